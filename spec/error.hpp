@@ -1,0 +1,50 @@
+#pragma once
+// Errors of every room. Library code throws one of these; it never prints and never exits.
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace assay {
+
+/// Process exit codes of every program (docs: README "Exit codes"; the same code on every rank).
+enum class ExitCode : int {
+  done = 0,
+  contradiction = 1,
+  usage = 2,
+  bad_data = 65,
+  bug = 70,
+  io = 74,
+  saved_requeue = 75,
+  non_finite = 76,
+  peer_lost = 77,
+};
+
+/// A labelled constraint of the spec does not hold, e.g. label "rms_norm_c1".
+/// `what()` is "<label>: <the offending values>".
+class SpecError : public std::invalid_argument {
+ public:
+  SpecError(std::string_view label, const std::string& values)
+      : std::invalid_argument(std::string(label) + ": " + values), label_(label) {}
+  const std::string& label() const noexcept { return label_; }
+
+ private:
+  std::string label_;
+};
+
+/// Something the user gave cannot be used. The message says what, where, why, and what to do next.
+class UserError : public std::runtime_error {
+ public:
+  UserError(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ExitCode code() const noexcept { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+/// Throws SpecError(label, values) unless `holds`. `values` is a callable so that the text is built on failure only.
+template <class Values>
+void require(bool holds, std::string_view label, Values&& values) {
+  if (!holds) throw SpecError(label, values());
+}
+
+}  // namespace assay
