@@ -1,0 +1,31 @@
+# Language level, warnings, ccache and output folders for our own code.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+find_program(ASSAY_CCACHE ccache)
+if(ASSAY_CCACHE)
+  # Precompiled headers need these to be cacheable; the base folder lets two clones share results.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${ASSAY_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${ASSAY_CCACHE})
+endif()
+
+add_library(assay_own_code INTERFACE)
+target_compile_options(assay_own_code INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Werror -Wshadow=local>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${ASSAY_CCACHE}>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra -Werror=all-warnings>)
+target_include_directories(assay_own_code INTERFACE ${CMAKE_SOURCE_DIR})
+if(ASSAY_SANITIZE)
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()

@@ -1,0 +1,44 @@
+# assay::impl: libtorch tensors, CUDA kernels, MPI; and the program `assay-train`.
+# The toolchain file written by ci/setup gives ASSAY_TORCH_ROOT and ASSAY_NVIDIA_LIBRARY_DIRS. libtorch is taken as
+# headers and shared libraries: its own package file would add its own CUDA architectures and flags to ours.
+if(NOT ASSAY_TORCH_ROOT)
+  message(FATAL_ERROR "ASSAY_TORCH_ROOT is not set: run `ci/setup`, which writes .toolchain/assay-toolchain.cmake, "
+                      "and configure with `cmake --preset release`")
+endif()
+if(CMAKE_VERSION VERSION_LESS 3.31)
+  message(FATAL_ERROR "CUDA sources need CMake >= 3.31 (this is ${CMAKE_VERSION}): use .toolchain/bin/cmake")
+endif()
+set(CMAKE_CUDA_ARCHITECTURES 80-real 90a-real 100a-real 100-virtual)
+set(CMAKE_CUDA_STANDARD 20)
+enable_language(CUDA)
+find_package(CUDAToolkit 13.0 REQUIRED)
+find_package(MPI REQUIRED COMPONENTS CXX)
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+
+add_library(assay_torch INTERFACE)
+target_include_directories(assay_torch SYSTEM INTERFACE ${ASSAY_TORCH_ROOT}/include
+                           ${ASSAY_TORCH_ROOT}/include/torch/csrc/api/include)
+target_link_directories(assay_torch INTERFACE ${ASSAY_TORCH_ROOT}/lib ${ASSAY_NVIDIA_LIBRARY_DIRS})
+target_link_libraries(assay_torch INTERFACE -Wl,--no-as-needed torch torch_cpu torch_cuda c10 c10_cuda -Wl,--as-needed)
+foreach(folder IN LISTS ASSAY_NVIDIA_LIBRARY_DIRS)
+  target_link_options(assay_torch INTERFACE -Wl,-rpath-link,${folder})
+endforeach()
+set(CMAKE_BUILD_RPATH ${ASSAY_TORCH_ROOT}/lib ${ASSAY_NVIDIA_LIBRARY_DIRS})
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib" ${ASSAY_TORCH_ROOT}/lib ${ASSAY_NVIDIA_LIBRARY_DIRS})
+
+file(GLOB_RECURSE impl_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/impl/*.cpp ${CMAKE_SOURCE_DIR}/impl/*.cu)
+list(FILTER impl_sources EXCLUDE REGEX "/impl/(cli|report)/")
+add_library(assay_impl SHARED ${impl_sources})
+add_library(assay::impl ALIAS assay_impl)
+target_link_libraries(assay_impl PUBLIC assay_spec assay_torch CUDA::cudart MPI::MPI_CXX Threads::Threads
+                                 PRIVATE assay_own_code fmt::fmt-header-only nlohmann_json::nlohmann_json)
+target_precompile_headers(assay_impl PRIVATE $<$<COMPILE_LANGUAGE:CXX>:<ATen/ATen.h$<ANGLE-R>>)
+set_target_properties(assay_impl PROPERTIES CUDA_SEPARABLE_COMPILATION OFF)
+
+if(EXISTS ${CMAKE_SOURCE_DIR}/impl/cli/train_main.cpp)
+  add_executable(assay-train ${CMAKE_SOURCE_DIR}/impl/cli/train_main.cpp)
+  target_link_libraries(assay-train PRIVATE assay_impl assay_cli assay_own_code)
+  install(TARGETS assay-train RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS assay_impl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
