@@ -1,0 +1,62 @@
+#pragma once
+// Every setting of a training run, typed. The table of keys behind it (spec/config/keys.hpp) is the only place where a
+// setting's name, default, range and meaning are written; parsing, --dump-config, completion and the docs read it.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "spec/tolerance.hpp"
+
+namespace assay::spec {
+
+enum class ScheduleKind { constant, cosine, wsd };
+enum class Device { cpu, cuda, automatic };
+enum class Resume { never, automatic, path };
+
+struct RunConfig {
+  // model
+  std::string model = "tiny-llama";  ///< name, .toml, config.json or folder (spec/model find_model)
+  double init_std = 0;               ///< 0: the model's own [dimensionless]
+
+  // batch: stated once, globally
+  std::int64_t sequences = 32;  ///< sequences per optimizer step over all ranks
+  std::int64_t micro = 32;      ///< sequences per rank and forward pass
+  std::int64_t sequence_length = 128;  ///< T [tokens]
+
+  // data
+  std::vector<std::string> data_paths;  ///< empty: the grammar
+  std::string data_dtype;               ///< "uint16" or "uint32", stated whenever data_paths is
+  std::int64_t end_of_document = -1;    ///< id that ends a document; -1: one document per sequence
+  std::int64_t prefetch = 2;            ///< optimizer steps read ahead
+  std::int64_t grammar_samples = 1 << 20;  ///< distinct samples of the grammar's text per epoch
+
+  // steps and optimizer
+  std::int64_t steps = 250;  ///< optimizer steps of the whole run
+  double learning_rate = 3e-3;
+  double beta1 = 0.9, beta2 = 0.95, adam_eps = 1e-8, weight_decay = 0.1;
+  double clip = 1.0;    ///< global gradient norm; 0: no clipping
+  double z_loss = 0.0;  ///< coefficient
+
+  // schedule
+  ScheduleKind schedule = ScheduleKind::wsd;
+  std::int64_t warmup_steps = 20;
+  std::int64_t decay_steps = 80;   ///< wsd only
+  double final_lr_ratio = 0.1;     ///< last learning rate / peak
+
+  // numerics and machine
+  Dtype dtype = Dtype::f32;  ///< of activations and working weights; bf16 keeps fp32 master weights
+  Device device = Device::automatic;
+  std::int64_t threads = 0;  ///< CPU threads per rank; 0: hardware cores / ranks of this host
+  std::uint64_t seed = 20251121;
+
+  // run folder, checkpoints, log
+  std::string directory = "runs/tiny-llama";
+  std::int64_t checkpoint_every = 0;  ///< steps; 0: only at the end or on a stop
+  std::int64_t checkpoint_keep = 2;
+  Resume resume = Resume::never;
+  std::string resume_path;
+  std::int64_t log_every = 1;       ///< steps between printed lines; the record has every step
+  std::int64_t sample_sentences = 8;  ///< texts sampled at the end when the data is the grammar; 0: none
+};
+
+}  // namespace assay::spec
