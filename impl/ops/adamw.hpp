@@ -1,0 +1,22 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+namespace assay::impl::adamw {
+
+/// Hyperparameters of one update.                                                    [spec/ops/adamw.md]
+struct Settings {
+  double learning_rate;
+  double beta1, beta2, eps;
+  double weight_decay;       ///< decoupled; 0 for gains
+  std::int64_t step;         ///< counts from 1
+  double gradient_scale;     ///< clip coefficient, applied to the gradient as it is read
+};
+
+/// Updates one flat range in place in one pass: master, first and second moment from the gradient; then the working
+/// weights, rounded from master. All 1-D of equal length; master, moments and gradient of one dtype (fp32 or fp64);
+/// `weight` bf16, or the same storage as master when there is no separate master copy.
+/// Errors: SpecError adamw_c1..
+void update(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at::Tensor moment1, at::Tensor moment2,
+            const Settings& settings);
+
+}  // namespace assay::impl::adamw

@@ -1,0 +1,14 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+namespace assay::impl::embedding {
+
+/// Rows of a table.                                                                  [spec/ops/embedding.md]
+/// Shapes: table [V, D], ids [N] int64 -> [N, D]. Errors: SpecError embedding_c1 (an id outside [0, V), CPU only: on a
+/// GPU the loader has checked the ids).
+at::Tensor forward(const at::Tensor& table, const at::Tensor& ids);
+
+/// dtable[ids[n]] += dy[n] in order of n, so that repeats always sum alike. dy [N, D], dtable [V, D] (its dtype sums).
+void backward(const at::Tensor& dy, const at::Tensor& ids, at::Tensor dtable);
+
+}  // namespace assay::impl::embedding

@@ -1,0 +1,21 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+namespace assay::impl::linear {
+
+/// y = x W^T.                                                                        [spec/ops/linear.md]
+/// Shapes: x [N, in], weight [out, in] -> y [N, out]; dtype of x and weight equal.
+/// Errors: SpecError linear_c1 (inner extents differ). Same meaning of N, in, out in every function here.
+at::Tensor forward(const at::Tensor& x, const at::Tensor& weight);
+
+/// residual + x W^T, the sum done inside the GEMM (beta = 1) where that saves a pass. residual [N, out].
+at::Tensor forward_residual(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight);
+
+/// dx = dy W. dy [N, out] -> dx [N, in].
+at::Tensor backward_input(const at::Tensor& dy, const at::Tensor& weight);
+
+/// dweight += dy^T x, accumulated in dweight's dtype (fp32 for bf16 activations, else that of x).
+/// dy [N, out], x [N, in], dweight [out, in].
+void backward_weight(const at::Tensor& dy, const at::Tensor& x, at::Tensor dweight);
+
+}  // namespace assay::impl::linear

@@ -1,0 +1,23 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <vector>
+
+namespace assay::impl::rope {
+
+/// cos and sin of every angle, computed in double and rounded once.                    [spec/ops/rope.md]
+struct Table {
+  at::Tensor cosine, sine;  ///< [positions, E/2], fp32 for bf16 compute, else the compute dtype
+};
+
+/// `inverse_frequencies` [E/2] from spec::rope::inverse_frequencies; angles position * inverse frequency.
+Table table(const std::vector<double>& inverse_frequencies, std::int64_t positions, at::ScalarType compute,
+            at::Device device);
+
+/// Rotates heads [0, rotated) of x in place by the angle of each token's position (rotate-half pairs (e, e + E/2)).
+/// Shapes: x [B, T, heads, E] contiguous, positions [B, T] int32 or undefined (position of token t is t).
+/// `inverse` rotates back, which is the backward pass. Errors: SpecError rope_c1.. (E odd, position outside the table).
+void rotate(at::Tensor x, std::int64_t rotated, const Table& table, const at::Tensor& positions, bool inverse);
+
+}  // namespace assay::impl::rope

@@ -1,0 +1,13 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+namespace assay::impl::swiglu {
+
+/// silu(gate) * up.                                                                  [spec/ops/swiglu.md]
+/// Shapes: gate_up [N, 2F] contiguous, gate in columns [0, F), up in [F, 2F) -> [N, F].
+at::Tensor forward(const at::Tensor& gate_up);
+
+/// Gradient of gate and up, written over gate_up (its values are not needed again) and returned. dy [N, F].
+at::Tensor backward(const at::Tensor& dy, at::Tensor gate_up);
+
+}  // namespace assay::impl::swiglu
