@@ -1,0 +1,28 @@
+#pragma once
+#include "reference/tensor.hpp"
+
+namespace assay::reference::linear {
+
+/// Matrix product with a weight stored [out, in], without bias.                 [spec/ops/linear.md]
+/// Equation:  y_no = sum_i x_ni * w_oi
+/// Source:    Touvron et al., "LLaMA", 2023, section 2.2
+/// Shapes:    x [..., in], weight [out, in] -> y [..., out], N = product of the leading axes
+/// Errors:    SpecError linear_c1, linear_c2
+/// Numerics:  double, sums left to right
+template <class S>
+Tensor<S> forward(const Tensor<S>& x, const Tensor<S>& weight);
+
+template <class S>
+struct Backward {
+  Tensor<S> dx;       ///< shape of x
+  Tensor<S> dweight;  ///< [out, in]
+};
+
+/// Gradient of `forward` for upstream dy.
+/// Equation:  dx_ni = sum_o dy_no * w_oi,  dw_oi = sum_n dy_no * x_ni
+/// Shapes:    dy [..., out], x [..., in], weight [out, in] -> dx [..., in], dweight [out, in]
+/// Errors:    as `forward`, and linear_c3
+template <class S>
+Backward<S> backward(const Tensor<S>& dy, const Tensor<S>& x, const Tensor<S>& weight);
+
+}  // namespace assay::reference::linear
