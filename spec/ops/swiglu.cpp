@@ -1,0 +1,33 @@
+#include "spec/ops/swiglu.hpp"
+
+#include <string>
+
+#include "spec/error.hpp"
+
+namespace assay::spec::swiglu {
+
+namespace {
+std::string text(const Shape& shape) {
+  return "[N=" + std::to_string(shape.N) + ", F=" + std::to_string(shape.F) + "]";
+}
+}  // namespace
+
+void check(const Shape& gate, const Shape& other) {
+  // swiglu_c2
+  require(gate.F >= 1 && gate.N >= 0, "swiglu_c2", [&] { return "gate is " + text(gate); });
+  // swiglu_c1
+  require(other == gate, "swiglu_c1",
+          [&] { return "gate is " + text(gate) + ", the other is " + text(other); });
+}
+
+// exp, 1 +, reciprocal, gate * sigma, * up.
+Flops forward_flops(const Shape& s) { return {0, 5 * Count(s.N) * s.F}; }
+
+// sigma 3; dup 2; dgate: dy * up * sigma 2, 1 - sigma, * gate, 1 +, the product 4.
+Flops backward_flops(const Shape& s) { return {0, 11 * Count(s.N) * s.F}; }
+
+Count forward_bytes(const Shape& s, std::int64_t element) { return 3 * Count(s.N) * s.F * element; }
+
+Count backward_bytes(const Shape& s, std::int64_t element) { return 5 * Count(s.N) * s.F * element; }
+
+}  // namespace assay::spec::swiglu

@@ -1,0 +1,27 @@
+#pragma once
+// Shape rules, FLOPs and bytes of swiglu. Equation, source and worked example: spec/ops/swiglu.md.
+#include <cstdint>
+
+#include "spec/count.hpp"
+
+namespace assay::spec::swiglu {
+
+struct Shape {
+  std::int64_t N = 0;  ///< rows (B*T)
+  std::int64_t F = 0;  ///< entries of a row
+  bool operator==(const Shape&) const = default;
+};
+
+/// `other` is the shape of up, or of the upstream.
+/// Errors: SpecError swiglu_c1 (other != gate), swiglu_c2 (F < 1 or N < 0).
+void check(const Shape& gate, const Shape& other);
+
+Flops forward_flops(const Shape& shape);   ///< vector: 5*N*F
+Flops backward_flops(const Shape& shape);  ///< vector: 11*N*F
+
+/// Compulsory traffic: every input read once, every output written once. `element` = bytes of an entry. Unit:
+/// [B].
+Count forward_bytes(const Shape& shape, std::int64_t element);
+Count backward_bytes(const Shape& shape, std::int64_t element);
+
+}  // namespace assay::spec::swiglu
