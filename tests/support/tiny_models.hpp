@@ -1,0 +1,54 @@
+#pragma once
+// Drawn models and batches, small enough that a whole training step in double takes milliseconds. Everything
+// is a pure function of the seed, so that a printed seed is a counterexample on every machine.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reference/model/batch.hpp"
+#include "spec/model/model_spec.hpp"
+
+namespace assay::tests {
+
+/// A Llama or Qwen3 of 1 to 3 layers: tied or not, H/K in 1..3, odd and even D, F and V, H*E unlike D, with
+/// and without Llama-3 frequency scaling. Matrices have standard deviation 0.02 to 0.5, so that no gradient
+/// drowns in rounding.
+spec::ModelSpec tiny_model(std::uint64_t seed);
+
+/// Named corners that a draw might miss; every one passes spec::check.
+/// The list, and why each is in it: tiny_models.cpp.
+std::vector<spec::ModelSpec> corner_models();
+
+/// "qwen3 V=17 D=9 L=3 H=4 K=2 E=6 F=11 tied": for messages of failed tests.
+std::string describe(const spec::ModelSpec& model);
+/// "B=2 T=7 documents valid=9", likewise.
+std::string describe(const reference::Batch& batch);
+
+enum class Documents {
+  whole,   ///< one document per sequence, `documents` left empty
+  packed,  ///< uneven documents, some of one token, some empty (their number is skipped); positions restart
+           ///< at each
+};
+
+enum class Ignored {
+  none,
+  some,       ///< each target with probability 1/3
+  sequences,  ///< whole sequences, never all of them
+  most,       ///< every target but one
+};
+
+/// Ids and targets are drawn apart from each other: a model cannot tell, and a mix-up of the two cannot hide.
+/// At least one target of a batch counts. Some ids repeat, so that rows of the embedding's gradient are sums.
+reference::Batch tiny_batch(const spec::ModelSpec& model, std::int64_t B, std::int64_t T, Documents documents,
+                            Ignored ignored, std::uint64_t seed);
+
+/// B in 1..4, T in 1..9, documents and ignored targets drawn as well.
+reference::Batch tiny_batch(const spec::ModelSpec& model, std::uint64_t seed);
+
+/// Sequences [begin, end) of a batch.
+reference::Batch sequences(const reference::Batch& batch, std::int64_t begin, std::int64_t end);
+
+/// The batch in pieces of `micro` sequences; the last holds what is left.
+std::vector<reference::Batch> micro_batches(const reference::Batch& batch, std::int64_t micro);
+
+}  // namespace assay::tests
