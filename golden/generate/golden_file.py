@@ -62,7 +62,7 @@ class Golden:
             "source_kind": self.source_kind,
             "equation_source": self.equation_source,
             "generator": f"golden/generate/{'ops/' + self.op if self.folder == 'ops' else self.folder}.py",
-            "command": f"ci/golden {self.name}",
+            "command": f"python -m golden.generate --out golden {self.name}",
             "tool_versions": self.tool_versions,
             "seed": self.seed,
             "dtype": "F64",

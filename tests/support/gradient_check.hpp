@@ -13,6 +13,9 @@ inline Values values(const reference::Tensor<double>& tensor) {
   return {tensor.shape(), std::vector<double>(tensor.flat().begin(), tensor.flat().end())};
 }
 
+/// The reference tensor of values, e.g. of a golden file.
+inline reference::Tensor<double> tensor(const Values& values) { return {values.shape, values.data}; }
+
 /// Gradient of `f` at `x` by fourth-order central differences: (8(f1 - f-1) - (f2 - f-2)) / 12h with f_k = f(x + k h).
 /// Truncation is h^4 |f'''''| / 30 and rounding u |f| / h, balanced near h = 1e-3 for functions of order one:
 /// about 1e-12 each, so a bound of 1e-7 of the largest entry leaves room for neither a wrong sign nor a lost term.
