@@ -1,6 +1,7 @@
 #pragma once
-// Every setting of a training run, typed. The table of keys behind it (spec/config/keys.hpp) is the only place where a
-// setting's name, default, range and meaning are written; parsing, --dump-config, completion and the docs read it.
+// Every setting of a training run, typed. The table of keys behind it (spec/config/keys.hpp) is the only
+// place where a setting's name, default, range and meaning are written; parsing, --dump-config, completion
+// and the docs read it.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,15 +20,15 @@ struct RunConfig {
   double init_std = 0;               ///< 0: the model's own [dimensionless]
 
   // batch: stated once, globally
-  std::int64_t sequences = 32;  ///< sequences per optimizer step over all ranks
-  std::int64_t micro = 32;      ///< sequences per rank and forward pass
+  std::int64_t sequences = 32;         ///< sequences per optimizer step over all ranks
+  std::int64_t micro = 0;              ///< sequences per rank and forward pass; 0: see micro_sequences
   std::int64_t sequence_length = 128;  ///< T [tokens]
 
   // data
-  std::vector<std::string> data_paths;  ///< empty: the grammar
-  std::string data_dtype;               ///< "uint16" or "uint32", stated whenever data_paths is
-  std::int64_t end_of_document = -1;    ///< id that ends a document; -1: one document per sequence
-  std::int64_t prefetch = 2;            ///< optimizer steps read ahead
+  std::vector<std::string> data_paths;     ///< empty: the grammar
+  std::string data_dtype;                  ///< "uint16" or "uint32", stated whenever data_paths is
+  std::int64_t end_of_document = -1;       ///< id that ends a document; -1: one document per sequence
+  std::int64_t prefetch = 2;               ///< optimizer steps read ahead
   std::int64_t grammar_samples = 1 << 20;  ///< distinct samples of the grammar's text per epoch
 
   // steps and optimizer
@@ -40,8 +41,8 @@ struct RunConfig {
   // schedule
   ScheduleKind schedule = ScheduleKind::wsd;
   std::int64_t warmup_steps = 20;
-  std::int64_t decay_steps = 80;   ///< wsd only
-  double final_lr_ratio = 0.1;     ///< last learning rate / peak
+  std::int64_t decay_steps = 80;  ///< wsd only
+  double final_lr_ratio = 0.1;    ///< last learning rate / peak
 
   // numerics and machine
   Dtype dtype = Dtype::f32;  ///< of activations and working weights; bf16 keeps fp32 master weights
@@ -55,8 +56,17 @@ struct RunConfig {
   std::int64_t checkpoint_keep = 2;
   Resume resume = Resume::never;
   std::string resume_path;
-  std::int64_t log_every = 1;       ///< steps between printed lines; the record has every step
+  std::int64_t log_every = 1;         ///< steps between printed lines; the record has every step
   std::int64_t sample_sentences = 8;  ///< texts sampled at the end when the data is the grammar; 0: none
+
+  bool operator==(const RunConfig&) const = default;
 };
+
+/// Sequences per rank and forward pass: config.micro or, when that is 0, sequences / ranks (no accumulation),
+/// at least 1. Whether it divides is the business of spec/batch.
+inline std::int64_t micro_sequences(const RunConfig& config, std::int64_t ranks) {
+  if (config.micro > 0) return config.micro;
+  return config.sequences >= ranks ? config.sequences / ranks : 1;
+}
 
 }  // namespace assay::spec

@@ -1,0 +1,103 @@
+#include "spec/config/check.hpp"
+
+#include <string>
+
+#include "spec/config/keys.hpp"
+#include "spec/error.hpp"
+
+namespace assay::spec {
+namespace {
+
+/// The divisors of `total` next to `value` on both sides, as "8 or 16".
+std::string nearest_divisors(std::int64_t total, std::int64_t value) {
+  std::int64_t below = 1, above = total;
+  for (std::int64_t d = 1; d * d <= total; ++d) {
+    if (total % d) continue;
+    for (const std::int64_t divisor : {d, total / d}) {
+      if (divisor <= value && divisor > below) below = divisor;
+      if (divisor >= value && divisor < above) above = divisor;
+    }
+  }
+  if (value >= total) return std::to_string(total);
+  return std::to_string(below) + " or " + std::to_string(above);
+}
+
+void check_batch(const RunConfig& config) {
+  // config_c2
+  require(config.micro == 0 || config.sequences % config.micro == 0, "config_c2", [&] {
+    return "batch.micro = " + std::to_string(config.micro) +
+           " does not divide batch.sequences = " + std::to_string(config.sequences) +
+           ": set batch.micro to " + nearest_divisors(config.sequences, config.micro);
+  });
+}
+
+void check_data(const RunConfig& config) {
+  // config_c3
+  require(config.data_paths.empty() || !config.data_dtype.empty(), "config_c3", [] {
+    return std::string(
+        "data.paths is given without data.dtype: raw token files do not say their own type; set data.dtype "
+        "to "
+        "\"uint16\" or \"uint32\"");
+  });
+}
+
+void check_schedule(const RunConfig& config) {
+  const bool wsd = config.schedule == ScheduleKind::wsd;
+  // config_c4 (each term is at most 1e12 by config_c1, so the sum cannot overflow)
+  require(config.warmup_steps + (wsd ? config.decay_steps : 0) <= config.steps, "config_c4", [&] {
+    return "schedule.warmup_steps = " + std::to_string(config.warmup_steps) +
+           (wsd ? " and schedule.decay_steps = " + std::to_string(config.decay_steps) : std::string()) +
+           " do not fit in train.steps = " + std::to_string(config.steps) +
+           ": lower them, or leave them out to have them follow from train.steps";
+  });
+}
+
+void check_resume(const RunConfig& config) {
+  // config_c5
+  require((config.resume == Resume::path) != config.resume_path.empty(), "config_c5", [&] {
+    return "resume_path is \"" + config.resume_path + "\"; it must be given exactly when resume is a path";
+  });
+}
+
+void check_unread(const RunConfig& config) {
+  static const RunConfig defaults;
+  for (const Key& key : keys()) {
+    // config_c6
+    require(key.is_read(config) || key.get(config) == key.get(defaults), "config_c6", [&] {
+      return key.name + " = " + toml_literal(key.get(config)) + " would not be read: it counts only when " +
+             key.condition + "; leave it out";
+    });
+  }
+}
+
+}  // namespace
+
+void check(const RunConfig& config) {
+  RunConfig scratch = config;
+  for (const Key& key : keys()) key.set(scratch, key.get(config));  // config_c1
+  check_batch(config);
+  check_data(config);
+  check_schedule(config);
+  check_resume(config);
+  check_unread(config);
+}
+
+void check(const RunConfig& config, const ModelSpec& model) {
+  // config_c7
+  require(config.sequence_length <= model.context, "config_c7", [&] {
+    return "batch.sequence_length = " + std::to_string(config.sequence_length) + " exceeds the context of " +
+           model.name + ", " + std::to_string(model.context) + " tokens";
+  });
+  // config_c8
+  require(config.data_dtype != "uint16" || model.vocab <= 65536, "config_c8", [&] {
+    return "data.dtype = \"uint16\" cannot hold the " + std::to_string(model.vocab) + " ids of " +
+           model.name + "'s vocabulary: write the tokens as uint32";
+  });
+  // config_c9
+  require(config.end_of_document < model.vocab, "config_c9", [&] {
+    return "data.end_of_document = " + std::to_string(config.end_of_document) +
+           " is not in the vocabulary of " + model.name + ", " + std::to_string(model.vocab) + " entries";
+  });
+}
+
+}  // namespace assay::spec

@@ -1,0 +1,14 @@
+#pragma once
+// Constraints between settings (spec/config/config.md), checked before any allocation.
+#include "spec/config/run_config.hpp"
+#include "spec/model/model_spec.hpp"
+
+namespace assay::spec {
+
+/// Errors: SpecError config_c1..config_c6. The message names the settings, their values and what would hold.
+void check(const RunConfig& config);
+
+/// Constraints that need the model. Errors: SpecError config_c7..config_c9.
+void check(const RunConfig& config, const ModelSpec& model);
+
+}  // namespace assay::spec

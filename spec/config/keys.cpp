@@ -1,0 +1,297 @@
+#include "spec/config/keys.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "spec/error.hpp"
+
+namespace assay::spec {
+namespace {
+
+constexpr std::int64_t kMany = 1'000'000'000;       // sequences, tokens of one sequence, threads
+constexpr std::int64_t kSteps = 1'000'000'000'000;  // steps, samples
+constexpr std::int64_t kInt64 = std::numeric_limits<std::int64_t>::max();
+
+[[noreturn]] void refuse(const Key& key, const Value& value) {
+  // config_c1
+  throw SpecError("config_c1", key.name + " = " + toml_literal(value) + " is out of range: must be " +
+                                   key.range + (key.unit.empty() ? "" : " " + key.unit));
+}
+
+Key named(std::string name, KeyType type, std::string unit, std::string meaning) {
+  Key key;
+  key.name = std::move(name);
+  key.type = type;
+  key.unit = std::move(unit);
+  key.meaning = std::move(meaning);
+  return key;
+}
+
+/// The setter must see the finished key for its message, so it looks the key up by name when it refuses.
+template <class Holds, class Assign>
+void guard(Key& key, Holds holds, Assign assign) {
+  key.set = [name = key.name, holds, assign](RunConfig& config, const Value& value) {
+    if (!holds(value)) refuse(*find_key(name), value);
+    assign(config, value);
+  };
+}
+
+template <class Integer>
+Key integer(std::string name, Integer RunConfig::*member, std::int64_t low, std::int64_t high,
+            std::string unit, std::string meaning) {
+  Key key = named(std::move(name), KeyType::integer, std::move(unit), std::move(meaning));
+  key.range = ">= " + std::to_string(low);
+  if (high != kInt64) key.range += " and <= " + std::to_string(high);
+  key.get = [member](const RunConfig& config) { return Value(static_cast<std::int64_t>(config.*member)); };
+  guard(
+      key,
+      [low, high](const Value& value) {
+        const std::int64_t number = std::get<std::int64_t>(value);
+        return number >= low && number <= high;
+      },
+      [member](RunConfig& config, const Value& value) {
+        config.*member = static_cast<Integer>(std::get<std::int64_t>(value));
+      });
+  return key;
+}
+
+/// `range` is "> 0", ">= 0", "[0, 1)" or "[0, 1]", the only shapes that a setting needs.
+Key number(std::string name, double RunConfig::*member, std::string range, std::string unit,
+           std::string meaning) {
+  Key key = named(std::move(name), KeyType::number, std::move(unit), std::move(meaning));
+  key.range = range;
+  key.get = [member](const RunConfig& config) { return Value(config.*member); };
+  guard(
+      key,
+      [range](const Value& value) {
+        const double x = std::get<double>(value);
+        if (!std::isfinite(x)) return false;
+        if (range == "> 0") return x > 0;
+        if (range == ">= 0") return x >= 0;
+        if (range == "[0, 1)") return x >= 0 && x < 1;
+        return x >= 0 && x <= 1;
+      },
+      [member](RunConfig& config, const Value& value) { config.*member = std::get<double>(value); });
+  return key;
+}
+
+template <class Enum>
+Key choice(std::string name, Enum RunConfig::*member, std::vector<std::pair<std::string, Enum>> names,
+           std::string meaning) {
+  Key key = named(std::move(name), KeyType::choice, "", std::move(meaning));
+  key.range = "one of";
+  for (const auto& [word, unused] : names) {
+    key.choices.push_back(word);
+    key.range += (key.choices.size() == 1 ? " " : ", ") + ('"' + word + '"');
+  }
+  key.get = [member, names](const RunConfig& config) {
+    for (const auto& [word, each] : names)
+      if (each == config.*member) return Value(word);
+    return Value(std::string());
+  };
+  guard(
+      key,
+      [names](const Value& value) {
+        for (const auto& [word, unused] : names)
+          if (word == std::get<std::string>(value)) return true;
+        return false;
+      },
+      [member, names](RunConfig& config, const Value& value) {
+        for (const auto& [word, each] : names)
+          if (word == std::get<std::string>(value)) config.*member = each;
+      });
+  return key;
+}
+
+Key text(std::string name, std::string RunConfig::*member, std::string meaning) {
+  Key key = named(std::move(name), KeyType::text, "", std::move(meaning));
+  key.range = "not empty";
+  key.get = [member](const RunConfig& config) { return Value(config.*member); };
+  guard(
+      key, [](const Value& value) { return !std::get<std::string>(value).empty(); },
+      [member](RunConfig& config, const Value& value) { config.*member = std::get<std::string>(value); });
+  return key;
+}
+
+Key list(std::string name, std::vector<std::string> RunConfig::*member, std::string meaning) {
+  Key key = named(std::move(name), KeyType::list, "", std::move(meaning));
+  key.range = "no empty entry";
+  key.get = [member](const RunConfig& config) { return Value(config.*member); };
+  guard(
+      key,
+      [](const Value& value) {
+        for (const std::string& entry : std::get<std::vector<std::string>>(value))
+          if (entry.empty()) return false;
+        return true;
+      },
+      [member](RunConfig& config, const Value& value) {
+        config.*member = std::get<std::vector<std::string>>(value);
+      });
+  return key;
+}
+
+/// "never", "auto", or the path of a checkpoint.
+Key resume() {
+  Key key =
+      named("checkpoint.resume", KeyType::text, "",
+            "Where the run starts: \"never\" from step 0, \"auto\" from the newest committed checkpoint of "
+            "run.directory if there is one, or the path of a checkpoint");
+  key.range = "not empty";
+  key.get = [](const RunConfig& config) {
+    if (config.resume == Resume::path) return Value(config.resume_path);
+    return Value(std::string(config.resume == Resume::never ? "never" : "auto"));
+  };
+  guard(
+      key, [](const Value& value) { return !std::get<std::string>(value).empty(); },
+      [](RunConfig& config, const Value& value) {
+        const std::string& word = std::get<std::string>(value);
+        config.resume = word == "never" ? Resume::never : word == "auto" ? Resume::automatic : Resume::path;
+        config.resume_path = config.resume == Resume::path ? word : "";
+      });
+  return key;
+}
+
+Key data_dtype() {
+  Key key = named("data.dtype", KeyType::choice, "", "Type of the token ids in the files, little-endian");
+  key.choices = {"uint16", "uint32"};
+  key.range = "one of \"uint16\", \"uint32\"";
+  key.get = [](const RunConfig& config) { return Value(config.data_dtype); };
+  guard(
+      key,
+      [](const Value& value) {
+        const std::string& word = std::get<std::string>(value);
+        return word.empty() || word == "uint16" || word == "uint32";
+      },
+      [](RunConfig& config, const Value& value) { config.data_dtype = std::get<std::string>(value); });
+  return key;
+}
+
+Key when(std::string condition, bool (*is_read)(const RunConfig&), Key key) {
+  key.condition = std::move(condition);
+  key.is_read = is_read;
+  return key;
+}
+
+Key derived(std::string how, Key key) {
+  key.derived = std::move(how);
+  return key;
+}
+
+bool reads_files(const RunConfig& config) { return !config.data_paths.empty(); }
+bool reads_grammar(const RunConfig& config) { return config.data_paths.empty(); }
+bool is_wsd(const RunConfig& config) { return config.schedule == ScheduleKind::wsd; }
+bool decays(const RunConfig& config) { return config.schedule != ScheduleKind::constant; }
+
+void add_model_and_data(std::vector<Key>& all) {
+  using C = RunConfig;
+  all.push_back(
+      text("model.name", &C::model,
+           "Model to train: a name of spec/models, a .toml, a config.json or a folder that holds one"));
+  all.push_back(number("model.init_std", &C::init_std, ">= 0", "",
+                       "Standard deviation of the initial matrices; 0: the model's own"));
+  all.push_back(
+      integer("batch.sequences", &C::sequences, 1, kMany, "[sequences]",
+              "Sequences of one optimizer step over all ranks and micro-batches: the global batch"));
+  all.push_back(
+      integer("batch.micro", &C::micro, 0, kMany, "[sequences]",
+              "Sequences of one rank in one forward pass; 0: batch.sequences / ranks, no accumulation"));
+  all.push_back(
+      integer("batch.sequence_length", &C::sequence_length, 1, kMany, "[tokens]", "Tokens of one sequence"));
+  all.push_back(
+      list("data.paths", &C::data_paths, "Files of raw token ids; empty: text of the built-in grammar"));
+  all.push_back(when("data.paths is given", reads_files, data_dtype()));
+  all.push_back(when(
+      "data.paths is given", reads_files,
+      integer("data.end_of_document", &C::end_of_document, -1, 0xFFFFFFFF, "[token id]",
+              "Token that ends a document: attention does not cross it; -1: a sequence is one document")));
+  all.push_back(integer("data.prefetch", &C::prefetch, 0, 1'000'000, "[steps]",
+                        "Optimizer steps whose batches are read ahead by the loader's thread"));
+  all.push_back(when("data.paths is empty", reads_grammar,
+                     integer("data.grammar_samples", &C::grammar_samples, 1, kSteps, "[sequences]",
+                             "Distinct sequences of the grammar's text in one epoch")));
+}
+
+void add_training(std::vector<Key>& all) {
+  using C = RunConfig;
+  all.push_back(integer("train.steps", &C::steps, 1, kSteps, "[steps]", "Optimizer steps of the whole run"));
+  all.push_back(integer("train.seed", &C::seed, 0, kInt64, "",
+                        "Seed of initial weights, sample order and sampled text"));
+  all.push_back(
+      number("optimizer.learning_rate", &C::learning_rate, "> 0", "", "Peak learning rate of AdamW"));
+  all.push_back(number("optimizer.beta1", &C::beta1, "[0, 1)", "", "Decay of AdamW's mean of gradients"));
+  all.push_back(
+      number("optimizer.beta2", &C::beta2, "[0, 1)", "", "Decay of AdamW's mean of squared gradients"));
+  all.push_back(
+      number("optimizer.eps", &C::adam_eps, "> 0", "", "Term added to the root of AdamW's denominator"));
+  all.push_back(number("optimizer.weight_decay", &C::weight_decay, ">= 0", "",
+                       "Decoupled weight decay of matrices; gains have none"));
+  all.push_back(
+      number("optimizer.clip", &C::clip, ">= 0", "", "Largest global gradient norm; 0: no clipping"));
+  all.push_back(
+      number("loss.z_loss", &C::z_loss, ">= 0", "", "Coefficient of the squared log of the softmax sum"));
+  all.push_back(choice<ScheduleKind>(
+      "schedule.kind", &C::schedule,
+      {{"constant", ScheduleKind::constant}, {"cosine", ScheduleKind::cosine}, {"wsd", ScheduleKind::wsd}},
+      "Learning rate after warm-up: constant, half a cosine, or warm-up, stable, decay"));
+  all.push_back(derived("8 % of train.steps", integer("schedule.warmup_steps", &C::warmup_steps, 0, kSteps,
+                                                      "[steps]", "Steps of the linear warm-up")));
+  all.push_back(
+      when("schedule.kind is \"wsd\"", is_wsd,
+           derived("32 % of train.steps", integer("schedule.decay_steps", &C::decay_steps, 0, kSteps,
+                                                  "[steps]", "Steps of the decay at the end"))));
+  all.push_back(when("schedule.kind is not \"constant\"", decays,
+                     number("schedule.final_ratio", &C::final_lr_ratio, "[0, 1]", "",
+                            "Last learning rate as a share of the peak")));
+}
+
+void add_machine_and_run(std::vector<Key>& all) {
+  using C = RunConfig;
+  all.push_back(choice<Dtype>("compute.dtype", &C::dtype,
+                              {{"f64", Dtype::f64}, {"f32", Dtype::f32}, {"bf16", Dtype::bf16}},
+                              "Type of activations and working weights; bf16 keeps master weights in f32"));
+  all.push_back(choice<Device>("compute.device", &C::device,
+                               {{"auto", Device::automatic}, {"cpu", Device::cpu}, {"cuda", Device::cuda}},
+                               "Where tensors live; auto: a GPU if one is usable, else the CPU"));
+  all.push_back(integer("compute.threads", &C::threads, 0, 4096, "[threads]",
+                        "CPU threads of one rank; 0: cores of the host / ranks on it"));
+  all.push_back(
+      derived("runs/ and the model's name",
+              text("run.directory", &C::directory, "Folder of the record, the report and the checkpoints")));
+  all.push_back(integer("checkpoint.every", &C::checkpoint_every, 0, kSteps, "[steps]",
+                        "Steps between checkpoints; 0: only at the end and when stopped"));
+  all.push_back(integer("checkpoint.keep", &C::checkpoint_keep, 1, 1'000'000, "[checkpoints]",
+                        "Newest committed checkpoints that are kept"));
+  all.push_back(resume());
+  all.push_back(integer("log.every", &C::log_every, 1, kSteps, "[steps]",
+                        "Steps between printed lines; the record has every step"));
+  all.push_back(when("data.paths is empty", reads_grammar,
+                     integer("sample.sentences", &C::sample_sentences, 0, 1'000'000, "[sentences]",
+                             "Sentences sampled at the end and judged by the grammar; 0: none")));
+}
+
+}  // namespace
+
+const std::vector<Key>& keys() {
+  static const std::vector<Key> all = [] {
+    std::vector<Key> table;
+    add_model_and_data(table);
+    add_training(table);
+    add_machine_and_run(table);
+    return table;
+  }();
+  return all;
+}
+
+const Key* find_key(std::string_view name) {
+  for (const Key& key : keys())
+    if (key.name == name) return &key;
+  return nullptr;
+}
+
+std::vector<std::pair<std::string, Value>> settings(const RunConfig& config) {
+  std::vector<std::pair<std::string, Value>> all;
+  for (const Key& key : keys()) all.emplace_back(key.name, key.get(config));
+  return all;
+}
+
+}  // namespace assay::spec

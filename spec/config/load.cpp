@@ -1,0 +1,252 @@
+#include "spec/config/load.hpp"
+
+#include <toml++/toml.h>
+
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include "spec/config/check.hpp"
+#include "spec/config/keys.hpp"
+#include "spec/error.hpp"
+#include "spec/text/nearest.hpp"
+
+namespace assay::spec {
+namespace {
+
+struct Given {
+  Value value;
+  std::string where;  ///< "recipe.toml:3:9" or "argument \"train.steps=x\""
+};
+using Assignments = std::map<std::string, Given>;
+
+[[noreturn]] void refuse(const std::string& where, const std::string& message) {
+  throw UserError(ExitCode::usage, where + ": " + message);
+}
+
+/// People remember the last word best: "learning_rate" finds optimizer.learning_rate, "stesp" finds
+/// train.steps.
+std::optional<std::string> nearest_key(const std::string& name) {
+  std::vector<std::string> full, last;
+  for (const Key& key : keys()) {
+    full.push_back(key.name);
+    last.push_back(key.name.substr(key.name.find('.') + 1));
+  }
+  const auto word = nearest(name.substr(name.rfind('.') + 1), last);
+  const auto whole = nearest(name, full);
+  if (!word || (whole && name.find('.') != std::string::npos)) return whole;
+  for (std::size_t i = 0; i < last.size(); ++i)
+    if (last[i] == *word) return full[i];
+  return whole;
+}
+
+[[noreturn]] void refuse_unknown(const std::string& where, const std::string& name) {
+  std::string group;
+  for (const Key& key : keys())
+    if (key.name.rfind(name + ".", 0) == 0) group += (group.empty() ? "" : ", ") + key.name;
+  if (!group.empty()) refuse(where, "\"" + name + "\" is a group of settings, not a setting: " + group);
+  const auto guess = nearest_key(name);
+  refuse(where, "unknown setting \"" + name + "\"" + (guess ? "; did you mean \"" + *guess + "\"?" : "") +
+                    " `assay config` lists every setting");
+}
+
+[[noreturn]] void refuse_type(const std::string& where, const Key& key, const std::string& found) {
+  refuse(where, key.name + " must be " + type_name(key.type) + (key.unit.empty() ? "" : " " + key.unit) +
+                    ", not " + found);
+}
+
+// --- TOML ---
+
+std::string place(const std::string& origin, const toml::source_region& region) {
+  return origin + ":" + std::to_string(region.begin.line) + ":" + std::to_string(region.begin.column);
+}
+
+std::string toml_kind(const toml::node& node) {
+  switch (node.type()) {
+    case toml::node_type::table:
+      return "a table";
+    case toml::node_type::array:
+      return "an array";
+    case toml::node_type::string:
+      return "a text";
+    case toml::node_type::integer:
+      return "an integer";
+    case toml::node_type::floating_point:
+      return "a number with a fraction";
+    case toml::node_type::boolean:
+      return "a boolean";
+    default:
+      return "a date or time";
+  }
+}
+
+std::optional<Value> toml_value(const Key& key, const toml::node& node) {
+  if (key.type == KeyType::integer && node.is_integer()) return Value(node.as_integer()->get());
+  if (key.type == KeyType::number && node.is_floating_point()) return Value(node.as_floating_point()->get());
+  if (key.type == KeyType::number && node.is_integer())
+    return Value(static_cast<double>(node.as_integer()->get()));
+  if ((key.type == KeyType::text || key.type == KeyType::choice) && node.is_string())
+    return Value(node.as_string()->get());
+  if (key.type != KeyType::list || !node.is_array()) return std::nullopt;
+  std::vector<std::string> entries;
+  for (const toml::node& entry : *node.as_array()) {
+    if (!entry.is_string()) return std::nullopt;
+    entries.push_back(entry.as_string()->get());
+  }
+  return Value(entries);
+}
+
+void collect(const toml::table& table, const std::string& prefix, const std::string& origin,
+             Assignments& out) {
+  for (const auto& [word, node] : table) {
+    const std::string name = prefix + std::string(word.str());
+    const std::string where = place(origin, word.source());
+    const Key* key = find_key(name);
+    if (!key && node.is_table() && prefix.empty()) {
+      bool known = false;
+      for (const Key& each : keys()) known = known || each.name.rfind(name + ".", 0) == 0;
+      if (!known && node.as_table()->empty()) refuse_unknown(where, name);
+      collect(*node.as_table(), name + ".", origin, out);
+      continue;
+    }
+    if (!key) refuse_unknown(where, name);
+    const std::optional<Value> value = toml_value(*key, node);
+    if (!value) refuse_type(place(origin, node.source()), *key, toml_kind(node));
+    out.insert_or_assign(name, Given{*value, place(origin, node.source())});
+  }
+}
+
+void collect_toml(std::string_view text, const std::string& origin, Assignments& out) {
+  try {
+    collect(toml::parse(text), "", origin, out);
+  } catch (const toml::parse_error& error) {
+    refuse(place(origin, error.source()), "not valid TOML: " + std::string(error.description()));
+  }
+}
+
+// --- key=value ---
+
+template <class Number>
+std::optional<Value> parse_number(std::string_view text) {
+  Number number{};
+  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return Value(number);
+}
+
+Value parse_list(const Key& key, const std::string& text, const std::string& where) {
+  if (text.empty()) return std::vector<std::string>();
+  if (text.front() == '[') {
+    try {
+      const toml::table table = toml::parse("list = " + text);
+      const std::optional<Value> value = toml_value(key, *table.get("list"));
+      if (value) return *value;
+    } catch (const toml::parse_error& error) {
+      refuse(where, "not a TOML array: " + std::string(error.description()));
+    }
+    refuse_type(where, key, "an array of other things");
+  }
+  std::vector<std::string> entries;
+  std::stringstream stream(text);
+  for (std::string entry; std::getline(stream, entry, ',');) entries.push_back(entry);
+  if (text.back() == ',') entries.emplace_back();
+  return entries;
+}
+
+void collect_override(const std::string& argument, Assignments& out) {
+  const std::string where = "argument \"" + argument + "\"";
+  const std::size_t equals = argument.find('=');
+  if (equals == std::string::npos) refuse(where, "a setting is written key=value, as in train.steps=100");
+  const std::string name = argument.substr(0, equals), text = argument.substr(equals + 1);
+  if (name.rfind("--", 0) == 0 && find_key(name.substr(2)))
+    refuse(where, "settings are written without dashes: " + argument.substr(2));
+  const Key* key = find_key(name);
+  if (!key) refuse_unknown(where, name);
+  std::optional<Value> value;
+  switch (key->type) {
+    case KeyType::integer:
+      value = parse_number<std::int64_t>(text);
+      break;
+    case KeyType::number:
+      value = parse_number<double>(text);
+      break;
+    case KeyType::list:
+      value = parse_list(*key, text, where);
+      break;
+    case KeyType::text:
+    case KeyType::choice:
+      value = Value(text);
+      break;
+  }
+  if (!value) refuse_type(where, *key, "\"" + text + "\"");
+  out.insert_or_assign(name, Given{*value, where});
+}
+
+// --- putting together ---
+
+std::string choice_hint(const Key& key, const Value& value) {
+  if (key.type != KeyType::choice) return "";
+  const auto guess = nearest(std::get<std::string>(value), key.choices);
+  return guess ? "; did you mean \"" + *guess + "\"?" : "";
+}
+
+/// Settings that nobody gave and that follow from others (Key::derived).
+void derive(RunConfig& config, const Assignments& given) {
+  if (!given.contains("schedule.warmup_steps")) config.warmup_steps = config.steps * 8 / 100;
+  if (!given.contains("schedule.decay_steps") && config.schedule == ScheduleKind::wsd)
+    config.decay_steps = config.steps * 32 / 100;
+  if (!given.contains("run.directory")) {
+    std::string name = config.model;
+    while (!name.empty() && name.back() == '/') name.pop_back();
+    for (const std::string end : {"/config.json", ".toml"})
+      if (name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0)
+        name.resize(name.size() - end.size());
+    config.directory = "runs/" + name.substr(name.rfind('/') + 1);
+  }
+}
+
+RunConfig assemble(const Assignments& given) {
+  RunConfig config;
+  for (const auto& [name, each] : given) {
+    const Key& key = *find_key(name);
+    try {
+      key.set(config, each.value);
+    } catch (const SpecError& error) {
+      refuse(each.where, error.what() + choice_hint(key, each.value));
+    }
+  }
+  derive(config, given);
+  try {
+    check(config);
+  } catch (const SpecError& error) {
+    throw UserError(ExitCode::usage, std::string("these settings do not go together: ") + error.what());
+  }
+  return config;
+}
+
+}  // namespace
+
+RunConfig load_text(std::string_view toml, const std::string& origin,
+                    const std::vector<std::string>& overrides) {
+  Assignments given;
+  collect_toml(toml, origin, given);
+  for (const std::string& argument : overrides) collect_override(argument, given);
+  return assemble(given);
+}
+
+RunConfig load(const std::string& recipe, const std::vector<std::string>& overrides) {
+  if (recipe.empty()) return load_text("", "", overrides);
+  std::ifstream file(recipe, std::ios::binary);
+  std::stringstream text;
+  if (file) text << file.rdbuf();
+  // An empty file sets failbit of the output stream only; a folder opens but cannot be read.
+  if (!file || std::filesystem::is_directory(recipe))
+    throw UserError(ExitCode::usage, recipe + ": cannot read this recipe; give the path of a TOML file");
+  return load_text(text.str(), recipe, overrides);
+}
+
+}  // namespace assay::spec

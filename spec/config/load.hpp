@@ -1,0 +1,22 @@
+#pragma once
+// Settings from a recipe and the command line: defaults < recipe < key=value (spec/config/config.md).
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "spec/config/run_config.hpp"
+
+namespace assay::spec {
+
+/// Reads the recipe file `recipe` (empty: none), applies `overrides` ("train.steps=100", a list as
+/// "a.bin,b.bin" or as a TOML array), lets absent settings follow from others and checks the result with
+/// check(config). Errors: UserError(usage): the file cannot be read, TOML syntax, unknown key (with the
+/// nearest one), wrong type, value out of range, a constraint between settings. Messages start with
+/// file:line:column or quote the argument.
+RunConfig load(const std::string& recipe, const std::vector<std::string>& overrides);
+
+/// The same for recipe text; `origin` stands for the file in messages.
+RunConfig load_text(std::string_view toml, const std::string& origin,
+                    const std::vector<std::string>& overrides);
+
+}  // namespace assay::spec

@@ -1,0 +1,140 @@
+// labels: unit
+#include "spec/config/check.hpp"
+
+#include <gtest/gtest.h>
+
+#include "spec/error.hpp"
+
+namespace assay::spec {
+namespace {
+
+/// Label and message of the refusal; empty when accepted.
+template <class... Models>
+std::string refusal(const RunConfig& config, const Models&... model) {
+  try {
+    check(config, model...);
+  } catch (const SpecError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+ModelSpec small() {
+  ModelSpec model;
+  model.name = "small";
+  model.vocab = 512;
+  model.context = 256;
+  return model;
+}
+
+TEST(ConfigSpec, DefaultsHold) {
+  EXPECT_EQ(refusal(RunConfig()), "");
+  EXPECT_EQ(refusal(RunConfig(), small()), "");
+}
+
+TEST(ConfigSpec, C1RefusesASettingOutOfRange) {
+  RunConfig config;
+  config.steps = 0;
+  EXPECT_EQ(refusal(config).substr(0, 32), "config_c1: train.steps = 0 is ou");
+}
+
+TEST(ConfigSpec, C2RefusesAMicroBatchThatDoesNotDivide) {
+  RunConfig config;
+  config.sequences = 48;
+  config.micro = 9;
+  EXPECT_EQ(refusal(config),
+            "config_c2: batch.micro = 9 does not divide batch.sequences = 48: set batch.micro to 8 or 12");
+  config.micro = 96;
+  EXPECT_EQ(refusal(config),
+            "config_c2: batch.micro = 96 does not divide batch.sequences = 48: set batch.micro to 48");
+  config.micro = 12;
+  EXPECT_EQ(refusal(config), "");
+}
+
+TEST(ConfigSpec, C3RefusesTokenFilesWithoutTheirType) {
+  RunConfig config;
+  config.data_paths = {"tokens.bin"};
+  EXPECT_EQ(refusal(config).substr(0, 9), "config_c3");
+  config.data_dtype = "uint32";
+  EXPECT_EQ(refusal(config), "");
+}
+
+TEST(ConfigSpec, C4RefusesAScheduleLongerThanTheRun) {
+  RunConfig config;
+  config.steps = 100;
+  config.warmup_steps = 21;
+  config.decay_steps = 80;
+  EXPECT_EQ(refusal(config).substr(0, 9), "config_c4");
+  config.warmup_steps = 20;
+  EXPECT_EQ(refusal(config), "");
+  config.schedule = ScheduleKind::cosine;  // the decay is not read
+  config.warmup_steps = 101;
+  EXPECT_EQ(refusal(config).substr(0, 9), "config_c4");
+  config.warmup_steps = 100;
+  EXPECT_EQ(refusal(config), "");
+}
+
+TEST(ConfigSpec, C5RefusesResumeWithoutItsPath) {
+  RunConfig config;
+  config.resume = Resume::path;
+  EXPECT_EQ(refusal(config).substr(0, 9), "config_c1");  // an empty path is out of range already
+  config.resume = Resume::automatic;
+  config.resume_path = "runs/x/step-10";
+  EXPECT_EQ(refusal(config).substr(0, 9), "config_c5");
+  config.resume = Resume::path;
+  EXPECT_EQ(refusal(config), "");
+}
+
+TEST(ConfigSpec, C6RefusesASettingThatWouldNotBeRead) {
+  RunConfig config;
+  config.end_of_document = 3;
+  EXPECT_EQ(refusal(config),
+            "config_c6: data.end_of_document = 3 would not be read: it counts only when data.paths is given; "
+            "leave it "
+            "out");
+  config = RunConfig();
+  config.schedule = ScheduleKind::constant;
+  EXPECT_EQ(refusal(config), "");
+  config.final_lr_ratio = 0.5;
+  EXPECT_EQ(refusal(config).substr(0, 9), "config_c6");
+}
+
+TEST(ConfigSpec, C7RefusesSequencesLongerThanTheContext) {
+  RunConfig config;
+  config.sequence_length = 257;
+  EXPECT_EQ(refusal(config, small()),
+            "config_c7: batch.sequence_length = 257 exceeds the context of small, 256 tokens");
+}
+
+TEST(ConfigSpec, C8RefusesNarrowTokensForAWideVocabulary) {
+  RunConfig config;
+  config.data_paths = {"tokens.bin"};
+  config.data_dtype = "uint16";
+  ModelSpec model = small();
+  model.vocab = 65536;
+  EXPECT_EQ(refusal(config, model), "");
+  model.vocab = 65537;
+  EXPECT_EQ(refusal(config, model).substr(0, 9), "config_c8");
+  config.data_dtype = "uint32";
+  EXPECT_EQ(refusal(config, model), "");
+}
+
+TEST(ConfigSpec, C9RefusesAnEndOfDocumentOutsideTheVocabulary) {
+  RunConfig config;
+  config.end_of_document = 512;
+  EXPECT_EQ(refusal(config, small()).substr(0, 9), "config_c9");
+  config.end_of_document = 511;
+  EXPECT_EQ(refusal(config, small()), "");
+}
+
+TEST(ConfigSpec, MicroFollowsFromTheRanks) {
+  RunConfig config;
+  config.sequences = 12;
+  EXPECT_EQ(micro_sequences(config, 3), 4);
+  EXPECT_EQ(micro_sequences(config, 24), 1);
+  config.micro = 2;
+  EXPECT_EQ(micro_sequences(config, 3), 2);
+}
+
+}  // namespace
+}  // namespace assay::spec

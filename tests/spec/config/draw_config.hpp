@@ -1,0 +1,79 @@
+#pragma once
+// Random settings that satisfy check(config), for round-trip properties.
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "spec/config/run_config.hpp"
+
+namespace assay::tests {
+
+/// A text without NUL and as valid UTF-8: quotes, backslashes, control characters, letters beyond ASCII.
+inline std::string draw_text(bool empty_allowed) {
+  static const std::vector<std::string> pieces = {"a",    "Z",    "9", " ",  "\"", "\\", "\t", "\n",
+                                                  "\x01", "\x7f", "#", "=",  ",",  "[",  "]",  "'",
+                                                  "/",    ".",    "ü", "金", "<",  "&"};
+  const auto parts = *rc::gen::container<std::vector<std::string>>(rc::gen::elementOf(pieces));
+  std::string text = empty_allowed ? "" : "x";
+  for (const std::string& part : parts) text += part;
+  return text;
+}
+
+/// A double of any magnitude in (0, high): exponents are drawn, not values, so that tiny ones occur.
+inline double draw_positive(double high) {
+  const int exponent = *rc::gen::inRange(-300, 300);
+  const double mantissa = 1 + *rc::gen::inRange(0, 1 << 30) * 0x1p-30;
+  const double value = std::ldexp(mantissa, exponent);
+  return value < high ? value : high * 0.5 / mantissa;
+}
+
+inline spec::RunConfig draw_config() {
+  using rc::gen::inRange;
+  spec::RunConfig config;
+  config.model = draw_text(false);
+  config.init_std = *rc::gen::arbitrary<bool>() ? 0.0 : draw_positive(std::numeric_limits<double>::max());
+  config.micro = *inRange<std::int64_t>(0, 50);
+  config.sequences = std::max<std::int64_t>(config.micro, 1) * *inRange<std::int64_t>(1, 50);
+  config.sequence_length = *inRange<std::int64_t>(1, 1'000'000'000);
+  if (*rc::gen::arbitrary<bool>()) {
+    config.data_paths.resize(*inRange<std::size_t>(1, 4));
+    for (std::string& path : config.data_paths) path = draw_text(false);
+    config.data_dtype = *rc::gen::element<std::string>("uint16", "uint32");
+    config.end_of_document = *inRange<std::int64_t>(-1, 70000);
+  } else {
+    config.grammar_samples = *inRange<std::int64_t>(1, 1'000'000'000'000);
+    config.sample_sentences = *inRange<std::int64_t>(0, 1'000'000);
+  }
+  config.prefetch = *inRange<std::int64_t>(0, 100);
+  config.steps = *inRange<std::int64_t>(1, 1'000'000);
+  config.learning_rate = draw_positive(1e300);
+  config.beta1 = draw_positive(1);
+  config.beta2 = draw_positive(1);
+  config.adam_eps = draw_positive(1e300);
+  config.weight_decay = *rc::gen::arbitrary<bool>() ? 0.0 : draw_positive(1e300);
+  config.clip = *rc::gen::arbitrary<bool>() ? 0.0 : draw_positive(1e300);
+  config.z_loss = *rc::gen::arbitrary<bool>() ? 0.0 : draw_positive(1e300);
+  config.schedule =
+      *rc::gen::element(spec::ScheduleKind::constant, spec::ScheduleKind::cosine, spec::ScheduleKind::wsd);
+  config.warmup_steps = *inRange<std::int64_t>(0, config.steps + 1);
+  if (config.schedule == spec::ScheduleKind::wsd)
+    config.decay_steps = *inRange<std::int64_t>(0, config.steps - config.warmup_steps + 1);
+  if (config.schedule != spec::ScheduleKind::constant) config.final_lr_ratio = draw_positive(1);
+  config.dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
+  config.device = *rc::gen::element(spec::Device::cpu, spec::Device::cuda, spec::Device::automatic);
+  config.threads = *inRange<std::int64_t>(0, 4096);
+  config.seed = *inRange<std::uint64_t>(0, std::uint64_t(1) << 63);
+  config.directory = draw_text(false);
+  config.checkpoint_every = *inRange<std::int64_t>(0, 1000);
+  config.checkpoint_keep = *inRange<std::int64_t>(1, 1000);
+  config.resume = *rc::gen::element(spec::Resume::never, spec::Resume::automatic, spec::Resume::path);
+  if (config.resume == spec::Resume::path) config.resume_path = draw_text(false);
+  config.log_every = *inRange<std::int64_t>(1, 1000);
+  return config;
+}
+
+}  // namespace assay::tests

@@ -1,0 +1,129 @@
+// labels: unit
+#include "spec/config/keys.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <set>
+
+#include "spec/error.hpp"
+
+namespace assay::spec {
+namespace {
+
+/// A value in range that differs from the current one.
+Value another(const Key& key, const RunConfig& config) {
+  const Value now = key.get(config);
+  switch (key.type) {
+    case KeyType::integer:
+      return std::get<std::int64_t>(now) + 1;
+    case KeyType::number:
+      return std::get<double>(now) / 2 + 0.25;
+    case KeyType::list:
+      return std::vector<std::string>{"tokens.bin"};
+    case KeyType::text:
+      return std::string("another");
+    case KeyType::choice:
+      for (const std::string& word : key.choices)
+        if (Value(word) != now) return word;
+  }
+  return now;
+}
+
+TEST(KeysSpec, EveryKeyHasAUniqueDottedNameAndAMeaning) {
+  std::set<std::string> names;
+  for (const Key& key : keys()) {
+    EXPECT_TRUE(names.insert(key.name).second) << key.name;
+    EXPECT_EQ(std::count(key.name.begin(), key.name.end(), '.'), 1) << key.name;
+    EXPECT_GE(key.meaning.size(), 10u) << key.name;
+    EXPECT_NE(key.meaning.back(), '.') << key.name;
+    EXPECT_EQ(key.type == KeyType::choice, !key.choices.empty()) << key.name;
+    EXPECT_EQ(find_key(key.name), &key);
+  }
+  EXPECT_EQ(find_key("batch"), nullptr);
+}
+
+TEST(KeysSpec, EveryKeyChangesItsOwnSettingAndNoOther) {
+  for (const Key& key : keys()) {
+    RunConfig config;
+    const Value value = another(key, config);
+    ASSERT_NE(value, key.get(config)) << key.name;
+    key.set(config, value);
+    EXPECT_EQ(key.get(config), value) << key.name;
+    EXPECT_NE(config, RunConfig()) << key.name << " is parsed and ignored";
+    for (const Key& other : keys()) {
+      if (&other == &key) continue;
+      EXPECT_EQ(other.get(config), other.get(RunConfig())) << key.name << " moves " << other.name;
+    }
+  }
+}
+
+TEST(KeysSpec, SettingEveryKeyReachesEveryFieldOfRunConfig) {
+  // A field added to RunConfig breaks these bindings; whoever adds one adds its key and its line here.
+  RunConfig config;
+  for (const Key& key : keys()) key.set(config, another(key, config));
+  const auto& [model, init_std, sequences, micro, sequence_length, paths, dtype, end, prefetch, samples,
+               steps, rate, beta1, beta2, eps, decay, clip, z_loss, schedule, warmup, decay_steps, ratio,
+               compute, device, threads, seed, directory, every, keep, resume, resume_path, log_every,
+               sentences] = config;
+  const RunConfig defaults;
+  const auto& [model0, init_std0, sequences0, micro0, sequence_length0, paths0, dtype0, end0, prefetch0,
+               samples0, steps0, rate0, beta10, beta20, eps0, decay0, clip0, z_loss0, schedule0, warmup0,
+               decay_steps0, ratio0, compute0, device0, threads0, seed0, directory0, every0, keep0, resume0,
+               resume_path0, log_every0, sentences0] = defaults;
+  EXPECT_TRUE(model != model0 && init_std != init_std0 && sequences != sequences0 && micro != micro0);
+  EXPECT_TRUE(sequence_length != sequence_length0 && paths != paths0 && dtype != dtype0 && end != end0);
+  EXPECT_TRUE(prefetch != prefetch0 && samples != samples0 && steps != steps0 && rate != rate0 &&
+              beta1 != beta10);
+  EXPECT_TRUE(beta2 != beta20 && eps != eps0 && decay != decay0 && clip != clip0 && z_loss != z_loss0);
+  EXPECT_TRUE(schedule != schedule0 && warmup != warmup0 && decay_steps != decay_steps0 && ratio != ratio0);
+  EXPECT_TRUE(compute != compute0 && device != device0 && threads != threads0 && seed != seed0);
+  EXPECT_TRUE(directory != directory0 && every != every0 && keep != keep0 && resume != resume0);
+  EXPECT_TRUE(resume_path != resume_path0 && log_every != log_every0 && sentences != sentences0);
+}
+
+TEST(KeysSpec, C1RefusesValuesOutsideTheRange) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+  for (const Key& key : keys()) {
+    RunConfig config;
+    std::vector<Value> bad;
+    if (key.type == KeyType::integer) bad = {std::int64_t(-2), std::numeric_limits<std::int64_t>::min()};
+    if (key.type == KeyType::number) bad = {-1e-300, nan, inf, -inf};
+    if (key.type == KeyType::choice) bad = {std::string("no such choice")};
+    if (key.type == KeyType::list) bad = {std::vector<std::string>{"a", ""}};
+    if (key.type == KeyType::text) bad = {std::string()};
+    for (const Value& value : bad) {
+      try {
+        key.set(config, value);
+        ADD_FAILURE() << key.name << " accepts " << toml_literal(value);
+      } catch (const SpecError& error) {
+        EXPECT_EQ(error.label(), "config_c1");
+        EXPECT_NE(std::string(error.what()).find(key.range), std::string::npos) << error.what();
+      }
+    }
+    EXPECT_EQ(config, RunConfig()) << key.name << " was changed by a refused value";
+  }
+}
+
+TEST(KeysSpec, TheMessageNamesSettingValueRangeAndUnit) {
+  RunConfig config;
+  try {
+    find_key("train.steps")->set(config, std::int64_t(0));
+    FAIL() << "accepted";
+  } catch (const SpecError& error) {
+    EXPECT_STREQ(error.what(),
+                 "config_c1: train.steps = 0 is out of range: must be >= 1 and <= 1000000000000 [steps]");
+  }
+}
+
+TEST(KeysSpec, OpenEndsOfRangesAreOpen) {
+  RunConfig config;
+  EXPECT_THROW(find_key("optimizer.beta1")->set(config, 1.0), SpecError);
+  EXPECT_NO_THROW(find_key("optimizer.beta1")->set(config, 0.0));
+  EXPECT_THROW(find_key("optimizer.eps")->set(config, 0.0), SpecError);
+  EXPECT_NO_THROW(find_key("schedule.final_ratio")->set(config, 1.0));
+  EXPECT_THROW(find_key("schedule.final_ratio")->set(config, 1.0000001), SpecError);
+}
+
+}  // namespace
+}  // namespace assay::spec

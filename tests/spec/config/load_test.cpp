@@ -1,0 +1,168 @@
+// labels: unit property
+#include "spec/config/load.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "spec/config/dump.hpp"
+#include "spec/config/keys.hpp"
+#include "spec/error.hpp"
+#include "tests/spec/config/draw_config.hpp"
+
+namespace assay::spec {
+namespace {
+
+std::string refusal(std::string_view toml, const std::vector<std::string>& overrides = {}) {
+  try {
+    load_text(toml, "recipe.toml", overrides);
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(LoadSpec, NothingGivenGivesTheDefaults) { EXPECT_EQ(load("", {}), RunConfig()); }
+
+TEST(LoadSpec, TheCommandLineWinsOverTheRecipeAndTheRecipeOverTheDefaults) {
+  const RunConfig config = load_text("[train]\nsteps = 500\nseed = 7\n", "recipe.toml", {"train.steps=1000"});
+  EXPECT_EQ(config.steps, 1000);
+  EXPECT_EQ(config.seed, 7u);
+  EXPECT_EQ(config.sequences, RunConfig().sequences);
+  EXPECT_EQ(load("", {"train.steps=100", "train.steps=200"}).steps, 200);
+}
+
+TEST(LoadSpec, NestedTablesAndDottedKeysAreTheSame) {
+  EXPECT_EQ(load_text("train.steps = 9", "a", {}), load_text("[train]\nsteps = 9", "b", {}));
+  EXPECT_EQ(load_text("train = { steps = 9 }", "a", {}), load("", {"train.steps=9"}));
+}
+
+TEST(LoadSpec, AbsentSettingsFollowFromOthers) {
+  RunConfig config = load("", {"train.steps=1000", "model.name=path/to/my-model/config.json"});
+  EXPECT_EQ(config.warmup_steps, 80);
+  EXPECT_EQ(config.decay_steps, 320);
+  EXPECT_EQ(config.directory, "runs/my-model");
+  config = load("", {"train.steps=1", "schedule.kind=cosine", "run.directory=here", "model.name=m.toml"});
+  EXPECT_EQ(config.warmup_steps, 0);
+  EXPECT_EQ(config.decay_steps, RunConfig().decay_steps);
+  EXPECT_EQ(config.directory, "here");
+}
+
+TEST(LoadSpec, ListsComeFromCommasOrATomlArray) {
+  const std::vector<std::string> two = {"a.bin", "b.bin"};
+  EXPECT_EQ(load("", {"data.paths=a.bin,b.bin", "data.dtype=uint16"}).data_paths, two);
+  EXPECT_EQ(load("", {"data.paths=[\"a.bin\", \"b.bin\"]", "data.dtype=uint16"}).data_paths, two);
+  EXPECT_EQ(load_text("data = {paths = ['a.bin', 'b.bin'], dtype = 'uint16'}", "x", {}).data_paths, two);
+  EXPECT_NE(refusal("", {"data.paths=a.bin,"}), "");
+  EXPECT_NE(refusal("", {"data.paths=[1]"}), "");
+  EXPECT_NE(refusal("", {"data.paths=[\"a\""}), "");
+}
+
+TEST(LoadSpec, ResumeIsAWordOrAPath) {
+  EXPECT_EQ(load("", {"checkpoint.resume=auto"}).resume, Resume::automatic);
+  EXPECT_EQ(load("", {"checkpoint.resume=never"}).resume, Resume::never);
+  const RunConfig config = load("", {"checkpoint.resume=runs/x/step-10"});
+  EXPECT_EQ(config.resume, Resume::path);
+  EXPECT_EQ(config.resume_path, "runs/x/step-10");
+}
+
+TEST(LoadSpec, UnknownSettingsGetTheNearestOneAndTheirPlace) {
+  EXPECT_EQ(
+      refusal("[batch]\nsequnces = 4"),
+      "recipe.toml:2:1: unknown setting \"batch.sequnces\"; did you mean \"batch.sequences\"? `assay config` "
+      "lists every setting");
+  EXPECT_NE(refusal("", {"steps=4"}).find("did you mean \"train.steps\"?"), std::string::npos);
+  EXPECT_NE(refusal("", {"learning_rate=1"}).find("did you mean \"optimizer.learning_rate\"?"),
+            std::string::npos);
+  EXPECT_NE(refusal("", {"train.learning_rat=1"}).find("learning_rate\"?"), std::string::npos);
+  EXPECT_NE(refusal("batch = 3").find("is a group of settings"), std::string::npos);
+  EXPECT_NE(refusal("[batches]").find("unknown setting \"batches\""), std::string::npos);
+  EXPECT_NE(refusal("[batch.sub]\nx = 1").find("unknown setting \"batch.sub\""), std::string::npos);
+}
+
+TEST(LoadSpec, WrongTypesSayWhereAndWhatWasExpected) {
+  EXPECT_EQ(refusal("[train]\nsteps = 2.5"),
+            "recipe.toml:2:9: train.steps must be an integer [steps], not a number with a fraction");
+  EXPECT_EQ(refusal("", {"train.steps=ten"}),
+            "argument \"train.steps=ten\": train.steps must be an integer [steps], not \"ten\"");
+  EXPECT_NE(refusal("train.steps = true"), "");
+  EXPECT_NE(refusal("train.steps = '5'"), "");
+  EXPECT_NE(refusal("train.steps = 1979-05-27"), "");
+  EXPECT_NE(refusal("[train.steps]\nx = 1"), "");
+  EXPECT_NE(refusal("data.paths = 'a.bin'"), "");
+  EXPECT_NE(refusal("", {"train.steps=5x"}), "");
+  EXPECT_NE(refusal("", {"train.steps="}), "");
+  EXPECT_NE(refusal("", {"train.steps=9223372036854775808"}), "");
+  EXPECT_EQ(load_text("optimizer.clip = 2", "x", {}).clip, 2.0);  // an integer is a number
+}
+
+TEST(LoadSpec, RangesAndChoicesSayWhereAndSuggest) {
+  EXPECT_EQ(refusal("[optimizer]\nbeta1 = 1.0"),
+            "recipe.toml:2:9: config_c1: optimizer.beta1 = 1.0 is out of range: must be [0, 1)");
+  EXPECT_EQ(refusal("", {"schedule.kind=cosin"}),
+            "argument \"schedule.kind=cosin\": config_c1: schedule.kind = \"cosin\" is out of range: must be "
+            "one of "
+            "\"constant\", \"cosine\", \"wsd\"; did you mean \"cosine\"?");
+}
+
+TEST(LoadSpec, SyntaxErrorsHaveLineAndColumn) {
+  const std::string message = refusal("[train]\nsteps = = 3\n");
+  EXPECT_EQ(message.rfind("recipe.toml:2:9: not valid TOML: ", 0), 0u) << message;
+}
+
+TEST(LoadSpec, ConstraintsBetweenSettingsAreChecked) {
+  EXPECT_EQ(refusal("", {"batch.micro=5"}),
+            "these settings do not go together: config_c2: batch.micro = 5 does not divide batch.sequences = "
+            "32: set "
+            "batch.micro to 4 or 8");
+  EXPECT_NE(refusal("", {"schedule.kind=cosine", "schedule.decay_steps=3"}).find("config_c6"),
+            std::string::npos);
+}
+
+TEST(LoadSpec, DashesAndMissingEqualsSignsAreExplained) {
+  EXPECT_EQ(refusal("", {"--train.steps=5"}),
+            "argument \"--train.steps=5\": settings are written without dashes: train.steps=5");
+  EXPECT_NE(refusal("", {"train.steps"}).find("key=value"), std::string::npos);
+}
+
+TEST(LoadSpec, AMissingRecipeOrAFolderIsNamed) {
+  for (const std::string path : {"no/such/recipe.toml", "."}) {
+    try {
+      load(path, {});
+      ADD_FAILURE() << path << " was accepted";
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_EQ(std::string(error.what()).rfind(path + ": ", 0), 0u);
+    }
+  }
+}
+
+RC_GTEST_PROP(LoadSpec, ADumpLoadsBackToTheSameSettings, ()) {
+  const RunConfig config = tests::draw_config();
+  RC_ASSERT(load_text(dump_toml(config), "dump", {}) == config);
+}
+
+RC_GTEST_PROP(LoadSpec, OverridesAndRecipesMeanTheSame, ()) {
+  const RunConfig config = tests::draw_config();
+  std::vector<std::string> overrides;
+  for (const Key& key : keys()) {
+    if (!key.is_read(config)) continue;
+    const Value value = key.get(config);
+    const auto* text = std::get_if<std::string>(&value);
+    overrides.push_back(key.name + "=" + (text ? *text : toml_literal(value)));
+  }
+  RC_ASSERT(load("", overrides) == config);
+}
+
+TEST(ConfigDocs, TheConfigurationPageIsCurrent) {
+  std::ifstream file(ASSAY_SOURCE_DIR "/docs/configuration.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(text.str(), keys_markdown()) << "run: assay config --markdown > docs/configuration.md";
+}
+
+}  // namespace
+}  // namespace assay::spec
