@@ -1,0 +1,55 @@
+#include "spec/ops/cross_entropy.hpp"
+
+#include <cmath>
+#include <string>
+
+#include "spec/error.hpp"
+
+namespace assay::spec::cross_entropy {
+
+void check(const Shape& shape, std::span<const std::int64_t> targets, double normalizer, double z_loss) {
+  // cross_entropy_c5
+  require(shape.V >= 1 && shape.N >= 0, "cross_entropy_c5",
+          [&] { return "N=" + std::to_string(shape.N) + ", V=" + std::to_string(shape.V); });
+  // cross_entropy_c1
+  require(static_cast<std::int64_t>(targets.size()) == shape.N, "cross_entropy_c1", [&] {
+    return std::to_string(targets.size()) + " targets, logits have N=" + std::to_string(shape.N) + " rows";
+  });
+  // cross_entropy_c2
+  for (std::size_t n = 0; n < targets.size(); ++n) {
+    require(targets[n] == ignore || (targets[n] >= 0 && targets[n] < shape.V), "cross_entropy_c2", [&] {
+      return "target " + std::to_string(targets[n]) + " at " + std::to_string(n) +
+             " is neither in [0, V=" + std::to_string(shape.V) + ") nor " + std::to_string(ignore);
+    });
+  }
+  // cross_entropy_c3
+  require(std::isfinite(normalizer) && normalizer > 0, "cross_entropy_c3",
+          [&] { return "normalizer=" + std::to_string(normalizer); });
+  // cross_entropy_c4
+  require(std::isfinite(z_loss) && z_loss >= 0, "cross_entropy_c4",
+          [&] { return "z_loss=" + std::to_string(z_loss); });
+}
+
+std::int64_t count_valid(std::span<const std::int64_t> targets) {
+  std::int64_t valid = 0;
+  for (std::int64_t target : targets) valid += target != ignore;
+  return valid;
+}
+
+Flops forward_flops(const Shape& s, std::int64_t valid) {
+  return {0, Count(s.N) * (3 * Count(s.V) + 2) + 4 * Count(valid) + 4};
+}
+
+Flops backward_flops(const Shape& s, std::int64_t valid) {
+  return {0, Count(valid) * (3 * Count(s.V) + 5) + 1};
+}
+
+Count forward_bytes(const Shape& s, std::int64_t element, std::int64_t id, std::int64_t statistic) {
+  return Count(s.N) * s.V * element + Count(s.N) * (Count(id) + statistic);
+}
+
+Count backward_bytes(const Shape& s, std::int64_t element, std::int64_t id, std::int64_t statistic) {
+  return 2 * Count(s.N) * s.V * element + Count(s.N) * (Count(id) + statistic);
+}
+
+}  // namespace assay::spec::cross_entropy

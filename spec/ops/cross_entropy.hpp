@@ -1,0 +1,35 @@
+#pragma once
+// Shape rules, FLOPs and bytes of cross_entropy. Equation, source and worked example:
+// spec/ops/cross_entropy.md.
+#include <cstdint>
+#include <span>
+
+#include "spec/count.hpp"
+
+namespace assay::spec::cross_entropy {
+
+/// Target of a token that takes no part in the loss (the default of PyTorch's cross_entropy).
+inline constexpr std::int64_t ignore = -100;
+
+struct Shape {
+  std::int64_t N = 0;  ///< rows (B*T)
+  std::int64_t V = 0;  ///< entries of a row
+};
+
+/// Errors: SpecError cross_entropy_c1 (targets != N), cross_entropy_c2 (a target neither in [0, V) nor -100;
+/// names the first one and its place), cross_entropy_c3 (normalizer not > 0 and finite), cross_entropy_c4
+/// (z_loss not >= 0 and finite), cross_entropy_c5 (V < 1 or N < 0).
+void check(const Shape& shape, std::span<const std::int64_t> targets, double normalizer, double z_loss);
+
+/// Targets other than -100.
+std::int64_t count_valid(std::span<const std::int64_t> targets);
+
+Flops forward_flops(const Shape& shape, std::int64_t valid);   ///< vector: N*(3V + 2) + 4*valid + 4
+Flops backward_flops(const Shape& shape, std::int64_t valid);  ///< vector: valid*(3V + 5) + 1
+
+/// Compulsory traffic: every input read once, every output written once. Unit: [B].
+/// `element` = bytes of logits and dlogits; `id` = bytes of one target; `statistic` = bytes of one lse.
+Count forward_bytes(const Shape& shape, std::int64_t element, std::int64_t id, std::int64_t statistic);
+Count backward_bytes(const Shape& shape, std::int64_t element, std::int64_t id, std::int64_t statistic);
+
+}  // namespace assay::spec::cross_entropy
