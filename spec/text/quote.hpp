@@ -1,0 +1,11 @@
+#pragma once
+// Text from outside, made fit for a one-line error message.
+#include <string>
+#include <string_view>
+
+namespace assay::spec {
+
+/// `text` in double quotes, each control byte shown as '?', cut to 80 bytes with "..." when it is longer.
+std::string quote(std::string_view text);
+
+}  // namespace assay::spec
