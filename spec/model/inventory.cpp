@@ -15,7 +15,8 @@ class Builder {
 
   void begin_block() { ++block_; }
   /// Adds a tensor on an aligned offset, or directly behind the one before when it is fused with it.
-  void add(const std::string& name, std::vector<std::int64_t> shape, Role role, bool fused_with_last = false) {
+  void add(const std::string& name, std::vector<std::int64_t> shape, Role role,
+           bool fused_with_last = false) {
     std::int64_t size = 1;
     for (std::int64_t extent : shape) size *= extent;
     const std::int64_t offset = fused_with_last ? end_ : aligned(end_);
@@ -25,7 +26,9 @@ class Builder {
   std::int64_t flat_size() const { return aligned(end_); }
 
  private:
-  std::int64_t aligned(std::int64_t offset) const { return (offset + alignment_ - 1) / alignment_ * alignment_; }
+  std::int64_t aligned(std::int64_t offset) const {
+    return (offset + alignment_ - 1) / alignment_ * alignment_;
+  }
 
   Inventory& out_;
   std::int64_t alignment_;
@@ -73,9 +76,11 @@ Inventory inventory(const ModelSpec& model, std::int64_t alignment) {
 }
 
 const Parameter& Inventory::at(const std::string& name) const {
-  const auto found = std::find_if(parameters.begin(), parameters.end(), [&](const auto& p) { return p.name == name; });
+  const auto found =
+      std::find_if(parameters.begin(), parameters.end(), [&](const auto& p) { return p.name == name; });
   // inventory_c1
-  require(found != parameters.end(), "inventory_c1", [&] { return "no parameter is called \"" + name + "\""; });
+  require(found != parameters.end(), "inventory_c1",
+          [&] { return "no parameter is called \"" + name + "\""; });
   return *found;
 }
 
@@ -87,9 +92,8 @@ Count Inventory::parameter_count() const {
 
 Inventory::Range Inventory::block_range(std::int64_t block) const {
   // inventory_c3
-  require(block >= 0 && block < blocks, "inventory_c3", [&] {
-    return "block " + std::to_string(block) + " of " + std::to_string(blocks);
-  });
+  require(block >= 0 && block < blocks, "inventory_c3",
+          [&] { return "block " + std::to_string(block) + " of " + std::to_string(blocks); });
   const auto first_of = [&](std::int64_t b) {
     const auto found = std::partition_point(parameters.begin(), parameters.end(),
                                             [&](const Parameter& parameter) { return parameter.block < b; });

@@ -1,6 +1,6 @@
 #pragma once
-// Every parameter of a model: name, shape, place in the flat buffer. One list that reference, trainer, optimizer,
-// checkpoint and FLOP count all read.
+// Every parameter of a model: name, shape, place in the flat buffer. One list that reference, trainer,
+// optimizer, checkpoint and FLOP count all read.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,7 +12,8 @@ namespace assay::spec {
 
 enum class Role { embedding, norm, query, key, value, attention_output, gate, up, down, head };
 
-/// One parameter tensor. Names are those of Hugging Face transformers ("model.layers.0.self_attn.q_proj.weight").
+/// One parameter tensor. Names are those of Hugging Face transformers
+/// ("model.layers.0.self_attn.q_proj.weight").
 struct Parameter {
   std::string name;
   std::vector<std::int64_t> shape;  ///< matrices [out, in]; embedding and head [V, D]; gains [D] or [E]
@@ -23,9 +24,10 @@ struct Parameter {
   bool matrix() const { return shape.size() == 2; }  ///< matrices get weight decay, gains do not
 };
 
-/// Parameters in flat-buffer order. query|key|value of a block are adjacent without gap, as are gate|up, so that one
-/// view [ (H+2K)*E, D ] or [ 2F, D ] is the fused matrix. Offsets of groups (fused matrices count as one group, every
-/// other tensor as its own) are multiples of `alignment` elements. A tied head is not listed: it is the embedding.
+/// Parameters in flat-buffer order. query|key|value of a block are adjacent without gap, as are gate|up, so
+/// that one view [ (H+2K)*E, D ] or [ 2F, D ] is the fused matrix. Offsets of groups (fused matrices count as
+/// one group, every other tensor as its own) are multiples of `alignment` elements. A tied head is not
+/// listed: it is the embedding.
 struct Inventory {
   std::vector<Parameter> parameters;
   std::int64_t flat_size = 0;  ///< elements of the flat buffer, alignment gaps included
@@ -37,9 +39,10 @@ struct Inventory {
   struct Range {
     std::int64_t begin, end;
   };
-  Range block_range(std::int64_t block) const;
+  Range block_range(std::int64_t block) const;  ///< Errors: SpecError inventory_c3, no such block
 };
 
+/// Errors: SpecError model_c1.. (see `check`), inventory_c2 (alignment outside [1, 2^20] elements).
 Inventory inventory(const ModelSpec& model, std::int64_t alignment = 64);
 
 }  // namespace assay::spec

@@ -34,8 +34,9 @@ void check_rope(const ModelSpec& m) {
   if (!m.rope_scaling) return;
   const RopeScaling& s = *m.rope_scaling;
   // model_c6
-  require(std::isfinite(s.factor) && s.factor >= 1 && positive(s.low_freq_factor) && positive(s.high_freq_factor) &&
-              s.low_freq_factor < s.high_freq_factor && s.original_context >= 1 && s.original_context <= extent_limit,
+  require(std::isfinite(s.factor) && s.factor >= 1 && positive(s.low_freq_factor) &&
+              positive(s.high_freq_factor) && s.low_freq_factor < s.high_freq_factor &&
+              s.original_context >= 1 && s.original_context <= extent_limit,
           "model_c6", [&] {
             return "rope_scaling factor=" + std::to_string(s.factor) +
                    ", low_freq_factor=" + std::to_string(s.low_freq_factor) +
@@ -54,24 +55,29 @@ void check(const ModelSpec& m) {
     return "kv_heads=" + std::to_string(m.kv_heads) + " does not divide heads=" + std::to_string(m.heads);
   });
   // model_c3
-  require(m.head_dim % 2 == 0, "model_c3", [&] { return "head_dim=" + std::to_string(m.head_dim) + " is odd"; });
+  require(m.head_dim % 2 == 0, "model_c3",
+          [&] { return "head_dim=" + std::to_string(m.head_dim) + " is odd"; });
   // model_c4
   require(positive(m.norm_eps), "model_c4", [&] { return "norm_eps=" + std::to_string(m.norm_eps); });
   check_rope(m);
   // model_c7
   require(positive(m.init_std), "model_c7", [&] { return "init_std=" + std::to_string(m.init_std); });
   // model_c8
-  require(parameter_count(m) <= Count(parameter_limit), "model_c8",
-          [&] { return parameter_count(m).to_string() + " parameters exceed " + std::to_string(parameter_limit); });
+  require(parameter_count(m) <= Count(parameter_limit), "model_c8", [&] {
+    return parameter_count(m).to_string() + " parameters exceed " + std::to_string(parameter_limit);
+  });
   // model_c9
-  require(!m.name.empty() && m.name.size() <= 256 && std::none_of(m.name.begin(), m.name.end(), [](char c) {
-            return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-          }), "model_c9", [&] { return "the name has " + std::to_string(m.name.size()) + " bytes or control characters"; });
+  require(!m.name.empty() && m.name.size() <= 256 &&
+              std::none_of(m.name.begin(), m.name.end(),
+                           [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }),
+          "model_c9",
+          [&] { return "the name has " + std::to_string(m.name.size()) + " bytes or control characters"; });
 }
 
 Count parameter_count(const ModelSpec& m) {
   const Count D = m.width, E = m.head_dim;
-  Count block = D * (Count(m.heads) + 2 * Count(m.kv_heads)) * E + Count(m.heads) * E * D + 3 * D * m.ffn + 2 * D;
+  Count block =
+      D * (Count(m.heads) + 2 * Count(m.kv_heads)) * E + Count(m.heads) * E * D + 3 * D * m.ffn + 2 * D;
   if (m.qk_norm) block += 2 * E;
   const Count matrices_of_words = m.tied_embeddings ? 1 : 2;
   return matrices_of_words * m.vocab * D + m.layers * block + D;

@@ -1,13 +1,20 @@
 #pragma once
-// What a decoder-only language model is: the few integers from which parameters, shapes, FLOPs and bytes follow.
+// What a decoder-only language model is: the few integers from which parameters, shapes, FLOPs and bytes
+// follow.
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "spec/count.hpp"
 
 namespace assay::spec {
 
 enum class Family { llama, qwen3 };
+
+/// "llama", "qwen3": the model_type of Hugging Face's config.json.
+std::string_view to_string(Family family);
 
 /// Frequency scaling of rotary embeddings as in Llama 3.1 (spec/ops/rope.md). `original_context` in tokens.
 struct RopeScaling {
@@ -40,20 +47,31 @@ struct ModelSpec {
   bool operator==(const ModelSpec&) const = default;
 };
 
-/// Checks every constraint of spec/model/model.md. Errors: SpecError model_c1..; the message names field and value.
+/// Checks every constraint of spec/model/model.md. Errors: SpecError model_c1..c9; the message names field
+/// and value.
 void check(const ModelSpec& model);
+
+/// Parameters by the closed form of spec/model/model.md; equals inventory(model).parameter_count(). [1]
+Count parameter_count(const ModelSpec& model);
 
 /// Reads a model from TOML text. `origin` (a path or a name) is quoted in errors.
 /// Errors: UserError(usage) on syntax, an unknown key (with the nearest key), a missing key, a wrong type;
 /// SpecError as `check`.
 ModelSpec model_from_toml(std::string_view text, const std::string& origin);
 
-/// Reads a Hugging Face `config.json` with model_type llama or qwen3. Errors: as model_from_toml, and UserError(usage)
-/// for a feature of the file that the spec does not have (attention_bias, another hidden_act, sliding window ...).
+/// TOML text that `model_from_toml` reads back to an equal model.
+std::string to_toml(const ModelSpec& model);
+
+/// Reads a Hugging Face `config.json` with model_type llama or qwen3. Errors: as model_from_toml, and
+/// UserError(usage) for a feature of the file that the spec does not have (attention_bias, another
+/// hidden_act, sliding window ...).
 ModelSpec model_from_hugging_face(std::string_view json, const std::string& origin);
 
-/// Finds MODEL as users name it: a name of spec/models (built into the library), a path to a .toml, a path to a
-/// config.json or a folder that holds one. Errors: UserError(usage) with the nearest known names.
+/// Finds MODEL as users name it: a name of spec/models (built into the library), a path to a .toml, a path to
+/// a config.json or a folder that holds one. Errors: UserError(usage) with the nearest known names.
 ModelSpec find_model(const std::string& name_or_path);
+
+/// Names of the models built into the library, in alphabetical order.
+std::vector<std::string> model_names();
 
 }  // namespace assay::spec

@@ -1,0 +1,85 @@
+// From MODEL as users write it to a ModelSpec.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "spec/error.hpp"
+#include "spec/facts.hpp"
+#include "spec/model/model_spec.hpp"
+#include "spec/text/nearest.hpp"
+#include "spec/text/quote.hpp"
+
+namespace assay::spec {
+
+namespace {
+namespace fs = std::filesystem;
+
+constexpr std::string_view folder = "spec/models/", ending = ".toml";
+constexpr std::uintmax_t largest_file = 1 << 20;  // bytes; published configurations have about 1,000
+
+[[noreturn]] void refuse(const std::string& what) { throw UserError(ExitCode::usage, what); }
+
+bool is_model(const FactFile& file) { return file.path.substr(0, folder.size()) == folder; }
+
+std::string name_in(const FactFile& file) {
+  return std::string(file.path.substr(folder.size(), file.path.size() - folder.size() - ending.size()));
+}
+
+std::string read_text(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) refuse("model " + quote(path.string()) + " is not a regular file");
+  if (fs::file_size(path, error) > largest_file || error)
+    refuse("model " + quote(path.string()) +
+           " is larger than 1 MiB; give a .toml of spec/models or a config.json");
+  std::ifstream stream(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  if (!stream.good() && !stream.eof()) throw UserError(ExitCode::io, "cannot read " + quote(path.string()));
+  return text;
+}
+
+ModelSpec read_path(fs::path path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    path /= "config.json";
+    if (!fs::exists(path, error))
+      refuse("folder " + quote(path.parent_path().string()) + " holds no config.json");
+  }
+  const std::string kind = path.extension().string();
+  if (kind == ".toml") return model_from_toml(read_text(path), path.string());
+  if (kind == ".json") {
+    // The folder's name becomes the model's, also when the path was relative ("config.json", ".").
+    const fs::path whole = fs::absolute(path, error).lexically_normal();
+    return model_from_hugging_face(read_text(path), error ? path.string() : whole.string());
+  }
+  refuse("model " + quote(path.string()) +
+         " is neither a .toml nor a .json file nor a folder with a config.json");
+}
+
+}  // namespace
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const FactFile& file : fact_files())
+    if (is_model(file)) names.push_back(name_in(file));
+  return names;
+}
+
+ModelSpec find_model(const std::string& name_or_path) {
+  for (const FactFile& file : fact_files())
+    if (is_model(file) && name_in(file) == name_or_path)
+      return model_from_toml(file.text, std::string(file.path));
+
+  std::error_code error;
+  const bool plausible = !name_or_path.empty() && name_or_path.find('\0') == std::string::npos;
+  if (plausible && fs::exists(name_or_path, error)) return read_path(name_or_path);
+
+  const auto match = nearest(name_or_path.substr(0, 80), model_names());
+  std::string all;
+  for (const std::string& name : model_names()) all += (all.empty() ? "" : ", ") + name;
+  refuse("no model and no file is called " + quote(name_or_path) +
+         (match ? "; did you mean " + quote(*match) + "?" : "") + "; built-in models: " + all +
+         "; or give the path of a .toml, a config.json or its folder");
+}
+
+}  // namespace assay::spec

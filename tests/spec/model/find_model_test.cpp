@@ -1,0 +1,71 @@
+// labels: unit
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "spec/error.hpp"
+#include "spec/model/model_spec.hpp"
+
+namespace assay::spec {
+namespace {
+namespace fs = std::filesystem;
+
+class FindModel : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("assay-find-model-" + std::to_string(::getpid()));
+    fs::create_directories(folder_ / "Tiny-Hub");
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+    return (folder_ / name).string();
+  }
+  static std::string error_of(const std::string& name) {
+    try {
+      find_model(name);
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      return error.what();
+    }
+    return "accepted";
+  }
+  fs::path folder_;
+};
+
+const std::string config =
+    R"({"model_type": "llama", "hidden_size": 8, "intermediate_size": 16, "vocab_size": 32,
+  "num_hidden_layers": 1, "num_attention_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5})";
+
+TEST_F(FindModel, KnowsBuiltInNames) { EXPECT_EQ(find_model("llama3-8b").width, 4096); }
+
+TEST_F(FindModel, ReadsATomlFile) {
+  EXPECT_EQ(find_model(write("mine.toml", to_toml(find_model("tiny-qwen3")))), find_model("tiny-qwen3"));
+}
+
+TEST_F(FindModel, ReadsAConfigJsonAndItsFolder) {
+  const std::string path = write("Tiny-Hub/config.json", config);
+  EXPECT_EQ(find_model(path).name, "Tiny-Hub");
+  EXPECT_EQ(find_model((folder_ / "Tiny-Hub").string()), find_model(path));
+  EXPECT_EQ(find_model((folder_ / "Tiny-Hub/").string()), find_model(path));
+}
+
+TEST_F(FindModel, NamesTheNearestBuiltIn) {
+  const std::string error = error_of("lama3-8b");
+  EXPECT_NE(error.find("did you mean \"llama3-8b\"?"), std::string::npos) << error;
+  EXPECT_NE(error.find("tiny-llama"), std::string::npos) << error;
+}
+
+TEST_F(FindModel, SaysWhatIsWrongWithAPath) {
+  EXPECT_NE(error_of(folder_.string()).find("holds no config.json"), std::string::npos);
+  EXPECT_NE(error_of(write("weights.bin", "x")).find("neither a .toml nor a .json"), std::string::npos);
+  EXPECT_NE(error_of(write("big.json", std::string((1 << 20) + 1, ' '))).find("larger than 1 MiB"),
+            std::string::npos);
+  EXPECT_NE(error_of("").find("built-in models"), std::string::npos);
+  EXPECT_NE(error_of(std::string(1 << 16, 'x')).find("built-in models"), std::string::npos);
+  EXPECT_NE(error_of(std::string("tiny\0llama", 10)).find("built-in models"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace assay::spec

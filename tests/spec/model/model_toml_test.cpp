@@ -1,0 +1,140 @@
+// labels: unit property fuzz
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "spec/error.hpp"
+#include "spec/facts.hpp"
+#include "spec/model/model_spec.hpp"
+#include "tests/support/draw_model.hpp"
+
+namespace assay::spec {
+namespace {
+
+const std::string good =
+    "name = \"m\"\nfamily = \"llama\"\nvocab = 8\nwidth = 4\nlayers = 1\nheads = 2\nkv_heads = 1\nhead_dim = "
+    "2\n"
+    "ffn = 6\ncontext = 16\ntied_embeddings = false\nqk_norm = false\nnorm_eps = 1e-5\nrope_theta = 10000\n";
+
+std::string replaced(const std::string& from, const std::string& to) {
+  std::string text = good;
+  const auto at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    model_from_toml(text, "m.toml");
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  } catch (const SpecError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(ModelToml, ReadsEveryField) {
+  const ModelSpec model = model_from_toml(
+      good +
+          "init_std = 0.01\n[rope_scaling]\nfactor = 8\nlow_freq_factor = 1\nhigh_freq_factor = 4.0\n"
+          "original_context = 8192\n",
+      "m.toml");
+  EXPECT_EQ(model, (ModelSpec{.name = "m",
+                              .family = Family::llama,
+                              .vocab = 8,
+                              .width = 4,
+                              .layers = 1,
+                              .heads = 2,
+                              .kv_heads = 1,
+                              .head_dim = 2,
+                              .ffn = 6,
+                              .context = 16,
+                              .tied_embeddings = false,
+                              .qk_norm = false,
+                              .norm_eps = 1e-5,
+                              .rope_theta = 10000,
+                              .rope_scaling = RopeScaling{8, 1, 4, 8192},
+                              .init_std = 0.01}));
+}
+
+TEST(ModelToml, NamesTheNearestKeyAndItsLine) {
+  EXPECT_EQ(error_of(replaced("width", "widht")), "m.toml:4: unknown key \"widht\"; did you mean \"width\"?");
+  EXPECT_EQ(error_of(good + "[rope_scaling]\nfaktor = 8\n"),
+            "m.toml:16: unknown key \"rope_scaling.faktor\"; did you mean \"rope_scaling.factor\"?");
+}
+
+TEST(ModelToml, NamesWhatIsMissingOrOfAnotherType) {
+  EXPECT_EQ(error_of(replaced("ffn = 6\n", "")),
+            "m.toml: key \"ffn\" is missing; add it (meaning: spec/model/model.md)");
+  EXPECT_EQ(error_of(replaced("ffn = 6", "ffn = 6.0")), "m.toml:9: \"ffn\" must be an integer");
+  EXPECT_EQ(error_of(replaced("ffn = 6", "ffn = \"6\"")), "m.toml:9: \"ffn\" must be an integer");
+  EXPECT_EQ(error_of(replaced("qk_norm = false", "qk_norm = 0")),
+            "m.toml:12: \"qk_norm\" must be true or false");
+  EXPECT_EQ(error_of(replaced("norm_eps = 1e-5", "norm_eps = true")),
+            "m.toml:13: \"norm_eps\" must be a number");
+  EXPECT_EQ(error_of(replaced("name = \"m\"", "name = 3")), "m.toml:1: \"name\" must be a string");
+  EXPECT_EQ(error_of(good + "rope_scaling = 8\n"), "m.toml:15: \"rope_scaling\" must be a table");
+  EXPECT_EQ(error_of(replaced("\"llama\"", "\"lama\"")),
+            "m.toml: family \"lama\" is not known; give \"llama\" or \"qwen3\"");
+}
+
+TEST(ModelToml, SaysWhereTheSyntaxBreaks) {
+  EXPECT_EQ(error_of("name = \n").substr(0, 21), "m.toml:1:8: not TOML:") << error_of("name = \n");
+}
+
+TEST(ModelToml, AppliesTheConstraints) {
+  EXPECT_EQ(error_of(replaced("head_dim = 2", "head_dim = 3")).substr(0, 8), "model_c3");
+}
+
+TEST(ModelToml, HoldsAFileToTheParametersItStates) {
+  EXPECT_EQ(error_of(good + "parameters = 195\n"),
+            "m.toml: states 195 parameters, but its fields give 196; correct one of them");
+  EXPECT_EQ(error_of(good + "parameters = 196\n"), "accepted");
+  EXPECT_NE(error_of(good + "parameters = -1\n"), "accepted");
+}
+
+TEST(ModelToml, EveryBuiltInFileStatesItsParametersAndSource) {
+  for (const FactFile& file : fact_files()) {
+    if (file.path.substr(0, 12) != "spec/models/") continue;
+    EXPECT_NE(file.text.find("\nparameters = "), std::string_view::npos) << file.path;
+    EXPECT_NE(file.text.find("2026-"), std::string_view::npos) << file.path << " states no date";
+  }
+}
+
+RC_GTEST_PROP(ModelToml, ReadsBackWhatItWrites, ()) {
+  ModelSpec model = tests::draw_model();
+  model.name =
+      *rc::gen::nonEmpty(rc::gen::container<std::string>(rc::gen::elementOf(std::string("ab-\"\\ #'="))));
+  model.norm_eps = *rc::gen::positive<double>();
+  model.rope_theta = 1 + std::abs(*rc::gen::arbitrary<double>());
+  RC_PRE(std::isfinite(model.norm_eps) && model.norm_eps > 0 && std::isfinite(model.rope_theta));
+  RC_PRE(model.name.size() <= 256);
+  RC_ASSERT(model_from_toml(to_toml(model), "written") == model);
+}
+
+/// Random edits of a valid file: whatever they make of it, the reader accepts it or throws one of the two
+/// errors.
+RC_GTEST_PROP(ModelToml, AnswersAnyEditWithAModelOrAnError, ()) {
+  std::string text = to_toml(tests::draw_model());
+  const auto edits = *rc::gen::inRange(1, 6);
+  for (int edit = 0; edit < edits; ++edit) {
+    const auto at = *rc::gen::inRange<std::size_t>(0, text.size() + 1);
+    const auto length = *rc::gen::inRange<std::size_t>(0, 12);
+    const std::string insert = *rc::gen::element<std::string>(
+        "", "\n", "=", "[", "]", "\"", "\0", "\xff", "9223372036854775807", "-1", "nan", "inf", "1e999", "{}",
+        "[[x]]", "vocab = 1\n", "rope_scaling = {}\n", "true", "#", "'''");
+    text = text.substr(0, at) + insert + (at + length < text.size() ? text.substr(at + length) : "");
+  }
+  try {
+    check(model_from_toml(text, "edited"));
+  } catch (const UserError& error) {
+    RC_ASSERT(error.code() == ExitCode::usage);
+    RC_ASSERT(std::string(error.what()).find("edited") == 0);
+  } catch (const SpecError& error) {
+    RC_ASSERT(error.label().find("model_c") == 0);
+  }
+}
+
+}  // namespace
+}  // namespace assay::spec
