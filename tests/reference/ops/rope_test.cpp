@@ -1,0 +1,126 @@
+// labels: unit property
+#include "reference/ops/rope.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "spec/ops/rope.hpp"
+#include "spec/tolerance.hpp"
+#include "tests/support/compare.hpp"
+#include "tests/support/draw.hpp"
+#include "tests/support/gradient_check.hpp"
+
+namespace assay::reference {
+namespace {
+
+using spec::rope::inverse_frequencies;
+using tests::Allowed;
+using tests::values;
+
+const double u = unit_roundoff(Dtype::f64);
+
+Ids draw_positions(Index count, std::int64_t below) {
+  return *rc::gen::container<Ids>(static_cast<std::size_t>(count), rc::gen::inRange<std::int64_t>(0, below));
+}
+
+TEST(RopeReference, GivesTheSpecExample) {
+  // spec/ops/rope.md: two tokens of pi/4 make a right angle; cos(pi/2) is u, not 0, so entries are off by 4u
+  // at most.
+  const std::vector<double> quarter(2, std::numbers::pi / 4);
+  ASSAY_EXPECT_CLOSE(values(rope::forward(Tensor<double>({1, 1, 1, 4}, {1, 2, 3, 4}), {2}, quarter)),
+                     (tests::Values{{1, 1, 1, 4}, {-3, -4, 1, 2}}), Allowed::relative(gamma(2, u)));
+}
+
+TEST(RopeReference, C1RejectsHeadsThatHaveNoPairs) {
+  EXPECT_THROW(rope::forward(tests::normal({1, 2, 3, 5}, 1), {0, 1}, {1, 1}), SpecError);
+}
+
+TEST(RopeReference, C3RejectsAnotherNumberOfPositionsAndNegativeOnes) {
+  EXPECT_THROW(rope::forward(tests::normal({1, 2, 3, 4}, 1), {0}, {1, 1}), SpecError);
+  EXPECT_THROW(rope::backward(tests::normal({1, 2, 3, 4}, 1), {0, -1}, {1, 1}), SpecError);
+}
+
+TEST(RopeReference, C5RejectsAnotherNumberOfFrequencies) {
+  EXPECT_THROW(rope::forward(tests::normal({1, 2, 3, 4}, 1), {0, 1}, {1}), SpecError);
+}
+
+TEST(RopeReference, PositionZeroLeavesX) {
+  const auto x = tests::normal({1, 2, 3, 6}, 1);
+  ASSAY_EXPECT_CLOSE(values(rope::forward(x, {0, 0}, inverse_frequencies(6, 1e4, {}))), values(x),
+                     Allowed::exact());
+}
+
+RC_GTEST_PROP(RopeReference, BackwardMatchesCentralDifference, ()) {
+  const Index B = *rc::gen::inRange(1, 3), T = *rc::gen::inRange(1, 4), H = *rc::gen::inRange(1, 4);
+  const Index E = 2 * *rc::gen::inRange(1, 4);
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  const auto x = tests::normal({B, T, H, E}, seed), dy = tests::normal({B, T, H, E}, seed + 1);
+  const auto frequencies =
+      inverse_frequencies(E, 1e4, spec::RopeScaling{.factor = 8, .original_context = 64});
+  const Ids positions = draw_positions(B * T, 200);
+  const auto by_x = [&](const auto& moved) {
+    return tests::dot(dy, rope::forward(moved, positions, frequencies));
+  };
+  ASSAY_RC_CLOSE(values(rope::backward(dy, positions, frequencies)), tests::central_difference(by_x, x),
+                 Allowed::relative(1e-7));
+}
+
+RC_GTEST_PROP(RopeReference, ExecutesExactlyTheFlopsOfTheSpec, ()) {
+  const Index B = *rc::gen::inRange(0, 3), T = *rc::gen::inRange(0, 4), H = *rc::gen::inRange(1, 4);
+  const Index E = 2 * *rc::gen::inRange(1, 5);
+  const auto x = tests::counted(tests::normal({B, T, H, E}, 1));
+  const auto frequencies = inverse_frequencies(E, 1e4, {});
+  const Ids positions = draw_positions(B * T, 10);
+  const spec::rope::Shape shape{.B = B, .T = T, .H = H, .E = E};
+  RC_ASSERT(tests::operations_of([&] { rope::forward(x, positions, frequencies); }) ==
+            spec::rope::forward_flops(shape).vector);
+  RC_ASSERT(tests::operations_of([&] { rope::backward(x, positions, frequencies); }) ==
+            spec::rope::backward_flops(shape).vector);
+}
+
+RC_GTEST_PROP(RopeReference, PreservesTheNormOfEveryPair, ()) {
+  const Index E = 2 * *rc::gen::inRange(1, 9);
+  const auto x = tests::normal({1, 1, 1, E}, *rc::gen::arbitrary<std::uint64_t>());
+  const auto y = rope::forward(x, draw_positions(1, 100000), inverse_frequencies(E, 1e4, {}));
+  tests::Values before{{E / 2}, {}}, after{{E / 2}, {}};
+  for (Index e = 0; e < E / 2; ++e) {
+    before.data.push_back(std::hypot(x[e], x[e + E / 2]));
+    after.data.push_back(std::hypot(y[e], y[e + E / 2]));
+  }
+  std::vector<double> bound;
+  for (double norm : before.data) bound.push_back(gamma(8, u) * norm);
+  ASSAY_RC_CLOSE(after, before, Allowed::elementwise(bound));
+}
+
+RC_GTEST_PROP(RopeReference, BackwardUndoesForward, ()) {
+  const Index T = *rc::gen::inRange(1, 5), H = *rc::gen::inRange(1, 4), E = 2 * *rc::gen::inRange(1, 5);
+  const auto x = tests::normal({1, T, H, E}, *rc::gen::arbitrary<std::uint64_t>());
+  const Ids positions = draw_positions(T, 100000);
+  const auto frequencies = inverse_frequencies(E, 1e4, {});
+  const auto back = rope::backward(rope::forward(x, positions, frequencies), positions, frequencies);
+  // Two rotations, each with 2 roundings per entry and cosines and sines within one ulp, of entries up to
+  // sqrt(2) |x|.
+  ASSAY_RC_CLOSE(values(back), values(x), Allowed::relative(4 * gamma(8, u)));
+}
+
+RC_GTEST_PROP(RopeReference, ScoresDependOnTheDistanceOfPositionsAlone, ()) {
+  const Index E = 2 * *rc::gen::inRange(1, 5);
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  const auto q = tests::normal({1, 1, 1, E}, seed), k = tests::normal({1, 1, 1, E}, seed + 1);
+  const auto frequencies = inverse_frequencies(E, 1e4, {});
+  const std::int64_t s = *rc::gen::inRange(0, 50), distance = *rc::gen::inRange(0, 50),
+                     shift = *rc::gen::inRange(1, 900);
+  const auto score = [&](std::int64_t at_q, std::int64_t at_k) {
+    return tests::dot(rope::forward(q, {at_q}, frequencies), rope::forward(k, {at_k}, frequencies));
+  };
+  // Angles up to 1000 radian carry an absolute error of 1000 u each, four of them are involved.
+  const double magnitude = std::sqrt(tests::dot(q, q) * tests::dot(k, k));
+  RC_ASSERT(std::abs(score(s + distance + shift, s + shift) - score(s + distance, s)) <=
+            5000 * u * magnitude);
+}
+
+}  // namespace
+}  // namespace assay::reference
