@@ -73,8 +73,7 @@ offline_name() {
 
 build_offline() {
   local final=$1 temporary=$1.building.$$ tool prefix=
-  trap 'rm -rf -- "$temporary"' EXIT
-  trap 'exit 130' INT TERM
+  remove_at_exit "$temporary"
   mkdir -p "$temporary/bin"
   for tool in cmake ctest cpack ninja; do ln -s "$(command -v "$tool")" "$temporary/bin/$tool"; done
   # A link would hide the virtual environment from Python; a script does not.
@@ -87,7 +86,7 @@ build_offline() {
   describe_toolchain "$temporary" "$final" "$torch_root" "$cuda_root" "$prefix"
   rm -rf -- "$final"
   mv -T -- "$temporary" "$final"
-  trap - EXIT INT TERM
+  remove_at_exit
 }
 
 setup_offline() {

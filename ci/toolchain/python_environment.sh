@@ -69,8 +69,7 @@ build_toolchain() {
   if toolchain_answers "$final"; then return; fi
   rm -rf -- "$final" "$final".building.*
   temporary=$final.building.$$
-  trap 'rm -rf -- "$temporary"' EXIT
-  trap 'exit 130' INT TERM
+  remove_at_exit "$temporary"
   log=$temporary.log
   step "virtual environment of Python $python_version" "install python3-venv; then run ci/setup again" \
     "$python" -m venv "$temporary"
@@ -90,7 +89,7 @@ build_toolchain() {
   rm -f "$log"
   mv -T -- "$temporary" "$final"
   log=$cache_home/last.log
-  trap - EXIT INT TERM
+  remove_at_exit
 }
 
 # build_golden TOOLCHAIN: the generators' packages in an environment of their own that sees the toolchain's.
@@ -102,8 +101,7 @@ build_golden() {
     return
   fi
   rm -rf -- "$final" "$toolchain"/golden.building.*
-  trap 'rm -rf -- "$temporary"' EXIT
-  trap 'exit 130' INT TERM
+  remove_at_exit "$temporary"
   step "virtual environment of the golden generators" "install python3-venv; then run ci/setup --golden again" \
     "$python" -m venv "$temporary"
   site=$(cd "$temporary" && echo lib/python3*/site-packages)
@@ -113,5 +111,5 @@ build_golden() {
   grep -rlIZ -- "$temporary" "$temporary/bin" | xargs -0 -r sed -i "s|$temporary|$final|g"
   touch "$temporary/stamp"
   mv -T -- "$temporary" "$final"
-  trap - EXIT INT TERM
+  remove_at_exit
 }

@@ -26,3 +26,10 @@ step() {
   fi
   printf '%s s\n' "$(seconds_since "$start")"
 }
+
+# remove_at_exit PATH...: removed when this script ends, however it ends; without paths, nothing is removed any more.
+remove_at_exit() {
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  if (( $# == 0 )); then trap - EXIT; else trap "rm -rf --one-file-system --$(printf ' %q' "$@")" EXIT; fi
+}
