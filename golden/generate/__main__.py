@@ -11,12 +11,12 @@ sys.dont_write_bytecode = True
 
 
 def all_cases(wanted):
-    """Golden objects whose name starts with one of `wanted` (all when empty), generator by generator."""
-    for module in sorted(info.name for info in pkgutil.iter_modules(ops.__path__)):
-        if not wanted or any(f"ops/{module}".startswith(name) or name.startswith(f"ops/{module}/") for name in wanted):
-            yield from importlib.import_module(f"{ops.__name__}.{module}").cases()
-
-
+    """Golden objects generator by generator; generators that hold nothing of `wanted` are not run (all when empty)."""
+    modules = [("formats", "formats")]
+    modules += [(f"ops/{info.name}", f"ops.{info.name}") for info in pkgutil.iter_modules(ops.__path__)]
+    for folder, module in sorted(modules):
+        if not wanted or any(f"{folder}/".startswith(f"{name}/") or name.startswith(f"{folder}/") for name in wanted):
+            yield from importlib.import_module(f"{__package__}.{module}").cases()
 
 
 def main():
@@ -26,7 +26,7 @@ def main():
     arguments = parser.parse_args()
     written = 0
     for golden in all_cases(arguments.names):
-        if not arguments.names or any(golden.name.startswith(name) for name in arguments.names):
+        if not arguments.names or any(f"{golden.name}/".startswith(f"{name}/") for name in arguments.names):
             print(golden.write(arguments.out), file=sys.stderr)
             written += 1
     if not written:

@@ -138,11 +138,12 @@ GoldenFile parse_golden(std::string_view bytes, const std::string& path) {
   return file;
 }
 
-GoldenFile load_golden(const std::string& path) {
+std::string golden_bytes(const std::string& path) {
   std::ifstream stream(std::string(ASSAY_SOURCE_DIR) + "/golden/" + path, std::ios::binary);
   if (!stream) fail(path, "cannot be opened");
-  const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
-  return parse_golden(bytes, path);
+  return {std::istreambuf_iterator<char>(stream), {}};
 }
+
+GoldenFile load_golden(const std::string& path) { return parse_golden(golden_bytes(path), path); }
 
 }  // namespace assay::tests

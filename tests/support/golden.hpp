@@ -37,6 +37,10 @@ class GoldenFile {
   const Stored& stored(const std::string& name, bool integer) const;
 };
 
+/// The bytes of a file, `path` relative to the repository's golden/. Errors: std::runtime_error when it
+/// cannot be read.
+std::string golden_bytes(const std::string& path);
+
 /// Loads `path`, relative to the repository's golden/ ("ops/rms_norm/basic.json").
 /// Errors: std::runtime_error on a file that is missing, truncated, malformed, or of another schema.
 GoldenFile load_golden(const std::string& path);
