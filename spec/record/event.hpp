@@ -1,0 +1,167 @@
+#pragma once
+// The record of a run, run.jsonl: one typed event a line. Meaning and unit of every field:
+// spec/record/record.md.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "spec/config/value.hpp"
+
+namespace assay::spec::record {
+
+/// Version of the schema, written in every run_start. Raised by any change that an old reader would misread.
+inline constexpr std::int64_t kSchema = 1;
+
+struct Gpu {
+  std::string name;
+  std::string uuid;
+  std::int64_t memory_bytes = 0;  ///< [B]
+  bool operator==(const Gpu&) const = default;
+};
+
+struct RankPlace {
+  std::int64_t rank = 0;
+  std::string host;
+  std::string device;        ///< "cpu" or "cuda:0"
+  std::int64_t threads = 0;  ///< CPU threads of this rank
+  bool operator==(const RankPlace&) const = default;
+};
+
+/// sequences = micro x accumulation x ranks; tokens = sequences x sequence_length.
+struct Batch {
+  std::int64_t sequences = 0, micro = 0, accumulation = 0, ranks = 0, sequence_length = 0, tokens = 0;
+  bool operator==(const Batch&) const = default;
+};
+
+struct ExpectedLoss {
+  double mean = 0;                ///< [nats per token]
+  double standard_deviation = 0;  ///< [nats per token]
+  bool operator==(const ExpectedLoss&) const = default;
+};
+
+struct Data {
+  std::string source;  ///< "grammar" or "files"
+  std::string description;
+  std::vector<std::string> files;
+  std::optional<double> floor;  ///< least cross-entropy that any model can reach [nats per token]
+  bool operator==(const Data&) const = default;
+};
+
+/// First event of every start of the program; a resumed run has one more.
+struct RunStart {
+  std::int64_t schema = kSchema;
+  std::string time;  ///< UTC, ISO 8601
+  std::string version;
+  std::optional<std::string> commit;
+  std::string host, os, cpu;
+  std::int64_t cores = 0;
+  std::int64_t memory_bytes = 0;  ///< of the host [B]
+  std::vector<Gpu> gpus;
+  std::vector<RankPlace> ranks;
+  std::string model;
+  std::int64_t vocab = 0;
+  std::int64_t parameters = 0;
+  std::int64_t flops_per_token = 0;  ///< forward and backward, convention "exact" [flop]
+  std::optional<double> peak_flops;  ///< of all ranks together, dense, dtype that computes [flop/s]
+  Batch batch;
+  std::int64_t steps = 0;
+  std::optional<ExpectedLoss> expected_first_loss;
+  Data data;
+  std::vector<std::pair<std::string, Value>> settings;
+  bool operator==(const RunStart&) const = default;
+};
+
+/// Wall-clock seconds of rank 0; they add up to the step's seconds.
+struct Phases {
+  double data_wait = 0, forward = 0, backward = 0, reduce = 0, clip = 0, update = 0, checkpoint = 0,
+         other = 0;
+  bool operator==(const Phases&) const = default;
+};
+
+struct Step {
+  std::int64_t step = 0;  ///< 1 is the first
+  double loss = 0;        ///< cross-entropy over all valid tokens, without z-loss [nats per token]
+  double z_loss = 0;      ///< its part of the objective [nats per token]
+  double gradient_norm = 0;
+  double clip_coefficient = 0;
+  double learning_rate = 0;
+  std::int64_t tokens = 0;
+  std::int64_t valid_tokens = 0;
+  double seconds = 0;
+  double tokens_per_second = 0;
+  std::optional<double> mfu;  ///< share of 1
+  Phases phases;
+  std::string sample_hash;             ///< hexadecimal, of the ids of the step's samples in order
+  std::int64_t resident_bytes = 0;     ///< of rank 0's process [B]
+  std::int64_t device_peak_bytes = 0;  ///< of rank 0's GPU; 0 on the CPU [B]
+  bool operator==(const Step&) const = default;
+};
+
+struct Warning {
+  std::optional<std::int64_t> step;
+  std::string code;  ///< snake_case, e.g. "first_loss"
+  std::string text;
+  bool operator==(const Warning&) const = default;
+};
+
+struct Checkpoint {
+  std::int64_t step = 0;
+  std::string path;
+  std::int64_t bytes = 0;  ///< [B]
+  double seconds = 0;      ///< [s]
+  bool operator==(const Checkpoint&) const = default;
+};
+
+struct ResumeFrom {
+  std::int64_t step = 0;  ///< steps already done
+  std::string path;
+  bool operator==(const ResumeFrom&) const = default;
+};
+
+struct Sample {
+  std::string text;
+  bool accepted = false;          ///< the grammar derives it
+  std::optional<bool> sum_right;  ///< absent: it holds no sum
+  bool operator==(const Sample&) const = default;
+};
+
+struct Samples {
+  std::int64_t step = 0;
+  std::vector<Sample> samples;
+  std::int64_t judged = 0, accepted = 0, sums = 0, sums_right = 0;
+  bool operator==(const Samples&) const = default;
+};
+
+enum class EndReason { done, saved, non_finite, error };
+
+struct RunEnd {
+  EndReason reason = EndReason::done;
+  std::int64_t exit_code = 0;
+  std::optional<std::string> message;  ///< why, when the reason is not done
+  std::int64_t steps = 0;              ///< of this start of the program
+  std::int64_t tokens = 0;
+  double seconds = 0;
+  double tokens_per_second = 0;
+  std::optional<double> final_loss;  ///< mean over the last final_steps steps [nats per token]
+  std::optional<std::int64_t> final_steps;
+  std::optional<double> floor;       ///< [nats per token]
+  std::optional<double> gap_closed;  ///< (log V - final_loss) / (log V - floor)
+  bool operator==(const RunEnd&) const = default;
+};
+
+using Event = std::variant<RunStart, Step, Warning, Checkpoint, ResumeFrom, Samples, RunEnd>;
+
+/// "run_start", "step", "warning", "checkpoint", "resume", "samples", "run_end".
+std::string event_name(const Event& event);
+
+/// Names of all events in the order of Event.
+const std::vector<std::string>& event_names();
+
+/// Names of an event's fields, nested ones with dots and lists with [], e.g. "batch.micro", "gpus[].uuid".
+/// Errors: SpecError record_c1 for an unknown event.
+std::vector<std::string> field_names(const std::string& event);
+
+}  // namespace assay::spec::record

@@ -1,0 +1,161 @@
+#pragma once
+// The fields of every event, each named once: writing, reading and the documentation test visit this list.
+#include <concepts>
+#include <type_traits>
+
+#include "spec/record/event.hpp"
+
+namespace assay::spec::record {
+
+/// T is E or const E.
+template <class T, class E>
+concept Is = std::same_as<std::remove_const_t<T>, E>;
+
+// field(name, member) is called for each field in the order of the file.
+
+void fields(Is<Gpu> auto& gpu, auto&& field) {
+  field("name", gpu.name);
+  field("uuid", gpu.uuid);
+  field("memory_bytes", gpu.memory_bytes);
+}
+
+void fields(Is<RankPlace> auto& place, auto&& field) {
+  field("rank", place.rank);
+  field("host", place.host);
+  field("device", place.device);
+  field("threads", place.threads);
+}
+
+void fields(Is<Batch> auto& batch, auto&& field) {
+  field("sequences", batch.sequences);
+  field("micro", batch.micro);
+  field("accumulation", batch.accumulation);
+  field("ranks", batch.ranks);
+  field("sequence_length", batch.sequence_length);
+  field("tokens", batch.tokens);
+}
+
+void fields(Is<ExpectedLoss> auto& expected, auto&& field) {
+  field("mean", expected.mean);
+  field("standard_deviation", expected.standard_deviation);
+}
+
+void fields(Is<Data> auto& data, auto&& field) {
+  field("source", data.source);
+  field("description", data.description);
+  field("files", data.files);
+  field("floor", data.floor);
+}
+
+void fields(Is<Phases> auto& phases, auto&& field) {
+  field("data_wait", phases.data_wait);
+  field("forward", phases.forward);
+  field("backward", phases.backward);
+  field("reduce", phases.reduce);
+  field("clip", phases.clip);
+  field("update", phases.update);
+  field("checkpoint", phases.checkpoint);
+  field("other", phases.other);
+}
+
+void fields(Is<Sample> auto& sample, auto&& field) {
+  field("text", sample.text);
+  field("accepted", sample.accepted);
+  field("sum_right", sample.sum_right);
+}
+
+void fields(Is<RunStart> auto& start, auto&& field) {
+  field("schema", start.schema);
+  field("time", start.time);
+  field("version", start.version);
+  field("commit", start.commit);
+  field("host", start.host);
+  field("os", start.os);
+  field("cpu", start.cpu);
+  field("cores", start.cores);
+  field("memory_bytes", start.memory_bytes);
+  field("gpus", start.gpus);
+  field("ranks", start.ranks);
+  field("model", start.model);
+  field("vocab", start.vocab);
+  field("parameters", start.parameters);
+  field("flops_per_token", start.flops_per_token);
+  field("peak_flops", start.peak_flops);
+  field("batch", start.batch);
+  field("steps", start.steps);
+  field("expected_first_loss", start.expected_first_loss);
+  field("data", start.data);
+  field("settings", start.settings);
+}
+
+void fields(Is<Step> auto& step, auto&& field) {
+  field("step", step.step);
+  field("loss", step.loss);
+  field("z_loss", step.z_loss);
+  field("gradient_norm", step.gradient_norm);
+  field("clip_coefficient", step.clip_coefficient);
+  field("learning_rate", step.learning_rate);
+  field("tokens", step.tokens);
+  field("valid_tokens", step.valid_tokens);
+  field("seconds", step.seconds);
+  field("tokens_per_second", step.tokens_per_second);
+  field("mfu", step.mfu);
+  field("phases", step.phases);
+  field("sample_hash", step.sample_hash);
+  field("resident_bytes", step.resident_bytes);
+  field("device_peak_bytes", step.device_peak_bytes);
+}
+
+void fields(Is<Warning> auto& warning, auto&& field) {
+  field("step", warning.step);
+  field("code", warning.code);
+  field("text", warning.text);
+}
+
+void fields(Is<Checkpoint> auto& checkpoint, auto&& field) {
+  field("step", checkpoint.step);
+  field("path", checkpoint.path);
+  field("bytes", checkpoint.bytes);
+  field("seconds", checkpoint.seconds);
+}
+
+void fields(Is<ResumeFrom> auto& resume, auto&& field) {
+  field("step", resume.step);
+  field("path", resume.path);
+}
+
+void fields(Is<Samples> auto& samples, auto&& field) {
+  field("step", samples.step);
+  field("samples", samples.samples);
+  field("judged", samples.judged);
+  field("accepted", samples.accepted);
+  field("sums", samples.sums);
+  field("sums_right", samples.sums_right);
+}
+
+void fields(Is<RunEnd> auto& end, auto&& field) {
+  field("reason", end.reason);
+  field("exit_code", end.exit_code);
+  field("message", end.message);
+  field("steps", end.steps);
+  field("tokens", end.tokens);
+  field("seconds", end.seconds);
+  field("tokens_per_second", end.tokens_per_second);
+  field("final_loss", end.final_loss);
+  field("final_steps", end.final_steps);
+  field("floor", end.floor);
+  field("gap_closed", end.gap_closed);
+}
+
+/// Names of EndReason in its order.
+inline constexpr const char* kEndReasons[] = {"done", "saved", "non_finite", "error"};
+
+template <class T>
+struct is_optional : std::false_type {};
+template <class T>
+struct is_optional<std::optional<T>> : std::true_type {};
+
+/// The settings are one JSON object, not a list.
+using Settings = std::vector<std::pair<std::string, Value>>;
+
+}  // namespace assay::spec::record

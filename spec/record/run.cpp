@@ -1,0 +1,62 @@
+#include "spec/record/run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "spec/error.hpp"
+
+namespace assay::spec::record {
+namespace {
+
+struct Assembler {
+  Run run;
+
+  void drop_steps_from(std::int64_t first) {
+    while (!run.steps.empty() && run.steps.back().step >= first) run.steps.pop_back();
+  }
+
+  void operator()(const RunStart& start) {
+    run.start = start;
+    run.end.reset();
+  }
+  void operator()(const Step& step) {
+    drop_steps_from(step.step);
+    run.steps.push_back(step);
+  }
+  void operator()(const Warning& warning) { run.warnings.push_back(warning); }
+  void operator()(const Checkpoint& checkpoint) { run.checkpoints.push_back(checkpoint); }
+  void operator()(const ResumeFrom& resume) {
+    drop_steps_from(resume.step + 1);
+    run.resumes.push_back(resume);
+  }
+  void operator()(const Samples& samples) { run.samples = samples; }
+  void operator()(const RunEnd& end) { run.end = end; }
+};
+
+}  // namespace
+
+Run assemble(const std::vector<Event>& events) {
+  Assembler assembler;
+  for (const Event& event : events) std::visit(assembler, event);
+  return assembler.run;
+}
+
+double gap_closed(double loss, double floor, std::int64_t vocab) {
+  const double uniform = std::log(static_cast<double>(vocab));
+  // record_c2
+  require(floor < uniform, "record_c2", [&] {
+    return "floor = " + std::to_string(floor) + " is not below log V = " + std::to_string(uniform);
+  });
+  return (uniform - loss) / (uniform - floor);
+}
+
+std::optional<double> mean_loss(const std::vector<Step>& steps, std::int64_t count) {
+  const auto wanted = std::min<std::int64_t>(count, static_cast<std::int64_t>(steps.size()));
+  if (wanted <= 0) return std::nullopt;
+  double sum = 0;
+  for (auto step = steps.end() - wanted; step != steps.end(); ++step) sum += step->loss;
+  return sum / static_cast<double>(wanted);
+}
+
+}  // namespace assay::spec::record

@@ -1,0 +1,33 @@
+#pragma once
+// A whole run put together from the events of its record.
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "spec/record/event.hpp"
+
+namespace assay::spec::record {
+
+struct Run {
+  RunStart start;           ///< of the last start of the program
+  std::vector<Step> steps;  ///< in order; of a step that was done twice, the later one
+  std::vector<Warning> warnings;
+  std::vector<Checkpoint> checkpoints;
+  std::vector<ResumeFrom> resumes;
+  std::optional<Samples> samples;  ///< the last
+  std::optional<RunEnd> end;       ///< of the last start; absent while running, or after a crash
+};
+
+/// Domain: `events` starts with a run_start (read_events sees to it). A resume drops the steps after the one
+/// that it resumed from; a step that is not later than its predecessor replaces it and what follows.
+Run assemble(const std::vector<Event>& events);
+
+/// Share of the gap from log V, the loss of a uniform guess, to the floor that `loss` closes: 1 at the floor.
+/// Unit of the losses: [nats per token]. Domain: floor < log V. Errors: SpecError record_c2 otherwise.
+double gap_closed(double loss, double floor, std::int64_t vocab);
+
+/// Mean loss of the last `count` steps of `steps`, or of all when there are fewer; nothing when there are
+/// none.
+std::optional<double> mean_loss(const std::vector<Step>& steps, std::int64_t count);
+
+}  // namespace assay::spec::record

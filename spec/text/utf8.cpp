@@ -1,0 +1,45 @@
+#include "spec/text/utf8.hpp"
+
+namespace assay::spec {
+namespace {
+
+bool between(std::string_view text, std::size_t at, unsigned low, unsigned high) {
+  if (at >= text.size()) return false;
+  const auto byte = static_cast<unsigned char>(text[at]);
+  return byte >= low && byte <= high;
+}
+
+}  // namespace
+
+// RFC 3629, section 4, syntax of UTF-8 byte sequences.
+std::size_t utf8_length(std::string_view text) {
+  if (text.empty()) return 0;
+  const auto first = static_cast<unsigned char>(text[0]);
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first <= 0xDF) return between(text, 1, 0x80, 0xBF) ? 2 : 0;
+  if (first >= 0xE0 && first <= 0xEF) {
+    const unsigned low = first == 0xE0 ? 0xA0 : 0x80, high = first == 0xED ? 0x9F : 0xBF;
+    return between(text, 1, low, high) && between(text, 2, 0x80, 0xBF) ? 3 : 0;
+  }
+  if (first >= 0xF0 && first <= 0xF4) {
+    const unsigned low = first == 0xF0 ? 0x90 : 0x80, high = first == 0xF4 ? 0x8F : 0xBF;
+    return between(text, 1, low, high) && between(text, 2, 0x80, 0xBF) && between(text, 3, 0x80, 0xBF) ? 4
+                                                                                                       : 0;
+  }
+  return 0;
+}
+
+std::string valid_utf8(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0)
+      out += "\xEF\xBF\xBD";
+    else
+      out += text.substr(0, length);
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return out;
+}
+
+}  // namespace assay::spec

@@ -1,0 +1,206 @@
+// labels: unit property
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "spec/error.hpp"
+#include "spec/record/read.hpp"
+#include "spec/record/run.hpp"
+#include "spec/record/write.hpp"
+#include "tests/spec/record/draw_event.hpp"
+
+namespace assay::spec::record {
+namespace {
+
+std::string refusal(const std::string& line) {
+  try {
+    from_json(line, "run.jsonl:7");
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_data);
+    return error.what();
+  }
+  return "";
+}
+
+/// The line of `event` after `change` was applied to its JSON.
+template <class Change>
+std::string changed(const Event& event, Change change) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(to_json(event));
+  change(json);
+  return json.dump();
+}
+
+TEST(RecordSpec, AWarningIsOneLineInFixedOrder) {
+  EXPECT_EQ(to_json(Warning{.step = 1, .code = "first_loss", .text = "off by \"9\" sd\n"}),
+            R"({"event":"warning","step":1,"code":"first_loss","text":"off by \"9\" sd\n"})");
+  EXPECT_EQ(to_json(Warning{.step = {}, .code = "a", .text = ""}),
+            R"({"event":"warning","code":"a","text":""})");
+}
+
+TEST(RecordSpec, NumbersThatJsonCannotHoldAreNamed) {
+  Step step;
+  step.loss = std::nan("");
+  step.gradient_norm = HUGE_VAL;
+  step.z_loss = -HUGE_VAL;
+  const std::string line = to_json(step);
+  EXPECT_NE(line.find(R"("loss":"nan","z_loss":"-inf","gradient_norm":"inf")"), std::string::npos) << line;
+  const Step back = std::get<Step>(from_json(line, "x"));
+  EXPECT_TRUE(std::isnan(back.loss));
+  EXPECT_EQ(back.gradient_norm, HUGE_VAL);
+  EXPECT_EQ(back.z_loss, -HUGE_VAL);
+}
+
+TEST(RecordSpec, BytesThatAreNotUtf8BecomeTheReplacementCharacter) {
+  EXPECT_EQ(json_string("a\xff\xc3(ü"), "\"a\xEF\xBF\xBD\xEF\xBF\xBD(ü\"");
+  EXPECT_TRUE(nlohmann::json::accept(to_json(Warning{.step = {}, .code = "\xed\xa0\x80", .text = "\xf5"})));
+}
+
+TEST(RecordSpec, UnknownEventsGetTheNearestOne) {
+  EXPECT_EQ(refusal(R"({"event":"setp"})"), "run.jsonl:7: unknown event \"setp\"; did you mean \"step\"?");
+  EXPECT_NE(refusal(R"({"step":1})"), "");
+  EXPECT_NE(refusal(R"({"event":3})"), "");
+  EXPECT_EQ(refusal("[]"), "run.jsonl:7: the line is not a JSON object");
+  EXPECT_EQ(refusal("{"), "run.jsonl:7: not valid JSON");
+  EXPECT_NE(refusal(""), "");
+}
+
+TEST(RecordSpec, MissingExtraAndWrongFieldsAreNamedWithTheirPath) {
+  EXPECT_EQ(refusal(changed(Step(), [](auto& json) { json["phases"].erase("clip"); })),
+            "run.jsonl:7: the field \"phases.clip\" is missing");
+  EXPECT_EQ(refusal(changed(Step(), [](auto& json) { json["phases"]["nap"] = 1; })),
+            "run.jsonl:7: unknown field \"phases.nap\"");
+  EXPECT_EQ(refusal(changed(Step(), [](auto& json) { json["perplexity"] = 1; })),
+            "run.jsonl:7: unknown field \"perplexity\"");
+  EXPECT_EQ(refusal(changed(Step(), [](auto& json) { json["tokens"] = 1.5; })),
+            "run.jsonl:7: \"tokens\" must be a 64-bit integer, not 1.5");
+  EXPECT_NE(refusal(changed(Step(), [](auto& json) { json["tokens"] = std::uint64_t(1) << 63; })), "");
+  EXPECT_NE(refusal(changed(Step(), [](auto& json) { json["loss"] = "NaN"; })), "");
+  EXPECT_NE(refusal(changed(Step(), [](auto& json) { json["mfu"] = nullptr; })), "");
+  EXPECT_NE(refusal(changed(RunEnd(), [](auto& json) { json["reason"] = "tired"; })), "");
+  EXPECT_NE(refusal(changed(RunStart(), [](auto& json) { json["gpus"] = 8; })), "");
+  EXPECT_NE(refusal(changed(RunStart(), [](auto& json) { json["settings"]["a.b"] = true; })), "");
+}
+
+TEST(RecordSpec, AnotherSchemaIsRefusedByItsNumber) {
+  EXPECT_EQ(refusal(changed(RunStart(), [](auto& json) { json["schema"] = 2; })),
+            "run.jsonl:7: the record has schema 2, this program reads schema 1; use the version of assay "
+            "that wrote it");
+}
+
+TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
+  // Dropping a field of an otherwise full event is refused exactly when the field is not std::optional.
+  const std::set<std::string> optional = {"commit",      "peak_flops", "expected_first_loss",
+                                          "mfu",         "message",    "final_loss",
+                                          "final_steps", "floor",      "gap_closed"};
+  RunStart start;
+  start.commit = "c";
+  start.peak_flops = 1;
+  start.expected_first_loss.emplace();
+  Step step;
+  step.mfu = 0.5;
+  RunEnd end;
+  end.message = "m";
+  end.final_loss = end.floor = end.gap_closed = 1;
+  end.final_steps = 1;
+  for (const Event& event :
+       {Event(start), Event(step), Event(Checkpoint()), Event(ResumeFrom()), Event(Samples()), Event(end)}) {
+    const auto whole = nlohmann::ordered_json::parse(to_json(event));
+    for (const auto& [name, content] : whole.items()) {
+      auto json = whole;
+      json.erase(name);
+      EXPECT_EQ(refusal(json.dump()).empty(), optional.contains(name)) << event_name(event) << "." << name;
+    }
+  }
+}
+
+RC_GTEST_PROP(RecordSpec, EveryEventReadsBackAsItWasWritten, ()) {
+  const Event event = tests::draw_event();
+  const std::string line = to_json(event);
+  RC_ASSERT(line.find('\n') == std::string::npos);
+  const Event back = from_json(line, "x");
+  RC_ASSERT(back == event);
+  RC_ASSERT(to_json(back) == line);  // also tells -0 from 0
+}
+
+TEST(RecordSpec, ARecordStartsWithARunStart) {
+  std::istringstream in(to_json(Step()) + "\n");
+  EXPECT_THROW(read_events(in, "x"), UserError);
+  std::istringstream empty("");
+  EXPECT_THROW(read_events(empty, "x"), UserError);
+  EXPECT_THROW(read_events("/no/such/run"), UserError);
+}
+
+TEST(RecordSpec, OnlyALastLineThatWasCutOffIsLeftOut) {
+  const std::string start = to_json(RunStart()) + "\n", step = to_json(Step());
+  std::istringstream cut(start + step + "\n" + step.substr(0, 40));
+  EXPECT_EQ(read_events(cut, "x").size(), 2u);
+  std::istringstream whole(start + step);
+  EXPECT_EQ(read_events(whole, "x").size(), 2u);
+  std::istringstream middle(start + step.substr(0, 40) + "\n" + step + "\n");
+  try {
+    read_events(middle, "run.jsonl");
+    FAIL() << "accepted";
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(), "run.jsonl:2: not valid JSON");
+  }
+}
+
+Step numbered(std::int64_t number, double loss) {
+  Step step;
+  step.step = number;
+  step.loss = loss;
+  return step;
+}
+
+TEST(RunSpec, AResumedRunCountsTheLaterStepsOnly) {
+  const auto run = assemble({RunStart(), numbered(1, 9), numbered(2, 8), numbered(3, 7), RunEnd(), RunStart(),
+                             ResumeFrom{.step = 1, .path = "p"}, numbered(2, 6)});
+  ASSERT_EQ(run.steps.size(), 2u);
+  EXPECT_EQ(run.steps[0].loss, 9);
+  EXPECT_EQ(run.steps[1].loss, 6);
+  EXPECT_FALSE(run.end.has_value());
+  EXPECT_EQ(run.resumes.size(), 1u);
+}
+
+TEST(RunSpec, GapClosedIsOneAtTheFloorAndZeroAtAUniformGuess) {
+  EXPECT_EQ(gap_closed(1.0, 1.0, 256), 1.0);
+  EXPECT_EQ(gap_closed(std::log(256.0), 1.0, 256), 0.0);
+  EXPECT_NEAR(gap_closed(1.5, 0.5, 100), (std::log(100.0) - 1.5) / (std::log(100.0) - 0.5), 1e-15);
+}
+
+TEST(RunSpec, C2RefusesAFloorAboveAUniformGuess) {
+  EXPECT_THROW(gap_closed(1, std::log(16.0), 16), SpecError);
+}
+
+TEST(RecordSpec, C1RefusesTheFieldsOfAnUnknownEvent) { EXPECT_THROW(field_names("stop"), SpecError); }
+
+TEST(RunSpec, MeanLossTakesTheLastSteps) {
+  const std::vector<Step> steps = {numbered(1, 4), numbered(2, 2), numbered(3, 1)};
+  EXPECT_EQ(mean_loss(steps, 2), 1.5);
+  EXPECT_EQ(mean_loss(steps, 9), 7.0 / 3);
+  EXPECT_EQ(mean_loss({}, 2), std::nullopt);
+}
+
+TEST(RecordDocs, EveryFieldIsDocumentedAndNoneIsStale) {
+  std::ifstream page(ASSAY_SOURCE_DIR "/spec/record/record.md");
+  std::map<std::string, std::set<std::string>> documented;
+  std::string event;
+  for (std::string line; std::getline(page, line);) {
+    if (line.rfind("## `", 0) == 0) event = line.substr(4, line.size() - 5);
+    if (line.rfind("| `", 0) == 0) documented[event].insert(line.substr(3, line.find('`', 3) - 3));
+  }
+  ASSERT_EQ(documented.size(), event_names().size());
+  for (const std::string& name : event_names()) {
+    const auto fields = field_names(name);
+    EXPECT_EQ(documented[name], std::set<std::string>(fields.begin(), fields.end())) << name;
+  }
+}
+
+}  // namespace
+}  // namespace assay::spec::record
