@@ -1,0 +1,51 @@
+#pragma once
+// Which samples an optimizer step reads, and which rank and micro-batch reads them: pure functions of the
+// step. Definitions and a worked example: spec/data/sample_order.md.
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace assay::spec::data {
+
+/// The endless order of samples of a run. Ranks and micro-batches are no part of it.
+struct SampleOrder {
+  std::uint64_t seed = 0;
+  std::int64_t samples = 0;    ///< of the data set
+  std::int64_t sequences = 0;  ///< samples of one optimizer step, over all ranks
+};
+
+/// How a step's samples are dealt out; accumulation = sequences / (micro * ranks).
+struct Deal {
+  std::int64_t micro = 0;  ///< samples per rank and micro-batch
+  std::int64_t ranks = 1;  ///< data-parallel ranks
+};
+
+/// Sample `index` of step `step`. Position g = step * sequences + index of the endless order is sample
+/// Permutation(seed, g / samples, samples)(g % samples): each epoch reads every sample once, in an order of
+/// its own, and a step goes on into the next epoch where one ends. Errors: SpecError sample_order_c1 (samples
+/// < 1, sequences < 1, step < 0, index not in [0, sequences), g >= 2^63).
+std::int64_t sample(const SampleOrder& order, std::int64_t step, std::int64_t index);
+
+/// All samples of a step in global order.
+std::vector<std::int64_t> step_samples(const SampleOrder& order, std::int64_t step);
+
+/// Micro-batches per step and rank.
+/// Errors: SpecError sample_order_c2 (micro < 1, ranks < 1, or sequences not a multiple of micro * ranks).
+std::int64_t accumulation(const SampleOrder& order, const Deal& deal);
+
+/// Global index of the first sample of a micro-batch, which has `micro` samples in a row:
+/// (micro_batch * ranks + rank) * micro.
+/// Errors: SpecError sample_order_c2, sample_order_c3 (rank not in [0, ranks), micro_batch not in [0,
+/// accumulation)).
+std::int64_t first_index(const SampleOrder& order, const Deal& deal, std::int64_t rank,
+                         std::int64_t micro_batch);
+
+/// The samples of one micro-batch of one rank.
+std::vector<std::int64_t> micro_batch_samples(const SampleOrder& order, const Deal& deal, std::int64_t step,
+                                              std::int64_t rank, std::int64_t micro_batch);
+
+/// XXH3-64 (seed 0) of the ids as little-endian 64-bit integers, one after the other. Of step_samples in the
+/// record: two runs that read the same samples in the same order have the same hash.
+std::uint64_t sample_hash(std::span<const std::int64_t> samples);
+
+}  // namespace assay::spec::data

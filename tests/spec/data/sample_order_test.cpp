@@ -1,0 +1,127 @@
+// labels: unit property
+#include "spec/data/sample_order.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "spec/data/permutation.hpp"
+#include "spec/error.hpp"
+
+namespace assay::spec::data {
+namespace {
+
+template <class Call>
+std::string label_of(Call&& call) {
+  try {
+    call();
+  } catch (const SpecError& error) {
+    return error.label();
+  }
+  return "accepted";
+}
+
+TEST(SampleOrderSpec, C1RejectsEmptySetsAndIndicesOutsideTheStep) {
+  EXPECT_EQ(label_of([] { sample({1, 5, 4}, 0, 3); }), "accepted");
+  EXPECT_EQ(label_of([] { sample({1, 5, 4}, 0, 4); }), "sample_order_c1");
+  EXPECT_EQ(label_of([] { sample({1, 5, 4}, 0, -1); }), "sample_order_c1");
+  EXPECT_EQ(label_of([] { sample({1, 5, 4}, -1, 0); }), "sample_order_c1");
+  EXPECT_EQ(label_of([] { step_samples({1, 0, 4}, 0); }), "sample_order_c1");
+  EXPECT_EQ(label_of([] { step_samples({1, 5, 0}, 0); }), "sample_order_c1");
+  EXPECT_EQ(label_of([] {
+              step_samples({1, 5, 4}, std::numeric_limits<std::int64_t>::max() / 4);
+            }),
+            "sample_order_c1");
+}
+
+TEST(SampleOrderSpec, C2RejectsABatchThatDoesNotDivide) {
+  EXPECT_EQ(accumulation({1, 5, 12}, {2, 3}), 2);
+  for (const Deal& deal : {Deal{5, 1}, Deal{2, 5}, Deal{0, 1}, Deal{1, 0}, Deal{-2, 3}, Deal{12, 2}})
+    EXPECT_EQ(label_of([&] {
+                accumulation({1, 5, 12}, deal);
+              }),
+              "sample_order_c2")
+        << deal.micro << " " << deal.ranks;
+}
+
+TEST(SampleOrderSpec, C3RejectsARankOrMicroBatchThatIsNotThere) {
+  const SampleOrder order{1, 5, 12};
+  EXPECT_EQ(label_of([&] { micro_batch_samples(order, {2, 3}, 0, 2, 1); }), "accepted");
+  EXPECT_EQ(label_of([&] { micro_batch_samples(order, {2, 3}, 0, 3, 0); }), "sample_order_c3");
+  EXPECT_EQ(label_of([&] { micro_batch_samples(order, {2, 3}, 0, 0, 2); }), "sample_order_c3");
+  EXPECT_EQ(label_of([&] { micro_batch_samples(order, {2, 3}, 0, -1, 0); }), "sample_order_c3");
+}
+
+TEST(SampleOrderSpec, ExampleOfThePageGoesOnIntoTheNextEpoch) {
+  const SampleOrder order{9, 5, 4};
+  const Permutation first(9, 0, 5), second(9, 1, 5);
+  EXPECT_EQ(step_samples(order, 0), (std::vector<std::int64_t>{first(0), first(1), first(2), first(3)}));
+  EXPECT_EQ(step_samples(order, 1), (std::vector<std::int64_t>{first(4), second(0), second(1), second(2)}));
+  EXPECT_EQ(first_index(order, {1, 2}, 0, 1), 2);
+  EXPECT_EQ(first_index(order, {1, 2}, 1, 1), 3);
+}
+
+RC_GTEST_PROP(SampleOrderSpec, AnyRanksReadTheSameGlobalBatch, (std::uint64_t seed)) {
+  const Deal deal{*rc::gen::inRange<std::int64_t>(1, 5), *rc::gen::inRange<std::int64_t>(1, 9)};
+  const auto wanted = *rc::gen::inRange<std::int64_t>(1, 5);
+  const SampleOrder order{seed, *rc::gen::inRange<std::int64_t>(1, 200), wanted * deal.micro * deal.ranks};
+  const auto step = *rc::gen::inRange<std::int64_t>(0, 50);
+  RC_ASSERT(accumulation(order, deal) == wanted);
+
+  std::vector<std::int64_t> dealt(static_cast<std::size_t>(order.sequences), -1);
+  for (std::int64_t rank = 0; rank < deal.ranks; ++rank) {
+    for (std::int64_t m = 0; m < wanted; ++m) {
+      const auto samples = micro_batch_samples(order, deal, step, rank, m);
+      RC_ASSERT(static_cast<std::int64_t>(samples.size()) == deal.micro);
+      for (std::int64_t i = 0; i < deal.micro; ++i) {
+        auto& slot = dealt[static_cast<std::size_t>(first_index(order, deal, rank, m) + i)];
+        RC_ASSERT(slot == -1);
+        slot = samples[static_cast<std::size_t>(i)];
+      }
+    }
+  }
+  RC_ASSERT(dealt == step_samples(order, step));
+  RC_ASSERT(dealt.front() == sample(order, step, 0));
+  RC_ASSERT(dealt.back() == sample(order, step, order.sequences - 1));
+}
+
+RC_GTEST_PROP(SampleOrderSpec, EveryEpochReadsEverySampleOnce, (std::uint64_t seed)) {
+  const SampleOrder order{seed, *rc::gen::inRange<std::int64_t>(1, 60),
+                          *rc::gen::inRange<std::int64_t>(1, 100)};
+  std::map<std::pair<std::int64_t, std::int64_t>, int> reads;  // (epoch, sample)
+  std::int64_t position = 0;
+  for (std::int64_t step = 0; position < 3 * order.samples; ++step)
+    for (const std::int64_t id : step_samples(order, step)) {
+      RC_ASSERT(id >= 0 && id < order.samples);
+      ++reads[{position++ / order.samples, id}];
+    }
+  for (std::int64_t epoch = 0; epoch < 3; ++epoch)
+    for (std::int64_t id = 0; id < order.samples; ++id) RC_ASSERT((reads[{epoch, id}]) == 1);
+}
+
+// The first value is that of the xxHash specification for empty input, the others of the reference library
+// 0.8.1.
+TEST(SampleOrderSpec, HashIsXxh3OfLittleEndianIds) {
+  EXPECT_EQ(sample_hash({}), 0x2D06800538D394C2u);
+  EXPECT_EQ(sample_hash(std::vector<std::int64_t>{0, 1, 2}), 0x7FB6F0C094F81C5Du);
+  EXPECT_EQ(sample_hash(std::vector<std::int64_t>{0x0102030405060708}), 0x908FAF195058CA9Eu);
+}
+
+RC_GTEST_PROP(SampleOrderSpec, HashSeesEveryIdAndTheOrder, ()) {
+  const auto ids = *rc::gen::container<std::vector<std::int64_t>>(5, rc::gen::arbitrary<std::int64_t>());
+  auto changed = ids;
+  const auto at = *rc::gen::inRange<std::size_t>(0, 4);
+  if (*rc::gen::arbitrary<bool>()) {
+    changed[at] ^= std::int64_t{1} << *rc::gen::inRange(0, 63);
+  } else {
+    std::swap(changed[at], changed[at + 1]);
+    RC_PRE(changed != ids);
+  }
+  RC_ASSERT(sample_hash(ids) != sample_hash(changed));
+}
+
+}  // namespace
+}  // namespace assay::spec::data
