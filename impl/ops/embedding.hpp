@@ -4,11 +4,23 @@
 namespace assay::impl::embedding {
 
 /// Rows of a table.                                                                  [spec/ops/embedding.md]
-/// Shapes: table [V, D], ids [N] int64 -> [N, D]. Errors: SpecError embedding_c1 (an id outside [0, V), CPU only: on a
-/// GPU the loader has checked the ids).
+/// Shapes: table [V, D], ids [N] int64 -> [N, D]. Errors: SpecError embedding_c1 (an id outside [0, V), CPU
+/// only: on a GPU the loader has checked the ids).
 at::Tensor forward(const at::Tensor& table, const at::Tensor& ids);
 
-/// dtable[ids[n]] += dy[n] in order of n, so that repeats always sum alike. dy [N, D], dtable [V, D] (its dtype sums).
+/// dtable[ids[n]] += dy[n] in order of n, so that repeats always sum alike. dy [N, D], dtable [V, D] (its
+/// dtype sums).
 void backward(const at::Tensor& dy, const at::Tensor& ids, at::Tensor dtable);
+
+/// The two implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
+/// loops for CPU tensors, `aten` is written in ATen calls and runs on any device.
+namespace cpu {
+decltype(embedding::forward) forward;
+decltype(embedding::backward) backward;
+}  // namespace cpu
+namespace aten {
+decltype(embedding::forward) forward;
+decltype(embedding::backward) backward;
+}  // namespace aten
 
 }  // namespace assay::impl::embedding
