@@ -13,11 +13,22 @@ struct Forward {
 /// Errors: SpecError rms_norm_c1, rms_norm_c2, rms_norm_c3.
 Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps);
 
-/// dx += gradient of the input, dgain += gradient of the gain. In a pre-norm block dx is the residual's gradient, so
-/// that its addition costs no pass of its own.
-/// Shapes: dy, x, dx [N, D], gain [D], rstd [N], dgain [D] in the gradient dtype (fp32 for bf16 x, else x's).
-/// The sum over rows has a fixed order, independent of the number of threads.
-void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd, at::Tensor dx,
-              at::Tensor dgain);
+/// dx += gradient of the input, dgain += gradient of the gain. In a pre-norm block dx is the residual's
+/// gradient, so that its addition costs no pass of its own. Shapes: dy, x, dx [N, D], gain [D], rstd [N],
+/// dgain [D] in the gradient dtype (fp32 for bf16 x, else x's). The sum over rows has a fixed order,
+/// independent of the number of threads.
+void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
+              at::Tensor dx, at::Tensor dgain);
+
+/// The two implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
+/// loops for CPU tensors, `aten` is written in ATen calls and runs on any device.
+namespace cpu {
+decltype(rms_norm::forward) forward;
+decltype(rms_norm::backward) backward;
+}  // namespace cpu
+namespace aten {
+decltype(rms_norm::forward) forward;
+decltype(rms_norm::backward) backward;
+}  // namespace aten
 
 }  // namespace assay::impl::rms_norm

@@ -1,0 +1,48 @@
+#include "impl/ops/rms_norm.hpp"
+
+#include <ATen/ATen.h>
+
+#include "spec/ops/rms_norm.hpp"
+
+namespace assay::impl::rms_norm {
+
+namespace {
+void check(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  const std::int64_t D = x.size(-1);
+  spec::rms_norm::check({.N = D ? x.numel() / D : 0, .D = D}, gain.numel(), eps);
+}
+
+at::Tensor to_math(const at::Tensor& x) { return x.scalar_type() == at::kBFloat16 ? x.to(at::kFloat) : x; }
+}  // namespace
+
+Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  check(x, gain, eps);
+  return x.is_cpu() ? cpu::forward(x, gain, eps) : aten::forward(x, gain, eps);
+}
+
+void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
+              at::Tensor dx, at::Tensor dgain) {
+  check(x, gain, 1);
+  return x.is_cpu() ? cpu::backward(dy, x, gain, rstd, dx, dgain)
+                    : aten::backward(dy, x, gain, rstd, dx, dgain);
+}
+
+namespace aten {
+Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  const at::Tensor wide = to_math(x);
+  const at::Tensor rstd = wide.square().mean(-1).add_(eps).rsqrt_();
+  return {(wide * rstd.unsqueeze(-1)).mul_(to_math(gain)).to(x.scalar_type()), rstd.flatten()};
+}
+
+void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
+              at::Tensor dx, at::Tensor dgain) {
+  const std::int64_t D = x.size(-1);
+  const at::Tensor scale = rstd.reshape({-1, 1}), upstream = to_math(dy).reshape({-1, D});
+  const at::Tensor xhat = to_math(x).reshape({-1, D}) * scale, dxhat = upstream * to_math(gain);
+  dgain.add_((upstream * xhat).sum(0));
+  const at::Tensor projection = (dxhat * xhat).mean(-1, true);
+  dx.add_((dxhat - xhat * projection).mul_(scale).view_as(dx));
+}
+}  // namespace aten
+
+}  // namespace assay::impl::rms_norm

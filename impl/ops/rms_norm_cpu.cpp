@@ -1,0 +1,63 @@
+#include <ATen/ATen.h>
+
+#include "impl/ops/cpu_math.hpp"
+#include "impl/ops/rms_norm.hpp"
+
+namespace assay::impl::rms_norm::cpu {
+
+using impl::cpu::Math;
+
+Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  const std::int64_t D = x.size(-1), N = x.numel() / D;
+  Forward out{at::empty_like(x), at::empty({N}, x.options().dtype(impl::cpu::math_type(x.scalar_type())))};
+  impl::cpu::with_element(x.scalar_type(), "rms_norm", [&](auto element) {
+    using scalar_t = decltype(element);
+    using M = Math<scalar_t>;
+    const auto *xs = x.const_data_ptr<scalar_t>(), *g = gain.const_data_ptr<scalar_t>();
+    auto* ys = out.y.data_ptr<scalar_t>();
+    auto* rstds = out.rstd.data_ptr<M>();
+    impl::cpu::for_rows(N, D, [&](std::int64_t n) {
+      const scalar_t* row = xs + n * D;
+      scalar_t* y = ys + n * D;
+      M squares = 0;
+#pragma omp simd reduction(+ : squares)
+      for (std::int64_t d = 0; d < D; ++d) squares += M(row[d]) * M(row[d]);
+      const M rstd = M(1) / std::sqrt(squares / static_cast<M>(D) + static_cast<M>(eps));
+#pragma omp simd
+      for (std::int64_t d = 0; d < D; ++d) y[d] = scalar_t(M(row[d]) * rstd * M(g[d]));
+      rstds[n] = rstd;
+    });
+  });
+  return out;
+}
+
+void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
+              at::Tensor dx, at::Tensor dgain) {
+  const std::int64_t D = x.size(-1), N = rstd.numel();
+  impl::cpu::with_element(x.scalar_type(), "rms_norm_backward", [&](auto element) {
+    using scalar_t = decltype(element);
+    using M = Math<scalar_t>;
+    const auto *xs = x.const_data_ptr<scalar_t>(), *dys = dy.const_data_ptr<scalar_t>();
+    const auto* g = gain.const_data_ptr<scalar_t>();
+    const auto* rstds = rstd.const_data_ptr<M>();
+    auto* dxs = dx.data_ptr<scalar_t>();
+    impl::cpu::sum_over_rows<M>(N, D, dgain.data_ptr<M>(), [&](std::int64_t n, M* sums) {
+      const scalar_t *row = xs + n * D, *upstream = dys + n * D;
+      scalar_t* out = dxs + n * D;
+      const M r = rstds[n];
+      M projection = 0;  // mean over d of dy * g * xhat
+#pragma omp simd reduction(+ : projection)
+      for (std::int64_t d = 0; d < D; ++d) {
+        const M product = M(upstream[d]) * (M(row[d]) * r);
+        sums[d] += product;
+        projection += product * M(g[d]);
+      }
+      projection /= static_cast<M>(D);
+#pragma omp simd
+      for (std::int64_t d = 0; d < D; ++d)
+        out[d] = scalar_t(M(out[d]) + r * (M(upstream[d]) * M(g[d]) - M(row[d]) * r * projection));
+    });
+  });
+}
+
+}  // namespace assay::impl::rms_norm::cpu
