@@ -1,0 +1,78 @@
+#include "impl/ops/qk_norm.hpp"
+
+#include <ATen/ATen.h>
+
+#include "impl/ops/rms_norm.hpp"
+#include "impl/ops/tensor_check.hpp"
+#include "spec/error.hpp"
+
+namespace assay::impl::qk_norm {
+
+namespace {
+void check(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain, std::int64_t heads,
+           std::int64_t kv_heads, double eps) {
+  require(qkv.dim() == 4 && heads >= 1 && kv_heads >= 1 && qkv.size(2) == heads + 2 * kv_heads &&
+              qkv.size(3) >= 1,
+          "qk_norm_c1", [&] {
+            return "qkv " + describe(qkv) + ", H=" + std::to_string(heads) +
+                   ", K=" + std::to_string(kv_heads);
+          });
+  require(q_gain.numel() == qkv.size(3) && k_gain.numel() == qkv.size(3), "qk_norm_c2", [&] {
+    return "gains of " + std::to_string(q_gain.numel()) + " and " + std::to_string(k_gain.numel()) +
+           " entries, E=" + std::to_string(qkv.size(3));
+  });
+  require(std::isfinite(eps) && eps > 0, "qk_norm_c3", [&] { return "eps=" + std::to_string(eps); });
+}
+
+/// Normalises heads [first, first + count) with the rules of rms_norm.
+struct Heads {
+  std::int64_t first, count;
+  at::Tensor of(const at::Tensor& tensor) const { return tensor.narrow(2, first, count); }
+};
+}  // namespace
+
+Forward forward(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain, std::int64_t heads,
+                std::int64_t kv_heads, double eps) {
+  check(qkv, q_gain, k_gain, heads, kv_heads, eps);
+  return qkv.is_cpu() ? cpu::forward(qkv, q_gain, k_gain, heads, kv_heads, eps)
+                      : aten::forward(qkv, q_gain, k_gain, heads, kv_heads, eps);
+}
+
+void backward(at::Tensor dqkv, const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain,
+              const at::Tensor& rstd, std::int64_t heads, std::int64_t kv_heads, at::Tensor dq_gain,
+              at::Tensor dk_gain) {
+  check(qkv, q_gain, k_gain, heads, kv_heads, 1);
+  return qkv.is_cpu() ? cpu::backward(dqkv, qkv, q_gain, k_gain, rstd, heads, kv_heads, dq_gain, dk_gain)
+                      : aten::backward(dqkv, qkv, q_gain, k_gain, rstd, heads, kv_heads, dq_gain, dk_gain);
+}
+
+namespace aten {
+Forward forward(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain, std::int64_t heads,
+                std::int64_t kv_heads, double eps) {
+  Forward out{qkv.clone(), {}};
+  std::vector<at::Tensor> rstd;
+  for (const auto& [part, gain] :
+       {std::pair{Heads{0, heads}, q_gain}, std::pair{Heads{heads, kv_heads}, k_gain}}) {
+    const auto normed = rms_norm::aten::forward(part.of(qkv), gain, eps);
+    part.of(out.qkv).copy_(normed.y);
+    rstd.push_back(normed.rstd.view({qkv.size(0), qkv.size(1), part.count}));
+  }
+  out.rstd = at::cat(rstd, 2);
+  return out;
+}
+
+void backward(at::Tensor dqkv, const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain,
+              const at::Tensor& rstd, std::int64_t heads, std::int64_t kv_heads, at::Tensor dq_gain,
+              at::Tensor dk_gain) {
+  const auto one = [&](Heads part, const at::Tensor& gain, const at::Tensor& dgain) {
+    const at::Tensor x = part.of(qkv).contiguous();
+    const at::Tensor dx = at::zeros_like(x);
+    rms_norm::aten::backward(part.of(dqkv).contiguous(), x, gain, part.of(rstd).reshape({-1}), dx, dgain);
+    part.of(dqkv).copy_(dx);
+  };
+  one({0, heads}, q_gain, dq_gain);
+  one({heads, kv_heads}, k_gain, dk_gain);
+}
+}  // namespace aten
+
+}  // namespace assay::impl::qk_norm
