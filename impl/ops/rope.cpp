@@ -1,0 +1,76 @@
+#include "impl/ops/rope.hpp"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "impl/ops/tensor_check.hpp"
+#include "spec/error.hpp"
+
+namespace assay::impl::rope {
+
+namespace {
+void check(const at::Tensor& x, std::int64_t rotated, const Table& table, const at::Tensor& positions) {
+  require(x.dim() == 4 && x.size(3) % 2 == 0 && table.cosine.size(1) * 2 == x.size(3) && rotated >= 0 &&
+              rotated <= x.size(2),
+          "rope_c1", [&] { return "x " + describe(x) + ", table " + describe(table.cosine); });
+  const std::int64_t limit = table.cosine.size(0);
+  if (!positions.defined()) {
+    require(x.size(1) <= limit, "rope_c2", [&] {
+      return std::to_string(x.size(1)) + " tokens, table of " + std::to_string(limit) + " positions";
+    });
+  } else if (positions.is_cpu()) {
+    const auto* position = positions.const_data_ptr<std::int32_t>();
+    for (std::int64_t n = 0; n < positions.numel(); ++n)
+      require(position[n] >= 0 && position[n] < limit, "rope_c2", [&] {
+        return "position " + std::to_string(position[n]) + ", table of " + std::to_string(limit) +
+               " positions";
+      });
+  }
+}
+}  // namespace
+
+Table table(const std::vector<double>& inverse_frequencies, std::int64_t positions, at::ScalarType compute,
+            at::Device device) {
+  const auto half = static_cast<std::int64_t>(inverse_frequencies.size());
+  const at::ScalarType type = compute == at::kBFloat16 ? at::kFloat : compute;
+  at::Tensor cosine = at::empty({positions, half}, at::kDouble),
+             sine = at::empty({positions, half}, at::kDouble);
+  auto *c = cosine.data_ptr<double>(), *s = sine.data_ptr<double>();
+  for (std::int64_t position = 0; position < positions; ++position) {
+    for (std::int64_t e = 0; e < half; ++e) {
+      const double angle = static_cast<double>(position) * inverse_frequencies[static_cast<std::size_t>(e)];
+      c[position * half + e] = std::cos(angle);
+      s[position * half + e] = std::sin(angle);
+    }
+  }
+  return {cosine.to(at::TensorOptions(device).dtype(type)), sine.to(at::TensorOptions(device).dtype(type))};
+}
+
+void rotate(at::Tensor x, std::int64_t rotated, const Table& table, const at::Tensor& positions,
+            bool inverse) {
+  check(x, rotated, table, positions);
+  return x.is_cpu() ? cpu::rotate(x, rotated, table, positions, inverse)
+                    : aten::rotate(x, rotated, table, positions, inverse);
+}
+
+namespace aten {
+void rotate(at::Tensor x, std::int64_t rotated, const Table& table, const at::Tensor& positions,
+            bool inverse) {
+  const std::int64_t T = x.size(1), half = x.size(3) / 2;
+  const auto of_tokens = [&](const at::Tensor& angles) {
+    return positions.defined() ? at::index_select(angles, 0, positions.flatten()).view({-1, T, 1, half})
+                               : angles.narrow(0, 0, T).view({1, T, 1, half});
+  };
+  const at::Tensor cosine = of_tokens(table.cosine),
+                   sine = inverse ? -of_tokens(table.sine) : of_tokens(table.sine);
+  at::Tensor low = x.narrow(2, 0, rotated).narrow(3, 0, half),
+             high = x.narrow(2, 0, rotated).narrow(3, half, half);
+  const at::Tensor a = low.to(cosine.scalar_type()), b = high.to(cosine.scalar_type());
+  const at::Tensor new_low = a * cosine - b * sine, new_high = b * cosine + a * sine;
+  low.copy_(new_low);
+  high.copy_(new_high);
+}
+}  // namespace aten
+
+}  // namespace assay::impl::rope
