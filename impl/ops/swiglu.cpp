@@ -1,0 +1,41 @@
+#include "impl/ops/swiglu.hpp"
+
+#include <ATen/ATen.h>
+
+#include "impl/ops/tensor_check.hpp"
+#include "spec/error.hpp"
+
+namespace assay::impl::swiglu {
+
+namespace {
+at::Tensor to_math(const at::Tensor& x) { return x.scalar_type() == at::kBFloat16 ? x.to(at::kFloat) : x; }
+}  // namespace
+
+at::Tensor forward(const at::Tensor& gate_up) {
+  require(gate_up.size(-1) % 2 == 0, "swiglu_c1", [&] { return "gate_up " + describe(gate_up); });
+  return gate_up.is_cpu() ? cpu::forward(gate_up) : aten::forward(gate_up);
+}
+
+at::Tensor backward(const at::Tensor& dy, at::Tensor gate_up) {
+  require(gate_up.size(-1) == 2 * dy.size(-1), "swiglu_c1",
+          [&] { return "gate_up " + describe(gate_up) + ", dy " + describe(dy); });
+  return gate_up.is_cpu() ? cpu::backward(dy, gate_up) : aten::backward(dy, gate_up);
+}
+
+namespace aten {
+at::Tensor forward(const at::Tensor& gate_up) {
+  const auto halves = to_math(gate_up).chunk(2, -1);
+  return (halves[0] * halves[0].sigmoid()).mul_(halves[1]).to(gate_up.scalar_type());
+}
+
+at::Tensor backward(const at::Tensor& dy, at::Tensor gate_up) {
+  const auto halves = to_math(gate_up).chunk(2, -1);
+  const at::Tensor &gate = halves[0], &up = halves[1], upstream = to_math(dy);
+  const at::Tensor sigmoid = gate.sigmoid();
+  const at::Tensor dgate = upstream * up * sigmoid * (1 + gate * (1 - sigmoid)),
+                   dup = upstream * (gate * sigmoid);
+  return gate_up.copy_(at::cat({dgate, dup}, -1));
+}
+}  // namespace aten
+
+}  // namespace assay::impl::swiglu
