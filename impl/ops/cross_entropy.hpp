@@ -4,18 +4,30 @@
 namespace assay::impl::cross_entropy {
 
 struct Forward {
-  at::Tensor loss;    ///< fp64 scalar: sum over valid tokens of (lse - logit of the target) / normalizer  [nat]
+  at::Tensor loss;  ///< fp64 scalar: sum over valid tokens of (lse - logit of the target) / normalizer  [nat]
   at::Tensor z_loss;  ///< fp64 scalar: z * sum over valid tokens of lse^2 / normalizer
   at::Tensor lse;     ///< [N], fp32 for bf16, else dtype of logits
 };
 
-/// Cross-entropy of targets under softmax(logits), and its z-loss.                    [spec/ops/cross_entropy.md]
-/// Shapes: logits [N, V] contiguous, targets [N] int64; target -100 is ignored. `normalizer`: valid tokens of the
-/// whole optimizer step over all micro-batches and ranks. Sums in fp64, in a fixed order.
-/// Errors: SpecError cross_entropy_c1.. (target outside the vocabulary (CPU), normalizer not > 0, z not >= 0).
+/// Cross-entropy of targets under softmax(logits), and its z-loss. [spec/ops/cross_entropy.md] Shapes: logits
+/// [N, V] contiguous, targets [N] int64; target -100 is ignored. `normalizer`: valid tokens of the whole
+/// optimizer step over all micro-batches and ranks. Sums in fp64, in a fixed order. Errors: SpecError
+/// cross_entropy_c1.. (target outside the vocabulary (CPU), normalizer not > 0, z not >= 0).
 Forward forward(const at::Tensor& logits, const at::Tensor& targets, double normalizer, double z);
 
 /// Gradient of loss + z_loss, written over logits and returned.
-at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tensor& lse, double normalizer, double z);
+at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tensor& lse, double normalizer,
+                    double z);
+
+/// The two implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
+/// loops for CPU tensors, `aten` is written in ATen calls and runs on any device.
+namespace cpu {
+decltype(cross_entropy::forward) forward;
+decltype(cross_entropy::backward) backward;
+}  // namespace cpu
+namespace aten {
+decltype(cross_entropy::forward) forward;
+decltype(cross_entropy::backward) backward;
+}  // namespace aten
 
 }  // namespace assay::impl::cross_entropy

@@ -1,0 +1,77 @@
+#include <ATen/ATen.h>
+
+#include "impl/ops/cpu_math.hpp"
+#include "impl/ops/cross_entropy.hpp"
+
+namespace assay::impl::cross_entropy::cpu {
+
+using impl::cpu::Math;
+
+namespace {
+constexpr std::int64_t ignored = -100;
+
+template <class T>
+Math<T> log_sum_exp(const T* row, std::int64_t V) {
+  using M = Math<T>;
+  M largest = M(row[0]);
+#pragma omp simd reduction(max : largest)
+  for (std::int64_t v = 0; v < V; ++v) largest = std::max(largest, M(row[v]));
+  M sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t v = 0; v < V; ++v) sum += impl::cpu::exponential(M(row[v]) - largest);
+  return largest + std::log(sum);
+}
+}  // namespace
+
+Forward forward(const at::Tensor& logits, const at::Tensor& targets, double normalizer, double z) {
+  const std::int64_t N = logits.size(0), V = logits.size(1);
+  Forward out;
+  out.lse = at::empty({N}, logits.options().dtype(impl::cpu::math_type(logits.scalar_type())));
+  const auto* target = targets.const_data_ptr<std::int64_t>();
+  double loss = 0, squares = 0;
+  impl::cpu::with_element(logits.scalar_type(), "cross_entropy", [&](auto element) {
+    using scalar_t = decltype(element);
+    using M = Math<scalar_t>;
+    const auto* rows = logits.const_data_ptr<scalar_t>();
+    M* lse = out.lse.data_ptr<M>();
+    impl::cpu::for_rows(N, V, [&](std::int64_t n) { lse[n] = log_sum_exp(rows + n * V, V); });
+    for (std::int64_t n = 0; n < N; ++n) {
+      if (target[n] == ignored) continue;
+      const auto exact = static_cast<double>(lse[n]);
+      loss += exact - static_cast<double>(M(rows[n * V + target[n]]));
+      squares += exact * exact;
+    }
+  });
+  out.loss = at::scalar_tensor(loss / normalizer, at::kDouble);
+  out.z_loss = at::scalar_tensor(z * squares / normalizer, at::kDouble);
+  return out;
+}
+
+at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tensor& lse, double normalizer,
+                    double z) {
+  const std::int64_t N = logits.size(0), V = logits.size(1);
+  const auto* target = targets.const_data_ptr<std::int64_t>();
+  impl::cpu::with_element(logits.scalar_type(), "cross_entropy_backward", [&](auto element) {
+    using scalar_t = decltype(element);
+    using M = Math<scalar_t>;
+    auto* rows = logits.data_ptr<scalar_t>();
+    const M* lses = lse.const_data_ptr<M>();
+    const M share = static_cast<M>(1 / normalizer);
+    impl::cpu::for_rows(N, V, [&](std::int64_t n) {
+      scalar_t* row = rows + n * V;
+      if (target[n] == ignored) {
+        std::fill_n(row, V, scalar_t(0));
+        return;
+      }
+      const M shift = lses[n], factor = share * (M(1) + static_cast<M>(2 * z) * shift);
+      const M of_target = impl::cpu::exponential(M(row[target[n]]) - shift) * factor - share;
+#pragma omp simd
+      for (std::int64_t v = 0; v < V; ++v)
+        row[v] = scalar_t(impl::cpu::exponential(M(row[v]) - shift) * factor);
+      row[target[n]] = scalar_t(of_target);
+    });
+  });
+  return logits;
+}
+
+}  // namespace assay::impl::cross_entropy::cpu
