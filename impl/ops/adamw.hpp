@@ -7,16 +7,25 @@ namespace assay::impl::adamw {
 struct Settings {
   double learning_rate;
   double beta1, beta2, eps;
-  double weight_decay;       ///< decoupled; 0 for gains
-  std::int64_t step;         ///< counts from 1
-  double gradient_scale;     ///< clip coefficient, applied to the gradient as it is read
+  double weight_decay;    ///< decoupled; 0 for gains
+  std::int64_t step;      ///< counts from 1
+  double gradient_scale;  ///< clip coefficient, applied to the gradient as it is read
 };
 
-/// Updates one flat range in place in one pass: master, first and second moment from the gradient; then the working
-/// weights, rounded from master. All 1-D of equal length; master, moments and gradient of one dtype (fp32 or fp64);
-/// `weight` bf16, or the same storage as master when there is no separate master copy.
+/// Updates one flat range in place in one pass: master, first and second moment from the gradient; then the
+/// working weights, rounded from master. All 1-D of equal length; master, moments and gradient of one dtype
+/// (fp32 or fp64); `weight` bf16, or the same storage as master when there is no separate master copy.
 /// Errors: SpecError adamw_c1..
-void update(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at::Tensor moment1, at::Tensor moment2,
-            const Settings& settings);
+void update(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at::Tensor moment1,
+            at::Tensor moment2, const Settings& settings);
+
+/// The two implementations behind update, of the same meaning, arguments unchecked: `cpu` are fused loops for
+/// CPU tensors, `aten` is written in ATen calls and runs on any device.
+namespace cpu {
+decltype(adamw::update) update;
+}  // namespace cpu
+namespace aten {
+decltype(adamw::update) update;
+}  // namespace aten
 
 }  // namespace assay::impl::adamw
