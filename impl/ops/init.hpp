@@ -5,10 +5,10 @@
 
 namespace assay::impl::init {
 
-/// Writes the initial values of parameter number `index` of the inventory into `values` (flat, of parameter.size).
-/// A pure function of (seed, index, element): the same bits on every layout and number of ranks. Values are computed
-/// in double and rounded once to the dtype of `values`.                               [spec/ops/init.md]
-void fill(at::Tensor values, const spec::Parameter& parameter, std::int64_t index, const spec::ModelSpec& model,
-          std::uint64_t seed);
+/// Writes the initial values of parameter number `index` of the inventory into `values` (flat, of
+/// parameter.size). A pure function of (seed, index, element): the same bits on every layout and number of
+/// ranks. Values are computed in double and rounded once to the dtype of `values`. [spec/ops/init.md]
+void fill(at::Tensor values, const spec::Parameter& parameter, std::int64_t index,
+          const spec::ModelSpec& model, std::uint64_t seed);
 
 }  // namespace assay::impl::init
