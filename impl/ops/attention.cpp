@@ -1,0 +1,102 @@
+#include "impl/ops/attention.hpp"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <limits>
+
+#include "impl/ops/tensor_check.hpp"
+#include "spec/error.hpp"
+
+namespace assay::impl::attention {
+
+namespace {
+void check(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const at::Tensor& documents) {
+  require(heads >= 1 && kv_heads >= 1 && heads % kv_heads == 0, "attention_c1",
+          [&] { return "H=" + std::to_string(heads) + ", K=" + std::to_string(kv_heads); });
+  require(qkv.dim() == 4 && qkv.size(2) == heads + 2 * kv_heads && qkv.size(3) >= 1, "attention_c2", [&] {
+    return "qkv " + describe(qkv) + ", H=" + std::to_string(heads) + ", K=" + std::to_string(kv_heads);
+  });
+  if (!documents.defined()) return;
+  require(documents.dim() == 2 && documents.size(0) == qkv.size(0) && documents.size(1) == qkv.size(1),
+          "attention_c3", [&] { return "documents " + describe(documents) + ", qkv " + describe(qkv); });
+  if (!documents.is_cpu()) return;
+  const auto* document = documents.const_data_ptr<std::int32_t>();
+  for (std::int64_t n = 0; n < documents.numel(); ++n)
+    require(n % qkv.size(1) == 0 || document[n - 1] <= document[n], "attention_c3", [&] {
+      return "document " + std::to_string(document[n]) + " after " + std::to_string(document[n - 1]);
+    });
+}
+}  // namespace
+
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
+                const at::Tensor& documents) {
+  check(qkv, heads, kv_heads, documents);
+  return qkv.is_cpu() ? cpu::forward(qkv, heads, kv_heads, documents)
+                      : aten::forward(qkv, heads, kv_heads, documents);
+}
+
+at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
+                    std::int64_t kv_heads, const at::Tensor& documents) {
+  check(qkv, heads, kv_heads, documents);
+  return qkv.is_cpu() ? cpu::backward(dy, qkv, saved, heads, kv_heads, documents)
+                      : aten::backward(dy, qkv, saved, heads, kv_heads, documents);
+}
+
+namespace aten {
+namespace {
+/// q, k and v by key/value head, the G = H/K query heads of a group one below the other: no copies of k and
+/// v.
+struct Split {
+  std::int64_t B, T, H, K, E;
+  at::Tensor q;     ///< [B, K, G*T, E]
+  at::Tensor k, v;  ///< [B, K, T, E]
+
+  Split(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads)
+      : B(qkv.size(0)), T(qkv.size(1)), H(heads), K(kv_heads), E(qkv.size(3)) {
+    const at::Tensor wide = qkv.scalar_type() == at::kBFloat16 ? qkv.to(at::kFloat) : qkv;
+    q = grouped(wide.narrow(2, 0, H));
+    k = wide.narrow(2, H, K).transpose(1, 2);
+    v = wide.narrow(2, H + K, K).transpose(1, 2);
+  }
+  at::Tensor grouped(const at::Tensor& x_BTHE) const {
+    return x_BTHE.reshape({B, T, K, H / K, E}).permute({0, 2, 3, 1, 4}).reshape({B, K, H / K * T, E});
+  }
+  at::Tensor by_token(const at::Tensor& x) const {
+    return x.view({B, K, H / K, T, E}).permute({0, 3, 1, 2, 4}).reshape({B, T, H, E});
+  }
+  /// Scaled scores [B, K, G*T, T], -inf where a token must not look.
+  at::Tensor scores(const at::Tensor& documents) const {
+    at::Tensor hidden = at::ones({T, T}, q.options().dtype(at::kBool)).triu_(1).view({1, 1, 1, T, T});
+    if (documents.defined())
+      hidden = hidden.logical_or(documents.view({B, 1, 1, T, 1}).ne(documents.view({B, 1, 1, 1, T})));
+    at::Tensor s = at::matmul(q, k.transpose(2, 3)).mul_(1 / std::sqrt(static_cast<double>(E)));
+    s.view({B, K, H / K, T, T}).masked_fill_(hidden, -std::numeric_limits<double>::infinity());
+    return s;
+  }
+};
+}  // namespace
+
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
+                const at::Tensor& documents) {
+  const Split split(qkv, heads, kv_heads);
+  const at::Tensor s = split.scores(documents), lse = at::logsumexp(s, {3}, true);
+  return {split.by_token(at::matmul((s - lse).exp_(), split.v)).to(qkv.scalar_type()),
+          lse.view({split.B, heads, split.T})};
+}
+
+at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
+                    std::int64_t kv_heads, const at::Tensor& documents) {
+  const Split split(qkv, heads, kv_heads);
+  const at::Tensor upstream = split.grouped(dy.to(split.q.scalar_type()));
+  const at::Tensor p = (split.scores(documents) - saved.lse.view({split.B, kv_heads, -1, 1})).exp_();
+  const at::Tensor dv = at::matmul(p.transpose(2, 3), upstream);
+  const at::Tensor dp = at::matmul(upstream, split.v.transpose(2, 3));
+  const at::Tensor ds =
+      (dp - (p * dp).sum(3, true)).mul_(p).mul_(1 / std::sqrt(static_cast<double>(split.E)));
+  const at::Tensor dq = split.by_token(at::matmul(ds, split.k)), dk = at::matmul(ds.transpose(2, 3), split.q);
+  return at::cat({dq, dk.transpose(1, 2), dv.transpose(1, 2)}, 2).to(qkv.scalar_type());
+}
+}  // namespace aten
+
+}  // namespace assay::impl::attention

@@ -1,0 +1,200 @@
+// Exact softmax over whole rows of a tile of query tokens; keys after the tile and before its documents are
+// skipped. One thread works on one (sequence, key/value head), so that no sum depends on the number of
+// threads.
+#include <ATen/ATen.h>
+
+#include "impl/ops/attention.hpp"
+#include "impl/ops/cpu_gemm.hpp"
+#include "impl/ops/cpu_math.hpp"
+
+namespace assay::impl::attention::cpu {
+
+using impl::cpu::Left;
+using impl::cpu::Math;
+using impl::cpu::multiply;
+using impl::cpu::padded;
+using impl::cpu::Rows;
+
+namespace {
+constexpr std::int64_t tile = 12;  // query tokens
+
+struct Extents {
+  std::int64_t B, T, H, K, E;
+  std::int64_t all() const { return H + 2 * K; }
+};
+
+/// First token that each token sees: the beginning of its document. [B * T]
+std::vector<std::int64_t> document_starts(const Extents& x, const at::Tensor& documents) {
+  std::vector<std::int64_t> starts(static_cast<std::size_t>(x.B * x.T), 0);
+  if (!documents.defined()) return starts;
+  const auto* document = documents.const_data_ptr<std::int32_t>();
+  for (std::int64_t n = 0; n < x.B * x.T; ++n) {
+    const std::int64_t t = n % x.T;
+    if (t > 0) starts[n] = document[n] == document[n - 1] ? starts[n - 1] : t;
+  }
+  return starts;
+}
+
+/// to[t][e] = from[t][e] for `tokens` tokens `stride` apart; columns E.. of `to` are left as they are (zero).
+template <class T, class M>
+void pack(std::int64_t tokens, std::int64_t E, const T* from, std::int64_t stride, M* to, std::int64_t row) {
+  for (std::int64_t t = 0; t < tokens; ++t)
+    for (std::int64_t e = 0; e < E; ++e) to[t * row + e] = M(from[t * stride + e]);
+}
+
+/// to[e][t] = from[t][e].
+template <class T, class M>
+void pack_transposed(std::int64_t tokens, std::int64_t E, const T* from, std::int64_t stride, M* to,
+                     std::int64_t row) {
+  for (std::int64_t t = 0; t < tokens; ++t)
+    for (std::int64_t e = 0; e < E; ++e) to[e * row + t] = M(from[t * stride + e]);
+}
+
+/// Half-open ranges of one tile: query tokens, and the key columns that its products run over.
+template <class M>
+struct Tile {
+  std::int64_t t0, t1, s0, s1;
+  Tile(std::int64_t begin, std::int64_t T, const std::int64_t* starts)
+      : t0(begin),
+        t1(std::min(T, begin + tile)),
+        s0(starts[begin] / impl::cpu::column_block<M> * impl::cpu::column_block<M>),
+        s1(padded<M>(t1)) {}
+  std::int64_t rows() const { return t1 - t0; }
+};
+}  // namespace
+
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
+                const at::Tensor& documents) {
+  const Extents x{qkv.size(0), qkv.size(1), heads, kv_heads, qkv.size(3)};
+  const std::int64_t T = x.T, E = x.E, group = x.H / x.K, stride = x.all() * E;
+  Forward out{at::empty({x.B, T, x.H, E}, qkv.options()),
+              at::empty({x.B, x.H, T}, qkv.options().dtype(impl::cpu::math_type(qkv.scalar_type())))};
+  const auto starts = document_starts(x, documents);
+  impl::cpu::with_element(qkv.scalar_type(), "attention", [&](auto element) {
+    using scalar_t = decltype(element);
+    using M = Math<scalar_t>;
+    const std::int64_t Tp = padded<M>(T), Ep = padded<M>(E);
+    const M scale = static_cast<M>(1 / std::sqrt(static_cast<double>(E)));
+    const auto* in = qkv.const_data_ptr<scalar_t>();
+    auto* y = out.y.data_ptr<scalar_t>();
+    M* lse = out.lse.data_ptr<M>();
+    at::parallel_for(0, x.B * x.K, 1, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<M> keys_(E * Tp), values_(T * Ep), q_(tile * E), p_(tile * Tp), o_(tile * Ep);
+      M *keys = keys_.data(), *values = values_.data(), *q = q_.data(), *p = p_.data(), *o = o_.data();
+      for (std::int64_t item = begin; item < end; ++item) {
+        const std::int64_t b = item / x.K, kv = item % x.K;
+        const scalar_t* tokens = in + b * T * stride;
+        const std::int64_t* first = starts.data() + b * T;
+        pack_transposed(T, E, tokens + (x.H + kv) * E, stride, keys, Tp);
+        pack(T, E, tokens + (x.H + x.K + kv) * E, stride, values, Ep);
+        for (std::int64_t h = kv * group; h < (kv + 1) * group; ++h) {
+          for (std::int64_t t0 = 0; t0 < T; t0 += tile) {
+            const Tile<M> now(t0, T, first);
+            pack(now.rows(), E, tokens + t0 * stride + h * E, stride, q, E);
+            multiply<M>(now.rows(), now.s1 - now.s0, E, {q, E, 1}, {keys + now.s0, Tp}, {p + now.s0, Tp});
+            for (std::int64_t t = t0; t < now.t1; ++t) {
+              M* row = p + (t - t0) * Tp;
+              M largest = row[first[t]];
+#pragma omp simd reduction(max : largest)
+              for (std::int64_t s = first[t]; s <= t; ++s) largest = std::max(largest, row[s]);
+              M sum = 0;
+#pragma omp simd reduction(+ : sum)
+              for (std::int64_t s = first[t]; s <= t; ++s) {
+                const M e = impl::cpu::exponential((row[s] - largest) * scale);
+                row[s] = e;
+                sum += e;
+              }
+              std::fill(row + now.s0, row + first[t], M(0));
+              std::fill(row + t + 1, row + now.t1, M(0));
+              lse[(b * x.H + h) * T + t] = largest * scale + std::log(sum);
+              const M share = 1 / sum;
+#pragma omp simd
+              for (std::int64_t s = first[t]; s <= t; ++s) row[s] *= share;
+            }
+            multiply<M>(now.rows(), Ep, now.t1 - now.s0, {p + now.s0, Tp, 1}, {values + now.s0 * Ep, Ep},
+                        {o, Ep});
+            for (std::int64_t t = t0; t < now.t1; ++t)
+              for (std::int64_t e = 0; e < E; ++e)
+                y[((b * T + t) * x.H + h) * E + e] = scalar_t(o[(t - t0) * Ep + e]);
+          }
+        }
+      }
+    });
+  });
+  return out;
+}
+
+at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
+                    std::int64_t kv_heads, const at::Tensor& documents) {
+  const Extents x{qkv.size(0), qkv.size(1), heads, kv_heads, qkv.size(3)};
+  const std::int64_t T = x.T, E = x.E, group = x.H / x.K, stride = x.all() * E;
+  at::Tensor dqkv = at::empty_like(qkv);
+  const auto starts = document_starts(x, documents);
+  impl::cpu::with_element(qkv.scalar_type(), "attention_backward", [&](auto element) {
+    using scalar_t = decltype(element);
+    using M = Math<scalar_t>;
+    const std::int64_t Tp = padded<M>(T), Ep = padded<M>(E);
+    const M scale = static_cast<M>(1 / std::sqrt(static_cast<double>(E)));
+    const auto *in = qkv.const_data_ptr<scalar_t>(), *upstream = dy.const_data_ptr<scalar_t>();
+    auto* gradient = dqkv.data_ptr<scalar_t>();
+    const M* lse = saved.lse.const_data_ptr<M>();
+    at::parallel_for(0, x.B * x.K, 1, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<M> keysT_(E * Tp), valuesT_(E * Tp), keys_(T * Ep), dk_(T * Ep), dv_(T * Ep);
+      std::vector<M> q_(tile * Ep), do_(tile * Ep), dq_(tile * Ep), p_(tile * Tp), ds_(tile * Tp);
+      M *keysT = keysT_.data(), *valuesT = valuesT_.data(), *keys = keys_.data(), *dk = dk_.data(),
+        *dv = dv_.data();
+      M *q = q_.data(), *dO = do_.data(), *dq = dq_.data(), *p = p_.data(), *ds = ds_.data();
+      for (std::int64_t item = begin; item < end; ++item) {
+        const std::int64_t b = item / x.K, kv = item % x.K;
+        const scalar_t* tokens = in + b * T * stride;
+        const std::int64_t* first = starts.data() + b * T;
+        pack_transposed(T, E, tokens + (x.H + kv) * E, stride, keysT, Tp);
+        pack_transposed(T, E, tokens + (x.H + x.K + kv) * E, stride, valuesT, Tp);
+        pack(T, E, tokens + (x.H + kv) * E, stride, keys, Ep);
+        std::fill(dk_.begin(), dk_.end(), M(0));
+        std::fill(dv_.begin(), dv_.end(), M(0));
+        for (std::int64_t h = kv * group; h < (kv + 1) * group; ++h) {
+          for (std::int64_t t0 = 0; t0 < T; t0 += tile) {
+            const Tile<M> now(t0, T, first);
+            const std::int64_t rows = now.rows(), seen = now.t1 - now.s0;
+            pack(rows, E, tokens + t0 * stride + h * E, stride, q, Ep);
+            pack(rows, E, upstream + ((b * T + t0) * x.H + h) * E, x.H * E, dO, Ep);
+            multiply<M>(rows, now.s1 - now.s0, E, {q, Ep, 1}, {keysT + now.s0, Tp}, {p + now.s0, Tp});
+            multiply<M>(rows, now.s1 - now.s0, E, {dO, Ep, 1}, {valuesT + now.s0, Tp}, {ds + now.s0, Tp});
+            for (std::int64_t t = t0; t < now.t1; ++t) {
+              M *row = p + (t - t0) * Tp, *drow = ds + (t - t0) * Tp;
+              const M shift = lse[(b * x.H + h) * T + t];
+              M projection = 0;  // sum over s of p * dp
+#pragma omp simd reduction(+ : projection)
+              for (std::int64_t s = first[t]; s <= t; ++s) {
+                const M probability = impl::cpu::exponential(row[s] * scale - shift);
+                row[s] = probability;
+                projection += probability * drow[s];
+              }
+#pragma omp simd
+              for (std::int64_t s = first[t]; s <= t; ++s) drow[s] = row[s] * (drow[s] - projection) * scale;
+              for (M* other : {row, drow}) {
+                std::fill(other + now.s0, other + first[t], M(0));
+                std::fill(other + t + 1, other + now.t1, M(0));
+              }
+            }
+            multiply<M>(rows, Ep, seen, {ds + now.s0, Tp, 1}, {keys + now.s0 * Ep, Ep}, {dq, Ep});
+            multiply<M>(seen, Ep, rows, {ds + now.s0, 1, Tp}, {q, Ep}, {dk + now.s0 * Ep, Ep}, true);
+            multiply<M>(seen, Ep, rows, {p + now.s0, 1, Tp}, {dO, Ep}, {dv + now.s0 * Ep, Ep}, true);
+            for (std::int64_t t = t0; t < now.t1; ++t)
+              for (std::int64_t e = 0; e < E; ++e)
+                gradient[(b * T + t) * stride + h * E + e] = scalar_t(dq[(t - t0) * Ep + e]);
+          }
+        }
+        for (std::int64_t t = 0; t < T; ++t) {
+          scalar_t* to = gradient + (b * T + t) * stride + (x.H + kv) * E;
+          for (std::int64_t e = 0; e < E; ++e) to[e] = scalar_t(dk[t * Ep + e]);
+          for (std::int64_t e = 0; e < E; ++e) to[x.K * E + e] = scalar_t(dv[t * Ep + e]);
+        }
+      }
+    });
+  });
+  return dqkv;
+}
+
+}  // namespace assay::impl::attention::cpu
