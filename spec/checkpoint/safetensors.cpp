@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "spec/error.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::spec::safetensors {
 namespace {
@@ -23,14 +24,6 @@ struct Refusal {
     throw UserError(code, std::string(origin) + ": safetensors_c" + std::to_string(rule) + ": " + what);
   }
 };
-
-/// A name from outside as it may be printed: short, and without control characters.
-std::string in_quotes(std::string_view name) {
-  constexpr std::size_t longest = 80;
-  std::string text = "\"";
-  for (char c : name.substr(0, longest)) text += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return text + (name.size() > longest ? "...\"" : "\"");
-}
 
 std::string range_text(const Tensor& tensor) {
   return "[" + std::to_string(tensor.begin) + ", " + std::to_string(tensor.end) + ")";
@@ -60,9 +53,9 @@ class HeaderReader {
   }
   bool key(std::string& key) {
     auto& seen = place_ == Place::top ? names_ : place_ == Place::metadata ? metadata_keys_ : fields_;
-    if (!seen.insert(key).second) refuse_(4, "key " + in_quotes(key) + where() + " occurs twice");
+    if (!seen.insert(key).second) refuse_(4, "key " + quote(key) + where() + " occurs twice");
     if (place_ == Place::tensor && key != "dtype" && key != "shape" && key != "data_offsets")
-      refuse_(5, "unknown field " + in_quotes(key) + where());
+      refuse_(5, "unknown field " + quote(key) + where());
     key_ = key;
     return true;
   }
@@ -119,17 +112,17 @@ class HeaderReader {
     if (place_ == Place::metadata) return " of __metadata__";
     return place_ == Place::top || header_.tensors.empty()
                ? ""
-               : " of tensor " + in_quotes(header_.tensors.back().name);
+               : " of tensor " + quote(header_.tensors.back().name);
   }
   [[noreturn]] void unexpected(const std::string& what) const {
     if (place_ == Place::metadata || (place_ == Place::top && key_ == metadata_key))
       refuse_(9, "__metadata__ maps strings to strings, but holds " + what);
     refuse_(5, what + " where the format has none: " +
-                   (place_ == Place::top ? in_quotes(key_) : "field " + in_quotes(key_)) + where());
+                   (place_ == Place::top ? quote(key_) : "field " + in_quotes(key_)) + where());
   }
   void finish_tensor() const {
     for (const char* field : {"dtype", "shape", "data_offsets"})
-      if (!fields_.contains(field)) refuse_(5, "field " + in_quotes(field) + where() + " is missing");
+      if (!fields_.contains(field)) refuse_(5, "field " + quote(field) + where() + " is missing");
   }
 
   Header& header_;
@@ -144,16 +137,16 @@ void check_tensor(const Tensor& tensor, Refusal refuse) {
   // safetensors_c6
   std::uint64_t bytes = element_bytes(tensor.dtype);
   if (bytes == 0)
-    refuse(6, "tensor " + in_quotes(tensor.name) + " has dtype " + in_quotes(tensor.dtype) +
+    refuse(6, "tensor " + quote(tensor.name) + " has dtype " + in_quotes(tensor.dtype) +
                   "; known: F64 F32 F16 BF16 I64 I32 I16 I8 U64 U32 U16 U8 BOOL");
   // safetensors_c7
   const bool empty = std::ranges::find(tensor.shape, 0) != tensor.shape.end();
   if (empty) bytes = 0;
   for (std::int64_t extent : tensor.shape)
     if (extent < 0 || (!empty && __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes)))
-      refuse(7, "the shape of tensor " + in_quotes(tensor.name) + " has no size in 64 bits");
+      refuse(7, "the shape of tensor " + quote(tensor.name) + " has no size in 64 bits");
   if (tensor.begin > tensor.end || tensor.end - tensor.begin != bytes)
-    refuse(7, "tensor " + in_quotes(tensor.name) + " takes " + std::to_string(bytes) +
+    refuse(7, "tensor " + quote(tensor.name) + " takes " + std::to_string(bytes) +
                   " bytes by shape and dtype, but its range is " + range_text(tensor));
 }
 
@@ -164,7 +157,7 @@ std::uint64_t check_cover(std::vector<Tensor>& tensors, Refusal refuse) {
   std::uint64_t covered = 0;
   for (const Tensor& tensor : tensors) {
     if (tensor.begin != covered)
-      refuse(8, "tensor " + in_quotes(tensor.name) + " has range " + range_text(tensor) + " where byte " +
+      refuse(8, "tensor " + quote(tensor.name) + " has range " + range_text(tensor) + " where byte " +
                     std::to_string(covered) +
                     (tensor.begin < covered ? " is next (overlap)" : " is next (hole)"));
     covered = tensor.end;
@@ -177,7 +170,7 @@ std::uint64_t check_cover(std::vector<Tensor>& tensors, Refusal refuse) {
 const Tensor& Header::at(std::string_view name) const {
   const auto found = std::ranges::find(tensors, name, &Tensor::name);
   if (found == tensors.end())
-    throw UserError(ExitCode::bad_data, "no tensor " + in_quotes(name) + " among the " +
+    throw UserError(ExitCode::bad_data, "no tensor " + quote(name) + " among the " +
                                             std::to_string(tensors.size()) + " of this safetensors file");
   return *found;
 }
@@ -255,7 +248,7 @@ std::string serialize(const Header& header) {
   for (const Tensor& tensor : tensors) {
     check_tensor(tensor, refuse);
     // safetensors_c4
-    if (!names.insert(tensor.name).second) refuse(4, "tensor name " + in_quotes(tensor.name) + " is taken");
+    if (!names.insert(tensor.name).second) refuse(4, "tensor name " + quote(tensor.name) + " is taken");
     json[tensor.name] = {
         {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {tensor.begin, tensor.end}}};
   }

@@ -1,0 +1,233 @@
+"""models: whole decoder models of Hugging Face transformers in float64: logits, loss, every gradient, and training steps.
+
+transformers evaluates RMSNorm, the rotary angles and the attention softmax in float32 whatever the model's dtype. For
+float64 truth those three functions are replaced; everything else is transformers' own. Each case checks that the replaced
+model differs from the stock one by float32 rounding only: more than 0 and less than 1e-5 of the largest logit.
+"""
+
+import dataclasses
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers.models.llama import modeling_llama
+from transformers.models.qwen3 import modeling_qwen3
+from transformers.utils import logging
+
+from .golden_file import Golden, tool_versions
+from .inputs import Draw
+from .ops.rope import inverse_frequencies
+
+logging.disable_progress_bar()
+IGNORE = -100
+FAMILIES = {"llama": (LlamaConfig, LlamaForCausalLM), "qwen3": (Qwen3Config, Qwen3ForCausalLM)}
+EQUATIONS = {
+    "llama": "Touvron et al., LLaMA, arXiv:2302.13971, and Llama 3, arXiv:2407.21783, as transformers' LlamaForCausalLM",
+    "qwen3": "Qwen3 Technical Report, arXiv:2505.09388, as transformers' Qwen3ForCausalLM",
+}
+NOTE = "transformers with RMSNorm, rotary angles and attention softmax evaluated in float64 by override"
+
+
+def rms_norm_f64(self, hidden_states):
+    return F.rms_norm(hidden_states, self.weight.shape, self.weight, self.variance_epsilon)
+
+
+@torch.no_grad()
+def rotary_f64(self, x, position_ids):
+    rope = self.config.rope_parameters
+    scaling = None
+    if rope["rope_type"] == "llama3":
+        scaling = dict(rope, original_context=rope["original_max_position_embeddings"])
+    frequencies = torch.tensor([float(f) for f in inverse_frequencies(self.config.head_dim, rope["rope_theta"], scaling)],
+                               dtype=torch.float64)
+    angles = position_ids[..., None].double() * torch.cat((frequencies, frequencies))
+    return angles.cos(), angles.sin()
+
+
+def eager_attention_f64(module, query, key, value, attention_mask, scaling, **_):
+    key = modeling_llama.repeat_kv(key, module.num_key_value_groups)
+    value = modeling_llama.repeat_kv(value, module.num_key_value_groups)
+    weights = (query @ key.transpose(2, 3) * scaling + attention_mask).softmax(-1)
+    return (weights @ value).transpose(1, 2).contiguous(), weights
+
+
+class Float64:
+    """Within `with Float64():` the three functions are replaced in both families."""
+
+    replacements = [
+        (modeling_llama.LlamaRMSNorm, "forward", rms_norm_f64),
+        (modeling_qwen3.Qwen3RMSNorm, "forward", rms_norm_f64),
+        (modeling_llama.LlamaRotaryEmbedding, "forward", rotary_f64),
+        (modeling_qwen3.Qwen3RotaryEmbedding, "forward", rotary_f64),
+        (modeling_llama, "eager_attention_forward", eager_attention_f64),
+        (modeling_qwen3, "eager_attention_forward", eager_attention_f64),
+    ]
+
+    def __enter__(self):
+        self.stock = [(owner, name, getattr(owner, name)) for owner, name, _ in self.replacements]
+        for owner, name, function in self.replacements:
+            setattr(owner, name, function)
+
+    def __exit__(self, *_):
+        for owner, name, function in self.stock:
+            setattr(owner, name, function)
+
+
+@dataclasses.dataclass
+class Model(Golden):
+    """A golden file with the model's config.json beside it, as transformers writes it."""
+
+    config_json: str = ""
+
+    def write(self, root):
+        path = super().write(root)
+        path.with_suffix(".json").write_text(self.config_json)
+        return path
+
+
+def build(family, draw, V, D, L, H, K, E, F, tied, rope):
+    """A model in float64 with drawn weights: large enough that every term counts, gains away from one."""
+    config_class, model_class = FAMILIES[family]
+    config = config_class(
+        vocab_size=V, hidden_size=D, num_hidden_layers=L, num_attention_heads=H, num_key_value_heads=K, head_dim=E,
+        intermediate_size=F, tie_word_embeddings=tied, rope_parameters=rope, max_position_embeddings=128,
+        rms_norm_eps=1e-5 if family == "llama" else 1e-6, bos_token_id=None, eos_token_id=None, use_cache=False,
+        attn_implementation="eager")
+    model = model_class(config).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            gain = parameter.dim() == 1
+            parameter.copy_(draw.normal(*parameter.shape, mean=1.0 if gain else 0.0, scale=0.3, decimals=4))
+    return model
+
+
+def config_text(model):
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        return (Path(folder) / "config.json").read_text()
+
+
+def logits_of(model, ids, documents):
+    """Logits [B,T,V]. Packed documents go in as a 4-D mask with positions that restart; else transformers' own mask."""
+    if documents is None:
+        return model(input_ids=ids).logits
+    tokens = ids.shape[1]
+    allowed = (documents[:, None, :, None] == documents[:, None, None, :]) & torch.ones(tokens, tokens).tril().bool()
+    mask = torch.zeros(allowed.shape, dtype=torch.float64).masked_fill(~allowed, torch.finfo(torch.float64).min)
+    return model(input_ids=ids, attention_mask=mask, position_ids=positions_of(documents)).logits
+
+
+def positions_of(documents):
+    """Position of each token within its document."""
+    positions = torch.zeros_like(documents)
+    for t in range(1, documents.shape[1]):
+        positions[:, t] = (positions[:, t - 1] + 1) * (documents[:, t] == documents[:, t - 1])
+    return positions
+
+
+def mean_loss(logits, targets):
+    return F.cross_entropy(logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORE)
+
+
+def check_against_stock(model, ids, documents):
+    with torch.no_grad():
+        stock = logits_of(model, ids, documents)
+        with Float64():
+            truth = logits_of(model, ids, documents)
+    difference = ((stock - truth).abs().max() / truth.abs().max()).item()
+    if not 0 < difference < 1e-5:
+        raise AssertionError(f"float64 override differs from stock transformers by {difference}")
+
+
+PLAIN = {"rope_type": "default", "rope_theta": 10000.0}
+SCALED = {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 32}
+#            family, seed, sizes, tied, rope, (B, T), documents, share of ignored targets
+CASES = {
+    "llama_tied_one_layer": ("llama", 301, dict(V=13, D=9, L=1, H=3, K=3, E=4, F=11), True, PLAIN, (2, 5), None, 0.0),
+    "llama_gqa2": ("llama", 302, dict(V=19, D=12, L=3, H=4, K=2, E=6, F=17), False, PLAIN, (2, 7), None, 0.3),
+    "llama_gqa4_scaled_rope": ("llama", 303, dict(V=17, D=16, L=2, H=4, K=1, E=8, F=21), False, SCALED, (1, 41), None, 0.2),
+    "llama_packed": (
+        "llama", 304, dict(V=11, D=10, L=2, H=2, K=1, E=4, F=7), True, PLAIN, (2, 8),
+        [[0, 0, 0, 1, 1, 1, 1, 2], [0, 1, 1, 2, 2, 2, 2, 2]], 0.2),
+    "qwen3_one_layer": ("qwen3", 305, dict(V=11, D=7, L=1, H=2, K=2, E=4, F=9), False, PLAIN, (3, 4), None, 0.3),
+    "qwen3_tied_gqa4": ("qwen3", 306, dict(V=23, D=15, L=3, H=4, K=1, E=6, F=13), True, PLAIN, (2, 6), None, 0.2),
+    "qwen3_packed_gqa2": (
+        "qwen3", 307, dict(V=14, D=11, L=2, H=4, K=2, E=2, F=8), False, PLAIN, (2, 7),
+        [[0, 0, 1, 1, 1, 2, 2], [0, 0, 0, 0, 0, 0, 1]], 0.2),
+}
+
+
+def draw_targets(draw, vocab, shape, ignored):
+    targets = draw.integers(0, vocab, *shape)
+    targets[torch.from_numpy(draw.generator.random(shape) < ignored)] = IGNORE
+    if (targets == IGNORE).all():
+        raise AssertionError("no target counts")
+    return targets
+
+
+def one_pass(case):
+    family, seed, sizes, tied, rope, shape, document_rows, ignored = CASES[case]
+    draw = Draw(seed)
+    model = build(family, draw, tied=tied, rope=rope, **sizes)
+    ids, targets = draw.integers(0, sizes["V"], *shape), draw_targets(draw, sizes["V"], shape, ignored)
+    documents = torch.tensor(document_rows) if document_rows else None
+    check_against_stock(model, ids, documents)
+    with Float64():
+        logits = logits_of(model, ids, documents)
+        loss = mean_loss(logits, targets)
+        loss.backward()
+    numbers = torch.zeros(shape, dtype=torch.int64) if documents is None else documents
+    tensors = {"ids": ids, "targets": targets, "documents": numbers, "positions": positions_of(numbers), "logits": logits}
+    tensors |= {f"parameters/{name}": parameter for name, parameter in model.named_parameters()}
+    tensors |= {f"gradients/{name}": parameter.grad for name, parameter in model.named_parameters()}
+    return Model(
+        "model", case, "transformers_f64", EQUATIONS[family], tool_versions("mpmath", "torch", "transformers"), tensors,
+        scalars={"loss": loss.item(), "valid": int((targets != IGNORE).sum())}, seed=seed, folder="models", note=NOTE,
+        config_json=config_text(model))
+
+
+def training(case="llama_training", seed=311, steps=5):
+    """Whole training steps: mean loss, backward, clip, AdamW with decay on matrices only."""
+    draw, betas, eps, decay, max_norm = Draw(seed), (0.9, 0.95), 1e-8, 0.1, 2.5  # some steps clip, some do not
+    model = build("llama", draw, V=13, D=8, L=2, H=2, K=1, E=4, F=11, tied=False, rope=PLAIN)
+    ids, targets = draw.integers(0, 13, steps, 2, 6), draw_targets(draw, 13, (steps, 2, 6), 0.2)
+    check_against_stock(model, ids[0], None)
+    rates = [0.004, 0.008, 0.01, 0.0075, 0.005]
+    named = dict(model.named_parameters())
+    groups = [{"params": [p for p in named.values() if p.dim() == 2], "weight_decay": decay},
+              {"params": [p for p in named.values() if p.dim() == 1], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, betas=betas, eps=eps, foreach=False)
+    tensors = {"ids": ids, "targets": targets, "learning_rates": np.array(rates)}
+    tensors |= {f"initial/{name}": parameter.detach().clone() for name, parameter in named.items()}
+    losses, norms, after = [], [], {name: [] for name in named}
+    with Float64():
+        for step in range(steps):
+            for group in optimizer.param_groups:
+                group["lr"] = rates[step]
+            optimizer.zero_grad()
+            loss = mean_loss(logits_of(model, ids[step], None), targets[step])
+            loss.backward()
+            norms.append(torch.nn.utils.clip_grad_norm_(list(named.values()), max_norm, foreach=False).item())
+            optimizer.step()
+            losses.append(loss.item())
+            for name, parameter in named.items():
+                after[name].append(parameter.detach().clone())
+    tensors |= {"losses": np.array(losses), "gradient_norms": np.array(norms)}
+    tensors |= {f"after/{name}": torch.stack(values) for name, values in after.items()}
+    return Model(
+        "training", case, "transformers_f64", EQUATIONS["llama"] + "; torch.optim.AdamW, torch.nn.utils.clip_grad_norm_",
+        tool_versions("mpmath", "torch", "transformers"), tensors,
+        scalars={"steps": steps, "beta1": betas[0], "beta2": betas[1], "eps": eps, "weight_decay": decay,
+                 "max_norm": max_norm},
+        seed=seed, folder="models", config_json=config_text(model),
+        note=NOTE + "; gradient_norms before clipping; after/<name> is [steps, ...]; only matrices decay")
+
+
+def cases():
+    for case in CASES:
+        yield one_pass(case)
+    yield training()
