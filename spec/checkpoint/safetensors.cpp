@@ -118,7 +118,7 @@ class HeaderReader {
     if (place_ == Place::metadata || (place_ == Place::top && key_ == metadata_key))
       refuse_(9, "__metadata__ maps strings to strings, but holds " + what);
     refuse_(5, what + " where the format has none: " +
-                   (place_ == Place::top ? quote(key_) : "field " + in_quotes(key_)) + where());
+                   (place_ == Place::top ? quote(key_) : "field " + quote(key_)) + where());
   }
   void finish_tensor() const {
     for (const char* field : {"dtype", "shape", "data_offsets"})
@@ -137,7 +137,7 @@ void check_tensor(const Tensor& tensor, Refusal refuse) {
   // safetensors_c6
   std::uint64_t bytes = element_bytes(tensor.dtype);
   if (bytes == 0)
-    refuse(6, "tensor " + quote(tensor.name) + " has dtype " + in_quotes(tensor.dtype) +
+    refuse(6, "tensor " + quote(tensor.name) + " has dtype " + quote(tensor.dtype) +
                   "; known: F64 F32 F16 BF16 I64 I32 I16 I8 U64 U32 U16 U8 BOOL");
   // safetensors_c7
   const bool empty = std::ranges::find(tensor.shape, 0) != tensor.shape.end();
