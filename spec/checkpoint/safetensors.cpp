@@ -26,7 +26,8 @@ struct Refusal {
 };
 
 std::string range_text(const Tensor& tensor) {
-  return "[" + std::to_string(tensor.begin) + ", " + std::to_string(tensor.end) + ")";
+  std::string text = std::to_string(tensor.begin);
+  return text.append(" to ").append(std::to_string(tensor.end));
 }
 
 /// Takes the events of the JSON parser, refuses the first one that the format does not have, and gathers the
