@@ -1,5 +1,6 @@
 # assay::spec: standard library and toml++; nlohmann-json is compiled in and not part of the interface.
-find_package(tomlplusplus REQUIRED)
+# toml++ header-only: distributions also ship it as a shared library, which the program would then need at run time.
+find_path(ASSAY_TOMLPLUSPLUS_INCLUDE toml++/toml.h REQUIRED)
 find_package(nlohmann_json REQUIRED)
 
 file(GLOB_RECURSE spec_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/spec/*.cpp)
@@ -10,8 +11,9 @@ target_compile_features(assay_spec PUBLIC cxx_std_20)
 target_include_directories(assay_spec PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
                                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/assay>)
 target_link_libraries(assay_spec
-  PRIVATE $<BUILD_INTERFACE:assay_own_code> $<BUILD_INTERFACE:tomlplusplus::tomlplusplus>
-          $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
+  PRIVATE $<BUILD_INTERFACE:assay_own_code>  $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
+
+target_include_directories(assay_spec SYSTEM PRIVATE ${ASSAY_TOMLPLUSPLUS_INCLUDE})
 
 # Models and hardware facts are TOML files of the repository, built into the library so that a lone program knows them.
 file(GLOB spec_facts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/spec/models/*.toml ${CMAKE_SOURCE_DIR}/spec/hardware/*.toml)
