@@ -11,7 +11,7 @@ require_bare_tools() {
   local packages=()
   command -v debootstrap >/dev/null || packages+=(debootstrap)
   [[ $suite == noble && $distribution != ubuntu-24.04 && ! -e /usr/share/keyrings/ubuntu-archive-keyring.gpg ]] &&
-    packages+=(ubuntu-keyring)
+    packages+=(ubuntu-archive-keyring)
   (( ${#packages[@]} == 0 )) || step "${packages[*]}" "install debootstrap by hand" bash -c \
     'apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "$@"' - "${packages[@]}"
 }
