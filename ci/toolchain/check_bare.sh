@@ -10,10 +10,17 @@ require_bare_tools() {
   (( EUID == 0 )) || fail "make a root" "user $(id -un)" "debootstrap and chroot need root" "sudo ci/setup --check-bare"
   local packages=()
   command -v debootstrap >/dev/null || packages+=(debootstrap)
-  [[ $suite == noble && $distribution != ubuntu-24.04 && ! -e /usr/share/keyrings/ubuntu-archive-keyring.gpg ]] &&
-    packages+=(ubuntu-archive-keyring)
+  if [[ $suite == noble && ! -e /usr/share/keyrings/ubuntu-archive-keyring.gpg ]]; then
+    not_run "/usr/share/keyrings/ubuntu-archive-keyring.gpg is missing, so its packages cannot be verified here"
+  fi
   (( ${#packages[@]} == 0 )) || step "${packages[*]}" "install debootstrap by hand" bash -c \
     'apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "$@"' - "${packages[@]}"
+}
+
+# not_run WHY: says that nothing was proved; status 3.
+not_run() {
+  say "bare $suite: NOT RUN, $1"
+  exit 3
 }
 
 # host_mirror: where this machine's apt takes the same suite from, or nothing (debootstrap then knows a default).
@@ -81,7 +88,7 @@ default_then() {
 }
 
 check_bare() {
-  local begin from_mirror components=main
+  local begin from_mirror components=main script=
   bare_record=()
   [[ $suite == bookworm || $suite == noble ]] || fail "make a root of $suite" "--suite" "bookworm and noble are known" \
     "ci/setup --check-bare --suite bookworm"
@@ -92,13 +99,15 @@ check_bare() {
   [[ -z $(git -C "$root" status --porcelain) ]] || say "note: uncommitted changes are not part of this check"
   [[ $suite == noble ]] && components=main,universe
   from_mirror=$(host_mirror)
+  # A debootstrap older than the suite has no script of its name; every Ubuntu since 2007 shares this one.
+  [[ $suite == noble && ! -e /usr/share/debootstrap/scripts/noble ]] && script=gutsy
   begin=$(now)
   printf 'setup: debootstrap %s ... ' "$suite"
-  if ! namespace debootstrap --variant=minbase --components="$components" "$suite" "$base" ${from_mirror:+"$from_mirror"} >"$log" 2>&1; then
+  if ! namespace debootstrap --variant=minbase --components="$components" "$suite" "$base" \
+      ${from_mirror:+"$from_mirror"} ${script:+${from_mirror:+"$script"}} >"$log" 2>&1; then
     printf 'failed\n'
     tail -n 5 "$log" | sed 's/^/  | /'
-    say "bare $suite: NOT RUN, its packages cannot be had from here (--mirror URL names another place)"
-    exit 3
+    not_run "its packages cannot be had from here (--mirror URL names another place)"
   fi
   printf '%s s\n' "$(seconds_since "$begin")"
   bare_record+=("$(printf '%8s s  debootstrap %s, minbase, %s' "$(seconds_since "$begin")" "$suite" "$(du -sh "$base" | cut -f1)")")
