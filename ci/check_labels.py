@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Checks that every constraint of the spec is checked by code and violated by a test, and that code knows no other.
+
+    ci/check_labels.py [--self-test]
+
+A page under spec/ states a constraint as **C1** (`rms_norm_c1`). Then
+- the label stands as a string in code of spec/, reference/ or impl/, where it is thrown;
+- a test shows it: the label stands in a test file, or a test file named after it (rms_norm_test.cpp, rms_norm_*_test.cpp)
+  has a test whose name has C1 in it;
+- every label in code stands on exactly one page.
+"""
+import pathlib
+import re
+import sys
+import tempfile
+
+ON_PAGE = re.compile(r"\*\*C(\d+)\*\*\s+\(`(\w+)`\)")
+IN_CODE = re.compile(r'"([a-z0-9_]+_c\d+)"')
+THROWN = re.compile(r"\b(?:require|SpecError)\s*\(")
+TEST_NAME = re.compile(r"\b(?:TEST|TEST_F|TEST_P|TYPED_TEST|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\s*\(\s*\w+\s*,\s*(\w+)")
+STATEMENT_END = re.compile(r";\s*$", re.M)
+
+
+def read(root, folders, suffixes):
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in suffixes and path.is_file():
+                yield path.relative_to(root), path.read_text()
+
+
+def labels_on_pages(root, faults):
+    pages = {}
+    for path, text in read(root, ["spec"], {".md"}):
+        for number, label in ON_PAGE.findall(text):
+            if not label.endswith(f"_c{number}"):
+                faults.append(f"{path}: C{number} is called {label}; its name ends in _c{number}")
+            if label in pages:
+                faults.append(f"{path}: {label} stands on {pages[label]} already")
+            pages[label] = path
+    return pages
+
+
+def labels_in_code(root):
+    """Label -> the files where it stands as a string within a statement that throws."""
+    code = {}
+    for path, text in read(root, ["spec", "reference", "impl"], {".hpp", ".cpp", ".cu", ".cuh"}):
+        for match in IN_CODE.finditer(text):
+            before = text[:match.start()]
+            statement = before[max((m.end() for m in STATEMENT_END.finditer(before)), default=0):]
+            code.setdefault(match.group(1), []).append((path, bool(THROWN.search(statement))))
+    return code
+
+
+def tested(label, tests):
+    stem, number = re.fullmatch(r"(\w+)_c(\d+)", label).groups()
+    named = re.compile(rf"C{number}(?!\d)")
+    for path, text in tests:
+        if f'"{label}"' in text:
+            return True
+        if re.fullmatch(rf"{stem}(_\w+)?_test", path.stem) and any(named.search(n) for n in TEST_NAME.findall(text)):
+            return True
+    return False
+
+
+def check(root):
+    faults = []
+    pages = labels_on_pages(root, faults)
+    code = labels_in_code(root)
+    tests = list(read(root, ["tests"], {".cpp", ".hpp", ".cu"}))
+    for label, page in sorted(pages.items()):
+        if not any(thrown for _, thrown in code.get(label, [])):
+            faults.append(f"{page}: {label} is thrown nowhere in spec/, reference/ or impl/")
+        if not tested(label, tests):
+            faults.append(f"{page}: {label} has no test: name the label in one, or C{label.rpartition('_c')[2]} in a test's name")
+    for label, places in sorted(code.items()):
+        if label not in pages:
+            faults.append(f"{places[0][0]}: {label} stands on no page of spec/")
+    return pages, faults
+
+
+def self_test():
+    files = {
+        "spec/ops/a.md": "- **C1** (`a_c1`): x.\n- **C2** (`a_c2`): y.\n- **C3** (`a_c3`): z. **C4** (`a_c4`): w.\n"
+                         "- **C5** (`a_c6`): v.\n",
+        "spec/ops/b.md": "- **C1** (`a_c1`): again.\n",
+        "spec/ops/a.cpp": 'require(x, "a_c1", v);\nthrow SpecError(f(), \n  "a_c2", v);\nrequire(x, "a_c4", v);\n'
+                          'require(x, "a_c6", v);\nrequire(x, "a_c9", v);\nauto s = "a_c3";\n',
+        "tests/spec/ops/a_test.cpp": 'TEST(ASpec, C1Refuses) {}\nTEST(ASpec, C3Refuses) {}\nTEST(ASpec, C6Refuses) {}\n'
+                                     'TEST(ASpec, C40Refuses) {}\n',
+        "tests/impl/run_test.cpp": 'EXPECT_EQ(label, "a_c2");\n',
+    }
+    expected = ["a_c6; its name", "a_c1 stands on", "a_c3 is thrown nowhere", "a_c4 has no test", "a_c9 stands on no page"]
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        found = check(root)[1]
+    missed = [e for e in expected if not any(e in f for f in found)]
+    if missed or len(found) != len(expected):
+        sys.exit(f"check_labels: self-test failed: missed {missed}; found {found}")
+    print(f"check_labels: self-test: {len(expected)} planted faults found")
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
+    pages, faults = check(pathlib.Path(__file__).resolve().parent.parent)
+    for fault in faults:
+        print(fault)
+    print(f"check_labels: {len(pages)} constraints, {len(faults)} faults")
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()
