@@ -3,7 +3,7 @@
 
     ci/check_labels.py [--self-test]
 
-A page under spec/ states a constraint as **C1** (`rms_norm_c1`). Then
+A page under spec/ states a constraint as **C1** (`rms_norm_c1`), or as the first cell of a table's row. Then
 - the label stands as a string in code of spec/, reference/ or impl/, where it is thrown;
 - a test shows it: the label stands in a test file, or a test file named after it (rms_norm_test.cpp, rms_norm_*_test.cpp)
   has a test whose name has C1 in it;
@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 ON_PAGE = re.compile(r"\*\*C(\d+)\*\*\s+\(`(\w+)`\)")
+IN_TABLE = re.compile(r"^\|\s*`?(\w+_c(\d+))`?\s*\|", re.M)
 IN_CODE = re.compile(r'"([a-z0-9_]+_c\d+)"')
 THROWN = re.compile(r"\b(?:require|SpecError)\s*\(")
 TEST_NAME = re.compile(r"\b(?:TEST|TEST_F|TEST_P|TYPED_TEST|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\s*\(\s*\w+\s*,\s*(\w+)")
@@ -31,7 +32,7 @@ def read(root, folders, suffixes):
 def labels_on_pages(root, faults):
     pages = {}
     for path, text in read(root, ["spec"], {".md"}):
-        for number, label in ON_PAGE.findall(text):
+        for number, label in ON_PAGE.findall(text) + [(n, label) for label, n in IN_TABLE.findall(text)]:
             if not label.endswith(f"_c{number}"):
                 faults.append(f"{path}: C{number} is called {label}; its name ends in _c{number}")
             if label in pages:
@@ -82,14 +83,15 @@ def self_test():
     files = {
         "spec/ops/a.md": "- **C1** (`a_c1`): x.\n- **C2** (`a_c2`): y.\n- **C3** (`a_c3`): z. **C4** (`a_c4`): w.\n"
                          "- **C5** (`a_c6`): v.\n",
-        "spec/ops/b.md": "- **C1** (`a_c1`): again.\n",
+        "spec/ops/b.md": "- **C1** (`a_c1`): again.\n\n| b_c1 | in a table |\n",
         "spec/ops/a.cpp": 'require(x, "a_c1", v);\nthrow SpecError(f(), \n  "a_c2", v);\nrequire(x, "a_c4", v);\n'
                           'require(x, "a_c6", v);\nrequire(x, "a_c9", v);\nauto s = "a_c3";\n',
         "tests/spec/ops/a_test.cpp": 'TEST(ASpec, C1Refuses) {}\nTEST(ASpec, C3Refuses) {}\nTEST(ASpec, C6Refuses) {}\n'
                                      'TEST(ASpec, C40Refuses) {}\n',
         "tests/impl/run_test.cpp": 'EXPECT_EQ(label, "a_c2");\n',
     }
-    expected = ["a_c6; its name", "a_c1 stands on", "a_c3 is thrown nowhere", "a_c4 has no test", "a_c9 stands on no page"]
+    expected = ["a_c6; its name", "a_c1 stands on", "a_c3 is thrown nowhere", "a_c4 has no test", "a_c9 stands on no page",
+                "b_c1 is thrown nowhere", "b_c1 has no test"]
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         for name, text in files.items():
