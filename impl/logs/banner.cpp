@@ -1,0 +1,151 @@
+#include "impl/logs/banner.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <vector>
+
+#include "spec/count.hpp"
+#include "spec/text/quantity.hpp"
+#include "spec/text/utf8.hpp"
+
+namespace assay::impl::logs {
+namespace {
+
+using spec::grouped;
+using namespace spec::record;
+
+std::string plural(std::int64_t count, const std::string& noun) {
+  return grouped(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+/// "  label       text", the label padded so that all texts start in one column.
+std::string row(const std::string& label, const std::string& text) {
+  return "  " + label + std::string(label.size() < 12 ? 12 - label.size() : 1, ' ') + text + "\n";
+}
+
+std::string setting(const RunStart& start, const std::string& name) {
+  for (const auto& [key, value] : start.settings)
+    if (key == name)
+      if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  return "";
+}
+
+std::string hardware(const RunStart& start) {
+  std::string text = start.cpu + ", " + plural(start.cores, "core") + ", " + spec::bytes(start.memory_bytes);
+  if (!start.gpus.empty())
+    text = std::to_string(start.gpus.size()) + " x " + start.gpus[0].name + " (" +
+           spec::bytes(start.gpus[0].memory_bytes) + "), host " + text;
+  return text;
+}
+
+std::string where(const RunStart& start) {
+  std::set<std::string> hosts;
+  for (const RankPlace& place : start.ranks) hosts.insert(place.host);
+  if (start.batch.ranks == 1) return "1 rank";
+  return plural(start.batch.ranks, "rank") + " on " + plural(static_cast<std::int64_t>(hosts.size()), "host");
+}
+
+std::string first_column(const std::string& text, std::size_t width) {
+  std::size_t characters = 0;
+  std::string shown;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t length = std::max<std::size_t>(spec::utf8_length(rest), 1);
+    const bool control = static_cast<unsigned char>(rest[0]) < 0x20 || rest[0] == 0x7f;
+    shown += control ? std::string(" ") : std::string(rest.substr(0, length));
+    rest.remove_prefix(length);
+    ++characters;
+  }
+  return shown + std::string(characters < width ? width - characters : 0, ' ');
+}
+
+std::string of_all(std::int64_t part, std::int64_t all) {
+  const std::string text = grouped(part) + " of " + grouped(all);
+  if (all == 0) return text;
+  return text + " (" + spec::percent(static_cast<double>(part) / static_cast<double>(all), 0) + ")";
+}
+
+}  // namespace
+
+std::string banner(const RunStart& start, bool unicode) {
+  const Batch& batch = start.batch;
+  const Count run_tokens = Count(batch.tokens) * start.steps;
+  std::string out = "assay " + start.version + ": training " + start.model + "\n\n";
+  out +=
+      row("model", grouped(start.parameters) + " parameters, vocabulary of " + plural(start.vocab, "token"));
+  out +=
+      row("compute", grouped(start.flops_per_token) + " FLOPs per token, forward and backward (exact count)");
+  out += row("batch", plural(batch.sequences, "sequence") + " x " + plural(batch.sequence_length, "token") +
+                          " = " + grouped(batch.tokens) + " tokens per step");
+  out += row("", "made of " + plural(batch.micro, "sequence") + " per pass x " + grouped(batch.accumulation) +
+                     (batch.accumulation == 1 ? " pass" : " passes") + " x " + where(start));
+  out += row("run", plural(start.steps, "step") + ", " + grouped(run_tokens) + " tokens, " +
+                        spec::si((run_tokens * start.flops_per_token).to_double(), "FLOP"));
+  out += row("data", spec::valid_utf8(start.data.description));
+  if (start.data.floor)
+    out += row("", "its entropy is " + spec::fixed(*start.data.floor, 4) +
+                       " nats per token: the floor, which no model's loss can pass");
+  out += row("hardware", hardware(start));
+  if (start.expected_first_loss)
+    out += row("first loss",
+               "expected " + spec::fixed(start.expected_first_loss->mean, 4) + (unicode ? " ± " : " +- ") +
+                   spec::fixed(start.expected_first_loss->standard_deviation, 4) + " nats per token");
+  const std::string folder = setting(start, "run.directory");
+  if (!folder.empty()) out += row("record", spec::valid_utf8(folder) + "/run.jsonl");
+  return out;
+}
+
+std::string samples_text(const Samples& samples, bool unicode) {
+  const std::string yes = unicode ? "✓" : "yes", no = unicode ? "✗" : "no";
+  std::size_t width = 12;
+  for (const Sample& sample : samples.samples)
+    width = std::max(width, std::min<std::size_t>(sample.text.size(), 64));
+  std::string out =
+      samples.samples.empty() ? "" : "\n  " + first_column("sampled text", width) + "  grammar  sum\n";
+  for (const Sample& sample : samples.samples) {
+    std::string line = "  " + first_column(spec::valid_utf8(sample.text), width) + "  " +
+                       first_column(sample.accepted ? yes : no, 7);
+    if (sample.sum_right) line += std::string("  ") + (*sample.sum_right ? "right" : "wrong");
+    while (line.back() == ' ') line.pop_back();
+    out += line + "\n";
+  }
+  out += "\n" + row("sentences", of_all(samples.accepted, samples.judged) + " accepted by the grammar");
+  if (samples.sums > 0) out += row("sums", of_all(samples.sums_right, samples.sums) + " right");
+  return out;
+}
+
+std::string summary(const RunStart& start, const RunEnd& end) {
+  const std::string totals =
+      plural(end.steps, "step") + ", " + plural(end.tokens, "token") + " in " + spec::duration(end.seconds) +
+      ", " + grouped(static_cast<std::int64_t>(std::llround(end.tokens_per_second))) + " tokens/s";
+  std::string out = "\n";
+  switch (end.reason) {
+    case EndReason::done:
+      out += "done: ";
+      break;
+    case EndReason::saved:
+      out += "stopped and saved: ";
+      break;
+    case EndReason::non_finite:
+      out += "stopped, a number is not finite: ";
+      break;
+    case EndReason::error:
+      out += "stopped by an error: ";
+      break;
+  }
+  out += totals + "\n\n";
+  if (end.message) out += row("reason", spec::valid_utf8(*end.message));
+  if (end.final_loss)
+    out += row("loss", spec::fixed(*end.final_loss, 4) + " nats per token" +
+                           (end.final_steps ? ", mean of the last " + plural(*end.final_steps, "step") : ""));
+  if (end.floor) out += row("floor", spec::fixed(*end.floor, 4) + " nats per token, the entropy of the data");
+  if (end.gap_closed)
+    out +=
+        row("gap closed", spec::percent(*end.gap_closed) + " of the way from log V = " +
+                              spec::fixed(std::log(static_cast<double>(start.vocab)), 4) + " to the floor");
+  if (end.reason == EndReason::saved)
+    out += row("continue", "run the same command with checkpoint.resume=auto");
+  return out;
+}
+
+}  // namespace assay::impl::logs

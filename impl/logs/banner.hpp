@@ -1,0 +1,19 @@
+#pragma once
+// The texts around a run: what it is before the first step, what it reached after the last.
+#include <string>
+
+#include "spec/record/event.hpp"
+
+namespace assay::impl::logs {
+
+/// Model, FLOPs, batch arithmetic in words, data and floor, hardware, expected first loss, place of the
+/// record. `unicode`: signs like ± may be used.
+std::string banner(const spec::record::RunStart& start, bool unicode);
+
+/// Sampled sentences with the grammar's verdict, the share accepted, the share of right sums.
+std::string samples_text(const spec::record::Samples& samples, bool unicode);
+
+/// Why the run ended, totals, final loss beside its floor, share of the gap closed.
+std::string summary(const spec::record::RunStart& start, const spec::record::RunEnd& end);
+
+}  // namespace assay::impl::logs

@@ -1,0 +1,134 @@
+#include "impl/logs/console.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "impl/logs/banner.hpp"
+#include "spec/text/quantity.hpp"
+#include "spec/text/utf8.hpp"
+
+namespace assay::impl::logs {
+namespace {
+
+using namespace spec::record;
+
+constexpr std::size_t kEtaSteps = 20;
+constexpr const char* kBold = "\x1b[1m";
+constexpr const char* kYellow = "\x1b[33m";
+constexpr const char* kGreen = "\x1b[32m";
+constexpr const char* kReset = "\x1b[0m";
+
+std::string right(const std::string& text, std::size_t width) {
+  return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
+}
+
+/// As many of `digits` after the point as fit in `width`, else scientific; "nan" and "inf" as such.
+std::string number(double value, int digits, std::size_t width) {
+  for (int fraction = digits; fraction >= 0; --fraction) {
+    const std::string text = spec::fixed(value, fraction);
+    if (text.size() <= width) return right(text, width);
+  }
+  const std::string text = spec::scientific(value, 1);
+  return right(text.size() <= width ? text : spec::scientific(value, 0), width);
+}
+
+}  // namespace
+
+std::string step_line(const Step& step, std::int64_t steps) {
+  const std::string all = std::to_string(steps);
+  const double rate = std::isfinite(step.tokens_per_second) ? step.tokens_per_second : 0;
+  std::string line = "step " + right(std::to_string(step.step), all.size()) + "/" + all;
+  line += "  loss " + number(step.loss, 4, 7);
+  line += "  norm " + number(step.gradient_norm, 3, 6);
+  line += "  lr " + spec::scientific(step.learning_rate, 2);
+  line += "  " + right(spec::grouped(static_cast<std::int64_t>(std::llround(rate))), 9) + " tok/s";
+  line += "  MFU " + (step.mfu ? number(100 * *step.mfu, 1, 4) + "%" : std::string("    -"));
+  return line;
+}
+
+Console::Console(std::ostream& data, std::ostream& messages, Terminal terminal, std::int64_t log_every)
+    : data_(data),
+      messages_(messages),
+      terminal_(terminal),
+      log_every_(std::max<std::int64_t>(log_every, 1)) {}
+
+void Console::show(const Event& event) {
+  erase_bar();
+  std::visit([this](const auto& each) { show_event(each); }, event);
+  if (std::holds_alternative<Step>(event)) draw_bar(std::get<Step>(event).step);
+}
+
+void Console::show_event(const RunStart& start) {
+  start_ = start;
+  messages_ << banner(start, terminal_.unicode) << "\n" << std::flush;
+}
+
+void Console::show_event(const Step& step) {
+  const bool first = step_ == 0;
+  step_ = step.step;
+  recent_seconds_.push_back(step.seconds);
+  if (recent_seconds_.size() > kEtaSteps) recent_seconds_.pop_front();
+  if (!first && step.step != start_.steps && step.step % log_every_ != 0) return;
+  std::string line = step_line(step, start_.steps);
+  if (terminal_.data_is_terminal && terminal_.colour) {
+    // "loss " and seven columns are bold: the number that people look for.
+    const std::size_t at = line.find("  loss ") + 7;
+    line.insert(at + 7, kReset);
+    line.insert(at, kBold);
+  }
+  data_ << line << "\n" << std::flush;
+}
+
+void Console::show_event(const Warning& warning) {
+  std::string label = "warning";
+  if (warning.step) label += " at step " + std::to_string(*warning.step);
+  if (terminal_.messages_is_terminal && terminal_.colour) label = kYellow + label + kReset;
+  message(label + ": " + spec::valid_utf8(warning.text) + " [" + spec::valid_utf8(warning.code) + "]");
+}
+
+void Console::show_event(const Checkpoint& checkpoint) {
+  message("checkpoint of step " + std::to_string(checkpoint.step) + ": " + spec::valid_utf8(checkpoint.path) +
+          ", " + spec::bytes(checkpoint.bytes) + " in " + spec::duration(checkpoint.seconds));
+}
+
+void Console::show_event(const ResumeFrom& resume) {
+  message("resuming after step " + std::to_string(resume.step) + " from " + spec::valid_utf8(resume.path));
+}
+
+void Console::show_event(const Samples& samples) {
+  data_ << samples_text(samples, terminal_.unicode) << std::flush;
+}
+
+void Console::show_event(const RunEnd& end) { data_ << summary(start_, end) << std::flush; }
+
+void Console::message(const std::string& text) { messages_ << text << "\n" << std::flush; }
+
+void Console::erase_bar() {
+  if (!bar_drawn_) return;
+  messages_ << "\r\x1b[K" << std::flush;
+  bar_drawn_ = false;
+}
+
+double Console::seconds_left(std::int64_t step) const {
+  const double sum = std::accumulate(recent_seconds_.begin(), recent_seconds_.end(), 0.0);
+  return sum / static_cast<double>(recent_seconds_.size()) * static_cast<double>(start_.steps - step);
+}
+
+void Console::draw_bar(std::int64_t step) {
+  if (!terminal_.messages_is_terminal || start_.steps <= 0 || step >= start_.steps) return;
+  const double share = static_cast<double>(step) / static_cast<double>(start_.steps);
+  const std::string tail =
+      " " + right(spec::percent(share, 0), 5) + "  ETA " + spec::duration(seconds_left(step));
+  // One column stays free, or some terminals wrap.
+  const int room = std::clamp(terminal_.width - 1 - static_cast<int>(tail.size()), 0, 48);
+  const int full = static_cast<int>(share * room);
+  std::string done, left;
+  for (int i = 0; i < full; ++i) done += terminal_.unicode ? "━" : "=";
+  for (int i = full; i < room; ++i) left += terminal_.unicode ? "─" : "-";
+  if (terminal_.colour && !done.empty()) done = kGreen + done + kReset;
+  messages_ << done << left << tail << std::flush;
+  bar_drawn_ = true;
+}
+
+}  // namespace assay::impl::logs

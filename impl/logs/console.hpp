@@ -1,0 +1,52 @@
+#pragma once
+// What a run shows while it goes: banner, step lines, progress bar, warnings, summary. It is fed the same
+// events as the record, so everything printed is in the record.
+#include <cstdint>
+#include <deque>
+#include <ostream>
+#include <string>
+
+#include "impl/logs/terminal.hpp"
+#include "spec/record/event.hpp"
+
+namespace assay::impl::logs {
+
+/// The step line, one width for all steps of a run: "step  12/250  loss  3.1416  norm  1.234  lr 3.00e-03
+/// ...". MFU is "-" where the peak is unknown. No line break.
+std::string step_line(const spec::record::Step& step, std::int64_t steps);
+
+/// Step lines, samples and the summary are data and go to `data` (stdout); banner, bar and messages to
+/// `messages` (stderr). The bar is drawn only when `messages` is a terminal, colours only where allowed.
+class Console {
+ public:
+  /// `log_every`: steps between step lines; the first and the last are always shown.
+  Console(std::ostream& data, std::ostream& messages, Terminal terminal, std::int64_t log_every);
+
+  /// Domain: a RunStart before anything else.
+  void show(const spec::record::Event& event);
+
+ private:
+  void show_event(const spec::record::RunStart& start);
+  void show_event(const spec::record::Step& step);
+  void show_event(const spec::record::Warning& warning);
+  void show_event(const spec::record::Checkpoint& checkpoint);
+  void show_event(const spec::record::ResumeFrom& resume);
+  void show_event(const spec::record::Samples& samples);
+  void show_event(const spec::record::RunEnd& end);
+
+  void erase_bar();
+  void draw_bar(std::int64_t step);
+  void message(const std::string& text);
+  double seconds_left(std::int64_t step) const;
+
+  std::ostream& data_;
+  std::ostream& messages_;
+  Terminal terminal_;
+  std::int64_t log_every_;
+  spec::record::RunStart start_;
+  std::int64_t step_ = 0;              ///< last shown
+  std::deque<double> recent_seconds_;  ///< of the last steps, for the ETA
+  bool bar_drawn_ = false;
+};
+
+}  // namespace assay::impl::logs

@@ -1,0 +1,78 @@
+#include "impl/logs/record_writer.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <system_error>
+
+#include "spec/error.hpp"
+#include "spec/record/write.hpp"
+
+namespace assay::impl::logs {
+namespace {
+
+[[noreturn]] void refuse(const std::filesystem::path& file, const std::string& action, int reason) {
+  throw UserError(ExitCode::io, file.string() + ": cannot " + action + " the run's record: " +
+                                    std::strerror(reason) + "; free space or give another run.directory");
+}
+
+/// Offset after the last line break of the open file, in steps from its end.
+off_t end_of_last_line(int descriptor, off_t size) {
+  char block[4096];
+  while (size > 0) {
+    const auto length = static_cast<std::size_t>(size < off_t(sizeof block) ? size : off_t(sizeof block));
+    const ssize_t got = pread(descriptor, block, length, size - static_cast<off_t>(length));
+    if (got <= 0) return size;
+    for (ssize_t i = got; i > 0; --i)
+      if (block[i - 1] == '\n') return size - (got - i);
+    size -= got;
+  }
+  return 0;
+}
+
+}  // namespace
+
+RecordWriter::RecordWriter(std::filesystem::path file, Mode mode) : file_(std::move(file)) {
+  std::error_code error;
+  if (file_.has_parent_path()) std::filesystem::create_directories(file_.parent_path(), error);
+  if (error) refuse(file_, "create the folder of", error.value());
+  if (mode == Mode::fresh && std::filesystem::is_regular_file(file_)) {
+    std::filesystem::path previous = file_;
+    previous.replace_extension(".previous" + file_.extension().string());
+    std::filesystem::rename(file_, previous, error);
+    if (error) refuse(file_, "set aside an older copy of", error.value());
+  }
+  descriptor_ = open(file_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) refuse(file_, "open", errno);
+  struct stat status {};
+  if (mode == Mode::append && fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode)) {
+    const off_t end = end_of_last_line(descriptor_, status.st_size);
+    if (end != status.st_size && ftruncate(descriptor_, end) != 0) refuse(file_, "repair", errno);
+  }
+}
+
+RecordWriter::~RecordWriter() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+void RecordWriter::write(const spec::record::Event& event) {
+  const std::string line = spec::record::to_json(event) + "\n";
+  std::size_t done = 0;
+  while (done < line.size()) {
+    const ssize_t written = ::write(descriptor_, line.data() + done, line.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) refuse(file_, "write", errno);
+    done += static_cast<std::size_t>(written);
+  }
+}
+
+void RecordWriter::sync() {
+  // A pipe or a device cannot be synchronised (EINVAL): there is nothing to wait for.
+  if (fsync(descriptor_) != 0 && errno != EINVAL) refuse(file_, "save", errno);
+}
+
+}  // namespace assay::impl::logs

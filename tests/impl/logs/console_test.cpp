@@ -1,0 +1,227 @@
+// labels: unit
+#include "impl/logs/console.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <sstream>
+
+#include "tests/impl/logs/example_run.hpp"
+
+namespace assay::impl::logs {
+namespace {
+
+using tests::example_end;
+using tests::example_start;
+using tests::example_step;
+using namespace spec::record;
+
+/// What a console writes to its two streams.
+struct Screen {
+  std::ostringstream data, messages;
+  Console console;
+  explicit Screen(Terminal terminal = {}, std::int64_t log_every = 1)
+      : console(data, messages, terminal, log_every) {}
+};
+
+TEST(ConsoleImpl, BannerExplainsTheRun) {
+  Screen screen;
+  screen.console.show(example_start());
+  EXPECT_EQ(screen.messages.str(),
+            "assay 0.1.0: training tiny-llama\n"
+            "\n"
+            "  model       853,120 parameters, vocabulary of 256 tokens\n"
+            "  compute     5,714,688 FLOPs per token, forward and backward (exact count)\n"
+            "  batch       32 sequences x 128 tokens = 4,096 tokens per step\n"
+            "              made of 8 sequences per pass x 2 passes x 2 ranks on 1 host\n"
+            "  run         250 steps, 1,024,000 tokens, 5.85 TFLOP\n"
+            "  data        sentences of the built-in grammar\n"
+            "              its entropy is 0.7123 nats per token: the floor, which no model's loss can pass\n"
+            "  hardware    Some CPU, 2 cores, 8.00 GiB\n"
+            "  first loss  expected 5.5512 +- 0.0123 nats per token\n"
+            "  record      runs/tiny-llama/run.jsonl\n"
+            "\n");
+  EXPECT_EQ(screen.data.str(), "");
+}
+
+TEST(ConsoleImpl, BannerNamesGpusAndOneOfEachInTheSingular) {
+  RunStart start = example_start();
+  start.gpus = {{.name = "NVIDIA H200", .uuid = "GPU-1", .memory_bytes = 150'000'000'000}};
+  start.ranks.resize(1);
+  start.batch = {
+      .sequences = 1, .micro = 1, .accumulation = 1, .ranks = 1, .sequence_length = 1, .tokens = 1};
+  Screen screen({.unicode = true});
+  screen.console.show(start);
+  const std::string text = screen.messages.str();
+  EXPECT_NE(text.find("  batch       1 sequence x 1 token = 1 tokens per step\n"
+                      "              made of 1 sequence per pass x 1 pass x 1 rank\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("  hardware    1 x NVIDIA H200 (140 GiB), host Some CPU, 2 cores, 8.00 GiB\n"),
+            std::string::npos);
+  EXPECT_NE(text.find("5.5512 ± 0.0123"), std::string::npos);
+}
+
+TEST(ConsoleImpl, StepLinesHaveOneWidth) {
+  Step step = example_step(7);
+  EXPECT_EQ(step_line(step, 250),
+            "step   7/250  loss  5.5453  norm  1.234  lr 1.50e-04     16,384 tok/s  MFU     -");
+  step.mfu = 0.4123;
+  EXPECT_EQ(step_line(step, 250),
+            "step   7/250  loss  5.5453  norm  1.234  lr 1.50e-04     16,384 tok/s  MFU 41.2%");
+  const std::size_t width = step_line(step, 250).size();
+  EXPECT_EQ(width, 80u);
+  for (double loss : {0.0, 10.834, 99999.0, 1e300, -1.5, std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+    step.loss = step.gradient_norm = loss;
+    step.tokens_per_second = std::fabs(loss) > 1e9 ? HUGE_VAL : 9'999'999;
+    EXPECT_EQ(step_line(step, 250).size(), width) << step_line(step, 250);
+  }
+}
+
+TEST(ConsoleImpl, PlainStreamsGetLinesAndNothingElse) {
+  Screen screen;
+  screen.console.show(example_start());
+  screen.messages.str("");
+  screen.console.show(example_step(1));
+  screen.console.show(example_step(2));
+  EXPECT_EQ(screen.data.str(),
+            "step   1/250  loss  5.5453  norm  1.234  lr 1.50e-04     16,384 tok/s  MFU     -\n"
+            "step   2/250  loss  5.5453  norm  1.234  lr 1.50e-04     16,384 tok/s  MFU     -\n");
+  EXPECT_EQ(screen.messages.str(), "");
+}
+
+TEST(ConsoleImpl, LogEveryShowsTheFirstTheLastAndEveryNthStep) {
+  Screen screen({}, 100);
+  screen.console.show(example_start());
+  for (int step = 1; step <= 250; ++step) screen.console.show(example_step(step));
+  std::string shown;
+  std::istringstream lines(screen.data.str());
+  for (std::string line; std::getline(lines, line);) shown += line.substr(5, 3) + ";";
+  EXPECT_EQ(shown, "  1;100;200;250;");
+}
+
+TEST(ConsoleImpl, TheBarShowsShareAndEtaAndIsErasedBeforeTheNextLine) {
+  Screen screen({.messages_is_terminal = true, .width = 40});
+  screen.console.show(example_start());
+  screen.messages.str("");
+  screen.console.show(example_step(125));  // half; 125 steps of 0.25 s are left
+  EXPECT_EQ(screen.messages.str(), "==========-----------  50 %  ETA 31.2 s");
+  screen.messages.str("");
+  screen.console.show(example_step(250));
+  EXPECT_EQ(screen.messages.str(), "\r\x1b[K");  // complete: no bar is drawn again
+}
+
+TEST(ConsoleImpl, TheBarFitsANarrowTerminal) {
+  for (int width : {1, 10, 20, 200}) {
+    Screen screen({.messages_is_terminal = true, .unicode = false, .width = width});
+    screen.console.show(example_start());
+    screen.messages.str("");
+    screen.console.show(example_step(100));
+    const std::string text = screen.messages.str();
+    EXPECT_TRUE(static_cast<int>(text.size()) < width || text.find('=') == std::string::npos) << text;
+  }
+}
+
+TEST(ConsoleImpl, ColoursAreWrittenToTerminalsOnly) {
+  Screen plain({.colour = true});
+  plain.console.show(example_start());
+  plain.console.show(example_step(1));
+  plain.console.show(Warning{.step = 1, .code = "c", .text = "t"});
+  EXPECT_EQ((plain.data.str() + plain.messages.str()).find('\x1b'), std::string::npos);
+  Screen screen({.data_is_terminal = true, .messages_is_terminal = false, .colour = true});
+  screen.console.show(example_start());
+  screen.console.show(example_step(1));
+  EXPECT_NE(screen.data.str().find("loss \x1b[1m 5.5453\x1b[0m  norm"), std::string::npos);
+  Screen no_colour({.data_is_terminal = true, .messages_is_terminal = true, .colour = false});
+  no_colour.console.show(example_start());
+  no_colour.console.show(example_step(1));
+  EXPECT_EQ(no_colour.data.str().find('\x1b'), std::string::npos);
+}
+
+TEST(ConsoleImpl, WarningsCheckpointsAndResumesAreMessages) {
+  Screen screen;
+  screen.console.show(example_start());
+  screen.messages.str("");
+  screen.console.show(Warning{.step = 1, .code = "first_loss", .text = "first loss 9.0 is 280 sd off"});
+  screen.console.show(
+      Checkpoint{.step = 250, .path = "runs/x/step-250", .bytes = 10'250'000, .seconds = 0.031});
+  screen.console.show(ResumeFrom{.step = 250, .path = "runs/x/step-250"});
+  EXPECT_EQ(screen.messages.str(),
+            "warning at step 1: first loss 9.0 is 280 sd off [first_loss]\n"
+            "checkpoint of step 250: runs/x/step-250, 9.78 MiB in 0.03 s\n"
+            "resuming after step 250 from runs/x/step-250\n");
+  EXPECT_EQ(screen.data.str(), "");
+}
+
+TEST(ConsoleImpl, SamplesShowTheGrammarsVerdict) {
+  Samples samples;
+  samples.samples = {{.text = "two plus three is five.", .accepted = true, .sum_right = true},
+                     {.text = "the cat \x1b[2J sees", .accepted = false, .sum_right = {}},
+                     {.text = "one plus one is three.", .accepted = true, .sum_right = false}};
+  samples.judged = 3;
+  samples.accepted = 2;
+  samples.sums = 2;
+  samples.sums_right = 1;
+  Screen screen;
+  screen.console.show(samples);
+  EXPECT_EQ(screen.data.str(),
+            "\n"
+            "  sampled text             grammar  sum\n"
+            "  two plus three is five.  yes      right\n"
+            "  the cat  [2J sees        no\n"
+            "  one plus one is three.   yes      wrong\n"
+            "\n"
+            "  sentences   2 of 3 (67 %) accepted by the grammar\n"
+            "  sums        1 of 2 (50 %) right\n");
+}
+
+TEST(ConsoleImpl, SummaryStandsBesideTheFloor) {
+  Screen screen;
+  screen.console.show(example_start());
+  screen.console.show(example_end());
+  EXPECT_EQ(screen.data.str(),
+            "\n"
+            "done: 250 steps, 1,024,000 tokens in 62.1 s, 16,479 tokens/s\n"
+            "\n"
+            "  loss        0.7421 nats per token, mean of the last 12 steps\n"
+            "  floor       0.7123 nats per token, the entropy of the data\n"
+            "  gap closed  99.4 % of the way from log V = 5.5452 to the floor\n");
+}
+
+TEST(ConsoleImpl, SummaryOfAStoppedRunSaysWhyAndHowToContinue) {
+  RunEnd end;
+  end.reason = EndReason::saved;
+  end.exit_code = 75;
+  end.message = "SIGTERM";
+  end.steps = 1;
+  Screen screen;
+  screen.console.show(example_start());
+  screen.console.show(end);
+  EXPECT_EQ(screen.data.str(),
+            "\n"
+            "stopped and saved: 1 step, 0 tokens in 0.00 s, 0 tokens/s\n"
+            "\n"
+            "  reason      SIGTERM\n"
+            "  continue    run the same command with checkpoint.resume=auto\n");
+}
+
+TEST(TerminalImpl, NoColorAndDumbTerminalsAreRespected) {
+  setenv("NO_COLOR", "1", 1);
+  EXPECT_FALSE(detect_terminal().colour);
+  unsetenv("NO_COLOR");
+  setenv("TERM", "xterm", 1);
+  EXPECT_TRUE(detect_terminal().colour);
+  setenv("TERM", "dumb", 1);
+  EXPECT_FALSE(detect_terminal().colour);
+  EXPECT_FALSE(detect_terminal().messages_is_terminal);
+  unsetenv("TERM");
+  setenv("LC_ALL", "en_GB.UTF-8", 1);
+  EXPECT_TRUE(detect_terminal().unicode);
+  setenv("LC_ALL", "C", 1);
+  EXPECT_FALSE(detect_terminal().unicode);
+  unsetenv("LC_ALL");
+}
+
+}  // namespace
+}  // namespace assay::impl::logs

@@ -1,0 +1,104 @@
+// labels: unit fault
+#include "impl/logs/record_writer.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "spec/error.hpp"
+#include "spec/record/read.hpp"
+#include "tests/impl/logs/example_run.hpp"
+
+namespace assay::impl::logs {
+namespace {
+
+namespace fs = std::filesystem;
+using Mode = RecordWriter::Mode;
+
+class RecordWriterImpl : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "assay-record-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder); }
+
+  fs::path folder;
+};
+
+std::string content(const fs::path& file) {
+  std::ifstream in(file);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+TEST_F(RecordWriterImpl, WritesWhatTheReaderReadsAndCreatesFolders) {
+  const fs::path file = folder / "a" / "b" / "run.jsonl";
+  RecordWriter writer(file, Mode::fresh);
+  writer.write(tests::example_start());
+  writer.write(tests::example_step(1));
+  writer.sync();
+  const auto events = spec::record::read_events((folder / "a" / "b").string());  // while the writer is open
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0], spec::record::Event(tests::example_start()));
+  EXPECT_EQ(events[1], spec::record::Event(tests::example_step(1)));
+}
+
+TEST_F(RecordWriterImpl, AFreshRecordKeepsTheOlderOne) {
+  const fs::path file = folder / "run.jsonl";
+  RecordWriter(file, Mode::fresh).write(tests::example_start());
+  const std::string first = content(file);
+  RecordWriter(file, Mode::fresh).write(tests::example_step(1));
+  EXPECT_EQ(content(folder / "run.previous.jsonl"), first);
+  EXPECT_NE(content(file), first);
+}
+
+TEST_F(RecordWriterImpl, AppendingRemovesALineThatWasCutOff) {
+  const fs::path file = folder / "run.jsonl";
+  RecordWriter(file, Mode::fresh).write(tests::example_start());
+  const std::string whole = content(file);
+  for (const std::string& rest : {std::string("{\"event\":\"st"), std::string(10'000, 'x'), std::string()}) {
+    std::ofstream(file, std::ios::app) << rest;
+    RecordWriter writer(file, Mode::append);
+    EXPECT_EQ(content(file), whole);
+  }
+  std::ofstream(file) << "{\"event\"";  // nothing but half a line
+  RecordWriter(file, Mode::append).write(tests::example_start());
+  EXPECT_EQ(content(file), whole);
+}
+
+TEST_F(RecordWriterImpl, AppendingStartsARecordThatIsNotThere) {
+  RecordWriter(folder / "run.jsonl", Mode::append).write(tests::example_start());
+  EXPECT_EQ(spec::record::read_events(folder.string()).size(), 1u);
+}
+
+TEST_F(RecordWriterImpl, AFullDiskIsAnIoErrorThatNamesTheFile) {
+  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "/dev/full is not there";
+  fs::create_symlink("/dev/full", folder / "run.jsonl");
+  RecordWriter writer(folder / "run.jsonl", Mode::append);
+  try {
+    writer.write(tests::example_start());
+    FAIL() << "written";
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.code(), ExitCode::io);
+    EXPECT_NE(std::string(error.what()).find("run.jsonl: cannot write"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("No space left"), std::string::npos);
+  }
+}
+
+TEST_F(RecordWriterImpl, AFolderThatCannotBeMadeIsNamed) {
+  std::ofstream(folder / "file") << "not a folder";
+  try {
+    RecordWriter writer(folder / "file" / "run.jsonl", Mode::fresh);
+    FAIL() << "opened";
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.code(), ExitCode::io);
+  }
+}
+
+}  // namespace
+}  // namespace assay::impl::logs
