@@ -96,7 +96,7 @@ build_toolchain() {
 build_golden() {
   local toolchain=$1 final=$1/golden temporary=$1/golden.building.$$ site
   if [[ -f $final/stamp ]] && "$final/bin/python3" -c 'import importlib.util as u, sys; sys.exit(
-      any(u.find_spec(m) is None for m in ("torch", "transformers", "safetensors", "numpy", "mpmath")))'; then
+      any(u.find_spec(m) is None for m in ("torch", "transformers", "safetensors", "mpmath")))'; then
     say "golden generators: present"
     return
   fi
@@ -106,7 +106,7 @@ build_golden() {
     "$python" -m venv "$temporary"
   site=$(cd "$temporary" && echo lib/python3*/site-packages)
   echo "$(readlink -f "$toolchain")/$site" > "$temporary/$site/assay_toolchain.pth"
-  step "transformers, numpy, safetensors" "check the network; then run ci/setup --golden again" \
+  step "transformers, safetensors" "check the network; then run ci/setup --golden again" \
     pip_install "$temporary" "$pins/requirements-golden.txt"
   grep -rlIZ -- "$temporary" "$temporary/bin" | xargs -0 -r sed -i "s|$temporary|$final|g"
   touch "$temporary/stamp"
