@@ -8,9 +8,8 @@ file(GLOB_RECURSE support_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/su
 add_library(assay_test_support STATIC ${support_sources})
 target_link_libraries(assay_test_support PUBLIC assay_spec GTest::gtest GTest::gmock rapidcheck
                                          PRIVATE assay_own_code nlohmann_json::nlohmann_json)
-target_compile_definitions(assay_test_support PUBLIC ASSAY_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
-                           ASSAY_BINARY_DIR="${CMAKE_BINARY_DIR}" ASSAY_VERSION="${PROJECT_VERSION}")
-target_compile_definitions(assay_test_support PUBLIC $<$<NOT:$<CONFIG:Debug>>:ASSAY_OPTIMISED>)
+set_source_files_properties(${CMAKE_SOURCE_DIR}/tests/support/paths.cpp PROPERTIES COMPILE_DEFINITIONS
+  "ASSAY_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\";ASSAY_BINARY_DIR=\"${CMAKE_BINARY_DIR}\"")
 
 function(assay_test_layer layer)
   file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${layer}/*_test.cpp)
@@ -20,6 +19,8 @@ function(assay_test_layer layer)
   add_executable(${layer}_tests ${tests})
   target_link_libraries(${layer}_tests PRIVATE assay_test_support assay_own_code
                         nlohmann_json::nlohmann_json ${ARGN})
+  # Tests are compiled far more often than run: their own code is not what has to be fast.
+  target_compile_options(${layer}_tests PRIVATE $<$<CONFIG:Release>:-O1>)
   target_precompile_headers(${layer}_tests PRIVATE <gtest/gtest.h> <rapidcheck/gtest.h>)
   foreach(test IN LISTS tests)
     file(STRINGS ${test} first LIMIT_COUNT 1)

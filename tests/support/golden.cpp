@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "spec/checkpoint/safetensors.hpp"
+#include "tests/support/paths.hpp"
 
 namespace assay::tests {
 namespace {
@@ -139,7 +140,7 @@ GoldenFile parse_golden(std::string_view bytes, const std::string& path) {
 }
 
 std::string golden_bytes(const std::string& path) {
-  std::ifstream stream(std::string(ASSAY_SOURCE_DIR) + "/golden/" + path, std::ios::binary);
+  std::ifstream stream(source_dir() + "/golden/" + path, std::ios::binary);
   if (!stream) fail(path, "cannot be opened");
   return {std::istreambuf_iterator<char>(stream), {}};
 }

@@ -11,6 +11,7 @@
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
 #include "tests/spec/config/draw_config.hpp"
+#include "tests/support/paths.hpp"
 
 namespace assay::spec {
 namespace {
@@ -158,7 +159,7 @@ RC_GTEST_PROP(LoadSpec, OverridesAndRecipesMeanTheSame, ()) {
 }
 
 TEST(ConfigDocs, TheConfigurationPageIsCurrent) {
-  std::ifstream file(ASSAY_SOURCE_DIR "/docs/configuration.md");
+  std::ifstream file(tests::source_dir() + "/docs/configuration.md");
   std::stringstream text;
   text << file.rdbuf();
   EXPECT_EQ(text.str(), keys_markdown()) << "run: assay config --markdown > docs/configuration.md";

@@ -14,6 +14,7 @@
 #include "spec/record/run.hpp"
 #include "spec/record/write.hpp"
 #include "tests/spec/record/draw_event.hpp"
+#include "tests/support/paths.hpp"
 
 namespace assay::spec::record {
 namespace {
@@ -188,7 +189,7 @@ TEST(RunSpec, MeanLossTakesTheLastSteps) {
 }
 
 TEST(RecordDocs, EveryFieldIsDocumentedAndNoneIsStale) {
-  std::ifstream page(ASSAY_SOURCE_DIR "/spec/record/record.md");
+  std::ifstream page(tests::source_dir() + "/spec/record/record.md");
   std::map<std::string, std::set<std::string>> documented;
   std::string event;
   for (std::string line; std::getline(page, line);) {
