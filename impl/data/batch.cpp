@@ -1,0 +1,43 @@
+#include "impl/data/batch.hpp"
+
+#include <algorithm>
+
+namespace assay::impl::data {
+namespace {
+
+void number_documents(std::span<const std::int64_t> inputs, std::int64_t end_of_document, MicroBatch& batch) {
+  std::int32_t document = 0, position = 0;
+  for (const std::int64_t id : inputs) {
+    batch.documents.push_back(document);
+    batch.positions.push_back(position++);
+    if (id == end_of_document) {
+      ++document;
+      position = 0;
+    }
+  }
+}
+
+}  // namespace
+
+MicroBatch read_micro_batch(const SampleSource& source, std::span<const std::int64_t> samples,
+                            std::optional<std::int64_t> end_of_document) {
+  MicroBatch batch;
+  batch.B = static_cast<std::int64_t>(samples.size());
+  batch.T = source.sequence_length();
+  batch.sample_ids.assign(samples.begin(), samples.end());
+  const auto T = static_cast<std::size_t>(batch.T);
+  batch.inputs.reserve(samples.size() * T);
+  batch.targets.reserve(samples.size() * T);
+  std::vector<std::int32_t> ids(T + 1);
+  for (const std::int64_t sample : samples) {
+    source.read(sample, ids);
+    batch.inputs.insert(batch.inputs.end(), ids.begin(), ids.end() - 1);
+    batch.targets.insert(batch.targets.end(), ids.begin() + 1, ids.end());
+    if (end_of_document) number_documents(std::span(batch.inputs).last(T), *end_of_document, batch);
+  }
+  batch.valid_tokens = static_cast<std::int64_t>(batch.targets.size()) -
+                       std::count(batch.targets.begin(), batch.targets.end(), ignore_index);
+  return batch;
+}
+
+}  // namespace assay::impl::data

@@ -1,0 +1,35 @@
+#pragma once
+// The token ids of one forward pass.
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "impl/data/sample_source.hpp"
+
+namespace assay::impl::data {
+
+/// A target with this id is not predicted and does not count as valid.
+inline constexpr std::int64_t ignore_index = -100;
+
+/// B sequences of T tokens, row by row: entry (b, t) is at b*T + t.
+struct MicroBatch {
+  std::int64_t B = 0, T = 0;
+  std::vector<std::int64_t> inputs;   ///< [B*T] ids 0..T-1 of each sample
+  std::vector<std::int64_t> targets;  ///< [B*T] ids 1..T of each sample, or ignore_index
+  std::vector<std::int32_t>
+      documents;  ///< [B*T] number of the token's document in its sequence; empty: one each
+  std::vector<std::int32_t> positions;   ///< [B*T] place of the token in its document; empty with `documents`
+  std::int64_t valid_tokens = 0;         ///< targets that are not ignore_index
+  std::vector<std::int64_t> sample_ids;  ///< [B]
+};
+
+/// Reads `samples` into one micro-batch.
+/// `end_of_document`: the id that ends a document. The token after it begins the next one, at position 0; two
+/// in a row make a document of that one token. Every sequence begins with document 0 at position 0, also
+/// where a sample begins inside a document. The last token of a document predicts the first of the next: each
+/// target is predicted once. Errors: those of SampleSource::read.
+MicroBatch read_micro_batch(const SampleSource& source, std::span<const std::int64_t> samples,
+                            std::optional<std::int64_t> end_of_document);
+
+}  // namespace assay::impl::data

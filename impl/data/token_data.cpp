@@ -1,0 +1,59 @@
+#include "impl/data/token_data.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "spec/error.hpp"
+#include "spec/text/quote.hpp"
+
+namespace assay::impl::data {
+
+TokenData::TokenData(const std::vector<std::filesystem::path>& paths, TokenType type, std::int64_t vocabulary,
+                     std::int64_t T)
+    : T_(T), type_(type), first_samples_{0} {
+  if (T < 1)
+    throw UserError(ExitCode::usage,
+                    "a sequence length of " + std::to_string(T) + " tokens; it must be at least 1");
+  if (paths.empty()) throw UserError(ExitCode::usage, "no token files; name at least one");
+  files_.reserve(paths.size());
+  for (const std::filesystem::path& path : paths) {
+    const TokenFile& file = files_.emplace_back(path, type, vocabulary);
+    if (file.tokens() <= T)
+      throw UserError(ExitCode::bad_data,
+                      "token file " + spec::quote(path.string()) + " has " + std::to_string(file.tokens()) +
+                          " tokens, one sample of sequence length " + std::to_string(T) + " needs " +
+                          std::to_string(T + 1) + "; shorten the sequence or take the file off the list");
+    first_samples_.push_back(first_samples_.back() + (file.tokens() - 1) / T);
+  }
+}
+
+void TokenData::read(std::int64_t sample, std::span<std::int32_t> ids) const {
+  check_request(sample, ids);
+  const auto after = std::upper_bound(first_samples_.begin(), first_samples_.end(), sample);
+  const auto file = static_cast<std::size_t>(after - first_samples_.begin() - 1);
+  files_[file].read((sample - first_samples_[file]) * T_, ids);
+}
+
+std::int64_t TokenData::tokens() const {
+  std::int64_t sum = 0;
+  for (const TokenFile& file : files_) sum += file.tokens();
+  return sum;
+}
+
+// A file of k samples uses k*T + 1 tokens.
+std::int64_t TokenData::unused_tokens() const {
+  return tokens() - samples() * T_ - static_cast<std::int64_t>(files_.size());
+}
+
+void TokenData::verify() const {
+  for (const TokenFile& file : files_) file.verify();
+}
+
+std::string TokenData::description() const {
+  return std::to_string(files_.size()) + (files_.size() == 1 ? " token file, " : " token files, ") +
+         std::string(name(type_)) + ", " + std::to_string(tokens()) + " tokens, " +
+         std::to_string(samples()) + " samples of " + std::to_string(T_) + ", " +
+         std::to_string(unused_tokens()) + " tokens unused";
+}
+
+}  // namespace assay::impl::data

@@ -1,0 +1,40 @@
+#pragma once
+// One data set from several token files.
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "impl/data/sample_source.hpp"
+#include "impl/data/token_file.hpp"
+
+namespace assay::impl::data {
+
+/// Samples of T + 1 tokens, T apart: sample i of a file has its tokens i*T .. i*T + T, so neighbours share
+/// one token and every target is predicted once. A sample never crosses files. Files follow one another in
+/// the order given. The last tokens of a file that fill no sample are not used: fewer than T a file, see
+/// unused_tokens().
+class TokenData final : public SampleSource {
+ public:
+  /// Errors: UserError of TokenFile; bad_data (a file shorter than one sample); usage (no file, T < 1).
+  TokenData(const std::vector<std::filesystem::path>& paths, TokenType type, std::int64_t vocabulary,
+            std::int64_t T);
+
+  std::int64_t samples() const override { return first_samples_.back(); }
+  std::int64_t sequence_length() const override { return T_; }
+  void read(std::int64_t sample, std::span<std::int32_t> ids) const override;
+  std::string description() const override;
+
+  std::int64_t tokens() const;         ///< of all files
+  std::int64_t unused_tokens() const;  ///< that belong to no sample
+  void verify() const;  ///< reads every token of every file. Errors: UserError of TokenFile::read
+
+ private:
+  std::int64_t T_;
+  TokenType type_;
+  std::vector<TokenFile> files_;
+  std::vector<std::int64_t> first_samples_;  ///< of each file, and the number of all samples
+};
+
+}  // namespace assay::impl::data
