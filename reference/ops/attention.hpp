@@ -1,0 +1,42 @@
+#pragma once
+#include "reference/tensor.hpp"
+
+namespace assay::reference::attention {
+
+template <class S>
+struct Forward {
+  Tensor<S> y;    ///< [B, T, H, E]
+  Tensor<S> lse;  ///< [B, H, T], log of the sum of exponentials of each row's visible scores
+};
+
+/// Causal softmax attention with grouped queries and a document mask.           [spec/ops/attention.md]
+/// Equation:  score_ts = (1/sqrt(E)) sum_e q_te k_se,  lse_t = log sum_s exp(score_ts),
+///            y_te = sum_s exp(score_ts - lse_t) v_se, over s <= t of t's document; query head h reads k, v
+///            of h / (H/K)
+/// Source:    Vaswani et al., "Attention Is All You Need", NeurIPS 2017, eq. (1); Ainslie et al., "GQA",
+/// EMNLP 2023 Shapes:    q [B, T, H, E], k, v [B, T, K, E], documents of B*T tokens or empty (one document
+/// per sequence) Errors:    SpecError attention_c1 .. attention_c5 Numerics:  double, the row's maximum
+/// subtracted, sums left to right
+template <class S>
+Forward<S> forward(const Tensor<S>& q, const Tensor<S>& k, const Tensor<S>& v, const Ids& documents);
+
+template <class S>
+struct Backward {
+  Tensor<S> dq;  ///< [B, T, H, E]
+  Tensor<S> dk;  ///< [B, T, K, E]
+  Tensor<S> dv;  ///< [B, T, K, E]
+};
+
+/// Gradient of `forward` for upstream dy, the probabilities recomputed from lse. `saved` is what forward
+/// returned. Equation:  p_ts = exp(score_ts - lse_t),  delta_t = sum_e dy_te y_te,  dp_ts = sum_e dy_te v_se,
+///            dscore_ts = p_ts (dp_ts - delta_t),  dq_te = (1/sqrt(E)) sum_s dscore_ts k_se,
+///            dk_se = (1/sqrt(E)) sum_t dscore_ts q_te,  dv_se = sum_t p_ts dy_te, dk and dv over all heads
+///            of a group
+/// Source:    Dao, "FlashAttention-2", 2023, algorithm 2
+/// Shapes:    dy, q, dq [B, T, H, E], k, v, dk, dv [B, T, K, E]
+/// Errors:    as `forward`
+template <class S>
+Backward<S> backward(const Tensor<S>& dy, const Tensor<S>& q, const Tensor<S>& k, const Tensor<S>& v,
+                     const Forward<S>& saved, const Ids& documents);
+
+}  // namespace assay::reference::attention

@@ -1,0 +1,104 @@
+#include "spec/ops/attention.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "spec/error.hpp"
+
+namespace assay::spec::attention {
+
+namespace {
+std::string text(const std::vector<std::int64_t>& extents) {
+  std::string joined;
+  for (std::int64_t extent : extents) joined += (joined.empty() ? "" : ", ") + std::to_string(extent);
+  return "[" + joined + "]";
+}
+
+Documents of_sequence(const Shape& shape, Documents documents, std::int64_t b) {
+  return documents.subspan(static_cast<std::size_t>(b * shape.T), static_cast<std::size_t>(shape.T));
+}
+
+void check_documents(const Shape& shape, Documents documents) {
+  // attention_c3
+  require(documents.empty() || static_cast<std::int64_t>(documents.size()) == shape.B * shape.T,
+          "attention_c3", [&] {
+            return std::to_string(documents.size()) +
+                   " document numbers for B*T=" + std::to_string(shape.B * shape.T) + " tokens";
+          });
+  if (documents.empty()) return;
+  for (std::int64_t b = 0; b < shape.B; ++b) {
+    const Documents sequence = of_sequence(shape, documents, b);
+    const auto unsorted = std::is_sorted_until(sequence.begin(), sequence.end());
+    // attention_c4
+    require(unsorted == sequence.end(), "attention_c4", [&] {
+      return "document " + std::to_string(*unsorted) + " follows a larger one at token " +
+             std::to_string(unsorted - sequence.begin()) + " of sequence " + std::to_string(b);
+    });
+  }
+}
+}  // namespace
+
+void check(const Shape& shape, Documents documents) {
+  // attention_c5
+  require(shape.E >= 1 && shape.H >= 1 && shape.B >= 0 && shape.T >= 0, "attention_c5", [&] {
+    return "B=" + std::to_string(shape.B) + ", T=" + std::to_string(shape.T) +
+           ", H=" + std::to_string(shape.H) + ", E=" + std::to_string(shape.E);
+  });
+  // attention_c2
+  require(shape.K >= 1 && shape.H % shape.K == 0, "attention_c2", [&] {
+    return "K=" + std::to_string(shape.K) + " key/value heads do not divide H=" + std::to_string(shape.H);
+  });
+  check_documents(shape, documents);
+}
+
+void check_extents(const char* name, const std::vector<std::int64_t>& extents,
+                   const std::vector<std::int64_t>& expected) {
+  // attention_c1
+  require(extents == expected, "attention_c1",
+          [&] { return std::string(name) + " is " + text(extents) + ", expected " + text(expected); });
+}
+
+std::int64_t first_visible(const Shape& shape, Documents documents, std::int64_t b, std::int64_t t) {
+  if (documents.empty()) return 0;
+  const Documents sequence = of_sequence(shape, documents, b);
+  return std::lower_bound(sequence.begin(), sequence.end(), sequence[static_cast<std::size_t>(t)]) -
+         sequence.begin();
+}
+
+Count visible_pairs(const Shape& s, Documents documents) {
+  if (documents.empty()) return (Count(s.B) * s.T * (Count(s.T) + 1)).divided_exactly_by(2);
+  Count pairs;
+  for (std::int64_t b = 0; b < s.B; ++b) {
+    for (std::int64_t t = 0; t < s.T; ++t) pairs += t - first_visible(s, documents, b, t) + 1;
+  }
+  return pairs;
+}
+
+// Per pair: scores and y in matmul; scale, - max, exp, sum. Per row: E divisions, log, + max.
+Flops forward_flops(const Shape& s, Documents documents) {
+  const Count pairs = s.H * visible_pairs(s, documents), rows = Count(s.B) * s.T * s.H;
+  return {4 * pairs * s.E, 4 * pairs + rows * (Count(s.E) + 2)};
+}
+
+// Per pair: dp, dv, dq, dk in matmul; dp - delta, * p, * scale. Per row: delta.
+Flops backward_flops(const Shape& s, Documents documents) {
+  const Count pairs = s.H * visible_pairs(s, documents), rows = Count(s.B) * s.T * s.H;
+  return {8 * pairs * s.E, 3 * pairs + 2 * rows * s.E};
+}
+
+Flops recomputed_flops(const Shape& s, Documents documents) {
+  const Count pairs = s.H * visible_pairs(s, documents);
+  return {2 * pairs * s.E, 3 * pairs};
+}
+
+Count forward_bytes(const Shape& s, std::int64_t element, std::int64_t statistic) {
+  const Count tokens = Count(s.B) * s.T;
+  return tokens * (2 * Count(s.H) + 2 * Count(s.K)) * s.E * element + tokens * s.H * statistic;
+}
+
+Count backward_bytes(const Shape& s, std::int64_t element, std::int64_t statistic) {
+  const Count tokens = Count(s.B) * s.T;
+  return tokens * (4 * Count(s.H) + 4 * Count(s.K)) * s.E * element + tokens * s.H * statistic;
+}
+
+}  // namespace assay::spec::attention

@@ -1,0 +1,50 @@
+#pragma once
+// Mask, shape rules, FLOPs and bytes of attention. Equation, source and worked example:
+// spec/ops/attention.md.
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "spec/count.hpp"
+
+namespace assay::spec::attention {
+
+struct Shape {
+  std::int64_t B = 0;  ///< sequences
+  std::int64_t T = 0;  ///< tokens of a sequence
+  std::int64_t H = 0;  ///< query heads
+  std::int64_t K = 0;  ///< key/value heads, divides H
+  std::int64_t E = 0;  ///< entries of a head
+};
+
+/// Document numbers of B*T tokens, row-major and never decreasing within a sequence; empty: one document per
+/// sequence.
+using Documents = std::span<const std::int64_t>;
+
+/// Errors: SpecError attention_c2 (K does not divide H), attention_c3 (documents neither empty nor B*T),
+/// attention_c4 (documents decrease within a sequence), attention_c5 (E < 1, H < 1, or B or T negative).
+void check(const Shape& shape, Documents documents);
+/// `extents` of the tensor called `name` against the expected ones. Errors: SpecError attention_c1.
+void check_extents(const char* name, const std::vector<std::int64_t>& extents,
+                   const std::vector<std::int64_t>& expected);
+
+/// First token that token t of sequence b sees; it sees [first_visible, t].
+std::int64_t first_visible(const Shape& shape, Documents documents, std::int64_t b, std::int64_t t);
+
+/// Visible (t, s) pairs of all sequences, each once: the sum over documents of n*(n + 1)/2, n tokens each.
+Count visible_pairs(const Shape& shape, Documents documents);
+
+/// FLOPs of the model, for MFU. With P = visible_pairs: matmul 4*H*E*P, vector 4*H*P + B*T*H*(E + 2).
+Flops forward_flops(const Shape& shape, Documents documents);
+/// FLOPs of the model, for MFU: matmul 8*H*E*P (twice forward), vector 3*H*P + 2*B*T*H*E.
+Flops backward_flops(const Shape& shape, Documents documents);
+/// What backward executes beyond backward_flops, scores and probabilities again: matmul 2*H*E*P, vector
+/// 3*H*P.
+Flops recomputed_flops(const Shape& shape, Documents documents);
+
+/// Compulsory traffic: every input read once, every output written once. Unit: [B].
+/// `element` = bytes of q, k, v, y and their gradients; `statistic` = bytes of one lse.
+Count forward_bytes(const Shape& shape, std::int64_t element, std::int64_t statistic);
+Count backward_bytes(const Shape& shape, std::int64_t element, std::int64_t statistic);
+
+}  // namespace assay::spec::attention

@@ -1,0 +1,261 @@
+// labels: unit property
+#include "reference/ops/attention.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+
+#include "spec/ops/attention.hpp"
+#include "spec/tolerance.hpp"
+#include "tests/support/compare.hpp"
+#include "tests/support/draw.hpp"
+#include "tests/support/gradient_check.hpp"
+
+namespace assay::reference {
+namespace {
+
+using tests::Allowed;
+using tests::values;
+
+const double u = unit_roundoff(Dtype::f64);
+
+/// One case: every head ratio, one token, one head, odd sizes; documents of one token and none at all.
+struct Case {
+  spec::attention::Shape shape;
+  Ids documents;
+  Tensor<double> q, k, v, dy;
+};
+
+Ids draw_documents(Index B, Index T) {
+  if (*rc::gen::inRange(0, 3) == 0) return {};
+  Ids documents;
+  for (Index n = 0; n < B * T; ++n)
+    documents.push_back(n % T == 0 ? *rc::gen::inRange(0, 3) : documents.back() + *rc::gen::inRange(0, 2));
+  return documents;
+}
+
+Case draw_case(Index most_tokens = 6) {
+  const Index B = *rc::gen::inRange(1, 3), T = *rc::gen::inRange<Index>(1, most_tokens + 1);
+  const Index K = *rc::gen::inRange(1, 4), H = K * *rc::gen::inRange(1, 4), E = *rc::gen::inRange(1, 6);
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  return {{.B = B, .T = T, .H = H, .K = K, .E = E}, draw_documents(B, T),
+          tests::normal({B, T, H, E}, seed),        tests::normal({B, T, K, E}, seed + 1),
+          tests::normal({B, T, K, E}, seed + 2),    tests::normal({B, T, H, E}, seed + 3)};
+}
+
+attention::Backward<double> gradient_of(const Case& c) {
+  const auto out = attention::forward(c.q, c.k, c.v, c.documents);
+  return attention::backward(c.dy, c.q, c.k, c.v, out, c.documents);
+}
+
+/// Entries [begin, end) of axis 1.
+Tensor<double> tokens(const Tensor<double>& x, Index begin, Index end) {
+  Tensor<double> part({x.extent(0), end - begin, x.extent(2), x.extent(3)});
+  for (Index b = 0; b < x.extent(0); ++b)
+    for (Index t = begin; t < end; ++t)
+      for (Index h = 0; h < x.extent(2); ++h)
+        for (Index e = 0; e < x.extent(3); ++e) part(b, t - begin, h, e) = x(b, t, h, e);
+  return part;
+}
+
+class AttentionExample : public testing::Test {
+ protected:
+  const double ln3 = std::log(3.0), ln4 = std::log(4.0);
+  const Tensor<double> q{{1, 2, 1, 1}, {1, 1}}, k{{1, 2, 1, 1}, {0, ln3}}, v{{1, 2, 1, 1}, {4, 8}};
+  const Tensor<double> dy{{1, 2, 1, 1}, {0, 1}};
+  const Allowed few_roundings = Allowed::relative(gamma(16, u));
+  static tests::Values row(double a, double b) { return {{1, 2, 1, 1}, {a, b}}; }
+};
+
+TEST_F(AttentionExample, OfTheSpecIsGiven) {
+  const auto out = attention::forward(q, k, v, {});
+  ASSAY_EXPECT_CLOSE(values(out.y), row(4, 7), few_roundings);
+  ASSAY_EXPECT_CLOSE(values(out.lse), (tests::Values{{1, 1, 2}, {0, ln4}}), few_roundings);
+  const auto gradient = attention::backward(dy, q, k, v, out, {});
+  // delta = 7 is subtracted from dp = 4 and 8: 16 roundings of 8, relative to the results' 3/4 and 3/4 ln 3.
+  ASSAY_EXPECT_CLOSE(values(gradient.dq), row(0, 0.75 * ln3), Allowed::relative(16 * gamma(16, u)));
+  ASSAY_EXPECT_CLOSE(values(gradient.dk), row(-0.75, 0.75), Allowed::relative(16 * gamma(16, u)));
+  ASSAY_EXPECT_CLOSE(values(gradient.dv), row(0.25, 0.75), few_roundings);
+}
+
+TEST_F(AttentionExample, OfTheSpecWithTwoDocumentsIsGiven) {
+  const auto out = attention::forward(q, k, v, {0, 1});
+  ASSAY_EXPECT_CLOSE(values(out.y), row(4, 8), Allowed::exact());
+  ASSAY_EXPECT_CLOSE(values(out.lse), (tests::Values{{1, 1, 2}, {0, ln3}}), Allowed::exact());
+  const auto gradient = attention::backward(dy, q, k, v, out, {0, 1});
+  ASSAY_EXPECT_CLOSE(values(gradient.dq), row(0, 0), Allowed::exact());
+  ASSAY_EXPECT_CLOSE(values(gradient.dk), row(0, 0), Allowed::exact());
+  ASSAY_EXPECT_CLOSE(values(gradient.dv), row(0, 1), Allowed::exact());
+}
+
+TEST(AttentionReference, C1RejectsAnotherShape) {
+  const auto q = tests::normal({1, 2, 2, 4}, 1), k = tests::normal({1, 2, 1, 4}, 2),
+             longer = tests::normal({1, 3, 1, 4}, 3);
+  const auto lse = tests::normal({1, 2, 2}, 4), wrong_lse = tests::normal({1, 2, 3}, 5);
+  using Saved = attention::Forward<double>;
+  EXPECT_THROW(attention::forward(q, k, longer, {}), SpecError);
+  EXPECT_THROW(attention::forward(q, longer, k, {}), SpecError);
+  EXPECT_THROW(attention::backward(k, q, k, k, Saved{q, lse}, {}), SpecError);
+  EXPECT_THROW(attention::backward(q, q, k, k, Saved{k, lse}, {}), SpecError);
+  EXPECT_THROW(attention::backward(q, q, k, k, Saved{q, wrong_lse}, {}), SpecError);
+}
+
+TEST(AttentionReference, C2RejectsKeyHeadsThatDoNotDivide) {
+  EXPECT_THROW(attention::forward(tests::normal({1, 2, 3, 4}, 1), tests::normal({1, 2, 2, 4}, 2),
+                                  tests::normal({1, 2, 2, 4}, 3), {}),
+               SpecError);
+}
+
+TEST(AttentionReference, C3RejectsAnotherNumberOfDocuments) {
+  const auto q = tests::normal({1, 2, 1, 4}, 1);
+  EXPECT_THROW(attention::forward(q, q, q, {0, 0, 0}), SpecError);
+}
+
+TEST(AttentionReference, C4RejectsADocumentThatComesBack) {
+  const auto q = tests::normal({1, 3, 1, 4}, 1);
+  EXPECT_THROW(attention::forward(q, q, q, {0, 1, 0}), SpecError);
+}
+
+TEST(AttentionReference, C5RejectsEmptyHeads) {
+  const Tensor<double> q({1, 2, 1, 0});
+  EXPECT_THROW(attention::forward(q, q, q, {}), SpecError);
+}
+
+TEST(AttentionReference, HugeScoresDoNotOverflow) {
+  const Tensor<double> q({1, 2, 1, 1}, {1000, 1000}), k({1, 2, 1, 1}, {1, 2}), v({1, 2, 1, 1}, {3, 5});
+  const auto out = attention::forward(q, k, v, {});
+  ASSAY_EXPECT_CLOSE(values(out.y), (tests::Values{{1, 2, 1, 1}, {3, 5}}), Allowed::exact());
+  ASSAY_EXPECT_CLOSE(values(out.lse), (tests::Values{{1, 1, 2}, {1000, 2000}}), Allowed::exact());
+}
+
+RC_GTEST_PROP(AttentionReference, BackwardMatchesCentralDifference, ()) {
+  const Case c = draw_case(4);
+  const auto gradient = gradient_of(c);
+  const auto loss = [&](const auto& q, const auto& k, const auto& v) {
+    return tests::dot(c.dy, attention::forward(q, k, v, c.documents).y);
+  };
+  const auto by_q = [&](const auto& moved) { return loss(moved, c.k, c.v); };
+  const auto by_k = [&](const auto& moved) { return loss(c.q, moved, c.v); };
+  const auto by_v = [&](const auto& moved) { return loss(c.q, c.k, moved); };
+  // Documents of one token have no gradient in q and k: the bound is that of the op's, not of each tensor's,
+  // scale.
+  const double largest = std::max({gradient.dq.flat().abs().maxCoeff(), gradient.dk.flat().abs().maxCoeff(),
+                                   gradient.dv.flat().abs().maxCoeff()});
+  const auto agree = [&](const Tensor<double>& actual, const tests::Values& expected) {
+    const std::vector<double> bound(expected.data.size(), 1e-7 * largest);
+    const auto result =
+        tests::close(values(actual), expected, Allowed::elementwise(bound), /*zeros_expected=*/true);
+    if (!result) RC_FAIL(std::string(result.message()));
+  };
+  agree(gradient.dq, tests::central_difference(by_q, c.q));
+  agree(gradient.dk, tests::central_difference(by_k, c.k));
+  agree(gradient.dv, tests::central_difference(by_v, c.v));
+}
+
+RC_GTEST_PROP(AttentionReference, ExecutesExactlyTheFlopsOfTheSpec, ()) {
+  const Case c = draw_case();
+  const auto q = tests::counted(c.q), k = tests::counted(c.k), v = tests::counted(c.v),
+             dy = tests::counted(c.dy);
+  attention::Forward<Counted> out;
+  const Count forward = tests::operations_of([&] { out = attention::forward(q, k, v, c.documents); });
+  const Count backward = tests::operations_of([&] { attention::backward(dy, q, k, v, out, c.documents); });
+  const Flops model = spec::attention::forward_flops(c.shape, c.documents);
+  const Flops executed = spec::attention::backward_flops(c.shape, c.documents) +
+                         spec::attention::recomputed_flops(c.shape, c.documents);
+  RC_ASSERT(forward == model.matmul + model.vector);
+  RC_ASSERT(backward == executed.matmul + executed.vector);
+}
+
+RC_GTEST_PROP(AttentionReference, ChangingALaterTokenChangesNoEarlierOutput, ()) {
+  const Case c = draw_case();
+  const Index changed = *rc::gen::inRange<Index>(0, c.shape.T);
+  Case moved = c;
+  for (Index e = 0; e < c.shape.E; ++e) {
+    moved.k(0, changed, 0, e) += 1;
+    moved.v(0, changed, 0, e) -= 1;
+  }
+  const auto before = attention::forward(c.q, c.k, c.v, c.documents);
+  const auto after = attention::forward(moved.q, moved.k, moved.v, c.documents);
+  RC_ASSERT((tokens(before.y, 0, changed).flat() == tokens(after.y, 0, changed).flat()).all());
+  RC_ASSERT(tokens(before.y, changed, changed + 1)(0, 0, 0, 0) !=
+            tokens(after.y, changed, changed + 1)(0, 0, 0, 0));
+}
+
+RC_GTEST_PROP(AttentionReference, DocumentsAreIndependentOfEachOther, ()) {
+  // A packed sequence of two documents equals the two on their own, bit for bit, forward and backward.
+  Case c = draw_case();
+  const Index T = c.shape.T + 1, cut = *rc::gen::inRange<Index>(1, T), B = c.shape.B;
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  c.q = tests::normal({B, T, c.shape.H, c.shape.E}, seed), c.dy = tests::normal(c.q.shape(), seed + 1);
+  c.k = tests::normal({B, T, c.shape.K, c.shape.E}, seed + 2), c.v = tests::normal(c.k.shape(), seed + 3);
+  c.documents.clear();
+  for (Index n = 0; n < B * T; ++n) c.documents.push_back(n % T < cut ? 4 : 9);
+  const auto y = attention::forward(c.q, c.k, c.v, c.documents).y;
+  const auto packed = gradient_of(c);
+  for (const auto& [begin, end] : {std::pair{Index{0}, cut}, std::pair{cut, T}}) {
+    const Case alone{c.shape,
+                     {},
+                     tokens(c.q, begin, end),
+                     tokens(c.k, begin, end),
+                     tokens(c.v, begin, end),
+                     tokens(c.dy, begin, end)};
+    RC_ASSERT(
+        (attention::forward(alone.q, alone.k, alone.v, {}).y.flat() == tokens(y, begin, end).flat()).all());
+    const auto gradient = gradient_of(alone);
+    RC_ASSERT((gradient.dq.flat() == tokens(packed.dq, begin, end).flat()).all());
+    RC_ASSERT((gradient.dk.flat() == tokens(packed.dk, begin, end).flat()).all());
+    RC_ASSERT((gradient.dv.flat() == tokens(packed.dv, begin, end).flat()).all());
+  }
+}
+
+RC_GTEST_PROP(AttentionReference, ProbabilitiesOfEveryRowSumToOne, ()) {
+  // With v = 1 each output is the sum of its probabilities, and with dy = 1 dv counts how much each token is
+  // read.
+  Case c = draw_case();
+  c.v.flat().setOnes();
+  c.dy.flat().setOnes();
+  const auto y = attention::forward(c.q, c.k, c.v, c.documents).y;
+  const double bound = gamma(2 * static_cast<double>(c.shape.T) + 4, u);
+  RC_ASSERT((y.flat() - 1).abs().maxCoeff() <= bound);
+  const double rows = static_cast<double>(y.size());
+  // lse carries the scores' rounding, at most a few u times their size, into every recomputed probability.
+  const double largest =
+      c.q.flat().abs().maxCoeff() * c.k.flat().abs().maxCoeff() * static_cast<double>(c.shape.E);
+  RC_ASSERT(std::abs(gradient_of(c).dv.flat().sum() - rows) <=
+            rows * (gamma(2 * rows + 4, u) + 8 * u * largest));
+}
+
+RC_GTEST_PROP(AttentionReference, AMovedSequenceGivesTheSameRows, ()) {
+  Case c = draw_case();
+  c.documents.clear();
+  const auto swap = [](const Tensor<double>& x) {
+    Tensor<double> reversed(x.shape());
+    const Index B = x.extent(0), block = x.size() / B;
+    for (Index b = 0; b < B; ++b)
+      reversed.flat().segment(b * block, block) = x.flat().segment((B - 1 - b) * block, block);
+    return reversed;
+  };
+  const auto y = attention::forward(c.q, c.k, c.v, {}).y;
+  RC_ASSERT((attention::forward(swap(c.q), swap(c.k), swap(c.v), {}).y.flat() == swap(y).flat()).all());
+}
+
+RC_GTEST_PROP(AttentionReference, GroupedHeadsEqualRepeatedKeys, ()) {
+  const Case c = draw_case();
+  const Index group = c.shape.H / c.shape.K;
+  const auto repeat = [&](const Tensor<double>& x) {
+    Tensor<double> all(c.q.shape());
+    for (Index b = 0; b < c.shape.B; ++b)
+      for (Index t = 0; t < c.shape.T; ++t)
+        for (Index h = 0; h < c.shape.H; ++h)
+          for (Index e = 0; e < c.shape.E; ++e) all(b, t, h, e) = x(b, t, h / group, e);
+    return all;
+  };
+  const auto grouped = attention::forward(c.q, c.k, c.v, c.documents);
+  const auto repeated = attention::forward(c.q, repeat(c.k), repeat(c.v), c.documents);
+  RC_ASSERT((grouped.y.flat() == repeated.y.flat()).all());
+  RC_ASSERT((grouped.lse.flat() == repeated.lse.flat()).all());
+}
+
+}  // namespace
+}  // namespace assay::reference

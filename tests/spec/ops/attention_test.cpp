@@ -1,0 +1,92 @@
+// labels: unit property
+#include "spec/ops/attention.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "spec/error.hpp"
+
+namespace assay::spec {
+namespace {
+
+using Ids = std::vector<std::int64_t>;
+
+const attention::Shape shape{.B = 2, .T = 3, .H = 4, .K = 2, .E = 5};
+
+TEST(AttentionSpec, C1RejectsAnotherShape) {
+  EXPECT_NO_THROW(attention::check_extents("k", {2, 3, 2, 5}, {2, 3, 2, 5}));
+  try {
+    attention::check_extents("k", {2, 3, 2, 4}, {2, 3, 2, 5});
+    FAIL() << "accepted";
+  } catch (const SpecError& error) {
+    EXPECT_STREQ(error.what(), "attention_c1: k is [2, 3, 2, 4], expected [2, 3, 2, 5]");
+  }
+}
+
+TEST(AttentionSpec, C2RejectsKeyHeadsThatDoNotDivide) {
+  EXPECT_NO_THROW(attention::check(shape, {}));
+  EXPECT_THROW(attention::check({.B = 1, .T = 1, .H = 4, .K = 3, .E = 5}, {}), SpecError);
+  EXPECT_THROW(attention::check({.B = 1, .T = 1, .H = 4, .K = 8, .E = 5}, {}), SpecError);
+  EXPECT_THROW(attention::check({.B = 1, .T = 1, .H = 4, .K = 0, .E = 5}, {}), SpecError);
+}
+
+TEST(AttentionSpec, C3RejectsAnotherNumberOfDocuments) {
+  EXPECT_NO_THROW(attention::check(shape, Ids{0, 0, 1, 0, 0, 0}));
+  EXPECT_THROW(attention::check(shape, Ids{0, 0, 1}), SpecError);
+}
+
+TEST(AttentionSpec, C4RejectsADocumentThatComesBack) {
+  EXPECT_NO_THROW(attention::check(shape, Ids{5, 5, 7, 0, 1, 2}));  // each sequence on its own
+  try {
+    attention::check(shape, Ids{0, 0, 1, 0, 1, 0});
+    FAIL() << "accepted";
+  } catch (const SpecError& error) {
+    EXPECT_STREQ(error.what(), "attention_c4: document 0 follows a larger one at token 2 of sequence 1");
+  }
+}
+
+TEST(AttentionSpec, C5RejectsEmptyHeads) {
+  EXPECT_THROW(attention::check({.B = 1, .T = 1, .H = 4, .K = 2, .E = 0}, {}), SpecError);
+  EXPECT_THROW(attention::check({.B = 1, .T = 1, .H = 0, .K = 1, .E = 5}, {}), SpecError);
+  EXPECT_THROW(attention::check({.B = -1, .T = 1, .H = 4, .K = 2, .E = 5}, {}), SpecError);
+  EXPECT_NO_THROW(attention::check({.B = 1, .T = 0, .H = 4, .K = 2, .E = 5}, {}));
+}
+
+TEST(AttentionSpec, BackwardOfTheModelIsTwiceForwardInMatmul) {
+  // T = 3: 6 pairs a sequence. 4*H*E*P = 4*4*5*12.
+  EXPECT_EQ(attention::forward_flops(shape, {}).matmul, Count(960));
+  EXPECT_EQ(attention::backward_flops(shape, {}).matmul, Count(1920));
+  EXPECT_EQ(attention::recomputed_flops(shape, {}).matmul, Count(480));
+}
+
+TEST(AttentionSpec, CountsBytesOfEveryTensorOnce) {
+  // q, y of 120 and k, v of 60 entries in bf16; 24 lse in fp32.
+  EXPECT_EQ(attention::forward_bytes(shape, 2, 4), Count(816));
+  EXPECT_EQ(attention::backward_bytes(shape, 2, 4), Count(1536));
+}
+
+RC_GTEST_PROP(AttentionSpec, VisiblePairsAreThoseOfTheMask, ()) {
+  const attention::Shape drawn{
+      .B = *rc::gen::inRange(0, 4), .T = *rc::gen::inRange(0, 9), .H = 1, .K = 1, .E = 1};
+  Ids documents;
+  for (std::int64_t n = 0; n < drawn.B * drawn.T; ++n) {
+    const bool starts = n % drawn.T == 0;
+    documents.push_back(starts ? 0 : documents.back() + *rc::gen::inRange(0, 2));
+  }
+  std::int64_t pairs = 0;
+  for (std::int64_t b = 0; b < drawn.B; ++b) {
+    for (std::int64_t t = 0; t < drawn.T; ++t) {
+      for (std::int64_t s = 0; s < drawn.T; ++s) {
+        const bool seen = s <= t && documents[static_cast<std::size_t>(b * drawn.T + s)] ==
+                                        documents[static_cast<std::size_t>(b * drawn.T + t)];
+        RC_ASSERT(seen == (s <= t && s >= attention::first_visible(drawn, documents, b, t)));
+        pairs += seen;
+      }
+    }
+  }
+  RC_ASSERT(attention::visible_pairs(drawn, documents) == Count(pairs));
+  RC_ASSERT(attention::visible_pairs(drawn, {}) == Count(drawn.B * drawn.T * (drawn.T + 1) / 2));
+}
+
+}  // namespace
+}  // namespace assay::spec
