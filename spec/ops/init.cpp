@@ -1,0 +1,52 @@
+#include "spec/ops/init.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "spec/error.hpp"
+#include "spec/random/philox.hpp"
+
+namespace assay::spec::init {
+
+void check_shape(Role role, const std::vector<std::int64_t>& shape) {
+  const std::size_t axes = role == Role::norm ? 1 : 2;
+  const bool holds = shape.size() == axes &&
+                     std::all_of(shape.begin(), shape.end(), [](std::int64_t extent) { return extent >= 1; });
+  // init_c1
+  require(holds, "init_c1", [&] {
+    std::string text;
+    for (std::int64_t extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
+    return "shape [" + text + "], expected " + std::to_string(axes) + " extents >= 1";
+  });
+}
+
+double initial_std(Role role, double std, std::int64_t layers) {
+  // init_c2
+  require(std::isfinite(std) && std > 0, "init_c2", [&] { return "std=" + std::to_string(std); });
+  // init_c3
+  require(layers >= 1, "init_c3", [&] { return "layers=" + std::to_string(layers); });
+  switch (role) {
+    case Role::norm:
+      return 0;
+    case Role::attention_output:
+    case Role::down:
+      return std / std::sqrt(2 * static_cast<double>(layers));
+    default:
+      return std;
+  }
+}
+
+double initial_value(Role role, std::uint64_t seed, std::int64_t parameter_index, std::uint64_t element,
+                     double std, std::int64_t layers) {
+  // init_c4
+  require(parameter_index >= 0 && parameter_index <= std::numeric_limits<std::uint32_t>::max(), "init_c4",
+          [&] { return "parameter_index=" + std::to_string(parameter_index) + " is not in [0, 2^32)"; });
+  const double scale = initial_std(role, std, layers);
+  if (role == Role::norm) return 1;
+  const random::Stream stream(seed, random::Site::parameter, static_cast<std::uint32_t>(parameter_index));
+  return scale * stream.normal(element);
+}
+
+}  // namespace assay::spec::init
