@@ -1,4 +1,4 @@
-// labels: unit property
+// labels: unit property golden
 #include "reference/ops/cross_entropy.hpp"
 
 #include <gtest/gtest.h>
@@ -11,6 +11,7 @@
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/gradient_check.hpp"
 
 namespace assay::reference {
@@ -45,6 +46,27 @@ TEST(CrossEntropyReference, GivesTheSpecExample) {
   const tests::Values expected{{2, 2}, {(1 + ln2) / 8, (3 * (1 + ln2) - 4) / 8, 0, 0}};
   ASSAY_EXPECT_CLOSE(values(cross_entropy::backward(1, logits, targets, out.lse, 2, 0.25)), expected,
                      Allowed::relative(gamma(32, u)));
+}
+
+TEST(CrossEntropyReference, MatchesTorchFloat64) {
+  for (const char* name : {"mean", "ignored", "z_loss", "global_normaliser", "all_ignored"}) {
+    SCOPED_TRACE(name);
+    const auto golden = tests::load_golden(std::string("ops/cross_entropy/") + name + ".json");
+    const auto logits = tests::tensor(golden.tensor("logits"));
+    const Ids targets = golden.ids("targets");
+    const double normalizer = golden.scalar("normaliser"), z = golden.scalar("z_loss");
+    const auto out = cross_entropy::forward(logits, targets, normalizer, z);
+    const auto dlogits = cross_entropy::backward(1, logits, targets, out.lse, normalizer, z);
+    EXPECT_EQ(static_cast<double>(out.valid), golden.scalar("valid"));
+    ASSAY_EXPECT_CLOSE(scalar(out.loss), scalar(golden.scalar("loss")), Allowed::relative(1e-10));
+    ASSAY_EXPECT_CLOSE(scalar(out.cross_entropy * normalizer), scalar(golden.scalar("nll_sum")),
+                       Allowed::relative(1e-10));
+    ASSAY_EXPECT_CLOSE(scalar(out.z_loss * normalizer), scalar(golden.scalar("z_sum")),
+                       Allowed::relative(1e-10));
+    ASSAY_EXPECT_CLOSE(values(out.lse), golden.tensor("logsumexp"), Allowed::relative(1e-10));
+    EXPECT_TRUE(tests::close(values(dlogits), golden.tensor("dlogits"), Allowed::relative(1e-10),
+                             /*zeros_expected=*/out.valid == 0));
+  }
 }
 
 TEST(CrossEntropyReference, C1RejectsAnotherNumberOfTargets) {

@@ -1,4 +1,4 @@
-// labels: unit property
+// labels: unit property golden
 #include "reference/ops/embedding.hpp"
 
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include "spec/ops/embedding.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/gradient_check.hpp"
 
 namespace assay::reference {
@@ -30,6 +31,19 @@ TEST(EmbeddingReference, GivesTheSpecExample) {
   const Tensor<double> dy({3, 2}, {1, 10, 2, 20, 4, 40});
   ASSAY_EXPECT_CLOSE(values(embedding::backward(dy, ids, 3)), (tests::Values{{3, 2}, {2, 20, 0, 0, 5, 50}}),
                      Allowed::exact());
+}
+
+TEST(EmbeddingReference, MatchesTorchFloat64) {
+  for (const char* name : {"repeated_ids", "sparse_ids"}) {
+    SCOPED_TRACE(name);
+    const auto golden = tests::load_golden(std::string("ops/embedding/") + name + ".json");
+    const auto table = tests::tensor(golden.tensor("table"));
+    const Ids ids = golden.ids("ids");
+    const auto y = embedding::forward(table, ids).reshaped(golden.tensor("y").shape);
+    const auto dtable = embedding::backward(tests::tensor(golden.tensor("dy")), ids, table.extent(0));
+    ASSAY_EXPECT_CLOSE(values(y), golden.tensor("y"), Allowed::exact());
+    ASSAY_EXPECT_CLOSE(values(dtable), golden.tensor("dtable"), Allowed::relative(1e-10));
+  }
 }
 
 TEST(EmbeddingReference, C1RejectsAnIdOutsideTheTable) {

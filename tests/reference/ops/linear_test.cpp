@@ -1,4 +1,4 @@
-// labels: unit property
+// labels: unit property golden
 #include "reference/ops/linear.hpp"
 
 #include <gtest/gtest.h>
@@ -8,6 +8,7 @@
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/gradient_check.hpp"
 
 namespace assay::reference {
@@ -25,6 +26,19 @@ TEST(LinearReference, GivesTheSpecExample) {
   ASSAY_EXPECT_CLOSE(values(gradient.dx), (tests::Values{{1, 2}, {4, 3}}), Allowed::exact());
   ASSAY_EXPECT_CLOSE(values(gradient.dweight), (tests::Values{{3, 2}, {1, 2, 0, 0, -1, -2}}),
                      Allowed::exact());
+}
+
+TEST(LinearReference, MatchesTorchFloat64) {
+  for (const char* name : {"basic", "one_row", "one_output"}) {
+    SCOPED_TRACE(name);
+    const auto golden = tests::load_golden(std::string("ops/linear/") + name + ".json");
+    const auto tensor = [&](const char* key) { return tests::tensor(golden.tensor(key)); };
+    const auto gradient = linear::backward(tensor("dy"), tensor("x"), tensor("weight"));
+    ASSAY_EXPECT_CLOSE(values(linear::forward(tensor("x"), tensor("weight"))), golden.tensor("y"),
+                       Allowed::relative(1e-10));
+    ASSAY_EXPECT_CLOSE(values(gradient.dx), golden.tensor("dx"), Allowed::relative(1e-10));
+    ASSAY_EXPECT_CLOSE(values(gradient.dweight), golden.tensor("dweight"), Allowed::relative(1e-10));
+  }
 }
 
 TEST(LinearReference, C1RejectsAWeightForRowsOfAnotherSize) {

@@ -1,4 +1,4 @@
-// labels: unit property
+// labels: unit property golden
 #include "reference/ops/rope.hpp"
 
 #include <gtest/gtest.h>
@@ -6,11 +6,13 @@
 
 #include <cmath>
 #include <numbers>
+#include <optional>
 
 #include "spec/ops/rope.hpp"
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/gradient_check.hpp"
 
 namespace assay::reference {
@@ -32,6 +34,30 @@ TEST(RopeReference, GivesTheSpecExample) {
   const std::vector<double> quarter(2, std::numbers::pi / 4);
   ASSAY_EXPECT_CLOSE(values(rope::forward(Tensor<double>({1, 1, 1, 4}, {1, 2, 3, 4}), {2}, quarter)),
                      (tests::Values{{1, 1, 1, 4}, {-3, -4, 1, 2}}), Allowed::relative(gamma(2, u)));
+}
+
+TEST(RopeReference, MatchesMpmathAndTorchFloat64) {
+  for (const char* name : {"plain", "positions_restart", "llama3_scaling", "llama3_small_context"}) {
+    SCOPED_TRACE(name);
+    const auto golden = tests::load_golden(std::string("ops/rope/") + name + ".json");
+    const auto x = tests::tensor(golden.tensor("x")), dy = tests::tensor(golden.tensor("dy"));
+    std::optional<spec::RopeScaling> scaling;
+    if (golden.scalars.count("factor"))
+      scaling = {.factor = golden.scalar("factor"),
+                 .low_freq_factor = golden.scalar("low_freq_factor"),
+                 .high_freq_factor = golden.scalar("high_freq_factor"),
+                 .original_context = static_cast<std::int64_t>(golden.scalar("original_context"))};
+    const auto frequencies = inverse_frequencies(x.extent(3), golden.scalar("theta"), scaling);
+    const Ids positions = golden.ids("positions");
+    const tests::Values expected = golden.tensor("inverse_frequency");
+    std::vector<double> bound;  // of each frequency: they span decades
+    for (double frequency : expected.data) bound.push_back(1e-14 * frequency);
+    ASSAY_EXPECT_CLOSE((tests::Values{expected.shape, frequencies}), expected, Allowed::elementwise(bound));
+    ASSAY_EXPECT_CLOSE(values(rope::forward(x, positions, frequencies)), golden.tensor("y"),
+                       Allowed::relative(1e-10));
+    ASSAY_EXPECT_CLOSE(values(rope::backward(dy, positions, frequencies)), golden.tensor("dx"),
+                       Allowed::relative(1e-10));
+  }
 }
 
 TEST(RopeReference, C1RejectsHeadsThatHaveNoPairs) {

@@ -1,4 +1,4 @@
-// labels: unit property
+// labels: unit property golden
 #include "reference/ops/swiglu.hpp"
 
 #include <gtest/gtest.h>
@@ -10,6 +10,7 @@
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/gradient_check.hpp"
 
 namespace assay::reference {
@@ -31,6 +32,19 @@ TEST(SwigluReference, GivesTheSpecExample) {
                      Allowed::relative(gamma(8, u)));
   ASSAY_EXPECT_CLOSE(values(gradient.dgate), (tests::Values{{1, 1}, {6 + 1.5 * ln3}}),
                      Allowed::relative(gamma(14, u)));
+}
+
+TEST(SwigluReference, MatchesTorchFloat64) {
+  for (const char* name : {"basic", "saturated"}) {
+    SCOPED_TRACE(name);
+    const auto golden = tests::load_golden(std::string("ops/swiglu/") + name + ".json");
+    const auto tensor = [&](const char* key) { return tests::tensor(golden.tensor(key)); };
+    const auto gradient = swiglu::backward(tensor("dy"), tensor("gate"), tensor("up"));
+    ASSAY_EXPECT_CLOSE(values(swiglu::forward(tensor("gate"), tensor("up"))), golden.tensor("y"),
+                       Allowed::relative(1e-10));
+    ASSAY_EXPECT_CLOSE(values(gradient.dgate), golden.tensor("dgate"), Allowed::relative(1e-10));
+    ASSAY_EXPECT_CLOSE(values(gradient.dup), golden.tensor("dup"), Allowed::relative(1e-10));
+  }
 }
 
 TEST(SwigluReference, C1RejectsAnotherShape) {
