@@ -54,6 +54,7 @@ class HeaderReader {
   }
   bool key(std::string& key) {
     auto& seen = place_ == Place::top ? names_ : place_ == Place::metadata ? metadata_keys_ : fields_;
+    // safetensors_c4
     if (!seen.insert(key).second) refuse_(4, "key " + quote(key) + where() + " occurs twice");
     if (place_ == Place::tensor && key != "dtype" && key != "shape" && key != "data_offsets")
       refuse_(5, "unknown field " + quote(key) + where());
@@ -116,8 +117,10 @@ class HeaderReader {
                : " of tensor " + quote(header_.tensors.back().name);
   }
   [[noreturn]] void unexpected(const std::string& what) const {
+    // safetensors_c9
     if (place_ == Place::metadata || (place_ == Place::top && key_ == metadata_key))
       refuse_(9, "__metadata__ maps strings to strings, but holds " + what);
+    // safetensors_c5
     refuse_(5, what + " where the format has none: " +
                    (place_ == Place::top ? quote(key_) : "field " + quote(key_)) + where());
   }
@@ -226,7 +229,6 @@ Header parse(std::span<const std::byte> prefix, std::uint64_t file_size, std::st
   // safetensors_c3: the JSON parser takes a NUL byte for the end of its input
   if (const auto nul = text.find('\0'); nul != text.npos)
     refuse(3, "NUL byte in the header at byte " + std::to_string(length_bytes + nul));
-  // safetensors_c3, c4, c5, c9
   HeaderReader reader(header, refuse);
   nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
   for (const Tensor& tensor : header.tensors) check_tensor(tensor, refuse);

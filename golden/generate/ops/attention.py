@@ -55,5 +55,5 @@ def cases():
             "Vaswani et al., Attention Is All You Need, arXiv:1706.03762, eq. (1); Ainslie et al., GQA, arXiv:2305.13245",
             tool_versions("torch"),
             {"q": q, "k": k, "v": v, "documents": document_ids, "out": out,
-             "logsumexp": masked.logsumexp(-1).transpose(1, 2), "dout": dout, "dq": dq, "dk": dk, "dv": dv},
-            seed=seed, note="token t sees s when documents[t] == documents[s] and s <= t; logsumexp is [B,T,H]")
+             "logsumexp": masked.logsumexp(-1), "dout": dout, "dq": dq, "dk": dk, "dv": dv},
+            seed=seed, note="token t sees s when documents[t] == documents[s] and s <= t; logsumexp is [B,H,T]")
