@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "spec/batch/schedule.hpp"
 #include "spec/tolerance.hpp"
 
 namespace assay::spec {
 
-enum class ScheduleKind { constant, cosine, wsd };
 enum class Device { cpu, cuda, automatic };
 enum class Resume { never, automatic, path };
 

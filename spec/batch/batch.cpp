@@ -1,0 +1,68 @@
+#include "spec/batch/batch.hpp"
+
+#include <string>
+
+#include "spec/error.hpp"
+
+namespace assay::spec {
+
+namespace {
+
+/// "32 or 40": the multiples of `unit` on both sides of `value`.
+std::string nearest_multiples(std::int64_t value, std::int64_t unit) {
+  const std::int64_t below = value / unit * unit, above = below + unit;
+  return below == 0 ? std::to_string(above) : std::to_string(below) + " or " + std::to_string(above);
+}
+
+/// "4 or 8": the divisors of `value` on both sides of `wanted`, which is none of them.
+std::string nearest_divisors(std::int64_t value, std::int64_t wanted) {
+  std::int64_t below = 1, above = value;
+  for (std::int64_t divisor = 1; divisor <= value / divisor; ++divisor) {
+    if (value % divisor != 0) continue;
+    for (std::int64_t candidate : {divisor, value / divisor}) {
+      if (candidate < wanted && candidate > below) below = candidate;
+      if (candidate > wanted && candidate < above) above = candidate;
+    }
+  }
+  if (wanted > value) return std::to_string(value);
+  return std::to_string(below) + " or " + std::to_string(above);
+}
+
+[[noreturn]] void refuse(std::int64_t sequences, std::int64_t micro, std::int64_t ranks) {
+  const std::int64_t pass = micro * ranks;
+  std::string message = "batch.sequences = " + std::to_string(sequences) +
+                        " is not a multiple of batch.micro = " + std::to_string(micro) + " times " +
+                        std::to_string(ranks) + " data-parallel rank" + (ranks == 1 ? "" : "s") + " = " +
+                        std::to_string(pass) + ": set batch.sequences to " +
+                        nearest_multiples(sequences, pass);
+  if (sequences % ranks == 0)
+    message += ", or batch.micro to " + nearest_divisors(sequences / ranks, micro);
+  else
+    message += " (no batch.micro fits: " + std::to_string(sequences) + " is not a multiple of " +
+               std::to_string(ranks) + " ranks)";
+  throw UserError(ExitCode::usage, message);
+}
+
+}  // namespace
+
+Batch batch_of(std::int64_t sequences, std::int64_t micro, std::int64_t ranks) {
+  constexpr std::int64_t limit = std::int64_t{1}
+                                 << 31;  // keeps micro * ranks and the search for divisors small
+  // batch_c1
+  require(sequences >= 1 && sequences < limit && micro >= 0 && micro < limit && ranks >= 1 && ranks < limit,
+          "batch_c1", [&] {
+            return "sequences=" + std::to_string(sequences) + ", micro=" + std::to_string(micro) +
+                   ", ranks=" + std::to_string(ranks);
+          });
+  if (micro == 0 && sequences % ranks != 0)
+    throw UserError(ExitCode::usage, "batch.sequences = " + std::to_string(sequences) +
+                                         " is not a multiple of " + std::to_string(ranks) +
+                                         " data-parallel ranks: set batch.sequences to " +
+                                         nearest_multiples(sequences, ranks));
+  if (micro == 0) micro = sequences / ranks;
+  if (sequences % (micro * ranks) != 0) refuse(sequences, micro, ranks);
+  return {
+      .sequences = sequences, .micro = micro, .ranks = ranks, .accumulation = sequences / (micro * ranks)};
+}
+
+}  // namespace assay::spec
