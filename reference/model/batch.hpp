@@ -3,12 +3,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "spec/ops/cross_entropy.hpp"
+
 namespace assay::reference {
 
 /// Every vector is [B, T], row-major. Token t of a sequence sees token s iff s <= t and both are of one
 /// document.
 struct Batch {
-  static constexpr std::int64_t ignored = -100;  ///< target of a token that does not count
+  static constexpr std::int64_t ignored =
+      spec::cross_entropy::ignore;  ///< target of a token that does not count
 
   std::int64_t B = 0;                   ///< sequences
   std::int64_t T = 0;                   ///< tokens of a sequence

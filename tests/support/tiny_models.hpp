@@ -15,8 +15,8 @@ namespace assay::tests {
 /// drowns in rounding.
 spec::ModelSpec tiny_model(std::uint64_t seed);
 
-/// Named corners that a draw might miss; every one passes spec::check.
-/// The list, and why each is in it: tiny_models.cpp.
+/// Named corners that a draw might miss, each with its reason in tiny_models.cpp; every one passes
+/// spec::check.
 std::vector<spec::ModelSpec> corner_models();
 
 /// "qwen3 V=17 D=9 L=3 H=4 K=2 E=6 F=11 tied": for messages of failed tests.

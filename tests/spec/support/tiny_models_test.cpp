@@ -19,7 +19,7 @@ TEST(TinyModels, DrawsReachEveryKindOfModel) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const auto model = tiny_model(seed);
     EXPECT_EQ(model, tiny_model(seed));
-    EXPECT_EQ(model.heads % model.kv_heads, 0);
+    EXPECT_NO_THROW(spec::check(model)) << describe(model);
     seen.insert(model.family == spec::Family::qwen3 ? "qwen3" : "llama");
     seen.insert(model.tied_embeddings ? "tied" : "untied");
     seen.insert(std::to_string(model.layers) + " layers");
@@ -29,6 +29,15 @@ TEST(TinyModels, DrawsReachEveryKindOfModel) {
     if (model.heads * model.head_dim != model.width) seen.insert("H*E unlike D");
   }
   EXPECT_EQ(seen.size(), 2u + 2 + 3 + 3 + 3);
+}
+
+TEST(TinyModels, CornersAreModelsWithNamesOfTheirOwn) {
+  std::set<std::string> names;
+  for (const auto& model : corner_models()) {
+    EXPECT_NO_THROW(spec::check(model)) << describe(model);
+    EXPECT_TRUE(names.insert(model.name).second) << model.name;
+  }
+  EXPECT_GE(names.size(), 8u);
 }
 
 TEST(TinyModels, DrawsReachEveryKindOfBatch) {

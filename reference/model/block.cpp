@@ -1,0 +1,158 @@
+#include "reference/model/block.hpp"
+
+#include "reference/counted.hpp"
+#include "reference/ops/linear.hpp"
+#include "reference/ops/rope.hpp"
+#include "reference/ops/swiglu.hpp"
+#include "spec/ops/rope.hpp"
+
+namespace assay::reference::block {
+
+namespace {
+
+std::string prefix(Index layer) { return "model.layers." + std::to_string(layer) + "."; }
+
+std::vector<double> frequencies(const spec::ModelSpec& model) {
+  return spec::rope::inverse_frequencies(model.head_dim, model.rope_theta, model.rope_scaling);
+}
+
+template <class S>
+Tensor<S> sum(const Tensor<S>& a, const Tensor<S>& b) {
+  Tensor<S> out = a;
+  out.flat() += b.flat();
+  return out;
+}
+
+/// The parameters of one block, by their names within it.
+template <class S>
+class Weights {
+ public:
+  Weights(const Parameters<S>& parameters, Index layer) : parameters_(parameters), prefix_(prefix(layer)) {}
+  const Tensor<S>& operator()(const std::string& name) const {
+    return parameters_.at(prefix_ + name + ".weight");
+  }
+
+ private:
+  const Parameters<S>& parameters_;
+  std::string prefix_;
+};
+
+/// The same for their gradients.
+template <class S>
+class Gradients {
+ public:
+  Gradients(Parameters<S>& gradients, Index layer) : gradients_(gradients), prefix_(prefix(layer)) {}
+  void add(const std::string& name, const Tensor<S>& gradient) {
+    add_gradient(gradients_, prefix_ + name + ".weight", gradient);
+  }
+
+ private:
+  Parameters<S>& gradients_;
+  std::string prefix_;
+};
+
+/// dy through down, swiglu, gate, up and the norm before them; without the residual path.
+template <class S>
+Tensor<S> feed_forward_backward(const Tensor<S>& dy, const Forward<S>& saved, const Weights<S>& weight,
+                                Gradients<S>& gradients) {
+  const auto down = linear::backward(dy, saved.activated, weight("mlp.down_proj"));
+  const auto swiglu = swiglu::backward(down.dx, saved.gate, saved.up);
+  const auto gate = linear::backward(swiglu.dgate, saved.post_attention_norm.y, weight("mlp.gate_proj"));
+  const auto up = linear::backward(swiglu.dup, saved.post_attention_norm.y, weight("mlp.up_proj"));
+  const auto norm = rms_norm::backward(sum(gate.dx, up.dx), saved.middle, weight("post_attention_layernorm"),
+                                       saved.post_attention_norm.rstd);
+  gradients.add("mlp.down_proj", down.dweight);
+  gradients.add("mlp.gate_proj", gate.dweight);
+  gradients.add("mlp.up_proj", up.dweight);
+  gradients.add("post_attention_layernorm", norm.dgain);
+  return norm.dx;
+}
+
+/// Gradients of the projections q and k, and of qk_norm's gains, from those of the rotated q and k.
+template <class S>
+std::pair<Tensor<S>, Tensor<S>> rotated_backward(const attention::Backward<S>& d, const Forward<S>& saved,
+                                                 const Weights<S>& weight, const spec::ModelSpec& model,
+                                                 const Batch& batch, Gradients<S>& gradients) {
+  const auto dq = rope::backward(d.dq, batch.positions, frequencies(model));
+  const auto dk = rope::backward(d.dk, batch.positions, frequencies(model));
+  if (!model.qk_norm) return {dq, dk};
+  const auto norm = qk_norm::backward(dq, dk, saved.q, saved.k, weight("self_attn.q_norm"),
+                                      weight("self_attn.k_norm"), saved.qk);
+  gradients.add("self_attn.q_norm", norm.dq_gain);
+  gradients.add("self_attn.k_norm", norm.dk_gain);
+  return {norm.dq, norm.dk};
+}
+
+/// dmiddle through the output projection, attention, rope, qk_norm, q, k, v and the norm before them.
+template <class S>
+Tensor<S> attention_backward(const Tensor<S>& dmiddle, const Forward<S>& saved, const Weights<S>& weight,
+                             const spec::ModelSpec& model, const Batch& batch, Gradients<S>& gradients) {
+  const Index B = batch.B, T = batch.T, H = model.heads, K = model.kv_heads, E = model.head_dim;
+  const auto output =
+      linear::backward(dmiddle, saved.attention.y.reshaped({B, T, H * E}), weight("self_attn.o_proj"));
+  const auto d = attention::backward(output.dx.reshaped({B, T, H, E}), saved.q_rotated, saved.k_rotated,
+                                     saved.v, saved.attention, batch.documents);
+  const auto [dq, dk] = rotated_backward(d, saved, weight, model, batch, gradients);
+
+  const Tensor<S>& normed = saved.input_norm.y;
+  const auto query = linear::backward(dq.reshaped({B, T, H * E}), normed, weight("self_attn.q_proj"));
+  const auto key = linear::backward(dk.reshaped({B, T, K * E}), normed, weight("self_attn.k_proj"));
+  const auto value = linear::backward(d.dv.reshaped({B, T, K * E}), normed, weight("self_attn.v_proj"));
+  const auto norm = rms_norm::backward(sum(sum(query.dx, key.dx), value.dx), saved.x,
+                                       weight("input_layernorm"), saved.input_norm.rstd);
+  gradients.add("self_attn.o_proj", output.dweight);
+  gradients.add("self_attn.q_proj", query.dweight);
+  gradients.add("self_attn.k_proj", key.dweight);
+  gradients.add("self_attn.v_proj", value.dweight);
+  gradients.add("input_layernorm", norm.dgain);
+  return norm.dx;
+}
+
+}  // namespace
+
+template <class S>
+Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index layer,
+                   const spec::ModelSpec& model, const Batch& batch) {
+  const Index B = batch.B, T = batch.T, H = model.heads, K = model.kv_heads, E = model.head_dim;
+  const Weights<S> weight(parameters, layer);
+
+  Forward<S> s;
+  s.x = x;
+  s.input_norm = rms_norm::forward(x, weight("input_layernorm"), model.norm_eps);
+  s.q = linear::forward(s.input_norm.y, weight("self_attn.q_proj")).reshaped({B, T, H, E});
+  s.k = linear::forward(s.input_norm.y, weight("self_attn.k_proj")).reshaped({B, T, K, E});
+  s.v = linear::forward(s.input_norm.y, weight("self_attn.v_proj")).reshaped({B, T, K, E});
+  if (model.qk_norm)
+    s.qk = qk_norm::forward(s.q, s.k, weight("self_attn.q_norm"), weight("self_attn.k_norm"), model.norm_eps);
+  s.q_rotated = rope::forward(model.qk_norm ? s.qk.q : s.q, batch.positions, frequencies(model));
+  s.k_rotated = rope::forward(model.qk_norm ? s.qk.k : s.k, batch.positions, frequencies(model));
+  s.attention = attention::forward(s.q_rotated, s.k_rotated, s.v, batch.documents);
+  s.middle = sum(x, linear::forward(s.attention.y.reshaped({B, T, H * E}), weight("self_attn.o_proj")));
+
+  s.post_attention_norm = rms_norm::forward(s.middle, weight("post_attention_layernorm"), model.norm_eps);
+  s.gate = linear::forward(s.post_attention_norm.y, weight("mlp.gate_proj"));
+  s.up = linear::forward(s.post_attention_norm.y, weight("mlp.up_proj"));
+  s.activated = swiglu::forward(s.gate, s.up);
+  s.y = sum(s.middle, linear::forward(s.activated, weight("mlp.down_proj")));
+  return s;
+}
+
+template <class S>
+Tensor<S> backward(const Tensor<S>& dy, const Forward<S>& saved, const Parameters<S>& parameters, Index layer,
+                   const spec::ModelSpec& model, const Batch& batch, Parameters<S>& gradients) {
+  const Weights<S> weight(parameters, layer);
+  Gradients<S> of_block(gradients, layer);
+  const Tensor<S> dmiddle = sum(dy, feed_forward_backward(dy, saved, weight, of_block));
+  return sum(dmiddle, attention_backward(dmiddle, saved, weight, model, batch, of_block));
+}
+
+template Forward<double> forward(const Tensor<double>&, const Parameters<double>&, Index,
+                                 const spec::ModelSpec&, const Batch&);
+template Forward<Counted> forward(const Tensor<Counted>&, const Parameters<Counted>&, Index,
+                                  const spec::ModelSpec&, const Batch&);
+template Tensor<double> backward(const Tensor<double>&, const Forward<double>&, const Parameters<double>&,
+                                 Index, const spec::ModelSpec&, const Batch&, Parameters<double>&);
+template Tensor<Counted> backward(const Tensor<Counted>&, const Forward<Counted>&, const Parameters<Counted>&,
+                                  Index, const spec::ModelSpec&, const Batch&, Parameters<Counted>&);
+
+}  // namespace assay::reference::block

@@ -1,0 +1,43 @@
+#pragma once
+#include "reference/model/batch.hpp"
+#include "reference/model/parameters.hpp"
+#include "reference/ops/attention.hpp"
+#include "reference/ops/qk_norm.hpp"
+#include "reference/ops/rms_norm.hpp"
+#include "reference/tensor.hpp"
+#include "spec/model/model_spec.hpp"
+
+namespace assay::reference::block {
+
+/// Every value of a block that its backward pass reads, in the order they are computed.
+template <class S>
+struct Forward {
+  Tensor<S> x;                               ///< [B, T, D] input
+  rms_norm::Forward<S> input_norm;           ///< of x
+  Tensor<S> q, k, v;                         ///< [B, T, H, E] and twice [B, T, K, E]: projections
+  qk_norm::Forward<S> qk;                    ///< of q and k; empty without qk_norm
+  Tensor<S> q_rotated, k_rotated;            ///< after qk_norm and rope
+  attention::Forward<S> attention;           ///< of q_rotated, k_rotated and v
+  Tensor<S> middle;                          ///< [B, T, D] x + attention output
+  rms_norm::Forward<S> post_attention_norm;  ///< of middle
+  Tensor<S> gate, up, activated;             ///< [B, T, F]
+  Tensor<S> y;                               ///< [B, T, D] middle + feed-forward output
+};
+
+/// Pre-norm decoder block number `layer`, counted from 0.                        [spec/model/model.md]
+/// Equation:  middle = x + o(attention(rope(qk_norm(q, k)), v)) with q, k, v projected from rms_norm(x)
+///            y = middle + down(swiglu(gate, up)) with gate, up projected from rms_norm(middle)
+/// Source:    Touvron et al., "LLaMA", 2023, section 2.2; qk_norm: "Qwen3 Technical Report", 2025, section 2
+/// Shapes:    x [B, T, D] -> y [B, T, D]
+/// Errors:    those of the ops, when shapes of parameters or batch do not fit the model
+template <class S>
+Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index layer,
+                   const spec::ModelSpec& model, const Batch& batch);
+
+/// Gradient of `forward` for upstream dy: returns dx [B, T, D], and adds the gradient of every parameter of
+/// the block.
+template <class S>
+Tensor<S> backward(const Tensor<S>& dy, const Forward<S>& saved, const Parameters<S>& parameters, Index layer,
+                   const spec::ModelSpec& model, const Batch& batch, Parameters<S>& gradients);
+
+}  // namespace assay::reference::block

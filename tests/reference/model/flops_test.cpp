@@ -1,0 +1,108 @@
+// labels: property
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "reference/model/model.hpp"
+#include "spec/ops/attention.hpp"
+#include "spec/ops/cross_entropy.hpp"
+#include "spec/ops/embedding.hpp"
+#include "spec/ops/linear.hpp"
+#include "spec/ops/qk_norm.hpp"
+#include "spec/ops/rms_norm.hpp"
+#include "spec/ops/rope.hpp"
+#include "spec/ops/swiglu.hpp"
+#include "tests/support/draw.hpp"
+#include "tests/support/model_parameters.hpp"
+#include "tests/support/tiny_models.hpp"
+
+// The whole model executes the arithmetic of its ops, and the sums that join them, and nothing else.
+
+namespace assay::reference {
+namespace {
+
+struct Passes {
+  Flops forward, backward;
+  Passes operator+(const Passes& other) const { return {forward + other.forward, backward + other.backward}; }
+};
+
+Flops times(std::int64_t n, const Flops& flops) { return {n * flops.matmul, n * flops.vector}; }
+
+/// n additions in each pass.
+Passes sums(Count forward, Count backward) { return {{0, forward}, {0, backward}}; }
+
+Passes linear(Index N, Index in, Index out) {
+  const spec::linear::Shape shape{.N = N, .in = in, .out = out};
+  return {spec::linear::forward_flops(shape), spec::linear::backward_flops(shape)};
+}
+
+Passes rms_norm(Index N, Index D) {
+  const spec::rms_norm::Shape shape{.N = N, .D = D};
+  return {spec::rms_norm::forward_flops(shape), spec::rms_norm::backward_flops(shape)};
+}
+
+Passes rope(const Batch& batch, Index heads, Index E) {
+  const spec::rope::Shape shape{.B = batch.B, .T = batch.T, .H = heads, .E = E};
+  return {spec::rope::forward_flops(shape), spec::rope::backward_flops(shape)};
+}
+
+Passes attention_of(const spec::ModelSpec& m, const Batch& batch) {
+  const spec::attention::Shape shape{
+      .B = batch.B, .T = batch.T, .H = m.heads, .K = m.kv_heads, .E = m.head_dim};
+  const Ids& documents = batch.documents;
+  return {spec::attention::forward_flops(shape, documents),
+          spec::attention::backward_flops(shape, documents) +
+              spec::attention::recomputed_flops(shape, documents)};
+}
+
+Passes qk_norm_of(const spec::ModelSpec& m, const Batch& batch) {
+  if (!m.qk_norm) return {};
+  const spec::qk_norm::Shape shape{
+      .B = batch.B, .T = batch.T, .H = m.heads, .K = m.kv_heads, .E = m.head_dim};
+  return {spec::qk_norm::forward_flops(shape), spec::qk_norm::backward_flops(shape)};
+}
+
+Passes block_of(const spec::ModelSpec& m, const Batch& batch) {
+  const Index N = batch.B * batch.T, D = m.width, H = m.heads, K = m.kv_heads, E = m.head_dim, F = m.ffn;
+  const spec::swiglu::Shape swiglu{.N = N, .F = F};
+  Passes all = rms_norm(N, D) + linear(N, D, H * E) + linear(N, D, K * E) + linear(N, D, K * E);
+  all = all + qk_norm_of(m, batch) + rope(batch, H, E) + rope(batch, K, E) + attention_of(m, batch) +
+        linear(N, H * E, D);
+  all = all + rms_norm(N, D) + linear(N, D, F) + linear(N, D, F) + linear(N, F, D);
+  all = all + Passes{spec::swiglu::forward_flops(swiglu), spec::swiglu::backward_flops(swiglu)};
+  // Two residual sums in each pass; in backward also those of q, k, v (two) and of gate and up (one).
+  return all + sums(2 * Count(N) * D, (2 + 3) * Count(N) * D);
+}
+
+Passes model_of(const spec::ModelSpec& m, const Batch& batch) {
+  const Index N = batch.B * batch.T, D = m.width, V = m.vocab, valid = batch.valid_tokens();
+  const spec::embedding::Shape embedding{.N = N, .V = V, .D = D};
+  const spec::cross_entropy::Shape loss{.N = N, .V = V};
+  const Passes block = block_of(m, batch);
+  Passes all{times(m.layers, block.forward), times(m.layers, block.backward)};
+  all = all + rms_norm(N, D) + linear(N, D, V);
+  all = all + Passes{spec::embedding::forward_flops(embedding), spec::embedding::backward_flops(embedding)};
+  all = all + Passes{spec::cross_entropy::forward_flops(loss, valid),
+                     spec::cross_entropy::backward_flops(loss, valid)};
+  // The two gradients of a tied embedding are added.
+  return all + sums(0, m.tied_embeddings ? Count(V) * D : Count(0));
+}
+
+RC_GTEST_PROP(ModelFlopsReference, TheModelExecutesExactlyItsOpsAndTheSumsBetweenThem, (std::uint64_t seed)) {
+  const auto model = tests::tiny_model(seed);
+  const auto batch = tests::tiny_batch(model, seed);
+  Parameters<Counted> parameters;
+  for (const auto& [name, tensor] : tests::drawn_parameters(model, seed))
+    parameters[name] = tests::counted(tensor);
+
+  const model::Loss loss{.normalizer = 7, .z_loss = 1e-3};
+  model::Forward<Counted> saved;
+  const Count forward = tests::operations_of([&] { saved = model::forward(parameters, model, batch, loss); });
+  const Count backward =
+      tests::operations_of([&] { model::backward(saved, parameters, model, batch, loss); });
+  const Passes expected = model_of(model, batch);
+  RC_ASSERT(forward == expected.forward.matmul + expected.forward.vector);
+  RC_ASSERT(backward == expected.backward.matmul + expected.backward.vector);
+}
+
+}  // namespace
+}  // namespace assay::reference

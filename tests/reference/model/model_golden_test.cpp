@@ -1,0 +1,65 @@
+// labels: golden
+#include <gtest/gtest.h>
+
+#include "reference/model/model.hpp"
+#include "tests/support/compare.hpp"
+#include "tests/support/golden.hpp"
+#include "tests/support/gradient_check.hpp"
+
+// golden/models/*: logits, loss and every gradient of Hugging Face transformers in float64.
+
+namespace assay::reference {
+namespace {
+
+using tests::Allowed;
+using tests::values;
+
+/// Both sides sum in double, in different orders; the issue of this comparison is a wrong term, not a
+/// rounding.
+const Allowed allowed = Allowed::relative(1e-9);
+
+class ModelReferenceGolden : public testing::TestWithParam<const char*> {};
+
+TEST_P(ModelReferenceGolden, LogitsLossAndGradientsAreThoseOfTransformers) {
+  const std::string path = std::string("models/") + GetParam();
+  const auto golden = tests::load_golden(path + ".safetensors");
+  const auto model = spec::model_from_hugging_face(tests::golden_bytes(path + ".json"), path + ".json");
+  const auto shape = golden.shape("ids");
+  const Batch batch{.B = shape.at(0),
+                    .T = shape.at(1),
+                    .ids = golden.ids("ids"),
+                    .targets = golden.ids("targets"),
+                    .documents = golden.ids("documents"),
+                    .positions = golden.ids("positions")};
+  Parameters<double> parameters;
+  for (const auto& [name, value] : zeros(model)) {
+    const auto stored = golden.tensor("parameters/" + name);
+    parameters.emplace(name, Tensor<double>(stored.shape, stored.data));
+  }
+
+  const model::Loss loss{.normalizer = static_cast<double>(batch.valid_tokens()), .z_loss = 0};
+  const auto forward = model::forward(parameters, model, batch, loss);
+  ASSAY_EXPECT_CLOSE(values(forward.logits), golden.tensor("logits"), allowed);
+  ASSAY_EXPECT_CLOSE((tests::Values{{1}, {forward.loss.loss}}), (tests::Values{{1}, {golden.scalar("loss")}}),
+                     allowed);
+  EXPECT_EQ(static_cast<double>(forward.loss.valid), golden.scalar("valid"));
+
+  const auto gradients = model::backward(forward, parameters, model, batch, loss);
+  std::size_t compared = 0;
+  for (const auto& name : golden.tensor_names()) {
+    if (name.rfind("gradients/", 0) != 0) continue;
+    SCOPED_TRACE(name);
+    ASSAY_EXPECT_CLOSE(values(gradients.at(name.substr(10))), golden.tensor(name), allowed);
+    ++compared;
+  }
+  EXPECT_EQ(compared, gradients.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ModelReferenceGolden,
+                         testing::Values("llama_tied_one_layer", "llama_gqa2", "llama_gqa4_scaled_rope",
+                                         "llama_packed", "qwen3_one_layer", "qwen3_tied_gqa4",
+                                         "qwen3_packed_gqa2"),
+                         [](const auto& case_) { return std::string(case_.param); });
+
+}  // namespace
+}  // namespace assay::reference
