@@ -62,8 +62,9 @@ def labels_in_code(root):
 def tested(label, tests):
     stem, number = re.fullmatch(r"(\w+)_c(\d+)", label).groups()
     named = re.compile(rf"C{number}(?!\d)")
+    in_string = re.compile(rf'"[^"\n]*\b{label}\b')
     for path, text in tests:
-        if f'"{label}"' in text:
+        if in_string.search(text):
             return True
         if re.fullmatch(rf"{stem}(_\w+)?_test", path.stem) and any(named.search(n) for n in TEST_NAME.findall(text)):
             return True
