@@ -49,7 +49,7 @@ std::optional<std::string> nearest_key(const std::string& name) {
     if (key.name.rfind(name + ".", 0) == 0) group += (group.empty() ? "" : ", ") + key.name;
   if (!group.empty()) refuse(where, "\"" + name + "\" is a group of settings, not a setting: " + group);
   const auto guess = nearest_key(name);
-  refuse(where, "unknown setting \"" + name + "\"" + (guess ? "; did you mean \"" + *guess + "\"?" : "") +
+  refuse(where, "unknown setting \"" + name + "\"" + (guess ? "; did you mean \"" + *guess + "\"?" : ";") +
                     " `assay config` lists every setting");
 }
 

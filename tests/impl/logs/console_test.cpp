@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "tests/impl/logs/example_run.hpp"
+#include "tests/support/example_run.hpp"
 
 namespace assay::impl::logs {
 namespace {

@@ -9,7 +9,8 @@
 
 #include "spec/error.hpp"
 #include "spec/record/read.hpp"
-#include "tests/impl/logs/example_run.hpp"
+#include "tests/support/example_run.hpp"
+#include "tests/support/scratch.hpp"
 
 namespace assay::impl::logs {
 namespace {
@@ -19,14 +20,8 @@ using Mode = RecordWriter::Mode;
 
 class RecordWriterImpl : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "assay-record-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder); }
-
-  fs::path folder;
+  tests::Scratch scratch;
+  const fs::path folder = scratch.path();
 };
 
 std::string content(const fs::path& file) {

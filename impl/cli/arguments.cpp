@@ -1,0 +1,81 @@
+#include "impl/cli/arguments.hpp"
+
+#include <charconv>
+
+#include "spec/config/keys.hpp"
+#include "spec/error.hpp"
+#include "spec/text/nearest.hpp"
+
+namespace assay::impl::cli {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) { throw UserError(ExitCode::usage, message); }
+
+/// "--json", or "-o, --output FILE" as people type it.
+std::string typed(const Option& option) { return "--" + option.name; }
+
+const Option& find(const std::string& word, const std::vector<Option>& options, const std::string& verb) {
+  const bool is_long = word.rfind("--", 0) == 0;
+  const std::string name = word.substr(is_long ? 2 : 1);
+  std::vector<std::string> known;
+  for (const Option& option : options) {
+    if (name == (is_long ? option.name : option.letter)) return option;
+    known.push_back(typed(option));
+  }
+  if (spec::find_key(name))
+    refuse("\"" + word + "\": settings are written without dashes, as in " + name + "=VALUE");
+  const auto guess = spec::nearest("--" + name, known);
+  refuse("unknown option \"" + word + "\" of `assay " + verb + "`" +
+         (guess ? "; did you mean \"" + *guess + "\"?" : ";") + " `assay help " + verb +
+         "` lists its options");
+}
+
+}  // namespace
+
+std::string Arguments::value(const std::string& name, const std::string& otherwise) const {
+  const auto found = options.find(name);
+  return found == options.end() ? otherwise : found->second;
+}
+
+std::int64_t Arguments::positive(const std::string& name, std::int64_t otherwise) const {
+  const auto found = options.find(name);
+  if (found == options.end()) return otherwise;
+  const std::string& text = found->second;
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 1)
+    refuse("--" + name + " must be an integer >= 1, not \"" + text + "\"");
+  return number;
+}
+
+Arguments parse(const std::vector<std::string>& words, const std::vector<Option>& options,
+                const std::string& verb) {
+  Arguments out;
+  bool options_ended = false;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (options_ended || word.size() < 2 || word[0] != '-') {
+      out.positional.push_back(word);
+      continue;
+    }
+    if (word == "--") {
+      options_ended = true;
+      continue;
+    }
+    const std::size_t equals = word.find('=');
+    const Option& option = find(word.substr(0, equals), options, verb);
+    std::string value;
+    if (equals != std::string::npos) {
+      if (option.value.empty()) refuse("the option \"" + typed(option) + "\" takes no value");
+      value = word.substr(equals + 1);
+    } else if (!option.value.empty()) {
+      if (i + 1 == words.size())
+        refuse("the option \"" + typed(option) + "\" needs a value: " + option.value);
+      value = words[++i];
+    }
+    out.options[option.name] = value;
+  }
+  return out;
+}
+
+}  // namespace assay::impl::cli

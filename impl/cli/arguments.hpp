@@ -1,0 +1,35 @@
+#pragma once
+// Command-line arguments of one verb: options, values, everything else in order.
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace assay::impl::cli {
+
+/// One option of a verb. An option with a `value` takes it as "--seq 128" or "--seq=128".
+struct Option {
+  std::string name;     ///< without dashes, "json"
+  std::string letter;   ///< short form without the dash, "o"; empty: none
+  std::string value;    ///< name of the value in the help, "T"; empty: a flag
+  std::string meaning;  ///< one line
+};
+
+struct Arguments {
+  std::map<std::string, std::string> options;  ///< given ones by name; flags hold ""
+  std::vector<std::string> positional;
+
+  bool has(const std::string& name) const { return options.contains(name); }
+  /// The option's value, or `otherwise` when it was not given.
+  std::string value(const std::string& name, const std::string& otherwise) const;
+  /// The option's value as an integer >= 1, or `otherwise` when it was not given.
+  /// Errors: UserError(usage) for anything else.
+  std::int64_t positive(const std::string& name, std::int64_t otherwise) const;
+};
+
+/// Splits `words` by the verb's `options`; "--" ends the options. `verb` is quoted in errors.
+/// Errors: UserError(usage): unknown option (with the nearest), missing or superfluous value.
+Arguments parse(const std::vector<std::string>& words, const std::vector<Option>& options,
+                const std::string& verb);
+
+}  // namespace assay::impl::cli

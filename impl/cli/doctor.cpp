@@ -1,0 +1,160 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "impl/cli/machine.hpp"
+#include "impl/cli/verb.hpp"
+#include "spec/error.hpp"
+#include "spec/record/write.hpp"
+#include "spec/text/quantity.hpp"
+
+namespace assay::impl::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+// The demo needs about 0.5 GiB with libtorch loaded; its checkpoints and record about 20 MB.
+constexpr std::int64_t kLeastMemory = 1LL << 30;
+constexpr std::int64_t kLeastDisk = 200LL << 20;
+// The first driver branch that runs CUDA 13.0 programs (CUDA 13.0 release notes, table 3: >= 580.65.06 on
+// Linux).
+constexpr int kLeastDriver = 580;
+
+Check cpu_check(const Machine& machine) {
+  Check check{"cpu", Status::ok, machine.cpu + ", " + std::to_string(machine.cores) + " cores", ""};
+  if (!machine.avx2) {
+    check.status = Status::warn;
+    check.found += ", without AVX2 and FMA";
+    check.fix = "the trainer's CPU loops are compiled for AVX2 and FMA: train on another machine or a GPU";
+  }
+  return check;
+}
+
+Check memory_check(const Machine& machine) {
+  Check check{"memory", Status::ok,
+              spec::bytes(machine.available_bytes) + " free of " + spec::bytes(machine.memory_bytes), ""};
+  if (machine.available_bytes < kLeastMemory) {
+    check.status = Status::warn;
+    check.fix = "less than 1 GiB is free, and libtorch alone takes half of it: close other programs";
+  }
+  return check;
+}
+
+Check disk_check(const Machine& machine) {
+  Check check{"disk", Status::ok, spec::bytes(machine.disk_free_bytes) + " free in " + machine.folder, ""};
+  if (!machine.folder_writable) {
+    check.status = Status::fail;
+    check.found = machine.folder + " cannot be written";
+    check.fix = "change to a folder that you can write, or give run.directory=/some/other/folder";
+  } else if (machine.disk_free_bytes < kLeastDisk) {
+    check.status = Status::warn;
+    check.fix = "records and checkpoints may not fit: free space, or give run.directory on another disk";
+  }
+  return check;
+}
+
+/// What the trainer's probe printed, or nothing.
+Json probed(const Machine& machine) {
+  if (!machine.probe || machine.probe->code != 0) return Json();
+  Json json = Json::parse(machine.probe->output, nullptr, false);
+  return json.is_object() ? json : Json();
+}
+
+std::string text_of(const Json& json, const std::string& name) {
+  const auto found = json.find(name);
+  if (found == json.end() || found->is_null()) return "";
+  return found->is_string() ? found->get<std::string>() : found->dump();
+}
+
+Check trainer_check(const Machine& machine) {
+  if (machine.trainer.empty())
+    return {"assay-train", Status::fail, "not beside this program",
+            "build it: ci/setup, then cmake --preset release && cmake --build --preset release"};
+  if (!probed(machine).is_null())
+    return {"assay-train", Status::ok, machine.trainer + ", libtorch " + text_of(probed(machine), "torch"),
+            ""};
+  const Outcome& probe = *machine.probe;
+  std::string reason = probe.messages.substr(0, probe.messages.find('\n'));
+  if (probe.code == 124) reason = "no answer in time";
+  return {"assay-train", Status::fail, machine.trainer + " does not start: " + reason,
+          "a missing library: run ci/setup again and rebuild; `ldd " + machine.trainer + "` names it"};
+}
+
+Check mpi_check(const Machine& machine) {
+  if (machine.mpirun.empty())
+    return {"mpi", Status::warn, "mpirun is not in PATH",
+            "only several ranks (--ranks N) need it: apt install openmpi-bin"};
+  const std::string version = text_of(probed(machine), "mpi");
+  return {"mpi", Status::ok, machine.mpirun + (version.empty() ? "" : ", " + version), ""};
+}
+
+Check gpu_check(const Machine& machine) {
+  if (machine.gpus.empty()) return {"gpu", Status::ok, "none: training runs on the CPU", ""};
+  Check check{
+      "gpu", Status::ok,
+      std::to_string(machine.gpus.size()) + " x " + machine.gpus[0] + ", driver " + machine.driver_version,
+      ""};
+  if (std::atoi(machine.driver_version.c_str()) < kLeastDriver) {
+    check.status = Status::warn;
+    check.fix = "CUDA 13.0 needs driver " + std::to_string(kLeastDriver) +
+                " or newer: update it, or train on the CPU";
+  }
+  return check;
+}
+
+Check cuda_check(const Machine& machine, const Json& probe) {
+  const auto devices = probe.find("devices");
+  const std::size_t count = devices != probe.end() && devices->is_array() ? devices->size() : 0;
+  Check check{"cuda", Status::ok,
+              "runtime " + text_of(probe, "cuda_runtime") + ", cuDNN " + text_of(probe, "cudnn") + ", NCCL " +
+                  text_of(probe, "nccl") + ", " + std::to_string(count) + " usable GPUs",
+              ""};
+  if (count < machine.gpus.size()) {
+    check.status = Status::warn;
+    const std::string reason = text_of(probe, "cuda_error");
+    check.fix = "the driver lists " + std::to_string(machine.gpus.size()) + " GPUs" +
+                (reason.empty() ? "" : ", CUDA says: " + reason) +
+                "; look at CUDA_VISIBLE_DEVICES and nvidia-smi";
+  }
+  return check;
+}
+
+std::string status_name(Status status) {
+  return status == Status::ok ? "OK" : status == Status::warn ? "WARN" : "FAIL";
+}
+
+}  // namespace
+
+std::vector<Check> examine(const Machine& machine) {
+  std::vector<Check> checks = {cpu_check(machine),     memory_check(machine), disk_check(machine),
+                               trainer_check(machine), mpi_check(machine),    gpu_check(machine)};
+  const Json probe = probed(machine);
+  if (!probe.is_null()) checks.push_back(cuda_check(machine, probe));
+  return checks;
+}
+
+int doctor(const Arguments& arguments, Streams streams) {
+  const std::vector<Check> checks = examine(look_at_machine());
+  const bool ready = std::none_of(checks.begin(), checks.end(),
+                                  [](const Check& check) { return check.status == Status::fail; });
+  if (arguments.has("json")) {
+    using spec::record::json_string;
+    streams.out << "{\"ready\":" << (ready ? "true" : "false") << ",\n \"checks\":[";
+    for (const Check& check : checks)
+      streams.out << (&check == &checks.front() ? "" : ",\n  ") << "{\"name\":" << json_string(check.name)
+                  << ",\"status\":" << json_string(status_name(check.status))
+                  << ",\"found\":" << json_string(check.found) << ",\"fix\":" << json_string(check.fix)
+                  << "}";
+    streams.out << "]}\n";
+  } else {
+    for (const Check& check : checks) {
+      const std::string status = status_name(check.status);
+      streams.out << status << std::string(6 - status.size(), ' ') << check.name
+                  << std::string(13 - check.name.size(), ' ') << check.found << "\n";
+      if (!check.fix.empty()) streams.out << std::string(19, ' ') << "fix: " << check.fix << "\n";
+    }
+    streams.out << (ready ? "\nready: assay train\n" : "\nnot ready: see FAIL above\n");
+  }
+  return ready ? 0 : static_cast<int>(ExitCode::usage);
+}
+
+}  // namespace assay::impl::cli

@@ -1,0 +1,16 @@
+#include "impl/cli/verb.hpp"
+#include "impl/report/write_report.hpp"
+#include "spec/error.hpp"
+
+namespace assay::impl::cli {
+
+int report(const Arguments& arguments, Streams streams) {
+  if (arguments.positional.empty())
+    throw UserError(ExitCode::usage,
+                    "`assay report` takes one RUN or more, as in `assay report runs/tiny-llama`");
+  streams.out << impl::report::write_report(arguments.positional, arguments.value("output", "")).string()
+              << "\n";
+  return 0;
+}
+
+}  // namespace assay::impl::cli

@@ -1,0 +1,89 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "impl/cli/program.hpp"
+#include "impl/cli/verb.hpp"
+#include "spec/config/check.hpp"
+#include "spec/config/dump.hpp"
+#include "spec/config/load.hpp"
+#include "spec/error.hpp"
+#include "spec/model/model_spec.hpp"
+
+namespace assay::impl::cli {
+namespace {
+
+/// Words without "=" are recipes; everything else is a setting.
+std::string recipe_of(const std::vector<std::string>& words, std::vector<std::string>& overrides) {
+  std::string recipe;
+  for (const std::string& word : words) {
+    if (word.find('=') != std::string::npos) {
+      overrides.push_back(word);
+    } else if (recipe.empty()) {
+      recipe = word;
+    } else {
+      throw UserError(ExitCode::usage, "two recipes, \"" + recipe + "\" and \"" + word +
+                                           "\": give one, and settings as key=value");
+    }
+  }
+  return recipe;
+}
+
+/// What mpirun needs to start ranks on this machine; everything can be overridden from outside.
+std::vector<std::pair<std::string, std::string>> mpi_environment(std::int64_t ranks) {
+  std::vector<std::pair<std::string, std::string>> out = {
+      // Open MPI would bind each of two ranks to one core, whatever compute.threads says.
+      {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+      {"PRTE_MCA_hwloc_default_binding_policy", "none"},
+      // The ranks print their own errors; mpirun's banner about exit codes would bury them.
+      {"OMPI_MCA_orte_execute_quiet", "1"},
+      // Containers forbid the system call behind single-copy transfers, and each one would warn.
+      {"OMPI_MCA_btl_vader_single_copy_mechanism", "none"},
+  };
+  if (geteuid() == 0) {
+    out.insert(out.end(), {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}});
+    out.insert(out.end(), {{"PRTE_ALLOW_RUN_AS_ROOT", "1"}, {"PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}});
+  }
+  if (ranks > static_cast<std::int64_t>(std::thread::hardware_concurrency()))
+    out.insert(out.end(), {{"OMPI_MCA_rmaps_base_oversubscribe", "1"},
+                           {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"}});
+  return out;
+}
+
+}  // namespace
+
+int train(const Arguments& arguments, Streams streams) {
+  std::vector<std::string> overrides;
+  const std::string recipe = recipe_of(arguments.positional, overrides);
+  const std::int64_t ranks = arguments.positive("ranks", 1);
+  // Everything that can be judged without tensors is judged here: once, at once, and before any rank starts.
+  const spec::RunConfig config = spec::load(recipe, overrides);
+  spec::check(config, spec::find_model(config.model));
+  if (arguments.has("dump-config")) {
+    streams.out << spec::dump_toml(config);
+    return 0;
+  }
+  const std::string trainer = beside_this_program("assay-train");
+  if (trainer.empty())
+    throw UserError(ExitCode::usage,
+                    "assay-train is not beside this program: training needs libtorch; build it with "
+                    "`cmake --preset release && cmake --build --preset release`");
+  std::vector<std::string> command = {trainer};
+  std::vector<std::pair<std::string, std::string>> variables;
+  if (ranks > 1) {
+    const std::string launcher = in_search_path("mpirun");
+    if (launcher.empty())
+      throw UserError(ExitCode::usage,
+                      "--ranks " + std::to_string(ranks) +
+                          " needs mpirun, which is not in PATH: install Open MPI "
+                          "(Debian and Ubuntu: apt install openmpi-bin) or train with one rank");
+    command = {launcher, "-n", std::to_string(ranks), trainer};
+    variables = mpi_environment(ranks);
+  }
+  if (!recipe.empty()) command.push_back(recipe);
+  command.insert(command.end(), overrides.begin(), overrides.end());
+  become(command, variables);
+}
+
+}  // namespace assay::impl::cli

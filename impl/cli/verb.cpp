@@ -1,0 +1,118 @@
+#include "impl/cli/verb.hpp"
+
+#include "spec/error.hpp"
+#include "spec/text/nearest.hpp"
+
+namespace assay::impl::cli {
+namespace {
+
+const Option kJson = {"json", "", "", "machine-readable output"};
+
+const Verb& find_verb(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs()) {
+    if (verb.name == name) return verb;
+    names.push_back(verb.name);
+  }
+  const auto guess = spec::nearest(name, names);
+  throw UserError(ExitCode::usage, "unknown verb \"" + name + "\"" +
+                                       (guess ? "; did you mean \"" + *guess + "\"?" : ";") +
+                                       " `assay help` lists the verbs");
+}
+
+int dispatch(const std::vector<std::string>& words, Streams streams) {
+  if (words.empty()) {
+    streams.err << help_text();
+    return static_cast<int>(ExitCode::usage);
+  }
+  std::string name = words[0];
+  if (name == "--help" || name == "-h") name = "help";
+  if (name == "--version" || name == "-V") name = "version";
+  const Verb& verb = find_verb(name);
+  std::vector<Option> options = verb.options;
+  options.push_back({"help", "h", "", "this text"});
+  const Arguments arguments = parse({words.begin() + 1, words.end()}, options, verb.name);
+  if (arguments.has("help")) {
+    streams.out << help_text(verb);
+    return 0;
+  }
+  return verb.action(arguments, streams);
+}
+
+}  // namespace
+
+const std::vector<Verb>& verbs() {
+  static const std::vector<Verb> all = {
+      {"train",
+       "[RECIPE.toml] [key=value ...]",
+       "train a model; without arguments a tiny one on this machine's CPU in about a minute",
+       {"assay train", "assay train recipe.toml train.steps=1000",
+        "assay train --ranks 2 batch.sequences=64"},
+       {{"ranks", "", "N", "data-parallel ranks on this machine, started by mpirun (default 1)"},
+        {"dump-config", "", "", "print every setting as a complete recipe and stop"}},
+       train},
+      {"flops",
+       "MODEL",
+       "parameters and exact FLOPs of a model by component and pass",
+       {"assay flops llama3-8b", "assay flops path/to/config.json --seq 4096 --json"},
+       {{"seq", "", "T", "tokens of one sequence (default: the model's context)"}, kJson},
+       flops},
+      {"report",
+       "RUN...",
+       "one self-contained HTML page of a run, or of several compared",
+       {"assay report runs/tiny-llama", "assay report runs/a runs/b -o compare.html"},
+       {{"output", "o", "FILE", "page to write (default: report.html in the first run's folder)"}},
+       report},
+      {"doctor",
+       "",
+       "what this machine can run, what is missing, and the fix",
+       {"assay doctor"},
+       {kJson},
+       doctor},
+      {"config",
+       "[PREFIX]",
+       "every setting with type, default, range and meaning",
+       {"assay config", "assay config optimizer"},
+       {kJson, {"markdown", "", "", "the page docs/configuration.md"}},
+       config},
+      {"completion",
+       "bash|zsh|fish",
+       "shell completion of verbs, options and settings",
+       {"source <(assay completion bash)", "assay completion fish > ~/.config/fish/completions/assay.fish"},
+       {},
+       completion},
+      {"version", "", "the version of this program", {"assay version"}, {kJson}, version},
+      {"help", "[VERB]", "this overview, or the help of one verb", {"assay help train"}, {}, help},
+  };
+  return all;
+}
+
+int help(const Arguments& arguments, Streams streams) {
+  if (arguments.positional.empty())
+    streams.out << help_text();
+  else
+    streams.out << help_text(find_verb(arguments.positional[0]));
+  return 0;
+}
+
+int run(const std::vector<std::string>& words, Streams streams) {
+  const auto fail = [&](ExitCode code, const std::string& message) {
+    streams.out.flush();
+    streams.err << "assay: error: " << message << "\n";
+    return static_cast<int>(code);
+  };
+  try {
+    const int code = dispatch(words, streams);
+    streams.out.flush();
+    if (!streams.out) return fail(ExitCode::io, "standard output cannot be written; is its disk full?");
+    return code;
+  } catch (const UserError& error) {
+    return fail(error.code(), error.what());
+  } catch (const SpecError& error) {
+    return fail(ExitCode::usage, error.what());
+  } catch (const std::exception& error) {
+    return fail(ExitCode::bug, std::string("this is a fault of assay, please report it: ") + error.what());
+  }
+}
+
+}  // namespace assay::impl::cli

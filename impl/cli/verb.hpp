@@ -1,0 +1,53 @@
+#pragma once
+// The verbs of `assay`: one table behind dispatch, help and shell completion.
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "impl/cli/arguments.hpp"
+
+namespace assay::impl::cli {
+
+/// The two streams of a verb: results and messages.
+struct Streams {
+  std::ostream& out;
+  std::ostream& err;
+};
+
+/// Runs a verb. Returns the exit code. Errors: UserError, SpecError, mapped by `run`.
+using Action = int (*)(const Arguments& arguments, Streams streams);
+
+struct Verb {
+  std::string name;
+  std::string operands;               ///< "MODEL", "[RECIPE.toml] [key=value ...]"
+  std::string summary;                ///< one line
+  std::vector<std::string> examples;  ///< command lines
+  std::vector<Option> options;        ///< --help is added to every verb
+  Action action;
+};
+
+/// All verbs in the order of the help.
+const std::vector<Verb>& verbs();
+
+// One file each: train.cpp, flops.cpp, ...
+int train(const Arguments& arguments, Streams streams);
+int flops(const Arguments& arguments, Streams streams);
+int report(const Arguments& arguments, Streams streams);
+int doctor(const Arguments& arguments, Streams streams);
+int config(const Arguments& arguments, Streams streams);
+int completion(const Arguments& arguments, Streams streams);
+int version(const Arguments& arguments, Streams streams);
+int help(const Arguments& arguments, Streams streams);
+
+/// "assay 0.1.0".
+std::string program_version();
+
+/// Help of the program (verbs, examples, exit codes) and of one verb.
+std::string help_text();
+std::string help_text(const Verb& verb);
+
+/// The program: finds the verb, runs it, prints "assay: error: ..." to streams.err and maps errors to exit
+/// codes (spec/error.hpp). `words` are the arguments after the program's name.
+int run(const std::vector<std::string>& words, Streams streams);
+
+}  // namespace assay::impl::cli

@@ -1,0 +1,150 @@
+#include <algorithm>
+#include <cmath>
+
+#include "impl/report/chart.hpp"
+#include "impl/report/page.hpp"
+#include "spec/record/fields.hpp"
+#include "spec/text/quantity.hpp"
+
+namespace assay::impl::report {
+namespace {
+
+using spec::record::Step;
+
+/// One series per run of `value(step)`.
+template <class Value>
+std::vector<Series> series_of(const std::vector<NamedRun>& runs, Value value) {
+  std::vector<Series> out;
+  for (const NamedRun& named : runs) {
+    Series series{named.name, {}, {}, static_cast<int>(out.size())};
+    for (const Step& step : named.run.steps) {
+      series.x.push_back(static_cast<double>(step.step));
+      series.y.push_back(value(step));
+    }
+    out.push_back(std::move(series));
+  }
+  return out;
+}
+
+/// The floor and the expected first loss; those that runs share are drawn once.
+std::vector<Level> loss_levels(const std::vector<NamedRun>& runs) {
+  std::vector<Level> levels;
+  const auto add = [&](const Level& added) {
+    for (const Level& level : levels)
+      if (level.label == added.label) return;
+    levels.push_back(added);
+  };
+  for (const NamedRun& named : runs) {
+    const spec::record::RunStart& start = named.run.start;
+    if (start.data.floor) add({*start.data.floor, "floor " + spec::fixed(*start.data.floor, 4)});
+    if (const auto& expected = start.expected_first_loss)
+      add({expected->mean,
+           "expected first loss " + spec::fixed(expected->mean, 3) + " ± " +
+               spec::fixed(expected->standard_deviation, 3),
+           true});
+  }
+  return levels;
+}
+
+/// Phases in the order of the record. Computing is blue, waiting red.
+const std::vector<Part>& phases() {
+  static const std::vector<Part> parts = {{"data wait", 6}, {"forward", 0}, {"backward", 4},   {"reduce", 3},
+                                          {"clip", 5},      {"update", 2},  {"checkpoint", 1}, {"other", 7}};
+  return parts;
+}
+
+std::vector<double> phase_seconds(const Step& step) {
+  std::vector<double> seconds;
+  spec::record::fields(step.phases, [&](const char*, double value) { seconds.push_back(value); });
+  return seconds;
+}
+
+std::string throughput(const std::vector<NamedRun>& runs) {
+  return line_chart({"Throughput",
+                     "tokens/s",
+                     series_of(runs, [](const Step& s) { return s.tokens_per_second; }),
+                     {},
+                     true,
+                     true});
+}
+
+std::string mfu(const std::vector<NamedRun>& runs) {
+  auto series = series_of(runs, [](const Step& s) { return s.mfu ? 100 * *s.mfu : NAN; });
+  const bool any = std::any_of(series.begin(), series.end(), [](const Series& each) {
+    return std::any_of(each.y.begin(), each.y.end(), [](double y) { return std::isfinite(y); });
+  });
+  return any ? line_chart({"Model FLOP utilisation", "% of dense peak", std::move(series), {}, true, true})
+             : "";
+}
+
+std::string memory(const std::vector<NamedRun>& runs) {
+  const auto on_device = [](const NamedRun& named) {
+    return std::any_of(named.run.steps.begin(), named.run.steps.end(),
+                       [](const Step& s) { return s.device_peak_bytes > 0; });
+  };
+  const bool device = std::any_of(runs.begin(), runs.end(), on_device);
+  auto series = series_of(runs, [&](const Step& s) {
+    return static_cast<double>(device ? s.device_peak_bytes : s.resident_bytes) / (1 << 20);
+  });
+  return line_chart(
+      {device ? "Peak GPU memory" : "Memory of rank 0", "MiB", std::move(series), {}, true, false});
+}
+
+std::string phases_by_step(const NamedRun& named) {
+  Chart chart{"Where a step's time goes", "ms, mean of neighbouring steps", {}, {}, true, false};
+  for (std::size_t phase = 0; phase < phases().size(); ++phase) {
+    Series series{phases()[phase].name, {}, {}, phases()[phase].colour};
+    bool any = false;
+    for (const Step& step : named.run.steps) {
+      const double milliseconds = 1e3 * phase_seconds(step)[phase];
+      any = any || milliseconds > 0;
+      series.x.push_back(static_cast<double>(step.step));
+      series.y.push_back(milliseconds);
+    }
+    if (any) chart.series.push_back(std::move(series));
+  }
+  return stacked_chart(chart);
+}
+
+std::string phase_bars(const std::vector<NamedRun>& runs) {
+  std::vector<Bar> bars;
+  for (const NamedRun& named : runs) {
+    Bar bar{named.name, std::vector<double>(phases().size(), 0.0), ""};
+    double total = 0;
+    for (const Step& step : named.run.steps) {
+      const std::vector<double> seconds = phase_seconds(step);
+      for (std::size_t i = 0; i < seconds.size(); ++i)
+        if (std::isfinite(seconds[i]))
+          bar.parts[i] += seconds[i] / static_cast<double>(named.run.steps.size());
+    }
+    for (const double part : bar.parts) total += part;
+    bar.total = spec::fixed(1e3 * total, 1) + " ms";
+    if (runs.size() == 1) bar.name = "mean step";
+    bars.push_back(std::move(bar));
+  }
+  return bar_chart("Mean time of a step by phase", phases(), bars);
+}
+
+}  // namespace
+
+std::string charts(const std::vector<NamedRun>& runs) {
+  std::string out = "<section class=\"charts\">\n";
+  out += line_chart({"Loss", "nats per token", series_of(runs, [](const Step& s) { return s.loss; }),
+                     loss_levels(runs), true, true});
+  out += line_chart(
+      {"Learning rate", "", series_of(runs, [](const Step& s) { return s.learning_rate; }), {}, true, false});
+  out += line_chart({"Gradient norm",
+                     "before clipping",
+                     series_of(runs, [](const Step& s) { return s.gradient_norm; }),
+                     {},
+                     true,
+                     true});
+  out += throughput(runs);
+  out += mfu(runs);
+  out += memory(runs);
+  if (runs.size() == 1) out += phases_by_step(runs[0]);
+  out += phase_bars(runs);
+  return out + "</section>\n";
+}
+
+}  // namespace assay::impl::report

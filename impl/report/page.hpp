@@ -1,0 +1,32 @@
+#pragma once
+// The report: one HTML page that needs nothing else, for one run or several compared.
+#include <string>
+#include <vector>
+
+#include "spec/record/run.hpp"
+
+namespace assay::impl::report {
+
+struct NamedRun {
+  std::string name;  ///< shown as it is, escaped
+  spec::record::Run run;
+};
+
+/// The whole page. Domain: at least one run. Self-contained: no script, no external resource; light or dark
+/// by the reader's preference; prints well.
+std::string page(const std::vector<NamedRun>& runs);
+
+/// The style sheet of the page.
+const char* style();
+
+// The parts of the page, each in a <section> (or nothing when the runs have none of it).
+std::string headline(
+    const std::vector<NamedRun>& runs);                 ///< one run: figures in large type; several: a table
+std::string charts(const std::vector<NamedRun>& runs);  ///< loss, rate, norm, throughput, memory, phases
+std::string warnings(const std::vector<NamedRun>& runs);
+std::string samples(const std::vector<NamedRun>& runs);
+std::string batch_arithmetic(const std::vector<NamedRun>& runs);
+std::string machine(const std::vector<NamedRun>& runs);
+std::string settings(const std::vector<NamedRun>& runs);
+
+}  // namespace assay::impl::report

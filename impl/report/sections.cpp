@@ -1,0 +1,290 @@
+#include <algorithm>
+#include <cmath>
+
+#include "impl/report/html.hpp"
+#include "impl/report/page.hpp"
+#include "spec/text/quantity.hpp"
+
+namespace assay::impl::report {
+namespace {
+
+using namespace spec::record;
+using spec::grouped;
+
+constexpr std::int64_t kFinalSteps = 20;  // averaged where the run has not ended and so states no final loss
+
+std::string tile(const std::string& value, const std::string& meaning) {
+  return "<div class=\"tile\"><b>" + escaped(value) + "</b><span>" + escaped(meaning) + "</span></div>\n";
+}
+
+double seconds_of(const Run& run) {
+  double seconds = 0;
+  for (const Step& step : run.steps) seconds += step.seconds;
+  return seconds;
+}
+
+std::int64_t tokens_of(const Run& run) {
+  std::int64_t tokens = 0;
+  for (const Step& step : run.steps) tokens += step.tokens;
+  return tokens;
+}
+
+std::optional<double> final_loss(const Run& run) {
+  if (run.end && run.end->final_loss) return run.end->final_loss;
+  return mean_loss(run.steps, kFinalSteps);
+}
+
+std::optional<double> gap(const Run& run) {
+  const auto loss = final_loss(run);
+  const auto& floor = run.start.data.floor;
+  if (!loss || !floor || !(*floor < std::log(static_cast<double>(run.start.vocab)))) return std::nullopt;
+  return gap_closed(*loss, *floor, run.start.vocab);
+}
+
+std::string counted(std::int64_t count, const std::string& one, const std::string& many) {
+  return grouped(count) + " " + (count == 1 ? one : many);
+}
+
+std::string end_text(const Run& run) {
+  if (!run.end) return "no end recorded: still running, or it crashed";
+  std::string text;
+  switch (run.end->reason) {
+    case EndReason::done:
+      text = "done";
+      break;
+    case EndReason::saved:
+      text = "stopped and saved";
+      break;
+    case EndReason::non_finite:
+      text = "stopped: a number was not finite";
+      break;
+    case EndReason::error:
+      text = "stopped by an error";
+      break;
+  }
+  return run.end->message ? text + ": " + *run.end->message : text;
+}
+
+std::string tokens_per_second(const Run& run) {
+  const double seconds = seconds_of(run);
+  if (!(seconds > 0)) return "–";
+  return grouped(static_cast<std::int64_t>(std::llround(static_cast<double>(tokens_of(run)) / seconds)));
+}
+
+std::string mean_mfu(const Run& run) {
+  double sum = 0;
+  std::int64_t count = 0;
+  for (const Step& step : run.steps) {
+    if (!step.mfu) continue;
+    sum += *step.mfu;
+    ++count;
+  }
+  return count ? spec::percent(sum / static_cast<double>(count)) : "–";
+}
+
+std::string most_memory(const Run& run) {
+  std::int64_t most = 0;
+  for (const Step& step : run.steps) most = std::max({most, step.resident_bytes, step.device_peak_bytes});
+  return spec::bytes(most);
+}
+
+std::string steps_text(const Run& run) {
+  const std::int64_t done = run.steps.empty() ? 0 : run.steps.back().step;
+  return grouped(done) + " of " + grouped(run.start.steps);
+}
+
+std::string or_dash(const std::optional<double>& value, int digits) {
+  return value ? spec::fixed(*value, digits) : "–";
+}
+
+/// A table with one column per run; `cells(run)` gives the text, `number` whether it is aligned right.
+class Table {
+ public:
+  explicit Table(const std::vector<NamedRun>& runs) : runs_(runs) {
+    out_ = "<div class=\"scroll\"><table>\n";
+    if (runs.size() > 1) {
+      out_ += "<thead><tr><th></th>";
+      for (const NamedRun& named : runs)
+        out_ += "<th class=\"number\" scope=\"col\">" + escaped(named.name) + "</th>";
+      out_ += "</tr></thead>\n";
+    }
+    out_ += "<tbody>\n";
+  }
+  template <class Cell>
+  void row(const std::string& name, Cell cell) {
+    out_ += "<tr><th scope=\"row\">" + escaped(name) + "</th>";
+    const std::string kind = runs_.size() > 1 ? "<td class=\"number\">" : "<td>";
+    for (const NamedRun& named : runs_) out_ += kind + escaped(cell(named.run)) + "</td>";
+    out_ += "</tr>\n";
+  }
+  std::string end() { return out_ + "</tbody></table></div>\n"; }
+
+ private:
+  const std::vector<NamedRun>& runs_;
+  std::string out_;
+};
+
+std::string heading(const NamedRun& named, const std::vector<NamedRun>& runs) {
+  return runs.size() > 1 ? "<p><b>" + escaped(named.name) + "</b></p>\n" : "";
+}
+
+std::string tiles(const Run& run) {
+  std::string out = "<section class=\"tiles\">\n";
+  const auto loss = final_loss(run);
+  const std::int64_t averaged =
+      run.end && run.end->final_steps
+          ? *run.end->final_steps
+          : std::min<std::int64_t>(kFinalSteps, static_cast<std::int64_t>(run.steps.size()));
+  if (loss) out += tile(spec::fixed(*loss, 4), "loss, mean of the last " + grouped(averaged) + " steps");
+  if (run.start.data.floor)
+    out += tile(spec::fixed(*run.start.data.floor, 4), "floor, the entropy of the data");
+  if (const auto closed = gap(run)) out += tile(spec::percent(*closed), "of the gap to the floor closed");
+  out += tile(tokens_per_second(run), "tokens/s");
+  if (mean_mfu(run) != "–") out += tile(mean_mfu(run), "MFU, of the dense peak");
+  const bool done = run.end && run.end->reason == EndReason::done;
+  out += tile(spec::duration(seconds_of(run)), steps_text(run) + (done ? " steps, done" : " steps"));
+  return out + "</section>\n";
+}
+
+std::string comparison(const std::vector<NamedRun>& runs) {
+  Table table(runs);
+  table.row("model", [](const Run& run) { return run.start.model; });
+  table.row("parameters", [](const Run& run) { return grouped(run.start.parameters); });
+  table.row("tokens per step", [](const Run& run) { return grouped(run.start.batch.tokens); });
+  table.row("ranks", [](const Run& run) { return grouped(run.start.batch.ranks); });
+  table.row("steps", steps_text);
+  table.row("tokens", [](const Run& run) { return grouped(tokens_of(run)); });
+  table.row("time", [](const Run& run) { return spec::duration(seconds_of(run)); });
+  table.row("final loss", [](const Run& run) { return or_dash(final_loss(run), 4); });
+  table.row("floor", [](const Run& run) { return or_dash(run.start.data.floor, 4); });
+  table.row("gap closed", [](const Run& run) {
+    const auto closed = gap(run);
+    return closed ? spec::percent(*closed) : std::string("–");
+  });
+  table.row("tokens/s", tokens_per_second);
+  table.row("MFU", mean_mfu);
+  table.row("peak memory", most_memory);
+  table.row("end", end_text);
+  return "<section>\n" + table.end() + "</section>\n";
+}
+
+std::string value_text(const spec::Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  return spec::toml_literal(value);
+}
+
+}  // namespace
+
+std::string headline(const std::vector<NamedRun>& runs) {
+  if (runs.size() > 1) return comparison(runs);
+  const Run& run = runs[0].run;
+  const bool done = run.end && run.end->reason == EndReason::done;
+  return tiles(run) + (done ? "" : "<p class=\"warning\" role=\"note\">" + escaped(end_text(run)) + "</p>\n");
+}
+
+std::string warnings(const std::vector<NamedRun>& runs) {
+  std::string out;
+  for (const NamedRun& named : runs)
+    for (const Warning& warning : named.run.warnings)
+      out += "<p class=\"warning\" role=\"note\">" +
+             escaped((runs.size() > 1 ? named.name + ", " : "") +
+                     (warning.step ? "step " + grouped(*warning.step) + ": " : "") + warning.text) +
+             " <code>" + escaped(warning.code) + "</code></p>\n";
+  return out.empty() ? "" : "<section>\n<h2>Warnings</h2>\n" + out + "</section>\n";
+}
+
+std::string samples(const std::vector<NamedRun>& runs) {
+  std::string out;
+  for (const NamedRun& named : runs) {
+    if (!named.run.samples) continue;
+    const Samples& all = *named.run.samples;
+    out += heading(named, runs) + "<p>" + grouped(all.accepted) + " of " + grouped(all.judged) +
+           " sampled sentences are accepted by the grammar";
+    if (all.sums > 0) out += "; " + grouped(all.sums_right) + " of " + grouped(all.sums) + " sums are right";
+    out +=
+        ".</p>\n<div class=\"scroll\"><table><thead><tr><th scope=\"col\">sampled text</th><th "
+        "scope=\"col\">grammar"
+        "</th><th scope=\"col\">sum</th></tr></thead><tbody>\n";
+    for (const Sample& sample : all.samples) {
+      const std::string sum = !sample.sum_right   ? ""
+                              : *sample.sum_right ? "<span class=\"good\">right</span>"
+                                                  : "<span class=\"bad\">wrong</span>";
+      out += "<tr><td><code>" + escaped(sample.text) + "</code></td><td>" +
+             (sample.accepted ? "<span class=\"good\">accepted</span>"
+                              : "<span class=\"bad\">not accepted</span>") +
+             "</td><td>" + sum + "</td></tr>\n";
+    }
+    out += "</tbody></table></div>\n";
+  }
+  return out.empty() ? "" : "<section>\n<h2>What the model writes</h2>\n" + out + "</section>\n";
+}
+
+std::string batch_arithmetic(const std::vector<NamedRun>& runs) {
+  std::string out = "<section>\n<h2>Batch arithmetic</h2>\n";
+  for (const NamedRun& named : runs) {
+    const Batch& b = named.run.start.batch;
+    const Count all = Count(b.tokens) * named.run.start.steps;
+    out += heading(named, runs) + "<p>" + counted(b.micro, "sequence", "sequences") + " per pass × " +
+           counted(b.accumulation, "pass", "passes") + " × " + counted(b.ranks, "rank", "ranks") + " = <b>" +
+           grouped(b.sequences) + " sequences</b> per step; × " + grouped(b.sequence_length) +
+           " tokens = <b>" + grouped(b.tokens) + " tokens</b> per step; × " + grouped(named.run.start.steps) +
+           " steps = " + grouped(all) + " tokens.</p>\n<p>" + grouped(named.run.start.flops_per_token) +
+           " FLOPs per token, forward and backward; " +
+           spec::si((all * named.run.start.flops_per_token).to_double(), "FLOP") + " in all.</p>\n";
+  }
+  return out + "</section>\n";
+}
+
+std::string machine(const std::vector<NamedRun>& runs) {
+  Table table(runs);
+  table.row("started", [](const Run& run) { return run.start.time; });
+  table.row("assay", [](const Run& run) {
+    return run.start.version + (run.start.commit ? " (" + *run.start.commit + ")" : std::string());
+  });
+  table.row("host", [](const Run& run) { return run.start.host + ", " + run.start.os; });
+  table.row("CPU", [](const Run& run) {
+    return run.start.cpu + ", " + grouped(run.start.cores) + " cores, " + spec::bytes(run.start.memory_bytes);
+  });
+  table.row("GPUs", [](const Run& run) {
+    return run.start.gpus.empty()
+               ? std::string("none")
+               : grouped(static_cast<std::int64_t>(run.start.gpus.size())) + " × " + run.start.gpus[0].name;
+  });
+  table.row("data", [](const Run& run) { return run.start.data.description; });
+  table.row("peak memory", most_memory);
+  table.row("checkpoints",
+            [](const Run& run) { return grouped(static_cast<std::int64_t>(run.checkpoints.size())); });
+  return "<section>\n<h2>Machine and data</h2>\n" + table.end() + "</section>\n";
+}
+
+std::string settings(const std::vector<NamedRun>& runs) {
+  std::vector<std::string> names;
+  for (const NamedRun& named : runs)
+    for (const auto& [name, value] : named.run.start.settings)
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  std::string out = "<section>\n<h2>Settings</h2>\n<div class=\"scroll\"><table>\n";
+  if (runs.size() > 1) {
+    out += "<thead><tr><th></th>";
+    for (const NamedRun& named : runs)
+      out += "<th class=\"number\" scope=\"col\">" + escaped(named.name) + "</th>";
+    out += "</tr></thead>\n";
+  }
+  out += "<tbody>\n";
+  for (const std::string& name : names) {
+    std::vector<std::string> cells;
+    for (const NamedRun& named : runs) {
+      cells.emplace_back("–");
+      for (const auto& [key, value] : named.run.start.settings)
+        if (key == name) cells.back() = value_text(value);
+    }
+    const bool differs =
+        std::any_of(cells.begin(), cells.end(), [&](const auto& cell) { return cell != cells[0]; });
+    out += std::string(differs ? "<tr class=\"differs\">" : "<tr>") + "<th scope=\"row\"><code>" +
+           escaped(name) + "</code></th>";
+    for (const std::string& cell : cells) out += "<td class=\"number\">" + escaped(cell) + "</td>";
+    out += "</tr>\n";
+  }
+  return out + "</tbody></table></div>\n</section>\n";
+}
+
+}  // namespace assay::impl::report

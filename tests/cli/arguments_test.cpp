@@ -1,0 +1,52 @@
+// labels: unit cli
+#include "impl/cli/arguments.hpp"
+
+#include <gtest/gtest.h>
+
+#include "spec/error.hpp"
+
+namespace assay::impl::cli {
+namespace {
+
+const std::vector<Option> kOptions = {{"seq", "s", "T", "length"}, {"json", "", "", "machine-readable"}};
+
+std::string refusal(const std::vector<std::string>& words) {
+  try {
+    parse(words, kOptions, "flops").positive("seq", 1);
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ArgumentsCli, OptionsAndOperandsMayBeMixed) {
+  const Arguments arguments = parse({"model", "--seq", "128", "--json", "x=y"}, kOptions, "flops");
+  EXPECT_EQ(arguments.positional, (std::vector<std::string>{"model", "x=y"}));
+  EXPECT_EQ(arguments.positive("seq", 1), 128);
+  EXPECT_TRUE(arguments.has("json"));
+  EXPECT_EQ(parse({"--seq=7"}, kOptions, "flops").positive("seq", 1), 7);
+  EXPECT_EQ(parse({"-s", "7"}, kOptions, "flops").value("seq", ""), "7");
+  EXPECT_EQ(parse({}, kOptions, "flops").positive("seq", 5), 5);
+}
+
+TEST(ArgumentsCli, TwoDashesEndTheOptionsAndOneDashIsAnOperand) {
+  EXPECT_EQ(parse({"-", "--", "--json"}, kOptions, "flops").positional,
+            (std::vector<std::string>{"-", "--json"}));
+}
+
+TEST(ArgumentsCli, MistakesAreExplained) {
+  EXPECT_EQ(refusal({"--jsno"}),
+            "unknown option \"--jsno\" of `assay flops`; did you mean \"--json\"? `assay help flops` lists "
+            "its options");
+  EXPECT_EQ(refusal({"--seq"}), "the option \"--seq\" needs a value: T");
+  EXPECT_EQ(refusal({"--json=yes"}), "the option \"--json\" takes no value");
+  EXPECT_EQ(refusal({"--train.steps=5"}),
+            "\"--train.steps\": settings are written without dashes, as in train.steps=VALUE");
+  for (const char* bad : {"0", "-1", "1.5", "x", "", "99999999999999999999"})
+    EXPECT_EQ(refusal({std::string("--seq=") + bad}),
+              std::string("--seq must be an integer >= 1, not \"") + bad + "\"");
+}
+
+}  // namespace
+}  // namespace assay::impl::cli

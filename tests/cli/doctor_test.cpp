@@ -1,0 +1,103 @@
+// labels: unit cli
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "impl/cli/machine.hpp"
+
+namespace assay::impl::cli {
+namespace {
+
+Machine good() {
+  Machine machine;
+  machine.cpu = "Some CPU";
+  machine.cores = 2;
+  machine.avx2 = true;
+  machine.memory_bytes = 8LL << 30;
+  machine.available_bytes = 4LL << 30;
+  machine.folder = "/home/me";
+  machine.folder_writable = true;
+  machine.disk_free_bytes = 10LL << 30;
+  machine.mpirun = "/usr/bin/mpirun";
+  machine.trainer = "/opt/assay-train";
+  machine.probe = Outcome{
+      0,
+      R"({"torch":"2.11.0","cuda_runtime":"13.0","cudnn":"9.15.1","nccl":"2.28.9","mpi":"Open MPI 4.1.4","devices":[]})",
+      ""};
+  return machine;
+}
+
+std::map<std::string, Check> by_name(const Machine& machine) {
+  std::map<std::string, Check> out;
+  for (const Check& check : examine(machine)) out[check.name] = check;
+  return out;
+}
+
+TEST(DoctorCli, AGoodMachineIsOkThroughoutAndNeedsNoFix) {
+  for (const auto& [name, check] : by_name(good())) {
+    EXPECT_EQ(check.status, Status::ok) << name << ": " << check.found;
+    EXPECT_EQ(check.fix, "") << name;
+    EXPECT_NE(check.found, "") << name;
+  }
+  EXPECT_EQ(by_name(good())["assay-train"].found, "/opt/assay-train, libtorch 2.11.0");
+  EXPECT_EQ(by_name(good())["gpu"].found, "none: training runs on the CPU");
+}
+
+/// The one check that differs after `change`, which must have this status and name a fix.
+template <class Change>
+Check changed(const std::string& name, Status status, Change change) {
+  Machine machine = good();
+  change(machine);
+  const auto checks = by_name(machine);
+  for (const auto& [other, check] : checks) {
+    EXPECT_EQ(check.status, other == name ? status : Status::ok) << other << ": " << check.found;
+    EXPECT_EQ(check.fix.empty(), other != name) << other;
+  }
+  return checks.at(name);
+}
+
+TEST(DoctorCli, EachShortageIsFoundAloneWithItsFix) {
+  changed("cpu", Status::warn, [](Machine& m) { m.avx2 = false; });
+  changed("memory", Status::warn, [](Machine& m) { m.available_bytes = 100 << 20; });
+  changed("disk", Status::warn, [](Machine& m) { m.disk_free_bytes = 1 << 20; });
+  changed("disk", Status::fail, [](Machine& m) { m.folder_writable = false; });
+  changed("mpi", Status::warn, [](Machine& m) { m.mpirun = ""; });
+}
+
+TEST(DoctorCli, ATrainerThatIsMissingHangsOrDoesNotStartIsAFailure) {
+  changed("assay-train", Status::fail, [](Machine& m) {
+    m.trainer = "";
+    m.probe.reset();
+  });
+  const Check broken = changed("assay-train", Status::fail, [](Machine& m) {
+    m.probe = Outcome{127, "", "error while loading shared libraries: libtorch.so\nmore"};
+  });
+  EXPECT_EQ(broken.found,
+            "/opt/assay-train does not start: error while loading shared libraries: libtorch.so");
+  const Check slow = changed("assay-train", Status::fail, [](Machine& m) { m.probe = Outcome{124, "", ""}; });
+  EXPECT_EQ(slow.found, "/opt/assay-train does not start: no answer in time");
+  changed("assay-train", Status::fail, [](Machine& m) { m.probe = Outcome{0, "not json", ""}; });
+}
+
+TEST(DoctorCli, GpusThatTheDriverListsMustBeUsable) {
+  Machine machine = good();
+  machine.gpus = {"NVIDIA H200", "NVIDIA H200"};
+  machine.driver_version = "580.95.05";
+  EXPECT_EQ(by_name(machine)["gpu"].status, Status::ok);
+  EXPECT_EQ(by_name(machine)["gpu"].found, "2 x NVIDIA H200, driver 580.95.05");
+  EXPECT_EQ(by_name(machine)["cuda"].status, Status::warn);  // the probe sees none of them
+  machine.probe->output = R"({"torch":"2.11.0","devices":[{},{}]})";
+  EXPECT_EQ(by_name(machine)["cuda"].status, Status::ok);
+  machine.driver_version = "570.1";
+  EXPECT_EQ(by_name(machine)["gpu"].status, Status::warn);
+}
+
+TEST(DoctorCli, ThisMachineHasCoresAndMemory) {
+  const Machine machine = look_at_machine();
+  EXPECT_GE(machine.cores, 1);
+  EXPECT_GT(machine.memory_bytes, machine.available_bytes);
+  EXPECT_GT(machine.disk_free_bytes, 0);
+}
+
+}  // namespace
+}  // namespace assay::impl::cli

@@ -1,0 +1,90 @@
+// labels: unit property cli
+#include "impl/report/chart.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "impl/report/axis.hpp"
+
+namespace assay::impl::report {
+namespace {
+
+TEST(AxisReport, TicksAreRoundAndLabelsShareTheirDigits) {
+  const Axis axis = make_axis(0, 5.57, 5, true);
+  EXPECT_EQ(axis.labels, (std::vector<std::string>{"0", "2", "4", "6"}));
+  EXPECT_EQ(axis.high, 6);
+  EXPECT_EQ(make_axis(0, 0.003, 5, true).labels, (std::vector<std::string>{"0", "0.001", "0.002", "0.003"}));
+  EXPECT_EQ(make_axis(0, 20'500, 5, true).labels,
+            (std::vector<std::string>{"0", "5k", "10k", "15k", "20k", "25k"}));
+  EXPECT_EQ(make_axis(1, 250, 6, false).labels, (std::vector<std::string>{"50", "100", "150", "200", "250"}));
+  EXPECT_EQ(make_axis(0, 3e-5, 3, true).labels, (std::vector<std::string>{"0", "1e-05", "2e-05", "3e-05"}));
+}
+
+RC_GTEST_PROP(AxisReport, CoversItsRangeWithFewRoundTicks, ()) {
+  const double low = *rc::gen::inRange(-1000000, 1000000) * std::pow(10.0, *rc::gen::inRange(-9, 9));
+  const double span = *rc::gen::inRange(0, 1000000) * std::pow(10.0, *rc::gen::inRange(-3, 6));
+  const Axis axis = make_axis(low, low + span, 5, true);
+  const double invisible = 2e-9 * (axis.high - axis.low);
+  RC_ASSERT(axis.low <= low + invisible && axis.high >= low + span - invisible);
+  RC_ASSERT(axis.low < axis.high);
+  RC_ASSERT(axis.ticks.size() == axis.labels.size());
+  RC_ASSERT(axis.ticks.size() >= 2u && axis.ticks.size() <= 12u);
+}
+
+TEST(SeriesReport, ThinningKeepsSpikesAndEnds) {
+  Series series{"s", {}, {}, 0};
+  for (int i = 0; i < 100'000; ++i) {
+    series.x.push_back(i);
+    series.y.push_back(i == 777 ? 1e6 : i == 55'555 ? -1e6 : std::sin(i * 0.001));
+  }
+  const Series thin = thinned(series, 600);
+  EXPECT_LE(thin.x.size(), 600u);
+  EXPECT_EQ(*std::max_element(thin.y.begin(), thin.y.end()), 1e6);
+  EXPECT_EQ(*std::min_element(thin.y.begin(), thin.y.end()), -1e6);
+  EXPECT_TRUE(std::is_sorted(thin.x.begin(), thin.x.end()));
+  EXPECT_EQ(thinned(series, 200'000).x.size(), series.x.size());
+}
+
+TEST(SeriesReport, TheRunningMeanKeepsTheEndsAndAStraightLine) {
+  Series series{"s", {}, {}, 0};
+  for (int i = 0; i < 50; ++i) {
+    series.x.push_back(i);
+    series.y.push_back(2.0 * i);
+  }
+  const Series mean = running_mean(series, 9);
+  for (int i = 0; i < 50; ++i) EXPECT_DOUBLE_EQ(mean.y[i], 2.0 * i);
+  series.y[10] = NAN;
+  EXPECT_TRUE(std::isfinite(running_mean(series, 9).y[10]));
+}
+
+TEST(ChartReport, ValuesThatAreNotFiniteLeaveAGapAndNoNanInTheDrawing) {
+  const Series series{"loss", {1, 2, 3, 4}, {1, NAN, HUGE_VAL, 2}, 0};
+  const std::string svg = line_chart({"Loss", "nats", {series}, {{NAN, "floor"}}, true, false});
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(svg.find("inf"), std::string::npos);
+  const std::size_t path = svg.find(" d=\"");
+  const std::string d = svg.substr(path, svg.find("\"/>", path) - path);
+  EXPECT_EQ(std::count(d.begin(), d.end(), 'M'), 2);  // two pieces
+}
+
+TEST(ChartReport, EmptyAndConstantSeriesStillGiveAFigure) {
+  EXPECT_NE(line_chart({"Loss", "", {}, {}, true, false}).find("no finite values"), std::string::npos);
+  EXPECT_NE(line_chart({"Loss", "", {{"a", {1}, {0}, 0}}, {}, true, false}).find("<circle"),
+            std::string::npos);
+  EXPECT_NE(line_chart({"Loss", "", {{"a", {1, 2}, {5, 5}, 0}}, {}, false, false}).find("<path"),
+            std::string::npos);
+}
+
+TEST(ChartReport, BarsLeaveOutEmptyPartsAndAddUpToTheirShare) {
+  const std::string html = bar_chart("Phases", {{"a", 0}, {"b", 1}, {"c", 2}}, {{"run", {1, 0, 3}, "4 ms"}});
+  EXPECT_NE(html.find("width:25.00%"), std::string::npos);
+  EXPECT_NE(html.find("width:75.00%"), std::string::npos);
+  EXPECT_EQ(html.find("</span>b</li>"), std::string::npos);
+  EXPECT_EQ(bar_chart("Phases", {{"a", 0}}, {{"run", {0}, ""}}), "");
+}
+
+}  // namespace
+}  // namespace assay::impl::report

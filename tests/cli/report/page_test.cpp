@@ -1,0 +1,136 @@
+// labels: unit cli
+#include "impl/report/page.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "impl/report/html.hpp"
+#include "impl/report/write_report.hpp"
+#include "spec/error.hpp"
+#include "spec/record/write.hpp"
+#include "tests/support/example_run.hpp"
+#include "tests/support/scratch.hpp"
+
+namespace assay::impl::report {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace spec::record;
+
+Run example_run() {
+  std::vector<Event> events = {tests::example_start()};
+  for (int step = 1; step <= 250; ++step) {
+    Step each = tests::example_step(step);
+    each.loss = 0.7 + 4.8 / step;
+    each.resident_bytes = 400'000'000;
+    events.push_back(each);
+  }
+  events.push_back(Samples{.step = 250,
+                           .samples = {{.text = "one plus one is two.", .accepted = true, .sum_right = true}},
+                           .judged = 1,
+                           .accepted = 1,
+                           .sums = 1,
+                           .sums_right = 1});
+  events.push_back(tests::example_end());
+  return assemble(events);
+}
+
+std::size_t count(const std::string& text, const std::string& word) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+TEST(PageReport, EscapesMarkupQuotesControlCharactersAndBrokenUtf8) {
+  EXPECT_EQ(escaped("<b a='x' c=\"y\">&"), "&lt;b a=&#39;x&#39; c=&quot;y&quot;&gt;&amp;");
+  EXPECT_EQ(escaped("\x1b[31m\xff ü"), "\xEF\xBF\xBD[31m\xEF\xBF\xBD ü");
+}
+
+TEST(PageReport, HostileTextsStayText) {
+  const std::string hostile = "</title><script>alert('x')</script>\"><img src=x onerror=alert(1)>";
+  auto run = example_run();
+  run.start.model = run.start.host = run.start.cpu = run.start.os = run.start.version = run.start.time =
+      hostile;
+  run.start.commit = hostile;
+  run.start.data.description = hostile;
+  run.start.gpus = {{.name = hostile, .uuid = hostile, .memory_bytes = 1}};
+  run.start.settings = {{hostile, hostile}, {"b", std::vector<std::string>{hostile}}};
+  run.warnings = {{.step = 1, .code = hostile, .text = hostile}};
+  run.samples->samples[0].text = hostile;
+  run.end->message = hostile;
+  run.end->reason = EndReason::error;
+  for (const auto& runs : {std::vector<NamedRun>{{hostile, run}}, {{hostile, run}, {hostile + "2", run}}}) {
+    const std::string html = page(runs);
+    EXPECT_EQ(html.find("<script"), std::string::npos);
+    EXPECT_EQ(html.find("<img"), std::string::npos);
+    EXPECT_EQ(count(html, "</title>"), 1u);
+    EXPECT_NE(html.find("&lt;script&gt;"), std::string::npos);
+  }
+}
+
+TEST(PageReport, NeedsNothingFromOutside) {
+  const std::string html = page({{"a", example_run()}, {"b", example_run()}});
+  for (const char* word : {"http", "src=", "url(", "@import", "<script", "<link", "<iframe"})
+    EXPECT_EQ(html.find(word), std::string::npos) << word;
+  EXPECT_NE(html.find("prefers-color-scheme: dark"), std::string::npos);
+}
+
+TEST(PageReport, ShowsWhatTheRunReached) {
+  const std::string html = page({{"tiny-llama", example_run()}});
+  for (const char* word :
+       {"<b>0.7421</b>", "<b>0.7123</b>", "<b>99.4 %</b>", "<b>16,384</b>", "floor 0.7123",
+        "expected first loss 5.551", "Learning rate", "Gradient norm", "Throughput", "Memory of rank 0",
+        "Mean time of a step by phase", "one plus one is two.", "Settings",
+        "8 sequences per pass × 2 passes × 2 ranks = <b>32 sequences</b>", "run.directory"})
+    EXPECT_NE(html.find(word), std::string::npos) << word;
+  EXPECT_EQ(html.find("Warnings"), std::string::npos);
+  EXPECT_EQ(html.find("utilisation"), std::string::npos);  // the peak is unknown, so there is no MFU
+}
+
+TEST(PageReport, TagsAreBalanced) {
+  const std::string html = page({{"a", example_run()}, {"b", example_run()}});
+  for (const std::string tag :
+       {"section", "figure", "svg", "table", "tr", "td", "th", "ul", "li", "div", "p", "tbody"})
+    EXPECT_EQ(count(html, "<" + tag + ">") + count(html, "<" + tag + " "), count(html, "</" + tag + ">"))
+        << tag;
+}
+
+TEST(PageReport, RunsAreComparedAndDifferencesMarked) {
+  auto other = example_run();
+  other.start.settings = {{"run.directory", std::string("elsewhere")}};
+  const std::string html = page({{"a", example_run()}, {"b", other}});
+  EXPECT_EQ(count(html, "<tr class=\"differs\">"), 1u);
+  EXPECT_NE(html.find("2 runs compared"), std::string::npos);
+  EXPECT_EQ(count(page({{"a", other}, {"b", other}}), "<tr class=\"differs\">"), 0u);
+}
+
+TEST(PageReport, ARunWithoutStepsOrEndStillGivesAPage) {
+  const std::string html = page({{"a", assemble({tests::example_start()})}});
+  EXPECT_NE(html.find("no end recorded"), std::string::npos);
+  EXPECT_NE(html.find("no finite values"), std::string::npos);
+  EXPECT_EQ(html.find("nan"), std::string::npos);
+}
+
+TEST(PageReport, ReportsAreWrittenBesideTheFirstRecord) {
+  const tests::Scratch scratch;
+  const fs::path& folder = scratch.path();
+  for (const char* name : {"a", "b"}) {
+    fs::create_directories(folder / name);
+    std::ofstream(folder / name / "run.jsonl") << to_json(tests::example_start()) << "\n";
+  }
+  const std::string a = (folder / "a").string(), b = (folder / "b" / "run.jsonl").string();
+  EXPECT_EQ(write_report({a + "/", b}, ""), folder / "a" / "report.html");
+  EXPECT_EQ(write_report({b}, ""), folder / "b" / "report.html");
+  EXPECT_EQ(write_report({a}, (folder / "c.html").string()), folder / "c.html");
+  std::ifstream in(folder / "a" / "report.html");
+  std::stringstream html;
+  html << in.rdbuf();
+  EXPECT_NE(html.str().find(">b</th>"), std::string::npos);
+  EXPECT_THROW(write_report({a}, (folder / "no" / "c.html").string()), UserError);
+}
+
+}  // namespace
+}  // namespace assay::impl::report
