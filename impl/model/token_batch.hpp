@@ -1,0 +1,15 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+namespace assay::impl {
+
+/// One micro-batch on the device. N = B T.
+struct TokenBatch {
+  std::int64_t B = 0, T = 0;
+  at::Tensor inputs;     ///< [N] int64
+  at::Tensor targets;    ///< [N] int64, -100 ignored
+  at::Tensor positions;  ///< [B, T] int32, restarting with every document; undefined: 0..T-1
+  at::Tensor documents;  ///< [B, T] int32, nondecreasing along T; undefined: one document per sequence
+};
+
+}  // namespace assay::impl

@@ -1,0 +1,52 @@
+#include "impl/model/views.hpp"
+
+#include <ATen/ATen.h>
+
+namespace assay::impl {
+
+namespace {
+/// One matrix over `count` adjacent parameters starting at `first`, stacked along their rows.
+at::Tensor stacked(const at::Tensor& flat, const spec::Inventory& inventory, const std::string& first,
+                   std::int64_t rows, std::int64_t columns) {
+  return flat.narrow(0, inventory.at(first).offset, rows * columns).view({rows, columns});
+}
+
+DecoderViews decoder(const at::Tensor& flat, const spec::Inventory& inventory, const spec::ModelSpec& model,
+                     std::int64_t layer) {
+  const std::string prefix = "model.layers." + std::to_string(layer) + ".";
+  const auto one = [&](const std::string& name) { return view(flat, inventory.at(prefix + name)); };
+  DecoderViews out;
+  out.norm_attention = one("input_layernorm.weight");
+  out.qkv = stacked(flat, inventory, prefix + "self_attn.q_proj.weight",
+                    (model.heads + 2 * model.kv_heads) * model.head_dim, model.width);
+  if (model.qk_norm) {
+    out.q_norm = one("self_attn.q_norm.weight");
+    out.k_norm = one("self_attn.k_norm.weight");
+  }
+  out.output = one("self_attn.o_proj.weight");
+  out.norm_mlp = one("post_attention_layernorm.weight");
+  out.gate_up = stacked(flat, inventory, prefix + "mlp.gate_proj.weight", 2 * model.ffn, model.width);
+  out.down = one("mlp.down_proj.weight");
+  return out;
+}
+}  // namespace
+
+at::Tensor view(const at::Tensor& flat, const spec::Parameter& parameter) {
+  return flat.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
+}
+
+BlockViews views(const at::Tensor& flat, const spec::Inventory& inventory, const spec::ModelSpec& model,
+                 std::int64_t block) {
+  BlockViews out;
+  if (block == 0) {
+    out.embedding = view(flat, inventory.at("model.embed_tokens.weight"));
+  } else if (block <= model.layers) {
+    out.decoder = decoder(flat, inventory, model, block - 1);
+  } else {
+    out.norm = view(flat, inventory.at("model.norm.weight"));
+    out.head = view(flat, inventory.at(model.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight"));
+  }
+  return out;
+}
+
+}  // namespace assay::impl

@@ -1,0 +1,112 @@
+#include "impl/parallel/mpi_communicator.hpp"
+
+#include <ATen/ATen.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "spec/error.hpp"
+
+namespace assay::impl {
+
+namespace {
+/// Throws when an MPI call failed; `call` is its text.
+void mpi_check(int status, const char* call) {
+  if (status == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(status, text, &length);
+  throw UserError(ExitCode::peer_lost, std::string("MPI call failed: ") + call + ": " + std::string(text, static_cast<std::size_t>(length)) +
+                                           "; a rank has probably died, look at the first message of the others");
+}
+#define ASSAY_MPI_CHECK(call) mpi_check(call, #call)
+
+MPI_Datatype datatype(at::ScalarType type) {
+  switch (type) {
+    case at::kDouble: return MPI_DOUBLE;
+    case at::kFloat: return MPI_FLOAT;
+    case at::kLong: return MPI_INT64_T;
+    default: throw SpecError("communicator_c1", std::string("MPI reduces fp64, fp32 and int64, not ") + at::toString(type));
+  }
+}
+
+class MpiCommunicator final : public Communicator {
+ public:
+  MpiCommunicator() {
+    int ready = 0;
+    ASSAY_MPI_CHECK(MPI_Initialized(&ready));
+    if (!ready) {
+      int provided = 0;
+      ASSAY_MPI_CHECK(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
+      std::atexit([] { MPI_Finalize(); });
+    }
+    ASSAY_MPI_CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    ASSAY_MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
+    ASSAY_MPI_CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size_));
+  }
+
+  std::string engine() const override { return "mpi"; }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  void begin_all_reduce_sum(const at::Tensor& tensor) override {
+    require(tensor.device().is_cpu() && tensor.is_contiguous(), "communicator_c2",
+            [] { return std::string("MPI reduces contiguous CPU tensors"); });
+    // MPI counts elements in an int; a flat buffer may hold more.
+    constexpr std::int64_t most = std::int64_t{1} << 30;
+    auto* bytes = static_cast<char*>(tensor.data_ptr());
+    for (std::int64_t first = 0; first < tensor.numel(); first += most) {
+      requests_.emplace_back();
+      ASSAY_MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, bytes + first * tensor.element_size(),
+                                     static_cast<int>(std::min(most, tensor.numel() - first)),
+                                     datatype(tensor.scalar_type()), MPI_SUM, MPI_COMM_WORLD, &requests_.back()));
+    }
+  }
+
+  void wait_all() override {
+    ASSAY_MPI_CHECK(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE));
+    requests_.clear();
+  }
+
+  std::vector<std::string> all_gather(const std::string& text) override {
+    const int length = static_cast<int>(text.size());
+    std::vector<int> lengths(static_cast<std::size_t>(size_)), offsets(static_cast<std::size_t>(size_));
+    ASSAY_MPI_CHECK(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, MPI_COMM_WORLD));
+    int total = 0;
+    for (std::size_t r = 0; r < lengths.size(); ++r) offsets[r] = total, total += lengths[r];
+    std::string all(static_cast<std::size_t>(total), '\0');
+    ASSAY_MPI_CHECK(MPI_Allgatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), offsets.data(), MPI_CHAR,
+                                   MPI_COMM_WORLD));
+    std::vector<std::string> texts;
+    for (std::size_t r = 0; r < lengths.size(); ++r)
+      texts.push_back(all.substr(static_cast<std::size_t>(offsets[r]), static_cast<std::size_t>(lengths[r])));
+    return texts;
+  }
+
+  void barrier() override { ASSAY_MPI_CHECK(MPI_Barrier(MPI_COMM_WORLD)); }
+
+  [[noreturn]] void abort(int exit_code) override {
+    MPI_Abort(MPI_COMM_WORLD, exit_code);
+    std::_Exit(exit_code);
+  }
+
+ private:
+  int rank_ = 0, size_ = 1;
+  std::vector<MPI_Request> requests_;
+};
+}  // namespace
+
+bool launched_by_mpi() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
+    if (std::getenv(name)) return true;
+  return false;
+}
+
+std::unique_ptr<Communicator> make_mpi_communicator() { return std::make_unique<MpiCommunicator>(); }
+
+std::unique_ptr<Communicator> make_communicator() {
+  return launched_by_mpi() ? make_mpi_communicator() : make_self_communicator();
+}
+
+}  // namespace assay::impl

@@ -1,0 +1,99 @@
+#include "impl/run/executor.hpp"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <utility>
+
+#include "impl/ops/clip_grad_norm.hpp"
+
+namespace assay::impl::run {
+
+using spec::layout::Action;
+using spec::layout::ActionKind;
+
+Executor::Executor(Model& model, ParameterBuffers& buffers, ReplicatedParameters& parameters,
+                   Communicator& communicator, const StepSettings& settings, PhaseClock& clock)
+    : model_(model),
+      buffers_(buffers),
+      parameters_(parameters),
+      communicator_(communicator),
+      settings_(settings),
+      clock_(clock) {}
+
+StepResult Executor::run(const StepInput& input, const std::vector<Action>& actions) {
+  result_ = {};
+  activations_.assign(input.micro_batches.size(), {});
+  losses_ = at::zeros({2}, at::TensorOptions().dtype(at::kDouble).device(buffers_.weights.device()));
+  buffers_.gradients.zero_();
+  for (const Action& action : actions) {
+    const auto micro_batch = static_cast<std::size_t>(action.micro_batch);
+    switch (action.kind) {
+      case ActionKind::forward: forward(input, micro_batch); break;
+      case ActionKind::backward: backward(input, micro_batch); break;
+      case ActionKind::reduce: reduce(); break;
+      case ActionKind::clip: clip(input); break;
+      case ActionKind::update: update(input); break;
+    }
+  }
+  clock_.enter(Phase::other);
+  return result_;
+}
+
+void Executor::forward(const StepInput& input, std::size_t micro_batch) {
+  clock_.enter(Phase::forward);
+  const Loss loss = model_.forward(input.micro_batches.at(micro_batch), input.valid_tokens, settings_.z_loss,
+                                   activations_.at(micro_batch));
+  losses_[0] += loss.cross_entropy;
+  losses_[1] += loss.z_loss;
+}
+
+void Executor::backward(const StepInput& input, std::size_t micro_batch) {
+  clock_.enter(Phase::backward);
+  parameters_.begin_backward(/*last_micro_batch=*/micro_batch + 1 == input.micro_batches.size());
+  model_.backward(input.micro_batches.at(micro_batch), input.valid_tokens, settings_.z_loss,
+                  std::move(activations_.at(micro_batch)));
+}
+
+void Executor::reduce() {
+  clock_.enter(Phase::reduce);
+  local_loss_ = losses_.sum().item<double>();
+  communicator_.begin_all_reduce_sum(losses_);
+  communicator_.wait_all();
+}
+
+void Executor::clip(const StepInput& input) {
+  clock_.enter(Phase::clip);
+  const at::Tensor losses = losses_.cpu();
+  result_.cross_entropy = losses[0].item<double>();
+  result_.z_loss = losses[1].item<double>();
+  result_.gradient_norm = std::sqrt(clip_grad_norm::sum_of_squares(buffers_.gradients).item<double>());
+  if (!std::isfinite(result_.cross_entropy + result_.z_loss) || !std::isfinite(result_.gradient_norm))
+    refuse_non_finite(input);
+  if (settings_.clip > 0) result_.clip_coefficient = clip_grad_norm::coefficient(result_.gradient_norm, settings_.clip);
+}
+
+void Executor::update(const StepInput& input) {
+  clock_.enter(Phase::update);
+  impl::update(buffers_, settings_.adamw, input.learning_rate, input.step + 1, result_.clip_coefficient);
+}
+
+void Executor::refuse_non_finite(const StepInput& input) {
+  if (communicator_.size() == 1) local_loss_ = result_.cross_entropy + result_.z_loss;
+  const std::string gradient = communicator_.size() > 1
+                                   ? parameters_.non_finite_gradient()
+                                   : first_non_finite_gradient(buffers_, {0, buffers_.inventory.flat_size});
+  std::string mine;
+  if (!std::isfinite(local_loss_)) mine = "loss is " + std::to_string(local_loss_);
+  if (!gradient.empty()) mine += (mine.empty() ? "" : ", ") + ("gradient of " + gradient + " is not finite");
+
+  std::string message = "not finite at step " + std::to_string(input.step) + ":";
+  const std::vector<std::string> all = communicator_.all_gather(mine);
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    if (!all[rank].empty()) message += " rank " + std::to_string(rank) + ": " + all[rank] + ";";
+  throw NonFiniteError(message +
+                       " stopped before the update, weights are those after the step before; look at the learning "
+                       "rate, the clip setting and the data of this step (sample_hash in the record)");
+}
+
+}  // namespace assay::impl::run

@@ -1,0 +1,72 @@
+#pragma once
+// Runs the action list of one optimizer step (spec/layout/actions.hpp). This is the training step, top to bottom.
+#include <vector>
+
+#include "impl/model/model.hpp"
+#include "impl/optim/optimizer.hpp"
+#include "impl/parallel/replicated_parameters.hpp"
+#include "impl/run/phases.hpp"
+#include "spec/layout/actions.hpp"
+
+namespace assay::impl::run {
+
+/// What one step trains on.
+struct StepInput {
+  std::int64_t step;                      ///< counts from 0
+  double learning_rate;                   ///< of this step
+  double valid_tokens;                    ///< over all micro-batches and ranks
+  std::vector<TokenBatch> micro_batches;  ///< of this rank
+};
+
+/// What one step measured; the same on every rank.
+struct StepResult {
+  double cross_entropy = 0;  ///< [nat per valid token], over all micro-batches and ranks
+  double z_loss = 0;         ///< [nat per valid token]
+  double gradient_norm = 0;  ///< before clipping
+  double clip_coefficient = 1;
+};
+
+/// Settings of the step that do not change over a run.
+struct StepSettings {
+  AdamWSettings adamw;
+  double clip = 0;    ///< largest gradient norm, 0: none
+  double z_loss = 0;  ///< coefficient
+};
+
+/// A loss or gradient norm is NaN or infinite. Thrown before the update, on every rank alike; the message names step,
+/// rank and tensor. Parameters and optimizer state are those after the previous step.
+class NonFiniteError : public UserError {
+ public:
+  explicit NonFiniteError(const std::string& message) : UserError(ExitCode::non_finite, message) {}
+};
+
+class Executor {
+ public:
+  Executor(Model& model, ParameterBuffers& buffers, ReplicatedParameters& parameters, Communicator& communicator,
+           const StepSettings& settings, PhaseClock& clock);
+
+  /// Forward and backward of every micro-batch, reduction, clip, update. Errors: NonFiniteError; those of the ops.
+  StepResult run(const StepInput& input, const std::vector<spec::layout::Action>& actions);
+
+ private:
+  void forward(const StepInput& input, std::size_t micro_batch);
+  void backward(const StepInput& input, std::size_t micro_batch);
+  void reduce();
+  void clip(const StepInput& input);
+  void update(const StepInput& input);
+  [[noreturn]] void refuse_non_finite(const StepInput& input);
+
+  Model& model_;
+  ParameterBuffers& buffers_;
+  ReplicatedParameters& parameters_;
+  Communicator& communicator_;
+  const StepSettings settings_;
+  PhaseClock& clock_;
+
+  std::vector<Activations> activations_;  ///< of the micro-batches between their forward and their backward
+  at::Tensor losses_;                     ///< [2] fp64: cross-entropy and z-loss, this rank's until reduced
+  double local_loss_ = 0;                 ///< this rank's share before the reduction
+  StepResult result_;
+};
+
+}  // namespace assay::impl::run
