@@ -1,0 +1,19 @@
+#pragma once
+// What the record says about the machine.
+#include <cstdint>
+#include <string>
+
+namespace assay::impl::run {
+
+std::string host_name();
+/// As in /proc/cpuinfo "model name"; "unknown" where there is none.
+std::string cpu_model();
+std::string operating_system();  ///< kernel name and release
+/// Resident memory of this process [B].
+std::int64_t resident_bytes();
+
+/// Keeps memory that is freed by a step for the next one instead of giving it back to the system: a step allocates the
+/// same tensors again and again, and fresh pages cost a fault each. glibc only; elsewhere does nothing.
+void keep_freed_memory();
+
+}  // namespace assay::impl::run
