@@ -1,0 +1,24 @@
+#pragma once
+#include "impl/ops/cuda_launch.hpp"
+
+namespace assay::impl::adamw::cuda {
+
+/// One flat range (impl/ops/adamw.hpp). Pointers to the first element; `weight` is `master` when there is no separate
+/// copy. Scalars are computed once on the host in double.
+struct Arguments {
+  Dtype weight_dtype;  ///< bf16 with fp32 state, or that of the state
+  Dtype state_dtype;   ///< f32 or f64: master, gradient, moments
+  std::int64_t n;
+  void* weight;
+  void* master;
+  const void* gradient;
+  void *moment1, *moment2;
+  double beta1, beta2, eps;
+  double gradient_scale;
+  double decay;            ///< 1 - learning_rate * weight_decay
+  double step_size;        ///< learning_rate / (1 - beta1^step)
+  double root_correction;  ///< sqrt(1 - beta2^step)
+};
+void launch(const Arguments& a, cudaStream_t stream);
+
+}  // namespace assay::impl::adamw::cuda

@@ -1,0 +1,58 @@
+#pragma once
+// Element types, their arithmetic type, 16-byte vectors and block-wide sums for the kernels.
+#include <cuda_bf16.h>
+
+#include <cstdint>
+
+namespace assay::impl::cuda {
+
+/// Arithmetic type of an element: fp32 for bf16, else its own.
+template <class T>
+struct MathOf {
+  using type = T;
+};
+template <>
+struct MathOf<__nv_bfloat16> {
+  using type = float;
+};
+template <class T>
+using Math = typename MathOf<T>::type;
+
+template <class T>
+__device__ __forceinline__ Math<T> widen(T value) {
+  return static_cast<Math<T>>(value);
+}
+template <class T>
+__device__ __forceinline__ T narrow(Math<T> value) {
+  return static_cast<T>(value);
+}
+
+/// `width` elements moved by one access.
+template <class T, int width>
+struct alignas(sizeof(T) * width) Vector {
+  T element[width];
+};
+/// Elements in 16 bytes.
+template <class T>
+constexpr int full_width = 16 / static_cast<int>(sizeof(T));
+
+/// Sum over the threads of a block, the same on every thread, in a fixed order. `scratch` holds 33 values; block size is
+/// a multiple of 32, at most 1024.
+template <class M>
+__device__ M block_sum(M value, M* scratch) {
+  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int warps = static_cast<int>(blockDim.x) / 32;
+  __syncthreads();  // scratch may still be read from the call before
+  if (lane == 0) scratch[warp] = value;
+  __syncthreads();
+  if (warp == 0) {
+    M sum = lane < warps ? scratch[lane] : M(0);
+    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+    if (lane == 0) scratch[32] = sum;
+  }
+  __syncthreads();
+  return scratch[32];
+}
+
+}  // namespace assay::impl::cuda
