@@ -22,7 +22,7 @@ struct Saved {
   double seconds = 0;
 };
 
-/// Writes <directory>/step_<step> so that a crash at any moment loses neither this checkpoint once committed nor an
+/// Writes <directory>/checkpoints/step_<step> so that a crash at any moment loses neither this checkpoint once committed nor an
 /// older one: temporary folder, files hashed while written, fsync of each, manifest, marker, fsync, rename, fsync of the
 /// parent; only then older ones beyond `keep` (>= 1) are deleted. One rank calls.
 /// Errors: UserError(io) naming file and reason (disk full, permission); UserError(non_finite) naming the parameter

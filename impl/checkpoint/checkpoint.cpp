@@ -1,0 +1,210 @@
+#include "impl/checkpoint/checkpoint.hpp"
+
+#include <ATen/ATen.h>
+
+#include <chrono>
+#include <cmath>
+#include <fstream>
+
+#include "impl/checkpoint/durable_file.hpp"
+#include "impl/checkpoint/folder.hpp"
+#include "impl/checkpoint/manifest.hpp"
+#include "impl/model/views.hpp"
+#include "spec/checkpoint/safetensors.hpp"
+#include "spec/error.hpp"
+
+namespace assay::impl::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+/// The three tensor files and the flat buffers they hold.
+struct Part {
+  const char* file;
+  at::Tensor ParameterBuffers::*buffer;
+};
+constexpr Part parts[] = {{"master.safetensors", &ParameterBuffers::master},
+                          {"moment1.safetensors", &ParameterBuffers::moment1},
+                          {"moment2.safetensors", &ParameterBuffers::moment2}};
+
+std::string dtype_name(const ParameterBuffers& buffers) {
+  return buffers.master.scalar_type() == at::kDouble ? "F64" : "F32";
+}
+
+std::span<const std::byte> bytes_of(const at::Tensor& tensor) {
+  return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
+}
+
+std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+spec::safetensors::Header header_of(const spec::Inventory& inventory, const std::string& dtype) {
+  spec::safetensors::Header header;
+  const auto element = static_cast<std::int64_t>(spec::safetensors::element_bytes(dtype));
+  std::uint64_t position = 0;
+  for (const spec::Parameter& parameter : inventory.parameters) {
+    const std::uint64_t end = position + static_cast<std::uint64_t>(parameter.size * element);
+    header.tensors.push_back({parameter.name, dtype, parameter.shape, position, end});
+    position = end;
+  }
+  header.metadata = {{"format", "pt"}};
+  return header;
+}
+
+FileEntry write_part(const fs::path& folder, const Part& part, const ParameterBuffers& buffers) {
+  DurableFile file(folder / part.file);
+  file.write(bytes_of(spec::safetensors::serialize(header_of(buffers.inventory, dtype_name(buffers)))));
+  FileEntry entry{.name = part.file, .bytes = 0, .hash = {}, .tensors = {}};
+  for (const spec::Parameter& parameter : buffers.inventory.parameters) {
+    const at::Tensor values = view(buffers.*part.buffer, parameter).cpu();
+    // checkpoint_c5: a state that cannot be trained on is never the one to come back to.
+    if (!at::isfinite(values).all().item<bool>())
+      throw UserError(ExitCode::non_finite, "checkpoint_c5: " + parameter.name + " in " + part.file +
+                                                " holds a NaN or an infinity; nothing was saved, older checkpoints are intact");
+    entry.tensors.push_back({parameter.name, content_hash(bytes_of(values))});
+    file.write(bytes_of(values));
+  }
+  file.commit();
+  entry.bytes = file.size();
+  entry.hash = file.hash();
+  return entry;
+}
+
+void write_text(const fs::path& path, const std::string& text) {
+  DurableFile file(path);
+  file.write(bytes_of(text));
+  file.commit();
+}
+
+/// Removes a folder on the way out unless told that it is complete.
+class PartialFolder {
+ public:
+  explicit PartialFolder(fs::path path) : path_(std::move(path)) {
+    std::error_code error;
+    fs::create_directories(path_, error);
+    if (error) throw UserError(ExitCode::io, "cannot create " + path_.string() + ": " + error.message());
+  }
+  ~PartialFolder() {
+    std::error_code ignored;
+    if (!complete_) fs::remove_all(path_, ignored);
+  }
+  void rename_to(const fs::path& final_path) {
+    std::error_code error;
+    fs::rename(path_, final_path, error);
+    if (error) throw UserError(ExitCode::io, "cannot rename " + path_.string() + ": " + error.message());
+    complete_ = true;
+  }
+
+ private:
+  fs::path path_;
+  bool complete_ = false;
+};
+}  // namespace
+
+Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state, std::int64_t keep) {
+  const auto start = std::chrono::steady_clock::now();
+  const fs::path parent = fs::path(directory) / "checkpoints", path = parent / folder_name(state.step);
+  std::int64_t bytes = 0;
+  remove_leftovers(parent);
+  if (!committed(path)) {
+    const fs::path partial = parent / ("." + folder_name(state.step) + ".partial");
+    PartialFolder folder(partial);
+    Manifest manifest{state.step, state.tokens, state.config, ASSAY_VERSION, dtype_name(buffers), {}};
+    for (const Part& part : parts) {
+      manifest.files.push_back(write_part(partial, part, buffers));
+      bytes += manifest.files.back().bytes;
+    }
+    const std::string json = to_json(manifest);
+    write_text(partial / manifest_name, json);
+    write_text(partial / marker_name, content_hash(bytes_of(json)) + "\n");
+    sync_folder(partial);
+    folder.rename_to(path);
+    sync_folder(parent);
+  }
+  retain_newest(parent, keep);
+  return {path.string(), bytes, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+}
+
+namespace {
+[[noreturn]] void refuse(const fs::path& path, const std::string& what) {
+  throw UserError(ExitCode::bad_data, path.string() + ": " + what +
+                                          "; resume from another checkpoint (checkpoint.resume=PATH) or start anew");
+}
+
+/// Bytes of a tensor file after its size, hash and every tensor's hash were found right.
+std::string read_part(const fs::path& folder, const FileEntry& entry) {
+  const fs::path path = folder / entry.name;
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  // checkpoint_c3
+  if (error) refuse(path, "checkpoint_c3: cannot be read: " + error.message());
+  if (static_cast<std::int64_t>(size) != entry.bytes)
+    refuse(path, "checkpoint_c3: has " + std::to_string(size) + " bytes, the manifest says " + std::to_string(entry.bytes));
+  std::string bytes = read_whole(path, entry.bytes);
+  if (content_hash(bytes_of(bytes)) == entry.hash) return bytes;
+  std::string where = "its header";
+  try {
+    const auto header = spec::safetensors::parse(bytes_of(bytes), bytes.size(), path.string());
+    for (const TensorEntry& tensor : entry.tensors) {
+      const auto& t = header.at(tensor.name);
+      if (content_hash(bytes_of(bytes).subspan(header.data_offset + t.begin, t.end - t.begin)) != tensor.hash)
+        where = "tensor " + tensor.name;
+    }
+  } catch (const UserError&) {
+    // The header itself is damaged: `where` says so.
+  }
+  refuse(path, "checkpoint_c3: content differs from what was written, in " + where);
+}
+
+/// checkpoint_c4: exactly the parameters of the model, each with its shape and dtype.
+void check_tensors(const fs::path& path, const spec::safetensors::Header& header, const ParameterBuffers& buffers) {
+  const std::string dtype = dtype_name(buffers);
+  for (const spec::Parameter& parameter : buffers.inventory.parameters) {
+    const auto& tensor = header.at(parameter.name);
+    if (tensor.shape != parameter.shape || tensor.dtype != dtype)
+      refuse(path, "checkpoint_c4: " + parameter.name + " has another shape or dtype (" + tensor.dtype + ") than the model (" + dtype + ")");
+  }
+  if (header.tensors.size() != buffers.inventory.parameters.size())
+    refuse(path, "checkpoint_c4: holds " + std::to_string(header.tensors.size()) + " tensors, the model has " +
+                     std::to_string(buffers.inventory.parameters.size()));
+}
+}  // namespace
+
+State load(const std::string& path, ParameterBuffers& buffers) {
+  const fs::path folder(path);
+  // checkpoint_c1
+  if (!committed(folder))
+    refuse(folder, "checkpoint_c1: not a committed checkpoint (COMMITTED is missing or does not belong to manifest.json)");
+  const std::string manifest_path = (folder / manifest_name).string();
+  const Manifest manifest = manifest_from_json(read_whole(manifest_path, std::int64_t{256} << 20), manifest_path);
+  if (manifest.dtype != dtype_name(buffers))
+    refuse(folder, "checkpoint_c4: state is " + manifest.dtype + ", this run's is " + dtype_name(buffers));
+
+  std::vector<std::string> contents;
+  for (const Part& part : parts) {
+    const auto entry = std::find_if(manifest.files.begin(), manifest.files.end(),
+                                    [&](const FileEntry& file) { return file.name == part.file; });
+    if (entry == manifest.files.end()) refuse(folder, std::string("checkpoint_c3: the manifest lists no ") + part.file);
+    contents.push_back(read_part(folder, *entry));
+    check_tensors(folder / part.file, spec::safetensors::parse(bytes_of(contents.back()), contents.back().size(), part.file), buffers);
+  }
+  // Everything is right: only now are the buffers touched.
+  for (std::size_t i = 0; i < contents.size(); ++i) {
+    const auto header = spec::safetensors::parse(bytes_of(contents[i]), contents[i].size(), parts[i].file);
+    for (const spec::Parameter& parameter : buffers.inventory.parameters) {
+      const auto& tensor = header.at(parameter.name);
+      const at::Tensor stored = at::from_blob(contents[i].data() + header.data_offset + tensor.begin, parameter.shape,
+                                              buffers.master.options().device(at::kCPU));
+      view(buffers.*parts[i].buffer, parameter).copy_(stored);
+    }
+  }
+  if (!buffers.master.is_same(buffers.weights)) buffers.weights.copy_(buffers.master);
+  return {manifest.step, manifest.tokens, manifest.config};
+}
+
+std::optional<std::string> newest(const std::string& directory) {
+  const auto found = committed_checkpoints(fs::path(directory) / "checkpoints");
+  if (found.empty()) return {};
+  return found.back().path.string();
+}
+
+}  // namespace assay::impl::checkpoint

@@ -1,0 +1,105 @@
+#include "impl/checkpoint/durable_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "spec/error.hpp"
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace assay::impl::checkpoint {
+
+namespace {
+[[noreturn]] void fail(const char* operation, const std::filesystem::path& path) {
+  const int error = errno;
+  std::string next = error == ENOSPC || error == EDQUOT
+                         ? "free space or move run.directory; checkpoints committed before are intact"
+                         : "check that the folder exists and may be written; checkpoints committed before are intact";
+  throw UserError(ExitCode::io, std::string("cannot ") + operation + " " + path.string() + ": " +
+                                    std::strerror(error) + "; " + next);
+}
+}  // namespace
+
+struct ContentHash::State {
+  XXH3_state_t xxh;
+};
+
+ContentHash::ContentHash() : state_(std::make_unique<State>()) { XXH3_128bits_reset(&state_->xxh); }
+ContentHash::~ContentHash() = default;
+void ContentHash::add(std::span<const std::byte> bytes) {
+  XXH3_128bits_update(&state_->xxh, bytes.data(), bytes.size());
+}
+
+std::string ContentHash::hex() const {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state_->xxh));
+  std::string text;
+  for (unsigned char byte : canonical.digest) {
+    text.push_back("0123456789abcdef"[byte >> 4]);
+    text.push_back("0123456789abcdef"[byte & 15]);
+  }
+  return text;
+}
+
+std::string content_hash(std::span<const std::byte> bytes) {
+  ContentHash hash;
+  hash.add(bytes);
+  return hash.hex();
+}
+
+DurableFile::DurableFile(const std::filesystem::path& path) : path_(path) {
+  descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (descriptor_ < 0) fail("create", path_);
+}
+
+DurableFile::~DurableFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+void DurableFile::write(std::span<const std::byte> bytes) {
+  hash_.add(bytes);
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("write", path_);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    size_ += written;
+  }
+}
+
+void DurableFile::commit() {
+  if (fsync(descriptor_) != 0) fail("flush", path_);
+  const int closed = close(descriptor_);
+  descriptor_ = -1;
+  if (closed != 0) fail("close", path_);
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) fail("open", folder);
+  const int result = fsync(descriptor);
+  close(descriptor);
+  if (result != 0) fail("flush", folder);
+}
+
+std::string read_whole(const std::filesystem::path& path, std::int64_t limit) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  std::ifstream file(path, std::ios::binary);
+  if (error || !file)
+    throw UserError(ExitCode::bad_data, "cannot read " + path.string() + ": " + (error ? error.message() : "not readable"));
+  if (static_cast<std::int64_t>(size) > limit)
+    throw UserError(ExitCode::bad_data, path.string() + " has " + std::to_string(size) + " bytes, at most " +
+                                            std::to_string(limit) + " belong there");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return std::move(text).str();
+}
+
+}  // namespace assay::impl::checkpoint

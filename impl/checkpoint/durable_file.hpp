@@ -1,0 +1,56 @@
+#pragma once
+// Files that are on the disk when a call returns, and hashes of what was written.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace assay::impl::checkpoint {
+
+/// XXH3-128 of bytes given in pieces, as 32 hexadecimal digits.
+class ContentHash {
+ public:
+  ContentHash();
+  ~ContentHash();
+  void add(std::span<const std::byte> bytes);
+  std::string hex() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+std::string content_hash(std::span<const std::byte> bytes);
+
+/// A new file, written from front to back. Errors: UserError(io) naming path, operation and the system's reason.
+class DurableFile {
+ public:
+  /// Errors also when the file exists.
+  explicit DurableFile(const std::filesystem::path& path);
+  ~DurableFile();
+  DurableFile(const DurableFile&) = delete;
+  DurableFile& operator=(const DurableFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  /// fsync and close; nothing may be written after it.
+  void commit();
+  std::int64_t size() const { return size_; }
+  std::string hash() const { return hash_.hex(); }  ///< of everything written
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  std::int64_t size_ = 0;
+  ContentHash hash_;
+};
+
+/// Makes the entries of a folder durable. Errors: UserError(io).
+void sync_folder(const std::filesystem::path& folder);
+
+/// Whole content of a file. Errors: UserError(bad_data) when it cannot be read or is longer than `limit` [B].
+std::string read_whole(const std::filesystem::path& path, std::int64_t limit);
+
+}  // namespace assay::impl::checkpoint

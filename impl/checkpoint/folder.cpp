@@ -1,0 +1,83 @@
+#include "impl/checkpoint/folder.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "impl/checkpoint/durable_file.hpp"
+#include "spec/error.hpp"
+
+namespace assay::impl::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+constexpr std::int64_t manifest_limit = std::int64_t{256} << 20;
+
+/// Step of "step_00000100", nothing for any other name.
+std::optional<std::int64_t> step_of(const std::string& name) {
+  constexpr std::string_view prefix = "step_";
+  if (!name.starts_with(prefix) || name.size() < prefix.size() + 8) return {};
+  std::int64_t step = 0;
+  const char *begin = name.data() + prefix.size(), *end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(begin, end, step);
+  if (error != std::errc() || stop != end || folder_name(step) != name) return {};
+  return step;
+}
+
+/// Entries of `parent`, an empty list when there is no such folder.
+std::vector<fs::path> entries(const fs::path& parent) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) paths.push_back(it->path());
+  return paths;
+}
+}  // namespace
+
+std::string folder_name(std::int64_t step) {
+  const std::string digits = std::to_string(step);
+  return "step_" + std::string(digits.size() < 8 ? 8 - digits.size() : 0, '0') + digits;
+}
+
+bool committed(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_regular_file(folder / marker_name, error) || !fs::is_regular_file(folder / manifest_name, error)) return false;
+  const std::string manifest = read_whole(folder / manifest_name, manifest_limit);
+  return read_whole(folder / marker_name, 64) == content_hash(std::as_bytes(std::span(manifest))) + "\n";
+}
+
+std::vector<Found> committed_checkpoints(const fs::path& parent) {
+  std::vector<Found> found;
+  for (const fs::path& path : entries(parent)) {
+    const auto step = step_of(path.filename().string());
+    if (step && committed(path)) found.push_back({*step, path});
+  }
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.step < b.step; });
+  return found;
+}
+
+void remove_leftovers(const fs::path& parent) {
+  for (const fs::path& path : entries(parent)) {
+    const std::string name = path.filename().string();
+    const bool partial = name.starts_with(".step_") && name.ends_with(".partial");
+    std::error_code error;
+    // A folder with a marker that does not match is evidence of damage and stays for the user to look at.
+    if (partial || (step_of(name) && !fs::exists(path / marker_name, error))) fs::remove_all(path, error);
+  }
+}
+
+void retain_newest(const fs::path& parent, std::int64_t keep) {
+  std::vector<Found> found = committed_checkpoints(parent);
+  const auto count = static_cast<std::int64_t>(found.size());
+  for (std::int64_t i = 0; i + std::max<std::int64_t>(keep, 1) < count; ++i) {
+    const fs::path& folder = found[static_cast<std::size_t>(i)].path;
+    std::error_code error;
+    fs::remove(folder / marker_name, error);
+    if (error) throw UserError(ExitCode::io, "cannot remove " + (folder / marker_name).string() + ": " + error.message());
+    sync_folder(folder);
+    fs::remove_all(folder, error);
+    if (error) throw UserError(ExitCode::io, "cannot remove " + folder.string() + ": " + error.message());
+  }
+}
+
+}  // namespace assay::impl::checkpoint

@@ -1,0 +1,33 @@
+#pragma once
+// Checkpoint folders of a run: their names, which of them count, and which may go.
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace assay::impl::checkpoint {
+
+inline constexpr const char* manifest_name = "manifest.json";
+inline constexpr const char* marker_name = "COMMITTED";
+
+struct Found {
+  std::int64_t step;
+  std::filesystem::path path;
+};
+
+/// "step_00000100"
+std::string folder_name(std::int64_t step);
+
+/// True when the marker holds the hash of the manifest.
+bool committed(const std::filesystem::path& folder);
+
+/// Committed checkpoints in `parent`, by rising step. A missing parent holds none.
+std::vector<Found> committed_checkpoints(const std::filesystem::path& parent);
+
+/// Removes what crashed saves and removals left behind in `parent`: .partial folders, folders without a marker.
+void remove_leftovers(const std::filesystem::path& parent);
+
+/// Removes the oldest committed checkpoints beyond the newest `keep` (>= 1), marker first.
+void retain_newest(const std::filesystem::path& parent, std::int64_t keep);
+
+}  // namespace assay::impl::checkpoint

@@ -1,0 +1,35 @@
+#pragma once
+// manifest.json of a checkpoint (spec/checkpoint/checkpoint.md).
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace assay::impl::checkpoint {
+
+struct TensorEntry {
+  std::string name;
+  std::string hash;  ///< XXH3-128 of its bytes
+};
+
+struct FileEntry {
+  std::string name;  ///< within the checkpoint's folder
+  std::int64_t bytes = 0;
+  std::string hash;  ///< XXH3-128 of the whole file
+  std::vector<TensorEntry> tensors;
+};
+
+struct Manifest {
+  std::int64_t step = 0;
+  std::int64_t tokens = 0;
+  std::string config;
+  std::string version;
+  std::string dtype;  ///< of every tensor, as safetensors names it: "F32", "F64"
+  std::vector<FileEntry> files;
+};
+
+std::string to_json(const Manifest& manifest);
+
+/// Errors: UserError(bad_data) checkpoint_c2 naming `origin` and the field.
+Manifest manifest_from_json(const std::string& text, const std::string& origin);
+
+}  // namespace assay::impl::checkpoint
