@@ -37,6 +37,7 @@ target_link_libraries(assay_impl PUBLIC assay_spec assay_torch CUDA::cudart MPI:
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(assay_impl PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds>)
 endif()
+target_compile_definitions(assay_impl PRIVATE ASSAY_VERSION="${PROJECT_VERSION}")
 target_precompile_headers(assay_impl PRIVATE $<$<COMPILE_LANGUAGE:CXX>:<ATen/ATen.h$<ANGLE-R>>)
 set_target_properties(assay_impl PROPERTIES CUDA_SEPARABLE_COMPILATION OFF)
 # CPU loops: vectorised by `omp simd`, threads of the OpenMP runtime that libtorch uses too. No loop reads errno or

@@ -2,9 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 
 #include "impl/checkpoint/durable_file.hpp"
 #include "impl/checkpoint/folder.hpp"
@@ -202,7 +202,7 @@ State load(const std::string& path, ParameterBuffers& buffers) {
 }
 
 std::optional<std::string> newest(const std::string& directory) {
-  const auto found = committed_checkpoints(fs::path(directory) / "checkpoints");
+  const auto found = marked_checkpoints(fs::path(directory) / "checkpoints");
   if (found.empty()) return {};
   return found.back().path.string();
 }

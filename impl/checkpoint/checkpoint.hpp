@@ -33,7 +33,8 @@ Saved save(const std::string& directory, const ParameterBuffers& buffers, const 
 /// Errors: UserError(bad_data) naming file and tensor; nothing of `buffers` is changed when the check fails.
 State load(const std::string& path, ParameterBuffers& buffers);
 
-/// Path of the newest committed checkpoint of a run folder; uncommitted ones are ignored.
+/// Path of the newest checkpoint of a run folder that has a marker: what a crash left behind has none. Whether it is
+/// undamaged is for `load` to say, so that damage is refused by name and not passed over.
 std::optional<std::string> newest(const std::string& directory);
 
 }  // namespace assay::impl::checkpoint

@@ -46,13 +46,20 @@ bool committed(const fs::path& folder) {
   return read_whole(folder / marker_name, 64) == content_hash(std::as_bytes(std::span(manifest))) + "\n";
 }
 
-std::vector<Found> committed_checkpoints(const fs::path& parent) {
+std::vector<Found> marked_checkpoints(const fs::path& parent) {
   std::vector<Found> found;
   for (const fs::path& path : entries(parent)) {
+    std::error_code error;
     const auto step = step_of(path.filename().string());
-    if (step && committed(path)) found.push_back({*step, path});
+    if (step && fs::exists(path / marker_name, error)) found.push_back({*step, path});
   }
   std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.step < b.step; });
+  return found;
+}
+
+std::vector<Found> committed_checkpoints(const fs::path& parent) {
+  std::vector<Found> found = marked_checkpoints(parent);
+  std::erase_if(found, [](const Found& checkpoint) { return !committed(checkpoint.path); });
   return found;
 }
 

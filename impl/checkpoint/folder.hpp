@@ -21,7 +21,10 @@ std::string folder_name(std::int64_t step);
 /// True when the marker holds the hash of the manifest.
 bool committed(const std::filesystem::path& folder);
 
-/// Committed checkpoints in `parent`, by rising step. A missing parent holds none.
+/// Checkpoints in `parent` that have a marker, right or wrong, by rising step. A missing parent holds none.
+std::vector<Found> marked_checkpoints(const std::filesystem::path& parent);
+
+/// Those whose marker is right.
 std::vector<Found> committed_checkpoints(const std::filesystem::path& parent);
 
 /// Removes what crashed saves and removals left behind in `parent`: .partial folders, folders without a marker.

@@ -1,0 +1,252 @@
+// labels: unit fault
+#include "impl/checkpoint/checkpoint.hpp"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "impl/checkpoint/folder.hpp"
+#include "impl/model/views.hpp"
+#include "spec/error.hpp"
+#include "spec/random/philox.hpp"
+
+namespace assay::impl::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+spec::ModelSpec tiny() {
+  spec::ModelSpec model;
+  model.name = "tiny";
+  model.vocab = 11, model.width = 8, model.layers = 2, model.heads = 2, model.kv_heads = 1, model.head_dim = 4;
+  model.ffn = 12, model.context = 8;
+  return model;
+}
+
+/// Buffers whose every value is a function of (seed, buffer, element): a mix of two saves cannot look right.
+ParameterBuffers filled(std::uint64_t seed, Dtype dtype = Dtype::f32) {
+  ParameterBuffers buffers = allocate(tiny(), dtype, at::kCPU);
+  std::uint32_t number = 0;
+  for (at::Tensor* buffer : {&buffers.master, &buffers.moment1, &buffers.moment2}) {
+    const spec::random::Stream stream(seed, spec::random::Site::test, number++);
+    for (const spec::Parameter& parameter : buffers.inventory.parameters)
+      for (std::int64_t i = parameter.offset; i < parameter.offset + parameter.size; ++i)
+        (*buffer)[i] = stream.normal(static_cast<std::uint64_t>(i));
+  }
+  if (!buffers.master.is_same(buffers.weights)) buffers.weights.copy_(buffers.master);
+  return buffers;
+}
+
+bool same(const ParameterBuffers& a, const ParameterBuffers& b) {
+  return at::equal(a.weights, b.weights) && at::equal(a.master, b.master) && at::equal(a.moment1, b.moment1) &&
+         at::equal(a.moment2, b.moment2);
+}
+
+class CheckpointImpl : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "assay_checkpoint_XXXXXX").string();
+    directory_ = mkdtemp(pattern.data());
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  std::string directory_;
+};
+
+std::string refusal(const std::string& path) {
+  ParameterBuffers buffers = filled(99);
+  const ParameterBuffers before = filled(99);
+  try {
+    load(path, buffers);
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_data);
+    EXPECT_TRUE(same(buffers, before)) << "a refused checkpoint changed the buffers";
+    return error.what();
+  }
+  return "accepted";
+}
+
+void flip(const fs::path& path, std::uintmax_t position) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(position));
+  const int byte = file.get();
+  file.seekp(static_cast<std::streamoff>(position));
+  file.put(static_cast<char>(byte ^ 0x10));
+}
+
+TEST_F(CheckpointImpl, LoadsWhatWasSavedBitForBit) {
+  for (Dtype dtype : {Dtype::f64, Dtype::f32, Dtype::bf16}) {
+    const ParameterBuffers written = filled(1, dtype);
+    const std::string run = directory_ + "/" + std::to_string(static_cast<int>(dtype));
+    const Saved saved = save(run, written, {.step = 7, .tokens = 700, .config = "a = 1\n"}, 2);
+    ParameterBuffers read = allocate(tiny(), dtype, at::kCPU);
+    const State state = load(saved.path, read);
+    EXPECT_TRUE(same(read, written));
+    EXPECT_EQ(state.step, 7);
+    EXPECT_EQ(state.tokens, 700);
+    EXPECT_EQ(state.config, "a = 1\n");
+    EXPECT_EQ(newest(run), saved.path);
+  }
+}
+
+TEST_F(CheckpointImpl, KeepsTheNewest) {
+  for (std::int64_t step : {1, 2, 3, 4}) save(directory_, filled(1), {.step = step, .tokens = 0, .config = {}}, 2);
+  const auto found = committed_checkpoints(directory_ + "/checkpoints");
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].step, 3);
+  EXPECT_EQ(found[1].step, 4);
+}
+
+TEST_F(CheckpointImpl, KeepLargerThanTheCountRemovesNothing) {
+  for (std::int64_t step : {1, 2}) save(directory_, filled(1), {.step = step, .tokens = 0, .config = {}}, 100);
+  EXPECT_EQ(committed_checkpoints(directory_ + "/checkpoints").size(), 2u);
+}
+
+TEST_F(CheckpointImpl, C1RefusesAFolderWithoutMarkerAndOneWithAnother) {
+  const std::string path = save(directory_, filled(1), {.step = 1, .tokens = 0, .config = {}}, 2).path;
+  flip(path + "/COMMITTED", 3);
+  EXPECT_NE(refusal(path).find("checkpoint_c1"), std::string::npos);
+  EXPECT_EQ(newest(directory_), path) << "damage is to be refused by name, not passed over";
+  fs::remove(path + "/COMMITTED");
+  EXPECT_NE(refusal(path).find("checkpoint_c1"), std::string::npos);
+  EXPECT_EQ(newest(directory_), std::nullopt);
+}
+
+TEST_F(CheckpointImpl, C3RefusesEveryFlippedByteOfEveryFileByName) {
+  const std::string path = save(directory_, filled(1), {.step = 1, .tokens = 0, .config = {}}, 2).path;
+  for (const auto& entry : fs::directory_iterator(path)) {
+    const auto size = fs::file_size(entry.path());
+    const bool tensors = entry.path().extension() == ".safetensors";
+    for (std::uintmax_t position = 0; position < size; position += tensors ? 61 : 7) {
+      flip(entry.path(), position);
+      const std::string message = refusal(path);
+      EXPECT_NE(message.find(tensors ? "checkpoint_c3" : "checkpoint_c1"), std::string::npos) << message;
+      if (tensors) EXPECT_NE(message.find(entry.path().filename().string()), std::string::npos) << message;
+      flip(entry.path(), position);
+    }
+  }
+  ParameterBuffers read = filled(2);
+  EXPECT_NO_THROW(load(path, read)) << "the flips were not undone: the test proved nothing";
+}
+
+TEST_F(CheckpointImpl, C3NamesTheDamagedTensor) {
+  const std::string path = save(directory_, filled(1), {.step = 1, .tokens = 0, .config = {}}, 2).path;
+  flip(path + "/moment1.safetensors", fs::file_size(path + "/moment1.safetensors") - 3);
+  const std::string message = refusal(path);
+  EXPECT_NE(message.find("moment1.safetensors"), std::string::npos) << message;
+  EXPECT_NE(message.find("tensor lm_head.weight"), std::string::npos) << message;
+}
+
+TEST_F(CheckpointImpl, C3RefusesTruncationAndMissingAndSwappedFiles) {
+  const std::string path = save(directory_, filled(1), {.step = 1, .tokens = 0, .config = {}}, 2).path;
+  const std::string file = path + "/moment2.safetensors", aside = directory_ + "/aside";
+  const auto size = fs::file_size(file);
+  fs::copy_file(file, aside);
+  fs::resize_file(file, size - 1);
+  EXPECT_NE(refusal(path).find("checkpoint_c3"), std::string::npos);
+  fs::remove(file);
+  EXPECT_NE(refusal(path).find("moment2.safetensors"), std::string::npos);
+  fs::copy_file(path + "/moment1.safetensors", file);  // same size, right format, other content
+  EXPECT_NE(refusal(path).find("checkpoint_c3"), std::string::npos);
+  fs::copy_file(aside, file, fs::copy_options::overwrite_existing);
+  ParameterBuffers read = filled(2);
+  EXPECT_NO_THROW(load(path, read));
+}
+
+TEST_F(CheckpointImpl, C4RefusesAnotherModelAndAnotherDtype) {
+  const std::string path = save(directory_, filled(1), {.step = 1, .tokens = 0, .config = {}}, 2).path;
+  spec::ModelSpec wider = tiny();
+  wider.ffn = 16;
+  ParameterBuffers other = allocate(wider, Dtype::f32, at::kCPU);
+  EXPECT_THROW(load(path, other), UserError);
+  ParameterBuffers twice = allocate(tiny(), Dtype::f64, at::kCPU);
+  EXPECT_THROW(load(path, twice), UserError);
+}
+
+TEST_F(CheckpointImpl, C5NeverSavesANonFiniteValue) {
+  save(directory_, filled(1), {.step = 1, .tokens = 0, .config = {}}, 1);
+  ParameterBuffers bad = filled(2);
+  view(bad.moment2, bad.inventory.at("model.norm.weight"))[0] = std::numeric_limits<float>::quiet_NaN();
+  try {
+    save(directory_, bad, {.step = 2, .tokens = 0, .config = {}}, 1);
+    FAIL() << "saved";
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.code(), ExitCode::non_finite);
+    EXPECT_NE(std::string(error.what()).find("model.norm.weight"), std::string::npos);
+  }
+  ParameterBuffers read = filled(3);
+  EXPECT_EQ(load(*newest(directory_), read).step, 1);
+}
+
+TEST_F(CheckpointImpl, KillAtARandomMomentNeverLosesTheLastCommittedOne) {
+  at::set_num_threads(1);  // a forked child has no thread pool
+  int killed_while_saving = 0;
+  for (int trial = 0; trial < 100; ++trial) {
+    const std::string run = directory_ + "/" + std::to_string(trial);
+    const spec::random::Stream stream(static_cast<std::uint64_t>(trial), spec::random::Site::test, 9);
+    int told[2];
+    ASSERT_EQ(pipe(told), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      for (std::int64_t step = 1;; ++step) {
+        const ParameterBuffers buffers = filled(static_cast<std::uint64_t>(step));
+        save(run, buffers, {.step = step, .tokens = step, .config = {}}, 1);
+        if (write(told[1], &step, sizeof step) != sizeof step) _exit(1);
+      }
+    }
+    close(told[1]);
+    std::int64_t committed_step = 0;
+    ASSERT_EQ(read(told[0], &committed_step, sizeof committed_step), static_cast<ssize_t>(sizeof committed_step));
+    usleep(static_cast<useconds_t>(stream.below(0, 30000)));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    for (std::int64_t step; read(told[0], &step, sizeof step) == static_cast<ssize_t>(sizeof step);) committed_step = step;
+    close(told[0]);
+
+    const auto path = newest(run);
+    ASSERT_TRUE(path.has_value()) << "trial " << trial;
+    ParameterBuffers read_back = allocate(tiny(), Dtype::f32, at::kCPU);
+    const State state = load(*path, read_back);
+    EXPECT_GE(state.step, committed_step) << "trial " << trial;
+    EXPECT_TRUE(same(read_back, filled(static_cast<std::uint64_t>(state.step)))) << "trial " << trial;
+    for (const auto& entry : fs::directory_iterator(run + "/checkpoints"))
+      killed_while_saving += entry.path().filename().string().ends_with(".partial");
+    // The next save clears what the kill left.
+    save(run, read_back, {.step = state.step + 1, .tokens = 0, .config = {}}, 1);
+    EXPECT_EQ(std::distance(fs::directory_iterator(run + "/checkpoints"), {}), 1) << "trial " << trial;
+  }
+  EXPECT_GE(killed_while_saving, 20) << "too few kills fell into a save for this test to mean anything";
+}
+
+TEST_F(CheckpointImpl, AFullDiskIsAnErrorAndKeepsTheOldOne) {
+  save(directory_, filled(1), {.step = 1, .tokens = 0, .config = {}}, 1);
+  const pid_t child = fork();
+  if (child == 0) {
+    // A file size limit is a full disk without needing one.
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{2048, 2048};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      save(directory_, filled(2), {.step = 2, .tokens = 0, .config = {}}, 1);
+    } catch (const UserError& error) {
+      _exit(static_cast<int>(error.code()));
+    }
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::io));
+  ParameterBuffers read = filled(3);
+  EXPECT_EQ(load(*newest(directory_), read).step, 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory_ + "/checkpoints"), {}), 1) << "a partial folder stayed";
+}
+
+}  // namespace
+}  // namespace assay::impl::checkpoint
