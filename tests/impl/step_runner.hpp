@@ -1,0 +1,77 @@
+#pragma once
+// The trainer without its loop: one rank's buffers, model and executor, fed with the batches of reference tests.
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "impl/memory/parameter_buffers.hpp"
+#include "impl/model/token_batch.hpp"
+#include "impl/parallel/communicator.hpp"
+#include "impl/run/executor.hpp"
+#include "reference/model/batch.hpp"
+#include "spec/layout/actions.hpp"
+#include "tests/support/compare.hpp"
+
+namespace assay::tests {
+
+/// A reference batch as the tensors that the trainer reads.
+inline impl::TokenBatch token_batch(const reference::Batch& batch, at::Device device) {
+  const auto tensor = [&](const std::vector<std::int64_t>& values, at::ScalarType type) {
+    if (values.empty()) return at::Tensor();
+    return at::tensor(values, at::kLong).to(type).to(device);
+  };
+  impl::TokenBatch out;
+  out.B = batch.B, out.T = batch.T;
+  out.inputs = tensor(batch.ids, at::kLong);
+  out.targets = tensor(batch.targets, at::kLong);
+  out.positions = tensor(batch.positions, at::kInt).view({batch.B, batch.T});
+  out.documents = tensor(batch.documents, at::kInt);
+  if (out.documents.defined()) out.documents = out.documents.view({batch.B, batch.T});
+  return out;
+}
+
+/// One parameter of a flat buffer, widened to fp64.
+inline Values values(const at::Tensor& flat, const spec::Parameter& parameter) {
+  const at::Tensor wide = flat.narrow(0, parameter.offset, parameter.size).to(at::kCPU, at::kDouble).contiguous();
+  const double* data = wide.const_data_ptr<double>();
+  return {parameter.shape, {data, data + wide.numel()}};
+}
+
+class StepRunner {
+ public:
+  StepRunner(const spec::ModelSpec& model, Dtype dtype, at::Device device, impl::Communicator& communicator,
+             const impl::run::StepSettings& settings, std::uint64_t seed)
+      : device_(device),
+        communicator_(communicator),
+        buffers_(impl::allocate(model, dtype, device)),
+        parameters_(buffers_, model, communicator),
+        model_(model, parameters_, model.context, impl::scalar_type(dtype), device),
+        clock_(device),
+        executor_(model_, buffers_, parameters_, communicator, settings, clock_) {
+    impl::initialise(buffers_, model, seed);
+  }
+
+  /// One optimizer step on this rank's micro-batches; `valid_tokens` counts those of all ranks.
+  impl::run::StepResult step(const std::vector<reference::Batch>& micro_batches, double valid_tokens,
+                             double learning_rate) {
+    impl::run::StepInput input{step_++, learning_rate, valid_tokens, {}};
+    for (const reference::Batch& batch : micro_batches) input.micro_batches.push_back(token_batch(batch, device_));
+    return executor_.run(input, spec::layout::step_actions(static_cast<std::int64_t>(micro_batches.size()),
+                                                           communicator_.size()));
+  }
+
+  impl::ParameterBuffers& buffers() { return buffers_; }
+
+ private:
+  at::Device device_;
+  impl::Communicator& communicator_;
+  impl::ParameterBuffers buffers_;
+  impl::ReplicatedParameters parameters_;
+  impl::Model model_;
+  impl::run::PhaseClock clock_;
+  impl::run::Executor executor_;
+  std::int64_t step_ = 0;
+};
+
+}  // namespace assay::tests
