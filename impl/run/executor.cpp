@@ -9,8 +9,8 @@
 
 namespace assay::impl::run {
 
-using spec::layout::Action;
-using spec::layout::ActionKind;
+using spec::Action;
+using spec::ActionKind;
 
 Executor::Executor(Model& model, ParameterBuffers& buffers, ReplicatedParameters& parameters,
                    Communicator& communicator, const StepSettings& settings, PhaseClock& clock)
@@ -87,7 +87,7 @@ void Executor::refuse_non_finite(const StepInput& input) {
   if (!std::isfinite(local_loss_)) mine = "loss is " + std::to_string(local_loss_);
   if (!gradient.empty()) mine += (mine.empty() ? "" : ", ") + ("gradient of " + gradient + " is not finite");
 
-  std::string message = "not finite at step " + std::to_string(input.step) + ":";
+  std::string message = "not finite at step " + std::to_string(input.step + 1) + ":";
   const std::vector<std::string> all = communicator_.all_gather(mine);
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     if (!all[rank].empty()) message += " rank " + std::to_string(rank) + ": " + all[rank] + ";";

@@ -6,6 +6,7 @@
 #include "impl/optim/optimizer.hpp"
 #include "impl/parallel/replicated_parameters.hpp"
 #include "impl/run/phases.hpp"
+#include "spec/error.hpp"
 #include "spec/layout/actions.hpp"
 
 namespace assay::impl::run {
@@ -46,7 +47,7 @@ class Executor {
            const StepSettings& settings, PhaseClock& clock);
 
   /// Forward and backward of every micro-batch, reduction, clip, update. Errors: NonFiniteError; those of the ops.
-  StepResult run(const StepInput& input, const std::vector<spec::layout::Action>& actions);
+  StepResult run(const StepInput& input, const std::vector<spec::Action>& actions);
 
  private:
   void forward(const StepInput& input, std::size_t micro_batch);

@@ -1,5 +1,6 @@
 #include "impl/run/host.hpp"
 
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -35,6 +36,12 @@ std::int64_t resident_bytes() {
   std::int64_t total_pages = 0, resident_pages = 0;
   file >> total_pages >> resident_pages;
   return resident_pages * sysconf(_SC_PAGESIZE);
+}
+
+std::int64_t device_peak_bytes(at::Device device) {
+  if (!device.is_cuda()) return 0;
+  const auto statistics = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
+  return statistics.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)].peak;
 }
 
 void keep_freed_memory() {

@@ -1,5 +1,7 @@
 #pragma once
 // What the record says about the machine.
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <string>
 
@@ -11,6 +13,9 @@ std::string cpu_model();
 std::string operating_system();  ///< kernel name and release
 /// Resident memory of this process [B].
 std::int64_t resident_bytes();
+
+/// Most memory that tensors took on the GPU since the start [B]; 0 on the CPU.
+std::int64_t device_peak_bytes(at::Device device);
 
 /// Keeps memory that is freed by a step for the next one instead of giving it back to the system: a step allocates the
 /// same tensors again and again, and fresh pages cost a fault each. glibc only; elsewhere does nothing.

@@ -57,7 +57,7 @@ class StepRunner {
                              double learning_rate) {
     impl::run::StepInput input{step_++, learning_rate, valid_tokens, {}};
     for (const reference::Batch& batch : micro_batches) input.micro_batches.push_back(token_batch(batch, device_));
-    return executor_.run(input, spec::layout::step_actions(static_cast<std::int64_t>(micro_batches.size()),
+    return executor_.run(input, spec::step_actions(static_cast<std::int64_t>(micro_batches.size()),
                                                            communicator_.size()));
   }
 

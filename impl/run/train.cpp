@@ -1,0 +1,292 @@
+#include "impl/run/train.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/cuda/CUDAFunctions.h>
+
+#include <cmath>
+#include <iostream>
+#include <optional>
+#include <thread>
+
+#include "impl/checkpoint/checkpoint.hpp"
+#include "impl/data/grammar_data.hpp"
+#include "impl/data/token_data.hpp"
+#include "impl/logs/console.hpp"
+#include "impl/logs/record_writer.hpp"
+#include "impl/run/describe.hpp"
+#include "impl/run/host.hpp"
+#include "impl/run/run_folder.hpp"
+#include "impl/run/sample_text.hpp"
+#include "impl/run/stop_signal.hpp"
+#include "impl/run/trainer.hpp"
+#include "spec/config/check.hpp"
+#include "spec/config/dump.hpp"
+#include "spec/error.hpp"
+#include "spec/grammar/demo_grammar.hpp"
+#include "spec/grammar/judge.hpp"
+#include "spec/record/run.hpp"
+
+namespace assay::impl::run {
+
+namespace {
+
+using namespace spec::record;
+
+at::Device device_of(const spec::RunConfig& config, const Communicator& communicator) {
+  const bool gpu = c10::cuda::device_count() > 0;
+  if (config.device == spec::Device::cuda) {
+    if (!gpu)
+      throw UserError(ExitCode::usage, "compute.device=cuda, but no usable NVIDIA GPU was found; `assay doctor` says what "
+                                       "is missing, compute.device=cpu trains on the CPU");
+    if (communicator.size() > 1)
+      throw UserError(ExitCode::usage, "compute.device=cuda with " + std::to_string(communicator.size()) +
+                                           " ranks: gradients are reduced by MPI, on CPUs only; use one rank, or "
+                                           "compute.device=cpu");
+  }
+  const bool use_gpu = config.device == spec::Device::cuda ||
+                       (config.device == spec::Device::automatic && gpu && communicator.size() == 1);
+  return use_gpu ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
+}
+
+/// Ranks on this host share its cores.
+void use_threads(const spec::RunConfig& config, Communicator& communicator) {
+  const std::string here = host_name();
+  int sharing = 0;
+  for (const std::string& host : communicator.all_gather(here)) sharing += host == here;
+  const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
+  const std::int64_t threads = config.threads > 0 ? config.threads : std::max<std::int64_t>(1, cores / sharing);
+  at::set_num_threads(static_cast<int>(threads));
+}
+
+std::shared_ptr<const data::SampleSource> open_data(const spec::RunConfig& config, const spec::ModelSpec& model) {
+  if (config.data_paths.empty())
+    return std::make_shared<data::GrammarData>(config.seed, config.sequence_length, config.grammar_samples);
+  const std::vector<std::filesystem::path> paths(config.data_paths.begin(), config.data_paths.end());
+  return std::make_shared<data::TokenData>(paths, data::token_type(config.data_dtype), model.vocab, config.sequence_length);
+}
+
+Step event_of(const StepReport& report, at::Device device) {
+  const auto phase = [&](Phase p) { return report.phases[static_cast<std::size_t>(p)]; };
+  char hash[17];
+  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(report.sample_hash));
+  return {.step = report.step + 1,
+          .loss = report.result.cross_entropy,
+          .z_loss = report.result.z_loss,
+          .gradient_norm = report.result.gradient_norm,
+          .clip_coefficient = report.result.clip_coefficient,
+          .learning_rate = report.learning_rate,
+          .tokens = report.tokens,
+          .valid_tokens = report.valid_tokens,
+          .seconds = report.seconds,
+          .tokens_per_second = static_cast<double>(report.tokens) / report.seconds,
+          .mfu = {},
+          .phases = {.data_wait = phase(Phase::data_wait),
+                     .forward = phase(Phase::forward),
+                     .backward = phase(Phase::backward),
+                     .reduce = phase(Phase::reduce),
+                     .clip = phase(Phase::clip),
+                     .update = phase(Phase::update),
+                     .checkpoint = 0,
+                     .other = phase(Phase::other)},
+          .sample_hash = hash,
+          .resident_bytes = resident_bytes(),
+          .device_peak_bytes = device_peak_bytes(device)};
+}
+
+/// One start of the program, from the first event of the record to the last.
+class Run {
+ public:
+  Run(const spec::RunConfig& config, Communicator& communicator)
+      : config_(config),
+        communicator_(communicator),
+        model_(model_of(config)),
+        batch_(spec::batch_of(config.sequences, config.micro, communicator.size())),
+        device_(device_of(config, communicator)),
+        source_(open_data(config, model_)),
+        resume_from_(resume_path(config)),
+        directory_(run_directory(config, communicator)) {}
+
+  int train() {
+    use_threads(config_, communicator_);
+    start_ = describe({config_, model_, batch_, device_, *source_}, communicator_);
+    if (communicator_.rank() == 0) {
+      const bool append = config_.resume != spec::Resume::never;
+      writer_.emplace(directory_ + "/run.jsonl", append ? logs::RecordWriter::Mode::append : logs::RecordWriter::Mode::fresh);
+      console_.emplace(std::cout, std::cerr, logs::detect_terminal(), config_.log_every);
+    }
+    say(start_);
+    try {
+      return train_steps();
+    } catch (const NonFiniteError& error) {
+      end(EndReason::non_finite, error.code(), error.what());
+      throw;
+    } catch (const UserError& error) {
+      end(EndReason::error, error.code(), error.what());
+      throw;
+    }
+  }
+
+ private:
+  static spec::ModelSpec model_of(const spec::RunConfig& config) {
+    spec::ModelSpec model = spec::find_model(config.model);
+    if (config.init_std > 0) model.init_std = config.init_std;
+    spec::check(config, model);
+    return model;
+  }
+
+  int train_steps() {
+    trainer_.emplace(config_, model_, batch_, device_, source_, communicator_);
+    if (resume_from_.empty()) {
+      trainer_->initialise();
+      trainer_->start_after(0);
+    } else {
+      const checkpoint::State state = checkpoint::load(resume_from_, trainer_->buffers());
+      refuse_other_settings(config_, state.config, resume_from_);
+      trainer_->start_after(state.step);
+      say(ResumeFrom{.step = state.step, .path = resume_from_});
+    }
+    const StopSignal stop;
+    while (trainer_->steps_done() < config_.steps) {
+      const StepReport report = trainer_->step(stop.received() != 0);
+      keep(report);
+      if (report.stop_requested) {
+        save();
+        return end(EndReason::saved, ExitCode::saved_requeue, "asked to stop; continue with checkpoint.resume=auto");
+      }
+      if (config_.checkpoint_every > 0 && trainer_->steps_done() % config_.checkpoint_every == 0 &&
+          trainer_->steps_done() < config_.steps)
+        save();
+    }
+    save();
+    sample();
+    return end(EndReason::done, ExitCode::done, {});
+  }
+
+  void keep(const StepReport& report) {
+    steps_.push_back(event_of(report, device_));
+    tokens_ += report.tokens;
+    seconds_ += report.seconds;
+    say(steps_.back());
+    if (report.step == 0) compare_first_loss(report.result.cross_entropy);
+  }
+
+  void compare_first_loss(double loss) {
+    const auto& expected = start_.expected_first_loss;
+    if (!expected || !(expected->standard_deviation > 0)) return;
+    const double deviations = (loss - expected->mean) / expected->standard_deviation;
+    if (std::abs(deviations) <= 4) return;
+    char text[400];
+    std::snprintf(text, sizeof text,
+                  "the first loss is %.4f, expected %.4f +- %.4f for an untrained model: %.1f standard deviations off; look "
+                  "at the initial weights (model.init_std), the vocabulary, and whether targets are shifted by one",
+                  loss, expected->mean, expected->standard_deviation, deviations);
+    say(Warning{.step = 1, .code = "first_loss", .text = text});
+  }
+
+  void save() {
+    if (communicator_.rank() == 0) {
+      const checkpoint::State state{.step = trainer_->steps_done(),
+                                    .tokens = trainer_->steps_done() * start_.batch.tokens,
+                                    .config = spec::dump_toml(config_)};
+      const checkpoint::Saved saved = checkpoint::save(directory_, trainer_->buffers(), state, config_.checkpoint_keep);
+      say(Checkpoint{.step = state.step, .path = saved.path, .bytes = saved.bytes, .seconds = saved.seconds});
+    }
+    communicator_.barrier();
+  }
+
+  /// Text of the trained model, judged by the grammar. Rank 0 alone: weights are the same everywhere.
+  void sample() {
+    if (communicator_.rank() != 0 || !config_.data_paths.empty() || config_.sample_sentences == 0) return;
+    // Sentences end in a newline; a window starts with one, so a lone newline is the start of a sentence.
+    const auto texts = sample_text(trainer_->model(), config_.seed, config_.sample_sentences, config_.sequence_length, {"\n"}, device_);
+    Samples samples;
+    samples.step = trainer_->steps_done();
+    for (const std::string& text : texts) {
+      const auto judgement = spec::grammar::judge(spec::grammar::demo(), text.substr(1));
+      for (const auto& verdict : judgement.verdicts) {
+        Sample sample{.text = verdict.sentence, .accepted = verdict.valid, .sum_right = {}};
+        if (verdict.sum) sample.sum_right = verdict.sum_right;
+        samples.samples.push_back(std::move(sample));
+      }
+      samples.judged += judgement.sentences;
+      samples.accepted += judgement.valid;
+      samples.sums += judgement.sums;
+      samples.sums_right += judgement.sums_right;
+    }
+    say(samples);
+  }
+
+  int end(EndReason reason, ExitCode code, const std::optional<std::string>& message) {
+    RunEnd event{.reason = reason,
+                 .exit_code = static_cast<std::int64_t>(code),
+                 .message = message,
+                 .steps = static_cast<std::int64_t>(steps_.size()),
+                 .tokens = tokens_,
+                 .seconds = seconds_,
+                 .tokens_per_second = seconds_ > 0 ? static_cast<double>(tokens_) / seconds_ : 0,
+                 .final_loss = {},
+                 .final_steps = {},
+                 .floor = start_.data.floor,
+                 .gap_closed = {}};
+    constexpr std::int64_t last_steps = 10;
+    event.final_loss = mean_loss(steps_, last_steps);
+    if (event.final_loss) event.final_steps = std::min<std::int64_t>(last_steps, event.steps);
+    if (event.final_loss && event.floor) event.gap_closed = gap_closed(*event.final_loss, *event.floor, start_.vocab);
+    say(event);
+    if (writer_) writer_->sync();
+    return static_cast<int>(code);
+  }
+
+  /// Prints and records on rank 0.
+  void say(const Event& event) {
+    if (writer_) writer_->write(event);
+    if (console_) console_->show(event);
+  }
+
+  const spec::RunConfig config_;
+  Communicator& communicator_;
+  const spec::ModelSpec model_;
+  const spec::Batch batch_;
+  const at::Device device_;
+  const std::shared_ptr<const data::SampleSource> source_;
+  const std::string resume_from_;  ///< empty: from the start
+  const std::string directory_;
+  RunStart start_;
+  std::optional<Trainer> trainer_;
+  std::optional<logs::RecordWriter> writer_;
+  std::optional<logs::Console> console_;
+  std::vector<Step> steps_;
+  std::int64_t tokens_ = 0;
+  double seconds_ = 0;
+};
+
+}  // namespace
+
+int train(const spec::RunConfig& config) {
+  keep_freed_memory();
+  const std::unique_ptr<Communicator> communicator = make_communicator();
+  try {
+    const c10::InferenceMode no_autograd;  // backward is written out
+    Run run(config, *communicator);
+    return run.train();
+  } catch (const std::exception& error) {
+    if (communicator->size() == 1) throw;
+    // The other ranks wait in a collective for this one: end all of them, with the code of the reason.
+    const auto* user = dynamic_cast<const UserError*>(&error);
+    const bool spec_error = dynamic_cast<const SpecError*>(&error) != nullptr;
+    const ExitCode code = user ? user->code() : spec_error ? ExitCode::usage : ExitCode::bug;
+    const bool everywhere = dynamic_cast<const NonFiniteError*>(&error) != nullptr;  // all ranks throw it alike
+    if (!everywhere || communicator->rank() == 0)
+      std::cerr << "assay: error: rank " << communicator->rank() << ": " << error.what() << std::endl;
+    if (everywhere) {
+      communicator->barrier();
+      return static_cast<int>(code);
+    }
+    communicator->abort(static_cast<int>(code));
+    throw;  // not reached
+  }
+}
+
+}  // namespace assay::impl::run

@@ -1,0 +1,67 @@
+#pragma once
+// A run's state between steps: data, buffers, model, executor. One call of `step` is one optimizer step.
+#include <memory>
+#include <vector>
+
+#include "impl/data/loader.hpp"
+#include "impl/run/executor.hpp"
+#include "spec/batch/batch.hpp"
+#include "spec/config/run_config.hpp"
+
+namespace assay::impl::run {
+
+/// What one step did, for the log. The same on every rank but for the times.
+struct StepReport {
+  std::int64_t step = 0;  ///< counts from 0
+  StepResult result;
+  double learning_rate = 0;
+  std::int64_t tokens = 0;        ///< over all ranks
+  std::int64_t valid_tokens = 0;  ///< over all ranks
+  double seconds = 0;
+  PhaseSeconds phases{};
+  std::uint64_t sample_hash = 0;  ///< of the step's sample ids in global order
+  bool stop_requested = false;    ///< some rank was asked to stop before this step
+};
+
+class Trainer {
+ public:
+  /// Allocates everything; weights are zero until `initialise` or a checkpoint fills `buffers()`.
+  Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, const spec::Batch& batch, at::Device device,
+          std::shared_ptr<const data::SampleSource> source, Communicator& communicator);
+
+  /// Weights from the seed.
+  void initialise();
+  /// Starts reading data for the step after `steps_done` optimizer steps. Once, before `step`.
+  void start_after(std::int64_t steps_done);
+  /// Trains one step. `stop_requested`: this rank was asked to stop. Errors: NonFiniteError; those of the data.
+  StepReport step(bool stop_requested);
+
+  ParameterBuffers& buffers() { return buffers_; }
+  Model& model() { return model_; }
+  std::int64_t steps_done() const { return step_; }
+
+ private:
+  const spec::RunConfig config_;
+  const spec::ModelSpec model_spec_;
+  const spec::Batch batch_;
+  const at::Device device_;
+  Communicator& communicator_;
+  std::shared_ptr<const data::SampleSource> source_;
+  ParameterBuffers buffers_;
+  ReplicatedParameters parameters_;
+  Model model_;
+  PhaseClock clock_;
+  Executor executor_;
+  const std::vector<spec::Action> actions_;
+  std::unique_ptr<data::Loader> loader_;
+  std::int64_t step_ = 0;
+};
+
+/// The order in which a run reads its samples.
+data::LoaderPlan loader_plan(const spec::RunConfig& config, const spec::Batch& batch, std::int64_t rank,
+                             std::int64_t start_step);
+
+/// The learning rate schedule of a run.
+spec::Schedule schedule_of(const spec::RunConfig& config);
+
+}  // namespace assay::impl::run
