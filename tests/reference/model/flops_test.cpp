@@ -3,6 +3,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "reference/model/model.hpp"
+#include "spec/flops/exact.hpp"
 #include "spec/ops/attention.hpp"
 #include "spec/ops/cross_entropy.hpp"
 #include "spec/ops/embedding.hpp"
@@ -102,6 +103,18 @@ RC_GTEST_PROP(ModelFlopsReference, TheModelExecutesExactlyItsOpsAndTheSumsBetwee
   const Passes expected = model_of(model, batch);
   RC_ASSERT(forward == expected.forward.matmul + expected.forward.vector);
   RC_ASSERT(backward == expected.backward.matmul + expected.backward.vector);
+}
+
+RC_GTEST_PROP(ModelFlopsReference, MatmulFlopsWithoutRecomputeAreTheExactCountOfMfu, (std::uint64_t seed)) {
+  const auto m = tests::tiny_model(seed);
+  const auto B = *rc::gen::inRange<Index>(1, 4), T = *rc::gen::inRange<Index>(1, 10);
+  const auto batch = tests::tiny_batch(m, B, T, tests::Documents::whole, tests::Ignored::some, seed);
+  const auto exact = spec::exact_flops(m, T);
+  const spec::attention::Shape shape{.B = B, .T = T, .H = m.heads, .K = m.kv_heads, .E = m.head_dim};
+  const Count recomputed = m.layers * spec::attention::recomputed_flops(shape, {}).matmul;
+  const Passes executed = model_of(m, batch);
+  RC_ASSERT(executed.forward.matmul == B * exact.of(spec::Pass::forward));
+  RC_ASSERT(executed.backward.matmul == B * exact.of(spec::Pass::backward) + recomputed);
 }
 
 }  // namespace
