@@ -56,7 +56,7 @@ Key integer(std::string name, Integer RunConfig::*member, std::int64_t low, std:
 }
 
 /// `range` is "> 0", ">= 0", "[0, 1)" or "[0, 1]", the only shapes that a setting needs.
-Key number(std::string name, double RunConfig::*member, std::string range, std::string unit,
+Key number(std::string name, double RunConfig::*member, const std::string& range, std::string unit,
            std::string meaning) {
   Key key = named(std::move(name), KeyType::number, std::move(unit), std::move(meaning));
   key.range = range;

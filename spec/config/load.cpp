@@ -36,7 +36,7 @@ std::optional<std::string> nearest_key(const std::string& name) {
     last.push_back(key.name.substr(key.name.find('.') + 1));
   }
   const auto word = nearest(name.substr(name.rfind('.') + 1), last);
-  const auto whole = nearest(name, full);
+  auto whole = nearest(name, full);
   if (!word || (whole && name.find('.') != std::string::npos)) return whole;
   for (std::size_t i = 0; i < last.size(); ++i)
     if (last[i] == *word) return full[i];
