@@ -119,6 +119,7 @@ TEST(TrainStepReference, StepsOnOneBatchFitIt) {
   const auto batch = tests::tiny_batch(model, 2, 6, Documents::packed, Ignored::some, 4);
   auto state = initial_state(model, 5);
   std::vector<double> loss;
+  loss.reserve(60);
   for (int step = 0; step < 60; ++step)
     loss.push_back(train_step(state, model, {batch}, {}, 2e-2).cross_entropy);
   EXPECT_NEAR(loss.front(), std::log(static_cast<double>(model.vocab)), 0.7);

@@ -13,7 +13,7 @@ namespace {
 
 /// Deviations of the first loss of `seeds` models from the spec's expectation, each with weights and batch of
 /// its own.
-std::vector<double> deviations(spec::ModelSpec model, int seeds) {
+std::vector<double> deviations(const spec::ModelSpec& model, int seeds) {
   std::vector<double> all;
   for (int seed = 0; seed < seeds; ++seed) {
     const auto number = static_cast<std::uint64_t>(seed);

@@ -59,7 +59,9 @@ void check_gradients(const spec::ModelSpec& model, const Batch& batch, Index ent
   const auto loss = mean_loss(batch, 1e-2);
   const auto gradients = run(parameters, model, batch, loss).gradients;
   const spec::random::Stream choice(seed, spec::random::Site::test, 9);
-  for (auto& [name, tensor] : parameters) {
+  for (auto& parameter : parameters) {
+    const std::string& name = parameter.first;
+    Tensor<double>& tensor = parameter.second;
     SCOPED_TRACE(name);
     const auto& gradient = gradients.at(name);
     const Index samples = std::min(entries, tensor.size());
