@@ -73,7 +73,7 @@ bare_step() {
   local begin status=0
   begin=$(now)
   say "bare $suite: $2"
-  { in_bare "$1" "$3" </dev/null 2>&1 | sed 's/^/  | /'; } || status=$?
+  { in_bare "$1" "$3" </dev/null 2>&1 | sed -u 's/^/  | /'; } || status=$?
   bare_record+=("$(printf '%8s s  %s' "$(seconds_since "$begin")" "$2")")
   (( status == 0 )) || fail "prove the bare case" "$2" "it ended with status $status; its output is above" \
     "mend it, commit, and run ci/setup --check-bare again"
