@@ -94,7 +94,6 @@ void sum_over_rows(std::int64_t rows, std::int64_t columns, G* into, const Body&
   });
   for (std::int64_t c = 1; c < chunks; ++c) {
     const M* part = sums.data() + c * columns;
-#pragma omp simd
     for (std::int64_t d = 0; d < columns; ++d) sums[static_cast<std::size_t>(d)] += part[d];
   }
   if (chunks > 0)

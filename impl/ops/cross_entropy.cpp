@@ -2,29 +2,22 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
-
-#include "impl/ops/tensor_check.hpp"
 #include "spec/error.hpp"
+#include "spec/ops/cross_entropy.hpp"
 
 namespace assay::impl::cross_entropy {
 
 namespace {
-constexpr std::int64_t ignored = -100;
-
 void check(const at::Tensor& logits, const at::Tensor& targets, double normalizer, double z) {
-  const std::int64_t V = logits.size(1);
+  const spec::cross_entropy::Shape shape{.N = logits.size(0), .V = logits.size(1)};
   if (targets.is_cpu()) {
-    const auto* target = targets.const_data_ptr<std::int64_t>();
-    for (std::int64_t n = 0; n < targets.numel(); ++n)
-      require(target[n] == ignored || (target[n] >= 0 && target[n] < V), "cross_entropy_c1", [&] {
-        return "target " + std::to_string(target[n]) + " at " + std::to_string(n) +
-               ", V=" + std::to_string(V);
-      });
+    const auto count = static_cast<std::size_t>(targets.numel());
+    return spec::cross_entropy::check(shape, {targets.const_data_ptr<std::int64_t>(), count}, normalizer, z);
   }
-  require(std::isfinite(normalizer) && normalizer > 0, "cross_entropy_c2",
-          [&] { return "normalizer=" + std::to_string(normalizer); });
-  require(std::isfinite(z) && z >= 0, "cross_entropy_c3", [&] { return "z=" + std::to_string(z); });
+  // cross_entropy_c1; the loader has checked the values of targets that are on a device
+  require(targets.numel() == shape.N, "cross_entropy_c1",
+          [&] { return std::to_string(targets.numel()) + " targets for N=" + std::to_string(shape.N); });
+  spec::cross_entropy::check({.N = 0, .V = shape.V}, {}, normalizer, z);
 }
 
 at::Tensor to_math(const at::Tensor& x) { return x.scalar_type() == at::kBFloat16 ? x.to(at::kFloat) : x; }
@@ -46,7 +39,7 @@ at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tens
 namespace aten {
 Forward forward(const at::Tensor& logits, const at::Tensor& targets, double normalizer, double z) {
   const at::Tensor wide = to_math(logits), lse = at::logsumexp(wide, {1});
-  const at::Tensor valid = targets.ne(ignored), index = targets.clamp_min(0).unsqueeze(1);
+  const at::Tensor valid = targets.ne(spec::cross_entropy::ignore), index = targets.clamp_min(0).unsqueeze(1);
   const at::Tensor of_target = wide.gather(1, index).squeeze(1).to(at::kDouble), exact = lse.to(at::kDouble);
   const at::Tensor zero = at::zeros({}, exact.options());
   return {at::where(valid, exact - of_target, zero).sum().div_(normalizer),
@@ -59,7 +52,8 @@ at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tens
   gradient.mul_((1 + 2 * z * lse).unsqueeze(1));
   const at::Tensor index = targets.clamp_min(0).unsqueeze(1);
   gradient.scatter_add_(1, index, at::full(index.sizes(), -1, gradient.options()));
-  gradient.mul_(targets.ne(ignored).to(gradient.scalar_type()).mul_(1 / normalizer).unsqueeze(1));
+  gradient.mul_(
+      targets.ne(spec::cross_entropy::ignore).to(gradient.scalar_type()).mul_(1 / normalizer).unsqueeze(1));
   return logits.copy_(gradient);
 }
 }  // namespace aten

@@ -2,14 +2,13 @@
 
 #include "impl/ops/cpu_math.hpp"
 #include "impl/ops/cross_entropy.hpp"
+#include "spec/ops/cross_entropy.hpp"
 
 namespace assay::impl::cross_entropy::cpu {
 
 using impl::cpu::Math;
 
 namespace {
-constexpr std::int64_t ignored = -100;
-
 template <class T>
 Math<T> log_sum_exp(const T* row, std::int64_t V) {
   using M = Math<T>;
@@ -36,7 +35,7 @@ Forward forward(const at::Tensor& logits, const at::Tensor& targets, double norm
     M* lse = out.lse.data_ptr<M>();
     impl::cpu::for_rows(N, V, [&](std::int64_t n) { lse[n] = log_sum_exp(rows + n * V, V); });
     for (std::int64_t n = 0; n < N; ++n) {
-      if (target[n] == ignored) continue;
+      if (target[n] == spec::cross_entropy::ignore) continue;
       const auto exact = static_cast<double>(lse[n]);
       loss += exact - static_cast<double>(M(rows[n * V + target[n]]));
       squares += exact * exact;
@@ -59,7 +58,7 @@ at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tens
     const M share = static_cast<M>(1 / normalizer);
     impl::cpu::for_rows(N, V, [&](std::int64_t n) {
       scalar_t* row = rows + n * V;
-      if (target[n] == ignored) {
+      if (target[n] == spec::cross_entropy::ignore) {
         std::fill_n(row, V, scalar_t(0));
         return;
       }

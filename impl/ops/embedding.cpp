@@ -2,31 +2,26 @@
 
 #include <ATen/ATen.h>
 
-#include "impl/ops/tensor_check.hpp"
-#include "spec/error.hpp"
+#include "spec/ops/embedding.hpp"
 
 namespace assay::impl::embedding {
 
 namespace {
-void check(std::int64_t vocabulary, const at::Tensor& ids) {
-  if (!ids.is_cpu()) return;
-  const auto* id = ids.const_data_ptr<std::int64_t>();
-  for (std::int64_t n = 0; n < ids.numel(); ++n) {
-    // embedding_c1
-    require(id[n] >= 0 && id[n] < vocabulary, "embedding_c1", [&] {
-      return "id " + std::to_string(id[n]) + " at " + std::to_string(n) + ", V=" + std::to_string(vocabulary);
-    });
-  }
+void check(const at::Tensor& table, const at::Tensor& ids) {
+  const spec::embedding::Shape shape{.N = ids.numel(), .V = table.size(0), .D = table.size(1)};
+  if (!ids.is_cpu()) return spec::embedding::check(shape, {});
+  spec::embedding::check(shape, {ids.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(ids.numel())});
 }
 }  // namespace
 
 at::Tensor forward(const at::Tensor& table, const at::Tensor& ids) {
-  check(table.size(0), ids);
+  check(table, ids);
   return table.is_cpu() ? cpu::forward(table, ids) : aten::forward(table, ids);
 }
 
 void backward(const at::Tensor& dy, const at::Tensor& ids, at::Tensor dtable) {
-  check(dtable.size(0), ids);
+  check(dtable, ids);
+  spec::embedding::check_upstream({.N = ids.numel(), .V = dtable.size(0), .D = dtable.size(1)}, dy.numel());
   return dy.is_cpu() ? cpu::backward(dy, ids, dtable) : aten::backward(dy, ids, dtable);
 }
 

@@ -2,31 +2,32 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 
-#include "impl/ops/tensor_check.hpp"
 #include "spec/error.hpp"
+#include "spec/ops/rope.hpp"
 
 namespace assay::impl::rope {
 
 namespace {
 void check(const at::Tensor& x, std::int64_t rotated, const Table& table, const at::Tensor& positions) {
-  require(x.dim() == 4 && x.size(3) % 2 == 0 && table.cosine.size(1) * 2 == x.size(3) && rotated >= 0 &&
-              rotated <= x.size(2),
-          "rope_c1", [&] { return "x " + describe(x) + ", table " + describe(table.cosine); });
-  const std::int64_t limit = table.cosine.size(0);
-  if (!positions.defined()) {
-    require(x.size(1) <= limit, "rope_c2", [&] {
-      return std::to_string(x.size(1)) + " tokens, table of " + std::to_string(limit) + " positions";
-    });
-  } else if (positions.is_cpu()) {
-    const auto* position = positions.const_data_ptr<std::int32_t>();
-    for (std::int64_t n = 0; n < positions.numel(); ++n)
-      require(position[n] >= 0 && position[n] < limit, "rope_c2", [&] {
-        return "position " + std::to_string(position[n]) + ", table of " + std::to_string(limit) +
-               " positions";
-      });
+  const std::int64_t B = x.size(0), T = x.size(1), limit = table.cosine.size(0);
+  std::vector<std::int64_t> given(static_cast<std::size_t>(B * T), 0);
+  std::int64_t last = T - 1;
+  if (positions.defined()) {
+    given.resize(static_cast<std::size_t>(positions.numel()));
+    last = -1;  // the loader has checked the values of positions that are on a device
+    if (positions.is_cpu()) {
+      std::copy_n(positions.const_data_ptr<std::int32_t>(), positions.numel(), given.begin());
+      for (std::int64_t position : given) last = std::max(last, position);
+    }
   }
+  spec::rope::check({.B = B, .T = T, .H = rotated, .E = x.size(3)}, given, table.cosine.size(1));
+  // rope_c6
+  require(last < limit, "rope_c6", [&] {
+    return "position " + std::to_string(last) + ", table of " + std::to_string(limit) + " positions";
+  });
 }
 }  // namespace
 

@@ -2,23 +2,26 @@
 
 #include <ATen/ATen.h>
 
-#include "impl/ops/tensor_check.hpp"
-#include "spec/error.hpp"
+#include "spec/ops/swiglu.hpp"
 
 namespace assay::impl::swiglu {
 
 namespace {
+void check(const at::Tensor& gate_up, std::int64_t up, const at::Tensor& rows) {
+  spec::swiglu::check({.N = gate_up.size(0), .F = gate_up.size(1) / 2}, {.N = rows.size(0), .F = up});
+}
+
 at::Tensor to_math(const at::Tensor& x) { return x.scalar_type() == at::kBFloat16 ? x.to(at::kFloat) : x; }
 }  // namespace
 
 at::Tensor forward(const at::Tensor& gate_up) {
-  require(gate_up.size(-1) % 2 == 0, "swiglu_c1", [&] { return "gate_up " + describe(gate_up); });
+  check(gate_up, gate_up.size(1) - gate_up.size(1) / 2, gate_up);
   return gate_up.is_cpu() ? cpu::forward(gate_up) : aten::forward(gate_up);
 }
 
 at::Tensor backward(const at::Tensor& dy, at::Tensor gate_up) {
-  require(gate_up.size(-1) == 2 * dy.size(-1), "swiglu_c1",
-          [&] { return "gate_up " + describe(gate_up) + ", dy " + describe(dy); });
+  check(gate_up, gate_up.size(1) - gate_up.size(1) / 2, gate_up);
+  check(gate_up, dy.size(1), dy);
   return gate_up.is_cpu() ? cpu::backward(dy, gate_up) : aten::backward(dy, gate_up);
 }
 
