@@ -42,8 +42,12 @@ target_precompile_headers(assay_impl PRIVATE $<$<COMPILE_LANGUAGE:CXX>:<ATen/ATe
 set_target_properties(assay_impl PROPERTIES CUDA_SEPARABLE_COMPILATION OFF)
 # CPU loops: vectorised by `omp simd`, threads of the OpenMP runtime that libtorch uses too. No loop reads errno or
 # floating-point exception flags. x86-64-v3 is AVX2 and FMA, any server or desktop processor since about 2015.
+# Linked by name: as a path it would enter the run path, ahead of libtorch's copy of the same library.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
-target_link_libraries(assay_impl PRIVATE OpenMP::OpenMP_CXX)
+add_library(assay_openmp INTERFACE)
+target_compile_options(assay_openmp INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${OpenMP_CXX_FLAGS}>)
+target_link_libraries(assay_openmp INTERFACE ${OpenMP_CXX_LIB_NAMES})
+target_link_libraries(assay_impl PRIVATE assay_openmp)
 target_compile_options(assay_impl PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno;-fno-trapping-math>)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_options(assay_impl PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-march=x86-64-v3>)
