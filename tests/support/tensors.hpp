@@ -1,32 +1,22 @@
 #pragma once
-// Between the trainer's tensors, the reference's and the comparator's; drawn dtypes; runs of one and two threads.
+// Between the trainer's tensors, the reference's and the comparator's; drawn dtypes; the roundings of a
+// dtype; runs with a stated number of threads; libtorch's autograd.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <rapidcheck.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <cstring>
+
 #include "reference/tensor.hpp"
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"
+#include "tests/support/gradient_check.hpp"
 
 namespace assay::tests {
 
-inline Dtype dtype_of(at::ScalarType type) {
-  return type == at::kDouble ? Dtype::f64 : type == at::kFloat ? Dtype::f32 : Dtype::bf16;
-}
-
-/// Type in which the trainer computes with elements of `type` and keeps their statistics and gradients of weights.
-inline at::ScalarType math_of(at::ScalarType type) { return type == at::kBFloat16 ? at::kFloat : type; }
-
-/// Unit roundoff of storing in `type`, and of arithmetic on elements of `type`.
-inline double storage_roundoff(at::ScalarType type) { return unit_roundoff(dtype_of(type)); }
-inline double math_roundoff(at::ScalarType type) { return unit_roundoff(dtype_of(math_of(type))); }
-
-/// Any of float64, float32, bfloat16.
-inline at::ScalarType draw_dtype() { return *rc::gen::element(at::kDouble, at::kFloat, at::kBFloat16); }
-
-/// The values of a CPU tensor of any dtype; conversion to double is exact.
+/// The values of a tensor of any dtype and device; conversion to double is exact.
 inline reference::Tensor<double> exact(const at::Tensor& tensor) {
   const at::Tensor wide = tensor.detach().to(at::kCPU).to(at::kDouble).contiguous();
   reference::Tensor<double> out(tensor.sizes().vec());
@@ -34,26 +24,55 @@ inline reference::Tensor<double> exact(const at::Tensor& tensor) {
   return out;
 }
 
-inline Values values(const at::Tensor& tensor) {
-  const auto all = exact(tensor);
-  return {all.shape(), std::vector<double>(all.flat().begin(), all.flat().end())};
-}
+inline Values values(const at::Tensor& tensor) { return values(exact(tensor)); }
 
-/// A tensor of the trainer, rounded to `type`.
-inline at::Tensor tensor(const reference::Tensor<double>& from, at::ScalarType type) {
+/// A tensor of the trainer with the given values, rounded to `type`.
+inline at::Tensor rounded(const reference::Tensor<double>& from, at::ScalarType type) {
   at::Tensor out = at::empty(from.shape(), at::kDouble);
   std::copy_n(from.flat().data(), from.size(), out.data_ptr<double>());
   return out.to(type);
 }
 
-/// N(0, scale^2) entries rounded to `type`: what the trainer gets; `exact` of it is what the reference gets.
+/// N(0, scale^2) entries rounded to `type`: what the trainer gets. The reference gets `exact` of it.
 inline at::Tensor normal(reference::Shape shape, std::uint64_t seed, at::ScalarType type, double scale = 1) {
-  return tensor(normal(std::move(shape), seed, scale), type);
+  return rounded(normal(std::move(shape), seed, scale), type);
 }
 
-/// Every entry of `tensor` times `factor`, as bounds for the comparator.
-inline Allowed bound(const at::Tensor& tensor) {
-  return Allowed::elementwise(values(tensor).data);
+/// Integer tensors of the trainer, and the reference's row-major vector of the same.
+inline at::Tensor integers(const reference::Ids& ids, at::ScalarType type = at::kLong) {
+  return at::tensor(at::ArrayRef<std::int64_t>(ids), at::kLong).to(type);
+}
+
+/// float64, float32 or bfloat16.
+inline at::ScalarType draw_dtype() { return *rc::gen::element(at::kDouble, at::kFloat, at::kBFloat16); }
+
+/// Type of statistics and of weights' gradients beside elements of `type`.
+inline at::ScalarType math_of(at::ScalarType type) { return type == at::kBFloat16 ? at::kFloat : type; }
+
+/// Roundings of a computation on elements of one dtype, compared with a reference in fp64.
+struct Rounding {
+  double math;      ///< unit roundoff of the arithmetic
+  double store;     ///< unit roundoff of storing, 0 where the arithmetic has rounded already
+  double smallest;  ///< least normal number of the arithmetic: what underflow may lose
+
+  /// Relative bound of n roundings here and n in the reference.
+  double gamma(double n) const { return assay::gamma(n, math) + assay::gamma(n, unit_roundoff(Dtype::f64)); }
+  /// Bound of `value`, known to `bound`, once it is stored.
+  double stored(double value, double bound) const { return bound + store * (std::abs(value) + bound); }
+};
+
+inline Rounding rounding_of(at::ScalarType type) {
+  if (type == at::kDouble) return {unit_roundoff(Dtype::f64), 0, std::numeric_limits<double>::min()};
+  const double store = type == at::kBFloat16 ? unit_roundoff(Dtype::bf16) : 0;
+  return {unit_roundoff(Dtype::f32), store, std::numeric_limits<float>::min()};
+}
+
+/// A bound for every entry: Allowed of bound(i) for i in [0, size).
+template <class Bound>
+Allowed each(reference::Index size, const Bound& bound) {
+  std::vector<double> bounds(static_cast<std::size_t>(size));
+  for (reference::Index i = 0; i < size; ++i) bounds[static_cast<std::size_t>(i)] = bound(i);
+  return Allowed::elementwise(std::move(bounds));
 }
 
 /// Same dtype, shape and bytes.
@@ -63,9 +82,9 @@ inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
 }
 
-/// Result of `call` with `threads` threads of the OpenMP pool.
+/// Result of `call` with `threads` threads.
 template <class Call>
-auto with_threads(int threads, Call&& call) {
+auto with_threads(int threads, const Call& call) {
   const int before = at::get_num_threads();
   at::set_num_threads(threads);
   auto result = call();
@@ -73,12 +92,40 @@ auto with_threads(int threads, Call&& call) {
   return result;
 }
 
-/// Gradients of sum(dy * y) for each input by libtorch's autograd: the third opinion beside reference and differences.
-inline std::vector<at::Tensor> autograd(const at::Tensor& y, const at::Tensor& dy, const std::vector<at::Tensor>& inputs) {
-  return torch::autograd::grad({y}, inputs, {dy});
+/// Whether `call`, which returns a list of tensors, gives the same bits twice, and with one thread as with
+/// two.
+template <class Call>
+testing::AssertionResult repeatable(const Call& call) {
+  const auto same = [](const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_bits);
+  };
+  const auto first = with_threads(2, call);
+  if (!same(first, with_threads(2, call)))
+    return testing::AssertionFailure() << "a second run gives other bits";
+  if (!same(first, with_threads(1, call)))
+    return testing::AssertionFailure() << "one thread gives other bits than two";
+  return testing::AssertionSuccess();
+}
+
+/// Label of the SpecError that `call` throws, or "accepted".
+template <class Call>
+std::string refusal(const Call& call) {
+  try {
+    call();
+    return "accepted";
+  } catch (const SpecError& error) {
+    return error.label();
+  }
 }
 
 /// A leaf of autograd with the values of `tensor`.
 inline at::Tensor leaf(const at::Tensor& tensor) { return tensor.detach().clone().set_requires_grad(true); }
+
+/// Gradients of sum(dy * y) by libtorch's autograd: the third opinion beside reference and central
+/// differences.
+inline std::vector<at::Tensor> autograd(const at::Tensor& y, const at::Tensor& dy,
+                                        const std::vector<at::Tensor>& leaves) {
+  return torch::autograd::grad({y}, leaves, {dy});
+}
 
 }  // namespace assay::tests

@@ -1,0 +1,90 @@
+// labels: parity property
+#include "impl/ops/rms_norm.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "reference/ops/rms_norm.hpp"
+#include "tests/support/rms_norm_bounds.hpp"
+#include "tests/support/tensors.hpp"
+
+namespace assay::impl {
+namespace {
+
+using reference::Index;
+using tests::exact;
+using tests::values;
+
+constexpr double eps = 1e-5;
+
+RC_GTEST_PROP(RmsNormImpl, MatchesReference, ()) {
+  const auto type = tests::draw_dtype(), statistic = tests::math_of(type);
+  const Index N = *rc::gen::inRange<Index>(1, 12), D = *rc::gen::inRange<Index>(1, 40);
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  const at::Tensor x = tests::normal({N, D}, seed, type), gain = tests::normal({D}, seed + 1, type);
+  const at::Tensor dy = tests::normal({N, D}, seed + 2, type),
+                   dx_before = tests::normal({N, D}, seed + 3, type);
+  const at::Tensor dgain_before = tests::normal({D}, seed + 4, statistic);
+
+  const auto expected = reference::rms_norm::forward(exact(x), exact(gain), eps);
+  auto gradient = reference::rms_norm::backward(exact(dy), exact(x), exact(gain), expected.rstd);
+  gradient.dx.flat() += exact(dx_before).flat();
+  gradient.dgain.flat() += exact(dgain_before).flat();
+  const tests::RmsNormBounds bounds(tests::rounding_of(type), exact(x), exact(gain), exact(dy),
+                                    expected.rstd);
+  for (bool generic : {false, true}) {
+    RC_LOG() << (generic ? "aten" : "cpu") << "\n";
+    const auto out = generic ? rms_norm::aten::forward(x, gain, eps) : rms_norm::forward(x, gain, eps);
+    RC_ASSERT(out.y.scalar_type() == type && out.rstd.scalar_type() == statistic);
+    ASSAY_RC_CLOSE(values(out.y), values(expected.y), bounds.y(expected.y));
+    ASSAY_RC_CLOSE(values(out.rstd), values(expected.rstd), bounds.rstd());
+    const at::Tensor dx = dx_before.clone(), dgain = dgain_before.clone();
+    (generic ? rms_norm::aten::backward : rms_norm::backward)(dy, x, gain, out.rstd, dx, dgain);
+    ASSAY_RC_CLOSE(values(dx), values(gradient.dx), bounds.dx(gradient.dx, exact(dx_before)));
+    ASSAY_RC_CLOSE(values(dgain), values(gradient.dgain), bounds.dgain(exact(dgain_before)));
+  }
+}
+
+RC_GTEST_PROP(RmsNormImpl, AgreesWithAutograd, ()) {
+  const Index N = *rc::gen::inRange<Index>(1, 12), D = *rc::gen::inRange<Index>(1, 40);
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  const at::Tensor x = tests::normal({N, D}, seed, at::kDouble),
+                   gain = tests::normal({D}, seed + 1, at::kDouble);
+  const at::Tensor dy = tests::normal({N, D}, seed + 2, at::kDouble), leaf = tests::leaf(x),
+                   gain_leaf = tests::leaf(gain);
+  const auto theirs = tests::autograd(at::rms_norm(leaf, {D}, gain_leaf, eps), dy, {leaf, gain_leaf});
+  const at::Tensor dx = at::zeros_like(x), dgain = at::zeros_like(gain);
+  const auto rstd = rms_norm::forward(x, gain, eps).rstd;
+  rms_norm::backward(dy, x, gain, rstd, dx, dgain);
+  const tests::RmsNormBounds bounds(tests::rounding_of(at::kDouble), exact(x), exact(gain), exact(dy),
+                                    exact(rstd));
+  ASSAY_RC_CLOSE(values(dx), values(theirs[0]), bounds.dx(exact(dx), reference::Tensor<double>({N, D})));
+  ASSAY_RC_CLOSE(values(dgain), values(theirs[1]), bounds.dgain(reference::Tensor<double>({D})));
+}
+
+TEST(RmsNormImpl, SameBitsOnAnyNumberOfThreads) {
+  for (auto type : {at::kDouble, at::kFloat, at::kBFloat16}) {
+    const at::Tensor x = tests::normal({1000, 65}, 1, type), gain = tests::normal({65}, 2, type);
+    EXPECT_TRUE(tests::repeatable([&] {
+      const auto out = rms_norm::forward(x, gain, eps);
+      at::Tensor dx = at::ones_like(x), dgain = at::zeros({65}, tests::math_of(type));
+      rms_norm::backward(x, out.y, gain, out.rstd, dx, dgain);
+      return std::vector{out.y, out.rstd, dx, dgain};
+    })) << type;
+  }
+}
+
+TEST(RmsNormImpl, C1RejectsAGainOfAnotherSize) {
+  EXPECT_EQ(tests::refusal([] { rms_norm::forward(at::ones({2, 4}), at::ones({3}), eps); }), "rms_norm_c1");
+}
+
+TEST(RmsNormImpl, C2RejectsAnEpsThatIsNotPositive) {
+  EXPECT_EQ(tests::refusal([] { rms_norm::forward(at::ones({2, 4}), at::ones({4}), 0); }), "rms_norm_c2");
+}
+
+TEST(RmsNormImpl, C3RejectsEmptyRows) {
+  EXPECT_EQ(tests::refusal([] { rms_norm::forward(at::ones({2, 0}), at::ones({0}), eps); }), "rms_norm_c3");
+}
+
+}  // namespace
+}  // namespace assay::impl
