@@ -1,6 +1,8 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include "spec/ops/adamw.hpp"
+
 namespace assay::impl::adamw {
 
 /// Hyperparameters of one update.                                                    [spec/ops/adamw.md]
@@ -12,10 +14,13 @@ struct Settings {
   double gradient_scale;  ///< clip coefficient, applied to the gradient as it is read
 };
 
+/// What all entries of a step share. Errors: SpecError adamw_c2 .. adamw_c6.
+spec::adamw::Scalars scalars(const Settings& settings);
+
 /// Updates one flat range in place in one pass: master, first and second moment from the gradient; then the
 /// working weights, rounded from master. All 1-D of equal length; master, moments and gradient of one dtype
 /// (fp32 or fp64); `weight` bf16, or the same storage as master when there is no separate master copy.
-/// Errors: SpecError adamw_c1..
+/// Errors: SpecError adamw_c1 .. adamw_c6
 void update(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at::Tensor moment1,
             at::Tensor moment2, const Settings& settings);
 

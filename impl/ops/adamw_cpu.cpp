@@ -11,20 +11,17 @@ constexpr std::int64_t chunk = 16384;
 template <class M, class W>
 void update_range(std::int64_t size, M* master, const M* gradient, M* moment1, M* moment2, W* weight,
                   const Settings& s) {
-  const auto step = static_cast<double>(s.step);
-  const double correction1 = 1 - std::pow(s.beta1, step), correction2 = 1 - std::pow(s.beta2, step);
-  const M scale = static_cast<M>(s.gradient_scale), beta1 = static_cast<M>(s.beta1),
-          beta2 = static_cast<M>(s.beta2);
-  const M new1 = static_cast<M>(1 - s.beta1), new2 = static_cast<M>(1 - s.beta2), eps = static_cast<M>(s.eps);
-  const M keep = static_cast<M>(1 - s.learning_rate * s.weight_decay);
-  const M rate = static_cast<M>(s.learning_rate / correction1),
-          root2 = static_cast<M>(1 / std::sqrt(correction2));
+  const auto [kept, step_size, root_correction2] = scalars(s);
+  const M scale = static_cast<M>(s.gradient_scale), new1 = static_cast<M>(1 - s.beta1),
+          eps = static_cast<M>(s.eps);
+  const M beta2 = static_cast<M>(s.beta2), new2 = static_cast<M>(1 - s.beta2), keep = static_cast<M>(kept);
+  const M rate = static_cast<M>(step_size), root = static_cast<M>(1 / root_correction2);
   impl::cpu::for_chunks(size, chunk, [&](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
     for (std::int64_t i = begin; i < end; ++i) {
       const M g = gradient[i] * scale;
-      const M m = moment1[i] * beta1 + g * new1, v = moment2[i] * beta2 + g * g * new2;
-      const M w = master[i] * keep - rate * m / (std::sqrt(v) * root2 + eps);
+      const M m = moment1[i] + new1 * (g - moment1[i]), v = moment2[i] * beta2 + g * g * new2;
+      const M w = master[i] * keep - rate * m / (std::sqrt(v) * root + eps);
       moment1[i] = m;
       moment2[i] = v;
       master[i] = w;

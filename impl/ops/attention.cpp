@@ -2,30 +2,27 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
-#include "impl/ops/tensor_check.hpp"
-#include "spec/error.hpp"
+#include "spec/ops/attention.hpp"
 
 namespace assay::impl::attention {
 
 namespace {
 void check(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const at::Tensor& documents) {
-  require(heads >= 1 && kv_heads >= 1 && heads % kv_heads == 0, "attention_c1",
-          [&] { return "H=" + std::to_string(heads) + ", K=" + std::to_string(kv_heads); });
-  require(qkv.dim() == 4 && qkv.size(2) == heads + 2 * kv_heads && qkv.size(3) >= 1, "attention_c2", [&] {
-    return "qkv " + describe(qkv) + ", H=" + std::to_string(heads) + ", K=" + std::to_string(kv_heads);
-  });
-  if (!documents.defined()) return;
-  require(documents.dim() == 2 && documents.size(0) == qkv.size(0) && documents.size(1) == qkv.size(1),
-          "attention_c3", [&] { return "documents " + describe(documents) + ", qkv " + describe(qkv); });
-  if (!documents.is_cpu()) return;
-  const auto* document = documents.const_data_ptr<std::int32_t>();
-  for (std::int64_t n = 0; n < documents.numel(); ++n)
-    require(n % qkv.size(1) == 0 || document[n - 1] <= document[n], "attention_c3", [&] {
-      return "document " + std::to_string(document[n]) + " after " + std::to_string(document[n - 1]);
-    });
+  spec::attention::check_extents("qkv", qkv.sizes().vec(),
+                                 {qkv.size(0), qkv.size(1), heads + 2 * kv_heads, qkv.size(-1)});
+  const spec::attention::Shape shape{
+      .B = qkv.size(0), .T = qkv.size(1), .H = heads, .K = kv_heads, .E = qkv.size(3)};
+  if (!documents.defined()) return spec::attention::check(shape, {});
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(documents.numel()));
+  // The loader has checked the order of documents that are on a device.
+  if (documents.is_cpu())
+    std::copy_n(documents.const_data_ptr<std::int32_t>(), documents.numel(), numbers.begin());
+  spec::attention::check(shape, numbers);
 }
 }  // namespace
 
@@ -39,6 +36,7 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
                     std::int64_t kv_heads, const at::Tensor& documents) {
   check(qkv, heads, kv_heads, documents);
+  spec::attention::check_extents("dy", dy.sizes().vec(), {qkv.size(0), qkv.size(1), heads, qkv.size(3)});
   return qkv.is_cpu() ? cpu::backward(dy, qkv, saved, heads, kv_heads, documents)
                       : aten::backward(dy, qkv, saved, heads, kv_heads, documents);
 }

@@ -5,23 +5,19 @@
 #include "impl/ops/rms_norm.hpp"
 #include "impl/ops/tensor_check.hpp"
 #include "spec/error.hpp"
+#include "spec/ops/qk_norm.hpp"
 
 namespace assay::impl::qk_norm {
 
 namespace {
 void check(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain, std::int64_t heads,
            std::int64_t kv_heads, double eps) {
-  require(qkv.dim() == 4 && heads >= 1 && kv_heads >= 1 && qkv.size(2) == heads + 2 * kv_heads &&
-              qkv.size(3) >= 1,
-          "qk_norm_c1", [&] {
-            return "qkv " + describe(qkv) + ", H=" + std::to_string(heads) +
-                   ", K=" + std::to_string(kv_heads);
-          });
-  require(q_gain.numel() == qkv.size(3) && k_gain.numel() == qkv.size(3), "qk_norm_c2", [&] {
-    return "gains of " + std::to_string(q_gain.numel()) + " and " + std::to_string(k_gain.numel()) +
-           " entries, E=" + std::to_string(qkv.size(3));
+  // qk_norm_c2
+  require(qkv.dim() == 4 && qkv.size(2) == heads + 2 * kv_heads, "qk_norm_c2", [&] {
+    return "qkv " + describe(qkv) + ", H=" + std::to_string(heads) + ", K=" + std::to_string(kv_heads);
   });
-  require(std::isfinite(eps) && eps > 0, "qk_norm_c3", [&] { return "eps=" + std::to_string(eps); });
+  spec::qk_norm::check({.B = qkv.size(0), .T = qkv.size(1), .H = heads, .K = kv_heads, .E = qkv.size(3)},
+                       q_gain.numel(), k_gain.numel(), eps);
 }
 
 /// Normalises heads [first, first + count) with the rules of rms_norm.

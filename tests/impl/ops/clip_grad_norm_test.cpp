@@ -48,5 +48,10 @@ TEST(ClipGradNormImpl, ASumKeepsInfinityAndNotANumber) {
   }
 }
 
+TEST(ClipGradNormImpl, ConstraintsAreChecked) {
+  EXPECT_EQ(tests::refusal([] { clip_grad_norm::coefficient(1, 0); }), "clip_grad_norm_c1");
+  EXPECT_EQ(tests::refusal([] { clip_grad_norm::coefficient(std::nan(""), 1); }), "clip_grad_norm_c2");
+}
+
 }  // namespace
 }  // namespace assay::impl

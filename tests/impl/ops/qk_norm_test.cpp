@@ -71,5 +71,18 @@ TEST(QkNormImpl, SameBitsOnAnyNumberOfThreads) {
   }
 }
 
+TEST(QkNormImpl, ConstraintsAreChecked) {
+  const auto forward = [](reference::Shape shape, Index gains, Index heads, Index kv_heads, double epsilon) {
+    return tests::refusal([&] {
+      qk_norm::forward(at::ones(shape), at::ones({gains}), at::ones({gains}), heads, kv_heads, epsilon);
+    });
+  };
+  EXPECT_EQ(forward({1, 2, 4, 6}, 6, 2, 1, eps), "accepted");
+  EXPECT_EQ(forward({1, 2, 4, 6}, 5, 2, 1, eps), "qk_norm_c1");
+  EXPECT_EQ(forward({1, 2, 5, 6}, 6, 2, 1, eps), "qk_norm_c2");
+  EXPECT_EQ(forward({1, 2, 4, 6}, 6, 2, 1, 0), "qk_norm_c3");
+  EXPECT_EQ(forward({1, 2, 4, 0}, 0, 2, 1, eps), "qk_norm_c4");
+}
+
 }  // namespace
 }  // namespace assay::impl
