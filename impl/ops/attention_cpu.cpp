@@ -9,7 +9,7 @@
 
 namespace assay::impl::attention::cpu {
 
-using impl::cpu::Left;
+using impl::cpu::Lanes;
 using impl::cpu::Math;
 using impl::cpu::multiply;
 using impl::cpu::padded;
@@ -61,6 +61,64 @@ struct Tile {
         s1(padded<M>(t1)) {}
   std::int64_t rows() const { return t1 - t0; }
 };
+
+/// Hides the columns that a row's token does not see, up to the next multiple of the lanes, with `value`.
+template <class M>
+void hide(M* row, const Tile<M>& now, std::int64_t first, std::int64_t t, std::int64_t end, M value) {
+  std::fill(row + now.s0, row + first, value);
+  std::fill(row + t + 1, row + end, value);
+}
+
+/// End of the columns of token t, a multiple of the lanes. Beyond it, up to the tile's end, rows are zeroed.
+template <class M>
+std::int64_t lanes_end(std::int64_t t) {
+  return (t / Lanes<M>::count + 1) * Lanes<M>::count;
+}
+
+/// Turns a row of scores into exponentials of scale * (score - largest), 0 where token t does not look.
+template <class M>
+struct Softmax {
+  M largest, sum;
+  Softmax(M* row, const Tile<M>& now, std::int64_t first, std::int64_t t, M scale) {
+    using Lane = Lanes<M>;
+    const std::int64_t end = lanes_end<M>(t);
+    hide(row, now, first, t, end, -std::numeric_limits<M>::infinity());
+    auto top = Lane::load(row + now.s0);
+    for (std::int64_t s = now.s0; s < end; s += Lane::count) {
+      const auto scores = Lane::load(row + s);
+      top = scores > top ? scores : top;
+    }
+    largest = impl::cpu::largest_of<M>(top);
+    auto sums = Lane::all(0);
+    for (std::int64_t s = now.s0; s < end; s += Lane::count) {
+      const auto powers = impl::cpu::exponential((Lane::load(row + s) - largest) * scale);
+      Lane::store(row + s, powers);
+      sums += powers;
+    }
+    sum = impl::cpu::sum_of<M>(sums);
+    std::fill(row + end, row + std::max(end, now.t1), M(0));
+  }
+};
+
+/// Turns scores into probabilities exp(scale * score - lse) and their upstream gradient into that of the
+/// score before scaling: scale * p * (dp - sum over s of p * dp).
+template <class M>
+void score_gradient(M* row, M* drow, const Tile<M>& now, std::int64_t first, std::int64_t t, M scale, M lse) {
+  using Lane = Lanes<M>;
+  const std::int64_t end = lanes_end<M>(t);
+  hide(row, now, first, t, end, -std::numeric_limits<M>::infinity());
+  hide(drow, now, first, t, end, M(0));
+  auto sums = Lane::all(0);
+  for (std::int64_t s = now.s0; s < end; s += Lane::count) {
+    const auto probabilities = impl::cpu::exponential(Lane::load(row + s) * scale - lse);
+    Lane::store(row + s, probabilities);
+    sums += probabilities * Lane::load(drow + s);
+  }
+  const M projection = impl::cpu::sum_of<M>(sums);
+  for (std::int64_t s = now.s0; s < end; s += Lane::count)
+    Lane::store(drow + s, Lane::load(row + s) * (Lane::load(drow + s) - projection) * scale);
+  for (M* each : {row, drow}) std::fill(each + end, each + std::max(end, now.t1), M(0));
+}
 }  // namespace
 
 Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
@@ -78,8 +136,9 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
     const auto* in = qkv.const_data_ptr<scalar_t>();
     auto* y = out.y.data_ptr<scalar_t>();
     M* lse = out.lse.data_ptr<M>();
-    at::parallel_for(0, x.B * x.K, 1, [&](std::int64_t begin, std::int64_t end) {
+    impl::cpu::for_ranges(x.B * x.K, 1, [&](std::int64_t begin, std::int64_t end) {
       std::vector<M> keys_(E * Tp), values_(T * Ep), q_(tile * E), p_(tile * Tp), o_(tile * Ep);
+      M shares[tile];
       M *keys = keys_.data(), *values = values_.data(), *q = q_.data(), *p = p_.data(), *o = o_.data();
       for (std::int64_t item = begin; item < end; ++item) {
         const std::int64_t b = item / x.K, kv = item % x.K;
@@ -93,29 +152,15 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
             pack(now.rows(), E, tokens + t0 * stride + h * E, stride, q, E);
             multiply<M>(now.rows(), now.s1 - now.s0, E, {q, E, 1}, {keys + now.s0, Tp}, {p + now.s0, Tp});
             for (std::int64_t t = t0; t < now.t1; ++t) {
-              M* row = p + (t - t0) * Tp;
-              M largest = row[first[t]];
-#pragma omp simd reduction(max : largest)
-              for (std::int64_t s = first[t]; s <= t; ++s) largest = std::max(largest, row[s]);
-              M sum = 0;
-#pragma omp simd reduction(+ : sum)
-              for (std::int64_t s = first[t]; s <= t; ++s) {
-                const M e = impl::cpu::exponential((row[s] - largest) * scale);
-                row[s] = e;
-                sum += e;
-              }
-              std::fill(row + now.s0, row + first[t], M(0));
-              std::fill(row + t + 1, row + now.t1, M(0));
-              lse[(b * x.H + h) * T + t] = largest * scale + std::log(sum);
-              const M share = 1 / sum;
-#pragma omp simd
-              for (std::int64_t s = first[t]; s <= t; ++s) row[s] *= share;
+              const Softmax<M> row(p + (t - t0) * Tp, now, first[t], t, scale);
+              shares[t - t0] = 1 / row.sum;
+              lse[(b * x.H + h) * T + t] = row.largest * scale + std::log(row.sum);
             }
             multiply<M>(now.rows(), Ep, now.t1 - now.s0, {p + now.s0, Tp, 1}, {values + now.s0 * Ep, Ep},
                         {o, Ep});
             for (std::int64_t t = t0; t < now.t1; ++t)
               for (std::int64_t e = 0; e < E; ++e)
-                y[((b * T + t) * x.H + h) * E + e] = scalar_t(o[(t - t0) * Ep + e]);
+                y[((b * T + t) * x.H + h) * E + e] = scalar_t(o[(t - t0) * Ep + e] * shares[t - t0]);
           }
         }
       }
@@ -138,7 +183,7 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
     const auto *in = qkv.const_data_ptr<scalar_t>(), *upstream = dy.const_data_ptr<scalar_t>();
     auto* gradient = dqkv.data_ptr<scalar_t>();
     const M* lse = saved.lse.const_data_ptr<M>();
-    at::parallel_for(0, x.B * x.K, 1, [&](std::int64_t begin, std::int64_t end) {
+    impl::cpu::for_ranges(x.B * x.K, 1, [&](std::int64_t begin, std::int64_t end) {
       std::vector<M> keysT_(E * Tp), valuesT_(E * Tp), keys_(T * Ep), dk_(T * Ep), dv_(T * Ep);
       std::vector<M> q_(tile * Ep), do_(tile * Ep), dq_(tile * Ep), p_(tile * Tp), ds_(tile * Tp);
       M *keysT = keysT_.data(), *valuesT = valuesT_.data(), *keys = keys_.data(), *dk = dk_.data(),
@@ -162,25 +207,12 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
             multiply<M>(rows, now.s1 - now.s0, E, {q, Ep, 1}, {keysT + now.s0, Tp}, {p + now.s0, Tp});
             multiply<M>(rows, now.s1 - now.s0, E, {dO, Ep, 1}, {valuesT + now.s0, Tp}, {ds + now.s0, Tp});
             for (std::int64_t t = t0; t < now.t1; ++t) {
-              M *row = p + (t - t0) * Tp, *drow = ds + (t - t0) * Tp;
-              const M shift = lse[(b * x.H + h) * T + t];
-              M projection = 0;  // sum over s of p * dp
-#pragma omp simd reduction(+ : projection)
-              for (std::int64_t s = first[t]; s <= t; ++s) {
-                const M probability = impl::cpu::exponential(row[s] * scale - shift);
-                row[s] = probability;
-                projection += probability * drow[s];
-              }
-#pragma omp simd
-              for (std::int64_t s = first[t]; s <= t; ++s) drow[s] = row[s] * (drow[s] - projection) * scale;
-              for (M* other : {row, drow}) {
-                std::fill(other + now.s0, other + first[t], M(0));
-                std::fill(other + t + 1, other + now.t1, M(0));
-              }
+              score_gradient(p + (t - t0) * Tp, ds + (t - t0) * Tp, now, first[t], t, scale,
+                             lse[(b * x.H + h) * T + t]);
             }
             multiply<M>(rows, Ep, seen, {ds + now.s0, Tp, 1}, {keys + now.s0 * Ep, Ep}, {dq, Ep});
-            multiply<M>(seen, Ep, rows, {ds + now.s0, 1, Tp}, {q, Ep}, {dk + now.s0 * Ep, Ep}, true);
-            multiply<M>(seen, Ep, rows, {p + now.s0, 1, Tp}, {dO, Ep}, {dv + now.s0 * Ep, Ep}, true);
+            multiply<M, true>(seen, Ep, rows, {ds + now.s0, 1, Tp}, {q, Ep}, {dk + now.s0 * Ep, Ep});
+            multiply<M, true>(seen, Ep, rows, {p + now.s0, 1, Tp}, {dO, Ep}, {dv + now.s0 * Ep, Ep});
             for (std::int64_t t = t0; t < now.t1; ++t)
               for (std::int64_t e = 0; e < E; ++e)
                 gradient[(b * T + t) * stride + h * E + e] = scalar_t(dq[(t - t0) * Ep + e]);

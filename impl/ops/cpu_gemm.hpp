@@ -2,15 +2,10 @@
 // Matrix products of the size of an attention tile, on one core, for operands that lie in its caches.
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
+
+#include "impl/ops/cpu_math.hpp"
 
 namespace assay::impl::cpu {
-
-template <class M>
-struct Lanes {
-  static constexpr std::int64_t count = 32 / sizeof(M);
-  typedef M Vector __attribute__((vector_size(32)));
-};
 
 /// Columns are padded to a multiple of this.
 template <class M>
@@ -36,41 +31,37 @@ struct Rows {
 };
 
 /// `rows` x column_block<M> entries of C from registers: C = A B, or C += A B.
-template <int rows, class M>
-void multiply_block(std::int64_t inner, Left<M> a, Rows<const M> b, Rows<M> c, bool add) {
-  using Vector = typename Lanes<M>::Vector;
-  constexpr std::int64_t lanes = Lanes<M>::count;
-  Vector sums[rows][2];
+template <int rows, bool add, class M>
+void multiply_block(std::int64_t inner, Left<M> a, Rows<const M> b, Rows<M> c) {
+  using Lane = Lanes<M>;
+  typename Lane::Vector left[rows], right[rows];
+#pragma GCC unroll 6
   for (int r = 0; r < rows; ++r) {
-    if (add) {
-      std::memcpy(&sums[r][0], c.data + r * c.row, sizeof(Vector));
-      std::memcpy(&sums[r][1], c.data + r * c.row + lanes, sizeof(Vector));
-    } else {
-      sums[r][0] = sums[r][1] = Vector{};
-    }
+    left[r] = add ? Lane::load(c.data + r * c.row) : Lane::all(0);
+    right[r] = add ? Lane::load(c.data + r * c.row + Lane::count) : Lane::all(0);
   }
   for (std::int64_t k = 0; k < inner; ++k) {
-    Vector left, right;
-    std::memcpy(&left, b.data + k * b.row, sizeof(Vector));
-    std::memcpy(&right, b.data + k * b.row + lanes, sizeof(Vector));
+    const auto b_left = Lane::load(b.data + k * b.row),
+               b_right = Lane::load(b.data + k * b.row + Lane::count);
 #pragma GCC unroll 6
     for (int r = 0; r < rows; ++r) {
       const M factor = a.data[r * a.row + k * a.column];
-      sums[r][0] += factor * left;
-      sums[r][1] += factor * right;
+      left[r] += factor * b_left;
+      right[r] += factor * b_right;
     }
   }
+#pragma GCC unroll 6
   for (int r = 0; r < rows; ++r) {
-    std::memcpy(c.data + r * c.row, &sums[r][0], sizeof(Vector));
-    std::memcpy(c.data + r * c.row + lanes, &sums[r][1], sizeof(Vector));
+    Lane::store(c.data + r * c.row, left[r]);
+    Lane::store(c.data + r * c.row + Lane::count, right[r]);
   }
 }
 
 /// C [rows, columns] = A [rows, inner] B [inner, columns], or += with `add`; `columns` a multiple of
 /// column_block<M>. Each entry is summed over the inner index in order.
-template <class M>
+template <class M, bool add = false>
 void multiply(std::int64_t rows, std::int64_t columns, std::int64_t inner, Left<M> a, Rows<const M> b,
-              Rows<M> c, bool add = false) {
+              Rows<M> c) {
   constexpr std::int64_t block = 6;
   for (std::int64_t n = 0; n < columns; n += column_block<M>) {
     for (std::int64_t m = 0; m < rows; m += block) {
@@ -79,22 +70,22 @@ void multiply(std::int64_t rows, std::int64_t columns, std::int64_t inner, Left<
       const Rows<M> out{c.data + m * c.row + n, c.row};
       switch (std::min(block, rows - m)) {
         case 6:
-          multiply_block<6>(inner, left, right, out, add);
+          multiply_block<6, add>(inner, left, right, out);
           break;
         case 5:
-          multiply_block<5>(inner, left, right, out, add);
+          multiply_block<5, add>(inner, left, right, out);
           break;
         case 4:
-          multiply_block<4>(inner, left, right, out, add);
+          multiply_block<4, add>(inner, left, right, out);
           break;
         case 3:
-          multiply_block<3>(inner, left, right, out, add);
+          multiply_block<3, add>(inner, left, right, out);
           break;
         case 2:
-          multiply_block<2>(inner, left, right, out, add);
+          multiply_block<2, add>(inner, left, right, out);
           break;
         default:
-          multiply_block<1>(inner, left, right, out, add);
+          multiply_block<1, add>(inner, left, right, out);
           break;
       }
     }

@@ -12,12 +12,18 @@ namespace {
 template <class T>
 Math<T> log_sum_exp(const T* row, std::int64_t V) {
   using M = Math<T>;
-  M largest = M(row[0]);
-#pragma omp simd reduction(max : largest)
-  for (std::int64_t v = 0; v < V; ++v) largest = std::max(largest, M(row[v]));
-  M sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t v = 0; v < V; ++v) sum += impl::cpu::exponential(M(row[v]) - largest);
+  using Lane = impl::cpu::Lanes<M>;
+  const auto hidden = Lane::all(-std::numeric_limits<M>::infinity());
+  auto top = hidden;
+  for (std::int64_t v = 0; v < V; v += Lane::count) {
+    const auto logits = impl::cpu::load(row + v, V - v, hidden);
+    top = logits > top ? logits : top;
+  }
+  const M largest = impl::cpu::largest_of<M>(top);
+  auto sums = Lane::all(0);
+  for (std::int64_t v = 0; v < V; v += Lane::count)
+    sums += impl::cpu::exponential(impl::cpu::load(row + v, V - v, hidden) - largest);
+  const M sum = impl::cpu::sum_of<M>(sums);
   return largest + std::log(sum);
 }
 }  // namespace
@@ -64,9 +70,9 @@ at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tens
       }
       const M shift = lses[n], factor = share * (M(1) + static_cast<M>(2 * z) * shift);
       const M of_target = impl::cpu::exponential(M(row[target[n]]) - shift) * factor - share;
-#pragma omp simd
-      for (std::int64_t v = 0; v < V; ++v)
-        row[v] = scalar_t(impl::cpu::exponential(M(row[v]) - shift) * factor);
+      for (std::int64_t v = 0; v < V; v += impl::cpu::Lanes<M>::count)
+        impl::cpu::store(row + v, impl::cpu::exponential(impl::cpu::load(row + v, V - v) - shift) * factor,
+                         V - v);
       row[target[n]] = scalar_t(of_target);
     });
   });

@@ -5,7 +5,10 @@
 
 namespace assay::impl::swiglu::cpu {
 
+using impl::cpu::exponential;
+using impl::cpu::load;
 using impl::cpu::Math;
+using impl::cpu::store;
 
 at::Tensor forward(const at::Tensor& gate_up) {
   const std::int64_t N = gate_up.size(0), F = gate_up.size(1) / 2;
@@ -13,15 +16,15 @@ at::Tensor forward(const at::Tensor& gate_up) {
   impl::cpu::with_element(gate_up.scalar_type(), "swiglu", [&](auto element) {
     using scalar_t = decltype(element);
     using M = Math<scalar_t>;
+    constexpr std::int64_t lanes = impl::cpu::Lanes<M>::count;
     const auto* in = gate_up.const_data_ptr<scalar_t>();
     auto* ys = y.data_ptr<scalar_t>();
     impl::cpu::for_rows(N, 2 * F, [&](std::int64_t n) {
       const scalar_t *gate = in + n * 2 * F, *up = gate + F;
       scalar_t* out = ys + n * F;
-#pragma omp simd
-      for (std::int64_t f = 0; f < F; ++f) {
-        const M g = M(gate[f]);
-        out[f] = scalar_t(g / (M(1) + impl::cpu::exponential(-g)) * M(up[f]));
+      for (std::int64_t f = 0; f < F; f += lanes) {
+        const auto g = load(gate + f, F - f), u = load(up + f, F - f);
+        store(out + f, g / (M(1) + exponential(-g)) * u, F - f);
       }
     });
   });
@@ -33,17 +36,17 @@ at::Tensor backward(const at::Tensor& dy, at::Tensor gate_up) {
   impl::cpu::with_element(gate_up.scalar_type(), "swiglu_backward", [&](auto element) {
     using scalar_t = decltype(element);
     using M = Math<scalar_t>;
+    constexpr std::int64_t lanes = impl::cpu::Lanes<M>::count;
     const auto* dys = dy.const_data_ptr<scalar_t>();
     auto* in = gate_up.data_ptr<scalar_t>();
     impl::cpu::for_rows(N, 2 * F, [&](std::int64_t n) {
       scalar_t *gate = in + n * 2 * F, *up = gate + F;
       const scalar_t* upstream = dys + n * F;
-#pragma omp simd
-      for (std::int64_t f = 0; f < F; ++f) {
-        const M g = M(gate[f]), d = M(upstream[f]);
-        const M sigmoid = M(1) / (M(1) + impl::cpu::exponential(-g));
-        gate[f] = scalar_t(d * M(up[f]) * sigmoid * (M(1) + g * (M(1) - sigmoid)));
-        up[f] = scalar_t(d * (g * sigmoid));
+      for (std::int64_t f = 0; f < F; f += lanes) {
+        const auto g = load(gate + f, F - f), u = load(up + f, F - f), d = load(upstream + f, F - f);
+        const auto sigmoid = M(1) / (M(1) + exponential(-g));
+        store(gate + f, d * u * sigmoid * (M(1) + g * (M(1) - sigmoid)), F - f);
+        store(up + f, d * (g * sigmoid), F - f);
       }
     });
   });

@@ -35,6 +35,39 @@ TEST(CpuMath, ExponentialOfExtremes) {
   EXPECT_TRUE(std::isnan(cpu::exponential(std::numeric_limits<float>::quiet_NaN())));
 }
 
+TEST(CpuMath, ExponentialOfLanesIsThatOfEach) {
+  for (int i = -1000; i < 1000; ++i) {
+    cpu::Lanes<float>::Vector x;
+    for (int lane = 0; lane < 8; ++lane)
+      x[lane] = static_cast<float>(i) * 0.1f + static_cast<float>(lane) * 0.013f;
+    const auto y = cpu::exponential(x);
+    for (int lane = 0; lane < 8; ++lane) {
+      const double truth = std::exp(static_cast<double>(x[lane]));
+      const double expected = x[lane] < -88  ? 0
+                              : x[lane] > 89 ? std::numeric_limits<float>::infinity()
+                                             : truth;
+      if (x[lane] > -87 && x[lane] < 88) {
+        EXPECT_NEAR(y[lane] / truth, 1, 2 * unit_roundoff(Dtype::f32)) << x[lane];
+      } else if (x[lane] < -88 || x[lane] > 89) {
+        EXPECT_EQ(y[lane], expected) << x[lane];
+      }
+    }
+  }
+}
+
+TEST(CpuMath, LoadsAndStoresNoMoreThanTheirCount) {
+  const at::BFloat16 from[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  const auto lanes = cpu::load(from, 3, cpu::Lanes<float>::all(-1));
+  EXPECT_EQ(lanes[2], 3);
+  EXPECT_EQ(lanes[3], -1);
+  float to[8] = {9, 9, 9, 9, 9, 9, 9, 9};
+  cpu::store(to, lanes, 2);
+  EXPECT_EQ(to[1], 2);
+  EXPECT_EQ(to[2], 9);
+  cpu::store(to, cpu::load(from));
+  EXPECT_EQ(to[7], 8);
+}
+
 template <class M>
 void multiply_matches(std::int64_t rows, std::int64_t columns, std::int64_t inner, bool transposed,
                       bool add) {
@@ -47,7 +80,11 @@ void multiply_matches(std::int64_t rows, std::int64_t columns, std::int64_t inne
     for (M& value : *matrix) value = static_cast<M>(stream.normal(drawn++));
   const std::vector<M> before = c;
   const std::int64_t row = transposed ? 1 : inner, column = transposed ? rows : 1;
-  cpu::multiply<M>(rows, width, inner, {a.data(), row, column}, {b.data(), width}, {c.data(), width}, add);
+  const cpu::Left<M> left{a.data(), row, column};
+  if (add)
+    cpu::multiply<M, true>(rows, width, inner, left, {b.data(), width}, {c.data(), width});
+  else
+    cpu::multiply<M>(rows, width, inner, left, {b.data(), width}, {c.data(), width});
 
   tests::Values actual{{rows, width}, {}}, expected{{rows, width}, {}};
   std::vector<double> bounds;
