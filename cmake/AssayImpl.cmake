@@ -40,18 +40,18 @@ endif()
 target_compile_definitions(assay_impl PRIVATE ASSAY_VERSION="${PROJECT_VERSION}")
 target_precompile_headers(assay_impl PRIVATE $<$<COMPILE_LANGUAGE:CXX>:<ATen/ATen.h$<ANGLE-R>>)
 set_target_properties(assay_impl PROPERTIES CUDA_SEPARABLE_COMPILATION OFF)
-# CPU loops: vectorised by `omp simd`, threads of the OpenMP runtime that libtorch uses too. No loop reads errno or
-# floating-point exception flags. x86-64-v3 is AVX2 and FMA, any server or desktop processor since about 2015.
-# Linked by name: as a path it would enter the run path, ahead of libtorch's copy of the same library.
+# CPU loops: vectorised by `omp simd` and vector types, threads of the OpenMP runtime that libtorch uses too. No loop
+# reads errno or floating-point exception flags. x86-64-v3 is AVX2 and FMA, any server or desktop processor since about
+# 2015. OpenMP is linked by name: as a path it would enter the run path, ahead of libtorch's copy of the same library.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
-add_library(assay_openmp INTERFACE)
-target_compile_options(assay_openmp INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${OpenMP_CXX_FLAGS}>)
-target_link_libraries(assay_openmp INTERFACE ${OpenMP_CXX_LIB_NAMES})
-target_link_libraries(assay_impl PRIVATE assay_openmp)
-target_compile_options(assay_impl PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno;-fno-trapping-math>)
+target_compile_options(assay_impl PRIVATE
+  $<$<COMPILE_LANGUAGE:CXX>:${OpenMP_CXX_FLAGS};-fno-math-errno;-fno-trapping-math>)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_options(assay_impl PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-march=x86-64-v3>)
 endif()
+target_link_libraries(assay_impl PRIVATE ${OpenMP_CXX_LIB_NAMES})
+# A program that instantiates the same templates with other flags (a test) does not replace the library's.
+target_link_options(assay_impl PRIVATE LINKER:-Bsymbolic-functions)
 
 if(EXISTS ${CMAKE_SOURCE_DIR}/impl/cli/train_main.cpp)
   add_executable(assay-train ${CMAKE_SOURCE_DIR}/impl/cli/train_main.cpp)
