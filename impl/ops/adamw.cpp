@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "impl/ops/tensor_check.hpp"
+
 namespace assay::impl::adamw {
 
 namespace {
@@ -27,6 +29,7 @@ spec::adamw::Scalars scalars(const Settings& s) {
 void update(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at::Tensor moment1,
             at::Tensor moment2, const Settings& settings) {
   check(weight, master, gradient, moment1, moment2);
+  check_contiguous("adamw", {weight, master, gradient, moment1, moment2});
   return master.is_cpu() ? cpu::update(weight, master, gradient, moment1, moment2, settings)
                          : aten::update(weight, master, gradient, moment1, moment2, settings);
 }

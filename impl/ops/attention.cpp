@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "impl/ops/tensor_check.hpp"
 #include "spec/ops/attention.hpp"
 
 namespace assay::impl::attention {
@@ -29,6 +30,7 @@ void check(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, con
 Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
                 const at::Tensor& documents) {
   check(qkv, heads, kv_heads, documents);
+  check_contiguous("attention", {qkv, documents});
   return qkv.is_cpu() ? cpu::forward(qkv, heads, kv_heads, documents)
                       : aten::forward(qkv, heads, kv_heads, documents);
 }
@@ -37,6 +39,7 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
                     std::int64_t kv_heads, const at::Tensor& documents) {
   check(qkv, heads, kv_heads, documents);
   spec::attention::check_extents("dy", dy.sizes().vec(), {qkv.size(0), qkv.size(1), heads, qkv.size(3)});
+  check_contiguous("attention", {dy, qkv, saved.lse, documents});
   return qkv.is_cpu() ? cpu::backward(dy, qkv, saved, heads, kv_heads, documents)
                       : aten::backward(dy, qkv, saved, heads, kv_heads, documents);
 }

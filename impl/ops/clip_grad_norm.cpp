@@ -2,11 +2,13 @@
 
 #include <ATen/ATen.h>
 
+#include "impl/ops/tensor_check.hpp"
 #include "spec/ops/clip_grad_norm.hpp"
 
 namespace assay::impl::clip_grad_norm {
 
 at::Tensor sum_of_squares(const at::Tensor& gradient) {
+  check_contiguous("clip_grad_norm", {gradient});
   return gradient.is_cpu() ? cpu::sum_of_squares(gradient) : aten::sum_of_squares(gradient);
 }
 

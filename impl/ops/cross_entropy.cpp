@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "impl/ops/tensor_check.hpp"
 #include "spec/error.hpp"
 #include "spec/ops/cross_entropy.hpp"
 
@@ -25,6 +26,7 @@ at::Tensor to_math(const at::Tensor& x) { return x.scalar_type() == at::kBFloat1
 
 Forward forward(const at::Tensor& logits, const at::Tensor& targets, double normalizer, double z) {
   check(logits, targets, normalizer, z);
+  check_contiguous("cross_entropy", {logits, targets});
   return logits.is_cpu() ? cpu::forward(logits, targets, normalizer, z)
                          : aten::forward(logits, targets, normalizer, z);
 }
@@ -32,6 +34,7 @@ Forward forward(const at::Tensor& logits, const at::Tensor& targets, double norm
 at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tensor& lse, double normalizer,
                     double z) {
   check(logits, targets, normalizer, z);
+  check_contiguous("cross_entropy", {logits, targets, lse});
   return logits.is_cpu() ? cpu::backward(logits, targets, lse, normalizer, z)
                          : aten::backward(logits, targets, lse, normalizer, z);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "impl/ops/tensor_check.hpp"
 #include "spec/error.hpp"
 #include "spec/ops/rope.hpp"
 
@@ -51,6 +52,7 @@ Table table(const std::vector<double>& inverse_frequencies, std::int64_t positio
 void rotate(at::Tensor x, std::int64_t rotated, const Table& table, const at::Tensor& positions,
             bool inverse) {
   check(x, rotated, table, positions);
+  check_contiguous("rope", {x, table.cosine, table.sine, positions});
   return x.is_cpu() ? cpu::rotate(x, rotated, table, positions, inverse)
                     : aten::rotate(x, rotated, table, positions, inverse);
 }

@@ -1,7 +1,8 @@
 #pragma once
-// Text of shapes for the errors of ops.
+// What the ops check beside the constraints of their specs, and the text of shapes in errors.
 #include <ATen/core/Tensor.h>
 
+#include <initializer_list>
 #include <sstream>
 #include <string>
 
@@ -13,6 +14,14 @@ inline std::string describe(const at::Tensor& tensor) {
   std::ostringstream text;
   text << tensor.sizes() << " " << tensor.scalar_type() << " on " << tensor.device();
   return text.str();
+}
+
+/// The ops walk through memory in order. Errors: c10::Error that names the op and the tensor; a bug of the
+/// caller.
+inline void check_contiguous(const char* op, std::initializer_list<at::Tensor> tensors) {
+  for (const at::Tensor& tensor : tensors)
+    TORCH_CHECK(!tensor.defined() || tensor.is_contiguous(), op, ": ", describe(tensor), " has strides ",
+                tensor.strides(), "; give a contiguous tensor");
 }
 
 }  // namespace assay::impl
