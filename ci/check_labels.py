@@ -4,7 +4,7 @@
     ci/check_labels.py [--self-test]
 
 A page under spec/ states a constraint as **C1** (`rms_norm_c1`), or as the first cell of a table's row. Then
-- the label stands as a string in code of spec/, reference/ or impl/, where it is thrown; or that code puts labels together
+- the label stands in code of spec/, reference/ or impl/ as a string, or first in one, where it is thrown; or that code puts labels together
   ("rms_norm_c" + number) and has the comment `// rms_norm_c1` at the check;
 - a test shows it: the label stands in a test file, or a test file named after it (rms_norm_test.cpp, rms_norm_*_test.cpp)
   has a test whose name has C1 in it;
@@ -17,10 +17,10 @@ import tempfile
 
 ON_PAGE = re.compile(r"\*\*C(\d+)\*\*\s+\(`(\w+)`\)")
 IN_TABLE = re.compile(r"^\|\s*`?(\w+_c(\d+))`?\s*\|", re.M)
-IN_CODE = re.compile(r'"([a-z0-9_]+_c\d+)"')
+IN_CODE = re.compile(r'"[: ]*([a-z0-9_]+_c\d+)[":]')
 COMPOSED = re.compile(r'\b([a-z0-9_]+_c)"\s*\+')
 COMMENT = re.compile(r"//[^\n]*\b([a-z0-9_]+_c)(\d+)\b")
-THROWN = re.compile(r"\b(?:require|SpecError)\s*\(")
+THROWN = re.compile(r"\b(?:require|refuse|SpecError|UserError)\s*\(")
 TEST_NAME = re.compile(r"\b(?:TEST|TEST_F|TEST_P|TYPED_TEST|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\s*\(\s*\w+\s*,\s*(\w+)")
 STATEMENT_END = re.compile(r";\s*$", re.M)
 
@@ -93,7 +93,8 @@ def self_test():
                          "- **C5** (`a_c6`): v.\n",
         "spec/ops/b.md": "- **C1** (`a_c1`): again.\n\n| b_c1 | in a table |\n",
         "spec/ops/a.cpp": 'require(x, "a_c1", v);\nthrow SpecError(f(), \n  "a_c2", v);\nrequire(x, "a_c4", v);\n'
-                          'require(x, "a_c6", v);\nrequire(x, "a_c9", v);\nauto s = "a_c3";\n',
+                          'require(x, "a_c6", v);\nrequire(x, "a_c9", v);\nauto s = "a_c3";\n'
+                          'refuse(path, "a_c7: other");\n',
         "spec/d.md": "- **C1** (`d_c1`): u.\n- **C2** (`d_c2`): t.\n",
         "spec/d.cpp": '// d_c1\nrefuse(1);\nthrow Error("d_c" + n);\n',
         "tests/spec/d_test.cpp": "TEST(D, C1Refuses) {}\nTEST(D, C2Refuses) {}\n",
@@ -101,7 +102,7 @@ def self_test():
                                      'TEST(ASpec, C40Refuses) {}\n',
         "tests/impl/run_test.cpp": 'EXPECT_EQ(label, "a_c2");\n',
     }
-    expected = ["a_c6; its name", "a_c1 stands on", "a_c3 is thrown nowhere", "a_c4 has no test", "a_c9 stands on no page",
+    expected = ["a_c6; its name", "a_c1 stands on", "a_c3 is thrown nowhere", "a_c4 has no test", "a_c9 stands on no page", "a_c7 stands on no page",
                 "d_c2 is thrown nowhere", "b_c1 is thrown nowhere", "b_c1 has no test"]
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)

@@ -1,0 +1,50 @@
+// labels: unit
+#include "impl/checkpoint/manifest.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "spec/error.hpp"
+
+namespace assay::impl::checkpoint {
+namespace {
+
+Manifest example() {
+  return {.step = 12,
+          .tokens = 345,
+          .config = "train.steps = 20\n",
+          .version = "0.1.0",
+          .dtype = "F32",
+          .files = {
+              {.name = "weights.safetensors", .bytes = 99, .hash = "ab", .tensors = {{"embedding", "cd"}}}}};
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    manifest_from_json(text, "folder/manifest.json");
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_data);
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string replaced(const std::string& from, const std::string& to) {
+  std::string text = to_json(example());
+  return text.replace(text.find(from), from.size(), to);
+}
+
+TEST(ManifestImpl, ReadsWhatItWrites) {
+  const std::string text = to_json(example());
+  EXPECT_EQ(to_json(manifest_from_json(text, "folder/manifest.json")), text);
+}
+
+TEST(ManifestImpl, C2RefusesWhatIsNotAManifestOfThisSchema) {
+  for (const std::string& text :
+       {std::string(), std::string("[]"), replaced("\"schema\": 1", "\"schema\": 2"),
+        replaced("\"tokens\"", "\"words\""), replaced("345", "\"345\""), replaced("\"xxh3\"", "\"md5\"")})
+    EXPECT_THAT(refusal(text), testing::HasSubstr("folder/manifest.json: checkpoint_c2: ")) << text;
+}
+
+}  // namespace
+}  // namespace assay::impl::checkpoint
