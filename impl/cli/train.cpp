@@ -14,22 +14,6 @@
 namespace assay::impl::cli {
 namespace {
 
-/// Words without "=" are recipes; everything else is a setting.
-std::string recipe_of(const std::vector<std::string>& words, std::vector<std::string>& overrides) {
-  std::string recipe;
-  for (const std::string& word : words) {
-    if (word.find('=') != std::string::npos) {
-      overrides.push_back(word);
-    } else if (recipe.empty()) {
-      recipe = word;
-    } else {
-      throw UserError(ExitCode::usage, "two recipes, \"" + recipe + "\" and \"" + word +
-                                           "\": give one, and settings as key=value");
-    }
-  }
-  return recipe;
-}
-
 /// What mpirun needs to start ranks on this machine; everything can be overridden from outside.
 std::vector<std::pair<std::string, std::string>> mpi_environment(std::int64_t ranks) {
   std::vector<std::pair<std::string, std::string>> out = {
@@ -53,9 +37,24 @@ std::vector<std::pair<std::string, std::string>> mpi_environment(std::int64_t ra
 
 }  // namespace
 
+std::pair<std::string, std::vector<std::string>> recipe_and_settings(const std::vector<std::string>& words) {
+  std::string recipe;
+  std::vector<std::string> settings;
+  for (const std::string& word : words) {
+    if (word.find('=') != std::string::npos) {
+      settings.push_back(word);
+    } else if (recipe.empty()) {
+      recipe = word;
+    } else {
+      throw UserError(ExitCode::usage, "two recipes, \"" + recipe + "\" and \"" + word +
+                                           "\": give one, and settings as key=value");
+    }
+  }
+  return {recipe, settings};
+}
+
 int train(const Arguments& arguments, Streams streams) {
-  std::vector<std::string> overrides;
-  const std::string recipe = recipe_of(arguments.positional, overrides);
+  const auto [recipe, overrides] = recipe_and_settings(arguments.positional);
   const std::int64_t ranks = arguments.positive("ranks", 1);
   // Everything that can be judged without tensors is judged here: once, at once, and before any rank starts.
   const spec::RunConfig config = spec::load(recipe, overrides);

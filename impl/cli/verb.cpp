@@ -96,13 +96,17 @@ int help(const Arguments& arguments, Streams streams) {
 }
 
 int run(const std::vector<std::string>& words, Streams streams) {
+  return guarded(streams, [&] { return dispatch(words, streams); });
+}
+
+int guarded(Streams streams, const std::function<int()>& action) {
   const auto fail = [&](ExitCode code, const std::string& message) {
     streams.out.flush();
     streams.err << "assay: error: " << message << "\n";
     return static_cast<int>(code);
   };
   try {
-    const int code = dispatch(words, streams);
+    const int code = action();
     streams.out.flush();
     if (!streams.out) return fail(ExitCode::io, "standard output cannot be written; is its disk full?");
     return code;

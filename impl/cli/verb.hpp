@@ -1,7 +1,9 @@
 #pragma once
 // The verbs of `assay`: one table behind dispatch, help and shell completion.
+#include <functional>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "impl/cli/arguments.hpp"
@@ -39,15 +41,22 @@ int completion(const Arguments& arguments, Streams streams);
 int version(const Arguments& arguments, Streams streams);
 int help(const Arguments& arguments, Streams streams);
 
-/// "assay 0.1.0".
+/// "0.1.0".
 std::string program_version();
+
+/// Operands of `train`: the recipe (the one word without "=", empty when there is none) and the settings.
+/// Errors: UserError(usage) for two recipes.
+std::pair<std::string, std::vector<std::string>> recipe_and_settings(const std::vector<std::string>& words);
 
 /// Help of the program (verbs, examples, exit codes) and of one verb.
 std::string help_text();
 std::string help_text(const Verb& verb);
 
-/// The program: finds the verb, runs it, prints "assay: error: ..." to streams.err and maps errors to exit
-/// codes (spec/error.hpp). `words` are the arguments after the program's name.
+/// The program: finds the verb and runs it, guarded. `words` are the arguments after the program's name.
 int run(const std::vector<std::string>& words, Streams streams);
+
+/// Calls `action` and returns its exit code; an error is printed as "assay: error: ..." to streams.err and
+/// mapped to its exit code (spec/error.hpp). Standard output that cannot be written is an error too.
+int guarded(Streams streams, const std::function<int()>& action);
 
 }  // namespace assay::impl::cli

@@ -1,0 +1,58 @@
+// The program `assay-train`: what of training needs libtorch. `assay train` checks the arguments and becomes
+// this.
+#include <iostream>
+
+#include "impl/cli/verb.hpp"
+#include "impl/run/probe.hpp"
+#include "impl/run/train.hpp"
+#include "spec/config/dump.hpp"
+#include "spec/config/load.hpp"
+#include "spec/error.hpp"
+
+namespace {
+
+using namespace assay;
+
+constexpr const char* kHelp =
+    "assay-train [RECIPE.toml] [key=value ...]\n"
+    "trains one rank; people call `assay train`, launchers (mpirun, srun) call this on every rank\n"
+    "\n"
+    "  mpirun -n 2 assay-train batch.sequences=64\n"
+    "\n"
+    "options\n"
+    "      --dump-config       print every setting as a complete recipe and stop\n"
+    "      --probe             print versions of the libraries and the usable GPUs as JSON and stop\n"
+    "  -h, --help              this text\n";
+
+int start(const std::vector<std::string>& words, impl::cli::Streams streams) {
+  const impl::cli::Arguments arguments = impl::cli::parse(
+      words,
+      {{"dump-config", "", "", ""}, {"probe", "", "", ""}, {"help", "h", "", ""}, {"ranks", "", "N", ""}},
+      "train");
+  if (arguments.has("ranks"))
+    throw UserError(
+        ExitCode::usage,
+        "--ranks belongs to `assay train`; here a launcher decides, as in mpirun -n 2 assay-train");
+  if (arguments.has("help")) {
+    streams.out << kHelp;
+    return 0;
+  }
+  if (arguments.has("probe")) {
+    streams.out << impl::run::probe_json() << "\n";
+    return 0;
+  }
+  const auto [recipe, overrides] = impl::cli::recipe_and_settings(arguments.positional);
+  const spec::RunConfig config = spec::load(recipe, overrides);
+  if (arguments.has("dump-config")) {
+    streams.out << spec::dump_toml(config);
+    return 0;
+  }
+  return impl::run::train(config);
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const impl::cli::Streams streams{std::cout, std::cerr};
+  return impl::cli::guarded(streams, [&] { return start({words + 1, words + count}, streams); });
+}

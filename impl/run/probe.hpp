@@ -1,0 +1,12 @@
+#pragma once
+// What the trainer's libraries say about themselves and the GPUs they see, for `assay doctor`.
+#include <string>
+
+namespace assay::impl::run {
+
+/// One JSON object: versions "torch", "cuda_runtime", "cuda_driver", "cudnn", "nccl", "mpi" (texts; absent
+/// when unknown), "cuda_error" (why CUDA sees no device; absent when it does) and "devices", a list of {name,
+/// memory_bytes, compute_capability}. Never fails: a machine without a GPU has an empty list.
+std::string probe_json();
+
+}  // namespace assay::impl::run
