@@ -36,7 +36,7 @@ std::vector<std::string> sample_text(Model& model, std::uint64_t seed, std::int6
   for (std::int64_t t = 1; t < length; ++t) {
     // Causal attention: positions from t on do not reach position t - 1, so a short prefix is all that is computed.
     TokenBatch batch{.B = count, .T = t, .inputs = {}, .targets = {}, .positions = {}, .documents = {}};
-    batch.inputs = ids.narrow(1, 0, t).reshape({-1}).to(device);
+    batch.inputs = ids.narrow(1, 0, t).contiguous().view({-1}).to(device);
     const at::Tensor last = model.logits(batch).view({count, t, -1}).select(1, t - 1);
     const at::Tensor probabilities = at::softmax(last.to(at::kDouble), -1).cpu().contiguous();
     for (std::int64_t text = 0; text < count; ++text) {
