@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "impl/cli/verb.hpp"
+#include "impl/report/write_report.hpp"
 #include "impl/run/probe.hpp"
 #include "impl/run/train.hpp"
 #include "spec/config/dump.hpp"
@@ -47,7 +48,9 @@ int start(const std::vector<std::string>& words, impl::cli::Streams streams) {
     streams.out << spec::dump_toml(config);
     return 0;
   }
-  return impl::run::train(config);
+  return impl::run::train(config, [&](const std::string& folder) {
+    streams.err << "\nreport: " << impl::report::write_report({folder}, "").string() << "\n";
+  });
 }
 
 }  // namespace

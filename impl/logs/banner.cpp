@@ -46,17 +46,24 @@ std::string where(const RunStart& start) {
   return plural(start.batch.ranks, "rank") + " on " + plural(static_cast<std::int64_t>(hosts.size()), "host");
 }
 
-std::string first_column(const std::string& text, std::size_t width) {
-  std::size_t characters = 0;
-  std::string shown;
+/// `text` in a column of `width` characters: filled up or cut with three points; control characters as
+/// spaces.
+std::string column(const std::string& text, std::size_t width) {
+  std::vector<std::string> characters;
   for (std::string_view rest = text; !rest.empty();) {
     const std::size_t length = std::max<std::size_t>(spec::utf8_length(rest), 1);
     const bool control = static_cast<unsigned char>(rest[0]) < 0x20 || rest[0] == 0x7f;
-    shown += control ? std::string(" ") : std::string(rest.substr(0, length));
+    characters.push_back(control ? " " : std::string(rest.substr(0, length)));
     rest.remove_prefix(length);
-    ++characters;
   }
-  return shown + std::string(characters < width ? width - characters : 0, ' ');
+  if (characters.size() > width) {
+    characters.resize(width - 3);
+    characters.emplace_back("...");
+    width = characters.size();
+  }
+  std::string out;
+  for (const std::string& character : characters) out += character;
+  return out + std::string(width - characters.size(), ' ');
 }
 
 std::string of_all(std::int64_t part, std::int64_t all) {
@@ -101,10 +108,10 @@ std::string samples_text(const Samples& samples, bool unicode) {
   for (const Sample& sample : samples.samples)
     width = std::max(width, std::min<std::size_t>(sample.text.size(), 64));
   std::string out =
-      samples.samples.empty() ? "" : "\n  " + first_column("sampled text", width) + "  grammar  sum\n";
+      samples.samples.empty() ? "" : "\n  " + column("sampled text", width) + "  grammar  sum\n";
   for (const Sample& sample : samples.samples) {
-    std::string line = "  " + first_column(spec::valid_utf8(sample.text), width) + "  " +
-                       first_column(sample.accepted ? yes : no, 7);
+    std::string line =
+        "  " + column(spec::valid_utf8(sample.text), width) + "  " + column(sample.accepted ? yes : no, 7);
     if (sample.sum_right) line += std::string("  ") + (*sample.sum_right ? "right" : "wrong");
     while (line.back() == ' ') line.pop_back();
     out += line + "\n";

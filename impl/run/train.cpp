@@ -99,14 +99,16 @@ Step event_of(const StepReport& report, at::Device device) {
 class Run {
  public:
   Run(const spec::RunConfig& config, Communicator& communicator)
-      : config_(config),
+      : config_(in_its_folder(config, communicator)),
         communicator_(communicator),
         model_(model_of(config)),
         batch_(spec::batch_of(config.sequences, config.micro, communicator.size())),
         device_(device_of(config, communicator)),
         source_(open_data(config, model_)),
         resume_from_(resume_path(config)),
-        directory_(run_directory(config, communicator)) {}
+        directory_(config_.directory) {}
+
+  const std::string& folder() const { return directory_; }
 
   int train() {
     use_threads(config_, communicator_);
@@ -129,6 +131,12 @@ class Run {
   }
 
  private:
+  /// The settings with the folder that is really written to, so that banner and record name it.
+  static spec::RunConfig in_its_folder(spec::RunConfig config, Communicator& communicator) {
+    config.directory = run_directory(config, communicator);
+    return config;
+  }
+
   static spec::ModelSpec model_of(const spec::RunConfig& config) {
     spec::ModelSpec model = spec::find_model(config.model);
     if (config.init_std > 0) model.init_std = config.init_std;
@@ -264,13 +272,15 @@ class Run {
 
 }  // namespace
 
-int train(const spec::RunConfig& config) {
+int train(const spec::RunConfig& config, const std::function<void(const std::string& folder)>& recorded) {
   keep_freed_memory();
   const std::unique_ptr<Communicator> communicator = make_communicator();
   try {
     const c10::InferenceMode no_autograd;  // backward is written out
     Run run(config, *communicator);
-    return run.train();
+    const int code = run.train();
+    if (recorded && communicator->rank() == 0) recorded(run.folder());
+    return code;
   } catch (const std::exception& error) {
     if (communicator->size() == 1) throw;
     // The other ranks wait in a collective for this one: end all of them, with the code of the reason.

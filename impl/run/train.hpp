@@ -1,11 +1,15 @@
 #pragma once
+#include <functional>
+#include <string>
+
 #include "spec/config/run_config.hpp"
 
 namespace assay::impl::run {
 
-/// Trains as `config` says, on this rank, and returns the process exit code (spec/error.hpp). Prints what the user sees
-/// (rank 0 only) and writes <run.directory>/run.jsonl.
-/// Errors: UserError and SpecError for settings, data, checkpoint and I/O; NonFiniteError.
-int train(const spec::RunConfig& config);
+/// Trains as `config` says, on this rank, and returns the process exit code (spec/error.hpp). Prints what the
+/// user sees (rank 0 only) and writes run.jsonl in its folder. `recorded` is called on rank 0 with that
+/// folder once the record is complete. Errors: UserError and SpecError for settings, data, checkpoint and
+/// I/O; NonFiniteError.
+int train(const spec::RunConfig& config, const std::function<void(const std::string& folder)>& recorded = {});
 
 }  // namespace assay::impl::run

@@ -176,6 +176,18 @@ TEST(ConsoleImpl, SamplesShowTheGrammarsVerdict) {
             "  sums        1 of 2 (50 %) right\n");
 }
 
+TEST(ConsoleImpl, LongSamplesAreCutToTheirColumn) {
+  Samples samples;
+  samples.samples = {{.text = std::string(200, 'a'), .accepted = false, .sum_right = {}},
+                     {.text = std::string(64, 'b'), .accepted = true, .sum_right = {}}};
+  Screen screen;
+  screen.console.show(samples);
+  EXPECT_NE(screen.data.str().find("\n  " + std::string(61, 'a') + "...  no\n  " + std::string(64, 'b') +
+                                   "  yes\n"),
+            std::string::npos)
+      << screen.data.str();
+}
+
 TEST(ConsoleImpl, SummaryStandsBesideTheFloor) {
   Screen screen;
   screen.console.show(example_start());
