@@ -91,7 +91,7 @@ std::string banner(const RunStart& start, bool unicode) {
   out += row("data", spec::valid_utf8(start.data.description));
   if (start.data.floor)
     out += row("", "its entropy is " + spec::fixed(*start.data.floor, 4) +
-                       " nats per token: the floor, which no model's loss can pass");
+                       " nats per token: the floor of any model's expected loss");
   out += row("hardware", hardware(start));
   if (start.expected_first_loss)
     out += row("first loss",

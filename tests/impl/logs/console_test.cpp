@@ -37,7 +37,7 @@ TEST(ConsoleImpl, BannerExplainsTheRun) {
             "              made of 8 sequences per pass x 2 passes x 2 ranks on 1 host\n"
             "  run         250 steps, 1,024,000 tokens, 5.85 TFLOP\n"
             "  data        sentences of the built-in grammar\n"
-            "              its entropy is 0.7123 nats per token: the floor, which no model's loss can pass\n"
+            "              its entropy is 0.7123 nats per token: the floor of any model's expected loss\n"
             "  hardware    Some CPU, 2 cores, 8.00 GiB\n"
             "  first loss  expected 5.5512 +- 0.0123 nats per token\n"
             "  record      runs/tiny-llama/run.jsonl\n"
