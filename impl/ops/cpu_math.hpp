@@ -72,7 +72,7 @@ void store(T* to, typename Lanes<Math<T>>::Vector lanes, std::int64_t count = La
 /// Moshier), relative error at most 2 * 2^-24 (tests/impl/ops/cpu_math_test.cpp); results below the least
 /// normal number are 0.
 template <class F, class I>
-F exponential_of(F x) {
+[[gnu::always_inline]] inline F exponential_of(F x) {
   const F zero{}, least = zero - 87.33654f, greatest = zero + 88.72283f;
   const F round_to_integer = zero + 12582912.0f;  // 1.5 * 2^23: adding it leaves the integer in the low bits
   const F above = x < least ? least : x, clamped = above > greatest ? greatest : above;
