@@ -25,6 +25,8 @@ std::vector<std::pair<std::string, std::string>> mpi_environment(std::int64_t ra
       // Containers forbid the system call behind single-copy transfers, and each one would warn.
       {"OMPI_MCA_btl_vader_single_copy_mechanism", "none"},
   };
+  // mpirun gives rank 0 a terminal of its own, even where the output ends in a file or a pipe.
+  if (!isatty(STDOUT_FILENO)) out.emplace_back("NO_COLOR", "1");
   if (geteuid() == 0) {
     out.insert(out.end(), {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}});
     out.insert(out.end(), {{"PRTE_ALLOW_RUN_AS_ROOT", "1"}, {"PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}});

@@ -120,17 +120,17 @@ TEST_F(TrainCli, SeveralRanksGoThroughMpirun) {
   script(folder / "assay-train", "exit 1\n");
   script(folder / "bin" / "mpirun",
          "printf '%s\\n' \"$*\"; echo root=$OMPI_ALLOW_RUN_AS_ROOT over=$OMPI_MCA_rmaps_base_oversubscribe "
-         "bind=$OMPI_MCA_hwloc_base_binding_policy\n");
-  const std::string run =
-      "unset OMPI_ALLOW_RUN_AS_ROOT OMPI_MCA_rmaps_base_oversubscribe; PATH=" + (folder / "bin").string() +
-      ":$PATH " + (folder / "assay").string() + " train train.steps=3 --ranks=";
+         "bind=$OMPI_MCA_hwloc_base_binding_policy colour=$NO_COLOR\n");
+  const std::string run = "unset NO_COLOR OMPI_ALLOW_RUN_AS_ROOT OMPI_MCA_rmaps_base_oversubscribe; PATH=" +
+                          (folder / "bin").string() + ":$PATH " + (folder / "assay").string() +
+                          " train train.steps=3 --ranks=";
   const std::string root = geteuid() == 0 ? "1" : "", trainer = (folder / "assay-train").string();
   EXPECT_EQ(shell(run + "100000").output,
-            "-n 100000 " + trainer + " train.steps=3\nroot=" + root + " over=1 bind=none\n");
+            "-n 100000 " + trainer + " train.steps=3\nroot=" + root + " over=1 bind=none colour=1\n");
   EXPECT_EQ(shell("[ $(nproc) -lt 2 ] && exit 9; " + run + "2").output,
             std::thread::hardware_concurrency() < 2
                 ? ""
-                : "-n 2 " + trainer + " train.steps=3\nroot=" + root + " over= bind=none\n");
+                : "-n 2 " + trainer + " train.steps=3\nroot=" + root + " over= bind=none colour=1\n");
 }
 
 TEST_F(TrainCli, AMissingMpirunIsNamedWithItsPackage) {
