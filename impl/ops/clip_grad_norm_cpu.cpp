@@ -13,12 +13,22 @@ at::Tensor sum_of_squares(const at::Tensor& gradient) {
     using scalar_t = decltype(element);
     const auto* g = gradient.const_data_ptr<scalar_t>();
     impl::cpu::for_chunks(size, chunk, [&](std::int64_t begin, std::int64_t end) {
-      double sum = 0;
-#pragma omp simd reduction(+ : sum)
-      for (std::int64_t i = begin; i < end; ++i) {
-        const auto value = static_cast<double>(impl::cpu::Math<scalar_t>(g[i]));
-        sum += value * value;
+      constexpr std::int64_t width = 16;  // independent sums, so that additions need not wait for each other
+      double parts[width] = {};
+      std::int64_t i = begin;
+      for (; i + width <= end; i += width) {
+#pragma omp simd
+        for (std::int64_t j = 0; j < width; ++j) {
+          const auto value = static_cast<double>(impl::cpu::Math<scalar_t>(g[i + j]));
+          parts[j] += value * value;
+        }
       }
+      for (; i < end; ++i) {
+        const auto value = static_cast<double>(impl::cpu::Math<scalar_t>(g[i]));
+        parts[0] += value * value;
+      }
+      double sum = 0;
+      for (double part : parts) sum += part;
       sums[static_cast<std::size_t>(begin / chunk)] = sum;
     });
   });

@@ -5,7 +5,9 @@
 
 namespace assay::impl::rms_norm::cpu {
 
+using impl::cpu::load;
 using impl::cpu::Math;
+using impl::cpu::store;
 
 Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
   const std::int64_t D = x.size(-1), N = x.numel() / D;
@@ -37,6 +39,7 @@ void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gain,
   impl::cpu::with_element(x.scalar_type(), "rms_norm_backward", [&](auto element) {
     using scalar_t = decltype(element);
     using M = Math<scalar_t>;
+    constexpr std::int64_t lanes = impl::cpu::Lanes<M>::count;
     const auto *xs = x.const_data_ptr<scalar_t>(), *dys = dy.const_data_ptr<scalar_t>();
     const auto* g = gain.const_data_ptr<scalar_t>();
     const auto* rstds = rstd.const_data_ptr<M>();
@@ -45,17 +48,18 @@ void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gain,
       const scalar_t *row = xs + n * D, *upstream = dys + n * D;
       scalar_t* out = dxs + n * D;
       const M r = rstds[n];
-      M projection = 0;  // mean over d of dy * g * xhat
-#pragma omp simd reduction(+ : projection)
-      for (std::int64_t d = 0; d < D; ++d) {
-        const M product = M(upstream[d]) * (M(row[d]) * r);
-        sums[d] += product;
-        projection += product * M(g[d]);
+      auto projections = impl::cpu::Lanes<M>::all(0);  // their sum / D: mean over d of dy * g * xhat
+      for (std::int64_t d = 0; d < D; d += lanes) {
+        const auto product = load(upstream + d, D - d) * (load(row + d, D - d) * r);
+        store(sums + d, load(sums + d, D - d) + product, D - d);
+        projections += product * load(g + d, D - d);
       }
-      projection /= static_cast<M>(D);
-#pragma omp simd
-      for (std::int64_t d = 0; d < D; ++d)
-        out[d] = scalar_t(M(out[d]) + r * (M(upstream[d]) * M(g[d]) - M(row[d]) * r * projection));
+      const M projection = impl::cpu::sum_of<M>(projections) / static_cast<M>(D);
+      for (std::int64_t d = 0; d < D; d += lanes) {
+        const auto xhat = load(row + d, D - d) * r;
+        const auto gradient = (load(upstream + d, D - d) * load(g + d, D - d) - xhat * projection) * r;
+        store(out + d, load(out + d, D - d) + gradient, D - d);
+      }
     });
   });
 }
