@@ -35,11 +35,20 @@ std::vector<std::int64_t> document_starts(const Extents& x, const at::Tensor& do
   return starts;
 }
 
-/// to[t][e] = from[t][e] for `tokens` tokens `stride` apart; columns E.. of `to` are left as they are (zero).
-template <class T, class M>
-void pack(std::int64_t tokens, std::int64_t E, const T* from, std::int64_t stride, M* to, std::int64_t row) {
-  for (std::int64_t t = 0; t < tokens; ++t)
-    for (std::int64_t e = 0; e < E; ++e) to[t * row + e] = M(from[t * stride + e]);
+/// Rows of E elements, `from_row` and `to_row` apart, times `factor` of each; other columns of `to` are left
+/// as they are.
+template <class From, class To, class Factor>
+void copy_rows(std::int64_t rows, std::int64_t E, const From* from, std::int64_t from_row, To* to,
+               std::int64_t to_row, const Factor& factor) {
+  for (std::int64_t t = 0; t < rows; ++t)
+    for (std::int64_t e = 0; e < E; e += Lanes<Math<From>>::count)
+      impl::cpu::store(to + t * to_row + e, impl::cpu::load(from + t * from_row + e, E - e) * factor(t),
+                       E - e);
+}
+template <class From, class To>
+void copy_rows(std::int64_t rows, std::int64_t E, const From* from, std::int64_t from_row, To* to,
+               std::int64_t to_row) {
+  copy_rows(rows, E, from, from_row, to, to_row, [](std::int64_t) { return Math<From>(1); });
 }
 
 /// to[e][t] = from[t][e].
@@ -145,11 +154,11 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
         const scalar_t* tokens = in + b * T * stride;
         const std::int64_t* first = starts.data() + b * T;
         pack_transposed(T, E, tokens + (x.H + kv) * E, stride, keys, Tp);
-        pack(T, E, tokens + (x.H + x.K + kv) * E, stride, values, Ep);
+        copy_rows(T, E, tokens + (x.H + x.K + kv) * E, stride, values, Ep);
         for (std::int64_t h = kv * group; h < (kv + 1) * group; ++h) {
           for (std::int64_t t0 = 0; t0 < T; t0 += tile) {
             const Tile<M> now(t0, T, first);
-            pack(now.rows(), E, tokens + t0 * stride + h * E, stride, q, E);
+            copy_rows(now.rows(), E, tokens + t0 * stride + h * E, stride, q, E);
             multiply<M>(now.rows(), now.s1 - now.s0, E, {q, E, 1}, {keys + now.s0, Tp}, {p + now.s0, Tp});
             for (std::int64_t t = t0; t < now.t1; ++t) {
               const Softmax<M> row(p + (t - t0) * Tp, now, first[t], t, scale);
@@ -158,9 +167,8 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
             }
             multiply<M>(now.rows(), Ep, now.t1 - now.s0, {p + now.s0, Tp, 1}, {values + now.s0 * Ep, Ep},
                         {o, Ep});
-            for (std::int64_t t = t0; t < now.t1; ++t)
-              for (std::int64_t e = 0; e < E; ++e)
-                y[((b * T + t) * x.H + h) * E + e] = scalar_t(o[(t - t0) * Ep + e] * shares[t - t0]);
+            copy_rows(now.rows(), E, o, Ep, y + ((b * T + t0) * x.H + h) * E, x.H * E,
+                      [&](std::int64_t t) { return shares[t]; });
           }
         }
       }
@@ -195,15 +203,15 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
         const std::int64_t* first = starts.data() + b * T;
         pack_transposed(T, E, tokens + (x.H + kv) * E, stride, keysT, Tp);
         pack_transposed(T, E, tokens + (x.H + x.K + kv) * E, stride, valuesT, Tp);
-        pack(T, E, tokens + (x.H + kv) * E, stride, keys, Ep);
+        copy_rows(T, E, tokens + (x.H + kv) * E, stride, keys, Ep);
         std::fill(dk_.begin(), dk_.end(), M(0));
         std::fill(dv_.begin(), dv_.end(), M(0));
         for (std::int64_t h = kv * group; h < (kv + 1) * group; ++h) {
           for (std::int64_t t0 = 0; t0 < T; t0 += tile) {
             const Tile<M> now(t0, T, first);
             const std::int64_t rows = now.rows(), seen = now.t1 - now.s0;
-            pack(rows, E, tokens + t0 * stride + h * E, stride, q, Ep);
-            pack(rows, E, upstream + ((b * T + t0) * x.H + h) * E, x.H * E, dO, Ep);
+            copy_rows(rows, E, tokens + t0 * stride + h * E, stride, q, Ep);
+            copy_rows(rows, E, upstream + ((b * T + t0) * x.H + h) * E, x.H * E, dO, Ep);
             multiply<M>(rows, now.s1 - now.s0, E, {q, Ep, 1}, {keysT + now.s0, Tp}, {p + now.s0, Tp});
             multiply<M>(rows, now.s1 - now.s0, E, {dO, Ep, 1}, {valuesT + now.s0, Tp}, {ds + now.s0, Tp});
             for (std::int64_t t = t0; t < now.t1; ++t) {
@@ -213,16 +221,12 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
             multiply<M>(rows, Ep, seen, {ds + now.s0, Tp, 1}, {keys + now.s0 * Ep, Ep}, {dq, Ep});
             multiply<M, true>(seen, Ep, rows, {ds + now.s0, 1, Tp}, {q, Ep}, {dk + now.s0 * Ep, Ep});
             multiply<M, true>(seen, Ep, rows, {p + now.s0, 1, Tp}, {dO, Ep}, {dv + now.s0 * Ep, Ep});
-            for (std::int64_t t = t0; t < now.t1; ++t)
-              for (std::int64_t e = 0; e < E; ++e)
-                gradient[(b * T + t) * stride + h * E + e] = scalar_t(dq[(t - t0) * Ep + e]);
+            copy_rows(rows, E, dq, Ep, gradient + (b * T + t0) * stride + h * E, stride);
           }
         }
-        for (std::int64_t t = 0; t < T; ++t) {
-          scalar_t* to = gradient + (b * T + t) * stride + (x.H + kv) * E;
-          for (std::int64_t e = 0; e < E; ++e) to[e] = scalar_t(dk[t * Ep + e]);
-          for (std::int64_t e = 0; e < E; ++e) to[x.K * E + e] = scalar_t(dv[t * Ep + e]);
-        }
+        scalar_t* to = gradient + b * T * stride + (x.H + kv) * E;
+        copy_rows(T, E, dk, Ep, to, stride);
+        copy_rows(T, E, dv, Ep, to + x.K * E, stride);
       }
     });
   });
