@@ -70,21 +70,21 @@ int train(const Arguments& arguments, Streams streams) {
     throw UserError(ExitCode::usage,
                     "assay-train is not beside this program: training needs libtorch; build it with "
                     "`cmake --preset release && cmake --build --preset release`");
-  std::vector<std::string> command = {trainer};
-  std::vector<std::pair<std::string, std::string>> variables;
-  if (ranks > 1) {
-    const std::string launcher = in_search_path("mpirun");
-    if (launcher.empty())
-      throw UserError(ExitCode::usage,
-                      "--ranks " + std::to_string(ranks) +
-                          " needs mpirun, which is not in PATH: install Open MPI "
-                          "(Debian and Ubuntu: apt install openmpi-bin) or train with one rank");
-    command = {launcher, "-n", std::to_string(ranks), trainer};
-    variables = mpi_environment(ranks);
+  std::vector<std::string> words = overrides;
+  if (!recipe.empty()) words.insert(words.begin(), recipe);
+  if (ranks == 1) {
+    words.insert(words.begin(), trainer);
+    become(words, {});
   }
-  if (!recipe.empty()) command.push_back(recipe);
-  command.insert(command.end(), overrides.begin(), overrides.end());
-  become(command, variables);
+  const std::string launcher = in_search_path("mpirun");
+  if (launcher.empty())
+    throw UserError(ExitCode::usage,
+                    "--ranks " + std::to_string(ranks) +
+                        " needs mpirun, which is not in PATH: install Open MPI "
+                        "(Debian and Ubuntu: apt install openmpi-bin) or train with one rank");
+  std::vector<std::string> command = {launcher, "-n", std::to_string(ranks), trainer};
+  command.insert(command.end(), words.begin(), words.end());
+  return supervise(command, mpi_environment(ranks));
 }
 
 }  // namespace assay::impl::cli

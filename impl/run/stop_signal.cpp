@@ -5,6 +5,10 @@
 namespace assay::impl::run {
 
 namespace {
+// SIGUSR1 is what launchers pass on to their ranks: mpirun kills them a second after a SIGTERM of its own,
+// and batch systems can send it ahead of a time limit.
+constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGUSR1};
+
 volatile std::sig_atomic_t received_signal = 0;
 
 void on_signal(int signal) {
@@ -23,11 +27,11 @@ StopSignal::StopSignal() {
   struct sigaction action = {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
-  for (int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+  for (int signal : kStopSignals) sigaction(signal, &action, nullptr);
 }
 
 StopSignal::~StopSignal() {
-  for (int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
+  for (int signal : kStopSignals) std::signal(signal, SIG_DFL);
 }
 
 int StopSignal::received() const { return received_signal; }

@@ -2,8 +2,9 @@
 
 namespace assay::impl::run {
 
-/// While it lives, SIGINT and SIGTERM ask the run to stop at the next step border instead of ending the process; a
-/// second one within the same process ends it at once with the signal's usual exit status. One at a time.
+/// While it lives, SIGINT, SIGTERM and SIGUSR1 ask the run to stop at the next step border instead of ending
+/// the process; a second one within the same process ends it at once with the signal's usual exit status. One
+/// at a time.
 class StopSignal {
  public:
   StopSignal();

@@ -133,6 +133,33 @@ TEST_F(TrainCli, SeveralRanksGoThroughMpirun) {
                 : "-n 2 " + trainer + " train.steps=3\nroot=" + root + " over= bind=none colour=1\n");
 }
 
+TEST_F(TrainCli, AStopIsPassedToTheRanksAsTheSignalThatMpirunForwards) {
+  script(folder / "assay-train", "exit 1\n");
+  script(
+      folder / "bin" / "mpirun",
+      "trap 'echo saved; exit 75' USR1; trap 'exit 9' INT TERM; echo ready; while :; do sleep 0.02; done\n");
+  for (const char* signal : {"TERM", "INT"}) {
+    const Outcome outcome = shell("set -m; cd " + folder.string() +
+                                  "; PATH=$PWD/bin:$PATH ./assay train --ranks 2 > out & until grep -q ready "
+                                  "out 2>/dev/null; do sleep 0.02; done; kill -" +
+                                  std::string(signal) + " $!; wait $!; code=$?; cat out; exit $code");
+    EXPECT_EQ(outcome.code, 75) << signal;
+    EXPECT_EQ(outcome.output, "ready\nsaved\n") << outcome.messages;
+  }
+}
+
+TEST_F(TrainCli, ASecondStopEndsTheRanks) {
+  script(folder / "assay-train", "exit 1\n");
+  script(folder / "bin" / "mpirun",
+         "trap 'echo first' USR1; trap 'exit 9' TERM; echo ready; while :; do sleep 0.02; done\n");
+  const Outcome outcome = shell(
+      "set -m; cd " + folder.string() +
+      "; PATH=$PWD/bin:$PATH ./assay train --ranks 2 > out & until grep -q ready "
+      "out 2>/dev/null; do sleep 0.02; done; kill -TERM $!; until grep -q first out; do sleep 0.02; done; "
+      "kill -TERM $!; wait $!");
+  EXPECT_EQ(outcome.code, 9);
+}
+
 TEST_F(TrainCli, AMissingMpirunIsNamedWithItsPackage) {
   script(folder / "assay-train", "exit 1\n");
   const Outcome outcome =

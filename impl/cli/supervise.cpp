@@ -1,0 +1,61 @@
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "impl/cli/program.hpp"
+#include "spec/error.hpp"
+
+namespace assay::impl::cli {
+namespace {
+
+volatile std::sig_atomic_t launcher = 0;  // process id
+volatile std::sig_atomic_t requests = 0;
+
+void pass_on(int) {
+  requests = requests + 1;
+  if (launcher > 0) kill(static_cast<pid_t>(launcher), requests == 1 ? SIGUSR1 : SIGTERM);
+}
+
+/// What the child does before it becomes the launcher; only calls that are safe after a fork.
+void prepare_child() {
+  setpgid(0, 0);  // Ctrl-C must reach this process alone, which passes it on in its own way
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  const int nothing = open("/dev/null", O_RDONLY);
+  if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+}
+
+}  // namespace
+
+int supervise(const std::vector<std::string>& command,
+              const std::vector<std::pair<std::string, std::string>>& variables) {
+  for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 0);
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    prepare_child();
+    execv(words[0], words.data());
+    _exit(127);
+  }
+  if (child < 0) throw UserError(ExitCode::io, "cannot start " + command[0] + ": " + std::strerror(errno));
+  launcher = child;
+  struct sigaction action = {};
+  action.sa_handler = pass_on;
+  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  launcher = 0;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+    throw UserError(ExitCode::io, "cannot start " + command[0] + ", or what it was to start");
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace assay::impl::cli
