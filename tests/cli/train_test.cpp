@@ -1,0 +1,112 @@
+// labels: cli
+// `assay train` as people run it, with the real trainer: exit code, streams, record, report.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "spec/record/read.hpp"
+#include "spec/record/run.hpp"
+#include "spec/tolerance.hpp"
+#include "tests/cli/built_program.hpp"
+#include "tests/support/scratch.hpp"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace spec::record;
+using tests::shell;
+
+class TrainProgram : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(tests::binary_dir() + "/bin/assay-train"))
+      GTEST_SKIP() << "this build has no assay-train (it needs libtorch)";
+  }
+
+  /// Trains in scratch/NAME: three steps of small batches on one thread per rank.
+  impl::cli::Outcome train(const std::string& name, const std::string& more) {
+    return shell(tests::assay_path() +
+                     " train compute.device=cpu compute.threads=1 batch.sequences=4 train.steps=3 " +
+                     "sample.sentences=2 run.directory=" + folder(name) + " " + more,
+                 120);
+  }
+  std::string folder(const std::string& name) const { return (scratch.path() / name).string(); }
+  auto run_of(const std::string& name) const { return assemble(read_events(folder(name))); }
+
+  tests::Scratch scratch;
+};
+
+TEST_F(TrainProgram, PrintsPlainLinesAndWritesRecordAndReport) {
+  const auto outcome = train("a", "");
+  ASSERT_EQ(outcome.code, 0) << outcome.messages;
+  EXPECT_EQ(outcome.output.rfind("step 1/3  loss", 0), 0u) << outcome.output;
+  EXPECT_NE(outcome.output.find("gap closed"), std::string::npos);
+  EXPECT_NE(outcome.messages.find("853,120 parameters"), std::string::npos);
+  EXPECT_EQ((outcome.output + outcome.messages).find('\x1b'), std::string::npos);
+  const auto run = run_of("a");
+  ASSERT_EQ(run.steps.size(), 3u);
+  EXPECT_EQ(run.steps[2].step, 3);
+  EXPECT_EQ(run.start.batch.tokens, 4 * 128);
+  EXPECT_TRUE(run.samples && run.end);
+  EXPECT_TRUE(fs::exists(folder("a") + "/report.html"));
+}
+
+TEST_F(TrainProgram, PhasesAddUpToTheStepAndTokensToTheRate) {
+  ASSERT_EQ(train("a", "").code, 0);
+  for (const Step& step : run_of("a").steps) {
+    const Phases& p = step.phases;
+    const double sum =
+        p.data_wait + p.forward + p.backward + p.reduce + p.clip + p.update + p.checkpoint + p.other;
+    EXPECT_NEAR(sum, step.seconds, gamma(16, unit_roundoff(Dtype::f64)) * step.seconds) << step.step;
+    EXPECT_DOUBLE_EQ(step.tokens_per_second, static_cast<double>(step.tokens) / step.seconds);
+  }
+}
+
+TEST_F(TrainProgram, RanksReadTheSameSamplesAndReachTheSameLoss) {
+  ASSERT_EQ(train("one", "compute.dtype=f64").code, 0);
+  const auto outcome = train("two", "compute.dtype=f64 --ranks 2");
+  ASSERT_EQ(outcome.code, 0) << outcome.messages;
+  const auto one = run_of("one"), two = run_of("two");
+  ASSERT_EQ(two.steps.size(), one.steps.size());
+  EXPECT_EQ(two.start.batch.ranks, 2);
+  for (std::size_t i = 0; i < one.steps.size(); ++i) {
+    EXPECT_EQ(two.steps[i].sample_hash, one.steps[i].sample_hash);
+    // Sums over at most 4 x 128 tokens x 853,120 parameters, in another order.
+    EXPECT_NEAR(two.steps[i].loss, one.steps[i].loss, gamma(512 * 853'120.0, unit_roundoff(Dtype::f64)));
+  }
+}
+
+TEST_F(TrainProgram, AStopSavesAndResumingFinishesTheRunBitForBit) {
+  ASSERT_EQ(train("whole", "train.steps=40").code, 0);
+  // Asked to stop after its first printed step; 40 steps leave it time to be asked.
+  const auto stopped =
+      shell("set -m; " + tests::assay_path() +
+                " train compute.device=cpu compute.threads=1 batch.sequences=4 train.steps=40 "
+                "sample.sentences=2 run.directory=" +
+                folder("cut") + " > " + folder("out") + " 2>&1 & until grep -q 'step  *1/40' " +
+                folder("out") + " 2>/dev/null; do sleep 0.01; done; kill -TERM $!; wait $!",
+            120);
+  ASSERT_EQ(stopped.code, 75);
+  const std::size_t done = run_of("cut").steps.size();
+  EXPECT_LT(done, 40u);
+  ASSERT_EQ(train("cut", "train.steps=40 checkpoint.resume=auto").code, 0);
+  const auto whole = run_of("whole"), cut = run_of("cut");
+  ASSERT_EQ(cut.steps.size(), 40u);
+  EXPECT_EQ(cut.resumes.size(), 1u);
+  for (std::size_t i = 0; i < 40; ++i) EXPECT_EQ(cut.steps[i].loss, whole.steps[i].loss) << "step " << i + 1;
+}
+
+TEST_F(TrainProgram, ProbeAndDumpAnswerWithoutTraining) {
+  const std::string trainer = tests::binary_dir() + "/bin/assay-train";
+  const auto probe = shell(trainer + " --probe");
+  EXPECT_EQ(probe.code, 0);
+  EXPECT_NE(probe.output.find("\"torch\""), std::string::npos);
+  EXPECT_EQ(shell(trainer + " --dump-config").output, tests::assay({"train", "--dump-config"}).output);
+  const auto ranks = shell(trainer + " --ranks 2");
+  EXPECT_EQ(ranks.code, 2);
+  EXPECT_NE(ranks.messages.find("assay train"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace assay
