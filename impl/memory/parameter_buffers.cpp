@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <stdexcept>
 
 #include "impl/model/views.hpp"
 #include "impl/ops/clip_grad_norm.hpp"
@@ -13,16 +14,20 @@ namespace assay::impl {
 
 at::ScalarType scalar_type(Dtype dtype) {
   switch (dtype) {
-    case Dtype::f64: return at::kDouble;
-    case Dtype::f32: return at::kFloat;
-    case Dtype::bf16: return at::kBFloat16;
+    case Dtype::f64:
+      return at::kDouble;
+    case Dtype::f32:
+      return at::kFloat;
+    case Dtype::bf16:
+      return at::kBFloat16;
   }
-  throw SpecError("dtype_c1", "not a compute dtype");
+  throw std::invalid_argument("not a compute dtype");
 }
 
 std::int64_t ParameterBuffers::bytes() const {
   std::int64_t sum = 0;
-  for (const at::Tensor* buffer : {&weights, &gradients, &moment1, &moment2}) sum += static_cast<std::int64_t>(buffer->nbytes());
+  for (const at::Tensor* buffer : {&weights, &gradients, &moment1, &moment2})
+    sum += static_cast<std::int64_t>(buffer->nbytes());
   return master.is_same(weights) ? sum : sum + static_cast<std::int64_t>(master.nbytes());
 }
 
@@ -30,7 +35,8 @@ ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device 
   ParameterBuffers buffers;
   buffers.inventory = spec::inventory(model);
   const auto zeros = [&](Dtype element) {
-    return at::zeros({buffers.inventory.flat_size}, at::TensorOptions().dtype(scalar_type(element)).device(device));
+    return at::zeros({buffers.inventory.flat_size},
+                     at::TensorOptions().dtype(scalar_type(element)).device(device));
   };
   const Dtype state = dtype == Dtype::bf16 ? Dtype::f32 : dtype;
   buffers.weights = zeros(dtype);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <stdexcept>
 
 #include "spec/error.hpp"
 
@@ -17,17 +18,23 @@ void mpi_check(int status, const char* call) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(status, text, &length);
-  throw UserError(ExitCode::peer_lost, std::string("MPI call failed: ") + call + ": " + std::string(text, static_cast<std::size_t>(length)) +
-                                           "; a rank has probably died, look at the first message of the others");
+  throw UserError(ExitCode::peer_lost,
+                  std::string("MPI call failed: ") + call + ": " +
+                      std::string(text, static_cast<std::size_t>(length)) +
+                      "; a rank has probably died, look at the first message of the others");
 }
 #define ASSAY_MPI_CHECK(call) mpi_check(call, #call)
 
 MPI_Datatype datatype(at::ScalarType type) {
   switch (type) {
-    case at::kDouble: return MPI_DOUBLE;
-    case at::kFloat: return MPI_FLOAT;
-    case at::kLong: return MPI_INT64_T;
-    default: throw SpecError("communicator_c1", std::string("MPI reduces fp64, fp32 and int64, not ") + at::toString(type));
+    case at::kDouble:
+      return MPI_DOUBLE;
+    case at::kFloat:
+      return MPI_FLOAT;
+    case at::kLong:
+      return MPI_INT64_T;
+    default:
+      throw std::invalid_argument(std::string("MPI reduces fp64, fp32 and int64, not ") + at::toString(type));
   }
 }
 
@@ -51,8 +58,8 @@ class MpiCommunicator final : public Communicator {
   int size() const override { return size_; }
 
   void begin_all_reduce_sum(const at::Tensor& tensor) override {
-    require(tensor.device().is_cpu() && tensor.is_contiguous(), "communicator_c2",
-            [] { return std::string("MPI reduces contiguous CPU tensors"); });
+    if (!tensor.device().is_cpu() || !tensor.is_contiguous())
+      throw std::invalid_argument("MPI reduces contiguous CPU tensors");
     // MPI counts elements in an int; a flat buffer may hold more.
     constexpr std::int64_t most = std::int64_t{1} << 30;
     auto* bytes = static_cast<char*>(tensor.data_ptr());
@@ -60,7 +67,8 @@ class MpiCommunicator final : public Communicator {
       requests_.emplace_back();
       ASSAY_MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, bytes + first * tensor.element_size(),
                                      static_cast<int>(std::min(most, tensor.numel() - first)),
-                                     datatype(tensor.scalar_type()), MPI_SUM, MPI_COMM_WORLD, &requests_.back()));
+                                     datatype(tensor.scalar_type()), MPI_SUM, MPI_COMM_WORLD,
+                                     &requests_.back()));
     }
   }
 
@@ -76,8 +84,8 @@ class MpiCommunicator final : public Communicator {
     int total = 0;
     for (std::size_t r = 0; r < lengths.size(); ++r) offsets[r] = total, total += lengths[r];
     std::string all(static_cast<std::size_t>(total), '\0');
-    ASSAY_MPI_CHECK(MPI_Allgatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), offsets.data(), MPI_CHAR,
-                                   MPI_COMM_WORLD));
+    ASSAY_MPI_CHECK(MPI_Allgatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), offsets.data(),
+                                   MPI_CHAR, MPI_COMM_WORLD));
     std::vector<std::string> texts;
     for (std::size_t r = 0; r < lengths.size(); ++r)
       texts.push_back(all.substr(static_cast<std::size_t>(offsets[r]), static_cast<std::size_t>(lengths[r])));

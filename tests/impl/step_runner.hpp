@@ -1,5 +1,6 @@
 #pragma once
-// The trainer without its loop: one rank's buffers, model and executor, fed with the batches of reference tests.
+// The trainer without its loop: one rank's buffers, model and executor, fed with the batches of reference
+// tests.
 #include <ATen/ATen.h>
 
 #include <cstdint>
@@ -33,7 +34,8 @@ inline impl::TokenBatch token_batch(const reference::Batch& batch, at::Device de
 
 /// One parameter of a flat buffer, widened to fp64.
 inline Values values(const at::Tensor& flat, const spec::Parameter& parameter) {
-  const at::Tensor wide = flat.narrow(0, parameter.offset, parameter.size).to(at::kCPU, at::kDouble).contiguous();
+  const at::Tensor wide =
+      flat.narrow(0, parameter.offset, parameter.size).to(at::kCPU, at::kDouble).contiguous();
   const double* data = wide.const_data_ptr<double>();
   return {parameter.shape, {data, data + wide.numel()}};
 }
@@ -56,9 +58,10 @@ class StepRunner {
   impl::run::StepResult step(const std::vector<reference::Batch>& micro_batches, double valid_tokens,
                              double learning_rate) {
     impl::run::StepInput input{step_++, learning_rate, valid_tokens, {}};
-    for (const reference::Batch& batch : micro_batches) input.micro_batches.push_back(token_batch(batch, device_));
-    return executor_.run(input, spec::step_actions(static_cast<std::int64_t>(micro_batches.size()),
-                                                           communicator_.size()));
+    for (const reference::Batch& batch : micro_batches)
+      input.micro_batches.push_back(token_batch(batch, device_));
+    return executor_.run(
+        input, spec::step_actions(static_cast<std::int64_t>(micro_batches.size()), communicator_.size()));
   }
 
   impl::ParameterBuffers& buffers() { return buffers_; }
