@@ -202,7 +202,7 @@ INSTANTIATE_TEST_SUITE_P(InitialLoss, InitialLossOverSeeds,
                                          Case{"tiedText", true, true, true, 0.02},
                                          Case{"tiedUniform", true, false, false, 0.02},
                                          Case{"tiedWideText", true, true, true, 0.08}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& drawn) { return drawn.param.name; });
 
 }  // namespace
 }  // namespace assay::spec
