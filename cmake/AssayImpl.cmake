@@ -20,6 +20,9 @@ add_library(assay_torch INTERFACE)
 target_include_directories(assay_torch SYSTEM INTERFACE ${ASSAY_TORCH_ROOT}/include
                            ${ASSAY_TORCH_ROOT}/include/torch/csrc/api/include)
 target_link_directories(assay_torch INTERFACE ${ASSAY_TORCH_ROOT}/lib ${ASSAY_NVIDIA_LIBRARY_DIRS})
+# libtorch exports a std::filesystem of its own whose parts are missing (remove_all calls address 0). The first library
+# that a program names wins: the system's.
+target_link_options(assay_torch INTERFACE -Wl,--push-state,--no-as-needed,-lstdc++,--pop-state)
 target_link_libraries(assay_torch INTERFACE -Wl,--no-as-needed torch torch_cpu torch_cuda c10 c10_cuda -Wl,--as-needed)
 foreach(folder IN LISTS ASSAY_NVIDIA_LIBRARY_DIRS)
   target_link_options(assay_torch INTERFACE -Wl,-rpath-link,${folder})

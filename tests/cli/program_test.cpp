@@ -127,7 +127,7 @@ TEST_F(TrainCli, SeveralRanksGoThroughMpirun) {
   const std::string root = geteuid() == 0 ? "1" : "", trainer = (folder / "assay-train").string();
   EXPECT_EQ(shell(run + "100000").output,
             "-n 100000 " + trainer + " train.steps=3\nroot=" + root + " over=1 bind=none colour=1\n");
-  EXPECT_EQ(shell("[ $(nproc) -lt 2 ] && exit 9; " + run + "2").output,
+  EXPECT_EQ(shell("[ $(nproc --all) -lt 2 ] && exit 9; " + run + "2").output,
             std::thread::hardware_concurrency() < 2
                 ? ""
                 : "-n 2 " + trainer + " train.steps=3\nroot=" + root + " over= bind=none colour=1\n");
