@@ -1,6 +1,6 @@
 #pragma once
-// A double that counts the arithmetic done to it. Every reference op is instantiated for it, so that the FLOP counts
-// of spec/ops are tested against what the loops really execute.
+// A double that counts the arithmetic done to it. Every reference op is instantiated for it, so that the FLOP
+// counts of spec/ops are tested against what the loops really execute.
 #include <cmath>
 #include <cstdint>
 

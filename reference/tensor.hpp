@@ -1,6 +1,6 @@
 #pragma once
-// The reference's tensor: a shape and its elements in row-major order. Storage is an Eigen array, so that whole-array
-// arithmetic and norms are Eigen's; ops index it with loops that read like the equation.
+// The reference's tensor: a shape and its elements in row-major order. Storage is an Eigen array, so that
+// whole-array arithmetic and norms are Eigen's; ops index it with loops that read like the equation.
 #include <Eigen/Core>
 #include <cstdint>
 #include <initializer_list>
@@ -17,13 +17,14 @@ using Shape = std::vector<Index>;
 /// "[2, 3, 8]"
 inline std::string to_string(const Shape& shape) {
   std::string text = "[";
-  for (std::size_t axis = 0; axis < shape.size(); ++axis) text += (axis ? ", " : "") + std::to_string(shape[axis]);
+  for (std::size_t axis = 0; axis < shape.size(); ++axis)
+    text += (axis ? ", " : "") + std::to_string(shape[axis]);
   return text + "]";
 }
 
 /// S is double, or Counted where FLOPs are counted. Elements start at zero.
-/// Errors: SpecError tensor_c1 (negative extent), tensor_c2 (element count does not match), tensor_c3 (index out of
-/// range or of the wrong rank: always checked, the reference is allowed to be slow).
+/// Errors: SpecError tensor_c1 (negative extent), tensor_c2 (element count does not match), tensor_c3 (index
+/// out of range or of the wrong rank: always checked, the reference is allowed to be slow).
 template <class S>
 class Tensor {
  public:
@@ -44,14 +45,20 @@ class Tensor {
 
   const Shape& shape() const { return shape_; }
   Index rank() const { return static_cast<Index>(shape_.size()); }
-  Index extent(Index axis) const { return shape_.at(static_cast<std::size_t>(axis < 0 ? axis + rank() : axis)); }
+  Index extent(Index axis) const {
+    return shape_.at(static_cast<std::size_t>(axis < 0 ? axis + rank() : axis));
+  }
   Index size() const { return elements_.size(); }
 
   /// Element by multi-index: x(b, t, d).
   template <class... I>
-  S& operator()(I... index) { return elements_[offset({static_cast<Index>(index)...})]; }
+  S& operator()(I... index) {
+    return elements_[offset({static_cast<Index>(index)...})];
+  }
   template <class... I>
-  const S& operator()(I... index) const { return elements_[offset({static_cast<Index>(index)...})]; }
+  const S& operator()(I... index) const {
+    return elements_[offset({static_cast<Index>(index)...})];
+  }
 
   /// Elements in row-major order; element i by `[i]`.
   Eigen::Array<S, Eigen::Dynamic, 1>& flat() { return elements_; }

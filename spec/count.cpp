@@ -15,7 +15,8 @@ Count::Count(std::int64_t value) {
 Count Count::operator+(Count other) const {
   Wide sum = 0;
   const bool overflow = __builtin_add_overflow(value_, other.value_, &sum);
-  require(!overflow, "count_c1", [&] { return to_string() + " + " + other.to_string() + " exceeds 128 bits"; });
+  require(!overflow, "count_c1",
+          [&] { return to_string() + " + " + other.to_string() + " exceeds 128 bits"; });
   return of(sum);
 }
 
@@ -28,7 +29,8 @@ Count Count::operator-(Count other) const {
 Count Count::operator*(Count other) const {
   Wide product = 0;
   const bool overflow = __builtin_mul_overflow(value_, other.value_, &product);
-  require(!overflow, "count_c1", [&] { return to_string() + " * " + other.to_string() + " exceeds 128 bits"; });
+  require(!overflow, "count_c1",
+          [&] { return to_string() + " * " + other.to_string() + " exceeds 128 bits"; });
   return of(product);
 }
 
@@ -49,7 +51,8 @@ std::int64_t Count::to_int64() const {
 std::string Count::to_string() const {
   if (value_ == 0) return "0";
   std::string digits;
-  for (Wide rest = value_; rest != 0; rest /= 10) digits.push_back(static_cast<char>('0' + static_cast<int>(rest % 10)));
+  for (Wide rest = value_; rest != 0; rest /= 10)
+    digits.push_back(static_cast<char>('0' + static_cast<int>(rest % 10)));
   std::reverse(digits.begin(), digits.end());
   return digits;
 }

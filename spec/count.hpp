@@ -1,13 +1,14 @@
 #pragma once
-// Exact counts of FLOPs, bytes and tokens. One step of an 8B model passes 2^53 FLOPs and a whole run passes 2^63
-// (6 * 8e9 * 1.5e13 = 7e23), so counts are 128 bits wide and overflow is an error, never a wrap.
+// Exact counts of FLOPs, bytes and tokens. One step of an 8B model passes 2^53 FLOPs and a whole run passes
+// 2^63 (6 * 8e9 * 1.5e13 = 7e23), so counts are 128 bits wide and overflow is an error, never a wrap.
 #include <compare>
 #include <cstdint>
 #include <string>
 
 namespace assay {
 
-/// Non-negative 128-bit integer with checked arithmetic. Errors: SpecError count_c1 (negative or overflowing result).
+/// Non-negative 128-bit integer with checked arithmetic. Errors: SpecError count_c1 (negative or overflowing
+/// result).
 class Count {
  public:
   constexpr Count() = default;
@@ -43,8 +44,8 @@ class Count {
 inline Count operator+(std::int64_t left, Count right) { return Count(left) + right; }
 inline Count operator*(std::int64_t left, Count right) { return Count(left) * right; }
 
-/// Arithmetic of one op. `matmul` counts multiply-adds as 2 and is what MFU conventions use; `vector` counts every
-/// other + - * / sqrt exp log sin cos as 1 (comparisons, negation and copies as 0). Unit: [flop].
+/// Arithmetic of one op. `matmul` counts multiply-adds as 2 and is what MFU conventions use; `vector` counts
+/// every other + - * / sqrt exp log sin cos as 1 (comparisons, negation and copies as 0). Unit: [flop].
 struct Flops {
   Count matmul;
   Count vector;

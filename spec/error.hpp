@@ -41,7 +41,8 @@ class UserError : public std::runtime_error {
   ExitCode code_;
 };
 
-/// Throws SpecError(label, values) unless `holds`. `values` is a callable so that the text is built on failure only.
+/// Throws SpecError(label, values) unless `holds`. `values` is a callable so that the text is built on
+/// failure only.
 template <class Values>
 void require(bool holds, std::string_view label, Values&& values) {
   if (!holds) throw SpecError(label, values());

@@ -5,7 +5,8 @@
 //   T0  exact: integers, FLOP counts, copies, same-machine A/B
 //   T1  k correctly rounded operations in a chain: |y' - y| <= gamma_k * |y|
 //   T2  a sum of n terms t_i, each with k roundings: |y' - y| <= gamma_{n+k} * sum_i |t_i|
-// Source: N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., lemma 3.1 and eq. (3.4), (3.5).
+// Source: N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., lemma 3.1 and eq. (3.4),
+// (3.5).
 #include <cstdint>
 
 namespace assay {
@@ -15,9 +16,12 @@ enum class Dtype { f64, f32, bf16 };
 /// Unit roundoff u = 2^-p of round-to-nearest arithmetic with p significant bits (53, 24, 8). Dimensionless.
 constexpr double unit_roundoff(Dtype dtype) {
   switch (dtype) {
-    case Dtype::f64: return 0x1p-53;
-    case Dtype::f32: return 0x1p-24;
-    case Dtype::bf16: return 0x1p-8;
+    case Dtype::f64:
+      return 0x1p-53;
+    case Dtype::f32:
+      return 0x1p-24;
+    case Dtype::bf16:
+      return 0x1p-8;
   }
   return 0;
 }
@@ -25,9 +29,12 @@ constexpr double unit_roundoff(Dtype dtype) {
 /// Bytes of one element. Unit: [B].
 constexpr std::int64_t element_bytes(Dtype dtype) {
   switch (dtype) {
-    case Dtype::f64: return 8;
-    case Dtype::f32: return 4;
-    case Dtype::bf16: return 2;
+    case Dtype::f64:
+      return 8;
+    case Dtype::f32:
+      return 4;
+    case Dtype::bf16:
+      return 2;
   }
   return 0;
 }

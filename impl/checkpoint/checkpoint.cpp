@@ -58,8 +58,9 @@ FileEntry write_part(const fs::path& folder, const Part& part, const ParameterBu
     const at::Tensor values = view(buffers.*part.buffer, parameter).cpu();
     // checkpoint_c5: a state that cannot be trained on is never the one to come back to.
     if (!at::isfinite(values).all().item<bool>())
-      throw UserError(ExitCode::non_finite, "checkpoint_c5: " + parameter.name + " in " + part.file +
-                                                " holds a NaN or an infinity; nothing was saved, older checkpoints are intact");
+      throw UserError(ExitCode::non_finite,
+                      "checkpoint_c5: " + parameter.name + " in " + part.file +
+                          " holds a NaN or an infinity; nothing was saved, older checkpoints are intact");
     entry.tensors.push_back({parameter.name, content_hash(bytes_of(values))});
     file.write(bytes_of(values));
   }
@@ -100,7 +101,8 @@ class PartialFolder {
 };
 }  // namespace
 
-Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state, std::int64_t keep) {
+Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state,
+           std::int64_t keep) {
   const auto start = std::chrono::steady_clock::now();
   const fs::path parent = fs::path(directory) / "checkpoints", path = parent / folder_name(state.step);
   std::int64_t bytes = 0;
@@ -121,13 +123,15 @@ Saved save(const std::string& directory, const ParameterBuffers& buffers, const 
     sync_folder(parent);
   }
   retain_newest(parent, keep);
-  return {path.string(), bytes, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+  return {path.string(), bytes,
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
 }
 
 namespace {
 [[noreturn]] void refuse(const fs::path& path, const std::string& what) {
-  throw UserError(ExitCode::bad_data, path.string() + ": " + what +
-                                          "; resume from another checkpoint (checkpoint.resume=PATH) or start anew");
+  throw UserError(ExitCode::bad_data,
+                  path.string() + ": " + what +
+                      "; resume from another checkpoint (checkpoint.resume=PATH) or start anew");
 }
 
 /// Bytes of a tensor file after its size, hash and every tensor's hash were found right.
@@ -138,7 +142,8 @@ std::string read_part(const fs::path& folder, const FileEntry& entry) {
   // checkpoint_c3
   if (error) refuse(path, "checkpoint_c3: cannot be read: " + error.message());
   if (static_cast<std::int64_t>(size) != entry.bytes)
-    refuse(path, "checkpoint_c3: has " + std::to_string(size) + " bytes, the manifest says " + std::to_string(entry.bytes));
+    refuse(path, "checkpoint_c3: has " + std::to_string(size) + " bytes, the manifest says " +
+                     std::to_string(entry.bytes));
   std::string bytes = read_whole(path, entry.bytes);
   if (content_hash(bytes_of(bytes)) == entry.hash) return bytes;
   std::string where = "its header";
@@ -156,16 +161,18 @@ std::string read_part(const fs::path& folder, const FileEntry& entry) {
 }
 
 /// checkpoint_c4: exactly the parameters of the model, each with its shape and dtype.
-void check_tensors(const fs::path& path, const spec::safetensors::Header& header, const ParameterBuffers& buffers) {
+void check_tensors(const fs::path& path, const spec::safetensors::Header& header,
+                   const ParameterBuffers& buffers) {
   const std::string dtype = dtype_name(buffers);
   for (const spec::Parameter& parameter : buffers.inventory.parameters) {
     const auto& tensor = header.at(parameter.name);
     if (tensor.shape != parameter.shape || tensor.dtype != dtype)
-      refuse(path, "checkpoint_c4: " + parameter.name + " has another shape or dtype (" + tensor.dtype + ") than the model (" + dtype + ")");
+      refuse(path, "checkpoint_c4: " + parameter.name + " has another shape or dtype (" + tensor.dtype +
+                       ") than the model (" + dtype + ")");
   }
   if (header.tensors.size() != buffers.inventory.parameters.size())
-    refuse(path, "checkpoint_c4: holds " + std::to_string(header.tensors.size()) + " tensors, the model has " +
-                     std::to_string(buffers.inventory.parameters.size()));
+    refuse(path, "checkpoint_c4: holds " + std::to_string(header.tensors.size()) +
+                     " tensors, the model has " + std::to_string(buffers.inventory.parameters.size()));
 }
 }  // namespace
 
@@ -173,9 +180,12 @@ State load(const std::string& path, ParameterBuffers& buffers) {
   const fs::path folder(path);
   // checkpoint_c1
   if (!committed(folder))
-    refuse(folder, "checkpoint_c1: not a committed checkpoint (COMMITTED is missing or does not belong to manifest.json)");
+    refuse(folder,
+           "checkpoint_c1: not a committed checkpoint (COMMITTED is missing or does not belong to "
+           "manifest.json)");
   const std::string manifest_path = (folder / manifest_name).string();
-  const Manifest manifest = manifest_from_json(read_whole(manifest_path, std::int64_t{256} << 20), manifest_path);
+  const Manifest manifest =
+      manifest_from_json(read_whole(manifest_path, std::int64_t{256} << 20), manifest_path);
   if (manifest.dtype != dtype_name(buffers))
     refuse(folder, "checkpoint_c4: state is " + manifest.dtype + ", this run's is " + dtype_name(buffers));
 
@@ -183,17 +193,20 @@ State load(const std::string& path, ParameterBuffers& buffers) {
   for (const Part& part : parts) {
     const auto entry = std::find_if(manifest.files.begin(), manifest.files.end(),
                                     [&](const FileEntry& file) { return file.name == part.file; });
-    if (entry == manifest.files.end()) refuse(folder, std::string("checkpoint_c3: the manifest lists no ") + part.file);
+    if (entry == manifest.files.end())
+      refuse(folder, std::string("checkpoint_c3: the manifest lists no ") + part.file);
     contents.push_back(read_part(folder, *entry));
-    check_tensors(folder / part.file, spec::safetensors::parse(bytes_of(contents.back()), contents.back().size(), part.file), buffers);
+    check_tensors(folder / part.file,
+                  spec::safetensors::parse(bytes_of(contents.back()), contents.back().size(), part.file),
+                  buffers);
   }
   // Everything is right: only now are the buffers touched.
   for (std::size_t i = 0; i < contents.size(); ++i) {
     const auto header = spec::safetensors::parse(bytes_of(contents[i]), contents[i].size(), parts[i].file);
     for (const spec::Parameter& parameter : buffers.inventory.parameters) {
       const auto& tensor = header.at(parameter.name);
-      const at::Tensor stored = at::from_blob(contents[i].data() + header.data_offset + tensor.begin, parameter.shape,
-                                              buffers.master.options().device(at::kCPU));
+      const at::Tensor stored = at::from_blob(contents[i].data() + header.data_offset + tensor.begin,
+                                              parameter.shape, buffers.master.options().device(at::kCPU));
       view(buffers.*parts[i].buffer, parameter).copy_(stored);
     }
   }

@@ -9,7 +9,8 @@
 
 namespace assay::impl::checkpoint {
 
-/// What continues a run besides the buffers. Sample order, learning rate and randomness are pure functions of it.
+/// What continues a run besides the buffers. Sample order, learning rate and randomness are pure functions of
+/// it.
 struct State {
   std::int64_t step = 0;    ///< completed optimizer steps
   std::int64_t tokens = 0;  ///< tokens trained on
@@ -22,19 +23,21 @@ struct Saved {
   double seconds = 0;
 };
 
-/// Writes <directory>/checkpoints/step_<step> so that a crash at any moment loses neither this checkpoint once committed nor an
-/// older one: temporary folder, files hashed while written, fsync of each, manifest, marker, fsync, rename, fsync of the
-/// parent; only then older ones beyond `keep` (>= 1) are deleted. One rank calls.
-/// Errors: UserError(io) naming file and reason (disk full, permission); UserError(non_finite) naming the parameter
-/// when a value is NaN or infinite: such a state is never saved.
-Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state, std::int64_t keep);
+/// Writes <directory>/checkpoints/step_<step> so that a crash at any moment loses neither this checkpoint
+/// once committed nor an older one: temporary folder, files hashed while written, fsync of each, manifest,
+/// marker, fsync, rename, fsync of the parent; only then older ones beyond `keep` (>= 1) are deleted. One
+/// rank calls. Errors: UserError(io) naming file and reason (disk full, permission); UserError(non_finite)
+/// naming the parameter when a value is NaN or infinite: such a state is never saved.
+Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state,
+           std::int64_t keep);
 
-/// Reads a checkpoint folder into `buffers` after checking marker, manifest, sizes and content hashes of every tensor.
-/// Errors: UserError(bad_data) naming file and tensor; nothing of `buffers` is changed when the check fails.
+/// Reads a checkpoint folder into `buffers` after checking marker, manifest, sizes and content hashes of
+/// every tensor. Errors: UserError(bad_data) naming file and tensor; nothing of `buffers` is changed when the
+/// check fails.
 State load(const std::string& path, ParameterBuffers& buffers);
 
-/// Path of the newest checkpoint of a run folder that has a marker: what a crash left behind has none. Whether it is
-/// undamaged is for `load` to say, so that damage is refused by name and not passed over.
+/// Path of the newest checkpoint of a run folder that has a marker: what a crash left behind has none.
+/// Whether it is undamaged is for `load` to say, so that damage is refused by name and not passed over.
 std::optional<std::string> newest(const std::string& directory);
 
 }  // namespace assay::impl::checkpoint

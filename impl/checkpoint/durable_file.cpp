@@ -18,9 +18,10 @@ namespace assay::impl::checkpoint {
 namespace {
 [[noreturn]] void fail(const char* operation, const std::filesystem::path& path) {
   const int error = errno;
-  std::string next = error == ENOSPC || error == EDQUOT
-                         ? "free space or move run.directory; checkpoints committed before are intact"
-                         : "check that the folder exists and may be written; checkpoints committed before are intact";
+  std::string next =
+      error == ENOSPC || error == EDQUOT
+          ? "free space or move run.directory; checkpoints committed before are intact"
+          : "check that the folder exists and may be written; checkpoints committed before are intact";
   throw UserError(ExitCode::io, std::string("cannot ") + operation + " " + path.string() + ": " +
                                     std::strerror(error) + "; " + next);
 }
@@ -93,7 +94,8 @@ std::string read_whole(const std::filesystem::path& path, std::int64_t limit) {
   const auto size = std::filesystem::file_size(path, error);
   std::ifstream file(path, std::ios::binary);
   if (error || !file)
-    throw UserError(ExitCode::bad_data, "cannot read " + path.string() + ": " + (error ? error.message() : "not readable"));
+    throw UserError(ExitCode::bad_data,
+                    "cannot read " + path.string() + ": " + (error ? error.message() : "not readable"));
   if (static_cast<std::int64_t>(size) > limit)
     throw UserError(ExitCode::bad_data, path.string() + " has " + std::to_string(size) + " bytes, at most " +
                                             std::to_string(limit) + " belong there");

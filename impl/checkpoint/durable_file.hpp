@@ -25,7 +25,8 @@ class ContentHash {
 
 std::string content_hash(std::span<const std::byte> bytes);
 
-/// A new file, written from front to back. Errors: UserError(io) naming path, operation and the system's reason.
+/// A new file, written from front to back. Errors: UserError(io) naming path, operation and the system's
+/// reason.
 class DurableFile {
  public:
   /// Errors also when the file exists.

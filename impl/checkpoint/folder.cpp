@@ -29,7 +29,8 @@ std::optional<std::int64_t> step_of(const std::string& name) {
 std::vector<fs::path> entries(const fs::path& parent) {
   std::vector<fs::path> paths;
   std::error_code error;
-  for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) paths.push_back(it->path());
+  for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error))
+    paths.push_back(it->path());
   return paths;
 }
 }  // namespace
@@ -41,7 +42,9 @@ std::string folder_name(std::int64_t step) {
 
 bool committed(const fs::path& folder) {
   std::error_code error;
-  if (!fs::is_regular_file(folder / marker_name, error) || !fs::is_regular_file(folder / manifest_name, error)) return false;
+  if (!fs::is_regular_file(folder / marker_name, error) ||
+      !fs::is_regular_file(folder / manifest_name, error))
+    return false;
   const std::string manifest = read_whole(folder / manifest_name, manifest_limit);
   return read_whole(folder / marker_name, 64) == content_hash(std::as_bytes(std::span(manifest))) + "\n";
 }
@@ -80,7 +83,9 @@ void retain_newest(const fs::path& parent, std::int64_t keep) {
     const fs::path& folder = found[static_cast<std::size_t>(i)].path;
     std::error_code error;
     fs::remove(folder / marker_name, error);
-    if (error) throw UserError(ExitCode::io, "cannot remove " + (folder / marker_name).string() + ": " + error.message());
+    if (error)
+      throw UserError(ExitCode::io,
+                      "cannot remove " + (folder / marker_name).string() + ": " + error.message());
     sync_folder(folder);
     fs::remove_all(folder, error);
     if (error) throw UserError(ExitCode::io, "cannot remove " + folder.string() + ": " + error.message());

@@ -27,7 +27,8 @@ std::vector<Found> marked_checkpoints(const std::filesystem::path& parent);
 /// Those whose marker is right.
 std::vector<Found> committed_checkpoints(const std::filesystem::path& parent);
 
-/// Removes what crashed saves and removals left behind in `parent`: .partial folders, folders without a marker.
+/// Removes what crashed saves and removals left behind in `parent`: .partial folders, folders without a
+/// marker.
 void remove_leftovers(const std::filesystem::path& parent);
 
 /// Removes the oldest committed checkpoints beyond the newest `keep` (>= 1), marker first.

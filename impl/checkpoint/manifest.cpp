@@ -17,7 +17,8 @@ std::string to_json(const Manifest& manifest) {
   json["files"] = nlohmann::ordered_json::array();
   for (const FileEntry& file : manifest.files) {
     nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
-    for (const TensorEntry& tensor : file.tensors) tensors.push_back({{"name", tensor.name}, {"xxh3", tensor.hash}});
+    for (const TensorEntry& tensor : file.tensors)
+      tensors.push_back({{"name", tensor.name}, {"xxh3", tensor.hash}});
     json["files"].push_back(
         {{"name", file.name}, {"bytes", file.bytes}, {"xxh3", file.hash}, {"tensors", std::move(tensors)}});
   }

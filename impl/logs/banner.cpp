@@ -67,7 +67,7 @@ std::string column(const std::string& text, std::size_t width) {
 }
 
 std::string of_all(std::int64_t part, std::int64_t all) {
-  const std::string text = grouped(part) + " of " + grouped(all);
+  std::string text = grouped(part) + " of " + grouped(all);
   if (all == 0) return text;
   return text + " (" + spec::percent(static_cast<double>(part) / static_cast<double>(all), 0) + ")";
 }

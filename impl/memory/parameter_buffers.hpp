@@ -1,6 +1,6 @@
 #pragma once
-// The flat buffers of a model: working weights, gradients, master weights and the optimizer's moments, all laid out by
-// one spec::Inventory. Reduction, clip, optimizer and checkpoint work on ranges of them.
+// The flat buffers of a model: working weights, gradients, master weights and the optimizer's moments, all
+// laid out by one spec::Inventory. Reduction, clip, optimizer and checkpoint work on ranges of them.
 #include <ATen/core/Tensor.h>
 
 #include "spec/model/inventory.hpp"
@@ -22,7 +22,8 @@ struct ParameterBuffers {
   std::int64_t bytes() const;
 };
 
-/// Zeroed buffers. Gaps between parameters stay zero for ever, so that norms and hashes over ranges are exact.
+/// Zeroed buffers. Gaps between parameters stay zero for ever, so that norms and hashes over ranges are
+/// exact.
 ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device device);
 
 /// Initial values of every parameter (spec/ops/init.md), a pure function of (model, seed).

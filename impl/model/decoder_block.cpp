@@ -13,12 +13,14 @@ namespace assay::impl::decoder_block {
 
 namespace {
 at::Tensor attention_forward(const at::Tensor& x, const DecoderViews& weights, const spec::ModelSpec& model,
-                             const rope::Table& rope_table, const TokenBatch& batch, BlockActivations& saved) {
+                             const rope::Table& rope_table, const TokenBatch& batch,
+                             BlockActivations& saved) {
   const std::int64_t all_heads = model.heads + 2 * model.kv_heads;
   auto norm = rms_norm::forward(x, weights.norm_attention, model.norm_eps);
   at::Tensor qkv = linear::forward(norm.y, weights.qkv).view({batch.B, batch.T, all_heads, model.head_dim});
   if (model.qk_norm) {
-    auto normed = qk_norm::forward(qkv, weights.q_norm, weights.k_norm, model.heads, model.kv_heads, model.norm_eps);
+    auto normed =
+        qk_norm::forward(qkv, weights.q_norm, weights.k_norm, model.heads, model.kv_heads, model.norm_eps);
     saved.qkv_raw = std::exchange(qkv, normed.qkv);
     saved.qk_rstd = normed.rstd;
   }
@@ -42,7 +44,8 @@ at::Tensor mlp_forward(const at::Tensor& x, const DecoderViews& weights, const s
   return linear::forward_residual(x, saved.swiglu, weights.down);
 }
 
-/// dx holds the gradient of the block's output and, on return, that of x_mid: the residual's plus the branch's.
+/// dx holds the gradient of the block's output and, on return, that of x_mid: the residual's plus the
+/// branch's.
 void mlp_backward(at::Tensor& dx, const DecoderViews& weights, const DecoderViews& gradients,
                   BlockActivations& saved) {
   linear::backward_weight(dx, std::exchange(saved.swiglu, {}), gradients.down);
@@ -60,13 +63,14 @@ void attention_backward(at::Tensor& dx, const DecoderViews& weights, const Decod
                         BlockActivations& saved) {
   linear::backward_weight(dx, saved.attention.y.view({dx.size(0), -1}), gradients.output);
   const at::Tensor dy = linear::backward_input(dx, weights.output).view_as(saved.attention.y);
-  at::Tensor dqkv = attention::backward(dy, saved.qkv, saved.attention, model.heads, model.kv_heads, batch.documents);
+  at::Tensor dqkv =
+      attention::backward(dy, saved.qkv, saved.attention, model.heads, model.kv_heads, batch.documents);
   saved.attention = {};
   saved.qkv.reset();
   rope::rotate(dqkv, model.heads + model.kv_heads, rope_table, batch.positions, /*inverse=*/true);
   if (model.qk_norm) {
-    qk_norm::backward(dqkv, saved.qkv_raw, weights.q_norm, weights.k_norm, saved.qk_rstd, model.heads, model.kv_heads,
-                      gradients.q_norm, gradients.k_norm);
+    qk_norm::backward(dqkv, saved.qkv_raw, weights.q_norm, weights.k_norm, saved.qk_rstd, model.heads,
+                      model.kv_heads, gradients.q_norm, gradients.k_norm);
   }
   dqkv = dqkv.view({dx.size(0), -1});
   linear::backward_weight(dqkv, std::exchange(saved.normed, {}), gradients.qkv);
@@ -81,8 +85,9 @@ at::Tensor forward(const at::Tensor& x, const DecoderViews& weights, const spec:
   return mlp_forward(x_mid, weights, model, saved);
 }
 
-void backward(at::Tensor dx, const DecoderViews& weights, const DecoderViews& gradients, const spec::ModelSpec& model,
-              const rope::Table& rope_table, const TokenBatch& batch, BlockActivations saved) {
+void backward(at::Tensor dx, const DecoderViews& weights, const DecoderViews& gradients,
+              const spec::ModelSpec& model, const rope::Table& rope_table, const TokenBatch& batch,
+              BlockActivations saved) {
   mlp_backward(dx, weights, gradients, saved);
   attention_backward(dx, weights, gradients, model, rope_table, batch, saved);
 }

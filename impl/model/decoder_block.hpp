@@ -1,5 +1,6 @@
 #pragma once
-// One pre-norm decoder block: x + attention(norm(x)), then + mlp(norm(.)). Llama and Qwen3 differ by qk_norm only.
+// One pre-norm decoder block: x + attention(norm(x)), then + mlp(norm(.)). Llama and Qwen3 differ by qk_norm
+// only.
 #include "impl/model/activations.hpp"
 #include "impl/model/token_batch.hpp"
 #include "impl/model/views.hpp"
@@ -11,9 +12,10 @@ namespace assay::impl::decoder_block {
 at::Tensor forward(const at::Tensor& x, const DecoderViews& weights, const spec::ModelSpec& model,
                    const rope::Table& rope_table, const TokenBatch& batch, BlockActivations& saved);
 
-/// Turns dx, the gradient of the block's output, into the gradient of its input, in place, and adds the gradients of
-/// the weights to `gradients`. Consumes `saved`: its tensors are overwritten and freed.
-void backward(at::Tensor dx, const DecoderViews& weights, const DecoderViews& gradients, const spec::ModelSpec& model,
-              const rope::Table& rope_table, const TokenBatch& batch, BlockActivations saved);
+/// Turns dx, the gradient of the block's output, into the gradient of its input, in place, and adds the
+/// gradients of the weights to `gradients`. Consumes `saved`: its tensors are overwritten and freed.
+void backward(at::Tensor dx, const DecoderViews& weights, const DecoderViews& gradients,
+              const spec::ModelSpec& model, const rope::Table& rope_table, const TokenBatch& batch,
+              BlockActivations saved);
 
 }  // namespace assay::impl::decoder_block

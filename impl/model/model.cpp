@@ -17,12 +17,13 @@ namespace {
 constexpr std::int64_t embedding_block = 0;
 }
 
-Model::Model(const spec::ModelSpec& model, ParameterAccess& parameters, std::int64_t context, at::ScalarType compute,
-             at::Device device)
+Model::Model(const spec::ModelSpec& model, ParameterAccess& parameters, std::int64_t context,
+             at::ScalarType compute, at::Device device)
     : model_(model),
       parameters_(parameters),
-      rope_table_(rope::table(spec::rope::inverse_frequencies(model.head_dim, model.rope_theta, model.rope_scaling),
-                              context, compute, device)) {}
+      rope_table_(
+          rope::table(spec::rope::inverse_frequencies(model.head_dim, model.rope_theta, model.rope_scaling),
+                      context, compute, device)) {}
 
 at::Tensor Model::hidden(const TokenBatch& batch, Activations* saved) {
   at::Tensor x = embedding::forward(parameters_.acquire(embedding_block).embedding, batch.inputs);
@@ -61,7 +62,8 @@ void Model::backward(const TokenBatch& batch, double normalizer, double z, Activ
         cross_entropy::backward(std::exchange(saved.logits, {}), batch.targets, saved.lse, normalizer, z);
     linear::backward_weight(d_logits, std::exchange(saved.normed_final, {}), gradients.head);
     const at::Tensor d_normed = linear::backward_input(d_logits, weights.head);
-    rms_norm::backward(d_normed, std::exchange(saved.x_final, {}), weights.norm, saved.rstd_final, dx, gradients.norm);
+    rms_norm::backward(d_normed, std::exchange(saved.x_final, {}), weights.norm, saved.rstd_final, dx,
+                       gradients.norm);
     parameters_.release(head_block);
     parameters_.gradients_ready(head_block);
   }
@@ -79,7 +81,8 @@ void Model::backward(const TokenBatch& batch, double normalizer, double z, Activ
 at::Tensor Model::logits(const TokenBatch& batch) {
   const at::Tensor x = hidden(batch, nullptr);
   const BlockViews& weights = parameters_.acquire(model_.layers + 1);
-  const at::Tensor logits = linear::forward(rms_norm::forward(x, weights.norm, model_.norm_eps).y, weights.head);
+  const at::Tensor logits =
+      linear::forward(rms_norm::forward(x, weights.norm, model_.norm_eps).y, weights.head);
   parameters_.release(model_.layers + 1);
   return logits;
 }

@@ -1,5 +1,6 @@
 #pragma once
-// The whole model: embedding, L decoder blocks, final norm, head and loss; forward and backward of one micro-batch.
+// The whole model: embedding, L decoder blocks, final norm, head and loss; forward and backward of one
+// micro-batch.
 #include "impl/model/activations.hpp"
 #include "impl/model/parameter_access.hpp"
 #include "impl/model/token_batch.hpp"
@@ -17,11 +18,11 @@ struct Loss {
 class Model {
  public:
   /// `context` bounds positions [tokens]. Parameters stay with `parameters`, which must outlive the model.
-  Model(const spec::ModelSpec& model, ParameterAccess& parameters, std::int64_t context, at::ScalarType compute,
-        at::Device device);
+  Model(const spec::ModelSpec& model, ParameterAccess& parameters, std::int64_t context,
+        at::ScalarType compute, at::Device device);
 
-  /// Runs one micro-batch. `normalizer`: valid tokens of the whole step over all micro-batches and ranks; `z`: z-loss
-  /// coefficient. Errors: SpecError of the ops.
+  /// Runs one micro-batch. `normalizer`: valid tokens of the whole step over all micro-batches and ranks;
+  /// `z`: z-loss coefficient. Errors: SpecError of the ops.
   Loss forward(const TokenBatch& batch, double normalizer, double z, Activations& saved);
 
   /// Adds the gradients of one micro-batch's loss to those of `parameters` and consumes `saved`.

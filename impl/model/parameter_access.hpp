@@ -1,7 +1,7 @@
 #pragma once
-// The four verbs through which the block loop meets its parameters. Models know no layout, layouts know no model:
-// one rank has nothing to do in any of them, data parallel reduces when a block's gradients are ready, a sharded layout
-// gathers in acquire and frees in release.
+// The four verbs through which the block loop meets its parameters. Models know no layout, layouts know no
+// model: one rank has nothing to do in any of them, data parallel reduces when a block's gradients are ready,
+// a sharded layout gathers in acquire and frees in release.
 #include "impl/model/views.hpp"
 
 namespace assay::impl {
@@ -10,15 +10,16 @@ class ParameterAccess {
  public:
   virtual ~ParameterAccess() = default;
 
-  /// Weights of a block, valid until its release. Calls nest: backward may acquire a block that forward still holds.
+  /// Weights of a block, valid until its release. Calls nest: backward may acquire a block that forward still
+  /// holds.
   virtual const BlockViews& acquire(std::int64_t block) = 0;
   virtual void release(std::int64_t block) = 0;
 
   /// Where backward accumulates the block's gradients.
   virtual const BlockViews& gradients(std::int64_t block) = 0;
 
-  /// Backward of this block is done for the current micro-batch. Called once per block and micro-batch, in the order
-  /// L+1, L, ..., 0.
+  /// Backward of this block is done for the current micro-batch. Called once per block and micro-batch, in
+  /// the order L+1, L, ..., 0.
   virtual void gradients_ready(std::int64_t block) = 0;
 };
 

@@ -44,7 +44,8 @@ BlockViews views(const at::Tensor& flat, const spec::Inventory& inventory, const
     out.decoder = decoder(flat, inventory, model, block - 1);
   } else {
     out.norm = view(flat, inventory.at("model.norm.weight"));
-    out.head = view(flat, inventory.at(model.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight"));
+    out.head =
+        view(flat, inventory.at(model.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight"));
   }
   return out;
 }

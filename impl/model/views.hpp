@@ -1,12 +1,14 @@
 #pragma once
-// A block's tensors as the layers use them. The same struct holds weights and gradients: views into a flat buffer.
+// A block's tensors as the layers use them. The same struct holds weights and gradients: views into a flat
+// buffer.
 #include <ATen/core/Tensor.h>
 
 #include "spec/model/inventory.hpp"
 
 namespace assay::impl {
 
-/// Tensors of one decoder block. Fused matrices are single views over adjacent parameters (spec/model/inventory.hpp).
+/// Tensors of one decoder block. Fused matrices are single views over adjacent parameters
+/// (spec/model/inventory.hpp).
 struct DecoderViews {
   at::Tensor norm_attention;  ///< [D]
   at::Tensor qkv;             ///< [(H + 2K) E, D]

@@ -31,7 +31,8 @@ __global__ void update_kernel(W* __restrict__ weight, S* __restrict__ master, co
   using VS = Vector<S, width>;
   using VW = Vector<W, width>;
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n / width; i += stride) {
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n / width;
+       i += stride) {
     VS p = reinterpret_cast<VS*>(master)[i], m = reinterpret_cast<VS*>(moment1)[i];
     VS v = reinterpret_cast<VS*>(moment2)[i];
     const VS g = reinterpret_cast<const VS*>(gradient)[i];
@@ -50,9 +51,10 @@ __global__ void update_kernel(W* __restrict__ weight, S* __restrict__ master, co
 
 template <class W, class S, int width>
 void launch_as(const Arguments& a, cudaStream_t stream) {
-  const Scalars<S> scalars{static_cast<S>(a.beta1),          static_cast<S>(a.beta2), static_cast<S>(a.eps),
-                           static_cast<S>(a.gradient_scale), static_cast<S>(a.decay), static_cast<S>(a.step_size),
-                           static_cast<S>(a.root_correction)};
+  const Scalars<S> scalars{
+      static_cast<S>(a.beta1),          static_cast<S>(a.beta2), static_cast<S>(a.eps),
+      static_cast<S>(a.gradient_scale), static_cast<S>(a.decay), static_cast<S>(a.step_size),
+      static_cast<S>(a.root_correction)};
   constexpr int threads = 256;
   const std::int64_t blocks = (a.n / width + threads - 1) / threads;
   update_kernel<W, S, width><<<static_cast<unsigned>(blocks < 8192 ? blocks : 8192), threads, 0, stream>>>(
@@ -65,8 +67,8 @@ template <class W, class S>
 void launch_of(const Arguments& a, cudaStream_t stream) {
   constexpr int width = full_width<S>;
   const auto bytes = a.n * static_cast<std::int64_t>(sizeof(S));
-  const bool wide = aligned_16(a.master, bytes) && aligned_16(a.gradient, bytes) && aligned_16(a.moment1, bytes) &&
-                    aligned_16(a.moment2, bytes) &&
+  const bool wide = aligned_16(a.master, bytes) && aligned_16(a.gradient, bytes) &&
+                    aligned_16(a.moment1, bytes) && aligned_16(a.moment2, bytes) &&
                     reinterpret_cast<std::uintptr_t>(a.weight) % (sizeof(W) * width) == 0;
   wide ? launch_as<W, S, width>(a, stream) : launch_as<W, S, 1>(a, stream);
 }

@@ -3,8 +3,8 @@
 
 namespace assay::impl::adamw::cuda {
 
-/// One flat range (impl/ops/adamw.hpp). Pointers to the first element; `weight` is `master` when there is no separate
-/// copy. Scalars are computed once on the host in double.
+/// One flat range (impl/ops/adamw.hpp). Pointers to the first element; `weight` is `master` when there is no
+/// separate copy. Scalars are computed once on the host in double.
 struct Arguments {
   Dtype weight_dtype;  ///< bf16 with fp32 state, or that of the state
   Dtype state_dtype;   ///< f32 or f64: master, gradient, moments

@@ -1,6 +1,6 @@
 #pragma once
-// What every CUDA launcher shares. Kernels are compiled without ATen headers: launchers take pointers, the glue in
-// <op>_cuda.cpp takes tensors.
+// What every CUDA launcher shares. Kernels are compiled without ATen headers: launchers take pointers, the
+// glue in <op>_cuda.cpp takes tensors.
 #include <cuda_runtime.h>
 
 #include <cstdint>

@@ -36,8 +36,8 @@ struct alignas(sizeof(T) * width) Vector {
 template <class T>
 constexpr int full_width = 16 / static_cast<int>(sizeof(T));
 
-/// Sum over the threads of a block, the same on every thread, in a fixed order. `scratch` holds 33 values; block size is
-/// a multiple of 32, at most 1024.
+/// Sum over the threads of a block, the same on every thread, in a fixed order. `scratch` holds 33 values;
+/// block size is a multiple of 32, at most 1024.
 template <class M>
 __device__ M block_sum(M value, M* scratch) {
   for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);

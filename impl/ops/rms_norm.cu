@@ -1,5 +1,6 @@
-// rms_norm on the GPU: one block per row forward; backward keeps the gain's gradient of its rows in shared memory and
-// leaves one partial row per block, which a second kernel adds in order. No atomics: the same bits at every run.
+// rms_norm on the GPU: one block per row forward; backward keeps the gain's gradient of its rows in shared
+// memory and leaves one partial row per block, which a second kernel adds in order. No atomics: the same bits
+// at every run.
 #include <algorithm>
 
 #include "impl/ops/cuda_vector.cuh"
@@ -38,11 +39,12 @@ __global__ void forward_kernel(const T* __restrict__ x, const T* __restrict__ ga
   if (threadIdx.x == 0) rstd[row] = r;
 }
 
-/// Block b handles rows b, b + gridDim.x, ...; a thread always handles the same columns, so its sums need no lock.
+/// Block b handles rows b, b + gridDim.x, ...; a thread always handles the same columns, so its sums need no
+/// lock.
 template <class T, int width>
 __global__ void backward_kernel(const T* __restrict__ dy, const T* __restrict__ x, const T* __restrict__ gain,
-                                const Math<T>* __restrict__ rstd, T* __restrict__ dx, Math<T>* __restrict__ partial,
-                                std::int64_t N, std::int64_t D) {
+                                const Math<T>* __restrict__ rstd, T* __restrict__ dx,
+                                Math<T>* __restrict__ partial, std::int64_t N, std::int64_t D) {
   using M = Math<T>;
   using V = Vector<T, width>;
   extern __shared__ __align__(16) unsigned char shared[];
@@ -101,8 +103,8 @@ template <class T, int width>
 void forward_as(const ForwardArguments& a, cudaStream_t stream) {
   using M = Math<T>;
   forward_kernel<T, width><<<static_cast<unsigned>(a.N), threads_for(a.D / width), 0, stream>>>(
-      static_cast<const T*>(a.x), static_cast<const T*>(a.gain), static_cast<T*>(a.y), static_cast<M*>(a.rstd), a.D,
-      static_cast<M>(a.eps));
+      static_cast<const T*>(a.x), static_cast<const T*>(a.gain), static_cast<T*>(a.y),
+      static_cast<M*>(a.rstd), a.D, static_cast<M>(a.eps));
   ASSAY_CUDA_CHECK_LAUNCH();
 }
 
@@ -112,8 +114,8 @@ void backward_as(const BackwardArguments& a, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>(partial_rows(a.N));
   const std::size_t shared = static_cast<std::size_t>(a.D) * sizeof(M);
   if (shared > 40 * 1024)
-    ASSAY_CUDA_CHECK(cudaFuncSetAttribute(backward_kernel<T, width>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                          static_cast<int>(shared)));
+    ASSAY_CUDA_CHECK(cudaFuncSetAttribute(
+        backward_kernel<T, width>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
   backward_kernel<T, width><<<blocks, threads_for(a.D / width), shared, stream>>>(
       static_cast<const T*>(a.dy), static_cast<const T*>(a.x), static_cast<const T*>(a.gain),
       static_cast<const M*>(a.rstd), static_cast<T*>(a.dx), static_cast<M*>(a.partial), a.N, a.D);
@@ -133,8 +135,8 @@ void forward_of(const ForwardArguments& a, cudaStream_t stream) {
 template <class T>
 void backward_of(const BackwardArguments& a, cudaStream_t stream) {
   const std::int64_t row_bytes = a.D * static_cast<std::int64_t>(sizeof(T));
-  const bool wide = aligned_16(a.x, row_bytes) && aligned_16(a.dy, row_bytes) && aligned_16(a.dx, row_bytes) &&
-                    aligned_16(a.gain, row_bytes);
+  const bool wide = aligned_16(a.x, row_bytes) && aligned_16(a.dy, row_bytes) &&
+                    aligned_16(a.dx, row_bytes) && aligned_16(a.gain, row_bytes);
   wide ? backward_as<T, full_width<T>>(a, stream) : backward_as<T, 1>(a, stream);
 }
 
@@ -145,18 +147,24 @@ std::int64_t partial_rows(std::int64_t N) { return std::clamp<std::int64_t>(N, 1
 void launch_forward(const ForwardArguments& a, cudaStream_t stream) {
   if (a.N == 0) return;
   switch (a.dtype) {
-    case Dtype::f64: return forward_of<double>(a, stream);
-    case Dtype::f32: return forward_of<float>(a, stream);
-    case Dtype::bf16: return forward_of<__nv_bfloat16>(a, stream);
+    case Dtype::f64:
+      return forward_of<double>(a, stream);
+    case Dtype::f32:
+      return forward_of<float>(a, stream);
+    case Dtype::bf16:
+      return forward_of<__nv_bfloat16>(a, stream);
   }
 }
 
 void launch_backward(const BackwardArguments& a, cudaStream_t stream) {
   if (a.N == 0) return;
   switch (a.dtype) {
-    case Dtype::f64: return backward_of<double>(a, stream);
-    case Dtype::f32: return backward_of<float>(a, stream);
-    case Dtype::bf16: return backward_of<__nv_bfloat16>(a, stream);
+    case Dtype::f64:
+      return backward_of<double>(a, stream);
+    case Dtype::f32:
+      return backward_of<float>(a, stream);
+    case Dtype::bf16:
+      return backward_of<__nv_bfloat16>(a, stream);
   }
 }
 

@@ -3,7 +3,8 @@
 
 namespace assay::impl::rms_norm::cuda {
 
-/// Device pointers of impl/ops/rms_norm.hpp; rows contiguous. `statistic` arrays are fp32 for bf16, else of `dtype`.
+/// Device pointers of impl/ops/rms_norm.hpp; rows contiguous. `statistic` arrays are fp32 for bf16, else of
+/// `dtype`.
 struct ForwardArguments {
   Dtype dtype;
   std::int64_t N, D;
@@ -18,12 +19,12 @@ struct BackwardArguments {
   std::int64_t N, D;
   const void *dy, *x, *gain, *rstd;
   void *dx, *dgain;
-  void* partial;         ///< [partial_rows(N), D] statistic type, scratch
+  void* partial;  ///< [partial_rows(N), D] statistic type, scratch
 };
 void launch_backward(const BackwardArguments& a, cudaStream_t stream);
 
-/// Rows of the scratch that backward sums the gain's gradient in: fixed by N, not by the device, so that the order of
-/// the sum is the same everywhere.
+/// Rows of the scratch that backward sums the gain's gradient in: fixed by N, not by the device, so that the
+/// order of the sum is the same everywhere.
 std::int64_t partial_rows(std::int64_t N);
 
 }  // namespace assay::impl::rms_norm::cuda

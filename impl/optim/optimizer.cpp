@@ -22,7 +22,9 @@ std::vector<DecayRange> decay_ranges(const spec::Inventory& inventory) {
 void update(ParameterBuffers& buffers, const AdamWSettings& settings, double learning_rate, std::int64_t step,
             double gradient_scale) {
   for (const DecayRange& range : decay_ranges(buffers.inventory)) {
-    const auto part = [&](const at::Tensor& flat) { return flat.narrow(0, range.begin, range.end - range.begin); };
+    const auto part = [&](const at::Tensor& flat) {
+      return flat.narrow(0, range.begin, range.end - range.begin);
+    };
     adamw::update(part(buffers.weights), part(buffers.master), part(buffers.gradients), part(buffers.moment1),
                   part(buffers.moment2),
                   {.learning_rate = learning_rate,

@@ -16,8 +16,8 @@ class Communicator {
   virtual int rank() const = 0;            ///< 0..size-1
   virtual int size() const = 0;
 
-  /// Starts tensor = sum over ranks of tensor, in place. Every rank calls in the same order with the same shape and
-  /// dtype (fp64, fp32, int64; contiguous). The tensor may not be touched until `wait_all`.
+  /// Starts tensor = sum over ranks of tensor, in place. Every rank calls in the same order with the same
+  /// shape and dtype (fp64, fp32, int64; contiguous). The tensor may not be touched until `wait_all`.
   virtual void begin_all_reduce_sum(const at::Tensor& tensor) = 0;
   /// Completes every reduction begun so far.
   virtual void wait_all() = 0;
@@ -33,12 +33,13 @@ class Communicator {
 
   virtual void barrier() = 0;
 
-  /// Ends the whole job at once with this exit code, other ranks included. For a rank that cannot go on alone.
+  /// Ends the whole job at once with this exit code, other ranks included. For a rank that cannot go on
+  /// alone.
   [[noreturn]] virtual void abort(int exit_code) = 0;
 };
 
-/// The communicator of the launch this process was started by: MPI under mpirun or srun (their environment is present),
-/// else `self`. Errors: UserError(usage) for a contradictory environment.
+/// The communicator of the launch this process was started by: MPI under mpirun or srun (their environment is
+/// present), else `self`. Errors: UserError(usage) for a contradictory environment.
 std::unique_ptr<Communicator> make_communicator();
 
 std::unique_ptr<Communicator> make_self_communicator();

@@ -31,7 +31,9 @@ std::vector<spec::record::Gpu> gpus_of(at::Device device) {
     uuid += "0123456789abcdef"[byte >> 4];
     uuid += "0123456789abcdef"[byte & 15];
   }
-  return {{.name = properties->name, .uuid = uuid, .memory_bytes = static_cast<std::int64_t>(properties->totalGlobalMem)}};
+  return {{.name = properties->name,
+           .uuid = uuid,
+           .memory_bytes = static_cast<std::int64_t>(properties->totalGlobalMem)}};
 }
 
 std::vector<spec::record::RankPlace> places(at::Device device, Communicator& communicator) {
@@ -57,7 +59,8 @@ spec::record::ExpectedLoss expected_first_loss(const RunFacts& facts) {
   const data::MicroBatch first = data::read_micro_batch(facts.source, samples, plan.end_of_document);
   if (first.valid_tokens == 0) return {};
   const auto expected = spec::expected_initial_loss(
-      facts.model, spec::token_statistics(first.inputs, first.targets, facts.config.sequence_length, data::ignore_index));
+      facts.model,
+      spec::token_statistics(first.inputs, first.targets, facts.config.sequence_length, data::ignore_index));
   return {.mean = expected.mean, .standard_deviation = expected.standard_deviation};
 }
 

@@ -21,8 +21,8 @@ struct RunFacts {
   const data::SampleSource& source;
 };
 
-/// The run_start event. Collective: every rank calls, and tells where it runs. The expected first loss is that of the
-/// tokens that step 1 reads.
+/// The run_start event. Collective: every rank calls, and tells where it runs. The expected first loss is
+/// that of the tokens that step 1 reads.
 spec::record::RunStart describe(const RunFacts& facts, Communicator& communicator);
 
 /// UTC, ISO 8601, seconds.

@@ -29,11 +29,21 @@ StepResult Executor::run(const StepInput& input, const std::vector<Action>& acti
   for (const Action& action : actions) {
     const auto micro_batch = static_cast<std::size_t>(action.micro_batch);
     switch (action.kind) {
-      case ActionKind::forward: forward(input, micro_batch); break;
-      case ActionKind::backward: backward(input, micro_batch); break;
-      case ActionKind::reduce: reduce(); break;
-      case ActionKind::clip: clip(input); break;
-      case ActionKind::update: update(input); break;
+      case ActionKind::forward:
+        forward(input, micro_batch);
+        break;
+      case ActionKind::backward:
+        backward(input, micro_batch);
+        break;
+      case ActionKind::reduce:
+        reduce();
+        break;
+      case ActionKind::clip:
+        clip(input);
+        break;
+      case ActionKind::update:
+        update(input);
+        break;
     }
   }
   clock_.enter(Phase::other);
@@ -70,7 +80,8 @@ void Executor::clip(const StepInput& input) {
   result_.gradient_norm = std::sqrt(clip_grad_norm::sum_of_squares(buffers_.gradients).item<double>());
   if (!std::isfinite(result_.cross_entropy + result_.z_loss) || !std::isfinite(result_.gradient_norm))
     refuse_non_finite(input);
-  if (settings_.clip > 0) result_.clip_coefficient = clip_grad_norm::coefficient(result_.gradient_norm, settings_.clip);
+  if (settings_.clip > 0)
+    result_.clip_coefficient = clip_grad_norm::coefficient(result_.gradient_norm, settings_.clip);
 }
 
 void Executor::update(const StepInput& input) {
@@ -91,9 +102,10 @@ void Executor::refuse_non_finite(const StepInput& input) {
   const std::vector<std::string> all = communicator_.all_gather(mine);
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     if (!all[rank].empty()) message += " rank " + std::to_string(rank) + ": " + all[rank] + ";";
-  throw NonFiniteError(message +
-                       " stopped before the update, weights are those after the step before; look at the learning "
-                       "rate, the clip setting and the data of this step (sample_hash in the record)");
+  throw NonFiniteError(
+      message +
+      " stopped before the update, weights are those after the step before; look at the learning "
+      "rate, the clip setting and the data of this step (sample_hash in the record)");
 }
 
 }  // namespace assay::impl::run

@@ -1,5 +1,6 @@
 #pragma once
-// Runs the action list of one optimizer step (spec/layout/actions.hpp). This is the training step, top to bottom.
+// Runs the action list of one optimizer step (spec/layout/actions.hpp). This is the training step, top to
+// bottom.
 #include <vector>
 
 #include "impl/model/model.hpp"
@@ -34,8 +35,8 @@ struct StepSettings {
   double z_loss = 0;  ///< coefficient
 };
 
-/// A loss or gradient norm is NaN or infinite. Thrown before the update, on every rank alike; the message names step,
-/// rank and tensor. Parameters and optimizer state are those after the previous step.
+/// A loss or gradient norm is NaN or infinite. Thrown before the update, on every rank alike; the message
+/// names step, rank and tensor. Parameters and optimizer state are those after the previous step.
 class NonFiniteError : public UserError {
  public:
   explicit NonFiniteError(const std::string& message) : UserError(ExitCode::non_finite, message) {}
@@ -43,10 +44,11 @@ class NonFiniteError : public UserError {
 
 class Executor {
  public:
-  Executor(Model& model, ParameterBuffers& buffers, ReplicatedParameters& parameters, Communicator& communicator,
-           const StepSettings& settings, PhaseClock& clock);
+  Executor(Model& model, ParameterBuffers& buffers, ReplicatedParameters& parameters,
+           Communicator& communicator, const StepSettings& settings, PhaseClock& clock);
 
-  /// Forward and backward of every micro-batch, reduction, clip, update. Errors: NonFiniteError; those of the ops.
+  /// Forward and backward of every micro-batch, reduction, clip, update. Errors: NonFiniteError; those of the
+  /// ops.
   StepResult run(const StepInput& input, const std::vector<spec::Action>& actions);
 
  private:

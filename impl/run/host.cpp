@@ -41,7 +41,8 @@ std::int64_t resident_bytes() {
 std::int64_t device_peak_bytes(at::Device device) {
   if (!device.is_cuda()) return 0;
   const auto statistics = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
-  return statistics.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)].peak;
+  return statistics.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)]
+      .peak;
 }
 
 void keep_freed_memory() {

@@ -19,8 +19,8 @@ class PhaseClock {
   explicit PhaseClock(at::Device device) : device_(device) { restart(); }
   /// Forgets everything and starts in Phase::other.
   void restart();
-  /// Time from here on belongs to `phase`. On a GPU, waits for the work given so far, so that it is charged to its own
-  /// phase.
+  /// Time from here on belongs to `phase`. On a GPU, waits for the work given so far, so that it is charged
+  /// to its own phase.
   void enter(Phase phase);
   /// Seconds per phase up to now.
   PhaseSeconds seconds();

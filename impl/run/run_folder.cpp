@@ -17,9 +17,10 @@ std::string resume_path(const spec::RunConfig& config) {
   if (config.resume == spec::Resume::automatic) return checkpoint::newest(config.directory).value_or("");
   if (fs::exists(fs::path(config.resume_path) / checkpoint::manifest_name)) return config.resume_path;
   if (const auto newest = checkpoint::newest(config.resume_path)) return *newest;
-  throw UserError(ExitCode::bad_data, "checkpoint.resume=" + config.resume_path +
-                                          ": holds no checkpoint; give a checkpoint folder (…/checkpoints/step_00000100), "
-                                          "a run folder, or checkpoint.resume=auto");
+  throw UserError(ExitCode::bad_data,
+                  "checkpoint.resume=" + config.resume_path +
+                      ": holds no checkpoint; give a checkpoint folder (…/checkpoints/step_00000100), "
+                      "a run folder, or checkpoint.resume=auto");
 }
 
 std::string run_directory(const spec::RunConfig& config, Communicator& communicator) {
@@ -33,16 +34,18 @@ std::string run_directory(const spec::RunConfig& config, Communicator& communica
   return communicator.all_gather(chosen).front();
 }
 
-void refuse_other_settings(const spec::RunConfig& config, const std::string& checkpoint_config, const std::string& path) {
+void refuse_other_settings(const spec::RunConfig& config, const std::string& checkpoint_config,
+                           const std::string& path) {
   const auto now = spec::settings(config);
   const auto then = spec::settings(spec::load_text(checkpoint_config, path, {}));
   std::string differing;
   for (std::size_t i = 0; i < now.size(); ++i) {
     const std::string& name = now[i].first;
-    // What is computed must stay; where it is written, how often it is saved or printed, and by which machine may change.
-    const bool free = name.starts_with("run.") || name.starts_with("checkpoint.") || name.starts_with("log.") ||
-                      name.starts_with("sample.") || name == "compute.threads" || name == "compute.device" ||
-                      name == "batch.micro" || name == "data.prefetch";
+    // What is computed must stay; where it is written, how often it is saved or printed, and by which machine
+    // may change.
+    const bool free = name.starts_with("run.") || name.starts_with("checkpoint.") ||
+                      name.starts_with("log.") || name.starts_with("sample.") || name == "compute.threads" ||
+                      name == "compute.device" || name == "batch.micro" || name == "data.prefetch";
     if (!free && now[i].second != then[i].second) differing += (differing.empty() ? "" : ", ") + name;
   }
   if (!differing.empty())

@@ -7,16 +7,18 @@
 
 namespace assay::impl::run {
 
-/// The checkpoint to continue from: checkpoint.resume's path, or the newest of run.directory for `auto`. Empty when the
-/// run starts anew. Errors: UserError(bad_data) for a path without a checkpoint.
+/// The checkpoint to continue from: checkpoint.resume's path, or the newest of run.directory for `auto`.
+/// Empty when the run starts anew. Errors: UserError(bad_data) for a path without a checkpoint.
 std::string resume_path(const spec::RunConfig& config);
 
-/// The folder that this run writes to: run.directory itself when continuing or when it holds no run yet, else the first
-/// free one of run.directory-2, -3, ...: an earlier run is never written over. Collective: rank 0 chooses.
+/// The folder that this run writes to: run.directory itself when continuing or when it holds no run yet, else
+/// the first free one of run.directory-2, -3, ...: an earlier run is never written over. Collective: rank 0
+/// chooses.
 std::string run_directory(const spec::RunConfig& config, Communicator& communicator);
 
-/// A resumed run must be the same run. Errors: UserError(usage) naming every setting that changes what is computed
-/// (model, batch, data, optimizer, schedule, seed, dtype) and differs from those in the checkpoint.
-void refuse_other_settings(const spec::RunConfig& config, const std::string& checkpoint_config, const std::string& path);
+/// A resumed run must be the same run. Errors: UserError(usage) naming every setting that changes what is
+/// computed (model, batch, data, optimizer, schedule, seed, dtype) and differs from those in the checkpoint.
+void refuse_other_settings(const spec::RunConfig& config, const std::string& checkpoint_config,
+                           const std::string& path);
 
 }  // namespace assay::impl::run

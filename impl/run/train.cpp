@@ -38,12 +38,14 @@ at::Device device_of(const spec::RunConfig& config, const Communicator& communic
   const bool gpu = c10::cuda::device_count() > 0;
   if (config.device == spec::Device::cuda) {
     if (!gpu)
-      throw UserError(ExitCode::usage, "compute.device=cuda, but no usable NVIDIA GPU was found; `assay doctor` says what "
-                                       "is missing, compute.device=cpu trains on the CPU");
+      throw UserError(ExitCode::usage,
+                      "compute.device=cuda, but no usable NVIDIA GPU was found; `assay doctor` says what "
+                      "is missing, compute.device=cpu trains on the CPU");
     if (communicator.size() > 1)
-      throw UserError(ExitCode::usage, "compute.device=cuda with " + std::to_string(communicator.size()) +
-                                           " ranks: gradients are reduced by MPI, on CPUs only; use one rank, or "
-                                           "compute.device=cpu");
+      throw UserError(ExitCode::usage,
+                      "compute.device=cuda with " + std::to_string(communicator.size()) +
+                          " ranks: gradients are reduced by MPI, on CPUs only; use one rank, or "
+                          "compute.device=cpu");
   }
   const bool use_gpu = config.device == spec::Device::cuda ||
                        (config.device == spec::Device::automatic && gpu && communicator.size() == 1);
@@ -56,15 +58,18 @@ void use_threads(const spec::RunConfig& config, Communicator& communicator) {
   int sharing = 0;
   for (const std::string& host : communicator.all_gather(here)) sharing += host == here;
   const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
-  const std::int64_t threads = config.threads > 0 ? config.threads : std::max<std::int64_t>(1, cores / sharing);
+  const std::int64_t threads =
+      config.threads > 0 ? config.threads : std::max<std::int64_t>(1, cores / sharing);
   at::set_num_threads(static_cast<int>(threads));
 }
 
-std::shared_ptr<const data::SampleSource> open_data(const spec::RunConfig& config, const spec::ModelSpec& model) {
+std::shared_ptr<const data::SampleSource> open_data(const spec::RunConfig& config,
+                                                    const spec::ModelSpec& model) {
   if (config.data_paths.empty())
     return std::make_shared<data::GrammarData>(config.seed, config.sequence_length, config.grammar_samples);
   const std::vector<std::filesystem::path> paths(config.data_paths.begin(), config.data_paths.end());
-  return std::make_shared<data::TokenData>(paths, data::token_type(config.data_dtype), model.vocab, config.sequence_length);
+  return std::make_shared<data::TokenData>(paths, data::token_type(config.data_dtype), model.vocab,
+                                           config.sequence_length);
 }
 
 Step event_of(const StepReport& report, at::Device device) {
@@ -115,7 +120,8 @@ class Run {
     start_ = describe({config_, model_, batch_, device_, *source_}, communicator_);
     if (communicator_.rank() == 0) {
       const bool append = config_.resume != spec::Resume::never;
-      writer_.emplace(directory_ + "/run.jsonl", append ? logs::RecordWriter::Mode::append : logs::RecordWriter::Mode::fresh);
+      writer_.emplace(directory_ + "/run.jsonl",
+                      append ? logs::RecordWriter::Mode::append : logs::RecordWriter::Mode::fresh);
       console_.emplace(std::cout, std::cerr, logs::detect_terminal(), config_.log_every);
     }
     say(start_);
@@ -161,7 +167,8 @@ class Run {
       keep(report);
       if (report.stop_requested) {
         save();
-        return end(EndReason::saved, ExitCode::saved_requeue, "asked to stop; continue with checkpoint.resume=auto");
+        return end(EndReason::saved, ExitCode::saved_requeue,
+                   "asked to stop; continue with checkpoint.resume=auto");
       }
       if (config_.checkpoint_every > 0 && trainer_->steps_done() % config_.checkpoint_every == 0 &&
           trainer_->steps_done() < config_.steps)
@@ -186,10 +193,12 @@ class Run {
     const double deviations = (loss - expected->mean) / expected->standard_deviation;
     if (std::abs(deviations) <= 4) return;
     char text[400];
-    std::snprintf(text, sizeof text,
-                  "the first loss is %.4f, expected %.4f +- %.4f for an untrained model: %.1f standard deviations off; look "
-                  "at the initial weights (model.init_std), the vocabulary, and whether targets are shifted by one",
-                  loss, expected->mean, expected->standard_deviation, deviations);
+    std::snprintf(
+        text, sizeof text,
+        "the first loss is %.4f, expected %.4f +- %.4f for an untrained model: %.1f standard deviations off; "
+        "look "
+        "at the initial weights (model.init_std), the vocabulary, and whether targets are shifted by one",
+        loss, expected->mean, expected->standard_deviation, deviations);
     say(Warning{.step = 1, .code = "first_loss", .text = text});
   }
 
@@ -198,7 +207,8 @@ class Run {
       const checkpoint::State state{.step = trainer_->steps_done(),
                                     .tokens = trainer_->steps_done() * start_.batch.tokens,
                                     .config = spec::dump_toml(config_)};
-      const checkpoint::Saved saved = checkpoint::save(directory_, trainer_->buffers(), state, config_.checkpoint_keep);
+      const checkpoint::Saved saved =
+          checkpoint::save(directory_, trainer_->buffers(), state, config_.checkpoint_keep);
       say(Checkpoint{.step = state.step, .path = saved.path, .bytes = saved.bytes, .seconds = saved.seconds});
     }
     communicator_.barrier();
@@ -208,7 +218,8 @@ class Run {
   void sample() {
     if (communicator_.rank() != 0 || !config_.data_paths.empty() || config_.sample_sentences == 0) return;
     // Sentences end in a newline; a window starts with one, so a lone newline is the start of a sentence.
-    const auto texts = sample_text(trainer_->model(), config_.seed, config_.sample_sentences, config_.sequence_length, {"\n"}, device_);
+    const auto texts = sample_text(trainer_->model(), config_.seed, config_.sample_sentences,
+                                   config_.sequence_length, {"\n"}, device_);
     Samples samples;
     samples.step = trainer_->steps_done();
     for (const std::string& text : texts) {
@@ -241,7 +252,8 @@ class Run {
     constexpr std::int64_t last_steps = 10;
     event.final_loss = mean_loss(steps_, last_steps);
     if (event.final_loss) event.final_steps = std::min<std::int64_t>(last_steps, event.steps);
-    if (event.final_loss && event.floor) event.gap_closed = gap_closed(*event.final_loss, *event.floor, start_.vocab);
+    if (event.final_loss && event.floor)
+      event.gap_closed = gap_closed(*event.final_loss, *event.floor, start_.vocab);
     say(event);
     if (writer_) writer_->sync();
     return static_cast<int>(code);
@@ -287,7 +299,8 @@ int train(const spec::RunConfig& config, const std::function<void(const std::str
     const auto* user = dynamic_cast<const UserError*>(&error);
     const bool spec_error = dynamic_cast<const SpecError*>(&error) != nullptr;
     const ExitCode code = user ? user->code() : spec_error ? ExitCode::usage : ExitCode::bug;
-    const bool everywhere = dynamic_cast<const NonFiniteError*>(&error) != nullptr;  // all ranks throw it alike
+    const bool everywhere =
+        dynamic_cast<const NonFiniteError*>(&error) != nullptr;  // all ranks throw it alike
     if (!everywhere || communicator->rank() == 0)
       std::cerr << "assay: error: rank " << communicator->rank() << ": " << error.what() << std::endl;
     if (everywhere) {

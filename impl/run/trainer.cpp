@@ -10,7 +10,8 @@ at::Tensor copied(const std::vector<std::int64_t>& values, at::Device device) {
 }
 
 /// [B, T] int32, undefined when the list is empty.
-at::Tensor copied_grid(const std::vector<std::int32_t>& values, const data::MicroBatch& batch, at::Device device) {
+at::Tensor copied_grid(const std::vector<std::int32_t>& values, const data::MicroBatch& batch,
+                       at::Device device) {
   if (values.empty()) return {};
   return at::tensor(values, at::kInt).view({batch.B, batch.T}).to(device);
 }
@@ -57,7 +58,8 @@ spec::Schedule schedule_of(const spec::RunConfig& config) {
 }
 
 Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, const spec::Batch& batch,
-                 at::Device device, std::shared_ptr<const data::SampleSource> source, Communicator& communicator)
+                 at::Device device, std::shared_ptr<const data::SampleSource> source,
+                 Communicator& communicator)
     : config_(config),
       model_spec_(model),
       batch_(batch),
@@ -77,16 +79,20 @@ void Trainer::initialise() { impl::initialise(buffers_, model_spec_, config_.see
 
 void Trainer::start_after(std::int64_t steps_done) {
   step_ = steps_done;
-  loader_ = std::make_unique<data::Loader>(source_, loader_plan(config_, batch_, communicator_.rank(), step_));
+  loader_ =
+      std::make_unique<data::Loader>(source_, loader_plan(config_, batch_, communicator_.rank(), step_));
 }
 
 StepReport Trainer::step(bool stop_requested) {
   clock_.restart();
   clock_.enter(Phase::data_wait);
   const data::StepBatches batches = loader_->next();
-  StepInput input{.step = step_, .learning_rate = spec::learning_rate(schedule_of(config_), step_), .valid_tokens = 0,
+  StepInput input{.step = step_,
+                  .learning_rate = spec::learning_rate(schedule_of(config_), step_),
+                  .valid_tokens = 0,
                   .micro_batches = {}};
-  // One small reduction tells every rank the global count of valid tokens, and whether any rank was asked to stop.
+  // One small reduction tells every rank the global count of valid tokens, and whether any rank was asked to
+  // stop.
   const at::Tensor agreed = at::zeros({2}, at::kLong);
   for (const data::MicroBatch& batch : batches.micro_batches) {
     input.micro_batches.push_back(to_device(batch, device_));
@@ -97,8 +103,9 @@ StepReport Trainer::step(bool stop_requested) {
   communicator_.all_reduce_sum(agreed);
   input.valid_tokens = static_cast<double>(agreed[0].item<std::int64_t>());
   if (input.valid_tokens == 0)
-    throw UserError(ExitCode::bad_data, "step " + std::to_string(step_ + 1) +
-                                            " has no valid target in any sequence: the loss would be 0/0; look at the data");
+    throw UserError(ExitCode::bad_data,
+                    "step " + std::to_string(step_ + 1) +
+                        " has no valid target in any sequence: the loss would be 0/0; look at the data");
 
   StepReport report{.step = step_,
                     .result = executor_.run(input, actions_),

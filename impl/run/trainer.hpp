@@ -26,14 +26,15 @@ struct StepReport {
 class Trainer {
  public:
   /// Allocates everything; weights are zero until `initialise` or a checkpoint fills `buffers()`.
-  Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, const spec::Batch& batch, at::Device device,
-          std::shared_ptr<const data::SampleSource> source, Communicator& communicator);
+  Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, const spec::Batch& batch,
+          at::Device device, std::shared_ptr<const data::SampleSource> source, Communicator& communicator);
 
   /// Weights from the seed.
   void initialise();
   /// Starts reading data for the step after `steps_done` optimizer steps. Once, before `step`.
   void start_after(std::int64_t steps_done);
-  /// Trains one step. `stop_requested`: this rank was asked to stop. Errors: NonFiniteError; those of the data.
+  /// Trains one step. `stop_requested`: this rank was asked to stop. Errors: NonFiniteError; those of the
+  /// data.
   StepReport step(bool stop_requested);
 
   ParameterBuffers& buffers() { return buffers_; }

@@ -25,7 +25,8 @@ struct Backward {
 };
 
 /// Gradient of `forward` for upstream dy.
-/// Equation:  dg_d = sum_n dy_nd * xhat_nd,  dx_nd = rstd_n * (dy_nd*g_d - xhat_nd * mean_d'(dy_nd' g_d' xhat_nd'))
+/// Equation:  dg_d = sum_n dy_nd * xhat_nd,  dx_nd = rstd_n * (dy_nd*g_d - xhat_nd * mean_d'(dy_nd' g_d'
+/// xhat_nd'))
 ///            with xhat_nd = x_nd * rstd_n
 /// Shapes:    dy, x [..., D], gain [D], rstd [N] -> dx [..., D], dgain [D]
 template <class S>

@@ -11,14 +11,16 @@ struct Shape {
   std::int64_t D = 0;  ///< entries of a row
 };
 
-/// Errors: SpecError rms_norm_c1 (gain entries != D), rms_norm_c2 (eps not > 0 and finite), rms_norm_c3 (D < 1 or N < 0).
+/// Errors: SpecError rms_norm_c1 (gain entries != D), rms_norm_c2 (eps not > 0 and finite), rms_norm_c3 (D <
+/// 1 or N < 0).
 void check(const Shape& shape, std::int64_t gain_entries, double eps);
 
 Flops forward_flops(const Shape& shape);   ///< vector: N*(4D + 4)
 Flops backward_flops(const Shape& shape);  ///< vector: N*(11D + 1)
 
 /// Compulsory traffic: every input read once, every output written once. Unit: [B].
-/// `element` = bytes of x, gain, y and gradients of x; `statistic` = bytes of rstd and of the gain's gradient.
+/// `element` = bytes of x, gain, y and gradients of x; `statistic` = bytes of rstd and of the gain's
+/// gradient.
 Count forward_bytes(const Shape& shape, std::int64_t element, std::int64_t statistic);
 Count backward_bytes(const Shape& shape, std::int64_t element, std::int64_t statistic);
 

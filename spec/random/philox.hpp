@@ -1,6 +1,6 @@
 #pragma once
-// Counter-based random numbers: a pure function of (key, counter). Nothing to save, nothing to restore, the same on
-// every layout.
+// Counter-based random numbers: a pure function of (key, counter). Nothing to save, nothing to restore, the
+// same on every layout.
 #include <array>
 #include <cstdint>
 
@@ -11,16 +11,25 @@ namespace assay::spec::random {
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 
 /// What a stream of numbers is for. Part of the counter, so that two uses never share numbers.
-enum class Site : std::uint32_t { parameter = 1, sample_order = 2, grammar = 3, generation = 4, test = 5, rounding = 6 };
+enum class Site : std::uint32_t {
+  parameter = 1,
+  sample_order = 2,
+  grammar = 3,
+  generation = 4,
+  test = 5,
+  rounding = 6
+};
 
-/// The stream of one (seed, site, stream): element `index` is a pure function of all four. All indices are valid.
+/// The stream of one (seed, site, stream): element `index` is a pure function of all four. All indices are
+/// valid.
 class Stream {
  public:
   Stream(std::uint64_t seed, Site site, std::uint32_t stream) : seed_(seed), site_(site), stream_(stream) {}
-  std::uint64_t bits(std::uint64_t index) const;     ///< 64 uniform bits
-  double uniform(std::uint64_t index) const;         ///< in (0, 1): (53-bit integer + 1/2) * 2^-53
-  double normal(std::uint64_t index) const;          ///< N(0, 1) by Box-Muller of the block's two uniforms
-  std::uint64_t below(std::uint64_t index, std::uint64_t bound) const;  ///< in [0, bound), bias < 2^-64 * bound
+  std::uint64_t bits(std::uint64_t index) const;  ///< 64 uniform bits
+  double uniform(std::uint64_t index) const;      ///< in (0, 1): (53-bit integer + 1/2) * 2^-53
+  double normal(std::uint64_t index) const;       ///< N(0, 1) by Box-Muller of the block's two uniforms
+  std::uint64_t below(std::uint64_t index,
+                      std::uint64_t bound) const;  ///< in [0, bound), bias < 2^-64 * bound
 
  private:
   std::uint64_t seed_;

@@ -50,21 +50,25 @@ testing::AssertionResult close(const Values& actual, const Values& expected, con
   std::size_t worst_at = 0, zeros = 0, beyond = 0;
   for (std::size_t i = 0; i < bound.size(); ++i) {
     if (!std::isfinite(actual.data[i]) || !std::isfinite(expected.data[i]))
-      return fail() << "not finite at " << i << ": actual " << actual.data[i] << ", expected " << expected.data[i];
-    if (!(bound[i] >= 0) || std::isinf(bound[i])) return fail() << "bound " << bound[i] << " at " << i << " is no bound";
+      return fail() << "not finite at " << i << ": actual " << actual.data[i] << ", expected "
+                    << expected.data[i];
+    if (!(bound[i] >= 0) || std::isinf(bound[i]))
+      return fail() << "bound " << bound[i] << " at " << i << " is no bound";
     zeros += expected.data[i] == 0;
     const double used = share(std::abs(actual.data[i] - expected.data[i]), bound[i]);
     beyond += used > 1;
     if (used > worst) worst = used, worst_at = i;
   }
   if (!zeros_expected && bound.size() > 8 && zeros * 8 > bound.size() * 7)
-    return fail() << zeros << " of " << bound.size() << " expected values are zero: this comparison proves nothing";
+    return fail() << zeros << " of " << bound.size()
+                  << " expected values are zero: this comparison proves nothing";
   if (beyond > 0) {
     std::ostringstream out;
     out.precision(17);
     out << beyond << " of " << bound.size() << " values beyond their bound; worst at " << worst_at << " of "
-        << text(expected.shape) << ": actual " << actual.data[worst_at] << ", expected " << expected.data[worst_at]
-        << ", allowed " << bound[worst_at] << " (" << worst << " times the allowance)";
+        << text(expected.shape) << ": actual " << actual.data[worst_at] << ", expected "
+        << expected.data[worst_at] << ", allowed " << bound[worst_at] << " (" << worst
+        << " times the allowance)";
     return fail() << out.str();
   }
   return testing::AssertionSuccess() << "largest error is " << std::max(worst, 0.0) << " of the allowance";

@@ -1,6 +1,6 @@
 #pragma once
-// The comparator of every numeric test. It prints the largest error as a share of the allowed one, and refuses to
-// believe a comparison that could not have failed.
+// The comparator of every numeric test. It prints the largest error as a share of the allowed one, and
+// refuses to believe a comparison that could not have failed.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -25,10 +25,10 @@ struct Allowed {
   static Allowed exact() { return {{}, 0}; }
 };
 
-/// Fails on: different shapes; a data size that is not the shape's; NaN or infinity on either side (also when both
-/// have it); a bound that is NaN, negative or infinite; any |actual - expected| above its bound; a comparison of more
-/// than 8 elements where over 7/8 of the expected values are exactly zero ("mostly zero"), unless `zeros_expected`.
-/// On success the message holds the largest share of the allowance used.
+/// Fails on: different shapes; a data size that is not the shape's; NaN or infinity on either side (also when
+/// both have it); a bound that is NaN, negative or infinite; any |actual - expected| above its bound; a
+/// comparison of more than 8 elements where over 7/8 of the expected values are exactly zero ("mostly zero"),
+/// unless `zeros_expected`. On success the message holds the largest share of the allowance used.
 testing::AssertionResult close(const Values& actual, const Values& expected, const Allowed& allowed,
                                bool zeros_expected = false);
 
@@ -38,10 +38,11 @@ double largest_share(const Values& actual, const Values& expected, const Allowed
 }  // namespace assay::tests
 
 /// Compares and reports the share of the bound used as a GoogleTest property of the test.
-#define ASSAY_EXPECT_CLOSE(actual, expected, allowed) EXPECT_TRUE(::assay::tests::close(actual, expected, allowed))
+#define ASSAY_EXPECT_CLOSE(actual, expected, allowed) \
+  EXPECT_TRUE(::assay::tests::close(actual, expected, allowed))
 /// The same inside a RapidCheck property.
-#define ASSAY_RC_CLOSE(actual, expected, allowed)                                  \
-  do {                                                                             \
-    const auto assay_result = ::assay::tests::close(actual, expected, allowed);    \
-    if (!assay_result) RC_FAIL(std::string(assay_result.message()));               \
+#define ASSAY_RC_CLOSE(actual, expected, allowed)                               \
+  do {                                                                          \
+    const auto assay_result = ::assay::tests::close(actual, expected, allowed); \
+    if (!assay_result) RC_FAIL(std::string(assay_result.message()));            \
   } while (false)

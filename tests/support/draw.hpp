@@ -1,6 +1,6 @@
 #pragma once
-// Random inputs of numeric tests. Values come from the project's counter-based generator, so that a printed seed gives
-// the same tensor on every machine (std:: distributions do not).
+// Random inputs of numeric tests. Values come from the project's counter-based generator, so that a printed
+// seed gives the same tensor on every machine (std:: distributions do not).
 #include "reference/counted.hpp"
 #include "reference/tensor.hpp"
 #include "spec/count.hpp"
@@ -12,7 +12,8 @@ namespace assay::tests {
 inline reference::Tensor<double> normal(reference::Shape shape, std::uint64_t seed, double scale = 1) {
   reference::Tensor<double> tensor(std::move(shape));
   const spec::random::Stream stream(seed, spec::random::Site::test, 0);
-  for (reference::Index i = 0; i < tensor.size(); ++i) tensor[i] = scale * stream.normal(static_cast<std::uint64_t>(i));
+  for (reference::Index i = 0; i < tensor.size(); ++i)
+    tensor[i] = scale * stream.normal(static_cast<std::uint64_t>(i));
   return tensor;
 }
 

@@ -16,9 +16,10 @@ inline Values values(const reference::Tensor<double>& tensor) {
 /// The reference tensor of values, e.g. of a golden file.
 inline reference::Tensor<double> tensor(const Values& values) { return {values.shape, values.data}; }
 
-/// Gradient of `f` at `x` by fourth-order central differences: (8(f1 - f-1) - (f2 - f-2)) / 12h with f_k = f(x + k h).
-/// Truncation is h^4 |f'''''| / 30 and rounding u |f| / h, balanced near h = 1e-3 for functions of order one:
-/// about 1e-12 each, so a bound of 1e-7 of the largest entry leaves room for neither a wrong sign nor a lost term.
+/// Gradient of `f` at `x` by fourth-order central differences: (8(f1 - f-1) - (f2 - f-2)) / 12h with f_k =
+/// f(x + k h). Truncation is h^4 |f'''''| / 30 and rounding u |f| / h, balanced near h = 1e-3 for functions
+/// of order one: about 1e-12 each, so a bound of 1e-7 of the largest entry leaves room for neither a wrong
+/// sign nor a lost term.
 inline Values central_difference(const std::function<double(const reference::Tensor<double>&)>& f,
                                  const reference::Tensor<double>& x, double h = 1e-3) {
   reference::Tensor<double> gradient(x.shape()), moved = x;
@@ -34,7 +35,8 @@ inline Values central_difference(const std::function<double(const reference::Ten
   return values(gradient);
 }
 
-/// sum_i weight_i * y_i: turns a tensor-valued op into the scalar whose gradient is the op's backward of dy = weight.
+/// sum_i weight_i * y_i: turns a tensor-valued op into the scalar whose gradient is the op's backward of dy =
+/// weight.
 inline double dot(const reference::Tensor<double>& weight, const reference::Tensor<double>& y) {
   return (weight.flat() * y.flat()).sum();
 }

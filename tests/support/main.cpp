@@ -1,5 +1,6 @@
-// The test program of every layer. `--file=tests/reference/ops/rms_norm_test.cpp` runs the tests of one source file.
-// Exit codes: 0 all passed, 1 a failure or nothing was selected, 125 every selected test was skipped (CTest "Skipped").
+// The test program of every layer. `--file=tests/reference/ops/rms_norm_test.cpp` runs the tests of one
+// source file. Exit codes: 0 all passed, 1 a failure or nothing was selected, 125 every selected test was
+// skipped (CTest "Skipped").
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,6 +1,6 @@
 #pragma once
-// Where this build and its sources lie. Functions, not macros: a path on every command line would keep compiler caches
-// from sharing results between clones.
+// Where this build and its sources lie. Functions, not macros: a path on every command line would keep
+// compiler caches from sharing results between clones.
 #include <string>
 
 namespace assay::tests {

@@ -26,7 +26,8 @@ namespace fs = std::filesystem;
 spec::ModelSpec tiny() {
   spec::ModelSpec model;
   model.name = "tiny";
-  model.vocab = 11, model.width = 8, model.layers = 2, model.heads = 2, model.kv_heads = 1, model.head_dim = 4;
+  model.vocab = 11, model.width = 8, model.layers = 2, model.heads = 2, model.kv_heads = 1,
+  model.head_dim = 4;
   model.ffn = 12, model.context = 8;
   return model;
 }
@@ -46,8 +47,8 @@ ParameterBuffers filled(std::uint64_t seed, Dtype dtype = Dtype::f32) {
 }
 
 bool same(const ParameterBuffers& a, const ParameterBuffers& b) {
-  return at::equal(a.weights, b.weights) && at::equal(a.master, b.master) && at::equal(a.moment1, b.moment1) &&
-         at::equal(a.moment2, b.moment2);
+  return at::equal(a.weights, b.weights) && at::equal(a.master, b.master) &&
+         at::equal(a.moment1, b.moment1) && at::equal(a.moment2, b.moment2);
 }
 
 class CheckpointImpl : public testing::Test {
@@ -98,7 +99,8 @@ TEST_F(CheckpointImpl, LoadsWhatWasSavedBitForBit) {
 }
 
 TEST_F(CheckpointImpl, KeepsTheNewest) {
-  for (std::int64_t step : {1, 2, 3, 4}) save(directory_, filled(1), {.step = step, .tokens = 0, .config = {}}, 2);
+  for (std::int64_t step : {1, 2, 3, 4})
+    save(directory_, filled(1), {.step = step, .tokens = 0, .config = {}}, 2);
   const auto found = committed_checkpoints(directory_ + "/checkpoints");
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].step, 3);
@@ -106,7 +108,8 @@ TEST_F(CheckpointImpl, KeepsTheNewest) {
 }
 
 TEST_F(CheckpointImpl, KeepLargerThanTheCountRemovesNothing) {
-  for (std::int64_t step : {1, 2}) save(directory_, filled(1), {.step = step, .tokens = 0, .config = {}}, 100);
+  for (std::int64_t step : {1, 2})
+    save(directory_, filled(1), {.step = step, .tokens = 0, .config = {}}, 100);
   EXPECT_EQ(committed_checkpoints(directory_ + "/checkpoints").size(), 2u);
 }
 
@@ -206,11 +209,13 @@ TEST_F(CheckpointImpl, KillAtARandomMomentNeverLosesTheLastCommittedOne) {
     }
     close(told[1]);
     std::int64_t committed_step = 0;
-    ASSERT_EQ(read(told[0], &committed_step, sizeof committed_step), static_cast<ssize_t>(sizeof committed_step));
+    ASSERT_EQ(read(told[0], &committed_step, sizeof committed_step),
+              static_cast<ssize_t>(sizeof committed_step));
     usleep(static_cast<useconds_t>(stream.below(0, 30000)));
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
-    for (std::int64_t step; read(told[0], &step, sizeof step) == static_cast<ssize_t>(sizeof step);) committed_step = step;
+    for (std::int64_t step; read(told[0], &step, sizeof step) == static_cast<ssize_t>(sizeof step);)
+      committed_step = step;
     close(told[0]);
 
     const auto path = newest(run);
@@ -248,7 +253,8 @@ TEST_F(CheckpointImpl, AFullDiskIsAnErrorAndKeepsTheOldOne) {
   EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::io));
   ParameterBuffers read = filled(3);
   EXPECT_EQ(load(*newest(directory_), read).step, 1);
-  EXPECT_EQ(std::distance(fs::directory_iterator(directory_ + "/checkpoints"), {}), 1) << "a partial folder stayed";
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory_ + "/checkpoints"), {}), 1)
+      << "a partial folder stayed";
 }
 
 }  // namespace

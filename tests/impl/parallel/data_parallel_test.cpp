@@ -58,7 +58,8 @@ TEST(DataParallelImpl, LossAndGradientEqualTheOneShotBatch) {
         tests::describe(model) + " micro " + std::to_string(micro) + " x " + std::to_string(accumulation);
     EXPECT_NEAR(result.cross_entropy, expected.cross_entropy, 1e-12 * expected.cross_entropy) << where;
     EXPECT_NEAR(result.z_loss, expected.z_loss, 1e-12 * expected.z_loss) << where;
-    // The gradient is one vector: errors are relative to its largest entry (some parameters' share is exactly zero).
+    // The gradient is one vector: errors are relative to its largest entry (some parameters' share is exactly
+    // zero).
     double largest = 0;
     for (const auto& [name, gradient] : expected.gradients)
       largest = std::max(largest, gradient.flat().abs().maxCoeff());

@@ -22,7 +22,8 @@ TEST(RmsNormSpec, C1RejectsAGainOfAnotherSize) {
 }
 
 TEST(RmsNormSpec, C2RejectsAnEpsThatIsNotPositive) {
-  for (double eps : {0.0, -1e-5, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
+  for (double eps :
+       {0.0, -1e-5, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
     EXPECT_THROW(rms_norm::check({.N = 2, .D = 16}, 16, eps), SpecError) << eps;
 }
 

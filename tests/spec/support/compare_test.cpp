@@ -10,9 +10,7 @@ namespace {
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-TEST(Compare, AcceptsEqualValues) {
-  EXPECT_TRUE(close({{2}, {1, 2}}, {{2}, {1, 2}}, Allowed::exact()));
-}
+TEST(Compare, AcceptsEqualValues) { EXPECT_TRUE(close({{2}, {1, 2}}, {{2}, {1, 2}}, Allowed::exact())); }
 
 TEST(Compare, RefusesTheSmallestDifferenceWhenExact) {
   EXPECT_FALSE(close({{1}, {std::nextafter(1.0, 2.0)}}, {{1}, {1}}, Allowed::exact()));
