@@ -64,7 +64,7 @@ struct Split {
     return x_BTHE.reshape({B, T, K, H / K, E}).permute({0, 2, 3, 1, 4}).reshape({B, K, H / K * T, E});
   }
   at::Tensor by_token(const at::Tensor& x) const {
-    return x.view({B, K, H / K, T, E}).permute({0, 3, 1, 2, 4}).reshape({B, T, H, E});
+    return x.view({B, K, H / K, T, E}).permute({0, 3, 1, 2, 4}).reshape({B, T, H, E}).contiguous();
   }
   /// Scaled scores [B, K, G*T, T], -inf where a token must not look.
   at::Tensor scores(const at::Tensor& documents) const {
