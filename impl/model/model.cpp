@@ -81,8 +81,7 @@ void Model::backward(const TokenBatch& batch, double normalizer, double z, Activ
 at::Tensor Model::logits(const TokenBatch& batch) {
   const at::Tensor x = hidden(batch, nullptr);
   const BlockViews& weights = parameters_.acquire(model_.layers + 1);
-  at::Tensor logits =
-      linear::forward(rms_norm::forward(x, weights.norm, model_.norm_eps).y, weights.head);
+  at::Tensor logits = linear::forward(rms_norm::forward(x, weights.norm, model_.norm_eps).y, weights.head);
   parameters_.release(model_.layers + 1);
   return logits;
 }
