@@ -14,6 +14,7 @@
 namespace assay::impl::cli {
 namespace {
 
+constexpr int stop_signals[] = {SIGINT, SIGTERM};
 volatile std::sig_atomic_t launcher = 0;  // process id
 volatile std::sig_atomic_t requests = 0;
 
@@ -38,17 +39,26 @@ int supervise(const std::vector<std::string>& command,
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
+  // A stop that comes before the launcher is known to pass_on waits, or it would end this process and lose the save.
+  sigset_t stops, before;
+  sigemptyset(&stops);
+  for (const int signal : stop_signals) sigaddset(&stops, signal);
+  sigprocmask(SIG_BLOCK, &stops, &before);
   const pid_t child = fork();
   if (child == 0) {
     prepare_child();
+    sigprocmask(SIG_SETMASK, &before, nullptr);
     execv(words[0], words.data());
     _exit(127);
   }
-  if (child < 0) throw UserError(ExitCode::io, "cannot start " + command[0] + ": " + std::strerror(errno));
+  const int reason = errno;
   launcher = child;
   struct sigaction action = {};
   action.sa_handler = pass_on;
-  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+  for (const int signal : stop_signals)
+    if (child > 0) sigaction(signal, &action, nullptr);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (child < 0) throw UserError(ExitCode::io, "cannot start " + command[0] + ": " + std::strerror(reason));
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
