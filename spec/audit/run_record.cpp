@@ -1,0 +1,80 @@
+#include "spec/audit/run_record.hpp"
+
+#include <iterator>
+
+namespace assay::spec::audit {
+namespace {
+
+constexpr std::string_view setting_names[] = {"sequence_length",
+                                              "micro",
+                                              "accumulation",
+                                              "accumulation_configured",
+                                              "sequences",
+                                              "tokens_per_step",
+                                              "gpus",
+                                              "data_parallel",
+                                              "tensor_parallel",
+                                              "pipeline_parallel",
+                                              "context_parallel",
+                                              "expert_parallel",
+                                              "parameters",
+                                              "parameters_nonembedding",
+                                              "layers",
+                                              "width",
+                                              "heads",
+                                              "kv_heads",
+                                              "head_dim",
+                                              "ffn",
+                                              "vocab",
+                                              "flops_per_token",
+                                              "peak_flops",
+                                              "gpu_memory",
+                                              "learning_rate",
+                                              "learning_rate_min",
+                                              "warmup_steps",
+                                              "decay_steps",
+                                              "max_steps",
+                                              "expected_tokens_per_second_half_mfu",
+                                              "total_seconds",
+                                              "total_tokens",
+                                              "average_seconds",
+                                              "average_mfu",
+                                              "average_tokens_per_second",
+                                              "final_loss",
+                                              "final_step"};
+constexpr std::string_view field_names[] = {"step",
+                                            "rank",
+                                            "loss",
+                                            "gradient_norm",
+                                            "learning_rate",
+                                            "seconds",
+                                            "elapsed",
+                                            "tokens_per_second",
+                                            "tokens",
+                                            "tokens_total",
+                                            "sequences_total",
+                                            "mfu",
+                                            "hfu",
+                                            "flops_rate",
+                                            "memory_allocated",
+                                            "memory_peak",
+                                            "memory_reserved",
+                                            "flops_per_token",
+                                            "peak_flops"};
+static_assert(std::size(setting_names) == setting_count && std::size(field_names) == field_count);
+
+template <typename Enum, std::size_t n>
+std::optional<Enum> named(const std::string_view (&names)[n], std::string_view name) {
+  for (std::size_t i = 0; i < n; ++i)
+    if (names[i] == name) return static_cast<Enum>(i);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view to_string(Setting setting) { return setting_names[static_cast<std::size_t>(setting)]; }
+std::string_view to_string(Field field) { return field_names[static_cast<std::size_t>(field)]; }
+std::optional<Setting> setting_named(std::string_view name) { return named<Setting>(setting_names, name); }
+std::optional<Field> field_named(std::string_view name) { return named<Field>(field_names, name); }
+
+}  // namespace assay::spec::audit

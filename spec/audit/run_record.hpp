@@ -1,0 +1,146 @@
+#pragma once
+// What a training log says, in one form for every trainer: numbers as printed, in base units, each with its
+// line. Readers fill it (spec/audit/readers/), invariants judge it (spec/audit/invariants.hpp), and a program
+// of others can build one to be checked in its own tests.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "spec/audit/printed.hpp"
+
+namespace assay::spec::audit {
+
+/// Numbers that a log prints once for a run. Units: tokens, sequences, seconds, bytes, flop/s; shares of 1.
+enum class Setting {
+  sequence_length,          ///< T
+  micro,                    ///< sequences of one rank in one forward pass
+  accumulation,             ///< micro-batches of one rank between two updates, as the log states it
+  accumulation_configured,  ///< the configured number, where a log also states what it made of it
+  sequences,                ///< global sequences of one optimizer step
+  tokens_per_step,          ///< global tokens of one optimizer step
+  gpus,                     ///< devices of the run
+  data_parallel,            ///< ranks that read different data
+  tensor_parallel,
+  pipeline_parallel,
+  context_parallel,
+  expert_parallel,
+  parameters,  ///< as printed; which ones are counted is a reading
+  parameters_nonembedding,
+  layers,
+  width,
+  heads,
+  kv_heads,
+  head_dim,
+  ffn,
+  vocab,
+  flops_per_token,  ///< [flop]
+  peak_flops,       ///< as printed, of one GPU or of all: a reading [flop/s]
+  gpu_memory,       ///< of one GPU [B]
+  learning_rate,    ///< highest of the schedule
+  learning_rate_min,
+  warmup_steps,
+  decay_steps,  ///< step at which the decay ends
+  max_steps,
+  expected_tokens_per_second_half_mfu,  ///< "expected tokens/s at 50 % MFU"
+  total_seconds,                        ///< wall clock of the run
+  total_tokens,
+  average_seconds,  ///< mean step time that a summary prints
+  average_mfu,
+  average_tokens_per_second,
+  final_loss,
+  final_step,
+  count_
+};
+
+/// Numbers that a log prints for a step (or a window of steps that ends there).
+enum class Field {
+  step,  ///< number of the optimizer step as printed
+  rank,  ///< rank that printed the line
+  loss,  ///< [nats per token]
+  gradient_norm,
+  learning_rate,
+  seconds,            ///< of one step [s]
+  elapsed,            ///< since the start of the run, or a time stamp [s]
+  tokens_per_second,  ///< scope (one GPU, one rank, all) is a reading unless Format states it [1/s]
+  tokens,             ///< of this step
+  tokens_total,       ///< since the start
+  sequences_total,    ///< since the start ("consumed samples")
+  mfu,
+  hfu,               ///< shares of 1
+  flops_rate,        ///< achieved [flop/s], scope as tokens_per_second
+  memory_allocated,  ///< [B]
+  memory_peak,       ///< [B]
+  memory_reserved,   ///< [B]
+  flops_per_token,   ///< [flop]
+  peak_flops,        ///< [flop/s]
+  count_
+};
+
+constexpr std::size_t setting_count = static_cast<std::size_t>(Setting::count_);
+constexpr std::size_t field_count = static_cast<std::size_t>(Field::count_);
+std::string_view to_string(Setting setting);  ///< "tokens_per_step"
+std::string_view to_string(Field field);      ///< "tokens_per_second"
+std::optional<Setting> setting_named(std::string_view name);
+std::optional<Field> field_named(std::string_view name);
+
+struct Step {
+  std::int64_t line = 0;  ///< of its first number
+  std::array<std::optional<Printed>, field_count> fields;
+
+  const std::optional<Printed>& operator[](Field field) const {
+    return fields[static_cast<std::size_t>(field)];
+  }
+  std::optional<Printed>& operator[](Field field) { return fields[static_cast<std::size_t>(field)]; }
+};
+
+/// Over what a printed rate runs.
+enum class Scope { unknown, gpu, all };
+
+/// What the trainer that wrote the log is documented to mean; a log may still contradict it.
+struct Format {
+  std::string name;  ///< "assay", "llm_tii", "torchtitan", "kempnerforge", "megatron", "nanogpt" ...
+  Scope tokens_per_second = Scope::unknown;
+  Scope flops_rate = Scope::unknown;
+  std::string convention;           ///< of spec/flops/conventions.hpp; empty when not stated
+  bool first_step_is_zero = false;  ///< numbering of steps
+};
+
+/// A line that a reader took for part of the log and could not read.
+struct UnreadLine {
+  std::int64_t line = 0;
+  std::string text;  ///< at most 200 bytes, escaped
+};
+
+struct RunRecord {
+  std::string origin;  ///< path, or what the program that built it says
+  Format format;
+  std::array<std::optional<Printed>, setting_count> settings;
+  std::string model;     ///< as printed or found; empty when the log names none
+  std::string gpu;       ///< as printed ("NVIDIA B200"); empty when the log names none
+  std::string dtype;     ///< that computes ("bf16", "fp8"); empty when not stated
+  std::string schedule;  ///< "cosine", "linear", "constant", "wsd"; empty when not stated
+  std::string parallelism;
+
+  /// In the order of the log. All of them up to `kept_steps`; of longer logs the first and last quarter of
+  /// that number, evenly spaced ones between, and every one that a step invariant contradicts (at most 1,000
+  /// of those).
+  std::vector<Step> steps;
+  static constexpr std::size_t kept_steps = 65536;
+  std::int64_t steps_seen = 0;
+
+  std::int64_t lines = 0;
+  std::int64_t unread_lines = 0;          ///< all of them
+  std::vector<UnreadLine> unread_quotes;  ///< the first 10
+  bool truncated = false;                 ///< the last line has no end, or a document is cut
+
+  const std::optional<Printed>& operator[](Setting setting) const {
+    return settings[static_cast<std::size_t>(setting)];
+  }
+  std::optional<Printed>& operator[](Setting setting) { return settings[static_cast<std::size_t>(setting)]; }
+};
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,60 @@
+// labels: unit property
+#include "spec/audit/printed.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+namespace assay::spec::audit {
+namespace {
+
+TEST(PrintedSpec, RoundedNumbersHoldHalfAUnitToEitherSide) {
+  const auto mfu = parse_printed("10.44", Kind::measured, 0.01, 7);
+  ASSERT_TRUE(mfu.has_value());
+  EXPECT_DOUBLE_EQ(mfu->value, 0.1044);
+  EXPECT_NEAR(mfu->low, 0.10435, 1e-12);
+  EXPECT_NEAR(mfu->high, 0.10445, 1e-12);
+  EXPECT_EQ(mfu->line, 7);
+  const auto rate = parse_printed("1.65e-06", Kind::measured);
+  ASSERT_TRUE(rate.has_value());
+  EXPECT_NEAR(rate->high - rate->low, 1e-8, 1e-15);
+  EXPECT_TRUE(rate->holds(1.654e-6));
+  EXPECT_FALSE(rate->holds(1.656e-6));
+}
+
+TEST(PrintedSpec, CountsAreExactAndMeasuredIntegersAreNot) {
+  EXPECT_TRUE(parse_printed("6,291,456", Kind::counted)->exact());
+  EXPECT_EQ(parse_printed("6,291,456", Kind::counted)->value, 6291456);
+  EXPECT_EQ(parse_printed("6_291_456", Kind::counted)->value, 6291456);
+  const auto time = parse_printed("1838", Kind::measured, 1e-3);
+  EXPECT_TRUE(time->holds(1.8384));
+  EXPECT_FALSE(time->holds(1.8386));
+}
+
+TEST(PrintedSpec, WhatIsNoNumberIsRefused) {
+  for (const char* text : {"", "-", ".", "1.2.3", "12a", "1,2", "12,34", "1,234,56", "1,234_567", "0x10",
+                           "1e", "1e999", "--1", "1 2", " 1", "1 ", ",123", "1e99999999999"})
+    EXPECT_FALSE(parse_printed(text, Kind::measured).has_value()) << text;
+  EXPECT_FALSE(parse_printed(std::string(1000, '9'), Kind::counted).has_value());
+  EXPECT_TRUE(std::isnan(parse_printed("NaN", Kind::measured)->value));
+  EXPECT_TRUE(std::isinf(parse_printed("-inf", Kind::measured)->value));
+}
+
+RC_GTEST_PROP(PrintedSpec, HoldsTheNumberThatWasPrinted, ()) {
+  const double number = *rc::gen::map(rc::gen::inRange<long>(-1'000'000'000, 1'000'000'000),
+                                      [](long whole) { return static_cast<double>(whole) / 4096.0; });
+  const int digits = *rc::gen::inRange(0, 9);
+  char text[64];
+  std::snprintf(text, sizeof text, *rc::gen::arbitrary<bool>() ? "%.*f" : "%.*e", digits, number);
+  const auto printed = parse_printed(text, Kind::measured);
+  RC_ASSERT(printed.has_value());
+  // printf rounds the exact binary value; the ends of the interval carry one rounding each.
+  const double rounding = 4e-16 * std::abs(number);
+  RC_ASSERT(printed->low - rounding <= number && number <= printed->high + rounding);
+}
+
+}  // namespace
+}  // namespace assay::spec::audit
