@@ -41,7 +41,10 @@ constexpr std::string_view setting_names[] = {"sequence_length",
                                               "average_mfu",
                                               "average_tokens_per_second",
                                               "final_loss",
-                                              "final_step"};
+                                              "final_step",
+                                              "loss_floor",
+                                              "expected_first_loss",
+                                              "expected_first_loss_deviation"};
 constexpr std::string_view field_names[] = {"step",
                                             "rank",
                                             "loss",

@@ -53,6 +53,9 @@ enum class Setting {
   average_tokens_per_second,
   final_loss,
   final_step,
+  loss_floor,                     ///< least cross-entropy that any model can reach on this data [nats]
+  expected_first_loss,            ///< what the trainer expected of its untrained model [nats]
+  expected_first_loss_deviation,  ///< standard deviation of that [nats]
   count_
 };
 
@@ -107,6 +110,8 @@ struct Format {
   Scope flops_rate = Scope::unknown;
   std::string convention;           ///< of spec/flops/conventions.hpp; empty when not stated
   bool first_step_is_zero = false;  ///< numbering of steps
+  /// Fields printed as a mean over several steps (running, or of a window), not of the step alone.
+  std::vector<Field> averaged;
 };
 
 /// A line that a reader took for part of the log and could not read.
