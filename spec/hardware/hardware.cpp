@@ -1,0 +1,165 @@
+#include "spec/hardware/hardware.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "spec/error.hpp"
+#include "spec/facts.hpp"
+#include "spec/text/nearest.hpp"
+#include "spec/text/quote.hpp"
+
+namespace assay::spec {
+namespace {
+
+constexpr std::string_view folder = "spec/hardware/", ending = ".toml";
+constexpr std::size_t longest_name = 80;  // bytes; drivers print fewer than 64
+
+constexpr std::array<std::pair<std::string_view, Precision>, 19> precision_words = {{
+    {"fp64", Precision::fp64},
+    {"fp64_tensor", Precision::fp64_tensor},
+    {"fp32", Precision::fp32},
+    {"tf32", Precision::tf32},
+    {"bf16", Precision::bf16},
+    {"fp16", Precision::fp16},
+    {"fp16_accumulate_fp16", Precision::fp16_accumulate_fp16},
+    {"fp8", Precision::fp8},
+    {"fp8_accumulate_fp16", Precision::fp8_accumulate_fp16},
+    {"fp4", Precision::fp4},
+    // As trainers write it.
+    {"bfloat16", Precision::bf16},
+    {"float16", Precision::fp16},
+    {"half", Precision::fp16},
+    {"float32", Precision::fp32},
+    {"float64", Precision::fp64},
+    {"double", Precision::fp64},
+    {"float8", Precision::fp8},
+    {"mxfp8", Precision::fp8},
+    {"nvfp4", Precision::fp4},
+}};
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+/// The part of a name that tells GPUs apart: lower case, no separators, no vendor's words at its front.
+std::string key_of(std::string_view name) {
+  std::string key;
+  for (char c : name)
+    if (c != ' ' && c != '-' && c != '_' && c != '\t') key += lower(c);
+  for (bool again = true; again;) {
+    again = false;
+    for (std::string_view word : {"nvidia", "geforce", "tesla", "amd", "instinct"})
+      if (key.size() > word.size() && std::string_view(key).substr(0, word.size()) == word) {
+        key.erase(0, word.size());
+        again = true;
+      }
+  }
+  return key;
+}
+
+bool names(const std::vector<std::string>& list, const std::string& key) {
+  return std::any_of(list.begin(), list.end(), [&](const std::string& name) { return key_of(name) == key; });
+}
+
+std::vector<std::string> nearest_names(std::string_view printed) {
+  std::vector<std::string> known, found;
+  for (const Gpu& gpu : gpus()) {
+    known.insert(known.end(), gpu.names.begin(), gpu.names.end());
+    known.insert(known.end(), gpu.shared_names.begin(), gpu.shared_names.end());
+    known.push_back(gpu.id);
+  }
+  while (found.size() < 3) {
+    const auto match = nearest(printed, known);
+    if (!match) break;
+    found.push_back(*match);
+    std::erase(known, *match);
+  }
+  return found;
+}
+
+}  // namespace
+
+const std::vector<Precision>& precisions() {
+  static const std::vector<Precision> all = [] {
+    std::vector<Precision> out;
+    for (std::size_t i = 0; i < 10; ++i) out.push_back(precision_words[i].second);
+    return out;
+  }();
+  return all;
+}
+
+std::string_view to_string(Precision precision) {
+  return precision_words[static_cast<std::size_t>(precision)].first;  // the first ten are in the enum's order
+}
+
+std::optional<Precision> precision_from(std::string_view word) {
+  for (const auto& [known, precision] : precision_words)
+    if (std::equal(word.begin(), word.end(), known.begin(), known.end(),
+                   [](char left, char right) { return lower(left) == right; }))
+      return precision;
+  return std::nullopt;
+}
+
+const Peak* Gpu::peak(Precision precision) const {
+  const auto found = peaks.find(precision);
+  return found == peaks.end() ? nullptr : &found->second;
+}
+
+const std::vector<Gpu>& gpus() {
+  static const std::vector<Gpu> all = [] {
+    std::vector<Gpu> out;
+    for (const FactFile& file : fact_files()) {
+      if (file.path.substr(0, folder.size()) != folder) continue;
+      Gpu gpu = gpu_from_toml(file.text, std::string(file.path));
+      gpu.id = file.path.substr(folder.size(), file.path.size() - folder.size() - ending.size());
+      out.push_back(std::move(gpu));
+    }
+    std::sort(out.begin(), out.end(), [](const Gpu& left, const Gpu& right) { return left.id < right.id; });
+    return out;
+  }();
+  return all;
+}
+
+GpuMatch find_gpu(std::string_view printed) {
+  GpuMatch match;
+  printed = printed.substr(0, longest_name + 1);
+  const std::string key = key_of(printed);
+  if (printed.size() <= longest_name)
+    for (const Gpu& gpu : gpus()) {
+      if (key == key_of(gpu.id) || names(gpu.names, key)) {
+        match.gpu = &gpu;
+        return match;
+      }
+      if (names(gpu.shared_names, key)) match.candidates.push_back(&gpu);
+    }
+  if (match.candidates.empty()) match.nearest = nearest_names(printed.substr(0, longest_name));
+  return match;
+}
+
+std::optional<double> dense_peak(const GpuMatch& match, Precision precision) {
+  std::vector<const Gpu*> meant = match.candidates;
+  if (match.gpu) meant.push_back(match.gpu);
+  std::optional<double> least, most;
+  for (const Gpu* gpu : meant) {
+    const Peak* peak = gpu->peak(precision);
+    if (!peak) return std::nullopt;
+    least = std::min(least.value_or(peak->dense), peak->dense);
+    most = std::max(most.value_or(peak->dense), peak->dense);
+  }
+  return least && *most <= *least * 1.01 ? least : std::nullopt;
+}
+
+const Gpu& named_gpu(const std::string& name) {
+  const GpuMatch match = find_gpu(name);
+  if (match.gpu) return *match.gpu;
+  std::string list;
+  for (const Gpu* gpu : match.candidates) list += (list.empty() ? "" : ", ") + gpu->id;
+  if (!list.empty())
+    throw UserError(ExitCode::usage, "GPU " + quote(name) + " may be any of " + list + "; name one of them");
+  for (const std::string& near : match.nearest) list += (list.empty() ? "" : ", ") + quote(near);
+  if (!list.empty()) list = "; nearest: " + list;
+  std::string all;
+  for (const Gpu& gpu : gpus()) all += (all.empty() ? "" : ", ") + gpu.id;
+  throw UserError(ExitCode::usage, "GPU " + quote(name) + " is not known, so it has no peak and no MFU" +
+                                       list + "; known: " + all);
+}
+
+}  // namespace assay::spec
