@@ -24,23 +24,47 @@ struct Line {
 
 /// The component that a parameter belongs to; the norms are none.
 std::string component_of(spec::Role role) {
+  using spec::Role;
+  const auto name = [](FlopComponent component) { return std::string(spec::to_string(component)); };
   switch (role) {
-    case spec::Role::embedding:
-      return "embedding";
-    case spec::Role::query:
-    case spec::Role::key:
-    case spec::Role::value:
-      return "qkv";
-    case spec::Role::attention_output:
-      return "attention_output";
-    case spec::Role::gate:
-    case spec::Role::up:
-      return "gate_up";
-    case spec::Role::down:
-      return "down";
-    case spec::Role::head:
-      return "head";
-    case spec::Role::norm:
+    case Role::embedding:
+    case Role::positions:
+      return name(FlopComponent::embedding);
+    case Role::query:
+    case Role::key:
+    case Role::value:
+    case Role::query_key_value:
+      return name(FlopComponent::qkv);
+    case Role::query_down:
+    case Role::query_up:
+    case Role::key_value_down:
+    case Role::key_value_up:
+      return name(FlopComponent::latent_projections);
+    case Role::attention_output:
+      return name(FlopComponent::attention_output);
+    case Role::gate:
+    case Role::up:
+      return name(FlopComponent::gate_up);
+    case Role::down:
+      return name(FlopComponent::down);
+    case Role::head:
+      return name(FlopComponent::head);
+    case Role::router:
+      return name(FlopComponent::router);
+    case Role::expert_gate:
+    case Role::expert_up:
+    case Role::expert_down:
+      return name(FlopComponent::routed_experts);
+    case Role::shared_gate:
+    case Role::shared_up:
+    case Role::shared_down:
+      return name(FlopComponent::shared_experts);
+    case Role::multi_token_projection:
+      return name(FlopComponent::multi_token_projection);
+    case Role::bias:
+    case Role::router_bias:
+      return "biases";
+    case Role::norm:
       break;
   }
   return "norms";
@@ -56,9 +80,17 @@ std::vector<Line> lines_of(const spec::FlopBreakdown& flops, const spec::Invento
                      flops.at(component, Pass::backward).divided_exactly_by(tokens)});
   }
   lines.push_back({"norms", 0, 0, 0});
+  lines.push_back({"biases", 0, 0, 0});
   for (const spec::Parameter& parameter : inventory.parameters)
     for (Line& line : lines)
       if (line.name == component_of(parameter.role)) line.parameters += Count(parameter.size);
+  // A model has no lines for what it does not have; the lookup stays, as it costs nothing and is asked about.
+  lines.erase(std::remove_if(lines.begin(), lines.end(),
+                             [](const Line& line) {
+                               return line.name != "embedding" && line.parameters == Count(0) &&
+                                      line.forward == Count(0);
+                             }),
+              lines.end());
   return lines;
 }
 
@@ -71,9 +103,11 @@ void print_table(const spec::ModelSpec& model, const spec::FlopBreakdown& flops,
   const Count total = flops.per_token();
   out << model.name << ": " << spec::grouped(spec::inventory(model).parameter_count())
       << " parameters, sequences of " << spec::grouped(flops.sequence_length) << " tokens\n\n";
+  std::size_t longest = 17;
+  for (const Line& line : lines) longest = std::max(longest, line.name.size());
   const auto row = [&](const std::string& name, const std::string& parameters, const std::string& forward,
                        const std::string& backward, const std::string& share) {
-    out << name << std::string(18 - name.size(), ' ') << right(parameters, 18) << right(forward, 20)
+    out << name << std::string(longest + 1 - name.size(), ' ') << right(parameters, 18) << right(forward, 20)
         << right(backward, 20) << right(share, 9) << "\n";
   };
   row("component", "parameters", "forward", "backward", "share");

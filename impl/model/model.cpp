@@ -9,6 +9,7 @@
 #include "impl/ops/embedding.hpp"
 #include "impl/ops/linear.hpp"
 #include "impl/ops/rms_norm.hpp"
+#include "spec/model/trainable.hpp"
 #include "spec/ops/rope.hpp"
 
 namespace assay::impl {
@@ -23,7 +24,9 @@ Model::Model(const spec::ModelSpec& model, ParameterAccess& parameters, std::int
       parameters_(parameters),
       rope_table_(
           rope::table(spec::rope::inverse_frequencies(model.head_dim, model.rope_theta, model.rope_scaling),
-                      context, compute, device)) {}
+                      context, compute, device)) {
+  spec::require_trainable(model);
+}
 
 at::Tensor Model::hidden(const TokenBatch& batch, Activations* saved) {
   at::Tensor x = embedding::forward(parameters_.acquire(embedding_block).embedding, batch.inputs);

@@ -3,6 +3,7 @@
 #include "reference/counted.hpp"
 #include "reference/ops/embedding.hpp"
 #include "reference/ops/linear.hpp"
+#include "spec/model/trainable.hpp"
 
 namespace assay::reference::model {
 
@@ -18,6 +19,7 @@ const char* head_name(const spec::ModelSpec& model) {
 template <class S>
 Forward<S> forward(const Parameters<S>& parameters, const spec::ModelSpec& model, const Batch& batch,
                    const Loss& loss) {
+  spec::require_trainable(model);
   Forward<S> out;
   Tensor<S> x =
       embedding::forward(parameters.at(embedding_name), batch.ids).reshaped({batch.B, batch.T, model.width});

@@ -4,6 +4,7 @@
 
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
+#include "spec/model/trainable.hpp"
 
 namespace assay::spec {
 namespace {
@@ -83,6 +84,7 @@ void check(const RunConfig& config) {
 }
 
 void check(const RunConfig& config, const ModelSpec& model) {
+  require_trainable(model);
   // config_c7
   require(config.sequence_length <= model.context, "config_c7", [&] {
     return "batch.sequence_length = " + std::to_string(config.sequence_length) + " exceeds the context of " +

@@ -8,7 +8,8 @@ namespace assay::spec {
 /// Errors: SpecError config_c1..config_c6. The message names the settings, their values and what would hold.
 void check(const RunConfig& config);
 
-/// Constraints that need the model. Errors: SpecError config_c7..config_c9.
+/// Constraints that need the model. Errors: UserError(usage) when the trainer does not have the model
+/// (spec/model/trainable.hpp), SpecError config_c7..config_c9.
 void check(const RunConfig& config, const ModelSpec& model);
 
 }  // namespace assay::spec

@@ -18,10 +18,15 @@ enum class FlopComponent {
   attention_output,
   gate_up,
   down,
-  head
+  head,
+  latent_projections,  ///< down and up projections of latent attention
+  router,
+  routed_experts,  ///< the A of X that a token visits: gate, up and down
+  shared_experts,
+  multi_token_projection  ///< only in multi_token_flops
 };
 enum class Pass { forward, backward };
-constexpr std::size_t flop_components = 8, passes = 2;
+constexpr std::size_t flop_components = 13, passes = 2;
 std::string_view to_string(FlopComponent component);  ///< "attention_scores"
 std::string_view to_string(Pass pass);                ///< "forward"
 
@@ -44,12 +49,17 @@ struct FlopBreakdown {
 /// Errors: SpecError model_c1.. as `check`; flops_c1 (sequence_length < 1).
 FlopBreakdown exact_flops(const ModelSpec& model, std::int64_t sequence_length);
 
-/// The same sum by the headline formula, 6*P + 6*L*(H*E)*(T + 1) per token, with P = matmul parameters. [flop
-/// / token]
+/// The same sum by the headline formula, 6*P + 3*L*H*(E + W)*(T + 1) per token, with P = matmul parameters
+/// and W = E but for latent attention. [flop / token]
 Count exact_flops_per_token(const ModelSpec& model, std::int64_t sequence_length);
 
-/// P: parameters that take part in a matrix product: all matrices and the head (also when tied), not the
-/// input embedding, not the gains.
+/// What the multi-token blocks add for one sequence, each with its own use of the shared head; all zero when
+/// the model has none. Not part of exact_flops. Errors: as exact_flops.
+FlopBreakdown multi_token_flops(const ModelSpec& model, std::int64_t sequence_length);
+
+/// P: parameters that a token meets in a matrix product: all matrices and the head (also when tied), of the
+/// routed experts the active ones; not the input embedding, positions, gains and biases. Without the
+/// multi-token blocks.
 Count matmul_parameters(const ModelSpec& model);
 
 }  // namespace assay::spec

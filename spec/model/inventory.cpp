@@ -1,6 +1,7 @@
 #include "spec/model/inventory.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "spec/error.hpp"
 
@@ -36,42 +37,177 @@ class Builder {
   std::int64_t end_ = 0;
 };
 
-void add_decoder_block(Builder& to, const ModelSpec& m, std::int64_t layer) {
-  const std::int64_t D = m.width, E = m.head_dim, F = m.ffn;
-  const std::string at = "model.layers." + std::to_string(layer) + ".";
-  to.begin_block();
-  to.add(at + "input_layernorm.weight", {D}, Role::norm);
-  to.add(at + "self_attn.q_proj.weight", {m.heads * E, D}, Role::query);
-  to.add(at + "self_attn.k_proj.weight", {m.kv_heads * E, D}, Role::key, true);
-  to.add(at + "self_attn.v_proj.weight", {m.kv_heads * E, D}, Role::value, true);
-  if (m.qk_norm) {
-    to.add(at + "self_attn.q_norm.weight", {E}, Role::norm);
-    to.add(at + "self_attn.k_norm.weight", {E}, Role::norm);
+/// Names and shapes of one model's parameters, block by block.
+class Writer {
+ public:
+  Writer(Inventory& out, const ModelSpec& model, std::int64_t alignment)
+      : m_(model), to_(out, alignment), gpt2_(model.family == Family::gpt2) {}
+
+  void embedding() {
+    to_.begin_block();
+    to_.add(gpt2_ ? "transformer.wte.weight" : "model.embed_tokens.weight", {m_.vocab, m_.width},
+            Role::embedding);
+    if (m_.positions == Positions::learned)
+      to_.add(gpt2_ ? "transformer.wpe.weight" : "model.embed_positions.weight", {m_.context, m_.width},
+              Role::positions);
   }
-  to.add(at + "self_attn.o_proj.weight", {D, m.heads * E}, Role::attention_output);
-  to.add(at + "post_attention_layernorm.weight", {D}, Role::norm);
-  to.add(at + "mlp.gate_proj.weight", {F, D}, Role::gate);
-  to.add(at + "mlp.up_proj.weight", {F, D}, Role::up, true);
-  to.add(at + "mlp.down_proj.weight", {D, F}, Role::down);
+
+  void decoder_block(std::int64_t layer) {
+    to_.begin_block();
+    if (gpt2_)
+      gpt2_layers("transformer.h." + std::to_string(layer) + ".");
+    else
+      llama_layers("model.layers." + std::to_string(layer) + ".", m_.sparse(layer));
+  }
+
+  void head() {
+    to_.begin_block();
+    norm(gpt2_ ? "transformer.ln_f" : "model.norm");
+    if (!m_.tied_embeddings) to_.add("lm_head.weight", {m_.vocab, m_.width}, Role::head);
+  }
+
+  void multi_token_block(std::int64_t layer) {
+    to_.begin_block();
+    const std::string at = "model.layers." + std::to_string(layer) + ".";
+    norm(at + "enorm");
+    norm(at + "hnorm");
+    to_.add(at + "eh_proj.weight", {m_.width, 2 * m_.width}, Role::multi_token_projection);
+    llama_layers(at, m_.experts.has_value());
+    norm(at + "shared_head.norm");
+  }
+
+  std::int64_t flat_size() const { return to_.flat_size(); }
+
+ private:
+  void norm(const std::string& name) {
+    to_.add(name + ".weight", {m_.width}, Role::norm);
+    if (m_.norm_bias) to_.add(name + ".bias", {m_.width}, Role::bias);
+  }
+  void bias_if(bool wanted, const std::string& name, std::int64_t entries, bool fused_with_last = false) {
+    if (wanted) to_.add(name + ".bias", {entries}, Role::bias, fused_with_last);
+  }
+
+  void gpt2_layers(const std::string& at) {
+    const std::int64_t D = m_.width, HE = m_.heads * m_.head_dim, F = m_.ffn;
+    norm(at + "ln_1");
+    to_.add(at + "attn.c_attn.weight", {D, 3 * HE}, Role::query_key_value);
+    bias_if(m_.qkv_bias, at + "attn.c_attn", 3 * HE);
+    to_.add(at + "attn.c_proj.weight", {HE, D}, Role::attention_output);
+    bias_if(m_.output_bias, at + "attn.c_proj", D);
+    norm(at + "ln_2");
+    to_.add(at + "mlp.c_fc.weight", {D, F}, Role::up);
+    bias_if(m_.mlp_bias, at + "mlp.c_fc", F);
+    to_.add(at + "mlp.c_proj.weight", {F, D}, Role::down);
+    bias_if(m_.mlp_bias, at + "mlp.c_proj", D);
+  }
+
+  void llama_layers(const std::string& at, bool sparse) {
+    norm(at + "input_layernorm");
+    if (m_.latent)
+      latent_attention(at + "self_attn.");
+    else
+      attention(at + "self_attn.");
+    norm(at + "post_attention_layernorm");
+    if (sparse)
+      experts(at + (m_.family == Family::mixtral ? "block_sparse_moe." : "mlp."));
+    else
+      mlp(at + "mlp.", m_.ffn, {"gate_proj", "up_proj", "down_proj"}, {Role::gate, Role::up, Role::down});
+  }
+
+  void attention(const std::string& at) {
+    const std::int64_t D = m_.width, E = m_.head_dim, HE = m_.heads * E, KE = m_.kv_heads * E;
+    to_.add(at + "q_proj.weight", {HE, D}, Role::query);
+    to_.add(at + "k_proj.weight", {KE, D}, Role::key, true);
+    to_.add(at + "v_proj.weight", {KE, D}, Role::value, true);
+    bias_if(m_.qkv_bias, at + "q_proj", HE);
+    bias_if(m_.qkv_bias, at + "k_proj", KE, true);
+    bias_if(m_.qkv_bias, at + "v_proj", KE, true);
+    if (m_.qk_norm) {
+      to_.add(at + "q_norm.weight", {E}, Role::norm);
+      to_.add(at + "k_norm.weight", {E}, Role::norm);
+    }
+    to_.add(at + "o_proj.weight", {D, HE}, Role::attention_output);
+    bias_if(m_.output_bias, at + "o_proj", D);
+  }
+
+  void latent_attention(const std::string& at) {
+    const LatentAttention& a = *m_.latent;
+    const std::int64_t D = m_.width, H = m_.heads, E = m_.head_dim;
+    if (a.query_rank > 0) {
+      to_.add(at + "q_a_proj.weight", {a.query_rank, D}, Role::query_down);
+      to_.add(at + "q_a_layernorm.weight", {a.query_rank}, Role::norm);
+      to_.add(at + "q_b_proj.weight", {H * E, a.query_rank}, Role::query_up);
+    } else {
+      to_.add(at + "q_proj.weight", {H * E, D}, Role::query);
+    }
+    to_.add(at + "kv_a_proj_with_mqa.weight", {a.key_value_rank + a.rope_dim, D}, Role::key_value_down);
+    to_.add(at + "kv_a_layernorm.weight", {a.key_value_rank}, Role::norm);
+    to_.add(at + "kv_b_proj.weight", {H * (E - a.rope_dim + a.value_dim), a.key_value_rank},
+            Role::key_value_up);
+    to_.add(at + "o_proj.weight", {D, H * a.value_dim}, Role::attention_output);
+  }
+
+  using ThreeNames = std::array<const char*, 3>;  ///< of gate, up, down
+  using ThreeRoles = std::array<Role, 3>;
+
+  void mlp(const std::string& at, std::int64_t inner, const ThreeNames& names, const ThreeRoles& roles) {
+    const std::int64_t D = m_.width;
+    const bool gated = m_.mlp == Mlp::swiglu;
+    if (gated) to_.add(at + names[0] + ".weight", {inner, D}, roles[0]);
+    to_.add(at + names[1] + ".weight", {inner, D}, roles[1], gated);
+    if (gated) bias_if(m_.mlp_bias, at + names[0], inner);
+    bias_if(m_.mlp_bias, at + names[1], inner, gated);
+    to_.add(at + names[2] + ".weight", {D, inner}, roles[2]);
+    bias_if(m_.mlp_bias, at + names[2], D);
+  }
+
+  void experts(const std::string& at) {
+    const Experts& e = *m_.experts;
+    const ThreeNames names = m_.family == Family::mixtral ? ThreeNames{"w1", "w3", "w2"}
+                                                          : ThreeNames{"gate_proj", "up_proj", "down_proj"};
+    to_.add(at + "gate.weight", {e.count, m_.width}, Role::router);
+    if (e.router_bias) to_.add(at + "gate.e_score_correction_bias", {e.count}, Role::router_bias);
+    for (std::int64_t expert = 0; expert < e.count; ++expert)
+      mlp(at + "experts." + std::to_string(expert) + ".", e.width, names,
+          {Role::expert_gate, Role::expert_up, Role::expert_down});
+    if (e.shared_width > 0)
+      mlp(at + "shared_experts.", e.shared_width, {"gate_proj", "up_proj", "down_proj"},
+          {Role::shared_gate, Role::shared_up, Role::shared_down});
+  }
+
+  const ModelSpec& m_;
+  Builder to_;
+  bool gpt2_;
+};
+
+void check_arguments(const ModelSpec& model, std::int64_t alignment) {
+  check(model);
+  // inventory_c2
+  require(alignment >= 1 && alignment <= (1 << 20), "inventory_c2",
+          [&] { return "alignment=" + std::to_string(alignment) + " elements"; });
 }
 
 }  // namespace
 
 Inventory inventory(const ModelSpec& model, std::int64_t alignment) {
-  check(model);
-  // inventory_c2
-  require(alignment >= 1 && alignment <= (1 << 20), "inventory_c2",
-          [&] { return "alignment=" + std::to_string(alignment) + " elements"; });
+  check_arguments(model, alignment);
   Inventory out;
   out.blocks = model.layers + 2;
-  Builder builder(out, alignment);
-  builder.begin_block();
-  builder.add("model.embed_tokens.weight", {model.vocab, model.width}, Role::embedding);
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) add_decoder_block(builder, model, layer);
-  builder.begin_block();
-  builder.add("model.norm.weight", {model.width}, Role::norm);
-  if (!model.tied_embeddings) builder.add("lm_head.weight", {model.vocab, model.width}, Role::head);
-  out.flat_size = builder.flat_size();
+  Writer writer(out, model, alignment);
+  writer.embedding();
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) writer.decoder_block(layer);
+  writer.head();
+  out.flat_size = writer.flat_size();
+  return out;
+}
+
+Inventory multi_token_inventory(const ModelSpec& model, std::int64_t alignment) {
+  check_arguments(model, alignment);
+  Inventory out;
+  out.blocks = model.multi_token_layers;
+  Writer writer(out, model, alignment);
+  for (std::int64_t i = 0; i < out.blocks; ++i) writer.multi_token_block(model.layers + i);
+  out.flat_size = writer.flat_size();
   return out;
 }
 

@@ -10,15 +10,43 @@
 
 namespace assay::spec {
 
-enum class Role { embedding, norm, query, key, value, attention_output, gate, up, down, head };
+enum class Role {
+  embedding,
+  norm,
+  query,
+  key,
+  value,
+  attention_output,
+  gate,
+  up,
+  down,
+  head,
+  bias,             ///< of any projection or norm
+  positions,        ///< learned position table
+  query_key_value,  ///< one matrix for the three (GPT-2)
+  query_down,       ///< latent attention: D to Cq
+  query_up,         ///< Cq to H E
+  key_value_down,   ///< D to Ckv + R
+  key_value_up,     ///< Ckv to H (E - R + W)
+  router,
+  router_bias,
+  expert_gate,
+  expert_up,
+  expert_down,
+  shared_gate,
+  shared_up,
+  shared_down,
+  multi_token_projection  ///< of hidden state and next embedding, 2 D to D
+};
 
-/// One parameter tensor. Names are those of Hugging Face transformers
-/// ("model.layers.0.self_attn.q_proj.weight").
+/// One parameter tensor. Names and shapes are those of the checkpoints that Hugging Face transformers writes
+/// for the model's family ("model.layers.0.self_attn.q_proj.weight"); spec/model/model.md lists them.
 struct Parameter {
   std::string name;
-  std::vector<std::int64_t> shape;  ///< matrices [out, in]; embedding and head [V, D]; gains [D] or [E]
+  std::vector<std::int64_t>
+      shape;  ///< matrices [out, in] (gpt2: [in, out]); tables and head [V, D]; gains [D]
   Role role;
-  std::int64_t block;   ///< 0 embedding, 1..L decoder blocks, L+1 final norm and head
+  std::int64_t block;   ///< 0 embedding, 1..L decoder blocks, L+1 final norm and head; multi-token: 0..
   std::int64_t offset;  ///< first element in the flat buffer [elements]
   std::int64_t size;    ///< product of shape [elements]
   bool matrix() const { return shape.size() == 2; }  ///< matrices get weight decay, gains do not
@@ -31,7 +59,7 @@ struct Parameter {
 struct Inventory {
   std::vector<Parameter> parameters;
   std::int64_t flat_size = 0;  ///< elements of the flat buffer, alignment gaps included
-  std::int64_t blocks = 0;     ///< L + 2
+  std::int64_t blocks = 0;     ///< L + 2; of multi-token blocks, their number
 
   const Parameter& at(const std::string& name) const;  ///< Errors: SpecError inventory_c1, unknown name
   Count parameter_count() const;                       ///< without gaps
@@ -42,7 +70,12 @@ struct Inventory {
   Range block_range(std::int64_t block) const;  ///< Errors: SpecError inventory_c3, no such block
 };
 
-/// Errors: SpecError model_c1.. (see `check`), inventory_c2 (alignment outside [1, 2^20] elements).
+/// Everything but the multi-token blocks. Errors: SpecError model_c1.. (see `check`), inventory_c2 (alignment
+/// outside [1, 2^20] elements).
 Inventory inventory(const ModelSpec& model, std::int64_t alignment = 64);
+
+/// The multi-token blocks alone, without the embedding and the head that they share with the model: names of
+/// "model.layers.L" and on. One block each; empty when the model has none. Errors: as `inventory`.
+Inventory multi_token_inventory(const ModelSpec& model, std::int64_t alignment = 64);
 
 }  // namespace assay::spec

@@ -11,21 +11,31 @@ namespace assay::spec {
 namespace {
 constexpr std::int64_t extent_limit = (std::int64_t{1} << 31) - 1;
 constexpr std::int64_t layer_limit = 1 << 16;
+constexpr std::int64_t multi_token_limit = 64;
 constexpr std::int64_t parameter_limit = std::int64_t{1} << 53;
 
 bool positive(double value) { return std::isfinite(value) && value > 0; }
 
-void check_extents(const ModelSpec& m) {
-  const std::pair<const char*, std::int64_t> extents[] = {
-      {"vocab", m.vocab},       {"width", m.width},       {"layers", m.layers}, {"heads", m.heads},
-      {"kv_heads", m.kv_heads}, {"head_dim", m.head_dim}, {"ffn", m.ffn},       {"context", m.context}};
-  for (const auto& [field, value] : extents) {
-    const std::int64_t limit = field == std::string_view("layers") ? layer_limit : extent_limit;
-    // model_c1
-    require(value >= 1 && value <= limit, "model_c1", [&, f = field, v = value] {
-      return std::string(f) + "=" + std::to_string(v) + " is not in [1, " + std::to_string(limit) + "]";
-    });
+/// One integer and the range that it must lie in.
+struct Extent {
+  const char* field;
+  std::int64_t value, least, most;
+
+  bool holds() const { return value >= least && value <= most; }
+  std::string text() const {
+    return std::string(field) + "=" + std::to_string(value) + " is not in [" + std::to_string(least) + ", " +
+           std::to_string(most) + "]";
   }
+};
+
+void check_extents(const ModelSpec& m) {
+  for (const Extent& extent :
+       {Extent{"vocab", m.vocab, 1, extent_limit}, Extent{"width", m.width, 1, extent_limit},
+        Extent{"layers", m.layers, 1, layer_limit}, Extent{"heads", m.heads, 1, extent_limit},
+        Extent{"kv_heads", m.kv_heads, 1, extent_limit}, Extent{"head_dim", m.head_dim, 1, extent_limit},
+        Extent{"ffn", m.ffn, 1, extent_limit}, Extent{"context", m.context, 1, extent_limit}})
+    // model_c1
+    require(extent.holds(), "model_c1", [&] { return extent.text(); });
 }
 
 void check_rope(const ModelSpec& m) {
@@ -44,9 +54,76 @@ void check_rope(const ModelSpec& m) {
                    ", original_context=" + std::to_string(s.original_context);
           });
 }
+
+void check_combination(const ModelSpec& m) {
+  // model_c10
+  require(!m.norm_bias || m.norm == Norm::layer_norm, "model_c10",
+          [] { return std::string("norm_bias=true with norm=rms_norm, which has a gain only"); });
+  // model_c11
+  require(!m.rope_scaling || m.positions == Positions::rope, "model_c11",
+          [] { return std::string("rope_scaling is given with positions=learned"); });
+  const bool gpt2 = m.kv_heads == m.heads && m.mlp == Mlp::gelu && m.positions == Positions::learned &&
+                    m.norm == Norm::layer_norm && !m.qk_norm && !m.experts && !m.latent &&
+                    m.multi_token_layers == 0;
+  // model_c12
+  require(m.family != Family::gpt2 || gpt2, "model_c12", [] {
+    return std::string(
+        "family=gpt2 has names only for kv_heads=heads, mlp=gelu, positions=learned, norm=layer_norm and "
+        "none of qk_norm, experts, latent_attention, multi_token_layers");
+  });
+}
+
+void check_experts(const ModelSpec& m) {
+  if (!m.experts) return;
+  const Experts& e = *m.experts;
+  for (const Extent& extent :
+       {Extent{"experts.count", e.count, 1, extent_limit}, Extent{"experts.active", e.active, 1, e.count},
+        Extent{"experts.width", e.width, 1, extent_limit},
+        Extent{"experts.shared_width", e.shared_width, 0, extent_limit},
+        Extent{"experts.first_dense", e.first_dense, 0, m.layers - 1},
+        Extent{"experts.every", e.every, 1, m.layers}})
+    // model_c13
+    require(extent.holds(), "model_c13", [&] { return extent.text(); });
+  // model_c13
+  require(m.sparse_layers() >= 1, "model_c13", [&] {
+    return "experts.first_dense=" + std::to_string(e.first_dense) +
+           ", experts.every=" + std::to_string(e.every) + " leave no sparse layer of " +
+           std::to_string(m.layers);
+  });
+}
+
+void check_latent(const ModelSpec& m) {
+  if (!m.latent) return;
+  const LatentAttention& a = *m.latent;
+  for (const Extent& extent : {Extent{"latent_attention.query_rank", a.query_rank, 0, extent_limit},
+                               Extent{"latent_attention.key_value_rank", a.key_value_rank, 1, extent_limit},
+                               Extent{"latent_attention.rope_dim", a.rope_dim, 2, m.head_dim - 1},
+                               Extent{"latent_attention.value_dim", a.value_dim, 1, extent_limit}})
+    // model_c14
+    require(extent.holds(), "model_c14", [&] { return extent.text(); });
+  // model_c14
+  require(a.rope_dim % 2 == 0 && m.kv_heads == m.heads && !m.qk_norm && !m.qkv_bias && !m.output_bias &&
+              m.positions == Positions::rope,
+          "model_c14", [&] {
+            return "latent_attention with rope_dim=" + std::to_string(a.rope_dim) +
+                   ", heads=" + std::to_string(m.heads) + ", kv_heads=" + std::to_string(m.kv_heads) +
+                   ": rope_dim must be even, kv_heads equal heads, positions be rope, and qk_norm, qkv_bias "
+                   "and output_bias be false";
+          });
+}
 }  // namespace
 
-std::string_view to_string(Family family) { return family == Family::llama ? "llama" : "qwen3"; }
+std::string_view to_string(Family family) {
+  constexpr std::string_view names[] = {"llama",   "qwen2",     "qwen3",      "gpt2",
+                                        "mixtral", "qwen3_moe", "deepseek_v3"};
+  return names[static_cast<std::size_t>(family)];
+}
+
+std::string_view to_string(Norm norm) { return norm == Norm::rms_norm ? "rms_norm" : "layer_norm"; }
+
+std::string_view to_string(Mlp mlp) { return mlp == Mlp::swiglu ? "swiglu" : "gelu"; }
+
+std::string_view to_string(Positions positions) { return positions == Positions::rope ? "rope" : "learned"; }
 
 void check(const ModelSpec& m) {
   check_extents(m);
@@ -54,33 +131,32 @@ void check(const ModelSpec& m) {
   require(m.heads % m.kv_heads == 0, "model_c2", [&] {
     return "kv_heads=" + std::to_string(m.kv_heads) + " does not divide heads=" + std::to_string(m.heads);
   });
-  // model_c3
-  require(m.head_dim % 2 == 0, "model_c3",
+  // model_c3: latent attention turns rope_dim entries (model_c14)
+  require(m.head_dim % 2 == 0 || m.positions != Positions::rope || m.latent, "model_c3",
           [&] { return "head_dim=" + std::to_string(m.head_dim) + " is odd"; });
   // model_c4
   require(positive(m.norm_eps), "model_c4", [&] { return "norm_eps=" + std::to_string(m.norm_eps); });
   check_rope(m);
   // model_c7
   require(positive(m.init_std), "model_c7", [&] { return "init_std=" + std::to_string(m.init_std); });
-  // model_c8
-  require(parameter_count(m) <= Count(parameter_limit), "model_c8", [&] {
-    return parameter_count(m).to_string() + " parameters exceed " + std::to_string(parameter_limit);
-  });
   // model_c9
   require(!m.name.empty() && m.name.size() <= 256 &&
               std::none_of(m.name.begin(), m.name.end(),
                            [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }),
           "model_c9",
           [&] { return "the name has " + std::to_string(m.name.size()) + " bytes or control characters"; });
-}
-
-Count parameter_count(const ModelSpec& m) {
-  const Count D = m.width, E = m.head_dim;
-  Count block =
-      D * (Count(m.heads) + 2 * Count(m.kv_heads)) * E + Count(m.heads) * E * D + 3 * D * m.ffn + 2 * D;
-  if (m.qk_norm) block += 2 * E;
-  const Count matrices_of_words = m.tied_embeddings ? 1 : 2;
-  return matrices_of_words * m.vocab * D + m.layers * block + D;
+  check_combination(m);
+  check_experts(m);
+  check_latent(m);
+  const Extent blocks{"multi_token_layers", m.multi_token_layers, 0, multi_token_limit};
+  // model_c15
+  require(blocks.holds(), "model_c15", [&] { return blocks.text(); });
+  // model_c8, last: it counts, and the counts need all of the above
+  const ParameterCounts counts = parameter_counts(m);
+  require(counts.total + counts.multi_token <= Count(parameter_limit), "model_c8", [&] {
+    return (counts.total + counts.multi_token).to_string() + " parameters exceed " +
+           std::to_string(parameter_limit);
+  });
 }
 
 }  // namespace assay::spec

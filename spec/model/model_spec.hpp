@@ -11,10 +11,16 @@
 
 namespace assay::spec {
 
-enum class Family { llama, qwen3 };
+enum class Family { llama, qwen2, qwen3, gpt2, mixtral, qwen3_moe, deepseek_v3 };
+enum class Norm { rms_norm, layer_norm };
+enum class Mlp { swiglu, gelu };         ///< swiglu: gate, up, down; gelu: up, down
+enum class Positions { rope, learned };  ///< learned: a table [context, D] added to the embedding
 
-/// "llama", "qwen3": the model_type of Hugging Face's config.json.
+/// "llama", "qwen3_moe": the model_type of Hugging Face's config.json.
 std::string_view to_string(Family family);
+std::string_view to_string(Norm norm);            ///< "rms_norm"
+std::string_view to_string(Mlp mlp);              ///< "swiglu"
+std::string_view to_string(Positions positions);  ///< "rope"
 
 /// Frequency scaling of rotary embeddings as in Llama 3.1 (spec/ops/rope.md). `original_context` in tokens.
 struct RopeScaling {
@@ -25,46 +31,100 @@ struct RopeScaling {
   bool operator==(const RopeScaling&) const = default;
 };
 
-/// Symbols of spec/notation.md in brackets. All integers >= 1.
+/// Mixture of experts in place of the MLP of every sparse layer. Layer l (from 0) is sparse when
+/// l >= first_dense and (l + 1) is a multiple of `every`; the others have an MLP of width `ModelSpec::ffn`.
+struct Experts {
+  std::int64_t count = 0;         ///< [X] routed experts of a layer
+  std::int64_t active = 0;        ///< [A] routed experts that each token visits (top-k)
+  std::int64_t width = 0;         ///< [G] inner width of one routed expert
+  std::int64_t shared_width = 0;  ///< [S] inner width of all shared experts together; 0: none
+  std::int64_t first_dense = 0;   ///< leading dense layers
+  std::int64_t every = 1;         ///< period of sparse layers
+  bool router_bias = false;       ///< [X] correction of the scores per sparse layer, moved by no gradient
+  bool operator==(const Experts&) const = default;
+};
+
+/// Multi-head latent attention: queries, keys and values pass through narrow projections. A query or key head
+/// has head_dim entries, of which the last rope_dim are turned; the key's turned part is one for all heads.
+struct LatentAttention {
+  std::int64_t query_rank = 0;      ///< [Cq] width of the compressed query; 0: queries are not compressed
+  std::int64_t key_value_rank = 0;  ///< [Ckv] width of the compressed keys and values
+  std::int64_t rope_dim = 0;        ///< [R] entries of a query or key head that are turned; even, below E
+  std::int64_t value_dim = 0;       ///< [W] entries of a value head
+  bool operator==(const LatentAttention&) const = default;
+};
+
+/// Symbols of spec/notation.md in brackets. All integers >= 1 unless said otherwise. The defaults describe a
+/// Llama; what the trainer can train is narrower (spec/model/trainable.hpp).
 struct ModelSpec {
   std::string name;
-  Family family = Family::llama;
-  std::int64_t vocab = 0;     ///< [V] entries of the vocabulary
-  std::int64_t width = 0;     ///< [D] residual stream
-  std::int64_t layers = 0;    ///< [L]
-  std::int64_t heads = 0;     ///< [H] query heads
-  std::int64_t kv_heads = 0;  ///< [K] key/value heads, divides H
-  std::int64_t head_dim = 0;  ///< [E] even
-  std::int64_t ffn = 0;       ///< [F] SwiGLU inner width
-  std::int64_t context = 0;   ///< longest sequence [tokens]
+  Family family = Family::llama;  ///< decides the parameters' names, not the structure
+  std::int64_t vocab = 0;         ///< [V] entries of the vocabulary
+  std::int64_t width = 0;         ///< [D] residual stream
+  std::int64_t layers = 0;        ///< [L]
+  std::int64_t heads = 0;         ///< [H] query heads
+  std::int64_t kv_heads = 0;      ///< [K] key/value heads, divides H
+  std::int64_t head_dim = 0;      ///< [E] entries of a query and key head; even with rope
+  std::int64_t ffn = 0;           ///< [F] inner width of a dense MLP; unused when every layer is sparse
+  std::int64_t context = 0;       ///< longest sequence [tokens]
   bool tied_embeddings = false;
   bool qk_norm = false;  ///< RMSNorm over E of each query and key head before rope (Qwen3)
   double norm_eps = 1e-5;
-  double rope_theta = 10000;
-  std::optional<RopeScaling> rope_scaling;
+  double rope_theta = 10000;  ///< without rope: not read
+  std::optional<RopeScaling> rope_scaling = std::nullopt;
   double init_std = 0.02;  ///< standard deviation of every initial matrix (spec/ops/init.md)
+  Norm norm = Norm::rms_norm;
+  Mlp mlp = Mlp::swiglu;
+  Positions positions = Positions::rope;
+  bool qkv_bias = false;     ///< of the query, key and value projections (GPT-2, Qwen2)
+  bool output_bias = false;  ///< of the attention's output projection
+  bool mlp_bias = false;     ///< of every matrix of the MLP
+  bool norm_bias = false;    ///< of the norms of D entries; layer_norm only
+  std::optional<Experts> experts = std::nullopt;
+  std::optional<LatentAttention> latent = std::nullopt;
+  std::int64_t multi_token_layers = 0;  ///< extra blocks that each predict one token further; 0: none
+
+  /// Entries of a value head: W with latent attention, else E.
+  std::int64_t value_dim() const { return latent ? latent->value_dim : head_dim; }
+  bool sparse(std::int64_t layer) const;  ///< whether layer l (from 0) has experts
+  std::int64_t sparse_layers() const;     ///< layers with experts, of L
 
   bool operator==(const ModelSpec&) const = default;
 };
 
-/// Checks every constraint of spec/model/model.md. Errors: SpecError model_c1..c9; the message names field
+/// Checks every constraint of spec/model/model.md. Errors: SpecError model_c1..c15; the message names field
 /// and value.
 void check(const ModelSpec& model);
 
-/// Parameters by the closed form of spec/model/model.md; equals inventory(model).parameter_count(). [1]
-Count parameter_count(const ModelSpec& model);
+/// How many numbers a model learns, told apart (spec/model/model.md, "Parameters"). [1]
+struct ParameterCounts {
+  Count total;               ///< everything but the multi-token blocks
+  Count active;              ///< `total` without the routed experts that a token does not visit
+  Count token_embedding;     ///< V D, in `total` and `active`; the head too when tied
+  Count position_embedding;  ///< context D when learned, else 0; in `total` and `active`
+  Count head;                ///< V D of an untied head, else 0; in `total` and `active`
+  Count multi_token;         ///< multi-token blocks, what they share with the model not counted again
+  Count multi_token_active;  ///< of those, without the routed experts that a token does not visit
+  Count without_embeddings() const { return total - token_embedding - position_embedding; }
+  Count active_without_embeddings() const { return active - token_embedding - position_embedding; }
+};
+
+/// By the closed forms of spec/model/model.md; equal to the sums over inventory(model). For a model that
+/// holds the constraints (see `check`).
+ParameterCounts parameter_counts(const ModelSpec& model);
+Count parameter_count(const ModelSpec& model);         ///< parameter_counts(model).total
+Count active_parameter_count(const ModelSpec& model);  ///< parameter_counts(model).active
 
 /// Reads a model from TOML text. `origin` (a path or a name) is quoted in errors.
-/// Errors: UserError(usage) on syntax, an unknown key (with the nearest key), a missing key, a wrong type;
-/// SpecError as `check`.
+/// Errors: UserError(usage) on syntax, an unknown key (with the nearest key), a missing key, a wrong type, a
+/// stated parameter count that the fields do not give; SpecError as `check`.
 ModelSpec model_from_toml(std::string_view text, const std::string& origin);
 
 /// TOML text that `model_from_toml` reads back to an equal model.
 std::string to_toml(const ModelSpec& model);
 
-/// Reads a Hugging Face `config.json` with model_type llama or qwen3. Errors: as model_from_toml, and
-/// UserError(usage) for a feature of the file that the spec does not have (attention_bias, another
-/// hidden_act, sliding window ...).
+/// Reads a Hugging Face `config.json` of any Family. Errors: as model_from_toml, and UserError(usage) for a
+/// feature of the file that the spec does not have (another hidden_act, sliding window ...).
 ModelSpec model_from_hugging_face(std::string_view json, const std::string& origin);
 
 /// Finds MODEL as users name it: a name of spec/models (built into the library), a path to a .toml, a path to

@@ -10,8 +10,12 @@
 
 namespace assay::spec::init {
 
+namespace {
+bool vector(Role role) { return role == Role::norm || role == Role::bias || role == Role::router_bias; }
+}  // namespace
+
 void check_shape(Role role, const std::vector<std::int64_t>& shape) {
-  const std::size_t axes = role == Role::norm ? 1 : 2;
+  const std::size_t axes = vector(role) ? 1 : 2;
   const bool holds = shape.size() == axes &&
                      std::all_of(shape.begin(), shape.end(), [](std::int64_t extent) { return extent >= 1; });
   // init_c1
@@ -27,11 +31,12 @@ double initial_std(Role role, double std, std::int64_t layers) {
   require(std::isfinite(std) && std > 0, "init_c2", [&] { return "std=" + std::to_string(std); });
   // init_c3
   require(layers >= 1, "init_c3", [&] { return "layers=" + std::to_string(layers); });
+  if (vector(role)) return 0;
   switch (role) {
-    case Role::norm:
-      return 0;
     case Role::attention_output:
     case Role::down:
+    case Role::expert_down:
+    case Role::shared_down:
       return std / std::sqrt(2 * static_cast<double>(layers));
     default:
       return std;
@@ -44,7 +49,7 @@ double initial_value(Role role, std::uint64_t seed, std::int64_t parameter_index
   require(parameter_index >= 0 && parameter_index <= std::numeric_limits<std::uint32_t>::max(), "init_c4",
           [&] { return "parameter_index=" + std::to_string(parameter_index) + " is not in [0, 2^32)"; });
   const double scale = initial_std(role, std, layers);
-  if (role == Role::norm) return 1;
+  if (vector(role)) return role == Role::norm ? 1 : 0;
   const random::Stream stream(seed, random::Site::parameter, static_cast<std::uint32_t>(parameter_index));
   return scale * stream.normal(element);
 }

@@ -10,8 +10,9 @@ namespace assay::spec::init {
 /// Errors: SpecError init_c1 (axes of the shape do not fit the role, or an extent < 1).
 void check_shape(Role role, const std::vector<std::int64_t>& shape);
 
-/// Standard deviation of a parameter's values: 0 for norms, std / sqrt(2 * layers) for attention_output and
-/// down, else std. Errors: SpecError init_c2 (std not > 0 and finite), init_c3 (layers < 1).
+/// Standard deviation of a parameter's values: 0 for norms (all 1) and biases (all 0), std / sqrt(2 * layers)
+/// for attention_output and the down projections, else std. Errors: SpecError init_c2 (std not > 0 and
+/// finite), init_c3 (layers < 1).
 double initial_std(Role role, double std, std::int64_t layers);
 
 /// Value of element `element` (row-major) of parameter number `parameter_index` of the inventory. The

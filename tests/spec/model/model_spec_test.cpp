@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <limits>
+#include <vector>
 
 #include "spec/error.hpp"
 #include "spec/model/inventory.hpp"
@@ -108,6 +109,136 @@ TEST(ModelSpec, C8RejectsMoreParametersThanAnIndexHolds) {
 TEST(ModelSpec, C9RejectsUnprintableNames) {
   for (const std::string& name : {std::string(), std::string("a\nb"), std::string(257, 'x')})
     expect_refused("model_c9", [&](ModelSpec& m) { m.name = name; });
+}
+
+/// tiny-llama with every layer sparse, as Mixtral.
+ModelSpec sparse() {
+  ModelSpec model = tiny();
+  model.experts = Experts{.count = 8, .active = 2, .width = 96, .shared_width = 96};
+  return model;
+}
+
+ModelSpec latent() {
+  ModelSpec model = tiny();
+  model.kv_heads = model.heads;
+  model.latent = LatentAttention{.query_rank = 48, .key_value_rank = 24, .rope_dim = 8, .value_dim = 16};
+  return model;
+}
+
+ModelSpec gpt2() {
+  ModelSpec model = tiny();
+  model.family = Family::gpt2;
+  model.kv_heads = model.heads;
+  model.norm = Norm::layer_norm;
+  model.mlp = Mlp::gelu;
+  model.positions = Positions::learned;
+  model.qkv_bias = model.output_bias = model.mlp_bias = model.norm_bias = true;
+  return model;
+}
+
+void expect_refused(const std::string& label, ModelSpec model,
+                    const std::function<void(ModelSpec&)>& change) {
+  EXPECT_NO_THROW(check(model));
+  change(model);
+  try {
+    check(model);
+    ADD_FAILURE() << label << ": accepted";
+  } catch (const SpecError& error) {
+    EXPECT_EQ(error.label(), label) << error.what();
+  }
+}
+
+TEST(ModelSpec, C3AllowsAnOddHeadDimThatIsNotTurned) {
+  ModelSpec model = gpt2();
+  model.head_dim = 31;
+  EXPECT_NO_THROW(check(model));
+  ModelSpec compressed = latent();
+  compressed.head_dim = 31;
+  EXPECT_NO_THROW(check(compressed));
+}
+
+TEST(ModelSpec, C8CountsTheExtremesOfEveryPartWithoutOverflow) {
+  const std::int64_t most = (std::int64_t{1} << 31) - 1;
+  expect_refused("model_c8", sparse(), [&](ModelSpec& m) {
+    m.width = most, m.layers = 1 << 16, m.multi_token_layers = 64;
+    m.experts = Experts{.count = most, .active = most, .width = most, .shared_width = most};
+  });
+  expect_refused("model_c8", latent(), [&](ModelSpec& m) {
+    m.width = m.heads = m.kv_heads = most, m.head_dim = most - 1, m.layers = 1 << 16;
+    m.latent = LatentAttention{.query_rank = most, .key_value_rank = most, .rope_dim = 2, .value_dim = most};
+  });
+}
+
+TEST(ModelSpec, C10RejectsABiasOfANormThatHasNone) {
+  expect_refused("model_c10", [](ModelSpec& m) { m.norm_bias = true; });
+}
+
+TEST(ModelSpec, C11RejectsRopeScalingWithoutRope) {
+  expect_refused("model_c11", gpt2(), [](ModelSpec& m) { m.rope_scaling = RopeScaling{}; });
+}
+
+TEST(ModelSpec, C12RejectsAGpt2WithWhatHasNoNameInIt) {
+  for (const std::function<void(ModelSpec&)>& change : std::vector<std::function<void(ModelSpec&)>>{
+           [](ModelSpec& m) { m.kv_heads = 2; }, [](ModelSpec& m) { m.mlp = Mlp::swiglu; },
+           [](ModelSpec& m) { m.positions = Positions::rope; }, [](ModelSpec& m) { m.qk_norm = true; },
+           [](ModelSpec& m) { m.norm = Norm::rms_norm, m.norm_bias = false; },
+           [](ModelSpec& m) { m.experts = sparse().experts; },
+           [](ModelSpec& m) { m.multi_token_layers = 1; }})
+    expect_refused("model_c12", gpt2(), change);
+}
+
+TEST(ModelSpec, C13RejectsImpossibleExperts) {
+  const auto refuse = [](const std::function<void(Experts&)>& change) {
+    expect_refused("model_c13", sparse(), [&](ModelSpec& m) { change(*m.experts); });
+  };
+  refuse([](Experts& e) { e.count = 0; });
+  refuse([](Experts& e) { e.active = 0; });
+  refuse([](Experts& e) { e.active = 9; });
+  refuse([](Experts& e) { e.width = 0; });
+  refuse([](Experts& e) { e.shared_width = -1; });
+  refuse([](Experts& e) { e.first_dense = 4; });
+  refuse([](Experts& e) { e.first_dense = -1; });
+  refuse([](Experts& e) { e.every = 0; });
+  refuse([](Experts& e) { e.every = 5; });
+  refuse([](Experts& e) { e.first_dense = 3, e.every = 3; });  // of four layers, the third alone could be
+}
+
+TEST(ModelSpec, C14RejectsImpossibleLatentAttention) {
+  const auto refuse = [](const std::function<void(ModelSpec&)>& change) {
+    expect_refused("model_c14", latent(), change);
+  };
+  refuse([](ModelSpec& m) { m.latent->query_rank = -1; });
+  refuse([](ModelSpec& m) { m.latent->key_value_rank = 0; });
+  refuse([](ModelSpec& m) { m.latent->rope_dim = 7; });
+  refuse([](ModelSpec& m) { m.latent->rope_dim = 32; });
+  refuse([](ModelSpec& m) { m.latent->value_dim = 0; });
+  refuse([](ModelSpec& m) { m.kv_heads = 2; });
+  refuse([](ModelSpec& m) { m.qk_norm = true; });
+  refuse([](ModelSpec& m) { m.qkv_bias = true; });
+  refuse([](ModelSpec& m) { m.output_bias = true; });
+  refuse([](ModelSpec& m) { m.positions = Positions::learned; });
+}
+
+TEST(ModelSpec, C15RejectsAnImpossibleNumberOfMultiTokenBlocks) {
+  for (std::int64_t count : {-1, 65})
+    expect_refused("model_c15", [&](ModelSpec& m) { m.multi_token_layers = count; });
+}
+
+TEST(ModelSpec, KnowsWhichLayersAreSparse) {
+  ModelSpec model = sparse();
+  model.layers = 7;
+  for (std::int64_t first = 0; first < 7; ++first)
+    for (std::int64_t every = 1; every <= 7; ++every) {
+      model.experts->first_dense = first, model.experts->every = every;
+      std::int64_t count = 0;
+      for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+        EXPECT_EQ(model.sparse(layer), layer >= first && (layer + 1) % every == 0);
+        count += model.sparse(layer);
+      }
+      EXPECT_EQ(model.sparse_layers(), count) << first << " " << every;
+    }
+  EXPECT_FALSE(tiny().sparse(0));
+  EXPECT_EQ(tiny().sparse_layers(), 0);
 }
 
 }  // namespace
