@@ -120,6 +120,12 @@ struct UnreadLine {
   std::string text;  ///< at most 200 bytes, escaped
 };
 
+/// A place where the log itself says that the program started again.
+struct Restart {
+  std::int64_t line = 0;
+  std::optional<std::int64_t> step;  ///< steps already done, as stated: the next one has the next number
+};
+
 struct RunRecord {
   std::string origin;  ///< path, or what the program that built it says
   Format format;
@@ -136,6 +142,7 @@ struct RunRecord {
   std::vector<Step> steps;
   static constexpr std::size_t kept_steps = 65536;
   std::int64_t steps_seen = 0;
+  std::vector<Restart> restarts;  ///< not the first start
 
   std::int64_t lines = 0;
   std::int64_t unread_lines = 0;          ///< all of them

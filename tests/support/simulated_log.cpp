@@ -1,0 +1,609 @@
+// The text that each trainer writes of a simulated run: its own rounding, its own words. What they print and
+// where that was read: spec/audit/readers/formats.md.
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <functional>
+
+#include "spec/record/write.hpp"
+#include "tests/support/simulated_run.hpp"
+
+namespace assay::tests {
+namespace {
+
+using spec::audit::Field;
+using spec::audit::Setting;
+
+__attribute__((format(printf, 1, 2))) std::string text(const char* format, ...) {
+  std::va_list arguments, again;
+  va_start(arguments, format);
+  va_copy(again, arguments);
+  std::string out(static_cast<std::size_t>(std::vsnprintf(nullptr, 0, format, arguments)), '\0');
+  std::vsnprintf(out.data(), out.size() + 1, format, again);
+  va_end(arguments);
+  va_end(again);
+  return out;
+}
+
+/// "6,291,456".
+std::string grouped(double number) {
+  std::string digits = text("%.0f", number);
+  for (std::ptrdiff_t at = std::ssize(digits) - 3; at > (digits[0] == '-'); at -= 3)
+    digits.insert(static_cast<std::size_t>(at), ",");
+  return digits;
+}
+
+/// The shortest form that reads back to the same bits, as Python's repr; NaN as Python's json writes it.
+std::string shortest(double number) {
+  if (std::isnan(number)) return "NaN";
+  if (std::isinf(number)) return number > 0 ? "Infinity" : "-Infinity";
+  char buffer[40];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, number).ptr;
+  std::string out(buffer, end);
+  return out.find_first_of(".e") == std::string::npos ? out + ".0" : out;
+}
+
+std::string whole(double number) { return text("%.0f", number); }
+
+/// Fields and settings of a report with what stands for one that a fault took away.
+double of(const ReportedStep& step, Field field) { return step[field].value_or(std::nan("")); }
+double of(const Report& report, Setting setting) { return report[setting].value_or(0); }
+
+std::string short_gpu(const std::string& gpu) {
+  for (const char* name : {"A100", "H100", "H200", "B200"})
+    if (gpu.find(name) != std::string::npos) return name;
+  return gpu;
+}
+
+std::string llm_tii(const SimulatedRun& run, const Report& r) {
+  const std::string rule = [] {
+    std::string out;
+    for (int i = 0; i < 80; ++i) out += "─";
+    return out + "\n";
+  }();
+  const auto millions = [](double n) { return grouped(n) + text(" (%.2fM)", n / 1e6); };
+  std::string out =
+      "\n" + std::string(80, '=') + "\n🚀 TRAINING INITIALIZATION\n" + std::string(80, '=') + "\n";
+  out += "\n📊 MODEL ARCHITECTURE:\n";
+  out += "  Total parameters:      " + millions(of(r, Setting::parameters)) + "\n";
+  out += "  Trainable parameters:  " + millions(of(r, Setting::parameters)) + "\n";
+  out += "  Non-embedding params:  " + millions(of(r, Setting::parameters_nonembedding)) + "\n";
+  out += "  Layers:                " + whole(of(r, Setting::layers)) + "\n";
+  out += "  Hidden size:           " + whole(of(r, Setting::width)) + "\n";
+  out += "  Attention heads:       " + whole(of(r, Setting::heads)) + "\n";
+  out += "  Sequence length:       " + whole(of(r, Setting::sequence_length)) + "\n";
+  out += "  Vocabulary size:       " + whole(of(r, Setting::vocab)) + "\n";
+  out += "\n⚙️  TRAINING CONFIGURATION:\n";
+  out += "  Batch size (micro):    " + whole(of(r, Setting::micro)) + "\n";
+  out += "  Gradient accum steps:  " + whole(of(r, Setting::accumulation)) + "\n";
+  out += "  Effective batch size:  " + whole(of(r, Setting::sequences)) + "\n";
+  out += "  Tokens per iteration:  " + grouped(of(r, Setting::tokens_per_step)) + "\n";
+  out += "  Max iterations:        " + grouped(of(r, Setting::max_steps)) + "\n";
+  out += "  Learning rate:         " + shortest(of(r, Setting::learning_rate)) + "\n";
+  out += "  Weight decay:          0.1\n  Gradient clip:         1.0\n";
+  out += "  LR warmup iters:       " + whole(of(r, Setting::warmup_steps)) + "\n";
+  out += "  LR decay iters:        " + whole(of(r, Setting::decay_steps)) + "\n";
+  out += "\n🖥️  HARDWARE:\n  Device:                " + run.gpu + "\n";
+  out += "  GPUs:                  " + whole(of(r, Setting::gpus)) + "\n";
+  out += text("  Memory per GPU:        %.1f GB\n", of(r, Setting::gpu_memory) / 1e9);
+  out += "  Precision:             bfloat16\n  TF32 enabled:          True\n  Compile:               True\n";
+  out += "  Parallelism:           DDP\n";
+  out += text("\n📈 THEORETICAL PERFORMANCE:\n  Hardware peak:         %.1f TFLOPS (%s bf16)\n",
+              of(r, Setting::peak_flops) / 1e12, short_gpu(run.gpu).c_str());
+  out += text("  FLOPs per token:       %.2f GFLOPs\n", of(r, Setting::flops_per_token) / 1e9);
+  out += "  Attention/FFN ratio:   2.50\n";
+  out += text("  Expected tokens/s @50%% MFU: %.0f\n",
+              of(r, Setting::peak_flops) * 0.5 / of(r, Setting::flops_per_token));
+  out += "\n" + std::string(80, '=') + "\n🏁 STARTING TRAINING\n" + std::string(80, '=') + "\n\n";
+  for (const ReportedStep& s : r.steps) {
+    if (!s[Field::mfu]) {
+      out += text("Iter %.0f: loss %.4f, time %.0fms (warming up...)\n", of(s, Field::step),
+                  of(s, Field::loss), of(s, Field::seconds) * 1e3);
+      continue;
+    }
+    out += "\n" + rule +
+           text("📍 Iter %6.0f │ Loss: %.4f │ Time: %.0fms │ LR: %.2e\n", of(s, Field::step),
+                of(s, Field::loss), of(s, Field::seconds) * 1e3, of(s, Field::learning_rate)) +
+           rule;
+    out += text("⚡ MFU: %.2f%% │ Achieved: %.1f TF │ Peak: %.1f TF\n", of(s, Field::mfu) * 100,
+                of(s, Field::flops_rate) / 1e12, of(s, Field::peak_flops) / 1e12);
+    out += text("   Tokens/s: %.0f │ FLOPs/token: %.2f GF (6N+12LHQT: N=%.3fB)\n",
+                of(s, Field::tokens_per_second), of(s, Field::flops_per_token) / 1e9,
+                of(r, Setting::parameters) / 1e9);
+    out += text("💾 Memory: %.2f GB alloc │ %.2f GB peak │ %.2f GB reserved\n",
+                of(s, Field::memory_allocated) / 1e9, of(s, Field::memory_peak) / 1e9,
+                of(s, Field::memory_reserved) / 1e9);
+  }
+  return out;
+}
+
+std::string llm_tii_json(const SimulatedRun& run, const Report& r) {
+  const std::string config = text(
+      "{\n    \"gradient_accumulation_steps\": %.0f,\n    \"batch_size\": %.0f,\n    \"block_size\": %.0f,\n"
+      "    \"n_layer\": %.0f,\n    \"n_head\": %.0f,\n    \"n_embd\": %.0f,\n    \"learning_rate\": %s,\n"
+      "    \"max_iters\": %.0f,\n    \"warmup_iters\": %.0f,\n    \"lr_decay_iters\": %.0f,\n    \"min_lr\": "
+      "%s,\n"
+      "    \"decay_lr\": true,\n    \"dtype\": \"bfloat16\"\n  }",
+      of(r, Setting::accumulation) * of(r, Setting::gpus), of(r, Setting::micro),
+      of(r, Setting::sequence_length), of(r, Setting::layers), of(r, Setting::heads), of(r, Setting::width),
+      shortest(of(r, Setting::learning_rate)).c_str(), of(r, Setting::max_steps),
+      of(r, Setting::warmup_steps), of(r, Setting::decay_steps),
+      shortest(of(r, Setting::learning_rate_min)).c_str());
+  std::string out = "{\n  \"run_name\": \"run_20251115_150458\",\n  \"config\": " + config + ",\n";
+  out += text(
+      "  \"startup_info\": {\n    \"model\": {\n      \"total_params\": %.0f,\n      \"trainable_params\": "
+      "%.0f,\n"
+      "      \"non_embedding_params\": %.0f\n    },\n",
+      of(r, Setting::parameters), of(r, Setting::parameters), of(r, Setting::parameters_nonembedding));
+  out += "    \"hardware\": {\n      \"gpu_name\": \"" + run.gpu + "\",\n" +
+         text("      \"num_gpus\": %.0f,\n      \"gpu_memory_gb\": %s,\n", of(r, Setting::gpus),
+              shortest(of(r, Setting::gpu_memory) / 1e9).c_str()) +
+         "      \"precision\": \"bfloat16\",\n      \"parallelism\": \"DDP\"\n    }\n  },\n  "
+         "\"training_iterations\": [";
+  const char* comma = "";
+  for (const ReportedStep& s : r.steps) {
+    const auto number = [&](Field field, double unit = 1) { return shortest(of(s, field) * unit); };
+    out += std::string(comma) + "\n    {\n      \"iter\": " + whole(of(s, Field::step)) +
+           ",\n      \"loss\": " + number(Field::loss) +
+           ",\n      \"time_ms\": " + number(Field::seconds, 1e3);
+    comma = ",";
+    if (!s[Field::mfu]) {
+      out += ",\n      \"mfu\": -100.0\n    }";
+      continue;
+    }
+    out += ",\n      \"mfu\": {\n        \"mfu\": " + number(Field::mfu) +
+           ",\n        \"mfu_percent\": " + number(Field::mfu, 100) +
+           ",\n        \"flops_achieved\": " + number(Field::flops_rate) +
+           ",\n        \"flops_per_token\": " + number(Field::flops_per_token) +
+           ",\n        \"tokens_per_sec\": " + number(Field::tokens_per_second) +
+           ",\n        \"hardware_peak_flops\": " + number(Field::peak_flops) +
+           ",\n        \"gpu_name\": \"" + short_gpu(run.gpu) + "\",\n        \"precision\": \"bf16\",\n" +
+           "        \"num_gpus\": " + shortest(of(r, Setting::gpus)) + "\n      },\n      \"memory\": {\n" +
+           "        \"allocated_gb\": " + number(Field::memory_allocated, 1e-9) +
+           ",\n        \"reserved_gb\": " + number(Field::memory_reserved, 1e-9) +
+           ",\n        \"max_allocated_gb\": " + number(Field::memory_peak, 1e-9) +
+           ",\n        \"max_reserved_gb\": " + number(Field::memory_reserved, 1e-9) + "\n      }\n    }";
+  }
+  out +=
+      "\n  ],\n  \"eval_steps\": [],\n  \"metadata\": {\n    \"world_size\": " + whole(of(r, Setting::gpus)) +
+      ",\n    \"dtype\": \"bfloat16\"\n  }\n}";
+  return out;
+}
+
+std::string torchtitan(const SimulatedRun& run, const Report& r) {
+  std::int64_t milliseconds = 0;
+  const auto line = [&](const std::string& said) {
+    milliseconds += 37;
+    return text("[titan] 2026-01-09 19:%02d:%02d,%03d - root - INFO - ",
+                static_cast<int>(milliseconds / 60000 % 60), static_cast<int>(milliseconds / 1000 % 60),
+                static_cast<int>(milliseconds % 1000)) +
+           said + "\n";
+  };
+  std::string out = line("Starting job: " + run.model.name + " training");
+  out += line(text(
+      "Building device mesh with parallelism: pp=%.0f, dp_replicate=1, dp_shard=%.0f, cp=1, tp=%.0f, ep=1",
+      of(r, Setting::pipeline_parallel), of(r, Setting::data_parallel), of(r, Setting::tensor_parallel)));
+  out += line(
+      text("CUDA capacity: %s with %.2fGiB memory", run.gpu.c_str(), of(r, Setting::gpu_memory) / 0x1p30));
+  out += line(
+      text("Building %s with TransformerModelArgs(dim=%.0f, n_layers=%.0f, n_heads=%.0f, n_kv_heads=%.0f, "
+           "vocab_size=%.0f, norm_eps=1e-05, rope_theta=500000, max_seq_len=%.0f)",
+           run.model.name.c_str(), of(r, Setting::width), of(r, Setting::layers), of(r, Setting::heads),
+           of(r, Setting::kv_heads), of(r, Setting::vocab), of(r, Setting::sequence_length)));
+  out +=
+      line("Model " + run.model.name + " size: " + grouped(of(r, Setting::parameters)) + " total parameters");
+  out += line("Applied FSDP to the model");
+  out += line(text("Peak FLOPS used for computing MFU: %.3e", of(r, Setting::peak_flops)));
+  out += line("CUDA memory usage for model: 2.07GiB(2.62%)");
+  out += line(
+      text("Trainer is initialized with local batch size %.0f, global batch size %.0f, gradient accumulation "
+           "steps %.0f, sequence length %.0f, total steps %.0f (warmup %.0f)",
+           of(r, Setting::micro), of(r, Setting::sequences), of(r, Setting::accumulation),
+           of(r, Setting::sequence_length), of(r, Setting::max_steps), of(r, Setting::warmup_steps)));
+  out += line("Training starts at step 1");
+  for (const ReportedStep& s : r.steps)
+    out += line(
+        text("step: %2.0f  loss: %7.4f  grad_norm: %7.4f  memory: %5.2fGiB(%.2f%%)  ", of(s, Field::step),
+             of(s, Field::loss), of(s, Field::gradient_norm), of(s, Field::memory_reserved) / 0x1p30,
+             100 * of(s, Field::memory_reserved) / of(r, Setting::gpu_memory)) +
+        "tps: " + grouped(of(s, Field::tokens_per_second)) +
+        text("  tflops: %.2f  mfu: %.2f%%", of(s, Field::flops_rate) / 1e12, of(s, Field::mfu) * 100));
+  return out + line("Training completed");
+}
+
+std::string kempnerforge(const SimulatedRun& run, const Report& r) {
+  const auto line = [](const std::string& said) { return "[rank 0] INFO     " + said + "\n"; };
+  std::string out =
+      line(text("DeviceMesh: dims=['dp_shard', 'tp'], sizes=[%.0f, %.0f], world_size=%.0f",
+                of(r, Setting::data_parallel), of(r, Setting::tensor_parallel), of(r, Setting::gpus)));
+  out += line(text(
+      "Training config: JobConfig(model=ModelConfig(dim=%.0f, n_layers=%.0f, n_heads=%.0f, n_kv_heads=%.0f, "
+      "vocab_size=%.0f, ffn_hidden_dim=%.0f, max_seq_len=%.0f, tie_embeddings=%s, model_type='transformer'), "
+      "train=TrainConfig(batch_size=%.0f, seq_len=%.0f, max_steps=%.0f, grad_accum_steps=%.0f, "
+      "grad_clip_norm=1.0, mixed_precision='bf16'), optimizer=OptimizerConfig(name='adamw', lr=%s), "
+      "scheduler=SchedulerConfig(name=<SchedulerType.cosine: 'cosine'>, warmup_steps=%.0f, "
+      "decay_steps=None, min_lr_ratio=%s))",
+      of(r, Setting::width), of(r, Setting::layers), of(r, Setting::heads), of(r, Setting::kv_heads),
+      of(r, Setting::vocab), of(r, Setting::ffn), of(r, Setting::sequence_length),
+      run.model.tied_embeddings ? "True" : "False", of(r, Setting::micro), of(r, Setting::sequence_length),
+      of(r, Setting::max_steps), of(r, Setting::accumulation),
+      shortest(of(r, Setting::learning_rate)).c_str(), of(r, Setting::warmup_steps),
+      shortest(of(r, Setting::learning_rate_min) / of(r, Setting::learning_rate)).c_str()));
+  out += line("Model: " + grouped(of(r, Setting::parameters)) + " parameters");
+  out += line(text("Detected GPU: %s → %.1f bf16 TFLOPS", run.gpu.c_str(), run.accounting.peak / 1e12));
+  out += line(text(
+      "Starting training: step=0, max_steps=%.0f, batch_size=%.0f, grad_accum=%.0f, world_size=%.0f",
+      of(r, Setting::max_steps), of(r, Setting::micro), of(r, Setting::accumulation), of(r, Setting::gpus)));
+  for (const ReportedStep& s : r.steps)
+    out += line(text("[step %.0f] loss=%.4f | lr=%.2e | grad_norm=%.3f | tok/s=", of(s, Field::step),
+                     of(s, Field::loss), of(s, Field::learning_rate), of(s, Field::gradient_norm)) +
+                grouped(of(s, Field::tokens_per_second)) +
+                text(" | mfu=%.1f%% | mem=%.1f/%.0fGB | step_time=%.2fs", of(s, Field::mfu) * 100,
+                     of(s, Field::memory_peak) / 0x1p30, of(r, Setting::gpu_memory) / 0x1p30,
+                     of(s, Field::seconds)));
+  return out + line(text("Training complete: %.0f steps, ", of(r, Setting::final_step)) +
+                    grouped(of(r, Setting::total_tokens)) + " tokens");
+}
+
+std::string megatron(const SimulatedRun& run, const Report& r) {
+  std::string out = text(
+      "using world size: %.0f, data-parallel size: %.0f, context-parallel size: 1, "
+      "tensor-model-parallel size: %.0f, pipeline-model-parallel size: %.0f \n",
+      of(r, Setting::gpus), of(r, Setting::data_parallel), of(r, Setting::tensor_parallel),
+      of(r, Setting::pipeline_parallel));
+  out +=
+      "using torch.bfloat16 for parameters ...\n------------------------ arguments "
+      "------------------------\n";
+  const auto argument = [&](const std::string& name, const std::string& value) {
+    out += "  " + name + " " + std::string(name.size() < 48 ? 48 - name.size() : 1, '.') + " " + value + "\n";
+  };
+  argument("accumulate_allreduce_grads_in_fp32", "True");
+  argument("bf16", "True");
+  argument("context_parallel_size", "1");
+  argument("data_parallel_size", whole(of(r, Setting::data_parallel)));
+  argument("expert_model_parallel_size", "1");
+  argument("ffn_hidden_size", whole(of(r, Setting::ffn)));
+  argument("fp16", "False");
+  argument("fp8", "None");
+  argument("global_batch_size", whole(of(r, Setting::sequences)));
+  argument("group_query_attention", run.model.kv_heads == run.model.heads ? "False" : "True");
+  argument("hidden_size", whole(of(r, Setting::width)));
+  argument("kv_channels", whole(of(r, Setting::head_dim)));
+  argument("log_interval", std::to_string(run.log_every));
+  argument("lr", shortest(of(r, Setting::learning_rate)));
+  argument("lr_decay_iters", whole(of(r, Setting::decay_steps)));
+  argument("lr_decay_style", run.schedule);
+  argument("lr_warmup_iters", whole(of(r, Setting::warmup_steps)));
+  argument("micro_batch_size", whole(of(r, Setting::micro)));
+  argument("min_lr", shortest(of(r, Setting::learning_rate_min)));
+  argument("num_attention_heads", whole(of(r, Setting::heads)));
+  argument("num_layers", whole(of(r, Setting::layers)));
+  argument("num_query_groups", whole(of(r, Setting::kv_heads)));
+  argument("padded_vocab_size", whole(of(r, Setting::vocab)));
+  argument("params_dtype", "torch.bfloat16");
+  argument("pipeline_model_parallel_size", whole(of(r, Setting::pipeline_parallel)));
+  argument("seq_length", whole(of(r, Setting::sequence_length)));
+  argument("tensor_model_parallel_size", whole(of(r, Setting::tensor_parallel)));
+  argument("train_iters", whole(of(r, Setting::max_steps)));
+  argument("world_size", whole(of(r, Setting::gpus)));
+  out += "-------------------- end of arguments ---------------------\n";
+  out += "INFO:megatron.core.num_microbatches_calculator:setting number of microbatches to constant " +
+         whole(of(r, Setting::accumulation)) + "\n";
+  for (const ReportedStep& s : r.steps) {
+    out += text(
+        " [2024-04-06 02:59:36] iteration %8.0f/%8.0f | consumed samples: %12.0f | elapsed time per "
+        "iteration "
+        "(ms): %.1f | throughput per GPU (TFLOP/s/GPU): %.1f | learning rate: %.6E | global batch size: "
+        "%5.0f | "
+        "lm loss: %.6E | loss scale: 1.0 | grad norm: %.3f | number of skipped iterations:   0 | number of "
+        "nan "
+        "iterations:   0 |\n",
+        of(s, Field::step), of(r, Setting::max_steps), of(s, Field::sequences_total),
+        of(s, Field::seconds) * 1e3, of(s, Field::flops_rate) / 1e12, of(s, Field::learning_rate),
+        of(r, Setting::sequences), of(s, Field::loss), of(s, Field::gradient_norm));
+    if (&s == r.steps.data())
+      out += text(
+          "[Rank 0] (after %.0f iterations) memory (MB) | allocated: %.1f | max allocated: %.1f | reserved: "
+          "%.1f | max reserved: %.1f\n",
+          of(s, Field::step), of(s, Field::memory_allocated) / 0x1p20, of(s, Field::memory_peak) / 0x1p20,
+          of(s, Field::memory_reserved) / 0x1p20, of(s, Field::memory_reserved) / 0x1p20);
+  }
+  return out;
+}
+
+std::string nanogpt(const SimulatedRun& run, const Report& r) {
+  const auto set = [](const char* name, const std::string& value) {
+    return std::string("Overriding: ") + name + " = " + value + "\n";
+  };
+  std::string out =
+      set("batch_size", whole(of(r, Setting::micro))) +
+      set("block_size", whole(of(r, Setting::sequence_length))) +
+      set("gradient_accumulation_steps", whole(of(r, Setting::accumulation) * of(r, Setting::gpus))) +
+      set("n_layer", whole(of(r, Setting::layers))) + set("n_head", whole(of(r, Setting::heads))) +
+      set("n_embd", whole(of(r, Setting::width))) +
+      set("learning_rate", shortest(of(r, Setting::learning_rate))) +
+      set("min_lr", shortest(of(r, Setting::learning_rate_min))) +
+      set("warmup_iters", whole(of(r, Setting::warmup_steps))) +
+      set("lr_decay_iters", whole(of(r, Setting::decay_steps))) +
+      set("max_iters", whole(of(r, Setting::max_steps)));
+  out += "tokens per iteration will be: " + grouped(of(r, Setting::tokens_per_step)) + "\n";
+  out += "Initializing a new model from scratch\n";
+  out += "defaulting to vocab_size of GPT-2 to 50304 (50257 rounded up for efficiency)\n";
+  out += text("number of parameters: %.2fM\n", of(r, Setting::parameters) / 1e6);
+  out += "num decayed parameter tensors: 50, with 124,354,560 parameters\nusing fused AdamW: True\n";
+  out += "compiling the model... (takes a ~minute)\n";
+  out += text("step 0: train loss %.4f, val loss %.4f\n", run.expected_first_loss, run.expected_first_loss);
+  for (const ReportedStep& s : r.steps)
+    out += text("iter %.0f: loss %.4f, time %.2fms, mfu %.2f%%\n", of(s, Field::step), of(s, Field::loss),
+                of(s, Field::seconds) * 1e3, s[Field::mfu] ? *s[Field::mfu] * 100 : -100.0);
+  return out;
+}
+
+std::string llmc(const SimulatedRun& run, const Report& r) {
+  const std::string rule = "+-----------------------+----------------------------------------------------+\n";
+  const auto row = [](const char* name, const std::string& value) {
+    return text("| %-21s | %-50s |\n", name, value.c_str());
+  };
+  std::string out = rule + row("Parameter", "Value") + rule;
+  out += row("train data pattern", "dev/data/fineweb10B/fineweb_train_*.bin") +
+         row("micro batch size B", whole(of(r, Setting::micro))) +
+         row("sequence length T", whole(of(r, Setting::sequence_length))) +
+         row("total batch size", whole(of(r, Setting::tokens_per_step))) + row("LR scheduler", "cosine") +
+         row("learning rate (LR)", text("%e", of(r, Setting::learning_rate))) +
+         row("warmup iterations", whole(of(r, Setting::warmup_steps))) +
+         row("final LR fraction",
+             text("%e", of(r, Setting::learning_rate_min) / of(r, Setting::learning_rate))) +
+         row("max_steps", whole(of(r, Setting::max_steps))) + rule + row("device", run.gpu) +
+         row("peak TFlops", text("%.1f", of(r, Setting::peak_flops) / 1e12)) + row("precision", "BF16") +
+         rule;
+  out += row("weight init method", "random") + row("max_sequence_length T", "1024") +
+         row("vocab_size V", whole(of(r, Setting::vocab))) + row("padded_vocab_size Vp", "50304") +
+         row("num_layers L", whole(of(r, Setting::layers))) +
+         row("num_heads NH", whole(of(r, Setting::heads))) + row("channels C", whole(of(r, Setting::width))) +
+         row("num_parameters", whole(of(r, Setting::parameters))) + rule +
+         row("train_num_batches", whole(of(r, Setting::max_steps))) + row("val_num_batches", "20") + rule +
+         row("num_processes", whole(of(r, Setting::gpus))) + row("zero_stage", "1") + rule;
+  out += text("batch_size B=%.0f * seq_len T=%.0f * num_processes=%.0f and total_batch_size=%.0f\n",
+              of(r, Setting::micro), of(r, Setting::sequence_length), of(r, Setting::gpus),
+              of(r, Setting::tokens_per_step));
+  out += "=> setting grad_accum_steps=" + whole(of(r, Setting::accumulation)) + "\n";
+  out += text("val loss %f\n", run.expected_first_loss);
+  for (const ReportedStep& s : r.steps)
+    out += text(
+        "step %4.0f/%.0f | loss %7.6f (%+.2fz)| norm %6.4f (%+.2fz)| lr %.2e | %.2f ms | %.1f%% bf16 MFU | "
+        "%.0f "
+        "tok/s\n",
+        of(s, Field::step), of(r, Setting::max_steps), of(s, Field::loss), std::nan(""),
+        of(s, Field::gradient_norm), 0.25, of(s, Field::learning_rate), of(s, Field::seconds) * 1e3,
+        of(s, Field::mfu) * 100, of(s, Field::tokens_per_second));
+  return out;
+}
+
+std::string llmq(const SimulatedRun& run, const Report& r) {
+  std::string out = "[Options]\n";
+  const auto option = [&](const char* name, const std::string& value) {
+    out += text("  %-20s: %s\n", name, value.c_str());
+  };
+  option("batch-size", whole(of(r, Setting::micro)));
+  option("final-lr-fraction", shortest(of(r, Setting::learning_rate_min) / of(r, Setting::learning_rate)));
+  option("gpus", whole(of(r, Setting::gpus)));
+  option("grad-accumulation", whole(of(r, Setting::accumulation)));
+  option("learning-rate", shortest(of(r, Setting::learning_rate)));
+  option("matmul-dtype", "bf16");
+  option("model", run.model.name);
+  option("seq-len", whole(of(r, Setting::sequence_length)));
+  option("steps", whole(of(r, Setting::max_steps)));
+  option("warmup", whole(of(r, Setting::warmup_steps)));
+  out += "\n[System 0]\n  Device 0: " + run.gpu + "\n  CUDA version: driver 13000, runtime 13000\n";
+  out += text("  Memory: 906 MiB / %.0f MiB\n\n", std::floor(of(r, Setting::gpu_memory) / 0x1p20));
+  out += text("[Speed of Light]\n  Peak BF16: %8.1f TFLOP/s\n  SOL:       %8.0f tok/s\n\n",
+              run.accounting.peak / 1e12,
+              run.accounting.peak * static_cast<double>(run.gpus) / run.accounting.flops_per_token);
+  for (const ReportedStep& s : r.steps) {
+    const double ms = of(s, Field::seconds) * 1e3, tps = of(s, Field::tokens_per_second);
+    // llm.q divides whole milliseconds and cuts off: its numbers are never above the true ones.
+    const std::string time =
+        ms >= 100000 ? text("%5.0f  s", std::floor(ms / 1000)) : text("%5.0f ms", std::floor(ms));
+    const std::string rate =
+        !(tps >= 100000) ? text("%5.0f", std::floor(tps)) : text("%4.0fk", std::floor(tps / 1000));
+    out += text("[T] step %5.0f [%5.1f%%] | time: %s | norm %10f | loss %10f | tps %s | sol %.1f%%\n",
+                of(s, Field::step), 12.5, time.c_str(), of(s, Field::gradient_norm), of(s, Field::loss),
+                rate.c_str(), of(s, Field::mfu) * 100);
+  }
+  return out;
+}
+
+std::string llmq_json(const SimulatedRun& run, const Report& r) {
+  const std::string time = "\"time\": \"2026-02-18 10:11:12.123456789\"";
+  std::string out = "[\n";
+  const auto option = [&](const char* name, const std::string& value) {
+    out += "  {\"log\": \"option\", " + time + ", \"step\": 0, \"name\": \"" + name +
+           "\", \"value\": " + value + "},\n";
+  };
+  option("batch-size", whole(of(r, Setting::micro)));
+  option("final-lr-fraction", shortest(of(r, Setting::learning_rate_min) / of(r, Setting::learning_rate)));
+  option("gpus", whole(of(r, Setting::gpus)));
+  option("grad-accumulation", whole(of(r, Setting::accumulation)));
+  option("learning-rate", shortest(of(r, Setting::learning_rate)));
+  option("matmul-dtype", "\"bf16\"");
+  option("model", "\"" + run.model.name + "\"");
+  option("seq-len", whole(of(r, Setting::sequence_length)));
+  option("steps", whole(of(r, Setting::max_steps)));
+  option("warmup", whole(of(r, Setting::warmup_steps)));
+  for (int rank = 0; rank < static_cast<int>(of(r, Setting::gpus)); ++rank)
+    out +=
+        "  {\"log\": \"gpu-model\", " + time +
+        text(", \"rank\": %d, \"step\": 0, \"id\": %d, \"name\": \"%s\", \"memory\": %.0f, \"free\": 1},\n",
+             rank, rank, run.gpu.c_str(), of(r, Setting::gpu_memory));
+  const char* comma = "";
+  for (const ReportedStep& s : r.steps) {
+    out += comma;
+    out += "  {\"log\": \"step\", " + time +
+           text(
+               ", \"step\": %.0f, \"epoch\": 0.125, \"step_tokens\": %.0f, \"duration_ms\": %.0f, \"norm\": "
+               "%s, \"loss\": %s, "
+               "\"lr\": %s}",
+               of(s, Field::step), of(s, Field::tokens), std::floor(of(s, Field::seconds) * 1e3),
+               shortest(of(s, Field::gradient_norm)).c_str(), shortest(of(s, Field::loss)).c_str(),
+               shortest(of(s, Field::learning_rate)).c_str());
+    comma = ",\n";
+  }
+  return out + "\n]\n";
+}
+
+std::string rounded(double number, int digits) {
+  if (!std::isfinite(number)) return shortest(number);
+  return shortest(std::strtod(text("%.*f", digits, number).c_str(), nullptr));
+}
+
+std::string hugging_face(const SimulatedRun& run, const Report& r) {
+  std::string out = "{\n  \"best_metric\": null,\n  \"epoch\": 1.0,\n  \"global_step\": " +
+                    whole(of(r, Setting::final_step)) +
+                    ",\n  \"is_local_process_zero\": true,\n  \"log_history\": [";
+  for (const ReportedStep& s : r.steps)
+    out += "\n    {\n      \"epoch\": " + rounded(of(s, Field::step) / of(r, Setting::max_steps), 2) +
+           ",\n      \"grad_norm\": " + shortest(of(s, Field::gradient_norm)) +
+           ",\n      \"learning_rate\": " + shortest(of(s, Field::learning_rate)) +
+           ",\n      \"loss\": " + rounded(of(s, Field::loss), 4) +
+           ",\n      \"num_input_tokens_seen\": " + whole(of(s, Field::tokens_total)) +
+           ",\n      \"step\": " + whole(of(s, Field::step)) + "\n    },";
+  out += "\n    {\n      \"epoch\": 1.0,\n      \"step\": " + whole(of(r, Setting::final_step)) +
+         ",\n      \"total_flos\": 1.5e+18,\n      \"train_loss\": 3.0,\n      \"train_runtime\": " +
+         rounded(of(r, Setting::total_seconds), 4) + ",\n      \"train_steps_per_second\": " +
+         rounded(of(r, Setting::max_steps) / of(r, Setting::total_seconds), 3) + "\n    }\n  ],\n";
+  out += "  \"logging_steps\": " + std::to_string(run.log_every) +
+         ",\n  \"max_steps\": " + whole(of(r, Setting::max_steps)) +
+         ",\n  \"num_train_epochs\": 1,\n  \"train_batch_size\": " + whole(of(r, Setting::micro)) + "\n}\n";
+  return out;
+}
+
+std::string hugging_face_console(const SimulatedRun&, const Report& r) {
+  std::string out;
+  for (const ReportedStep& s : r.steps)
+    out += "{'loss': " + rounded(of(s, Field::loss), 4) +
+           ", 'grad_norm': " + shortest(of(s, Field::gradient_norm)) +
+           ", 'learning_rate': " + shortest(of(s, Field::learning_rate)) +
+           ", 'epoch': " + rounded(of(s, Field::step) / of(r, Setting::max_steps), 2) + "}\n";
+  return out + "{'train_runtime': " + rounded(of(r, Setting::total_seconds), 4) +
+         ", 'train_steps_per_second': " +
+         rounded(of(r, Setting::max_steps) / of(r, Setting::total_seconds), 3) +
+         ", 'train_loss': 3.0, 'epoch': 1.0}\n";
+}
+
+std::string csv(const SimulatedRun&, const Report& r) {
+  std::string out = "iter,train_loss,lr,ms,tps,mfu_percent,mem_gib\n";
+  for (const ReportedStep& s : r.steps)
+    out += text("%.0f,%.4f,%.3e,%.1f,%.0f,%.2f,%.2f\n", of(s, Field::step), of(s, Field::loss),
+                of(s, Field::learning_rate), of(s, Field::seconds) * 1e3, of(s, Field::tokens_per_second),
+                of(s, Field::mfu) * 100, of(s, Field::memory_peak) / 0x1p30);
+  return out;
+}
+
+std::string json_lines(const SimulatedRun&, const Report& r) {
+  std::string out;
+  for (const ReportedStep& s : r.steps)
+    out += "{\"iter\": " + whole(of(s, Field::step)) + ", \"train_loss\": " + shortest(of(s, Field::loss)) +
+           ", \"lr\": " + shortest(of(s, Field::learning_rate)) +
+           ", \"ms\": " + shortest(of(s, Field::seconds) * 1e3) +
+           ", \"tps\": " + shortest(of(s, Field::tokens_per_second)) +
+           ", \"mfu_percent\": " + shortest(of(s, Field::mfu) * 100) +
+           ", \"mem_gib\": " + shortest(of(s, Field::memory_peak) / 0x1p30) + "}\n";
+  return out;
+}
+
+std::string assay_record(const SimulatedRun& run, const Report& r) {
+  const auto integer = [](double number) { return std::isfinite(number) ? std::llround(number) : 0LL; };
+  spec::record::RunStart start;
+  start.time = "2026-11-21T09:54:12Z";
+  start.version = "0.1.0";
+  start.host = "host", start.os = "Linux 6.1.0", start.cpu = "AMD EPYC";
+  start.cores = 64;
+  start.memory_bytes = std::int64_t{1} << 40;
+  for (std::int64_t rank = 0; rank < integer(of(r, Setting::gpus)); ++rank) {
+    start.gpus.push_back({run.gpu, "GPU-" + std::to_string(rank), integer(of(r, Setting::gpu_memory))});
+    start.ranks.push_back({rank, "host", "cuda:" + std::to_string(rank % 8), 8});
+  }
+  start.model = run.model.name;
+  start.vocab = integer(of(r, Setting::vocab));
+  start.parameters = integer(of(r, Setting::parameters));
+  start.flops_per_token = integer(of(r, Setting::flops_per_token));
+  start.peak_flops = of(r, Setting::peak_flops);
+  start.batch = {.sequences = integer(of(r, Setting::sequences)),
+                 .micro = integer(of(r, Setting::micro)),
+                 .accumulation = integer(of(r, Setting::accumulation)),
+                 .ranks = integer(of(r, Setting::data_parallel)),
+                 .sequence_length = integer(of(r, Setting::sequence_length)),
+                 .tokens = integer(of(r, Setting::tokens_per_step))};
+  start.steps = integer(of(r, Setting::max_steps));
+  start.expected_first_loss = {of(r, Setting::expected_first_loss),
+                               of(r, Setting::expected_first_loss_deviation)};
+  start.data = {
+      .source = "grammar", .description = "drawn", .files = {}, .floor = of(r, Setting::loss_floor)};
+  start.settings = {
+      {"compute.dtype", std::string("bf16")},
+      {"optimizer.learning_rate", of(r, Setting::learning_rate)},
+      {"schedule.kind", run.schedule},
+      {"schedule.warmup_steps", static_cast<std::int64_t>(of(r, Setting::warmup_steps))},
+      {"schedule.final_ratio", of(r, Setting::learning_rate_min) / of(r, Setting::learning_rate)}};
+  std::string out = spec::record::to_json(start) + "\n";
+  for (const ReportedStep& s : r.steps) {
+    spec::record::Step step;
+    step.step = integer(of(s, Field::step));
+    step.loss = of(s, Field::loss);
+    step.gradient_norm = of(s, Field::gradient_norm);
+    step.clip_coefficient = 1;
+    step.learning_rate = of(s, Field::learning_rate);
+    step.tokens = step.valid_tokens = integer(of(s, Field::tokens));
+    step.seconds = of(s, Field::seconds);
+    step.tokens_per_second = of(s, Field::tokens_per_second);
+    step.mfu = s[Field::mfu];
+    step.phases.forward = step.seconds;
+    step.sample_hash = "00ff";
+    step.device_peak_bytes = integer(of(s, Field::memory_peak));
+    out += spec::record::to_json(step) + "\n";
+  }
+  spec::record::RunEnd end;
+  end.steps = integer(of(r, Setting::final_step));
+  end.tokens = integer(of(r, Setting::total_tokens));
+  end.seconds = of(r, Setting::total_seconds);
+  end.tokens_per_second = of(r, Setting::average_tokens_per_second);
+  return out + spec::record::to_json(end) + "\n";
+}
+
+}  // namespace
+
+std::string render(const SimulatedRun& run, const Report& report) {
+  using Render = std::string (*)(const SimulatedRun&, const Report&);
+  constexpr std::array<Render, log_formats> renders = {
+      assay_record, llm_tii, llm_tii_json, torchtitan,   kempnerforge,         megatron, nanogpt,
+      llmc,         llmq,    llmq_json,    hugging_face, hugging_face_console, csv,      json_lines};
+  return renders[static_cast<std::size_t>(run.format)](run, report);
+}
+
+ReadArguments read_arguments(const SimulatedRun& run) {
+  ReadArguments out;
+  if (run.format == LogFormat::csv || run.format == LogFormat::json_lines)
+    out.map =
+        "step=iter,loss=train_loss,learning_rate=lr,seconds=ms:ms,tokens_per_second=tps,mfu=mfu_percent:%,"
+        "memory_peak=mem_gib:GiB";
+  switch (run.format) {
+    case LogFormat::csv:
+    case LogFormat::json_lines:
+    case LogFormat::hugging_face:
+    case LogFormat::hugging_face_console:
+    case LogFormat::nanogpt:
+      out.set =
+          text("gpus=%lld,sequence_length=%lld,micro=%lld,accumulation=%lld",
+               static_cast<long long>(run.gpus), static_cast<long long>(run.sequence_length),
+               static_cast<long long>(run.micro), static_cast<long long>(run.accounting.accumulation_stated));
+      if (!run.gpt2) out.set += ",gpu=" + run.gpu + ",model=" + run.model.name;
+      break;
+    default:
+      break;
+  }
+  return out;
+}
+
+}  // namespace assay::tests

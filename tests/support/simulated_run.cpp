@@ -1,0 +1,423 @@
+#include "tests/support/simulated_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <numbers>
+#include <numeric>
+
+#include "spec/flops/exact.hpp"
+#include "spec/random/philox.hpp"
+
+namespace assay::tests {
+namespace {
+
+using spec::audit::Field;
+using spec::audit::Setting;
+
+constexpr std::string_view names[] = {
+    "assay", "llm_tii", "llm_tii_json", "torchtitan",   "kempnerforge",         "megatron", "nanogpt",
+    "llmc",  "llmq",    "llmq_json",    "hugging_face", "hugging_face_console", "csv",      "json_lines"};
+static_assert(std::size(names) == log_formats);
+
+/// Draws of one run, in the order in which they are asked for.
+class Draw {
+ public:
+  Draw(std::uint64_t seed, LogFormat format)
+      : stream_(seed, spec::random::Site::test, 1000 + static_cast<std::uint32_t>(format)) {}
+
+  std::int64_t between(std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(stream_.below(at_++, static_cast<std::uint64_t>(high - low + 1)));
+  }
+  double real(double low, double high) { return low + (high - low) * stream_.uniform(at_++); }
+  double normal() { return stream_.normal(at_++); }
+  template <class T>
+  T one_of(std::initializer_list<T> choices) {
+    return choices.begin()[between(0, static_cast<std::int64_t>(choices.size()) - 1)];
+  }
+
+ private:
+  spec::random::Stream stream_;
+  std::uint64_t at_ = 0;
+};
+
+struct Gpu {
+  const char* name;
+  double dense, sparse, memory;
+};
+/// Peaks of the vendors' data sheets, bf16; memory as the driver reports it.
+constexpr Gpu a100 = {"NVIDIA A100-SXM4-80GB", 312e12, 624e12, 85'097'971'712.0};
+constexpr Gpu h100 = {"NVIDIA H100 80GB HBM3", 989e12, 1979e12, 85'520'809'984.0};
+constexpr Gpu h200 = {"NVIDIA H200", 989e12, 1979e12, 150'754'820'096.0};
+constexpr Gpu b200 = {"NVIDIA B200", 2250e12, 4500e12, 191'505'498'112.0};
+
+bool is_gpt2(LogFormat format) { return format == LogFormat::nanogpt || format == LogFormat::llmc; }
+
+void draw_model(Draw& draw, SimulatedRun& run) {
+  spec::ModelSpec& m = run.model;
+  run.gpt2 = is_gpt2(run.format);
+  if (!run.gpt2) {
+    m = spec::find_model(draw.one_of<const char*>({"llama3-8b", "qwen3-0.6b", "qwen3-1.8b", "llama-1.36b"}));
+    run.parameters = spec::parameter_count(m).to_double();
+    const double embedding = static_cast<double>(m.vocab) * static_cast<double>(m.width);
+    run.parameters_nonembedding = run.parameters - embedding;
+    return;
+  }
+  struct Size {
+    const char* name;
+    std::int64_t layers, width, heads;
+  };
+  const Size size = draw.one_of<Size>({{"gpt2", 12, 768, 12},
+                                       {"gpt2-medium", 24, 1024, 16},
+                                       {"gpt2-large", 36, 1280, 20},
+                                       {"gpt2-xl", 48, 1600, 25}});
+  m.name = size.name;
+  m.vocab = run.format == LogFormat::nanogpt ? 50304 : 50257;
+  m.width = size.width;
+  m.layers = size.layers;
+  m.heads = m.kv_heads = size.heads;
+  m.head_dim = size.width / size.heads;
+  m.ffn = 4 * size.width;
+  m.context = 1024;
+  m.tied_embeddings = true;
+  const double V = 50304, D = static_cast<double>(m.width), L = static_cast<double>(m.layers);
+  // nanoGPT by default has no biases and leaves positions out of the number it prints; llm.c has both.
+  run.parameters = run.format == LogFormat::nanogpt ? V * D + L * (12 * D * D + 2 * D) + D
+                                                    : V * D + 1024 * D + L * (12 * D * D + 13 * D) + 2 * D;
+  run.parameters_nonembedding = run.parameters - V * D;
+}
+
+void draw_layout(Draw& draw, SimulatedRun& run) {
+  run.gpus = std::int64_t{1} << draw.between(0, 6);
+  const bool parallel = run.format == LogFormat::torchtitan || run.format == LogFormat::kempnerforge ||
+                        run.format == LogFormat::megatron;
+  if (parallel) run.tensor_parallel = std::min<std::int64_t>(run.gpus, std::int64_t{1} << draw.between(0, 3));
+  if (run.format == LogFormat::megatron)
+    run.pipeline_parallel =
+        std::min<std::int64_t>(run.gpus / run.tensor_parallel, std::int64_t{1} << draw.between(0, 2));
+  if (run.format == LogFormat::llmq || run.format == LogFormat::llmq_json)
+    run.gpus = std::min<std::int64_t>(run.gpus, 8);
+  run.data_parallel = run.gpus / (run.tensor_parallel * run.pipeline_parallel);
+  run.micro = draw.between(1, 32);
+  run.accumulation = draw.between(1, 16);
+  run.sequence_length = run.gpt2 ? draw.one_of<std::int64_t>({256, 512, 1024})
+                                 : draw.one_of<std::int64_t>({512, 1024, 2048, 4096});
+  run.sequence_length = std::min(run.sequence_length, run.model.context);
+}
+
+void draw_schedule(Draw& draw, SimulatedRun& run, std::int64_t steps) {
+  run.schedule = "cosine";
+  if (run.format == LogFormat::hugging_face || run.format == LogFormat::hugging_face_console)
+    run.schedule = draw.one_of<const char*>({"cosine", "linear"});
+  run.highest_rate = draw.one_of<double>({1e-4, 3e-4, 6e-4, 1.5e-3});
+  run.lowest_rate = run.highest_rate * draw.one_of<double>({0.1, 0.05});
+  if (run.format == LogFormat::hugging_face || run.format == LogFormat::hugging_face_console)
+    run.lowest_rate = 0;
+  run.warmup_steps = draw.between(2, steps / 3);
+  run.decay_steps = steps;
+}
+
+/// The rate of step `i` (the first is 0) by the trainer's own formula.
+double scheduled(const SimulatedRun& run, std::int64_t i) {
+  const double peak = run.highest_rate, low = run.lowest_rate;
+  double u = static_cast<double>(i + 1), rise = static_cast<double>(run.warmup_steps);
+  const double end = static_cast<double>(run.decay_steps);
+  double length = end - rise;
+  switch (run.format) {
+    case LogFormat::nanogpt:
+    case LogFormat::llm_tii:
+    case LogFormat::llm_tii_json:
+      if (i < run.warmup_steps) return peak * u / (rise + 1);
+      u = static_cast<double>(i);
+      break;
+    case LogFormat::llmc:
+      if (i < run.warmup_steps) return peak * u / rise;
+      u = static_cast<double>(i);
+      break;
+    case LogFormat::llmq:
+    case LogFormat::llmq_json:
+      if (i < run.warmup_steps) return peak * static_cast<double>(i) / rise;
+      u = static_cast<double>(i);
+      length = end;
+      break;
+    default:
+      if (u <= rise) return peak * u / rise;
+  }
+  const double x = std::min(1.0, (u - rise) / length);
+  if (run.schedule == "linear") return peak + (low - peak) * x;
+  return low + (peak - low) * 0.5 * (1 + std::cos(std::numbers::pi * x));
+}
+
+void draw_steps(Draw& draw, SimulatedRun& run, std::int64_t steps) {
+  const double V = static_cast<double>(run.model.vocab);
+  run.expected_first_loss = std::log(V) + draw.real(0.005, 0.05);
+  run.expected_first_loss_deviation = draw.real(0.005, 0.02);
+  run.loss_floor = draw.real(1.2, 2.5);
+  const double mfu = draw.real(0.15, 0.58), speed = mfu * run.peak_dense * static_cast<double>(run.gpus);
+  const double seconds = run.tokens() * convention_flops(run.format, run) / speed;
+  const double noise = draw.real(0.002, 0.02), first_is_slower = draw.real(1.5, 10);
+  for (std::int64_t i = 0; i < steps; ++i) {
+    SimulatedStep step;
+    step.seconds =
+        seconds * (1 + noise * std::clamp(draw.normal(), -3.0, 3.0)) * (i == 0 ? first_is_slower : 1);
+    const double curve = std::pow(1 + static_cast<double>(i) / 20, -0.4);
+    step.loss = run.loss_floor + (run.expected_first_loss - run.loss_floor) * curve *
+                                     (i == 0 ? 1 : 1 + 0.005 * std::clamp(draw.normal(), -3.0, 3.0));
+    step.gradient_norm = draw.real(0.2, 4);
+    step.learning_rate = scheduled(run, i);
+    run.steps.push_back(step);
+  }
+  run.seconds_outside = draw.real(1, 30);
+}
+
+bool logged(const SimulatedRun& run, std::int64_t i) {
+  switch (run.format) {
+    case LogFormat::nanogpt:
+    case LogFormat::llm_tii:
+    case LogFormat::llm_tii_json:
+      return i % run.log_every == 0;
+    case LogFormat::torchtitan:
+    case LogFormat::kempnerforge:
+      return i == 0 || (i + 1) % run.log_every == 0;
+    default:
+      return (i + 1) % run.log_every == 0;
+  }
+}
+
+/// How many times the tokens of one rank's micro-batch.
+double counted(const SimulatedRun& run, Whose whose) {
+  const double dp = static_cast<double>(run.data_parallel);
+  return whose == Whose::all ? dp : whose == Whose::rank ? 1 : dp / static_cast<double>(run.gpus);
+}
+
+double peak(const SimulatedRun& run) {
+  const Accounting& a = run.accounting;
+  const double gpus = static_cast<double>(run.gpus), dp = static_cast<double>(run.data_parallel);
+  return a.peak * (a.peak_of == Whose::all ? gpus : a.peak_of == Whose::rank ? gpus / dp : 1);
+}
+
+/// Rates of one line: `seconds` per step and what the trainer makes of it.
+struct Rates {
+  double tokens_per_second, flops_rate, mfu;
+};
+Rates rates(const SimulatedRun& run, double seconds) {
+  const Accounting& a = run.accounting;
+  const double one = static_cast<double>(run.micro) * static_cast<double>(a.accumulation) *
+                     static_cast<double>(run.sequence_length) / seconds;
+  const double flops = one * counted(run, a.numerator) * a.flops_per_token;
+  return {one * counted(run, a.rate) * a.rate_factor, flops * a.mfu_factor, flops / peak(run) * a.mfu_factor};
+}
+
+void report_batch(const SimulatedRun& run, Report& out) {
+  const double sequences = static_cast<double>(run.micro) *
+                           static_cast<double>(run.accounting.accumulation_stated) *
+                           static_cast<double>(run.data_parallel);
+  out[Setting::sequence_length] = static_cast<double>(run.sequence_length);
+  out[Setting::micro] = static_cast<double>(run.micro);
+  out[Setting::accumulation] = static_cast<double>(run.accounting.accumulation_stated);
+  out[Setting::sequences] = sequences;
+  out[Setting::tokens_per_step] = sequences * static_cast<double>(run.sequence_length);
+  out[Setting::gpus] = static_cast<double>(run.gpus);
+  out[Setting::data_parallel] = static_cast<double>(run.data_parallel);
+  out[Setting::tensor_parallel] = static_cast<double>(run.tensor_parallel);
+  out[Setting::pipeline_parallel] = static_cast<double>(run.pipeline_parallel);
+}
+
+void report_model(const SimulatedRun& run, Report& out) {
+  const spec::ModelSpec& m = run.model;
+  out[Setting::parameters] = run.parameters;
+  out[Setting::parameters_nonembedding] = run.parameters_nonembedding;
+  out[Setting::layers] = static_cast<double>(m.layers);
+  out[Setting::width] = static_cast<double>(m.width);
+  out[Setting::heads] = static_cast<double>(m.heads);
+  out[Setting::kv_heads] = static_cast<double>(m.kv_heads);
+  out[Setting::head_dim] = static_cast<double>(m.head_dim);
+  out[Setting::ffn] = static_cast<double>(m.ffn);
+  out[Setting::vocab] = static_cast<double>(m.vocab);
+  out[Setting::flops_per_token] = run.accounting.flops_per_token;
+  out[Setting::peak_flops] = peak(run);
+  out[Setting::gpu_memory] = run.gpu_memory;
+}
+
+void report_schedule(const SimulatedRun& run, Report& out) {
+  out[Setting::learning_rate] = run.highest_rate;
+  out[Setting::learning_rate_min] = run.lowest_rate;
+  out[Setting::warmup_steps] = static_cast<double>(run.warmup_steps);
+  out[Setting::decay_steps] = static_cast<double>(run.decay_steps);
+  out[Setting::max_steps] = static_cast<double>(run.steps.size());
+}
+
+void report_summary(const SimulatedRun& run, Report& out) {
+  double seconds = run.seconds_outside, inside = 0;
+  for (const SimulatedStep& step : run.steps) inside += step.seconds;
+  seconds += inside;
+  const double count = static_cast<double>(run.steps.size());
+  out[Setting::total_seconds] = seconds;
+  out[Setting::total_tokens] = run.tokens() * count;
+  out[Setting::average_tokens_per_second] = run.tokens() * count / seconds;
+  out[Setting::final_step] = count - 1 + static_cast<double>(run.first_number());
+}
+
+}  // namespace
+
+std::string_view to_string(LogFormat format) { return names[static_cast<std::size_t>(format)]; }
+
+double SimulatedRun::sequences() const {
+  return static_cast<double>(micro) * static_cast<double>(accumulation) * static_cast<double>(data_parallel);
+}
+double SimulatedRun::tokens() const { return sequences() * static_cast<double>(sequence_length); }
+std::int64_t SimulatedRun::first_number() const {
+  switch (format) {
+    case LogFormat::llm_tii:
+    case LogFormat::llm_tii_json:
+    case LogFormat::nanogpt:
+    case LogFormat::llmq:
+    case LogFormat::llmq_json:
+      return 0;
+    default:
+      return 1;
+  }
+}
+
+double convention_flops(LogFormat format, const SimulatedRun& run) {
+  const spec::ModelSpec& m = run.model;
+  const double N = run.parameters, L = static_cast<double>(m.layers), D = static_cast<double>(m.width),
+               A = static_cast<double>(m.heads) * static_cast<double>(m.head_dim),
+               T = static_cast<double>(run.sequence_length), embedding = static_cast<double>(m.vocab) * D;
+  switch (format) {
+    case LogFormat::llm_tii:
+    case LogFormat::llm_tii_json:
+    case LogFormat::nanogpt:
+      return 6 * N + 12 * L * A * T;
+    case LogFormat::torchtitan:
+    case LogFormat::kempnerforge:
+      return 6 * (N - embedding) + 12 * L * A * T;
+    case LogFormat::llmc:
+      return 6 * N + 6 * L * D * T;
+    case LogFormat::megatron:
+    case LogFormat::llmq:
+    case LogFormat::llmq_json: {
+      // Matrices of the blocks and the head; attention over T / 2 keys on average.
+      const double K = static_cast<double>(m.kv_heads) * static_cast<double>(m.head_dim);
+      const double blocks = L * (D * (2 * A + 2 * K) + 3 * D * static_cast<double>(m.ffn));
+      return 6 * blocks + 6 * embedding + 6 * L * A * T;
+    }
+    default:
+      return spec::exact_flops_per_token(m, run.sequence_length).to_double();
+  }
+}
+
+Accounting documented(const SimulatedRun& run) {
+  Accounting a;
+  a.peak = run.peak_dense;
+  a.flops_per_token = convention_flops(run.format, run);
+  a.accumulation = a.accumulation_stated = run.accumulation;
+  switch (run.format) {
+    case LogFormat::torchtitan:
+    case LogFormat::megatron:
+      a.rate = a.numerator = a.peak_of = Whose::gpu;
+      break;
+    case LogFormat::nanogpt:  // one rank against one A100, whatever the GPU
+      a.peak = a100.dense;
+      a.numerator = a.peak_of = Whose::gpu;
+      break;
+    case LogFormat::llmc:
+      a.numerator = a.peak_of = Whose::gpu;
+      break;
+    default:
+      break;
+  }
+  return a;
+}
+
+SimulatedRun simulate(LogFormat format, std::uint64_t seed) {
+  Draw draw(seed, format);
+  SimulatedRun run;
+  run.format = format;
+  draw_model(draw, run);
+  const Gpu gpu = format == LogFormat::llmc   ? a100
+                  : format == LogFormat::llmq ? h100
+                                              : draw.one_of<Gpu>({a100, h100, h200, b200});
+  run.gpu = gpu.name;
+  run.peak_dense = gpu.dense;
+  run.peak_sparse = gpu.sparse;
+  run.gpu_memory = gpu.memory;
+  draw_layout(draw, run);
+  const std::int64_t steps = draw.between(20, 120);
+  draw_schedule(draw, run, steps);
+  const bool every = format == LogFormat::assay || format == LogFormat::llmc || format == LogFormat::llmq ||
+                     format == LogFormat::llmq_json || format == LogFormat::csv ||
+                     format == LogFormat::json_lines;
+  run.log_every = every ? 1 : draw.one_of<std::int64_t>({1, 2, 5, 10});
+  run.memory_allocated = run.gpu_memory * draw.real(0.05, 0.3);
+  run.memory_peak = run.gpu_memory * draw.real(0.3, 0.8);
+  run.memory_reserved = run.memory_peak * draw.real(1.01, 1.15);
+  run.accounting = documented(run);
+  draw_steps(draw, run, steps);
+  return run;
+}
+
+Report report(const SimulatedRun& run) {
+  Report out;
+  report_batch(run, out);
+  report_model(run, out);
+  report_schedule(run, out);
+  report_summary(run, out);
+  out[Setting::loss_floor] = run.loss_floor;
+  out[Setting::expected_first_loss] = run.expected_first_loss;
+  out[Setting::expected_first_loss_deviation] = run.expected_first_loss_deviation;
+  const Accounting& a = run.accounting;
+  double window = 0, window_steps = 0, elapsed = 0, running_mfu = -1, running_rate = 0;
+  for (std::size_t i = 0; i < run.steps.size(); ++i) {
+    const SimulatedStep& step = run.steps[i];
+    elapsed += step.seconds;
+    window += step.seconds;
+    ++window_steps;
+    const bool windowed = run.format == LogFormat::torchtitan || run.format == LogFormat::megatron ||
+                          run.format == LogFormat::hugging_face ||
+                          run.format == LogFormat::hugging_face_console;
+    const Rates now = rates(run, step.seconds);
+    // llm.c smooths tokens/s from its second step on, and corrects the bias (Adam's way).
+    if (i > 0) running_rate = 0.95 * running_rate + 0.05 * now.tokens_per_second;
+    if (!logged(run, static_cast<std::int64_t>(i))) continue;
+    const double seconds = windowed ? window / window_steps : step.seconds;
+    Rates shown = rates(run, seconds);
+    // nanoGPT measures MFU on the lines that it prints, from its fifth step on, and smooths it.
+    if (run.format == LogFormat::nanogpt && i >= 5)
+      shown.mfu = running_mfu = running_mfu < 0 ? now.mfu : 0.9 * running_mfu + 0.1 * now.mfu;
+    if (run.format == LogFormat::llmc && i > 0)
+      shown.tokens_per_second = running_rate / (1 - std::pow(0.95, static_cast<double>(i)));
+    ReportedStep line;
+    const double done = static_cast<double>(i + 1);
+    line[Field::step] = static_cast<double>(i) + static_cast<double>(run.first_number());
+    line[Field::loss] = step.loss;
+    line[Field::gradient_norm] = step.gradient_norm;
+    line[Field::learning_rate] = step.learning_rate;
+    line[Field::seconds] = seconds * a.time_factor;
+    line[Field::elapsed] = elapsed;
+    line[Field::tokens_per_second] = shown.tokens_per_second;
+    line[Field::tokens] = *out[Setting::tokens_per_step];
+    line[Field::tokens_total] = *out[Setting::tokens_per_step] * done;
+    line[Field::sequences_total] = *out[Setting::sequences] * done;
+    line[Field::mfu] = shown.mfu;
+    line[Field::flops_rate] = shown.flops_rate;
+    line[Field::flops_per_token] = a.flops_per_token;
+    line[Field::peak_flops] = peak(run);
+    line[Field::memory_allocated] = run.memory_allocated * a.memory_factor;
+    line[Field::memory_peak] = run.memory_peak * a.memory_factor;
+    line[Field::memory_reserved] = run.memory_reserved * a.memory_factor;
+    const bool warming_up = (run.format == LogFormat::llm_tii || run.format == LogFormat::llm_tii_json ||
+                             run.format == LogFormat::nanogpt) &&
+                            i < 5;
+    if (warming_up)
+      for (const Field field :
+           {Field::mfu, Field::tokens_per_second, Field::flops_rate, Field::flops_per_token,
+            Field::peak_flops, Field::memory_allocated, Field::memory_peak, Field::memory_reserved})
+        line[field].reset();
+    out.steps.push_back(line);
+    window = window_steps = 0;
+  }
+  return out;
+}
+
+}  // namespace assay::tests

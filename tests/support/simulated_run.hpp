@@ -1,0 +1,143 @@
+#pragma once
+// A training run drawn at random, every number of it known, and the log that its trainer would write. Tests
+// of the readers read the log back; tests of the audit change one field (a fault) first and look for its
+// name.
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "spec/audit/run_record.hpp"
+#include "spec/model/model_spec.hpp"
+
+namespace assay::tests {
+
+enum class LogFormat {
+  assay,
+  llm_tii,
+  llm_tii_json,
+  torchtitan,
+  kempnerforge,
+  megatron,
+  nanogpt,
+  llmc,
+  llmq,
+  llmq_json,
+  hugging_face,          ///< trainer_state.json
+  hugging_face_console,  ///< printed dictionaries
+  csv,
+  json_lines,
+};
+constexpr std::size_t log_formats = 14;
+std::string_view to_string(LogFormat format);  ///< "llm_tii_json"
+
+/// Whose tokens, or whose peak: of one GPU, of one data-parallel rank, of the whole run.
+enum class Whose { gpu, rank, all };
+
+/// How the trainer makes what it prints out of what happened. `documented` gives its documented way; a fault
+/// changes a field.
+struct Accounting {
+  Whose rate = Whose::all;               ///< tokens that the printed tokens/s counts
+  Whose numerator = Whose::all;          ///< tokens that MFU and the achieved FLOP/s count
+  Whose peak_of = Whose::all;            ///< GPUs whose peak MFU divides by, and that is printed as "peak"
+  double peak = 0;                       ///< of one GPU, as the trainer believes [flop/s]
+  double flops_per_token = 0;            ///< of its convention [flop]
+  std::int64_t accumulation = 0;         ///< micro-batches per step that tokens/s and MFU count
+  std::int64_t accumulation_stated = 0;  ///< printed as setting, and in every setting derived from it
+  double rate_factor = 1;                ///< printed tokens/s over the one so counted (1e-3, 1.024, padding)
+  double mfu_factor = 1;                 ///< printed MFU likewise
+  double time_factor = 1;                ///< printed step time over the true one (1e3: ms as s)
+  double memory_factor = 1;              ///< printed bytes over the true ones (1.0737: GiB as GB)
+};
+
+struct SimulatedStep {
+  double seconds = 0;  ///< true wall clock
+  double loss = 0;     ///< true mean over all ranks [nats]
+  double gradient_norm = 0;
+  double learning_rate = 0;  ///< by the trainer's own schedule
+};
+
+struct SimulatedRun {
+  LogFormat format = LogFormat::assay;
+  spec::ModelSpec model;  ///< of nanoGPT and llm.c: dimensions of a GPT-2 with that V, D, L, H, context
+  bool gpt2 = false;
+  double parameters = 0;  ///< as its trainer counts and prints them
+  double parameters_nonembedding = 0;
+  std::string gpu;                         ///< as drivers print it
+  double peak_dense = 0, peak_sparse = 0;  ///< bf16, of one GPU [flop/s]
+  double gpu_memory = 0;                   ///< [B]
+  std::int64_t gpus = 1, data_parallel = 1, tensor_parallel = 1, pipeline_parallel = 1;
+  std::int64_t micro = 1, accumulation = 1;  ///< performed
+  std::int64_t sequence_length = 0;
+  std::int64_t log_every = 1;
+  std::string schedule;  ///< "cosine", "linear"
+  double highest_rate = 0, lowest_rate = 0;
+  std::int64_t warmup_steps = 0, decay_steps = 0;
+  double loss_floor = 0, expected_first_loss = 0, expected_first_loss_deviation = 0;
+  double memory_allocated = 0, memory_peak = 0, memory_reserved = 0;  ///< [B]
+  double seconds_outside = 0;                                         ///< start-up, saving [s]
+  std::vector<SimulatedStep> steps;                                   ///< every step done, logged or not
+  Accounting accounting;
+
+  double sequences() const;           ///< of all ranks in one optimizer step, as performed
+  double tokens() const;              ///< likewise
+  std::int64_t first_number() const;  ///< 0 or 1: how the trainer numbers its first step
+};
+
+/// One line of the log, or what stands for it; base units as in RunRecord, not yet rounded.
+struct ReportedStep {
+  std::array<std::optional<double>, spec::audit::field_count> fields;
+  const std::optional<double>& operator[](spec::audit::Field field) const {
+    return fields[static_cast<std::size_t>(field)];
+  }
+  std::optional<double>& operator[](spec::audit::Field field) {
+    return fields[static_cast<std::size_t>(field)];
+  }
+};
+
+/// What the log will say. A fault may change it too (steps dropped, doubled, made NaN ...).
+struct Report {
+  std::array<std::optional<double>, spec::audit::setting_count> settings;
+  std::vector<ReportedStep> steps;
+  const std::optional<double>& operator[](spec::audit::Setting setting) const {
+    return settings[static_cast<std::size_t>(setting)];
+  }
+  std::optional<double>& operator[](spec::audit::Setting setting) {
+    return settings[static_cast<std::size_t>(setting)];
+  }
+};
+
+/// A truthful run of the trainer that writes `format`: a pure function of both, the same on every machine.
+/// 20 to 120 steps; its accounting is the documented one.
+SimulatedRun simulate(LogFormat format, std::uint64_t seed);
+
+/// FLOPs per token of that format's convention at the run's model and length. [flop]
+double convention_flops(LogFormat format, const SimulatedRun& run);
+Accounting documented(const SimulatedRun& run);
+
+/// The numbers that the trainer prints: the run seen through its accounting, only those that the format
+/// holds.
+Report report(const SimulatedRun& run);
+
+/// The text of the log: numbers rounded as that trainer rounds them.
+std::string render(const SimulatedRun& run, const Report& report);
+inline std::string render(const SimulatedRun& run) { return render(run, report(run)); }
+
+/// What `assay audit` must be told to read it: {"--map", "step=iter,..."} for csv and json_lines, and
+/// {"--set", "gpus=8,..."} for what the log does not hold.
+struct ReadArguments {
+  std::string map, set;
+};
+ReadArguments read_arguments(const SimulatedRun& run);
+
+/// How terminals, launchers and file systems bend a log; the numbers stay. `truncated` cuts the last line.
+struct Disguise {
+  bool colours = false, crlf = false, byte_order_mark = false, progress_bars = false, chatter = false,
+       truncated = false;
+  enum class Ranks { none, torchrun, srun, mpirun } ranks = Ranks::none;  ///< prefix of every line
+};
+std::string disguise(const std::string& log, const Disguise& disguise, std::uint64_t seed);
+
+}  // namespace assay::tests
