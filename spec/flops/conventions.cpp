@@ -1,5 +1,8 @@
 #include "spec/flops/conventions.hpp"
 
+#include <initializer_list>
+#include <utility>
+
 #include "spec/error.hpp"
 #include "spec/flops/exact.hpp"
 
@@ -8,7 +11,7 @@ namespace {
 
 constexpr std::int64_t padding = 128;  ///< vocabularies are padded to a multiple of it by Megatron and llm.c
 
-/// The letters of the formulas.
+/// The letters of the formulas. N and P: what a token meets, so of the experts the active ones.
 struct Letters {
   Letters(const ModelSpec& model, std::int64_t sequence_length)
       : m(model),
@@ -17,62 +20,108 @@ struct Letters {
         H(model.heads),
         K(model.kv_heads),
         E(model.head_dim),
+        W(model.value_dim()),
         F(model.ffn),
         V(model.vocab),
         T(sequence_length),
-        N(parameter_count(model)),
+        sparse(model.sparse_layers()),
+        counts(parameter_counts(model)),
+        N(counts.active),
         P(matmul_parameters(model)) {}
 
-  Count embedding() const { return V * D; }
-  /// The input embedding as a table of its own: nothing when the head shares it.
-  Count lookup() const { return m.tied_embeddings ? Count(0) : embedding(); }
+  Count tables() const { return counts.token_embedding + counts.position_embedding; }
+  /// Tables that only look up: not the token embedding when the head shares it.
+  Count lookups() const { return m.tied_embeddings ? counts.position_embedding : tables(); }
   /// Entries that padding adds to the vocabulary.
   Count padded() const { return (padding - m.vocab % padding) % padding; }
+  Count router() const { return m.experts ? sparse * (Count(m.experts->count) * D) : Count(0); }
+  /// The correction of a router's scores is no parameter to torchtitan.
+  Count router_bias() const {
+    return m.experts && m.experts->router_bias ? sparse * m.experts->count : Count(0);
+  }
+  /// Entries that a query meets in the products of scores (E) and of values (W), over all heads.
+  Count heads() const { return H * (E + W); }
 
   const ModelSpec& m;
-  Count L, D, H, K, E, F, V, T, N, P;
+  Count L, D, H, K, E, W, F, V, T, sparse;
+  ParameterCounts counts;
+  Count N, P;
 };
 
-/// Why a formula written for width D / H heads has no meaning here; empty when it has one.
-std::string no_even_heads(const ModelSpec& m) {
-  return m.width % m.heads == 0 ? "" : "its heads have width / heads entries, which is not whole";
+/// Six times the parameters, and the products of scores and values with all T keys or, causal, with half of
+/// them.
+Count sum(const Letters& x, Count parameters, Count head_entries, bool causal) {
+  return 6 * parameters + (causal ? 3 : 6) * x.L * head_entries * x.T;
 }
 
-/// Six times the parameters and six times the layers' products of scores and values, over all T keys or half
-/// of them.
-Count sum(const Letters& x, Count parameters, Count head_entries, int attention) {
-  return 6 * parameters + attention * x.L * head_entries * x.T;
-}
-
-/// Both component conventions of llm_TII: per layer and token, forward; norms of 1.5 D each.
-Count component_sum(const Letters& x, Count rope) {
+/// Both component conventions of llm_TII, from the forward's parts per layer and token.
+Count component_sum(const Letters& x, bool rope) {
+  const int matrices = x.m.mlp == Mlp::swiglu ? 6 : 4;
   // In halves of a FLOP, because of the norms' 1.5 D.
   const Count projections = 2 * (4 * x.D * x.D + (4 * x.D * x.D * x.K).divided_exactly_by(x.H)),
-              attention = 2 * (4 * x.D * x.T), mlp = 2 * (6 * x.D * x.F), norm = 3 * x.D;
+              attention = 2 * (4 * x.D * x.T), mlp = 2 * (matrices * x.D * x.F),
+              norm = (x.m.norm == Norm::rms_norm ? 3 : 4) * x.D,
+              turns = rope && x.m.positions == Positions::rope ? 2 * (4 * x.D) : Count(0);
   const Count halves =
-      3 * (x.L * (projections + attention + mlp + 2 * rope + 2 * norm) + norm + 2 * (2 * x.D * x.V));
-  return halves.to_string().back() % 2 == 0 ? halves.divided_exactly_by(2)
-                                            : (halves + 1).divided_exactly_by(2);
+      3 * (x.L * (projections + attention + mlp + turns + 2 * norm) + norm + 2 * (2 * x.D * x.V));
+  const bool whole = (halves.to_string().back() - '0') % 2 == 0;
+  return (whole ? halves : halves + 1).divided_exactly_by(2);
 }
 
-/// Llama-like matrices with the output projection as D x D and heads as given.
-Count matrices(const Letters& x, Count query, Count key_value, Count output) {
+/// Llama-like matrices and head, with heads and output projection as wide as the convention takes them.
+Count llama_matrices(const Letters& x, Count query, Count key_value, Count output) {
   return x.L * (x.D * (query + 2 * key_value) + x.D * output + 3 * x.D * x.F) + x.V * x.D;
+}
+
+Count megatron_parameters(const Letters& x) {
+  Count parameters = x.P - x.router() + x.padded() * x.D;
+  // It counts one more row per compressed projection.
+  if (x.m.latent) parameters += x.L * (Count(x.m.latent->query_rank) + x.m.latent->key_value_rank);
+  return parameters;
+}
+
+/// KempnerForge's experts are as wide as its dense MLP, and shared ones are counted one by one.
+Count kempnerforge_parameters(const Letters& x) {
+  if (!x.m.experts) return x.P;
+  const Experts& e = *x.m.experts;
+  const Count mlp = 3 * x.D * (x.m.ffn > 0 ? x.m.ffn : e.width),
+              attention = x.D * (x.H + 2 * x.K) * x.E + x.H * x.E * x.D;
+  return x.L * attention + (x.L - x.sparse) * mlp + x.sparse * (e.active + e.shared_width / e.width) * mlp +
+         x.V * x.D;
 }
 
 /// Why `convention` cannot count `m`; empty when it can.
 std::string why_not(Convention convention, const ModelSpec& m) {
   using enum Convention;
+  const bool llama = m.mlp == Mlp::swiglu && m.positions == Positions::rope;
+  const auto first = [](std::initializer_list<std::pair<bool, const char*>> reasons) {
+    for (const auto& [holds, reason] : reasons)
+      if (holds) return std::string(reason);
+    return std::string();
+  };
+  const std::pair<bool, const char*> experts = {m.experts.has_value(), "it knows no mixture of experts"},
+                                     latent = {m.latent.has_value(), "it knows no latent attention"},
+                                     ragged = {m.width % m.heads != 0, "width / heads is not whole"},
+                                     foreign = {!llama, "it is written for Llama's blocks"},
+                                     wide = {m.heads * m.head_dim != m.width,
+                                             "its heads have width / heads entries"};
   switch (convention) {
     case nanogpt_legacy_v1:
     case combined_formula_v2:
     case component_summation_v2025:
     case nanochat:
+      return first({experts, latent, ragged});
     case nanotron:
-      return no_even_heads(m);
+      return first({experts, latent, ragged, foreign});
+    case llmc:
+      return first({experts, latent});
+    case llmq:
+    case surogate:
+      return first({experts, latent, foreign});
     case kempnerforge:
+      return first({latent, foreign, wide});
     case kempnerforge_published:
-      return m.heads * m.head_dim == m.width ? "" : "its models have head_dim = width / heads";
+      return first({experts, latent, foreign, wide});
     default:
       return "";
   }
@@ -80,38 +129,37 @@ std::string why_not(Convention convention, const ModelSpec& m) {
 
 Count count(Convention convention, const Letters& x) {
   using enum Convention;
-  const Count heads = x.H * x.E;
   switch (convention) {
     case exact:
       break;
     case palm_total:
-      return sum(x, x.N, heads, 12);
+      return sum(x, x.N, x.heads(), false);
     case palm_nonembedding:
-      return sum(x, x.N - x.embedding(), heads, 12);
+      return sum(x, x.N - x.tables(), x.heads(), false);
     case nanogpt_legacy_v1:
-      return sum(x, x.N, x.D, 12);
+      return sum(x, x.N - x.counts.position_embedding, 2 * x.D, false);
     case combined_formula_v2:
-      return component_sum(x, 4 * x.D);
+      return component_sum(x, true);
     case component_summation_v2025:
-      return component_sum(x, 0);
+      return component_sum(x, false);
     case megatron:
-      return sum(x, x.P + x.padded() * x.D, heads, 6);
+      return sum(x, megatron_parameters(x), x.heads(), true);
     case torchtitan:
-      return sum(x, x.N - x.lookup(), heads, 12);
+      return sum(x, x.N - x.lookups() - x.router_bias(), x.heads(), false);
     case kempnerforge:
-      return sum(x, x.P, x.D, 12);
+      return sum(x, kempnerforge_parameters(x), 2 * x.D, false);
     case kempnerforge_published:
-      return sum(x, x.N, x.D, 12);
+      return sum(x, x.N, 2 * x.D, false);
     case llmc:
-      return sum(x, x.N + (x.m.tied_embeddings ? 1 : 2) * x.padded() * x.D, x.D, 6);
+      return sum(x, x.N + (x.m.tied_embeddings ? 1 : 2) * x.padded() * x.D, 2 * x.D, true);
     case llmq:
-      return sum(x, x.P, heads, 6);
+      return sum(x, x.P, x.heads(), true);
     case nanochat:
-      return sum(x, x.N - x.lookup(), x.D, 12);
+      return sum(x, x.N - x.lookups(), 2 * x.D, false);
     case surogate:
-      return sum(x, matrices(x, heads, x.K * x.E, x.D), heads, 6);
+      return sum(x, llama_matrices(x, x.H * x.E, x.K * x.E, x.D), x.heads(), true);
     case nanotron:
-      return sum(x, matrices(x, x.D, (x.D * x.K).divided_exactly_by(x.H), x.D), x.D, 12);
+      return sum(x, llama_matrices(x, x.D, (x.D * x.K).divided_exactly_by(x.H), x.D), 2 * x.D, false);
   }
   return exact_flops_per_token(x.m, x.T.to_int64());
 }

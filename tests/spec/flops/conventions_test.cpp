@@ -36,6 +36,12 @@ ModelSpec llama_like(std::int64_t layers, std::int64_t width, std::int64_t heads
   return m;
 }
 
+/// `value` as printed in `digits` digits after the point.
+void expect_printed(double value, double printed, int digits) {
+  EXPECT_LE(std::abs(value - printed), 0.5000001 * std::pow(10, -digits))
+      << value << " printed as " << printed;
+}
+
 ModelSpec kempner_13b() { return llama_like(40, 5120, 40, 8, 128, 17920, 128256, false); }
 ModelSpec llama3_70b() { return llama_like(80, 8192, 64, 8, 128, 28672, 128256, false); }
 
@@ -93,6 +99,97 @@ TEST(ConventionsSpec, TinyQwen3TellsHeadWidthsAndTiesApart) {
   }
 }
 
+/// GPT-2 small: 124,439,808 parameters with positions (1024 * 768) and a tied head.
+ModelSpec gpt2_small() {
+  ModelSpec m = llama_like(12, 768, 12, 12, 64, 3072, 50257, true);
+  m.name = "gpt2-small", m.family = Family::gpt2, m.context = 1024;
+  m.norm = Norm::layer_norm, m.mlp = Mlp::gelu, m.positions = Positions::learned;
+  m.qkv_bias = m.output_bias = m.mlp_bias = m.norm_bias = true;
+  return m;
+}
+
+TEST(ConventionsSpec, Gpt2SmallByHand) {
+  const ModelSpec m = gpt2_small();
+  const std::int64_t T = 1024, N = 124439808, positions = 786432, table = 38597376,
+                     all_pairs = 12LL * 12 * 768 * 1024;
+  EXPECT_EQ(parameter_count(m), Count(N));
+  EXPECT_EQ(flops(palm_total, m, T), Count(6 * N + all_pairs));
+  EXPECT_EQ(flops(nanogpt_legacy_v1, m, T), Count(6 * (N - positions) + all_pairs));
+  EXPECT_EQ(flops(palm_nonembedding, m, T), Count(6 * (N - positions - table) + all_pairs));
+  EXPECT_EQ(flops(torchtitan, m, T), Count(6 * (N - positions) + all_pairs));
+  EXPECT_EQ(flops(llmc, m, T),
+            Count(6 * 124475904LL + all_pairs / 2));  // llm.c prints num_parameters 124475904
+  // Two matrices of 768 x 3072, layer norms of 2 D, no rope: per layer 8 D^2 + 4 D T + 4 D F + 4 D.
+  const std::int64_t layer = 8 * 768 * 768 + 4 * 768 * 1024 + 4 * 768 * 3072 + 4 * 768;
+  const Count components = Count(3) * (12 * layer + 2 * 768 + 2 * table);
+  EXPECT_EQ(flops(component_summation_v2025, m, T), components);
+  EXPECT_EQ(flops(combined_formula_v2, m, T), components);
+  for (Convention convention : {llmq, surogate, nanotron, kempnerforge, kempnerforge_published})
+    EXPECT_FALSE(flops_per_token(convention, m, T).flops) << to_string(convention);
+}
+
+TEST(ConventionsPrinted, Llmc) {
+  // A log of train_gpt2cu, d12 on one A100 (312 TFLOP/s), 524,288 tokens a step: 4688.25 ms "28.8% bf16 MFU",
+  // then 4187.58 ms "32.2%".
+  const double flop = flops(llmc, gpt2_small(), 1024).to_double();
+  expect_printed(100 * metrics::mfu(flop, 524288 / 4.68825, 312e12, 1), 28.8, 1);
+  expect_printed(100 * metrics::mfu(flop, 524288 / 4.18758, 312e12, 1), 32.2, 1);
+}
+
+/// Mixtral 8x7B: 46,702,792,704 parameters, 12,879,925,248 active.
+ModelSpec mixtral() {
+  ModelSpec m = llama_like(32, 4096, 32, 8, 128, 14336, 32000, false);
+  m.name = "mixtral", m.family = Family::mixtral;
+  m.experts = Experts{.count = 8, .active = 2, .width = 14336};
+  return m;
+}
+
+TEST(ConventionsSpec, MixtralByHand) {
+  const ModelSpec m = mixtral();
+  // A layer: attention 41,943,040, two experts of 176,160,768, router 32,768; head and table 131,072,000.
+  const std::int64_t T = 4096, router = 32LL * 32768, table = 131072000,
+                     P = 32 * (41943040LL + 2 * 176160768 + 32768) + table, N = P + table + 65 * 4096,
+                     all_pairs = 12LL * 32 * 4096 * 4096;
+  EXPECT_EQ(active_parameter_count(m), Count(N));
+  EXPECT_EQ(flops(palm_total, m, T), Count(6 * N + all_pairs));
+  EXPECT_EQ(flops(torchtitan, m, T), Count(6 * (N - table) + all_pairs));
+  EXPECT_EQ(flops(megatron, m, T), Count(6 * (P - router) + all_pairs / 2));
+  EXPECT_EQ(flops(kempnerforge, m, T), Count(6 * (P - router) + all_pairs));
+  for (Convention convention : {nanogpt_legacy_v1, combined_formula_v2, component_summation_v2025, llmc, llmq,
+                                nanochat, surogate, nanotron, kempnerforge_published}) {
+    const ConventionCount count = flops_per_token(convention, m, T);
+    EXPECT_FALSE(count.flops) << to_string(convention);
+    EXPECT_EQ(count.why_not, "does not apply: it knows no mixture of experts");
+  }
+}
+
+TEST(ConventionsSpec, FineGrainedExpertsArePricedAsDenseOnesByKempnerForge) {
+  ModelSpec m = mixtral();
+  m.ffn = 8192;
+  m.experts = Experts{.count = 16, .active = 4, .width = 1024, .shared_width = 2048, .first_dense = 1};
+  // 31 sparse layers: four routed and two shared experts, each counted 8192 instead of 1024 wide.
+  const std::int64_t T = 4096, mlp = 3LL * 4096, attention = 41943040;
+  EXPECT_EQ(
+      flops(kempnerforge, m, T),
+      Count(6 * (32 * attention + mlp * 8192 + 31 * 6 * mlp * 8192 + 131072000) + 12LL * 32 * 4096 * 4096));
+  EXPECT_EQ(flops(torchtitan, m, T) - flops(megatron, m, T),
+            6 * (Count(31) * 16 * 4096 + 65 * 4096) +
+                Count(6) * 32 * 4096 * 4096);  // router, gains, half the pairs
+}
+
+TEST(ConventionsSpec, LatentAttentionByHand) {
+  ModelSpec m = llama_like(2, 64, 4, 4, 24, 128, 256, false);
+  m.name = "latent", m.family = Family::deepseek_v3;
+  m.latent = LatentAttention{.query_rank = 32, .key_value_rank = 16, .rope_dim = 8, .value_dim = 16};
+  // A layer: 64*32 + 32*4*24, 64*(16 + 8) + 16*4*(24 - 8 + 16), 4*16*64, and an MLP of 3*64*128.
+  const std::int64_t layer = 5120 + 3584 + 4096 + 24576, P = 2 * layer + 256 * 64, T = 32,
+                     pairs = 2LL * 4 * (24 + 16) * T;
+  EXPECT_EQ(flops(exact, m, T), Count(6 * P + 3 * 2 * 4 * 40 * (T + 1)));
+  EXPECT_EQ(flops(megatron, m, T), Count(6 * (P + 2 * (32 + 16)) + 3 * pairs));
+  // torchtitan adds the gains: two of 64 and 32 + 16 a layer, a final one.
+  EXPECT_EQ(flops(torchtitan, m, T), Count(6 * (P + 2 * (128 + 48) + 64) + 6 * pairs));
+}
+
 TEST(ConventionsSpec, PaddedVocabulary) {
   ModelSpec m = find_model("qwen3-1.8b");  // 151,643 ids, untied: padded to 151,680 by 37
   EXPECT_EQ(flops(megatron, m, 2048) - flops(llmq, m, 2048), Count(6 * 37 * 2048));
@@ -101,12 +198,6 @@ TEST(ConventionsSpec, PaddedVocabulary) {
 }
 
 // ---- numbers that the conventions' own projects printed ----
-
-/// `value` as printed in `digits` digits after the point.
-void expect_printed(double value, double printed, int digits) {
-  EXPECT_LE(std::abs(value - printed), 0.5000001 * std::pow(10, -digits))
-      << value << " printed as " << printed;
-}
 
 TEST(ConventionsPrinted, FirstReportPalmTotal) {
   // llm_TII docs/35: "FLOPs/token: 8.78 GF (6N+12LHQT: N=1.294B)"; 939.7 TF at 106,979 tokens/s; 938.2 at
