@@ -4,13 +4,13 @@
 #include "spec/config/dump.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
-#include "spec/record/write.hpp"
+#include "spec/text/json.hpp"
 #include "spec/text/nearest.hpp"
 
 namespace assay::impl::cli {
 namespace {
 
-using spec::record::json_string;
+using spec::json_string;
 
 std::string default_text(const spec::Key& key) {
   return key.derived.empty() ? spec::toml_literal(key.get(spec::RunConfig())) : key.derived;

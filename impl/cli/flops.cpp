@@ -6,7 +6,7 @@
 #include "spec/error.hpp"
 #include "spec/model/inventory.hpp"
 #include "spec/model/model_spec.hpp"
-#include "spec/record/write.hpp"
+#include "spec/text/json.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::impl::cli {
@@ -129,7 +129,7 @@ void print_table(const spec::ModelSpec& model, const spec::FlopBreakdown& flops,
 
 void print_json(const spec::ModelSpec& model, const spec::FlopBreakdown& flops,
                 const std::vector<Line>& lines, std::ostream& out) {
-  using spec::record::json_string;
+  using spec::json_string;
   // Counts are decimal strings: one step of a large model passes 2^53.
   out << "{\"model\":" << json_string(model.name)
       << ",\"convention\":\"exact\",\"sequence_length\":" << flops.sequence_length << ",\"parameters\":\""

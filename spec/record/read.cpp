@@ -1,175 +1,159 @@
 #include "spec/record/read.hpp"
 
-#include <cmath>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "spec/error.hpp"
 #include "spec/record/fields.hpp"
+#include "spec/text/json.hpp"
 #include "spec/text/nearest.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::spec::record {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using document::Item;
+using document::Kind;
 
 [[noreturn]] void refuse(const std::string& where, const std::string& message) {
   throw UserError(ExitCode::bad_data, where + ": " + message);
 }
 
-class Reader {
- public:
-  explicit Reader(std::string where) : where_(std::move(where)) {}
+std::string inner(Item item, const char* name) {
+  const std::string path = item.path();
+  return path.empty() ? name : path + "." + name;
+}
 
-  /// Reads every field of `object`; `ignored` is a member that is not one of them ("event" of the outermost).
-  template <class T>
-  void members(const Json& json, const std::string& path, T& object, const std::string& ignored = "") {
-    if (!json.is_object()) wrong(path, "an object", json);
-    std::size_t used = ignored.empty() ? 0 : 1;
-    std::vector<std::string> known;
-    fields(object, [&](const char* name, auto& member) {
-      known.emplace_back(name);
-      const std::string inner = path.empty() ? name : path + "." + name;
-      const auto found = json.find(name);
-      if (found != json.end()) {
-        ++used;
-        read(*found, inner, member);
-      } else if (!is_optional<std::remove_cvref_t<decltype(member)>>::value) {
-        refuse(where_, "the field \"" + inner + "\" is missing");
-      }
-    });
-    if (used == json.size()) return;
-    for (const auto& [name, content] : json.items()) {
-      if (name != ignored && std::find(known.begin(), known.end(), name) == known.end())
-        refuse(where_, "unknown field \"" + (path.empty() ? name : path + "." + name) + "\"");
-    }
-  }
+/// Refuses the first member that is not among `known`.
+void refuse_unknown(Item object, const std::vector<std::string>& known) {
+  for (std::size_t i = 0; i < object.size(); ++i)
+    if (std::find(known.begin(), known.end(), object.key(i)) == known.end())
+      object.refuse("unknown field " + quote(inner(object, object.key(i).c_str())));
+}
 
- private:
-  [[noreturn]] void wrong(const std::string& path, const std::string& expected, const Json& found) {
-    refuse(where_, "\"" + path + "\" must be " + expected + ", not " +
-                       found.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60));
-  }
-
-  void read(const Json& json, const std::string& path, bool& flag) {
-    if (!json.is_boolean()) wrong(path, "true or false", json);
-    flag = json.get<bool>();
-  }
-  void read(const Json& json, const std::string& path, std::int64_t& number) {
-    const bool fits = json.is_number_integer() &&
-                      !(json.is_number_unsigned() &&
-                        json.get<std::uint64_t>() > std::uint64_t(std::numeric_limits<std::int64_t>::max()));
-    if (!fits) wrong(path, "a 64-bit integer", json);
-    number = json.get<std::int64_t>();
-  }
-  void read(const Json& json, const std::string& path, double& number) {
-    if (json.is_number()) {
-      number = json.get<double>();
+/// A class, so that the overloads find each other whatever their order.
+struct Reader {
+  static void read(Item item, bool& flag) { flag = item.boolean(); }
+  static void read(Item item, std::int64_t& number) { number = item.integer(); }
+  static void read(Item item, std::string& text) { text = item.text(); }
+  static void read(Item item, double& number) {
+    if (item.is(Kind::integer) || item.is(Kind::real)) {
+      number = item.real();
       return;
     }
-    const std::string word = json.is_string() ? json.get<std::string>() : "";
+    const std::string word = item.is(Kind::text) ? item.text() : "";
     if (word == "nan")
       number = std::numeric_limits<double>::quiet_NaN();
     else if (word == "inf" || word == "-inf")
       number = (word == "inf" ? 1 : -1) * std::numeric_limits<double>::infinity();
     else
-      wrong(path, "a number, \"nan\", \"inf\" or \"-inf\"", json);
+      item.wrong("a number, \"nan\", \"inf\" or \"-inf\"");
   }
-  void read(const Json& json, const std::string& path, std::string& text) {
-    if (!json.is_string()) wrong(path, "a text", json);
-    text = json.get<std::string>();
-  }
-  void read(const Json& json, const std::string& path, EndReason& reason) {
+  static void read(Item item, EndReason& reason) {
     for (int i = 0; i < 4; ++i) {
-      if (json.is_string() && json.get<std::string>() == kEndReasons[i]) {
+      if (item.is(Kind::text) && item.text() == kEndReasons[i]) {
         reason = static_cast<EndReason>(i);
         return;
       }
     }
-    wrong(path, "one of \"done\", \"saved\", \"non_finite\", \"error\"", json);
-  }
-  void read(const Json& json, const std::string& path, Value& value) {
-    if (json.is_number_integer()) {
-      std::int64_t number = 0;
-      read(json, path, number);
-      value = number;
-    } else if (json.is_number()) {
-      value = json.get<double>();
-    } else if (json.is_string()) {
-      value = json.get<std::string>();
-    } else {
-      std::vector<std::string> entries;
-      read(json, path, entries);
-      value = entries;
-    }
-  }
-  void read(const Json& json, const std::string& path, Settings& settings) {
-    if (!json.is_object()) wrong(path, "an object", json);
-    for (const auto& [name, content] : json.items()) {
-      settings.emplace_back(name, Value());
-      read(content, path + "." + name, settings.back().second);
-    }
+    item.wrong("one of \"done\", \"saved\", \"non_finite\", \"error\"");
   }
   template <class T>
-  void read(const Json& json, const std::string& path, std::vector<T>& entries) {
-    if (!json.is_array()) wrong(path, "a list", json);
-    for (std::size_t i = 0; i < json.size(); ++i) {
-      entries.emplace_back();
-      read(json[i], path + "[" + std::to_string(i) + "]", entries.back());
+  static void read(Item item, std::vector<T>& entries) {
+    if (!item.is(Kind::list)) item.wrong("an array");
+    for (std::size_t i = 0; i < item.size(); ++i) read(item[i], entries.emplace_back());
+  }
+  static void read(Item item, Value& value) {
+    switch (item.kind()) {
+      case Kind::integer:
+        value = item.integer();
+        break;
+      case Kind::real:
+        value = item.real();
+        break;
+      case Kind::text:
+        value = item.text();
+        break;
+      default:
+        read(item, value.emplace<std::vector<std::string>>());
     }
   }
+  static void read(Item item, Settings& settings) {
+    if (!item.is(Kind::object)) item.wrong("an object");
+    for (std::size_t i = 0; i < item.size(); ++i)
+      read(item[i], settings.emplace_back(item.key(i), Value()).second);
+  }
   template <class T>
-  void read(const Json& json, const std::string& path, std::optional<T>& value) {
-    read(json, path, value.emplace());
+  static void read(Item item, std::optional<T>& value) {
+    read(item, value.emplace());
   }
   template <class T>
   requires requires(T& object) {
     fields(object, [](const char*, auto&) {});
   }
-  void read(const Json& json, const std::string& path, T& object) { members(json, path, object); }
+  static void read(Item item, T& object) { members(item, object); }
 
-  std::string where_;
+  /// Reads every field of `object`; `ignored` is a member that is not one of them ("event" of the outermost).
+  template <class T>
+  static void members(Item item, T& object, const std::string& ignored = "") {
+    std::size_t used = ignored.empty() ? 0 : 1;
+    fields(object, [&](const char* name, auto& member) {
+      if (const auto found = item.find(name)) {
+        ++used;
+        read(*found, member);
+      } else if (!is_optional<std::remove_cvref_t<decltype(member)>>::value) {
+        item.refuse("the field " + quote(inner(item, name)) + " is missing");
+      }
+    });
+    if (used == item.size()) return;
+    std::vector<std::string> known = {ignored};
+    fields(object, [&](const char* name, auto&) { known.emplace_back(name); });
+    refuse_unknown(item, known);
+  }
 };
 
 template <std::size_t I = 0>
-Event read_as(std::size_t index, Reader& reader, const Json& json) {
+Event read_as(std::size_t index, Item item) {
   if constexpr (I < std::variant_size_v<Event>) {
-    if (index != I) return read_as<I + 1>(index, reader, json);
+    if (index != I) return read_as<I + 1>(index, item);
     std::variant_alternative_t<I, Event> event;
-    reader.members(json, "", event, "event");
+    Reader::members(item, event, "event");
     return event;
   } else {
     return {};
   }
 }
 
-std::size_t event_index(const Json& json, const std::string& where) {
-  const auto name = json.find("event");
-  if (name == json.end() || !name->is_string())
-    refuse(where, "the line has no \"event\" that names its kind");
-  const std::string word = name->get<std::string>();
+std::size_t event_index(Item item) {
+  const auto name = item.find("event");
+  if (!name || !name->is(Kind::text)) item.refuse("the line has no \"event\" that names its kind");
   for (std::size_t i = 0; i < event_names().size(); ++i)
-    if (event_names()[i] == word) return i;
-  const auto guess = nearest(word, event_names());
-  refuse(where, "unknown event \"" + word + "\"" + (guess ? "; did you mean \"" + *guess + "\"?" : ""));
+    if (event_names()[i] == name->text()) return i;
+  const auto guess = nearest(name->text(), event_names());
+  item.refuse("unknown event " + quote(name->text()) + (guess ? "; did you mean \"" + *guess + "\"?" : ""));
+}
+
+Event event_of(document::Node line, const std::string& where) {
+  const document::Tree tree({where}, std::move(line));
+  const Item item = tree.root();
+  if (!item.is(Kind::object)) item.refuse("the line is not a JSON object");
+  const std::size_t index = event_index(item);
+  // The version is judged first: fields of another version would only give misleading messages.
+  if (event_names()[index] == "run_start")
+    if (const auto schema = item.find("schema"); schema && schema->integer() != kSchema)
+      item.refuse("the record has schema " + schema->shown() + ", this program reads schema " +
+                  std::to_string(kSchema) + "; use the version of assay that wrote it");
+  return read_as(index, item);
 }
 
 }  // namespace
 
 Event from_json(std::string_view line, const std::string& where) {
-  const Json json = Json::parse(line, nullptr, false);
-  if (json.is_discarded()) refuse(where, "not valid JSON");
-  if (!json.is_object()) refuse(where, "the line is not a JSON object");
-  const std::size_t index = event_index(json, where);
-  // The version is judged first: fields of another version would only give misleading messages.
-  if (event_names()[index] == "run_start" && json.contains("schema") && json["schema"] != kSchema)
-    refuse(where, "the record has schema " + json["schema"].dump().substr(0, 20) +
-                      ", this program reads schema " + std::to_string(kSchema) +
-                      "; use the version of assay that wrote it");
-  Reader reader(where);
-  return read_as(index, reader, json);
+  document::Node node;
+  if (const auto fault = read_json(line, node)) document::Source{where}.refuse(*fault);
+  return event_of(std::move(node), where);
 }
 
 std::vector<Event> read_events(std::istream& in, const std::string& origin) {
@@ -177,9 +161,13 @@ std::vector<Event> read_events(std::istream& in, const std::string& origin) {
   std::string line;
   for (std::int64_t number = 1; std::getline(in, line); ++number) {
     const std::string where = origin + ":" + std::to_string(number);
-    const bool cut_off = in.eof() && !Json::accept(line);
-    if (cut_off && !events.empty()) break;
-    events.push_back(from_json(line, where));
+    document::Node node;
+    if (const auto fault = read_json(line, node)) {
+      const bool cut_off = in.eof() && !events.empty();
+      if (cut_off) break;
+      document::Source{where}.refuse(*fault);
+    }
+    events.push_back(event_of(std::move(node), where));
     if (events.size() == 1 && !std::holds_alternative<RunStart>(events[0]))
       refuse(where, "a record starts with a run_start event, this one with " + event_name(events[0]));
   }

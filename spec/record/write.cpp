@@ -1,11 +1,7 @@
 #include "spec/record/write.hpp"
 
-#include <charconv>
-#include <cmath>
-#include <cstdio>
-
 #include "spec/record/fields.hpp"
-#include "spec/text/utf8.hpp"
+#include "spec/text/json.hpp"
 
 namespace assay::spec::record {
 namespace {
@@ -78,34 +74,6 @@ class Writer {
 };
 
 }  // namespace
-
-std::string json_string(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : valid_utf8(text)) {
-    if (c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\t') {
-      out += "\\t";
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
-      out += escape;
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
-std::string json_number(double number) {
-  if (std::isnan(number)) return "\"nan\"";
-  if (std::isinf(number)) return number > 0 ? "\"inf\"" : "\"-inf\"";
-  if (number == 0 && std::signbit(number)) return "-0.0";  // "-0" would read back as the integer 0
-  char digits[32];
-  return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
-}
 
 std::string to_json(const Event& event) {
   std::string out = "{\"event\":" + json_string(event_name(event));

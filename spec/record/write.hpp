@@ -1,7 +1,6 @@
 #pragma once
 // An event as one line of JSON.
 #include <string>
-#include <string_view>
 
 #include "spec/record/event.hpp"
 
@@ -12,11 +11,5 @@ namespace assay::spec::record {
 /// Bytes that are not UTF-8 become U+FFFD, so that the line is valid JSON whatever a path or a sampled text
 /// holds.
 std::string to_json(const Event& event);
-
-/// `text` as a JSON string with its quotes, by the same rules.
-std::string json_string(std::string_view text);
-
-/// `number` as JSON, by the same rules.
-std::string json_number(double number);
 
 }  // namespace assay::spec::record

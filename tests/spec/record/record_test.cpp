@@ -13,6 +13,7 @@
 #include "spec/record/read.hpp"
 #include "spec/record/run.hpp"
 #include "spec/record/write.hpp"
+#include "spec/text/json.hpp"
 #include "tests/spec/record/draw_event.hpp"
 #include "tests/support/paths.hpp"
 
@@ -67,7 +68,7 @@ TEST(RecordSpec, UnknownEventsGetTheNearestOne) {
   EXPECT_NE(refusal(R"({"step":1})"), "");
   EXPECT_NE(refusal(R"({"event":3})"), "");
   EXPECT_EQ(refusal("[]"), "run.jsonl:7: the line is not a JSON object");
-  EXPECT_EQ(refusal("{"), "run.jsonl:7: not valid JSON");
+  EXPECT_EQ(refusal("{").rfind("run.jsonl:7: not valid JSON at byte 2: ", 0), 0u) << refusal("{");
   EXPECT_NE(refusal(""), "");
 }
 
@@ -79,7 +80,7 @@ TEST(RecordSpec, MissingExtraAndWrongFieldsAreNamedWithTheirPath) {
   EXPECT_EQ(refusal(changed(Step(), [](auto& json) { json["perplexity"] = 1; })),
             "run.jsonl:7: unknown field \"perplexity\"");
   EXPECT_EQ(refusal(changed(Step(), [](auto& json) { json["tokens"] = 1.5; })),
-            "run.jsonl:7: \"tokens\" must be a 64-bit integer, not 1.5");
+            "run.jsonl:7: \"tokens\" must be an integer, not 1.5");
   EXPECT_NE(refusal(changed(Step(), [](auto& json) { json["tokens"] = std::uint64_t(1) << 63; })), "");
   EXPECT_NE(refusal(changed(Step(), [](auto& json) { json["loss"] = "NaN"; })), "");
   EXPECT_NE(refusal(changed(Step(), [](auto& json) { json["mfu"] = nullptr; })), "");
@@ -148,7 +149,8 @@ TEST(RecordSpec, OnlyALastLineThatWasCutOffIsLeftOut) {
     read_events(middle, "run.jsonl");
     FAIL() << "accepted";
   } catch (const UserError& error) {
-    EXPECT_STREQ(error.what(), "run.jsonl:2: not valid JSON");
+    EXPECT_EQ(std::string(error.what()).rfind("run.jsonl:2: not valid JSON at byte 41: ", 0), 0u)
+        << error.what();
   }
 }
 

@@ -1,0 +1,63 @@
+// labels: unit
+#include "spec/text/toml.hpp"
+
+#include <gtest/gtest.h>
+
+namespace assay::spec {
+namespace {
+
+using document::Item;
+using document::Kind;
+
+const std::string example =
+    "z = 1\n[b.c]\nreal = 2\ntext = 'x'\n\n[a]\nlist = [1, 'two']\nday = 1979-05-27\nbig = inf\n";
+
+TEST(TomlSpec, ReadsEveryKindInTheOrderOfTheText) {
+  const auto tree = parse_toml(example, "a.toml");
+  const Item root = tree.root();
+  ASSERT_EQ(root.size(), 3u);
+  EXPECT_EQ(root.key(0), "z");
+  EXPECT_EQ(root.key(1), "b");
+  EXPECT_EQ(root.key(2), "a");
+  EXPECT_EQ(root[0].integer(), 1);
+  EXPECT_EQ(root.at("b").at("c").at("real").real(), 2.0);
+  EXPECT_EQ(root.at("b").at("c").at("text").text(), "x");
+  EXPECT_EQ(root.at("a").at("list")[1].text(), "two");
+  EXPECT_TRUE(root.at("a").at("day").is(Kind::date));
+  EXPECT_TRUE(root.at("a").at("big").is(Kind::real));
+}
+
+TEST(TomlSpec, KeysAndValuesHaveTheirPlaces) {
+  const auto tree = parse_toml(example, "a.toml");
+  EXPECT_EQ(tree.root().where_key(0), "a.toml:1:1");
+  EXPECT_EQ(tree.root()[0].where(), "a.toml:1:5");
+  EXPECT_EQ(tree.root().at("a").at("list")[1].where(), "a.toml:7:12");
+}
+
+TEST(TomlSpec, ErrorsNamePlacePathExpectedAndFound) {
+  const auto tree = parse_toml(example, "a.toml");
+  const auto refusal = [](auto use) {
+    try {
+      use();
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const Item c = tree.root().at("b").at("c");
+  EXPECT_EQ(refusal([&] { c.at("real").text(); }), "a.toml:3:8: \"b.c.real\" must be a text, not 2");
+  EXPECT_EQ(refusal([&] { tree.root().at("a").at("list").integer(); }),
+            "a.toml:7:8: \"a.list\" must be an integer, not an array");
+  EXPECT_EQ(refusal([&] { c.at("real").find("x"); }), "a.toml:3:8: \"b.c.real\" must be a table, not 2");
+  EXPECT_EQ(refusal([&] {
+              c.allow_only({"real", "texts"});
+            }),
+            "a.toml:4:1: unknown key \"b.c.text\"; did you mean \"b.c.texts\"?");
+  EXPECT_EQ(
+      refusal([] { parse_toml("a = 1\nb = = 2\n", "b.toml"); }).rfind("b.toml:2:5: not valid TOML: ", 0), 0u);
+  EXPECT_NE(refusal([] { parse_toml("a = 1\na = 2\n", "b.toml"); }), "");
+}
+
+}  // namespace
+}  // namespace assay::spec
