@@ -3,7 +3,7 @@ file(GLOB cli_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/impl/cli/*.cpp ${CMA
 list(FILTER cli_sources EXCLUDE REGEX "main\\.cpp$")
 if(cli_sources)
   add_library(assay_cli STATIC ${cli_sources})
-  target_link_libraries(assay_cli PUBLIC assay_spec PRIVATE assay_own_code nlohmann_json::nlohmann_json)
+  target_link_libraries(assay_cli PUBLIC assay_spec PRIVATE assay_own_code)
   target_compile_definitions(assay_cli PRIVATE ASSAY_VERSION="${PROJECT_VERSION}")
 endif()
 if(EXISTS ${CMAKE_SOURCE_DIR}/impl/cli/assay_main.cpp)

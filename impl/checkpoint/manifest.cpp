@@ -1,56 +1,70 @@
 #include "impl/checkpoint/manifest.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "spec/error.hpp"
+#include "spec/text/json.hpp"
 
 namespace assay::impl::checkpoint {
+namespace {
+
+using spec::json_string;
+using spec::document::Item;
+
+/// `entries`, one a line with `indent` spaces before, in brackets.
+std::string listed(const std::vector<std::string>& entries, int indent) {
+  std::string text;
+  for (const std::string& entry : entries)
+    text += (text.empty() ? "\n" : ",\n") + std::string(static_cast<std::size_t>(indent), ' ') + entry;
+  return '[' + text + ']';
+}
+
+std::string to_json(const FileEntry& file) {
+  std::vector<std::string> tensors;
+  for (const TensorEntry& tensor : file.tensors)
+    tensors.push_back("{\"name\": " + json_string(tensor.name) + ", \"xxh3\": " + json_string(tensor.hash) +
+                      '}');
+  return "{\"name\": " + json_string(file.name) + ", \"bytes\": " + std::to_string(file.bytes) +
+         ", \"xxh3\": " + json_string(file.hash) + ", \"tensors\": " + listed(tensors, 3) + '}';
+}
+
+FileEntry file_from(Item json) {
+  FileEntry file{.name = json.at("name").text(),
+                 .bytes = json.at("bytes").integer(),
+                 .hash = json.at("xxh3").text(),
+                 .tensors = {}};
+  const Item tensors = json.at("tensors");
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    file.tensors.push_back({tensors[i].at("name").text(), tensors[i].at("xxh3").text()});
+  return file;
+}
+
+}  // namespace
 
 std::string to_json(const Manifest& manifest) {
-  nlohmann::ordered_json json;
-  json["schema"] = 1;
-  json["step"] = manifest.step;
-  json["tokens"] = manifest.tokens;
-  json["version"] = manifest.version;
-  json["dtype"] = manifest.dtype;
-  json["config"] = manifest.config;
-  json["files"] = nlohmann::ordered_json::array();
-  for (const FileEntry& file : manifest.files) {
-    nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
-    for (const TensorEntry& tensor : file.tensors)
-      tensors.push_back({{"name", tensor.name}, {"xxh3", tensor.hash}});
-    json["files"].push_back(
-        {{"name", file.name}, {"bytes", file.bytes}, {"xxh3", file.hash}, {"tensors", std::move(tensors)}});
-  }
-  return json.dump(1) + "\n";
+  std::vector<std::string> files;
+  for (const FileEntry& file : manifest.files) files.push_back(to_json(file));
+  return "{\n \"schema\": 1,\n \"step\": " + std::to_string(manifest.step) +
+         ",\n \"tokens\": " + std::to_string(manifest.tokens) +
+         ",\n \"version\": " + json_string(manifest.version) +
+         ",\n \"dtype\": " + json_string(manifest.dtype) + ",\n \"config\": " + json_string(manifest.config) +
+         ",\n \"files\": " + listed(files, 2) + "\n}\n";
 }
 
 Manifest manifest_from_json(const std::string& text, const std::string& origin) {
-  try {
-    const auto json = nlohmann::json::parse(text);
-    // checkpoint_c2
-    if (json.at("schema").get<int>() != 1)
-      throw UserError(ExitCode::bad_data, origin + ": checkpoint_c2: schema " + json.at("schema").dump() +
-                                              " is not 1; it was written by another version of assay");
-    Manifest manifest{.step = json.at("step").get<std::int64_t>(),
-                      .tokens = json.at("tokens").get<std::int64_t>(),
-                      .config = json.at("config").get<std::string>(),
-                      .version = json.at("version").get<std::string>(),
-                      .dtype = json.at("dtype").get<std::string>(),
-                      .files = {}};
-    for (const auto& file : json.at("files")) {
-      FileEntry entry{.name = file.at("name").get<std::string>(),
-                      .bytes = file.at("bytes").get<std::int64_t>(),
-                      .hash = file.at("xxh3").get<std::string>(),
-                      .tensors = {}};
-      for (const auto& tensor : file.at("tensors"))
-        entry.tensors.push_back({tensor.at("name").get<std::string>(), tensor.at("xxh3").get<std::string>()});
-      manifest.files.push_back(std::move(entry));
-    }
-    return manifest;
-  } catch (const nlohmann::json::exception& error) {
-    throw UserError(ExitCode::bad_data, origin + ": checkpoint_c2: " + error.what());
-  }
+  // checkpoint_c2
+  const auto tree = spec::parse_json(text, origin + ": checkpoint_c2");
+  const Item json = tree.root();
+  if (const Item schema = json.at("schema"); schema.integer() != 1)
+    throw UserError(ExitCode::bad_data, origin + ": checkpoint_c2: schema " + schema.shown() +
+                                            " is not 1; use the version of assay that wrote it");
+  Manifest manifest{.step = json.at("step").integer(),
+                    .tokens = json.at("tokens").integer(),
+                    .config = json.at("config").text(),
+                    .version = json.at("version").text(),
+                    .dtype = json.at("dtype").text(),
+                    .files = {}};
+  const Item files = json.at("files");
+  for (std::size_t i = 0; i < files.size(); ++i) manifest.files.push_back(file_from(files[i]));
+  return manifest;
 }
 
 }  // namespace assay::impl::checkpoint

@@ -1,16 +1,14 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "impl/cli/machine.hpp"
 #include "impl/cli/verb.hpp"
 #include "spec/error.hpp"
-#include "spec/record/write.hpp"
+#include "spec/text/json.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::impl::cli {
 namespace {
-
-using Json = nlohmann::json;
 
 // The demo needs about 0.5 GiB with libtorch loaded; its checkpoints and record about 20 MB.
 constexpr std::int64_t kLeastMemory = 1LL << 30;
@@ -52,38 +50,49 @@ Check disk_check(const Machine& machine) {
   return check;
 }
 
-/// What the trainer's probe printed, or nothing.
-Json probed(const Machine& machine) {
-  if (!machine.probe || machine.probe->code != 0) return Json();
-  Json json = Json::parse(machine.probe->output, nullptr, false);
-  return json.is_object() ? json : Json();
+/// What the trainer's probe (impl/run/probe.hpp) printed; what it did not know is empty.
+struct Probe {
+  std::string torch, mpi, cuda_runtime, cudnn, nccl, cuda_error;
+  std::size_t devices = 0;
+};
+
+std::string text_of(spec::document::Item object, const std::string& name) {
+  const auto found = object.find(name);
+  if (!found || found->is(spec::document::Kind::null)) return "";
+  return found->is(spec::document::Kind::text) ? found->text() : found->shown();
 }
 
-std::string text_of(const Json& json, const std::string& name) {
-  const auto found = json.find(name);
-  if (found == json.end() || found->is_null()) return "";
-  return found->is_string() ? found->get<std::string>() : found->dump();
+std::optional<Probe> probed(const Machine& machine) {
+  spec::document::Node printed;
+  if (!machine.probe || machine.probe->code != 0 || spec::read_json(machine.probe->output, printed))
+    return std::nullopt;
+  const spec::document::Tree tree({"assay-train --probe"}, std::move(printed));
+  const auto object = tree.root();
+  if (!object.is(spec::document::Kind::object)) return std::nullopt;
+  Probe probe{text_of(object, "torch"), text_of(object, "mpi"),  text_of(object, "cuda_runtime"),
+              text_of(object, "cudnn"), text_of(object, "nccl"), text_of(object, "cuda_error")};
+  const auto devices = object.find("devices");
+  if (devices && devices->is(spec::document::Kind::list)) probe.devices = devices->size();
+  return probe;
 }
 
-Check trainer_check(const Machine& machine) {
+Check trainer_check(const Machine& machine, const std::optional<Probe>& probe) {
   if (machine.trainer.empty())
     return {"assay-train", Status::fail, "not beside this program",
             "build it: ci/setup, then cmake --preset release && cmake --build --preset release"};
-  if (!probed(machine).is_null())
-    return {"assay-train", Status::ok, machine.trainer + ", libtorch " + text_of(probed(machine), "torch"),
-            ""};
-  const Outcome& probe = *machine.probe;
-  std::string reason = probe.messages.substr(0, probe.messages.find('\n'));
-  if (probe.code == 124) reason = "no answer in time";
+  if (probe) return {"assay-train", Status::ok, machine.trainer + ", libtorch " + probe->torch, ""};
+  const Outcome& outcome = *machine.probe;
+  std::string reason = outcome.messages.substr(0, outcome.messages.find('\n'));
+  if (outcome.code == 124) reason = "no answer in time";
   return {"assay-train", Status::fail, machine.trainer + " does not start: " + reason,
           "a missing library: run ci/setup again and rebuild; `ldd " + machine.trainer + "` names it"};
 }
 
-Check mpi_check(const Machine& machine) {
+Check mpi_check(const Machine& machine, const std::optional<Probe>& probe) {
   if (machine.mpirun.empty())
     return {"mpi", Status::warn, "mpirun is not in PATH",
             "only several ranks (--ranks N) need it: apt install openmpi-bin"};
-  const std::string version = text_of(probed(machine), "mpi");
+  const std::string version = probe ? probe->mpi : "";
   return {"mpi", Status::ok, machine.mpirun + (version.empty() ? "" : ", " + version), ""};
 }
 
@@ -101,18 +110,15 @@ Check gpu_check(const Machine& machine) {
   return check;
 }
 
-Check cuda_check(const Machine& machine, const Json& probe) {
-  const auto devices = probe.find("devices");
-  const std::size_t count = devices != probe.end() && devices->is_array() ? devices->size() : 0;
+Check cuda_check(const Machine& machine, const Probe& probe) {
   Check check{"cuda", Status::ok,
-              "runtime " + text_of(probe, "cuda_runtime") + ", cuDNN " + text_of(probe, "cudnn") + ", NCCL " +
-                  text_of(probe, "nccl") + ", " + std::to_string(count) + " usable GPUs",
+              "runtime " + probe.cuda_runtime + ", cuDNN " + probe.cudnn + ", NCCL " + probe.nccl + ", " +
+                  std::to_string(probe.devices) + " usable GPUs",
               ""};
-  if (count < machine.gpus.size()) {
+  if (probe.devices < machine.gpus.size()) {
     check.status = Status::warn;
-    const std::string reason = text_of(probe, "cuda_error");
     check.fix = "the driver lists " + std::to_string(machine.gpus.size()) + " GPUs" +
-                (reason.empty() ? "" : ", CUDA says: " + reason) +
+                (probe.cuda_error.empty() ? "" : ", CUDA says: " + probe.cuda_error) +
                 "; look at CUDA_VISIBLE_DEVICES and nvidia-smi";
   }
   return check;
@@ -125,10 +131,11 @@ std::string status_name(Status status) {
 }  // namespace
 
 std::vector<Check> examine(const Machine& machine) {
-  std::vector<Check> checks = {cpu_check(machine),     memory_check(machine), disk_check(machine),
-                               trainer_check(machine), mpi_check(machine),    gpu_check(machine)};
-  const Json probe = probed(machine);
-  if (!probe.is_null()) checks.push_back(cuda_check(machine, probe));
+  const std::optional<Probe> probe = probed(machine);
+  std::vector<Check> checks = {cpu_check(machine),        memory_check(machine),
+                               disk_check(machine),       trainer_check(machine, probe),
+                               mpi_check(machine, probe), gpu_check(machine)};
+  if (probe) checks.push_back(cuda_check(machine, *probe));
   return checks;
 }
 
@@ -137,7 +144,7 @@ int doctor(const Arguments& arguments, Streams streams) {
   const bool ready = std::none_of(checks.begin(), checks.end(),
                                   [](const Check& check) { return check.status == Status::fail; });
   if (arguments.has("json")) {
-    using spec::record::json_string;
+    using spec::json_string;
     streams.out << "{\"ready\":" << (ready ? "true" : "false") << ",\n \"checks\":[";
     for (const Check& check : checks)
       streams.out << (&check == &checks.front() ? "" : ",\n  ") << "{\"name\":" << json_string(check.name)

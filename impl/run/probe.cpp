@@ -6,12 +6,12 @@
 #include <mpi.h>
 #include <torch/version.h>
 
-#include <nlohmann/json.hpp>
+#include "spec/text/json.hpp"
 
 namespace assay::impl::run {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using spec::json_string;
 
 /// 13000 is "13.0" (cudaRuntimeGetVersion: 1000 * major + 10 * minor).
 std::string cuda_version(int number) {
@@ -24,49 +24,58 @@ std::string library_version(long number) {
          std::to_string(number % 100);
 }
 
-void add_cuda(Json& json) {
+void add(std::string& json, const std::string& name, const std::string& content) {
+  json += (json.empty() ? "" : ",") + json_string(name) + ':' + content;
+}
+
+void add_cuda(std::string& json) {
   int version = 0;
-  if (cudaRuntimeGetVersion(&version) == cudaSuccess) json["cuda_runtime"] = cuda_version(version);
+  if (cudaRuntimeGetVersion(&version) == cudaSuccess)
+    add(json, "cuda_runtime", json_string(cuda_version(version)));
   if (cudaDriverGetVersion(&version) == cudaSuccess && version > 0)
-    json["cuda_driver"] = cuda_version(version);
+    add(json, "cuda_driver", json_string(cuda_version(version)));
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error != cudaSuccess) json["cuda_error"] = cudaGetErrorString(error);
-  json["devices"] = Json::array();
+  if (error != cudaSuccess) add(json, "cuda_error", json_string(cudaGetErrorString(error)));
+  std::string devices;
   for (int device = 0; error == cudaSuccess && device < count; ++device) {
     cudaDeviceProp properties;
     if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) continue;
-    json["devices"].push_back(
-        {{"name", properties.name},
-         {"memory_bytes", properties.totalGlobalMem},
-         {"compute_capability", std::to_string(properties.major) + "." + std::to_string(properties.minor)}});
+    std::string fields;
+    add(fields, "name", json_string(properties.name));
+    add(fields, "memory_bytes", std::to_string(properties.totalGlobalMem));
+    add(fields, "compute_capability",
+        json_string(std::to_string(properties.major) + "." + std::to_string(properties.minor)));
+    devices += (devices.empty() ? "{" : ",{") + fields + '}';
   }
+  add(json, "devices", '[' + devices + ']');
 }
 
-void add_libraries(Json& json) {
-  json["torch"] = TORCH_VERSION;
-  if (at::globalContext().hasCuDNN()) json["cudnn"] = library_version(at::globalContext().versionCuDNN());
+void add_libraries(std::string& json) {
+  add(json, "torch", json_string(TORCH_VERSION));
+  if (at::globalContext().hasCuDNN())
+    add(json, "cudnn", json_string(library_version(at::globalContext().versionCuDNN())));
   // libtorch brings NCCL; its header is not needed for one number.
   using NcclGetVersion = int (*)(int*);
   int version = 0;
   if (const auto get = reinterpret_cast<NcclGetVersion>(dlsym(RTLD_DEFAULT, "ncclGetVersion"));
       get && get(&version) == 0)
-    json["nccl"] = library_version(version);
+    add(json, "nccl", json_string(library_version(version)));
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
   if (MPI_Get_library_version(text, &length) == MPI_SUCCESS) {
     const std::string whole(text, static_cast<std::size_t>(length));
-    json["mpi"] = whole.substr(0, whole.find_first_of(",\n"));
+    add(json, "mpi", json_string(whole.substr(0, whole.find_first_of(",\n"))));
   }
 }
 
 }  // namespace
 
 std::string probe_json() {
-  Json json;
+  std::string json;
   add_libraries(json);
   add_cuda(json);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return '{' + json + '}';
 }
 
 }  // namespace assay::impl::run

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "spec/error.hpp"
+#include "spec/text/json.hpp"
+#include "spec/text/json_events.hpp"
 #include "spec/text/quote.hpp"
+#include "spec/text/utf8.hpp"
 
 namespace assay::spec::safetensors {
 namespace {
@@ -31,13 +33,12 @@ std::string range_text(const Tensor& tensor) {
 }
 
 /// Takes the events of the JSON parser, refuses the first one that the format does not have, and gathers the
-/// header. nlohmann's parser keeps its own stack; this handler allows no nesting beyond an array within a
-/// tensor's object.
-class HeaderReader {
+/// header. It allows no nesting beyond an array within a tensor's object.
+class HeaderReader final : public JsonEvents {
  public:
   HeaderReader(Header& header, Refusal refuse) : header_(header), refuse_(refuse) {}
 
-  bool start_object(std::size_t) {
+  bool begin_object() override {
     if (place_ == Place::outside) return enter(Place::top);
     if (place_ == Place::top && key_ == metadata_key) return enter(Place::metadata);
     if (place_ == Place::top) {
@@ -48,11 +49,11 @@ class HeaderReader {
     }
     unexpected("an object");
   }
-  bool end_object() {
+  bool end_object() override {
     if (place_ == Place::tensor) finish_tensor();
     return enter(place_ == Place::top ? Place::outside : Place::top);
   }
-  bool key(std::string& key) {
+  bool key(std::string& key) override {
     auto& seen = place_ == Place::top ? names_ : place_ == Place::metadata ? metadata_keys_ : fields_;
     // safetensors_c4
     if (!seen.insert(key).second) refuse_(4, "key " + quote(key) + where() + " occurs twice");
@@ -61,17 +62,17 @@ class HeaderReader {
     key_ = key;
     return true;
   }
-  bool start_array(std::size_t) {
+  bool begin_list() override {
     if (place_ == Place::tensor && key_ == "shape") return enter(Place::shape);
     if (place_ == Place::tensor && key_ == "data_offsets") return enter(Place::offsets);
     unexpected("an array");
   }
-  bool end_array() {
+  bool end_list() override {
     if (place_ == Place::offsets && offsets_ != 2)
       refuse_(5, "data_offsets" + where() + " has fewer than two numbers");
     return enter(Place::tensor);
   }
-  bool string(std::string& text) {
+  bool text(std::string& text) override {
     if (place_ == Place::metadata) {
       header_.metadata[key_] = text;
     } else if (place_ == Place::tensor && key_ == "dtype") {
@@ -81,7 +82,7 @@ class HeaderReader {
     }
     return true;
   }
-  bool number_unsigned(std::uint64_t number) {
+  bool natural(std::uint64_t number) override {
     if (place_ == Place::shape) {
       if (number > std::uint64_t{std::numeric_limits<std::int64_t>::max()})
         refuse_(5, "an extent" + where() + " is 2^63 or more");
@@ -94,14 +95,10 @@ class HeaderReader {
     }
     return true;
   }
-  bool number_integer(std::int64_t) { unexpected("a negative number"); }
-  bool number_float(double, const std::string&) { unexpected("a number that is no integer in range"); }
-  bool null() { unexpected("null"); }
-  bool boolean(bool) { unexpected("a boolean"); }
-  bool binary(std::vector<std::uint8_t>&) { unexpected("binary data"); }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) {
-    refuse_(3, "the header is not valid JSON in UTF-8 at byte " + std::to_string(length_bytes + position));
-  }
+  bool negative(std::int64_t) override { unexpected("a negative number"); }
+  bool real(double) override { unexpected("a number that is no integer in range"); }
+  bool null() override { unexpected("null"); }
+  bool boolean(bool) override { unexpected("a boolean"); }
 
  private:
   enum class Place { outside, top, metadata, tensor, shape, offsets };
@@ -169,6 +166,12 @@ std::uint64_t check_cover(std::vector<Tensor>& tensors, Refusal refuse) {
   return covered;
 }
 
+std::string listed(const std::vector<std::string>& entries) {
+  std::string text;
+  for (const std::string& entry : entries) text += (text.empty() ? "" : ",") + entry;
+  return text;
+}
+
 }  // namespace
 
 const Tensor& Header::at(std::string_view name) const {
@@ -226,11 +229,11 @@ Header parse(std::span<const std::byte> prefix, std::uint64_t file_size, std::st
                               header.data_offset - length_bytes);
   // safetensors_c2
   if (text.front() != '{') refuse(2, "the header does not start with '{': this is no safetensors file");
-  // safetensors_c3: the JSON parser takes a NUL byte for the end of its input
-  if (const auto nul = text.find('\0'); nul != text.npos)
-    refuse(3, "NUL byte in the header at byte " + std::to_string(length_bytes + nul));
   HeaderReader reader(header, refuse);
-  nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
+  // safetensors_c3
+  if (const auto fault = read_json_events(text, reader))
+    refuse(3, "the header is not valid JSON in UTF-8 at byte " + std::to_string(length_bytes + fault->byte) +
+                  ": " + fault->why);
   for (const Tensor& tensor : header.tensors) check_tensor(tensor, refuse);
   // safetensors_c8
   const std::uint64_t covered = check_cover(header.tensors, refuse), data = file_size - header.data_offset;
@@ -245,22 +248,29 @@ std::string serialize(const Header& header) {
   const Refusal refuse{"header to write", ExitCode::bug};
   auto tensors = header.tensors;
   check_cover(tensors, refuse);
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  const auto json = [&](const std::string& text) {
+    // safetensors_c3
+    if (valid_utf8(text) != text) refuse(3, "a tensor name or a metadata string is not valid UTF-8");
+    return json_string(text);
+  };
   std::set<std::string_view> names = {metadata_key};
-  if (!header.metadata.empty()) json[metadata_key] = header.metadata;
+  std::vector<std::string> members;
+  if (!header.metadata.empty()) {
+    std::vector<std::string> pairs;
+    for (const auto& [key, value] : header.metadata) pairs.push_back(json(key) + ':' + json(value));
+    members.push_back(json_string(metadata_key) + ":{" + listed(pairs) + '}');
+  }
   for (const Tensor& tensor : tensors) {
     check_tensor(tensor, refuse);
     // safetensors_c4
     if (!names.insert(tensor.name).second) refuse(4, "tensor name " + quote(tensor.name) + " is taken");
-    json[tensor.name] = {
-        {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {tensor.begin, tensor.end}}};
+    std::vector<std::string> shape;
+    for (const std::int64_t extent : tensor.shape) shape.push_back(std::to_string(extent));
+    members.push_back(json(tensor.name) + ":{\"dtype\":" + json(tensor.dtype) + ",\"shape\":[" +
+                      listed(shape) + "],\"data_offsets\":[" + std::to_string(tensor.begin) + ',' +
+                      std::to_string(tensor.end) + "]}");
   }
-  std::string text;
-  try {
-    text = json.dump();
-  } catch (const nlohmann::json::exception&) {
-    refuse(3, "a tensor name or a metadata string is not valid UTF-8");
-  }
+  std::string text = '{' + listed(members) + '}';
   text.append((data_alignment - (length_bytes + text.size()) % data_alignment) % data_alignment, ' ');
   // safetensors_c1
   if (text.size() > header_limit) refuse(1, "the header takes " + std::to_string(text.size()) + " bytes");

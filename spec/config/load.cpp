@@ -1,7 +1,5 @@
 #include "spec/config/load.hpp"
 
-#include <toml++/toml.h>
-
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +11,7 @@
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
 #include "spec/text/nearest.hpp"
+#include "spec/text/toml.hpp"
 
 namespace assay::spec {
 namespace {
@@ -22,6 +21,8 @@ struct Given {
   std::string where;  ///< "recipe.toml:3:9" or "argument \"train.steps=x\""
 };
 using Assignments = std::map<std::string, Given>;
+using document::Item;
+using document::Kind;
 
 [[noreturn]] void refuse(const std::string& where, const std::string& message) {
   throw UserError(ExitCode::usage, where + ": " + message);
@@ -60,70 +61,41 @@ std::optional<std::string> nearest_key(const std::string& name) {
 
 // --- TOML ---
 
-std::string place(const std::string& origin, const toml::source_region& region) {
-  return origin + ":" + std::to_string(region.begin.line) + ":" + std::to_string(region.begin.column);
-}
-
-std::string toml_kind(const toml::node& node) {
-  switch (node.type()) {
-    case toml::node_type::table:
-      return "a table";
-    case toml::node_type::array:
-      return "an array";
-    case toml::node_type::string:
-      return "a text";
-    case toml::node_type::integer:
-      return "an integer";
-    case toml::node_type::floating_point:
-      return "a number with a fraction";
-    case toml::node_type::boolean:
-      return "a boolean";
-    default:
-      return "a date or time";
-  }
-}
-
-std::optional<Value> toml_value(const Key& key, const toml::node& node) {
-  if (key.type == KeyType::integer && node.is_integer()) return Value(node.as_integer()->get());
-  if (key.type == KeyType::number && node.is_floating_point()) return Value(node.as_floating_point()->get());
-  if (key.type == KeyType::number && node.is_integer())
-    return Value(static_cast<double>(node.as_integer()->get()));
-  if ((key.type == KeyType::text || key.type == KeyType::choice) && node.is_string())
-    return Value(node.as_string()->get());
-  if (key.type != KeyType::list || !node.is_array()) return std::nullopt;
+std::optional<std::vector<std::string>> texts(Item item) {
   std::vector<std::string> entries;
-  for (const toml::node& entry : *node.as_array()) {
-    if (!entry.is_string()) return std::nullopt;
-    entries.push_back(entry.as_string()->get());
+  for (std::size_t i = 0; i < item.size(); ++i) {
+    if (!item[i].is(Kind::text)) return std::nullopt;
+    entries.push_back(item[i].text());
   }
-  return Value(entries);
+  return entries;
 }
 
-void collect(const toml::table& table, const std::string& prefix, const std::string& origin,
-             Assignments& out) {
-  for (const auto& [word, node] : table) {
-    const std::string name = prefix + std::string(word.str());
-    const std::string where = place(origin, word.source());
+std::optional<Value> toml_value(const Key& key, Item item) {
+  if (key.type == KeyType::integer && item.is(Kind::integer)) return Value(item.integer());
+  if (key.type == KeyType::number && (item.is(Kind::real) || item.is(Kind::integer)))
+    return Value(item.real());
+  if ((key.type == KeyType::text || key.type == KeyType::choice) && item.is(Kind::text))
+    return Value(item.text());
+  if (key.type == KeyType::list && item.is(Kind::list)) return texts(item);
+  return std::nullopt;
+}
+
+void collect(Item table, const std::string& prefix, Assignments& out) {
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const std::string name = prefix + table.key(i);
+    const Item item = table[i];
     const Key* key = find_key(name);
-    if (!key && node.is_table() && prefix.empty()) {
+    if (!key && item.is(Kind::object) && prefix.empty()) {
       bool known = false;
       for (const Key& each : keys()) known = known || each.name.rfind(name + ".", 0) == 0;
-      if (!known && node.as_table()->empty()) refuse_unknown(where, name);
-      collect(*node.as_table(), name + ".", origin, out);
+      if (!known && item.size() == 0) refuse_unknown(table.where_key(i), name);
+      collect(item, name + ".", out);
       continue;
     }
-    if (!key) refuse_unknown(where, name);
-    const std::optional<Value> value = toml_value(*key, node);
-    if (!value) refuse_type(place(origin, node.source()), *key, toml_kind(node));
-    out.insert_or_assign(name, Given{*value, place(origin, node.source())});
-  }
-}
-
-void collect_toml(std::string_view text, const std::string& origin, Assignments& out) {
-  try {
-    collect(toml::parse(text), "", origin, out);
-  } catch (const toml::parse_error& error) {
-    refuse(place(origin, error.source()), "not valid TOML: " + std::string(error.description()));
+    if (!key) refuse_unknown(table.where_key(i), name);
+    const std::optional<Value> value = toml_value(*key, item);
+    if (!value) refuse_type(item.where(), *key, item.shown());
+    out.insert_or_assign(name, Given{*value, item.where()});
   }
 }
 
@@ -141,13 +113,11 @@ std::optional<Value> parse_number(std::string_view text) {
 Value parse_list(const Key& key, const std::string& text, const std::string& where) {
   if (text.empty()) return std::vector<std::string>();
   if (text.front() == '[') {
-    try {
-      const toml::table table = toml::parse("list = " + text);
-      const std::optional<Value> value = toml_value(key, *table.get("list"));
-      if (value) return *value;
-    } catch (const toml::parse_error& error) {
-      refuse(where, "not a TOML array: " + std::string(error.description()));
-    }
+    document::Node root;
+    if (const auto fault = read_toml("list = " + text, root))
+      refuse(where, "not a TOML array: " + fault->why);
+    const document::Tree tree({where, ExitCode::usage, document::Format::toml}, std::move(root));
+    if (const auto value = toml_value(key, tree.root().at("list"))) return *value;
     refuse_type(where, key, "an array of other things");
   }
   std::vector<std::string> entries;
@@ -233,7 +203,7 @@ RunConfig assemble(const Assignments& given) {
 RunConfig load_text(std::string_view toml, const std::string& origin,
                     const std::vector<std::string>& overrides) {
   Assignments given;
-  collect_toml(toml, origin, given);
+  collect(parse_toml(toml, origin).root(), "", given);
   for (const std::string& argument : overrides) collect_override(argument, given);
   return assemble(given);
 }

@@ -1,115 +1,136 @@
 // From a fact file to a Gpu.
-#include <toml++/toml.h>
-
+#include <algorithm>
 #include <cmath>
-#include <set>
+#include <initializer_list>
 
 #include "spec/error.hpp"
 #include "spec/hardware/hardware.hpp"
+#include "spec/text/toml.hpp"
 
 namespace assay::spec {
 namespace {
 
+using document::Item;
+using document::Kind;
+
 constexpr double tera = 1e12, giga = 1e9, gib = 1073741824.0;
 
+std::string place(Item item) {
+  const std::string path = item.path();
+  return item.where() + ": " + (path.empty() ? "" : path + ": ");
+}
+
+std::optional<Item> table_in(Item table, std::string_view key) {
+  const auto found = table.find(key);
+  return found && found->is(Kind::object) ? found : std::nullopt;
+}
+
 /// Refuses what no reader of the file would see: a misspelt key is a fact lost.
-void allow_only(const toml::table& table, const std::set<std::string_view>& known, const std::string& where) {
-  for (const auto& [key, node] : table)
+void allow_only(Item table, std::initializer_list<std::string_view> known) {
+  for (std::size_t i = 0; i < table.size(); ++i)
     // hardware_c1
-    require(known.contains(key.str()), "hardware_c1",
-            [&] { return where + ": unknown key " + std::string(key.str()); });
+    require(std::find(known.begin(), known.end(), table.key(i)) != known.end(), "hardware_c1",
+            [&] { return table.where_key(i) + ": unknown key " + table.key(i); });
 }
 
-std::string text_of(const toml::table& table, std::string_view key, const std::string& where) {
-  const auto value = table[key].value<std::string>();
+std::string text_of(Item table, std::string_view key) {
+  const auto value = table.find(key);
   // hardware_c1
-  require(value && !value->empty(), "hardware_c1", [&] { return where + ": no text " + std::string(key); });
-  return *value;
+  require(value && value->is(Kind::text) && !value->text().empty(), "hardware_c1",
+          [&] { return place(table) + "no text " + std::string(key); });
+  return value->text();
 }
 
-double positive(const toml::table& table, std::string_view key, const std::string& where) {
-  const auto value = table[key].value<double>();
+/// The text, or an empty one when there is none.
+std::string text_if_any(Item table, std::string_view key) {
+  const auto value = table.find(key);
+  return value ? value->text() : "";
+}
+
+double positive(Item table, std::string_view key) {
+  const auto value = table.find(key);
+  const bool number = value && (value->is(Kind::integer) || value->is(Kind::real));
   // hardware_c3
-  require(value && std::isfinite(*value) && *value > 0, "hardware_c3",
-          [&] { return where + ": " + std::string(key) + " must be a positive number"; });
-  return *value;
+  require(number && std::isfinite(value->real()) && value->real() > 0, "hardware_c3",
+          [&] { return place(table) + std::string(key) + " must be a positive number"; });
+  return value->real();
 }
 
-std::vector<std::string> strings(const toml::table& table, std::string_view key) {
+std::vector<std::string> texts(Item table, std::string_view key) {
   std::vector<std::string> out;
-  if (const toml::array* list = table[key].as_array())
-    for (const toml::node& node : *list) out.push_back(node.value_or(std::string()));
+  if (const auto list = table.find(key))
+    for (std::size_t i = 0; i < list->size(); ++i) out.push_back((*list)[i].text());
   return out;
 }
 
-Source source_of(const toml::table& file, const toml::table& fact, const std::string& where) {
-  const std::string id = fact["source"].value_or(std::string());
-  const toml::table* table = file["source"][id].as_table();
+Source source_of(Item file, Item fact) {
+  const std::string id = text_if_any(fact, "source");
+  const auto sources = table_in(file, "source");
+  const auto table = sources ? table_in(*sources, id) : std::nullopt;
   // hardware_c2
-  require(table != nullptr, "hardware_c2", [&] { return where + ": no source [" + id + "]"; });
-  const Source source{(*table)["document"].value_or(std::string()), (*table)["url"].value_or(std::string()),
-                      (*table)["date"].value_or(std::string())};
+  require(table.has_value(), "hardware_c2", [&] { return place(fact) + "no source [" + id + "]"; });
+  const Source source{text_if_any(*table, "document"), text_if_any(*table, "url"),
+                      text_if_any(*table, "date")};
   // hardware_c2
   require(!source.document.empty() && !source.date.empty(), "hardware_c2",
-          [&] { return where + ": source [" + id + "] needs document and date"; });
+          [&] { return place(*table) + "source [" + id + "] needs document and date"; });
   return source;
 }
 
-Peak peak_of(const toml::table& file, const toml::table& entry, const std::string& where) {
-  allow_only(entry, {"dense", "sparse", "source", "note"}, where);
+Peak peak_of(Item file, Item entry) {
+  allow_only(entry, {"dense", "sparse", "source", "note"});
   Peak peak;
-  if (entry.contains("sparse")) peak.sparse = positive(entry, "sparse", where) * tera;
-  peak.dense_is_derived = peak.sparse && !entry.contains("dense");
-  peak.dense = peak.dense_is_derived ? *peak.sparse / 2 : positive(entry, "dense", where) * tera;
-  peak.source = source_of(file, entry, where);
-  peak.note = entry["note"].value_or(std::string());
+  if (entry.find("sparse")) peak.sparse = positive(entry, "sparse") * tera;
+  peak.dense_is_derived = peak.sparse && !entry.find("dense");
+  peak.dense = peak.dense_is_derived ? *peak.sparse / 2 : positive(entry, "dense") * tera;
+  peak.source = source_of(file, entry);
+  peak.note = text_if_any(entry, "note");
   return peak;
 }
 
-std::optional<Fact> fact_of(const toml::table& file, std::string_view key, double unit,
-                            const std::string& origin) {
-  const toml::table* entry = file["facts"][key].as_table();
+std::optional<Fact> fact_of(Item file, std::string_view key, double unit) {
+  const auto facts = table_in(file, "facts");
+  const auto entry = facts ? table_in(*facts, key) : std::nullopt;
   if (!entry) return std::nullopt;
-  const std::string where = origin + ": " + std::string(key);
-  allow_only(*entry, {"value", "source", "note"}, where);
-  return Fact{positive(*entry, "value", where) * unit, source_of(file, *entry, where),
-              (*entry)["note"].value_or(std::string())};
+  allow_only(*entry, {"value", "source", "note"});
+  return Fact{positive(*entry, "value") * unit, source_of(file, *entry), text_if_any(*entry, "note")};
 }
 
 }  // namespace
 
 Gpu gpu_from_toml(std::string_view text, const std::string& origin) {
-  toml::table file;
-  try {
-    file = toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    throw SpecError("hardware_c1", origin + ": not TOML: " + std::string(error.description()));
-  }
-  allow_only(file, {"name", "architecture", "sparsity", "names", "shared_names", "peak", "facts", "source"},
-             origin);
+  const document::Source source{origin, ExitCode::usage, document::Format::toml};
+  document::Node root;
+  // hardware_c1
+  if (const auto fault = read_toml(text, root))
+    throw SpecError("hardware_c1", origin + ":" + std::to_string(fault->place.line) + ":" +
+                                       std::to_string(fault->place.column) +
+                                       ": not valid TOML: " + fault->why);
+  const document::Tree tree(source, std::move(root));
+  const Item file = tree.root();
+  allow_only(file, {"name", "architecture", "sparsity", "names", "shared_names", "peak", "facts", "source"});
   Gpu gpu;
-  gpu.name = text_of(file, "name", origin);
-  gpu.architecture = text_of(file, "architecture", origin);
-  gpu.sparsity = file["sparsity"].value_or(false);
-  gpu.names = strings(file, "names");
-  gpu.shared_names = strings(file, "shared_names");
-  if (const toml::table* peaks = file["peak"].as_table())
-    for (const auto& [key, node] : *peaks) {
-      const std::string where = origin + ": peak " + std::string(key.str());
-      const auto precision = precision_from(key.str());
+  gpu.name = text_of(file, "name");
+  gpu.architecture = text_of(file, "architecture");
+  const auto sparsity = file.find("sparsity");
+  gpu.sparsity = sparsity && sparsity->boolean();
+  gpu.names = texts(file, "names");
+  gpu.shared_names = texts(file, "shared_names");
+  if (const auto peaks = table_in(file, "peak"))
+    for (std::size_t i = 0; i < peaks->size(); ++i) {
+      const auto precision = precision_from(peaks->key(i));
       // hardware_c1
-      require(precision && node.is_table(), "hardware_c1",
-              [&] { return where + " is not a known precision"; });
-      gpu.peaks.emplace(*precision, peak_of(file, *node.as_table(), where));
+      require(precision && (*peaks)[i].is(Kind::object), "hardware_c1",
+              [&] { return peaks->where_key(i) + ": peak " + peaks->key(i) + " is not a known precision"; });
+      gpu.peaks.emplace(*precision, peak_of(file, (*peaks)[i]));
     }
-  if (const toml::table* facts = file["facts"].as_table())
-    allow_only(*facts, {"memory_gib", "memory_gb_per_s", "nvlink_gb_per_s", "host_gb_per_s", "power_w"},
-               origin);
-  gpu.memory = fact_of(file, "memory_gib", gib, origin);
-  gpu.memory_bandwidth = fact_of(file, "memory_gb_per_s", giga, origin);
-  gpu.nvlink = fact_of(file, "nvlink_gb_per_s", giga, origin);
-  gpu.host_link = fact_of(file, "host_gb_per_s", giga, origin);
-  gpu.power = fact_of(file, "power_w", 1, origin);
+  if (const auto facts = table_in(file, "facts"))
+    allow_only(*facts, {"memory_gib", "memory_gb_per_s", "nvlink_gb_per_s", "host_gb_per_s", "power_w"});
+  gpu.memory = fact_of(file, "memory_gib", gib);
+  gpu.memory_bandwidth = fact_of(file, "memory_gb_per_s", giga);
+  gpu.nvlink = fact_of(file, "nvlink_gb_per_s", giga);
+  gpu.host_link = fact_of(file, "host_gb_per_s", giga);
+  gpu.power = fact_of(file, "power_w", 1);
   return gpu;
 }
 

@@ -1,68 +1,55 @@
 // Reads a model from Hugging Face's config.json. Absent keys take the defaults of transformers' LlamaConfig
 // and Qwen3Config (v4.57 and v5, read 2026-11-21); whatever the spec does not have is refused by name.
-#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "spec/error.hpp"
 #include "spec/model/model_spec.hpp"
+#include "spec/text/json.hpp"
 #include "spec/text/quote.hpp"
 
 namespace assay::spec {
 
 namespace {
-using Json = nlohmann::json;
+using document::Item;
+using document::Kind;
 
-/// A value in an error message; containers by kind only, as they may be deep.
-std::string shown(const Json& value) {
-  return value.is_structured() ? std::string(value.type_name()) : quote(value.dump());
-}
-
-/// Typed access to one JSON object, with errors that name file and key.
+/// Typed access to one JSON object in which null is as good as absent.
 class Fields {
  public:
-  Fields(const Json& object, std::string origin) : object_(object), origin_(std::move(origin)) {}
+  explicit Fields(Item object) : object_(object) {}
 
-  [[noreturn]] void refuse(const std::string& what) const {
-    throw UserError(ExitCode::usage, origin_ + ": " + what);
-  }
-  /// The value, or null when the key is absent or holds null.
-  const Json* find(const char* key) const {
+  [[noreturn]] void refuse(const std::string& what) const { object_.refuse(what); }
+  std::optional<Item> find(const char* key) const {
     const auto found = object_.find(key);
-    return found == object_.end() || found->is_null() ? nullptr : &*found;
+    return found && found->is(Kind::null) ? std::nullopt : found;
   }
-  std::int64_t integer(const char* key) const {
-    const Json* value = find(key);
-    if (!value) refuse(quote(key) + " is missing; this is not a complete config.json");
-    if (!value->is_number_integer()) refuse(quote(key) + " must be an integer, not " + shown(*value));
-    if (value->is_number_unsigned() && value->get<std::uint64_t>() > std::uint64_t{INT64_MAX})
-      refuse(quote(key) + " is too large: " + shown(*value));
-    return value->get<std::int64_t>();
-  }
+  std::int64_t integer(const char* key) const { return required(key).integer(); }
   std::int64_t integer(const char* key, std::int64_t otherwise) const {
-    return find(key) ? integer(key) : otherwise;
+    const auto value = find(key);
+    return value ? value->integer() : otherwise;
   }
-  double real(const char* key) const {
-    const Json* value = find(key);
-    if (!value) refuse(quote(key) + " is missing; this is not a complete config.json");
-    if (!value->is_number()) refuse(quote(key) + " must be a number, not " + shown(*value));
-    return value->get<double>();
+  double real(const char* key) const { return required(key).real(); }
+  double real(const char* key, double otherwise) const {
+    const auto value = find(key);
+    return value ? value->real() : otherwise;
   }
-  double real(const char* key, double otherwise) const { return find(key) ? real(key) : otherwise; }
   bool flag(const char* key, bool otherwise) const {
-    const Json* value = find(key);
-    if (!value) return otherwise;
-    if (!value->is_boolean()) refuse(quote(key) + " must be true or false, not " + shown(*value));
-    return value->get<bool>();
+    const auto value = find(key);
+    return value ? value->boolean() : otherwise;
   }
   std::string word(const char* key, const std::string& otherwise) const {
-    const Json* value = find(key);
-    if (!value) return otherwise;
-    if (!value->is_string()) refuse(quote(key) + " must be a string, not " + shown(*value));
-    return value->get<std::string>();
+    const auto value = find(key);
+    return value ? value->text() : otherwise;
   }
 
  private:
-  const Json& object_;
-  std::string origin_;
+  Item required(const char* key) const {
+    constexpr const char* advice = "this is not a complete config.json";
+    if (const auto value = object_.at(key, advice); !value.is(Kind::null)) return value;
+    object_.refuse(quote(key) + " is null; " + advice);
+  }
+
+  Item object_;
 };
 
 constexpr const char* not_in_spec = " is not supported: the spec has no such model (spec/model/model.md)";
@@ -81,13 +68,14 @@ void refuse_what_the_spec_lacks(const Fields& fields) {
   if (const std::string act = fields.word("hidden_act", "silu"); act != "silu")
     fields.refuse("hidden_act " + quote(act) + not_in_spec + "; it must be \"silu\"");
   // Qwen3 files keep a window size beside use_sliding_window = false; a Llama file has neither.
-  const bool window_used = fields.flag("use_sliding_window", fields.find("sliding_window") != nullptr);
+  const bool window_used = fields.flag("use_sliding_window", fields.find("sliding_window").has_value());
   if (window_used)
     fields.refuse("\"use_sliding_window\": a sliding attention window" + std::string(not_in_spec));
-  if (const Json* types = fields.find("layer_types")) {
-    if (!types->is_array()) fields.refuse("\"layer_types\" must be a list");
-    for (const Json& type : *types)
-      if (type != "full_attention") fields.refuse("layer type " + shown(type) + not_in_spec);
+  if (const auto types = fields.find("layer_types")) {
+    if (!types->is(Kind::list)) types->wrong("an array");
+    for (std::size_t i = 0; i < types->size(); ++i)
+      if (const Item type = (*types)[i]; !type.is(Kind::text) || type.text() != "full_attention")
+        fields.refuse("layer type " + type.shown() + not_in_spec);
   }
   if (fields.real("partial_rotary_factor", 1) != 1)
     fields.refuse("\"partial_rotary_factor\" other than 1" + std::string(not_in_spec));
@@ -97,13 +85,12 @@ void refuse_what_the_spec_lacks(const Fields& fields) {
 
 /// rope_theta and the scaling, from the top level and `rope_scaling` (transformers v4) or `rope_parameters`
 /// (v5).
-void read_rope(const Json& object, const Fields& fields, const std::string& origin, ModelSpec& model) {
+void read_rope(const Fields& fields, ModelSpec& model) {
   model.rope_theta = fields.real("rope_theta", 10000);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    const Json* table = fields.find(key);
+    const auto table = fields.find(key);
     if (!table) continue;
-    if (!table->is_object()) fields.refuse(quote(key) + " must be an object");
-    const Fields rope(object.at(key), origin + ": " + key);
+    const Fields rope(*table);
     model.rope_theta = rope.real("rope_theta", model.rope_theta);
     if (rope.real("partial_rotary_factor", 1) != 1)
       rope.refuse("\"partial_rotary_factor\" other than 1" + std::string(not_in_spec));
@@ -140,17 +127,16 @@ std::string name_of(const std::string& origin) {
 }  // namespace
 
 ModelSpec model_from_hugging_face(std::string_view text, const std::string& origin) {
-  Json object;
-  try {
-    object = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    throw UserError(ExitCode::usage, origin + ": not JSON: byte " + std::to_string(error.byte) +
-                                         " cannot be read; give the config.json of a Hugging Face model");
-  } catch (const Json::out_of_range&) {
-    throw UserError(ExitCode::usage, origin + ": a number in it exceeds what a double can hold");
+  document::Source source{origin, ExitCode::usage};
+  document::Node root;
+  if (auto fault = read_json(text, root)) {
+    fault->why += "; give the config.json of a Hugging Face model";
+    source.refuse(*fault);
   }
-  const Fields fields(object, origin);
-  if (!object.is_object()) fields.refuse("not a JSON object; give the config.json of a Hugging Face model");
+  const document::Tree tree(std::move(source), std::move(root));
+  if (!tree.root().is(Kind::object))
+    tree.root().refuse("not a JSON object; give the config.json of a Hugging Face model");
+  const Fields fields(tree.root());
   ModelSpec model;
   model.family = family_of(fields);
   refuse_what_the_spec_lacks(fields);
@@ -166,7 +152,7 @@ ModelSpec model_from_hugging_face(std::string_view text, const std::string& orig
   model.tied_embeddings = fields.flag("tie_word_embeddings", false);
   model.qk_norm = model.family == Family::qwen3;
   model.norm_eps = fields.real("rms_norm_eps");
-  read_rope(object, fields, origin, model);
+  read_rope(fields, model);
   model.init_std = fields.real("initializer_range", 0.02);
   check(model);
   return model;

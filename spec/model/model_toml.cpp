@@ -1,15 +1,10 @@
 // Reads and writes the TOML form of a model. Every field is a key of its own name.
-#include <toml++/toml.h>
-
-#include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <type_traits>
 
 #include "spec/error.hpp"
 #include "spec/model/model_spec.hpp"
-#include "spec/text/nearest.hpp"
 #include "spec/text/quote.hpp"
+#include "spec/text/toml.hpp"
 
 namespace assay::spec {
 
@@ -22,85 +17,23 @@ const std::vector<std::string> model_keys = {
 const std::vector<std::string> scaling_keys = {"factor", "low_freq_factor", "high_freq_factor",
                                                "original_context"};
 
-[[noreturn]] void refuse(const std::string& what) { throw UserError(ExitCode::usage, what); }
+using document::Item;
 
-/// Typed access to one table, with errors that say where and what was expected.
-class Fields {
- public:
-  Fields(const toml::table& table, std::string origin, std::string within)
-      : table_(table), origin_(std::move(origin)), within_(std::move(within)) {}
+Item required(Item table, const char* key) { return table.at(key, "add it (meaning: spec/model/model.md)"); }
 
-  void allow_only(const std::vector<std::string>& known) const {
-    for (const auto& [key, node] : table_) {
-      const std::string name(key.str());
-      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-      const auto match = nearest(std::string_view(name).substr(0, 80), known);
-      std::string all;
-      for (const std::string& entry : known) all += (all.empty() ? "" : ", ") + entry;
-      refuse(place(node) + "unknown key " + quote(within_ + name) +
-             (match ? "; did you mean " + quote(within_ + *match) + "?" : "; known keys: " + all));
-    }
-  }
-
-  bool has(const char* key) const { return table_.contains(key); }
-
-  template <class T>
-  T required(const char* key) const {
-    const toml::node* node = table_.get(key);
-    if (!node)
-      refuse(origin_ + ": key " + quote(within_ + key) +
-             " is missing; add it (meaning: spec/model/model.md)");
-    return as<T>(*node, key);
-  }
-  template <class T>
-  T optional(const char* key, T otherwise) const {
-    const toml::node* node = table_.get(key);
-    return node ? as<T>(*node, key) : otherwise;
-  }
-
-  std::string place(const toml::node& node) const {
-    return origin_ + ":" + std::to_string(node.source().begin.line) + ": ";
-  }
-
- private:
-  template <class T>
-  T as(const toml::node& node, const char* key) const {
-    if constexpr (std::is_same_v<T, double>) {  // integers are reals too; bools and strings are not
-      if (node.is_integer() || node.is_floating_point()) return *node.value<double>();
-      refuse(place(node) + quote(within_ + key) + " must be a number");
-    } else if constexpr (std::is_same_v<T, std::int64_t>) {
-      if (node.is_integer()) return node.as_integer()->get();
-      refuse(place(node) + quote(within_ + key) + " must be an integer");
-    } else if constexpr (std::is_same_v<T, bool>) {
-      if (node.is_boolean()) return node.as_boolean()->get();
-      refuse(place(node) + quote(within_ + key) + " must be true or false");
-    } else {
-      if (node.is_string()) return node.as_string()->get();
-      refuse(place(node) + quote(within_ + key) + " must be a string");
-    }
-  }
-
-  const toml::table& table_;
-  std::string origin_, within_;
-};
-
-Family family_from(const std::string& name, const std::string& origin) {
+Family family_from(Item name) {
   for (Family family : {Family::llama, Family::qwen3})
-    if (name == to_string(family)) return family;
-  refuse(origin + ": family " + quote(name) + " is not known; give \"llama\" or \"qwen3\"");
+    if (name.text() == to_string(family)) return family;
+  name.refuse("family " + quote(name.text()) + " is not known; give \"llama\" or \"qwen3\"");
 }
 
-std::optional<RopeScaling> scaling_from(const toml::table& table, const Fields& fields,
-                                        const std::string& origin) {
-  const toml::node* node = table.get("rope_scaling");
-  if (!node) return std::nullopt;
-  if (!node->is_table()) refuse(fields.place(*node) + "\"rope_scaling\" must be a table");
-  const Fields scaling(*node->as_table(), origin, "rope_scaling.");
-  scaling.allow_only(scaling_keys);
-  return RopeScaling{.factor = scaling.required<double>("factor"),
-                     .low_freq_factor = scaling.required<double>("low_freq_factor"),
-                     .high_freq_factor = scaling.required<double>("high_freq_factor"),
-                     .original_context = scaling.required<std::int64_t>("original_context")};
+RopeScaling scaling_from(Item table) {
+  if (!table.is(document::Kind::object)) table.wrong("a table");
+  table.allow_only(scaling_keys);
+  return RopeScaling{.factor = required(table, "factor").real(),
+                     .low_freq_factor = required(table, "low_freq_factor").real(),
+                     .high_freq_factor = required(table, "high_freq_factor").real(),
+                     .original_context = required(table, "original_context").integer()};
 }
 
 /// Shortest text that reads back as the same double, always with a point or an exponent (TOML's float).
@@ -120,38 +53,33 @@ std::string toml_string(const std::string& text) {
 }  // namespace
 
 ModelSpec model_from_toml(std::string_view text, const std::string& origin) {
-  toml::table table;
-  try {
-    table = toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    refuse(origin + ":" + std::to_string(error.source().begin.line) + ":" +
-           std::to_string(error.source().begin.column) + ": not TOML: " + std::string(error.description()));
-  }
-  const Fields fields(table, origin, "");
-  fields.allow_only(model_keys);
+  const document::Tree tree = parse_toml(text, origin);
+  const Item table = tree.root();
+  table.allow_only(model_keys);
+  const auto integer = [&](const char* key) { return required(table, key).integer(); };
   ModelSpec model;
-  model.name = fields.required<std::string>("name");
-  model.family = family_from(fields.required<std::string>("family"), origin);
-  model.vocab = fields.required<std::int64_t>("vocab");
-  model.width = fields.required<std::int64_t>("width");
-  model.layers = fields.required<std::int64_t>("layers");
-  model.heads = fields.required<std::int64_t>("heads");
-  model.kv_heads = fields.required<std::int64_t>("kv_heads");
-  model.head_dim = fields.required<std::int64_t>("head_dim");
-  model.ffn = fields.required<std::int64_t>("ffn");
-  model.context = fields.required<std::int64_t>("context");
-  model.tied_embeddings = fields.required<bool>("tied_embeddings");
-  model.qk_norm = fields.required<bool>("qk_norm");
-  model.norm_eps = fields.required<double>("norm_eps");
-  model.rope_theta = fields.required<double>("rope_theta");
-  model.rope_scaling = scaling_from(table, fields, origin);
-  model.init_std = fields.optional<double>("init_std", model.init_std);
+  model.name = required(table, "name").text();
+  model.family = family_from(required(table, "family"));
+  model.vocab = integer("vocab");
+  model.width = integer("width");
+  model.layers = integer("layers");
+  model.heads = integer("heads");
+  model.kv_heads = integer("kv_heads");
+  model.head_dim = integer("head_dim");
+  model.ffn = integer("ffn");
+  model.context = integer("context");
+  model.tied_embeddings = required(table, "tied_embeddings").boolean();
+  model.qk_norm = required(table, "qk_norm").boolean();
+  model.norm_eps = required(table, "norm_eps").real();
+  model.rope_theta = required(table, "rope_theta").real();
+  if (const auto scaling = table.find("rope_scaling")) model.rope_scaling = scaling_from(*scaling);
+  if (const auto init_std = table.find("init_std")) model.init_std = init_std->real();
   check(model);
-  if (fields.has("parameters")) {
-    const auto stated = fields.required<std::int64_t>("parameters");
+  if (const auto parameters = table.find("parameters")) {
+    const std::int64_t stated = parameters->integer();
     if (stated < 0 || Count(stated) != parameter_count(model))
-      refuse(origin + ": states " + std::to_string(stated) + " parameters, but its fields give " +
-             parameter_count(model).to_string() + "; correct one of them");
+      parameters->refuse("states " + std::to_string(stated) + " parameters, but its fields give " +
+                         parameter_count(model).to_string() + "; correct one of them");
   }
   return model;
 }

@@ -86,7 +86,7 @@ TEST(LoadSpec, UnknownSettingsGetTheNearestOneAndTheirPlace) {
 
 TEST(LoadSpec, WrongTypesSayWhereAndWhatWasExpected) {
   EXPECT_EQ(refusal("[train]\nsteps = 2.5"),
-            "recipe.toml:2:9: train.steps must be an integer [steps], not a number with a fraction");
+            "recipe.toml:2:9: train.steps must be an integer [steps], not 2.5");
   EXPECT_EQ(refusal("", {"train.steps=ten"}),
             "argument \"train.steps=ten\": train.steps must be an integer [steps], not \"ten\"");
   EXPECT_NE(refusal("train.steps = true"), "");

@@ -59,28 +59,30 @@ TEST(ModelToml, ReadsEveryField) {
 }
 
 TEST(ModelToml, NamesTheNearestKeyAndItsLine) {
-  EXPECT_EQ(error_of(replaced("width", "widht")), "m.toml:4: unknown key \"widht\"; did you mean \"width\"?");
+  EXPECT_EQ(error_of(replaced("width", "widht")),
+            "m.toml:4:1: unknown key \"widht\"; did you mean \"width\"?");
   EXPECT_EQ(error_of(good + "[rope_scaling]\nfaktor = 8\n"),
-            "m.toml:16: unknown key \"rope_scaling.faktor\"; did you mean \"rope_scaling.factor\"?");
+            "m.toml:16:1: unknown key \"rope_scaling.faktor\"; did you mean \"rope_scaling.factor\"?");
 }
 
 TEST(ModelToml, NamesWhatIsMissingOrOfAnotherType) {
   EXPECT_EQ(error_of(replaced("ffn = 6\n", "")),
-            "m.toml: key \"ffn\" is missing; add it (meaning: spec/model/model.md)");
-  EXPECT_EQ(error_of(replaced("ffn = 6", "ffn = 6.0")), "m.toml:9: \"ffn\" must be an integer");
-  EXPECT_EQ(error_of(replaced("ffn = 6", "ffn = \"6\"")), "m.toml:9: \"ffn\" must be an integer");
+            "m.toml:1:1: \"ffn\" is missing; add it (meaning: spec/model/model.md)");
+  EXPECT_EQ(error_of(replaced("ffn = 6", "ffn = 6.0")), "m.toml:9:7: \"ffn\" must be an integer, not 6.0");
+  EXPECT_EQ(error_of(replaced("ffn = 6", "ffn = \"6\"")),
+            "m.toml:9:7: \"ffn\" must be an integer, not \"6\"");
   EXPECT_EQ(error_of(replaced("qk_norm = false", "qk_norm = 0")),
-            "m.toml:12: \"qk_norm\" must be true or false");
+            "m.toml:12:11: \"qk_norm\" must be true or false, not 0");
   EXPECT_EQ(error_of(replaced("norm_eps = 1e-5", "norm_eps = true")),
-            "m.toml:13: \"norm_eps\" must be a number");
-  EXPECT_EQ(error_of(replaced("name = \"m\"", "name = 3")), "m.toml:1: \"name\" must be a string");
-  EXPECT_EQ(error_of(good + "rope_scaling = 8\n"), "m.toml:15: \"rope_scaling\" must be a table");
+            "m.toml:13:12: \"norm_eps\" must be a number, not true");
+  EXPECT_EQ(error_of(replaced("name = \"m\"", "name = 3")), "m.toml:1:8: \"name\" must be a text, not 3");
+  EXPECT_EQ(error_of(good + "rope_scaling = 8\n"), "m.toml:15:16: \"rope_scaling\" must be a table, not 8");
   EXPECT_EQ(error_of(replaced("\"llama\"", "\"lama\"")),
-            "m.toml: family \"lama\" is not known; give \"llama\" or \"qwen3\"");
+            "m.toml:2:10: family \"lama\" is not known; give \"llama\" or \"qwen3\"");
 }
 
 TEST(ModelToml, SaysWhereTheSyntaxBreaks) {
-  EXPECT_EQ(error_of("name = \n").substr(0, 21), "m.toml:1:8: not TOML:") << error_of("name = \n");
+  EXPECT_EQ(error_of("name = \n").substr(0, 27), "m.toml:1:8: not valid TOML:") << error_of("name = \n");
 }
 
 TEST(ModelToml, AppliesTheConstraints) {
@@ -89,7 +91,7 @@ TEST(ModelToml, AppliesTheConstraints) {
 
 TEST(ModelToml, HoldsAFileToTheParametersItStates) {
   EXPECT_EQ(error_of(good + "parameters = 195\n"),
-            "m.toml: states 195 parameters, but its fields give 196; correct one of them");
+            "m.toml:15:14: states 195 parameters, but its fields give 196; correct one of them");
   EXPECT_EQ(error_of(good + "parameters = 196\n"), "accepted");
   EXPECT_NE(error_of(good + "parameters = -1\n"), "accepted");
 }
