@@ -7,6 +7,8 @@ spec/      spec/ and the standard library; in .cpp files, unseen by users of a h
 reference/ reference/, spec/, the standard library, Eigen
 impl/      impl/, spec/, any library
 tests/     everything of the repository, any library
+toml++ and nlohmann-json cost seconds a file, so one file each compiles them; all others use spec/text/json.hpp and
+spec/text/toml.hpp. Tests may use them as a second opinion.
 Quoted includes name a file from the repository's root. Headers start with `#pragma once`. No file is called after
 no subject (utils, common, misc, helpers).
 """
@@ -20,6 +22,9 @@ SUFFIXES = {".hpp", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 STANDARD = re.compile(r"[a-z_0-9]+")
 PRIVATE_IN_SPEC = {"toml++/toml.h", "nlohmann/json.hpp", "xxhash.h"}
+# Start of the include: the one file outside tests/ that has it, the header for all others.
+COSTLY = {"toml++/": ("spec/text/toml.cpp", "spec/text/toml.hpp"),
+          "nlohmann/": ("spec/text/json_events.cpp", "spec/text/json.hpp")}
 ROOMS = {
     "spec": ("spec",),
     "reference": ("reference", "spec"),
@@ -38,6 +43,12 @@ def library_allowed(path, library):
     return library.startswith("Eigen/")
 
 
+def faults_of_cost(path, place, library):
+    for start, (owner, front) in COSTLY.items():
+        if library.startswith(start) and str(path) != owner:
+            yield place + f'<{library}> costs seconds of compiling, so only {owner} includes it: include "{front}"'
+
+
 def faults_of_file(root, path, text):
     room = path.parts[0]
     for match in INCLUDE.finditer(text):
@@ -47,6 +58,8 @@ def faults_of_file(root, path, text):
         if bracket == "<":
             if not library_allowed(path, target):
                 yield place + f"{room}/ may not include <{target}>"
+            elif room != "tests":
+                yield from faults_of_cost(path, place, target)
         elif not (root / target).is_file():
             yield place + f'"{target}" is no file named from the repository\'s root'
         elif target.split("/")[0] not in ROOMS[room]:
@@ -73,7 +86,11 @@ def self_test():
     """Each rule is broken once, and each break is found; the sound file beside them is not."""
     files = {
         "spec/a.hpp": "#pragma once\n#include <vector>\n",
-        "spec/b.cpp": '#include "spec/a.hpp"\n#include <toml++/toml.h>\n',
+        "spec/b.cpp": '#include "spec/a.hpp"\n#include <xxhash.h>\n',
+        "spec/text/toml.cpp": "#include <toml++/toml.h>\n",
+        "spec/text/json_events.cpp": "#include <nlohmann/json.hpp>\n#include <toml++/toml.h>\n",
+        "impl/l.cpp": "#include <nlohmann/json_fwd.hpp>\n",
+        "tests/m.cpp": "#include <nlohmann/json.hpp>\n",
         "spec/c.hpp": "#pragma once\n#include <toml++/toml.h>\n",
         "spec/d.cpp": '#include "reference/e.hpp"\n',
         "reference/e.hpp": "#pragma once\n#include <Eigen/Core>\n",
@@ -84,7 +101,7 @@ def self_test():
         "reference/j_utils.cpp": "#include <ATen/ATen.h>\n",
         "tests/k.hpp": '#pragma once\n#include "impl/g.hpp"\n#include "reference/e.hpp"\n#include <gtest/gtest.h>\n',
     }
-    expected = {"spec/c.hpp:2", "spec/d.cpp:1", "reference/f.cpp:1", "impl/g.hpp:1", "impl/h.cpp:1", "impl/i.cpp:1",
+    expected = {"spec/text/json_events.cpp:2", "impl/l.cpp:1", "spec/c.hpp:2", "spec/d.cpp:1", "reference/f.cpp:1", "impl/g.hpp:1", "impl/h.cpp:1", "impl/i.cpp:1",
                 "reference/j_utils.cpp", "reference/j_utils.cpp:1"}
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
