@@ -40,7 +40,7 @@ class Golden:
     scalars: dict = dataclasses.field(default_factory=dict)
     texts: dict = dataclasses.field(default_factory=dict)
     seed: int | None = None
-    folder: str = "ops"  # ops: golden/ops/<op>/<case>; models: golden/models/<case>
+    folder: str = "ops"  # ops: golden/ops/<op>/<case>; else golden/<folder>/<case>
     note: str = ""
 
     def __post_init__(self):
@@ -84,7 +84,7 @@ class Golden:
     def write(self, root):
         """Writes <root>/<name>.json or .safetensors and returns the path."""
         numbers = sum(value.size for value in self.tensors.values())
-        small = numbers <= JSON_LIMIT and self.folder == "ops"
+        small = numbers <= JSON_LIMIT and self.folder != "models"
         path = Path(root) / (self.name + (".json" if small else ".safetensors"))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(self.as_json() if small else self.as_safetensors())
