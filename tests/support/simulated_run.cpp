@@ -290,8 +290,9 @@ double convention_flops(LogFormat format, const SimulatedRun& run) {
     case LogFormat::nanogpt:
       return 6 * N + 12 * L * A * T;
     case LogFormat::torchtitan:
-    case LogFormat::kempnerforge:
       return 6 * (N - embedding) + 12 * L * A * T;
+    case LogFormat::kempnerforge:
+      return 6 * spec::matmul_parameters(m).to_double() + 12 * L * D * T;
     case LogFormat::llmc:
       return 6 * N + 6 * L * D * T;
     case LogFormat::megatron:

@@ -1,0 +1,196 @@
+// Our own run.jsonl (spec/record/record.md). Steps are read in place, key by key; the rare other events by
+// spec::record, which validates them.
+#include <charconv>
+#include <variant>
+
+#include "spec/audit/readers/json_scan.hpp"
+#include "spec/audit/readers/line_reader.hpp"
+#include "spec/audit/readers/scan.hpp"
+#include "spec/error.hpp"
+#include "spec/record/read.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+/// The members of a step event that an audit needs.
+class StepEvents {
+ public:
+  StepEvents(Step& step, std::int64_t line) : step_(step), line_(line) {}
+  void begin_object() { ++depth_; }
+  void end_object() { --depth_; }
+  void begin_array() { ++depth_; }
+  void end_array() { --depth_; }
+  void key(std::string_view name) { field_ = depth_ == 1 ? named(name) : Field::count_; }
+  void number(std::string_view token) {
+    if (field_ == Field::count_ || depth_ != 1) return;
+    const auto printed = shortest_printed(token, 1, line_);
+    if (!printed) bad_ = true;
+    // No GPU: nothing was measured.
+    if (field_ == Field::memory_peak && printed && printed->value == 0) return;
+    step_[field_] = printed;
+  }
+  void text(std::string_view token) {
+    if (field_ != Field::count_ && depth_ == 1) number(token);  // "nan", "inf"
+  }
+  void word(std::string_view) {}
+  bool bad() const { return bad_; }
+
+ private:
+  static Field named(std::string_view name) {
+    switch (name.size()) {
+      case 3:
+        return name == "mfu" ? Field::mfu : Field::count_;
+      case 4:
+        return name == "step" ? Field::step : name == "loss" ? Field::loss : Field::count_;
+      case 6:
+        return name == "tokens" ? Field::tokens : Field::count_;
+      case 7:
+        return name == "seconds" ? Field::seconds : Field::count_;
+      case 13:
+        return name == "gradient_norm"   ? Field::gradient_norm
+               : name == "learning_rate" ? Field::learning_rate
+                                         : Field::count_;
+      case 17:
+        return name == "tokens_per_second"   ? Field::tokens_per_second
+               : name == "device_peak_bytes" ? Field::memory_peak
+                                             : Field::count_;
+      default:
+        return Field::count_;
+    }
+  }
+  Step& step_;
+  std::int64_t line_;
+  int depth_ = 0;
+  Field field_ = Field::count_;
+  bool bad_ = false;
+};
+
+constexpr std::string_view step_start = "{\"event\":\"step\"";
+
+class AssayRecord : public LineReader {
+ public:
+  void read(const Line& line, RecordBuilder& builder) override {
+    if (line.text.starts_with(step_start))
+      read_step(line, builder);
+    else if (line.text.starts_with("{"))
+      read_event(line, builder);
+    else if (!trimmed(line.text).empty())
+      builder.unread(line.text);
+  }
+
+ private:
+  static void read_step(const Line& line, RecordBuilder& builder) {
+    Step step;
+    step.line = line.number;
+    StepEvents events(step, line.number);
+    MemoryBytes bytes(line.text);
+    JsonScan scan(bytes, events);
+    const bool whole = scan.value() && (scan.blanks(), bytes.peek() < 0) && !events.bad() &&
+                       step[Field::step] && step[Field::loss] && step[Field::seconds];
+    whole ? builder.step(step) : builder.unread(line.text);
+  }
+
+  void read_event(const Line& line, RecordBuilder& builder) {
+    try {
+      const record::Event event = record::from_json(line.text, "");
+      if (const auto* start = std::get_if<record::RunStart>(&event)) read_start(*start, line.number, builder);
+      if (const auto* resume = std::get_if<record::ResumeFrom>(&event)) builder.restart(resume->step);
+      if (const auto* end = std::get_if<record::RunEnd>(&event)) read_end(*end, line.number, builder);
+    } catch (const UserError& error) {
+      // A record of another schema is told apart from a damaged one: nothing of it can be trusted.
+      if (std::string_view(error.what()).find("schema") != std::string_view::npos)
+        throw UserError(error.code(), "line " + std::to_string(line.number) + error.what());
+      builder.unread(line.text);
+    }
+  }
+
+  void read_start(const record::RunStart& start, std::int64_t line, RecordBuilder& builder) {
+    ++starts_;
+    const auto whole = [&](Setting setting, std::int64_t number) {
+      builder.setting(setting, exactly(static_cast<double>(number), line));
+    };
+    const auto real = [&](Setting setting, std::optional<double> number) {
+      if (number) builder.setting(setting, exactly(*number, line));
+    };
+    whole(Setting::sequences, start.batch.sequences);
+    whole(Setting::micro, start.batch.micro);
+    whole(Setting::accumulation, start.batch.accumulation);
+    whole(Setting::data_parallel, start.batch.ranks);
+    whole(Setting::sequence_length, start.batch.sequence_length);
+    whole(Setting::tokens_per_step, start.batch.tokens);
+    whole(Setting::vocab, start.vocab);
+    whole(Setting::parameters, start.parameters);
+    whole(Setting::flops_per_token, start.flops_per_token);
+    whole(Setting::max_steps, start.steps);
+    real(Setting::peak_flops, start.peak_flops);
+    if (!start.gpus.empty()) {
+      whole(Setting::gpus, static_cast<std::int64_t>(start.gpus.size()));
+      whole(Setting::gpu_memory, start.gpus[0].memory_bytes);
+      builder.name(&RunRecord::gpu, start.gpus[0].name);
+    }
+    if (start.expected_first_loss) {
+      real(Setting::expected_first_loss, start.expected_first_loss->mean);
+      real(Setting::expected_first_loss_deviation, start.expected_first_loss->standard_deviation);
+    }
+    real(Setting::loss_floor, start.data.floor);
+    builder.name(&RunRecord::model, start.model);
+    read_settings(start, builder, real);
+  }
+
+  template <class Real>
+  static void read_settings(const record::RunStart& start, RecordBuilder& builder, const Real& real) {
+    const auto find = [&](std::string_view name) -> const Value* {
+      for (const auto& [key, value] : start.settings)
+        if (key == name) return &value;
+      return nullptr;
+    };
+    const auto number = [&](std::string_view name) -> std::optional<double> {
+      const Value* value = find(name);
+      if (value && std::holds_alternative<double>(*value)) return std::get<double>(*value);
+      if (value && std::holds_alternative<std::int64_t>(*value))
+        return static_cast<double>(std::get<std::int64_t>(*value));
+      return std::nullopt;
+    };
+    const auto text = [&](std::string_view name) -> std::string {
+      const Value* value = find(name);
+      return value && std::holds_alternative<std::string>(*value) ? std::get<std::string>(*value) : "";
+    };
+    const auto highest = number("optimizer.learning_rate"), ratio = number("schedule.final_ratio");
+    const std::string kind = text("schedule.kind");
+    builder.name(&RunRecord::schedule, kind);
+    builder.name(&RunRecord::dtype, text("compute.dtype"));
+    real(Setting::learning_rate, highest);
+    real(Setting::warmup_steps, number("schedule.warmup_steps"));
+    if (highest && ratio && kind != "constant") real(Setting::learning_rate_min, *highest * *ratio);
+    if (kind == "wsd" || kind == "cosine") real(Setting::decay_steps, static_cast<double>(start.steps));
+  }
+
+  void read_end(const record::RunEnd& end, std::int64_t line, RecordBuilder& builder) const {
+    // What a second start prints is of its own steps alone.
+    if (starts_ > 1) return;
+    builder.summary(Setting::total_tokens, exactly(static_cast<double>(end.tokens), line));
+    builder.summary(Setting::total_seconds, exactly(end.seconds, line));
+    builder.summary(Setting::average_tokens_per_second, exactly(end.tokens_per_second, line));
+    if (end.final_loss && end.final_steps == 1)
+      builder.summary(Setting::final_loss, exactly(*end.final_loss, line));
+  }
+
+  int starts_ = 0;
+};
+
+}  // namespace
+
+LineFormat assay_format() {
+  Format format;
+  format.name = "assay";
+  format.tokens_per_second = Scope::all;
+  format.flops_rate = Scope::all;
+  format.convention = "exact";
+  return {format,
+          [](std::string_view text) {
+            return text.starts_with(step_start) || text.starts_with("{\"event\":\"run_start\"");
+          },
+          [] { return std::unique_ptr<LineReader>(std::make_unique<AssayRecord>()); }};
+}
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,40 @@
+#pragma once
+// Logs that are one JSON document.
+#include "spec/audit/readers/json_path.hpp"
+#include "spec/audit/readers/mapping.hpp"
+#include "spec/audit/readers/record_builder.hpp"
+
+namespace assay::spec::audit {
+
+/// Values of a document into `builder`; which trainer wrote it shows in the paths: llm_TII's
+/// "training_iterations[]", Hugging Face's "log_history[]", llm.q's list of {"log": ...}; or any list of
+/// objects when a mapping says what their keys mean.
+class JsonDocument : public JsonValues {
+ public:
+  JsonDocument(RecordBuilder& builder, const Mapping& mapping) : builder_(builder), mapping_(mapping) {}
+
+  void value(std::string_view path, JsonKind kind, std::string_view token) override;
+  void begin_element(std::string_view path) override;
+  void end_element(std::string_view path) override;
+  /// Line of the document that the next values stand in.
+  void at_line(std::int64_t line) { builder_.at(line, -1); }
+  /// Whether anything was recognised.
+  bool recognised() const { return !trainer_.empty(); }
+
+ private:
+  void claim(std::string_view trainer);
+  void llm_tii_setting(std::string_view path, JsonKind kind, std::string_view token);
+  void llm_tii_step(std::string_view member, JsonKind kind, std::string_view token);
+  void hugging_face(std::string_view path, JsonKind kind, std::string_view token);
+  void llmq(std::string_view member, JsonKind kind, std::string_view token);
+  void llmq_option(JsonKind kind, std::string_view token);
+
+  RecordBuilder& builder_;
+  const Mapping& mapping_;
+  std::string trainer_;
+  Step step_;
+  std::string log_, option_, final_fraction_;  // of llm.q's entries
+  std::int64_t gpus_ = 0;
+};
+
+}  // namespace assay::spec::audit

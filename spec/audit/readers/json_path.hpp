@@ -1,0 +1,59 @@
+#pragma once
+// The values of a JSON text with the path of each.
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::spec::audit {
+
+enum class JsonKind { number, text, word };
+
+/// What is done with the values: path "training_iterations[].mfu.mfu" is the member mfu of the member mfu of
+/// an element of the list training_iterations.
+class JsonValues {
+ public:
+  virtual ~JsonValues() = default;
+  virtual void value(std::string_view path, JsonKind kind, std::string_view token) = 0;
+  /// An object that is an element of a list begins or ends; its path ends in "[]".
+  virtual void begin_element(std::string_view) {}
+  virtual void end_element(std::string_view) {}
+};
+
+/// Events of JsonScan turned into values with paths. Lists of numbers give each number the path of the list.
+class JsonPaths {
+ public:
+  explicit JsonPaths(JsonValues& values) : values_(values) {}
+
+  void begin_object() {
+    if (path_.ends_with("[]")) values_.begin_element(path_);
+    ends_.push_back(path_.size());
+  }
+  void end_object() {
+    path_.resize(ends_.back());
+    ends_.pop_back();
+    if (path_.ends_with("[]")) values_.end_element(path_);
+  }
+  void begin_array() {
+    ends_.push_back(path_.size());
+    path_ += "[]";
+  }
+  void end_array() {
+    path_.resize(ends_.back());
+    ends_.pop_back();
+  }
+  void key(std::string_view name) {
+    path_.resize(ends_.back());
+    if (!path_.empty()) path_ += '.';
+    path_ += name.substr(0, 256);
+  }
+  void number(std::string_view token) { values_.value(path_, JsonKind::number, token); }
+  void text(std::string_view token) { values_.value(path_, JsonKind::text, token); }
+  void word(std::string_view token) { values_.value(path_, JsonKind::word, token); }
+
+ private:
+  JsonValues& values_;
+  std::string path_;
+  std::vector<std::size_t> ends_;  // of the path of every object and list that is open
+};
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,245 @@
+#pragma once
+// A JSON text as a sequence of events, without building it in memory: whole documents of any size in blocks,
+// and JSON lines in place. Numbers stay as they are written, so that their rounding is known.
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "spec/audit/readers/line_source.hpp"
+
+namespace assay::spec::audit {
+
+/// The bytes of a string that stays where it is.
+class MemoryBytes {
+ public:
+  explicit MemoryBytes(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}
+  /// The next byte, or -1 at the end.
+  int peek() const { return at_ == end_ ? -1 : static_cast<unsigned char>(*at_); }
+  void next() { ++at_; }
+  const char* position() const { return at_; }
+  std::string_view rest() const { return {at_, static_cast<std::size_t>(end_ - at_)}; }
+  static constexpr bool in_place = true;
+
+ private:
+  const char *at_, *end_;
+};
+
+/// The bytes of a stream, in blocks; counts lines.
+class BlockBytes {
+ public:
+  explicit BlockBytes(Blocks& blocks) : blocks_(blocks) { refill(); }
+  int peek() {
+    if (at_ == end_ && !refill()) return -1;
+    return static_cast<unsigned char>(*at_);
+  }
+  void next() { line_ += *at_++ == '\n'; }
+  std::int64_t line() const { return line_; }
+  static constexpr bool in_place = false;
+
+ private:
+  bool refill() {
+    blocks_.take(blocks_.rest().size() * (started_ ? 1 : 0));
+    started_ = true;
+    if (blocks_.rest().empty() && !blocks_.more()) return false;
+    at_ = blocks_.rest().data();
+    end_ = at_ + blocks_.rest().size();
+    return true;
+  }
+  Blocks& blocks_;
+  const char *at_ = nullptr, *end_ = nullptr;
+  std::int64_t line_ = 1;
+  bool started_ = false;
+};
+
+/// Calls `events`: begin_object(), end_object(), begin_array(), end_array(), key(text), text(text),
+/// number(token), word(token) for true, false and null. Texts come unescaped, the first mebibyte of them;
+/// views live during the call. Besides RFC 8259, NaN, Infinity and -Infinity are numbers, as Python writes
+/// them.
+template <class Bytes, class Events>
+class JsonScan {
+ public:
+  JsonScan(Bytes& bytes, Events& events) : bytes_(bytes), events_(events) {}
+
+  /// One value. False when it is no JSON: `fault` says why.
+  bool value() {
+    while (true) {
+      blanks();
+      const int c = bytes_.peek();
+      bool done = true;  // a whole value has ended
+      if (c == '{' || c == '[') {
+        bytes_.next();
+        if (depth_ == deepest) return wrong("nested more than 256 deep");
+        object_[depth_++] = c == '{';
+        c == '{' ? events_.begin_object() : events_.begin_array();
+        blanks();
+        if (bytes_.peek() == (c == '{' ? '}' : ']')) {
+          bytes_.next();
+          close();
+        } else {
+          if (c == '{' && !key()) return false;
+          done = false;
+        }
+      } else if (c == '"') {
+        std::string_view said;
+        if (!string(said)) return false;
+        events_.text(said);
+      } else if (c < 0) {
+        return wrong("it ends in the middle");
+      } else if (!plain()) {
+        return false;
+      }
+      while (done) {
+        if (depth_ == 0) return true;
+        blanks();
+        const int after = bytes_.peek();
+        const bool in_object = object_[depth_ - 1];
+        if (after < 0) return wrong("it ends in the middle");
+        bytes_.next();
+        if (after == ',') {
+          if (in_object && !key()) return false;
+          done = false;
+        } else if (after == (in_object ? '}' : ']')) {
+          close();
+        } else {
+          return wrong("a comma or the end of a list or object is missing");
+        }
+      }
+    }
+  }
+  void blanks() {
+    int c;
+    while ((c = bytes_.peek()) == ' ' || c == '\n' || c == '\r' || c == '\t') bytes_.next();
+  }
+  const char* fault() const { return fault_; }
+
+ private:
+  static constexpr int deepest = 256;
+  static constexpr std::size_t longest_text = std::size_t{1} << 20, longest_number = 400;
+
+  bool wrong(const char* why) {
+    fault_ = why;
+    return false;
+  }
+  void close() {
+    --depth_;
+    object_[depth_] ? events_.end_object() : events_.end_array();
+  }
+  bool key() {
+    blanks();
+    std::string_view name;
+    if (bytes_.peek() < 0) return wrong("it ends in the middle");
+    if (bytes_.peek() != '"') return wrong("a key in quotes is missing");
+    if (!string(name)) return false;
+    events_.key(name);
+    blanks();
+    if (bytes_.peek() != ':')
+      return wrong(bytes_.peek() < 0 ? "it ends in the middle" : "a colon is missing");
+    bytes_.next();
+    return true;
+  }
+
+  bool string(std::string_view& out) {
+    bytes_.next();
+    if constexpr (Bytes::in_place) {
+      const std::string_view rest = bytes_.rest();
+      std::size_t length = 0;
+      while (length < rest.size() && rest[length] != '"' && rest[length] != '\\' &&
+             static_cast<unsigned char>(rest[length]) >= 0x20)
+        ++length;
+      if (length < rest.size() && rest[length] == '"') {
+        out = rest.substr(0, length);
+        bytes_ = Bytes(rest.substr(length + 1));
+        return true;
+      }
+    }
+    token_.clear();
+    while (true) {
+      const int c = bytes_.peek();
+      if (c < 0) return wrong("it ends in the middle");
+      if (c < 0x20) return wrong("a control byte stands in a text");
+      bytes_.next();
+      if (c == '"') break;
+      if (c == '\\') {
+        if (!escape()) return false;
+      } else if (token_.size() < longest_text) {
+        token_ += static_cast<char>(c);
+      }
+    }
+    out = token_;
+    return true;
+  }
+
+  bool escape() {
+    const int c = bytes_.peek();
+    if (c < 0) return wrong("it ends in the middle");
+    bytes_.next();
+    constexpr std::string_view from = "\"\\/bfnrt", to = "\"\\/\b\f\n\r\t";
+    if (c == 'u') {
+      int code = 0;
+      for (int i = 0; i < 4; ++i) {
+        const int digit = bytes_.peek();
+        const int at = digit >= '0' && digit <= '9'   ? digit - '0'
+                       : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10
+                       : digit >= 'A' && digit <= 'F' ? digit - 'A' + 10
+                                                      : -1;
+        if (at < 0) return wrong("an escape has no four hexadecimal digits");
+        code = code * 16 + at;
+        bytes_.next();
+      }
+      if (token_.size() < longest_text) token_ += code < 0x80 ? static_cast<char>(code) : '?';
+      return true;
+    }
+    const std::size_t at = from.find(static_cast<char>(c));
+    if (at == std::string_view::npos) return wrong("an unknown escape stands in a text");
+    if (token_.size() < longest_text) token_ += to[at];
+    return true;
+  }
+
+  /// A number, or true, false, null, NaN, Infinity.
+  bool plain() {
+    token_.clear();
+    bool number = true;
+    for (int c = bytes_.peek(); (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                                c == '+' || c == '-' || c == '.';
+         c = bytes_.peek()) {
+      number = number && (c < 'A' || c == 'e' || c == 'E');
+      if (token_.size() > longest_number) return wrong("a number has more than 400 digits");
+      token_ += static_cast<char>(c);
+      bytes_.next();
+    }
+    if (token_ == "true" || token_ == "false" || token_ == "null") {
+      events_.word(token_);
+      return true;
+    }
+    if (token_ == "NaN" || token_ == "Infinity" || token_ == "-Infinity" || (number && numeric())) {
+      events_.number(token_);
+      return true;
+    }
+    return wrong(token_.empty() ? "a value is missing" : "a value is no number, text or word of JSON");
+  }
+  bool numeric() const {
+    std::size_t at = token_.starts_with('-') ? 1 : 0;
+    const auto digits = [&] {
+      const std::size_t from = at;
+      while (at < token_.size() && token_[at] >= '0' && token_[at] <= '9') ++at;
+      return at > from;
+    };
+    if (!digits()) return false;
+    if (at < token_.size() && token_[at] == '.' && (++at, !digits())) return false;
+    if (at < token_.size() && (token_[at] == 'e' || token_[at] == 'E')) {
+      ++at;
+      if (at < token_.size() && (token_[at] == '+' || token_[at] == '-')) ++at;
+      if (!digits()) return false;
+    }
+    return at == token_.size();
+  }
+
+  Bytes& bytes_;
+  Events& events_;
+  bool object_[deepest] = {};
+  int depth_ = 0;
+  std::string token_;
+  const char* fault_ = "";
+};
+
+}  // namespace assay::spec::audit

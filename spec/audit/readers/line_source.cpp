@@ -1,0 +1,213 @@
+#include "spec/audit/readers/line_source.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "spec/error.hpp"
+
+namespace assay::spec::audit {
+
+Blocks::Blocks(std::istream& in, std::string origin)
+    : in_(in), origin_(std::move(origin)), buffer_(2 * block) {}
+
+bool Blocks::more() {
+  if (begin_ > 0) {
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  if (!in_.good()) return false;
+  in_.read(buffer_.data() + end_, static_cast<std::streamsize>(std::min(block, buffer_.size() - end_)));
+  const auto got = static_cast<std::size_t>(in_.gcount());
+  if (in_.bad())
+    throw UserError(ExitCode::io, origin_ + ": reading failed after " + std::to_string(read_) +
+                                      " bytes; check the disk or the pipe and read it again");
+  end_ += got;
+  read_ += static_cast<std::int64_t>(got);
+  if (first_ && got > 0) {
+    first_ = false;
+    if (rest().starts_with("\xef\xbb\xbf")) begin_ = 3;
+  }
+  return got > 0;
+}
+
+Lines::Lines(Blocks& blocks) : blocks_(blocks) {
+  // Colours whose escape byte was lost when the log was pasted somewhere.
+  for (const std::string_view colour : {"[39m", "[0m", "[31m", "[32m"})
+    bare_colours_ = bare_colours_ || blocks.rest().find(colour) != std::string_view::npos;
+  look_over();
+}
+
+/// Whether any line of what is read needs cleaning: asked once per block, not once per line.
+void Lines::look_over() {
+  const std::string_view all = blocks_.rest();
+  plain_ = !bare_colours_ && !std::memchr(all.data(), '\x1b', all.size()) &&
+           !std::memchr(all.data(), '\r', all.size()) && !std::memchr(all.data(), '\0', all.size());
+}
+
+/// The next line with all that is in it, without its line end.
+bool Lines::next_raw(std::string_view& raw) {
+  overlong_ = false;
+  while (true) {
+    const std::string_view rest = blocks_.rest();
+    const void* end =
+        rest.size() > scanned_ ? std::memchr(rest.data() + scanned_, '\n', rest.size() - scanned_) : nullptr;
+    if (end) {
+      raw = rest.substr(0, static_cast<std::size_t>(static_cast<const char*>(end) - rest.data()));
+      blocks_.take(raw.size() + 1);
+      break;
+    }
+    scanned_ = rest.size();
+    if (rest.size() >= Blocks::block) {
+      // The rest of an overlong line is passed over.
+      if (!overlong_) scratch_.assign(rest.substr(0, Blocks::block / 2));
+      overlong_ = true;
+      blocks_.take(rest.size());
+      scanned_ = 0;
+    }
+    if (blocks_.more()) {
+      look_over();
+      continue;
+    }
+    raw = blocks_.rest();
+    blocks_.take(raw.size());
+    scanned_ = 0;
+    if (raw.empty() && !overlong_) return false;
+    complete_ = false;
+    truncated_ = true;
+    break;
+  }
+  scanned_ = 0;
+  ++number_;
+  if (overlong_) raw = scratch_;
+  return true;
+}
+
+namespace {
+
+/// Bytes of the escape sequence that `text` starts with.
+std::size_t escape_length(std::string_view text) {
+  if (text.size() < 2) return text.size();
+  if (text[1] == '[') {
+    std::size_t at = 2;
+    while (at < text.size() && (text[at] < 0x40 || text[at] > 0x7e)) ++at;
+    return std::min(at + 1, text.size());
+  }
+  if (text[1] == ']') {
+    std::size_t at = 2;
+    while (at < text.size() && text[at] != '\a' && text[at] != '\x1b') ++at;
+    if (at < text.size() && text[at] == '\x1b') ++at;
+    return std::min(at + 1, text.size());
+  }
+  return 2;
+}
+
+/// Bytes of a colour like "[38;5;214m" that `text` starts with, 0 when there is none.
+std::size_t bare_colour_length(std::string_view text) {
+  std::size_t at = 1;
+  while (at < text.size() && at < 16 && ((text[at] >= '0' && text[at] <= '9') || text[at] == ';')) ++at;
+  return at > 1 && at < text.size() && text[at] == 'm' ? at + 1 : 0;
+}
+
+}  // namespace
+
+std::string_view Lines::clean(std::string_view raw) {
+  if (plain_) return raw;
+  const bool dirty = bare_colours_ || std::memchr(raw.data(), '\x1b', raw.size()) ||
+                     std::memchr(raw.data(), '\0', raw.size());
+  if (raw.empty() || !dirty) return raw;
+  std::string out;
+  out.reserve(raw.size());
+  for (std::size_t at = 0; at < raw.size();) {
+    if (raw[at] == '\x1b') {
+      at += escape_length(raw.substr(at));
+    } else if (const std::size_t colour =
+                   raw[at] == '[' && bare_colours_ ? bare_colour_length(raw.substr(at)) : 0) {
+      at += colour;
+    } else {
+      if (raw[at] != '\0') out += raw[at];
+      ++at;
+    }
+  }
+  scratch_ = std::move(out);
+  return scratch_;
+}
+
+bool Lines::piece(Line& line) {
+  while (!pieces_.empty()) {
+    const std::size_t end = std::min(pieces_.find('\r'), pieces_.size());
+    line.text = pieces_.substr(0, end);
+    pieces_.remove_prefix(std::min(end + 1, pieces_.size()));
+    if (line.text.empty()) continue;
+    line.number = number_;
+    line.complete = complete_ || !pieces_.empty();
+    line.overlong = overlong_;
+    line.rank = take_rank(line.text);
+    return true;
+  }
+  return false;
+}
+
+bool Lines::next(Line& line) {
+  while (!piece(line)) {
+    std::string_view raw;
+    if (!next_raw(raw)) return false;
+    pieces_ = clean(raw);
+  }
+  return true;
+}
+
+namespace {
+
+bool number_at(std::string_view text, std::size_t& at, int& number) {
+  const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), number);
+  if (error != std::errc() || number < 0) return false;
+  at = static_cast<std::size_t>(end - text.data());
+  return true;
+}
+
+bool skip(std::string_view text, std::size_t& at, std::string_view word) {
+  if (text.substr(at, word.size()) != word) return false;
+  at += word.size();
+  return true;
+}
+
+/// One prefix of a launcher.
+int take_one(std::string_view& text) {
+  std::size_t at = 0;
+  int rank = -1, job = 0;
+  if (text.starts_with("[rank") || text.starts_with("[default")) {
+    at = text[1] == 'r' ? 5 : 8;
+    skip(text, at, " ");
+    if (!number_at(text, at, rank) || !skip(text, at, "]")) return -1;
+    skip(text, at, ":");
+  } else if (text.starts_with("[")) {
+    at = 1;
+    if (!number_at(text, at, job) || !skip(text, at, ",") || !number_at(text, at, rank) ||
+        !skip(text, at, "]<") ||
+        !(skip(text, at, "stdout>:") || skip(text, at, "stderr>:") || skip(text, at, "stddiag>:")))
+      return -1;
+  } else {
+    while (at < text.size() && at < 6 && text[at] == ' ') ++at;
+    if (at >= text.size() || text[at] < '0' || text[at] > '9') return -1;
+    if (!number_at(text, at, rank) || !skip(text, at, ": ")) return -1;
+  }
+  text.remove_prefix(at);
+  return rank;
+}
+
+}  // namespace
+
+int take_rank(std::string_view& text) {
+  if (text.empty() || (text[0] != '[' && text[0] != ' ' && (text[0] < '0' || text[0] > '9'))) return -1;
+  int rank = -1;
+  for (int i = 0; i < 3; ++i) {
+    const int found = take_one(text);
+    if (found < 0) break;
+    rank = found;
+  }
+  return rank;
+}
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,72 @@
+#pragma once
+// Bytes of a log in large blocks, and its lines made fit to read: colours, carriage returns, NUL bytes and
+// the prefixes of launchers taken off.
+#include <cstdint>
+#include <istream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::spec::audit {
+
+/// The bytes of a stream in blocks of a mebibyte, without a byte order mark. Errors: UserError(io).
+class Blocks {
+ public:
+  static constexpr std::size_t block = std::size_t{1} << 20;
+
+  Blocks(std::istream& in, std::string origin);
+
+  /// What is read and not yet taken. Views live until the next `more`.
+  std::string_view rest() const { return {buffer_.data() + begin_, end_ - begin_}; }
+  void take(std::size_t bytes) { begin_ += bytes; }
+  /// Appends the next block to the rest. False at the end of the stream. Domain: the rest holds at most a
+  /// block.
+  bool more();
+  /// Bytes of the stream before `rest`.
+  std::int64_t offset() const { return read_ - static_cast<std::int64_t>(end_ - begin_); }
+  const std::string& origin() const { return origin_; }
+
+ private:
+  std::istream& in_;
+  std::string origin_;
+  std::vector<char> buffer_;
+  std::size_t begin_ = 0, end_ = 0;
+  std::int64_t read_ = 0;
+  bool first_ = true;
+};
+
+struct Line {
+  std::string_view text;    ///< lives until the next line is asked for
+  std::int64_t number = 0;  ///< from 1, as editors count
+  int rank = -1;            ///< that a launcher's prefix names
+  bool complete = true;     ///< false: the last line has no end
+  bool overlong = false;    ///< longer than `Blocks::block`: its first part only
+};
+
+/// A carriage return starts a new piece of the same line, as on a terminal (progress bars).
+class Lines {
+ public:
+  explicit Lines(Blocks& blocks);
+  bool next(Line& line);
+  std::int64_t count() const { return number_; }
+  bool truncated() const { return truncated_; }
+
+ private:
+  void look_over();
+  bool next_raw(std::string_view& raw);
+  std::string_view clean(std::string_view raw);
+  bool piece(Line& line);
+
+  Blocks& blocks_;
+  std::size_t scanned_ = 0;  // bytes of the rest known to hold no line end
+  bool plain_ = false, bare_colours_ = false, overlong_ = false, complete_ = true, truncated_ = false;
+  std::string_view pieces_;  // of the current line, still to be given
+  std::string scratch_;
+  std::int64_t number_ = 0;
+};
+
+/// Takes prefixes of launchers off `text`: "[rank3]:", "[default3]:", "[1,3]<stdout>:", "3: ". Gives the
+/// rank, or -1 when there is none.
+int take_rank(std::string_view& text);
+
+}  // namespace assay::spec::audit

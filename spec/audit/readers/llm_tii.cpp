@@ -1,0 +1,220 @@
+// Console log of llm_TII (enhanced_training_system/train.py): formats.md, "llm_tii". Keys are looked for, not
+// separators: the box characters between them arrive as UTF-8, as mojibake, or as bars.
+#include "spec/audit/readers/line_reader.hpp"
+
+#include <array>
+#include <cctype>
+
+#include "spec/audit/readers/scan.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+struct HeaderKey {
+  std::string_view key;
+  Setting setting;
+  Kind kind;
+  double unit;
+};
+constexpr HeaderKey header_keys[] = {
+    {"Total parameters", Setting::parameters, Kind::counted, 1},
+    {"Non-embedding params", Setting::parameters_nonembedding, Kind::counted, 1},
+    {"Layers", Setting::layers, Kind::counted, 1},
+    {"Hidden size", Setting::width, Kind::counted, 1},
+    {"Attention heads", Setting::heads, Kind::counted, 1},
+    {"Sequence length", Setting::sequence_length, Kind::counted, 1},
+    {"Vocabulary size", Setting::vocab, Kind::counted, 1},
+    {"Batch size (micro)", Setting::micro, Kind::counted, 1},
+    {"Gradient accum steps", Setting::accumulation, Kind::counted, 1},
+    {"Effective batch size", Setting::sequences, Kind::counted, 1},
+    {"Tokens per iteration", Setting::tokens_per_step, Kind::counted, 1},
+    {"Max iterations", Setting::max_steps, Kind::counted, 1},
+    {"Learning rate", Setting::learning_rate, Kind::counted, 1},
+    {"LR warmup iters", Setting::warmup_steps, Kind::counted, 1},
+    {"LR decay iters", Setting::decay_steps, Kind::counted, 1},
+    {"GPUs", Setting::gpus, Kind::counted, 1},
+    {"Memory per GPU", Setting::gpu_memory, Kind::measured, 1e9},
+    {"Hardware peak", Setting::peak_flops, Kind::measured, 1e12},
+    {"FLOPs per token", Setting::flops_per_token, Kind::measured, 1e9},
+    {"Expected tokens/s @50% MFU", Setting::expected_tokens_per_second_half_mfu, Kind::measured, 1},
+};
+
+/// "18L-18H-2304D-RoPE-RMS-SwiGLU-PreNorm": layers, heads, width.
+void read_architecture(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+  constexpr std::pair<char, Setting> parts[] = {
+      {'L', Setting::layers}, {'H', Setting::heads}, {'D', Setting::width}};
+  std::array<std::optional<Printed>, 3> numbers;
+  for (std::size_t i = 0; i < 3; ++i) {
+    std::size_t length = 0;
+    while (length < text.size() && std::isdigit(static_cast<unsigned char>(text[length]))) ++length;
+    if (length == 0 || length >= text.size() || text[length] != parts[i].first) return;
+    numbers[i] = parse_printed(text.substr(0, length), Kind::counted, 1, line);
+    text.remove_prefix(length + 1);
+    if (i < 2 && (text.empty() || text[0] != '-')) return;
+    if (i < 2) text.remove_prefix(1);
+  }
+  for (std::size_t i = 0; i < 3; ++i) builder.setting(parts[i].second, numbers[i]);
+}
+
+class LlmTii : public LineReader {
+ public:
+  void read(const Line& line, RecordBuilder& builder) override {
+    const std::string_view text = line.text;
+    if (const auto step = step_key(text); step.data()) {
+      read_step(step, line, builder);
+    } else if (text.find("MFU: ") != std::string_view::npos &&
+               text.find("Achieved: ") != std::string_view::npos) {
+      read_mfu(line, builder);
+    } else if (text.find("Tokens/s: ") != std::string_view::npos &&
+               text.find("FLOPs/token: ") != std::string_view::npos) {
+      read_rate(line, builder);
+    } else if (text.find("Memory: ") != std::string_view::npos &&
+               text.find(" alloc") != std::string_view::npos) {
+      read_memory(line, builder);
+    } else if (open_ && text.find("Gradients: norm=") != std::string_view::npos) {
+      Scan scan(text, line.number);
+      scan.take(step_, Field::gradient_norm, "norm=", Kind::measured);
+      if (scan.bad()) builder.unread(text);
+    } else {
+      read_header(text, line.number, builder);
+    }
+  }
+
+  void finish(RecordBuilder& builder) override { emit(builder); }
+
+  /// The text behind "Iter " of a step line; without data() on other lines.
+  static std::string_view step_key(std::string_view text) {
+    std::size_t at = 0;
+    while ((at = text.find("Iter ", at)) != std::string_view::npos) {
+      std::string_view rest = text.substr(at + 5);
+      while (!rest.empty() && rest[0] == ' ') rest.remove_prefix(1);
+      std::size_t length = 0;
+      while (length < rest.size() && std::isdigit(static_cast<unsigned char>(rest[length]))) ++length;
+      const std::string_view after = rest.substr(length);
+      if (length > 0 && (after.starts_with(": loss ") || after.find("Loss:") != std::string_view::npos))
+        return rest;
+      at += 5;
+    }
+    return {};
+  }
+
+ private:
+  void emit(RecordBuilder& builder) {
+    if (open_) builder.step(step_);
+    open_ = false;
+  }
+  Step& begin(const Line& line, RecordBuilder& builder) {
+    emit(builder);
+    step_ = Step();
+    step_.line = line.number;
+    if (line.rank >= 0) step_[Field::rank] = exactly(line.rank, line.number);
+    open_ = true;
+    return step_;
+  }
+
+  void read_step(std::string_view text, const Line& line, RecordBuilder& builder) {
+    Step step;
+    Scan scan(text, line.number);
+    scan.take(step, Field::step, "", Kind::counted);
+    const bool warming = scan.has(": loss ");
+    scan.take(step, Field::loss, warming ? "loss " : "Loss:", Kind::measured, 1, {}, true);
+    scan.take(step, Field::seconds, warming ? "time " : "Time:", Kind::measured, 1e-3, "ms", true);
+    scan.take(step, Field::learning_rate, "LR:", Kind::measured);
+    if (scan.bad() || (!line.complete && !warming)) {
+      emit(builder);
+      builder.unread(line.text);
+      return;
+    }
+    Step& next = begin(line, builder);
+    next.fields = step.fields;
+    if (line.rank >= 0) next[Field::rank] = exactly(line.rank, line.number);
+  }
+
+  void read_mfu(const Line& line, RecordBuilder& builder) {
+    Step step;
+    Scan scan(line.text, line.number);
+    scan.take(step, Field::mfu, "MFU: ", Kind::measured, 0.01, "%", true);
+    scan.take(step, Field::flops_rate, "Achieved: ", Kind::measured, 1e12, "TF");
+    scan.take(step, Field::peak_flops, "Peak: ", Kind::measured, 1e12, "TF");
+    if (scan.bad()) return builder.unread(line.text);
+    if (!open_ || step_[Field::mfu]) begin(line, builder);  // a quote without its first line
+    for (const Field field : {Field::mfu, Field::flops_rate, Field::peak_flops}) step_[field] = step[field];
+  }
+
+  void read_rate(const Line& line, RecordBuilder& builder) {
+    if (!open_) return;
+    Step step;
+    Scan scan(line.text, line.number);
+    scan.take(step, Field::tokens_per_second, "Tokens/s: ", Kind::measured);
+    scan.take(step, Field::flops_per_token, "FLOPs/token: ", Kind::measured, 1e9, "GF");
+    if (scan.bad()) return builder.unread(line.text);
+    for (const Field field : {Field::tokens_per_second, Field::flops_per_token}) step_[field] = step[field];
+    if (scan.has("6N+12LHQT")) builder.format().convention = "palm_total";
+    if (!builder.current(Setting::parameters))
+      builder.summary(Setting::parameters, scan.after("N=", Kind::measured, 1e9, "B"));
+  }
+
+  void read_memory(const Line& line, RecordBuilder& builder) {
+    if (!open_) return;
+    Step step;
+    Scan scan(line.text, line.number);
+    scan.take(step, Field::memory_allocated, "Memory: ", Kind::measured, 1e9, "GB alloc");
+    Scan after_alloc(behind(line.text, " alloc"), line.number);
+    // Box characters stand between the parts: the next number is looked for behind the next blank.
+    const auto part = [&](std::string_view suffix) -> std::optional<Printed> {
+      const std::size_t end = line.text.find(suffix);
+      if (end == std::string_view::npos) return std::nullopt;
+      const std::size_t from = line.text.rfind(' ', end - 1);
+      return parse_printed(line.text.substr(from + 1, end - from - 1), Kind::measured, 1e9, line.number);
+    };
+    step[Field::memory_peak] = part(" GB peak");
+    step[Field::memory_reserved] = part(" GB reserved");
+    if (scan.bad() || !step[Field::memory_peak] || !step[Field::memory_reserved])
+      return builder.unread(line.text);
+    for (const Field field : {Field::memory_allocated, Field::memory_peak, Field::memory_reserved})
+      step_[field] = step[field];
+  }
+
+  void read_header(std::string_view text, std::int64_t number, RecordBuilder& builder) {
+    const std::size_t colon = text.find(':');
+    if (colon == std::string_view::npos) return;
+    std::string_view key = trimmed(text.substr(0, colon));
+    // "├─ Layers": the tree's branches, in whatever encoding they arrive.
+    while (!key.empty() && !std::isalpha(static_cast<unsigned char>(key.front()))) key.remove_prefix(1);
+    if (key.size() > 40 || key.empty()) return;
+    const std::string_view value = trimmed(text.substr(colon + 1));
+    for (const HeaderKey& known : header_keys) {
+      if (!key.ends_with(known.key)) continue;
+      emit(builder);
+      const auto printed = parse_printed(number_token(value), known.kind, known.unit, number);
+      if (!printed) return builder.unread(text);
+      return builder.setting(known.setting, printed);
+    }
+    if (key.ends_with("Device") && value.size() > 3) emit(builder), builder.name(&RunRecord::gpu, value);
+    if (key.ends_with("Precision")) builder.name(&RunRecord::dtype, value == "bfloat16" ? "bf16" : value);
+    if (key.ends_with("Parallelism")) builder.name(&RunRecord::parallelism, value);
+    if (key.ends_with("Architecture Name")) read_architecture(value, number, builder);
+  }
+
+  Step step_;
+  bool open_ = false;
+};
+
+bool recognises(std::string_view text) {
+  const std::string_view step = LlmTii::step_key(text);
+  if (step.data() == nullptr)
+    return text.find("MFU: ") != std::string_view::npos &&
+           text.find("Achieved: ") != std::string_view::npos && text.find(" TF") != std::string_view::npos;
+  return step.find("ms") != std::string_view::npos;
+}
+
+}  // namespace
+
+LineFormat llm_tii_format() {
+  Format format;
+  format.name = "llm_tii";
+  format.first_step_is_zero = true;
+  return {format, recognises, [] { return std::unique_ptr<LineReader>(std::make_unique<LlmTii>()); }};
+}
+
+}  // namespace assay::spec::audit

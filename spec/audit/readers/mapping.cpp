@@ -1,0 +1,157 @@
+#include "spec/audit/readers/mapping.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "spec/audit/readers/scan.hpp"
+#include "spec/error.hpp"
+#include "spec/text/nearest.hpp"
+#include "spec/text/quote.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+[[noreturn]] void usage(const std::string& option, const std::string& message) {
+  throw UserError(ExitCode::usage, option + ": " + message);
+}
+
+constexpr std::pair<std::string_view, double> units[] = {
+    {"s", 1},        {"ms", 1e-3},    {"us", 1e-6},    {"ns", 1e-9},     {"min", 60},       {"h", 3600},
+    {"%", 0.01},     {"k", 1e3},      {"M", 1e6},      {"G", 1e9},       {"T", 1e12},       {"P", 1e15},
+    {"B", 1},        {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},      {"TB", 1e12},      {"KiB", 0x1p10},
+    {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"TFLOPS", 1e12}, {"TFLOP/s", 1e12}, {"GFLOPs", 1e9}};
+
+std::optional<double> unit_named(std::string_view name) {
+  for (const auto& [known, unit] : units)
+    if (known == name) return unit;
+  return std::nullopt;
+}
+
+std::string unit_list() {
+  std::string out;
+  for (const auto& [name, unit] : units) out += (out.empty() ? "" : " ") + std::string(name);
+  return out;
+}
+
+/// "a=b,c=d" in pairs.
+std::vector<std::pair<std::string, std::string>> pairs(const std::string& option, const std::string& text) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t to = std::min(text.find(',', from), text.size());
+    const std::string_view part = trimmed(std::string_view(text).substr(from, to - from));
+    from = to + 1;
+    if (part.empty()) continue;
+    const std::size_t equals = part.find('=');
+    if (equals == std::string_view::npos || equals == 0 || equals + 1 == part.size())
+      usage(option, quote(part) + " is not NAME=VALUE; write it like " +
+                        (option == "--map" ? "step=iter,seconds=time_ms:ms" : "gpus=8,gpu=NVIDIA B200"));
+    out.emplace_back(trimmed(part.substr(0, equals)), trimmed(part.substr(equals + 1)));
+  }
+  return out;
+}
+
+template <class Enum>
+std::vector<std::string> all_names(std::size_t count) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < count; ++i) names.emplace_back(to_string(static_cast<Enum>(i)));
+  return names;
+}
+
+std::string suggestion(const std::string& word, const std::vector<std::string>& known) {
+  if (const auto guess = nearest(word, known)) return "; did you mean " + quote(*guess) + "?";
+  std::string out = "; known are ";
+  for (std::size_t i = 0; i < known.size(); ++i) out += (i ? ", " : "") + known[i];
+  return out;
+}
+
+Kind kind_of(Field field) {
+  switch (field) {
+    case Field::step:
+    case Field::rank:
+    case Field::tokens:
+    case Field::tokens_total:
+    case Field::sequences_total:
+      return Kind::counted;
+    default:
+      return Kind::measured;
+  }
+}
+
+}  // namespace
+
+Mapping::Mapping(const std::string& map) {
+  for (const auto& [name, column] : pairs("--map", map)) {
+    const auto field = field_named(name);
+    if (!field)
+      usage("--map", "no field is called " + quote(name) + suggestion(name, all_names<Field>(field_count)));
+    const std::size_t colon = column.rfind(':');
+    double unit = 1;
+    if (colon != std::string::npos && colon > 0) {
+      const auto known = unit_named(std::string_view(column).substr(colon + 1));
+      if (!known)
+        usage("--map", "unknown unit " + quote(column.substr(colon + 1)) + " of " + name + "; known are " +
+                           unit_list());
+      unit = *known;
+    }
+    columns_.push_back({column.substr(0, colon), *field, unit});
+  }
+  stated_ = !columns_.empty();
+  if (!stated_)
+    for (std::size_t i = 0; i < field_count; ++i)
+      columns_.push_back({std::string(to_string(static_cast<Field>(i))), static_cast<Field>(i), 1});
+}
+
+bool Mapping::knows(std::string_view column) const {
+  return std::any_of(columns_.begin(), columns_.end(), [&](const Column& c) { return c.name == column; });
+}
+
+Mapping::Taken Mapping::take(Step& step, std::string_view column, std::string_view token,
+                             std::int64_t line) const {
+  Taken taken = Taken::unmapped;
+  for (const Column& mapped : columns_) {
+    if (mapped.name != column) continue;
+    auto& field = step[mapped.field];
+    field = parse_printed(trimmed(token), kind_of(mapped.field), mapped.unit, line);
+    if (taken != Taken::unreadable) taken = field ? Taken::read : Taken::unreadable;
+  }
+  return taken;
+}
+
+void apply_settings(RunRecord& record, const std::string& set) {
+  constexpr std::pair<std::string_view, std::string RunRecord::*> names[] = {
+      {"model", &RunRecord::model},
+      {"gpu", &RunRecord::gpu},
+      {"dtype", &RunRecord::dtype},
+      {"schedule", &RunRecord::schedule},
+      {"parallelism", &RunRecord::parallelism}};
+  for (const auto& [name, value] : pairs("--set", set)) {
+    const auto text = std::find_if(std::begin(names), std::end(names),
+                                   [&, n = name](const auto& k) { return k.first == n; });
+    if (text != std::end(names)) {
+      record.*(text->second) = value;
+      continue;
+    }
+    const auto setting = setting_named(name);
+    if (!setting) {
+      auto known = all_names<Setting>(setting_count);
+      for (const auto& [word, member] : names) known.emplace_back(word);
+      usage("--set", "no setting is called " + quote(name) + suggestion(name, known));
+    }
+    const std::string_view token = number_token(value);
+    const auto unit = token.size() == value.size()
+                          ? std::optional<double>(1)
+                          : unit_named(trimmed(std::string_view(value).substr(token.size())));
+    const auto printed = unit ? parse_printed(token, Kind::counted, *unit) : std::nullopt;
+    if (!printed || printed->value != printed->value)
+      usage("--set", name + "=" + quote(value) + " is no number; write it like " + name +
+                         "=8, with a unit like " + name + "=80GB where one is needed");
+    record[*setting] = printed;
+  }
+}
+
+void check_settings(const std::string& set) {
+  RunRecord nothing;
+  apply_settings(nothing, set);
+}
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,42 @@
+#pragma once
+// What the user says of a log: which column is which field, and settings that the log does not hold.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "spec/audit/run_record.hpp"
+
+namespace assay::spec::audit {
+
+class Mapping {
+ public:
+  /// `map` as ReadOptions::map; empty: columns that are named like fields mean these, and `stated` is false.
+  /// Errors: UserError(usage) for an unknown field (with the nearest) or unit, or a part without "=".
+  explicit Mapping(const std::string& map);
+
+  bool stated() const { return stated_; }
+  enum class Taken { unmapped, read, unreadable };
+  /// Reads `token` into `step` when a field is mapped to `column`; a token that is no number leaves it empty.
+  Taken take(Step& step, std::string_view column, std::string_view token, std::int64_t line) const;
+  /// Whether some field is mapped to `column`.
+  bool knows(std::string_view column) const;
+
+ private:
+  struct Column {
+    std::string name;
+    Field field;
+    double unit;
+  };
+  std::vector<Column> columns_;
+  bool stated_ = false;
+};
+
+/// Puts `set` (ReadOptions::set) into `record`. Errors: UserError(usage) for an unknown setting (with the
+/// nearest), a value that is no number, or a part without "=".
+void apply_settings(RunRecord& record, const std::string& set);
+
+/// Checks `set` without a record. Errors: as apply_settings.
+void check_settings(const std::string& set);
+
+}  // namespace assay::spec::audit

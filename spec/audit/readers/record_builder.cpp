@@ -1,0 +1,200 @@
+#include "spec/audit/readers/record_builder.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "spec/audit/readers/fragments.hpp"
+
+namespace assay::spec::audit {
+
+void StepKeeper::add(const Step& step, bool contradicts) {
+  const std::int64_t index = seen_++;
+  if (head_.size() < quarter) {
+    head_.push_back(step);
+    return;
+  }
+  if (tail_.size() < quarter) {
+    tail_.push_back({step, index, contradicts});
+    return;
+  }
+  Late& oldest = tail_[oldest_];
+  pass_on(oldest.step, oldest.contradicts, oldest.index);
+  oldest = {step, index, contradicts};
+  oldest_ = (oldest_ + 1) % quarter;
+}
+
+/// A step that left the tail: kept when it falls on the stride; when the middle is full, the stride doubles.
+void StepKeeper::pass_on(const Step& step, bool contradicts, std::int64_t index) {
+  const bool on_stride = passed_++ % stride_ == 0;
+  if (on_stride) {
+    middle_.push_back({step, index, contradicts});
+    if (middle_.size() > 2 * quarter) {
+      std::vector<Late> every_second;
+      every_second.reserve(2 * quarter + 1);
+      for (std::size_t i = 0; i < middle_.size(); ++i) {
+        if (i % 2 == 0)
+          every_second.push_back(std::move(middle_[i]));
+        else if (middle_[i].contradicts && contradicting_.size() < most_contradicting)
+          contradicting_.push_back(std::move(middle_[i]));
+      }
+      middle_ = std::move(every_second);
+      stride_ *= 2;
+    }
+  } else if (contradicts && contradicting_.size() < most_contradicting) {
+    contradicting_.push_back({step, index, contradicts});
+  }
+}
+
+const Step* StepKeeper::last() const {
+  if (!tail_.empty()) return &tail_[(oldest_ + tail_.size() - 1) % tail_.size()].step;
+  return head_.empty() ? nullptr : &head_.back();
+}
+
+std::vector<Step> StepKeeper::finish() {
+  std::vector<Step> steps = std::move(head_);
+  std::move(contradicting_.begin(), contradicting_.end(), std::back_inserter(middle_));
+  std::sort(middle_.begin(), middle_.end(), [](const Late& a, const Late& b) { return a.index < b.index; });
+  steps.reserve(steps.size() + middle_.size() + tail_.size());
+  for (Late& late : middle_) steps.push_back(std::move(late.step));
+  for (std::size_t i = 0; i < tail_.size(); ++i)
+    steps.push_back(std::move(tail_[(oldest_ + i) % tail_.size()].step));
+  return steps;
+}
+
+RecordBuilder::RecordBuilder(std::string origin, Format format, StepCheck check)
+    : origin_(std::move(origin)), format_(std::move(format)), check_(std::move(check)) {}
+
+/// The record that a header line belongs to: of the run before its first step, else of the next one.
+RunRecord& RecordBuilder::header() {
+  if (run_.keeper.seen() == 0) return run_.record;
+  if (!pending_) pending_.emplace();
+  return *pending_;
+}
+
+void RecordBuilder::setting(Setting setting, const std::optional<Printed>& value) {
+  if (value) header()[setting] = value;
+}
+
+void RecordBuilder::name(std::string RunRecord::*which, std::string_view value) {
+  if (!value.empty()) header().*which = std::string(value.substr(0, 200));
+}
+
+void RecordBuilder::summary(Setting setting, const std::optional<Printed>& value) {
+  if (value) run_.record[setting] = value;
+}
+
+void RecordBuilder::restart(std::optional<std::int64_t> steps) { restarting_ = Restart{line_, steps}; }
+
+const std::optional<Printed>& RecordBuilder::current(Setting setting) const {
+  if (pending_ && (*pending_)[setting]) return (*pending_)[setting];
+  return run_.record[setting];
+}
+
+namespace {
+
+double number_of(const std::optional<Printed>& printed, double without) {
+  return printed ? printed->value : without;
+}
+
+}  // namespace
+
+/// Whether a step after a header, or with a smaller number, still belongs to the run.
+bool RecordBuilder::continues(const Step& step) const {
+  if (pending_ && !agree(run_.record, *pending_)) return false;
+  if (restarting_) return true;
+  const double rank = number_of(step[Field::rank], -1), number = number_of(step[Field::step], std::nan(""));
+  for (const auto& [of_rank, range] : run_.numbers) {
+    if (of_rank != rank) continue;
+    // Back at the first number, or before it: begun anew. (A line printed twice is no new run.)
+    const bool anew = number <= range.first && range.second > range.first;
+    return !anew && !(pending_ && number <= range.first);
+  }
+  return true;
+}
+
+void RecordBuilder::adopt_pending() {
+  for (std::size_t i = 0; i < setting_count; ++i)
+    if (!run_.record.settings[i]) run_.record.settings[i] = pending_->settings[i];
+  for (std::string RunRecord::*which :
+       {&RunRecord::model, &RunRecord::gpu, &RunRecord::dtype, &RunRecord::schedule, &RunRecord::parallelism})
+    if ((run_.record.*which).empty()) run_.record.*which = (*pending_).*which;
+  pending_.reset();
+}
+
+/// Decides, when a step comes, what a header before it was.
+void RecordBuilder::settle(const Step& step) {
+  if (run_.keeper.seen() == 0) {
+    if (restarting_ && restarting_->step.value_or(0) > 0) run_.record.restarts.push_back(*restarting_);
+    restarting_.reset();
+    return;
+  }
+  if (continues(step)) {
+    if (restarting_)
+      run_.record.restarts.push_back(*restarting_);
+    else if (pending_)
+      run_.record.restarts.push_back({step.line, std::nullopt});
+    if (pending_) adopt_pending();
+  } else {
+    std::optional<RunRecord> next = std::move(pending_);
+    pending_.reset();
+    close();
+    if (next) run_.record = std::move(*next);
+  }
+  restarting_.reset();
+}
+
+void RecordBuilder::step(Step step) {
+  if (step.line == 0) step.line = line_;
+  if (rank_ >= 0 && !step[Field::rank]) step[Field::rank] = exactly(static_cast<double>(rank_), step.line);
+  const double rank = number_of(step[Field::rank], -1), number = number_of(step[Field::step], std::nan(""));
+  if (pending_ || restarting_ || (run_.keeper.seen() > 0 && !continues(step))) settle(step);
+  auto of_rank = std::find_if(run_.numbers.begin(), run_.numbers.end(),
+                              [&](const auto& entry) { return entry.first == rank; });
+  if (of_rank == run_.numbers.end() && run_.numbers.size() < 4096)
+    run_.numbers.push_back({rank, {number, number}});
+  else if (of_rank != run_.numbers.end())
+    of_rank->second.second = number;
+  if (run_.keeper.seen() == 0) {
+    run_.record.origin = origin_;
+    run_.record.format = format_;
+  }
+  const bool contradicts = check_ && check_(run_.record, step);
+  run_.keeper.add(step, contradicts);
+  run_.record.steps_seen = run_.keeper.seen();
+}
+
+void RecordBuilder::unread(std::string_view text) {
+  ++unread_;
+  if (quotes_.size() < 10) quotes_.push_back({line_, escaped(text)});
+}
+
+void RecordBuilder::close() {
+  run_.record.origin = origin_;
+  run_.record.format = format_;
+  run_.record.steps_seen = run_.keeper.seen();
+  run_.record.steps = run_.keeper.finish();
+  run_.record.unread_lines = std::exchange(unread_, 0);
+  run_.record.unread_quotes = std::exchange(quotes_, {});
+  done_.push_back(std::move(run_.record));
+  run_ = Run();
+}
+
+std::vector<RunRecord> RecordBuilder::finish(std::int64_t lines, bool truncated) {
+  if (pending_) {
+    if (agree(run_.record, *pending_))
+      adopt_pending();
+    else
+      pending_.reset();  // a start of which nothing was logged
+  }
+  close();
+  std::vector<RunRecord> runs = join_fragments(std::move(done_));
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    runs[i].lines = lines;
+    if (runs.size() > 1)
+      runs[i].origin += " (run " + std::to_string(i + 1) + " of " + std::to_string(runs.size()) + ")";
+  }
+  runs.back().truncated = truncated;
+  return runs;
+}
+
+}  // namespace assay::spec::audit

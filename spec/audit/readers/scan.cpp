@@ -1,0 +1,135 @@
+#include "spec/audit/readers/scan.hpp"
+
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace assay::spec::audit {
+namespace {
+
+bool digit(std::string_view text, std::size_t at) {
+  return at < text.size() && text[at] >= '0' && text[at] <= '9';
+}
+
+/// Length of "nan", "inf" or "infinity" at `at`, in any case, with no letter behind.
+std::size_t word_length(std::string_view text, std::size_t at) {
+  const auto same = [&](std::string_view word) {
+    if (text.size() - at < word.size()) return false;
+    for (std::size_t i = 0; i < word.size(); ++i)
+      if (std::tolower(static_cast<unsigned char>(text[at + i])) != word[i]) return false;
+    return at + word.size() == text.size() ||
+           !std::isalpha(static_cast<unsigned char>(text[at + word.size()]));
+  };
+  for (const std::string_view word : {"infinity", "nan", "inf"})
+    if (same(word)) return word.size();
+  return 0;
+}
+
+}  // namespace
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
+    text.remove_suffix(1);
+  return text;
+}
+
+std::string_view number_token(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  std::size_t at = 0;
+  if (!text.empty() && (text[0] == '+' || text[0] == '-')) at = 1;
+  if (at < text.size() && !digit(text, at) && text[at] != '.') {
+    const std::size_t length = word_length(text, at);
+    return length == 0 ? std::string_view() : text.substr(0, at + length);
+  }
+  bool any = false;
+  for (; at < text.size(); ++at) {
+    if (digit(text, at))
+      any = true;
+    else if ((text[at] != ',' && text[at] != '_') || !any || !digit(text, at + 1))
+      break;
+  }
+  if (at < text.size() && text[at] == '.' && (any || digit(text, at + 1))) {
+    ++at;
+    while (digit(text, at)) any = true, ++at;
+  }
+  if (!any) return {};
+  if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
+    const std::size_t sign = at + 1 < text.size() && (text[at + 1] == '+' || text[at + 1] == '-') ? 1 : 0;
+    if (digit(text, at + 1 + sign)) {
+      at += 1 + sign;
+      while (digit(text, at)) ++at;
+    }
+  }
+  return text.substr(0, at);
+}
+
+std::optional<Printed> shortest_printed(std::string_view token, double unit, std::int64_t line) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), value);
+  if (error != std::errc() || end != token.data() + token.size() || !std::isfinite(value * unit))
+    return parse_printed(token == "Infinity"    ? "inf"
+                         : token == "-Infinity" ? "-inf"
+                                                : token,
+                         Kind::counted, unit, line);
+  value *= unit;
+  const bool integer = unit == 1 && token.find_first_of(".eE") == std::string_view::npos;
+  const double last_bits = integer ? 0 : 4 * std::numeric_limits<double>::epsilon() * std::abs(value);
+  return Printed{value, value - last_bits, value + last_bits, line};
+}
+
+std::string_view behind(std::string_view text, std::string_view key) {
+  const std::size_t at = text.find(key);
+  return at == std::string_view::npos ? std::string_view() : text.substr(at + key.size());
+}
+
+std::optional<Printed> Scan::after(std::string_view key, Kind kind, double unit, std::string_view suffix) {
+  const std::string_view found = behind(text_, key);
+  if (found.data() == nullptr) return std::nullopt;
+  const std::string_view token = number_token(found);
+  if (token.empty()) {
+    bad_ = true;
+    return std::nullopt;
+  }
+  rest_ = found.substr(static_cast<std::size_t>(token.data() - found.data()) + token.size());
+  const auto number = parse_printed(token, kind, unit, line_);
+  if (!suffix.empty() && !trimmed(rest_).starts_with(suffix)) {
+    bad_ = true;
+    return std::nullopt;
+  }
+  if (!number) bad_ = true;
+  return number;
+}
+
+void Scan::take(Step& step, Field field, std::string_view key, Kind kind, double unit,
+                std::string_view suffix, bool needed) {
+  const auto number = after(key, kind, unit, suffix);
+  if (number)
+    step[field] = number;
+  else if (needed)
+    bad_ = true;
+}
+
+double prefix_unit(std::string_view prefix) {
+  if (prefix.empty()) return 1;
+  if (prefix.size() > 1) return 0;
+  switch (prefix[0]) {
+    case 'k':
+    case 'K':
+      return 1e3;
+    case 'M':
+      return 1e6;
+    case 'G':
+    case 'B':
+      return 1e9;
+    case 'T':
+      return 1e12;
+    case 'P':
+      return 1e15;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,51 @@
+#pragma once
+// Finding numbers in a line.
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "spec/audit/run_record.hpp"
+
+namespace assay::spec::audit {
+
+/// `text` without blanks at its ends.
+std::string_view trimmed(std::string_view text);
+
+/// The number that `text` starts with after blanks, as it is written: sign, digits in groups, fraction,
+/// exponent; or nan, inf. Empty when there is none.
+std::string_view number_token(std::string_view text);
+
+/// A number that a program wrote in the shortest form that reads back to the same double (JSON of most
+/// languages): what the program computed, up to the last bits of its arithmetic. Integers are exact.
+std::optional<Printed> shortest_printed(std::string_view token, double unit = 1, std::int64_t line = 0);
+
+/// The whole of `text` behind the first `key`; empty data() when it is not there.
+std::string_view behind(std::string_view text, std::string_view key);
+
+/// Reads numbers of one line. What is there but cannot be read makes the line unread.
+class Scan {
+ public:
+  Scan(std::string_view text, std::int64_t line) : text_(text), line_(line) {}
+
+  /// The number behind the first `key`. A `suffix` must follow it (after blanks); without one the line is
+  /// bad.
+  std::optional<Printed> after(std::string_view key, Kind kind, double unit = 1,
+                               std::string_view suffix = {});
+  /// The same into `step`, or `bad` when `needed` and the key is not there.
+  void take(Step& step, Field field, std::string_view key, Kind kind, double unit = 1,
+            std::string_view suffix = {}, bool needed = false);
+  bool has(std::string_view key) const { return text_.find(key) != std::string_view::npos; }
+  bool bad() const { return bad_; }
+  /// Behind the last number read.
+  std::string_view rest() const { return rest_; }
+
+ private:
+  std::string_view text_, rest_;
+  std::int64_t line_;
+  bool bad_ = false;
+};
+
+/// Metric and binary prefixes as logs write them behind a number: "", k K M G T P B; 0 when unknown.
+double prefix_unit(std::string_view prefix);
+
+}  // namespace assay::spec::audit
