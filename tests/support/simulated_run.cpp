@@ -350,9 +350,9 @@ SimulatedRun simulate(LogFormat format, std::uint64_t seed) {
                      format == LogFormat::llmq_json || format == LogFormat::csv ||
                      format == LogFormat::json_lines;
   run.log_every = every ? 1 : draw.one_of<std::int64_t>({1, 2, 5, 10});
-  run.memory_allocated = run.gpu_memory * draw.real(0.05, 0.3);
-  run.memory_peak = run.gpu_memory * draw.real(0.3, 0.8);
-  run.memory_reserved = run.memory_peak * draw.real(1.01, 1.15);
+  run.memory_allocated = std::round(run.gpu_memory * draw.real(0.05, 0.3));
+  run.memory_peak = std::round(run.gpu_memory * draw.real(0.3, 0.8));
+  run.memory_reserved = std::round(run.memory_peak * draw.real(1.01, 1.15));
   run.accounting = documented(run);
   draw_steps(draw, run, steps);
   return run;
