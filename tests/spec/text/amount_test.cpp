@@ -1,0 +1,54 @@
+// labels: unit property
+#include "spec/text/amount.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <string>
+
+namespace assay::spec {
+namespace {
+
+TEST(Amount, FormsThatPeopleType) {
+  EXPECT_EQ(amount("82B"), 82e9);
+  EXPECT_EQ(amount("82b"), 82e9);
+  EXPECT_EQ(amount("1.5T"), 1.5e12);
+  EXPECT_EQ(amount("300M"), 3e8);
+  EXPECT_EQ(amount("4k"), 4000);
+  EXPECT_EQ(amount("2G"), 2e9);
+  EXPECT_EQ(amount("82e9"), 82e9);
+  EXPECT_EQ(amount("4,194,304"), 4194304);
+  EXPECT_EQ(amount("4_194_304"), 4194304);
+  EXPECT_EQ(amount("0"), 0);
+}
+
+TEST(Amount, NothingElse) {
+  for (const char* text : {"",    "B",    "-1", "+1", " 1",   "1 ",    "82BB",   "82 B", "1e", "nan",
+                           "inf", "0x10", "1,", ",1", "1,,2", "1e999", "1e308T", "12x",  ".5", "82%"})
+    EXPECT_FALSE(amount(text)) << text;
+  EXPECT_FALSE(amount(std::string(1000000, '9')));
+}
+
+TEST(Amount, SharesWithAndWithoutPercent) {
+  EXPECT_EQ(share("40%"), 0.4);
+  EXPECT_EQ(share("37.5 %"), 0.375);
+  EXPECT_EQ(share("0.4"), 0.4);
+  EXPECT_EQ(share("1"), 1);
+  EXPECT_EQ(share("250%"), 2.5);
+  for (const char* text : {"", "%", "40", "1.01", "-1%", "nan", "40%%", "40 % "})
+    EXPECT_FALSE(share(text)) << text;
+}
+
+RC_GTEST_PROP(AmountProperty, ReadsWhatWasWritten, ()) {
+  const auto n = *rc::gen::inRange<std::int64_t>(0, std::int64_t{1} << 53);
+  RC_ASSERT(amount(std::to_string(n)) == static_cast<double>(n));
+}
+
+RC_GTEST_PROP(AmountProperty, IsFiniteAndNotNegativeOrNothing, (const std::string& text)) {
+  for (const auto& value : {amount(text), share(text)})
+    RC_ASSERT(!value || (std::isfinite(*value) && *value >= 0));
+}
+
+}  // namespace
+}  // namespace assay::spec
