@@ -30,8 +30,9 @@ enum class Convention {
   nanotron
 };
 
-/// What a convention is. Letters: spec/notation.md; N all parameters that a token meets (dense: all), P those
-/// in matrix products, Q = D / H.
+/// What a convention is, in texts short enough for a table. Letters: spec/notation.md; N all parameters that
+/// a token meets (dense: all), P those in matrix products, m and n as in conventions.md. "all pairs": also
+/// those that the causal mask removes. "E=D/H": heads taken as that wide.
 struct ConventionFacts {
   Convention convention;
   std::string_view name;     ///< "torchtitan"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "spec/error.hpp"
@@ -51,6 +52,10 @@ TEST(ConventionsSpec, TheTableIsWhole) {
     EXPECT_EQ(facts_of(facts.convention).name, facts.name);  // in the enum's order
     EXPECT_EQ(convention_from(facts.name), facts.convention);
     EXPECT_FALSE(facts.formula.empty() || facts.source.empty() || facts.differs.empty()) << facts.name;
+    // A table of 100 columns holds them.
+    EXPECT_LE(facts.name.size(), 25u);
+    EXPECT_LE(std::max(facts.formula.size(), facts.source.size()), 72u) << facts.name;
+    EXPECT_LE(facts.differs.size(), 34u) << facts.name;
   }
   EXPECT_FALSE(convention_from("palm"));
 }
