@@ -5,6 +5,7 @@
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
 #include "spec/text/nearest.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::impl::cli {
 namespace {
@@ -44,7 +45,7 @@ std::int64_t Arguments::positive(const std::string& name, std::int64_t otherwise
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < 1)
-    refuse("--" + name + " must be an integer >= 1, not \"" + text + "\"");
+    refuse("--" + name + " must be an integer >= 1, not " + spec::quote(text));
   return number;
 }
 

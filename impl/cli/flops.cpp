@@ -1,161 +1,98 @@
-#include "spec/flops/exact.hpp"
-
-#include <algorithm>
-
+// From the words of `assay flops` to its report.
+#include "impl/cli/flops_report.hpp"
 #include "impl/cli/verb.hpp"
 #include "spec/error.hpp"
-#include "spec/model/inventory.hpp"
-#include "spec/model/model_spec.hpp"
-#include "spec/text/json.hpp"
-#include "spec/text/quantity.hpp"
+#include "spec/text/amount.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::impl::cli {
 namespace {
 
-using spec::FlopComponent;
-using spec::Pass;
+[[noreturn]] void refuse(const std::string& message) { throw UserError(ExitCode::usage, message); }
 
-/// One line of the table: a component that multiplies, or the norms, which do not.
-struct Line {
-  std::string name;
-  Count parameters;
-  Count forward, backward;  ///< per token [flop]
-};
+constexpr std::int64_t longest_sequence = std::int64_t{1}
+                                          << 40;  ///< far above any; counts stay within 128 bits
 
-/// The component that a parameter belongs to; the norms are none.
-std::string component_of(spec::Role role) {
-  using spec::Role;
-  const auto name = [](FlopComponent component) { return std::string(spec::to_string(component)); };
-  switch (role) {
-    case Role::embedding:
-    case Role::positions:
-      return name(FlopComponent::embedding);
-    case Role::query:
-    case Role::key:
-    case Role::value:
-    case Role::query_key_value:
-      return name(FlopComponent::qkv);
-    case Role::query_down:
-    case Role::query_up:
-    case Role::key_value_down:
-    case Role::key_value_up:
-      return name(FlopComponent::latent_projections);
-    case Role::attention_output:
-      return name(FlopComponent::attention_output);
-    case Role::gate:
-    case Role::up:
-      return name(FlopComponent::gate_up);
-    case Role::down:
-      return name(FlopComponent::down);
-    case Role::head:
-      return name(FlopComponent::head);
-    case Role::router:
-      return name(FlopComponent::router);
-    case Role::expert_gate:
-    case Role::expert_up:
-    case Role::expert_down:
-      return name(FlopComponent::routed_experts);
-    case Role::shared_gate:
-    case Role::shared_up:
-    case Role::shared_down:
-      return name(FlopComponent::shared_experts);
-    case Role::multi_token_projection:
-      return name(FlopComponent::multi_token_projection);
-    case Role::bias:
-    case Role::router_bias:
-      return "biases";
-    case Role::norm:
-      break;
-  }
-  return "norms";
+/// An option's amount, at least 1. `limit`: the largest that makes sense.
+std::optional<double> amount_of(const Arguments& arguments, const std::string& name, double limit) {
+  if (!arguments.has(name)) return std::nullopt;
+  const std::string text = arguments.value(name, "");
+  const auto value = spec::amount(text);
+  if (!value || *value < 1 || *value > limit)
+    refuse("--" + name + " must be a number from 1 to " + (limit < 1e18 ? "10^15" : "10^18") +
+           " such as 4096, 4,096, 82B or 1.5T, not " + spec::quote(text));
+  return value;
 }
 
-std::vector<Line> lines_of(const spec::FlopBreakdown& flops, const spec::Inventory& inventory) {
-  std::vector<Line> lines;
-  const Count tokens(flops.sequence_length);
-  for (std::size_t i = 0; i < spec::flop_components; ++i) {
-    const auto component = static_cast<FlopComponent>(i);
-    lines.push_back({std::string(spec::to_string(component)), 0,
-                     flops.at(component, Pass::forward).divided_exactly_by(tokens),
-                     flops.at(component, Pass::backward).divided_exactly_by(tokens)});
-  }
-  lines.push_back({"norms", 0, 0, 0});
-  lines.push_back({"biases", 0, 0, 0});
-  for (const spec::Parameter& parameter : inventory.parameters)
-    for (Line& line : lines)
-      if (line.name == component_of(parameter.role)) line.parameters += Count(parameter.size);
-  // A model has no lines for what it does not have; the lookup stays, as it costs nothing and is asked about.
-  lines.erase(std::remove_if(lines.begin(), lines.end(),
-                             [](const Line& line) {
-                               return line.name != "embedding" && line.parameters == Count(0) &&
-                                      line.forward == Count(0);
-                             }),
-              lines.end());
-  return lines;
+std::optional<std::int64_t> integer_of(const Arguments& arguments, const std::string& name,
+                                       std::int64_t limit) {
+  if (!arguments.has(name)) return std::nullopt;
+  const std::string text = arguments.value(name, "");
+  const auto value = spec::amount(text);
+  if (!value || *value < 1 || *value > static_cast<double>(limit) ||
+      static_cast<double>(static_cast<std::int64_t>(*value)) != *value)
+    refuse("--" + name + " must be an integer from 1 to " + std::to_string(limit) + ", not " +
+           spec::quote(text));
+  return static_cast<std::int64_t>(*value);
 }
 
-std::string right(const std::string& text, std::size_t width) {
-  return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
+std::optional<double> mfu_of(const Arguments& arguments) {
+  if (!arguments.has("mfu")) return std::nullopt;
+  const std::string text = arguments.value("mfu", "");
+  const auto value = spec::share(text);
+  if (!value || *value <= 0 || *value > 1)
+    refuse("--mfu must be a share above 0 and at most 100 %, such as 40% or 0.4, not " + spec::quote(text));
+  return value;
 }
 
-void print_table(const spec::ModelSpec& model, const spec::FlopBreakdown& flops,
-                 const std::vector<Line>& lines, std::ostream& out) {
-  const Count total = flops.per_token();
-  out << model.name << ": " << spec::grouped(spec::inventory(model).parameter_count())
-      << " parameters, sequences of " << spec::grouped(flops.sequence_length) << " tokens\n\n";
-  std::size_t longest = 17;
-  for (const Line& line : lines) longest = std::max(longest, line.name.size());
-  const auto row = [&](const std::string& name, const std::string& parameters, const std::string& forward,
-                       const std::string& backward, const std::string& share) {
-    out << name << std::string(longest + 1 - name.size(), ' ') << right(parameters, 18) << right(forward, 20)
-        << right(backward, 20) << right(share, 9) << "\n";
-  };
-  row("component", "parameters", "forward", "backward", "share");
-  Count forward, backward, parameters;
-  for (const Line& line : lines) {
-    const double share = (line.forward + line.backward).to_double() / total.to_double();
-    row(line.name, spec::grouped(line.parameters), spec::grouped(line.forward), spec::grouped(line.backward),
-        spec::percent(share));
-    forward += line.forward;
-    backward += line.backward;
-    parameters += line.parameters;
-  }
-  row("total", spec::grouped(parameters), spec::grouped(forward), spec::grouped(backward), "100.0 %");
-  out << "\n"
-      << spec::grouped(total) << " FLOPs per token, " << spec::grouped(flops.per_sequence())
-      << " per sequence, forward and backward\n"
-      << "exact: matrix products only, a multiply-add is 2, causal pairs counted once, no recompute\n";
+spec::Precision precision_of(const Arguments& arguments) {
+  const std::string word = arguments.value("dtype", "bf16");
+  if (const auto precision = spec::precision_from(word)) return *precision;
+  std::string known;
+  for (spec::Precision precision : spec::precisions())
+    known += (known.empty() ? "" : ", ") + std::string(spec::to_string(precision));
+  refuse("--dtype " + spec::quote(word) + " is not known; give one of " + known);
 }
 
-void print_json(const spec::ModelSpec& model, const spec::FlopBreakdown& flops,
-                const std::vector<Line>& lines, std::ostream& out) {
-  using spec::json_string;
-  // Counts are decimal strings: one step of a large model passes 2^53.
-  out << "{\"model\":" << json_string(model.name)
-      << ",\"convention\":\"exact\",\"sequence_length\":" << flops.sequence_length << ",\"parameters\":\""
-      << spec::inventory(model).parameter_count().to_string() << "\",\"matmul_parameters\":\""
-      << spec::matmul_parameters(model).to_string() << "\",\"flops_per_token\":\""
-      << flops.per_token().to_string() << "\",\"flops_per_sequence\":\"" << flops.per_sequence().to_string()
-      << "\",\n \"components\":[";
-  for (const Line& line : lines)
-    out << (&line == &lines.front() ? "" : ",\n  ") << "{\"name\":" << json_string(line.name)
-        << ",\"parameters\":\"" << line.parameters.to_string() << "\",\"forward_per_token\":\""
-        << line.forward.to_string() << "\",\"backward_per_token\":\"" << line.backward.to_string() << "\"}";
-  out << "]}\n";
+/// Options that mean nothing alone are refused rather than ignored.
+void check_together(const Arguments& arguments) {
+  const bool hardware = arguments.has("hardware"), rate = arguments.has("tokens-per-second"),
+             mfu = arguments.has("mfu"), budget = arguments.has("tokens");
+  if (rate && mfu) refuse("--tokens-per-second and --mfu both say how fast; give one of them");
+  if (mfu && !hardware) refuse("--mfu needs --hardware, as in --hardware B200 --gpus 8 --mfu 40%");
+  if (budget && !rate && !mfu)
+    refuse("--tokens needs a rate: --tokens-per-second R, or --hardware X --mfu 40%");
+  if (arguments.has("tokens-per-step") && !budget)
+    refuse("--tokens-per-step counts the steps of a budget; give --tokens too");
+  if (arguments.has("dtype") && !hardware) refuse("--dtype chooses a GPU's peak; give --hardware too");
+  if (arguments.has("gpus") && !hardware && !rate) refuse("--gpus needs --hardware or --tokens-per-second");
+}
+
+FlopsRequest request_of(const Arguments& arguments) {
+  if (arguments.positional.size() != 1)
+    refuse("`assay flops` takes one MODEL, as in `assay flops llama3-8b`");
+  check_together(arguments);
+  FlopsRequest request;
+  request.model = spec::find_model(arguments.positional[0]);
+  request.sequence_length = integer_of(arguments, "seq", longest_sequence).value_or(request.model.context);
+  request.precision = precision_of(arguments);
+  request.gpus = integer_of(arguments, "gpus", 10'000'000).value_or(1);
+  request.tokens_per_second = amount_of(arguments, "tokens-per-second", 1e15);
+  request.mfu = mfu_of(arguments);
+  request.tokens = amount_of(arguments, "tokens", 1e18);
+  request.tokens_per_step = integer_of(arguments, "tokens-per-step", std::int64_t{1} << 50);
+  if (arguments.has("hardware")) request.gpu = &spec::named_gpu(arguments.value("hardware", ""));
+  return request;
 }
 
 }  // namespace
 
 int flops(const Arguments& arguments, Streams streams) {
-  if (arguments.positional.size() != 1)
-    throw UserError(ExitCode::usage, "`assay flops` takes one MODEL, as in `assay flops llama3-8b`");
-  const spec::ModelSpec model = spec::find_model(arguments.positional[0]);
-  const spec::FlopBreakdown breakdown = spec::exact_flops(model, arguments.positive("seq", model.context));
-  const std::vector<Line> lines = lines_of(breakdown, spec::inventory(model));
+  const FlopsReport report = flops_report(request_of(arguments));
   if (arguments.has("json"))
-    print_json(model, breakdown, lines, streams.out);
+    print_json(report, streams.out);
   else
-    print_table(model, breakdown, lines, streams.out);
+    print_table(report, streams.out);
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "impl/cli/verb.hpp"
+#include "spec/flops/conventions.hpp"
 
 namespace assay::impl::cli {
 namespace {
@@ -21,24 +22,106 @@ Result flops_of(std::vector<std::string> words) {
   return {code, out.str(), err.str()};
 }
 
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
 TEST(FlopsCli, TableOfTheDemoModel) {
-  EXPECT_EQ(flops_of({"tiny-llama"}).out,
+  const std::string out = flops_of({"tiny-llama"}).out;
+  EXPECT_EQ(out.substr(0, out.find("\npalm_nonembedding ")),
             "tiny-llama: 853,120 parameters, sequences of 128 tokens\n"
             "\n"
-            "component                 parameters             forward            backward    share\n"
-            "embedding                     32,768                   0                   0    0.0 %\n"
-            "qkv                          131,072             262,144             524,288   14.8 %\n"
-            "attention_scores                   0              66,048             132,096    3.7 %\n"
-            "attention_values                   0              66,048             132,096    3.7 %\n"
-            "attention_output              65,536             131,072             262,144    7.4 %\n"
-            "gate_up                      393,216             786,432           1,572,864   44.4 %\n"
-            "down                         196,608             393,216             786,432   22.2 %\n"
-            "head                          32,768              65,536             131,072    3.7 %\n"
-            "norms                          1,152                   0                   0    0.0 %\n"
-            "total                        853,120           1,770,496           3,540,992  100.0 %\n"
+            "component                        parameters             forward            backward    share\n"
+            "embedding                            32,768                   0                   0    0.0 %\n"
+            "qkv                                 131,072             262,144             524,288   14.8 %\n"
+            "attention_scores                          0              66,048             132,096    3.7 %\n"
+            "attention_values                          0              66,048             132,096    3.7 %\n"
+            "attention_output                     65,536             131,072             262,144    7.4 %\n"
+            "gate_up                             393,216             786,432           1,572,864   44.4 %\n"
+            "down                                196,608             393,216             786,432   22.2 %\n"
+            "head                                 32,768              65,536             131,072    3.7 %\n"
+            "norms                                 1,152                   0                   0    0.0 %\n"
+            "total                               853,120           1,770,496           3,540,992  100.0 %\n"
             "\n"
             "5,311,488 FLOPs per token, 679,870,464 per sequence, forward and backward\n"
-            "exact: matrix products only, a multiply-add is 2, causal pairs counted once, no recompute\n");
+            "exact: matrix products only, a multiply-add is 2, causal pairs counted once, no recompute\n"
+            "\n"
+            "convention                 GFLOP/token / exact  against exact\n"
+            "exact                           0.0053  1.0000  the reference\n"
+            "palm_total                      0.0059  1.1118  + embedding, gains; all pairs");
+}
+
+TEST(FlopsCli, EveryConventionStandsWithItsFormulaAndSource) {
+  const std::string out = flops_of({"llama3-8b", "--seq", "8,192"}).out;
+  for (const spec::ConventionFacts& facts : spec::conventions()) {
+    EXPECT_NE(out.find("\n" + std::string(facts.name) + " "), std::string::npos) << facts.name;
+    EXPECT_NE(out.find(std::string(facts.formula) + "\n"), std::string::npos) << facts.name;
+    EXPECT_NE(out.find(std::string(facts.source) + "\n"), std::string::npos) << facts.name;
+  }
+}
+
+TEST(FlopsCli, LinesFitIn100Columns) {
+  for (const char* model : {"llama3-8b", "tiny-qwen3", "qwen3-1.8b"})
+    for (const std::string& line :
+         lines_of(flops_of({model, "--hardware", "gh200-144gb", "--gpus", "10000", "--mfu", "99.9%", "--tokens", "900T",
+                            "--tokens-per-step", "16M"})
+                      .out))
+      EXPECT_LE(line.size(), 100u) << line;
+}
+
+TEST(FlopsCli, MfuOfTheFirstReportsRun) {
+  // 2 x 106,979 tokens/s on two B200: 37.2 % exact, 41.8 % palm_total; half of it against the sparse peak.
+  const auto json = nlohmann::json::parse(
+      flops_of({"llama-1.36b", "--hardware", "NVIDIA B200", "--gpus", "2", "--tokens-per-second", "213958", "--json"})
+          .out);
+  EXPECT_EQ(json["hardware"]["id"], "b200");
+  EXPECT_EQ(json["hardware"]["peak_dense"], 2250e12);
+  for (const auto& convention : json["conventions"]) {
+    EXPECT_NEAR(convention["mfu_dense"].get<double>(), 2 * convention["mfu_sparse"].get<double>(), 1e-12);
+    if (convention["name"] == "exact") {
+      EXPECT_NEAR(convention["mfu_dense"].get<double>(), 7831931904.0 * 213958 / 4500e12, 1e-12);
+    }
+    if (convention["name"] == "palm_total") {
+      EXPECT_NEAR(convention["mfu_dense"].get<double>(), 0.4177, 5e-5);
+    }
+  }
+}
+
+TEST(FlopsCli, BudgetByHand) {
+  // 40 % of 8 x 2,250 TFLOP/s over 9,715,421,184 FLOPs: 741,090 tokens/s; 82e9 tokens: 110,648 s, 245.9 GPU hours at
+  // 1,000 W: 0.246 MWh; 19,550.3 steps.
+  const std::vector<std::string> words = {"qwen3-1.8b", "--hardware", "B200", "--gpus", "8", "--tokens", "82B",
+                                          "--mfu", "40%", "--tokens-per-step", "4,194,304"};
+  const std::string out = flops_of(words).out;
+  EXPECT_NE(out.find("741,090 tokens/s of all GPUs"), std::string::npos) << out;
+  EXPECT_NE(out.find("iterations   19,551 of 4,194,304 tokens"), std::string::npos) << out;
+  EXPECT_NE(out.find("(30.74 h)"), std::string::npos) << out;
+  EXPECT_NE(out.find("GPU hours    245.9 on 8 GPUs"), std::string::npos) << out;
+  EXPECT_NE(out.find("energy       0.246 MWh at most"), std::string::npos) << out;
+  std::vector<std::string> with_json = words;
+  with_json.push_back("--json");
+  const auto budget = nlohmann::json::parse(flops_of(with_json).out)["budget"];
+  EXPECT_EQ(budget["iterations"], 19551);
+  EXPECT_NEAR(budget["seconds"].get<double>(), 110647.8, 0.1);
+  EXPECT_NEAR(budget["energy_j"].get<double>(), 8 * 1000 * 110647.8, 1e3);
+}
+
+TEST(FlopsCli, ARateWithoutHardwareHasTimeButNoMfu) {
+  const std::string out = flops_of({"tiny-llama", "--tokens-per-second", "1k", "--gpus", "2", "--tokens", "7.2M"}).out;
+  EXPECT_NE(out.find("time         2 h 00 min (2.00 h)"), std::string::npos) << out;
+  EXPECT_NE(out.find("GPU hours    4.0 on 2 GPUs"), std::string::npos) << out;
+  EXPECT_EQ(out.find("MFU"), std::string::npos);
+  EXPECT_EQ(out.find("energy"), std::string::npos);
+}
+
+TEST(FlopsCli, ImpossibleConventionsAreMarked) {
+  // 95 % by exact is above 100 % for those that count more.
+  const std::string out = flops_of({"llama3-8b", "--seq", "8192", "--hardware", "H200", "--mfu", "95%"}).out;
+  EXPECT_NE(out.find("112.7 %!"), std::string::npos) << out;
+  EXPECT_NE(out.find("! above 100 %: impossible"), std::string::npos);
 }
 
 TEST(FlopsCli, JsonHoldsTheSameCountsAsText) {
@@ -55,11 +138,53 @@ TEST(FlopsCli, JsonHoldsTheSameCountsAsText) {
   EXPECT_EQ(std::to_string(parameters), json["parameters"]);
 }
 
+/// The one line on stderr for words that must fail with exit code 2 and print nothing else.
+std::string mistake(std::vector<std::string> words) {
+  const Result result = flops_of(words);
+  EXPECT_EQ(result.code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(lines_of(result.err).size(), 1u) << result.err;
+  EXPECT_LE(result.err.size(), 600u) << result.err;
+  return result.err;
+}
+
 TEST(FlopsCli, MistakesAreExplained) {
-  EXPECT_EQ(flops_of({}).code, 2);
-  EXPECT_NE(flops_of({}).err.find("takes one MODEL"), std::string::npos);
-  EXPECT_EQ(flops_of({"lama3-8b"}).code, 2);
-  EXPECT_NE(flops_of({"lama3-8b"}).err.find("llama3-8b"), std::string::npos);
+  const auto says = [](std::vector<std::string> words, const std::string& what) {
+    const std::string line = mistake(words);
+    EXPECT_NE(line.find(what), std::string::npos) << line;
+  };
+  says({}, "takes one MODEL");
+  says({"llama3-8b", "tiny-llama"}, "takes one MODEL");
+  says({"lama3-8b"}, "llama3-8b");
+  says({"llama3-8b", "--hardware", "H100"}, "h100-pcie");
+  says({"llama3-8b", "--hardware", "B20"}, "b200");
+  says({"llama3-8b", "--hardware", "Tesla V100-SXM2-16GB"}, "no document");
+  says({"llama3-8b", "--hardware", "B200", "--dtype", "bf17"}, "--dtype");
+  says({"llama3-8b", "--hardware", "B200", "--tokens-per-second", "9G"}, "more than the hardware can do");
+  says({"llama3-8b", "--mfu", "40%"}, "needs --hardware");
+  says({"llama3-8b", "--hardware", "B200", "--mfu", "40"}, "such as 40%");
+  says({"llama3-8b", "--hardware", "B200", "--mfu", "0%"}, "above 0");
+  says({"llama3-8b", "--hardware", "B200", "--mfu", "101%"}, "at most 100 %");
+  says({"llama3-8b", "--hardware", "B200", "--mfu", "40%", "--tokens-per-second", "1"}, "give one of them");
+  says({"llama3-8b", "--tokens", "82B"}, "needs a rate");
+  says({"llama3-8b", "--tokens-per-step", "1"}, "give --tokens too");
+  says({"llama3-8b", "--gpus", "8"}, "--gpus needs");
+  says({"llama3-8b", "--dtype", "bf16"}, "give --hardware too");
+}
+
+TEST(FlopsCli, NumbersThatAreNone) {
+  const std::string endless(1000000, '9');
+  for (const std::string& bad : {std::string("0"), std::string("-1"), std::string("nan"), std::string("inf"),
+                                 std::string("1e999"), std::string("82X"), std::string(""), std::string("1.5.2"), endless}) {
+    EXPECT_NE(mistake({"tiny-llama", "--seq", bad}).find("--seq"), std::string::npos);
+    EXPECT_NE(mistake({"tiny-llama", "--hardware", "B200", "--gpus", bad}).find("--gpus"), std::string::npos);
+    EXPECT_NE(mistake({"tiny-llama", "--tokens-per-second", bad}).find("--tokens-per-second"), std::string::npos);
+    EXPECT_NE(mistake({"tiny-llama", "--tokens-per-second", "1", "--tokens", bad}).find("--tokens"), std::string::npos);
+    EXPECT_NE(mistake({"tiny-llama", "--hardware", "B200", "--mfu", bad}).find("--mfu"), std::string::npos);
+  }
+  EXPECT_NE(mistake({"tiny-llama", "--seq", "1.5"}).find("integer"), std::string::npos);
+  mistake({"tiny-llama", "--hardware", endless});
+  mistake({endless});
 }
 
 }  // namespace
