@@ -28,6 +28,13 @@ struct LineFormat {
 
 LineFormat assay_format();  ///< run.jsonl
 LineFormat llm_tii_format();
+LineFormat torchtitan_format();
+LineFormat kempnerforge_format();
+LineFormat megatron_format();
+LineFormat nanogpt_format();
+LineFormat llmc_format();
+LineFormat llmq_format();
+LineFormat hugging_face_format();  ///< printed dictionaries
 
 /// All of them. Their step lines do not overlap.
 const std::vector<LineFormat>& line_formats();

@@ -159,7 +159,6 @@ class LlmTii : public LineReader {
     Step step;
     Scan scan(line.text, line.number);
     scan.take(step, Field::memory_allocated, "Memory: ", Kind::measured, 1e9, "GB alloc");
-    Scan after_alloc(behind(line.text, " alloc"), line.number);
     // Box characters stand between the parts: the next number is looked for behind the next blank.
     const auto part = [&](std::string_view suffix) -> std::optional<Printed> {
       const std::size_t end = line.text.find(suffix);

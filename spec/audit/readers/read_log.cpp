@@ -187,7 +187,9 @@ std::vector<RunRecord> read_lines(Blocks& blocks, const ReadOptions& options, co
 }  // namespace
 
 const std::vector<LineFormat>& line_formats() {
-  static const std::vector<LineFormat> all = {assay_format(), llm_tii_format()};
+  static const std::vector<LineFormat> all = {
+      assay_format(),   llm_tii_format(), torchtitan_format(), kempnerforge_format(), megatron_format(),
+      nanogpt_format(), llmc_format(),    llmq_format(),       hugging_face_format()};
   return all;
 }
 

@@ -84,21 +84,35 @@ std::string_view behind(std::string_view text, std::string_view key) {
   return at == std::string_view::npos ? std::string_view() : text.substr(at + key.size());
 }
 
+std::string_view argument(std::string_view text, std::string_view name) {
+  for (std::size_t at = 0; (at = text.find(name, at)) != std::string_view::npos; at += name.size()) {
+    const std::size_t end = at + name.size();
+    const char before = at == 0 ? ' ' : text[at - 1];
+    if (end >= text.size() || text[end] != '=' || std::isalnum(static_cast<unsigned char>(before)) ||
+        before == '_')
+      continue;
+    const std::string_view value = text.substr(end + 1);
+    return value.substr(0, value.find_first_of(", )]}"));
+  }
+  return {};
+}
+
 std::optional<Printed> Scan::after(std::string_view key, Kind kind, double unit, std::string_view suffix) {
-  const std::string_view found = behind(text_, key);
-  if (found.data() == nullptr) return std::nullopt;
-  const std::string_view token = number_token(found);
+  std::size_t found = text_.find(key, at_);
+  if (found == std::string_view::npos && at_ > 0) found = text_.find(key);
+  if (found == std::string_view::npos) return std::nullopt;
+  const std::string_view behind_key = text_.substr(found + key.size());
+  const std::string_view token = number_token(behind_key);
   if (token.empty()) {
     bad_ = true;
     return std::nullopt;
   }
-  rest_ = found.substr(static_cast<std::size_t>(token.data() - found.data()) + token.size());
+  at_ = static_cast<std::size_t>(token.data() - text_.data()) + token.size();
   const auto number = parse_printed(token, kind, unit, line_);
-  if (!suffix.empty() && !trimmed(rest_).starts_with(suffix)) {
+  if (!number || (!suffix.empty() && !trimmed(text_.substr(at_)).starts_with(suffix))) {
     bad_ = true;
     return std::nullopt;
   }
-  if (!number) bad_ = true;
   return number;
 }
 

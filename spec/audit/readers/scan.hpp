@@ -22,26 +22,32 @@ std::optional<Printed> shortest_printed(std::string_view token, double unit = 1,
 /// The whole of `text` behind the first `key`; empty data() when it is not there.
 std::string_view behind(std::string_view text, std::string_view key);
 
-/// Reads numbers of one line. What is there but cannot be read makes the line unread.
+/// The value of "name=value" in a printed argument list, up to a comma, blank or bracket; data() is null when
+/// there is none.
+std::string_view argument(std::string_view text, std::string_view name);
+
+/// Reads numbers of one line. What is there but cannot be read makes the line unread. Keys are looked for
+/// from the last number on first, so that a line in its usual order is gone through once.
 class Scan {
  public:
   Scan(std::string_view text, std::int64_t line) : text_(text), line_(line) {}
 
-  /// The number behind the first `key`. A `suffix` must follow it (after blanks); without one the line is
-  /// bad.
+  /// The number behind `key`. A `suffix` must follow it (after blanks); without one the line is bad.
   std::optional<Printed> after(std::string_view key, Kind kind, double unit = 1,
                                std::string_view suffix = {});
-  /// The same into `step`, or `bad` when `needed` and the key is not there.
+  /// The same into `step`; the line is bad when `needed` and the key is not there.
   void take(Step& step, Field field, std::string_view key, Kind kind, double unit = 1,
             std::string_view suffix = {}, bool needed = false);
   bool has(std::string_view key) const { return text_.find(key) != std::string_view::npos; }
   bool bad() const { return bad_; }
+  void spoil() { bad_ = true; }
   /// Behind the last number read.
-  std::string_view rest() const { return rest_; }
+  std::string_view rest() const { return text_.substr(at_); }
 
  private:
-  std::string_view text_, rest_;
+  std::string_view text_;
   std::int64_t line_;
+  std::size_t at_ = 0;
   bool bad_ = false;
 };
 

@@ -227,13 +227,13 @@ TEST_P(RoundTripSpec, ThreeHundredLogsReadBackToWhatWasPrinted) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, RoundTripSpec,
-                         testing::Values(LogFormat::assay, LogFormat::llm_tii, LogFormat::llm_tii_json,
-                                         LogFormat::llmq_json, LogFormat::hugging_face, LogFormat::csv,
-                                         LogFormat::json_lines),
-                         [](const auto& parameter) {
-                           return std::string(tests::to_string(parameter.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Formats, RoundTripSpec,
+    testing::Values(LogFormat::assay, LogFormat::llm_tii, LogFormat::llm_tii_json, LogFormat::torchtitan,
+                    LogFormat::kempnerforge, LogFormat::megatron, LogFormat::nanogpt, LogFormat::llmc,
+                    LogFormat::llmq, LogFormat::llmq_json, LogFormat::hugging_face,
+                    LogFormat::hugging_face_console, LogFormat::csv, LogFormat::json_lines),
+    [](const auto& parameter) { return std::string(tests::to_string(parameter.param)); });
 
 }  // namespace
 }  // namespace assay::spec::audit

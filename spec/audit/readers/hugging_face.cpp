@@ -1,0 +1,101 @@
+// Dictionaries that Hugging Face's Trainer prints: formats.md, "hugging_face".
+#include "spec/audit/readers/line_reader.hpp"
+#include "spec/audit/readers/scan.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+constexpr std::string_view step_start = "{'loss': ", end_start = "{'train_runtime': ";
+
+/// Calls `member(key, value, quoted)` for each member of the dictionary that `text` starts with, until it
+/// returns false. True when the dictionary is whole.
+template <class Member>
+bool members(std::string_view text, Member&& member) {
+  text.remove_prefix(1);
+  while (true) {
+    if (!text.starts_with('\'')) return false;
+    const std::size_t close = text.find("': ", 1);
+    if (close == std::string_view::npos) return false;
+    const std::string_view key = text.substr(1, close - 1);
+    text.remove_prefix(close + 3);
+    const bool quoted = text.starts_with('\'');
+    const std::size_t end = quoted ? text.find('\'', 1) : text.find_first_of(",}");
+    if (end == std::string_view::npos) return false;
+    if (!member(key, text.substr(quoted, end - quoted), quoted)) return false;
+    text.remove_prefix(quoted ? end + 1 : end);
+    if (text.starts_with('}')) return true;
+    if (!text.starts_with(", ")) return false;
+    text.remove_prefix(2);
+  }
+}
+
+/// Numbers of Transformers up to 4: the loss is rounded to four digits, the others are as computed; from 5 on
+/// they are texts of four significant digits.
+std::optional<Printed> number(std::string_view token, bool quoted, double last_digit, std::int64_t line) {
+  if (quoted) return parse_printed(token, Kind::measured, 1, line);
+  auto printed = shortest_printed(token, 1, line);
+  if (printed && last_digit > 0 && printed->value == printed->value) {
+    printed->low = printed->value - last_digit / 2;
+    printed->high = printed->value + last_digit / 2;
+  }
+  return printed;
+}
+
+bool read_numbers(std::string_view text, std::int64_t line, Step& step) {
+  return members(text, [&](std::string_view key, std::string_view value, bool quoted) {
+    const auto take = [&](Field field, double last_digit) {
+      step[field] = number(value, quoted, last_digit, line);
+      return step[field].has_value();
+    };
+    if (key == "loss") return take(Field::loss, 1e-4);
+    if (key == "grad_norm") return take(Field::gradient_norm, 0);
+    if (key == "learning_rate") return take(Field::learning_rate, 0);
+    if (key == "num_input_tokens_seen" || key == "num_tokens") return take(Field::tokens_total, 0);
+    // ms-swift: "10/100".
+    if (key == "global_step/max_steps") {
+      step[Field::step] = parse_printed(value.substr(0, value.find('/')), Kind::counted, 1, line);
+      return step[Field::step].has_value();
+    }
+    return true;
+  });
+}
+
+class HuggingFace : public LineReader {
+ public:
+  void read(const Line& line, RecordBuilder& builder) override {
+    if (const std::size_t at = line.text.find(step_start); at != std::string_view::npos) {
+      Step step;
+      if (read_numbers(line.text.substr(at), line.number, step))
+        builder.step(step);
+      else
+        builder.unread(line.text);
+    } else if (const std::size_t end = line.text.find(end_start); end != std::string_view::npos) {
+      const bool whole =
+          members(line.text.substr(end), [&](std::string_view key, std::string_view value, bool quoted) {
+            if (key == "train_runtime")
+              builder.summary(Setting::total_seconds, number(value, quoted, 1e-4, line.number));
+            if (key == "train_tokens_per_second")
+              builder.summary(Setting::average_tokens_per_second, number(value, quoted, 1e-3, line.number));
+            return true;
+          });
+      if (!whole) builder.unread(line.text);
+    }
+  }
+};
+
+}  // namespace
+
+LineFormat hugging_face_format() {
+  Format format;
+  format.name = "hugging_face";
+  format.averaged = {Field::loss};
+  return {format,
+          [](std::string_view text) {
+            const std::size_t at = text.find(step_start);
+            Step step;
+            return at != std::string_view::npos && read_numbers(text.substr(at), 0, step);
+          },
+          [] { return std::unique_ptr<LineReader>(std::make_unique<HuggingFace>()); }};
+}
+
+}  // namespace assay::spec::audit

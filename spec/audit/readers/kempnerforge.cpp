@@ -1,0 +1,162 @@
+// KempnerForge's console: formats.md, "kempnerforge".
+#include <cctype>
+
+#include "spec/audit/readers/line_reader.hpp"
+#include "spec/audit/readers/scan.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+constexpr std::string_view step_start = "[step ";
+
+/// "125k": the prefix belongs to the number, and to its rounding.
+void take_rate(Scan& scan, Step& step, std::int64_t line) {
+  const auto plain = scan.after("tok/s=", Kind::measured, 1);
+  if (!plain) return;
+  const std::string_view rest = scan.rest();
+  const double unit =
+      prefix_unit(rest.substr(0, rest.empty() || !std::isalpha(static_cast<unsigned char>(rest[0])) ? 0 : 1));
+  if (unit == 0) return scan.spoil();
+  step[Field::tokens_per_second] = Printed{plain->value * unit, plain->low * unit, plain->high * unit, line};
+}
+
+bool read_numbers(std::string_view text, std::int64_t line, Step& step) {
+  Scan scan(text, line);
+  scan.take(step, Field::step, step_start, Kind::counted, 1, "]", true);
+  scan.take(step, Field::loss, "loss=", Kind::measured, 1, {}, true);
+  scan.take(step, Field::learning_rate, "lr=", Kind::measured);
+  scan.take(step, Field::gradient_norm, "grad_norm=", Kind::measured);
+  take_rate(scan, step, line);
+  scan.take(step, Field::mfu, "mfu=", Kind::measured, 0.01, "%");
+  scan.take(step, Field::memory_peak, "mem=", Kind::measured, 0x1p30);
+  scan.take(step, Field::seconds, "step_time=", Kind::measured, 1, "s");
+  return !scan.bad();
+}
+
+bool starts_as_step(std::string_view text) {
+  const std::size_t at = text.find(step_start);
+  return at != std::string_view::npos && text.find("] loss=", at) != std::string_view::npos;
+}
+
+class KempnerForge : public LineReader {
+ public:
+  void read(const Line& line, RecordBuilder& builder) override {
+    if (!starts_as_step(line.text)) return read_header(line.text, line.number, builder);
+    Step step;
+    if (read_numbers(line.text, line.number, step) && (line.complete || line.text.ends_with('s'))) {
+      if (!memory_known_) read_memory(line.text, line.number, builder);
+      builder.step(step);
+    } else {
+      builder.unread(line.text);
+    }
+  }
+
+ private:
+  /// "mem=37.2/140GB", in units of 2^30.
+  void read_memory(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+    const auto memory = behind(text, "mem=");
+    const std::size_t slash = memory.find('/');
+    if (!memory.data() || slash == std::string_view::npos) return;
+    builder.setting(Setting::gpu_memory,
+                    parse_printed(number_token(memory.substr(slash + 1)), Kind::measured, 0x1p30, line));
+    memory_known_ = true;
+  }
+
+  static void read_config(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+    constexpr std::pair<std::string_view, Setting> known[] = {
+        {"dim", Setting::width},           {"n_layers", Setting::layers},
+        {"n_heads", Setting::heads},       {"n_kv_heads", Setting::kv_heads},
+        {"vocab_size", Setting::vocab},    {"ffn_hidden_dim", Setting::ffn},
+        {"batch_size", Setting::micro},    {"seq_len", Setting::sequence_length},
+        {"max_steps", Setting::max_steps}, {"grad_accum_steps", Setting::accumulation},
+        {"lr", Setting::learning_rate},    {"warmup_steps", Setting::warmup_steps}};
+    for (const auto& [name, setting] : known)
+      if (const auto value = argument(text, name); value.data())
+        builder.setting(setting, parse_printed(value, Kind::counted, 1, line));
+    const auto ratio = parse_printed(argument(text, "min_lr_ratio"), Kind::counted);
+    const auto& highest = builder.current(Setting::learning_rate);
+    if (ratio && highest)
+      builder.setting(Setting::learning_rate_min,
+                      Printed{ratio->value * highest->value, ratio->low * highest->low,
+                              ratio->high * highest->high, line});
+    if (const auto decay = behind(text, "decay_steps="); decay.data())
+      builder.setting(Setting::decay_steps, decay.starts_with("None")
+                                                ? builder.current(Setting::max_steps)
+                                                : parse_printed(number_token(decay), Kind::counted, 1, line));
+    if (const auto schedule = behind(text, "SchedulerType."); schedule.data())
+      builder.name(&RunRecord::schedule, schedule.substr(0, schedule.find(':')));
+    if (const auto dtype = behind(text, "mixed_precision='"); dtype.data())
+      builder.name(&RunRecord::dtype, dtype.substr(0, dtype.find('\'')));
+  }
+
+  /// "dims=['dp_shard', 'tp'], sizes=[2, 4], world_size=8"
+  static void read_mesh(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+    double data = 1;
+    std::string_view names = behind(text, "dims=["), sizes = behind(text, "sizes=[");
+    while (names.data() && sizes.data()) {
+      const std::size_t open = names.find('\''), close = names.find('\'', open + 1);
+      const std::string_view token = number_token(sizes);
+      if (close == std::string_view::npos || token.empty()) break;
+      const std::string_view name = names.substr(open + 1, close - open - 1);
+      const auto size = parse_printed(token, Kind::counted, 1, line);
+      if (name.starts_with("dp") && size) data *= size->value;
+      if (name == "tp") builder.setting(Setting::tensor_parallel, size);
+      if (name == "pp") builder.setting(Setting::pipeline_parallel, size);
+      if (name == "ep") builder.setting(Setting::expert_parallel, size);
+      names = names.substr(close + 1);
+      sizes = sizes.substr(static_cast<std::size_t>(token.data() - sizes.data()) + token.size());
+      if (!sizes.starts_with(',')) break;
+      sizes.remove_prefix(1);
+    }
+    builder.setting(Setting::data_parallel, exactly(data, line));
+    builder.setting(Setting::gpus, parse_printed(argument(text, "world_size"), Kind::counted, 1, line));
+  }
+
+  static void read_header(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+    if (text.find("DeviceMesh: ") != std::string_view::npos) {
+      read_mesh(text, line, builder);
+    } else if (text.find("Training config: ") != std::string_view::npos) {
+      read_config(text, line, builder);
+    } else if (const auto model = behind(text, "Model: "); model.data() && text.ends_with(" parameters")) {
+      builder.setting(Setting::parameters, parse_printed(number_token(model), Kind::counted, 1, line));
+    } else if (const auto gpu = behind(text, "Detected GPU: "); gpu.data()) {
+      const std::size_t arrow = gpu.find(" \xe2\x86\x92 ");
+      builder.name(&RunRecord::gpu, gpu.substr(0, arrow));
+      if (arrow != std::string_view::npos)
+        builder.setting(Setting::peak_flops,
+                        parse_printed(number_token(gpu.substr(arrow + 5)), Kind::measured, 1e12, line));
+    } else if (text.find("Starting training: ") != std::string_view::npos) {
+      builder.setting(Setting::max_steps, parse_printed(argument(text, "max_steps"), Kind::counted, 1, line));
+      builder.setting(Setting::micro, parse_printed(argument(text, "batch_size"), Kind::counted, 1, line));
+      builder.setting(Setting::accumulation,
+                      parse_printed(argument(text, "grad_accum"), Kind::counted, 1, line));
+      builder.setting(Setting::gpus, parse_printed(argument(text, "world_size"), Kind::counted, 1, line));
+      const auto step = parse_printed(argument(text, "step"), Kind::counted, 1, line);
+      if (step && step->value > 0 && step->value < 1e15)
+        builder.restart(static_cast<std::int64_t>(step->value));
+    } else if (const auto done = behind(text, "Training complete: "); done.data()) {
+      Scan scan(done, line);
+      builder.summary(Setting::final_step, scan.after("", Kind::counted));
+      builder.summary(Setting::total_tokens, scan.after("steps, ", Kind::counted, 1, "tokens"));
+    }
+  }
+
+  bool memory_known_ = false;
+};
+
+}  // namespace
+
+LineFormat kempnerforge_format() {
+  Format format;
+  format.name = "kempnerforge";
+  format.tokens_per_second = Scope::all;
+  format.convention = "kempnerforge";
+  return {format,
+          [](std::string_view text) {
+            Step step;
+            return starts_as_step(text) && read_numbers(text, 0, step);
+          },
+          [] { return std::unique_ptr<LineReader>(std::make_unique<KempnerForge>()); }};
+}
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,153 @@
+// llm.c's console (train_gpt2.cu): formats.md, "llmc".
+#include <cctype>
+
+#include "spec/audit/readers/line_reader.hpp"
+#include "spec/audit/readers/scan.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+/// "step    1/19560 | loss ..." (older: "| train loss ..."); data() is null on other lines.
+std::string_view step_line(std::string_view text) {
+  const std::size_t at = text.find("step ");
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = text.substr(at + 5), number = number_token(rest);
+  if (number.empty()) return {};
+  const std::string_view after =
+      rest.substr(static_cast<std::size_t>(number.data() - rest.data()) + number.size());
+  return after.starts_with('/') && after.find("| ") != std::string_view::npos &&
+                 after.find("loss ") != std::string_view::npos
+             ? rest
+             : std::string_view();
+}
+
+/// The part of a line between two bars that ends in `suffix`, without it.
+std::string_view part_before(std::string_view text, std::string_view suffix) {
+  const std::size_t end = text.find(suffix);
+  if (end == std::string_view::npos) return {};
+  const std::size_t bar = text.rfind('|', end);
+  return trimmed(text.substr(bar == std::string_view::npos ? 0 : bar + 1, end - (bar + 1)));
+}
+
+bool read_numbers(std::string_view text, std::int64_t line, Step& step, std::optional<Printed>& planned) {
+  Scan scan(text, line);
+  scan.take(step, Field::step, "", Kind::counted, 1, "/");
+  planned = scan.after("/", Kind::counted);
+  scan.take(step, Field::loss, "loss ", Kind::measured, 1, {}, true);
+  scan.take(step, Field::gradient_norm, "norm ", Kind::measured);
+  scan.take(step, Field::learning_rate, "lr ", Kind::measured);
+  const auto ending = [&](Field field, std::string_view suffix, double unit) {
+    const std::string_view part = part_before(text, suffix);
+    if (part.data() == nullptr) return;
+    const auto number = parse_printed(part, Kind::measured, unit, line);
+    if (!number) scan.spoil();
+    step[field] = number;
+  };
+  ending(Field::seconds, " ms ", 1e-3);
+  if (text.find("MFU") != std::string_view::npos) ending(Field::mfu, "% ", 0.01);
+  ending(Field::tokens_per_second, " tok/s", 1);
+  // -100: no peak is known for this GPU.
+  if (step[Field::mfu] && step[Field::mfu]->value < 0) step[Field::mfu].reset();
+  return !scan.bad() && step[Field::seconds];
+}
+
+struct Row {
+  std::string_view name;
+  Setting setting;
+  Kind kind = Kind::counted;
+  double unit = 1;
+};
+constexpr Row rows[] = {{"micro batch size B", Setting::micro},
+                        {"batch size B", Setting::micro},
+                        {"sequence length T", Setting::sequence_length},
+                        {"total batch size", Setting::tokens_per_step},
+                        {"learning rate (LR)", Setting::learning_rate, Kind::measured},
+                        {"warmup iterations", Setting::warmup_steps},
+                        {"peak TFlops", Setting::peak_flops, Kind::measured, 1e12},
+                        {"vocab_size V", Setting::vocab},
+                        {"num_layers L", Setting::layers},
+                        {"num_heads NH", Setting::heads},
+                        {"channels C", Setting::width},
+                        {"num_parameters", Setting::parameters},
+                        {"train_num_batches", Setting::max_steps},
+                        {"num_processes", Setting::gpus}};
+
+class LlmC : public LineReader {
+ public:
+  void read(const Line& line, RecordBuilder& builder) override {
+    const auto text = step_line(line.text);
+    if (!text.data()) return read_header(line.text, line.number, builder);
+    Step step;
+    std::optional<Printed> planned;
+    if (read_numbers(text, line.number, step, planned) && (line.complete || text.ends_with("tok/s"))) {
+      if (!builder.current(Setting::max_steps)) builder.summary(Setting::max_steps, planned);
+      builder.step(step);
+    } else {
+      builder.unread(line.text);
+    }
+  }
+
+ private:
+  static void read_header(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+    if (const auto steps = behind(text, "setting grad_accum_steps="); steps.data()) {
+      builder.setting(Setting::accumulation, parse_printed(number_token(steps), Kind::counted, 1, line));
+    } else if (const auto mean = behind(text, "total average iteration time: "); mean.data()) {
+      builder.summary(Setting::average_seconds,
+                      parse_printed(number_token(mean), Kind::measured, 1e-3, line));
+    } else if (text.starts_with("batch_size B=")) {
+      builder.setting(Setting::gpus, parse_printed(argument(text, "num_processes"), Kind::counted, 1, line));
+    } else if (text.starts_with("| ")) {
+      read_row(text.substr(2), line, builder);
+    }
+  }
+
+  /// "| sequence length T     | 1024      |"
+  static void read_row(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+    const std::size_t bar = text.find('|');
+    if (bar == std::string_view::npos) return;
+    const std::string_view name = trimmed(text.substr(0, bar));
+    std::string_view value = text.substr(bar + 1);
+    value = trimmed(value.substr(0, value.rfind('|')));
+    if (name == "device") return builder.name(&RunRecord::gpu, value);
+    if (name == "LR scheduler") return builder.name(&RunRecord::schedule, value);
+    if (name == "precision")
+      return builder.name(&RunRecord::dtype, value == "BF16"   ? "bf16"
+                                             : value == "FP16" ? "fp16"
+                                             : value == "TF32" ? "tf32"
+                                                               : "fp32");
+    if (name == "final LR fraction") {
+      const auto share = parse_printed(value, Kind::measured);
+      const auto& highest = builder.current(Setting::learning_rate);
+      if (share && highest)
+        builder.setting(Setting::learning_rate_min,
+                        Printed{share->value * highest->value, share->low * highest->low,
+                                share->high * highest->high, line});
+      return;
+    }
+    for (const Row& row : rows) {
+      if (row.name != name) continue;
+      const auto number = parse_printed(value, row.kind, row.unit, line);
+      if (number && number->value >= 0) builder.setting(row.setting, number);  // -1: not set
+    }
+  }
+};
+
+}  // namespace
+
+LineFormat llmc_format() {
+  Format format;
+  format.name = "llmc";
+  format.tokens_per_second = Scope::all;
+  format.convention = "llmc";
+  format.averaged = {Field::tokens_per_second};
+  return {format,
+          [](std::string_view text) {
+            const auto rest = step_line(text);
+            Step step;
+            std::optional<Printed> planned;
+            return rest.data() && read_numbers(rest, 0, step, planned);
+          },
+          [] { return std::unique_ptr<LineReader>(std::make_unique<LlmC>()); }};
+}
+
+}  // namespace assay::spec::audit

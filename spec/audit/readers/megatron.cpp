@@ -1,0 +1,238 @@
+// Megatron-LM's console and those of its descendants (Megatron-DeepSpeed, GPT-NeoX, ROCm's and Ascend's
+// forks): formats.md, "megatron".
+#include <algorithm>
+#include <cctype>
+
+#include "spec/audit/readers/line_reader.hpp"
+#include "spec/audit/readers/scan.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+/// Behind "iteration" of a line like "iteration  10/ 100 | ... |"; data() is null on other lines.
+std::string_view step_line(std::string_view text) {
+  const std::size_t at = text.find("iteration");
+  if (at == std::string_view::npos) return {};
+  std::string_view rest = text.substr(at + 9);
+  while (!rest.empty() && (rest[0] == ' ' || rest[0] == '=' || rest[0] == ':')) rest.remove_prefix(1);
+  std::size_t length = 0;
+  while (length < rest.size() && std::isdigit(static_cast<unsigned char>(rest[length]))) ++length;
+  if (length == 0 || !trimmed(rest.substr(length)).starts_with('/')) return {};
+  return rest.find('|') != std::string_view::npos && rest.find("elapsed") != std::string_view::npos
+             ? rest
+             : std::string_view();
+}
+
+struct Known {
+  std::string_view key;
+  Field field;
+  Kind kind = Kind::measured;
+  double unit = 1;
+};
+/// In the order of Megatron's line, so that each is found where the last one ended.
+constexpr Known known_fields[] = {
+    {"consumed samples", Field::sequences_total, Kind::counted},
+    {"elapsed time per iteration (ms)", Field::seconds, Kind::measured, 1e-3},
+    {"throughput per GPU (TFLOP/s/GPU)", Field::flops_rate, Kind::measured, 1e12},
+    {"learning rate", Field::learning_rate},
+    {"lm loss", Field::loss},
+    {"grad norm", Field::gradient_norm},
+    {"consumed_samples", Field::sequences_total, Kind::counted},
+    {"consumed tokens", Field::tokens_total, Kind::counted},
+    {"consumed_tokens", Field::tokens_total, Kind::counted},
+    {"elapsed_time_per_iteration_ms", Field::seconds, Kind::measured, 1e-3},
+    {"elapsed time per iteration (s)", Field::seconds},
+    {"throughput (TFLOP/s/GPU)", Field::flops_rate, Kind::measured, 1e12},
+    {"approx flops per GPU", Field::flops_rate, Kind::measured, 1e12},
+    {"TFLOPs", Field::flops_rate, Kind::measured, 1e12},
+    {"TFLOPS", Field::flops_rate, Kind::measured, 1e12},
+    {"learning_rate", Field::learning_rate},
+    {"lm_loss", Field::loss},
+    {"loss", Field::loss},
+    {"grad_norm", Field::gradient_norm},
+};
+
+/// Reads the parts between bars. False when a known one cannot be read.
+bool read_parts(std::string_view text, std::int64_t line, Step& step, std::optional<Printed>& batch) {
+  std::size_t expected = 0;
+  while (!text.empty()) {
+    const std::size_t bar = std::min(text.find('|'), text.size());
+    const std::string_view part = trimmed(text.substr(0, bar));
+    text.remove_prefix(std::min(bar + 1, text.size()));
+    const std::size_t separator = part.find_first_of(":=");
+    if (separator == std::string_view::npos) continue;
+    const std::string_view key = trimmed(part.substr(0, separator)), value = part.substr(separator + 1);
+    if (key == "global batch size" || key == "global_batch_size") {
+      batch = parse_printed(number_token(value), Kind::counted, 1, line);
+      if (!batch) return false;
+      continue;
+    }
+    for (std::size_t i = 0; i < std::size(known_fields); ++i) {
+      const Known& known = known_fields[(expected + i) % std::size(known_fields)];
+      if (known.key != key) continue;
+      // "1234.5/1230.2": of this iteration, and the mean so far.
+      step[known.field] = parse_printed(number_token(value), known.kind, known.unit, line);
+      if (!step[known.field]) return false;
+      expected = (expected + i + 1) % std::size(known_fields);
+      break;
+    }
+  }
+  return true;
+}
+
+bool read_numbers(std::string_view text, std::int64_t line, Step& step, std::optional<Printed>& planned,
+                  std::optional<Printed>& batch) {
+  const std::size_t bar = text.find('|');
+  Scan scan(text.substr(0, bar), line);
+  scan.take(step, Field::step, "", Kind::counted);
+  planned = scan.after("/", Kind::counted);
+  return !scan.bad() && read_parts(text.substr(bar + 1), line, step, batch) && step[Field::seconds];
+}
+
+struct Argument {
+  std::string_view name;
+  Setting setting;
+};
+constexpr Argument arguments[] = {{"micro_batch_size", Setting::micro},
+                                  {"global_batch_size", Setting::sequences},
+                                  {"seq_length", Setting::sequence_length},
+                                  {"num_layers", Setting::layers},
+                                  {"hidden_size", Setting::width},
+                                  {"ffn_hidden_size", Setting::ffn},
+                                  {"num_attention_heads", Setting::heads},
+                                  {"kv_channels", Setting::head_dim},
+                                  {"padded_vocab_size", Setting::vocab},
+                                  {"train_iters", Setting::max_steps},
+                                  {"lr", Setting::learning_rate},
+                                  {"min_lr", Setting::learning_rate_min},
+                                  {"lr_warmup_iters", Setting::warmup_steps},
+                                  {"lr_decay_iters", Setting::decay_steps},
+                                  {"data_parallel_size", Setting::data_parallel},
+                                  {"tensor_model_parallel_size", Setting::tensor_parallel},
+                                  {"pipeline_model_parallel_size", Setting::pipeline_parallel},
+                                  {"context_parallel_size", Setting::context_parallel},
+                                  {"expert_model_parallel_size", Setting::expert_parallel},
+                                  {"world_size", Setting::gpus}};
+
+class Megatron : public LineReader {
+ public:
+  void read(const Line& line, RecordBuilder& builder) override {
+    if (const auto text = step_line(line.text); text.data()) return read_step(text, line, builder);
+    if (line.text.find("memory (MB)") != std::string_view::npos &&
+        line.text.find("max allocated:") != std::string_view::npos)
+      return read_memory(line.text, line.number, builder);
+    read_header(line.text, line.number, builder);
+  }
+  void finish(RecordBuilder& builder) override { emit(builder); }
+
+ private:
+  void emit(RecordBuilder& builder) {
+    if (open_) builder.step(step_);
+    open_ = false;
+  }
+
+  void read_step(std::string_view text, const Line& line, RecordBuilder& builder) {
+    emit(builder);
+    Step step;
+    step.line = line.number;
+    if (line.rank >= 0) step[Field::rank] = exactly(line.rank, line.number);
+    std::optional<Printed> planned, batch;
+    if (!read_numbers(text, line.number, step, planned, batch) ||
+        (!line.complete && !trimmed(text).ends_with('|')))
+      return builder.unread(line.text);
+    if (!builder.current(Setting::max_steps)) builder.summary(Setting::max_steps, planned);
+    if (!builder.current(Setting::sequences)) builder.summary(Setting::sequences, batch);
+    step_ = step;
+    open_ = true;
+  }
+
+  /// "[Rank 0] (after 10 iterations) memory (MB) | allocated: ... |": of the iteration before; several ranks
+  /// print it, the first one counts.
+  void read_memory(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+    if (!open_ || step_[Field::memory_peak]) return;
+    Step step;
+    Scan scan(text, line);
+    scan.take(step, Field::memory_allocated, "| allocated:", Kind::measured, 0x1p20);
+    scan.take(step, Field::memory_peak, "max allocated:", Kind::measured, 0x1p20);
+    scan.take(step, Field::memory_reserved, "max reserved:", Kind::measured, 0x1p20);
+    if (scan.bad()) return builder.unread(text);
+    for (const Field field : {Field::memory_allocated, Field::memory_peak, Field::memory_reserved})
+      step_[field] = step[field];
+  }
+
+  void read_header(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+    const auto number = [&](std::string_view rest) {
+      return parse_printed(number_token(rest), Kind::counted, 1, line);
+    };
+    if (const std::size_t dots = text.find(" .."); dots != std::string_view::npos) {
+      read_argument(trimmed(text.substr(0, dots)), text.substr(dots), line, builder);
+    } else if (text.find("end of arguments") != std::string_view::npos) {
+      emit(builder);
+      if (!grouped_) builder.setting(Setting::kv_heads, builder.current(Setting::heads));
+      if (!builder.current(Setting::decay_steps))
+        builder.setting(Setting::decay_steps, builder.current(Setting::max_steps));
+    } else if (const auto world = behind(text, "using world size: "); world.data()) {
+      emit(builder);
+      builder.setting(Setting::gpus, number(world));
+      constexpr std::pair<std::string_view, Setting> sizes[] = {
+          {"data-parallel size: ", Setting::data_parallel},
+          {"data-parallel-size: ", Setting::data_parallel},
+          {"tensor-model-parallel size: ", Setting::tensor_parallel},
+          {"tensor-model-parallel-size: ", Setting::tensor_parallel},
+          {"pipeline-model-parallel size: ", Setting::pipeline_parallel},
+          {"pipeline-model-parallel-size: ", Setting::pipeline_parallel},
+          {"context-parallel size: ", Setting::context_parallel}};
+      for (const auto& [key, setting] : sizes)
+        if (const auto rest = behind(world, key); rest.data()) builder.setting(setting, number(rest));
+    } else if (const auto micro = behind(text, "batches to constant "); micro.data()) {
+      builder.setting(Setting::accumulation, number(micro));
+    } else if (const auto vocab = behind(text, "dummy tokens (new size: "); vocab.data()) {
+      builder.setting(Setting::vocab, number(vocab));
+    } else if (const auto total = behind(text, "Total number of parameters in billions: "); total.data()) {
+      builder.setting(Setting::parameters, parse_printed(number_token(total), Kind::measured, 1e9, line));
+    } else if (const auto loaded = behind(text, "successfully loaded checkpoint"); loaded.data()) {
+      const auto iteration = number(behind(loaded, "at iteration "));
+      if (iteration && iteration->value > 0 && iteration->value < 1e15)
+        builder.restart(static_cast<std::int64_t>(iteration->value));
+    }
+  }
+
+  void read_argument(std::string_view name, std::string_view rest, std::int64_t line,
+                     RecordBuilder& builder) {
+    while (!rest.empty() && (rest[0] == ' ' || rest[0] == '.')) rest.remove_prefix(1);
+    const std::string_view value = trimmed(rest);
+    if (name == "group_query_attention") grouped_ = value == "True";
+    if (name == "num_query_groups" && grouped_)
+      builder.setting(Setting::kv_heads, parse_printed(value, Kind::counted, 1, line));
+    if (name == "lr_decay_style") builder.name(&RunRecord::schedule, value);
+    if (name == "bf16" && value == "True") builder.name(&RunRecord::dtype, "bf16");
+    if (name == "fp16" && value == "True") builder.name(&RunRecord::dtype, "fp16");
+    if (name == "fp8" && value != "None" && value != "False") builder.name(&RunRecord::dtype, "fp8");
+    for (const Argument& known : arguments)
+      if (known.name == name && value != "None")
+        builder.setting(known.setting, parse_printed(value, Kind::counted, 1, line));
+  }
+
+  Step step_;
+  bool open_ = false, grouped_ = false;
+};
+
+}  // namespace
+
+LineFormat megatron_format() {
+  Format format;
+  format.name = "megatron";
+  format.flops_rate = Scope::gpu;
+  format.convention = "megatron";
+  format.averaged = {Field::seconds, Field::flops_rate, Field::loss};
+  return {format,
+          [](std::string_view text) {
+            const auto rest = step_line(text);
+            Step step;
+            std::optional<Printed> planned, batch;
+            return rest.data() && read_numbers(rest, 0, step, planned, batch);
+          },
+          [] { return std::unique_ptr<LineReader>(std::make_unique<Megatron>()); }};
+}
+
+}  // namespace assay::spec::audit

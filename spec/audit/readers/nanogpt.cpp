@@ -1,0 +1,130 @@
+// nanoGPT's console: formats.md, "nanogpt".
+#include <cctype>
+
+#include "spec/audit/readers/line_reader.hpp"
+#include "spec/audit/readers/scan.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+/// "iter 10: loss 5.1, ..."; data() is null on other lines.
+std::string_view step_line(std::string_view text) {
+  std::size_t at = 0;
+  while ((at = text.find("iter ", at)) != std::string_view::npos) {
+    const std::string_view rest = text.substr(at + 5);
+    std::size_t length = 0;
+    while (length < rest.size() && std::isdigit(static_cast<unsigned char>(rest[length]))) ++length;
+    if (length > 0 && rest.substr(length).starts_with(": loss ")) return rest;
+    at += 5;
+  }
+  return {};
+}
+
+bool read_numbers(std::string_view text, std::int64_t line, Step& step) {
+  Scan scan(text, line);
+  scan.take(step, Field::step, "", Kind::counted);
+  scan.take(step, Field::loss, ": loss ", Kind::measured, 1, {}, true);
+  scan.take(step, Field::seconds, "time ", Kind::measured, 1e-3, "ms", true);
+  scan.take(step, Field::mfu, "mfu ", Kind::measured, 0.01, "%");
+  // -100: not measured in the first iterations.
+  if (step[Field::mfu] && step[Field::mfu]->value < 0) step[Field::mfu].reset();
+  return !scan.bad();
+}
+
+struct Known {
+  std::string_view name;
+  Setting setting;
+};
+/// gradient_accumulation_steps is of all ranks together; train.py divides it by their number.
+constexpr Known known_settings[] = {{"batch_size", Setting::micro},
+                                    {"block_size", Setting::sequence_length},
+                                    {"gradient_accumulation_steps", Setting::accumulation_configured},
+                                    {"n_layer", Setting::layers},
+                                    {"n_head", Setting::heads},
+                                    {"n_embd", Setting::width},
+                                    {"learning_rate", Setting::learning_rate},
+                                    {"min_lr", Setting::learning_rate_min},
+                                    {"warmup_iters", Setting::warmup_steps},
+                                    {"lr_decay_iters", Setting::decay_steps},
+                                    {"max_iters", Setting::max_steps}};
+
+class NanoGpt : public LineReader {
+ public:
+  void read(const Line& line, RecordBuilder& builder) override {
+    if (const auto text = step_line(line.text); text.data()) {
+      Step step;
+      const bool ended = line.complete || text.ends_with("ms") || text.ends_with('%');
+      if (read_numbers(text, line.number, step) && ended)
+        builder.step(step);
+      else
+        builder.unread(line.text);
+      return;
+    }
+    read_header(line.text, line.number, builder);
+  }
+
+ private:
+  static void read_header(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+    if (const auto tokens = behind(text, "tokens per iteration will be: "); tokens.data()) {
+      builder.setting(Setting::tokens_per_step, parse_printed(number_token(tokens), Kind::counted, 1, line));
+    } else if (const auto count = behind(text, "number of parameters: "); count.data()) {
+      const std::string_view token = number_token(count);
+      const std::string_view unit = count.substr(token.size());
+      builder.setting(Setting::parameters,
+                      parse_printed(token, Kind::measured, unit.starts_with("B") ? 1e9 : 1e6, line));
+    } else if (const auto vocab = behind(text, "vocab_size of GPT-2 to "); vocab.data()) {
+      builder.setting(Setting::vocab, parse_printed(number_token(vocab), Kind::counted, 1, line));
+    } else if (const auto found = behind(text, "found vocab_size = "); found.data()) {
+      builder.setting(Setting::vocab, parse_printed(number_token(found), Kind::counted, 1, line));
+    } else {
+      const auto overriding = behind(text, "Overriding: ");
+      read_assignment(overriding.data() ? overriding : text, line, builder);
+    }
+  }
+
+  /// "batch_size = 12 # comment", "gradient_accumulation_steps = 5 * 8".
+  static void read_assignment(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+    const std::size_t equals = text.find(" = ");
+    if (equals == std::string_view::npos || equals > 40) return;
+    const std::string_view name = text.substr(0, equals);
+    std::string_view value = text.substr(equals + 3);
+    if (name == "dtype") {
+      builder.name(&RunRecord::dtype, value.find("bfloat16") != std::string_view::npos  ? "bf16"
+                                      : value.find("float16") != std::string_view::npos ? "fp16"
+                                                                                        : "");
+      return;
+    }
+    for (const Known& known : known_settings) {
+      if (known.name != name) continue;
+      const std::string_view token = number_token(value);
+      auto number = parse_printed(token, Kind::counted, 1, line);
+      if (!token.empty())
+        value = value.substr(static_cast<std::size_t>(token.data() - value.data()) + token.size());
+      if (number && trimmed(value).starts_with("*")) {
+        const auto factor = parse_printed(number_token(trimmed(value).substr(1)), Kind::counted, 1, line);
+        number = factor ? parse_printed(token, Kind::counted, factor->value, line) : std::nullopt;
+      }
+      // Given in a program: exactly this number.
+      if (number) builder.setting(known.setting, exactly(number->value, line));
+    }
+  }
+};
+
+}  // namespace
+
+LineFormat nanogpt_format() {
+  Format format;
+  format.name = "nanogpt";
+  format.convention = "nanogpt_legacy_v1";
+  format.first_step_is_zero = true;
+  format.averaged = {Field::mfu};
+  return {format,
+          [](std::string_view text) {
+            const auto rest = step_line(text);
+            Step step;
+            return rest.data() && read_numbers(rest, 0, step);
+          },
+          [] { return std::unique_ptr<LineReader>(std::make_unique<NanoGpt>()); }};
+}
+
+}  // namespace assay::spec::audit

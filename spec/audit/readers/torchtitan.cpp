@@ -1,0 +1,171 @@
+// torchtitan's console: formats.md, "torchtitan".
+#include "spec/audit/readers/line_reader.hpp"
+#include "spec/audit/readers/scan.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+/// Behind "step:" of a training step line, not of a validation's; data() is null on other lines.
+std::string_view step_line(std::string_view text) {
+  const std::size_t at = text.find("step:");
+  if (at == std::string_view::npos) return {};
+  const std::string_view before = text.substr(0, at), rest = text.substr(at + 5);
+  if (before.ends_with("validate ") || before.find("context: val") != std::string_view::npos) return {};
+  if (rest.find("loss:") == std::string_view::npos || number_token(rest).empty()) return {};
+  return text.substr(at);
+}
+
+/// Reads a step line. False when it cannot be read.
+bool read_numbers(std::string_view text, std::int64_t line, Step& step) {
+  Scan scan(text, line);
+  scan.take(step, Field::step, "step:", Kind::counted, 1, {}, true);
+  scan.take(step, Field::loss, " loss:", Kind::measured, 1, {}, true);
+  scan.take(step, Field::gradient_norm, "grad_norm:", Kind::measured);
+  scan.take(step, Field::memory_reserved, "memory:", Kind::measured, 0x1p30, "GiB");
+  scan.take(step, Field::tokens_per_second, scan.has("tps:") ? "tps:" : "wps:", Kind::measured);
+  // Formats without a peak of their own (fp8) print "N/A".
+  if (!scan.has("tflops: N/A")) scan.take(step, Field::flops_rate, "tflops:", Kind::measured, 1e12);
+  if (!scan.has("mfu: N/A")) scan.take(step, Field::mfu, "mfu:", Kind::measured, 0.01, "%");
+  return !scan.bad();
+}
+
+class Torchtitan : public LineReader {
+ public:
+  void read(const Line& line, RecordBuilder& builder) override {
+    if (const auto text = step_line(line.text); text.data()) {
+      Step step;
+      if (read_numbers(text, line.number, step) && (line.complete || text.ends_with('%')))
+        builder.step(step);
+      else
+        builder.unread(line.text);
+      return;
+    }
+    read_header(line.text, line.number, builder);
+  }
+
+ private:
+  static void read_header(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+    if (const auto rest = behind(text, " capacity: "); rest.data()) {
+      const std::size_t with = rest.find(" with ");
+      if (with != std::string_view::npos) {
+        builder.name(&RunRecord::gpu, rest.substr(0, with));
+        builder.setting(Setting::gpu_memory,
+                        parse_printed(number_token(rest.substr(with + 6)), Kind::measured, 0x1p30, line));
+      }
+    } else if (const auto peak = behind(text, "Peak FLOPS used for computing MFU: "); peak.data()) {
+      builder.setting(Setting::peak_flops, parse_printed(number_token(peak), Kind::measured, 1, line));
+    } else if (text.find(" total parameters") != std::string_view::npos) {
+      const auto model = behind(text, "Model ");
+      const std::size_t size = model.find(" size: ");
+      if (model.data() && size != std::string_view::npos) {
+        builder.name(&RunRecord::model, trimmed(model.substr(0, size)));
+        builder.setting(Setting::parameters,
+                        parse_printed(number_token(model.substr(size + 7)), Kind::counted, 1, line));
+      }
+    } else if (text.find("device mesh with ") != std::string_view::npos) {
+      read_mesh(text, line, builder);
+    } else if (text.find("global batch size ") != std::string_view::npos ||
+               text.find("tokens per train step") != std::string_view::npos) {
+      read_batch(text, line, builder);
+    } else if (text.find("Building ") != std::string_view::npos &&
+               text.find("dim=") != std::string_view::npos) {
+      read_model(text, line, builder);
+    } else if (text.find("Float8") != std::string_view::npos &&
+               text.find("active") != std::string_view::npos) {
+      builder.name(&RunRecord::dtype, "fp8");
+    }
+    if (const auto start = behind(text, "Training starts at step "); start.data()) {
+      const auto step = parse_printed(number_token(start), Kind::counted, 1, line);
+      if (step && step->value > 1 && step->value < 1e15)
+        builder.restart(static_cast<std::int64_t>(step->value) - 1);
+      // Its other numbers were given by "Trainer is initialized" already.
+    }
+  }
+
+  static void read_model(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+    constexpr std::pair<std::string_view, Setting> known[] = {
+        {"dim", Setting::width},           {"n_layers", Setting::layers},   {"n_heads", Setting::heads},
+        {"n_kv_heads", Setting::kv_heads}, {"head_dim", Setting::head_dim}, {"hidden_dim", Setting::ffn},
+        {"vocab_size", Setting::vocab}};
+    for (const auto& [name, setting] : known)
+      if (const auto value = argument(text, name); value.data())
+        builder.setting(setting, parse_printed(value, Kind::counted, 1, line));
+  }
+
+  /// "parallelism: pp=1, dp_replicate=1, dp_shard=8, cp=1, tp=1, ep=1", or "['dp_shard', 'tp'], [4, 2]".
+  static void read_mesh(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+    double data = 1, tensor = 1, pipeline = 1, context = 1;
+    const auto take = [&](std::string_view name, std::string_view token) {
+      const auto size = parse_printed(token, Kind::counted, 1, line);
+      if (!size || !(size->value >= 1)) return;
+      if (name.starts_with("dp"))
+        data *= size->value;
+      else if (name == "tp")
+        tensor = size->value;
+      else if (name == "pp")
+        pipeline = size->value;
+      else if (name == "cp")
+        context = size->value;
+    };
+    if (text.find("parallelism:") != std::string_view::npos) {
+      for (const std::string_view name : {"pp", "dp_replicate", "dp_shard", "cp", "tp"})
+        if (const auto value = argument(text, name); value.data()) take(name, value);
+      if (const auto value = argument(text, "ep"); value.data())
+        builder.setting(Setting::expert_parallel, parse_printed(value, Kind::counted, 1, line));
+    } else {
+      std::string_view names = behind(text, "["), sizes = behind(text, "], [");
+      while (names.data() && sizes.data()) {
+        const std::size_t open = names.find('\''), close = names.find('\'', open + 1);
+        const std::string_view token = number_token(sizes);
+        if (close == std::string_view::npos || token.empty() || open > names.find(']')) break;
+        take(names.substr(open + 1, close - open - 1), token);
+        names = names.substr(close + 1);
+        sizes = sizes.substr(static_cast<std::size_t>(token.data() - sizes.data()) + token.size());
+        if (!sizes.starts_with(',')) break;
+        sizes.remove_prefix(1);
+      }
+    }
+    builder.setting(Setting::data_parallel, exactly(data, line));
+    builder.setting(Setting::tensor_parallel, exactly(tensor, line));
+    builder.setting(Setting::pipeline_parallel, exactly(pipeline, line));
+    builder.setting(Setting::context_parallel, exactly(context, line));
+    builder.setting(Setting::gpus, exactly(data * tensor * pipeline * context, line));
+  }
+
+  static void read_batch(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+    constexpr std::pair<std::string_view, Setting> known[] = {
+        {"local batch size ", Setting::micro},
+        {"global batch size ", Setting::sequences},
+        {"gradient accumulation steps ", Setting::accumulation},
+        {"gradient_accumulation_steps: ", Setting::accumulation},
+        {"sequence length ", Setting::sequence_length},
+        {"total steps ", Setting::max_steps},
+        {"(warmup ", Setting::warmup_steps},
+        {"per DP rank, ", Setting::tokens_per_step}};
+    for (const auto& [key, setting] : known)
+      if (const auto rest = behind(text, key); rest.data())
+        builder.setting(setting, parse_printed(number_token(rest), Kind::counted, 1, line));
+  }
+};
+
+}  // namespace
+
+LineFormat torchtitan_format() {
+  Format format;
+  format.name = "torchtitan";
+  format.tokens_per_second = Scope::gpu;
+  format.flops_rate = Scope::gpu;
+  format.convention = "torchtitan";
+  format.averaged = {Field::tokens_per_second, Field::flops_rate, Field::mfu};
+  return {
+      format,
+      [](std::string_view text) {
+        const auto rest = step_line(text);
+        Step step;
+        return rest.data() && read_numbers(rest, 0, step) &&
+               (step[Field::tokens_per_second] || step[Field::memory_reserved] || step[Field::gradient_norm]);
+      },
+      [] { return std::unique_ptr<LineReader>(std::make_unique<Torchtitan>()); }};
+}
+
+}  // namespace assay::spec::audit
