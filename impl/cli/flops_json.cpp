@@ -62,7 +62,11 @@ void print_json(const FlopsReport& report, std::ostream& out) {
       << count("active_parameters", report.parameters.active) << ","
       << count("matmul_parameters", spec::matmul_parameters(request.model)) << ","
       << count("flops_per_token", report.flops.per_token()) << ","
-      << count("flops_per_sequence", report.flops.per_sequence()) << ",\n \"components\":[";
+      << count("flops_per_sequence", report.flops.per_sequence());
+  if (report.multi_token_flops)
+    out << "," << count("multi_token_parameters", report.parameters.multi_token) << ","
+        << count("multi_token_flops_per_token", *report.multi_token_flops);
+  out << ",\n \"components\":[";
   for (const FlopsLine& line : report.lines)
     out << (&line == &report.lines.front() ? "" : ",\n  ") << "{" << text("name", line.name) << ","
         << count("parameters", line.parameters) << "," << count("forward_per_token", line.forward) << ","

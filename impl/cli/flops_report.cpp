@@ -110,8 +110,9 @@ void add_rate(FlopsReport& report) {
   // With an MFU given, rounding alone may pass 1.
   if (!request.mfu && share > 1)
     throw UserError(ExitCode::usage,
-                    spec::grouped(static_cast<std::int64_t>(*report.rate)) + " tokens/s on " + std::to_string(request.gpus) + " " +
-                        request.gpu->id + " would be " + spec::percent(share) +
+                    spec::grouped(static_cast<std::int64_t>(*report.rate)) + " tokens/s on " +
+                        std::to_string(request.gpus) + " " + request.gpu->id + " would be " +
+                        spec::percent(share) +
                         " MFU, more than the hardware can do; check --tokens-per-second, --gpus, "
                         "--seq and --dtype");
 }
@@ -142,6 +143,8 @@ FlopsReport flops_report(const FlopsRequest& request) {
   report.request = request;
   report.parameters = spec::parameter_counts(request.model);
   report.flops = spec::exact_flops(request.model, request.sequence_length);
+  if (request.model.multi_token_layers > 0)
+    report.multi_token_flops = spec::multi_token_flops(request.model, request.sequence_length).per_token();
   report.lines = lines_of(report.flops, request.model);
   if (request.gpu) report.peak = &peak_of(*request.gpu, request.precision);
   add_rate(report);

@@ -23,10 +23,10 @@ struct FlopsRequest {
   const spec::Gpu* gpu = nullptr;  ///< none: no peak, no MFU
   spec::Precision precision = spec::Precision::bf16;
   std::int64_t gpus = 1;
-  std::optional<double> tokens_per_second;  ///< of all GPUs
-  std::optional<double> mfu;                ///< share of 1
-  std::optional<double> tokens;             ///< the budget
-  std::optional<std::int64_t> tokens_per_step;
+  std::optional<double> tokens_per_second = {};  ///< of all GPUs
+  std::optional<double> mfu = {};                ///< share of 1
+  std::optional<double> tokens = {};             ///< the budget
+  std::optional<std::int64_t> tokens_per_step = {};
 };
 
 /// One component of the model, or its norms or biases, which are in no product.
@@ -47,6 +47,7 @@ struct FlopsReport {
   FlopsRequest request;
   spec::ParameterCounts parameters;
   spec::FlopBreakdown flops;
+  std::optional<Count> multi_token_flops;  ///< of the multi-token blocks, per token; in no other number
   std::vector<FlopsLine> lines;
   std::vector<ConventionLine> conventions;
   const spec::Peak* peak = nullptr;

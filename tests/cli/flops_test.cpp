@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "impl/cli/flops_report.hpp"
 #include "impl/cli/verb.hpp"
 #include "spec/flops/conventions.hpp"
 
@@ -66,17 +67,17 @@ TEST(FlopsCli, EveryConventionStandsWithItsFormulaAndSource) {
 TEST(FlopsCli, LinesFitIn100Columns) {
   for (const char* model : {"llama3-8b", "tiny-qwen3", "qwen3-1.8b"})
     for (const std::string& line :
-         lines_of(flops_of({model, "--hardware", "gh200-144gb", "--gpus", "10000", "--mfu", "99.9%", "--tokens", "900T",
-                            "--tokens-per-step", "16M"})
+         lines_of(flops_of({model, "--hardware", "gh200-144gb", "--gpus", "10000", "--mfu", "99.9%",
+                            "--tokens", "900T", "--tokens-per-step", "16M"})
                       .out))
       EXPECT_LE(line.size(), 100u) << line;
 }
 
 TEST(FlopsCli, MfuOfTheFirstReportsRun) {
   // 2 x 106,979 tokens/s on two B200: 37.2 % exact, 41.8 % palm_total; half of it against the sparse peak.
-  const auto json = nlohmann::json::parse(
-      flops_of({"llama-1.36b", "--hardware", "NVIDIA B200", "--gpus", "2", "--tokens-per-second", "213958", "--json"})
-          .out);
+  const auto json = nlohmann::json::parse(flops_of({"llama-1.36b", "--hardware", "NVIDIA B200", "--gpus", "2",
+                                                    "--tokens-per-second", "213958", "--json"})
+                                              .out);
   EXPECT_EQ(json["hardware"]["id"], "b200");
   EXPECT_EQ(json["hardware"]["peak_dense"], 2250e12);
   for (const auto& convention : json["conventions"]) {
@@ -91,10 +92,11 @@ TEST(FlopsCli, MfuOfTheFirstReportsRun) {
 }
 
 TEST(FlopsCli, BudgetByHand) {
-  // 40 % of 8 x 2,250 TFLOP/s over 9,715,421,184 FLOPs: 741,090 tokens/s; 82e9 tokens: 110,648 s, 245.9 GPU hours at
-  // 1,000 W: 0.246 MWh; 19,550.3 steps.
-  const std::vector<std::string> words = {"qwen3-1.8b", "--hardware", "B200", "--gpus", "8", "--tokens", "82B",
-                                          "--mfu", "40%", "--tokens-per-step", "4,194,304"};
+  // 40 % of 8 x 2,250 TFLOP/s over 9,715,421,184 FLOPs: 741,090 tokens/s; 82e9 tokens: 110,648 s, 245.9 GPU
+  // hours at 1,000 W: 0.246 MWh; 19,550.3 steps.
+  const std::vector<std::string> words = {"qwen3-1.8b", "--hardware",        "B200",     "--gpus",
+                                          "8",          "--tokens",          "82B",      "--mfu",
+                                          "40%",        "--tokens-per-step", "4,194,304"};
   const std::string out = flops_of(words).out;
   EXPECT_NE(out.find("741,090 tokens/s of all GPUs"), std::string::npos) << out;
   EXPECT_NE(out.find("iterations   19,551 of 4,194,304 tokens"), std::string::npos) << out;
@@ -110,11 +112,44 @@ TEST(FlopsCli, BudgetByHand) {
 }
 
 TEST(FlopsCli, ARateWithoutHardwareHasTimeButNoMfu) {
-  const std::string out = flops_of({"tiny-llama", "--tokens-per-second", "1k", "--gpus", "2", "--tokens", "7.2M"}).out;
+  const std::string out =
+      flops_of({"tiny-llama", "--tokens-per-second", "1k", "--gpus", "2", "--tokens", "7.2M"}).out;
   EXPECT_NE(out.find("time         2 h 00 min (2.00 h)"), std::string::npos) << out;
   EXPECT_NE(out.find("GPU hours    4.0 on 2 GPUs"), std::string::npos) << out;
   EXPECT_EQ(out.find("MFU"), std::string::npos);
   EXPECT_EQ(out.find("energy"), std::string::npos);
+}
+
+/// DeepSeek-V3 in small: latent attention, routed and shared experts, one multi-token block.
+spec::ModelSpec small_deepseek() {
+  spec::ModelSpec m = spec::find_model("tiny-llama");
+  m.name = "small-deepseek", m.family = spec::Family::deepseek_v3;
+  m.kv_heads = m.heads, m.head_dim = 24, m.multi_token_layers = 1;
+  m.latent = spec::LatentAttention{.query_rank = 32, .key_value_rank = 16, .rope_dim = 8, .value_dim = 16};
+  m.experts = spec::Experts{.count = 8, .active = 2, .width = 64, .shared_width = 64, .first_dense = 1};
+  return m;
+}
+
+TEST(FlopsCli, SparseModelsAddUpAndStateWhatIsActive) {
+  const FlopsReport report = flops_report({.model = small_deepseek(), .sequence_length = 128});
+  Count parameters, flops;
+  for (const FlopsLine& line : report.lines) {
+    parameters += line.parameters;
+    flops += line.forward + line.backward;
+  }
+  EXPECT_EQ(parameters, report.parameters.total);
+  EXPECT_EQ(flops, report.flops.per_token());
+  std::ostringstream table, json;
+  print_table(report, table);
+  print_json(report, json);
+  EXPECT_NE(table.str().find(" active per token"), std::string::npos);
+  EXPECT_NE(table.str().find("multi-token blocks, in no number here: "), std::string::npos);
+  EXPECT_NE(table.str().find("does not apply: it knows no mixture of experts"), std::string::npos);
+  for (const std::string& line : lines_of(table.str())) EXPECT_LE(line.size(), 100u) << line;
+  const auto parsed = nlohmann::json::parse(json.str());
+  EXPECT_EQ(parsed["active_parameters"], report.parameters.active.to_string());
+  EXPECT_EQ(parsed["conventions"].size(), spec::conventions().size());
+  EXPECT_TRUE(parsed["conventions"][3]["flops_per_token"].is_null());
 }
 
 TEST(FlopsCli, ImpossibleConventionsAreMarked) {
@@ -174,12 +209,15 @@ TEST(FlopsCli, MistakesAreExplained) {
 
 TEST(FlopsCli, NumbersThatAreNone) {
   const std::string endless(1000000, '9');
-  for (const std::string& bad : {std::string("0"), std::string("-1"), std::string("nan"), std::string("inf"),
-                                 std::string("1e999"), std::string("82X"), std::string(""), std::string("1.5.2"), endless}) {
+  for (const std::string& bad :
+       {std::string("0"), std::string("-1"), std::string("nan"), std::string("inf"), std::string("1e999"),
+        std::string("82X"), std::string(""), std::string("1.5.2"), endless}) {
     EXPECT_NE(mistake({"tiny-llama", "--seq", bad}).find("--seq"), std::string::npos);
     EXPECT_NE(mistake({"tiny-llama", "--hardware", "B200", "--gpus", bad}).find("--gpus"), std::string::npos);
-    EXPECT_NE(mistake({"tiny-llama", "--tokens-per-second", bad}).find("--tokens-per-second"), std::string::npos);
-    EXPECT_NE(mistake({"tiny-llama", "--tokens-per-second", "1", "--tokens", bad}).find("--tokens"), std::string::npos);
+    EXPECT_NE(mistake({"tiny-llama", "--tokens-per-second", bad}).find("--tokens-per-second"),
+              std::string::npos);
+    EXPECT_NE(mistake({"tiny-llama", "--tokens-per-second", "1", "--tokens", bad}).find("--tokens"),
+              std::string::npos);
     EXPECT_NE(mistake({"tiny-llama", "--hardware", "B200", "--mfu", bad}).find("--mfu"), std::string::npos);
   }
   EXPECT_NE(mistake({"tiny-llama", "--seq", "1.5"}).find("integer"), std::string::npos);

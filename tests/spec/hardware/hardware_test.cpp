@@ -70,7 +70,7 @@ TEST(HardwareSpec, CaseSpacesAndHyphensDoNotMatter) {
 TEST(HardwareSpec, NeverASubstring) {
   for (const char* other :
        {"NVIDIA GeForce RTX 4090 D", "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA H100 96GB HBM3",
-        "NVIDIA A100-SXM-64GB", "NVIDIA H20", "NVIDIA H800", "NVIDIA L40", "NVIDIA A10G", "MI300A", "B2000",
+        "NVIDIA A100-SXM-64GB", "NVIDIA H20", "NVIDIA H800", "NVIDIA L40", "NVIDIA A10", "MI300A", "B2000",
         "XB200", "NVIDIA H200 141GB MIG 1g.18gb", "NVIDIA", "", "200", "cpu"}) {
     const GpuMatch match = find_gpu(other);
     EXPECT_EQ(match.gpu, nullptr) << other;
@@ -122,6 +122,7 @@ TEST(HardwareSpec, DensePeaksByHand) {
   EXPECT_EQ(dense("NVIDIA B300 SXM6 AC", Precision::bf16), 2250);
   EXPECT_EQ(dense("NVIDIA A100-SXM4-80GB", Precision::bf16), 312);
   EXPECT_EQ(dense("NVIDIA L4", Precision::bf16), 121);
+  EXPECT_EQ(dense("NVIDIA A10G", Precision::bf16), 70);
   EXPECT_EQ(dense("NVIDIA GeForce RTX 4090", Precision::bf16), 165.2);
   EXPECT_EQ(dense("NVIDIA GeForce RTX 4090", Precision::fp16_accumulate_fp16), 330.3);
   EXPECT_EQ(dense("AMD Instinct MI300X", Precision::bf16), 1307.4);
