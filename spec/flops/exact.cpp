@@ -146,7 +146,6 @@ Count matmul_parameters(const ModelSpec& m) {
   if (m.output_bias) block += D;
   Count vectors = m.layers * block + norm;
   if (m.mlp_bias) vectors += dense * mlp_biases(m.ffn);
-  if (m.experts && m.experts->router_bias) vectors += sparse * Count(m.experts->count);
   if (m.experts && m.mlp_bias) {
     vectors += sparse * (m.experts->active * mlp_biases(m.experts->width));
     if (m.experts->shared_width > 0) vectors += sparse * mlp_biases(m.experts->shared_width);

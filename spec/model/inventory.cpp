@@ -222,7 +222,8 @@ const Parameter& Inventory::at(const std::string& name) const {
 
 Count Inventory::parameter_count() const {
   Count count;
-  for (const Parameter& parameter : parameters) count += parameter.size;
+  for (const Parameter& parameter : parameters)
+    if (parameter.learned()) count += parameter.size;
   return count;
 }
 

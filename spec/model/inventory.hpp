@@ -50,6 +50,8 @@ struct Parameter {
   std::int64_t offset;  ///< first element in the flat buffer [elements]
   std::int64_t size;    ///< product of shape [elements]
   bool matrix() const { return shape.size() == 2; }  ///< matrices get weight decay, gains do not
+  /// Moved by gradients; the router bias is not, and is stored but not counted as a parameter.
+  bool learned() const { return role != Role::router_bias; }
 };
 
 /// Parameters in flat-buffer order. query|key|value of a block are adjacent without gap, as are gate|up, so
@@ -62,7 +64,7 @@ struct Inventory {
   std::int64_t blocks = 0;     ///< L + 2; of multi-token blocks, their number
 
   const Parameter& at(const std::string& name) const;  ///< Errors: SpecError inventory_c1, unknown name
-  Count parameter_count() const;                       ///< without gaps
+  Count parameter_count() const;                       ///< of what is learned, without gaps
   /// Half-open element range of one block in the flat buffer (blocks are contiguous and in order).
   struct Range {
     std::int64_t begin, end;

@@ -40,7 +40,7 @@ struct Experts {
   std::int64_t shared_width = 0;  ///< [S] inner width of all shared experts together; 0: none
   std::int64_t first_dense = 0;   ///< leading dense layers
   std::int64_t every = 1;         ///< period of sparse layers
-  bool router_bias = false;       ///< [X] correction of the scores per sparse layer, moved by no gradient
+  bool router_bias = false;       ///< [X] correction of the scores; moved by no gradient, so no parameter
   bool operator==(const Experts&) const = default;
 };
 

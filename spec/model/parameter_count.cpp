@@ -40,7 +40,6 @@ Count mlp(const ModelSpec& m, Count inner) {
 Count expert_layer(const ModelSpec& m, std::int64_t visited) {
   const Experts& e = *m.experts;
   Count count = visited * mlp(m, e.width) + Count(e.count) * m.width;
-  if (e.router_bias) count += e.count;
   if (e.shared_width > 0) count += mlp(m, e.shared_width);
   return count;
 }
