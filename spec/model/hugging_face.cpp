@@ -1,5 +1,7 @@
-// Reads a model from Hugging Face's config.json. Absent keys take the defaults of transformers' LlamaConfig
-// and Qwen3Config (v4.57 and v5, read 2026-11-21); whatever the spec does not have is refused by name.
+// Reads a model from Hugging Face's config.json. Absent keys take the defaults of transformers' configuration
+// classes (v4.57 and v5, read 2026-11-21); whatever the spec does not have is refused by name.
+#include <algorithm>
+#include <array>
 #include <optional>
 
 #include "spec/error.hpp"
@@ -23,6 +25,7 @@ class Fields {
     const auto found = object_.find(key);
     return found && found->is(Kind::null) ? std::nullopt : found;
   }
+  bool has(const char* key) const { return object_.find(key).has_value(); }  ///< null counts
   std::int64_t integer(const char* key) const { return required(key).integer(); }
   std::int64_t integer(const char* key, std::int64_t otherwise) const {
     const auto value = find(key);
@@ -56,20 +59,19 @@ constexpr const char* not_in_spec = " is not supported: the spec has no such mod
 
 Family family_of(const Fields& fields) {
   const std::string type = fields.word("model_type", "");
-  if (type == "llama") return Family::llama;
-  if (type == "qwen3") return Family::qwen3;
-  if (type.empty()) fields.refuse("\"model_type\" is missing; it must be \"llama\" or \"qwen3\"");
-  fields.refuse("model_type " + quote(type) + " is not supported; the spec has \"llama\" and \"qwen3\"");
+  std::string all;
+  for (Family family : {Family::llama, Family::qwen2, Family::qwen3, Family::gpt2, Family::mixtral,
+                        Family::qwen3_moe, Family::deepseek_v3}) {
+    if (type == to_string(family)) return family;
+    all += (all.empty() ? "" : ", ") + quote(to_string(family));
+  }
+  if (type.empty()) fields.refuse("\"model_type\" is missing; it must be one of " + all);
+  fields.refuse("model_type " + quote(type) + " is not supported; the spec has " + all);
 }
 
-void refuse_what_the_spec_lacks(const Fields& fields) {
-  for (const char* key : {"attention_bias", "mlp_bias"})
-    if (fields.flag(key, false)) fields.refuse(quote(key) + " = true" + not_in_spec);
-  if (const std::string act = fields.word("hidden_act", "silu"); act != "silu")
-    fields.refuse("hidden_act " + quote(act) + not_in_spec + "; it must be \"silu\"");
-  // Qwen3 files keep a window size beside use_sliding_window = false; a Llama file has neither.
-  const bool window_used = fields.flag("use_sliding_window", fields.find("sliding_window").has_value());
-  if (window_used)
+void refuse_other_layers(const Fields& fields) {
+  // Qwen files keep a window size beside use_sliding_window = false; the other families have no such flag.
+  if (fields.flag("use_sliding_window", fields.find("sliding_window").has_value()))
     fields.refuse("\"use_sliding_window\": a sliding attention window" + std::string(not_in_spec));
   if (const auto types = fields.find("layer_types")) {
     if (!types->is(Kind::list)) types->wrong("an array");
@@ -77,16 +79,56 @@ void refuse_what_the_spec_lacks(const Fields& fields) {
       if (const Item type = (*types)[i]; !type.is(Kind::text) || type.text() != "full_attention")
         fields.refuse("layer type " + type.shown() + not_in_spec);
   }
+}
+
+void refuse_what_the_spec_lacks(const Fields& fields, Family family) {
+  const bool gpt2 = family == Family::gpt2;
+  const char* const key = gpt2 ? "activation_function" : "hidden_act";
+  const std::string act = fields.word(key, gpt2 ? "gelu_new" : "silu");
+  const auto one_of = [&](std::initializer_list<const char*> names) {
+    return std::find(names.begin(), names.end(), act) != names.end();
+  };
+  if (gpt2 ? !one_of({"gelu_new", "gelu", "gelu_pytorch_tanh", "gelu_fast"}) : !one_of({"silu", "swish"}))
+    fields.refuse(key + (" " + quote(act)) + not_in_spec + "; it must be " +
+                  (gpt2 ? "\"gelu_new\" or another \"gelu\"" : "\"silu\""));
+  for (const char* feature : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"})
+    if (fields.flag(feature, false)) fields.refuse(quote(feature) + " = true" + not_in_spec);
+  refuse_other_layers(fields);
   if (fields.real("partial_rotary_factor", 1) != 1)
     fields.refuse("\"partial_rotary_factor\" other than 1" + std::string(not_in_spec));
-  if (fields.find("quantization_config"))
-    fields.refuse("\"quantization_config\": quantised weights" + std::string(not_in_spec));
+  if (const auto quantized = fields.find("quantization_config")) {
+    // DeepSeek-V3 is published in fp8: the same parameters, with scales beside them that are none.
+    const bool published = family == Family::deepseek_v3 && quantized->is(Kind::object) &&
+                           Fields(*quantized).word("quant_method", "") == "fp8";
+    if (!published) fields.refuse("\"quantization_config\": quantised weights" + std::string(not_in_spec));
+  }
+}
+
+void read_scaling(const Fields& rope, ModelSpec& model) {
+  const std::string type = rope.word("rope_type", rope.word("type", "default"));
+  if (type == "default") return;
+  RopeScaling scaling;
+  if (type == "llama3") {
+    scaling.low_freq_factor = rope.real("low_freq_factor");
+    scaling.high_freq_factor = rope.real("high_freq_factor");
+  } else if (type == "yarn") {
+    scaling.kind = RopeScalingKind::yarn;
+  } else {
+    rope.refuse("rope_type " + quote(type) + not_in_spec +
+                "; it must be \"default\", \"llama3\" or \"yarn\"");
+  }
+  scaling.factor = rope.real("factor");
+  const auto original = rope.find("original_max_position_embeddings");
+  scaling.original_context = original || scaling.kind == RopeScalingKind::llama3
+                                 ? rope.integer("original_max_position_embeddings")
+                                 : model.context;
+  model.rope_scaling = scaling;
 }
 
 /// rope_theta and the scaling, from the top level and `rope_scaling` (transformers v4) or `rope_parameters`
 /// (v5).
 void read_rope(const Fields& fields, ModelSpec& model) {
-  model.rope_theta = fields.real("rope_theta", 10000);
+  model.rope_theta = fields.real("rope_theta", model.family == Family::mixtral ? 1e6 : 1e4);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const auto table = fields.find(key);
     if (!table) continue;
@@ -94,24 +136,122 @@ void read_rope(const Fields& fields, ModelSpec& model) {
     model.rope_theta = rope.real("rope_theta", model.rope_theta);
     if (rope.real("partial_rotary_factor", 1) != 1)
       rope.refuse("\"partial_rotary_factor\" other than 1" + std::string(not_in_spec));
-    const std::string type = rope.word("rope_type", rope.word("type", "default"));
-    if (type == "default") continue;
-    if (type != "llama3")
-      rope.refuse("rope_type " + quote(type) + not_in_spec + "; it must be \"default\" or \"llama3\"");
-    model.rope_scaling = RopeScaling{.factor = rope.real("factor"),
-                                     .low_freq_factor = rope.real("low_freq_factor"),
-                                     .high_freq_factor = rope.real("high_freq_factor"),
-                                     .original_context = rope.integer("original_max_position_embeddings")};
+    read_scaling(rope, model);
   }
 }
 
-std::int64_t head_dim_of(const Fields& fields, const ModelSpec& model) {
-  if (fields.find("head_dim")) return fields.integer("head_dim");
-  if (model.family == Family::qwen3) return 128;
+std::int64_t width_per_head(const Fields& fields, const ModelSpec& model) {
   if (model.heads < 1 || model.width % model.heads != 0)
-    fields.refuse("\"head_dim\" is missing, and hidden_size " + std::to_string(model.width) +
-                  " is not a multiple of num_attention_heads " + std::to_string(model.heads));
+    fields.refuse("\"head_dim\" is missing, and the width " + std::to_string(model.width) +
+                  " is not a multiple of the number of heads, " + std::to_string(model.heads));
   return model.width / model.heads;
+}
+
+/// Query and key/value heads and what projects them.
+void read_attention(const Fields& fields, ModelSpec& model) {
+  model.kv_heads = fields.integer("num_key_value_heads", model.heads);
+  model.qk_norm = model.family == Family::qwen3 || model.family == Family::qwen3_moe;
+  model.qkv_bias = model.family == Family::qwen2;
+  if (fields.flag("attention_bias", false)) model.qkv_bias = model.output_bias = true;
+  if (fields.find("head_dim"))
+    model.head_dim = fields.integer("head_dim");
+  else
+    model.head_dim = model.family == Family::qwen3 ? 128 : width_per_head(fields, model);
+}
+
+void read_latent_attention(const Fields& fields, ModelSpec& model) {
+  if (fields.flag("attention_bias", false))
+    fields.refuse("\"attention_bias\" = true beside latent attention" + std::string(not_in_spec));
+  LatentAttention latent;
+  // A null rank means queries that are not compressed; a missing one means a file that is not whole.
+  if (fields.find("q_lora_rank") || !fields.has("q_lora_rank"))
+    latent.query_rank = fields.integer("q_lora_rank");
+  latent.key_value_rank = fields.integer("kv_lora_rank");
+  latent.rope_dim = fields.integer("qk_rope_head_dim");
+  latent.value_dim = fields.integer("v_head_dim");
+  const std::int64_t plain = fields.integer("qk_nope_head_dim"), most = std::int64_t{1} << 31;
+  if (plain < 1 || plain >= most || latent.rope_dim >= most)
+    fields.refuse("\"qk_nope_head_dim\" = " + std::to_string(plain) + " must be at least 1 and below 2^31");
+  model.head_dim = plain + latent.rope_dim;
+  model.kv_heads = model.heads;
+  model.latent = latent;
+}
+
+/// How many leading layers the list of dense layers names. Errors: UserError when it names others.
+std::int64_t leading_layers(const Fields& fields) {
+  const auto layers = fields.find("mlp_only_layers");
+  if (!layers) return 0;
+  if (!layers->is(Kind::list)) layers->wrong("an array");
+  for (std::size_t i = 0; i < layers->size(); ++i)
+    if ((*layers)[i].integer() != static_cast<std::int64_t>(i))
+      fields.refuse("\"mlp_only_layers\" other than the first ones" + std::string(not_in_spec));
+  return static_cast<std::int64_t>(layers->size());
+}
+
+void read_experts(const Fields& fields, ModelSpec& model) {
+  Experts experts;
+  if (model.family == Family::mixtral) {
+    experts = {.count = fields.integer("num_local_experts", 8),
+               .active = fields.integer("num_experts_per_tok", 2),
+               .width = model.ffn};
+  } else if (model.family == Family::qwen3_moe) {
+    const auto count = fields.integer("num_local_experts", 128);  // its name since transformers v5
+    experts = {.count = fields.integer("num_experts", count),
+               .active = fields.integer("num_experts_per_tok", 8),
+               .width = fields.integer("moe_intermediate_size", 768),
+               .first_dense = leading_layers(fields),
+               .every = fields.integer("decoder_sparse_step", 1)};
+  } else {
+    experts = {.count = fields.integer("n_routed_experts"),
+               .active = fields.integer("num_experts_per_tok"),
+               .width = fields.integer("moe_intermediate_size"),
+               .first_dense = fields.integer("first_k_dense_replace"),
+               .router_bias = true};
+    const std::int64_t shared = fields.integer("n_shared_experts", 0), most = std::int64_t{1} << 31;
+    if (shared < 0 || shared >= most || experts.width < 0 || experts.width >= most)
+      fields.refuse("\"n_shared_experts\" and \"moe_intermediate_size\" must lie in [0, 2^31)");
+    experts.shared_width = shared * experts.width;
+    if (fields.integer("moe_layer_freq", 1) != 1)
+      fields.refuse("\"moe_layer_freq\" other than 1" + std::string(not_in_spec));
+    model.multi_token_layers = fields.integer("num_nextn_predict_layers", 0);
+  }
+  model.experts = experts;
+}
+
+void read_gpt2(const Fields& fields, ModelSpec& model) {
+  model.width = fields.integer("n_embd");
+  model.layers = fields.integer("n_layer");
+  model.heads = model.kv_heads = fields.integer("n_head");
+  model.context = fields.integer("n_positions");
+  model.head_dim = width_per_head(fields, model);
+  // Beyond 2^31 the width is refused by `check`; until then four times it must not overflow.
+  model.ffn = fields.integer("n_inner", std::clamp<std::int64_t>(model.width, 0, std::int64_t{1} << 31) * 4);
+  model.tied_embeddings = fields.flag("tie_word_embeddings", true);
+  model.norm = Norm::layer_norm;
+  model.mlp = Mlp::gelu;
+  model.positions = Positions::learned;
+  model.qkv_bias = model.output_bias = model.mlp_bias = model.norm_bias = true;
+  model.norm_eps = fields.real("layer_norm_epsilon", 1e-5);
+}
+
+/// The families that share Llama's names for what they share.
+void read_llama_like(const Fields& fields, ModelSpec& model) {
+  model.width = fields.integer("hidden_size");
+  model.layers = fields.integer("num_hidden_layers");
+  model.heads = fields.integer("num_attention_heads");
+  model.ffn = fields.integer("intermediate_size");
+  model.context = fields.integer("max_position_embeddings");
+  model.tied_embeddings = fields.flag("tie_word_embeddings", false);
+  model.mlp_bias = fields.flag("mlp_bias", false);
+  model.norm_eps = fields.real("rms_norm_eps");
+  if (model.family == Family::deepseek_v3)
+    read_latent_attention(fields, model);
+  else
+    read_attention(fields, model);
+  if (model.family == Family::mixtral || model.family == Family::qwen3_moe ||
+      model.family == Family::deepseek_v3)
+    read_experts(fields, model);
+  read_rope(fields, model);
 }
 
 /// "path/to/Qwen3-0.6B/config.json" -> "Qwen3-0.6B"
@@ -139,20 +279,13 @@ ModelSpec model_from_hugging_face(std::string_view text, const std::string& orig
   const Fields fields(tree.root());
   ModelSpec model;
   model.family = family_of(fields);
-  refuse_what_the_spec_lacks(fields);
+  refuse_what_the_spec_lacks(fields, model.family);
   model.name = name_of(origin);
   model.vocab = fields.integer("vocab_size");
-  model.width = fields.integer("hidden_size");
-  model.layers = fields.integer("num_hidden_layers");
-  model.heads = fields.integer("num_attention_heads");
-  model.kv_heads = fields.integer("num_key_value_heads", model.heads);
-  model.head_dim = head_dim_of(fields, model);
-  model.ffn = fields.integer("intermediate_size");
-  model.context = fields.integer("max_position_embeddings");
-  model.tied_embeddings = fields.flag("tie_word_embeddings", false);
-  model.qk_norm = model.family == Family::qwen3;
-  model.norm_eps = fields.real("rms_norm_eps");
-  read_rope(fields, model);
+  if (model.family == Family::gpt2)
+    read_gpt2(fields, model);
+  else
+    read_llama_like(fields, model);
   model.init_std = fields.real("initializer_range", 0.02);
   check(model);
   return model;

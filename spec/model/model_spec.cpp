@@ -125,6 +125,10 @@ std::string_view to_string(Mlp mlp) { return mlp == Mlp::swiglu ? "swiglu" : "ge
 
 std::string_view to_string(Positions positions) { return positions == Positions::rope ? "rope" : "learned"; }
 
+std::string_view to_string(RopeScalingKind kind) {
+  return kind == RopeScalingKind::llama3 ? "llama3" : "yarn";
+}
+
 void check(const ModelSpec& m) {
   check_extents(m);
   // model_c2

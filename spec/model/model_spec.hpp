@@ -22,12 +22,18 @@ std::string_view to_string(Norm norm);            ///< "rms_norm"
 std::string_view to_string(Mlp mlp);              ///< "swiglu"
 std::string_view to_string(Positions positions);  ///< "rope"
 
-/// Frequency scaling of rotary embeddings as in Llama 3.1 (spec/ops/rope.md). `original_context` in tokens.
+/// llama3: spec/ops/rope.md. yarn: Peng et al., arXiv:2309.00071, as DeepSeek-V3 and long Qwens; named only,
+/// since no count depends on it and nothing here computes it.
+enum class RopeScalingKind { llama3, yarn };
+std::string_view to_string(RopeScalingKind kind);  ///< "llama3"
+
+/// Frequency scaling of rotary embeddings. `original_context` in tokens.
 struct RopeScaling {
   double factor = 1;
-  double low_freq_factor = 1;
-  double high_freq_factor = 4;
+  double low_freq_factor = 1;   ///< of llama3
+  double high_freq_factor = 4;  ///< of llama3
   std::int64_t original_context = 8192;
+  RopeScalingKind kind = RopeScalingKind::llama3;
   bool operator==(const RopeScaling&) const = default;
 };
 

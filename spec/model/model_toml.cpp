@@ -1,5 +1,6 @@
-// Reads and writes the TOML form of a model. Every field is a key of its own name.
-#include <charconv>
+// Reads the TOML form of a model. Every field is a key of its own name.
+#include <initializer_list>
+#include <utility>
 
 #include "spec/error.hpp"
 #include "spec/model/model_spec.hpp"
@@ -10,44 +11,135 @@ namespace assay::spec {
 
 namespace {
 
-const std::vector<std::string> model_keys = {
-    "name",     "family",     "vocab",        "width",    "layers",          "heads",
-    "kv_heads", "head_dim",   "ffn",          "context",  "tied_embeddings", "qk_norm",
-    "norm_eps", "rope_theta", "rope_scaling", "init_std", "parameters"};
-const std::vector<std::string> scaling_keys = {"factor", "low_freq_factor", "high_freq_factor",
-                                               "original_context"};
+const std::vector<std::string> model_keys = {"name",
+                                             "family",
+                                             "vocab",
+                                             "width",
+                                             "layers",
+                                             "heads",
+                                             "kv_heads",
+                                             "head_dim",
+                                             "ffn",
+                                             "context",
+                                             "norm",
+                                             "mlp",
+                                             "positions",
+                                             "qkv_bias",
+                                             "output_bias",
+                                             "mlp_bias",
+                                             "norm_bias",
+                                             "tied_embeddings",
+                                             "qk_norm",
+                                             "norm_eps",
+                                             "rope_theta",
+                                             "init_std",
+                                             "rope_scaling",
+                                             "experts",
+                                             "parameters",
+                                             "latent_attention",
+                                             "multi_token_layers",
+                                             "active_parameters",
+                                             "published_parameters"};
 
 using document::Item;
 
 Item required(Item table, const char* key) { return table.at(key, "add it (meaning: spec/model/model.md)"); }
 
-Family family_from(Item name) {
-  for (Family family : {Family::llama, Family::qwen3})
-    if (name.text() == to_string(family)) return family;
-  name.refuse("family " + quote(name.text()) + " is not known; give \"llama\" or \"qwen3\"");
+/// Replaces `value` when the table has the key.
+void read_if_given(Item table, const char* key, bool& value) {
+  if (const auto found = table.find(key)) value = found->boolean();
+}
+void read_if_given(Item table, const char* key, std::int64_t& value) {
+  if (const auto found = table.find(key)) value = found->integer();
+}
+void read_if_given(Item table, const char* key, double& value) {
+  if (const auto found = table.find(key)) value = found->real();
 }
 
-RopeScaling scaling_from(Item table) {
-  if (!table.is(document::Kind::object)) table.wrong("a table");
-  table.allow_only(scaling_keys);
-  return RopeScaling{.factor = required(table, "factor").real(),
-                     .low_freq_factor = required(table, "low_freq_factor").real(),
-                     .high_freq_factor = required(table, "high_freq_factor").real(),
-                     .original_context = required(table, "original_context").integer()};
+/// The choice whose name the text is. `what` names the field in errors.
+template <class Choice>
+Choice choice_from(Item name, const char* what, std::initializer_list<Choice> choices) {
+  std::string all;
+  for (Choice choice : choices) {
+    if (name.text() == to_string(choice)) return choice;
+    all += (all.empty() ? "" : ", ") + quote(to_string(choice));
+  }
+  name.refuse(what + (" " + quote(name.text())) + " is not known; give one of " + all);
+}
+template <class Choice>
+void read_choice_if_given(Item table, const char* key, Choice& value, std::initializer_list<Choice> choices) {
+  if (const auto found = table.find(key)) value = choice_from(*found, key, choices);
 }
 
-/// Shortest text that reads back as the same double, always with a point or an exponent (TOML's float).
-std::string real(double value) {
-  char buffer[32];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  std::string text(buffer, end);
-  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+Item table_at(Item item, const std::vector<std::string>& keys) {
+  if (!item.is(document::Kind::object)) item.wrong("a table");
+  item.allow_only(keys);
+  return item;
 }
 
-std::string toml_string(const std::string& text) {
-  std::string out = "\"";
-  for (char c : text) out += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
-  return out + "\"";
+RopeScaling scaling_from(Item item) {
+  const Item table =
+      table_at(item, {"kind", "factor", "low_freq_factor", "high_freq_factor", "original_context"});
+  RopeScaling scaling;
+  read_choice_if_given(table, "kind", scaling.kind, {RopeScalingKind::llama3, RopeScalingKind::yarn});
+  scaling.factor = required(table, "factor").real();
+  if (scaling.kind == RopeScalingKind::llama3) {
+    scaling.low_freq_factor = required(table, "low_freq_factor").real();
+    scaling.high_freq_factor = required(table, "high_freq_factor").real();
+  }
+  scaling.original_context = required(table, "original_context").integer();
+  return scaling;
+}
+
+Experts experts_from(Item item) {
+  const Item table =
+      table_at(item, {"count", "active", "width", "shared_width", "first_dense", "every", "router_bias"});
+  Experts experts{.count = required(table, "count").integer(),
+                  .active = required(table, "active").integer(),
+                  .width = required(table, "width").integer()};
+  read_if_given(table, "shared_width", experts.shared_width);
+  read_if_given(table, "first_dense", experts.first_dense);
+  read_if_given(table, "every", experts.every);
+  read_if_given(table, "router_bias", experts.router_bias);
+  return experts;
+}
+
+LatentAttention latent_from(Item item) {
+  const Item table = table_at(item, {"query_rank", "key_value_rank", "rope_dim", "value_dim"});
+  return LatentAttention{.query_rank = required(table, "query_rank").integer(),
+                         .key_value_rank = required(table, "key_value_rank").integer(),
+                         .rope_dim = required(table, "rope_dim").integer(),
+                         .value_dim = required(table, "value_dim").integer()};
+}
+
+/// What a Llama does not have, and has defaults for that reason.
+void read_structure(Item table, ModelSpec& model) {
+  read_choice_if_given(table, "norm", model.norm, {Norm::rms_norm, Norm::layer_norm});
+  read_choice_if_given(table, "mlp", model.mlp, {Mlp::swiglu, Mlp::gelu});
+  read_choice_if_given(table, "positions", model.positions, {Positions::rope, Positions::learned});
+  read_if_given(table, "qkv_bias", model.qkv_bias);
+  read_if_given(table, "output_bias", model.output_bias);
+  read_if_given(table, "mlp_bias", model.mlp_bias);
+  read_if_given(table, "norm_bias", model.norm_bias);
+  read_if_given(table, "multi_token_layers", model.multi_token_layers);
+  if (const auto scaling = table.find("rope_scaling")) model.rope_scaling = scaling_from(*scaling);
+  if (const auto experts = table.find("experts")) model.experts = experts_from(*experts);
+  if (const auto latent = table.find("latent_attention")) model.latent = latent_from(*latent);
+}
+
+/// Holds the counts that a file states to those that its fields give.
+void check_stated_counts(Item table, const ModelSpec& model) {
+  const ParameterCounts counts = parameter_counts(model);
+  const std::pair<const char*, Count> keys[] = {{"parameters", counts.total},
+                                                {"published_parameters", counts.total},
+                                                {"active_parameters", counts.active}};
+  for (const auto& [key, count] : keys) {
+    const auto stated = table.find(key);
+    if (!stated) continue;
+    if (stated->integer() < 0 || Count(stated->integer()) != count)
+      stated->refuse(quote(key) + " states " + std::to_string(stated->integer()) + ", but the fields give " +
+                     count.to_string() + "; correct one of them");
+  }
 }
 
 }  // namespace
@@ -59,7 +151,9 @@ ModelSpec model_from_toml(std::string_view text, const std::string& origin) {
   const auto integer = [&](const char* key) { return required(table, key).integer(); };
   ModelSpec model;
   model.name = required(table, "name").text();
-  model.family = family_from(required(table, "family"));
+  model.family = choice_from(required(table, "family"), "family",
+                             {Family::llama, Family::qwen2, Family::qwen3, Family::gpt2, Family::mixtral,
+                              Family::qwen3_moe, Family::deepseek_v3});
   model.vocab = integer("vocab");
   model.width = integer("width");
   model.layers = integer("layers");
@@ -71,38 +165,15 @@ ModelSpec model_from_toml(std::string_view text, const std::string& origin) {
   model.tied_embeddings = required(table, "tied_embeddings").boolean();
   model.qk_norm = required(table, "qk_norm").boolean();
   model.norm_eps = required(table, "norm_eps").real();
-  model.rope_theta = required(table, "rope_theta").real();
-  if (const auto scaling = table.find("rope_scaling")) model.rope_scaling = scaling_from(*scaling);
-  if (const auto init_std = table.find("init_std")) model.init_std = init_std->real();
+  read_structure(table, model);
+  if (model.positions == Positions::rope)
+    model.rope_theta = required(table, "rope_theta").real();
+  else
+    read_if_given(table, "rope_theta", model.rope_theta);
+  read_if_given(table, "init_std", model.init_std);
   check(model);
-  if (const auto parameters = table.find("parameters")) {
-    const std::int64_t stated = parameters->integer();
-    if (stated < 0 || Count(stated) != parameter_count(model))
-      parameters->refuse("states " + std::to_string(stated) + " parameters, but its fields give " +
-                         parameter_count(model).to_string() + "; correct one of them");
-  }
+  check_stated_counts(table, model);
   return model;
-}
-
-std::string to_toml(const ModelSpec& m) {
-  const auto line = [](const char* key, const std::string& value) {
-    return std::string(key) + " = " + value + "\n";
-  };
-  const auto whole = [&](const char* key, std::int64_t value) { return line(key, std::to_string(value)); };
-  const auto flag = [&](const char* key, bool value) { return line(key, value ? "true" : "false"); };
-  std::string text = line("name", toml_string(m.name)) +
-                     line("family", toml_string(std::string(to_string(m.family)))) + whole("vocab", m.vocab) +
-                     whole("width", m.width) + whole("layers", m.layers) + whole("heads", m.heads) +
-                     whole("kv_heads", m.kv_heads) + whole("head_dim", m.head_dim) + whole("ffn", m.ffn) +
-                     whole("context", m.context) + flag("tied_embeddings", m.tied_embeddings) +
-                     flag("qk_norm", m.qk_norm) + line("norm_eps", real(m.norm_eps)) +
-                     line("rope_theta", real(m.rope_theta)) + line("init_std", real(m.init_std));
-  if (m.rope_scaling)
-    text += "\n[rope_scaling]\n" + line("factor", real(m.rope_scaling->factor)) +
-            line("low_freq_factor", real(m.rope_scaling->low_freq_factor)) +
-            line("high_freq_factor", real(m.rope_scaling->high_freq_factor)) +
-            whole("original_context", m.rope_scaling->original_context);
-  return text;
 }
 
 }  // namespace assay::spec

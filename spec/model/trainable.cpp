@@ -12,6 +12,8 @@ std::string untrainable_feature(const ModelSpec& m) {
   if (m.norm != Norm::rms_norm) return "layer_norm";
   if (m.mlp != Mlp::swiglu) return "a gelu MLP";
   if (m.positions != Positions::rope) return "learned positions";
+  if (m.rope_scaling && m.rope_scaling->kind != RopeScalingKind::llama3)
+    return "rope scaling of kind " + std::string(to_string(m.rope_scaling->kind));
   if (m.qkv_bias || m.output_bias || m.mlp_bias) return "biases of its projections";
   // Names of tensors follow the family, and readers of checkpoints ask for those of Llama and Qwen3.
   if (m.family != Family::llama && m.family != Family::qwen3)

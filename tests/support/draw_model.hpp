@@ -1,12 +1,14 @@
 #pragma once
-// Random small models for property tests: every combination of GQA ratio, tying, QK-norm and head width.
+// Random small models for property tests: what the trainer has (every combination of GQA ratio, tying,
+// QK-norm and head width), and whatever the spec describes.
 #include <rapidcheck.h>
 
 #include "spec/model/model_spec.hpp"
 
 namespace assay::tests {
 
-/// A valid ModelSpec: V 1..40, D 1..24, L 1..4, K 1..3, H = K * (1..3), E 2..8 even, F 1..24, context 1..32.
+/// A valid ModelSpec that can be trained: V 1..40, D 1..24, L 1..4, K 1..3, H = K * (1..3), E 2..8 even,
+/// F 1..24, context 1..32.
 inline spec::ModelSpec draw_model() {
   const auto between = [](std::int64_t low, std::int64_t high) {
     return *rc::gen::inRange<std::int64_t>(low, high + 1);
@@ -27,6 +29,56 @@ inline spec::ModelSpec draw_model() {
   if (*rc::gen::arbitrary<bool>())
     model.rope_scaling = {.factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_context = 16};
   return model;
+}
+
+/// Experts of a model with `layers` layers: 1 to 6 of which 1 to all are visited, dense layers in between.
+inline spec::Experts draw_experts(std::int64_t layers) {
+  const auto between = [](std::int64_t low, std::int64_t high) {
+    return *rc::gen::inRange<std::int64_t>(low, high + 1);
+  };
+  spec::Experts experts;
+  experts.count = between(1, 6);
+  experts.active = between(1, experts.count);
+  experts.width = between(1, 12);
+  experts.shared_width = *rc::gen::arbitrary<bool>() ? between(1, 12) : 0;
+  experts.every = between(1, layers);
+  // The last sparse layer must not be among the leading dense ones.
+  experts.first_dense = between(0, layers / experts.every * experts.every - 1);
+  experts.router_bias = *rc::gen::arbitrary<bool>();
+  return experts;
+}
+
+/// A valid ModelSpec of any kind: draw_model's extents with any norm, MLP, positions and biases, GPT-2 or
+/// Llama names, with or without experts, latent attention and multi-token blocks.
+inline spec::ModelSpec draw_described_model() {
+  using namespace spec;
+  const auto coin = [] { return *rc::gen::arbitrary<bool>(); };
+  ModelSpec m = draw_model();
+  m.norm = coin() ? Norm::rms_norm : Norm::layer_norm;
+  m.norm_bias = m.norm == Norm::layer_norm && coin();
+  m.mlp = coin() ? Mlp::swiglu : Mlp::gelu;
+  m.positions = coin() ? Positions::rope : Positions::learned;
+  m.qkv_bias = coin(), m.output_bias = coin(), m.mlp_bias = coin();
+  if (m.positions == Positions::learned) m.rope_scaling.reset();
+  if (m.rope_scaling && coin())
+    m.rope_scaling = {.factor = 4, .original_context = 16, .kind = RopeScalingKind::yarn};
+  if (coin()) m.experts = draw_experts(m.layers);
+  if (m.positions == Positions::rope && coin()) {
+    m.latent = LatentAttention{.query_rank = *rc::gen::inRange<std::int64_t>(0, 9),
+                               .key_value_rank = *rc::gen::inRange<std::int64_t>(1, 9),
+                               .rope_dim = 2 * *rc::gen::inRange<std::int64_t>(1, 4),
+                               .value_dim = *rc::gen::inRange<std::int64_t>(1, 9)};
+    m.head_dim = m.latent->rope_dim + *rc::gen::inRange<std::int64_t>(1, 9);
+    m.kv_heads = m.heads;
+    m.qk_norm = m.qkv_bias = m.output_bias = false;
+  }
+  if (coin()) m.multi_token_layers = *rc::gen::inRange<std::int64_t>(1, 3);
+  m.family = *rc::gen::element(Family::llama, Family::qwen2, Family::mixtral, Family::qwen3_moe,
+                               Family::deepseek_v3);
+  const bool gpt2_shape = m.mlp == Mlp::gelu && m.positions == Positions::learned &&
+                          m.norm == Norm::layer_norm && !m.experts && m.multi_token_layers == 0;
+  if (gpt2_shape && coin()) m.family = Family::gpt2, m.kv_heads = m.heads, m.qk_norm = false;
+  return m;
 }
 
 }  // namespace assay::tests

@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "spec/error.hpp"
+#include "spec/model/inventory.hpp"
 #include "spec/ops/attention.hpp"
 #include "spec/ops/linear.hpp"
 #include "tests/support/draw_model.hpp"
@@ -23,6 +24,56 @@ TEST(ExactFlops, GivesTheKnownFiguresOfPublishedModels) {
   EXPECT_EQ(exact_flops(find_model("llama-1.36b"), 2048).per_token(),
             6 * Count(18LL * (4 * 2304 * 2304 + 3 * 2304 * 6144) + 32000LL * 2304) + 6LL * 18 * 2304 * 2049);
   EXPECT_EQ(exact_flops(find_model("llama3-8b"), 8192).per_token().to_string(), "51471187968");
+}
+
+TEST(ExactFlops, CountsMixtralByHand) {
+  const Count D = 4096, T = 4096, L = 32;
+  const FlopBreakdown flops = exact_flops(find_model("mixtral-8x7b"), 4096);
+  EXPECT_EQ(flops.at(FlopComponent::qkv, Pass::forward), L * 2 * T * D * (4096 + 2 * Count(1024)));
+  EXPECT_EQ(flops.at(FlopComponent::router, Pass::forward), L * 2 * T * D * 8);
+  EXPECT_EQ(flops.at(FlopComponent::routed_experts, Pass::backward), L * 4 * T * 2 * 3 * D * 14336);
+  EXPECT_EQ(flops.of(FlopComponent::gate_up), Count(0));
+  EXPECT_EQ(flops.of(FlopComponent::shared_experts), Count(0));
+  // Active parameters 12,879,925,248 without the lookup 32000 D and the gains (2 L + 1) D.
+  EXPECT_EQ(matmul_parameters(find_model("mixtral-8x7b")), Count(12'879'925'248) - Count(32000 + 65) * D);
+}
+
+TEST(ExactFlops, CountsDeepSeekByHand) {
+  const ModelSpec model = find_model("deepseek-v3");
+  const Count D = 7168, T = 4096;
+  const FlopBreakdown flops = exact_flops(model, 4096);
+  const Count latent = D * 1536 + Count(1536) * 128 * 192 + D * 576 + Count(512) * 128 * 256;
+  EXPECT_EQ(flops.at(FlopComponent::latent_projections, Pass::forward), 61 * (2 * T * latent));
+  EXPECT_EQ(flops.of(FlopComponent::qkv), Count(0));
+  // Scores over 192 entries, values over 128.
+  EXPECT_EQ(flops.at(FlopComponent::attention_scores, Pass::forward), 61 * (T * (T + 1) * 128 * 192));
+  EXPECT_EQ(flops.at(FlopComponent::attention_values, Pass::forward), 61 * (T * (T + 1) * 128 * 128));
+  EXPECT_EQ(flops.at(FlopComponent::gate_up, Pass::forward), 3 * (2 * T * 2 * D * 18432));
+  EXPECT_EQ(flops.at(FlopComponent::routed_experts, Pass::forward), 58 * (2 * T * 8 * 3 * D * 2048));
+  EXPECT_EQ(flops.at(FlopComponent::shared_experts, Pass::forward), 58 * (2 * T * 3 * D * 2048));
+  EXPECT_EQ(flops.at(FlopComponent::router, Pass::forward), 58 * (2 * T * D * 256));
+  const FlopBreakdown extra = multi_token_flops(model, 4096);
+  EXPECT_EQ(extra.at(FlopComponent::multi_token_projection, Pass::forward), 2 * T * 2 * D * D);
+  EXPECT_EQ(extra.at(FlopComponent::head, Pass::forward), flops.at(FlopComponent::head, Pass::forward));
+  EXPECT_EQ(61 * extra.of(FlopComponent::attention_scores), flops.of(FlopComponent::attention_scores));
+  EXPECT_EQ(58 * extra.of(FlopComponent::routed_experts), flops.of(FlopComponent::routed_experts));
+}
+
+TEST(ExactFlops, WithoutMultiTokenBlocksTheyCostNothing) {
+  EXPECT_EQ(multi_token_flops(find_model("llama3-8b"), 8).per_sequence(), Count(0));
+}
+
+/// P from the list of parameters: matrices but lookups; of routed experts the share that is visited.
+RC_GTEST_PROP(ExactFlops, TakesMatmulParametersFromTheInventory, ()) {
+  const ModelSpec model = tests::draw_described_model();
+  Count always, routed;
+  for (const Parameter& parameter : inventory(model).parameters) {
+    if (!parameter.matrix() || parameter.role == Role::positions) continue;
+    if (parameter.role == Role::embedding && !model.tied_embeddings) continue;
+    (parameter.name.find(".experts.") == std::string::npos ? always : routed) += parameter.size;
+  }
+  if (model.experts) routed = (routed * model.experts->active).divided_exactly_by(model.experts->count);
+  RC_ASSERT((matmul_parameters(model) == always + routed));
 }
 
 TEST(ExactFlops, C1RejectsAnEmptySequence) {
@@ -44,7 +95,7 @@ TEST(ExactFlops, TheLookupIsFreeAndATiedHeadIsNot) {
 }
 
 RC_GTEST_PROP(ExactFlops, ComponentsSumToTheHeadlineFormula, ()) {
-  const ModelSpec model = tests::draw_model();
+  const ModelSpec model = tests::draw_described_model();
   const auto T = *rc::gen::inRange<std::int64_t>(1, 300);
   const FlopBreakdown flops = exact_flops(model, T);
   RC_ASSERT((flops.per_token() == exact_flops_per_token(model, T)));

@@ -66,11 +66,67 @@ TEST(Inventory, C3RejectsBlocksThatAreNotThere) {
   for (std::int64_t block : {-1, 6}) EXPECT_EQ(label_of([&] { list.block_range(block); }), "inventory_c3");
 }
 
+TEST(Inventory, ListsAGpt2BlockInOrder) {
+  ModelSpec model = find_model("gpt2");
+  model.layers = 1;
+  std::vector<std::string> names;
+  const Inventory list = inventory(model);
+  for (const Parameter& parameter : list.parameters) names.push_back(parameter.name);
+  const std::string at = "transformer.h.0.";
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"transformer.wte.weight", "transformer.wpe.weight", at + "ln_1.weight",
+                                      at + "ln_1.bias", at + "attn.c_attn.weight", at + "attn.c_attn.bias",
+                                      at + "attn.c_proj.weight", at + "attn.c_proj.bias", at + "ln_2.weight",
+                                      at + "ln_2.bias", at + "mlp.c_fc.weight", at + "mlp.c_fc.bias",
+                                      at + "mlp.c_proj.weight", at + "mlp.c_proj.bias",
+                                      "transformer.ln_f.weight", "transformer.ln_f.bias"}));
+  EXPECT_EQ(list.at(at + "attn.c_attn.weight").shape, (std::vector<std::int64_t>{768, 2304}));
+  EXPECT_EQ(list.at("transformer.wpe.weight").role, Role::positions);
+}
+
+TEST(Inventory, ListsTheMultiTokenBlockOfDeepSeekApart) {
+  const ModelSpec model = find_model("deepseek-v3");
+  const Inventory block = multi_token_inventory(model);
+  EXPECT_EQ(block.blocks, 1);
+  EXPECT_EQ(block.parameter_count(), Count(11'610'067'968));
+  EXPECT_EQ(block.at("model.layers.61.eh_proj.weight").shape, (std::vector<std::int64_t>{7168, 14336}));
+  EXPECT_EQ(block.at("model.layers.61.mlp.gate.e_score_correction_bias").learned(), false);
+  EXPECT_EQ(label_of([&] { block.at("model.layers.61.embed_tokens.weight"); }), "inventory_c1");
+  EXPECT_EQ(label_of([&] { inventory(model).at("model.layers.61.eh_proj.weight"); }), "inventory_c1");
+  EXPECT_TRUE(multi_token_inventory(find_model("tiny-llama")).parameters.empty());
+}
+
+/// Sums over the list by role, against the closed forms of parameter_counts.
+RC_GTEST_PROP(Inventory, AddsUpToEachClosedForm, ()) {
+  const ModelSpec model = tests::draw_described_model();
+  const ParameterCounts counts = parameter_counts(model);
+  Count total, routed, tokens, positions, head;
+  for (const Parameter& parameter : inventory(model).parameters) {
+    const Role role = parameter.role;
+    if (!parameter.learned()) continue;
+    total += parameter.size;
+    if (parameter.name.find(".experts.") != std::string::npos) routed += parameter.size;
+    if (role == Role::embedding) tokens += parameter.size;
+    if (role == Role::positions) positions += parameter.size;
+    if (role == Role::head) head += parameter.size;
+  }
+  RC_ASSERT((counts.total == total && counts.token_embedding == tokens && counts.head == head));
+  RC_ASSERT((counts.position_embedding == positions));
+  RC_ASSERT((counts.without_embeddings() + tokens + positions == total));
+  if (model.experts)
+    RC_ASSERT((counts.active + routed ==
+               total + (routed * model.experts->active).divided_exactly_by(model.experts->count)));
+  else
+    RC_ASSERT((counts.active == total && routed == Count(0)));
+  RC_ASSERT((counts.multi_token == multi_token_inventory(model).parameter_count()));
+}
+
 RC_GTEST_PROP(Inventory, HoldsEveryParameterOnceWithoutOverlap, ()) {
-  const ModelSpec model = tests::draw_model();
+  const ModelSpec model = tests::draw_described_model();
   const std::int64_t alignment = *rc::gen::inRange<std::int64_t>(1, 130);
   const Inventory list = inventory(model, alignment);
   RC_ASSERT((list.parameter_count() == parameter_count(model)));
+  RC_ASSERT(list.parameters.back().block == model.layers + 1);
   std::set<std::string> names;
   std::int64_t end = 0, block = 0;
   for (const Parameter& parameter : list.parameters) {
@@ -104,7 +160,7 @@ RC_GTEST_PROP(Inventory, FusesQueryKeyValueAndGateUpAndAlignsTheRest, ()) {
 }
 
 RC_GTEST_PROP(Inventory, CutsTheFlatBufferIntoBlocks, ()) {
-  const Inventory list = inventory(tests::draw_model(), *rc::gen::inRange<std::int64_t>(1, 130));
+  const Inventory list = inventory(tests::draw_described_model(), *rc::gen::inRange<std::int64_t>(1, 130));
   std::int64_t end = 0;
   for (std::int64_t block = 0; block < list.blocks; ++block) {
     const auto range = list.block_range(block);

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <vector>
 
 #include "spec/error.hpp"
+#include "spec/facts.hpp"
 #include "spec/model/inventory.hpp"
 
 namespace assay::spec {
@@ -31,7 +33,7 @@ const double not_positive[] = {0.0, -1.0, std::numeric_limits<double>::quiet_NaN
                                std::numeric_limits<double>::infinity()};
 
 TEST(ModelSpec, AcceptsEveryBuiltInModel) {
-  EXPECT_GE(model_names().size(), 6u);
+  EXPECT_GE(model_names().size(), 41u);
   for (const std::string& name : model_names()) {
     EXPECT_NO_THROW(check(find_model(name))) << name;
     EXPECT_EQ(find_model(name).name, name);
@@ -39,13 +41,66 @@ TEST(ModelSpec, AcceptsEveryBuiltInModel) {
 }
 
 TEST(ModelSpec, CountsTheParametersThatWerePublished) {
-  EXPECT_EQ(parameter_count(find_model("llama-1.36b")), Count(1'294'159'104));
-  EXPECT_EQ(parameter_count(find_model("llama3-8b")), Count(8'030'261'248));
-  EXPECT_EQ(parameter_count(find_model("qwen3-0.6b")), Count(596'049'920));
-  // 49,152 = 24 * 2048 above the count that its own runs print (spec/models/qwen3-1.8b.toml).
+  const std::pair<const char*, std::int64_t> published[] = {{"llama-1.36b", 1'294'159'104},
+                                                            {"llama2-7b", 6'738'415'616},
+                                                            {"llama2-13b", 13'015'864'320},
+                                                            {"llama2-70b", 68'976'648'192},
+                                                            {"llama3-8b", 8'030'261'248},
+                                                            {"llama3-70b", 70'553'706'496},
+                                                            {"llama3.1-8b", 8'030'261'248},
+                                                            {"llama3.1-70b", 70'553'706'496},
+                                                            {"llama3.1-405b", 405'853'388'800},
+                                                            {"kempnerforge-13b", 14'840'386'560},
+                                                            {"kempnerforge-70b", 70'553'706'496},
+                                                            {"qwen2.5-7b", 7'615'616'512},
+                                                            {"qwen3-0.6b", 596'049'920},
+                                                            {"qwen3-1.7b", 1'720'574'976},
+                                                            {"qwen3-4b", 4'022'468'096},
+                                                            {"qwen3-8b", 8'190'735'360},
+                                                            {"qwen3-14b", 14'768'307'200},
+                                                            {"qwen3-32b", 32'762'123'264},
+                                                            {"qwen3-30b-a3b", 30'532'122'624},
+                                                            {"qwen3-235b-a22b", 235'093'634'560},
+                                                            {"qwen3-1.8b-as-run", 1'829'140'480},
+                                                            {"mixtral-8x7b", 46'702'792'704},
+                                                            {"mixtral-8x22b", 140'620'634'112},
+                                                            {"deepseek-v3", 671'026'404'352},
+                                                            {"gpt2", 124'439'808},
+                                                            {"gpt2-medium", 354'823'168},
+                                                            {"gpt2-large", 774'030'080},
+                                                            {"gpt2-xl", 1'557'611'200}};
+  for (const auto& [name, count] : published) {
+    EXPECT_EQ(parameter_count(find_model(name)), Count(count)) << name;
+    const auto is_its_file = [name = name](const FactFile& file) {
+      return file.path == "spec/models/" + std::string(name) + ".toml";
+    };
+    const auto file = std::find_if(fact_files().begin(), fact_files().end(), is_its_file);
+    ASSERT_NE(file, fact_files().end()) << name;
+    EXPECT_NE(file->text.find("\npublished_parameters = "), std::string_view::npos) << name;
+  }
+}
+
+/// DeepSeek-V3's files: bf16 and fp8 elements are the model, the multi-token block, and once more the
+/// embedding and the head that the block shares.
+TEST(ModelSpec, AccountsForEveryElementOfDeepSeeksFiles) {
+  const ParameterCounts counts = parameter_counts(find_model("deepseek-v3"));
+  EXPECT_EQ(counts.total + counts.multi_token + counts.token_embedding + counts.head,
+            Count(3'918'786'560) + 680'571'043'840);
+}
+
+TEST(ModelSpec, CountsWhatATokenVisits) {
+  EXPECT_EQ(active_parameter_count(find_model("mixtral-8x7b")), Count(12'879'925'248));
+  EXPECT_EQ(active_parameter_count(find_model("qwen3-30b-a3b")), Count(3'353'032'704));
+  const ParameterCounts deepseek = parameter_counts(find_model("deepseek-v3"));
+  EXPECT_EQ(deepseek.active, Count(37'552'282'624));
+  EXPECT_EQ(deepseek.active_without_embeddings(), Count(36'625'603'584));
+  EXPECT_EQ(active_parameter_count(find_model("llama3-8b")), Count(8'030'261'248));
+}
+
+/// The model that ran has 16 key/value heads and a narrower MLP; the two differ by 2,048 per layer.
+TEST(ModelSpec, TellsTheQwen3ThatRanFromTheOneConfigured) {
   EXPECT_EQ(parameter_count(find_model("qwen3-1.8b")), Count(1'829'140'480) + 24 * 2048);
-  EXPECT_EQ(parameter_count(find_model("tiny-llama")), Count(853'120));
-  EXPECT_EQ(parameter_count(find_model("tiny-qwen3")), Count(1'017'472));
+  EXPECT_EQ(2048 * Count(6) * 2048 * find_model("qwen3-1.8b-as-run").ffn, Count(137'430'564'864));
 }
 
 TEST(ModelSpec, C1RejectsExtentsOutOfRange) {

@@ -58,6 +58,30 @@ TEST(ModelToml, ReadsEveryField) {
                               .init_std = 0.01}));
 }
 
+TEST(ModelToml, ReadsWhatALlamaDoesNotHave) {
+  const ModelSpec deepseek = find_model("deepseek-v3");
+  EXPECT_EQ(deepseek.experts, (Experts{256, 8, 2048, 2048, 3, 1, true}));
+  EXPECT_EQ(deepseek.latent, (LatentAttention{1536, 512, 64, 128}));
+  EXPECT_EQ(deepseek.multi_token_layers, 1);
+  EXPECT_EQ(deepseek.rope_scaling->kind, RopeScalingKind::yarn);
+  const ModelSpec gpt2 = find_model("gpt2");
+  EXPECT_TRUE(gpt2.norm == Norm::layer_norm && gpt2.mlp == Mlp::gelu && gpt2.positions == Positions::learned);
+  EXPECT_TRUE(gpt2.qkv_bias && gpt2.output_bias && gpt2.mlp_bias && gpt2.norm_bias);
+}
+
+TEST(ModelToml, NamesMistakesInTables) {
+  EXPECT_EQ(error_of(good + "[experts]\ncount = 4\nactive = 2\n"),
+            "m.toml:15:1: \"experts.width\" is missing; add it (meaning: spec/model/model.md)");
+  EXPECT_EQ(error_of(good + "[experts]\ntop_k = 4\n").substr(0, 40),
+            "m.toml:16:1: unknown key \"experts.top_k\"");
+  EXPECT_EQ(error_of(good + "latent_attention = 3\n"),
+            "m.toml:15:20: \"latent_attention\" must be a table, not 3");
+  EXPECT_EQ(error_of(good + "mlp = \"relu\"\n"),
+            "m.toml:15:7: mlp \"relu\" is not known; give one of \"swiglu\", \"gelu\"");
+  EXPECT_NE(error_of(replaced("rope_theta = 10000\n", "")).find("\"rope_theta\" is missing"),
+            std::string::npos);
+}
+
 TEST(ModelToml, NamesTheNearestKeyAndItsLine) {
   EXPECT_EQ(error_of(replaced("width", "widht")),
             "m.toml:4:1: unknown key \"widht\"; did you mean \"width\"?");
@@ -77,8 +101,10 @@ TEST(ModelToml, NamesWhatIsMissingOrOfAnotherType) {
             "m.toml:13:12: \"norm_eps\" must be a number, not true");
   EXPECT_EQ(error_of(replaced("name = \"m\"", "name = 3")), "m.toml:1:8: \"name\" must be a text, not 3");
   EXPECT_EQ(error_of(good + "rope_scaling = 8\n"), "m.toml:15:16: \"rope_scaling\" must be a table, not 8");
-  EXPECT_EQ(error_of(replaced("\"llama\"", "\"lama\"")),
-            "m.toml:2:10: family \"lama\" is not known; give \"llama\" or \"qwen3\"");
+  EXPECT_EQ(
+      error_of(replaced("\"llama\"", "\"lama\"")),
+      "m.toml:2:10: family \"lama\" is not known; give one of \"llama\", \"qwen2\", \"qwen3\", \"gpt2\", "
+      "\"mixtral\", \"qwen3_moe\", \"deepseek_v3\"");
 }
 
 TEST(ModelToml, SaysWhereTheSyntaxBreaks) {
@@ -91,9 +117,12 @@ TEST(ModelToml, AppliesTheConstraints) {
 
 TEST(ModelToml, HoldsAFileToTheParametersItStates) {
   EXPECT_EQ(error_of(good + "parameters = 195\n"),
-            "m.toml:15:14: states 195 parameters, but its fields give 196; correct one of them");
+            "m.toml:15:14: \"parameters\" states 195, but the fields give 196; correct one of them");
   EXPECT_EQ(error_of(good + "parameters = 196\n"), "accepted");
   EXPECT_NE(error_of(good + "parameters = -1\n"), "accepted");
+  EXPECT_EQ(error_of(good + "active_parameters = 196\npublished_parameters = 196\n"), "accepted");
+  for (const std::string key : {"active_parameters", "published_parameters"})
+    EXPECT_NE(error_of(good + key + " = 195\n").find("\"" + key + "\" states 195"), std::string::npos);
 }
 
 TEST(ModelToml, EveryBuiltInFileStatesItsParametersAndSource) {
@@ -105,7 +134,7 @@ TEST(ModelToml, EveryBuiltInFileStatesItsParametersAndSource) {
 }
 
 RC_GTEST_PROP(ModelToml, ReadsBackWhatItWrites, ()) {
-  ModelSpec model = tests::draw_model();
+  ModelSpec model = tests::draw_described_model();
   model.name =
       *rc::gen::nonEmpty(rc::gen::container<std::string>(rc::gen::elementOf(std::string("ab-\"\\ #'="))));
   model.norm_eps = *rc::gen::positive<double>();
@@ -118,7 +147,7 @@ RC_GTEST_PROP(ModelToml, ReadsBackWhatItWrites, ()) {
 /// Random edits of a valid file: whatever they make of it, the reader accepts it or throws one of the two
 /// errors.
 RC_GTEST_PROP(ModelToml, AnswersAnyEditWithAModelOrAnError, ()) {
-  std::string text = to_toml(tests::draw_model());
+  std::string text = to_toml(tests::draw_described_model());
   const auto edits = *rc::gen::inRange(1, 6);
   for (int edit = 0; edit < edits; ++edit) {
     const auto at = *rc::gen::inRange<std::size_t>(0, text.size() + 1);
