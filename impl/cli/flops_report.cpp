@@ -65,7 +65,7 @@ std::string component_of(spec::Role role) {
 std::map<std::string, Count> parameters_of(const spec::ModelSpec& model) {
   std::map<spec::Role, std::int64_t> by_role;
   for (const spec::Parameter& parameter : spec::inventory(model).parameters)
-    by_role[parameter.role] += parameter.size;
+    if (parameter.learned()) by_role[parameter.role] += parameter.size;
   std::map<std::string, Count> by_component;
   for (const auto& [role, size] : by_role) by_component[component_of(role)] += size;
   return by_component;
