@@ -1,0 +1,85 @@
+#include "spec/audit/conventions.hpp"
+
+#include "spec/flops/conventions.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+std::optional<std::int64_t> sequence_length(const Evidence& e) {
+  if (e.sequence_length && e.sequence_length->low >= 1)
+    return static_cast<std::int64_t>(e.sequence_length->middle());
+  return std::nullopt;
+}
+
+/// 6 N + 12 L H Q T from printed numbers; N may be rounded.
+std::optional<Interval> palm_from_prints(const Evidence& e) {
+  const auto N = e.of(Setting::parameters), L = e.of(Setting::layers), D = e.of(Setting::width),
+             H = e.of(Setting::heads), Q = e.of(Setting::head_dim);
+  if (!N || !L || !e.sequence_length || (!D && !(H && Q))) return std::nullopt;
+  const Interval heads = H && Q ? *H * *Q : *D;
+  return exact_interval(6) * *N + exact_interval(12) * *L * heads * *e.sequence_length;
+}
+
+/// 12 L (H Q) T: what full attention adds to a token.
+std::optional<double> attention(const Evidence& e) {
+  if (!e.sequence_length) return std::nullopt;
+  if (e.model)
+    return 12.0 * static_cast<double>(e.model->layers) * static_cast<double>(e.model->heads) *
+           static_cast<double>(e.model->head_dim) * e.sequence_length->middle();
+  const auto L = e.of(Setting::layers), D = e.of(Setting::width);
+  return L && D ? std::optional(12 * L->middle() * D->middle() * e.sequence_length->middle()) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Interval> counted_flops(const Evidence& e, std::string_view name) {
+  const auto T = sequence_length(e);
+  const auto convention = convention_from(name);
+  if (!T || !convention) return std::nullopt;
+  if (e.model) {
+    const auto count = flops_per_token(*convention, *e.model, *T);
+    if (count.flops) return exact_interval(count.flops->to_double());
+  }
+  const bool palm = *convention == Convention::palm_total || *convention == Convention::nanogpt_legacy_v1;
+  return palm ? palm_from_prints(e) : std::nullopt;
+}
+
+std::vector<CountedFlops> counted_flops(const Evidence& e) {
+  std::vector<CountedFlops> out;
+  for (const ConventionFacts& facts : conventions())
+    if (const auto flops = counted_flops(e, facts.name)) out.push_back({std::string(facts.name), *flops});
+  return out;
+}
+
+std::vector<Miscount> miscounts(const Evidence& e, std::string_view convention) {
+  std::vector<Miscount> out = {{"flops_forward_only", "only the forward pass is counted", 1.0 / 3},
+                               {"flops_with_recompute", "a recomputed forward pass is counted", 4.0 / 3}};
+  const auto counted = counted_flops(e, convention);
+  if (!counted) return out;
+  const double all = counted->middle();
+  const auto add = [&](const char* id, const char* text, double flops) {
+    if (flops > 0 && std::abs(flops / all - 1) > 1e-4) out.push_back({id, text, flops / all});
+  };
+  if (const auto full = attention(e)) {
+    const bool causal = convention == "exact" || convention == "megatron" || convention == "llmc" ||
+                        convention == "llmq" || convention == "surogate";
+    const double own = causal ? *full / 2 : *full;
+    add("attention_not_counted", "attention is not counted", all - own);
+    if (causal)
+      add("attention_full", "attention over all pairs is counted, not the causal half", all + own);
+    else
+      add("attention_causal", "the causal half of attention is counted, not all pairs", all - own / 2);
+  }
+  if (e.model) {
+    const double table = 6.0 * static_cast<double>(e.model->vocab) * static_cast<double>(e.model->width);
+    const bool counts_table = convention == "palm_total" || convention == "nanogpt_legacy_v1" ||
+                              convention == "kempnerforge_published" || convention == "llmc";
+    if (counts_table)
+      add("embedding_not_counted", "the embedding is not counted", all - table);
+    else
+      add("embedding_counted", "the input embedding is counted", all + table);
+  }
+  return out;
+}
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,28 @@
+#pragma once
+// FLOPs per token as each named convention counts them, for the model and sequence length of a log.
+#include <string>
+#include <vector>
+
+#include "spec/audit/evidence.hpp"
+
+namespace assay::spec::audit {
+
+struct CountedFlops {
+  std::string convention;  ///< "exact", "palm_total"
+  Interval flops{0, 0};    ///< per token [flop]
+};
+
+/// Those that the log's model (or, for palm_total, its printed parameters, layers and width) allows.
+std::vector<CountedFlops> counted_flops(const Evidence& evidence);
+
+/// Of one convention; nothing when the log does not say enough.
+std::optional<Interval> counted_flops(const Evidence& evidence, std::string_view convention);
+
+/// Mistakes in counting FLOPs, as factors on the count of `convention`.
+struct Miscount {
+  std::string id, text;
+  double factor;
+};
+std::vector<Miscount> miscounts(const Evidence& evidence, std::string_view convention);
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,199 @@
+#include "spec/audit/evidence.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::spec::audit {
+
+Interval wide(const Printed& printed) {
+  // A printer that cuts digits leaves [value, value + one unit); rounding leaves half a unit to either side.
+  return {printed.low, printed.value + 2 * (printed.high - printed.value)};
+}
+
+namespace {
+
+bool positive(const std::optional<Printed>& printed) {
+  return printed && std::isfinite(printed->value) && printed->value > 0;
+}
+
+std::optional<double> count_of(const RunRecord& record, Setting setting) {
+  const auto& printed = record[setting];
+  return positive(printed) ? std::optional(printed->value) : std::nullopt;
+}
+
+std::vector<Stretch> stretches_of(const std::vector<const Step*>& steps) {
+  std::vector<Stretch> out;
+  std::optional<double> last;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const auto& number = (*steps[i])[Field::step];
+    const bool falls = number && last && number->value < *last;
+    if (out.empty() || falls) {
+      if (!out.empty()) out.back().end = i;
+      out.push_back({i, steps.size()});
+    }
+    if (number) last = number->value;
+  }
+  return out;
+}
+
+/// Steps of the first rank that printed; all of them when the log names no ranks.
+std::vector<const Step*> steps_of(const RunRecord& record) {
+  std::vector<const Step*> out;
+  std::optional<double> rank;
+  for (const Step& step : record.steps) {
+    const auto& printed = step[Field::rank];
+    if (printed && !rank) rank = printed->value;
+    if (!printed || printed->value == *rank) out.push_back(&step);
+  }
+  return out;
+}
+
+/// A shape leaves open whether the head is tied, queries and keys are normed, and (unless printed) how many
+/// key/value heads there are: the printed count decides, or else the plainest stands.
+std::optional<ModelSpec> as_counted(ModelSpec model, bool kv_heads_known,
+                                    const std::optional<Printed>& parameters) {
+  std::vector<ModelSpec> readings;
+  for (std::int64_t kv = model.kv_heads; kv >= 1; kv /= 2) {
+    for (const bool tied : {false, true})
+      for (const bool norm : {false, true}) {
+        ModelSpec reading = model;
+        reading.kv_heads = kv;
+        reading.tied_embeddings = tied;
+        reading.qk_norm = norm;
+        try {
+          check(reading);
+          readings.push_back(reading);
+        } catch (const std::exception&) {
+          // Not a model: heads that do not divide.
+        }
+      }
+    if (kv_heads_known) break;
+  }
+  if (readings.empty()) return std::nullopt;
+  if (parameters)
+    for (const ModelSpec& reading : readings)
+      if (wide(*parameters).holds(parameter_count(reading).to_double())) return reading;
+  return readings.front();
+}
+
+}  // namespace
+
+bool not_measured(const Printed& share) { return share.value == -1 || share.value == -100; }
+
+Evidence::Evidence(const RunRecord& given) : record(given), steps(steps_of(given)) {
+  stretches = stretches_of(steps);
+  model = model_of(record, model_basis);
+  if (!record.gpu.empty()) gpu = find_gpu(record.gpu);
+  if (const auto named = precision_from(record.dtype)) precision = *named;
+  dense_peak = spec::dense_peak(gpu, precision);
+  gpus = count_of(record, Setting::gpus);
+  ranks = count_of(record, Setting::data_parallel);
+  const double model_parallel = count_of(record, Setting::tensor_parallel).value_or(1) *
+                                count_of(record, Setting::pipeline_parallel).value_or(1) *
+                                count_of(record, Setting::context_parallel).value_or(1);
+  if (!ranks && gpus && std::fmod(*gpus, model_parallel) == 0) ranks = *gpus / model_parallel;
+  if (!gpus && ranks) gpus = *ranks * model_parallel;
+  sequence_length = of(Setting::sequence_length);
+  if (const auto B = of(Setting::tokens_per_step), S = of(Setting::sequences); !sequence_length && B && S)
+    if (const double T = B->middle() / S->middle(); T >= 1 && T == std::floor(T))
+      sequence_length = exact_interval(T);
+  micro = of(Setting::micro);
+  accumulation = of(Setting::accumulation);
+  if (!accumulation && (accumulation = of(Setting::accumulation_configured)))
+    accumulation_is_configured = true;
+  if ((tokens_per_step = of(Setting::tokens_per_step))) {
+    tokens_basis = "as printed";
+  } else if (const auto sequences = of(Setting::sequences); sequences && sequence_length) {
+    tokens_per_step = *sequences * *sequence_length;
+    tokens_basis = "sequences x T";
+  } else if (micro && accumulation && ranks && sequence_length) {
+    tokens_per_step = *micro * *accumulation * exact_interval(*ranks) * *sequence_length;
+    tokens_basis = "micro x accumulation x ranks x T";
+  }
+}
+
+std::optional<Interval> Evidence::of(Setting setting) const {
+  const auto& printed = record[setting];
+  if (!positive(printed)) return std::nullopt;
+  return wide(*printed);
+}
+
+std::optional<Interval> Evidence::flops_per_token(const Step& step) const {
+  if (positive(step[Field::flops_per_token])) return wide(*step[Field::flops_per_token]);
+  return of(Setting::flops_per_token);
+}
+
+const Printed* Evidence::printed_peak(const Step& step) const {
+  if (positive(step[Field::peak_flops])) return &*step[Field::peak_flops];
+  return positive(record[Setting::peak_flops]) ? &*record[Setting::peak_flops] : nullptr;
+}
+
+const Printed* Evidence::printed_peak() const {
+  if (positive(record[Setting::peak_flops])) return &*record[Setting::peak_flops];
+  for (const Step* step : steps)
+    if (positive((*step)[Field::peak_flops])) return &*(*step)[Field::peak_flops];
+  return nullptr;
+}
+
+bool Evidence::averaged(Field field) const {
+  return std::find(record.format.averaged.begin(), record.format.averaged.end(), field) !=
+         record.format.averaged.end();
+}
+
+std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
+  const auto at = [&](Setting setting) { return count_of(record, setting); };
+  const auto fits = [&](const ModelSpec& model) {
+    const auto same = [&](Setting setting, std::int64_t value) {
+      return !at(setting) || *at(setting) == static_cast<double>(value);
+    };
+    return same(Setting::layers, model.layers) && same(Setting::width, model.width) &&
+           same(Setting::heads, model.heads) && same(Setting::kv_heads, model.kv_heads) &&
+           same(Setting::head_dim, model.head_dim) && same(Setting::ffn, model.ffn) &&
+           same(Setting::vocab, model.vocab);
+  };
+  if (!record.model.empty()) {
+    basis = "named";
+    try {
+      return find_model(record.model);
+    } catch (const std::exception&) {
+      // A foreign log's own name for a model: go on with what it prints of it.
+    }
+  }
+  const auto layers = at(Setting::layers), width = at(Setting::width), heads = at(Setting::heads),
+             ffn = at(Setting::ffn), vocab = at(Setting::vocab);
+  if (layers && width && heads && ffn && vocab) {
+    ModelSpec model;
+    const auto whole = [](double number) { return static_cast<std::int64_t>(number); };
+    model.name = "shape as printed";
+    model.vocab = whole(*vocab);
+    model.width = whole(*width);
+    model.layers = whole(*layers);
+    model.heads = whole(*heads);
+    model.kv_heads = whole(at(Setting::kv_heads).value_or(*heads));
+    model.head_dim = whole(at(Setting::head_dim).value_or(*width / *heads));
+    model.ffn = whole(*ffn);
+    model.context = whole(at(Setting::sequence_length).value_or(2048));
+    basis = model.name;
+    return as_counted(model, at(Setting::kv_heads).has_value(), record[Setting::parameters]);
+  }
+  const auto& parameters = record[Setting::parameters];
+  if (!positive(parameters)) return std::nullopt;
+  const int dimensions = layers.has_value() + width.has_value() + heads.has_value() + ffn.has_value();
+  std::optional<ModelSpec> found, near;
+  for (const std::string& name : model_names()) {
+    const ModelSpec model = find_model(name);
+    if (!fits(model)) continue;
+    const double count = parameter_count(model).to_double();
+    if (wide(*parameters).holds(count)) {
+      if (found) return std::nullopt;
+      found = model;
+    } else if (dimensions >= 3 && std::abs(parameters->value / count - 1) < 1e-3) {
+      near = model;
+    }
+  }
+  if (found) basis = "parameters as printed";
+  if (!found && near) basis = "shape as printed";
+  return found ? found : near;
+}
+
+}  // namespace assay::spec::audit

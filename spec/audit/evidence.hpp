@@ -1,0 +1,58 @@
+#pragma once
+// What invariants and hypotheses rest on: a record, and what follows from it about model, GPU and batch.
+// Derived once, so that every invariant stays a pure function of the record.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "spec/audit/run_record.hpp"
+#include "spec/hardware/hardware.hpp"
+#include "spec/interval.hpp"
+#include "spec/model/model_spec.hpp"
+
+namespace assay::spec::audit {
+
+/// The numbers that may stand behind a printed one: its rounding, and that of a printer that cuts digits off.
+Interval wide(const Printed& printed);
+
+/// Consecutive steps, numbers rising: a restart begins a new stretch.
+struct Stretch {
+  std::size_t begin = 0, end = 0;  ///< half-open range of Evidence::steps
+};
+
+struct Evidence {
+  explicit Evidence(const RunRecord& record);
+
+  const RunRecord& record;
+  std::vector<const Step*> steps;  ///< of the first rank that printed
+  std::vector<Stretch> stretches;  ///< all steps, split where the number falls back
+  std::optional<ModelSpec> model;  ///< named, or put together from the settings
+  std::string model_basis;         ///< "named", "shape as printed", "parameters as printed"
+  GpuMatch gpu;                    ///< of the printed name
+  Precision precision = Precision::bf16;
+  std::optional<double> dense_peak;   ///< of one GPU at `precision` [flop/s]
+  std::optional<double> gpus, ranks;  ///< devices; data-parallel ranks
+  std::optional<Interval> sequence_length, micro, accumulation;
+  bool accumulation_is_configured = false;  ///< the log states the configured number alone
+  std::optional<Interval> tokens_per_step;  ///< as printed, or the product of what is printed
+  std::string tokens_basis;                 ///< "as printed", "sequences x T", ...
+
+  std::optional<Interval> of(Setting setting) const;
+  /// FLOPs per token that step `step` rests on: printed there, or in the settings. [flop]
+  std::optional<Interval> flops_per_token(const Step& step) const;
+  /// Printed peak, of the step or of the settings. [flop/s]
+  const Printed* printed_peak(const Step& step) const;
+  const Printed* printed_peak() const;  ///< of the settings, or the first step that has one
+  bool averaged(Field field) const;
+};
+
+/// Printed numbers that stand for "not measured": -1 and -100 % of trainers without a peak.
+bool not_measured(const Printed& share);
+
+/// The named model, found by name, or by the only built-in model whose parameter count and shape are as
+/// printed.
+std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis);
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,45 @@
+#pragma once
+// The invariants that are not products (spec/audit/relations.hpp), by group: one file each.
+#include "spec/audit/evidence.hpp"
+#include "spec/audit/interpretation.hpp"
+#include "spec/audit/invariants.hpp"
+
+namespace assay::spec::audit {
+
+using Judge = Result (*)(const Evidence& evidence);
+
+// utilisation.cpp
+Result judge_mfu_possible(const Evidence& e);
+Result judge_hfu(const Evidence& e);
+// memory.cpp
+Result judge_memory(const Evidence& e);
+// loss.cpp
+Result judge_first_loss(const Evidence& e);
+Result judge_loss_finite(const Evidence& e);
+Result judge_loss_possible(const Evidence& e);
+// learning_rate.cpp
+Result judge_learning_rate(const Evidence& e);
+// steps.cpp
+Result judge_steps(const Evidence& e);
+Result judge_resume(const Evidence& e);
+Result judge_rate_steady(const Evidence& e);
+// summaries.cpp
+Result judge_average_seconds(const Evidence& e);
+Result judge_average_mfu(const Evidence& e);
+Result judge_average_rate(const Evidence& e);
+Result judge_total_tokens(const Evidence& e);
+Result judge_total_seconds(const Evidence& e);
+Result judge_final(const Evidence& e);
+
+/// A result that holds so far; `id` and unit are set by the caller.
+Result holding(std::int64_t judged);
+Result not_judged(std::string missing);
+/// Marks one place as contradicting; the first one's numbers are kept.
+void contradict(Result& result, double printed, Interval recomputed, std::int64_t line);
+/// The product relations once more, under that interpretation.
+void rejudge(std::vector<Result>& results, const Comparisons& comparisons,
+             const Interpretation& interpretation);
+/// Adds a cause unless it is named already.
+void blame(Result& result, std::string id, std::string text);
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,100 @@
+#include "spec/audit/interpretation.hpp"
+
+#include <algorithm>
+
+namespace assay::spec::audit {
+namespace {
+
+/// Whose a rate may be: what the trainer is known to mean, or, where it is not known, either.
+std::vector<Whose> allowed(const Evidence& e, Scope scope) {
+  if (!e.gpus || *e.gpus <= 1) return {Whose::all};
+  switch (scope) {
+    case Scope::all:
+      return {Whose::all};
+    case Scope::gpu:
+      return {Whose::gpu};
+    case Scope::unknown:
+      break;
+  }
+  if (e.ranks && *e.ranks != *e.gpus && *e.ranks > 1) return {Whose::all, Whose::rank, Whose::gpu};
+  return {Whose::all, Whose::gpu};
+}
+
+const char* owner(Whose whose) { return whose == Whose::rank ? "one rank's" : "one GPU's"; }
+
+void append(std::string& note, const std::string& part) { note += (note.empty() ? "" : "; ") + part; }
+
+Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool divided) {
+  Interpretation out{rate, flops, one, divided, {}, 0, ""};
+  const double s = count_of(e, rate), q = count_of(e, flops), p = one ? *e.gpus : 1;
+  const double k = divided ? *e.ranks : 1;  // the batch is this much smaller than stated
+  Factors& f = out.factors;
+  f[Relation::rate_time] = 1 / s / k;
+  f[Relation::rate_wall_clock] = s * k;
+  f[Relation::flops_rate] = s / q;
+  f[Relation::flops_rate_of_batch] = 1 / q / k;
+  f[Relation::mfu] = s / p;
+  f[Relation::mfu_of_flops_rate] = q / p;
+  f[Relation::mfu_of_batch] = 1 / p / k;
+  f[Relation::peak] = 1 / p;
+  f[Relation::expected_rate] = 1;
+  f[Relation::step_tokens] = f[Relation::tokens_total] = f[Relation::sequences_total] = 1 / k;
+  if (rate != Whose::all) append(out.note, std::string("tokens/s is ") + owner(rate)), out.strain += 0.1;
+  if (flops != Whose::all) append(out.note, std::string("the FLOP/s are ") + owner(flops)), out.strain += 0.1;
+  if (one) append(out.note, "the peak is one GPU's"), out.strain += 0.1;
+  if (divided) append(out.note, "each rank runs the configured accumulation / ranks"), out.strain += 0.1;
+  if ((rate == Whose::all) != (flops == Whose::all) && e.record.format.flops_rate == Scope::unknown)
+    out.strain += 0.1;
+  return out;
+}
+
+}  // namespace
+
+double count_of(const Evidence& e, Whose whose) {
+  if (whose == Whose::all) return 1;
+  return whose == Whose::rank ? e.ranks.value_or(1) : e.gpus.value_or(1);
+}
+
+std::vector<Interpretation> interpretations(const Evidence& e) {
+  std::vector<Interpretation> out;
+  const bool several = e.gpus && *e.gpus > 1;
+  const bool from_configured = e.accumulation_is_configured && e.ranks && *e.ranks > 1 &&
+                               e.tokens_basis == "micro x accumulation x ranks x T";
+  for (const Whose rate : allowed(e, e.record.format.tokens_per_second))
+    for (const Whose flops : allowed(e, e.record.format.flops_rate))
+      for (const bool one : {false, true})
+        for (const bool divided : {false, true})
+          if ((!one || several) && (!divided || from_configured))
+            out.push_back(made(e, rate, flops, one, divided));
+  return out;
+}
+
+bool agrees(const Comparison& comparison, double factor) {
+  const std::size_t n = comparison.samples.size();
+  if (n == 0) return true;
+  // A spread of 64 places stands for all.
+  const std::size_t stride = std::max<std::size_t>(1, n / 64);
+  std::size_t seen = 0, out = 0;
+  for (std::size_t i = 0; i < n; i += stride, ++seen) out += !comparison.samples[i].holds(factor);
+  return out == 0 || (seen >= 8 && out <= std::max<std::size_t>(2, seen / 20));
+}
+
+std::vector<Relation> unexplained(const Comparisons& comparisons, const Factors& factors) {
+  std::vector<Relation> out;
+  for (std::size_t i = 0; i < relation_count; ++i)
+    if (!agrees(comparisons[i], factors.values[i])) out.push_back(static_cast<Relation>(i));
+  return out;
+}
+
+Interpretation interpret(const Evidence& evidence, const Comparisons& comparisons) {
+  std::vector<Interpretation> all = interpretations(evidence);
+  double best = 1e300;
+  Interpretation* chosen = &all.front();
+  for (Interpretation& one : all) {
+    const double cost = static_cast<double>(unexplained(comparisons, one.factors).size()) + one.strain / 10;
+    if (cost < best) best = cost, chosen = &one;
+  }
+  return *chosen;
+}
+
+}  // namespace assay::spec::audit

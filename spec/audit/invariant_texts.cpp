@@ -1,0 +1,116 @@
+#include "spec/audit/invariants.hpp"
+
+namespace assay::spec::audit {
+
+const std::vector<Invariant>& invariants() {
+  static const std::vector<Invariant> all = {
+      {"ranks", "GPUs = data-parallel x tensor x pipeline x context ranks",
+       "The parallel axes multiply to the number of devices; experts are spread inside the data-parallel "
+       "axis.",
+       Unit::none},
+      {"sequences", "sequences per step = micro-batch x accumulation x data-parallel ranks",
+       "Each rank runs `accumulation` passes of `micro` sequences between two updates. Not judged where the "
+       "log "
+       "states only a configured accumulation that the trainer may still divide.",
+       Unit::none},
+      {"tokens_per_step", "tokens per step = sequences per step x sequence length",
+       "Exact integers: any difference contradicts.", Unit::tokens},
+      {"step_tokens", "tokens of each step = tokens per step",
+       "The number that a step line prints against the setting.", Unit::tokens},
+      {"rate_time", "tokens/s x step time = tokens of the step",
+       "The recomputed rate is tokens / step time. An unlabelled rate may be all GPUs' or one rank's; "
+       "running means "
+       "are held only to the range of the steps that they can run over.",
+       Unit::tokens_per_second},
+      {"flops_rate", "achieved FLOP/s = FLOPs/token x tokens/s",
+       "Both may be one GPU's where the log does not say.", Unit::flops_per_second},
+      {"flops_rate_of_batch", "achieved FLOP/s = FLOPs/token x tokens per step / step time",
+       "Used where no tokens/s is printed. FLOPs/token by the trainer's convention when it prints none.",
+       Unit::flops_per_second},
+      {"mfu", "MFU = FLOPs/token x tokens/s / peak",
+       "Tokens/s of all GPUs over the peak of all GPUs, or of one over one; never one over all. The printed "
+       "peak is "
+       "used, whatever it is; whether it is the right one is the invariant `peak`.",
+       Unit::share},
+      {"mfu_of_flops_rate", "MFU = achieved FLOP/s / peak", "As `mfu`, from the printed FLOP/s.",
+       Unit::share},
+      {"mfu_of_batch", "MFU = FLOPs/token x tokens per step / step time / peak",
+       "Used where no rate is printed.", Unit::share},
+      {"mfu_possible", "0 <= MFU <= 100 %, 0 <= HFU <= 100 %", "-1 and -100 % are read as \"not measured\".",
+       Unit::share},
+      {"hfu", "HFU >= MFU", "What was executed is at least what the model needs.", Unit::share},
+      {"peak", "peak = dense peak of the GPU at its dtype x GPUs",
+       "Peaks of spec/hardware; 0.5 % for tables with more digits than the data sheet. A sparse peak "
+       "contradicts: no "
+       "training uses 2:4 sparsity by default. bf16 is assumed where no dtype is printed.",
+       Unit::flops_per_second},
+      {"expected_rate", "expected tokens/s at 50 % MFU = half the peak / FLOPs per token",
+       "Of the printed numbers.", Unit::tokens_per_second},
+      {"flops_per_token", "FLOPs/token as a named convention counts them",
+       "The trainer's own convention where it is known, else any of spec/flops (`assay flops`).",
+       Unit::flops},
+      {"parameters", "parameters = those of the model's shape",
+       "Of a named model, or of the printed shape; what a shape leaves open (tied head, query norm, "
+       "key/value heads) is "
+       "settled by the printed count.",
+       Unit::none},
+      {"parameters_nonembedding", "parameters without embedding < parameters, by the embedding's size",
+       "With or without the head's table, or without the table of positions.", Unit::none},
+      {"device_memory", "memory of the GPU as its data sheet says",
+       "A driver may keep up to a tenth for itself; GB is 10^9, the sheets' GB are 2^30.", Unit::bytes},
+      {"memory", "allocated <= peak; allocated, peak, reserved <= memory of the GPU",
+       "Held to the smaller of what the log prints and the data sheet.", Unit::bytes},
+      {"first_loss", "first loss = log V + what initial weights add",
+       "Only of a log that begins at its first step. As the trainer expected it (5 standard deviations), "
+       "else log V "
+       "- 0.5 to log V + 1.5, for initialisations differ.",
+       Unit::nats},
+      {"loss_finite", "loss and gradient norm are finite", "After a NaN no step trains a model.", Unit::nats},
+      {"loss_possible", "loss > 0, and not below the entropy of its data",
+       "A cross-entropy near zero means that the model sees its targets. The floor is known where the record "
+       "states "
+       "it; the mean of the last 20 steps may lie below by chance only.",
+       Unit::nats},
+      {"learning_rate", "learning rate = the schedule at that step",
+       "Any of the usual ways of numbering: steps from 0 or 1, warm-up divided by w or w + 1, last step at "
+       "the end or "
+       "before. Where the schedule is not stated in full: no more than its highest rate.",
+       Unit::none},
+      {"steps", "step numbers rise by the logging interval: none missing, doubled or out of order",
+       "The first and last interval may be shorter. A number that falls back and goes on from there is a "
+       "restart.",
+       Unit::steps},
+      {"rate_steady", "no step is far faster than the others",
+       "Steps may stall; more than three times the best tenth contradicts. The first step is left out.",
+       Unit::tokens_per_second},
+      {"resume", "after a restart tokens, learning rate and loss go on from where they were",
+       "Against the last step before the restart that is not later. Loss may be 15 % and 0.3 higher.",
+       Unit::none},
+      {"tokens_total", "tokens since the start grow by tokens per step",
+       "Between restarts, from the first line on.", Unit::tokens},
+      {"sequences_total", "sequences since the start grow by sequences per step", "Between restarts.",
+       Unit::none},
+      {"wall_clock", "step times add up to the clock",
+       "The median of up to nine windows, so that rare pauses do not count: at most 6 % more, 25 % less than "
+       "the "
+       "clock.",
+       Unit::seconds},
+      {"rate_wall_clock", "tokens / clock = tokens/s",
+       "Where no step time is printed; as `wall_clock`, with three times its margins.", Unit::seconds},
+      {"average_seconds", "average step time = mean of the steps",
+       "With or without the first ones; within the range of the logged steps where not all are logged.",
+       Unit::seconds},
+      {"average_mfu", "average MFU = mean of the steps", "As `average_seconds`.", Unit::share},
+      {"average_rate", "average tokens/s = total tokens / total time, or the mean of the steps",
+       "As `average_seconds`.", Unit::tokens_per_second},
+      {"total_tokens", "total tokens = steps x tokens per step",
+       "Steps numbered from 0 or 1, or since a resume.", Unit::tokens},
+      {"total_seconds", "total time >= sum of the step times", "6 % for the steps that are not logged.",
+       Unit::seconds},
+      {"final", "final loss and step are those of the last steps",
+       "A final loss may be a mean of the last ones.", Unit::none},
+  };
+  return all;
+}
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,202 @@
+#include "spec/audit/invariants.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "spec/audit/groups.hpp"
+#include "spec/audit/interpretation.hpp"
+#include "spec/audit/relations.hpp"
+#include "spec/text/nearest.hpp"
+#include "spec/text/quantity.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+struct Other {
+  std::string_view id;
+  Judge judge;
+};
+constexpr Other others[] = {{"mfu_possible", judge_mfu_possible},
+                            {"hfu", judge_hfu},
+                            {"memory", judge_memory},
+                            {"first_loss", judge_first_loss},
+                            {"loss_finite", judge_loss_finite},
+                            {"loss_possible", judge_loss_possible},
+                            {"learning_rate", judge_learning_rate},
+                            {"steps", judge_steps},
+                            {"rate_steady", judge_rate_steady},
+                            {"resume", judge_resume},
+                            {"average_seconds", judge_average_seconds},
+                            {"average_mfu", judge_average_mfu},
+                            {"average_rate", judge_average_rate},
+                            {"total_tokens", judge_total_tokens},
+                            {"total_seconds", judge_total_seconds},
+                            {"final", judge_final}};
+
+const Invariant& invariant_named(std::string_view id) {
+  std::vector<std::string> known;
+  for (const Invariant& invariant : invariants()) {
+    if (invariant.id == id) return invariant;
+    known.emplace_back(invariant.id);
+  }
+  const auto guess = nearest(id, known);
+  throw SpecError("audit_c1", "no invariant \"" + std::string(id) + "\"" +
+                                  (guess ? "; did you mean \"" + *guess + "\"?" : ""));
+}
+
+/// A product relation under the interpretation: every place whose ratio leaves out the factor contradicts.
+Result judge_relation(const Comparison& comparison, double factor, const std::string& note) {
+  if (comparison.samples.empty()) return not_judged(comparison.missing);
+  Result out = holding(static_cast<std::int64_t>(comparison.samples.size()));
+  for (const Sample& sample : comparison.samples) {
+    const Interval recomputed = sample.recomputed * exact_interval(factor);
+    if (out.verdict != Verdict::contradicts) out.printed = sample.printed, out.recomputed = recomputed;
+    if (sample.holds(factor)) continue;
+    const bool first = out.verdict != Verdict::contradicts;
+    contradict(out, sample.printed, recomputed, sample.line);
+    if (first) out.off_by = sample.printed / recomputed.middle();
+  }
+  if (factor != 1) out.note = note;
+  return out;
+}
+
+}  // namespace
+
+std::string_view to_string(Verdict verdict) {
+  constexpr std::string_view names[] = {"holds", "contradicts", "cannot be judged"};
+  return names[static_cast<std::size_t>(verdict)];
+}
+
+std::string shown(double number, Unit unit) {
+  if (!std::isfinite(number)) return std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
+  const double size = std::abs(number);
+  const auto plain = [](double x) {
+    if (std::abs(x) >= 1e15) return scientific(x, 4);
+    if (std::abs(x) >= 1000 || x == std::round(x))
+      return grouped(static_cast<std::int64_t>(std::llround(std::abs(x))));
+    if (std::abs(x) >= 1) return fixed(std::abs(x), 4);
+    return std::abs(x) >= 1e-2 ? fixed(std::abs(x), 4) : scientific(std::abs(x), 3);
+  };
+  const std::string sign = number < 0 ? "-" : "";
+  switch (unit) {
+    case Unit::tokens_per_second:
+      return sign + plain(size) + " /s";
+    case Unit::seconds:
+      return sign + fixed(size, size < 10 ? 4 : 2) + " s";
+    case Unit::flops:
+      return sign + (size < 1e21 ? si(size, "FLOP") : scientific(size, 3) + " FLOP");
+    case Unit::flops_per_second:
+      return sign + (size < 1e12 || size >= 1e17
+                         ? (size < 1e21 ? si(size, "FLOP/s") : scientific(size, 3) + " FLOP/s")
+                         : fixed(size / 1e12, 1) + " TFLOP/s");
+    case Unit::share:
+      return percent(number, 2);
+    case Unit::bytes:
+      return sign + (size < 1e15 ? fixed(size / 1e9, 2) + " GB" : scientific(size, 3) + " B");
+    case Unit::nats:
+      return sign + (size < 1e6 ? fixed(size, 4) : scientific(size, 3));
+    default:
+      return sign + plain(size);
+  }
+}
+
+std::string shown(const Interval& numbers, Unit unit) {
+  const std::string low = shown(numbers.low, unit), high = shown(numbers.high, unit);
+  if (low == high) return low;
+  if (numbers.high >= 1e290) return ">= " + low;
+  if (numbers.low <= 0) return "<= " + high;
+  // Roundings alone: the middle says it.
+  if (numbers.high / numbers.low < 1.02) return shown(numbers.middle(), unit);
+  return low + " .. " + high;
+}
+
+Result holding(std::int64_t judged) {
+  Result out;
+  out.verdict = Verdict::holds;
+  out.judged = judged;
+  return out;
+}
+
+Result not_judged(std::string missing) {
+  Result out;
+  out.note = std::move(missing);
+  return out;
+}
+
+void contradict(Result& result, double printed, Interval recomputed, std::int64_t line) {
+  if (result.verdict != Verdict::contradicts) {
+    result.verdict = Verdict::contradicts;
+    result.printed = printed;
+    result.recomputed = recomputed;
+    // By how much it leaves the interval, seen from the nearer end.
+    const double end = printed < recomputed.low ? recomputed.low : recomputed.high;
+    result.off_by = end > 0 && end < 1e290 && std::isfinite(printed) ? printed / end : 1;
+  }
+  ++result.contradicted;
+  if (result.lines.size() < 8) result.lines.push_back(line);
+}
+
+void blame(Result& result, std::string id, std::string text) {
+  for (const Cause& cause : result.causes)
+    if (cause.id == id) return;
+  result.causes.push_back({std::move(id), std::move(text)});
+}
+
+std::vector<Result> judge(const RunRecord& record) {
+  const Evidence evidence(record);
+  const Comparisons comparisons = compare(evidence);
+  const Interpretation interpretation = interpret(evidence, comparisons);
+  std::vector<Result> out;
+  for (const Invariant& invariant : invariants()) {
+    Result result;
+    for (std::size_t i = 0; i < relation_count; ++i)
+      if (to_string(static_cast<Relation>(i)) == invariant.id)
+        result = judge_relation(comparisons[i], interpretation.factors.values[i], interpretation.note);
+    for (const Other& other : others)
+      if (other.id == invariant.id) result = other.judge(evidence);
+    result.id = invariant.id;
+    result.unit = invariant.unit;
+    out.push_back(std::move(result));
+  }
+  return out;
+}
+
+void rejudge(std::vector<Result>& results, const Comparisons& comparisons,
+             const Interpretation& interpretation) {
+  for (Result& result : results)
+    for (std::size_t i = 0; i < relation_count; ++i)
+      if (to_string(static_cast<Relation>(i)) == result.id) {
+        const Unit unit = result.unit;
+        const std::string id = result.id;
+        result = judge_relation(comparisons[i], interpretation.factors.values[i], interpretation.note);
+        result.id = id;
+        result.unit = unit;
+      }
+}
+
+Result judge(std::string_view id, const RunRecord& record) {
+  invariant_named(id);
+  for (Result& result : judge(record))
+    if (result.id == id) return std::move(result);
+  return {};
+}
+
+bool consistent(const RunRecord& record) {
+  const std::vector<Result> results = judge(record);
+  return std::none_of(results.begin(), results.end(),
+                      [](const Result& r) { return r.verdict == Verdict::contradicts; });
+}
+
+std::string contradictions(const RunRecord& record) {
+  std::string out;
+  for (const Result& r : judge(record)) {
+    if (r.verdict != Verdict::contradicts) continue;
+    out += r.id + ": printed " + shown(r.printed, r.unit) + ", recomputed " + shown(r.recomputed, r.unit);
+    if (!r.lines.empty() && r.lines.front() > 0) out += ", line " + std::to_string(r.lines.front());
+    if (!r.note.empty()) out += " (" + r.note + ")";
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace assay::spec::audit

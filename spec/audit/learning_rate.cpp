@@ -1,0 +1,198 @@
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "spec/audit/groups.hpp"
+#include "spec/text/quantity.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+/// A schedule as trainers write it: linear rise, a fall of some shape. Trainers number steps from 0 or 1 and
+/// divide by the warm-up or one more.
+struct Shape {
+  enum Kind { constant, linear, cosine, wsd } kind = constant;
+  double peak = 0, least = 0, warmup = 0, divisor = 1, end = 1;
+  double offset = 0;       ///< added to the printed step
+  double step_factor = 1;  ///< schedule steps per optimizer step
+};
+
+/// The interval of rates that the shape allows at `step`; wsd leaves its plateau's end open.
+Interval rate(const Shape& s, double step) {
+  const double u = step * s.step_factor + s.offset;
+  if (u < s.warmup) return exact_interval(s.peak * std::max(0.0, u) / s.divisor);
+  const double x = s.end > s.warmup ? std::clamp((u - s.warmup) / (s.end - s.warmup), 0.0, 1.0) : 1;
+  switch (s.kind) {
+    case Shape::constant:
+      return exact_interval(s.peak);
+    case Shape::linear:
+      return exact_interval(s.peak + (s.least - s.peak) * x);
+    case Shape::cosine:
+      return exact_interval(s.least + (s.peak - s.least) * (1 + std::cos(std::numbers::pi * x)) / 2);
+    case Shape::wsd:
+      return {s.least, s.peak};
+  }
+  return exact_interval(s.peak);
+}
+
+bool agrees(const Printed& printed, Interval expected) {
+  const Interval shown = wide(printed);
+  // Rates pass through single precision in some trainers.
+  const double slack = 2e-7 * std::abs(printed.value) + 1e-15;
+  return shown.low - slack <= expected.high && expected.low <= shown.high + slack;
+}
+
+struct Place {
+  double step;
+  const Printed* rate;
+  std::int64_t line;
+};
+
+std::size_t misses(const Shape& shape, const std::vector<Place>& places, std::size_t stride,
+                   std::size_t stop) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < places.size(); i += stride)
+    if (!agrees(*places[i].rate, rate(shape, places[i].step)) && ++count >= stop) break;
+  return count;
+}
+
+struct Stated {
+  double peak, warmup;
+  std::vector<double> least, ends;
+  std::vector<Shape::Kind> kinds;
+};
+
+std::vector<Shape::Kind> kinds_of(const std::string& schedule) {
+  if (schedule == "constant") return {Shape::constant};
+  if (schedule == "linear") return {Shape::linear};
+  if (schedule == "cosine") return {Shape::cosine};
+  if (schedule == "wsd") return {Shape::wsd};
+  return {Shape::cosine, Shape::linear, Shape::constant};
+}
+
+std::optional<Stated> stated(const Evidence& e) {
+  const auto& r = e.record;
+  if (!r[Setting::learning_rate] || !(r[Setting::learning_rate]->value > 0)) return std::nullopt;
+  Stated out{r[Setting::learning_rate]->value, 0, {}, {}, kinds_of(r.schedule)};
+  if (r[Setting::warmup_steps]) out.warmup = r[Setting::warmup_steps]->value;
+  if (r[Setting::learning_rate_min])
+    out.least = {r[Setting::learning_rate_min]->value};
+  else
+    out.least = {0, 0.1 * out.peak};
+  for (const Setting setting : {Setting::decay_steps, Setting::max_steps})
+    if (r[setting] && r[setting]->value > 0)
+      if (const double end = r[setting]->value; out.ends.empty() || out.ends.front() != end)
+        out.ends.push_back(end);
+  // A stated end of the decay is the end; the number of steps stands in only where none is stated.
+  if (out.ends.size() > 1) out.ends.pop_back();
+  return out;
+}
+
+/// The shape with fewest misses among the ways of numbering; stops at the first without any.
+struct Fit {
+  Shape shape;
+  std::size_t misses = static_cast<std::size_t>(-1);
+};
+
+Fit best_fit(const Stated& s, double step_factor, const std::vector<Place>& places, std::size_t stride) {
+  Fit best;
+  std::vector<double> ends;
+  for (const double end : s.ends)
+    for (const double shift : {0.0, -1.0, 1.0}) ends.push_back(end + shift);
+  if (ends.empty()) ends = {0};
+  for (const Shape::Kind kind : s.kinds)
+    for (const double least : s.least)
+      for (const double end : ends)
+        for (const double offset : {1.0, 0.0, -1.0})
+          for (const double extra : {0.0, 1.0}) {
+            const Shape shape{
+                kind, s.peak, least, s.warmup, s.warmup + extra, end, offset * step_factor, step_factor};
+            const std::size_t count = misses(shape, places, stride, best.misses);
+            if (count < best.misses) best = {shape, count};
+            if (best.misses == 0) return best;
+          }
+  return best;
+}
+
+/// Other schedules that would give every printed rate.
+void blame_schedule(Result& out, const Evidence& e, const Stated& s, const std::vector<Place>& places,
+                    std::size_t stride) {
+  const auto explains = [&](const Stated& other, double step_factor = 1) {
+    return best_fit(other, step_factor, places, stride).misses == 0;
+  };
+  const auto with = [&](auto change) {
+    Stated other = s;
+    change(other);
+    return other;
+  };
+  const double passes = e.accumulation ? e.accumulation->low : 1, ranks = e.ranks.value_or(1);
+  if (s.warmup > 0 && explains(with([](Stated& o) { o.warmup = 0; })))
+    blame(out, "schedule_without_warmup", "the warm-up was left out");
+  if (passes > 1 && explains(s, passes))
+    blame(out, "schedule_per_micro_batch", "the schedule advances with every micro-batch");
+  if (ranks > 1 && ranks != passes && explains(s, ranks))
+    blame(out, "schedule_per_rank", "the schedule advances by the number of ranks");
+  for (const auto& [id, text, factor] :
+       {std::tuple("rate_times_ranks", "multiplied by the number of ranks", ranks),
+        std::tuple("rate_times_root_ranks", "multiplied by the root of the number of ranks",
+                   std::sqrt(ranks)),
+        std::tuple("rate_over_passes", "divided by the accumulation", 1 / passes)})
+    if (factor != 1 && explains(with([&, f = factor](Stated& o) {
+          o.peak *= f;
+          for (double& least : o.least) least *= f;
+          o.least.push_back(s.least.front());
+        })))
+      blame(out, id, text);
+  if (explains(with([](Stated& o) { o.least = {0, 0.1 * o.peak}; })))
+    blame(out, "schedule_other_minimum", "it falls to another lowest rate than stated");
+  const auto &decay = e.record[Setting::decay_steps], &most = e.record[Setting::max_steps];
+  if (decay && most && decay->value != most->value &&
+      explains(with([&](Stated& o) { o.ends = {most->value}; })))
+    blame(out, "schedule_other_end", "the decay ends with the run, not where stated");
+  if (out.causes.empty() && explains(with([](Stated& o) {
+        o.kinds = {Shape::constant, Shape::linear, Shape::cosine};
+      })))
+    blame(out, "schedule_other_shape", "another shape than stated");
+  if (out.causes.empty()) blame(out, "schedule_other", "another schedule than stated");
+}
+
+}  // namespace
+
+Result judge_learning_rate(const Evidence& e) {
+  std::vector<Place> places;
+  for (const Step* step : e.steps)
+    if (const auto& n = (*step)[Field::step], &r = (*step)[Field::learning_rate];
+        n && r && std::isfinite(r->value))
+      places.push_back({n->value, &*r, r->line ? r->line : step->line});
+  if (places.empty()) return not_judged("learning rate");
+  const auto schedule = stated(e);
+  if (!schedule) return not_judged("highest learning rate of the schedule");
+  Result out = holding(static_cast<std::int64_t>(places.size()));
+  const bool shape_known = !schedule->ends.empty() || schedule->kinds.front() == Shape::constant ||
+                           schedule->kinds.front() == Shape::wsd;
+  const bool warmup_known = e.record[Setting::warmup_steps].has_value();
+  const std::size_t stride = std::max<std::size_t>(1, places.size() / 128);
+  // Stretches after a restart go on by number, so one shape serves all.
+  const Fit fit = shape_known && warmup_known ? best_fit(*schedule, 1, places, stride) : Fit{};
+  const auto allowed = [&](double step) {
+    return shape_known && warmup_known ? rate(fit.shape, step) : Interval{0, schedule->peak};
+  };
+  out.note =
+      shape_known && warmup_known ? "" : "no more than the highest rate; the schedule is not stated in full";
+  for (const Place& place : places) {
+    const Interval expected = allowed(place.step);
+    if (out.verdict != Verdict::contradicts) out.printed = place.rate->value, out.recomputed = expected;
+    if (!agrees(*place.rate, expected)) contradict(out, place.rate->value, expected, place.line);
+  }
+  if (out.verdict != Verdict::contradicts) return out;
+  const double share = static_cast<double>(out.contradicted) / static_cast<double>(out.judged);
+  if (out.contradicted <= 2 || share < 0.02)
+    blame(out, "line_learning_rate", "this line alone: every other rate is as scheduled");
+  else if (shape_known && warmup_known)
+    blame_schedule(out, e, *schedule, places, stride);
+  else
+    blame(out, "rate_above_peak", "above the highest rate of the schedule");
+  return out;
+}
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "spec/audit/groups.hpp"
+#include "spec/model/initial_loss.hpp"
+#include "spec/text/quantity.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+/// What other initialisations than ours may add to log V, and what a batch of few frequent words may take.
+constexpr double below = 0.5, above = 1.5;
+
+std::optional<double> vocabulary(const Evidence& e) {
+  if (const auto& printed = e.record[Setting::vocab]; printed && printed->value > 1) return printed->value;
+  if (e.model) return static_cast<double>(e.model->vocab);
+  return std::nullopt;
+}
+
+/// The loss of the step before any update, if the log begins there.
+const Printed* untrained_loss(const Evidence& e) {
+  if (e.steps.empty()) return nullptr;
+  const Step& first = *e.steps.front();
+  const auto& number = first[Field::step];
+  if (!first[Field::loss] || (number && number->value > 1)) return nullptr;
+  return &*first[Field::loss];
+}
+
+/// What may have been done to a mean loss, as factors.
+void blame_scale(Result& out, const Evidence& e, double printed, Interval expected) {
+  const auto fits = [&](double factor) {
+    return factor > 0 && factor != 1 && expected.low * factor <= printed && printed <= expected.high * factor;
+  };
+  const double passes = e.accumulation ? e.accumulation->low : 1, ranks = e.ranks.value_or(1);
+  if (fits(passes)) blame(out, "loss_summed_over_passes", "the sum over micro-batches, not their mean");
+  if (fits(1 / passes)) blame(out, "loss_divided_twice", "divided by the accumulation once too often");
+  if (fits(ranks)) blame(out, "loss_summed_over_ranks", "the sum over ranks, not their mean");
+  if (fits(1 / ranks)) blame(out, "loss_divided_by_ranks", "divided by the number of ranks once too often");
+  if (fits(1 / std::numbers::ln2)) blame(out, "loss_in_bits", "bits per token, not nats");
+  if (!out.causes.empty()) return;
+  if (printed < expected.low)
+    blame(out, "loss_not_untrained", "the model is not untrained, or its targets are in its input");
+  else
+    blame(out, "loss_bad_start",
+          "initial weights too large, a vocabulary larger than stated, or wrong targets");
+}
+
+}  // namespace
+
+Result judge_first_loss(const Evidence& e) {
+  const Printed* first = untrained_loss(e);
+  if (!first) return not_judged("the first step");
+  if (!std::isfinite(first->value)) return not_judged("a finite first loss");
+  const auto &mean = e.record[Setting::expected_first_loss],
+             &deviation = e.record[Setting::expected_first_loss_deviation];
+  Result out = holding(1);
+  Interval expected;
+  if (mean && deviation) {
+    expected = {mean->low - 5 * deviation->high, mean->high + 5 * deviation->high};
+    out.note = "as the trainer expected it, 5 standard deviations";
+  } else if (const auto size = vocabulary(e)) {
+    const double level = std::log(*size);
+    expected = {level - below, level + above};
+    if (e.model) {
+      // The largest mean excess of usual initialisations is ours (spec/model/initial_loss.md).
+      const double T = static_cast<double>(std::max<std::int64_t>(1, e.model->context));
+      const double ours = expected_initial_loss(*e.model, static_cast<std::int64_t>(T)).mean;
+      expected.high = std::max(expected.high, ours + 1);
+    }
+    out.note = "log V = " + fixed(level, 3) + ", and what usual initialisations add";
+  } else {
+    return not_judged("vocabulary");
+  }
+  out.printed = first->value;
+  out.recomputed = expected;
+  if (first->high < expected.low || first->low > expected.high) {
+    contradict(out, first->value, expected, first->line ? first->line : e.steps.front()->line);
+    blame_scale(out, e, first->value, expected);
+  }
+  return out;
+}
+
+Result judge_loss_finite(const Evidence& e) {
+  Result out = holding(0);
+  for (const Step* step : e.steps)
+    for (const Field field : {Field::loss, Field::gradient_norm}) {
+      const auto& number = (*step)[field];
+      if (!number) continue;
+      ++out.judged;
+      if (out.verdict != Verdict::contradicts) out.printed = number->value;
+      if (!std::isfinite(number->value))
+        contradict(out, number->value, {0, 1e308}, number->line ? number->line : step->line);
+    }
+  if (out.judged == 0) return not_judged("loss");
+  if (out.verdict == Verdict::contradicts)
+    blame(out, "loss_not_finite", "the run diverged here; no later step of it trains a model");
+  return out;
+}
+
+Result judge_loss_possible(const Evidence& e) {
+  Result out = holding(0);
+  const auto& floor = e.record[Setting::loss_floor];
+  const double least = floor ? floor->low : 0;
+  std::vector<const Step*> with_loss;
+  for (const Step* step : e.steps) {
+    const auto& loss = (*step)[Field::loss];
+    if (!loss || !std::isfinite(loss->value)) continue;
+    with_loss.push_back(step);
+    ++out.judged;
+    if (out.verdict != Verdict::contradicts) out.printed = loss->value;
+    // A cross-entropy of 0.0001 would be a text without surprise: the model sees its targets.
+    if (loss->high < 1e-4) contradict(out, loss->value, {least, 1e3}, loss->line ? loss->line : step->line);
+  }
+  if (out.judged == 0) return not_judged("loss");
+  if (out.verdict != Verdict::contradicts) out.recomputed = {least, 1e3};
+  if (out.verdict == Verdict::contradicts) {
+    if (out.printed < 0)
+      blame(out, "loss_negative",
+            "a cross-entropy is never negative: an objective, a difference, or an overflow");
+    else
+      blame(out, "loss_collapsed", "targets are in the input, or token ids overflowed");
+    return out;
+  }
+  if (!floor) return out;
+  const std::size_t count = std::min<std::size_t>(with_loss.size(), 20);
+  double mean = 0;
+  for (std::size_t i = with_loss.size() - count; i < with_loss.size(); ++i)
+    mean += (*with_loss[i])[Field::loss]->value / static_cast<double>(count);
+  // A step's data may be easier than the average by chance: a token's surprise varies by about a nat.
+  const double tokens = e.tokens_per_step ? e.tokens_per_step->low * static_cast<double>(count) : 1e3;
+  const double chance = 0.02 + 5 / std::sqrt(std::max(1.0, tokens));
+  out.note = "mean of the last " + std::to_string(count) + ": " + fixed(mean, 4);
+  if (mean < least - chance) {
+    contradict(out, mean, {least - chance, 1e3}, with_loss.back()->line);
+    blame(out, "loss_below_floor", "below the entropy of the data: targets are in the input, or other data");
+  }
+  return out;
+}
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,64 @@
+#include <algorithm>
+
+#include "spec/audit/groups.hpp"
+
+namespace assay::spec::audit {
+
+namespace {
+
+constexpr double gibibyte = 1073741824.0, gigabyte = 1e9;
+
+/// The larger of what the log and the data sheet say: a driver's own number is of what it leaves.
+std::optional<Interval> device_memory(const Evidence& e) {
+  auto printed = e.of(Setting::gpu_memory);
+  const Fact* fact = e.gpu.gpu && e.gpu.gpu->memory ? &*e.gpu.gpu->memory : nullptr;
+  if (!printed && fact) return Interval{0, fact->value * 1.005};
+  if (!printed) return std::nullopt;
+  return Interval{0, fact ? std::min(printed->high, fact->value * 1.005) : printed->high};
+}
+
+}  // namespace
+
+Result judge_memory(const Evidence& e) {
+  const auto device = device_memory(e);
+  Result out = holding(0);
+  bool order = false, beyond = false;
+  for (const Step* at_step : e.steps) {
+    const Step& s = *at_step;
+    const auto &allocated = s[Field::memory_allocated], &peak = s[Field::memory_peak];
+    for (const Field field : {Field::memory_allocated, Field::memory_peak, Field::memory_reserved}) {
+      const auto& used = s[field];
+      if (!used || !device) continue;
+      ++out.judged;
+      if (out.verdict != Verdict::contradicts) out.printed = std::max(out.printed, used->value);
+      if (used->low > device->high) {
+        contradict(out, used->value, *device, used->line ? used->line : s.line);
+        beyond = true;
+      }
+    }
+    if (!allocated || !peak) continue;
+    ++out.judged;
+    if (allocated->low > peak->high) {
+      contradict(out, allocated->value, {0, peak->high}, s.line);
+      order = true;
+    }
+  }
+  if (out.judged == 0) return not_judged(device ? "memory in use" : "memory of the GPU");
+  if (out.verdict == Verdict::holds && device) out.recomputed = *device;
+  if (beyond) {
+    const double excess = out.printed / device->high;
+    out.note = "more than the device has";
+    if (excess <= gibibyte / gigabyte)
+      blame(out, "memory_gib_as_gb", "GiB and GB are mixed (7.4 %)");
+    else if (e.gpus && *e.gpus > 1 && excess <= *e.gpus)
+      blame(out, "memory_of_all_gpus", "the sum over all GPUs, or another GPU than printed");
+    else
+      blame(out, "memory_impossible", "another GPU than printed, or another unit");
+  } else if (order) {
+    out.note = "more is allocated than the peak that was ever allocated";
+    blame(out, "memory_order", "the two numbers are exchanged, or the peak was reset");
+  }
+  return out;
+}
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,250 @@
+#include "spec/audit/relations.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "spec/audit/conventions.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+constexpr std::string_view names[] = {"ranks",
+                                      "sequences",
+                                      "tokens_per_step",
+                                      "step_tokens",
+                                      "rate_time",
+                                      "flops_rate",
+                                      "mfu",
+                                      "mfu_of_flops_rate",
+                                      "flops_rate_of_batch",
+                                      "mfu_of_batch",
+                                      "peak",
+                                      "flops_per_token",
+                                      "parameters",
+                                      "parameters_nonembedding",
+                                      "device_memory",
+                                      "tokens_total",
+                                      "sequences_total",
+                                      "wall_clock",
+                                      "rate_wall_clock",
+                                      "expected_rate"};
+static_assert(std::size(names) == relation_count);
+
+/// The hull of what a printed mean may run over: every step so far, and a tenth for the steps not printed.
+struct Hull {
+  Interval all{std::numeric_limits<double>::infinity(), 0};
+  Interval with(Interval next, bool averaged) {
+    if (!averaged) return next;
+    all = {std::min(all.low, next.low), std::max(all.high, next.high)};
+    return {all.low * 0.9, all.high * 1.1};
+  }
+};
+
+void compare_batch(const Evidence& e, Comparisons& out) {
+  const RunRecord& r = e.record;
+  Comparison& ranks = at(out, Relation::ranks);
+  const auto& data_parallel = r[Setting::data_parallel];
+  if (!usable(r[Setting::gpus]))
+    ranks.missing = "number of GPUs";
+  else if (!usable(data_parallel))
+    ranks.missing = "data-parallel ranks";
+  else {
+    Interval product = wide(*data_parallel);
+    for (const Setting axis :
+         {Setting::tensor_parallel, Setting::pipeline_parallel, Setting::context_parallel})
+      if (const auto extent = e.of(axis)) product = product * *extent;
+    add_sample(ranks, *r[Setting::gpus], product);
+  }
+
+  Comparison& sequences = at(out, Relation::sequences);
+  const auto& printed_sequences = r[Setting::sequences];
+  // A configured number that the trainer still divides is not the number of passes.
+  const bool passes = e.accumulation && !e.accumulation_is_configured;
+  if (!usable(printed_sequences))
+    sequences.missing = "sequences per step";
+  else if (!e.micro || !passes || !e.ranks)
+    sequences.missing = !e.micro ? "micro-batch" : !passes ? "accumulation" : "number of GPUs";
+  else
+    add_sample(sequences, *printed_sequences, *e.micro * *e.accumulation * exact_interval(*e.ranks));
+
+  Comparison& tokens = at(out, Relation::tokens_per_step);
+  const auto& printed_tokens = r[Setting::tokens_per_step];
+  if (!usable(printed_tokens))
+    tokens.missing = "tokens per step";
+  else if (!e.sequence_length)
+    tokens.missing = "sequence length";
+  else if (usable(printed_sequences))
+    add_sample(tokens, *printed_tokens, wide(*printed_sequences) * *e.sequence_length);
+  else if (e.micro && passes && e.ranks)
+    add_sample(tokens, *printed_tokens,
+               *e.micro * *e.accumulation * exact_interval(*e.ranks) * *e.sequence_length);
+  else
+    tokens.missing = "sequences per step";
+}
+
+void compare_rates(const Evidence& e, Comparisons& out) {
+  Comparison &rate_time = at(out, Relation::rate_time), &flops_rate = at(out, Relation::flops_rate),
+             &mfu = at(out, Relation::mfu), &mfu_of = at(out, Relation::mfu_of_flops_rate),
+             &step_tokens = at(out, Relation::step_tokens),
+             &flops_of_batch = at(out, Relation::flops_rate_of_batch),
+             &mfu_of_batch = at(out, Relation::mfu_of_batch);
+  const auto by_convention = counted_flops(e, e.record.format.convention);
+  std::optional<Interval> peak_of_all;
+  if (e.dense_peak && e.gpus) peak_of_all = exact_interval(*e.dense_peak * *e.gpus);
+  const bool rate_is_mean = e.averaged(Field::tokens_per_second),
+             flops_is_mean = e.averaged(Field::flops_rate) || rate_is_mean,
+             mfu_is_mean = e.averaged(Field::mfu) || rate_is_mean;
+  Hull rate_hull, flops_hull, mfu_hull, mfu_of_hull, batch_hull;
+  bool any_rate = false, any_time = false, any_flops = false, any_mfu = false;
+  for (std::size_t i = 0; i < e.steps.size(); ++i) {
+    const Step& s = *e.steps[i];
+    const auto index = static_cast<std::int64_t>(i);
+    const auto &rate = s[Field::tokens_per_second], &seconds = s[Field::seconds],
+               &achieved = s[Field::flops_rate], &share = s[Field::mfu], &tokens = s[Field::tokens];
+    any_rate |= usable(rate), any_time |= usable(seconds), any_flops |= usable(achieved);
+    const bool has_mfu = usable(share) && !not_measured(*share);
+    any_mfu |= has_mfu;
+    const auto of_step = usable(tokens) ? std::optional(wide(*tokens)) : e.tokens_per_step;
+    if (usable(tokens) && e.tokens_per_step) add_sample(step_tokens, *tokens, *e.tokens_per_step, index);
+    if (usable(rate) && usable(seconds) && of_step)
+      add_sample(rate_time, *rate, rate_hull.with(*of_step / wide(*seconds), rate_is_mean), index);
+    // A running mean says nothing of this step where the step's own time does.
+    const bool own_rate = usable(rate) && !(rate_is_mean && usable(seconds) && of_step);
+    auto per_token = e.flops_per_token(s);
+    if (!per_token) per_token = by_convention;
+    if (usable(achieved) && !own_rate && per_token && usable(seconds) && of_step)
+      add_sample(flops_of_batch, *achieved,
+                 batch_hull.with(*per_token * *of_step / wide(*seconds), e.averaged(Field::flops_rate)),
+                 index);
+    if (own_rate && usable(achieved) && per_token)
+      add_sample(flops_rate, *achieved, flops_hull.with(*per_token * wide(*rate), flops_is_mean), index);
+    const Printed* printed_peak = e.printed_peak(s);
+    const auto peak = printed_peak ? std::optional(wide(*printed_peak)) : peak_of_all;
+    if (!has_mfu || !peak) continue;
+    if (own_rate && per_token)
+      add_sample(mfu, *share, mfu_hull.with(*per_token * wide(*rate) / *peak, mfu_is_mean), index);
+    if (usable(achieved))
+      add_sample(mfu_of, *share, mfu_of_hull.with(wide(*achieved) / *peak, mfu_is_mean), index);
+    if (!own_rate && !usable(achieved) && per_token && usable(seconds) && of_step)
+      add_sample(mfu_of_batch, *share,
+                 mfu_hull.with(*per_token * *of_step / wide(*seconds) / *peak, e.averaged(Field::mfu)),
+                 index);
+  }
+  const bool peak = e.printed_peak() || peak_of_all;
+  const bool per_token = by_convention || e.of(Setting::flops_per_token) ||
+                         std::any_of(e.steps.begin(), e.steps.end(),
+                                     [&](const Step* s) { return e.flops_per_token(*s).has_value(); });
+  const char* no_peak = e.record.gpu.empty() ? "peak, or the name of the GPU" : "number of GPUs, or a peak";
+  rate_time.missing = !any_rate ? "tokens/s" : !any_time ? "step time" : "tokens per step";
+  flops_rate.missing = !any_flops ? "achieved FLOP/s" : !any_rate ? "tokens/s" : "FLOPs per token";
+  mfu.missing = !any_mfu ? "MFU" : !per_token ? "FLOPs per token" : !peak ? no_peak : "tokens/s";
+  mfu_of.missing = !any_mfu ? "MFU" : !any_flops ? "achieved FLOP/s" : no_peak;
+  step_tokens.missing = "tokens per step";
+  flops_of_batch.missing = !any_flops   ? "achieved FLOP/s"
+                           : !per_token ? "FLOPs per token"
+                                        : "step time and tokens per step";
+  mfu_of_batch.missing = !any_mfu     ? "MFU"
+                         : !per_token ? "FLOPs per token"
+                         : !peak      ? no_peak
+                                      : "step time and tokens per step";
+}
+
+void compare_facts(const Evidence& e, Comparisons& out) {
+  const RunRecord& r = e.record;
+  Comparison& peak = at(out, Relation::peak);
+  const Printed* printed = e.printed_peak();
+  if (!printed)
+    peak.missing = "peak";
+  else if (!e.dense_peak)
+    peak.missing = r.gpu.empty() ? "name of the GPU" : "facts of this GPU";
+  else if (!e.gpus)
+    peak.missing = "number of GPUs";
+  else {
+    // Data sheets print three digits; trainers' tables hold more of them (989.4 or 989.5 for 989).
+    const double all = *e.dense_peak * *e.gpus;
+    add_sample(peak, *printed, {all * 0.995, all * 1.005});
+  }
+
+  Comparison& memory = at(out, Relation::device_memory);
+  const Fact* fact = e.gpu.gpu && e.gpu.gpu->memory ? &*e.gpu.gpu->memory : nullptr;
+  if (!usable(r[Setting::gpu_memory]))
+    memory.missing = "memory of the GPU";
+  else if (!fact)
+    memory.missing = r.gpu.empty() ? "name of the GPU" : "facts of this GPU";
+  else  // a driver keeps up to a tenth of it for itself, and never reports more than there is
+    add_sample(memory, *r[Setting::gpu_memory], {fact->value * 0.90, fact->value * 1.005});
+
+  Comparison& expected = at(out, Relation::expected_rate);
+  const auto& half = r[Setting::expected_tokens_per_second_half_mfu];
+  const auto per_token =
+      e.steps.empty() ? e.of(Setting::flops_per_token) : e.flops_per_token(*e.steps.back());
+  if (!usable(half))
+    expected.missing = "expected tokens/s";
+  else if (!printed || !per_token)
+    expected.missing = printed ? "FLOPs per token" : "peak";
+  else
+    add_sample(expected, *half, wide(*printed) * exact_interval(0.5) / *per_token);
+}
+
+/// What a counter gains between the first step of a stretch and each later one.
+void compare_totals(const Evidence& e, Field field, std::optional<Interval> per_step, const char* missing,
+                    Comparison& out) {
+  bool any = false;
+  for (const Stretch& stretch : e.stretches) {
+    const Step* first = nullptr;
+    for (std::size_t i = stretch.begin; i < stretch.end; ++i) {
+      const Step& s = *e.steps[i];
+      if (!s[field] || !s[Field::step]) continue;
+      any = true;
+      if (!first) {
+        first = &s;
+        continue;
+      }
+      const double steps = s[Field::step]->value - (*first)[Field::step]->value;
+      if (steps <= 0 || !per_step) continue;
+      const Interval gained = wide(*s[field]) - wide(*(*first)[field]);
+      const double value = s[field]->value - (*first)[field]->value;
+      if (gained.high > 0)
+        add_sample(out, {value, std::max(gained.low, 1e-300), gained.high, s[field]->line},
+                   exact_interval(steps) * *per_step, static_cast<std::int64_t>(i));
+    }
+  }
+  out.missing = any                            ? missing
+                : field == Field::tokens_total ? "tokens since the start"
+                                               : "sequences since the start";
+}
+
+}  // namespace
+
+void add_sample(Comparison& to, const Printed& printed, Interval recomputed, std::int64_t step) {
+  if (!(recomputed.low > 0) || !std::isfinite(recomputed.high)) return;
+  const Interval shown = wide(printed);
+  if (!(shown.low > 0)) return;
+  to.samples.push_back({{shown.low / recomputed.high, shown.high / recomputed.low},
+                        printed.value,
+                        recomputed,
+                        printed.line,
+                        step});
+}
+
+std::string_view to_string(Relation relation) { return names[static_cast<std::size_t>(relation)]; }
+
+Comparisons compare(const Evidence& evidence) {
+  Comparisons out;
+  compare_batch(evidence, out);
+  compare_rates(evidence, out);
+  compare_facts(evidence, out);
+  compare_model(evidence, out);
+  compare_clock(evidence, out);
+  std::optional<Interval> sequences = evidence.of(Setting::sequences);
+  if (!sequences && evidence.tokens_per_step && evidence.sequence_length)
+    sequences = *evidence.tokens_per_step / *evidence.sequence_length;
+  compare_totals(evidence, Field::tokens_total, evidence.tokens_per_step, "tokens per step",
+                 at(out, Relation::tokens_total));
+  compare_totals(evidence, Field::sequences_total, sequences, "sequences per step",
+                 at(out, Relation::sequences_total));
+  return out;
+}
+
+}  // namespace assay::spec::audit

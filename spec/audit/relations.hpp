@@ -1,0 +1,90 @@
+#pragma once
+// Equations between printed numbers that are products: each is a ratio printed / recomputed that must be 1.
+// A reading of the log (spec/audit/hypotheses.hpp) says by which factor a ratio departs from 1.
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "spec/audit/evidence.hpp"
+
+namespace assay::spec::audit {
+
+enum class Relation {
+  ranks,                ///< GPUs = product of the parallel axes
+  sequences,            ///< sequences = micro x accumulation x data-parallel ranks
+  tokens_per_step,      ///< tokens per step = sequences x T
+  step_tokens,          ///< tokens of each step = tokens per step
+  rate_time,            ///< tokens/s x seconds = tokens
+  flops_rate,           ///< achieved FLOP/s = FLOPs/token x tokens/s
+  mfu,                  ///< MFU = FLOPs/token x tokens/s / peak
+  mfu_of_flops_rate,    ///< MFU = achieved FLOP/s / peak
+  flops_rate_of_batch,  ///< achieved FLOP/s = FLOPs/token x tokens per step / seconds, where no tokens/s is
+                        ///< printed
+  mfu_of_batch,         ///< MFU = FLOPs/token x tokens per step / seconds / peak, where no rate is printed
+  peak,                 ///< peak = dense peak of the GPU x GPUs
+  flops_per_token,      ///< FLOPs per token as the stated or the headline convention counts
+  parameters,           ///< parameters as the model has
+  parameters_nonembedding,
+  device_memory,    ///< memory of the GPU as its data sheet says
+  tokens_total,     ///< tokens since the start grow by tokens per step
+  sequences_total,  ///< sequences since the start grow by sequences per step
+  wall_clock,       ///< step times add up to the clock
+  rate_wall_clock,  ///< tokens/s and the clock agree where no step time is printed
+  expected_rate,    ///< tokens/s at 50 % MFU = half the peak / FLOPs per token
+  count_
+};
+constexpr std::size_t relation_count = static_cast<std::size_t>(Relation::count_);
+std::string_view to_string(Relation relation);  ///< "rate_time"
+
+/// One place where the relation was looked at.
+struct Sample {
+  Interval ratio;             ///< printed / recomputed, all that roundings leave open
+  double printed = 0;         ///< in the relation's unit
+  Interval recomputed{0, 0};  ///< of the default reading
+  std::int64_t line = 0;
+  std::int64_t step = -1;  ///< index in Evidence::steps; -1: of the settings
+  bool holds(double factor) const {
+    return ratio.low <= factor * (1 + 1e-9) && factor * (1 - 1e-9) <= ratio.high;
+  }
+};
+
+struct Comparison {
+  std::vector<Sample> samples;
+  std::string missing;  ///< the input that keeps it from being judged, when there are no samples
+};
+
+using Comparisons = std::array<Comparison, relation_count>;
+
+/// Every relation at every step, under the default reading: rates over all GPUs, peak of all GPUs.
+Comparisons compare(const Evidence& evidence);
+
+// Its parts: what the model says (relations_model.cpp), what the clock says (relations_clock.cpp).
+void compare_model(const Evidence& evidence, Comparisons& out);
+void compare_clock(const Evidence& evidence, Comparisons& out);
+
+/// Adds a sample unless one side is not positive: a ratio would say nothing.
+void add_sample(Comparison& to, const Printed& printed, Interval recomputed, std::int64_t step = -1);
+
+/// A reading's effect: the factor of each relation's printed / recomputed ratio; 1 where it has none.
+struct Factors {
+  std::array<double, relation_count> values;
+  Factors() { values.fill(1); }
+  double& operator[](Relation relation) { return values[static_cast<std::size_t>(relation)]; }
+  double operator[](Relation relation) const { return values[static_cast<std::size_t>(relation)]; }
+};
+
+/// Printed, finite and above zero.
+inline bool usable(const std::optional<Printed>& printed) {
+  return printed && printed->low > 0 && printed->high < 1e300;
+}
+
+inline const Comparison& at(const Comparisons& comparisons, Relation relation) {
+  return comparisons[static_cast<std::size_t>(relation)];
+}
+inline Comparison& at(Comparisons& comparisons, Relation relation) {
+  return comparisons[static_cast<std::size_t>(relation)];
+}
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,86 @@
+#include <cmath>
+
+#include "spec/audit/conventions.hpp"
+#include "spec/audit/relations.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+/// The one of `values` whose ratio to `printed` is nearest to 1.
+double nearest_of(double printed, const std::vector<double>& values) {
+  double best = values.front();
+  for (const double value : values)
+    if (std::abs(std::log(printed / value)) < std::abs(std::log(printed / best))) best = value;
+  return best;
+}
+
+void compare_parameters(const Evidence& e, Comparisons& out) {
+  Comparison& all = at(out, Relation::parameters);
+  Comparison& without = at(out, Relation::parameters_nonembedding);
+  const auto &printed = e.record[Setting::parameters], &rest = e.record[Setting::parameters_nonembedding];
+  if (!usable(printed))
+    all.missing = "parameters";
+  else if (!e.model || e.model_basis == "parameters as printed")
+    all.missing = e.model ? "a model named in the log" : "model";
+  else
+    add_sample(all, *printed, exact_interval(parameter_count(*e.model).to_double()));
+
+  if (!usable(rest)) {
+    without.missing = "parameters without embedding";
+  } else if (e.model) {
+    const double total = parameter_count(*e.model).to_double();
+    const double table = static_cast<double>(e.model->vocab) * static_cast<double>(e.model->width);
+    const double positions = static_cast<double>(e.model->context) * static_cast<double>(e.model->width);
+    // "without embedding" is also said where only a table of positions is left out.
+    add_sample(
+        without, *rest,
+        exact_interval(nearest_of(rest->value, {total - table, total - 2 * table, total - positions})));
+  } else if (usable(printed)) {
+    // Whatever the vocabulary, an embedding has parameters.
+    add_sample(without, *rest, wide(*printed) * Interval{0.2, 1 - 1e-6});
+  } else {
+    without.missing = "parameters";
+  }
+}
+
+void compare_flops(const Evidence& e, Comparisons& out) {
+  Comparison& to = at(out, Relation::flops_per_token);
+  const auto& setting = e.record[Setting::flops_per_token];
+  const Printed* printed = usable(setting) ? &*setting : nullptr;
+  for (const Step* step : e.steps)
+    if (!printed && usable((*step)[Field::flops_per_token])) printed = &*(*step)[Field::flops_per_token];
+  if (!printed) {
+    to.missing = "FLOPs per token";
+    return;
+  }
+  if (const auto stated = counted_flops(e, e.record.format.convention)) {
+    add_sample(to, *printed, *stated);
+    return;
+  }
+  const auto counted = counted_flops(e);
+  if (counted.empty()) {
+    to.missing = e.sequence_length ? "model" : "sequence length";
+    return;
+  }
+  // No convention is stated: the nearest one stands, and only a count that is none of them contradicts.
+  const CountedFlops* best = &counted.front();
+  const auto distance = [&](const CountedFlops& c) {
+    return std::abs(std::log(printed->value / c.flops.middle()));
+  };
+  for (const CountedFlops& c : counted)
+    if (distance(c) < distance(*best)) best = &c;
+  // A count made of printed parameters alone shows that it fits, not that another does not.
+  if (e.model || distance(*best) < 0.005)
+    add_sample(to, *printed, best->flops);
+  else
+    to.missing = "model";
+}
+
+}  // namespace
+
+void compare_model(const Evidence& evidence, Comparisons& out) {
+  compare_parameters(evidence, out);
+  compare_flops(evidence, out);
+}
+
+}  // namespace assay::spec::audit

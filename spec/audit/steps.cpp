@@ -1,0 +1,166 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "spec/audit/groups.hpp"
+#include "spec/audit/relations.hpp"
+#include "spec/text/quantity.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+std::string whole(double number) { return grouped(static_cast<std::int64_t>(number)); }
+
+/// The usual distance between two logged steps.
+double usual_gap(const Evidence& e) {
+  std::map<double, int> gaps;
+  for (const Stretch& stretch : e.stretches)
+    for (std::size_t i = stretch.begin + 1; i < stretch.end; ++i)
+      if (const auto& a = (*e.steps[i - 1])[Field::step], &b = (*e.steps[i])[Field::step];
+          a && b && b->value > a->value)
+        ++gaps[b->value - a->value];
+  double best = 0;
+  int most = 0;
+  for (const auto& [gap, count] : gaps)
+    if (count > most) most = count, best = gap;
+  return best;
+}
+
+/// Every other number of the two lines is the same as well.
+bool same_numbers(const Step& a, const Step& b) {
+  for (std::size_t i = 0; i < field_count; ++i) {
+    if (a.fields[i].has_value() != b.fields[i].has_value()) return false;
+    if (a.fields[i] && !(a.fields[i]->value == b.fields[i]->value)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result judge_steps(const Evidence& e) {
+  Result out = holding(0);
+  const double gap = usual_gap(e);
+  const bool all_kept = e.record.steps_seen <= static_cast<std::int64_t>(e.record.steps.size());
+  std::int64_t restarts = 0, swaps = 0;
+  bool doubled = false, missing = false;
+  std::string what;
+  for (std::size_t i = 0; i < e.steps.size(); ++i) {
+    const auto& number = (*e.steps[i])[Field::step];
+    if (!number) continue;
+    ++out.judged;
+    out.printed = out.verdict == Verdict::contradicts ? out.printed : number->value;
+    if (i == 0 || !(*e.steps[i - 1])[Field::step]) continue;
+    const double before = (*e.steps[i - 1])[Field::step]->value, here = number->value;
+    if (here == before) {
+      contradict(out, here, exact_interval(before + gap), e.steps[i]->line);
+      doubled = true;
+      if (what.empty())
+        what = "step " + whole(here) +
+               (same_numbers(*e.steps[i], *e.steps[i - 1]) ? " stands twice" : " was done twice");
+    } else if (here < before) {
+      // One step out of place comes back at once; a restart goes on from where it fell to.
+      const bool back = i + 1 < e.steps.size() && (*e.steps[i + 1])[Field::step] &&
+                        (*e.steps[i + 1])[Field::step]->value > before;
+      if (back) {
+        contradict(out, here, exact_interval(before + gap), e.steps[i]->line);
+        ++swaps;
+        if (what.empty()) what = "step " + whole(here) + " stands after step " + whole(before);
+      } else {
+        ++restarts;
+      }
+    } else if (all_kept && gap > 0 && here - before > gap && i > 1 && i + 1 < e.steps.size()) {
+      contradict(out, here, exact_interval(before + gap), e.steps[i]->line);
+      missing = true;
+      if (what.empty()) what = "steps between " + whole(before) + " and " + whole(here) + " are missing";
+    }
+  }
+  if (out.judged == 0) return not_judged("step numbers");
+  if (out.verdict == Verdict::contradicts) {
+    out.note = what;
+    if (swaps)
+      blame(out, "steps_out_of_order", "lines are out of order: several writers, or logs put together");
+    else if (doubled)
+      blame(out, "step_doubled", "steps are logged twice: two writers, or logs put together");
+    if (missing && !swaps) blame(out, "step_missing", "lines were lost, or steps were skipped");
+  } else {
+    out.recomputed = exact_interval(out.printed);
+    if (restarts)
+      out.note =
+          std::to_string(restarts) + (restarts == 1 ? " restart" : " restarts") + " from an earlier step";
+  }
+  return out;
+}
+
+Result judge_resume(const Evidence& e) {
+  Result out = holding(0);
+  std::string what;
+  for (std::size_t k = 1; k < e.stretches.size(); ++k) {
+    const Step& resumed = *e.steps[e.stretches[k].begin];
+    const auto& number = resumed[Field::step];
+    // The last step before the restart that is not later than the first after it.
+    const Step* reference = nullptr;
+    for (std::size_t i = e.stretches[k - 1].begin; number && i < e.stretches[k - 1].end; ++i)
+      if (const auto& n = (*e.steps[i])[Field::step]; n && n->value <= number->value) reference = e.steps[i];
+    if (!reference) continue;
+    ++out.judged;
+    const double steps = number->value - (*reference)[Field::step]->value;
+    const auto &total = resumed[Field::tokens_total], &before = (*reference)[Field::tokens_total];
+    if (total && before && e.tokens_per_step) {
+      const Interval expected = wide(*before) + exact_interval(steps) * *e.tokens_per_step;
+      if (!expected.meets(wide(*total))) {
+        contradict(out, total->value, expected, resumed.line);
+        blame(out, "tokens_not_resumed", "the count of tokens did not go on from the checkpoint's");
+        what = "tokens since the start at step " + whole(number->value);
+      }
+    }
+    const auto &rate = resumed[Field::learning_rate], &rate_before = (*reference)[Field::learning_rate];
+    if (rate && rate_before && steps == 0 && !wide(*rate).meets(wide(*rate_before))) {
+      contradict(out, rate->value, wide(*rate_before), resumed.line);
+      blame(out, "schedule_not_resumed",
+            "the learning-rate schedule did not go on from the checkpoint's step");
+      what = "learning rate at step " + whole(number->value);
+    }
+    const auto &loss = resumed[Field::loss], &loss_before = (*reference)[Field::loss];
+    if (loss && loss_before && std::isfinite(loss->value) && loss->value > loss_before->value * 1.15 + 0.3) {
+      contradict(out, loss->value, {0, loss_before->value * 1.15 + 0.3}, resumed.line);
+      blame(out, "weights_not_resumed", "weights or optimizer state were not restored");
+      what = "loss at step " + whole(number->value);
+    }
+  }
+  if (out.verdict == Verdict::contradicts) out.note = what + " does not go on from before the restart";
+  if (out.judged == 0) return not_judged("a restart");
+  return out;
+}
+
+Result judge_rate_steady(const Evidence& e) {
+  std::vector<std::pair<double, const Step*>> rates;
+  for (std::size_t i = 1; i < e.steps.size(); ++i) {
+    const auto &rate = (*e.steps[i])[Field::tokens_per_second], &seconds = (*e.steps[i])[Field::seconds];
+    if (usable(rate))
+      rates.emplace_back(rate->value, e.steps[i]);
+    else if (usable(seconds))
+      rates.emplace_back(1 / seconds->value, e.steps[i]);
+  }
+  if (rates.size() < 8) return not_judged("eight steps with a rate");
+  std::vector<double> sorted;
+  for (const auto& [rate, step] : rates) sorted.push_back(rate);
+  std::sort(sorted.begin(), sorted.end());
+  const double median = sorted[sorted.size() / 2];
+  // Steps may stall; what no step can do is run far faster than the others do at their best.
+  const double best = sorted[sorted.size() - 1 - sorted.size() / 10];
+  Result out = holding(static_cast<std::int64_t>(rates.size()));
+  out.printed = rates.back().first;
+  out.recomputed = {0, 3 * best};
+  for (const auto& [rate, step] : rates)
+    if (rate > 3 * best) contradict(out, rate, {0, 3 * best}, step->line);
+  if (out.verdict == Verdict::contradicts) {
+    out.note = "faster than three times the best tenth of the other steps";
+    blame(out, "rate_jump", "another unit, another batch, or a step that did nothing");
+  } else {
+    out.note = "slowest " + percent(sorted.front() / median - 1) + ", fastest +" +
+               percent(sorted.back() / median - 1) + " against the median";
+  }
+  return out;
+}
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,210 @@
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "spec/audit/groups.hpp"
+#include "spec/audit/relations.hpp"
+#include "spec/text/quantity.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+/// Values of one field, first step first.
+std::vector<double> values_of(const Evidence& e, Field field, bool shares) {
+  std::vector<double> out;
+  for (const Step* step : e.steps)
+    if (const auto& p = (*step)[field]; p && std::isfinite(p->value) && !(shares && not_measured(*p)))
+      out.push_back(p->value);
+  return out;
+}
+
+double mean(const std::vector<double>& values, std::size_t from) {
+  double sum = 0;
+  for (std::size_t i = from; i < values.size(); ++i) sum += values[i];
+  return sum / static_cast<double>(values.size() - from);
+}
+
+bool every_step_is_logged(const Evidence& e) {
+  if (e.record.steps_seen > static_cast<std::int64_t>(e.record.steps.size())) return false;
+  for (std::size_t i = 1; i < e.steps.size(); ++i) {
+    const auto &a = (*e.steps[i - 1])[Field::step], &b = (*e.steps[i])[Field::step];
+    if (!a || !b || b->value - a->value > 1) return false;
+  }
+  return true;
+}
+
+/// A printed mean against the means that trainers form of the logged values.
+Result judge_mean(const Evidence& e, Setting setting, Field field, const char* name) {
+  const auto& printed = e.record[setting];
+  if (!printed) return not_judged(std::string("average ") + name);
+  const std::vector<double> values = values_of(e, field, field == Field::mfu);
+  if (values.size() < 2) return not_judged(std::string("steps with ") + name);
+  Result out = holding(1);
+  out.printed = printed->value;
+  const Interval shown = wide(*printed);
+  const auto is = [&](double number) {
+    return shown.low * (1 - 1e-6) <= number && number <= shown.high * (1 + 1e-6);
+  };
+  const double all = mean(values, 0), without_first = mean(values, 1);
+  out.recomputed = exact_interval(all);
+  if (is(all)) {
+    out.note = "mean of the " + std::to_string(values.size()) + " logged";
+    const bool outlier = std::abs(values.front() / without_first - 1) > 0.5 && values.size() < 1000;
+    if (outlier)
+      out.note += ", the first (compilation, warm-up) included; without it " +
+                  (field == Field::mfu ? percent(without_first, 2) : fixed(without_first, 4));
+    return out;
+  }
+  for (std::size_t skipped = 1; skipped <= std::min<std::size_t>(values.size() / 2, 200); ++skipped)
+    if (is(mean(values, skipped))) {
+      out.note = "mean of the logged without the first " + std::to_string(skipped);
+      out.recomputed = exact_interval(mean(values, skipped));
+      return out;
+    }
+  const auto [least, largest] = std::minmax_element(values.begin() + 1, values.end());
+  if (!every_step_is_logged(e) && shown.high >= *least * 0.95 &&
+      shown.low <= std::max(*largest, all) * 1.05) {
+    out.note = "within what the logged steps show; not every step is logged";
+    out.recomputed = {*least * 0.95, std::max(*largest, all) * 1.05};
+    return out;
+  }
+  // A rate's mean over time is total tokens over total time, the harmonic mean of equal steps.
+  double inverse = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) inverse += 1 / values[i];
+  const double harmonic = static_cast<double>(values.size()) / inverse;
+  const double later = static_cast<double>(values.size() - 1) / (inverse - 1 / values.front());
+  if (field != Field::seconds && (is(harmonic) || is(later))) {
+    out.note = "mean over time";
+    out.recomputed = exact_interval(is(harmonic) ? harmonic : later);
+    return out;
+  }
+  contradict(out, printed->value, {std::min(all, without_first), std::max(all, without_first)},
+             printed->line);
+  if (is(values.back())) blame(out, "average_is_last", "the last step's, not a mean");
+  if (is(*least) || is(*largest)) blame(out, "average_is_best", "the best or worst step's, not a mean");
+  if (out.causes.empty()) blame(out, "average_of_other_steps", "a mean over other steps than those logged");
+  return out;
+}
+
+}  // namespace
+
+Result judge_average_seconds(const Evidence& e) {
+  return judge_mean(e, Setting::average_seconds, Field::seconds, "step time");
+}
+Result judge_average_mfu(const Evidence& e) { return judge_mean(e, Setting::average_mfu, Field::mfu, "MFU"); }
+
+Result judge_average_rate(const Evidence& e) {
+  const auto& printed = e.record[Setting::average_tokens_per_second];
+  const auto &tokens = e.record[Setting::total_tokens], &seconds = e.record[Setting::total_seconds];
+  if (usable(printed) && usable(tokens) && usable(seconds)) {
+    const Interval whole_run = wide(*tokens) / wide(*seconds);
+    if (whole_run.meets(wide(*printed))) {
+      Result out = holding(1);
+      out.printed = printed->value;
+      out.recomputed = whole_run;
+      out.note = "total tokens / total seconds";
+      return out;
+    }
+  }
+  return judge_mean(e, Setting::average_tokens_per_second, Field::tokens_per_second, "tokens/s");
+}
+
+Result judge_total_tokens(const Evidence& e) {
+  const auto& printed = e.record[Setting::total_tokens];
+  if (!usable(printed)) return not_judged("total tokens");
+  if (!e.tokens_per_step || e.steps.empty() || !(*e.steps.back())[Field::step])
+    return not_judged(e.tokens_per_step ? "step numbers" : "tokens per step");
+  const double last = (*e.steps.back())[Field::step]->value, first = (*e.steps.front())[Field::step]->value;
+  Result out = holding(1);
+  out.printed = printed->value;
+  const Interval shown = wide(*printed);
+  // Steps may be numbered from 0 or 1, and a log may hold only what came after a resume.
+  const double counts[] = {last, last + 1, last - first + 1};
+  for (const double steps : counts) {
+    const Interval expected = exact_interval(steps) * *e.tokens_per_step;
+    if (!expected.meets(shown)) continue;
+    out.recomputed = expected;
+    return out;
+  }
+  const Interval most = exact_interval(last) * *e.tokens_per_step;
+  contradict(out, printed->value, most, printed->line);
+  const auto fits = [&](double factor) {
+    return std::any_of(std::begin(counts), std::end(counts), [&](double steps) {
+      return (exact_interval(steps * factor) * *e.tokens_per_step).meets(shown);
+    });
+  };
+  const double ranks = e.ranks.value_or(1), passes = e.accumulation ? e.accumulation->low : 1;
+  if (ranks > 1 && fits(1 / ranks)) blame(out, "total_of_one_rank", "one rank's tokens");
+  if (passes > 1 && fits(1 / passes))
+    blame(out, "total_of_micro_batches", "one micro-batch per step counted");
+  if (out.causes.empty()) blame(out, "total_of_other_steps", "tokens of other steps than those logged");
+  return out;
+}
+
+Result judge_total_seconds(const Evidence& e) {
+  const auto& printed = e.record[Setting::total_seconds];
+  if (!usable(printed)) return not_judged("total time");
+  double sum = 0;
+  std::int64_t counted = 0;
+  for (std::size_t i = 0; i < e.steps.size(); ++i) {
+    const auto& seconds = (*e.steps[i])[Field::seconds];
+    if (!usable(seconds)) continue;
+    double gap = 1;
+    if (i > 0)
+      if (const auto& a = (*e.steps[i - 1])[Field::step], &b = (*e.steps[i])[Field::step]; a && b)
+        gap = std::max(0.0, b->value - a->value);
+    sum += gap * seconds->value;
+    ++counted;
+  }
+  if (counted < 2) return not_judged("step times");
+  Result out = holding(1);
+  out.printed = printed->value;
+  // Every logged step stands for those since the one before: 6 % for their spread.
+  out.recomputed = {sum * (every_step_is_logged(e) ? 0.999 : 0.94), 1e300};
+  out.note = "the steps took " + duration(sum);
+  if (wide(*printed).high < out.recomputed.low) {
+    contradict(out, printed->value, out.recomputed, printed->line);
+    blame(out, "total_time_too_short",
+          "less than its steps took: another unit, another start, or other steps");
+  }
+  return out;
+}
+
+Result judge_final(const Evidence& e) {
+  const auto &loss = e.record[Setting::final_loss], &step = e.record[Setting::final_step];
+  if (!loss && !step) return not_judged("a summary");
+  Result out = holding(0);
+  if (loss) {
+    const std::vector<double> losses = values_of(e, Field::loss, false);
+    bool found = losses.empty();
+    double sum = 0;
+    for (std::size_t last = 1; last <= losses.size() && !found; ++last) {
+      sum += losses[losses.size() - last];
+      const double average = sum / static_cast<double>(last);
+      const Interval shown = wide(*loss);
+      found = shown.low * (1 - 1e-6) <= average && average <= shown.high * (1 + 1e-6);
+      if (found && last > 1) out.note = "final loss is the mean of the last " + std::to_string(last);
+    }
+    if (!losses.empty()) ++out.judged;
+    out.printed = loss->value;
+    if (!losses.empty()) out.recomputed = exact_interval(losses.back());
+    const bool sampled = !every_step_is_logged(e);
+    if (!found && !(sampled && std::abs(loss->value - losses.back()) < 0.5)) {
+      contradict(out, loss->value, exact_interval(losses.back()), loss->line);
+      blame(out, "final_loss_other", "the loss of other steps than the last");
+    }
+  }
+  if (step && !e.steps.empty() && (*e.steps.back())[Field::step]) {
+    ++out.judged;
+    const double last = (*e.steps.back())[Field::step]->value;
+    // Steps after the last logged one are not seen; earlier ends are impossible.
+    if (step->value + 1 < last) {
+      contradict(out, step->value, {last, 1e300}, step->line);
+      blame(out, "final_step_earlier", "the log goes on after its final step");
+    }
+  }
+  if (out.judged == 0) return not_judged("steps");
+  return out;
+}
+
+}  // namespace assay::spec::audit
