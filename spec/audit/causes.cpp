@@ -1,0 +1,120 @@
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "spec/audit/groups.hpp"
+#include "spec/audit/hypotheses.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+/// The printed fields that a relation between numbers of one step rests on.
+struct Rests {
+  Relation relation;
+  std::vector<Field> fields;
+};
+const std::vector<Rests>& rests() {
+  static const std::vector<Rests> all = {
+      {Relation::rate_time, {Field::tokens_per_second, Field::seconds, Field::tokens}},
+      {Relation::step_tokens, {Field::tokens}},
+      {Relation::flops_rate, {Field::flops_rate, Field::tokens_per_second, Field::flops_per_token}},
+      {Relation::flops_rate_of_batch, {Field::flops_rate, Field::seconds, Field::flops_per_token}},
+      {Relation::mfu, {Field::mfu, Field::tokens_per_second, Field::flops_per_token, Field::peak_flops}},
+      {Relation::mfu_of_flops_rate, {Field::mfu, Field::flops_rate, Field::peak_flops}},
+      {Relation::mfu_of_batch, {Field::mfu, Field::seconds, Field::flops_per_token, Field::peak_flops}},
+      {Relation::tokens_total, {Field::tokens_total}},
+      {Relation::sequences_total, {Field::sequences_total}}};
+  return all;
+}
+
+const char* name_of(Field field) {
+  switch (field) {
+    case Field::tokens_per_second:
+      return "tokens/s";
+    case Field::seconds:
+      return "step time";
+    case Field::tokens:
+      return "tokens";
+    case Field::flops_rate:
+      return "FLOP/s";
+    case Field::flops_per_token:
+      return "FLOPs/token";
+    case Field::mfu:
+      return "MFU";
+    case Field::peak_flops:
+      return "peak";
+    case Field::tokens_total:
+      return "tokens since the start";
+    case Field::sequences_total:
+      return "sequences since the start";
+    default:
+      return "number";
+  }
+}
+
+/// Single fields that, if wrong in this step alone, leave every other relation of the step in peace.
+std::vector<Field> suspects(const Comparisons& comparisons, const Factors& factors, std::int64_t step,
+                            const Step& numbers) {
+  std::map<Field, bool> possible;  // every contradicting relation rests on it, no agreeing one does
+  std::vector<const Rests*> wrong, right;
+  for (const Rests& rest : rests())
+    for (const Sample& sample : at(comparisons, rest.relation).samples)
+      if (sample.step == step) (sample.holds(factors[rest.relation]) ? right : wrong).push_back(&rest);
+  const auto holds = [](const Rests* rest, Field field) {
+    return std::find(rest->fields.begin(), rest->fields.end(), field) != rest->fields.end();
+  };
+  std::vector<Field> out;
+  for (const Field field :
+       {Field::mfu, Field::tokens_per_second, Field::seconds, Field::flops_rate, Field::tokens,
+        Field::flops_per_token, Field::peak_flops, Field::tokens_total, Field::sequences_total}) {
+    if (!numbers[field]) continue;
+    const bool explains = !wrong.empty() && std::all_of(wrong.begin(), wrong.end(),
+                                                        [&](const Rests* r) { return holds(r, field); });
+    const bool spares =
+        std::none_of(right.begin(), right.end(), [&](const Rests* r) { return holds(r, field); });
+    if (explains && spares) out.push_back(field);
+  }
+  return out;
+}
+
+std::optional<Relation> relation_of(const std::string& id) {
+  for (std::size_t i = 0; i < relation_count; ++i)
+    if (to_string(static_cast<Relation>(i)) == id) return static_cast<Relation>(i);
+  return std::nullopt;
+}
+
+}  // namespace
+
+void name_causes(std::vector<Result>& results, const Evidence& evidence, const Comparisons& comparisons,
+                 const std::vector<Reading>& readings) {
+  if (readings.empty()) return;
+  const Reading& best = readings.front();
+  Factors factors = best.interpretation.factors;
+  for (const Change& change : best.changes)
+    if (change.id != "unknown")
+      for (std::size_t i = 0; i < relation_count; ++i) factors.values[i] *= change.factors.values[i];
+  for (Result& result : results) {
+    const auto relation = relation_of(result.id);
+    if (result.verdict != Verdict::contradicts || !relation) continue;
+    for (const Change& change : best.changes)
+      if (change.factors[*relation] != 1) blame(result, change.id, change.text);
+    if (!result.causes.empty()) continue;
+    // The relation holds as a whole: single places are wrong.
+    std::map<Field, int> votes;
+    for (const Sample& sample : at(comparisons, *relation).samples)
+      if (sample.step >= 0 && !sample.holds(factors[*relation]))
+        for (const Field field : suspects(comparisons, factors, sample.step,
+                                          *evidence.steps[static_cast<std::size_t>(sample.step)]))
+          ++votes[field];
+    int most = 0;
+    for (const auto& [field, count] : votes) most = std::max(most, count);
+    for (const auto& [field, count] : votes)
+      if (count == most)
+        blame(result, "line_" + std::string(to_string(field)),
+              std::string(name_of(field)) + " of this line alone: the others agree");
+    if (result.causes.empty()) blame(result, "line_unknown", "this line alone, by more than one number");
+  }
+}
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,43 @@
+#pragma once
+// Single mistakes that a printed number may hold, each with the factor by which it moves every relation. A
+// reading is a small set of them (spec/audit/hypotheses.hpp).
+#include <string>
+#include <vector>
+
+#include "spec/audit/interpretation.hpp"
+
+namespace assay::spec::audit {
+
+struct Change {
+  std::string id;    ///< "peak_sparse"
+  std::string text;  ///< "the peak is the sparse one"
+  /// How unusual it is: about -ln of how often such a log has it. Adds up over a reading.
+  double cost = 0;
+  Factors factors;                        ///< printed / recomputed
+  bool of_printer = true;                 ///< the trainer does so in every run; else of this run alone
+  std::vector<std::string> alternatives;  ///< other mistakes that no number of this log tells from this one
+  // What it corrects:
+  double rate = 1;   ///< true tokens/s of all GPUs / as read
+  double batch = 1;  ///< true tokens per step / as stated
+  double time = 1;   ///< true step time / printed
+  double gpus = 1;   ///< true GPUs / printed
+};
+
+/// The change that a trainer's source is known to make, if any: the reading without it costs
+/// `unknown_of_known` more. Likelier, not certain: versions differ.
+std::string_view known_of_trainer(const Evidence& evidence);
+constexpr double unknown_of_known = 0.9;
+
+/// Changes with fixed factors, for a log read in that way.
+std::vector<Change> changes(const Evidence& evidence, const Comparisons& comparisons,
+                            const Interpretation& interpretation);
+
+/// Changes with a free number (GPUs, accumulation, length, a share) that bring `relation` to `residual`, the
+/// interval of printed / recomputed that is left to explain.
+std::vector<Change> solved(const Evidence& evidence, const Comparisons& comparisons, Relation relation,
+                           Interval residual);
+
+/// The last resort: `relation` stays unexplained.
+Change unknown(Relation relation);
+
+}  // namespace assay::spec::audit

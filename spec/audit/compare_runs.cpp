@@ -1,0 +1,205 @@
+#include "spec/audit/compare_runs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "spec/audit/groups.hpp"
+#include "spec/text/quantity.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+/// Same model, GPU, micro-batch and length: per-GPU rates may then differ by communication alone.
+bool same_work(const Audit& a, const Audit& b) {
+  const RunRecord &x = *a.record, &y = *b.record;
+  const auto equal = [&](Setting setting) {
+    const auto &p = x[setting], &q = y[setting];
+    return p.has_value() == q.has_value() && (!p || p->value == q->value);
+  };
+  return a.model == b.model && x.gpu == y.gpu && x.dtype == y.dtype && equal(Setting::micro) &&
+         equal(Setting::sequence_length) && equal(Setting::parameters) && equal(Setting::flops_per_token);
+}
+
+/// Cost of reading all runs so: a habit of the trainer counts once, and equal work at unequal speed is
+/// unlikely.
+double joint_cost(const std::vector<const Audit*>& runs, const std::vector<std::size_t>& chosen) {
+  double cost = 0;
+  std::set<std::string> habits;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const Reading& reading = runs[i]->readings[chosen[i]];
+    cost += reading.cost;
+    for (const Change& change : reading.changes)
+      if (change.of_printer && !habits.insert(change.id).second) cost -= change.cost;
+    for (std::size_t k = 0; k < i; ++k) {
+      const auto &a = reading.corrected.per_gpu, &b = runs[k]->readings[chosen[k]].corrected.per_gpu;
+      if (a && b && same_work(*runs[i], *runs[k]))
+        cost += 3 * std::max(0.0, std::abs(std::log(a->middle() / b->middle())) - 0.1);
+    }
+  }
+  return cost;
+}
+
+/// Tries every choice while there are few, else improves one run at a time.
+std::vector<std::size_t> choose(const std::vector<const Audit*>& runs, std::vector<std::size_t> chosen) {
+  std::size_t choices = 1;
+  for (const Audit* run : runs) choices = std::min<std::size_t>(100000, choices * run->readings.size());
+  double best = joint_cost(runs, chosen);
+  if (choices < 5000) {
+    std::vector<std::size_t> at(runs.size(), 0);
+    for (std::size_t n = 0; n < choices; ++n) {
+      std::size_t rest = n;
+      for (std::size_t i = 0; i < runs.size(); ++i) {
+        at[i] = rest % runs[i]->readings.size();
+        rest /= runs[i]->readings.size();
+      }
+      if (const double cost = joint_cost(runs, at); cost < best - 1e-9) best = cost, chosen = at;
+    }
+    return chosen;
+  }
+  for (int round = 0; round < 3; ++round)
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      for (std::size_t k = 0; k < runs[i]->readings.size(); ++k) {
+        std::vector<std::size_t> other = chosen;
+        other[i] = k;
+        if (const double cost = joint_cost(runs, other); cost < best - 1e-9) best = cost, chosen = other;
+      }
+  return chosen;
+}
+
+/// The least joint cost with reading `k` of run `i`, the others free to follow.
+double cheapest_with(const std::vector<const Audit*>& runs, std::vector<std::size_t> chosen, std::size_t i,
+                     std::size_t k) {
+  chosen[i] = k;
+  double best = joint_cost(runs, chosen);
+  for (std::size_t j = 0; j < runs.size(); ++j) {
+    if (j == i) continue;
+    std::size_t kept = chosen[j];
+    for (std::size_t m = 0; m < runs[j]->readings.size(); ++m) {
+      chosen[j] = m;
+      if (const double cost = joint_cost(runs, chosen); cost < best) best = cost, kept = m;
+    }
+    chosen[j] = kept;
+  }
+  return best;
+}
+
+/// Reads the runs of one trainer together; their best readings come first afterwards.
+void settle(std::vector<Audit*> runs, std::vector<std::string>& settled) {
+  if (runs.size() < 2) return;
+  const std::vector<const Audit*> view(runs.begin(), runs.end());
+  const std::vector<std::size_t> chosen = choose(view, std::vector<std::size_t>(runs.size(), 0));
+  const double best = joint_cost(view, chosen);
+  // What a run alone leaves open, the others may decide: a reading's price is now what it adds to all of
+  // them.
+  std::vector<std::vector<double>> prices(runs.size());
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    for (std::size_t k = 0; k < runs[i]->readings.size(); ++k)
+      prices[i].push_back(cheapest_with(view, chosen, i, k) - best);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    std::vector<Reading>& readings = runs[i]->readings;
+    const bool open = readings.size() > 1 && equally(readings.front(), readings[1]);
+    for (std::size_t k = 0; k < readings.size(); ++k) readings[k].joint = prices[i][k];
+    const auto first = readings.begin() + static_cast<std::ptrdiff_t>(chosen[i]);
+    std::rotate(readings.begin(), first, first + 1);
+    std::stable_sort(readings.begin() + 1, readings.end(),
+                     [](const Reading& a, const Reading& b) { return a.joint < b.joint; });
+    if (open && !(readings.size() > 1 && equally(readings.front(), readings[1])))
+      settled.push_back(runs[i]->record->origin +
+                        ": alone it has several readings; beside the other runs one fits");
+    refresh(*runs[i]);
+  }
+}
+
+std::optional<double> median_printed(const Audit& audit, Field field) {
+  std::vector<double> values;
+  for (const Step& step : audit.record->steps)
+    if (step[field] && std::isfinite(step[field]->value) && !not_measured(*step[field]))
+      values.push_back(step[field]->value);
+  if (values.empty()) return std::nullopt;
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+std::optional<double> ratio(const std::optional<double>& second, const std::optional<double>& first) {
+  return second && first && *first > 0 ? std::optional(*second / *first) : std::nullopt;
+}
+
+std::string times(double x) { return fixed(x, 2) + "x"; }
+
+SpeedDifference difference(const std::vector<Audit>& audits, std::size_t first, std::size_t second) {
+  const Audit &a = audits[first], &b = audits[second];
+  SpeedDifference out;
+  out.first = first;
+  out.second = second;
+  out.same_work = same_work(a, b);
+  out.printed =
+      ratio(median_printed(b, Field::tokens_per_second), median_printed(a, Field::tokens_per_second));
+  out.printed_mfu = ratio(median_printed(b, Field::mfu), median_printed(a, Field::mfu));
+  const Corrected &x = a.readings.front().corrected, &y = b.readings.front().corrected;
+  const auto middle = [](const std::optional<Interval>& i) {
+    return i ? std::optional(i->middle()) : std::nullopt;
+  };
+  out.all = ratio(middle(y.tokens_per_second), middle(x.tokens_per_second));
+  out.per_gpu = ratio(middle(y.per_gpu), middle(x.per_gpu));
+  if (!out.per_gpu) {
+    out.verdict = "cannot be compared: " + (x.per_gpu ? y.missing : x.missing);
+    return out;
+  }
+  const double off = std::abs(*out.per_gpu - 1);
+  const bool shown_apart = (out.printed_mfu && std::abs(*out.printed_mfu - 1) > 0.05) ||
+                           (out.printed && std::abs(*out.printed / *out.all - 1) > 0.05);
+  if (off < 0.01)
+    out.verdict = shown_apart
+                      ? "accounting: per GPU they are equally fast (" + percent(*out.per_gpu - 1, 2) + ")"
+                      : "equally fast per GPU (" + percent(*out.per_gpu - 1, 2) + ")";
+  else
+    out.verdict =
+        std::string(shown_apart ? "partly accounting; " : "") + "real: " + times(*out.per_gpu) + " per GPU";
+  return out;
+}
+
+/// More GPUs do not make each of them faster.
+Result scaling(const std::vector<Audit>& audits, const std::vector<SpeedDifference>& differences) {
+  Result out = holding(0);
+  out.id = "scaling";
+  for (const SpeedDifference& d : differences) {
+    if (!d.same_work || !d.per_gpu || audits[d.first].gpus == 0 || audits[d.second].gpus == 0) continue;
+    const bool more = audits[d.second].gpus >= audits[d.first].gpus;
+    const double efficiency = more ? *d.per_gpu : 1 / *d.per_gpu;
+    ++out.judged;
+    out.printed = efficiency;
+    out.recomputed = {0, 1.05};
+    if (efficiency > 1.05) {
+      contradict(out, efficiency, {0, 1.05}, 0);
+      blame(out, "scaling_above_linear",
+            "more GPUs make each faster: other work, or another way of counting");
+    }
+  }
+  if (out.judged == 0) {
+    Result none = not_judged("two runs of equal work on different numbers of GPUs");
+    none.id = "scaling";
+    return none;
+  }
+  return out;
+}
+
+}  // namespace
+
+Together audit(const std::vector<RunRecord>& records) {
+  Together out;
+  for (const RunRecord& record : records) out.audits.push_back(audit(record));
+  std::set<std::string> formats;
+  for (const RunRecord& record : records) formats.insert(record.format.name);
+  for (const std::string& format : formats) {
+    std::vector<Audit*> runs;
+    for (Audit& one : out.audits)
+      if (one.record->format.name == format) runs.push_back(&one);
+    settle(std::move(runs), out.settled);
+  }
+  for (std::size_t i = 1; i < out.audits.size(); ++i) out.differences.push_back(difference(out.audits, 0, i));
+  if (records.size() > 1) out.results.push_back(scaling(out.audits, out.differences));
+  return out;
+}
+
+}  // namespace assay::spec::audit

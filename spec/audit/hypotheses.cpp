@@ -1,0 +1,295 @@
+#include "spec/audit/hypotheses.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "spec/audit/conventions.hpp"
+#include "spec/audit/groups.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+constexpr std::size_t most_changes = 4, most_readings = 8, most_samples = 24;
+constexpr double window = 3;  // readings this much costlier than the best are not worth telling
+
+/// A spread of the samples: the search asks for each relation thousands of times.
+Comparisons thinned(const Comparisons& all) {
+  Comparisons out;
+  for (std::size_t i = 0; i < relation_count; ++i) {
+    const auto& samples = all[i].samples;
+    const std::size_t stride = std::max<std::size_t>(1, (samples.size() + most_samples - 1) / most_samples);
+    for (std::size_t k = 0; k < samples.size(); k += stride) out[i].samples.push_back(samples[k]);
+  }
+  return out;
+}
+
+Interval median_ratio(const Comparison& comparison) {
+  std::vector<double> low, high;
+  for (const Sample& sample : comparison.samples) {
+    low.push_back(sample.ratio.low);
+    high.push_back(sample.ratio.high);
+  }
+  const auto middle = static_cast<std::ptrdiff_t>(low.size() / 2);
+  std::nth_element(low.begin(), low.begin() + middle, low.end());
+  std::nth_element(high.begin(), high.begin() + middle, high.end());
+  return {std::min(low[static_cast<std::size_t>(middle)], high[static_cast<std::size_t>(middle)]),
+          high[static_cast<std::size_t>(middle)]};
+}
+
+class Search {
+ public:
+  Search(const Evidence& evidence, const Comparisons& comparisons)
+      : e_(evidence), full_(comparisons), c_(thinned(comparisons)) {}
+
+  std::vector<Reading> run() {
+    for (const Interpretation& interpretation : interpretations(e_)) {
+      changes_ = changes(e_, c_, interpretation);
+      Reading reading;
+      reading.interpretation = interpretation;
+      reading.cost = interpretation.strain;
+      // Read as one rank's, an unlabelled rate is what the trainer's source says.
+      if (interpretation.rate == Whose::all && !known_of_trainer(e_).empty())
+        reading.cost += unknown_of_known;
+      extend(reading, interpretation.factors, {});
+    }
+    std::stable_sort(found_.begin(), found_.end(), [](const Reading& a, const Reading& b) {
+      if (a.cost != b.cost) return a.cost < b.cost;
+      return a.residual < b.residual;
+    });
+    std::vector<Reading> out;
+    for (Reading& reading : found_)
+      if (out.size() < most_readings && reading.cost <= found_.front().cost + window && !told(out, reading))
+        out.push_back(std::move(reading));
+    return out;
+  }
+
+ private:
+  void extend(const Reading& reading, const Factors& factors, const std::vector<Relation>& given_up) {
+    if (reading.cost > best_ + window) return;
+    std::vector<Relation> open = unexplained(c_, factors);
+    std::erase_if(
+        open, [&](Relation r) { return std::find(given_up.begin(), given_up.end(), r) != given_up.end(); });
+    if (open.empty()) {
+      accept(reading, factors);
+      return;
+    }
+    if (reading.changes.size() >= most_changes + given_up.size()) return;
+    const Relation relation = open.front();
+    const auto take = [&](const Change& change) {
+      for (const Change& taken : reading.changes)
+        if (taken.id == change.id) return;
+      Reading next = reading;
+      next.cost += change.cost;
+      Factors product = factors;
+      for (std::size_t i = 0; i < relation_count; ++i) product.values[i] *= change.factors.values[i];
+      next.changes.push_back(change);
+      extend(next, product, given_up);
+    };
+    for (const Change& change : changes_)
+      if (change.factors[relation] != 1) take(change);
+    const Interval ratio = median_ratio(at(c_, relation));
+    const double factor = factors[relation];
+    for (const Change& change : solved(e_, c_, relation, {ratio.low / factor, ratio.high / factor}))
+      if (change.factors[relation] != 1) take(change);
+    Reading next = reading;
+    const Change none = unknown(relation);
+    next.cost += none.cost;
+    next.changes.push_back(none);
+    next.unexplained.push_back(relation);
+    std::vector<Relation> more = given_up;
+    more.push_back(relation);
+    extend(next, factors, more);
+  }
+
+  void accept(Reading reading, const Factors& factors) {
+    best_ = std::min(best_, reading.cost);
+    double sum = 0;
+    int count = 0;
+    for (std::size_t i = 0; i < relation_count; ++i) {
+      if (c_[i].samples.empty()) continue;
+      const Interval ratio = median_ratio(c_[i]);
+      const double half = std::max((ratio.high - ratio.low) / 2, 1e-12);
+      sum += std::abs(factors.values[i] - ratio.middle()) / half;
+      ++count;
+      if (!agrees(c_[i], reading.interpretation.factors.values[i]) &&
+          std::find(reading.unexplained.begin(), reading.unexplained.end(), static_cast<Relation>(i)) ==
+              reading.unexplained.end())
+        reading.explained.push_back(static_cast<Relation>(i));
+    }
+    reading.residual = count ? sum / count : 0;
+    found_.push_back(std::move(reading));
+  }
+
+  /// The same changes in another order, or the same scope told in other words: one rank's rate over the peak
+  /// of all is one mistake, whichever number it is pinned on.
+  bool told(const std::vector<Reading>& told, const Reading& reading) const {
+    const auto ids = [](const Reading& r) {
+      std::vector<std::string> out;
+      for (const Change& change : r.changes)
+        if (change.id.rfind("rate_of_", 0) != 0 && change.id.rfind("mfu_", 0) != 0) out.push_back(change.id);
+      std::sort(out.begin(), out.end());
+      return out;
+    };
+    const auto rate = [&](const Reading& r) {
+      double out = count_of(e_, r.interpretation.rate);
+      for (const Change& change : r.changes) out *= change.rate;
+      return out;
+    };
+    const auto same_ids = [](const Reading& a, const Reading& b) {
+      if (a.changes.size() != b.changes.size()) return false;
+      for (std::size_t i = 0; i < a.changes.size(); ++i)
+        if (a.changes[i].id != b.changes[i].id) return false;
+      return true;
+    };
+    for (const Reading& other : told)
+      if (same_ids(other, reading) ||
+          (ids(other) == ids(reading) && std::abs(rate(other) / rate(reading) - 1) < 1e-6 &&
+           !reading.changes.empty() && !other.changes.empty()))
+        return true;
+    return false;
+  }
+
+  const Evidence& e_;
+  const Comparisons& full_;
+  Comparisons c_;
+  std::vector<Change> changes_;
+  std::vector<Reading> found_;
+  double best_ = 1e300;
+};
+
+std::optional<double> median_of(std::vector<double> values) {
+  if (values.empty()) return std::nullopt;
+  if (values.size() > 2) values.erase(values.begin());
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+Corrected corrected(const Evidence& e, const Reading& reading) {
+  Corrected out;
+  double rate = count_of(e, reading.interpretation.rate), time = 1, gpus = 1, batch = 1;
+  if (reading.interpretation.accumulation_divided) batch /= *e.ranks;
+  for (const Change& change : reading.changes) {
+    rate *= change.rate;
+    time *= change.time;
+    batch *= change.batch;
+    gpus *= change.gpus;
+  }
+  std::vector<double> rates, times;
+  double width = 0;
+  for (const Step* step : e.steps) {
+    if (const auto& r = (*step)[Field::tokens_per_second]; usable(r)) {
+      rates.push_back(r->value);
+      width = std::max(width, (wide(*r).high - r->low) / r->value / 2);
+    }
+    if (const auto& t = (*step)[Field::seconds]; usable(t)) times.push_back(t->value);
+  }
+  if (const auto printed = median_of(rates)) {
+    const double all = *printed * rate;
+    out.tokens_per_second = Interval{all * (1 - width), all * (1 + width)};
+  } else if (const auto seconds = median_of(times); seconds && e.tokens_per_step) {
+    out.tokens_per_second = *e.tokens_per_step * exact_interval(batch / (*seconds * time));
+  }
+  if (!out.tokens_per_second) {
+    out.missing = "no tokens/s, nor a step time and tokens per step";
+    return out;
+  }
+  if (!e.gpus) {
+    out.missing = "no number of GPUs (--gpus N)";
+    return out;
+  }
+  const double devices = *e.gpus * gpus;
+  out.per_gpu = *out.tokens_per_second / exact_interval(devices);
+  if (!e.dense_peak) {
+    out.missing = e.record.gpu.empty() ? "no name of the GPU (--gpu X)" : "no facts of this GPU (--gpu X)";
+    return out;
+  }
+  if (!e.sequence_length) {
+    out.missing = "no sequence length (--seq T)";
+    return out;
+  }
+  const Interval peak = exact_interval(*e.dense_peak);
+  if (const auto flops = counted_flops(e, "exact")) out.mfu_exact = *out.per_gpu * *flops / peak;
+  if (const auto flops = counted_flops(e, "palm_total")) out.mfu_palm_total = *out.per_gpu * *flops / peak;
+  if (!out.mfu_exact) out.missing = "no model for `exact` (--model M)";
+  return out;
+}
+
+/// An MFU that follows from other printed numbers is as wrong as they are: it is held against the corrected
+/// one.
+void correct_utilisation(Audit& audit, const Evidence& e) {
+  const Reading& best = audit.readings.front();
+  std::vector<Cause> causes;
+  for (const Change& change : best.changes)
+    if (change.rate != 1 || change.gpus != 1 || change.factors[Relation::peak] != 1)
+      causes.push_back({change.id, change.text});
+  const Corrected& right = best.corrected;
+  if (causes.empty() || !right.per_gpu || !e.dense_peak || e.steps.empty()) return;
+  auto flops = e.flops_per_token(*e.steps.back());
+  if (!flops) flops = counted_flops(e, e.record.format.convention);
+  if (!flops) return;
+  const Interval mfu = *right.per_gpu * *flops / exact_interval(*e.dense_peak);
+  for (Result& result : audit.results) {
+    if (result.id != "mfu" && result.id != "mfu_of_flops_rate") continue;
+    if (result.verdict != Verdict::holds || std::abs(result.printed / mfu.middle() - 1) < 0.02) continue;
+    result.verdict = Verdict::contradicts;
+    result.recomputed = mfu;
+    result.off_by = result.printed / mfu.middle();
+    result.contradicted = result.judged;
+    result.note = "follows from the printed numbers, and so from what is wrong with them";
+    result.causes = causes;
+  }
+}
+
+}  // namespace
+
+std::vector<Reading> readings(const Evidence& evidence, const Comparisons& comparisons) {
+  std::vector<Reading> out = Search(evidence, comparisons).run();
+  for (Reading& reading : out) reading.corrected = corrected(evidence, reading);
+  return out;
+}
+
+bool equally(const Reading& best, const Reading& other) {
+  // Beside other runs the joint price decides; alone it is the reading's own.
+  const bool together = best.joint > 0 || other.joint > 0;
+  const double dearer = together ? other.joint - best.joint : other.cost - best.cost;
+  return dearer < 1 && other.unexplained.size() <= best.unexplained.size();
+}
+
+namespace {
+
+void explain(Audit& audit, const Evidence& evidence, const Comparisons& comparisons) {
+  if (audit.contradicts) rejudge(audit.results, comparisons, audit.readings.front().interpretation);
+  name_causes(audit.results, evidence, comparisons, audit.readings);
+  correct_utilisation(audit, evidence);
+}
+
+}  // namespace
+
+Audit audit(const RunRecord& record) {
+  const Evidence evidence(record);
+  const Comparisons comparisons = compare(evidence);
+  Audit out;
+  out.record = &record;
+  out.results = judge(record);
+  out.readings = readings(evidence, comparisons);
+  out.contradicts = std::any_of(out.results.begin(), out.results.end(),
+                                [](const Result& r) { return r.verdict == Verdict::contradicts; });
+  if (evidence.model) out.model = evidence.model->name;
+  if (evidence.gpu.gpu)
+    out.gpu = evidence.gpu.gpu->name;
+  else if (!evidence.gpu.candidates.empty())
+    out.gpu = record.gpu;
+  out.gpus = evidence.gpus.value_or(0);
+  explain(out, evidence, comparisons);
+  return out;
+}
+
+void refresh(Audit& audit) {
+  const Evidence evidence(*audit.record);
+  const Comparisons comparisons = compare(evidence);
+  audit.results = judge(*audit.record);
+  explain(audit, evidence, comparisons);
+}
+
+}  // namespace assay::spec::audit
