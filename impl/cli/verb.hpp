@@ -34,6 +34,7 @@ const std::vector<Verb>& verbs();
 // One file each: train.cpp, flops.cpp, ...
 int train(const Arguments& arguments, Streams streams);
 int flops(const Arguments& arguments, Streams streams);
+int audit(const Arguments& arguments, Streams streams);
 int report(const Arguments& arguments, Streams streams);
 int doctor(const Arguments& arguments, Streams streams);
 int config(const Arguments& arguments, Streams streams);

@@ -1,0 +1,94 @@
+#include <cmath>
+#include <fstream>
+#include <list>
+
+#include "impl/cli/audit_print.hpp"
+#include "impl/cli/verb.hpp"
+#include "spec/audit/readers/read_log.hpp"
+#include "spec/error.hpp"
+#include "spec/text/nearest.hpp"
+
+namespace assay::impl::cli {
+namespace {
+
+using namespace spec::audit;  // NOLINT: this file speaks of nothing else
+
+int explain(const std::string& id, std::ostream& out) {
+  std::vector<std::string> known;
+  for (const Invariant& invariant : invariants()) {
+    if (invariant.id == id || id == "all") {
+      out << invariant.id << "\n  " << invariant.statement << "\n  " << invariant.explains << "\n";
+      if (id != "all") return 0;
+    }
+    known.emplace_back(invariant.id);
+  }
+  if (id == "all") return 0;
+  const auto guess = spec::nearest(id, known);
+  throw UserError(ExitCode::usage, "no invariant \"" + id + "\"" +
+                                       (guess ? "; did you mean \"" + *guess + "\"?" : "") +
+                                       " `assay audit --explain all` lists them");
+}
+
+/// Steps that contradict on their own, for logs too long to keep every step.
+StepCheck step_check() {
+  return [last = -1e300](const RunRecord&, const Step& step) mutable {
+    const auto &number = step[Field::step], &loss = step[Field::loss], &mfu = step[Field::mfu];
+    const bool back = number && number->value <= last;
+    if (number) last = number->value;
+    return back || (loss && (!std::isfinite(loss->value) || loss->value < 0)) || (mfu && mfu->low > 1);
+  };
+}
+
+/// What the command line says replaces what the log says.
+void given(const Arguments& arguments, RunRecord& record) {
+  if (arguments.has("model")) {
+    spec::find_model(arguments.value("model", ""));
+    record.model = arguments.value("model", "");
+  }
+  if (arguments.has("gpu")) {
+    spec::named_gpu(arguments.value("gpu", ""));
+    record.gpu = arguments.value("gpu", "");
+  }
+  if (arguments.has("gpus"))
+    record[Setting::gpus] = exactly(static_cast<double>(arguments.positive("gpus", 1)));
+  if (arguments.has("seq"))
+    record[Setting::sequence_length] = exactly(static_cast<double>(arguments.positive("seq", 1)));
+}
+
+void write_junit(const std::string& path, const Together& together) {
+  std::ofstream file(path, std::ios::binary);
+  file << junit(together);
+  file.close();
+  if (!file) throw UserError(ExitCode::io, "cannot write " + path + "; is the folder there, and not full?");
+}
+
+}  // namespace
+
+int audit(const Arguments& arguments, Streams streams) {
+  if (arguments.has("explain")) return explain(arguments.value("explain", ""), streams.out);
+  if (arguments.positional.empty())
+    throw UserError(ExitCode::usage, "`assay audit` takes one LOG or more, as in `assay audit train.log`");
+  std::vector<RunRecord> records;
+  for (const std::string& path : arguments.positional) {
+    ReadOptions options;
+    options.map = arguments.value("map", "");
+    options.set = arguments.value("set", "");
+    options.step_check = step_check();
+    for (RunRecord& record : read_logs(path, options)) {
+      given(arguments, record);
+      records.push_back(std::move(record));
+    }
+  }
+  const Together together = spec::audit::audit(records);
+  if (arguments.has("junit")) write_junit(arguments.value("junit", ""), together);
+  if (arguments.has("json"))
+    print_json(together, streams.out);
+  else
+    print_screen(together, streams.out);
+  bool contradicts = false;
+  for (const Audit& one : together.audits) contradicts |= one.contradicts;
+  for (const Result& result : together.results) contradicts |= result.verdict == Verdict::contradicts;
+  return static_cast<int>(contradicts ? ExitCode::contradiction : ExitCode::done);
+}
+
+}  // namespace assay::impl::cli

@@ -1,0 +1,154 @@
+#include <cmath>
+
+#include "impl/cli/audit_print.hpp"
+#include "spec/text/json.hpp"
+#include "spec/text/utf8.hpp"
+
+namespace assay::impl::cli {
+namespace {
+
+using namespace spec::audit;  // NOLINT: this file speaks of nothing else
+using spec::json_number;
+using spec::json_string;
+
+std::string json(const spec::Interval& interval) {
+  return "[" + json_number(interval.low) + "," + json_number(interval.high) + "]";
+}
+std::string json(const std::optional<spec::Interval>& interval) {
+  return interval ? json(*interval) : "null";
+}
+std::string json(const std::optional<double>& number) { return number ? json_number(*number) : "null"; }
+
+template <class List, class Text>
+std::string list(const List& items, Text text) {
+  std::string out = "[";
+  for (const auto& item : items) out += (out.size() > 1 ? "," : "") + text(item);
+  return out + "]";
+}
+
+std::string json(const Result& r) {
+  std::string out = "{\"id\":" + json_string(r.id) + ",\"verdict\":" + json_string(to_string(r.verdict));
+  if (r.verdict == Verdict::cannot_be_judged) return out + ",\"missing\":" + json_string(r.note) + "}";
+  out += ",\"judged\":" + std::to_string(r.judged) + ",\"contradicted\":" + std::to_string(r.contradicted) +
+         ",\"printed\":" + json_number(r.printed) + ",\"recomputed\":" + json(r.recomputed) +
+         ",\"off_by\":" + json_number(r.off_by) +
+         ",\"lines\":" + list(r.lines, [](std::int64_t line) { return std::to_string(line); }) +
+         ",\"note\":" + json_string(r.note) + ",\"causes\":" + list(r.causes, [](const Cause& cause) {
+           return "{\"id\":" + json_string(cause.id) + ",\"text\":" + json_string(cause.text) + "}";
+         });
+  return out + "}";
+}
+
+std::string json(const Reading& reading, bool equal) {
+  const Corrected& c = reading.corrected;
+  return "{\"equally\":" + std::string(equal ? "true" : "false") + ",\"cost\":" + json_number(reading.cost) +
+         ",\"interpretation\":" + json_string(reading.interpretation.note) + ",\"changes\":" +
+         list(reading.changes,
+              [](const Change& change) {
+                return "{\"id\":" + json_string(change.id) + ",\"text\":" + json_string(change.text) +
+                       ",\"alternatives\":" +
+                       list(change.alternatives, [](const std::string& text) { return json_string(text); }) +
+                       "}";
+              }) +
+         ",\"unexplained\":" +
+         list(reading.unexplained, [](Relation relation) { return json_string(to_string(relation)); }) +
+         ",\"corrected\":{\"tokens_per_second\":" + json(c.tokens_per_second) +
+         ",\"per_gpu\":" + json(c.per_gpu) + ",\"mfu_exact\":" + json(c.mfu_exact) +
+         ",\"mfu_palm_total\":" + json(c.mfu_palm_total) + ",\"missing\":" + json_string(c.missing) + "}}";
+}
+
+std::string json(const Audit& audit) {
+  const RunRecord& r = *audit.record;
+  return "{\"origin\":" + json_string(r.origin) + ",\"format\":" + json_string(r.format.name) +
+         ",\"model\":" + json_string(audit.model) + ",\"gpu\":" + json_string(audit.gpu) +
+         ",\"gpus\":" + json_number(audit.gpus) + ",\"steps\":" + std::to_string(r.steps_seen) +
+         ",\"lines\":" + std::to_string(r.lines) + ",\"unread_lines\":" + std::to_string(r.unread_lines) +
+         ",\"truncated\":" + (r.truncated ? "true" : "false") +
+         ",\"contradicts\":" + (audit.contradicts ? "true" : "false") + ",\n \"results\":" +
+         list(audit.results, [](const Result& result) { return "\n  " + json(result); }) +
+         ",\n \"readings\":" +
+         list(audit.readings,
+              [&](const Reading& reading) {
+                return "\n  " + json(reading, equally(audit.readings.front(), reading));
+              }) +
+         "}";
+}
+
+std::string xml(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out;
+}
+
+std::string test_case(const std::string& suite, const Result& r) {
+  std::string out = "  <testcase classname=\"" + xml(suite) + "\" name=\"" + r.id + "\"";
+  if (r.verdict == Verdict::holds) return out + "/>\n";
+  if (r.verdict == Verdict::cannot_be_judged)
+    return out + "><skipped message=\"not judged: no " + xml(r.note) + "\"/></testcase>\n";
+  std::string causes;
+  for (const Cause& cause : r.causes) causes += (causes.empty() ? "" : "; ") + cause.text;
+  return out + "><failure message=\"printed " + xml(shown(r.printed, r.unit)) + ", recomputed " +
+         xml(shown(r.recomputed, r.unit)) + (causes.empty() ? "" : ": " + xml(causes)) + "\"/></testcase>\n";
+}
+
+}  // namespace
+
+void print_json(const Together& together, std::ostream& out) {
+  bool contradicts = false;
+  for (const Audit& audit : together.audits) contradicts |= audit.contradicts;
+  for (const Result& r : together.results) contradicts |= r.verdict == Verdict::contradicts;
+  out << "{\"contradicts\":" << (contradicts ? "true" : "false")
+      << ",\"runs\":" << list(together.audits, [](const Audit& audit) { return json(audit); })
+      << ",\n\"differences\":"
+      << list(together.differences,
+              [](const SpeedDifference& d) {
+                return "{\"first\":" + std::to_string(d.first) + ",\"second\":" + std::to_string(d.second) +
+                       ",\"printed\":" + json(d.printed) + ",\"printed_mfu\":" + json(d.printed_mfu) +
+                       ",\"all\":" + json(d.all) + ",\"per_gpu\":" + json(d.per_gpu) +
+                       ",\"verdict\":" + json_string(d.verdict) + "}";
+              })
+      << ",\"comparison\":" << list(together.results, [](const Result& r) { return json(r); }) << "}\n";
+}
+
+std::string junit(const Together& together) {
+  std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"assay audit\">\n";
+  for (const Audit& audit : together.audits) {
+    const std::string suite = spec::valid_utf8(audit.record->origin);
+    std::size_t failures = 0, skipped = 0;
+    std::string cases;
+    for (const Result& r : audit.results) {
+      failures += r.verdict == Verdict::contradicts;
+      skipped += r.verdict == Verdict::cannot_be_judged;
+      cases += test_case(suite, r);
+    }
+    out += " <testsuite name=\"" + xml(suite) + "\" tests=\"" + std::to_string(audit.results.size()) +
+           "\" failures=\"" + std::to_string(failures) + "\" skipped=\"" + std::to_string(skipped) + "\">\n" +
+           cases + " </testsuite>\n";
+  }
+  if (!together.results.empty()) {
+    std::size_t failures = 0, skipped = 0;
+    std::string cases;
+    for (const Result& r : together.results) {
+      failures += r.verdict == Verdict::contradicts;
+      skipped += r.verdict == Verdict::cannot_be_judged;
+      cases += test_case("comparison", r);
+    }
+    out += " <testsuite name=\"comparison\" tests=\"" + std::to_string(together.results.size()) +
+           "\" failures=\"" + std::to_string(failures) + "\" skipped=\"" + std::to_string(skipped) + "\">\n" +
+           cases + " </testsuite>\n";
+  }
+  return out + "</testsuites>\n";
+}
+
+}  // namespace assay::impl::cli

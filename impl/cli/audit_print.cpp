@@ -1,0 +1,200 @@
+#include "impl/cli/audit_print.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "spec/text/quantity.hpp"
+#include "spec/text/quote.hpp"
+
+namespace assay::impl::cli {
+namespace {
+
+using namespace spec::audit;  // NOLINT: this file speaks of nothing else
+
+constexpr std::size_t widths[] = {24, 18, 22, 13};
+
+/// Columns, not bytes: what is printed here holds no letters beyond ASCII but those of a log.
+std::string cell(const std::string& text, std::size_t width) {
+  return text + std::string(text.size() < width ? width - text.size() : 1, ' ');
+}
+
+std::string count(std::size_t n, const char* what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
+std::string recomputed(const Result& r) {
+  if (r.recomputed.low == 0 && r.recomputed.high == 0) return "-";
+  return r.recomputed.high >= 1e290 && r.recomputed.low <= 0 ? "-" : shown(r.recomputed, r.unit);
+}
+
+std::string lines_of(const Result& r) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, r.lines.size()); ++i)
+    if (r.lines[i] > 0) out += (out.empty() ? "" : ", ") + std::to_string(r.lines[i]);
+  if (out.empty()) return out;
+  return (r.lines.size() > 1 ? "lines " : "line ") + out + (r.contradicted > 3 ? " ..." : "");
+}
+
+std::string why(const Result& r) {
+  std::string out;
+  for (const Cause& cause : r.causes) out += (out.empty() ? "" : "; or ") + cause.text;
+  if (r.causes.size() > 1 && r.causes.size() <= 3 && out.find("; or ") != std::string::npos) {
+    // Several changes of one reading hold together; several local causes exclude each other.
+    out.clear();
+    for (const Cause& cause : r.causes)
+      out += (out.empty() ? "" : cause.id.rfind("line_", 0) == 0 ? "; or " : "; ") + cause.text;
+  }
+  if (out.empty()) out = r.note;
+  return out;
+}
+
+void print_results(const Audit& audit, std::ostream& out) {
+  const auto row = [&](const std::string& a, const std::string& b, const std::string& c, const std::string& d,
+                       const std::string& e) {
+    std::string line =
+        "  " + cell(a, widths[0]) + cell(b, widths[1]) + cell(c, widths[2]) + cell(d, widths[3]) + e;
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    out << line << "\n";
+  };
+  row("number", "printed", "recomputed", "verdict", "cause");
+  for (const Result& r : audit.results)
+    if (r.verdict == Verdict::contradicts) {
+      const std::string place = lines_of(r);
+      row(r.id, shown(r.printed, r.unit), recomputed(r), "contradicts",
+          why(r) + (place.empty() ? "" : " (" + place + ")"));
+    }
+  for (const Result& r : audit.results)
+    if (r.verdict == Verdict::holds) row(r.id, shown(r.printed, r.unit), recomputed(r), "holds", r.note);
+  std::map<std::string, std::string> missing;  // input -> invariants
+  std::size_t open = 0;
+  for (const Result& r : audit.results)
+    if (r.verdict == Verdict::cannot_be_judged) {
+      missing[r.note] += (missing[r.note].empty() ? "" : ", ") + r.id;
+      ++open;
+    }
+  if (open == 0) return;
+  std::string line = "  not judged: " + std::to_string(open) + ", for want of ";
+  std::string separator;
+  std::size_t column = line.size();
+  for (const auto& [input, ids] : missing) {
+    const std::string part = separator + (column > 110 ? "\n    " : "") + input;
+    column = column > 110 ? 4 + input.size() : column + part.size();
+    line += part;
+    separator = "; ";
+  }
+  out << line << "\n";
+}
+
+std::string told(const Reading& reading) {
+  std::string out;
+  for (const Change& change : reading.changes) {
+    out += (out.empty() ? "" : "; ") + change.text;
+    if (change.id == "unknown" && !reading.unexplained.empty())
+      out += " (" + std::string(to_string(reading.unexplained.front())) + ")";
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, change.alternatives.size()); ++i)
+      out += (i == 0 ? " [no number here tells: " : "; or: ") + change.alternatives[i];
+    if (!change.alternatives.empty()) out += "]";
+  }
+  if (out.empty()) out = "as it stands";
+  return out + (reading.interpretation.note.empty() ? "" : " (" + reading.interpretation.note + ")");
+}
+
+std::string one(const std::optional<spec::Interval>& number, Unit unit) {
+  return number ? shown(number->middle(), unit) : "-";
+}
+
+void print_corrected(const Reading& reading, std::ostream& out) {
+  const Corrected& c = reading.corrected;
+  if (!c.tokens_per_second) {
+    out << "    corrected: " << c.missing << "\n";
+    return;
+  }
+  out << "    corrected: " << one(c.tokens_per_second, Unit::tokens_per_second) << " on all GPUs, "
+      << one(c.per_gpu, Unit::tokens_per_second) << " per GPU; MFU " << one(c.mfu_exact, Unit::share)
+      << " exact, " << one(c.mfu_palm_total, Unit::share) << " palm_total, dense peak"
+      << (c.missing.empty() ? "" : " (" + c.missing + ")") << "\n";
+}
+
+void print_readings(const Audit& audit, std::ostream& out) {
+  const bool structural = std::any_of(audit.readings.begin(), audit.readings.end(),
+                                      [](const Reading& r) { return !r.changes.empty(); });
+  const Reading& best = audit.readings.front();
+  std::vector<const Reading*> equal = {&best};
+  if (structural && audit.contradicts)
+    for (std::size_t i = 1; i < audit.readings.size() && equal.size() < 3; ++i)
+      if (equally(best, audit.readings[i])) equal.push_back(&audit.readings[i]);
+  if (equal.size() > 1)
+    out << "  " << equal.size() << " readings explain this log about equally:\n";
+  else
+    out << "  reading:\n";
+  for (const Reading* reading : equal) {
+    out << "  - " << told(*reading) << "\n";
+    print_corrected(*reading, out);
+  }
+  if (equal.size() > 1 || !audit.contradicts || best.changes.empty()) return;
+  // Another way to say the same speed is no news.
+  for (const Reading& other : audit.readings) {
+    const auto &a = best.corrected.per_gpu, &b = other.corrected.per_gpu;
+    if (!a || !b || std::abs(a->middle() / b->middle() - 1) < 0.01 || other.cost > best.cost + 3) continue;
+    out << "    less likely: " << told(other) << ": MFU " << one(other.corrected.mfu_exact, Unit::share)
+        << " exact\n";
+    return;
+  }
+}
+
+void print_run(const Audit& audit, std::ostream& out) {
+  std::size_t wrong = 0, judged = 0;
+  for (const Result& r : audit.results) {
+    wrong += r.verdict == Verdict::contradicts;
+    judged += r.verdict != Verdict::cannot_be_judged;
+  }
+  const RunRecord& r = *audit.record;
+  out << r.origin << ": "
+      << (audit.contradicts ? "CONTRADICTS"
+          : judged == 0     ? "cannot be judged"
+                            : "consistent")
+      << ", " << (wrong ? std::to_string(wrong) + " of " : "") << count(judged, "judged number");
+  out << " (" << (r.format.name.empty() ? "unknown trainer" : r.format.name) << ", "
+      << count(static_cast<std::size_t>(r.steps_seen), "step")
+      << (audit.model.empty() ? "" : ", " + audit.model)
+      << (audit.gpus > 0      ? ", " + std::to_string(static_cast<long long>(audit.gpus)) + " x "
+          : audit.gpu.empty() ? ""
+                              : ", ")
+      << (audit.gpu.empty() ? (audit.gpus > 0 ? "GPU" : "") : audit.gpu) << ")\n";
+  if (r.unread_lines > 0) {
+    out << "  " << r.unread_lines << " lines could not be read";
+    if (!r.unread_quotes.empty())
+      out << ", the first is line " << r.unread_quotes.front().line << ": "
+          << spec::quote(r.unread_quotes.front().text);
+    out << "\n";
+  }
+  print_results(audit, out);
+  print_readings(audit, out);
+}
+
+}  // namespace
+
+void print_screen(const Together& together, std::ostream& out) {
+  for (const Audit& audit : together.audits) {
+    if (&audit != &together.audits.front()) out << "\n";
+    print_run(audit, out);
+  }
+  if (together.differences.empty()) return;
+  out << "\ncompared with " << together.audits.front().record->origin << "\n";
+  for (const SpeedDifference& d : together.differences) {
+    const auto times = [](const std::optional<double>& x) {
+      return x ? spec::fixed(*x, 3) + "x" : std::string("-");
+    };
+    out << "  " << together.audits[d.second].record->origin << ": printed tokens/s " << times(d.printed)
+        << ", MFU " << times(d.printed_mfu) << "; corrected tokens/s " << times(d.all) << ", per GPU "
+        << times(d.per_gpu) << ". " << d.verdict << "\n";
+  }
+  for (const std::string& line : together.settled) out << "  " << line << "\n";
+  for (const Result& r : together.results)
+    if (r.verdict == Verdict::contradicts)
+      out << "  scaling contradicts: per GPU " << spec::fixed(r.printed, 2) << "x with more GPUs; " << why(r)
+          << "\n";
+}
+
+}  // namespace assay::impl::cli
