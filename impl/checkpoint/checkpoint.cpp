@@ -134,7 +134,7 @@ namespace {
                       "; resume from another checkpoint (checkpoint.resume=PATH) or start anew");
 }
 
-/// Bytes of a tensor file after its size, hash and every tensor's hash were found right.
+/// Bytes of a tensor file after its size and hash were found right.
 std::string read_part(const fs::path& folder, const FileEntry& entry) {
   const fs::path path = folder / entry.name;
   std::error_code error;
@@ -189,23 +189,27 @@ State load(const std::string& path, ParameterBuffers& buffers) {
   if (manifest.dtype != dtype_name(buffers))
     refuse(folder, "checkpoint_c4: state is " + manifest.dtype + ", this run's is " + dtype_name(buffers));
 
-  std::vector<std::string> contents;
+  struct Content {
+    std::string bytes;
+    spec::safetensors::Header header;
+  };
+  std::vector<Content> contents;
   for (const Part& part : parts) {
     const auto entry = std::find_if(manifest.files.begin(), manifest.files.end(),
                                     [&](const FileEntry& file) { return file.name == part.file; });
     if (entry == manifest.files.end())
       refuse(folder, std::string("checkpoint_c3: the manifest lists no ") + part.file);
-    contents.push_back(read_part(folder, *entry));
-    check_tensors(folder / part.file,
-                  spec::safetensors::parse(bytes_of(contents.back()), contents.back().size(), part.file),
-                  buffers);
+    std::string bytes = read_part(folder, *entry);
+    auto header = spec::safetensors::parse(bytes_of(bytes), bytes.size(), part.file);
+    check_tensors(folder / part.file, header, buffers);
+    contents.push_back({std::move(bytes), std::move(header)});
   }
   // Everything is right: only now are the buffers touched.
   for (std::size_t i = 0; i < contents.size(); ++i) {
-    const auto header = spec::safetensors::parse(bytes_of(contents[i]), contents[i].size(), parts[i].file);
+    auto& [bytes, header] = contents[i];
     for (const spec::Parameter& parameter : buffers.inventory.parameters) {
       const auto& tensor = header.at(parameter.name);
-      const at::Tensor stored = at::from_blob(contents[i].data() + header.data_offset + tensor.begin,
+      const at::Tensor stored = at::from_blob(bytes.data() + header.data_offset + tensor.begin,
                                               parameter.shape, buffers.master.options().device(at::kCPU));
       view(buffers.*parts[i].buffer, parameter).copy_(stored);
     }

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
+#include <numeric>
 
 #include "spec/random/philox.hpp"
 
@@ -20,44 +20,40 @@ std::int64_t draw(const double* probabilities, std::int64_t V, double u) {
   }
   return V - 1;
 }
+
+/// Ids [n, t] of the texts numbered in `open`, all of t bytes.
+at::Tensor ids_of(const std::vector<std::string>& texts, const std::vector<std::size_t>& open) {
+  at::Tensor ids = at::empty(
+      {static_cast<std::int64_t>(open.size()), static_cast<std::int64_t>(texts[open[0]].size())}, at::kLong);
+  auto* id = ids.data_ptr<std::int64_t>();
+  for (const std::size_t text : open)
+    for (const char byte : texts[text]) *id++ = static_cast<unsigned char>(byte);
+  return ids;
+}
 }  // namespace
 
-std::vector<std::string> sample_text(Model& model, std::uint64_t seed, std::int64_t count,
-                                     std::int64_t length, const std::vector<std::string>& first,
-                                     at::Device device) {
-  at::Tensor ids = at::zeros({count, length}, at::kLong);
-  auto id = ids.accessor<std::int64_t, 2>();
-  std::vector<std::int64_t> given(static_cast<std::size_t>(count));
-  for (std::int64_t text = 0; text < count; ++text) {
-    const std::string& start = first.at(static_cast<std::size_t>(text) % first.size());
-    given[static_cast<std::size_t>(text)] =
-        std::min<std::int64_t>(length, static_cast<std::int64_t>(start.size()));
-    for (std::int64_t t = 0; t < given[static_cast<std::size_t>(text)]; ++t)
-      id[text][t] = static_cast<unsigned char>(start[static_cast<std::size_t>(t)]);
-  }
-
-  for (std::int64_t t = 1; t < length; ++t) {
-    // Causal attention: positions from t on do not reach position t - 1, so a short prefix is all that is
-    // computed.
-    TokenBatch batch{.B = count, .T = t, .inputs = {}, .targets = {}, .positions = {}, .documents = {}};
-    batch.inputs = ids.narrow(1, 0, t).contiguous().view({-1}).to(device);
-    const at::Tensor last = model.logits(batch).view({count, t, -1}).select(1, t - 1);
+std::vector<std::string> sample_sentences(Model& model, std::uint64_t seed, std::int64_t count,
+                                          std::int64_t length, at::Device device) {
+  std::vector<std::string> texts(static_cast<std::size_t>(count), "\n");
+  std::vector<std::size_t> open(texts.size());  // not ended yet
+  std::iota(open.begin(), open.end(), std::size_t{0});
+  for (std::int64_t t = 1; t < length && !open.empty(); ++t) {
+    const auto n = static_cast<std::int64_t>(open.size());
+    const at::Tensor ids = ids_of(texts, open).view({-1}).to(device);
+    const TokenBatch batch{.B = n, .T = t, .inputs = ids, .targets = {}, .positions = {}, .documents = {}};
+    const at::Tensor last = model.logits(batch).view({n, t, -1}).select(1, t - 1);
     const at::Tensor probabilities = at::softmax(last.to(at::kDouble), -1).cpu().contiguous();
-    for (std::int64_t text = 0; text < count; ++text) {
-      if (t < given[static_cast<std::size_t>(text)]) continue;
+    const std::int64_t V = probabilities.size(1);
+    const double* row = probabilities.const_data_ptr<double>();
+    for (const std::size_t text : open) {
       const spec::random::Stream stream(seed, spec::random::Site::generation,
                                         static_cast<std::uint32_t>(text));
-      id[text][t] = draw(probabilities[text].data_ptr<double>(), probabilities.size(1),
-                         stream.uniform(static_cast<std::uint64_t>(t)));
+      texts[text].push_back(static_cast<char>(draw(row, V, stream.uniform(static_cast<std::uint64_t>(t)))));
+      row += V;
     }
+    std::erase_if(open, [&](std::size_t text) { return texts[text].back() == '\n'; });
   }
-
-  std::vector<std::string> texts;
-  for (std::int64_t text = 0; text < count; ++text) {
-    std::string bytes;
-    for (std::int64_t t = 0; t < length; ++t) bytes.push_back(static_cast<char>(id[text][t]));
-    texts.push_back(std::move(bytes));
-  }
+  for (std::string& text : texts) text.erase(0, 1);
   return texts;
 }
 

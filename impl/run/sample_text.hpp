@@ -8,11 +8,11 @@
 
 namespace assay::impl::run {
 
-/// `count` texts of `length` bytes each, sampled at temperature 1 from the model's own distribution, each
-/// starting with one of `first` (given in turn). Randomness is Site::generation keyed by (seed, text,
-/// position). Every position is computed from the whole text so far: `length` <= the model's context.
-std::vector<std::string> sample_text(Model& model, std::uint64_t seed, std::int64_t count,
-                                     std::int64_t length, const std::vector<std::string>& first,
-                                     at::Device device);
+/// `count` sentences sampled at temperature 1 from the model's own distribution, as if after a newline, with
+/// the newline that ends them. One that has none after `length` - 1 bytes is cut there. Randomness is
+/// Site::generation keyed by (seed, sentence, position). Every byte is computed from the whole sentence so
+/// far: `length` <= the model's context.
+std::vector<std::string> sample_sentences(Model& model, std::uint64_t seed, std::int64_t count,
+                                          std::int64_t length, at::Device device);
 
 }  // namespace assay::impl::run

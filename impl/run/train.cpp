@@ -217,13 +217,14 @@ class Run {
   /// Text of the trained model, judged by the grammar. Rank 0 alone: weights are the same everywhere.
   void sample() {
     if (communicator_.rank() != 0 || !config_.data_paths.empty() || config_.sample_sentences == 0) return;
-    // Sentences end in a newline; a window starts with one, so a lone newline is the start of a sentence.
-    const auto texts = sample_text(trainer_->model(), config_.seed, config_.sample_sentences,
-                                   config_.sequence_length, {"\n"}, device_);
+    const auto sentences = sample_sentences(trainer_->model(), config_.seed, config_.sample_sentences,
+                                            config_.sequence_length, device_);
     Samples samples;
     samples.step = trainer_->steps_done();
-    for (const std::string& text : texts) {
-      const auto judgement = spec::grammar::judge(spec::grammar::demo(), text.substr(1));
+    for (const std::string& sentence : sentences) {
+      // A sentence that was cut is judged as if it ended there.
+      const auto judgement =
+          spec::grammar::judge(spec::grammar::demo(), sentence.ends_with('\n') ? sentence : sentence + "\n");
       for (const auto& verdict : judgement.verdicts) {
         Sample sample{.text = verdict.sentence, .accepted = verdict.valid, .sum_right = {}};
         if (verdict.sum) sample.sum_right = verdict.sum_right;

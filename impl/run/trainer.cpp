@@ -54,7 +54,8 @@ spec::Schedule schedule_of(const spec::RunConfig& config) {
           .steps = config.steps,
           .warmup_steps = config.warmup_steps,
           .decay_steps = config.schedule == spec::ScheduleKind::wsd ? config.decay_steps : 0,
-          .final_ratio = config.final_lr_ratio};
+          .final_ratio = config.final_lr_ratio,
+          .decay_shape = config.decay_shape};
 }
 
 Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, const spec::Batch& batch,

@@ -239,6 +239,11 @@ void add_training(std::vector<Key>& all) {
       when("schedule.kind is \"wsd\"", is_wsd,
            derived("32 % of train.steps", integer("schedule.decay_steps", &C::decay_steps, 0, kSteps,
                                                   "[steps]", "Steps of the decay at the end"))));
+  all.push_back(
+      when("schedule.kind is \"wsd\"", is_wsd,
+           choice<DecayShape>("schedule.decay_shape", &C::decay_shape,
+                              {{"linear", DecayShape::linear}, {"1-sqrt", DecayShape::one_minus_sqrt}},
+                              "Fall of the decay: straight, or 1 - sqrt(x), steep at first")));
   all.push_back(when("schedule.kind is not \"constant\"", decays,
                      number("schedule.final_ratio", &C::final_lr_ratio, "[0, 1]", "",
                             "Last learning rate as a share of the peak")));

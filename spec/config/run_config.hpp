@@ -41,8 +41,9 @@ struct RunConfig {
   // schedule
   ScheduleKind schedule = ScheduleKind::wsd;
   std::int64_t warmup_steps = 20;
-  std::int64_t decay_steps = 80;  ///< wsd only
-  double final_lr_ratio = 0.1;    ///< last learning rate / peak
+  std::int64_t decay_steps = 80;                ///< wsd only
+  DecayShape decay_shape = DecayShape::linear;  ///< wsd only
+  double final_lr_ratio = 0.1;                  ///< last learning rate / peak
 
   // numerics and machine
   Dtype dtype = Dtype::f32;  ///< of activations and working weights; bf16 keeps fp32 master weights
@@ -56,8 +57,8 @@ struct RunConfig {
   std::int64_t checkpoint_keep = 2;
   Resume resume = Resume::never;
   std::string resume_path;
-  std::int64_t log_every = 1;         ///< steps between printed lines; the record has every step
-  std::int64_t sample_sentences = 8;  ///< texts sampled at the end when the data is the grammar; 0: none
+  std::int64_t log_every = 1;          ///< steps between printed lines; the record has every step
+  std::int64_t sample_sentences = 32;  ///< sampled at the end when the data is the grammar; 0: none
 
   bool operator==(const RunConfig&) const = default;
 };

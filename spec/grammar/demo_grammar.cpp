@@ -11,6 +11,10 @@ constexpr std::array<std::string_view, 19> numbers = {
     "zero", "one",    "two",    "three",    "four",     "five",    "six",     "seven",     "eight",   "nine",
     "ten",  "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"};
 
+// Sums add zero to five: 36 facts, each seen some 250 times in the demo's 250 steps, are learnt in them; the
+// 100 facts of all digits are not.
+constexpr std::size_t digits = 6;
+
 constexpr std::array<std::string_view, 10> adjectives = {"small", "big",   "young", "quick", "brown",
                                                          "quiet", "happy", "tired", "funny", "kind"};
 
@@ -82,13 +86,13 @@ Rule choice(const std::string& name, const Words& words, const std::string& next
   return rule;
 }
 
-// "seven plus " in the first rule leads to a rule of its own, which knows the answer to each second number.
+// "three plus " in the first rule leads to a rule of its own, which knows the answer to each second number.
 void add_sums(std::vector<Rule>& rules) {
-  for (std::size_t a = 0; a < 10; ++a) {
+  for (std::size_t a = 0; a < digits; ++a) {
     const std::string name = std::string(numbers[a]) + " plus ";
-    rules.front().productions.push_back({1, name, name});
+    rules.front().productions.push_back({4, name, name});
     Rule second{name, {}};
-    for (std::size_t b = 0; b < 10; ++b)
+    for (std::size_t b = 0; b < digits; ++b)
       second.productions.push_back(
           {1, std::string(numbers[b]) + " is " + std::string(numbers[a + b]) + ".\n", ""});
     rules.push_back(std::move(second));
@@ -97,8 +101,8 @@ void add_sums(std::vector<Rule>& rules) {
 
 std::vector<Rule> rules() {
   std::vector<Rule> rules = {
-      {"sentence", {{10, "the ", "subject"}, {5, "a ", "subject"}, {5, "many ", "plural subject"}}}};
-  add_sums(rules);  // 10 of 30: a third of the sentences
+      {"sentence", {{12, "the ", "subject"}, {6, "a ", "subject"}, {6, "many ", "plural subject"}}}};
+  add_sums(rules);  // 6 times 4 of 48: half of the sentences
   add_noun_phrase(rules, "subject", false, " ", "verb");
   add_noun_phrase(rules, "plural subject", true, " ", "plural verb");
   rules.push_back(verb("verb", false));

@@ -8,7 +8,7 @@
 
 namespace assay::spec::grammar {
 
-/// Sentences such as "the quick fox follows a bird today." and "seven plus five is twelve.", one a line,
+/// Sentences such as "the quick fox follows a bird today." and "four plus five is nine.", one a line,
 /// lower-case ASCII. Verbs agree with their subject in number, objects fit their verb, sums are right.
 /// Tables: demo_grammar.cpp.
 const Grammar& demo();

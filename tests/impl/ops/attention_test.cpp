@@ -207,5 +207,23 @@ TEST(AttentionImpl, ConstraintsAreChecked) {
   EXPECT_EQ(forward({1, 3, 4, 0}, 2, 1, {}), "attention_c5");
 }
 
+// What reads these tensors walks through them in order: linear's product, rope's gradient, the next backward.
+TEST(AttentionImpl, BothImplementationsGiveContiguousTensors) {
+  constexpr std::int64_t B = 2, T = 5, H = 4, K = 2, E = 8;
+  for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kBFloat16}) {
+    const at::Tensor qkv = tests::normal({B, T, H + 2 * K, E}, 1, type);
+    const at::Tensor dy = tests::normal({B, T, H, E}, 2, type);
+    for (const bool fused : {true, false}) {
+      const auto saved = (fused ? attention::cpu::forward : attention::aten::forward)(qkv, H, K, {});
+      const at::Tensor dqkv =
+          (fused ? attention::cpu::backward : attention::aten::backward)(dy, qkv, saved, H, K, {});
+      EXPECT_EQ(saved.y.sizes(), at::IntArrayRef({B, T, H, E}));
+      EXPECT_TRUE(saved.y.is_contiguous() && saved.lse.is_contiguous() && dqkv.is_contiguous())
+          << at::toString(type) << (fused ? " fused" : " aten") << ": " << saved.y.is_contiguous()
+          << saved.lse.is_contiguous() << dqkv.is_contiguous();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace assay::impl

@@ -35,6 +35,12 @@ TEST(InitReference, GivesTheSpecExample) {
   EXPECT_GT(gate.flat().abs().minCoeff(), 0);
 }
 
+TEST(InitReference, EveryEntryIsDrawnByItself) {
+  const auto gate = init::values(parameter_of(spec::Role::gate, {3, 5}), 3, model_of(0.02, 2), 7);
+  for (Index i = 0; i < gate.size(); ++i)
+    for (Index j = 0; j < i; ++j) EXPECT_NE(gate[i], gate[j]) << i << " and " << j;
+}
+
 TEST(InitReference, C1RejectsAShapeThatIsNotTheRoles) {
   EXPECT_THROW(init::values(parameter_of(spec::Role::gate, {4}), 0, model_of(0.02, 2), 7), SpecError);
 }

@@ -57,6 +57,11 @@ TEST(ScheduleSpec, ConstantByHand) {
                {1 / 3.0, 2 / 3.0, 1});
 }
 
+TEST(ScheduleSpec, ARunThatIsAllWarmUpEndsAtThePeak) {
+  for (const ScheduleKind kind : {ScheduleKind::constant, ScheduleKind::cosine, ScheduleKind::wsd})
+    expect_rates({.kind = kind, .peak = 2, .steps = 4, .warmup_steps = 4}, {0.5, 1, 1.5, 2});
+}
+
 TEST(ScheduleSpec, C1RejectsAPeakThatIsNotPositive) {
   for (double peak : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()})
     EXPECT_EQ(label_of({.peak = peak, .steps = 1}), "schedule_c1");

@@ -60,8 +60,10 @@ inline spec::RunConfig draw_config() {
   config.schedule =
       *rc::gen::element(spec::ScheduleKind::constant, spec::ScheduleKind::cosine, spec::ScheduleKind::wsd);
   config.warmup_steps = *inRange<std::int64_t>(0, config.steps + 1);
-  if (config.schedule == spec::ScheduleKind::wsd)
+  if (config.schedule == spec::ScheduleKind::wsd) {
+    config.decay_shape = *rc::gen::element(spec::DecayShape::linear, spec::DecayShape::one_minus_sqrt);
     config.decay_steps = *inRange<std::int64_t>(0, config.steps - config.warmup_steps + 1);
+  }
   if (config.schedule != spec::ScheduleKind::constant) config.final_lr_ratio = draw_positive(1);
   config.dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
   config.device = *rc::gen::element(spec::Device::cpu, spec::Device::cuda, spec::Device::automatic);

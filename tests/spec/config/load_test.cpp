@@ -121,6 +121,9 @@ TEST(LoadSpec, ConstraintsBetweenSettingsAreChecked) {
             "batch.micro to 4 or 8");
   EXPECT_NE(refusal("", {"schedule.kind=cosine", "schedule.decay_steps=3"}).find("config_c6"),
             std::string::npos);
+  EXPECT_NE(refusal("", {"schedule.kind=cosine", "schedule.decay_shape=1-sqrt"}).find("config_c6"),
+            std::string::npos);
+  EXPECT_EQ(load("", {"schedule.decay_shape=1-sqrt"}).decay_shape, DecayShape::one_minus_sqrt);
 }
 
 TEST(LoadSpec, DashesAndMissingEqualsSignsAreExplained) {

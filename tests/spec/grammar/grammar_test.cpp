@@ -139,11 +139,11 @@ RC_GTEST_PROP(GrammarSpec, AChangedByteIsAcceptedOnlyIfThereIsADerivation, ()) {
 }
 
 TEST(GrammarSpec, DemoRejectsWrongSumsAgreementObjectsAndMarks) {
-  for (const char* text : {"seven plus five is twelve.\n", "the quick fox follows a bird today.\n",
+  for (const char* text : {"four plus five is nine.\n", "the quick fox follows a bird today.\n",
                            "many happy girls eat a pear.\n", "a king sleeps in the barn now.\n"})
     EXPECT_TRUE(demo().accepts(text)) << text;
   for (const char* text :
-       {"seven plus five is eleven.\n", "ten plus one is eleven.\n", "many fox follow a bird.\n",
+       {"four plus five is eight.\n", "six plus one is seven.\n", "many fox follow a bird.\n",
         "the foxes follow a bird.\n", "many foxes follows a bird.\n", "the fox eats in the barn.\n",
         "the fox sleeps a pear.\n", "the fox eats rice\n", "The fox eats rice.\n", "the fox eats rice. \n",
         "the  fox eats rice.\n", "the fox eats rice.", "\n"})
@@ -152,7 +152,7 @@ TEST(GrammarSpec, DemoRejectsWrongSumsAgreementObjectsAndMarks) {
 
 TEST(GrammarSpec, WindowsAreAPureFunctionOfSeedAndSample) {
   const std::string window = demo().window(1, 5, 60);
-  EXPECT_EQ(window, "\nfour plus four is eight.\nfive plus four is nine.\nmany small");
+  EXPECT_EQ(window, "\nthree plus two is five.\nfour plus two is six.\nzero plus zer");
   EXPECT_EQ(demo().window(1, 5, 200).substr(0, 60), window);  // a longer window continues the same text
   EXPECT_NE(demo().window(2, 5, 60), window);
   EXPECT_NE(demo().window(1, 6, 60), window);

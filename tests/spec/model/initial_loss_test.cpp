@@ -5,9 +5,11 @@
 #include <rapidcheck/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "spec/error.hpp"
 #include "spec/model/residual_overlap.hpp"
+#include "spec/random/philox.hpp"
 #include "tests/support/draw_model.hpp"
 
 namespace assay::spec {
@@ -55,6 +57,50 @@ TEST(InitialLoss, TiedTargetsThatRepeatTheirInputAreCheap) {
   batch.repeat_share = 0.5;
   batch.pair_collision = batch.repeat_collision = batch.reverse_collision = 0.01;
   EXPECT_LT(expected_initial_loss(model, batch).mean, without - 0.3);
+}
+
+/// Standard deviation, over draws of V normal logits of the given variance, of log-sum-exp minus their mean.
+double drawn_spread(std::int64_t V, double variance) {
+  constexpr int draws = 4000;
+  const random::Stream stream(1, random::Site::test, 0);
+  double sum = 0, squares = 0;
+  for (int draw = 0; draw < draws; ++draw) {
+    double powers = 0, mean = 0;
+    for (std::int64_t v = 0; v < V; ++v) {
+      const double logit = std::sqrt(variance) * stream.normal(static_cast<std::uint64_t>(draw * V + v));
+      powers += std::exp(logit);
+      mean += logit / static_cast<double>(V);
+    }
+    const double loss = std::log(powers) - mean;
+    sum += loss, squares += loss * loss;
+  }
+  return std::sqrt(squares / draws - std::pow(sum / draws, 2));
+}
+
+TEST(InitialLoss, OneInputWithEveryTargetSpreadsAsItsPartitionFunction) {
+  // One id in, every id wanted equally often: the targets' logits average to all logits' mean, and what is
+  // left of the loss's spread is the log-sum-exp's beyond that mean.
+  ModelSpec model = find_model("tiny-llama");
+  model.init_std = std::sqrt(1.0 / static_cast<double>(model.width));  // logits of variance 1
+  std::vector<std::int64_t> inputs(256, 7), targets(256);
+  std::iota(targets.begin(), targets.end(), 0);
+  const auto loss = expected_initial_loss(model, token_statistics(inputs, targets, 256, -100));
+  const double drawn = drawn_spread(256, 1);
+  EXPECT_NEAR(loss.standard_deviation, drawn,
+              0.06 * drawn);  // 4000 draws know it to 1.1 %, first order in 1/V
+}
+
+TEST(InitialLoss, TiedRepetitionSpreadsAsTheLengthsOfTheEmbeddings) {
+  // Every id follows itself: its logit is sqrt(D) times the length of its embedding, of variance D std^2 / 2,
+  // and the mean over the ids has a 256th of that. Weights are so small that the branches (2 % of the
+  // residual stream at most) and the id's own probability (1/256) are left out here.
+  ModelSpec model = find_model("tiny-qwen3");
+  model.init_std = 1e-3, model.norm_eps = 1e-12;
+  std::vector<std::int64_t> ids(256);
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto loss = expected_initial_loss(model, token_statistics(ids, ids, 128, -100));
+  const double variance = static_cast<double>(model.width) * model.init_std * model.init_std / 2 / 256;
+  EXPECT_NEAR(loss.standard_deviation, std::sqrt(variance), 0.03 * std::sqrt(variance));
 }
 
 TEST(InitialLoss, C1RejectsAnEmptyBatch) {

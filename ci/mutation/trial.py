@@ -1,0 +1,103 @@
+"""Builds one mutant, runs the tests that must notice it, and says how it ended."""
+import dataclasses
+import re
+import time
+
+from . import mutants
+from .scratch import PRESET, BuildFailed, write_if_other
+
+NOT_EVERYDAY = "^(gpu|multigpu|scaling|perf|slow)$"
+FAILED_ENTRY = re.compile(r"^\s*\d+ - (\S+) \(([^)]*)\)", re.M)
+PASSED_ENTRY = re.compile(r"Test +#\d+: (\S+) \.+ +Passed +([\d.]+) sec")
+FAILED_CASE = re.compile(r"^\s*\[  FAILED  \] ([\w./]+)", re.M)
+
+
+@dataclasses.dataclass
+class Verdict:
+    outcome: str  # caught, survived, error
+    how: str
+    seconds: float = 0
+
+
+def entry_of(test):
+    """CTest's name of a test file."""
+    return test.removeprefix("tests/").removesuffix("_test.cpp")
+
+
+def times_of(output):
+    return {name: float(seconds) for name, seconds in PASSED_ENTRY.findall(output)}
+
+
+@dataclasses.dataclass
+class Limits:
+    """How long a test may run until it counts as hung."""
+    times: dict  # of CTest entries without any mutant [s]
+    most: float
+
+    def of(self, tests):
+        names = tuple(entry_of(test) for test in tests)
+        slowest = max((t for name, t in self.times.items() if name.startswith(names)), default=self.most)
+        return min(self.most, max(20, 10 * slowest))
+
+
+def programs_of(room, tests):
+    """What to build for a mutant. impl/ is a shared library: its test program, built before, stays as it is."""
+    if room == "impl":
+        return ["assay_impl"]
+    return sorted({f"{test.split('/')[1]}_tests" for test in tests})
+
+
+def selection_of(tests):
+    """CTest's filter for test files: tests/impl/parallel/data_parallel_test.cpp has an entry for each number of ranks."""
+    names = [re.escape(entry_of(test)) for test in tests]
+    return ["-R", f"^({'|'.join(names)})(/ranks[0-9]+)?$"]
+
+
+def what_failed(output):
+    """The first test that noticed: a test case's name, a hang or a crash; None when CTest names no failed entry."""
+    entry = FAILED_ENTRY.search(output)
+    if not entry:
+        return None
+    name, reason = entry.groups()
+    if reason == "Timeout":
+        return f"hang in {name}"
+    case = FAILED_CASE.search(output)
+    if case:
+        return case.group(1)
+    return f"{name} ({reason})"
+
+
+def first_error(output):
+    errors = [line for line in output.splitlines() if "error:" in line]
+    return errors[0] if errors else output.strip()[-400:]
+
+
+def tests_notice(scratch, mutant, limits):
+    """Named tests first, then the room's everyday tests."""
+    preset = PRESET[mutant.room]
+    scratch.build(preset, programs_of(mutant.room, mutant.tests))
+    passed, output = scratch.ctest(preset, selection_of(mutant.tests), limits.of(mutant.tests))
+    if not passed:
+        return Verdict("caught", what_failed(output) or "") if what_failed(output) else Verdict("error", output[-400:])
+    scratch.build(preset, programs_of(mutant.room, [f"tests/{mutant.room}/"]))
+    passed, output = scratch.ctest(preset, ["-L", f"^{mutant.room}$", "-LE", NOT_EVERYDAY], limits.most)
+    if passed:
+        return Verdict("survived", mutant.meaning)
+    return Verdict("caught", f"{what_failed(output)}, but not by the tests named for it")
+
+
+def attempt(scratch, mutant, limits):
+    begin = time.monotonic()
+    source = mutants.source_of(scratch.folder, mutant)  # the tree may be edited meanwhile
+    target = scratch.folder / mutant.file
+    try:
+        write_if_other(target, mutants.mutated(source, mutant).encode())
+        verdict = tests_notice(scratch, mutant, limits)
+    except mutants.Misfit as misfit:
+        verdict = Verdict("error", str(misfit))
+    except BuildFailed as failure:
+        verdict = Verdict("error", f"does not compile: {first_error(str(failure))}")
+    finally:
+        write_if_other(target, source.encode())
+    verdict.seconds = time.monotonic() - begin
+    return verdict

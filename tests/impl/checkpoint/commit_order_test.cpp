@@ -1,0 +1,104 @@
+// labels: unit fault
+// The order in which a save reaches the disk. A killed process loses nothing that it wrote, a machine without
+// power does: only flushes in the right order keep the last committed checkpoint, and a kill cannot show
+// them.
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+
+#include "impl/checkpoint/checkpoint.hpp"
+#include "impl/checkpoint/folder.hpp"
+#include "tests/support/scratch.hpp"
+
+namespace {
+/// Called with the path of each file and folder when it is flushed.
+std::function<void(const std::filesystem::path&)>& on_flush() {
+  static std::function<void(const std::filesystem::path&)> observer;
+  return observer;
+}
+}  // namespace
+
+// A program's own fsync comes before the C library's, for the libraries that it uses as well.
+extern "C" int fsync(int descriptor) {
+  if (on_flush()) on_flush()(std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(descriptor)));
+  return static_cast<int>(syscall(SYS_fsync, descriptor));
+}
+
+namespace assay::impl::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A flush, and what stood in the folder of checkpoints at that moment.
+struct Flush {
+  fs::path path;
+  bool published;  ///< the checkpoint has its final name
+  bool marked;     ///< the flushed folder holds a commit marker
+  bool manifest;   ///< and a manifest
+};
+
+class CommitOrderImpl : public testing::Test {
+ protected:
+  void SetUp() override {
+    model_.name = "tiny", model_.vocab = 11, model_.width = 8, model_.layers = 1, model_.heads = 2;
+    model_.kv_heads = 1, model_.head_dim = 4, model_.ffn = 12, model_.context = 8;
+  }
+  void TearDown() override { on_flush() = nullptr; }
+
+  /// Saves step `step`, keeping one checkpoint, and gives its flushes in order.
+  std::vector<Flush> flushes_of_save(std::int64_t step) {
+    std::vector<Flush> flushes;
+    const fs::path final_path = parent_ / folder_name(step);
+    on_flush() = [&](const fs::path& path) {
+      flushes.push_back(
+          {path, fs::exists(final_path), fs::exists(path / marker_name), fs::exists(path / manifest_name)});
+    };
+    save(scratch_.path().string(), allocate(model_, Dtype::f32, at::kCPU),
+         {.step = step, .tokens = 0, .config = {}}, 1);
+    on_flush() = nullptr;
+    return flushes;
+  }
+
+  spec::ModelSpec model_;
+  tests::Scratch scratch_;
+  fs::path parent_ = fs::canonical(scratch_.path()) / "checkpoints";
+};
+
+TEST_F(CommitOrderImpl, EveryFileThenItsFolderThenTheName) {
+  const std::vector<Flush> flushes = flushes_of_save(1);
+  const auto place = [&](const fs::path& path) {
+    return std::find_if(flushes.begin(), flushes.end(), [&](const Flush& f) { return f.path == path; });
+  };
+  const fs::path partial = parent_ / ("." + folder_name(1) + ".partial");
+  const auto folder = place(partial), marker = place(partial / marker_name);
+  ASSERT_NE(folder, flushes.end()) << "the folder's entries were not flushed before it got its name";
+  ASSERT_NE(marker, flushes.end());
+  EXPECT_FALSE(folder->published);
+  EXPECT_TRUE(folder->marked);
+  EXPECT_LT(marker, folder);
+  for (const auto& entry : fs::directory_iterator(parent_ / folder_name(1))) {
+    const auto file = place(partial / entry.path().filename());
+    ASSERT_NE(file, flushes.end()) << entry.path() << " was not flushed";
+    EXPECT_LE(file, marker) << entry.path() << " was flushed after the marker that vouches for it";
+  }
+  ASSERT_EQ(flushes.back().path, parent_) << "the final name was not flushed";
+  EXPECT_TRUE(flushes.back().published);
+}
+
+TEST_F(CommitOrderImpl, AnOldCheckpointLosesItsMarkerBeforeItsFiles) {
+  flushes_of_save(1);
+  const std::vector<Flush> flushes = flushes_of_save(2);
+  const Flush& last = flushes.back();
+  EXPECT_EQ(last.path, parent_ / folder_name(1)) << "half a checkpoint could come back with its marker";
+  EXPECT_TRUE(last.published) << "the old one was given up before the new one was committed";
+  EXPECT_FALSE(last.marked);
+  EXPECT_TRUE(last.manifest);
+  EXPECT_FALSE(fs::exists(parent_ / folder_name(1)));
+}
+
+}  // namespace
+}  // namespace assay::impl::checkpoint

@@ -1,0 +1,109 @@
+// labels: parity property
+// ranks: 1 2 4
+// The trainer from its samples to its weights, over MPI, against the reference on the whole batch: the loss
+// is divided by the count of valid tokens of all ranks and micro-batches, which differ.
+#include "impl/run/trainer.hpp"
+
+#include <gtest/gtest.h>
+
+#include "impl/parallel/mpi_communicator.hpp"
+#include "reference/train_step.hpp"
+#include "spec/data/sample_order.hpp"
+#include "spec/random/philox.hpp"
+#include "tests/impl/step_runner.hpp"
+#include "tests/support/tiny_models.hpp"
+
+namespace assay::impl::run {
+namespace {
+
+using tests::Allowed;
+using tests::Values;
+
+constexpr std::int64_t tokens = 5, samples = 7, sequences = 4;
+
+/// Drawn ids; the last target of every other sample does not count.
+class UnevenSamples final : public data::SampleSource {
+ public:
+  explicit UnevenSamples(std::int64_t vocab) : vocab_(static_cast<std::uint64_t>(vocab)) {}
+  std::int64_t samples() const override { return run::samples; }
+  std::int64_t sequence_length() const override { return tokens; }
+  void read(std::int64_t sample, std::span<std::int32_t> ids) const override {
+    check_request(sample, ids);
+    const spec::random::Stream stream(3, spec::random::Site::test, static_cast<std::uint32_t>(sample));
+    for (std::size_t t = 0; t < ids.size(); ++t) ids[t] = static_cast<std::int32_t>(stream.below(t, vocab_));
+    if (sample % 2 == 0) ids.back() = static_cast<std::int32_t>(reference::Batch::ignored);
+  }
+  std::string description() const override { return "uneven samples"; }
+
+ private:
+  std::uint64_t vocab_;
+};
+
+Communicator& world() {
+  static const std::unique_ptr<Communicator> communicator = make_mpi_communicator();
+  return *communicator;
+}
+
+spec::RunConfig config_of(std::uint64_t seed) {
+  spec::RunConfig config;
+  config.sequences = sequences, config.micro = 1, config.sequence_length = tokens;
+  config.steps = 6, config.warmup_steps = 3, config.decay_steps = 2;
+  config.dtype = Dtype::f64, config.seed = seed, config.z_loss = 1e-3;
+  return config;
+}
+
+/// The samples of a step, all ranks', as one batch.
+reference::Batch whole_batch(const data::SampleSource& source, const std::vector<std::int64_t>& of_step) {
+  reference::Batch batch;
+  batch.B = static_cast<std::int64_t>(of_step.size()), batch.T = tokens;
+  std::vector<std::int32_t> ids(tokens + 1);
+  for (const std::int64_t sample : of_step) {
+    source.read(sample, ids);
+    batch.ids.insert(batch.ids.end(), ids.begin(), ids.end() - 1);
+    batch.targets.insert(batch.targets.end(), ids.begin() + 1, ids.end());
+    for (std::int64_t t = 0; t < tokens; ++t) batch.positions.push_back(t);
+  }
+  return batch;
+}
+
+void expect_parameters_close(const ParameterBuffers& buffers, const reference::Parameters<double>& expected) {
+  for (const spec::Parameter& parameter : buffers.inventory.parameters) {
+    const auto& wanted = expected.at(parameter.name);
+    EXPECT_TRUE(tests::close(tests::values(buffers.master, parameter),
+                             Values{wanted.shape(), {wanted.flat().begin(), wanted.flat().end()}},
+                             Allowed::relative(1e-11)))
+        << parameter.name;
+  }
+}
+
+TEST(TrainerImpl, StepsOverAnyRanksAreThoseOfTheReference) {
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    const spec::ModelSpec model = tests::tiny_model(seed);
+    const spec::RunConfig config = config_of(seed);
+    const auto source = std::make_shared<UnevenSamples>(model.vocab);
+    Trainer trainer(config, model, spec::batch_of(sequences, 1, world().size()), at::kCPU, source, world());
+    trainer.initialise();
+    trainer.start_after(0);
+    reference::TrainState state = reference::initial_state(model, seed);
+    for (std::int64_t step = 0; step < config.steps; ++step) {
+      const bool one_asks = step == 4 && world().rank() == world().size() - 1;
+      const StepReport report = trainer.step(one_asks);
+      const auto of_step = spec::data::step_samples({seed, samples, sequences}, step);
+      const reference::Batch batch = whole_batch(*source, of_step);
+      const double rate = spec::learning_rate(schedule_of(config), step);
+      const auto expected = reference::train_step(state, model, {batch}, {.z_loss = config.z_loss}, rate);
+      EXPECT_EQ(report.valid_tokens, batch.valid_tokens());
+      EXPECT_EQ(report.tokens, sequences * tokens);
+      EXPECT_EQ(report.learning_rate, rate);
+      EXPECT_EQ(report.sample_hash, spec::data::sample_hash(of_step));
+      EXPECT_EQ(report.stop_requested, step == 4) << "a stop is known to every rank";
+      EXPECT_NEAR(report.result.cross_entropy, expected.cross_entropy, 1e-11 * expected.cross_entropy);
+      EXPECT_NEAR(report.result.z_loss, expected.z_loss, 1e-11 * expected.z_loss);
+      expect_parameters_close(trainer.buffers(), state.parameters);
+      ASSERT_FALSE(HasFailure()) << tests::describe(model) << " seed " << seed << " step " << step;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace assay::impl::run
