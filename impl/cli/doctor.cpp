@@ -22,7 +22,9 @@ Check cpu_check(const Machine& machine) {
   if (!machine.avx2) {
     check.status = Status::warn;
     check.found += ", without AVX2 and FMA";
-    check.fix = "the trainer's CPU loops are compiled for AVX2 and FMA: train on another machine or a GPU";
+    check.fix =
+        "the trainer is compiled for AVX2 and FMA (x86-64-v3) and would stop at an illegal instruction: "
+        "train on another machine, or name this one's -march in cmake/AssayImpl.cmake and rebuild";
   }
   return check;
 }
