@@ -13,7 +13,7 @@ program takes the time of each line: a step's time does not depend on who measur
 Prints each round, the medians and their ratio. Exit code 0 when tokens/s is at least 1.2 times PyTorch's and the first
 step comes within 2 s, 1 when not, 2 when it could not measure. A busy machine (load average above 0.5 before the start)
 is refused; --busy measures anyway, for trying the program out: such figures are printed as such and never recorded.
---record writes docs/measurements/cpu.json and cpu.md.
+--record writes docs/measurements/cpu.json and cpu.md. ASSAY_COMMIT names the commit in a copy without .git.
 """
 import argparse
 import json
@@ -128,10 +128,10 @@ def machine():
 
 
 def commit():
-    """The commit that was measured; "-dirty" when files differ from it; "unknown" outside a repository."""
+    """The commit that was measured; "-dirty" when files differ from it. A copy without .git is told by ASSAY_COMMIT."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    return done.stdout.strip() if done.returncode == 0 else "unknown"
+    return done.stdout.strip() if done.returncode == 0 else os.environ.get("ASSAY_COMMIT", "unknown")
 
 
 def summary(rounds, arguments, cores, load):
