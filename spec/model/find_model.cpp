@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <system_error>
 
 #include "spec/error.hpp"
@@ -56,6 +57,23 @@ ModelSpec read_path(fs::path path) {
          " is neither a .toml nor a .json file nor a folder with a config.json");
 }
 
+/// The built-in names in one line, those with a common beginning together: "llama2-{13b,70b,7b}, tiny-llama".
+std::string names_in_short() {
+  std::map<std::string, std::vector<std::string>> endings;
+  for (const std::string& name : model_names()) {
+    const auto dash = name.find('-');
+    const auto length = dash == std::string::npos ? name.size() : dash + 1;
+    endings[name.substr(0, length)].push_back(name.substr(length));
+  }
+  std::string all;
+  for (const auto& [beginning, list] : endings) {
+    std::string inner;
+    for (const std::string& ending : list) inner += (inner.empty() ? "" : ",") + ending;
+    all += (all.empty() ? "" : ", ") + beginning + (list.size() == 1 ? inner : "{" + inner + "}");
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<std::string> model_names() {
@@ -75,10 +93,8 @@ ModelSpec find_model(const std::string& name_or_path) {
   if (plausible && fs::exists(name_or_path, error)) return read_path(name_or_path);
 
   const auto match = nearest(name_or_path.substr(0, 80), model_names());
-  std::string all;
-  for (const std::string& name : model_names()) all += (all.empty() ? "" : ", ") + name;
   refuse("no model and no file is called " + quote(name_or_path) +
-         (match ? "; did you mean " + quote(*match) + "?" : "") + "; built-in models: " + all +
+         (match ? "; did you mean " + quote(*match) + "?" : "") + "; built-in models: " + names_in_short() +
          "; or give the path of a .toml, a config.json or its folder");
 }
 
