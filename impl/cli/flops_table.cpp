@@ -1,5 +1,6 @@
 // The report of `assay flops` for people: tables of at most 100 columns.
 #include <algorithm>
+#include <cmath>
 
 #include "impl/cli/flops_report.hpp"
 #include "spec/text/quantity.hpp"
@@ -61,9 +62,8 @@ void print_rate(const FlopsReport& report, std::ostream& out) {
     if (report.peak->dense_is_derived) out << "  (it prints the sparse rate alone; dense is half of it)\n";
   }
   if (report.rate)
-    out << (request.gpu ? "" : "\n") << spec::grouped(static_cast<std::int64_t>(*report.rate + 0.5))
-        << " tokens/s of all GPUs, "
-        << spec::grouped(static_cast<std::int64_t>(*report.rate / request.gpus + 0.5)) << " each"
+    out << (request.gpu ? "" : "\n") << spec::grouped(std::llround(*report.rate)) << " tokens/s of all GPUs, "
+        << spec::grouped(std::llround(*report.rate / static_cast<double>(request.gpus))) << " each"
         << (request.mfu ? ", from " + spec::percent(*request.mfu) + " MFU (exact, dense)" : "") << "\n";
 }
 
@@ -98,7 +98,7 @@ void print_formulas(const FlopsReport& report, std::ostream& out) {
 void print_budget(const FlopsReport& report, std::ostream& out) {
   const spec::metrics::Budget& budget = *report.budget;
   const FlopsRequest& request = report.request;
-  out << "\nbudget of " << spec::grouped(static_cast<std::int64_t>(budget.tokens)) << " tokens\n"
+  out << "\nbudget of " << spec::grouped(std::llround(budget.tokens)) << " tokens\n"
       << "  compute      " << spec::scientific(budget.flops, 3) << " FLOP (exact)\n";
   if (budget.iterations)
     out << "  iterations   " << spec::grouped(*budget.iterations) << " of "

@@ -69,8 +69,7 @@ Source source_of(Item file, Item fact) {
   const auto table = sources ? table_in(*sources, id) : std::nullopt;
   // hardware_c2
   require(table.has_value(), "hardware_c2", [&] { return place(fact) + "no source [" + id + "]"; });
-  const Source source{text_if_any(*table, "document"), text_if_any(*table, "url"),
-                      text_if_any(*table, "date")};
+  Source source{text_if_any(*table, "document"), text_if_any(*table, "url"), text_if_any(*table, "date")};
   // hardware_c2
   require(!source.document.empty() && !source.date.empty(), "hardware_c2",
           [&] { return place(*table) + "source [" + id + "] needs document and date"; });

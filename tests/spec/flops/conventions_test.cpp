@@ -133,6 +133,18 @@ TEST(ConventionsSpec, Gpt2SmallByHand) {
     EXPECT_FALSE(flops_per_token(convention, m, T).flops) << to_string(convention);
 }
 
+TEST(ConventionsPrinted, NanoGpt) {
+  // nanoGPT#178, shakespeare_char on one A100: "iter 10: ... time 893.76ms, mfu 16.68%", "number of
+  // parameters: 10.65M"; 64 x 256 tokens, 40 accumulation steps (the 5 * 8 of train.py), peak 312.
+  ModelSpec m = gpt2_small();
+  m.layers = 6, m.width = 384, m.heads = m.kv_heads = 6, m.ffn = 4 * 384, m.vocab = 65, m.context = 256;
+  m.qkv_bias = m.output_bias = m.mlp_bias = m.norm_bias = false;
+  const ParameterCounts counts = parameter_counts(m);
+  expect_printed((counts.total - counts.position_embedding).to_double() / 1e6, 10.65, 2);
+  const double rate = 64 * 256 * 40 / 0.89376;
+  expect_printed(100 * metrics::mfu(flops(nanogpt_legacy_v1, m, 256).to_double(), rate, 312e12, 1), 16.68, 2);
+}
+
 TEST(ConventionsPrinted, Llmc) {
   // A log of train_gpt2cu, d12 on one A100 (312 TFLOP/s), 524,288 tokens a step: 4688.25 ms "28.8% bf16 MFU",
   // then 4187.58 ms "32.2%".
