@@ -53,26 +53,37 @@ std::string component_of(spec::Role role) {
     case Role::multi_token_projection:
       return name(FlopComponent::multi_token_projection);
     case Role::bias:
-    case Role::router_bias:
       return "biases";
     case Role::norm:
+    case Role::router_bias:  // not learned, never asked for
       break;
   }
   return "norms";
 }
 
-/// Parameters by component. A model has 10^5 tensors when its experts are fine, so each role is named once.
-std::map<std::string, Count> parameters_of(const spec::ModelSpec& model) {
-  std::map<spec::Role, std::int64_t> by_role;
-  for (const spec::Parameter& parameter : spec::inventory(model).parameters)
-    if (parameter.learned()) by_role[parameter.role] += parameter.size;
+/// Parameters by component. Fine experts make 10^5 tensors whose names would cost most of the run, so of the
+/// routed ones only the active are listed and the rest is what the total leaves.
+std::map<std::string, Count> parameters_of(const spec::ModelSpec& model, const Count& total) {
+  spec::ModelSpec listed = model;
+  const bool fewer = model.experts && !model.mlp_bias;
+  if (fewer) listed.experts->count = model.experts->active;
   std::map<std::string, Count> by_component;
-  for (const auto& [role, size] : by_role) by_component[component_of(role)] += size;
+  for (const spec::Parameter& parameter : spec::inventory(listed).parameters)
+    if (parameter.learned()) by_component[component_of(parameter.role)] += parameter.size;
+  if (!fewer) return by_component;
+  by_component[component_of(spec::Role::router)] =
+      model.sparse_layers() * (Count(model.experts->count) * model.width);
+  Count& routed = by_component[component_of(spec::Role::expert_up)];
+  routed = 0;
+  Count rest;
+  for (const auto& [component, size] : by_component) rest += size;
+  routed = total - rest;
   return by_component;
 }
 
-std::vector<FlopsLine> lines_of(const spec::FlopBreakdown& flops, const spec::ModelSpec& model) {
-  std::map<std::string, Count> parameters = parameters_of(model);
+std::vector<FlopsLine> lines_of(const spec::FlopBreakdown& flops, const spec::ModelSpec& model,
+                                const Count& total) {
+  std::map<std::string, Count> parameters = parameters_of(model, total);
   const Count tokens(flops.sequence_length);
   std::vector<FlopsLine> lines;
   for (std::size_t i = 0; i < spec::flop_components; ++i) {
@@ -145,7 +156,7 @@ FlopsReport flops_report(const FlopsRequest& request) {
   report.flops = spec::exact_flops(request.model, request.sequence_length);
   if (request.model.multi_token_layers > 0)
     report.multi_token_flops = spec::multi_token_flops(request.model, request.sequence_length).per_token();
-  report.lines = lines_of(report.flops, request.model);
+  report.lines = lines_of(report.flops, request.model, report.parameters.total);
   if (request.gpu) report.peak = &peak_of(*request.gpu, request.precision);
   add_rate(report);
   add_conventions(report);

@@ -119,7 +119,7 @@ void print_table(const FlopsReport& report, std::ostream& out) {
   const FlopsRequest& request = report.request;
   out << request.model.name << ": " << spec::grouped(report.parameters.total) << " parameters";
   if (report.parameters.active != report.parameters.total)
-    out << ", " << spec::grouped(report.parameters.active) << " active per token";
+    out << ",\n" << spec::grouped(report.parameters.active) << " active per token";
   out << ", sequences of " << spec::grouped(request.sequence_length) << " tokens\n\n";
   print_components(report, out);
   print_rate(report, out);

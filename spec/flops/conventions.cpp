@@ -35,10 +35,6 @@ struct Letters {
   /// Entries that padding adds to the vocabulary.
   Count padded() const { return (padding - m.vocab % padding) % padding; }
   Count router() const { return m.experts ? sparse * (Count(m.experts->count) * D) : Count(0); }
-  /// The correction of a router's scores is no parameter to torchtitan.
-  Count router_bias() const {
-    return m.experts && m.experts->router_bias ? sparse * m.experts->count : Count(0);
-  }
   /// Entries that a query meets in the products of scores (E) and of values (W), over all heads.
   Count heads() const { return H * (E + W); }
 
@@ -145,7 +141,7 @@ Count count(Convention convention, const Letters& x) {
     case megatron:
       return sum(x, megatron_parameters(x), x.heads(), true);
     case torchtitan:
-      return sum(x, x.N - x.lookups() - x.router_bias(), x.heads(), false);
+      return sum(x, x.N - x.lookups(), x.heads(), false);
     case kempnerforge:
       return sum(x, kempnerforge_parameters(x), 2 * x.D, false);
     case kempnerforge_published:

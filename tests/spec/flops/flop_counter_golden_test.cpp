@@ -77,6 +77,15 @@ TEST_P(FlopCounter, SawWhatTheSpecCounts) {
   EXPECT_EQ(counted("backward"), 2 * counted("forward"));
 }
 
+/// The configuration that transformers wrote reads as the model that this file states.
+TEST_P(FlopCounter, ConfigurationReadsAsThatModel) {
+  const ModelSpec read = model_from_hugging_face(golden.text("config"), "config.json"),
+                  stated = models().at(GetParam());
+  EXPECT_EQ(parameter_count(read), parameter_count(stated));
+  EXPECT_EQ(active_parameter_count(read), active_parameter_count(stated));
+  EXPECT_EQ(exact_flops(read, 64).counts, exact_flops(stated, 64).counts);
+}
+
 /// torchtitan counts all pairs too, and beyond the products only the gains and biases.
 TEST_P(FlopCounter, DiffersFromTorchtitanByVectorsAlone) {
   const ModelSpec model = models().at(GetParam());
