@@ -4,6 +4,7 @@
 
 #include "spec/audit/groups.hpp"
 #include "spec/model/initial_loss.hpp"
+#include "spec/model/trainable.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::spec::audit {
@@ -62,7 +63,7 @@ Result judge_first_loss(const Evidence& e) {
   } else if (const auto size = vocabulary(e)) {
     const double level = std::log(*size);
     expected = {level - below, level + above};
-    if (e.model) {
+    if (e.model && untrainable_feature(*e.model).empty()) {
       // The largest mean excess of usual initialisations is ours (spec/model/initial_loss.md).
       const double T = static_cast<double>(std::max<std::int64_t>(1, e.model->context));
       const double ours = expected_initial_loss(*e.model, static_cast<std::int64_t>(T)).mean;

@@ -6,6 +6,7 @@
 
 #include "spec/error.hpp"
 #include "spec/model/residual_overlap.hpp"
+#include "spec/model/trainable.hpp"
 
 namespace assay::spec {
 
@@ -67,6 +68,9 @@ double beyond_linear(double x) { return x < 1e-4 ? x * x / 2 : std::expm1(x) - x
 
 InitialLoss expected_initial_loss(const ModelSpec& model, const TokenStatistics& b) {
   check_batch(b);
+  const std::string other = untrainable_feature(model);
+  // initial_loss_c3
+  require(other.empty(), "initial_loss_c3", [&] { return model.name + " has " + other; });
   const ResidualOverlap overlap = residual_overlap(model, b);
   const double V = static_cast<double>(model.vocab), N = static_cast<double>(b.tokens);
   const double logit_variance = static_cast<double>(model.width) * model.init_std * model.init_std;

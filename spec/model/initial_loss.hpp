@@ -20,7 +20,8 @@ struct InitialLoss {
 
 /// For a batch whose ids were counted. This is what a trainer compares its first loss with.
 /// Errors: SpecError model_c1.. as `check`; initial_loss_c1 (tokens or sequence_length below 1),
-/// initial_loss_c2 (a share or collision probability outside [0, 1]).
+/// initial_loss_c2 (a share or collision probability outside [0, 1]), initial_loss_c3 (a model that is not
+/// trainable, spec/model/trainable.hpp: the derivation follows the blocks of a Llama).
 InitialLoss expected_initial_loss(const ModelSpec& model, const TokenStatistics& batch);
 
 /// For a batch of which only the size is known: `valid_tokens` ids drawn uniformly, in sequences of the

@@ -118,6 +118,11 @@ TEST(InitialLoss, C2RejectsSharesOutOfRange) {
   }
 }
 
+TEST(InitialLoss, C3RejectsModelsWithOtherBlocks) {
+  for (const char* name : {"gpt2", "mixtral-8x7b", "deepseek-v3", "qwen2.5-7b"})
+    EXPECT_EQ(label_of([&] { expected_initial_loss(find_model(name), 1024); }), "initial_loss_c3") << name;
+}
+
 RC_GTEST_PROP(InitialLoss, IsFiniteAndPositiveForEveryModel, ()) {
   const ModelSpec model = tests::draw_model();
   const auto tokens = *rc::gen::inRange<std::int64_t>(1, 5000);
