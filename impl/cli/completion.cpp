@@ -60,7 +60,7 @@ std::vector<std::string> operands(const Verb& verb) {
 }
 
 bool takes_files(const Verb& verb) {
-  return verb.name == "train" || verb.name == "flops" || verb.name == "report";
+  return verb.name == "train" || verb.name == "flops" || verb.name == "report" || verb.name == "claims";
 }
 
 std::string bash() {
@@ -83,7 +83,7 @@ std::string bash() {
   out +=
       "  esac; fi\n"
       "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
-      "  case \"$COMP_CWORD $verb\" in 1\\ *) ;; *train|*flops|*report) COMPREPLY+=($(compgen -f -- "
+      "  case \"$COMP_CWORD $verb\" in 1\\ *) ;; *train|*flops|*report|*claims) COMPREPLY+=($(compgen -f -- "
       "\"$word\")) ;; esac\n"
       "  prefix=\"${word%\"${word##*=}\"}\"\n"
       "  [ -n \"$prefix\" ] && COMPREPLY=(\"${COMPREPLY[@]#\"$prefix\"}\")\n"

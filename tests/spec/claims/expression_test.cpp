@@ -72,7 +72,7 @@ TEST(ExpressionSpec, C2UnknownFunctionsListTheKnownOnes) {
 }
 
 TEST(ExpressionSpec, IntervalC1DivisionByWhatMayBeZero) {
-  EXPECT_THROW(evaluate("1 / (half - half)", example_names()), SpecError);
+  EXPECT_THROW(evaluate("1 / (half - half)", example_names()), SpecError);  // interval_c1
   EXPECT_THROW(evaluate("1 / 0", example_names()), SpecError);
 }
 

@@ -1,0 +1,143 @@
+#include <cmath>
+#include <string>
+
+#include "spec/claims/claim.hpp"
+#include "spec/flops/conventions.hpp"
+#include "spec/flops/exact.hpp"
+#include "spec/hardware/hardware.hpp"
+#include "spec/model/initial_loss.hpp"
+#include "spec/model/model_spec.hpp"
+#include "spec/model/token_statistics.hpp"
+
+namespace assay::spec::claims {
+namespace {
+
+/// Arguments of one call, with the errors that a writer of claims needs.
+class Call {
+ public:
+  Call(std::string function, const std::vector<Argument>& list, std::size_t wanted)
+      : function_(std::move(function)), list_(list) {
+    if (list.size() != wanted)
+      throw SpecError("claim_c5", function_ + " takes " + std::to_string(wanted) + " arguments, not " +
+                                      std::to_string(list.size()));
+  }
+  const std::string& text(std::size_t i) const {
+    if (const auto* text = std::get_if<std::string>(&list_[i])) return *text;
+    refuse(i, "must be text in quotes");
+  }
+  std::int64_t whole(std::size_t i) const {
+    const auto* value = std::get_if<Interval>(&list_[i]);
+    if (value == nullptr || value->low != value->high || value->low != std::floor(value->low))
+      refuse(i, "must be a whole number");
+    return static_cast<std::int64_t>(value->low);
+  }
+  Interval interval(std::size_t i) const {
+    if (const auto* value = std::get_if<Interval>(&list_[i])) return *value;
+    refuse(i, "must be a number");
+  }
+  [[noreturn]] void refuse(std::size_t i, const std::string& why) const {
+    throw SpecError("claim_c5", "argument " + std::to_string(i + 1) + " of " + function_ + " " + why);
+  }
+
+ private:
+  std::string function_;
+  const std::vector<Argument>& list_;
+};
+
+Interval of(const Count& count) { return exact_interval(count.to_double()); }
+
+Interval convention_flops(const Call& call) {
+  const auto convention = convention_from(call.text(0));
+  if (!convention) call.refuse(0, "names no convention: \"" + call.text(0) + "\"");
+  const ConventionCount count = flops_per_token(*convention, find_model(call.text(1)), call.whole(2));
+  if (!count.flops) call.refuse(0, call.text(0) + " " + count.why_not);
+  return of(*count.flops);
+}
+
+/// FLOPs of a part of the layers, all tokens of a sequence, both passes.
+Interval flops_of(const Call& call) {
+  const FlopBreakdown flops = exact_flops(find_model(call.text(1)), call.whole(2));
+  using C = FlopComponent;
+  const std::string& part = call.text(0);
+  if (part == "attention")
+    return of(flops.of(C::qkv) + flops.of(C::attention_scores) + flops.of(C::attention_values) +
+              flops.of(C::attention_output) + flops.of(C::latent_projections));
+  if (part == "scores") return of(flops.of(C::attention_scores) + flops.of(C::attention_values));
+  if (part == "mlp") return of(flops.of(C::gate_up) + flops.of(C::down));
+  if (part == "experts")
+    return of(flops.of(C::router) + flops.of(C::routed_experts) + flops.of(C::shared_experts));
+  if (part == "head") return of(flops.of(C::head));
+  call.refuse(0, "must be attention, scores, mlp, experts or head");
+}
+
+Interval peak(const Call& call) {
+  const auto precision = precision_from(call.text(1));
+  if (!precision) call.refuse(1, "names no precision");
+  const Peak* found = named_gpu(call.text(0)).peak(*precision);
+  if (found == nullptr) call.refuse(1, "is a peak that no document of that GPU states");
+  if (call.text(2) == "dense") return exact_interval(found->dense);
+  if (call.text(2) != "sparse") call.refuse(2, "must be dense or sparse");
+  if (!found->sparse) call.refuse(2, "is a peak that no document of that GPU states");
+  return exact_interval(*found->sparse);
+}
+
+Interval fact(const Call& call, const std::optional<Fact>& stated) {
+  if (!stated) call.refuse(0, "has no such fact in its documents");
+  return exact_interval(stated->value);
+}
+
+/// Expected first loss on tokens drawn uniformly, four standard deviations to either side.
+Interval first_loss(const Call& call) {
+  const InitialLoss loss = expected_initial_loss(find_model(call.text(0)), call.whole(1));
+  return {loss.mean - 4 * loss.standard_deviation, loss.mean + 4 * loss.standard_deviation};
+}
+
+/// The same for text, whose tokens repeat: `collision` is the probability that two tokens are the same;
+/// neighbours are taken as independent.
+Interval first_loss_of_text(const Call& call) {
+  const ModelSpec model = find_model(call.text(0));
+  const double collision = call.interval(2).middle();
+  TokenStatistics text = uniform_tokens(model.vocab, call.whole(1), model.context);
+  text.input_collision = text.target_collision = collision;
+  text.pair_collision = text.reverse_collision = collision * collision;
+  const InitialLoss loss = expected_initial_loss(model, text);
+  return {loss.mean - 4 * loss.standard_deviation, loss.mean + 4 * loss.standard_deviation};
+}
+
+using Body = Interval (*)(const Call&);
+struct Entry {
+  const char* name;
+  std::size_t arguments;
+  Body body;
+};
+
+constexpr Entry kFunctions[] = {
+    {"parameters", 1, [](const Call& call) { return of(parameter_count(find_model(call.text(0)))); }},
+    {"active_parameters", 1,
+     [](const Call& call) { return of(active_parameter_count(find_model(call.text(0)))); }},
+    {"matmul_parameters", 1,
+     [](const Call& call) { return of(matmul_parameters(find_model(call.text(0)))); }},
+    {"flops", 3, convention_flops},
+    {"flops_of", 3, flops_of},
+    {"peak", 3, peak},
+    {"memory", 1, [](const Call& call) { return fact(call, named_gpu(call.text(0)).memory); }},
+    {"memory_bandwidth", 1,
+     [](const Call& call) { return fact(call, named_gpu(call.text(0)).memory_bandwidth); }},
+    {"nvlink", 1, [](const Call& call) { return fact(call, named_gpu(call.text(0)).nvlink); }},
+    {"power", 1, [](const Call& call) { return fact(call, named_gpu(call.text(0)).power); }},
+    {"first_loss", 2, first_loss},
+    {"first_loss_of_text", 3, first_loss_of_text},
+};
+
+}  // namespace
+
+Names claim_names() {
+  Names names;
+  for (const Entry& entry : kFunctions)
+    names.functions[entry.name] = [entry](const std::vector<Argument>& list) {
+      return entry.body(Call(entry.name, list, entry.arguments));
+    };
+  return names;
+}
+
+}  // namespace assay::spec::claims
