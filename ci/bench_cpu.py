@@ -156,7 +156,7 @@ def summary(rounds, arguments, cores, load):
         "busy": load > HIGHEST_LOAD,
         "torch": versions.stdout.strip(),
         "python": platform.python_version(),
-        "system": platform.platform(),
+        "system": f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}",
         "model": "tiny-llama, fp32, 32 sequences x 128 tokens",
         "assay_tokens_per_second": median("assay", "tokens_per_second"),
         "eager_pytorch_tokens_per_second": median("eager_pytorch", "tokens_per_second"),
