@@ -76,11 +76,66 @@ std::optional<Decimal> decimal(std::string_view text) {
   return parts;
 }
 
+/// Powers of ten that a double holds exactly, and their inverses rounded once.
+constexpr double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                             1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+constexpr double inverses[] = {1e-0,  1e-1,  1e-2,  1e-3,  1e-4,  1e-5,  1e-6,  1e-7,
+                               1e-8,  1e-9,  1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15,
+                               1e-16, 1e-17, 1e-18, 1e-19, 1e-20, 1e-21, 1e-22};
+
+/// A decimal of at most 15 digits and a power of ten up to 22 is one division or product of two exact
+/// doubles, rounded once (Clinger 1990): the numbers of logs, a million a second. Empty: the general way
+/// decides.
+std::optional<Printed> short_decimal(std::string_view text, Kind kind, double unit, std::int64_t line) {
+  const char *at = text.data(), *const end = at + text.size();
+  const bool negative = at != end && *at == '-';
+  if (negative || (at != end && *at == '+')) ++at;
+  std::int64_t digits = 0;
+  int count = 0, behind_point = 0, exponent = 0;
+  bool integer = true;
+  const char* const first = at;
+  for (; at != end && is_digit(*at); ++at, ++count) digits = digits * 10 + (*at - '0');
+  const char* last_group = nullptr;
+  while (at != end && *at == ',' && count <= 15) {
+    if (end - at < 4 || !is_digit(at[1]) || !is_digit(at[2]) || !is_digit(at[3])) return std::nullopt;
+    if (!last_group && (at == first || at - first > 3)) return std::nullopt;
+    last_group = at;
+    digits = digits * 1000 + (at[1] - '0') * 100 + (at[2] - '0') * 10 + (at[3] - '0');
+    at += 4;
+    count += 3;
+  }
+  if (at != end && *at == '.') {
+    integer = false;
+    for (++at; at != end && is_digit(*at); ++at, ++count, ++behind_point) digits = digits * 10 + (*at - '0');
+  }
+  if (count == 0 || count > 15) return std::nullopt;
+  if (at != end && (*at == 'e' || *at == 'E')) {
+    integer = false;
+    ++at;
+    const bool down = at != end && *at == '-';
+    if (down || (at != end && *at == '+')) ++at;
+    if (at == end || end - at > 2) return std::nullopt;
+    for (; at != end && is_digit(*at); ++at) exponent = exponent * 10 + (*at - '0');
+    if (down) exponent = -exponent;
+  }
+  const int power = exponent - behind_point;
+  if (at != end || power < -22 || power > 22 || !std::isfinite(unit)) return std::nullopt;
+  // 15 significant digits are the general way's, whose half unit is another.
+  if (digits >= 100'000'000'000'000) return std::nullopt;
+  const double whole = static_cast<double>(negative ? -digits : digits);
+  const double value = (power < 0 ? whole / powers[-power] : whole * powers[power]) * unit;
+  if (!std::isfinite(value)) return std::nullopt;
+  const bool rounded = kind == Kind::measured || !integer;
+  const double half = rounded ? 0.5 * (power < 0 ? inverses[-power] : powers[power]) * std::abs(unit) : 0;
+  return Printed{negative && digits == 0 ? -0.0 * unit : value, value - half, value + half, line};
+}
+
 }  // namespace
 
 Printed exactly(double value, std::int64_t line) { return {value, value, value, line}; }
 
 std::optional<Printed> parse_printed(std::string_view text, Kind kind, double unit, std::int64_t line) {
+  if (const auto simple = short_decimal(text, kind, unit, line)) return simple;
   if (const auto special = not_a_number_or_infinite(text)) return exactly(*special, line);
   if (text.size() > 400) return std::nullopt;
   const auto parts = decimal(text);

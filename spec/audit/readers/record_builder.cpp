@@ -143,7 +143,7 @@ void RecordBuilder::settle(const Step& step) {
   restarting_.reset();
 }
 
-void RecordBuilder::step(Step step) {
+void RecordBuilder::step(Step& step) {
   if (step.line == 0) step.line = line_;
   if (rank_ >= 0 && !step[Field::rank]) step[Field::rank] = exactly(static_cast<double>(rank_), step.line);
   const double rank = number_of(step[Field::rank], -1), number = number_of(step[Field::step], std::nan(""));

@@ -57,7 +57,8 @@ class RecordBuilder {
   void summary(Setting setting, const std::optional<Printed>& value);
   /// The log says that the program started again, after `steps` steps if it says so.
   void restart(std::optional<std::int64_t> steps);
-  void step(Step step);
+  /// Line and rank are filled in when the reader left them open.
+  void step(Step& step);
   void unread(std::string_view text);
   std::int64_t steps_seen() const { return run_.keeper.seen(); }
   /// What the settings and names say now: the pending header's before the run's.

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 namespace assay::spec::audit {
@@ -54,6 +55,33 @@ RC_GTEST_PROP(PrintedSpec, HoldsTheNumberThatWasPrinted, ()) {
   // printf rounds the exact binary value; the ends of the interval carry one rounding each.
   const double rounding = 4e-16 * std::abs(number);
   RC_ASSERT(printed->low - rounding <= number && number <= printed->high + rounding);
+}
+
+RC_GTEST_PROP(PrintedSpec, TheValueIsTheNearestDouble, ()) {
+  const auto digits = *rc::gen::inRange<std::int64_t>(0, 1'000'000'000'000'000'000);
+  const int shorter = *rc::gen::inRange(0, 17), point = *rc::gen::inRange(-1, 20),
+            exponent = *rc::gen::inRange(-30, 30);
+  std::string text =
+      std::to_string(digits).substr(static_cast<std::size_t>(shorter) % std::to_string(digits).size());
+  if (point >= 0) text.insert(std::min(static_cast<std::size_t>(point), text.size()), ".");
+  if (*rc::gen::arbitrary<bool>()) text += "e" + std::to_string(exponent);
+  if (*rc::gen::arbitrary<bool>()) text = "-" + text;
+  const auto printed = parse_printed(text, Kind::measured);
+  RC_ASSERT(printed.has_value());
+  RC_ASSERT(printed->value == std::strtod(text.c_str(), nullptr));
+  RC_ASSERT(printed->low <= printed->value && printed->value <= printed->high);
+}
+
+TEST(PrintedSpec, ShortAndLongDecimalsHoldTheSameKindOfInterval) {
+  // One digit more than the short way takes: the same half unit.
+  for (const char* text : {"12345678901234", "1.2345678901234", "0.00012345678901234"}) {
+    const auto printed = parse_printed(text, Kind::measured);
+    ASSERT_TRUE(printed.has_value());
+    EXPECT_GT(printed->high, printed->low) << text;
+  }
+  EXPECT_NEAR(parse_printed("-4.50e-03", Kind::measured)->low, -0.004505, 1e-15);
+  EXPECT_EQ(parse_printed("-1,234.50", Kind::measured)->value, -1234.5);
+  EXPECT_EQ(parse_printed("1,234,567", Kind::counted)->value, 1234567);
 }
 
 }  // namespace
