@@ -140,7 +140,7 @@ struct RunRecord {
   /// that number, evenly spaced ones between, and every one that a step invariant contradicts (at most 1,000
   /// of those).
   std::vector<Step> steps;
-  static constexpr std::size_t kept_steps = 16384;
+  static constexpr std::size_t kept_steps = 8192;
   std::int64_t steps_seen = 0;
   std::vector<Restart> restarts;  ///< not the first start
 

@@ -195,43 +195,54 @@ class JsonScan {
     return true;
   }
 
+  static bool plain_byte(int c) {
+    return (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '+' || (c >= 'a' && c <= 'z') ||
+           (c >= 'A' && c <= 'Z');
+  }
+
   /// A number, or true, false, null, NaN, Infinity.
   bool plain() {
-    token_.clear();
-    bool number = true;
-    for (int c = bytes_.peek(); (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                                c == '+' || c == '-' || c == '.';
-         c = bytes_.peek()) {
-      number = number && (c < 'A' || c == 'e' || c == 'E');
-      if (token_.size() > longest_number) return wrong("a number has more than 400 digits");
-      token_ += static_cast<char>(c);
-      bytes_.next();
+    std::string_view token;
+    if constexpr (Bytes::in_place) {
+      const std::string_view rest = bytes_.rest();
+      std::size_t length = 0;
+      while (length < rest.size() && plain_byte(static_cast<unsigned char>(rest[length]))) ++length;
+      token = rest.substr(0, length);
+      bytes_ = Bytes(rest.substr(length));
+    } else {
+      token_.clear();
+      for (int c = bytes_.peek(); plain_byte(c) && token_.size() <= longest_number; c = bytes_.peek()) {
+        token_ += static_cast<char>(c);
+        bytes_.next();
+      }
+      token = token_;
     }
-    if (token_ == "true" || token_ == "false" || token_ == "null") {
-      events_.word(token_);
+    if (token.size() > longest_number) return wrong("a number has more than 400 digits");
+    if (numeric(token) || token == "NaN" || token == "Infinity" || token == "-Infinity") {
+      events_.number(token);
       return true;
     }
-    if (token_ == "NaN" || token_ == "Infinity" || token_ == "-Infinity" || (number && numeric())) {
-      events_.number(token_);
+    if (token == "true" || token == "false" || token == "null") {
+      events_.word(token);
       return true;
     }
-    return wrong(token_.empty() ? "a value is missing" : "a value is no number, text or word of JSON");
+    return wrong(token.empty() ? "a value is missing" : "a value is no number, text or word of JSON");
   }
-  bool numeric() const {
-    std::size_t at = token_.starts_with('-') ? 1 : 0;
+  static bool numeric(std::string_view token) {
+    std::size_t at = token.starts_with('-') ? 1 : 0;
     const auto digits = [&] {
       const std::size_t from = at;
-      while (at < token_.size() && token_[at] >= '0' && token_[at] <= '9') ++at;
+      while (at < token.size() && token[at] >= '0' && token[at] <= '9') ++at;
       return at > from;
     };
     if (!digits()) return false;
-    if (at < token_.size() && token_[at] == '.' && (++at, !digits())) return false;
-    if (at < token_.size() && (token_[at] == 'e' || token_[at] == 'E')) {
+    if (at < token.size() && token[at] == '.' && (++at, !digits())) return false;
+    if (at < token.size() && (token[at] == 'e' || token[at] == 'E')) {
       ++at;
-      if (at < token_.size() && (token_[at] == '+' || token_[at] == '-')) ++at;
+      if (at < token.size() && (token[at] == '+' || token[at] == '-')) ++at;
       if (!digits()) return false;
     }
-    return at == token_.size();
+    return at == token.size();
   }
 
   Bytes& bytes_;

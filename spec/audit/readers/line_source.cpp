@@ -9,16 +9,16 @@
 namespace assay::spec::audit {
 
 Blocks::Blocks(std::istream& in, std::string origin)
-    : in_(in), origin_(std::move(origin)), buffer_(2 * block) {}
+    : in_(in), origin_(std::move(origin)), buffer_(new char[longest + block]) {}
 
 bool Blocks::more() {
   if (begin_ > 0) {
-    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
     end_ -= begin_;
     begin_ = 0;
   }
   if (!in_.good()) return false;
-  in_.read(buffer_.data() + end_, static_cast<std::streamsize>(std::min(block, buffer_.size() - end_)));
+  in_.read(buffer_.get() + end_, static_cast<std::streamsize>(block));
   const auto got = static_cast<std::size_t>(in_.gcount());
   if (in_.bad())
     throw UserError(ExitCode::io, origin_ + ": reading failed after " + std::to_string(read_) +
@@ -59,9 +59,9 @@ bool Lines::next_raw(std::string_view& raw) {
       break;
     }
     scanned_ = rest.size();
-    if (rest.size() >= Blocks::block) {
+    if (rest.size() >= Blocks::longest) {
       // The rest of an overlong line is passed over.
-      if (!overlong_) scratch_.assign(rest.substr(0, Blocks::block / 2));
+      if (!overlong_) scratch_.assign(rest.substr(0, Blocks::block));
       overlong_ = true;
       blocks_.take(rest.size());
       scanned_ = 0;

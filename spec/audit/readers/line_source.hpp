@@ -3,21 +3,22 @@
 // the prefixes of launchers taken off.
 #include <cstdint>
 #include <istream>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace assay::spec::audit {
 
-/// The bytes of a stream in blocks of a mebibyte, without a byte order mark. Errors: UserError(io).
+/// The bytes of a stream in blocks, without a byte order mark. Errors: UserError(io).
 class Blocks {
  public:
-  static constexpr std::size_t block = std::size_t{1} << 20;
+  static constexpr std::size_t block = std::size_t{1} << 18;    ///< read at once
+  static constexpr std::size_t longest = std::size_t{1} << 20;  ///< of what may be left in `rest` for more
 
   Blocks(std::istream& in, std::string origin);
 
   /// What is read and not yet taken. Views live until the next `more`.
-  std::string_view rest() const { return {buffer_.data() + begin_, end_ - begin_}; }
+  std::string_view rest() const { return {buffer_.get() + begin_, end_ - begin_}; }
   void take(std::size_t bytes) { begin_ += bytes; }
   /// Appends the next block to the rest. False at the end of the stream. Domain: the rest holds at most a
   /// block.
@@ -29,7 +30,7 @@ class Blocks {
  private:
   std::istream& in_;
   std::string origin_;
-  std::vector<char> buffer_;
+  std::unique_ptr<char[]> buffer_;  // not initialised: untouched pages cost nothing
   std::size_t begin_ = 0, end_ = 0;
   std::int64_t read_ = 0;
   bool first_ = true;
@@ -40,7 +41,7 @@ struct Line {
   std::int64_t number = 0;  ///< from 1, as editors count
   int rank = -1;            ///< that a launcher's prefix names
   bool complete = true;     ///< false: the last line has no end
-  bool overlong = false;    ///< longer than `Blocks::block`: its first part only
+  bool overlong = false;    ///< longer than `Blocks::longest`: its first part only
 };
 
 /// A carriage return starts a new piece of the same line, as on a terminal (progress bars).

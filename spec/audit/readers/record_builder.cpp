@@ -9,17 +9,22 @@ namespace assay::spec::audit {
 
 void StepKeeper::add(const Step& step, bool contradicts) {
   const std::int64_t index = seen_++;
+  // Room for all that will ever be kept: pages are taken only when they are written.
+  if (index == 0) head_.reserve(RunRecord::kept_steps + most_contradicting + 1);
   if (head_.size() < quarter) {
     head_.push_back(step);
     return;
   }
   if (tail_.size() < quarter) {
+    if (tail_.empty()) tail_.reserve(quarter);
     tail_.push_back({step, index, contradicts});
     return;
   }
   Late& oldest = tail_[oldest_];
   pass_on(oldest.step, oldest.contradicts, oldest.index);
-  oldest = {step, index, contradicts};
+  oldest.step = step;
+  oldest.index = index;
+  oldest.contradicts = contradicts;
   oldest_ = (oldest_ + 1) % quarter;
 }
 
@@ -27,17 +32,16 @@ void StepKeeper::add(const Step& step, bool contradicts) {
 void StepKeeper::pass_on(const Step& step, bool contradicts, std::int64_t index) {
   const bool on_stride = passed_++ % stride_ == 0;
   if (on_stride) {
+    if (middle_.empty()) middle_.reserve(2 * quarter + 1);
     middle_.push_back({step, index, contradicts});
     if (middle_.size() > 2 * quarter) {
-      std::vector<Late> every_second;
-      every_second.reserve(2 * quarter + 1);
-      for (std::size_t i = 0; i < middle_.size(); ++i) {
+      for (std::size_t i = 1; i < middle_.size(); ++i) {
         if (i % 2 == 0)
-          every_second.push_back(std::move(middle_[i]));
+          middle_[i / 2] = middle_[i];
         else if (middle_[i].contradicts && contradicting_.size() < most_contradicting)
-          contradicting_.push_back(std::move(middle_[i]));
+          contradicting_.push_back(middle_[i]);
       }
-      middle_ = std::move(every_second);
+      middle_.resize(quarter + 1);
       stride_ *= 2;
     }
   } else if (contradicts && contradicting_.size() < most_contradicting) {
@@ -52,10 +56,15 @@ const Step* StepKeeper::last() const {
 
 std::vector<Step> StepKeeper::finish() {
   std::vector<Step> steps = std::move(head_);
-  std::move(contradicting_.begin(), contradicting_.end(), std::back_inserter(middle_));
-  std::sort(middle_.begin(), middle_.end(), [](const Late& a, const Late& b) { return a.index < b.index; });
-  steps.reserve(steps.size() + middle_.size() + tail_.size());
-  for (Late& late : middle_) steps.push_back(std::move(late.step));
+  // Both are in the order of the log.
+  const auto before = [](const Late& a, const Late& b) { return a.index < b.index; };
+  std::sort(contradicting_.begin(), contradicting_.end(), before);
+  auto extra = contradicting_.begin();
+  for (const Late& late : middle_) {
+    for (; extra != contradicting_.end() && before(*extra, late); ++extra) steps.push_back(extra->step);
+    steps.push_back(late.step);
+  }
+  for (; extra != contradicting_.end(); ++extra) steps.push_back(extra->step);
   for (std::size_t i = 0; i < tail_.size(); ++i)
     steps.push_back(std::move(tail_[(oldest_ + i) % tail_.size()].step));
   return steps;
