@@ -95,7 +95,15 @@ class LlmC : public LineReader {
       builder.summary(Setting::average_seconds,
                       parse_printed(number_token(mean), Kind::measured, 1e-3, line));
     } else if (text.starts_with("batch_size B=")) {
-      builder.setting(Setting::gpus, parse_printed(argument(text, "num_processes"), Kind::counted, 1, line));
+      constexpr std::pair<std::string_view, Setting> known[] = {
+          {"B", Setting::micro},
+          {"T", Setting::sequence_length},
+          {"num_processes", Setting::gpus},
+          {"total_batch_size", Setting::tokens_per_step}};
+      for (const auto& [name, setting] : known)
+        builder.setting(setting, parse_printed(argument(text, name), Kind::counted, 1, line));
+    } else if (const auto count = behind(text, "num_parameters: "); count.data()) {
+      builder.setting(Setting::parameters, parse_printed(number_token(count), Kind::counted, 1, line));
     } else if (text.starts_with("| ")) {
       read_row(text.substr(2), line, builder);
     }
