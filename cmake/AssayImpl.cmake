@@ -34,8 +34,11 @@ file(GLOB_RECURSE impl_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/impl/*.cpp 
 list(FILTER impl_sources EXCLUDE REGEX "/impl/(cli|report)/")
 add_library(assay_impl SHARED ${impl_sources})
 add_library(assay::impl ALIAS assay_impl)
+# The cuBLASLt that libtorch itself uses, by its own name: two copies in one process would not share a handle.
+find_library(ASSAY_CUBLASLT NAMES libcublasLt.so.13 PATHS ${ASSAY_NVIDIA_LIBRARY_DIRS} ${CUDAToolkit_LIBRARY_DIR}
+             NO_DEFAULT_PATH REQUIRED)
 target_link_libraries(assay_impl PUBLIC assay_spec assay_torch CUDA::cudart MPI::MPI_CXX Threads::Threads
-                                 PRIVATE assay_own_code fmt::fmt-header-only nlohmann_json::nlohmann_json)
+                                 PRIVATE assay_own_code ${ASSAY_CUBLASLT} fmt::fmt-header-only nlohmann_json::nlohmann_json)
 # GCC 12 with AVX2 sees out-of-bounds string copies that are not there, as in cmake/AssayCompiler.cmake.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(assay_impl PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds>)

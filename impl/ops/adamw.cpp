@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
+
 #include "impl/ops/tensor_check.hpp"
 
 namespace assay::impl::adamw {
@@ -31,7 +33,18 @@ void update(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at
   check(weight, master, gradient, moment1, moment2);
   check_contiguous("adamw", {weight, master, gradient, moment1, moment2});
   return master.is_cpu() ? cpu::update(weight, master, gradient, moment1, moment2, settings)
-                         : aten::update(weight, master, gradient, moment1, moment2, settings);
+                         : cuda::update(weight, master, gradient, moment1, moment2, settings);
+}
+
+void update_guarded(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at::Tensor moment1,
+                    at::Tensor moment2, const Settings& settings, const at::Tensor& coefficient) {
+  check(weight, master, gradient, moment1, moment2);
+  check_contiguous("adamw", {weight, master, gradient, moment1, moment2});
+  if (master.is_cuda())
+    return cuda::update_guarded(weight, master, gradient, moment1, moment2, settings, coefficient);
+  Settings scaled = settings;
+  scaled.gradient_scale = coefficient.item<double>();
+  if (!std::isnan(scaled.gradient_scale)) cpu::update(weight, master, gradient, moment1, moment2, scaled);
 }
 
 namespace aten {

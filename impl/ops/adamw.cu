@@ -11,7 +11,9 @@ namespace {
 /// Scalars of an update in the state's arithmetic.
 template <class S>
 struct Scalars {
-  S beta1, beta2, eps, gradient_scale, decay, step_size, root_correction;
+  S new1;         ///< 1 - beta1, rounded once
+  S kept2, new2;  ///< beta2 and 1 - beta2
+  S eps, gradient_scale, decay, step_size, root_correction;
 };
 
 /// master, m and v of one element, in the order of operations of spec/ops/adamw.md.
@@ -19,15 +21,19 @@ template <class S>
 __device__ __forceinline__ void update_element(S& p, S& m, S& v, S g, const Scalars<S>& a) {
   g *= a.gradient_scale;
   p *= a.decay;
-  m = a.beta1 * m + (S(1) - a.beta1) * g;
-  v = a.beta2 * v + (S(1) - a.beta2) * g * g;
+  m += a.new1 * (g - m);
+  v = a.kept2 * v + a.new2 * g * g;
   p -= a.step_size * m / (sqrt(v) / a.root_correction + a.eps);
 }
 
 template <class W, class S, int width>
 __global__ void update_kernel(W* __restrict__ weight, S* __restrict__ master, const S* __restrict__ gradient,
                               S* __restrict__ moment1, S* __restrict__ moment2, std::int64_t n, Scalars<S> a,
-                              bool separate) {
+                              const double* __restrict__ coefficient, bool separate) {
+  if (coefficient) {
+    if (isnan(*coefficient)) return;
+    a.gradient_scale = static_cast<S>(*coefficient);
+  }
   using VS = Vector<S, width>;
   using VW = Vector<W, width>;
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
@@ -51,15 +57,20 @@ __global__ void update_kernel(W* __restrict__ weight, S* __restrict__ master, co
 
 template <class W, class S, int width>
 void launch_as(const Arguments& a, cudaStream_t stream) {
-  const Scalars<S> scalars{
-      static_cast<S>(a.beta1),          static_cast<S>(a.beta2), static_cast<S>(a.eps),
-      static_cast<S>(a.gradient_scale), static_cast<S>(a.decay), static_cast<S>(a.step_size),
-      static_cast<S>(a.root_correction)};
+  const Scalars<S> scalars{.new1 = static_cast<S>(1 - a.beta1),
+                           .kept2 = static_cast<S>(a.beta2),
+                           .new2 = static_cast<S>(1 - a.beta2),
+                           .eps = static_cast<S>(a.eps),
+                           .gradient_scale = static_cast<S>(a.gradient_scale),
+                           .decay = static_cast<S>(a.decay),
+                           .step_size = static_cast<S>(a.step_size),
+                           .root_correction = static_cast<S>(a.root_correction)};
   constexpr int threads = 256;
   const std::int64_t blocks = (a.n / width + threads - 1) / threads;
   update_kernel<W, S, width><<<static_cast<unsigned>(blocks < 8192 ? blocks : 8192), threads, 0, stream>>>(
       static_cast<W*>(a.weight), static_cast<S*>(a.master), static_cast<const S*>(a.gradient),
-      static_cast<S*>(a.moment1), static_cast<S*>(a.moment2), a.n, scalars, a.weight != a.master);
+      static_cast<S*>(a.moment1), static_cast<S*>(a.moment2), a.n, scalars, a.coefficient,
+      a.weight != a.master);
   ASSAY_CUDA_CHECK_LAUNCH();
 }
 

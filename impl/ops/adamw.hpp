@@ -24,11 +24,21 @@ spec::adamw::Scalars scalars(const Settings& settings);
 void update(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at::Tensor moment1,
             at::Tensor moment2, const Settings& settings);
 
-/// The two implementations behind update, of the same meaning, arguments unchecked: `cpu` are fused loops for
-/// CPU tensors, `aten` is written in ATen calls and runs on any device.
+/// The same with the gradient's scale taken from `coefficient` [fp64 scalar, on master's device] instead of
+/// settings.gradient_scale; where it is NaN nothing is written. Nothing waits for the host on a GPU.
+void update_guarded(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at::Tensor moment1,
+                    at::Tensor moment2, const Settings& settings, const at::Tensor& coefficient);
+
+/// The implementations behind update, of the same meaning, arguments unchecked: `cpu` are fused loops for CPU
+/// tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen calls and
+/// runs on any device.
 namespace cpu {
 decltype(adamw::update) update;
 }  // namespace cpu
+namespace cuda {
+decltype(adamw::update) update;
+decltype(adamw::update_guarded) update_guarded;
+}  // namespace cuda
 namespace aten {
 decltype(adamw::update) update;
 }  // namespace aten

@@ -14,10 +14,11 @@ struct Arguments {
   const void* gradient;
   void *moment1, *moment2;
   double beta1, beta2, eps;
-  double gradient_scale;
-  double decay;            ///< 1 - learning_rate * weight_decay
-  double step_size;        ///< learning_rate / (1 - beta1^step)
-  double root_correction;  ///< sqrt(1 - beta2^step)
+  double gradient_scale;      ///< read where `coefficient` is null
+  const double* coefficient;  ///< on the device: the gradient's scale, NaN: write nothing
+  double decay;               ///< 1 - learning_rate * weight_decay
+  double step_size;           ///< learning_rate / (1 - beta1^step)
+  double root_correction;     ///< sqrt(1 - beta2^step)
 };
 void launch(const Arguments& a, cudaStream_t stream);
 

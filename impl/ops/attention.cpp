@@ -32,7 +32,7 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
   check(qkv, heads, kv_heads, documents);
   check_contiguous("attention", {qkv, documents});
   return qkv.is_cpu() ? cpu::forward(qkv, heads, kv_heads, documents)
-                      : aten::forward(qkv, heads, kv_heads, documents);
+                      : cuda::forward(qkv, heads, kv_heads, documents);
 }
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
@@ -41,7 +41,7 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
   spec::attention::check_extents("dy", dy.sizes().vec(), {qkv.size(0), qkv.size(1), heads, qkv.size(3)});
   check_contiguous("attention", {dy, qkv, saved.lse, documents});
   return qkv.is_cpu() ? cpu::backward(dy, qkv, saved, heads, kv_heads, documents)
-                      : aten::backward(dy, qkv, saved, heads, kv_heads, documents);
+                      : cuda::backward(dy, qkv, saved, heads, kv_heads, documents);
 }
 
 namespace aten {
@@ -83,7 +83,10 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
   const Split split(qkv, heads, kv_heads);
   const at::Tensor s = split.scores(documents), lse = at::logsumexp(s, {3}, true);
   return {split.by_token(at::matmul((s - lse).exp_(), split.v)).to(qkv.scalar_type()),
-          lse.view({split.B, heads, split.T})};
+          lse.view({split.B, heads, split.T}),
+          Backend::math,
+          {},
+          {}};
 }
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,

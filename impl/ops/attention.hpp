@@ -1,11 +1,19 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <string>
+#include <vector>
+
 namespace assay::impl::attention {
+
+/// What computes attention on a GPU, in the order in which they are asked.
+enum class Backend { cudnn, flash, math };
 
 struct Forward {
   at::Tensor y;    ///< [B, T, H, E] contiguous
   at::Tensor lse;  ///< [B, H, T] log of the sum of exponentials of each row, fp32 for bf16, else dtype of qkv
+  Backend backend = Backend::math;    ///< that computed y and lse, and is asked first for the gradient
+  at::Tensor seed = {}, offset = {};  ///< dropout's, unused, which the fused backends hand to their backward
 };
 
 /// Causal grouped-query attention with an optional document mask.                     [spec/ops/attention.md]
@@ -20,12 +28,22 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
                     std::int64_t kv_heads, const at::Tensor& documents);
 
-/// The two implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
-/// loops for CPU tensors, `aten` is written in ATen calls and runs on any device.
+/// What was chosen for each new shape on a GPU since the last call, one line each, with the reason of every
+/// backend that refused it. Fused backends take bf16 without documents; cuDNN's backward adds in any order,
+/// so its gradients may differ in the last bits between two runs.
+std::vector<std::string> new_choices();
+
+/// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
+/// loops for CPU tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen
+/// calls and runs on any device.
 namespace cpu {
 decltype(attention::forward) forward;
 decltype(attention::backward) backward;
 }  // namespace cpu
+namespace cuda {
+decltype(attention::forward) forward;
+decltype(attention::backward) backward;
+}  // namespace cuda
 namespace aten {
 decltype(attention::forward) forward;
 decltype(attention::backward) backward;

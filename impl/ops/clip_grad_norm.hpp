@@ -11,11 +11,21 @@ at::Tensor sum_of_squares(const at::Tensor& gradient);
 /// Errors: SpecError clip_grad_norm_c1 (max_norm not > 0 and finite), clip_grad_norm_c2 (norm not finite).
 double coefficient(double norm, double max_norm);
 
-/// The two implementations behind sum_of_squares, of the same meaning, arguments unchecked: `cpu` are fused
-/// loops for CPU tensors, `aten` is written in ATen calls and runs on any device.
+/// What the update needs, decided where the numbers are, so that nothing waits for the host: [2] fp64
+/// {gradient norm, coefficient}. The coefficient is `coefficient(norm, max_norm)`, 1 where max_norm is 0 (no
+/// clipping), and NaN where the norm or a loss is not finite: adamw then leaves everything as it is. `sum` as
+/// returned by sum_of_squares, losses any fp64 tensor beside it.
+at::Tensor norm_and_coefficient(const at::Tensor& sum, const at::Tensor& losses, double max_norm);
+
+/// The implementations behind sum_of_squares, of the same meaning, arguments unchecked: `cpu` are fused loops
+/// for CPU tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen calls
+/// and runs on any device.
 namespace cpu {
 decltype(clip_grad_norm::sum_of_squares) sum_of_squares;
 }  // namespace cpu
+namespace cuda {
+decltype(clip_grad_norm::sum_of_squares) sum_of_squares;
+}  // namespace cuda
 namespace aten {
 decltype(clip_grad_norm::sum_of_squares) sum_of_squares;
 }  // namespace aten

@@ -28,7 +28,7 @@ Forward forward(const at::Tensor& logits, const at::Tensor& targets, double norm
   check(logits, targets, normalizer, z);
   check_contiguous("cross_entropy", {logits, targets});
   return logits.is_cpu() ? cpu::forward(logits, targets, normalizer, z)
-                         : aten::forward(logits, targets, normalizer, z);
+                         : cuda::forward(logits, targets, normalizer, z);
 }
 
 at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tensor& lse, double normalizer,
@@ -36,7 +36,7 @@ at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tens
   check(logits, targets, normalizer, z);
   check_contiguous("cross_entropy", {logits, targets, lse});
   return logits.is_cpu() ? cpu::backward(logits, targets, lse, normalizer, z)
-                         : aten::backward(logits, targets, lse, normalizer, z);
+                         : cuda::backward(logits, targets, lse, normalizer, z);
 }
 
 namespace aten {

@@ -19,12 +19,17 @@ Forward forward(const at::Tensor& logits, const at::Tensor& targets, double norm
 at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tensor& lse, double normalizer,
                     double z);
 
-/// The two implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
-/// loops for CPU tensors, `aten` is written in ATen calls and runs on any device.
+/// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
+/// loops for CPU tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen
+/// calls and runs on any device.
 namespace cpu {
 decltype(cross_entropy::forward) forward;
 decltype(cross_entropy::backward) backward;
 }  // namespace cpu
+namespace cuda {
+decltype(cross_entropy::forward) forward;
+decltype(cross_entropy::backward) backward;
+}  // namespace cuda
 namespace aten {
 decltype(cross_entropy::forward) forward;
 decltype(cross_entropy::backward) backward;

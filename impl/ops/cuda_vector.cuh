@@ -2,7 +2,10 @@
 // Element types, their arithmetic type, 16-byte vectors and block-wide sums for the kernels.
 #include <cuda_bf16.h>
 
+#include <algorithm>
 #include <cstdint>
+
+#include "spec/tolerance.hpp"
 
 namespace assay::impl::cuda {
 
@@ -35,6 +38,24 @@ struct alignas(sizeof(T) * width) Vector {
 /// Elements in 16 bytes.
 template <class T>
 constexpr int full_width = 16 / static_cast<int>(sizeof(T));
+
+/// Calls `call` with a value of the element type, which a kernel is then instantiated for.
+template <class Call>
+void with_element(Dtype dtype, const Call& call) {
+  switch (dtype) {
+    case Dtype::f64:
+      return call(double{});
+    case Dtype::f32:
+      return call(float{});
+    case Dtype::bf16:
+      return call(__nv_bfloat16{});
+  }
+}
+
+/// Threads of a block that walks through `items` together: whole warps, at most `most`.
+inline unsigned threads_for(std::int64_t items, std::int64_t most = 512) {
+  return static_cast<unsigned>(std::clamp<std::int64_t>((items + 31) / 32 * 32, 32, most));
+}
 
 /// Sum over the threads of a block, the same on every thread, in a fixed order. `scratch` holds 33 values;
 /// block size is a multiple of 32, at most 1024.

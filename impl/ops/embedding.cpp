@@ -18,14 +18,14 @@ void check(const at::Tensor& table, const at::Tensor& ids) {
 at::Tensor forward(const at::Tensor& table, const at::Tensor& ids) {
   check(table, ids);
   check_contiguous("embedding", {table, ids});
-  return table.is_cpu() ? cpu::forward(table, ids) : aten::forward(table, ids);
+  return table.is_cpu() ? cpu::forward(table, ids) : cuda::forward(table, ids);
 }
 
 void backward(const at::Tensor& dy, const at::Tensor& ids, at::Tensor dtable) {
   check(dtable, ids);
   check_contiguous("embedding", {dy, ids, dtable});
   spec::embedding::check_upstream({.N = ids.numel(), .V = dtable.size(0), .D = dtable.size(1)}, dy.numel());
-  return dy.is_cpu() ? cpu::backward(dy, ids, dtable) : aten::backward(dy, ids, dtable);
+  return dy.is_cpu() ? cpu::backward(dy, ids, dtable) : cuda::backward(dy, ids, dtable);
 }
 
 namespace aten {

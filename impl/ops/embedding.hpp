@@ -12,12 +12,17 @@ at::Tensor forward(const at::Tensor& table, const at::Tensor& ids);
 /// dtype sums).
 void backward(const at::Tensor& dy, const at::Tensor& ids, at::Tensor dtable);
 
-/// The two implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
-/// loops for CPU tensors, `aten` is written in ATen calls and runs on any device.
+/// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
+/// loops for CPU tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen
+/// calls and runs on any device.
 namespace cpu {
 decltype(embedding::forward) forward;
 decltype(embedding::backward) backward;
 }  // namespace cpu
+namespace cuda {
+decltype(embedding::forward) forward;
+decltype(embedding::backward) backward;
+}  // namespace cuda
 namespace aten {
 decltype(embedding::forward) forward;
 decltype(embedding::backward) backward;

@@ -32,7 +32,7 @@ Forward forward(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tenso
   check(qkv, q_gain, k_gain, heads, kv_heads, eps);
   check_contiguous("qk_norm", {qkv, q_gain, k_gain});
   return qkv.is_cpu() ? cpu::forward(qkv, q_gain, k_gain, heads, kv_heads, eps)
-                      : aten::forward(qkv, q_gain, k_gain, heads, kv_heads, eps);
+                      : cuda::forward(qkv, q_gain, k_gain, heads, kv_heads, eps);
 }
 
 void backward(at::Tensor dqkv, const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain,
@@ -41,7 +41,7 @@ void backward(at::Tensor dqkv, const at::Tensor& qkv, const at::Tensor& q_gain, 
   check(qkv, q_gain, k_gain, heads, kv_heads, 1);
   check_contiguous("qk_norm", {dqkv, qkv, q_gain, k_gain, rstd, dq_gain, dk_gain});
   return qkv.is_cpu() ? cpu::backward(dqkv, qkv, q_gain, k_gain, rstd, heads, kv_heads, dq_gain, dk_gain)
-                      : aten::backward(dqkv, qkv, q_gain, k_gain, rstd, heads, kv_heads, dq_gain, dk_gain);
+                      : cuda::backward(dqkv, qkv, q_gain, k_gain, rstd, heads, kv_heads, dq_gain, dk_gain);
 }
 
 namespace aten {

@@ -20,12 +20,17 @@ void backward(at::Tensor dqkv, const at::Tensor& qkv, const at::Tensor& q_gain, 
               const at::Tensor& rstd, std::int64_t heads, std::int64_t kv_heads, at::Tensor dq_gain,
               at::Tensor dk_gain);
 
-/// The two implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
-/// loops for CPU tensors, `aten` is written in ATen calls and runs on any device.
+/// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
+/// loops for CPU tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen
+/// calls and runs on any device.
 namespace cpu {
 decltype(qk_norm::forward) forward;
 decltype(qk_norm::backward) backward;
 }  // namespace cpu
+namespace cuda {
+decltype(qk_norm::forward) forward;
+decltype(qk_norm::backward) backward;
+}  // namespace cuda
 namespace aten {
 decltype(qk_norm::forward) forward;
 decltype(qk_norm::backward) backward;

@@ -19,7 +19,7 @@ at::Tensor to_math(const at::Tensor& x) { return x.scalar_type() == at::kBFloat1
 Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
   check(x, gain, eps);
   check_contiguous("rms_norm", {x, gain});
-  return x.is_cpu() ? cpu::forward(x, gain, eps) : aten::forward(x, gain, eps);
+  return x.is_cpu() ? cpu::forward(x, gain, eps) : cuda::forward(x, gain, eps);
 }
 
 void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
@@ -27,7 +27,7 @@ void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gain,
   check(x, gain, 1);
   check_contiguous("rms_norm", {dy, x, gain, rstd, dx, dgain});
   return x.is_cpu() ? cpu::backward(dy, x, gain, rstd, dx, dgain)
-                    : aten::backward(dy, x, gain, rstd, dx, dgain);
+                    : cuda::backward(dy, x, gain, rstd, dx, dgain);
 }
 
 namespace aten {

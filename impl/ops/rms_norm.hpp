@@ -20,12 +20,17 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps);
 void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
               at::Tensor dx, at::Tensor dgain);
 
-/// The two implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
-/// loops for CPU tensors, `aten` is written in ATen calls and runs on any device.
+/// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
+/// loops for CPU tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen
+/// calls and runs on any device.
 namespace cpu {
 decltype(rms_norm::forward) forward;
 decltype(rms_norm::backward) backward;
 }  // namespace cpu
+namespace cuda {
+decltype(rms_norm::forward) forward;
+decltype(rms_norm::backward) backward;
+}  // namespace cuda
 namespace aten {
 decltype(rms_norm::forward) forward;
 decltype(rms_norm::backward) backward;

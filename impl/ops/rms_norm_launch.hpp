@@ -23,6 +23,10 @@ struct BackwardArguments {
 };
 void launch_backward(const BackwardArguments& a, cudaStream_t stream);
 
+/// Whether a row is short enough for the backward kernel: at most 16,384 bf16 entries, 2,048 where rows are
+/// not aligned to 16 bytes.
+bool fits(const BackwardArguments& a);
+
 /// Rows of the scratch that backward sums the gain's gradient in: fixed by N, not by the device, so that the
 /// order of the sum is the same everywhere.
 std::int64_t partial_rows(std::int64_t N);

@@ -54,7 +54,7 @@ void rotate(at::Tensor x, std::int64_t rotated, const Table& table, const at::Te
   check(x, rotated, table, positions);
   check_contiguous("rope", {x, table.cosine, table.sine, positions});
   return x.is_cpu() ? cpu::rotate(x, rotated, table, positions, inverse)
-                    : aten::rotate(x, rotated, table, positions, inverse);
+                    : cuda::rotate(x, rotated, table, positions, inverse);
 }
 
 namespace aten {

@@ -22,11 +22,15 @@ Table table(const std::vector<double>& inverse_frequencies, std::int64_t positio
 void rotate(at::Tensor x, std::int64_t rotated, const Table& table, const at::Tensor& positions,
             bool inverse);
 
-/// The two implementations behind rotate, of the same meaning, arguments unchecked: `cpu` are fused loops for
-/// CPU tensors, `aten` is written in ATen calls and runs on any device.
+/// The implementations behind rotate, of the same meaning, arguments unchecked: `cpu` are fused loops for CPU
+/// tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen calls and
+/// runs on any device.
 namespace cpu {
 decltype(rope::rotate) rotate;
 }  // namespace cpu
+namespace cuda {
+decltype(rope::rotate) rotate;
+}  // namespace cuda
 namespace aten {
 decltype(rope::rotate) rotate;
 }  // namespace aten

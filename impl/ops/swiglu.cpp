@@ -18,14 +18,14 @@ at::Tensor to_math(const at::Tensor& x) { return x.scalar_type() == at::kBFloat1
 at::Tensor forward(const at::Tensor& gate_up) {
   check(gate_up, gate_up.size(1) - gate_up.size(1) / 2, gate_up);
   check_contiguous("swiglu", {gate_up});
-  return gate_up.is_cpu() ? cpu::forward(gate_up) : aten::forward(gate_up);
+  return gate_up.is_cpu() ? cpu::forward(gate_up) : cuda::forward(gate_up);
 }
 
 at::Tensor backward(const at::Tensor& dy, at::Tensor gate_up) {
   check(gate_up, gate_up.size(1) - gate_up.size(1) / 2, gate_up);
   check(gate_up, dy.size(1), dy);
   check_contiguous("swiglu", {dy, gate_up});
-  return gate_up.is_cpu() ? cpu::backward(dy, gate_up) : aten::backward(dy, gate_up);
+  return gate_up.is_cpu() ? cpu::backward(dy, gate_up) : cuda::backward(dy, gate_up);
 }
 
 namespace aten {

@@ -10,12 +10,17 @@ at::Tensor forward(const at::Tensor& gate_up);
 /// Gradient of gate and up, written over gate_up (its values are not needed again) and returned. dy [N, F].
 at::Tensor backward(const at::Tensor& dy, at::Tensor gate_up);
 
-/// The two implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
-/// loops for CPU tensors, `aten` is written in ATen calls and runs on any device.
+/// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
+/// loops for CPU tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen
+/// calls and runs on any device.
 namespace cpu {
 decltype(swiglu::forward) forward;
 decltype(swiglu::backward) backward;
 }  // namespace cpu
+namespace cuda {
+decltype(swiglu::forward) forward;
+decltype(swiglu::backward) backward;
+}  // namespace cuda
 namespace aten {
 decltype(swiglu::forward) forward;
 decltype(swiglu::backward) backward;

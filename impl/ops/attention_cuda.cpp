@@ -1,0 +1,190 @@
+// Attention on the GPU: cuDNN, then FlashAttention-2, then plain products, whichever takes the shape first.
+// The choice is made once per shape.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "impl/ops/attention.hpp"
+
+namespace assay::impl::attention {
+
+namespace {
+
+/// What a choice depends on.
+struct Shape {
+  at::ScalarType type;
+  std::int64_t B, T, H, K, E;
+  bool documents;
+  auto operator<=>(const Shape&) const = default;
+};
+
+Shape shape_of(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
+               const at::Tensor& documents) {
+  return {qkv.scalar_type(), qkv.size(0), qkv.size(1), heads, kv_heads, qkv.size(3), documents.defined()};
+}
+
+std::string name(Backend backend) {
+  switch (backend) {
+    case Backend::cudnn:
+      return "cudnn";
+    case Backend::flash:
+      return "flash";
+    case Backend::math:
+      return "math";
+  }
+  return "";
+}
+
+std::string describe(const Shape& s) {
+  return "attention of [" + std::to_string(s.B) + ", " + std::to_string(s.T) + ", " + std::to_string(s.H) +
+         " + 2 x " + std::to_string(s.K) + ", " + std::to_string(s.E) + "] " + c10::toString(s.type) +
+         (s.documents ? " with documents" : "");
+}
+
+/// The first line of an error, without the addresses and stack that follow.
+std::string reason_of(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  return text.substr(0, text.find('\n'));
+}
+
+/// Which backends each shape has been refused by, and what is yet to be told.
+class Choices {
+ public:
+  static Choices& all() {
+    static Choices choices;
+    return choices;
+  }
+
+  /// The first backend not yet known to refuse `shape`.
+  Backend of(const Shape& shape) {
+    const std::lock_guard lock(mutex_);
+    const auto [entry, is_new] = table_.try_emplace(shape, first(shape));
+    if (is_new && entry->second.backend == Backend::math) tell(entry->first, entry->second);
+    return entry->second.backend;
+  }
+  /// `backend` does not take `shape`: the next one is asked from now on.
+  void refused(const Shape& shape, Backend backend, const std::string& reason) {
+    const std::lock_guard lock(mutex_);
+    Entry& entry = table_.at(shape);
+    entry.reasons.push_back(name(backend) + " refused: " + reason);
+    entry.backend = backend == Backend::cudnn ? Backend::flash : Backend::math;
+    entry.told = false;
+    if (entry.backend == Backend::math) tell(shape, entry);
+  }
+  void accepted(const Shape& shape) {
+    const std::lock_guard lock(mutex_);
+    tell(shape, table_.at(shape));
+  }
+  std::vector<std::string> take_lines() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(lines_, {});
+  }
+
+ private:
+  struct Entry {
+    Backend backend;
+    std::vector<std::string> reasons;
+    bool told = false;
+  };
+  /// What the fused backends are known not to take is not asked of them.
+  static Entry first(const Shape& shape) {
+    if (shape.type != at::kBFloat16) return {Backend::math, {"cudnn and flash take bf16 only"}};
+    if (shape.documents) return {Backend::math, {"cudnn and flash are not given document masks"}};
+    if (shape.E % 8 != 0) return {Backend::math, {"cudnn and flash take multiples of 8 as head dimension"}};
+    if (shape.T == 1) return {Backend::flash, {"cudnn is not given single tokens"}};
+    return {Backend::cudnn, {}};
+  }
+  void tell(const Shape& shape, Entry& entry) {
+    if (entry.told) return;
+    entry.told = true;
+    std::string line = describe(shape) + ": " + name(entry.backend);
+    for (const std::string& reason : entry.reasons) line += "; " + reason;
+    lines_.push_back(line);
+  }
+
+  std::mutex mutex_;
+  std::map<Shape, Entry> table_;
+  std::vector<std::string> lines_;
+};
+
+/// Views [B, heads, T, E] of the three parts of qkv.
+struct Parts {
+  at::Tensor q, k, v;
+  Parts(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads)
+      : q(qkv.narrow(2, 0, heads).transpose(1, 2)),
+        k(qkv.narrow(2, heads, kv_heads).transpose(1, 2)),
+        v(qkv.narrow(2, heads + kv_heads, kv_heads).transpose(1, 2)) {}
+};
+
+Forward fused_forward(const Parts& x, Backend backend) {
+  const double scale = 1 / std::sqrt(static_cast<double>(x.q.size(3)));
+  auto [y, lse, from_q, from_k, max_q, max_k, seed, offset, mask] =
+      backend == Backend::cudnn
+          ? at::_scaled_dot_product_cudnn_attention(x.q, x.k, x.v, {}, /*compute_log_sumexp=*/true, 0.0,
+                                                    /*is_causal=*/true, false, scale)
+          : at::_scaled_dot_product_flash_attention(x.q, x.k, x.v, 0.0, /*is_causal=*/true, false, scale);
+  return {y.transpose(1, 2).contiguous(), lse.view({x.q.size(0), x.q.size(1), x.q.size(2)}), backend, seed,
+          offset};
+}
+
+at::Tensor fused_backward(const at::Tensor& dy, const Parts& x, const Forward& saved) {
+  const double scale = 1 / std::sqrt(static_cast<double>(x.q.size(3)));
+  const std::int64_t T = x.q.size(2);
+  const at::Tensor upstream = dy.transpose(1, 2), y = saved.y.transpose(1, 2), none;
+  const auto [dq, dk, dv] = saved.backend == Backend::cudnn
+                                ? at::_scaled_dot_product_cudnn_attention_backward(
+                                      upstream, x.q, x.k, x.v, y, saved.lse.unsqueeze(-1), saved.seed,
+                                      saved.offset, none, none, none, T, T, 0.0, true, scale)
+                                : at::_scaled_dot_product_flash_attention_backward(
+                                      upstream, x.q, x.k, x.v, y, saved.lse, none, none, T, T, 0.0, true,
+                                      saved.seed, saved.offset, scale);
+  return at::cat({dq.transpose(1, 2), dk.transpose(1, 2), dv.transpose(1, 2)}, 2);
+}
+
+}  // namespace
+
+std::vector<std::string> new_choices() { return Choices::all().take_lines(); }
+
+namespace cuda {
+
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
+                const at::Tensor& documents) {
+  const Shape shape = shape_of(qkv, heads, kv_heads, documents);
+  const Parts parts(qkv, heads, kv_heads);
+  for (;;) {
+    const Backend backend = Choices::all().of(shape);
+    if (backend == Backend::math) return aten::forward(qkv, heads, kv_heads, documents);
+    try {
+      return fused_forward(parts, backend);
+    } catch (const c10::OutOfMemoryError&) {
+      throw;
+    } catch (const c10::Error& error) {
+      Choices::all().refused(shape, backend, reason_of(error));
+    }
+  }
+}
+
+at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
+                    std::int64_t kv_heads, const at::Tensor& documents) {
+  const Shape shape = shape_of(qkv, heads, kv_heads, documents);
+  if (saved.backend != Backend::math) {
+    try {
+      at::Tensor dqkv = fused_backward(dy, Parts(qkv, heads, kv_heads), saved);
+      Choices::all().accepted(shape);
+      return dqkv;
+    } catch (const c10::OutOfMemoryError&) {
+      throw;
+    } catch (const c10::Error& error) {
+      Choices::all().refused(shape, saved.backend, "backward: " + reason_of(error));
+    }
+  }
+  return aten::backward(dy, qkv, saved, heads, kv_heads, documents);
+}
+
+}  // namespace cuda
+
+}  // namespace assay::impl::attention

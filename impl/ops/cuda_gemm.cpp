@@ -1,0 +1,154 @@
+#include "impl/ops/cuda_gemm.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "impl/ops/cuda_tensor.hpp"
+
+namespace assay::impl::cuda {
+
+namespace {
+
+constexpr std::size_t workspace_bytes = 64u << 20;
+
+void check(cublasStatus_t status, const char* call) {
+  TORCH_CHECK(status == CUBLAS_STATUS_SUCCESS, call, " failed: ", cublasLtGetStatusString(status));
+}
+#define ASSAY_CUBLAS_CHECK(call) check((call), #call)
+
+cudaDataType_t type_of(at::ScalarType type) {
+  switch (type) {
+    case at::kDouble:
+      return CUDA_R_64F;
+    case at::kFloat:
+      return CUDA_R_32F;
+    case at::kBFloat16:
+      return CUDA_R_16BF;
+    default:
+      TORCH_CHECK(false, "no matrix product of elements of type ", type);
+  }
+}
+
+/// Largest power of two up to 256 that divides an address: what algorithms are chosen by.
+std::uint32_t alignment(const void* pointer) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  std::uint32_t bytes = 256;
+  while (address % bytes != 0) bytes /= 2;
+  return bytes;
+}
+
+/// What a choice of algorithm depends on. cuBLAS is column-major: our row-major out [M, N] is its [N, M], so
+/// the right matrix is its first one.
+struct Key {
+  int device;
+  bool first_transposed, second_transposed, accumulate;
+  std::int64_t m, n, k;  ///< of cuBLAS: m = N, n = M, k = K
+  at::ScalarType in, out;
+  std::array<std::uint32_t, 4> alignments;
+  auto operator<=>(const Key&) const = default;
+};
+
+/// Descriptors and algorithm of one key; they live as long as the process.
+struct Plan {
+  cublasLtMatmulDesc_t operation = nullptr;
+  cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
+  std::optional<cublasLtMatmulAlgo_t> algorithm;
+};
+
+cublasLtMatrixLayout_t layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns) {
+  cublasLtMatrixLayout_t out;
+  ASSAY_CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&out, type, static_cast<std::uint64_t>(rows),
+                                                static_cast<std::uint64_t>(columns), rows));
+  return out;
+}
+
+template <class Value>
+void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute, Value value) {
+  ASSAY_CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
+}
+
+Plan make_plan(const Key& key, cublasLtHandle_t handle) {
+  Plan plan;
+  const bool exact = key.in == at::kDouble;
+  ASSAY_CUBLAS_CHECK(cublasLtMatmulDescCreate(
+      &plan.operation, exact ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, exact ? CUDA_R_64F : CUDA_R_32F));
+  const cublasOperation_t first = key.first_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                          second = key.second_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  ASSAY_CUBLAS_CHECK(
+      cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first));
+  ASSAY_CUBLAS_CHECK(
+      cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second));
+  const cudaDataType_t in = type_of(key.in);
+  plan.first = key.first_transposed ? layout(in, key.k, key.m) : layout(in, key.m, key.k);
+  plan.second = key.second_transposed ? layout(in, key.n, key.k) : layout(in, key.k, key.n);
+  plan.result = layout(type_of(key.out), key.m, key.n);
+
+  cublasLtMatmulPreference_t preference;
+  ASSAY_CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&preference));
+  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.alignments[0]);
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.alignments[1]);
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.alignments[2]);
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.alignments[3]);
+  cublasLtMatmulHeuristicResult_t found;
+  int count = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle, plan.operation, plan.first, plan.second, plan.result,
+                                     plan.result, preference, 1, &found, &count);
+  cublasLtMatmulPreferenceDestroy(preference);
+  if (status == CUBLAS_STATUS_SUCCESS && count > 0) plan.algorithm = found.algo;
+  return plan;
+}
+
+const Plan& plan_of(const Key& key, cublasLtHandle_t handle) {
+  static std::mutex mutex;
+  static std::map<Key, std::unique_ptr<Plan>> plans;
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<Plan>& plan = plans[key];
+  if (!plan) plan = std::make_unique<Plan>(make_plan(key, handle));
+  return *plan;
+}
+
+}  // namespace
+
+bool multiply(const Product& product, at::Tensor out, const at::Tensor& added) {
+  const at::Tensor &first = product.right, &second = product.left;
+  const std::int64_t K = product.left.size(product.left_transposed ? 0 : 1);
+  if (out.numel() == 0 || K == 0) return false;
+  const void* base = added.defined() ? added.const_data_ptr() : out.const_data_ptr();
+  const Key key{.device = out.device().index(),
+                .first_transposed = product.right_transposed,
+                .second_transposed = product.left_transposed,
+                .accumulate = added.defined(),
+                .m = out.size(1),
+                .n = out.size(0),
+                .k = K,
+                .in = first.scalar_type(),
+                .out = out.scalar_type(),
+                .alignments = {alignment(first.const_data_ptr()), alignment(second.const_data_ptr()),
+                               alignment(base), alignment(out.const_data_ptr())}};
+  const cublasLtHandle_t handle = at::cuda::getCurrentCUDABlasLtHandle();
+  const Plan& plan = plan_of(key, handle);
+  if (!plan.algorithm) return false;
+  const at::Tensor workspace =
+      at::empty({static_cast<std::int64_t>(workspace_bytes)}, out.options().dtype(at::kByte));
+  const double one = 1, beta = added.defined() ? 1 : 0;
+  const auto one_single = static_cast<float>(one), beta_single = static_cast<float>(beta);
+  const bool exact = key.in == at::kDouble;
+  ASSAY_CUBLAS_CHECK(cublasLtMatmul(
+      handle, plan.operation, exact ? static_cast<const void*>(&one) : &one_single, first.const_data_ptr(),
+      plan.first, second.const_data_ptr(), plan.second,
+      exact ? static_cast<const void*>(&beta) : &beta_single, base, plan.result, out.data_ptr(), plan.result,
+      &*plan.algorithm, workspace.data_ptr(), workspace_bytes, stream()));
+  return true;
+}
+
+}  // namespace assay::impl::cuda

@@ -1,0 +1,12 @@
+#pragma once
+#include "impl/ops/cuda_launch.hpp"
+
+namespace assay::impl::swiglu::cuda {
+
+/// Device pointers of impl/ops/swiglu.hpp: gate_up [N, 2F], y and dy [N, F], rows contiguous, one dtype.
+void launch_forward(Dtype dtype, std::int64_t N, std::int64_t F, const void* gate_up, void* y,
+                    cudaStream_t stream);
+void launch_backward(Dtype dtype, std::int64_t N, std::int64_t F, const void* dy, void* gate_up,
+                     cudaStream_t stream);
+
+}  // namespace assay::impl::swiglu::cuda
