@@ -28,10 +28,8 @@ struct BlockActivations {
 struct Activations {
   std::vector<BlockActivations> blocks;  ///< L
   at::Tensor x_final;                    ///< [N, D] input of the final norm
-  at::Tensor normed_final;               ///< [N, D]
   at::Tensor rstd_final;                 ///< [N]
-  at::Tensor logits;                     ///< [N, V]
-  at::Tensor lse;                        ///< [N]
+  at::Tensor d_normed_final;             ///< [N, D] gradient of the final norm's output
 };
 
 }  // namespace assay::impl

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "impl/model/decoder_block.hpp"
-#include "impl/ops/cross_entropy.hpp"
+#include "impl/model/lm_head.hpp"
 #include "impl/ops/embedding.hpp"
 #include "impl/ops/linear.hpp"
 #include "impl/ops/rms_norm.hpp"
@@ -45,31 +45,23 @@ at::Tensor Model::hidden(const TokenBatch& batch, Activations* saved) {
 Loss Model::forward(const TokenBatch& batch, double normalizer, double z, Activations& saved) {
   saved.x_final = hidden(batch, &saved);
   const BlockViews& weights = parameters_.acquire(model_.layers + 1);
-  auto norm = rms_norm::forward(saved.x_final, weights.norm, model_.norm_eps);
-  saved.normed_final = norm.y;
+  const auto norm = rms_norm::forward(saved.x_final, weights.norm, model_.norm_eps);
   saved.rstd_final = norm.rstd;
-  saved.logits = linear::forward(norm.y, weights.head);
+  const auto head = lm_head::forward_backward(norm.y, weights.head, batch.targets, normalizer, z,
+                                              parameters_.gradients(model_.layers + 1).head);
   parameters_.release(model_.layers + 1);
-  auto loss = cross_entropy::forward(saved.logits, batch.targets, normalizer, z);
-  saved.lse = loss.lse;
-  return {loss.loss, loss.z_loss};
+  saved.d_normed_final = head.dx;
+  return {head.cross_entropy, head.z_loss};
 }
 
-void Model::backward(const TokenBatch& batch, double normalizer, double z, Activations saved) {
+void Model::backward(const TokenBatch& batch, Activations saved) {
   const std::int64_t head_block = model_.layers + 1;
   at::Tensor dx = at::zeros_like(saved.x_final);
-  {
-    const BlockViews& weights = parameters_.acquire(head_block);
-    const BlockViews& gradients = parameters_.gradients(head_block);
-    const at::Tensor d_logits =
-        cross_entropy::backward(std::exchange(saved.logits, {}), batch.targets, saved.lse, normalizer, z);
-    linear::backward_weight(d_logits, std::exchange(saved.normed_final, {}), gradients.head);
-    const at::Tensor d_normed = linear::backward_input(d_logits, weights.head);
-    rms_norm::backward(d_normed, std::exchange(saved.x_final, {}), weights.norm, saved.rstd_final, dx,
-                       gradients.norm);
-    parameters_.release(head_block);
-    parameters_.gradients_ready(head_block);
-  }
+  rms_norm::backward(std::exchange(saved.d_normed_final, {}), std::exchange(saved.x_final, {}),
+                     parameters_.acquire(head_block).norm, saved.rstd_final, dx,
+                     parameters_.gradients(head_block).norm);
+  parameters_.release(head_block);
+  parameters_.gradients_ready(head_block);
   for (std::int64_t block = model_.layers; block >= 1; --block) {
     const DecoderViews& weights = parameters_.acquire(block).decoder;
     decoder_block::backward(dx, weights, parameters_.gradients(block).decoder, model_, rope_table_, batch,

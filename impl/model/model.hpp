@@ -21,12 +21,13 @@ class Model {
   Model(const spec::ModelSpec& model, ParameterAccess& parameters, std::int64_t context,
         at::ScalarType compute, at::Device device);
 
-  /// Runs one micro-batch. `normalizer`: valid tokens of the whole step over all micro-batches and ranks;
-  /// `z`: z-loss coefficient. Errors: SpecError of the ops.
+  /// Runs one micro-batch; the loss's gradient is taken at once, as far as the head (impl/model/lm_head.hpp),
+  /// whose own is added to `parameters`. `normalizer`: valid tokens of the whole step over all micro-batches
+  /// and ranks; `z`: z-loss coefficient. Errors: SpecError of the ops.
   Loss forward(const TokenBatch& batch, double normalizer, double z, Activations& saved);
 
   /// Adds the gradients of one micro-batch's loss to those of `parameters` and consumes `saved`.
-  void backward(const TokenBatch& batch, double normalizer, double z, Activations saved);
+  void backward(const TokenBatch& batch, Activations saved);
 
   /// Logits [N, V] of a batch, nothing kept.
   at::Tensor logits(const TokenBatch& batch);

@@ -20,20 +20,21 @@ std::vector<DecayRange> decay_ranges(const spec::Inventory& inventory) {
 }
 
 void update(ParameterBuffers& buffers, const AdamWSettings& settings, double learning_rate, std::int64_t step,
-            double gradient_scale) {
+            const at::Tensor& coefficient) {
   for (const DecayRange& range : decay_ranges(buffers.inventory)) {
     const auto part = [&](const at::Tensor& flat) {
       return flat.narrow(0, range.begin, range.end - range.begin);
     };
-    adamw::update(part(buffers.weights), part(buffers.master), part(buffers.gradients), part(buffers.moment1),
-                  part(buffers.moment2),
-                  {.learning_rate = learning_rate,
-                   .beta1 = settings.beta1,
-                   .beta2 = settings.beta2,
-                   .eps = settings.eps,
-                   .weight_decay = range.decay ? settings.weight_decay : 0.0,
-                   .step = step,
-                   .gradient_scale = gradient_scale});
+    adamw::update_guarded(part(buffers.weights), part(buffers.master), part(buffers.gradients),
+                          part(buffers.moment1), part(buffers.moment2),
+                          {.learning_rate = learning_rate,
+                           .beta1 = settings.beta1,
+                           .beta2 = settings.beta2,
+                           .eps = settings.eps,
+                           .weight_decay = range.decay ? settings.weight_decay : 0.0,
+                           .step = step,
+                           .gradient_scale = 1},
+                          coefficient);
   }
 }
 

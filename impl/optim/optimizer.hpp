@@ -21,8 +21,9 @@ struct AdamWSettings {
   double beta1, beta2, eps, weight_decay;
 };
 
-/// One update of all parameters. `step` counts from 1; `gradient_scale` is the clip coefficient.
+/// One update of all parameters. `step` counts from 1; `coefficient` is the clip coefficient, an fp64 scalar
+/// on the buffers' device; where it is NaN nothing is changed.
 void update(ParameterBuffers& buffers, const AdamWSettings& settings, double learning_rate, std::int64_t step,
-            double gradient_scale);
+            const at::Tensor& coefficient);
 
 }  // namespace assay::impl

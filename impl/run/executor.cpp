@@ -39,14 +39,14 @@ StepResult Executor::run(const StepInput& input, const std::vector<Action>& acti
         reduce();
         break;
       case ActionKind::clip:
-        clip(input);
+        clip();
         break;
       case ActionKind::update:
         update(input);
         break;
     }
   }
-  clock_.enter(Phase::other);
+  read_result(input);
   return result_;
 }
 
@@ -61,32 +61,38 @@ void Executor::forward(const StepInput& input, std::size_t micro_batch) {
 void Executor::backward(const StepInput& input, std::size_t micro_batch) {
   clock_.enter(Phase::backward);
   parameters_.begin_backward(/*last_micro_batch=*/micro_batch + 1 == input.micro_batches.size());
-  model_.backward(input.micro_batches.at(micro_batch), input.valid_tokens, settings_.z_loss,
-                  std::move(activations_.at(micro_batch)));
+  model_.backward(input.micro_batches.at(micro_batch), std::move(activations_.at(micro_batch)));
 }
 
 void Executor::reduce() {
   clock_.enter(Phase::reduce);
-  local_loss_ = losses_.sum().item<double>();
+  if (communicator_.size() > 1) local_loss_ = losses_.sum().item<double>();
   communicator_.begin_all_reduce_sum(losses_);
   communicator_.wait_all();
 }
 
-void Executor::clip(const StepInput& input) {
+void Executor::clip() {
   clock_.enter(Phase::clip);
-  const at::Tensor losses = losses_.cpu();
-  result_.cross_entropy = losses[0].item<double>();
-  result_.z_loss = losses[1].item<double>();
-  result_.gradient_norm = std::sqrt(clip_grad_norm::sum_of_squares(buffers_.gradients).item<double>());
-  if (!std::isfinite(result_.cross_entropy + result_.z_loss) || !std::isfinite(result_.gradient_norm))
-    refuse_non_finite(input);
-  if (settings_.clip > 0)
-    result_.clip_coefficient = clip_grad_norm::coefficient(result_.gradient_norm, settings_.clip);
+  norm_and_coefficient_ = clip_grad_norm::norm_and_coefficient(
+      clip_grad_norm::sum_of_squares(buffers_.gradients), losses_, settings_.clip);
 }
 
+/// Changes nothing when the coefficient says that a number is not finite.
 void Executor::update(const StepInput& input) {
   clock_.enter(Phase::update);
-  impl::update(buffers_, settings_.adamw, input.learning_rate, input.step + 1, result_.clip_coefficient);
+  impl::update(buffers_, settings_.adamw, input.learning_rate, input.step + 1, norm_and_coefficient_[1]);
+}
+
+/// The only place where a step waits for a GPU.
+void Executor::read_result(const StepInput& input) {
+  clock_.enter(Phase::other);
+  const at::Tensor numbers = at::cat({losses_, norm_and_coefficient_}).cpu();
+  const double* number = numbers.const_data_ptr<double>();
+  result_ = {.cross_entropy = number[0],
+             .z_loss = number[1],
+             .gradient_norm = number[2],
+             .clip_coefficient = number[3]};
+  if (!std::isfinite(result_.clip_coefficient)) refuse_non_finite(input);
 }
 
 void Executor::refuse_non_finite(const StepInput& input) {

@@ -55,8 +55,9 @@ class Executor {
   void forward(const StepInput& input, std::size_t micro_batch);
   void backward(const StepInput& input, std::size_t micro_batch);
   void reduce();
-  void clip(const StepInput& input);
+  void clip();
   void update(const StepInput& input);
+  void read_result(const StepInput& input);
   [[noreturn]] void refuse_non_finite(const StepInput& input);
 
   Model& model_;
@@ -68,6 +69,7 @@ class Executor {
 
   std::vector<Activations> activations_;  ///< of the micro-batches between their forward and their backward
   at::Tensor losses_;                     ///< [2] fp64: cross-entropy and z-loss, this rank's until reduced
+  at::Tensor norm_and_coefficient_;       ///< [2] fp64 (impl/ops/clip_grad_norm.hpp)
   double local_loss_ = 0;                 ///< this rank's share before the reduction
   StepResult result_;
 };

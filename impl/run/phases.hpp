@@ -3,8 +3,11 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <deque>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/cuda/CUDAEvent.h>
 
 namespace assay::impl::run {
 
@@ -13,23 +16,29 @@ enum class Phase { data_wait, forward, backward, reduce, clip, update, other, co
 /// Seconds per phase.
 using PhaseSeconds = std::array<double, static_cast<std::size_t>(Phase::count)>;
 
-/// Splits wall-clock time into phases: every moment since `restart` belongs to exactly one phase.
+/// Splits time into phases: every moment since `restart` belongs to exactly one phase. On the CPU by the wall
+/// clock; on a GPU by events in its stream, so that work is charged to the phase that gave it and nothing
+/// waits until `seconds` is asked for.
 class PhaseClock {
  public:
   explicit PhaseClock(at::Device device) : device_(device) { restart(); }
   /// Forgets everything and starts in Phase::other.
   void restart();
-  /// Time from here on belongs to `phase`. On a GPU, waits for the work given so far, so that it is charged
-  /// to its own phase.
+  /// Time (on a GPU: work given) from here on belongs to `phase`.
   void enter(Phase phase);
-  /// Seconds per phase up to now.
+  /// Seconds per phase up to now. On a GPU, waits for the work given so far.
   PhaseSeconds seconds();
 
  private:
+  void mark(Phase phase);
+  PhaseSeconds seconds_between_events();
+
   at::Device device_;
   Phase phase_ = Phase::other;
   std::chrono::steady_clock::time_point since_;
   PhaseSeconds seconds_{};
+  std::deque<at::cuda::CUDAEvent> events_;  ///< recorded at the start of phases_[i]; kept to be used again
+  std::vector<Phase> phases_;
 };
 
 }  // namespace assay::impl::run

@@ -15,6 +15,7 @@
 #include "impl/data/token_data.hpp"
 #include "impl/logs/console.hpp"
 #include "impl/logs/record_writer.hpp"
+#include "impl/ops/attention.hpp"
 #include "impl/run/describe.hpp"
 #include "impl/run/host.hpp"
 #include "impl/run/run_folder.hpp"
@@ -184,6 +185,8 @@ class Run {
     tokens_ += report.tokens;
     seconds_ += report.seconds;
     say(steps_.back());
+    for (const std::string& line : attention::new_choices())
+      say(Warning{.step = report.step + 1, .code = "attention", .text = line});
     if (report.step == 0) compare_first_loss(report.result.cross_entropy);
   }
 
