@@ -49,11 +49,25 @@ inline at::ScalarType draw_dtype() { return *rc::gen::element(at::kDouble, at::k
 /// Type of statistics and of weights' gradients beside elements of `type`.
 inline at::ScalarType math_of(at::ScalarType type) { return type == at::kBFloat16 ? at::kFloat : type; }
 
+/// Which forms of an op are tested on a device: the op as the trainer calls it (false), on the CPU also its
+/// ATen form (true).
+inline std::vector<bool> forms(at::Device device) {
+  return device.is_cpu() ? std::vector<bool>{false, true} : std::vector<bool>{false};
+}
+
+/// An extent from 1 up to below `small`; on a GPU half of them are multiples of 8 up to `wide`, for which
+/// kernels move 16 bytes at a time.
+inline reference::Index draw_extent(at::Device device, reference::Index small, reference::Index wide) {
+  if (device.is_cpu() || *rc::gen::arbitrary<bool>()) return *rc::gen::inRange<reference::Index>(1, small);
+  return 8 * *rc::gen::inRange<reference::Index>(1, wide / 8 + 1);
+}
+
 /// Roundings of a computation on elements of one dtype, compared with a reference in fp64.
 struct Rounding {
-  double math;      ///< unit roundoff of the arithmetic
-  double store;     ///< unit roundoff of storing, 0 where the arithmetic has rounded already
-  double smallest;  ///< least normal number of the arithmetic: what underflow may lose
+  double math;             ///< unit roundoff of the arithmetic
+  double store;            ///< unit roundoff of storing, 0 where the arithmetic has rounded already
+  double smallest;         ///< least normal number of the arithmetic: what underflow may lose
+  double exponential = 2;  ///< roundings that exp counts as: 2 in impl/ops/cpu_math.hpp
 
   /// Relative bound of n roundings here and n in the reference.
   double gamma(double n) const { return assay::gamma(n, math) + assay::gamma(n, unit_roundoff(Dtype::f64)); }
@@ -67,6 +81,14 @@ inline Rounding rounding_of(at::ScalarType type) {
   return {unit_roundoff(Dtype::f32), store, std::numeric_limits<float>::min()};
 }
 
+/// On a GPU exp is within 2 units in the last place, which are 4 roundings (CUDA C++ Programming Guide, table
+/// of mathematical functions).
+inline Rounding rounding_of(at::ScalarType type, at::Device device) {
+  Rounding rounding = rounding_of(type);
+  if (device.is_cuda()) rounding.exponential = 4;
+  return rounding;
+}
+
 /// A bound for every entry: Allowed of bound(i) for i in [0, size).
 template <class Bound>
 Allowed each(reference::Index size, const Bound& bound) {
@@ -78,7 +100,7 @@ Allowed each(reference::Index size, const Bound& bound) {
 /// Same dtype, shape and bytes.
 inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
-  const at::Tensor left = a.contiguous(), right = b.contiguous();
+  const at::Tensor left = a.cpu().contiguous(), right = b.cpu().contiguous();
   return std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
 }
 

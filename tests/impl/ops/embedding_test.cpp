@@ -4,44 +4,15 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "reference/ops/embedding.hpp"
+#include "tests/impl/ops/embedding_parity.hpp"
 #include "tests/support/tensors.hpp"
 
 namespace assay::impl {
 namespace {
 
 using reference::Index;
-using tests::exact;
-using tests::values;
 
-RC_GTEST_PROP(EmbeddingImpl, MatchesReference, ()) {
-  const auto type = tests::draw_dtype();
-  const Index V = *rc::gen::inRange<Index>(1, 12), D = *rc::gen::inRange<Index>(1, 80);
-  const auto ids = *rc::gen::container<reference::Ids>(rc::gen::inRange<Index>(0, V));
-  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
-  const Index N = static_cast<Index>(ids.size());
-  const at::Tensor table = tests::normal({V, D}, seed, type), dy = tests::normal({N, D}, seed + 1, type);
-  const at::Tensor before = tests::normal({V, D}, seed + 2, tests::math_of(type));
-
-  const auto y = reference::embedding::forward(exact(table), ids);
-  auto expected = reference::embedding::backward(exact(dy), ids, V);
-  expected.flat() += exact(before).flat();
-  auto sizes = exact(dy);
-  sizes.flat() = sizes.flat().abs();
-  const auto terms = reference::embedding::backward(sizes, ids, V);
-  const auto bound = tests::each(V * D, [&](Index i) {  // T2: one addition per occurrence of the id
-    const auto count = static_cast<double>(std::count(ids.begin(), ids.end(), i / D));
-    return tests::rounding_of(type).gamma(count + 1) * (terms[i] + std::abs(exact(before)[i]));
-  });
-  for (bool generic : {false, true}) {
-    RC_LOG() << (generic ? "aten" : "cpu") << "\n";
-    const at::Tensor id = tests::integers(ids), dtable = before.clone();
-    ASSAY_RC_CLOSE(values(generic ? embedding::aten::forward(table, id) : embedding::forward(table, id)),
-                   values(y), tests::Allowed::exact());
-    generic ? embedding::aten::backward(dy, id, dtable) : embedding::backward(dy, id, dtable);
-    ASSAY_RC_CLOSE(values(dtable), values(expected), bound);
-  }
-}
+RC_GTEST_PROP(EmbeddingImpl, MatchesReference, ()) { parity::embedding_matches_reference(at::kCPU); }
 
 TEST(EmbeddingImpl, SumsInTheSameOrderOnAnyNumberOfThreads) {
   reference::Ids ids;

@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "reference/ops/rms_norm.hpp"
+#include "tests/impl/ops/rms_norm_parity.hpp"
 #include "tests/support/rms_norm_bounds.hpp"
 #include "tests/support/tensors.hpp"
 
@@ -17,33 +18,7 @@ using tests::values;
 
 constexpr double eps = 1e-5;
 
-RC_GTEST_PROP(RmsNormImpl, MatchesReference, ()) {
-  const auto type = tests::draw_dtype(), statistic = tests::math_of(type);
-  const Index N = *rc::gen::inRange<Index>(1, 12), D = *rc::gen::inRange<Index>(1, 40);
-  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
-  const at::Tensor x = tests::normal({N, D}, seed, type), gain = tests::normal({D}, seed + 1, type);
-  const at::Tensor dy = tests::normal({N, D}, seed + 2, type),
-                   dx_before = tests::normal({N, D}, seed + 3, type);
-  const at::Tensor dgain_before = tests::normal({D}, seed + 4, statistic);
-
-  const auto expected = reference::rms_norm::forward(exact(x), exact(gain), eps);
-  auto gradient = reference::rms_norm::backward(exact(dy), exact(x), exact(gain), expected.rstd);
-  gradient.dx.flat() += exact(dx_before).flat();
-  gradient.dgain.flat() += exact(dgain_before).flat();
-  const tests::RmsNormBounds bounds(tests::rounding_of(type), exact(x), exact(gain), exact(dy),
-                                    expected.rstd);
-  for (bool generic : {false, true}) {
-    RC_LOG() << (generic ? "aten" : "cpu") << "\n";
-    const auto out = generic ? rms_norm::aten::forward(x, gain, eps) : rms_norm::forward(x, gain, eps);
-    RC_ASSERT(out.y.scalar_type() == type && out.rstd.scalar_type() == statistic);
-    ASSAY_RC_CLOSE(values(out.y), values(expected.y), bounds.y(expected.y));
-    ASSAY_RC_CLOSE(values(out.rstd), values(expected.rstd), bounds.rstd());
-    const at::Tensor dx = dx_before.clone(), dgain = dgain_before.clone();
-    (generic ? rms_norm::aten::backward : rms_norm::backward)(dy, x, gain, out.rstd, dx, dgain);
-    ASSAY_RC_CLOSE(values(dx), values(gradient.dx), bounds.dx(gradient.dx, exact(dx_before)));
-    ASSAY_RC_CLOSE(values(dgain), values(gradient.dgain), bounds.dgain(exact(dgain_before)));
-  }
-}
+RC_GTEST_PROP(RmsNormImpl, MatchesReference, ()) { parity::rms_norm_matches_reference(at::kCPU); }
 
 RC_GTEST_PROP(RmsNormImpl, AgreesWithAutograd, ()) {
   const Index N = *rc::gen::inRange<Index>(1, 12), D = *rc::gen::inRange<Index>(1, 40);

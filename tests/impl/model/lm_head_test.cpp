@@ -1,0 +1,29 @@
+// labels: parity property
+#include "impl/model/lm_head.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "tests/impl/model/lm_head_parity.hpp"
+
+namespace assay::impl {
+namespace {
+
+RC_GTEST_PROP(LmHeadImpl, ChunksMatchReference, ()) { parity::lm_head_matches_reference(at::kCPU); }
+
+RC_GTEST_PROP(LmHeadImpl, ChunksCoverTheTokensAndHoldNoMoreThanTheLimit, ()) {
+  const auto N = *rc::gen::inRange<std::int64_t>(1, 100000), V = *rc::gen::inRange<std::int64_t>(1, 200000),
+             limit = *rc::gen::inRange<std::int64_t>(1, std::int64_t{1} << 30);
+  const std::int64_t rows = lm_head::chunk_tokens(N, V, limit);
+  RC_ASSERT(rows >= 1 && rows <= N);
+  RC_ASSERT(rows * V <= limit || rows == 1);
+}
+
+TEST(LmHeadImpl, TheDemoHasOneChunkAndTheLargeModelsSeveral) {
+  EXPECT_EQ(lm_head::chunk_tokens(32 * 128, 256), 32 * 128);
+  EXPECT_EQ(lm_head::chunk_tokens(24 * 2048, 32000), 8192);
+  EXPECT_EQ(lm_head::chunk_tokens(22 * 2048, 151669), 1664);
+}
+
+}  // namespace
+}  // namespace assay::impl

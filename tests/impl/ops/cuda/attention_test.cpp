@@ -1,0 +1,84 @@
+// labels: gpu parity property
+#include "impl/ops/attention.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <iostream>
+
+#include "tests/impl/ops/attention_parity.hpp"
+#include "tests/support/gpu.hpp"
+
+namespace assay::impl {
+namespace {
+
+TEST(AttentionCuda, MatchesReference) {
+  ASSAY_NEEDS_GPU();
+  EXPECT_TRUE(rc::check([] { parity::attention_matches_reference(at::kCUDA); }));
+}
+
+TEST(AttentionCuda, TheChoiceOfAShapeIsToldOnceWithItsReasons) {
+  ASSAY_NEEDS_GPU();
+  attention::new_choices();
+  const at::Tensor exact = tests::normal({1, 33, 4, 24}, 1, at::kFloat).to(at::kCUDA);
+  for (int i = 0; i < 2; ++i) attention::forward(exact, 2, 1, {});
+  const auto lines = attention::new_choices();
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find("math; cudnn and flash take bf16 only"), std::string::npos) << lines[0];
+  EXPECT_TRUE(attention::new_choices().empty());
+}
+
+/// The trainer's own shape, grouped and not: which backend takes it is printed, and its result is held to the
+/// plain products on the same numbers in fp32, relative to the largest entry.
+TEST(AttentionCuda, TheTrainersShapesAreFusedAndMatchPlainProducts) {
+  ASSAY_NEEDS_GPU();
+  attention::new_choices();
+  for (const auto& [heads, kv_heads] : {std::pair{18, 18}, std::pair{16, 4}}) {
+    const at::Tensor qkv = tests::normal({1, 512, heads + 2 * kv_heads, 128}, 1, at::kBFloat16).to(at::kCUDA),
+                     dy = tests::normal({1, 512, heads, 128}, 2, at::kBFloat16).to(at::kCUDA);
+    const auto out = attention::forward(qkv, heads, kv_heads, {});
+    const at::Tensor dqkv = attention::backward(dy, qkv, out, heads, kv_heads, {});
+    for (const std::string& line : attention::new_choices()) std::cout << line << std::endl;
+    EXPECT_NE(out.backend, attention::Backend::math);
+    const at::Tensor wide = qkv.to(at::kDouble);
+    const auto plain = attention::aten::forward(wide, heads, kv_heads, {});
+    const at::Tensor plain_dqkv =
+        attention::aten::backward(dy.to(at::kDouble), wide, plain, heads, kv_heads, {});
+    // Roundings to bf16 on the way to an entry: probability, y, dscore, delta, a head's part, the sum; each
+    // at most once for terms whose sizes add up to less than the largest entry times the root of their
+    // number.
+    const double bound = 6 * unit_roundoff(Dtype::bf16) * std::sqrt(512.0);
+    const auto share = [](const at::Tensor& got, const at::Tensor& want) {
+      return ((got.to(at::kDouble) - want).abs().max() / want.abs().max()).item<double>();
+    };
+    EXPECT_LE(share(out.y, plain.y), 6 * unit_roundoff(Dtype::bf16));
+    EXPECT_LE(share(dqkv, plain_dqkv), bound);
+    std::cout << "heads " << heads << "+2x" << kv_heads << ": y off by " << share(out.y, plain.y)
+              << ", dqkv by " << share(dqkv, plain_dqkv) << " of the largest entry" << std::endl;
+  }
+}
+
+TEST(AttentionCuda, ForwardGivesTheSameBitsTwice) {
+  ASSAY_NEEDS_GPU();
+  for (auto type : {at::kDouble, at::kFloat, at::kBFloat16}) {
+    const at::Tensor qkv = tests::normal({2, 256, 12, 64}, 1, type).to(at::kCUDA);
+    EXPECT_TRUE(tests::repeatable([&] {
+      const auto out = attention::forward(qkv, 8, 2, {});
+      return std::vector{out.y, out.lse};
+    })) << type;
+  }
+}
+
+TEST(AttentionCuda, BackwardOfPlainProductsGivesTheSameBitsTwice) {
+  ASSAY_NEEDS_GPU();
+  for (auto type : {at::kDouble, at::kFloat}) {
+    const at::Tensor qkv = tests::normal({2, 256, 12, 64}, 1, type).to(at::kCUDA),
+                     dy = tests::normal({2, 256, 8, 64}, 2, type).to(at::kCUDA);
+    const auto out = attention::forward(qkv, 8, 2, {});
+    EXPECT_TRUE(tests::repeatable([&] { return std::vector{attention::backward(dy, qkv, out, 8, 2, {})}; }))
+        << type;
+  }
+}
+
+}  // namespace
+}  // namespace assay::impl

@@ -1,0 +1,51 @@
+// labels: gpu parity property
+#include "impl/ops/linear.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "impl/ops/cuda_gemm.hpp"
+#include "tests/impl/ops/linear_parity.hpp"
+#include "tests/support/gpu.hpp"
+
+namespace assay::impl {
+namespace {
+
+TEST(LinearCuda, ForwardMatchesReference) {
+  ASSAY_NEEDS_GPU();
+  EXPECT_TRUE(rc::check([] { parity::linear_forward_matches_reference(at::kCUDA); }));
+}
+
+TEST(LinearCuda, BackwardMatchesReference) {
+  ASSAY_NEEDS_GPU();
+  EXPECT_TRUE(rc::check([] { parity::linear_backward_matches_reference(at::kCUDA); }));
+}
+
+TEST(LinearCuda, SameBitsTwice) {
+  ASSAY_NEEDS_GPU();
+  const at::Tensor x = tests::normal({3000, 1024}, 1, at::kBFloat16).to(at::kCUDA),
+                   weight = tests::normal({768, 1024}, 2, at::kBFloat16).to(at::kCUDA);
+  EXPECT_TRUE(tests::repeatable([&] {
+    const at::Tensor y = linear::forward(x, weight);
+    at::Tensor dweight = at::zeros({768, 1024}, at::TensorOptions(at::kCUDA).dtype(at::kFloat));
+    linear::backward_weight(y, x, dweight);
+    return std::vector{y, linear::backward_input(y, weight), dweight};
+  }));
+}
+
+TEST(LinearCuda, TheLibraryItselfTakesTheTrainersShapes) {
+  ASSAY_NEEDS_GPU();
+  // bf16 in, fp32 sums added to fp32: the weight gradient that needs no second pass.
+  const at::Tensor x = tests::normal({256, 128}, 1, at::kBFloat16).to(at::kCUDA),
+                   dy = tests::normal({256, 64}, 2, at::kBFloat16).to(at::kCUDA),
+                   dweight = at::ones({64, 128}, at::TensorOptions(at::kCUDA).dtype(at::kFloat));
+  EXPECT_TRUE(cuda::multiply({.left = dy, .right = x, .left_transposed = true}, dweight, dweight));
+  const at::Tensor exact_dy = dy.to(at::kDouble).t(), exact_x = x.to(at::kDouble);
+  const at::Tensor error = (dweight - exact_dy.matmul(exact_x) - 1).abs(),
+                   terms =
+                       exact_dy.abs().matmul(exact_x.abs()) + 1;  // T2 over 256 products and what was there
+  EXPECT_LE((error / terms).max().item<double>(), gamma(257, unit_roundoff(Dtype::f32)));
+}
+
+}  // namespace
+}  // namespace assay::impl

@@ -1,0 +1,33 @@
+// labels: gpu parity property
+#include "impl/ops/qk_norm.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "tests/impl/ops/qk_norm_parity.hpp"
+#include "tests/support/gpu.hpp"
+
+namespace assay::impl {
+namespace {
+
+TEST(QkNormCuda, MatchesReference) {
+  ASSAY_NEEDS_GPU();
+  EXPECT_TRUE(rc::check([] { parity::qk_norm_matches_reference(at::kCUDA); }));
+}
+
+TEST(QkNormCuda, SameBitsTwice) {
+  ASSAY_NEEDS_GPU();
+  for (auto type : {at::kDouble, at::kFloat, at::kBFloat16}) {
+    const at::Tensor qkv = tests::normal({2, 300, 8, 128}, 1, type).to(at::kCUDA),
+                     gain = tests::normal({128}, 2, type).to(at::kCUDA);
+    EXPECT_TRUE(tests::repeatable([&] {
+      const auto out = qk_norm::forward(qkv, gain, gain, 4, 2, 1e-6);
+      at::Tensor dqkv = out.qkv.clone(), dq = at::zeros({128}, out.rstd.options()), dk = at::zeros_like(dq);
+      qk_norm::backward(dqkv, qkv, gain, gain, out.rstd, 4, 2, dq, dk);
+      return std::vector{out.qkv, out.rstd, dqkv, dq, dk};
+    })) << type;
+  }
+}
+
+}  // namespace
+}  // namespace assay::impl

@@ -1,0 +1,31 @@
+// labels: gpu parity property
+#include "impl/ops/rope.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "tests/impl/ops/rope_parity.hpp"
+#include "tests/support/gpu.hpp"
+
+namespace assay::impl {
+namespace {
+
+TEST(RopeCuda, MatchesReference) {
+  ASSAY_NEEDS_GPU();
+  EXPECT_TRUE(rc::check([] { parity::rope_matches_reference(at::kCUDA); }));
+}
+
+TEST(RopeCuda, SameBitsTwice) {
+  ASSAY_NEEDS_GPU();
+  const at::Tensor x = tests::normal({4, 100, 6, 128}, 1, at::kBFloat16).to(at::kCUDA);
+  const auto table =
+      rope::table(spec::rope::inverse_frequencies(128, 10000, {}), 100, at::kBFloat16, at::kCUDA);
+  EXPECT_TRUE(tests::repeatable([&] {
+    at::Tensor y = x.clone();
+    rope::rotate(y, 4, table, {}, false);
+    return std::vector{y};
+  }));
+}
+
+}  // namespace
+}  // namespace assay::impl

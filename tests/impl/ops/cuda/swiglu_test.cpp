@@ -1,0 +1,30 @@
+// labels: gpu parity property
+#include "impl/ops/swiglu.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "tests/impl/ops/swiglu_parity.hpp"
+#include "tests/support/gpu.hpp"
+
+namespace assay::impl {
+namespace {
+
+TEST(SwigluCuda, MatchesReference) {
+  ASSAY_NEEDS_GPU();
+  EXPECT_TRUE(rc::check([] { parity::swiglu_matches_reference(at::kCUDA); }));
+}
+
+TEST(SwigluCuda, SameBitsTwice) {
+  ASSAY_NEEDS_GPU();
+  for (auto type : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor in = tests::normal({500, 1040}, 1, type).to(at::kCUDA),
+                     dy = tests::normal({500, 520}, 2, type).to(at::kCUDA);
+    EXPECT_TRUE(tests::repeatable([&] {
+      return std::vector{swiglu::forward(in), swiglu::backward(dy, in.clone())};
+    })) << type;
+  }
+}
+
+}  // namespace
+}  // namespace assay::impl
