@@ -1,0 +1,159 @@
+// Time of whole optimizer steps of a recipe on this machine, no checkpoint and no record:
+//   step_bench RECIPE.toml STEPS [key=value ...]
+// Prints what it does as it goes, then one line of JSON: seconds of every step and phase, tokens/s of the
+// median step, exact MFU against the peak of the GPU given by name below, peak memory, seconds from the start
+// of the process to the end of the first step and where they went.
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "impl/data/grammar_data.hpp"
+#include "impl/data/token_data.hpp"
+#include "impl/ops/attention.hpp"
+#include "impl/parallel/communicator.hpp"
+#include "impl/run/host.hpp"
+#include "impl/run/trainer.hpp"
+#include "spec/config/check.hpp"
+#include "spec/config/load.hpp"
+#include "spec/flops/exact.hpp"
+
+namespace assay::impl {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+/// Seconds since the kernel started this process: its start is in ticks since boot (proc(5), stat, field 22).
+double seconds_since_exec() {
+  std::ifstream stat("/proc/self/stat"), uptime("/proc/uptime");
+  std::string text((std::istreambuf_iterator<char>(stat)), {}), field;
+  std::istringstream rest(text.substr(text.rfind(')') + 2));
+  for (int i = 3; i <= 22; ++i) rest >> field;
+  double up = 0;
+  uptime >> up;
+  return up - std::stod(field) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+/// Dense bf16 peak [flop/s] of the GPUs that this bench has been run on; 0: unknown, no MFU. H200 and H100
+/// SXM: NVIDIA data sheets, half of the figure with sparsity.
+double peak_of(const std::string& gpu) {
+  return gpu.find("H200") != std::string::npos || gpu.find("H100") != std::string::npos ? 989.4e12 : 0;
+}
+
+/// Prints a line with the seconds since the process was started, and keeps them for the JSON.
+class Marks {
+ public:
+  void operator()(const char* what) {
+    seconds_[what] = seconds_since_exec();
+    std::printf("%8.2f s  %s\n", seconds_[what].get<double>(), what);
+    std::fflush(stdout);
+  }
+  const Json& seconds() const { return seconds_; }
+
+ private:
+  Json seconds_;
+};
+
+std::shared_ptr<const data::SampleSource> open(const spec::RunConfig& config, const spec::ModelSpec& model) {
+  if (config.data_paths.empty())
+    return std::make_shared<data::GrammarData>(config.seed, config.sequence_length, config.grammar_samples);
+  const std::vector<std::filesystem::path> paths(config.data_paths.begin(), config.data_paths.end());
+  return std::make_shared<data::TokenData>(paths, data::token_type(config.data_dtype), model.vocab,
+                                           config.sequence_length);
+}
+
+Json phases_of(const std::vector<run::StepReport>& reports, std::size_t first) {
+  static const char* names[] = {"data_wait", "forward", "backward", "reduce", "clip", "update", "other"};
+  Json out;
+  for (std::size_t p = 0; p < std::size(names); ++p) {
+    double sum = 0;
+    for (std::size_t i = first; i < reports.size(); ++i) sum += reports[i].phases[p];
+    out[names[p]] = sum / static_cast<double>(reports.size() - first);
+  }
+  return out;
+}
+
+int bench(const spec::RunConfig& config, std::int64_t steps) {
+  Marks mark;
+  mark("libraries loaded, settings read");
+  const c10::InferenceMode no_autograd;
+  const spec::ModelSpec model = spec::find_model(config.model);
+  spec::check(config, model);
+  const at::Device device =
+      config.device == spec::Device::cpu ? at::Device(at::kCPU) : at::Device(at::kCUDA, 0);
+  std::string gpu;
+  if (device.is_cuda()) gpu = at::cuda::getDeviceProperties(0)->name;
+  mark("device ready");
+  const auto communicator = make_self_communicator();
+  const spec::Batch batch = spec::batch_of(config.sequences, config.micro, 1);
+  run::Trainer trainer(config, model, batch, device, open(config, model), *communicator);
+  mark("buffers allocated");
+  trainer.initialise();
+  if (device.is_cuda()) c10::cuda::device_synchronize();
+  mark("weights initialised");
+  trainer.start_after(0);
+  std::vector<run::StepReport> reports;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const auto start = Clock::now();
+    reports.push_back(trainer.step(false));
+    const std::chrono::duration<double> wall = Clock::now() - start;
+    const auto& report = reports.back();
+    std::printf("step %lld: loss %.5f, gradient norm %.4f, %.4f s (wall %.4f s), %.0f tokens/s\n",
+                static_cast<long long>(step + 1), report.result.cross_entropy, report.result.gradient_norm,
+                report.seconds, wall.count(), static_cast<double>(report.tokens) / report.seconds);
+    for (const std::string& line : attention::new_choices()) std::printf("  %s\n", line.c_str());
+    if (step == 0) mark("first step done");
+  }
+  const std::size_t first = std::min<std::size_t>(3, reports.size() - 1);  // the steps before warm up
+  std::vector<double> seconds;
+  for (std::size_t i = first; i < reports.size(); ++i) seconds.push_back(reports[i].seconds);
+  std::sort(seconds.begin(), seconds.end());
+  const double median = seconds[seconds.size() / 2], tokens = static_cast<double>(reports[0].tokens);
+  const double flops = spec::exact_flops(model, config.sequence_length).per_token().to_double();
+  Json out{{"model", model.name},
+           {"gpu", gpu},
+           {"sequences", batch.sequences},
+           {"micro", batch.micro},
+           {"sequence_length", config.sequence_length},
+           {"steps", steps},
+           {"median_step_seconds", median},
+           {"fastest_step_seconds", seconds.front()},
+           {"slowest_step_seconds", seconds.back()},
+           {"tokens_per_second", tokens / median},
+           {"flops_per_token_exact", flops},
+           {"peak_device_bytes", run::device_peak_bytes(device)},
+           {"phase_seconds", phases_of(reports, first)},
+           {"seconds_since_process_start", mark.seconds()},
+           {"first_loss", reports.front().result.cross_entropy},
+           {"last_loss", reports.back().result.cross_entropy}};
+  if (peak_of(gpu) > 0) out["mfu_exact"] = tokens / median * flops / peak_of(gpu);
+  std::cout << out.dump() << std::endl;
+  return 0;
+}
+
+}  // namespace
+}  // namespace assay::impl
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::cerr << "usage: step_bench RECIPE.toml STEPS [key=value ...]\n";
+    return 2;
+  }
+  try {
+    const std::vector<std::string> overrides(argv + 3, argv + argc);
+    return assay::impl::bench(assay::spec::load(argv[1], overrides), std::stoll(argv[2]));
+  } catch (const std::exception& error) {
+    std::cerr << "step_bench: " << error.what() << "\n";
+    return 1;
+  }
+}
