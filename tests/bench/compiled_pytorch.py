@@ -1,0 +1,113 @@
+"""A Llama trained by PyTorch with torch.compile on one GPU: the baseline of `ci/bench gpu`.
+
+    compiled_pytorch.py [--layers N ...] [--steps N] [--attention cudnn|flash]
+
+What one would write without a training library: fused query-key-value and gate-up products, autocast to bf16 over fp32
+weights, scaled_dot_product_attention with the named kernel, fused AdamW, clipping. Random tokens. Prints one line of
+JSON: seconds of the median step after the first three, tokens/s, exact MFU (spec/flops/exact.md), peak memory.
+"""
+import argparse
+import json
+import statistics
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+SHAPE = dict(layers=18, width=2304, heads=18, kv_heads=18, head_dim=128, ffn=6144, vocab=32000,
+             tokens=2048, micro=24, accumulation=4)
+
+
+def turn(x, cosine, sine):
+    """Rotary embedding of [B, heads, T, E]: entry i goes with entry i + E/2."""
+    low, high = x.chunk(2, dim=-1)
+    return torch.cat((low * cosine - high * sine, high * cosine + low * sine), dim=-1)
+
+
+class Block(nn.Module):
+    def __init__(self, a):
+        super().__init__()
+        self.heads, self.kv_heads, self.head_dim = a.heads, a.kv_heads, a.head_dim
+        self.attention_norm, self.mlp_norm = nn.RMSNorm(a.width, eps=1e-6), nn.RMSNorm(a.width, eps=1e-6)
+        self.qkv = nn.Linear(a.width, (a.heads + 2 * a.kv_heads) * a.head_dim, bias=False)
+        self.out = nn.Linear(a.heads * a.head_dim, a.width, bias=False)
+        self.gate_up, self.down = nn.Linear(a.width, 2 * a.ffn, bias=False), nn.Linear(a.ffn, a.width, bias=False)
+
+    def forward(self, x, cosine, sine):
+        B, T, _ = x.shape
+        every = self.qkv(self.attention_norm(x)).view(B, T, -1, self.head_dim).transpose(1, 2)
+        q, k, v = every.split([self.heads, self.kv_heads, self.kv_heads], dim=1)
+        y = F.scaled_dot_product_attention(turn(q, cosine, sine), turn(k, cosine, sine), v, is_causal=True,
+                                           enable_gqa=self.heads != self.kv_heads)
+        x = x + self.out(y.transpose(1, 2).reshape(B, T, -1))
+        gate, up = self.gate_up(self.mlp_norm(x)).chunk(2, dim=-1)
+        return x + self.down(F.silu(gate) * up)
+
+
+class Llama(nn.Module):
+    def __init__(self, a):
+        super().__init__()
+        self.embedding = nn.Embedding(a.vocab, a.width)
+        self.blocks = nn.ModuleList(Block(a) for _ in range(a.layers))
+        self.norm, self.head = nn.RMSNorm(a.width, eps=1e-6), nn.Linear(a.width, a.vocab, bias=False)
+        angles = torch.outer(torch.arange(a.tokens), 10000.0 ** (-torch.arange(0, a.head_dim, 2) / a.head_dim))
+        self.register_buffer("cosine", angles.cos().bfloat16())
+        self.register_buffer("sine", angles.sin().bfloat16())
+        for parameter in self.parameters():
+            if parameter.dim() == 2:
+                nn.init.normal_(parameter, std=0.02)
+
+    def forward(self, ids, targets):
+        x = self.embedding(ids).bfloat16()
+        for block in self.blocks:
+            x = block(x, self.cosine, self.sine)
+        return F.cross_entropy(self.head(self.norm(x)).float().flatten(0, 1), targets.flatten())
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name, value in SHAPE.items():
+        parser.add_argument("--" + name.replace("_", "-"), type=int, default=value)
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--attention", choices=["cudnn", "flash"], default="cudnn")
+    parser.add_argument("--peak", type=float, default=989.4e12, help="dense bf16 [flop/s]; the default is an H200's")
+    a = parser.parse_args()
+    started = time.time()
+    torch.manual_seed(0)
+    model = Llama(a).cuda()
+    compiled = torch.compile(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
+    tokens = torch.randint(0, a.vocab, (a.accumulation, a.micro, a.tokens + 1), device="cuda")
+    kernel = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}[a.attention]
+
+    def step():
+        for batch in tokens:
+            with sdpa_kernel(kernel), torch.autocast("cuda", torch.bfloat16):
+                loss = compiled(batch[:, :-1], batch[:, 1:]) / a.accumulation
+            loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    seconds = []
+    for index in range(a.steps):
+        begin = time.time()
+        step()
+        torch.cuda.synchronize()
+        seconds.append(time.time() - begin)
+        if index == 0:
+            first = time.time() - started
+        print(f"step {index + 1}: {seconds[-1]:.4f} s", flush=True)
+    median = statistics.median(seconds[3:] or seconds)
+    per_layer = a.width * (2 * a.heads + 2 * a.kv_heads) * a.head_dim + 3 * a.width * a.ffn
+    flops = 6 * (a.layers * per_layer + a.vocab * a.width) + 6 * a.layers * a.heads * a.head_dim * (a.tokens + 1)
+    rate = a.accumulation * a.micro * a.tokens / median
+    print(json.dumps(dict(stack=f"torch {torch.__version__} torch.compile autocast {a.attention}",
+                          gpu=torch.cuda.get_device_name(), median_step_seconds=median, tokens_per_second=rate,
+                          mfu_exact=rate * flops / a.peak, peak_device_bytes=torch.cuda.max_memory_allocated(),
+                          seconds_to_first_step=first)), flush=True)
+
+
+main()
