@@ -26,6 +26,15 @@ __device__ __forceinline__ void update_element(S& p, S& m, S& v, S g, const Scal
   p -= a.step_size * m / (sqrt(v) / a.root_correction + a.eps);
 }
 
+/// The working weight: bf16 by way of fp32, as everywhere else in the trainer.
+template <class W, class S>
+__device__ __forceinline__ W rounded_to(S value) {
+  if constexpr (sizeof(W) == 2)
+    return static_cast<W>(static_cast<float>(value));
+  else
+    return static_cast<W>(value);
+}
+
 template <class W, class S, int width>
 __global__ void update_kernel(W* __restrict__ weight, S* __restrict__ master, const S* __restrict__ gradient,
                               S* __restrict__ moment1, S* __restrict__ moment2, std::int64_t n, Scalars<S> a,
@@ -46,7 +55,7 @@ __global__ void update_kernel(W* __restrict__ weight, S* __restrict__ master, co
 #pragma unroll
     for (int k = 0; k < width; ++k) {
       update_element(p.element[k], m.element[k], v.element[k], g.element[k], a);
-      w.element[k] = static_cast<W>(p.element[k]);
+      w.element[k] = rounded_to<W>(p.element[k]);
     }
     reinterpret_cast<VS*>(master)[i] = p;
     reinterpret_cast<VS*>(moment1)[i] = m;
@@ -88,8 +97,10 @@ void launch_of(const Arguments& a, cudaStream_t stream) {
 
 void launch(const Arguments& a, cudaStream_t stream) {
   if (a.n == 0) return;
-  if (a.state_dtype == Dtype::f64) return launch_of<double, double>(a, stream);
-  if (a.weight_dtype == Dtype::bf16) return launch_of<__nv_bfloat16, float>(a, stream);
+  const bool rounded = a.weight_dtype == Dtype::bf16;
+  if (a.state_dtype == Dtype::f64)
+    return rounded ? launch_of<__nv_bfloat16, double>(a, stream) : launch_of<double, double>(a, stream);
+  if (rounded) return launch_of<__nv_bfloat16, float>(a, stream);
   return launch_of<float, float>(a, stream);
 }
 

@@ -123,6 +123,9 @@ bool multiply(const Product& product, at::Tensor out, const at::Tensor& added) {
   const at::Tensor &first = product.right, &second = product.left;
   const std::int64_t K = product.left.size(product.left_transposed ? 0 : 1);
   if (out.numel() == 0 || K == 0) return false;
+  // cuBLASLt's kernel for K = 1 rounds the product to the inputs' type on its way to a wider result (seen with
+  // cuBLAS 13.1 on an H200).
+  if (K == 1 && out.scalar_type() != product.left.scalar_type()) return false;
   const void* base = added.defined() ? added.const_data_ptr() : out.const_data_ptr();
   const Key key{.device = out.device().index(),
                 .first_transposed = product.right_transposed,
