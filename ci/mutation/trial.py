@@ -9,6 +9,7 @@ from .scratch import PRESET, BuildFailed, write_if_other
 NOT_EVERYDAY = "^(gpu|multigpu|scaling|perf|slow)$"
 FAILED_ENTRY = re.compile(r"^\s*\d+ - (\S+) \(([^)]*)\)", re.M)
 PASSED_ENTRY = re.compile(r"Test +#\d+: (\S+) \.+ +Passed +([\d.]+) sec")
+COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 FAILED_CASE = re.compile(r"^\s*\[  FAILED  \] ([\w./]+)", re.M)
 
 
@@ -55,6 +56,7 @@ def selection_of(tests):
 
 def what_failed(output):
     """The first test that noticed: a test case's name, a hang or a crash; None when CTest names no failed entry."""
+    output = COLOUR.sub("", output)  # mpirun gives its ranks a terminal
     entry = FAILED_ENTRY.search(output)
     if not entry:
         return None
@@ -73,12 +75,14 @@ def first_error(output):
 
 
 def tests_notice(scratch, mutant, limits):
-    """Named tests first, then the room's everyday tests."""
+    """Named tests first, in their order, then the room's everyday tests."""
     preset = PRESET[mutant.room]
     scratch.build(preset, programs_of(mutant.room, mutant.tests))
-    passed, output = scratch.ctest(preset, selection_of(mutant.tests), limits.of(mutant.tests))
-    if not passed:
-        return Verdict("caught", what_failed(output) or "") if what_failed(output) else Verdict("error", output[-400:])
+    for test in mutant.tests:
+        passed, output = scratch.ctest(preset, selection_of([test]), limits.of([test]))
+        if not passed:
+            failed = what_failed(output)
+            return Verdict("caught", failed) if failed else Verdict("error", output[-400:])
     scratch.build(preset, programs_of(mutant.room, [f"tests/{mutant.room}/"]))
     passed, output = scratch.ctest(preset, ["-L", f"^{mutant.room}$", "-LE", NOT_EVERYDAY], limits.most)
     if passed:
