@@ -116,8 +116,11 @@ RC_GTEST_PROP(RopeReference, PreservesTheNormOfEveryPair, ()) {
     before.data.push_back(std::hypot(x[e], x[e + E / 2]));
     after.data.push_back(std::hypot(y[e], y[e + E / 2]));
   }
+  // A rotation keeps the norm whatever its angle, so the error of the angle does not count. Cosine and sine
+  // within one ulp (2 u) change it by 2 u; the product and the sum of each entry by gamma_2 (|cos| + |sin|)
+  // <= sqrt(2) gamma_2, under 3 u; hypot is within one ulp, on both sides: 2 + 3 + 4.
   std::vector<double> bound;
-  for (double norm : before.data) bound.push_back(gamma(8, u) * norm);
+  for (double norm : before.data) bound.push_back(gamma(9, u) * norm);
   ASSAY_RC_CLOSE(after, before, Allowed::elementwise(bound));
 }
 
@@ -127,9 +130,10 @@ RC_GTEST_PROP(RopeReference, BackwardUndoesForward, ()) {
   const Ids positions = draw_positions(T, 100000);
   const auto frequencies = inverse_frequencies(E, 1e4, {});
   const auto back = rope::backward(rope::forward(x, positions, frequencies), positions, frequencies);
-  // Two rotations, each with 2 roundings per entry and cosines and sines within one ulp, of entries up to
-  // sqrt(2) |x|.
-  ASSAY_RC_CLOSE(values(back), values(x), Allowed::relative(4 * gamma(8, u)));
+  // Both turn by the same computed cosine and sine, each within one ulp: together they multiply a pair by
+  // cos^2 + sin^2 = 1 +- 4 u. Each rotation rounds by sqrt(2) gamma_2 of the pair's norm: 4 sqrt(2) u for
+  // two. The norm is at most sqrt(2) times the largest entry: sqrt(2) (4 + 4 sqrt(2)) u < 14 u of it.
+  ASSAY_RC_CLOSE(values(back), values(x), Allowed::relative(gamma(14, u)));
 }
 
 RC_GTEST_PROP(RopeReference, ScoresDependOnTheDistanceOfPositionsAlone, ()) {
@@ -142,10 +146,15 @@ RC_GTEST_PROP(RopeReference, ScoresDependOnTheDistanceOfPositionsAlone, ()) {
   const auto score = [&](std::int64_t at_q, std::int64_t at_k) {
     return tests::dot(rope::forward(q, {at_q}, frequencies), rope::forward(k, {at_k}, frequencies));
   };
-  // Angles up to 1000 radian carry an absolute error of 1000 u each, four of them are involved.
+  // In units of u |q| |k|: an angle is a product of a position and a frequency of at most 1, so its rounding
+  // turns a vector by at most its position, and the four positions add up to 4 s + 2 distance + 2 shift.
+  // Rotating rounds by sqrt(2) gamma_4 (product, sum, cosine or sine within one ulp), four times: under 23. A
+  // dot product of E terms rounds by gamma_E, twice; the last one is for the roundings of |q| |k|, of second
+  // order.
+  const double roundings = static_cast<double>(4 * s + 2 * distance + 2 * shift + 23 + 2 * E + 1);
   const double magnitude = std::sqrt(tests::dot(q, q) * tests::dot(k, k));
   RC_ASSERT(std::abs(score(s + distance + shift, s + shift) - score(s + distance, s)) <=
-            5000 * u * magnitude);
+            gamma(roundings, u) * magnitude);
 }
 
 }  // namespace
