@@ -5,6 +5,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace assay::spec {
 namespace {
@@ -57,7 +58,11 @@ std::optional<document::Fault> read_toml(std::string_view text, Node& root) {
   try {
     root = node_of(toml::parse(text));
   } catch (const toml::parse_error& error) {
-    return document::Fault{std::string(error.description()), 0, place_of(error.source())};
+    // toml++ quotes what it met, line breaks and all; a fault is one line.
+    std::string why(error.description());
+    for (char& c : why)
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+    return document::Fault{std::move(why), 0, place_of(error.source())};
   }
   return std::nullopt;
 }

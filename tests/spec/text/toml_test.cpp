@@ -27,6 +27,15 @@ TEST(TomlSpec, ReadsEveryKindInTheOrderOfTheText) {
   EXPECT_TRUE(root.at("a").at("big").is(Kind::real));
 }
 
+TEST(TomlSpec, AFaultIsOneLineWhateverStandsInTheText) {
+  document::Node root;
+  for (const char* text : {"a = tru\nb = 1\n", "a = \"x\ny\"", "a = 1\x01\n", "a\x0b = 1"}) {
+    const auto fault = read_toml(text, root);
+    ASSERT_TRUE(fault.has_value());
+    EXPECT_EQ(fault->why.find('\n'), std::string::npos) << text;
+  }
+}
+
 TEST(TomlSpec, KeysAndValuesHaveTheirPlaces) {
   const auto tree = parse_toml(example, "a.toml");
   EXPECT_EQ(tree.root().where_key(0), "a.toml:1:1");
