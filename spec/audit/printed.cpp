@@ -23,21 +23,20 @@ std::optional<double> not_a_number_or_infinite(std::string_view text) {
 
 /// The parts of a decimal: digits without groups, how many stand behind the point, the exponent.
 struct Decimal {
-  std::string digits;  // as from_chars reads them
+  std::string_view digits;  // as from_chars reads them
   int behind_point = 0, significant = 0, exponent = 0;
   bool integer = true;
 };
 
-std::optional<Decimal> decimal(std::string_view text) {
+/// `without_groups` holds the digits when separators had to go.
+std::optional<Decimal> decimal(std::string_view text, std::string& without_groups) {
   Decimal parts;
   std::size_t at = 0;
-  if (at < text.size() && (text[at] == '+' || text[at] == '-')) {
-    if (text[at] == '-') parts.digits += '-';
-    ++at;
-  }
+  if (text.starts_with("+-")) return std::nullopt;
+  if (text.starts_with('+')) text.remove_prefix(1);
+  if (text.starts_with('-')) ++at;
   bool any = false, leading = true;
   const auto digit = [&](char c) {
-    parts.digits += c;
     any = true;
     leading = leading && c == '0';
     if (!leading) ++parts.significant;
@@ -59,7 +58,6 @@ std::optional<Decimal> decimal(std::string_view text) {
   if (separator != 0 && group != 3) return std::nullopt;
   if (at < text.size() && text[at] == '.') {
     parts.integer = false;
-    parts.digits += '.';
     for (++at; at < text.size() && is_digit(text[at]); ++at, ++parts.behind_point) digit(text[at]);
   }
   if (!any) return std::nullopt;
@@ -70,9 +68,14 @@ std::optional<Decimal> decimal(std::string_view text) {
     const auto [end, error] = std::from_chars(text.data() + from, text.data() + text.size(), parts.exponent);
     if (error != std::errc() || std::abs(parts.exponent) > 400) return std::nullopt;
     at = static_cast<std::size_t>(end - text.data());
-    parts.digits += 'e' + std::to_string(parts.exponent);
   }
   if (at != text.size()) return std::nullopt;
+  parts.digits = text;
+  if (separator != 0) {
+    for (const char c : text)
+      if (c != separator) without_groups += c;
+    parts.digits = without_groups;
+  }
   return parts;
 }
 
@@ -138,7 +141,8 @@ std::optional<Printed> parse_printed(std::string_view text, Kind kind, double un
   if (const auto simple = short_decimal(text, kind, unit, line)) return simple;
   if (const auto special = not_a_number_or_infinite(text)) return exactly(*special, line);
   if (text.size() > 400) return std::nullopt;
-  const auto parts = decimal(text);
+  std::string without_groups;
+  const auto parts = decimal(text, without_groups);
   if (!parts) return std::nullopt;
   double value = 0;
   const char* end = parts->digits.data() + parts->digits.size();

@@ -16,9 +16,10 @@ class MemoryBytes {
   /// The next byte, or -1 at the end.
   int peek() const { return at_ == end_ ? -1 : static_cast<unsigned char>(*at_); }
   void next() { ++at_; }
-  const char* position() const { return at_; }
+  /// What is at hand without reading on; views of it live until the next `peek`.
   std::string_view rest() const { return {at_, static_cast<std::size_t>(end_ - at_)}; }
-  static constexpr bool in_place = true;
+  /// Passes over bytes of `rest` that hold no line break.
+  void skip(std::size_t bytes) { at_ += bytes; }
 
  private:
   const char *at_, *end_;
@@ -33,8 +34,9 @@ class BlockBytes {
     return static_cast<unsigned char>(*at_);
   }
   void next() { line_ += *at_++ == '\n'; }
+  std::string_view rest() const { return {at_, static_cast<std::size_t>(end_ - at_)}; }
+  void skip(std::size_t bytes) { at_ += bytes; }
   std::int64_t line() const { return line_; }
-  static constexpr bool in_place = false;
 
  private:
   bool refill() {
@@ -140,17 +142,16 @@ class JsonScan {
 
   bool string(std::string_view& out) {
     bytes_.next();
-    if constexpr (Bytes::in_place) {
-      const std::string_view rest = bytes_.rest();
-      std::size_t length = 0;
-      while (length < rest.size() && rest[length] != '"' && rest[length] != '\\' &&
-             static_cast<unsigned char>(rest[length]) >= 0x20)
-        ++length;
-      if (length < rest.size() && rest[length] == '"') {
-        out = rest.substr(0, length);
-        bytes_ = Bytes(rest.substr(length + 1));
-        return true;
-      }
+    // In place, unless it holds an escape or goes on in the next block.
+    const std::string_view rest = bytes_.rest();
+    std::size_t length = 0;
+    while (length < rest.size() && rest[length] != '"' && rest[length] != '\\' &&
+           static_cast<unsigned char>(rest[length]) >= 0x20)
+      ++length;
+    if (length < rest.size() && rest[length] == '"') {
+      out = rest.substr(0, length);
+      bytes_.skip(length + 1);
+      return true;
     }
     token_.clear();
     while (true) {
@@ -202,14 +203,13 @@ class JsonScan {
 
   /// A number, or true, false, null, NaN, Infinity.
   bool plain() {
-    std::string_view token;
-    if constexpr (Bytes::in_place) {
-      const std::string_view rest = bytes_.rest();
-      std::size_t length = 0;
-      while (length < rest.size() && plain_byte(static_cast<unsigned char>(rest[length]))) ++length;
-      token = rest.substr(0, length);
-      bytes_ = Bytes(rest.substr(length));
-    } else {
+    const std::string_view rest = bytes_.rest();
+    std::size_t length = 0;
+    while (length < rest.size() && plain_byte(static_cast<unsigned char>(rest[length]))) ++length;
+    std::string_view token = rest.substr(0, length);
+    if (length < rest.size()) {
+      bytes_.skip(length);
+    } else {  // perhaps it goes on in the next block
       token_.clear();
       for (int c = bytes_.peek(); plain_byte(c) && token_.size() <= longest_number; c = bytes_.peek()) {
         token_ += static_cast<char>(c);

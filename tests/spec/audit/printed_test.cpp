@@ -36,8 +36,29 @@ TEST(PrintedSpec, CountsAreExactAndMeasuredIntegersAreNot) {
 }
 
 TEST(PrintedSpec, WhatIsNoNumberIsRefused) {
-  for (const char* text : {"", "-", ".", "1.2.3", "12a", "1,2", "12,34", "1,234,56", "1,234_567", "0x10",
-                           "1e", "1e999", "--1", "1 2", " 1", "1 ", ",123", "1e99999999999"})
+  for (const char* text : {"",
+                           "-",
+                           ".",
+                           "1.2.3",
+                           "12a",
+                           "1,2",
+                           "12,34",
+                           "1,234,56",
+                           "1,234_567",
+                           "0x10",
+                           "1e",
+                           "1e999",
+                           "--1",
+                           "1 2",
+                           " 1",
+                           "1 ",
+                           ",123",
+                           "1e99999999999",
+                           "+-1",
+                           "++1",
+                           "-+1",
+                           "123456789012345678+",
+                           "1234567890123456,789"})
     EXPECT_FALSE(parse_printed(text, Kind::measured).has_value()) << text;
   EXPECT_FALSE(parse_printed(std::string(1000, '9'), Kind::counted).has_value());
   EXPECT_TRUE(std::isnan(parse_printed("NaN", Kind::measured)->value));
@@ -82,6 +103,9 @@ TEST(PrintedSpec, ShortAndLongDecimalsHoldTheSameKindOfInterval) {
   EXPECT_NEAR(parse_printed("-4.50e-03", Kind::measured)->low, -0.004505, 1e-15);
   EXPECT_EQ(parse_printed("-1,234.50", Kind::measured)->value, -1234.5);
   EXPECT_EQ(parse_printed("1,234,567", Kind::counted)->value, 1234567);
+  EXPECT_EQ(parse_printed("+12,345,678,901,234,567", Kind::counted)->value, 12345678901234567.0);
+  EXPECT_EQ(parse_printed("12345678901234567.", Kind::counted)->value, 12345678901234567.0);
+  EXPECT_EQ(parse_printed("-.00012345678901234567e+5", Kind::counted)->value, -12.345678901234567);
 }
 
 }  // namespace
