@@ -55,8 +55,7 @@ const char* name_of(Field field) {
 
 /// Single fields that, if wrong in this step alone, leave every other relation of the step in peace.
 std::vector<Field> suspects(const Comparisons& comparisons, const Factors& factors, std::int64_t step,
-                            const Step& numbers) {
-  std::map<Field, bool> possible;  // every contradicting relation rests on it, no agreeing one does
+                            const Step& numbers, const Step* neighbour) {
   std::vector<const Rests*> wrong, right;
   for (const Rests& rest : rests())
     for (const Sample& sample : at(comparisons, rest.relation).samples)
@@ -69,6 +68,10 @@ std::vector<Field> suspects(const Comparisons& comparisons, const Factors& facto
        {Field::mfu, Field::tokens_per_second, Field::seconds, Field::flops_rate, Field::tokens,
         Field::flops_per_token, Field::peak_flops, Field::tokens_total, Field::sequences_total}) {
     if (!numbers[field]) continue;
+    // What a log repeats on every line is not what is wrong with one.
+    const bool repeated = (field == Field::peak_flops || field == Field::flops_per_token) && neighbour &&
+                          (*neighbour)[field] && (*neighbour)[field]->value == numbers[field]->value;
+    if (repeated) continue;
     const bool explains = !wrong.empty() && std::all_of(wrong.begin(), wrong.end(),
                                                         [&](const Rests* r) { return holds(r, field); });
     const bool spares =
@@ -104,8 +107,9 @@ void name_causes(std::vector<Result>& results, const Evidence& evidence, const C
     std::map<Field, int> votes;
     for (const Sample& sample : at(comparisons, *relation).samples)
       if (sample.step >= 0 && !sample.holds(factors[*relation]))
-        for (const Field field : suspects(comparisons, factors, sample.step,
-                                          *evidence.steps[static_cast<std::size_t>(sample.step)]))
+        for (const Field field : suspects(
+                 comparisons, factors, sample.step, *evidence.steps[static_cast<std::size_t>(sample.step)],
+                 sample.step > 0 ? evidence.steps[static_cast<std::size_t>(sample.step) - 1] : nullptr))
           ++votes[field];
     int most = 0;
     for (const auto& [field, count] : votes) most = std::max(most, count);

@@ -31,6 +31,15 @@ std::string_view known_of_trainer(const Evidence& e) {
 
 namespace {
 
+/// FLOPs per token at another sequence length, as a factor on those at the printed one.
+double flops_at(const Evidence& e, double length) {
+  Evidence other = e;
+  other.sequence_length = exact_interval(length);
+  const std::string name = e.record.format.convention;
+  const auto here = counted_flops(e, name), there = counted_flops(other, name);
+  return here && there ? there->middle() / here->middle() : 1;
+}
+
 class Builder {
  public:
   Builder(const Evidence& evidence, const Comparisons& comparisons) : e_(evidence), c_(comparisons) {}
@@ -75,8 +84,9 @@ class Builder {
  private:
   bool alike(const Change& a, const Change& b) const {
     for (std::size_t i = 0; i < relation_count; ++i)
-      if (!c_[i].samples.empty() && std::abs(a.factors.values[i] / b.factors.values[i] - 1) >
-                                        (static_cast<R>(i) == R::parameters ? 1e-7 : 2e-3))
+      if (!c_[i].samples.empty() &&
+          std::abs(a.factors.values[i] / b.factors.values[i] - 1) >
+              (static_cast<R>(i) == R::flops_per_token || static_cast<R>(i) == R::parameters ? 1e-7 : 2e-3))
         return false;
     return true;
   }
@@ -118,7 +128,7 @@ void add_utilisation(Builder& b, const Evidence& e, const Interpretation& readin
     b.add("mfu_one_over_all", "MFU divides " + one + " FLOP/s by the peak of all GPUs", 2,
           {{R::mfu, 1 / w}, {R::mfu_of_flops_rate, 1 / w}, {R::mfu_of_batch, 1 / w}});
     b.add(
-        "mfu_one_over_all", "MFU divides " + one + " FLOP/s by the peak of all GPUs", 2.1,
+        "mfu_one_over_all", "MFU divides " + one + " FLOP/s by the peak of all GPUs", 2.3,
         {{R::flops_rate, 1 / w}, {R::flops_rate_of_batch, 1 / w}, {R::mfu, 1 / w}, {R::mfu_of_batch, 1 / w}});
     b.add("mfu_all_over_one", "MFU divides the FLOP/s of all GPUs by the peak of one", 2,
           {{R::mfu, w}, {R::mfu_of_flops_rate, w}, {R::mfu_of_batch, w}});
@@ -159,7 +169,10 @@ void add_peaks(Builder& b, const Evidence& e) {
                   *peak.sparse, same ? 2 : 4);
       if (!same)
         candidate("peak_other_dtype", "the peak is the dense one of " + name + ", not of " + dtype,
-                  peak.dense, 2.6);
+                  peak.dense,
+                  precision == Precision::fp8   ? 2.6
+                  : precision == Precision::fp4 ? 4.2
+                                                : 3.3);
     }
   for (const Gpu& other : gpus()) {
     if (&other == own) continue;
@@ -177,8 +190,8 @@ void add_units(Builder& b) {
     double factor;
     const char* text;
     double cost;
-  } units[] = {{1e3, "10^3 too large", 3},
-               {1e-3, "10^3 too small", 3},
+  } units[] = {{1e3, "10^3 too large", 3.1},
+               {1e-3, "10^3 too small", 3.1},
                {1e6, "10^6 too large", 4},
                {1e-6, "10^6 too small", 4},
                {1.024, "k is read as 1,024, not 1,000", 3.2},
@@ -301,6 +314,19 @@ void add_devices(Builder& b, const Evidence& e) {
 
 }  // namespace
 
+Interval median_ratio(const Comparison& comparison) {
+  std::vector<double> low, high;
+  for (const Sample& sample : comparison.samples) {
+    low.push_back(sample.ratio.low);
+    high.push_back(sample.ratio.high);
+  }
+  const auto middle = static_cast<std::ptrdiff_t>(low.size() / 2);
+  std::nth_element(low.begin(), low.begin() + middle, low.end());
+  std::nth_element(high.begin(), high.begin() + middle, high.end());
+  return {std::min(low[static_cast<std::size_t>(middle)], high[static_cast<std::size_t>(middle)]),
+          high[static_cast<std::size_t>(middle)]};
+}
+
 std::vector<Change> changes(const Evidence& e, const Comparisons& comparisons,
                             const Interpretation& reading) {
   Builder b(e, comparisons);
@@ -314,8 +340,8 @@ std::vector<Change> changes(const Evidence& e, const Comparisons& comparisons,
   return b.finish();
 }
 
-std::vector<Change> solved(const Evidence& e, const Comparisons& comparisons, Relation relation,
-                           Interval residual) {
+std::vector<Change> solved(const Evidence& e, const Comparisons& comparisons, const Factors& factors,
+                           Relation relation, Interval residual) {
   Builder b(e, comparisons);
   // The one whole number n >= 1 with n / of in the residual; 0: none, or too many to tell.
   const auto whole = [&](double of) {
@@ -330,7 +356,7 @@ std::vector<Change> solved(const Evidence& e, const Comparisons& comparisons, Re
                         relation == R::flops_rate_of_batch || relation == R::mfu_of_batch;
   if (of_batch && e.accumulation && e.accumulation->low == e.accumulation->high) {
     const double a = e.accumulation->low;
-    if (const double k = whole(a); k > 0 && relation != R::rate_wall_clock) {
+    if (const double k = whole(a); k > 0 && (k < a || k == a * ranks) && relation != R::rate_wall_clock) {
       const bool divided = k * ranks == a && ranks > 1, multiplied = k == a * ranks && ranks > 1;
       Change& change = b.add(k == 1       ? "accumulation_not_performed"
                              : divided    ? "accumulation_divided"
@@ -362,6 +388,7 @@ std::vector<Change> solved(const Evidence& e, const Comparisons& comparisons, Re
         b.add("sequence_length_other",
               "sequences are of " + text(t) + " tokens, not " + text(e.sequence_length->low), 3,
               {{R::tokens_per_step, t / e.sequence_length->low},
+               {R::flops_per_token, flops_at(e, t)},
                {R::rate_time, product ? t / e.sequence_length->low : 1}})
             .of_printer = false;
   }
@@ -384,7 +411,17 @@ std::vector<Change> solved(const Evidence& e, const Comparisons& comparisons, Re
       change.batch = by_product ? x : 1;
       change.of_printer = false;
     }
-  const double x = (residual.low + residual.high) / 2;
+  // A rate that is off alone shows in every relation that it enters: together they say by how much.
+  Interval together = residual;
+  if (relation == R::rate_time)
+    for (const R inverse : {R::flops_rate, R::mfu})
+      if (b.has(inverse)) {
+        const Interval ratio = median_ratio(at(comparisons, inverse));
+        const Interval here = {factors[inverse] / ratio.high, factors[inverse] / ratio.low};
+        if (here.meets(together))
+          together = {std::max(here.low, together.low), std::min(here.high, together.high)};
+      }
+  const double x = together.middle();
   if (relation == R::wall_clock && x > 0) {
     b.add("time_leaves_out", "step times leave out " + percent(std::max(0.0, 1 - x), 0) + " of the time", 3.5,
           {{R::wall_clock, x}})

@@ -48,6 +48,33 @@ std::vector<const Step*> steps_of(const RunRecord& record) {
   return out;
 }
 
+/// Read once: an audit may ask for every model.
+const std::vector<ModelSpec>& known_models() {
+  static const std::vector<ModelSpec> all = [] {
+    std::vector<ModelSpec> models;
+    for (const std::string& name : model_names()) models.push_back(find_model(name));
+    return models;
+  }();
+  return all;
+}
+
+}  // namespace
+
+CountFit count_fits(const ModelSpec& model, const Printed& parameters) {
+  const Interval printed = wide(parameters);
+  const double count = parameter_count(model).to_double(), V = static_cast<double>(model.vocab),
+               D = static_cast<double>(model.width);
+  const double tables = model.tied_embeddings ? 1 : 2;
+  if (printed.holds(count)) return CountFit::exactly;
+  for (const double multiple : {64.0, 128.0, 256.0, 1024.0})
+    if (printed.holds(count + tables * (std::ceil(V / multiple) * multiple - V) * D)) return CountFit::padded;
+  for (const double off : {-V * D, V * D, -2 * V * D, -D * static_cast<double>(model.layers)})
+    if (printed.holds(count + off)) return CountFit::but_for_tables;
+  return std::abs(parameters.value / count - 1) < 1e-3 ? CountFit::nearly : CountFit::no;
+}
+
+namespace {
+
 /// A shape leaves open whether the head is tied, queries and keys are normed, and (unless printed) how many
 /// key/value heads there are: the printed count decides, or else the plainest stands.
 std::optional<ModelSpec> as_counted(ModelSpec model, bool kv_heads_known,
@@ -70,10 +97,13 @@ std::optional<ModelSpec> as_counted(ModelSpec model, bool kv_heads_known,
     if (kv_heads_known) break;
   }
   if (readings.empty()) return std::nullopt;
-  if (parameters)
-    for (const ModelSpec& reading : readings)
-      if (wide(*parameters).holds(parameter_count(reading).to_double())) return reading;
-  return readings.front();
+  if (!parameters) return readings.front();
+  for (const ModelSpec& reading : readings)
+    if (count_fits(reading, *parameters) == CountFit::exactly) return reading;
+  for (const ModelSpec& reading : readings)
+    if (count_fits(reading, *parameters) == CountFit::but_for_tables) return reading;
+  // Some other architecture of these dimensions: its FLOPs are not known.
+  return std::nullopt;
 }
 
 }  // namespace
@@ -153,6 +183,8 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
   };
   if (!record.model.empty()) {
     basis = "named";
+    for (const ModelSpec& model : known_models())
+      if (model.name == record.model) return model;
     try {
       return find_model(record.model);
     } catch (const std::exception&) {
@@ -180,14 +212,13 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
   if (!positive(parameters)) return std::nullopt;
   const int dimensions = layers.has_value() + width.has_value() + heads.has_value() + ffn.has_value();
   std::optional<ModelSpec> found, near;
-  for (const std::string& name : model_names()) {
-    const ModelSpec model = find_model(name);
+  for (const ModelSpec& model : known_models()) {
     if (!fits(model)) continue;
-    const double count = parameter_count(model).to_double();
-    if (wide(*parameters).holds(count)) {
+    const CountFit fit = count_fits(model, *parameters);
+    if (fit == CountFit::exactly) {
       if (found) return std::nullopt;
       found = model;
-    } else if (dimensions >= 3 && std::abs(parameters->value / count - 1) < 1e-3) {
+    } else if (dimensions >= 3 && fit != CountFit::no) {
       near = model;
     }
   }

@@ -51,6 +51,16 @@ struct Evidence {
 /// Printed numbers that stand for "not measured": -1 and -100 % of trainers without a peak.
 bool not_measured(const Printed& share);
 
+/// How a printed count of parameters fits a model.
+enum class CountFit {
+  exactly,
+  padded,          ///< with the vocabulary rounded up to a multiple of 64 .. 1,024
+  but_for_tables,  ///< but for a table of embeddings, or one gain per layer
+  nearly,          ///< to a thousandth
+  no
+};
+CountFit count_fits(const ModelSpec& model, const Printed& parameters);
+
 /// The named model, found by name, or by the only built-in model whose parameter count and shape are as
 /// printed.
 std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis);

@@ -10,6 +10,7 @@ namespace assay::spec::audit {
 namespace {
 
 constexpr std::size_t most_changes = 4, most_readings = 8, most_samples = 24;
+constexpr int most_nodes = 4000;
 constexpr double window = 3;  // readings this much costlier than the best are not worth telling
 
 /// A spread of the samples: the search asks for each relation thousands of times.
@@ -23,34 +24,28 @@ Comparisons thinned(const Comparisons& all) {
   return out;
 }
 
-Interval median_ratio(const Comparison& comparison) {
-  std::vector<double> low, high;
-  for (const Sample& sample : comparison.samples) {
-    low.push_back(sample.ratio.low);
-    high.push_back(sample.ratio.high);
-  }
-  const auto middle = static_cast<std::ptrdiff_t>(low.size() / 2);
-  std::nth_element(low.begin(), low.begin() + middle, low.end());
-  std::nth_element(high.begin(), high.begin() + middle, high.end());
-  return {std::min(low[static_cast<std::size_t>(middle)], high[static_cast<std::size_t>(middle)]),
-          high[static_cast<std::size_t>(middle)]};
-}
-
 class Search {
  public:
-  Search(const Evidence& evidence, const Comparisons& comparisons)
-      : e_(evidence), full_(comparisons), c_(thinned(comparisons)) {}
+  Search(const Evidence& evidence, const Comparisons& comparisons) : e_(evidence), c_(thinned(comparisons)) {}
 
+  /// Cheapest first, so that the first reading found is the best one.
   std::vector<Reading> run() {
     for (const Interpretation& interpretation : interpretations(e_)) {
-      changes_ = changes(e_, c_, interpretation);
-      Reading reading;
-      reading.interpretation = interpretation;
-      reading.cost = interpretation.strain;
+      changes_.push_back(changes(e_, c_, interpretation));
+      Node node{{}, interpretation.factors, {}, changes_.size() - 1};
+      node.reading.interpretation = interpretation;
+      node.reading.cost = interpretation.strain;
       // Read as one rank's, an unlabelled rate is what the trainer's source says.
       if (interpretation.rate == Whose::all && !known_of_trainer(e_).empty())
-        reading.cost += unknown_of_known;
-      extend(reading, interpretation.factors, {});
+        node.reading.cost += unknown_of_known;
+      push(std::move(node));
+    }
+    for (int looked = 0; !open_.empty() && looked < most_nodes; ++looked) {
+      std::pop_heap(open_.begin(), open_.end(), dearer);
+      const Node node = std::move(open_.back());
+      open_.pop_back();
+      if (node.reading.cost > best_ + window) break;
+      extend(node);
     }
     std::stable_sort(found_.begin(), found_.end(), [](const Reading& a, const Reading& b) {
       if (a.cost != b.cost) return a.cost < b.cost;
@@ -60,45 +55,73 @@ class Search {
     for (Reading& reading : found_)
       if (out.size() < most_readings && reading.cost <= found_.front().cost + window && !told(out, reading))
         out.push_back(std::move(reading));
+    if (out.empty()) out.push_back(unread());
     return out;
   }
 
  private:
-  void extend(const Reading& reading, const Factors& factors, const std::vector<Relation>& given_up) {
-    if (reading.cost > best_ + window) return;
-    std::vector<Relation> open = unexplained(c_, factors);
-    std::erase_if(
-        open, [&](Relation r) { return std::find(given_up.begin(), given_up.end(), r) != given_up.end(); });
-    if (open.empty()) {
-      accept(reading, factors);
+  struct Node {
+    Reading reading;
+    Factors factors;
+    std::vector<Relation> given_up;
+    std::size_t changes;  ///< index of the interpretation's own
+  };
+  static bool dearer(const Node& a, const Node& b) { return a.reading.cost > b.reading.cost; }
+  void push(Node node) {
+    if (node.reading.cost > best_ + window) return;
+    open_.push_back(std::move(node));
+    std::push_heap(open_.begin(), open_.end(), dearer);
+  }
+
+  void extend(const Node& node) {
+    std::vector<Relation> left = unexplained(c_, node.factors);
+    std::erase_if(left, [&](Relation r) {
+      return std::find(node.given_up.begin(), node.given_up.end(), r) != node.given_up.end();
+    });
+    if (left.empty()) {
+      accept(node.reading, node.factors);
       return;
     }
-    if (reading.changes.size() >= most_changes + given_up.size()) return;
-    const Relation relation = open.front();
-    const auto take = [&](const Change& change) {
-      for (const Change& taken : reading.changes)
-        if (taken.id == change.id) return;
-      Reading next = reading;
-      next.cost += change.cost;
-      Factors product = factors;
-      for (std::size_t i = 0; i < relation_count; ++i) product.values[i] *= change.factors.values[i];
-      next.changes.push_back(change);
-      extend(next, product, given_up);
-    };
-    for (const Change& change : changes_)
-      if (change.factors[relation] != 1) take(change);
-    const Interval ratio = median_ratio(at(c_, relation));
-    const double factor = factors[relation];
-    for (const Change& change : solved(e_, c_, relation, {ratio.low / factor, ratio.high / factor}))
-      if (change.factors[relation] != 1) take(change);
-    Reading next = reading;
+    const Relation relation = left.front();
+    if (node.reading.changes.size() < most_changes + node.given_up.size()) {
+      for (const Change& change : changes_[node.changes])
+        if (change.factors[relation] != 1) take(node, change);
+      const Interval ratio = median_ratio(at(c_, relation));
+      const double factor = node.factors[relation];
+      for (const Change& change :
+           solved(e_, c_, node.factors, relation, {ratio.low / factor, ratio.high / factor}))
+        if (change.factors[relation] != 1) take(node, change);
+    }
+    Node next = node;
     const Change none = unknown(relation);
-    next.cost += none.cost;
-    next.changes.push_back(none);
-    next.unexplained.push_back(relation);
-    std::vector<Relation> more = given_up;
-    more.push_back(relation);
-    extend(next, factors, more);
+    next.reading.cost += none.cost;
+    next.reading.changes.push_back(none);
+    next.reading.unexplained.push_back(relation);
+    next.given_up.push_back(relation);
+    push(std::move(next));
+  }
+
+  void take(const Node& node, const Change& change) {
+    for (const Change& taken : node.reading.changes)
+      if (taken.id == change.id) return;
+    if (node.reading.cost + change.cost > best_ + window) return;
+    Node next = node;
+    next.reading.cost += change.cost;
+    for (std::size_t i = 0; i < relation_count; ++i) next.factors.values[i] *= change.factors.values[i];
+    next.reading.changes.push_back(change);
+    push(std::move(next));
+  }
+
+  /// When the search gives up: the plain reading, everything that contradicts it unexplained.
+  Reading unread() const {
+    Reading reading;
+    reading.interpretation = interpret(e_, c_);
+    for (const Relation relation : unexplained(c_, reading.interpretation.factors)) {
+      reading.changes.push_back(unknown(relation));
+      reading.unexplained.push_back(relation);
+      reading.cost += reading.changes.back().cost;
+    }
+    return reading;
   }
 
   void accept(Reading reading, const Factors& factors) {
@@ -150,9 +173,9 @@ class Search {
   }
 
   const Evidence& e_;
-  const Comparisons& full_;
   Comparisons c_;
-  std::vector<Change> changes_;
+  std::vector<std::vector<Change>> changes_;  ///< of each interpretation
+  std::vector<Node> open_;
   std::vector<Reading> found_;
   double best_ = 1e300;
 };

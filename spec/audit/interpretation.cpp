@@ -42,6 +42,9 @@ Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool d
   if (rate != Whose::all) append(out.note, std::string("tokens/s is ") + owner(rate)), out.strain += 0.1;
   if (flops != Whose::all) append(out.note, std::string("the FLOP/s are ") + owner(flops)), out.strain += 0.1;
   if (one) append(out.note, "the peak is one GPU's"), out.strain += 0.1;
+  // Trainers that divide a configured accumulation by their ranks do so always.
+  const bool divides = e.record.format.name == "llm_tii" || e.record.format.name == "nanogpt";
+  if (!divided && divides && e.accumulation_is_configured && e.ranks.value_or(1) > 1) out.strain += 3;
   if (divided) append(out.note, "each rank runs the configured accumulation / ranks"), out.strain += 0.1;
   if ((rate == Whose::all) != (flops == Whose::all) && e.record.format.flops_rate == Scope::unknown)
     out.strain += 0.1;

@@ -8,31 +8,33 @@
 namespace assay::spec::audit {
 namespace {
 
-/// A schedule as trainers write it: linear rise, a fall of some shape. Trainers number steps from 0 or 1 and
-/// divide by the warm-up or one more.
+/// A schedule as trainers write it: linear rise, a fall of some shape. Trainers number steps from 0 or 1, in
+/// the rise and in the fall, divide the rise by the warm-up or one more, and count the fall's length from the
+/// rise's end or from the start.
 struct Shape {
   enum Kind { constant, linear, cosine, wsd } kind = constant;
-  double peak = 0, least = 0, warmup = 0, divisor = 1, end = 1;
-  double offset = 0;       ///< added to the printed step
-  double step_factor = 1;  ///< schedule steps per optimizer step
+  double peak = 0, least = 0, most_least = 0;  ///< the lowest rate; a range where it is not stated
+  double warmup = 0, divisor = 1, end = 1, length = 1;
+  double rise_offset = 0, fall_offset = 0;  ///< added to the printed step
+  double step_factor = 1;                   ///< schedule steps per optimizer step
+  double shift = 0;                         ///< of the fall, in schedule steps
 };
 
 /// The interval of rates that the shape allows at `step`; wsd leaves its plateau's end open.
 Interval rate(const Shape& s, double step) {
-  const double u = step * s.step_factor + s.offset;
-  if (u < s.warmup) return exact_interval(s.peak * std::max(0.0, u) / s.divisor);
-  const double x = s.end > s.warmup ? std::clamp((u - s.warmup) / (s.end - s.warmup), 0.0, 1.0) : 1;
+  const double u = (step + s.rise_offset) * s.step_factor;
+  if (u <= s.warmup && s.warmup > 0) return exact_interval(s.peak * std::max(0.0, u) / s.divisor);
+  const double v = (step + s.fall_offset) * s.step_factor + s.shift;
+  const double x = s.length > 0 ? std::clamp((v - s.warmup) / s.length, 0.0, 1.0) : 1;
+  const double fallen = s.kind == Shape::linear ? x : (1 - std::cos(std::numbers::pi * x)) / 2;
   switch (s.kind) {
     case Shape::constant:
       return exact_interval(s.peak);
-    case Shape::linear:
-      return exact_interval(s.peak + (s.least - s.peak) * x);
-    case Shape::cosine:
-      return exact_interval(s.least + (s.peak - s.least) * (1 + std::cos(std::numbers::pi * x)) / 2);
     case Shape::wsd:
       return {s.least, s.peak};
+    default:
+      return {s.peak + (s.least - s.peak) * fallen, s.peak + (s.most_least - s.peak) * fallen};
   }
-  return exact_interval(s.peak);
 }
 
 bool agrees(const Printed& printed, Interval expected) {
@@ -58,7 +60,8 @@ std::size_t misses(const Shape& shape, const std::vector<Place>& places, std::si
 
 struct Stated {
   double peak, warmup;
-  std::vector<double> least, ends;
+  std::vector<double> ends;
+  double least = 0, most_least = 0;
   std::vector<Shape::Kind> kinds;
 };
 
@@ -73,12 +76,12 @@ std::vector<Shape::Kind> kinds_of(const std::string& schedule) {
 std::optional<Stated> stated(const Evidence& e) {
   const auto& r = e.record;
   if (!r[Setting::learning_rate] || !(r[Setting::learning_rate]->value > 0)) return std::nullopt;
-  Stated out{r[Setting::learning_rate]->value, 0, {}, {}, kinds_of(r.schedule)};
+  Stated out{r[Setting::learning_rate]->value, 0, {}, 0, 0, kinds_of(r.schedule)};
   if (r[Setting::warmup_steps]) out.warmup = r[Setting::warmup_steps]->value;
   if (r[Setting::learning_rate_min])
-    out.least = {r[Setting::learning_rate_min]->value};
+    out.least = out.most_least = r[Setting::learning_rate_min]->value;
   else
-    out.least = {0, 0.1 * out.peak};
+    out.most_least = 0.5 * out.peak;
   for (const Setting setting : {Setting::decay_steps, Setting::max_steps})
     if (r[setting] && r[setting]->value > 0)
       if (const double end = r[setting]->value; out.ends.empty() || out.ends.front() != end)
@@ -100,17 +103,23 @@ Fit best_fit(const Stated& s, double step_factor, const std::vector<Place>& plac
   for (const double end : s.ends)
     for (const double shift : {0.0, -1.0, 1.0}) ends.push_back(end + shift);
   if (ends.empty()) ends = {0};
+  const auto try_shape = [&](const Shape& shape) {
+    const std::size_t count = misses(shape, places, stride, best.misses);
+    if (count < best.misses) best = {shape, count};
+    return best.misses == 0;
+  };
   for (const Shape::Kind kind : s.kinds)
-    for (const double least : s.least)
-      for (const double end : ends)
-        for (const double offset : {1.0, 0.0, -1.0})
-          for (const double extra : {0.0, 1.0}) {
-            const Shape shape{
-                kind, s.peak, least, s.warmup, s.warmup + extra, end, offset * step_factor, step_factor};
-            const std::size_t count = misses(shape, places, stride, best.misses);
-            if (count < best.misses) best = {shape, count};
-            if (best.misses == 0) return best;
-          }
+    for (const double end : ends)
+      for (const double from : {s.warmup, 0.0})
+        for (const double rise : {1.0, 0.0, -1.0})
+          for (const double fall : {1.0, 0.0, -1.0})
+            for (const double extra : {0.0, 1.0})
+              for (const double shift : {0.0, -1.0}) {
+                if (shift != 0 && step_factor == 1) continue;
+                if (try_shape({kind, s.peak, s.least, s.most_least, s.warmup, s.warmup + extra, end,
+                               end - from, rise, fall, step_factor, shift}))
+                  return best;
+              }
   return best;
 }
 
@@ -139,11 +148,11 @@ void blame_schedule(Result& out, const Evidence& e, const Stated& s, const std::
         std::tuple("rate_over_passes", "divided by the accumulation", 1 / passes)})
     if (factor != 1 && explains(with([&, f = factor](Stated& o) {
           o.peak *= f;
-          for (double& least : o.least) least *= f;
-          o.least.push_back(s.least.front());
+          o.most_least *= std::max(f, 1.0);
+          o.least *= std::min(f, 1.0);
         })))
       blame(out, id, text);
-  if (explains(with([](Stated& o) { o.least = {0, 0.1 * o.peak}; })))
+  if (explains(with([](Stated& o) { o.least = 0, o.most_least = 0.5 * o.peak; })))
     blame(out, "schedule_other_minimum", "it falls to another lowest rate than stated");
   const auto &decay = e.record[Setting::decay_steps], &most = e.record[Setting::max_steps];
   if (decay && most && decay->value != most->value &&
@@ -186,7 +195,7 @@ Result judge_learning_rate(const Evidence& e) {
   }
   if (out.verdict != Verdict::contradicts) return out;
   const double share = static_cast<double>(out.contradicted) / static_cast<double>(out.judged);
-  if (out.contradicted <= 2 || share < 0.02)
+  if ((out.contradicted <= 2 && out.judged >= 8) || share < 0.02)
     blame(out, "line_learning_rate", "this line alone: every other rate is as scheduled");
   else if (shape_known && warmup_known)
     blame_schedule(out, e, *schedule, places, stride);

@@ -24,7 +24,7 @@ const Printed* untrained_loss(const Evidence& e) {
   if (e.steps.empty()) return nullptr;
   const Step& first = *e.steps.front();
   const auto& number = first[Field::step];
-  if (!first[Field::loss] || (number && number->value > 1)) return nullptr;
+  if (!first[Field::loss] || !number || number->value > 1) return nullptr;
   return &*first[Field::loss];
 }
 
@@ -111,7 +111,8 @@ Result judge_loss_possible(const Evidence& e) {
     ++out.judged;
     if (out.verdict != Verdict::contradicts) out.printed = loss->value;
     // A cross-entropy of 0.0001 would be a text without surprise: the model sees its targets.
-    if (loss->high < 1e-4) contradict(out, loss->value, {least, 1e3}, loss->line ? loss->line : step->line);
+    if (loss->high < 1e-4 || loss->value == 0)
+      contradict(out, loss->value, {least, 1e3}, loss->line ? loss->line : step->line);
   }
   if (out.judged == 0) return not_judged("loss");
   if (out.verdict != Verdict::contradicts) out.recomputed = {least, 1e3};

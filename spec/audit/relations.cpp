@@ -92,9 +92,10 @@ void compare_rates(const Evidence& e, Comparisons& out) {
   const auto by_convention = counted_flops(e, e.record.format.convention);
   std::optional<Interval> peak_of_all;
   if (e.dense_peak && e.gpus) peak_of_all = exact_interval(*e.dense_peak * *e.gpus);
-  const bool rate_is_mean = e.averaged(Field::tokens_per_second),
-             flops_is_mean = e.averaged(Field::flops_rate) || rate_is_mean,
-             mfu_is_mean = e.averaged(Field::mfu) || rate_is_mean;
+  // Means over one window agree as single steps do; only a mean beside a number of one step is held to a
+  // range.
+  const bool rate_is_mean = e.averaged(Field::tokens_per_second), time_is_mean = e.averaged(Field::seconds),
+             flops_is_mean = e.averaged(Field::flops_rate), mfu_is_mean = e.averaged(Field::mfu);
   Hull rate_hull, flops_hull, mfu_hull, mfu_of_hull, batch_hull;
   bool any_rate = false, any_time = false, any_flops = false, any_mfu = false;
   for (std::size_t i = 0; i < e.steps.size(); ++i) {
@@ -108,27 +109,31 @@ void compare_rates(const Evidence& e, Comparisons& out) {
     const auto of_step = usable(tokens) ? std::optional(wide(*tokens)) : e.tokens_per_step;
     if (usable(tokens) && e.tokens_per_step) add_sample(step_tokens, *tokens, *e.tokens_per_step, index);
     if (usable(rate) && usable(seconds) && of_step)
-      add_sample(rate_time, *rate, rate_hull.with(*of_step / wide(*seconds), rate_is_mean), index);
+      add_sample(rate_time, *rate, rate_hull.with(*of_step / wide(*seconds), rate_is_mean != time_is_mean),
+                 index);
     // A running mean says nothing of this step where the step's own time does.
-    const bool own_rate = usable(rate) && !(rate_is_mean && usable(seconds) && of_step);
+    const bool own_rate = usable(rate) && !(rate_is_mean && !time_is_mean && usable(seconds) && of_step);
     auto per_token = e.flops_per_token(s);
     if (!per_token) per_token = by_convention;
     if (usable(achieved) && !own_rate && per_token && usable(seconds) && of_step)
       add_sample(flops_of_batch, *achieved,
-                 batch_hull.with(*per_token * *of_step / wide(*seconds), e.averaged(Field::flops_rate)),
+                 batch_hull.with(*per_token * *of_step / wide(*seconds), flops_is_mean != time_is_mean),
                  index);
     if (own_rate && usable(achieved) && per_token)
-      add_sample(flops_rate, *achieved, flops_hull.with(*per_token * wide(*rate), flops_is_mean), index);
+      add_sample(flops_rate, *achieved,
+                 flops_hull.with(*per_token * wide(*rate), flops_is_mean != rate_is_mean), index);
     const Printed* printed_peak = e.printed_peak(s);
     const auto peak = printed_peak ? std::optional(wide(*printed_peak)) : peak_of_all;
     if (!has_mfu || !peak) continue;
     if (own_rate && per_token)
-      add_sample(mfu, *share, mfu_hull.with(*per_token * wide(*rate) / *peak, mfu_is_mean), index);
+      add_sample(mfu, *share, mfu_hull.with(*per_token * wide(*rate) / *peak, mfu_is_mean != rate_is_mean),
+                 index);
     if (usable(achieved))
-      add_sample(mfu_of, *share, mfu_of_hull.with(wide(*achieved) / *peak, mfu_is_mean), index);
+      add_sample(mfu_of, *share, mfu_of_hull.with(wide(*achieved) / *peak, mfu_is_mean != flops_is_mean),
+                 index);
     if (!own_rate && !usable(achieved) && per_token && usable(seconds) && of_step)
       add_sample(mfu_of_batch, *share,
-                 mfu_hull.with(*per_token * *of_step / wide(*seconds) / *peak, e.averaged(Field::mfu)),
+                 mfu_hull.with(*per_token * *of_step / wide(*seconds) / *peak, mfu_is_mean != time_is_mean),
                  index);
   }
   const bool peak = e.printed_peak() || peak_of_all;

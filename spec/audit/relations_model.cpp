@@ -22,6 +22,10 @@ void compare_parameters(const Evidence& e, Comparisons& out) {
     all.missing = "parameters";
   else if (!e.model || e.model_basis == "parameters as printed")
     all.missing = e.model ? "a model named in the log" : "model";
+  else if (const CountFit fit = count_fits(*e.model, *printed); fit == CountFit::padded)
+    add_sample(all, *printed, wide(*printed));
+  else if (e.model_basis != "named" && (fit == CountFit::nearly || fit == CountFit::no))
+    all.missing = "the model's whole shape";
   else
     add_sample(all, *printed, exact_interval(parameter_count(*e.model).to_double()));
 

@@ -113,6 +113,15 @@ Result judge_resume(const Evidence& e) {
         what = "tokens since the start at step " + whole(number->value);
       }
     }
+    const auto &seen = resumed[Field::sequences_total], &seen_before = (*reference)[Field::sequences_total];
+    if (const auto sequences = e.of(Setting::sequences); seen && seen_before && sequences) {
+      const Interval expected = wide(*seen_before) + exact_interval(steps) * *sequences;
+      if (!expected.meets(wide(*seen))) {
+        contradict(out, seen->value, expected, resumed.line);
+        blame(out, "tokens_not_resumed", "the count of sequences did not go on from the checkpoint's");
+        what = "sequences since the start at step " + whole(number->value);
+      }
+    }
     const auto &rate = resumed[Field::learning_rate], &rate_before = (*reference)[Field::learning_rate];
     if (rate && rate_before && steps == 0 && !wide(*rate).meets(wide(*rate_before))) {
       contradict(out, rate->value, wide(*rate_before), resumed.line);

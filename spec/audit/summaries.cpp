@@ -24,6 +24,9 @@ double mean(const std::vector<double>& values, std::size_t from) {
   return sum / static_cast<double>(values.size() - from);
 }
 
+/// With room for the last bits of sums and quotients.
+Interval about(Interval numbers) { return {numbers.low * (1 - 1e-9), numbers.high * (1 + 1e-9)}; }
+
 bool every_step_is_logged(const Evidence& e) {
   if (e.record.steps_seen > static_cast<std::int64_t>(e.record.steps.size())) return false;
   for (std::size_t i = 1; i < e.steps.size(); ++i) {
@@ -98,7 +101,7 @@ Result judge_average_rate(const Evidence& e) {
   const auto &tokens = e.record[Setting::total_tokens], &seconds = e.record[Setting::total_seconds];
   if (usable(printed) && usable(tokens) && usable(seconds)) {
     const Interval whole_run = wide(*tokens) / wide(*seconds);
-    if (whole_run.meets(wide(*printed))) {
+    if (about(whole_run).meets(about(wide(*printed)))) {
       Result out = holding(1);
       out.printed = printed->value;
       out.recomputed = whole_run;
@@ -119,7 +122,11 @@ Result judge_total_tokens(const Evidence& e) {
   out.printed = printed->value;
   const Interval shown = wide(*printed);
   // Steps may be numbered from 0 or 1, and a log may hold only what came after a resume.
-  const double counts[] = {last, last + 1, last - first + 1};
+  std::vector<double> counts = {last, last + 1, last - first + 1};
+  // Steps after the last one logged.
+  if (!every_step_is_logged(e))
+    for (const Setting end : {Setting::final_step, Setting::max_steps})
+      if (e.record[end]) counts.insert(counts.end(), {e.record[end]->value, e.record[end]->value + 1});
   for (const double steps : counts) {
     const Interval expected = exact_interval(steps) * *e.tokens_per_step;
     if (!expected.meets(shown)) continue;
@@ -129,7 +136,7 @@ Result judge_total_tokens(const Evidence& e) {
   const Interval most = exact_interval(last) * *e.tokens_per_step;
   contradict(out, printed->value, most, printed->line);
   const auto fits = [&](double factor) {
-    return std::any_of(std::begin(counts), std::end(counts), [&](double steps) {
+    return std::any_of(counts.begin(), counts.end(), [&](double steps) {
       return (exact_interval(steps * factor) * *e.tokens_per_step).meets(shown);
     });
   };

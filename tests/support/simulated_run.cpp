@@ -290,7 +290,8 @@ double convention_flops(LogFormat format, const SimulatedRun& run) {
     case LogFormat::nanogpt:
       return 6 * N + 12 * L * A * T;
     case LogFormat::torchtitan:
-      return 6 * (N - embedding) + 12 * L * A * T;
+      // A tied table is the head's, and counts.
+      return 6 * (m.tied_embeddings ? N : N - embedding) + 12 * L * A * T;
     case LogFormat::kempnerforge:
       return 6 * spec::matmul_parameters(m).to_double() + 12 * L * D * T;
     case LogFormat::llmc:
