@@ -1,0 +1,13 @@
+#pragma once
+// For tests of others: fails when a record contradicts itself, and says where and by how much. Needs
+// GoogleTest's own header included before; assay::spec itself does not depend on it.
+//
+//   #include <gtest/gtest.h>
+//   #include "spec/audit/expect_consistent.hpp"
+//   EXPECT_CONSISTENT(record);
+#include <string>
+
+#include "spec/audit/invariants.hpp"
+
+#define EXPECT_CONSISTENT(record) EXPECT_EQ(std::string(), ::assay::spec::audit::contradictions(record))
+#define ASSERT_CONSISTENT(record) ASSERT_EQ(std::string(), ::assay::spec::audit::contradictions(record))
