@@ -40,7 +40,7 @@ TEST(InstallCli, AConsumerFindsTheSpecPackageBuildsAndRuns) {
        "/prefix" + (sanitized ? " -DCMAKE_CXX_FLAGS=-fsanitize=address,undefined" : ""));
   step(cmake + " --build " + folder + "/build");
   EXPECT_EQ(step(folder + "/build/consumer").output, "8030261248\n");
-  EXPECT_NE(step(folder + "/build/trainer_test").output.find("[  PASSED  ] 2 tests"), std::string::npos);
+  EXPECT_NE(step(folder + "/build/trainer_numbers").output.find("[  PASSED  ] 2 tests"), std::string::npos);
   EXPECT_EQ(step(folder + "/prefix/bin/assay version").output.rfind("assay ", 0), 0u);
   const auto unknown = shell(
       "cd " + folder +
