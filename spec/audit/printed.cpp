@@ -10,6 +10,7 @@ namespace assay::spec::audit {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+std::uint64_t value_of(char digit) { return static_cast<std::uint64_t>(digit - '0'); }
 
 std::optional<double> not_a_number_or_infinite(std::string_view text) {
   std::string lower;
@@ -93,23 +94,24 @@ std::optional<Printed> short_decimal(std::string_view text, Kind kind, double un
   const char *at = text.data(), *const end = at + text.size();
   const bool negative = at != end && *at == '-';
   if (negative || (at != end && *at == '+')) ++at;
-  std::int64_t digits = 0;
+  std::uint64_t digits = 0;  // wraps where there are too many: `count` says so
   int count = 0, behind_point = 0, exponent = 0;
   bool integer = true;
   const char* const first = at;
-  for (; at != end && is_digit(*at); ++at, ++count) digits = digits * 10 + (*at - '0');
+  for (; at != end && is_digit(*at); ++at, ++count) digits = digits * 10 + value_of(*at);
   const char* last_group = nullptr;
   while (at != end && *at == ',' && count <= 15) {
     if (end - at < 4 || !is_digit(at[1]) || !is_digit(at[2]) || !is_digit(at[3])) return std::nullopt;
     if (!last_group && (at == first || at - first > 3)) return std::nullopt;
     last_group = at;
-    digits = digits * 1000 + (at[1] - '0') * 100 + (at[2] - '0') * 10 + (at[3] - '0');
+    digits = digits * 1000 + value_of(at[1]) * 100 + value_of(at[2]) * 10 + value_of(at[3]);
     at += 4;
     count += 3;
   }
   if (at != end && *at == '.') {
     integer = false;
-    for (++at; at != end && is_digit(*at); ++at, ++count, ++behind_point) digits = digits * 10 + (*at - '0');
+    for (++at; at != end && is_digit(*at); ++at, ++count, ++behind_point)
+      digits = digits * 10 + value_of(*at);
   }
   if (count == 0 || count > 15) return std::nullopt;
   if (at != end && (*at == 'e' || *at == 'E')) {
@@ -125,12 +127,12 @@ std::optional<Printed> short_decimal(std::string_view text, Kind kind, double un
   if (at != end || power < -22 || power > 22 || !std::isfinite(unit)) return std::nullopt;
   // 15 significant digits are the general way's, whose half unit is another.
   if (digits >= 100'000'000'000'000) return std::nullopt;
-  const double whole = static_cast<double>(negative ? -digits : digits);
+  const double magnitude = static_cast<double>(digits), whole = negative ? -magnitude : magnitude;
   const double value = (power < 0 ? whole / powers[-power] : whole * powers[power]) * unit;
   if (!std::isfinite(value)) return std::nullopt;
   const bool rounded = kind == Kind::measured || !integer;
   const double half = rounded ? 0.5 * (power < 0 ? inverses[-power] : powers[power]) * std::abs(unit) : 0;
-  return Printed{negative && digits == 0 ? -0.0 * unit : value, value - half, value + half, line};
+  return Printed{value, value - half, value + half, line};
 }
 
 }  // namespace
@@ -138,9 +140,9 @@ std::optional<Printed> short_decimal(std::string_view text, Kind kind, double un
 Printed exactly(double value, std::int64_t line) { return {value, value, value, line}; }
 
 std::optional<Printed> parse_printed(std::string_view text, Kind kind, double unit, std::int64_t line) {
+  if (text.size() > 400) return std::nullopt;
   if (const auto simple = short_decimal(text, kind, unit, line)) return simple;
   if (const auto special = not_a_number_or_infinite(text)) return exactly(*special, line);
-  if (text.size() > 400) return std::nullopt;
   std::string without_groups;
   const auto parts = decimal(text, without_groups);
   if (!parts) return std::nullopt;
