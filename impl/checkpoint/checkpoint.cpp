@@ -160,6 +160,11 @@ std::string read_part(const fs::path& folder, const FileEntry& entry) {
   refuse(path, "checkpoint_c3: content differs from what was written, in " + where);
 }
 
+Manifest read_manifest(const fs::path& folder) {
+  const std::string path = (folder / manifest_name).string();
+  return manifest_from_json(read_whole(path, std::int64_t{256} << 20), path);
+}
+
 /// checkpoint_c4: exactly the parameters of the model, each with its shape and dtype.
 void check_tensors(const fs::path& path, const spec::safetensors::Header& header,
                    const ParameterBuffers& buffers) {
@@ -183,9 +188,7 @@ State load(const std::string& path, ParameterBuffers& buffers) {
     refuse(folder,
            "checkpoint_c1: not a committed checkpoint (COMMITTED is missing or does not belong to "
            "manifest.json)");
-  const std::string manifest_path = (folder / manifest_name).string();
-  const Manifest manifest =
-      manifest_from_json(read_whole(manifest_path, std::int64_t{256} << 20), manifest_path);
+  const Manifest manifest = read_manifest(folder);
   if (manifest.dtype != dtype_name(buffers))
     refuse(folder, "checkpoint_c4: state is " + manifest.dtype + ", this run's is " + dtype_name(buffers));
 
@@ -223,5 +226,7 @@ std::optional<std::string> newest(const std::string& directory) {
   if (found.empty()) return {};
   return found.back().path.string();
 }
+
+std::int64_t step_of(const std::string& path) { return read_manifest(path).step; }
 
 }  // namespace assay::impl::checkpoint

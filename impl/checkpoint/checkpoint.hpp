@@ -40,4 +40,7 @@ State load(const std::string& path, ParameterBuffers& buffers);
 /// Whether it is undamaged is for `load` to say, so that damage is refused by name and not passed over.
 std::optional<std::string> newest(const std::string& directory);
 
+/// Completed steps of the checkpoint `path`, by its manifest. Errors: UserError(bad_data).
+std::int64_t step_of(const std::string& path);
+
 }  // namespace assay::impl::checkpoint

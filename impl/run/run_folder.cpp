@@ -12,15 +12,37 @@ namespace assay::impl::run {
 
 namespace fs = std::filesystem;
 
+namespace {
+/// The checkpoint that checkpoint.resume=PATH names: PATH itself, or the newest of the run folder PATH.
+std::string named_checkpoint(const std::string& path) {
+  if (fs::exists(fs::path(path) / checkpoint::manifest_name)) return path;
+  if (const auto newest = checkpoint::newest(path)) return *newest;
+  throw UserError(ExitCode::bad_data,
+                  "checkpoint.resume=" + path +
+                      ": holds no checkpoint; give a checkpoint folder (…/checkpoints/step_00000100), "
+                      "a run folder, or checkpoint.resume=auto");
+}
+
+void refuse_later_checkpoints(const std::string& directory, const std::string& from) {
+  const auto found = checkpoint::marked_checkpoints(fs::path(directory) / "checkpoints");
+  if (found.empty()) return;
+  const std::int64_t step = checkpoint::step_of(from);
+  const checkpoint::Found& last = found.back();
+  std::error_code ignored;
+  if (last.step < step || (last.step == step && fs::equivalent(last.path, from, ignored))) return;
+  throw UserError(ExitCode::usage, from + " is of step " + std::to_string(step) + ", but " + directory +
+                                       " already holds " + last.path.string() +
+                                       ": what this run saves would be lost behind it; give another "
+                                       "run.directory, or move the later checkpoints away");
+}
+}  // namespace
+
 std::string resume_path(const spec::RunConfig& config) {
   if (config.resume == spec::Resume::never) return "";
   if (config.resume == spec::Resume::automatic) return checkpoint::newest(config.directory).value_or("");
-  if (fs::exists(fs::path(config.resume_path) / checkpoint::manifest_name)) return config.resume_path;
-  if (const auto newest = checkpoint::newest(config.resume_path)) return *newest;
-  throw UserError(ExitCode::bad_data,
-                  "checkpoint.resume=" + config.resume_path +
-                      ": holds no checkpoint; give a checkpoint folder (…/checkpoints/step_00000100), "
-                      "a run folder, or checkpoint.resume=auto");
+  const std::string path = named_checkpoint(config.resume_path);
+  refuse_later_checkpoints(config.directory, path);
+  return path;
 }
 
 std::string run_directory(const spec::RunConfig& config, Communicator& communicator) {

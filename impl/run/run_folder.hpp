@@ -8,7 +8,9 @@
 namespace assay::impl::run {
 
 /// The checkpoint to continue from: checkpoint.resume's path, or the newest of run.directory for `auto`.
-/// Empty when the run starts anew. Errors: UserError(bad_data) for a path without a checkpoint.
+/// Empty when the run starts anew. Errors: UserError(bad_data) for a path without a checkpoint;
+/// UserError(usage) when run.directory holds checkpoints beyond that path's: retention keeps the highest
+/// steps and a step that is there is not written again, so what the run saves behind them would be lost.
 std::string resume_path(const spec::RunConfig& config);
 
 /// The folder that this run writes to: run.directory itself when continuing or when it holds no run yet, else

@@ -1,0 +1,64 @@
+// labels: unit fault
+// Where a run writes and what it continues: no run may write over another one, or save where it is lost.
+#include "impl/run/run_folder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "impl/checkpoint/checkpoint.hpp"
+#include "spec/error.hpp"
+#include "tests/support/scratch.hpp"
+
+namespace assay::impl::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RunFolderImpl : public testing::Test {
+ protected:
+  std::string folder(const std::string& name) const { return (scratch_.path() / name).string(); }
+
+  /// Path of a checkpoint of step `step` in the run folder `name`.
+  std::string saved(const std::string& name, std::int64_t step) const {
+    spec::ModelSpec model;
+    model.name = "tiny", model.vocab = 11, model.width = 8, model.layers = 1, model.heads = 2;
+    model.kv_heads = 1, model.head_dim = 4, model.ffn = 12, model.context = 8;
+    return checkpoint::save(folder(name), allocate(model, Dtype::f32, at::kCPU),
+                            {.step = step, .tokens = 0, .config = {}}, 10)
+        .path;
+  }
+
+  spec::RunConfig resuming(const std::string& path, const std::string& directory) const {
+    spec::RunConfig config;
+    config.resume = spec::Resume::path, config.resume_path = path, config.directory = directory;
+    return config;
+  }
+
+  tests::Scratch scratch_;
+};
+
+TEST_F(RunFolderImpl, ResumesTheNamedCheckpointOrTheNewestOfTheNamedRun) {
+  const std::string first = saved("a", 1), second = saved("a", 2);
+  EXPECT_EQ(resume_path(resuming(second, folder("a"))), second);
+  EXPECT_EQ(resume_path(resuming(folder("a"), folder("a"))), second);
+  EXPECT_EQ(resume_path(resuming(first, folder("b"))), first);
+  EXPECT_THROW(resume_path(resuming(folder("nothing"), folder("b"))), UserError);
+}
+
+TEST_F(RunFolderImpl, GoingBackBehindALaterCheckpointOfTheSameFolderIsRefused) {
+  const std::string first = saved("a", 1), second = saved("a", 2), other = saved("b", 2);
+  for (const std::string& from : {first, other}) {
+    try {
+      resume_path(resuming(from, folder("a")));
+      FAIL() << "what it saves would be lost";
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_NE(std::string(error.what()).find(second), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("run.directory"), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace assay::impl::run
