@@ -106,6 +106,7 @@ Saved save(const std::string& directory, const ParameterBuffers& buffers, const 
   const auto start = std::chrono::steady_clock::now();
   const fs::path parent = fs::path(directory) / "checkpoints", path = parent / folder_name(state.step);
   std::int64_t bytes = 0;
+  create_durable_folder(parent);
   remove_leftovers(parent);
   if (!committed(path)) {
     const fs::path partial = parent / ("." + folder_name(state.step) + ".partial");

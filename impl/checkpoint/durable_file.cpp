@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <vector>
 
 #include "spec/error.hpp"
 #define XXH_INLINE_ALL
@@ -87,6 +88,20 @@ void sync_folder(const std::filesystem::path& folder) {
   const int result = fsync(descriptor);
   close(descriptor);
   if (result != 0) fail("flush", folder);
+}
+
+void create_durable_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::vector<std::filesystem::path> parents;  // those that get a new entry, from the innermost
+  for (std::filesystem::path missing = std::filesystem::absolute(folder).lexically_normal();
+       !std::filesystem::exists(missing, error) && missing.has_relative_path();
+       missing = missing.parent_path())
+    parents.push_back(missing.parent_path());
+  if (!std::filesystem::create_directories(folder, error) && error) {
+    errno = error.value();
+    fail("create", folder);
+  }
+  for (const std::filesystem::path& parent : parents) sync_folder(parent);
 }
 
 std::string read_whole(const std::filesystem::path& path, std::int64_t limit) {

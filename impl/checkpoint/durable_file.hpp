@@ -51,6 +51,10 @@ class DurableFile {
 /// Makes the entries of a folder durable. Errors: UserError(io).
 void sync_folder(const std::filesystem::path& folder);
 
+/// Creates `folder` and what is missing above it, each a durable entry of the folder that holds it: without
+/// that, files flushed within are lost with the name that leads to them. Errors: UserError(io).
+void create_durable_folder(const std::filesystem::path& folder);
+
 /// Whole content of a file. Errors: UserError(bad_data) when it cannot be read or is longer than `limit` [B].
 std::string read_whole(const std::filesystem::path& path, std::int64_t limit);
 

@@ -57,7 +57,7 @@ class CommitOrderImpl : public testing::Test {
       flushes.push_back(
           {path, fs::exists(final_path), fs::exists(path / marker_name), fs::exists(path / manifest_name)});
     };
-    save(scratch_.path().string(), allocate(model_, Dtype::f32, at::kCPU),
+    save(parent_.parent_path().string(), allocate(model_, Dtype::f32, at::kCPU),
          {.step = step, .tokens = 0, .config = {}}, 1);
     on_flush() = nullptr;
     return flushes;
@@ -65,7 +65,7 @@ class CommitOrderImpl : public testing::Test {
 
   spec::ModelSpec model_;
   tests::Scratch scratch_;
-  fs::path parent_ = fs::canonical(scratch_.path()) / "checkpoints";
+  fs::path root_ = fs::canonical(scratch_.path()), parent_ = root_ / "runs" / "a" / "checkpoints";
 };
 
 TEST_F(CommitOrderImpl, EveryFileThenItsFolderThenTheName) {
@@ -87,6 +87,18 @@ TEST_F(CommitOrderImpl, EveryFileThenItsFolderThenTheName) {
   }
   ASSERT_EQ(flushes.back().path, parent_) << "the final name was not flushed";
   EXPECT_TRUE(flushes.back().published);
+}
+
+TEST_F(CommitOrderImpl, NewFoldersAreEntriesOfTheirParentsBeforeAnythingIsInThem) {
+  const std::vector<Flush> flushes = flushes_of_save(1);
+  for (const fs::path& holder : {root_, root_ / "runs", root_ / "runs" / "a"}) {
+    const auto flush =
+        std::find_if(flushes.begin(), flushes.end(), [&](const Flush& f) { return f.path == holder; });
+    ASSERT_NE(flush, flushes.end()) << "what was created in " << holder << " was not flushed";
+    EXPECT_FALSE(flush->published);
+  }
+  for (const Flush& flush : flushes_of_save(2))
+    EXPECT_NE(flush.path, root_) << "nothing new was created there";
 }
 
 TEST_F(CommitOrderImpl, AnOldCheckpointLosesItsMarkerBeforeItsFiles) {
