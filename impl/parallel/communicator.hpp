@@ -38,8 +38,9 @@ class Communicator {
   [[noreturn]] virtual void abort(int exit_code) = 0;
 };
 
-/// The communicator of the launch this process was started by: MPI under mpirun or srun (their environment is
-/// present), else `self`. Errors: UserError(usage) for a contradictory environment.
+/// The communicator of the launch this process was started by: MPI under mpirun or srun with PMI or PMIx
+/// (their environment is present), else `self`. Errors: UserError(usage) when the environment counts several
+/// processes and none of it is MPI's (torchrun; srun without PMI): each would train the whole run alone.
 std::unique_ptr<Communicator> make_communicator();
 
 std::unique_ptr<Communicator> make_self_communicator();

@@ -113,8 +113,29 @@ bool launched_by_mpi() {
 
 std::unique_ptr<Communicator> make_mpi_communicator() { return std::make_unique<MpiCommunicator>(); }
 
+namespace {
+/// One of several processes that know nothing of each other.
+void refuse_launch_without_mpi() {
+  struct Launcher {
+    const char *size, *rank, *name;
+  };
+  // A batch script of Slurm has no step: only srun sets the number of a step's tasks.
+  for (const Launcher& launcher : {Launcher{"WORLD_SIZE", "RANK", "torchrun"},
+                                   Launcher{"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun without --mpi"}}) {
+    const char* size = std::getenv(launcher.size);
+    if (!size || !std::getenv(launcher.rank) || std::atoll(size) <= 1) continue;
+    throw UserError(ExitCode::usage,
+                    std::string(launcher.size) + "=" + size + ": started by " + launcher.name +
+                        ", as one of several processes, but ranks speak MPI: use mpirun, srun "
+                        "--mpi=pmix or `assay train --ranks N`");
+  }
+}
+}  // namespace
+
 std::unique_ptr<Communicator> make_communicator() {
-  return launched_by_mpi() ? make_mpi_communicator() : make_self_communicator();
+  if (launched_by_mpi()) return make_mpi_communicator();
+  refuse_launch_without_mpi();
+  return make_self_communicator();
 }
 
 }  // namespace assay::impl
