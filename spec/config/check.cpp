@@ -2,26 +2,13 @@
 
 #include <string>
 
+#include "spec/batch/nearest_batch.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
 #include "spec/model/trainable.hpp"
 
 namespace assay::spec {
 namespace {
-
-/// The divisors of `total` next to `value` on both sides, as "8 or 16".
-std::string nearest_divisors(std::int64_t total, std::int64_t value) {
-  std::int64_t below = 1, above = total;
-  for (std::int64_t d = 1; d * d <= total; ++d) {
-    if (total % d) continue;
-    for (const std::int64_t divisor : {d, total / d}) {
-      if (divisor <= value && divisor > below) below = divisor;
-      if (divisor >= value && divisor < above) above = divisor;
-    }
-  }
-  if (value >= total) return std::to_string(total);
-  return std::to_string(below) + " or " + std::to_string(above);
-}
 
 void check_batch(const RunConfig& config) {
   // config_c2

@@ -1,0 +1,16 @@
+#pragma once
+// What a message offers in place of a batch that does not divide.
+#include <cstdint>
+#include <string>
+
+namespace assay::spec {
+
+/// "32 or 40": the multiples of `unit` >= 1 on both sides of `value` >= 1, which is none; zero is not
+/// offered.
+std::string nearest_multiples(std::int64_t value, std::int64_t unit);
+
+/// "4 or 8": the divisors of `value` >= 1 on both sides of `wanted` >= 1, which is none of them; `value`
+/// alone when `wanted` is above it.
+std::string nearest_divisors(std::int64_t value, std::int64_t wanted);
+
+}  // namespace assay::spec
