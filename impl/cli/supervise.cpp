@@ -39,11 +39,15 @@ int supervise(const std::vector<std::string>& command,
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
-  // A stop that comes before the launcher is known to pass_on waits, or it would end this process and lose the save.
+  // A stop that comes before the launcher is known to pass_on waits, or it would end this process and lose
+  // the save.
   sigset_t stops, before;
   sigemptyset(&stops);
   for (const int signal : stop_signals) sigaddset(&stops, signal);
   sigprocmask(SIG_BLOCK, &stops, &before);
+  // Where the caller's parent had this signal ignored, waitpid would have no exit code to give: 0 for every
+  // failure.
+  std::signal(SIGCHLD, SIG_DFL);
   const pid_t child = fork();
   if (child == 0) {
     prepare_child();
@@ -60,9 +64,12 @@ int supervise(const std::vector<std::string>& command,
   sigprocmask(SIG_SETMASK, &before, nullptr);
   if (child < 0) throw UserError(ExitCode::io, "cannot start " + command[0] + ": " + std::strerror(reason));
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  pid_t ended = 0;
+  while ((ended = waitpid(child, &status, 0)) < 0 && errno == EINTR) {
   }
   launcher = 0;
+  if (ended < 0)
+    throw UserError(ExitCode::io, "cannot learn how " + command[0] + " ended: " + std::strerror(errno));
   if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
     throw UserError(ExitCode::io, "cannot start " + command[0] + ", or what it was to start");
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
