@@ -1,6 +1,7 @@
 #include "impl/logs/record_writer.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,22 +35,26 @@ off_t end_of_last_line(int descriptor, off_t size) {
   return 0;
 }
 
+/// The system drops the lock with the process, however it ends. A file system without locks has none to give.
+void lock(int descriptor, const std::filesystem::path& file) {
+  if (flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  close(descriptor);
+  throw UserError(ExitCode::usage, file.string() +
+                                       ": another run is writing this record; wait for it to end, or give "
+                                       "another run.directory");
+}
+
 }  // namespace
 
-RecordWriter::RecordWriter(std::filesystem::path file, Mode mode) : file_(std::move(file)) {
+RecordWriter::RecordWriter(std::filesystem::path file) : file_(std::move(file)) {
   std::error_code error;
   if (file_.has_parent_path()) std::filesystem::create_directories(file_.parent_path(), error);
   if (error) refuse(file_, "create the folder of", error.value());
-  if (mode == Mode::fresh && std::filesystem::is_regular_file(file_)) {
-    std::filesystem::path previous = file_;
-    previous.replace_extension(".previous" + file_.extension().string());
-    std::filesystem::rename(file_, previous, error);
-    if (error) refuse(file_, "set aside an older copy of", error.value());
-  }
   descriptor_ = open(file_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (descriptor_ < 0) refuse(file_, "open", errno);
+  lock(descriptor_, file_);
   struct stat status {};
-  if (mode == Mode::append && fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode)) {
+  if (fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode)) {
     const off_t end = end_of_last_line(descriptor_, status.st_size);
     if (end != status.st_size && ftruncate(descriptor_, end) != 0) refuse(file_, "repair", errno);
   }

@@ -7,16 +7,13 @@
 namespace assay::impl::logs {
 
 /// Appends events to a record, one line and one write(2) each, so that what was written survives the process.
+/// While it lives it holds a lock on the file: two runs that write to one folder would mix their records and
+/// remove each other's unfinished checkpoints.
 class RecordWriter {
  public:
-  enum class Mode {
-    fresh,   ///< an older record of the same name is kept as run.previous.jsonl
-    append,  ///< continues an existing record (or starts one); a last line that a crash cut off is removed
-             ///< first
-  };
-
-  /// Creates missing parent folders. Errors: UserError(io), as `write`.
-  RecordWriter(std::filesystem::path file, Mode mode);
+  /// Continues an existing record, or starts one; a last line that a crash cut off is removed first. Creates
+  /// missing parent folders. Errors: UserError(io), as `write`; UserError(usage) while another run writes it.
+  explicit RecordWriter(std::filesystem::path file);
   ~RecordWriter();
   RecordWriter(const RecordWriter&) = delete;
   RecordWriter& operator=(const RecordWriter&) = delete;

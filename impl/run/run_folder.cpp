@@ -1,8 +1,14 @@
 #include "impl/run/run_folder.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "impl/checkpoint/checkpoint.hpp"
+#include "impl/checkpoint/durable_file.hpp"
 #include "impl/checkpoint/folder.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/config/load.hpp"
@@ -45,13 +51,29 @@ std::string resume_path(const spec::RunConfig& config) {
   return path;
 }
 
+namespace {
+/// True when the folder held no run and is now this one's. Of several that ask at once, one creates the
+/// record.
+bool claim(const std::string& folder) {
+  if (fs::exists(fs::path(folder) / "checkpoints")) return false;
+  checkpoint::create_durable_folder(folder);
+  const std::string record = folder + "/run.jsonl";
+  const int descriptor = open(record.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (descriptor < 0 && errno == EEXIST) return false;
+  if (descriptor < 0)
+    throw UserError(ExitCode::io,
+                    "cannot create " + record + ": " + std::strerror(errno) + "; give another run.directory");
+  close(descriptor);
+  return true;
+}
+}  // namespace
+
 std::string run_directory(const spec::RunConfig& config, Communicator& communicator) {
   std::string chosen = config.directory;
   if (communicator.rank() == 0 && config.resume == spec::Resume::never) {
-    const auto taken = [](const std::string& folder) {
-      return fs::exists(fs::path(folder) / "run.jsonl") || fs::exists(fs::path(folder) / "checkpoints");
-    };
-    for (int number = 2; taken(chosen); ++number) chosen = config.directory + "-" + std::to_string(number);
+    for (int number = 2; !claim(chosen); ++number) chosen = config.directory + "-" + std::to_string(number);
+  } else if (communicator.rank() == 0) {
+    checkpoint::create_durable_folder(chosen);
   }
   return communicator.all_gather(chosen).front();
 }

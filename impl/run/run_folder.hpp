@@ -13,9 +13,10 @@ namespace assay::impl::run {
 /// steps and a step that is there is not written again, so what the run saves behind them would be lost.
 std::string resume_path(const spec::RunConfig& config);
 
-/// The folder that this run writes to: run.directory itself when continuing or when it holds no run yet, else
-/// the first free one of run.directory-2, -3, ...: an earlier run is never written over. Collective: rank 0
-/// chooses.
+/// The folder that this run writes to, created: run.directory itself when continuing or when it holds no run
+/// yet, else the first free one of run.directory-2, -3, ...: another run is never written over, nor one that
+/// starts at the same moment, since the empty record that is created claims the folder. Collective: rank 0
+/// chooses. Errors: UserError(io).
 std::string run_directory(const spec::RunConfig& config, Communicator& communicator);
 
 /// A resumed run must be the same run. Errors: UserError(usage) naming every setting that changes what is

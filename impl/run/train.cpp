@@ -24,6 +24,7 @@
 #include "impl/run/trainer.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/dump.hpp"
+#include "spec/config/keys.hpp"
 #include "spec/error.hpp"
 #include "spec/grammar/demo_grammar.hpp"
 #include "spec/grammar/judge.hpp"
@@ -105,24 +106,24 @@ Step event_of(const StepReport& report, at::Device device) {
 class Run {
  public:
   Run(const spec::RunConfig& config, Communicator& communicator)
-      : config_(in_its_folder(config, communicator)),
+      : config_(config),
         communicator_(communicator),
         model_(model_of(config)),
         batch_(spec::batch_of(config.sequences, config.micro, communicator.size())),
         device_(device_of(config, communicator)),
         source_(open_data(config, model_)),
-        resume_from_(resume_path(config)),
-        directory_(config_.directory) {}
+        resume_from_(resume_path(config)) {}
 
-  const std::string& folder() const { return directory_; }
+  const std::string& folder() const { return config_.directory; }
 
   int train() {
     use_threads(config_, communicator_);
     start_ = describe({config_, model_, batch_, device_, *source_}, communicator_);
+    // Last, so that a run whose settings or data are refused leaves no folder behind.
+    config_.directory = run_directory(config_, communicator_);
+    start_.settings = spec::settings(config_);
     if (communicator_.rank() == 0) {
-      const bool append = config_.resume != spec::Resume::never;
-      writer_.emplace(directory_ + "/run.jsonl",
-                      append ? logs::RecordWriter::Mode::append : logs::RecordWriter::Mode::fresh);
+      writer_.emplace(config_.directory + "/run.jsonl");
       console_.emplace(std::cout, std::cerr, logs::detect_terminal(), config_.log_every);
     }
     say(start_);
@@ -138,12 +139,6 @@ class Run {
   }
 
  private:
-  /// The settings with the folder that is really written to, so that banner and record name it.
-  static spec::RunConfig in_its_folder(spec::RunConfig config, Communicator& communicator) {
-    config.directory = run_directory(config, communicator);
-    return config;
-  }
-
   static spec::ModelSpec model_of(const spec::RunConfig& config) {
     spec::ModelSpec model = spec::find_model(config.model);
     if (config.init_std > 0) model.init_std = config.init_std;
@@ -211,7 +206,7 @@ class Run {
                                     .tokens = trainer_->steps_done() * start_.batch.tokens,
                                     .config = spec::dump_toml(config_)};
       const checkpoint::Saved saved =
-          checkpoint::save(directory_, trainer_->buffers(), state, config_.checkpoint_keep);
+          checkpoint::save(config_.directory, trainer_->buffers(), state, config_.checkpoint_keep);
       say(Checkpoint{.step = state.step, .path = saved.path, .bytes = saved.bytes, .seconds = saved.seconds});
     }
     communicator_.barrier();
@@ -269,14 +264,13 @@ class Run {
     if (console_) console_->show(event);
   }
 
-  const spec::RunConfig config_;
+  spec::RunConfig config_;  ///< with the folder that is really written to
   Communicator& communicator_;
   const spec::ModelSpec model_;
   const spec::Batch batch_;
   const at::Device device_;
   const std::shared_ptr<const data::SampleSource> source_;
   const std::string resume_from_;  ///< empty: from the start
-  const std::string directory_;
   RunStart start_;
   std::optional<Trainer> trainer_;
   std::optional<logs::RecordWriter> writer_;

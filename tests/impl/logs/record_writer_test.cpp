@@ -16,7 +16,6 @@ namespace assay::impl::logs {
 namespace {
 
 namespace fs = std::filesystem;
-using Mode = RecordWriter::Mode;
 
 class RecordWriterImpl : public testing::Test {
  protected:
@@ -33,7 +32,7 @@ std::string content(const fs::path& file) {
 
 TEST_F(RecordWriterImpl, WritesWhatTheReaderReadsAndCreatesFolders) {
   const fs::path file = folder / "a" / "b" / "run.jsonl";
-  RecordWriter writer(file, Mode::fresh);
+  RecordWriter writer(file);
   writer.write(tests::example_start());
   writer.write(tests::example_step(1));
   writer.sync();
@@ -43,38 +42,47 @@ TEST_F(RecordWriterImpl, WritesWhatTheReaderReadsAndCreatesFolders) {
   EXPECT_EQ(events[1], spec::record::Event(tests::example_step(1)));
 }
 
-TEST_F(RecordWriterImpl, AFreshRecordKeepsTheOlderOne) {
+TEST_F(RecordWriterImpl, ASecondWriterIsRefusedUntilTheFirstEnds) {
   const fs::path file = folder / "run.jsonl";
-  RecordWriter(file, Mode::fresh).write(tests::example_start());
-  const std::string first = content(file);
-  RecordWriter(file, Mode::fresh).write(tests::example_step(1));
-  EXPECT_EQ(content(folder / "run.previous.jsonl"), first);
-  EXPECT_NE(content(file), first);
+  {
+    RecordWriter first(file);
+    first.write(tests::example_start());
+    try {
+      RecordWriter second(file);
+      FAIL() << "two runs write one record";
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_NE(std::string(error.what()).find("another run"), std::string::npos) << error.what();
+    }
+    first.write(tests::example_step(1));
+  }
+  RecordWriter(file).write(tests::example_step(2));
+  EXPECT_EQ(spec::record::read_events(folder.string()).size(), 3u);
 }
 
 TEST_F(RecordWriterImpl, AppendingRemovesALineThatWasCutOff) {
   const fs::path file = folder / "run.jsonl";
-  RecordWriter(file, Mode::fresh).write(tests::example_start());
+  RecordWriter(file).write(tests::example_start());
   const std::string whole = content(file);
   for (const std::string& rest : {std::string("{\"event\":\"st"), std::string(10'000, 'x'), std::string()}) {
     std::ofstream(file, std::ios::app) << rest;
-    RecordWriter writer(file, Mode::append);
+    RecordWriter writer(file);
     EXPECT_EQ(content(file), whole);
   }
   std::ofstream(file) << "{\"event\"";  // nothing but half a line
-  RecordWriter(file, Mode::append).write(tests::example_start());
+  RecordWriter(file).write(tests::example_start());
   EXPECT_EQ(content(file), whole);
 }
 
 TEST_F(RecordWriterImpl, AppendingStartsARecordThatIsNotThere) {
-  RecordWriter(folder / "run.jsonl", Mode::append).write(tests::example_start());
+  RecordWriter(folder / "run.jsonl").write(tests::example_start());
   EXPECT_EQ(spec::record::read_events(folder.string()).size(), 1u);
 }
 
 TEST_F(RecordWriterImpl, AFullDiskIsAnIoErrorThatNamesTheFile) {
   if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "/dev/full is not there";
   fs::create_symlink("/dev/full", folder / "run.jsonl");
-  RecordWriter writer(folder / "run.jsonl", Mode::append);
+  RecordWriter writer(folder / "run.jsonl");
   try {
     writer.write(tests::example_start());
     FAIL() << "written";
@@ -88,7 +96,7 @@ TEST_F(RecordWriterImpl, AFullDiskIsAnIoErrorThatNamesTheFile) {
 TEST_F(RecordWriterImpl, AFolderThatCannotBeMadeIsNamed) {
   std::ofstream(folder / "file") << "not a folder";
   try {
-    RecordWriter writer(folder / "file" / "run.jsonl", Mode::fresh);
+    RecordWriter writer(folder / "file" / "run.jsonl");
     FAIL() << "opened";
   } catch (const UserError& error) {
     EXPECT_EQ(error.code(), ExitCode::io);

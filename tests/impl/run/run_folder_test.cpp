@@ -4,7 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <filesystem>
+#include <set>
+#include <thread>
+#include <vector>
 
 #include "impl/checkpoint/checkpoint.hpp"
 #include "spec/error.hpp"
@@ -58,6 +62,35 @@ TEST_F(RunFolderImpl, GoingBackBehindALaterCheckpointOfTheSameFolderIsRefused) {
       EXPECT_NE(std::string(error.what()).find("run.directory"), std::string::npos) << error.what();
     }
   }
+}
+
+TEST_F(RunFolderImpl, RunsThatStartAtOnceGetAFolderEach) {
+  spec::RunConfig config;
+  config.directory = folder("new/run");
+  std::vector<std::string> chosen(16);
+  {
+    std::barrier start(16);
+    std::vector<std::jthread> runs;
+    for (std::string& mine : chosen)
+      runs.emplace_back([&] {
+        const auto alone = make_self_communicator();
+        start.arrive_and_wait();
+        mine = run_directory(config, *alone);
+      });
+  }
+  EXPECT_EQ(std::set<std::string>(chosen.begin(), chosen.end()).size(), chosen.size());
+  for (const std::string& mine : chosen) EXPECT_TRUE(fs::exists(mine + "/run.jsonl")) << mine;
+}
+
+TEST_F(RunFolderImpl, AnEmptyFolderIsTakenAndARunContinuesInItsOwn) {
+  const auto alone = make_self_communicator();
+  spec::RunConfig config;
+  config.directory = folder("run");
+  fs::create_directory(config.directory);
+  EXPECT_EQ(run_directory(config, *alone), folder("run"));
+  EXPECT_EQ(run_directory(config, *alone), folder("run-2"));
+  config.resume = spec::Resume::automatic;
+  EXPECT_EQ(run_directory(config, *alone), folder("run"));
 }
 
 }  // namespace
