@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -95,6 +96,15 @@ void Executor::read_result(const StepInput& input) {
   if (!std::isfinite(result_.clip_coefficient)) refuse_non_finite(input);
 }
 
+/// What is not finite when every rank's own loss and gradients are.
+std::string Executor::overflow() const {
+  const std::string summed = first_non_finite_gradient(buffers_, {0, buffers_.inventory.flat_size});
+  if (!summed.empty()) return "gradient of " + summed + " is finite on every rank, its sum over ranks is not";
+  if (!std::isfinite(result_.cross_entropy + result_.z_loss))
+    return "the loss is finite on every rank, its sum over ranks is not";
+  return "every gradient is finite, the sum of their squares is not";
+}
+
 void Executor::refuse_non_finite(const StepInput& input) {
   if (communicator_.size() == 1) local_loss_ = result_.cross_entropy + result_.z_loss;
   const std::string gradient = communicator_.size() > 1
@@ -108,6 +118,8 @@ void Executor::refuse_non_finite(const StepInput& input) {
   const std::vector<std::string> all = communicator_.all_gather(mine);
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     if (!all[rank].empty()) message += " rank " + std::to_string(rank) + ": " + all[rank] + ";";
+  if (std::all_of(all.begin(), all.end(), [](const std::string& rank) { return rank.empty(); }))
+    message += " " + overflow() + ";";
   throw NonFiniteError(
       message +
       " stopped before the update, weights are those after the step before; look at the learning "

@@ -59,6 +59,7 @@ class Executor {
   void update(const StepInput& input);
   void read_result(const StepInput& input);
   [[noreturn]] void refuse_non_finite(const StepInput& input);
+  std::string overflow() const;
 
   Model& model_;
   ParameterBuffers& buffers_;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "impl/parallel/mpi_communicator.hpp"
 #include "reference/train_step.hpp"
@@ -110,6 +111,31 @@ TEST(DataParallelImpl, ANonFiniteGradientNamesTheRankThatHadIt) {
     EXPECT_NE(text.find("rank " + std::to_string(culprit) + ":"), std::string::npos) << text;
     for (int rank = 0; rank < culprit; ++rank)
       EXPECT_EQ(text.find("rank " + std::to_string(rank) + ":"), std::string::npos) << text;
+  }
+}
+
+TEST(DataParallelImpl, AGradientThatOverflowsInTheSumIsNamed) {
+  const spec::ModelSpec model = tests::tiny_model(1);
+  const auto batch = tests::tiny_batch(model, 6, 5, tests::Documents::whole, tests::Ignored::none, 1);
+  // Gradients are inversely proportional to the count of valid tokens: this one brings the largest to 0.6 of
+  // what fp32 holds, on every rank alike.
+  const auto self = make_self_communicator();
+  tests::StepRunner alone(model, Dtype::f32, at::kCPU, *self, settings(), 1);
+  alone.step({batch}, 1, 1e-3);
+  const double largest = alone.buffers().gradients.abs().max().item<double>();
+  const double valid_tokens = largest / (0.6 * std::numeric_limits<float>::max());
+  tests::StepRunner trainer(model, Dtype::f32, at::kCPU, world(), settings(), 1);
+  if (world().size() == 1) {
+    EXPECT_NO_THROW(trainer.step({batch}, valid_tokens, 1e-3)) << "not only the sum overflows";
+    return;
+  }
+  try {
+    trainer.step({batch}, valid_tokens, 1e-3);
+    FAIL() << "went on";
+  } catch (const run::NonFiniteError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("is finite on every rank, its sum over ranks is not"), std::string::npos) << text;
+    EXPECT_NE(text.find("gradient of "), std::string::npos) << text;
   }
 }
 

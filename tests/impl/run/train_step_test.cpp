@@ -72,5 +72,20 @@ TEST(TrainStepImpl, ANonFiniteGradientStopsBeforeTheUpdateAndNamesTheTensor) {
   EXPECT_TRUE(at::equal(trainer.buffers().moment1, moment));
 }
 
+TEST(TrainStepImpl, ANormThatOverflowsSaysThatEveryGradientIsFinite) {
+  const spec::ModelSpec model = tests::tiny_model(1);
+  const auto communicator = make_self_communicator();
+  tests::StepRunner trainer(model, Dtype::f64, at::kCPU, *communicator, settings(), 1);
+  const auto batch = tests::tiny_batch(model, 2, 5, tests::Documents::whole, tests::Ignored::none, 1);
+  try {
+    trainer.step({batch}, 1e-170,
+                 learning_rate);  // gradients of 1e165 and more, whose squares no double holds
+    FAIL() << "went on";
+  } catch (const run::NonFiniteError& error) {
+    EXPECT_NE(std::string(error.what()).find("the sum of their squares is not"), std::string::npos)
+        << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace assay::impl
