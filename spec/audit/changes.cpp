@@ -277,8 +277,10 @@ void add_counts(Builder& b, const Evidence& e) {
   }
   const double total = parameter_count(*e.model).to_double();
   const double table = static_cast<double>(e.model->vocab) * static_cast<double>(e.model->width);
+  const auto& printed_count = e.record[Setting::parameters];
+  const double all = usable(printed_count) ? printed_count->value : total;
   b.add("embedding_counted", "\"without embedding\" counts the embedding", 2.5,
-        {{R::parameters_nonembedding, total / (total - table)}});
+        {{R::parameters_nonembedding, all / (all - table)}});
   b.add("embedding_not_counted", "the embedding is left out", 2.5,
         {{R::parameters, (total - table) / total}});
   b.add("head_counted_twice", "a table of embeddings is counted once more", 3,

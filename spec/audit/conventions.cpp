@@ -36,11 +36,16 @@ std::optional<Interval> counted_flops(const Evidence& e, std::string_view name) 
   const auto T = sequence_length(e);
   const auto convention = convention_from(name);
   if (!T || !convention) return std::nullopt;
+  const bool palm = *convention == Convention::palm_total || *convention == Convention::nanogpt_legacy_v1;
+  const auto printed = e.of(Setting::parameters);
+  // Where a trainer counts parameters in its own way, its FLOPs rest on its own number.
+  if (e.model && palm && printed && !e.model->experts &&
+      !printed->holds(parameter_count(*e.model).to_double()))
+    if (const auto full = attention(e)) return exact_interval(6) * *printed + exact_interval(*full);
   if (e.model) {
     const auto count = flops_per_token(*convention, *e.model, *T);
     if (count.flops) return exact_interval(count.flops->to_double());
   }
-  const bool palm = *convention == Convention::palm_total || *convention == Convention::nanogpt_legacy_v1;
   return palm ? palm_from_prints(e) : std::nullopt;
 }
 

@@ -36,6 +36,8 @@ Result holding(std::int64_t judged);
 Result not_judged(std::string missing);
 /// Marks one place as contradicting; the first one's numbers are kept.
 void contradict(Result& result, double printed, Interval recomputed, std::int64_t line);
+/// Every invariant, of evidence at hand.
+std::vector<Result> judge(const Evidence& evidence, const Comparisons& comparisons);
 /// The product relations once more, under that interpretation.
 void rejudge(std::vector<Result>& results, const Comparisons& comparisons,
              const Interpretation& interpretation);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 
 #include "spec/audit/conventions.hpp"
 #include "spec/audit/groups.hpp"
@@ -30,21 +31,20 @@ class Search {
 
   /// Cheapest first, so that the first reading found is the best one.
   std::vector<Reading> run() {
-    for (const Interpretation& interpretation : interpretations(e_)) {
+    interpretations_ = interpretations(e_);
+    for (std::size_t i = 0; i < interpretations_.size(); ++i) {
+      const Interpretation& interpretation = interpretations_[i];
       changes_.push_back(changes(e_, c_, interpretation));
-      Node node{{}, interpretation.factors, {}, changes_.size() - 1};
-      node.reading.interpretation = interpretation;
-      node.reading.cost = interpretation.strain;
+      double cost = interpretation.strain;
       // Read as one rank's, an unlabelled rate is what the trainer's source says.
-      if (interpretation.rate == Whose::all && !known_of_trainer(e_).empty())
-        node.reading.cost += unknown_of_known;
-      push(std::move(node));
+      if (interpretation.rate == Whose::all && !known_of_trainer(e_).empty()) cost += unknown_of_known;
+      push({{}, cost, 0, interpretation.factors, {}, {}, i});
     }
     for (int looked = 0; !open_.empty() && looked < most_nodes; ++looked) {
       std::pop_heap(open_.begin(), open_.end(), dearer);
       const Node node = std::move(open_.back());
       open_.pop_back();
-      if (node.reading.cost > best_ + window) break;
+      if (node.bound > best_ + window) break;
       extend(node);
     }
     std::stable_sort(found_.begin(), found_.end(), [](const Reading& a, const Reading& b) {
@@ -61,70 +61,110 @@ class Search {
 
  private:
   struct Node {
-    Reading reading;
+    std::vector<const Change*> changes;
+    double cost = 0;
+    double bound = 0;  ///< what its readings cost at least, about: each open relation needs something
     Factors factors;
-    std::vector<Relation> given_up;
-    std::size_t changes;  ///< index of the interpretation's own
+    std::vector<Relation> given_up, left;
+    std::size_t interpretation = 0;
   };
-  static bool dearer(const Node& a, const Node& b) { return a.reading.cost > b.reading.cost; }
+  static bool dearer(const Node& a, const Node& b) { return a.bound > b.bound; }
+
   void push(Node node) {
-    if (node.reading.cost > best_ + window) return;
+    node.left = unexplained(c_, node.factors);
+    std::erase_if(node.left, [&](Relation r) {
+      return std::find(node.given_up.begin(), node.given_up.end(), r) != node.given_up.end();
+    });
+    node.bound = node.cost + (node.left.empty() ? 0 : 0.5 + 0.25 * static_cast<double>(node.left.size()));
+    if (node.bound > best_ + window) return;
     open_.push_back(std::move(node));
     std::push_heap(open_.begin(), open_.end(), dearer);
   }
 
   void extend(const Node& node) {
-    std::vector<Relation> left = unexplained(c_, node.factors);
-    std::erase_if(left, [&](Relation r) {
-      return std::find(node.given_up.begin(), node.given_up.end(), r) != node.given_up.end();
-    });
-    if (left.empty()) {
-      accept(node.reading, node.factors);
+    if (node.left.empty()) {
+      accept(node);
       return;
     }
-    const Relation relation = left.front();
-    if (node.reading.changes.size() < most_changes + node.given_up.size()) {
-      for (const Change& change : changes_[node.changes])
-        if (change.factors[relation] != 1) take(node, change);
+    const Relation relation = node.left.front();
+    if (node.changes.size() < most_changes + node.given_up.size()) {
+      for (const Change& change : changes_[node.interpretation]) take(node, change, relation);
       const Interval ratio = median_ratio(at(c_, relation));
       const double factor = node.factors[relation];
-      for (const Change& change :
-           solved(e_, c_, node.factors, relation, {ratio.low / factor, ratio.high / factor}))
-        if (change.factors[relation] != 1) take(node, change);
+      for (Change& change :
+           solved(e_, c_, node.factors, relation, {ratio.low / factor, ratio.high / factor})) {
+        solved_.push_back(std::move(change));
+        take(node, solved_.back(), relation);
+      }
     }
+    solved_.push_back(unknown(relation));
     Node next = node;
-    const Change none = unknown(relation);
-    next.reading.cost += none.cost;
-    next.reading.changes.push_back(none);
-    next.reading.unexplained.push_back(relation);
+    next.cost += solved_.back().cost;
+    next.changes.push_back(&solved_.back());
     next.given_up.push_back(relation);
     push(std::move(next));
   }
 
-  void take(const Node& node, const Change& change) {
-    for (const Change& taken : node.reading.changes)
-      if (taken.id == change.id) return;
-    if (node.reading.cost + change.cost > best_ + window) return;
+  void take(const Node& node, const Change& change, Relation relation) {
+    if (change.factors[relation] == 1 || node.cost + change.cost > best_ + window) return;
+    int tried = 0;
+    for (const Change* taken : node.changes) {
+      if (taken->id == change.id) return;
+      tried += taken->factors[relation] != 1;
+    }
+    // Two changes may make one ratio together; three would fit anything.
+    if (tried >= 2) return;
     Node next = node;
-    next.reading.cost += change.cost;
+    next.cost += change.cost;
     for (std::size_t i = 0; i < relation_count; ++i) next.factors.values[i] *= change.factors.values[i];
-    next.reading.changes.push_back(change);
+    next.changes.push_back(&change);
     push(std::move(next));
   }
 
-  /// When the search gives up: the plain reading, everything that contradicts it unexplained.
-  Reading unread() const {
-    Reading reading;
-    reading.interpretation = interpret(e_, c_);
-    for (const Relation relation : unexplained(c_, reading.interpretation.factors)) {
-      reading.changes.push_back(unknown(relation));
-      reading.unexplained.push_back(relation);
-      reading.cost += reading.changes.back().cost;
+  /// When the search gives up: one relation after the other, each by the likeliest change that makes it agree
+  /// and spares the others; what none explains stays so.
+  Reading unread() {
+    Node node;
+    const Interpretation plain = interpret(e_, c_);
+    node.factors = plain.factors;
+    const std::vector<Change> all = changes(e_, c_, plain);
+    for (std::vector<Relation> left = unexplained(c_, node.factors); !left.empty();) {
+      const Relation relation = left.front();
+      const Change* best = nullptr;
+      Factors then;
+      for (const Change& change : all) {
+        Factors product = node.factors;
+        for (std::size_t i = 0; i < relation_count; ++i) product.values[i] *= change.factors.values[i];
+        if (agrees(at(c_, relation), product[relation]) && unexplained(c_, product).size() < left.size() &&
+            (!best || change.cost < best->cost))
+          best = &change, then = product;
+      }
+      if (best) {
+        node.factors = then;
+        solved_.push_back(*best);
+      } else {
+        node.given_up.push_back(relation);
+        solved_.push_back(unknown(relation));
+      }
+      node.changes.push_back(&solved_.back());
+      node.cost += solved_.back().cost;
+      left = unexplained(c_, node.factors);
+      std::erase_if(left, [&](Relation r) {
+        return std::find(node.given_up.begin(), node.given_up.end(), r) != node.given_up.end();
+      });
     }
-    return reading;
+    interpretations_.push_back(plain);
+    node.interpretation = interpretations_.size() - 1;
+    accept(node);
+    return found_.back();
   }
 
-  void accept(Reading reading, const Factors& factors) {
+  void accept(const Node& node) {
+    Reading reading;
+    reading.interpretation = interpretations_[node.interpretation];
+    for (const Change* change : node.changes) reading.changes.push_back(*change);
+    reading.cost = node.cost;
+    reading.unexplained = node.given_up;
     best_ = std::min(best_, reading.cost);
     double sum = 0;
     int count = 0;
@@ -132,12 +172,12 @@ class Search {
       if (c_[i].samples.empty()) continue;
       const Interval ratio = median_ratio(c_[i]);
       const double half = std::max((ratio.high - ratio.low) / 2, 1e-12);
-      sum += std::abs(factors.values[i] - ratio.middle()) / half;
+      sum += std::abs(node.factors.values[i] - ratio.middle()) / half;
       ++count;
+      const auto relation = static_cast<Relation>(i);
       if (!agrees(c_[i], reading.interpretation.factors.values[i]) &&
-          std::find(reading.unexplained.begin(), reading.unexplained.end(), static_cast<Relation>(i)) ==
-              reading.unexplained.end())
-        reading.explained.push_back(static_cast<Relation>(i));
+          std::find(node.given_up.begin(), node.given_up.end(), relation) == node.given_up.end())
+        reading.explained.push_back(relation);
     }
     reading.residual = count ? sum / count : 0;
     found_.push_back(std::move(reading));
@@ -175,6 +215,8 @@ class Search {
   const Evidence& e_;
   Comparisons c_;
   std::vector<std::vector<Change>> changes_;  ///< of each interpretation
+  std::vector<Interpretation> interpretations_;
+  std::deque<Change> solved_;  ///< stay where they are
   std::vector<Node> open_;
   std::vector<Reading> found_;
   double best_ = 1e300;
@@ -294,7 +336,7 @@ Audit audit(const RunRecord& record) {
   const Comparisons comparisons = compare(evidence);
   Audit out;
   out.record = &record;
-  out.results = judge(record);
+  out.results = judge(evidence, comparisons);
   out.readings = readings(evidence, comparisons);
   out.contradicts = std::any_of(out.results.begin(), out.results.end(),
                                 [](const Result& r) { return r.verdict == Verdict::contradicts; });
@@ -311,7 +353,7 @@ Audit audit(const RunRecord& record) {
 void refresh(Audit& audit) {
   const Evidence evidence(*audit.record);
   const Comparisons comparisons = compare(evidence);
-  audit.results = judge(*audit.record);
+  audit.results = judge(evidence, comparisons);
   explain(audit, evidence, comparisons);
 }
 

@@ -109,6 +109,11 @@ const std::vector<Invariant>& invariants() {
        Unit::seconds},
       {"final", "final loss and step are those of the last steps",
        "A final loss may be a mean of the last ones.", Unit::none},
+      {"scaling", "per GPU, a run on more GPUs is not faster than one on fewer",
+       "Only between runs of the same model, GPU, micro-batch and sequence length; by the corrected numbers; "
+       "10 % for "
+       "caches and smaller shards. Needs two logs.",
+       Unit::none},
   };
   return all;
 }

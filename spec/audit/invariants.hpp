@@ -57,7 +57,7 @@ struct Invariant {
   Unit unit;
 };
 
-/// All invariants of one run, in the order of results.
+/// All invariants in the order of results, `scaling` (of several runs, compare_runs.hpp) last.
 const std::vector<Invariant>& invariants();
 
 /// Judges every invariant. Never throws for what a log may hold.

@@ -62,7 +62,7 @@ TEST(InvariantsSpec, EveryIdIsOnceAndExplained) {
     EXPECT_FALSE(invariant.statement.empty()) << invariant.id;
     EXPECT_FALSE(invariant.explains.empty()) << invariant.id;
   }
-  EXPECT_EQ(judge(RunRecord()).size(), ids.size());
+  EXPECT_EQ(judge(RunRecord()).size(), ids.size() - 1);  // scaling needs two runs
 }
 
 TEST(InvariantsSpec, AnEmptyRecordCannotBeJudged) {
