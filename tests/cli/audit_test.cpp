@@ -1,0 +1,151 @@
+// labels: cli golden
+// The logs of golden/logs/ through the verb: verdicts, corrected numbers, formats, exit codes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "impl/cli/verb.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/support/scratch.hpp"
+
+namespace assay::impl::cli {
+namespace {
+
+struct Outcome {
+  int code;
+  std::string out, err;
+};
+
+Outcome audit_of(std::vector<std::string> words) {
+  words.insert(words.begin(), "audit");
+  std::ostringstream out, err;
+  const int code = run(words, {out, err});
+  return {code, out.str(), err.str()};
+}
+
+std::string golden(const std::string& name) { return tests::source_dir() + "/golden/logs/" + name; }
+
+double middle(const nlohmann::json& interval) {
+  return (interval.at(0).get<double>() + interval.at(1).get<double>()) / 2;
+}
+
+nlohmann::json result_of(const nlohmann::json& run, const std::string& id) {
+  for (const auto& result : run.at("results"))
+    if (result.at("id") == id) return result;
+  return {};
+}
+
+std::vector<std::string> changes_of(const nlohmann::json& reading) {
+  std::vector<std::string> out;
+  for (const auto& change : reading.at("changes")) out.push_back(change.at("text"));
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+TEST(AuditCli, TheScalingReportIsAccountingNotSpeed) {
+  const Outcome screen = audit_of({golden("llm_tii_2_gpus.log"), golden("llm_tii_8_gpus.log")});
+  EXPECT_EQ(screen.code, 1);
+  EXPECT_EQ(screen.err, "");
+  for (const char* said :
+       {"tokens/s is one rank's", "the peak is the sparse one of bf16",
+        "accumulation 4 was performed, not 64", "MFU 37.24 % exact, 41.77 % palm_total",
+        "MFU 37.18 % exact, 41.70 % palm_total",
+        "printed tokens/s 0.998x, MFU 0.250x; corrected tokens/s 3.994x, per GPU 0.998x. accounting"})
+    EXPECT_NE(screen.out.find(said), std::string::npos) << said << "\n" << screen.out;
+}
+
+TEST(AuditCli, TheReportItselfHoldsBothRuns) {
+  const auto json = nlohmann::json::parse(audit_of({golden("llm_tii_report.md"), "--json"}).out);
+  ASSERT_EQ(json.at("runs").size(), 2u);
+  for (const auto& one : json.at("runs")) {
+    const auto& corrected = one.at("readings").at(0).at("corrected");
+    EXPECT_NEAR(middle(corrected.at("mfu_exact")), 0.372, 0.001);
+    EXPECT_NEAR(middle(corrected.at("mfu_palm_total")), 0.417, 0.001);
+  }
+}
+
+TEST(AuditCli, TheJsonLogAsWorkedByHand) {
+  const Outcome outcome = audit_of({golden("llm_tii_run_20251115_150458.json"), "--json"});
+  EXPECT_EQ(outcome.code, 1);
+  const auto json = nlohmann::json::parse(outcome.out);
+  const auto& one = json.at("runs").at(0);
+  for (const char* id : {"rate_time", "mfu", "parameters", "parameters_nonembedding"})
+    EXPECT_EQ(result_of(one, id).at("verdict"), "contradicts") << id;
+  for (const char* id : {"flops_rate", "peak", "flops_per_token", "device_memory", "memory", "first_loss",
+                         "average_seconds", "average_mfu", "steps", "mfu_possible", "final"})
+    EXPECT_EQ(result_of(one, id).at("verdict"), "holds") << id;
+  const auto& best = one.at("readings").at(0);
+  EXPECT_EQ(changes_of(best),
+            (std::vector<std::string>{"\"without embedding\" counts the embedding",
+                                      "one norm gain per layer is not counted, or not there",
+                                      "tokens/s is one rank's, and the MFU is made of it"}));
+  EXPECT_NEAR(middle(best.at("corrected").at("mfu_palm_total")), 0.735, 0.002);
+  EXPECT_NEAR(middle(best.at("corrected").at("mfu_exact")), 0.586, 0.002);
+}
+
+TEST(AuditCli, RealLogsWithoutContradiction) {
+  for (const char* log : {"kempnerforge_13b_8_gpus.log", "llmc_gpt2_1558m_8_gpus.log", "llmq_rtx_4090.log",
+                          "megatron_mixtral_16_gpus.log", "nanogpt_a100.log", "torchtitan_debug_model.log",
+                          "hugging_face_alpaca.log"}) {
+    const Outcome outcome = audit_of({golden(log)});
+    EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+    EXPECT_NE(outcome.out.find(": consistent, "), std::string::npos) << outcome.out;
+  }
+}
+
+TEST(AuditCli, ExplainsInvariants) {
+  EXPECT_EQ(audit_of({"--explain", "hfu"}).out,
+            "hfu\n  HFU >= MFU\n  What was executed is at least what the model needs.\n");
+  EXPECT_NE(audit_of({"--explain", "all"}).out.find("\nscaling\n"), std::string::npos);
+  const Outcome unknown = audit_of({"--explain", "mfuu"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("did you mean \"mfu\"?"), std::string::npos) << unknown.err;
+}
+
+TEST(AuditCli, WritesJUnit) {
+  const tests::Scratch scratch;
+  const std::string path = scratch.path().string() + "/audit.xml";
+  EXPECT_EQ(audit_of({golden("llm_tii_8_gpus.log"), "--junit", path}).code, 1);
+  std::ifstream file(path);
+  const std::string xml((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_EQ(xml.rfind("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites", 0), 0u);
+  EXPECT_NE(xml.find("failures=\"4\""), std::string::npos) << xml;
+  EXPECT_NE(xml.find("name=\"peak\"><failure message=\"printed 36000.0 TFLOP/s, recomputed 18000.0 TFLOP/s"),
+            std::string::npos)
+      << xml;
+  EXPECT_EQ(
+      audit_of({golden("llm_tii_8_gpus.log"), "--junit", scratch.path().string() + "/no/audit.xml"}).code,
+      74);
+}
+
+TEST(AuditCli, TheCommandLineFillsInWhatALogLeavesOut) {
+  const auto json = nlohmann::json::parse(audit_of({golden("llmq_rtx_4090.log"), "--gpus", "1", "--seq",
+                                                    "1024", "--model", "qwen3-0.6b", "--json"})
+                                              .out);
+  EXPECT_EQ(json.at("runs").at(0).at("model"), "qwen3-0.6b");
+  EXPECT_EQ(json.at("runs").at(0).at("gpus"), 1);
+}
+
+TEST(AuditCli, BadInputIsOneLine) {
+  const tests::Scratch scratch;
+  const std::string empty = scratch.path().string() + "/empty.log";
+  std::ofstream(empty).close();
+  const auto refused = [](std::vector<std::string> words, int code) {
+    const Outcome outcome = audit_of(std::move(words));
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  };
+  refused({}, 2);
+  refused({"/no/such.log"}, 2);
+  refused({empty}, 65);
+  refused({golden("llm_tii_8_gpus.log"), "--model", "nonesuch"}, 2);
+  refused({golden("llm_tii_8_gpus.log"), "--gpu", "nonesuch"}, 2);
+  refused({golden("llm_tii_8_gpus.log"), "--gpus", "0"}, 2);
+}
+
+}  // namespace
+}  // namespace assay::impl::cli
