@@ -3,9 +3,11 @@
 // every parameter.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "reference/train_step.hpp"
+#include "spec/random/philox.hpp"
 #include "tests/impl/step_runner.hpp"
 #include "tests/support/tiny_models.hpp"
 
@@ -66,6 +68,37 @@ inline void compare(const spec::ModelSpec& model, std::uint64_t seed, int steps,
   }
 }
 
+/// |a - b| / |b| of two gradients, each taken as one vector.
+inline double distance(const reference::Parameters<double>& a, const reference::Parameters<double>& b) {
+  double difference = 0, size = 0;
+  for (const auto& [name, tensor] : b) {
+    difference += (a.at(name).flat() - tensor.flat()).square().sum();
+    size += tensor.flat().square().sum();
+  }
+  return std::sqrt(difference / size);
+}
+
+/// How far the gradient moves, relative to its size, when every parameter entry moves by a relative epsilon
+/// of drawn sign, in units of that epsilon: the largest of four draws, in fp64.
+inline double amplification(const reference::Parameters<double>& parameters, const spec::ModelSpec& model,
+                            const reference::Batch& batch, const reference::Parameters<double>& gradients,
+                            std::uint64_t seed) {
+  constexpr double epsilon = 0x1p-20;
+  double largest = 0;
+  for (std::uint32_t draw = 0; draw < 4; ++draw) {
+    reference::Parameters<double> moved = parameters;
+    std::uint32_t number = 0;
+    for (auto& [name, tensor] : moved) {
+      const spec::random::Stream sign(seed, spec::random::Site::test, draw << 16 | number++);
+      for (reference::Index i = 0; i < tensor.size(); ++i)
+        tensor[i] *= sign.below(static_cast<std::uint64_t>(i), 2) ? 1 + epsilon : 1 - epsilon;
+    }
+    const auto other = reference::step_gradients(moved, model, {batch}, settings().z_loss);
+    largest = std::max(largest, distance(other.gradients, gradients) / epsilon);
+  }
+  return largest;
+}
+
 /// Loss and gradient of one step in a low precision against the reference from the same (rounded) weights.
 inline void compare_low_precision(Dtype dtype, std::uint64_t seed, at::Device device) {
   const spec::ModelSpec model = tests::tiny_model(seed);
@@ -78,25 +111,28 @@ inline void compare_low_precision(Dtype dtype, std::uint64_t seed, at::Device de
   const auto batch = tests::tiny_batch(model, 3, 6, tests::Documents::whole, tests::Ignored::some, seed);
   const auto result = trainer.step({batch}, static_cast<double>(batch.valid_tokens()), 1e-30);
   const auto expected = reference::step_gradients(state.parameters, model, {batch}, settings().z_loss);
-  // Each stored activation is rounded once, with unit u: per block 2 norms, 4 products, rope, attention,
-  // swiglu and 2 residual sums (sums inside an op are in fp32 or better), twice for forward and backward, and
-  // 6 around the blocks. Relative to the norm of the whole gradient, where no single cancellation dominates,
-  // the effects add at worst.
-  // Attention's fused kernels round probabilities and their gradients once more, and delta's y: 3 in a block.
-  const double in_block = device.is_cuda() ? 11 + 3 : 11;
-  const double u = unit_roundoff(dtype), roundings = 2 * (static_cast<double>(model.layers) * in_block + 6);
+  // Loss: forward rounds each stored activation once, with unit u: per block 2 norms, 4 products, rope,
+  // attention, swiglu and 2 residual sums, attention's fused kernels the probabilities once more, and 6
+  // around the blocks. To first order, each passed on to the loss undiminished.
+  const double in_block = device.is_cuda() ? 12 : 11;
+  const double u = unit_roundoff(dtype), roundings = static_cast<double>(model.layers) * in_block + 6;
   EXPECT_NEAR(result.cross_entropy, expected.cross_entropy, gamma(roundings, u) * expected.cross_entropy);
-  double error = 0, size = 0;
-  for (const spec::Parameter& parameter : trainer.buffers().inventory.parameters) {
-    const Values got = tests::values(trainer.buffers().gradients, parameter);
-    const auto& want = expected.gradients.at(parameter.name);
-    for (std::size_t i = 0; i < got.data.size(); ++i) {
-      error += std::pow(got.data[i] - want[static_cast<reference::Index>(i)], 2);
-      size += std::pow(want[static_cast<reference::Index>(i)], 2);
-    }
-  }
-  EXPECT_LE(std::sqrt(error / size), gamma(roundings, u)) << tests::describe(model);
-  EXPECT_GT(std::sqrt(error / size), gamma(roundings, u) / 1000) << "the bound is too loose to mean anything";
+  reference::Parameters<double> gradients;
+  for (const spec::Parameter& parameter : trainer.buffers().inventory.parameters)
+    gradients.emplace(parameter.name,
+                      reference::Tensor<double>(parameter.shape,
+                                                tests::values(trainer.buffers().gradients, parameter).data));
+  // Gradient: a stored activation is read by a product or a norm, and its rounding changes what comes out as
+  // the rounding of that op's parameters would. Forward and backward store 2 x 11 to 14 tensors a block,
+  // which has 9 parameters or more, and 2 x 6 around the blocks, which have 3: at most 4 roundings for one of
+  // a parameter, added at worst. What one rounding of all parameters does to the gradient differs a
+  // hundredfold between models, so it is measured. This is of first order and an estimate: the perturbations
+  // are drawn, and the sums inside an op, in fp32 at least, count as exact. Over 80 cases on a CPU the error
+  // was 0.01 to 0.5 of it.
+  const double error = distance(gradients, expected.gradients) / u,
+               allowed = 4 * amplification(state.parameters, model, batch, expected.gradients, seed);
+  EXPECT_LE(error, allowed) << tests::describe(model);
+  EXPECT_GT(error, allowed / 400) << "the bound is too loose to mean anything";
 }
 
 }  // namespace assay::impl::parity
