@@ -50,6 +50,9 @@ constexpr Known known_fields[] = {
     {"lm_loss", Field::loss},
     {"loss", Field::loss},
     {"grad_norm", Field::gradient_norm},
+    {"tokens_per_sec", Field::tokens_per_second},
+    {"lr", Field::learning_rate},
+    {"model_tflops_per_gpu", Field::flops_rate, Kind::measured, 1e12},
 };
 
 /// Reads the parts between bars. False when a known one cannot be read.
@@ -63,7 +66,7 @@ bool read_parts(std::string_view text, std::int64_t line, Step& step, std::optio
     if (separator == std::string_view::npos) continue;
     const std::string_view key = trimmed(part.substr(0, separator)), value = part.substr(separator + 1);
     if (key == "global batch size" || key == "global_batch_size") {
-      batch = parse_printed(number_token(value), Kind::counted, 1, line);
+      batch = prefixed_number(value, Kind::counted, 1, line);
       if (!batch) return false;
       continue;
     }
@@ -71,7 +74,7 @@ bool read_parts(std::string_view text, std::int64_t line, Step& step, std::optio
       const Known& known = known_fields[(expected + i) % std::size(known_fields)];
       if (known.key != key) continue;
       // "1234.5/1230.2": of this iteration, and the mean so far.
-      step[known.field] = parse_printed(number_token(value), known.kind, known.unit, line);
+      step[known.field] = prefixed_number(value, known.kind, known.unit, line);
       if (!step[known.field]) return false;
       expected = (expected + i + 1) % std::size(known_fields);
       break;
@@ -141,7 +144,14 @@ class Megatron : public LineReader {
         (!line.complete && !trimmed(text).ends_with('|')))
       return builder.unread(line.text);
     if (!builder.current(Setting::max_steps)) builder.summary(Setting::max_steps, planned);
-    if (!builder.current(Setting::sequences)) builder.summary(Setting::sequences, batch);
+    // nanotron prints three digits and a prefix; its versions count sequences or tokens as the batch.
+    if (step[Field::tokens_per_second]) {
+      builder.format().name = builder.format().convention = "nanotron";
+      builder.format().tokens_per_second = Scope::all;
+      builder.format().averaged.clear();
+    } else if (!builder.current(Setting::sequences)) {
+      builder.summary(Setting::sequences, batch);
+    }
     step_ = step;
     open_ = true;
   }

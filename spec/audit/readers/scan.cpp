@@ -146,4 +146,18 @@ double prefix_unit(std::string_view prefix) {
   }
 }
 
+std::optional<Printed> prefixed_number(std::string_view text, Kind kind, double unit, std::int64_t line) {
+  const std::string_view token = number_token(text);
+  if (token.empty()) return std::nullopt;
+  const std::string_view rest =
+      text.substr(static_cast<std::size_t>(token.data() - text.data()) + token.size());
+  const auto letter = [&](std::size_t at) {
+    return at < rest.size() && std::isalpha(static_cast<unsigned char>(rest[at])) != 0;
+  };
+  // "5.7TFLOPS": the letters are a unit, which the caller knows.
+  const double prefix = letter(0) && !letter(1) ? prefix_unit(rest.substr(0, 1)) : 1;
+  if (prefix == 1 || prefix == 0) return parse_printed(token, kind, unit, line);
+  return parse_printed(token, Kind::measured, unit * prefix, line);
+}
+
 }  // namespace assay::spec::audit

@@ -51,6 +51,10 @@ class Scan {
   bool bad_ = false;
 };
 
+/// The number that `text` starts with after blanks, times a prefix that stands right behind it ("14.2K",
+/// "1.02M"), which makes it a rounded one. Empty when there is none.
+std::optional<Printed> prefixed_number(std::string_view text, Kind kind, double unit, std::int64_t line);
+
 /// Metric and binary prefixes as logs write them behind a number: "", k K M G T P B; 0 when unknown.
 double prefix_unit(std::string_view prefix);
 

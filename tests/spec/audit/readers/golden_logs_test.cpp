@@ -133,6 +133,19 @@ TEST(GoldenLogsSpec, MegatronWithExperts) {
   EXPECT_DOUBLE_EQ(value(run.steps[2], Field::gradient_norm), 1.611);
 }
 
+TEST(GoldenLogsSpec, NanotronsThreeDigits) {
+  const RunRecord run = read_log(golden("nanotron_two_lines.log"));
+  EXPECT_EQ(run.format.name, "nanotron");
+  ASSERT_EQ(run.steps.size(), 2u);
+  EXPECT_EQ(value(run.steps[0], Field::step), 991);
+  EXPECT_DOUBLE_EQ(value(run.steps[0], Field::seconds), 0.045);
+  EXPECT_DOUBLE_EQ(value(run.steps[0], Field::tokens_total), 634e3);
+  EXPECT_TRUE(run.steps[0][Field::tokens_total]->holds(634'240));
+  EXPECT_DOUBLE_EQ(value(run.steps[1], Field::tokens_per_second), 15.5e3);
+  EXPECT_DOUBLE_EQ(value(run.steps[1], Field::flops_rate), 0.0095e12);
+  EXPECT_FALSE(run[Setting::sequences].has_value());
+}
+
 TEST(GoldenLogsSpec, NanoGptOnAnA100) {
   const RunRecord run = read_log(golden("nanogpt_a100.log"));
   EXPECT_EQ(run.format.name, "nanogpt");
