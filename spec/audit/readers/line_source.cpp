@@ -9,7 +9,7 @@
 namespace assay::spec::audit {
 
 Blocks::Blocks(std::istream& in, std::string origin)
-    : in_(in), origin_(std::move(origin)), buffer_(new char[longest + block]) {}
+    : in_(in), origin_(std::move(origin)), buffer_(new char[capacity_]) {}
 
 bool Blocks::more() {
   if (begin_ > 0) {
@@ -18,6 +18,12 @@ bool Blocks::more() {
     begin_ = 0;
   }
   if (!in_.good()) return false;
+  if (end_ + block > capacity_) {  // a line longer than a block
+    capacity_ = longest + block;
+    std::unique_ptr<char[]> larger(new char[capacity_]);
+    std::memcpy(larger.get(), buffer_.get(), end_);
+    buffer_ = std::move(larger);
+  }
   in_.read(buffer_.get() + end_, static_cast<std::streamsize>(block));
   const auto got = static_cast<std::size_t>(in_.gcount());
   if (in_.bad())

@@ -30,6 +30,7 @@ class Blocks {
  private:
   std::istream& in_;
   std::string origin_;
+  std::size_t capacity_ = 2 * block;
   std::unique_ptr<char[]> buffer_;  // not initialised: untouched pages cost nothing
   std::size_t begin_ = 0, end_ = 0;
   std::int64_t read_ = 0;

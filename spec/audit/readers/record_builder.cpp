@@ -9,8 +9,8 @@ namespace assay::spec::audit {
 
 void StepKeeper::add(const Step& step, bool contradicts) {
   const std::int64_t index = seen_++;
-  // Room for all that will ever be kept: pages are taken only when they are written.
-  if (index == 0) head_.reserve(RunRecord::kept_steps + most_contradicting + 1);
+  // A long log: room for all that will ever be kept. Pages are taken only when they are written.
+  if (index == 64) head_.reserve(RunRecord::kept_steps + most_contradicting + 1);
   if (head_.size() < quarter) {
     head_.push_back(step);
     return;
