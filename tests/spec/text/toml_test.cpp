@@ -36,6 +36,24 @@ TEST(TomlSpec, AFaultIsOneLineWhateverStandsInTheText) {
   }
 }
 
+TEST(TomlSpec, OnlyQuotesAndCommentsHoldOtherLettersThanAscii) {
+  document::Node root;
+  // The first three are what fuzzing found: toml++ would run into code that it holds for unreachable.
+  for (const char* text : {"\xcf\xa0m", "ü = 1\n", "a = \"\"\"b\\\n  ü\"\"\"\n", "a = 1 ü\n",
+                           "a = 'x'\n\nb = \"\"\"c\"\"\"\"\nü = 1"})
+    EXPECT_TRUE(read_toml(text, root).has_value()) << text;
+  const auto fault = read_toml("a = 1\nb = ü\n", root);
+  ASSERT_TRUE(fault.has_value());
+  EXPECT_EQ(fault->place.line, 2u);
+  EXPECT_EQ(fault->place.column, 5u);
+  for (const char* text : {"a = \"ü\" # é\nb = 'ä'\n", "\xef\xbb\xbf# x\na = 1\n", "# ü", "\"ü\" = 1\n",
+                           "a = \"\"\"\nü\\\"\"\"\" # ö\n", "a = '''ü\\'''\nb = '''x'''''\nc = 'ü'\n",
+                           "a = \"\\\"ü\"\n", "a = ''\nb = \"\" # ü\n", "a = \"\"\"x \\\n  y ü\"\"\"\n"}) {
+    const auto none = read_toml(text, root);
+    EXPECT_FALSE(none.has_value()) << text << ": " << (none ? none->why : "");
+  }
+}
+
 TEST(TomlSpec, KeysAndValuesHaveTheirPlaces) {
   const auto tree = parse_toml(example, "a.toml");
   EXPECT_EQ(tree.root().where_key(0), "a.toml:1:1");
