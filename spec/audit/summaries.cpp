@@ -9,10 +9,23 @@
 namespace assay::spec::audit {
 namespace {
 
-/// Values of one field, first step first.
-std::vector<double> values_of(const Evidence& e, Field field, bool shares) {
-  std::vector<double> out;
+/// The steps that a summary speaks of: those before it, since the program's last start before it.
+std::vector<const Step*> covered(const Evidence& e, const Printed& summary) {
+  std::int64_t begin = 0;
+  for (const Restart& restart : e.record.restarts)
+    if (summary.line == 0 || restart.line < summary.line) begin = std::max(begin, restart.line);
+  std::vector<const Step*> out;
   for (const Step* step : e.steps)
+    if (step->line == 0 || summary.line == 0 || (step->line >= begin && step->line < summary.line))
+      out.push_back(step);
+  // A summary may stand before its steps, as in a document's head.
+  return out.empty() ? e.steps : out;
+}
+
+/// Values of one field, first step first.
+std::vector<double> values_of(const std::vector<const Step*>& steps, Field field, bool shares) {
+  std::vector<double> out;
+  for (const Step* step : steps)
     if (const auto& p = (*step)[field]; p && std::isfinite(p->value) && !(shares && not_measured(*p)))
       out.push_back(p->value);
   return out;
@@ -27,10 +40,10 @@ double mean(const std::vector<double>& values, std::size_t from) {
 /// With room for the last bits of sums and quotients.
 Interval about(Interval numbers) { return {numbers.low * (1 - 1e-9), numbers.high * (1 + 1e-9)}; }
 
-bool every_step_is_logged(const Evidence& e) {
+bool every_step_is_logged(const Evidence& e, const std::vector<const Step*>& steps) {
   if (e.record.steps_seen > static_cast<std::int64_t>(e.record.steps.size())) return false;
-  for (std::size_t i = 1; i < e.steps.size(); ++i) {
-    const auto &a = (*e.steps[i - 1])[Field::step], &b = (*e.steps[i])[Field::step];
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    const auto &a = (*steps[i - 1])[Field::step], &b = (*steps[i])[Field::step];
     if (!a || !b || b->value - a->value > 1) return false;
   }
   return true;
@@ -40,7 +53,8 @@ bool every_step_is_logged(const Evidence& e) {
 Result judge_mean(const Evidence& e, Setting setting, Field field, const char* name) {
   const auto& printed = e.record[setting];
   if (!printed) return not_judged(std::string("average ") + name);
-  const std::vector<double> values = values_of(e, field, field == Field::mfu);
+  const std::vector<const Step*> steps = covered(e, *printed);
+  const std::vector<double> values = values_of(steps, field, field == Field::mfu);
   if (values.size() < 2) return not_judged(std::string("steps with ") + name);
   Result out = holding(1);
   out.printed = printed->value;
@@ -65,7 +79,7 @@ Result judge_mean(const Evidence& e, Setting setting, Field field, const char* n
       return out;
     }
   const auto [least, largest] = std::minmax_element(values.begin() + 1, values.end());
-  if (!every_step_is_logged(e) && shown.high >= *least * 0.95 &&
+  if (!every_step_is_logged(e, steps) && shown.high >= *least * 0.95 &&
       shown.low <= std::max(*largest, all) * 1.05) {
     out.note = "within what the logged steps show; not every step is logged";
     out.recomputed = {*least * 0.95, std::max(*largest, all) * 1.05};
@@ -115,16 +129,17 @@ Result judge_average_rate(const Evidence& e) {
 Result judge_total_tokens(const Evidence& e) {
   const auto& printed = e.record[Setting::total_tokens];
   if (!usable(printed)) return not_judged("total tokens");
-  if (!e.tokens_per_step || e.steps.empty() || !(*e.steps.back())[Field::step])
+  const std::vector<const Step*> done = covered(e, *printed);
+  if (!e.tokens_per_step || done.empty() || !(*done.back())[Field::step] || !(*done.front())[Field::step])
     return not_judged(e.tokens_per_step ? "step numbers" : "tokens per step");
-  const double last = (*e.steps.back())[Field::step]->value, first = (*e.steps.front())[Field::step]->value;
+  const double last = (*done.back())[Field::step]->value, first = (*done.front())[Field::step]->value;
   Result out = holding(1);
   out.printed = printed->value;
   const Interval shown = wide(*printed);
   // Steps may be numbered from 0 or 1, and a log may hold only what came after a resume.
   std::vector<double> counts = {last, last + 1, last - first + 1};
   // Steps after the last one logged.
-  if (!every_step_is_logged(e))
+  if (!every_step_is_logged(e, done))
     for (const Setting end : {Setting::final_step, Setting::max_steps})
       if (e.record[end]) counts.insert(counts.end(), {e.record[end]->value, e.record[end]->value + 1});
   for (const double steps : counts) {
@@ -151,14 +166,15 @@ Result judge_total_tokens(const Evidence& e) {
 Result judge_total_seconds(const Evidence& e) {
   const auto& printed = e.record[Setting::total_seconds];
   if (!usable(printed)) return not_judged("total time");
+  const std::vector<const Step*> steps = covered(e, *printed);
   double sum = 0;
   std::int64_t counted = 0;
-  for (std::size_t i = 0; i < e.steps.size(); ++i) {
-    const auto& seconds = (*e.steps[i])[Field::seconds];
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const auto& seconds = (*steps[i])[Field::seconds];
     if (!usable(seconds)) continue;
     double gap = 1;
     if (i > 0)
-      if (const auto& a = (*e.steps[i - 1])[Field::step], &b = (*e.steps[i])[Field::step]; a && b)
+      if (const auto& a = (*steps[i - 1])[Field::step], &b = (*steps[i])[Field::step]; a && b)
         gap = std::max(0.0, b->value - a->value);
     sum += gap * seconds->value;
     ++counted;
@@ -167,7 +183,7 @@ Result judge_total_seconds(const Evidence& e) {
   Result out = holding(1);
   out.printed = printed->value;
   // Every logged step stands for those since the one before: 6 % for their spread.
-  out.recomputed = {sum * (every_step_is_logged(e) ? 0.999 : 0.94), 1e300};
+  out.recomputed = {sum * (every_step_is_logged(e, steps) ? 0.999 : 0.94), 1e300};
   out.note = "the steps took " + duration(sum);
   if (wide(*printed).high < out.recomputed.low) {
     contradict(out, printed->value, out.recomputed, printed->line);
@@ -182,7 +198,8 @@ Result judge_final(const Evidence& e) {
   if (!loss && !step) return not_judged("a summary");
   Result out = holding(0);
   if (loss) {
-    const std::vector<double> losses = values_of(e, Field::loss, false);
+    const std::vector<const Step*> steps = covered(e, *loss);
+    const std::vector<double> losses = values_of(steps, Field::loss, false);
     bool found = losses.empty();
     double sum = 0;
     for (std::size_t last = 1; last <= losses.size() && !found; ++last) {
@@ -195,15 +212,17 @@ Result judge_final(const Evidence& e) {
     if (!losses.empty()) ++out.judged;
     out.printed = loss->value;
     if (!losses.empty()) out.recomputed = exact_interval(losses.back());
-    const bool sampled = !every_step_is_logged(e);
+    const bool sampled = !every_step_is_logged(e, steps);
     if (!found && !(sampled && std::abs(loss->value - losses.back()) < 0.5)) {
       contradict(out, loss->value, exact_interval(losses.back()), loss->line);
       blame(out, "final_loss_other", "the loss of other steps than the last");
     }
   }
-  if (step && !e.steps.empty() && (*e.steps.back())[Field::step]) {
+  const std::vector<const Step*> before = step ? covered(e, *step) : std::vector<const Step*>();
+  if (!before.empty() && (*before.back())[Field::step]) {
     ++out.judged;
-    const double last = (*e.steps.back())[Field::step]->value;
+    const double last = (*before.back())[Field::step]->value;
+    if (!loss) out.printed = step->value, out.recomputed = exact_interval(last);
     // Steps after the last logged one are not seen; earlier ends are impossible.
     if (step->value + 1 < last) {
       contradict(out, step->value, {last, 1e300}, step->line);

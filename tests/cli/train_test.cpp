@@ -50,6 +50,8 @@ TEST_F(TrainProgram, PrintsPlainLinesAndWritesRecordAndReport) {
   EXPECT_EQ(run.start.batch.tokens, 4 * 128);
   EXPECT_TRUE(run.samples && run.end);
   EXPECT_TRUE(fs::exists(folder("a") + "/report.html"));
+  const auto audited = tests::assay({"audit", folder("a")});
+  EXPECT_EQ(audited.code, 0) << audited.output << audited.messages;
 }
 
 TEST_F(TrainProgram, PhasesAddUpToTheStepAndTokensToTheRate) {
@@ -95,6 +97,8 @@ TEST_F(TrainProgram, AStopSavesAndResumingFinishesTheRunBitForBit) {
   ASSERT_EQ(cut.steps.size(), 40u);
   EXPECT_EQ(cut.resumes.size(), 1u);
   for (std::size_t i = 0; i < 40; ++i) EXPECT_EQ(cut.steps[i].loss, whole.steps[i].loss) << "step " << i + 1;
+  const auto audited = tests::assay({"audit", folder("cut")});
+  EXPECT_EQ(audited.code, 0) << audited.output << audited.messages;
 }
 
 TEST_F(TrainProgram, ProbeAndDumpAnswerWithoutTraining) {

@@ -215,6 +215,21 @@ TEST(InvariantsSpec, ALossTimesTheAccumulation) {
   EXPECT_EQ(judge("first_loss", r).causes.at(0).id, "loss_in_bits");
 }
 
+TEST(InvariantsSpec, ASummarySpeaksOfTheStepsSinceItsOwnStart) {
+  // Stopped after step 8 (line 8), went on to step 12: each start sums up its own steps.
+  RunRecord r = plain();
+  for (std::size_t i = 8; i < 12; ++i) r.steps[i].line += 2;
+  r.restarts.push_back({10, 8});
+  r[Setting::total_tokens] = exactly(8 * 8000.0, 9);
+  r[Setting::total_seconds] = Printed{16.5, 16.45, 16.55, 9};
+  EXPECT_EQ(verdict("total_tokens", r), Verdict::holds);
+  EXPECT_EQ(verdict("total_seconds", r), Verdict::holds);
+  r[Setting::total_tokens] = exactly(4 * 8000.0, 15);
+  EXPECT_EQ(verdict("total_tokens", r), Verdict::holds);
+  r[Setting::total_tokens] = exactly(5 * 8000.0, 15);
+  EXPECT_EQ(verdict("total_tokens", r), Verdict::contradicts);
+}
+
 TEST(InvariantsSpec, TheScalingReportContradictsItself) {
   for (const int gpus : {2, 8}) {
     const RunRecord r = tests::scaling_report_run(gpus);
