@@ -10,7 +10,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "impl/ops/cuda_gemm_search.hpp"
 #include "impl/ops/cuda_tensor.hpp"
 
 namespace assay::impl::cuda {
@@ -18,6 +21,7 @@ namespace assay::impl::cuda {
 namespace {
 
 constexpr std::size_t workspace_bytes = 64u << 20;
+constexpr int most_candidates = 8;
 
 void check(cublasStatus_t status, const char* call) {
   TORCH_CHECK(status == CUBLAS_STATUS_SUCCESS, call, " failed: ", cublasLtGetStatusString(status));
@@ -60,8 +64,23 @@ struct Key {
 struct Plan {
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
+  std::vector<cublasLtMatmulAlgo_t> candidates;  ///< of the library's heuristics, best guess first
   std::optional<cublasLtMatmulAlgo_t> algorithm;
 };
+
+/// "bf16-f32-tn-acc-m6912-n49152-k2304-a256-256-256-256": what the choice on disk is found by.
+std::string text_of(const Key& key) {
+  const auto type = [](at::ScalarType t) {
+    return t == at::kBFloat16 ? "bf16" : t == at::kFloat ? "f32" : "f64";
+  };
+  std::string text = std::string(type(key.in)) + "-" + type(key.out) + "-" +
+                     (key.first_transposed ? "t" : "n") + (key.second_transposed ? "t" : "n") +
+                     (key.accumulate ? "-acc" : "") + "-m" + std::to_string(key.m) + "-n" +
+                     std::to_string(key.n) + "-k" + std::to_string(key.k) + "-a";
+  for (std::size_t i = 0; i < key.alignments.size(); ++i)
+    text += (i ? "-" : "") + std::to_string(key.alignments[i]);
+  return text;
+}
 
 cublasLtMatrixLayout_t layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns) {
   cublasLtMatrixLayout_t out;
@@ -98,17 +117,18 @@ Plan make_plan(const Key& key, cublasLtHandle_t handle) {
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.alignments[1]);
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.alignments[2]);
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.alignments[3]);
-  cublasLtMatmulHeuristicResult_t found;
+  std::array<cublasLtMatmulHeuristicResult_t, most_candidates> found;
   int count = 0;
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(handle, plan.operation, plan.first, plan.second, plan.result,
-                                     plan.result, preference, 1, &found, &count);
+                                     plan.result, preference, most_candidates, found.data(), &count);
   cublasLtMatmulPreferenceDestroy(preference);
-  if (status == CUBLAS_STATUS_SUCCESS && count > 0) plan.algorithm = found.algo;
+  for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i)
+    if (found[i].state == CUBLAS_STATUS_SUCCESS) plan.candidates.push_back(found[i].algo);
   return plan;
 }
 
-const Plan& plan_of(const Key& key, cublasLtHandle_t handle) {
+Plan& plan_of(const Key& key, cublasLtHandle_t handle) {
   static std::mutex mutex;
   static std::map<Key, std::unique_ptr<Plan>> plans;
   const std::lock_guard lock(mutex);
@@ -117,14 +137,37 @@ const Plan& plan_of(const Key& key, cublasLtHandle_t handle) {
   return *plan;
 }
 
+/// The library's first choice for small products, the fastest of its candidates for large ones. Trial runs
+/// write beside `out`: it may be what is added.
+template <class Run>
+cublasLtMatmulAlgo_t choose(const Key& key, const Plan& plan, cublasLtHandle_t handle, const at::Tensor& out,
+                            const Run& run) {
+  const double flops =
+      2.0 * static_cast<double>(key.m) * static_cast<double>(key.n) * static_cast<double>(key.k);
+  if (flops < least_searched_flops || plan.candidates.size() == 1) return plan.candidates.front();
+  const at::Tensor trial = at::empty_like(out);
+  const auto valid = [&](const cublasLtMatmulAlgo_t& algorithm) {
+    cublasLtMatmulHeuristicResult_t result;
+    return cublasLtMatmulAlgoCheck(handle, plan.operation, plan.first, plan.second, plan.result, plan.result,
+                                   &algorithm, &result) == CUBLAS_STATUS_SUCCESS &&
+           result.workspaceSize <= workspace_bytes;
+  };
+  return fastest(
+      text_of(key), plan.candidates,
+      [&](const cublasLtMatmulAlgo_t& algorithm) {
+        return run(algorithm, trial.data_ptr()) == CUBLAS_STATUS_SUCCESS;
+      },
+      valid, stream());
+}
+
 }  // namespace
 
 bool multiply(const Product& product, at::Tensor out, const at::Tensor& added) {
   const at::Tensor &first = product.right, &second = product.left;
   const std::int64_t K = product.left.size(product.left_transposed ? 0 : 1);
   if (out.numel() == 0 || K == 0) return false;
-  // cuBLASLt's kernel for K = 1 rounds the product to the inputs' type on its way to a wider result (seen with
-  // cuBLAS 13.1 on an H200).
+  // cuBLASLt's kernel for K = 1 rounds the product to the inputs' type on its way to a wider result (seen
+  // with cuBLAS 13.1 on an H200).
   if (K == 1 && out.scalar_type() != product.left.scalar_type()) return false;
   const void* base = added.defined() ? added.const_data_ptr() : out.const_data_ptr();
   const Key key{.device = out.device().index(),
@@ -139,18 +182,21 @@ bool multiply(const Product& product, at::Tensor out, const at::Tensor& added) {
                 .alignments = {alignment(first.const_data_ptr()), alignment(second.const_data_ptr()),
                                alignment(base), alignment(out.const_data_ptr())}};
   const cublasLtHandle_t handle = at::cuda::getCurrentCUDABlasLtHandle();
-  const Plan& plan = plan_of(key, handle);
-  if (!plan.algorithm) return false;
+  Plan& plan = plan_of(key, handle);
+  if (plan.candidates.empty()) return false;
   const at::Tensor workspace =
       at::empty({static_cast<std::int64_t>(workspace_bytes)}, out.options().dtype(at::kByte));
   const double one = 1, beta = added.defined() ? 1 : 0;
   const auto one_single = static_cast<float>(one), beta_single = static_cast<float>(beta);
   const bool exact = key.in == at::kDouble;
-  ASSAY_CUBLAS_CHECK(cublasLtMatmul(
-      handle, plan.operation, exact ? static_cast<const void*>(&one) : &one_single, first.const_data_ptr(),
-      plan.first, second.const_data_ptr(), plan.second,
-      exact ? static_cast<const void*>(&beta) : &beta_single, base, plan.result, out.data_ptr(), plan.result,
-      &*plan.algorithm, workspace.data_ptr(), workspace_bytes, stream()));
+  const auto run = [&](const cublasLtMatmulAlgo_t& algorithm, void* to) {
+    return cublasLtMatmul(handle, plan.operation, exact ? static_cast<const void*>(&one) : &one_single,
+                          first.const_data_ptr(), plan.first, second.const_data_ptr(), plan.second,
+                          exact ? static_cast<const void*>(&beta) : &beta_single, base, plan.result, to,
+                          plan.result, &algorithm, workspace.data_ptr(), workspace_bytes, stream());
+  };
+  if (!plan.algorithm) plan.algorithm = choose(key, plan, handle, out, run);
+  ASSAY_CUBLAS_CHECK(run(*plan.algorithm, out.data_ptr()));
   return true;
 }
 

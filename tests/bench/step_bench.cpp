@@ -20,6 +20,7 @@
 #include "impl/data/grammar_data.hpp"
 #include "impl/data/token_data.hpp"
 #include "impl/ops/attention.hpp"
+#include "impl/ops/cuda_gemm_search.hpp"
 #include "impl/parallel/communicator.hpp"
 #include "impl/run/host.hpp"
 #include "impl/run/trainer.hpp"
@@ -112,6 +113,7 @@ int bench(const spec::RunConfig& config, std::int64_t steps) {
                 static_cast<long long>(step + 1), report.result.cross_entropy, report.result.gradient_norm,
                 report.seconds, wall.count(), static_cast<double>(report.tokens) / report.seconds);
     for (const std::string& line : attention::new_choices()) std::printf("  %s\n", line.c_str());
+    for (const std::string& line : cuda::new_searches()) std::printf("  %s\n", line.c_str());
     if (step == 0) mark("first step done");
   }
   const std::size_t first = std::min<std::size_t>(3, reports.size() - 1);  // the steps before warm up
