@@ -1,5 +1,6 @@
 #pragma once
-// What forward keeps for backward, per micro-batch. Names follow the equations of spec/ops.
+// What forward keeps for backward, per micro-batch. The values of norms and of SwiGLU are not kept: backward
+// has them again for one pass over memory and no matrix product. Names follow the equations of spec/ops.
 #include <ATen/core/Tensor.h>
 
 #include <vector>
@@ -10,17 +11,14 @@ namespace assay::impl {
 
 struct BlockActivations {
   at::Tensor x;        ///< [N, D] input of the block
-  at::Tensor normed;   ///< [N, D] rms_norm of x
   at::Tensor rstd;     ///< [N]
   at::Tensor qkv_raw;  ///< [B, T, H+2K, E] before qk_norm; undefined without qk_norm
   at::Tensor qk_rstd;  ///< [B, T, H+K]; undefined without qk_norm
   at::Tensor qkv;      ///< [B, T, H+2K, E] after rope
   attention::Forward attention;
-  at::Tensor x_mid;       ///< [N, D] after the attention branch
-  at::Tensor normed_mid;  ///< [N, D]
-  at::Tensor rstd_mid;    ///< [N]
-  at::Tensor gate_up;     ///< [N, 2F]
-  at::Tensor swiglu;      ///< [N, F]
+  at::Tensor x_mid;     ///< [N, D] after the attention branch
+  at::Tensor rstd_mid;  ///< [N]
+  at::Tensor gate_up;   ///< [N, 2F]
 };
 
 /// Everything between one micro-batch's forward and its backward. Backward frees a block's tensors as it

@@ -27,7 +27,6 @@ at::Tensor attention_forward(const at::Tensor& x, const DecoderViews& weights, c
   rope::rotate(qkv, model.heads + model.kv_heads, rope_table, batch.positions, /*inverse=*/false);
   saved.attention = attention::forward(qkv, model.heads, model.kv_heads, batch.documents);
   saved.x = x;
-  saved.normed = norm.y;
   saved.rstd = norm.rstd;
   saved.qkv = qkv;
   return linear::forward_residual(x, saved.attention.y.view({x.size(0), -1}), weights.output);
@@ -37,22 +36,21 @@ at::Tensor mlp_forward(const at::Tensor& x, const DecoderViews& weights, const s
                        BlockActivations& saved) {
   auto norm = rms_norm::forward(x, weights.norm_mlp, model.norm_eps);
   saved.x_mid = x;
-  saved.normed_mid = norm.y;
   saved.rstd_mid = norm.rstd;
   saved.gate_up = linear::forward(norm.y, weights.gate_up);
-  saved.swiglu = swiglu::forward(saved.gate_up);
-  return linear::forward_residual(x, saved.swiglu, weights.down);
+  return linear::forward_residual(x, swiglu::forward(saved.gate_up), weights.down);
 }
 
 /// dx holds the gradient of the block's output and, on return, that of x_mid: the residual's plus the
 /// branch's.
 void mlp_backward(at::Tensor& dx, const DecoderViews& weights, const DecoderViews& gradients,
-                  BlockActivations& saved) {
-  linear::backward_weight(dx, std::exchange(saved.swiglu, {}), gradients.down);
-  at::Tensor d_swiglu = linear::backward_input(dx, weights.down);
-  const at::Tensor d_gate_up = swiglu::backward(d_swiglu, std::exchange(saved.gate_up, {}));
-  d_swiglu.reset();
-  linear::backward_weight(d_gate_up, std::exchange(saved.normed_mid, {}), gradients.gate_up);
+                  const spec::ModelSpec& model, BlockActivations& saved) {
+  at::Tensor gated = linear::backward_input(dx, weights.down);  // swiglu's gradient, and then its value again
+  const at::Tensor d_gate_up = swiglu::backward(gated, std::exchange(saved.gate_up, {}));
+  linear::backward_weight(dx, gated, gradients.down);
+  gated.reset();
+  linear::backward_weight(d_gate_up, rms_norm::forward(saved.x_mid, weights.norm_mlp, model.norm_eps).y,
+                          gradients.gate_up);
   const at::Tensor d_normed = linear::backward_input(d_gate_up, weights.gate_up);
   rms_norm::backward(d_normed, saved.x_mid, weights.norm_mlp, saved.rstd_mid, dx, gradients.norm_mlp);
   saved.x_mid.reset();
@@ -73,7 +71,8 @@ void attention_backward(at::Tensor& dx, const DecoderViews& weights, const Decod
                       model.kv_heads, gradients.q_norm, gradients.k_norm);
   }
   dqkv = dqkv.view({dx.size(0), -1});
-  linear::backward_weight(dqkv, std::exchange(saved.normed, {}), gradients.qkv);
+  linear::backward_weight(dqkv, rms_norm::forward(saved.x, weights.norm_attention, model.norm_eps).y,
+                          gradients.qkv);
   const at::Tensor d_normed = linear::backward_input(dqkv, weights.qkv);
   rms_norm::backward(d_normed, saved.x, weights.norm_attention, saved.rstd, dx, gradients.norm_attention);
 }
@@ -88,7 +87,7 @@ at::Tensor forward(const at::Tensor& x, const DecoderViews& weights, const spec:
 void backward(at::Tensor dx, const DecoderViews& weights, const DecoderViews& gradients,
               const spec::ModelSpec& model, const rope::Table& rope_table, const TokenBatch& batch,
               BlockActivations saved) {
-  mlp_backward(dx, weights, gradients, saved);
+  mlp_backward(dx, weights, gradients, model, saved);
   attention_backward(dx, weights, gradients, model, rope_table, batch, saved);
 }
 

@@ -17,11 +17,11 @@ inline constexpr double least_searched_flops = 2e10;
 /// Runs the product once with an algorithm, its result to a place that is not read. False: it does not run.
 using Run = std::function<bool(const cublasLtMatmulAlgo_t&)>;
 
-/// The candidate that ran fastest, three runs each after one to warm up; the first one where none is at least
-/// 1 % faster than it. The choice is kept under `key` in ~/.cache/assay/gemm (or XDG_CACHE_HOME), one file
-/// for each GPU model and library version, so that later processes use the same algorithm and give the same
-/// bits. Where that folder cannot be written the search is made anew by every process. `candidates` is not
-/// empty; `valid` says whether an algorithm read from disk can run this product.
+/// The candidate that ran fastest, six runs each after the GPU has been kept busy for a moment; the first one
+/// where none is at least 1 % faster than it. The choice is kept under `key` in ~/.cache/assay/gemm (or
+/// XDG_CACHE_HOME), one file for each GPU model and library version, so that later processes use the same
+/// algorithm and give the same bits. Where that folder cannot be written the search is made anew by every
+/// process. `candidates` is not empty; `valid` says whether an algorithm read from disk can run this product.
 cublasLtMatmulAlgo_t fastest(const std::string& key, const std::vector<cublasLtMatmulAlgo_t>& candidates,
                              const Run& run, const std::function<bool(const cublasLtMatmulAlgo_t&)>& valid,
                              cudaStream_t stream);

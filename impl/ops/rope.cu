@@ -41,7 +41,7 @@ __global__ void rotate_kernel(T* __restrict__ x, const Math<T>* __restrict__ cos
 template <class T, int width>
 void launch_as(const Arguments& a, cudaStream_t stream) {
   using M = Math<T>;
-  const unsigned threads = threads_for(a.rotated * (a.E / 2 / width), 256);
+  const unsigned threads = threads_for(a.rotated * (a.E / 2 / width));
   rotate_kernel<T, width><<<static_cast<unsigned>(a.tokens), threads, 0, stream>>>(
       static_cast<T*>(a.x), static_cast<const M*>(a.cosine), static_cast<const M*>(a.sine), a.positions,
       static_cast<int>(a.T), static_cast<int>(a.heads), static_cast<int>(a.rotated), static_cast<int>(a.E),

@@ -21,7 +21,7 @@ at::Tensor forward(const at::Tensor& gate_up) {
   return gate_up.is_cpu() ? cpu::forward(gate_up) : cuda::forward(gate_up);
 }
 
-at::Tensor backward(const at::Tensor& dy, at::Tensor gate_up) {
+at::Tensor backward(at::Tensor dy, at::Tensor gate_up) {
   check(gate_up, gate_up.size(1) - gate_up.size(1) / 2, gate_up);
   check(gate_up, dy.size(1), dy);
   check_contiguous("swiglu", {dy, gate_up});
@@ -34,12 +34,13 @@ at::Tensor forward(const at::Tensor& gate_up) {
   return (halves[0] * halves[0].sigmoid()).mul_(halves[1]).to(gate_up.scalar_type());
 }
 
-at::Tensor backward(const at::Tensor& dy, at::Tensor gate_up) {
+at::Tensor backward(at::Tensor dy, at::Tensor gate_up) {
   const auto halves = to_math(gate_up).chunk(2, -1);
-  const at::Tensor &gate = halves[0], &up = halves[1], upstream = to_math(dy);
+  const at::Tensor gate = halves[0], up = halves[1], upstream = to_math(dy).clone();
   const at::Tensor sigmoid = gate.sigmoid();
   const at::Tensor dgate = upstream * up * sigmoid * (1 + gate * (1 - sigmoid)),
                    dup = upstream * (gate * sigmoid);
+  dy.copy_((gate * sigmoid).mul_(up));
   return gate_up.copy_(at::cat({dgate, dup}, -1));
 }
 }  // namespace aten

@@ -29,25 +29,27 @@ __global__ void forward_kernel(const T* __restrict__ gate_up, T* __restrict__ y,
 }
 
 template <class T, int width>
-__global__ void backward_kernel(const T* __restrict__ dy, T* __restrict__ gate_up, std::int64_t F) {
+__global__ void backward_kernel(T* __restrict__ dy, T* __restrict__ gate_up, std::int64_t F) {
   using M = Math<T>;
   using V = Vector<T, width>;
   const std::int64_t row = blockIdx.x;
   V *gates = reinterpret_cast<V*>(gate_up + row * 2 * F),
     *ups = reinterpret_cast<V*>(gate_up + row * 2 * F + F);
-  const V* dys = reinterpret_cast<const V*>(dy + row * F);
+  V* dys = reinterpret_cast<V*>(dy + row * F);
   for (std::int64_t i = threadIdx.x; i < F / width; i += blockDim.x) {
     V g = gates[i], u = ups[i];
-    const V d = dys[i];
+    V d = dys[i];
 #pragma unroll
     for (int k = 0; k < width; ++k) {
       const M gate = widen(g.element[k]), up = widen(u.element[k]), upstream = widen(d.element[k]);
-      const M sigmoid = M(1) / (M(1) + exp(-gate));
+      const M denominator = M(1) + exp(-gate), sigmoid = M(1) / denominator;
+      d.element[k] = narrow<T>(gate / denominator * up);  // as in forward, to the bit
       g.element[k] = narrow<T>(upstream * up * sigmoid * (M(1) + gate * (M(1) - sigmoid)));
       u.element[k] = narrow<T>(upstream * (gate * sigmoid));
     }
     gates[i] = g;
     ups[i] = u;
+    dys[i] = d;
   }
 }
 
@@ -71,12 +73,12 @@ void launch_forward(Dtype dtype, std::int64_t N, std::int64_t F, const void* gat
   ASSAY_CUDA_CHECK_LAUNCH();
 }
 
-void launch_backward(Dtype dtype, std::int64_t N, std::int64_t F, const void* dy, void* gate_up,
+void launch_backward(Dtype dtype, std::int64_t N, std::int64_t F, void* dy, void* gate_up,
                      cudaStream_t stream) {
   if (N == 0) return;
   with_element(dtype, [&](auto element) {
     using T = decltype(element);
-    const auto* upstream = static_cast<const T*>(dy);
+    auto* upstream = static_cast<T*>(dy);
     auto* values = static_cast<T*>(gate_up);
     constexpr int width = full_width<T>;
     const std::int64_t half_row = F * static_cast<std::int64_t>(sizeof(T));

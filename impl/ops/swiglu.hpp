@@ -7,8 +7,9 @@ namespace assay::impl::swiglu {
 /// Shapes: gate_up [N, 2F] contiguous, gate in columns [0, F), up in [F, 2F) -> [N, F].
 at::Tensor forward(const at::Tensor& gate_up);
 
-/// Gradient of gate and up, written over gate_up (its values are not needed again) and returned. dy [N, F].
-at::Tensor backward(const at::Tensor& dy, at::Tensor gate_up);
+/// Gradient of gate and up, written over gate_up (its values are not needed again) and returned. dy [N, F]
+/// becomes the value of forward, which is then at hand without having been kept.
+at::Tensor backward(at::Tensor dy, at::Tensor gate_up);
 
 /// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
 /// loops for CPU tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen

@@ -16,9 +16,9 @@ at::Tensor forward(const at::Tensor& gate_up) {
   return y;
 }
 
-at::Tensor backward(const at::Tensor& dy, at::Tensor gate_up) {
+at::Tensor backward(at::Tensor dy, at::Tensor gate_up) {
   const std::int64_t N = gate_up.size(0), F = gate_up.size(1) / 2;
-  launch_backward(dtype_of(gate_up), N, F, dy.const_data_ptr(), gate_up.data_ptr(), stream());
+  launch_backward(dtype_of(gate_up), N, F, dy.data_ptr(), gate_up.data_ptr(), stream());
   return gate_up;
 }
 

@@ -4,9 +4,10 @@
 namespace assay::impl::swiglu::cuda {
 
 /// Device pointers of impl/ops/swiglu.hpp: gate_up [N, 2F], y and dy [N, F], rows contiguous, one dtype.
+/// Backward writes over both.
 void launch_forward(Dtype dtype, std::int64_t N, std::int64_t F, const void* gate_up, void* y,
                     cudaStream_t stream);
-void launch_backward(Dtype dtype, std::int64_t N, std::int64_t F, const void* dy, void* gate_up,
+void launch_backward(Dtype dtype, std::int64_t N, std::int64_t F, void* dy, void* gate_up,
                      cudaStream_t stream);
 
 }  // namespace assay::impl::swiglu::cuda

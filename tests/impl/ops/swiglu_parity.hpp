@@ -55,10 +55,13 @@ inline void swiglu_matches(at::Device device, const at::Tensor& gate, const at::
   for (bool generic : tests::forms(device)) {
     RC_LOG() << (generic ? "aten" : "op") << "\n";
     const at::Tensor in = gate_up_of(gate, up).to(device);
-    ASSAY_RC_CLOSE(values(generic ? swiglu::aten::forward(in) : swiglu::forward(in)), values(y), bounds.y(y));
-    const at::Tensor out =
-        generic ? swiglu::aten::backward(dy.to(device), in) : swiglu::backward(dy.to(device), in);
+    const at::Tensor value = generic ? swiglu::aten::forward(in) : swiglu::forward(in);
+    ASSAY_RC_CLOSE(values(value), values(y), bounds.y(y));
+    const at::Tensor d = dy.to(device, /*non_blocking=*/false, /*copy=*/true);
+    const at::Tensor out = (generic ? swiglu::aten::backward : swiglu::backward)(d, in);
     RC_ASSERT(out.is_same(in));
+    ASSAY_RC_CLOSE(values(d), values(y), bounds.y(y));  // the value again
+    RC_ASSERT(tests::same_bits(d, value) || generic);
     ASSAY_RC_CLOSE(values(out.narrow(1, 0, F)), values(gradient.dgate), bounds.dgate(gradient.dgate));
     ASSAY_RC_CLOSE(values(out.narrow(1, F, F)), values(gradient.dup), bounds.dup(gradient.dup));
   }
