@@ -113,6 +113,9 @@ Plan make_plan(const Key& key, cublasLtHandle_t handle) {
   cublasLtMatmulPreference_t preference;
   ASSAY_CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&preference));
   set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
+  // A product whose sum is split over blocks adds the parts in the arithmetic's type, not in bf16.
+  set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+      static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.alignments[0]);
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.alignments[1]);
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.alignments[2]);
@@ -166,9 +169,6 @@ bool multiply(const Product& product, at::Tensor out, const at::Tensor& added) {
   const at::Tensor &first = product.right, &second = product.left;
   const std::int64_t K = product.left.size(product.left_transposed ? 0 : 1);
   if (out.numel() == 0 || K == 0) return false;
-  // cuBLASLt's kernel for K = 1 rounds the product to the inputs' type on its way to a wider result (seen
-  // with cuBLAS 13.1 on an H200).
-  if (K == 1 && out.scalar_type() != product.left.scalar_type()) return false;
   const void* base = added.defined() ? added.const_data_ptr() : out.const_data_ptr();
   const Key key{.device = out.device().index(),
                 .first_transposed = product.right_transposed,
