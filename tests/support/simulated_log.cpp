@@ -1,5 +1,6 @@
 // The text that each trainer writes of a simulated run: its own rounding, its own words. What they print and
-// where that was read: spec/audit/readers/formats.md.
+// where that was read: spec/audit/readers/formats.md. Long, because one function per
+// trainer is one list of formats, and they are read side by side.
 #include <array>
 #include <charconv>
 #include <cmath>
