@@ -150,8 +150,10 @@ std::string summary(const RunStart& start, const RunEnd& end) {
     out +=
         row("gap closed", spec::percent(*end.gap_closed) + " of the way from log V = " +
                               spec::fixed(std::log(static_cast<double>(start.vocab)), 4) + " to the floor");
+  // The folder by name: it may be one with a number behind, which the same command would not choose again.
   if (end.reason == EndReason::saved)
-    out += row("continue", "run the same command with checkpoint.resume=auto");
+    out += row("continue", "run the same command with run.directory=" + setting(start, "run.directory") +
+                               " checkpoint.resume=auto");
   return out;
 }
 

@@ -215,7 +215,7 @@ TEST(ConsoleImpl, SummaryOfAStoppedRunSaysWhyAndHowToContinue) {
             "stopped and saved: 1 step, 0 tokens in 0.00 s, 0 tokens/s\n"
             "\n"
             "  reason      SIGTERM\n"
-            "  continue    run the same command with checkpoint.resume=auto\n");
+            "  continue    run the same command with run.directory=runs/tiny-llama checkpoint.resume=auto\n");
 }
 
 TEST(TerminalImpl, NoColorAndDumbTerminalsAreRespected) {
