@@ -5,6 +5,7 @@
 
 #include "impl/cli/program.hpp"
 #include "impl/cli/verb.hpp"
+#include "spec/batch/batch.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/config/load.hpp"
@@ -43,6 +44,10 @@ std::pair<std::string, std::vector<std::string>> recipe_and_settings(const std::
   std::string recipe;
   std::vector<std::string> settings;
   for (const std::string& word : words) {
+    if (word.empty())
+      throw UserError(
+          ExitCode::usage,
+          "an empty argument: give a recipe's path or key=value (is a variable of the shell unset?)");
     if (word.find('=') != std::string::npos) {
       settings.push_back(word);
     } else if (recipe.empty()) {
@@ -61,6 +66,7 @@ int train(const Arguments& arguments, Streams streams) {
   // Everything that can be judged without tensors is judged here: once, at once, and before any rank starts.
   const spec::RunConfig config = spec::load(recipe, overrides);
   spec::check(config, spec::find_model(config.model));
+  spec::batch_of(config.sequences, config.micro, ranks);
   if (arguments.has("dump-config")) {
     streams.out << spec::dump_toml(config);
     return 0;

@@ -36,6 +36,10 @@ int dispatch(const std::vector<std::string>& words, Streams streams) {
     streams.out << help_text(verb);
     return 0;
   }
+  if (verb.operands.empty() && !arguments.positional.empty())
+    throw UserError(ExitCode::usage, "`assay " + verb.name + "` takes no argument, not \"" +
+                                         arguments.positional[0] + "\"; `assay help " + verb.name +
+                                         "` lists its options");
   return verb.action(arguments, streams);
 }
 

@@ -123,14 +123,15 @@ TEST_F(TrainCli, SeveralRanksGoThroughMpirun) {
          "bind=$OMPI_MCA_hwloc_base_binding_policy colour=$NO_COLOR\n");
   const std::string run = "unset NO_COLOR OMPI_ALLOW_RUN_AS_ROOT OMPI_MCA_rmaps_base_oversubscribe; PATH=" +
                           (folder / "bin").string() + ":$PATH " + (folder / "assay").string() +
-                          " train train.steps=3 --ranks=";
+                          " train batch.sequences=100000 --ranks=";
   const std::string root = geteuid() == 0 ? "1" : "", trainer = (folder / "assay-train").string();
-  EXPECT_EQ(shell(run + "100000").output,
-            "-n 100000 " + trainer + " train.steps=3\nroot=" + root + " over=1 bind=none colour=1\n");
-  EXPECT_EQ(shell("[ $(nproc --all) -lt 2 ] && exit 9; " + run + "2").output,
-            std::thread::hardware_concurrency() < 2
-                ? ""
-                : "-n 2 " + trainer + " train.steps=3\nroot=" + root + " over= bind=none colour=1\n");
+  EXPECT_EQ(shell(run + "100000").output, "-n 100000 " + trainer + " batch.sequences=100000\nroot=" + root +
+                                              " over=1 bind=none colour=1\n");
+  EXPECT_EQ(
+      shell("[ $(nproc --all) -lt 2 ] && exit 9; " + run + "2").output,
+      std::thread::hardware_concurrency() < 2
+          ? ""
+          : "-n 2 " + trainer + " batch.sequences=100000\nroot=" + root + " over= bind=none colour=1\n");
 }
 
 TEST_F(TrainCli, AStopIsPassedToTheRanksAsTheSignalThatMpirunForwards) {

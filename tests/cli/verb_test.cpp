@@ -84,6 +84,12 @@ TEST(VerbCli, SettingsAreJudgedBeforeAnyTrainerStarts) {
   EXPECT_NE(result_of({"train", "--ranks=0"}).err.find(">= 1"), std::string::npos);
 }
 
+TEST(VerbCli, WhatWouldBeIgnoredIsRefused) {
+  EXPECT_EQ(result_of({"version", "extra"}).code, 2);
+  EXPECT_NE(result_of({"doctor", "extra"}).err.find("takes no argument"), std::string::npos);
+  EXPECT_NE(result_of({"train", ""}).err.find("an empty argument"), std::string::npos);
+}
+
 TEST(VerbCli, DumpConfigIsARecipe) {
   const Result result = result_of({"train", "--dump-config", "train.steps=77"});
   EXPECT_EQ(result.code, 0);
