@@ -166,15 +166,24 @@ Manifest read_manifest(const fs::path& folder) {
   return manifest_from_json(read_whole(path, std::int64_t{256} << 20), path);
 }
 
+/// "[128, 64]"
+std::string shown(const std::vector<std::int64_t>& shape) {
+  std::string out;
+  for (const std::int64_t size : shape) out += (out.empty() ? "[" : ", ") + std::to_string(size);
+  return out.empty() ? "[]" : out + "]";
+}
+
 /// checkpoint_c4: exactly the parameters of the model, each with its shape and dtype.
 void check_tensors(const fs::path& path, const spec::safetensors::Header& header,
                    const ParameterBuffers& buffers) {
   const std::string dtype = dtype_name(buffers);
   for (const spec::Parameter& parameter : buffers.inventory.parameters) {
     const auto& tensor = header.at(parameter.name);
-    if (tensor.shape != parameter.shape || tensor.dtype != dtype)
-      refuse(path, "checkpoint_c4: " + parameter.name + " has another shape or dtype (" + tensor.dtype +
-                       ") than the model (" + dtype + ")");
+    if (tensor.dtype != dtype)
+      refuse(path, "checkpoint_c4: " + parameter.name + " is " + tensor.dtype + ", the model's is " + dtype);
+    if (tensor.shape != parameter.shape)
+      refuse(path, "checkpoint_c4: " + parameter.name + " has shape " + shown(tensor.shape) +
+                       ", the model's has " + shown(parameter.shape));
   }
   if (header.tensors.size() != buffers.inventory.parameters.size())
     refuse(path, "checkpoint_c4: holds " + std::to_string(header.tensors.size()) +
@@ -182,14 +191,25 @@ void check_tensors(const fs::path& path, const spec::safetensors::Header& header
 }
 }  // namespace
 
-State load(const std::string& path, ParameterBuffers& buffers) {
-  const fs::path folder(path);
+namespace {
+Manifest committed_manifest(const fs::path& folder) {
   // checkpoint_c1
   if (!committed(folder))
     refuse(folder,
            "checkpoint_c1: not a committed checkpoint (COMMITTED is missing or does not belong to "
            "manifest.json)");
-  const Manifest manifest = read_manifest(folder);
+  return read_manifest(folder);
+}
+}  // namespace
+
+State read_state(const std::string& path) {
+  const Manifest manifest = committed_manifest(path);
+  return {manifest.step, manifest.tokens, manifest.config};
+}
+
+State load(const std::string& path, ParameterBuffers& buffers) {
+  const fs::path folder(path);
+  const Manifest manifest = committed_manifest(folder);
   if (manifest.dtype != dtype_name(buffers))
     refuse(folder, "checkpoint_c4: state is " + manifest.dtype + ", this run's is " + dtype_name(buffers));
 

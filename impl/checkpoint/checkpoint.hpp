@@ -31,6 +31,9 @@ struct Saved {
 Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state,
            std::int64_t keep);
 
+/// What a checkpoint folder says of its run, without its tensors. Errors: UserError(bad_data), as `load`.
+State read_state(const std::string& path);
+
 /// Reads a checkpoint folder into `buffers` after checking marker, manifest, sizes and content hashes of
 /// every tensor. Errors: UserError(bad_data) naming file and tensor; nothing of `buffers` is changed when the
 /// check fails.

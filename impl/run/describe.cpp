@@ -74,9 +74,6 @@ spec::record::Data data_of(const RunFacts& facts) {
   return data;
 }
 
-std::int64_t host_memory() {
-  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-}
 }  // namespace
 
 std::string now_utc() {

@@ -31,6 +31,10 @@ std::string operating_system() {
   return uname(&names) == 0 ? std::string(names.sysname) + " " + names.release : "unknown";
 }
 
+std::int64_t host_memory() {
+  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
 std::int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   std::int64_t total_pages = 0, resident_pages = 0;

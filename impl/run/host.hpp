@@ -11,6 +11,8 @@ std::string host_name();
 /// As in /proc/cpuinfo "model name"; "unknown" where there is none.
 std::string cpu_model();
 std::string operating_system();  ///< kernel name and release
+/// Memory of the host [B].
+std::int64_t host_memory();
 /// Resident memory of this process [B].
 std::int64_t resident_bytes();
 

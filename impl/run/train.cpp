@@ -4,9 +4,11 @@
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/util/Exception.h>
 
 #include <cmath>
 #include <iostream>
+#include <new>
 #include <optional>
 #include <thread>
 
@@ -29,6 +31,7 @@
 #include "spec/grammar/demo_grammar.hpp"
 #include "spec/grammar/judge.hpp"
 #include "spec/record/run.hpp"
+#include "spec/text/quantity.hpp"
 
 namespace assay::impl::run {
 
@@ -63,6 +66,36 @@ void use_threads(const spec::RunConfig& config, Communicator& communicator) {
   const std::int64_t threads =
       config.threads > 0 ? config.threads : std::max<std::int64_t>(1, cores / sharing);
   at::set_num_threads(static_cast<int>(threads));
+}
+
+/// A system that overcommits would hand out this memory and kill the process later, without a word.
+void refuse_what_cannot_fit(const spec::RunConfig& config, const spec::ModelSpec& model, at::Device device) {
+  // As ParameterBuffers: weights, gradients, two moments, and master weights of their own beside bf16.
+  const std::int64_t each = config.dtype == Dtype::f64   ? 4 * 8
+                            : config.dtype == Dtype::f32 ? 4 * 4
+                                                         : 2 + 4 * 4;
+  const std::int64_t need = spec::inventory(model).flat_size * each, have = host_memory();
+  if (!device.is_cpu() || need <= have) return;
+  throw UserError(ExitCode::usage, "model \"" + model.name +
+                                       "\" cannot be trained here: its weights, gradients and optimizer "
+                                       "state take " +
+                                       spec::bytes(need) + ", this machine has " + spec::bytes(have) +
+                                       "; choose a smaller model, or a machine with more memory");
+}
+
+/// Memory that ran out while training, told apart from faults of the program.
+std::optional<UserError> out_of_memory(const std::exception& error, const spec::Batch& batch) {
+  const auto* torch = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = torch ? torch->what_without_backtrace() : error.what();
+  const bool ran_out = dynamic_cast<const std::bad_alloc*>(&error) ||
+                       dynamic_cast<const c10::OutOfMemoryError*>(&error) ||
+                       (torch && text.find("can't allocate memory") != std::string::npos);
+  if (!ran_out) return {};
+  return UserError(ExitCode::usage,
+                   "memory ran out with " + std::to_string(batch.micro) +
+                       " sequences per pass; lower batch.micro (the sum over the batch stays "
+                       "the same), batch.sequence_length, or take a smaller model (" +
+                       text + ")");
 }
 
 std::shared_ptr<const data::SampleSource> open_data(const spec::RunConfig& config,
@@ -117,6 +150,10 @@ class Run {
   const std::string& folder() const { return config_.directory; }
 
   int train() {
+    refuse_what_cannot_fit(config_, model_, device_);
+    // Before the record is opened: a refused resume must leave no trace in the record of the run it named.
+    if (!resume_from_.empty())
+      refuse_other_settings(config_, checkpoint::read_state(resume_from_).config, resume_from_);
     use_threads(config_, communicator_);
     start_ = describe({config_, model_, batch_, device_, *source_}, communicator_);
     // Last, so that a run whose settings or data are refused leaves no folder behind.
@@ -135,6 +172,11 @@ class Run {
     } catch (const UserError& error) {
       end(EndReason::error, error.code(), error.what());
       throw;
+    } catch (const std::exception& error) {
+      const auto memory = out_of_memory(error, batch_);
+      if (!memory) throw;
+      end(EndReason::error, memory->code(), memory->what());
+      throw *memory;
     }
   }
 
@@ -153,7 +195,6 @@ class Run {
       trainer_->start_after(0);
     } else {
       const checkpoint::State state = checkpoint::load(resume_from_, trainer_->buffers());
-      refuse_other_settings(config_, state.config, resume_from_);
       trainer_->start_after(state.step);
       say(ResumeFrom{.step = state.step, .path = resume_from_});
     }
@@ -163,8 +204,7 @@ class Run {
       keep(report);
       if (report.stop_requested) {
         save();
-        return end(EndReason::saved, ExitCode::saved_requeue,
-                   "asked to stop; continue with checkpoint.resume=auto");
+        return end(EndReason::saved, ExitCode::saved_requeue, "asked to stop");
       }
       if (config_.checkpoint_every > 0 && trainer_->steps_done() % config_.checkpoint_every == 0 &&
           trainer_->steps_done() < config_.steps)

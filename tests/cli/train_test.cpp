@@ -101,6 +101,31 @@ TEST_F(TrainProgram, AStopSavesAndResumingFinishesTheRunBitForBit) {
   EXPECT_EQ(audited.code, 0) << audited.output << audited.messages;
 }
 
+TEST_F(TrainProgram, ARefusedResumeLeavesTheRecordAsItWas) {
+  ASSERT_EQ(train("a", "").code, 0);
+  const auto before = read_events(folder("a"));
+  const auto refused = train("a", "checkpoint.resume=auto optimizer.learning_rate=0.1 model.name=tiny-qwen3");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.messages.find("other settings: model.name, optimizer.learning_rate"), std::string::npos)
+      << refused.messages;
+  EXPECT_EQ(read_events(folder("a")).size(), before.size());
+}
+
+TEST_F(TrainProgram, AModelThatDoesNotFitInMemoryIsRefusedByName) {
+  const auto model = train("a", "model.name=llama3.1-405b batch.sequence_length=16");
+  EXPECT_EQ(model.code, 2);
+  EXPECT_NE(model.messages.find("optimizer state take"), std::string::npos) << model.messages;
+  EXPECT_FALSE(fs::exists(folder("a")));
+}
+
+TEST_F(TrainProgram, ARankCountThatDoesNotDivideIsRefusedOnce) {
+  const auto outcome = train("a", "--ranks 3");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.messages.find("is not a multiple of 3"), outcome.messages.rfind("is not a multiple of 3"))
+      << outcome.messages;
+  EXPECT_NE(outcome.messages.find("is not a multiple of 3"), std::string::npos) << outcome.messages;
+}
+
 TEST_F(TrainProgram, ProbeAndDumpAnswerWithoutTraining) {
   const std::string trainer = tests::binary_dir() + "/bin/assay-train";
   const auto probe = shell(trainer + " --probe");
