@@ -1,6 +1,7 @@
 #include "spec/config/load.hpp"
 
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -28,6 +29,16 @@ using document::Kind;
   throw UserError(ExitCode::usage, where + ": " + message);
 }
 
+/// First letters of the words of a setting's last name: "lr" of optimizer.learning_rate; nothing for one
+/// word.
+std::string initials(const std::string& key) {
+  const std::string last = key.substr(key.find('.') + 1);
+  std::string out = last.substr(0, 1);
+  for (std::size_t i = 1; i < last.size(); ++i)
+    if (last[i - 1] == '_') out += last[i];
+  return out.size() > 1 ? out : "";
+}
+
 /// People remember the last word best: "learning_rate" finds optimizer.learning_rate, "stesp" finds
 /// train.steps.
 std::optional<std::string> nearest_key(const std::string& name) {
@@ -36,7 +47,11 @@ std::optional<std::string> nearest_key(const std::string& name) {
     full.push_back(key.name);
     last.push_back(key.name.substr(key.name.find('.') + 1));
   }
-  const auto word = nearest(name.substr(name.rfind('.') + 1), last);
+  // "optimizer.lr" finds optimizer.learning_rate.
+  const std::string given = name.substr(name.rfind('.') + 1);
+  for (const Key& key : keys())
+    if (!given.empty() && initials(key.name) == given) return key.name;
+  const auto word = nearest(given, last);
   auto whole = nearest(name, full);
   if (!word || (whole && name.find('.') != std::string::npos)) return whole;
   for (std::size_t i = 0; i < last.size(); ++i)
@@ -153,6 +168,8 @@ void collect_override(const std::string& argument, Assignments& out) {
       break;
   }
   if (!value) refuse_type(where, *key, "\"" + text + "\"");
+  if (const double* number = std::get_if<double>(&*value); number && !std::isfinite(*number))
+    refuse(where, key->name + " must be a finite number");
   out.insert_or_assign(name, Given{*value, where});
 }
 
@@ -198,6 +215,14 @@ RunConfig assemble(const Assignments& given) {
   return config;
 }
 
+/// A word without "=" is taken for a recipe: it may have been meant as a setting.
+[[noreturn]] void refuse_recipe(const std::string& recipe, const std::string& why) {
+  const bool setting = find_key(recipe) != nullptr;
+  refuse(recipe, "cannot read this recipe: " + why +
+                     (setting ? "; a setting is written " + recipe + "=VALUE"
+                              : "; give the path of a TOML file, or settings as key=value"));
+}
+
 }  // namespace
 
 RunConfig load_text(std::string_view toml, const std::string& origin,
@@ -210,12 +235,14 @@ RunConfig load_text(std::string_view toml, const std::string& origin,
 
 RunConfig load(const std::string& recipe, const std::vector<std::string>& overrides) {
   if (recipe.empty()) return load_text("", "", overrides);
+  std::error_code error;
+  if (std::filesystem::is_directory(recipe, error)) refuse_recipe(recipe, "it is a folder");
+  if (!std::filesystem::exists(recipe, error)) refuse_recipe(recipe, "there is no such file");
   std::ifstream file(recipe, std::ios::binary);
   std::stringstream text;
+  // An empty file sets failbit of the output stream only.
   if (file) text << file.rdbuf();
-  // An empty file sets failbit of the output stream only; a folder opens but cannot be read.
-  if (!file || std::filesystem::is_directory(recipe))
-    throw UserError(ExitCode::usage, recipe + ": cannot read this recipe; give the path of a TOML file");
+  if (!file) refuse_recipe(recipe, "it cannot be opened");
   return load_text(text.str(), recipe, overrides);
 }
 

@@ -94,7 +94,7 @@ ModelSpec find_model(const std::string& name_or_path) {
 
   const auto match = nearest(name_or_path.substr(0, 80), model_names());
   refuse("no model and no file is called " + quote(name_or_path) +
-         (match ? "; did you mean " + quote(*match) + "?" : "") + "; built-in models: " + names_in_short() +
+         (match ? "; did you mean " + quote(*match) + "?" : ";") + " built-in models: " + names_in_short() +
          "; or give the path of a .toml, a config.json or its folder");
 }
 

@@ -287,7 +287,13 @@ ModelSpec model_from_hugging_face(std::string_view text, const std::string& orig
   else
     read_llama_like(fields, model);
   model.init_std = fields.real("initializer_range", 0.02);
-  check(model);
+  try {
+    check(model);
+  } catch (const SpecError& error) {
+    // Of several files on a command line, say which; the spec's words for its sizes are not config.json's.
+    const std::string values = std::string(error.what()).substr(error.label().size() + 2);
+    throw SpecError(error.label(), values + "; correct it in " + origin + " (names: spec/model/model.md)");
+  }
   return model;
 }
 

@@ -161,6 +161,29 @@ RC_GTEST_PROP(LoadSpec, OverridesAndRecipesMeanTheSame, ()) {
   RC_ASSERT(load("", overrides) == config);
 }
 
+TEST(LoadSpec, RecipesThatCannotBeReadSayWhy) {
+  const auto refused = [](const std::string& recipe) {
+    try {
+      load(recipe, {});
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refused("no.toml").find("there is no such file"), std::string::npos);
+  EXPECT_NE(refused(tests::source_dir()).find("it is a folder"), std::string::npos);
+  EXPECT_NE(refused("train.steps").find("written train.steps=VALUE"), std::string::npos);
+}
+
+TEST(LoadSpec, InitialsFindTheSettingAndInfinitiesAreNamed) {
+  EXPECT_NE(refusal("", {"optimizer.lr=1"}).find("did you mean \"optimizer.learning_rate\"?"),
+            std::string::npos);
+  EXPECT_NE(refusal("", {"lr=1"}).find("did you mean \"optimizer.learning_rate\"?"), std::string::npos);
+  EXPECT_NE(refusal("", {"wd=1"}).find("did you mean \"optimizer.weight_decay\"?"), std::string::npos);
+  EXPECT_EQ(refusal("", {"optimizer.learning_rate=inf"}),
+            "argument \"optimizer.learning_rate=inf\": optimizer.learning_rate must be a finite number");
+}
+
 TEST(ConfigDocs, TheConfigurationPageIsCurrent) {
   std::ifstream file(tests::source_dir() + "/docs/configuration.md");
   std::stringstream text;

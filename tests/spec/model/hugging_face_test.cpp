@@ -253,6 +253,7 @@ TEST(HuggingFace, NamesWhatIsMissingOrOfAnotherType) {
             std::string::npos);
   config["vocab_size"] = -5;
   EXPECT_EQ(error_of(config).substr(0, 8), "model_c1");
+  EXPECT_NE(error_of(config).find("correct it in hub/Some-Model/config.json"), std::string::npos);
 }
 
 TEST(HuggingFace, SurvivesDeepNesting) {
