@@ -32,9 +32,9 @@ class Search {
   /// Cheapest first, so that the first reading found is the best one.
   std::vector<Reading> run() {
     interpretations_ = interpretations(e_);
+    changes_.resize(interpretations_.size());
     for (std::size_t i = 0; i < interpretations_.size(); ++i) {
       const Interpretation& interpretation = interpretations_[i];
-      changes_.push_back(changes(e_, c_, interpretation));
       double cost = interpretation.strain;
       // Read as one rank's, an unlabelled rate is what the trainer's source says.
       if (interpretation.rate == Whose::all && !known_of_trainer(e_).empty()) cost += unknown_of_known;
@@ -88,7 +88,9 @@ class Search {
     }
     const Relation relation = node.left.front();
     if (node.changes.size() < most_changes + node.given_up.size()) {
-      for (const Change& change : changes_[node.interpretation]) take(node, change, relation);
+      std::optional<std::vector<Change>>& known = changes_[node.interpretation];
+      if (!known) known = changes(e_, c_, interpretations_[node.interpretation]);
+      for (const Change& change : *known) take(node, change, relation);
       const Interval ratio = median_ratio(at(c_, relation));
       const double factor = node.factors[relation];
       for (Change& change :
@@ -214,7 +216,7 @@ class Search {
 
   const Evidence& e_;
   Comparisons c_;
-  std::vector<std::vector<Change>> changes_;  ///< of each interpretation
+  std::vector<std::optional<std::vector<Change>>> changes_;  ///< of each interpretation, once needed
   std::vector<Interpretation> interpretations_;
   std::deque<Change> solved_;  ///< stay where they are
   std::vector<Node> open_;
