@@ -158,7 +158,7 @@ void print_run(const Audit& audit, std::ostream& out) {
   out << " (" << (r.format.name.empty() ? "unknown trainer" : r.format.name) << ", "
       << count(static_cast<std::size_t>(r.steps_seen), "step")
       << (audit.model.empty() ? "" : ", " + audit.model)
-      << (audit.gpus > 0      ? ", " + std::to_string(static_cast<long long>(audit.gpus)) + " x "
+      << (audit.gpus > 0      ? ", " + shown(audit.gpus, Unit::none) + " x "
           : audit.gpu.empty() ? ""
                               : ", ")
       << (audit.gpu.empty() ? (audit.gpus > 0 ? "GPU" : "") : audit.gpu) << ")\n";

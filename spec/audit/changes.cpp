@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "spec/audit/conventions.hpp"
+#include "spec/audit/invariants.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::spec::audit {
@@ -348,10 +349,10 @@ std::vector<Change> solved(const Evidence& e, const Comparisons& comparisons, co
   // The one whole number n >= 1 with n / of in the residual; 0: none, or too many to tell.
   const auto whole = [&](double of) {
     const double low = residual.low * of, high = residual.high * of, n = std::round((low + high) / 2);
-    const bool one = n >= 1 && low * (1 - 1e-9) <= n && n <= high * (1 + 1e-9) && high - low < 1;
+    const bool one = n >= 1 && n < 1e12 && low * (1 - 1e-9) <= n && n <= high * (1 + 1e-9) && high - low < 1;
     return one && n != of ? n : 0;
   };
-  const auto text = [](double n) { return grouped(static_cast<std::int64_t>(n)); };
+  const auto text = [](double n) { return shown(n, Unit::none); };
   const bool product = e.tokens_basis != "as printed";
   const double ranks = e.ranks.value_or(1), gpus = e.gpus.value_or(1);
   const bool of_batch = relation == R::rate_time || relation == R::rate_wall_clock ||

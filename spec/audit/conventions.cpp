@@ -6,7 +6,7 @@ namespace assay::spec::audit {
 namespace {
 
 std::optional<std::int64_t> sequence_length(const Evidence& e) {
-  if (e.sequence_length && e.sequence_length->low >= 1)
+  if (e.sequence_length && e.sequence_length->low >= 1 && e.sequence_length->high <= 1e9)
     return static_cast<std::int64_t>(e.sequence_length->middle());
   return std::nullopt;
 }

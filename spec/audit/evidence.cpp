@@ -13,7 +13,7 @@ Interval wide(const Printed& printed) {
 namespace {
 
 bool positive(const std::optional<Printed>& printed) {
-  return printed && std::isfinite(printed->value) && printed->value > 0;
+  return printed && printed->low > 1e-60 && printed->high < 1e60;
 }
 
 std::optional<double> count_of(const RunRecord& record, Setting setting) {
@@ -193,7 +193,11 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
   }
   const auto layers = at(Setting::layers), width = at(Setting::width), heads = at(Setting::heads),
              ffn = at(Setting::ffn), vocab = at(Setting::vocab);
-  if (layers && width && heads && ffn && vocab) {
+  // Shapes that no machine holds are not models, whatever a log says.
+  const auto held = [](const std::optional<double>& n, double most) { return n && *n >= 1 && *n <= most; };
+  if (held(layers, 1e4) && held(width, 1e6) && held(heads, 1e5) && held(ffn, 1e7) && held(vocab, 1e8) &&
+      at(Setting::kv_heads).value_or(1) <= 1e5 && at(Setting::head_dim).value_or(1) <= 1e5 &&
+      at(Setting::sequence_length).value_or(1) <= 1e9) {
     ModelSpec model;
     const auto whole = [](double number) { return static_cast<std::int64_t>(number); };
     model.name = "shape as printed";

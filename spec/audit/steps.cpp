@@ -9,7 +9,7 @@
 namespace assay::spec::audit {
 namespace {
 
-std::string whole(double number) { return grouped(static_cast<std::int64_t>(number)); }
+std::string whole(double number) { return shown(number, Unit::steps); }
 
 /// The usual distance between two logged steps.
 double usual_gap(const Evidence& e) {

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <random>
 
 #include "spec/audit/compare_runs.hpp"
 #include "tests/spec/audit/hand_built_runs.hpp"
@@ -77,6 +81,35 @@ TEST(HypothesesSpec, OneWrongLineIsToldFromAHabit) {
       ASSERT_EQ(result.verdict, Verdict::contradicts);
       EXPECT_EQ(result.causes.at(0).id, "line_mfu");
     }
+}
+
+TEST(HypothesesSpec, HostileNumbersAreJudgedWithoutAThrow) {
+  constexpr double inf = std::numeric_limits<double>::infinity(),
+                   nan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double values[] = {0,    -1,  1,   2,   3,   7,    64,  1e-300, 1e300, -1e300,
+                               1e18, 1e9, 0.1, 100, nan, -100, inf, 4096,   1.5,   1e12};
+  std::mt19937 draw(1);
+  const auto number = [&] {
+    const double value = values[draw() % std::size(values)], half = draw() % 3 ? 0 : std::abs(value) * 0.01;
+    return Printed{value, value - half, value + half, static_cast<std::int64_t>(draw() % 50)};
+  };
+  for (int n = 0; n < 300; ++n) {
+    RunRecord r;
+    for (auto& setting : r.settings)
+      if (draw() % 3 == 0) setting = number();
+    r.format.name = draw() % 2 ? "llm_tii" : "nanogpt";
+    r.format.convention = draw() % 2 ? "megatron" : "";
+    r.gpu = draw() % 2 ? "NVIDIA B200" : "A100";
+    if (draw() % 4 == 0) r.model = "llama3-8b";
+    for (auto step = draw() % 12; step > 0; --step) {
+      r.steps.emplace_back();
+      for (auto& field : r.steps.back().fields)
+        if (draw() % 3 == 0) field = number();
+    }
+    const std::vector<RunRecord> twice = {r, r};
+    for (const Audit& one : audit(twice).audits)
+      for (const Result& result : one.results) EXPECT_FALSE(shown(result.printed, result.unit).empty());
+  }
 }
 
 TEST(HypothesesSpec, AnEmptyRecordIsNoContradiction) {
