@@ -1,0 +1,113 @@
+// labels: unit property
+#include "spec/flops/executed.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "spec/error.hpp"
+#include "tests/support/draw_model.hpp"
+
+namespace assay::spec {
+namespace {
+
+using Kind = AttentionKernel::Kind;
+using enum FlopComponent;
+
+template <class Call>
+std::string label_of(const Call& call) {
+  try {
+    call();
+  } catch (const SpecError& error) {
+    return error.label();
+  }
+  return "no error";
+}
+
+ModelSpec one_head() {
+  ModelSpec model;
+  model.name = "hand";
+  model.vocab = 5, model.width = 4, model.layers = model.heads = model.kv_heads = 1, model.head_dim = 2;
+  model.ffn = 6, model.context = 8;
+  return model;
+}
+
+TEST(ExecutedFlopsSpec, FollowsTheSpecExample) {
+  const auto square = executed_flops(one_head(), {3}, {.kind = Kind::square});
+  EXPECT_EQ(square.at(attention_scores, ExecutedPass::forward).needed, Count(24));
+  EXPECT_EQ(square.at(attention_scores, ExecutedPass::forward).masked_pairs, Count(12));
+  EXPECT_EQ(square.at(attention_scores, ExecutedPass::forward).executed(), Count(36));
+  const auto tiles =
+      executed_flops(one_head(), {3}, {.kind = Kind::tiles, .tile_rows = 12, .column_block = 8});
+  EXPECT_EQ(tiles.at(attention_scores, ExecutedPass::forward).padding, Count(60));
+  EXPECT_EQ(tiles.at(attention_scores, ExecutedPass::forward).executed(), Count(96));
+  EXPECT_EQ(tiles.at(attention_values, ExecutedPass::forward).padding, Count(108));
+  EXPECT_EQ(tiles.at(attention_values, ExecutedPass::forward).executed(), Count(144));
+}
+
+TEST(ExecutedFlopsSpec, TilesOfTwoDocumentsByHand) {
+  // Tokens 0 1 | 2 3 4, tiles of 2 query tokens, no padding: tile 0 sees 0..1, tile 1 (from token 2)
+  // sees 2..3, tile 2 sees 2..4: 4 + 4 + 3 = 11 pairs run, 3 + 6 = 9 visible, 15 - 9 = 6 of two documents.
+  const auto ran =
+      executed_flops(one_head(), {2, 3}, {.kind = Kind::tiles, .tile_rows = 2, .column_block = 1})
+          .at(attention_scores, ExecutedPass::forward);
+  EXPECT_EQ(ran.needed, Count(2 * 9 * 2));
+  EXPECT_EQ(ran.masked_pairs, Count(2 * 2 * 2));
+  EXPECT_EQ(ran.skipped_pairs, Count(2 * 6 * 2));
+  EXPECT_EQ(ran.padding, Count(0));
+}
+
+TEST(ExecutedFlopsSpec, AFusedKernelRunsTheExactCountAndTheScoresAgain) {
+  const auto fused = executed_flops(one_head(), {7}, {});
+  const auto exact = exact_flops(one_head(), 7);
+  EXPECT_EQ(fused.executed(ExecutedPass::forward), exact.of(Pass::forward));
+  EXPECT_EQ(fused.executed(ExecutedPass::backward), exact.of(Pass::backward));
+  EXPECT_EQ(fused.executed(ExecutedPass::recompute), exact.at(attention_scores, Pass::forward));
+  const auto again = executed_flops(one_head(), {7}, {}, Recompute::blocks);
+  EXPECT_EQ(again.executed() - fused.executed(), exact.of(Pass::forward) - exact.at(head, Pass::forward));
+}
+
+RC_GTEST_PROP(ExecutedFlopsSpec, NeededAndSkippedPairsAreTheExactCount, ()) {
+  const ModelSpec model = tests::draw_described_model();
+  const auto length = rc::gen::inRange<std::int64_t>(1, 9);
+  auto lengths = *rc::gen::container<std::vector<std::int64_t>>(length);
+  lengths.push_back(*length);
+  const AttentionKernel kernel{.kind = *rc::gen::element(Kind::fused, Kind::square, Kind::tiles),
+                               .tile_rows = *rc::gen::inRange<std::int64_t>(1, 14),
+                               .column_block = *rc::gen::inRange<std::int64_t>(1, 17)};
+  std::int64_t T = 0;
+  for (const std::int64_t each : lengths) T += each;
+  const auto ran = executed_flops(model, lengths, kernel);
+  const auto exact = exact_flops(model, T);
+  for (std::size_t i = 0; i < flop_components; ++i)
+    for (const Pass pass : {Pass::forward, Pass::backward}) {
+      const auto component = static_cast<FlopComponent>(i);
+      const ExecutedCount& item = ran.at(component, static_cast<ExecutedPass>(pass));
+      RC_ASSERT(item.needed + item.skipped_pairs == exact.at(component, pass));
+      if (component != attention_scores && component != attention_values)
+        RC_ASSERT(item.executed() == exact.at(component, pass));
+    }
+}
+
+RC_GTEST_PROP(ExecutedFlopsSpec, OneTileOverAllTokensIsTheSquare, ()) {
+  const ModelSpec model = tests::draw_described_model();
+  const auto T = *rc::gen::inRange<std::int64_t>(1, 30);
+  const auto tiles = executed_flops(model, {T}, {.kind = Kind::tiles, .tile_rows = T, .column_block = 1});
+  RC_ASSERT(tiles.executed() == executed_flops(model, {T}, {.kind = Kind::square}).executed());
+  const auto rows = executed_flops(model, {T}, {.kind = Kind::tiles, .tile_rows = 1, .column_block = 1});
+  RC_ASSERT(rows.executed() == executed_flops(model, {T}, {}).executed());
+}
+
+TEST(ExecutedFlopsSpec, C1RefusesNoAndEmptyDocuments) {
+  EXPECT_EQ(label_of([] { executed_flops(one_head(), {}, {}); }), "executed_c1");
+  EXPECT_EQ(label_of([] { executed_flops(one_head(), {3, 0}, {}); }), "executed_c1");
+}
+
+TEST(ExecutedFlopsSpec, C2RefusesTilesWithoutExtent) {
+  const AttentionKernel flat{.kind = Kind::tiles, .tile_rows = 0, .column_block = 8},
+      thin{.kind = Kind::tiles, .tile_rows = 12, .column_block = 0};
+  EXPECT_EQ(label_of([&] { executed_flops(one_head(), {3}, flat); }), "executed_c2");
+  EXPECT_EQ(label_of([&] { executed_flops(one_head(), {3}, thin); }), "executed_c2");
+}
+
+}  // namespace
+}  // namespace assay::spec
