@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "impl/metrics/executed_flops.hpp"
 #include "impl/ops/linear.hpp"
 #include "impl/ops/qk_norm.hpp"
 #include "impl/ops/rms_norm.hpp"
@@ -11,10 +12,14 @@
 
 namespace assay::impl::decoder_block {
 
+using metrics::FlopScope;
+using spec::FlopComponent;
+
 namespace {
 at::Tensor attention_forward(const at::Tensor& x, const DecoderViews& weights, const spec::ModelSpec& model,
                              const rope::Table& rope_table, const TokenBatch& batch,
                              BlockActivations& saved) {
+  FlopScope scope(FlopComponent::qkv);
   const std::int64_t all_heads = model.heads + 2 * model.kv_heads;
   auto norm = rms_norm::forward(x, weights.norm_attention, model.norm_eps);
   at::Tensor qkv = linear::forward(norm.y, weights.qkv).view({batch.B, batch.T, all_heads, model.head_dim});
@@ -29,6 +34,7 @@ at::Tensor attention_forward(const at::Tensor& x, const DecoderViews& weights, c
   saved.x = x;
   saved.rstd = norm.rstd;
   saved.qkv = qkv;
+  scope.enter(FlopComponent::attention_output);
   return linear::forward_residual(x, saved.attention.y.view({x.size(0), -1}), weights.output);
 }
 
@@ -37,18 +43,23 @@ at::Tensor mlp_forward(const at::Tensor& x, const DecoderViews& weights, const s
   auto norm = rms_norm::forward(x, weights.norm_mlp, model.norm_eps);
   saved.x_mid = x;
   saved.rstd_mid = norm.rstd;
+  FlopScope scope(FlopComponent::gate_up);
   saved.gate_up = linear::forward(norm.y, weights.gate_up);
-  return linear::forward_residual(x, swiglu::forward(saved.gate_up), weights.down);
+  const at::Tensor gated = swiglu::forward(saved.gate_up);
+  scope.enter(FlopComponent::down);
+  return linear::forward_residual(x, gated, weights.down);
 }
 
 /// dx holds the gradient of the block's output and, on return, that of x_mid: the residual's plus the
 /// branch's.
 void mlp_backward(at::Tensor& dx, const DecoderViews& weights, const DecoderViews& gradients,
                   const spec::ModelSpec& model, BlockActivations& saved) {
+  FlopScope scope(FlopComponent::down);
   at::Tensor gated = linear::backward_input(dx, weights.down);  // swiglu's gradient, and then its value again
   const at::Tensor d_gate_up = swiglu::backward(gated, std::exchange(saved.gate_up, {}));
   linear::backward_weight(dx, gated, gradients.down);
   gated.reset();
+  scope.enter(FlopComponent::gate_up);
   linear::backward_weight(d_gate_up, rms_norm::forward(saved.x_mid, weights.norm_mlp, model.norm_eps).y,
                           gradients.gate_up);
   const at::Tensor d_normed = linear::backward_input(d_gate_up, weights.gate_up);
@@ -59,6 +70,7 @@ void mlp_backward(at::Tensor& dx, const DecoderViews& weights, const DecoderView
 void attention_backward(at::Tensor& dx, const DecoderViews& weights, const DecoderViews& gradients,
                         const spec::ModelSpec& model, const rope::Table& rope_table, const TokenBatch& batch,
                         BlockActivations& saved) {
+  FlopScope scope(FlopComponent::attention_output);
   linear::backward_weight(dx, saved.attention.y.view({dx.size(0), -1}), gradients.output);
   const at::Tensor dy = linear::backward_input(dx, weights.output).view_as(saved.attention.y);
   at::Tensor dqkv =
@@ -71,6 +83,7 @@ void attention_backward(at::Tensor& dx, const DecoderViews& weights, const Decod
                       model.kv_heads, gradients.q_norm, gradients.k_norm);
   }
   dqkv = dqkv.view({dx.size(0), -1});
+  scope.enter(FlopComponent::qkv);
   linear::backward_weight(dqkv, rms_norm::forward(saved.x, weights.norm_attention, model.norm_eps).y,
                           gradients.qkv);
   const at::Tensor d_normed = linear::backward_input(dqkv, weights.qkv);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "impl/metrics/executed_flops.hpp"
 #include "impl/ops/cross_entropy.hpp"
 #include "impl/ops/linear.hpp"
 
@@ -19,6 +20,7 @@ std::int64_t chunk_tokens(std::int64_t N, std::int64_t V, std::int64_t limit) {
 
 Forward forward_backward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets,
                          double normalizer, double z, at::Tensor dweight, std::int64_t limit) {
+  const metrics::FlopScope scope(spec::FlopComponent::head);
   const std::int64_t N = x.size(0), rows = chunk_tokens(N, weight.size(0), limit);
   Forward out;
   if (rows < N) out.dx = at::empty_like(x);

@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "impl/metrics/executed_flops.hpp"
 #include "impl/ops/tensor_check.hpp"
 #include "spec/ops/attention.hpp"
 
@@ -37,6 +38,7 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
                     std::int64_t kv_heads, const at::Tensor& documents) {
+  const metrics::FlopScope scope(spec::ExecutedPass::backward);
   check(qkv, heads, kv_heads, documents);
   spec::attention::check_extents("dy", dy.sizes().vec(), {qkv.size(0), qkv.size(1), heads, qkv.size(3)});
   check_contiguous("attention", {dy, qkv, saved.lse, documents});
@@ -45,6 +47,11 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
 }
 
 namespace aten {
+
+using metrics::FlopScope;
+using spec::ExecutedPass;
+using enum spec::FlopComponent;
+
 namespace {
 /// q, k and v by key/value head, the G = H/K query heads of a group one below the other: no copies of k and
 /// v.
@@ -76,12 +83,19 @@ struct Split {
     return s;
   }
 };
+
+at::Tensor recomputed_scores(const Split& split, const at::Tensor& documents) {
+  const FlopScope scope(attention_scores, ExecutedPass::recompute);
+  return split.scores(documents);
+}
 }  // namespace
 
 Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
                 const at::Tensor& documents) {
   const Split split(qkv, heads, kv_heads);
+  FlopScope scope(attention_scores);
   const at::Tensor s = split.scores(documents), lse = at::logsumexp(s, {3}, true);
+  scope.enter(attention_values);
   return {split.by_token(at::matmul((s - lse).exp_(), split.v)).to(qkv.scalar_type()),
           lse.view({split.B, heads, split.T}),
           Backend::math,
@@ -93,11 +107,14 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
                     std::int64_t kv_heads, const at::Tensor& documents) {
   const Split split(qkv, heads, kv_heads);
   const at::Tensor upstream = split.grouped(dy.to(split.q.scalar_type()));
-  const at::Tensor p = (split.scores(documents) - saved.lse.view({split.B, kv_heads, -1, 1})).exp_();
+  const at::Tensor p =
+      (recomputed_scores(split, documents) - saved.lse.view({split.B, kv_heads, -1, 1})).exp_();
+  FlopScope scope(attention_values);
   const at::Tensor dv = at::matmul(p.transpose(2, 3), upstream);
   const at::Tensor dp = at::matmul(upstream, split.v.transpose(2, 3));
   const at::Tensor ds =
       (dp - (p * dp).sum(3, true)).mul_(p).mul_(1 / std::sqrt(static_cast<double>(split.E)));
+  scope.enter(attention_scores);
   const at::Tensor dq = split.by_token(at::matmul(ds, split.k)), dk = at::matmul(ds.transpose(2, 3), split.q);
   return at::cat({dq, dk.transpose(1, 2), dv.transpose(1, 2)}, 2).to(qkv.scalar_type());
 }

@@ -37,6 +37,7 @@ std::vector<std::string> new_choices();
 /// loops for CPU tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen
 /// calls and runs on any device.
 namespace cpu {
+inline constexpr std::int64_t tile_rows = 12;  ///< query tokens that are worked on together
 decltype(attention::forward) forward;
 decltype(attention::backward) backward;
 }  // namespace cpu

@@ -3,6 +3,9 @@
 // threads.
 #include <ATen/ATen.h>
 
+#include <atomic>
+
+#include "impl/metrics/executed_flops.hpp"
 #include "impl/ops/attention.hpp"
 #include "impl/ops/cpu_gemm.hpp"
 #include "impl/ops/cpu_math.hpp"
@@ -16,7 +19,12 @@ using impl::cpu::padded;
 using impl::cpu::Rows;
 
 namespace {
-constexpr std::int64_t tile = 12;  // query tokens
+constexpr std::int64_t tile = tile_rows;
+
+/// Multiply-adds of one pass over all threads.
+struct Work {
+  std::atomic<std::int64_t> scores = 0, values = 0, scores_again = 0;
+};
 
 struct Extents {
   std::int64_t B, T, H, K, E;
@@ -137,6 +145,7 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
   Forward out{at::empty({x.B, T, x.H, E}, qkv.options()),
               at::empty({x.B, x.H, T}, qkv.options().dtype(impl::cpu::math_type(qkv.scalar_type())))};
   const auto starts = document_starts(x, documents);
+  Work work;
   impl::cpu::with_element(qkv.scalar_type(), "attention", [&](auto element) {
     using scalar_t = decltype(element);
     using M = Math<scalar_t>;
@@ -148,6 +157,7 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
     impl::cpu::for_ranges(x.B * x.K, 1, [&](std::int64_t begin, std::int64_t end) {
       std::vector<M> keys_(E * Tp), values_(T * Ep), q_(tile * E), p_(tile * Tp), o_(tile * Ep);
       M shares[tile];
+      std::int64_t scores = 0, sums = 0;
       M *keys = keys_.data(), *values = values_.data(), *q = q_.data(), *p = p_.data(), *o = o_.data();
       for (std::int64_t item = begin; item < end; ++item) {
         const std::int64_t b = item / x.K, kv = item % x.K;
@@ -159,21 +169,26 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
           for (std::int64_t t0 = 0; t0 < T; t0 += tile) {
             const Tile<M> now(t0, T, first);
             copy_rows(now.rows(), E, tokens + t0 * stride + h * E, stride, q, E);
-            multiply<M>(now.rows(), now.s1 - now.s0, E, {q, E, 1}, {keys + now.s0, Tp}, {p + now.s0, Tp});
+            scores +=
+                multiply<M>(now.rows(), now.s1 - now.s0, E, {q, E, 1}, {keys + now.s0, Tp}, {p + now.s0, Tp});
             for (std::int64_t t = t0; t < now.t1; ++t) {
               const Softmax<M> row(p + (t - t0) * Tp, now, first[t], t, scale);
               shares[t - t0] = 1 / row.sum;
               lse[(b * x.H + h) * T + t] = row.largest * scale + std::log(row.sum);
             }
-            multiply<M>(now.rows(), Ep, now.t1 - now.s0, {p + now.s0, Tp, 1}, {values + now.s0 * Ep, Ep},
-                        {o, Ep});
+            sums += multiply<M>(now.rows(), Ep, now.t1 - now.s0, {p + now.s0, Tp, 1},
+                                {values + now.s0 * Ep, Ep}, {o, Ep});
             copy_rows(now.rows(), E, o, Ep, y + ((b * T + t0) * x.H + h) * E, x.H * E,
                       [&](std::int64_t t) { return shares[t]; });
           }
         }
       }
+      work.scores += scores;
+      work.values += sums;
     });
   });
+  metrics::report_flops(spec::FlopComponent::attention_scores, 2 * Count(work.scores));
+  metrics::report_flops(spec::FlopComponent::attention_values, 2 * Count(work.values));
   return out;
 }
 
@@ -183,6 +198,7 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
   const std::int64_t T = x.T, E = x.E, group = x.H / x.K, stride = x.all() * E;
   at::Tensor dqkv = at::empty_like(qkv);
   const auto starts = document_starts(x, documents);
+  Work work;
   impl::cpu::with_element(qkv.scalar_type(), "attention_backward", [&](auto element) {
     using scalar_t = decltype(element);
     using M = Math<scalar_t>;
@@ -196,6 +212,7 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
       std::vector<M> q_(tile * Ep), do_(tile * Ep), dq_(tile * Ep), p_(tile * Tp), ds_(tile * Tp);
       M *keysT = keysT_.data(), *valuesT = valuesT_.data(), *keys = keys_.data(), *dk = dk_.data(),
         *dv = dv_.data();
+      std::int64_t again = 0, scores = 0, sums = 0;
       M *q = q_.data(), *dO = do_.data(), *dq = dq_.data(), *p = p_.data(), *ds = ds_.data();
       for (std::int64_t item = begin; item < end; ++item) {
         const std::int64_t b = item / x.K, kv = item % x.K;
@@ -212,15 +229,18 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
             const std::int64_t rows = now.rows(), seen = now.t1 - now.s0;
             copy_rows(rows, E, tokens + t0 * stride + h * E, stride, q, Ep);
             copy_rows(rows, E, upstream + ((b * T + t0) * x.H + h) * E, x.H * E, dO, Ep);
-            multiply<M>(rows, now.s1 - now.s0, E, {q, Ep, 1}, {keysT + now.s0, Tp}, {p + now.s0, Tp});
-            multiply<M>(rows, now.s1 - now.s0, E, {dO, Ep, 1}, {valuesT + now.s0, Tp}, {ds + now.s0, Tp});
+            again +=
+                multiply<M>(rows, now.s1 - now.s0, E, {q, Ep, 1}, {keysT + now.s0, Tp}, {p + now.s0, Tp});
+            sums +=
+                multiply<M>(rows, now.s1 - now.s0, E, {dO, Ep, 1}, {valuesT + now.s0, Tp}, {ds + now.s0, Tp});
             for (std::int64_t t = t0; t < now.t1; ++t) {
               score_gradient(p + (t - t0) * Tp, ds + (t - t0) * Tp, now, first[t], t, scale,
                              lse[(b * x.H + h) * T + t]);
             }
-            multiply<M>(rows, Ep, seen, {ds + now.s0, Tp, 1}, {keys + now.s0 * Ep, Ep}, {dq, Ep});
-            multiply<M, true>(seen, Ep, rows, {ds + now.s0, 1, Tp}, {q, Ep}, {dk + now.s0 * Ep, Ep});
-            multiply<M, true>(seen, Ep, rows, {p + now.s0, 1, Tp}, {dO, Ep}, {dv + now.s0 * Ep, Ep});
+            scores += multiply<M>(rows, Ep, seen, {ds + now.s0, Tp, 1}, {keys + now.s0 * Ep, Ep}, {dq, Ep});
+            scores +=
+                multiply<M, true>(seen, Ep, rows, {ds + now.s0, 1, Tp}, {q, Ep}, {dk + now.s0 * Ep, Ep});
+            sums += multiply<M, true>(seen, Ep, rows, {p + now.s0, 1, Tp}, {dO, Ep}, {dv + now.s0 * Ep, Ep});
             copy_rows(rows, E, dq, Ep, gradient + (b * T + t0) * stride + h * E, stride);
           }
         }
@@ -228,8 +248,17 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
         copy_rows(T, E, dk, Ep, to, stride);
         copy_rows(T, E, dv, Ep, to + x.K * E, stride);
       }
+      work.scores_again += again;
+      work.scores += scores;
+      work.values += sums;
     });
   });
+  {
+    const metrics::FlopScope scope(spec::ExecutedPass::recompute);
+    metrics::report_flops(spec::FlopComponent::attention_scores, 2 * Count(work.scores_again));
+  }
+  metrics::report_flops(spec::FlopComponent::attention_scores, 2 * Count(work.scores));
+  metrics::report_flops(spec::FlopComponent::attention_values, 2 * Count(work.values));
   return dqkv;
 }
 

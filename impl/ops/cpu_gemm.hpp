@@ -58,16 +58,18 @@ void multiply_block(std::int64_t inner, Left<M> a, Rows<const M> b, Rows<M> c) {
 }
 
 /// C [rows, columns] = A [rows, inner] B [inner, columns], or += with `add`; `columns` a multiple of
-/// column_block<M>. Each entry is summed over the inner index in order.
+/// column_block<M>. Each entry is summed over the inner index in order. Returns the multiply-adds that ran.
 template <class M, bool add = false>
-void multiply(std::int64_t rows, std::int64_t columns, std::int64_t inner, Left<M> a, Rows<const M> b,
-              Rows<M> c) {
+std::int64_t multiply(std::int64_t rows, std::int64_t columns, std::int64_t inner, Left<M> a, Rows<const M> b,
+                      Rows<M> c) {
   constexpr std::int64_t block = 6;
+  std::int64_t done = 0;
   for (std::int64_t n = 0; n < columns; n += column_block<M>) {
     for (std::int64_t m = 0; m < rows; m += block) {
       const Left<M> left{a.data + m * a.row, a.row, a.column};
       const Rows<const M> right{b.data + n, b.row};
       const Rows<M> out{c.data + m * c.row + n, c.row};
+      done += std::min(block, rows - m) * column_block<M> * inner;
       switch (std::min(block, rows - m)) {
         case 6:
           multiply_block<6, add>(inner, left, right, out);
@@ -90,6 +92,7 @@ void multiply(std::int64_t rows, std::int64_t columns, std::int64_t inner, Left<
       }
     }
   }
+  return done;
 }
 
 }  // namespace assay::impl::cpu

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "impl/metrics/executed_flops.hpp"
 #include "impl/ops/cuda_gemm.hpp"
 #include "spec/ops/linear.hpp"
 
@@ -52,6 +53,7 @@ at::Tensor forward_residual(const at::Tensor& residual, const at::Tensor& x, con
 }
 
 at::Tensor backward_input(const at::Tensor& dy, const at::Tensor& weight) {
+  const metrics::FlopScope scope(spec::ExecutedPass::backward);
   check_upstream(dy, dy.size(0), weight.size(1), weight.size(0));
   if (widen(dy)) return at::mm(wide(dy), wide(weight)).to(dy.scalar_type());
   const at::Tensor dx = by_library({.left = dy, .right = weight}, dy.size(0), weight.size(1));
@@ -59,6 +61,7 @@ at::Tensor backward_input(const at::Tensor& dy, const at::Tensor& weight) {
 }
 
 void backward_weight(const at::Tensor& dy, const at::Tensor& x, at::Tensor dweight) {
+  const metrics::FlopScope scope(spec::ExecutedPass::backward);
   check_upstream(dy, x.size(0), dweight.size(1), dweight.size(0));
   check(x, dweight);
   const bool in_order = dy.is_contiguous() && x.is_contiguous() && dweight.is_contiguous();

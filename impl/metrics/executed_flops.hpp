@@ -1,0 +1,73 @@
+#pragma once
+// What a step really ran: matmul FLOPs, multiply-adds as 2, counted while they run. ATen's products and fused
+// attention are seen at dispatch, from the shapes of their inputs; vendor-library calls and our own loops
+// report theirs. What the count must be: spec/flops/executed.md.
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "spec/flops/executed.hpp"
+
+namespace assay::impl::metrics {
+
+/// Names what the products of this thread are for while it lives; scopes nest. The pass is forward unless one
+/// says otherwise, and inside a recompute scope it stays recompute.
+class FlopScope {
+ public:
+  explicit FlopScope(spec::FlopComponent component);
+  explicit FlopScope(spec::ExecutedPass pass);
+  FlopScope(spec::FlopComponent component, spec::ExecutedPass pass);
+  FlopScope(const FlopScope&) = delete;
+  FlopScope& operator=(const FlopScope&) = delete;
+  ~FlopScope();
+  /// Products from here on are for `component`.
+  void enter(spec::FlopComponent component);
+
+ private:
+  const std::optional<spec::FlopComponent> outer_component_;
+  const spec::ExecutedPass outer_pass_;
+};
+
+/// A product [rows, inner] times [inner, columns] that no ATen op shows, done in the current scope. Cheap,
+/// and without effect when nobody counts.
+void report_product(std::int64_t rows, std::int64_t columns, std::int64_t inner);
+/// `flops` done for `component`, in the scope's pass. [flop]
+void report_flops(spec::FlopComponent component, Count flops);
+
+/// FLOPs that ran, by component and pass. [flop]
+struct MeasuredFlops {
+  std::array<std::array<Count, spec::executed_passes>, spec::flop_components> counts;
+  Count elsewhere;  ///< outside every scope that names a component
+
+  const Count& at(spec::FlopComponent component, spec::ExecutedPass pass) const {
+    return counts[static_cast<std::size_t>(component)][static_cast<std::size_t>(pass)];
+  }
+  Count total() const;
+};
+
+/// Counts what this thread runs while it lives. A call that throws is not counted: a fused kernel that
+/// refuses a shape ran nothing. Errors: std::logic_error when another one counts on this thread.
+class FlopCounter {
+ public:
+  FlopCounter();
+  FlopCounter(const FlopCounter&) = delete;
+  FlopCounter& operator=(const FlopCounter&) = delete;
+  ~FlopCounter();
+
+  const MeasuredFlops& measured() const { return measured_; }
+  /// Every ATen op that ran and was not part of a counted one, "aten::mm", counted or not.
+  const std::set<std::string>& seen() const { return seen_; }
+
+ private:
+  friend struct FlopObserver;
+  MeasuredFlops measured_;
+  std::set<std::string> seen_;
+  std::uint64_t callback_;
+};
+
+/// The ops of ATen that FlopCounter counts, "aten::mm".
+const std::set<std::string>& counted_ops();
+
+}  // namespace assay::impl::metrics
