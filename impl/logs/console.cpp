@@ -44,6 +44,7 @@ std::string step_line(const Step& step, std::int64_t steps) {
   line += "  lr " + spec::scientific(step.learning_rate, 2);
   line += "  " + right(spec::grouped(static_cast<std::int64_t>(std::llround(rate))), 9) + " tok/s";
   line += "  MFU " + (step.mfu ? number(100 * *step.mfu, 1, 4) + "%" : std::string("    -"));
+  if (step.hfu) line += "  HFU " + number(100 * *step.hfu, 1, 4) + "%";
   return line;
 }
 

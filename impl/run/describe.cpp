@@ -15,6 +15,7 @@
 #include "spec/flops/exact.hpp"
 #include "spec/grammar/demo_grammar.hpp"
 #include "spec/grammar/entropy.hpp"
+#include "spec/hardware/hardware.hpp"
 #include "spec/model/initial_loss.hpp"
 #include "spec/model/inventory.hpp"
 
@@ -34,6 +35,29 @@ std::vector<spec::record::Gpu> gpus_of(at::Device device) {
   return {{.name = properties->name,
            .uuid = uuid,
            .memory_bytes = static_cast<std::int64_t>(properties->totalGlobalMem)}};
+}
+
+/// Dense peak of all ranks together for products in `dtype`; nothing on the CPU and for GPUs that
+/// spec/hardware does not know. [flop/s]
+std::optional<double> peak_flops(const std::vector<spec::record::Gpu>& gpus, Dtype dtype,
+                                 const std::vector<spec::record::RankPlace>& ranks) {
+  if (gpus.empty()) return {};
+  const spec::GpuMatch match = spec::find_gpu(gpus.front().name);
+  std::optional<double> peak;
+  switch (dtype) {
+    case Dtype::bf16:
+      peak = spec::dense_peak(match, spec::Precision::bf16);
+      break;
+    case Dtype::f32:  // the products ask for fp32, not tf32
+      peak = spec::dense_peak(match, spec::Precision::fp32);
+      break;
+    case Dtype::f64:
+      peak = spec::dense_peak(match, spec::Precision::fp64_tensor);
+      if (!peak) peak = spec::dense_peak(match, spec::Precision::fp64);
+      break;
+  }
+  if (peak) *peak *= static_cast<double>(ranks.size());
+  return peak;
 }
 
 std::vector<spec::record::RankPlace> places(at::Device device, Communicator& communicator) {
@@ -100,6 +124,7 @@ spec::record::RunStart describe(const RunFacts& facts, Communicator& communicato
   start.vocab = facts.model.vocab;
   start.parameters = spec::inventory(facts.model).parameter_count().to_int64();
   start.flops_per_token = spec::exact_flops(facts.model, facts.config.sequence_length).per_token().to_int64();
+  start.peak_flops = peak_flops(start.gpus, facts.config.dtype, start.ranks);
   start.batch = {.sequences = facts.batch.sequences,
                  .micro = facts.batch.micro,
                  .accumulation = facts.batch.accumulation,

@@ -11,6 +11,7 @@
 #include <new>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "impl/checkpoint/checkpoint.hpp"
 #include "impl/data/grammar_data.hpp"
@@ -107,32 +108,43 @@ std::shared_ptr<const data::SampleSource> open_data(const spec::RunConfig& confi
                                            config.sequence_length);
 }
 
-Step event_of(const StepReport& report, at::Device device) {
+/// `flops` of all ranks in `seconds` as a share of `peak`, all ranks' too; nothing when the peak is unknown,
+/// or when no machine could have done it.
+std::optional<double> share_of_peak(double flops, double seconds, const std::optional<double>& peak) {
+  if (!peak || !(seconds > 0) || flops > *peak * seconds) return {};
+  return flops / seconds / *peak;
+}
+
+Step event_of(const StepReport& report, const RunStart& start, at::Device device) {
   const auto phase = [&](Phase p) { return report.phases[static_cast<std::size_t>(p)]; };
   char hash[17];
   std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(report.sample_hash));
-  return {.step = report.step + 1,
-          .loss = report.result.cross_entropy,
-          .z_loss = report.result.z_loss,
-          .gradient_norm = report.result.gradient_norm,
-          .clip_coefficient = report.result.clip_coefficient,
-          .learning_rate = report.learning_rate,
-          .tokens = report.tokens,
-          .valid_tokens = report.valid_tokens,
-          .seconds = report.seconds,
-          .tokens_per_second = static_cast<double>(report.tokens) / report.seconds,
-          .mfu = {},
-          .phases = {.data_wait = phase(Phase::data_wait),
-                     .forward = phase(Phase::forward),
-                     .backward = phase(Phase::backward),
-                     .reduce = phase(Phase::reduce),
-                     .clip = phase(Phase::clip),
-                     .update = phase(Phase::update),
-                     .checkpoint = 0,
-                     .other = phase(Phase::other)},
-          .sample_hash = hash,
-          .resident_bytes = resident_bytes(),
-          .device_peak_bytes = device_peak_bytes(device)};
+  return {
+      .step = report.step + 1,
+      .loss = report.result.cross_entropy,
+      .z_loss = report.result.z_loss,
+      .gradient_norm = report.result.gradient_norm,
+      .clip_coefficient = report.result.clip_coefficient,
+      .learning_rate = report.learning_rate,
+      .tokens = report.tokens,
+      .valid_tokens = report.valid_tokens,
+      .seconds = report.seconds,
+      .tokens_per_second = static_cast<double>(report.tokens) / report.seconds,
+      .mfu = share_of_peak(static_cast<double>(report.tokens) * static_cast<double>(start.flops_per_token),
+                           report.seconds, start.peak_flops),
+      .hfu = share_of_peak(report.executed_flops, report.seconds, start.peak_flops),
+      .executed_flops = report.executed_flops,
+      .phases = {.data_wait = phase(Phase::data_wait),
+                 .forward = phase(Phase::forward),
+                 .backward = phase(Phase::backward),
+                 .reduce = phase(Phase::reduce),
+                 .clip = phase(Phase::clip),
+                 .update = phase(Phase::update),
+                 .checkpoint = 0,
+                 .other = phase(Phase::other)},
+      .sample_hash = hash,
+      .resident_bytes = resident_bytes(),
+      .device_peak_bytes = device_peak_bytes(device)};
 }
 
 /// One start of the program, from the first event of the record to the last.
@@ -216,13 +228,25 @@ class Run {
   }
 
   void keep(const StepReport& report) {
-    steps_.push_back(event_of(report, device_));
+    steps_.push_back(event_of(report, start_, device_));
     tokens_ += report.tokens;
     seconds_ += report.seconds;
     say(steps_.back());
     for (const std::string& line : attention::new_choices())
       say(Warning{.step = report.step + 1, .code = "attention", .text = line});
+    if (start_.peak_flops && !(steps_.back().mfu && steps_.back().hfu)) warn_of_impossible_rate(report);
     if (report.step == 0) compare_first_loss(report.result.cross_entropy);
+  }
+
+  void warn_of_impossible_rate(const StepReport& report) {
+    if (std::exchange(warned_of_rate_, true)) return;
+    char text[300];
+    std::snprintf(
+        text, sizeof text,
+        "%.4g FLOPs in %.3g s are more than the peak of %.4g FLOP/s allows, so MFU and HFU are left "
+        "out; look at the clock and at which GPU the peak is of",
+        report.executed_flops, report.seconds, *start_.peak_flops);
+    say(Warning{.step = report.step + 1, .code = "above_peak", .text = text});
   }
 
   void compare_first_loss(double loss) {
@@ -318,6 +342,7 @@ class Run {
   std::vector<Step> steps_;
   std::int64_t tokens_ = 0;
   double seconds_ = 0;
+  bool warned_of_rate_ = false;
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "impl/metrics/executed_flops.hpp"
+
 namespace assay::impl::run {
 
 namespace {
@@ -109,10 +111,11 @@ StepReport Trainer::step(bool stop_requested) {
                         " has no valid target in any sequence: the loss would be 0/0; look at the data");
 
   StepReport report{.step = step_,
-                    .result = executor_.run(input, actions_),
+                    .result = run_and_count(input),
                     .learning_rate = input.learning_rate,
                     .tokens = batch_.tokens_per_step(config_.sequence_length).to_int64(),
                     .valid_tokens = agreed[0].item<std::int64_t>(),
+                    .executed_flops = executed_flops_.value(),
                     .seconds = 0,
                     .phases = clock_.seconds(),
                     .sample_hash = batches.sample_hash,
@@ -120,6 +123,19 @@ StepReport Trainer::step(bool stop_requested) {
   for (double seconds : report.phases) report.seconds += seconds;
   ++step_;
   return report;
+}
+
+StepResult Trainer::run_and_count(const StepInput& input) {
+  // Micro-batches have one shape, so that each step runs the same products, but for attention's over
+  // documents.
+  const bool documents_differ = config_.end_of_document >= 0;
+  if (executed_flops_ && !documents_differ) return executor_.run(input, actions_);
+  const metrics::FlopCounter counter;
+  const StepResult result = executor_.run(input, actions_);
+  const at::Tensor executed = at::full({1}, counter.measured().total().to_double(), at::kDouble);
+  communicator_.all_reduce_sum(executed);
+  executed_flops_ = executed.item<double>();
+  return result;
 }
 
 }  // namespace assay::impl::run

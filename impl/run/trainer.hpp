@@ -1,6 +1,7 @@
 #pragma once
 // A run's state between steps: data, buffers, model, executor. One call of `step` is one optimizer step.
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "impl/data/loader.hpp"
@@ -17,6 +18,7 @@ struct StepReport {
   double learning_rate = 0;
   std::int64_t tokens = 0;        ///< over all ranks
   std::int64_t valid_tokens = 0;  ///< over all ranks
+  double executed_flops = 0;      ///< matmul FLOPs that ran, over all ranks [flop]
   double seconds = 0;
   PhaseSeconds phases{};
   std::uint64_t sample_hash = 0;  ///< of the step's sample ids in global order
@@ -42,6 +44,9 @@ class Trainer {
   std::int64_t steps_done() const { return step_; }
 
  private:
+  /// The executor's step. Counts what it runs where that is not known to be what the step before ran.
+  StepResult run_and_count(const StepInput& input);
+
   const spec::RunConfig config_;
   const spec::ModelSpec model_spec_;
   const spec::Batch batch_;
@@ -56,6 +61,7 @@ class Trainer {
   const std::vector<spec::Action> actions_;
   std::unique_ptr<data::Loader> loader_;
   std::int64_t step_ = 0;
+  std::optional<double> executed_flops_;  ///< of the last step that was counted, over all ranks
 };
 
 /// The order in which a run reads its samples.

@@ -92,7 +92,9 @@ struct Step {
   std::int64_t valid_tokens = 0;
   double seconds = 0;
   double tokens_per_second = 0;
-  std::optional<double> mfu;  ///< share of 1
+  std::optional<double> mfu;             ///< share of 1
+  std::optional<double> hfu;             ///< share of 1
+  std::optional<double> executed_flops;  ///< matmul FLOPs that all ranks ran [flop]
   Phases phases;
   std::string sample_hash;             ///< hexadecimal, of the ids of the step's samples in order
   std::int64_t resident_bytes = 0;     ///< of rank 0's process [B]

@@ -100,6 +100,8 @@ void fields(Is<Step> auto& step, auto&& field) {
   field("seconds", step.seconds);
   field("tokens_per_second", step.tokens_per_second);
   field("mfu", step.mfu);
+  field("hfu", step.hfu);
+  field("executed_flops", step.executed_flops);
   field("phases", step.phases);
   field("sample_hash", step.sample_hash);
   field("resident_bytes", step.resident_bytes);

@@ -39,7 +39,7 @@ class StepEvents {
   static Field named(std::string_view name) {
     switch (name.size()) {
       case 3:
-        return name == "mfu" ? Field::mfu : Field::count_;
+        return name == "mfu" ? Field::mfu : name == "hfu" ? Field::hfu : Field::count_;
       case 4:
         return name == "step" ? Field::step : name == "loss" ? Field::loss : Field::count_;
       case 6:

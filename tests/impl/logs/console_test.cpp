@@ -70,6 +70,10 @@ TEST(ConsoleImpl, StepLinesHaveOneWidth) {
   step.mfu = 0.4123;
   EXPECT_EQ(step_line(step, 250),
             "step   7/250  loss  5.5453  norm  1.234  lr 1.50e-04     16,384 tok/s  MFU 41.2%");
+  step.hfu = 0.5;
+  EXPECT_EQ(step_line(step, 250),
+            "step   7/250  loss  5.5453  norm  1.234  lr 1.50e-04     16,384 tok/s  MFU 41.2%  HFU 50.0%");
+  step.hfu.reset();
   const std::size_t width = step_line(step, 250).size();
   EXPECT_EQ(width, 80u);
   for (double loss : {0.0, 10.834, 99999.0, 1e300, -1.5, std::nan(""), HUGE_VAL, -HUGE_VAL}) {

@@ -97,15 +97,16 @@ TEST(RecordSpec, AnotherSchemaIsRefusedByItsNumber) {
 
 TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
   // Dropping a field of an otherwise full event is refused exactly when the field is not std::optional.
-  const std::set<std::string> optional = {"commit",      "peak_flops", "expected_first_loss",
-                                          "mfu",         "message",    "final_loss",
-                                          "final_steps", "floor",      "gap_closed"};
+  const std::set<std::string> optional = {
+      "commit",  "peak_flops", "expected_first_loss", "mfu",   "hfu",       "executed_flops",
+      "message", "final_loss", "final_steps",         "floor", "gap_closed"};
   RunStart start;
   start.commit = "c";
   start.peak_flops = 1;
   start.expected_first_loss.emplace();
   Step step;
-  step.mfu = 0.5;
+  step.mfu = step.hfu = 0.5;
+  step.executed_flops = 1e12;
   RunEnd end;
   end.message = "m";
   end.final_loss = end.floor = end.gap_closed = 1;
