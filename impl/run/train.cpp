@@ -212,12 +212,12 @@ class Run {
     }
     const StopSignal stop;
     while (trainer_->steps_done() < config_.steps) {
-      const StepReport report = trainer_->step(stop.received() != 0);
-      keep(report);
-      if (report.stop_requested) {
+      const std::optional<StepReport> report = trainer_->step(stop.received() != 0);
+      if (!report) {
         save();
         return end(EndReason::saved, ExitCode::saved_requeue, "asked to stop");
       }
+      keep(*report);
       if (config_.checkpoint_every > 0 && trainer_->steps_done() % config_.checkpoint_every == 0 &&
           trainer_->steps_done() < config_.steps)
         save();

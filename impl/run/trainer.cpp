@@ -86,7 +86,7 @@ void Trainer::start_after(std::int64_t steps_done) {
       std::make_unique<data::Loader>(source_, loader_plan(config_, batch_, communicator_.rank(), step_));
 }
 
-StepReport Trainer::step(bool stop_requested) {
+std::optional<StepReport> Trainer::step(bool stop_requested) {
   clock_.restart();
   clock_.enter(Phase::data_wait);
   const data::StepBatches batches = loader_->next();
@@ -104,6 +104,7 @@ StepReport Trainer::step(bool stop_requested) {
   agreed[1] = stop_requested ? 1 : 0;
   clock_.enter(Phase::reduce);
   communicator_.all_reduce_sum(agreed);
+  if (agreed[1].item<std::int64_t>() > 0) return std::nullopt;
   input.valid_tokens = static_cast<double>(agreed[0].item<std::int64_t>());
   if (input.valid_tokens == 0)
     throw UserError(ExitCode::bad_data,
@@ -118,8 +119,7 @@ StepReport Trainer::step(bool stop_requested) {
                     .executed_flops = executed_flops_.value(),
                     .seconds = 0,
                     .phases = clock_.seconds(),
-                    .sample_hash = batches.sample_hash,
-                    .stop_requested = agreed[1].item<std::int64_t>() > 0};
+                    .sample_hash = batches.sample_hash};
   for (double seconds : report.phases) report.seconds += seconds;
   ++step_;
   return report;

@@ -22,7 +22,6 @@ struct StepReport {
   double seconds = 0;
   PhaseSeconds phases{};
   std::uint64_t sample_hash = 0;  ///< of the step's sample ids in global order
-  bool stop_requested = false;    ///< some rank was asked to stop before this step
 };
 
 class Trainer {
@@ -33,11 +32,13 @@ class Trainer {
 
   /// Weights from the seed.
   void initialise();
-  /// Starts reading data for the step after `steps_done` optimizer steps. Once, before `step`.
+  /// Starts reading data for the step after `steps_done` optimizer steps. Before `step`, and again to go on
+  /// after a stop.
   void start_after(std::int64_t steps_done);
-  /// Trains one step. `stop_requested`: this rank was asked to stop. Errors: NonFiniteError; those of the
-  /// data.
-  StepReport step(bool stop_requested);
+  /// Trains one step. `stop_requested`: this rank was asked to stop. Where any rank was, every rank gets
+  /// nothing, and nothing is trained: weights and `steps_done` are those of the step before. Errors:
+  /// NonFiniteError; those of the data.
+  std::optional<StepReport> step(bool stop_requested);
 
   ParameterBuffers& buffers() { return buffers_; }
   Model& model() { return model_; }

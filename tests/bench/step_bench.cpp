@@ -106,7 +106,7 @@ int bench(const spec::RunConfig& config, std::int64_t steps) {
   std::vector<run::StepReport> reports;
   for (std::int64_t step = 0; step < steps; ++step) {
     const auto start = Clock::now();
-    reports.push_back(trainer.step(false));
+    reports.push_back(*trainer.step(false));
     const std::chrono::duration<double> wall = Clock::now() - start;
     const auto& report = reports.back();
     std::printf("step %lld: loss %.5f, gradient norm %.4f, %.4f s (wall %.4f s), %.0f tokens/s\n",

@@ -73,7 +73,7 @@ std::set<double> compare(std::int64_t end_of_document) {
   trainer.start_after(0);
   std::set<double> counts;
   for (std::int64_t step = 0; step < steps; ++step) {
-    const double executed = trainer.step(false).executed_flops;
+    const double executed = trainer.step(false)->executed_flops;
     EXPECT_EQ(executed, stated(model, config, step).to_double()) << "step " << step;
     counts.insert(executed);
   }
