@@ -105,6 +105,16 @@ bool Mapping::knows(std::string_view column) const {
   return std::any_of(columns_.begin(), columns_.end(), [&](const Column& c) { return c.name == column; });
 }
 
+void Mapping::require_columns(const std::function<bool(std::string_view, Field)>& there,
+                              const std::string& of_log) const {
+  if (!stated_) return;
+  std::string missing;
+  for (const Column& column : columns_)
+    if (!there(column.name, column.field)) missing += (missing.empty() ? "" : ", ") + quote(column.name);
+  if (!missing.empty())
+    usage("--map", "the log has no column " + missing + "; " + of_log + "; name columns of the log");
+}
+
 Mapping::Taken Mapping::take(Step& step, std::string_view column, std::string_view token,
                              std::int64_t line) const {
   Taken taken = Taken::unmapped;

@@ -1,5 +1,6 @@
 #pragma once
 // What the user says of a log: which column is which field, and settings that the log does not hold.
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,10 @@ class Mapping {
   Taken take(Step& step, std::string_view column, std::string_view token, std::int64_t line) const;
   /// Whether some field is mapped to `column`.
   bool knows(std::string_view column) const;
+  /// Refuses a stated mapping of which a column is not `there`: a misspelt column would be a number unjudged.
+  /// `of_log` says what the log has instead. Errors: UserError(usage).
+  void require_columns(const std::function<bool(std::string_view column, Field field)>& there,
+                       const std::string& of_log) const;
 
  private:
   struct Column {

@@ -1,6 +1,7 @@
 #include "spec/audit/readers/table.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "spec/audit/readers/json_path.hpp"
 #include "spec/audit/readers/json_scan.hpp"
@@ -71,6 +72,11 @@ class Csv : public LineReader {
     if (std::none_of(known_.begin(), known_.end(), [](bool k) { return k; }))
       throw UserError(ExitCode::usage, "--map: none of its columns is in the log, whose first line names " +
                                            quote(listed(cells_)) + "; name columns of the log");
+    mapping_.require_columns(
+        [&](std::string_view column, Field) {
+          return std::find(cells_.begin(), cells_.end(), column) != cells_.end();
+        },
+        "its first line names " + quote(listed(cells_)));
   }
 
   Mapping mapping_;
@@ -93,8 +99,16 @@ class JsonLines : public LineReader {
     const bool whole = !line.overlong && scan.value() && (scan.blanks(), bytes.peek() < 0);
     if (!whole || values.unreadable)
       builder.unread(line.text);
-    else if (values.known)
+    else if (values.known) {
+      for (std::size_t i = 0; i < field_count; ++i) filled_[i] = filled_[i] || values.step.fields[i];
       builder.step(values.step);
+    }
+  }
+
+  void finish(RecordBuilder&) override {
+    mapping_.require_columns(
+        [&](std::string_view, Field field) { return filled_[static_cast<std::size_t>(field)]; },
+        "no line holds a number under that key");
   }
 
  private:
@@ -112,6 +126,7 @@ class JsonLines : public LineReader {
     }
   };
   Mapping mapping_;
+  std::array<bool, field_count> filled_{};
 };
 
 }  // namespace

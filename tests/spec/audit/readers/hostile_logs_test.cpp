@@ -154,6 +154,15 @@ TEST(HostileLogsSpec, WhatCannotBeUnderstoodIsAUsageError) {
   expect_refused(csv, ExitCode::usage, "NAME=VALUE", {.map = "step", .set = "", .step_check = {}});
   expect_refused(csv, ExitCode::usage, "none of its columns",
                  {.map = "step=nothing", .set = "", .step_check = {}});
+  expect_refused(csv, ExitCode::usage, "no column \"itr\"; its first line names \"iter, loss\"",
+                 {.map = "step=itr,loss=loss", .set = "", .step_check = {}});
+  expect_refused("{\"iter\": 1, \"loss\": 2.5}\n", ExitCode::usage,
+                 "no column \"itr\"; no line holds a number",
+                 {.map = "step=itr,loss=loss", .set = "", .step_check = {}});
+  EXPECT_EQ(read_one("{\"iter\": 1}\n{\"loss\": 2.5}\n",
+                     {.map = "step=iter,loss=loss", .set = "", .step_check = {}})
+                .steps_seen,
+            2);
   expect_refused(two_steps, ExitCode::usage, "did you mean \"gpus\"",
                  {.map = "", .set = "gpuss=8", .step_check = {}});
   expect_refused(two_steps, ExitCode::usage, "is no number",
