@@ -120,7 +120,7 @@ std::string page(const std::vector<Document>& documents) {
   std::string text =
       "# Published numbers, recomputed\n\n"
       "<!-- Written by `ci/claims` from golden/claims; do not edit. -->\n\n"
-      "Each checkable number of five published documents, recomputed from what it rests on by functions of "
+      "Each checkable number of the documents below, recomputed from what it rests on by functions of "
       "`spec/`. "
       "\"Recomputed\" takes the sense a reader would: all GPUs, the dense peak, `exact` FLOPs. A number that "
       "differs "
