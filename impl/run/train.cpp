@@ -175,9 +175,10 @@ class Run {
       writer_.emplace(config_.directory + "/run.jsonl");
       console_.emplace(std::cout, std::cerr, logs::detect_terminal(), config_.log_every);
     }
+    const StopSignal stop;  // before the run is known to anyone who could stop it
     say(start_);
     try {
-      return train_steps();
+      return train_steps(stop);
     } catch (const NonFiniteError& error) {
       end(EndReason::non_finite, error.code(), error.what());
       throw;
@@ -200,7 +201,7 @@ class Run {
     return model;
   }
 
-  int train_steps() {
+  int train_steps(const StopSignal& stop) {
     trainer_.emplace(config_, model_, batch_, device_, source_, communicator_);
     if (resume_from_.empty()) {
       trainer_->initialise();
@@ -210,7 +211,6 @@ class Run {
       trainer_->start_after(state.step);
       say(ResumeFrom{.step = state.step, .path = resume_from_});
     }
-    const StopSignal stop;
     while (trainer_->steps_done() < config_.steps) {
       const std::optional<StepReport> report = trainer_->step(stop.received() != 0);
       if (!report) {

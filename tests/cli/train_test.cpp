@@ -79,6 +79,24 @@ TEST_F(TrainProgram, RanksReadTheSameSamplesAndReachTheSameLoss) {
   }
 }
 
+TEST_F(TrainProgram, AStopBeforeTheFirstStepSavesToo) {
+  // Asked as soon as its record begins, when weights are not yet made.
+  const auto stopped =
+      shell("set -m; " + tests::assay_path() +
+                " train compute.device=cpu compute.threads=1 batch.sequences=4 train.steps=40 "
+                "sample.sentences=2 run.directory=" +
+                folder("cut") + " > " + folder("out") + " 2>&1 & until grep -q run_start " + folder("cut") +
+                "/run.jsonl 2>/dev/null; do sleep 0.005; done; kill -TERM $!; wait $!",
+            120);
+  EXPECT_EQ(stopped.code, 75);
+  const auto cut = run_of("cut");
+  EXPECT_LT(cut.steps.size(), 40u);
+  ASSERT_TRUE(cut.end.has_value());
+  EXPECT_EQ(cut.end->reason, EndReason::saved);
+  EXPECT_EQ(train("cut", "train.steps=40 checkpoint.resume=auto").code, 0);
+  EXPECT_EQ(run_of("cut").steps.size(), 40u);
+}
+
 TEST_F(TrainProgram, AStopSavesAndResumingFinishesTheRunBitForBit) {
   ASSERT_EQ(train("whole", "train.steps=40").code, 0);
   // Asked to stop after its first printed step; 40 steps leave it time to be asked.
