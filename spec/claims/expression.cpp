@@ -3,6 +3,8 @@
 #include <charconv>
 #include <utility>
 
+#include "spec/text/amount.hpp"
+
 namespace assay::spec::claims {
 namespace {
 
@@ -94,16 +96,12 @@ class Reader {
   }
 
   double unit() {
-    static constexpr std::pair<char, double> units[] = {{'k', 1e3}, {'M', 1e6},  {'G', 1e9},
-                                                        {'B', 1e9}, {'T', 1e12}, {'P', 1e15}};
     if (at_ >= text_.size() || !is_name(text_[at_])) return 1;
     if (at_ + 1 < text_.size() && is_name(text_[at_ + 1])) fail("a unit of one letter");
-    for (const auto& [letter, factor] : units)
-      if (text_[at_] == letter) {
-        ++at_;
-        return factor;
-      }
-    fail("one of k M G B T P");
+    const auto factor = magnitude(text_[at_]);
+    if (!factor) fail("one of k M G B T");
+    ++at_;
+    return *factor;
   }
 
   Interval named() {

@@ -5,8 +5,8 @@
 //   product = unary { ("*" | "/") unary }
 //   unary   = [ "-" ] ( number | name | name "(" [ argument { "," argument } ] ")" | "(" sum ")" )
 //   argument = sum | "'" text "'"
-//   number  = digits with "_" groups, a point, an exponent, and at the end k M G B T P for 1e3 1e6 1e9 1e9
-//   1e12 1e15
+//   number  = digits with "_" groups, a point, an exponent, and at the end k M G B T for 1e3 1e6 1e9 1e9
+//   1e12
 #include <functional>
 #include <map>
 #include <string>

@@ -3,6 +3,7 @@
 
 #include "spec/audit/printed.hpp"
 #include "spec/claims/claim.hpp"
+#include "spec/text/amount.hpp"
 
 namespace assay::spec::claims {
 namespace {
@@ -16,15 +17,9 @@ constexpr std::string_view verdict_names[] = {"holds", "holds under a reading", 
 
 /// Splits the magnitude letter off: "6.3M" -> "6.3", 1e6.
 double take_magnitude(std::string_view& text) {
-  static constexpr std::pair<char, double> letters[] = {{'k', 1e3}, {'K', 1e3}, {'M', 1e6},
-                                                        {'G', 1e9}, {'B', 1e9}, {'T', 1e12}};
-  if (text.empty()) return 1;
-  for (const auto& [letter, factor] : letters)
-    if (text.back() == letter) {
-      text.remove_suffix(1);
-      return factor;
-    }
-  return 1;
+  const auto factor = text.empty() ? std::nullopt : magnitude(text.back());
+  if (factor) text.remove_suffix(1);
+  return factor.value_or(1);
 }
 
 /// Half a unit of the last digit that is not zero; 0.5 for zero itself.
@@ -43,15 +38,14 @@ double half_of_last_nonzero_digit(std::string_view text) {
 }
 
 Interval plain(const Claim& claim, std::string_view text, double outer_magnitude, bool about) {
-  double magnitude = take_magnitude(text);
-  if (magnitude == 1) magnitude = outer_magnitude;
-  const bool counted = claim.counted && magnitude == 1 && !about;
-  const auto printed = audit::parse_printed(text, counted ? audit::Kind::counted : audit::Kind::measured,
-                                            magnitude * claim.unit);
+  double factor = take_magnitude(text);
+  if (factor == 1) factor = outer_magnitude;
+  const bool counted = claim.counted && factor == 1 && !about;
+  const auto printed =
+      audit::parse_printed(text, counted ? audit::Kind::counted : audit::Kind::measured, factor * claim.unit);
   if (!printed || !std::isfinite(printed->value)) unreadable(claim);
   if (!about && claim.rounded_to == 0) return {printed->low, printed->high};
-  const double half =
-      (about ? half_of_last_nonzero_digit(text) * magnitude : claim.rounded_to / 2) * claim.unit;
+  const double half = (about ? half_of_last_nonzero_digit(text) * factor : claim.rounded_to / 2) * claim.unit;
   return {printed->value - half, printed->value + half};
 }
 
@@ -104,8 +98,8 @@ Interval printed_interval(const Claim& claim) {
   const bool about = take(text, "~");
   const std::size_t dash = text.find('-', 1);
   if (dash == std::string_view::npos || text[dash - 1] == 'e') return plain(claim, text, 1, about);
-  std::string_view second = text.substr(dash + 1), magnitude = second;
-  const double outer = take_magnitude(magnitude);
+  std::string_view second = text.substr(dash + 1), digits = second;
+  const double outer = take_magnitude(digits);
   const Interval range = {plain(claim, text.substr(0, dash), outer, about).low,
                           plain(claim, second, 1, about).high};
   if (range.low > range.high) unreadable(claim);

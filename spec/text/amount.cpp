@@ -11,28 +11,6 @@ constexpr std::size_t longest = 64;
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Factor of a suffix; 0 for any other letter.
-double factor(char c) {
-  switch (c) {
-    case 'k':
-    case 'K':
-      return 1e3;
-    case 'm':
-    case 'M':
-      return 1e6;
-    case 'b':
-    case 'B':
-    case 'g':
-    case 'G':
-      return 1e9;
-    case 't':
-    case 'T':
-      return 1e12;
-    default:
-      return 0;
-  }
-}
-
 /// A plain decimal number that begins with a digit; separators between digits are left out.
 std::optional<double> number(std::string_view text) {
   std::string plain;
@@ -51,12 +29,33 @@ std::optional<double> number(std::string_view text) {
 
 }  // namespace
 
+std::optional<double> magnitude(char letter) {
+  switch (letter) {
+    case 'k':
+    case 'K':
+      return 1e3;
+    case 'm':
+    case 'M':
+      return 1e6;
+    case 'b':
+    case 'B':
+    case 'g':
+    case 'G':
+      return 1e9;
+    case 't':
+    case 'T':
+      return 1e12;
+    default:
+      return std::nullopt;
+  }
+}
+
 std::optional<double> amount(std::string_view text) {
   if (text.empty() || text.size() > longest) return std::nullopt;
-  const double scale = factor(text.back());
-  const auto value = number(scale > 0 ? text.substr(0, text.size() - 1) : text);
+  const auto scale = magnitude(text.back());
+  const auto value = number(scale ? text.substr(0, text.size() - 1) : text);
   if (!value) return std::nullopt;
-  const double scaled = scale > 0 ? *value * scale : *value;
+  const double scaled = *value * scale.value_or(1);
   return std::isfinite(scaled) ? std::optional(scaled) : std::nullopt;
 }
 

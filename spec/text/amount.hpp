@@ -5,6 +5,10 @@
 
 namespace assay::spec {
 
+/// What a letter behind a number multiplies by: k, M, B or G, and T, in either case: 10^3, 10^6, 10^9, 10^12.
+/// Nothing for any other letter. [1]
+std::optional<double> magnitude(char letter);
+
 /// "82B", "1.5T", "300M", "4k", "82e9", "4,194,304", "4_194_304": a number without sign, then k M B G or T in
 /// either case for 10^3, 10^6, 10^9, 10^9, 10^12. Commas and underscores stand between digits. Nothing for
 /// any other text, for more than 64 bytes, and for numbers that are not finite.

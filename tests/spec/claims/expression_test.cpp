@@ -48,8 +48,8 @@ TEST(ExpressionSpec, RoundedInputsGiveAnInterval) {
 }
 
 TEST(ExpressionSpec, C1SyntaxIsShownAtItsPlace) {
-  for (const char* text : {"", "1 +", "1 2", "(1", "1)", "* 2", "1 + )", "1..2", "2x", "2kk", "length('a",
-                           "largest(1,", "1e", "'a'", "$"}) {
+  for (const char* text : {"", "1 +", "1 2", "(1", "1)", "* 2", "1 + )", "1..2", "2x", "2P", "2kk",
+                           "length('a", "largest(1,", "1e", "'a'", "$"}) {
     try {
       evaluate(text, example_names());
       ADD_FAILURE() << text;

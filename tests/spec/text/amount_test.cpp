@@ -50,5 +50,11 @@ RC_GTEST_PROP(AmountProperty, IsFiniteAndNotNegativeOrNothing, (const std::strin
     RC_ASSERT(!value || (std::isfinite(*value) && *value >= 0));
 }
 
+TEST(Amount, ALetterIsItsPowerOfTen) {
+  for (const auto& [letters, factor] : {std::pair{"kK", 1e3}, {"mM", 1e6}, {"bBgG", 1e9}, {"tT", 1e12}})
+    for (const char* letter = letters; *letter; ++letter) EXPECT_EQ(magnitude(*letter), factor) << *letter;
+  for (const char letter : {'p', 'e', '5', ' ', '\0'}) EXPECT_FALSE(magnitude(letter)) << letter;
+}
+
 }  // namespace
 }  // namespace assay::spec
