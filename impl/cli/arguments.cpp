@@ -15,7 +15,8 @@ namespace {
 /// "--json", or "-o, --output FILE" as people type it.
 std::string typed(const Option& option) { return "--" + option.name; }
 
-const Option& find(const std::string& word, const std::vector<Option>& options, const std::string& verb) {
+const Option& option_named(const std::string& word, const std::vector<Option>& options,
+                           const std::string& verb) {
   const bool is_long = word.rfind("--", 0) == 0;
   const std::string name = word.substr(is_long ? 2 : 1);
   std::vector<std::string> known;
@@ -64,7 +65,7 @@ Arguments parse(const std::vector<std::string>& words, const std::vector<Option>
       continue;
     }
     const std::size_t equals = word.find('=');
-    const Option& option = find(word.substr(0, equals), options, verb);
+    const Option& option = option_named(word.substr(0, equals), options, verb);
     std::string value;
     if (equals != std::string::npos) {
       if (option.value.empty()) refuse("the option \"" + typed(option) + "\" takes no value");

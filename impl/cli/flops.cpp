@@ -8,7 +8,7 @@
 namespace assay::impl::cli {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) { throw UserError(ExitCode::usage, message); }
+[[noreturn]] void refuse_options(const std::string& message) { throw UserError(ExitCode::usage, message); }
 
 constexpr std::int64_t longest_sequence = std::int64_t{1}
                                           << 40;  ///< far above any; counts stay within 128 bits
@@ -19,8 +19,8 @@ std::optional<double> amount_of(const Arguments& arguments, const std::string& n
   const std::string text = arguments.value(name, "");
   const auto value = spec::amount(text);
   if (!value || *value < 1 || *value > limit)
-    refuse("--" + name + " must be a number from 1 to " + (limit < 1e18 ? "10^15" : "10^18") +
-           " such as 4096, 4,096, 82B or 1.5T, not " + spec::quote(text));
+    refuse_options("--" + name + " must be a number from 1 to " + (limit < 1e18 ? "10^15" : "10^18") +
+                   " such as 4096, 4,096, 82B or 1.5T, not " + spec::quote(text));
   return value;
 }
 
@@ -31,8 +31,8 @@ std::optional<std::int64_t> integer_of(const Arguments& arguments, const std::st
   const auto value = spec::amount(text);
   if (!value || *value < 1 || *value > static_cast<double>(limit) ||
       static_cast<double>(static_cast<std::int64_t>(*value)) != *value)
-    refuse("--" + name + " must be an integer from 1 to " + std::to_string(limit) + ", not " +
-           spec::quote(text));
+    refuse_options("--" + name + " must be an integer from 1 to " + std::to_string(limit) + ", not " +
+                   spec::quote(text));
   return static_cast<std::int64_t>(*value);
 }
 
@@ -41,7 +41,8 @@ std::optional<double> mfu_of(const Arguments& arguments) {
   const std::string text = arguments.value("mfu", "");
   const auto value = spec::share(text);
   if (!value || *value <= 0 || *value > 1)
-    refuse("--mfu must be a share above 0 and at most 100 %, such as 40% or 0.4, not " + spec::quote(text));
+    refuse_options("--mfu must be a share above 0 and at most 100 %, such as 40% or 0.4, not " +
+                   spec::quote(text));
   return value;
 }
 
@@ -51,26 +52,28 @@ spec::Precision precision_of(const Arguments& arguments) {
   std::string known;
   for (spec::Precision precision : spec::precisions())
     known += (known.empty() ? "" : ", ") + std::string(spec::to_string(precision));
-  refuse("--dtype " + spec::quote(word) + " is not known; give one of " + known);
+  refuse_options("--dtype " + spec::quote(word) + " is not known; give one of " + known);
 }
 
 /// Options that mean nothing alone are refused rather than ignored.
 void check_together(const Arguments& arguments) {
   const bool hardware = arguments.has("hardware"), rate = arguments.has("tokens-per-second"),
              mfu = arguments.has("mfu"), budget = arguments.has("tokens");
-  if (rate && mfu) refuse("--tokens-per-second and --mfu both say how fast; give one of them");
-  if (mfu && !hardware) refuse("--mfu needs --hardware, as in --hardware B200 --gpus 8 --mfu 40%");
+  if (rate && mfu) refuse_options("--tokens-per-second and --mfu both say how fast; give one of them");
+  if (mfu && !hardware) refuse_options("--mfu needs --hardware, as in --hardware B200 --gpus 8 --mfu 40%");
   if (budget && !rate && !mfu)
-    refuse("--tokens needs a rate: --tokens-per-second R, or --hardware X --mfu 40%");
+    refuse_options("--tokens needs a rate: --tokens-per-second R, or --hardware X --mfu 40%");
   if (arguments.has("tokens-per-step") && !budget)
-    refuse("--tokens-per-step counts the steps of a budget; give --tokens too");
-  if (arguments.has("dtype") && !hardware) refuse("--dtype chooses a GPU's peak; give --hardware too");
-  if (arguments.has("gpus") && !hardware && !rate) refuse("--gpus needs --hardware or --tokens-per-second");
+    refuse_options("--tokens-per-step counts the steps of a budget; give --tokens too");
+  if (arguments.has("dtype") && !hardware)
+    refuse_options("--dtype chooses a GPU's peak; give --hardware too");
+  if (arguments.has("gpus") && !hardware && !rate)
+    refuse_options("--gpus needs --hardware or --tokens-per-second");
 }
 
 FlopsRequest request_of(const Arguments& arguments) {
   if (arguments.positional.size() != 1)
-    refuse("`assay flops` takes one MODEL, as in `assay flops llama3-8b`");
+    refuse_options("`assay flops` takes one MODEL, as in `assay flops llama3-8b`");
   check_together(arguments);
   FlopsRequest request;
   request.model = spec::find_model(arguments.positional[0]);

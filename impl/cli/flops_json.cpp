@@ -44,7 +44,7 @@ void print_hardware(const FlopsReport& report, std::ostream& out) {
       << number_or_null("power_w", power) << "}";
 }
 
-void print_budget(const FlopsReport& report, std::ostream& out) {
+void print_budget_json(const FlopsReport& report, std::ostream& out) {
   const spec::metrics::Budget& budget = *report.budget;
   out << ",\n \"budget\":{" << number("tokens", budget.tokens) << "," << number("flops", budget.flops)
       << ",\"iterations\":" << (budget.iterations ? std::to_string(*budget.iterations) : "null") << ","
@@ -79,7 +79,7 @@ void print_json(const FlopsReport& report, std::ostream& out) {
   out << "]";
   if (request.gpu) print_hardware(report, out);
   if (report.rate) out << ",\n " << number("tokens_per_second", *report.rate);
-  if (report.budget) print_budget(report, out);
+  if (report.budget) print_budget_json(report, out);
   out << "}\n";
 }
 

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kMostOutput = 1 << 20;
 
-[[noreturn]] void refuse(const std::string& program, int reason) {
+[[noreturn]] void cannot_start(const std::string& program, int reason) {
   throw UserError(ExitCode::io, "cannot start " + program + ": " + std::strerror(reason));
 }
 
@@ -85,12 +85,12 @@ std::string in_search_path(const std::string& name) {
 
 Outcome run_program(const std::vector<std::string>& command, double seconds) {
   int out[2], err[2];
-  if (pipe2(out, O_CLOEXEC) != 0) refuse(command[0], errno);
+  if (pipe2(out, O_CLOEXEC) != 0) cannot_start(command[0], errno);
   if (pipe2(err, O_CLOEXEC) != 0) {
     const int reason = errno;
     close(out[0]);
     close(out[1]);
-    refuse(command[0], reason);
+    cannot_start(command[0], reason);
   }
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -113,7 +113,7 @@ Outcome run_program(const std::vector<std::string>& command, double seconds) {
   }
   close(out[0]);
   close(err[0]);
-  if (failed) refuse(command[0], failed);
+  if (failed) cannot_start(command[0], failed);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -125,7 +125,7 @@ void become(const std::vector<std::string>& command,
             const std::vector<std::pair<std::string, std::string>>& variables) {
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 0);
   execv(command[0].c_str(), pointers(command).data());
-  refuse(command[0], errno);
+  cannot_start(command[0], errno);
 }
 
 }  // namespace assay::impl::cli

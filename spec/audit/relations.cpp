@@ -9,27 +9,27 @@
 namespace assay::spec::audit {
 namespace {
 
-constexpr std::string_view names[] = {"ranks",
-                                      "sequences",
-                                      "tokens_per_step",
-                                      "step_tokens",
-                                      "rate_time",
-                                      "flops_rate",
-                                      "mfu",
-                                      "mfu_of_flops_rate",
-                                      "flops_rate_of_batch",
-                                      "mfu_of_batch",
-                                      "peak",
-                                      "flops_per_token",
-                                      "parameters",
-                                      "parameters_nonembedding",
-                                      "device_memory",
-                                      "tokens_total",
-                                      "sequences_total",
-                                      "wall_clock",
-                                      "rate_wall_clock",
-                                      "expected_rate"};
-static_assert(std::size(names) == relation_count);
+constexpr std::string_view relation_names[] = {"ranks",
+                                               "sequences",
+                                               "tokens_per_step",
+                                               "step_tokens",
+                                               "rate_time",
+                                               "flops_rate",
+                                               "mfu",
+                                               "mfu_of_flops_rate",
+                                               "flops_rate_of_batch",
+                                               "mfu_of_batch",
+                                               "peak",
+                                               "flops_per_token",
+                                               "parameters",
+                                               "parameters_nonembedding",
+                                               "device_memory",
+                                               "tokens_total",
+                                               "sequences_total",
+                                               "wall_clock",
+                                               "rate_wall_clock",
+                                               "expected_rate"};
+static_assert(std::size(relation_names) == relation_count);
 
 /// The hull of what a printed mean may run over: every step so far, and a tenth for the steps not printed.
 struct Hull {
@@ -233,7 +233,7 @@ void add_sample(Comparison& to, const Printed& printed, Interval recomputed, std
                         step});
 }
 
-std::string_view to_string(Relation relation) { return names[static_cast<std::size_t>(relation)]; }
+std::string_view to_string(Relation relation) { return relation_names[static_cast<std::size_t>(relation)]; }
 
 Comparisons compare(const Evidence& evidence) {
   Comparisons out;

@@ -19,7 +19,7 @@ struct Window {
 
 /// Time that the steps after `from` up to `to` took, by their own numbers; every logged step stands for those
 /// since the one before.
-std::optional<Window> window(const Evidence& e, std::size_t from, std::size_t to, bool by_rate) {
+std::optional<Window> window_at(const Evidence& e, std::size_t from, std::size_t to, bool by_rate) {
   Window out{{0, 0}, 0, {0, 0}, e.steps[to]->line};
   for (std::size_t i = from + 1; i <= to; ++i) {
     const Step &s = *e.steps[i], &before = *e.steps[i - 1];
@@ -52,7 +52,7 @@ void compare_windows(const Evidence& e, bool by_rate, Comparison& to) {
     if (count < 3) continue;
     const std::size_t each = std::max<std::size_t>(1, count / static_cast<std::size_t>(windows));
     for (std::size_t from = begin; from + each < stretch.end; from += each) {
-      const auto w = window(e, from, from + each, by_rate);
+      const auto w = window_at(e, from, from + each, by_rate);
       if (w && w->clock.low > 0) judged.push_back({w->printed / w->clock.middle(), *w});
     }
   }

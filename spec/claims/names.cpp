@@ -105,13 +105,13 @@ Interval first_loss_of_text(const Call& call) {
 }
 
 using Body = Interval (*)(const Call&);
-struct Entry {
+struct NamedFunction {
   const char* name;
   std::size_t arguments;
   Body body;
 };
 
-constexpr Entry kFunctions[] = {
+constexpr NamedFunction kFunctions[] = {
     {"parameters", 1, [](const Call& call) { return of(parameter_count(find_model(call.text(0)))); }},
     {"active_parameters", 1,
      [](const Call& call) { return of(active_parameter_count(find_model(call.text(0)))); }},
@@ -133,7 +133,7 @@ constexpr Entry kFunctions[] = {
 
 Names claim_names() {
   Names names;
-  for (const Entry& entry : kFunctions)
+  for (const NamedFunction& entry : kFunctions)
     names.functions[entry.name] = [entry](const std::vector<Argument>& list) {
       return entry.body(Call(entry.name, list, entry.arguments));
     };

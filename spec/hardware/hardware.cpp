@@ -11,7 +11,7 @@
 namespace assay::spec {
 namespace {
 
-constexpr std::string_view folder = "spec/hardware/", ending = ".toml";
+constexpr std::string_view hardware_folder = "spec/hardware/", hardware_ending = ".toml";
 constexpr std::size_t longest_name = 80;  // bytes; drivers print fewer than 64
 
 constexpr std::array<std::pair<std::string_view, Precision>, 19> precision_words = {{
@@ -107,9 +107,10 @@ const std::vector<Gpu>& gpus() {
   static const std::vector<Gpu> all = [] {
     std::vector<Gpu> out;
     for (const FactFile& file : fact_files()) {
-      if (file.path.substr(0, folder.size()) != folder) continue;
+      if (file.path.substr(0, hardware_folder.size()) != hardware_folder) continue;
       Gpu gpu = gpu_from_toml(file.text, std::string(file.path));
-      gpu.id = file.path.substr(folder.size(), file.path.size() - folder.size() - ending.size());
+      gpu.id = file.path.substr(hardware_folder.size(),
+                                file.path.size() - hardware_folder.size() - hardware_ending.size());
       out.push_back(std::move(gpu));
     }
     std::sort(out.begin(), out.end(), [](const Gpu& left, const Gpu& right) { return left.id < right.id; });

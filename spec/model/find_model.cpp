@@ -16,15 +16,16 @@ namespace assay::spec {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr std::string_view folder = "spec/models/", ending = ".toml";
+constexpr std::string_view models_folder = "spec/models/", models_ending = ".toml";
 constexpr std::uintmax_t largest_file = 1 << 20;  // bytes; published configurations have about 1,000
 
 [[noreturn]] void refuse(const std::string& what) { throw UserError(ExitCode::usage, what); }
 
-bool is_model(const FactFile& file) { return file.path.substr(0, folder.size()) == folder; }
+bool is_model(const FactFile& file) { return file.path.substr(0, models_folder.size()) == models_folder; }
 
 std::string name_in(const FactFile& file) {
-  return std::string(file.path.substr(folder.size(), file.path.size() - folder.size() - ending.size()));
+  return std::string(
+      file.path.substr(models_folder.size(), file.path.size() - models_folder.size() - models_ending.size()));
 }
 
 std::string read_text(const fs::path& path) {

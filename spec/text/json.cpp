@@ -35,9 +35,9 @@ const std::string* repeated_key(const Node::Object& object) {
 
 /// Builds the tree. `open_` are the containers that have begun and not ended: each is the last value of the
 /// one before, which gets no other value until it ends, so the pointers hold.
-class Builder final : public JsonEvents {
+class TreeBuilder final : public JsonEvents {
  public:
-  explicit Builder(Node& root) : root_(root) {}
+  explicit TreeBuilder(Node& root) : root_(root) {}
 
   bool null() override { return add(std::monostate()); }
   bool boolean(bool value) override { return add(value); }
@@ -99,7 +99,7 @@ class Builder final : public JsonEvents {
 }  // namespace
 
 std::optional<document::Fault> read_json(std::string_view text, Node& root) {
-  Builder builder(root);
+  TreeBuilder builder(root);
   auto fault = read_json_events(text, builder);
   return fault ? std::move(fault) : std::move(builder.fault);
 }

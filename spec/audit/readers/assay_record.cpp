@@ -10,6 +10,7 @@
 #include "spec/record/read.hpp"
 
 namespace assay::spec::audit {
+namespace assay_record {
 namespace {
 
 /// The members of a step event that an audit needs.
@@ -179,6 +180,7 @@ class AssayRecord : public LineReader {
 };
 
 }  // namespace
+}  // namespace assay_record
 
 LineFormat assay_format() {
   Format format;
@@ -188,9 +190,9 @@ LineFormat assay_format() {
   format.convention = "exact";
   return {format,
           [](std::string_view text) {
-            return text.starts_with(step_start) || text.starts_with("{\"event\":\"run_start\"");
+            return text.starts_with(assay_record::step_start) || text.starts_with("{\"event\":\"run_start\"");
           },
-          [] { return std::unique_ptr<LineReader>(std::make_unique<AssayRecord>()); }};
+          [] { return std::unique_ptr<LineReader>(std::make_unique<assay_record::AssayRecord>()); }};
 }
 
 }  // namespace assay::spec::audit

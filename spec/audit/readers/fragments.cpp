@@ -9,8 +9,8 @@
 namespace assay::spec::audit {
 namespace {
 
-constexpr std::string RunRecord::*names[] = {&RunRecord::model, &RunRecord::gpu, &RunRecord::dtype,
-                                             &RunRecord::schedule, &RunRecord::parallelism};
+constexpr std::string RunRecord::*text_members[] = {&RunRecord::model, &RunRecord::gpu, &RunRecord::dtype,
+                                                    &RunRecord::schedule, &RunRecord::parallelism};
 /// Quotes are short; whole logs are not compared with each other.
 constexpr std::size_t longest_fragment = 1000;
 
@@ -55,7 +55,7 @@ bool one_run(const RunRecord& one, const RunRecord& other) {
 void join(RunRecord& into, const RunRecord& from) {
   for (std::size_t i = 0; i < setting_count; ++i)
     if (!into.settings[i]) into.settings[i] = from.settings[i];
-  for (std::string RunRecord::*name : names)
+  for (std::string RunRecord::*name : text_members)
     if ((into.*name).empty()) into.*name = from.*name;
   const auto known = by_number(into);
   std::vector<Step> fresh;
@@ -76,7 +76,7 @@ void join(RunRecord& into, const RunRecord& from) {
 bool agree(const RunRecord& one, const RunRecord& other) {
   for (std::size_t i = 0; i < setting_count; ++i)
     if (one.settings[i] && other.settings[i] && !same(*one.settings[i], *other.settings[i])) return false;
-  return std::all_of(std::begin(names), std::end(names), [&](std::string RunRecord::*name) {
+  return std::all_of(std::begin(text_members), std::end(text_members), [&](std::string RunRecord::*name) {
     return (one.*name).empty() || (other.*name).empty() || one.*name == other.*name;
   });
 }

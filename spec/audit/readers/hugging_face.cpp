@@ -3,6 +3,7 @@
 #include "spec/audit/readers/scan.hpp"
 
 namespace assay::spec::audit {
+namespace hugging_face {
 namespace {
 
 constexpr std::string_view step_start = "{'loss': ", end_start = "{'train_runtime': ";
@@ -84,6 +85,7 @@ class HuggingFace : public LineReader {
 };
 
 }  // namespace
+}  // namespace hugging_face
 
 LineFormat hugging_face_format() {
   Format format;
@@ -91,11 +93,11 @@ LineFormat hugging_face_format() {
   format.averaged = {Field::loss};
   return {format,
           [](std::string_view text) {
-            const std::size_t at = text.find(step_start);
+            const std::size_t at = text.find(hugging_face::step_start);
             Step step;
-            return at != std::string_view::npos && read_numbers(text.substr(at), 0, step);
+            return at != std::string_view::npos && hugging_face::read_numbers(text.substr(at), 0, step);
           },
-          [] { return std::unique_ptr<LineReader>(std::make_unique<HuggingFace>()); }};
+          [] { return std::unique_ptr<LineReader>(std::make_unique<hugging_face::HuggingFace>()); }};
 }
 
 }  // namespace assay::spec::audit

@@ -5,6 +5,7 @@
 #include "spec/audit/readers/scan.hpp"
 
 namespace assay::spec::audit {
+namespace kempnerforge {
 namespace {
 
 constexpr std::string_view step_start = "[step ";
@@ -145,6 +146,7 @@ class KempnerForge : public LineReader {
 };
 
 }  // namespace
+}  // namespace kempnerforge
 
 LineFormat kempnerforge_format() {
   Format format;
@@ -154,9 +156,9 @@ LineFormat kempnerforge_format() {
   return {format,
           [](std::string_view text) {
             Step step;
-            return starts_as_step(text) && read_numbers(text, 0, step);
+            return kempnerforge::starts_as_step(text) && kempnerforge::read_numbers(text, 0, step);
           },
-          [] { return std::unique_ptr<LineReader>(std::make_unique<KempnerForge>()); }};
+          [] { return std::unique_ptr<LineReader>(std::make_unique<kempnerforge::KempnerForge>()); }};
 }
 
 }  // namespace assay::spec::audit

@@ -5,6 +5,7 @@
 #include "spec/audit/readers/scan.hpp"
 
 namespace assay::spec::audit {
+namespace llmc {
 namespace {
 
 /// "step    1/19560 | loss ..." (older: "| train loss ..."); data() is null on other lines.
@@ -141,6 +142,7 @@ class LlmC : public LineReader {
 };
 
 }  // namespace
+}  // namespace llmc
 
 LineFormat llmc_format() {
   Format format;
@@ -150,12 +152,12 @@ LineFormat llmc_format() {
   format.averaged = {Field::tokens_per_second};
   return {format,
           [](std::string_view text) {
-            const auto rest = step_line(text);
+            const auto rest = llmc::step_line(text);
             Step step;
             std::optional<Printed> planned;
-            return rest.data() && read_numbers(rest, 0, step, planned);
+            return rest.data() && llmc::read_numbers(rest, 0, step, planned);
           },
-          [] { return std::unique_ptr<LineReader>(std::make_unique<LlmC>()); }};
+          [] { return std::unique_ptr<LineReader>(std::make_unique<llmc::LlmC>()); }};
 }
 
 }  // namespace assay::spec::audit

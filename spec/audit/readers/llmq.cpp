@@ -4,6 +4,7 @@
 #include "spec/audit/readers/scan.hpp"
 
 namespace assay::spec::audit {
+namespace llmq {
 namespace {
 
 constexpr std::string_view step_start = "[T] step ";
@@ -128,6 +129,7 @@ class LlmQ : public LineReader {
 };
 
 }  // namespace
+}  // namespace llmq
 
 LineFormat llmq_format() {
   Format format;
@@ -138,9 +140,9 @@ LineFormat llmq_format() {
   return {format,
           [](std::string_view text) {
             Step step;
-            return text.find(step_start) != std::string_view::npos && read_numbers(text, 0, step);
+            return text.find(llmq::step_start) != std::string_view::npos && llmq::read_numbers(text, 0, step);
           },
-          [] { return std::unique_ptr<LineReader>(std::make_unique<LlmQ>()); }};
+          [] { return std::unique_ptr<LineReader>(std::make_unique<llmq::LlmQ>()); }};
 }
 
 }  // namespace assay::spec::audit

@@ -7,6 +7,7 @@
 #include "spec/audit/readers/scan.hpp"
 
 namespace assay::spec::audit {
+namespace megatron {
 namespace {
 
 /// Behind "iteration" of a line like "iteration  10/ 100 | ... |"; data() is null on other lines.
@@ -228,6 +229,7 @@ class Megatron : public LineReader {
 };
 
 }  // namespace
+}  // namespace megatron
 
 LineFormat megatron_format() {
   Format format;
@@ -237,12 +239,12 @@ LineFormat megatron_format() {
   format.averaged = {Field::seconds, Field::flops_rate, Field::loss};
   return {format,
           [](std::string_view text) {
-            const auto rest = step_line(text);
+            const auto rest = megatron::step_line(text);
             Step step;
             std::optional<Printed> planned, batch;
-            return rest.data() && read_numbers(rest, 0, step, planned, batch);
+            return rest.data() && megatron::read_numbers(rest, 0, step, planned, batch);
           },
-          [] { return std::unique_ptr<LineReader>(std::make_unique<Megatron>()); }};
+          [] { return std::unique_ptr<LineReader>(std::make_unique<megatron::Megatron>()); }};
 }
 
 }  // namespace assay::spec::audit

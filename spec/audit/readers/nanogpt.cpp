@@ -5,6 +5,7 @@
 #include "spec/audit/readers/scan.hpp"
 
 namespace assay::spec::audit {
+namespace nanogpt {
 namespace {
 
 /// "iter 10: loss 5.1, ..."; data() is null on other lines.
@@ -111,6 +112,7 @@ class NanoGpt : public LineReader {
 };
 
 }  // namespace
+}  // namespace nanogpt
 
 LineFormat nanogpt_format() {
   Format format;
@@ -120,11 +122,11 @@ LineFormat nanogpt_format() {
   format.averaged = {Field::mfu};
   return {format,
           [](std::string_view text) {
-            const auto rest = step_line(text);
+            const auto rest = nanogpt::step_line(text);
             Step step;
-            return rest.data() && read_numbers(rest, 0, step);
+            return rest.data() && nanogpt::read_numbers(rest, 0, step);
           },
-          [] { return std::unique_ptr<LineReader>(std::make_unique<NanoGpt>()); }};
+          [] { return std::unique_ptr<LineReader>(std::make_unique<nanogpt::NanoGpt>()); }};
 }
 
 }  // namespace assay::spec::audit

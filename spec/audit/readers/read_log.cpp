@@ -58,26 +58,26 @@ bool whole_json(std::string_view text) {
   return scan.value() && (scan.blanks(), bytes.peek() < 0);
 }
 
-enum class Shape { text, document, json_lines };
+enum class LogShape { text, document, json_lines };
 
 /// What a log is, by its first block.
-Shape shape_of(std::string_view start) {
+LogShape shape_of(std::string_view start) {
   const auto skip_blanks = [](std::string_view text) {
     const std::size_t at = text.find_first_not_of(" \t\r\n");
     return at == std::string_view::npos ? std::string_view() : text.substr(at);
   };
   start = skip_blanks(start);
-  if (start.empty()) return Shape::text;
+  if (start.empty()) return LogShape::text;
   const std::string_view inside = skip_blanks(start.substr(1));
   // "[rank0]: ..." and "{'loss': ..." are no JSON.
-  if (start[0] == '[') return inside.empty() || inside[0] == '{' ? Shape::document : Shape::text;
-  if (start[0] != '{' || (!inside.empty() && inside[0] != '"' && inside[0] != '}')) return Shape::text;
+  if (start[0] == '[') return inside.empty() || inside[0] == '{' ? LogShape::document : LogShape::text;
+  if (start[0] != '{' || (!inside.empty() && inside[0] != '"' && inside[0] != '}')) return LogShape::text;
   const std::size_t end = start.find('\n');
   if (end == std::string_view::npos)
-    return start.starts_with("{\"event\":") ? Shape::json_lines : Shape::document;
+    return start.starts_with("{\"event\":") ? LogShape::json_lines : LogShape::document;
   const std::string_view next = skip_blanks(start.substr(end));
-  if (whole_json(start.substr(0, end)) && (next.empty() || next[0] == '{')) return Shape::json_lines;
-  return next.starts_with("{\"event\":") ? Shape::json_lines : Shape::document;
+  if (whole_json(start.substr(0, end)) && (next.empty() || next[0] == '{')) return LogShape::json_lines;
+  return next.starts_with("{\"event\":") ? LogShape::json_lines : LogShape::document;
 }
 
 std::vector<RunRecord> read_document(Blocks& blocks, const ReadOptions& options, const Mapping& mapping) {
@@ -140,7 +140,7 @@ void hand(const Line& line, LineReader& reader, RecordBuilder& builder) {
 }
 
 std::vector<RunRecord> read_lines(Blocks& blocks, const ReadOptions& options, const Mapping& mapping,
-                                  Shape shape) {
+                                  LogShape shape) {
   Lines lines(blocks);
   Waiting waiting;
   std::unique_ptr<LineReader> reader;
@@ -154,7 +154,7 @@ std::vector<RunRecord> read_lines(Blocks& blocks, const ReadOptions& options, co
     }
     waiting = Waiting();
   };
-  if (mapping.stated()) start(mapped_format(), make_table(mapping, shape == Shape::json_lines));
+  if (mapping.stated()) start(mapped_format(), make_table(mapping, shape == LogShape::json_lines));
   Line line;
   while (lines.next(line)) {
     if (!reader) {
@@ -171,8 +171,8 @@ std::vector<RunRecord> read_lines(Blocks& blocks, const ReadOptions& options, co
     hand(line, *reader, *builder);
   }
   if (!reader && table_explains_itself(waiting.lines.empty() ? "" : waiting.lines[0].text, mapping,
-                                       shape == Shape::json_lines))
-    start(mapped_format(), make_table(mapping, shape == Shape::json_lines));
+                                       shape == LogShape::json_lines))
+    start(mapped_format(), make_table(mapping, shape == LogShape::json_lines));
   if (!reader) {
     const std::string first = waiting.lines.empty() ? "" : "; it begins " + quote(waiting.lines[0].text);
     bad_data(blocks.origin(), "no step line of a known trainer in " + std::to_string(lines.count()) +
@@ -200,9 +200,9 @@ std::vector<RunRecord> read_logs(std::istream& in, const std::string& origin, co
   if (!blocks.more() || blocks.rest().find_first_not_of(" \t\r\n") == std::string_view::npos)
     bad_data(origin, "is empty; give the log that the trainer printed");
   check_text(blocks.rest(), origin);
-  const Shape shape = shape_of(blocks.rest());
-  std::vector<RunRecord> runs = shape == Shape::document ? read_document(blocks, options, mapping)
-                                                         : read_lines(blocks, options, mapping, shape);
+  const LogShape shape = shape_of(blocks.rest());
+  std::vector<RunRecord> runs = shape == LogShape::document ? read_document(blocks, options, mapping)
+                                                            : read_lines(blocks, options, mapping, shape);
   for (RunRecord& run : runs) apply_settings(run, options.set);
   return runs;
 }

@@ -3,6 +3,7 @@
 #include "spec/audit/readers/scan.hpp"
 
 namespace assay::spec::audit {
+namespace torchtitan {
 namespace {
 
 /// Behind "step:" of a training step line, not of a validation's; data() is null on other lines.
@@ -149,6 +150,7 @@ class Torchtitan : public LineReader {
 };
 
 }  // namespace
+}  // namespace torchtitan
 
 LineFormat torchtitan_format() {
   Format format;
@@ -160,12 +162,12 @@ LineFormat torchtitan_format() {
   return {
       format,
       [](std::string_view text) {
-        const auto rest = step_line(text);
+        const auto rest = torchtitan::step_line(text);
         Step step;
-        return rest.data() && read_numbers(rest, 0, step) &&
+        return rest.data() && torchtitan::read_numbers(rest, 0, step) &&
                (step[Field::tokens_per_second] || step[Field::memory_reserved] || step[Field::gradient_norm]);
       },
-      [] { return std::unique_ptr<LineReader>(std::make_unique<Torchtitan>()); }};
+      [] { return std::unique_ptr<LineReader>(std::make_unique<torchtitan::Torchtitan>()); }};
 }
 
 }  // namespace assay::spec::audit
