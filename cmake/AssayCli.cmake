@@ -3,9 +3,11 @@ file(GLOB cli_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/impl/cli/*.cpp ${CMA
 list(FILTER cli_sources EXCLUDE REGEX "main\\.cpp$")
 if(cli_sources)
   add_library(assay_cli STATIC ${cli_sources})
-  set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/cli/arguments.cpp ${CMAKE_SOURCE_DIR}/impl/cli/program.cpp
-                              PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # as in AssaySpec.cmake
   target_link_libraries(assay_cli PUBLIC assay_spec PRIVATE assay_own_code)
+  if(ASSAY_BATCH)  # as in AssaySpec.cmake
+    set_target_properties(assay_cli PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${ASSAY_BATCH})
+    target_precompile_headers(assay_cli REUSE_FROM assay_spec)
+  endif()
   target_compile_definitions(assay_cli PRIVATE ASSAY_VERSION="${PROJECT_VERSION}")
 endif()
 if(EXISTS ${CMAKE_SOURCE_DIR}/impl/cli/assay_main.cpp)

@@ -10,14 +10,16 @@ set_target_properties(assay_spec PROPERTIES EXPORT_NAME spec)
 target_compile_features(assay_spec PUBLIC cxx_std_20)
 target_include_directories(assay_spec PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
                                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/assay>)
-# The spec preset compiles several sources as one, for the standard headers are most of its time. These stay apart: each
-# log reader has functions of the same names in its unnamed namespace, and so do the other two.
-file(GLOB log_readers ${CMAKE_SOURCE_DIR}/spec/audit/readers/*.cpp)
-set_source_files_properties(${log_readers} ${CMAKE_SOURCE_DIR}/spec/claims/page.cpp ${CMAKE_SOURCE_DIR}/spec/hardware/hardware.cpp
-                            PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 target_link_libraries(assay_spec
   PRIVATE $<BUILD_INTERFACE:assay_own_code>  $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 
+# A build from nothing is shorter in batches: most of a lone source's time are standard headers, and functions of theirs
+# that each source compiles again. So internal functions of all sources of spec have names of their own.
+if(ASSAY_BATCH)
+  set_target_properties(assay_spec PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${ASSAY_BATCH})
+  target_precompile_headers(assay_spec PRIVATE <algorithm> <array> <charconv> <cmath> <filesystem> <fstream> <functional>
+                            <map> <optional> <set> <span> <string> <variant> <vector>)
+endif()
 target_include_directories(assay_spec SYSTEM PRIVATE ${ASSAY_TOMLPLUSPLUS_INCLUDE})
 
 # Models and hardware facts are TOML files of the repository, built into the library so that a lone program knows them.
