@@ -53,6 +53,8 @@ function(assay_test_layer layer)
 endfunction()
 
 assay_test_layer(spec)
+add_executable(long_logs EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/bench/long_logs.cpp)
+target_link_libraries(long_logs PRIVATE assay_test_support assay_own_code)
 if(TARGET assay_reference)
   assay_test_layer(reference assay_reference)
 endif()
