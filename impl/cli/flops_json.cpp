@@ -34,14 +34,21 @@ void print_convention(const ConventionLine& line, std::ostream& out) {
 void print_hardware(const FlopsReport& report, std::ostream& out) {
   const FlopsRequest& request = report.request;
   const spec::Peak& peak = *report.peak;
-  std::optional<double> power;
-  if (request.gpu->power) power = request.gpu->power->value;
+  const auto fact = [](std::string_view name, const std::optional<spec::Fact>& stated) {
+    return number_or_null(name, stated ? std::optional(stated->value) : std::nullopt);
+  };
+  const spec::Gpu& gpu = *request.gpu;
   out << ",\n \"hardware\":{" << text("id", request.gpu->id) << "," << text("name", request.gpu->name)
       << ",\"gpus\":" << request.gpus << "," << text("precision", spec::to_string(request.precision)) << ","
       << number("peak_dense", peak.dense) << "," << number_or_null("peak_sparse", peak.sparse)
       << ",\"dense_is_derived\":" << (peak.dense_is_derived ? "true" : "false") << ","
       << text("source", peak.source.document) << "," << text("source_date", peak.source.date) << ","
-      << number_or_null("power_w", power) << "}";
+      << fact("memory_bytes", gpu.memory) << "," << fact("memory_bytes_per_second", gpu.memory_bandwidth)
+      << "," << fact("nvlink_bytes_per_second", gpu.nvlink) << ","
+      << fact("host_link_bytes_per_second", gpu.host_link) << ","
+      << fact("network_bits_per_second", gpu.network) << ","
+      << text("network_system", gpu.network ? gpu.network->system : "") << "," << fact("power_w", gpu.power)
+      << "}";
 }
 
 void print_budget_json(const FlopsReport& report, std::ostream& out) {

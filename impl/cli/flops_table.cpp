@@ -50,6 +50,22 @@ void print_components(const FlopsReport& report, std::ostream& out) {
         << " parameters, " << spec::grouped(*report.multi_token_flops) << " FLOPs\n";
 }
 
+/// "80 GiB at 3,350 GB/s; NVLink 900 GB/s both ways; network 400 Gb/s each way (DGX H100); 700 W".
+std::string facts_of(const spec::Gpu& gpu) {
+  const auto whole = [](const spec::Fact& fact, double unit) {
+    return spec::grouped(std::llround(fact.value / unit));
+  };
+  std::string out;
+  const auto add = [&](const std::string& fact) { out += (out.empty() ? "" : "; ") + fact; };
+  if (gpu.memory && gpu.memory_bandwidth)
+    add(whole(*gpu.memory, 0x1p30) + " GiB at " + whole(*gpu.memory_bandwidth, 1e9) + " GB/s");
+  if (gpu.nvlink) add("links " + whole(*gpu.nvlink, 1e9) + " GB/s both ways");
+  if (gpu.network)
+    add("network " + whole(*gpu.network, 1e9) + " Gb/s each way (" + gpu.network->system + ")");
+  if (gpu.power) add(whole(*gpu.power, 1) + " W");
+  return out;
+}
+
 void print_rate(const FlopsReport& report, std::ostream& out) {
   const FlopsRequest& request = report.request;
   if (request.gpu) {
@@ -60,6 +76,7 @@ void print_rate(const FlopsReport& report, std::ostream& out) {
       out << ", " << spec::fixed(*report.peak->sparse / 1e12, 1) << " with 2:4 sparsity";
     out << "\n  " << report.peak->source.document << ", " << report.peak->source.date << "\n";
     if (report.peak->dense_is_derived) out << "  (it prints the sparse rate alone; dense is half of it)\n";
+    out << "  " << facts_of(*request.gpu) << "\n";
   }
   if (report.rate)
     out << (request.gpu ? "" : "\n") << spec::grouped(std::llround(*report.rate)) << " tokens/s of all GPUs, "

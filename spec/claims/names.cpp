@@ -124,6 +124,7 @@ constexpr NamedFunction kFunctions[] = {
     {"memory_bandwidth", 1,
      [](const Call& call) { return fact(call, named_gpu(call.text(0)).memory_bandwidth); }},
     {"nvlink", 1, [](const Call& call) { return fact(call, named_gpu(call.text(0)).nvlink); }},
+    {"network", 1, [](const Call& call) { return fact(call, named_gpu(call.text(0)).network); }},
     {"power", 1, [](const Call& call) { return fact(call, named_gpu(call.text(0)).power); }},
     {"first_loss", 2, first_loss},
     {"first_loss_of_text", 3, first_loss_of_text},

@@ -36,7 +36,8 @@ struct Source {
 struct Fact {
   double value = 0;
   Source source;
-  std::string note;  ///< empty, or what to know about it
+  std::string note;    ///< empty, or what to know about it
+  std::string system;  ///< the vendor's system that has it so, where it is no fact of the GPU alone
 };
 
 /// Peak rate of one GPU. [FLOP/s]
@@ -60,7 +61,8 @@ struct Gpu {
   std::optional<Fact> memory_bandwidth;   ///< [B/s]
   std::optional<Fact> nvlink;     ///< all links of one GPU, both directions [B/s]; Infinity Fabric for AMD
   std::optional<Fact> host_link;  ///< both directions [B/s]
-  std::optional<Fact> power;      ///< largest configurable [W]
+  std::optional<Fact> network;  ///< one GPU's share of its `system`'s compute network, one direction [bit/s]
+  std::optional<Fact> power;    ///< largest configurable [W]
 
   const Peak* peak(Precision precision) const;  ///< null when no document states it
 };
@@ -88,8 +90,8 @@ std::optional<double> dense_peak(const GpuMatch& match, Precision precision);
 const Gpu& named_gpu(const std::string& name);
 
 /// Reads one fact file; `origin` is quoted in errors. Errors: SpecError hardware_c1 (not TOML, a missing or
-/// unknown key), hardware_c2 (a fact without document or date), hardware_c3 (a number that is not positive
-/// and finite).
+/// unknown key), hardware_c2 (a fact without document or date, a network without system), hardware_c3 (a
+/// number that is not positive and finite).
 Gpu gpu_from_toml(std::string_view text, const std::string& origin);
 
 }  // namespace assay::spec

@@ -91,8 +91,9 @@ std::optional<Fact> fact_of(Item file, std::string_view key, double unit) {
   const auto facts = table_in(file, "facts");
   const auto entry = facts ? table_in(*facts, key) : std::nullopt;
   if (!entry) return std::nullopt;
-  allow_only(*entry, {"value", "source", "note"});
-  return Fact{positive(*entry, "value") * unit, source_of(file, *entry), text_if_any(*entry, "note")};
+  allow_only(*entry, {"value", "source", "note", "system"});
+  return Fact{positive(*entry, "value") * unit, source_of(file, *entry), text_if_any(*entry, "note"),
+              text_if_any(*entry, "system")};
 }
 
 }  // namespace
@@ -124,11 +125,16 @@ Gpu gpu_from_toml(std::string_view text, const std::string& origin) {
       gpu.peaks.emplace(*precision, peak_of(file, (*peaks)[i]));
     }
   if (const auto facts = table_in(file, "facts"))
-    allow_only(*facts, {"memory_gib", "memory_gb_per_s", "nvlink_gb_per_s", "host_gb_per_s", "power_w"});
+    allow_only(*facts, {"memory_gib", "memory_gb_per_s", "nvlink_gb_per_s", "host_gb_per_s",
+                        "network_gbit_per_s", "power_w"});
   gpu.memory = fact_of(file, "memory_gib", gib);
   gpu.memory_bandwidth = fact_of(file, "memory_gb_per_s", giga);
   gpu.nvlink = fact_of(file, "nvlink_gb_per_s", giga);
   gpu.host_link = fact_of(file, "host_gb_per_s", giga);
+  gpu.network = fact_of(file, "network_gbit_per_s", giga);
+  // hardware_c2
+  require(!gpu.network || !gpu.network->system.empty(), "hardware_c2",
+          [&] { return origin + ": network_gbit_per_s names no system; a GPU alone has no network"; });
   gpu.power = fact_of(file, "power_w", 1);
   return gpu;
 }

@@ -143,9 +143,44 @@ TEST(HardwareSpec, EveryFactHasSourceAndDate) {
     EXPECT_TRUE(gpu.memory && gpu.memory_bandwidth && gpu.power) << gpu.id;
     for (const auto& [precision, peak] : gpu.peaks)
       check(peak.source, gpu.id + std::string(to_string(precision)));
-    for (const auto* fact : {&gpu.memory, &gpu.memory_bandwidth, &gpu.nvlink, &gpu.host_link, &gpu.power})
+    for (const auto* fact :
+         {&gpu.memory, &gpu.memory_bandwidth, &gpu.nvlink, &gpu.host_link, &gpu.network, &gpu.power})
       if (*fact) check((*fact)->source, gpu.id);
   }
+}
+
+// One GPU's share of its vendor's system: ports times their rate over GPUs, by hand from the systems' guides.
+TEST(HardwareSpec, NetworksAreThoseOfNamedSystems) {
+  const std::map<std::string, std::pair<double, std::string>> expected = {
+      {"a100-sxm-40gb", {8 * 200e9 / 8, "DGX A100"}},
+      {"a100-sxm-80gb", {8 * 200e9 / 8, "DGX A100"}},
+      {"h100-sxm", {8 * 400e9 / 8, "DGX H100"}},
+      {"h200-sxm", {8 * 400e9 / 8, "DGX H200"}},
+      {"gh200-96gb", {256 * 400e9 / 256, "DGX GH200"}},
+      {"gh200-144gb", {256 * 400e9 / 256, "DGX GH200"}},
+      {"b200", {8 * 400e9 / 8, "DGX B200"}},
+      {"gb200", {4 * 400e9 / 4, "DGX GB200"}},
+      {"b300", {8 * 800e9 / 8, "DGX B300"}},
+      {"gb300", {4 * 800e9 / 4, "GB300 NVL72"}},
+      {"v100-sxm2-16gb", {4 * 100e9 / 8, "DGX-1"}},
+      {"v100-sxm2-32gb", {4 * 100e9 / 8, "DGX-1"}},
+      {"mi300x", {8 * 400e9 / 8, "MI300X platform"}},
+      {"mi325x", {8 * 400e9 / 8, "MI325X platform"}}};
+  // Cards for anyone's server or desk, and a board without a system of its vendor: hardware.md says why.
+  const std::set<std::string> none = {"a100-pcie-40gb", "a100-pcie-80gb", "h100-pcie", "h100-nvl", "h200-nvl",
+                                      "v100-pcie-16gb", "v100-pcie-32gb", "a10g",      "l4",       "l40s",
+                                      "rtx-3090",       "rtx-4090",       "rtx-5090",  "b100"};
+  for (const Gpu& gpu : gpus()) {
+    const auto found = expected.find(gpu.id);
+    ASSERT_NE(found != expected.end(), none.contains(gpu.id)) << gpu.id << ": one list or the other";
+    ASSERT_EQ(gpu.network.has_value(), found != expected.end()) << gpu.id;
+    if (!gpu.network) continue;
+    EXPECT_EQ(gpu.network->value, found->second.first) << gpu.id;
+    EXPECT_EQ(gpu.network->system, found->second.second) << gpu.id;
+    // The network between systems is the slower one: both ways in bytes, less than the links inside.
+    EXPECT_LT(2 * gpu.network->value / 8, gpu.nvlink->value) << gpu.id;
+  }
+  EXPECT_EQ(expected.size() + none.size(), gpus().size());
 }
 
 TEST(HardwareSpec, SparseIsTwiceDenseWhereTheArchitectureHasIt) {
@@ -229,6 +264,12 @@ TEST(HardwareSpec, C2RefusesFactsWithoutSourceOrDate) {
   EXPECT_EQ(label_of(std::string(head) +
                      "[peak]\nbf16 = { dense = 1.0, source = \"s\" }\n[source.s]\ndocument = \"A\"\n"),
             "hardware_c2");
+  const auto network = [](const char* system) {
+    return label_of(std::string(head) + "[facts]\nnetwork_gbit_per_s = { value = 400, source = \"s\"" +
+                    system + " }\n" + source);
+  };
+  EXPECT_EQ(network(", system = \"DGX\""), "none");
+  EXPECT_EQ(network(""), "hardware_c2");  // a GPU alone has no network
 }
 
 TEST(HardwareSpec, C3RefusesNumbersThatAreNoRates) {
