@@ -38,7 +38,16 @@ const std::vector<Invariant>& invariants() {
        "Used where no rate is printed.", Unit::share},
       {"mfu_possible", "0 <= MFU <= 100 %, 0 <= HFU <= 100 %", "-1 and -100 % are read as \"not measured\".",
        Unit::share},
-      {"hfu", "HFU >= MFU", "What was executed is at least what the model needs.", Unit::share},
+      {"hfu", "HFU >= MFU, or as much less as attention leaves out between documents",
+       "What was executed is at least what the model needs. MFU counts the causal pairs of a whole sequence; "
+       "where "
+       "attention stops at the ends of documents, pairs of different documents are not executed, and HFU may "
+       "be below "
+       "MFU: at the least the model with documents of one token. Where the log says that a sequence is one "
+       "document, HFU "
+       "below MFU contradicts; where it does not say, and no model gives the bound, nothing below is judged "
+       "wrong.",
+       Unit::share},
       {"peak", "peak = dense peak of the GPU at its dtype x GPUs",
        "Peaks of spec/hardware; 0.5 % for tables with more digits than the data sheet. A sparse peak "
        "contradicts: no "

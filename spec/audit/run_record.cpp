@@ -44,7 +44,8 @@ constexpr std::string_view setting_names[] = {"sequence_length",
                                               "final_step",
                                               "loss_floor",
                                               "expected_first_loss",
-                                              "expected_first_loss_deviation"};
+                                              "expected_first_loss_deviation",
+                                              "end_of_document"};
 constexpr std::string_view field_names[] = {"step",
                                             "rank",
                                             "loss",

@@ -56,6 +56,7 @@ enum class Setting {
   loss_floor,                     ///< least cross-entropy that any model can reach on this data [nats]
   expected_first_loss,            ///< what the trainer expected of its untrained model [nats]
   expected_first_loss_deviation,  ///< standard deviation of that [nats]
+  end_of_document,                ///< token at which attention stops; below 0: a sequence is one document
   count_
 };
 

@@ -1,6 +1,9 @@
 #include <algorithm>
 
+#include "spec/audit/conventions.hpp"
 #include "spec/audit/groups.hpp"
+#include "spec/flops/conventions.hpp"
+#include "spec/text/quantity.hpp"
 
 namespace assay::spec::audit {
 
@@ -14,6 +17,22 @@ double most(const Evidence& e) {
   for (const Gpu& gpu : gpus())
     if (const Peak* peak = gpu.peak(Precision::bf16)) fastest = std::max(fastest, peak->dense);
   return e.dense_peak.value_or(fastest) / a100;
+}
+
+/// The least that can be executed, as a share of what the log's MFU counts. 1 where a sequence is one
+/// document. Attention that stops at the ends of documents computes fewer pairs than the convention counts:
+/// at the least, with documents of one token, each token's pair with itself, as in a sequence of length 1.
+/// Without a model that bound is not known.
+double least_executed(const Evidence& e) {
+  const auto& end = e.record[Setting::end_of_document];
+  if (end && end->value < 0) return 1;
+  if (!e.model) return 0;
+  std::optional<Interval> counted =
+      e.steps.empty() ? e.of(Setting::flops_per_token) : e.flops_per_token(*e.steps.front());
+  if (!counted) counted = counted_flops(e, e.record.format.convention);
+  const auto alone = flops_per_token(Convention::exact, *e.model, 1);
+  if (!counted || !alone.flops) return 0;
+  return std::min(1.0, alone.flops->to_double() / counted->high);
 }
 
 }  // namespace
@@ -51,18 +70,34 @@ Result judge_mfu_possible(const Evidence& e) {
 
 Result judge_hfu(const Evidence& e) {
   Result out = holding(0);
+  const double least = least_executed(e);
+  std::int64_t below = 0;
+  double lowest = 1;
   for (const Step* step : e.steps) {
     const auto &mfu = (*step)[Field::mfu], &hfu = (*step)[Field::hfu];
     if (!mfu || !hfu || not_measured(*mfu) || not_measured(*hfu)) continue;
     ++out.judged;
-    out.printed = hfu->value;
-    out.recomputed = {wide(*mfu).low, 1};
-    if (wide(*hfu).high < mfu->low) contradict(out, hfu->value, {wide(*mfu).low, 1}, step->line);
+    const double low = std::max(0.0, wide(*mfu).low), bound = low * least;
+    const bool contradicts = wide(*hfu).high < bound;
+    if (contradicts)
+      contradict(out, hfu->value, {bound, 1}, step->line);
+    else if (out.verdict != Verdict::contradicts)
+      out.printed = hfu->value, out.recomputed = {bound, 1};
+    if (contradicts || wide(*hfu).high >= low) continue;
+    ++below;
+    lowest = std::min(lowest, hfu->value / mfu->value);
   }
   if (out.judged == 0) return not_judged("HFU beside MFU");
   if (out.verdict == Verdict::contradicts) {
-    out.note = "what was executed is at least what the model needs";
+    out.note = least < 1 ? "less than the model needs even where no token attends to another"
+                         : "what was executed is at least what the model needs";
     blame(out, "hfu_below_mfu", "MFU and HFU are exchanged, or count by different conventions");
+  } else if (below > 0) {
+    out.note = "below MFU on " + std::to_string(below) + " of " + std::to_string(out.judged) +
+               " lines, at the lowest " + fixed(100 * lowest, 1) +
+               " % of it: MFU counts the pairs of a whole " +
+               "sequence, and attention that stops at the ends of documents does not compute all of them";
+    if (!e.record[Setting::end_of_document]) out.note += "; the log does not say whether it stops there";
   }
   return out;
 }
