@@ -61,8 +61,9 @@ std::string json(const Audit& audit) {
   const RunRecord& r = *audit.record;
   return "{\"origin\":" + json_string(r.origin) + ",\"format\":" + json_string(r.format.name) +
          ",\"model\":" + json_string(audit.model) + ",\"gpu\":" + json_string(audit.gpu) +
-         ",\"gpus\":" + json_number(audit.gpus) + ",\"steps\":" + std::to_string(r.steps_seen) +
-         ",\"lines\":" + std::to_string(r.lines) + ",\"unread_lines\":" + std::to_string(r.unread_lines) +
+         ",\"device\":" + json_string(r.device) + ",\"gpus\":" + json_number(audit.gpus) +
+         ",\"steps\":" + std::to_string(r.steps_seen) + ",\"lines\":" + std::to_string(r.lines) +
+         ",\"unread_lines\":" + std::to_string(r.unread_lines) +
          ",\"truncated\":" + (r.truncated ? "true" : "false") +
          ",\"contradicts\":" + (audit.contradicts ? "true" : "false") + ",\n \"results\":" +
          list(audit.results, [](const Result& result) { return "\n  " + json(result); }) +

@@ -104,10 +104,15 @@ std::string one(const std::optional<spec::Interval>& number, Unit unit) {
   return number ? shown(number->middle(), unit) : "-";
 }
 
-void print_corrected(const Reading& reading, std::ostream& out) {
+void print_corrected(const Reading& reading, bool cpu, std::ostream& out) {
   const Corrected& c = reading.corrected;
   if (!c.tokens_per_second) {
     out << "    corrected: " << c.missing << "\n";
+    return;
+  }
+  if (cpu) {  // no peak, so no MFU
+    out << "    corrected: " << one(c.tokens_per_second, Unit::tokens_per_second) << " on all ranks, "
+        << one(c.per_gpu, Unit::tokens_per_second) << " per rank (" << c.missing << ")\n";
     return;
   }
   out << "    corrected: " << one(c.tokens_per_second, Unit::tokens_per_second) << " on all GPUs, "
@@ -130,7 +135,7 @@ void print_readings(const Audit& audit, std::ostream& out) {
     out << "  reading:\n";
   for (const Reading* reading : equal) {
     out << "  - " << told(*reading) << "\n";
-    print_corrected(*reading, out);
+    print_corrected(*reading, audit.record->device == "cpu", out);
   }
   if (equal.size() > 1 || !audit.contradicts || best.changes.empty()) return;
   // Another way to say the same speed is no news.
@@ -143,6 +148,14 @@ void print_readings(const Audit& audit, std::ostream& out) {
   }
 }
 
+/// "8 x NVIDIA B200", "2 ranks on the CPU".
+std::string devices_of(const Audit& audit) {
+  if (audit.record->device == "cpu")
+    return audit.gpus > 1 ? shown(audit.gpus, Unit::none) + " ranks on the CPU" : "on the CPU";
+  const std::string gpu = audit.gpu.empty() ? "GPU" : audit.gpu;
+  return audit.gpus > 0 ? shown(audit.gpus, Unit::none) + " x " + gpu : audit.gpu;
+}
+
 void print_run(const Audit& audit, std::ostream& out) {
   std::size_t wrong = 0, judged = 0;
   for (const Result& r : audit.results) {
@@ -150,6 +163,7 @@ void print_run(const Audit& audit, std::ostream& out) {
     judged += r.verdict != Verdict::cannot_be_judged;
   }
   const RunRecord& r = *audit.record;
+  const std::string devices = devices_of(audit);
   out << r.origin << ": "
       << (audit.contradicts ? "CONTRADICTS"
           : judged == 0     ? "cannot be judged"
@@ -157,11 +171,7 @@ void print_run(const Audit& audit, std::ostream& out) {
       << ", " << (wrong ? std::to_string(wrong) + " of " : "") << count(judged, "judged number");
   out << " (" << (r.format.name.empty() ? "unknown trainer" : r.format.name) << ", "
       << count(static_cast<std::size_t>(r.steps_seen), "step")
-      << (audit.model.empty() ? "" : ", " + audit.model)
-      << (audit.gpus > 0      ? ", " + shown(audit.gpus, Unit::none) + " x "
-          : audit.gpu.empty() ? ""
-                              : ", ")
-      << (audit.gpu.empty() ? (audit.gpus > 0 ? "GPU" : "") : audit.gpu) << ")\n";
+      << (audit.model.empty() ? "" : ", " + audit.model) << (devices.empty() ? "" : ", " + devices) << ")\n";
   if (r.unread_lines > 0) {
     out << "  " << r.unread_lines << " lines could not be read";
     if (!r.unread_quotes.empty())

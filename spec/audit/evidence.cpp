@@ -165,6 +165,12 @@ const Printed* Evidence::printed_peak() const {
   return nullptr;
 }
 
+const char* Evidence::no_gpu() const {
+  return on_cpu()             ? "a GPU: the run is on CPUs"
+         : record.gpu.empty() ? "name of the GPU"
+                              : "facts of this GPU";
+}
+
 bool Evidence::averaged(Field field) const {
   return std::find(record.format.averaged.begin(), record.format.averaged.end(), field) !=
          record.format.averaged.end();

@@ -46,6 +46,9 @@ struct Evidence {
   const Printed* printed_peak(const Step& step) const;
   const Printed* printed_peak() const;  ///< of the settings, or the first step that has one
   bool averaged(Field field) const;
+  bool on_cpu() const { return record.device == "cpu"; }
+  /// What is missing where a GPU's facts are needed.
+  const char* no_gpu() const;
 };
 
 /// Printed numbers that stand for "not measured": -1 and -100 % of trainers without a peak.

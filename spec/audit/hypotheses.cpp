@@ -268,7 +268,9 @@ Corrected corrected(const Evidence& e, const Reading& reading) {
   const double devices = *e.gpus * gpus;
   out.per_gpu = *out.tokens_per_second / exact_interval(devices);
   if (!e.dense_peak) {
-    out.missing = e.record.gpu.empty() ? "no name of the GPU (--gpu X)" : "no facts of this GPU (--gpu X)";
+    out.missing = e.on_cpu()             ? "no peak of a CPU, so no MFU"
+                  : e.record.gpu.empty() ? "no name of the GPU (--gpu X)"
+                                         : "no facts of this GPU (--gpu X)";
     return out;
   }
   if (!e.sequence_length) {

@@ -43,7 +43,7 @@ struct Audit {
   std::vector<Reading> readings;  ///< at least one
   bool contradicts = false;
   std::string model, gpu;  ///< as understood; empty when not known
-  double gpus = 0;         ///< 0: not known
+  double gpus = 0;         ///< 0: not known; ranks where the run is on CPUs
 };
 
 /// Judges, and explains what contradicts. Never throws for what a log may hold. `record` must outlive the

@@ -43,7 +43,8 @@ Result judge_memory(const Evidence& e) {
       order = true;
     }
   }
-  if (out.judged == 0) return not_judged(device ? "memory in use" : "memory of the GPU");
+  if (out.judged == 0)
+    return not_judged(device ? "memory in use" : e.on_cpu() ? e.no_gpu() : "memory of the GPU");
   if (out.verdict == Verdict::holds && device) out.recomputed = *device;
   if (beyond) {
     const double excess = out.printed / device->high;

@@ -140,7 +140,9 @@ void compare_rates(const Evidence& e, Comparisons& out) {
   const bool per_token = by_convention || e.of(Setting::flops_per_token) ||
                          std::any_of(e.steps.begin(), e.steps.end(),
                                      [&](const Step* s) { return e.flops_per_token(*s).has_value(); });
-  const char* no_peak = e.record.gpu.empty() ? "peak, or the name of the GPU" : "number of GPUs, or a peak";
+  const char* no_peak = e.on_cpu()             ? e.no_gpu()
+                        : e.record.gpu.empty() ? "peak, or the name of the GPU"
+                                               : "number of GPUs, or a peak";
   rate_time.missing = !any_rate ? "tokens/s" : !any_time ? "step time" : "tokens per step";
   flops_rate.missing = !any_flops ? "achieved FLOP/s" : !any_rate ? "tokens/s" : "FLOPs per token";
   mfu.missing = !any_mfu ? "MFU" : !per_token ? "FLOPs per token" : !peak ? no_peak : "tokens/s";
@@ -162,7 +164,7 @@ void compare_facts(const Evidence& e, Comparisons& out) {
   if (!printed)
     peak.missing = "peak";
   else if (!e.dense_peak)
-    peak.missing = r.gpu.empty() ? "name of the GPU" : "facts of this GPU";
+    peak.missing = e.no_gpu();
   else if (!e.gpus)
     peak.missing = "number of GPUs";
   else {
@@ -176,7 +178,7 @@ void compare_facts(const Evidence& e, Comparisons& out) {
   if (!usable(r[Setting::gpu_memory]))
     memory.missing = "memory of the GPU";
   else if (!fact)
-    memory.missing = r.gpu.empty() ? "name of the GPU" : "facts of this GPU";
+    memory.missing = e.no_gpu();
   else  // a driver keeps up to a tenth of it for itself, and never reports more than there is
     add_sample(memory, *r[Setting::gpu_memory], {fact->value * 0.90, fact->value * 1.005});
 

@@ -133,6 +133,7 @@ struct RunRecord {
   std::array<std::optional<Printed>, setting_count> settings;
   std::string model;     ///< as printed or found; empty when the log names none
   std::string gpu;       ///< as printed ("NVIDIA B200"); empty when the log names none
+  std::string device;    ///< "cpu" where the log says that no GPU computes; else empty
   std::string dtype;     ///< that computes ("bf16", "fp8"); empty when not stated
   std::string schedule;  ///< "cosine", "linear", "constant", "wsd"; empty when not stated
   std::string parallelism;

@@ -8,6 +8,8 @@
 #include <sstream>
 
 #include "impl/cli/verb.hpp"
+#include "spec/record/write.hpp"
+#include "tests/support/example_run.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/scratch.hpp"
 
@@ -97,12 +99,16 @@ TEST(AuditCli, RealLogsWithoutContradiction) {
 }
 
 TEST(AuditCli, ExplainsInvariants) {
-  EXPECT_EQ(audit_of({"--explain", "hfu"}).out,
-            "hfu\n  HFU >= MFU\n  What was executed is at least what the model needs.\n");
+  EXPECT_EQ(audit_of({"--explain", "loss_finite"}).out,
+            "loss_finite\n  loss and gradient norm are finite\n  After a NaN no step trains a model.\n");
   EXPECT_NE(audit_of({"--explain", "all"}).out.find("\nscaling\n"), std::string::npos);
   const Outcome unknown = audit_of({"--explain", "mfuu"});
   EXPECT_EQ(unknown.code, 2);
   EXPECT_NE(unknown.err.find("did you mean \"mfu\"?"), std::string::npos) << unknown.err;
+  const Outcome nothing_near = audit_of({"--explain", "nonesuch"});
+  EXPECT_EQ(nothing_near.code, 2);
+  EXPECT_NE(nothing_near.err.find("\"nonesuch\"; known: ranks, sequences, "), std::string::npos)
+      << nothing_near.err;
 }
 
 TEST(AuditCli, WritesJUnit) {
@@ -127,6 +133,23 @@ TEST(AuditCli, TheCommandLineFillsInWhatALogLeavesOut) {
                                               .out);
   EXPECT_EQ(json.at("runs").at(0).at("model"), "qwen3-0.6b");
   EXPECT_EQ(json.at("runs").at(0).at("gpus"), 1);
+}
+
+TEST(AuditCli, ARunOnTheCpuIsNotOneOfGpus) {
+  const tests::Scratch scratch;
+  const std::string path = scratch.path().string() + "/run.jsonl";
+  std::ofstream(path) << spec::record::to_json(tests::example_start()) << "\n"
+                      << spec::record::to_json(tests::example_step(1)) << "\n";
+  const Outcome cpu = audit_of({path});
+  EXPECT_NE(cpu.out.find("tiny-llama, 2 ranks on the CPU)"), std::string::npos) << cpu.out;
+  EXPECT_NE(cpu.out.find("16,384 /s on all ranks, 8,192 /s per rank (no peak of a CPU, so no MFU)"),
+            std::string::npos)
+      << cpu.out;
+  EXPECT_EQ(cpu.out.find(" GPU"), cpu.out.find(" GPU: the run is on CPUs")) << cpu.out;
+  const auto json = nlohmann::json::parse(audit_of({path, "--json"}).out);
+  EXPECT_EQ(json.at("runs").at(0).at("device"), "cpu");
+  // The command line knows better than the log.
+  EXPECT_NE(audit_of({path, "--gpu", "H200 SXM"}).out.find("2 x NVIDIA H200 SXM)"), std::string::npos);
 }
 
 TEST(AuditCli, BadInputIsOneLine) {

@@ -128,6 +128,8 @@ class AssayRecord : public LineReader {
       whole(Setting::gpus, static_cast<std::int64_t>(start.gpus.size()));
       whole(Setting::gpu_memory, start.gpus[0].memory_bytes);
       builder.name(&RunRecord::gpu, start.gpus[0].name);
+    } else if (!start.ranks.empty() && start.ranks[0].device == "cpu") {
+      builder.name(&RunRecord::device, "cpu");
     }
     if (start.expected_first_loss) {
       real(Setting::expected_first_loss, start.expected_first_loss->mean);

@@ -9,7 +9,8 @@
 namespace assay::spec::audit {
 namespace {
 
-constexpr std::string RunRecord::*text_members[] = {&RunRecord::model, &RunRecord::gpu, &RunRecord::dtype,
+constexpr std::string RunRecord::*text_members[] = {&RunRecord::model,    &RunRecord::gpu,
+                                                    &RunRecord::device,   &RunRecord::dtype,
                                                     &RunRecord::schedule, &RunRecord::parallelism};
 /// Quotes are short; whole logs are not compared with each other.
 constexpr std::size_t longest_fragment = 1000;
