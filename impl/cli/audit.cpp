@@ -7,6 +7,7 @@
 #include "spec/audit/readers/read_log.hpp"
 #include "spec/error.hpp"
 #include "spec/text/nearest.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::impl::cli {
 namespace {
@@ -24,9 +25,12 @@ int explain(const std::string& id, std::ostream& out) {
   }
   if (id == "all") return 0;
   const auto guess = spec::nearest(id, known);
-  throw UserError(ExitCode::usage, "no invariant \"" + id + "\"" +
-                                       (guess ? "; did you mean \"" + *guess + "\"?" : "") +
-                                       " `assay audit --explain all` lists them");
+  std::string all;
+  for (const std::string& name : known) all += (all.empty() ? "" : ", ") + name;
+  throw UserError(ExitCode::usage,
+                  "no invariant is called " + spec::quote(id) +
+                      (guess ? "; did you mean \"" + *guess + "\"?" : "; known: " + all + ";") +
+                      " `assay audit --explain all` explains them");
 }
 
 /// Steps that contradict on their own, for logs too long to keep every step.
@@ -48,6 +52,7 @@ void given(const Arguments& arguments, RunRecord& record) {
   if (arguments.has("gpu")) {
     spec::named_gpu(arguments.value("gpu", ""));
     record.gpu = arguments.value("gpu", "");
+    record.device.clear();
   }
   if (arguments.has("gpus"))
     record[Setting::gpus] = exactly(static_cast<double>(arguments.positive("gpus", 1)));
