@@ -1,6 +1,8 @@
 #include "impl/cli/arguments.hpp"
 
 #include <charconv>
+#include <filesystem>
+#include <map>
 
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
@@ -25,9 +27,9 @@ const Option& option_named(const std::string& word, const std::vector<Option>& o
     known.push_back(typed(option));
   }
   if (spec::find_key(name))
-    refuse("\"" + word + "\": settings are written without dashes, as in " + name + "=VALUE");
+    refuse(spec::quote(word) + ": settings are written without dashes, as in " + name + "=VALUE");
   const auto guess = spec::nearest("--" + name, known);
-  refuse("unknown option \"" + word + "\" of `assay " + verb + "`" +
+  refuse("unknown option " + spec::quote(word) + " of `assay " + verb + "`" +
          (guess ? "; did you mean \"" + *guess + "\"?" : ";") + " `assay help " + verb +
          "` lists its options");
 }
@@ -48,6 +50,20 @@ std::int64_t Arguments::positive(const std::string& name, std::int64_t otherwise
   if (error != std::errc() || end != text.data() + text.size() || number < 1)
     refuse("--" + name + " must be an integer >= 1, not " + spec::quote(text));
   return number;
+}
+
+void refuse_repeats(const std::vector<std::string>& paths) {
+  std::map<std::filesystem::path, std::string> seen;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    std::filesystem::path place = std::filesystem::canonical(path, error);
+    if (error) continue;  // whoever reads it says why it cannot
+    if (place.filename() == "run.jsonl") place = place.parent_path();
+    const auto [first, fresh] = seen.emplace(place, path);
+    if (!fresh)
+      refuse(spec::quote(path) + (first->second == path ? "" : " and " + spec::quote(first->second)) +
+             (first->second == path ? " is given twice" : " are one file") + "; give each once");
+  }
 }
 
 Arguments parse(const std::vector<std::string>& words, const std::vector<Option>& options,

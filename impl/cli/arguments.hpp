@@ -32,4 +32,8 @@ struct Arguments {
 Arguments parse(const std::vector<std::string>& words, const std::vector<Option>& options,
                 const std::string& verb);
 
+/// Files and folders that a verb reads and compares. Errors: UserError(usage), one of them is given twice, by
+/// whatever path; a run's folder and the run.jsonl in it are the same.
+void refuse_repeats(const std::vector<std::string>& paths);
+
 }  // namespace assay::impl::cli

@@ -43,6 +43,23 @@ StepCheck step_check() {
   };
 }
 
+/// A log of step lines none of which can be read has nothing to judge.
+void refuse_unreadable(const std::vector<RunRecord>& runs, const std::string& path) {
+  std::int64_t unread = 0;
+  for (const RunRecord& run : runs) {
+    if (run.steps_seen > 0) return;
+    unread += run.unread_lines;
+  }
+  if (unread == 0 || runs.empty()) return;
+  const auto& quotes = runs.front().unread_quotes;
+  throw UserError(ExitCode::bad_data,
+                  path + ": none of its step lines can be read" +
+                      (quotes.empty() ? ""
+                                      : "; the first, line " + std::to_string(quotes[0].line) + ", is " +
+                                            spec::quote(quotes[0].text)) +
+                      "; give the log as its trainer wrote it");
+}
+
 /// What the command line says replaces what the log says.
 void given(const Arguments& arguments, RunRecord& record) {
   if (arguments.has("model")) {
@@ -73,13 +90,16 @@ int audit(const Arguments& arguments, Streams streams) {
   if (arguments.has("explain")) return explain(arguments.value("explain", ""), streams.out);
   if (arguments.positional.empty())
     throw UserError(ExitCode::usage, "`assay audit` takes one LOG or more, as in `assay audit train.log`");
+  refuse_repeats(arguments.positional);
   std::vector<RunRecord> records;
   for (const std::string& path : arguments.positional) {
     ReadOptions options;
     options.map = arguments.value("map", "");
     options.set = arguments.value("set", "");
     options.step_check = step_check();
-    for (RunRecord& record : read_logs(path, options)) {
+    std::vector<RunRecord> runs = read_logs(path, options);
+    refuse_unreadable(runs, path);
+    for (RunRecord& record : runs) {
       given(arguments, record);
       records.push_back(std::move(record));
     }

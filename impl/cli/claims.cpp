@@ -1,5 +1,5 @@
+#include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "impl/cli/verb.hpp"
 #include "spec/claims/page.hpp"
@@ -12,12 +12,22 @@ using spec::claims::Claim;
 using spec::claims::Document;
 using spec::claims::Verdict;
 
+constexpr std::size_t largest = 16 << 20;  // bytes; five hundred claims have 0.2 MiB
+
 std::string text_of(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    throw UserError(ExitCode::usage, path + ": is a folder; give a file of claims, as in golden/claims");
   std::ifstream file(path, std::ios::binary);
   if (!file)
     throw UserError(ExitCode::usage, path + ": cannot be opened; give a file of claims, as in golden/claims");
-  std::string text((std::istreambuf_iterator<char>(file)), {});
-  if (file.bad()) throw UserError(ExitCode::io, path + ": cannot be read");
+  std::string text(largest + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) throw UserError(ExitCode::io, path + ": cannot be read to its end; is its disk in order?");
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > largest)
+    throw UserError(ExitCode::bad_data,
+                    path + ": is larger than 16 MiB; give a file of claims, as in golden/claims");
   return text;
 }
 
@@ -41,6 +51,7 @@ int claims(const Arguments& arguments, Streams streams) {
     throw UserError(
         ExitCode::usage,
         "`assay claims` takes one FILE or more, as in `assay claims golden/claims/b200_scaling.toml`");
+  refuse_repeats(arguments.positional);
   std::vector<Document> documents;
   for (const std::string& path : arguments.positional)
     documents.push_back(spec::claims::document_from_toml(text_of(path), path));

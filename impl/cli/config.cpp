@@ -6,6 +6,7 @@
 #include "spec/error.hpp"
 #include "spec/text/json.hpp"
 #include "spec/text/nearest.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::impl::cli {
 namespace {
@@ -30,11 +31,12 @@ std::vector<const spec::Key*> selected(const std::string& prefix) {
   std::vector<std::string> names;
   for (const spec::Key& key : spec::keys()) {
     names.push_back(key.name);
+    names.push_back(key.name.substr(0, key.name.find('.')));
     if (key.name.rfind(prefix, 0) == 0) out.push_back(&key);
   }
   if (!out.empty()) return out;
   const auto guess = spec::nearest(prefix, names);
-  throw UserError(ExitCode::usage, "no setting starts with \"" + prefix + "\"" +
+  throw UserError(ExitCode::usage, "no setting starts with " + spec::quote(prefix) +
                                        (guess ? "; did you mean \"" + *guess + "\"?" : ";") +
                                        " `assay config` lists every setting");
 }

@@ -8,6 +8,7 @@ int report(const Arguments& arguments, Streams streams) {
   if (arguments.positional.empty())
     throw UserError(ExitCode::usage,
                     "`assay report` takes one RUN or more, as in `assay report runs/tiny-llama`");
+  refuse_repeats(arguments.positional);
   streams.out << impl::report::write_report(arguments.positional, arguments.value("output", "")).string()
               << "\n";
   return 0;

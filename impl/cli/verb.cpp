@@ -2,6 +2,7 @@
 
 #include "spec/error.hpp"
 #include "spec/text/nearest.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::impl::cli {
 namespace {
@@ -15,7 +16,7 @@ const Verb& find_verb(const std::string& name) {
     names.push_back(verb.name);
   }
   const auto guess = spec::nearest(name, names);
-  throw UserError(ExitCode::usage, "unknown verb \"" + name + "\"" +
+  throw UserError(ExitCode::usage, "unknown verb " + spec::quote(name) +
                                        (guess ? "; did you mean \"" + *guess + "\"?" : ";") +
                                        " `assay help` lists the verbs");
 }
@@ -37,8 +38,8 @@ int dispatch(const std::vector<std::string>& words, Streams streams) {
     return 0;
   }
   if (verb.operands.empty() && !arguments.positional.empty())
-    throw UserError(ExitCode::usage, "`assay " + verb.name + "` takes no argument, not \"" +
-                                         arguments.positional[0] + "\"; `assay help " + verb.name +
+    throw UserError(ExitCode::usage, "`assay " + verb.name + "` takes no argument, not " +
+                                         spec::quote(arguments.positional[0]) + "; `assay help " + verb.name +
                                          "` lists its options");
   return verb.action(arguments, streams);
 }

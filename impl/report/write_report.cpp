@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 fs::path folder_of(const std::string& run) {
   fs::path path = fs::path(run).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
-  return fs::is_directory(path) ? path : path.parent_path();
+  std::error_code unreadable;
+  return fs::is_directory(path, unreadable) ? path : path.parent_path();
 }
 
 /// Names of the folders, or whole paths where two runs share a name.

@@ -150,6 +150,34 @@ Event event_of(document::Node line, const std::string& where) {
 
 }  // namespace
 
+namespace {
+
+/// The next line, held to a length that no event reaches (a start on 10,000 ranks has 1 MB): a file without
+/// line ends must not fill the memory. False at the end.
+bool next_line(std::istream& in, const std::string& where, std::string& line) {
+  constexpr std::size_t longest = 64 << 20;
+  char block[1 << 14];
+  line.clear();
+  for (;;) {
+    in.getline(block, sizeof block);
+    const auto got = static_cast<std::size_t>(in.gcount());
+    if (in.bad()) return false;
+    const bool more = in.fail() && got + 1 == sizeof block;  // the block is full, the line is not over
+    if (!more) {
+      if (in.fail() && line.empty()) return false;
+      line.append(block, in.eof() ? got : got - 1);  // without the line's end
+      return true;
+    }
+    in.clear();
+    line.append(block, got);
+    if (line.size() > longest)
+      refuse(where,
+             "the line is longer than 64 MiB, so this is no record; give a run's folder or its run.jsonl");
+  }
+}
+
+}  // namespace
+
 Event from_json(std::string_view line, const std::string& where) {
   document::Node node;
   if (const auto fault = read_json(line, node)) document::Source{where}.refuse(*fault);
@@ -159,8 +187,9 @@ Event from_json(std::string_view line, const std::string& where) {
 std::vector<Event> read_events(std::istream& in, const std::string& origin) {
   std::vector<Event> events;
   std::string line;
-  for (std::int64_t number = 1; std::getline(in, line); ++number) {
+  for (std::int64_t number = 1;; ++number) {
     const std::string where = origin + ":" + std::to_string(number);
+    if (!next_line(in, where, line)) break;
     document::Node node;
     if (const auto fault = read_json(line, node)) {
       const bool cut_off = in.eof() && !events.empty();
@@ -171,12 +200,14 @@ std::vector<Event> read_events(std::istream& in, const std::string& origin) {
     if (events.size() == 1 && !std::holds_alternative<RunStart>(events[0]))
       refuse(where, "a record starts with a run_start event, this one with " + event_name(events[0]));
   }
+  if (in.bad()) throw UserError(ExitCode::io, origin + ": cannot be read to its end; is its disk in order?");
   if (events.empty()) refuse(origin, "the record is empty");
   return events;
 }
 
 std::vector<Event> read_events(const std::string& file_or_folder) {
-  const bool folder = std::filesystem::is_directory(file_or_folder);
+  std::error_code unreadable;  // then it cannot be opened either
+  const bool folder = std::filesystem::is_directory(file_or_folder, unreadable);
   const std::string path =
       folder ? (std::filesystem::path(file_or_folder) / "run.jsonl").string() : file_or_folder;
   std::ifstream file(path, std::ios::binary);

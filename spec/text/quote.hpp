@@ -5,7 +5,8 @@
 
 namespace assay::spec {
 
-/// `text` in double quotes, each control byte shown as '?', cut to 80 bytes with "..." when it is longer.
+/// `text` in double quotes, each control character and each byte that is no UTF-8 shown as '?', cut to at
+/// most 80 bytes with "..." when it is longer.
 std::string quote(std::string_view text);
 
 }  // namespace assay::spec

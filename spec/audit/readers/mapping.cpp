@@ -1,6 +1,7 @@
 #include "spec/audit/readers/mapping.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "spec/audit/readers/scan.hpp"
@@ -129,11 +130,9 @@ Mapping::Taken Mapping::take(Step& step, std::string_view column, std::string_vi
 
 void apply_settings(RunRecord& record, const std::string& set) {
   constexpr std::pair<std::string_view, std::string RunRecord::*> names[] = {
-      {"model", &RunRecord::model},
-      {"gpu", &RunRecord::gpu},
-      {"dtype", &RunRecord::dtype},
-      {"schedule", &RunRecord::schedule},
-      {"parallelism", &RunRecord::parallelism}};
+      {"model", &RunRecord::model},       {"gpu", &RunRecord::gpu},
+      {"device", &RunRecord::device},     {"dtype", &RunRecord::dtype},
+      {"schedule", &RunRecord::schedule}, {"parallelism", &RunRecord::parallelism}};
   for (const auto& [name, value] : pairs("--set", set)) {
     const auto text = std::find_if(std::begin(names), std::end(names),
                                    [&, n = name](const auto& k) { return k.first == n; });
@@ -152,9 +151,12 @@ void apply_settings(RunRecord& record, const std::string& set) {
                           ? std::optional<double>(1)
                           : unit_named(trimmed(std::string_view(value).substr(token.size())));
     const auto printed = unit ? parse_printed(token, Kind::counted, *unit) : std::nullopt;
-    if (!printed || printed->value != printed->value)
+    if (!printed || !std::isfinite(printed->value))
       usage("--set", name + "=" + quote(value) + " is no number; write it like " + name +
                          "=8, with a unit like " + name + "=80GB where one is needed");
+    const bool size = *setting <= Setting::gpu_memory;  // counts, dimensions, rates of machines
+    if (*setting != Setting::end_of_document && (printed->value < 0 || (size && printed->value == 0)))
+      usage("--set", name + "=" + quote(value) + " must be " + (size ? "above 0" : "0 or more"));
     record[*setting] = printed;
   }
 }

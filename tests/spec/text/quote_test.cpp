@@ -8,7 +8,19 @@ namespace {
 
 TEST(Quote, KeepsAnErrorOnOneLine) { EXPECT_EQ(quote("a\nb\x1b[31m\x7f"), "\"a?b?[31m?\""); }
 
+TEST(Quote, KeepsAnErrorReadable) {
+  EXPECT_EQ(quote("\x7f"
+                  "ELF\xff\xc3"),
+            "\"?ELF??\"");  // no UTF-8
+  EXPECT_EQ(quote("\xc2\x9b"
+                  "2J"),
+            "\"?2J\"");  // a terminal's control character
+  EXPECT_EQ(quote("Größe"), "\"Größe\"");
+}
+
 TEST(Quote, CutsLongText) {
+  EXPECT_EQ(quote(std::string(79, 'x') + "ü"), "\"" + std::string(79, 'x') + "...\"");  // no half a character
+
   EXPECT_EQ(quote(std::string(80, 'x')), "\"" + std::string(80, 'x') + "\"");
   EXPECT_EQ(quote(std::string(81, 'x')), "\"" + std::string(80, 'x') + "...\"");
 }
