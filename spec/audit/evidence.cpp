@@ -36,7 +36,28 @@ std::vector<Stretch> stretches_of(const std::vector<const Step*>& steps) {
   return out;
 }
 
-/// Steps of the first rank that printed; all of them when the log names no ranks.
+/// How many lines each step has, where all have as many (the last may be cut) and the lines of a step follow
+/// each other with one loss: ranks that print without saying which they are. Else 1: a line doubled here or
+/// there is no rank.
+std::size_t unnamed_ranks(const std::vector<const Step*>& steps) {
+  const auto same = [&](std::size_t i, std::size_t j) {
+    const Step &a = *steps[i], &b = *steps[j];
+    return a[Field::step] && b[Field::step] && a[Field::step]->value == b[Field::step]->value &&
+           a[Field::loss].has_value() == b[Field::loss].has_value() &&
+           (!a[Field::loss] || a[Field::loss]->low == b[Field::loss]->low ||
+            (std::isnan(a[Field::loss]->value) && std::isnan(b[Field::loss]->value)));
+  };
+  std::size_t ranks = 1;
+  while (ranks < steps.size() && same(0, ranks)) ++ranks;
+  if (ranks == 1 || steps.size() < 2 * ranks) return 1;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const std::size_t first = i - i % ranks;
+    if (!same(first, i) || (i == first && i > 0 && same(i - 1, i))) return 1;
+  }
+  return ranks;
+}
+
+/// Steps of the first rank that printed; all of them when there is one.
 std::vector<const Step*> steps_of(const RunRecord& record) {
   std::vector<const Step*> out;
   std::optional<double> rank;
@@ -45,6 +66,9 @@ std::vector<const Step*> steps_of(const RunRecord& record) {
     if (printed && !rank) rank = printed->value;
     if (!printed || printed->value == *rank) out.push_back(&step);
   }
+  const std::size_t lines = unnamed_ranks(out);
+  for (std::size_t i = 0; lines > 1 && i * lines < out.size(); ++i) out[i] = out[i * lines];
+  out.resize((out.size() + lines - 1) / lines);
   return out;
 }
 

@@ -37,11 +37,25 @@ double mean(const std::vector<double>& values, std::size_t from) {
   return sum / static_cast<double>(values.size() - from);
 }
 
+/// By how much rounding may move the mean of these values: at most by the widest rounding among them.
+double rounding(const std::vector<const Step*>& steps, Field field) {
+  double most = 0;
+  for (const Step* step : steps)
+    if (const auto& p = (*step)[field]; p && std::isfinite(p->value))
+      most = std::max(most, p->high - p->value);
+  return std::isfinite(most) ? most : 0;
+}
+
 /// With room for the last bits of sums and quotients.
 Interval about(Interval numbers) { return {numbers.low * (1 - 1e-9), numbers.high * (1 + 1e-9)}; }
 
 bool every_step_is_logged(const Evidence& e, const std::vector<const Step*>& steps) {
   if (e.record.steps_seen > static_cast<std::int64_t>(e.record.steps.size())) return false;
+  // A piece of a log: it begins late without a restart, or ends before the run did.
+  const auto &first = (*steps.front())[Field::step], &last = (*steps.back())[Field::step];
+  if (first && first->value > 1 && e.record.restarts.empty()) return false;
+  if (const auto& planned = e.record[Setting::max_steps]; planned && last && last->value + 1 < planned->value)
+    return false;
   for (std::size_t i = 1; i < steps.size(); ++i) {
     const auto &a = (*steps[i - 1])[Field::step], &b = (*steps[i])[Field::step];
     if (!a || !b || b->value - a->value > 1) return false;
@@ -59,8 +73,9 @@ Result judge_mean(const Evidence& e, Setting setting, Field field, const char* n
   Result out = holding(1);
   out.printed = printed->value;
   const Interval shown = wide(*printed);
+  const double slack = rounding(steps, field);
   const auto is = [&](double number) {
-    return shown.low * (1 - 1e-6) <= number && number <= shown.high * (1 + 1e-6);
+    return shown.low * (1 - 1e-6) <= number + slack && number - slack <= shown.high * (1 + 1e-6);
   };
   const double all = mean(values, 0), without_first = mean(values, 1);
   out.recomputed = exact_interval(all);

@@ -27,7 +27,9 @@ std::string_view part_before(std::string_view text, std::string_view suffix) {
   const std::size_t end = text.find(suffix);
   if (end == std::string_view::npos) return {};
   const std::size_t bar = text.rfind('|', end);
-  return trimmed(text.substr(bar == std::string_view::npos ? 0 : bar + 1, end - (bar + 1)));
+  std::string_view part = trimmed(text.substr(bar == std::string_view::npos ? 0 : bar + 1, end - (bar + 1)));
+  if (part.starts_with('(')) part.remove_prefix(1);  // train_gpt2.py: "(45.12 ms | 90778 tok/s)"
+  return part;
 }
 
 bool read_numbers(std::string_view text, std::int64_t line, Step& step, std::optional<Printed>& planned) {
@@ -80,7 +82,8 @@ class LlmC : public LineReader {
     if (!text.data()) return read_header(line.text, line.number, builder);
     Step step;
     std::optional<Printed> planned;
-    if (read_numbers(text, line.number, step, planned) && (line.complete || text.ends_with("tok/s"))) {
+    if (read_numbers(text, line.number, step, planned) &&
+        (line.complete || text.ends_with("tok/s") || text.ends_with("tok/s)"))) {
       if (!builder.current(Setting::max_steps)) builder.summary(Setting::max_steps, planned);
       builder.step(step);
     } else {

@@ -42,6 +42,14 @@ std::string listed(const std::vector<std::string_view>& names) {
   return out;
 }
 
+/// Whether a step has more than its number: tables also hold rows of validations, whose columns are others.
+bool says_something(const Step& step) {
+  for (std::size_t i = 0; i < field_count; ++i)
+    if (step.fields[i] && static_cast<Field>(i) != Field::step && static_cast<Field>(i) != Field::rank)
+      return true;
+  return false;
+}
+
 class Csv : public LineReader {
  public:
   explicit Csv(const Mapping& mapping) : mapping_(mapping) {}
@@ -52,13 +60,15 @@ class Csv : public LineReader {
     split(line.text, separator_, cells_);
     Step step;
     step.line = line.number;
-    bool good = line.complete && !line.overlong && cells_.size() == names_.size(), any = false;
+    bool good = line.complete && !line.overlong && cells_.size() == names_.size();
     for (std::size_t i = 0; good && i < cells_.size(); ++i) {
       if (!known_[i] || cells_[i].empty()) continue;
-      any = true;
       good = mapping_.take(step, names_[i], cells_[i], line.number) == Mapping::Taken::read;
     }
-    good&& any ? builder.step(step) : builder.unread(line.text);
+    if (!good)
+      builder.unread(line.text);
+    else if (says_something(step))
+      builder.step(step);
   }
 
  private:
@@ -101,7 +111,7 @@ class JsonLines : public LineReader {
       builder.unread(line.text);
     else if (values.known) {
       for (std::size_t i = 0; i < field_count; ++i) filled_[i] = filled_[i] || values.step.fields[i];
-      builder.step(values.step);
+      if (says_something(values.step)) builder.step(values.step);
     }
   }
 

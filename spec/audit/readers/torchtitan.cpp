@@ -21,6 +21,8 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step) {
   Scan scan(text, line);
   scan.take(step, Field::step, "step:", Kind::counted, 1, {}, true);
   scan.take(step, Field::loss, " loss:", Kind::measured, 1, {}, true);
+  // Ranks without the pipeline's last stage have no loss, and print -1.
+  if (step[Field::loss] && step[Field::loss]->value == -1) step[Field::loss].reset();
   scan.take(step, Field::gradient_norm, "grad_norm:", Kind::measured);
   scan.take(step, Field::memory_reserved, "memory:", Kind::measured, 0x1p30, "GiB");
   scan.take(step, Field::tokens_per_second, scan.has("tps:") ? "tps:" : "wps:", Kind::measured);
@@ -114,7 +116,8 @@ class Torchtitan : public LineReader {
       if (const auto value = argument(text, "ep"); value.data())
         builder.setting(Setting::expert_parallel, parse_printed(value, Kind::counted, 1, line));
     } else {
-      std::string_view names = behind(text, "["), sizes = behind(text, "], [");
+      const std::string_view mesh = behind(text, "device mesh with ");  // "[titan]" may stand before it
+      std::string_view names = behind(mesh, "["), sizes = behind(mesh, "], [");
       while (names.data() && sizes.data()) {
         const std::size_t open = names.find('\''), close = names.find('\'', open + 1);
         const std::string_view token = number_token(sizes);
