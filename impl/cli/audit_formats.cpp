@@ -75,9 +75,10 @@ std::string json(const Audit& audit) {
          "}";
 }
 
+/// `text` for an attribute: well-formed UTF-8, no character that XML 1.0 forbids.
 std::string xml(const std::string& text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : spec::valid_utf8(text)) {
     if (c == '<')
       out += "&lt;";
     else if (c == '>')
@@ -92,16 +93,45 @@ std::string xml(const std::string& text) {
   return out;
 }
 
+/// A verdict as a test case; a failure's message begins with the invariant's name, for viewers that show
+/// messages alone.
 std::string test_case(const std::string& suite, const Result& r) {
-  std::string out = "  <testcase classname=\"" + xml(suite) + "\" name=\"" + r.id + "\"";
+  std::string out = "  <testcase classname=\"" + xml(suite) + "\" name=\"" + xml(r.id) + "\" time=\"0\"";
   if (r.verdict == Verdict::holds) return out + "/>\n";
   if (r.verdict == Verdict::cannot_be_judged)
     return out + "><skipped message=\"not judged: no " + xml(r.note) + "\"/></testcase>\n";
-  std::string causes;
+  std::string causes, lines;
   for (const Cause& cause : r.causes) causes += (causes.empty() ? "" : "; ") + cause.text;
-  return out + "><failure message=\"printed " + xml(shown(r.printed, r.unit)) + ", recomputed " +
-         xml(shown(r.recomputed, r.unit)) + (causes.empty() ? "" : ": " + xml(causes)) + "\"/></testcase>\n";
+  for (const std::int64_t line : r.lines)
+    if (line > 0) lines += (lines.empty() ? "lines " : ", ") + std::to_string(line);
+  return out + "><failure type=\"contradiction\" message=\"" + xml(r.id) + ": printed " +
+         xml(shown(r.printed, r.unit)) + ", recomputed " + xml(shown(r.recomputed, r.unit)) +
+         (causes.empty() ? "" : ": " + xml(causes)) + "\">" + xml(lines) + "</failure></testcase>\n";
 }
+
+struct Counts {
+  std::size_t tests = 0, failures = 0, skipped = 0;
+  std::string attributes() const {
+    return " tests=\"" + std::to_string(tests) + "\" failures=\"" + std::to_string(failures) +
+           "\" errors=\"0\" skipped=\"" + std::to_string(skipped) + "\" time=\"0\"";
+  }
+};
+
+std::string test_suite(const std::string& name, const std::vector<Result>& results, Counts& all) {
+  Counts counts;
+  std::string cases;
+  for (const Result& r : results) {
+    ++counts.tests;
+    counts.failures += r.verdict == Verdict::contradicts;
+    counts.skipped += r.verdict == Verdict::cannot_be_judged;
+    cases += test_case(name, r);
+  }
+  all.tests += counts.tests, all.failures += counts.failures, all.skipped += counts.skipped;
+  return " <testsuite name=\"" + xml(name) + "\"" + counts.attributes() + ">\n" + cases + " </testsuite>\n";
+}
+
+constexpr const char* xml_start =
+    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"assay audit\"";
 
 }  // namespace
 
@@ -123,33 +153,19 @@ void print_json(const Together& together, std::ostream& out) {
 }
 
 std::string junit(const Together& together) {
-  std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"assay audit\">\n";
-  for (const Audit& audit : together.audits) {
-    const std::string suite = spec::valid_utf8(audit.record->origin);
-    std::size_t failures = 0, skipped = 0;
-    std::string cases;
-    for (const Result& r : audit.results) {
-      failures += r.verdict == Verdict::contradicts;
-      skipped += r.verdict == Verdict::cannot_be_judged;
-      cases += test_case(suite, r);
-    }
-    out += " <testsuite name=\"" + xml(suite) + "\" tests=\"" + std::to_string(audit.results.size()) +
-           "\" failures=\"" + std::to_string(failures) + "\" skipped=\"" + std::to_string(skipped) + "\">\n" +
-           cases + " </testsuite>\n";
-  }
-  if (!together.results.empty()) {
-    std::size_t failures = 0, skipped = 0;
-    std::string cases;
-    for (const Result& r : together.results) {
-      failures += r.verdict == Verdict::contradicts;
-      skipped += r.verdict == Verdict::cannot_be_judged;
-      cases += test_case("comparison", r);
-    }
-    out += " <testsuite name=\"comparison\" tests=\"" + std::to_string(together.results.size()) +
-           "\" failures=\"" + std::to_string(failures) + "\" skipped=\"" + std::to_string(skipped) + "\">\n" +
-           cases + " </testsuite>\n";
-  }
-  return out + "</testsuites>\n";
+  Counts all;
+  std::string suites;
+  for (const Audit& audit : together.audits) suites += test_suite(audit.record->origin, audit.results, all);
+  if (!together.results.empty()) suites += test_suite("comparison", together.results, all);
+  return xml_start + all.attributes() + ">\n" + suites + "</testsuites>\n";
+}
+
+std::string junit_of_unreadable(const std::string& origin, const std::string& why) {
+  const std::string counts = " tests=\"1\" failures=\"0\" errors=\"1\" skipped=\"0\" time=\"0\"";
+  return xml_start + counts + ">\n <testsuite name=\"" + xml(origin) + "\"" + counts +
+         ">\n  <testcase classname=\"" + xml(origin) +
+         "\" name=\"readable\" time=\"0\"><error type=\"unreadable\" message=\"" + xml(why) +
+         "\"></error></testcase>\n </testsuite>\n</testsuites>\n";
 }
 
 }  // namespace assay::impl::cli

@@ -9,6 +9,7 @@
 
 #include "impl/cli/verb.hpp"
 #include "spec/record/write.hpp"
+#include "tests/cli/built_program.hpp"
 #include "tests/support/example_run.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/scratch.hpp"
@@ -119,12 +120,60 @@ TEST(AuditCli, WritesJUnit) {
   const std::string xml((std::istreambuf_iterator<char>(file)), {});
   EXPECT_EQ(xml.rfind("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites", 0), 0u);
   EXPECT_NE(xml.find("failures=\"4\""), std::string::npos) << xml;
-  EXPECT_NE(xml.find("name=\"peak\"><failure message=\"printed 36000.0 TFLOP/s, recomputed 18000.0 TFLOP/s"),
+  EXPECT_NE(xml.find("name=\"peak\" time=\"0\"><failure type=\"contradiction\" message=\"peak: printed "
+                     "36000.0 TFLOP/s, recomputed 18000.0 TFLOP/s"),
             std::string::npos)
       << xml;
   EXPECT_EQ(
       audit_of({golden("llm_tii_8_gpus.log"), "--junit", scratch.path().string() + "/no/audit.xml"}).code,
       74);
+}
+
+// By an XML parser of its own: the layout that CI systems read (testsuites > testsuite > testcase > failure,
+// error or skipped), its counts, and characters that XML forbids.
+TEST(AuditCli, JUnitIsWellFormedAndCountsWhatItHolds) {
+  const tests::Scratch scratch;
+  const std::string folder = scratch.path().string() + "/", log = folder + "a<b>&\"\x01\xff.log";
+  std::ofstream(log)
+      << "iter 0: loss nan, time 100.00ms, mfu 10.00%\niter 1: loss 1.0000, time 100.00ms, mfu "
+         "10.00%\n";
+  const auto check = [&](const std::string& xml) {
+    return tests::shell("python3 - " + xml + R"( <<'EOF'
+import sys, xml.etree.ElementTree as tree
+root = tree.parse(sys.argv[1]).getroot()
+assert root.tag == "testsuites", root.tag
+total = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
+for suite in root:
+    assert suite.tag == "testsuite" and suite.get("name") and float(suite.get("time")) >= 0
+    cases = list(suite)
+    found = {"tests": len(cases)}
+    for count, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        found[count] = sum(len(case.findall(tag)) for case in cases)
+    for case in cases:
+        assert case.tag == "testcase" and case.get("classname") and case.get("name") and len(case) <= 1
+        for outcome in case:
+            assert outcome.tag == "skipped" or outcome.get("type"), outcome.tag
+            assert outcome.get("message"), case.get("name")
+            if outcome.tag == "failure": assert outcome.get("message").startswith(case.get("name") + ": ")
+    for count, number in found.items():
+        assert int(suite.get(count)) == number, (count, number)
+        total[count] += number
+for count, number in total.items(): assert int(root.get(count)) == number, (count, number)
+print(total["failures"], total["errors"])
+EOF
+)");
+  };
+  EXPECT_EQ(audit_of({golden("llm_tii_2_gpus.log"), golden("llm_tii_8_gpus.log"), log, "--junit",
+                      folder + "out.xml"})
+                .code,
+            1);
+  const auto failures = check(folder + "out.xml");
+  EXPECT_EQ(failures.code, 0) << failures.messages;
+  EXPECT_EQ(failures.output.substr(failures.output.find(' ')), " 0\n");
+  EXPECT_EQ(audit_of({folder + "missing.log", "--junit", folder + "error.xml"}).code, 2);
+  const auto errors = check(folder + "error.xml");
+  EXPECT_EQ(errors.code, 0) << errors.messages;
+  EXPECT_EQ(errors.output, "0 1\n");
 }
 
 TEST(AuditCli, TheCommandLineFillsInWhatALogLeavesOut) {
