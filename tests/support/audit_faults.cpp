@@ -60,9 +60,31 @@ std::optional<std::size_t> line_with(const Report& report, Field field, std::uin
   return lines[3 + pick(seed, lines.size() - 5)];
 }
 
-bool ranks_differ_from_passes(const SimulatedRun& run) {
-  return run.data_parallel > 1 && run.accumulation > 1 && run.data_parallel != run.accumulation &&
-         run.gpus != run.accumulation;
+bool several_ranks_and_passes(const SimulatedRun& run) {
+  return run.data_parallel > 1 && run.accumulation > 1;
+}
+
+/// A share of one rank and a share of one pass are the same number.
+const std::vector<Twin> as_many_passes = {
+    {"as many passes as ranks: one rank's share of a step is one micro-batch per rank",
+     [](const SimulatedRun& run, std::uint64_t) { return run.data_parallel == run.accumulation; }},
+    {"as many passes as GPUs: one GPU's share of a step is one micro-batch per GPU",
+     [](const SimulatedRun& run, std::uint64_t) {
+       return run.gpus == run.accumulation && run.data_parallel != run.accumulation;
+     }}};
+
+/// The sum over passes is the sum over ranks.
+const std::vector<Twin> passes_as_ranks = {
+    {"as many passes as ranks: a sum over passes is one over ranks",
+     [](const SimulatedRun& run, std::uint64_t) { return run.data_parallel == run.accumulation; }}};
+
+const std::vector<Twin> two_gpus = {
+    {"two GPUs: twice or half of one GPU's peak is the peak of another number of GPUs",
+     [](const SimulatedRun& run, std::uint64_t) { return run.gpus == 2; }}};
+
+/// Passes that are performed in place of the stated ones.
+std::int64_t performed(const SimulatedRun& run, std::uint64_t seed) {
+  return 2 + static_cast<std::int64_t>(pick(seed, static_cast<std::size_t>(run.accumulation - 2)));
 }
 
 double attention(const SimulatedRun& run) {
@@ -91,8 +113,9 @@ std::vector<Fault> rate_faults() {
        {"rate_of_one_gpu"},
        accounting([](SimulatedRun& run, std::uint64_t) {
          run.accounting.rate = run.accounting.numerator = Whose::rank;
-         return ranks_differ_from_passes(run);
-       })},
+         return several_ranks_and_passes(run);
+       }),
+       as_many_passes},
       {"mfu_one_over_all",
        "MFU made of one rank's tokens, over the peak of all",
        {F::assay, F::kempnerforge},
@@ -124,30 +147,37 @@ std::vector<Fault> rate_faults() {
        {},
        accounting([](SimulatedRun& run, std::uint64_t) {
          run.accounting.rate_factor = 1 / real(run.accumulation);
-         return ranks_differ_from_passes(run);
-       })},
+         return several_ranks_and_passes(run);
+       }),
+       as_many_passes},
       {"accumulation_performed",
        "fewer passes performed than stated",
        {F::assay, F::kempnerforge, F::llmc, F::megatron},
        {},
        accounting([](SimulatedRun& run, std::uint64_t seed) {
          if (run.accumulation < 4) return false;
-         const std::int64_t k =
-             2 + static_cast<std::int64_t>(pick(seed, static_cast<std::size_t>(run.accumulation - 2)));
-         if (k * run.data_parallel == run.accumulation || k * run.gpus == run.accumulation ||
-             k == run.accumulation)
-           return false;
-         run.accounting.accumulation = k;
-         return true;
-       })},
+         run.accounting.accumulation = performed(run, seed);
+         return run.accounting.accumulation != run.accumulation;
+       }),
+       {{"the stated passes divided by the ranks: an accumulation divided once more",
+         [](const SimulatedRun& run, std::uint64_t seed) {
+           return performed(run, seed) * run.data_parallel == run.accumulation;
+         }},
+        {"the stated passes divided by the GPUs: one GPU's rate",
+         [](const SimulatedRun& run, std::uint64_t seed) {
+           const std::int64_t k = performed(run, seed);
+           return k * run.gpus == run.accumulation && k * run.data_parallel != run.accumulation;
+         }}}},
       {"rate_unit",
        "tokens/s in thousands, without the k",
        {F::assay, F::kempnerforge, F::llm_tii, F::llmc},
        {},
        accounting([](SimulatedRun& run, std::uint64_t) {
          run.accounting.rate_factor = 1e-3;
-         return real(run.data_parallel) != 1000;
-       })},
+         return true;
+       }),
+       {{"1,000 ranks: one rank's rate",
+         [](const SimulatedRun& run, std::uint64_t) { return run.data_parallel == 1000; }}}},
       {"rate_unit",
        "k of tokens/s is 1,024",
        {F::assay, F::llm_tii, F::llm_tii_json},
@@ -209,8 +239,9 @@ std::vector<Fault> peak_faults() {
        {},
        accounting([](SimulatedRun& run, std::uint64_t) {
          run.accounting.peak = run.peak_sparse;
-         return run.gpus != 2;  // two GPUs' peak is one's sparse peak
-       })},
+         return true;
+       }),
+       two_gpus},
       {"peak_other_gpu",
        "MFU against the peak of another GPU",
        with_peak,
@@ -227,8 +258,9 @@ std::vector<Fault> peak_faults() {
          run.accounting.peak = run.peak_dense == 989e12   ? 494.5e12
                                : run.peak_dense == 312e12 ? 156e12
                                                           : 1100e12;
-         return run.gpus != 2;
-       })},
+         return true;
+       }),
+       two_gpus},
       {"gpus_other",
        "twice the number of GPUs printed",
        {F::llm_tii},
@@ -332,8 +364,9 @@ std::vector<Fault> flops_faults() {
        printing([](SimulatedRun& run, Report& r, std::uint64_t) {
          scale(r, Field::tokens_total, 1 / real(run.data_parallel));
          scale(r, Field::sequences_total, 1 / real(run.data_parallel));
-         return ranks_differ_from_passes(run);
-       })},
+         return several_ranks_and_passes(run);
+       }),
+       as_many_passes},
       {"total_of_micro_batches",
        "tokens or sequences since the start of one micro-batch per step",
        {F::hugging_face, F::megatron},
@@ -341,8 +374,9 @@ std::vector<Fault> flops_faults() {
        printing([](SimulatedRun& run, Report& r, std::uint64_t) {
          scale(r, Field::tokens_total, 1 / real(run.accumulation));
          scale(r, Field::sequences_total, 1 / real(run.accumulation));
-         return ranks_differ_from_passes(run);
-       })},
+         return several_ranks_and_passes(run);
+       }),
+       as_many_passes},
       {"total_of_one_rank",
        "total tokens of one rank in the summary",
        {F::assay, F::kempnerforge},
@@ -350,8 +384,9 @@ std::vector<Fault> flops_faults() {
        printing([](SimulatedRun& run, Report& r, std::uint64_t) {
          *r[Setting::total_tokens] /= real(run.data_parallel);
          *r[Setting::average_tokens_per_second] /= real(run.data_parallel);
-         return ranks_differ_from_passes(run);
-       })},
+         return several_ranks_and_passes(run);
+       }),
+       as_many_passes},
   };
 }
 
@@ -403,16 +438,18 @@ std::vector<Fault> loss_faults() {
        {},
        printing([](SimulatedRun& run, Report& r, std::uint64_t) {
          scale(r, Field::loss, real(run.accumulation));
-         return logs_first(run) && run.accumulation > 1 && run.accumulation != run.data_parallel;
-       })},
+         return logs_first(run) && run.accumulation > 1;
+       }),
+       passes_as_ranks},
       {"loss_divided_twice",
        "losses divided by the accumulation twice",
        with_vocabulary,
        {},
        printing([](SimulatedRun& run, Report& r, std::uint64_t) {
          scale(r, Field::loss, 1 / real(run.accumulation));
-         return logs_first(run) && run.accumulation > 1 && run.accumulation != run.data_parallel;
-       })},
+         return logs_first(run) && run.accumulation > 1;
+       }),
+       passes_as_ranks},
       {"loss_in_bits",
        "losses in bits",
        with_vocabulary,
@@ -440,7 +477,7 @@ std::vector<Fault> loss_faults() {
        {F::assay, F::kempnerforge},
        {"schedule_per_rank"},
        [](SimulatedRun& run, std::uint64_t) -> Faulty {
-         if (run.accumulation < 2 || run.accumulation == run.data_parallel) return std::nullopt;
+         if (run.accumulation < 2) return std::nullopt;
          const SimulatedRun truth = run;
          for (std::size_t i = 0; i < run.steps.size(); ++i) {
            const std::size_t at =
@@ -448,7 +485,8 @@ std::vector<Fault> loss_faults() {
            run.steps[i].learning_rate = truth.steps[at].learning_rate;
          }
          return report(run);
-       }},
+       },
+       passes_as_ranks},
       {"rate_times_ranks",
        "learning rates times the ranks",
        scheduled,
