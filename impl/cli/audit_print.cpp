@@ -173,7 +173,7 @@ void print_run(const Audit& audit, std::ostream& out) {
       << count(static_cast<std::size_t>(r.steps_seen), "step")
       << (audit.model.empty() ? "" : ", " + audit.model) << (devices.empty() ? "" : ", " + devices) << ")\n";
   if (r.unread_lines > 0) {
-    out << "  " << r.unread_lines << " lines could not be read";
+    out << "  " << count(static_cast<std::size_t>(r.unread_lines), "line") << " could not be read";
     if (!r.unread_quotes.empty())
       out << ", the first is line " << r.unread_quotes.front().line << ": "
           << spec::quote(r.unread_quotes.front().text);

@@ -176,7 +176,7 @@ std::vector<RunRecord> read_lines(Blocks& blocks, const ReadOptions& options, co
   if (!reader) {
     const std::string first = waiting.lines.empty() ? "" : "; it begins " + quote(waiting.lines[0].text);
     bad_data(blocks.origin(), "no step line of a known trainer in " + std::to_string(lines.count()) +
-                                  " lines" + first +
+                                  (lines.count() == 1 ? " line" : " lines") + first +
                                   "; for CSV and JSON lines say what the columns mean, like --map "
                                   "step=iter,loss=train_loss");
   }
