@@ -6,7 +6,6 @@
 #include <string>
 
 #include "spec/error.hpp"
-#include "spec/random/philox.hpp"
 
 namespace assay::spec::init {
 
@@ -43,14 +42,18 @@ double initial_std(Role role, double std, std::int64_t layers) {
   }
 }
 
-double initial_value(Role role, std::uint64_t seed, std::int64_t parameter_index, std::uint64_t element,
-                     double std, std::int64_t layers) {
+random::Stream initial_stream(std::uint64_t seed, std::int64_t parameter_index) {
   // init_c4
   require(parameter_index >= 0 && parameter_index <= std::numeric_limits<std::uint32_t>::max(), "init_c4",
           [&] { return "parameter_index=" + std::to_string(parameter_index) + " is not in [0, 2^32)"; });
+  return {seed, random::Site::parameter, static_cast<std::uint32_t>(parameter_index)};
+}
+
+double initial_value(Role role, std::uint64_t seed, std::int64_t parameter_index, std::uint64_t element,
+                     double std, std::int64_t layers) {
+  const random::Stream stream = initial_stream(seed, parameter_index);
   const double scale = initial_std(role, std, layers);
   if (vector(role)) return role == Role::norm ? 1 : 0;
-  const random::Stream stream(seed, random::Site::parameter, static_cast<std::uint32_t>(parameter_index));
   return scale * stream.normal(element);
 }
 

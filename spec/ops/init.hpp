@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "spec/model/inventory.hpp"
+#include "spec/random/philox.hpp"
 
 namespace assay::spec::init {
 
@@ -15,9 +16,12 @@ void check_shape(Role role, const std::vector<std::int64_t>& shape);
 /// finite), init_c3 (layers < 1).
 double initial_std(Role role, double std, std::int64_t layers);
 
+/// Numbers of parameter number `parameter_index` of the inventory. Errors: SpecError init_c4 (not in [0,
+/// 2^32)).
+random::Stream initial_stream(std::uint64_t seed, std::int64_t parameter_index);
+
 /// Value of element `element` (row-major) of parameter number `parameter_index` of the inventory. The
-/// reference and the trainer both take it from here. Errors: as initial_std, and SpecError init_c4
-/// (parameter_index not in [0, 2^32)).
+/// reference and the trainer both take it from here. Errors: as initial_std and initial_stream.
 double initial_value(Role role, std::uint64_t seed, std::int64_t parameter_index, std::uint64_t element,
                      double std, std::int64_t layers);
 
