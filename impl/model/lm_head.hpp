@@ -19,6 +19,10 @@ inline constexpr std::int64_t most_logits = std::int64_t{1} << 28;
 /// tokens where there are several. N >= 1, V >= 1.
 std::int64_t chunk_tokens(std::int64_t N, std::int64_t V, std::int64_t limit = most_logits);
 
+/// Rows that the products of a vocabulary of V see on a GPU: V where rows of logits are whole 16 bytes, as
+/// the fast algorithms need them, else the next multiple of 128. The rows added are zero.
+std::int64_t padded_vocabulary(std::int64_t V, std::int64_t element_bytes);
+
 /// Loss of x W^T against the targets (impl/ops/cross_entropy.hpp says what normalizer and z are), and its
 /// gradients: dx is returned, that of the weight is added to dweight. x [N, D], weight [V, D], targets [N],
 /// dweight [V, D] in the gradient dtype. Chunks hold at most `limit` logits.

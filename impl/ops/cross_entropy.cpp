@@ -21,12 +21,21 @@ void check(const at::Tensor& logits, const at::Tensor& targets, double normalize
   spec::cross_entropy::check({.N = 0, .V = shape.V}, {}, normalizer, z);
 }
 
+/// Rows may be apart: the entries between them are neither read nor written.
+void check_rows(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& lse) {
+  check_contiguous("cross_entropy", {targets, lse});
+  const bool in_rows = logits.stride(1) == 1 || logits.size(1) <= 1;
+  TORCH_CHECK(in_rows && (logits.stride(0) >= logits.size(1) || logits.size(0) <= 1),
+              "cross_entropy: ", describe(logits), " has strides ", logits.strides(),
+              "; give rows without gaps inside");
+}
+
 at::Tensor to_math(const at::Tensor& x) { return x.scalar_type() == at::kBFloat16 ? x.to(at::kFloat) : x; }
 }  // namespace
 
 Forward forward(const at::Tensor& logits, const at::Tensor& targets, double normalizer, double z) {
   check(logits, targets, normalizer, z);
-  check_contiguous("cross_entropy", {logits, targets});
+  check_rows(logits, targets, {});
   return logits.is_cpu() ? cpu::forward(logits, targets, normalizer, z)
                          : cuda::forward(logits, targets, normalizer, z);
 }
@@ -34,7 +43,7 @@ Forward forward(const at::Tensor& logits, const at::Tensor& targets, double norm
 at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tensor& lse, double normalizer,
                     double z) {
   check(logits, targets, normalizer, z);
-  check_contiguous("cross_entropy", {logits, targets, lse});
+  check_rows(logits, targets, lse);
   return logits.is_cpu() ? cpu::backward(logits, targets, lse, normalizer, z)
                          : cuda::backward(logits, targets, lse, normalizer, z);
 }

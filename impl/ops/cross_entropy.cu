@@ -47,12 +47,13 @@ __device__ Running<M> block_merged(Running<M> mine, Running<M>* scratch) {
 template <class T, int width>
 __global__ void forward_kernel(const T* __restrict__ logits, const std::int64_t* __restrict__ targets,
                                Math<T>* __restrict__ lse, double* __restrict__ terms, std::int64_t N,
-                               std::int64_t V, std::int64_t ignore) {
+                               std::int64_t V, std::int64_t apart, std::int64_t ignore) {
   using M = Math<T>;
   using Vec = Vector<T, width>;
   __shared__ Running<M> scratch[32];
   const std::int64_t row = blockIdx.x;
-  const Vec* values = reinterpret_cast<const Vec*>(logits + row * V);
+  const T* logit = logits + row * apart;
+  const Vec* values = reinterpret_cast<const Vec*>(logit);
   Running<M> mine{static_cast<M>(-INFINITY), M(0)};
   for (std::int64_t i = threadIdx.x; i < V / width; i += blockDim.x) {
     const Vec v = values[i];
@@ -64,6 +65,8 @@ __global__ void forward_kernel(const T* __restrict__ logits, const std::int64_t*
     for (int k = 0; k < width; ++k) sum += exp(widen(v.element[k]) - top);
     mine = {top, sum};
   }
+  for (std::int64_t v = V / width * width + threadIdx.x; v < V; v += blockDim.x)
+    mine = merged(mine, Running<M>{widen(logit[v]), M(1)});
   const Running<M> all = block_merged(mine, scratch);
   if (threadIdx.x > 0) return;
   const M result = all.top + log(all.sum);
@@ -71,30 +74,34 @@ __global__ void forward_kernel(const T* __restrict__ logits, const std::int64_t*
   const std::int64_t target = targets[row];
   const bool valid = target != ignore;
   const double exact = static_cast<double>(result);
-  terms[row] = valid ? exact - static_cast<double>(widen(logits[row * V + target])) : 0;
+  terms[row] = valid ? exact - static_cast<double>(widen(logit[target])) : 0;
   terms[N + row] = valid ? exact * exact : 0;
 }
 
 template <class T, int width>
 __global__ void backward_kernel(T* __restrict__ logits, const std::int64_t* __restrict__ targets,
-                                const Math<T>* __restrict__ lse, std::int64_t V, std::int64_t ignore,
-                                Math<T> share, Math<T> z) {
+                                const Math<T>* __restrict__ lse, std::int64_t V, std::int64_t apart,
+                                std::int64_t ignore, Math<T> share, Math<T> z) {
   using M = Math<T>;
   using Vec = Vector<T, width>;
   const std::int64_t row = blockIdx.x, target = targets[row];
-  Vec* values = reinterpret_cast<Vec*>(logits + row * V);
+  T* logit = logits + row * apart;
+  Vec* values = reinterpret_cast<Vec*>(logit);
   const bool valid = target != ignore;
   const M shift = lse[row], factor = share * (M(1) + M(2) * z * shift);
+  const auto gradient_of = [&](T value, std::int64_t entry) {
+    M gradient = valid ? exp(widen(value) - shift) * factor : M(0);
+    if (entry == target) gradient -= share;
+    return narrow<T>(gradient);
+  };
   for (std::int64_t i = threadIdx.x; i < V / width; i += blockDim.x) {
     Vec v = values[i];
 #pragma unroll
-    for (int k = 0; k < width; ++k) {
-      M gradient = valid ? exp(widen(v.element[k]) - shift) * factor : M(0);
-      if (i * width + k == target) gradient -= share;
-      v.element[k] = narrow<T>(gradient);
-    }
+    for (int k = 0; k < width; ++k) v.element[k] = gradient_of(v.element[k], i * width + k);
     values[i] = v;
   }
+  for (std::int64_t v = V / width * width + threadIdx.x; v < V; v += blockDim.x)
+    logit[v] = gradient_of(logit[v], v);
 }
 
 constexpr int most_threads = 512;
@@ -110,12 +117,12 @@ void launch_forward(const ForwardArguments& a, cudaStream_t stream) {
     auto* lse = static_cast<M*>(a.lse);
     constexpr int width = full_width<T>;
     const auto rows = static_cast<unsigned>(a.N);
-    if (aligned_16(logits, a.V * static_cast<std::int64_t>(sizeof(T))))
+    if (aligned_16(logits, a.apart * static_cast<std::int64_t>(sizeof(T))))
       forward_kernel<T, width><<<rows, threads_for(a.V / width, most_threads), 0, stream>>>(
-          logits, a.targets, lse, a.terms, a.N, a.V, a.ignore);
+          logits, a.targets, lse, a.terms, a.N, a.V, a.apart, a.ignore);
     else
-      forward_kernel<T, 1><<<rows, threads_for(a.V, most_threads), 0, stream>>>(logits, a.targets, lse,
-                                                                                a.terms, a.N, a.V, a.ignore);
+      forward_kernel<T, 1><<<rows, threads_for(a.V, most_threads), 0, stream>>>(
+          logits, a.targets, lse, a.terms, a.N, a.V, a.apart, a.ignore);
   });
   ASSAY_CUDA_CHECK_LAUNCH();
 }
@@ -130,12 +137,12 @@ void launch_backward(const BackwardArguments& a, cudaStream_t stream) {
     const auto share = static_cast<M>(a.share), z = static_cast<M>(a.z);
     constexpr int width = full_width<T>;
     const auto rows = static_cast<unsigned>(a.N);
-    if (aligned_16(logits, a.V * static_cast<std::int64_t>(sizeof(T))))
+    if (aligned_16(logits, a.apart * static_cast<std::int64_t>(sizeof(T))))
       backward_kernel<T, width><<<rows, threads_for(a.V / width, most_threads), 0, stream>>>(
-          logits, a.targets, lse, a.V, a.ignore, share, z);
+          logits, a.targets, lse, a.V, a.apart, a.ignore, share, z);
     else
       backward_kernel<T, 1><<<rows, threads_for(a.V, most_threads), 0, stream>>>(logits, a.targets, lse, a.V,
-                                                                                 a.ignore, share, z);
+                                                                                 a.apart, a.ignore, share, z);
   });
   ASSAY_CUDA_CHECK_LAUNCH();
 }

@@ -10,9 +10,10 @@ struct Forward {
 };
 
 /// Cross-entropy of targets under softmax(logits), and its z-loss. [spec/ops/cross_entropy.md] Shapes: logits
-/// [N, V] contiguous, targets [N] int64; target -100 is ignored. `normalizer`: valid tokens of the whole
-/// optimizer step over all micro-batches and ranks. Sums in fp64, in a fixed order. Errors: SpecError
-/// cross_entropy_c1.. (target outside the vocabulary (CPU), normalizer not > 0, z not >= 0).
+/// [N, V], each row contiguous, rows V or more apart; targets [N] int64; target -100 is ignored.
+/// `normalizer`: valid tokens of the whole optimizer step over all micro-batches and ranks. Sums in fp64, in
+/// a fixed order. Errors: SpecError cross_entropy_c1.. (target outside the vocabulary (CPU), normalizer not >
+/// 0, z not >= 0).
 Forward forward(const at::Tensor& logits, const at::Tensor& targets, double normalizer, double z);
 
 /// Gradient of loss + z_loss, written over logits and returned.

@@ -29,7 +29,7 @@ Math<T> log_sum_exp(const T* row, std::int64_t V) {
 }  // namespace
 
 Forward forward(const at::Tensor& logits, const at::Tensor& targets, double normalizer, double z) {
-  const std::int64_t N = logits.size(0), V = logits.size(1);
+  const std::int64_t N = logits.size(0), V = logits.size(1), apart = logits.stride(0);
   Forward out;
   out.lse = at::empty({N}, logits.options().dtype(impl::cpu::math_type(logits.scalar_type())));
   const auto* target = targets.const_data_ptr<std::int64_t>();
@@ -39,11 +39,11 @@ Forward forward(const at::Tensor& logits, const at::Tensor& targets, double norm
     using M = Math<scalar_t>;
     const auto* rows = logits.const_data_ptr<scalar_t>();
     M* lse = out.lse.data_ptr<M>();
-    impl::cpu::for_rows(N, V, [&](std::int64_t n) { lse[n] = log_sum_exp(rows + n * V, V); });
+    impl::cpu::for_rows(N, V, [&](std::int64_t n) { lse[n] = log_sum_exp(rows + n * apart, V); });
     for (std::int64_t n = 0; n < N; ++n) {
       if (target[n] == spec::cross_entropy::ignore) continue;
       const auto exact = static_cast<double>(lse[n]);
-      loss += exact - static_cast<double>(M(rows[n * V + target[n]]));
+      loss += exact - static_cast<double>(M(rows[n * apart + target[n]]));
       squares += exact * exact;
     }
   });
@@ -54,7 +54,7 @@ Forward forward(const at::Tensor& logits, const at::Tensor& targets, double norm
 
 at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tensor& lse, double normalizer,
                     double z) {
-  const std::int64_t N = logits.size(0), V = logits.size(1);
+  const std::int64_t N = logits.size(0), V = logits.size(1), apart = logits.stride(0);
   const auto* target = targets.const_data_ptr<std::int64_t>();
   impl::cpu::with_element(logits.scalar_type(), "cross_entropy_backward", [&](auto element) {
     using scalar_t = decltype(element);
@@ -63,7 +63,7 @@ at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tens
     const M* lses = lse.const_data_ptr<M>();
     const M share = static_cast<M>(1 / normalizer);
     impl::cpu::for_rows(N, V, [&](std::int64_t n) {
-      scalar_t* row = rows + n * V;
+      scalar_t* row = rows + n * apart;
       if (target[n] == spec::cross_entropy::ignore) {
         std::fill_n(row, V, scalar_t(0));
         return;

@@ -3,12 +3,12 @@
 
 namespace assay::impl::cross_entropy::cuda {
 
-/// Device pointers of impl/ops/cross_entropy.hpp: logits [N, V] contiguous, targets [N]; lse [N] fp32 for
-/// bf16, else of `dtype`. `terms` [2, N] fp64: each row's lse - logit of the target, and lse^2; 0 where
-/// ignored.
+/// Device pointers of impl/ops/cross_entropy.hpp: logits [N, V] with rows `apart` elements apart, targets
+/// [N]; lse [N] fp32 for bf16, else of `dtype`. `terms` [2, N] fp64: each row's lse - logit of the target,
+/// and lse^2; 0 where ignored.
 struct ForwardArguments {
   Dtype dtype;
-  std::int64_t N, V, ignore;  ///< ignore: the target of a row that takes no part
+  std::int64_t N, V, apart, ignore;  ///< ignore: the target of a row that takes no part
   const void* logits;
   const std::int64_t* targets;
   void* lse;
@@ -19,7 +19,7 @@ void launch_forward(const ForwardArguments& a, cudaStream_t stream);
 /// Writes the gradient over the logits; `share` = 1 / normalizer, `z` the coefficient.
 struct BackwardArguments {
   Dtype dtype;
-  std::int64_t N, V, ignore;  ///< ignore: the target of a row that takes no part
+  std::int64_t N, V, apart, ignore;  ///< ignore: the target of a row that takes no part
   void* logits;
   const std::int64_t* targets;
   const void* lse;

@@ -25,5 +25,14 @@ TEST(LmHeadImpl, TheDemoHasOneChunkAndTheLargeModelsSeveral) {
   EXPECT_EQ(lm_head::chunk_tokens(22 * 2048, 151669), 1664);
 }
 
+TEST(LmHeadImpl, AVocabularyIsPaddedOnlyWhereItsRowsAreNotWholeAccesses) {
+  EXPECT_EQ(lm_head::padded_vocabulary(32000, 2), 32000);
+  EXPECT_EQ(lm_head::padded_vocabulary(128256, 2), 128256);
+  EXPECT_EQ(lm_head::padded_vocabulary(151643, 2), 151680);
+  EXPECT_EQ(lm_head::padded_vocabulary(50257, 2), 50304);
+  EXPECT_EQ(lm_head::padded_vocabulary(7, 8), 128);
+  EXPECT_EQ(lm_head::padded_vocabulary(8, 8), 8);
+}
+
 }  // namespace
 }  // namespace assay::impl
