@@ -28,7 +28,14 @@ constexpr Part parts[] = {{"master.safetensors", &ParameterBuffers::master},
                           {"moment2.safetensors", &ParameterBuffers::moment2}};
 
 std::string dtype_name(const ParameterBuffers& buffers) {
-  return buffers.master.scalar_type() == at::kDouble ? "F64" : "F32";
+  switch (buffers.master.scalar_type()) {
+    case at::kDouble:
+      return "F64";
+    case at::kBFloat16:
+      return "BF16";
+    default:
+      return "F32";
+  }
 }
 
 std::span<const std::byte> bytes_of(const at::Tensor& tensor) {

@@ -23,7 +23,7 @@ struct Manifest {
   std::int64_t tokens = 0;
   std::string config;
   std::string version;
-  std::string dtype;  ///< of every tensor, as safetensors names it: "F32", "F64"
+  std::string dtype;  ///< of every tensor, as safetensors names it: "F32", "F64", "BF16"
   std::vector<FileEntry> files;
 };
 

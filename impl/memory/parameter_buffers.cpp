@@ -31,17 +31,17 @@ std::int64_t ParameterBuffers::bytes() const {
   return master.is_same(weights) ? sum : sum + static_cast<std::int64_t>(master.nbytes());
 }
 
-ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device device) {
+ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device device, Dtype states) {
   ParameterBuffers buffers;
   buffers.inventory = spec::inventory(model);
   const auto zeros = [&](Dtype element) {
     return at::zeros({buffers.inventory.flat_size},
                      at::TensorOptions().dtype(scalar_type(element)).device(device));
   };
-  const Dtype state = dtype == Dtype::bf16 ? Dtype::f32 : dtype;
+  const Dtype state = dtype == Dtype::bf16 ? states : dtype;
   buffers.weights = zeros(dtype);
-  buffers.gradients = zeros(state);
-  buffers.master = dtype == Dtype::bf16 ? zeros(state) : buffers.weights;
+  buffers.gradients = zeros(dtype == Dtype::bf16 ? Dtype::f32 : dtype);
+  buffers.master = state != dtype ? zeros(state) : buffers.weights;
   buffers.moment1 = zeros(state);
   buffers.moment2 = zeros(state);
   return buffers;

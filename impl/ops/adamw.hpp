@@ -9,9 +9,11 @@ namespace assay::impl::adamw {
 struct Settings {
   double learning_rate;
   double beta1, beta2, eps;
-  double weight_decay;    ///< decoupled; 0 for gains
-  std::int64_t step;      ///< counts from 1
-  double gradient_scale;  ///< clip coefficient, applied to the gradient as it is read
+  double weight_decay;     ///< decoupled; 0 for gains
+  std::int64_t step;       ///< counts from 1
+  double gradient_scale;   ///< clip coefficient, applied to the gradient as it is read
+  std::uint64_t seed = 0;  ///< of the roundings of bf16 states
+  std::int64_t first = 0;  ///< number of the range's first entry in the flat buffer, which chooses their bits
 };
 
 /// What all entries of a step share. Errors: SpecError adamw_c2 .. adamw_c6.
@@ -20,7 +22,8 @@ spec::adamw::Scalars scalars(const Settings& settings);
 /// Updates one flat range in place in one pass: master, first and second moment from the gradient; then the
 /// working weights, rounded from master. All 1-D of equal length; master, moments and gradient of one dtype
 /// (fp32 or fp64); `weight` bf16, or the same storage as master when there is no separate master copy.
-/// Errors: SpecError adamw_c1 .. adamw_c6
+/// Or all of weight = master and moments in bf16 with an fp32 gradient: computed in fp32, rounded by chance.
+/// Errors: SpecError adamw_c1 .. adamw_c7
 void update(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at::Tensor moment1,
             at::Tensor moment2, const Settings& settings);
 
@@ -31,7 +34,7 @@ void update_guarded(at::Tensor weight, at::Tensor master, const at::Tensor& grad
 
 /// The implementations behind update, of the same meaning, arguments unchecked: `cpu` are fused loops for CPU
 /// tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen calls and
-/// runs on any device.
+/// runs on any device, for states in fp32 and fp64.
 namespace cpu {
 decltype(adamw::update) update;
 }  // namespace cpu

@@ -3,12 +3,14 @@
 #include "impl/ops/adamw.hpp"
 #include "impl/ops/adamw_launch.hpp"
 #include "impl/ops/cuda_tensor.hpp"
+#include "spec/ops/adamw_rounding.hpp"
 
 namespace assay::impl::adamw::cuda {
 
 void update_guarded(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at::Tensor moment1,
                     at::Tensor moment2, const Settings& settings, const at::Tensor& coefficient) {
   const auto shared = scalars(settings);
+  const std::int64_t rounded_step = master.scalar_type() == at::kBFloat16 ? settings.step : 1;
   launch({.weight_dtype = impl::cuda::dtype_of(weight),
           .state_dtype = impl::cuda::dtype_of(master),
           .n = master.numel(),
@@ -24,7 +26,9 @@ void update_guarded(at::Tensor weight, at::Tensor master, const at::Tensor& grad
           .coefficient = coefficient.defined() ? coefficient.const_data_ptr<double>() : nullptr,
           .decay = shared.kept,
           .step_size = shared.step_size,
-          .root_correction = shared.root_correction2},
+          .root_correction = shared.root_correction2,
+          .rounding = spec::adamw::rounding_stream(settings.seed, rounded_step),
+          .first = static_cast<std::uint64_t>(settings.first)},
          impl::cuda::stream());
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include "impl/ops/cuda_launch.hpp"
+#include "spec/random/philox.hpp"
 
 namespace assay::impl::adamw::cuda {
 
@@ -7,18 +8,20 @@ namespace assay::impl::adamw::cuda {
 /// separate copy. Scalars are computed once on the host in double.
 struct Arguments {
   Dtype weight_dtype;  ///< bf16 with fp32 state, or that of the state
-  Dtype state_dtype;   ///< f32 or f64: master, gradient, moments
+  Dtype state_dtype;   ///< of master and moments, and of the gradient, which is fp32 with bf16 states
   std::int64_t n;
   void* weight;
   void* master;
   const void* gradient;
   void *moment1, *moment2;
   double beta1, beta2, eps;
-  double gradient_scale;      ///< read where `coefficient` is null
-  const double* coefficient;  ///< on the device: the gradient's scale, NaN: write nothing
-  double decay;               ///< 1 - learning_rate * weight_decay
-  double step_size;           ///< learning_rate / (1 - beta1^step)
-  double root_correction;     ///< sqrt(1 - beta2^step)
+  double gradient_scale;          ///< read where `coefficient` is null
+  const double* coefficient;      ///< on the device: the gradient's scale, NaN: write nothing
+  double decay;                   ///< 1 - learning_rate * weight_decay
+  double step_size;               ///< learning_rate / (1 - beta1^step)
+  double root_correction;         ///< sqrt(1 - beta2^step)
+  spec::random::Stream rounding;  ///< of bf16 states: random bits of this step's roundings
+  std::uint64_t first;            ///< number of the first entry, which chooses its bits
 };
 void launch(const Arguments& a, cudaStream_t stream);
 

@@ -33,7 +33,9 @@ void update(ParameterBuffers& buffers, const AdamWSettings& settings, double lea
                            .eps = settings.eps,
                            .weight_decay = range.decay ? settings.weight_decay : 0.0,
                            .step = step,
-                           .gradient_scale = 1},
+                           .gradient_scale = 1,
+                           .seed = settings.seed,
+                           .first = range.begin},
                           coefficient);
   }
 }

@@ -19,6 +19,7 @@ std::vector<DecayRange> decay_ranges(const spec::Inventory& inventory);
 /// Hyperparameters that stay the same over a run.
 struct AdamWSettings {
   double beta1, beta2, eps, weight_decay;
+  std::uint64_t seed = 0;  ///< of the roundings of bf16 states
 };
 
 /// One update of all parameters. `step` counts from 1; `coefficient` is the clip coefficient, an fp64 scalar

@@ -71,10 +71,12 @@ void use_threads(const spec::RunConfig& config, Communicator& communicator) {
 
 /// A system that overcommits would hand out this memory and kill the process later, without a word.
 void refuse_what_cannot_fit(const spec::RunConfig& config, const spec::ModelSpec& model, at::Device device) {
-  // As ParameterBuffers: weights, gradients, two moments, and master weights of their own beside bf16.
-  const std::int64_t each = config.dtype == Dtype::f64   ? 4 * 8
-                            : config.dtype == Dtype::f32 ? 4 * 4
-                                                         : 2 + 4 * 4;
+  // As ParameterBuffers: weights, gradients, two moments, and master weights of their own beside bf16, or
+  // bf16 moments.
+  const std::int64_t each = config.dtype == Dtype::f64     ? 4 * 8
+                            : config.dtype == Dtype::f32   ? 4 * 4
+                            : config.states == Dtype::bf16 ? 3 * 2 + 4
+                                                           : 2 + 4 * 4;
   const std::int64_t need = spec::inventory(model).flat_size * each, have = host_memory();
   if (!device.is_cpu() || need <= have) return;
   throw UserError(ExitCode::usage, "model \"" + model.name +

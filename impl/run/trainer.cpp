@@ -31,7 +31,8 @@ StepSettings settings_of(const spec::RunConfig& config) {
   return {.adamw = {.beta1 = config.beta1,
                     .beta2 = config.beta2,
                     .eps = config.adam_eps,
-                    .weight_decay = config.weight_decay},
+                    .weight_decay = config.weight_decay,
+                    .seed = config.seed},
           .clip = config.clip,
           .z_loss = config.z_loss};
 }
@@ -69,7 +70,7 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
       device_(device),
       communicator_(communicator),
       source_(std::move(source)),
-      buffers_(allocate(model, config.dtype, device)),
+      buffers_(allocate(model, config.dtype, device, config.states)),
       parameters_(buffers_, model, communicator),
       model_(model, parameters_, config.sequence_length, scalar_type(config.dtype), device),
       clock_(device),

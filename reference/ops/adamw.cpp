@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "reference/counted.hpp"
+#include "spec/ops/adamw_rounding.hpp"
+#include "spec/random/stochastic_rounding.hpp"
 
 namespace assay::reference::adamw {
 
@@ -30,5 +32,20 @@ template void update(Tensor<double>&, const Tensor<double>&, Tensor<double>&, Te
                      const spec::adamw::Settings&);
 template void update(Tensor<Counted>&, const Tensor<Counted>&, Tensor<Counted>&, Tensor<Counted>&,
                      const spec::adamw::Settings&);
+
+void update_bf16(Tensor<double>& parameter, const Tensor<double>& gradient, Tensor<double>& moment1,
+                 Tensor<double>& moment2, const spec::adamw::Settings& settings, std::uint64_t seed,
+                 std::uint64_t first) {
+  using spec::random::stochastic_bf16_of_real;
+  const auto stream = spec::adamw::rounding_stream(seed, settings.step);
+  update(parameter, gradient, moment1, moment2, settings);
+  for (Index i = 0; i < parameter.size(); ++i) {
+    const std::uint64_t entry = first + static_cast<std::uint64_t>(i);
+    const auto bits = spec::adamw::rounding_bits(stream.block(entry / 2), entry);
+    parameter[i] = stochastic_bf16_of_real(parameter[i], bits.parameter);
+    moment1[i] = stochastic_bf16_of_real(moment1[i], bits.moment1);
+    moment2[i] = stochastic_bf16_of_real(moment2[i], bits.moment2);
+  }
+}
 
 }  // namespace assay::reference::adamw

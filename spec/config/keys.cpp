@@ -178,6 +178,7 @@ Key derived(std::string how, Key key) {
 }
 
 bool reads_files(const RunConfig& config) { return !config.data_paths.empty(); }
+bool computes_in_bf16(const RunConfig& config) { return config.dtype == Dtype::bf16; }
 bool reads_grammar(const RunConfig& config) { return config.data_paths.empty(); }
 bool is_wsd(const RunConfig& config) { return config.schedule == ScheduleKind::wsd; }
 bool decays(const RunConfig& config) { return config.schedule != ScheduleKind::constant; }
@@ -228,6 +229,11 @@ void add_training(std::vector<Key>& all) {
   all.push_back(
       number("optimizer.clip", &C::clip, ">= 0", "", "Largest global gradient norm; 0: no clipping"));
   all.push_back(
+      when("compute.dtype is \"bf16\"", computes_in_bf16,
+           choice<Dtype>("optimizer.states", &C::states, {{"f32", Dtype::f32}, {"bf16", Dtype::bf16}},
+                         "Weights and moments between steps: f32 moments and master weights, or all bf16, "
+                         "rounded by chance")));
+  all.push_back(
       number("loss.z_loss", &C::z_loss, ">= 0", "", "Coefficient of the squared log of the softmax sum"));
   all.push_back(choice<ScheduleKind>(
       "schedule.kind", &C::schedule,
@@ -253,7 +259,7 @@ void add_machine_and_run(std::vector<Key>& all) {
   using C = RunConfig;
   all.push_back(choice<Dtype>("compute.dtype", &C::dtype,
                               {{"f64", Dtype::f64}, {"f32", Dtype::f32}, {"bf16", Dtype::bf16}},
-                              "Type of activations and working weights; bf16 keeps master weights in f32"));
+                              "Type of activations and working weights"));
   all.push_back(choice<Device>("compute.device", &C::device,
                                {{"auto", Device::automatic}, {"cpu", Device::cpu}, {"cuda", Device::cuda}},
                                "Where tensors live; auto: a GPU if one is usable, else the CPU"));

@@ -46,7 +46,8 @@ struct RunConfig {
   double final_lr_ratio = 0.1;                  ///< last learning rate / peak
 
   // numerics and machine
-  Dtype dtype = Dtype::f32;  ///< of activations and working weights; bf16 keeps fp32 master weights
+  Dtype dtype = Dtype::f32;   ///< of activations and working weights
+  Dtype states = Dtype::f32;  ///< with bf16 weights: of master weights and moments; bf16: no master weights
   Device device = Device::automatic;
   std::int64_t threads = 0;  ///< CPU threads per rank; 0: hardware cores / ranks of this host
   std::uint64_t seed = 20251121;

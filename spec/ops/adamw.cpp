@@ -1,9 +1,11 @@
 #include "spec/ops/adamw.hpp"
 
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "spec/error.hpp"
+#include "spec/ops/adamw_rounding.hpp"
 
 namespace assay::spec::adamw {
 
@@ -37,6 +39,13 @@ Scalars scalars(const Settings& s) {
   return {.kept = 1 - s.learning_rate * s.weight_decay,
           .step_size = s.learning_rate / (1 - std::pow(s.beta1, t)),
           .root_correction2 = std::sqrt(1 - std::pow(s.beta2, t))};
+}
+
+random::Stream rounding_stream(std::uint64_t seed, std::int64_t step) {
+  // adamw_c7
+  require(step >= 1 && step <= std::numeric_limits<std::uint32_t>::max(), "adamw_c7",
+          [&] { return "step=" + std::to_string(step) + ", bf16 states are rounded at steps in [1, 2^32)"; });
+  return {seed, random::Site::rounding, static_cast<std::uint32_t>(step)};
 }
 
 // Decay 1; m: g - m, * (1 - beta1), + 3; v: beta2 v, g^2, * (1 - beta2), + 4; sqrt, / correction, + eps 3;

@@ -98,6 +98,22 @@ TEST_F(CheckpointImpl, LoadsWhatWasSavedBitForBit) {
   }
 }
 
+TEST_F(CheckpointImpl, KeepsBf16StatesAsTheyAreAndRefusesThemForOthers) {
+  const auto drawn = [](std::uint64_t seed) {
+    ParameterBuffers buffers = allocate(tiny(), Dtype::bf16, at::kCPU, Dtype::bf16);
+    const ParameterBuffers from = filled(seed);
+    buffers.master.copy_(from.master), buffers.moment1.copy_(from.moment1),
+        buffers.moment2.copy_(from.moment2);
+    return buffers;
+  };
+  const ParameterBuffers written = drawn(1);
+  const std::string path = save(directory_, written, {.step = 7, .tokens = 700, .config = {}}, 2).path;
+  ParameterBuffers read = drawn(2);
+  load(path, read);
+  EXPECT_TRUE(same(read, written));
+  EXPECT_NE(refusal(path).find("checkpoint_c4: state is BF16, this run's is F32"), std::string::npos);
+}
+
 TEST_F(CheckpointImpl, KeepsTheNewest) {
   for (std::int64_t step : {1, 2, 3, 4})
     save(directory_, filled(1), {.step = step, .tokens = 0, .config = {}}, 2);

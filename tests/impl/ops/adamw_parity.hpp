@@ -4,6 +4,8 @@
 
 #include "impl/ops/adamw.hpp"
 #include "reference/ops/adamw.hpp"
+#include "spec/ops/adamw_rounding.hpp"
+#include "spec/random/stochastic_rounding.hpp"
 #include "tests/support/tensors.hpp"
 
 namespace assay::impl::parity {
@@ -106,6 +108,64 @@ inline void adamw_matches_reference(at::Device device) {
   unscaled.gradient_scale = 7;  // not read
   adamw::update_guarded(w, w, g, m, v, unscaled, scalar(d.settings.gradient_scale));
   RC_ASSERT(tests::same_bits(w, w2) && tests::same_bits(m, m2) && tests::same_bits(v, v2));
+}
+
+/// One step on bf16 states. The result is the rounding, by the same random bits, of a number within the
+/// bounds of the exact one: rounding by given bits is monotone, so it lies between those of both ends.
+inline void adamw_bf16_matches_reference(at::Device device) {
+  AdamwDrawn d;
+  d.type = at::kFloat;  // of the arithmetic
+  const bool wide = *rc::gen::arbitrary<bool>();
+  if (wide) d.n = 8 * *rc::gen::inRange<Index>(1, 60);
+  d.gradient = tests::normal({d.n}, d.seed + 1, at::kFloat, d.gradient_size);
+  d.master = tests::normal({d.n}, d.seed, at::kBFloat16);
+  d.moment1 = tests::normal({d.n}, d.seed + 2, at::kBFloat16, d.gradient_size);
+  d.moment2 = tests::normal({d.n}, d.seed + 3, at::kBFloat16, d.gradient_size).square();
+  d.settings.seed = d.seed;
+  d.settings.first = *rc::gen::inRange<Index>(0, 50);
+  if (wide) d.settings.first *= 2;
+  auto master = exact(d.master), moment1 = exact(d.moment1), moment2 = exact(d.moment2),
+       gradient = exact(d.gradient);
+  gradient.flat() *= d.settings.gradient_scale;
+  reference::adamw::update(master, gradient, moment1, moment2, adamw_specified(d.settings));
+  const AdamwBounds bounds(d, moment2);
+
+  const at::Tensor w = d.master.to(device, false, true), m = d.moment1.to(device, false, true),
+                   v = d.moment2.to(device, false, true);
+  adamw::update(w, w, d.gradient.to(device), m, v, d.settings);
+  const auto stream = spec::adamw::rounding_stream(d.settings.seed, d.settings.step);
+  const auto lies_between = [](double got, double right, double bound, std::uint16_t random) {
+    return spec::random::stochastic_bf16_of_real(right - bound, random) <= got &&
+           got <= spec::random::stochastic_bf16_of_real(right + bound, random);
+  };
+  const auto got_w = exact(w), got_m = exact(m), got_v = exact(v);
+  for (Index i = 0; i < d.n; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const auto entry = static_cast<std::uint64_t>(d.settings.first + i);
+    const auto bits = spec::adamw::rounding_bits(stream.block(entry / 2), entry);
+    RC_ASSERT(lies_between(got_w[i], master[i], bounds.master[at], bits.parameter));
+    RC_ASSERT(lies_between(got_m[i], moment1[i], bounds.moment1[at], bits.moment1));
+    RC_ASSERT(lies_between(got_v[i], moment2[i], bounds.moment2[at], bits.moment2));
+  }
+
+  // NaN from the device changes nothing.
+  const at::Tensor w2 = w.clone(), m2 = m.clone(), v2 = v.clone();
+  adamw::update_guarded(w, w, d.gradient.to(device), m, v, d.settings,
+                        at::full({}, std::nan(""), at::TensorOptions(device).dtype(at::kDouble)));
+  RC_ASSERT(tests::same_bits(w, w2) && tests::same_bits(m, m2) && tests::same_bits(v, v2));
+}
+
+/// A range cut anywhere is updated as the whole, bit for bit: weight, first and second moment.
+inline std::vector<at::Tensor> adamw_bf16_in_two(at::Device device, Index n, Index cut) {
+  const at::Tensor gradient = tests::normal({n}, 1, at::kFloat).to(device);
+  const at::Tensor w = tests::normal({n}, 2, at::kBFloat16).to(device), m = at::zeros_like(w),
+                   v = at::zeros_like(w);
+  for (const auto& [from, size] : {std::pair{Index(0), cut}, std::pair{cut, n - cut}}) {
+    const auto part = [from = from, size = size](const at::Tensor& all) { return all.narrow(0, from, size); };
+    adamw::update(part(w), part(w), part(gradient), part(m), part(v),
+                  {1e-2, 0.9, 0.95, 1e-8, 0.1, 3, 0.5, /*seed=*/11, /*first=*/from});
+  }
+  return {w, m, v};
 }
 
 }  // namespace assay::impl::parity

@@ -35,6 +35,19 @@ TEST(AdamwImpl, SameBitsOnAnyNumberOfThreadsAndRanges) {
       EXPECT_TRUE(tests::same_bits(run(cut)[i], run(0)[i])) << cut << " " << i;
 }
 
+RC_GTEST_PROP(AdamwImpl, OneStepOnBf16StatesMatchesReference, ()) {
+  parity::adamw_bf16_matches_reference(at::kCPU);
+}
+
+TEST(AdamwImpl, Bf16StatesHaveTheSameBitsOnAnyNumberOfThreadsAndRanges) {
+  const auto whole = parity::adamw_bf16_in_two(at::kCPU, 50001, 0);
+  EXPECT_TRUE(tests::repeatable([] { return parity::adamw_bf16_in_two(at::kCPU, 50001, 0); }));
+  for (Index cut : {1, 777, 16384, 50000}) {
+    const auto parts = parity::adamw_bf16_in_two(at::kCPU, 50001, cut);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(tests::same_bits(parts[i], whole[i])) << cut << " " << i;
+  }
+}
+
 TEST(AdamwImpl, ConstraintsAreChecked) {
   const auto update = [](Index entries, adamw::Settings settings) {
     const at::Tensor w = at::ones({3}), m = at::zeros({3}), v = at::zeros({3});
@@ -53,6 +66,12 @@ TEST(AdamwImpl, ConstraintsAreChecked) {
   EXPECT_EQ(with([](auto& s) { s.eps = 0; }), "adamw_c4");
   EXPECT_EQ(with([](auto& s) { s.learning_rate = -1; }), "adamw_c5");
   EXPECT_EQ(with([](auto& s) { s.weight_decay = -1; }), "adamw_c6");
+  adamw::Settings late = good;
+  late.step = std::int64_t{1} << 32;
+  EXPECT_EQ(update(3, late), "accepted");
+  const at::Tensor states = at::zeros({3}, at::kBFloat16);
+  EXPECT_EQ(tests::refusal([&] { adamw::update(states, states, at::ones({3}), states, states, late); }),
+            "adamw_c7");
 }
 
 }  // namespace

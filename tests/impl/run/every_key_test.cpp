@@ -362,6 +362,21 @@ std::map<std::string, Check> training_checks() {
                                    return each_step(o, &spec::record::Step::clip_coefficient, 0) +
                                           later_losses(o);
                                  })},
+      {"optimizer.states",
+       [](Workshop& shop) {
+         const Settings states = {"optimizer.states=f32", "optimizer.states=bf16"};
+         differ(shop, {"compute.dtype=bf16"}, states, later_losses);
+         differ(shop, {"compute.dtype=bf16"}, states, weight_bytes);
+         Settings both = {"compute.dtype=bf16", "optimizer.states=bf16", "checkpoint.every=2"};
+         const Outcome whole = shop.train(both);
+         EXPECT_EQ(losses(whole), losses(shop.train(both)));
+         both.push_back("checkpoint.resume=" + shop.folder("run/checkpoints/step_00000002"));
+         both.push_back("run.directory=" + shop.folder("rest"));
+         const Outcome rest = shop.train(both, true);
+         ASSERT_EQ(rest.run.steps.size(), 2u) << rest.refusal;
+         for (std::size_t i = 0; i < 2; ++i)
+           EXPECT_EQ(rest.run.steps[i].loss, whole.run.steps[i + 2].loss) << i;
+       }},
       {"loss.z_loss", changes({}, {"", "loss.z_loss=0.01"}, later_losses)},
       {"schedule.kind",
        changes({"-schedule.decay_steps"},

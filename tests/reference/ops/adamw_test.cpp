@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <sstream>
 
+#include "spec/ops/adamw_rounding.hpp"
+#include "spec/random/stochastic_rounding.hpp"
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"
@@ -161,6 +164,59 @@ RC_GTEST_PROP(AdamwReference, GradientAndEpsMayBeScaledTogether, ()) {
   update(state, settings);
   update(scaled, scaled_settings);
   ASSAY_RC_CLOSE(values(scaled.parameter), values(state.parameter), Allowed::exact());
+}
+
+/// Every entry of a tensor, rounded to bf16 to the nearest.
+void to_bf16(Tensor<double>& x) {
+  for (Index i = 0; i < x.size(); ++i) {
+    const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(x[i]));
+    x[i] = spec::random::bf16_value(static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16));
+  }
+}
+
+RC_GTEST_PROP(AdamwReference, Bf16StatesAreNeighboursOfTheExactOnes, ()) {
+  State state = draw_state(*rc::gen::inRange(1, 20));
+  for (auto* tensor : {&state.parameter, &state.moment1, &state.moment2}) to_bf16(*tensor);
+  State exact = state;
+  update(exact, settings);
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  const auto first = *rc::gen::inRange<std::uint64_t>(0, 100);
+  adamw::update_bf16(state.parameter, state.gradient, state.moment1, state.moment2, settings, seed, first);
+  const auto stream = spec::adamw::rounding_stream(seed, settings.step);
+  for (Index i = 0; i < state.parameter.size(); ++i) {
+    const std::uint64_t entry = first + static_cast<std::uint64_t>(i);
+    const auto bits = spec::adamw::rounding_bits(stream.block(entry / 2), entry);
+    const auto rounded = spec::random::stochastic_bf16_of_real;
+    RC_ASSERT(state.parameter[i] == rounded(exact.parameter[i], bits.parameter));
+    RC_ASSERT(state.moment1[i] == rounded(exact.moment1[i], bits.moment1));
+    RC_ASSERT(state.moment2[i] == rounded(exact.moment2[i], bits.moment2));
+  }
+}
+
+/// A learning rate whose steps are a twentieth of a unit of bf16: to the nearest no entry would ever move.
+TEST(AdamwReference, SmallStepsOnBf16StatesAddUpToTheirSum) {
+  constexpr Index n = 4096;
+  constexpr int steps = 20;
+  Settings small{
+      .learning_rate = 0x1p-8 / 20, .beta1 = 0, .beta2 = 0, .eps = 1e-300, .weight_decay = 0, .step = 1};
+  State state{Tensor<double>({n}), Tensor<double>({n}), Tensor<double>({n}), Tensor<double>({n})};
+  state.parameter.flat().setConstant(0.75);
+  state.gradient.flat().setOnes();
+  for (small.step = 1; small.step <= steps; ++small.step)
+    adamw::update_bf16(state.parameter, state.gradient, state.moment1, state.moment2, small, 5, 0);
+  // Each step moves by 2^-8 / 20 in the mean and in units of 2^-8: a variance below (2^-8)^2 / 20 a step.
+  const double expected = 0.75 - steps * small.learning_rate;
+  const double deviation = 0x1p-8 * std::sqrt(steps / 20.0 / n);
+  EXPECT_NEAR(state.parameter.flat().mean(), expected, 5 * deviation);
+}
+
+TEST(AdamwReference, C7RejectsAStepThatHasNoRoundingBits) {
+  State state{Tensor<double>({1}), Tensor<double>({1}), Tensor<double>({1}), Tensor<double>({1})};
+  Settings late = settings;
+  late.step = 0x100000000;
+  EXPECT_NO_THROW(update(state, late));
+  EXPECT_THROW(adamw::update_bf16(state.parameter, state.gradient, state.moment1, state.moment2, late, 1, 0),
+               SpecError);
 }
 
 RC_GTEST_PROP(AdamwReference, PartsOfATensorAreUpdatedAsTheWhole, ()) {

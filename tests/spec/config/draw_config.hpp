@@ -66,6 +66,7 @@ inline spec::RunConfig draw_config() {
   }
   if (config.schedule != spec::ScheduleKind::constant) config.final_lr_ratio = draw_positive(1);
   config.dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
+  if (config.dtype == Dtype::bf16) config.states = *rc::gen::element(Dtype::f32, Dtype::bf16);
   config.device = *rc::gen::element(spec::Device::cpu, spec::Device::cuda, spec::Device::automatic);
   config.threads = *inRange<std::int64_t>(0, 4096);
   config.seed = *inRange<std::uint64_t>(0, std::uint64_t(1) << 63);

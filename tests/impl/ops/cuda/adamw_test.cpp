@@ -48,5 +48,20 @@ TEST(AdamwCuda, RangesOfAnyAlignmentGiveTheSameBits) {
       EXPECT_TRUE(tests::same_bits(run(cut)[i], run(0)[i])) << cut << " " << i;
 }
 
+TEST(AdamwCuda, Bf16StatesMatchReference) {
+  ASSAY_NEEDS_GPU();
+  EXPECT_TRUE(rc::check([] { parity::adamw_bf16_matches_reference(at::kCUDA); }));
+}
+
+TEST(AdamwCuda, Bf16StatesHaveTheSameBitsTwiceAndInRangesOfAnyAlignment) {
+  ASSAY_NEEDS_GPU();
+  const auto whole = parity::adamw_bf16_in_two(at::kCUDA, 5008, 0);
+  EXPECT_TRUE(tests::repeatable([] { return parity::adamw_bf16_in_two(at::kCUDA, 5008, 0); }));
+  for (std::int64_t cut : {1, 4, 777, 4096}) {
+    const auto parts = parity::adamw_bf16_in_two(at::kCUDA, 5008, cut);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(tests::same_bits(parts[i], whole[i])) << cut << " " << i;
+  }
+}
+
 }  // namespace
 }  // namespace assay::impl
