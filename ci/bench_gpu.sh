@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Measures this machine's GPU, printing as it goes; `ci/bench gpu [ops] [p1] [baseline]` runs it.
-#   ops       every op at the shapes of one micro-batch of llama-1.36b
-#   p1        llama-1.36b by recipes/h200/llama-1.36b.toml on random tokens
-#   baseline  the same model and batch in PyTorch with torch.compile (tests/bench/compiled_pytorch.py)
+# Measures this machine's GPU, printing as it goes; `ci/bench gpu [PART ...]` runs it, by default ops, p1 and baseline.
+#   ops               every op at the shapes of one micro-batch of llama-1.36b
+#   p1, p2, p6        llama-1.36b, llama3-8b, qwen3-1.8b by their recipe of recipes/h200 on random tokens
+#   baseline, baseline-p2, baseline-p6
+#                     the same models in PyTorch with torch.compile (tests/bench/compiled_pytorch.py): p1's batch; p2's
+#                     in passes of 2, in bf16 without master weights; p6's model in passes of 8, as 22 do not fit there
 # ASSAY_BENCH_STEPS: optimizer steps of each, default 10. Programs are found as in ci/gpu, or built by
 # `cmake --build --preset release --target step_bench cuda_ops_bench`.
 set -uo pipefail
@@ -18,22 +20,24 @@ if [ -e "$bin/libassay_impl.so" ]; then
   LD_LIBRARY_PATH=$(readlink -f "$bin"):$packages/torch/lib:$(printf '%s:' "$packages"/nvidia/*/lib)${LD_LIBRARY_PATH:-}
 fi
 
-random_tokens() {  # of the recipe's vocabulary: 20 steps of 96 sequences, the same in every run
-  python3 - "$1" <<'END'
+random_tokens() {  # FILE VOCABULARY TYPE COUNT: the same in every run
+  python3 - "$@" <<'END'
 import numpy, sys
-count = 96 * 2048 * 20 + 1
-numpy.random.default_rng(0).integers(0, 32000, count, dtype=numpy.uint16).tofile(sys.argv[1])
+path, vocabulary, kind, count = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+numpy.random.default_rng(0).integers(0, vocabulary, count, dtype=kind).tofile(path)
 END
 }
 
-p1() {
+recipe() {  # NAME VOCABULARY TYPE TOKENS-OF-A-STEP: 20 steps of tokens
   local folder status=0
   folder=$(mktemp -d)
-  random_tokens "$folder/tokens.bin" || return 1
-  "$bin/step_bench" recipes/h200/llama-1.36b.toml "$steps" data.paths="$folder/tokens.bin" data.dtype=uint16 || status=$?
+  random_tokens "$folder/tokens.bin" "$2" "$3" $(($4 * 20 + 1)) || return 1
+  "$bin/step_bench" "recipes/h200/$1.toml" "$steps" data.paths="$folder/tokens.bin" data.dtype="$3" || status=$?
   rm -rf "$folder"
   return $status
 }
+
+pytorch() { python3 tests/bench/compiled_pytorch.py --steps "$steps" "$@"; }
 
 (($# > 0)) || set -- ops p1 baseline
 nvidia-smi --query-gpu=name,driver_version,power.limit,clocks.max.sm --format=csv,noheader 2>/dev/null
@@ -43,9 +47,17 @@ for part in "$@"; do
   echo "== $part"
   case $part in
     ops) "$bin/cuda_ops_bench" || failed=1 ;;
-    p1) p1 || failed=1 ;;
-    baseline) python3 tests/bench/compiled_pytorch.py --steps "$steps" || failed=1 ;;
-    *) echo "ci/bench gpu: unknown part $part (there are ops, p1, baseline)" >&2; exit 2 ;;
+    p1) recipe llama-1.36b 32000 uint16 $((96 * 2048)) || failed=1 ;;
+    p2) recipe llama3-8b 128256 uint32 $((8 * 4096)) || failed=1 ;;
+    p6) recipe qwen3-1.8b 151643 uint32 $((44 * 2048)) || failed=1 ;;
+    baseline) pytorch || failed=1 ;;
+    baseline-p2)
+      pytorch --layers 32 --width 4096 --heads 32 --kv-heads 8 --ffn 14336 --vocab 128256 --tokens 4096 \
+        --micro 2 --accumulation 4 --weights bf16 --compile blocks || failed=1 ;;
+    baseline-p6)
+      pytorch --layers 24 --width 2048 --heads 16 --kv-heads 8 --ffn 6144 --vocab 151643 --tokens 2048 \
+        --micro 8 --accumulation 4 || failed=1 ;;
+    *) echo "ci/bench gpu: unknown part $part (ci/bench_gpu.sh names them)" >&2; exit 2 ;;
   esac
 done
 exit $failed

@@ -1,9 +1,10 @@
 """A Llama trained by PyTorch with torch.compile on one GPU: the baseline of `ci/bench gpu`.
 
-    compiled_pytorch.py [--layers N ...] [--steps N] [--attention cudnn|flash]
+    compiled_pytorch.py [--layers N ...] [--steps N] [--attention cudnn|flash] [--weights fp32|bf16] [--compile model|blocks]
 
 What one would write without a training library: fused query-key-value and gate-up products, autocast to bf16 over fp32
-weights, scaled_dot_product_attention with the named kernel, fused AdamW, clipping. Random tokens. Prints one line of
+weights, scaled_dot_product_attention with the named kernel, fused AdamW, clipping. With
+--weights bf16 no fp32 copy of the weights, moments in bf16, no autocast. Random tokens. Prints one line of
 JSON: seconds of the median step after the first three, tokens/s, exact MFU (spec/flops/exact.md), peak memory.
 """
 import argparse
@@ -39,8 +40,10 @@ class Block(nn.Module):
         B, T, _ = x.shape
         every = self.qkv(self.attention_norm(x)).view(B, T, -1, self.head_dim).transpose(1, 2)
         q, k, v = every.split([self.heads, self.kv_heads, self.kv_heads], dim=1)
-        y = F.scaled_dot_product_attention(turn(q, cosine, sine), turn(k, cosine, sine), v, is_causal=True,
-                                           enable_gqa=self.heads != self.kv_heads)
+        q, k = turn(q, cosine, sine), turn(k, cosine, sine)
+        if self.heads != self.kv_heads:  # PyTorch's cuDNN attention takes no groups
+            k, v = (part.repeat_interleave(self.heads // self.kv_heads, dim=1) for part in (k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(y.transpose(1, 2).reshape(B, T, -1))
         gate, up = self.gate_up(self.mlp_norm(x)).chunk(2, dim=-1)
         return x + self.down(F.silu(gate) * up)
@@ -72,19 +75,27 @@ def main():
         parser.add_argument("--" + name.replace("_", "-"), type=int, default=value)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--attention", choices=["cudnn", "flash"], default="cudnn")
+    parser.add_argument("--weights", choices=["fp32", "bf16"], default="fp32")
+    parser.add_argument("--compile", choices=["model", "blocks"], default="model")
     parser.add_argument("--peak", type=float, default=989.4e12, help="dense bf16 [flop/s]; the default is an H200's")
     a = parser.parse_args()
     started = time.time()
     torch.manual_seed(0)
-    model = Llama(a).cuda()
-    compiled = torch.compile(model)
+    with torch.device("cuda"):
+        model = Llama(a)
+    if a.weights == "bf16":
+        model = model.bfloat16()
+    if a.compile == "blocks":
+        for block in model.blocks:
+            block.compile()
+    compiled = torch.compile(model) if a.compile == "model" else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
     tokens = torch.randint(0, a.vocab, (a.accumulation, a.micro, a.tokens + 1), device="cuda")
     kernel = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}[a.attention]
 
     def step():
         for batch in tokens:
-            with sdpa_kernel(kernel), torch.autocast("cuda", torch.bfloat16):
+            with sdpa_kernel(kernel), torch.autocast("cuda", torch.bfloat16, enabled=a.weights == "fp32"):
                 loss = compiled(batch[:, :-1], batch[:, 1:]) / a.accumulation
             loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -104,7 +115,7 @@ def main():
     per_layer = a.width * (2 * a.heads + 2 * a.kv_heads) * a.head_dim + 3 * a.width * a.ffn
     flops = 6 * (a.layers * per_layer + a.vocab * a.width) + 6 * a.layers * a.heads * a.head_dim * (a.tokens + 1)
     rate = a.accumulation * a.micro * a.tokens / median
-    print(json.dumps(dict(stack=f"torch {torch.__version__} torch.compile autocast {a.attention}",
+    print(json.dumps(dict(stack=f"torch {torch.__version__} torch.compile {a.compile} {a.weights} weights {a.attention}",
                           gpu=torch.cuda.get_device_name(), median_step_seconds=median, tokens_per_second=rate,
                           mfu_exact=rate * flops / a.peak, peak_device_bytes=torch.cuda.max_memory_allocated(),
                           seconds_to_first_step=first)), flush=True)
