@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace assay::spec::audit {
 
@@ -36,25 +37,40 @@ std::vector<Stretch> stretches_of(const std::vector<const Step*>& steps) {
   return out;
 }
 
-/// How many lines each step has, where all have as many (the last may be cut) and the lines of a step follow
-/// each other with one loss: ranks that print without saying which they are. Else 1: a line doubled here or
-/// there is no rank.
-std::size_t unnamed_ranks(const std::vector<const Step*>& steps) {
-  const auto same = [&](std::size_t i, std::size_t j) {
-    const Step &a = *steps[i], &b = *steps[j];
-    return a[Field::step] && b[Field::step] && a[Field::step]->value == b[Field::step]->value &&
-           a[Field::loss].has_value() == b[Field::loss].has_value() &&
-           (!a[Field::loss] || a[Field::loss]->low == b[Field::loss]->low ||
-            (std::isnan(a[Field::loss]->value) && std::isnan(b[Field::loss]->value)));
+/// The first line of each step, where every step has as many lines (the last may be cut), near each other and
+/// with one loss: ranks that print without saying which they are, some a step ahead of others. Else all
+/// lines: one doubled here or there is no rank.
+std::vector<const Step*> without_unnamed_ranks(const std::vector<const Step*>& lines) {
+  struct Group {
+    std::size_t first = 0, count = 0;
   };
-  std::size_t ranks = 1;
-  while (ranks < steps.size() && same(0, ranks)) ++ranks;
-  if (ranks == 1 || steps.size() < 2 * ranks) return 1;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const std::size_t first = i - i % ranks;
-    if (!same(first, i) || (i == first && i > 0 && same(i - 1, i))) return 1;
+  std::map<double, Group> groups;
+  std::vector<const Step*> firsts;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const auto &number = (*lines[i])[Field::step], &loss = (*lines[i])[Field::loss];
+    if (!number || !std::isfinite(number->value)) return lines;
+    Group& group = groups[number->value];
+    if (group.count++ == 0) {
+      group.first = i;
+      firsts.push_back(lines[i]);
+      continue;
+    }
+    const auto& other = (*lines[group.first])[Field::loss];
+    const bool alike =
+        loss.has_value() == other.has_value() &&
+        (!loss || loss->low == other->low || (std::isnan(loss->value) && std::isnan(other->value)));
+    if (!alike) return lines;
   }
-  return ranks;
+  const std::size_t ranks = groups.empty() ? 1 : groups.begin()->second.count;
+  if (ranks == 1 || groups.size() < 2) return lines;
+  for (const auto& [number, group] : groups) {
+    const bool cut = number == groups.rbegin()->first && group.count < ranks;
+    if (group.count != ranks && !cut) return lines;
+  }
+  // A log that is there twice has its copies far apart.
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    if (i - groups[(*lines[i])[Field::step]->value].first >= 2 * ranks) return lines;
+  return firsts;
 }
 
 /// Steps of the first rank that printed; all of them when there is one.
@@ -66,10 +82,7 @@ std::vector<const Step*> steps_of(const RunRecord& record) {
     if (printed && !rank) rank = printed->value;
     if (!printed || printed->value == *rank) out.push_back(&step);
   }
-  const std::size_t lines = unnamed_ranks(out);
-  for (std::size_t i = 0; lines > 1 && i * lines < out.size(); ++i) out[i] = out[i * lines];
-  out.resize((out.size() + lines - 1) / lines);
-  return out;
+  return without_unnamed_ranks(out);
 }
 
 /// Read once: an audit may ask for every model.

@@ -87,6 +87,12 @@ TEST(AsPrintedSpec, TorchtitanOfSeveralRanksThatDoNotSayWhichTheyAre) {
              "  tflops: 314.69  mfu: 13.99%\n";
   EXPECT_EQ(read(log).steps_seen, 40);
   EXPECT_EQ(judge("steps", read(log)).judged, 5);  // of one rank
+  // Some ranks are a line ahead of others.
+  const std::size_t of_step_4 = log.find("step:  4"), line = log.rfind('\n', of_step_4) + 1,
+                    end = log.find('\n', line) + 1, before = log.rfind('\n', line - 2) + 1;
+  const std::string ahead = log.substr(0, before) + log.substr(line, end - line) +
+                            log.substr(before, line - before) + log.substr(end);
+  EXPECT_EQ(judge("steps", read(ahead)).judged, 5);
   // One line twice is not a rank.
   const std::string one = lines(1, 5, "[titan] step:  @  loss:  7.6@  grad_norm: 26.6250  tps: 10,050\n"),
                     doubled = one + one.substr(one.find("[titan] step:  5"));
