@@ -103,7 +103,8 @@ std::string test_case(const std::string& suite, const Result& r) {
   std::string causes, lines;
   for (const Cause& cause : r.causes) causes += (causes.empty() ? "" : "; ") + cause.text;
   for (const std::int64_t line : r.lines)
-    if (line > 0) lines += (lines.empty() ? "lines " : ", ") + std::to_string(line);
+    if (line > 0)
+      lines += (!lines.empty() ? ", " : r.lines.size() > 1 ? "lines " : "line ") + std::to_string(line);
   return out + "><failure type=\"contradiction\" message=\"" + xml(r.id) + ": printed " +
          xml(shown(r.printed, r.unit)) + ", recomputed " + xml(shown(r.recomputed, r.unit)) +
          (causes.empty() ? "" : ": " + xml(causes)) + "\">" + xml(lines) + "</failure></testcase>\n";
