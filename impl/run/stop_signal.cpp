@@ -1,5 +1,6 @@
 #include "impl/run/stop_signal.hpp"
 
+#include <atomic>
 #include <csignal>
 
 namespace assay::impl::run {
@@ -9,16 +10,17 @@ namespace {
 // and batch systems can send it ahead of a time limit.
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGUSR1};
 
-volatile std::sig_atomic_t received_signal = 0;
+// The system runs the handler on any thread of the process, the trainer's asks: an atomic, and one without a
+// lock, since a handler may not wait for the thread that it interrupts.
+std::atomic<int> received_signal = 0;
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may only touch lock-free atomics");
 
 void on_signal(int signal) {
-  if (received_signal != 0) {
-    // The user insists: die of the signal, so that the shell and the launcher see why.
-    std::signal(signal, SIG_DFL);
-    std::raise(signal);
-    return;
-  }
-  received_signal = signal;
+  int none = 0;
+  if (received_signal.compare_exchange_strong(none, signal)) return;
+  // The user insists: die of the signal, so that the shell and the launcher see why.
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
 }
 }  // namespace
 
