@@ -41,13 +41,14 @@ MPI_Datatype datatype(at::ScalarType type) {
 class MpiCommunicator final : public Communicator {
  public:
   MpiCommunicator() {
-    int ready = 0;
+    int ready = 0, provided = 0;
     ASSAY_MPI_CHECK(MPI_Initialized(&ready));
     if (!ready) {
-      int provided = 0;
       ASSAY_MPI_CHECK(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
       std::atexit([] { MPI_Finalize(); });
     }
+    ASSAY_MPI_CHECK(MPI_Query_thread(&provided));
+    require_thread_level(provided);
     ASSAY_MPI_CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     ASSAY_MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
     ASSAY_MPI_CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size_));
@@ -104,6 +105,23 @@ class MpiCommunicator final : public Communicator {
   std::vector<MPI_Request> requests_;
 };
 }  // namespace
+
+void require_thread_level(int provided) {
+  // MPI orders the levels; only the trainer's thread calls MPI, beside the loader's and those of the CPU
+  // loops.
+  if (provided >= MPI_THREAD_FUNNELED) return;
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(version, &length);
+  const std::string whole(version, static_cast<std::size_t>(length));
+  throw UserError(ExitCode::usage,
+                  "this MPI library allows no threads beside the one that calls it (it provides level " +
+                      std::to_string(provided) +
+                      ", training needs MPI_THREAD_FUNNELED = " + std::to_string(MPI_THREAD_FUNNELED) +
+                      "): " + whole.substr(0, whole.find_first_of(",\n")) +
+                      "; use one that was built with thread support (Debian and Ubuntu: apt install "
+                      "openmpi-bin), or train with one rank");
+}
 
 bool launched_by_mpi() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})

@@ -1,6 +1,7 @@
 // labels: unit fault
 // Which communicator a process gets from the environment that its launcher left.
 #include <gtest/gtest.h>
+#include <mpi.h>
 
 #include <cstdlib>
 
@@ -46,6 +47,19 @@ TEST_F(LaunchImpl, SeveralProcessesWithoutMpiAreRefused) {
   };
   refused("WORLD_SIZE", "RANK");
   refused("SLURM_STEP_NUM_TASKS", "SLURM_PROCID");
+}
+
+TEST(ThreadLevelImpl, LessThanTrainingNeedsIsRefusedByName) {
+  EXPECT_NO_THROW(require_thread_level(MPI_THREAD_FUNNELED));
+  EXPECT_NO_THROW(require_thread_level(MPI_THREAD_MULTIPLE));
+  try {
+    require_thread_level(MPI_THREAD_SINGLE);
+    FAIL() << "the loader's thread runs beside MPI";
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(std::string(error.what()).find("MPI_THREAD_FUNNELED"), std::string::npos) << error.what();
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace
