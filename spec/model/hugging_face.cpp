@@ -266,6 +266,51 @@ std::string name_of(const std::string& origin) {
 }
 }  // namespace
 
+namespace {
+/// What config.json calls the sizes that `check` speaks of.
+const char* key_of(std::string_view field, Family family) {
+  struct Name {
+    std::string_view field;
+    const char *gpt2, *others;
+  };
+  constexpr Name names[] = {{"vocab", "vocab_size", "vocab_size"},
+                            {"width", "n_embd", "hidden_size"},
+                            {"layers", "n_layer", "num_hidden_layers"},
+                            {"heads", "n_head", "num_attention_heads"},
+                            {"kv_heads", "n_head", "num_key_value_heads"},
+                            {"head_dim", "head_dim", "head_dim"},
+                            {"ffn", "n_inner", "intermediate_size"},
+                            {"context", "n_positions", "max_position_embeddings"},
+                            {"norm_eps", "layer_norm_epsilon", "rms_norm_eps"},
+                            {"init_std", "initializer_range", "initializer_range"},
+                            {"experts.active", "", "num_experts_per_tok"},
+                            {"experts.width", "", "moe_intermediate_size"}};
+  for (const Name& name : names)
+    if (name.field == field) return family == Family::gpt2 ? name.gpt2 : name.others;
+  return nullptr;
+}
+
+/// `values` of a SpecError, "kv_heads=3 does not divide heads=8", in config.json's words; `where` becomes the
+/// place of the first of them that the file holds.
+std::string in_their_words(const std::string& values, const ModelSpec& model, Item root, std::string& where) {
+  std::string out;
+  bool placed = false;
+  for (std::size_t at = 0; at < values.size();) {
+    const std::size_t end = std::min(values.find_first_of("= ,;", at), values.size());
+    const std::string word = values.substr(at, end - at);
+    const char* key = end < values.size() && values[end] == '=' ? key_of(word, model.family) : nullptr;
+    out += key ? key : word;
+    if (end < values.size()) out += values[end];
+    at = end + 1;
+    if (const auto value = key && !placed ? root.find(key) : std::nullopt) {
+      where = value->where();
+      placed = true;
+    }
+  }
+  return out;
+}
+}  // namespace
+
 ModelSpec model_from_hugging_face(std::string_view text, const std::string& origin) {
   document::Source source{origin, ExitCode::usage};
   document::Node root;
@@ -273,6 +318,7 @@ ModelSpec model_from_hugging_face(std::string_view text, const std::string& orig
     fault->why += "; give the config.json of a Hugging Face model";
     source.refuse(*fault);
   }
+  place_values(text, root);
   const document::Tree tree(std::move(source), std::move(root));
   if (!tree.root().is(Kind::object))
     tree.root().refuse("not a JSON object; give the config.json of a Hugging Face model");
@@ -290,9 +336,11 @@ ModelSpec model_from_hugging_face(std::string_view text, const std::string& orig
   try {
     check(model);
   } catch (const SpecError& error) {
-    // Of several files on a command line, say which; the spec's words for its sizes are not config.json's.
+    // The spec's words for its sizes are not config.json's, and of several files it must be clear which.
+    std::string where = origin;
     const std::string values = std::string(error.what()).substr(error.label().size() + 2);
-    throw SpecError(error.label(), values + "; correct it in " + origin + " (names: spec/model/model.md)");
+    const std::string told = in_their_words(values, model, tree.root(), where);
+    throw SpecError(error.label(), told + "; correct it in " + where + " (names: spec/model/model.md)");
   }
   return model;
 }

@@ -16,7 +16,7 @@ namespace assay::spec::document {
 enum class Kind { null, boolean, integer, real, text, date, list, object };
 enum class Format { json, toml };
 
-/// Where a value starts; both count from 1, and 0 means that the parser does not tell (JSON).
+/// Where a value starts; both count from 1, and 0 means that it is not known (JSON, but for place_values).
 struct Place {
   std::uint32_t line = 0, column = 0;
 };

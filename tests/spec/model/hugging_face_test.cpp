@@ -256,6 +256,33 @@ TEST(HuggingFace, NamesWhatIsMissingOrOfAnotherType) {
   EXPECT_NE(error_of(config).find("correct it in hub/Some-Model/config.json"), std::string::npos);
 }
 
+TEST(HuggingFace, NamesTheFileTheKeyAndItsLine) {
+  const auto refusal = [](const std::string& from, const std::string& to) {
+    std::string text = llama_3_1().dump(2);
+    text.replace(text.find(from), from.size(), to);
+    try {
+      model_from_hugging_face(text, "a/config.json");
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    } catch (const SpecError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refusal("\"hidden_size\": 4096", "\"hidden_size\": \"4096\""),
+            "a/config.json:7:18: \"hidden_size\" must be an integer, not \"4096\"");
+  EXPECT_EQ(refusal("\"factor\": 8.0", "\"factor\": [8]"),
+            "a/config.json:18:15: \"rope_scaling.factor\" must be a number, not an array");
+  EXPECT_EQ(refusal("\"num_key_value_heads\": 8", "\"num_key_value_heads\": 5"),
+            "model_c2: num_key_value_heads=5 does not divide num_attention_heads=32; correct it in "
+            "a/config.json:15:26 (names: spec/model/model.md)");
+  EXPECT_EQ(refusal("\"hidden_size\": 4096", "\"hidden_size\": 0"),
+            "model_c1: hidden_size=0 is not in [1, 2147483647]; correct it in a/config.json:7:18 (names: "
+            "spec/model/model.md)");
+  EXPECT_NE(refusal("\"hidden_size\": 4096,", "\"hidden_size\": 4096").find("(line 8, column 3)"),
+            std::string::npos);
+}
+
 TEST(HuggingFace, SurvivesDeepNesting) {
   std::string deep(400000, '[');
   deep.append(400000, ']');
