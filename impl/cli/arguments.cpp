@@ -1,10 +1,14 @@
 #include "impl/cli/arguments.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "spec/config/keys.hpp"
+#include "spec/config/load.hpp"
 #include "spec/error.hpp"
 #include "spec/text/nearest.hpp"
 #include "spec/text/quote.hpp"
@@ -17,8 +21,46 @@ namespace {
 /// "--json", or "-o, --output FILE" as people type it.
 std::string typed(const Option& option) { return "--" + option.name; }
 
-const Option& option_named(const std::string& word, const std::vector<Option>& options,
-                           const std::string& verb) {
+/// The setting whose last word is `name`, or the one that is called so elsewhere; nothing otherwise.
+std::optional<std::string> setting_called(const std::string& name) {
+  constexpr std::pair<const char*, const char*> elsewhere[] = {{"o", "run.directory"},
+                                                               {"out", "run.directory"},
+                                                               {"output", "run.directory"},
+                                                               {"out_dir", "run.directory"},
+                                                               {"output_dir", "run.directory"},
+                                                               {"dir", "run.directory"},
+                                                               {"batch_size", "batch.sequences"},
+                                                               {"seq", "batch.sequence_length"},
+                                                               {"seq_len", "batch.sequence_length"}};
+  for (const auto& [word, key] : elsewhere)
+    if (name == word) return key;
+  for (const spec::Key& key : spec::keys())
+    if (name == key.name.substr(key.name.find('.') + 1)) return key.name;
+  return std::nullopt;
+}
+
+/// Refuses an option that `assay train` does not have: most are settings, which it takes without dashes.
+[[noreturn]] void refuse_of_train(const std::string& word, const std::string& name, const std::string& value,
+                                  const std::optional<std::string>& option) {
+  const std::string head = "unknown option " + spec::quote(word) + " of `assay train`; ";
+  const auto shown = [&](const char* otherwise) {
+    return value.empty() ? otherwise : value.substr(0, 80) + (value.size() > 80 ? "..." : "");
+  };
+  std::string plain = name;
+  std::replace(plain.begin(), plain.end(), '-', '_');
+  if (plain == "n" || plain == "np") refuse(head + "the number of ranks is given as --ranks " + shown("N"));
+  if (plain == "c" || plain == "config" || plain == "recipe")
+    refuse(head + "a recipe is given by its path alone, as in `assay train " + shown("recipe.toml") + "`");
+  auto key = setting_called(plain);
+  if (!key && option) refuse(head + "did you mean \"" + *option + "\"?");
+  if (!key) key = spec::nearest_key(plain);
+  if (key) refuse(head + "settings are written without dashes: " + *key + "=" + shown("VALUE"));
+  refuse(head + "`assay help train` lists its options, `assay config` every setting");
+}
+
+/// The option `word`. `value` is what follows it, for the hint.
+const Option& option_named(const std::string& word, const std::string& value,
+                           const std::vector<Option>& options, const std::string& verb) {
   const bool is_long = word.rfind("--", 0) == 0;
   const std::string name = word.substr(is_long ? 2 : 1);
   std::vector<std::string> known;
@@ -28,7 +70,8 @@ const Option& option_named(const std::string& word, const std::vector<Option>& o
   }
   if (spec::find_key(name))
     refuse(spec::quote(word) + ": settings are written without dashes, as in " + name + "=VALUE");
-  const auto guess = spec::nearest("--" + name, known);
+  const auto guess = spec::nearest("--" + name.substr(0, 80), known);
+  if (verb == "train") refuse_of_train(word, name, value, guess);
   refuse("unknown option " + spec::quote(word) + " of `assay " + verb + "`" +
          (guess ? "; did you mean \"" + *guess + "\"?" : ";") + " `assay help " + verb +
          "` lists its options");
@@ -81,17 +124,13 @@ Arguments parse(const std::vector<std::string>& words, const std::vector<Option>
       continue;
     }
     const std::size_t equals = word.find('=');
-    const Option& option = option_named(word.substr(0, equals), options, verb);
-    std::string value;
-    if (equals != std::string::npos) {
-      if (option.value.empty()) refuse("the option \"" + typed(option) + "\" takes no value");
-      value = word.substr(equals + 1);
-    } else if (!option.value.empty()) {
-      if (i + 1 == words.size())
-        refuse("the option \"" + typed(option) + "\" needs a value: " + option.value);
-      value = words[++i];
-    }
-    out.options[option.name] = value;
+    const bool attached = equals != std::string::npos;
+    const std::string follows = attached ? word.substr(equals + 1) : i + 1 < words.size() ? words[i + 1] : "";
+    const Option& option = option_named(word.substr(0, equals), follows, options, verb);
+    if (attached && option.value.empty()) refuse("the option \"" + typed(option) + "\" takes no value");
+    if (!attached && !option.value.empty() && ++i == words.size())
+      refuse("the option \"" + typed(option) + "\" needs a value: " + option.value);
+    out.options[option.name] = option.value.empty() ? "" : follows;
   }
   return out;
 }

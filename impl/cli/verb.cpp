@@ -1,5 +1,8 @@
 #include "impl/cli/verb.hpp"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "spec/error.hpp"
 #include "spec/text/nearest.hpp"
 #include "spec/text/quote.hpp"
@@ -137,10 +140,27 @@ int run(const std::vector<std::string>& words, Streams streams) {
   return guarded(streams, [&] { return dispatch(words, streams); });
 }
 
+namespace {
+/// `message` with every word that no path is as long as cut: what was typed by mistake need not come back
+/// whole.
+std::string shortened(const std::string& message) {
+  constexpr std::size_t longest = 1024, kept = 200;
+  std::string out;
+  for (std::size_t at = 0; at < message.size();) {
+    const std::size_t end = std::min(message.find_first_of(" \n", at), message.size());
+    const bool cut = end - at > longest;
+    out += message.substr(at, cut ? kept : end - at) + (cut ? "..." : "");
+    if (end < message.size()) out += message[end];
+    at = end + 1;
+  }
+  return out;
+}
+}  // namespace
+
 int guarded(Streams streams, const std::function<int()>& action) {
   const auto fail = [&](ExitCode code, const std::string& message) {
     streams.out.flush();
-    streams.err << "assay: error: " << message << "\n";
+    streams.err << "assay: error: " << shortened(message) << "\n";
     return static_cast<int>(code);
   };
   try {
@@ -152,6 +172,9 @@ int guarded(Streams streams, const std::function<int()>& action) {
     return fail(error.code(), error.what());
   } catch (const SpecError& error) {
     return fail(ExitCode::usage, error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail(ExitCode::io, error.path1().string() + ": " + error.code().message() +
+                                  "; look at the path, its permissions and its disk");
   } catch (const std::exception& error) {
     return fail(ExitCode::bug, std::string("this is a fault of assay, please report it: ") + error.what());
   }

@@ -43,7 +43,7 @@ void check_schedule(const RunConfig& config) {
 void check_resume(const RunConfig& config) {
   // config_c5
   require((config.resume == Resume::path) != config.resume_path.empty(), "config_c5", [&] {
-    return "resume_path is \"" + config.resume_path + "\"; it must be given exactly when resume is a path";
+    return "resume_path is " + shown(config.resume_path) + "; it must be given exactly when resume is a path";
   });
 }
 
@@ -52,7 +52,7 @@ void check_unread(const RunConfig& config) {
   for (const Key& key : keys()) {
     // config_c6
     require(key.is_read(config) || key.get(config) == key.get(defaults), "config_c6", [&] {
-      return key.name + " = " + toml_literal(key.get(config)) + " would not be read: it counts only when " +
+      return key.name + " = " + shown(key.get(config)) + " would not be read: it counts only when " +
              key.condition + "; leave it out";
     });
   }

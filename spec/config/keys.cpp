@@ -14,8 +14,8 @@ constexpr std::int64_t kInt64 = std::numeric_limits<std::int64_t>::max();
 
 [[noreturn]] void refuse(const Key& key, const Value& value) {
   // config_c1
-  throw SpecError("config_c1", key.name + " = " + toml_literal(value) + " is out of range: must be " +
-                                   key.range + (key.unit.empty() ? "" : " " + key.unit));
+  throw SpecError("config_c1", key.name + " = " + shown(value) + " is out of range: must be " + key.range +
+                                   (key.unit.empty() ? "" : " " + key.unit));
 }
 
 Key named(std::string name, KeyType type, std::string unit, std::string meaning) {

@@ -12,6 +12,7 @@
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
 #include "spec/text/nearest.hpp"
+#include "spec/text/quote.hpp"
 #include "spec/text/toml.hpp"
 
 namespace assay::spec {
@@ -39,33 +40,13 @@ std::string initials(const std::string& key) {
   return out.size() > 1 ? out : "";
 }
 
-/// People remember the last word best: "learning_rate" finds optimizer.learning_rate, "stesp" finds
-/// train.steps.
-std::optional<std::string> nearest_key(const std::string& name) {
-  std::vector<std::string> full, last;
-  for (const Key& key : keys()) {
-    full.push_back(key.name);
-    last.push_back(key.name.substr(key.name.find('.') + 1));
-  }
-  // "optimizer.lr" finds optimizer.learning_rate.
-  const std::string given = name.substr(name.rfind('.') + 1);
-  for (const Key& key : keys())
-    if (!given.empty() && initials(key.name) == given) return key.name;
-  const auto word = nearest(given, last);
-  auto whole = nearest(name, full);
-  if (!word || (whole && name.find('.') != std::string::npos)) return whole;
-  for (std::size_t i = 0; i < last.size(); ++i)
-    if (last[i] == *word) return full[i];
-  return whole;
-}
-
 [[noreturn]] void refuse_unknown(const std::string& where, const std::string& name) {
   std::string group;
   for (const Key& key : keys())
     if (key.name.rfind(name + ".", 0) == 0) group += (group.empty() ? "" : ", ") + key.name;
   if (!group.empty()) refuse(where, "\"" + name + "\" is a group of settings, not a setting: " + group);
   const auto guess = nearest_key(name);
-  refuse(where, "unknown setting \"" + name + "\"" + (guess ? "; did you mean \"" + *guess + "\"?" : ";") +
+  refuse(where, "unknown setting " + quote(name) + (guess ? "; did you mean \"" + *guess + "\"?" : ";") +
                     " `assay config` lists every setting");
 }
 
@@ -143,12 +124,12 @@ Value parse_list(const Key& key, const std::string& text, const std::string& whe
 }
 
 void collect_override(const std::string& argument, Assignments& out) {
-  const std::string where = "argument \"" + argument + "\"";
+  const std::string where = "argument " + quote(argument);
   const std::size_t equals = argument.find('=');
   if (equals == std::string::npos) refuse(where, "a setting is written key=value, as in train.steps=100");
   const std::string name = argument.substr(0, equals), text = argument.substr(equals + 1);
   if (name.rfind("--", 0) == 0 && find_key(name.substr(2)))
-    refuse(where, "settings are written without dashes: " + argument.substr(2));
+    refuse(where, "settings are written without dashes: " + argument.substr(2, 80));
   const Key* key = find_key(name);
   if (!key) refuse_unknown(where, name);
   std::optional<Value> value;
@@ -167,7 +148,7 @@ void collect_override(const std::string& argument, Assignments& out) {
       value = Value(text);
       break;
   }
-  if (!value) refuse_type(where, *key, "\"" + text + "\"");
+  if (!value) refuse_type(where, *key, quote(text));
   if (const double* number = std::get_if<double>(&*value); number && !std::isfinite(*number))
     refuse(where, key->name + " must be a finite number");
   out.insert_or_assign(name, Given{*value, where});
@@ -218,12 +199,32 @@ RunConfig assemble(const Assignments& given) {
 /// A word without "=" is taken for a recipe: it may have been meant as a setting.
 [[noreturn]] void refuse_recipe(const std::string& recipe, const std::string& why) {
   const bool setting = find_key(recipe) != nullptr;
-  refuse(recipe, "cannot read this recipe: " + why +
-                     (setting ? "; a setting is written " + recipe + "=VALUE"
-                              : "; give the path of a TOML file, or settings as key=value"));
+  const std::string shown = recipe.size() <= 200 ? recipe : recipe.substr(0, 200) + "...";
+  refuse(shown, "cannot read this recipe: " + why +
+                    (setting ? "; a setting is written " + recipe + "=VALUE"
+                             : "; give the path of a TOML file, or settings as key=value"));
 }
 
 }  // namespace
+
+// People remember the last word best.
+std::optional<std::string> nearest_key(const std::string& name) {
+  std::vector<std::string> full, last;
+  for (const Key& key : keys()) {
+    full.push_back(key.name);
+    last.push_back(key.name.substr(key.name.find('.') + 1));
+  }
+  // "optimizer.lr" finds optimizer.learning_rate.
+  const std::string given = name.substr(name.rfind('.') + 1);
+  for (const Key& key : keys())
+    if (!given.empty() && initials(key.name) == given) return key.name;
+  const auto word = nearest(given, last);
+  auto whole = nearest(name, full);
+  if (!word || (whole && name.find('.') != std::string::npos)) return whole;
+  for (std::size_t i = 0; i < last.size(); ++i)
+    if (last[i] == *word) return full[i];
+  return whole;
+}
 
 RunConfig load_text(std::string_view toml, const std::string& origin,
                     const std::vector<std::string>& overrides) {

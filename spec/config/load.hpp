@@ -1,5 +1,6 @@
 #pragma once
 // Settings from a recipe and the command line: defaults < recipe < key=value (spec/config/config.md).
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,5 +19,9 @@ RunConfig load(const std::string& recipe, const std::vector<std::string>& overri
 /// The same for recipe text; `origin` stands for the file in messages.
 RunConfig load_text(std::string_view toml, const std::string& origin,
                     const std::vector<std::string>& overrides);
+
+/// The setting that an unknown name most likely meant: "learning_rate" and "lr" find optimizer.learning_rate,
+/// "stesp" finds train.steps. Nothing when none is near.
+std::optional<std::string> nearest_key(const std::string& name);
 
 }  // namespace assay::spec

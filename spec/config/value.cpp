@@ -60,4 +60,10 @@ std::string toml_literal(const Value& value) {
   return out + "]";
 }
 
+std::string shown(const Value& value) {
+  constexpr std::size_t longest = 80;
+  const std::string whole = toml_literal(value);
+  return whole.size() <= longest ? whole : whole.substr(0, longest) + "...";
+}
+
 }  // namespace assay::spec

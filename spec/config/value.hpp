@@ -18,4 +18,7 @@ std::string type_name(KeyType type);
 /// The value as a TOML literal; numbers in their shortest form that reads back to the same bits.
 std::string toml_literal(const Value& value);
 
+/// The same for a message: cut to 80 bytes with "..." when it is longer.
+std::string shown(const Value& value);
+
 }  // namespace assay::spec

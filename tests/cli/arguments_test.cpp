@@ -48,5 +48,31 @@ TEST(ArgumentsCli, MistakesAreExplained) {
               std::string("--seq must be an integer >= 1, not \"") + bad + "\"");
 }
 
+TEST(ArgumentsCli, SettingsGivenToTrainAsOptionsAreShownAsItTakesThem) {
+  const auto hint = [](std::vector<std::string> words) {
+    try {
+      parse(words, {{"ranks", "", "N", ""}, {"dump-config", "", "", ""}, {"help", "h", "", ""}}, "train");
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      const std::string text = error.what();
+      return text.substr(text.find("; ") + 2);
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(hint({"--steps=3"}), "settings are written without dashes: train.steps=3");
+  EXPECT_EQ(hint({"--steps", "3"}), "settings are written without dashes: train.steps=3");
+  EXPECT_EQ(hint({"--seed=5"}), "settings are written without dashes: train.seed=5");
+  EXPECT_EQ(hint({"--learning-rate", "1e-3"}),
+            "settings are written without dashes: optimizer.learning_rate=1e-3");
+  EXPECT_EQ(hint({"--lr"}), "settings are written without dashes: optimizer.learning_rate=VALUE");
+  EXPECT_EQ(hint({"--batch-size=8"}), "settings are written without dashes: batch.sequences=8");
+  EXPECT_EQ(hint({"-o", "here"}), "settings are written without dashes: run.directory=here");
+  EXPECT_EQ(hint({"--output-dir=here"}), "settings are written without dashes: run.directory=here");
+  EXPECT_EQ(hint({"-n", "4"}), "the number of ranks is given as --ranks 4");
+  EXPECT_EQ(hint({"--config", "a.toml"}), "a recipe is given by its path alone, as in `assay train a.toml`");
+  EXPECT_EQ(hint({"--rank=2"}), "did you mean \"--ranks\"?");
+  EXPECT_EQ(hint({"--ranks", "2"}), "accepted");
+}
+
 }  // namespace
 }  // namespace assay::impl::cli

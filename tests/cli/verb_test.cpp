@@ -90,6 +90,39 @@ TEST(VerbCli, WhatWouldBeIgnoredIsRefused) {
   EXPECT_NE(result_of({"train", ""}).err.find("an empty argument"), std::string::npos);
 }
 
+TEST(VerbCli, WhatIsEchoedIsCut) {
+  const std::string digits(5000, '7');
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{digits},
+                                             {"train", "train.steps=" + digits},
+                                             {"train", "optimizer.clip=-" + digits},
+                                             {"train", "schedule.kind=" + digits},
+                                             {"train", "batch.sequences=1", digits + "=1"},
+                                             {"train", "--" + digits},
+                                             {"train", "--steps=" + digits},
+                                             {"train", "--ranks=" + digits},
+                                             {"train", "model.name=" + digits},
+                                             {"train", digits + ".toml", "b.toml"},
+                                             {"train", digits + ".toml"},
+                                             {"train", "data.dtype=" + digits},
+                                             {"train", "data.paths=" + digits},
+                                             {"config", digits},
+                                             {"doctor", digits},
+                                             {"completion", digits},
+                                             {"flops", digits},
+                                             {"flops", "llama3-8b", "--seq", digits},
+                                             {"flops", "llama3-8b", "--hardware", digits},
+                                             {"audit", "--explain", digits},
+                                             {"audit", digits},
+                                             {"report", digits},
+                                             {"claims", digits}}) {
+    const Result result = result_of(words);
+    EXPECT_EQ(result.code, words[0] == "report" ? 74 : 2) << words[0];
+    EXPECT_LE(result.err.size(), 1100u) << result.err;
+    EXPECT_EQ(result.err.find(std::string(300, '7')), std::string::npos) << words[0] << ": " << result.err;
+  }
+}
+
 TEST(VerbCli, DumpConfigIsARecipe) {
   const Result result = result_of({"train", "--dump-config", "train.steps=77"});
   EXPECT_EQ(result.code, 0);
