@@ -9,8 +9,9 @@ int report(const Arguments& arguments, Streams streams) {
     throw UserError(ExitCode::usage,
                     "`assay report` takes one RUN or more, as in `assay report runs/tiny-llama`");
   refuse_repeats(arguments.positional);
-  streams.out << impl::report::write_report(arguments.positional, arguments.value("output", "")).string()
-              << "\n";
+  const auto written = impl::report::write_report(arguments.positional, arguments.value("output", ""));
+  for (const std::string& fault : written.faults) streams.err << "assay: warning: " << fault << "\n";
+  streams.out << written.file.string() << "\n";
   return 0;
 }
 

@@ -25,6 +25,18 @@ constexpr const char* kHelp =
     "      --probe             print versions of the libraries and the usable GPUs as JSON and stop\n"
     "  -h, --help              this text\n";
 
+/// The run is over and its record whole: a report that cannot be written is no failure of the run.
+void report(const std::string& folder, impl::cli::Streams streams) {
+  try {
+    const auto written = impl::report::write_report({folder}, "");
+    for (const std::string& fault : written.faults) streams.err << "assay: warning: " << fault << "\n";
+    streams.err << "\nreport: " << written.file.string() << "\n";
+  } catch (const UserError& error) {
+    streams.err << "assay: warning: " << error.what() << "; `assay report " << folder
+                << "` writes it later\n";
+  }
+}
+
 int start(const std::vector<std::string>& words, impl::cli::Streams streams) {
   const impl::cli::Arguments arguments = impl::cli::parse(
       words,
@@ -48,9 +60,7 @@ int start(const std::vector<std::string>& words, impl::cli::Streams streams) {
     streams.out << spec::dump_toml(config);
     return 0;
   }
-  return impl::run::train(config, [&](const std::string& folder) {
-    streams.err << "\nreport: " << impl::report::write_report({folder}, "").string() << "\n";
-  });
+  return impl::run::train(config, [&](const std::string& folder) { report(folder, streams); });
 }
 
 }  // namespace

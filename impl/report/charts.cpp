@@ -68,13 +68,14 @@ std::string throughput(const std::vector<NamedRun>& runs) {
                      true});
 }
 
-std::string mfu(const std::vector<NamedRun>& runs) {
-  auto series = series_of(runs, [](const Step& s) { return s.mfu ? 100 * *s.mfu : NAN; });
+/// A share of the peak by step; nothing where no run has it.
+std::string utilisation(const std::vector<NamedRun>& runs, const std::string& title,
+                        std::optional<double> Step::*share) {
+  auto series = series_of(runs, [&](const Step& s) { return s.*share ? 100 * *(s.*share) : NAN; });
   const bool any = std::any_of(series.begin(), series.end(), [](const Series& each) {
     return std::any_of(each.y.begin(), each.y.end(), [](double y) { return std::isfinite(y); });
   });
-  return any ? line_chart({"Model FLOP utilisation", "% of dense peak", std::move(series), {}, true, true})
-             : "";
+  return any ? line_chart({title, "% of dense peak", std::move(series), {}, true, true}) : "";
 }
 
 std::string memory(const std::vector<NamedRun>& runs) {
@@ -140,7 +141,8 @@ std::string charts(const std::vector<NamedRun>& runs) {
                      true,
                      true});
   out += throughput(runs);
-  out += mfu(runs);
+  out += utilisation(runs, "Model FLOP utilisation (MFU)", &Step::mfu);
+  out += utilisation(runs, "Hardware FLOP utilisation (HFU)", &Step::hfu);
   out += memory(runs);
   if (runs.size() == 1) out += phases_by_step(runs[0]);
   out += phase_bars(runs);

@@ -10,6 +10,7 @@ namespace assay::impl::report {
 struct NamedRun {
   std::string name;  ///< shown as it is, escaped
   spec::record::Run run;
+  std::vector<std::string> faults = {};  ///< what of its record does not go on from what stands before it
 };
 
 /// The whole page. Domain: at least one run. Self-contained: no script, no external resource; light or dark

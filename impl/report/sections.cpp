@@ -71,16 +71,19 @@ std::string tokens_per_second(const Run& run) {
   return grouped(static_cast<std::int64_t>(std::llround(static_cast<double>(tokens_of(run)) / seconds)));
 }
 
-std::string mean_mfu(const Run& run) {
+/// Mean of the steps that have `share`.
+std::string mean_share(const Run& run, std::optional<double> Step::*share) {
   double sum = 0;
   std::int64_t count = 0;
   for (const Step& step : run.steps) {
-    if (!step.mfu) continue;
-    sum += *step.mfu;
+    if (!(step.*share)) continue;
+    sum += *(step.*share);
     ++count;
   }
   return count ? spec::percent(sum / static_cast<double>(count)) : "–";
 }
+std::string mean_mfu(const Run& run) { return mean_share(run, &Step::mfu); }
+std::string mean_hfu(const Run& run) { return mean_share(run, &Step::hfu); }
 
 std::string most_memory(const Run& run) {
   std::int64_t most = 0;
@@ -141,6 +144,7 @@ std::string tiles(const Run& run) {
   if (const auto closed = gap(run)) out += tile(spec::percent(*closed), "of the gap to the floor closed");
   out += tile(tokens_per_second(run), "tokens/s");
   if (mean_mfu(run) != "–") out += tile(mean_mfu(run), "MFU, of the dense peak");
+  if (mean_hfu(run) != "–") out += tile(mean_hfu(run), "HFU, with all that ran");
   const bool done = run.end && run.end->reason == EndReason::done;
   out += tile(spec::duration(seconds_of(run)), steps_text(run) + (done ? " steps, done" : " steps"));
   return out + "</section>\n";
@@ -163,6 +167,7 @@ std::string comparison(const std::vector<NamedRun>& runs) {
   });
   table.row("tokens/s", tokens_per_second);
   table.row("MFU", mean_mfu);
+  table.row("HFU", mean_hfu);
   table.row("peak memory", most_memory);
   table.row("end", end_text);
   return "<section>\n" + table.end() + "</section>\n";
@@ -184,6 +189,10 @@ std::string headline(const std::vector<NamedRun>& runs) {
 
 std::string warnings(const std::vector<NamedRun>& runs) {
   std::string out;
+  for (const NamedRun& named : runs)
+    for (const std::string& fault : named.faults)
+      out += "<p class=\"warning\" role=\"note\"><b>This record is not that of one run:</b> " +
+             escaped((runs.size() > 1 ? named.name + ", " : "") + fault) + " <code>record</code></p>\n";
   for (const NamedRun& named : runs)
     for (const Warning& warning : named.run.warnings)
       out += "<p class=\"warning\" role=\"note\">" +

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <fstream>
+#include <string_view>
 
 #include "impl/report/page.hpp"
+#include "spec/audit/invariants.hpp"
+#include "spec/audit/readers/read_log.hpp"
 #include "spec/error.hpp"
+#include "spec/record/continuity.hpp"
 #include "spec/record/read.hpp"
 
 namespace assay::impl::report {
@@ -32,21 +36,38 @@ std::vector<std::string> names_of(const std::vector<std::string>& runs) {
   return names;
 }
 
+/// What the steps of a record say against its being one run's.
+std::vector<std::string> faults_of(const std::string& run, const std::vector<spec::record::Event>& events) {
+  std::vector<std::string> faults = spec::record::discontinuities(events);
+  // Counted tokens, losses and rates across a restart; the steps themselves where the above is content.
+  for (const spec::audit::RunRecord& record : spec::audit::read_logs(run))
+    for (const char* invariant : {"steps", "resume"}) {
+      const spec::audit::Result result = spec::audit::judge(invariant, record);
+      const bool told = invariant == std::string_view("steps") && !faults.empty();
+      if (result.verdict == spec::audit::Verdict::contradicts && !told) faults.push_back(result.note);
+    }
+  return faults;
+}
+
 }  // namespace
 
-fs::path write_report(const std::vector<std::string>& runs, const std::string& output) {
+Written write_report(const std::vector<std::string>& runs, const std::string& output) {
+  Written written;
   std::vector<NamedRun> named;
   const std::vector<std::string> names = names_of(runs);
-  for (std::size_t i = 0; i < runs.size(); ++i)
-    named.push_back({names[i], spec::record::assemble(spec::record::read_events(runs[i]))});
-  const fs::path file = output.empty() ? folder_of(runs[0]) / "report.html" : fs::path(output);
-  std::ofstream out(file, std::ios::binary);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::vector<spec::record::Event> events = spec::record::read_events(runs[i]);
+    named.push_back({names[i], spec::record::assemble(events), faults_of(runs[i], events)});
+    for (const std::string& fault : named.back().faults) written.faults.push_back(runs[i] + ": " + fault);
+  }
+  written.file = output.empty() ? folder_of(runs[0]) / "report.html" : fs::path(output);
+  std::ofstream out(written.file, std::ios::binary);
   out << page(named);
   out.close();
   if (!out)
-    throw UserError(ExitCode::io,
-                    file.string() + ": cannot write the report; free space, or give another path with -o");
-  return file;
+    throw UserError(ExitCode::io, written.file.string() +
+                                      ": cannot write the report; free space, or give another path with -o");
+  return written;
 }
 
 }  // namespace assay::impl::report

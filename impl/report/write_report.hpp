@@ -6,9 +6,16 @@
 
 namespace assay::impl::report {
 
+/// A report that was written, and what is wrong with the records that it shows.
+struct Written {
+  std::filesystem::path file;
+  std::vector<std::string> faults;  ///< "runs/a: step 3 is missing", one line each; on the page too
+};
+
 /// Reads the records of `runs` (folders or run.jsonl files) and writes their report to `output`; when that is
-/// empty, to report.html beside the first record. Returns the path written. Errors: as
+/// empty, to report.html beside the first record. Each record is held to what one run writes (steps in order,
+/// spec/record/continuity.hpp) and to the invariants `steps` and `resume` of spec/audit. Errors: as
 /// spec::record::read_events; UserError(io) when the page cannot be written.
-std::filesystem::path write_report(const std::vector<std::string>& runs, const std::string& output);
+Written write_report(const std::vector<std::string>& runs, const std::string& output);
 
 }  // namespace assay::impl::report

@@ -122,14 +122,83 @@ TEST(PageReport, ReportsAreWrittenBesideTheFirstRecord) {
     std::ofstream(folder / name / "run.jsonl") << to_json(tests::example_start()) << "\n";
   }
   const std::string a = (folder / "a").string(), b = (folder / "b" / "run.jsonl").string();
-  EXPECT_EQ(write_report({a + "/", b}, ""), folder / "a" / "report.html");
-  EXPECT_EQ(write_report({b}, ""), folder / "b" / "report.html");
-  EXPECT_EQ(write_report({a}, (folder / "c.html").string()), folder / "c.html");
+  EXPECT_EQ(write_report({a + "/", b}, "").file, folder / "a" / "report.html");
+  EXPECT_EQ(write_report({b}, "").file, folder / "b" / "report.html");
+  EXPECT_EQ(write_report({a}, (folder / "c.html").string()).file, folder / "c.html");
   std::ifstream in(folder / "a" / "report.html");
   std::stringstream html;
   html << in.rdbuf();
   EXPECT_NE(html.str().find(">b</th>"), std::string::npos);
   EXPECT_THROW(write_report({a}, (folder / "no" / "c.html").string()), UserError);
+}
+
+TEST(PageReport, HfuStandsBesideMfu) {
+  auto run = example_run();
+  EXPECT_EQ(page({{"a", run}}).find("HFU"), std::string::npos) << "it is not known";
+  for (Step& step : run.steps) step.mfu = 0.41, step.hfu = 0.52;
+  const std::string one = page({{"a", run}}), two = page({{"a", run}, {"b", example_run()}});
+  EXPECT_NE(one.find("<b>52.0 %</b><span>HFU"), std::string::npos);
+  EXPECT_NE(one.find("Hardware FLOP utilisation"), std::string::npos);
+  EXPECT_NE(two.find("<th scope=\"row\">HFU</th><td class=\"number\">52.0 %</td><td class=\"number\">–</td>"),
+            std::string::npos);
+}
+
+/// A record in a folder of its own, and its report.
+class RecordReport : public testing::Test {
+ protected:
+  Written report(const std::vector<Event>& events) {
+    std::ofstream out(scratch.path() / "run.jsonl");
+    for (const Event& event : events) out << to_json(event) << "\n";
+    out.close();
+    return write_report({scratch.path().string()}, "");
+  }
+  std::string html() const {
+    std::ifstream in(scratch.path() / "report.html");
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  std::vector<Event> steps(std::int64_t first, std::int64_t last, std::vector<Event> before) const {
+    for (std::int64_t step = first; step <= last; ++step) before.push_back(tests::example_step(step));
+    return before;
+  }
+
+  tests::Scratch scratch;
+};
+
+TEST_F(RecordReport, ARecordOfOneRunHasNoWarning) {
+  auto events = steps(1, 6, {tests::example_start()});
+  events.push_back(tests::example_start());
+  events.push_back(ResumeFrom{.step = 4, .path = "a"});
+  EXPECT_TRUE(report(steps(5, 9, events)).faults.empty());
+  EXPECT_EQ(html().find("class=\"warning\" role=\"note\"><b>"), std::string::npos);
+}
+
+TEST_F(RecordReport, ARecordThatJumpsOrMixesRunsIsToldOnThePageAndInTheResult) {
+  const auto first = steps(1, 6, {tests::example_start()});
+  auto mixed = first;
+  mixed.push_back(tests::example_start());
+  for (const auto& [events, words] : std::vector<std::pair<std::vector<Event>, std::string>>{
+           {steps(9, 12, first), "steps 7 to 8 are missing"},
+           {steps(3, 8, first), "step 3 follows step 6 without a resume"},
+           {steps(1, 4, mixed), "two runs stand in one record"}}) {
+    const Written written = report(events);
+    ASSERT_EQ(written.faults.size(), 1u) << words;
+    EXPECT_NE(written.faults[0].find(words), std::string::npos) << written.faults[0];
+    EXPECT_NE(html().find(words), std::string::npos);
+  }
+}
+
+TEST_F(RecordReport, ALossThatDoesNotGoOnAfterAResumeIsTold) {
+  auto events = std::vector<Event>{tests::example_start()};
+  for (std::int64_t step = 1; step <= 6; ++step) {
+    Step each = tests::example_step(step);
+    each.loss = 1.0;
+    events.push_back(each);
+  }
+  events.push_back(tests::example_start());
+  events.push_back(ResumeFrom{.step = 4, .path = "a"});
+  const Written written = report(steps(5, 9, events));  // their loss is 5.5
+  ASSERT_EQ(written.faults.size(), 1u);
+  EXPECT_NE(written.faults[0].find("loss at step 5"), std::string::npos) << written.faults[0];
 }
 
 }  // namespace
