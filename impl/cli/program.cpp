@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -119,6 +120,28 @@ Outcome run_program(const std::vector<std::string>& command, double seconds) {
   }
   outcome.code = !in_time ? 124 : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   return outcome;
+}
+
+std::vector<std::string> missing_libraries(const std::string& program) {
+  // What ldd does. The variable is for the child alone.
+  setenv("LD_TRACE_LOADED_OBJECTS", "1", 1);
+  Outcome listed;
+  try {
+    listed = run_program({program}, 10);
+  } catch (const UserError&) {
+    // It cannot be started at all: whoever starts it says why.
+  }
+  unsetenv("LD_TRACE_LOADED_OBJECTS");
+  std::vector<std::string> missing;
+  std::istringstream lines(listed.output);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t arrow = line.find(" => not found");
+    if (arrow == std::string::npos) continue;
+    const std::size_t begin = line.find_first_not_of(" \t");
+    const std::string name = line.substr(begin, arrow - begin);
+    if (std::find(missing.begin(), missing.end(), name) == missing.end()) missing.push_back(name);
+  }
+  return missing;
 }
 
 void become(const std::vector<std::string>& command,

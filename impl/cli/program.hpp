@@ -22,6 +22,11 @@ struct Outcome {
 /// system cannot start a process.
 Outcome run_program(const std::vector<std::string>& command, double seconds);
 
+/// Names of the shared libraries that the dynamic loader does not find for `program`; empty when it finds
+/// all, or when the program is none of its own (a script). Takes some 40 ms for libtorch, and runs nothing of
+/// the program.
+std::vector<std::string> missing_libraries(const std::string& program);
+
 /// Replaces this process by `command` (its first word is a path), with `variables` added to the environment
 /// unless they are set already. Returns only by throwing UserError(io) when it cannot be executed.
 [[noreturn]] void become(const std::vector<std::string>& command,

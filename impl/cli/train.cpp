@@ -11,6 +11,7 @@
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
 #include "spec/model/model_spec.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::impl::cli {
 namespace {
@@ -38,6 +39,24 @@ std::vector<std::pair<std::string, std::string>> mpi_environment(std::int64_t ra
   return out;
 }
 
+/// The program that trains. Errors: UserError(usage) when it is not there, or lacks libraries.
+std::string find_trainer() {
+  const std::string trainer = beside_this_program("assay-train");
+  if (trainer.empty())
+    throw UserError(ExitCode::usage,
+                    "assay-train is not beside this program: training needs libtorch; build it with "
+                    "`cmake --preset release && cmake --build --preset release`");
+  std::string missing;
+  for (const std::string& name : missing_libraries(trainer)) missing += (missing.empty() ? "" : ", ") + name;
+  if (!missing.empty())
+    throw UserError(ExitCode::usage,
+                    trainer +
+                        " does not start: these libraries are not found, or may not be read: " + missing +
+                        "; libtorch's are in the cache folder of the user who ran ci/setup: run ci/setup and "
+                        "build as this user, or set LD_LIBRARY_PATH to the folders that hold them");
+  return trainer;
+}
+
 }  // namespace
 
 std::pair<std::string, std::vector<std::string>> recipe_and_settings(const std::vector<std::string>& words) {
@@ -53,8 +72,8 @@ std::pair<std::string, std::vector<std::string>> recipe_and_settings(const std::
     } else if (recipe.empty()) {
       recipe = word;
     } else {
-      throw UserError(ExitCode::usage, "two recipes, \"" + recipe + "\" and \"" + word +
-                                           "\": give one, and settings as key=value");
+      throw UserError(ExitCode::usage, "two recipes, " + spec::quote(recipe) + " and " + spec::quote(word) +
+                                           ": give one, and settings as key=value");
     }
   }
   return {recipe, settings};
@@ -71,11 +90,7 @@ int train(const Arguments& arguments, Streams streams) {
     streams.out << spec::dump_toml(config);
     return 0;
   }
-  const std::string trainer = beside_this_program("assay-train");
-  if (trainer.empty())
-    throw UserError(ExitCode::usage,
-                    "assay-train is not beside this program: training needs libtorch; build it with "
-                    "`cmake --preset release && cmake --build --preset release`");
+  const std::string trainer = find_trainer();
   std::vector<std::string> words = overrides;
   if (!recipe.empty()) words.insert(words.begin(), recipe);
   if (ranks == 1) {

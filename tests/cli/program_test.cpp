@@ -108,6 +108,28 @@ TEST_F(TrainCli, WithoutATrainerTheFixIsNamed) {
   EXPECT_NE(outcome.messages.find("cmake --preset release"), std::string::npos) << outcome.messages;
 }
 
+TEST_F(TrainCli, LibrariesThatTheLoaderDoesNotFindAreNamed) {
+  const fs::path trainer = tests::binary_dir() + "/bin/assay-train";
+  if (!fs::exists(trainer)) GTEST_SKIP() << "this build has no assay-train (it needs libtorch)";
+  // The same program asking for a library that nobody has.
+  std::ifstream in(trainer, std::ios::binary);
+  std::string program{std::istreambuf_iterator<char>(in), {}};
+  const std::string library = "libtorch_cpu.so", other = "libtorch_xyz.so";
+  std::size_t at = program.find(library);
+  ASSERT_NE(at, std::string::npos);
+  for (; at != std::string::npos; at = program.find(library, at)) program.replace(at, other.size(), other);
+  std::ofstream(folder / "assay-train", std::ios::binary) << program;
+  fs::permissions(folder / "assay-train", fs::perms::owner_all);
+  EXPECT_EQ(missing_libraries((folder / "assay-train").string()), std::vector<std::string>{other});
+  for (const char* ranks : {"1", "2"}) {
+    const Outcome outcome = run_program({(folder / "assay").string(), "train", "--ranks", ranks}, 20);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.messages.find(other), std::string::npos) << outcome.messages;
+    EXPECT_NE(outcome.messages.find("ci/setup"), std::string::npos) << outcome.messages;
+    EXPECT_EQ(std::count(outcome.messages.begin(), outcome.messages.end(), '\n'), 1) << outcome.messages;
+  }
+}
+
 TEST_F(TrainCli, OneRankBecomesTheTrainerWithItsArgumentsAndExitCode) {
   script(folder / "assay-train", "echo \"$@\"; exit 75\n");
   const Outcome outcome =
