@@ -1,6 +1,7 @@
 #pragma once
 // Where training samples come from: token files or the grammar.
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -20,6 +21,10 @@ class SampleSource {
 
   /// One line for the banner and the record.
   virtual std::string description() const = 0;
+
+  /// What makes the data look like something else than what was stated; a warning, nothing is refused for it.
+  /// Errors: those of read.
+  virtual std::optional<std::string> doubt() const { return std::nullopt; }
 
  protected:
   /// The out_of_range check of read().

@@ -34,6 +34,26 @@ void TokenData::read(std::int64_t sample, std::span<std::int32_t> ids) const {
   files_[file].read((sample - first_samples_[file]) * T_, ids);
 }
 
+std::optional<std::string> TokenData::doubt() const {
+  if (type_ != TokenType::uint16) return {};
+  constexpr std::int64_t least = 64, most = 4096;
+  for (const TokenFile& file : files_) {
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(std::min(file.tokens(), most)) & ~std::size_t{1});
+    if (static_cast<std::int64_t>(ids.size()) < least) continue;
+    file.read(0, ids);
+    bool upper_halves = true, anything = false;
+    for (std::size_t i = 0; i < ids.size(); i += 2) {
+      upper_halves = upper_halves && ids[i + 1] == 0;
+      anything = anything || ids[i] != 0;
+    }
+    if (upper_halves && anything)
+      return "token file " + spec::quote(file.path().string()) +
+             " was stated to be uint16, and every other token of its beginning is 0, as in a file of uint32; "
+             "look at data.dtype";
+  }
+  return {};
+}
+
 std::int64_t TokenData::tokens() const {
   std::int64_t sum = 0;
   for (const TokenFile& file : files_) sum += file.tokens();

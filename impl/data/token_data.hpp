@@ -2,6 +2,7 @@
 // One data set from several token files.
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ class TokenData final : public SampleSource {
   std::int64_t sequence_length() const override { return T_; }
   void read(std::int64_t sample, std::span<std::int32_t> ids) const override;
   std::string description() const override;
+  /// A file stated as uint16 whose every other token is 0: uint32 ids below 65,536 look so.
+  std::optional<std::string> doubt() const override;
 
   std::int64_t tokens() const;         ///< of all files
   std::int64_t unused_tokens() const;  ///< that belong to no sample

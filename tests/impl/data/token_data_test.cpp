@@ -41,6 +41,20 @@ TEST(TokenDataImpl, NeighbouringSamplesShareOneToken) {
   EXPECT_EQ(data.description(), "1 token file, uint16, 8 tokens, 2 samples of 3, 1 tokens unused");
 }
 
+TEST(TokenDataImpl, IdsOfUint32ReadAsUint16AreDoubted) {
+  const Scratch scratch;
+  const auto ids = counting(1, 200);
+  const auto doubt = [&](TokenType written, TokenType stated) {
+    const TokenData data({scratch.write("t", token_bytes(ids, written))}, stated, 1 << 20, 3);
+    return data.doubt().value_or("none");
+  };
+  EXPECT_NE(doubt(TokenType::uint32, TokenType::uint16).find("look at data.dtype"), std::string::npos);
+  EXPECT_EQ(doubt(TokenType::uint16, TokenType::uint16), "none");
+  EXPECT_EQ(doubt(TokenType::uint32, TokenType::uint32), "none");
+  const TokenData zeros({scratch.write("z", std::string(400, '\0'))}, TokenType::uint16, 256, 3);
+  EXPECT_FALSE(zeros.doubt()) << "a file of one id";
+}
+
 // T = 4, micro-batches of 2: every size from none to three batches, byte by byte.
 TEST(TokenDataImpl, EveryFileSizeUpToThreeBatchesIsReadOrRefused) {
   constexpr std::int64_t T = 4, largest = 3 * 2 * T + 2;
