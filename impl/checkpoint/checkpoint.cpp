@@ -12,6 +12,7 @@
 #include "impl/model/views.hpp"
 #include "spec/checkpoint/safetensors.hpp"
 #include "spec/error.hpp"
+#include "spec/text/quantity.hpp"
 
 namespace assay::impl::checkpoint {
 
@@ -106,16 +107,35 @@ class PartialFolder {
   fs::path path_;
   bool complete_ = false;
 };
-}  // namespace
 
-Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state,
-           std::int64_t keep) {
+std::int64_t bytes_of_tensors(const ParameterBuffers& buffers) {
+  return size_on_disk(buffers.inventory,
+                      buffers.master.scalar_type() == at::kDouble ? Dtype::f64 : Dtype::f32);
+}
+
+/// "15,529,909,248 bytes, 1,024 are free"
+std::string space_text(const ParameterBuffers& buffers, const fs::path& path) {
+  const auto free = free_bytes(path.parent_path());
+  return spec::grouped(bytes_of_tensors(buffers)) + " bytes" +
+         (free ? ", " + spec::grouped(*free) + " are free" : std::string());
+}
+
+/// Before anything is written: half a checkpoint would fill the disk for whoever else writes to it.
+void require_space(const fs::path& parent, const ParameterBuffers& buffers) {
+  const auto free = free_bytes(parent);
+  if (free && *free < bytes_of_tensors(buffers))
+    throw UserError(ExitCode::io, "the disk is full; checkpoints committed before are intact");
+}
+
+Saved write_checkpoint(const std::string& directory, const ParameterBuffers& buffers, const State& state,
+                       std::int64_t keep) {
   const auto start = std::chrono::steady_clock::now();
   const fs::path parent = fs::path(directory) / "checkpoints", path = parent / folder_name(state.step);
   std::int64_t bytes = 0;
   create_durable_folder(parent);
   remove_leftovers(parent);
   if (!committed(path)) {
+    require_space(parent, buffers);
     const fs::path partial = parent / ("." + folder_name(state.step) + ".partial");
     PartialFolder folder(partial);
     Manifest manifest{state.step, state.tokens, state.config, ASSAY_VERSION, dtype_name(buffers), {}};
@@ -133,6 +153,25 @@ Saved save(const std::string& directory, const ParameterBuffers& buffers, const 
   retain_newest(parent, keep);
   return {path.string(), bytes,
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+}
+}  // namespace
+
+std::int64_t size_on_disk(const spec::Inventory& inventory, Dtype dtype) {
+  std::int64_t entries = 0;
+  for (const spec::Parameter& parameter : inventory.parameters) entries += parameter.size;
+  return entries * static_cast<std::int64_t>(std::size(parts)) * (dtype == Dtype::f64 ? 8 : 4);
+}
+
+Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state,
+           std::int64_t keep) {
+  try {
+    return write_checkpoint(directory, buffers, state, keep);
+  } catch (const UserError& error) {
+    if (error.code() != ExitCode::io) throw;
+    const fs::path path = fs::path(directory) / "checkpoints" / folder_name(state.step);
+    throw UserError(ExitCode::io, "cannot save " + path.string() + " (it needs " + space_text(buffers, path) +
+                                      "): " + error.what());
+  }
 }
 
 namespace {

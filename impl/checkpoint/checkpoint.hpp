@@ -26,10 +26,16 @@ struct Saved {
 /// Writes <directory>/checkpoints/step_<step> so that a crash at any moment loses neither this checkpoint
 /// once committed nor an older one: temporary folder, files hashed while written, fsync of each, manifest,
 /// marker, fsync, rename, fsync of the parent; only then older ones beyond `keep` (>= 1) are deleted. One
-/// rank calls. Errors: UserError(io) naming file and reason (disk full, permission); UserError(non_finite)
-/// naming the parameter when a value is NaN or infinite: such a state is never saved.
+/// rank calls. Errors: UserError(io) naming file, reason (disk full, permission), the bytes that the
+/// checkpoint needs and those that are free: then older checkpoints are as they were, nothing of the new one
+/// is left, and a later call may succeed; UserError(non_finite) naming the parameter when a value is NaN or
+/// infinite: such a state is never saved.
 Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state,
            std::int64_t keep);
+
+/// Bytes of the tensors that a checkpoint of a model trained in `dtype` holds: master weights and two
+/// moments. Headers and the manifest add a few thousand. [B]
+std::int64_t size_on_disk(const spec::Inventory& inventory, Dtype dtype);
 
 /// What a checkpoint folder says of its run, without its tensors. Errors: UserError(bad_data), as `load`.
 State read_state(const std::string& path);

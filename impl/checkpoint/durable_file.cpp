@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -82,6 +84,16 @@ void DurableFile::commit() {
   if (closed != 0) fail("close", path_);
 }
 
+std::optional<std::int64_t> free_bytes(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::path there = std::filesystem::absolute(folder, error).lexically_normal();
+  while (!std::filesystem::exists(there, error) && there.has_relative_path()) there = there.parent_path();
+  const std::filesystem::space_info space = std::filesystem::space(there, error);
+  // What no disk is behind (/proc) has no size.
+  if (error || space.capacity == 0) return {};
+  return static_cast<std::int64_t>(std::min<std::uintmax_t>(space.available, INT64_MAX));
+}
+
 void sync_folder(const std::filesystem::path& folder) {
   const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) fail("open", folder);
@@ -97,10 +109,10 @@ void create_durable_folder(const std::filesystem::path& folder) {
        !std::filesystem::exists(missing, error) && missing.has_relative_path();
        missing = missing.parent_path())
     parents.push_back(missing.parent_path());
-  if (!std::filesystem::create_directories(folder, error) && error) {
-    errno = error.value();
-    fail("create", folder);
-  }
+  if (!std::filesystem::create_directories(folder, error) && error)
+    throw UserError(ExitCode::io, "cannot make the folder " + folder.string() + ": " + error.message() +
+                                      "; look at what stands in its path and who may write there, or give "
+                                      "another run.directory");
   for (const std::filesystem::path& parent : parents) sync_folder(parent);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -47,6 +48,10 @@ class DurableFile {
   std::int64_t size_ = 0;
   ContentHash hash_;
 };
+
+/// Bytes that may still be written to the disk of `folder`, or of the nearest folder above it that exists;
+/// nothing where the system does not say.
+std::optional<std::int64_t> free_bytes(const std::filesystem::path& folder);
 
 /// Makes the entries of a folder durable. Errors: UserError(io).
 void sync_folder(const std::filesystem::path& folder);
