@@ -17,8 +17,11 @@ namespace assay::impl::logs {
 namespace {
 
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& action, int reason) {
-  throw UserError(ExitCode::io, file.string() + ": cannot " + action + " the run's record: " +
-                                    std::strerror(reason) + "; free space or give another run.directory");
+  throw UserError(
+      ExitCode::io,
+      file.string() + ": cannot " + action + " the run's record: " + std::strerror(reason) +
+          (reason == ENOSPC || reason == EDQUOT ? "; free space or give another " : "; give another ") +
+          "run.directory");
 }
 
 /// Offset after the last line break of the open file, in steps from its end.
@@ -64,18 +67,30 @@ RecordWriter::~RecordWriter() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-void RecordWriter::write(const spec::record::Event& event) {
-  const std::string line = spec::record::to_json(event) + "\n";
+int RecordWriter::write_waiting() {
   std::size_t done = 0;
-  while (done < line.size()) {
-    const ssize_t written = ::write(descriptor_, line.data() + done, line.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) refuse(file_, "write", errno);
-    done += static_cast<std::size_t>(written);
+  int reason = 0;
+  while (done < waiting_.size() && reason == 0) {
+    const ssize_t written = ::write(descriptor_, waiting_.data() + done, waiting_.size() - done);
+    if (written >= 0)
+      done += static_cast<std::size_t>(written);
+    else if (errno != EINTR)
+      reason = errno;
   }
+  waiting_.erase(0, done);
+  return reason;
+}
+
+void RecordWriter::write(const spec::record::Event& event) {
+  constexpr std::size_t most_waiting = 64 << 20;
+  waiting_ += spec::record::to_json(event) + "\n";
+  const int reason = write_waiting();
+  const bool full = reason == ENOSPC || reason == EDQUOT;
+  if (reason != 0 && (!full || waiting_.size() > most_waiting)) refuse(file_, "write", reason);
 }
 
 void RecordWriter::sync() {
+  if (const int reason = write_waiting()) refuse(file_, "write", reason);
   // A pipe or a device cannot be synchronised (EINVAL): there is nothing to wait for.
   if (fsync(descriptor_) != 0 && errno != EINVAL) refuse(file_, "save", errno);
 }

@@ -1,6 +1,8 @@
 #pragma once
 // run.jsonl on disk (spec/record/record.md).
+#include <cstddef>
 #include <filesystem>
+#include <string>
 
 #include "spec/record/event.hpp"
 
@@ -18,17 +20,26 @@ class RecordWriter {
   RecordWriter(const RecordWriter&) = delete;
   RecordWriter& operator=(const RecordWriter&) = delete;
 
-  /// Errors: UserError(io) with the path and the system's reason, e.g. a full disk.
+  /// A full disk is waited out: what it does not take is kept here, up to 64 MiB, and written before the next
+  /// event, so that a run does not die of its record with its weights unsaved. Errors: UserError(io) with the
+  /// path and the system's reason.
   void write(const spec::record::Event& event);
 
-  /// Waits until everything written is on the disk. Errors: UserError(io).
+  /// Bytes of events that a full disk did not take yet.
+  std::size_t waiting() const { return waiting_.size(); }
+
+  /// Waits until everything written is on the disk. Errors: UserError(io), also when it is still full.
   void sync();
 
   const std::filesystem::path& path() const { return file_; }
 
  private:
+  /// Writes what waits. The reason why not all of it was taken, 0 when it was.
+  int write_waiting();
+
   std::filesystem::path file_;
   int descriptor_ = -1;
+  std::string waiting_;
 };
 
 }  // namespace assay::impl::logs

@@ -79,13 +79,18 @@ TEST_F(RecordWriterImpl, AppendingStartsARecordThatIsNotThere) {
   EXPECT_EQ(spec::record::read_events(folder.string()).size(), 1u);
 }
 
-TEST_F(RecordWriterImpl, AFullDiskIsAnIoErrorThatNamesTheFile) {
+TEST_F(RecordWriterImpl, WhatAFullDiskDoesNotTakeWaitsAndIsNamedAtTheEnd) {
   if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "/dev/full is not there";
   fs::create_symlink("/dev/full", folder / "run.jsonl");
   RecordWriter writer(folder / "run.jsonl");
+  writer.write(tests::example_start());
+  const std::size_t first = writer.waiting();
+  EXPECT_GT(first, 0u);
+  writer.write(tests::example_step(1));
+  EXPECT_GT(writer.waiting(), first);
   try {
-    writer.write(tests::example_start());
-    FAIL() << "written";
+    writer.sync();
+    FAIL() << "not all is on the disk";
   } catch (const UserError& error) {
     EXPECT_EQ(error.code(), ExitCode::io);
     EXPECT_NE(std::string(error.what()).find("run.jsonl: cannot write"), std::string::npos) << error.what();
