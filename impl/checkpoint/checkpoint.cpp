@@ -109,8 +109,14 @@ class PartialFolder {
 };
 
 std::int64_t bytes_of_tensors(const ParameterBuffers& buffers) {
-  return size_on_disk(buffers.inventory,
-                      buffers.master.scalar_type() == at::kDouble ? Dtype::f64 : Dtype::f32);
+  switch (buffers.master.scalar_type()) {
+    case at::kDouble:
+      return size_on_disk(buffers.inventory, Dtype::f64);
+    case at::kBFloat16:
+      return size_on_disk(buffers.inventory, Dtype::bf16);
+    default:
+      return size_on_disk(buffers.inventory, Dtype::f32);
+  }
 }
 
 /// "15,529,909,248 bytes, 1,024 are free"
@@ -156,10 +162,11 @@ Saved write_checkpoint(const std::string& directory, const ParameterBuffers& buf
 }
 }  // namespace
 
-std::int64_t size_on_disk(const spec::Inventory& inventory, Dtype dtype) {
+std::int64_t size_on_disk(const spec::Inventory& inventory, Dtype states) {
   std::int64_t entries = 0;
   for (const spec::Parameter& parameter : inventory.parameters) entries += parameter.size;
-  return entries * static_cast<std::int64_t>(std::size(parts)) * (dtype == Dtype::f64 ? 8 : 4);
+  const std::int64_t each = states == Dtype::f64 ? 8 : states == Dtype::f32 ? 4 : 2;
+  return entries * static_cast<std::int64_t>(std::size(parts)) * each;
 }
 
 Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state,

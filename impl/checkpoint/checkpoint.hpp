@@ -33,9 +33,9 @@ struct Saved {
 Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state,
            std::int64_t keep);
 
-/// Bytes of the tensors that a checkpoint of a model trained in `dtype` holds: master weights and two
-/// moments. Headers and the manifest add a few thousand. [B]
-std::int64_t size_on_disk(const spec::Inventory& inventory, Dtype dtype);
+/// Bytes of the tensors that a checkpoint holds: weights and two moments, stored as `states`. Headers and the
+/// manifest add a few thousand. [B]
+std::int64_t size_on_disk(const spec::Inventory& inventory, Dtype states);
 
 /// What a checkpoint folder says of its run, without its tensors. Errors: UserError(bad_data), as `load`.
 State read_state(const std::string& path);

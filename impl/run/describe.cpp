@@ -74,18 +74,22 @@ std::vector<spec::record::RankPlace> places(at::Device device, Communicator& com
   return places;
 }
 
+/// Tokens of a step beyond which its first loss is not expected: reading them all would hold the banner back.
+constexpr std::int64_t most_counted_tokens = std::int64_t{1} << 24;
+
 /// Expected loss of step 1, for the ids that it reads: every rank's, in global order.
-spec::record::ExpectedLoss expected_first_loss(const RunFacts& facts) {
+std::optional<spec::record::ExpectedLoss> expected_first_loss(const RunFacts& facts) {
+  if (facts.batch.tokens_per_step(facts.config.sequence_length) > Count(most_counted_tokens)) return {};
   const data::LoaderPlan plan = loader_plan(facts.config, facts.batch, 0, 0);
   const spec::data::SampleOrder order{
       .seed = plan.seed, .samples = facts.source.samples(), .sequences = plan.sequences};
   const auto samples = spec::data::step_samples(order, 0);
   const data::MicroBatch first = data::read_micro_batch(facts.source, samples, plan.end_of_document);
-  if (first.valid_tokens == 0) return {};
+  if (first.valid_tokens == 0) return spec::record::ExpectedLoss{};
   const auto expected = spec::expected_initial_loss(
       facts.model,
       spec::token_statistics(first.inputs, first.targets, facts.config.sequence_length, data::ignore_index));
-  return {.mean = expected.mean, .standard_deviation = expected.standard_deviation};
+  return spec::record::ExpectedLoss{.mean = expected.mean, .standard_deviation = expected.standard_deviation};
 }
 
 spec::record::Data data_of(const RunFacts& facts) {

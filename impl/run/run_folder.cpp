@@ -7,7 +7,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "impl/checkpoint/checkpoint.hpp"
 #include "impl/checkpoint/durable_file.hpp"
 #include "impl/checkpoint/folder.hpp"
 #include "spec/config/keys.hpp"
@@ -21,7 +20,8 @@ namespace fs = std::filesystem;
 namespace {
 /// The checkpoint that checkpoint.resume=PATH names: PATH itself, or the newest of the run folder PATH.
 std::string named_checkpoint(const std::string& path) {
-  if (fs::exists(fs::path(path) / checkpoint::manifest_name)) return path;
+  std::error_code unknown;
+  if (fs::exists(fs::path(path) / checkpoint::manifest_name, unknown)) return path;
   if (const auto newest = checkpoint::newest(path)) return *newest;
   throw UserError(ExitCode::bad_data,
                   "checkpoint.resume=" + path +
@@ -55,7 +55,11 @@ namespace {
 /// True when the folder held no run and is now this one's. Of several that ask at once, one creates the
 /// record.
 bool claim(const std::string& folder) {
-  if (fs::exists(fs::path(folder) / "checkpoints")) return false;
+  std::error_code unknown;
+  if (fs::exists(folder, unknown) && !fs::is_directory(folder, unknown))
+    throw UserError(ExitCode::io, "run.directory=" + folder +
+                                      " is a file, and a run needs a folder; give another run.directory");
+  if (fs::exists(fs::path(folder) / "checkpoints", unknown)) return false;
   checkpoint::create_durable_folder(folder);
   const std::string record = folder + "/run.jsonl";
   const int descriptor = open(record.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -78,23 +82,26 @@ std::string run_directory(const spec::RunConfig& config, Communicator& communica
   return communicator.all_gather(chosen).front();
 }
 
-void refuse_other_settings(const spec::RunConfig& config, const std::string& checkpoint_config,
+bool refuse_other_settings(const spec::RunConfig& config, const checkpoint::State& then,
                            const std::string& path) {
-  const auto now = spec::settings(config);
-  const auto then = spec::settings(spec::load_text(checkpoint_config, path, {}));
+  const spec::RunConfig before = spec::load_text(then.config, path, {});
+  const bool extended = then.step >= before.steps && config.steps > before.steps;
+  const auto now_set = spec::settings(config), then_set = spec::settings(before);
   std::string differing;
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    const std::string& name = now[i].first;
+  for (std::size_t i = 0; i < now_set.size(); ++i) {
+    const std::string& name = now_set[i].first;
     // What is computed must stay; where it is written, how often it is saved or printed, and by which machine
     // may change.
     const bool free = name.starts_with("run.") || name.starts_with("checkpoint.") ||
                       name.starts_with("log.") || name.starts_with("sample.") || name == "compute.threads" ||
-                      name == "compute.device" || name == "batch.micro" || name == "data.prefetch";
-    if (!free && now[i].second != then[i].second) differing += (differing.empty() ? "" : ", ") + name;
+                      name == "compute.device" || name == "batch.micro" || name == "data.prefetch" ||
+                      (extended && (name == "train.steps" || name.starts_with("schedule.")));
+    if (!free && now_set[i].second != then_set[i].second) differing += (differing.empty() ? "" : ", ") + name;
   }
   if (!differing.empty())
     throw UserError(ExitCode::usage, path + " was saved by a run with other settings: " + differing +
                                          "; give the same ones, or start a new run in another run.directory");
+  return extended;
 }
 
 }  // namespace assay::impl::run

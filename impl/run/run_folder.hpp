@@ -2,6 +2,7 @@
 // Where a run writes, and what it continues.
 #include <string>
 
+#include "impl/checkpoint/checkpoint.hpp"
 #include "impl/parallel/communicator.hpp"
 #include "spec/config/run_config.hpp"
 
@@ -20,8 +21,10 @@ std::string resume_path(const spec::RunConfig& config);
 std::string run_directory(const spec::RunConfig& config, Communicator& communicator);
 
 /// A resumed run must be the same run. Errors: UserError(usage) naming every setting that changes what is
-/// computed (model, batch, data, optimizer, schedule, seed, dtype) and differs from those in the checkpoint.
-void refuse_other_settings(const spec::RunConfig& config, const std::string& checkpoint_config,
+/// computed (model, batch, data, optimizer, schedule, seed, dtype) and differs from those in the checkpoint
+/// `path`, of state `then`. One exception: a complete run may be given more steps, and with them another
+/// schedule. Returns whether it is.
+bool refuse_other_settings(const spec::RunConfig& config, const checkpoint::State& then,
                            const std::string& path);
 
 }  // namespace assay::impl::run

@@ -8,7 +8,7 @@
 
 #include <cmath>
 #include <iostream>
-#include <new>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -20,14 +20,20 @@
 #include "impl/logs/record_writer.hpp"
 #include "impl/ops/attention.hpp"
 #include "impl/run/describe.hpp"
+#include "impl/run/disk_space.hpp"
 #include "impl/run/host.hpp"
+#include "impl/run/last_words.hpp"
+#include "impl/run/memory_limits.hpp"
 #include "impl/run/run_folder.hpp"
 #include "impl/run/sample_text.hpp"
+#include "impl/run/saving.hpp"
+#include "impl/run/step_event.hpp"
 #include "impl/run/stop_signal.hpp"
 #include "impl/run/trainer.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/config/keys.hpp"
+#include "spec/config/load.hpp"
 #include "spec/error.hpp"
 #include "spec/grammar/demo_grammar.hpp"
 #include "spec/grammar/judge.hpp"
@@ -69,38 +75,6 @@ void use_threads(const spec::RunConfig& config, Communicator& communicator) {
   at::set_num_threads(static_cast<int>(threads));
 }
 
-/// A system that overcommits would hand out this memory and kill the process later, without a word.
-void refuse_what_cannot_fit(const spec::RunConfig& config, const spec::ModelSpec& model, at::Device device) {
-  // As ParameterBuffers: weights, gradients, two moments, and master weights of their own beside bf16, or
-  // bf16 moments.
-  const std::int64_t each = config.dtype == Dtype::f64     ? 4 * 8
-                            : config.dtype == Dtype::f32   ? 4 * 4
-                            : config.states == Dtype::bf16 ? 3 * 2 + 4
-                                                           : 2 + 4 * 4;
-  const std::int64_t need = spec::inventory(model).flat_size * each, have = host_memory();
-  if (!device.is_cpu() || need <= have) return;
-  throw UserError(ExitCode::usage, "model \"" + model.name +
-                                       "\" cannot be trained here: its weights, gradients and optimizer "
-                                       "state take " +
-                                       spec::bytes(need) + ", this machine has " + spec::bytes(have) +
-                                       "; choose a smaller model, or a machine with more memory");
-}
-
-/// Memory that ran out while training, told apart from faults of the program.
-std::optional<UserError> out_of_memory(const std::exception& error, const spec::Batch& batch) {
-  const auto* torch = dynamic_cast<const c10::Error*>(&error);
-  const std::string text = torch ? torch->what_without_backtrace() : error.what();
-  const bool ran_out = dynamic_cast<const std::bad_alloc*>(&error) ||
-                       dynamic_cast<const c10::OutOfMemoryError*>(&error) ||
-                       (torch && text.find("can't allocate memory") != std::string::npos);
-  if (!ran_out) return {};
-  return UserError(ExitCode::usage,
-                   "memory ran out with " + std::to_string(batch.micro) +
-                       " sequences per pass; lower batch.micro (the sum over the batch stays "
-                       "the same), batch.sequence_length, or take a smaller model (" +
-                       text + ")");
-}
-
 std::shared_ptr<const data::SampleSource> open_data(const spec::RunConfig& config,
                                                     const spec::ModelSpec& model) {
   if (config.data_paths.empty())
@@ -108,45 +82,6 @@ std::shared_ptr<const data::SampleSource> open_data(const spec::RunConfig& confi
   const std::vector<std::filesystem::path> paths(config.data_paths.begin(), config.data_paths.end());
   return std::make_shared<data::TokenData>(paths, data::token_type(config.data_dtype), model.vocab,
                                            config.sequence_length);
-}
-
-/// `flops` of all ranks in `seconds` as a share of `peak`, all ranks' too; nothing when the peak is unknown,
-/// or when no machine could have done it.
-std::optional<double> share_of_peak(double flops, double seconds, const std::optional<double>& peak) {
-  if (!peak || !(seconds > 0) || flops > *peak * seconds) return {};
-  return flops / seconds / *peak;
-}
-
-Step event_of(const StepReport& report, const RunStart& start, at::Device device) {
-  const auto phase = [&](Phase p) { return report.phases[static_cast<std::size_t>(p)]; };
-  char hash[17];
-  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(report.sample_hash));
-  return {
-      .step = report.step + 1,
-      .loss = report.result.cross_entropy,
-      .z_loss = report.result.z_loss,
-      .gradient_norm = report.result.gradient_norm,
-      .clip_coefficient = report.result.clip_coefficient,
-      .learning_rate = report.learning_rate,
-      .tokens = report.tokens,
-      .valid_tokens = report.valid_tokens,
-      .seconds = report.seconds,
-      .tokens_per_second = static_cast<double>(report.tokens) / report.seconds,
-      .mfu = share_of_peak(static_cast<double>(report.tokens) * static_cast<double>(start.flops_per_token),
-                           report.seconds, start.peak_flops),
-      .hfu = share_of_peak(report.executed_flops, report.seconds, start.peak_flops),
-      .executed_flops = report.executed_flops,
-      .phases = {.data_wait = phase(Phase::data_wait),
-                 .forward = phase(Phase::forward),
-                 .backward = phase(Phase::backward),
-                 .reduce = phase(Phase::reduce),
-                 .clip = phase(Phase::clip),
-                 .update = phase(Phase::update),
-                 .checkpoint = 0,
-                 .other = phase(Phase::other)},
-      .sample_hash = hash,
-      .resident_bytes = resident_bytes(),
-      .device_peak_bytes = device_peak_bytes(device)};
 }
 
 /// One start of the program, from the first event of the record to the last.
@@ -163,13 +98,20 @@ class Run {
 
   const std::string& folder() const { return config_.directory; }
 
+  /// Whether this start of the program has written to the record.
+  bool recorded() const { return writer_.has_value(); }
+
   int train() {
-    refuse_what_cannot_fit(config_, model_, device_);
+    refuse_what_cannot_fit(config_, model_, batch_, device_, host_memory());
     // Before the record is opened: a refused resume must leave no trace in the record of the run it named.
-    if (!resume_from_.empty())
-      refuse_other_settings(config_, checkpoint::read_state(resume_from_).config, resume_from_);
+    if (!resume_from_.empty()) {
+      resumed_ = checkpoint::read_state(resume_from_);
+      extended_ = refuse_other_settings(config_, *resumed_, resume_from_);
+      if (resumed_->step >= config_.steps) return tell_complete();
+    }
     use_threads(config_, communicator_);
     start_ = describe({config_, model_, batch_, device_, *source_}, communicator_);
+    const auto disk = look_at_disk();
     // Last, so that a run whose settings or data are refused leaves no folder behind.
     config_.directory = run_directory(config_, communicator_);
     start_.settings = spec::settings(config_);
@@ -178,20 +120,16 @@ class Run {
       console_.emplace(std::cout, std::cerr, logs::detect_terminal(), config_.log_every);
     }
     const StopSignal stop;  // before the run is known to anyone who could stop it
-    say(start_);
     try {
+      say(start_);
+      if (const auto doubt = source_->doubt()) say(Warning{.step = {}, .code = "data", .text = *doubt});
+      if (disk) say(Warning{.step = {}, .code = "disk_space", .text = *disk});
       return train_steps(stop);
-    } catch (const NonFiniteError& error) {
-      end(EndReason::non_finite, error.code(), error.what());
-      throw;
-    } catch (const UserError& error) {
-      end(EndReason::error, error.code(), error.what());
-      throw;
     } catch (const std::exception& error) {
       const auto memory = out_of_memory(error, batch_);
-      if (!memory) throw;
-      end(EndReason::error, memory->code(), memory->what());
-      throw *memory;
+      record_failure(memory ? *memory : error);
+      if (memory) throw *memory;
+      throw;
     }
   }
 
@@ -203,7 +141,24 @@ class Run {
     return model;
   }
 
+  /// The run that is to be continued has done all its steps: nothing is written.
+  int tell_complete() const {
+    if (communicator_.rank() == 0)
+      std::cerr << resume_from_ << ": this run is complete: step " << resumed_->step << " of "
+                << config_.steps << " is done; nothing was trained or written\n"
+                << "to go on, give it more steps: train.steps=" << 2 * config_.steps
+                << " (the learning rate then follows the longer schedule)" << std::endl;
+    return static_cast<int>(ExitCode::done);
+  }
+
+  /// Rank 0 writes, so rank 0 looks.
+  std::optional<std::string> look_at_disk() const {
+    if (communicator_.rank() != 0) return {};
+    return check_disk(config_, model_, resumed_ ? resumed_->step : 0);
+  }
+
   int train_steps(const StopSignal& stop) {
+    Saving saving(config_, communicator_, [this](const Event& event) { say(event); });
     trainer_.emplace(config_, model_, batch_, device_, source_, communicator_);
     if (resume_from_.empty()) {
       trainer_->initialise();
@@ -212,27 +167,35 @@ class Run {
       const checkpoint::State state = checkpoint::load(resume_from_, trainer_->buffers());
       trainer_->start_after(state.step);
       say(ResumeFrom{.step = state.step, .path = resume_from_});
+      if (extended_) warn_of_longer_schedule(state.step);
     }
+    std::optional<LastWords> last_words;
+    if (writer_ && communicator_.size() > 1) last_words.emplace(stop, [this] { record_lost_peer(); });
     while (trainer_->steps_done() < config_.steps) {
       const std::optional<StepReport> report = trainer_->step(stop.received() != 0);
       if (!report) {
-        save();
+        if (last_words) last_words->not_needed();
+        saving.at_last(trainer_->buffers(), state(), stop);
         return end(EndReason::saved, ExitCode::saved_requeue, "asked to stop");
       }
       keep(*report);
       if (config_.checkpoint_every > 0 && trainer_->steps_done() % config_.checkpoint_every == 0 &&
           trainer_->steps_done() < config_.steps)
-        save();
+        saving.on_the_way(trainer_->buffers(), state());
     }
-    save();
+    if (last_words) last_words->not_needed();
+    saving.at_last(trainer_->buffers(), state(), stop);
     sample();
     return end(EndReason::done, ExitCode::done, {});
   }
 
   void keep(const StepReport& report) {
-    steps_.push_back(event_of(report, start_, device_));
-    tokens_ += report.tokens;
-    seconds_ += report.seconds;
+    {
+      const std::scoped_lock lock(telling_);
+      steps_.push_back(event_of(report, start_, device_));
+      tokens_ += report.tokens;
+      seconds_ += report.seconds;
+    }
     say(steps_.back());
     for (const std::string& line : attention::new_choices())
       say(Warning{.step = report.step + 1, .code = "attention", .text = line});
@@ -266,16 +229,23 @@ class Run {
     say(Warning{.step = 1, .code = "first_loss", .text = text});
   }
 
-  void save() {
-    if (communicator_.rank() == 0) {
-      const checkpoint::State state{.step = trainer_->steps_done(),
-                                    .tokens = trainer_->steps_done() * start_.batch.tokens,
-                                    .config = spec::dump_toml(config_)};
-      const checkpoint::Saved saved =
-          checkpoint::save(config_.directory, trainer_->buffers(), state, config_.checkpoint_keep);
-      say(Checkpoint{.step = state.step, .path = saved.path, .bytes = saved.bytes, .seconds = saved.seconds});
-    }
-    communicator_.barrier();
+  /// More steps are another schedule: what came before was trained as if the old end were the end.
+  void warn_of_longer_schedule(std::int64_t done) {
+    const spec::RunConfig then = spec::load_text(resumed_->config, resume_from_, {});
+    char text[300];
+    std::snprintf(
+        text, sizeof text,
+        "this run was planned for %lld steps and goes on to %lld: the learning rate goes from %.3g to "
+        "%.3g, as the longer schedule has it",
+        static_cast<long long>(then.steps), static_cast<long long>(config_.steps),
+        spec::learning_rate(schedule_of(then), done - 1), spec::learning_rate(schedule_of(config_), done));
+    say(Warning{.step = done + 1, .code = "longer_schedule", .text = text});
+  }
+
+  checkpoint::State state() const {
+    return {.step = trainer_->steps_done(),
+            .tokens = trainer_->steps_done() * start_.batch.tokens,
+            .config = spec::dump_toml(config_)};
   }
 
   /// Text of the trained model, judged by the grammar. Rank 0 alone: weights are the same everywhere.
@@ -324,10 +294,57 @@ class Run {
     return static_cast<int>(code);
   }
 
+  /// The last line of the record says why the run ended, whatever the error. One that keeps it from being
+  /// written hides nothing: the first is thrown on.
+  void record_failure(const std::exception& error) noexcept {
+    const auto* user = dynamic_cast<const UserError*>(&error);
+    const auto* torch = dynamic_cast<const c10::Error*>(&error);
+    const bool spec_error = dynamic_cast<const SpecError*>(&error) != nullptr;
+    const bool non_finite = dynamic_cast<const NonFiniteError*>(&error) != nullptr;
+    try {
+      end(non_finite ? EndReason::non_finite : EndReason::error,
+          user         ? user->code()
+          : spec_error ? ExitCode::usage
+                       : ExitCode::bug,
+          torch ? std::string(torch->what_without_backtrace()) : std::string(error.what()));
+    } catch (...) {
+    }
+  }
+
+  /// Called from another thread while this one may wait for a rank that is gone.
+  void record_lost_peer() {
+    const std::scoped_lock lock(telling_);
+    try {
+      writer_->write(RunEnd{.reason = EndReason::error,
+                            .exit_code = static_cast<std::int64_t>(ExitCode::peer_lost),
+                            .message =
+                                "the launcher ended this job while rank 0 was in a step: another rank "
+                                "failed (its message stands on stderr), or the job was killed; run the "
+                                "same command with checkpoint.resume=auto",
+                            .steps = static_cast<std::int64_t>(steps_.size()),
+                            .tokens = tokens_,
+                            .seconds = seconds_,
+                            .tokens_per_second = seconds_ > 0 ? static_cast<double>(tokens_) / seconds_ : 0,
+                            .final_loss = {},
+                            .final_steps = {},
+                            .floor = start_.data.floor,
+                            .gap_closed = {}});
+      writer_->sync();
+    } catch (const std::exception&) {
+      // The disk is full, too: the record ends without these words.
+    }
+  }
+
   /// Prints and records on rank 0.
   void say(const Event& event) {
+    const std::scoped_lock lock(telling_);
     if (writer_) writer_->write(event);
     if (console_) console_->show(event);
+    if (writer_ && writer_->waiting() > 0 && !std::exchange(record_waits_, true))
+      say(Warning{.step = {},
+                  .code = "record_waits",
+                  .text = writer_->path().string() +
+                          ": the disk is full; the record is kept in memory and written once it has room"});
   }
 
   spec::RunConfig config_;  ///< with the folder that is really written to
@@ -336,15 +353,18 @@ class Run {
   const spec::Batch batch_;
   const at::Device device_;
   const std::shared_ptr<const data::SampleSource> source_;
-  const std::string resume_from_;  ///< empty: from the start
+  const std::string resume_from_;             ///< empty: from the start
+  std::optional<checkpoint::State> resumed_;  ///< what `resume_from_` says of its run
+  bool extended_ = false;                     ///< a complete run that is given more steps
   RunStart start_;
   std::optional<Trainer> trainer_;
+  std::recursive_mutex telling_;  ///< of the record and the counts below: LastWords has a thread of its own
   std::optional<logs::RecordWriter> writer_;
   std::optional<logs::Console> console_;
   std::vector<Step> steps_;
   std::int64_t tokens_ = 0;
   double seconds_ = 0;
-  bool warned_of_rate_ = false;
+  bool warned_of_rate_ = false, record_waits_ = false;
 };
 
 }  // namespace
@@ -356,7 +376,7 @@ int train(const spec::RunConfig& config, const std::function<void(const std::str
     const c10::InferenceMode no_autograd;  // backward is written out
     Run run(config, *communicator);
     const int code = run.train();
-    if (recorded && communicator->rank() == 0) recorded(run.folder());
+    if (recorded && run.recorded()) recorded(run.folder());
     return code;
   } catch (const std::exception& error) {
     if (communicator->size() == 1) throw;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "spec/record/read.hpp"
 #include "spec/record/run.hpp"
@@ -129,6 +130,50 @@ TEST_F(TrainProgram, ARefusedResumeLeavesTheRecordAsItWas) {
   EXPECT_EQ(read_events(folder("a")).size(), before.size());
 }
 
+TEST_F(TrainProgram, ACompleteRunIsLeftAsItIs) {
+  ASSERT_EQ(train("a", "").code, 0);
+  const auto content = [&] {
+    std::ifstream in(folder("a") + "/run.jsonl");
+    return std::string{std::istreambuf_iterator<char>(in), {}};
+  };
+  const std::string before = content();
+  fs::remove(folder("a") + "/report.html");
+  for (const char* ranks : {"", "--ranks 2"}) {
+    const auto again = train("a", std::string("checkpoint.resume=auto ") + ranks);
+    EXPECT_EQ(again.code, 0);
+    EXPECT_EQ(again.output, "");
+    EXPECT_NE(again.messages.find("is complete: step 3 of 3 is done"), std::string::npos) << again.messages;
+    EXPECT_NE(again.messages.find("train.steps="), std::string::npos) << again.messages;
+    EXPECT_EQ(again.messages.find("is complete"), again.messages.rfind("is complete")) << again.messages;
+  }
+  EXPECT_EQ(content(), before);
+  EXPECT_FALSE(fs::exists(folder("a") + "/report.html"));
+}
+
+TEST_F(TrainProgram, ACompleteRunGoesOnWhenItIsGivenMoreSteps) {
+  ASSERT_EQ(train("a", "").code, 0);
+  EXPECT_EQ(train("a", "checkpoint.resume=auto train.steps=2").code, 2) << "fewer steps are another run";
+  const auto longer = train("a", "checkpoint.resume=auto train.steps=5");
+  EXPECT_EQ(longer.code, 0) << longer.messages;
+  EXPECT_NE(longer.messages.find("planned for 3 steps and goes on to 5"), std::string::npos)
+      << longer.messages;
+  ASSERT_EQ(run_of("a").steps.size(), 5u);
+  EXPECT_EQ(run_of("a").resumes.at(0).step, 3);
+  const auto audited = tests::assay({"audit", folder("a")});
+  EXPECT_EQ(audited.code, 0) << audited.output << audited.messages;
+  const auto reported = tests::assay({"report", folder("a")});
+  EXPECT_EQ(reported.messages, "") << "the record is one run's";
+}
+
+TEST_F(TrainProgram, ABatchThatNoMachineHoldsIsRefusedAtOnce) {
+  for (const char* batch : {"batch.sequences=1000000000", "batch.sequences=1000000000 batch.micro=1"}) {
+    const auto outcome = train("a", batch);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.messages.find("batch.sequences = 1000000000"), std::string::npos) << outcome.messages;
+    EXPECT_FALSE(fs::exists(folder("a")));
+  }
+}
+
 TEST_F(TrainProgram, AModelThatDoesNotFitInMemoryIsRefusedByName) {
   const auto model = train("a", "model.name=llama3.1-405b batch.sequence_length=16");
   EXPECT_EQ(model.code, 2);
@@ -142,6 +187,27 @@ TEST_F(TrainProgram, ARankCountThatDoesNotDivideIsRefusedOnce) {
   EXPECT_EQ(outcome.messages.find("is not a multiple of 3"), outcome.messages.rfind("is not a multiple of 3"))
       << outcome.messages;
   EXPECT_NE(outcome.messages.find("is not a multiple of 3"), std::string::npos) << outcome.messages;
+}
+
+TEST_F(TrainProgram, ARankThatIsKilledLeavesARecordWithAnEnd) {
+  // The second rank, by the number that its launcher gave it.
+  const auto outcome =
+      shell("set -m; " + tests::assay_path() +
+                " train compute.device=cpu compute.threads=1 batch.sequences=4 train.steps=100000 "
+                "log.every=1000000 "
+                "run.directory=" +
+                folder("lost") + " --ranks 2 > " + folder("out") +
+                " 2>&1 & until grep -q '\"event\":\"step\"' " + folder("lost") +
+                "/run.jsonl 2>/dev/null; do sleep 0.02; done; for p in $(pgrep -f " + folder("lost") +
+                "); do tr '\\0' '\\n' < /proc/$p/environ | grep -q '^OMPI_COMM_WORLD_RANK=1$' && kill -KILL "
+                "$p; done; "
+                "wait $!",
+            120);
+  EXPECT_NE(outcome.code, 0);
+  const auto lost = run_of("lost");
+  ASSERT_TRUE(lost.end.has_value());
+  EXPECT_EQ(lost.end->reason, EndReason::error);
+  EXPECT_EQ(lost.end->exit_code, 77);
 }
 
 TEST_F(TrainProgram, ProbeAndDumpAnswerWithoutTraining) {

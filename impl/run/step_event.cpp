@@ -1,0 +1,54 @@
+#include "impl/run/step_event.hpp"
+
+#include <cstdio>
+#include <optional>
+
+#include "impl/run/host.hpp"
+
+namespace assay::impl::run {
+
+namespace {
+
+/// `flops` of all ranks in `seconds` as a share of `peak`, all ranks' too; nothing when the peak is unknown,
+/// or when no machine could have done it.
+std::optional<double> share_of_peak(double flops, double seconds, const std::optional<double>& peak) {
+  if (!peak || !(seconds > 0) || flops > *peak * seconds) return {};
+  return flops / seconds / *peak;
+}
+
+}  // namespace
+
+spec::record::Step event_of(const StepReport& report, const spec::record::RunStart& start,
+                            at::Device device) {
+  const auto phase = [&](Phase p) { return report.phases[static_cast<std::size_t>(p)]; };
+  char hash[17];
+  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(report.sample_hash));
+  return {
+      .step = report.step + 1,
+      .loss = report.result.cross_entropy,
+      .z_loss = report.result.z_loss,
+      .gradient_norm = report.result.gradient_norm,
+      .clip_coefficient = report.result.clip_coefficient,
+      .learning_rate = report.learning_rate,
+      .tokens = report.tokens,
+      .valid_tokens = report.valid_tokens,
+      .seconds = report.seconds,
+      .tokens_per_second = static_cast<double>(report.tokens) / report.seconds,
+      .mfu = share_of_peak(static_cast<double>(report.tokens) * static_cast<double>(start.flops_per_token),
+                           report.seconds, start.peak_flops),
+      .hfu = share_of_peak(report.executed_flops, report.seconds, start.peak_flops),
+      .executed_flops = report.executed_flops,
+      .phases = {.data_wait = phase(Phase::data_wait),
+                 .forward = phase(Phase::forward),
+                 .backward = phase(Phase::backward),
+                 .reduce = phase(Phase::reduce),
+                 .clip = phase(Phase::clip),
+                 .update = phase(Phase::update),
+                 .checkpoint = 0,
+                 .other = phase(Phase::other)},
+      .sample_hash = hash,
+      .resident_bytes = resident_bytes(),
+      .device_peak_bytes = device_peak_bytes(device)};
+}
+
+}  // namespace assay::impl::run
