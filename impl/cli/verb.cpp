@@ -143,7 +143,7 @@ int run(const std::vector<std::string>& words, Streams streams) {
 namespace {
 /// `message` with every word that no path is as long as cut: what was typed by mistake need not come back
 /// whole.
-std::string shortened(const std::string& message) {
+std::string cut_words(const std::string& message) {
   constexpr std::size_t longest = 1024, kept = 200;
   std::string out;
   for (std::size_t at = 0; at < message.size();) {
@@ -160,7 +160,7 @@ std::string shortened(const std::string& message) {
 int guarded(Streams streams, const std::function<int()>& action) {
   const auto fail = [&](ExitCode code, const std::string& message) {
     streams.out.flush();
-    streams.err << "assay: error: " << shortened(message) << "\n";
+    streams.err << "assay: error: " << cut_words(message) << "\n";
     return static_cast<int>(code);
   };
   try {

@@ -268,37 +268,39 @@ std::string name_of(const std::string& origin) {
 
 namespace {
 /// What config.json calls the sizes that `check` speaks of.
-const char* key_of(std::string_view field, Family family) {
-  struct Name {
+const char* config_json_key(std::string_view field, Family family) {
+  struct SizeName {
     std::string_view field;
     const char *gpt2, *others;
   };
-  constexpr Name names[] = {{"vocab", "vocab_size", "vocab_size"},
-                            {"width", "n_embd", "hidden_size"},
-                            {"layers", "n_layer", "num_hidden_layers"},
-                            {"heads", "n_head", "num_attention_heads"},
-                            {"kv_heads", "n_head", "num_key_value_heads"},
-                            {"head_dim", "head_dim", "head_dim"},
-                            {"ffn", "n_inner", "intermediate_size"},
-                            {"context", "n_positions", "max_position_embeddings"},
-                            {"norm_eps", "layer_norm_epsilon", "rms_norm_eps"},
-                            {"init_std", "initializer_range", "initializer_range"},
-                            {"experts.active", "", "num_experts_per_tok"},
-                            {"experts.width", "", "moe_intermediate_size"}};
-  for (const Name& name : names)
+  constexpr SizeName names[] = {{"vocab", "vocab_size", "vocab_size"},
+                                {"width", "n_embd", "hidden_size"},
+                                {"layers", "n_layer", "num_hidden_layers"},
+                                {"heads", "n_head", "num_attention_heads"},
+                                {"kv_heads", "n_head", "num_key_value_heads"},
+                                {"head_dim", "head_dim", "head_dim"},
+                                {"ffn", "n_inner", "intermediate_size"},
+                                {"context", "n_positions", "max_position_embeddings"},
+                                {"norm_eps", "layer_norm_epsilon", "rms_norm_eps"},
+                                {"init_std", "initializer_range", "initializer_range"},
+                                {"experts.active", "", "num_experts_per_tok"},
+                                {"experts.width", "", "moe_intermediate_size"}};
+  for (const SizeName& name : names)
     if (name.field == field) return family == Family::gpt2 ? name.gpt2 : name.others;
   return nullptr;
 }
 
 /// `values` of a SpecError, "kv_heads=3 does not divide heads=8", in config.json's words; `where` becomes the
 /// place of the first of them that the file holds.
-std::string in_their_words(const std::string& values, const ModelSpec& model, Item root, std::string& where) {
+std::string in_config_json_words(const std::string& values, const ModelSpec& model, Item root,
+                                 std::string& where) {
   std::string out;
   bool placed = false;
   for (std::size_t at = 0; at < values.size();) {
     const std::size_t end = std::min(values.find_first_of("= ,;", at), values.size());
     const std::string word = values.substr(at, end - at);
-    const char* key = end < values.size() && values[end] == '=' ? key_of(word, model.family) : nullptr;
+    const char* key =
+        end < values.size() && values[end] == '=' ? config_json_key(word, model.family) : nullptr;
     out += key ? key : word;
     if (end < values.size()) out += values[end];
     at = end + 1;
@@ -339,7 +341,7 @@ ModelSpec model_from_hugging_face(std::string_view text, const std::string& orig
     // The spec's words for its sizes are not config.json's, and of several files it must be clear which.
     std::string where = origin;
     const std::string values = std::string(error.what()).substr(error.label().size() + 2);
-    const std::string told = in_their_words(values, model, tree.root(), where);
+    const std::string told = in_config_json_words(values, model, tree.root(), where);
     throw SpecError(error.label(), told + "; correct it in " + where + " (names: spec/model/model.md)");
   }
   return model;

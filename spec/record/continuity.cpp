@@ -9,7 +9,7 @@ namespace assay::spec::record {
 namespace {
 
 /// Follows the events; `next_` is the only step that may come.
-struct Follower {
+struct StepFollower {
   std::vector<std::string> found;
 
   void operator()(const RunStart& start) {
@@ -57,7 +57,7 @@ struct Follower {
 }  // namespace
 
 std::vector<std::string> discontinuities(const std::vector<Event>& events, std::size_t most) {
-  Follower follower;
+  StepFollower follower;
   for (const Event& event : events) std::visit(follower, event);
   std::vector<std::string>& found = follower.found;
   if (found.size() > most) {

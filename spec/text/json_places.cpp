@@ -9,9 +9,9 @@ namespace {
 using document::Node;
 using document::Place;
 
-class Walk {
+class PlaceWalk {
  public:
-  explicit Walk(std::string_view text) : text_(text) {}
+  explicit PlaceWalk(std::string_view text) : text_(text) {}
 
   void value(Node& node) {
     node.place = next();
@@ -68,7 +68,7 @@ class Walk {
 }  // namespace
 
 void place_values(std::string_view text, document::Node& root) {
-  Walk(text).value(root);
+  PlaceWalk(text).value(root);
   root.place = {};  // what is missing from the whole text has no place in it
 }
 
