@@ -91,7 +91,8 @@ std::optional<Stated> stated(const Evidence& e) {
   return out;
 }
 
-/// The shape with fewest misses among the ways of numbering; stops at the first without any.
+/// The shape with fewest misses, by every `stride`th place, among the ways of numbering. Coarse digits let
+/// several agree there: of those the one that agrees best everywhere; stops at the first without any miss.
 struct Fit {
   Shape shape;
   std::size_t misses = static_cast<std::size_t>(-1);
@@ -103,10 +104,14 @@ Fit best_fit(const Stated& s, double step_factor, const std::vector<Place>& plac
   for (const double end : s.ends)
     for (const double shift : {0.0, -1.0, 1.0}) ends.push_back(end + shift);
   if (ends.empty()) ends = {0};
+  std::size_t fewest = static_cast<std::size_t>(-1);
   const auto try_shape = [&](const Shape& shape) {
-    const std::size_t count = misses(shape, places, stride, best.misses);
-    if (count < best.misses) best = {shape, count};
-    return best.misses == 0;
+    const std::size_t count = misses(shape, places, stride, best.misses + (best.misses == 0));
+    if (count > 0 && count < best.misses) best = {shape, count};
+    if (count > 0) return false;
+    const std::size_t everywhere = misses(shape, places, 1, fewest);
+    if (everywhere < fewest) best = {shape, 0}, fewest = everywhere;
+    return fewest == 0;
   };
   for (const Shape::Kind kind : s.kinds)
     for (const double end : ends)

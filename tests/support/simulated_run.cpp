@@ -332,7 +332,7 @@ Accounting documented(const SimulatedRun& run) {
   return a;
 }
 
-SimulatedRun simulate(LogFormat format, std::uint64_t seed) {
+SimulatedRun simulate(LogFormat format, std::uint64_t seed, std::int64_t wanted) {
   Draw draw(seed, format);
   SimulatedRun run;
   run.format = format;
@@ -345,7 +345,7 @@ SimulatedRun simulate(LogFormat format, std::uint64_t seed) {
   run.peak_sparse = gpu.sparse;
   run.gpu_memory = gpu.memory;
   draw_layout(draw, run);
-  const std::int64_t steps = draw.between(20, 120);
+  const std::int64_t drawn = draw.between(20, 120), steps = wanted > 0 ? wanted : drawn;
   draw_schedule(draw, run, steps);
   const bool every = format == LogFormat::assay || format == LogFormat::llmc || format == LogFormat::llmq ||
                      format == LogFormat::llmq_json || format == LogFormat::csv ||

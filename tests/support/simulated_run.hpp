@@ -110,8 +110,8 @@ struct Report {
 };
 
 /// A truthful run of the trainer that writes `format`: a pure function of both, the same on every machine.
-/// 20 to 120 steps; its accounting is the documented one.
-SimulatedRun simulate(LogFormat format, std::uint64_t seed);
+/// `steps` steps, 20 to 120 when it is 0; its accounting is the documented one.
+SimulatedRun simulate(LogFormat format, std::uint64_t seed, std::int64_t steps = 0);
 
 /// FLOPs per token of that format's convention at the run's model and length. [flop]
 double convention_flops(LogFormat format, const SimulatedRun& run);

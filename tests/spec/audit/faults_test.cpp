@@ -42,6 +42,15 @@ TEST(AuditFaultsSpec, TruthfulLogsOfEveryTrainerAreConsistent) {
     }
 }
 
+/// Of a long log's rounded rates every 128th fits several schedules; the one that was meant has to be found.
+TEST(AuditFaultsSpec, ALongTruthfulLogIsConsistent) {
+  SimulatedRun run = tests::simulate(tests::LogFormat::kempnerforge, 11, 72'994);
+  run.log_every = 1;
+  const RunRecord record = record_of(run, render(run));
+  EXPECT_LT(record.steps.size(), 72'994u);
+  EXPECT_TRUE(consistent(record)) << contradictions(record);
+}
+
 /// What the audit names first: the first change of its best reading, or the cause of what contradicts on its
 /// own.
 std::string named_first(const Audit& audit) {
