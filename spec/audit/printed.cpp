@@ -1,8 +1,10 @@
 #include "spec/audit/printed.hpp"
 
+#include <bit>
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <string>
 
@@ -87,62 +89,134 @@ constexpr double inverses[] = {1e-0,  1e-1,  1e-2,  1e-3,  1e-4,  1e-5,  1e-6,  
                                1e-8,  1e-9,  1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15,
                                1e-16, 1e-17, 1e-18, 1e-19, 1e-20, 1e-21, 1e-22};
 
-/// A decimal of at most 15 digits and a power of ten up to 22 is one division or product of two exact
-/// doubles, rounded once (Clinger 1990): the numbers of logs, a million a second. Empty: the general way
-/// decides.
-std::optional<Printed> short_decimal(std::string_view text, Kind kind, double unit, std::int64_t line) {
-  const char *at = text.data(), *const end = at + text.size();
-  const bool negative = at != end && *at == '-';
-  if (negative || (at != end && *at == '+')) ++at;
-  std::uint64_t digits = 0;  // wraps where there are too many: `count` says so
-  int count = 0, behind_point = 0, exponent = 0;
-  bool integer = true;
-  const char* const first = at;
-  for (; at != end && is_digit(*at); ++at, ++count) digits = digits * 10 + value_of(*at);
-  const char* last_group = nullptr;
-  while (at != end && *at == ',' && count <= 15) {
-    if (end - at < 4 || !is_digit(at[1]) || !is_digit(at[2]) || !is_digit(at[3])) return std::nullopt;
-    if (!last_group && (at == first || at - first > 3)) return std::nullopt;
-    last_group = at;
+/// The value of a decimal without groups of 15 digits or more: the general way's, and its half unit.
+bool long_decimal(const char* first, const char* last, bool rounded, double unit, std::int64_t line,
+                  Printed& out) {
+  double value = 0;
+  const auto [stop, error] = std::from_chars(first, last, value);
+  value *= unit;
+  if (error != std::errc() || stop != last || !std::isfinite(value)) return false;
+  const double half = rounded ? std::abs(value) * std::numeric_limits<double>::epsilon() : 0;
+  out = {value, value - half, value + half, line};
+  return true;
+}
+
+constexpr std::uint64_t whole_powers[] = {1,       10,        100,        1'000,      10'000,
+                                          100'000, 1'000'000, 10'000'000, 100'000'000};
+
+/// Takes digits off `at` and puts them behind those of `value`; one that does not fit wraps. Eight bytes at
+/// once: no branch depends on how many digits there are.
+[[gnu::always_inline]] inline std::uint64_t take_digits(const char*& at, const char* end,
+                                                        std::uint64_t value) {
+  if constexpr (std::endian::native == std::endian::little) {
+    while (end - at >= 8) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, at, sizeof word);
+      word ^= 0x3030303030303030;  // digits become 0 to 9; the first byte is the lowest
+      // The lowest high bit that is set marks the first byte that is none.
+      const std::uint64_t others = ((word + 0x7676767676767676) | word) & 0x8080808080808080;
+      const int count = others == 0 ? 8 : std::countr_zero(others) / 8;
+      if (count == 0) return value;
+      word <<= 64 - 8 * count;
+      word = (word * 10 + (word >> 8)) & 0x00ff00ff00ff00ff;
+      word = (word * 100 + (word >> 16)) & 0x0000ffff0000ffff;
+      word = (word * 10000 + (word >> 32)) & 0xffffffff;
+      value = value * whole_powers[count] + word;
+      at += count;
+      if (count < 8) return value;
+    }
+  }
+  for (; at != end && is_digit(*at); ++at) value = value * 10 + value_of(*at);
+  return value;
+}
+
+/// Takes ",123" again and again. False where what follows is grouped in another way.
+bool take_groups(const char*& at, const char* end, std::ptrdiff_t& count, std::uint64_t& digits) {
+  if (end - at > 1 && is_digit(at[1]) && (count == 0 || count > 3)) return false;
+  while (end - at > 1 && (*at == ',' || *at == '_') && is_digit(at[1])) {
+    if (*at == '_' || end - at < 4 || !is_digit(at[2]) || !is_digit(at[3])) return false;
+    if ((end - at > 4 && is_digit(at[4])) || count > 15) return false;
     digits = digits * 1000 + value_of(at[1]) * 100 + value_of(at[2]) * 10 + value_of(at[3]);
     at += 4;
     count += 3;
   }
-  if (at != end && *at == '.') {
-    integer = false;
-    for (++at; at != end && is_digit(*at); ++at, ++count, ++behind_point)
-      digits = digits * 10 + value_of(*at);
+  return true;
+}
+
+/// Takes "e-05". False where it has more than two digits.
+bool take_exponent(const char*& at, const char* end, int& exponent) {
+  const bool down = end - at > 1 && at[1] == '-', sign = down || (end - at > 1 && at[1] == '+');
+  const char* digit = at + 1 + sign;
+  if (digit >= end || !is_digit(*digit)) return true;  // the letter is no exponent's
+  for (at = digit; at != end && is_digit(*at); ++at) {
+    if (at - digit == 2) return false;
+    exponent = exponent * 10 + (*at - '0');
   }
-  if (count == 0 || count > 15) return std::nullopt;
-  if (at != end && (*at == 'e' || *at == 'E')) {
-    integer = false;
-    ++at;
-    const bool down = at != end && *at == '-';
-    if (down || (at != end && *at == '+')) ++at;
-    if (at == end || end - at > 2) return std::nullopt;
-    for (; at != end && is_digit(*at); ++at) exponent = exponent * 10 + (*at - '0');
-    if (down) exponent = -exponent;
-  }
-  const int power = exponent - behind_point;
-  if (at != end || power < -22 || power > 22 || !std::isfinite(unit)) return std::nullopt;
-  // 15 significant digits are the general way's, whose half unit is another.
-  if (digits >= 100'000'000'000'000) return std::nullopt;
-  const double magnitude = static_cast<double>(digits), whole = negative ? -magnitude : magnitude;
-  const double value = (power < 0 ? whole / powers[-power] : whole * powers[power]) * unit;
-  if (!std::isfinite(value)) return std::nullopt;
-  const bool rounded = kind == Kind::measured || !integer;
-  const double half = rounded ? 0.5 * (power < 0 ? inverses[-power] : powers[power]) * std::abs(unit) : 0;
-  return Printed{value, value - half, value + half, line};
+  if (down) exponent = -exponent;
+  return true;
 }
 
 }  // namespace
+
+/// A decimal of less than 15 digits and a power of ten up to 22 is one division or product of two exact
+/// doubles, rounded once (Clinger 1990).
+bool take_plain(const char*& at, const char* end, Kind kind, double unit, std::int64_t line, Printed& out,
+                bool groups) {
+  const char* now = at;
+  const bool negative = now != end && *now == '-';
+  if (negative || (now != end && *now == '+')) ++now;
+  const char* const first = now;
+  std::uint64_t digits = take_digits(now, end, 0);
+  const std::ptrdiff_t ungrouped = now - first;
+  std::ptrdiff_t count = ungrouped, behind_point = 0;
+  if (groups && now != end && (*now == ',' || *now == '_') && !take_groups(now, end, count, digits))
+    return false;
+  const bool grouped = count != ungrouped;
+  bool rounded = kind == Kind::measured;
+  if (now != end && *now == '.') {
+    rounded = true;
+    const char* const point = ++now;
+    digits = take_digits(now, end, digits);
+    behind_point = now - point;
+    count += behind_point;
+  }
+  int exponent = 0;
+  if (now != end && (*now == 'e' || *now == 'E')) {
+    const char* const letter = now;
+    if (!take_exponent(now, end, exponent)) return false;
+    rounded = rounded || now != letter;
+  }
+  if (count == 0 || count > 19) return false;
+  if (digits >= 100'000'000'000'000 || count > 15) {
+    if (digits < 100'000'000'000'000 || grouped ||
+        !long_decimal(negative ? first - 1 : first, now, rounded, unit, line, out))
+      return false;
+    at = now;
+    return true;
+  }
+  const auto power = exponent - behind_point;
+  if (power < -22 || power > 22) return false;
+  const double magnitude = static_cast<double>(digits), whole = negative ? -magnitude : magnitude;
+  const double value = (power < 0 ? whole / powers[-power] : whole * powers[power]) * unit;
+  if (!std::isfinite(value)) return false;
+  const double half = rounded ? 0.5 * (power < 0 ? inverses[-power] : powers[power]) * std::abs(unit) : 0;
+  out = {value, value - half, value + half, line};
+  at = now;
+  return true;
+}
 
 Printed exactly(double value, std::int64_t line) { return {value, value, value, line}; }
 
 std::optional<Printed> parse_printed(std::string_view text, Kind kind, double unit, std::int64_t line) {
   if (text.size() > 400) return std::nullopt;
-  if (const auto simple = short_decimal(text, kind, unit, line)) return simple;
-  if (const auto special = not_a_number_or_infinite(text)) return exactly(*special, line);
+  const char* at = text.data();
+  const char* const last = at + text.size();
+  if (Printed plain; take_plain(at, last, kind, unit, line, plain) && at == last) return plain;
+  const std::size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
+  if (text.size() > sign && std::isalpha(static_cast<unsigned char>(text[sign]))) {
+    const auto special = not_a_number_or_infinite(text);
+    return special ? std::optional(exactly(*special, line)) : std::nullopt;
+  }
   std::string without_groups;
   const auto parts = decimal(text, without_groups);
   if (!parts) return std::nullopt;

@@ -33,4 +33,10 @@ enum class Kind { counted, measured };
 std::optional<Printed> parse_printed(std::string_view text, Kind kind, double unit = 1,
                                      std::int64_t line = 0);
 
+/// The quick way for the numbers of logs, millions a second: reads the plain decimal at `at`, of up to 19
+/// digits, as parse_printed does, into `out`, and moves `at` behind it. Without `groups` a comma ends the
+/// number. False, and both as they were: no number, or one that only parse_printed reads.
+bool take_plain(const char*& at, const char* end, Kind kind, double unit, std::int64_t line, Printed& out,
+                bool groups = true);
+
 }  // namespace assay::spec::audit

@@ -15,13 +15,15 @@ bool members(std::string_view text, Member&& member) {
   text.remove_prefix(1);
   while (true) {
     if (!text.starts_with('\'')) return false;
-    const std::size_t close = text.find("': ", 1);
-    if (close == std::string_view::npos) return false;
+    std::size_t close = 1;
+    while (close < text.size() && (text[close] != '\'' || !text.substr(close + 1).starts_with(": "))) ++close;
+    if (close >= text.size()) return false;
     const std::string_view key = text.substr(1, close - 1);
     text.remove_prefix(close + 3);
     const bool quoted = text.starts_with('\'');
-    const std::size_t end = quoted ? text.find('\'', 1) : text.find_first_of(",}");
-    if (end == std::string_view::npos) return false;
+    std::size_t end = quoted ? 1 : 0;
+    while (end < text.size() && (quoted ? text[end] != '\'' : text[end] != ',' && text[end] != '}')) ++end;
+    if (end >= text.size()) return false;
     if (!member(key, text.substr(quoted, end - quoted), quoted)) return false;
     text.remove_prefix(quoted ? end + 1 : end);
     if (text.starts_with('}')) return true;

@@ -95,7 +95,7 @@ std::optional<Printed> rounded_to(std::string_view token, double unit_of_last, s
 }  // namespace
 
 void JsonDocument::claim(std::string_view trainer) {
-  if (trainer_ == trainer) return;
+  if (trainer_.data() == trainer.data() || trainer_ == trainer) return;
   trainer_ = trainer;
   Format& format = builder_.format();
   format = Format();
@@ -113,7 +113,7 @@ void JsonDocument::begin_element(std::string_view path) {
   if (path == "training_iterations[]" || path == "log_history[]" || path == "[]" || mapping_.stated()) {
     step_ = Step();
     step_.line = builder_.line();
-    log_.clear();
+    entry_ = Entry::other;
     option_.clear();
   }
 }
@@ -121,9 +121,9 @@ void JsonDocument::begin_element(std::string_view path) {
 void JsonDocument::end_element(std::string_view path) {
   const bool step = path == "training_iterations[]" ||
                     (path == "log_history[]" && step_[Field::loss] && step_[Field::step]) ||
-                    (path == "[]" && log_ == "step") ||
+                    (entry_ == Entry::step && path == "[]") ||
                     (mapping_.stated() && path.ends_with("[]") && step_[Field::step]);
-  if (path == "[]" && log_ == "gpu-model")
+  if (entry_ == Entry::gpu && path == "[]")
     builder_.setting(Setting::gpus, exactly(static_cast<double>(++gpus_), builder_.line()));
   if (step) builder_.step(step_);
   step_ = Step();
@@ -134,8 +134,8 @@ void JsonDocument::value(std::string_view path, JsonKind kind, std::string_view 
     // "history[].train.loss" is the key "train.loss" of an element.
     const std::size_t element = path.rfind("[].");
     if (element == std::string_view::npos || kind == JsonKind::word) return;
-    if (mapping_.take(step_, path.substr(element + 3), token, builder_.line()) == Mapping::Taken::read)
-      claim("mapped");
+    const auto meanings = mapping_.meanings(path.substr(element + 3), next_column_);
+    if (Mapping::take(step_, meanings, token, builder_.line()) == Mapping::Taken::read) claim("mapped");
     return;
   }
   constexpr std::string_view iterations = "training_iterations[].", history = "log_history[].", list = "[].";
@@ -233,19 +233,22 @@ void JsonDocument::llmq_option(JsonKind kind, std::string_view token) {
 
 void JsonDocument::llmq(std::string_view member, JsonKind kind, std::string_view token) {
   if (member == "log" && kind == JsonKind::text) {
-    log_ = token.substr(0, 40);
+    entry_ = token == "step"        ? Entry::step
+             : token == "option"    ? Entry::option
+             : token == "gpu-model" ? Entry::gpu
+                                    : Entry::other;
     claim("llmq");
     return;
   }
   if (trainer_ != "llmq") return;
   const std::int64_t line = builder_.line();
-  if (log_ == "option") {
+  if (entry_ == Entry::option) {
     if (member == "name") option_ = token.substr(0, 80);
     if (member == "value") llmq_option(kind, token);
-  } else if (log_ == "gpu-model") {
+  } else if (entry_ == Entry::gpu) {
     if (member == "name") builder_.name(&RunRecord::gpu, token);
     if (member == "memory") builder_.setting(Setting::gpu_memory, shortest_printed(token, 1, line));
-  } else if (log_ == "step") {
+  } else if (entry_ == Entry::step) {
     const KnownField* known = find(llmq_fields, member);
     if (!known || kind == JsonKind::word) return;
     // Milliseconds are cut off, not rounded: the true time is up to one more.

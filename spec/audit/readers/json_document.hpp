@@ -31,10 +31,12 @@ class JsonDocument : public JsonValues {
 
   RecordBuilder& builder_;
   const Mapping& mapping_;
-  std::string trainer_;
+  std::string_view trainer_;  // a literal
   Step step_;
-  std::string log_, option_, final_fraction_;  // of llm.q's entries
+  enum class Entry { other, option, gpu, step } entry_ = Entry::other;  // of llm.q
+  std::string option_, final_fraction_;
   std::int64_t gpus_ = 0;
+  std::size_t next_column_ = 0;  // of a mapping
 };
 
 }  // namespace assay::spec::audit

@@ -23,6 +23,11 @@ class JsonValues {
 class JsonPaths {
  public:
   explicit JsonPaths(JsonValues& values) : values_(values) {}
+  /// Forgets a text that was not read to its end.
+  void begin() {
+    path_.clear();
+    ends_.clear();
+  }
 
   void begin_object() {
     if (path_.ends_with("[]")) values_.begin_element(path_);

@@ -1,6 +1,7 @@
 #pragma once
 // A JSON text as a sequence of events, without building it in memory: whole documents of any size in blocks,
 // and JSON lines in place. Numbers stay as they are written, so that their rounding is known.
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -144,13 +145,11 @@ class JsonScan {
     bytes_.next();
     // In place, unless it holds an escape or goes on in the next block.
     const std::string_view rest = bytes_.rest();
-    std::size_t length = 0;
-    while (length < rest.size() && rest[length] != '"' && rest[length] != '\\' &&
-           static_cast<unsigned char>(rest[length]) >= 0x20)
-      ++length;
-    if (length < rest.size() && rest[length] == '"') {
-      out = rest.substr(0, length);
-      bytes_.skip(length + 1);
+    const char *at = rest.data(), *const end = at + rest.size();
+    while (at != end && inside_text[static_cast<unsigned char>(*at)]) ++at;
+    if (at != end && *at == '"') {
+      out = {rest.data(), static_cast<std::size_t>(at - rest.data())};
+      bytes_.skip(out.size() + 1);
       return true;
     }
     token_.clear();
@@ -204,6 +203,13 @@ class JsonScan {
   /// A number, or true, false, null, NaN, Infinity.
   bool plain() {
     const std::string_view rest = bytes_.rest();
+    const std::size_t digits = numeric_length(rest);
+    if (digits > 0 && digits < rest.size() && digits <= longest_number &&
+        !plain_byte(static_cast<unsigned char>(rest[digits]))) {
+      bytes_.skip(digits);
+      events_.number(rest.substr(0, digits));
+      return true;
+    }
     std::size_t length = 0;
     while (length < rest.size() && plain_byte(static_cast<unsigned char>(rest[length]))) ++length;
     std::string_view token = rest.substr(0, length);
@@ -218,7 +224,8 @@ class JsonScan {
       token = token_;
     }
     if (token.size() > longest_number) return wrong("a number has more than 400 digits");
-    if (numeric(token) || token == "NaN" || token == "Infinity" || token == "-Infinity") {
+    if ((!token.empty() && numeric_length(token) == token.size()) || token == "NaN" || token == "Infinity" ||
+        token == "-Infinity") {
       events_.number(token);
       return true;
     }
@@ -228,22 +235,31 @@ class JsonScan {
     }
     return wrong(token.empty() ? "a value is missing" : "a value is no number, text or word of JSON");
   }
-  static bool numeric(std::string_view token) {
-    std::size_t at = token.starts_with('-') ? 1 : 0;
+  /// Bytes of the number that `text` starts with, 0 when there is none.
+  static std::size_t numeric_length(std::string_view text) {
+    const char *at = text.data(), *const end = at + text.size();
     const auto digits = [&] {
-      const std::size_t from = at;
-      while (at < token.size() && token[at] >= '0' && token[at] <= '9') ++at;
-      return at > from;
+      const char* const from = at;
+      while (at != end && *at >= '0' && *at <= '9') ++at;
+      return at != from;
     };
-    if (!digits()) return false;
-    if (at < token.size() && token[at] == '.' && (++at, !digits())) return false;
-    if (at < token.size() && (token[at] == 'e' || token[at] == 'E')) {
+    if (at != end && *at == '-') ++at;
+    if (!digits()) return 0;
+    if (at != end && *at == '.' && (++at, !digits())) return 0;
+    if (at != end && (*at == 'e' || *at == 'E')) {
       ++at;
-      if (at < token.size() && (token[at] == '+' || token[at] == '-')) ++at;
-      if (!digits()) return false;
+      if (at != end && (*at == '+' || *at == '-')) ++at;
+      if (!digits()) return 0;
     }
-    return at == token.size();
+    return static_cast<std::size_t>(at - text.data());
   }
+
+  /// Bytes that stand for themselves in a text.
+  static constexpr std::array<bool, 256> inside_text = [] {
+    std::array<bool, 256> inside{};
+    for (int c = 0x20; c < 256; ++c) inside[static_cast<std::size_t>(c)] = c != '"' && c != '\\';
+    return inside;
+  }();
 
   Bytes& bytes_;
   Events& events_;

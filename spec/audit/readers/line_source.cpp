@@ -159,6 +159,11 @@ bool Lines::next(Line& line) {
   while (!piece(line)) {
     std::string_view raw;
     if (!next_raw(raw)) return false;
+    if (plain_ && !overlong_ && !raw.empty()) {
+      line = {raw, number_, -1, complete_, false};
+      line.rank = take_rank(line.text);
+      return true;
+    }
     pieces_ = clean(raw);
   }
   return true;
@@ -166,11 +171,14 @@ bool Lines::next(Line& line) {
 
 namespace {
 
+/// The whole number below a billion at `at`, which moves behind it.
 bool number_at(std::string_view text, std::size_t& at, int& number) {
-  const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), number);
-  if (error != std::errc() || number < 0) return false;
-  at = static_cast<std::size_t>(end - text.data());
-  return true;
+  const std::size_t first = at;
+  for (number = 0; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at) {
+    if (at - first == 9) return false;
+    number = number * 10 + (text[at] - '0');
+  }
+  return at > first;
 }
 
 bool skip(std::string_view text, std::size_t& at, std::string_view word) {
@@ -183,12 +191,14 @@ bool skip(std::string_view text, std::size_t& at, std::string_view word) {
 int take_one(std::string_view& text) {
   std::size_t at = 0;
   int rank = -1, job = 0;
-  if (text.starts_with("[rank") || text.starts_with("[default")) {
-    at = text[1] == 'r' ? 5 : 8;
+  if (text.size() < 3) return -1;
+  if (text[0] == '[' && (text[1] == 'r' || text[1] == 'd')) {
+    at = 1;
+    if (!skip(text, at, text[1] == 'r' ? "rank" : "default")) return -1;
     skip(text, at, " ");
     if (!number_at(text, at, rank) || !skip(text, at, "]")) return -1;
     skip(text, at, ":");
-  } else if (text.starts_with("[")) {
+  } else if (text[0] == '[') {
     at = 1;
     if (!number_at(text, at, job) || !skip(text, at, ",") || !number_at(text, at, rank) ||
         !skip(text, at, "]<") ||
@@ -196,8 +206,9 @@ int take_one(std::string_view& text) {
       return -1;
   } else {
     while (at < text.size() && at < 6 && text[at] == ' ') ++at;
-    if (at >= text.size() || text[at] < '0' || text[at] > '9') return -1;
-    if (!number_at(text, at, rank) || !skip(text, at, ": ")) return -1;
+    if (!number_at(text, at, rank) || at + 1 >= text.size() || text[at] != ':' || text[at + 1] != ' ')
+      return -1;
+    at += 2;
   }
   text.remove_prefix(at);
   return rank;

@@ -22,12 +22,16 @@ std::string_view step_line(std::string_view text) {
              : std::string_view();
 }
 
-/// The part of a line between two bars that ends in `suffix`, without it.
-std::string_view part_before(std::string_view text, std::string_view suffix) {
-  const std::size_t end = text.find(suffix);
+/// The part of a line between two bars that ends in `suffix`, without it; `from` is where it is looked for
+/// first, and moves behind it.
+std::string_view part_before(std::string_view text, std::string_view suffix, std::size_t& from) {
+  std::size_t end = text.find(suffix, from);
+  if (end == std::string_view::npos && from > 0) end = text.find(suffix);
   if (end == std::string_view::npos) return {};
-  const std::size_t bar = text.rfind('|', end);
-  std::string_view part = trimmed(text.substr(bar == std::string_view::npos ? 0 : bar + 1, end - (bar + 1)));
+  from = end + suffix.size();
+  std::size_t begin = end;
+  while (begin > 0 && text[begin - 1] != '|') --begin;
+  std::string_view part = trimmed(text.substr(begin, end - begin));
   if (part.starts_with('(')) part.remove_prefix(1);  // train_gpt2.py: "(45.12 ms | 90778 tok/s)"
   return part;
 }
@@ -39,15 +43,16 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step, std::opt
   scan.take(step, Field::loss, "loss ", Kind::measured, 1, {}, true);
   scan.take(step, Field::gradient_norm, "norm ", Kind::measured);
   scan.take(step, Field::learning_rate, "lr ", Kind::measured);
+  std::size_t from = text.size() - scan.rest().size();
   const auto ending = [&](Field field, std::string_view suffix, double unit) {
-    const std::string_view part = part_before(text, suffix);
+    const std::string_view part = part_before(text, suffix, from);
     if (part.data() == nullptr) return;
     const auto number = parse_printed(part, Kind::measured, unit, line);
     if (!number) scan.spoil();
     step[field] = number;
   };
   ending(Field::seconds, " ms ", 1e-3);
-  if (text.find("MFU") != std::string_view::npos) ending(Field::mfu, "% ", 0.01);
+  if (text.find("MFU", from) != std::string_view::npos) ending(Field::mfu, "% ", 0.01);
   ending(Field::tokens_per_second, " tok/s", 1);
   // -100: no peak is known for this GPU.
   if (step[Field::mfu] && step[Field::mfu]->value < 0) step[Field::mfu].reset();

@@ -9,35 +9,30 @@ namespace {
 
 constexpr std::string_view step_start = "[T] step ";
 
-/// A number that was cut off after its last digit, with what follows the number.
-std::optional<Printed> cut_off(std::string_view text, std::string_view key, double unit, std::int64_t line,
-                               std::string_view& rest) {
-  const auto found = behind(text, key);
-  const std::string_view token = number_token(found);
-  if (token.empty()) return std::nullopt;
-  rest = found.substr(static_cast<std::size_t>(token.data() - found.data()) + token.size());
-  const auto number = parse_printed(token, Kind::counted, unit, line);
+/// A number that was cut off after its last digit; `text`, which it stands at the start of, goes on behind
+/// it.
+std::optional<Printed> cut_off(std::string_view& text, double unit, std::int64_t line) {
+  const auto number = take_number(text, Kind::counted, unit, line);
   if (!number) return std::nullopt;
   return Printed{number->value, number->value, number->value + unit, line};
 }
 
-bool read_time(std::string_view text, std::int64_t line, Step& step) {
-  std::string_view rest;
-  auto time = cut_off(text, "time:", 1, line, rest);
+bool read_time(std::string_view rest, std::int64_t line, Step& step) {
+  const auto time = cut_off(rest, 1, line);
   if (!time) return false;
   rest = trimmed(rest);
-  const double unit = rest.starts_with("ms") ? 1e-3 : rest.starts_with("s") ? 1 : 0;
+  const double unit = rest.starts_with("ms") ? 1e-3 : rest.starts_with('s') ? 1 : 0;
   if (unit == 0) return false;
   step[Field::seconds] = Printed{time->value * unit, time->low * unit, time->high * unit, line};
   return true;
 }
 
 /// tokens / (whole milliseconds): never below the true rate, but for the cut.
-bool read_rate(std::string_view text, std::int64_t line, Step& step) {
-  std::string_view rest;
-  auto rate = cut_off(text, "tps ", 1, line, rest);
-  if (!rate) return trimmed(behind(text, "tps ")).starts_with('-');  // no time has passed
-  const double unit = rest.starts_with("k") ? 1e3 : 1, time = step[Field::seconds]->value;
+bool read_rate(std::string_view rest, std::int64_t line, Step& step) {
+  std::string_view behind_number = rest;
+  const auto rate = cut_off(behind_number, 1, line);
+  if (!rate) return trimmed(rest).starts_with('-');  // no time has passed
+  const double unit = behind_number.starts_with('k') ? 1e3 : 1, time = step[Field::seconds]->value;
   const double shortened = time > 0 ? time / (time + 1e-3) : 0;
   step[Field::tokens_per_second] =
       Printed{rate->value * unit, rate->low * unit * shortened, rate->high * unit, line};
@@ -47,10 +42,10 @@ bool read_rate(std::string_view text, std::int64_t line, Step& step) {
 bool read_numbers(std::string_view text, std::int64_t line, Step& step) {
   Scan scan(text, line);
   scan.take(step, Field::step, step_start, Kind::counted, 1, {}, true);
-  if (!read_time(text, line, step)) return false;
+  if (!read_time(scan.behind_next("time:"), line, step)) return false;
   scan.take(step, Field::gradient_norm, "norm ", Kind::measured);
   scan.take(step, Field::loss, "loss ", Kind::measured, 1, {}, true);
-  if (scan.has("tps ") && !read_rate(text, line, step)) return false;
+  if (const auto rate = scan.behind_next("tps "); rate.data() && !read_rate(rate, line, step)) return false;
   if (const auto share = scan.after("| sol ", Kind::measured, 0.01, "%")) {
     // Both times of the quotient are whole milliseconds.
     const double time = step[Field::seconds]->value * 1e3, least = share->value * time;
@@ -98,9 +93,8 @@ class LlmQ : public LineReader {
       const std::size_t colon = device.find(": ");
       if (colon != std::string_view::npos) builder.name(&RunRecord::gpu, trimmed(device.substr(colon + 2)));
     } else if (const auto memory = behind(text, "  Memory: "); memory.data()) {
-      std::string_view rest;
-      if (const auto whole = cut_off(memory, "MiB / ", 0x1p20, line, rest))
-        builder.setting(Setting::gpu_memory, whole);
+      std::string_view whole = behind(memory, "MiB / ");
+      builder.setting(Setting::gpu_memory, cut_off(whole, 0x1p20, line));
     } else if (const auto peak = behind(text, "  Peak "); peak.data()) {
       // Of several dtypes the last one stated is the narrowest, that of the matrix products.
       if (const auto rate = behind(peak, ": "); rate.data())

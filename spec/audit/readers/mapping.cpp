@@ -94,12 +94,29 @@ Mapping::Mapping(const std::string& map) {
                            unit_list());
       unit = *known;
     }
-    columns_.push_back({column.substr(0, colon), *field, unit});
+    add(std::string_view(column).substr(0, colon), *field, unit);
   }
   stated_ = !columns_.empty();
   if (!stated_)
     for (std::size_t i = 0; i < field_count; ++i)
-      columns_.push_back({std::string(to_string(static_cast<Field>(i))), static_cast<Field>(i), 1});
+      add(to_string(static_cast<Field>(i)), static_cast<Field>(i), 1);
+}
+
+void Mapping::add(std::string_view column, Field field, double unit) {
+  const auto known =
+      std::find_if(columns_.begin(), columns_.end(), [&](const Column& c) { return c.name == column; });
+  Column& into = known == columns_.end() ? columns_.emplace_back(std::string(column)) : *known;
+  into.meanings.push_back({field, kind_of(field), unit});
+}
+
+std::span<const Mapping::Meaning> Mapping::meanings(std::string_view column, std::size_t& next) const {
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const std::size_t at = next + i < columns_.size() ? next + i : next + i - columns_.size();
+    if (columns_[at].name != column) continue;
+    next = at + 1 < columns_.size() ? at + 1 : 0;
+    return columns_[at].meanings;
+  }
+  return {};
 }
 
 bool Mapping::knows(std::string_view column) const {
@@ -111,18 +128,18 @@ void Mapping::require_columns(const std::function<bool(std::string_view, Field)>
   if (!stated_) return;
   std::string missing;
   for (const Column& column : columns_)
-    if (!there(column.name, column.field)) missing += (missing.empty() ? "" : ", ") + quote(column.name);
+    for (const Meaning& meaning : column.meanings)
+      if (!there(column.name, meaning.field)) missing += (missing.empty() ? "" : ", ") + quote(column.name);
   if (!missing.empty())
     usage("--map", "the log has no column " + missing + "; " + of_log + "; name columns of the log");
 }
 
-Mapping::Taken Mapping::take(Step& step, std::string_view column, std::string_view token,
-                             std::int64_t line) const {
+Mapping::Taken Mapping::take(Step& step, std::span<const Meaning> meanings, std::string_view token,
+                             std::int64_t line) {
   Taken taken = Taken::unmapped;
-  for (const Column& mapped : columns_) {
-    if (mapped.name != column) continue;
-    auto& field = step[mapped.field];
-    field = parse_printed(trimmed(token), kind_of(mapped.field), mapped.unit, line);
+  for (const Meaning& meaning : meanings) {
+    auto& field = step[meaning.field];
+    field = parse_printed(trimmed(token), meaning.kind, meaning.unit, line);
     if (taken != Taken::unreadable) taken = field ? Taken::read : Taken::unreadable;
   }
   return taken;

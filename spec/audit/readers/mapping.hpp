@@ -2,6 +2,7 @@
 // What the user says of a log: which column is which field, and settings that the log does not hold.
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,9 +18,18 @@ class Mapping {
   explicit Mapping(const std::string& map);
 
   bool stated() const { return stated_; }
+  /// A field that a column's numbers are, and how they are read.
+  struct Meaning {
+    Field field;
+    Kind kind;
+    double unit;
+  };
+  /// What `column` means; empty when it is not mapped. `next` is where to look first, 0 at the start of a
+  /// line: a log names its columns in the same order again and again.
+  std::span<const Meaning> meanings(std::string_view column, std::size_t& next) const;
   enum class Taken { unmapped, read, unreadable };
-  /// Reads `token` into `step` when a field is mapped to `column`; a token that is no number leaves it empty.
-  Taken take(Step& step, std::string_view column, std::string_view token, std::int64_t line) const;
+  /// Reads `token` into the fields of `step` that it means; a token that is no number leaves them empty.
+  static Taken take(Step& step, std::span<const Meaning> meanings, std::string_view token, std::int64_t line);
   /// Whether some field is mapped to `column`.
   bool knows(std::string_view column) const;
   /// Refuses a stated mapping of which a column is not `there`: a misspelt column would be a number unjudged.
@@ -30,9 +40,9 @@ class Mapping {
  private:
   struct Column {
     std::string name;
-    Field field;
-    double unit;
+    std::vector<Meaning> meanings;
   };
+  void add(std::string_view column, Field field, double unit);
   std::vector<Column> columns_;
   bool stated_ = false;
 };

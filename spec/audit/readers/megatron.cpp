@@ -60,12 +60,14 @@ constexpr Known known_fields[] = {
 bool read_parts(std::string_view text, std::int64_t line, Step& step, std::optional<Printed>& batch) {
   std::size_t expected = 0;
   while (!text.empty()) {
-    const std::size_t bar = std::min(text.find('|'), text.size());
-    const std::string_view part = trimmed(text.substr(0, bar));
+    std::size_t bar = 0, separator = text.size();
+    for (; bar < text.size() && text[bar] != '|'; ++bar)
+      if (separator == text.size() && (text[bar] == ':' || text[bar] == '=')) separator = bar;
+    const std::string_view key = trimmed(text.substr(0, std::min(bar, separator)));
+    const std::string_view value =
+        separator < bar ? trimmed(text.substr(separator + 1, bar - separator - 1)) : std::string_view();
     text.remove_prefix(std::min(bar + 1, text.size()));
-    const std::size_t separator = part.find_first_of(":=");
-    if (separator == std::string_view::npos) continue;
-    const std::string_view key = trimmed(part.substr(0, separator)), value = part.substr(separator + 1);
+    if (separator >= bar) continue;
     if (key == "global batch size" || key == "global_batch_size") {
       batch = prefixed_number(value, Kind::counted, 1, line);
       if (!batch) return false;

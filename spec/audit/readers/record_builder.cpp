@@ -7,6 +7,28 @@
 
 namespace assay::spec::audit {
 
+void StepKeeper::Late::keep(const Step& step, std::int64_t at, bool contradicts_itself) {
+  index = at;
+  line = step.line;
+  contradicts = contradicts_itself;
+  fields = 0;
+  Printed* next = numbers.data();
+  for (std::size_t i = 0; i < field_count; ++i) {
+    if (!step.fields[i]) continue;
+    fields |= std::uint32_t{1} << i;
+    *next++ = *step.fields[i];
+  }
+}
+
+Step StepKeeper::Late::step() const {
+  Step out;
+  out.line = line;
+  const Printed* next = numbers.data();
+  for (std::size_t i = 0; i < field_count; ++i)
+    if (fields >> i & 1) out.fields[i] = *next++;
+  return out;
+}
+
 void StepKeeper::add(const Step& step, bool contradicts) {
   const std::int64_t index = seen_++;
   // A long log: room for all that will ever be kept. Pages are taken only when they are written.
@@ -17,23 +39,21 @@ void StepKeeper::add(const Step& step, bool contradicts) {
   }
   if (tail_.size() < quarter) {
     if (tail_.empty()) tail_.reserve(quarter);
-    tail_.push_back({step, index, contradicts});
+    tail_.emplace_back().keep(step, index, contradicts);
     return;
   }
   Late& oldest = tail_[oldest_];
-  pass_on(oldest.step, oldest.contradicts, oldest.index);
-  oldest.step = step;
-  oldest.index = index;
-  oldest.contradicts = contradicts;
+  pass_on(oldest);
+  oldest.keep(step, index, contradicts);
   oldest_ = (oldest_ + 1) % quarter;
 }
 
 /// A step that left the tail: kept when it falls on the stride; when the middle is full, the stride doubles.
-void StepKeeper::pass_on(const Step& step, bool contradicts, std::int64_t index) {
+void StepKeeper::pass_on(const Late& late) {
   const bool on_stride = passed_++ % stride_ == 0;
   if (on_stride) {
     if (middle_.empty()) middle_.reserve(2 * quarter + 1);
-    middle_.push_back({step, index, contradicts});
+    middle_.push_back(late);
     if (middle_.size() > 2 * quarter) {
       for (std::size_t i = 1; i < middle_.size(); ++i) {
         if (i % 2 == 0)
@@ -44,14 +64,9 @@ void StepKeeper::pass_on(const Step& step, bool contradicts, std::int64_t index)
       middle_.resize(quarter + 1);
       stride_ *= 2;
     }
-  } else if (contradicts && contradicting_.size() < most_contradicting) {
-    contradicting_.push_back({step, index, contradicts});
+  } else if (late.contradicts && contradicting_.size() < most_contradicting) {
+    contradicting_.push_back(late);
   }
-}
-
-const Step* StepKeeper::last() const {
-  if (!tail_.empty()) return &tail_[(oldest_ + tail_.size() - 1) % tail_.size()].step;
-  return head_.empty() ? nullptr : &head_.back();
 }
 
 std::vector<Step> StepKeeper::finish() {
@@ -61,12 +76,11 @@ std::vector<Step> StepKeeper::finish() {
   std::sort(contradicting_.begin(), contradicting_.end(), before);
   auto extra = contradicting_.begin();
   for (const Late& late : middle_) {
-    for (; extra != contradicting_.end() && before(*extra, late); ++extra) steps.push_back(extra->step);
-    steps.push_back(late.step);
+    for (; extra != contradicting_.end() && before(*extra, late); ++extra) steps.push_back(extra->step());
+    steps.push_back(late.step());
   }
-  for (; extra != contradicting_.end(); ++extra) steps.push_back(extra->step);
-  for (std::size_t i = 0; i < tail_.size(); ++i)
-    steps.push_back(std::move(tail_[(oldest_ + i) % tail_.size()].step));
+  for (; extra != contradicting_.end(); ++extra) steps.push_back(extra->step());
+  for (std::size_t i = 0; i < tail_.size(); ++i) steps.push_back(tail_[(oldest_ + i) % tail_.size()].step());
   return steps;
 }
 

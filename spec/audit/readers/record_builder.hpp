@@ -1,7 +1,7 @@
 #pragma once
 // Puts the runs of one log together from what its reader meets, line by line, in constant memory.
+#include <array>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,18 +17,23 @@ class StepKeeper {
  public:
   void add(const Step& step, bool contradicts);
   std::int64_t seen() const { return seen_; }
-  const Step* last() const;
   std::vector<Step> finish();
 
  private:
-  void pass_on(const Step& step, bool contradicts, std::int64_t index);
-
   static constexpr std::size_t quarter = RunRecord::kept_steps / 4, most_contradicting = 1000;
+  /// A step that may be passed on: only the fields that it has, side by side, for it is written a million
+  /// times a second.
   struct Late {
-    Step step;
-    std::int64_t index;
+    void keep(const Step& step, std::int64_t at, bool contradicts_itself);
+    Step step() const;
+    std::int64_t index, line;
+    std::uint32_t fields;  // bit i: field i is there
     bool contradicts;
+    std::array<Printed, field_count> numbers;
   };
+  static_assert(field_count <= 32);
+  void pass_on(const Late& late);
+
   std::vector<Step> head_;
   std::vector<Late> middle_, contradicting_;
   std::vector<Late> tail_;  // a ring once it is full

@@ -1,5 +1,6 @@
 #include "spec/audit/readers/scan.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -26,6 +27,20 @@ std::size_t word_length(std::string_view text, std::size_t at) {
   return 0;
 }
 
+void skip_blanks(std::string_view& text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+}
+
+/// text.find(key, from); quick where it stands near, as the next key of a line does.
+std::size_t find_near(std::string_view text, std::string_view key, std::size_t from) {
+  constexpr std::size_t near = 24;
+  if (key.empty() || text.size() < from + near + key.size()) return text.find(key, from);
+  for (const char *at = text.data() + from, *const end = at + near; at != end; ++at)
+    if (*at == key[0] && std::equal(key.begin() + 1, key.end(), at + 1))
+      return static_cast<std::size_t>(at - text.data());
+  return text.find(key, from + near);
+}
+
 }  // namespace
 
 std::string_view trimmed(std::string_view text) {
@@ -36,7 +51,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 std::string_view number_token(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  skip_blanks(text);
   std::size_t at = 0;
   if (!text.empty() && (text[0] == '+' || text[0] == '-')) at = 1;
   if (at < text.size() && !digit(text, at) && text[at] != '.') {
@@ -66,6 +81,14 @@ std::string_view number_token(std::string_view text) {
 }
 
 std::optional<Printed> shortest_printed(std::string_view token, double unit, std::int64_t line) {
+  const double spacing = 4 * std::numeric_limits<double>::epsilon();
+  const char *at = token.data(), *const last = at + token.size();
+  if (Printed out;
+      !token.starts_with('+') && take_plain(at, last, Kind::counted, unit, line, out, false) && at == last) {
+    // What the quick way takes for exact is an integer.
+    const double last_bits = unit == 1 && out.low == out.high ? 0 : spacing * std::abs(out.value);
+    return Printed{out.value, out.value - last_bits, out.value + last_bits, line};
+  }
   double value = 0;
   const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), value);
   if (error != std::errc() || end != token.data() + token.size() || !std::isfinite(value * unit))
@@ -75,7 +98,7 @@ std::optional<Printed> shortest_printed(std::string_view token, double unit, std
                          Kind::counted, unit, line);
   value *= unit;
   const bool integer = unit == 1 && token.find_first_of(".eE") == std::string_view::npos;
-  const double last_bits = integer ? 0 : 4 * std::numeric_limits<double>::epsilon() * std::abs(value);
+  const double last_bits = integer ? 0 : spacing * std::abs(value);
   return Printed{value, value - last_bits, value + last_bits, line};
 }
 
@@ -97,29 +120,48 @@ std::string_view argument(std::string_view text, std::string_view name) {
   return {};
 }
 
-std::optional<Printed> Scan::after(std::string_view key, Kind kind, double unit, std::string_view suffix) {
-  std::size_t found = text_.find(key, at_);
+std::string_view Scan::behind_next(std::string_view key) const {
+  std::size_t found = find_near(text_, key, at_);
   if (found == std::string_view::npos && at_ > 0) found = text_.find(key);
-  if (found == std::string_view::npos) return std::nullopt;
-  const std::string_view behind_key = text_.substr(found + key.size());
-  const std::string_view token = number_token(behind_key);
-  if (token.empty()) {
-    bad_ = true;
-    return std::nullopt;
+  return found == std::string_view::npos ? std::string_view() : text_.substr(found + key.size());
+}
+
+Scan::Found Scan::read(std::string_view key, Kind kind, double unit, std::string_view suffix, Printed& out) {
+  const std::string_view rest = behind_next(key);
+  if (!rest.data()) return Found::nothing;
+  const char *at = rest.data(), *const end = at + rest.size();
+  while (at != end && (*at == ' ' || *at == '\t')) ++at;
+  bool good = take_plain(at, end, kind, unit, line_, out);
+  if (!good) {
+    const std::string_view token = number_token({at, static_cast<std::size_t>(end - at)});
+    if (token.empty()) {
+      bad_ = true;
+      return Found::bad;
+    }
+    const auto number = parse_printed(token, kind, unit, line_);
+    if (number) out = *number;
+    good = number.has_value();
+    at += token.size();
   }
-  at_ = static_cast<std::size_t>(token.data() - text_.data()) + token.size();
-  const auto number = parse_printed(token, kind, unit, line_);
-  if (!number || (!suffix.empty() && !trimmed(text_.substr(at_)).starts_with(suffix))) {
-    bad_ = true;
-    return std::nullopt;
+  at_ = static_cast<std::size_t>(at - text_.data());
+  if (good && !suffix.empty()) {
+    while (at != end && (*at == ' ' || *at == '\t')) ++at;
+    good = std::string_view(at, static_cast<std::size_t>(end - at)).starts_with(suffix);
   }
-  return number;
+  bad_ = bad_ || !good;
+  return good ? Found::number : Found::bad;
+}
+
+std::optional<Printed> Scan::after(std::string_view key, Kind kind, double unit, std::string_view suffix) {
+  Printed number;
+  return read(key, kind, unit, suffix, number) == Found::number ? std::optional(number) : std::nullopt;
 }
 
 void Scan::take(Step& step, Field field, std::string_view key, Kind kind, double unit,
                 std::string_view suffix, bool needed) {
-  const auto number = after(key, kind, unit, suffix);
-  if (number)
+  Printed number;
+  const Found found = read(key, kind, unit, suffix, number);
+  if (found == Found::number)
     step[field] = number;
   else if (needed)
     bad_ = true;
@@ -146,18 +188,28 @@ double prefix_unit(std::string_view prefix) {
   }
 }
 
-std::optional<Printed> prefixed_number(std::string_view text, Kind kind, double unit, std::int64_t line) {
+std::optional<Printed> take_number(std::string_view& text, Kind kind, double unit, std::int64_t line) {
+  skip_blanks(text);
+  const char* at = text.data();
+  if (Printed plain; take_plain(at, at + text.size(), kind, unit, line, plain)) {
+    text.remove_prefix(static_cast<std::size_t>(at - text.data()));
+    return plain;
+  }
   const std::string_view token = number_token(text);
-  if (token.empty()) return std::nullopt;
-  const std::string_view rest =
-      text.substr(static_cast<std::size_t>(token.data() - text.data()) + token.size());
+  text.remove_prefix(token.size());
+  return parse_printed(token, kind, unit, line);
+}
+
+std::optional<Printed> prefixed_number(std::string_view text, Kind kind, double unit, std::int64_t line) {
+  std::string_view rest = text;
+  const auto number = take_number(rest, kind, unit, line);
   const auto letter = [&](std::size_t at) {
     return at < rest.size() && std::isalpha(static_cast<unsigned char>(rest[at])) != 0;
   };
   // "5.7TFLOPS": the letters are a unit, which the caller knows.
   const double prefix = letter(0) && !letter(1) ? prefix_unit(rest.substr(0, 1)) : 1;
-  if (prefix == 1 || prefix == 0) return parse_printed(token, kind, unit, line);
-  return parse_printed(token, Kind::measured, unit * prefix, line);
+  if (prefix == 1 || prefix == 0) return number;
+  return take_number(text, Kind::measured, unit * prefix, line);
 }
 
 }  // namespace assay::spec::audit

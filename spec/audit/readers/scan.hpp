@@ -15,6 +15,9 @@ std::string_view trimmed(std::string_view text);
 /// exponent; or nan, inf. Empty when there is none.
 std::string_view number_token(std::string_view text);
 
+/// Takes the number off that `text` starts with after blanks. Empty when there is none, or it cannot be read.
+std::optional<Printed> take_number(std::string_view& text, Kind kind, double unit, std::int64_t line);
+
 /// A number that a program wrote in the shortest form that reads back to the same double (JSON of most
 /// languages): what the program computed, up to the last bits of its arithmetic. Integers are exact.
 std::optional<Printed> shortest_printed(std::string_view token, double unit = 1, std::int64_t line = 0);
@@ -41,10 +44,15 @@ class Scan {
   bool has(std::string_view key) const { return text_.find(key) != std::string_view::npos; }
   bool bad() const { return bad_; }
   void spoil() { bad_ = true; }
+  /// The text behind `key`, which is looked for as for `after`; data() is null when it is not there.
+  std::string_view behind_next(std::string_view key) const;
   /// Behind the last number read.
   std::string_view rest() const { return text_.substr(at_); }
 
  private:
+  enum class Found { nothing, bad, number };
+  Found read(std::string_view key, Kind kind, double unit, std::string_view suffix, Printed& out);
+
   std::string_view text_;
   std::int64_t line_;
   std::size_t at_ = 0;

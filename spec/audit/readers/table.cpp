@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <vector>
 
 #include "spec/audit/readers/json_path.hpp"
 #include "spec/audit/readers/json_scan.hpp"
@@ -12,20 +14,26 @@
 namespace assay::spec::audit {
 namespace {
 
-/// Cells of a CSV line (RFC 4180 without line breaks in cells), without their quotes.
-void split(std::string_view line, char separator, std::vector<std::string_view>& cells) {
-  cells.clear();
-  for (std::size_t from = 0; from <= line.size();) {
-    std::size_t to = 0;
-    if (from < line.size() && line[from] == '"') {
-      const std::size_t close = std::min(line.find('"', from + 1), line.size());
-      cells.push_back(line.substr(from + 1, close - from - 1));
-      to = std::min(line.find(separator, close), line.size());
-    } else {
-      to = std::min(line.find(separator, from), line.size());
-      cells.push_back(trimmed(line.substr(from, to - from)));
-    }
-    from = to + 1;
+/// The cell of a CSV line (RFC 4180 without line breaks in cells) at `at`, without its quotes or blanks; `at`
+/// moves to the separator behind it, or to the end.
+std::string_view next_cell(const char*& at, const char* end, char separator) {
+  const char* const from = at;
+  if (at != end && *at == '"') {
+    const char* const close = std::find(at + 1, end, '"');
+    at = std::find(close, end, separator);
+    return {from + 1, static_cast<std::size_t>(close - from - 1)};
+  }
+  while (at != end && *at != separator) ++at;
+  return trimmed({from, static_cast<std::size_t>(at - from)});
+}
+
+std::vector<std::string_view> cells(std::string_view line, char separator) {
+  std::vector<std::string_view> out;
+  const char *at = line.data(), *const end = at + line.size();
+  while (true) {
+    out.push_back(next_cell(at, end, separator));
+    if (at == end) return out;
+    ++at;
   }
 }
 
@@ -56,44 +64,69 @@ class Csv : public LineReader {
 
   void read(const Line& line, RecordBuilder& builder) override {
     if (trimmed(line.text).empty() || line.text.starts_with('#')) return;
-    if (names_.empty()) return read_names(line.text);
-    split(line.text, separator_, cells_);
+    if (columns_.empty()) return read_names(line.text);
     Step step;
     step.line = line.number;
-    bool good = line.complete && !line.overlong && cells_.size() == names_.size();
-    for (std::size_t i = 0; good && i < cells_.size(); ++i) {
-      if (!known_[i] || cells_[i].empty()) continue;
-      good = mapping_.take(step, names_[i], cells_[i], line.number) == Mapping::Taken::read;
-    }
-    if (!good)
+    if (!line.complete || line.overlong || !read_cells(line.text, step, line.number))
       builder.unread(line.text);
     else if (says_something(step))
       builder.step(step);
   }
 
  private:
+  /// A column of the log: what it means, nothing for most.
+  using Column = std::span<const Mapping::Meaning>;
+
+  /// False when the line has not one cell per column, or a cell cannot be read.
+  bool read_cells(std::string_view line, Step& step, std::int64_t number) const {
+    const Column* column = columns_.data();
+    const Column* const last = column + columns_.size();
+    const char *at = line.data(), *const end = at + line.size();
+    for (;; ++column) {
+      if (column == last) return false;
+      if (column->size() != 1 || !read_plain_cell(at, end, step, column->front(), number)) {
+        const std::string_view cell = next_cell(at, end, separator_);
+        if (!column->empty() && !cell.empty() &&
+            Mapping::take(step, *column, cell, number) != Mapping::Taken::read)
+          return false;
+      }
+      if (at == end) break;
+      ++at;
+    }
+    return column + 1 == last;
+  }
+
+  /// Most cells: a plain number, and nothing else.
+  bool read_plain_cell(const char*& at, const char* end, Step& step, const Mapping::Meaning& meaning,
+                       std::int64_t number) const {
+    const char* now = at;
+    while (now != end && *now == ' ') ++now;
+    Printed printed;
+    if (!take_plain(now, end, meaning.kind, meaning.unit, number, printed, separator_ != ',')) return false;
+    if (now != end && *now != separator_) return false;
+    step[meaning.field] = printed;
+    at = now;
+    return true;
+  }
+
   void read_names(std::string_view header) {
     separator_ = separator_of(header);
-    split(header, separator_, cells_);
-    for (const std::string_view cell : cells_) {
-      names_.emplace_back(cell);
-      known_.push_back(mapping_.knows(cell));
-    }
-    if (std::none_of(known_.begin(), known_.end(), [](bool k) { return k; }))
+    const std::vector<std::string_view> names = cells(header, separator_);
+    std::size_t next = 0;
+    for (const std::string_view name : names) columns_.push_back(mapping_.meanings(name, next));
+    if (std::all_of(columns_.begin(), columns_.end(), [](const Column& c) { return c.empty(); }))
       throw UserError(ExitCode::usage, "--map: none of its columns is in the log, whose first line names " +
-                                           quote(listed(cells_)) + "; name columns of the log");
+                                           quote(listed(names)) + "; name columns of the log");
     mapping_.require_columns(
         [&](std::string_view column, Field) {
-          return std::find(cells_.begin(), cells_.end(), column) != cells_.end();
+          return std::find(names.begin(), names.end(), column) != names.end();
         },
-        "its first line names " + quote(listed(cells_)));
+        "its first line names " + quote(listed(names)));
   }
 
   Mapping mapping_;
   char separator_ = ',';
-  std::vector<std::string> names_;
-  std::vector<bool> known_;
-  std::vector<std::string_view> cells_;
+  std::vector<Column> columns_;
 };
 
 class JsonLines : public LineReader {
@@ -102,16 +135,16 @@ class JsonLines : public LineReader {
 
   void read(const Line& line, RecordBuilder& builder) override {
     if (trimmed(line.text).empty()) return;
-    Values values(mapping_, line.number);
-    JsonPaths paths(values);
+    values_.begin(line.number);
+    paths_.begin();
     MemoryBytes bytes(line.text);
-    JsonScan scan(bytes, paths);
+    JsonScan scan(bytes, paths_);
     const bool whole = !line.overlong && scan.value() && (scan.blanks(), bytes.peek() < 0);
-    if (!whole || values.unreadable)
+    if (!whole || values_.unreadable)
       builder.unread(line.text);
-    else if (values.known) {
-      for (std::size_t i = 0; i < field_count; ++i) filled_[i] = filled_[i] || values.step.fields[i];
-      if (says_something(values.step)) builder.step(values.step);
+    else if (values_.known) {
+      for (std::size_t i = 0; i < field_count; ++i) filled_[i] = filled_[i] || values_.step.fields[i];
+      if (says_something(values_.step)) builder.step(values_.step);
     }
   }
 
@@ -124,18 +157,26 @@ class JsonLines : public LineReader {
  private:
   struct Values : JsonValues {
     const Mapping& mapping;
-    std::int64_t line;
+    std::size_t next = 0;
     Step step;
     bool known = false, unreadable = false;
-    Values(const Mapping& m, std::int64_t l) : mapping(m), line(l) { step.line = l; }
+    explicit Values(const Mapping& m) : mapping(m) {}
+    void begin(std::int64_t line) {
+      next = 0;
+      step = Step();
+      step.line = line;
+      known = unreadable = false;
+    }
     void value(std::string_view path, JsonKind kind, std::string_view token) override {
       if (kind == JsonKind::word) return;
-      const Mapping::Taken taken = mapping.take(step, path, token, line);
+      const Mapping::Taken taken = Mapping::take(step, mapping.meanings(path, next), token, step.line);
       known = known || taken == Mapping::Taken::read;
       unreadable = unreadable || taken == Mapping::Taken::unreadable;
     }
   };
   Mapping mapping_;
+  Values values_{mapping_};
+  JsonPaths paths_{values_};
   std::array<bool, field_count> filled_{};
 };
 
@@ -158,9 +199,8 @@ bool table_explains_itself(std::string_view first, const Mapping& mapping, bool 
             first.find("\"loss\"") != std::string_view::npos) &&
            first.starts_with('{');
   }
-  std::vector<std::string_view> cells;
-  split(first, separator_of(first), cells);
-  return cells.size() > 1 && std::count_if(cells.begin(), cells.end(),
+  const std::vector<std::string_view> names = cells(first, separator_of(first));
+  return names.size() > 1 && std::count_if(names.begin(), names.end(),
                                            [&](std::string_view cell) { return mapping.knows(cell); }) >= 2;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 namespace assay::spec::audit {
 namespace {
@@ -106,6 +107,37 @@ TEST(PrintedSpec, ShortAndLongDecimalsHoldTheSameKindOfInterval) {
   EXPECT_EQ(parse_printed("+12,345,678,901,234,567", Kind::counted)->value, 12345678901234567.0);
   EXPECT_EQ(parse_printed("12345678901234567.", Kind::counted)->value, 12345678901234567.0);
   EXPECT_EQ(parse_printed("-.00012345678901234567e+5", Kind::counted)->value, -12.345678901234567);
+}
+
+RC_GTEST_PROP(PrintedSpec, TheQuickWayReadsTheSameNumberAndStopsBehindIt, ()) {
+  const auto digits = *rc::gen::inRange<std::int64_t>(0, 1'000'000'000'000'000'000);
+  std::string number = std::to_string(digits >> *rc::gen::inRange(0, 60));
+  if (*rc::gen::arbitrary<bool>())
+    number += "." + std::to_string(digits % 100'000'000).substr(0, *rc::gen::inRange<std::size_t>(0, 8));
+  if (*rc::gen::arbitrary<bool>()) number += "e-0" + std::to_string(*rc::gen::inRange(0, 10));
+  const std::string rest =
+      *rc::gen::element<std::string>("", " ", "ms, mfu 12.3%", ", loss 1", "e", "%", "k", "/9");
+  const std::string text = "-" + number + rest;
+  const char* at = text.data();
+  Printed quick;
+  const bool read = take_plain(at, text.data() + text.size(), Kind::measured, 1e-3, 5, quick);
+  if (number.size() < 17) RC_ASSERT(read);
+  RC_ASSERT(at == text.data() + (read ? number.size() + 1 : 0));
+  if (read) RC_ASSERT(quick == *parse_printed("-" + number, Kind::measured, 1e-3, 5));
+}
+
+TEST(PrintedSpec, TheQuickWayTakesGroupsOnlyWhereTheyAreMeant) {
+  const std::string text = "1,234,567,8";
+  const auto taken = [&](bool groups, std::size_t length) {
+    const char* at = text.data();
+    Printed out;
+    const bool read = take_plain(at, at + length, Kind::counted, 1, 0, out, groups);
+    return std::pair(read ? out.value : -1, at - text.data());
+  };
+  EXPECT_EQ(taken(true, 9), std::pair(1234567.0, std::ptrdiff_t{9}));
+  EXPECT_EQ(taken(false, 9), std::pair(1.0, std::ptrdiff_t{1}));
+  EXPECT_EQ(taken(true, 10), std::pair(1234567.0, std::ptrdiff_t{9}));      // the comma of a list
+  EXPECT_EQ(taken(true, text.size()), std::pair(-1.0, std::ptrdiff_t{0}));  // groups of another kind
 }
 
 }  // namespace
