@@ -2,8 +2,8 @@
 //
 //   long_logs FOLDER BYTES [FORMAT ...]
 //
-// FOLDER/FORMAT.log has about BYTES bytes; FOLDER/FORMAT.arguments holds what `assay audit` must be told to read
-// it, a word a line. A simulated run is drawn and goes on at its lowest learning rate until the log is long enough.
+// FOLDER/FORMAT.log has about BYTES bytes; FOLDER/FORMAT.arguments holds what `assay audit` must be told to
+// read it, a word a line.
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
@@ -21,62 +21,70 @@ using assay::spec::audit::Setting;
 constexpr std::size_t longest_part = 100'000;  // steps rendered at once
 constexpr std::uint64_t seed = 11;
 
-/// The drawn run with `count` steps in all. What follows the drawn ones is like them, but for its learning rate.
-SimulatedRun prolonged(SimulatedRun run, std::size_t count) {
-  const std::vector<SimulatedStep> drawn = run.steps;
-  while (run.steps.size() < count) {
-    // Not the first fifth: its loss falls and its steps warm up.
-    const std::size_t first = drawn.size() / 5, i = run.steps.size();
-    SimulatedStep step = drawn[first + i % (drawn.size() - first)];
-    step.learning_rate = run.lowest_rate;
-    step.loss = drawn.back().loss * (1 + 1e-3 * static_cast<double>(i % 7));
-    run.steps.push_back(step);
-  }
-  return run;
+bool of_lines(LogFormat format) {
+  return format != LogFormat::llm_tii_json && format != LogFormat::llmq_json &&
+         format != LogFormat::hugging_face;
 }
 
-/// A log of `parts` times as many steps as `run` has, without holding it all: header, parts, ending.
-void write(const SimulatedRun& run, std::size_t parts, std::ostream& out) {
-  Report part = report(run);
-  const double count = static_cast<double>(run.steps.size()), all = count * static_cast<double>(parts);
-  part[Setting::max_steps] = all;
-  *part[Setting::final_step] += all - count;
-  for (const Setting total : {Setting::total_seconds, Setting::total_tokens})
-    *part[total] *= static_cast<double>(parts);
-  Report nothing = part;
-  nothing.steps.clear();
-  const std::string frame = render(run, nothing);
+/// What a part of a run prints: its own steps, and the settings of the whole.
+Report report_of_part(const SimulatedRun& run, const SimulatedRun& part, std::size_t begin) {
+  Report out = report(part);
+  const double before = static_cast<double>(begin), all = static_cast<double>(run.steps.size());
+  double seconds = run.seconds_outside, elapsed = 0;
+  for (std::size_t i = 0; i < run.steps.size(); ++i) {
+    seconds += run.steps[i].seconds;
+    if (i < begin) elapsed += run.steps[i].seconds;
+  }
+  out[Setting::max_steps] = all;
+  out[Setting::final_step] = all - 1 + static_cast<double>(run.first_number());
+  out[Setting::total_seconds] = seconds;
+  out[Setting::total_tokens] = run.tokens() * all;
+  out[Setting::average_tokens_per_second] = run.tokens() * all / seconds;
+  for (ReportedStep& step : out.steps) {
+    *step[Field::step] += before;
+    *step[Field::elapsed] += elapsed;
+    *step[Field::tokens_total] += before * run.tokens();
+    *step[Field::sequences_total] += before * run.sequences();
+  }
+  return out;
+}
+
+/// The log of `run` in parts, for the text of a gigabyte would not fit: header, steps, ending.
+void write(const SimulatedRun& run, std::ostream& out) {
+  SimulatedRun part = run;
+  part.steps.clear();
+  const std::string frame = render(run, report_of_part(run, part, 0));
   std::size_t ending = 0;
-  for (std::size_t k = 0; k < parts; ++k) {
-    const std::string text = render(run, part);
+  for (std::size_t begin = 0; begin < run.steps.size(); begin += longest_part) {
+    const auto from = run.steps.begin() + static_cast<std::ptrdiff_t>(begin);
+    const std::size_t count = std::min(longest_part, run.steps.size() - begin);
+    part.steps.assign(from, from + static_cast<std::ptrdiff_t>(count));
+    const std::string text = render(run, report_of_part(run, part, begin));
     const auto header = static_cast<std::size_t>(
         std::mismatch(frame.begin(), frame.end(), text.begin()).first - frame.begin());
     ending = frame.size() - header;
-    const std::size_t from = k == 0 ? 0 : header;
-    out.write(text.data() + from, static_cast<std::streamsize>(text.size() - ending - from));
-    for (ReportedStep& step : part.steps) {
-      *step[Field::step] += count;
-      *step[Field::elapsed] += *part[Setting::total_seconds] / static_cast<double>(parts);
-      *step[Field::tokens_total] += count * *part[Setting::tokens_per_step];
-      *step[Field::sequences_total] += count * *part[Setting::sequences];
-    }
+    const std::size_t first = begin == 0 ? 0 : header;
+    out.write(text.data() + first, static_cast<std::streamsize>(text.size() - ending - first));
   }
   out.write(frame.data() + frame.size() - ending, static_cast<std::streamsize>(ending));
 }
 
 void write_log(LogFormat format, double bytes, const std::string& folder) {
-  SimulatedRun drawn = simulate(format, seed);
-  drawn.log_every = 1;
   // Two lengths tell header and line apart.
-  const SimulatedRun shorter = prolonged(drawn, 1000), longer = prolonged(drawn, 2000);
-  const double first = static_cast<double>(render(shorter).size()),
-               line = (static_cast<double>(render(longer).size()) - first) / 1000;
-  const double steps = std::max(1000.0, 1000 + (bytes - first) / line);
-  const auto parts = static_cast<std::size_t>(steps) / longest_part + 1;
+  const auto size = [&](std::int64_t steps) {
+    SimulatedRun run = simulate(format, seed, steps);
+    run.log_every = 1;
+    return static_cast<double>(render(run).size());
+  };
+  const double first = size(1000), line = (size(2000) - first) / 1000;
+  SimulatedRun run = simulate(format, seed, static_cast<std::int64_t>(1000 + (bytes - first) / line));
+  run.log_every = 1;
+  if (!of_lines(format) && run.steps.size() > longest_part)
+    throw std::runtime_error(std::string(to_string(format)) + " is one JSON document: 20 MB at most");
   const std::string path = folder + "/" + std::string(to_string(format));
   std::ofstream log(path + ".log", std::ios::binary), arguments(path + ".arguments");
-  write(prolonged(drawn, static_cast<std::size_t>(steps) / parts), parts, log);
-  const ReadArguments told = read_arguments(drawn);
+  write(run, log);
+  const ReadArguments told = read_arguments(run);
   if (!told.map.empty()) arguments << "--map\n" << told.map << "\n";
   if (!told.set.empty()) arguments << "--set\n" << told.set << "\n";
   log.close();
