@@ -103,10 +103,10 @@ Mapping::Mapping(const std::string& map) {
 }
 
 void Mapping::add(std::string_view column, Field field, double unit) {
-  const auto known =
+  auto known =
       std::find_if(columns_.begin(), columns_.end(), [&](const Column& c) { return c.name == column; });
-  Column& into = known == columns_.end() ? columns_.emplace_back(std::string(column)) : *known;
-  into.meanings.push_back({field, kind_of(field), unit});
+  if (known == columns_.end()) known = columns_.insert(known, Column{std::string(column), {}});
+  known->meanings.push_back({field, kind_of(field), unit});
 }
 
 std::span<const Mapping::Meaning> Mapping::meanings(std::string_view column, std::size_t& next) const {
