@@ -53,18 +53,17 @@ at::Tensor mlp_forward(const at::Tensor& x, const DecoderViews& weights, const s
 /// dx holds the gradient of the block's output and, on return, that of x_mid: the residual's plus the
 /// branch's.
 void mlp_backward(at::Tensor& dx, const DecoderViews& weights, const DecoderViews& gradients,
-                  const spec::ModelSpec& model, BlockActivations& saved) {
+                  BlockActivations& saved) {
   FlopScope scope(FlopComponent::down);
   at::Tensor gated = linear::backward_input(dx, weights.down);  // swiglu's gradient, and then its value again
   const at::Tensor d_gate_up = swiglu::backward(gated, std::exchange(saved.gate_up, {}));
   linear::backward_weight(dx, gated, gradients.down);
   gated.reset();
   scope.enter(FlopComponent::gate_up);
-  linear::backward_weight(d_gate_up, rms_norm::forward(saved.x_mid, weights.norm_mlp, model.norm_eps).y,
-                          gradients.gate_up);
-  const at::Tensor d_normed = linear::backward_input(d_gate_up, weights.gate_up);
-  rms_norm::backward(d_normed, saved.x_mid, weights.norm_mlp, saved.rstd_mid, dx, gradients.norm_mlp);
+  const at::Tensor normed = linear::backward_input(d_gate_up, weights.gate_up);  // likewise
+  rms_norm::backward(normed, saved.x_mid, weights.norm_mlp, saved.rstd_mid, dx, gradients.norm_mlp);
   saved.x_mid.reset();
+  linear::backward_weight(d_gate_up, normed, gradients.gate_up);
 }
 
 void attention_backward(at::Tensor& dx, const DecoderViews& weights, const DecoderViews& gradients,
@@ -74,20 +73,19 @@ void attention_backward(at::Tensor& dx, const DecoderViews& weights, const Decod
   linear::backward_weight(dx, saved.attention.y.view({dx.size(0), -1}), gradients.output);
   const at::Tensor dy = linear::backward_input(dx, weights.output).view_as(saved.attention.y);
   at::Tensor dqkv =
-      attention::backward(dy, saved.qkv, saved.attention, model.heads, model.kv_heads, batch.documents);
+      attention::backward_through_rope(dy, saved.qkv, saved.attention, model.heads, model.kv_heads,
+                                       batch.documents, rope_table, batch.positions);
   saved.attention = {};
   saved.qkv.reset();
-  rope::rotate(dqkv, model.heads + model.kv_heads, rope_table, batch.positions, /*inverse=*/true);
   if (model.qk_norm) {
     qk_norm::backward(dqkv, saved.qkv_raw, weights.q_norm, weights.k_norm, saved.qk_rstd, model.heads,
                       model.kv_heads, gradients.q_norm, gradients.k_norm);
   }
   dqkv = dqkv.view({dx.size(0), -1});
   scope.enter(FlopComponent::qkv);
-  linear::backward_weight(dqkv, rms_norm::forward(saved.x, weights.norm_attention, model.norm_eps).y,
-                          gradients.qkv);
-  const at::Tensor d_normed = linear::backward_input(dqkv, weights.qkv);
-  rms_norm::backward(d_normed, saved.x, weights.norm_attention, saved.rstd, dx, gradients.norm_attention);
+  const at::Tensor normed = linear::backward_input(dqkv, weights.qkv);
+  rms_norm::backward(normed, saved.x, weights.norm_attention, saved.rstd, dx, gradients.norm_attention);
+  linear::backward_weight(dqkv, normed, gradients.qkv);
 }
 }  // namespace
 
@@ -100,7 +98,7 @@ at::Tensor forward(const at::Tensor& x, const DecoderViews& weights, const spec:
 void backward(at::Tensor dx, const DecoderViews& weights, const DecoderViews& gradients,
               const spec::ModelSpec& model, const rope::Table& rope_table, const TokenBatch& batch,
               BlockActivations saved) {
-  mlp_backward(dx, weights, gradients, model, saved);
+  mlp_backward(dx, weights, gradients, saved);
   attention_backward(dx, weights, gradients, model, rope_table, batch, saved);
 }
 

@@ -26,6 +26,13 @@ void check(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, con
     std::copy_n(documents.const_data_ptr<std::int32_t>(), documents.numel(), numbers.begin());
   spec::attention::check(shape, numbers);
 }
+
+void check_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
+                    std::int64_t kv_heads, const at::Tensor& documents) {
+  check(qkv, heads, kv_heads, documents);
+  spec::attention::check_extents("dy", dy.sizes().vec(), {qkv.size(0), qkv.size(1), heads, qkv.size(3)});
+  check_contiguous("attention", {dy, qkv, saved.lse, documents});
+}
 }  // namespace
 
 Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
@@ -39,11 +46,22 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
                     std::int64_t kv_heads, const at::Tensor& documents) {
   const metrics::FlopScope scope(spec::ExecutedPass::backward);
-  check(qkv, heads, kv_heads, documents);
-  spec::attention::check_extents("dy", dy.sizes().vec(), {qkv.size(0), qkv.size(1), heads, qkv.size(3)});
-  check_contiguous("attention", {dy, qkv, saved.lse, documents});
+  check_backward(dy, qkv, saved, heads, kv_heads, documents);
   return qkv.is_cpu() ? cpu::backward(dy, qkv, saved, heads, kv_heads, documents)
                       : cuda::backward(dy, qkv, saved, heads, kv_heads, documents);
+}
+
+at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
+                                 std::int64_t heads, std::int64_t kv_heads, const at::Tensor& documents,
+                                 const rope::Table& table, const at::Tensor& positions) {
+  if (qkv.is_cpu()) {
+    at::Tensor dqkv = backward(dy, qkv, saved, heads, kv_heads, documents);
+    rope::rotate(dqkv, heads + kv_heads, table, positions, /*inverse=*/true);
+    return dqkv;
+  }
+  const metrics::FlopScope scope(spec::ExecutedPass::backward);
+  check_backward(dy, qkv, saved, heads, kv_heads, documents);
+  return cuda::backward_through_rope(dy, qkv, saved, heads, kv_heads, documents, table, positions);
 }
 
 namespace aten {

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "impl/ops/rope.hpp"
+
 namespace assay::impl::attention {
 
 /// What computes attention on a GPU, in the order in which they are asked.
@@ -28,6 +30,13 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
                     std::int64_t kv_heads, const at::Tensor& documents);
 
+/// The gradient of the qkv that rope::rotate, over its H + K first heads, made the `qkv` of forward of: as
+/// backward and rope::rotate back give it, in one pass over memory less where q's, k's and v's gradients are
+/// computed apart.
+at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
+                                 std::int64_t heads, std::int64_t kv_heads, const at::Tensor& documents,
+                                 const rope::Table& table, const at::Tensor& positions);
+
 /// What was chosen for each new shape on a GPU since the last call, one line each, with the reason of every
 /// backend that refused it. Fused backends take bf16 without documents; cuDNN's backward adds in any order,
 /// so its gradients may differ in the last bits between two runs.
@@ -44,6 +53,7 @@ decltype(attention::backward) backward;
 namespace cuda {
 decltype(attention::forward) forward;
 decltype(attention::backward) backward;
+decltype(attention::backward_through_rope) backward_through_rope;
 }  // namespace cuda
 namespace aten {
 decltype(attention::forward) forward;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <tuple>
 
 #include "impl/ops/attention.hpp"
@@ -131,7 +132,12 @@ Forward fused_forward(const Parts& x, Backend backend) {
           offset};
 }
 
-at::Tensor fused_backward(const at::Tensor& dy, const Parts& x, const Forward& saved) {
+/// Gradients of q, k and v [B, T, heads, E].
+struct Gradients {
+  at::Tensor dq, dk, dv;
+};
+
+Gradients fused_backward(const at::Tensor& dy, const Parts& x, const Forward& saved) {
   const double scale = 1 / std::sqrt(static_cast<double>(x.q.size(3)));
   const std::int64_t T = x.q.size(2);
   const at::Tensor upstream = dy.transpose(1, 2), y = saved.y.transpose(1, 2), none;
@@ -142,7 +148,23 @@ at::Tensor fused_backward(const at::Tensor& dy, const Parts& x, const Forward& s
                                 : at::_scaled_dot_product_flash_attention_backward(
                                       upstream, x.q, x.k, x.v, y, saved.lse, none, none, T, T, 0.0, true,
                                       saved.seed, saved.offset, scale);
-  return at::cat({dq.transpose(1, 2), dk.transpose(1, 2), dv.transpose(1, 2)}, 2);
+  return {dq.transpose(1, 2), dk.transpose(1, 2), dv.transpose(1, 2)};
+}
+
+/// Nothing where the backend that ran forward refuses the shape's backward: plain products take over.
+std::optional<Gradients> try_fused_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
+                                            const Shape& shape) {
+  if (saved.backend == Backend::math) return {};
+  try {
+    Gradients gradients = fused_backward(dy, Parts(qkv, shape.H, shape.K), saved);
+    Choices::all().accepted(shape);
+    return gradients;
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    Choices::all().refused(shape, saved.backend, "backward: " + reason_of(error));
+    return {};
+  }
 }
 
 }  // namespace
@@ -170,19 +192,19 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
                     std::int64_t kv_heads, const at::Tensor& documents) {
-  const Shape shape = shape_of(qkv, heads, kv_heads, documents);
-  if (saved.backend != Backend::math) {
-    try {
-      at::Tensor dqkv = fused_backward(dy, Parts(qkv, heads, kv_heads), saved);
-      Choices::all().accepted(shape);
-      return dqkv;
-    } catch (const c10::OutOfMemoryError&) {
-      throw;
-    } catch (const c10::Error& error) {
-      Choices::all().refused(shape, saved.backend, "backward: " + reason_of(error));
-    }
-  }
-  return aten::backward(dy, qkv, saved, heads, kv_heads, documents);
+  const auto apart = try_fused_backward(dy, qkv, saved, shape_of(qkv, heads, kv_heads, documents));
+  return apart ? at::cat({apart->dq, apart->dk, apart->dv}, 2)
+               : aten::backward(dy, qkv, saved, heads, kv_heads, documents);
+}
+
+at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
+                                 std::int64_t heads, std::int64_t kv_heads, const at::Tensor& documents,
+                                 const rope::Table& table, const at::Tensor& positions) {
+  if (const auto apart = try_fused_backward(dy, qkv, saved, shape_of(qkv, heads, kv_heads, documents)))
+    return rope::joined_backward(apart->dq, apart->dk, apart->dv, table, positions);
+  at::Tensor dqkv = aten::backward(dy, qkv, saved, heads, kv_heads, documents);
+  rope::rotate(dqkv, heads + kv_heads, table, positions, /*inverse=*/true);
+  return dqkv;
 }
 
 }  // namespace cuda

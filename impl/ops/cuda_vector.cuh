@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "spec/tolerance.hpp"
 
@@ -38,6 +40,28 @@ struct alignas(sizeof(T) * width) Vector {
 /// Elements in 16 bytes.
 template <class T>
 constexpr int full_width = 16 / static_cast<int>(sizeof(T));
+
+/// A vector as whole words. Several loads are under way together only while nobody looks into them: elements
+/// of 16 bits are taken apart where they are loaded, words where they are opened.
+template <class T, int width>
+class Held {
+ public:
+  using V = Vector<T, width>;
+  __device__ __forceinline__ void load(const V* from) {
+    const Held* words = reinterpret_cast<const Held*>(from);
+    *this = *words;
+  }
+  __device__ __forceinline__ V open() const {
+    V vector;
+    memcpy(&vector, word_, sizeof vector);
+    return vector;
+  }
+
+ private:
+  static constexpr bool whole = sizeof(V) % sizeof(std::uint32_t) == 0;
+  using Word = std::conditional_t<whole, std::uint32_t, std::uint16_t>;
+  alignas(V) Word word_[sizeof(V) / sizeof(Word)];
+};
 
 /// Calls `call` with a value of the element type, which a kernel is then instantiated for.
 template <class Call>

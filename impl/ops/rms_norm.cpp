@@ -22,7 +22,7 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
   return x.is_cpu() ? cpu::forward(x, gain, eps) : cuda::forward(x, gain, eps);
 }
 
-void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
+void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
               at::Tensor dx, at::Tensor dgain) {
   check(x, gain, 1);
   check_contiguous("rms_norm", {dy, x, gain, rstd, dx, dgain});
@@ -37,7 +37,7 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
   return {(wide * rstd.unsqueeze(-1)).mul_(to_math(gain)).to(x.scalar_type()), rstd.flatten()};
 }
 
-void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
+void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
               at::Tensor dx, at::Tensor dgain) {
   const std::int64_t D = x.size(-1);
   const at::Tensor scale = rstd.reshape({-1, 1}), upstream = to_math(dy).reshape({-1, D});
@@ -45,6 +45,7 @@ void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gain,
   dgain.add_((upstream * xhat).sum(0));
   const at::Tensor projection = (dxhat * xhat).mean(-1, true);
   dx.add_((dxhat - xhat * projection).mul_(scale).view_as(dx));
+  dy.copy_((xhat * to_math(gain)).view_as(dy));
 }
 }  // namespace aten
 

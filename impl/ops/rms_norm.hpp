@@ -14,10 +14,11 @@ struct Forward {
 Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps);
 
 /// dx += gradient of the input, dgain += gradient of the gain. In a pre-norm block dx is the residual's
-/// gradient, so that its addition costs no pass of its own. Shapes: dy, x, dx [N, D], gain [D], rstd [N],
-/// dgain [D] in the gradient dtype (fp32 for bf16 x, else x's). The sum over rows has a fixed order,
-/// independent of the number of threads.
-void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
+/// gradient, so that its addition costs no pass of its own. dy becomes forward's y, which the gradient of the
+/// weights behind the norm asks for and which is then at hand without having been kept. Shapes: dy, x, dx
+/// [N, D], gain [D], rstd [N], dgain [D] in the gradient dtype (fp32 for bf16 x, else x's). The sum over rows
+/// has a fixed order, independent of the number of threads.
+void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
               at::Tensor dx, at::Tensor dgain);
 
 /// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused

@@ -33,20 +33,21 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
   return out;
 }
 
-void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
+void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
               at::Tensor dx, at::Tensor dgain) {
   const std::int64_t D = x.size(-1), N = rstd.numel();
   impl::cpu::with_element(x.scalar_type(), "rms_norm_backward", [&](auto element) {
     using scalar_t = decltype(element);
     using M = Math<scalar_t>;
     constexpr std::int64_t lanes = impl::cpu::Lanes<M>::count;
-    const auto *xs = x.const_data_ptr<scalar_t>(), *dys = dy.const_data_ptr<scalar_t>();
+    const auto* xs = x.const_data_ptr<scalar_t>();
+    auto* dys = dy.data_ptr<scalar_t>();
     const auto* g = gain.const_data_ptr<scalar_t>();
     const auto* rstds = rstd.const_data_ptr<M>();
     auto* dxs = dx.data_ptr<scalar_t>();
     impl::cpu::sum_over_rows<M>(N, D, dgain.data_ptr<M>(), [&](std::int64_t n, M* sums) {
-      const scalar_t *row = xs + n * D, *upstream = dys + n * D;
-      scalar_t* out = dxs + n * D;
+      const scalar_t* row = xs + n * D;
+      scalar_t *upstream = dys + n * D, *out = dxs + n * D;
       const M r = rstds[n];
       auto projections = impl::cpu::Lanes<M>::all(0);  // their sum / D: mean over d of dy * g * xhat
       for (std::int64_t d = 0; d < D; d += lanes) {
@@ -56,9 +57,10 @@ void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gain,
       }
       const M projection = impl::cpu::sum_of<M>(projections) / static_cast<M>(D);
       for (std::int64_t d = 0; d < D; d += lanes) {
-        const auto xhat = load(row + d, D - d) * r;
-        const auto gradient = (load(upstream + d, D - d) * load(g + d, D - d) - xhat * projection) * r;
+        const auto xhat = load(row + d, D - d) * r, gains = load(g + d, D - d);
+        const auto gradient = (load(upstream + d, D - d) * gains - xhat * projection) * r;
         store(out + d, load(out + d, D - d) + gradient, D - d);
+        store(upstream + d, xhat * gains, D - d);  // y as in forward, to the bit
       }
     });
   });

@@ -25,14 +25,14 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
   return out;
 }
 
-void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
+void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
               at::Tensor dx, at::Tensor dgain) {
   const std::int64_t D = x.size(-1), N = rstd.numel();
   const at::Tensor partial = at::empty({partial_rows(N), D}, rstd.options());
   const BackwardArguments arguments{.dtype = dtype_of(x),
                                     .N = N,
                                     .D = D,
-                                    .dy = dy.const_data_ptr(),
+                                    .dy = dy.data_ptr(),
                                     .x = x.const_data_ptr(),
                                     .gain = gain.const_data_ptr(),
                                     .rstd = rstd.const_data_ptr(),

@@ -17,7 +17,8 @@ void launch_forward(const ForwardArguments& a, cudaStream_t stream);
 struct BackwardArguments {
   Dtype dtype;
   std::int64_t N, D;
-  const void *dy, *x, *gain, *rstd;
+  void* dy;  ///< becomes y
+  const void *x, *gain, *rstd;
   void *dx, *dgain;
   void* partial;  ///< [partial_rows(N), D] statistic type, scratch
 };

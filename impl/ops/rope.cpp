@@ -57,6 +57,17 @@ void rotate(at::Tensor x, std::int64_t rotated, const Table& table, const at::Te
                     : cuda::rotate(x, rotated, table, positions, inverse);
 }
 
+at::Tensor joined_backward(const at::Tensor& dq, const at::Tensor& dk, const at::Tensor& dv,
+                           const Table& table, const at::Tensor& positions) {
+  check(dq, dq.size(2), table, positions);
+  TORCH_CHECK(dk.sizes() == dv.sizes() && dk.size(0) == dq.size(0) && dk.size(1) == dq.size(1) &&
+                  dk.size(3) == dq.size(3),
+              "rope: dq ", describe(dq), ", dk ", describe(dk), " and dv ", describe(dv), " do not fit");
+  check_contiguous("rope", {table.cosine, table.sine, positions});
+  return dq.is_cpu() ? cpu::joined_backward(dq, dk, dv, table, positions)
+                     : cuda::joined_backward(dq, dk, dv, table, positions);
+}
+
 namespace aten {
 void rotate(at::Tensor x, std::int64_t rotated, const Table& table, const at::Tensor& positions,
             bool inverse) {
@@ -73,6 +84,13 @@ void rotate(at::Tensor x, std::int64_t rotated, const Table& table, const at::Te
   const at::Tensor new_low = a * cosine - b * sine, new_high = b * cosine + a * sine;
   low.copy_(new_low);
   high.copy_(new_high);
+}
+
+at::Tensor joined_backward(const at::Tensor& dq, const at::Tensor& dk, const at::Tensor& dv,
+                           const Table& table, const at::Tensor& positions) {
+  const at::Tensor dqkv = at::cat({dq, dk, dv}, 2).contiguous();
+  aten::rotate(dqkv, dq.size(2) + dk.size(2), table, positions, /*inverse=*/true);
+  return dqkv;
 }
 }  // namespace aten
 

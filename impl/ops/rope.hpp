@@ -22,17 +22,26 @@ Table table(const std::vector<double>& inverse_frequencies, std::int64_t positio
 void rotate(at::Tensor x, std::int64_t rotated, const Table& table, const at::Tensor& positions,
             bool inverse);
 
-/// The implementations behind rotate, of the same meaning, arguments unchecked: `cpu` are fused loops for CPU
-/// tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen calls and
-/// runs on any device.
+/// The gradient of qkv [B, T, H + 2K, E] before rope from those of its parts after it: dq [B, T, H, E] and dk
+/// [B, T, K, E] rotated back, dv [B, T, K, E] as it is, side by side. Strides of the first three extents are
+/// free. The same numbers as joining the parts and `rotate` give, in one pass over memory.
+at::Tensor joined_backward(const at::Tensor& dq, const at::Tensor& dk, const at::Tensor& dv,
+                           const Table& table, const at::Tensor& positions);
+
+/// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
+/// loops for CPU tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen
+/// calls and runs on any device.
 namespace cpu {
 decltype(rope::rotate) rotate;
+decltype(rope::joined_backward) joined_backward;
 }  // namespace cpu
 namespace cuda {
 decltype(rope::rotate) rotate;
+decltype(rope::joined_backward) joined_backward;
 }  // namespace cuda
 namespace aten {
 decltype(rope::rotate) rotate;
+decltype(rope::joined_backward) joined_backward;
 }  // namespace aten
 
 }  // namespace assay::impl::rope

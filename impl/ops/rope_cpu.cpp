@@ -31,4 +31,11 @@ void rotate(at::Tensor x, std::int64_t rotated, const Table& table, const at::Te
   });
 }
 
+at::Tensor joined_backward(const at::Tensor& dq, const at::Tensor& dk, const at::Tensor& dv,
+                           const Table& table, const at::Tensor& positions) {
+  const at::Tensor dqkv = at::cat({dq, dk, dv}, 2).contiguous();
+  cpu::rotate(dqkv, dq.size(2) + dk.size(2), table, positions, /*inverse=*/true);
+  return dqkv;
+}
+
 }  // namespace assay::impl::rope::cpu

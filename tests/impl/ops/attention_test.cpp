@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "spec/ops/rope.hpp"
 #include "tests/impl/ops/attention_parity.hpp"
 #include "tests/support/tensors.hpp"
 
@@ -47,6 +48,16 @@ RC_GTEST_PROP(AttentionImpl, DocumentsAreAttendedApart, ()) {
   const auto together = attention::forward(qkv, 2, 1, documents);
   const auto alone = attention::forward(qkv.narrow(1, 0, first).contiguous(), 2, 1, {});
   RC_ASSERT(tests::same_bits(together.y.narrow(1, 0, first), alone.y));
+}
+
+TEST(AttentionImpl, BackwardThroughRopeIsBackwardAndThenRopeTurnedBack) {
+  const at::Tensor qkv = tests::normal({2, 17, 8, 12}, 1, at::kFloat),
+                   dy = tests::normal({2, 17, 4, 12}, 2, at::kFloat);
+  const auto table = rope::table(spec::rope::inverse_frequencies(12, 10000, {}), 17, at::kFloat, at::kCPU);
+  const auto out = attention::forward(qkv, 4, 2, {});
+  const at::Tensor dqkv = attention::backward(dy, qkv, out, 4, 2, {});
+  rope::rotate(dqkv, 6, table, {}, /*inverse=*/true);
+  EXPECT_TRUE(tests::same_bits(attention::backward_through_rope(dy, qkv, out, 4, 2, {}, table, {}), dqkv));
 }
 
 TEST(AttentionImpl, SameBitsOnAnyNumberOfThreads) {

@@ -37,8 +37,10 @@ inline void rms_norm_matches_reference(at::Device device) {
     RC_ASSERT(out.y.scalar_type() == type && out.rstd.scalar_type() == statistic);
     ASSAY_RC_CLOSE(values(out.y), values(expected.y), bounds.y(expected.y));
     ASSAY_RC_CLOSE(values(out.rstd), values(expected.rstd), bounds.rstd());
-    const at::Tensor dx = on(dx_before).clone(), dgain = on(dgain_before).clone();
-    (generic ? rms_norm::aten::backward : rms_norm::backward)(on(dy), on(x), on(gain), out.rstd, dx, dgain);
+    const at::Tensor dx = on(dx_before).clone(), dgain = on(dgain_before).clone(), upstream = on(dy).clone();
+    (generic ? rms_norm::aten::backward : rms_norm::backward)(upstream, on(x), on(gain), out.rstd, dx, dgain);
+    ASSAY_RC_CLOSE(values(upstream), values(expected.y), bounds.y(expected.y));  // the value again
+    RC_ASSERT(tests::same_bits(upstream, out.y) || generic);
     ASSAY_RC_CLOSE(values(dx), values(gradient.dx), bounds.dx(gradient.dx, exact(dx_before)));
     ASSAY_RC_CLOSE(values(dgain), values(gradient.dgain), bounds.dgain(exact(dgain_before)));
   }

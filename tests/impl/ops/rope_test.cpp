@@ -13,6 +13,10 @@ namespace {
 
 RC_GTEST_PROP(RopeImpl, MatchesReference, ()) { parity::rope_matches_reference(at::kCPU); }
 
+RC_GTEST_PROP(RopeImpl, JoinedBackwardMatchesReference, ()) {
+  parity::rope_joined_backward_matches_reference(at::kCPU);
+}
+
 TEST(RopeImpl, SameBitsOnAnyNumberOfThreads) {
   const at::Tensor x = tests::normal({4, 100, 6, 16}, 1, at::kFloat);
   const auto table = rope::table(spec::rope::inverse_frequencies(16, 10000, {}), 100, at::kFloat, at::kCPU);

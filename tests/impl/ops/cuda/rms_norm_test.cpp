@@ -24,7 +24,9 @@ TEST(RmsNormCuda, SameBitsTwice) {
       const auto out = rms_norm::forward(x, gain, 1e-5);
       at::Tensor dx = at::zeros_like(x),
                  dgain = at::zeros_like(gain, gain.options().dtype(out.rstd.scalar_type()));
-      rms_norm::backward(dy, x, gain, out.rstd, dx, dgain);
+      const at::Tensor upstream = dy.clone();
+      rms_norm::backward(upstream, x, gain, out.rstd, dx, dgain);
+      EXPECT_TRUE(tests::same_bits(upstream, out.y)) << type;
       return std::vector{out.y, out.rstd, dx, dgain};
     })) << type;
   }
