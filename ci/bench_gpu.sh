@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Measures this machine's GPU, printing as it goes; `ci/bench gpu [PART ...]` runs it, by default ops, p1 and baseline.
 #   ops               every op at the shapes of one micro-batch of llama-1.36b
+#   tune              the algorithm of each of that micro-batch's products under sustained load, kept for later runs
 #   p1, p2, p6        llama-1.36b, llama3-8b, qwen3-1.8b by their recipe of recipes/h200 on random tokens
 #   baseline, baseline-p2, baseline-p6
 #                     the same models in PyTorch with torch.compile (tests/bench/compiled_pytorch.py): p1's batch; p2's
@@ -47,6 +48,7 @@ for part in "$@"; do
   echo "== $part"
   case $part in
     ops) "$bin/cuda_ops_bench" || failed=1 ;;
+    tune) "$bin/cuda_ops_bench" tune 0.2 || failed=1 ;;
     p1) recipe llama-1.36b 32000 uint16 $((96 * 2048)) || failed=1 ;;
     p2) recipe llama3-8b 128256 uint32 $((8 * 4096)) || failed=1 ;;
     p6) recipe qwen3-1.8b 151643 uint32 $((44 * 2048)) || failed=1 ;;

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -67,6 +68,7 @@ struct Plan {
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
   std::vector<cublasLtMatmulAlgo_t> candidates;  ///< of the library's heuristics, best guess first
   std::optional<cublasLtMatmulAlgo_t> algorithm;
+  std::unique_ptr<Search> search;  ///< until the algorithm is settled
 };
 
 /// "bf16-f32-tn-acc-m6912-n49152-k2304-a256-256-256-256": what the choice on disk is found by.
@@ -132,6 +134,14 @@ Plan make_plan(const Key& key, cublasLtHandle_t handle) {
   return plan;
 }
 
+/// Whether the algorithm can compute the product of `plan`.
+bool runs(const cublasLtMatmulAlgo_t& algorithm, const Plan& plan, cublasLtHandle_t handle) {
+  cublasLtMatmulHeuristicResult_t result;
+  return cublasLtMatmulAlgoCheck(handle, plan.operation, plan.first, plan.second, plan.result, plan.result,
+                                 &algorithm, &result) == CUBLAS_STATUS_SUCCESS &&
+         result.workspaceSize <= workspace_bytes;
+}
+
 Plan& plan_of(const Key& key, cublasLtHandle_t handle) {
   static std::mutex mutex;
   static std::map<Key, std::unique_ptr<Plan>> plans;
@@ -141,65 +151,134 @@ Plan& plan_of(const Key& key, cublasLtHandle_t handle) {
   return *plan;
 }
 
-/// The library's first choice for small products, the fastest of its candidates for large ones. Trial runs
-/// write beside `out`: it may be what is added.
-template <class Run>
-cublasLtMatmulAlgo_t choose(const Key& key, const Plan& plan, cublasLtHandle_t handle, const at::Tensor& out,
-                            const Run& run) {
-  const double flops =
-      2.0 * static_cast<double>(key.m) * static_cast<double>(key.n) * static_cast<double>(key.k);
-  if (flops < least_searched_flops || plan.candidates.size() == 1) return plan.candidates.front();
-  const at::Tensor trial = at::empty_like(out);
-  const auto valid = [&](const cublasLtMatmulAlgo_t& algorithm) {
-    cublasLtMatmulHeuristicResult_t result;
-    return cublasLtMatmulAlgoCheck(handle, plan.operation, plan.first, plan.second, plan.result, plan.result,
-                                   &algorithm, &result) == CUBLAS_STATUS_SUCCESS &&
-           result.workspaceSize <= workspace_bytes;
-  };
-  return fastest(
-      text_of(key), plan.candidates,
-      [&](const cublasLtMatmulAlgo_t& algorithm) {
-        return run(algorithm, trial.data_ptr()) == CUBLAS_STATUS_SUCCESS;
-      },
-      valid, stream());
+/// One product of given tensors.
+class Job {
+ public:
+  Job(const Product& product, const at::Tensor& out, const at::Tensor& added)
+      : first_(product.right),
+        second_(product.left),
+        out_(out),
+        base_(added.defined() ? added.const_data_ptr() : out.const_data_ptr()),
+        beta_(added.defined() ? 1 : 0),
+        handle_(at::cuda::getCurrentCUDABlasLtHandle()),
+        key{.device = out.device().index(),
+            .first_transposed = product.right_transposed,
+            .second_transposed = product.left_transposed,
+            .accumulate = added.defined(),
+            .m = out.size(1),
+            .n = out.size(0),
+            .k = product.left.size(product.left_transposed ? 0 : 1),
+            .in = first_.scalar_type(),
+            .out = out.scalar_type(),
+            .alignments = {alignment(first_.const_data_ptr()), alignment(second_.const_data_ptr()),
+                           alignment(base_), alignment(out.const_data_ptr())}},
+        plan(plan_of(key, handle_)),
+        workspace_(at::empty({static_cast<std::int64_t>(workspace_bytes)}, out.options().dtype(at::kByte))) {}
+
+  cublasStatus_t run(const cublasLtMatmulAlgo_t& algorithm) const {
+    const double one = 1;
+    const auto one_single = static_cast<float>(one), beta_single = static_cast<float>(beta_);
+    const bool exact = key.in == at::kDouble;
+    return cublasLtMatmul(handle_, plan.operation, exact ? static_cast<const void*>(&one) : &one_single,
+                          first_.const_data_ptr(), plan.first, second_.const_data_ptr(), plan.second,
+                          exact ? static_cast<const void*>(&beta_) : &beta_single, base_, plan.result,
+                          out_.data_ptr(), plan.result, &algorithm, workspace_.data_ptr(), workspace_bytes,
+                          stream());
+  }
+
+  /// Settles the algorithm where nothing is to be searched: the library's first choice for small products,
+  /// the one that an earlier process kept for large ones. Begins a search otherwise.
+  void settle() {
+    const double flops =
+        2.0 * static_cast<double>(key.m) * static_cast<double>(key.n) * static_cast<double>(key.k);
+    if (flops < least_searched_flops || plan.candidates.size() == 1) {
+      plan.algorithm = plan.candidates.front();
+      return;
+    }
+    const auto kept = Search::kept(text_of(key));
+    if (kept && runs(*kept, plan, handle_))
+      plan.algorithm = *kept;
+    else
+      plan.search = std::make_unique<Search>(text_of(key), plan.candidates);
+  }
+
+  /// One run while the algorithm is searched for. Candidates that do not run leave.
+  void run_searching() {
+    if (!Search::load_is_settled()) return ASSAY_CUBLAS_CHECK(run(plan.candidates.front()));
+    if (plan.algorithm = plan.search->result(); plan.algorithm) {
+      plan.search.reset();
+      return ASSAY_CUBLAS_CHECK(run(*plan.algorithm));
+    }
+    for (std::size_t attempt = 0;; ++attempt) {
+      const cublasStatus_t status = run(plan.search->begin(stream()));
+      if (status == CUBLAS_STATUS_SUCCESS) return plan.search->end(stream());
+      plan.search->failed();
+      if (attempt == plan.candidates.size()) ASSAY_CUBLAS_CHECK(status);
+    }
+  }
+
+ private:
+  const at::Tensor &first_, &second_, &out_;
+  const void* base_;
+  const double beta_;
+  const cublasLtHandle_t handle_;
+
+ public:
+  const Key key;
+  Plan& plan;
+
+ private:
+  const at::Tensor workspace_;
+};
+
+/// Milliseconds of a call where `algorithm` alone keeps the GPU busy: the second half of `seconds`.
+double sustained(const Job& job, const cublasLtMatmulAlgo_t& algorithm, double seconds) {
+  at::cuda::CUDAEvent begin(cudaEventDefault), middle(cudaEventDefault), end(cudaEventDefault);
+  begin.record();
+  job.run(algorithm);
+  end.record();
+  end.synchronize();
+  const int calls = std::max(1, static_cast<int>(seconds / 2 * 1000 / begin.elapsed_time(end)));
+  for (int i = 0; i < calls; ++i) job.run(algorithm);
+  middle.record();
+  for (int i = 0; i < calls; ++i) job.run(algorithm);
+  end.record();
+  end.synchronize();
+  return middle.elapsed_time(end) / calls;
 }
 
 }  // namespace
 
 bool multiply(const Product& product, at::Tensor out, const at::Tensor& added) {
-  const at::Tensor &first = product.right, &second = product.left;
-  const std::int64_t K = product.left.size(product.left_transposed ? 0 : 1);
-  if (out.numel() == 0 || K == 0) return false;
-  const void* base = added.defined() ? added.const_data_ptr() : out.const_data_ptr();
-  const Key key{.device = out.device().index(),
-                .first_transposed = product.right_transposed,
-                .second_transposed = product.left_transposed,
-                .accumulate = added.defined(),
-                .m = out.size(1),
-                .n = out.size(0),
-                .k = K,
-                .in = first.scalar_type(),
-                .out = out.scalar_type(),
-                .alignments = {alignment(first.const_data_ptr()), alignment(second.const_data_ptr()),
-                               alignment(base), alignment(out.const_data_ptr())}};
-  const cublasLtHandle_t handle = at::cuda::getCurrentCUDABlasLtHandle();
-  Plan& plan = plan_of(key, handle);
-  if (plan.candidates.empty()) return false;
-  const at::Tensor workspace =
-      at::empty({static_cast<std::int64_t>(workspace_bytes)}, out.options().dtype(at::kByte));
-  const double one = 1, beta = added.defined() ? 1 : 0;
-  const auto one_single = static_cast<float>(one), beta_single = static_cast<float>(beta);
-  const bool exact = key.in == at::kDouble;
-  const auto run = [&](const cublasLtMatmulAlgo_t& algorithm, void* to) {
-    return cublasLtMatmul(handle, plan.operation, exact ? static_cast<const void*>(&one) : &one_single,
-                          first.const_data_ptr(), plan.first, second.const_data_ptr(), plan.second,
-                          exact ? static_cast<const void*>(&beta) : &beta_single, base, plan.result, to,
-                          plan.result, &algorithm, workspace.data_ptr(), workspace_bytes, stream());
-  };
-  if (!plan.algorithm) plan.algorithm = choose(key, plan, handle, out, run);
-  ASSAY_CUBLAS_CHECK(run(*plan.algorithm, out.data_ptr()));
-  metrics::report_product(out.size(0), out.size(1), K);  // the search's own runs are no part of a step
+  if (out.numel() == 0 || product.left.numel() == 0) return false;
+  Job job(product, out, added);
+  if (job.plan.candidates.empty()) return false;
+  if (!job.plan.algorithm && !job.plan.search) job.settle();
+  if (job.plan.algorithm)
+    ASSAY_CUBLAS_CHECK(job.run(*job.plan.algorithm));
+  else
+    job.run_searching();
+  metrics::report_product(out.size(0), out.size(1), job.key.k);
   return true;
+}
+
+std::string tune(const Product& product, at::Tensor out, const at::Tensor& added, double seconds) {
+  Job job(product, out, added);
+  std::vector<std::pair<double, std::size_t>> in;  // time, candidate
+  for (std::size_t i = 0; i < job.plan.candidates.size(); ++i)
+    if (job.run(job.plan.candidates[i]) == CUBLAS_STATUS_SUCCESS)
+      in.emplace_back(sustained(job, job.plan.candidates[i], 0.02), i);
+  TORCH_CHECK(!in.empty(), "cuBLASLt has no algorithm for ", text_of(job.key));
+  std::sort(in.begin(), in.end());
+  std::erase_if(in, [least = in.at(0).first](const auto& each) { return each.first > 1.08 * least; });
+  if (in.size() > 5) in.resize(5);
+  for (auto& [time, candidate] : in) time = 0;
+  for (int round = 0; round < 2; ++round)
+    for (auto& [time, candidate] : in) time += sustained(job, job.plan.candidates[candidate], seconds) / 2;
+  std::sort(in.begin(), in.end());
+  job.plan.algorithm = job.plan.candidates[in[0].second];
+  job.plan.search.reset();
+  return Search::keep(text_of(job.key), *job.plan.algorithm, in);
 }
 
 }  // namespace assay::impl::cuda

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -16,28 +18,6 @@
 namespace assay::impl::cuda {
 
 namespace {
-
-constexpr int timed_runs = 6;
-/// Run before the first timing [ms]: a GPU at its power limit is what a step meets, and slower than one at
-/// rest.
-constexpr float warm_up = 40;
-
-/// Milliseconds of one run, or nothing where the algorithm does not run.
-std::optional<float> time_of(const Run& run, const cublasLtMatmulAlgo_t& algorithm, cudaStream_t stream) {
-  if (!run(algorithm)) return {};
-  cudaEvent_t begin, end;
-  ASSAY_CUDA_CHECK(cudaEventCreate(&begin));
-  ASSAY_CUDA_CHECK(cudaEventCreate(&end));
-  ASSAY_CUDA_CHECK(cudaEventRecord(begin, stream));
-  for (int i = 0; i < timed_runs; ++i) run(algorithm);
-  ASSAY_CUDA_CHECK(cudaEventRecord(end, stream));
-  ASSAY_CUDA_CHECK(cudaEventSynchronize(end));
-  float milliseconds = 0;
-  ASSAY_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, begin, end));
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  return milliseconds / timed_runs;
-}
 
 /// "NVIDIA-H200-130100.txt"
 std::string file_name() {
@@ -106,30 +86,156 @@ std::vector<std::string>& lines() {
 
 }  // namespace
 
-cublasLtMatmulAlgo_t fastest(const std::string& key, const std::vector<cublasLtMatmulAlgo_t>& candidates,
-                             const Run& run, const std::function<bool(const cublasLtMatmulAlgo_t&)>& valid,
-                             cudaStream_t stream) {
-  static Choices choices;
-  if (const auto kept = choices.find(key); kept && valid(*kept)) return *kept;
-  for (float spent = 0; spent < warm_up;) {
-    const std::optional<float> time = time_of(run, candidates[0], stream);
-    if (!time) break;
-    spent += timed_runs * *time + 0.1f;
+Tournament::Tournament(std::size_t candidates) : times_(candidates), in_(candidates) {
+  for (std::size_t i = 0; i < candidates; ++i) in_[i] = i;
+  if (candidates == 1) winner_ = 0;
+}
+
+std::size_t Tournament::next() {
+  if (winner_) return *winner_;
+  turn_ = turn_ % in_.size();
+  return in_[turn_++];
+}
+
+void Tournament::add(std::size_t candidate, float milliseconds) {
+  times_[candidate].push_back(milliseconds);
+  look();
+}
+
+void Tournament::drop(std::size_t candidate) {
+  if (in_.size() > 1) std::erase(in_, candidate);
+  if (in_.size() == 1) winner_ = in_.front();
+}
+
+float Tournament::median(std::size_t candidate) const {
+  std::vector<float> sorted = times_[candidate];
+  if (sorted.empty()) return 0;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[sorted.size() / 2];
+}
+
+std::size_t Tournament::fastest() const {
+  return *std::min_element(in_.begin(), in_.end(),
+                           [&](std::size_t a, std::size_t b) { return median(a) < median(b); });
+}
+
+void Tournament::look() {
+  if (winner_) return;
+  std::size_t seen = times_[in_.front()].size();
+  for (const std::size_t candidate : in_) seen = std::min(seen, times_[candidate].size());
+  if (seen < (looked_ ? last_look : first_look)) return;
+  const std::size_t best = fastest();
+  if (looked_) {
+    winner_ = in_.front() == 0 && median(best) > clearly_faster * median(0) ? 0 : best;
+    return;
   }
-  std::size_t best = 0;
-  std::optional<float> first, least;
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const std::optional<float> time = time_of(run, candidates[i], stream);
-    if (i == 0) first = time;
-    if (time && (!least || *time < *least)) least = time, best = i;
+  looked_ = true;
+  std::erase_if(in_,
+                [&](std::size_t candidate) { return median(candidate) > clearly_slower * median(best); });
+  if (in_.size() == 1) winner_ = in_.front();
+}
+
+namespace {
+Choices& choices() {
+  static Choices all;
+  return all;
+}
+
+/// "tile 23, cluster 3, swizzling 0, split 1" in cuBLASLt's numbers.
+std::string configuration_of(const cublasLtMatmulAlgo_t& algorithm) {
+  const auto value = [&](cublasLtMatmulAlgoConfigAttributes_t attribute, auto of_type) {
+    std::size_t written = 0;
+    cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &of_type, sizeof of_type, &written);
+    return std::to_string(of_type);
+  };
+  return "tile " + value(CUBLASLT_ALGO_CONFIG_TILE_ID, std::uint32_t{}) + ", cluster " +
+         value(CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, std::uint16_t{}) + ", swizzling " +
+         value(CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, std::uint32_t{}) + ", split " +
+         value(CUBLASLT_ALGO_CONFIG_SPLITK_NUM, std::int32_t{});
+}
+}  // namespace
+
+Search::Search(std::string key, std::vector<cublasLtMatmulAlgo_t> candidates)
+    : key_(std::move(key)), candidates_(std::move(candidates)), tournament_(candidates_.size()) {}
+
+Search::~Search() {
+  for (const Call& call : under_way_) {  // those that have not finished are released when they have
+    cudaEventDestroy(call.begin);
+    cudaEventDestroy(call.end);
   }
-  if (first && least && *least > 0.99f * *first) best = 0;
-  choices.keep(key, candidates[best]);
-  char text[200];
-  std::snprintf(text, sizeof text, "%s: %zu of %zu, %.3f ms, first choice %.3f ms", key.c_str(), best + 1,
-                candidates.size(), least.value_or(0), first.value_or(0));
-  lines().push_back(text);
-  return candidates[best];
+}
+
+bool Search::load_is_settled() {
+  using Clock = std::chrono::steady_clock;
+  static const Clock::time_point begin = Clock::now();
+  return std::chrono::duration<double>(Clock::now() - begin).count() >= settling;
+}
+
+std::optional<cublasLtMatmulAlgo_t> Search::kept(const std::string& key) { return choices().find(key); }
+
+std::string Search::keep(const std::string& key, const cublasLtMatmulAlgo_t& winner,
+                         const std::vector<std::pair<double, std::size_t>>& times) {
+  choices().keep(key, winner);
+  std::string text = key + ": " + configuration_of(winner) + ";";
+  for (const auto& [time, candidate] : times) {
+    char part[40];
+    std::snprintf(part, sizeof part, " #%zu %.3f", candidate + 1, time);
+    text += part;
+  }
+  return text + " ms";
+}
+
+const cublasLtMatmulAlgo_t& Search::begin(cudaStream_t stream) {
+  Call call{tournament_.next(), nullptr, nullptr};
+  ASSAY_CUDA_CHECK(cudaEventCreate(&call.begin));
+  ASSAY_CUDA_CHECK(cudaEventCreate(&call.end));
+  ASSAY_CUDA_CHECK(cudaEventRecord(call.begin, stream));
+  under_way_.push_back(call);
+  return candidates_[call.candidate];
+}
+
+void Search::end(cudaStream_t stream) { ASSAY_CUDA_CHECK(cudaEventRecord(under_way_.back().end, stream)); }
+
+void Search::failed() {
+  tournament_.drop(under_way_.back().candidate);
+  cudaEventDestroy(under_way_.back().begin);
+  cudaEventDestroy(under_way_.back().end);
+  under_way_.pop_back();
+}
+
+std::optional<cublasLtMatmulAlgo_t> Search::result() {
+  while (!under_way_.empty()) {
+    const Call call = under_way_.front();
+    const cudaError_t status = cudaEventQuery(call.end);
+    if (status == cudaErrorNotReady) {
+      cudaGetLastError();  // it is no error of the next launch
+      break;
+    }
+    ASSAY_CUDA_CHECK(status);
+    float milliseconds = 0;
+    ASSAY_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, call.begin, call.end));
+    cudaEventDestroy(call.begin);
+    cudaEventDestroy(call.end);
+    under_way_.pop_front();
+    tournament_.add(call.candidate, milliseconds);
+    if (!tournament_.winner()) continue;
+    report(*tournament_.winner());
+    break;
+  }
+  if (!tournament_.winner()) return {};
+  return candidates_[*tournament_.winner()];
+}
+
+void Search::report(std::size_t winner) {
+  choices().keep(key_, candidates_[winner]);
+  std::string text = key_ + ": " + std::to_string(winner + 1) + " of " + std::to_string(candidates_.size()) +
+                     " (" + configuration_of(candidates_[winner]) + ");";
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    char time[20];
+    std::snprintf(time, sizeof time, " %.3f", static_cast<double>(tournament_.median(i)));
+    text += time;
+  }
+  lines().push_back(text + " ms");
 }
 
 std::vector<std::string> new_searches() { return std::exchange(lines(), {}); }

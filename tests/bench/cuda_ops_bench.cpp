@@ -1,6 +1,8 @@
 // Time of every op of the trainer on the GPU at the shapes of one micro-batch of llama-1.36b (24 x 2,048
 // tokens):
 //   cuda_ops_bench [repeats]
+//   cuda_ops_bench tune SECONDS    finds and keeps the algorithms of its products instead
+//   (impl/ops/cuda_gemm.hpp)
 // One line per op and pass: milliseconds (median of the repeats, by events), calls per micro-batch, TFLOP/s
 // or GB/s by the operations and bytes that the op must do, and the sum over a micro-batch.
 #include <ATen/ATen.h>
@@ -14,6 +16,7 @@
 
 #include "impl/ops/attention.hpp"
 #include "impl/ops/cross_entropy.hpp"
+#include "impl/ops/cuda_gemm.hpp"
 #include "impl/ops/cuda_gemm_search.hpp"
 #include "impl/ops/embedding.hpp"
 #include "impl/ops/linear.hpp"
@@ -66,6 +69,8 @@ class Bench {
   double products_ = 0, passes_ = 0;
 };
 
+double tuned_seconds = 0;  ///< of each candidate; 0: time the ops instead
+
 at::Tensor normal(at::IntArrayRef shape, at::ScalarType type = at::kBFloat16) {
   return at::randn(shape, at::TensorOptions(at::kCUDA).dtype(at::kFloat)).mul_(0.5).to(type);
 }
@@ -78,6 +83,16 @@ void product(Bench& bench, const char* name, std::int64_t calls, std::int64_t ro
   at::Tensor dweight = at::zeros({out, in}, at::TensorOptions(at::kCUDA).dtype(at::kFloat));
   const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out);
   const std::string title = name;
+  if (tuned_seconds > 0) {
+    at::Tensor y = normal({rows, out}), dx = normal({rows, in});
+    for (const std::string& line :
+         {cuda::tune({.left = x, .right = weight, .right_transposed = true}, y, base, tuned_seconds),
+          cuda::tune({.left = dy, .right = weight}, dx, {}, tuned_seconds),
+          cuda::tune({.left = dy, .right = x, .left_transposed = true}, dweight, dweight, tuned_seconds)})
+      std::printf("%s: %s\n", name, line.c_str());
+    std::fflush(stdout);
+    return;
+  }
   bench.run((title + " forward").c_str(), calls, 0, flops,
             [&] { residual ? linear::forward_residual(base, x, weight) : linear::forward(x, weight); });
   bench.run((title + " input").c_str(), calls, 0, flops, [&] { linear::backward_input(dy, weight); });
@@ -142,8 +157,10 @@ void ends(Bench& bench) {
 int main(int argc, char** argv) {
   using namespace assay::impl;
   const c10::InferenceMode no_autograd;
+  if (argc > 2 && std::string(argv[1]) == "tune") tuned_seconds = std::atof(argv[2]);
   Bench bench(argc > 1 ? std::atoi(argv[1]) : 10);
   products(bench);
+  if (tuned_seconds > 0) return 0;
   attention_and_rope(bench);
   elementwise(bench);
   ends(bench);
