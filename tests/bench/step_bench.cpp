@@ -2,11 +2,13 @@
 //   step_bench RECIPE.toml STEPS [key=value ...]
 // Prints what it does as it goes, then one line of JSON: seconds of every step and phase, tokens/s of the
 // median step, exact MFU against the peak of the GPU given by name below, peak memory, seconds from the start
-// of the process to the end of the first step and where they went.
+// of the process to the end of the first step and where they went. On a GPU one more step is traced after
+// those, and its kernels' times are printed by name, with what is left between them.
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <torch/csrc/autograd/profiler_kineto.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -84,6 +87,48 @@ Json phases_of(const std::vector<run::StepReport>& reports, std::size_t first) {
   return out;
 }
 
+/// Traces one step and prints the time of its kernels by name, the longest first.
+void print_kernels(run::Trainer& trainer) {
+  namespace profiler = torch::autograd::profiler;
+  const torch::profiler::impl::ProfilerConfig config(torch::profiler::impl::ProfilerState::KINETO);
+  const std::set activities{torch::profiler::impl::ActivityType::CUDA};
+  profiler::prepareProfiler(config, activities);
+  profiler::enableProfiler(config, activities);
+  trainer.step(false);
+  c10::cuda::device_synchronize();
+  const auto trace = profiler::disableProfiler();
+  struct Sum {
+    int calls = 0;
+    double milliseconds = 0;
+  };
+  std::map<std::string, Sum> sums;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> spans;  // of kernels and copies [ns]
+  for (const profiler::KinetoEvent& event : trace->events()) {
+    if (event.deviceType() != at::kCUDA) continue;
+    Sum& sum = sums[event.name()];
+    ++sum.calls;
+    sum.milliseconds += 1e-6 * static_cast<double>(event.durationNs());
+    spans.emplace_back(event.startNs(), event.endNs());
+  }
+  if (spans.empty()) return;
+  std::sort(spans.begin(), spans.end());
+  double busy = 0;
+  std::uint64_t end = spans[0].first;
+  for (const auto& [from, to] : spans) {
+    if (to > end) busy += 1e-6 * static_cast<double>(to - std::max(from, end));
+    end = std::max(end, to);
+  }
+  const double span = 1e-6 * static_cast<double>(end - spans[0].first);
+  std::printf("a traced step: %.1f ms from its first kernel to its last, %.1f ms of it between kernels\n",
+              span, span - busy);
+  std::vector<std::pair<std::string, Sum>> sorted(sums.begin(), sums.end());
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto& a, const auto& b) { return a.second.milliseconds > b.second.milliseconds; });
+  for (const auto& [name, sum] : sorted)
+    std::printf("%9.2f ms %5d calls  %8.4f ms each  %.150s\n", sum.milliseconds, sum.calls,
+                sum.milliseconds / sum.calls, name.c_str());
+}
+
 int bench(const spec::RunConfig& config, std::int64_t steps) {
   Marks mark;
   mark("libraries loaded, settings read");
@@ -140,6 +185,7 @@ int bench(const spec::RunConfig& config, std::int64_t steps) {
            {"last_loss", reports.back().result.cross_entropy}};
   if (peak_of(gpu) > 0) out["mfu_exact"] = tokens / median * flops / peak_of(gpu);
   std::cout << out.dump() << std::endl;
+  if (device.is_cuda()) print_kernels(trainer);
   return 0;
 }
 
