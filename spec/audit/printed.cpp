@@ -156,12 +156,10 @@ bool take_exponent(const char*& at, const char* end, int& exponent) {
   return true;
 }
 
-}  // namespace
-
 /// A decimal of less than 15 digits and a power of ten up to 22 is one division or product of two exact
 /// doubles, rounded once (Clinger 1990).
-bool take_plain(const char*& at, const char* end, Kind kind, double unit, std::int64_t line, Printed& out,
-                bool groups) {
+[[gnu::noinline]] bool take_decimal(const char*& at, const char* end, Kind kind, double unit,
+                                    std::int64_t line, Printed& out, bool groups) {
   const char* now = at;
   const bool negative = now != end && *now == '-';
   if (negative || (now != end && *now == '+')) ++now;
@@ -200,6 +198,39 @@ bool take_plain(const char*& at, const char* end, Kind kind, double unit, std::i
   const double value = (power < 0 ? whole / powers[-power] : whole * powers[power]) * unit;
   if (!std::isfinite(value)) return false;
   const double half = rounded ? 0.5 * (power < 0 ? inverses[-power] : powers[power]) * std::abs(unit) : 0;
+  out = {value, value - half, value + half, line};
+  at = now;
+  return true;
+}
+
+}  // namespace
+
+/// Most numbers: a few digits, perhaps a point, a few more. Anything else is take_decimal's.
+bool take_plain(const char*& at, const char* end, Kind kind, double unit, std::int64_t line, Printed& out,
+                bool groups) {
+  const char* now = at;
+  const bool negative = now != end && *now == '-';
+  if (negative) ++now;
+  const char* const first = now;
+  std::uint64_t digits = 0;
+  for (; now != end && is_digit(*now); ++now) digits = digits * 10 + value_of(*now);
+  std::ptrdiff_t count = now - first, behind_point = 0;
+  if (now != end && *now == '.') {
+    const char* const point = ++now;
+    for (; now != end && is_digit(*now); ++now) digits = digits * 10 + value_of(*now);
+    behind_point = now - point;
+    count += behind_point;
+  }
+  const char next = now != end ? *now : ' ';
+  if (count == 0 || count > 14 || next == 'e' || next == 'E' ||
+      (groups && (next == ',' || next == '_') && end - now > 1 && is_digit(now[1])))
+    return take_decimal(at, end, kind, unit, line, out, groups);
+  const double magnitude = static_cast<double>(static_cast<std::int64_t>(digits));
+  const double value = (negative ? -magnitude : magnitude) / powers[behind_point] * unit;
+  if (!std::isfinite(value)) return false;
+  // The point may be the last byte: "12." is rounded too.
+  const bool rounded = kind == Kind::measured || now != first + count;
+  const double half = rounded ? 0.5 * inverses[behind_point] * std::abs(unit) : 0;
   out = {value, value - half, value + half, line};
   at = now;
   return true;
