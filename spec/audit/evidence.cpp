@@ -11,7 +11,32 @@ Interval wide(const Printed& printed) {
   return {printed.low, printed.value + 2 * (printed.high - printed.value)};
 }
 
+Interval as_written(const Peak& peak) {
+  const auto three_digits = [](double rate) {
+    const double unit = std::pow(10, std::floor(std::log10(rate) + 1e-12) - 2), count = rate / unit;
+    return Interval{std::floor(count + 1e-9) * unit, std::ceil(count - 1e-9) * unit};
+  };
+  Interval out = three_digits(peak.dense);
+  if (peak.sparse && std::abs(*peak.sparse / 2 / peak.dense - 1) < 0.005) {
+    const Interval half = three_digits(*peak.sparse / 2);
+    out = {std::min(out.low, half.low), std::max(out.high, half.high)};
+  }
+  return out;
+}
+
 namespace {
+
+/// Of every GPU that the name may mean.
+Interval written_of(const GpuMatch& match, Precision precision, double dense) {
+  Interval out = exact_interval(dense);
+  const auto with = [&](const Gpu* gpu) {
+    const Interval one = as_written(*gpu->peak(precision));
+    out = {std::min(out.low, one.low), std::max(out.high, one.high)};
+  };
+  if (match.gpu) with(match.gpu);
+  for (const Gpu* gpu : match.candidates) with(gpu);
+  return out;
+}
 
 bool positive(const std::optional<Printed>& printed) {
   return printed && printed->low > 1e-60 && printed->high < 1e60;
@@ -153,6 +178,7 @@ Evidence::Evidence(const RunRecord& given) : record(given), steps(steps_of(given
   if (!record.gpu.empty()) gpu = find_gpu(record.gpu);
   if (const auto named = precision_from(record.dtype)) precision = *named;
   dense_peak = spec::dense_peak(gpu, precision);
+  if (dense_peak) written_peak = written_of(gpu, precision, *dense_peak);
   gpus = count_of(record, Setting::gpus);
   ranks = count_of(record, Setting::data_parallel);
   const double model_parallel = count_of(record, Setting::tensor_parallel).value_or(1) *

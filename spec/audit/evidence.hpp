@@ -17,6 +17,11 @@ namespace assay::spec::audit {
 /// The numbers that may stand behind a printed one: its rounding, and that of a printer that cuts digits off.
 Interval wide(const Printed& printed);
 
+/// The peaks of one GPU that trainers write for `peak`: the data sheet's rounded to three digits, up or down,
+/// and so half of its sparse one where the sheet's two differ by rounding alone (990 beside 1,979). Trainers'
+/// tables hold 989, 989.4, 989.5 and 990 for an H100, 1,300 and 1,307.4 for an MI300X. [flop/s]
+Interval as_written(const Peak& peak);
+
 /// Consecutive steps, numbers rising: a restart begins a new stretch.
 struct Stretch {
   std::size_t begin = 0, end = 0;  ///< half-open range of Evidence::steps
@@ -32,8 +37,9 @@ struct Evidence {
   std::string model_basis;         ///< "named", "shape as printed", "parameters as printed"
   GpuMatch gpu;                    ///< of the printed name
   Precision precision = Precision::bf16;
-  std::optional<double> dense_peak;   ///< of one GPU at `precision` [flop/s]
-  std::optional<double> gpus, ranks;  ///< devices; data-parallel ranks
+  std::optional<double> dense_peak;      ///< of one GPU at `precision` [flop/s]
+  std::optional<Interval> written_peak;  ///< that peak as trainers round it [flop/s]
+  std::optional<double> gpus, ranks;     ///< devices; data-parallel ranks
   std::optional<Interval> sequence_length, micro, accumulation;
   bool accumulation_is_configured = false;  ///< the log states the configured number alone
   std::optional<Interval> tokens_per_step;  ///< as printed, or the product of what is printed

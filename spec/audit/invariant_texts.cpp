@@ -49,7 +49,8 @@ const std::vector<Invariant>& invariants() {
        "wrong.",
        Unit::share},
       {"peak", "peak = dense peak of the GPU at its dtype x GPUs",
-       "Peaks of spec/hardware; 0.5 % for tables with more digits than the data sheet. A sparse peak "
+       "Peaks of spec/hardware, rounded as trainers round them (989 to 990 for 989.4), or within 0.5 %. A "
+       "sparse peak "
        "contradicts: no "
        "training uses 2:4 sparsity by default. bf16 is assumed where no dtype is printed.",
        Unit::flops_per_second},

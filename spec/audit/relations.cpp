@@ -91,7 +91,7 @@ void compare_rates(const Evidence& e, Comparisons& out) {
              &mfu_of_batch = at(out, Relation::mfu_of_batch);
   const auto by_convention = counted_flops(e, e.record.format.convention);
   std::optional<Interval> peak_of_all;
-  if (e.dense_peak && e.gpus) peak_of_all = exact_interval(*e.dense_peak * *e.gpus);
+  if (e.written_peak && e.gpus) peak_of_all = *e.written_peak * exact_interval(*e.gpus);
   // Means over one window agree as single steps do; only a mean beside a number of one step is held to a
   // range.
   const bool rate_is_mean = e.averaged(Field::tokens_per_second), time_is_mean = e.averaged(Field::seconds),
@@ -168,9 +168,12 @@ void compare_facts(const Evidence& e, Comparisons& out) {
   else if (!e.gpus)
     peak.missing = "number of GPUs";
   else {
-    // Data sheets print three digits; trainers' tables hold more of them (989.4 or 989.5 for 989).
-    const double all = *e.dense_peak * *e.gpus;
-    add_sample(peak, *printed, {all * 0.995, all * 1.005});
+    // Half a percent for what other editions of a data sheet say (755.9 for 756).
+    const Interval sheet = {*e.dense_peak * 0.995, *e.dense_peak * 1.005};
+    add_sample(
+        peak, *printed,
+        Interval{std::min(sheet.low, e.written_peak->low), std::max(sheet.high, e.written_peak->high)} *
+            exact_interval(*e.gpus));
   }
 
   Comparison& memory = at(out, Relation::device_memory);
