@@ -47,6 +47,15 @@ std::optional<double> count_of(const RunRecord& record, Setting setting) {
   return positive(printed) ? std::optional(printed->value) : std::nullopt;
 }
 
+/// False where the trainer splits models over GPUs and the lines that say how far are lost: the number of
+/// GPUs is then not the number of ranks.
+bool axes_are_known(const RunRecord& record) {
+  const std::string& trainer = record.format.name;
+  if (trainer == "kempnerforge") return record[Setting::data_parallel].has_value();  // of one line
+  if (trainer != "megatron" && trainer != "torchtitan") return true;
+  return record[Setting::tensor_parallel] && record[Setting::pipeline_parallel];
+}
+
 std::vector<Stretch> stretches_of(const std::vector<const Step*>& steps) {
   std::vector<Stretch> out;
   std::optional<double> last;
@@ -138,8 +147,9 @@ CountFit count_fits(const ModelSpec& model, const Printed& parameters) {
 namespace {
 
 /// A shape leaves open whether the head is tied, queries and keys are normed, and (unless printed) how many
-/// key/value heads there are: the printed count decides, or else the plainest stands.
-std::optional<ModelSpec> as_counted(ModelSpec model, bool kv_heads_known,
+/// key/value heads there are: the printed count decides. Without one the plainest stands, if its heads are
+/// printed.
+std::optional<ModelSpec> as_counted(ModelSpec model, bool kv_heads_known, bool head_dim_known,
                                     const std::optional<Printed>& parameters) {
   std::vector<ModelSpec> readings;
   for (std::int64_t kv = model.kv_heads; kv >= 1; kv /= 2) {
@@ -159,7 +169,8 @@ std::optional<ModelSpec> as_counted(ModelSpec model, bool kv_heads_known,
     if (kv_heads_known) break;
   }
   if (readings.empty()) return std::nullopt;
-  if (!parameters) return readings.front();
+  // Tied or not, normed or not, the matrices are the same; heads of another width or number are not.
+  if (!parameters) return kv_heads_known && head_dim_known ? std::optional(readings.front()) : std::nullopt;
   for (const ModelSpec& reading : readings)
     if (count_fits(reading, *parameters) == CountFit::exactly) return reading;
   for (const ModelSpec& reading : readings)
@@ -184,8 +195,10 @@ Evidence::Evidence(const RunRecord& given) : record(given), steps(steps_of(given
   const double model_parallel = count_of(record, Setting::tensor_parallel).value_or(1) *
                                 count_of(record, Setting::pipeline_parallel).value_or(1) *
                                 count_of(record, Setting::context_parallel).value_or(1);
-  if (!ranks && gpus && std::fmod(*gpus, model_parallel) == 0) ranks = *gpus / model_parallel;
-  if (!gpus && ranks) gpus = *ranks * model_parallel;
+  axes_known = axes_are_known(record);
+  if (!ranks && gpus && (axes_known || *gpus == 1) && std::fmod(*gpus, model_parallel) == 0)
+    ranks = *gpus / model_parallel;
+  if (!gpus && ranks && axes_known) gpus = *ranks * model_parallel;
   sequence_length = of(Setting::sequence_length);
   if (const auto B = of(Setting::tokens_per_step), S = of(Setting::sequences); !sequence_length && B && S)
     if (const double T = B->middle() / S->middle(); T >= 1 && T == std::floor(T))
@@ -279,7 +292,8 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
     model.ffn = whole(*ffn);
     model.context = whole(at(Setting::sequence_length).value_or(2048));
     basis = model.name;
-    return as_counted(model, at(Setting::kv_heads).has_value(), record[Setting::parameters]);
+    return as_counted(model, at(Setting::kv_heads).has_value(), at(Setting::head_dim).has_value(),
+                      record[Setting::parameters]);
   }
   const auto& parameters = record[Setting::parameters];
   if (!positive(parameters)) return std::nullopt;

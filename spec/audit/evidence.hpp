@@ -40,6 +40,7 @@ struct Evidence {
   std::optional<double> dense_peak;      ///< of one GPU at `precision` [flop/s]
   std::optional<Interval> written_peak;  ///< that peak as trainers round it [flop/s]
   std::optional<double> gpus, ranks;     ///< devices; data-parallel ranks
+  bool axes_known = true;  ///< false where the log of a trainer that splits models does not say how far
   std::optional<Interval> sequence_length, micro, accumulation;
   bool accumulation_is_configured = false;  ///< the log states the configured number alone
   std::optional<Interval> tokens_per_step;  ///< as printed, or the product of what is printed

@@ -49,6 +49,8 @@ void compare_batch(const Evidence& e, Comparisons& out) {
     ranks.missing = "number of GPUs";
   else if (!usable(data_parallel))
     ranks.missing = "data-parallel ranks";
+  else if (!e.axes_known)
+    ranks.missing = "tensor- and pipeline-parallel ranks";
   else {
     Interval product = wide(*data_parallel);
     for (const Setting axis :
@@ -96,6 +98,8 @@ void compare_rates(const Evidence& e, Comparisons& out) {
   // range.
   const bool rate_is_mean = e.averaged(Field::tokens_per_second), time_is_mean = e.averaged(Field::seconds),
              flops_is_mean = e.averaged(Field::flops_rate), mfu_is_mean = e.averaged(Field::mfu);
+  // Where the number of GPUs is lost, a rate of all may stand beside a peak of one.
+  const bool same_gpus = e.gpus || e.record.format.tokens_per_second == Scope::gpu;
   Hull rate_hull, flops_hull, mfu_hull, mfu_of_hull, batch_hull;
   bool any_rate = false, any_time = false, any_flops = false, any_mfu = false;
   for (std::size_t i = 0; i < e.steps.size(); ++i) {
@@ -125,13 +129,13 @@ void compare_rates(const Evidence& e, Comparisons& out) {
     const Printed* printed_peak = e.printed_peak(s);
     const auto peak = printed_peak ? std::optional(wide(*printed_peak)) : peak_of_all;
     if (!has_mfu || !peak) continue;
-    if (own_rate && per_token)
+    if (own_rate && per_token && same_gpus)
       add_sample(mfu, *share, mfu_hull.with(*per_token * wide(*rate) / *peak, mfu_is_mean != rate_is_mean),
                  index);
     if (usable(achieved))
       add_sample(mfu_of, *share, mfu_of_hull.with(wide(*achieved) / *peak, mfu_is_mean != flops_is_mean),
                  index);
-    if (!own_rate && !usable(achieved) && per_token && usable(seconds) && of_step)
+    if (!own_rate && !usable(achieved) && per_token && usable(seconds) && of_step && same_gpus)
       add_sample(mfu_of_batch, *share,
                  mfu_hull.with(*per_token * *of_step / wide(*seconds) / *peak, mfu_is_mean != time_is_mean),
                  index);
@@ -145,7 +149,11 @@ void compare_rates(const Evidence& e, Comparisons& out) {
                                                : "number of GPUs, or a peak";
   rate_time.missing = !any_rate ? "tokens/s" : !any_time ? "step time" : "tokens per step";
   flops_rate.missing = !any_flops ? "achieved FLOP/s" : !any_rate ? "tokens/s" : "FLOPs per token";
-  mfu.missing = !any_mfu ? "MFU" : !per_token ? "FLOPs per token" : !peak ? no_peak : "tokens/s";
+  mfu.missing = !any_mfu     ? "MFU"
+                : !per_token ? "FLOPs per token"
+                : !peak      ? no_peak
+                : !same_gpus ? "number of GPUs"
+                             : "tokens/s";
   mfu_of.missing = !any_mfu ? "MFU" : !any_flops ? "achieved FLOP/s" : no_peak;
   step_tokens.missing = "tokens per step";
   flops_of_batch.missing = !any_flops   ? "achieved FLOP/s"
@@ -154,6 +162,7 @@ void compare_rates(const Evidence& e, Comparisons& out) {
   mfu_of_batch.missing = !any_mfu     ? "MFU"
                          : !per_token ? "FLOPs per token"
                          : !peak      ? no_peak
+                         : !same_gpus ? "number of GPUs"
                                       : "step time and tokens per step";
 }
 

@@ -32,13 +32,16 @@ void compare_parameters(const Evidence& e, Comparisons& out) {
   if (!usable(rest)) {
     without.missing = "parameters without embedding";
   } else if (e.model) {
-    const double total = usable(printed) ? printed->value : parameter_count(*e.model).to_double();
+    const Interval count =
+        usable(printed) ? wide(*printed) : exact_interval(parameter_count(*e.model).to_double());
+    const double total = usable(printed) ? printed->value : count.low;
     const double table = static_cast<double>(e.model->vocab) * static_cast<double>(e.model->width);
     const double positions = static_cast<double>(e.model->context) * static_cast<double>(e.model->width);
     std::vector<double> values = {total - table, total - 2 * table};
     // "without embedding" is also said where only a table of positions is left out.
     if (e.model->positions == Positions::learned) values.push_back(total - positions);
-    add_sample(without, *rest, exact_interval(nearest_of(rest->value, values)));
+    const double left_out = total - nearest_of(rest->value, values);
+    add_sample(without, *rest, count - exact_interval(left_out));
   } else if (usable(printed)) {
     // Whatever the vocabulary, an embedding has parameters.
     add_sample(without, *rest, wide(*printed) * Interval{0.2, 1 - 1e-6});

@@ -181,7 +181,7 @@ class Megatron : public LineReader {
       read_argument(trimmed(text.substr(0, dots)), text.substr(dots), line, builder);
     } else if (text.find("end of arguments") != std::string_view::npos) {
       emit(builder);
-      if (!grouped_) builder.setting(Setting::kv_heads, builder.current(Setting::heads));
+      if (grouped_ == false) builder.setting(Setting::kv_heads, builder.current(Setting::heads));
       if (!builder.current(Setting::decay_steps))
         builder.setting(Setting::decay_steps, builder.current(Setting::max_steps));
     } else if (const auto world = behind(text, "using world size: "); world.data()) {
@@ -215,7 +215,7 @@ class Megatron : public LineReader {
     while (!rest.empty() && (rest[0] == ' ' || rest[0] == '.')) rest.remove_prefix(1);
     const std::string_view value = trimmed(rest);
     if (name == "group_query_attention") grouped_ = value == "True";
-    if (name == "num_query_groups" && grouped_)
+    if (name == "num_query_groups" && grouped_ == true)
       builder.setting(Setting::kv_heads, parse_printed(value, Kind::counted, 1, line));
     if (name == "lr_decay_style") builder.name(&RunRecord::schedule, value);
     if (name == "bf16" && value == "True") builder.name(&RunRecord::dtype, "bf16");
@@ -227,7 +227,8 @@ class Megatron : public LineReader {
   }
 
   Step step_;
-  bool open_ = false, grouped_ = false;
+  bool open_ = false;
+  std::optional<bool> grouped_;  ///< as stated; where the line is lost, heads may share keys or not
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <sstream>
 
+#include "spec/audit/invariants.hpp"
 #include "spec/audit/readers/read_log.hpp"
 #include "spec/error.hpp"
 #include "tests/support/scratch.hpp"
@@ -83,7 +84,7 @@ RC_GTEST_PROP(HostileLogsSpec, DisguisesOfTextLogsLeaveTheirNumbers, ()) {
   RC_ASSERT(plain.gpu == bent.gpu && plain.model == bent.model && plain.dtype == bent.dtype);
 }
 
-RC_GTEST_PROP(HostileLogsSpec, NoLogCutAnywhereGivesANumberThatWasNotPrinted, ()) {
+RC_GTEST_PROP(HostileLogsSpec, NoLogCutAnywhereGivesANumberThatWasNotPrintedOrContradicts, ()) {
   const auto format = static_cast<LogFormat>(*rc::gen::inRange(0, static_cast<int>(tests::log_formats)));
   const tests::SimulatedRun run = tests::simulate(format, *rc::gen::arbitrary<std::uint64_t>());
   const std::string log = tests::render(run);
@@ -99,11 +100,27 @@ RC_GTEST_PROP(HostileLogsSpec, NoLogCutAnywhereGivesANumberThatWasNotPrinted, ()
     return;
   }
   RC_ASSERT(part.steps.size() <= whole.steps.size());
+  RC_ASSERT(contradictions(part) == "");
   for (std::size_t i = 0; i < part.steps.size(); ++i)
     for (std::size_t f = 0; f < field_count; ++f)
       if (part.steps[i].fields[f])
         RC_ASSERT(whole.steps[i].fields[f] && part.steps[i].fields[f]->low == whole.steps[i].fields[f]->low &&
                   part.steps[i].fields[f]->high == whole.steps[i].fields[f]->high);
+}
+
+RC_GTEST_PROP(HostileLogsSpec, LinesLostBeforeTheStepsContradictNothing, ()) {
+  const LogFormat format = *rc::gen::element(
+      LogFormat::llm_tii, LogFormat::torchtitan, LogFormat::kempnerforge, LogFormat::megatron,
+      LogFormat::nanogpt, LogFormat::llmc, LogFormat::llmq, LogFormat::hugging_face_console);
+  const tests::SimulatedRun run = tests::simulate(format, *rc::gen::arbitrary<std::uint64_t>());
+  const std::string log = tests::render(run);
+  const std::int64_t first = read_one(log).steps.front().line;
+  std::istringstream in(log);
+  std::string left;
+  std::int64_t number = 0;
+  for (std::string line; std::getline(in, line);)
+    if (++number >= first || *rc::gen::arbitrary<bool>()) left += line + "\n";
+  RC_ASSERT(contradictions(read_one(left)) == "");
 }
 
 RC_GTEST_PROP(HostileLogsSpec, DamagedBytesEndInARecordOrOneLine, ()) {
