@@ -47,6 +47,17 @@ std::optional<double> count_of(const RunRecord& record, Setting setting) {
   return positive(printed) ? std::optional(printed->value) : std::nullopt;
 }
 
+double number_of(const Step& step) { return step[Field::step] ? step[Field::step]->value : -1; }
+
+/// Every number of the two lines is the same.
+bool same_numbers(const Step& a, const Step& b) {
+  for (std::size_t i = 0; i < field_count; ++i) {
+    if (a.fields[i].has_value() != b.fields[i].has_value()) return false;
+    if (a.fields[i] && !(a.fields[i]->value == b.fields[i]->value)) return false;
+  }
+  return true;
+}
+
 /// False where the trainer splits models over GPUs and the lines that say how far are lost: the number of
 /// GPUs is then not the number of ranks.
 bool axes_are_known(const RunRecord& record) {
@@ -56,13 +67,13 @@ bool axes_are_known(const RunRecord& record) {
   return record[Setting::tensor_parallel] && record[Setting::pipeline_parallel];
 }
 
-std::vector<Stretch> stretches_of(const std::vector<const Step*>& steps) {
+std::vector<Stretch> stretches_of(const RunRecord& record, const std::vector<const Step*>& steps) {
   std::vector<Stretch> out;
   std::optional<double> last;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const auto& number = (*steps[i])[Field::step];
     const bool falls = number && last && number->value < *last;
-    if (out.empty() || falls) {
+    if (out.empty() || falls || done_again(record, steps, i)) {
       if (!out.empty()) out.back().end = i;
       out.push_back({i, steps.size()});
     }
@@ -131,6 +142,18 @@ const std::vector<ModelSpec>& known_models() {
 
 }  // namespace
 
+bool done_again(const RunRecord& record, const std::vector<const Step*>& steps, std::size_t i) {
+  if (i == 0 || i >= steps.size() || number_of(*steps[i]) < 0) return false;
+  const double number = number_of(*steps[i]);
+  if (number_of(*steps[i - 1]) != number) return false;
+  for (const Restart& restart : record.restarts)
+    if (restart.line > steps[i - 1]->line && restart.line <= steps[i]->line) return true;
+  if (same_numbers(*steps[i], *steps[i - 1])) return false;
+  // Two writers double the next step as well.
+  if (i + 1 < steps.size() && number_of(*steps[i + 1]) <= number) return false;
+  return i + 2 >= steps.size() || number_of(*steps[i + 2]) != number_of(*steps[i + 1]);
+}
+
 CountFit count_fits(const ModelSpec& model, const Printed& parameters) {
   const Interval printed = wide(parameters);
   const double count = parameter_count(model).to_double(), V = static_cast<double>(model.vocab),
@@ -184,7 +207,7 @@ std::optional<ModelSpec> as_counted(ModelSpec model, bool kv_heads_known, bool h
 bool not_measured(const Printed& share) { return share.value == -1 || share.value == -100; }
 
 Evidence::Evidence(const RunRecord& given) : record(given), steps(steps_of(given)) {
-  stretches = stretches_of(steps);
+  stretches = stretches_of(record, steps);
   model = model_of(record, model_basis);
   if (!record.gpu.empty()) gpu = find_gpu(record.gpu);
   if (const auto named = precision_from(record.dtype)) precision = *named;

@@ -27,12 +27,17 @@ struct Stretch {
   std::size_t begin = 0, end = 0;  ///< half-open range of Evidence::steps
 };
 
+/// Whether line `i` of `steps` does the step of the line before again, after a restart from an earlier step
+/// between two logged ones: the log says so there, or other numbers stand beside the same step and the log
+/// goes on. The same numbers twice, or every step twice, are copies.
+bool done_again(const RunRecord& record, const std::vector<const Step*>& steps, std::size_t i);
+
 struct Evidence {
   explicit Evidence(const RunRecord& record);
 
   const RunRecord& record;
   std::vector<const Step*> steps;  ///< of the first rank that printed
-  std::vector<Stretch> stretches;  ///< all steps, split where the number falls back
+  std::vector<Stretch> stretches;  ///< all steps, split where the number falls back or a step is done again
   std::optional<ModelSpec> model;  ///< named, or put together from the settings
   std::string model_basis;         ///< "named", "shape as printed", "parameters as printed"
   GpuMatch gpu;                    ///< of the printed name

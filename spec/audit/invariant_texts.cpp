@@ -73,7 +73,10 @@ const std::vector<Invariant>& invariants() {
       {"first_loss", "first loss = log V + what initial weights add",
        "Only of a log that begins at its first step. As the trainer expected it (5 standard deviations), "
        "else log V "
-       "- 0.5 to log V + 1.5, for initialisations differ.",
+       "- 0.5 to log V + 1.5, for initialisations differ. A loss below is judged only where the log says "
+       "that "
+       "its "
+       "weights are new: fine-tuning begins there.",
        Unit::nats},
       {"loss_finite", "loss and gradient norm are finite", "After a NaN no step trains a model.", Unit::nats},
       {"loss_possible", "loss > 0, and not below the entropy of its data",
@@ -88,7 +91,7 @@ const std::vector<Invariant>& invariants() {
        Unit::none},
       {"steps", "step numbers rise by the logging interval: none missing, doubled or out of order",
        "The first and last interval may be shorter. A number that falls back and goes on from there is a "
-       "restart.",
+       "restart; so is a step that stands twice with other numbers.",
        Unit::steps},
       {"rate_steady", "no step is far faster than the others",
        "Steps may stall; more than three times the best tenth contradicts. The first step is left out.",
@@ -117,6 +120,11 @@ const std::vector<Invariant>& invariants() {
        "Steps numbered from 0 or 1, or since a resume.", Unit::tokens},
       {"total_seconds", "total time >= sum of the step times", "6 % for the steps that are not logged.",
        Unit::seconds},
+      {"total_flops", "total FLOPs = 6 x tokens x parameters without embeddings",
+       "As Hugging Face's Trainer counts `total_flos`: no attention, every token of the inputs, padding too. "
+       "At "
+       "least the tokens printed; at most the steps' whole sequences and a tenth for adapters.",
+       Unit::flops},
       {"final", "final loss and step are those of the last steps",
        "A final loss may be a mean of the last ones.", Unit::none},
       {"scaling", "per GPU, a run on more GPUs is not faster than one on fewer",

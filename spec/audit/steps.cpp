@@ -26,15 +26,6 @@ double usual_gap(const Evidence& e) {
   return best;
 }
 
-/// Every other number of the two lines is the same as well.
-bool same_numbers(const Step& a, const Step& b) {
-  for (std::size_t i = 0; i < field_count; ++i) {
-    if (a.fields[i].has_value() != b.fields[i].has_value()) return false;
-    if (a.fields[i] && !(a.fields[i]->value == b.fields[i]->value)) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 Result judge_steps(const Evidence& e) {
@@ -51,12 +42,12 @@ Result judge_steps(const Evidence& e) {
     out.printed = out.verdict == Verdict::contradicts ? out.printed : number->value;
     if (i == 0 || !(*e.steps[i - 1])[Field::step]) continue;
     const double before = (*e.steps[i - 1])[Field::step]->value, here = number->value;
-    if (here == before) {
+    if (done_again(e.record, e.steps, i)) {
+      ++restarts;
+    } else if (here == before) {
       contradict(out, here, exact_interval(before + gap), e.steps[i]->line);
       doubled = true;
-      if (what.empty())
-        what = "step " + whole(here) +
-               (same_numbers(*e.steps[i], *e.steps[i - 1]) ? " stands twice" : " was done twice");
+      if (what.empty()) what = "step " + whole(here) + " stands twice";
     } else if (here < before) {
       // One step out of place comes back at once; a restart goes on from where it fell to.
       const bool back = i + 1 < e.steps.size() && (*e.steps[i + 1])[Field::step] &&
