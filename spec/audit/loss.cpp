@@ -75,6 +75,14 @@ Result judge_first_loss(const Evidence& e) {
   }
   out.printed = first->value;
   out.recomputed = expected;
+  const bool from_scratch = e.record.weights == "new" || (mean && deviation);
+  if (first->high < expected.low && !from_scratch) {
+    out = not_judged("whether its weights were new: the first loss, " + fixed(first->value, 4) +
+                     ", is that of a trained model (fine-tuning, a resume), or divided once too often");
+    out.printed = first->value;
+    out.recomputed = expected;
+    return out;
+  }
   if (first->high < expected.low || first->low > expected.high) {
     contradict(out, first->value, expected, first->line ? first->line : e.steps.front()->line);
     blame_scale(out, e, first->value, expected);

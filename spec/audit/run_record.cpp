@@ -45,6 +45,7 @@ constexpr std::string_view setting_names[] = {"sequence_length",
                                               "loss_floor",
                                               "expected_first_loss",
                                               "expected_first_loss_deviation",
+                                              "total_flops",
                                               "end_of_document"};
 constexpr std::string_view field_names[] = {"step",
                                             "rank",

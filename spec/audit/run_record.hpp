@@ -56,6 +56,7 @@ enum class Setting {
   loss_floor,                     ///< least cross-entropy that any model can reach on this data [nats]
   expected_first_loss,            ///< what the trainer expected of its untrained model [nats]
   expected_first_loss_deviation,  ///< standard deviation of that [nats]
+  total_flops,                    ///< of the run, as Hugging Face counts: 6 x tokens x parameters [flop]
   end_of_document,                ///< token at which attention stops; below 0: a sequence is one document
   count_
 };
@@ -137,6 +138,7 @@ struct RunRecord {
   std::string dtype;     ///< that computes ("bf16", "fp8"); empty when not stated
   std::string schedule;  ///< "cosine", "linear", "constant", "wsd"; empty when not stated
   std::string parallelism;
+  std::string weights;  ///< "new" where the log says that they are no checkpoint's; empty when not stated
 
   /// In the order of the log. All of them up to `kept_steps`; of longer logs the first and last quarter of
   /// that number, evenly spaced ones between, and every one that a step invariant contradicts (at most 1,000

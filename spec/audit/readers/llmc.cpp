@@ -126,6 +126,7 @@ class LlmC : public LineReader {
     std::string_view value = text.substr(bar + 1);
     value = trimmed(value.substr(0, value.rfind('|')));
     if (name == "device") return builder.name(&RunRecord::gpu, value);
+    if (name == "weight init method" && value == "random") return builder.name(&RunRecord::weights, "new");
     if (name == "LR scheduler") return builder.name(&RunRecord::schedule, value);
     if (name == "precision")
       return builder.name(&RunRecord::dtype, value == "BF16"   ? "bf16"

@@ -77,6 +77,8 @@ class NanoGpt : public LineReader {
       builder.setting(Setting::vocab, parse_printed(number_token(vocab), Kind::counted, 1, line));
     } else if (const auto found = behind(text, "found vocab_size = "); found.data()) {
       builder.setting(Setting::vocab, parse_printed(number_token(found), Kind::counted, 1, line));
+    } else if (text == "Initializing a new model from scratch") {
+      builder.name(&RunRecord::weights, "new");
     } else {
       const auto overriding = behind(text, "Overriding: ");
       read_assignment(overriding.data() ? overriding : text, line, builder);

@@ -138,8 +138,9 @@ bool RecordBuilder::continues(const Step& step) const {
 void RecordBuilder::adopt_pending() {
   for (std::size_t i = 0; i < setting_count; ++i)
     if (!run_.record.settings[i]) run_.record.settings[i] = pending_->settings[i];
-  for (std::string RunRecord::*which : {&RunRecord::model, &RunRecord::gpu, &RunRecord::device,
-                                        &RunRecord::dtype, &RunRecord::schedule, &RunRecord::parallelism})
+  for (std::string RunRecord::*which :
+       {&RunRecord::model, &RunRecord::gpu, &RunRecord::device, &RunRecord::dtype, &RunRecord::schedule,
+        &RunRecord::parallelism, &RunRecord::weights})
     if ((run_.record.*which).empty()) run_.record.*which = (*pending_).*which;
   pending_.reset();
 }
