@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "spec/audit/conventions.hpp"
 #include "spec/audit/groups.hpp"
 #include "spec/audit/hypotheses.hpp"
 
@@ -87,6 +88,50 @@ std::optional<Relation> relation_of(const std::string& id) {
   return std::nullopt;
 }
 
+/// Whether a hundredth of a printed MFU is what some convention makes of the step's rate: of all GPUs or one.
+bool hundredth_agrees(const Evidence& e) {
+  const std::vector<CountedFlops> counted = counted_flops(e);
+  if (counted.empty() || !e.written_peak) return false;
+  Interval flops = counted.front().flops;
+  for (const CountedFlops& other : counted)
+    flops = {std::min(flops.low, other.flops.low), std::max(flops.high, other.flops.high)};
+  for (const Step* step : e.steps) {
+    const auto &mfu = (*step)[Field::mfu], &rate = (*step)[Field::tokens_per_second];
+    if (!usable(mfu) || !usable(rate) || mfu->low <= 1) continue;
+    for (const double gpus : {1.0, e.gpus.value_or(1)}) {
+      const Interval made = flops * wide(*rate) / (*e.written_peak * exact_interval(gpus));
+      if (made.meets(wide(*mfu) / exact_interval(100))) return true;
+    }
+  }
+  return false;
+}
+
+/// An impossible MFU is what the reading, or a jump of the rate, makes of the numbers that it follows from;
+/// alone it does not say which of them is wrong.
+void name_impossible(std::vector<Result>& results, const Evidence& e, const Reading& best) {
+  const auto find = [&](std::string_view id) {
+    return std::find_if(results.begin(), results.end(),
+                        [&](const Result& r) { return r.id == id && r.verdict == Verdict::contradicts; });
+  };
+  const auto result = find("mfu_possible");
+  if (result == results.end()) return;
+  for (const Change& change : best.changes)
+    for (const Relation relation :
+         {Relation::mfu, Relation::mfu_of_flops_rate, Relation::mfu_of_batch, Relation::flops_rate,
+          Relation::flops_rate_of_batch, Relation::peak, Relation::rate_time})
+      if (change.id != "unknown" && change.factors[relation] != 1) blame(*result, change.id, change.text);
+  if (!result->causes.empty()) return;
+  for (const char* id : {"mfu", "mfu_of_flops_rate", "mfu_of_batch", "rate_time", "rate_steady"})
+    if (const auto other = find(id); other != results.end())
+      for (const Cause& cause : other->causes) blame(*result, cause.id, cause.text);
+  if (!result->causes.empty()) return;
+  if (hundredth_agrees(e))
+    blame(*result, "mfu_in_percent", "percent are read as shares of 1");
+  else
+    blame(*result, "mfu_impossible",
+          "a peak too small, a rate too large, or another unit: this log cannot tell");
+}
+
 }  // namespace
 
 void name_causes(std::vector<Result>& results, const Evidence& evidence, const Comparisons& comparisons,
@@ -119,6 +164,7 @@ void name_causes(std::vector<Result>& results, const Evidence& evidence, const C
               std::string(name_of(field)) + " of this line alone: the others agree");
     if (result.causes.empty()) blame(result, "line_unknown", "this line alone, by more than one number");
   }
+  name_impossible(results, evidence, best);
 }
 
 }  // namespace assay::spec::audit

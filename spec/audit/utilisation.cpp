@@ -58,8 +58,6 @@ Result judge_mfu_possible(const Evidence& e) {
   out.recomputed = {0, limit};
   if (out.verdict == Verdict::contradicts) {
     out.note = "no machine does more than its peak, nor less than nothing";
-    if (out.printed > limit && out.printed <= 100 && out.contradicted * 2 > out.judged)
-      blame(out, "mfu_in_percent", "percent are read as shares of 1");
   } else if (limit != 1) {
     out.note = "nanoGPT divides by the peak of an A100, whatever the GPU";
   } else if (sentinels) {
