@@ -29,6 +29,7 @@ Result judge_average_mfu(const Evidence& e);
 Result judge_average_rate(const Evidence& e);
 Result judge_total_tokens(const Evidence& e);
 Result judge_total_seconds(const Evidence& e);
+Result judge_total_flops(const Evidence& e);
 Result judge_final(const Evidence& e);
 
 /// A result that holds so far; `id` and unit are set by the caller.

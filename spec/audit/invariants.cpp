@@ -31,6 +31,7 @@ constexpr Other others[] = {{"mfu_possible", judge_mfu_possible},
                             {"average_rate", judge_average_rate},
                             {"total_tokens", judge_total_tokens},
                             {"total_seconds", judge_total_seconds},
+                            {"total_flops", judge_total_flops},
                             {"final", judge_final}};
 
 const Invariant& invariant_named(std::string_view id) {

@@ -208,6 +208,45 @@ Result judge_total_seconds(const Evidence& e) {
   return out;
 }
 
+/// Source: huggingface/transformers modeling_utils.py, floating_point_ops: 6 x input_ids.numel() x
+/// num_parameters(exclude_embeddings=True), which leaves out the weights of every embedding, and with them a
+/// head that is tied to one; trainer.py sums it over the ranks.
+Result judge_total_flops(const Evidence& e) {
+  const auto& printed = e.record[Setting::total_flops];
+  if (!usable(printed)) return not_judged("total FLOPs");
+  if (!e.model) return not_judged("model");
+  const ModelSpec& m = *e.model;
+  const double width = static_cast<double>(m.width);
+  double parameters = parameter_count(m).to_double() - static_cast<double>(m.vocab) * width;
+  if (m.positions == Positions::learned) parameters -= static_cast<double>(m.context) * width;
+  const std::vector<const Step*> steps = covered(e, *printed);
+  const auto last = [&](Field field) -> const Printed* {
+    return !steps.empty() && usable((*steps.back())[field]) ? &*(*steps.back())[field] : nullptr;
+  };
+  const Printed *seen = last(Field::tokens_total), *step = last(Field::step);
+  const auto& planned = e.record[Setting::max_steps];
+  const double done = std::max(planned ? planned->value : 0, step ? step->value : 0);
+  const bool bounded = e.tokens_per_step && done > 0;
+  if (!seen && !bounded) return not_judged("tokens seen, or tokens per step");
+  Result out = holding(1);
+  out.printed = printed->value;
+  const Interval each = exact_interval(6 * parameters);
+  out.recomputed = {seen ? (each * wide(*seen)).low * 0.999 : 0,
+                    bounded ? (each * exact_interval(done) * *e.tokens_per_step).high * 1.1 : 1e300};
+  if (out.recomputed.meets(wide(*printed))) return out;
+  const Interval right = out.recomputed;
+  contradict(out, printed->value, right, printed->line);
+  const double ranks = e.ranks.value_or(1);
+  const bool share = ranks > 1 && right.meets(wide(*printed) * exact_interval(ranks));
+  if (printed->value > right.high)
+    blame(out, "total_flops_too_large", "other tokens, other parameters, or attention counted too");
+  else if (share)
+    blame(out, "total_flops_of_one_rank", "one rank's: its tokens alone, or its shard of the parameters");
+  else
+    blame(out, "total_flops_too_small", "other tokens or other parameters");
+  return out;
+}
+
 Result judge_final(const Evidence& e) {
   const auto &loss = e.record[Setting::final_loss], &step = e.record[Setting::final_step];
   if (!loss && !step) return not_judged("a summary");

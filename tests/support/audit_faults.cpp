@@ -387,6 +387,14 @@ std::vector<Fault> flops_faults() {
          return several_ranks_and_passes(run);
        }),
        as_many_passes},
+      {"total_flops_of_one_rank",
+       "total FLOPs of one rank, or of one shard",
+       {F::hugging_face},
+       {},
+       printing([](SimulatedRun& run, Report& r, std::uint64_t) {
+         *r[Setting::total_flops] /= real(run.data_parallel);
+         return run.data_parallel > 1;
+       })},
   };
 }
 
@@ -443,7 +451,7 @@ std::vector<Fault> loss_faults() {
        passes_as_ranks},
       {"loss_divided_twice",
        "losses divided by the accumulation twice",
-       with_vocabulary,
+       {F::assay, F::llmc},  // that say that their weights are new
        {},
        printing([](SimulatedRun& run, Report& r, std::uint64_t) {
          scale(r, Field::loss, 1 / real(run.accumulation));

@@ -470,10 +470,12 @@ std::string hugging_face(const SimulatedRun& run, const Report& r) {
            ",\n      \"loss\": " + rounded(of(s, Field::loss), 4) +
            ",\n      \"num_input_tokens_seen\": " + whole(of(s, Field::tokens_total)) +
            ",\n      \"step\": " + whole(of(s, Field::step)) + "\n    },";
-  out += "\n    {\n      \"epoch\": 1.0,\n      \"step\": " + whole(of(r, Setting::final_step)) +
-         ",\n      \"total_flos\": 1.5e+18,\n      \"train_loss\": 3.0,\n      \"train_runtime\": " +
-         rounded(of(r, Setting::total_seconds), 4) + ",\n      \"train_steps_per_second\": " +
-         rounded(of(r, Setting::max_steps) / of(r, Setting::total_seconds), 3) + "\n    }\n  ],\n";
+  out +=
+      "\n    {\n      \"epoch\": 1.0,\n      \"step\": " + whole(of(r, Setting::final_step)) +
+      ",\n      \"total_flos\": " + shortest(of(r, Setting::total_flops)) +
+      ",\n      \"train_loss\": 3.0,\n      \"train_runtime\": " + rounded(of(r, Setting::total_seconds), 4) +
+      ",\n      \"train_steps_per_second\": " +
+      rounded(of(r, Setting::max_steps) / of(r, Setting::total_seconds), 3) + "\n    }\n  ],\n";
   out += "  \"logging_steps\": " + std::to_string(run.log_every) +
          ",\n  \"max_steps\": " + whole(of(r, Setting::max_steps)) +
          ",\n  \"num_train_epochs\": 1,\n  \"train_batch_size\": " + whole(of(r, Setting::micro)) + "\n}\n";

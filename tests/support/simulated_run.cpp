@@ -254,6 +254,7 @@ void report_summary(const SimulatedRun& run, Report& out) {
   const double count = static_cast<double>(run.steps.size());
   out[Setting::total_seconds] = seconds;
   out[Setting::total_tokens] = run.tokens() * count;
+  out[Setting::total_flops] = 6 * run.parameters_nonembedding * run.tokens() * count;
   out[Setting::average_tokens_per_second] = run.tokens() * count / seconds;
   out[Setting::final_step] = count - 1 + static_cast<double>(run.first_number());
 }

@@ -154,6 +154,8 @@ void JsonDocument::value(std::string_view path, JsonKind kind, std::string_view 
     builder_.summary(Setting::micro, shortest_printed(token, 1, builder_.line()));
   } else if (kind == JsonKind::number && path == "max_steps") {
     builder_.summary(Setting::max_steps, shortest_printed(token, 1, builder_.line()));
+  } else if (kind == JsonKind::number && path == "total_flos") {
+    builder_.summary(Setting::total_flops, shortest_printed(token, 1, builder_.line()));
   }
 }
 
@@ -198,6 +200,7 @@ void JsonDocument::hugging_face(std::string_view member, JsonKind kind, std::str
   if (kind == JsonKind::word) return;
   const std::int64_t line = builder_.line();
   if (member == "train_runtime") builder_.summary(Setting::total_seconds, rounded_to(token, 1e-4, line));
+  if (member == "total_flos") builder_.summary(Setting::total_flops, shortest_printed(token, 1, line));
   if (member == "train_tokens_per_second")
     builder_.summary(Setting::average_tokens_per_second, rounded_to(token, 1e-3, line));
   const KnownField* known = find(hugging_face_fields, member);

@@ -162,7 +162,7 @@ std::set<Setting> printed_settings(LogFormat format) {
       return {sequence_length,   micro,        accumulation, gpus, gpu_memory, learning_rate,
               learning_rate_min, warmup_steps, max_steps};
     case LogFormat::hugging_face:
-      return {sequence_length, micro, accumulation, gpus, max_steps, total_seconds};
+      return {sequence_length, micro, accumulation, gpus, max_steps, total_seconds, total_flops};
     case LogFormat::hugging_face_console:
       return {sequence_length, micro, accumulation, gpus, total_seconds};
     default:
