@@ -61,6 +61,14 @@ double tokens_per_second_at(double mfu, double flops_per_token, double peak, std
   return at_most_all(mfu, "MFU") * peak * static_cast<double>(gpus) / flops_per_token;
 }
 
+double scaling_efficiency(double rate, std::int64_t gpus, double base_rate, std::int64_t base_gpus) {
+  check_positive(rate, "rate");
+  check_positive(static_cast<double>(gpus), "gpus");
+  check_positive(base_rate, "base_rate");
+  check_positive(static_cast<double>(base_gpus), "base_gpus");
+  return rate / static_cast<double>(gpus) / (base_rate / static_cast<double>(base_gpus));
+}
+
 Budget budget(double tokens, double flops_per_token, double tokens_per_second, std::int64_t gpus,
               std::optional<std::int64_t> tokens_per_step, std::optional<double> power) {
   check_positive(tokens, "tokens");

@@ -33,6 +33,10 @@ double hfu(double executed_flops_per_token, double tokens_per_second, double pea
 /// [token/s]
 double tokens_per_second_at(double mfu, double flops_per_token, double peak, std::int64_t gpus);
 
+/// Rate of one GPU over that of one GPU of the base run: (rate / gpus) / (base_rate / base_gpus). Share of 1;
+/// above it for a base that is slow.
+double scaling_efficiency(double rate, std::int64_t gpus, double base_rate, std::int64_t base_gpus);
+
 /// What training on `tokens` costs.
 struct Budget {
   double tokens = 0;

@@ -44,6 +44,16 @@ TEST(MetricsSpec, BudgetByHand) {
   EXPECT_FALSE(metrics::budget(1, 1, 1, 1).iterations);
 }
 
+TEST(MetricsSpec, ScalingEfficiencyByHand) {
+  // 38,983 tokens/s on 4 GPUs against 10,471 on one: 93 %.
+  EXPECT_NEAR(metrics::scaling_efficiency(38983, 4, 10471, 1), 0.93074, 1e-5);
+  EXPECT_DOUBLE_EQ(metrics::scaling_efficiency(30, 6, 10, 2), 1);
+  EXPECT_THROW(metrics::scaling_efficiency(0, 4, 1, 1), SpecError);  // metrics_c1
+  EXPECT_THROW(metrics::scaling_efficiency(1, 0, 1, 1), SpecError);
+  EXPECT_THROW(metrics::scaling_efficiency(1, 1, -1, 1), SpecError);
+  EXPECT_THROW(metrics::scaling_efficiency(1, 1, 1, 0), SpecError);
+}
+
 TEST(MetricsSpec, C1RefusesWhatIsNotPositiveAndFinite) {
   for (double bad : {0.0, -1.0, nan, inf, -inf}) {
     EXPECT_EQ(label_of([&] { tokens_per_second(Count(10), bad); }), "metrics_c1");
