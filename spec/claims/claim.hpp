@@ -33,14 +33,26 @@ struct Claim {
   std::string under;    ///< recomputation in that sense
   std::string cause;    ///< why it contradicts, or what the reading does differently
   std::string missing;  ///< inputs that the document does not give; then there is no `expect`
+  std::string repeats;  ///< id of the claim that prints this number first; then there is no `expect` either
+  std::string twin;     ///< id of the claim whose comparison this is the other side of; judged, counted once
   Verdict verdict = Verdict::not_checkable;  ///< as stated in the file; `judge` recomputes it
   int weight = 1;                            ///< 3: decisions rest on it; 2: supports them; 1: detail
+};
+
+/// A number that claims rest on and that is judged by none: a configuration's, or one from elsewhere.
+struct Input {
+  std::string id;
+  int line = 0;        ///< in the document, from 1; 0 where it stands elsewhere
+  std::string source;  ///< where, when not in the document
+  std::string what;
+  double value = 0;  ///< base units, exact
 };
 
 struct Document {
   std::string key;  ///< file name without ending: "b200_scaling"
   std::string title;
   std::string source;  ///< who, what, date
+  std::vector<Input> inputs;
   std::vector<Claim> claims;
 };
 
@@ -59,8 +71,11 @@ struct Judgement {
 Interval printed_interval(const Claim& claim);
 
 /// Recomputes one claim; other claims of the document may be named in its expressions and stand for their
-/// printed intervals. Errors: SpecError claim_c3 (an expression that rests on nothing: neither a function nor
-/// another claim nor an operation), expression_c1, expression_c2, claim_c4 (no claim of that name).
+/// printed intervals, inputs for their values. A repeat has the verdict of its claim when it prints the same
+/// number, and contradicts otherwise. Errors: SpecError claim_c3 (an expression that names neither a function
+/// nor a claim nor an input), expression_c1, expression_c2, claim_c4 (no claim or input of that name),
+/// claim_c6 (a repeat of no claim, of itself or of a repeat; a twin of
+/// no claim, of itself, of a repeat or of a twin).
 Judgement judge(const Claim& claim, const Document& document);
 
 /// Reads a file of golden/claims. Errors: UserError(bad_data): syntax, unknown or missing key, an id twice, a

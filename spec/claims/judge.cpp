@@ -1,3 +1,4 @@
+#include <cctype>
 #include <cmath>
 #include <limits>
 
@@ -62,22 +63,42 @@ bool agree(Interval printed, Interval computed) {
   return printed.meets({computed.low - spare, computed.high + spare});
 }
 
+/// Whether an expression names anything: a letter that does not continue a number ("2k", "1e9").
 bool rests_on_something(std::string_view expression) {
-  return expression.find_first_of("+-*/(") != std::string_view::npos ||
-         (!expression.empty() && !(expression.front() >= '0' && expression.front() <= '9'));
+  for (std::size_t i = 0; i < expression.size(); ++i) {
+    const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+    const bool starts = std::isalpha(static_cast<unsigned char>(expression[i])) &&
+                        (i == 0 || (!is_word(expression[i - 1]) && expression[i - 1] != '.'));
+    if (starts) return true;
+  }
+  return false;
 }
 
 Interval recompute(const Claim& claim, const std::string& expression, const Document& document) {
   if (!rests_on_something(expression))
-    throw SpecError("claim_c3", claim.id + ": \"" + expression + "\" repeats a number and rests on nothing");
+    throw SpecError("claim_c3",
+                    claim.id + ": \"" + expression + "\" holds numbers alone and rests on nothing");
   Names names = claim_names();
   names.value = [&](const std::string& name) {
     for (const Claim& other : document.claims)
       if (other.id == name && name != claim.id) return printed_interval(other);
-    throw SpecError("claim_c4", claim.id + " rests on \"" + name + "\", which no other claim of " +
-                                    document.key + " is called");
+    for (const Input& input : document.inputs)
+      if (input.id == name) return exact_interval(input.value);
+    throw SpecError("claim_c4", claim.id + " rests on \"" + name +
+                                    "\", which no other claim and no input of " + document.key +
+                                    " is called");
   };
   return evaluate(expression, names);
+}
+
+/// The claim that a repeat or twin refers to.
+const Claim& first_of(const Claim& claim, const std::string& id, const Document& document, bool may_be_twin) {
+  for (const Claim& other : document.claims)
+    if (other.id == id && id != claim.id && other.repeats.empty() && (other.twin.empty() || may_be_twin))
+      return other;
+  // claim_c6
+  throw SpecError("claim_c6", claim.id + " refers to \"" + id + "\", which is no other claim of " +
+                                  document.key + " that stands for itself");
 }
 
 }  // namespace
@@ -109,7 +130,15 @@ Interval printed_interval(const Claim& claim) {
 Judgement judge(const Claim& claim, const Document& document) {
   Judgement result;
   result.printed = printed_interval(claim);
+  if (!claim.twin.empty()) first_of(claim, claim.twin, document, false);
   if (!claim.missing.empty()) return result;
+  if (!claim.repeats.empty()) {
+    const Claim& first = first_of(claim, claim.repeats, document, true);
+    result.expected = printed_interval(first);
+    result.verdict =
+        agree(result.printed, *result.expected) ? judge(first, document).verdict : Verdict::contradicts;
+    return result;
+  }
   result.expected = recompute(claim, claim.expect, document);
   if (result.expected->middle() != 0) result.ratio = result.printed.middle() / result.expected->middle();
   if (agree(result.printed, *result.expected)) {

@@ -1,6 +1,6 @@
-#include <cmath>
 #include <string>
 
+#include "spec/claims/call.hpp"
 #include "spec/claims/claim.hpp"
 #include "spec/flops/conventions.hpp"
 #include "spec/flops/exact.hpp"
@@ -11,38 +11,6 @@
 
 namespace assay::spec::claims {
 namespace {
-
-/// Arguments of one call, with the errors that a writer of claims needs.
-class Call {
- public:
-  Call(std::string function, const std::vector<Argument>& list, std::size_t wanted)
-      : function_(std::move(function)), list_(list) {
-    if (list.size() != wanted)
-      throw SpecError("claim_c5", function_ + " takes " + std::to_string(wanted) + " arguments, not " +
-                                      std::to_string(list.size()));
-  }
-  const std::string& text(std::size_t i) const {
-    if (const auto* text = std::get_if<std::string>(&list_[i])) return *text;
-    refuse(i, "must be text in quotes");
-  }
-  std::int64_t whole(std::size_t i) const {
-    const auto* value = std::get_if<Interval>(&list_[i]);
-    if (value == nullptr || value->low != value->high || value->low != std::floor(value->low))
-      refuse(i, "must be a whole number");
-    return static_cast<std::int64_t>(value->low);
-  }
-  Interval interval(std::size_t i) const {
-    if (const auto* value = std::get_if<Interval>(&list_[i])) return *value;
-    refuse(i, "must be a number");
-  }
-  [[noreturn]] void refuse(std::size_t i, const std::string& why) const {
-    throw SpecError("claim_c5", "argument " + std::to_string(i + 1) + " of " + function_ + " " + why);
-  }
-
- private:
-  std::string function_;
-  const std::vector<Argument>& list_;
-};
 
 Interval of(const Count& count) { return exact_interval(count.to_double()); }
 
@@ -104,40 +72,39 @@ Interval first_loss_of_text(const Call& call) {
   return {loss.mean - 4 * loss.standard_deviation, loss.mean + 4 * loss.standard_deviation};
 }
 
-using Body = Interval (*)(const Call&);
-struct NamedFunction {
-  const char* name;
-  std::size_t arguments;
-  Body body;
-};
-
-constexpr NamedFunction kFunctions[] = {
-    {"parameters", 1, [](const Call& call) { return of(parameter_count(find_model(call.text(0)))); }},
-    {"active_parameters", 1,
-     [](const Call& call) { return of(active_parameter_count(find_model(call.text(0)))); }},
-    {"matmul_parameters", 1,
-     [](const Call& call) { return of(matmul_parameters(find_model(call.text(0)))); }},
-    {"flops", 3, convention_flops},
-    {"flops_of", 3, flops_of},
-    {"peak", 3, peak},
-    {"memory", 1, [](const Call& call) { return fact(call, named_gpu(call.text(0)).memory); }},
-    {"memory_bandwidth", 1,
-     [](const Call& call) { return fact(call, named_gpu(call.text(0)).memory_bandwidth); }},
-    {"nvlink", 1, [](const Call& call) { return fact(call, named_gpu(call.text(0)).nvlink); }},
-    {"network", 1, [](const Call& call) { return fact(call, named_gpu(call.text(0)).network); }},
-    {"power", 1, [](const Call& call) { return fact(call, named_gpu(call.text(0)).power); }},
-    {"first_loss", 2, first_loss},
-    {"first_loss_of_text", 3, first_loss_of_text},
-};
-
 }  // namespace
+
+const std::vector<NamedFunction>& fact_functions() {
+  static const std::vector<NamedFunction> all = {
+      {"parameters", 1, [](const Call& call) { return of(parameter_count(find_model(call.text(0)))); }},
+      {"active_parameters", 1,
+       [](const Call& call) { return of(active_parameter_count(find_model(call.text(0)))); }},
+      {"matmul_parameters", 1,
+       [](const Call& call) { return of(matmul_parameters(find_model(call.text(0)))); }},
+      {"embedding_parameters", 1,
+       [](const Call& call) { return of(parameter_counts(find_model(call.text(0))).token_embedding); }},
+      {"flops", 3, convention_flops},
+      {"flops_of", 3, flops_of},
+      {"peak", 3, peak},
+      {"memory", 1, [](const Call& call) { return fact(call, named_gpu(call.text(0)).memory); }},
+      {"memory_bandwidth", 1,
+       [](const Call& call) { return fact(call, named_gpu(call.text(0)).memory_bandwidth); }},
+      {"nvlink", 1, [](const Call& call) { return fact(call, named_gpu(call.text(0)).nvlink); }},
+      {"network", 1, [](const Call& call) { return fact(call, named_gpu(call.text(0)).network); }},
+      {"power", 1, [](const Call& call) { return fact(call, named_gpu(call.text(0)).power); }},
+      {"first_loss", 2, first_loss},
+      {"first_loss_of_text", 3, first_loss_of_text},
+  };
+  return all;
+}
 
 Names claim_names() {
   Names names;
-  for (const NamedFunction& entry : kFunctions)
-    names.functions[entry.name] = [entry](const std::vector<Argument>& list) {
-      return entry.body(Call(entry.name, list, entry.arguments));
-    };
+  for (const auto* functions : {&fact_functions(), &run_functions()})
+    for (const NamedFunction& entry : *functions)
+      names.functions[entry.name] = [entry](const std::vector<Argument>& list) {
+        return entry.body(Call(entry.name, list, entry.arguments));
+      };
   return names;
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
+#include <string_view>
 
 #include "spec/text/quantity.hpp"
 
@@ -14,6 +16,9 @@ struct Entry {
   const Claim* claim;
   Judgement judgement;
 };
+
+/// Counted among the verdicts: not the number printed again, nor the other side of a comparison.
+bool stands_for_itself(const Claim& claim) { return claim.repeats.empty() && claim.twin.empty(); }
 
 /// What a reader has to act on first.
 int urgency(Verdict verdict) {
@@ -77,38 +82,109 @@ std::string verdict_cell(const Entry& entry) {
   return "";
 }
 
+std::string why(const Claim& claim) {
+  if (!claim.missing.empty()) return "missing: " + claim.missing;
+  if (claim.twin.empty()) return claim.cause;
+  return claim.cause + (claim.cause.empty() ? "" : "; ") + "the other side of `" + claim.twin + "`";
+}
+
 std::string row(const Entry& entry) {
   const Claim& claim = *entry.claim;
   const std::string behind = claim.unit_name.empty() ? "" : " " + claim.unit_name;
   const std::string value =
       entry.judgement.expected ? recomputed(*entry.judgement.expected, claim) + behind : "";
-  const std::string why = claim.missing.empty() ? claim.cause : "missing: " + claim.missing;
   const std::string basis = claim.expect.empty() ? "" : "`" + claim.expect + "`";
-  return "| " + entry.document->key + ":" + std::to_string(claim.line) + " | " + escaped(claim.what) + " | " +
-         escaped(claim.printed) + behind + " | " + value + " | " + escaped(verdict_cell(entry)) + " | " +
-         escaped(why) + " | " + escaped(basis) + " |\n";
+  return "| " + entry.document->key + ":" + std::to_string(claim.line) + " | " + claim.id + " | " +
+         escaped(claim.what) + " | " + escaped(claim.printed) + behind + " | " + value + " | " +
+         escaped(verdict_cell(entry)) + " | " + escaped(why(claim)) + " | " + escaped(basis) + " |\n";
+}
+
+constexpr std::array<std::string_view, 7> columns = {"numbers",         "repeats",    "twins",        "hold",
+                                                     "under a reading", "contradict", "not checkable"};
+
+using Row = std::array<std::size_t, columns.size()>;
+
+Row counts_of(const Document& document, const std::vector<Entry>& entries) {
+  Row n{};
+  for (const Entry& entry : entries) {
+    if (entry.document != &document) continue;
+    ++n[0];
+    if (!entry.claim->repeats.empty())
+      ++n[1];
+    else if (!entry.claim->twin.empty())
+      ++n[2];
+    else
+      ++n[3 + static_cast<std::size_t>(entry.judgement.verdict)];
+  }
+  return n;
 }
 
 std::string counts(const std::vector<Document>& documents, const std::vector<Entry>& entries) {
-  std::string text = "| document | claims | hold | hold under a reading | contradict | not checkable |\n";
-  text += "|---|---:|---:|---:|---:|---:|\n";
-  std::array<std::size_t, 5> all{};
-  const auto line = [](const std::string& name, const std::array<std::size_t, 5>& n) {
+  std::string text = "| document |", rule = "|---|";
+  for (const std::string_view column : columns) {
+    text += " " + std::string(column) + " |";
+    rule += "---:|";
+  }
+  text += "\n" + rule + "\n";
+  const auto line = [](const std::string& name, const Row& n) {
     std::string cells = "| " + name;
     for (const std::size_t count : n) cells += " | " + std::to_string(count);
     return cells + " |\n";
   };
+  Row all{};
   for (const Document& document : documents) {
-    std::array<std::size_t, 5> n{};
-    for (const Entry& entry : entries)
-      if (entry.document == &document) {
-        ++n[0];
-        ++n[1 + static_cast<std::size_t>(entry.judgement.verdict)];
-      }
+    const Row n = counts_of(document, entries);
     for (std::size_t i = 0; i < n.size(); ++i) all[i] += n[i];
     text += line(document.key + ": " + escaped(document.title), n);
   }
   return text + line("**all**", all);
+}
+
+/// A name right before a parenthesis.
+bool calls_a_function(const std::string& expression) {
+  for (std::size_t i = expression.find('('); i != std::string::npos; i = expression.find('(', i + 1))
+    if (i > 0 && std::isalnum(static_cast<unsigned char>(expression[i - 1]))) return true;
+  return false;
+}
+
+/// How much of the judged rests on `spec/`, and how much only on other numbers of its own document.
+std::string basis(const std::vector<Entry>& entries) {
+  std::size_t judged = 0, by_spec = 0;
+  for (const Entry& entry : entries)
+    if (stands_for_itself(*entry.claim) && !entry.claim->expect.empty()) {
+      ++judged;
+      if (calls_a_function(entry.claim->expect)) ++by_spec;
+    }
+  return "Of the " + std::to_string(judged) + " recomputed numbers, " + std::to_string(by_spec) +
+         " rest on a function of `spec/`; the other " + std::to_string(judged - by_spec) +
+         " compare numbers of their document with each other.\n";
+}
+
+/// Inputs, which are judged by nothing: a reader has to see what was taken.
+std::string inputs(const std::vector<Document>& documents) {
+  std::string text =
+      "\n## Inputs\n\nNumbers that the above rest on and that nothing judges.\n\n"
+      "| place | input | value |\n|---|---|---:|\n";
+  for (const Document& document : documents)
+    for (const Input& input : document.inputs)
+      text += "| " + document.key +
+              (input.line ? ":" + std::to_string(input.line) : ", " + escaped(input.source)) + " | `" +
+              input.id + "`: " + escaped(input.what) + " | " + number(input.value) + " |\n";
+  return text;
+}
+
+std::string repeats(const std::vector<Entry>& entries) {
+  std::string text =
+      "\n## Printed again\n\nThe same number in another place, judged with the first.\n\n"
+      "| place | quantity | printed | verdict | first printed as |\n|---|---|---:|---|---|\n";
+  for (const Entry& entry : entries) {
+    const Claim& claim = *entry.claim;
+    if (claim.repeats.empty()) continue;
+    text += "| " + entry.document->key + ":" + std::to_string(claim.line) + " | " + escaped(claim.what) +
+            " | " + escaped(claim.printed) + (claim.unit_name.empty() ? "" : " " + claim.unit_name) + " | " +
+            std::string(to_string(entry.judgement.verdict)) + " | `" + claim.repeats + "` |\n";
+  }
+  return text;
 }
 
 }  // namespace
@@ -126,24 +202,28 @@ std::string page(const std::vector<Document>& documents) {
       "differs "
       "there and agrees in another sense *holds under* that reading. Rounding is honoured: a number "
       "contradicts only "
-      "outside what its digits leave open. How claims are written: "
+      "outside what its digits leave open. *Repeats* print the same number again; *twins* are the other side "
+      "of "
+      "one comparison, as a rate and the MFU made of it: neither is counted among the verdicts. How claims "
+      "are written: "
       "[spec/claims/claims.md](../spec/claims/claims.md).\n\n";
-  text += counts(documents, entries) + "\nSources\n\n";
+  text += counts(documents, entries) + "\n" + basis(entries) + "\nSources\n\n";
   for (const Document& document : documents) text += "- `" + document.key + "`: " + document.source + "\n";
   std::stable_sort(entries.begin(), entries.end(), before);
   static constexpr const char* headings[] = {"Details", "Numbers that support others",
                                              "Numbers that decisions rest on"};
   int weight = 0;
   for (const Entry& entry : entries) {
+    if (!entry.claim->repeats.empty()) continue;
     if (entry.claim->weight != weight) {
       weight = entry.claim->weight;
       text += std::string("\n## ") + headings[weight - 1] +
-              "\n\n| place | quantity | printed | recomputed | verdict | why | from "
-              "|\n|---|---|---:|---:|---|---|---|\n";
+              "\n\n| place | id | quantity | printed | recomputed | verdict | why | from "
+              "|\n|---|---|---|---:|---:|---|---|---|\n";
     }
     text += row(entry);
   }
-  return text;
+  return text + repeats(entries) + inputs(documents);
 }
 
 }  // namespace assay::spec::claims

@@ -9,9 +9,9 @@ namespace {
 using document::Item;
 using document::Kind;
 
-const std::vector<std::string> row_keys = {"id",        "line",    "what",       "printed", "unit",
-                                           "unit_name", "counted", "rounded_to", "expect",  "reading",
-                                           "under",     "cause",   "missing",    "verdict", "weight"};
+const std::vector<std::string> row_keys = {"id",      "line",       "what",   "printed", "unit",  "unit_name",
+                                           "counted", "rounded_to", "expect", "reading", "under", "cause",
+                                           "missing", "repeats",    "twin",   "verdict", "weight"};
 
 std::string text_if_any(Item row, std::string_view key) {
   const auto value = row.find(key);
@@ -50,6 +50,8 @@ Claim claim_from(Item row) {
   claim.under = text_if_any(row, "under");
   claim.cause = text_if_any(row, "cause");
   claim.missing = text_if_any(row, "missing");
+  claim.repeats = text_if_any(row, "repeats");
+  claim.twin = text_if_any(row, "twin");
   claim.weight = weight ? static_cast<int>(weight->integer()) : 1;
   claim.verdict = verdict_of(row);
   return claim;
@@ -61,14 +63,29 @@ void check(const Claim& claim, Item row) {
   if (claim.weight < 1 || claim.weight > 3) row.refuse("weight must be 1, 2 or 3");
   if (!(claim.unit > 0)) row.refuse("unit must be above 0");
   if (!(claim.rounded_to >= 0)) row.refuse("rounded_to must be above 0");
-  if (claim.expect.empty() == claim.missing.empty())
-    row.refuse("one of expect and missing, and not both, is wanted");
+  if (!claim.expect.empty() + !claim.missing.empty() + !claim.repeats.empty() != 1)
+    row.refuse("exactly one of expect, missing and repeats is wanted");
+  if (!claim.repeats.empty()) return;  // its verdict stands on what the first one stands on
   if (claim.under.empty() != claim.reading.empty()) row.refuse("reading and under come together");
   const bool wants_cause =
       claim.verdict == Verdict::contradicts || claim.verdict == Verdict::holds_under_reading;
   if (wants_cause && claim.cause.empty()) row.refuse("this verdict wants a cause");
   if ((claim.verdict == Verdict::not_checkable) == claim.missing.empty())
     row.refuse("\"not checkable\" and missing inputs come together");
+}
+
+Input input_from(Item row) {
+  if (!row.is(Kind::object)) row.wrong("a table");
+  row.allow_only({"id", "line", "source", "what", "value"});
+  Input input;
+  input.id = row.at("id").text();
+  const auto line = row.find("line");
+  input.line = line ? static_cast<int>(line->integer()) : 0;
+  input.source = text_if_any(row, "source");
+  input.what = row.at("what").text();
+  input.value = row.at("value").real();
+  if ((input.line < 1) == input.source.empty()) row.refuse("one of line, 1 or more, and source is wanted");
+  return input;
 }
 
 std::string file_name(const std::string& origin) {
@@ -82,7 +99,7 @@ std::string file_name(const std::string& origin) {
 Document document_from_toml(std::string_view text, const std::string& origin) {
   const document::Tree tree = parse_toml(text, origin, ExitCode::bad_data);
   const Item file = tree.root();
-  file.allow_only({"title", "source", "claim"});
+  file.allow_only({"title", "source", "input", "claim"});
   Document document;
   document.key = file_name(origin);
   document.title = file.at("title").text();
@@ -90,6 +107,11 @@ Document document_from_toml(std::string_view text, const std::string& origin) {
   const Item rows = file.at("claim", "add a [[claim]]");
   if (!rows.is(Kind::list)) rows.wrong("a list of [[claim]] tables");
   std::set<std::string> ids;
+  if (const auto inputs = file.find("input"))
+    for (std::size_t i = 0; i < inputs->size(); ++i) {
+      document.inputs.push_back(input_from((*inputs)[i]));
+      if (!ids.insert(document.inputs.back().id).second) (*inputs)[i].refuse("an id twice");
+    }
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Claim claim = claim_from(rows[i]);
     check(claim, rows[i]);
