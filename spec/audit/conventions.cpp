@@ -65,7 +65,8 @@ std::vector<Miscount> miscounts(const Evidence& e, std::string_view convention) 
   const auto add = [&](const char* id, const char* text, double flops) {
     if (flops > 0 && std::abs(flops / all - 1) > 1e-4) out.push_back({id, text, flops / all});
   };
-  if (const auto full = attention(e)) {
+  const bool counts_attention = !convention.starts_with("6n");
+  if (const auto full = attention(e); full && counts_attention) {
     const bool causal = convention == "exact" || convention == "megatron" || convention == "llmc" ||
                         convention == "llmq" || convention == "surogate";
     const double own = causal ? *full / 2 : *full;
@@ -78,7 +79,8 @@ std::vector<Miscount> miscounts(const Evidence& e, std::string_view convention) 
   if (e.model) {
     const double table = 6.0 * static_cast<double>(e.model->vocab) * static_cast<double>(e.model->width);
     const bool counts_table = convention == "palm_total" || convention == "nanogpt_legacy_v1" ||
-                              convention == "kempnerforge_published" || convention == "llmc";
+                              convention == "kempnerforge_published" || convention == "llmc" ||
+                              convention == "6n";
     if (counts_table)
       add("embedding_not_counted", "the embedding is not counted", all - table);
     else

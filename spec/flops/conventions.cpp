@@ -35,6 +35,8 @@ struct Letters {
   /// Entries that padding adds to the vocabulary.
   Count padded() const { return (padding - m.vocab % padding) % padding; }
   Count router() const { return m.experts ? sparse * (Count(m.experts->count) * D) : Count(0); }
+  /// What Megatron adds to the compressed projections of a layer.
+  Count latent_rows() const { return Count(m.latent->query_rank) + m.latent->key_value_rank; }
   /// Entries that a query meets in the products of scores (E) and of values (W), over all heads.
   Count heads() const { return H * (E + W); }
 
@@ -69,11 +71,25 @@ Count llama_matrices(const Letters& x, Count query, Count key_value, Count outpu
   return x.L * (x.D * (query + 2 * key_value) + x.D * output + 3 * x.D * x.F) + x.V * x.D;
 }
 
+/// Without the router, with the padded vocabulary, and with one more row per compressed projection, as it
+/// counts the norms of these.
 Count megatron_parameters(const Letters& x) {
   Count parameters = x.P - x.router() + x.padded() * x.D;
-  // It counts one more row per compressed projection.
-  if (x.m.latent) parameters += x.L * (Count(x.m.latent->query_rank) + x.m.latent->key_value_rank);
+  if (x.m.latent) parameters += x.L * x.latent_rows();
   return parameters;
+}
+
+/// Its multi-token blocks: of each a layer as above, sparse when the last one is, the projection of 2 D to D
+/// with three norms of D, and the head once more.
+Count megatron_multi_token(const Letters& x) {
+  if (x.m.multi_token_layers == 0) return 0;
+  const Count blocks = x.m.multi_token_layers;
+  // `exact` has causal pairs with the whole diagonal and the router, and none of norms and padding.
+  const Count exact = multi_token_flops(x.m, x.T.to_int64()).per_token(), diagonal = 3 * blocks * x.heads();
+  Count router = 0, rows = 0;
+  if (x.m.experts) router = Count(x.m.experts->count) * x.D;
+  if (x.m.latent) rows = x.latent_rows();
+  return exact + 6 * blocks * (3 * x.D + x.padded() * x.D + rows) - diagonal - 6 * blocks * router;
 }
 
 /// KempnerForge's experts are as wide as its dense MLP, and shared ones are counted one by one.
@@ -132,6 +148,10 @@ Count count(Convention convention, const Letters& x) {
       return sum(x, x.N, x.heads(), false);
     case palm_nonembedding:
       return sum(x, x.N - x.tables(), x.heads(), false);
+    case six_n:
+      return 6 * x.N;
+    case six_n_nonembedding:
+      return 6 * (x.N - x.tables() - x.counts.head);
     case nanogpt_legacy_v1:
       return sum(x, x.N - x.counts.position_embedding, 2 * x.D, false);
     case combined_formula_v2:
@@ -139,7 +159,7 @@ Count count(Convention convention, const Letters& x) {
     case component_summation_v2025:
       return component_sum(x, false);
     case megatron:
-      return sum(x, megatron_parameters(x), x.heads(), true);
+      return sum(x, megatron_parameters(x), x.heads(), true) + megatron_multi_token(x);
     case torchtitan:
       return sum(x, x.N - x.lookups(), x.heads(), false);
     case kempnerforge:

@@ -16,6 +16,8 @@ enum class Convention {
   exact,
   palm_total,
   palm_nonembedding,
+  six_n,               ///< "6n"
+  six_n_nonembedding,  ///< "6n_nonembedding"
   nanogpt_legacy_v1,
   combined_formula_v2,
   component_summation_v2025,

@@ -64,6 +64,13 @@ TEST(ConventionsPrinted, ThirdReportsVersions) {
               52.0 / 44, 0.02);
 }
 
+TEST(ConventionsPrinted, SixN) {
+  // Brown et al., arXiv:2005.14165, table D.1, 300B tokens each: GPT-3 175B 3.14e23 and GPT-3 Small 2.25e20
+  // FLOPs of training, "flops per param per token" 6.
+  expect_printed(giga(six_n, "gpt3-175b", 2048) * 300 / 1e5, 3.14, 2);  // 1e9 * 1e9 / 1e23
+  expect_printed(giga(six_n, "gpt3-125m", 2048) * 300 / 1e2, 2.25, 2);  // 1e20
+}
+
 TEST(ConventionsPrinted, Torchtitan) {
   // torchtitan#1884, llama3 8B at 8192: "tps: 5,615 tflops: 325.20 mfu: 32.88%", peak 989.
   const double flop = flops(torchtitan, find_model("llama3-8b"), 8192).to_double();
@@ -97,8 +104,10 @@ TEST(ConventionsPrinted, KempnerForgesTableCountsTheEmbedding) {
     const auto mfu = [&](Convention convention) {
       return 100 * metrics::mfu(flops(convention, row.model, 4096).to_double(), row.rate, 989e12, row.gpus);
     };
-    // Both columns are rounded means over five steps: 44.35 stands as 44.4.
-    EXPECT_NEAR(mfu(kempnerforge_published), row.printed, 0.051);
+    // MFU is printed to a tenth of a per cent and tokens/s whole: half of each last digit. The peak is its
+    // own, 989.0, which its logs print (golden/logs/kempnerforge_13b_8_gpus.log, line 8).
+    const double published = mfu(kempnerforge_published);
+    EXPECT_LE(std::abs(published - row.printed), 0.05 + published * 0.5 / row.rate) << row.rate;
     expect_printed(mfu(kempnerforge), row.by_code, 1);
     EXPECT_GT(std::abs(mfu(kempnerforge) - row.printed), 0.05);  // the code does not give the table
   }
@@ -144,8 +153,8 @@ TEST(ConventionsPrinted, Nanochat) {
 }
 
 TEST(ConventionsPrinted, PeersOnTheSameModels) {
-  // Figures that this project derived from each trainer's code before this file was written, in GFLOP per
-  // token.
+  // Not printed by these projects: figures that this project derived from each trainer's code before this
+  // file was written, in GFLOP per token. For surogate and nanotron there are no others (conventions.md).
   expect_printed(giga(llmq, "llama3-8b", 8192), 51.47, 2);
   for (Convention convention : {torchtitan, kempnerforge, nanotron})
     expect_printed(giga(convention, "llama3-8b", 8192), 57.91, 2);

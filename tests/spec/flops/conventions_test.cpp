@@ -31,7 +31,7 @@ ModelSpec llama_like(std::int64_t layers, std::int64_t width, std::int64_t heads
 }
 
 TEST(ConventionsSpec, TheTableIsWhole) {
-  EXPECT_EQ(conventions().size(), 15u);
+  EXPECT_EQ(conventions().size(), 17u);
   for (const ConventionFacts& facts : conventions()) {
     EXPECT_EQ(facts_of(facts.convention).name, facts.name);  // in the enum's order
     EXPECT_EQ(convention_from(facts.name), facts.convention);
@@ -51,6 +51,8 @@ TEST(ConventionsSpec, TinyLlamaByHand) {
   EXPECT_EQ(flops(exact, m, T), Count(6 * 819200 + 6 * 4 * 128 * 129));
   EXPECT_EQ(flops(palm_total, m, T), Count(6 * 853120 + 12 * attention));
   EXPECT_EQ(flops(palm_nonembedding, m, T), Count(6 * (853120 - 32768) + 12 * attention));
+  EXPECT_EQ(flops(six_n, m, T), Count(6 * 853120));
+  EXPECT_EQ(flops(six_n_nonembedding, m, T), Count(6 * (853120 - 2 * 32768)));  // the head is untied
   EXPECT_EQ(flops(nanogpt_legacy_v1, m, T), Count(6 * 853120 + 12 * attention));
   EXPECT_EQ(flops(megatron, m, T), Count(6 * 819200 + 6 * attention));
   EXPECT_EQ(flops(torchtitan, m, T), Count(6 * (853120 - 32768) + 12 * attention));
@@ -73,6 +75,8 @@ TEST(ConventionsSpec, TinyLlamaByHand) {
 TEST(ConventionsSpec, TinyQwen3TellsHeadWidthsAndTiesApart) {
   const ModelSpec m = find_model("tiny-qwen3");
   const std::int64_t T = 128, N = 1017472, P = N - 1664, wide = 4LL * 256 * T, narrow = 4LL * 128 * T;
+  EXPECT_EQ(flops(six_n, m, T), Count(6 * N));
+  EXPECT_EQ(flops(six_n_nonembedding, m, T), Count(6 * (N - 32768)));  // the one table, which is the head too
   EXPECT_EQ(flops(torchtitan, m, T), Count(6 * N + 12 * wide));
   EXPECT_EQ(flops(palm_nonembedding, m, T), Count(6 * (N - 32768) + 12 * wide));
   EXPECT_EQ(flops(nanogpt_legacy_v1, m, T), Count(6 * N + 12 * narrow));
@@ -154,6 +158,30 @@ TEST(ConventionsSpec, LatentAttentionByHand) {
   EXPECT_EQ(flops(torchtitan, m, T), Count(6 * (P + 2 * (128 + 48) + 64) + 6 * pairs));
 }
 
+// Megatron-LM@001b00c, transformer_flops(), with DeepSeek-V3's own arguments, term by term.
+TEST(ConventionsSpec, MegatronCountsMultiTokenBlocks) {
+  const std::int64_t T = 4096, D = 7168;
+  const auto by_hand = [&](std::int64_t mtp) {
+    const std::int64_t query = 1536 * (D + 128 * 192 + 1),
+                       key_value = 512 * (D + 128 * (128 + 128) + 1) + D * 64, output = 128 * 128 * D,
+                       pairs = T * 128 * 192 / 2 + T * 128 * 128 / 2,
+                       attention = query + key_value + output + pairs, dense = 3 * 18432 * D,
+                       sparse = 3 * (8 * 2048 + 2048) * D, projection = 3 * D + 2 * D * D;
+    return Count(6) * (Count(61 + mtp) * attention + 3 * dense + (58 + mtp) * Count(sparse) +
+                       Count(mtp) * projection + Count(mtp + 1) * D * 129280);
+  };
+  ModelSpec m = find_model("deepseek-v3");
+  EXPECT_EQ(flops(megatron, m, T), by_hand(1));
+  EXPECT_NEAR(flops(megatron, m, T).to_double() / 1e9, 260.0, 0.05);
+  m.multi_token_layers = 3;
+  EXPECT_EQ(flops(megatron, m, T), by_hand(3));
+  m.multi_token_layers = 0;
+  EXPECT_EQ(flops(megatron, m, T), by_hand(0));
+  EXPECT_NEAR(flops(megatron, m, T).to_double() / 1e9, 249.8, 0.05);
+  m.multi_token_layers = 1, m.vocab += 1;  // padded by 127 entries, once in each head
+  EXPECT_EQ(flops(megatron, m, T), by_hand(1) + 6 * Count(2 * 128) * D);
+}
+
 TEST(ConventionsSpec, PaddedVocabulary) {
   ModelSpec m = find_model("qwen3-1.8b");  // 151,643 ids, untied: padded to 151,680 by 37
   EXPECT_EQ(flops(megatron, m, 2048) - flops(llmq, m, 2048), Count(6 * 37 * 2048));
@@ -177,6 +205,9 @@ RC_GTEST_PROP(ConventionsSpecProperty, DifferencesAreTheStatedOnes, ()) {
   RC_ASSERT(of(palm_total) == of(llmq) + 6 * pairs * T + 6 * (N - P));
   RC_ASSERT(of(palm_total) == of(palm_nonembedding) + 6 * Count(m.vocab) * m.width);
   RC_ASSERT(of(megatron) >= of(llmq));
+  RC_ASSERT(of(six_n) == 6 * N && of(six_n) + 12 * pairs * T == of(palm_total));
+  RC_ASSERT(of(six_n_nonembedding) == 6 * parameter_counts(m).without_embeddings() -
+                                          (m.tied_embeddings ? Count(0) : 6 * Count(m.vocab) * m.width));
   RC_ASSERT(of(torchtitan) == (m.tied_embeddings ? of(palm_total) : of(palm_nonembedding)));
   RC_ASSERT(of(palm_total) == palm_flops_per_token(N.to_int64(), m.layers, m.heads, m.head_dim, T));
 }
