@@ -160,6 +160,12 @@ std::string basis(const std::vector<Entry>& entries) {
          " compare numbers of their document with each other.\n";
 }
 
+/// An input as it was given: whole numbers in full.
+std::string exact(double value) {
+  const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
+  return whole ? grouped(static_cast<std::int64_t>(value)) : number(value);
+}
+
 /// Inputs, which are judged by nothing: a reader has to see what was taken.
 std::string inputs(const std::vector<Document>& documents) {
   std::string text =
@@ -169,7 +175,7 @@ std::string inputs(const std::vector<Document>& documents) {
     for (const Input& input : document.inputs)
       text += "| " + document.key +
               (input.line ? ":" + std::to_string(input.line) : ", " + escaped(input.source)) + " | `" +
-              input.id + "`: " + escaped(input.what) + " | " + number(input.value) + " |\n";
+              input.id + "`: " + escaped(input.what) + " | " + exact(input.value) + " |\n";
   return text;
 }
 
