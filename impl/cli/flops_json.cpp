@@ -1,5 +1,6 @@
 // The report of `assay flops` for programs.
 #include "impl/cli/flops_report.hpp"
+#include "spec/model/nominal.hpp"
 #include "spec/text/json.hpp"
 
 namespace assay::impl::cli {
@@ -48,7 +49,7 @@ void print_hardware(const FlopsReport& report, std::ostream& out) {
       << fact("host_link_bytes_per_second", gpu.host_link) << ","
       << fact("network_bits_per_second", gpu.network) << ","
       << text("network_system", gpu.network ? gpu.network->system : "") << "," << fact("power_w", gpu.power)
-      << "}";
+      << "," << text("power_scope", gpu.power ? gpu.power->scope : "") << "}";
 }
 
 void print_budget_json(const FlopsReport& report, std::ostream& out) {
@@ -66,6 +67,7 @@ void print_json(const FlopsReport& report, std::ostream& out) {
   out << "{" << text("model", request.model.name) << "," << text("convention", "exact")
       << ",\"sequence_length\":" << request.sequence_length << ","
       << count("parameters", report.parameters.total) << ","
+      << number_or_null("nominal_parameters", spec::nominal_parameters(request.model.name)) << ","
       << count("active_parameters", report.parameters.active) << ","
       << count("matmul_parameters", spec::matmul_parameters(request.model)) << ","
       << count("flops_per_token", report.flops.per_token()) << ","

@@ -47,7 +47,7 @@ struct FlopsReport {
   FlopsRequest request;
   spec::ParameterCounts parameters;
   spec::FlopBreakdown flops;
-  std::optional<Count> multi_token_flops;  ///< of the multi-token blocks, per token; in no other number
+  std::optional<Count> multi_token_flops;  ///< of the multi-token blocks, per token; else in megatron's alone
   std::vector<FlopsLine> lines;
   std::vector<ConventionLine> conventions;
   const spec::Peak* peak = nullptr;

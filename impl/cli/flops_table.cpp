@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "impl/cli/flops_report.hpp"
+#include "spec/model/nominal.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::impl::cli {
@@ -46,7 +47,7 @@ void print_components(const FlopsReport& report, std::ostream& out) {
       << spec::grouped(report.flops.per_sequence()) << " per sequence, forward and backward\n"
       << "exact: matrix products only, a multiply-add is 2, causal pairs counted once, no recompute\n";
   if (report.multi_token_flops)
-    out << "multi-token blocks, in no number here: " << spec::grouped(report.parameters.multi_token)
+    out << "multi-token blocks, in megatron's number alone: " << spec::grouped(report.parameters.multi_token)
         << " parameters, " << spec::grouped(*report.multi_token_flops) << " FLOPs\n";
 }
 
@@ -77,6 +78,8 @@ void print_rate(const FlopsReport& report, std::ostream& out) {
     out << "\n  " << report.peak->source.document << ", " << report.peak->source.date << "\n";
     if (report.peak->dense_is_derived) out << "  (it prints the sparse rate alone; dense is half of it)\n";
     out << "  " << facts_of(*request.gpu) << "\n";
+    if (const auto& power = request.gpu->power; power && !power->scope.empty())
+      out << "  (that power is of the " << power->scope << ")\n";
   }
   if (report.rate)
     out << (request.gpu ? "" : "\n") << spec::grouped(std::llround(*report.rate)) << " tokens/s of all GPUs, "
@@ -124,10 +127,14 @@ void print_budget(const FlopsReport& report, std::ostream& out) {
       << " h)\n"
       << "  GPU hours    " << spec::fixed(budget.gpu_hours, 1) << " on " << request.gpus
       << (request.gpus == 1 ? " GPU\n" : " GPUs\n");
-  if (budget.energy)
-    out << "  energy       " << spec::fixed(*budget.energy / 3.6e9, 3) << " MWh at most: every GPU at "
-        << spec::fixed(request.gpu->power->value, 0) << " W all the time; hosts, network\n"
-        << "               and cooling come on top\n";
+  if (!budget.energy) return;
+  const spec::Fact& power = *request.gpu->power;
+  out << "  energy       " << spec::fixed(*budget.energy / 3.6e9, 3) << " MWh at most: every "
+      << (power.scope.empty() ? "GPU" : "superchip") << " at " << spec::fixed(power.value, 0)
+      << " W all the time; hosts, network\n"
+      << "               and cooling come on top\n";
+  if (!power.scope.empty())
+    out << "               that power is of the " << power.scope << "; the GPU's share is not stated\n";
 }
 
 }  // namespace
@@ -137,7 +144,12 @@ void print_table(const FlopsReport& report, std::ostream& out) {
   out << request.model.name << ": " << spec::grouped(report.parameters.total) << " parameters";
   if (report.parameters.active != report.parameters.total)
     out << ",\n" << spec::grouped(report.parameters.active) << " active per token";
-  out << ", sequences of " << spec::grouped(request.sequence_length) << " tokens\n\n";
+  out << ", sequences of " << spec::grouped(request.sequence_length) << " tokens\n";
+  if (const auto nominal = spec::misnamed(request.model))
+    out << "its name says " << spec::fixed(*nominal / 1e9, 2) << "B parameters; counted are "
+        << spec::fixed(report.parameters.total.to_double() / 1e9, 3) << "B, "
+        << spec::fixed(report.parameters.total.to_double() / *nominal, 2) << " times that\n";
+  out << "\n";
   print_components(report, out);
   print_rate(report, out);
   print_conventions(report, out);

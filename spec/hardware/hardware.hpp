@@ -38,6 +38,7 @@ struct Fact {
   Source source;
   std::string note;    ///< empty, or what to know about it
   std::string system;  ///< the vendor's system that has it so, where it is no fact of the GPU alone
+  std::string scope;   ///< power: what else it feeds ("superchip: CPU, GPU and memory"); empty: the GPU alone
 };
 
 /// Peak rate of one GPU. [FLOP/s]
@@ -62,7 +63,7 @@ struct Gpu {
   std::optional<Fact> nvlink;     ///< all links of one GPU, both directions [B/s]; Infinity Fabric for AMD
   std::optional<Fact> host_link;  ///< both directions [B/s]
   std::optional<Fact> network;  ///< one GPU's share of its `system`'s compute network, one direction [bit/s]
-  std::optional<Fact> power;    ///< largest configurable [W]
+  std::optional<Fact> power;    ///< largest configurable [W]; of its `scope`
 
   const Peak* peak(Precision precision) const;  ///< null when no document states it
 };

@@ -91,9 +91,9 @@ std::optional<Fact> fact_of(Item file, std::string_view key, double unit) {
   const auto facts = table_in(file, "facts");
   const auto entry = facts ? table_in(*facts, key) : std::nullopt;
   if (!entry) return std::nullopt;
-  allow_only(*entry, {"value", "source", "note", "system"});
+  allow_only(*entry, {"value", "source", "note", "system", "scope"});
   return Fact{positive(*entry, "value") * unit, source_of(file, *entry), text_if_any(*entry, "note"),
-              text_if_any(*entry, "system")};
+              text_if_any(*entry, "system"), text_if_any(*entry, "scope")};
 }
 
 }  // namespace
@@ -136,6 +136,10 @@ Gpu gpu_from_toml(std::string_view text, const std::string& origin) {
   require(!gpu.network || !gpu.network->system.empty(), "hardware_c2",
           [&] { return origin + ": network_gbit_per_s names no system; a GPU alone has no network"; });
   gpu.power = fact_of(file, "power_w", 1);
+  for (const auto* fact : {&gpu.memory, &gpu.memory_bandwidth, &gpu.nvlink, &gpu.host_link, &gpu.network})
+    // hardware_c1
+    require(!*fact || (*fact)->scope.empty(), "hardware_c1",
+            [&] { return origin + ": only power_w has a scope; the other facts are the GPU's"; });
   return gpu;
 }
 

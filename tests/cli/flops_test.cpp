@@ -113,6 +113,33 @@ TEST(FlopsCli, BudgetByHand) {
   EXPECT_NEAR(budget["energy_j"].get<double>(), 8 * 1000 * 110647.8, 1e3);
 }
 
+TEST(FlopsCli, PowerOfASuperchipIsNotTheGpus) {
+  const std::vector<std::string> words = {"llama3-8b", "--hardware", "gh200-96gb", "--tokens",
+                                          "1B",        "--mfu",      "40%"};
+  const std::string out = flops_of(words).out;
+  EXPECT_NE(out.find("(that power is of the superchip: CPU, GPU and memory)"), std::string::npos) << out;
+  EXPECT_NE(out.find("MWh at most: every superchip at 1000 W"), std::string::npos) << out;
+  EXPECT_NE(out.find("that power is of the superchip: CPU, GPU and memory"), std::string::npos) << out;
+  std::vector<std::string> with_json = words;
+  with_json.push_back("--json");
+  EXPECT_EQ(nlohmann::json::parse(flops_of(with_json).out)["hardware"]["power_scope"],
+            "superchip: CPU, GPU and memory");
+  const std::string alone =
+      flops_of({"llama3-8b", "--hardware", "h200-sxm", "--tokens", "1B", "--mfu", "40%"}).out;
+  EXPECT_NE(alone.find("every GPU at 700 W"), std::string::npos) << alone;
+  EXPECT_EQ(alone.find("superchip"), std::string::npos) << alone;
+}
+
+TEST(FlopsCli, ANameThatIsNotTheCountIsFlagged) {
+  const std::string out = flops_of({"gpt3-1.3b"}).out;
+  EXPECT_NE(out.find("its name says 1.30B parameters; counted are 1.517B, 1.17 times that\n"),
+            std::string::npos)
+      << out;
+  EXPECT_EQ(flops_of({"llama3-8b"}).out.find("its name says"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(flops_of({"gpt3-1.3b", "--json"}).out)["nominal_parameters"], 1.3e9);
+  EXPECT_TRUE(nlohmann::json::parse(flops_of({"gpt2", "--json"}).out)["nominal_parameters"].is_null());
+}
+
 TEST(FlopsCli, ARateWithoutHardwareHasTimeButNoMfu) {
   const std::string out =
       flops_of({"tiny-llama", "--tokens-per-second", "1k", "--gpus", "2", "--tokens", "7.2M"}).out;
@@ -164,13 +191,13 @@ TEST(FlopsCli, SparseModelsAddUpAndStateWhatIsActive) {
   print_table(report, table);
   print_json(report, json);
   EXPECT_NE(table.str().find(" active per token"), std::string::npos);
-  EXPECT_NE(table.str().find("multi-token blocks, in no number here: "), std::string::npos);
+  EXPECT_NE(table.str().find("multi-token blocks, in megatron's number alone: "), std::string::npos);
   EXPECT_NE(table.str().find("does not apply: it knows no mixture of experts"), std::string::npos);
   for (const std::string& line : lines_of(table.str())) EXPECT_LE(line.size(), 100u) << line;
   const auto parsed = nlohmann::json::parse(json.str());
   EXPECT_EQ(parsed["active_parameters"], report.parameters.active.to_string());
   EXPECT_EQ(parsed["conventions"].size(), spec::conventions().size());
-  EXPECT_TRUE(parsed["conventions"][3]["flops_per_token"].is_null());
+  EXPECT_TRUE(parsed["conventions"][5]["flops_per_token"].is_null());
 }
 
 TEST(FlopsCli, ImpossibleConventionsAreMarked) {

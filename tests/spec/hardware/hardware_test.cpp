@@ -149,6 +149,12 @@ TEST(HardwareSpec, EveryFactHasSourceAndDate) {
   }
 }
 
+TEST(HardwareSpec, OnlyGh200StatesNoPowerOfTheGpuAlone) {
+  for (const Gpu& gpu : gpus())
+    EXPECT_EQ(gpu.power->scope, gpu.id.starts_with("gh200") ? "superchip: CPU, GPU and memory" : "")
+        << gpu.id;
+}
+
 // One GPU's share of its vendor's system: ports times their rate over GPUs, by hand from the systems' guides.
 TEST(HardwareSpec, NetworksAreThoseOfNamedSystems) {
   const std::map<std::string, std::pair<double, std::string>> expected = {
