@@ -172,7 +172,7 @@ namespace {
 /// A shape leaves open whether the head is tied, queries and keys are normed, and (unless printed) how many
 /// key/value heads there are: the printed count decides. Without one the plainest stands, if its heads are
 /// printed.
-std::optional<ModelSpec> as_counted(ModelSpec model, bool kv_heads_known, bool head_dim_known,
+std::optional<ModelSpec> as_counted(const ModelSpec& model, bool kv_heads_known, bool head_dim_known,
                                     const std::optional<Printed>& parameters) {
   std::vector<ModelSpec> readings;
   for (std::int64_t kv = model.kv_heads; kv >= 1; kv /= 2) {
