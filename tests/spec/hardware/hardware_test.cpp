@@ -263,6 +263,12 @@ TEST(HardwareSpec, C1RefusesUnknownAndMissingKeys) {
             "hardware_c1");
   EXPECT_EQ(label_of(std::string(head) + "[facts]\nmemory_gb = { value = 1, source = \"s\" }\n" + source),
             "hardware_c1");
+  const auto scoped = [](const std::string& fact) {
+    return label_of(std::string(head) + "[facts]\n" + fact +
+                    " = { value = 1, source = \"s\", scope = \"all\" }\n" + source);
+  };
+  EXPECT_EQ(scoped("power_w"), "none");
+  EXPECT_EQ(scoped("memory_gib"), "hardware_c1");  // a scope is of power alone
 }
 
 TEST(HardwareSpec, C2RefusesFactsWithoutSourceOrDate) {
