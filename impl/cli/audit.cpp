@@ -39,7 +39,13 @@ StepCheck step_check() {
     const auto &number = step[Field::step], &loss = step[Field::loss], &mfu = step[Field::mfu];
     const bool back = number && number->value <= last;
     if (number) last = number->value;
-    return back || (loss && (!std::isfinite(loss->value) || loss->value < 0)) || (mfu && mfu->low > 1);
+    const auto impossible = [&](Field field) {
+      const auto& value = step[field];
+      return value && (value->value < 0 || std::isinf(value->value));
+    };
+    return back || impossible(Field::seconds) || impossible(Field::tokens_per_second) ||
+           impossible(Field::flops_rate) || (loss && (!std::isfinite(loss->value) || loss->value < 0)) ||
+           (mfu && mfu->low > 1);
   };
 }
 

@@ -11,6 +11,11 @@ using Judge = Result (*)(const Evidence& evidence);
 // utilisation.cpp
 Result judge_mfu_possible(const Evidence& e);
 Result judge_hfu(const Evidence& e);
+// speed.cpp
+/// Adds to `out`, the verdict on printed MFUs, the speed that other printed numbers make.
+void judge_speed(const Evidence& e, Result& out);
+// values.cpp
+Result judge_values(const Evidence& e);
 // memory.cpp
 Result judge_memory(const Evidence& e);
 // loss.cpp

@@ -36,7 +36,11 @@ const std::vector<Invariant>& invariants() {
        Unit::share},
       {"mfu_of_batch", "MFU = FLOPs/token x tokens per step / step time / peak",
        "Used where no rate is printed.", Unit::share},
-      {"mfu_possible", "0 <= MFU <= 100 %, 0 <= HFU <= 100 %", "-1 and -100 % are read as \"not measured\".",
+      {"mfu_possible", "0 <= MFU <= 100 %, 0 <= HFU <= 100 %",
+       "-1 and -100 % are read as \"not measured\". Also the speed that printed tokens/s, tokens and time, "
+       "or "
+       "FLOP/s make, at the least (`exact`, unlabelled numbers those of all GPUs), against the dense peak, "
+       "whether an MFU is printed or not.",
        Unit::share},
       {"hfu", "HFU >= MFU, or as much less as attention leaves out between documents",
        "What was executed is at least what the model needs. MFU counts the causal pairs of a whole sequence; "
@@ -79,6 +83,8 @@ const std::vector<Invariant>& invariants() {
        "weights are new: fine-tuning begins there.",
        Unit::nats},
       {"loss_finite", "loss and gradient norm are finite", "After a NaN no step trains a model.", Unit::nats},
+      {"values_possible", "times, rates, counts and memory are finite and not below 0",
+       "NaN is told as \"not measured\" and not judged; a time may be rounded to 0.", Unit::none},
       {"loss_possible", "loss > 0, and not below the entropy of its data",
        "A cross-entropy near zero means that the model sees its targets. The floor is known where the record "
        "states "

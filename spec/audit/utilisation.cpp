@@ -54,7 +54,11 @@ Result judge_mfu_possible(const Evidence& e) {
       if (share->value >= 0 && share->low <= limit) continue;
       contradict(out, share->value, {0, limit}, share->line ? share->line : step->line);
     }
-  if (out.judged == 0) return not_judged(sentinels ? "MFU: only \"not measured\" is printed" : "MFU");
+  if (out.judged == 0) {
+    out = not_judged(sentinels ? "MFU: only \"not measured\" is printed" : "MFU");
+    judge_speed(e, out);
+    return out;
+  }
   out.recomputed = {0, limit};
   if (out.verdict == Verdict::contradicts) {
     out.note = "no machine does more than its peak, nor less than nothing";
@@ -63,6 +67,7 @@ Result judge_mfu_possible(const Evidence& e) {
   } else if (sentinels) {
     out.note = std::to_string(sentinels) + " printed as -1 or -100 %: not measured";
   }
+  if (out.verdict != Verdict::contradicts) judge_speed(e, out);
   return out;
 }
 

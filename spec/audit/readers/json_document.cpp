@@ -191,7 +191,7 @@ void JsonDocument::llm_tii_step(std::string_view member, JsonKind kind, std::str
   if (!known) return;
   const auto printed = shortest_printed(token, known->unit, builder_.line());
   // -100: not measured yet.
-  if (member == "mfu" && printed && printed->value < 0) return;
+  if (member == "mfu" && printed && (printed->value == -1 || printed->value == -100)) return;
   step_[known->field] = printed;
 }
 

@@ -55,7 +55,7 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step, std::opt
   if (text.find("MFU", from) != std::string_view::npos) ending(Field::mfu, "% ", 0.01);
   ending(Field::tokens_per_second, " tok/s", 1);
   // -100: no peak is known for this GPU.
-  if (step[Field::mfu] && step[Field::mfu]->value < 0) step[Field::mfu].reset();
+  if (step[Field::mfu] && step[Field::mfu]->value == -1) step[Field::mfu].reset();
   return !scan.bad() && step[Field::seconds];
 }
 

@@ -28,7 +28,7 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step) {
   scan.take(step, Field::seconds, "time ", Kind::measured, 1e-3, "ms", true);
   scan.take(step, Field::mfu, "mfu ", Kind::measured, 0.01, "%");
   // -100: not measured in the first iterations.
-  if (step[Field::mfu] && step[Field::mfu]->value < 0) step[Field::mfu].reset();
+  if (step[Field::mfu] && step[Field::mfu]->value == -1) step[Field::mfu].reset();
   return !scan.bad();
 }
 

@@ -1,0 +1,65 @@
+// Numbers that nothing measures: negative times, infinite rates.
+#include <cmath>
+
+#include "spec/audit/groups.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+struct Checked {
+  Field field;
+  const char* name;
+};
+constexpr Checked checked[] = {{Field::seconds, "step time"},
+                               {Field::tokens_per_second, "tokens/s"},
+                               {Field::tokens, "tokens"},
+                               {Field::flops_rate, "FLOP/s"},
+                               {Field::flops_per_token, "FLOPs/token"},
+                               {Field::peak_flops, "peak"},
+                               {Field::tokens_total, "tokens since the start"},
+                               {Field::sequences_total, "sequences since the start"},
+                               {Field::learning_rate, "learning rate"},
+                               {Field::memory_allocated, "memory allocated"},
+                               {Field::memory_peak, "peak memory"},
+                               {Field::memory_reserved, "memory reserved"},
+                               {Field::elapsed, "time since the start"}};
+
+}  // namespace
+
+Result judge_values(const Evidence& e) {
+  Result out = holding(0);
+  std::int64_t not_numbers = 0, first = 0;
+  std::string what, none;
+  for (const Step* step : e.steps)
+    for (const auto& [field, name] : checked) {
+      const auto& number = (*step)[field];
+      if (!number) continue;
+      const std::int64_t line = number->line ? number->line : step->line;
+      if (std::isnan(number->value)) {
+        if (not_numbers++ == 0) first = line, none = name;
+        continue;
+      }
+      ++out.judged;
+      if (std::isfinite(number->value) && number->value >= 0) continue;
+      contradict(out, number->value, {0, 1e300}, line);
+      if (what.empty())
+        what = std::string(name) + (std::isinf(number->value) ? " is infinite" : " is below 0");
+    }
+  const std::string nans =
+      not_numbers == 0
+          ? ""
+          : std::to_string(not_numbers) + (not_numbers == 1 ? " number is NaN" : " numbers are NaN") +
+                ", not measured: the first, " + none + ", in line " + std::to_string(first);
+  if (out.judged == 0) return not_judged(nans.empty() ? "numbers of steps" : nans);
+  out.recomputed = {0, 1e300};
+  if (what.empty()) {
+    out.printed = static_cast<double>(out.judged);
+    out.note = "so many numbers, none of them impossible" + (nans.empty() ? "" : "; " + nans);
+  } else {
+    out.note = what + (nans.empty() ? "" : "; " + nans);
+    blame(out, "value_impossible", what + ": a clock set back, or a count that overflowed");
+  }
+  return out;
+}
+
+}  // namespace assay::spec::audit
