@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "spec/text/quantity.hpp"
 #include "spec/text/quote.hpp"
@@ -24,7 +25,9 @@ std::string count(std::size_t n, const char* what) {
 }
 
 std::string recomputed(const Result& r) {
-  if (r.recomputed.low == 0 && r.recomputed.high == 0) return "-";
+  // Nothing was recomputed, or a learning rate of 0.
+  const bool zero = r.recomputed.low == 0 && r.recomputed.high == 0;
+  if (zero && r.verdict == Verdict::holds && r.printed != 0) return "-";
   return r.recomputed.high >= 1e290 && r.recomputed.low <= 0 ? "-" : shown(r.recomputed, r.unit);
 }
 
@@ -88,11 +91,18 @@ void print_results(const Audit& audit, std::ostream& out) {
 
 std::string told(const Reading& reading) {
   std::string out;
+  bool unknown = false;
   for (const Change& change : reading.changes) {
+    if (change.id == "unknown" && std::exchange(unknown, true)) continue;
     out += (out.empty() ? "" : "; ") + change.text;
-    if (change.id == "unknown" && !reading.unexplained.empty())
-      out += " (" + std::string(to_string(reading.unexplained.front())) + ")";
-    for (std::size_t i = 0; i < std::min<std::size_t>(2, change.alternatives.size()); ++i)
+    if (change.id == "unknown") {
+      std::string ids;
+      for (const Relation relation : reading.unexplained)
+        ids += (ids.empty() ? " (" : ", ") + std::string(to_string(relation));
+      out += ids.empty() ? "" : ids + ")";
+    }
+    for (std::size_t i = 0;
+         i < std::min<std::size_t>(change.id == "peak_other_gpu" ? 12 : 2, change.alternatives.size()); ++i)
       out += (i == 0 ? " [no number here tells: " : "; or: ") + change.alternatives[i];
     if (!change.alternatives.empty()) out += "]";
   }

@@ -126,14 +126,20 @@ void add_utilisation(Builder& b, const Evidence& e, const Interpretation& readin
   for (const double w : counts) {
     if (w <= 1) continue;
     const std::string one = w == gpus ? "one GPU's" : "one rank's";
-    b.add("mfu_one_over_all", "MFU divides " + one + " FLOP/s by the peak of all GPUs", 2,
+    // Where no MFU is printed, the FLOP/s alone are told of.
+    const bool shares = b.has(R::mfu) || b.has(R::mfu_of_flops_rate) || b.has(R::mfu_of_batch);
+    const std::string one_over_all = shares ? "MFU divides " + one + " FLOP/s by the peak of all GPUs"
+                                            : "the FLOP/s are " + one + " divided by the GPUs";
+    const std::string all_over_one = shares ? "MFU divides the FLOP/s of all GPUs by the peak of one"
+                                            : "the FLOP/s are those of all GPUs, not " + one;
+    b.add("mfu_one_over_all", one_over_all, 2,
           {{R::mfu, 1 / w}, {R::mfu_of_flops_rate, 1 / w}, {R::mfu_of_batch, 1 / w}});
     b.add(
-        "mfu_one_over_all", "MFU divides " + one + " FLOP/s by the peak of all GPUs", 2.3,
+        "mfu_one_over_all", one_over_all, 2.3,
         {{R::flops_rate, 1 / w}, {R::flops_rate_of_batch, 1 / w}, {R::mfu, 1 / w}, {R::mfu_of_batch, 1 / w}});
-    b.add("mfu_all_over_one", "MFU divides the FLOP/s of all GPUs by the peak of one", 2,
+    b.add("mfu_all_over_one", all_over_one, 2,
           {{R::mfu, w}, {R::mfu_of_flops_rate, w}, {R::mfu_of_batch, w}});
-    b.add("mfu_all_over_one", "MFU divides the FLOP/s of all GPUs by the peak of one", 2.1,
+    b.add("mfu_all_over_one", all_over_one, 2.1,
           {{R::flops_rate, w}, {R::flops_rate_of_batch, w}, {R::mfu, w}, {R::mfu_of_batch, w}});
     if (w != gpus) continue;
     if (reading.peak_of_one)
@@ -146,6 +152,17 @@ void add_utilisation(Builder& b, const Evidence& e, const Interpretation& readin
         {{R::mfu, 100}, {R::mfu_of_flops_rate, 100}, {R::mfu_of_batch, 100}});
   b.add("mfu_as_share", "MFU is a share of 1, read as percent", 3,
         {{R::mfu, 0.01}, {R::mfu_of_flops_rate, 0.01}, {R::mfu_of_batch, 0.01}});
+}
+
+/// GPUs that large trainings run on, the commonest first; the others follow as spec/hardware lists them.
+constexpr std::string_view common_gpus[] = {"NVIDIA H100 SXM",      "NVIDIA H200", "NVIDIA A100 SXM 80GB",
+                                            "NVIDIA A100 SXM 40GB", "NVIDIA B200", "NVIDIA H100 PCIe",
+                                            "NVIDIA A100 PCIe 80GB"};
+
+/// Orders GPUs whose peaks fit alike, far below what separates two readings.
+double rareness(const std::string& gpu) {
+  const auto* const at = std::find(std::begin(common_gpus), std::end(common_gpus), gpu);
+  return 1e-3 * static_cast<double>(at - std::begin(common_gpus));
 }
 
 void add_peaks(Builder& b, const Evidence& e) {
@@ -178,7 +195,8 @@ void add_peaks(Builder& b, const Evidence& e) {
   for (const Gpu& other : gpus()) {
     if (&other == own) continue;
     if (const Peak* peak = other.peak(e.precision)) {
-      candidate("peak_other_gpu", "the peak is that of another GPU: " + other.name, peak->dense, 3);
+      candidate("peak_other_gpu", "the peak is that of another GPU: " + other.name, peak->dense,
+                3 + rareness(other.name));
       if (peak->sparse)
         candidate("peak_other_gpu", "the peak is the sparse one of another GPU: " + other.name, *peak->sparse,
                   4.5);
@@ -265,7 +283,9 @@ void add_counts(Builder& b, const Evidence& e) {
   std::string base = e.record.format.convention;
   if (!counted_flops(e, base)) base = "exact";
   for (const Miscount& miss : miscounts(e, base)) candidate(miss.id, miss.text, miss.factor, 2.5);
-  if (const auto own = counted_flops(e, base))
+  // Where none is stated, every convention is allowed already.
+  const bool any = e.record.format.convention.empty() && !printed && !e.of(Setting::flops_per_token);
+  if (const auto own = counted_flops(e, base); own && !any)
     for (const CountedFlops& other : counted)
       if (other.convention != base)
         candidate("convention_other", "FLOPs are counted by the convention " + other.convention,
@@ -343,6 +363,19 @@ std::vector<Change> changes(const Evidence& e, const Comparisons& comparisons,
   return b.finish();
 }
 
+namespace {
+
+/// Data-parallel ranks times the axes of model parallelism, as stated; 0 where they are not stated.
+double ranks_product(const Evidence& e) {
+  if (!usable(e.record[Setting::data_parallel])) return 0;
+  double out = e.record[Setting::data_parallel]->value;
+  for (const Setting axis : {Setting::tensor_parallel, Setting::pipeline_parallel, Setting::context_parallel})
+    if (usable(e.record[axis])) out *= e.record[axis]->value;
+  return out;
+}
+
+}  // namespace
+
 std::vector<Change> solved(const Evidence& e, const Comparisons& comparisons, const Factors& factors,
                            Relation relation, Interval residual) {
   Builder b(e, comparisons);
@@ -398,22 +431,32 @@ std::vector<Change> solved(const Evidence& e, const Comparisons& comparisons, co
   if (relation == R::sequences || relation == R::ranks || relation == R::peak ||
       (relation == R::tokens_per_step && !e.record[Setting::sequences]) ||
       (product && relation == R::rate_time))
-    if (const double g = whole(gpus); g > 0 && e.gpus) {
+    // The printed number over the product of the axes is by how much it is too large: the axes are what ran.
+    if (const double g = relation == R::ranks ? ranks_product(e) : whole(gpus);
+        g > 0 && e.gpus && g != gpus && g / gpus <= 64 && gpus / g <= 64) {
       const double x = g / gpus;
+      const bool axes = relation == R::ranks;
       const bool by_product = e.tokens_basis == "micro x accumulation x ranks x T";
       Change& change = b.add("gpus_other", text(g) + " GPUs ran, not " + text(gpus), 3.4,
-                             {{R::sequences, x},
-                              {R::ranks, x},
+                             {{R::sequences, axes ? 1 : x},
+                              {R::ranks, axes ? 1 / x : x},
                               {R::peak, x},
-                              {R::tokens_per_step, e.record[Setting::sequences] ? 1 : x},
-                              {R::rate_time, by_product ? x : 1},
-                              {R::tokens_total, by_product ? x : 1},
+                              {R::tokens_per_step, axes || e.record[Setting::sequences] ? 1 : x},
+                              {R::rate_time, by_product && !axes ? x : 1},
+                              {R::tokens_total, by_product && !axes ? x : 1},
                               {R::mfu, e.printed_peak() ? 1 : 1 / x},
                               {R::mfu_of_flops_rate, e.printed_peak() ? 1 : 1 / x}});
       change.gpus = x;
-      change.batch = by_product ? x : 1;
+      change.batch = by_product && !axes ? x : 1;
       change.of_printer = false;
     }
+  // Where the batch is made of the length, a length that is off by a power of two shows as well.
+  if (product && relation == R::rate_time && e.sequence_length)
+    if (const double length = e.sequence_length->low, t = whole(length);
+        t > 0 && t != length && std::exp2(std::round(std::log2(t / length))) == t / length)
+      b.add("sequence_length_other", "sequences are of " + text(t) + " tokens, not " + text(length), 3.6,
+            {{R::rate_time, t / length}, {R::flops_per_token, flops_at(e, t)}})
+          .of_printer = false;
   // A rate that is off alone shows in every relation that it enters: together they say by how much.
   Interval together = residual;
   if (relation == R::rate_time)

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::size_t most_changes = 4, most_readings = 8, most_samples = 24;
 constexpr int most_nodes = 4000;
+/// What two changes that one disagreeing ratio alone speaks for cost more: dearer than no reading at all.
+constexpr double compound = 4.5;
 constexpr double window = 3;  // readings this much costlier than the best are not worth telling
 
 /// A spread of the samples: the search asks for each relation thousands of times.
@@ -110,17 +112,32 @@ class Search {
   void take(const Node& node, const Change& change, Relation relation) {
     if (change.factors[relation] == 1 || node.cost + change.cost > best_ + window) return;
     int tried = 0;
+    double together = 0;
     for (const Change* taken : node.changes) {
       if (taken->id == change.id) return;
       tried += taken->factors[relation] != 1;
+      if (taken->factors[relation] != 1 && !told_apart(node, *taken, change)) together = compound;
     }
     // Two changes may make one ratio together; three would fit anything.
     if (tried >= 2) return;
     Node next = node;
-    next.cost += change.cost;
+    next.cost += change.cost + together;
     for (std::size_t i = 0; i < relation_count; ++i) next.factors.values[i] *= change.factors.values[i];
     next.changes.push_back(&change);
     push(std::move(next));
+  }
+
+  /// Whether something besides their product speaks for two changes of one ratio: a relation that contradicts
+  /// and that they move differently, or what the trainer's source is known to do.
+  bool told_apart(const Node& node, const Change& a, const Change& b) const {
+    const std::string_view known = known_of_trainer(e_);
+    if (!known.empty() && (a.id == known || b.id == known)) return true;
+    const Factors& plain = interpretations_[node.interpretation].factors;
+    if (interpretations_[node.interpretation].rate != Whose::all && !known.empty()) return true;
+    for (std::size_t i = 0; i < relation_count; ++i)
+      if ((a.factors.values[i] != 1) != (b.factors.values[i] != 1) && !agrees(c_[i], plain.values[i]))
+        return true;
+    return false;
   }
 
   /// When the search gives up: one relation after the other, each by the likeliest change that makes it agree
