@@ -1,5 +1,7 @@
 #include "spec/audit/conventions.hpp"
 
+#include <algorithm>
+
 #include "spec/flops/conventions.hpp"
 
 namespace assay::spec::audit {
@@ -53,6 +55,14 @@ std::vector<CountedFlops> counted_flops(const Evidence& e) {
   std::vector<CountedFlops> out;
   for (const ConventionFacts& facts : conventions())
     if (const auto flops = counted_flops(e, facts.name)) out.push_back({std::string(facts.name), *flops});
+  return out;
+}
+
+std::optional<Interval> any_convention(const Evidence& e) {
+  std::optional<Interval> out;
+  for (const CountedFlops& counted : counted_flops(e))
+    out = out ? Interval{std::min(out->low, counted.flops.low), std::max(out->high, counted.flops.high)}
+              : counted.flops;
   return out;
 }
 

@@ -15,6 +15,9 @@ struct CountedFlops {
 /// Those that the log's model (or, for palm_total, its printed parameters, layers and width) allows.
 std::vector<CountedFlops> counted_flops(const Evidence& evidence);
 
+/// From the least to the most that any of them counts; nothing when none is allowed.
+std::optional<Interval> any_convention(const Evidence& evidence);
+
 /// Of one convention; nothing when the log does not say enough.
 std::optional<Interval> counted_flops(const Evidence& evidence, std::string_view convention);
 

@@ -67,7 +67,8 @@ std::vector<Interpretation> interpretations(const Evidence& e) {
     for (const Whose flops : allowed(e, e.record.format.flops_rate))
       for (const bool one : {false, true})
         for (const bool divided : {false, true})
-          if ((!one || several) && (!divided || from_configured))
+          // Only a printed peak may be one GPU's; that of the data sheet is taken of all.
+          if ((!one || (several && e.printed_peak())) && (!divided || from_configured))
             out.push_back(made(e, rate, flops, one, divided));
   return out;
 }

@@ -91,7 +91,9 @@ void compare_rates(const Evidence& e, Comparisons& out) {
              &step_tokens = at(out, Relation::step_tokens),
              &flops_of_batch = at(out, Relation::flops_rate_of_batch),
              &mfu_of_batch = at(out, Relation::mfu_of_batch);
-  const auto by_convention = counted_flops(e, e.record.format.convention);
+  // Where no convention is stated, a number contradicts only outside all of them.
+  auto by_convention = counted_flops(e, e.record.format.convention);
+  if (!by_convention && e.record.format.convention.empty()) by_convention = any_convention(e);
   std::optional<Interval> peak_of_all;
   if (e.written_peak && e.gpus) peak_of_all = *e.written_peak * exact_interval(*e.gpus);
   // Means over one window agree as single steps do; only a mean beside a number of one step is held to a
