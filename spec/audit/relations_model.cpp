@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "spec/audit/conventions.hpp"
@@ -14,6 +15,21 @@ double nearest_of(double printed, const std::vector<double>& values) {
   return best;
 }
 
+/// The counts that nanoGPT may print for `model`: its positions are left out, biases may be switched off, and
+/// the vocabulary may be rounded up to a multiple of 64 (model.py, get_num_params; train.py,
+/// meta_vocab_size).
+std::vector<double> nanogpt_counts(const ModelSpec& model) {
+  const double V = static_cast<double>(model.vocab), D = static_cast<double>(model.width);
+  ModelSpec plain = model;
+  plain.qkv_bias = plain.output_bias = plain.mlp_bias = plain.norm_bias = false;
+  std::vector<double> out;
+  for (const ModelSpec& one : {model, plain})
+    for (const double entries : {V, std::ceil(V / 64) * 64})
+      out.push_back((parameter_count(one) - parameter_counts(one).position_embedding).to_double() +
+                    (entries - V) * D);
+  return out;
+}
+
 void compare_parameters(const Evidence& e, Comparisons& out) {
   Comparison& all = at(out, Relation::parameters);
   Comparison& without = at(out, Relation::parameters_nonembedding);
@@ -22,6 +38,11 @@ void compare_parameters(const Evidence& e, Comparisons& out) {
     all.missing = "parameters";
   else if (!e.model || e.model_basis == "parameters as printed")
     all.missing = e.model ? "a model named in the log" : "model";
+  else if (const auto counts = e.record.format.name == "nanogpt" && e.model->positions == Positions::learned
+                                   ? nanogpt_counts(*e.model)
+                                   : std::vector<double>();
+           std::any_of(counts.begin(), counts.end(), [&](double n) { return wide(*printed).holds(n); }))
+    add_sample(all, *printed, exact_interval(nearest_of(printed->value, counts)));
   else if (const CountFit fit = count_fits(*e.model, *printed); fit == CountFit::padded)
     add_sample(all, *printed, wide(*printed));
   else if (e.model_basis != "named" && (fit == CountFit::nearly || fit == CountFit::no))
