@@ -177,9 +177,10 @@ std::string torchtitan(const SimulatedRun& run, const Report& r) {
   std::int64_t milliseconds = 0;
   const auto line = [&](const std::string& said) {
     milliseconds += 37;
-    return text("[titan] 2026-01-09 19:%02d:%02d,%03d - root - INFO - ",
-                static_cast<int>(milliseconds / 60000 % 60), static_cast<int>(milliseconds / 1000 % 60),
-                static_cast<int>(milliseconds % 1000)) +
+    return text("[titan] 2026-01-%02d %02d:%02d:%02d,%03d - root - INFO - ",
+                static_cast<int>(9 + milliseconds / 86400000 % 20),
+                static_cast<int>(milliseconds / 3600000 % 24), static_cast<int>(milliseconds / 60000 % 60),
+                static_cast<int>(milliseconds / 1000 % 60), static_cast<int>(milliseconds % 1000)) +
            said + "\n";
   };
   std::string out = line("Starting job: " + run.model.name + " training");
@@ -204,13 +205,16 @@ std::string torchtitan(const SimulatedRun& run, const Report& r) {
            of(r, Setting::micro), of(r, Setting::sequences), of(r, Setting::accumulation),
            of(r, Setting::sequence_length), of(r, Setting::max_steps), of(r, Setting::warmup_steps)));
   out += line("Training starts at step 1");
-  for (const ReportedStep& s : r.steps)
+  const std::int64_t start = milliseconds;
+  for (const ReportedStep& s : r.steps) {
+    milliseconds = start + std::llround(1e3 * of(s, Field::elapsed));
     out += line(
         text("step: %2.0f  loss: %7.4f  grad_norm: %7.4f  memory: %5.2fGiB(%.2f%%)  ", of(s, Field::step),
              of(s, Field::loss), of(s, Field::gradient_norm), of(s, Field::memory_reserved) / 0x1p30,
              100 * of(s, Field::memory_reserved) / of(r, Setting::gpu_memory)) +
         "tps: " + grouped(of(s, Field::tokens_per_second)) +
         text("  tflops: %.2f  mfu: %.2f%%", of(s, Field::flops_rate) / 1e12, of(s, Field::mfu) * 100));
+  }
   return out + line("Training completed");
 }
 
