@@ -66,12 +66,22 @@ class StepEvents {
   bool bad_ = false;
 };
 
-constexpr std::string_view step_start = "{\"event\":\"step\"";
+/// Whether `text` begins as that event, whatever blanks its writer puts between the tokens.
+bool begins_as(std::string_view text, std::string_view event) {
+  const auto take = [&](std::string_view token) {
+    while (text.starts_with(' ')) text.remove_prefix(1);
+    const bool there = text.starts_with(token);
+    if (there) text.remove_prefix(token.size());
+    return there;
+  };
+  return take("{") && take("\"event\"") && take(":") && take("\"") && text.starts_with(event) &&
+         text.substr(event.size()).starts_with('"');
+}
 
 class AssayRecord : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
-    if (line.text.starts_with(step_start))
+    if (begins_as(line.text, "step"))
       read_step(line, builder);
     else if (line.text.starts_with("{"))
       read_event(line, builder);
@@ -193,7 +203,7 @@ LineFormat assay_format() {
   format.convention = "exact";
   return {format,
           [](std::string_view text) {
-            return text.starts_with(assay_record::step_start) || text.starts_with("{\"event\":\"run_start\"");
+            return assay_record::begins_as(text, "step") || assay_record::begins_as(text, "run_start");
           },
           [] { return std::unique_ptr<LineReader>(std::make_unique<assay_record::AssayRecord>()); }};
 }
