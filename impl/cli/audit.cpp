@@ -1,5 +1,6 @@
 #include <cmath>
 #include <fstream>
+#include <iostream>
 #include <list>
 
 #include "impl/cli/audit_print.hpp"
@@ -49,6 +50,18 @@ StepCheck step_check() {
   };
 }
 
+/// Whether a row of a table whose cells no comma separates writes its decimals with one: "1;11,45;994,76".
+bool decimal_commas(const std::string& text) {
+  if (text.find_first_of(";\t") == std::string::npos) return false;
+  const auto digit = [&](std::size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+  for (std::size_t at = text.find(','); at != std::string::npos; at = text.find(',', at + 1)) {
+    std::size_t behind = 0;
+    while (digit(at + 1 + behind)) ++behind;
+    if (at > 0 && digit(at - 1) && behind > 0 && behind != 3) return true;
+  }
+  return false;
+}
+
 /// A log of step lines none of which can be read has nothing to judge.
 void refuse_unreadable(const std::vector<RunRecord>& runs, const std::string& path) {
   std::int64_t unread = 0;
@@ -60,6 +73,9 @@ void refuse_unreadable(const std::vector<RunRecord>& runs, const std::string& pa
   const auto& quotes = runs.front().unread_quotes;
   throw UserError(ExitCode::bad_data,
                   path + ": none of its step lines can be read" +
+                      (!quotes.empty() && decimal_commas(quotes[0].text)
+                           ? ", whose decimals are written with a comma where a point is read"
+                           : "") +
                       (quotes.empty() ? ""
                                       : "; the first, line " + std::to_string(quotes[0].line) + ", is " +
                                             spec::quote(quotes[0].text)) +
@@ -105,7 +121,7 @@ int audit(const Arguments& arguments, Streams streams) {
     options.step_check = step_check();
     std::vector<RunRecord> runs;
     try {
-      runs = read_logs(path, options);
+      runs = path == "-" ? read_logs(std::cin, "standard input", options) : read_logs(path, options);
       refuse_unreadable(runs, path);
     } catch (const UserError& error) {
       // A report that is not there reads as nothing wrong on some CI systems.

@@ -32,6 +32,8 @@ Result judge_rate_steady(const Evidence& e);
 Result judge_average_seconds(const Evidence& e);
 Result judge_average_mfu(const Evidence& e);
 Result judge_average_rate(const Evidence& e);
+Result judge_steps_rate(const Evidence& e);
+Result judge_sequences_rate(const Evidence& e);
 Result judge_total_tokens(const Evidence& e);
 Result judge_total_seconds(const Evidence& e);
 Result judge_total_flops(const Evidence& e);

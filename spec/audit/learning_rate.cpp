@@ -178,7 +178,11 @@ Result judge_learning_rate(const Evidence& e) {
     if (const auto& n = (*step)[Field::step], &r = (*step)[Field::learning_rate];
         n && r && std::isfinite(r->value))
       places.push_back({n->value, &*r, r->line ? r->line : step->line});
-  if (places.empty()) return not_judged("learning rate");
+  if (places.empty()) {
+    const bool unnumbered = std::any_of(e.steps.begin(), e.steps.end(),
+                                        [](const Step* s) { return (*s)[Field::learning_rate].has_value(); });
+    return not_judged(unnumbered ? "step numbers (--set max_steps=N)" : "learning rate");
+  }
   const auto schedule = stated(e);
   if (!schedule) return not_judged("highest learning rate of the schedule");
   Result out = holding(static_cast<std::int64_t>(places.size()));

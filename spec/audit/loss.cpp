@@ -97,7 +97,7 @@ Result judge_loss_finite(const Evidence& e) {
       const auto& number = (*step)[field];
       if (!number) continue;
       ++out.judged;
-      if (out.verdict != Verdict::contradicts) out.printed = number->value;
+      if (out.verdict != Verdict::contradicts && field == Field::loss) out.printed = number->value;
       if (!std::isfinite(number->value))
         contradict(out, number->value, {0, 1e308}, number->line ? number->line : step->line);
     }

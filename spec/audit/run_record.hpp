@@ -51,6 +51,8 @@ enum class Setting {
   average_seconds,  ///< mean step time that a summary prints
   average_mfu,
   average_tokens_per_second,
+  average_steps_per_second,      ///< optimizer steps over the wall clock of the run
+  average_sequences_per_second,  ///< sequences over the wall clock of the run
   final_loss,
   final_step,
   loss_floor,                     ///< least cross-entropy that any model can reach on this data [nats]

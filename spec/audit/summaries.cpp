@@ -141,6 +141,66 @@ Result judge_average_rate(const Evidence& e) {
   return judge_mean(e, Setting::average_tokens_per_second, Field::tokens_per_second, "tokens/s");
 }
 
+namespace {
+
+/// How many steps the total time may hold: up to the last logged, or planned; or those since a resume.
+std::vector<double> steps_done(const Evidence& e, const Printed& summary) {
+  std::vector<double> out;
+  const std::vector<const Step*> done = covered(e, summary);
+  if (!done.empty() && (*done.back())[Field::step]) {
+    const double last = (*done.back())[Field::step]->value, first = (*done.front())[Field::step]->value;
+    out = {last, last + 1, last - first, last - first + 1};
+  }
+  for (const Setting end : {Setting::final_step, Setting::max_steps})
+    if (usable(e.record[end])) out.push_back(e.record[end]->value);
+  return out;
+}
+
+/// A printed rate over the wall clock against `each` per step of any count of steps that it may run over.
+Result judge_run_rate(const Evidence& e, const Printed& printed, Interval each, const char* what) {
+  const auto& seconds = e.record[Setting::total_seconds];
+  if (!usable(seconds)) return not_judged("total time");
+  const std::vector<double> counts = steps_done(e, printed);
+  if (counts.empty()) return not_judged("step numbers");
+  Result out = holding(1);
+  out.printed = printed.value;
+  double usual = 0;
+  for (const double steps : counts) {
+    if (steps <= 0) continue;
+    const Interval rate = exact_interval(steps) * each / wide(*seconds);
+    // Trainers round to three digits behind the point, and may time a little more than they print.
+    if (rate.low * 0.99 - 5e-4 <= wide(printed).high && wide(printed).low <= rate.high * 1.01 + 5e-4) {
+      out.recomputed = rate;
+      return out;
+    }
+    if (usual == 0) usual = rate.middle();
+  }
+  if (usual == 0) return not_judged("step numbers");
+  contradict(out, printed.value, exact_interval(usual), printed.line);
+  out.note = std::string(what) + " are not those of this time";
+  blame(out, "average_of_other_time",
+        std::string(what) + " over another time, or other steps, than the summary says");
+  return out;
+}
+
+}  // namespace
+
+Result judge_steps_rate(const Evidence& e) {
+  const auto& printed = e.record[Setting::average_steps_per_second];
+  if (!usable(printed)) return not_judged("steps per second of a summary");
+  return judge_run_rate(e, *printed, exact_interval(1), "steps/s");
+}
+
+Result judge_sequences_rate(const Evidence& e) {
+  const auto& printed = e.record[Setting::average_sequences_per_second];
+  if (!usable(printed)) return not_judged("sequences per second of a summary");
+  auto each = e.of(Setting::sequences);
+  if (!each && e.micro && e.accumulation && e.ranks)
+    each = *e.micro * *e.accumulation * exact_interval(*e.ranks);
+  if (!each) return not_judged("sequences per step");
+  return judge_run_rate(e, *printed, *each, "sequences/s");
+}
+
 Result judge_total_tokens(const Evidence& e) {
   const auto& printed = e.record[Setting::total_tokens];
   if (!usable(printed)) return not_judged("total tokens");

@@ -57,7 +57,9 @@ Result judge_values(const Evidence& e) {
     out.note = "so many numbers, none of them impossible" + (nans.empty() ? "" : "; " + nans);
   } else {
     out.note = what + (nans.empty() ? "" : "; " + nans);
-    blame(out, "value_impossible", what + ": a clock set back, or a count that overflowed");
+    blame(out, "value_impossible",
+          what + (what.ends_with("infinite") ? ": a division by a time of 0"
+                                             : ": a clock set back, or a count that overflowed"));
   }
   return out;
 }

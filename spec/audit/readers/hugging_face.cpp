@@ -73,14 +73,18 @@ class HuggingFace : public LineReader {
       else
         builder.unread(line.text);
     } else if (const std::size_t end = line.text.find(end_start); end != std::string_view::npos) {
-      const bool whole =
-          members(line.text.substr(end), [&](std::string_view key, std::string_view value, bool quoted) {
-            if (key == "train_runtime")
-              builder.summary(Setting::total_seconds, number(value, quoted, 1e-4, line.number));
-            if (key == "train_tokens_per_second")
-              builder.summary(Setting::average_tokens_per_second, number(value, quoted, 1e-3, line.number));
-            return true;
-          });
+      const bool whole = members(line.text.substr(end), [&](std::string_view key, std::string_view value,
+                                                            bool quoted) {
+        if (key == "train_runtime")
+          builder.summary(Setting::total_seconds, number(value, quoted, 1e-4, line.number));
+        if (key == "train_tokens_per_second")
+          builder.summary(Setting::average_tokens_per_second, number(value, quoted, 1e-3, line.number));
+        if (key == "train_steps_per_second")
+          builder.summary(Setting::average_steps_per_second, number(value, quoted, 1e-3, line.number));
+        if (key == "train_samples_per_second")
+          builder.summary(Setting::average_sequences_per_second, number(value, quoted, 1e-3, line.number));
+        return true;
+      });
       if (!whole) builder.unread(line.text);
     }
   }

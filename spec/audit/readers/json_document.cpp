@@ -203,6 +203,10 @@ void JsonDocument::hugging_face(std::string_view member, JsonKind kind, std::str
   if (member == "total_flos") builder_.summary(Setting::total_flops, shortest_printed(token, 1, line));
   if (member == "train_tokens_per_second")
     builder_.summary(Setting::average_tokens_per_second, rounded_to(token, 1e-3, line));
+  if (member == "train_steps_per_second")
+    builder_.summary(Setting::average_steps_per_second, rounded_to(token, 1e-3, line));
+  if (member == "train_samples_per_second")
+    builder_.summary(Setting::average_sequences_per_second, rounded_to(token, 1e-3, line));
   const KnownField* known = find(hugging_face_fields, member);
   if (known)
     step_[known->field] = member == "loss" ? rounded_to(token, 1e-4, line) : shortest_printed(token, 1, line);

@@ -58,6 +58,12 @@ bool whole_json(std::string_view text) {
   return scan.value() && (scan.blanks(), bytes.peek() < 0);
 }
 
+/// A line of our own record, as we or another writer of JSON put it.
+bool names_event(std::string_view text) {
+  return text.starts_with("{\"event\":") || text.starts_with("{\"event\" :") ||
+         text.starts_with("{ \"event\"");
+}
+
 enum class LogShape { text, document, json_lines };
 
 /// What a log is, by its first block.
@@ -73,11 +79,10 @@ LogShape shape_of(std::string_view start) {
   if (start[0] == '[') return inside.empty() || inside[0] == '{' ? LogShape::document : LogShape::text;
   if (start[0] != '{' || (!inside.empty() && inside[0] != '"' && inside[0] != '}')) return LogShape::text;
   const std::size_t end = start.find('\n');
-  if (end == std::string_view::npos)
-    return start.starts_with("{\"event\":") ? LogShape::json_lines : LogShape::document;
+  if (end == std::string_view::npos) return names_event(start) ? LogShape::json_lines : LogShape::document;
   const std::string_view next = skip_blanks(start.substr(end));
   if (whole_json(start.substr(0, end)) && (next.empty() || next[0] == '{')) return LogShape::json_lines;
-  return next.starts_with("{\"event\":") ? LogShape::json_lines : LogShape::document;
+  return names_event(next) ? LogShape::json_lines : LogShape::document;
 }
 
 std::vector<RunRecord> read_document(Blocks& blocks, const ReadOptions& options, const Mapping& mapping) {
@@ -193,6 +198,28 @@ const std::vector<LineFormat>& line_formats() {
   return all;
 }
 
+namespace {
+
+/// Dictionaries on the console name no step. Where the run's steps are known and one interval of logging
+/// alone gives as many lines, they stand at its multiples.
+void number_steps(RunRecord& run) {
+  const auto& planned = run[Setting::max_steps];
+  const auto lines = static_cast<std::int64_t>(run.steps.size());
+  if (run.format.name != "hugging_face" || !planned || lines == 0 || run.steps_seen != lines) return;
+  if (!(planned->value >= static_cast<double>(lines) && planned->value < 1e12)) return;
+  if (std::any_of(run.steps.begin(), run.steps.end(),
+                  [](const Step& s) { return s[Field::step].has_value(); }))
+    return;
+  const auto steps = static_cast<std::int64_t>(planned->value), every = steps / lines;
+  // Another interval would give as many lines where every - 1 does.
+  if (steps / every != lines || (every > 1 && steps / (every - 1) == lines)) return;
+  for (std::int64_t i = 0; i < lines; ++i)
+    run.steps[static_cast<std::size_t>(i)][Field::step] =
+        exactly(static_cast<double>((i + 1) * every), run.steps[static_cast<std::size_t>(i)].line);
+}
+
+}  // namespace
+
 std::vector<RunRecord> read_logs(std::istream& in, const std::string& origin, const ReadOptions& options) {
   const Mapping mapping(options.map);
   check_settings(options.set);
@@ -203,7 +230,10 @@ std::vector<RunRecord> read_logs(std::istream& in, const std::string& origin, co
   const LogShape shape = shape_of(blocks.rest());
   std::vector<RunRecord> runs = shape == LogShape::document ? read_document(blocks, options, mapping)
                                                             : read_lines(blocks, options, mapping, shape);
-  for (RunRecord& run : runs) apply_settings(run, options.set);
+  for (RunRecord& run : runs) {
+    apply_settings(run, options.set);
+    number_steps(run);
+  }
   return runs;
 }
 
