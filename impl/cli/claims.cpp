@@ -4,6 +4,7 @@
 #include "impl/cli/verb.hpp"
 #include "spec/claims/page.hpp"
 #include "spec/error.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::impl::cli {
 namespace {
@@ -31,6 +32,16 @@ std::string text_of(const std::string& path) {
   return text;
 }
 
+/// Judges every claim once, so that one whose expression cannot be computed is named with its file.
+void refuse_uncomputable(const Document& document, const std::string& path) {
+  for (const Claim& claim : document.claims) try {
+      judge(claim, document);
+    } catch (const std::exception& error) {
+      throw UserError(ExitCode::bad_data,
+                      path + ": claim " + spec::quote(claim.id) + " cannot be recomputed: " + error.what());
+    }
+}
+
 /// One line for every claim whose file states another verdict than the recomputation gives.
 std::size_t list_misjudged(const Document& document, std::ostream& err) {
   std::size_t misjudged = 0;
@@ -53,8 +64,10 @@ int claims(const Arguments& arguments, Streams streams) {
         "`assay claims` takes one FILE or more, as in `assay claims golden/claims/b200_scaling.toml`");
   refuse_repeats(arguments.positional);
   std::vector<Document> documents;
-  for (const std::string& path : arguments.positional)
+  for (const std::string& path : arguments.positional) {
     documents.push_back(spec::claims::document_from_toml(text_of(path), path));
+    refuse_uncomputable(documents.back(), path);
+  }
   streams.out << spec::claims::page(documents);
   std::size_t misjudged = 0;
   for (const Document& document : documents) misjudged += list_misjudged(document, streams.err);

@@ -1,4 +1,6 @@
 // From the words of `assay flops` to its report.
+#include <cmath>
+
 #include "impl/cli/flops_report.hpp"
 #include "impl/cli/verb.hpp"
 #include "spec/error.hpp"
@@ -83,6 +85,9 @@ FlopsRequest request_of(const Arguments& arguments) {
   request.tokens_per_second = amount_of(arguments, "tokens-per-second", 1e15);
   request.mfu = mfu_of(arguments);
   request.tokens = amount_of(arguments, "tokens", 1e18);
+  if (request.tokens && *request.tokens != std::floor(*request.tokens))
+    refuse_options("--tokens must be a whole number of tokens, such as 4096 or 1.5T, not " +
+                   spec::quote(arguments.value("tokens", "")));
   request.tokens_per_step = integer_of(arguments, "tokens-per-step", std::int64_t{1} << 50);
   if (arguments.has("hardware")) request.gpu = &spec::named_gpu(arguments.value("hardware", ""));
   return request;
@@ -91,7 +96,12 @@ FlopsRequest request_of(const Arguments& arguments) {
 }  // namespace
 
 int flops(const Arguments& arguments, Streams streams) {
-  const FlopsReport report = flops_report(request_of(arguments));
+  const FlopsRequest request = request_of(arguments);
+  const FlopsReport report = flops_report(request);
+  if (const spec::ModelSpec& model = request.model;
+      model.positions == spec::Positions::learned && request.sequence_length > model.context)
+    streams.err << "assay: note: " << model.name << " has " << model.context
+                << " learned positions; a sequence of " << request.sequence_length << " is longer\n";
   if (arguments.has("json"))
     print_json(report, streams.out);
   else

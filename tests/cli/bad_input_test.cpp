@@ -85,6 +85,30 @@ TEST_F(BadInputCli, FilesOfEveryKind) {
     for (const char* verb : {"flops", "audit", "claims", "report"}) expect_refused({verb, path});
 }
 
+TEST_F(BadInputCli, AClaimThatCannotBeRecomputedIsNamedWithItsFile) {
+  const std::string path = file("div0.toml",
+                                "title = \"Mine\"\nsource = \"me\"\n[[claim]]\nid = \"p\"\nline = 1\nwhat = "
+                                "\"parameters\"\nprinted = \"8.03\"\nunit = 1e9\nunit_name = \"B\"\nexpect = "
+                                "\"1/0\"\nverdict = \"holds\"\n");
+  expect_refused({"claims", path});
+  const Outcome outcome = run_words({"claims", path});
+  EXPECT_EQ(outcome.code, 65);
+  EXPECT_NE(outcome.err.find("div0.toml"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("claim \"p\""), std::string::npos) << outcome.err;
+}
+
+TEST_F(BadInputCli, WordsSayWhy) {
+  const std::string commas = file("semi.csv", "iter;loss;ms\n1;11,4500;994,76\n2;11,4000;990,10\n");
+  expect_refused({"audit", commas, "--map", "step=iter,loss=loss,seconds=ms:ms"});
+  EXPECT_NE(run_words({"audit", commas, "--map", "step=iter,loss=loss,seconds=ms:ms"})
+                .err.find("a comma where a point"),
+            std::string::npos);
+  expect_refused({"flops", "llama3-8b", "--hardware", "H200", "--mfu", "40%", "--tokens", "1.5"});
+  const Outcome longer = run_words({"flops", "gpt2", "--seq", "4096"});
+  EXPECT_EQ(longer.code, 0);
+  EXPECT_NE(longer.err.find("gpt2 has 1024 learned positions"), std::string::npos) << longer.err;
+}
+
 TEST_F(BadInputCli, NumbersThatAreNone) {
   const std::string log = file("log", "iter 0: loss 10.9000, time 100.00ms, mfu 10.00%\n"),
                     digits(100'000, '9');
