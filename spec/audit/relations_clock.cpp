@@ -78,7 +78,10 @@ void compare_clock(const Evidence& evidence, Comparisons& out) {
   by_time.missing = !clock ? "time since the start" : !times ? "step time" : "three steps in a row";
   by_rate.missing = !clock ? "time since the start" : !rates ? "tokens/s" : "tokens per step";
   if (clock && times) compare_windows(evidence, false, by_time);
-  if (clock && rates && !times && evidence.tokens_per_step) compare_windows(evidence, true, by_rate);
+  // One GPU's rate, or one that may be, says nothing of the batch where the number of GPUs is lost.
+  const bool whose = evidence.gpus || evidence.record.format.tokens_per_second == Scope::all;
+  if (!whose && clock && rates) by_rate.missing = "number of GPUs";
+  if (clock && rates && !times && whose && evidence.tokens_per_step) compare_windows(evidence, true, by_rate);
   if (times && rates && clock) by_rate.missing = "nothing: the step times stand for it";
 }
 

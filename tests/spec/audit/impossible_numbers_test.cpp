@@ -129,9 +129,9 @@ RunRecord megatron(double flops, double samples = 1) {
   r.gpu = "NVIDIA H100 80GB HBM3";
   for (const auto& [setting, number] :
        {std::pair(Setting::gpus, 64.0), std::pair(Setting::data_parallel, 8.0),
-        std::pair(Setting::tensor_parallel, 8.0), std::pair(Setting::sequences, 128.0),
-        std::pair(Setting::micro, 1.0), std::pair(Setting::accumulation, 16.0),
-        std::pair(Setting::sequence_length, 4096.0)})
+        std::pair(Setting::tensor_parallel, 8.0), std::pair(Setting::pipeline_parallel, 1.0),
+        std::pair(Setting::sequences, 128.0), std::pair(Setting::micro, 1.0),
+        std::pair(Setting::accumulation, 16.0), std::pair(Setting::sequence_length, 4096.0)})
     r[setting] = exactly(number, 1);
   const auto per_token = counted_flops(Evidence(r), "megatron");
   for (int i = 1; i <= 20; ++i) {
