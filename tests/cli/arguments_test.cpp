@@ -5,7 +5,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay::impl::cli {
+namespace assay::impl::cli::arguments_test {
 namespace {
 
 const std::vector<Option> kOptions = {{"seq", "s", "T", "length"}, {"json", "", "", "machine-readable"}};
@@ -75,4 +75,4 @@ TEST(ArgumentsCli, SettingsGivenToTrainAsOptionsAreShownAsItTakesThem) {
 }
 
 }  // namespace
-}  // namespace assay::impl::cli
+}  // namespace assay::impl::cli::arguments_test

@@ -14,7 +14,7 @@
 #include "tests/support/paths.hpp"
 #include "tests/support/scratch.hpp"
 
-namespace assay::impl::cli {
+namespace assay::impl::cli::audit_test {
 namespace {
 
 struct Outcome {
@@ -220,4 +220,4 @@ TEST(AuditCli, BadInputIsOneLine) {
 }
 
 }  // namespace
-}  // namespace assay::impl::cli
+}  // namespace assay::impl::cli::audit_test

@@ -5,7 +5,7 @@
 
 #include "impl/cli/machine.hpp"
 
-namespace assay::impl::cli {
+namespace assay::impl::cli::doctor_test {
 namespace {
 
 Machine good() {
@@ -100,4 +100,4 @@ TEST(DoctorCli, ThisMachineHasCoresAndMemory) {
 }
 
 }  // namespace
-}  // namespace assay::impl::cli
+}  // namespace assay::impl::cli::doctor_test

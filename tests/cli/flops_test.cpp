@@ -10,7 +10,7 @@
 #include "spec/flops/conventions.hpp"
 #include "spec/model/inventory.hpp"
 
-namespace assay::impl::cli {
+namespace assay::impl::cli::flops_test {
 namespace {
 
 struct Result {
@@ -274,4 +274,4 @@ TEST(FlopsCli, NumbersThatAreNone) {
 }
 
 }  // namespace
-}  // namespace assay::impl::cli
+}  // namespace assay::impl::cli::flops_test

@@ -8,7 +8,7 @@
 #include "tests/cli/built_program.hpp"
 #include "tests/support/scratch.hpp"
 
-namespace assay {
+namespace assay::install_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -55,4 +55,4 @@ TEST(InstallCli, AConsumerFindsTheSpecPackageBuildsAndRuns) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::install_test

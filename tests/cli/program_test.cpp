@@ -14,7 +14,7 @@
 #include "tests/cli/built_program.hpp"
 #include "tests/support/scratch.hpp"
 
-namespace assay::impl::cli {
+namespace assay::impl::cli::program_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -199,4 +199,4 @@ TEST_F(TrainCli, DumpConfigNeedsNoTrainer) {
 }
 
 }  // namespace
-}  // namespace assay::impl::cli
+}  // namespace assay::impl::cli::program_test

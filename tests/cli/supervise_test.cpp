@@ -7,7 +7,7 @@
 #include "impl/cli/program.hpp"
 #include "spec/error.hpp"
 
-namespace assay::impl::cli {
+namespace assay::impl::cli::supervise_test {
 namespace {
 
 TEST(SuperviseCli, EndsWithTheExitCodeOfTheCommand) {
@@ -27,4 +27,4 @@ TEST(SuperviseCli, VariablesReachTheCommandUnlessTheyWereSet) {
 }
 
 }  // namespace
-}  // namespace assay::impl::cli
+}  // namespace assay::impl::cli::supervise_test

@@ -11,7 +11,7 @@
 #include "tests/cli/built_program.hpp"
 #include "tests/support/scratch.hpp"
 
-namespace assay {
+namespace assay::train_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -222,4 +222,4 @@ TEST_F(TrainProgram, ProbeAndDumpAnswerWithoutTraining) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::train_test

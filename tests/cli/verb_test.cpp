@@ -9,7 +9,7 @@
 
 #include "spec/config/keys.hpp"
 
-namespace assay::impl::cli {
+namespace assay::impl::cli::verb_test {
 namespace {
 
 struct Result {
@@ -151,4 +151,4 @@ TEST(VerbCli, CompletionTakesOneKnownShell) {
 }
 
 }  // namespace
-}  // namespace assay::impl::cli
+}  // namespace assay::impl::cli::verb_test

@@ -5,7 +5,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay::reference {
+namespace assay::reference::tensor_test {
 namespace {
 
 TEST(TensorReference, StoresRowMajorAndStartsAtZero) {
@@ -37,4 +37,4 @@ TEST(TensorReference, C3RefusesAnIndexOutsideTheShape) {
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::tensor_test

@@ -6,7 +6,7 @@
 #include "tests/support/golden.hpp"
 #include "tests/support/gradient_check.hpp"
 
-namespace assay::reference {
+namespace assay::reference::train_step_golden_test {
 namespace {
 
 using tests::Allowed;
@@ -74,4 +74,4 @@ TEST(TrainStepReferenceGolden, StepsFollowTransformersWithTorchsClipAndAdamW) {
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::train_step_golden_test

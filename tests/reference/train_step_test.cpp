@@ -11,7 +11,7 @@
 #include "tests/support/model_parameters.hpp"
 #include "tests/support/tiny_models.hpp"
 
-namespace assay::reference {
+namespace assay::reference::train_step_test {
 namespace {
 
 using tests::Allowed;
@@ -127,4 +127,4 @@ TEST(TrainStepReference, StepsOnOneBatchFitIt) {
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::train_step_test

@@ -7,7 +7,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay {
+namespace assay::count_test {
 namespace {
 
 constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
@@ -34,4 +34,4 @@ TEST(Count, C2RejectsRemainders) {
 TEST(Count, PrintsZero) { EXPECT_EQ(Count().to_string(), "0"); }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::count_test

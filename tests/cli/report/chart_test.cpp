@@ -9,7 +9,7 @@
 
 #include "impl/report/axis.hpp"
 
-namespace assay::impl::report {
+namespace assay::impl::report::chart_test {
 namespace {
 
 TEST(AxisReport, TicksAreRoundAndLabelsShareTheirDigits) {
@@ -87,4 +87,4 @@ TEST(ChartReport, BarsLeaveOutEmptyPartsAndAddUpToTheirShare) {
 }
 
 }  // namespace
-}  // namespace assay::impl::report
+}  // namespace assay::impl::report::chart_test

@@ -14,7 +14,7 @@
 #include "tests/support/example_run.hpp"
 #include "tests/support/scratch.hpp"
 
-namespace assay::impl::report {
+namespace assay::impl::report::page_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -202,4 +202,4 @@ TEST_F(RecordReport, ALossThatDoesNotGoOnAfterAResumeIsTold) {
 }
 
 }  // namespace
-}  // namespace assay::impl::report
+}  // namespace assay::impl::report::page_test

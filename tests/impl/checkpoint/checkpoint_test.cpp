@@ -18,7 +18,7 @@
 #include "spec/error.hpp"
 #include "spec/random/philox.hpp"
 
-namespace assay::impl::checkpoint {
+namespace assay::impl::checkpoint::checkpoint_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -274,4 +274,4 @@ TEST_F(CheckpointImpl, AFullDiskIsAnErrorAndKeepsTheOldOne) {
 }
 
 }  // namespace
-}  // namespace assay::impl::checkpoint
+}  // namespace assay::impl::checkpoint::checkpoint_test

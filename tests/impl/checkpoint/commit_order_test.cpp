@@ -28,7 +28,7 @@ extern "C" int fsync(int descriptor) {
   return static_cast<int>(syscall(SYS_fsync, descriptor));
 }
 
-namespace assay::impl::checkpoint {
+namespace assay::impl::checkpoint::commit_order_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -113,4 +113,4 @@ TEST_F(CommitOrderImpl, AnOldCheckpointLosesItsMarkerBeforeItsFiles) {
 }
 
 }  // namespace
-}  // namespace assay::impl::checkpoint
+}  // namespace assay::impl::checkpoint::commit_order_test

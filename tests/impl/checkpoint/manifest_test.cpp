@@ -6,7 +6,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay::impl::checkpoint {
+namespace assay::impl::checkpoint::manifest_test {
 namespace {
 
 Manifest example() {
@@ -47,4 +47,4 @@ TEST(ManifestImpl, C2RefusesWhatIsNotAManifestOfThisSchema) {
 }
 
 }  // namespace
-}  // namespace assay::impl::checkpoint
+}  // namespace assay::impl::checkpoint::manifest_test

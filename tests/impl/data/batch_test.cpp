@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace assay::impl::data {
+namespace assay::impl::data::batch_test {
 namespace {
 
 // Samples written out in the test.
@@ -72,4 +72,4 @@ RC_GTEST_PROP(BatchImpl, DocumentsNeverFallAndPositionsCountFromTheirStart, ()) 
 }
 
 }  // namespace
-}  // namespace assay::impl::data
+}  // namespace assay::impl::data::batch_test

@@ -10,7 +10,7 @@
 #include "spec/grammar/demo_grammar.hpp"
 #include "tests/impl/data/token_bytes.hpp"
 
-namespace assay::impl::data {
+namespace assay::impl::data::grammar_data_test {
 namespace {
 
 RC_GTEST_PROP(GrammarDataImpl, ASampleIsTheWindowOfItsNumber, (std::uint64_t seed)) {
@@ -38,4 +38,4 @@ TEST(GrammarDataImpl, RefusesSettingsOutsideItsDomain) {
 }
 
 }  // namespace
-}  // namespace assay::impl::data
+}  // namespace assay::impl::data::grammar_data_test

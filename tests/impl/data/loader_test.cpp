@@ -13,7 +13,7 @@
 #include "spec/error.hpp"
 #include "tests/impl/data/token_bytes.hpp"
 
-namespace assay::impl::data {
+namespace assay::impl::data::loader_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -201,4 +201,4 @@ TEST(LoaderImpl, RefusesAPlanThatDoesNotFitBeforeItStarts) {
 }
 
 }  // namespace
-}  // namespace assay::impl::data
+}  // namespace assay::impl::data::loader_test

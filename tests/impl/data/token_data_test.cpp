@@ -11,7 +11,7 @@
 #include "tests/impl/data/token_bytes.hpp"
 #include "tests/support/scratch.hpp"
 
-namespace assay::impl::data {
+namespace assay::impl::data::token_data_test {
 namespace {
 
 using tests::refusal;
@@ -150,4 +150,4 @@ TEST(TokenDataImpl, NumbersSamplesBeyondTwoToTheThirtyOneTokens) {
 }
 
 }  // namespace
-}  // namespace assay::impl::data
+}  // namespace assay::impl::data::token_data_test

@@ -13,7 +13,7 @@
 #include "tests/impl/data/token_bytes.hpp"
 #include "tests/support/scratch.hpp"
 
-namespace assay::impl::data {
+namespace assay::impl::data::token_file_test {
 namespace {
 
 using tests::refusal;
@@ -160,4 +160,4 @@ RC_GTEST_PROP(TokenFileImpl, VerifyFindsTheFirstWrongIdWhereverItIs, ()) {
 }
 
 }  // namespace
-}  // namespace assay::impl::data
+}  // namespace assay::impl::data::token_file_test

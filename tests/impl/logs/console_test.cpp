@@ -9,7 +9,7 @@
 
 #include "tests/support/example_run.hpp"
 
-namespace assay::impl::logs {
+namespace assay::impl::logs::console_test {
 namespace {
 
 using tests::example_end;
@@ -240,4 +240,4 @@ TEST(TerminalImpl, NoColorAndDumbTerminalsAreRespected) {
 }
 
 }  // namespace
-}  // namespace assay::impl::logs
+}  // namespace assay::impl::logs::console_test

@@ -12,7 +12,7 @@
 #include "tests/support/example_run.hpp"
 #include "tests/support/scratch.hpp"
 
-namespace assay::impl::logs {
+namespace assay::impl::logs::record_writer_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -109,4 +109,4 @@ TEST_F(RecordWriterImpl, AFolderThatCannotBeMadeIsNamed) {
 }
 
 }  // namespace
-}  // namespace assay::impl::logs
+}  // namespace assay::impl::logs::record_writer_test

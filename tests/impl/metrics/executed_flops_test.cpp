@@ -13,7 +13,7 @@
 #include "tests/impl/step_runner.hpp"
 #include "tests/support/tiny_models.hpp"
 
-namespace assay::impl::metrics {
+namespace assay::impl::metrics::executed_flops_test {
 namespace {
 
 using spec::AttentionKernel;
@@ -321,4 +321,4 @@ TEST(ExecutedFlopsImpl, NothingIsCountedOutside) {
 }
 
 }  // namespace
-}  // namespace assay::impl::metrics
+}  // namespace assay::impl::metrics::executed_flops_test

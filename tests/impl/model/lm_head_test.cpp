@@ -6,7 +6,7 @@
 
 #include "tests/impl/model/lm_head_parity.hpp"
 
-namespace assay::impl {
+namespace assay::impl::lm_head_test {
 namespace {
 
 RC_GTEST_PROP(LmHeadImpl, ChunksMatchReference, ()) { parity::lm_head_matches_reference(at::kCPU); }
@@ -35,4 +35,4 @@ TEST(LmHeadImpl, AVocabularyIsPaddedOnlyWhereItsRowsAreNotWholeAccesses) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::lm_head_test

@@ -7,7 +7,7 @@
 #include "tests/impl/ops/adamw_parity.hpp"
 #include "tests/support/tensors.hpp"
 
-namespace assay::impl {
+namespace assay::impl::adamw_test {
 namespace {
 
 using reference::Index;
@@ -75,4 +75,4 @@ TEST(AdamwImpl, ConstraintsAreChecked) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::adamw_test

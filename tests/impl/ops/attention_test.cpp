@@ -8,7 +8,7 @@
 #include "tests/impl/ops/attention_parity.hpp"
 #include "tests/support/tensors.hpp"
 
-namespace assay::impl {
+namespace assay::impl::attention_test {
 namespace {
 
 using reference::Index;
@@ -102,4 +102,4 @@ TEST(AttentionImpl, BothImplementationsGiveContiguousTensors) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::attention_test

@@ -6,7 +6,7 @@
 
 #include "tests/impl/ops/clip_grad_norm_parity.hpp"
 
-namespace assay::impl {
+namespace assay::impl::clip_grad_norm_test {
 namespace {
 
 RC_GTEST_PROP(ClipGradNormImpl, MatchesSpec, ()) { parity::clip_grad_norm_matches_spec(at::kCPU); }
@@ -38,4 +38,4 @@ TEST(ClipGradNormImpl, ConstraintsAreChecked) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::clip_grad_norm_test

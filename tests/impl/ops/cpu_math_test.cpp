@@ -9,7 +9,7 @@
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"
 
-namespace assay::impl {
+namespace assay::impl::cpu_math_test {
 namespace {
 
 TEST(CpuMath, ExponentialIsWithinTwoRoundoffs) {
@@ -115,4 +115,4 @@ RC_GTEST_PROP(CpuMath, MultiplyMatchesPlainLoops, ()) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::cpu_math_test

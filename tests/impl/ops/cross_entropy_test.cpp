@@ -7,7 +7,7 @@
 #include "tests/impl/ops/cross_entropy_parity.hpp"
 #include "tests/support/tensors.hpp"
 
-namespace assay::impl {
+namespace assay::impl::cross_entropy_test {
 namespace {
 
 using reference::Index;
@@ -59,4 +59,4 @@ TEST(CrossEntropyImpl, ConstraintsAreChecked) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::cross_entropy_test

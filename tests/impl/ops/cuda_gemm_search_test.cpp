@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-namespace assay::impl::cuda {
+namespace assay::impl::cuda::cuda_gemm_search_test {
 namespace {
 
 /// Takes turns until there is a winner; time_of(candidate) is a call's. Returns the number of calls.
@@ -95,4 +95,4 @@ TEST(CudaGemmSearch, ADamagedLineIsNoAlgorithm) {
 }
 
 }  // namespace
-}  // namespace assay::impl::cuda
+}  // namespace assay::impl::cuda::cuda_gemm_search_test

@@ -7,7 +7,7 @@
 #include "tests/impl/ops/embedding_parity.hpp"
 #include "tests/support/tensors.hpp"
 
-namespace assay::impl {
+namespace assay::impl::embedding_test {
 namespace {
 
 using reference::Index;
@@ -48,4 +48,4 @@ TEST(EmbeddingImpl, C3RejectsAnUpstreamOfAnotherSize) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::embedding_test

@@ -7,7 +7,7 @@
 #include "reference/ops/init.hpp"
 #include "tests/support/tensors.hpp"
 
-namespace assay::impl {
+namespace assay::impl::init_test {
 namespace {
 
 using reference::Index;
@@ -66,4 +66,4 @@ TEST(InitImpl, ConstraintsAreChecked) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::init_test

@@ -7,7 +7,7 @@
 #include "tests/impl/ops/linear_parity.hpp"
 #include "tests/support/tensors.hpp"
 
-namespace assay::impl {
+namespace assay::impl::linear_test {
 namespace {
 
 RC_GTEST_PROP(LinearImpl, ForwardMatchesReference, ()) { parity::linear_forward_matches_reference(at::kCPU); }
@@ -53,4 +53,4 @@ TEST(LinearImpl, C3RejectsAnUpstreamOfAnotherSize) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::linear_test

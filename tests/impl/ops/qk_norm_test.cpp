@@ -7,7 +7,7 @@
 #include "tests/impl/ops/qk_norm_parity.hpp"
 #include "tests/support/tensors.hpp"
 
-namespace assay::impl {
+namespace assay::impl::qk_norm_test {
 namespace {
 
 using reference::Index;
@@ -43,4 +43,4 @@ TEST(QkNormImpl, ConstraintsAreChecked) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::qk_norm_test

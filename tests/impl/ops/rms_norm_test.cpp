@@ -9,7 +9,7 @@
 #include "tests/support/rms_norm_bounds.hpp"
 #include "tests/support/tensors.hpp"
 
-namespace assay::impl {
+namespace assay::impl::rms_norm_test {
 namespace {
 
 using reference::Index;
@@ -63,4 +63,4 @@ TEST(RmsNormImpl, C3RejectsEmptyRows) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::rms_norm_test

@@ -8,7 +8,7 @@
 #include "tests/impl/ops/rope_parity.hpp"
 #include "tests/support/tensors.hpp"
 
-namespace assay::impl {
+namespace assay::impl::rope_test {
 namespace {
 
 RC_GTEST_PROP(RopeImpl, MatchesReference, ()) { parity::rope_matches_reference(at::kCPU); }
@@ -42,4 +42,4 @@ TEST(RopeImpl, ConstraintsAreChecked) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::rope_test

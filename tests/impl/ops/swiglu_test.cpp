@@ -7,7 +7,7 @@
 #include "tests/impl/ops/swiglu_parity.hpp"
 #include "tests/support/tensors.hpp"
 
-namespace assay::impl {
+namespace assay::impl::swiglu_test {
 namespace {
 
 using reference::Index;
@@ -48,4 +48,4 @@ TEST(SwigluImpl, C2RejectsEmptyRows) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::swiglu_test

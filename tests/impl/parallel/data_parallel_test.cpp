@@ -14,7 +14,7 @@
 #include "tests/impl/step_runner.hpp"
 #include "tests/support/tiny_models.hpp"
 
-namespace assay::impl {
+namespace assay::impl::data_parallel_test {
 namespace {
 
 using tests::Allowed;
@@ -140,4 +140,4 @@ TEST(DataParallelImpl, AGradientThatOverflowsInTheSumIsNamed) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::data_parallel_test

@@ -8,7 +8,7 @@
 #include "impl/parallel/mpi_communicator.hpp"
 #include "spec/error.hpp"
 
-namespace assay::impl {
+namespace assay::impl::launch_test {
 namespace {
 
 class LaunchImpl : public testing::Test {
@@ -63,4 +63,4 @@ TEST(ThreadLevelImpl, LessThanTrainingNeedsIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::launch_test

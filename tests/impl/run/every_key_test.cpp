@@ -24,7 +24,7 @@
 #include "tests/impl/data/token_bytes.hpp"
 #include "tests/support/scratch.hpp"
 
-namespace assay::impl::run {
+namespace assay::impl::run::every_key_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -476,4 +476,4 @@ TEST(EveryKeyCheck, WhatIsIgnoredLooksTheSame) {
 }
 
 }  // namespace
-}  // namespace assay::impl::run
+}  // namespace assay::impl::run::every_key_test

@@ -15,7 +15,7 @@
 #include "spec/random/philox.hpp"
 #include "tests/support/tiny_models.hpp"
 
-namespace assay::impl::run {
+namespace assay::impl::run::executed_flops_test {
 namespace {
 
 constexpr std::int64_t tokens = 45, sequences = 4, steps = 4;
@@ -85,4 +85,4 @@ TEST(TrainerExecutedFlopsImpl, AreTheSameInEveryStepOfOneShape) { EXPECT_EQ(comp
 TEST(TrainerExecutedFlopsImpl, FollowTheDocumentsOfEachStep) { EXPECT_GT(compare(0).size(), 1u); }
 
 }  // namespace
-}  // namespace assay::impl::run
+}  // namespace assay::impl::run::executed_flops_test

@@ -14,7 +14,7 @@
 #include "spec/error.hpp"
 #include "tests/support/scratch.hpp"
 
-namespace assay::impl::run {
+namespace assay::impl::run::run_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -94,4 +94,4 @@ TEST_F(RunFolderImpl, AnEmptyFolderIsTakenAndARunContinuesInItsOwn) {
 }
 
 }  // namespace
-}  // namespace assay::impl::run
+}  // namespace assay::impl::run::run_folder_test

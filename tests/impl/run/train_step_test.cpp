@@ -7,7 +7,7 @@
 
 #include "tests/impl/run/train_step_parity.hpp"
 
-namespace assay::impl {
+namespace assay::impl::train_step_test {
 namespace {
 
 using parity::compare;
@@ -88,4 +88,4 @@ TEST(TrainStepImpl, ANormThatOverflowsSaysThatEveryGradientIsFinite) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::train_step_test

@@ -13,7 +13,7 @@
 #include "tests/impl/step_runner.hpp"
 #include "tests/support/tiny_models.hpp"
 
-namespace assay::impl::run {
+namespace assay::impl::run::trainer_test {
 namespace {
 
 using tests::Allowed;
@@ -111,4 +111,4 @@ TEST(TrainerImpl, StepsOverAnyRanksAreThoseOfTheReference) {
 }
 
 }  // namespace
-}  // namespace assay::impl::run
+}  // namespace assay::impl::run::trainer_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay::tests {
+namespace assay::tests::tensors_test {
 namespace {
 
 TEST(Tensors, ValuesOfEveryDtypeAreExact) {
@@ -57,4 +57,4 @@ TEST(Tensors, AutogradGivesTheGradientOfASquare) {
 }
 
 }  // namespace
-}  // namespace assay::tests
+}  // namespace assay::tests::tensors_test

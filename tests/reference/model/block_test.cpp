@@ -9,7 +9,7 @@
 #include "tests/support/model_parameters.hpp"
 #include "tests/support/tiny_models.hpp"
 
-namespace assay::reference {
+namespace assay::reference::block_test {
 namespace {
 
 using tests::Allowed;
@@ -88,4 +88,4 @@ RC_GTEST_PROP(BlockReference, ATokenChangesNoEarlierOneAndNoOtherSequence, (std:
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::block_test

@@ -18,7 +18,7 @@
 
 // The whole model executes the arithmetic of its ops, and the sums that join them, and nothing else.
 
-namespace assay::reference {
+namespace assay::reference::flops_test {
 namespace {
 
 struct Passes {
@@ -118,4 +118,4 @@ RC_GTEST_PROP(ModelFlopsReference, MatmulFlopsWithoutRecomputeAreTheExactCountOf
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::flops_test

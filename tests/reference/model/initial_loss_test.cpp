@@ -8,7 +8,7 @@
 #include "reference/model/model.hpp"
 #include "tests/support/tiny_models.hpp"
 
-namespace assay::reference {
+namespace assay::reference::initial_loss_test {
 namespace {
 
 /// Deviations of the first loss of `seeds` models from the spec's expectation, each with weights and batch of
@@ -72,4 +72,4 @@ TEST(InitialLossReference, FirstLossesWithQkNormSpreadAsExpected) {
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::initial_loss_test

@@ -8,7 +8,7 @@
 
 // golden/models/*: logits, loss and every gradient of Hugging Face transformers in float64.
 
-namespace assay::reference {
+namespace assay::reference::model_golden_test {
 namespace {
 
 using tests::Allowed;
@@ -62,4 +62,4 @@ INSTANTIATE_TEST_SUITE_P(Models, ModelReferenceGolden,
                          [](const auto& case_) { return std::string(case_.param); });
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::model_golden_test

@@ -10,7 +10,7 @@
 #include "tests/support/model_parameters.hpp"
 #include "tests/support/tiny_models.hpp"
 
-namespace assay::reference {
+namespace assay::reference::model_test {
 namespace {
 
 using tests::Allowed;
@@ -195,4 +195,4 @@ RC_GTEST_PROP(ModelReference, LossAndGradientScaleWithOneOverTheNormalizer, (std
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::model_test

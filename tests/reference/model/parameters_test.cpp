@@ -7,7 +7,7 @@
 #include "tests/support/model_parameters.hpp"
 #include "tests/support/tiny_models.hpp"
 
-namespace assay::reference {
+namespace assay::reference::parameters_test {
 namespace {
 
 TEST(ParametersReference, InitialValuesHaveTheNamesAndShapesOfTheInventory) {
@@ -56,4 +56,4 @@ TEST(ParametersReference, TheFirstGradientIsStoredAndLaterOnesAreAdded) {
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::parameters_test

@@ -16,7 +16,7 @@
 #include "tests/support/golden.hpp"
 #include "tests/support/gradient_check.hpp"
 
-namespace assay::reference {
+namespace assay::reference::adamw_test {
 namespace {
 
 using spec::adamw::Settings;
@@ -239,4 +239,4 @@ RC_GTEST_PROP(AdamwReference, PartsOfATensorAreUpdatedAsTheWhole, ()) {
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::adamw_test

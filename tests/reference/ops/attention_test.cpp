@@ -13,7 +13,7 @@
 #include "tests/support/golden.hpp"
 #include "tests/support/gradient_check.hpp"
 
-namespace assay::reference {
+namespace assay::reference::attention_test {
 namespace {
 
 using tests::Allowed;
@@ -293,4 +293,4 @@ RC_GTEST_PROP(AttentionReference, GroupedHeadsEqualRepeatedKeys, ()) {
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::attention_test

@@ -14,7 +14,7 @@
 #include "tests/support/golden.hpp"
 #include "tests/support/gradient_check.hpp"
 
-namespace assay::reference {
+namespace assay::reference::clip_grad_norm_test {
 namespace {
 
 using tests::Allowed;
@@ -145,4 +145,4 @@ RC_GTEST_PROP(ClipGradNormReference, KeepsTheDirection, ()) {
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::clip_grad_norm_test

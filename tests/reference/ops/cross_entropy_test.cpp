@@ -14,7 +14,7 @@
 #include "tests/support/golden.hpp"
 #include "tests/support/gradient_check.hpp"
 
-namespace assay::reference {
+namespace assay::reference::cross_entropy_test {
 namespace {
 
 using tests::Allowed;
@@ -220,4 +220,4 @@ RC_GTEST_PROP(CrossEntropyReference, PartsUnderTheGlobalNormalizerAddUpToTheWhol
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::cross_entropy_test

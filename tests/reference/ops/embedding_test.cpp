@@ -12,7 +12,7 @@
 #include "tests/support/golden.hpp"
 #include "tests/support/gradient_check.hpp"
 
-namespace assay::reference {
+namespace assay::reference::embedding_test {
 namespace {
 
 using tests::Allowed;
@@ -108,4 +108,4 @@ RC_GTEST_PROP(EmbeddingReference, GradientCountsHowOftenEachRowIsRead, ()) {
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::embedding_test

@@ -8,7 +8,7 @@
 
 #include "spec/ops/init.hpp"
 
-namespace assay::reference {
+namespace assay::reference::init_test {
 namespace {
 
 spec::ModelSpec model_of(double std, std::int64_t layers) {
@@ -63,4 +63,4 @@ RC_GTEST_PROP(InitReference, ARowDoesNotDependOnHowManyRowsThereAre, ()) {
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::init_test

@@ -11,7 +11,7 @@
 #include "tests/support/golden.hpp"
 #include "tests/support/gradient_check.hpp"
 
-namespace assay::reference {
+namespace assay::reference::linear_test {
 namespace {
 
 using tests::Allowed;
@@ -139,4 +139,4 @@ RC_GTEST_PROP(LinearReference, RowsOfASplitBatchEqualThoseOfTheWhole, ()) {
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::linear_test

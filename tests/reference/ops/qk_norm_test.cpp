@@ -13,7 +13,7 @@
 #include "tests/support/golden.hpp"
 #include "tests/support/gradient_check.hpp"
 
-namespace assay::reference {
+namespace assay::reference::qk_norm_test {
 namespace {
 
 using tests::Allowed;
@@ -148,4 +148,4 @@ RC_GTEST_PROP(QkNormReference, ScoresAreBoundedByTheGains, ()) {
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::qk_norm_test

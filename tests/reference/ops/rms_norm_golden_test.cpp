@@ -6,7 +6,7 @@
 #include "tests/support/golden.hpp"
 #include "tests/support/gradient_check.hpp"
 
-namespace assay::reference {
+namespace assay::reference::rms_norm_golden_test {
 namespace {
 
 using tests::Allowed;
@@ -27,4 +27,4 @@ TEST(RmsNormGolden, ValuesAndGradientsMatchTorchFloat64) {
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::rms_norm_golden_test

@@ -10,7 +10,7 @@
 #include "tests/support/draw.hpp"
 #include "tests/support/gradient_check.hpp"
 
-namespace assay::reference {
+namespace assay::reference::rms_norm_test {
 namespace {
 
 using tests::Allowed;
@@ -70,4 +70,4 @@ RC_GTEST_PROP(RmsNormReference, ScalingInputAndEpsLeavesOutput, ()) {
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::rms_norm_test

@@ -15,7 +15,7 @@
 #include "tests/support/golden.hpp"
 #include "tests/support/gradient_check.hpp"
 
-namespace assay::reference {
+namespace assay::reference::rope_test {
 namespace {
 
 using spec::rope::inverse_frequencies;
@@ -158,4 +158,4 @@ RC_GTEST_PROP(RopeReference, ScoresDependOnTheDistanceOfPositionsAlone, ()) {
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::rope_test

@@ -13,7 +13,7 @@
 #include "tests/support/golden.hpp"
 #include "tests/support/gradient_check.hpp"
 
-namespace assay::reference {
+namespace assay::reference::swiglu_test {
 namespace {
 
 using tests::Allowed;
@@ -115,4 +115,4 @@ RC_GTEST_PROP(SwigluReference, SiluOfXMinusSiluOfMinusXIsX, ()) {
 }
 
 }  // namespace
-}  // namespace assay::reference
+}  // namespace assay::reference::swiglu_test

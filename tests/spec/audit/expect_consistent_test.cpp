@@ -6,7 +6,7 @@
 #include "spec/audit/expect_consistent.hpp"
 #include "tests/spec/audit/hand_built_runs.hpp"
 
-namespace assay::spec::audit {
+namespace assay::spec::audit::expect_consistent_test {
 namespace {
 
 TEST(ExpectConsistentSpec, PassesForARecordWithoutContradiction) {
@@ -20,4 +20,4 @@ TEST(ExpectConsistentSpec, FailsWithThePlaceOfEachContradiction) {
 }
 
 }  // namespace
-}  // namespace assay::spec::audit
+}  // namespace assay::spec::audit::expect_consistent_test

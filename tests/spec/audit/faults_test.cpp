@@ -14,7 +14,7 @@
 #include "tests/support/audit_faults.hpp"
 #include "tests/support/paths.hpp"
 
-namespace assay::spec::audit {
+namespace assay::spec::audit::faults_test {
 namespace {
 
 using tests::Fault;
@@ -280,4 +280,4 @@ TEST(AuditFaultsSpec, EveryFaultIsFoundAndNamed) {
 }
 
 }  // namespace
-}  // namespace assay::spec::audit
+}  // namespace assay::spec::audit::faults_test

@@ -12,7 +12,7 @@
 #include "spec/audit/compare_runs.hpp"
 #include "tests/spec/audit/hand_built_runs.hpp"
 
-namespace assay::spec::audit {
+namespace assay::spec::audit::hypotheses_test {
 namespace {
 
 std::vector<std::string> ids(const Reading& reading) {
@@ -120,4 +120,4 @@ TEST(HypothesesSpec, AnEmptyRecordIsNoContradiction) {
 }
 
 }  // namespace
-}  // namespace assay::spec::audit
+}  // namespace assay::spec::audit::hypotheses_test

@@ -11,7 +11,7 @@
 #include "spec/error.hpp"
 #include "tests/spec/audit/hand_built_runs.hpp"
 
-namespace assay::spec::audit {
+namespace assay::spec::audit::invariants_test {
 namespace {
 
 Printed counted(double value) { return exactly(value, 1); }
@@ -243,4 +243,4 @@ TEST(InvariantsSpec, TheScalingReportContradictsItself) {
 }
 
 }  // namespace
-}  // namespace assay::spec::audit
+}  // namespace assay::spec::audit::invariants_test

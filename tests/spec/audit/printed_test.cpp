@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-namespace assay::spec::audit {
+namespace assay::spec::audit::printed_test {
 namespace {
 
 TEST(PrintedSpec, RoundedNumbersHoldHalfAUnitToEitherSide) {
@@ -141,4 +141,4 @@ TEST(PrintedSpec, TheQuickWayTakesGroupsOnlyWhereTheyAreMeant) {
 }
 
 }  // namespace
-}  // namespace assay::spec::audit
+}  // namespace assay::spec::audit::printed_test

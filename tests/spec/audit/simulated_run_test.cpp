@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace assay::tests {
+namespace assay::tests::simulated_run_test {
 namespace {
 
 using spec::audit::Field;
@@ -49,4 +49,4 @@ TEST(SimulatedRunSupport, AFaultChangesWhatIsPrinted) {
 }
 
 }  // namespace
-}  // namespace assay::tests
+}  // namespace assay::tests::simulated_run_test

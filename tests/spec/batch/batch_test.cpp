@@ -10,7 +10,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay::spec {
+namespace assay::spec::batch_test {
 namespace {
 
 std::string error_of(std::int64_t sequences, std::int64_t micro, std::int64_t ranks) {
@@ -96,4 +96,4 @@ RC_GTEST_PROP(BatchSpec, DividesExactlyOrNamesValuesThatDo, ()) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::batch_test

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace assay::spec {
+namespace assay::spec::nearest_batch_test {
 namespace {
 
 TEST(NearestBatchSpec, NamesBothNeighbours) {
@@ -27,4 +27,4 @@ RC_GTEST_PROP(NearestBatchSpec, DivisorsAreThoseOfTheWholeSearch, ()) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::nearest_batch_test

@@ -10,7 +10,7 @@
 #include "spec/error.hpp"
 #include "spec/tolerance.hpp"
 
-namespace assay::spec {
+namespace assay::spec::schedule_test {
 namespace {
 
 std::string label_of(const Schedule& schedule, std::int64_t step = 0) {
@@ -143,4 +143,4 @@ RC_GTEST_PROP(ScheduleSpec, HasNoJumps, ()) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::schedule_test

@@ -8,7 +8,7 @@
 #include "spec/error.hpp"
 #include "tests/support/golden.hpp"
 
-namespace assay::spec::safetensors {
+namespace assay::spec::safetensors::safetensors_test {
 namespace {
 
 using testing::HasSubstr;
@@ -330,4 +330,4 @@ RC_GTEST_PROP(Safetensors, RandomBytesAreRefusedWithoutACrash, ()) {
 }
 
 }  // namespace
-}  // namespace assay::spec::safetensors
+}  // namespace assay::spec::safetensors::safetensors_test

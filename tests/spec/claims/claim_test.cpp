@@ -12,7 +12,7 @@
 #include "spec/claims/page.hpp"
 #include "tests/support/paths.hpp"
 
-namespace assay::spec::claims {
+namespace assay::spec::claims::claim_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -310,4 +310,4 @@ TEST(ClaimsSpec, FilesThatBreakARuleAreRefusedWithTheirLine) {
 }
 
 }  // namespace
-}  // namespace assay::spec::claims
+}  // namespace assay::spec::claims::claim_test

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace assay::spec::claims {
+namespace assay::spec::claims::expression_test {
 namespace {
 
 Names example_names() {
@@ -95,4 +95,4 @@ RC_GTEST_PROP(ExpressionSpec, IntervalsHoldWhatTheirNumbersGive, ()) {
 }
 
 }  // namespace
-}  // namespace assay::spec::claims
+}  // namespace assay::spec::claims::expression_test

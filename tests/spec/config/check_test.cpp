@@ -5,7 +5,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay::spec {
+namespace assay::spec::check_test {
 namespace {
 
 /// Label and message of the refusal; empty when accepted.
@@ -137,4 +137,4 @@ TEST(ConfigSpec, MicroFollowsFromTheRanks) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::check_test

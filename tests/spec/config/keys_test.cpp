@@ -8,7 +8,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay::spec {
+namespace assay::spec::keys_test {
 namespace {
 
 /// A value in range that differs from the current one.
@@ -128,4 +128,4 @@ TEST(KeysSpec, OpenEndsOfRangesAreOpen) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::keys_test

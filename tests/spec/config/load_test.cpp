@@ -13,7 +13,7 @@
 #include "tests/spec/config/draw_config.hpp"
 #include "tests/support/paths.hpp"
 
-namespace assay::spec {
+namespace assay::spec::load_test {
 namespace {
 
 std::string refusal(std::string_view toml, const std::vector<std::string>& overrides = {}) {
@@ -192,4 +192,4 @@ TEST(ConfigDocs, TheConfigurationPageIsCurrent) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::load_test

@@ -11,7 +11,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay::spec::data {
+namespace assay::spec::data::permutation_test {
 namespace {
 
 std::vector<std::int64_t> images(const Permutation& permutation) {
@@ -106,4 +106,4 @@ TEST(PermutationSpec, EverySampleTakesEveryPositionEquallyOften) {
 }
 
 }  // namespace
-}  // namespace assay::spec::data
+}  // namespace assay::spec::data::permutation_test

@@ -11,7 +11,7 @@
 #include "spec/data/permutation.hpp"
 #include "spec/error.hpp"
 
-namespace assay::spec::data {
+namespace assay::spec::data::sample_order_test {
 namespace {
 
 template <class Call>
@@ -124,4 +124,4 @@ RC_GTEST_PROP(SampleOrderSpec, HashSeesEveryIdAndTheOrder, ()) {
 }
 
 }  // namespace
-}  // namespace assay::spec::data
+}  // namespace assay::spec::data::sample_order_test

@@ -7,7 +7,7 @@
 #include "spec/flops/conventions.hpp"
 #include "spec/metrics/metrics.hpp"
 
-namespace assay::spec {
+namespace assay::spec::conventions_printed_test {
 namespace {
 
 using enum Convention;
@@ -187,4 +187,4 @@ TEST(ConventionsPrinted, Llmc) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::conventions_printed_test

@@ -10,7 +10,7 @@
 #include "spec/flops/exact.hpp"
 #include "tests/support/draw_model.hpp"
 
-namespace assay::spec {
+namespace assay::spec::conventions_test {
 namespace {
 
 using enum Convention;
@@ -223,4 +223,4 @@ RC_GTEST_PROP(ConventionsSpecProperty, ACountOrAReason, ()) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::conventions_test

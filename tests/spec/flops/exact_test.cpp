@@ -10,7 +10,7 @@
 #include "spec/ops/linear.hpp"
 #include "tests/support/draw_model.hpp"
 
-namespace assay::spec {
+namespace assay::spec::exact_test {
 namespace {
 
 TEST(ExactFlops, FollowsTheSpecExample) {
@@ -130,4 +130,4 @@ RC_GTEST_PROP(ExactFlops, EqualsTheSumOverTheOps, ()) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::exact_test

@@ -7,7 +7,7 @@
 #include "spec/error.hpp"
 #include "tests/support/draw_model.hpp"
 
-namespace assay::spec {
+namespace assay::spec::executed_test {
 namespace {
 
 using Kind = AttentionKernel::Kind;
@@ -110,4 +110,4 @@ TEST(ExecutedFlopsSpec, C2RefusesTilesWithoutExtent) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::executed_test

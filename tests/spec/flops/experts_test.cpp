@@ -4,7 +4,7 @@
 
 #include "spec/flops/exact.hpp"
 
-namespace assay::spec {
+namespace assay::spec::experts_test {
 namespace {
 
 /// Layer 0 has an MLP of 6; layer 1 has 4 experts of 3, of which a token visits 2, and a shared one of 5.
@@ -38,4 +38,4 @@ TEST(ExpertsFlops, ParametersAreAllExpertsAndActiveOnesTheVisited) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::experts_test

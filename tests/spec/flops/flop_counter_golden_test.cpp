@@ -8,7 +8,7 @@
 #include "spec/flops/exact.hpp"
 #include "tests/support/golden.hpp"
 
-namespace assay::spec {
+namespace assay::spec::flop_counter_golden_test {
 namespace {
 
 ModelSpec small() {
@@ -109,4 +109,4 @@ INSTANTIATE_TEST_SUITE_P(Models, FlopCounter,
                          [](const auto& test) { return test.param; });
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::flop_counter_golden_test

@@ -13,7 +13,7 @@
 #include "spec/error.hpp"
 #include "spec/grammar/demo_grammar.hpp"
 
-namespace assay::spec::grammar {
+namespace assay::spec::grammar::entropy_test {
 namespace {
 
 // Visits every sentence that begins with `text` and goes on with rule `rule`, with its probability.
@@ -210,4 +210,4 @@ TEST(EntropySpec, FloorFallsToTheEntropyRateAsWindowsGrow) {
 }
 
 }  // namespace
-}  // namespace assay::spec::grammar
+}  // namespace assay::spec::grammar::entropy_test

@@ -11,7 +11,7 @@
 #include "spec/error.hpp"
 #include "spec/grammar/demo_grammar.hpp"
 
-namespace assay::spec::grammar {
+namespace assay::spec::grammar::grammar_test {
 namespace {
 
 // Derivations of `text` from rule `rule` on, counted by trying every production: knows nothing of the
@@ -175,4 +175,4 @@ TEST(GrammarSpec, EveryStateSharesItsWeightAmongItsBytes) {
 }
 
 }  // namespace
-}  // namespace assay::spec::grammar
+}  // namespace assay::spec::grammar::grammar_test

@@ -9,7 +9,7 @@
 
 #include "spec/grammar/demo_grammar.hpp"
 
-namespace assay::spec::grammar {
+namespace assay::spec::grammar::judge_test {
 namespace {
 
 TEST(JudgeSpec, CountsSentencesSumsAndTheRightOnes) {
@@ -56,4 +56,4 @@ RC_GTEST_PROP(JudgeSpec, AnyBytesAreJudgedWithoutTrouble, (const std::string& te
 }
 
 }  // namespace
-}  // namespace assay::spec::grammar
+}  // namespace assay::spec::grammar::judge_test

@@ -10,7 +10,7 @@
 #include "spec/error.hpp"
 #include "spec/hardware/hardware.hpp"
 
-namespace assay::spec {
+namespace assay::spec::hardware_test {
 namespace {
 
 std::string id_of(const std::string& printed) {
@@ -315,4 +315,4 @@ RC_GTEST_PROP(HardwareSpecProperty, AnExtraLetterOrDigitMakesItUnknownOrAnother,
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::hardware_test

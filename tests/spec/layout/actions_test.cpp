@@ -9,7 +9,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay::spec {
+namespace assay::spec::actions_test {
 namespace {
 
 using Actions = std::vector<Action>;
@@ -122,4 +122,4 @@ RC_GTEST_PROP(ActionsSpec, RefusesPlantedViolations, ()) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::actions_test

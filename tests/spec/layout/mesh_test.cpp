@@ -9,7 +9,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay::spec {
+namespace assay::spec::mesh_test {
 namespace {
 
 template <class Call>
@@ -99,4 +99,4 @@ RC_GTEST_PROP(MeshSpec, GroupsOfAnAxisPartitionTheRanks, ()) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::mesh_test

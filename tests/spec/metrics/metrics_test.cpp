@@ -7,7 +7,7 @@
 #include "spec/error.hpp"
 #include "spec/metrics/metrics.hpp"
 
-namespace assay::spec::metrics {
+namespace assay::spec::metrics::metrics_test {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN(),
@@ -98,4 +98,4 @@ RC_GTEST_PROP(MetricsSpecProperty, MoreGpusAtTheSameRateMeanLessMfuAndMoreGpuHou
 }
 
 }  // namespace
-}  // namespace assay::spec::metrics
+}  // namespace assay::spec::metrics::metrics_test

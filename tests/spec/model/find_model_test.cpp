@@ -7,7 +7,7 @@
 #include "spec/error.hpp"
 #include "spec/model/model_spec.hpp"
 
-namespace assay::spec {
+namespace assay::spec::find_model_test {
 namespace {
 namespace fs = std::filesystem;
 
@@ -69,4 +69,4 @@ TEST_F(FindModel, SaysWhatIsWrongWithAPath) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::find_model_test

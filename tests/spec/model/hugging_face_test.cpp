@@ -7,7 +7,7 @@
 #include "spec/error.hpp"
 #include "spec/model/model_spec.hpp"
 
-namespace assay::spec {
+namespace assay::spec::hugging_face_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -317,4 +317,4 @@ RC_GTEST_PROP(HuggingFace, AnswersAnyEditWithAModelOrAnError, ()) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::hugging_face_test

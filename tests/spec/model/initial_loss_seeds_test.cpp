@@ -14,7 +14,7 @@
 #include "spec/model/inventory.hpp"
 #include "spec/random/philox.hpp"
 
-namespace assay::spec {
+namespace assay::spec::initial_loss_seeds_test {
 namespace {
 
 using Matrix = std::vector<float>;  ///< row-major
@@ -205,4 +205,4 @@ INSTANTIATE_TEST_SUITE_P(InitialLoss, InitialLossOverSeeds,
                          [](const auto& drawn) { return drawn.param.name; });
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::initial_loss_seeds_test

@@ -12,7 +12,7 @@
 #include "spec/random/philox.hpp"
 #include "tests/support/draw_model.hpp"
 
-namespace assay::spec {
+namespace assay::spec::initial_loss_test {
 namespace {
 
 template <class Call>
@@ -146,4 +146,4 @@ RC_GTEST_PROP(ResidualOverlap, KeepsOverlapsInOrder, ()) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::initial_loss_test

@@ -9,7 +9,7 @@
 #include "spec/text/json.hpp"
 #include "tests/support/golden.hpp"
 
-namespace assay::spec {
+namespace assay::spec::inventory_golden_test {
 namespace {
 
 using Shapes = std::map<std::string, std::vector<std::int64_t>>;
@@ -62,4 +62,4 @@ TEST(InventoryGoldenTrial, NoticesAnotherWidth) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::inventory_golden_test

@@ -9,7 +9,7 @@
 #include "spec/error.hpp"
 #include "tests/support/draw_model.hpp"
 
-namespace assay::spec {
+namespace assay::spec::inventory_test {
 namespace {
 
 template <class Call>
@@ -175,4 +175,4 @@ RC_GTEST_PROP(Inventory, CutsTheFlatBufferIntoBlocks, ()) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::inventory_test

@@ -12,7 +12,7 @@
 #include "spec/facts.hpp"
 #include "spec/model/inventory.hpp"
 
-namespace assay::spec {
+namespace assay::spec::model_spec_test {
 namespace {
 
 ModelSpec tiny() { return find_model("tiny-llama"); }
@@ -297,4 +297,4 @@ TEST(ModelSpec, KnowsWhichLayersAreSparse) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::model_spec_test

@@ -7,7 +7,7 @@
 #include "spec/model/model_spec.hpp"
 #include "tests/support/draw_model.hpp"
 
-namespace assay::spec {
+namespace assay::spec::model_toml_test {
 namespace {
 
 const std::string good =
@@ -168,4 +168,4 @@ RC_GTEST_PROP(ModelToml, AnswersAnyEditWithAModelOrAnError, ()) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::model_toml_test

@@ -9,7 +9,7 @@
 #include "spec/error.hpp"
 #include "spec/random/philox.hpp"
 
-namespace assay::spec {
+namespace assay::spec::token_statistics_test {
 namespace {
 
 using Ids = std::vector<std::int64_t>;
@@ -99,4 +99,4 @@ RC_GTEST_PROP(TokenStatistics, KeepTheirOrder, ()) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::token_statistics_test

@@ -8,7 +8,7 @@
 #include "spec/config/check.hpp"
 #include "spec/error.hpp"
 
-namespace assay::spec {
+namespace assay::spec::trainable_test {
 namespace {
 
 TEST(Trainable, TakesLlamaAndDenseQwen3) {
@@ -46,4 +46,4 @@ TEST(Trainable, NamesWhatTheTrainerDoesNotCompute) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::trainable_test

@@ -8,7 +8,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay::spec {
+namespace assay::spec::adamw_test {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -86,4 +86,4 @@ TEST(AdamwSpec, CountsBytesOfEveryTensor) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::adamw_test

@@ -6,7 +6,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay::spec {
+namespace assay::spec::attention_test {
 namespace {
 
 using Ids = std::vector<std::int64_t>;
@@ -89,4 +89,4 @@ RC_GTEST_PROP(AttentionSpec, VisiblePairsAreThoseOfTheMask, ()) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::attention_test

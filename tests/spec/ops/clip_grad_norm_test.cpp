@@ -7,7 +7,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay::spec {
+namespace assay::spec::clip_grad_norm_test {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -44,4 +44,4 @@ TEST(ClipGradNormSpec, CountsBytesOfBothPasses) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::clip_grad_norm_test

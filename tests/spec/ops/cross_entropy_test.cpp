@@ -8,7 +8,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay::spec {
+namespace assay::spec::cross_entropy_test {
 namespace {
 
 using Ids = std::vector<std::int64_t>;
@@ -61,4 +61,4 @@ TEST(CrossEntropySpec, CountsBytesOfEveryTensorOnce) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::cross_entropy_test

@@ -7,7 +7,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay::spec {
+namespace assay::spec::embedding_test {
 namespace {
 
 using Ids = std::vector<std::int64_t>;
@@ -43,4 +43,4 @@ TEST(EmbeddingSpec, CountsBytesOfIdsAndRows) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::embedding_test

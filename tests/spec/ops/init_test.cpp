@@ -11,7 +11,7 @@
 #include "tests/support/compare.hpp"
 #include "tests/support/golden.hpp"
 
-namespace assay::spec {
+namespace assay::spec::init_test {
 namespace {
 
 TEST(InitSpec, C1RejectsAShapeThatIsNotTheRoles) {
@@ -92,4 +92,4 @@ RC_GTEST_PROP(InitSpec, SeedParameterAndElementEachChangeTheValue, ()) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::init_test

@@ -5,7 +5,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay::spec {
+namespace assay::spec::linear_test {
 namespace {
 
 TEST(LinearSpec, C1RejectsAWeightForRowsOfAnotherSize) {
@@ -44,4 +44,4 @@ TEST(LinearSpec, CountsBytesOfEveryTensorOnce) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::linear_test

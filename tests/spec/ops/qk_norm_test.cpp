@@ -8,7 +8,7 @@
 #include "spec/error.hpp"
 #include "spec/ops/rms_norm.hpp"
 
-namespace assay::spec {
+namespace assay::spec::qk_norm_test {
 namespace {
 
 const qk_norm::Shape shape{.B = 2, .T = 3, .H = 4, .K = 2, .E = 8};
@@ -53,4 +53,4 @@ TEST(QkNormSpec, CostsWhatRmsNormCosts) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::qk_norm_test

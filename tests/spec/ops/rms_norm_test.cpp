@@ -7,7 +7,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay::spec {
+namespace assay::spec::rms_norm_test {
 namespace {
 
 TEST(RmsNormSpec, C1RejectsAGainOfAnotherSize) {
@@ -40,4 +40,4 @@ TEST(RmsNormSpec, CountsBytesOfEveryTensorOnce) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::rms_norm_test

@@ -10,7 +10,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay::spec {
+namespace assay::spec::rope_test {
 namespace {
 
 using Ids = std::vector<std::int64_t>;
@@ -99,4 +99,4 @@ TEST(RopeSpec, CountsBytesOfEveryTensorOnce) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::rope_test

@@ -5,7 +5,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay::spec {
+namespace assay::spec::swiglu_test {
 namespace {
 
 TEST(SwigluSpec, C1RejectsAnotherShape) {
@@ -30,4 +30,4 @@ TEST(SwigluSpec, CountsBytesOfEveryTensorOnce) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::swiglu_test

@@ -4,7 +4,7 @@
 #include "spec/random/philox.hpp"
 #include "tests/support/golden.hpp"
 
-namespace assay::spec::random {
+namespace assay::spec::random::philox_golden_test {
 namespace {
 
 TEST(PhiloxGolden, BlocksAreThoseOfRandom123) {
@@ -39,4 +39,4 @@ TEST(PhiloxGolden, NormalsAreBoxMullerToDoubleRounding) {
 }
 
 }  // namespace
-}  // namespace assay::spec::random
+}  // namespace assay::spec::random::philox_golden_test

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-namespace assay::spec::random {
+namespace assay::spec::random::philox_test {
 namespace {
 
 using Words = std::array<std::uint32_t, 4>;
@@ -103,4 +103,4 @@ TEST(Philox, BelowStaysBelowAndReachesEveryValue) {
 }
 
 }  // namespace
-}  // namespace assay::spec::random
+}  // namespace assay::spec::random::philox_test

@@ -17,7 +17,7 @@
 #include "tests/spec/record/draw_event.hpp"
 #include "tests/support/paths.hpp"
 
-namespace assay::spec::record {
+namespace assay::spec::record::record_test {
 namespace {
 
 std::string refusal(const std::string& line) {
@@ -221,4 +221,4 @@ TEST(RecordDocs, EveryFieldIsDocumentedAndNoneIsStale) {
 }
 
 }  // namespace
-}  // namespace assay::spec::record
+}  // namespace assay::spec::record::record_test

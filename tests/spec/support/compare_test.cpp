@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace assay::tests {
+namespace assay::tests::compare_test {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -59,4 +59,4 @@ TEST(Compare, ReportsTheShareOfTheAllowance) {
 }
 
 }  // namespace
-}  // namespace assay::tests
+}  // namespace assay::tests::compare_test

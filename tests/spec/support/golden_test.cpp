@@ -9,7 +9,7 @@
 #include "spec/checkpoint/safetensors.hpp"
 #include "spec/error.hpp"
 
-namespace assay::tests {
+namespace assay::tests::golden_test {
 namespace {
 
 using testing::ElementsAre;
@@ -101,4 +101,4 @@ TEST(GoldenReader, NamesWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace assay::tests
+}  // namespace assay::tests::golden_test

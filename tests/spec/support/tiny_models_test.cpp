@@ -9,7 +9,7 @@
 // RC_ASSERT takes its expression apart with overloaded operators, which evaluate both sides of && and ||:
 // those conditions have parentheses of their own.
 
-namespace assay::tests {
+namespace assay::tests::tiny_models_test {
 namespace {
 
 using reference::Batch;
@@ -93,4 +93,4 @@ RC_GTEST_PROP(TinyModels, MicroBatchesHoldEverySequenceOnceInOrder, (std::uint64
 }
 
 }  // namespace
-}  // namespace assay::tests
+}  // namespace assay::tests::tiny_models_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <string>
 
-namespace assay::spec {
+namespace assay::spec::amount_test {
 namespace {
 
 TEST(Amount, FormsThatPeopleType) {
@@ -57,4 +57,4 @@ TEST(Amount, ALetterIsItsPowerOfTen) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::amount_test

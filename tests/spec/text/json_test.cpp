@@ -10,7 +10,7 @@
 
 #include "spec/text/utf8.hpp"
 
-namespace assay::spec {
+namespace assay::spec::json_test {
 namespace {
 
 using document::Item;
@@ -140,4 +140,4 @@ RC_GTEST_PROP(JsonSpec, AnyTextIsReadOrRefusedByName, ()) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::json_test

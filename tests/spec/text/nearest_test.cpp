@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace assay::spec {
+namespace assay::spec::nearest_test {
 namespace {
 
 TEST(NearestSpec, CountsEachKindOfSlipAsOne) {
@@ -57,4 +57,4 @@ RC_GTEST_PROP(NearestSpec, OneSlipIsAlwaysCorrected, ()) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::nearest_test

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace assay::spec {
+namespace assay::spec::quantity_test {
 namespace {
 
 TEST(QuantitySpec, DigitsAreGroupedByThree) {
@@ -48,4 +48,4 @@ TEST(QuantitySpec, BytesAndDurations) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::quantity_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay::spec {
+namespace assay::spec::quote_test {
 namespace {
 
 TEST(Quote, KeepsAnErrorOnOneLine) { EXPECT_EQ(quote("a\nb\x1b[31m\x7f"), "\"a?b?[31m?\""); }
@@ -28,4 +28,4 @@ TEST(Quote, CutsLongText) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::quote_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay::spec {
+namespace assay::spec::toml_test {
 namespace {
 
 using document::Item;
@@ -87,4 +87,4 @@ TEST(TomlSpec, ErrorsNamePlacePathExpectedAndFound) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::toml_test

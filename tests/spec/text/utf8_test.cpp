@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace assay::spec {
+namespace assay::spec::utf8_test {
 namespace {
 
 TEST(Utf8Spec, AcceptsTheFirstAndLastCharacterOfEachLength) {
@@ -37,4 +37,4 @@ RC_GTEST_PROP(Utf8Spec, RepairedTextIsValidAndStable, (const std::string& bytes)
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::utf8_test

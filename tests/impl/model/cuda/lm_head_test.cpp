@@ -5,7 +5,7 @@
 #include "tests/impl/model/lm_head_parity.hpp"
 #include "tests/support/gpu.hpp"
 
-namespace assay::impl {
+namespace assay::impl::cuda_lm_head_test {
 namespace {
 
 TEST(LmHeadCuda, ChunksMatchReference) {
@@ -14,4 +14,4 @@ TEST(LmHeadCuda, ChunksMatchReference) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::cuda_lm_head_test

@@ -7,7 +7,7 @@
 #include "tests/impl/ops/adamw_parity.hpp"
 #include "tests/support/gpu.hpp"
 
-namespace assay::impl {
+namespace assay::impl::cuda_adamw_test {
 namespace {
 
 TEST(AdamwCuda, MatchesReference) {
@@ -64,4 +64,4 @@ TEST(AdamwCuda, Bf16StatesHaveTheSameBitsTwiceAndInRangesOfAnyAlignment) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::cuda_adamw_test

@@ -10,7 +10,7 @@
 #include "tests/impl/ops/attention_parity.hpp"
 #include "tests/support/gpu.hpp"
 
-namespace assay::impl {
+namespace assay::impl::cuda_attention_test {
 namespace {
 
 TEST(AttentionCuda, MatchesReference) {
@@ -91,4 +91,4 @@ TEST(AttentionCuda, BackwardOfPlainProductsGivesTheSameBitsTwice) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::cuda_attention_test

@@ -7,7 +7,7 @@
 #include "tests/impl/ops/clip_grad_norm_parity.hpp"
 #include "tests/support/gpu.hpp"
 
-namespace assay::impl {
+namespace assay::impl::cuda_clip_grad_norm_test {
 namespace {
 
 TEST(ClipGradNormCuda, MatchesReference) {
@@ -31,4 +31,4 @@ TEST(ClipGradNormCuda, ASumKeepsInfinityAndNotANumber) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::cuda_clip_grad_norm_test

@@ -7,7 +7,7 @@
 #include "tests/impl/ops/cross_entropy_parity.hpp"
 #include "tests/support/gpu.hpp"
 
-namespace assay::impl {
+namespace assay::impl::cuda_cross_entropy_test {
 namespace {
 
 TEST(CrossEntropyCuda, MatchesReference) {
@@ -38,4 +38,4 @@ TEST(CrossEntropyCuda, NotANumberIsKept) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::cuda_cross_entropy_test

@@ -7,7 +7,7 @@
 #include "tests/impl/ops/embedding_parity.hpp"
 #include "tests/support/gpu.hpp"
 
-namespace assay::impl {
+namespace assay::impl::cuda_embedding_test {
 namespace {
 
 TEST(EmbeddingCuda, MatchesReference) {
@@ -29,4 +29,4 @@ TEST(EmbeddingCuda, SameBitsTwice) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::cuda_embedding_test

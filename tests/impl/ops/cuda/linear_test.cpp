@@ -8,7 +8,7 @@
 #include "tests/impl/ops/linear_parity.hpp"
 #include "tests/support/gpu.hpp"
 
-namespace assay::impl {
+namespace assay::impl::cuda_linear_test {
 namespace {
 
 TEST(LinearCuda, ForwardMatchesReference) {
@@ -48,4 +48,4 @@ TEST(LinearCuda, TheLibraryItselfTakesTheTrainersShapes) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::cuda_linear_test

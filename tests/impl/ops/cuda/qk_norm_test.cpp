@@ -7,7 +7,7 @@
 #include "tests/impl/ops/qk_norm_parity.hpp"
 #include "tests/support/gpu.hpp"
 
-namespace assay::impl {
+namespace assay::impl::cuda_qk_norm_test {
 namespace {
 
 TEST(QkNormCuda, MatchesReference) {
@@ -30,4 +30,4 @@ TEST(QkNormCuda, SameBitsTwice) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::cuda_qk_norm_test

@@ -7,7 +7,7 @@
 #include "tests/impl/ops/rms_norm_parity.hpp"
 #include "tests/support/gpu.hpp"
 
-namespace assay::impl {
+namespace assay::impl::cuda_rms_norm_test {
 namespace {
 
 TEST(RmsNormCuda, MatchesReference) {
@@ -44,4 +44,4 @@ TEST(RmsNormCuda, RowsTooLongForTheKernelStillMatchTheirOwnForward) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::cuda_rms_norm_test

@@ -7,7 +7,7 @@
 #include "tests/impl/ops/rope_parity.hpp"
 #include "tests/support/gpu.hpp"
 
-namespace assay::impl {
+namespace assay::impl::cuda_rope_test {
 namespace {
 
 TEST(RopeCuda, MatchesReference) {
@@ -44,4 +44,4 @@ TEST(RopeCuda, SameBitsTwice) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::cuda_rope_test

@@ -7,7 +7,7 @@
 #include "tests/impl/ops/swiglu_parity.hpp"
 #include "tests/support/gpu.hpp"
 
-namespace assay::impl {
+namespace assay::impl::cuda_swiglu_test {
 namespace {
 
 TEST(SwigluCuda, MatchesReference) {
@@ -27,4 +27,4 @@ TEST(SwigluCuda, SameBitsTwice) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::cuda_swiglu_test

@@ -5,7 +5,7 @@
 #include "tests/impl/run/train_step_parity.hpp"
 #include "tests/support/gpu.hpp"
 
-namespace assay::impl {
+namespace assay::impl::cuda_train_step_test {
 namespace {
 
 TEST(TrainStepCuda, TwentyStepsInFp64EqualTheReference) {
@@ -65,4 +65,4 @@ TEST(TrainStepCuda, ANonFiniteGradientStopsBeforeTheUpdateAndNamesTheTensor) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::cuda_train_step_test

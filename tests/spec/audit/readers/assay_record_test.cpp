@@ -9,7 +9,7 @@
 #include "spec/record/write.hpp"
 #include "tests/support/example_run.hpp"
 
-namespace assay::spec::audit {
+namespace assay::spec::audit::assay_record_test {
 namespace {
 
 /// The record of one step with this MFU and HFU.
@@ -34,4 +34,4 @@ TEST(AssayRecordSpec, AnHfuBelowTheMfuContradicts) {
 }
 
 }  // namespace
-}  // namespace assay::spec::audit
+}  // namespace assay::spec::audit::assay_record_test

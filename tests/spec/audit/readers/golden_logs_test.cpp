@@ -8,7 +8,7 @@
 #include "spec/audit/readers/read_log.hpp"
 #include "tests/support/paths.hpp"
 
-namespace assay::spec::audit {
+namespace assay::spec::audit::golden_logs_test {
 namespace {
 
 std::string golden(const std::string& name) { return tests::source_dir() + "/golden/logs/" + name; }
@@ -209,4 +209,4 @@ TEST(GoldenLogsSpec, HuggingFacesPrintedDictionaries) {
 }
 
 }  // namespace
-}  // namespace assay::spec::audit
+}  // namespace assay::spec::audit::golden_logs_test

@@ -12,7 +12,7 @@
 #include "tests/support/scratch.hpp"
 #include "tests/support/simulated_run.hpp"
 
-namespace assay::spec::audit {
+namespace assay::spec::audit::hostile_logs_test {
 namespace {
 
 using tests::Disguise;
@@ -342,4 +342,4 @@ TEST(HostileLogsSpec, TablesWhoseColumnsAreNamedLikeFieldsNeedNoMapping) {
 }
 
 }  // namespace
-}  // namespace assay::spec::audit
+}  // namespace assay::spec::audit::hostile_logs_test

@@ -10,7 +10,7 @@
 #include "spec/audit/readers/read_log.hpp"
 #include "tests/support/simulated_run.hpp"
 
-namespace assay::spec::audit {
+namespace assay::spec::audit::round_trip_test {
 namespace {
 
 using tests::LogFormat;
@@ -236,4 +236,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& parameter) { return std::string(tests::to_string(parameter.param)); });
 
 }  // namespace
-}  // namespace assay::spec::audit
+}  // namespace assay::spec::audit::round_trip_test
