@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t manifest_limit = std::int64_t{256} << 20;
 
 /// Step of "step_00000100", nothing for any other name.
-std::optional<std::int64_t> step_of(const std::string& name) {
+std::optional<std::int64_t> step_in_name(const std::string& name) {
   constexpr std::string_view prefix = "step_";
   if (!name.starts_with(prefix) || name.size() < prefix.size() + 8) return {};
   std::int64_t step = 0;
@@ -53,7 +53,7 @@ std::vector<Found> marked_checkpoints(const fs::path& parent) {
   std::vector<Found> found;
   for (const fs::path& path : entries(parent)) {
     std::error_code error;
-    const auto step = step_of(path.filename().string());
+    const auto step = step_in_name(path.filename().string());
     if (step && fs::exists(path / marker_name, error)) found.push_back({*step, path});
   }
   std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.step < b.step; });
@@ -72,7 +72,7 @@ void remove_leftovers(const fs::path& parent) {
     const bool partial = name.starts_with(".step_") && name.ends_with(".partial");
     std::error_code error;
     // A folder with a marker that does not match is evidence of damage and stays for the user to look at.
-    if (partial || (step_of(name) && !fs::exists(path / marker_name, error))) fs::remove_all(path, error);
+    if (partial || (step_in_name(name) && !fs::exists(path / marker_name, error))) fs::remove_all(path, error);
   }
 }
 
