@@ -41,16 +41,16 @@ find_library(ASSAY_CUBLASLT NAMES libcublasLt.so.13 PATHS ${ASSAY_NVIDIA_LIBRARY
              NO_DEFAULT_PATH REQUIRED)
 target_link_libraries(assay_impl PUBLIC assay_spec assay_torch CUDA::cudart MPI::MPI_CXX Threads::Threads
                                  PRIVATE assay_own_code ${ASSAY_CUBLASLT} fmt::fmt-header-only nlohmann_json::nlohmann_json)
-# GCC 12 with AVX2 sees out-of-bounds string copies that are not there, as in cmake/AssayCompiler.cmake.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(assay_impl PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds>)
-endif()
 target_compile_definitions(assay_impl PRIVATE ASSAY_VERSION="${PROJECT_VERSION}")
 target_precompile_headers(assay_impl PRIVATE $<$<COMPILE_LANGUAGE:CXX>:<ATen/ATen.h$<ANGLE-R>>)
 set_target_properties(assay_impl PROPERTIES CUDA_SEPARABLE_COMPILATION OFF)
 # Kernels that use the constexpr functions of spec/random; initial weights also without fused multiply-adds, for the CPU's bits.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/ops/adamw.cu PROPERTIES COMPILE_OPTIONS --expt-relaxed-constexpr)
 set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/ops/init.cu PROPERTIES COMPILE_OPTIONS "--expt-relaxed-constexpr;--fmad=false")
+# Kernels stay apart: each is compiled for every architecture, and one that changed is not to wait for the others.
+file(GLOB_RECURSE kernel_sources ${CMAKE_SOURCE_DIR}/impl/*.cu)
+set_source_files_properties(${kernel_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+assay_batch(assay_impl)
 # CPU loops: vectorised by `omp simd` and vector types, threads of the OpenMP runtime that libtorch uses too. No loop
 # reads errno or floating-point exception flags. x86-64-v3 is AVX2 and FMA, any server or desktop processor since about
 # 2015. OpenMP is linked by name: as a path it would enter the run path, ahead of libtorch's copy of the same library.

@@ -7,3 +7,4 @@ target_link_libraries(assay_reference PUBLIC assay_spec Eigen3::Eigen PRIVATE as
 # The order of the loops is the definition of the reference's sums: no contraction, no reassociation.
 target_compile_options(assay_reference PRIVATE -ffp-contract=off)
 target_precompile_headers(assay_reference PRIVATE <Eigen/Core>)
+assay_batch(assay_reference)

@@ -16,10 +16,8 @@ set_source_files_properties(${CMAKE_SOURCE_DIR}/spec/random/philox.cpp PROPERTIE
 target_link_libraries(assay_spec
   PRIVATE $<BUILD_INTERFACE:assay_own_code>  $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 
-# A build from nothing is shorter in batches: most of a lone source's time are standard headers, and functions of theirs
-# that each source compiles again. So internal functions of all sources of spec have names of their own.
+assay_batch(assay_spec)
 if(ASSAY_BATCH)
-  set_target_properties(assay_spec PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${ASSAY_BATCH})
   target_precompile_headers(assay_spec PRIVATE <algorithm> <array> <charconv> <cmath> <filesystem> <fstream> <functional>
                             <map> <optional> <set> <span> <string> <variant> <vector>)
 endif()

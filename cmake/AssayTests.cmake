@@ -8,6 +8,7 @@ file(GLOB_RECURSE support_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/su
 add_library(assay_test_support STATIC ${support_sources})
 target_link_libraries(assay_test_support PUBLIC assay_spec GTest::gtest GTest::gmock rapidcheck
                                          PRIVATE assay_own_code nlohmann_json::nlohmann_json)
+assay_batch(assay_test_support)
 set_source_files_properties(${CMAKE_SOURCE_DIR}/tests/support/paths.cpp PROPERTIES COMPILE_DEFINITIONS
   "ASSAY_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\";ASSAY_BINARY_DIR=\"${CMAKE_BINARY_DIR}\"")
 
@@ -22,6 +23,7 @@ function(assay_test_layer layer)
   # Tests are compiled far more often than run: their own code is not what has to be fast.
   target_compile_options(${layer}_tests PRIVATE $<$<CONFIG:Release>:-O1>)
   target_precompile_headers(${layer}_tests PRIVATE <gtest/gtest.h> <rapidcheck/gtest.h>)
+  assay_batch(${layer}_tests)
   foreach(test IN LISTS tests)
     file(STRINGS ${test} first LIMIT_COUNT 1)
     if(NOT first MATCHES "^// labels:( [a-z]+)+$")

@@ -14,7 +14,7 @@
 #include "tests/cli/built_program.hpp"
 #include "tests/support/scratch.hpp"
 
-namespace assay::impl::cli {
+namespace assay::impl::cli::bad_input_test {
 namespace {
 
 struct Outcome {
@@ -176,4 +176,4 @@ TEST_F(BadInputCli, APipeIsReadOnce) {
 }
 
 }  // namespace
-}  // namespace assay::impl::cli
+}  // namespace assay::impl::cli::bad_input_test

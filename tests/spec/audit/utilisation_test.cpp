@@ -11,7 +11,7 @@
 #include "spec/record/write.hpp"
 #include "tests/support/example_run.hpp"
 
-namespace assay::spec::audit {
+namespace assay::spec::audit::utilisation_test {
 namespace {
 
 constexpr double mfu = 0.4;
@@ -95,4 +95,4 @@ TEST(UtilisationSpec, WithoutAModelNothingIsSaidOfTheFloor) {
 }
 
 }  // namespace
-}  // namespace assay::spec::audit
+}  // namespace assay::spec::audit::utilisation_test

@@ -8,7 +8,7 @@
 
 #include "spec/error.hpp"
 
-namespace assay::spec {
+namespace assay::spec::adamw_rounding_test {
 namespace {
 
 adamw::RoundingBits bits_of(std::uint64_t seed, std::int64_t step, std::uint64_t entry) {
@@ -45,4 +45,4 @@ TEST(AdamwRoundingSpec, EverySeedStepAndEntryHasItsOwn) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::adamw_rounding_test

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace assay::spec::random {
+namespace assay::spec::random::box_muller_test {
 namespace {
 
 /// Wider than double where long double is, as on x86-64; else the error of that machine's library is added.
@@ -74,4 +74,4 @@ TEST(BoxMuller, NormalsHaveTheseBits) {
 }
 
 }  // namespace
-}  // namespace assay::spec::random
+}  // namespace assay::spec::random::box_muller_test

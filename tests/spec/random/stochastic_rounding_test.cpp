@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-namespace assay::spec::random {
+namespace assay::spec::random::stochastic_rounding_test {
 namespace {
 
 constexpr int draws = 1 << 16;  // every value that the random bits can have
@@ -80,4 +80,4 @@ TEST(StochasticRounding, RoundsDownAsOftenAsThePartThatIsCutSays) {
 }
 
 }  // namespace
-}  // namespace assay::spec::random
+}  // namespace assay::spec::random::stochastic_rounding_test

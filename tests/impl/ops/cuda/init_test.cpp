@@ -7,7 +7,7 @@
 #include "tests/support/gpu.hpp"
 #include "tests/support/tensors.hpp"
 
-namespace assay::impl {
+namespace assay::impl::cuda_init_test {
 namespace {
 
 spec::ModelSpec model() {
@@ -50,4 +50,4 @@ TEST(InitCuda, HasTheBitsOfTheCpuInTwoMillionNumbers) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::cuda_init_test

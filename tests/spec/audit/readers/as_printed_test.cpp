@@ -11,7 +11,7 @@
 #include "spec/audit/readers/read_log.hpp"
 #include "spec/error.hpp"
 
-namespace assay::spec::audit {
+namespace assay::spec::audit::as_printed_test {
 namespace {
 
 RunRecord read(const std::string& log, const std::string& map = "") {
@@ -334,4 +334,4 @@ TEST(AsPrintedSpec, OthersAreRefusedWithWhatToDo) {
 }
 
 }  // namespace
-}  // namespace assay::spec::audit
+}  // namespace assay::spec::audit::as_printed_test
