@@ -36,11 +36,12 @@ file(GLOB_RECURSE impl_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/impl/*.cpp 
 list(FILTER impl_sources EXCLUDE REGEX "/impl/(cli|report)/")
 add_library(assay_impl SHARED ${impl_sources})
 add_library(assay::impl ALIAS assay_impl)
-# The cuBLASLt that libtorch itself uses, by its own name: two copies in one process would not share a handle.
+# The cuBLASLt that libtorch itself uses, by its own name: two copies in one process would not share a handle. It is found
+# here and linked by name: as a path its folder would enter the run path again, against the order given above.
 find_library(ASSAY_CUBLASLT NAMES libcublasLt.so.13 PATHS ${ASSAY_NVIDIA_LIBRARY_DIRS} ${CUDAToolkit_LIBRARY_DIR}
              NO_DEFAULT_PATH REQUIRED)
 target_link_libraries(assay_impl PUBLIC assay_spec assay_torch CUDA::cudart MPI::MPI_CXX Threads::Threads
-                                 PRIVATE assay_own_code ${ASSAY_CUBLASLT} fmt::fmt-header-only nlohmann_json::nlohmann_json)
+                                 PRIVATE assay_own_code -l:libcublasLt.so.13 fmt::fmt-header-only nlohmann_json::nlohmann_json)
 target_compile_definitions(assay_impl PRIVATE ASSAY_VERSION="${PROJECT_VERSION}")
 target_precompile_headers(assay_impl PRIVATE $<$<COMPILE_LANGUAGE:CXX>:<ATen/ATen.h$<ANGLE-R>>)
 set_target_properties(assay_impl PROPERTIES CUDA_SEPARABLE_COMPILATION OFF)
