@@ -11,7 +11,7 @@
 #include "tests/cli/built_program.hpp"
 #include "tests/support/scratch.hpp"
 
-namespace assay {
+namespace assay::full_disk_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -114,4 +114,4 @@ TEST_F(FullDisk, ASaveOnTheWayThatFailsIsMadeUpForByTheNext) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::full_disk_test

@@ -10,7 +10,7 @@
 #include "tests/cli/built_program.hpp"
 #include "tests/support/scratch.hpp"
 
-namespace assay {
+namespace assay::own_text_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -61,4 +61,4 @@ TEST_F(OwnText, PathsMayHoldSpacesAndCommas) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::own_text_test

@@ -35,7 +35,7 @@ extern "C" ssize_t write(int descriptor, const void* bytes, size_t count) {
   return syscall(SYS_write, descriptor, bytes, count);
 }
 
-namespace assay::impl::checkpoint {
+namespace assay::impl::checkpoint::full_disk_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -85,4 +85,4 @@ TEST_F(FullDiskImpl, WhereverItFillsUpTheCheckpointBeforeStaysAndALaterSaveSucce
 }
 
 }  // namespace
-}  // namespace assay::impl::checkpoint
+}  // namespace assay::impl::checkpoint::full_disk_test

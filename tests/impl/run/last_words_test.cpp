@@ -7,7 +7,7 @@
 #include <csignal>
 #include <thread>
 
-namespace assay::impl::run {
+namespace assay::impl::run::last_words_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -39,4 +39,4 @@ TEST(LastWordsImpl, AreNotSpokenWhereItEndsByItselfOrIsAskedOtherwise) {
 }
 
 }  // namespace
-}  // namespace assay::impl::run
+}  // namespace assay::impl::run::last_words_test

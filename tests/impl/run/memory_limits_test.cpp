@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace assay::impl::run {
+namespace assay::impl::run::memory_limits_test {
 namespace {
 
 constexpr std::int64_t host = std::int64_t{8} << 30;
@@ -48,4 +48,4 @@ TEST(MemoryLimitsImpl, NeedIsOfThisRankAndOfThisDevice) {
 }
 
 }  // namespace
-}  // namespace assay::impl::run
+}  // namespace assay::impl::run::memory_limits_test

@@ -14,7 +14,7 @@
 #include "spec/record/run.hpp"
 #include "tests/support/scratch.hpp"
 
-namespace assay::impl::run {
+namespace assay::impl::run::run_end_test {
 namespace {
 
 using namespace spec::record;
@@ -96,4 +96,4 @@ TEST_F(RunEndImpl, AConstraintOfTheSpecAndALostPeerAreRecordedWithTheirCodes) {
 }
 
 }  // namespace
-}  // namespace assay::impl::run
+}  // namespace assay::impl::run::run_end_test

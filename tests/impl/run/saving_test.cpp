@@ -16,7 +16,7 @@
 #include "spec/model/inventory.hpp"
 #include "tests/support/scratch.hpp"
 
-namespace assay::impl::run {
+namespace assay::impl::run::saving_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -161,4 +161,4 @@ TEST_F(SavingImpl, WhatCheckpointsTakeIsCountedBeforeTraining) {
 }
 
 }  // namespace
-}  // namespace assay::impl::run
+}  // namespace assay::impl::run::saving_test

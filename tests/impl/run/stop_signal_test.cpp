@@ -8,7 +8,7 @@
 #include <csignal>
 #include <thread>
 
-namespace assay::impl::run {
+namespace assay::impl::run::stop_signal_test {
 namespace {
 
 TEST(StopSignalImpl, ASignalOnAnotherThreadIsSeenByTheOneThatAsks) {
@@ -44,4 +44,4 @@ TEST(StopSignalImpl, WithoutOneTheSignalHasItsUsualEffect) {
 }
 
 }  // namespace
-}  // namespace assay::impl::run
+}  // namespace assay::impl::run::stop_signal_test

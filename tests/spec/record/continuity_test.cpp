@@ -5,7 +5,7 @@
 
 #include "tests/support/example_run.hpp"
 
-namespace assay::spec::record {
+namespace assay::spec::record::continuity_test {
 namespace {
 
 using Events = std::vector<Event>;
@@ -70,4 +70,4 @@ TEST(ContinuitySpec, ManyPlacesAreCounted) {
 }
 
 }  // namespace
-}  // namespace assay::spec::record
+}  // namespace assay::spec::record::continuity_test
