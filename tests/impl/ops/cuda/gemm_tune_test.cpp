@@ -13,7 +13,7 @@
 #include "tests/support/scratch.hpp"
 #include "tests/support/tensors.hpp"
 
-namespace assay::impl {
+namespace assay::impl::gemm_tune_test {
 namespace {
 
 TEST(GemmTuneCuda, KeepsAnAlgorithmWhoseProductIsRight) {
@@ -35,4 +35,4 @@ TEST(GemmTuneCuda, KeepsAnAlgorithmWhoseProductIsRight) {
 }
 
 }  // namespace
-}  // namespace assay::impl
+}  // namespace assay::impl::gemm_tune_test
