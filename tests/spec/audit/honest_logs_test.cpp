@@ -10,7 +10,7 @@
 #include "spec/audit/readers/read_log.hpp"
 #include "tests/support/paths.hpp"
 
-namespace assay::spec::audit {
+namespace assay::spec::audit::honest_logs_test {
 namespace {
 
 RunRecord read_text(const std::string& log, const std::string& set = "") {
@@ -228,4 +228,4 @@ TEST(HonestLogsSpec, TotalFlopsAreSixTimesTokensTimesParametersWithoutEmbedding)
 }
 
 }  // namespace
-}  // namespace assay::spec::audit
+}  // namespace assay::spec::audit::honest_logs_test
