@@ -34,8 +34,10 @@ bool read_rate(std::string_view rest, std::int64_t line, Step& step) {
   if (!rate) return trimmed(rest).starts_with('-');  // no time has passed
   const double unit = behind_number.starts_with('k') ? 1e3 : 1, time = step[Field::seconds]->value;
   const double shortened = time > 0 ? time / (time + 1e-3) : 0;
+  // Also a rate below 0, which is no rate but may stand there, lies in its own interval.
   step[Field::tokens_per_second] =
-      Printed{rate->value * unit, rate->low * unit * shortened, rate->high * unit, line};
+      Printed{rate->value * unit, (rate->low - std::abs(rate->low) * (1 - shortened)) * unit,
+              rate->high * unit, line};
   return true;
 }
 
@@ -50,7 +52,8 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step) {
     // Both times of the quotient are whole milliseconds.
     const double time = step[Field::seconds]->value * 1e3, least = share->value * time;
     const double slack = least > 1 ? 1 / least + 1 / time : 1;
-    step[Field::mfu] = Printed{share->value, share->low * (1 - slack), share->high * (1 + slack), line};
+    step[Field::mfu] = Printed{share->value, share->low - std::abs(share->low) * slack,
+                               share->high + std::abs(share->high) * slack, line};
   }
   return !scan.bad();
 }

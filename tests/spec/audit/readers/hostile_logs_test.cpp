@@ -187,6 +187,18 @@ TEST(HostileLogsSpec, WhatCannotBeUnderstoodIsAUsageError) {
                  {.map = "", .set = "gpus=many", .step_check = {}});
 }
 
+// Found by fuzzing: a rate below 0 was given an interval that did not hold it.
+TEST(HostileLogsSpec, ANumberThatCannotBeLiesInItsOwnIntervalToo) {
+  std::istringstream in(
+      "[T] step     0 [ 12.5%] | time:  4185 ms | norm   3.77 | loss  10.32 | tps 82206 | sol 32.5%\n"
+      "[T] step     1 [ 12.5%] | time:  4225 ms | norm   3.85 | loss   9.97 | tps -1430 | sol -32.5%\n");
+  const auto runs = read_logs(in, "x", {});
+  ASSERT_EQ(runs.size(), 1u);
+  for (const Step& step : runs[0].steps)
+    for (const auto& number : step.fields)
+      if (number) EXPECT_TRUE(number->low <= number->value && number->value <= number->high) << number->value;
+}
+
 TEST(HostileLogsSpec, PathsThatHoldNoLog) {
   const tests::Scratch scratch;
   const auto code_of = [](const std::string& path) {
