@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-namespace assay::spec {
+namespace assay::spec::nominal_test {
 namespace {
 
 TEST(NominalSpec, SizesInNames) {
@@ -42,4 +42,4 @@ TEST(NominalSpec, TheToleranceIsOfTheName) {
 }
 
 }  // namespace
-}  // namespace assay::spec
+}  // namespace assay::spec::nominal_test
