@@ -1,5 +1,7 @@
 // llm.q's console: formats.md, "llmq". It divides whole milliseconds and cuts off instead of rounding; the
 // intervals say so.
+#include <cmath>
+
 #include "spec/audit/readers/line_reader.hpp"
 #include "spec/audit/readers/scan.hpp"
 
