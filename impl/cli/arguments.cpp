@@ -126,7 +126,8 @@ Arguments parse(const std::vector<std::string>& words, const std::vector<Option>
     const std::size_t equals = word.find('=');
     const bool attached = equals != std::string::npos;
     const std::string follows = attached ? word.substr(equals + 1) : i + 1 < words.size() ? words[i + 1] : "";
-    const Option& option = option_named(word.substr(0, equals), follows, options, verb);
+    const std::string name = word.substr(0, equals);
+    const Option& option = option_named(name, follows, options, verb);
     if (attached && option.value.empty()) refuse("the option \"" + typed(option) + "\" takes no value");
     if (!attached && !option.value.empty() && ++i == words.size())
       refuse("the option \"" + typed(option) + "\" needs a value: " + option.value);

@@ -25,7 +25,7 @@ constexpr std::int64_t tokens = 5, samples = 7, sequences = 4;
 class UnevenSamples final : public data::SampleSource {
  public:
   explicit UnevenSamples(std::int64_t vocab) : vocab_(static_cast<std::uint64_t>(vocab)) {}
-  std::int64_t samples() const override { return run::samples; }
+  std::int64_t samples() const override { return trainer_test::samples; }
   std::int64_t sequence_length() const override { return tokens; }
   void read(std::int64_t sample, std::span<std::int32_t> ids) const override {
     check_request(sample, ids);
