@@ -217,8 +217,8 @@ TEST(FlopsCli, JsonHoldsTheSameCountsAsText) {
            std::stoll(component["backward_per_token"].get<std::string>());
     parameters += std::stoll(component["parameters"].get<std::string>());
   }
-  EXPECT_EQ(std::to_string(sum), json["flops_per_token"]);
-  EXPECT_EQ(std::to_string(parameters), json["parameters"]);
+  EXPECT_EQ(std::to_string(sum), json["flops_per_token"].get<std::string>());
+  EXPECT_EQ(std::to_string(parameters), json["parameters"].get<std::string>());
 }
 
 /// The one line on stderr for words that must fail with exit code 2 and print nothing else.

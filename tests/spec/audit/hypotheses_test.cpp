@@ -62,7 +62,7 @@ TEST(HypothesesSpec, AloneTheSmallRunHasTwoReadings) {
 TEST(HypothesesSpec, TheSparsePeakOfBf16IsTheDenseOneOfFp8) {
   const RunRecord run = tests::scaling_report_run(8);
   const Audit one = audit(run);
-  const Change& peak = change_of(one.readings.front(), "peak_sparse");
+  const Change peak = change_of(one.readings.front(), "peak_sparse");
   ASSERT_EQ(peak.alternatives.size(), 1u);
   EXPECT_EQ(peak.alternatives[0], "the peak is the dense one of fp8, not of bf16");
 }

@@ -9,7 +9,7 @@
 #include "spec/audit/hypotheses.hpp"
 #include "spec/audit/readers/read_log.hpp"
 
-namespace assay::spec::audit {
+namespace assay::spec::audit::impossible_numbers_test {
 namespace {
 
 RunRecord record_of(const std::string& text, const std::string& map = "", const std::string& set = "") {
@@ -254,4 +254,4 @@ TEST(ImpossibleNumbersSpec, ARecordWithBlanksBetweenItsTokensIsOurs) {
 }
 
 }  // namespace
-}  // namespace assay::spec::audit
+}  // namespace assay::spec::audit::impossible_numbers_test

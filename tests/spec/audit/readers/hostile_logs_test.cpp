@@ -195,8 +195,10 @@ TEST(HostileLogsSpec, ANumberThatCannotBeLiesInItsOwnIntervalToo) {
   const auto runs = read_logs(in, "x", {});
   ASSERT_EQ(runs.size(), 1u);
   for (const Step& step : runs[0].steps)
-    for (const auto& number : step.fields)
-      if (number) EXPECT_TRUE(number->low <= number->value && number->value <= number->high) << number->value;
+    for (const auto& number : step.fields) {
+      if (!number) continue;
+      EXPECT_TRUE(number->low <= number->value && number->value <= number->high) << number->value;
+    }
 }
 
 TEST(HostileLogsSpec, PathsThatHoldNoLog) {
