@@ -1,7 +1,7 @@
 # Fuzzing of every reader of text from outside: one program, `assay_fuzz`, and a short run of each target in CTest.
 # ASSAY_FUZZ=libfuzzer (clang only, what ci/fuzz configures) links libFuzzer instead of our own blind driver.
 set(ASSAY_FUZZ "driver" CACHE STRING "driver (any compiler) or libfuzzer (clang)")
-set(ASSAY_FUZZ_SECONDS 1 CACHE STRING "seconds of the run of each target in CTest")
+set(ASSAY_FUZZ_SECONDS 5 CACHE STRING "seconds of the run of each target in CTest")
 set(fuzz_targets log table mapping printed record model_toml hugging_face hardware config overrides safetensors json)
 
 if(ASSAY_FUZZ STREQUAL "libfuzzer")
