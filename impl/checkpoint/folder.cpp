@@ -72,7 +72,8 @@ void remove_leftovers(const fs::path& parent) {
     const bool partial = name.starts_with(".step_") && name.ends_with(".partial");
     std::error_code error;
     // A folder with a marker that does not match is evidence of damage and stays for the user to look at.
-    if (partial || (step_in_name(name) && !fs::exists(path / marker_name, error))) fs::remove_all(path, error);
+    if (partial || (step_in_name(name) && !fs::exists(path / marker_name, error)))
+      fs::remove_all(path, error);
   }
 }
 

@@ -95,7 +95,8 @@ const std::vector<NamedFunction>& run_functions() {
   static const std::vector<NamedFunction> all = {
       {"sequences", 3,
        [](const Call& call) { return exact_interval(static_cast<double>(batch(call).sequences)); }},
-      {"tokens_per_step", 4, [](const Call& call) { return exactly(batch(call).tokens_per_step(call.whole(3))); }},
+      {"tokens_per_step", 4,
+       [](const Call& call) { return exactly(batch(call).tokens_per_step(call.whole(3))); }},
       {"accumulation", 3, accumulation},
       {"ranks", 5, ranks},
       {"tokens_per_second", 2, tokens_per_second},
