@@ -39,17 +39,17 @@ TEST(TomlSpec, AFaultIsOneLineWhateverStandsInTheText) {
 TEST(TomlSpec, OnlyQuotesAndCommentsHoldOtherLettersThanAscii) {
   document::Node root;
   // What fuzzing found: toml++ runs into code there that it holds for unreachable (UBSan).
-  for (const char* text :
-       {"\xcf\xa0m", "ü = 1\n", "a = \"\"\"b\\\n  ü\"\"\"\n", "a = 1 ü\n",
-        "a = 'x'\n\nb = \"\"\"c\"\"\"\"\nü = 1", "a = 2x\"\xd2\x8a\"\"", "a = 8_+)\xc7\xbc\n"})
+  for (const char* text : {"\xcf\xa0m", "ü = 1\n", "a = 1 ü\n", "a = 'x'\n\nb = \"\"\"c\"\"\"\"\nü = 1",
+                           "a = 2x\"\xd2\x8a\"\"", "a = 8_+)\xc7\xbc\n"})
     EXPECT_TRUE(read_toml(text, root).has_value()) << text;
   const auto fault = read_toml("a = 1\nb = ü\n", root);
   ASSERT_TRUE(fault.has_value());
   EXPECT_EQ(fault->place.line, 2u);
   EXPECT_EQ(fault->place.column, 5u);
-  for (const char* text : {"a = \"ü\" # é\nb = 'ä'\n", "\xef\xbb\xbf# x\na = 1\n", "# ü", "\"ü\" = 1\n",
-                           "a = \"\"\"\nü\\\"\"\"\" # ö\n", "a = '''ü\\'''\nb = '''x'''''\nc = 'ü'\n",
-                           "a = \"\\\"ü\"\n", "a = ''\nb = \"\" # ü\n", "a = \"\"\"x \\\n  y ü\"\"\"\n"}) {
+  for (const char* text :
+       {"a = \"ü\" # é\nb = 'ä'\n", "\xef\xbb\xbf# x\na = 1\n", "# ü", "\"ü\" = 1\n",
+        "a = \"\"\"\nü\\\"\"\"\" # ö\n", "a = '''ü\\'''\nb = '''x'''''\nc = 'ü'\n", "a = \"\\\"ü\"\n",
+        "a = ''\nb = \"\" # ü\n", "a = \"\"\"x \\\n  y ü\"\"\"\n", "a = \"\"\"b\\\n  ü\"\"\"\n"}) {
     const auto none = read_toml(text, root);
     EXPECT_FALSE(none.has_value()) << text << ": " << (none ? none->why : "");
   }
