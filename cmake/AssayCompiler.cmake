@@ -34,9 +34,11 @@ endif()
 
 # assay_batch(TARGET): compiles ASSAY_BATCH sources of the target as one. A build from nothing is shorter so: most of a
 # lone source's time are standard and libtorch headers, and functions of theirs that each source compiles again. Internal
-# functions of a target's sources therefore have names of their own, and each test file a namespace.
+# functions of a target's sources therefore have names of their own, and each test file a namespace. Paths in a batch are
+# relative, so that clones share the compiler cache.
 function(assay_batch target)
   if(ASSAY_BATCH)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${ASSAY_BATCH})
+    set_target_properties(${target} PROPERTIES
+      UNITY_BUILD ON UNITY_BUILD_RELOCATABLE ON UNITY_BUILD_BATCH_SIZE ${ASSAY_BATCH})
   endif()
 endfunction()
