@@ -81,19 +81,25 @@ inline unsigned threads_for(std::int64_t items, std::int64_t most = 512) {
   return static_cast<unsigned>(std::clamp<std::int64_t>((items + 31) / 32 * 32, 32, most));
 }
 
+/// Sum over a warp, the same on every lane, in a fixed order.
+template <class M>
+__device__ M warp_sum(M value) {
+  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
+  return value;
+}
+
 /// Sum over the threads of a block, the same on every thread, in a fixed order. `scratch` holds 33 values;
 /// block size is a multiple of 32, at most 1024.
 template <class M>
 __device__ M block_sum(M value, M* scratch) {
-  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
+  value = warp_sum(value);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int warps = static_cast<int>(blockDim.x) / 32;
   __syncthreads();  // scratch may still be read from the call before
   if (lane == 0) scratch[warp] = value;
   __syncthreads();
   if (warp == 0) {
-    M sum = lane < warps ? scratch[lane] : M(0);
-    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+    const M sum = warp_sum(lane < warps ? scratch[lane] : M(0));
     if (lane == 0) scratch[32] = sum;
   }
   __syncthreads();

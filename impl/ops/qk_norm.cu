@@ -12,12 +12,6 @@ namespace {
 
 constexpr int warps = 8;
 
-template <class M>
-__device__ M warp_sum(M value) {
-  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
-  return value;
-}
-
 /// Entries of a head that one lane holds: `count` vectors of `width`, vector c at (c * 32 + lane).
 template <class T, int width, int count>
 struct Lane {

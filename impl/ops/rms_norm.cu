@@ -16,13 +16,6 @@ namespace {
 /// a block where a warp has a row.
 constexpr int most_threads = 512, most_vectors = 4, warps = 4;
 
-/// Sum over a warp, the same on every lane.
-template <class M>
-__device__ M warp_sum(M value) {
-  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
-  return value;
-}
-
 /// A warp holds its row: up to `count` vectors a lane, all read before the first is used.
 template <class T, int width, int count>
 __global__ void __launch_bounds__(32 * warps)
