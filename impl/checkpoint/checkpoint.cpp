@@ -108,15 +108,15 @@ class PartialFolder {
   bool complete_ = false;
 };
 
+/// Of elements of `element_bytes` in all parts of a checkpoint.
+std::int64_t tensor_bytes(const spec::Inventory& inventory, std::int64_t element_bytes) {
+  std::int64_t entries = 0;
+  for (const spec::Parameter& parameter : inventory.parameters) entries += parameter.size;
+  return entries * static_cast<std::int64_t>(std::size(parts)) * element_bytes;
+}
+
 std::int64_t bytes_of_tensors(const ParameterBuffers& buffers) {
-  switch (buffers.master.scalar_type()) {
-    case at::kDouble:
-      return size_on_disk(buffers.inventory, Dtype::f64);
-    case at::kBFloat16:
-      return size_on_disk(buffers.inventory, Dtype::bf16);
-    default:
-      return size_on_disk(buffers.inventory, Dtype::f32);
-  }
+  return tensor_bytes(buffers.inventory, buffers.master.element_size());
 }
 
 /// "15,529,909,248 bytes, 1,024 are free"
@@ -163,10 +163,7 @@ Saved write_checkpoint(const std::string& directory, const ParameterBuffers& buf
 }  // namespace
 
 std::int64_t size_on_disk(const spec::Inventory& inventory, Dtype states) {
-  std::int64_t entries = 0;
-  for (const spec::Parameter& parameter : inventory.parameters) entries += parameter.size;
-  const std::int64_t each = states == Dtype::f64 ? 8 : states == Dtype::f32 ? 4 : 2;
-  return entries * static_cast<std::int64_t>(std::size(parts)) * each;
+  return tensor_bytes(inventory, element_bytes(states));
 }
 
 Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state,

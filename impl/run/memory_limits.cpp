@@ -21,8 +21,6 @@ double state_bytes(const spec::RunConfig& config) {
   return config.states == Dtype::bf16 ? 3 * 2 + 4 : 2 + 4 * 4;
 }
 
-double activation_bytes(Dtype dtype) { return dtype == Dtype::f64 ? 8 : dtype == Dtype::f32 ? 4 : 2; }
-
 /// "2.33 TiB"; counts beyond what bytes() takes are no machine's anyway.
 std::string shown(double bytes) { return spec::bytes(static_cast<std::int64_t>(std::min(bytes, 9e18))); }
 
@@ -37,7 +35,7 @@ MemoryNeed memory_need(const spec::RunConfig& config, const spec::ModelSpec& mod
   if (device.is_cpu()) {
     need.state = static_cast<double>(spec::inventory(model).flat_size) * state_bytes(config);
     need.inputs = tokens(batch.micro) * static_cast<double>(model.width) * static_cast<double>(model.layers) *
-                  activation_bytes(config.dtype);
+                  static_cast<double>(element_bytes(config.dtype));
   }
   // MicroBatch: an input and a target of 8 bytes each.
   need.samples = tokens(batch.sequences_per_rank()) * 16 * (1 + static_cast<double>(config.prefetch));
