@@ -272,18 +272,23 @@ class Run {
     say(samples);
   }
 
+  /// What the steps so far come to, but for the final loss.
+  RunEnd end_now(EndReason reason, ExitCode code, const std::optional<std::string>& message) const {
+    return {.reason = reason,
+            .exit_code = static_cast<std::int64_t>(code),
+            .message = message,
+            .steps = static_cast<std::int64_t>(steps_.size()),
+            .tokens = tokens_,
+            .seconds = seconds_,
+            .tokens_per_second = seconds_ > 0 ? static_cast<double>(tokens_) / seconds_ : 0,
+            .final_loss = {},
+            .final_steps = {},
+            .floor = start_.data.floor,
+            .gap_closed = {}};
+  }
+
   int end(EndReason reason, ExitCode code, const std::optional<std::string>& message) {
-    RunEnd event{.reason = reason,
-                 .exit_code = static_cast<std::int64_t>(code),
-                 .message = message,
-                 .steps = static_cast<std::int64_t>(steps_.size()),
-                 .tokens = tokens_,
-                 .seconds = seconds_,
-                 .tokens_per_second = seconds_ > 0 ? static_cast<double>(tokens_) / seconds_ : 0,
-                 .final_loss = {},
-                 .final_steps = {},
-                 .floor = start_.data.floor,
-                 .gap_closed = {}};
+    RunEnd event = end_now(reason, code, message);
     constexpr std::int64_t last_steps = 10;
     event.final_loss = mean_loss(steps_, last_steps);
     if (event.final_loss) event.final_steps = std::min<std::int64_t>(last_steps, event.steps);
@@ -315,20 +320,10 @@ class Run {
   void record_lost_peer() {
     const std::scoped_lock lock(telling_);
     try {
-      writer_->write(RunEnd{.reason = EndReason::error,
-                            .exit_code = static_cast<std::int64_t>(ExitCode::peer_lost),
-                            .message =
-                                "the launcher ended this job while rank 0 was in a step: another rank "
-                                "failed (its message stands on stderr), or the job was killed; run the "
-                                "same command with checkpoint.resume=auto",
-                            .steps = static_cast<std::int64_t>(steps_.size()),
-                            .tokens = tokens_,
-                            .seconds = seconds_,
-                            .tokens_per_second = seconds_ > 0 ? static_cast<double>(tokens_) / seconds_ : 0,
-                            .final_loss = {},
-                            .final_steps = {},
-                            .floor = start_.data.floor,
-                            .gap_closed = {}});
+      writer_->write(end_now(EndReason::error, ExitCode::peer_lost,
+                             "the launcher ended this job while rank 0 was in a step: another rank "
+                             "failed (its message stands on stderr), or the job was killed; run the "
+                             "same command with checkpoint.resume=auto"));
       writer_->sync();
     } catch (const std::exception&) {
       // The disk is full, too: the record ends without these words.
