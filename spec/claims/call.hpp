@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "spec/claims/expression.hpp"
+#include "spec/count.hpp"
 #include "spec/error.hpp"
+#include "spec/interval.hpp"
 
 namespace assay::spec::claims {
 
@@ -42,6 +44,9 @@ class Call {
   std::string function_;
   const std::vector<Argument>& list_;
 };
+
+/// A count as a number without doubt.
+inline Interval exactly(const Count& count) { return exact_interval(count.to_double()); }
 
 struct NamedFunction {
   const char* name;

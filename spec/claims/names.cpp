@@ -12,14 +12,12 @@
 namespace assay::spec::claims {
 namespace {
 
-Interval of(const Count& count) { return exact_interval(count.to_double()); }
-
 Interval convention_flops(const Call& call) {
   const auto convention = convention_from(call.text(0));
   if (!convention) call.refuse(0, "names no convention: \"" + call.text(0) + "\"");
   const ConventionCount count = flops_per_token(*convention, find_model(call.text(1)), call.whole(2));
   if (!count.flops) call.refuse(0, call.text(0) + " " + count.why_not);
-  return of(*count.flops);
+  return exactly(*count.flops);
 }
 
 /// FLOPs of a part of the layers, all tokens of a sequence, both passes.
@@ -28,13 +26,13 @@ Interval flops_of(const Call& call) {
   using C = FlopComponent;
   const std::string& part = call.text(0);
   if (part == "attention")
-    return of(flops.of(C::qkv) + flops.of(C::attention_scores) + flops.of(C::attention_values) +
-              flops.of(C::attention_output) + flops.of(C::latent_projections));
-  if (part == "scores") return of(flops.of(C::attention_scores) + flops.of(C::attention_values));
-  if (part == "mlp") return of(flops.of(C::gate_up) + flops.of(C::down));
+    return exactly(flops.of(C::qkv) + flops.of(C::attention_scores) + flops.of(C::attention_values) +
+                   flops.of(C::attention_output) + flops.of(C::latent_projections));
+  if (part == "scores") return exactly(flops.of(C::attention_scores) + flops.of(C::attention_values));
+  if (part == "mlp") return exactly(flops.of(C::gate_up) + flops.of(C::down));
   if (part == "experts")
-    return of(flops.of(C::router) + flops.of(C::routed_experts) + flops.of(C::shared_experts));
-  if (part == "head") return of(flops.of(C::head));
+    return exactly(flops.of(C::router) + flops.of(C::routed_experts) + flops.of(C::shared_experts));
+  if (part == "head") return exactly(flops.of(C::head));
   call.refuse(0, "must be attention, scores, mlp, experts or head");
 }
 
@@ -76,13 +74,13 @@ Interval first_loss_of_text(const Call& call) {
 
 const std::vector<NamedFunction>& fact_functions() {
   static const std::vector<NamedFunction> all = {
-      {"parameters", 1, [](const Call& call) { return of(parameter_count(find_model(call.text(0)))); }},
+      {"parameters", 1, [](const Call& call) { return exactly(parameter_count(find_model(call.text(0)))); }},
       {"active_parameters", 1,
-       [](const Call& call) { return of(active_parameter_count(find_model(call.text(0)))); }},
+       [](const Call& call) { return exactly(active_parameter_count(find_model(call.text(0)))); }},
       {"matmul_parameters", 1,
-       [](const Call& call) { return of(matmul_parameters(find_model(call.text(0)))); }},
+       [](const Call& call) { return exactly(matmul_parameters(find_model(call.text(0)))); }},
       {"embedding_parameters", 1,
-       [](const Call& call) { return of(parameter_counts(find_model(call.text(0))).token_embedding); }},
+       [](const Call& call) { return exactly(parameter_counts(find_model(call.text(0))).token_embedding); }},
       {"flops", 3, convention_flops},
       {"flops_of", 3, flops_of},
       {"peak", 3, peak},

@@ -9,8 +9,6 @@
 namespace assay::spec::claims {
 namespace {
 
-Interval exactly(const Count& count) { return exact_interval(count.to_double()); }
-
 Batch batch(const Call& call) {
   const std::int64_t micro = call.whole(0), accumulation = call.whole(1), ranks = call.whole(2);
   return batch_of((Count(micro) * accumulation * ranks).to_int64(), micro, ranks);
