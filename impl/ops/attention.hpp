@@ -30,9 +30,9 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
                     std::int64_t kv_heads, const at::Tensor& documents);
 
-/// The gradient of the qkv that rope::rotate, over its H + K first heads, made the `qkv` of forward of: as
-/// backward and rope::rotate back give it, in one pass over memory less where q's, k's and v's gradients are
-/// computed apart.
+/// The gradient [B, T, H + 2K, E] of what `qkv` was before rope::rotate turned its first H + K heads: the
+/// same numbers as backward and then rope::rotate with inverse = true, in one pass over memory less where a
+/// library gives the gradients of q, k and v apart. `table`, `positions` as rope::rotate took them.
 at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
                                  std::int64_t heads, std::int64_t kv_heads, const at::Tensor& documents,
                                  const rope::Table& table, const at::Tensor& positions);
