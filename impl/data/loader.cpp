@@ -10,9 +10,11 @@
 
 namespace assay::impl::data {
 
-Loader::Loader(std::shared_ptr<const SampleSource> source, LoaderPlan plan)
+Loader::Loader(std::shared_ptr<const SampleSource> source, LoaderPlan plan,
+               std::function<void(const StepBatches&)> when_read)
     : source_(std::move(source)),
       plan_(std::move(plan)),
+      when_read_(std::move(when_read)),
       order_{plan_.seed, source_->samples(), plan_.sequences} {
   if (plan_.prefetch < 0)
     throw UserError(ExitCode::usage, "the loader reads " + std::to_string(plan_.prefetch) +
@@ -54,6 +56,7 @@ void Loader::run(const std::stop_token& stop) {
       }
       std::optional<StepBatches> batches = read_step(step, stop);
       if (!batches) return;
+      if (when_read_) when_read_(*batches);
       const std::scoped_lock lock(mutex_);
       ready_.push_back(std::move(*batches));
       changed_.notify_all();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -41,8 +42,11 @@ struct StepBatches {
 /// waits for the micro-batch that is being read, no longer.
 class Loader {
  public:
-  /// Errors: SpecError sample_order_c1.. (the plan does not fit), UserError usage (prefetch < 0).
-  Loader(std::shared_ptr<const SampleSource> source, LoaderPlan plan);
+  /// `when_read`, if any, is called on the loader's thread with each step that was read, before next() gives
+  /// it; what it throws is an error of that step. Errors: SpecError sample_order_c1.. (the plan does not
+  /// fit), UserError usage (prefetch < 0).
+  Loader(std::shared_ptr<const SampleSource> source, LoaderPlan plan,
+         std::function<void(const StepBatches&)> when_read = {});
 
   /// The next step's batches; waits until they are read. Errors of the source arrive here, with the step that
   /// they concern: steps before it are given first, and every later call throws the same error again.
@@ -54,6 +58,7 @@ class Loader {
 
   std::shared_ptr<const SampleSource> source_;
   LoaderPlan plan_;
+  std::function<void(const StepBatches&)> when_read_;
   spec::data::SampleOrder order_;
   std::mutex mutex_;
   std::condition_variable_any changed_;

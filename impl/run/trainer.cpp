@@ -7,26 +7,6 @@
 namespace assay::impl::run {
 
 namespace {
-at::Tensor copied(const std::vector<std::int64_t>& values, at::Device device) {
-  return at::tensor(values, at::kLong).to(device);
-}
-
-/// [B, T] int32, undefined when the list is empty.
-at::Tensor copied_grid(const std::vector<std::int32_t>& values, const data::MicroBatch& batch,
-                       at::Device device) {
-  if (values.empty()) return {};
-  return at::tensor(values, at::kInt).view({batch.B, batch.T}).to(device);
-}
-
-TokenBatch to_device(const data::MicroBatch& batch, at::Device device) {
-  return {.B = batch.B,
-          .T = batch.T,
-          .inputs = copied(batch.inputs, device),
-          .targets = copied(batch.targets, device),
-          .positions = copied_grid(batch.positions, batch, device),
-          .documents = copied_grid(batch.documents, batch, device)};
-}
-
 StepSettings settings_of(const spec::RunConfig& config) {
   return {.adamw = {.beta1 = config.beta1,
                     .beta2 = config.beta2,
@@ -83,8 +63,11 @@ void Trainer::initialise() { impl::initialise(buffers_, model_spec_, config_.see
 
 void Trainer::start_after(std::int64_t steps_done) {
   step_ = steps_done;
+  loader_.reset();
+  staging_ = std::make_unique<DeviceStaging>(device_, config_.prefetch);
   loader_ =
-      std::make_unique<data::Loader>(source_, loader_plan(config_, batch_, communicator_.rank(), step_));
+      std::make_unique<data::Loader>(source_, loader_plan(config_, batch_, communicator_.rank(), step_),
+                                     [this](const data::StepBatches& batches) { staging_->stage(batches); });
 }
 
 std::optional<StepReport> Trainer::step(bool stop_requested) {
@@ -94,14 +77,11 @@ std::optional<StepReport> Trainer::step(bool stop_requested) {
   StepInput input{.step = step_,
                   .learning_rate = spec::learning_rate(schedule_of(config_), step_),
                   .valid_tokens = 0,
-                  .micro_batches = {}};
+                  .micro_batches = staging_->take(batches)};
   // One small reduction tells every rank the global count of valid tokens, and whether any rank was asked to
   // stop.
   const at::Tensor agreed = at::zeros({2}, at::kLong);
-  for (const data::MicroBatch& batch : batches.micro_batches) {
-    input.micro_batches.push_back(to_device(batch, device_));
-    agreed[0] += batch.valid_tokens;
-  }
+  for (const data::MicroBatch& batch : batches.micro_batches) agreed[0] += batch.valid_tokens;
   agreed[1] = stop_requested ? 1 : 0;
   clock_.enter(Phase::reduce);
   communicator_.all_reduce_sum(agreed);

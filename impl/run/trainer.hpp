@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "impl/data/loader.hpp"
+#include "impl/run/device_staging.hpp"
 #include "impl/run/executor.hpp"
 #include "spec/batch/batch.hpp"
 #include "spec/config/run_config.hpp"
@@ -60,7 +61,8 @@ class Trainer {
   PhaseClock clock_;
   Executor executor_;
   const std::vector<spec::Action> actions_;
-  std::unique_ptr<data::Loader> loader_;
+  std::unique_ptr<DeviceStaging> staging_;
+  std::unique_ptr<data::Loader> loader_;  ///< its thread fills staging_
   std::int64_t step_ = 0;
   std::optional<double> executed_flops_;  ///< of the last step that was counted, over all ranks
 };

@@ -126,6 +126,29 @@ TEST(LoaderImpl, AnErrorThatNobodyAsksForIsDropped) {
       20ms);  // the thread has met the broken sample by now, or meets it while it is stopped
 }
 
+TEST(LoaderImpl, TellsOfEachStepBeforeItGivesIt) {
+  for (std::int64_t prefetch : {0, 2}) {
+    LoaderPlan some = plan(3);
+    some.prefetch = prefetch;
+    std::vector<std::uint64_t> told;  // read by this thread only after next() gave that step
+    told.reserve(100);
+    Loader loader(std::make_shared<Probe>(1000), some,
+                  [&](const StepBatches& batches) { told.push_back(batches.sample_hash); });
+    for (std::size_t step = 0; step < 6; ++step) {
+      const StepBatches given = loader.next();
+      EXPECT_EQ(told.data()[step], given.sample_hash);
+    }
+  }
+}
+
+TEST(LoaderImpl, AnErrorOfTheListenerIsAnErrorOfItsStep) {
+  Loader loader(std::make_shared<Probe>(1000), plan(3), [](const StepBatches& batches) {
+    if (batches.step == 2) throw UserError(ExitCode::bad_data, "no room for step 2");
+  });
+  for (std::int64_t step = 0; step < 2; ++step) EXPECT_EQ(loader.next().step, step);
+  EXPECT_TRUE(tests::refusal([&] { loader.next(); }).says("no room for step 2"));
+}
+
 TEST(LoaderImpl, ReadsNoFurtherAheadThanItMay) {
   for (std::int64_t prefetch : {0, 1, 2, 5}) {
     const auto source = std::make_shared<Probe>(1000);

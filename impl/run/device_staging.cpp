@@ -1,0 +1,115 @@
+#include "impl/run/device_staging.hpp"
+
+#include <ATen/ATen.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <cstring>
+
+namespace assay::impl::run {
+
+namespace {
+
+/// [B, T] int32, undefined when the list is empty.
+at::Tensor grid(const std::vector<std::int32_t>& values, const data::MicroBatch& batch) {
+  if (values.empty()) return {};
+  return at::tensor(values, at::kInt).view({batch.B, batch.T});
+}
+
+TokenBatch on_cpu(const data::MicroBatch& batch) {
+  return {.B = batch.B,
+          .T = batch.T,
+          .inputs = at::tensor(batch.inputs, at::kLong),
+          .targets = at::tensor(batch.targets, at::kLong),
+          .positions = grid(batch.positions, batch),
+          .documents = grid(batch.documents, batch)};
+}
+
+std::size_t bytes_of(const data::MicroBatch& batch) {
+  return (batch.inputs.size() + batch.targets.size()) * sizeof(std::int64_t) +
+         (batch.documents.size() + batch.positions.size()) * sizeof(std::int32_t);
+}
+
+/// The lists of a step one behind the other, ids first, so that each list is aligned to its element.
+std::int64_t words_of(const data::StepBatches& batches) {
+  std::size_t bytes = 0;
+  for (const data::MicroBatch& batch : batches.micro_batches) bytes += bytes_of(batch);
+  return static_cast<std::int64_t>((bytes + sizeof(std::int64_t) - 1) / sizeof(std::int64_t));
+}
+
+/// Walks the lists of a step in the order in which they lie in a slot: `visit(list, byte_offset)`. Documents
+/// and positions of a step have even counts together, as both are there or neither is.
+template <class Visit>
+void each_list(const data::MicroBatch& batch, std::size_t& offset, const Visit& visit) {
+  const auto pass = [&](const auto& list) {
+    visit(list, offset);
+    offset += list.size() * sizeof list[0];
+  };
+  pass(batch.inputs);
+  pass(batch.targets);
+  pass(batch.positions);
+  pass(batch.documents);
+}
+
+}  // namespace
+
+DeviceStaging::DeviceStaging(at::Device device, std::int64_t prefetch) : device_(device) {
+  if (!device_.is_cuda()) return;
+  // One slot that the trainer works on, one that is being filled, the rest wait in the loader's queue.
+  slots_.resize(static_cast<std::size_t>(prefetch) + 2);
+  stream_ = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device_.index());
+}
+
+void DeviceStaging::stage(const data::StepBatches& batches) {
+  if (!device_.is_cuda()) return;
+  const c10::cuda::CUDAStreamGuard in_own_stream(*stream_);
+  Slot& slot = slot_of(batches.step);
+  const std::int64_t words = words_of(batches);
+  slot.copied.synchronize();  // of the step before on this slot: long done
+  if (!slot.host.defined() || slot.host.numel() < words) {
+    slot.host = at::empty({words}, at::TensorOptions().dtype(at::kLong).pinned_memory(true));
+    slot.device = at::empty({words}, at::TensorOptions().dtype(at::kLong).device(device_));
+  }
+  auto* host = reinterpret_cast<char*>(slot.host.data_ptr<std::int64_t>());
+  std::size_t offset = 0;
+  for (const data::MicroBatch& batch : batches.micro_batches)
+    each_list(batch, offset, [&](const auto& list, std::size_t at) {
+      if (!list.empty()) std::memcpy(host + at, list.data(), list.size() * sizeof list[0]);
+    });
+  slot.used.block(*stream_);
+  slot.device.narrow(0, 0, words).copy_(slot.host.narrow(0, 0, words), /*non_blocking=*/true);
+  slot.copied.record(*stream_);
+}
+
+std::vector<TokenBatch> DeviceStaging::take(const data::StepBatches& batches) {
+  std::vector<TokenBatch> out;
+  if (!device_.is_cuda()) {
+    for (const data::MicroBatch& batch : batches.micro_batches) out.push_back(on_cpu(batch));
+    return out;
+  }
+  const c10::cuda::CUDAStream current = c10::cuda::getCurrentCUDAStream(device_.index());
+  if (taken_) slot_of(*taken_).used.record(current);
+  taken_ = batches.step;
+  const Slot& slot = slot_of(batches.step);
+  slot_of(batches.step).copied.block(current);
+  std::size_t offset = 0;
+  for (const data::MicroBatch& batch : batches.micro_batches) {
+    std::vector<at::Tensor> lists;
+    each_list(batch, offset, [&](const auto& list, std::size_t at) {
+      if (list.empty()) return lists.emplace_back(), void();
+      const bool ids = sizeof list[0] == sizeof(std::int64_t);
+      const at::Tensor all = ids ? slot.device : slot.device.view(at::kInt);
+      lists.push_back(all.narrow(0, static_cast<std::int64_t>(at / sizeof list[0]),
+                                 static_cast<std::int64_t>(list.size())));
+      if (!ids) lists.back() = lists.back().view({batch.B, batch.T});
+    });
+    out.push_back({.B = batch.B,
+                   .T = batch.T,
+                   .inputs = lists[0],
+                   .targets = lists[1],
+                   .positions = lists[2],
+                   .documents = lists[3]});
+  }
+  return out;
+}
+
+}  // namespace assay::impl::run
