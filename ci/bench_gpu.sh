@@ -6,8 +6,9 @@
 #   baseline, baseline-p2, baseline-p6
 #                     the same models in PyTorch with torch.compile (tests/bench/compiled_pytorch.py): p1's batch; p2's
 #                     in passes of 2, in bf16 without master weights; p6's model in passes of 8, as 22 do not fit there
+#   loss-curve        100 steps of llama-1.36b on real text, beside PyTorch from the same weights (tests/bench/loss_curve.py)
 # ASSAY_BENCH_STEPS: optimizer steps of each, default 10. Programs are found as in ci/gpu, or built by
-# `cmake --build --preset release --target step_bench cuda_ops_bench`.
+# `cmake --build --preset release --target step_bench cuda_ops_bench export_run`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 steps=${ASSAY_BENCH_STEPS:-10}
@@ -59,6 +60,7 @@ for part in "$@"; do
     baseline-p6)
       pytorch --layers 24 --width 2048 --heads 16 --kv-heads 8 --ffn 6144 --vocab 151643 --tokens 2048 \
         --micro 8 --accumulation 4 || failed=1 ;;
+    loss-curve) python3 tests/bench/loss_curve.py "$bin" || failed=1 ;;
     *) echo "ci/bench gpu: unknown part $part (ci/bench_gpu.sh names them)" >&2; exit 2 ;;
   esac
 done

@@ -1,10 +1,11 @@
-"""Trains an exported run in eager PyTorch on the CPU: the baseline of `ci/bench cpu`, and a second opinion on losses.
+"""Trains an exported run in eager PyTorch: the baseline of `ci/bench cpu`, and a second opinion on losses.
 
-    eager_pytorch.py FOLDER [--steps N] [--threads N] [--dtype float32|float64]
+    eager_pytorch.py FOLDER [--steps N] [--threads N] [--dtype float32|float64] [--device cuda] [--autocast] [--micro N]
 
 FOLDER is what tests/bench/export_run.cpp wrote: the same initial weights, batches and settings as `assay train`.
 Written as one would write it in PyTorch for speed without a compiler: fused query-key-value and gate-up products,
-scaled_dot_product_attention, fused AdamW. One line a step: step, loss, gradient norm.
+scaled_dot_product_attention, fused AdamW. --autocast: products in bf16 over fp32 weights. --micro: sequences of one
+pass, their gradients summed. One line a step: step, loss, gradient norm.
 """
 import argparse
 import json
@@ -19,10 +20,10 @@ DTYPES = {"F32": torch.float32, "F64": torch.float64}
 
 def read_safetensors(path):
     """The tensors of a safetensors file: 8 bytes of header length, JSON header, data."""
-    data = bytearray(path.read_bytes())
+    data = memoryview(bytearray(path.read_bytes()))
     length = int.from_bytes(data[:8], "little")
     tensors = {}
-    for name, entry in json.loads(data[8 : 8 + length]).items():
+    for name, entry in json.loads(bytes(data[8 : 8 + length])).items():
         if name == "__metadata__":
             continue
         begin, end = (8 + length + offset for offset in entry["data_offsets"])
@@ -127,24 +128,38 @@ def batches(folder, run):
     return tokens.view(run["steps"], run["sequences"], run["sequence_length"] + 1).long()
 
 
+def accumulate(model, ids, arguments):
+    """Adds the gradient of the mean loss over all sequences, pass by pass; the loss."""
+    passes = ids.split(arguments.micro or len(ids))
+    total = 0
+    for part in passes:
+        with torch.autocast(arguments.device, torch.bfloat16, enabled=arguments.autocast):
+            loss = model(part) * (len(part) / len(ids))
+        loss.backward()
+        total += loss.detach()
+    return total
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dtype", default="float32", choices=["float32", "float64"])
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--autocast", action="store_true")
+    parser.add_argument("--micro", type=int)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     run = json.loads((arguments.folder / "run.json").read_text())
     model = Llama(run["model"], run["sequence_length"])
-    model.load(read_safetensors(arguments.folder / "checkpoints/step_00000000/master.safetensors"))
-    model.to(getattr(torch, arguments.dtype))
+    model.load(read_safetensors(arguments.folder / "weights.safetensors"))
+    model.to(arguments.device, getattr(torch, arguments.dtype))
     optimizer = optimizer_of(model, run["adamw"])
     for step, ids in enumerate(batches(arguments.folder, run)[: arguments.steps]):
         for group in optimizer.param_groups:
             group["lr"] = run["learning_rates"][step]
-        loss = model(ids)
-        loss.backward()
+        loss = accumulate(model, ids.to(arguments.device), arguments)
         limit = run["clip"] if run["clip"] > 0 else float("inf")
         norm = nn.utils.clip_grad_norm_(model.parameters(), limit)
         optimizer.step()

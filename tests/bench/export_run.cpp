@@ -1,18 +1,22 @@
 // Writes what another framework needs to train the same run: initial weights, batches, settings.
 //   export_run FOLDER STEPS [key=value ...]
-// FOLDER/run.json                                      model, settings, learning rate of each step
-// FOLDER/checkpoints/step_00000000/master.safetensors  initial weights
-// FOLDER/tokens.i32                                    [STEPS, sequences, sequence_length + 1] int32
-// Read by tests/bench/eager_pytorch.py.
+// FOLDER/run.json             model, settings, learning rate of each step
+// FOLDER/weights.safetensors  initial weights, fp32 (fp64 with compute.dtype=f64)
+// FOLDER/tokens.i32           [STEPS, sequences, sequence_length + 1] int32
+// Read by tests/bench/eager_pytorch.py. With compute.device=cuda the weights are made on the GPU: the same
+// bits, sooner.
+#include <ATen/ATen.h>
+
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
-#include "impl/checkpoint/checkpoint.hpp"
 #include "impl/data/grammar_data.hpp"
+#include "impl/data/token_data.hpp"
 #include "impl/run/trainer.hpp"
-#include "spec/config/dump.hpp"
+#include "spec/checkpoint/safetensors.hpp"
 #include "spec/config/load.hpp"
 #include "spec/data/sample_order.hpp"
 #include "spec/text/json.hpp"
@@ -66,14 +70,43 @@ void write_tokens(const impl::data::SampleSource& source, const spec::RunConfig&
     }
 }
 
+void write_weights(const impl::ParameterBuffers& buffers, const std::string& path) {
+  const std::string dtype = buffers.master.scalar_type() == at::kDouble ? "F64" : "F32";
+  spec::safetensors::Header header;
+  std::uint64_t end = 0;
+  for (const spec::Parameter& parameter : buffers.inventory.parameters) {
+    const std::uint64_t begin = end;
+    end += static_cast<std::uint64_t>(parameter.size) * spec::safetensors::element_bytes(dtype);
+    header.tensors.push_back({parameter.name, dtype, parameter.shape, begin, end});
+  }
+  std::ofstream file(path, std::ios::binary);
+  file << spec::safetensors::serialize(header);
+  for (const spec::Parameter& parameter : buffers.inventory.parameters) {
+    const at::Tensor values = impl::view(buffers.master, parameter).cpu().contiguous();
+    file.write(static_cast<const char*>(values.const_data_ptr()),
+               static_cast<std::streamsize>(values.nbytes()));
+  }
+}
+
+std::unique_ptr<impl::data::SampleSource> open_data(const spec::RunConfig& config,
+                                                    const spec::ModelSpec& model) {
+  if (config.data_paths.empty())
+    return std::make_unique<impl::data::GrammarData>(config.seed, config.sequence_length,
+                                                     config.grammar_samples);
+  const std::vector<std::filesystem::path> paths(config.data_paths.begin(), config.data_paths.end());
+  return std::make_unique<impl::data::TokenData>(paths, impl::data::token_type(config.data_dtype),
+                                                 model.vocab, config.sequence_length);
+}
+
 void write_run(const std::string& folder, std::int64_t steps, const std::vector<std::string>& settings) {
   const spec::RunConfig config = spec::load("", settings);
   const spec::ModelSpec model = spec::find_model(config.model);
-  impl::ParameterBuffers buffers = impl::allocate(model, config.dtype, at::kCPU);
+  std::filesystem::create_directories(folder);
+  impl::ParameterBuffers buffers = impl::allocate(
+      model, config.dtype, at::Device(config.device == spec::Device::cuda ? at::kCUDA : at::kCPU));
   impl::initialise(buffers, model, config.seed);
-  impl::checkpoint::save(folder, buffers, {0, 0, spec::dump_toml(config)}, 1);
-  const impl::data::GrammarData grammar(config.seed, config.sequence_length, config.grammar_samples);
-  write_tokens(grammar, config, steps, folder + "/tokens.i32");
+  write_weights(buffers, folder + "/weights.safetensors");
+  write_tokens(*open_data(config, model), config, steps, folder + "/tokens.i32");
   std::ofstream(folder + "/run.json") << description(config, model, steps);
 }
 
