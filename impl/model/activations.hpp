@@ -1,6 +1,6 @@
 #pragma once
-// What forward keeps for backward, per micro-batch. The values of norms and of SwiGLU are not kept: backward
-// has them again for one pass over memory and no matrix product. Names follow the equations of spec/ops.
+// What forward keeps for backward, per micro-batch. What is undefined backward computes again; which tensors
+// those are is the choice of spec/memory/recompute.md. Names follow the equations of spec/ops.
 #include <ATen/core/Tensor.h>
 
 #include <vector>
@@ -11,14 +11,17 @@ namespace assay::impl {
 
 struct BlockActivations {
   at::Tensor x;        ///< [N, D] input of the block
+  at::Tensor normed;   ///< [N, D] value of the first norm
   at::Tensor rstd;     ///< [N]
   at::Tensor qkv_raw;  ///< [B, T, H+2K, E] before qk_norm; undefined without qk_norm
   at::Tensor qk_rstd;  ///< [B, T, H+K]; undefined without qk_norm
   at::Tensor qkv;      ///< [B, T, H+2K, E] after rope
   attention::Forward attention;
-  at::Tensor x_mid;     ///< [N, D] after the attention branch
-  at::Tensor rstd_mid;  ///< [N]
-  at::Tensor gate_up;   ///< [N, 2F]
+  at::Tensor x_mid;       ///< [N, D] after the attention branch
+  at::Tensor normed_mid;  ///< [N, D] value of the second norm
+  at::Tensor rstd_mid;    ///< [N]
+  at::Tensor gate_up;     ///< [N, 2F]
+  at::Tensor gated;       ///< [N, F] value of SwiGLU
 };
 
 /// Everything between one micro-batch's forward and its backward. Backward frees a block's tensors as it

@@ -19,12 +19,13 @@ constexpr std::int64_t embedding_block = 0;
 }
 
 Model::Model(const spec::ModelSpec& model, ParameterAccess& parameters, std::int64_t context,
-             at::ScalarType compute, at::Device device)
+             at::ScalarType compute, at::Device device, spec::Recompute recompute)
     : model_(model),
       parameters_(parameters),
       rope_table_(
           rope::table(spec::rope::inverse_frequencies(model.head_dim, model.rope_theta, model.rope_scaling),
-                      context, compute, device)) {
+                      context, compute, device)),
+      recompute_(recompute) {
   spec::require_trainable(model);
 }
 
@@ -36,7 +37,8 @@ at::Tensor Model::hidden(const TokenBatch& batch, Activations* saved) {
     const DecoderViews& weights = parameters_.acquire(block).decoder;
     BlockActivations discarded;
     BlockActivations& kept = saved ? saved->blocks[static_cast<std::size_t>(block - 1)] : discarded;
-    x = decoder_block::forward(x, weights, model_, rope_table_, batch, kept);
+    x = decoder_block::forward(x, weights, model_, rope_table_, batch,
+                               saved ? recompute_ : spec::Recompute::block, kept);
     parameters_.release(block);
   }
   return x;
@@ -59,7 +61,7 @@ void Model::backward(const TokenBatch& batch, Activations saved) {
   at::Tensor dx = at::zeros_like(saved.x_final);
   rms_norm::backward(std::exchange(saved.d_normed_final, {}), std::exchange(saved.x_final, {}),
                      parameters_.acquire(head_block).norm, saved.rstd_final, dx,
-                     parameters_.gradients(head_block).norm);
+                     parameters_.gradients(head_block).norm, ForwardValue::kept);
   parameters_.release(head_block);
   parameters_.gradients_ready(head_block);
   for (std::int64_t block = model_.layers; block >= 1; --block) {

@@ -5,6 +5,7 @@
 #include "impl/model/parameter_access.hpp"
 #include "impl/model/token_batch.hpp"
 #include "impl/ops/rope.hpp"
+#include "spec/memory/recompute.hpp"
 #include "spec/model/model_spec.hpp"
 
 namespace assay::impl {
@@ -18,8 +19,9 @@ struct Loss {
 class Model {
  public:
   /// `context` bounds positions [tokens]. Parameters stay with `parameters`, which must outlive the model.
+  /// `recompute`: what forward does not keep for backward; losses and gradients are the same for each.
   Model(const spec::ModelSpec& model, ParameterAccess& parameters, std::int64_t context,
-        at::ScalarType compute, at::Device device);
+        at::ScalarType compute, at::Device device, spec::Recompute recompute = spec::Recompute::norms_swiglu);
 
   /// Runs one micro-batch; the loss's gradient is taken at once, as far as the head (impl/model/lm_head.hpp),
   /// whose own is added to `parameters`. `normalizer`: valid tokens of the whole step over all micro-batches
@@ -39,6 +41,7 @@ class Model {
   const spec::ModelSpec model_;
   ParameterAccess& parameters_;
   rope::Table rope_table_;
+  const spec::Recompute recompute_;
 };
 
 }  // namespace assay::impl

@@ -23,11 +23,11 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
 }
 
 void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
-              at::Tensor dx, at::Tensor dgain) {
+              at::Tensor dx, at::Tensor dgain, ForwardValue value) {
   check(x, gain, 1);
   check_contiguous("rms_norm", {dy, x, gain, rstd, dx, dgain});
-  return x.is_cpu() ? cpu::backward(dy, x, gain, rstd, dx, dgain)
-                    : cuda::backward(dy, x, gain, rstd, dx, dgain);
+  return x.is_cpu() ? cpu::backward(dy, x, gain, rstd, dx, dgain, value)
+                    : cuda::backward(dy, x, gain, rstd, dx, dgain, value);
 }
 
 namespace aten {
@@ -38,14 +38,14 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
 }
 
 void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
-              at::Tensor dx, at::Tensor dgain) {
+              at::Tensor dx, at::Tensor dgain, ForwardValue value) {
   const std::int64_t D = x.size(-1);
   const at::Tensor scale = rstd.reshape({-1, 1}), upstream = to_math(dy).reshape({-1, D});
   const at::Tensor xhat = to_math(x).reshape({-1, D}) * scale, dxhat = upstream * to_math(gain);
   dgain.add_((upstream * xhat).sum(0));
   const at::Tensor projection = (dxhat * xhat).mean(-1, true);
   dx.add_((dxhat - xhat * projection).mul_(scale).view_as(dx));
-  dy.copy_((xhat * to_math(gain)).view_as(dy));
+  if (value == ForwardValue::again) dy.copy_((xhat * to_math(gain)).view_as(dy));
 }
 }  // namespace aten
 

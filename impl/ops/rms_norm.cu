@@ -115,8 +115,8 @@ __device__ M sum_of_block(M value, M* scratch) {
 }
 
 /// Block b handles rows b, b + gridDim.x, ... and reads each while it works on the one before, where
-/// registers allow that.
-template <class T, int width, int count>
+/// registers allow that. `again`: forward's y is written over dy, else dy is only read.
+template <class T, int width, int count, bool again>
 __global__ void __launch_bounds__(most_threads)
     backward_kernel(T* __restrict__ dy, const T* __restrict__ x, const T* __restrict__ gain,
                     const Math<T>* __restrict__ rstd, T* __restrict__ dx, Math<T>* __restrict__ partial,
@@ -166,10 +166,10 @@ __global__ void __launch_bounds__(most_threads)
         const M xhat = widen(xs.element[k]) * r, g = widen(gs.element[k]);
         const M gradient = r * (widen(dys.element[k]) * g - xhat * projection);
         out.element[k] = narrow<T>(widen(out.element[k]) + gradient);
-        y.element[k] = narrow<T>(xhat * g);  // as in forward, to the bit
+        if constexpr (again) y.element[k] = narrow<T>(xhat * g);  // as in forward, to the bit
       }
       reinterpret_cast<V*>(dx + row * D)[R::place(c)] = out;
-      reinterpret_cast<V*>(dy + row * D)[R::place(c)] = y;
+      if constexpr (again) reinterpret_cast<V*>(dy + row * D)[R::place(c)] = y;
     }
   }
   M* mine = partial + static_cast<std::int64_t>(blockIdx.x) * D;
@@ -211,10 +211,11 @@ void backward_of_count(const BackwardArguments& a, cudaStream_t stream) {
   using M = Math<T>;
   const std::int64_t vectors = a.D / width;
   const auto blocks = static_cast<unsigned>(partial_rows(a.N));
-  backward_kernel<T, width, count>
-      <<<blocks, threads_for((vectors + count - 1) / count, most_threads), 0, stream>>>(
-          static_cast<T*>(a.dy), static_cast<const T*>(a.x), static_cast<const T*>(a.gain),
-          static_cast<const M*>(a.rstd), static_cast<T*>(a.dx), static_cast<M*>(a.partial), a.N, a.D);
+  const auto kernel = a.value == ForwardValue::again ? backward_kernel<T, width, count, true>
+                                                     : backward_kernel<T, width, count, false>;
+  kernel<<<blocks, threads_for((vectors + count - 1) / count, most_threads), 0, stream>>>(
+      static_cast<T*>(a.dy), static_cast<const T*>(a.x), static_cast<const T*>(a.gain),
+      static_cast<const M*>(a.rstd), static_cast<T*>(a.dx), static_cast<M*>(a.partial), a.N, a.D);
   ASSAY_CUDA_CHECK_LAUNCH();
   add_rows<M>(static_cast<const M*>(a.partial), static_cast<M*>(a.dgain), blocks, a.D, stream);
 }

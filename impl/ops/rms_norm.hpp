@@ -1,6 +1,8 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include "impl/ops/forward_value.hpp"
+
 namespace assay::impl::rms_norm {
 
 struct Forward {
@@ -15,11 +17,11 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps);
 
 /// dx += gradient of the input, dgain += gradient of the gain. In a pre-norm block dx is the residual's
 /// gradient, so that its addition costs no pass of its own. dy becomes forward's y, which the gradient of the
-/// weights behind the norm asks for and which is then at hand without having been kept. Shapes: dy, x, dx
-/// [N, D], gain [D], rstd [N], dgain [D] in the gradient dtype (fp32 for bf16 x, else x's). The sum over rows
-/// has a fixed order, independent of the number of threads.
+/// weights behind the norm asks for and which is then at hand without having been kept, or stays. Shapes: dy,
+/// x, dx [N, D], gain [D], rstd [N], dgain [D] in the gradient dtype (fp32 for bf16 x, else x's). The sum
+/// over rows has a fixed order, independent of the number of threads.
 void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
-              at::Tensor dx, at::Tensor dgain);
+              at::Tensor dx, at::Tensor dgain, ForwardValue value = ForwardValue::again);
 
 /// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
 /// loops for CPU tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen

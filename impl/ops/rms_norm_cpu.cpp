@@ -34,8 +34,9 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
 }
 
 void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
-              at::Tensor dx, at::Tensor dgain) {
+              at::Tensor dx, at::Tensor dgain, ForwardValue value) {
   const std::int64_t D = x.size(-1), N = rstd.numel();
+  const bool again = value == ForwardValue::again;
   impl::cpu::with_element(x.scalar_type(), "rms_norm_backward", [&](auto element) {
     using scalar_t = decltype(element);
     using M = Math<scalar_t>;
@@ -60,7 +61,7 @@ void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const 
         const auto xhat = load(row + d, D - d) * r, gains = load(g + d, D - d);
         const auto gradient = (load(upstream + d, D - d) * gains - xhat * projection) * r;
         store(out + d, load(out + d, D - d) + gradient, D - d);
-        store(upstream + d, xhat * gains, D - d);  // y as in forward, to the bit
+        if (again) store(upstream + d, xhat * gains, D - d);  // y as in forward, to the bit
       }
     });
   });

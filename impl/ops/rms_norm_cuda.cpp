@@ -26,7 +26,7 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
 }
 
 void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
-              at::Tensor dx, at::Tensor dgain) {
+              at::Tensor dx, at::Tensor dgain, ForwardValue value) {
   const std::int64_t D = x.size(-1), N = rstd.numel();
   const at::Tensor partial = at::empty({partial_rows(N), D}, rstd.options());
   const BackwardArguments arguments{.dtype = dtype_of(x),
@@ -38,8 +38,9 @@ void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const 
                                     .rstd = rstd.const_data_ptr(),
                                     .dx = dx.data_ptr(),
                                     .dgain = dgain.data_ptr(),
-                                    .partial = partial.data_ptr()};
-  if (!fits(arguments)) return aten::backward(dy, x, gain, rstd, dx, dgain);
+                                    .partial = partial.data_ptr(),
+                                    .value = value};
+  if (!fits(arguments)) return aten::backward(dy, x, gain, rstd, dx, dgain, value);
   launch_backward(arguments, stream());
 }
 

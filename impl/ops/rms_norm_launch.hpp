@@ -1,5 +1,6 @@
 #pragma once
 #include "impl/ops/cuda_launch.hpp"
+#include "impl/ops/forward_value.hpp"
 
 namespace assay::impl::rms_norm::cuda {
 
@@ -17,10 +18,11 @@ void launch_forward(const ForwardArguments& a, cudaStream_t stream);
 struct BackwardArguments {
   Dtype dtype;
   std::int64_t N, D;
-  void* dy;  ///< becomes y
+  void* dy;  ///< becomes y where the value is asked for again
   const void *x, *gain, *rstd;
   void *dx, *dgain;
   void* partial;  ///< [partial_rows(N), D] statistic type, scratch
+  ForwardValue value;
 };
 void launch_backward(const BackwardArguments& a, cudaStream_t stream);
 

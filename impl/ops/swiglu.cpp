@@ -21,11 +21,11 @@ at::Tensor forward(const at::Tensor& gate_up) {
   return gate_up.is_cpu() ? cpu::forward(gate_up) : cuda::forward(gate_up);
 }
 
-at::Tensor backward(at::Tensor dy, at::Tensor gate_up) {
+at::Tensor backward(at::Tensor dy, at::Tensor gate_up, ForwardValue value) {
   check(gate_up, gate_up.size(1) - gate_up.size(1) / 2, gate_up);
   check(gate_up, dy.size(1), dy);
   check_contiguous("swiglu", {dy, gate_up});
-  return gate_up.is_cpu() ? cpu::backward(dy, gate_up) : cuda::backward(dy, gate_up);
+  return gate_up.is_cpu() ? cpu::backward(dy, gate_up, value) : cuda::backward(dy, gate_up, value);
 }
 
 namespace aten {
@@ -34,13 +34,13 @@ at::Tensor forward(const at::Tensor& gate_up) {
   return (halves[0] * halves[0].sigmoid()).mul_(halves[1]).to(gate_up.scalar_type());
 }
 
-at::Tensor backward(at::Tensor dy, at::Tensor gate_up) {
+at::Tensor backward(at::Tensor dy, at::Tensor gate_up, ForwardValue value) {
   const auto halves = to_math(gate_up).chunk(2, -1);
   const at::Tensor gate = halves[0], up = halves[1], upstream = to_math(dy).clone();
   const at::Tensor sigmoid = gate.sigmoid();
   const at::Tensor dgate = upstream * up * sigmoid * (1 + gate * (1 - sigmoid)),
                    dup = upstream * (gate * sigmoid);
-  dy.copy_((gate * sigmoid).mul_(up));
+  if (value == ForwardValue::again) dy.copy_((gate * sigmoid).mul_(up));
   return gate_up.copy_(at::cat({dgate, dup}, -1));
 }
 }  // namespace aten

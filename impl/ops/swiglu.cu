@@ -34,7 +34,8 @@ __global__ void forward_kernel(const T* __restrict__ gate_up, T* __restrict__ y,
   }
 }
 
-template <class T, int width>
+/// `again`: forward's value is written over dy, else dy is only read.
+template <class T, int width, bool again>
 __global__ void backward_kernel(T* __restrict__ dy, T* __restrict__ gate_up, std::int64_t F) {
   using M = Math<T>;
   using V = Vector<T, width>;
@@ -49,14 +50,25 @@ __global__ void backward_kernel(T* __restrict__ dy, T* __restrict__ gate_up, std
     for (int k = 0; k < width; ++k) {
       const M gate = widen(g.element[k]), up = widen(u.element[k]), upstream = widen(d.element[k]);
       const M sigmoid = sigmoid_of(gate), silu = gate * sigmoid;
-      d.element[k] = narrow<T>(silu * up);  // as in forward, to the bit
+      if constexpr (again) d.element[k] = narrow<T>(silu * up);  // as in forward, to the bit
       g.element[k] = narrow<T>(upstream * up * sigmoid * (M(1) + gate * (M(1) - sigmoid)));
       u.element[k] = narrow<T>(upstream * silu);
     }
     gates[i] = g;
     ups[i] = u;
-    dys[i] = d;
+    if constexpr (again) dys[i] = d;
   }
+}
+
+template <class T, bool again>
+void backward_of(std::int64_t N, std::int64_t F, T* upstream, T* values, cudaStream_t stream) {
+  constexpr int width = full_width<T>;
+  const std::int64_t half_row = F * static_cast<std::int64_t>(sizeof(T));
+  const auto rows = static_cast<unsigned>(N);
+  if (aligned_16(upstream, half_row) && aligned_16(values, half_row))
+    backward_kernel<T, width, again><<<rows, threads_for(F / width, 256), 0, stream>>>(upstream, values, F);
+  else
+    backward_kernel<T, 1, again><<<rows, threads_for(F, 256), 0, stream>>>(upstream, values, F);
 }
 
 }  // namespace
@@ -79,20 +91,17 @@ void launch_forward(Dtype dtype, std::int64_t N, std::int64_t F, const void* gat
   ASSAY_CUDA_CHECK_LAUNCH();
 }
 
-void launch_backward(Dtype dtype, std::int64_t N, std::int64_t F, void* dy, void* gate_up,
+void launch_backward(Dtype dtype, std::int64_t N, std::int64_t F, void* dy, void* gate_up, ForwardValue value,
                      cudaStream_t stream) {
   if (N == 0) return;
   with_element(dtype, [&](auto element) {
     using T = decltype(element);
     auto* upstream = static_cast<T*>(dy);
     auto* values = static_cast<T*>(gate_up);
-    constexpr int width = full_width<T>;
-    const std::int64_t half_row = F * static_cast<std::int64_t>(sizeof(T));
-    const auto rows = static_cast<unsigned>(N);
-    if (aligned_16(upstream, half_row) && aligned_16(values, half_row))
-      backward_kernel<T, width><<<rows, threads_for(F / width, 256), 0, stream>>>(upstream, values, F);
+    if (value == ForwardValue::again)
+      backward_of<T, true>(N, F, upstream, values, stream);
     else
-      backward_kernel<T, 1><<<rows, threads_for(F, 256), 0, stream>>>(upstream, values, F);
+      backward_of<T, false>(N, F, upstream, values, stream);
   });
   ASSAY_CUDA_CHECK_LAUNCH();
 }

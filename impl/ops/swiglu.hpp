@@ -1,6 +1,8 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include "impl/ops/forward_value.hpp"
+
 namespace assay::impl::swiglu {
 
 /// silu(gate) * up.                                                                  [spec/ops/swiglu.md]
@@ -8,8 +10,8 @@ namespace assay::impl::swiglu {
 at::Tensor forward(const at::Tensor& gate_up);
 
 /// Gradient of gate and up, written over gate_up (its values are not needed again) and returned. dy [N, F]
-/// becomes the value of forward, which is then at hand without having been kept.
-at::Tensor backward(at::Tensor dy, at::Tensor gate_up);
+/// becomes the value of forward, which is then at hand without having been kept, or stays where it was kept.
+at::Tensor backward(at::Tensor dy, at::Tensor gate_up, ForwardValue value = ForwardValue::again);
 
 /// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
 /// loops for CPU tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen

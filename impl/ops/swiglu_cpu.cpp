@@ -31,8 +31,9 @@ at::Tensor forward(const at::Tensor& gate_up) {
   return y;
 }
 
-at::Tensor backward(at::Tensor dy, at::Tensor gate_up) {
+at::Tensor backward(at::Tensor dy, at::Tensor gate_up, ForwardValue value) {
   const std::int64_t N = gate_up.size(0), F = gate_up.size(1) / 2;
+  const bool again = value == ForwardValue::again;
   impl::cpu::with_element(gate_up.scalar_type(), "swiglu_backward", [&](auto element) {
     using scalar_t = decltype(element);
     using M = Math<scalar_t>;
@@ -47,7 +48,7 @@ at::Tensor backward(at::Tensor dy, at::Tensor gate_up) {
         const auto sigmoid = M(1) / (M(1) + exponential(-g));
         store(gate + f, d * u * sigmoid * (M(1) + g * (M(1) - sigmoid)), F - f);
         store(up + f, d * (g * sigmoid), F - f);
-        store(upstream + f, g / (M(1) + exponential(-g)) * u, F - f);
+        if (again) store(upstream + f, g / (M(1) + exponential(-g)) * u, F - f);
       }
     });
   });

@@ -16,9 +16,9 @@ at::Tensor forward(const at::Tensor& gate_up) {
   return y;
 }
 
-at::Tensor backward(at::Tensor dy, at::Tensor gate_up) {
+at::Tensor backward(at::Tensor dy, at::Tensor gate_up, ForwardValue value) {
   const std::int64_t N = gate_up.size(0), F = gate_up.size(1) / 2;
-  launch_backward(dtype_of(gate_up), N, F, dy.data_ptr(), gate_up.data_ptr(), stream());
+  launch_backward(dtype_of(gate_up), N, F, dy.data_ptr(), gate_up.data_ptr(), value, stream());
   return gate_up;
 }
 

@@ -52,7 +52,7 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
       source_(std::move(source)),
       buffers_(allocate(model, config.dtype, device, config.states)),
       parameters_(buffers_, model, communicator),
-      model_(model, parameters_, config.sequence_length, scalar_type(config.dtype), device),
+      model_(model, parameters_, config.sequence_length, scalar_type(config.dtype), device, config.recompute),
       clock_(device),
       executor_(model_, buffers_, parameters_, communicator, settings_of(config), clock_),
       actions_(spec::step_actions(batch.accumulation, batch.ranks)) {

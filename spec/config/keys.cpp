@@ -265,6 +265,12 @@ void add_machine_and_run(std::vector<Key>& all) {
                                "Where tensors live; auto: a GPU if one is usable, else the CPU"));
   all.push_back(integer("compute.threads", &C::threads, 0, 4096, "[threads]",
                         "CPU threads of one rank; 0: cores of the host / ranks on it"));
+  std::vector<std::pair<std::string, Recompute>> recomputes;
+  recomputes.reserve(all_recomputes.size());
+  for (const Recompute each : all_recomputes) recomputes.emplace_back(to_string(each), each);
+  all.push_back(choice<Recompute>("memory.recompute", &C::recompute, recomputes,
+                                  "What backward computes again instead of keeping it: nothing, values of "
+                                  "norms and SwiGLU, attention's forward too, or a block from its input"));
   all.push_back(
       derived("runs/ and the model's name",
               text("run.directory", &C::directory, "Folder of the record, the report and the checkpoints")));

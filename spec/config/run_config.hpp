@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "spec/batch/schedule.hpp"
+#include "spec/memory/recompute.hpp"
 #include "spec/tolerance.hpp"
 
 namespace assay::spec {
@@ -50,6 +51,7 @@ struct RunConfig {
   Dtype states = Dtype::f32;  ///< with bf16 weights: of master weights and moments; bf16: no master weights
   Device device = Device::automatic;
   std::int64_t threads = 0;  ///< CPU threads per rank; 0: hardware cores / ranks of this host
+  Recompute recompute = Recompute::norms_swiglu;  ///< what backward computes again instead of reading it
   std::uint64_t seed = 20251121;
 
   // run folder, checkpoints, log

@@ -59,6 +59,14 @@ Pairs pairs_of(const std::vector<std::int64_t>& lengths, const AttentionKernel& 
   return pairs;
 }
 
+/// Whether the component's products of forward, all or but for a last one, run again for backward.
+bool runs_again(FlopComponent component, Recompute recompute) {
+  using enum FlopComponent;
+  if (recompute == Recompute::attention)
+    return component == attention_scores || component == attention_values;
+  return recompute == Recompute::block && component != head && component != embedding && component != down;
+}
+
 /// Adds attention's products of `blocks` blocks of `heads` heads.
 class Attention {
  public:
@@ -146,11 +154,17 @@ ExecutedFlops executed_flops(const ModelSpec& model, const std::vector<std::int6
     count(attention_scores, backward) += attention.out_of_pairs(E);
   count(attention_values, backward) = attention.into_pairs(W);     // dp
   count(attention_values, backward) += attention.out_of_pairs(W);  // dv
-  if (recompute == Recompute::blocks)
-    for (std::size_t i = 0; i < flop_components; ++i) {
-      const auto component = static_cast<FlopComponent>(i);
-      if (component != head && component != embedding)
-        count(component, ExecutedPass::recompute) = count(component, forward);
+  for (std::size_t i = 0; i < flop_components; ++i) {
+    const auto component = static_cast<FlopComponent>(i);
+    if (runs_again(component, recompute))
+      count(component, ExecutedPass::recompute) = count(component, forward);
+  }
+  if (recompute == Recompute::block)
+    for (const FlopComponent experts : {routed_experts, shared_experts}) {
+      const std::int64_t matrices =
+          model.mlp == Mlp::swiglu ? 3 : 2;  // the last one's value is not read again
+      Count& again = count(experts, ExecutedPass::recompute).needed;
+      again = (matrices - 1) * again.divided_exactly_by(matrices);
     }
   count(attention_scores, ExecutedPass::recompute) += attention.into_pairs(E);  // p from lse
   return out;

@@ -8,6 +8,7 @@
 
 #include "spec/count.hpp"
 #include "spec/flops/exact.hpp"
+#include "spec/memory/recompute.hpp"
 #include "spec/model/model_spec.hpp"
 
 namespace assay::spec {
@@ -28,8 +29,6 @@ struct AttentionKernel {
   std::int64_t tile_rows = 0;     ///< of tiles: query tokens
   std::int64_t column_block = 0;  ///< of tiles: columns of a product are padded to a multiple of this
 };
-
-enum class Recompute { none, blocks };  ///< blocks: every decoder block's forward runs twice
 
 /// FLOPs of one component in one pass, by what they are good for. [flop]
 struct ExecutedCount {
@@ -58,6 +57,6 @@ struct ExecutedFlops {
 /// `check`; executed_c1 (no document, or one below 1 token), executed_c2 (tile_rows or column_block below 1
 /// where the kernel works in tiles).
 ExecutedFlops executed_flops(const ModelSpec& model, const std::vector<std::int64_t>& document_lengths,
-                             const AttentionKernel& kernel, Recompute recompute = Recompute::none);
+                             const AttentionKernel& kernel, Recompute recompute = Recompute::norms_swiglu);
 
 }  // namespace assay::spec

@@ -43,12 +43,13 @@ inline Values values(const at::Tensor& flat, const spec::Parameter& parameter) {
 class StepRunner {
  public:
   StepRunner(const spec::ModelSpec& model, Dtype dtype, at::Device device, impl::Communicator& communicator,
-             const impl::run::StepSettings& settings, std::uint64_t seed)
+             const impl::run::StepSettings& settings, std::uint64_t seed,
+             spec::Recompute recompute = spec::Recompute::norms_swiglu)
       : device_(device),
         communicator_(communicator),
         buffers_(impl::allocate(model, dtype, device)),
         parameters_(buffers_, model, communicator),
-        model_(model, parameters_, model.context, impl::scalar_type(dtype), device),
+        model_(model, parameters_, model.context, impl::scalar_type(dtype), device, recompute),
         clock_(device),
         executor_(model_, buffers_, parameters_, communicator, settings, clock_) {
     impl::initialise(buffers_, model, seed);

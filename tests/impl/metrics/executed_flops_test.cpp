@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "impl/model/decoder_block.hpp"
 #include "impl/ops/attention.hpp"
 #include "impl/ops/linear.hpp"
 #include "tests/impl/step_runner.hpp"
@@ -44,14 +43,6 @@ std::vector<std::int64_t> document_lengths(const reference::Batch& batch, std::i
   return lengths;
 }
 
-ExecutedFlops expected(const spec::ModelSpec& model, const reference::Batch& batch,
-                       const AttentionKernel& kernel) {
-  ExecutedFlops sum;
-  for (std::int64_t b = 0; b < batch.B; ++b)
-    sum += spec::executed_flops(model, document_lengths(batch, b), kernel);
-  return sum;
-}
-
 /// One line per component and pass where the counts differ; empty when all are equal.
 std::string difference(const MeasuredFlops& measured, const ExecutedFlops& expected) {
   std::string text;
@@ -72,7 +63,15 @@ struct Drawn {
   Dtype dtype;
   reference::Batch batch;
   std::int64_t micro;
+  spec::Recompute recompute = spec::Recompute::norms_swiglu;
 };
+
+ExecutedFlops expected(const Drawn& drawn, const AttentionKernel& kernel) {
+  ExecutedFlops sum;
+  for (std::int64_t b = 0; b < drawn.batch.B; ++b)
+    sum += spec::executed_flops(drawn.model, document_lengths(drawn.batch, b), kernel, drawn.recompute);
+  return sum;
+}
 
 /// Sequences of up to 40 tokens: one tile, a tile and a bit, several; documents in half of them.
 Drawn draw() {
@@ -86,6 +85,7 @@ Drawn draw() {
   const auto ignored = *rc::gen::element(tests::Ignored::none, tests::Ignored::some);
   out.batch = tests::tiny_batch(out.model, B, T, documents, ignored, seed);
   out.micro = *rc::gen::inRange<std::int64_t>(1, B + 1);
+  out.recompute = *rc::gen::elementOf(spec::all_recomputes);
   return out;
 }
 
@@ -98,7 +98,8 @@ run::StepSettings settings() {
 template <class Extra>
 MeasuredFlops step(const Drawn& drawn, const Extra& extra) {
   const auto communicator = make_self_communicator();
-  tests::StepRunner trainer(drawn.model, drawn.dtype, at::kCPU, *communicator, settings(), 1);
+  tests::StepRunner trainer(drawn.model, drawn.dtype, at::kCPU, *communicator, settings(), 1,
+                            drawn.recompute);
   const FlopCounter counter;
   trainer.step(tests::micro_batches(drawn.batch, drawn.micro),
                static_cast<double>(drawn.batch.valid_tokens()), 1e-3);
@@ -124,7 +125,7 @@ TEST(ExecutedFlopsImpl, StepsOf600DrawnConfigurationsRunExactlyWhatTheSpecSays) 
   check_draws(600, [] {
     const Drawn drawn = draw();
     const MeasuredFlops ran = step(drawn);
-    const ExecutedFlops stated = expected(drawn.model, drawn.batch, cpu_kernel(drawn.dtype));
+    const ExecutedFlops stated = expected(drawn, cpu_kernel(drawn.dtype));
     const std::string differ = difference(ran, stated);
     if (!differ.empty())
       RC_FAIL(tests::describe(drawn.model) + " " + tests::describe(drawn.batch) + "\n" + differ);
@@ -144,7 +145,8 @@ TEST(ExecutedFlopsImpl, StepsOf600DrawnConfigurationsRunExactlyWhatTheSpecSays) 
 /// Attention alone by plain ATen products, which a GPU falls back to.
 TEST(ExecutedFlopsImpl, PlainProductsRunTheWholeSquare) {
   check_draws(100, [] {
-    const Drawn drawn = draw();
+    Drawn drawn = draw();
+    drawn.recompute = spec::Recompute::none;  // attention alone
     const spec::ModelSpec& m = drawn.model;
     const auto qkv =
         at::randn({drawn.batch.B, drawn.batch.T, m.heads + 2 * m.kv_heads, m.head_dim}, at::kDouble);
@@ -155,7 +157,7 @@ TEST(ExecutedFlopsImpl, PlainProductsRunTheWholeSquare) {
       const FlopScope scope(ExecutedPass::backward);
       attention::aten::backward(saved.y, qkv, saved, m.heads, m.kv_heads, documents);
     }
-    const ExecutedFlops all = expected(m, drawn.batch, {.kind = AttentionKernel::Kind::square});
+    const ExecutedFlops all = expected(drawn, {.kind = AttentionKernel::Kind::square});
     for (const FlopComponent component : {FlopComponent::attention_scores, FlopComponent::attention_values})
       for (const ExecutedPass pass : all_passes)
         RC_ASSERT(m.layers * counter.measured().at(component, pass) == all.at(component, pass).executed());
@@ -189,7 +191,7 @@ Drawn example() {
 TEST(ExecutedFlopsImpl, ASpecWithoutOneProductIsSeen) {
   const Drawn drawn = example();
   const MeasuredFlops ran = step(drawn);
-  const ExecutedFlops whole = expected(drawn.model, drawn.batch, cpu_kernel(drawn.dtype));
+  const ExecutedFlops whole = expected(drawn, cpu_kernel(drawn.dtype));
   ASSERT_EQ(difference(ran, whole), "");
   for (std::size_t i = 0; i < spec::flop_components; ++i)
     for (std::size_t pass = 0; pass < spec::executed_passes; ++pass) {
@@ -204,7 +206,7 @@ TEST(ExecutedFlopsImpl, ASpecWithoutOneProductIsSeen) {
 
 TEST(ExecutedFlopsImpl, AStepThatRunsOneProductTwiceIsSeen) {
   const Drawn drawn = example();
-  const ExecutedFlops stated = expected(drawn.model, drawn.batch, cpu_kernel(drawn.dtype));
+  const ExecutedFlops stated = expected(drawn, cpu_kernel(drawn.dtype));
   const auto weights = [&](ParameterBuffers& buffers) {
     return views(buffers.weights, buffers.inventory, drawn.model, 1).decoder;
   };
@@ -219,25 +221,23 @@ TEST(ExecutedFlopsImpl, AStepThatRunsOneProductTwiceIsSeen) {
   EXPECT_EQ(difference(unnamed, stated).rfind("of no component: ", 0), 0u) << difference(unnamed, stated);
 }
 
-TEST(ExecutedFlopsImpl, ABlockRunAgainIsRecompute) {
-  const Drawn drawn = example();
-  const spec::ModelSpec& model = drawn.model;
-  const AttentionKernel kernel = cpu_kernel(drawn.dtype);
-  ExecutedFlops stated;
-  for (std::int64_t b = 0; b < drawn.batch.B; ++b)
-    stated += spec::executed_flops(model, {drawn.batch.T}, kernel, spec::Recompute::blocks);
-  const MeasuredFlops ran = step(drawn, [&](ParameterBuffers& buffers) {
-    const FlopScope again(ExecutedPass::recompute);
-    const auto table = rope::table(std::vector<double>(static_cast<std::size_t>(model.head_dim / 2), 1.0),
-                                   drawn.batch.T, at::kFloat, at::kCPU);
-    for (std::int64_t block = 1; block <= model.layers; ++block) {
-      BlockActivations saved;
-      decoder_block::forward(at::zeros({drawn.batch.B * drawn.batch.T, model.width}),
-                             views(buffers.weights, buffers.inventory, model, block).decoder, model, table,
-                             tests::token_batch(drawn.batch, at::kCPU), saved);
-    }
-  });
-  EXPECT_EQ(difference(ran, stated), "");
+TEST(ExecutedFlopsImpl, SettingsOfRecomputeDifferByWhatRunsAgain) {
+  Drawn drawn = example();
+  std::vector<Count> total, again;
+  for (const spec::Recompute recompute : spec::all_recomputes) {
+    drawn.recompute = recompute;
+    const MeasuredFlops ran = step(drawn);
+    EXPECT_EQ(difference(ran, expected(drawn, cpu_kernel(drawn.dtype))), "") << to_string(recompute);
+    total.push_back(ran.total());
+    again.push_back(Count(0));
+    for (std::size_t i = 0; i < spec::flop_components; ++i)
+      again.back() += ran.at(static_cast<FlopComponent>(i), ExecutedPass::recompute);
+  }
+  EXPECT_EQ(total[0], total[1]);
+  for (const std::size_t setting : {2, 3}) {
+    EXPECT_GT(total[setting], total[setting - 1]);
+    EXPECT_EQ(total[setting] - total[0], again[setting] - again[0]);
+  }
 }
 
 /// Products hide in many ops. Each op that a step dispatches is counted, or known here to hold none.

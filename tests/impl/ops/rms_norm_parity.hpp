@@ -38,11 +38,17 @@ inline void rms_norm_matches_reference(at::Device device) {
     ASSAY_RC_CLOSE(values(out.y), values(expected.y), bounds.y(expected.y));
     ASSAY_RC_CLOSE(values(out.rstd), values(expected.rstd), bounds.rstd());
     const at::Tensor dx = on(dx_before).clone(), dgain = on(dgain_before).clone(), upstream = on(dy).clone();
-    (generic ? rms_norm::aten::backward : rms_norm::backward)(upstream, on(x), on(gain), out.rstd, dx, dgain);
+    const auto backward = generic ? rms_norm::aten::backward : rms_norm::backward;
+    backward(upstream, on(x), on(gain), out.rstd, dx, dgain, ForwardValue::again);
     ASSAY_RC_CLOSE(values(upstream), values(expected.y), bounds.y(expected.y));  // the value again
     RC_ASSERT(tests::same_bits(upstream, out.y) || generic);
     ASSAY_RC_CLOSE(values(dx), values(gradient.dx), bounds.dx(gradient.dx, exact(dx_before)));
     ASSAY_RC_CLOSE(values(dgain), values(gradient.dgain), bounds.dgain(exact(dgain_before)));
+    const at::Tensor dx_again = on(dx_before).clone(), dgain_again = on(dgain_before).clone(),
+                     untouched = on(dy).clone();
+    backward(untouched, on(x), on(gain), out.rstd, dx_again, dgain_again, ForwardValue::kept);
+    RC_ASSERT(tests::same_bits(dx_again, dx) && tests::same_bits(dgain_again, dgain) &&
+              tests::same_bits(untouched, on(dy)));
   }
 }
 

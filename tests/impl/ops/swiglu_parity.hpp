@@ -58,12 +58,16 @@ inline void swiglu_matches(at::Device device, const at::Tensor& gate, const at::
     const at::Tensor value = generic ? swiglu::aten::forward(in) : swiglu::forward(in);
     ASSAY_RC_CLOSE(values(value), values(y), bounds.y(y));
     const at::Tensor d = dy.to(device, /*non_blocking=*/false, /*copy=*/true);
-    const at::Tensor out = (generic ? swiglu::aten::backward : swiglu::backward)(d, in);
+    const at::Tensor out = (generic ? swiglu::aten::backward : swiglu::backward)(d, in, ForwardValue::again);
     RC_ASSERT(out.is_same(in));
     ASSAY_RC_CLOSE(values(d), values(y), bounds.y(y));  // the value again
     RC_ASSERT(tests::same_bits(d, value) || generic);
     ASSAY_RC_CLOSE(values(out.narrow(1, 0, F)), values(gradient.dgate), bounds.dgate(gradient.dgate));
     ASSAY_RC_CLOSE(values(out.narrow(1, F, F)), values(gradient.dup), bounds.dup(gradient.dup));
+    const at::Tensor untouched = dy.to(device, /*non_blocking=*/false, /*copy=*/true);
+    const at::Tensor same = (generic ? swiglu::aten::backward : swiglu::backward)(
+        untouched, gate_up_of(gate, up).to(device), ForwardValue::kept);
+    RC_ASSERT(tests::same_bits(same, out) && tests::same_bits(untouched, dy.to(device)));
   }
 }
 

@@ -263,6 +263,18 @@ void prefetch(Workshop& shop) {
   }
 }
 
+/// The same losses from more FLOPs.
+void recompute(Workshop& shop) {
+  const auto executed = [](const Outcome& o) {
+    return o.run.steps.empty() ? "" : std::to_string(o.run.steps[0].executed_flops.value_or(0));
+  };
+  differ(shop, {}, {"", "memory.recompute=attention", "memory.recompute=block"}, executed);
+  const std::string base = losses(shop.train({}));
+  for (const spec::Recompute each : spec::all_recomputes)
+    EXPECT_EQ(losses(shop.train({"memory.recompute=" + std::string(to_string(each))})), base)
+        << to_string(each);
+}
+
 void resume(Workshop& shop) {
   shop.train({"train.steps=4", "checkpoint.every=2"});
   const Outcome anew = shop.train({"checkpoint.resume=never"}, true);
@@ -396,6 +408,7 @@ std::map<std::string, Check> machine_checks() {
        changes({}, {"compute.dtype=f64", "compute.dtype=f32", "compute.dtype=bf16"}, losses)},
       {"compute.device", device},
       {"compute.threads", threads},
+      {"memory.recompute", recompute},
       {"run.directory", directory},
       {"checkpoint.every",
        [](Workshop& shop) {

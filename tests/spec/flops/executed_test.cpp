@@ -62,8 +62,36 @@ TEST(ExecutedFlopsSpec, AFusedKernelRunsTheExactCountAndTheScoresAgain) {
   EXPECT_EQ(fused.executed(ExecutedPass::forward), exact.of(Pass::forward));
   EXPECT_EQ(fused.executed(ExecutedPass::backward), exact.of(Pass::backward));
   EXPECT_EQ(fused.executed(ExecutedPass::recompute), exact.at(attention_scores, Pass::forward));
-  const auto again = executed_flops(one_head(), {7}, {}, Recompute::blocks);
-  EXPECT_EQ(again.executed() - fused.executed(), exact.of(Pass::forward) - exact.at(head, Pass::forward));
+}
+
+TEST(ExecutedFlopsSpec, WhatRunsAgainIsThatOfTheSetting) {
+  const auto exact = exact_flops(one_head(), 7);
+  const auto again = [&](Recompute recompute) {
+    return executed_flops(one_head(), {7}, {}, recompute).executed(ExecutedPass::recompute) -
+           exact.at(attention_scores, Pass::forward);
+  };
+  EXPECT_EQ(again(Recompute::none), Count(0));
+  EXPECT_EQ(again(Recompute::norms_swiglu), Count(0));
+  EXPECT_EQ(again(Recompute::attention),
+            exact.at(attention_scores, Pass::forward) + exact.at(attention_values, Pass::forward));
+  EXPECT_EQ(again(Recompute::block),
+            exact.of(Pass::forward) - exact.at(head, Pass::forward) - exact.at(down, Pass::forward));
+  const auto default_setting = executed_flops(one_head(), {7}, {});
+  EXPECT_EQ(default_setting.executed(),
+            executed_flops(one_head(), {7}, {}, Recompute::norms_swiglu).executed());
+}
+
+TEST(ExecutedFlopsSpec, OfAnExpertAllMatricesButTheLastRunAgain) {
+  for (const char* name : {"moe-4b", "deepseek-v3"}) {
+    const ModelSpec model = find_model(name);
+    const auto ran = executed_flops(model, {5}, {}, Recompute::block);
+    for (const FlopComponent experts : {routed_experts, shared_experts})
+      EXPECT_EQ(3 * ran.at(experts, ExecutedPass::recompute).needed,
+                2 * ran.at(experts, ExecutedPass::forward).needed)
+          << name;
+    EXPECT_EQ(ran.at(router, ExecutedPass::recompute).needed, ran.at(router, ExecutedPass::forward).needed)
+        << name;
+  }
 }
 
 RC_GTEST_PROP(ExecutedFlopsSpec, NeededAndSkippedPairsAreTheExactCount, ()) {
