@@ -55,7 +55,7 @@ def write_tokens(path, vocabulary, count):
 
 
 def ours(programs, settings, folder):
-    command = [programs / "assay-train", *settings, "sample.sentences=0", f"run.directory={folder}/run"]
+    command = [programs / "assay-train", *settings, f"run.directory={folder}/run"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     events = map(json.loads, (folder / "run/run.jsonl").read_text().splitlines())
     return {e["step"]: e["loss"] for e in events if e["event"] == "step"}
