@@ -46,6 +46,9 @@ target_link_libraries(assay_impl PUBLIC assay_spec assay_torch CUDA::cudart MPI:
 target_compile_definitions(assay_impl PRIVATE ASSAY_VERSION="${PROJECT_VERSION}")
 target_precompile_headers(assay_impl PRIVATE $<$<COMPILE_LANGUAGE:CXX>:<ATen/ATen.h$<ANGLE-R>>)
 set_target_properties(assay_impl PROPERTIES CUDA_SEPARABLE_COMPILATION OFF)
+list(JOIN ASSAY_CUDA_ARCHITECTURES " " architectures)
+set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/run/architectures.cpp PROPERTIES
+  COMPILE_DEFINITIONS "ASSAY_COMPILED_ARCHITECTURES=\"${architectures}\"" SKIP_UNITY_BUILD_INCLUSION ON)
 # Kernels that use the constexpr functions of spec/random; initial weights also without fused multiply-adds, for the CPU's bits.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/ops/adamw.cu PROPERTIES COMPILE_OPTIONS --expt-relaxed-constexpr)
 set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/ops/init.cu PROPERTIES COMPILE_OPTIONS "--expt-relaxed-constexpr;--fmad=false")

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "impl/cli/doctor_gpu.hpp"
 #include "impl/cli/machine.hpp"
 #include "impl/cli/verb.hpp"
 #include "spec/error.hpp"
@@ -13,9 +14,6 @@ namespace {
 // The demo needs about 0.5 GiB with libtorch loaded; its checkpoints and record about 20 MB.
 constexpr std::int64_t kLeastMemory = 1LL << 30;
 constexpr std::int64_t kLeastDisk = 200LL << 20;
-// The first driver branch that runs CUDA 13.0 programs (CUDA 13.0 release notes, table 3: >= 580.65.06 on
-// Linux).
-constexpr int kLeastDriver = 580;
 
 Check cpu_check(const Machine& machine) {
   Check check{"cpu", Status::ok, machine.cpu + ", " + std::to_string(machine.cores) + " cores", ""};
@@ -52,32 +50,6 @@ Check disk_check(const Machine& machine) {
   return check;
 }
 
-/// What the trainer's probe (impl/run/probe.hpp) printed; what it did not know is empty.
-struct Probe {
-  std::string torch, mpi, cuda_runtime, cudnn, nccl, cuda_error;
-  std::size_t devices = 0;
-};
-
-std::string text_of(spec::document::Item object, const std::string& name) {
-  const auto found = object.find(name);
-  if (!found || found->is(spec::document::Kind::null)) return "";
-  return found->is(spec::document::Kind::text) ? found->text() : found->shown();
-}
-
-std::optional<Probe> probed(const Machine& machine) {
-  spec::document::Node printed;
-  if (!machine.probe || machine.probe->code != 0 || spec::read_json(machine.probe->output, printed))
-    return std::nullopt;
-  const spec::document::Tree tree({"assay-train --probe"}, std::move(printed));
-  const auto object = tree.root();
-  if (!object.is(spec::document::Kind::object)) return std::nullopt;
-  Probe probe{text_of(object, "torch"), text_of(object, "mpi"),  text_of(object, "cuda_runtime"),
-              text_of(object, "cudnn"), text_of(object, "nccl"), text_of(object, "cuda_error")};
-  const auto devices = object.find("devices");
-  if (devices && devices->is(spec::document::Kind::list)) probe.devices = devices->size();
-  return probe;
-}
-
 Check trainer_check(const Machine& machine, const std::optional<Probe>& probe) {
   if (machine.trainer.empty())
     return {"assay-train", Status::fail, "not beside this program",
@@ -98,34 +70,6 @@ Check mpi_check(const Machine& machine, const std::optional<Probe>& probe) {
   return {"mpi", Status::ok, machine.mpirun + (version.empty() ? "" : ", " + version), ""};
 }
 
-Check gpu_check(const Machine& machine) {
-  if (machine.gpus.empty()) return {"gpu", Status::ok, "none: training runs on the CPU", ""};
-  Check check{
-      "gpu", Status::ok,
-      std::to_string(machine.gpus.size()) + " x " + machine.gpus[0] + ", driver " + machine.driver_version,
-      ""};
-  if (std::atoi(machine.driver_version.c_str()) < kLeastDriver) {
-    check.status = Status::warn;
-    check.fix = "CUDA 13.0 needs driver " + std::to_string(kLeastDriver) +
-                " or newer: update it, or train on the CPU";
-  }
-  return check;
-}
-
-Check cuda_check(const Machine& machine, const Probe& probe) {
-  Check check{"cuda", Status::ok,
-              "runtime " + probe.cuda_runtime + ", cuDNN " + probe.cudnn + ", NCCL " + probe.nccl + ", " +
-                  std::to_string(probe.devices) + " usable GPUs",
-              ""};
-  if (probe.devices < machine.gpus.size()) {
-    check.status = Status::warn;
-    check.fix = "the driver lists " + std::to_string(machine.gpus.size()) + " GPUs" +
-                (probe.cuda_error.empty() ? "" : ", CUDA says: " + probe.cuda_error) +
-                "; look at CUDA_VISIBLE_DEVICES and nvidia-smi";
-  }
-  return check;
-}
-
 std::string status_name(Status status) {
   return status == Status::ok ? "OK" : status == Status::warn ? "WARN" : "FAIL";
 }
@@ -137,7 +81,8 @@ std::vector<Check> examine(const Machine& machine) {
   std::vector<Check> checks = {cpu_check(machine),        memory_check(machine),
                                disk_check(machine),       trainer_check(machine, probe),
                                mpi_check(machine, probe), gpu_check(machine)};
-  if (probe) checks.push_back(cuda_check(machine, *probe));
+  if (probe)
+    for (const Check& check : gpu_checks(machine, *probe)) checks.push_back(check);
   return checks;
 }
 

@@ -6,6 +6,8 @@
 #include <mpi.h>
 #include <torch/version.h>
 
+#include "impl/run/architectures.hpp"
+#include "impl/run/device_choice.hpp"
 #include "spec/text/json.hpp"
 
 namespace assay::impl::run {
@@ -46,9 +48,14 @@ void add_cuda(std::string& json) {
     add(fields, "memory_bytes", std::to_string(properties.totalGlobalMem));
     add(fields, "compute_capability",
         json_string(std::to_string(properties.major) + "." + std::to_string(properties.minor)));
+    add(fields, "code_runs",
+        runs_on(compiled_architectures(), 10 * properties.major + properties.minor) ? "true" : "false");
     devices += (devices.empty() ? "{" : ",{") + fields + '}';
   }
   add(json, "devices", '[' + devices + ']');
+  add(json, "architectures", json_string(describe(compiled_architectures())));
+  if (const std::string fault = gpu_fault(look_at_gpu()); !fault.empty())
+    add(json, "gpu_fault", json_string(fault));
 }
 
 void add_libraries(std::string& json) {

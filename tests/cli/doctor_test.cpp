@@ -22,7 +22,7 @@ Machine good() {
   machine.trainer = "/opt/assay-train";
   machine.probe = Outcome{
       0,
-      R"({"torch":"2.11.0","cuda_runtime":"13.0","cudnn":"9.15.1","nccl":"2.28.9","mpi":"Open MPI 4.1.4","devices":[]})",
+      R"({"torch":"2.11.0","cuda_runtime":"13.0","cudnn":"9.15.1","nccl":"2.28.9","mpi":"Open MPI 4.1.4","devices":[],"architectures":"sm_80, sm_90a"})",
       ""};
   return machine;
 }
@@ -86,10 +86,61 @@ TEST(DoctorCli, GpusThatTheDriverListsMustBeUsable) {
   EXPECT_EQ(by_name(machine)["gpu"].status, Status::ok);
   EXPECT_EQ(by_name(machine)["gpu"].found, "2 x NVIDIA H200, driver 580.95.05");
   EXPECT_EQ(by_name(machine)["cuda"].status, Status::warn);  // the probe sees none of them
-  machine.probe->output = R"({"torch":"2.11.0","devices":[{},{}]})";
+  machine.probe->output = R"({"torch":"2.11.0","cudnn":"9.15.1","devices":[{},{}]})";
   EXPECT_EQ(by_name(machine)["cuda"].status, Status::ok);
   machine.driver_version = "570.1";
   EXPECT_EQ(by_name(machine)["gpu"].status, Status::warn);
+}
+
+/// A machine with one GPU, whose probe printed `device` and `more`.
+Machine with_gpu(const std::string& device, const std::string& more) {
+  Machine machine = good();
+  machine.gpus = {"a GPU"};
+  machine.driver_version = "580.95.05";
+  machine.probe->output = R"({"torch":"2.11.0","architectures":"sm_80, sm_90a, sm_100a, PTX compute_100",)" +
+                          more + R"(,"devices":[)" + device + "]}";
+  return machine;
+}
+const std::string cudnn = R"("cudnn":"9.15.1")";
+const std::string h200 = R"({"name":"NVIDIA H200","compute_capability":"9.0","code_runs":true})";
+const std::string b200 = R"({"name":"NVIDIA B200","compute_capability":"10.0","code_runs":true})";
+
+TEST(DoctorCli, SaysForWhichGpusThereIsCode) {
+  const auto checks = by_name(with_gpu(h200, cudnn));
+  EXPECT_EQ(checks.at("kernels").found, "compiled for sm_80, sm_90a, sm_100a, PTX compute_100");
+  EXPECT_EQ(checks.at("kernels").status, Status::ok);
+  EXPECT_FALSE(checks.contains("blackwell"));
+  const Check old = by_name(
+      with_gpu(R"({"name":"Tesla V100","compute_capability":"7.0","code_runs":false})", cudnn))["kernels"];
+  EXPECT_EQ(old.status, Status::warn);
+  EXPECT_NE(old.fix.find("Tesla V100 (compute capability 7.0) is too old"), std::string::npos) << old.fix;
+  const Check none = by_name(
+      with_gpu(R"({"name":"NVIDIA H200","compute_capability":"9.0","code_runs":false})", cudnn))["kernels"];
+  EXPECT_NE(none.fix.find("-DASSAY_CUDA_ARCHITECTURES=90-real"), std::string::npos) << none.fix;
+}
+
+TEST(DoctorCli, AGpuThatCannotTrainIsNamedWithTheTrainersReason) {
+  const Check busy =
+      by_name(with_gpu(h200, cudnn + R"(,"gpu_fault":"NVIDIA H200 is busy: others hold it")"))["cuda"];
+  EXPECT_EQ(busy.status, Status::warn);
+  EXPECT_NE(busy.fix.find("NVIDIA H200 is busy"), std::string::npos);
+  EXPECT_NE(busy.fix.find("compute.device=cpu trains on the CPU"), std::string::npos);
+  const Check missing = by_name(with_gpu(h200, R"("nccl":"2.28.9")"))["cuda"];
+  EXPECT_EQ(missing.status, Status::warn);
+  EXPECT_NE(missing.found.find("cuDNN missing"), std::string::npos);
+  EXPECT_NE(missing.fix.find("without cuDNN"), std::string::npos);
+}
+
+TEST(DoctorCli, SaysWhatAB200MachineLacks) {
+  EXPECT_EQ(by_name(with_gpu(b200, cudnn)).at("blackwell").status, Status::ok);
+  Machine machine = with_gpu(R"({"name":"NVIDIA B200","compute_capability":"10.0","code_runs":false})",
+                             R"("cudnn":"9.6.2")");
+  machine.driver_version = "570.86";
+  const Check lacks = by_name(machine).at("blackwell");
+  EXPECT_EQ(lacks.status, Status::warn);
+  for (const char* word : {"code for sm_100", "branch 580", "cuDNN 9.7"})
+    EXPECT_NE(lacks.fix.find(word), std::string::npos) << lacks.fix;
+  EXPECT_EQ(by_name(with_gpu(b200, R"("cudnn":"10.0.0")")).at("blackwell").status, Status::ok);
 }
 
 TEST(DoctorCli, ThisMachineHasCoresAndMemory) {
