@@ -3,17 +3,22 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/ops/tensor_check.hpp"
+#include "spec/error.hpp"
 #include "spec/ops/attention.hpp"
 
 namespace assay::impl::attention {
 
 namespace {
+constexpr int any_backend = -1;
+std::atomic<int> forced_backend = any_backend;
+
 void check(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const at::Tensor& documents) {
   spec::attention::check_extents("qkv", qkv.sizes().vec(),
                                  {qkv.size(0), qkv.size(1), heads + 2 * kv_heads, qkv.size(-1)});
@@ -35,20 +40,41 @@ void check_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
 }
 }  // namespace
 
+void force(spec::AttentionBackend backend, at::Device device) {
+  using enum spec::AttentionBackend;
+  if ((backend == cudnn || backend == flash) && !device.is_cuda())
+    throw UserError(ExitCode::usage, std::string("compute.attention=") +
+                                         (backend == cudnn ? "cudnn" : "flash") +
+                                         " runs on NVIDIA GPUs only, and this run is on the CPU; give "
+                                         "compute.attention=auto or math");
+  forced_backend = static_cast<int>(backend == cudnn   ? Backend::cudnn
+                                    : backend == flash ? Backend::flash
+                                                       : Backend::math);
+  if (backend == automatic) forced_backend = any_backend;
+}
+
+std::optional<Backend> forced() {
+  const int backend = forced_backend;
+  if (backend == any_backend) return {};
+  return static_cast<Backend>(backend);
+}
+
 Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
                 const at::Tensor& documents) {
   check(qkv, heads, kv_heads, documents);
   check_contiguous("attention", {qkv, documents});
-  return qkv.is_cpu() ? cpu::forward(qkv, heads, kv_heads, documents)
-                      : cuda::forward(qkv, heads, kv_heads, documents);
+  if (qkv.is_cuda()) return cuda::forward(qkv, heads, kv_heads, documents);
+  return forced() ? aten::forward(qkv, heads, kv_heads, documents)
+                  : cpu::forward(qkv, heads, kv_heads, documents);
 }
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
                     std::int64_t kv_heads, const at::Tensor& documents) {
   const metrics::FlopScope scope(spec::ExecutedPass::backward);
   check_backward(dy, qkv, saved, heads, kv_heads, documents);
-  return qkv.is_cpu() ? cpu::backward(dy, qkv, saved, heads, kv_heads, documents)
-                      : cuda::backward(dy, qkv, saved, heads, kv_heads, documents);
+  if (qkv.is_cuda()) return cuda::backward(dy, qkv, saved, heads, kv_heads, documents);
+  return forced() ? aten::backward(dy, qkv, saved, heads, kv_heads, documents)
+                  : cpu::backward(dy, qkv, saved, heads, kv_heads, documents);
 }
 
 at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,

@@ -1,10 +1,12 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "impl/ops/rope.hpp"
+#include "spec/config/run_config.hpp"
 
 namespace assay::impl::attention {
 
@@ -36,6 +38,12 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
 at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
                                  std::int64_t heads, std::int64_t kv_heads, const at::Tensor& documents,
                                  const rope::Table& table, const at::Tensor& positions);
+
+/// From here on only `backend` computes attention; automatic: whichever takes the shape first. Forward and
+/// backward then throw UserError(usage) with the reason where it refuses a shape. On the CPU `math` means
+/// plain products instead of our loops. Errors: UserError(usage), cudnn or flash on the CPU.
+void force(spec::AttentionBackend backend, at::Device device);
+std::optional<Backend> forced();
 
 /// What was chosen for each new shape on a GPU since the last call, one line each, with the reason of every
 /// backend that refused it. Fused backends take bf16 without documents; cuDNN's backward adds in any order,

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "impl/ops/attention.hpp"
+#include "spec/error.hpp"
 
 namespace assay::impl::attention {
 
@@ -20,12 +21,14 @@ struct Shape {
   at::ScalarType type;
   std::int64_t B, T, H, K, E;
   bool documents;
+  std::optional<Backend> forced;
   auto operator<=>(const Shape&) const = default;
 };
 
 Shape shape_of(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
                const at::Tensor& documents) {
-  return {qkv.scalar_type(), qkv.size(0), qkv.size(1), heads, kv_heads, qkv.size(3), documents.defined()};
+  return {qkv.scalar_type(), qkv.size(0), qkv.size(1),         heads,
+          kv_heads,          qkv.size(3), documents.defined(), forced()};
 }
 
 std::string name(Backend backend) {
@@ -52,6 +55,12 @@ std::string reason_of(const c10::Error& error) {
   return text.substr(0, text.find('\n'));
 }
 
+/// The only backend that may compute `s` does not.
+[[noreturn]] void refuse_forced(const Shape& s, Backend backend, const std::string& reason) {
+  throw UserError(ExitCode::usage, "compute.attention=" + name(backend) + " refuses " + describe(s) + ": " +
+                                       reason + "; compute.attention=auto takes what can compute it");
+}
+
 /// Which backends each shape has been refused by, and what is yet to be told.
 class Choices {
  public:
@@ -69,6 +78,7 @@ class Choices {
   }
   /// `backend` does not take `shape`: the next one is asked from now on.
   void refused(const Shape& shape, Backend backend, const std::string& reason) {
+    if (shape.forced) refuse_forced(shape, backend, reason);
     const std::lock_guard lock(mutex_);
     Entry& entry = table_.at(shape);
     entry.reasons.push_back(name(backend) + " refused: " + reason);
@@ -92,12 +102,23 @@ class Choices {
     bool told = false;
   };
   /// What the fused backends are known not to take is not asked of them.
+  static std::string refusal_of_both(const Shape& shape) {
+    if (shape.type != at::kBFloat16) return "cudnn and flash take bf16 only";
+    if (shape.documents) return "cudnn and flash are not given document masks";
+    if (shape.E % 8 != 0) return "cudnn and flash take multiples of 8 as head dimension";
+    return "";
+  }
   static Entry first(const Shape& shape) {
-    if (shape.type != at::kBFloat16) return {Backend::math, {"cudnn and flash take bf16 only"}};
-    if (shape.documents) return {Backend::math, {"cudnn and flash are not given document masks"}};
-    if (shape.E % 8 != 0) return {Backend::math, {"cudnn and flash take multiples of 8 as head dimension"}};
-    if (shape.T == 1) return {Backend::flash, {"cudnn is not given single tokens"}};
-    return {Backend::cudnn, {}};
+    const std::string both = refusal_of_both(shape),
+                      cudnn = shape.T == 1 ? "cudnn is not given single tokens" : "";
+    if (!shape.forced) {
+      if (!both.empty()) return {Backend::math, {both}};
+      if (!cudnn.empty()) return {Backend::flash, {cudnn}};
+      return {Backend::cudnn, {}};
+    }
+    if (*shape.forced != Backend::math && !both.empty()) refuse_forced(shape, *shape.forced, both);
+    if (*shape.forced == Backend::cudnn && !cudnn.empty()) refuse_forced(shape, Backend::cudnn, cudnn);
+    return {*shape.forced, {"asked for by compute.attention"}};
   }
   void tell(const Shape& shape, Entry& entry) {
     if (entry.told) return;

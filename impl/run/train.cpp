@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
-#include <c10/cuda/CUDAFunctions.h>
 #include <c10/util/Exception.h>
 
 #include <cmath>
@@ -14,12 +13,12 @@
 #include <utility>
 
 #include "impl/checkpoint/checkpoint.hpp"
-#include "impl/data/grammar_data.hpp"
-#include "impl/data/token_data.hpp"
+#include "impl/data/open_source.hpp"
 #include "impl/logs/console.hpp"
 #include "impl/logs/record_writer.hpp"
 #include "impl/ops/attention.hpp"
 #include "impl/run/describe.hpp"
+#include "impl/run/device_choice.hpp"
 #include "impl/run/disk_space.hpp"
 #include "impl/run/host.hpp"
 #include "impl/run/last_words.hpp"
@@ -46,24 +45,6 @@ namespace {
 
 using namespace spec::record;
 
-at::Device device_of(const spec::RunConfig& config, const Communicator& communicator) {
-  const bool gpu = c10::cuda::device_count() > 0;
-  if (config.device == spec::Device::cuda) {
-    if (!gpu)
-      throw UserError(ExitCode::usage,
-                      "compute.device=cuda, but no usable NVIDIA GPU was found; `assay doctor` says what "
-                      "is missing, compute.device=cpu trains on the CPU");
-    if (communicator.size() > 1)
-      throw UserError(ExitCode::usage,
-                      "compute.device=cuda with " + std::to_string(communicator.size()) +
-                          " ranks: gradients are reduced by MPI, on CPUs only; use one rank, or "
-                          "compute.device=cpu");
-  }
-  const bool use_gpu = config.device == spec::Device::cuda ||
-                       (config.device == spec::Device::automatic && gpu && communicator.size() == 1);
-  return use_gpu ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
-}
-
 /// Ranks on this host share its cores.
 void use_threads(const spec::RunConfig& config, Communicator& communicator) {
   const std::string here = host_name();
@@ -75,15 +56,6 @@ void use_threads(const spec::RunConfig& config, Communicator& communicator) {
   at::set_num_threads(static_cast<int>(threads));
 }
 
-std::shared_ptr<const data::SampleSource> open_data(const spec::RunConfig& config,
-                                                    const spec::ModelSpec& model) {
-  if (config.data_paths.empty())
-    return std::make_shared<data::GrammarData>(config.seed, config.sequence_length, config.grammar_samples);
-  const std::vector<std::filesystem::path> paths(config.data_paths.begin(), config.data_paths.end());
-  return std::make_shared<data::TokenData>(paths, data::token_type(config.data_dtype), model.vocab,
-                                           config.sequence_length);
-}
-
 /// One start of the program, from the first event of the record to the last.
 class Run {
  public:
@@ -92,8 +64,9 @@ class Run {
         communicator_(communicator),
         model_(model_of(config)),
         batch_(spec::batch_of(config.sequences, config.micro, communicator.size())),
-        device_(device_of(config, communicator)),
-        source_(open_data(config, model_)),
+        choice_(choose_device(config.device, communicator.size())),
+        device_(choice_.device),
+        source_(data::open_source(config, model_)),
         resume_from_(resume_path(config)) {}
 
   const std::string& folder() const { return config_.directory; }
@@ -102,6 +75,7 @@ class Run {
   bool recorded() const { return writer_.has_value(); }
 
   int train() {
+    attention::force(config_.attention, device_);
     refuse_what_cannot_fit(config_, model_, batch_, device_, host_memory());
     // Before the record is opened: a refused resume must leave no trace in the record of the run it named.
     if (!resume_from_.empty()) {
@@ -123,6 +97,7 @@ class Run {
     try {
       say(start_);
       if (const auto doubt = source_->doubt()) say(Warning{.step = {}, .code = "data", .text = *doubt});
+      if (choice_.notice) say(Warning{.step = {}, .code = "gpu", .text = *choice_.notice});
       if (disk) say(Warning{.step = {}, .code = "disk_space", .text = *disk});
       return train_steps(stop);
     } catch (const std::exception& error) {
@@ -346,6 +321,7 @@ class Run {
   Communicator& communicator_;
   const spec::ModelSpec model_;
   const spec::Batch batch_;
+  const DeviceChoice choice_;
   const at::Device device_;
   const std::shared_ptr<const data::SampleSource> source_;
   const std::string resume_from_;             ///< empty: from the start

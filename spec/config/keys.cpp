@@ -263,6 +263,14 @@ void add_machine_and_run(std::vector<Key>& all) {
   all.push_back(choice<Device>("compute.device", &C::device,
                                {{"auto", Device::automatic}, {"cpu", Device::cpu}, {"cuda", Device::cuda}},
                                "Where tensors live; auto: a GPU if one is usable, else the CPU"));
+  all.push_back(choice<AttentionBackend>(
+      "compute.attention", &C::attention,
+      {{"auto", AttentionBackend::automatic},
+       {"cudnn", AttentionBackend::cudnn},
+       {"flash", AttentionBackend::flash},
+       {"math", AttentionBackend::math}},
+      "What computes attention; auto: cuDNN, flash, plain products on a GPU, our loops on a CPU; a named one "
+      "that cannot is an error"));
   all.push_back(integer("compute.threads", &C::threads, 0, 4096, "[threads]",
                         "CPU threads of one rank; 0: cores of the host / ranks on it"));
   std::vector<std::pair<std::string, Recompute>> recomputes;

@@ -13,6 +13,8 @@
 namespace assay::spec {
 
 enum class Device { cpu, cuda, automatic };
+/// What computes attention; automatic: the fastest that takes the shape.
+enum class AttentionBackend { automatic, cudnn, flash, math };
 enum class Resume { never, automatic, path };
 
 struct RunConfig {
@@ -50,6 +52,7 @@ struct RunConfig {
   Dtype dtype = Dtype::f32;   ///< of activations and working weights
   Dtype states = Dtype::f32;  ///< with bf16 weights: of master weights and moments; bf16: no master weights
   Device device = Device::automatic;
+  AttentionBackend attention = AttentionBackend::automatic;
   std::int64_t threads = 0;  ///< CPU threads per rank; 0: hardware cores / ranks of this host
   Recompute recompute = Recompute::norms_swiglu;  ///< what backward computes again instead of reading it
   std::uint64_t seed = 20251121;

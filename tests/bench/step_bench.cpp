@@ -20,8 +20,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "impl/data/grammar_data.hpp"
-#include "impl/data/token_data.hpp"
+#include "impl/data/open_source.hpp"
 #include "impl/ops/attention.hpp"
 #include "impl/ops/cuda_gemm_search.hpp"
 #include "impl/parallel/communicator.hpp"
@@ -67,14 +66,6 @@ class Marks {
  private:
   Json seconds_;
 };
-
-std::shared_ptr<const data::SampleSource> open(const spec::RunConfig& config, const spec::ModelSpec& model) {
-  if (config.data_paths.empty())
-    return std::make_shared<data::GrammarData>(config.seed, config.sequence_length, config.grammar_samples);
-  const std::vector<std::filesystem::path> paths(config.data_paths.begin(), config.data_paths.end());
-  return std::make_shared<data::TokenData>(paths, data::token_type(config.data_dtype), model.vocab,
-                                           config.sequence_length);
-}
 
 Json phases_of(const std::vector<run::StepReport>& reports, std::size_t first) {
   static const char* names[] = {"data_wait", "forward", "backward", "reduce", "clip", "update", "other"};
@@ -142,7 +133,7 @@ int bench(const spec::RunConfig& config, std::int64_t steps) {
   mark("device ready");
   const auto communicator = make_self_communicator();
   const spec::Batch batch = spec::batch_of(config.sequences, config.micro, 1);
-  run::Trainer trainer(config, model, batch, device, open(config, model), *communicator);
+  run::Trainer trainer(config, model, batch, device, data::open_source(config, model), *communicator);
   mark("buffers allocated");
   trainer.initialise();
   if (device.is_cuda()) c10::cuda::device_synchronize();

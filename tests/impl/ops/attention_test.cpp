@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "spec/error.hpp"
 #include "spec/ops/rope.hpp"
 #include "tests/impl/ops/attention_parity.hpp"
 #include "tests/support/tensors.hpp"
@@ -16,6 +17,29 @@ using tests::exact;
 using tests::values;
 
 RC_GTEST_PROP(AttentionImpl, MatchesReference, ()) { parity::attention_matches_reference(at::kCPU); }
+
+TEST(AttentionImpl, ABackendThatIsNotOnTheCpuIsRefusedByNameAndPlainProductsTakeOverWhenAskedFor) {
+  using enum spec::AttentionBackend;
+  for (const auto& [backend, word] : {std::pair{cudnn, "cudnn"}, std::pair{flash, "flash"}}) {
+    try {
+      attention::force(backend, at::kCPU);
+      ADD_FAILURE() << word;
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_NE(std::string(error.what()).find(std::string("compute.attention=") + word), std::string::npos);
+    }
+  }
+  const at::Tensor qkv = tests::normal({2, 37, 4, 8}, 1, at::kFloat),
+                   dy = tests::normal({2, 37, 2, 8}, 2, at::kFloat);
+  attention::force(math, at::kCPU);
+  const auto forced = attention::forward(qkv, 2, 1, {});
+  const at::Tensor gradient = attention::backward(dy, qkv, forced, 2, 1, {});
+  attention::force(automatic, at::kCPU);
+  const auto plain = attention::aten::forward(qkv, 2, 1, {});
+  EXPECT_TRUE(at::equal(forced.y, plain.y));
+  EXPECT_TRUE(at::equal(gradient, attention::aten::backward(dy, qkv, plain, 2, 1, {})));
+  EXPECT_FALSE(attention::forced());
+}
 
 RC_GTEST_PROP(AttentionImpl, AgreesWithAutograd, ()) {
   const parity::AttentionDrawn d(at::kDouble, at::kCPU);

@@ -234,6 +234,18 @@ void device(Workshop& shop) {
   }
 }
 
+/// Our loops and plain products add in another order. A backend that is not there is refused.
+void attention_backend(Workshop& shop) {
+  differ(shop, {"compute.device=cpu"}, {"compute.attention=auto", "compute.attention=math"}, later_losses);
+  for (const char* backend : {"cudnn", "flash"}) {
+    const Outcome outcome = shop.train({"compute.device=cpu", std::string("compute.attention=") + backend});
+    EXPECT_EQ(outcome.code, static_cast<int>(ExitCode::usage));
+    EXPECT_NE(outcome.refusal.find("runs on NVIDIA GPUs only"), std::string::npos) << outcome.refusal;
+    EXPECT_TRUE(outcome.files.empty()) << outcome.files.front();
+  }
+  shop.train({});  // leaves the choice to the shape again
+}
+
 /// Counts the samples that the loader asks for.
 class Counted final : public data::SampleSource {
  public:
@@ -407,6 +419,7 @@ std::map<std::string, Check> machine_checks() {
       {"compute.dtype",
        changes({}, {"compute.dtype=f64", "compute.dtype=f32", "compute.dtype=bf16"}, losses)},
       {"compute.device", device},
+      {"compute.attention", attention_backend},
       {"compute.threads", threads},
       {"memory.recompute", recompute},
       {"run.directory", directory},

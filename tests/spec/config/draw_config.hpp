@@ -68,6 +68,8 @@ inline spec::RunConfig draw_config() {
   config.dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
   if (config.dtype == Dtype::bf16) config.states = *rc::gen::element(Dtype::f32, Dtype::bf16);
   config.device = *rc::gen::element(spec::Device::cpu, spec::Device::cuda, spec::Device::automatic);
+  config.attention = *rc::gen::element(spec::AttentionBackend::automatic, spec::AttentionBackend::cudnn,
+                                       spec::AttentionBackend::flash, spec::AttentionBackend::math);
   config.threads = *inRange<std::int64_t>(0, 4096);
   config.seed = *inRange<std::uint64_t>(0, std::uint64_t(1) << 63);
   config.directory = draw_text(false);

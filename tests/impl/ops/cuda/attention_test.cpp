@@ -6,6 +6,7 @@
 
 #include <iostream>
 
+#include "spec/error.hpp"
 #include "spec/ops/rope.hpp"
 #include "tests/impl/ops/attention_parity.hpp"
 #include "tests/support/gpu.hpp"
@@ -66,6 +67,29 @@ TEST(AttentionCuda, TheTrainersShapesAreFusedAndMatchPlainProducts) {
     std::cout << "heads " << heads << "+2x" << kv_heads << ": y off by " << share(out.y, plain.y)
               << ", dqkv by " << off << " of the largest entry" << std::endl;
   }
+}
+
+TEST(AttentionCuda, AForcedBackendComputesOrSaysWhyItDoesNot) {
+  ASSAY_NEEDS_GPU();
+  const at::Tensor qkv = tests::normal({1, 256, 6, 64}, 1, at::kBFloat16).to(at::kCUDA),
+                   dy = tests::normal({1, 256, 4, 64}, 2, at::kBFloat16).to(at::kCUDA);
+  for (const auto& [forced, backend] : {std::pair{spec::AttentionBackend::cudnn, attention::Backend::cudnn},
+                                        std::pair{spec::AttentionBackend::flash, attention::Backend::flash},
+                                        std::pair{spec::AttentionBackend::math, attention::Backend::math}}) {
+    attention::force(forced, at::kCUDA);
+    const auto out = attention::forward(qkv, 4, 1, {});
+    EXPECT_EQ(out.backend, backend);
+    EXPECT_EQ(attention::backward(dy, qkv, out, 4, 1, {}).sizes(), qkv.sizes());
+  }
+  attention::force(spec::AttentionBackend::cudnn, at::kCUDA);
+  try {
+    attention::forward(qkv.to(at::kFloat), 4, 1, {});
+    ADD_FAILURE() << "cudnn took fp32";
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(std::string(error.what()).find("compute.attention=cudnn refuses"), std::string::npos);
+  }
+  attention::force(spec::AttentionBackend::automatic, at::kCUDA);
 }
 
 TEST(AttentionCuda, ForwardGivesTheSameBitsTwice) {
