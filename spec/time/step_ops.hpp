@@ -1,0 +1,84 @@
+#pragma once
+// The ops of a training step: what runs, how often, and what each call must do. Definitions, source and
+// worked example: spec/time/step_ops.md.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "spec/count.hpp"
+#include "spec/memory/recompute.hpp"
+#include "spec/model/model_spec.hpp"
+#include "spec/tolerance.hpp"
+
+namespace assay::spec::time {
+
+/// What a moment of a step is for. Products by the matrix; `other_product` is in no part of the model.
+enum class StepOp {
+  embedding,
+  rms_norm,
+  qkv,
+  qk_norm,
+  rope,
+  attention,
+  attention_output,
+  gate_up,
+  swiglu,
+  down,
+  head,
+  other_product,
+  cross_entropy,
+  clip_grad_norm,
+  adamw
+};
+inline constexpr std::size_t step_ops_count = 15;
+std::string_view to_string(StepOp op);  ///< "attention_output"
+
+/// `recompute`: forward again, for backward's sake. A product's backward is two calls.
+enum class StepPass { forward, recompute, backward, input_gradient, weight_gradient, update };
+inline constexpr std::size_t step_passes = 6;
+std::string_view to_string(StepPass pass);  ///< "weight gradient"
+
+/// "qkv weight gradient".
+std::string name_of(StepOp op, StepPass pass);
+
+/// Ops that a waterfall shows as one.
+enum class StepClass { product, attention, elementwise, loss, optimizer };
+StepClass class_of(StepOp op);
+std::string_view to_string(StepClass kind);  ///< "product"
+
+/// One step on one device.
+struct StepShape {
+  std::int64_t micro = 1;         ///< sequences of one pass
+  std::int64_t accumulation = 1;  ///< passes of a step
+  std::int64_t tokens = 1;        ///< of one sequence
+  std::int64_t head_rows = 0;     ///< tokens of a chunk of the head; 0: all of a pass
+  Dtype dtype = Dtype::f32;       ///< that computes
+  Dtype states = Dtype::f32;      ///< of moments and master weights beside bf16 weights
+  Recompute recompute = Recompute::norms_swiglu;
+};
+
+/// One call of an op.
+struct StepOpCount {
+  StepOp op;
+  StepPass pass;
+  double calls = 0;  ///< of this size in a step
+  Flops flops;       ///< of one call
+  Count bytes;       ///< of one call [B]
+};
+
+/// Every op of a step, in the order in which a micro-batch meets them first, the optimizer last. For models
+/// that can be trained (spec/model/trainable.hpp). Errors: SpecError step_ops_c1; those of `check`.
+std::vector<StepOpCount> step_ops(const ModelSpec& model, const StepShape& shape);
+
+/// What a GPU can do at most; 0: not known.
+struct Ceiling {
+  double peak = 0;       ///< dense, of the precision that computes [flop/s]
+  double bandwidth = 0;  ///< of its memory [B/s]
+};
+
+/// Least seconds of a call; nothing when neither bound is known. [s]
+std::optional<double> roofline(const Flops& flops, const Count& bytes, const Ceiling& ceiling);
+
+}  // namespace assay::spec::time
