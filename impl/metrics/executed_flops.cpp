@@ -169,6 +169,10 @@ FlopScope::~FlopScope() {
 
 void FlopScope::enter(FlopComponent component) { thread.component = component; }
 
+std::optional<FlopComponent> current_component() { return thread.component; }
+
+ExecutedPass current_pass() { return thread.pass; }
+
 void report_product(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
   if (thread.counter) add(thread.component, thread.pass, 2 * Count(rows) * columns * inner);
 }

@@ -30,6 +30,10 @@ class FlopScope {
   const spec::ExecutedPass outer_pass_;
 };
 
+/// What the scopes around this moment say: the component (nothing where none names one) and the pass.
+std::optional<spec::FlopComponent> current_component();
+spec::ExecutedPass current_pass();
+
 /// A product [rows, inner] times [inner, columns] that no ATen op shows, done in the current scope. Cheap,
 /// and without effect when nobody counts.
 void report_product(std::int64_t rows, std::int64_t columns, std::int64_t inner);

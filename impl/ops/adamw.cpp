@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "impl/metrics/op_times.hpp"
 #include "impl/ops/tensor_check.hpp"
 
 namespace assay::impl::adamw {
@@ -30,6 +31,7 @@ spec::adamw::Scalars scalars(const Settings& s) {
 
 void update(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at::Tensor moment1,
             at::Tensor moment2, const Settings& settings) {
+  const metrics::OpScope timed(spec::time::StepOp::adamw, spec::time::StepPass::update);
   check(weight, master, gradient, moment1, moment2);
   check_contiguous("adamw", {weight, master, gradient, moment1, moment2});
   return master.is_cpu() ? cpu::update(weight, master, gradient, moment1, moment2, settings)
@@ -38,6 +40,7 @@ void update(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at
 
 void update_guarded(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at::Tensor moment1,
                     at::Tensor moment2, const Settings& settings, const at::Tensor& coefficient) {
+  const metrics::OpScope timed(spec::time::StepOp::adamw, spec::time::StepPass::update);
   check(weight, master, gradient, moment1, moment2);
   check_contiguous("adamw", {weight, master, gradient, moment1, moment2});
   if (master.is_cuda())

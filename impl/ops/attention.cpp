@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "impl/metrics/executed_flops.hpp"
+#include "impl/metrics/op_times.hpp"
 #include "impl/ops/tensor_check.hpp"
 #include "spec/error.hpp"
 #include "spec/ops/attention.hpp"
@@ -61,6 +62,7 @@ std::optional<Backend> forced() {
 
 Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
                 const at::Tensor& documents) {
+  const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::forward);
   check(qkv, heads, kv_heads, documents);
   check_contiguous("attention", {qkv, documents});
   if (qkv.is_cuda()) return cuda::forward(qkv, heads, kv_heads, documents);
@@ -70,6 +72,7 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
                     std::int64_t kv_heads, const at::Tensor& documents) {
+  const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::backward);
   const metrics::FlopScope scope(spec::ExecutedPass::backward);
   check_backward(dy, qkv, saved, heads, kv_heads, documents);
   if (qkv.is_cuda()) return cuda::backward(dy, qkv, saved, heads, kv_heads, documents);
@@ -85,6 +88,7 @@ at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, co
     rope::rotate(dqkv, heads + kv_heads, table, positions, /*inverse=*/true);
     return dqkv;
   }
+  const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::backward);
   const metrics::FlopScope scope(spec::ExecutedPass::backward);
   check_backward(dy, qkv, saved, heads, kv_heads, documents);
   return cuda::backward_through_rope(dy, qkv, saved, heads, kv_heads, documents, table, positions);

@@ -5,12 +5,14 @@
 #include <cmath>
 #include <limits>
 
+#include "impl/metrics/op_times.hpp"
 #include "impl/ops/tensor_check.hpp"
 #include "spec/ops/clip_grad_norm.hpp"
 
 namespace assay::impl::clip_grad_norm {
 
 at::Tensor sum_of_squares(const at::Tensor& gradient) {
+  const metrics::OpScope timed(spec::time::StepOp::clip_grad_norm, spec::time::StepPass::update);
   check_contiguous("clip_grad_norm", {gradient});
   return gradient.is_cpu() ? cpu::sum_of_squares(gradient) : cuda::sum_of_squares(gradient);
 }
@@ -18,6 +20,7 @@ at::Tensor sum_of_squares(const at::Tensor& gradient) {
 double coefficient(double norm, double max_norm) { return spec::clip_grad_norm::coefficient(norm, max_norm); }
 
 at::Tensor norm_and_coefficient(const at::Tensor& sum, const at::Tensor& losses, double max_norm) {
+  const metrics::OpScope timed(spec::time::StepOp::clip_grad_norm, spec::time::StepPass::update);
   constexpr double not_finite = std::numeric_limits<double>::quiet_NaN();
   if (max_norm != 0) coefficient(0, max_norm);  // checks max_norm
   if (sum.is_cpu()) {

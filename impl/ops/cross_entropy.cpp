@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "impl/metrics/op_times.hpp"
 #include "impl/ops/tensor_check.hpp"
 #include "spec/error.hpp"
 #include "spec/ops/cross_entropy.hpp"
@@ -34,6 +35,7 @@ at::Tensor to_math(const at::Tensor& x) { return x.scalar_type() == at::kBFloat1
 }  // namespace
 
 Forward forward(const at::Tensor& logits, const at::Tensor& targets, double normalizer, double z) {
+  const metrics::OpScope timed(spec::time::StepOp::cross_entropy, spec::time::StepPass::forward);
   check(logits, targets, normalizer, z);
   check_rows(logits, targets, {});
   return logits.is_cpu() ? cpu::forward(logits, targets, normalizer, z)
@@ -42,6 +44,7 @@ Forward forward(const at::Tensor& logits, const at::Tensor& targets, double norm
 
 at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tensor& lse, double normalizer,
                     double z) {
+  const metrics::OpScope timed(spec::time::StepOp::cross_entropy, spec::time::StepPass::backward);
   check(logits, targets, normalizer, z);
   check_rows(logits, targets, lse);
   return logits.is_cpu() ? cpu::backward(logits, targets, lse, normalizer, z)

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "impl/metrics/op_times.hpp"
 #include "impl/ops/tensor_check.hpp"
 #include "spec/ops/embedding.hpp"
 
@@ -16,12 +17,14 @@ void check(const at::Tensor& table, const at::Tensor& ids) {
 }  // namespace
 
 at::Tensor forward(const at::Tensor& table, const at::Tensor& ids) {
+  const metrics::OpScope timed(spec::time::StepOp::embedding, spec::time::StepPass::forward);
   check(table, ids);
   check_contiguous("embedding", {table, ids});
   return table.is_cpu() ? cpu::forward(table, ids) : cuda::forward(table, ids);
 }
 
 void backward(const at::Tensor& dy, const at::Tensor& ids, at::Tensor dtable) {
+  const metrics::OpScope timed(spec::time::StepOp::embedding, spec::time::StepPass::backward);
   check(dtable, ids);
   check_contiguous("embedding", {dy, ids, dtable});
   spec::embedding::check_upstream({.N = ids.numel(), .V = dtable.size(0), .D = dtable.size(1)}, dy.numel());

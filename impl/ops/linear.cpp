@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "impl/metrics/executed_flops.hpp"
+#include "impl/metrics/op_times.hpp"
 #include "impl/ops/cuda_gemm.hpp"
 #include "spec/ops/linear.hpp"
 
@@ -34,6 +35,7 @@ at::Tensor by_library(const cuda::Product& product, std::int64_t rows, std::int6
 }  // namespace
 
 at::Tensor forward(const at::Tensor& x, const at::Tensor& weight) {
+  const metrics::OpScope timed(spec::time::StepPass::forward);
   check(x, weight);
   if (widen(x)) return at::mm(wide(x), wide(weight).t()).to(x.scalar_type());
   const at::Tensor y =
@@ -42,6 +44,7 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& weight) {
 }
 
 at::Tensor forward_residual(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight) {
+  const metrics::OpScope timed(spec::time::StepPass::forward);
   check(x, weight);
   check_upstream(residual, x.size(0), x.size(1), weight.size(0));
   if (widen(x)) return wide(residual).addmm_(wide(x), wide(weight).t()).to(x.scalar_type());
@@ -53,6 +56,7 @@ at::Tensor forward_residual(const at::Tensor& residual, const at::Tensor& x, con
 }
 
 at::Tensor backward_input(const at::Tensor& dy, const at::Tensor& weight) {
+  const metrics::OpScope timed(spec::time::StepPass::input_gradient);
   const metrics::FlopScope scope(spec::ExecutedPass::backward);
   check_upstream(dy, dy.size(0), weight.size(1), weight.size(0));
   if (widen(dy)) return at::mm(wide(dy), wide(weight)).to(dy.scalar_type());
@@ -61,6 +65,7 @@ at::Tensor backward_input(const at::Tensor& dy, const at::Tensor& weight) {
 }
 
 void backward_weight(const at::Tensor& dy, const at::Tensor& x, at::Tensor dweight) {
+  const metrics::OpScope timed(spec::time::StepPass::weight_gradient);
   const metrics::FlopScope scope(spec::ExecutedPass::backward);
   check_upstream(dy, x.size(0), dweight.size(1), dweight.size(0));
   check(x, dweight);

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "impl/metrics/op_times.hpp"
 #include "impl/ops/rms_norm.hpp"
 #include "impl/ops/tensor_check.hpp"
 #include "spec/error.hpp"
@@ -29,6 +30,7 @@ struct Heads {
 
 Forward forward(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain, std::int64_t heads,
                 std::int64_t kv_heads, double eps) {
+  const metrics::OpScope timed(spec::time::StepOp::qk_norm, spec::time::StepPass::forward);
   check(qkv, q_gain, k_gain, heads, kv_heads, eps);
   check_contiguous("qk_norm", {qkv, q_gain, k_gain});
   return qkv.is_cpu() ? cpu::forward(qkv, q_gain, k_gain, heads, kv_heads, eps)
@@ -38,6 +40,7 @@ Forward forward(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tenso
 void backward(at::Tensor dqkv, const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain,
               const at::Tensor& rstd, std::int64_t heads, std::int64_t kv_heads, at::Tensor dq_gain,
               at::Tensor dk_gain) {
+  const metrics::OpScope timed(spec::time::StepOp::qk_norm, spec::time::StepPass::backward);
   check(qkv, q_gain, k_gain, heads, kv_heads, 1);
   check_contiguous("qk_norm", {dqkv, qkv, q_gain, k_gain, rstd, dq_gain, dk_gain});
   return qkv.is_cpu() ? cpu::backward(dqkv, qkv, q_gain, k_gain, rstd, heads, kv_heads, dq_gain, dk_gain)

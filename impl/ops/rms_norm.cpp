@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "impl/metrics/op_times.hpp"
 #include "impl/ops/tensor_check.hpp"
 #include "spec/ops/rms_norm.hpp"
 
@@ -17,6 +18,7 @@ at::Tensor to_math(const at::Tensor& x) { return x.scalar_type() == at::kBFloat1
 }  // namespace
 
 Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  const metrics::OpScope timed(spec::time::StepOp::rms_norm, spec::time::StepPass::forward);
   check(x, gain, eps);
   check_contiguous("rms_norm", {x, gain});
   return x.is_cpu() ? cpu::forward(x, gain, eps) : cuda::forward(x, gain, eps);
@@ -24,6 +26,7 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
 
 void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
               at::Tensor dx, at::Tensor dgain, ForwardValue value) {
+  const metrics::OpScope timed(spec::time::StepOp::rms_norm, spec::time::StepPass::backward);
   check(x, gain, 1);
   check_contiguous("rms_norm", {dy, x, gain, rstd, dx, dgain});
   return x.is_cpu() ? cpu::backward(dy, x, gain, rstd, dx, dgain, value)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "impl/metrics/op_times.hpp"
 #include "impl/ops/tensor_check.hpp"
 #include "spec/error.hpp"
 #include "spec/ops/rope.hpp"
@@ -51,6 +52,8 @@ Table table(const std::vector<double>& inverse_frequencies, std::int64_t positio
 
 void rotate(at::Tensor x, std::int64_t rotated, const Table& table, const at::Tensor& positions,
             bool inverse) {
+  using spec::time::StepPass;
+  const metrics::OpScope timed(spec::time::StepOp::rope, inverse ? StepPass::backward : StepPass::forward);
   check(x, rotated, table, positions);
   check_contiguous("rope", {x, table.cosine, table.sine, positions});
   return x.is_cpu() ? cpu::rotate(x, rotated, table, positions, inverse)
@@ -59,6 +62,7 @@ void rotate(at::Tensor x, std::int64_t rotated, const Table& table, const at::Te
 
 at::Tensor joined_backward(const at::Tensor& dq, const at::Tensor& dk, const at::Tensor& dv,
                            const Table& table, const at::Tensor& positions) {
+  const metrics::OpScope timed(spec::time::StepOp::rope, spec::time::StepPass::backward);
   check(dq, dq.size(2), table, positions);
   TORCH_CHECK(dk.sizes() == dv.sizes() && dk.size(0) == dq.size(0) && dk.size(1) == dq.size(1) &&
                   dk.size(3) == dq.size(3),

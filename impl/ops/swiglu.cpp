@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "impl/metrics/op_times.hpp"
 #include "impl/ops/tensor_check.hpp"
 #include "spec/ops/swiglu.hpp"
 
@@ -16,12 +17,14 @@ at::Tensor to_math(const at::Tensor& x) { return x.scalar_type() == at::kBFloat1
 }  // namespace
 
 at::Tensor forward(const at::Tensor& gate_up) {
+  const metrics::OpScope timed(spec::time::StepOp::swiglu, spec::time::StepPass::forward);
   check(gate_up, gate_up.size(1) - gate_up.size(1) / 2, gate_up);
   check_contiguous("swiglu", {gate_up});
   return gate_up.is_cpu() ? cpu::forward(gate_up) : cuda::forward(gate_up);
 }
 
 at::Tensor backward(at::Tensor dy, at::Tensor gate_up, ForwardValue value) {
+  const metrics::OpScope timed(spec::time::StepOp::swiglu, spec::time::StepPass::backward);
   check(gate_up, gate_up.size(1) - gate_up.size(1) / 2, gate_up);
   check(gate_up, dy.size(1), dy);
   check_contiguous("swiglu", {dy, gate_up});

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "impl/data/batch.hpp"
+#include "impl/metrics/ceiling.hpp"
 #include "impl/run/host.hpp"
 #include "impl/run/trainer.hpp"
 #include "spec/config/keys.hpp"
@@ -42,20 +43,7 @@ std::vector<spec::record::Gpu> gpus_of(at::Device device) {
 std::optional<double> peak_flops(const std::vector<spec::record::Gpu>& gpus, Dtype dtype,
                                  const std::vector<spec::record::RankPlace>& ranks) {
   if (gpus.empty()) return {};
-  const spec::GpuMatch match = spec::find_gpu(gpus.front().name);
-  std::optional<double> peak;
-  switch (dtype) {
-    case Dtype::bf16:
-      peak = spec::dense_peak(match, spec::Precision::bf16);
-      break;
-    case Dtype::f32:  // the products ask for fp32, not tf32
-      peak = spec::dense_peak(match, spec::Precision::fp32);
-      break;
-    case Dtype::f64:
-      peak = spec::dense_peak(match, spec::Precision::fp64_tensor);
-      if (!peak) peak = spec::dense_peak(match, spec::Precision::fp64);
-      break;
-  }
+  std::optional<double> peak = metrics::peak_of(spec::find_gpu(gpus.front().name), dtype);
   if (peak) *peak *= static_cast<double>(ranks.size());
   return peak;
 }

@@ -1,0 +1,24 @@
+#pragma once
+// What spec/hardware says that a device can do.
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+#include "spec/hardware/hardware.hpp"
+#include "spec/time/step_ops.hpp"
+#include "spec/tolerance.hpp"
+
+namespace assay::impl::metrics {
+
+/// Dense peak of products in `dtype` of one GPU: fp32 without tf32, fp64 on tensor cores where there is such
+/// a peak. Nothing for GPUs that spec/hardware does not know. [flop/s]
+std::optional<double> peak_of(const spec::GpuMatch& gpu, Dtype dtype);
+
+/// Name of the GPU as its driver prints it; "CPU" for the CPU.
+std::string name_of(at::Device device);
+
+/// Peak and memory bandwidth of a device; 0 where they are not known: of a CPU, an unknown GPU, a name that
+/// several GPUs of different bandwidth share.
+spec::time::Ceiling ceiling_of(at::Device device, Dtype dtype);
+
+}  // namespace assay::impl::metrics

@@ -1,0 +1,114 @@
+#include "impl/metrics/op_times.hpp"
+
+#include <stdexcept>
+
+#include "impl/metrics/executed_flops.hpp"
+
+namespace assay::impl::metrics {
+
+using spec::time::StepOp;
+using spec::time::StepPass;
+
+namespace {
+thread_local OpClock* op_clock = nullptr;
+
+int kind_of(StepOp op, StepPass pass) {
+  if (pass == StepPass::forward && current_pass() == spec::ExecutedPass::recompute)
+    pass = StepPass::recompute;
+  return static_cast<int>(static_cast<std::size_t>(op) * spec::time::step_passes +
+                          static_cast<std::size_t>(pass));
+}
+
+StepOp product_under_way() {
+  using enum spec::FlopComponent;
+  switch (current_component().value_or(embedding)) {
+    case qkv:
+      return StepOp::qkv;
+    case attention_output:
+      return StepOp::attention_output;
+    case gate_up:
+      return StepOp::gate_up;
+    case down:
+      return StepOp::down;
+    case head:
+      return StepOp::head;
+    default:
+      return StepOp::other_product;
+  }
+}
+}  // namespace
+
+OpScope::OpScope(StepOp op, StepPass pass) {
+  if (!op_clock) return;
+  timed_ = true;
+  outer_ = op_clock->kind_;
+  op_clock->mark(kind_of(op, pass), /*begins=*/true);
+}
+
+OpScope::OpScope(StepPass pass) : OpScope(op_clock ? product_under_way() : StepOp::other_product, pass) {}
+
+OpScope::~OpScope() {
+  if (timed_ && op_clock) op_clock->mark(outer_, /*begins=*/false);
+}
+
+double OpTimes::seconds() const {
+  double sum = between;
+  for (const auto& part : parts) sum += part.seconds;
+  return sum;
+}
+
+OpClock::OpClock(at::Device device) : device_(device) {
+  if (op_clock) throw std::logic_error("an OpClock runs on this thread already");
+  op_clock = this;
+  restart();
+}
+
+OpClock::~OpClock() { op_clock = nullptr; }
+
+void OpClock::restart() {
+  seconds_.fill(0);
+  calls_.fill(0);
+  between_ = 0;
+  marks_.clear();
+  since_ = std::chrono::steady_clock::now();
+  mark(none, /*begins=*/false);
+}
+
+void OpClock::mark(int kind, bool begins) {
+  if (begins) ++calls_[static_cast<std::size_t>(kind)];
+  if (device_.is_cuda()) {
+    if (events_.size() == marks_.size()) events_.emplace_back(cudaEventDefault);
+    events_[marks_.size()].record();
+    marks_.push_back(kind);
+  } else {
+    const auto now = std::chrono::steady_clock::now();
+    charge(kind_, std::chrono::duration<double>(now - since_).count());
+    since_ = now;
+  }
+  kind_ = kind;
+}
+
+void OpClock::charge(int kind, double seconds) {
+  (kind == none ? between_ : seconds_[static_cast<std::size_t>(kind)]) += seconds;
+}
+
+OpTimes OpClock::times() {
+  mark(kind_, /*begins=*/false);
+  if (device_.is_cuda()) {
+    seconds_.fill(0);
+    between_ = 0;
+    events_[marks_.size() - 1].synchronize();
+    for (std::size_t i = 0; i + 1 < marks_.size(); ++i)
+      charge(marks_[i], 1e-3 * events_[i].elapsed_time(events_[i + 1]));
+  }
+  OpTimes out;
+  out.between = between_;
+  for (std::size_t kind = 0; kind < kinds; ++kind)
+    if (calls_[kind] > 0)
+      out.parts.push_back({static_cast<StepOp>(kind / spec::time::step_passes),
+                           static_cast<StepPass>(kind % spec::time::step_passes),
+                           static_cast<double>(calls_[kind]), seconds_[kind]});
+  return out;
+}
+
+}  // namespace assay::impl::metrics
