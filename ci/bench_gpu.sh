@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # Measures this machine's GPU, printing as it goes; `ci/bench gpu [PART ...]` runs it, by default ops, p1 and baseline.
-#   ops               every op at the shapes of one micro-batch of llama-1.36b
-#   tune              the algorithm of each of that micro-batch's products under sustained load, kept for later runs
+#   ceilings          products, attention and copies at the shapes of one micro-batch of llama-1.36b: assay bench ceilings
+#   ops               every op at those shapes: assay bench ops
+#   step, step-p2, step-p6
+#                     where the time of a step of p1, p2 and p6 goes, from peak to achieved MFU: assay bench step
+#   tune              the algorithm of each of p1's products under sustained load, kept for later runs
 #   p1, p2, p6        llama-1.36b, llama3-8b, qwen3-1.8b by their recipe of recipes/h200 on random tokens
 #   baseline, baseline-p2, baseline-p6
 #                     the same models in PyTorch with torch.compile (tests/bench/compiled_pytorch.py): p1's batch; p2's
 #                     in passes of 2, in bf16 without master weights; p6's model in passes of 8, as 22 do not fit there
 #   loss-curve        100 steps of llama-1.36b on real text, beside PyTorch from the same weights (tests/bench/loss_curve.py)
 # ASSAY_BENCH_STEPS: optimizer steps of each, default 10. Programs are found as in ci/gpu, or built by
-# `cmake --build --preset release --target step_bench cuda_ops_bench export_run`.
+# `cmake --build --preset release --target step_bench assay assay-train export_run`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 steps=${ASSAY_BENCH_STEPS:-10}
@@ -30,14 +33,22 @@ numpy.random.default_rng(0).integers(0, vocabulary, count, dtype=kind).tofile(pa
 END
 }
 
-recipe() {  # NAME VOCABULARY TYPE TOKENS-OF-A-STEP: 20 steps of tokens
-  local folder status=0
+recipe() {  # NAME VOCABULARY TYPE TOKENS-OF-A-STEP PROGRAM ...: 20 steps of tokens; RECIPE in PROGRAM ... is the recipe
+  local folder status=0 file="recipes/h200/$1.toml" vocabulary=$2 type=$3 tokens=$4
+  shift 4
   folder=$(mktemp -d)
-  random_tokens "$folder/tokens.bin" "$2" "$3" $(($4 * 20 + 1)) || return 1
-  "$bin/step_bench" "recipes/h200/$1.toml" "$steps" data.paths="$folder/tokens.bin" data.dtype="$3" || status=$?
+  random_tokens "$folder/tokens.bin" "$vocabulary" "$type" $((tokens * 20 + 1)) || return 1
+  "${@/#RECIPE/$file}" data.paths="$folder/tokens.bin" data.dtype="$type" || status=$?
   rm -rf "$folder"
   return $status
 }
+
+p1() { recipe llama-1.36b 32000 uint16 $((96 * 2048)) "$@"; }
+p2() { recipe llama3-8b 128256 uint32 $((8 * 4096)) "$@"; }
+p6() { recipe qwen3-1.8b 151643 uint32 $((44 * 2048)) "$@"; }
+whole() { "$1" "$bin/step_bench" RECIPE "$steps"; }
+apart() { "$1" "$bin/assay" bench step --repeats 3 RECIPE; }
+shapes=(--model llama-1.36b --micro 24 --seq 2048)
 
 pytorch() { python3 tests/bench/compiled_pytorch.py --steps "$steps" "$@"; }
 
@@ -48,11 +59,11 @@ failed=0
 for part in "$@"; do
   echo "== $part"
   case $part in
-    ops) "$bin/cuda_ops_bench" || failed=1 ;;
-    tune) "$bin/cuda_ops_bench" tune 0.2 || failed=1 ;;
-    p1) recipe llama-1.36b 32000 uint16 $((96 * 2048)) || failed=1 ;;
-    p2) recipe llama3-8b 128256 uint32 $((8 * 4096)) || failed=1 ;;
-    p6) recipe qwen3-1.8b 151643 uint32 $((44 * 2048)) || failed=1 ;;
+    ceilings | ops) "$bin/assay" bench "$part" "${shapes[@]}" || failed=1 ;;
+    tune) "$bin/assay" bench ceilings "${shapes[@]}" --tune 200 || failed=1 ;;
+    p1 | p2 | p6) whole "$part" || failed=1 ;;
+    step) apart p1 || failed=1 ;;
+    step-p2 | step-p6) apart "${part#step-}" || failed=1 ;;
     baseline) pytorch || failed=1 ;;
     baseline-p2)
       pytorch --layers 32 --width 4096 --heads 32 --kv-heads 8 --ffn 14336 --vocab 128256 --tokens 4096 \

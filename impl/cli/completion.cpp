@@ -53,6 +53,12 @@ std::vector<std::string> assignments() {
 /// What may follow a verb besides its options.
 std::vector<std::string> operands(const Verb& verb) {
   if (verb.name == "train") return assignments();
+  if (verb.name == "bench") {
+    std::vector<std::string> words = {"ceilings", "ops", "step"};
+    const std::vector<std::string> settings = assignments();
+    words.insert(words.end(), settings.begin(), settings.end());
+    return words;
+  }
   if (verb.name == "flops") return model_names();
   if (verb.name == "completion") return {"bash", "zsh", "fish"};
   if (verb.name == "help") return verb_names();
@@ -60,7 +66,8 @@ std::vector<std::string> operands(const Verb& verb) {
 }
 
 bool takes_files(const Verb& verb) {
-  return verb.name == "train" || verb.name == "flops" || verb.name == "report" || verb.name == "claims";
+  return verb.name == "train" || verb.name == "bench" || verb.name == "flops" || verb.name == "report" ||
+         verb.name == "claims";
 }
 
 std::string bash() {
@@ -83,7 +90,8 @@ std::string bash() {
   out +=
       "  esac; fi\n"
       "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
-      "  case \"$COMP_CWORD $verb\" in 1\\ *) ;; *train|*flops|*report|*claims) COMPREPLY+=($(compgen -f -- "
+      "  case \"$COMP_CWORD $verb\" in 1\\ *) ;; *train|*bench|*flops|*report|*claims) COMPREPLY+=($(compgen "
+      "-f -- "
       "\"$word\")) ;; esac\n"
       "  prefix=\"${word%\"${word##*=}\"}\"\n"
       "  [ -n \"$prefix\" ] && COMPREPLY=(\"${COMPREPLY[@]#\"$prefix\"}\")\n"

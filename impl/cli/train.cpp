@@ -39,7 +39,8 @@ std::vector<std::pair<std::string, std::string>> mpi_environment(std::int64_t ra
   return out;
 }
 
-/// The program that trains. Errors: UserError(usage) when it is not there, or lacks libraries.
+}  // namespace
+
 std::string find_trainer() {
   const std::string trainer = beside_this_program("assay-train");
   if (trainer.empty())
@@ -56,8 +57,6 @@ std::string find_trainer() {
                         "build as this user, or set LD_LIBRARY_PATH to the folders that hold them");
   return trainer;
 }
-
-}  // namespace
 
 std::pair<std::string, std::vector<std::string>> recipe_and_settings(const std::vector<std::string>& words) {
   std::string recipe;

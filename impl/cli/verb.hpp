@@ -1,12 +1,15 @@
 #pragma once
 // The verbs of `assay`: one table behind dispatch, help and shell completion.
 #include <functional>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "impl/cli/arguments.hpp"
+#include "spec/config/run_config.hpp"
+#include "spec/model/model_spec.hpp"
 
 namespace assay::impl::cli {
 
@@ -34,6 +37,7 @@ const std::vector<Verb>& verbs();
 // One file each: train.cpp, flops.cpp, ...
 int train(const Arguments& arguments, Streams streams);
 int flops(const Arguments& arguments, Streams streams);
+int bench(const Arguments& arguments, Streams streams);
 int audit(const Arguments& arguments, Streams streams);
 int report(const Arguments& arguments, Streams streams);
 int claims(const Arguments& arguments, Streams streams);
@@ -49,6 +53,30 @@ std::string program_version();
 /// Operands of `train`: the recipe (the one word without "=", empty when there is none) and the settings.
 /// Errors: UserError(usage) for two recipes.
 std::pair<std::string, std::vector<std::string>> recipe_and_settings(const std::vector<std::string>& words);
+
+/// What `assay bench` was asked to measure. Empty: the measuring program chooses, by the device.
+struct BenchPlan {
+  std::string what;  ///< "ceilings", "ops" or "step"
+  std::optional<spec::ModelSpec> model;
+  std::optional<std::int64_t> micro, tokens, tune_milliseconds;
+  std::optional<Dtype> dtype;
+  spec::Device device = spec::Device::automatic;
+  std::int64_t repeats = 20;
+  double seconds = 0;
+  bool json = false;
+  std::optional<spec::RunConfig> config;  ///< of a step
+  std::string run_folder;                 ///< where a step's JSON goes, too
+};
+
+/// Errors: UserError(usage) for an unknown subject (with the nearest), an option of another subject, a model
+/// or recipe that cannot be trained.
+BenchPlan bench_plan(const Arguments& arguments);
+
+/// `assay-train --bench WORDS`, in that program alone (bench_main.cpp).
+int run_bench(const std::vector<std::string>& words, Streams streams);
+
+/// Path of assay-train. Errors: UserError(usage) when it is not there, or lacks libraries.
+std::string find_trainer();
 
 /// Help of the program (verbs, examples, exit codes) and of one verb.
 std::string help_text();

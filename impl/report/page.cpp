@@ -18,6 +18,12 @@ std::string subtitle(const std::vector<NamedRun>& runs) {
   return spec::grouped(start.parameters) + " parameters, started " + start.time + " on " + start.host;
 }
 
+std::string waterfalls(const std::vector<NamedRun>& runs) {
+  std::string out;
+  for (const NamedRun& named : runs) out += where_the_time_goes(named.waterfall);
+  return out;
+}
+
 }  // namespace
 
 std::string page(const std::vector<NamedRun>& runs) {
@@ -26,7 +32,7 @@ std::string page(const std::vector<NamedRun>& runs) {
          escaped(title(runs)) + "</title>\n<style>" + style() +
          "</style>\n</head>\n<body>\n<main>\n<header><h1>" + escaped(title(runs)) +
          "</h1><span class=\"soft\">" + escaped(subtitle(runs)) + "</span></header>\n" + headline(runs) +
-         warnings(runs) + charts(runs) + samples(runs) + batch_arithmetic(runs) +
+         warnings(runs) + charts(runs) + waterfalls(runs) + samples(runs) + batch_arithmetic(runs) +
          (runs.size() == 1 ? "<div class=\"columns\">\n" : "<div>\n") + machine(runs) + settings(runs) +
          "</div>\n" +
          "<footer>Written by assay from the runs&#39; records (run.jsonl).</footer>\n</main>\n</body>\n" +

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "impl/report/waterfall.hpp"
 #include "spec/record/run.hpp"
 
 namespace assay::impl::report {
@@ -11,6 +12,7 @@ struct NamedRun {
   std::string name;  ///< shown as it is, escaped
   spec::record::Run run;
   std::vector<std::string> faults = {};  ///< what of its record does not go on from what stands before it
+  std::optional<StepPicture> waterfall = {};  ///< of `assay bench step`, where it stands beside the record
 };
 
 /// The whole page. Domain: at least one run. Self-contained: no script, no external resource; light or dark

@@ -1,6 +1,7 @@
 #include "impl/report/write_report.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <fstream>
 #include <string_view>
 
@@ -58,6 +59,11 @@ Written write_report(const std::vector<std::string>& runs, const std::string& ou
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const std::vector<spec::record::Event> events = spec::record::read_events(runs[i]);
     named.push_back({names[i], spec::record::assemble(events), faults_of(runs[i], events)});
+    try {
+      named.back().waterfall = read_waterfall(folder_of(runs[i]));
+    } catch (const std::exception& error) {
+      named.back().faults.push_back(std::string("the picture of a step is left out: ") + error.what());
+    }
     for (const std::string& fault : named.back().faults) written.faults.push_back(runs[i] + ": " + fault);
   }
   written.file = output.empty() ? folder_of(runs[0]) / "report.html" : fs::path(output);

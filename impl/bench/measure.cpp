@@ -1,0 +1,161 @@
+#include "impl/bench/measure.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
+
+#include "impl/bench/op_calls.hpp"
+#include "impl/memory/parameter_buffers.hpp"
+#include "impl/metrics/ceiling.hpp"
+#include "impl/ops/cuda_gemm.hpp"
+#include "impl/ops/cuda_gemm_search.hpp"
+#include "impl/ops/linear.hpp"
+#include "spec/error.hpp"
+#include "spec/ops/linear.hpp"
+
+namespace assay::impl::bench {
+namespace {
+
+using spec::time::StepClass;
+
+std::string name_of_dtype(Dtype dtype) {
+  return dtype == Dtype::bf16 ? "bf16" : dtype == Dtype::f32 ? "f32" : "f64";
+}
+
+constexpr std::int64_t tournament_calls = 80;
+
+Row timed(const Plan& plan, const std::string& name, StepClass kind, double calls, const Flops& flops,
+          const Count& bytes, const std::function<void()>& prepare, const std::function<void()>& call) {
+  Patience patience = plan.patience;
+  // A large product's algorithm is chosen in its first calls, by a tournament: its end is waited for.
+  if (plan.device.is_cuda() && flops.matmul.to_double() >= cuda::least_searched_flops)
+    patience.warm = tournament_calls;
+  const std::vector<double> times = time_calls(plan.device, patience, prepare, call);
+  return {.name = name,
+          .kind = kind,
+          .calls = calls,
+          .seconds = median(times),
+          .fastest = times.front(),
+          .flops = flops.matmul.to_double(),
+          .bytes = bytes.to_double(),
+          .roofline = spec::time::roofline(flops, bytes, metrics::ceiling_of(plan.device, plan.shape.dtype))};
+}
+
+/// Memory that ran out is the user's to mend, not a fault of the program.
+template <class Work>
+void within_memory(const Plan& plan, const Work& work) {
+  const c10::InferenceMode no_autograd;
+  try {
+    work();
+  } catch (const c10::OutOfMemoryError&) {
+    throw UserError(ExitCode::usage, "the GPU's memory does not hold one op of " + plan.model.name + " at " +
+                                         std::to_string(plan.shape.micro) + " x " +
+                                         std::to_string(plan.shape.tokens) +
+                                         " tokens; give a smaller --micro or --seq");
+  }
+}
+
+/// A square matrix of n rows.
+at::Tensor square(const Plan& plan, std::int64_t n) {
+  return at::randn({n, n}, at::TensorOptions(plan.device).dtype(at::kFloat))
+      .to(scalar_type(plan.shape.dtype));
+}
+
+/// Work for as long as a GPU's clock takes to settle: before that no algorithm is chosen.
+void settle_clock(const Plan& plan) {
+  if (!plan.device.is_cuda()) return;
+  const at::Tensor left = square(plan, 8192), right = square(plan, 8192);
+  time_calls(plan.device, {.repeats = 1, .seconds = cuda::Search::settling + 0.2}, {},
+             [&] { linear::forward(left, right); });
+}
+
+void large_product(const Plan& plan, const UseRow& use) {
+  const std::int64_t n = plan.device.is_cuda() ? 8192 : 512;
+  const at::Tensor left = square(plan, n), right = square(plan, n);
+  const spec::linear::Shape shape{.N = n, .in = n, .out = n};
+  use(timed(plan, "square product of " + std::to_string(n), StepClass::product, 0,
+            spec::linear::forward_flops(shape),
+            spec::linear::forward_bytes(shape, element_bytes(plan.shape.dtype)), {},
+            [&] { linear::forward(left, right); }));
+}
+
+void memory(const Plan& plan, const UseRow& use) {
+  const std::int64_t bytes = plan.device.is_cuda() ? std::int64_t{1} << 30 : std::int64_t{1} << 26;
+  const at::Tensor from = at::ones({bytes / 4}, at::TensorOptions(plan.device).dtype(at::kFloat)),
+                   to = at::empty_like(from);
+  use(timed(plan, "copy in device memory", StepClass::elementwise, 0, {}, 2 * Count(bytes), {},
+            [&] { to.copy_(from); }));
+  use(timed(plan, "fill of device memory", StepClass::elementwise, 0, {}, bytes, {}, [&] { to.zero_(); }));
+}
+
+}  // namespace
+
+Subject subject_of(const Plan& plan) {
+  return {.device = metrics::name_of(plan.device),
+          .threads = plan.device.is_cuda() ? 0 : at::get_num_threads(),
+          .model = plan.model.name,
+          .micro = plan.shape.micro,
+          .tokens = plan.shape.tokens,
+          .dtype = name_of_dtype(plan.shape.dtype),
+          .ceiling = metrics::ceiling_of(plan.device, plan.shape.dtype)};
+}
+
+void measure_ops(const Plan& plan, const UseRow& use) {
+  within_memory(plan, [&] {
+    settle_clock(plan);
+    for_each_op(plan.model, plan.shape, plan.device, [&](const OpCall& op) {
+      use(timed(plan, op.name, class_of(op.count.op), op.count.calls, op.count.flops, op.count.bytes,
+                op.prepare, op.call));
+    });
+  });
+}
+
+void measure_ceilings(const Plan& plan, const UseRow& use) {
+  within_memory(plan, [&] {
+    settle_clock(plan);
+    large_product(plan, use);
+    for_each_op(plan.model, plan.shape, plan.device, [&](const OpCall& op) {
+      const StepClass kind = class_of(op.count.op);
+      if (kind == StepClass::product || kind == StepClass::attention)
+        use(timed(plan, op.name, kind, 0, op.count.flops, op.count.bytes, op.prepare, op.call));
+    });
+    memory(plan, use);
+  });
+}
+
+void tune_products(const Plan& plan, double seconds, const UseLine& use) {
+  if (!plan.device.is_cuda())
+    throw UserError(ExitCode::usage, "--tune chooses algorithms of GPU products, and this is the CPU");
+  const std::int64_t N = plan.shape.micro * plan.shape.tokens, D = plan.model.width, E = plan.model.head_dim,
+                     F = plan.model.ffn, rows = trainer_shape(plan.model, plan.shape, plan.device).head_rows,
+                     columns = head_columns(plan.model, plan.shape.dtype, plan.device);
+  struct One {
+    const char* name;
+    std::int64_t rows, in, out;
+    bool residual;
+  };
+  within_memory(plan, [&] {
+    for (const One& p :
+         {One{"qkv", N, D, (plan.model.heads + 2 * plan.model.kv_heads) * E, false},
+          One{"attention_output", N, plan.model.heads * E, D, true}, One{"gate_up", N, D, 2 * F, false},
+          One{"down", N, F, D, true}, One{"head", rows, D, columns, false}}) {
+      const auto normal = [&](std::int64_t height, std::int64_t width) {
+        return at::randn({height, width}, at::TensorOptions(plan.device).dtype(at::kFloat))
+            .mul_(0.5)
+            .to(scalar_type(plan.shape.dtype));
+      };
+      const at::Tensor x = normal(p.rows, p.in), weight = normal(p.out, p.in), dy = normal(p.rows, p.out),
+                       base = p.residual ? normal(p.rows, p.out) : at::Tensor();
+      at::Tensor y = normal(p.rows, p.out), dx = normal(p.rows, p.in);
+      const auto wide = plan.shape.dtype == Dtype::bf16 ? at::kFloat : scalar_type(plan.shape.dtype);
+      at::Tensor dweight = at::zeros({p.out, p.in}, x.options().dtype(wide));
+      const auto say = [&](const std::string& line) { use(std::string(p.name) + ": " + line); };
+      say(cuda::tune({.left = x, .right = weight, .right_transposed = true}, y, base, seconds));
+      say(cuda::tune({.left = dy, .right = weight}, dx, {}, seconds));
+      say(cuda::tune({.left = dy, .right = x, .left_transposed = true}, dweight, dweight, seconds));
+    }
+  });
+}
+
+}  // namespace assay::impl::bench

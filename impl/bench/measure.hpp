@@ -1,0 +1,39 @@
+#pragma once
+// `assay bench ceilings` and `assay bench ops`.
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <string>
+
+#include "impl/bench/results.hpp"
+#include "impl/bench/stopwatch.hpp"
+#include "spec/model/model_spec.hpp"
+
+namespace assay::impl::bench {
+
+/// What to measure, and with what patience.
+struct Plan {
+  spec::ModelSpec model;
+  spec::time::StepShape shape;  ///< accumulation 1: a step of one pass
+  at::Device device = at::kCPU;
+  Patience patience;
+};
+
+using UseRow = std::function<void(const Row&)>;
+using UseLine = std::function<void(const std::string&)>;
+
+Subject subject_of(const Plan& plan);
+
+/// Every op of a step of the model (impl/bench/op_calls.hpp), each alone. Rows are given to `use` as they
+/// come. Errors: UserError(usage) where the GPU's memory does not hold an op's tensors.
+void measure_ops(const Plan& plan, const UseRow& use);
+
+/// What this device reaches: a large square product, the model's products, attention, and a copy and a fill
+/// of its memory.
+void measure_ceilings(const Plan& plan, const UseRow& use);
+
+/// Finds the algorithm of each of the model's products that does most under sustained load, and keeps it for
+/// later runs (impl/ops/cuda_gemm.hpp): `seconds` of each candidate, one line a product. A GPU only.
+void tune_products(const Plan& plan, double seconds, const UseLine& use);
+
+}  // namespace assay::impl::bench

@@ -1,0 +1,83 @@
+// `assay-train --bench`: `assay bench` where the tensors are.
+#include <algorithm>
+#include <fstream>
+
+#include "impl/bench/measure.hpp"
+#include "impl/bench/step.hpp"
+#include "impl/cli/bench_print.hpp"
+#include "impl/cli/verb.hpp"
+#include "impl/run/device_choice.hpp"
+#include "spec/error.hpp"
+
+namespace assay::impl::cli {
+namespace {
+
+/// Model, tokens and dtype where the user named none: about the work of one pass of a real run.
+bench::Plan plan_of(const BenchPlan& asked, at::Device device) {
+  const bool gpu = device.is_cuda();
+  bench::Plan plan;
+  plan.model = asked.model ? *asked.model : spec::find_model(gpu ? "llama-1.36b" : "tiny-llama");
+  plan.device = device;
+  plan.shape.tokens =
+      asked.tokens ? *asked.tokens : std::min<std::int64_t>(plan.model.context, gpu ? 2048 : 128);
+  const std::int64_t tokens = gpu ? 24 * 2048 : 8 * 128;
+  plan.shape.micro = asked.micro ? *asked.micro : std::max<std::int64_t>(1, tokens / plan.shape.tokens);
+  plan.shape.dtype = asked.dtype.value_or(gpu ? Dtype::bf16 : Dtype::f32);
+  plan.patience = {.repeats = asked.repeats, .seconds = asked.seconds};
+  return plan;
+}
+
+int bench_rows(const BenchPlan& asked, Streams streams) {
+  const run::DeviceChoice choice = run::choose_device(asked.device, 1);
+  if (choice.notice) streams.err << "assay: warning: " << *choice.notice << "\n";
+  const bench::Plan plan = plan_of(asked, choice.device);
+  const bench::Subject subject = bench::subject_of(plan);
+  if (!asked.json) streams.out << bench_heading(subject) << std::flush;
+  if (asked.tune_milliseconds) {
+    bench::tune_products(plan, 1e-3 * static_cast<double>(*asked.tune_milliseconds),
+                         [&](const std::string& line) { streams.out << line << std::endl; });
+    return 0;
+  }
+  const bool in_step = asked.what == "ops";
+  if (!asked.json) streams.out << bench_columns(subject, in_step) << std::flush;
+  std::vector<bench::Row> rows;
+  const auto use = [&](const bench::Row& row) {
+    rows.push_back(row);
+    if (!asked.json) streams.out << bench_row(row, subject, in_step) << std::flush;
+  };
+  in_step ? bench::measure_ops(plan, use) : bench::measure_ceilings(plan, use);
+  if (asked.json)
+    streams.out << rows_json(asked.what, subject, rows);
+  else if (in_step)
+    streams.out << bench_sums(rows);
+  return 0;
+}
+
+int bench_step(const BenchPlan& asked, Streams streams) {
+  const bench::StepTimes times = bench::measure_step(
+      *asked.config, asked.repeats, [&](const std::string& line) { streams.err << line << std::endl; });
+  if (!asked.run_folder.empty()) {
+    const std::string path = asked.run_folder + "/waterfall.json";
+    std::ofstream file(path, std::ios::binary);
+    file << step_json(times);
+    file.close();
+    if (!file)
+      throw UserError(ExitCode::io, path + ": cannot write; --run takes the folder of a run that exists");
+    streams.err << "written: " << path << "; `assay report " << asked.run_folder << "` shows it\n";
+  }
+  streams.out << (asked.json ? step_json(times) : step_table(times));
+  return 0;
+}
+
+}  // namespace
+
+int run_bench(const std::vector<std::string>& words, Streams streams) {
+  for (const Verb& verb : verbs())
+    if (verb.name == "bench") {
+      const BenchPlan asked = bench_plan(parse(words, verb.options, verb.name));
+      return asked.what == "step" ? bench_step(asked, streams) : bench_rows(asked, streams);
+    }
+  return static_cast<int>(ExitCode::bug);
+}
+
+}  // namespace assay::impl::cli

@@ -1,0 +1,104 @@
+// labels: unit property
+// The calls that `assay bench ops` times are the ops of the step, and do what the spec says they do.
+#include "impl/bench/op_calls.hpp"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <chrono>
+#include <set>
+
+#include "impl/bench/stopwatch.hpp"
+#include "impl/metrics/executed_flops.hpp"
+#include "impl/metrics/op_times.hpp"
+#include "tests/support/tiny_models.hpp"
+
+namespace assay::impl::bench::op_calls_test {
+namespace {
+
+using spec::time::StepClass;
+using spec::time::StepOp;
+using spec::time::StepPass;
+
+struct Drawn {
+  spec::ModelSpec model;
+  spec::time::StepShape shape;
+};
+
+Drawn draw() {
+  Drawn out{.model = tests::tiny_model(*rc::gen::inRange<std::uint64_t>(0, 1u << 30)), .shape = {}};
+  out.shape = {.micro = *rc::gen::inRange<std::int64_t>(1, 4),
+               .accumulation = *rc::gen::inRange<std::int64_t>(1, 3),
+               .tokens = *rc::gen::inRange<std::int64_t>(1, 20),
+               .dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16)};
+  return out;
+}
+
+RC_GTEST_PROP(OpCallsImplProperty, EveryOpOfAStepIsCalledOnceAndProductsRunTheFlopsOfTheSpec, ()) {
+  const c10::InferenceMode no_autograd;
+  const Drawn drawn = draw();
+  std::set<std::string> called, expected;
+  for (const auto& op : spec::time::step_ops(drawn.model, drawn.shape))
+    if (!(op.op == StepOp::rope && op.pass == StepPass::backward))  // with attention's
+      expected.insert(op.op == StepOp::attention && op.pass == StepPass::backward
+                          ? "attention backward with rope's"
+                          : name_of(op.op, op.pass));
+  for_each_op(drawn.model, drawn.shape, at::kCPU, [&](const OpCall& op) {
+    RC_ASSERT(called.insert(op.name).second);
+    if (op.prepare) op.prepare();
+    metrics::OpClock clock(at::kCPU);
+    {
+      const metrics::FlopCounter counter;
+      op.call();
+      if (class_of(op.count.op) == StepClass::product)
+        RC_ASSERT(counter.measured().total() == op.count.flops.matmul);
+      if (class_of(op.count.op) != StepClass::product && class_of(op.count.op) != StepClass::attention)
+        RC_ASSERT(counter.measured().total() == Count(0));
+    }
+    // The op entered a scope of its own kind, so that a step's clock sees it.
+    bool seen = false;
+    for (const auto& part : clock.times().parts)
+      seen |= class_of(part.op) == class_of(op.count.op) &&
+              (part.op == op.count.op || part.op == StepOp::other_product) && part.pass == op.count.pass;
+    RC_ASSERT(seen);
+  });
+  RC_ASSERT(called == expected);
+}
+
+TEST(OpCallsImpl, PreparingGivesBackWhatACallOverwrote) {
+  const c10::InferenceMode no_autograd;
+  const spec::ModelSpec model = spec::find_model("tiny-llama");
+  for_each_op(model, {.micro = 1, .tokens = 16}, at::kCPU, [&](const OpCall& op) {
+    const auto times = time_calls(at::kCPU, {.repeats = 3}, op.prepare, op.call);
+    ASSERT_EQ(times.size(), 3u) << op.name;
+    EXPECT_GT(times.front(), 0) << op.name;
+    EXPECT_LE(times[0], times[1]);
+    EXPECT_LE(times[1], times[2]);
+    EXPECT_EQ(median(times), times[1]);
+  });
+}
+
+TEST(StopwatchImpl, PreparationIsNotTimedAndPatienceIsKept) {
+  int prepared = 0, called = 0;
+  const auto wait = [](double seconds) {
+    const auto start = std::chrono::steady_clock::now();
+    while (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds) {
+    }
+  };
+  const auto times = time_calls(
+      at::kCPU, {.repeats = 5},
+      [&] {
+        ++prepared;
+        wait(0.02);
+      },
+      [&] { ++called; });
+  EXPECT_EQ(prepared, 7);  // two calls do not count
+  EXPECT_EQ(called, 7);
+  EXPECT_LT(times.front(), 0.01);
+  EXPECT_GT(time_calls(at::kCPU, {.repeats = 1, .seconds = 0.05}, {}, [&] { wait(1e-4); }).size(), 64u);
+}
+
+}  // namespace
+}  // namespace assay::impl::bench::op_calls_test
