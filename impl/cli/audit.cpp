@@ -1,4 +1,3 @@
-#include <cmath>
 #include <fstream>
 #include <iostream>
 #include <list>
@@ -32,22 +31,6 @@ int explain(const std::string& id, std::ostream& out) {
                   "no invariant is called " + spec::quote(id) +
                       (guess ? "; did you mean \"" + *guess + "\"?" : "; known: " + all + ";") +
                       " `assay audit --explain all` explains them");
-}
-
-/// Steps that contradict on their own, for logs too long to keep every step.
-StepCheck step_check() {
-  return [last = -1e300](const RunRecord&, const Step& step) mutable {
-    const auto &number = step[Field::step], &loss = step[Field::loss], &mfu = step[Field::mfu];
-    const bool back = number && number->value <= last;
-    if (number) last = number->value;
-    const auto impossible = [&](Field field) {
-      const auto& value = step[field];
-      return value && (value->value < 0 || std::isinf(value->value));
-    };
-    return back || impossible(Field::seconds) || impossible(Field::tokens_per_second) ||
-           impossible(Field::flops_rate) || (loss && (!std::isfinite(loss->value) || loss->value < 0)) ||
-           (mfu && mfu->low > 1);
-  };
 }
 
 /// Whether a row of a table whose cells no comma separates writes its decimals with one: "1;11,45;994,76".
@@ -118,7 +101,7 @@ int audit(const Arguments& arguments, Streams streams) {
     ReadOptions options;
     options.map = arguments.value("map", "");
     options.set = arguments.value("set", "");
-    options.step_check = step_check();
+    options.keep_odd_steps = true;
     std::vector<RunRecord> runs;
     try {
       runs = path == "-" ? read_logs(std::cin, "standard input", options) : read_logs(path, options);

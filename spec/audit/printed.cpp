@@ -1,12 +1,12 @@
 #include "spec/audit/printed.hpp"
 
-#include <bit>
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <string>
+
+#include "spec/audit/digits.hpp"
 
 namespace assay::spec::audit {
 namespace {
@@ -99,35 +99,6 @@ bool long_decimal(const char* first, const char* last, bool rounded, double unit
   const double half = rounded ? std::abs(value) * std::numeric_limits<double>::epsilon() : 0;
   out = {value, value - half, value + half, line};
   return true;
-}
-
-constexpr std::uint64_t whole_powers[] = {1,       10,        100,        1'000,      10'000,
-                                          100'000, 1'000'000, 10'000'000, 100'000'000};
-
-/// Takes digits off `at` and puts them behind those of `value`; one that does not fit wraps. Eight bytes at
-/// once: no branch depends on how many digits there are.
-[[gnu::always_inline]] inline std::uint64_t take_digits(const char*& at, const char* end,
-                                                        std::uint64_t value) {
-  if constexpr (std::endian::native == std::endian::little) {
-    while (end - at >= 8) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, at, sizeof word);
-      word ^= 0x3030303030303030;  // digits become 0 to 9; the first byte is the lowest
-      // The lowest high bit that is set marks the first byte that is none.
-      const std::uint64_t others = ((word + 0x7676767676767676) | word) & 0x8080808080808080;
-      const int count = others == 0 ? 8 : std::countr_zero(others) / 8;
-      if (count == 0) return value;
-      word <<= 64 - 8 * count;
-      word = (word * 10 + (word >> 8)) & 0x00ff00ff00ff00ff;
-      word = (word * 100 + (word >> 16)) & 0x0000ffff0000ffff;
-      word = (word * 10000 + (word >> 32)) & 0xffffffff;
-      value = value * whole_powers[count] + word;
-      at += count;
-      if (count < 8) return value;
-    }
-  }
-  for (; at != end && is_digit(*at); ++at) value = value * 10 + value_of(*at);
-  return value;
 }
 
 /// Takes ",123" again and again. False where what follows is grouped in another way.

@@ -16,7 +16,7 @@ namespace {
 /// The members of a step event that an audit needs.
 class StepEvents {
  public:
-  StepEvents(Step& step, std::int64_t line) : step_(step), line_(line) {}
+  StepEvents(Step& step, std::int64_t line, TakenNumbers& taken) : step_(step), line_(line), taken_(taken) {}
   void begin_object() { ++depth_; }
   void end_object() { --depth_; }
   void begin_array() { ++depth_; }
@@ -26,9 +26,8 @@ class StepEvents {
     if (field_ == Field::count_ || depth_ != 1) return;
     const auto printed = shortest_printed(token, 1, line_);
     if (!printed) bad_ = true;
-    // No GPU: nothing was measured.
-    if (field_ == Field::memory_peak && printed && printed->value == 0) return;
     step_[field_] = printed;
+    taken_.add(token.data(), field_, Kind::counted, 1, Written::shortest);
   }
   void text(std::string_view token) {
     if (field_ != Field::count_ && depth_ == 1) number(token);  // "nan", "inf"
@@ -61,6 +60,7 @@ class StepEvents {
   }
   Step& step_;
   std::int64_t line_;
+  TakenNumbers& taken_;
   int depth_ = 0;
   Field field_ = Field::count_;
   bool bad_ = false;
@@ -81,7 +81,10 @@ bool begins_as(std::string_view text, std::string_view event) {
 class AssayRecord : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
-    if (begins_as(line.text, "step"))
+    Step step;
+    if (shapes_.read(line, step))
+      take(step, builder);
+    else if (begins_as(line.text, "step"))
       read_step(line, builder);
     else if (line.text.starts_with("{"))
       read_event(line, builder);
@@ -90,15 +93,23 @@ class AssayRecord : public LineReader {
   }
 
  private:
-  static void read_step(const Line& line, RecordBuilder& builder) {
+  static void take(Step& step, RecordBuilder& builder) {
+    // No GPU: nothing was measured.
+    if (step[Field::memory_peak] && step[Field::memory_peak]->value == 0) step[Field::memory_peak].reset();
+    builder.step(step);
+  }
+
+  void read_step(const Line& line, RecordBuilder& builder) {
     Step step;
-    step.line = line.number;
-    StepEvents events(step, line.number);
+    TakenNumbers taken;
+    StepEvents events(step, line.number, taken);
     MemoryBytes bytes(line.text);
     JsonScan scan(bytes, events);
     const bool whole = scan.value() && (scan.blanks(), bytes.peek() < 0) && !events.bad() &&
                        step[Field::step] && step[Field::loss] && step[Field::seconds];
-    whole ? builder.step(step) : builder.unread(line.text);
+    if (!whole) return builder.unread(line.text);
+    shapes_.learn(line, taken);
+    take(step, builder);
   }
 
   void read_event(const Line& line, RecordBuilder& builder) {
@@ -190,6 +201,7 @@ class AssayRecord : public LineReader {
   }
 
   int starts_ = 0;
+  LineShapes shapes_{Notation::json};
 };
 
 }  // namespace

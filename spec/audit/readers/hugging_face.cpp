@@ -1,4 +1,6 @@
 // Dictionaries that Hugging Face's Trainer prints: formats.md, "hugging_face".
+#include <cmath>
+
 #include "spec/audit/readers/line_reader.hpp"
 #include "spec/audit/readers/scan.hpp"
 
@@ -32,31 +34,39 @@ bool members(std::string_view text, Member&& member) {
   }
 }
 
+constexpr double last_digit_of_loss = 1e-4;
+
+void round_to(Printed& printed, double last_digit) {
+  if (std::isnan(printed.value)) return;
+  printed.low = printed.value - last_digit / 2;
+  printed.high = printed.value + last_digit / 2;
+}
+
 /// Numbers of Transformers up to 4: the loss is rounded to four digits, the others are as computed; from 5 on
 /// they are texts of four significant digits.
 std::optional<Printed> number(std::string_view token, bool quoted, double last_digit, std::int64_t line) {
   if (quoted) return parse_printed(token, Kind::measured, 1, line);
   auto printed = shortest_printed(token, 1, line);
-  if (printed && last_digit > 0 && printed->value == printed->value) {
-    printed->low = printed->value - last_digit / 2;
-    printed->high = printed->value + last_digit / 2;
-  }
+  if (printed && last_digit > 0) round_to(*printed, last_digit);
   return printed;
 }
 
-bool read_numbers(std::string_view text, std::int64_t line, Step& step) {
+bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNumbers* taken = nullptr) {
   return members(text, [&](std::string_view key, std::string_view value, bool quoted) {
-    const auto take = [&](Field field, double last_digit) {
-      step[field] = number(value, quoted, last_digit, line);
+    const auto take = [&](Field field) {
+      step[field] = number(value, quoted, field == Field::loss ? last_digit_of_loss : 0, line);
+      if (taken)
+        taken->add(value.data(), field, Kind::measured, 1, quoted ? Written::printed : Written::shortest);
       return step[field].has_value();
     };
-    if (key == "loss") return take(Field::loss, 1e-4);
-    if (key == "grad_norm") return take(Field::gradient_norm, 0);
-    if (key == "learning_rate") return take(Field::learning_rate, 0);
-    if (key == "num_input_tokens_seen" || key == "num_tokens") return take(Field::tokens_total, 0);
+    if (key == "loss") return take(Field::loss);
+    if (key == "grad_norm") return take(Field::gradient_norm);
+    if (key == "learning_rate") return take(Field::learning_rate);
+    if (key == "num_input_tokens_seen" || key == "num_tokens") return take(Field::tokens_total);
     // ms-swift: "10/100".
     if (key == "global_step/max_steps") {
       step[Field::step] = parse_printed(value.substr(0, value.find('/')), Kind::counted, 1, line);
+      if (taken) taken->add(value.data(), Field::step, Kind::counted, 1);
       return step[Field::step].has_value();
     }
     return true;
@@ -66,12 +76,20 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step) {
 class HuggingFace : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
+    Step step;
+    if (shapes_.read(line, step)) {
+      if (step[Field::loss] && !quoted_) round_to(*step[Field::loss], last_digit_of_loss);
+      return builder.step(step);
+    }
     if (const std::size_t at = line.text.find(step_start); at != std::string_view::npos) {
-      Step step;
-      if (read_numbers(line.text.substr(at), line.number, step))
-        builder.step(step);
-      else
-        builder.unread(line.text);
+      TakenNumbers taken;
+      if (!read_numbers(line.text.substr(at), line.number, step, &taken)) return builder.unread(line.text);
+      // Texts and numbers are rounded in other ways.
+      const bool quoted = line.text.substr(at + step_start.size()).starts_with('\'');
+      if (quoted != quoted_) shapes_ = LineShapes(Notation::json);
+      quoted_ = quoted;
+      shapes_.learn(line, taken);
+      builder.step(step);
     } else if (const std::size_t end = line.text.find(end_start); end != std::string_view::npos) {
       const bool whole = members(line.text.substr(end), [&](std::string_view key, std::string_view value,
                                                             bool quoted) {
@@ -88,6 +106,10 @@ class HuggingFace : public LineReader {
       if (!whole) builder.unread(line.text);
     }
   }
+
+ private:
+  LineShapes shapes_{Notation::json};
+  bool quoted_ = false;  // the loss of the lines that are known
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "spec/audit/readers/json_document.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "spec/audit/readers/scan.hpp"
 
@@ -82,13 +83,18 @@ constexpr KnownField llmq_fields[] = {
     {"norm", Field::gradient_norm}, {"loss", Field::loss},          {"lr", Field::learning_rate},
 };
 
-/// A number rounded to so many digits before it was written in its shortest form ("2.5" for 2.5000).
+constexpr double last_digit_of_loss = 1e-4;
+
+/// The number was rounded to so many digits before it was written in its shortest form ("2.5" for 2.5000).
+void round_to(Printed& printed, double unit_of_last) {
+  if (std::isnan(printed.value)) return;
+  printed.low = printed.value - unit_of_last / 2;
+  printed.high = printed.value + unit_of_last / 2;
+}
+
 std::optional<Printed> rounded_to(std::string_view token, double unit_of_last, std::int64_t line) {
   auto printed = shortest_printed(token, 1, line);
-  if (printed && !(printed->value != printed->value)) {
-    printed->low = printed->value - unit_of_last / 2;
-    printed->high = printed->value + unit_of_last / 2;
-  }
+  if (printed) round_to(*printed, unit_of_last);
   return printed;
 }
 
@@ -115,17 +121,48 @@ void JsonDocument::begin_element(std::string_view path) {
     step_.line = builder_.line();
     entry_ = Entry::other;
     option_.clear();
+    taken_.clear();
+    learnable_ = true;
   }
 }
 
-void JsonDocument::end_element(std::string_view path) {
+/// Roundings that are not a number's own.
+void JsonDocument::widen(Step& step) const {
+  auto &loss = step[Field::loss], &seconds = step[Field::seconds];
+  if (mapping_.stated()) return;
+  if (trainer_ == "hugging_face" && loss) round_to(*loss, last_digit_of_loss);
+  // Milliseconds are cut off, not rounded: the true time is up to one more.
+  if (trainer_ == "llmq" && seconds)
+    seconds = Printed{seconds->value, seconds->value, seconds->value + 1e-3, seconds->line};
+}
+
+JsonDocument::Known JsonDocument::known_element(std::string_view path, std::string_view rest) {
+  if (list_.empty() || path != list_) return {};
+  Step step;
+  step.line = builder_.line();
+  const std::size_t size = shapes_.read(rest, step.line, step, false);
+  if (size == 0) return {};
+  widen(step);
+  builder_.step(step, shapes_.fields());
+  return {size, shapes_.breaks()};
+}
+
+void JsonDocument::end_element(std::string_view path, std::string_view text) {
   const bool step = path == "training_iterations[]" ||
                     (path == "log_history[]" && step_[Field::loss] && step_[Field::step]) ||
                     (entry_ == Entry::step && path == "[]") ||
                     (mapping_.stated() && path.ends_with("[]") && step_[Field::step]);
   if (entry_ == Entry::gpu && path == "[]")
     builder_.setting(Setting::gpus, exactly(static_cast<double>(++gpus_), builder_.line()));
-  if (step) builder_.step(step_);
+  if (step && learnable_ && !text.empty()) {
+    if (path != list_) shapes_ = LineShapes(Notation::json);
+    list_ = path;
+    shapes_.learn(text, taken_);
+  }
+  if (step) {
+    widen(step_);
+    builder_.step(step_);
+  }
   step_ = Step();
 }
 
@@ -135,6 +172,10 @@ void JsonDocument::value(std::string_view path, JsonKind kind, std::string_view 
     const std::size_t element = path.rfind("[].");
     if (element == std::string_view::npos || kind == JsonKind::word) return;
     const auto meanings = mapping_.meanings(path.substr(element + 3), next_column_);
+    if (!meanings.empty()) {
+      learnable_ = learnable_ && meanings.size() == 1 && kind == JsonKind::number;
+      taken_.add(token.data(), meanings[0].field, meanings[0].kind, meanings[0].unit);
+    }
     if (Mapping::take(step_, meanings, token, builder_.line()) == Mapping::Taken::read) claim("mapped");
     return;
   }
@@ -191,14 +232,19 @@ void JsonDocument::llm_tii_step(std::string_view member, JsonKind kind, std::str
   if (!known) return;
   const auto printed = shortest_printed(token, known->unit, builder_.line());
   // -100: not measured yet.
-  if (member == "mfu" && printed && (printed->value == -1 || printed->value == -100)) return;
+  if (member == "mfu") {
+    learnable_ = false;
+    if (printed && (printed->value == -1 || printed->value == -100)) return;
+  }
   step_[known->field] = printed;
+  taken_.add(token.data(), known->field, Kind::counted, known->unit, Written::shortest);
 }
 
 void JsonDocument::hugging_face(std::string_view member, JsonKind kind, std::string_view token) {
   // Transformers 5 writes some numbers as texts.
   if (kind == JsonKind::word) return;
   const std::int64_t line = builder_.line();
+  if (member.starts_with("train_") || member == "total_flos") learnable_ = false;
   if (member == "train_runtime") builder_.summary(Setting::total_seconds, rounded_to(token, 1e-4, line));
   if (member == "total_flos") builder_.summary(Setting::total_flops, shortest_printed(token, 1, line));
   if (member == "train_tokens_per_second")
@@ -208,8 +254,9 @@ void JsonDocument::hugging_face(std::string_view member, JsonKind kind, std::str
   if (member == "train_samples_per_second")
     builder_.summary(Setting::average_sequences_per_second, rounded_to(token, 1e-3, line));
   const KnownField* known = find(hugging_face_fields, member);
-  if (known)
-    step_[known->field] = member == "loss" ? rounded_to(token, 1e-4, line) : shortest_printed(token, 1, line);
+  if (!known) return;
+  step_[known->field] = shortest_printed(token, 1, line);
+  taken_.add(token.data(), known->field, Kind::counted, 1, Written::shortest);
 }
 
 void JsonDocument::llmq_option(JsonKind kind, std::string_view token) {
@@ -258,14 +305,13 @@ void JsonDocument::llmq(std::string_view member, JsonKind kind, std::string_view
   } else if (entry_ == Entry::step) {
     const KnownField* known = find(llmq_fields, member);
     if (!known || kind == JsonKind::word) return;
-    // Milliseconds are cut off, not rounded: the true time is up to one more.
-    if (known->field == Field::seconds) {
-      const auto printed = parse_printed(token, Kind::counted, 1e-3, line);
-      if (printed)
-        step_[Field::seconds] = Printed{printed->value, printed->value, printed->value + 1e-3, line};
-      return;
-    }
-    step_[known->field] = shortest_printed(token, known->unit, line);
+    const bool whole = known->field == Field::seconds;
+    const auto printed = whole ? parse_printed(token, Kind::counted, known->unit, line)
+                               : shortest_printed(token, known->unit, line);
+    if (whole && !printed) return;
+    step_[known->field] = printed;
+    taken_.add(token.data(), known->field, Kind::counted, known->unit,
+               whole ? Written::printed : Written::shortest);
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // Logs that are one JSON document.
 #include "spec/audit/readers/json_path.hpp"
+#include "spec/audit/readers/line_shape.hpp"
 #include "spec/audit/readers/mapping.hpp"
 #include "spec/audit/readers/record_builder.hpp"
 
@@ -9,13 +10,20 @@ namespace assay::spec::audit {
 /// Values of a document into `builder`; which trainer wrote it shows in the paths: llm_TII's
 /// "training_iterations[]", Hugging Face's "log_history[]", llm.q's list of {"log": ...}; or any list of
 /// objects when a mapping says what their keys mean.
-class JsonDocument : public JsonValues {
+class JsonDocument {
  public:
   JsonDocument(RecordBuilder& builder, const Mapping& mapping) : builder_(builder), mapping_(mapping) {}
 
-  void value(std::string_view path, JsonKind kind, std::string_view token) override;
-  void begin_element(std::string_view path) override;
-  void end_element(std::string_view path) override;
+  void value(std::string_view path, JsonKind kind, std::string_view token);
+  void begin_element(std::string_view path);
+  /// `text` is the element's, or empty where it is not at hand.
+  void end_element(std::string_view path, std::string_view text);
+  struct Known {
+    std::size_t size = 0;
+    std::int64_t line_breaks = 0;
+  };
+  /// Takes the step that `rest` starts with if it is one before it with other numbers; size 0 when not.
+  Known known_element(std::string_view path, std::string_view rest);
   /// Line of the document that the next values stand in.
   void at_line(std::int64_t line) { builder_.at(line, -1); }
   /// Whether anything was recognised.
@@ -23,6 +31,7 @@ class JsonDocument : public JsonValues {
 
  private:
   void claim(std::string_view trainer);
+  void widen(Step& step) const;
   void llm_tii_setting(std::string_view path, JsonKind kind, std::string_view token);
   void llm_tii_step(std::string_view member, JsonKind kind, std::string_view token);
   void hugging_face(std::string_view path, JsonKind kind, std::string_view token);
@@ -33,6 +42,10 @@ class JsonDocument : public JsonValues {
   const Mapping& mapping_;
   std::string_view trainer_;  // a literal
   Step step_;
+  TakenNumbers taken_;      // of the element
+  bool learnable_ = false;  // the element says nothing but numbers of its step
+  LineShapes shapes_{Notation::json};
+  std::string list_;                                                    // whose elements are known
   enum class Entry { other, option, gpu, step } entry_ = Entry::other;  // of llm.q
   std::string option_, final_fraction_;
   std::int64_t gpus_ = 0;

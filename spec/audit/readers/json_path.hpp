@@ -17,6 +17,9 @@ class JsonValues {
   /// An object that is an element of a list begins or ends; its path ends in "[]".
   virtual void begin_element(std::string_view) {}
   virtual void end_element(std::string_view) {}
+  /// Takes the whole element that `rest` starts with, of the list with that path, and passes over its bytes;
+  /// or returns false.
+  virtual bool known_element(std::string_view /*path*/, std::string_view /*rest*/) { return false; }
 };
 
 /// Events of JsonScan turned into values with paths. Lists of numbers give each number the path of the list.
@@ -29,6 +32,7 @@ class JsonPaths {
     ends_.clear();
   }
 
+  bool known_element(std::string_view rest) { return values_.known_element(path_, rest); }
   void begin_object() {
     if (path_.ends_with("[]")) values_.begin_element(path_);
     ends_.push_back(path_.size());

@@ -36,13 +36,19 @@ class BlockBytes {
   }
   void next() { line_ += *at_++ == '\n'; }
   std::string_view rest() const { return {at_, static_cast<std::size_t>(end_ - at_)}; }
-  void skip(std::size_t bytes) { at_ += bytes; }
+  void skip(std::size_t bytes, std::int64_t line_breaks = 0) {
+    at_ += bytes;
+    line_ += line_breaks;
+  }
   std::int64_t line() const { return line_; }
+  /// How often the bytes at hand were replaced: views of them from before are dead.
+  std::int64_t refills() const { return refills_; }
 
  private:
   bool refill() {
     blocks_.take(blocks_.rest().size() * (started_ ? 1 : 0));
     started_ = true;
+    ++refills_;
     if (blocks_.rest().empty() && !blocks_.more()) return false;
     at_ = blocks_.rest().data();
     end_ = at_ + blocks_.rest().size();
@@ -50,14 +56,15 @@ class BlockBytes {
   }
   Blocks& blocks_;
   const char *at_ = nullptr, *end_ = nullptr;
-  std::int64_t line_ = 1;
+  std::int64_t line_ = 1, refills_ = 0;
   bool started_ = false;
 };
 
 /// Calls `events`: begin_object(), end_object(), begin_array(), end_array(), key(text), text(text),
-/// number(token), word(token) for true, false and null. Texts come unescaped, the first mebibyte of them;
-/// views live during the call. Besides RFC 8259, NaN, Infinity and -Infinity are numbers, as Python writes
-/// them.
+/// number(token), word(token) for true, false and null. Where it has a known_element(rest), that may take an
+/// element of a list, which `rest` starts with, at one go: it then passes over its bytes and returns true.
+/// Texts come unescaped, the first mebibyte of them; views live during the call. Besides RFC 8259, NaN,
+/// Infinity and -Infinity are numbers, as Python writes them.
 template <class Bytes, class Events>
 class JsonScan {
  public:
@@ -69,7 +76,8 @@ class JsonScan {
       blanks();
       const int c = bytes_.peek();
       bool done = true;  // a whole value has ended
-      if (c == '{' || c == '[') {
+      if (c == '{' && depth_ > 0 && !object_[depth_ - 1] && known_element()) {
+      } else if (c == '{' || c == '[') {
         bytes_.next();
         if (depth_ == deepest) return wrong("nested more than 256 deep");
         object_[depth_++] = c == '{';
@@ -119,6 +127,12 @@ class JsonScan {
   static constexpr int deepest = 256;
   static constexpr std::size_t longest_text = std::size_t{1} << 20, longest_number = 400;
 
+  bool known_element() {
+    if constexpr (requires { events_.known_element(bytes_.rest()); })
+      return events_.known_element(bytes_.rest());
+    else
+      return false;
+  }
   bool wrong(const char* why) {
     fault_ = why;
     return false;

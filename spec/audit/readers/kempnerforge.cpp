@@ -11,23 +11,24 @@ namespace {
 constexpr std::string_view step_start = "[step ";
 
 /// "125k": the prefix belongs to the number, and to its rounding.
-void take_rate(Scan& scan, Step& step, std::int64_t line) {
-  const auto plain = scan.after("tok/s=", Kind::measured, 1);
-  if (!plain) return;
+void take_rate(Scan& scan, Step& step) {
+  constexpr std::string_view key = "tok/s=";
+  const std::string_view number = scan.behind_next(key);
+  if (!number.data() || !scan.after(key, Kind::measured)) return;
   const std::string_view rest = scan.rest();
   const double unit =
       prefix_unit(rest.substr(0, rest.empty() || !std::isalpha(static_cast<unsigned char>(rest[0])) ? 0 : 1));
   if (unit == 0) return scan.spoil();
-  step[Field::tokens_per_second] = Printed{plain->value * unit, plain->low * unit, plain->high * unit, line};
+  scan.take_at(step, Field::tokens_per_second, number, Kind::measured, unit);
 }
 
-bool read_numbers(std::string_view text, std::int64_t line, Step& step) {
-  Scan scan(text, line);
+bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNumbers* taken = nullptr) {
+  Scan scan(text, line, taken);
   scan.take(step, Field::step, step_start, Kind::counted, 1, "]", true);
   scan.take(step, Field::loss, "loss=", Kind::measured, 1, {}, true);
   scan.take(step, Field::learning_rate, "lr=", Kind::measured);
   scan.take(step, Field::gradient_norm, "grad_norm=", Kind::measured);
-  take_rate(scan, step, line);
+  take_rate(scan, step);
   scan.take(step, Field::mfu, "mfu=", Kind::measured, 0.01, "%");
   scan.take(step, Field::memory_peak, "mem=", Kind::measured, 0x1p30);
   scan.take(step, Field::seconds, "step_time=", Kind::measured, 1, "s");
@@ -42,10 +43,16 @@ bool starts_as_step(std::string_view text) {
 class KempnerForge : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
-    if (!starts_as_step(line.text)) return read_header(line.text, line.number, builder);
+    if (builder.may_defer() && memory_known_)
+      if (const auto glance = shapes_.glance(line); glance && builder.defer(line.text, *glance, again_))
+        return;
     Step step;
-    if (read_numbers(line.text, line.number, step) && (line.complete || line.text.ends_with('s'))) {
+    if (memory_known_ && shapes_.read(line, step)) return builder.step(step, shapes_.fields());
+    if (!starts_as_step(line.text)) return read_header(line.text, line.number, builder);
+    TakenNumbers taken;
+    if (read_numbers(line.text, line.number, step, &taken) && (line.complete || line.text.ends_with('s'))) {
       if (!memory_known_) read_memory(line.text, line.number, builder);
+      shapes_.learn(line, taken);
       builder.step(step);
     } else {
       builder.unread(line.text);
@@ -143,6 +150,10 @@ class KempnerForge : public LineReader {
   }
 
   bool memory_known_ = false;
+  LineShapes shapes_;
+  ReadAgain again_ = [](std::string_view text, std::int64_t line, Step& step) {
+    read_numbers(text, line, step);
+  };
 };
 
 }  // namespace

@@ -218,6 +218,11 @@ int take_one(std::string_view& text) {
 
 int take_rank(std::string_view& text) {
   if (text.empty() || (text[0] != '[' && text[0] != ' ' && (text[0] < '0' || text[0] > '9'))) return -1;
+  if (text[0] != '[') {  // most lines that begin with a number are no prefix
+    const char *at = text.data(), *const end = at + std::min<std::size_t>(text.size(), 16);
+    while (at != end && (*at == ' ' || (*at >= '0' && *at <= '9'))) ++at;
+    if (at != end && *at != ':') return -1;
+  }
   int rank = -1;
   for (int i = 0; i < 3; ++i) {
     const int found = take_one(text);

@@ -60,7 +60,9 @@ class LlmTii : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
     const std::string_view text = line.text;
-    if (const auto step = step_key(text); step.data()) {
+    if (Step known; shapes_.read(line, known)) {
+      take(known, line, builder);
+    } else if (const auto step = step_key(text); step.data()) {
       read_step(step, line, builder);
     } else if (text.find("MFU: ") != std::string_view::npos &&
                text.find("Achieved: ") != std::string_view::npos) {
@@ -114,7 +116,8 @@ class LlmTii : public LineReader {
 
   void read_step(std::string_view text, const Line& line, RecordBuilder& builder) {
     Step step;
-    Scan scan(text, line.number);
+    TakenNumbers taken;
+    Scan scan(text, line.number, &taken);
     scan.take(step, Field::step, "", Kind::counted);
     const bool warming = scan.has(": loss ");
     scan.take(step, Field::loss, warming ? "loss " : "Loss:", Kind::measured, 1, {}, true);
@@ -125,6 +128,11 @@ class LlmTii : public LineReader {
       builder.unread(line.text);
       return;
     }
+    shapes_.learn(line, taken);
+    take(step, line, builder);
+  }
+
+  void take(const Step& step, const Line& line, RecordBuilder& builder) {
     Step& next = begin(line, builder);
     next.fields = step.fields;
     if (line.rank >= 0) next[Field::rank] = exactly(line.rank, line.number);
@@ -197,6 +205,7 @@ class LlmTii : public LineReader {
 
   Step step_;
   bool open_ = false;
+  LineShapes shapes_;
 };
 
 bool recognises(std::string_view text) {

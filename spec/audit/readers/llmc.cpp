@@ -36,8 +36,14 @@ std::string_view part_before(std::string_view text, std::string_view suffix, std
   return part;
 }
 
-bool read_numbers(std::string_view text, std::int64_t line, Step& step, std::optional<Printed>& planned) {
-  Scan scan(text, line);
+/// -100: no peak is known for this GPU.
+void forget_unmeasured(Step& step) {
+  if (step[Field::mfu] && step[Field::mfu]->value == -1) step[Field::mfu].reset();
+}
+
+bool read_numbers(std::string_view text, std::int64_t line, Step& step, std::optional<Printed>& planned,
+                  TakenNumbers* taken = nullptr) {
+  Scan scan(text, line, taken);
   scan.take(step, Field::step, "", Kind::counted, 1, "/");
   planned = scan.after("/", Kind::counted);
   scan.take(step, Field::loss, "loss ", Kind::measured, 1, {}, true);
@@ -50,12 +56,12 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step, std::opt
     const auto number = parse_printed(part, Kind::measured, unit, line);
     if (!number) scan.spoil();
     step[field] = number;
+    if (taken) taken->add(part.data(), field, Kind::measured, unit);
   };
   ending(Field::seconds, " ms ", 1e-3);
   if (text.find("MFU", from) != std::string_view::npos) ending(Field::mfu, "% ", 0.01);
   ending(Field::tokens_per_second, " tok/s", 1);
-  // -100: no peak is known for this GPU.
-  if (step[Field::mfu] && step[Field::mfu]->value == -1) step[Field::mfu].reset();
+  forget_unmeasured(step);
   return !scan.bad() && step[Field::seconds];
 }
 
@@ -83,13 +89,22 @@ constexpr Row rows[] = {{"micro batch size B", Setting::micro},
 class LlmC : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
+    if (builder.may_defer() && builder.current(Setting::max_steps))
+      if (const auto glance = shapes_.glance(line); glance && builder.defer(line.text, *glance, again_))
+        return;
+    Step step;
+    if (builder.current(Setting::max_steps) && shapes_.read(line, step)) {
+      forget_unmeasured(step);
+      return builder.step(step, shapes_.fields());
+    }
     const auto text = step_line(line.text);
     if (!text.data()) return read_header(line.text, line.number, builder);
-    Step step;
     std::optional<Printed> planned;
-    if (read_numbers(text, line.number, step, planned) &&
+    TakenNumbers taken;
+    if (read_numbers(text, line.number, step, planned, &taken) &&
         (line.complete || text.ends_with("tok/s") || text.ends_with("tok/s)"))) {
       if (!builder.current(Setting::max_steps)) builder.summary(Setting::max_steps, planned);
+      shapes_.learn(line, taken);
       builder.step(step);
     } else {
       builder.unread(line.text);
@@ -148,6 +163,12 @@ class LlmC : public LineReader {
       if (number && number->value >= 0) builder.setting(row.setting, number);  // -1: not set
     }
   }
+
+  LineShapes shapes_;
+  ReadAgain again_ = [](std::string_view text, std::int64_t line, Step& step) {
+    std::optional<Printed> planned;
+    read_numbers(step_line(text), line, step, planned);
+  };
 };
 
 }  // namespace

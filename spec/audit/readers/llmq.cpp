@@ -1,5 +1,6 @@
 // llm.q's console: formats.md, "llmq". It divides whole milliseconds and cuts off instead of rounding; the
 // intervals say so.
+#include <algorithm>
 #include <cmath>
 
 #include "spec/audit/readers/line_reader.hpp"
@@ -19,45 +20,60 @@ std::optional<Printed> cut_off(std::string_view& text, double unit, std::int64_t
   return Printed{number->value, number->value, number->value + unit, line};
 }
 
-bool read_time(std::string_view rest, std::int64_t line, Step& step) {
-  const auto time = cut_off(rest, 1, line);
-  if (!time) return false;
-  rest = trimmed(rest);
-  const double unit = rest.starts_with("ms") ? 1e-3 : rest.starts_with('s') ? 1 : 0;
-  if (unit == 0) return false;
-  step[Field::seconds] = Printed{time->value * unit, time->low * unit, time->high * unit, line};
-  return true;
+/// In which units a line prints: seconds, tokens per second.
+struct Units {
+  double time = 1, rate = 1;
+};
+
+/// Takes the number that `text` starts with as it is written; `text` goes on behind it.
+bool take_whole(std::string_view& text, Field field, std::int64_t line, Step& step, TakenNumbers* taken) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  const char* const start = text.data();
+  step[field] = take_number(text, Kind::counted, 1, line);
+  if (step[field] && taken) taken->add(start, field, Kind::counted, 1);
+  return step[field].has_value();
 }
 
-/// tokens / (whole milliseconds): never below the true rate, but for the cut.
-bool read_rate(std::string_view rest, std::int64_t line, Step& step) {
-  std::string_view behind_number = rest;
-  const auto rate = cut_off(behind_number, 1, line);
-  if (!rate) return trimmed(rest).starts_with('-');  // no time has passed
-  const double unit = behind_number.starts_with('k') ? 1e3 : 1, time = step[Field::seconds]->value;
-  const double shortened = time > 0 ? time / (time + 1e-3) : 0;
-  // Also a rate below 0, which is no rate but may stand there, lies in its own interval.
-  step[Field::tokens_per_second] =
-      Printed{rate->value * unit, (rate->low - std::abs(rate->low) * (1 - shortened)) * unit,
-              rate->high * unit, line};
-  return true;
-}
-
-bool read_numbers(std::string_view text, std::int64_t line, Step& step) {
-  Scan scan(text, line);
+/// Numbers as they are written.
+bool read_raw(std::string_view text, std::int64_t line, Step& step, Units& units, TakenNumbers* taken) {
+  Scan scan(text, line, taken);
   scan.take(step, Field::step, step_start, Kind::counted, 1, {}, true);
-  if (!read_time(scan.behind_next("time:"), line, step)) return false;
+  std::string_view time = scan.behind_next("time:");
+  if (!time.data() || !take_whole(time, Field::seconds, line, step, taken)) return false;
+  time = trimmed(time);
+  units.time = time.starts_with("ms") ? 1e-3 : time.starts_with('s') ? 1 : 0;
+  if (units.time == 0) return false;
   scan.take(step, Field::gradient_norm, "norm ", Kind::measured);
   scan.take(step, Field::loss, "loss ", Kind::measured, 1, {}, true);
-  if (const auto rate = scan.behind_next("tps "); rate.data() && !read_rate(rate, line, step)) return false;
-  if (const auto share = scan.after("| sol ", Kind::measured, 0.01, "%")) {
-    // Both times of the quotient are whole milliseconds.
-    const double time = step[Field::seconds]->value * 1e3, least = share->value * time;
-    const double slack = least > 1 ? 1 / least + 1 / time : 1;
-    step[Field::mfu] = Printed{share->value, share->low - std::abs(share->low) * slack,
-                               share->high + std::abs(share->high) * slack, line};
+  if (std::string_view rate = scan.behind_next("tps "); rate.data()) {
+    const bool no_time_has_passed = trimmed(rate).starts_with('-');
+    if (!take_whole(rate, Field::tokens_per_second, line, step, taken) && !no_time_has_passed) return false;
+    units.rate = rate.starts_with('k') ? 1e3 : 1;
   }
+  scan.take(step, Field::mfu, "| sol ", Kind::measured, 0.01, "%");
   return !scan.bad();
+}
+
+/// What the numbers stand for, cut off and divided as they are.
+void widen(Step& step, Units units) {
+  auto &time = step[Field::seconds], &rate = step[Field::tokens_per_second], &share = step[Field::mfu];
+  time =
+      Printed{time->value * units.time, time->value * units.time, (time->value + 1) * units.time, time->line};
+  if (rate) {
+    // tokens / (whole milliseconds): never below the true rate, but for the cut.
+    const double shortened = time->value > 0 ? time->value / (time->value + 1e-3) : 0;
+    // Also a rate below 0, which is no rate but may stand there, lies in its own interval.
+    rate = Printed{rate->value * units.rate,
+                   (rate->value - std::abs(rate->value) * (1 - shortened)) * units.rate,
+                   (rate->value + 1) * units.rate, rate->line};
+  }
+  if (share) {
+    // Both times of the quotient are whole milliseconds.
+    const double whole = time->value * 1e3, least = share->value * whole;
+    const double slack = least > 1 ? 1 / least + 1 / whole : 1;
+    share = Printed{share->value, share->low - std::abs(share->low) * slack,
+                    share->high + std::abs(share->high) * slack, share->line};
+  }
 }
 
 struct Option {
@@ -75,13 +91,27 @@ constexpr Option options[] = {{"batch-size", Setting::micro},
 class LlmQ : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
-    if (line.text.find(step_start) == std::string_view::npos)
-      return read_header(line.text, line.number, builder);
+    // An MFU above 1 may be one of 1 with the room of its rounding.
+    if (builder.may_defer())
+      if (const auto glance = shapes_.glance(line);
+          glance && !(glance->mfu_low > 1) && builder.defer(line.text, *glance, again_))
+        return;
     Step step;
-    if (read_numbers(line.text, line.number, step) && (line.complete || line.text.ends_with('%')))
-      builder.step(step);
-    else
-      builder.unread(line.text);
+    if (!shapes_.read(line, step)) {
+      if (line.text.find(step_start) == std::string_view::npos)
+        return read_header(line.text, line.number, builder);
+      TakenNumbers taken;
+      Units units;
+      if (!read_raw(line.text, line.number, step, units, &taken) ||
+          !(line.complete || line.text.ends_with('%')))
+        return builder.unread(line.text);
+      // Lines of other units are of other shapes, and not to be mixed up.
+      if (units.time != units_.time || units.rate != units_.rate) shapes_ = LineShapes();
+      units_ = units;
+      shapes_.learn(line, taken);
+    }
+    widen(step, units_);
+    builder.step(step);
   }
 
  private:
@@ -124,6 +154,12 @@ class LlmQ : public LineReader {
   }
 
   bool in_options_ = false;
+  Units units_;  // of the lines that are known
+  LineShapes shapes_;
+  ReadAgain again_ = [](std::string_view text, std::int64_t line, Step& step) {
+    Units units;
+    if (read_raw(text, line, step, units, nullptr)) widen(step, units);
+  };
   std::optional<Printed> fraction_;
 };
 
@@ -139,7 +175,9 @@ LineFormat llmq_format() {
   return {format,
           [](std::string_view text) {
             Step step;
-            return text.find(llmq::step_start) != std::string_view::npos && llmq::read_numbers(text, 0, step);
+            llmq::Units units;
+            return text.find(llmq::step_start) != std::string_view::npos &&
+                   llmq::read_raw(text, 0, step, units, nullptr);
           },
           [] { return std::unique_ptr<LineReader>(std::make_unique<llmq::LlmQ>()); }};
 }

@@ -57,7 +57,8 @@ constexpr Known known_fields[] = {
 };
 
 /// Reads the parts between bars. False when a known one cannot be read.
-bool read_parts(std::string_view text, std::int64_t line, Step& step, std::optional<Printed>& batch) {
+bool read_parts(std::string_view text, std::int64_t line, Step& step, std::optional<Printed>& batch,
+                TakenNumbers* taken) {
   std::size_t expected = 0;
   while (!text.empty()) {
     std::size_t bar = 0, separator = text.size();
@@ -77,7 +78,7 @@ bool read_parts(std::string_view text, std::int64_t line, Step& step, std::optio
       const Known& known = known_fields[(expected + i) % std::size(known_fields)];
       if (known.key != key) continue;
       // "1234.5/1230.2": of this iteration, and the mean so far.
-      step[known.field] = prefixed_number(value, known.kind, known.unit, line);
+      step[known.field] = prefixed_number(value, known.kind, known.unit, line, taken, known.field);
       if (!step[known.field]) return false;
       expected = (expected + i + 1) % std::size(known_fields);
       break;
@@ -87,12 +88,12 @@ bool read_parts(std::string_view text, std::int64_t line, Step& step, std::optio
 }
 
 bool read_numbers(std::string_view text, std::int64_t line, Step& step, std::optional<Printed>& planned,
-                  std::optional<Printed>& batch) {
+                  std::optional<Printed>& batch, TakenNumbers* taken = nullptr) {
   const std::size_t bar = text.find('|');
-  Scan scan(text.substr(0, bar), line);
+  Scan scan(text.substr(0, bar), line, taken);
   scan.take(step, Field::step, "", Kind::counted);
   planned = scan.after("/", Kind::counted);
-  return !scan.bad() && read_parts(text.substr(bar + 1), line, step, batch) && step[Field::seconds];
+  return !scan.bad() && read_parts(text.substr(bar + 1), line, step, batch, taken) && step[Field::seconds];
 }
 
 struct Argument {
@@ -123,6 +124,7 @@ constexpr Argument arguments[] = {{"micro_batch_size", Setting::micro},
 class Megatron : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
+    if (read_known(line, builder)) return;
     if (const auto text = step_line(line.text); text.data()) return read_step(text, line, builder);
     if (line.text.find("memory (MB)") != std::string_view::npos &&
         line.text.find("max allocated:") != std::string_view::npos)
@@ -137,13 +139,30 @@ class Megatron : public LineReader {
     open_ = false;
   }
 
+  void open(const Step& step, const Line& line) {
+    step_ = step;
+    step_.line = line.number;
+    if (line.rank >= 0) step_[Field::rank] = exactly(line.rank, line.number);
+    open_ = true;
+  }
+
+  /// A line like one before it, of a run whose plan and batch are known.
+  bool read_known(const Line& line, RecordBuilder& builder) {
+    Step step;
+    if (!shapes_.read(line, step)) return false;
+    emit(builder);
+    if (!builder.current(Setting::max_steps)) return false;
+    if (!step[Field::tokens_per_second] && !builder.current(Setting::sequences)) return false;
+    open(step, line);
+    return true;
+  }
+
   void read_step(std::string_view text, const Line& line, RecordBuilder& builder) {
     emit(builder);
     Step step;
-    step.line = line.number;
-    if (line.rank >= 0) step[Field::rank] = exactly(line.rank, line.number);
     std::optional<Printed> planned, batch;
-    if (!read_numbers(text, line.number, step, planned, batch) ||
+    TakenNumbers taken;
+    if (!read_numbers(text, line.number, step, planned, batch, &taken) ||
         (!line.complete && !trimmed(text).ends_with('|')))
       return builder.unread(line.text);
     if (!builder.current(Setting::max_steps)) builder.summary(Setting::max_steps, planned);
@@ -155,8 +174,8 @@ class Megatron : public LineReader {
     } else if (!builder.current(Setting::sequences)) {
       builder.summary(Setting::sequences, batch);
     }
-    step_ = step;
-    open_ = true;
+    shapes_.learn(line, taken);
+    open(step, line);
   }
 
   /// "[Rank 0] (after 10 iterations) memory (MB) | allocated: ... |": of the iteration before; several ranks
@@ -228,6 +247,7 @@ class Megatron : public LineReader {
 
   Step step_;
   bool open_ = false;
+  LineShapes shapes_;
   std::optional<bool> grouped_;  ///< as stated; where the line is lost, heads may share keys or not
 };
 

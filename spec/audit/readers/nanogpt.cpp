@@ -21,14 +21,18 @@ std::string_view step_line(std::string_view text) {
   return {};
 }
 
-bool read_numbers(std::string_view text, std::int64_t line, Step& step) {
-  Scan scan(text, line);
+/// -100: not measured in the first iterations.
+void forget_unmeasured(Step& step) {
+  if (step[Field::mfu] && step[Field::mfu]->value == -1) step[Field::mfu].reset();
+}
+
+bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNumbers* taken = nullptr) {
+  Scan scan(text, line, taken);
   scan.take(step, Field::step, "", Kind::counted);
   scan.take(step, Field::loss, ": loss ", Kind::measured, 1, {}, true);
   scan.take(step, Field::seconds, "time ", Kind::measured, 1e-3, "ms", true);
   scan.take(step, Field::mfu, "mfu ", Kind::measured, 0.01, "%");
-  // -100: not measured in the first iterations.
-  if (step[Field::mfu] && step[Field::mfu]->value == -1) step[Field::mfu].reset();
+  forget_unmeasured(step);
   return !scan.bad();
 }
 
@@ -52,14 +56,20 @@ constexpr Known known_settings[] = {{"batch_size", Setting::micro},
 class NanoGpt : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
+    if (builder.may_defer())
+      if (const auto glance = shapes_.glance(line); glance && builder.defer(line.text, *glance, again_))
+        return;
+    Step step;
+    if (shapes_.read(line, step)) {
+      forget_unmeasured(step);
+      return builder.step(step, shapes_.fields());
+    }
     if (const auto text = step_line(line.text); text.data()) {
-      Step step;
       const bool ended = line.complete || text.ends_with("ms") || text.ends_with('%');
-      if (read_numbers(text, line.number, step) && ended)
-        builder.step(step);
-      else
-        builder.unread(line.text);
-      return;
+      TakenNumbers taken;
+      if (!read_numbers(text, line.number, step, &taken) || !ended) return builder.unread(line.text);
+      shapes_.learn(line, taken);
+      return builder.step(step);
     }
     read_header(line.text, line.number, builder);
   }
@@ -111,6 +121,11 @@ class NanoGpt : public LineReader {
       if (number) builder.setting(known.setting, exactly(number->value, line));
     }
   }
+
+  LineShapes shapes_;
+  ReadAgain again_ = [](std::string_view text, std::int64_t line, Step& step) {
+    read_numbers(step_line(text), line, step);
+  };
 };
 
 }  // namespace

@@ -86,7 +86,7 @@ LogShape shape_of(std::string_view start) {
 }
 
 std::vector<RunRecord> read_document(Blocks& blocks, const ReadOptions& options, const Mapping& mapping) {
-  RecordBuilder builder(blocks.origin(), Format(), options.step_check);
+  RecordBuilder builder(blocks.origin(), Format(), options);
   JsonDocument document(builder, mapping);
   struct Lined : JsonValues {
     JsonDocument& document;
@@ -99,8 +99,22 @@ std::vector<RunRecord> read_document(Blocks& blocks, const ReadOptions& options,
     void begin_element(std::string_view path) override {
       document.at_line(bytes.line());
       document.begin_element(path);
+      begin = bytes.rest().data() - 1;  // the brace
+      refills = bytes.refills();
     }
-    void end_element(std::string_view path) override { document.end_element(path); }
+    void end_element(std::string_view path) override {
+      const bool whole = begin && refills == bytes.refills();
+      document.end_element(path, whole ? std::string_view(begin, bytes.rest().data()) : std::string_view());
+      begin = nullptr;
+    }
+    bool known_element(std::string_view path, std::string_view rest) override {
+      document.at_line(bytes.line());
+      const auto [size, line_breaks] = document.known_element(path, rest);
+      bytes.skip(size, line_breaks);
+      return size > 0;
+    }
+    const char* begin = nullptr;  // of the element whose bytes are at hand
+    std::int64_t refills = 0;
   };
   BlockBytes bytes(blocks);
   Lined lined(document, bytes);
@@ -151,7 +165,7 @@ std::vector<RunRecord> read_lines(Blocks& blocks, const ReadOptions& options, co
   std::unique_ptr<LineReader> reader;
   std::unique_ptr<RecordBuilder> builder;
   const auto start = [&](Format format, std::unique_ptr<LineReader> made) {
-    builder = std::make_unique<RecordBuilder>(blocks.origin(), std::move(format), options.step_check);
+    builder = std::make_unique<RecordBuilder>(blocks.origin(), std::move(format), options);
     reader = std::move(made);
     for (Waiting::Kept& kept : waiting.lines) {
       kept.line.text = kept.text;

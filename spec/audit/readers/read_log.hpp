@@ -23,6 +23,10 @@ struct ReadOptions {
   /// settings of run_record.hpp, or model, gpu, dtype, schedule. It replaces what the log says.
   std::string set;
   StepCheck step_check;
+  /// Of a log too long to keep every step, also keeps those that contradict by themselves: a number that
+  /// falls back, a time or rate below 0 or infinite, a loss that is below 0 or not finite, an MFU above 1.
+  /// Quicker than a step_check that does the same.
+  bool keep_odd_steps = false;
 };
 
 /// Every run in a file, in its order; fragments of one run (a report that quotes it twice) are put together.

@@ -1,22 +1,26 @@
 #include "spec/audit/readers/record_builder.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "spec/audit/readers/fragments.hpp"
 
 namespace assay::spec::audit {
 
-void StepKeeper::Late::keep(const Step& step, std::int64_t at, bool contradicts_itself) {
+void StepKeeper::Late::keep(const Step& step, std::uint32_t fields_of_step, std::int64_t at,
+                            bool contradicts_itself) {
   index = at;
   line = step.line;
   contradicts = contradicts_itself;
   fields = 0;
+  text.clear();
   Printed* next = numbers.data();
-  for (std::size_t i = 0; i < field_count; ++i) {
-    if (!step.fields[i]) continue;
-    fields |= std::uint32_t{1} << i;
-    *next++ = *step.fields[i];
+  for (std::uint32_t left = fields_of_step; left != 0; left &= left - 1) {
+    const auto& number = step.fields[static_cast<std::size_t>(std::countr_zero(left))];
+    if (!number) continue;
+    fields |= left & (0 - left);
+    *next++ = *number;
   }
 }
 
@@ -29,7 +33,41 @@ Step StepKeeper::Late::step() const {
   return out;
 }
 
-void StepKeeper::add(const Step& step, bool contradicts) {
+/// The place of a step in the tail; the oldest one there is passed on.
+StepKeeper::Late& StepKeeper::next_late() {
+  if (tail_.size() < quarter) {
+    if (tail_.empty()) tail_.reserve(quarter);
+    return tail_.emplace_back();
+  }
+  Late& oldest = tail_[oldest_];
+  pass_on(oldest);
+  oldest_ = (oldest_ + 1) % quarter;
+  return oldest;
+}
+
+void StepKeeper::add(std::string_view text, std::int64_t line, int rank, bool contradicts,
+                     const ReadAgain& again) {
+  again_ = &again;
+  Late& late = next_late();
+  late.index = seen_++;
+  late.line = line;
+  late.rank = rank;
+  late.contradicts = contradicts;
+  late.text.assign(text);
+}
+
+/// Reads what stands there as text.
+void StepKeeper::settle(Late& late, const ReadAgain& again) {
+  if (late.text.empty()) return;
+  Step step;
+  again(late.text, late.line, step);
+  step.line = late.line;
+  if (late.rank >= 0 && !step[Field::rank]) step[Field::rank] = exactly(late.rank, late.line);
+  constexpr std::uint32_t all = (std::uint32_t{1} << field_count) - 1;
+  late.keep(step, all, late.index, late.contradicts);
+}
+
+void StepKeeper::add(const Step& step, std::uint32_t fields, bool contradicts) {
   const std::int64_t index = seen_++;
   // A long log: room for all that will ever be kept. Pages are taken only when they are written.
   if (index == 64) head_.reserve(RunRecord::kept_steps + most_contradicting + 1);
@@ -37,20 +75,12 @@ void StepKeeper::add(const Step& step, bool contradicts) {
     head_.push_back(step);
     return;
   }
-  if (tail_.size() < quarter) {
-    if (tail_.empty()) tail_.reserve(quarter);
-    tail_.emplace_back().keep(step, index, contradicts);
-    return;
-  }
-  Late& oldest = tail_[oldest_];
-  pass_on(oldest);
-  oldest.keep(step, index, contradicts);
-  oldest_ = (oldest_ + 1) % quarter;
+  next_late().keep(step, fields, index, contradicts);
 }
 
 /// A step that left the tail: kept when it falls on the stride; when the middle is full, the stride doubles.
-void StepKeeper::pass_on(const Late& late) {
-  const bool on_stride = passed_++ % stride_ == 0;
+void StepKeeper::pass_on(Late& late) {
+  const bool on_stride = (passed_++ & (stride_ - 1)) == 0;  // a power of two
   if (on_stride) {
     if (middle_.empty()) middle_.reserve(2 * quarter + 1);
     middle_.push_back(late);
@@ -71,6 +101,9 @@ void StepKeeper::pass_on(const Late& late) {
 
 std::vector<Step> StepKeeper::finish() {
   std::vector<Step> steps = std::move(head_);
+  for (auto* lates : {&middle_, &contradicting_, &tail_})
+    for (Late& late : *lates)
+      if (again_) settle(late, *again_);
   // Both are in the order of the log.
   const auto before = [](const Late& a, const Late& b) { return a.index < b.index; };
   std::sort(contradicting_.begin(), contradicting_.end(), before);
@@ -84,8 +117,11 @@ std::vector<Step> StepKeeper::finish() {
   return steps;
 }
 
-RecordBuilder::RecordBuilder(std::string origin, Format format, StepCheck check)
-    : origin_(std::move(origin)), format_(std::move(format)), check_(std::move(check)) {}
+RecordBuilder::RecordBuilder(std::string origin, Format format, const ReadOptions& options)
+    : origin_(std::move(origin)),
+      format_(std::move(format)),
+      check_(options.step_check),
+      keep_odd_(options.keep_odd_steps) {}
 
 /// The record that a header line belongs to: of the run before its first step, else of the next one.
 RunRecord& RecordBuilder::header() {
@@ -122,10 +158,9 @@ double number_of(const std::optional<Printed>& printed, double without) {
 }  // namespace
 
 /// Whether a step after a header, or with a smaller number, still belongs to the run.
-bool RecordBuilder::continues(const Step& step) const {
+bool RecordBuilder::continues(double rank, double number) const {
   if (pending_ && !agree(run_.record, *pending_)) return false;
   if (restarting_) return true;
-  const double rank = number_of(step[Field::rank], -1), number = number_of(step[Field::step], std::nan(""));
   for (const auto& [of_rank, range] : run_.numbers) {
     if (of_rank != rank) continue;
     // Back at the first number, or before it: begun anew. (A line printed twice is no new run.)
@@ -152,7 +187,7 @@ void RecordBuilder::settle(const Step& step) {
     restarting_.reset();
     return;
   }
-  if (continues(step)) {
+  if (continues(number_of(step[Field::rank], -1), number_of(step[Field::step], std::nan("")))) {
     if (restarting_)
       run_.record.restarts.push_back(*restarting_);
     else if (pending_)
@@ -167,23 +202,61 @@ void RecordBuilder::settle(const Step& step) {
   restarting_.reset();
 }
 
-void RecordBuilder::step(Step& step) {
-  if (step.line == 0) step.line = line_;
-  if (rank_ >= 0 && !step[Field::rank]) step[Field::rank] = exactly(static_cast<double>(rank_), step.line);
-  const double rank = number_of(step[Field::rank], -1), number = number_of(step[Field::step], std::nan(""));
-  if (pending_ || restarting_ || (run_.keeper.seen() > 0 && !continues(step))) settle(step);
+void RecordBuilder::count(double rank, double number) {
+  if (!run_.numbers.empty() && run_.numbers.front().first == rank) {
+    run_.numbers.front().second.second = number;
+    return;
+  }
   auto of_rank = std::find_if(run_.numbers.begin(), run_.numbers.end(),
                               [&](const auto& entry) { return entry.first == rank; });
   if (of_rank == run_.numbers.end() && run_.numbers.size() < 4096)
     run_.numbers.push_back({rank, {number, number}});
   else if (of_rank != run_.numbers.end())
     of_rank->second.second = number;
+}
+
+bool RecordBuilder::falls_back(double number) {
+  const bool back = number <= last_number_;
+  last_number_ = number;
+  return back;
+}
+
+/// ReadOptions::keep_odd_steps.
+bool RecordBuilder::odd(const Step& step) {
+  const auto &number = step[Field::step], &loss = step[Field::loss], &mfu = step[Field::mfu];
+  const bool back = number && falls_back(number->value);
+  const auto impossible = [&](Field field) {
+    const auto& value = step[field];
+    return value && (value->value < 0 || std::isinf(value->value));
+  };
+  return back || impossible(Field::seconds) || impossible(Field::tokens_per_second) ||
+         impossible(Field::flops_rate) || (loss && (!std::isfinite(loss->value) || loss->value < 0)) ||
+         (mfu && mfu->low > 1);
+}
+
+bool RecordBuilder::defer(std::string_view text, const Glance& glance, const ReadAgain& again) {
+  const double rank = glance.rank == -1 ? rank_ : glance.rank, number = glance.number;
+  if (!continues(rank, number)) return false;
+  count(rank, number);
+  const bool back = !std::isnan(number) && falls_back(number);
+  run_.keeper.add(text, line_, rank_, keep_odd_ && (back || glance.mfu_low > 1), again);
+  run_.record.steps_seen = run_.keeper.seen();
+  return true;
+}
+
+void RecordBuilder::step(Step& step, std::uint32_t fields) {
+  if (step.line == 0) step.line = line_;
+  if (rank_ >= 0 && !step[Field::rank]) step[Field::rank] = exactly(static_cast<double>(rank_), step.line);
+  const double rank = number_of(step[Field::rank], -1), number = number_of(step[Field::step], std::nan(""));
+  if (pending_ || restarting_ || (run_.keeper.seen() > 0 && !continues(rank, number))) settle(step);
+  count(rank, number);
   if (run_.keeper.seen() == 0) {
     run_.record.origin = origin_;
     run_.record.format = format_;
   }
-  const bool contradicts = check_ && check_(run_.record, step);
-  run_.keeper.add(step, contradicts);
+  const bool contradicts = check_ ? check_(run_.record, step) : keep_odd_ && odd(step);
+  constexpr std::uint32_t rank_bit = std::uint32_t{1} << static_cast<int>(Field::rank);
+  run_.keeper.add(step, fields | rank_bit, contradicts);
   run_.record.steps_seen = run_.keeper.seen();
 }
 

@@ -2,20 +2,29 @@
 // Puts the runs of one log together from what its reader meets, line by line, in constant memory.
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "spec/audit/readers/line_shape.hpp"
 #include "spec/audit/readers/read_log.hpp"
 
 namespace assay::spec::audit {
 
+/// Reads the step that stands in `text`, once more.
+using ReadAgain = std::function<void(std::string_view text, std::int64_t line, Step& step)>;
+
 /// Steps of a run, thinned by the rules of RunRecord::steps.
 class StepKeeper {
  public:
-  void add(const Step& step, bool contradicts);
+  void add(const Step& step, std::uint32_t fields, bool contradicts);
+  /// A step that stands in `text`: read by `again` if it is kept. Domain: `late()`.
+  void add(std::string_view text, std::int64_t line, int rank, bool contradicts, const ReadAgain& again);
+  /// Whether the first steps, which are all kept, are there.
+  bool late() const { return head_.size() >= quarter; }
   std::int64_t seen() const { return seen_; }
   std::vector<Step> finish();
 
@@ -24,28 +33,33 @@ class StepKeeper {
   /// A step that may be passed on: only the fields that it has, side by side, for it is written a million
   /// times a second.
   struct Late {
-    void keep(const Step& step, std::int64_t at, bool contradicts_itself);
+    void keep(const Step& step, std::uint32_t fields_of_step, std::int64_t at, bool contradicts_itself);
     Step step() const;
     std::int64_t index, line;
     std::uint32_t fields;  // bit i: field i is there
     bool contradicts;
+    int rank = -1;
+    std::string text;  // of a step that is read once it is kept; else empty
     std::array<Printed, field_count> numbers;
   };
   static_assert(field_count <= 32);
-  void pass_on(const Late& late);
+  Late& next_late();
+  void pass_on(Late& late);
+  static void settle(Late& late, const ReadAgain& again);
 
   std::vector<Step> head_;
   std::vector<Late> middle_, contradicting_;
   std::vector<Late> tail_;  // a ring once it is full
   std::size_t oldest_ = 0;
   std::int64_t seen_ = 0, stride_ = 1, passed_ = 0;
+  const ReadAgain* again_ = nullptr;
 };
 
 /// A header that follows steps starts a new run, unless it states the same settings and the numbering goes
 /// on: then the program was started again.
 class RecordBuilder {
  public:
-  RecordBuilder(std::string origin, Format format, StepCheck check);
+  RecordBuilder(std::string origin, Format format, const ReadOptions& options);
 
   /// Where the calls that follow come from: line from 1, rank of its prefix or -1.
   void at(std::int64_t line, int rank) {
@@ -62,8 +76,15 @@ class RecordBuilder {
   void summary(Setting setting, const std::optional<Printed>& value);
   /// The log says that the program started again, after `steps` steps if it says so.
   void restart(std::optional<std::int64_t> steps);
-  /// Line and rank are filled in when the reader left them open.
-  void step(Step& step);
+  /// Line and rank are filled in when the reader left them open. Only those `fields` are looked at (bit i:
+  /// field i; besides the rank).
+  void step(Step& step, std::uint32_t fields = all_fields);
+  static constexpr std::uint32_t all_fields = (std::uint32_t{1} << field_count) - 1;
+  /// Whether steps now may be kept as text: most are passed over in the end.
+  bool may_defer() const { return !check_ && run_.keeper.late() && !pending_ && !restarting_; }
+  /// The step that stands in `text`, every number of which is finite and not below 0; `again` reads the rest,
+  /// if it is kept, and lives as long as this. False: give it whole.
+  bool defer(std::string_view text, const Glance& glance, const ReadAgain& again);
   void unread(std::string_view text);
   std::int64_t steps_seen() const { return run_.keeper.seen(); }
   /// What the settings and names say now: the pending header's before the run's.
@@ -82,7 +103,10 @@ class RecordBuilder {
   };
   RunRecord& header();
   void settle(const Step& step);
-  bool continues(const Step& step) const;
+  void count(double rank, double number);
+  bool odd(const Step& step);
+  bool falls_back(double number);
+  bool continues(double rank, double number) const;
   void adopt_pending();
   void close();
 
@@ -91,6 +115,8 @@ class RecordBuilder {
   int rank_ = -1;
   Format format_;
   StepCheck check_;
+  bool keep_odd_;
+  double last_number_ = -1e300;
   std::vector<RunRecord> done_;
   Run run_;
   std::optional<RunRecord> pending_;  // a header seen after steps

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
-#include <cmath>
-#include <limits>
 
 namespace assay::spec::audit {
 namespace {
@@ -80,28 +77,6 @@ std::string_view number_token(std::string_view text) {
   return text.substr(0, at);
 }
 
-std::optional<Printed> shortest_printed(std::string_view token, double unit, std::int64_t line) {
-  const double spacing = 4 * std::numeric_limits<double>::epsilon();
-  const char *at = token.data(), *const last = at + token.size();
-  if (Printed out;
-      !token.starts_with('+') && take_plain(at, last, Kind::counted, unit, line, out, false) && at == last) {
-    // What the quick way takes for exact is an integer.
-    const double last_bits = unit == 1 && out.low == out.high ? 0 : spacing * std::abs(out.value);
-    return Printed{out.value, out.value - last_bits, out.value + last_bits, line};
-  }
-  double value = 0;
-  const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), value);
-  if (error != std::errc() || end != token.data() + token.size() || !std::isfinite(value * unit))
-    return parse_printed(token == "Infinity"    ? "inf"
-                         : token == "-Infinity" ? "-inf"
-                                                : token,
-                         Kind::counted, unit, line);
-  value *= unit;
-  const bool integer = unit == 1 && token.find_first_of(".eE") == std::string_view::npos;
-  const double last_bits = integer ? 0 : spacing * std::abs(value);
-  return Printed{value, value - last_bits, value + last_bits, line};
-}
-
 std::string_view behind(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
   return at == std::string_view::npos ? std::string_view() : text.substr(at + key.size());
@@ -131,6 +106,7 @@ Scan::Found Scan::read(std::string_view key, Kind kind, double unit, std::string
   if (!rest.data()) return Found::nothing;
   const char *at = rest.data(), *const end = at + rest.size();
   while (at != end && (*at == ' ' || *at == '\t')) ++at;
+  number_ = static_cast<std::size_t>(at - text_.data());
   bool good = take_plain(at, end, kind, unit, line_, out);
   if (!good) {
     const std::string_view token = number_token({at, static_cast<std::size_t>(end - at)});
@@ -161,10 +137,22 @@ void Scan::take(Step& step, Field field, std::string_view key, Kind kind, double
                 std::string_view suffix, bool needed) {
   Printed number;
   const Found found = read(key, kind, unit, suffix, number);
-  if (found == Found::number)
+  if (found == Found::number) {
     step[field] = number;
-  else if (needed)
+    if (taken_) taken_->add(text_.data() + number_, field, kind, unit);
+  } else if (needed) {
     bad_ = true;
+  }
+}
+
+void Scan::take_at(Step& step, Field field, std::string_view text, Kind kind, double unit) {
+  skip_blanks(text);
+  const char* const start = text.data();
+  step[field] = take_number(text, kind, unit, line_);
+  if (!step[field])
+    bad_ = true;
+  else if (taken_)
+    taken_->add(start, field, kind, unit);
 }
 
 double prefix_unit(std::string_view prefix) {
@@ -200,7 +188,9 @@ std::optional<Printed> take_number(std::string_view& text, Kind kind, double uni
   return parse_printed(token, kind, unit, line);
 }
 
-std::optional<Printed> prefixed_number(std::string_view text, Kind kind, double unit, std::int64_t line) {
+std::optional<Printed> prefixed_number(std::string_view text, Kind kind, double unit, std::int64_t line,
+                                       TakenNumbers* taken, Field field) {
+  skip_blanks(text);
   std::string_view rest = text;
   const auto number = take_number(rest, kind, unit, line);
   const auto letter = [&](std::size_t at) {
@@ -208,8 +198,10 @@ std::optional<Printed> prefixed_number(std::string_view text, Kind kind, double 
   };
   // "5.7TFLOPS": the letters are a unit, which the caller knows.
   const double prefix = letter(0) && !letter(1) ? prefix_unit(rest.substr(0, 1)) : 1;
-  if (prefix == 1 || prefix == 0) return number;
-  return take_number(text, Kind::measured, unit * prefix, line);
+  const bool prefixed = prefix != 1 && prefix != 0;
+  if (number && taken)
+    taken->add(text.data(), field, prefixed ? Kind::measured : kind, prefixed ? unit * prefix : unit);
+  return prefixed ? take_number(text, Kind::measured, unit * prefix, line) : number;
 }
 
 }  // namespace assay::spec::audit

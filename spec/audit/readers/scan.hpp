@@ -4,7 +4,9 @@
 #include <optional>
 #include <string_view>
 
+#include "spec/audit/readers/line_shape.hpp"
 #include "spec/audit/run_record.hpp"
+#include "spec/audit/shortest.hpp"
 
 namespace assay::spec::audit {
 
@@ -18,10 +20,6 @@ std::string_view number_token(std::string_view text);
 /// Takes the number off that `text` starts with after blanks. Empty when there is none, or it cannot be read.
 std::optional<Printed> take_number(std::string_view& text, Kind kind, double unit, std::int64_t line);
 
-/// A number that a program wrote in the shortest form that reads back to the same double (JSON of most
-/// languages): what the program computed, up to the last bits of its arithmetic. Integers are exact.
-std::optional<Printed> shortest_printed(std::string_view token, double unit = 1, std::int64_t line = 0);
-
 /// The whole of `text` behind the first `key`; empty data() when it is not there.
 std::string_view behind(std::string_view text, std::string_view key);
 
@@ -33,7 +31,9 @@ std::string_view argument(std::string_view text, std::string_view name);
 /// from the last number on first, so that a line in its usual order is gone through once.
 class Scan {
  public:
-  Scan(std::string_view text, std::int64_t line) : text_(text), line_(line) {}
+  /// The numbers that steps take are noted in `taken`.
+  Scan(std::string_view text, std::int64_t line, TakenNumbers* taken = nullptr)
+      : text_(text), line_(line), taken_(taken) {}
 
   /// The number behind `key`. A `suffix` must follow it (after blanks); without one the line is bad.
   std::optional<Printed> after(std::string_view key, Kind kind, double unit = 1,
@@ -41,6 +41,8 @@ class Scan {
   /// The same into `step`; the line is bad when `needed` and the key is not there.
   void take(Step& step, Field field, std::string_view key, Kind kind, double unit = 1,
             std::string_view suffix = {}, bool needed = false);
+  /// The number that `text`, a part of the line, starts with after blanks.
+  void take_at(Step& step, Field field, std::string_view text, Kind kind, double unit);
   bool has(std::string_view key) const { return text_.find(key) != std::string_view::npos; }
   bool bad() const { return bad_; }
   void spoil() { bad_ = true; }
@@ -55,13 +57,16 @@ class Scan {
 
   std::string_view text_;
   std::int64_t line_;
-  std::size_t at_ = 0;
+  TakenNumbers* taken_;
+  std::size_t at_ = 0, number_ = 0;  // behind the last number, and where it starts
   bool bad_ = false;
 };
 
 /// The number that `text` starts with after blanks, times a prefix that stands right behind it ("14.2K",
 /// "1.02M"), which makes it a rounded one. Empty when there is none.
-std::optional<Printed> prefixed_number(std::string_view text, Kind kind, double unit, std::int64_t line);
+/// What the number was read as is noted in `taken`, of `field`.
+std::optional<Printed> prefixed_number(std::string_view text, Kind kind, double unit, std::int64_t line,
+                                       TakenNumbers* taken = nullptr, Field field = Field::count_);
 
 /// Metric and binary prefixes as logs write them behind a number: "", k K M G T P B; 0 when unknown.
 double prefix_unit(std::string_view prefix);

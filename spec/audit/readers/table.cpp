@@ -65,12 +65,20 @@ class Csv : public LineReader {
   void read(const Line& line, RecordBuilder& builder) override {
     if (trimmed(line.text).empty() || line.text.starts_with('#')) return;
     if (columns_.empty()) return read_names(line.text);
+    if (builder.may_defer())
+      if (const auto glance = shapes_.glance(line); glance && builder.defer(line.text, *glance, again_))
+        return;
     Step step;
     step.line = line.number;
+    if (shapes_.read(line, step)) return builder.step(step, shapes_.fields());
+    taken_.clear();
+    all_plain_ = true;
     if (!line.complete || line.overlong || !read_cells(line.text, step, line.number))
       builder.unread(line.text);
-    else if (says_something(step))
+    else if (says_something(step)) {
+      if (all_plain_) shapes_.learn(line, taken_);
       builder.step(step);
+    }
   }
 
  private:
@@ -78,7 +86,7 @@ class Csv : public LineReader {
   using Column = std::span<const Mapping::Meaning>;
 
   /// False when the line has not one cell per column, or a cell cannot be read.
-  bool read_cells(std::string_view line, Step& step, std::int64_t number) const {
+  bool read_cells(std::string_view line, Step& step, std::int64_t number) {
     const Column* column = columns_.data();
     const Column* const last = column + columns_.size();
     const char *at = line.data(), *const end = at + line.size();
@@ -86,9 +94,10 @@ class Csv : public LineReader {
       if (column == last) return false;
       if (column->size() != 1 || !read_plain_cell(at, end, step, column->front(), number)) {
         const std::string_view cell = next_cell(at, end, separator_);
-        if (!column->empty() && !cell.empty() &&
-            Mapping::take(step, *column, cell, number) != Mapping::Taken::read)
-          return false;
+        if (!column->empty() && !cell.empty()) {
+          all_plain_ = false;
+          if (Mapping::take(step, *column, cell, number) != Mapping::Taken::read) return false;
+        }
       }
       if (at == end) break;
       ++at;
@@ -98,13 +107,16 @@ class Csv : public LineReader {
 
   /// Most cells: a plain number, and nothing else.
   bool read_plain_cell(const char*& at, const char* end, Step& step, const Mapping::Meaning& meaning,
-                       std::int64_t number) const {
+                       std::int64_t number) {
     const char* now = at;
     while (now != end && *now == ' ') ++now;
+    const char* const start = now;
     Printed printed;
     if (!take_plain(now, end, meaning.kind, meaning.unit, number, printed, separator_ != ',')) return false;
     if (now != end && *now != separator_) return false;
     step[meaning.field] = printed;
+    taken_.add(start, meaning.field, meaning.kind, meaning.unit,
+               separator_ == ',' ? Written::ungrouped : Written::printed);
     at = now;
     return true;
   }
@@ -125,6 +137,12 @@ class Csv : public LineReader {
   }
 
   Mapping mapping_;
+  LineShapes shapes_;
+  ReadAgain again_ = [this](std::string_view text, std::int64_t line, Step& step) {
+    read_cells(text, step, line);
+  };
+  TakenNumbers taken_;
+  bool all_plain_ = true;  // of the last line
   char separator_ = ',';
   std::vector<Column> columns_;
 };
@@ -135,7 +153,11 @@ class JsonLines : public LineReader {
 
   void read(const Line& line, RecordBuilder& builder) override {
     if (trimmed(line.text).empty()) return;
+    if (builder.may_defer())
+      if (const auto glance = shapes_.glance(line); glance && builder.defer(line.text, *glance, again_))
+        return;
     values_.begin(line.number);
+    if (shapes_.read(line, values_.step)) return builder.step(values_.step, shapes_.fields());
     paths_.begin();
     MemoryBytes bytes(line.text);
     JsonScan scan(bytes, paths_);
@@ -144,7 +166,9 @@ class JsonLines : public LineReader {
       builder.unread(line.text);
     else if (values_.known) {
       for (std::size_t i = 0; i < field_count; ++i) filled_[i] = filled_[i] || values_.step.fields[i];
-      if (says_something(values_.step)) builder.step(values_.step);
+      if (!says_something(values_.step)) return;
+      if (values_.plain) shapes_.learn(line, values_.taken);
+      builder.step(values_.step);
     }
   }
 
@@ -159,22 +183,42 @@ class JsonLines : public LineReader {
     const Mapping& mapping;
     std::size_t next = 0;
     Step step;
-    bool known = false, unreadable = false;
+    TakenNumbers taken;
+    bool known = false, unreadable = false, plain = true;  // plain: each number is one field's
     explicit Values(const Mapping& m) : mapping(m) {}
     void begin(std::int64_t line) {
       next = 0;
       step = Step();
       step.line = line;
       known = unreadable = false;
+      taken.clear();
+      plain = true;
     }
     void value(std::string_view path, JsonKind kind, std::string_view token) override {
       if (kind == JsonKind::word) return;
-      const Mapping::Taken taken = Mapping::take(step, mapping.meanings(path, next), token, step.line);
-      known = known || taken == Mapping::Taken::read;
-      unreadable = unreadable || taken == Mapping::Taken::unreadable;
+      const std::span<const Mapping::Meaning> meanings = mapping.meanings(path, next);
+      const Mapping::Taken how = Mapping::take(step, meanings, token, step.line);
+      known = known || how == Mapping::Taken::read;
+      unreadable = unreadable || how == Mapping::Taken::unreadable;
+      if (meanings.empty()) return;
+      plain = plain && meanings.size() == 1 && kind == JsonKind::number;
+      taken.add(token.data(), meanings[0].field, meanings[0].kind, meanings[0].unit);
     }
   };
   Mapping mapping_;
+  void read_again(std::string_view text, std::int64_t line, Step& step) const {
+    Values values(mapping_);
+    values.begin(line);
+    JsonPaths paths(values);
+    MemoryBytes bytes(text);
+    JsonScan(bytes, paths).value();
+    step = values.step;
+  }
+
+  ReadAgain again_ = [this](std::string_view text, std::int64_t line, Step& step) {
+    read_again(text, line, step);
+  };
+  LineShapes shapes_{Notation::json};
   Values values_{mapping_};
   JsonPaths paths_{values_};
   std::array<bool, field_count> filled_{};

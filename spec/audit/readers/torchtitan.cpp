@@ -23,6 +23,7 @@ std::string_view step_line(std::string_view text) {
 std::optional<Printed> stamp(std::string_view before, std::int64_t line) {
   constexpr std::string_view form = "dddd-dd-dd dd:dd:dd,ddd";
   for (std::size_t at = 0; at + form.size() <= before.size(); ++at) {
+    if (before[at + 4] != '-' || before[at + 19] != ',') continue;
     const std::string_view text = before.substr(at, form.size());
     bool fits = true;
     for (std::size_t i = 0; i < form.size() && fits; ++i)
@@ -46,13 +47,17 @@ std::optional<Printed> stamp(std::string_view before, std::int64_t line) {
   return std::nullopt;
 }
 
+/// Ranks without the pipeline's last stage have no loss, and print -1.
+void forget_no_loss(Step& step) {
+  if (step[Field::loss] && step[Field::loss]->value == -1) step[Field::loss].reset();
+}
+
 /// Reads a step line. False when it cannot be read.
-bool read_numbers(std::string_view text, std::int64_t line, Step& step) {
-  Scan scan(text, line);
+bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNumbers* taken = nullptr) {
+  Scan scan(text, line, taken);
   scan.take(step, Field::step, "step:", Kind::counted, 1, {}, true);
   scan.take(step, Field::loss, " loss:", Kind::measured, 1, {}, true);
-  // Ranks without the pipeline's last stage have no loss, and print -1.
-  if (step[Field::loss] && step[Field::loss]->value == -1) step[Field::loss].reset();
+  forget_no_loss(step);
   scan.take(step, Field::gradient_norm, "grad_norm:", Kind::measured);
   scan.take(step, Field::memory_reserved, "memory:", Kind::measured, 0x1p30, "GiB");
   scan.take(step, Field::tokens_per_second, scan.has("tps:") ? "tps:" : "wps:", Kind::measured);
@@ -65,14 +70,23 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step) {
 class Torchtitan : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
+    if (builder.may_defer())
+      if (const auto glance = shapes_.glance(line); glance && builder.defer(line.text, *glance, again_))
+        return;
+    Step step;
+    if (shapes_.read(line, step)) {
+      forget_no_loss(step);
+      step[Field::elapsed] = stamp(line.text.substr(0, line.text.find("step:")), line.number);
+      constexpr std::uint32_t stamped = std::uint32_t{1} << static_cast<int>(Field::elapsed);
+      return builder.step(step, shapes_.fields() | stamped);
+    }
     if (const auto text = step_line(line.text); text.data()) {
-      Step step;
       step[Field::elapsed] = stamp(line.text.substr(0, line.text.size() - text.size()), line.number);
-      if (read_numbers(text, line.number, step) && (line.complete || text.ends_with('%')))
-        builder.step(step);
-      else
-        builder.unread(line.text);
-      return;
+      TakenNumbers taken;
+      if (!read_numbers(text, line.number, step, &taken) || !(line.complete || text.ends_with('%')))
+        return builder.unread(line.text);
+      shapes_.learn(line, taken);
+      return builder.step(step);
     }
     read_header(line.text, line.number, builder);
   }
@@ -181,6 +195,13 @@ class Torchtitan : public LineReader {
       if (const auto rest = behind(text, key); rest.data())
         builder.setting(setting, parse_printed(number_token(rest), Kind::counted, 1, line));
   }
+
+  LineShapes shapes_;
+  ReadAgain again_ = [](std::string_view text, std::int64_t line, Step& step) {
+    const std::string_view numbers = step_line(text);
+    step[Field::elapsed] = stamp(text.substr(0, text.size() - numbers.size()), line);
+    read_numbers(numbers, line, step);
+  };
 };
 
 }  // namespace

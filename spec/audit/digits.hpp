@@ -1,0 +1,89 @@
+#pragma once
+// The digits of decimals, eight bytes at once: no branch depends on how many there are.
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+namespace assay::spec::audit {
+
+/// Up to eight digits and what follows them, as they stand in memory.
+class EightBytes {
+ public:
+  static constexpr bool possible = std::endian::native == std::endian::little;
+
+  /// The eight bytes from `at` on, zeros behind `end`. Domain: start <= at < end, at least eight bytes from
+  /// `start` to `end`.
+  EightBytes(const char* at, const char* end) {
+    const auto left = end - at;
+    std::memcpy(&word_, left >= 8 ? at : end - 8, sizeof word_);
+    if (left < 8) word_ >>= 8 * (8 - left);
+    word_ ^= 0x3030303030303030;  // digits become 0 to 9; the first byte is the lowest
+    // The lowest high bit that is set marks the first byte that is none.
+    const std::uint64_t others = ((word_ + 0x7676767676767676) | word_) & 0x8080808080808080;
+    count_ = others == 0 ? 8 : std::countr_zero(others) / 8;
+  }
+
+  /// Digits at the start: 0 to 8.
+  int count() const { return count_; }
+  /// The number that they make. Domain: count() > 0.
+  std::uint64_t value() const {
+    std::uint64_t word = word_ << (64 - 8 * count_);
+    word = (word * 10 + (word >> 8)) & 0x00ff00ff00ff00ff;
+    word = (word * 100 + (word >> 16)) & 0x0000ffff0000ffff;
+    return (word * 10000 + (word >> 32)) & 0xffffffff;
+  }
+
+  static constexpr std::uint64_t powers[] = {1,       10,        100,        1'000,      10'000,
+                                             100'000, 1'000'000, 10'000'000, 100'000'000};
+
+ private:
+  std::uint64_t word_;
+  int count_;
+};
+
+/// Takes the digits at `at` off and puts them behind those of `value`; one that does not fit wraps.
+[[gnu::always_inline]] inline std::uint64_t take_digits(const char*& at, const char* end,
+                                                        std::uint64_t value) {
+  if constexpr (EightBytes::possible) {
+    while (end - at >= 8) {
+      const EightBytes bytes(at, end);
+      if (bytes.count() == 0) return value;
+      value = value * EightBytes::powers[bytes.count()] + bytes.value();
+      at += bytes.count();
+      if (bytes.count() < 8) return value;
+    }
+  }
+  for (; at != end && *at >= '0' && *at <= '9'; ++at)
+    value = value * 10 + static_cast<std::uint64_t>(*at - '0');
+  return value;
+}
+
+/// Whether a decimal of a JSON text stands at `at`, which then moves behind it: digits, perhaps a sign, a
+/// fraction, an exponent.
+inline bool pass_number(const char*& at, const char* end) {
+  const char* now = at;
+  const auto digits = [&] {
+    const char* const from = now;
+    if constexpr (EightBytes::possible) {
+      while (end - now >= 8) {
+        const int count = EightBytes(now, end).count();
+        now += count;
+        if (count < 8) return now != from;
+      }
+    }
+    while (now != end && *now >= '0' && *now <= '9') ++now;
+    return now != from;
+  };
+  if (now != end && *now == '-') ++now;
+  if (!digits()) return false;
+  if (now != end && *now == '.' && (++now, !digits())) return false;
+  if (now != end && (*now == 'e' || *now == 'E')) {
+    ++now;
+    if (now != end && (*now == '+' || *now == '-')) ++now;
+    if (!digits()) return false;
+  }
+  at = now;
+  return true;
+}
+
+}  // namespace assay::spec::audit
