@@ -49,7 +49,7 @@ std::vector<std::pair<GpuFacts, std::string>> faults() {
       {with([](GpuFacts& f) { f.error = "unspecified launch failure"; }),
        "NVIDIA H200 cannot be used: unspecified launch failure"},
       {with([](GpuFacts& f) { f.free_bytes = 5 * GiB; }),
-       "is busy: other processes hold 135.0 GiB of its 140.0 GiB"},
+       "is busy: other processes hold 135 GiB of its 140 GiB"},
   };
 }
 
@@ -99,7 +99,7 @@ TEST(DeviceChoiceImpl, AUsableGpuIsTakenWithANoticeWhereOthersHoldHalfOfIt) {
   const DeviceChoice shared =
       choose_device(spec::Device::cuda, 1, with([](GpuFacts& f) { f.free_bytes = 60 * GiB; }));
   EXPECT_EQ(shared.device, at::Device(at::kCUDA, 0));
-  EXPECT_NE(shared.notice.value_or("").find("80.0 GiB of its 140.0 GiB"), std::string::npos);
+  EXPECT_NE(shared.notice.value_or("").find("80.0 GiB of its 140 GiB"), std::string::npos);
   EXPECT_EQ(choose_device(spec::Device::cpu, 1, h200()).device, at::kCPU);
   EXPECT_EQ(choose_device(spec::Device::automatic, 2, h200()).device, at::kCPU);
 }
