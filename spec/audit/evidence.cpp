@@ -304,8 +304,6 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
   };
   if (!record.model.empty()) {
     basis = "named";
-    for (const ModelSpec& model : known_models())
-      if (model.name == record.model) return model;
     try {
       return find_model(record.model);
     } catch (const std::exception&) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cctype>
+#include <initializer_list>
 
 #include "spec/audit/readers/scan.hpp"
 
@@ -60,9 +61,9 @@ class LlmTii : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
     const std::string_view text = line.text;
-    if (Step known; shapes_.read(line, known)) {
-      take(known, line, builder);
-    } else if (const auto step = step_key(text); step.data()) {
+    if (text.find(':') == std::string_view::npos) return;  // a rule between quotes
+    if (Step known; shapes_.read(line, known) && take_known(known, line, builder)) return;
+    if (const auto step = step_key(text); step.data()) {
       read_step(step, line, builder);
     } else if (text.find("MFU: ") != std::string_view::npos &&
                text.find("Achieved: ") != std::string_view::npos) {
@@ -101,6 +102,11 @@ class LlmTii : public LineReader {
   }
 
  private:
+  static constexpr std::initializer_list<Field> rate_fields = {Field::tokens_per_second,
+                                                               Field::flops_per_token},
+                                                memory_fields = {Field::memory_allocated, Field::memory_peak,
+                                                                 Field::memory_reserved};
+
   void emit(RecordBuilder& builder) {
     if (open_) builder.step(step_);
     open_ = false;
@@ -132,6 +138,26 @@ class LlmTii : public LineReader {
     take(step, line, builder);
   }
 
+  /// A line like one before it; false where it says more than its numbers.
+  bool take_known(const Step& known, const Line& line, RecordBuilder& builder) {
+    if (known[Field::step]) return take(known, line, builder), true;
+    if (known[Field::mfu]) return take_mfu(known, line, builder), true;
+    if (known[Field::memory_peak]) return put(known, memory_fields), true;
+    if (!builder.current(Setting::parameters)) return false;
+    return put(known, rate_fields), true;
+  }
+
+  /// Into the open step, if there is one.
+  void put(const Step& step, std::initializer_list<Field> fields) {
+    if (!open_) return;
+    for (const Field field : fields) step_[field] = step[field];
+  }
+
+  void take_mfu(const Step& step, const Line& line, RecordBuilder& builder) {
+    if (!open_ || step_[Field::mfu]) begin(line, builder);  // a quote without its first line
+    put(step, {Field::mfu, Field::flops_rate, Field::peak_flops});
+  }
+
   void take(const Step& step, const Line& line, RecordBuilder& builder) {
     Step& next = begin(line, builder);
     next.fields = step.fields;
@@ -140,23 +166,26 @@ class LlmTii : public LineReader {
 
   void read_mfu(const Line& line, RecordBuilder& builder) {
     Step step;
-    Scan scan(line.text, line.number);
+    TakenNumbers taken;
+    Scan scan(line.text, line.number, &taken);
     scan.take(step, Field::mfu, "MFU: ", Kind::measured, 0.01, "%", true);
     scan.take(step, Field::flops_rate, "Achieved: ", Kind::measured, 1e12, "TF");
     scan.take(step, Field::peak_flops, "Peak: ", Kind::measured, 1e12, "TF");
     if (scan.bad()) return builder.unread(line.text);
-    if (!open_ || step_[Field::mfu]) begin(line, builder);  // a quote without its first line
-    for (const Field field : {Field::mfu, Field::flops_rate, Field::peak_flops}) step_[field] = step[field];
+    shapes_.learn(line, taken);
+    take_mfu(step, line, builder);
   }
 
   void read_rate(const Line& line, RecordBuilder& builder) {
     if (!open_) return;
     Step step;
-    Scan scan(line.text, line.number);
+    TakenNumbers taken;
+    Scan scan(line.text, line.number, &taken);
     scan.take(step, Field::tokens_per_second, "Tokens/s: ", Kind::measured);
     scan.take(step, Field::flops_per_token, "FLOPs/token: ", Kind::measured, 1e9, "GF");
     if (scan.bad()) return builder.unread(line.text);
-    for (const Field field : {Field::tokens_per_second, Field::flops_per_token}) step_[field] = step[field];
+    shapes_.learn(line, taken);
+    put(step, rate_fields);
     if (scan.has("6N+12LHQT")) builder.format().convention = "palm_total";
     if (!builder.current(Setting::parameters))
       builder.summary(Setting::parameters, scan.after("N=", Kind::measured, 1e9, "B"));
@@ -165,21 +194,23 @@ class LlmTii : public LineReader {
   void read_memory(const Line& line, RecordBuilder& builder) {
     if (!open_) return;
     Step step;
-    Scan scan(line.text, line.number);
+    TakenNumbers taken;
+    Scan scan(line.text, line.number, &taken);
     scan.take(step, Field::memory_allocated, "Memory: ", Kind::measured, 1e9, "GB alloc");
     // Box characters stand between the parts: the next number is looked for behind the next blank.
-    const auto part = [&](std::string_view suffix) -> std::optional<Printed> {
+    const auto part = [&](std::string_view suffix, Field field) -> std::optional<Printed> {
       const std::size_t end = line.text.find(suffix);
       if (end == std::string_view::npos) return std::nullopt;
       const std::size_t from = line.text.rfind(' ', end - 1);
+      taken.add(line.text.data() + from + 1, field, Kind::measured, 1e9);
       return parse_printed(line.text.substr(from + 1, end - from - 1), Kind::measured, 1e9, line.number);
     };
-    step[Field::memory_peak] = part(" GB peak");
-    step[Field::memory_reserved] = part(" GB reserved");
+    step[Field::memory_peak] = part(" GB peak", Field::memory_peak);
+    step[Field::memory_reserved] = part(" GB reserved", Field::memory_reserved);
     if (scan.bad() || !step[Field::memory_peak] || !step[Field::memory_reserved])
       return builder.unread(line.text);
-    for (const Field field : {Field::memory_allocated, Field::memory_peak, Field::memory_reserved})
-      step_[field] = step[field];
+    shapes_.learn(line, taken);
+    put(step, memory_fields);
   }
 
   void read_header(std::string_view text, std::int64_t number, RecordBuilder& builder) {
