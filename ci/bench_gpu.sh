@@ -6,6 +6,7 @@
 #                     where the time of a step of p1, p2 and p6 goes, from peak to achieved MFU: assay bench step
 #   tune              the algorithm of each of p1's products under sustained load, kept for later runs
 #   p1, p2, p6        llama-1.36b, llama3-8b, qwen3-1.8b by their recipe of recipes/h200 on random tokens
+#   recompute         p1 with each setting of memory.recompute, p2 and p6 with block: time, peak of memory, plan's peak
 #   baseline, baseline-p2, baseline-p6
 #                     the same models in PyTorch with torch.compile (tests/bench/compiled_pytorch.py): p1's batch; p2's
 #                     in passes of 2, in bf16 without master weights; p6's model in passes of 8, as 22 do not fit there
@@ -46,7 +47,7 @@ recipe() {  # NAME VOCABULARY TYPE TOKENS-OF-A-STEP PROGRAM ...: 20 steps of tok
 p1() { recipe llama-1.36b 32000 uint16 $((96 * 2048)) "$@"; }
 p2() { recipe llama3-8b 128256 uint32 $((8 * 4096)) "$@"; }
 p6() { recipe qwen3-1.8b 151643 uint32 $((44 * 2048)) "$@"; }
-whole() { "$1" "$bin/step_bench" RECIPE "$steps"; }
+whole() { "$1" "$bin/step_bench" RECIPE "$steps" "${@:2}"; }
 apart() { "$1" "$bin/assay" bench step --repeats 3 RECIPE; }
 shapes=(--model llama-1.36b --micro 24 --seq 2048)
 
@@ -62,6 +63,11 @@ for part in "$@"; do
     ceilings | ops) "$bin/assay" bench "$part" "${shapes[@]}" || failed=1 ;;
     tune) "$bin/assay" bench ceilings "${shapes[@]}" --tune 200 || failed=1 ;;
     p1 | p2 | p6) whole "$part" || failed=1 ;;
+    recompute)
+      for run in "p1 none" "p1 norms_swiglu" "p1 attention" "p1 block" "p2 block" "p6 block"; do
+        echo "-- $run"
+        whole "${run% *}" memory.recompute="${run#* }" || failed=1
+      done ;;
     step) apart p1 || failed=1 ;;
     step-p2 | step-p6) apart "${part#step-}" || failed=1 ;;
     baseline) pytorch || failed=1 ;;

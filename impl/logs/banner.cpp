@@ -93,6 +93,9 @@ std::string banner(const RunStart& start, bool unicode) {
     out += row("", "its entropy is " + spec::fixed(*start.data.floor, 4) +
                        " nats per token: the floor of any model's expected loss");
   out += row("hardware", hardware(start));
+  if (start.planned_memory_bytes)
+    out += row("memory", spec::bytes(*start.planned_memory_bytes) + " at the fullest moment of a step" +
+                             (batch.ranks > 1 ? ", on each rank" : ""));
   if (start.expected_first_loss)
     out += row("first loss",
                "expected " + spec::fixed(start.expected_first_loss->mean, 4) + (unicode ? " ± " : " +- ") +

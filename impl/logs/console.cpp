@@ -97,6 +97,13 @@ void Console::show_event(const ResumeFrom& resume) {
   message("resuming after step " + std::to_string(resume.step) + " from " + spec::valid_utf8(resume.path));
 }
 
+/// The banner has told the plan: only a measurement is news.
+void Console::show_event(const Memory& memory) {
+  if (!memory.measured_bytes) return;
+  message("memory of " + memory.device + " at step " + std::to_string(memory.step) + ": planned " +
+          spec::bytes(memory.planned_bytes) + ", measured " + spec::bytes(*memory.measured_bytes));
+}
+
 void Console::show_event(const Samples& samples) {
   data_ << samples_text(samples, terminal_.unicode) << std::flush;
 }

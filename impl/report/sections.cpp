@@ -91,6 +91,14 @@ std::string most_memory(const Run& run) {
   return spec::bytes(most);
 }
 
+std::string planned_memory(const Run& run) {
+  if (!run.memory) return run.start.planned_memory_bytes ? spec::bytes(*run.start.planned_memory_bytes) : "–";
+  const Memory& memory = *run.memory;
+  std::string text = spec::bytes(memory.planned_bytes) + " at " + memory.moment;
+  if (memory.measured_bytes) text += ", measured " + spec::bytes(*memory.measured_bytes);
+  return text;
+}
+
 std::string steps_text(const Run& run) {
   const std::int64_t done = run.steps.empty() ? 0 : run.steps.back().step;
   return grouped(done) + " of " + grouped(run.start.steps);
@@ -261,6 +269,7 @@ std::string machine(const std::vector<NamedRun>& runs) {
   });
   table.row("data", [](const Run& run) { return run.start.data.description; });
   table.row("peak memory", most_memory);
+  table.row("memory planned", planned_memory);
   table.row("checkpoints",
             [](const Run& run) { return grouped(static_cast<std::int64_t>(run.checkpoints.size())); });
   return "<section>\n<h2>Machine and data</h2>\n" + table.end() + "</section>\n";

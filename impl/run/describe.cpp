@@ -125,6 +125,7 @@ spec::record::RunStart describe(const RunFacts& facts, Communicator& communicato
                  .tokens = facts.batch.tokens_per_step(facts.config.sequence_length).to_int64()};
   start.steps = facts.config.steps;
   start.expected_first_loss = expected_first_loss(facts);
+  start.planned_memory_bytes = facts.planned_memory;
   start.data = data_of(facts);
   start.settings = spec::settings(facts.config);
   return start;

@@ -19,6 +19,7 @@ struct RunFacts {
   const spec::Batch& batch;
   at::Device device;
   const data::SampleSource& source;
+  std::int64_t planned_memory;  ///< of a step [B]
 };
 
 /// The run_start event. Collective: every rank calls, and tells where it runs. The expected first loss is

@@ -1,5 +1,6 @@
 #include "impl/run/host.hpp"
 
+#include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -47,6 +48,11 @@ std::int64_t device_peak_bytes(at::Device device) {
   const auto statistics = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
   return statistics.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)]
       .peak;
+}
+
+std::int64_t device_memory(at::Device device) {
+  if (!device.is_cuda()) return host_memory();
+  return static_cast<std::int64_t>(at::cuda::getDeviceProperties(device.index())->totalGlobalMem);
 }
 
 void keep_freed_memory() {

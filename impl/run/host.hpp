@@ -19,6 +19,9 @@ std::int64_t resident_bytes();
 /// Most memory that tensors took on the GPU since the start [B]; 0 on the CPU.
 std::int64_t device_peak_bytes(at::Device device);
 
+/// Memory of `device`: of the GPU in all, or of the host. [B]
+std::int64_t device_memory(at::Device device);
+
 /// Keeps memory that is freed by a step for the next one instead of giving it back to the system: a step
 /// allocates the same tensors again and again, and fresh pages cost a fault each. glibc only; elsewhere does
 /// nothing.

@@ -6,66 +6,112 @@
 #include <new>
 #include <string>
 
-#include "spec/model/inventory.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::impl::run {
 
-namespace {
+using spec::memory::Machine;
+using spec::memory::Plan;
+using spec::memory::Way;
 
-/// As ParameterBuffers: weights, gradients, two moments, and master weights of their own beside bf16, or bf16
-/// moments. [B per parameter]
-double state_bytes(const spec::RunConfig& config) {
-  if (config.dtype == Dtype::f64) return 4 * 8;
-  if (config.dtype == Dtype::f32) return 4 * 4;
-  return config.states == Dtype::bf16 ? 3 * 2 + 4 : 2 + 4 * 4;
-}
+namespace {
 
 /// "2.33 TiB"; counts beyond what bytes() takes are no machine's anyway.
 std::string shown(double bytes) { return spec::bytes(static_cast<std::int64_t>(std::min(bytes, 9e18))); }
+std::string shown(const Count& bytes) { return shown(bytes.to_double()); }
+
+/// "batch.micro=8 (71.0 GiB)".
+std::string micro_of(const Way& way) { return "batch.micro=" + std::to_string(way.micro); }
+std::string recompute_of(const Way& way) {
+  return "memory.recompute=" + std::string(to_string(way.recompute));
+}
+
+std::string ways_out(const Plan& plan, const Count& capacity) {
+  const auto fit = spec::memory::fit(plan.setting, capacity);
+  const auto with_peak = [](const std::string& words, const Way& way) {
+    return words + " (" + shown(way.peak) + ")";
+  };
+  if (fit.smaller_micro && fit.recompute)
+    return "set " + with_peak(micro_of(*fit.smaller_micro), *fit.smaller_micro) + " or " +
+           with_peak(recompute_of(*fit.recompute), *fit.recompute) + ", the batch of a step stays the same";
+  if (fit.smaller_micro)
+    return "set " + with_peak(micro_of(*fit.smaller_micro), *fit.smaller_micro) +
+           ", the batch of a step stays the same; no setting of memory.recompute is enough";
+  if (fit.recompute)
+    return "set " + with_peak(recompute_of(*fit.recompute), *fit.recompute) +
+           "; no smaller batch.micro is enough without it";
+  if (fit.both)
+    return "set " + with_peak(micro_of(*fit.both) + " " + recompute_of(*fit.both), *fit.both) +
+           ", the batch of a step stays the same; neither is enough alone";
+  return "no batch.micro fits, whatever memory.recompute says: lower batch.sequence_length or "
+         "batch.sequences, or choose a smaller model";
+}
 
 }  // namespace
 
-MemoryNeed memory_need(const spec::RunConfig& config, const spec::ModelSpec& model, const spec::Batch& batch,
-                       at::Device device) {
-  MemoryNeed need;
-  const auto tokens = [&](std::int64_t sequences) {
-    return static_cast<double>(sequences) * static_cast<double>(config.sequence_length);
-  };
-  if (device.is_cpu()) {
-    need.state = static_cast<double>(spec::inventory(model).flat_size) * state_bytes(config);
-    need.inputs = tokens(batch.micro) * static_cast<double>(model.width) * static_cast<double>(model.layers) *
-                  static_cast<double>(element_bytes(config.dtype));
-  }
-  // MicroBatch: an input and a target of 8 bytes each.
-  need.samples = tokens(batch.sequences_per_rank()) * 16 * (1 + static_cast<double>(config.prefetch));
-  return need;
+Plan memory_plan(const spec::RunConfig& config, const spec::ModelSpec& model, const spec::Batch& batch,
+                 at::Device device) {
+  return spec::memory::plan(
+      spec::memory::setting_of(config, model, batch, device.is_cuda() ? Machine::cuda : Machine::cpu));
 }
 
-void refuse_what_cannot_fit(const spec::RunConfig& config, const spec::ModelSpec& model,
-                            const spec::Batch& batch, at::Device device, std::int64_t host_memory) {
-  const MemoryNeed need = memory_need(config, model, batch, device);
-  const auto have = static_cast<double>(host_memory);
-  const std::string machine = ", this machine has " + spec::bytes(host_memory) + "; ";
-  if (need.state > have)
-    throw UserError(ExitCode::usage, "model \"" + model.name +
+double bytes_read_ahead(const spec::RunConfig& config, const spec::Batch& batch) {
+  // MicroBatch: an input and a target of 8 bytes each.
+  return static_cast<double>(batch.sequences_per_rank()) * static_cast<double>(config.sequence_length) * 16 *
+         (1 + static_cast<double>(config.prefetch));
+}
+
+void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, const spec::Batch& batch,
+                            const MachineMemory& machine) {
+  const bool on_gpu = plan.setting.machine == Machine::cuda;
+  const std::string has =
+      (on_gpu ? ", this GPU has " : ", this machine has ") + spec::bytes(machine.device) + "; ";
+  if (plan.state > Count(machine.device))
+    throw UserError(ExitCode::usage, "model \"" + plan.setting.model.name +
                                          "\" cannot be trained here: its weights, gradients and optimizer "
                                          "state take " +
-                                         shown(need.state) + machine +
-                                         "choose a smaller model, or a machine with more memory");
-  if (need.samples > have)
+                                         shown(plan.state) + has + "choose a smaller model, or more memory");
+  const double ahead = bytes_read_ahead(config, batch);
+  if (ahead > static_cast<double>(machine.host))
     throw UserError(ExitCode::usage, "batch.sequences = " + std::to_string(batch.sequences) + " of " +
                                          std::to_string(config.sequence_length) +
                                          " tokens with data.prefetch = " + std::to_string(config.prefetch) +
-                                         ": the token ids of the steps read ahead take " +
-                                         shown(need.samples) + " on each rank" + machine +
-                                         "lower batch.sequences or data.prefetch");
-  if (need.state + need.inputs > have)
-    throw UserError(ExitCode::usage,
-                    "one pass of " + std::to_string(batch.micro) + " sequences of " +
-                        std::to_string(config.sequence_length) + " tokens cannot fit: the inputs of " +
-                        std::to_string(model.layers) + " blocks alone take " + shown(need.inputs) + machine +
-                        "lower batch.micro (the sum over the batch stays the same) or batch.sequences");
+                                         ": the token ids of the steps read ahead take " + shown(ahead) +
+                                         " on each rank, this machine has " + spec::bytes(machine.host) +
+                                         "; lower batch.sequences or data.prefetch");
+  const Count capacity = on_gpu ? machine.device : machine.device - static_cast<std::int64_t>(ahead);
+  if (plan.peak <= capacity) return;
+  spec::memory::Setting unsampled = plan.setting;
+  unsampled.sampled = 0;
+  if (spec::memory::plan(unsampled).peak <= capacity)
+    throw UserError(ExitCode::usage, "sample.sentences = " + std::to_string(plan.setting.sampled) +
+                                         ": to sample them together at the end takes " + shown(plan.peak) +
+                                         has + "lower sample.sentences");
+  throw UserError(ExitCode::usage,
+                  "passes of " + std::to_string(batch.micro) + " sequences of " +
+                      std::to_string(config.sequence_length) +
+                      " tokens with memory.recompute=" + std::string(to_string(plan.setting.recompute)) +
+                      " do not fit: at the fullest moment, " + plan.moment + ", a step takes " +
+                      shown(plan.peak) + has + ways_out(plan, capacity));
+}
+
+spec::record::Memory memory_event(const Plan& plan, std::int64_t step, at::Device device,
+                                  std::int64_t capacity, std::int64_t measured) {
+  spec::record::Memory event{.step = step,
+                             .device = device.str(),
+                             .capacity_bytes = capacity,
+                             .planned_bytes = plan.peak.to_int64(),
+                             .state_bytes = plan.state.to_int64(),
+                             .moment = plan.moment,
+                             .measured_bytes = {},
+                             .tensors = {}};
+  if (measured > 0) event.measured_bytes = measured;
+  for (const spec::memory::Item& item : plan.items)
+    event.tensors.push_back({.name = item.name,
+                             .purpose = spec::memory::to_string(item.purpose),
+                             .count = item.count,
+                             .bytes = item.bytes.to_int64()});
+  return event;
 }
 
 std::optional<UserError> out_of_memory(const std::exception& error, const spec::Batch& batch) {
@@ -78,7 +124,8 @@ std::optional<UserError> out_of_memory(const std::exception& error, const spec::
   return UserError(ExitCode::usage,
                    "memory ran out with " + std::to_string(batch.micro) +
                        " sequences per pass; lower batch.micro (the sum over the batch stays "
-                       "the same), batch.sequence_length, or take a smaller model (" +
+                       "the same) or batch.sequence_length, set memory.recompute=block, or take a smaller "
+                       "model (" +
                        text + ")");
 }
 

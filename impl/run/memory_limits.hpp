@@ -1,5 +1,5 @@
 #pragma once
-// What a run asks of the host's memory, judged before any of it is allocated.
+// What a run asks of a device's memory and of the host's, judged before any of it is allocated.
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -9,25 +9,34 @@
 #include "spec/batch/batch.hpp"
 #include "spec/config/run_config.hpp"
 #include "spec/error.hpp"
-#include "spec/model/model_spec.hpp"
+#include "spec/memory/plan.hpp"
+#include "spec/record/event.hpp"
 
 namespace assay::impl::run {
 
-/// Host memory that a run needs at least, on one rank [B]. Lower bounds: activations within a block, products
-/// and the library's own memory come on top.
-struct MemoryNeed {
-  double state = 0;    ///< weights, gradients, moments, master weights; 0 where they lie on a GPU
-  double inputs = 0;   ///< inputs of the blocks of one forward pass; 0 on a GPU
-  double samples = 0;  ///< token ids of the steps that are read ahead and of the one that runs
+/// Memory that is there [B].
+struct MachineMemory {
+  std::int64_t device = 0;  ///< of the GPU; on the CPU the host's
+  std::int64_t host = 0;
 };
-MemoryNeed memory_need(const spec::RunConfig& config, const spec::ModelSpec& model, const spec::Batch& batch,
-                       at::Device device);
 
-/// Refuses what cannot fit: a system that overcommits would hand the memory out and kill the process later,
-/// without a word, or read samples for hours first. Errors: UserError(usage) naming what is too large and the
-/// settings that make it smaller.
-void refuse_what_cannot_fit(const spec::RunConfig& config, const spec::ModelSpec& model,
-                            const spec::Batch& batch, at::Device device, std::int64_t host_memory);
+/// What one rank's tensors need on `device` (spec/memory/plan.md).
+spec::memory::Plan memory_plan(const spec::RunConfig& config, const spec::ModelSpec& model,
+                               const spec::Batch& batch, at::Device device);
+
+/// Host memory for the token ids of the steps that are read ahead and of the one that runs. [B]
+double bytes_read_ahead(const spec::RunConfig& config, const spec::Batch& batch);
+
+/// Refuses what cannot fit: a GPU would run out in the middle of a step; a system that overcommits would hand
+/// the memory out and kill the process later, without a word, or read samples for hours first. Errors:
+/// UserError(usage) naming what is too large, the largest micro-batch and the cheapest setting of recompute
+/// that fit, or else what makes it smaller.
+void refuse_what_cannot_fit(const spec::memory::Plan& plan, const spec::RunConfig& config,
+                            const spec::Batch& batch, const MachineMemory& machine);
+
+/// The record's event after `step`: `measured` is the device's peak so far, 0 where it is not known. [B]
+spec::record::Memory memory_event(const spec::memory::Plan& plan, std::int64_t step, at::Device device,
+                                  std::int64_t capacity, std::int64_t measured);
 
 /// Memory that ran out while training, told apart from faults of the program.
 std::optional<UserError> out_of_memory(const std::exception& error, const spec::Batch& batch);

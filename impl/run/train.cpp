@@ -76,7 +76,9 @@ class Run {
 
   int train() {
     attention::force(config_.attention, device_);
-    refuse_what_cannot_fit(config_, model_, batch_, device_, host_memory());
+    memory_plan_ = memory_plan(config_, model_, batch_, device_);
+    refuse_what_cannot_fit(memory_plan_, config_, batch_,
+                           {.device = device_memory(device_), .host = host_memory()});
     // Before the record is opened: a refused resume must leave no trace in the record of the run it named.
     if (!resume_from_.empty()) {
       resumed_ = checkpoint::read_state(resume_from_);
@@ -84,7 +86,8 @@ class Run {
       if (resumed_->step >= config_.steps) return tell_complete();
     }
     use_threads(config_, communicator_);
-    start_ = describe({config_, model_, batch_, device_, *source_}, communicator_);
+    start_ =
+        describe({config_, model_, batch_, device_, *source_, memory_plan_.peak.to_int64()}, communicator_);
     const auto disk = look_at_disk();
     // Last, so that a run whose settings or data are refused leaves no folder behind.
     config_.directory = run_directory(config_, communicator_);
@@ -172,10 +175,27 @@ class Run {
       seconds_ += report.seconds;
     }
     say(steps_.back());
+    if (!std::exchange(memory_told_, true)) tell_memory(report.step + 1);
     for (const std::string& line : attention::new_choices())
       say(Warning{.step = report.step + 1, .code = "attention", .text = line});
     if (start_.peak_flops && !(steps_.back().mfu && steps_.back().hfu)) warn_of_impossible_rate(report);
     if (report.step == 0) compare_first_loss(report.result.cross_entropy);
+  }
+
+  void tell_memory(std::int64_t step) {
+    const auto event =
+        memory_event(memory_plan_, step, device_, device_memory(device_), device_peak_bytes(device_));
+    say(event);
+    if (!event.measured_bytes) return;
+    const double off =
+        static_cast<double>(*event.measured_bytes) / static_cast<double>(event.planned_bytes) - 1;
+    if (std::abs(off) <= 0.02) return;
+    char text[300];
+    std::snprintf(text, sizeof text,
+                  "the first step took %.1f %% %s memory than planned: what the plan says of other "
+                  "micro-batches and settings of memory.recompute is as far off",
+                  100 * std::abs(off), off > 0 ? "more" : "less");
+    say(Warning{.step = step, .code = "memory_plan", .text = text});
   }
 
   void warn_of_impossible_rate(const StepReport& report) {
@@ -324,7 +344,8 @@ class Run {
   const DeviceChoice choice_;
   const at::Device device_;
   const std::shared_ptr<const data::SampleSource> source_;
-  const std::string resume_from_;             ///< empty: from the start
+  const std::string resume_from_;  ///< empty: from the start
+  spec::memory::Plan memory_plan_;
   std::optional<checkpoint::State> resumed_;  ///< what `resume_from_` says of its run
   bool extended_ = false;                     ///< a complete run that is given more steps
   RunStart start_;
@@ -335,7 +356,7 @@ class Run {
   std::vector<Step> steps_;
   std::int64_t tokens_ = 0;
   double seconds_ = 0;
-  bool warned_of_rate_ = false, record_waits_ = false;
+  bool warned_of_rate_ = false, record_waits_ = false, memory_told_ = false;
 };
 
 }  // namespace

@@ -44,7 +44,7 @@ Event default_event(std::size_t index) {
 
 const std::vector<std::string>& event_names() {
   static const std::vector<std::string> names = {"run_start", "step",    "warning", "checkpoint",
-                                                 "resume",    "samples", "run_end"};
+                                                 "resume",    "samples", "run_end", "memory"};
   return names;
 }
 

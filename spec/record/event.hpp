@@ -69,6 +69,8 @@ struct RunStart {
   Batch batch;
   std::int64_t steps = 0;
   std::optional<ExpectedLoss> expected_first_loss;
+  std::optional<std::int64_t>
+      planned_memory_bytes;  ///< peak of a step on one device (spec/memory/plan.md) [B]
   Data data;
   std::vector<std::pair<std::string, Value>> settings;
   bool operator==(const RunStart&) const = default;
@@ -123,6 +125,28 @@ struct ResumeFrom {
   bool operator==(const ResumeFrom&) const = default;
 };
 
+/// Tensors of one name that are there at the fullest moment.
+struct PlannedTensors {
+  std::string name;
+  std::string purpose;     ///< "state", "inputs", "activations", "head" or "temporaries"
+  std::int64_t count = 0;  ///< how many
+  std::int64_t bytes = 0;  ///< of all [B]
+  bool operator==(const PlannedTensors&) const = default;
+};
+
+/// What a step was planned to need of rank 0's device, and what it took. After the first step of a start.
+struct Memory {
+  std::int64_t step = 0;
+  std::string device;                          ///< "cpu" or "cuda:0"
+  std::int64_t capacity_bytes = 0;             ///< of the device [B]
+  std::int64_t planned_bytes = 0;              ///< at the fullest moment [B]
+  std::int64_t state_bytes = 0;                ///< of these, there for the whole run [B]
+  std::string moment;                          ///< the fullest one
+  std::optional<std::int64_t> measured_bytes;  ///< peak of the GPU's tensors; absent on the CPU [B]
+  std::vector<PlannedTensors> tensors;         ///< they add up to planned_bytes
+  bool operator==(const Memory&) const = default;
+};
+
 struct Sample {
   std::string text;
   bool accepted = false;          ///< the grammar derives it
@@ -154,9 +178,9 @@ struct RunEnd {
   bool operator==(const RunEnd&) const = default;
 };
 
-using Event = std::variant<RunStart, Step, Warning, Checkpoint, ResumeFrom, Samples, RunEnd>;
+using Event = std::variant<RunStart, Step, Warning, Checkpoint, ResumeFrom, Samples, RunEnd, Memory>;
 
-/// "run_start", "step", "warning", "checkpoint", "resume", "samples", "run_end".
+/// "run_start", "step", "warning", "checkpoint", "resume", "samples", "run_end", "memory".
 std::string event_name(const Event& event);
 
 /// Names of all events in the order of Event.

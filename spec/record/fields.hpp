@@ -84,6 +84,7 @@ void fields(Is<RunStart> auto& start, auto&& field) {
   field("batch", start.batch);
   field("steps", start.steps);
   field("expected_first_loss", start.expected_first_loss);
+  field("planned_memory_bytes", start.planned_memory_bytes);
   field("data", start.data);
   field("settings", start.settings);
 }
@@ -124,6 +125,24 @@ void fields(Is<Checkpoint> auto& checkpoint, auto&& field) {
 void fields(Is<ResumeFrom> auto& resume, auto&& field) {
   field("step", resume.step);
   field("path", resume.path);
+}
+
+void fields(Is<PlannedTensors> auto& tensors, auto&& field) {
+  field("name", tensors.name);
+  field("purpose", tensors.purpose);
+  field("count", tensors.count);
+  field("bytes", tensors.bytes);
+}
+
+void fields(Is<Memory> auto& memory, auto&& field) {
+  field("step", memory.step);
+  field("device", memory.device);
+  field("capacity_bytes", memory.capacity_bytes);
+  field("planned_bytes", memory.planned_bytes);
+  field("state_bytes", memory.state_bytes);
+  field("moment", memory.moment);
+  field("measured_bytes", memory.measured_bytes);
+  field("tensors", memory.tensors);
 }
 
 void fields(Is<Samples> auto& samples, auto&& field) {

@@ -30,6 +30,7 @@ struct Assembler {
     drop_steps_from(resume.step + 1);
     run.resumes.push_back(resume);
   }
+  void operator()(const Memory& memory) { run.memory = memory; }
   void operator()(const Samples& samples) { run.samples = samples; }
   void operator()(const RunEnd& end) { run.end = end; }
 };

@@ -14,6 +14,7 @@ struct Run {
   std::vector<Warning> warnings;
   std::vector<Checkpoint> checkpoints;
   std::vector<ResumeFrom> resumes;
+  std::optional<Memory> memory;    ///< of the last start
   std::optional<Samples> samples;  ///< the last
   std::optional<RunEnd> end;       ///< of the last start; absent while running, or after a crash
 };

@@ -25,6 +25,7 @@
 #include "impl/ops/cuda_gemm_search.hpp"
 #include "impl/parallel/communicator.hpp"
 #include "impl/run/host.hpp"
+#include "impl/run/memory_limits.hpp"
 #include "impl/run/trainer.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/load.hpp"
@@ -169,7 +170,9 @@ int bench(const spec::RunConfig& config, std::int64_t steps) {
            {"slowest_step_seconds", seconds.back()},
            {"tokens_per_second", tokens / median},
            {"flops_per_token_exact", flops},
+           {"recompute", std::string(to_string(config.recompute))},
            {"peak_device_bytes", run::device_peak_bytes(device)},
+           {"planned_device_bytes", run::memory_plan(config, model, batch, device).peak.to_double()},
            {"phase_seconds", phases_of(reports, first)},
            {"seconds_since_process_start", mark.seconds()},
            {"first_loss", reports.front().result.cross_entropy},

@@ -158,6 +158,25 @@ TEST(ConsoleImpl, WarningsCheckpointsAndResumesAreMessages) {
   EXPECT_EQ(screen.data.str(), "");
 }
 
+TEST(ConsoleImpl, TheBannerTellsThePlannedMemoryAndAMessageWhatWasMeasured) {
+  Screen screen;
+  RunStart start = example_start();
+  start.planned_memory_bytes = std::int64_t{3} << 29;
+  screen.console.show(start);
+  EXPECT_NE(
+      screen.messages.str().find("  memory      1.50 GiB at the fullest moment of a step, on each rank\n"),
+      std::string::npos)
+      << screen.messages.str();
+  screen.messages.str("");
+  Memory memory;
+  memory.step = 1, memory.device = "cuda:0", memory.planned_bytes = std::int64_t{3} << 29;
+  screen.console.show(memory);
+  EXPECT_EQ(screen.messages.str(), "");
+  memory.measured_bytes = std::int64_t{3} << 28;
+  screen.console.show(memory);
+  EXPECT_EQ(screen.messages.str(), "memory of cuda:0 at step 1: planned 1.50 GiB, measured 768 MiB\n");
+}
+
 TEST(ConsoleImpl, SamplesShowTheGrammarsVerdict) {
   Samples samples;
   samples.samples = {{.text = "two plus three is five.", .accepted = true, .sum_right = true},

@@ -1,50 +1,147 @@
-// labels: unit
+// labels: unit property
 #include "impl/run/memory_limits.hpp"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <string>
+
+#include "spec/config/keys.hpp"
+#include "spec/config/load.hpp"
+#include "tests/support/paths.hpp"
 
 namespace assay::impl::run::memory_limits_test {
 namespace {
 
 constexpr std::int64_t host = std::int64_t{8} << 30;
 
-std::string refusal(std::int64_t sequences, std::int64_t micro, std::int64_t prefetch = 2) {
+spec::RunConfig demo(std::int64_t sequences, std::int64_t micro, std::int64_t prefetch = 2) {
   spec::RunConfig config;
   config.sequences = sequences, config.micro = micro, config.prefetch = prefetch;
+  return config;
+}
+
+/// What is said to `config` on a machine of that memory; "fits" where nothing is.
+std::string refusal(const spec::RunConfig& config, const MachineMemory& machine,
+                    at::Device device = at::kCPU) {
+  const spec::Batch batch = spec::batch_of(config.sequences, config.micro, 1);
   try {
-    refuse_what_cannot_fit(config, spec::find_model("tiny-llama"), spec::batch_of(sequences, micro, 1),
-                           at::kCPU, host);
+    refuse_what_cannot_fit(memory_plan(config, spec::find_model(config.model), batch, device), config, batch,
+                           machine);
   } catch (const UserError& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     return error.what();
   }
   return "fits";
 }
+std::string refusal(const spec::RunConfig& config) { return refusal(config, {.device = host, .host = host}); }
 
 TEST(MemoryLimitsImpl, TheDemoFitsAndAnEndlessBatchDoesNot) {
-  EXPECT_EQ(refusal(32, 0), "fits");
-  EXPECT_EQ(refusal(100'000, 8), "fits");
+  EXPECT_EQ(refusal(demo(32, 0)), "fits");
+  EXPECT_EQ(refusal(demo(100'000, 8)), "fits");
   // 1e9 x 128 tokens x 16 bytes x 3 steps
-  EXPECT_NE(refusal(1'000'000'000, 1).find("5.59 TiB"), std::string::npos) << refusal(1'000'000'000, 1);
-  EXPECT_NE(refusal(1'000'000'000, 0).find("batch.sequences"), std::string::npos);
-  EXPECT_NE(refusal(32, 0, 1'000'000).find("data.prefetch"), std::string::npos);
-  EXPECT_NE(refusal(100'000, 0).find("batch.micro"), std::string::npos) << refusal(100'000, 0);
+  EXPECT_NE(refusal(demo(1'000'000'000, 1)).find("5.59 TiB"), std::string::npos)
+      << refusal(demo(1'000'000'000, 1));
+  EXPECT_NE(refusal(demo(1'000'000'000, 0)).find("batch.sequences"), std::string::npos);
+  EXPECT_NE(refusal(demo(32, 0, 1'000'000)).find("data.prefetch"), std::string::npos);
+  EXPECT_NE(refusal(demo(100'000, 0)).find("batch.micro"), std::string::npos) << refusal(demo(100'000, 0));
 }
 
-TEST(MemoryLimitsImpl, NeedIsOfThisRankAndOfThisDevice) {
-  spec::RunConfig config;
-  config.sequences = 64, config.micro = 8, config.prefetch = 0;
-  const auto model = spec::find_model("tiny-llama");
-  const auto one = memory_need(config, model, spec::batch_of(64, 8, 1), at::kCPU);
-  const auto of_four = memory_need(config, model, spec::batch_of(64, 8, 4), at::kCPU);
-  EXPECT_EQ(one.samples, 64.0 * 128 * 16);
-  EXPECT_EQ(of_four.samples, one.samples / 4);
-  EXPECT_EQ(one.inputs, 8.0 * 128 * static_cast<double>(model.width * model.layers) * 4);
-  EXPECT_GE(one.state, 853'120.0 * 16);
-  const auto on_gpu = memory_need(config, model, spec::batch_of(64, 8, 1), at::Device(at::kCUDA, 0));
-  EXPECT_EQ(on_gpu.state + on_gpu.inputs, 0);
+TEST(MemoryLimitsImpl, AModelWhoseStateAloneIsTooLargeIsToldSo) {
+  spec::RunConfig config = demo(8, 8);
+  config.model = "llama3-8b", config.dtype = Dtype::bf16;
+  const std::string text = refusal(config);
+  // 8,030,261,248 x 18 bytes, and rope's tables
+  EXPECT_NE(text.find("135 GiB"), std::string::npos) << text;
+  EXPECT_NE(text.find("smaller model"), std::string::npos) << text;
+}
+
+TEST(MemoryLimitsImpl, AGpuIsJudgedByItsOwnMemory) {
+  const at::Device gpu(at::kCUDA, 0);
+  const spec::RunConfig config = demo(64, 64);
+  EXPECT_EQ(refusal(config, {.device = host, .host = host}, gpu), "fits");
+  EXPECT_NE(refusal(config, {.device = host / 64, .host = host}, gpu).find("this GPU has 128 MiB"),
+            std::string::npos)
+      << refusal(config, {.device = host / 64, .host = host}, gpu);
+  EXPECT_EQ(refusal(config, {.device = host, .host = host / 512}, gpu), "fits");  // data are the host's
+}
+
+TEST(MemoryLimitsImpl, LargeModelsOnOneH200AreJudgedAsMeasured) {
+  const at::Device gpu(at::kCUDA, 0);
+  const MachineMemory h200{.device = 150'100'000'000, .host = host * 16};
+  const auto of = [](const char* settings) {
+    return spec::load(tests::source_dir() + "/recipes/h200/llama-1.36b.toml", {settings});
+  };
+  EXPECT_EQ(refusal(of("memory.recompute=none"), h200, gpu), "fits");
+  const std::string text = refusal(of("batch.micro=96"), h200, gpu);
+  EXPECT_NE(text.find("batch.micro=48 ("), std::string::npos) << text;
+  EXPECT_NE(text.find("memory.recompute=block ("), std::string::npos) << text;
+}
+
+/// Settings named in an error, "batch.micro=8".
+std::vector<std::string> named(const std::string& text) {
+  std::vector<std::string> settings;
+  for (const std::string key : {"batch.micro=", "memory.recompute="})
+    for (std::size_t at = text.find("set "); (at = text.find(key, at)) != std::string::npos; ++at)
+      settings.push_back(text.substr(at, text.find_first_of(" ,;", at) - at));
+  return settings;
+}
+
+RC_GTEST_PROP(MemoryLimitsImpl, WhatARefusalNamesIsNotRefused, ()) {
+  spec::RunConfig config = demo(64, *rc::gen::element(64, 32, 16), 0);
+  config.sample_sentences = 0;
+  config.recompute = *rc::gen::elementOf(spec::all_recomputes);
+  const MachineMemory machine{.device = *rc::gen::inRange<std::int64_t>(20'000'000, 400'000'000),
+                              .host = host};
+  const at::Device gpu(at::kCUDA, 0);
+  const std::string text = refusal(config, machine, gpu);
+  if (text == "fits") return;
+  const auto settings = named(text);
+  RC_LOG() << text << "\n";
+  if (settings.empty()) {
+    RC_ASSERT(text.find("no batch.micro fits") != std::string::npos);
+    config.micro = 1, config.recompute = spec::Recompute::block;
+    RC_ASSERT(refusal(config, machine, gpu) != "fits");
+    return;
+  }
+  const bool together = text.find("neither is enough alone") != std::string::npos;
+  std::vector<spec::RunConfig> tried(together ? 1 : settings.size(), config);
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    const std::size_t equals = settings[i].find('=');
+    const std::string value = settings[i].substr(equals + 1);
+    const spec::Key& key = *spec::find_key(settings[i].substr(0, equals));
+    key.set(tried[together ? 0 : i],
+            key.type == spec::KeyType::integer ? spec::Value(std::int64_t{std::stoll(value)}) : value);
+  }
+  for (const spec::RunConfig& each : tried) RC_ASSERT(refusal(each, machine, gpu) == "fits");
+}
+
+TEST(MemoryLimitsImpl, SentencesSampledTogetherAreToldApartFromTheStep) {
+  spec::RunConfig config = demo(1, 1, 0);
+  config.sample_sentences = 10'000;
+  const std::string text = refusal(config);
+  EXPECT_NE(text.find("lower sample.sentences"), std::string::npos) << text;
+}
+
+TEST(MemoryLimitsImpl, TokensReadAheadAreOfThisRank) {
+  const spec::RunConfig config = demo(64, 8, 0);
+  EXPECT_EQ(bytes_read_ahead(config, spec::batch_of(64, 8, 1)), 64.0 * 128 * 16);
+  EXPECT_EQ(bytes_read_ahead(config, spec::batch_of(64, 8, 4)), 16.0 * 128 * 16);
+}
+
+TEST(MemoryLimitsImpl, TheRecordsEventAddsUp) {
+  const spec::RunConfig config = demo(8, 4);
+  const auto plan = memory_plan(config, spec::find_model(config.model), spec::batch_of(8, 4, 1), at::kCPU);
+  const auto event = memory_event(plan, 1, at::kCPU, host, 0);
+  std::int64_t sum = 0, state = 0;
+  for (const auto& tensors : event.tensors) {
+    sum += tensors.bytes;
+    if (tensors.purpose == "state") state += tensors.bytes;
+  }
+  EXPECT_EQ(sum, event.planned_bytes);
+  EXPECT_EQ(state, event.state_bytes);
+  EXPECT_FALSE(event.measured_bytes);
+  EXPECT_EQ(memory_event(plan, 1, at::Device(at::kCUDA, 0), host, 5).measured_bytes, 5);
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ T drawn() {
 
 inline spec::record::Event draw_event() {
   using namespace spec::record;
-  switch (*rc::gen::inRange(0, 7)) {
+  switch (*rc::gen::inRange(0, 8)) {
     case 0: {
       RunStart start = drawn<RunStart>();
       start.schema = kSchema;
@@ -102,6 +102,8 @@ inline spec::record::Event draw_event() {
       return drawn<ResumeFrom>();
     case 5:
       return drawn<Samples>();
+    case 6:
+      return drawn<Memory>();
     default:
       return drawn<RunEnd>();
   }

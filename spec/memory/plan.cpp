@@ -1,0 +1,95 @@
+#include "spec/memory/plan.hpp"
+
+#include <algorithm>
+
+namespace assay::spec::memory {
+
+namespace {
+
+Count peak_of(const Setting& setting) {
+  Ledger ledger;
+  walk(setting, ledger);
+  return ledger.peak();
+}
+
+/// Divisors of `number` below `limit`, ascending.
+std::vector<std::int64_t> divisors_below(std::int64_t number, std::int64_t limit) {
+  std::vector<std::int64_t> divisors;
+  for (std::int64_t d = 1; d <= number / d; ++d) {
+    if (number % d != 0) continue;
+    divisors.push_back(d);
+    if (d != number / d) divisors.push_back(number / d);
+  }
+  std::sort(divisors.begin(), divisors.end());
+  std::erase_if(divisors, [&](std::int64_t divisor) { return divisor >= limit; });
+  return divisors;
+}
+
+/// The largest micro-batch below the asked one that fits with `recompute`. A smaller one never needs more.
+std::optional<Way> largest_micro(Setting setting, Recompute recompute, const Count& capacity) {
+  const std::int64_t sequences = setting.micro * setting.micro_batches;
+  setting.recompute = recompute;
+  const auto peak = [&](std::int64_t micro) {
+    setting.micro = micro;
+    setting.micro_batches = sequences / micro;
+    return peak_of(setting);
+  };
+  const std::vector<std::int64_t> candidates = divisors_below(sequences, setting.micro);
+  const auto beyond = std::partition_point(candidates.begin(), candidates.end(),
+                                           [&](std::int64_t micro) { return peak(micro) <= capacity; });
+  if (beyond == candidates.begin()) return {};
+  return Way{.micro = *(beyond - 1), .recompute = recompute, .peak = peak(*(beyond - 1))};
+}
+
+}  // namespace
+
+Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch& batch, Machine machine) {
+  return {.model = model,
+          .dtype = config.dtype,
+          .states = config.states,
+          .machine = machine,
+          .recompute = config.recompute,
+          .micro = batch.micro,
+          .sequence_length = config.sequence_length,
+          .micro_batches = batch.accumulation,
+          .staged_steps = machine == Machine::cuda ? config.prefetch + 2 : 1,
+          .plain_attention = config.attention == AttentionBackend::math,
+          .documents = config.end_of_document >= 0,
+          .sampled = config.data_paths.empty() ? config.sample_sentences : 0};
+}
+
+Plan plan(const Setting& setting) {
+  Ledger first;
+  walk(setting, first);
+  Ledger second(first.peak_number());
+  walk(setting, second);
+  Plan plan{.setting = setting,
+            .state = {},
+            .peak = first.peak(),
+            .moment = first.peak_moment(),
+            .items = second.items()};
+  for (const Item& item : plan.items)
+    if (item.purpose == Purpose::state) plan.state += item.bytes;
+  std::stable_sort(plan.items.begin(), plan.items.end(),
+                   [](const Item& a, const Item& b) { return a.bytes > b.bytes; });
+  return plan;
+}
+
+Fit fit(const Setting& setting, const Count& capacity) {
+  Fit fit;
+  fit.asked = peak_of(setting) <= capacity;
+  if (fit.asked) return fit;
+  fit.smaller_micro = largest_micro(setting, setting.recompute, capacity);
+  for (const Recompute recompute : all_recomputes) {  // from the fewest FLOPs to the most
+    Setting other = setting;
+    other.recompute = recompute;
+    const Count peak = peak_of(other);
+    if (peak <= capacity && !fit.recompute)
+      fit.recompute = Way{.micro = setting.micro, .recompute = recompute, .peak = peak};
+    const auto way = largest_micro(setting, recompute, capacity);
+    if (way && (!fit.both || way->micro > fit.both->micro)) fit.both = way;
+  }
+  return fit;
+}
+
+}  // namespace assay::spec::memory

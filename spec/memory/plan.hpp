@@ -1,0 +1,47 @@
+#pragma once
+// What a run needs of a device's memory, told before any of it is allocated, and what would fit where it does
+// not. Rules, names of tensors, example: spec/memory/plan.md.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "spec/batch/batch.hpp"
+#include "spec/config/run_config.hpp"
+#include "spec/memory/timeline.hpp"
+
+namespace assay::spec::memory {
+
+/// A setting that fits.
+struct Way {
+  std::int64_t micro = 0;
+  Recompute recompute = Recompute::none;
+  Count peak;  ///< [B]
+  bool operator==(const Way&) const = default;
+};
+
+struct Plan {
+  Setting setting;
+  Count state;              ///< weights, gradients, optimizer, tables: there for the whole run [B]
+  Count peak;               ///< at the fullest moment [B]
+  std::string moment;       ///< that moment: "backward of block 24, MLP"
+  std::vector<Item> items;  ///< what is there then, the largest first; their bytes add up to peak
+};
+
+/// What a run of `config` needs on one of `batch.ranks` ranks. Errors: as walk.
+Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch& batch, Machine machine);
+Plan plan(const Setting& setting);
+
+/// What fits in `capacity` [B] where `setting` may not.
+struct Fit {
+  bool asked = false;                ///< the setting as it is
+  std::optional<Way> smaller_micro;  ///< the largest micro-batch below the asked one, all else as asked
+  std::optional<Way> recompute;      ///< the fewest extra FLOPs at the asked micro-batch
+  std::optional<Way> both;           ///< the largest micro-batch of all, whatever is recomputed
+};
+
+/// Micro-batches are the divisors of micro x micro_batches, so that the step's batch stays the same. Errors:
+/// as walk.
+Fit fit(const Setting& setting, const Count& capacity);
+
+}  // namespace assay::spec::memory

@@ -1,0 +1,90 @@
+// labels: gpu
+// What steps take on a GPU, by the caching allocator, against the plan; the settings of recompute give the
+// same bits there.
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <gtest/gtest.h>
+
+#include "spec/memory/plan.hpp"
+#include "tests/impl/step_runner.hpp"
+#include "tests/support/gpu.hpp"
+#include "tests/support/tiny_models.hpp"
+
+namespace assay::impl::cuda_memory_plan_test {
+namespace {
+
+using spec::Recompute;
+
+/// Large enough that the allocator's rounding and cuDNN's small buffers do not count: 110 million parameters,
+/// 8,192 tokens a pass.
+spec::memory::Setting setting(bool grouped, Recompute recompute) {
+  spec::memory::Setting out;
+  spec::ModelSpec& model = out.model;
+  model.name = "medium", model.family = grouped ? spec::Family::qwen3 : spec::Family::llama;
+  model.vocab = grouped ? 50257 : 32000;  // the first is padded for the head's products
+  model.width = 1024, model.layers = 4, model.heads = 8, model.kv_heads = grouped ? 2 : 8;
+  model.head_dim = 128, model.ffn = 2816, model.context = 1024;
+  model.qk_norm = grouped;
+  out.dtype = Dtype::bf16, out.machine = spec::memory::Machine::cuda, out.recompute = recompute;
+  out.micro = 8, out.sequence_length = 1024, out.micro_batches = 2;
+  return out;
+}
+
+std::int64_t allocated_bytes(bool peak) {
+  const auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  const auto bytes = c10::cuda::CUDACachingAllocator::getDeviceStats(0).allocated_bytes[all];
+  return peak ? bytes.peak : bytes.current;
+}
+
+run::StepSettings step_settings() {
+  return {
+      .adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1}, .clip = 1, .z_loss = 1e-4};
+}
+
+/// Most bytes that two steps took beyond what was there before.
+std::int64_t measured_peak(const spec::memory::Setting& setting) {
+  const auto communicator = make_self_communicator();
+  const std::int64_t sequences = setting.micro * setting.micro_batches;
+  const auto batch = tests::tiny_batch(setting.model, sequences, setting.sequence_length,
+                                       tests::Documents::whole, tests::Ignored::none, 4);
+  const std::int64_t before = allocated_bytes(false);
+  c10::cuda::CUDACachingAllocator::resetPeakStats(0);
+  tests::StepRunner trainer(setting.model, setting.dtype, at::kCUDA, *communicator, step_settings(), 1,
+                            setting.recompute);
+  for (int step = 0; step < 2; ++step)
+    trainer.step(tests::micro_batches(batch, setting.micro), static_cast<double>(batch.valid_tokens()), 1e-3);
+  return allocated_bytes(true) - before;
+}
+
+TEST(MemoryPlanCuda, StepsTakeWhatThePlanSaysWithin2Percent) {
+  ASSAY_NEEDS_GPU();
+  for (const bool grouped : {false, true})
+    for (const Recompute recompute : spec::all_recomputes) {
+      const auto asked = setting(grouped, recompute);
+      const auto plan = spec::memory::plan(asked);
+      const auto measured = static_cast<double>(measured_peak(asked)), planned = plan.peak.to_double();
+      std::cout << (grouped ? "grouped " : "full ") << to_string(recompute) << ": planned " << planned / 1e6
+                << " MB at " << plan.moment << ", measured " << measured / 1e6 << " MB, "
+                << 100 * (measured / planned - 1) << " % off" << std::endl;
+      EXPECT_NEAR(measured, planned, 0.02 * planned) << to_string(recompute) << " at " << plan.moment;
+    }
+}
+
+TEST(RecomputeCuda, EverySettingGivesTheSameBits) {
+  ASSAY_NEEDS_GPU();
+  const spec::ModelSpec model = tests::tiny_model(3);
+  const auto communicator = make_self_communicator();
+  for (const Dtype dtype : {Dtype::f64, Dtype::f32}) {
+    at::Tensor first;
+    for (const Recompute recompute : spec::all_recomputes) {
+      tests::StepRunner trainer(model, dtype, at::kCUDA, *communicator, step_settings(), 3, recompute);
+      const auto batch = tests::tiny_batch(model, 4, 7, tests::Documents::packed, tests::Ignored::some, 1);
+      for (int step = 0; step < 3; ++step)
+        trainer.step(tests::micro_batches(batch, 2), static_cast<double>(batch.valid_tokens()), 3e-3);
+      if (!first.defined()) first = trainer.buffers().master.clone();
+      EXPECT_TRUE(at::equal(trainer.buffers().master, first)) << to_string(recompute);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace assay::impl::cuda_memory_plan_test

@@ -1,0 +1,222 @@
+// labels: unit property
+#include "spec/memory/plan.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "spec/config/load.hpp"
+#include "spec/error.hpp"
+#include "spec/flops/executed.hpp"
+#include "spec/model/inventory.hpp"
+#include "tests/support/draw_model.hpp"
+
+namespace assay::spec::memory::plan_test {
+namespace {
+
+/// D = 4, one block of H = 2, K = 1, E = 2, F = 3, V = 5.
+ModelSpec small() {
+  ModelSpec model;
+  model.name = "small";
+  model.vocab = 5, model.width = 4, model.layers = 1, model.heads = 2, model.kv_heads = 1, model.head_dim = 2;
+  model.ffn = 3, model.context = 8;
+  return model;
+}
+
+Setting draw_setting() {
+  Setting setting;
+  setting.model = tests::draw_model();
+  setting.dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
+  setting.states = setting.dtype == Dtype::bf16 ? *rc::gen::element(Dtype::f32, Dtype::bf16) : Dtype::f32;
+  setting.machine = *rc::gen::element(Machine::cpu, Machine::cuda);
+  setting.recompute = *rc::gen::elementOf(all_recomputes);
+  setting.micro = *rc::gen::inRange<std::int64_t>(1, 9);
+  setting.sequence_length = *rc::gen::inRange<std::int64_t>(1, 33);
+  setting.micro_batches = *rc::gen::inRange<std::int64_t>(1, 5);
+  setting.staged_steps = *rc::gen::inRange<std::int64_t>(1, 4);
+  setting.plain_attention = *rc::gen::arbitrary<bool>();
+  setting.documents = *rc::gen::arbitrary<bool>();
+  setting.sampled = *rc::gen::inRange<std::int64_t>(0, 3);
+  return setting;
+}
+
+Count bytes_of(const std::vector<Item>& items) {
+  Count sum;
+  for (const Item& item : items) sum += item.bytes;
+  return sum;
+}
+
+std::string names(const Setting& setting) {
+  std::string text;
+  for (const Item& item : kept_activations(setting)) text += item.name + " ";
+  return text;
+}
+
+TEST(MemoryPlanSpec, ExampleOfThePage) {
+  // N = 6 tokens in bf16: x and x_mid 6 x 4, qkv 6 x 8, y 6 x 4, gate_up 6 x 6; rstd twice and lse 2 x 2 x 3.
+  Setting setting{
+      .model = small(), .dtype = Dtype::bf16, .states = Dtype::f32, .micro = 2, .sequence_length = 3};
+  const Count block = (24 + 24 + 48 + 24 + 36) * 2 + (6 + 6 + 12) * 4;
+  const Count outside = (24 + 24) * 2 + 6 * 4;  // x_final, d_normed_final, rstd_final
+  EXPECT_EQ(bytes_of(kept_activations(setting)), block + outside);
+  setting.recompute = Recompute::none;
+  EXPECT_EQ(bytes_of(kept_activations(setting)), block + outside + (24 + 24 + 18) * 2);
+  setting.recompute = Recompute::attention;
+  EXPECT_EQ(bytes_of(kept_activations(setting)), block + outside - (24 * 2 + 12 * 4));
+  setting.recompute = Recompute::block;
+  EXPECT_EQ(bytes_of(kept_activations(setting)), Count(24 * 2) + outside);
+}
+
+TEST(MemoryPlanSpec, EachSettingKeepsWhatThePageSays) {
+  Setting setting{.model = small(), .micro = 2, .sequence_length = 3};
+  setting.model.qk_norm = true;
+  setting.model.family = Family::qwen3;
+  const auto with = [&](Recompute recompute) {
+    setting.recompute = recompute;
+    return names(setting);
+  };
+  EXPECT_EQ(
+      with(Recompute::none),
+      "attention_lse attention_y d_normed_final gate_up gated normed normed_mid qk_rstd qkv qkv_raw rstd "
+      "rstd_final rstd_mid x x_mid ");
+  EXPECT_EQ(with(Recompute::norms_swiglu),
+            "attention_lse attention_y d_normed_final gate_up qk_rstd qkv qkv_raw rstd rstd_final rstd_mid x "
+            "x_mid ");
+  EXPECT_EQ(with(Recompute::attention),
+            "d_normed_final gate_up qk_rstd qkv qkv_raw rstd rstd_final rstd_mid x x_mid ");
+  EXPECT_EQ(with(Recompute::block), "d_normed_final rstd_final x ");
+}
+
+TEST(MemoryPlanSpec, StateIsWeightsGradientsAndMomentsByDtype) {
+  const auto state = [](Dtype dtype, Dtype states) {
+    return plan({.model = small(), .dtype = dtype, .states = states, .sequence_length = 2}).state;
+  };
+  const std::int64_t size = inventory(small()).flat_size, table = 2 * 2 * 1;
+  EXPECT_EQ(state(Dtype::f64, Dtype::f32), Count(size * 4 * 8 + table * 8));
+  EXPECT_EQ(state(Dtype::f32, Dtype::f32), Count(size * 4 * 4 + table * 4));
+  EXPECT_EQ(state(Dtype::bf16, Dtype::f32), Count(size * (2 + 4 + 4 + 4 + 4) + table * 4));
+  EXPECT_EQ(state(Dtype::bf16, Dtype::bf16), Count(size * (2 + 4 + 2 + 2) + table * 4));
+}
+
+RC_GTEST_PROP(MemoryPlanSpec, WhatIsThereAtThePeakAddsUpToIt, ()) {
+  const Plan plan = memory::plan(draw_setting());
+  RC_ASSERT(bytes_of(plan.items) == plan.peak);
+  RC_ASSERT(!plan.moment.empty());
+  for (const Item& item : plan.items) {
+    Count one = item.element_bytes;
+    for (const std::int64_t extent : item.shape) one = one * extent;
+    RC_ASSERT(item.bytes == item.count * one);
+  }
+}
+
+RC_GTEST_PROP(MemoryPlanSpec, NothingIsLeftBehindByAStep, ()) {
+  const Setting setting = draw_setting();
+  Ledger ledger;
+  walk(setting, ledger);
+  RC_ASSERT(ledger.now() == Count(0));
+}
+
+RC_GTEST_PROP(MemoryPlanSpec, EachSettingNeedsNoMoreAndComputesNoLessThanTheOneBefore, ()) {
+  Setting setting = draw_setting();
+  Count peak, kept, flops;
+  for (const Recompute recompute : all_recomputes) {
+    setting.recompute = recompute;
+    const Plan whole = plan(setting);
+    RC_LOG() << to_string(recompute) << " dtype " << static_cast<int>(setting.dtype) << " machine "
+             << static_cast<int>(setting.machine) << " layers " << setting.model.layers << " documents "
+             << setting.documents << ": " << whole.peak.to_string() << " at " << whole.moment << "\n";
+    const Count mine = whole.peak, of_activations = bytes_of(kept_activations(setting));
+    const Count executed = executed_flops(setting.model, {setting.sequence_length}, {}, recompute).executed();
+    if (recompute != Recompute::none) {
+      // A block that runs again does so beside dx and keeps its attention meanwhile. Where there are other
+      // blocks, what they keep is more.
+      const bool alone = recompute == Recompute::block && setting.model.layers == 1;
+      if (!alone) RC_ASSERT(mine <= peak);
+      RC_ASSERT(of_activations < kept);
+      RC_ASSERT(executed >= flops);
+    }
+    peak = mine, kept = of_activations, flops = executed;
+  }
+}
+
+RC_GTEST_PROP(MemoryPlanSpec, ManyMicroBatchesNeedNoMoreThanTwoButForTheirInputs, ()) {
+  Setting setting = draw_setting();
+  setting.micro_batches = 2;
+  const Count two = plan(setting).peak;
+  setting.micro_batches = 1'000'000'000;
+  const std::int64_t input =
+      setting.staged_steps * setting.micro * setting.sequence_length * (setting.documents ? 24 : 16);
+  const Count many = plan(setting).peak;
+  RC_ASSERT(many <= two + (setting.micro_batches - 2) * Count(input));
+  RC_ASSERT(many >= (setting.micro_batches - 2) * Count(input));
+}
+
+/// Divisors of the sequences of a step below the micro-batch, largest first.
+std::vector<std::int64_t> smaller(const Setting& setting) {
+  std::vector<std::int64_t> all;
+  for (std::int64_t micro = setting.micro - 1; micro >= 1; --micro)
+    if (setting.micro * setting.micro_batches % micro == 0) all.push_back(micro);
+  return all;
+}
+
+RC_GTEST_PROP(MemoryPlanSpec, WhatIsSaidToFitFitsAndTheNextDoesNot, ()) {
+  const Setting setting = draw_setting();
+  const Plan asked = plan(setting);
+  const Count capacity = (asked.state + asked.peak).to_int64() / 2;
+  const auto peak = [&](std::int64_t micro, Recompute recompute) {
+    Setting other = setting;
+    other.micro_batches = setting.micro * setting.micro_batches / micro;
+    other.micro = micro, other.recompute = recompute;
+    return plan(other).peak;
+  };
+  const Fit fit = memory::fit(setting, capacity);
+  RC_ASSERT(fit.asked == (asked.peak <= capacity));
+  if (fit.asked) return;
+  std::int64_t micro = 0;
+  for (const std::int64_t each : smaller(setting))
+    if (!micro && peak(each, setting.recompute) <= capacity) micro = each;
+  RC_ASSERT((fit.smaller_micro ? fit.smaller_micro->micro : 0) == micro);
+  std::optional<Recompute> cheapest;
+  for (const Recompute recompute : all_recomputes)
+    if (!cheapest && peak(setting.micro, recompute) <= capacity) cheapest = recompute;
+  RC_ASSERT(fit.recompute.has_value() == cheapest.has_value());
+  if (cheapest) RC_ASSERT(fit.recompute->recompute == *cheapest);
+  for (const auto& way : {fit.smaller_micro, fit.recompute, fit.both}) {
+    if (!way) continue;
+    RC_ASSERT(way->peak <= capacity);
+    RC_ASSERT(way->peak == peak(way->micro, way->recompute));
+  }
+}
+
+TEST(MemoryPlanSpec, ASettingComesFromTheConfigurationOfARun) {
+  const RunConfig config = load("", {"batch.sequences=24", "batch.micro=3", "batch.sequence_length=64",
+                                     "compute.dtype=bf16", "optimizer.states=bf16", "compute.attention=math",
+                                     "memory.recompute=block", "sample.sentences=5"});
+  const Setting setting = setting_of(config, find_model("tiny-llama"), batch_of(24, 3, 2), Machine::cuda);
+  EXPECT_EQ(setting.micro, 3);
+  EXPECT_EQ(setting.micro_batches, 4);
+  EXPECT_EQ(setting.sequence_length, 64);
+  EXPECT_EQ(setting.dtype, Dtype::bf16);
+  EXPECT_EQ(setting.states, Dtype::bf16);
+  EXPECT_EQ(setting.recompute, Recompute::block);
+  EXPECT_EQ(setting.sampled, 5);
+  EXPECT_EQ(setting.staged_steps, 4);  // two read ahead, one in work, one being filled
+  EXPECT_FALSE(setting.documents);
+  EXPECT_TRUE(setting.plain_attention);
+}
+
+TEST(MemoryPlanSpec, C1RefusesAStepWithoutTokens) {
+  for (const auto member :
+       {&Setting::micro, &Setting::sequence_length, &Setting::micro_batches, &Setting::staged_steps}) {
+    Setting setting{.model = small()};
+    setting.*member = 0;
+    try {
+      plan(setting);
+      ADD_FAILURE() << "not refused";
+    } catch (const SpecError& error) {
+      EXPECT_EQ(error.label(), "memory_c1");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace assay::spec::memory::plan_test
