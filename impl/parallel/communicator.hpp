@@ -1,48 +1,78 @@
 #pragma once
-// What ranks say to each other. One interface, an existing engine under it: `self` for one rank, MPI on CPUs.
+// What ranks say to each other. One interface, an existing engine under it: `self` for one rank, MPI on CPUs,
+// NCCL on GPUs.
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "spec/error.hpp"
+
 namespace assay::impl {
 
+/// An error that every rank throws alike, after they have told each other what is wrong: one of them says so
+/// for all.
+class AgreedError : public UserError {
+ public:
+  using UserError::UserError;
+};
+
+/// Collectives of one group of ranks. All ranks of the group begin the same ones in the same order, with the
+/// same shapes and dtypes. Tensors are contiguous; they may not be touched, and must live, until their ticket
+/// was waited for. Errors of every call: UserError(peer_lost) where the engine reports that a rank is gone.
 class Communicator {
  public:
+  /// Of one collective that was begun. Collectives complete in the order in which they begin.
+  using Ticket = std::int64_t;
+
   virtual ~Communicator() = default;
 
-  virtual std::string engine() const = 0;  ///< "self", "mpi"
+  virtual std::string engine() const = 0;  ///< "self", "mpi", "store", "nccl"
   virtual int rank() const = 0;            ///< 0..size-1
   virtual int size() const = 0;
 
-  /// Starts tensor = sum over ranks of tensor, in place. Every rank calls in the same order with the same
-  /// shape and dtype (fp64, fp32, int64; contiguous). The tensor may not be touched until `wait_all`.
-  virtual void begin_all_reduce_sum(const at::Tensor& tensor) = 0;
-  /// Completes every reduction begun so far.
-  virtual void wait_all() = 0;
+  /// tensor = sum over ranks of tensor, in place. fp64, fp32, bf16, int64.
+  virtual Ticket begin_all_reduce_sum(const at::Tensor& tensor) = 0;
+  /// share = this rank's part of the sum over ranks of whole. whole [size * n] is `size` parts in the order
+  /// of the ranks, share [n]; share may be this rank's part of whole, otherwise the two are apart. What is in
+  /// whole afterwards, but for such a share, is not defined. Types as begin_all_reduce_sum.
+  virtual Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) = 0;
+  /// whole = the shares of all ranks in their order, bit for bit. Shapes and places as above; any dtype.
+  virtual Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) = 0;
 
-  /// In place, complete on return.
-  void all_reduce_sum(const at::Tensor& tensor) {
-    begin_all_reduce_sum(tensor);
-    wait_all();
-  }
+  /// What the calling thread (on a GPU: its current stream) does next comes after the collective. On a GPU
+  /// the thread itself does not wait.
+  virtual void wait(Ticket ticket) = 0;
+  /// As `wait` for every collective begun so far.
+  virtual void wait_all() = 0;
+  /// The calling thread waits for what it has given to its current stream, and for the collectives that this
+  /// was made to wait for. A rank that is gone, or stays away for longer than the engine's patience, is an
+  /// error here.
+  virtual void settle() {}
+
+  /// In place, complete on return as by `wait`.
+  void all_reduce_sum(const at::Tensor& tensor) { wait(begin_all_reduce_sum(tensor)); }
 
   /// The text of every rank, in rank order, on every rank.
   virtual std::vector<std::string> all_gather(const std::string& text) = 0;
 
   virtual void barrier() = 0;
 
+  /// The communicator of some ranks of this one, given in the order that they have there. Every rank of this
+  /// communicator calls at the same time with the group that it belongs to. Lives no longer than this one.
+  virtual std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks) = 0;
+
   /// Ends the whole job at once with this exit code, other ranks included. For a rank that cannot go on
   /// alone.
   [[noreturn]] virtual void abort(int exit_code) = 0;
 };
 
-/// The communicator of the launch this process was started by: MPI under mpirun or srun with PMI or PMIx
-/// (their environment is present), else `self`. Errors: UserError(usage) when the environment counts several
-/// processes and none of it is MPI's (torchrun; srun without PMI): each would train the whole run alone.
-std::unique_ptr<Communicator> make_communicator();
-
 std::unique_ptr<Communicator> make_self_communicator();
+
+/// Refuses tensors that are not what begin_reduce_scatter_sum and begin_all_gather take, with `size` ranks of
+/// which this is `rank`. Returns whether share is this rank's part of whole. Errors: std::invalid_argument.
+bool check_parts(const at::Tensor& whole, const at::Tensor& share, int rank, int size);
 
 }  // namespace assay::impl

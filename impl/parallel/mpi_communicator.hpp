@@ -3,9 +3,6 @@
 
 namespace assay::impl {
 
-/// True when the environment says that an MPI launcher started this process (Open MPI, or PMI/PMIx of srun).
-bool launched_by_mpi();
-
 /// Refuses the thread level `provided` that MPI_Init_thread gave when it is below MPI_THREAD_FUNNELED: the
 /// loader and the CPU loops have threads of their own. Errors: UserError(usage), with the library's name.
 void require_thread_level(int provided);

@@ -17,6 +17,7 @@
 #include "impl/logs/console.hpp"
 #include "impl/logs/record_writer.hpp"
 #include "impl/ops/attention.hpp"
+#include "impl/parallel/launch.hpp"
 #include "impl/run/describe.hpp"
 #include "impl/run/device_choice.hpp"
 #include "impl/run/disk_space.hpp"

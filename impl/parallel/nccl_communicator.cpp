@@ -1,0 +1,239 @@
+#include "impl/parallel/nccl_communicator.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <stdexcept>
+#include <thread>
+
+#include "spec/error.hpp"
+
+namespace assay::impl {
+
+namespace {
+/// Longer than one rank is busy with something that the others are not: a search for the fastest product.
+constexpr std::chrono::minutes patience{5};
+
+void nccl_check(ncclResult_t status, const char* call, int rank, ncclComm_t comm) {
+  if (status == ncclSuccess) return;
+  const char* last = ncclGetLastError(comm);
+  throw UserError(ExitCode::peer_lost, "rank " + std::to_string(rank) + ": NCCL call failed: " + call + ": " +
+                                           ncclGetErrorString(status) +
+                                           (last && *last ? std::string(" (") + last + ")" : std::string()) +
+                                           "; a rank has probably died, look at the first message of the "
+                                           "others, or set NCCL_DEBUG=WARN");
+}
+#define ASSAY_NCCL_CHECK(call) nccl_check(call, #call, rank(), comm_)
+
+ncclDataType_t datatype(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kDouble:
+      return ncclFloat64;
+    case at::kFloat:
+      return ncclFloat32;
+    case at::kBFloat16:
+      return ncclBfloat16;
+    case at::kLong:
+      return ncclInt64;
+    default:
+      throw std::invalid_argument(std::string("NCCL moves fp64, fp32, bf16 and int64 here, not ") +
+                                  at::toString(tensor.scalar_type()));
+  }
+}
+
+std::string hexadecimal(const ncclUniqueId& id) {
+  std::string text;
+  for (const char c : id.internal) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
+}
+
+ncclUniqueId unique_id(const std::string& hex) {
+  ncclUniqueId id;
+  if (hex.size() != 2 * sizeof id.internal) throw std::invalid_argument("not the id of an NCCL communicator");
+  for (std::size_t i = 0; i < sizeof id.internal; ++i)
+    id.internal[i] = static_cast<char>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
+  return id;
+}
+
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(std::unique_ptr<Communicator> control, const ncclUniqueId& id, at::Device device,
+                   c10::cuda::CUDAStream stream)
+      : control_(std::move(control)), device_(device), stream_(stream) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ASSAY_NCCL_CHECK(ncclCommInitRankConfig(&comm_, size(), id, rank(), &config));
+  }
+  ~NcclCommunicator() override {
+    if (!comm_) return;
+    if (lost_)
+      ncclCommAbort(comm_);  // destroy would wait for the rank that is gone
+    else
+      ncclCommDestroy(comm_);
+  }
+
+  std::string engine() const override { return "nccl"; }
+  int rank() const override { return control_->rank(); }
+  int size() const override { return control_->size(); }
+
+  Ticket begin_all_reduce_sum(const at::Tensor& tensor) override {
+    if (tensor.is_cpu()) {
+      control_->all_reduce_sum(tensor);
+      return 0;
+    }
+    if (!tensor.is_contiguous()) throw std::invalid_argument("NCCL moves contiguous tensors");
+    enter({tensor});
+    ASSAY_NCCL_CHECK(ncclAllReduce(tensor.const_data_ptr(), tensor.data_ptr(), count(tensor),
+                                   datatype(tensor), ncclSum, comm_, stream_));
+    return leave();
+  }
+
+  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) override {
+    check_parts(whole, share, rank(), size());
+    if (whole.is_cpu()) {
+      control_->wait(control_->begin_reduce_scatter_sum(whole, share));
+      return 0;
+    }
+    enter({whole, share});
+    ASSAY_NCCL_CHECK(ncclReduceScatter(whole.const_data_ptr(), share.data_ptr(), count(share),
+                                       datatype(share), ncclSum, comm_, stream_));
+    return leave();
+  }
+
+  Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) override {
+    check_parts(whole, share, rank(), size());
+    if (whole.is_cpu()) {
+      control_->wait(control_->begin_all_gather(share, whole));
+      return 0;
+    }
+    enter({whole, share});
+    ASSAY_NCCL_CHECK(ncclAllGather(share.const_data_ptr(), whole.data_ptr(), count(share), datatype(share),
+                                   comm_, stream_));
+    return leave();
+  }
+
+  void wait(Ticket ticket) override {
+    if (pending_.empty() || pending_.front().ticket > ticket) return;
+    while (pending_.size() > 1 && pending_[1].ticket <= ticket) recycle();
+    pending_.front().done.block(c10::cuda::getCurrentCUDAStream(device_.index()));
+    recycle();
+  }
+  void wait_all() override { wait(last_); }
+
+  void settle() override {
+    at::cuda::CUDAEvent reached(cudaEventDisableTiming);
+    reached.record(c10::cuda::getCurrentCUDAStream(device_.index()));
+    const auto until = std::chrono::steady_clock::now() + patience;
+    for (int turn = 0; !reached.query(); ++turn) {
+      if (turn < 1000) continue;  // the usual end of a step is a matter of microseconds
+      require_alive(until);
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    require_alive(until);
+  }
+
+  std::vector<std::string> all_gather(const std::string& text) override { return control_->all_gather(text); }
+  void barrier() override { control_->barrier(); }
+
+  std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks) override {
+    // Every group's first rank makes an id; all of them are told to all.
+    ncclUniqueId id;
+    const bool leads = ranks.at(0) == rank();
+    if (leads) ASSAY_NCCL_CHECK(ncclGetUniqueId(&id));
+    const auto ids = control_->all_gather(leads ? hexadecimal(id) : std::string());
+    // One stream for all groups: their kernels run in the order in which they begin, on every rank.
+    return std::make_unique<NcclCommunicator>(
+        control_->group(ranks), unique_id(ids.at(static_cast<std::size_t>(ranks[0]))), device_, stream_);
+  }
+
+  [[noreturn]] void abort(int exit_code) override {
+    control_->abort(exit_code);
+    std::_Exit(exit_code);
+  }
+
+ private:
+  struct Pending {
+    Ticket ticket;
+    at::cuda::CUDAEvent done;
+  };
+
+  static std::size_t count(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
+
+  /// NCCL's stream goes on after what the current stream was given so far.
+  void enter(const std::vector<at::Tensor>& tensors) {
+    at::cuda::CUDAEvent given = spare();
+    given.record(c10::cuda::getCurrentCUDAStream(device_.index()));
+    given.block(stream_);
+    spare_.push_back(std::move(given));
+    for (const at::Tensor& tensor : tensors)
+      c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), stream_);
+  }
+  Ticket leave() {
+    pending_.push_back({++last_, spare()});
+    pending_.back().done.record(stream_);
+    return last_;
+  }
+
+  at::cuda::CUDAEvent spare() {
+    if (spare_.empty()) return at::cuda::CUDAEvent(cudaEventDisableTiming);
+    at::cuda::CUDAEvent event = std::move(spare_.back());
+    spare_.pop_back();
+    return event;
+  }
+  void recycle() {
+    spare_.push_back(std::move(pending_.front().done));
+    pending_.pop_front();
+  }
+
+  void require_alive(std::chrono::steady_clock::time_point until) {
+    ncclResult_t asynchronous = ncclSuccess;
+    ASSAY_NCCL_CHECK(ncclCommGetAsyncError(comm_, &asynchronous));
+    lost_ = asynchronous != ncclSuccess && asynchronous != ncclInProgress;
+    if (lost_) nccl_check(asynchronous, "a collective of this step", rank(), comm_);
+    if (std::chrono::steady_clock::now() < until) return;
+    lost_ = true;
+    throw UserError(ExitCode::peer_lost,
+                    "rank " + std::to_string(rank()) + ": this step's work on the GPU is not done after " +
+                        std::to_string(patience.count()) +
+                        " minutes: another rank is gone or stalled before a collective that this one waits "
+                        "in; look at the others' messages and processes");
+  }
+
+  std::unique_ptr<Communicator> control_;
+  at::Device device_;
+  c10::cuda::CUDAStream stream_;
+  ncclComm_t comm_ = nullptr;
+  bool lost_ = false;
+  Ticket last_ = 0;
+  std::deque<Pending> pending_;
+  std::vector<at::cuda::CUDAEvent> spare_;
+};
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> control,
+                                                     at::Device device) {
+  // Sums by the switch's multicast need a set-up that some containers and hosts hang in.
+  setenv("NCCL_NVLS_ENABLE", "0", /*overwrite=*/0);
+  c10::cuda::set_device(device.index());
+  ncclUniqueId id;
+  const bool leads = control->rank() == 0;
+  if (leads) nccl_check(ncclGetUniqueId(&id), "ncclGetUniqueId(&id)", 0, nullptr);
+  const auto ids = control->all_gather(leads ? hexadecimal(id) : std::string());
+  return std::make_unique<NcclCommunicator>(
+      std::move(control), unique_id(ids.at(0)), device,
+      c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index()));
+}
+
+}  // namespace assay::impl

@@ -1,0 +1,147 @@
+#include "impl/parallel/store_communicator.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "spec/error.hpp"
+
+namespace assay::impl {
+
+namespace {
+/// Longer than anything between two calls of a rank: building kernels, a checkpoint on a slow disk.
+constexpr std::chrono::minutes patience{10};
+constexpr std::int64_t most_numbers = 4096;
+
+class StoreCommunicator final : public Communicator {
+ public:
+  /// Keys of this group begin with `name`. `whole_job`: no group of another.
+  StoreCommunicator(c10::intrusive_ptr<c10d::Store> store, std::string name, int rank, int size,
+                    bool whole_job)
+      : store_(std::move(store)), name_(std::move(name)), rank_(rank), size_(size), whole_job_(whole_job) {}
+
+  /// Rank 0 serves the store: it goes last.
+  ~StoreCommunicator() override {
+    if (!whole_job_) return;
+    try {
+      const std::string gone = name_ + "gone";
+      const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+      store_->add(gone, 1);
+      while (rank_ == 0 && store_->add(gone, 0) < size_ && std::chrono::steady_clock::now() < until)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    } catch (const std::exception&) {
+      // The store is gone: so is whoever could wait.
+    }
+  }
+
+  std::string engine() const override { return "store"; }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  Ticket begin_all_reduce_sum(const at::Tensor& tensor) override {
+    const at::Tensor sum = at::zeros_like(tensor);
+    for (const at::Tensor& part : exchanged(tensor, tensor)) sum.add_(part);
+    at::Tensor(tensor).copy_(sum);
+    return 0;
+  }
+  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) override {
+    check_parts(whole, share, rank_, size_);
+    const at::Tensor sum = at::zeros_like(whole);
+    for (const at::Tensor& part : exchanged(whole, whole)) sum.add_(part);
+    at::Tensor(share).copy_(sum.narrow(0, rank_ * share.numel(), share.numel()));
+    return 0;
+  }
+  Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) override {
+    check_parts(whole, share, rank_, size_);
+    const std::vector<at::Tensor> parts = exchanged(share, whole);
+    for (std::size_t r = 0; r < parts.size(); ++r)
+      whole.narrow(0, static_cast<std::int64_t>(r) * share.numel(), share.numel()).copy_(parts[r]);
+    return 0;
+  }
+  void wait(Ticket) override {}
+  void wait_all() override {}
+
+  std::vector<std::string> all_gather(const std::string& text) override {
+    const std::string round = name_ + std::to_string(round_++) + "/";
+    std::vector<std::string> keys, texts;
+    for (int r = 0; r < size_; ++r) keys.push_back(round + std::to_string(r));
+    try {
+      store_->set(keys[static_cast<std::size_t>(rank_)], std::vector<std::uint8_t>(text.begin(), text.end()));
+      for (const auto& bytes : store_->multiGet(keys)) texts.emplace_back(bytes.begin(), bytes.end());
+      // Whoever reads this round has read the one before; its key is of no more use.
+      if (!last_key_.empty()) store_->deleteKey(last_key_);
+    } catch (const std::exception& error) {
+      throw UserError(ExitCode::peer_lost,
+                      "rank " + std::to_string(rank_) + " waited for all " + std::to_string(size_) +
+                          " ranks at rank 0's store and did not find them: " + error.what() +
+                          "; look at the first message of the others");
+    }
+    last_key_ = keys[static_cast<std::size_t>(rank_)];
+    return texts;
+  }
+
+  void barrier() override { all_gather(""); }
+
+  std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks) override {
+    const auto mine = std::find(ranks.begin(), ranks.end(), rank_);
+    if (mine == ranks.end()) throw std::invalid_argument("a rank asks for a group without itself");
+    const std::string name =
+        name_ + "group" + std::to_string(groups_++) + "." + std::to_string(ranks.front()) + "/";
+    return std::make_unique<StoreCommunicator>(store_, name, static_cast<int>(mine - ranks.begin()),
+                                               static_cast<int>(ranks.size()), /*whole_job=*/false);
+  }
+
+  /// The launcher ends the others once it sees the exit code.
+  [[noreturn]] void abort(int exit_code) override { std::_Exit(exit_code); }
+
+ private:
+  /// `mine` of every rank.
+  std::vector<at::Tensor> exchanged(const at::Tensor& mine, const at::Tensor& largest) {
+    if (!mine.device().is_cpu() || !mine.is_contiguous() || largest.numel() > most_numbers)
+      throw std::invalid_argument("ranks that meet in a store exchange CPU tensors of at most " +
+                                  std::to_string(most_numbers) + " elements, not " +
+                                  std::to_string(largest.numel()));
+    std::vector<at::Tensor> all;
+    for (const std::string& bytes :
+         all_gather({static_cast<const char*>(mine.const_data_ptr()), mine.nbytes()})) {
+      all.push_back(at::empty_like(mine));
+      std::memcpy(all.back().data_ptr(), bytes.data(), bytes.size());
+    }
+    return all;
+  }
+
+  c10::intrusive_ptr<c10d::Store> store_;
+  std::string name_, last_key_;
+  int rank_, size_;
+  bool whole_job_;
+  std::int64_t round_ = 0, groups_ = 0;
+};
+}  // namespace
+
+std::unique_ptr<Communicator> make_store_communicator(const Launch& launch) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(launch.port);
+  // torchrun's agent may serve the store on this port itself.
+  const char* agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
+  options.isServer = launch.rank == 0 && !(agent && std::string(agent) == "True");
+  options.numWorkers = static_cast<std::size_t>(launch.size);
+  options.waitWorkers = false;
+  options.timeout = patience;
+  try {
+    auto store = c10::make_intrusive<c10d::TCPStore>(launch.host, options);
+    return std::make_unique<StoreCommunicator>(std::move(store), "assay/", launch.rank, launch.size,
+                                               /*whole_job=*/true);
+  } catch (const std::exception& error) {
+    throw UserError(ExitCode::peer_lost, "rank " + std::to_string(launch.rank) +
+                                             " cannot reach rank 0's store at " + launch.host + ":" +
+                                             std::to_string(launch.port) + ": " + error.what() +
+                                             "; look at MASTER_ADDR, MASTER_PORT and rank 0");
+  }
+}
+
+}  // namespace assay::impl
