@@ -136,7 +136,7 @@ StepTimes measure_step(const spec::RunConfig& config, std::int64_t steps,
   spec::ModelSpec model = spec::find_model(config.model);
   if (config.init_std > 0) model.init_std = config.init_std;
   const spec::Batch batch = spec::batch_of(config.sequences, config.micro, 1);
-  const at::Device device = run::choose_device(config.device, 1).device;
+  const at::Device device = run::choose_device(config.device).device;
   attention::force(config.attention, device);
   if (config.threads > 0) at::set_num_threads(static_cast<int>(config.threads));
   try {

@@ -58,12 +58,13 @@ spec::safetensors::Header header_of(const spec::Inventory& inventory, const std:
   return header;
 }
 
-FileEntry write_part(const fs::path& folder, const Part& part, const ParameterBuffers& buffers) {
+FileEntry write_part(const fs::path& folder, const Part& part, const ParameterBuffers& buffers,
+                     const StateSource& source) {
   DurableFile file(folder / part.file);
   file.write(bytes_of(spec::safetensors::serialize(header_of(buffers.inventory, dtype_name(buffers)))));
   FileEntry entry{.name = part.file, .bytes = 0, .hash = {}, .tensors = {}};
   for (const spec::Parameter& parameter : buffers.inventory.parameters) {
-    const at::Tensor values = view(buffers.*part.buffer, parameter).cpu();
+    const at::Tensor values = source(part.buffer, parameter).cpu();
     // checkpoint_c5: a state that cannot be trained on is never the one to come back to.
     if (!at::isfinite(values).all().item<bool>())
       throw UserError(ExitCode::non_finite,
@@ -134,7 +135,7 @@ void require_space(const fs::path& parent, const ParameterBuffers& buffers) {
 }
 
 Saved write_checkpoint(const std::string& directory, const ParameterBuffers& buffers, const State& state,
-                       std::int64_t keep) {
+                       std::int64_t keep, const StateSource& source) {
   const auto start = std::chrono::steady_clock::now();
   const fs::path parent = fs::path(directory) / "checkpoints", path = parent / folder_name(state.step);
   std::int64_t bytes = 0;
@@ -146,7 +147,7 @@ Saved write_checkpoint(const std::string& directory, const ParameterBuffers& buf
     PartialFolder folder(partial);
     Manifest manifest{state.step, state.tokens, state.config, ASSAY_VERSION, dtype_name(buffers), {}};
     for (const Part& part : parts) {
-      manifest.files.push_back(write_part(partial, part, buffers));
+      manifest.files.push_back(write_part(partial, part, buffers, source));
       bytes += manifest.files.back().bytes;
     }
     const std::string json = to_json(manifest);
@@ -166,10 +167,16 @@ std::int64_t size_on_disk(const spec::Inventory& inventory, Dtype states) {
   return tensor_bytes(inventory, element_bytes(states));
 }
 
+StateSource whole_state(const ParameterBuffers& buffers) {
+  return [&buffers](at::Tensor ParameterBuffers::*buffer, const spec::Parameter& parameter) {
+    return view(buffers.*buffer, parameter);
+  };
+}
+
 Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state,
-           std::int64_t keep) {
+           std::int64_t keep, const StateSource& source) {
   try {
-    return write_checkpoint(directory, buffers, state, keep);
+    return write_checkpoint(directory, buffers, state, keep, source);
   } catch (const UserError& error) {
     if (error.code() != ExitCode::io) throw;
     const fs::path path = fs::path(directory) / "checkpoints" / folder_name(state.step);
@@ -285,10 +292,11 @@ State load(const std::string& path, ParameterBuffers& buffers) {
       const auto& tensor = header.at(parameter.name);
       const at::Tensor stored = at::from_blob(bytes.data() + header.data_offset + tensor.begin,
                                               parameter.shape, buffers.master.options().device(at::kCPU));
-      view(buffers.*parts[i].buffer, parameter).copy_(stored);
+      store(buffers, buffers.*parts[i].buffer, parameter, stored);
+      if (parts[i].buffer == &ParameterBuffers::master && !buffers.master.is_same(buffers.weights))
+        store(buffers, buffers.weights, parameter, stored);
     }
   }
-  if (!buffers.master.is_same(buffers.weights)) buffers.weights.copy_(buffers.master);
   return {manifest.step, manifest.tokens, manifest.config};
 }
 

@@ -2,6 +2,7 @@
 // Checkpoints: safetensors with a JSON manifest of content hashes, committed by a marker written last.
 // Layout, order of writes and what survives a crash: spec/checkpoint/checkpoint.md.
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -17,6 +18,13 @@ struct State {
   std::string config;       ///< the run's settings as dumped TOML
 };
 
+/// Where a save takes the whole values of a parameter in one of the buffers from: on any device, flat or in
+/// its shape, valid until the next call. Called in the order of parameters.
+using StateSource =
+    std::function<at::Tensor(at::Tensor ParameterBuffers::*buffer, const spec::Parameter& parameter)>;
+/// Out of buffers that hold everything; they must outlive it.
+StateSource whole_state(const ParameterBuffers& buffers);
+
 struct Saved {
   std::string path;
   std::int64_t bytes = 0;
@@ -31,7 +39,12 @@ struct Saved {
 /// is left, and a later call may succeed; UserError(non_finite) naming the parameter when a value is NaN or
 /// infinite: such a state is never saved.
 Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state,
-           std::int64_t keep);
+           std::int64_t keep, const StateSource& source);
+/// Of buffers that hold everything.
+inline Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state,
+                  std::int64_t keep) {
+  return save(directory, buffers, state, keep, whole_state(buffers));
+}
 
 /// Bytes of the tensors that a checkpoint holds: weights and two moments, stored as `states`. Headers and the
 /// manifest add a few thousand. [B]
@@ -40,9 +53,9 @@ std::int64_t size_on_disk(const spec::Inventory& inventory, Dtype states);
 /// What a checkpoint folder says of its run, without its tensors. Errors: UserError(bad_data), as `load`.
 State read_state(const std::string& path);
 
-/// Reads a checkpoint folder into `buffers` after checking marker, manifest, sizes and content hashes of
-/// every tensor. Errors: UserError(bad_data) naming file and tensor; nothing of `buffers` is changed when the
-/// check fails.
+/// Reads a checkpoint folder, of whatever layout, into `buffers`, whole or shares, after checking marker,
+/// manifest, sizes and content hashes of every tensor. Errors: UserError(bad_data) naming file and tensor;
+/// nothing of `buffers` is changed when the check fails.
 State load(const std::string& path, ParameterBuffers& buffers);
 
 /// Path of the newest checkpoint of a run folder that has a marker: what a crash left behind has none.

@@ -28,7 +28,7 @@ bench::Plan plan_of(const BenchPlan& asked, at::Device device) {
 }
 
 int bench_rows(const BenchPlan& asked, Streams streams) {
-  const run::DeviceChoice choice = run::choose_device(asked.device, 1);
+  const run::DeviceChoice choice = run::choose_device(asked.device);
   if (choice.notice) streams.err << "assay: warning: " << *choice.notice << "\n";
   const bench::Plan plan = plan_of(asked, choice.device);
   const bench::Subject subject = bench::subject_of(plan);

@@ -10,6 +10,7 @@
 #include "spec/config/dump.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
+#include "spec/layout/data_layout.hpp"
 #include "spec/model/model_spec.hpp"
 #include "spec/text/quote.hpp"
 
@@ -85,6 +86,7 @@ int train(const Arguments& arguments, Streams streams) {
   const spec::RunConfig config = spec::load(recipe, overrides);
   spec::check(config, spec::find_model(config.model));
   spec::batch_of(config.sequences, config.micro, ranks);
+  spec::layout_of(config.data_parallel, ranks, config.shard_ranks, /*ranks_per_host=*/ranks);
   if (arguments.has("dump-config")) {
     streams.out << spec::dump_toml(config);
     return 0;

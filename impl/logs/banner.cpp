@@ -43,7 +43,10 @@ std::string where(const RunStart& start) {
   std::set<std::string> hosts;
   for (const RankPlace& place : start.ranks) hosts.insert(place.host);
   if (start.batch.ranks == 1) return "1 rank";
-  return plural(start.batch.ranks, "rank") + " on " + plural(static_cast<std::int64_t>(hosts.size()), "host");
+  std::string text =
+      plural(start.batch.ranks, "rank") + " on " + plural(static_cast<std::int64_t>(hosts.size()), "host");
+  if (start.layout && start.layout->data != "replicate") text += ", " + start.layout->data;
+  return text;
 }
 
 /// `text` in a column of `width` characters: filled up or cut with three points; control characters as

@@ -2,10 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
-#include "impl/model/views.hpp"
 #include "impl/ops/clip_grad_norm.hpp"
 #include "impl/ops/init.hpp"
 #include "spec/error.hpp"
@@ -31,37 +31,97 @@ std::int64_t ParameterBuffers::bytes() const {
   return master.is_same(weights) ? sum : sum + static_cast<std::int64_t>(master.nbytes());
 }
 
-ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device device, Dtype states) {
+ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device device, Dtype states,
+                          const spec::Layout& layout, std::int64_t shard_rank) {
   ParameterBuffers buffers;
-  buffers.inventory = spec::inventory(model);
-  const auto zeros = [&](Dtype element) {
-    return at::zeros({buffers.inventory.flat_size},
+  buffers.partition = spec::partition(spec::inventory(model), layout.shard_ranks);
+  buffers.inventory = buffers.partition.inventory;
+  buffers.shard_rank = shard_rank;
+  const auto zeros = [&](Dtype element, bool shares) {
+    return at::zeros({shares ? buffers.partition.shard_size : buffers.inventory.flat_size},
                      at::TensorOptions().dtype(scalar_type(element)).device(device));
   };
   const Dtype state = dtype == Dtype::bf16 ? states : dtype;
-  buffers.weights = zeros(dtype);
-  buffers.gradients = zeros(dtype == Dtype::bf16 ? Dtype::f32 : dtype);
-  buffers.master = state != dtype ? zeros(state) : buffers.weights;
-  buffers.moment1 = zeros(state);
-  buffers.moment2 = zeros(state);
+  buffers.weights = zeros(dtype, layout.shards_weights());
+  buffers.gradients = zeros(dtype == Dtype::bf16 ? Dtype::f32 : dtype, layout.shards_weights());
+  buffers.master = state != dtype ? zeros(state, true) : buffers.weights;
+  buffers.moment1 = zeros(state, true);
+  buffers.moment2 = zeros(state, true);
   return buffers;
 }
 
 void initialise(ParameterBuffers& buffers, const spec::ModelSpec& model, std::uint64_t seed) {
   std::int64_t index = 0;
-  for (const spec::Parameter& parameter : buffers.inventory.parameters)
-    init::fill(buffers.master.narrow(0, parameter.offset, parameter.size), parameter, index++, model, seed);
-  if (!buffers.master.is_same(buffers.weights)) buffers.weights.copy_(buffers.master);
+  for (const spec::Parameter& parameter : buffers.inventory.parameters) {
+    if (buffers.whole(buffers.master)) {
+      init::fill(buffers.master.narrow(0, parameter.offset, parameter.size), parameter, index++, model, seed);
+      continue;
+    }
+    const at::Tensor values = at::empty({parameter.size}, buffers.master.options());
+    init::fill(values, parameter, index++, model, seed);
+    store(buffers, buffers.master, parameter, values);
+    if (!buffers.master.is_same(buffers.weights)) store(buffers, buffers.weights, parameter, values);
+  }
+  if (buffers.whole(buffers.master) && !buffers.master.is_same(buffers.weights))
+    buffers.weights.copy_(buffers.master);
 }
 
-std::string first_non_finite_gradient(const ParameterBuffers& buffers, spec::Inventory::Range range) {
-  const at::Tensor gradients = buffers.gradients.narrow(0, range.begin, range.end - range.begin);
+at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Partition::Run& run) {
+  return buffer.narrow(0, buffers.whole(buffer) ? run.begin : run.shard_begin, run.size);
+}
+
+at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, std::int64_t block) {
+  const auto range = buffers.partition.owned(block, buffers.shard_rank);
+  return buffer.narrow(0,
+                       buffers.whole(buffer)
+                           ? range.begin
+                           : buffers.partition.blocks[static_cast<std::size_t>(block)].shard_begin,
+                       range.end - range.begin);
+}
+
+void store(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Parameter& parameter,
+           const at::Tensor& values) {
+  const at::Tensor flat = values.view({parameter.size});
+  if (buffers.whole(buffer)) {
+    buffer.narrow(0, parameter.offset, parameter.size).copy_(flat);
+    return;
+  }
+  const auto range = buffers.partition.owned(parameter.block, buffers.shard_rank);
+  const std::int64_t begin = std::max(range.begin, parameter.offset),
+                     end = std::min(range.end, parameter.offset + parameter.size);
+  if (begin >= end) return;
+  owned(buffers, buffer, parameter.block)
+      .narrow(0, begin - range.begin, end - begin)
+      .copy_(flat.narrow(0, begin - parameter.offset, end - begin));
+}
+
+at::Tensor owned_sum_of_squares(const ParameterBuffers& buffers) {
+  at::Tensor sum;
+  for (const auto& run : buffers.partition.runs(buffers.shard_rank)) {
+    const at::Tensor part = clip_grad_norm::sum_of_squares(owned(buffers, buffers.gradients, run));
+    sum = sum.defined() ? sum + part : part;
+  }
+  return sum;
+}
+
+std::string first_non_finite(const spec::Inventory& inventory, const at::Tensor& gradients,
+                             std::int64_t first) {
   // A sum of squares is finite only if every term is; it costs one pass and no temporary of the range's size.
   if (std::isfinite(clip_grad_norm::sum_of_squares(gradients).item<double>())) return "";
-  for (const spec::Parameter& parameter : buffers.inventory.parameters) {
-    if (parameter.offset < range.begin || parameter.offset >= range.end) continue;
-    if (!at::isfinite(buffers.gradients.narrow(0, parameter.offset, parameter.size)).all().item<bool>())
+  for (const spec::Parameter& parameter : inventory.parameters) {
+    const std::int64_t begin = std::max(parameter.offset, first),
+                       end = std::min(parameter.offset + parameter.size, first + gradients.numel());
+    if (begin < end && !at::isfinite(gradients.narrow(0, begin - first, end - begin)).all().item<bool>())
       return parameter.name;
+  }
+  return "";
+}
+
+std::string first_non_finite_gradient(const ParameterBuffers& buffers) {
+  for (const auto& run : buffers.partition.runs(buffers.shard_rank)) {
+    const std::string name =
+        first_non_finite(buffers.inventory, owned(buffers, buffers.gradients, run), run.begin);
+    if (!name.empty()) return name;
   }
   return "";
 }

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "impl/ops/adamw.hpp"
 
 namespace assay::impl {
@@ -21,22 +23,28 @@ std::vector<DecayRange> decay_ranges(const spec::Inventory& inventory) {
 
 void update(ParameterBuffers& buffers, const AdamWSettings& settings, double learning_rate, std::int64_t step,
             const at::Tensor& coefficient) {
-  for (const DecayRange& range : decay_ranges(buffers.inventory)) {
-    const auto part = [&](const at::Tensor& flat) {
-      return flat.narrow(0, range.begin, range.end - range.begin);
-    };
-    adamw::update_guarded(part(buffers.weights), part(buffers.master), part(buffers.gradients),
-                          part(buffers.moment1), part(buffers.moment2),
-                          {.learning_rate = learning_rate,
-                           .beta1 = settings.beta1,
-                           .beta2 = settings.beta2,
-                           .eps = settings.eps,
-                           .weight_decay = range.decay ? settings.weight_decay : 0.0,
-                           .step = step,
-                           .gradient_scale = 1,
-                           .seed = settings.seed,
-                           .first = range.begin},
-                          coefficient);
+  const auto ranges = decay_ranges(buffers.inventory);
+  for (const spec::Partition::Run& run : buffers.partition.runs(buffers.shard_rank)) {
+    for (const DecayRange& range : ranges) {
+      const std::int64_t begin = std::max(range.begin, run.begin),
+                         end = std::min(range.end, run.begin + run.size);
+      if (begin >= end) continue;
+      const auto part = [&](const at::Tensor& buffer) {
+        return owned(buffers, buffer, run).narrow(0, begin - run.begin, end - begin);
+      };
+      adamw::update_guarded(part(buffers.weights), part(buffers.master), part(buffers.gradients),
+                            part(buffers.moment1), part(buffers.moment2),
+                            {.learning_rate = learning_rate,
+                             .beta1 = settings.beta1,
+                             .beta2 = settings.beta2,
+                             .eps = settings.eps,
+                             .weight_decay = range.decay ? settings.weight_decay : 0.0,
+                             .step = step,
+                             .gradient_scale = 1,
+                             .seed = settings.seed,
+                             .first = run.canonical_begin + (begin - run.begin)},
+                            coefficient);
+    }
   }
 }
 

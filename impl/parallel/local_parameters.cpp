@@ -1,12 +1,26 @@
 #include "impl/parallel/local_parameters.hpp"
 
+#include <ATen/ATen.h>
+
+#include "impl/ops/clip_grad_norm.hpp"
+
 namespace assay::impl {
 
-LocalParameters::LocalParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model) {
+LocalParameters::LocalParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model)
+    : buffers_(buffers) {
   for (std::int64_t block = 0; block < buffers.inventory.blocks; ++block) {
     weights_.push_back(views(buffers.weights, buffers.inventory, model, block));
     gradients_.push_back(views(buffers.gradients, buffers.inventory, model, block));
   }
 }
+
+at::Tensor LocalParameters::block_of(const at::Tensor& whole, std::int64_t block) const {
+  const auto range = buffers_.inventory.block_range(block);
+  return whole.narrow(0, range.begin, range.end - range.begin);
+}
+
+at::Tensor LocalParameters::sum_of_squares() { return clip_grad_norm::sum_of_squares(buffers_.gradients); }
+
+std::string LocalParameters::non_finite_sum() const { return first_non_finite_gradient(buffers_); }
 
 }  // namespace assay::impl

@@ -2,14 +2,15 @@
 #include <vector>
 
 #include "impl/memory/parameter_buffers.hpp"
-#include "impl/model/parameter_access.hpp"
+#include "impl/parallel/parameter_layout.hpp"
 
 namespace assay::impl {
 
 /// Every parameter whole on this rank: acquire and release have nothing to do. The one-rank layout, and the
-/// base of layouts that replicate parameters.
-class LocalParameters : public ParameterAccess {
+/// base of those that hold weights and gradients whole.
+class LocalParameters : public ParameterLayout {
  public:
+  /// `buffers` must outlive this.
   LocalParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model);
 
   const BlockViews& acquire(std::int64_t block) override {
@@ -20,8 +21,16 @@ class LocalParameters : public ParameterAccess {
     return gradients_.at(static_cast<std::size_t>(block));
   }
   void gradients_ready(std::int64_t) override {}
+  void begin_backward(bool) override {}
+  at::Tensor sum_of_squares() override;
+  std::string non_finite_sum() const override;
+
+ protected:
+  const ParameterBuffers& buffers() const { return buffers_; }
+  at::Tensor block_of(const at::Tensor& whole, std::int64_t block) const;
 
  private:
+  const ParameterBuffers& buffers_;
   std::vector<BlockViews> weights_, gradients_;
 };
 

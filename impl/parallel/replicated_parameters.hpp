@@ -1,6 +1,7 @@
 #pragma once
-#include "impl/parallel/communicator.hpp"
+#include "impl/parallel/gradient_reduction.hpp"
 #include "impl/parallel/local_parameters.hpp"
+#include "impl/parallel/non_finite_gradient.hpp"
 
 namespace assay::impl {
 
@@ -9,22 +10,19 @@ namespace assay::impl {
 /// global count of valid tokens, so the sum over ranks is the gradient, with no division after it.
 class ReplicatedParameters final : public LocalParameters {
  public:
+  /// `wire`: dtype in which gradients are summed.
   ReplicatedParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model,
-                       Communicator& communicator);
+                       Communicator& communicator, at::ScalarType wire);
 
-  /// Called before the backward of each micro-batch; the last one of the step starts the reductions.
-  void begin_backward(bool last_micro_batch);
+  void begin_backward(bool last_micro_batch) override;
   void gradients_ready(std::int64_t block) override;
-
-  /// The first parameter whose gradient was not finite on this rank before the reduction spread it to all;
-  /// empty if none. Filled while the reductions start, so that the rank at fault can still be told.
-  const std::string& non_finite_gradient() const { return non_finite_gradient_; }
+  void all_reduce() override { reduction_.finish_all(); }
+  std::string non_finite_gradient() const override { return non_finite_.name(); }
 
  private:
-  const ParameterBuffers& buffers_;
-  Communicator& communicator_;
+  GradientReduction reduction_;
+  NonFiniteGradient non_finite_;
   bool reduce_when_ready_ = false;
-  std::string non_finite_gradient_;
 };
 
 }  // namespace assay::impl

@@ -4,13 +4,16 @@
 #include <ATen/cuda/CUDAContext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <ctime>
+#include <sstream>
 #include <thread>
 
 #include "impl/data/batch.hpp"
 #include "impl/metrics/ceiling.hpp"
 #include "impl/run/host.hpp"
+#include "impl/run/rank_device.hpp"
 #include "impl/run/trainer.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/flops/exact.hpp"
@@ -23,19 +26,9 @@
 namespace assay::impl::run {
 
 namespace {
-std::vector<spec::record::Gpu> gpus_of(at::Device device) {
-  if (!device.is_cuda()) return {};
-  const cudaDeviceProp* properties = at::cuda::getDeviceProperties(device.index());
-  std::string uuid = "GPU-";
-  for (int i = 0; i < 16; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) uuid += "-";
-    const auto byte = static_cast<unsigned char>(properties->uuid.bytes[i]);
-    uuid += "0123456789abcdef"[byte >> 4];
-    uuid += "0123456789abcdef"[byte & 15];
-  }
-  return {{.name = properties->name,
-           .uuid = uuid,
-           .memory_bytes = static_cast<std::int64_t>(properties->totalGlobalMem)}};
+std::string no_blanks(std::string text) {
+  std::replace(text.begin(), text.end(), ' ', '_');
+  return text;
 }
 
 /// Dense peak of all ranks together for products in `dtype`; nothing on the CPU and for GPUs that
@@ -48,18 +41,35 @@ std::optional<double> peak_flops(const std::vector<spec::record::Gpu>& gpus, Dty
   return peak;
 }
 
-std::vector<spec::record::RankPlace> places(at::Device device, Communicator& communicator) {
-  // "threads device host": a host name holds no blank.
-  const std::string mine = std::to_string(at::get_num_threads()) + " " + device.str() + " " + host_name();
-  std::vector<spec::record::RankPlace> places;
-  for (const std::string& text : communicator.all_gather(mine)) {
-    const std::size_t first = text.find(' '), second = text.find(' ', first + 1);
-    places.push_back({.rank = static_cast<std::int64_t>(places.size()),
-                      .host = text.substr(second + 1),
-                      .device = text.substr(first + 1, second - first - 1),
-                      .threads = std::stoll(text.substr(0, first))});
+/// Where every rank runs, and every GPU that one of them uses.
+void add_places(spec::record::RunStart& start, at::Device device, Communicator& communicator) {
+  // "threads device uuid bytes host name": of these a GPU's name alone may hold blanks.
+  std::string mine = std::to_string(at::get_num_threads()) + " " + device.str() + " ";
+  if (device.is_cuda()) {
+    const cudaDeviceProp* properties = at::cuda::getDeviceProperties(device.index());
+    mine += gpu_uuid(device.index()) + " " + std::to_string(properties->totalGlobalMem) + " " +
+            no_blanks(host_name()) + " " + properties->name;
+  } else {
+    mine += "- 0 " + no_blanks(host_name());
   }
-  return places;
+  for (const std::string& text : communicator.all_gather(mine)) {
+    std::istringstream words(text);
+    spec::record::RankPlace place{
+        .rank = static_cast<std::int64_t>(start.ranks.size()), .host = {}, .device = {}, .threads = 0};
+    spec::record::Gpu gpu;
+    words >> place.threads >> place.device >> gpu.uuid >> gpu.memory_bytes >> place.host >> std::ws;
+    std::getline(words, gpu.name);
+    if (gpu.memory_bytes > 0) {
+      place.gpu = gpu.uuid;
+      start.gpus.push_back(gpu);
+    }
+    start.ranks.push_back(place);
+  }
+}
+
+std::string reduced_in(const spec::RunConfig& config) {
+  if (config.dtype == Dtype::bf16) return config.reduce == Dtype::bf16 ? "bf16" : "f32";
+  return config.dtype == Dtype::f64 ? "f64" : "f32";
 }
 
 /// Tokens of a step beyond which its first loss is not expected: reading them all would hold the banner back.
@@ -110,8 +120,7 @@ spec::record::RunStart describe(const RunFacts& facts, Communicator& communicato
   start.cpu = cpu_model();
   start.cores = std::thread::hardware_concurrency();
   start.memory_bytes = host_memory();
-  start.gpus = gpus_of(facts.device);
-  start.ranks = places(facts.device, communicator);
+  add_places(start, facts.device, communicator);
   start.model = facts.model.name;
   start.vocab = facts.model.vocab;
   start.parameters = spec::inventory(facts.model).parameter_count().to_int64();
@@ -123,6 +132,10 @@ spec::record::RunStart describe(const RunFacts& facts, Communicator& communicato
                  .ranks = facts.batch.ranks,
                  .sequence_length = facts.config.sequence_length,
                  .tokens = facts.batch.tokens_per_step(facts.config.sequence_length).to_int64()};
+  const spec::Layout layout = layout_of(facts.config, communicator);
+  start.layout = {.data = std::string(spec::to_string(layout.data)),
+                  .shard_ranks = layout.shard_ranks,
+                  .reduce = reduced_in(facts.config)};
   start.steps = facts.config.steps;
   start.expected_first_loss = expected_first_loss(facts);
   start.planned_memory_bytes = facts.planned_memory;

@@ -27,7 +27,7 @@ std::string text_of(cudaError_t error) {
 
 }  // namespace
 
-GpuFacts look_at_gpu() {
+GpuFacts look_at_gpu(int device) {
   GpuFacts facts;
   cudaRuntimeGetVersion(&facts.runtime_cuda);
   cudaDriverGetVersion(&facts.driver_cuda);
@@ -39,7 +39,7 @@ GpuFacts look_at_gpu() {
   if (facts.devices == 0) return facts;
   cudaDeviceProp properties;
   int mode = cudaComputeModeDefault;
-  if (const cudaError_t error = cudaGetDeviceProperties(&properties, 0); error != cudaSuccess) {
+  if (const cudaError_t error = cudaGetDeviceProperties(&properties, device); error != cudaSuccess) {
     facts.error = text_of(error);
     return facts;
   }
@@ -47,11 +47,12 @@ GpuFacts look_at_gpu() {
   facts.major = properties.major, facts.minor = properties.minor;
   facts.memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem);
   facts.code_runs = runs_on(compiled_architectures(), 10 * facts.major + facts.minor);
-  if (cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, 0) == cudaSuccess) {
+  if (cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, device) == cudaSuccess) {
     facts.prohibited = mode == cudaComputeModeProhibited;
     facts.exclusive = mode == cudaComputeModeExclusive || mode == cudaComputeModeExclusiveProcess;
   }
   std::size_t free = 0, total = 0;
+  cudaSetDevice(device);
   if (const cudaError_t error = cudaMemGetInfo(&free, &total); error != cudaSuccess)
     facts.error = text_of(error);
   facts.free_bytes = static_cast<std::int64_t>(free);
@@ -88,7 +89,7 @@ std::string gpu_fault(const GpuFacts& facts) {
   return "";
 }
 
-DeviceChoice choose_device(spec::Device wanted, int ranks, const GpuFacts& facts) {
+DeviceChoice choose_device(spec::Device wanted, const GpuFacts& facts) {
   if (wanted == spec::Device::cpu) return {};
   const std::string fault = gpu_fault(facts);
   if (wanted == spec::Device::cuda) {
@@ -96,13 +97,7 @@ DeviceChoice choose_device(spec::Device wanted, int ranks, const GpuFacts& facts
       throw UserError(ExitCode::usage,
                       "compute.device=cuda, but no usable NVIDIA GPU was found: " + fault +
                           "; `assay doctor` says more, compute.device=cpu trains on the CPU");
-    if (ranks > 1)
-      throw UserError(ExitCode::usage,
-                      "compute.device=cuda with " + std::to_string(ranks) +
-                          " ranks: gradients are reduced by MPI, on CPUs only; use one rank, or "
-                          "compute.device=cpu");
   }
-  if (ranks > 1) return {};
   if (!fault.empty()) {
     if (facts.devices == 0 && facts.driver_cuda == 0) return {};  // a machine without GPU: nothing to tell
     return {at::kCPU, "training on the CPU: " + fault};
@@ -114,8 +109,8 @@ DeviceChoice choose_device(spec::Device wanted, int ranks, const GpuFacts& facts
   return choice;
 }
 
-DeviceChoice choose_device(spec::Device wanted, int ranks) {
-  return choose_device(wanted, ranks, wanted == spec::Device::cpu ? GpuFacts() : look_at_gpu());
+DeviceChoice choose_device(spec::Device wanted) {
+  return choose_device(wanted, wanted == spec::Device::cpu ? GpuFacts() : look_at_gpu());
 }
 
 }  // namespace assay::impl::run

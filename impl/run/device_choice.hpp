@@ -10,21 +10,21 @@
 
 namespace assay::impl::run {
 
-/// What CUDA and the first GPU say. Empty and 0 where there was nothing to ask.
+/// What CUDA and one GPU say. Empty and 0 where there was nothing to ask.
 struct GpuFacts {
   int devices = 0;
   std::string error = {};    ///< why the GPUs could not be counted or a context not be made
   int driver_cuda = 0;       ///< newest CUDA that the driver runs, 13000 for 13.0; 0: no driver
   int runtime_cuda = 0;      ///< CUDA that this program was built with
-  std::string name = {};     ///< of the first GPU
+  std::string name = {};     ///< of the GPU
   int major = 0, minor = 0;  ///< compute capability
   bool code_runs = true;     ///< this program holds code for it (impl/run/architectures.hpp)
   bool prohibited = false, exclusive = false;  ///< compute mode
   std::int64_t free_bytes = 0, memory_bytes = 0;
 };
 
-/// Asks CUDA. Makes a context on the first GPU where there is one. Never fails.
-GpuFacts look_at_gpu();
+/// Asks CUDA. Makes a context on that GPU where it is there. Never fails.
+GpuFacts look_at_gpu(int device = 0);
 
 /// Why this GPU cannot train, in one line without a full stop; empty when it can. Needed: a driver for the
 /// CUDA that this program was built with, compute capability 8.0, code for it, a compute mode that lets this
@@ -37,11 +37,11 @@ struct DeviceChoice {
   std::optional<std::string> notice;  ///< a GPU is there and not used, or others use much of it
 };
 
-/// The CPU, or the first GPU. `ranks` of the run. Errors: UserError(usage) where a GPU was asked for and
-/// cannot be used, with the reason and what to do; several ranks on a GPU.
-DeviceChoice choose_device(spec::Device wanted, int ranks, const GpuFacts& facts);
+/// Of a lone rank: the CPU, or the first GPU. Errors: UserError(usage) where a GPU was asked for and cannot
+/// be used, with the reason and what to do. Several ranks: impl/run/rank_device.hpp.
+DeviceChoice choose_device(spec::Device wanted, const GpuFacts& facts);
 
 /// The same for this machine; no GPU is asked when the CPU is wanted.
-DeviceChoice choose_device(spec::Device wanted, int ranks);
+DeviceChoice choose_device(spec::Device wanted);
 
 }  // namespace assay::impl::run

@@ -13,7 +13,7 @@ namespace assay::impl::run {
 using spec::Action;
 using spec::ActionKind;
 
-Executor::Executor(Model& model, ParameterBuffers& buffers, ReplicatedParameters& parameters,
+Executor::Executor(Model& model, ParameterBuffers& buffers, ParameterLayout& parameters,
                    Communicator& communicator, const StepSettings& settings, PhaseClock& clock)
     : model_(model),
       buffers_(buffers),
@@ -36,8 +36,10 @@ StepResult Executor::run(const StepInput& input, const std::vector<Action>& acti
       case ActionKind::backward:
         backward(input, micro_batch);
         break;
-      case ActionKind::reduce:
-        reduce();
+      case ActionKind::all_reduce:
+      case ActionKind::reduce_scatter:
+      case ActionKind::all_gather:
+        reduce(action.kind);
         break;
       case ActionKind::clip:
         clip();
@@ -53,6 +55,7 @@ StepResult Executor::run(const StepInput& input, const std::vector<Action>& acti
 
 void Executor::forward(const StepInput& input, std::size_t micro_batch) {
   clock_.enter(Phase::forward);
+  parameters_.begin_forward();
   const Loss loss = model_.forward(input.micro_batches.at(micro_batch), input.valid_tokens, settings_.z_loss,
                                    activations_.at(micro_batch));
   losses_[0] += loss.cross_entropy;
@@ -65,28 +68,36 @@ void Executor::backward(const StepInput& input, std::size_t micro_batch) {
   model_.backward(input.micro_batches.at(micro_batch), std::move(activations_.at(micro_batch)));
 }
 
-void Executor::reduce() {
+/// What is left of communication when the work behind which it was hidden is done.
+void Executor::reduce(ActionKind kind) {
   clock_.enter(Phase::reduce);
-  if (communicator_.size() > 1) local_loss_ = losses_.sum().item<double>();
-  communicator_.begin_all_reduce_sum(losses_);
-  communicator_.wait_all();
+  if (kind == ActionKind::all_reduce) parameters_.all_reduce();
+  if (kind == ActionKind::reduce_scatter) parameters_.reduce_scatter();
+  if (kind == ActionKind::all_gather) parameters_.all_gather();
 }
 
 void Executor::clip() {
+  if (communicator_.size() > 1) {
+    clock_.enter(Phase::reduce);
+    local_losses_ = losses_.clone();
+    communicator_.all_reduce_sum(losses_);
+  }
   clock_.enter(Phase::clip);
-  norm_and_coefficient_ = clip_grad_norm::norm_and_coefficient(
-      clip_grad_norm::sum_of_squares(buffers_.gradients), losses_, settings_.clip);
+  norm_and_coefficient_ =
+      clip_grad_norm::norm_and_coefficient(parameters_.sum_of_squares(), losses_, settings_.clip);
 }
 
 /// Changes nothing when the coefficient says that a number is not finite.
 void Executor::update(const StepInput& input) {
   clock_.enter(Phase::update);
   impl::update(buffers_, settings_.adamw, input.learning_rate, input.step + 1, norm_and_coefficient_[1]);
+  parameters_.weights_changed();
 }
 
 /// The only place where a step waits for a GPU.
 void Executor::read_result(const StepInput& input) {
   clock_.enter(Phase::other);
+  if (communicator_.size() > 1) communicator_.settle();
   const at::Tensor numbers = at::cat({losses_, norm_and_coefficient_}).cpu();
   const double* number = numbers.const_data_ptr<double>();
   result_ = {.cross_entropy = number[0],
@@ -97,8 +108,11 @@ void Executor::read_result(const StepInput& input) {
 }
 
 /// What is not finite when every rank's own loss and gradients are.
-std::string Executor::overflow() const {
-  const std::string summed = first_non_finite_gradient(buffers_, {0, buffers_.inventory.flat_size});
+std::string Executor::overflow() {
+  // Each rank knows what it holds.
+  std::string summed;
+  for (const std::string& name : communicator_.all_gather(parameters_.non_finite_sum()))
+    if (summed.empty()) summed = name;
   if (!summed.empty()) return "gradient of " + summed + " is finite on every rank, its sum over ranks is not";
   if (!std::isfinite(result_.cross_entropy + result_.z_loss))
     return "the loss is finite on every rank, its sum over ranks is not";
@@ -106,12 +120,12 @@ std::string Executor::overflow() const {
 }
 
 void Executor::refuse_non_finite(const StepInput& input) {
-  if (communicator_.size() == 1) local_loss_ = result_.cross_entropy + result_.z_loss;
-  const std::string gradient = communicator_.size() > 1
-                                   ? parameters_.non_finite_gradient()
-                                   : first_non_finite_gradient(buffers_, {0, buffers_.inventory.flat_size});
+  const bool alone = communicator_.size() == 1;
+  const double local_loss =
+      alone ? result_.cross_entropy + result_.z_loss : local_losses_.sum().item<double>();
+  const std::string gradient = alone ? parameters_.non_finite_sum() : parameters_.non_finite_gradient();
   std::string mine;
-  if (!std::isfinite(local_loss_)) mine = "loss is " + std::to_string(local_loss_);
+  if (!std::isfinite(local_loss)) mine = "loss is " + std::to_string(local_loss);
   if (!gradient.empty()) mine += (mine.empty() ? "" : ", ") + ("gradient of " + gradient + " is not finite");
 
   std::string message = "not finite at step " + std::to_string(input.step + 1) + ":";

@@ -5,7 +5,8 @@
 
 #include "impl/model/model.hpp"
 #include "impl/optim/optimizer.hpp"
-#include "impl/parallel/replicated_parameters.hpp"
+#include "impl/parallel/communicator.hpp"
+#include "impl/parallel/parameter_layout.hpp"
 #include "impl/run/phases.hpp"
 #include "spec/error.hpp"
 #include "spec/layout/actions.hpp"
@@ -37,15 +38,16 @@ struct StepSettings {
 
 /// A loss or gradient norm is NaN or infinite. Thrown before the update, on every rank alike; the message
 /// names step, rank and tensor. Parameters and optimizer state are those after the previous step.
-class NonFiniteError : public UserError {
+class NonFiniteError : public AgreedError {
  public:
-  explicit NonFiniteError(const std::string& message) : UserError(ExitCode::non_finite, message) {}
+  explicit NonFiniteError(const std::string& message) : AgreedError(ExitCode::non_finite, message) {}
 };
 
 class Executor {
  public:
-  Executor(Model& model, ParameterBuffers& buffers, ReplicatedParameters& parameters,
-           Communicator& communicator, const StepSettings& settings, PhaseClock& clock);
+  /// `communicator`: of all ranks.
+  Executor(Model& model, ParameterBuffers& buffers, ParameterLayout& parameters, Communicator& communicator,
+           const StepSettings& settings, PhaseClock& clock);
 
   /// Forward and backward of every micro-batch, reduction, clip, update. Errors: NonFiniteError; those of the
   /// ops.
@@ -54,16 +56,16 @@ class Executor {
  private:
   void forward(const StepInput& input, std::size_t micro_batch);
   void backward(const StepInput& input, std::size_t micro_batch);
-  void reduce();
+  void reduce(spec::ActionKind kind);
   void clip();
   void update(const StepInput& input);
   void read_result(const StepInput& input);
   [[noreturn]] void refuse_non_finite(const StepInput& input);
-  std::string overflow() const;
+  std::string overflow();
 
   Model& model_;
   ParameterBuffers& buffers_;
-  ReplicatedParameters& parameters_;
+  ParameterLayout& parameters_;
   Communicator& communicator_;
   const StepSettings settings_;
   PhaseClock& clock_;
@@ -71,7 +73,7 @@ class Executor {
   std::vector<Activations> activations_;  ///< of the micro-batches between their forward and their backward
   at::Tensor losses_;                     ///< [2] fp64: cross-entropy and z-loss, this rank's until reduced
   at::Tensor norm_and_coefficient_;       ///< [2] fp64 (impl/ops/clip_grad_norm.hpp)
-  double local_loss_ = 0;                 ///< this rank's share before the reduction
+  at::Tensor local_losses_;               ///< this rank's share before the reduction
   StepResult result_;
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "impl/checkpoint/folder.hpp"
+#include "impl/parallel/gathered_state.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quantity.hpp"
@@ -16,10 +17,17 @@ Saving::Saving(const spec::RunConfig& config, Communicator& communicator, Say sa
                std::chrono::milliseconds patience)
     : config_(config), communicator_(communicator), say_(std::move(say)), patience_(patience) {}
 
-std::optional<std::string> Saving::failure(const ParameterBuffers& buffers, const checkpoint::State& state) {
+Saving::Saving(const spec::RunConfig& config, LayoutGroups& groups, Say say,
+               std::chrono::milliseconds patience)
+    : Saving(config, groups.world(), std::move(say), patience) {
+  groups_ = &groups;
+}
+
+std::optional<std::string> Saving::failure(const ParameterBuffers& buffers, const checkpoint::State& state,
+                                           const checkpoint::StateSource& source) {
   try {
     const checkpoint::Saved saved =
-        checkpoint::save(config_.directory, buffers, state, config_.checkpoint_keep);
+        checkpoint::save(config_.directory, buffers, state, config_.checkpoint_keep, source);
     say_(spec::record::Checkpoint{
         .step = state.step, .path = saved.path, .bytes = saved.bytes, .seconds = saved.seconds});
     return {};
@@ -29,22 +37,36 @@ std::optional<std::string> Saving::failure(const ParameterBuffers& buffers, cons
   }
 }
 
+void Saving::collectively(const ParameterBuffers& buffers,
+                          const std::function<void(const checkpoint::StateSource&)>& on_rank_0) {
+  {
+    GatheredState gathered(buffers, groups_);
+    if (communicator_.rank() == 0)
+      on_rank_0([&](at::Tensor ParameterBuffers::*buffer, const spec::Parameter& parameter) {
+        return gathered.values(buffer, parameter);
+      });
+    else
+      gathered.serve();
+  }
+  communicator_.barrier();
+}
+
 void Saving::on_the_way(const ParameterBuffers& buffers, const checkpoint::State& state) {
-  if (communicator_.rank() == 0)
-    if (const auto failed = failure(buffers, state))
+  collectively(buffers, [&](const checkpoint::StateSource& source) {
+    if (const auto failed = failure(buffers, state, source))
       say_(Warning{.step = state.step,
                    .code = "not_saved",
                    .text = *failed + "; the run goes on and the next save tries again"});
-  communicator_.barrier();
+  });
 }
 
 void Saving::at_last(const ParameterBuffers& buffers, const checkpoint::State& state,
                      const StopSignal& stop) {
-  if (communicator_.rank() == 0) {
+  collectively(buffers, [&](const checkpoint::StateSource& source) {
     const auto until = std::chrono::steady_clock::now() + patience_;
     const int before = stop.received();
     bool told = false;
-    while (const auto failed = failure(buffers, state)) {
+    while (const auto failed = failure(buffers, state, source)) {
       if (std::chrono::steady_clock::now() >= until || stop.received() != before)
         throw UserError(ExitCode::io, *failed + "; " + way_out(state));
       if (!std::exchange(told, true))
@@ -56,8 +78,7 @@ void Saving::at_last(const ParameterBuffers& buffers, const checkpoint::State& s
       std::this_thread::sleep_for(
           std::min<std::chrono::milliseconds>(patience_, std::chrono::milliseconds(500)));
     }
-  }
-  communicator_.barrier();
+  });
 }
 
 std::string Saving::way_out(const checkpoint::State& state) const {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "impl/checkpoint/checkpoint.hpp"
-#include "impl/parallel/communicator.hpp"
+#include "impl/parallel/layout_groups.hpp"
 #include "impl/run/stop_signal.hpp"
 #include "spec/config/run_config.hpp"
 #include "spec/record/event.hpp"
@@ -22,6 +22,9 @@ class Saving {
   /// save is tried again.
   Saving(const spec::RunConfig& config, Communicator& communicator, Say say,
          std::chrono::milliseconds patience = std::chrono::seconds(60));
+  /// Of a layout that may hold the state in shares: the ranks that share rank 0's give it theirs.
+  Saving(const spec::RunConfig& config, LayoutGroups& groups, Say say,
+         std::chrono::milliseconds patience = std::chrono::seconds(60));
 
   /// A save while the run goes on. Where the disk does not take it, a warning says so and the run goes on:
   /// the next save tries anew, older checkpoints are as they were. Errors: UserError(non_finite).
@@ -34,11 +37,17 @@ class Saving {
 
  private:
   /// What failed, when something did that may succeed later.
-  std::optional<std::string> failure(const ParameterBuffers& buffers, const checkpoint::State& state);
+  std::optional<std::string> failure(const ParameterBuffers& buffers, const checkpoint::State& state,
+                                     const checkpoint::StateSource& source);
+  /// Runs `on_rank_0` there while the ranks that hold other shares of its state serve them, then waits for
+  /// all.
+  void collectively(const ParameterBuffers& buffers,
+                    const std::function<void(const checkpoint::StateSource&)>& on_rank_0);
   std::string way_out(const checkpoint::State& state) const;
 
   const spec::RunConfig& config_;
   Communicator& communicator_;
+  LayoutGroups* groups_ = nullptr;  ///< where the state may be in shares
   Say say_;
   std::chrono::milliseconds patience_;
 };

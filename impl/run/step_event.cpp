@@ -47,6 +47,7 @@ spec::record::Step event_of(const StepReport& report, const spec::record::RunSta
                  .checkpoint = 0,
                  .other = phase(Phase::other)},
       .sample_hash = hash,
+      .weights_hash = report.weights_hash.empty() ? std::nullopt : std::optional(report.weights_hash),
       .resident_bytes = resident_bytes(),
       .device_peak_bytes = device_peak_bytes(device)};
 }

@@ -18,15 +18,18 @@
 #include "impl/logs/record_writer.hpp"
 #include "impl/ops/attention.hpp"
 #include "impl/parallel/launch.hpp"
+#include "impl/parallel/nccl_communicator.hpp"
 #include "impl/run/describe.hpp"
 #include "impl/run/device_choice.hpp"
 #include "impl/run/disk_space.hpp"
 #include "impl/run/host.hpp"
 #include "impl/run/last_words.hpp"
 #include "impl/run/memory_limits.hpp"
+#include "impl/run/rank_device.hpp"
 #include "impl/run/run_folder.hpp"
 #include "impl/run/sample_text.hpp"
 #include "impl/run/saving.hpp"
+#include "impl/run/start_agreement.hpp"
 #include "impl/run/step_event.hpp"
 #include "impl/run/stop_signal.hpp"
 #include "impl/run/trainer.hpp"
@@ -60,13 +63,13 @@ void use_threads(const spec::RunConfig& config, Communicator& communicator) {
 /// One start of the program, from the first event of the record to the last.
 class Run {
  public:
-  Run(const spec::RunConfig& config, Communicator& communicator)
+  Run(const spec::RunConfig& config, Communicator& communicator, const DeviceChoice& choice)
       : config_(config),
         communicator_(communicator),
         model_(model_of(config)),
         batch_(spec::batch_of(config.sequences, config.micro, communicator.size())),
-        choice_(choose_device(config.device, communicator.size())),
-        device_(choice_.device),
+        choice_(choice),
+        device_(choice.device),
         source_(data::open_source(config, model_)),
         resume_from_(resume_path(config)) {}
 
@@ -86,6 +89,7 @@ class Run {
       extended_ = refuse_other_settings(config_, *resumed_, resume_from_);
       if (resumed_->step >= config_.steps) return tell_complete();
     }
+    require_agreement(start_facts(config_, *source_), communicator_);
     use_threads(config_, communicator_);
     start_ =
         describe({config_, model_, batch_, device_, *source_, memory_plan_.peak.to_int64()}, communicator_);
@@ -137,13 +141,13 @@ class Run {
   }
 
   int train_steps(const StopSignal& stop) {
-    Saving saving(config_, communicator_, [this](const Event& event) { say(event); });
     trainer_.emplace(config_, model_, batch_, device_, source_, communicator_);
+    Saving saving(config_, trainer_->groups(), [this](const Event& event) { say(event); });
     if (resume_from_.empty()) {
       trainer_->initialise();
       trainer_->start_after(0);
     } else {
-      const checkpoint::State state = checkpoint::load(resume_from_, trainer_->buffers());
+      const checkpoint::State state = trainer_->load(resume_from_);
       trainer_->start_after(state.step);
       say(ResumeFrom{.step = state.step, .path = resume_from_});
       if (extended_) warn_of_longer_schedule(state.step);
@@ -244,9 +248,11 @@ class Run {
             .config = spec::dump_toml(config_)};
   }
 
-  /// Text of the trained model, judged by the grammar. Rank 0 alone: weights are the same everywhere.
+  /// Text of the trained model, judged by the grammar. Every rank makes the same, for weights may be in
+  /// shares; where they are whole, rank 0 alone.
   void sample() {
-    if (communicator_.rank() != 0 || !config_.data_paths.empty() || config_.sample_sentences == 0) return;
+    if (!config_.data_paths.empty() || config_.sample_sentences == 0) return;
+    if (communicator_.rank() != 0 && !trainer_->groups().layout().shards_weights()) return;
     const auto sentences = sample_sentences(trainer_->model(), config_.seed, config_.sample_sentences,
                                             config_.sequence_length, device_);
     Samples samples;
@@ -362,29 +368,45 @@ class Run {
 
 }  // namespace
 
+namespace {
+/// The exit code of an error, and whether every rank has thrown it.
+std::pair<ExitCode, bool> meaning_of(const std::exception& error) {
+  const auto* user = dynamic_cast<const UserError*>(&error);
+  const bool spec_error = dynamic_cast<const SpecError*>(&error) != nullptr;
+  return {user         ? user->code()
+          : spec_error ? ExitCode::usage
+                       : ExitCode::bug,
+          dynamic_cast<const AgreedError*>(&error) != nullptr};
+}
+}  // namespace
+
 int train(const spec::RunConfig& config, const std::function<void(const std::string& folder)>& recorded) {
   keep_freed_memory();
-  const std::unique_ptr<Communicator> communicator = make_communicator();
+  std::unique_ptr<Communicator> communicator = make_communicator();
   try {
     const c10::InferenceMode no_autograd;  // backward is written out
-    Run run(config, *communicator);
+    const bool alone = communicator->size() == 1;
+    DeviceChoice choice;
+    if (alone)
+      choice = choose_device(config.device);
+    else
+      choice.device = rank_device(config.device, *communicator);
+    if (!alone && choice.device.is_cuda())
+      communicator = make_nccl_communicator(std::move(communicator), choice.device);
+    Run run(config, *communicator, choice);
     const int code = run.train();
     if (recorded && run.recorded()) recorded(run.folder());
     return code;
   } catch (const std::exception& error) {
-    if (communicator->size() == 1) throw;
-    // The other ranks wait in a collective for this one: end all of them, with the code of the reason.
-    const auto* user = dynamic_cast<const UserError*>(&error);
-    const bool spec_error = dynamic_cast<const SpecError*>(&error) != nullptr;
-    const ExitCode code = user ? user->code() : spec_error ? ExitCode::usage : ExitCode::bug;
-    const bool everywhere =
-        dynamic_cast<const NonFiniteError*>(&error) != nullptr;  // all ranks throw it alike
+    if (!communicator || communicator->size() == 1) throw;
+    const auto [code, everywhere] = meaning_of(error);
     if (!everywhere || communicator->rank() == 0)
       std::cerr << "assay: error: rank " << communicator->rank() << ": " << error.what() << std::endl;
     if (everywhere) {
       communicator->barrier();
       return static_cast<int>(code);
     }
+    // The other ranks wait in a collective for this one: end all of them, with the code of the reason.
     communicator->abort(static_cast<int>(code));
     throw;  // not reached
   }

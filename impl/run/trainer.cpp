@@ -2,7 +2,11 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "impl/metrics/executed_flops.hpp"
+#include "impl/parallel/replica_hash.hpp"
+#include "impl/run/host.hpp"
 
 namespace assay::impl::run {
 
@@ -31,6 +35,25 @@ data::LoaderPlan loader_plan(const spec::RunConfig& config, const spec::Batch& b
   return plan;
 }
 
+namespace {
+/// 0 where hosts have different numbers of ranks, or their ranks are not neighbours.
+std::int64_t ranks_per_host(Communicator& communicator) {
+  const std::vector<std::string> hosts = communicator.all_gather(host_name());
+  const auto per_host = static_cast<std::size_t>(std::count(hosts.begin(), hosts.end(), hosts.front()));
+  if (hosts.size() % per_host != 0) return 0;
+  for (std::size_t r = 0; r < hosts.size(); ++r)
+    if (hosts[r] != hosts[r / per_host * per_host] ||
+        std::count(hosts.begin(), hosts.end(), hosts[r]) != static_cast<std::ptrdiff_t>(per_host))
+      return 0;
+  return static_cast<std::int64_t>(per_host);
+}
+}  // namespace
+
+spec::Layout layout_of(const spec::RunConfig& config, Communicator& communicator) {
+  return spec::layout_of(config.data_parallel, communicator.size(), config.shard_ranks,
+                         ranks_per_host(communicator));
+}
+
 spec::Schedule schedule_of(const spec::RunConfig& config) {
   return {.kind = config.schedule,
           .peak = config.learning_rate,
@@ -50,16 +73,35 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
       device_(device),
       communicator_(communicator),
       source_(std::move(source)),
-      buffers_(allocate(model, config.dtype, device, config.states)),
-      parameters_(buffers_, model, communicator),
-      model_(model, parameters_, config.sequence_length, scalar_type(config.dtype), device, config.recompute),
+      groups_(communicator, layout_of(config, communicator)),
+      buffers_(
+          allocate(model, config.dtype, device, config.states, groups_.layout(), groups_.shard().rank())),
+      parameters_(make_parameters(
+          buffers_, model, groups_,
+          config.dtype == Dtype::bf16 ? scalar_type(config.reduce) : buffers_.gradients.scalar_type())),
+      model_(model, *parameters_, config.sequence_length, scalar_type(config.dtype), device,
+             config.recompute),
       clock_(device),
-      executor_(model_, buffers_, parameters_, communicator, settings_of(config), clock_),
-      actions_(spec::step_actions(batch.accumulation, batch.ranks)) {
-  spec::check_actions(actions_, batch.accumulation, batch.ranks);
+      executor_(model_, buffers_, *parameters_, communicator, settings_of(config), clock_),
+      actions_(spec::step_actions(batch.accumulation, groups_.layout())) {
+  spec::check_actions(actions_, batch.accumulation, groups_.layout());
 }
 
-void Trainer::initialise() { impl::initialise(buffers_, model_spec_, config_.seed); }
+void Trainer::initialise() {
+  impl::initialise(buffers_, model_spec_, config_.seed);
+  parameters_->weights_changed();
+}
+
+checkpoint::State Trainer::load(const std::string& path) {
+  const checkpoint::State state = checkpoint::load(path, buffers_);
+  parameters_->weights_changed();
+  return state;
+}
+
+const ParameterBuffers& Trainer::buffers() {
+  parameters_->settle_weights();
+  return buffers_;
+}
 
 void Trainer::start_after(std::int64_t steps_done) {
   step_ = steps_done;
@@ -78,32 +120,66 @@ std::optional<StepReport> Trainer::step(bool stop_requested) {
                   .learning_rate = spec::learning_rate(schedule_of(config_), step_),
                   .valid_tokens = 0,
                   .micro_batches = staging_->take(batches)};
-  // One small reduction tells every rank the global count of valid tokens, and whether any rank was asked to
-  // stop.
-  const at::Tensor agreed = at::zeros({2}, at::kLong);
-  for (const data::MicroBatch& batch : batches.micro_batches) agreed[0] += batch.valid_tokens;
-  agreed[1] = stop_requested ? 1 : 0;
   clock_.enter(Phase::reduce);
-  communicator_.all_reduce_sum(agreed);
-  if (agreed[1].item<std::int64_t>() > 0) return std::nullopt;
-  input.valid_tokens = static_cast<double>(agreed[0].item<std::int64_t>());
-  if (input.valid_tokens == 0)
-    throw UserError(ExitCode::bad_data,
-                    "step " + std::to_string(step_ + 1) +
-                        " has no valid target in any sequence: the loss would be 0/0; look at the data");
+  const auto valid_tokens = agree(batches, stop_requested);
+  if (!valid_tokens) return std::nullopt;
+  input.valid_tokens = static_cast<double>(*valid_tokens);
+  if (*valid_tokens == 0)
+    throw AgreedError(ExitCode::bad_data,
+                      "step " + std::to_string(step_ + 1) +
+                          " has no valid target in any sequence: the loss would be 0/0; look at the data");
 
   StepReport report{.step = step_,
                     .result = run_and_count(input),
                     .learning_rate = input.learning_rate,
                     .tokens = batch_.tokens_per_step(config_.sequence_length).to_int64(),
-                    .valid_tokens = agreed[0].item<std::int64_t>(),
+                    .valid_tokens = *valid_tokens,
                     .executed_flops = executed_flops_.value(),
                     .seconds = 0,
-                    .phases = clock_.seconds(),
-                    .sample_hash = batches.sample_hash};
+                    .phases = {},
+                    .sample_hash = batches.sample_hash,
+                    .weights_hash = compare_copies()};
+  report.phases = clock_.seconds();
   for (double seconds : report.phases) report.seconds += seconds;
   ++step_;
   return report;
+}
+
+std::optional<std::int64_t> Trainer::agree(const data::StepBatches& batches, bool stop_requested) {
+  // One small reduction. The hash of the samples, cut so that its square's sum over ranks fits, is the same
+  // everywhere where n times the sum of squares is the square of the sum (Cauchy and Schwarz).
+  const auto cut = static_cast<std::int64_t>(batches.sample_hash & 0xfffff);
+  const at::Tensor agreed = at::zeros({4}, at::kLong);
+  auto* number = agreed.data_ptr<std::int64_t>();
+  for (const data::MicroBatch& batch : batches.micro_batches) number[0] += batch.valid_tokens;
+  number[1] = stop_requested ? 1 : 0;
+  number[2] = cut;
+  number[3] = cut * cut;
+  communicator_.all_reduce_sum(agreed);
+  if (number[3] * communicator_.size() != number[2] * number[2]) {
+    std::string hashes;
+    for (const std::string& hash : communicator_.all_gather(std::to_string(batches.sample_hash)))
+      hashes += (hashes.empty() ? "" : ", ") + hash;
+    throw AgreedError(ExitCode::bug, "step " + std::to_string(step_ + 1) +
+                                         ": ranks would train on the samples of different orders; the hashes "
+                                         "of the step's samples, from rank 0 on, are " +
+                                         hashes);
+  }
+  if (number[1] > 0) return {};
+  return number[0];
+}
+
+std::string Trainer::compare_copies() {
+  const std::int64_t every = config_.check_replicas_every;
+  if (every == 0 || (step_ + 1) % every != 0) return "";
+  clock_.enter(Phase::other);
+  const ReplicaCheck check = compare_replicas(buffers(), groups_);
+  if (check.odd.empty()) return check.hash;
+  throw AgreedError(ExitCode::bug,
+                    "after step " + std::to_string(step_ + 1) + " the weights of " + check.odd +
+                        " are not the same bits as the other ranks' (parallel.check_replicas_every): memory "
+                        "or a link of that device is at fault, or this program is; resume from a checkpoint "
+                        "before it, without that device");
 }
 
 StepResult Trainer::run_and_count(const StepInput& input) {

@@ -4,7 +4,10 @@
 #include <optional>
 #include <vector>
 
+#include "impl/checkpoint/checkpoint.hpp"
 #include "impl/data/loader.hpp"
+#include "impl/parallel/layout_groups.hpp"
+#include "impl/parallel/make_parameters.hpp"
 #include "impl/run/device_staging.hpp"
 #include "impl/run/executor.hpp"
 #include "spec/batch/batch.hpp"
@@ -23,6 +26,7 @@ struct StepReport {
   double seconds = 0;
   PhaseSeconds phases{};
   std::uint64_t sample_hash = 0;  ///< of the step's sample ids in global order
+  std::string weights_hash;       ///< of the weights after the step where copies were compared, else empty
 };
 
 class Trainer {
@@ -33,19 +37,29 @@ class Trainer {
 
   /// Weights from the seed.
   void initialise();
+  /// Everything from a checkpoint. Errors: those of checkpoint::load.
+  checkpoint::State load(const std::string& path);
   /// Starts reading data for the step after `steps_done` optimizer steps. Before `step`, and again to go on
   /// after a stop.
   void start_after(std::int64_t steps_done);
   /// Trains one step. `stop_requested`: this rank was asked to stop. Where any rank was, every rank gets
   /// nothing, and nothing is trained: weights and `steps_done` are those of the step before. Errors:
-  /// NonFiniteError; those of the data.
+  /// NonFiniteError; AgreedError when ranks have drifted apart; those of the data.
   std::optional<StepReport> step(bool stop_requested);
 
-  ParameterBuffers& buffers() { return buffers_; }
+  /// Whole, or this rank's shares; complete between steps.
+  const ParameterBuffers& buffers();
+  LayoutGroups& groups() { return groups_; }
   Model& model() { return model_; }
   std::int64_t steps_done() const { return step_; }
 
  private:
+  /// The sum over ranks of the counts of valid tokens; nothing when a rank was asked to stop. Errors:
+  /// AgreedError when ranks are to train on different samples.
+  std::optional<std::int64_t> agree(const data::StepBatches& batches, bool stop_requested);
+  /// The hash of the weights where this step is one after which copies are compared, else nothing. Errors:
+  /// AgreedError(bug) that names the ranks that hold others.
+  std::string compare_copies();
   /// The executor's step. Counts what it runs where that is not known to be what the step before ran.
   StepResult run_and_count(const StepInput& input);
 
@@ -55,8 +69,9 @@ class Trainer {
   const at::Device device_;
   Communicator& communicator_;
   std::shared_ptr<const data::SampleSource> source_;
+  LayoutGroups groups_;
   ParameterBuffers buffers_;
-  ReplicatedParameters parameters_;
+  const std::unique_ptr<ParameterLayout> parameters_;
   Model model_;
   PhaseClock clock_;
   Executor executor_;
@@ -70,6 +85,9 @@ class Trainer {
 /// The order in which a run reads its samples.
 data::LoaderPlan loader_plan(const spec::RunConfig& config, const spec::Batch& batch, std::int64_t rank,
                              std::int64_t start_step);
+
+/// The layout of a run over the ranks of `communicator`. Collective. Errors: SpecError data_layout_c2, _c3.
+spec::Layout layout_of(const spec::RunConfig& config, Communicator& communicator);
 
 /// The learning rate schedule of a run.
 spec::Schedule schedule_of(const spec::RunConfig& config);

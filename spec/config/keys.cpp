@@ -180,6 +180,7 @@ Key derived(std::string how, Key key) {
 bool reads_files(const RunConfig& config) { return !config.data_paths.empty(); }
 bool computes_in_bf16(const RunConfig& config) { return config.dtype == Dtype::bf16; }
 bool reads_grammar(const RunConfig& config) { return config.data_paths.empty(); }
+bool is_hybrid(const RunConfig& config) { return config.data_parallel == DataParallel::hybrid; }
 bool is_wsd(const RunConfig& config) { return config.schedule == ScheduleKind::wsd; }
 bool decays(const RunConfig& config) { return config.schedule != ScheduleKind::constant; }
 
@@ -279,6 +280,23 @@ void add_machine_and_run(std::vector<Key>& all) {
   all.push_back(choice<Recompute>("memory.recompute", &C::recompute, recomputes,
                                   "What backward computes again instead of keeping it: nothing, values of "
                                   "norms and SwiGLU, attention's forward too, or a block from its input"));
+  all.push_back(choice<DataParallel>("parallel.data", &C::data_parallel,
+                                     {{"replicate", DataParallel::replicate},
+                                      {"zero1", DataParallel::zero1},
+                                      {"shard", DataParallel::shard},
+                                      {"hybrid", DataParallel::hybrid}},
+                                     "What ranks hold: everything; everything but a share of the optimizer's "
+                                     "state; a share of all; shares within groups of ranks"));
+  all.push_back(when("parallel.data is \"hybrid\"", is_hybrid,
+                     integer("parallel.shard_ranks", &C::shard_ranks, 0, 1 << 20, "[ranks]",
+                             "Neighbouring ranks that hold one copy between them; 0: the ranks of a host")));
+  all.push_back(
+      when("compute.dtype is \"bf16\"", computes_in_bf16,
+           choice<Dtype>("parallel.reduce", &C::reduce, {{"f32", Dtype::f32}, {"bf16", Dtype::bf16}},
+                         "Type in which gradients are summed over ranks")));
+  all.push_back(integer("parallel.check_replicas_every", &C::check_replicas_every, 0, kSteps, "[steps]",
+                        "Steps between comparisons of the ranks' copies of the weights, bit for bit; 0: "
+                        "never"));
   all.push_back(
       derived("runs/ and the model's name",
               text("run.directory", &C::directory, "Folder of the record, the report and the checkpoints")));

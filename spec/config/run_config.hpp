@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "spec/batch/schedule.hpp"
+#include "spec/layout/data_layout.hpp"
 #include "spec/memory/recompute.hpp"
 #include "spec/tolerance.hpp"
 
@@ -56,6 +57,12 @@ struct RunConfig {
   std::int64_t threads = 0;  ///< CPU threads per rank; 0: hardware cores / ranks of this host
   Recompute recompute = Recompute::norms_swiglu;  ///< what backward computes again instead of reading it
   std::uint64_t seed = 20251121;
+
+  // ranks
+  DataParallel data_parallel = DataParallel::replicate;
+  std::int64_t shard_ranks = 0;           ///< hybrid only; 0: the ranks of a host
+  Dtype reduce = Dtype::f32;              ///< with bf16 weights: in which gradients are summed over ranks
+  std::int64_t check_replicas_every = 0;  ///< steps; 0: never
 
   // run folder, checkpoints, log
   std::string directory = "runs/tiny-llama";

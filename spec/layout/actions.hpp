@@ -4,22 +4,26 @@
 #include <cstdint>
 #include <vector>
 
+#include "spec/layout/data_layout.hpp"
+
 namespace assay::spec {
 
-enum class ActionKind { forward, backward, reduce, clip, update };
+/// all_reduce, reduce_scatter: gradients are summed over ranks; all_gather: new weights reach every rank.
+enum class ActionKind { forward, backward, all_reduce, reduce_scatter, clip, update, all_gather };
 
 struct Action {
   ActionKind kind;
-  std::int64_t micro_batch = -1;  ///< of forward and backward, in [0, accumulation); -1 for the others
+  std::int64_t micro_batch = -1;  ///< in [0, accumulation) of what a micro-batch does; -1: of the whole step
   bool operator==(const Action&) const = default;
 };
 
-/// The step of one rank: forward and backward of each micro-batch in turn, then reduce (ranks > 1 only: the
-/// gradients' sum over ranks), clip, update. Errors: SpecError layout_c1 (accumulation or ranks below 1).
-std::vector<Action> step_actions(std::int64_t accumulation, std::int64_t ranks);
+/// The step of one rank: forward and backward of each micro-batch in turn; what the layout says of the
+/// gradients' sum, where there are several ranks; clip, update; all_gather for zero1. Errors: SpecError
+/// layout_c1 (accumulation below 1).
+std::vector<Action> step_actions(std::int64_t accumulation, const Layout& layout);
 
-/// Whether a list, however it was made, is a step. Errors: SpecError layout_c1..c6, the first rule that it
+/// Whether a list, however it was made, is a step. Errors: SpecError layout_c1..c8, the first rule that it
 /// violates.
-void check_actions(const std::vector<Action>& actions, std::int64_t accumulation, std::int64_t ranks);
+void check_actions(const std::vector<Action>& actions, std::int64_t accumulation, const Layout& layout);
 
 }  // namespace assay::spec

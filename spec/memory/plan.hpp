@@ -28,7 +28,8 @@ struct Plan {
   std::vector<Item> items;  ///< what is there then, the largest first; their bytes add up to peak
 };
 
-/// What a run of `config` needs on one of `batch.ranks` ranks. Errors: as walk.
+/// What a run of `config` needs on one of `batch.ranks` ranks; parallel.data=hybrid without
+/// parallel.shard_ranks counts as one host. Errors: as walk.
 Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch& batch, Machine machine);
 Plan plan(const Setting& setting);
 

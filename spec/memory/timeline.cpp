@@ -6,6 +6,7 @@
 
 #include "spec/error.hpp"
 #include "spec/layout/actions.hpp"
+#include "spec/layout/partition.hpp"
 #include "spec/memory/head.hpp"
 #include "spec/model/inventory.hpp"
 #include "spec/model/trainable.hpp"
@@ -38,6 +39,8 @@ class Walk {
     size_batch(s_.micro, s_.sequence_length);
   }
 
+  static std::int64_t largest_block(const Partition& partition);
+  std::int64_t whole_places(const Partition& partition) const;
   void state();
   void initialise();
   void step();
@@ -87,19 +90,44 @@ class Walk {
   std::vector<Tensor> for_the_run_;
 };
 
+std::int64_t Walk::largest_block(const Partition& partition) {
+  std::int64_t largest = 0;
+  for (std::int64_t b = 0; b < partition.inventory.blocks; ++b)
+    largest = std::max(largest, partition.block_size(b));
+  return largest;
+}
+
+/// Elements of impl/parallel/sharded_parameters.cpp: two decoder blocks, embedding and head, which take turns
+/// unless they are one.
+std::int64_t Walk::whole_places(const Partition& partition) const {
+  std::int64_t block = 0;
+  for (std::int64_t b = 1; b <= m_.layers; ++b) block = std::max(block, partition.block_size(b));
+  const std::int64_t embedding = partition.block_size(0), head = partition.block_size(m_.layers + 1);
+  return (m_.layers > 1 ? 2 : 1) * block +
+         (m_.tied_embeddings ? embedding + head : std::max(embedding, head));
+}
+
 /// impl/memory/parameter_buffers.cpp and the table of rope.
 void Walk::state() {
   ledger_.enter("weights and optimizer state");
-  const std::int64_t size = inventory(m_).flat_size;
+  const Partition partition = spec::partition(inventory(m_), s_.layout.shard_ranks);
+  const std::int64_t share = partition.shard_size,
+                     size = s_.layout.shards_weights() ? share : partition.inventory.flat_size;
   const std::int64_t of_state = element_bytes(bf16_ ? s_.states : s_.dtype);
   const auto hold = [&](const char* name, Shape shape, std::int64_t bytes) {
     for_the_run_.push_back(make(name, Purpose::state, std::move(shape), bytes));
   };
   hold("weights", {size}, element_);
   hold("gradients", {size}, statistic_);
-  if (of_state != element_) hold("master", {size}, of_state);
-  hold("moment1", {size}, of_state);
-  hold("moment2", {size}, of_state);
+  if (of_state != element_) hold("master", {share}, of_state);
+  hold("moment1", {share}, of_state);
+  hold("moment2", {share}, of_state);
+  if (s_.layout.shards_weights()) {
+    const std::int64_t places = whole_places(partition);
+    hold("gathered_weights", {places}, element_);
+    hold("gathered_gradients", {places}, statistic_);
+  }
+  if (s_.layout.ranks > 1 && s_.rounded_sums) hold("rounded_sums", {2, largest_block(partition)}, 2);
   hold("rope_cosine", {s_.sequence_length, m_.head_dim / 2}, statistic_);
   hold("rope_sine", {s_.sequence_length, m_.head_dim / 2}, statistic_);
 }
@@ -329,7 +357,7 @@ void Walk::step() {
   if (s_.documents) hold("positions", 4), hold("documents", 4);
   const auto walked = std::min<std::int64_t>(s_.micro_batches, 2);
   std::vector<Activations> saved(static_cast<std::size_t>(walked));
-  for (const Action& action : step_actions(walked, 1)) {
+  for (const Action& action : step_actions(walked, Layout{})) {
     if (action.kind == ActionKind::forward)
       saved[static_cast<std::size_t>(action.micro_batch)] = forward();
     else if (action.kind == ActionKind::backward)

@@ -1,6 +1,7 @@
 #pragma once
 // One optimizer step on paper: the tensors of impl/run/executor.cpp and impl/model, made and let go in the
 // same order, so that the largest moment of the step is known before anything is allocated.
+#include "spec/layout/data_layout.hpp"
 #include "spec/memory/ledger.hpp"
 #include "spec/memory/recompute.hpp"
 #include "spec/model/model_spec.hpp"
@@ -29,6 +30,8 @@ struct Setting {
   std::int64_t staged_steps = 1;     ///< steps whose inputs are on the device together
   bool plain_attention = false;      ///< compute.attention=math: by plain products, whatever the shape
   bool documents = false;            ///< told apart: positions and a mask per token
+  Layout layout;                     ///< what of the state this rank holds
+  bool rounded_sums = false;         ///< gradients of bf16 weights are summed over ranks in bf16
   std::int64_t sampled = 0;          ///< sentences that are sampled at the end, each at most T tokens
 };
 

@@ -25,8 +25,9 @@ struct Gpu {
 struct RankPlace {
   std::int64_t rank = 0;
   std::string host;
-  std::string device;        ///< "cpu" or "cuda:0"
-  std::int64_t threads = 0;  ///< CPU threads of this rank
+  std::string device;                   ///< "cpu" or "cuda:0"
+  std::int64_t threads = 0;             ///< CPU threads of this rank
+  std::optional<std::string> gpu = {};  ///< identity of its GPU
   bool operator==(const RankPlace&) const = default;
 };
 
@@ -34,6 +35,14 @@ struct RankPlace {
 struct Batch {
   std::int64_t sequences = 0, micro = 0, accumulation = 0, ranks = 0, sequence_length = 0, tokens = 0;
   bool operator==(const Batch&) const = default;
+};
+
+/// What data-parallel ranks hold (spec/layout/data_layout.md).
+struct RunLayout {
+  std::string data;              ///< "replicate", "zero1", "shard", "hybrid"
+  std::int64_t shard_ranks = 0;  ///< ranks that hold one copy of the optimizer's state between them
+  std::string reduce;            ///< type in which gradients are summed over ranks: "f64", "f32", "bf16"
+  bool operator==(const RunLayout&) const = default;
 };
 
 struct ExpectedLoss {
@@ -67,6 +76,7 @@ struct RunStart {
   std::int64_t flops_per_token = 0;  ///< forward and backward, convention "exact" [flop]
   std::optional<double> peak_flops;  ///< of all ranks together, dense, dtype that computes [flop/s]
   Batch batch;
+  std::optional<RunLayout> layout;
   std::int64_t steps = 0;
   std::optional<ExpectedLoss> expected_first_loss;
   std::optional<std::int64_t>
@@ -98,9 +108,10 @@ struct Step {
   std::optional<double> hfu;             ///< share of 1
   std::optional<double> executed_flops;  ///< matmul FLOPs that all ranks ran [flop]
   Phases phases;
-  std::string sample_hash;             ///< hexadecimal, of the ids of the step's samples in order
-  std::int64_t resident_bytes = 0;     ///< of rank 0's process [B]
-  std::int64_t device_peak_bytes = 0;  ///< of rank 0's GPU; 0 on the CPU [B]
+  std::string sample_hash;                  ///< hexadecimal, of the ids of the step's samples in order
+  std::optional<std::string> weights_hash;  ///< hexadecimal, of the weights after the step, once compared
+  std::int64_t resident_bytes = 0;          ///< of rank 0's process [B]
+  std::int64_t device_peak_bytes = 0;       ///< of rank 0's GPU; 0 on the CPU [B]
   bool operator==(const Step&) const = default;
 };
 

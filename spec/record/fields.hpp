@@ -24,6 +24,7 @@ void fields(Is<RankPlace> auto& place, auto&& field) {
   field("host", place.host);
   field("device", place.device);
   field("threads", place.threads);
+  field("gpu", place.gpu);
 }
 
 void fields(Is<Batch> auto& batch, auto&& field) {
@@ -33,6 +34,12 @@ void fields(Is<Batch> auto& batch, auto&& field) {
   field("ranks", batch.ranks);
   field("sequence_length", batch.sequence_length);
   field("tokens", batch.tokens);
+}
+
+void fields(Is<RunLayout> auto& layout, auto&& field) {
+  field("data", layout.data);
+  field("shard_ranks", layout.shard_ranks);
+  field("reduce", layout.reduce);
 }
 
 void fields(Is<ExpectedLoss> auto& expected, auto&& field) {
@@ -82,6 +89,7 @@ void fields(Is<RunStart> auto& start, auto&& field) {
   field("flops_per_token", start.flops_per_token);
   field("peak_flops", start.peak_flops);
   field("batch", start.batch);
+  field("layout", start.layout);
   field("steps", start.steps);
   field("expected_first_loss", start.expected_first_loss);
   field("planned_memory_bytes", start.planned_memory_bytes);
@@ -105,6 +113,7 @@ void fields(Is<Step> auto& step, auto&& field) {
   field("executed_flops", step.executed_flops);
   field("phases", step.phases);
   field("sample_hash", step.sample_hash);
+  field("weights_hash", step.weights_hash);
   field("resident_bytes", step.resident_bytes);
   field("device_peak_bytes", step.device_peak_bytes);
 }

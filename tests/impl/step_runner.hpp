@@ -4,11 +4,14 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "impl/memory/parameter_buffers.hpp"
 #include "impl/model/token_batch.hpp"
 #include "impl/parallel/communicator.hpp"
+#include "impl/parallel/make_parameters.hpp"
 #include "impl/run/executor.hpp"
 #include "reference/model/batch.hpp"
 #include "spec/layout/actions.hpp"
@@ -42,36 +45,55 @@ inline Values values(const at::Tensor& flat, const spec::Parameter& parameter) {
 
 class StepRunner {
  public:
+  /// Every rank replicates everything.
   StepRunner(const spec::ModelSpec& model, Dtype dtype, at::Device device, impl::Communicator& communicator,
              const impl::run::StepSettings& settings, std::uint64_t seed,
              spec::Recompute recompute = spec::Recompute::norms_swiglu)
+      : StepRunner(model, dtype, device, communicator,
+                   spec::layout_of(spec::DataParallel::replicate, communicator.size()), settings, seed,
+                   Dtype::f32, Dtype::f32, recompute) {}
+
+  /// `states` and `wire` count for bf16 weights.
+  StepRunner(const spec::ModelSpec& model, Dtype dtype, at::Device device, impl::Communicator& communicator,
+             const spec::Layout& layout, const impl::run::StepSettings& settings, std::uint64_t seed,
+             Dtype states = Dtype::f32, Dtype wire = Dtype::f32,
+             spec::Recompute recompute = spec::Recompute::norms_swiglu)
       : device_(device),
-        communicator_(communicator),
-        buffers_(impl::allocate(model, dtype, device)),
-        parameters_(buffers_, model, communicator),
-        model_(model, parameters_, model.context, impl::scalar_type(dtype), device, recompute),
+        groups_(communicator, layout),
+        buffers_(impl::allocate(model, dtype, device, states, layout, groups_.shard().rank())),
+        parameters_(impl::make_parameters(buffers_, model, groups_,
+                                          impl::scalar_type(dtype == Dtype::bf16 ? wire : dtype))),
+        model_(model, *parameters_, model.context, impl::scalar_type(dtype), device, recompute),
         clock_(device),
-        executor_(model_, buffers_, parameters_, communicator, settings, clock_) {
+        executor_(model_, buffers_, *parameters_, communicator, settings, clock_) {
     impl::initialise(buffers_, model, seed);
+    parameters_->weights_changed();
   }
 
   /// One optimizer step on this rank's micro-batches; `valid_tokens` counts those of all ranks.
+  /// `change`: a test's hand in what the step is given.
   impl::run::StepResult step(const std::vector<reference::Batch>& micro_batches, double valid_tokens,
-                             double learning_rate) {
+                             double learning_rate,
+                             const std::function<void(impl::run::StepInput&)>& change = {}) {
     impl::run::StepInput input{step_++, learning_rate, valid_tokens, {}};
     for (const reference::Batch& batch : micro_batches)
       input.micro_batches.push_back(token_batch(batch, device_));
+    if (change) change(input);
     return executor_.run(
-        input, spec::step_actions(static_cast<std::int64_t>(micro_batches.size()), communicator_.size()));
+        input, spec::step_actions(static_cast<std::int64_t>(micro_batches.size()), groups_.layout()));
   }
 
+  /// Steps done before the next one.
+  void set_step(std::int64_t step) { step_ = step; }
   impl::ParameterBuffers& buffers() { return buffers_; }
+  impl::ParameterLayout& parameters() { return *parameters_; }
+  impl::LayoutGroups& groups() { return groups_; }
 
  private:
   at::Device device_;
-  impl::Communicator& communicator_;
+  impl::LayoutGroups groups_;
   impl::ParameterBuffers buffers_;
-  impl::ReplicatedParameters parameters_;
+  std::unique_ptr<impl::ParameterLayout> parameters_;
   impl::Model model_;
   impl::run::PhaseClock clock_;
   impl::run::Executor executor_;

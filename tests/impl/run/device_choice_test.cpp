@@ -65,7 +65,7 @@ TEST(DeviceChoiceImpl, EachFaultOfAGpuHasOneLineOfItsOwn) {
 TEST(DeviceChoiceImpl, AGpuThatWasAskedForAndCannotBeUsedIsAnErrorThatOffersTheCpu) {
   for (const auto& [facts, word] : faults()) {
     try {
-      choose_device(spec::Device::cuda, 1, facts);
+      choose_device(spec::Device::cuda, facts);
       ADD_FAILURE() << word;
     } catch (const UserError& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
@@ -75,12 +75,11 @@ TEST(DeviceChoiceImpl, AGpuThatWasAskedForAndCannotBeUsedIsAnErrorThatOffersTheC
       EXPECT_EQ(line.find('\n'), std::string::npos) << line;
     }
   }
-  EXPECT_THROW(choose_device(spec::Device::cuda, 2, h200()), UserError);
 }
 
 TEST(DeviceChoiceImpl, AutoTakesTheCpuAndSaysWhyUnlessThereIsNoDriver) {
   for (const auto& [facts, word] : faults()) {
-    const DeviceChoice choice = choose_device(spec::Device::automatic, 1, facts);
+    const DeviceChoice choice = choose_device(spec::Device::automatic, facts);
     EXPECT_EQ(choice.device, at::kCPU);
     if (facts.driver_cuda == 0) {
       EXPECT_FALSE(choice.notice);
@@ -93,15 +92,14 @@ TEST(DeviceChoiceImpl, AutoTakesTheCpuAndSaysWhyUnlessThereIsNoDriver) {
 }
 
 TEST(DeviceChoiceImpl, AUsableGpuIsTakenWithANoticeWhereOthersHoldHalfOfIt) {
-  const DeviceChoice alone = choose_device(spec::Device::automatic, 1, h200());
+  const DeviceChoice alone = choose_device(spec::Device::automatic, h200());
   EXPECT_EQ(alone.device, at::Device(at::kCUDA, 0));
   EXPECT_FALSE(alone.notice);
   const DeviceChoice shared =
-      choose_device(spec::Device::cuda, 1, with([](GpuFacts& f) { f.free_bytes = 60 * GiB; }));
+      choose_device(spec::Device::cuda, with([](GpuFacts& f) { f.free_bytes = 60 * GiB; }));
   EXPECT_EQ(shared.device, at::Device(at::kCUDA, 0));
   EXPECT_NE(shared.notice.value_or("").find("80.0 GiB of its 140 GiB"), std::string::npos);
-  EXPECT_EQ(choose_device(spec::Device::cpu, 1, h200()).device, at::kCPU);
-  EXPECT_EQ(choose_device(spec::Device::automatic, 2, h200()).device, at::kCPU);
+  EXPECT_EQ(choose_device(spec::Device::cpu, h200()).device, at::kCPU);
 }
 
 }  // namespace

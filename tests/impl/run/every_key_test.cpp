@@ -111,6 +111,9 @@ class Workshop {
       } catch (const UserError& error) {
         outcome.code = static_cast<int>(error.code());
         outcome.refusal = error.what();
+      } catch (const SpecError& error) {
+        outcome.code = static_cast<int>(ExitCode::usage);
+        outcome.refusal = error.what();
       }
       outcome.printed = out.text();
     }).join();
@@ -422,6 +425,38 @@ std::map<std::string, Check> machine_checks() {
       {"compute.attention", attention_backend},
       {"compute.threads", threads},
       {"memory.recompute", recompute},
+      {"parallel.data",
+       [](Workshop& shop) {
+         expect(shop, {},
+                {{"parallel.data=replicate", "replicate"},
+                 {"parallel.data=zero1", "zero1"},
+                 {"parallel.data=shard", "shard"},
+                 {"parallel.data=hybrid", "hybrid"}},
+                [](const Outcome& o) { return o.run.start.layout ? o.run.start.layout->data : ""; });
+       }},
+      {"parallel.shard_ranks",
+       [](Workshop& shop) {
+         EXPECT_EQ(shop.train({"parallel.data=hybrid", "parallel.shard_ranks=1"}).code, 0);
+         const Outcome two = shop.train({"parallel.data=hybrid", "parallel.shard_ranks=2"});
+         EXPECT_NE(two.refusal.find("does not divide the 1 ranks"), std::string::npos) << two.refusal;
+       }},
+      {"parallel.reduce",
+       [](Workshop& shop) {
+         expect(shop, {"compute.dtype=bf16"},
+                {{"parallel.reduce=f32", "f32"}, {"parallel.reduce=bf16", "bf16"}},
+                [](const Outcome& o) { return o.run.start.layout ? o.run.start.layout->reduce : ""; });
+       }},
+      {"parallel.check_replicas_every",
+       [](Workshop& shop) {
+         expect(shop, {},
+                {{"parallel.check_replicas_every=0", ""}, {"parallel.check_replicas_every=2", "2 4 "}},
+                [](const Outcome& o) {
+                  std::string steps;
+                  for (const auto& step : o.run.steps)
+                    if (step.weights_hash) steps += std::to_string(step.step) + " ";
+                  return steps;
+                });
+       }},
       {"run.directory", directory},
       {"checkpoint.every",
        [](Workshop& shop) {

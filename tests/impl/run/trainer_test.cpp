@@ -66,20 +66,83 @@ reference::Batch whole_batch(const data::SampleSource& source, const std::vector
   return batch;
 }
 
-void expect_parameters_close(const ParameterBuffers& buffers, const reference::Parameters<double>& expected) {
+/// Of whole weights, or of shares, which are gathered. Collective.
+void expect_parameters_close(Trainer& trainer, const reference::Parameters<double>& expected) {
+  const ParameterBuffers& buffers = trainer.buffers();
+  const at::Tensor whole = at::zeros({buffers.inventory.flat_size}, buffers.master.options());
+  for (std::int64_t b = 0; b < buffers.inventory.blocks; ++b) {
+    const auto range = buffers.inventory.block_range(b);
+    Communicator& shard = trainer.groups().shard();
+    shard.wait(shard.begin_all_gather(owned(buffers, buffers.master, b).clone(),
+                                      whole.narrow(0, range.begin, range.end - range.begin)));
+  }
   for (const spec::Parameter& parameter : buffers.inventory.parameters) {
     const auto& wanted = expected.at(parameter.name);
-    EXPECT_TRUE(tests::close(tests::values(buffers.master, parameter),
+    EXPECT_TRUE(tests::close(tests::values(whole, parameter),
                              Values{wanted.shape(), {wanted.flat().begin(), wanted.flat().end()}},
                              Allowed::relative(1e-11)))
         << parameter.name;
   }
 }
 
-TEST(TrainerImpl, StepsOverAnyRanksAreThoseOfTheReference) {
-  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+/// What the same step runs where one rank has all of it. It depends on shapes alone.
+double executed_on_one_rank(const spec::ModelSpec& model) {
+  const auto alone = make_self_communicator();
+  Trainer trainer(config_of(0), model, spec::batch_of(sequences, 1, 1), at::kCPU,
+                  std::make_shared<UnevenSamples>(model.vocab), *alone);
+  trainer.initialise();
+  trainer.start_after(0);
+  return trainer.step(false).value().executed_flops;
+}
+
+/// A rank whose loader goes through the samples in an order of its own.
+TEST(TrainerImpl, ARankWithAnotherDataOrderStopsAllRanks) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank has no other to differ from";
+  const spec::ModelSpec model = tests::tiny_model(1);
+  spec::RunConfig config = config_of(1);
+  if (world().rank() == 1) config.seed = 2;
+  Trainer trainer(config, model, spec::batch_of(sequences, 1, world().size()), at::kCPU,
+                  std::make_shared<UnevenSamples>(model.vocab), world());
+  trainer.initialise();
+  trainer.start_after(0);
+  try {
+    trainer.step(false);
+    FAIL() << "went on";
+  } catch (const AgreedError& error) {
+    EXPECT_NE(std::string(error.what()).find("different orders"), std::string::npos) << error.what();
+  }
+}
+
+/// A bit that flips on one rank.
+TEST(TrainerImpl, ACopyOfTheWeightsThatDiffersIsNamed) {
+  if (world().size() < 4) GTEST_SKIP() << "of two copies none is the odd one";
+  const spec::ModelSpec model = tests::tiny_model(1);
+  spec::RunConfig config = config_of(1);
+  config.check_replicas_every = 1;
+  Trainer trainer(config, model, spec::batch_of(sequences, 1, world().size()), at::kCPU,
+                  std::make_shared<UnevenSamples>(model.vocab), world());
+  trainer.initialise();
+  trainer.start_after(0);
+  EXPECT_NE(trainer.step(false)->weights_hash, "");
+  if (world().rank() == 2) {
+    const at::Tensor bits = trainer.buffers().weights.view(at::kLong);
+    bits[0] = bits[0].bitwise_xor(1);
+  }
+  try {
+    trainer.step(false);
+    FAIL() << "went on";
+  } catch (const AgreedError& error) {
+    EXPECT_NE(std::string(error.what()).find("the weights of rank 2 are not"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(TrainerImpl, StepsOverAnyRanksAndLayoutsAreThoseOfTheReference) {
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
     const spec::ModelSpec model = tests::tiny_model(seed);
-    const spec::RunConfig config = config_of(seed);
+    spec::RunConfig config = config_of(seed);
+    config.data_parallel = static_cast<spec::DataParallel>(seed);
+    config.check_replicas_every = 2;
     const auto source = std::make_shared<UnevenSamples>(model.vocab);
     Trainer trainer(config, model, spec::batch_of(sequences, 1, world().size()), at::kCPU, source, world());
     trainer.initialise();
@@ -90,7 +153,7 @@ TEST(TrainerImpl, StepsOverAnyRanksAreThoseOfTheReference) {
         const bool one_asks = world().rank() == world().size() - 1;
         EXPECT_FALSE(trainer.step(one_asks)) << "a stop is known to every rank";
         EXPECT_EQ(trainer.steps_done(), step);
-        expect_parameters_close(trainer.buffers(), state.parameters);
+        expect_parameters_close(trainer, state.parameters);
         trainer.start_after(step);
       }
       const StepReport report = trainer.step(false).value();
@@ -102,9 +165,11 @@ TEST(TrainerImpl, StepsOverAnyRanksAreThoseOfTheReference) {
       EXPECT_EQ(report.tokens, sequences * tokens);
       EXPECT_EQ(report.learning_rate, rate);
       EXPECT_EQ(report.sample_hash, spec::data::sample_hash(of_step));
+      EXPECT_EQ(report.executed_flops, executed_on_one_rank(model)) << "FLOPs of all ranks";
+      EXPECT_EQ(report.weights_hash.empty(), step % 2 == 0);
       EXPECT_NEAR(report.result.cross_entropy, expected.cross_entropy, 1e-11 * expected.cross_entropy);
       EXPECT_NEAR(report.result.z_loss, expected.z_loss, 1e-11 * expected.z_loss);
-      expect_parameters_close(trainer.buffers(), state.parameters);
+      expect_parameters_close(trainer, state.parameters);
       ASSERT_FALSE(HasFailure()) << tests::describe(model) << " seed " << seed << " step " << step;
     }
   }

@@ -72,6 +72,12 @@ inline spec::RunConfig draw_config() {
                                        spec::AttentionBackend::flash, spec::AttentionBackend::math);
   config.threads = *inRange<std::int64_t>(0, 4096);
   config.seed = *inRange<std::uint64_t>(0, std::uint64_t(1) << 63);
+  config.data_parallel = *rc::gen::element(spec::DataParallel::replicate, spec::DataParallel::zero1,
+                                           spec::DataParallel::shard, spec::DataParallel::hybrid);
+  if (config.data_parallel == spec::DataParallel::hybrid)
+    config.shard_ranks = *inRange<std::int64_t>(0, 1 << 20);
+  if (config.dtype == Dtype::bf16) config.reduce = *rc::gen::element(Dtype::f32, Dtype::bf16);
+  config.check_replicas_every = *inRange<std::int64_t>(0, 1000);
   config.directory = draw_text(false);
   config.checkpoint_every = *inRange<std::int64_t>(0, 1000);
   config.checkpoint_keep = *inRange<std::int64_t>(1, 1000);

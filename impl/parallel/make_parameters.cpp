@@ -1,0 +1,19 @@
+#include "impl/parallel/make_parameters.hpp"
+
+#include "impl/parallel/replicated_parameters.hpp"
+#include "impl/parallel/sharded_parameters.hpp"
+#include "impl/parallel/zero1_parameters.hpp"
+
+namespace assay::impl {
+
+std::unique_ptr<ParameterLayout> make_parameters(const ParameterBuffers& buffers,
+                                                 const spec::ModelSpec& model, LayoutGroups& groups,
+                                                 at::ScalarType wire) {
+  const spec::Layout& layout = groups.layout();
+  if (layout.ranks == 1) return std::make_unique<LocalParameters>(buffers, model);
+  if (layout.shards_weights()) return std::make_unique<ShardedParameters>(buffers, model, groups, wire);
+  if (layout.shards_state()) return std::make_unique<Zero1Parameters>(buffers, model, groups.shard(), wire);
+  return std::make_unique<ReplicatedParameters>(buffers, model, groups.replicas(), wire);
+}
+
+}  // namespace assay::impl

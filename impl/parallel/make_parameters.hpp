@@ -1,0 +1,16 @@
+#pragma once
+#include <memory>
+
+#include "impl/memory/parameter_buffers.hpp"
+#include "impl/parallel/layout_groups.hpp"
+#include "impl/parallel/parameter_layout.hpp"
+
+namespace assay::impl {
+
+/// The layout of `groups` over `buffers`, which were allocated for it; both must outlive it. `wire`: dtype in
+/// which gradients are summed over ranks.
+std::unique_ptr<ParameterLayout> make_parameters(const ParameterBuffers& buffers,
+                                                 const spec::ModelSpec& model, LayoutGroups& groups,
+                                                 at::ScalarType wire);
+
+}  // namespace assay::impl

@@ -1,0 +1,98 @@
+// labels: cli
+// `assay train --ranks N parallel.data=...` as people run it: one switch, one run.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "spec/record/read.hpp"
+#include "spec/record/run.hpp"
+#include "tests/cli/built_program.hpp"
+#include "tests/support/scratch.hpp"
+
+namespace assay::layouts_test {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace spec::record;
+using tests::shell;
+
+class LayoutsProgram : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(tests::binary_dir() + "/bin/assay-train"))
+      GTEST_SKIP() << "this build has no assay-train (it needs libtorch)";
+  }
+  impl::cli::Outcome train(const std::string& name, const std::string& more) {
+    return shell(tests::assay_path() +
+                     " train compute.device=cpu compute.threads=1 compute.dtype=f64 batch.sequences=4 "
+                     "train.steps=4 sample.sentences=2 batch.sequence_length=32 run.directory=" +
+                     folder(name) + " " + more,
+                 120);
+  }
+  std::string folder(const std::string& name) const { return (scratch.path() / name).string(); }
+  auto run_of(const std::string& name) const { return assemble(read_events(folder(name))); }
+
+  tests::Scratch scratch;
+};
+
+TEST_F(LayoutsProgram, EveryLayoutIsTheSameRunAndSaysWhatItIs) {
+  ASSERT_EQ(train("alone", "").code, 0);
+  const auto alone = run_of("alone");
+  for (const std::string layout : {"zero1", "shard"}) {
+    const auto outcome = train(layout, "--ranks 2 parallel.check_replicas_every=2 parallel.data=" + layout);
+    ASSERT_EQ(outcome.code, 0) << outcome.messages;
+    const auto run = run_of(layout);
+    ASSERT_TRUE(run.start.layout);
+    EXPECT_EQ(run.start.layout->data, layout);
+    EXPECT_EQ(run.start.layout->shard_ranks, 2);
+    EXPECT_EQ(run.start.ranks.size(), 2u);
+    ASSERT_EQ(run.steps.size(), alone.steps.size());
+    for (std::size_t i = 0; i < run.steps.size(); ++i) {
+      EXPECT_EQ(run.steps[i].sample_hash, alone.steps[i].sample_hash);
+      EXPECT_NEAR(run.steps[i].loss, alone.steps[i].loss, 2e-11 * alone.steps[i].loss) << layout << " " << i;
+      EXPECT_EQ(run.steps[i].weights_hash.has_value(), i % 2 == 1);
+    }
+    ASSERT_TRUE(run.samples && alone.samples);
+    EXPECT_EQ(run.samples->samples, alone.samples->samples) << "the same weights write the same text";
+    const auto audited = tests::assay({"audit", folder(layout)});
+    EXPECT_EQ(audited.code, 0) << audited.output << audited.messages;
+  }
+}
+
+TEST_F(LayoutsProgram, ARunGoesOnInAnotherLayout) {
+  ASSERT_EQ(train("whole", "").code, 0);
+  ASSERT_EQ(train("moved", "--ranks 2 parallel.data=shard checkpoint.every=2").code, 0);
+  fs::remove_all(folder("moved") + "/checkpoints/step_00000004");
+  const auto outcome =
+      train("moved", "--ranks 4 parallel.data=hybrid parallel.shard_ranks=2 checkpoint.resume=auto");
+  ASSERT_EQ(outcome.code, 0) << outcome.messages;
+  const auto whole = run_of("whole"), moved = run_of("moved");
+  ASSERT_EQ(moved.steps.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(moved.steps[i].loss, whole.steps[i].loss, 2e-11 * whole.steps[i].loss) << i;
+  ASSERT_TRUE(moved.start.layout);
+  EXPECT_EQ(moved.start.layout->data, "hybrid");
+  EXPECT_EQ(moved.start.layout->shard_ranks, 2);
+}
+
+TEST_F(LayoutsProgram, ALayoutThatDoesNotFitTheRanksIsRefusedBeforeTheyStart) {
+  const auto outcome = train("a", "--ranks 4 parallel.data=hybrid parallel.shard_ranks=3");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.messages.find("2 or 4"), std::string::npos) << outcome.messages;
+  EXPECT_FALSE(fs::exists(folder("a")));
+}
+
+TEST_F(LayoutsProgram, CpuRanksThatTorchrunStartedAreRefusedByAll) {
+  const auto outcome = shell(
+      "port=$((20000 + $$ % 20000)); for r in 0 1; do RANK=$r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 "
+      "MASTER_PORT=$port timeout 60 " +
+          tests::binary_dir() + "/bin/assay-train compute.device=cpu run.directory=" + folder("b") +
+          " & done; code=0; wait -n; code=$?; wait -n; echo first $code then $?",
+      90);
+  EXPECT_NE(outcome.output.find("first 2 then 2"), std::string::npos) << outcome.output << outcome.messages;
+  EXPECT_NE(outcome.messages.find("speak MPI"), std::string::npos) << outcome.messages;
+  EXPECT_FALSE(fs::exists(folder("b")));
+}
+
+}  // namespace
+}  // namespace assay::layouts_test

@@ -1,0 +1,156 @@
+// labels: parity property
+// Every layout trains as the reference does on the whole batch, on 1 to 8 ranks (threads), with the traffic
+// of the spec's formula.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <mutex>
+
+#include "impl/parallel/replica_hash.hpp"
+#include "spec/memory/plan.hpp"
+#include "tests/impl/parallel/layout_parity.hpp"
+#include "tests/impl/parallel/thread_ranks.hpp"
+
+namespace assay::impl::layouts_test {
+namespace {
+
+using spec::DataParallel;
+using tests::LayoutCase;
+
+constexpr DataParallel kinds[] = {DataParallel::replicate, DataParallel::zero1, DataParallel::shard,
+                                  DataParallel::hybrid};
+
+/// The first difference that any rank finds.
+std::string difference(const LayoutCase& c, const spec::Layout& layout) {
+  std::mutex mutex;
+  std::string first;
+  tests::on_thread_ranks(static_cast<int>(layout.ranks), [&](Communicator& communicator) {
+    const std::string mine = tests::difference_from_reference(c, layout, communicator, at::kCPU);
+    const std::scoped_lock lock(mutex);
+    if (first.empty() && !mine.empty()) first = "rank " + std::to_string(communicator.rank()) + ": " + mine;
+  });
+  return first;
+}
+
+spec::Layout draw_layout() {
+  const auto data = *rc::gen::elementOf(std::vector<DataParallel>(std::begin(kinds), std::end(kinds)));
+  if (data != DataParallel::hybrid) return spec::layout_of(data, *rc::gen::inRange<std::int64_t>(1, 9));
+  const auto shard_ranks = *rc::gen::inRange<std::int64_t>(1, 5);
+  return spec::layout_of(data, shard_ranks * *rc::gen::inRange<std::int64_t>(1, 8 / shard_ranks + 1),
+                         shard_ranks);
+}
+
+RC_GTEST_PROP(LayoutsImpl, EveryLayoutTrainsAsTheReference, ()) {
+  const spec::Layout layout = draw_layout();
+  const LayoutCase c{.seed = *rc::gen::inRange<std::uint64_t>(0, 1000),
+                     .micro = *rc::gen::inRange<std::int64_t>(1, 3),
+                     .accumulation = *rc::gen::inRange<std::int64_t>(1, 4),
+                     .documents = *rc::gen::element(tests::Documents::whole, tests::Documents::packed),
+                     .ignored = *rc::gen::element(tests::Ignored::none, tests::Ignored::some,
+                                                  tests::Ignored::sequences, tests::Ignored::most)};
+  const std::string found = difference(c, layout);
+  if (!found.empty()) RC_FAIL(found + "\n" + tests::describe(c, layout));
+}
+
+TEST(LayoutsImpl, EightRanksOfEveryKindTrainAsTheReference) {
+  for (DataParallel data : kinds) {
+    const spec::Layout layout = spec::layout_of(data, 8, data == DataParallel::hybrid ? 4 : 0);
+    const LayoutCase c{.seed = 7, .micro = 1, .accumulation = 2, .ignored = tests::Ignored::sequences};
+    EXPECT_EQ(difference(c, layout), "") << tests::describe(c, layout);
+  }
+}
+
+/// Bits of the whole weights after some steps in low precision, and whether replicas agree.
+std::vector<at::Tensor> trained(const spec::Layout& layout, Dtype dtype, Dtype states, Dtype wire,
+                                int steps) {
+  std::mutex mutex;
+  std::vector<at::Tensor> out(2);
+  const LayoutCase c{.seed = 3, .micro = 1, .accumulation = 2};
+  tests::on_thread_ranks(static_cast<int>(layout.ranks), [&](Communicator& communicator) {
+    tests::StepRunner runner(tests::tiny_model(c.seed), dtype, at::kCPU, communicator, layout,
+                             tests::layout_settings(), c.seed, states, wire);
+    for (int step = 0; step < steps; ++step) {
+      const auto whole = tests::whole_batch(c, layout.ranks, step);
+      runner.step(tests::dealt(whole, c, layout.ranks, communicator.rank()),
+                  static_cast<double>(whole.valid_tokens()), 3e-3);
+    }
+    runner.parameters().settle_weights();
+    EXPECT_EQ(compare_replicas(runner.buffers(), runner.groups()).odd, "");
+    const at::Tensor weights = tests::whole_of(runner, runner.buffers().weights),
+                     moment = tests::whole_of(runner, runner.buffers().moment2);
+    // Without the padding, which differs between layouts.
+    std::vector<at::Tensor> parts, moments;
+    for (const spec::Parameter& p : runner.buffers().inventory.parameters) {
+      parts.push_back(weights.narrow(0, p.offset, p.size));
+      moments.push_back(moment.narrow(0, p.offset, p.size));
+    }
+    const std::scoped_lock lock(mutex);
+    out = {at::cat(parts), at::cat(moments)};
+  });
+  return out;
+}
+
+TEST(LayoutsImpl, InitialWeightsAreTheSameBitsInEveryLayout) {
+  for (const auto& [dtype, states] :
+       {std::pair{Dtype::f64, Dtype::f64}, std::pair{Dtype::f32, Dtype::f32},
+        std::pair{Dtype::bf16, Dtype::f32}, std::pair{Dtype::bf16, Dtype::bf16}}) {
+    const auto alone = trained(spec::Layout{}, dtype, states, Dtype::f32, 0);
+    for (DataParallel data : kinds)
+      EXPECT_TRUE(at::equal(trained(spec::layout_of(data, 4, data == DataParallel::hybrid ? 2 : 0), dtype,
+                                    states, Dtype::f32, 0)[0],
+                            alone[0]))
+          << spec::to_string(data);
+  }
+}
+
+TEST(LayoutsImpl, StateTakesWhatThePlanSays) {
+  const spec::ModelSpec model = tests::tiny_model(4);
+  for (DataParallel data : kinds)
+    for (const auto& [dtype, states] : {std::pair{Dtype::f64, Dtype::f64}, std::pair{Dtype::bf16, Dtype::f32},
+                                        std::pair{Dtype::bf16, Dtype::bf16}}) {
+      const spec::Layout layout = spec::layout_of(data, 6, data == DataParallel::hybrid ? 3 : 0);
+      spec::memory::Setting setting;
+      setting.model = model, setting.dtype = dtype, setting.states = states, setting.layout = layout;
+      const auto plan = spec::memory::plan(setting);
+      Count planned;
+      for (const spec::memory::Item& item : plan.items)
+        for (const char* name : {"weights", "gradients", "master", "moment1", "moment2"})
+          if (item.name == name) planned += item.bytes;
+      EXPECT_EQ(planned.to_int64(), allocate(model, dtype, at::kCPU, states, layout, 1).bytes())
+          << spec::to_string(data);
+    }
+}
+
+/// Two ranks add two numbers, in whatever order: the sum has one value, and so have weights that only sums
+/// of two differ in. More micro-batches would be added in another order when sharded.
+TEST(LayoutsImpl, StatesInBf16AreRoundedByTheSameChanceInEveryLayout) {
+  const auto one_step = [](DataParallel data) {
+    return trained(spec::layout_of(data, 2), Dtype::bf16, Dtype::bf16, Dtype::f32, 1);
+  };
+  const auto replicated = one_step(DataParallel::replicate), zero1 = one_step(DataParallel::zero1);
+  EXPECT_TRUE(at::equal(replicated[0], zero1[0]));
+  EXPECT_TRUE(at::equal(replicated[1], zero1[1]));
+  // Sharded gradients are added up over micro-batches in another order: a last bit here and there, where
+  // other chances would change about half of all entries.
+  const auto shard = one_step(DataParallel::shard);
+  const double changed = (shard[0] != replicated[0]).to(at::kDouble).mean().item<double>();
+  EXPECT_LT(changed, 0.01);
+}
+
+/// A gradient that is rounded to bf16 before it is summed over n ranks is off by its own rounding and that of
+/// n - 1 sums, relative to the sum of magnitudes; the second moment after one step is (1 - beta2) g^2, scaled
+/// by the clip coefficient alike.
+TEST(LayoutsImpl, SumsInBf16StayWithinTheirRounding) {
+  for (DataParallel data : kinds) {
+    const spec::Layout layout = spec::layout_of(data, 4, data == DataParallel::hybrid ? 2 : 0);
+    const auto exact = trained(layout, Dtype::bf16, Dtype::f32, Dtype::f32, 1),
+               rounded = trained(layout, Dtype::bf16, Dtype::f32, Dtype::bf16, 1);
+    const at::Tensor a = exact[1].to(at::kDouble).sqrt(), b = rounded[1].to(at::kDouble).sqrt();
+    const double error = ((a - b).norm() / a.norm()).item<double>();
+    EXPECT_GT(error, 1e-5) << spec::to_string(data) << ": the wire is not bf16";
+    EXPECT_LT(error, gamma(8, unit_roundoff(Dtype::bf16))) << spec::to_string(data);
+  }
+}
+
+}  // namespace
+}  // namespace assay::impl::layouts_test

@@ -1,0 +1,85 @@
+// labels: unit fault
+// A rank that would train something else is named before any of them does.
+#include "impl/run/start_agreement.hpp"
+
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "impl/data/grammar_data.hpp"
+#include "tests/impl/parallel/thread_ranks.hpp"
+
+namespace assay::impl::run::start_agreement_test {
+namespace {
+
+/// The error of each rank, where rank `odd` has another configuration, or other data.
+std::string refusal(int ranks, int odd,
+                    const std::function<void(spec::RunConfig&, std::uint64_t& data_seed)>& change) {
+  std::mutex mutex;
+  std::vector<std::string> texts;
+  tests::on_thread_ranks(ranks, [&](Communicator& communicator) {
+    spec::RunConfig config;
+    std::uint64_t data_seed = 5;
+    if (communicator.rank() == odd) change(config, data_seed);
+    const data::GrammarData source(data_seed, config.sequence_length, 4096);
+    std::string text = "agreed";
+    try {
+      require_agreement(start_facts(config, source), communicator);
+    } catch (const AgreedError& error) {
+      text = error.what();
+    }
+    const std::scoped_lock lock(mutex);
+    texts.push_back(text);
+  });
+  for (const std::string& text : texts) EXPECT_EQ(text, texts[0]) << "ranks are told different things";
+  return texts[0];
+}
+
+TEST(StartAgreementImpl, EqualRanksAgree) {
+  EXPECT_EQ(refusal(3, -1, {}), "agreed");
+  EXPECT_EQ(refusal(1, 0, [](auto& config, auto&) { config.seed = 9; }), "agreed");
+}
+
+TEST(StartAgreementImpl, ARankWithAnotherDataOrderIsNamed) {
+  const std::string text = refusal(3, 2, [](auto& config, auto&) { config.seed = 9; });
+  EXPECT_NE(text.find("rank 2 differs from the others: train.seed is 9 there, 20251121 on rank 0"),
+            std::string::npos)
+      << text;
+}
+
+TEST(StartAgreementImpl, ARankWithOtherSettingsIsNamed) {
+  EXPECT_NE(
+      refusal(4, 0, [](auto& config, auto&) { config.learning_rate = 1e-3; })
+          .find("rank 0 differs from the others: optimizer.learning_rate is 0.001 there, 0.003 on rank 1"),
+      std::string::npos);
+  EXPECT_NE(refusal(2, 1, [](auto& config, auto&) { config.data_parallel = spec::DataParallel::zero1; })
+                .find("rank 1 differs from the others: parallel.data"),
+            std::string::npos);
+}
+
+TEST(StartAgreementImpl, ARankWithOtherTokensIsNamed) {
+  EXPECT_NE(refusal(3, 1, [](auto&, std::uint64_t& seed) { seed = 6; }).find("rank 1 differs"),
+            std::string::npos);
+}
+
+TEST(StartAgreementImpl, ThreadsAreEachHostsOwn) {
+  EXPECT_EQ(refusal(2, 1, [](auto& config, auto&) { config.threads = 3; }), "agreed");
+}
+
+TEST(StartAgreementImpl, AnotherProgramIsNamed) {
+  std::mutex mutex;
+  std::string text;
+  tests::on_thread_ranks(2, [&](Communicator& c) {
+    try {
+      require_agreement({{"version", "1"}, {"program", c.rank() == 1 ? "b" : "a"}}, c);
+    } catch (const AgreedError& error) {
+      const std::scoped_lock lock(mutex);
+      text = error.what();
+    }
+  });
+  EXPECT_NE(text.find("rank 1 differs from the others: program is b there, a on rank 0"), std::string::npos)
+      << text;
+}
+
+}  // namespace
+}  // namespace assay::impl::run::start_agreement_test
