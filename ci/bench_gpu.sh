@@ -11,6 +11,9 @@
 #                     the same models in PyTorch with torch.compile (tests/bench/compiled_pytorch.py): p1's batch; p2's
 #                     in passes of 2, in bf16 without master weights; p6's model in passes of 8, as 22 do not fit there
 #   loss-curve        100 steps of llama-1.36b on real text, beside PyTorch from the same weights (tests/bench/loss_curve.py)
+#   scaling           llama-1.36b on one GPU and, in every layout, on all GPUs of the host: tokens/s of a GPU against the
+#                     one's, at the same sequences of a GPU; in 4 micro-batches, and in 1
+#   scaling-p3        llama3-8b in shards over all GPUs, fp32 master weights, T 4096
 # ASSAY_BENCH_STEPS: optimizer steps of each, default 10. Programs are found as in ci/gpu, or built by
 # `cmake --build --preset release --target step_bench assay assay-train export_run`.
 set -uo pipefail
@@ -51,6 +54,85 @@ whole() { "$1" "$bin/step_bench" RECIPE "$steps" "${@:2}"; }
 apart() { "$1" "$bin/assay" bench step --repeats 3 RECIPE; }
 shapes=(--model llama-1.36b --micro 24 --seq 2048)
 
+gpus() { nvidia-smi -L 2>/dev/null | grep -c '^GPU '; }
+
+# N COMMAND...: on every one of N ranks, a GPU each, as torchrun would start them. The first that fails, or the time
+# limit, ends all of them.
+ranks() {
+  local n=$1 port=$((20000 + RANDOM % 20000)) r status=0 pids=()
+  shift
+  for ((r = 0; r < n; r++)); do
+    RANK=$r WORLD_SIZE=$n LOCAL_RANK=$r MASTER_ADDR=127.0.0.1 MASTER_PORT=$port timeout "${ASSAY_BENCH_LIMIT:-240}" "$@" &
+    pids+=($!)
+  done
+  for ((r = 0; r < n; r++)); do
+    wait -n || { status=$?; kill "${pids[@]}" 2>/dev/null; break; }
+  done
+  wait "${pids[@]}" 2>/dev/null
+  return $status
+}
+
+# RECIPE SEQUENCES-OF-A-GPU VOCABULARY TYPE T RANKS SETTING...: prints, and adds its line of JSON to $lines
+measured() {
+  local name=$1 per_gpu=$2 vocabulary=$3 kind=$4 tokens=$5 n=$6 folder status=0
+  shift 6
+  folder=$(mktemp -d)
+  random_tokens "$folder/tokens.bin" "$vocabulary" "$kind" $((per_gpu * n * tokens * (steps + 4) + 1)) || return 1
+  echo "-- $name on $n GPUs: $*"
+  ranks "$n" "$bin/step_bench" "recipes/$name.toml" "$steps" data.paths="$folder/tokens.bin" data.dtype="$kind" \
+    batch.sequences=$((per_gpu * n)) "$@" > "$folder/out" || status=$?
+  grep -E '^(step|\{)|first step' "$folder/out"
+  grep '^{' "$folder/out" >> "$lines"
+  rm -rf "$folder"
+  return $status
+}
+
+# One line a measurement: tokens/s of a GPU as a share of the first line's with the same accumulation.
+efficiencies() {
+  python3 - "$lines" <<'END'
+import json, sys
+alone = {}
+print(f"{'layout':>10} {'GPUs':>4} {'acc':>3} {'tokens/s/GPU':>12} {'of one GPU':>10} {'MFU':>7} {'reduce':>7} {'GiB':>6} {'first step':>10}")
+for line in open(sys.argv[1]):
+    r = json.loads(line)
+    rate, key = r["tokens_per_second_per_rank"], (r["model"], r["accumulation"])
+    if r["ranks"] == 1: alone[key] = rate
+    share = f"{rate / alone[key]:10.2%}" if key in alone else f"{'-':>10}"
+    exposed = r["phase_seconds"]["reduce"] / r["median_step_seconds"]
+    print(f"{r['layout']:>10} {r['ranks']:4} {r['accumulation']:3} {rate:12.0f} {share} {r.get('mfu_exact', 0):7.2%} "
+          f"{exposed:7.2%} {r['peak_device_bytes'] / 2**30:6.1f} {r['seconds_since_process_start']['first step done']:8.1f} s")
+END
+}
+
+scaling() {
+  local n layout failed=0
+  n=$(gpus)
+  ((n >= 2)) || { echo "skipped: needs 2 GPUs or more, there are $n"; return 0; }
+  lines=$(mktemp)
+  measured h200/llama-1.36b 96 32000 uint16 2048 1 || failed=1
+  for layout in replicate zero1 shard; do
+    measured h200/llama-1.36b 96 32000 uint16 2048 "$n" parallel.data=$layout || failed=1
+  done
+  measured h200/llama-1.36b 24 32000 uint16 2048 1 || failed=1
+  for layout in replicate zero1; do
+    measured h200/llama-1.36b 24 32000 uint16 2048 "$n" parallel.data=$layout || failed=1
+  done
+  efficiencies
+  rm -f "$lines"
+  return $failed
+}
+
+scaling_p3() {
+  local n failed=0
+  n=$(gpus)
+  ((n >= 2)) || { echo "skipped: needs 2 GPUs or more, there are $n"; return 0; }
+  lines=$(mktemp)
+  measured h200x4/llama3-8b-shard 8 128256 uint32 4096 "$n" || failed=1
+  efficiencies
+  rm -f "$lines"
+  return $failed
+}
+
 pytorch() { python3 tests/bench/compiled_pytorch.py --steps "$steps" "$@"; }
 
 (($# > 0)) || set -- ops p1 baseline
@@ -70,6 +152,8 @@ for part in "$@"; do
       done ;;
     step) apart p1 || failed=1 ;;
     step-p2 | step-p6) apart "${part#step-}" || failed=1 ;;
+    scaling) scaling || failed=1 ;;
+    scaling-p3) scaling_p3 || failed=1 ;;
     baseline) pytorch || failed=1 ;;
     baseline-p2)
       pytorch --layers 32 --width 4096 --heads 32 --kv-heads 8 --ffn 14336 --vocab 128256 --tokens 4096 \

@@ -1,5 +1,6 @@
 // Time of whole optimizer steps of a recipe on this machine, no checkpoint and no record:
 //   step_bench RECIPE.toml STEPS [key=value ...]
+// on one rank, or on every rank of a launcher, each with its GPU.
 // Prints what it does as it goes, then one line of JSON: seconds of every step and phase, tokens/s of the
 // median step, exact MFU against the peak of the GPU given by name below, peak memory, seconds from the start
 // of the process to the end of the first step and where they went. On a GPU one more step is traced after
@@ -23,9 +24,11 @@
 #include "impl/data/open_source.hpp"
 #include "impl/ops/attention.hpp"
 #include "impl/ops/cuda_gemm_search.hpp"
-#include "impl/parallel/communicator.hpp"
+#include "impl/parallel/launch.hpp"
+#include "impl/parallel/nccl_communicator.hpp"
 #include "impl/run/host.hpp"
 #include "impl/run/memory_limits.hpp"
+#include "impl/run/rank_device.hpp"
 #include "impl/run/trainer.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/load.hpp"
@@ -57,16 +60,29 @@ double peak_of(const std::string& gpu) {
 /// Prints a line with the seconds since the process was started, and keeps them for the JSON.
 class Marks {
  public:
+  explicit Marks(bool prints) : prints_(prints) {}
   void operator()(const char* what) {
     seconds_[what] = seconds_since_exec();
+    if (!prints_) return;
     std::printf("%8.2f s  %s\n", seconds_[what].get<double>(), what);
     std::fflush(stdout);
   }
   const Json& seconds() const { return seconds_; }
 
  private:
+  bool prints_;
   Json seconds_;
 };
+
+/// All ranks, on GPUs over NCCL.
+std::unique_ptr<Communicator> join_ranks(at::Device& device, spec::Device wanted) {
+  auto communicator = make_communicator();
+  device = run::rank_device(wanted, *communicator);
+  if (!device.is_cuda()) return communicator;
+  c10::cuda::set_device(device.index());
+  if (communicator->size() == 1) return communicator;
+  return make_nccl_communicator(std::move(communicator), device);
+}
 
 Json phases_of(const std::vector<run::StepReport>& reports, std::size_t first) {
   static const char* names[] = {"data_wait", "forward", "backward", "reduce", "clip", "update", "other"};
@@ -122,18 +138,18 @@ void print_kernels(run::Trainer& trainer) {
 }
 
 int bench(const spec::RunConfig& config, std::int64_t steps) {
-  Marks mark;
-  mark("libraries loaded, settings read");
   const c10::InferenceMode no_autograd;
+  at::Device device(at::kCPU);
+  const auto communicator = join_ranks(device, config.device);
+  const bool prints = communicator->rank() == 0;
+  Marks mark(prints);
+  mark("libraries loaded, settings read, ranks met");
   const spec::ModelSpec model = spec::find_model(config.model);
   spec::check(config, model);
-  const at::Device device =
-      config.device == spec::Device::cpu ? at::Device(at::kCPU) : at::Device(at::kCUDA, 0);
   std::string gpu;
-  if (device.is_cuda()) gpu = at::cuda::getDeviceProperties(0)->name;
+  if (device.is_cuda()) gpu = at::cuda::getDeviceProperties(device.index())->name;
   mark("device ready");
-  const auto communicator = make_self_communicator();
-  const spec::Batch batch = spec::batch_of(config.sequences, config.micro, 1);
+  const spec::Batch batch = spec::batch_of(config.sequences, config.micro, communicator->size());
   run::Trainer trainer(config, model, batch, device, data::open_source(config, model), *communicator);
   mark("buffers allocated");
   trainer.initialise();
@@ -146,12 +162,17 @@ int bench(const spec::RunConfig& config, std::int64_t steps) {
     reports.push_back(*trainer.step(false));
     const std::chrono::duration<double> wall = Clock::now() - start;
     const auto& report = reports.back();
+    if (!prints) continue;
     std::printf("step %lld: loss %.5f, gradient norm %.4f, %.4f s (wall %.4f s), %.0f tokens/s\n",
                 static_cast<long long>(step + 1), report.result.cross_entropy, report.result.gradient_norm,
                 report.seconds, wall.count(), static_cast<double>(report.tokens) / report.seconds);
     for (const std::string& line : attention::new_choices()) std::printf("  %s\n", line.c_str());
     for (const std::string& line : cuda::new_searches()) std::printf("  %s\n", line.c_str());
     if (step == 0) mark("first step done");
+  }
+  if (!prints) {
+    communicator->barrier();
+    return 0;
   }
   const std::size_t first = std::min<std::size_t>(3, reports.size() - 1);  // the steps before warm up
   std::vector<double> seconds;
@@ -161,6 +182,9 @@ int bench(const spec::RunConfig& config, std::int64_t steps) {
   const double flops = spec::exact_flops(model, config.sequence_length).per_token().to_double();
   Json out{{"model", model.name},
            {"gpu", gpu},
+           {"ranks", batch.ranks},
+           {"layout", std::string(spec::to_string(config.data_parallel))},
+           {"accumulation", batch.accumulation},
            {"sequences", batch.sequences},
            {"micro", batch.micro},
            {"sequence_length", config.sequence_length},
@@ -169,6 +193,7 @@ int bench(const spec::RunConfig& config, std::int64_t steps) {
            {"fastest_step_seconds", seconds.front()},
            {"slowest_step_seconds", seconds.back()},
            {"tokens_per_second", tokens / median},
+           {"tokens_per_second_per_rank", tokens / median / static_cast<double>(batch.ranks)},
            {"flops_per_token_exact", flops},
            {"recompute", std::string(to_string(config.recompute))},
            {"peak_device_bytes", run::device_peak_bytes(device)},
@@ -177,9 +202,11 @@ int bench(const spec::RunConfig& config, std::int64_t steps) {
            {"seconds_since_process_start", mark.seconds()},
            {"first_loss", reports.front().result.cross_entropy},
            {"last_loss", reports.back().result.cross_entropy}};
-  if (peak_of(gpu) > 0) out["mfu_exact"] = tokens / median * flops / peak_of(gpu);
+  if (peak_of(gpu) > 0)
+    out["mfu_exact"] = tokens / median * flops / peak_of(gpu) / static_cast<double>(batch.ranks);
   std::cout << out.dump() << std::endl;
-  if (device.is_cuda()) print_kernels(trainer);
+  if (device.is_cuda() && batch.ranks == 1) print_kernels(trainer);
+  communicator->barrier();
   return 0;
 }
 
