@@ -1,11 +1,12 @@
 """Trains an exported run in eager PyTorch: the baseline of `ci/bench cpu`, and a second opinion on losses.
 
     eager_pytorch.py FOLDER [--steps N] [--threads N] [--dtype float32|float64] [--device cuda] [--autocast] [--micro N]
+                  [--attention flash|efficient|cudnn]
 
 FOLDER is what tests/bench/export_run.cpp wrote: the same initial weights, batches and settings as `assay train`.
 Written as one would write it in PyTorch for speed without a compiler: fused query-key-value and gate-up products,
 scaled_dot_product_attention, fused AdamW. --autocast: products in bf16 over fp32 weights. --micro: sequences of one
-pass, their gradients summed. One line a step: step, loss, gradient norm.
+pass, their gradients summed. --attention: the kernel, else PyTorch's choice. One line a step: step, loss, gradient norm.
 """
 import argparse
 import json
@@ -14,7 +15,10 @@ from pathlib import Path
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
+KERNELS = {"flash": SDPBackend.FLASH_ATTENTION, "efficient": SDPBackend.EFFICIENT_ATTENTION,
+           "cudnn": SDPBackend.CUDNN_ATTENTION}
 DTYPES = {"F32": torch.float32, "F64": torch.float64}
 
 
@@ -133,7 +137,8 @@ def accumulate(model, ids, arguments):
     passes = ids.split(arguments.micro or len(ids))
     total = 0
     for part in passes:
-        with torch.autocast(arguments.device, torch.bfloat16, enabled=arguments.autocast):
+        kernels = [KERNELS[arguments.attention]] if arguments.attention else [b for b in SDPBackend.__members__.values() if b is not SDPBackend.ERROR]
+        with sdpa_kernel(kernels), torch.autocast(arguments.device, torch.bfloat16, enabled=arguments.autocast):
             loss = model(part) * (len(part) / len(ids))
         loss.backward()
         total += loss.detach()
@@ -149,6 +154,7 @@ def main():
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--autocast", action="store_true")
     parser.add_argument("--micro", type=int)
+    parser.add_argument("--attention", choices=sorted(KERNELS))
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     run = json.loads((arguments.folder / "run.json").read_text())
