@@ -50,9 +50,11 @@ std::string ways_out(const Plan& plan, const Count& capacity) {
 }  // namespace
 
 Plan memory_plan(const spec::RunConfig& config, const spec::ModelSpec& model, const spec::Batch& batch,
-                 at::Device device) {
-  return spec::memory::plan(
-      spec::memory::setting_of(config, model, batch, device.is_cuda() ? Machine::cuda : Machine::cpu));
+                 at::Device device, const std::optional<spec::Layout>& layout) {
+  spec::memory::Setting setting =
+      spec::memory::setting_of(config, model, batch, device.is_cuda() ? Machine::cuda : Machine::cpu);
+  if (layout) setting.layout = *layout;
+  return spec::memory::plan(setting);
 }
 
 double bytes_read_ahead(const spec::RunConfig& config, const spec::Batch& batch) {

@@ -20,9 +20,11 @@ struct MachineMemory {
   std::int64_t host = 0;
 };
 
-/// What one rank's tensors need on `device` (spec/memory/plan.md).
+/// What one rank's tensors need on `device` (spec/memory/plan.md). `layout`: the run's, where its hosts are
+/// known; without, as setting_of.
 spec::memory::Plan memory_plan(const spec::RunConfig& config, const spec::ModelSpec& model,
-                               const spec::Batch& batch, at::Device device);
+                               const spec::Batch& batch, at::Device device,
+                               const std::optional<spec::Layout>& layout = {});
 
 /// Host memory for the token ids of the steps that are read ahead and of the one that runs. [B]
 double bytes_read_ahead(const spec::RunConfig& config, const spec::Batch& batch);

@@ -80,7 +80,7 @@ class Run {
 
   int train() {
     attention::force(config_.attention, device_);
-    memory_plan_ = memory_plan(config_, model_, batch_, device_);
+    memory_plan_ = memory_plan(config_, model_, batch_, device_, layout_of(config_, communicator_));
     refuse_what_cannot_fit(memory_plan_, config_, batch_,
                            {.device = device_memory(device_), .host = host_memory()});
     // Before the record is opened: a refused resume must leave no trace in the record of the run it named.

@@ -2,12 +2,10 @@
 // The memory that whole training steps take, counted where ATen's tensors get theirs, against the plan.
 #include "spec/memory/plan.hpp"
 
-#include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <atomic>
-
+#include "tests/impl/memory/counting_allocator.hpp"
 #include "tests/impl/step_runner.hpp"
 #include "tests/support/tiny_models.hpp"
 
@@ -16,50 +14,6 @@ namespace {
 
 using spec::Recompute;
 namespace memory = spec::memory;
-
-/// Hands on to libtorch's allocator and counts what is out.
-class Counting final : public c10::Allocator {
- public:
-  static Counting& installed() {
-    static Counting* counting = [] {
-      auto* made = new Counting(c10::GetCPUAllocator());
-      c10::SetCPUAllocator(made, /*priority=*/200);
-      return made;
-    }();
-    return *counting;
-  }
-
-  c10::DataPtr allocate(std::size_t bytes) override {
-    now_ += static_cast<std::int64_t>(bytes);
-    if (now_ > peak_) peak_ = now_.load();
-    auto* block = new Block{below_->allocate(bytes), static_cast<std::int64_t>(bytes)};
-    return {block->data.get(), block, &Counting::release, c10::Device(c10::DeviceType::CPU)};
-  }
-  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override {
-    default_copy_data(to, from, bytes);
-  }
-
-  void begin() { peak_ = now_.load(), base_ = now_; }
-  /// Most bytes at a time since begin, beyond those of then.
-  std::int64_t peak() const { return peak_ - base_; }
-
- private:
-  struct Block {
-    c10::DataPtr data;
-    std::int64_t bytes;
-  };
-  explicit Counting(c10::Allocator* below) : below_(below) {}
-  static void release(void* context) {
-    auto* block = static_cast<Block*>(context);
-    installed().now_ -= block->bytes;
-    delete block;
-  }
-
-  c10::Allocator* below_;
-  std::atomic<std::int64_t> now_ = 0, peak_ = 0;
-  std::int64_t base_ = 0;
-};
 
 struct Drawn {
   memory::Setting setting;
@@ -102,13 +56,13 @@ std::int64_t most_beside(const Drawn& drawn) {
 std::int64_t measured_peak(const Drawn& drawn) {
   const auto communicator = make_self_communicator();
   const auto micro_batches = tests::micro_batches(drawn.batch, drawn.setting.micro);
-  Counting::installed().begin();
+  tests::CountingAllocator::installed().begin();
   tests::StepRunner trainer(
       drawn.setting.model, drawn.setting.dtype, at::kCPU, *communicator,
       {.adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1}, .clip = 1, .z_loss = 1e-4},
       1, drawn.setting.recompute);
   trainer.step(micro_batches, static_cast<double>(drawn.batch.valid_tokens()), 1e-3);
-  return Counting::installed().peak();
+  return tests::CountingAllocator::installed().peak();
 }
 
 RC_GTEST_PROP(MemoryPlanImpl, StepsOfDrawnConfigurationsTakeWhatThePlanSays, ()) {
