@@ -1,4 +1,5 @@
 #include "spec/audit/printed.hpp"
+#include "spec/interval.hpp"
 
 #include <cctype>
 #include <charconv>
@@ -208,6 +209,11 @@ bool take_plain(const char*& at, const char* end, Kind kind, double unit, std::i
 }
 
 Printed exactly(double value, std::int64_t line) { return {value, value, value, line}; }
+
+Printed product(const Printed& a, const Printed& b, std::int64_t line) {
+  const Interval all = Interval{a.low, a.high} * Interval{b.low, b.high};
+  return {a.value * b.value, all.low, all.high, line};
+}
 
 std::optional<Printed> parse_printed(std::string_view text, Kind kind, double unit, std::int64_t line) {
   if (text.size() > 400) return std::nullopt;

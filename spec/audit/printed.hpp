@@ -21,6 +21,9 @@ struct Printed {
 /// A number known to the last bit.
 Printed exactly(double value, std::int64_t line = 0);
 
+/// The product of two printed numbers, between the least and the largest of what they may stand for.
+Printed product(const Printed& a, const Printed& b, std::int64_t line = 0);
+
 /// A count (steps, tokens, sequences) printed as an integer is exact; a measurement printed as one ("1838
 /// ms") is rounded like any other.
 enum class Kind { counted, measured };

@@ -83,10 +83,7 @@ class KempnerForge : public LineReader {
         builder.setting(setting, parse_printed(value, Kind::counted, 1, line));
     const auto ratio = parse_printed(argument(text, "min_lr_ratio"), Kind::counted);
     const auto& highest = builder.current(Setting::learning_rate);
-    if (ratio && highest)
-      builder.setting(Setting::learning_rate_min,
-                      Printed{ratio->value * highest->value, ratio->low * highest->low,
-                              ratio->high * highest->high, line});
+    if (ratio && highest) builder.setting(Setting::learning_rate_min, product(*ratio, *highest, line));
     if (const auto decay = behind(text, "decay_steps="); decay.data())
       builder.setting(Setting::decay_steps, decay.starts_with("None")
                                                 ? builder.current(Setting::max_steps)

@@ -151,10 +151,7 @@ class LlmC : public LineReader {
     if (name == "final LR fraction") {
       const auto share = parse_printed(value, Kind::measured);
       const auto& highest = builder.current(Setting::learning_rate);
-      if (share && highest)
-        builder.setting(Setting::learning_rate_min,
-                        Printed{share->value * highest->value, share->low * highest->low,
-                                share->high * highest->high, line});
+      if (share && highest) builder.setting(Setting::learning_rate_min, product(*share, *highest, line));
       return;
     }
     for (const Row& row : rows) {

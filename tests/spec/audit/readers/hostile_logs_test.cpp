@@ -51,6 +51,18 @@ void expect_refused(const std::string& log, ExitCode code, const std::string& sa
   EXPECT_LT(message.size(), 600u);
 }
 
+TEST(HostileLogsSpec, ANegativeRatioOfLearningRatesHasAnIntervalThatHoldsIt) {
+  const RunRecord run = read_one(
+      "[rank 0] INFO     Training config: JobConfig(model=ModelConfig(dim=64), optimizer=OptimizerConfig("
+      "lr=0.0003), scheduler=SchedulerConfig(name=<SchedulerType.cosine: 'cosine'>, min_lr_ratio=-4))\n"
+      "[rank 0] INFO     [step 1] loss=11.7500 | lr=2.51e-04 | grad_norm=0.218 | tok/s=29,852 | mfu=35.9% | "
+      "mem=45.0/140GB | step_time=4.39s\n");
+  const auto& least = run.settings[static_cast<std::size_t>(Setting::learning_rate_min)];
+  ASSERT_TRUE(least);
+  EXPECT_TRUE(least->holds(least->value)) << least->low << " " << least->value << " " << least->high;
+  EXPECT_NEAR(least->value, -0.0012, 1e-12);
+}
+
 RC_GTEST_PROP(HostileLogsSpec, DisguisesOfTextLogsLeaveTheirNumbers, ()) {
   const LogFormat format = *rc::gen::element(
       LogFormat::llm_tii, LogFormat::torchtitan, LogFormat::kempnerforge, LogFormat::megatron,
