@@ -50,7 +50,7 @@ double rounding(const std::vector<const Step*>& steps, Field field) {
 Interval about(Interval numbers) { return {numbers.low * (1 - 1e-9), numbers.high * (1 + 1e-9)}; }
 
 bool every_step_is_logged(const Evidence& e, const std::vector<const Step*>& steps) {
-  if (e.record.steps_seen > static_cast<std::int64_t>(e.record.steps.size())) return false;
+  if (steps.empty() || e.record.steps_seen > static_cast<std::int64_t>(e.record.steps.size())) return false;
   // A piece of a log: it begins late without a restart, or ends before the run did.
   const auto &first = (*steps.front())[Field::step], &last = (*steps.back())[Field::step];
   if (first && first->value > 1 && e.record.restarts.empty()) return false;

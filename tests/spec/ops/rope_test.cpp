@@ -88,7 +88,7 @@ RC_GTEST_PROP(RopeSpec, ScalingOnlySlowsAndByAtMostItsFactor, ()) {
   const double rounding = 1 + 8 * std::numeric_limits<double>::epsilon();
   for (std::size_t e = 0; e < scaled.size(); ++e) {
     RC_ASSERT(scaled[e] <= plain[e] * rounding && scaled[e] * scaling.factor * rounding >= plain[e]);
-    RC_ASSERT(e == 0 || scaled[e] < scaled[e - 1]);  // faster pairs stay faster
+    RC_ASSERT((e == 0 || scaled[e] < scaled[e - 1]));  // faster pairs stay faster
   }
 }
 
