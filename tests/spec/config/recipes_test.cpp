@@ -17,14 +17,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Ranks that a recipe is written for: those that several GPUs are for say so in their first lines.
-std::int64_t ranks_of(const RunConfig& config) {
-  return config.data_parallel == DataParallel::replicate ? 1 : 4;
-}
+/// A folder of recipes, and the GPUs that they are for.
+struct Folder {
+  const char* name;
+  const char* gpu;
+  std::int64_t ranks;
+};
 
 TEST(RecipesSpec, EveryRecipeIsTakenAndFitsTheGpuThatItIsFor) {
   int seen = 0;
-  for (const auto& [folder, gpu] : {std::pair{"h200", "H200"}, std::pair{"b200", "B200"}}) {
+  for (const auto& [folder, gpu, ranks] :
+       {Folder{"h200", "H200", 1}, Folder{"h200x4", "H200", 4}, Folder{"b200", "B200", 1}}) {
     const double capacity = named_gpu(gpu).memory->value;
     for (const auto& file : fs::directory_iterator(tests::source_dir() + "/recipes/" + folder)) {
       if (file.path().extension() != ".toml") continue;
@@ -32,7 +35,6 @@ TEST(RecipesSpec, EveryRecipeIsTakenAndFitsTheGpuThatItIsFor) {
       const ModelSpec model = find_model(config.model);
       check(config, model);
       require_trainable(model);
-      const std::int64_t ranks = ranks_of(config);
       const Batch batch = batch_of(config.sequences, config.micro, ranks);
       EXPECT_EQ(config.device, Device::cuda) << file.path();
       EXPECT_EQ(config.dtype, Dtype::bf16) << file.path();
