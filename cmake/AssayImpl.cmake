@@ -23,8 +23,8 @@ target_include_directories(assay_torch SYSTEM INTERFACE ${ASSAY_TORCH_ROOT}/incl
                            ${ASSAY_TORCH_ROOT}/include/torch/csrc/api/include)
 target_link_directories(assay_torch INTERFACE ${ASSAY_TORCH_ROOT}/lib ${ASSAY_NVIDIA_LIBRARY_DIRS})
 # libtorch exports a std::filesystem of its own whose parts are missing (remove_all calls address 0). The first library
-# that a program names wins: the system's. Named first for a shared libstdc++, and again where the objects' needs are
-# known for a compiler that has it as an archive alone.
+# that a program names wins: the system's. It is named ahead of everything, and again just before libtorch: on Ubuntu
+# 24.04 (g++ 13.3) the first did not put it ahead in the programs, why is not known; with both its functions are taken.
 target_link_options(assay_torch INTERFACE -Wl,--push-state,--no-as-needed,-lstdc++,--pop-state)
 target_link_libraries(assay_torch INTERFACE -lstdc++ -Wl,--no-as-needed torch torch_cpu torch_cuda c10 c10_cuda -Wl,--as-needed)
 foreach(folder IN LISTS ASSAY_NVIDIA_LIBRARY_DIRS)
