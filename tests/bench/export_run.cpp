@@ -13,8 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "impl/data/grammar_data.hpp"
-#include "impl/data/token_data.hpp"
+#include "impl/data/open_source.hpp"
 #include "impl/run/trainer.hpp"
 #include "spec/checkpoint/safetensors.hpp"
 #include "spec/config/load.hpp"
@@ -88,16 +87,6 @@ void write_weights(const impl::ParameterBuffers& buffers, const std::string& pat
   }
 }
 
-std::unique_ptr<impl::data::SampleSource> open_data(const spec::RunConfig& config,
-                                                    const spec::ModelSpec& model) {
-  if (config.data_paths.empty())
-    return std::make_unique<impl::data::GrammarData>(config.seed, config.sequence_length,
-                                                     config.grammar_samples);
-  const std::vector<std::filesystem::path> paths(config.data_paths.begin(), config.data_paths.end());
-  return std::make_unique<impl::data::TokenData>(paths, impl::data::token_type(config.data_dtype),
-                                                 model.vocab, config.sequence_length);
-}
-
 void write_run(const std::string& folder, std::int64_t steps, const std::vector<std::string>& settings) {
   const spec::RunConfig config = spec::load("", settings);
   const spec::ModelSpec model = spec::find_model(config.model);
@@ -106,7 +95,7 @@ void write_run(const std::string& folder, std::int64_t steps, const std::vector<
       model, config.dtype, at::Device(config.device == spec::Device::cuda ? at::kCUDA : at::kCPU));
   impl::initialise(buffers, model, config.seed);
   write_weights(buffers, folder + "/weights.safetensors");
-  write_tokens(*open_data(config, model), config, steps, folder + "/tokens.i32");
+  write_tokens(*impl::data::open_source(config, model), config, steps, folder + "/tokens.i32");
   std::ofstream(folder + "/run.json") << description(config, model, steps);
 }
 
