@@ -10,28 +10,19 @@
 
 #include "spec/data/permutation.hpp"
 #include "spec/error.hpp"
+#include "tests/support/label_of.hpp"
 
 namespace assay::spec::data::sample_order_test {
 namespace {
 
-template <class Call>
-std::string label_of(Call&& call) {
-  try {
-    call();
-  } catch (const SpecError& error) {
-    return error.label();
-  }
-  return "accepted";
-}
-
 TEST(SampleOrderSpec, C1RejectsEmptySetsAndIndicesOutsideTheStep) {
-  EXPECT_EQ(label_of([] { sample({1, 5, 4}, 0, 3); }), "accepted");
-  EXPECT_EQ(label_of([] { sample({1, 5, 4}, 0, 4); }), "sample_order_c1");
-  EXPECT_EQ(label_of([] { sample({1, 5, 4}, 0, -1); }), "sample_order_c1");
-  EXPECT_EQ(label_of([] { sample({1, 5, 4}, -1, 0); }), "sample_order_c1");
-  EXPECT_EQ(label_of([] { step_samples({1, 0, 4}, 0); }), "sample_order_c1");
-  EXPECT_EQ(label_of([] { step_samples({1, 5, 0}, 0); }), "sample_order_c1");
-  EXPECT_EQ(label_of([] {
+  EXPECT_EQ(tests::label_of([] { sample({1, 5, 4}, 0, 3); }), "accepted");
+  EXPECT_EQ(tests::label_of([] { sample({1, 5, 4}, 0, 4); }), "sample_order_c1");
+  EXPECT_EQ(tests::label_of([] { sample({1, 5, 4}, 0, -1); }), "sample_order_c1");
+  EXPECT_EQ(tests::label_of([] { sample({1, 5, 4}, -1, 0); }), "sample_order_c1");
+  EXPECT_EQ(tests::label_of([] { step_samples({1, 0, 4}, 0); }), "sample_order_c1");
+  EXPECT_EQ(tests::label_of([] { step_samples({1, 5, 0}, 0); }), "sample_order_c1");
+  EXPECT_EQ(tests::label_of([] {
               step_samples({1, 5, 4}, std::numeric_limits<std::int64_t>::max() / 4);
             }),
             "sample_order_c1");
@@ -40,7 +31,7 @@ TEST(SampleOrderSpec, C1RejectsEmptySetsAndIndicesOutsideTheStep) {
 TEST(SampleOrderSpec, C2RejectsABatchThatDoesNotDivide) {
   EXPECT_EQ(accumulation({1, 5, 12}, {2, 3}), 2);
   for (const Deal& deal : {Deal{5, 1}, Deal{2, 5}, Deal{0, 1}, Deal{1, 0}, Deal{-2, 3}, Deal{12, 2}})
-    EXPECT_EQ(label_of([&] {
+    EXPECT_EQ(tests::label_of([&] {
                 accumulation({1, 5, 12}, deal);
               }),
               "sample_order_c2")
@@ -49,10 +40,10 @@ TEST(SampleOrderSpec, C2RejectsABatchThatDoesNotDivide) {
 
 TEST(SampleOrderSpec, C3RejectsARankOrMicroBatchThatIsNotThere) {
   const SampleOrder order{1, 5, 12};
-  EXPECT_EQ(label_of([&] { micro_batch_samples(order, {2, 3}, 0, 2, 1); }), "accepted");
-  EXPECT_EQ(label_of([&] { micro_batch_samples(order, {2, 3}, 0, 3, 0); }), "sample_order_c3");
-  EXPECT_EQ(label_of([&] { micro_batch_samples(order, {2, 3}, 0, 0, 2); }), "sample_order_c3");
-  EXPECT_EQ(label_of([&] { micro_batch_samples(order, {2, 3}, 0, -1, 0); }), "sample_order_c3");
+  EXPECT_EQ(tests::label_of([&] { micro_batch_samples(order, {2, 3}, 0, 2, 1); }), "accepted");
+  EXPECT_EQ(tests::label_of([&] { micro_batch_samples(order, {2, 3}, 0, 3, 0); }), "sample_order_c3");
+  EXPECT_EQ(tests::label_of([&] { micro_batch_samples(order, {2, 3}, 0, 0, 2); }), "sample_order_c3");
+  EXPECT_EQ(tests::label_of([&] { micro_batch_samples(order, {2, 3}, 0, -1, 0); }), "sample_order_c3");
 }
 
 TEST(SampleOrderSpec, ExampleOfThePageGoesOnIntoTheNextEpoch) {

@@ -8,19 +8,10 @@
 #include <string>
 
 #include "spec/error.hpp"
+#include "tests/support/label_of.hpp"
 
 namespace assay::spec::mesh_test {
 namespace {
-
-template <class Call>
-std::string label_of(Call&& call) {
-  try {
-    call();
-  } catch (const SpecError& error) {
-    return error.label();
-  }
-  return "accepted";
-}
 
 TEST(MeshSpec, FollowsTheSpecExample) {
   const Mesh mesh{{{1, 2, 1, 1, 2}}};
@@ -40,31 +31,31 @@ TEST(MeshSpec, DataParallelRanksAreTheReplicas) {
 }
 
 TEST(MeshSpec, C1RejectsEmptyAndOverfullMeshes) {
-  EXPECT_EQ(label_of([] { data_parallel_mesh(0); }), "mesh_c1");
-  EXPECT_EQ(label_of([] { Mesh{{{1, 1, 1, -2, 1}}}.ranks(); }), "mesh_c1");
+  EXPECT_EQ(tests::label_of([] { data_parallel_mesh(0); }), "mesh_c1");
+  EXPECT_EQ(tests::label_of([] { Mesh{{{1, 1, 1, -2, 1}}}.ranks(); }), "mesh_c1");
   const std::int64_t large = std::int64_t{1} << 31;
-  EXPECT_EQ(label_of([&] { Mesh{{{large, large, large, large, large}}}.ranks(); }), "mesh_c1");
+  EXPECT_EQ(tests::label_of([&] { Mesh{{{large, large, large, large, large}}}.ranks(); }), "mesh_c1");
 }
 
 TEST(MeshSpec, C2RejectsAnotherNumberOfRanks) {
-  EXPECT_EQ(label_of([] { check(Mesh{{{1, 2, 1, 1, 2}}}, 8); }), "mesh_c2");
+  EXPECT_EQ(tests::label_of([] { check(Mesh{{{1, 2, 1, 1, 2}}}, 8); }), "mesh_c2");
 }
 
 TEST(MeshSpec, C3RejectsRanksOutOfRange) {
   for (std::int64_t rank : {-1, 4})
-    EXPECT_EQ(label_of([&] { coordinates_of(data_parallel_mesh(4), rank); }), "mesh_c3");
+    EXPECT_EQ(tests::label_of([&] { coordinates_of(data_parallel_mesh(4), rank); }), "mesh_c3");
 }
 
 TEST(MeshSpec, C4RejectsCoordinatesOutOfRange) {
-  EXPECT_EQ(label_of([] { rank_of(data_parallel_mesh(4), PerAxis{{0, 4, 0, 0, 0}}); }), "mesh_c4");
-  EXPECT_EQ(label_of([] { rank_of(data_parallel_mesh(4), PerAxis{{0, 0, 0, -1, 0}}); }), "mesh_c4");
+  EXPECT_EQ(tests::label_of([] { rank_of(data_parallel_mesh(4), PerAxis{{0, 4, 0, 0, 0}}); }), "mesh_c4");
+  EXPECT_EQ(tests::label_of([] { rank_of(data_parallel_mesh(4), PerAxis{{0, 0, 0, -1, 0}}); }), "mesh_c4");
 }
 
 TEST(MeshSpec, C5RejectsLayoutsThatTheTrainerDoesNotHave) {
   for (Axis axis : {Axis::pp, Axis::cp, Axis::tp}) {
     Mesh mesh = data_parallel_mesh(2);
     mesh.extents[axis] = 2;
-    EXPECT_EQ(label_of([&] { check_trainable(mesh); }), "mesh_c5");
+    EXPECT_EQ(tests::label_of([&] { check_trainable(mesh); }), "mesh_c5");
   }
 }
 

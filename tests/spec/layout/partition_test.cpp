@@ -9,6 +9,7 @@
 
 #include "spec/error.hpp"
 #include "tests/support/draw_model.hpp"
+#include "tests/support/label_of.hpp"
 
 namespace assay::spec::partition_test {
 namespace {
@@ -29,16 +30,6 @@ Inventory blocks_of(const std::vector<std::int64_t>& sizes) {
   return inventory;
 }
 
-template <class Call>
-std::string label_of(Call&& call) {
-  try {
-    call();
-  } catch (const SpecError& error) {
-    return error.label();
-  }
-  return "accepted";
-}
-
 TEST(PartitionSpec, FollowsTheSpecExample) {
   const Partition p = partition(blocks_of({128, 192, 64}), 2);
   EXPECT_EQ(p.inventory.flat_size, 512);
@@ -55,16 +46,16 @@ TEST(PartitionSpec, FollowsTheSpecExample) {
 
 TEST(PartitionSpec, C1RejectsNoRanksAndNoAlignment) {
   const Inventory inventory = blocks_of({64});
-  EXPECT_EQ(label_of([&] { partition(inventory, 0); }), "partition_c1");
-  EXPECT_EQ(label_of([&] { partition(inventory, (1 << 20) + 1); }), "partition_c1");
-  EXPECT_EQ(label_of([&] { partition(inventory, 2, 0); }), "partition_c1");
+  EXPECT_EQ(tests::label_of([&] { partition(inventory, 0); }), "partition_c1");
+  EXPECT_EQ(tests::label_of([&] { partition(inventory, (1 << 20) + 1); }), "partition_c1");
+  EXPECT_EQ(tests::label_of([&] { partition(inventory, 2, 0); }), "partition_c1");
 }
 
 TEST(PartitionSpec, C2RejectsBlocksAndRanksThatAreNotThere) {
   const Partition p = partition(blocks_of({64, 64}), 2);
   for (const auto& [block, rank] :
        std::vector<std::pair<std::int64_t, std::int64_t>>{{-1, 0}, {2, 0}, {0, -1}, {0, 2}})
-    EXPECT_EQ(label_of([&] { p.owned(block, rank); }), "partition_c2");
+    EXPECT_EQ(tests::label_of([&] { p.owned(block, rank); }), "partition_c2");
 }
 
 RC_GTEST_PROP(PartitionSpec, OneRankLeavesTheInventoryAsItIs, ()) {

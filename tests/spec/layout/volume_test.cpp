@@ -9,21 +9,12 @@
 
 #include "spec/error.hpp"
 #include "tests/support/draw_model.hpp"
+#include "tests/support/label_of.hpp"
 
 namespace assay::spec::volume_test {
 namespace {
 
 using Numbers = std::vector<std::int64_t>;
-
-template <class Call>
-std::string label_of(Call&& call) {
-  try {
-    call();
-  } catch (const SpecError& error) {
-    return error.label();
-  }
-  return "accepted";
-}
 
 TEST(VolumeSpec, FollowsTheSpecExample) {
   EXPECT_EQ(block_gathers(6, 2, false), (Numbers{2, 3, 3, 2, 2, 2}));
@@ -37,13 +28,13 @@ TEST(VolumeSpec, TwoBlocksThatStayAreGatheredOnce) {
 }
 
 TEST(VolumeSpec, C1RejectsAModelWithoutBlocksAndAStepWithoutMicroBatches) {
-  EXPECT_EQ(label_of([] { block_gathers(2, 1, false); }), "volume_c1");
-  EXPECT_EQ(label_of([] { block_gathers(3, 0, false); }), "volume_c1");
+  EXPECT_EQ(tests::label_of([] { block_gathers(2, 1, false); }), "volume_c1");
+  EXPECT_EQ(tests::label_of([] { block_gathers(3, 0, false); }), "volume_c1");
 }
 
 TEST(VolumeSpec, C2RejectsAPartitionOfAnotherLayout) {
   const Partition p = partition(inventory(find_model("tiny-llama")), 2);
-  EXPECT_EQ(label_of([&] { step_volume(layout_of(DataParallel::zero1, 4), p, {}); }), "volume_c2");
+  EXPECT_EQ(tests::label_of([&] { step_volume(layout_of(DataParallel::zero1, 4), p, {}); }), "volume_c2");
 }
 
 /// What a step of the layout sends, of a drawn model.

@@ -11,19 +11,10 @@
 #include "spec/model/residual_overlap.hpp"
 #include "spec/random/philox.hpp"
 #include "tests/support/draw_model.hpp"
+#include "tests/support/label_of.hpp"
 
 namespace assay::spec::initial_loss_test {
 namespace {
-
-template <class Call>
-std::string label_of(Call&& call) {
-  try {
-    call();
-  } catch (const SpecError& error) {
-    return error.label();
-  }
-  return "accepted";
-}
 
 TEST(InitialLoss, IsTheKnownOneForLlama136b) {
   // The loss printed by the public runs of this model is 10.8422 at the first step.
@@ -106,21 +97,25 @@ TEST(InitialLoss, TiedRepetitionSpreadsAsTheLengthsOfTheEmbeddings) {
 TEST(InitialLoss, C1RejectsAnEmptyBatch) {
   TokenStatistics batch = uniform_tokens(256, 1, 1);
   batch.tokens = 0;
-  EXPECT_EQ(label_of([&] { expected_initial_loss(find_model("tiny-llama"), batch); }), "initial_loss_c1");
-  EXPECT_EQ(label_of([&] { expected_initial_loss(find_model("tiny-llama"), 0); }), "token_statistics_c3");
+  EXPECT_EQ(tests::label_of([&] { expected_initial_loss(find_model("tiny-llama"), batch); }),
+            "initial_loss_c1");
+  EXPECT_EQ(tests::label_of([&] { expected_initial_loss(find_model("tiny-llama"), 0); }),
+            "token_statistics_c3");
 }
 
 TEST(InitialLoss, C2RejectsSharesOutOfRange) {
   for (double share : {-0.1, 1.1, std::nan("")}) {
     TokenStatistics batch = uniform_tokens(256, 100, 10);
     batch.pair_collision = share;
-    EXPECT_EQ(label_of([&] { expected_initial_loss(find_model("tiny-llama"), batch); }), "initial_loss_c2");
+    EXPECT_EQ(tests::label_of([&] { expected_initial_loss(find_model("tiny-llama"), batch); }),
+              "initial_loss_c2");
   }
 }
 
 TEST(InitialLoss, C3RejectsModelsWithOtherBlocks) {
   for (const char* name : {"gpt2", "mixtral-8x7b", "deepseek-v3", "qwen2.5-7b"})
-    EXPECT_EQ(label_of([&] { expected_initial_loss(find_model(name), 1024); }), "initial_loss_c3") << name;
+    EXPECT_EQ(tests::label_of([&] { expected_initial_loss(find_model(name), 1024); }), "initial_loss_c3")
+        << name;
 }
 
 RC_GTEST_PROP(InitialLoss, IsFiniteAndPositiveForEveryModel, ()) {

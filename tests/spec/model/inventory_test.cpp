@@ -8,19 +8,10 @@
 
 #include "spec/error.hpp"
 #include "tests/support/draw_model.hpp"
+#include "tests/support/label_of.hpp"
 
 namespace assay::spec::inventory_test {
 namespace {
-
-template <class Call>
-std::string label_of(Call&& call) {
-  try {
-    call();
-  } catch (const SpecError& error) {
-    return error.label();
-  }
-  return "accepted";
-}
 
 TEST(Inventory, ListsTinyQwen3InOrder) {
   ModelSpec model = find_model("tiny-qwen3");
@@ -53,17 +44,18 @@ TEST(Inventory, GivesShapesRolesAndBlocks) {
 
 TEST(Inventory, C1RejectsUnknownNames) {
   const Inventory tied = inventory(find_model("tiny-qwen3"));
-  EXPECT_EQ(label_of([&] { tied.at("lm_head.weight"); }), "inventory_c1");
+  EXPECT_EQ(tests::label_of([&] { tied.at("lm_head.weight"); }), "inventory_c1");
 }
 
 TEST(Inventory, C2RejectsAnAlignmentOutOfRange) {
   for (std::int64_t alignment : {0, -64, (1 << 20) + 1})
-    EXPECT_EQ(label_of([&] { inventory(find_model("tiny-llama"), alignment); }), "inventory_c2");
+    EXPECT_EQ(tests::label_of([&] { inventory(find_model("tiny-llama"), alignment); }), "inventory_c2");
 }
 
 TEST(Inventory, C3RejectsBlocksThatAreNotThere) {
   const Inventory list = inventory(find_model("tiny-llama"));
-  for (std::int64_t block : {-1, 6}) EXPECT_EQ(label_of([&] { list.block_range(block); }), "inventory_c3");
+  for (std::int64_t block : {-1, 6})
+    EXPECT_EQ(tests::label_of([&] { list.block_range(block); }), "inventory_c3");
 }
 
 TEST(Inventory, ListsAGpt2BlockInOrder) {
@@ -91,8 +83,8 @@ TEST(Inventory, ListsTheMultiTokenBlockOfDeepSeekApart) {
   EXPECT_EQ(block.parameter_count(), Count(11'610'067'968));
   EXPECT_EQ(block.at("model.layers.61.eh_proj.weight").shape, (std::vector<std::int64_t>{7168, 14336}));
   EXPECT_EQ(block.at("model.layers.61.mlp.gate.e_score_correction_bias").learned(), false);
-  EXPECT_EQ(label_of([&] { block.at("model.layers.61.embed_tokens.weight"); }), "inventory_c1");
-  EXPECT_EQ(label_of([&] { inventory(model).at("model.layers.61.eh_proj.weight"); }), "inventory_c1");
+  EXPECT_EQ(tests::label_of([&] { block.at("model.layers.61.embed_tokens.weight"); }), "inventory_c1");
+  EXPECT_EQ(tests::label_of([&] { inventory(model).at("model.layers.61.eh_proj.weight"); }), "inventory_c1");
   EXPECT_TRUE(multi_token_inventory(find_model("tiny-llama")).parameters.empty());
 }
 

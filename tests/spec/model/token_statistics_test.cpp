@@ -8,21 +8,12 @@
 
 #include "spec/error.hpp"
 #include "spec/random/philox.hpp"
+#include "tests/support/label_of.hpp"
 
 namespace assay::spec::token_statistics_test {
 namespace {
 
 using Ids = std::vector<std::int64_t>;
-
-template <class Call>
-std::string label_of(Call&& call) {
-  try {
-    call();
-  } catch (const SpecError& error) {
-    return error.label();
-  }
-  return "accepted";
-}
 
 TEST(TokenStatistics, CountsAHandExample) {
   // Pairs (1,2) (1,2) (2,1) (3,3); the last position is ignored.
@@ -39,20 +30,20 @@ TEST(TokenStatistics, CountsAHandExample) {
 }
 
 TEST(TokenStatistics, C1RejectsSizesThatDoNotFit) {
-  EXPECT_EQ(label_of([] { token_statistics(Ids{1, 2}, Ids{1}, 1); }), "token_statistics_c1");
-  EXPECT_EQ(label_of([] { token_statistics(Ids{1, 2, 3}, Ids{1, 2, 3}, 2); }), "token_statistics_c1");
-  EXPECT_EQ(label_of([] { token_statistics(Ids{}, Ids{}, 1); }), "token_statistics_c1");
-  EXPECT_EQ(label_of([] { token_statistics(Ids{1}, Ids{1}, 0); }), "token_statistics_c1");
+  EXPECT_EQ(tests::label_of([] { token_statistics(Ids{1, 2}, Ids{1}, 1); }), "token_statistics_c1");
+  EXPECT_EQ(tests::label_of([] { token_statistics(Ids{1, 2, 3}, Ids{1, 2, 3}, 2); }), "token_statistics_c1");
+  EXPECT_EQ(tests::label_of([] { token_statistics(Ids{}, Ids{}, 1); }), "token_statistics_c1");
+  EXPECT_EQ(tests::label_of([] { token_statistics(Ids{1}, Ids{1}, 0); }), "token_statistics_c1");
 }
 
 TEST(TokenStatistics, C2RejectsABatchWithoutTargets) {
-  EXPECT_EQ(label_of([] { token_statistics(Ids{1, 2}, Ids{-100, -100}, 2); }), "token_statistics_c2");
+  EXPECT_EQ(tests::label_of([] { token_statistics(Ids{1, 2}, Ids{-100, -100}, 2); }), "token_statistics_c2");
 }
 
 TEST(TokenStatistics, C3RejectsSizesBelowOne) {
-  EXPECT_EQ(label_of([] { uniform_tokens(0, 1, 1); }), "token_statistics_c3");
-  EXPECT_EQ(label_of([] { uniform_tokens(1, 0, 1); }), "token_statistics_c3");
-  EXPECT_EQ(label_of([] { uniform_tokens(1, 1, 0); }), "token_statistics_c3");
+  EXPECT_EQ(tests::label_of([] { uniform_tokens(0, 1, 1); }), "token_statistics_c3");
+  EXPECT_EQ(tests::label_of([] { uniform_tokens(1, 0, 1); }), "token_statistics_c3");
+  EXPECT_EQ(tests::label_of([] { uniform_tokens(1, 1, 0); }), "token_statistics_c3");
 }
 
 TEST(TokenStatistics, UniformTokensAreTheMeanOverDraws) {
