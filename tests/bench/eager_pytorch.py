@@ -1,12 +1,13 @@
 """Trains an exported run in eager PyTorch: the baseline of `ci/bench cpu`, and a second opinion on losses.
 
     eager_pytorch.py FOLDER [--steps N] [--threads N] [--dtype float32|float64] [--device cuda] [--autocast] [--micro N]
-                  [--attention flash|efficient|cudnn]
+                  [--attention flash|efficient|cudnn] [--residual bfloat16]
 
 FOLDER is what tests/bench/export_run.cpp wrote: the same initial weights, batches and settings as `assay train`.
 Written as one would write it in PyTorch for speed without a compiler: fused query-key-value and gate-up products,
 scaled_dot_product_attention, fused AdamW. --autocast: products in bf16 over fp32 weights. --micro: sequences of one
-pass, their gradients summed. --attention: the kernel, else PyTorch's choice. One line a step: step, loss, gradient norm.
+pass, their gradients summed. --attention: the kernel, else PyTorch's choice. --residual: the type of the sums that run from
+block to block, else that of the weights. One line a step: step, loss, gradient norm.
 """
 import argparse
 import json
@@ -76,8 +77,9 @@ class Block(nn.Module):
 
 
 class Llama(nn.Module):
-    def __init__(self, m, T):
+    def __init__(self, m, T, residual=None):
         super().__init__()
+        self.residual = residual
         if m["qk_norm"] or m["tied_embeddings"]:
             raise SystemExit("this baseline knows Llama with an untied head only")
         self.embedding = nn.Embedding(m["vocab"], m["width"])
@@ -90,7 +92,7 @@ class Llama(nn.Module):
         self.register_buffer("sin", angles.sin(), persistent=False)
 
     def forward(self, ids):
-        x = self.embedding(ids[:, :-1])
+        x = self.embedding(ids[:, :-1]).to(self.residual)
         for block in self.blocks:
             x = block(x, self.cos, self.sin)
         return F.cross_entropy(self.head(self.norm(x)).flatten(0, 1), ids[:, 1:].flatten())
@@ -155,10 +157,11 @@ def main():
     parser.add_argument("--autocast", action="store_true")
     parser.add_argument("--micro", type=int)
     parser.add_argument("--attention", choices=sorted(KERNELS))
+    parser.add_argument("--residual", choices=["bfloat16"])
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     run = json.loads((arguments.folder / "run.json").read_text())
-    model = Llama(run["model"], run["sequence_length"])
+    model = Llama(run["model"], run["sequence_length"], arguments.residual and getattr(torch, arguments.residual))
     model.load(read_safetensors(arguments.folder / "weights.safetensors"))
     model.to(arguments.device, getattr(torch, arguments.dtype))
     optimizer = optimizer_of(model, run["adamw"])
