@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <list>
@@ -43,6 +44,28 @@ bool decimal_commas(const std::string& text) {
     if (at > 0 && digit(at - 1) && behind > 0 && behind != 3) return true;
   }
   return false;
+}
+
+bool judged_summary(const RunRecord& run) {
+  const std::vector<Result> results = judge(run);
+  return std::any_of(results.begin(), results.end(), [](const Result& r) {
+    const bool of_steps =
+        r.id.starts_with("average_") || r.id.starts_with("total_") || r.verdict == Verdict::contradicts;
+    return of_steps && r.verdict != Verdict::cannot_be_judged;
+  });
+}
+
+/// A log without steps, which says nothing wrong and sums none up, has nothing that an exit of 0 could mean.
+void refuse_without_steps(const std::vector<RunRecord>& runs, const std::string& path) {
+  std::int64_t lines = 0;
+  for (const RunRecord& run : runs) {
+    if (run.steps_seen > 0 || judged_summary(run)) return;
+    lines = std::max(lines, run.lines);
+  }
+  throw UserError(ExitCode::bad_data, path + ": holds no step in " + std::to_string(lines) +
+                                          (lines == 1 ? " line" : " lines") +
+                                          ", and no summary of any, so nothing of it can be judged; did the "
+                                          "run end before its first step, or is a column not mapped?");
 }
 
 /// A log of step lines none of which can be read has nothing to judge.
@@ -106,16 +129,15 @@ int audit(const Arguments& arguments, Streams streams) {
     try {
       runs = path == "-" ? read_logs(std::cin, "standard input", options) : read_logs(path, options);
       refuse_unreadable(runs, path);
+      for (RunRecord& record : runs) given(arguments, record);
+      refuse_without_steps(runs, path);
     } catch (const UserError& error) {
       // A report that is not there reads as nothing wrong on some CI systems.
       if (arguments.has("junit"))
         write_junit(arguments.value("junit", ""), junit_of_unreadable(path, error.what()));
       throw;
     }
-    for (RunRecord& record : runs) {
-      given(arguments, record);
-      records.push_back(std::move(record));
-    }
+    for (RunRecord& record : runs) records.push_back(std::move(record));
   }
   const Together together = spec::audit::audit(records);
   if (arguments.has("junit")) write_junit(arguments.value("junit", ""), junit(together));

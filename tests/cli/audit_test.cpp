@@ -201,6 +201,38 @@ TEST(AuditCli, ARunOnTheCpuIsNotOneOfGpus) {
   EXPECT_NE(audit_of({path, "--gpu", "H200 SXM"}).out.find("2 x NVIDIA H200 SXM)"), std::string::npos);
 }
 
+TEST(AuditCli, ALogWithoutStepsIsNotConsistent) {
+  const tests::Scratch scratch;
+  const std::string folder = scratch.path().string() + "/", table = folder + "table.csv",
+                    started = folder + "run.jsonl", report = folder + "audit.xml";
+  std::ofstream(table) << "iter,loss,ms\n";
+  auto start = tests::example_start();
+  start.flops_per_token = 5'311'488;
+  std::ofstream(started) << spec::record::to_json(start) << "\n";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{table, "--map", "step=iter,loss=loss"},
+        {table, "--map", "step=iter,loss=loss", "--gpus", "8"},
+        {started}}) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--junit", report});
+    const Outcome outcome = audit_of(all);
+    EXPECT_EQ(outcome.code, 65) << outcome.out;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err.find(words[0] + ": holds no step in 1 line,"), std::string::npos) << outcome.err;
+    std::ifstream file(report);
+    const std::string xml((std::istreambuf_iterator<char>(file)), {});
+    EXPECT_NE(xml.find("errors=\"1\""), std::string::npos) << xml;
+  }
+  // A summary of steps that the log does not hold is judged, and so is a start that contradicts itself.
+  const std::string summary = folder + "trainer_state.json";
+  std::ofstream(summary)
+      << "{\n\"log_history\": [{\"train_runtime\": 100.0, \"train_samples_per_second\": 32.0, "
+         "\"train_steps_per_second\": 0.5, \"train_loss\": 2.5, \"step\": 50}]}\n";
+  EXPECT_EQ(audit_of({summary, "--set", "max_steps=50"}).code, 0) << audit_of({summary}).err;
+  EXPECT_EQ(audit_of({summary, "--set", "max_steps=60"}).code, 1);
+  EXPECT_EQ(audit_of({started, "--set", "sequences=33"}).code, 1);
+}
+
 TEST(AuditCli, BadInputIsOneLine) {
   const tests::Scratch scratch;
   const std::string empty = scratch.path().string() + "/empty.log";

@@ -46,7 +46,12 @@ std::vector<std::pair<std::string, std::string>> pairs(const std::string& option
     if (equals == std::string_view::npos || equals == 0 || equals + 1 == part.size())
       usage(option, quote(part) + " is not NAME=VALUE; write it like " +
                         (option == "--map" ? "step=iter,seconds=time_ms:ms" : "gpus=8,gpu=NVIDIA B200"));
-    out.emplace_back(trimmed(part.substr(0, equals)), trimmed(part.substr(equals + 1)));
+    const std::string name(trimmed(part.substr(0, equals))), value(trimmed(part.substr(equals + 1)));
+    for (const auto& [other, before] : out)
+      if (other == name)
+        usage(option,
+              name + " is given twice, as " + quote(before) + " and " + quote(value) + "; give it once");
+    out.emplace_back(name, value);
   }
   return out;
 }

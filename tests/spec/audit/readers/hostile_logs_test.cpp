@@ -181,6 +181,8 @@ TEST(HostileLogsSpec, WhatCannotBeUnderstoodIsAUsageError) {
   expect_refused(csv, ExitCode::usage, "unknown unit",
                  {.map = "step=iter:parsec", .set = "", .step_check = {}});
   expect_refused(csv, ExitCode::usage, "NAME=VALUE", {.map = "step", .set = "", .step_check = {}});
+  expect_refused(csv, ExitCode::usage, "step is given twice, as \"iter\" and \"loss\"",
+                 {.map = "step=iter,step=loss", .set = "", .step_check = {}});
   expect_refused(csv, ExitCode::usage, "none of its columns",
                  {.map = "step=nothing", .set = "", .step_check = {}});
   expect_refused(csv, ExitCode::usage, "no column \"itr\"; its first line names \"iter, loss\"",
@@ -195,6 +197,8 @@ TEST(HostileLogsSpec, WhatCannotBeUnderstoodIsAUsageError) {
             1);
   expect_refused(two_steps, ExitCode::usage, "did you mean \"gpus\"",
                  {.map = "", .set = "gpuss=8", .step_check = {}});
+  expect_refused(two_steps, ExitCode::usage, "micro is given twice, as \"1\" and \"2\"",
+                 {.map = "", .set = "micro=1,gpus=8,micro=2", .step_check = {}});
   expect_refused(two_steps, ExitCode::usage, "is no number",
                  {.map = "", .set = "gpus=many", .step_check = {}});
 }
