@@ -1,7 +1,7 @@
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <list>
 
 #include "impl/cli/audit_print.hpp"
 #include "impl/cli/verb.hpp"
@@ -112,32 +112,54 @@ void write_junit(const std::string& path, const std::string& xml) {
   if (!file) throw UserError(ExitCode::io, "cannot write " + path + "; is the folder there, and not full?");
 }
 
+/// The report may be no file that is read, by whatever path it is named.
+void refuse_overwriting(const Arguments& arguments) {
+  if (!arguments.has("junit")) return;
+  const std::string report = arguments.value("junit", "");
+  std::vector<std::string> read = arguments.positional;
+  if (arguments.has("model")) read.push_back(arguments.value("model", ""));
+  for (const std::string& path : read) {
+    std::error_code error;
+    const std::filesystem::path file = path == "-" ? "/dev/stdin" : path;
+    for (const std::filesystem::path& one : {file, file / "run.jsonl", file / "config.json"})
+      if (std::filesystem::is_regular_file(one, error) && std::filesystem::equivalent(one, report, error))
+        throw UserError(ExitCode::usage, "--junit " + spec::quote(report) +
+                                             " would overwrite a file that is read; name another");
+  }
+}
+
+/// Every run of one log, completed by the command line.
+std::vector<RunRecord> runs_of(const std::string& path, const Arguments& arguments) {
+  ReadOptions options;
+  options.map = arguments.value("map", "");
+  options.set = arguments.value("set", "");
+  options.keep_odd_steps = true;
+  std::vector<RunRecord> runs =
+      path == "-" ? read_logs(std::cin, "standard input", options) : read_logs(path, options);
+  refuse_unreadable(runs, path);
+  for (RunRecord& record : runs) given(arguments, record);
+  refuse_without_steps(runs, path);
+  return runs;
+}
+
 }  // namespace
 
 int audit(const Arguments& arguments, Streams streams) {
   if (arguments.has("explain")) return explain(arguments.value("explain", ""), streams.out);
   if (arguments.positional.empty())
     throw UserError(ExitCode::usage, "`assay audit` takes one LOG or more, as in `assay audit train.log`");
-  refuse_repeats(arguments.positional);
+  refuse_overwriting(arguments);
   std::vector<RunRecord> records;
-  for (const std::string& path : arguments.positional) {
-    ReadOptions options;
-    options.map = arguments.value("map", "");
-    options.set = arguments.value("set", "");
-    options.keep_odd_steps = true;
-    std::vector<RunRecord> runs;
-    try {
-      runs = path == "-" ? read_logs(std::cin, "standard input", options) : read_logs(path, options);
-      refuse_unreadable(runs, path);
-      for (RunRecord& record : runs) given(arguments, record);
-      refuse_without_steps(runs, path);
-    } catch (const UserError& error) {
-      // A report that is not there reads as nothing wrong on some CI systems.
-      if (arguments.has("junit"))
-        write_junit(arguments.value("junit", ""), junit_of_unreadable(path, error.what()));
-      throw;
-    }
-    for (RunRecord& record : runs) records.push_back(std::move(record));
+  std::string reading = arguments.positional.front();
+  try {
+    refuse_repeats(arguments.positional);
+    for (const std::string& path : arguments.positional)
+      for (RunRecord& record : runs_of(reading = path, arguments)) records.push_back(std::move(record));
+  } catch (const UserError& error) {
+    // A report that is not there, or an older one, reads as nothing wrong on some CI systems.
+    if (arguments.has("junit"))
+      write_junit(arguments.value("junit", ""), junit_of_unreadable(reading, error.what()));
+    throw;
   }
   const Together together = spec::audit::audit(records);
   if (arguments.has("junit")) write_junit(arguments.value("junit", ""), junit(together));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -231,6 +232,55 @@ TEST(AuditCli, ALogWithoutStepsIsNotConsistent) {
   EXPECT_EQ(audit_of({summary, "--set", "max_steps=50"}).code, 0) << audit_of({summary}).err;
   EXPECT_EQ(audit_of({summary, "--set", "max_steps=60"}).code, 1);
   EXPECT_EQ(audit_of({started, "--set", "sequences=33"}).code, 1);
+}
+
+TEST(AuditCli, AnOlderReportDoesNotOutliveAnError) {
+  const tests::Scratch scratch;
+  const std::string folder = scratch.path().string() + "/", report = folder + "audit.xml",
+                    log = golden("nanogpt_a100.log");
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"--gpu", "H101"},
+                                                {"--model", "nonesuch"},
+                                                {"--gpus", "0"},
+                                                {"--seq", "x"},
+                                                {"--set", "gpuss=8"},
+                                                {"--map", "stepp=iter"},
+                                                {log},
+                                                {folder + "missing.log"}}) {
+    ASSERT_EQ(audit_of({log, "--junit", report}).code, 0);
+    std::vector<std::string> words = {log, "--junit", report};
+    words.insert(words.end(), wrong.begin(), wrong.end());
+    EXPECT_EQ(audit_of(words).code, 2) << wrong[0];
+    std::ifstream file(report);
+    const std::string xml((std::istreambuf_iterator<char>(file)), {});
+    EXPECT_NE(xml.find("failures=\"0\" errors=\"1\""), std::string::npos) << wrong[0] << "\n" << xml;
+  }
+}
+
+TEST(AuditCli, AReportIsNoFileThatIsRead) {
+  const tests::Scratch scratch;
+  const std::string folder = scratch.path().string() + "/";
+  const auto text_of = [](const std::string& path) {
+    std::ifstream file(path);
+    return std::string((std::istreambuf_iterator<char>(file)), {});
+  };
+  std::filesystem::copy(golden("nanogpt_a100.log"), folder + "v.log");
+  std::filesystem::create_symlink("v.log", folder + "link.log");
+  std::ofstream(folder + "run.jsonl") << spec::record::to_json(tests::example_start()) << "\n"
+                                      << spec::record::to_json(tests::example_step(1)) << "\n";
+  const std::string log = text_of(folder + "v.log"), run = text_of(folder + "run.jsonl");
+  for (const auto& [read, report] :
+       {std::pair("v.log", "v.log"), std::pair("v.log", "./v.log"), std::pair("link.log", "v.log"),
+        std::pair("v.log", "link.log"), std::pair("", "run.jsonl")}) {
+    const Outcome outcome = audit_of({folder + read, "--junit", folder + report});
+    EXPECT_EQ(outcome.code, 2) << read << " " << report;
+    EXPECT_NE(outcome.err.find("would overwrite a file that is read"), std::string::npos) << outcome.err;
+    EXPECT_EQ(text_of(folder + "v.log"), log);
+    EXPECT_EQ(text_of(folder + "run.jsonl"), run);
+  }
+  const auto redirected =
+      tests::shell(tests::assay_path() + " audit - --junit " + folder + "v.log < " + folder + "v.log");
+  EXPECT_EQ(redirected.code, 2) << redirected.messages;
+  EXPECT_EQ(text_of(folder + "v.log"), log);
 }
 
 TEST(AuditCli, BadInputIsOneLine) {
