@@ -103,8 +103,9 @@ class OpCalls {
   }
 
   void norms() const {
-    const at::Tensor x = normal({N_, m_.width}), gain = normal({m_.width}), upstream = normal({N_, m_.width}),
-                     dy = upstream.clone(), dx = at::zeros_like(x), dgain = zeros({m_.width}, wide_);
+    const at::Tensor x = normal({N_, m_.width}), gain = normal({m_.width}).to(wide_),
+                     upstream = normal({N_, m_.width}), dy = upstream.clone(), dx = at::zeros_like(x),
+                     dgain = zeros({m_.width}, wide_);
     const at::Tensor rstd = rms_norm::forward(x, gain, m_.norm_eps).rstd;
     one(StepOp::rms_norm, StepPass::forward, [&] { rms_norm::forward(x, gain, m_.norm_eps); });
     one(
@@ -115,7 +116,7 @@ class OpCalls {
   void query_key_norm() const {
     if (!m_.qk_norm) return;
     const std::int64_t H = m_.heads, K = m_.kv_heads, E = m_.head_dim;
-    const at::Tensor qkv = normal({s_.micro, s_.tokens, H + 2 * K, E}), gain = normal({E}),
+    const at::Tensor qkv = normal({s_.micro, s_.tokens, H + 2 * K, E}), gain = normal({E}).to(wide_),
                      upstream = at::randn_like(qkv), dqkv = upstream.clone(), dq = zeros({E}, wide_),
                      dk = zeros({E}, wide_);
     const at::Tensor rstd = qk_norm::forward(qkv, gain, gain, H, K, m_.norm_eps).rstd;

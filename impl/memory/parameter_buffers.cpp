@@ -12,6 +12,26 @@
 
 namespace assay::impl {
 
+namespace {
+/// Where a buffer holds a part of a parameter: elements [first, first + size) of the parameter at
+/// [begin, begin + size) of the buffer.
+struct Part {
+  std::int64_t begin = 0, first = 0, size = 0;
+};
+
+/// What this rank owns of a parameter.
+Part owned_part(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Parameter& parameter) {
+  const auto range = buffers.partition.owned(parameter.block, buffers.shard_rank);
+  const std::int64_t begin = std::max(range.begin, parameter.offset),
+                     end = std::min(range.end, parameter.offset + parameter.size);
+  if (begin >= end) return {};
+  const std::int64_t shard_begin =
+      buffers.partition.blocks[static_cast<std::size_t>(parameter.block)].shard_begin;
+  return {buffers.whole(buffer) ? begin : shard_begin + begin - range.begin, begin - parameter.offset,
+          end - begin};
+}
+}  // namespace
+
 at::ScalarType scalar_type(Dtype dtype) {
   switch (dtype) {
     case Dtype::f64:
@@ -26,8 +46,8 @@ at::ScalarType scalar_type(Dtype dtype) {
 
 std::int64_t ParameterBuffers::bytes() const {
   std::int64_t sum = 0;
-  for (const at::Tensor* buffer : {&weights, &gradients, &moment1, &moment2})
-    sum += static_cast<std::int64_t>(buffer->nbytes());
+  for (const at::Tensor* buffer : {&weights, &gradients, &moment1, &moment2, &gains})
+    if (buffer->defined()) sum += static_cast<std::int64_t>(buffer->nbytes());
   return master.is_same(weights) ? sum : sum + static_cast<std::int64_t>(master.nbytes());
 }
 
@@ -47,6 +67,9 @@ ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device 
   buffers.master = state != dtype ? zeros(state, true) : buffers.weights;
   buffers.moment1 = zeros(state, true);
   buffers.moment2 = zeros(state, true);
+  buffers.gain_places = spec::norm_gains(buffers.inventory);
+  if (dtype == Dtype::bf16)
+    buffers.gains = at::zeros({buffers.gain_places.flat_size}, buffers.weights.options().dtype(at::kFloat));
   return buffers;
 }
 
@@ -66,6 +89,27 @@ void initialise(ParameterBuffers& buffers, const spec::ModelSpec& model, std::ui
     buffers.weights.copy_(buffers.master);
 }
 
+void refresh_gains(const ParameterBuffers& buffers) {
+  if (!buffers.gains.defined()) return;
+  std::vector<at::Tensor> to, from;
+  for (const spec::Parameter& place : buffers.gain_places.parameters) {
+    const spec::Parameter& parameter = buffers.inventory.at(place.name);
+    const Part part = owned_part(buffers, buffers.master, parameter);
+    if (part.size == 0) continue;
+    to.push_back(buffers.gains.narrow(0, place.offset + part.first, part.size));
+    from.push_back(buffers.master.narrow(0, part.begin, part.size));
+  }
+  if (buffers.partition.ranks > 1) buffers.gains.zero_();
+  if (!to.empty()) at::_foreach_copy_(to, from);
+}
+
+BlockViews weight_views(const ParameterBuffers& buffers, const at::Tensor& flat,
+                        const spec::Inventory& places, const spec::ModelSpec& model, std::int64_t block) {
+  BlockViews out = views(flat, places, model, block);
+  if (buffers.gains.defined()) take_gains(out, buffers.gains, buffers.gain_places, model, block);
+  return out;
+}
+
 at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Partition::Run& run) {
   return buffer.narrow(0, buffers.whole(buffer) ? run.begin : run.shard_begin, run.size);
 }
@@ -81,18 +125,10 @@ at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, std:
 
 void store(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Parameter& parameter,
            const at::Tensor& values) {
-  const at::Tensor flat = values.view({parameter.size});
-  if (buffers.whole(buffer)) {
-    buffer.narrow(0, parameter.offset, parameter.size).copy_(flat);
-    return;
-  }
-  const auto range = buffers.partition.owned(parameter.block, buffers.shard_rank);
-  const std::int64_t begin = std::max(range.begin, parameter.offset),
-                     end = std::min(range.end, parameter.offset + parameter.size);
-  if (begin >= end) return;
-  owned(buffers, buffer, parameter.block)
-      .narrow(0, begin - range.begin, end - begin)
-      .copy_(flat.narrow(0, begin - parameter.offset, end - begin));
+  const Part part = buffers.whole(buffer) ? Part{parameter.offset, 0, parameter.size}
+                                          : owned_part(buffers, buffer, parameter);
+  buffer.narrow(0, part.begin, part.size)
+      .copy_(values.view({parameter.size}).narrow(0, part.first, part.size));
 }
 
 at::Tensor owned_sum_of_squares(const ParameterBuffers& buffers) {
@@ -119,8 +155,7 @@ std::string first_non_finite(const spec::Inventory& inventory, const at::Tensor&
 
 std::string first_non_finite_gradient(const ParameterBuffers& buffers) {
   for (const auto& run : buffers.partition.runs(buffers.shard_rank)) {
-    const std::string name =
-        first_non_finite(buffers.inventory, owned(buffers, buffers.gradients, run), run.begin);
+    std::string name = first_non_finite(buffers.inventory, owned(buffers, buffers.gradients, run), run.begin);
     if (!name.empty()) return name;
   }
   return "";

@@ -3,6 +3,7 @@
 // laid out by one spec::Partition. Reduction, clip, optimizer and checkpoint work on ranges of them.
 #include <ATen/core/Tensor.h>
 
+#include "impl/model/views.hpp"
 #include "spec/layout/data_layout.hpp"
 #include "spec/layout/partition.hpp"
 #include "spec/tolerance.hpp"
@@ -22,6 +23,8 @@ struct ParameterBuffers {
   at::Tensor gradients;         ///< fp32 for bf16 weights, else the weights' dtype
   at::Tensor master;            ///< what the optimizer adds to: fp32 beside bf16 weights, else the weights
   at::Tensor moment1, moment2;  ///< dtype of master
+  at::Tensor gains;             ///< beside bf16 weights: the gains of norms in fp32, whole on every rank
+  spec::Inventory gain_places;  ///< in `gains` (spec::norm_gains)
 
   bool whole(const at::Tensor& buffer) const { return buffer.numel() == inventory.flat_size; }
   /// Bytes of all buffers, storage shared by two counted once.
@@ -38,6 +41,15 @@ ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device 
 /// Initial values of every parameter (spec/ops/init.md), a pure function of (model, seed): the same bits in
 /// every layout.
 void initialise(ParameterBuffers& buffers, const spec::ModelSpec& model, std::uint64_t seed);
+
+/// Brings `gains` up to what the optimizer adds to, where there are any: those that this rank owns, zeros for
+/// the others, so that the sum over the ranks of a shard group is all of them.
+void refresh_gains(const ParameterBuffers& buffers);
+
+/// Weights of a block as the layers use them, in `flat` at `places`; gains from `buffers.gains` where there
+/// are any.
+BlockViews weight_views(const ParameterBuffers& buffers, const at::Tensor& flat,
+                        const spec::Inventory& places, const spec::ModelSpec& model, std::int64_t block);
 
 /// What this rank owns of a run, in one of the buffers.
 at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Partition::Run& run);

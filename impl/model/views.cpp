@@ -11,9 +11,11 @@ at::Tensor stacked(const at::Tensor& flat, const spec::Inventory& inventory, con
   return flat.narrow(0, inventory.at(first).offset, rows * columns).view({rows, columns});
 }
 
+std::string layer_prefix(std::int64_t layer) { return "model.layers." + std::to_string(layer) + "."; }
+
 DecoderViews decoder(const at::Tensor& flat, const spec::Inventory& inventory, const spec::ModelSpec& model,
                      std::int64_t layer) {
-  const std::string prefix = "model.layers." + std::to_string(layer) + ".";
+  const std::string prefix = layer_prefix(layer);
   const auto one = [&](const std::string& name) { return view(flat, inventory.at(prefix + name)); };
   DecoderViews out;
   out.norm_attention = one("input_layernorm.weight");
@@ -48,6 +50,23 @@ BlockViews views(const at::Tensor& flat, const spec::Inventory& inventory, const
         view(flat, inventory.at(model.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight"));
   }
   return out;
+}
+
+void take_gains(BlockViews& block_views, const at::Tensor& gains, const spec::Inventory& places,
+                const spec::ModelSpec& model, std::int64_t block) {
+  const auto one = [&](const std::string& name) { return view(gains, places.at(name)); };
+  if (block == 0) return;
+  if (block > model.layers) {
+    block_views.norm = one("model.norm.weight");
+    return;
+  }
+  const std::string prefix = layer_prefix(block - 1);
+  DecoderViews& out = block_views.decoder;
+  out.norm_attention = one(prefix + "input_layernorm.weight");
+  out.norm_mlp = one(prefix + "post_attention_layernorm.weight");
+  if (!model.qk_norm) return;
+  out.q_norm = one(prefix + "self_attn.q_norm.weight");
+  out.k_norm = one(prefix + "self_attn.k_norm.weight");
 }
 
 }  // namespace assay::impl

@@ -25,5 +25,8 @@ inline void check(cudaError_t status, const char* expression, const char* file, 
 inline bool aligned_16(const void* pointer, std::int64_t row_bytes) {
   return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0 && row_bytes % 16 == 0;
 }
+/// Whether the gain of a norm can be read by vectors of as many entries as rows of bf16 are: 32 bytes of
+/// fp32.
+inline bool aligned_gain(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % 32 == 0; }
 
 }  // namespace assay::impl::cuda

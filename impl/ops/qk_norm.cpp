@@ -33,6 +33,7 @@ Forward forward(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tenso
   const metrics::OpScope timed(spec::time::StepOp::qk_norm, spec::time::StepPass::forward);
   check(qkv, q_gain, k_gain, heads, kv_heads, eps);
   check_contiguous("qk_norm", {qkv, q_gain, k_gain});
+  check_statistic("qk_norm", qkv, {q_gain, k_gain});
   return qkv.is_cpu() ? cpu::forward(qkv, q_gain, k_gain, heads, kv_heads, eps)
                       : cuda::forward(qkv, q_gain, k_gain, heads, kv_heads, eps);
 }
@@ -43,6 +44,7 @@ void backward(at::Tensor dqkv, const at::Tensor& qkv, const at::Tensor& q_gain, 
   const metrics::OpScope timed(spec::time::StepOp::qk_norm, spec::time::StepPass::backward);
   check(qkv, q_gain, k_gain, heads, kv_heads, 1);
   check_contiguous("qk_norm", {dqkv, qkv, q_gain, k_gain, rstd, dq_gain, dk_gain});
+  check_statistic("qk_norm", qkv, {q_gain, k_gain, dq_gain, dk_gain});
   return qkv.is_cpu() ? cpu::backward(dqkv, qkv, q_gain, k_gain, rstd, heads, kv_heads, dq_gain, dk_gain)
                       : cuda::backward(dqkv, qkv, q_gain, k_gain, rstd, heads, kv_heads, dq_gain, dk_gain);
 }

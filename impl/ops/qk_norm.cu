@@ -44,13 +44,15 @@ struct Lane {
 
 template <class T, int width, int count>
 __global__ void forward_kernel(Heads heads, Math<T> eps, const T* __restrict__ qkv,
-                               const T* __restrict__ gain, T* __restrict__ y, Math<T>* __restrict__ rstd) {
+                               const Math<T>* __restrict__ gain, T* __restrict__ y,
+                               Math<T>* __restrict__ rstd) {
   using M = Math<T>;
   using L = Lane<T, width, count>;
   const std::int64_t item = static_cast<std::int64_t>(blockIdx.x) * warps + threadIdx.y;
   if (item >= heads.N * heads.count) return;
   const std::int64_t n = item / heads.count, h = heads.first + item % heads.count;
-  L x, g;
+  L x;
+  Lane<M, width, count> g;
   x.load(qkv + (n * heads.all + h) * heads.E, heads.E);
   g.load(gain, heads.E);
   M squares = 0;
@@ -58,7 +60,7 @@ __global__ void forward_kernel(Heads heads, Math<T> eps, const T* __restrict__ q
           [&](int c, int k) { squares += widen(x.vectors[c].element[k]) * widen(x.vectors[c].element[k]); });
   const M r = M(1) / sqrt(warp_sum(squares) / M(heads.E) + eps);
   L::each(heads.E, [&](int c, int k) {
-    x.vectors[c].element[k] = narrow<T>(widen(x.vectors[c].element[k]) * r * widen(g.vectors[c].element[k]));
+    x.vectors[c].element[k] = narrow<T>(widen(x.vectors[c].element[k]) * r * g.vectors[c].element[k]);
   });
   x.store(y + (n * heads.all + h) * heads.E, heads.E);
   if (threadIdx.x == 0) rstd[n * heads.normed + h] = r;
@@ -66,12 +68,12 @@ __global__ void forward_kernel(Heads heads, Math<T> eps, const T* __restrict__ q
 
 template <class T, int width, int count>
 __global__ void backward_kernel(Heads heads, T* __restrict__ dqkv, const T* __restrict__ qkv,
-                                const T* __restrict__ gain, const Math<T>* __restrict__ rstd,
+                                const Math<T>* __restrict__ gain, const Math<T>* __restrict__ rstd,
                                 Math<T>* __restrict__ partial) {
   using M = Math<T>;
   using L = Lane<T, width, count>;
   __shared__ M sums[warps][longest_head];
-  L g;
+  Lane<M, width, count> g;
   g.load(gain, heads.E);
   M sum[count][width] = {};
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * warps;
@@ -87,13 +89,12 @@ __global__ void backward_kernel(Heads heads, T* __restrict__ dqkv, const T* __re
     L::each(heads.E, [&](int c, int k) {
       const M product = widen(dy.vectors[c].element[k]) * (widen(x.vectors[c].element[k]) * r);
       sum[c][k] += product;
-      projection += product * widen(g.vectors[c].element[k]);
+      projection += product * g.vectors[c].element[k];
     });
     projection = warp_sum(projection) / M(heads.E);
     L::each(heads.E, [&](int c, int k) {
-      dy.vectors[c].element[k] =
-          narrow<T>(r * (widen(dy.vectors[c].element[k]) * widen(g.vectors[c].element[k]) -
-                         widen(x.vectors[c].element[k]) * r * projection));
+      dy.vectors[c].element[k] = narrow<T>(r * (widen(dy.vectors[c].element[k]) * g.vectors[c].element[k] -
+                                                widen(x.vectors[c].element[k]) * r * projection));
     });
     dy.store(dqkv + head, heads.E);
   }
@@ -130,10 +131,10 @@ void launch_forward(const Heads& heads, double eps, const void* qkv, const void*
   if (items == 0) return;
   with_element(heads.dtype, [&](auto element) {
     using T = decltype(element);
-    with_layout<T>(heads, aligned(qkv) && aligned(gain) && aligned(y), [&](auto width, auto count) {
+    with_layout<T>(heads, aligned(qkv) && aligned_gain(gain) && aligned(y), [&](auto width, auto count) {
       forward_kernel<T, width.value, count.value>
           <<<static_cast<unsigned>((items + warps - 1) / warps), dim3(32, warps), 0, stream>>>(
-              heads, static_cast<Math<T>>(eps), static_cast<const T*>(qkv), static_cast<const T*>(gain),
+              heads, static_cast<Math<T>>(eps), static_cast<const T*>(qkv), static_cast<const Math<T>*>(gain),
               static_cast<T*>(y), static_cast<Math<T>*>(rstd));
     });
   });
@@ -146,10 +147,10 @@ void launch_backward(const Heads& heads, void* dqkv, const void* qkv, const void
   with_element(heads.dtype, [&](auto element) {
     using T = decltype(element);
     using M = Math<T>;
-    with_layout<T>(heads, aligned(qkv) && aligned(gain) && aligned(dqkv), [&](auto width, auto count) {
+    with_layout<T>(heads, aligned(qkv) && aligned_gain(gain) && aligned(dqkv), [&](auto width, auto count) {
       backward_kernel<T, width.value, count.value>
           <<<static_cast<unsigned>(partial_rows), dim3(32, warps), 0, stream>>>(
-              heads, static_cast<T*>(dqkv), static_cast<const T*>(qkv), static_cast<const T*>(gain),
+              heads, static_cast<T*>(dqkv), static_cast<const T*>(qkv), static_cast<const Math<T>*>(gain),
               static_cast<const M*>(rstd), static_cast<M*>(partial));
     });
     ASSAY_CUDA_CHECK_LAUNCH();

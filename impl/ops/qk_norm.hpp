@@ -9,8 +9,8 @@ struct Forward {
 };
 
 /// rms_norm over E of every query head (gain q_gain) and key head (gain k_gain).      [spec/ops/qk_norm.md]
-/// Shapes: qkv [B, T, H + 2K, E] contiguous, heads ordered q | k | v; q_gain, k_gain [E]; `heads` = H,
-/// `kv_heads` = K. Errors: SpecError qk_norm_c1..
+/// Shapes: qkv [B, T, H + 2K, E] contiguous, heads ordered q | k | v; q_gain, k_gain [E] of rstd's dtype;
+/// `heads` = H, `kv_heads` = K. Errors: SpecError qk_norm_c1..
 Forward forward(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain, std::int64_t heads,
                 std::int64_t kv_heads, double eps);
 

@@ -4,7 +4,7 @@
 namespace assay::impl::qk_norm::cuda {
 
 /// Heads [first, first + count) of qkv [N, all, E] share a gain [E]; rstd [N, normed], entry (n, h) of head
-/// h. Statistics, sums and gradients of gains are fp32 for bf16, else of `dtype`.
+/// h. Gains, their gradients, statistics and sums are fp32 for bf16, else of `dtype`.
 struct Heads {
   Dtype dtype;
   std::int64_t N, all, normed, first, count, E;

@@ -21,6 +21,7 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
   const metrics::OpScope timed(spec::time::StepOp::rms_norm, spec::time::StepPass::forward);
   check(x, gain, eps);
   check_contiguous("rms_norm", {x, gain});
+  check_statistic("rms_norm", x, {gain});
   return x.is_cpu() ? cpu::forward(x, gain, eps) : cuda::forward(x, gain, eps);
 }
 
@@ -29,6 +30,7 @@ void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const 
   const metrics::OpScope timed(spec::time::StepOp::rms_norm, spec::time::StepPass::backward);
   check(x, gain, 1);
   check_contiguous("rms_norm", {dy, x, gain, rstd, dx, dgain});
+  check_statistic("rms_norm", x, {gain, dgain});
   return x.is_cpu() ? cpu::backward(dy, x, gain, rstd, dx, dgain, value)
                     : cuda::backward(dy, x, gain, rstd, dx, dgain, value);
 }
@@ -37,18 +39,18 @@ namespace aten {
 Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
   const at::Tensor wide = to_math(x);
   const at::Tensor rstd = wide.square().mean(-1).add_(eps).rsqrt_();
-  return {(wide * rstd.unsqueeze(-1)).mul_(to_math(gain)).to(x.scalar_type()), rstd.flatten()};
+  return {(wide * rstd.unsqueeze(-1)).mul_(gain).to(x.scalar_type()), rstd.flatten()};
 }
 
 void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
               at::Tensor dx, at::Tensor dgain, ForwardValue value) {
   const std::int64_t D = x.size(-1);
   const at::Tensor scale = rstd.reshape({-1, 1}), upstream = to_math(dy).reshape({-1, D});
-  const at::Tensor xhat = to_math(x).reshape({-1, D}) * scale, dxhat = upstream * to_math(gain);
+  const at::Tensor xhat = to_math(x).reshape({-1, D}) * scale, dxhat = upstream * gain;
   dgain.add_((upstream * xhat).sum(0));
   const at::Tensor projection = (dxhat * xhat).mean(-1, true);
   dx.add_((dxhat - xhat * projection).mul_(scale).view_as(dx));
-  if (value == ForwardValue::again) dy.copy_((xhat * to_math(gain)).view_as(dy));
+  if (value == ForwardValue::again) dy.copy_((xhat * gain).view_as(dy));
 }
 }  // namespace aten
 

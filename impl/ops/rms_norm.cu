@@ -19,14 +19,16 @@ constexpr int most_threads = 512, most_vectors = 4, warps = 4;
 /// A warp holds its row: up to `count` vectors a lane, all read before the first is used.
 template <class T, int width, int count>
 __global__ void __launch_bounds__(32 * warps)
-    row_in_warp_kernel(const T* __restrict__ x, const T* __restrict__ gain, T* __restrict__ y,
+    row_in_warp_kernel(const T* __restrict__ x, const Math<T>* __restrict__ gain, T* __restrict__ y,
                        Math<T>* __restrict__ rstd, std::int64_t N, std::int64_t D, Math<T> eps) {
   using M = Math<T>;
   using V = Vector<T, width>;
+  using G = Vector<M, width>;
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * warps + threadIdx.y;
   if (row >= N) return;
   const int vectors = static_cast<int>(D) / width, lane = static_cast<int>(threadIdx.x);
-  const V *xs = reinterpret_cast<const V*>(x + row * D), *gs = reinterpret_cast<const V*>(gain);
+  const V* xs = reinterpret_cast<const V*>(x + row * D);
+  const G* gs = reinterpret_cast<const G*>(gain);
   Held<T, width> own[count];
 #pragma unroll
   for (int c = 0; c < count; ++c)
@@ -44,20 +46,22 @@ __global__ void __launch_bounds__(32 * warps)
 #pragma unroll
   for (int c = 0; c < count; ++c) {
     if (c * 32 + lane >= vectors) continue;
-    const V v = own[c].open(), g = gs[c * 32 + lane];
+    const V v = own[c].open();
+    const G g = gs[c * 32 + lane];
     V out;
 #pragma unroll
-    for (int k = 0; k < width; ++k) out.element[k] = narrow<T>(widen(v.element[k]) * r * widen(g.element[k]));
+    for (int k = 0; k < width; ++k) out.element[k] = narrow<T>(widen(v.element[k]) * r * g.element[k]);
     ys[c * 32 + lane] = out;
   }
   if (lane == 0) rstd[row] = r;
 }
 
 template <class T, int width>
-__global__ void forward_kernel(const T* __restrict__ x, const T* __restrict__ gain, T* __restrict__ y,
+__global__ void forward_kernel(const T* __restrict__ x, const Math<T>* __restrict__ gain, T* __restrict__ y,
                                Math<T>* __restrict__ rstd, std::int64_t D, Math<T> eps) {
   using M = Math<T>;
   using V = Vector<T, width>;
+  using G = Vector<M, width>;
   __shared__ M scratch[33];
   const std::int64_t row = blockIdx.x, vectors = D / width;
   const V* xs = reinterpret_cast<const V*>(x + row * D);
@@ -68,13 +72,14 @@ __global__ void forward_kernel(const T* __restrict__ x, const T* __restrict__ ga
     for (int k = 0; k < width; ++k) squares += widen(v.element[k]) * widen(v.element[k]);
   }
   const M r = M(1) / sqrt(block_sum(squares, scratch) / M(D) + eps);
-  const V* gs = reinterpret_cast<const V*>(gain);
+  const G* gs = reinterpret_cast<const G*>(gain);
   V* ys = reinterpret_cast<V*>(y + row * D);
   for (std::int64_t i = threadIdx.x; i < vectors; i += blockDim.x) {
-    const V v = xs[i], g = gs[i];  // x comes from the cache the second time
+    const V v = xs[i];  // from the cache, the second time
+    const G g = gs[i];
     V out;
 #pragma unroll
-    for (int k = 0; k < width; ++k) out.element[k] = narrow<T>(widen(v.element[k]) * r * widen(g.element[k]));
+    for (int k = 0; k < width; ++k) out.element[k] = narrow<T>(widen(v.element[k]) * r * g.element[k]);
     ys[i] = out;
   }
   if (threadIdx.x == 0) rstd[row] = r;
@@ -118,20 +123,21 @@ __device__ M sum_of_block(M value, M* scratch) {
 /// registers allow that. `again`: forward's y is written over dy, else dy is only read.
 template <class T, int width, int count, bool again>
 __global__ void __launch_bounds__(most_threads)
-    backward_kernel(T* __restrict__ dy, const T* __restrict__ x, const T* __restrict__ gain,
+    backward_kernel(T* __restrict__ dy, const T* __restrict__ x, const Math<T>* __restrict__ gain,
                     const Math<T>* __restrict__ rstd, T* __restrict__ dx, Math<T>* __restrict__ partial,
                     std::int64_t N, std::int64_t D) {
   using M = Math<T>;
   using R = Row<T, width, count>;
   using V = typename R::V;
+  using G = Vector<M, width>;
   constexpr bool ahead = count <= 2;
   __shared__ M scratch[2][32];
   const std::int64_t vectors = D / width;
   M sums[count][width] = {};
-  Held<T, width> gains[count];
+  Held<M, width> gains[count];
 #pragma unroll
   for (int c = 0; c < count; ++c)
-    if (R::place(c) < vectors) gains[c].load(reinterpret_cast<const V*>(gain) + R::place(c));
+    if (R::place(c) < vectors) gains[c].load(reinterpret_cast<const G*>(gain) + R::place(c));
   R own, next;
   if (ahead) next.load(x, dy, dx, rstd, blockIdx.x, D);
   int turn = 0;
@@ -147,23 +153,25 @@ __global__ void __launch_bounds__(most_threads)
 #pragma unroll
     for (int c = 0; c < count; ++c) {
       if (R::place(c) >= vectors) continue;
-      const V xs = own.x[c].open(), dys = own.dy[c].open(), gs = gains[c].open();
+      const V xs = own.x[c].open(), dys = own.dy[c].open();
+      const G gs = gains[c].open();
 #pragma unroll
       for (int k = 0; k < width; ++k) {
         const M product = widen(dys.element[k]) * (widen(xs.element[k]) * r);
         sums[c][k] += product;
-        projection += product * widen(gs.element[k]);
+        projection += product * gs.element[k];
       }
     }
     projection = sum_of_block(projection, scratch[turn]) / M(D);
 #pragma unroll
     for (int c = 0; c < count; ++c) {
       if (R::place(c) >= vectors) continue;
-      const V xs = own.x[c].open(), dys = own.dy[c].open(), gs = gains[c].open();
+      const V xs = own.x[c].open(), dys = own.dy[c].open();
+      const G gs = gains[c].open();
       V out = own.dx[c].open(), y;
 #pragma unroll
       for (int k = 0; k < width; ++k) {
-        const M xhat = widen(xs.element[k]) * r, g = widen(gs.element[k]);
+        const M xhat = widen(xs.element[k]) * r, g = gs.element[k];
         const M gradient = r * (widen(dys.element[k]) * g - xhat * projection);
         out.element[k] = narrow<T>(widen(out.element[k]) + gradient);
         if constexpr (again) y.element[k] = narrow<T>(xhat * g);  // as in forward, to the bit
@@ -186,7 +194,7 @@ void row_in_warp(const ForwardArguments& a, cudaStream_t stream) {
   using M = Math<T>;
   row_in_warp_kernel<T, width, count>
       <<<static_cast<unsigned>((a.N + warps - 1) / warps), dim3(32, warps), 0, stream>>>(
-          static_cast<const T*>(a.x), static_cast<const T*>(a.gain), static_cast<T*>(a.y),
+          static_cast<const T*>(a.x), static_cast<const M*>(a.gain), static_cast<T*>(a.y),
           static_cast<M*>(a.rstd), a.N, a.D, static_cast<M>(a.eps));
   ASSAY_CUDA_CHECK_LAUNCH();
 }
@@ -201,7 +209,7 @@ void forward_as(const ForwardArguments& a, cudaStream_t stream) {
     if (vectors <= 16) return row_in_warp<T, width, 16>(a, stream);
   }
   forward_kernel<T, width><<<static_cast<unsigned>(a.N), threads_for(a.D / width), 0, stream>>>(
-      static_cast<const T*>(a.x), static_cast<const T*>(a.gain), static_cast<T*>(a.y),
+      static_cast<const T*>(a.x), static_cast<const M*>(a.gain), static_cast<T*>(a.y),
       static_cast<M*>(a.rstd), a.D, static_cast<M>(a.eps));
   ASSAY_CUDA_CHECK_LAUNCH();
 }
@@ -214,7 +222,7 @@ void backward_of_count(const BackwardArguments& a, cudaStream_t stream) {
   const auto kernel = a.value == ForwardValue::again ? backward_kernel<T, width, count, true>
                                                      : backward_kernel<T, width, count, false>;
   kernel<<<blocks, threads_for((vectors + count - 1) / count, most_threads), 0, stream>>>(
-      static_cast<T*>(a.dy), static_cast<const T*>(a.x), static_cast<const T*>(a.gain),
+      static_cast<T*>(a.dy), static_cast<const T*>(a.x), static_cast<const M*>(a.gain),
       static_cast<const M*>(a.rstd), static_cast<T*>(a.dx), static_cast<M*>(a.partial), a.N, a.D);
   ASSAY_CUDA_CHECK_LAUNCH();
   add_rows<M>(static_cast<const M*>(a.partial), static_cast<M*>(a.dgain), blocks, a.D, stream);
@@ -233,7 +241,7 @@ void backward_as(const BackwardArguments& a, cudaStream_t stream) {
 bool fits(const BackwardArguments& a) {
   const std::int64_t element = element_bytes(a.dtype), row_bytes = a.D * element;
   const bool wide = aligned_16(a.x, row_bytes) && aligned_16(a.dy, row_bytes) &&
-                    aligned_16(a.dx, row_bytes) && aligned_16(a.gain, row_bytes);
+                    aligned_16(a.dx, row_bytes) && aligned_gain(a.gain);
   return a.D <= most_threads * most_vectors * (wide ? 16 / element : 1);
 }
 
@@ -245,8 +253,7 @@ void launch_forward(const ForwardArguments& a, cudaStream_t stream) {
   with_element(a.dtype, [&](auto element) {
     using T = decltype(element);
     const std::int64_t row_bytes = a.D * static_cast<std::int64_t>(sizeof(T));
-    const bool wide =
-        aligned_16(a.x, row_bytes) && aligned_16(a.y, row_bytes) && aligned_16(a.gain, row_bytes);
+    const bool wide = aligned_16(a.x, row_bytes) && aligned_16(a.y, row_bytes) && aligned_gain(a.gain);
     wide ? forward_as<T, full_width<T>>(a, stream) : forward_as<T, 1>(a, stream);
   });
 }
@@ -257,7 +264,7 @@ void launch_backward(const BackwardArguments& a, cudaStream_t stream) {
     using T = decltype(element);
     const std::int64_t row_bytes = a.D * static_cast<std::int64_t>(sizeof(T));
     const bool wide = aligned_16(a.x, row_bytes) && aligned_16(a.dy, row_bytes) &&
-                      aligned_16(a.dx, row_bytes) && aligned_16(a.gain, row_bytes);
+                      aligned_16(a.dx, row_bytes) && aligned_gain(a.gain);
     wide ? backward_as<T, full_width<T>>(a, stream) : backward_as<T, 1>(a, stream);
   });
 }

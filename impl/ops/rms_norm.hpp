@@ -11,15 +11,15 @@ struct Forward {
 };
 
 /// RMS normalisation over the last axis.                                             [spec/ops/rms_norm.md]
-/// Shapes: x [N, D] contiguous, gain [D] of x's dtype. Statistics in fp32 for bf16 x, else in x's dtype.
+/// Shapes: x [N, D] contiguous, gain [D]. Statistics and gain in fp32 for bf16 x, else in x's dtype.
 /// Errors: SpecError rms_norm_c1, rms_norm_c2, rms_norm_c3.
 Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps);
 
 /// dx += gradient of the input, dgain += gradient of the gain. In a pre-norm block dx is the residual's
 /// gradient, so that its addition costs no pass of its own. dy becomes forward's y, which the gradient of the
 /// weights behind the norm asks for and which is then at hand without having been kept, or stays. Shapes: dy,
-/// x, dx [N, D], gain [D], rstd [N], dgain [D] in the gradient dtype (fp32 for bf16 x, else x's). The sum
-/// over rows has a fixed order, independent of the number of threads.
+/// x, dx [N, D], rstd [N], gain and dgain [D] in the statistics' dtype. The sum over rows has a fixed order,
+/// independent of the number of threads.
 void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
               at::Tensor dx, at::Tensor dgain, ForwardValue value = ForwardValue::again);
 

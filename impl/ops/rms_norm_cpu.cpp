@@ -15,7 +15,8 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
   impl::cpu::with_element(x.scalar_type(), "rms_norm", [&](auto element) {
     using scalar_t = decltype(element);
     using M = Math<scalar_t>;
-    const auto *xs = x.const_data_ptr<scalar_t>(), *g = gain.const_data_ptr<scalar_t>();
+    const auto* xs = x.const_data_ptr<scalar_t>();
+    const auto* g = gain.const_data_ptr<M>();
     auto* ys = out.y.data_ptr<scalar_t>();
     auto* rstds = out.rstd.data_ptr<M>();
     impl::cpu::for_rows(N, D, [&](std::int64_t n) {
@@ -26,7 +27,7 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
       for (std::int64_t d = 0; d < D; ++d) squares += M(row[d]) * M(row[d]);
       const M rstd = M(1) / std::sqrt(squares / static_cast<M>(D) + static_cast<M>(eps));
 #pragma omp simd
-      for (std::int64_t d = 0; d < D; ++d) y[d] = scalar_t(M(row[d]) * rstd * M(g[d]));
+      for (std::int64_t d = 0; d < D; ++d) y[d] = scalar_t(M(row[d]) * rstd * g[d]);
       rstds[n] = rstd;
     });
   });
@@ -43,7 +44,7 @@ void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const 
     constexpr std::int64_t lanes = impl::cpu::Lanes<M>::count;
     const auto* xs = x.const_data_ptr<scalar_t>();
     auto* dys = dy.data_ptr<scalar_t>();
-    const auto* g = gain.const_data_ptr<scalar_t>();
+    const auto* g = gain.const_data_ptr<M>();
     const auto* rstds = rstd.const_data_ptr<M>();
     auto* dxs = dx.data_ptr<scalar_t>();
     impl::cpu::sum_over_rows<M>(N, D, dgain.data_ptr<M>(), [&](std::int64_t n, M* sums) {

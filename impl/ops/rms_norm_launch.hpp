@@ -4,8 +4,8 @@
 
 namespace assay::impl::rms_norm::cuda {
 
-/// Device pointers of impl/ops/rms_norm.hpp; rows contiguous. `statistic` arrays are fp32 for bf16, else of
-/// `dtype`.
+/// Device pointers of impl/ops/rms_norm.hpp; rows contiguous. Gains, statistics and `partial` are fp32 for
+/// bf16, else of `dtype`.
 struct ForwardArguments {
   Dtype dtype;
   std::int64_t N, D;

@@ -9,7 +9,7 @@ namespace assay::impl {
 LocalParameters::LocalParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model)
     : buffers_(buffers) {
   for (std::int64_t block = 0; block < buffers.inventory.blocks; ++block) {
-    weights_.push_back(views(buffers.weights, buffers.inventory, model, block));
+    weights_.push_back(weight_views(buffers, buffers.weights, buffers.inventory, model, block));
     gradients_.push_back(views(buffers.gradients, buffers.inventory, model, block));
   }
 }

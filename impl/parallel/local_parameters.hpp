@@ -23,6 +23,7 @@ class LocalParameters : public ParameterLayout {
   void gradients_ready(std::int64_t) override {}
   void begin_backward(bool) override {}
   at::Tensor sum_of_squares() override;
+  void weights_changed() override { refresh_gains(buffers_); }
   std::string non_finite_sum() const override;
 
  protected:

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "impl/parallel/gathered_gains.hpp"
+
 namespace assay::impl {
 
 namespace {
@@ -55,7 +57,7 @@ void ShardedParameters::lay_out(const spec::ModelSpec& model) {
     parameter.offset +=
         begins[number(parameter.block)] - partition.blocks[static_cast<std::size_t>(parameter.block)].begin;
   for (std::int64_t b = 0; b < placed.blocks; ++b) {
-    weights_.push_back(views(weights, placed, model, b));
+    weights_.push_back(weight_views(buffers_, weights, placed, model, b));
     gradients_.push_back(views(gradients, placed, model, b));
   }
 }
@@ -151,6 +153,7 @@ void ShardedParameters::weights_changed() {
     place.holds = -1;
   }
   backward_ = false;
+  gather_gains(buffers_, shard_);
 }
 
 }  // namespace assay::impl

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "impl/parallel/gathered_gains.hpp"
+
 namespace assay::impl {
 
 Zero1Parameters::Zero1Parameters(const ParameterBuffers& buffers, const spec::ModelSpec& model,
@@ -49,6 +51,8 @@ at::Tensor Zero1Parameters::sum_of_squares() {
   shard_.all_reduce_sum(sum);
   return sum;
 }
+
+void Zero1Parameters::weights_changed() { gather_gains(buffers(), shard_); }
 
 void Zero1Parameters::settle_weights() {
   for (std::int64_t block = 0; block < buffers().inventory.blocks; ++block) wait_for(block);

@@ -20,6 +20,7 @@ class Zero1Parameters final : public LocalParameters {
   void reduce_scatter() override { reduction_.finish_all(); }
   void all_gather() override;
   at::Tensor sum_of_squares() override;
+  void weights_changed() override;
   void settle_weights() override;
   std::string non_finite_gradient() const override { return non_finite_.name(); }
 

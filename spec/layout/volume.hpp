@@ -24,7 +24,8 @@ struct StepVolume {
   bool operator==(const StepVolume&) const = default;
 };
 
-/// What a step is made of. Bytes per element: of a gradient on the wire, and of a working weight.
+/// What a step is made of. Bytes per element: of a gradient on the wire, and of a working weight. Weights of
+/// 2 bytes have the gains of norms in fp32 beside them.
 struct StepTraffic {
   std::int64_t accumulation = 1;
   std::int64_t gradient_bytes = 4;

@@ -122,6 +122,7 @@ void Walk::state() {
   if (of_state != element_) hold("master", {share}, of_state);
   hold("moment1", {share}, of_state);
   hold("moment2", {share}, of_state);
+  if (bf16_) hold("gains", {norm_gains(partition.inventory).flat_size}, statistic_);
   if (s_.layout.shards_weights()) {
     const std::int64_t places = whole_places(partition);
     hold("gathered_weights", {places}, element_);
@@ -161,9 +162,9 @@ void Walk::norm_backward(std::int64_t columns) {
 
 /// `squares` tensors of scores [B, H, T, T] at a time: attention by plain products.
 void Walk::plain_attention(int squares) {
-  std::vector<Tensor> there;
-  for (int i = 0; i < squares; ++i)
-    there.push_back(make("scores", Purpose::temporaries, {B_, m_.heads, T_, T_}, statistic_));
+  std::vector<Tensor> there(static_cast<std::size_t>(squares));
+  for (Tensor& tensor : there)
+    tensor = make("scores", Purpose::temporaries, {B_, m_.heads, T_, T_}, statistic_);
 }
 
 bool fused(const Setting& s) {

@@ -211,6 +211,21 @@ Inventory multi_token_inventory(const ModelSpec& model, std::int64_t alignment) 
   return out;
 }
 
+Inventory norm_gains(const Inventory& all, std::int64_t alignment) {
+  // inventory_c2
+  require(alignment >= 1, "inventory_c2",
+          [&] { return "alignment=" + std::to_string(alignment) + " elements"; });
+  Inventory out;
+  out.blocks = all.blocks;
+  for (Parameter parameter : all.parameters) {
+    if (parameter.role != Role::norm) continue;
+    parameter.offset = out.flat_size;
+    out.flat_size += (parameter.size + alignment - 1) / alignment * alignment;
+    out.parameters.push_back(std::move(parameter));
+  }
+  return out;
+}
+
 const Parameter& Inventory::at(const std::string& name) const {
   const auto found =
       std::find_if(parameters.begin(), parameters.end(), [&](const auto& p) { return p.name == name; });

@@ -76,6 +76,11 @@ struct Inventory {
 /// outside [1, 2^20] elements).
 Inventory inventory(const ModelSpec& model, std::int64_t alignment = 64);
 
+/// The gains of norms alone, with places in a buffer of their own, as `inventory` gives them: for working
+/// weights of fewer bits than a gain needs (spec/ops/rms_norm.md). Their blocks stay those of `all`. Errors:
+/// SpecError inventory_c2 (alignment below 1).
+Inventory norm_gains(const Inventory& all, std::int64_t alignment = 64);
+
 /// The multi-token blocks alone, without the embedding and the head that they share with the model: names of
 /// "model.layers.L" and on. One block each; empty when the model has none. Errors: as `inventory`.
 Inventory multi_token_inventory(const ModelSpec& model, std::int64_t alignment = 64);

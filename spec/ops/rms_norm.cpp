@@ -26,11 +26,11 @@ Flops forward_flops(const Shape& s) { return {0, Count(s.N) * (4 * Count(s.D) + 
 Flops backward_flops(const Shape& s) { return {0, Count(s.N) * (11 * Count(s.D) + 1)}; }
 
 Count forward_bytes(const Shape& s, std::int64_t element, std::int64_t statistic) {
-  return (2 * Count(s.N) * s.D + s.D) * element + Count(s.N) * statistic;
+  return 2 * Count(s.N) * s.D * element + (Count(s.N) + s.D) * statistic;
 }
 
 Count backward_bytes(const Shape& s, std::int64_t element, std::int64_t statistic) {
-  return (3 * Count(s.N) * s.D + s.D) * element + (Count(s.N) + s.D) * statistic;
+  return 3 * Count(s.N) * s.D * element + (Count(s.N) + 2 * Count(s.D)) * statistic;
 }
 
 }  // namespace assay::spec::rms_norm

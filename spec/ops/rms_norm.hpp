@@ -19,8 +19,7 @@ Flops forward_flops(const Shape& shape);   ///< vector: N*(4D + 4)
 Flops backward_flops(const Shape& shape);  ///< vector: N*(11D + 1)
 
 /// Compulsory traffic: every input read once, every output written once. Unit: [B].
-/// `element` = bytes of x, gain, y and gradients of x; `statistic` = bytes of rstd and of the gain's
-/// gradient.
+/// `element` = bytes of x, y and gradients of x; `statistic` = bytes of rstd, the gain and its gradient.
 Count forward_bytes(const Shape& shape, std::int64_t element, std::int64_t statistic);
 Count backward_bytes(const Shape& shape, std::int64_t element, std::int64_t statistic);
 

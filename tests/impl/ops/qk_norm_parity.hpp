@@ -25,7 +25,8 @@ inline void qk_norm_matches_reference(at::Device device) {
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
   const at::Tensor qkv = tests::normal({B, T, H + 2 * K, E}, seed, type),
                    dy = tests::normal({B, T, H + 2 * K, E}, seed + 1, type);
-  const at::Tensor gains[] = {tests::normal({E}, seed + 2, type), tests::normal({E}, seed + 3, type)};
+  const at::Tensor gains[] = {tests::normal({E}, seed + 2, statistic),
+                              tests::normal({E}, seed + 3, statistic)};
   const at::Tensor before[] = {tests::normal({E}, seed + 4, statistic),
                                tests::normal({E}, seed + 5, statistic)};
 

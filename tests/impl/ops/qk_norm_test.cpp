@@ -18,7 +18,8 @@ RC_GTEST_PROP(QkNormImpl, MatchesReferenceOnEveryHead, ()) { parity::qk_norm_mat
 
 TEST(QkNormImpl, SameBitsOnAnyNumberOfThreads) {
   for (auto type : {at::kDouble, at::kFloat, at::kBFloat16}) {
-    const at::Tensor qkv = tests::normal({2, 300, 8, 12}, 1, type), gain = tests::normal({12}, 2, type);
+    const at::Tensor qkv = tests::normal({2, 300, 8, 12}, 1, type),
+                     gain = tests::normal({12}, 2, tests::math_of(type));
     EXPECT_TRUE(tests::repeatable([&] {
       const auto out = qk_norm::forward(qkv, gain, gain, 4, 2, eps);
       const auto statistic = tests::math_of(type);

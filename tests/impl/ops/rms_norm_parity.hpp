@@ -19,7 +19,7 @@ inline void rms_norm_matches_reference(at::Device device) {
   const auto type = tests::draw_dtype(), statistic = tests::math_of(type);
   const Index N = *rc::gen::inRange<Index>(1, 12), D = tests::draw_extent(device, 40, 4608);
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
-  const at::Tensor x = tests::normal({N, D}, seed, type), gain = tests::normal({D}, seed + 1, type);
+  const at::Tensor x = tests::normal({N, D}, seed, type), gain = tests::normal({D}, seed + 1, statistic);
   const at::Tensor dy = tests::normal({N, D}, seed + 2, type),
                    dx_before = tests::normal({N, D}, seed + 3, type);
   const at::Tensor dgain_before = tests::normal({D}, seed + 4, statistic);

@@ -39,7 +39,8 @@ RC_GTEST_PROP(RmsNormImpl, AgreesWithAutograd, ()) {
 
 TEST(RmsNormImpl, SameBitsOnAnyNumberOfThreads) {
   for (auto type : {at::kDouble, at::kFloat, at::kBFloat16}) {
-    const at::Tensor x = tests::normal({1000, 65}, 1, type), gain = tests::normal({65}, 2, type);
+    const at::Tensor x = tests::normal({1000, 65}, 1, type),
+                     gain = tests::normal({65}, 2, tests::math_of(type));
     EXPECT_TRUE(tests::repeatable([&] {
       const auto out = rms_norm::forward(x, gain, eps);
       at::Tensor dx = at::ones_like(x), dgain = at::zeros({65}, tests::math_of(type));
@@ -48,6 +49,12 @@ TEST(RmsNormImpl, SameBitsOnAnyNumberOfThreads) {
       return std::vector{out.y, out.rstd, dx, dgain, dy};
     })) << type;
   }
+}
+
+TEST(RmsNormImpl, RefusesAGainOfFewerBitsThanTheStatistics) {
+  const at::Tensor x = at::ones({2, 4}, at::kBFloat16);
+  EXPECT_THROW(rms_norm::forward(x, at::ones({4}, at::kBFloat16), eps), c10::Error);
+  EXPECT_NO_THROW(rms_norm::forward(x, at::ones({4}), eps));
 }
 
 TEST(RmsNormImpl, C1RejectsAGainOfAnotherSize) {

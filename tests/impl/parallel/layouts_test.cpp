@@ -60,6 +60,16 @@ TEST(LayoutsImpl, EightRanksOfEveryKindTrainAsTheReference) {
   }
 }
 
+/// On every rank the gains that the blocks read are those that the optimizer adds to, unrounded.
+void expect_gains_of(tests::StepRunner& runner, const at::Tensor& master) {
+  const ParameterBuffers& buffers = runner.buffers();
+  for (const spec::Parameter& place : buffers.gain_places.parameters)
+    EXPECT_TRUE(
+        at::equal(buffers.gains.narrow(0, place.offset, place.size),
+                  master.narrow(0, buffers.inventory.at(place.name).offset, place.size).to(at::kFloat)))
+        << place.name;
+}
+
 /// Bits of the whole weights after some steps in low precision, and whether replicas agree.
 std::vector<at::Tensor> trained(const spec::Layout& layout, Dtype dtype, Dtype states, Dtype wire,
                                 int steps) {
@@ -78,6 +88,7 @@ std::vector<at::Tensor> trained(const spec::Layout& layout, Dtype dtype, Dtype s
     EXPECT_EQ(compare_replicas(runner.buffers(), runner.groups()).odd, "");
     const at::Tensor weights = tests::whole_of(runner, runner.buffers().weights),
                      moment = tests::whole_of(runner, runner.buffers().moment2);
+    if (dtype == Dtype::bf16) expect_gains_of(runner, tests::whole_of(runner, runner.buffers().master));
     // Without the padding, which differs between layouts.
     std::vector<at::Tensor> parts, moments;
     for (const spec::Parameter& p : runner.buffers().inventory.parameters) {
@@ -103,6 +114,31 @@ TEST(LayoutsImpl, InitialWeightsAreTheSameBitsInEveryLayout) {
   }
 }
 
+TEST(LayoutsImpl, BlocksOfBf16ReadTheirGainsInFp32) {
+  for (DataParallel data : kinds) {
+    const spec::Layout layout = spec::layout_of(data, 4, data == DataParallel::hybrid ? 2 : 0);
+    const LayoutCase c{.seed = 3, .micro = 1, .accumulation = 1};
+    tests::on_thread_ranks(4, [&](Communicator& communicator) {
+      const spec::ModelSpec model = tests::tiny_model(c.seed);
+      tests::StepRunner runner(model, Dtype::bf16, at::kCPU, communicator, layout, tests::layout_settings(),
+                               c.seed);
+      const auto whole = tests::whole_batch(c, layout.ranks, 0);
+      const auto step = [&] {
+        return runner.step(tests::dealt(whole, c, layout.ranks, communicator.rank()),
+                           static_cast<double>(whole.valid_tokens()), 1e-4);
+      };
+      step();
+      // Too small a step to reach the next number in bf16.
+      EXPECT_FALSE(
+          at::equal(runner.buffers().gains, runner.buffers().gains.to(at::kBFloat16).to(at::kFloat)));
+      // Without gains every logit is 0.
+      runner.buffers().gains.zero_();
+      EXPECT_NEAR(step().cross_entropy, std::log(static_cast<double>(model.vocab)), 1e-6)
+          << spec::to_string(data);
+    });
+  }
+}
+
 TEST(LayoutsImpl, StateTakesWhatThePlanSays) {
   const spec::ModelSpec model = tests::tiny_model(4);
   for (DataParallel data : kinds)
@@ -114,7 +150,7 @@ TEST(LayoutsImpl, StateTakesWhatThePlanSays) {
       const auto plan = spec::memory::plan(setting);
       Count planned;
       for (const spec::memory::Item& item : plan.items)
-        for (const char* name : {"weights", "gradients", "master", "moment1", "moment2"})
+        for (const char* name : {"weights", "gradients", "master", "moment1", "moment2", "gains"})
           if (item.name == name) planned += item.bytes;
       EXPECT_EQ(planned.to_int64(), allocate(model, dtype, at::kCPU, states, layout, 1).bytes())
           << spec::to_string(data);

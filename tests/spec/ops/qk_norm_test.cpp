@@ -48,8 +48,8 @@ TEST(QkNormSpec, CostsWhatRmsNormCosts) {
   EXPECT_EQ(qk_norm::forward_flops(shape), (Flops{0, 1296}));
   EXPECT_EQ(qk_norm::backward_flops(shape), (Flops{0, 3204}));
   // 36 heads in and out and two gains in bf16, 36 rstd in fp32.
-  EXPECT_EQ(qk_norm::forward_bytes(shape, 2, 4), Count((2 * 36 * 8 + 16) * 2 + 36 * 4));
-  EXPECT_EQ(qk_norm::backward_bytes(shape, 2, 4), Count((3 * 36 * 8 + 16) * 2 + (36 + 16) * 4));
+  EXPECT_EQ(qk_norm::forward_bytes(shape, 2, 4), Count(2 * 36 * 8 * 2 + (36 + 16) * 4));
+  EXPECT_EQ(qk_norm::backward_bytes(shape, 2, 4), Count(3 * 36 * 8 * 2 + (36 + 2 * 16) * 4));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ TEST(QkNormCuda, SameBitsTwice) {
   ASSAY_NEEDS_GPU();
   for (auto type : {at::kDouble, at::kFloat, at::kBFloat16}) {
     const at::Tensor qkv = tests::normal({2, 300, 8, 128}, 1, type).to(at::kCUDA),
-                     gain = tests::normal({128}, 2, type).to(at::kCUDA);
+                     gain = tests::normal({128}, 2, tests::math_of(type)).to(at::kCUDA);
     EXPECT_TRUE(tests::repeatable([&] {
       const auto out = qk_norm::forward(qkv, gain, gain, 4, 2, 1e-6);
       at::Tensor dqkv = out.qkv.clone(), dq = at::zeros({128}, out.rstd.options()), dk = at::zeros_like(dq);

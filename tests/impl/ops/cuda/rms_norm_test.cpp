@@ -19,11 +19,11 @@ TEST(RmsNormCuda, SameBitsTwice) {
   ASSAY_NEEDS_GPU();
   for (auto type : {at::kDouble, at::kFloat, at::kBFloat16}) {
     const at::Tensor x = tests::normal({3000, 2304}, 1, type).to(at::kCUDA),
-                     dy = tests::normal({3000, 2304}, 2, type).to(at::kCUDA), gain = x[0].clone();
+                     dy = tests::normal({3000, 2304}, 2, type).to(at::kCUDA),
+                     gain = x[0].to(tests::math_of(type));
     EXPECT_TRUE(tests::repeatable([&] {
       const auto out = rms_norm::forward(x, gain, 1e-5);
-      at::Tensor dx = at::zeros_like(x),
-                 dgain = at::zeros_like(gain, gain.options().dtype(out.rstd.scalar_type()));
+      at::Tensor dx = at::zeros_like(x), dgain = at::zeros_like(gain);
       const at::Tensor upstream = dy.clone();
       rms_norm::backward(upstream, x, gain, out.rstd, dx, dgain);
       EXPECT_TRUE(tests::same_bits(upstream, out.y)) << type;
