@@ -6,6 +6,8 @@
 
 #include "spec/audit/readers/scan.hpp"
 #include "spec/error.hpp"
+#include "spec/hardware/hardware.hpp"
+#include "spec/model/model_spec.hpp"
 #include "spec/text/nearest.hpp"
 #include "spec/text/quote.hpp"
 
@@ -81,6 +83,21 @@ Kind kind_of(Field field) {
     default:
       return Kind::measured;
   }
+}
+
+/// Counts that a person states of a run: no part of one, and no more than a counter holds.
+bool whole(Setting setting) {
+  return setting <= Setting::expert_parallel || (setting >= Setting::layers && setting <= Setting::vocab) ||
+         (setting >= Setting::warmup_steps && setting <= Setting::max_steps) ||
+         setting == Setting::final_step;
+}
+
+/// A name that is to mean something is checked as the command line's own options are.
+void check_name(const std::string& name, const std::string& value) {
+  if (name == "model") find_model(value);
+  if (name == "gpu") named_gpu(value);
+  if (name == "device" && value != "cpu" && value != "cuda")
+    usage("--set", "device=" + quote(value) + " is neither cpu nor cuda; a GPU's name is given as gpu=");
 }
 
 }  // namespace
@@ -159,7 +176,9 @@ void apply_settings(RunRecord& record, const std::string& set) {
     const auto text = std::find_if(std::begin(names), std::end(names),
                                    [&, n = name](const auto& k) { return k.first == n; });
     if (text != std::end(names)) {
+      check_name(name, value);
       record.*(text->second) = value;
+      if (name == "gpu") record.device.clear();
       continue;
     }
     const auto setting = setting_named(name);
@@ -176,6 +195,12 @@ void apply_settings(RunRecord& record, const std::string& set) {
     if (!printed || !std::isfinite(printed->value))
       usage("--set", name + "=" + quote(value) + " is no number; write it like " + name +
                          "=8, with a unit like " + name + "=80GB where one is needed");
+    // "3.1M" tokens are whole but for the last bits of the product.
+    const double nearest_whole = std::round(printed->value);
+    if (whole(*setting) && (nearest_whole > 0x1p62 ||
+                            std::abs(printed->value - nearest_whole) > 1e-12 * std::abs(nearest_whole)))
+      usage("--set", name + "=" + quote(value) + " must be an integer" +
+                         (nearest_whole > 0x1p62 ? " below 2^62" : ""));
     const bool size = *setting <= Setting::gpu_memory;  // counts, dimensions, rates of machines
     if (*setting != Setting::end_of_document && (printed->value < 0 || (size && printed->value == 0)))
       usage("--set", name + "=" + quote(value) + " must be " + (size ? "above 0" : "0 or more"));

@@ -49,7 +49,8 @@ class Mapping {
 };
 
 /// Puts `set` (ReadOptions::set) into `record`. Errors: UserError(usage) for an unknown setting (with the
-/// nearest), a value that is no number, or a part without "=".
+/// nearest), one given twice, a value that is no number or a part of a count, a model or GPU that is not
+/// known, or a part without "=".
 void apply_settings(RunRecord& record, const std::string& set);
 
 /// Checks `set` without a record. Errors: as apply_settings.

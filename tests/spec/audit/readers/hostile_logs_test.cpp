@@ -197,6 +197,19 @@ TEST(HostileLogsSpec, WhatCannotBeUnderstoodIsAUsageError) {
             1);
   expect_refused(two_steps, ExitCode::usage, "did you mean \"gpus\"",
                  {.map = "", .set = "gpuss=8", .step_check = {}});
+  for (const auto& [set, said] :
+       {std::pair("gpus=8.5", "must be an integer"), std::pair("gpus=1e30", "must be an integer below 2^62"),
+        std::pair("layers=1e-3", "must be an integer"),
+        std::pair("max_steps=0.5k,warmup_steps=0.5", "integer"),
+        std::pair("gpu=Foo", "GPU \"Foo\" is not known"), std::pair("gpu=A100", "may be any of"),
+        std::pair("model=Foo", "no model and no file is called \"Foo\""),
+        std::pair("device=tpu", "neither cpu nor cuda")})
+    expect_refused(two_steps, ExitCode::usage, said, {.map = "", .set = set, .step_check = {}});
+  for (const char* set : {"gpus=8", "gpus=1e3", "tokens_per_step=4.19M", "max_steps=0.5k", "parameters=1.24G",
+                          "gpu=NVIDIA H200", "model=llama3-8b", "device=cpu", "learning_rate=6e-4"}) {
+    std::istringstream in(two_steps);
+    EXPECT_NO_THROW(read_logs(in, "x", {.map = "", .set = set, .step_check = {}})) << set;
+  }
   expect_refused(two_steps, ExitCode::usage, "micro is given twice, as \"1\" and \"2\"",
                  {.map = "", .set = "micro=1,gpus=8,micro=2", .step_check = {}});
   expect_refused(two_steps, ExitCode::usage, "is no number",
