@@ -5,9 +5,9 @@
                   [--learning-rate R] [--dtype bf16|f32] [KEY=VALUE...]
 
 Both start from the same initial weights and read the same batches: tests/bench/export_run.cpp writes them, PROGRAMS is the
-folder with it and assay-train. The text is that of Python's own standard library with a byte-level BPE vocabulary of the
-model's size trained on it (package tokenizers); a model of 256 tokens gets its bytes. Its sequences come in drawn order: in
-that of the files the loss would jump from one to the next.
+folder with it and assay-train. The text is the sources of Python's standard library and, after them, of installed packages,
+with a byte-level BPE vocabulary of the model's size trained on it (package tokenizers); a model of 256 tokens gets its bytes.
+Its sequences come in drawn order: in that of the files the loss would jump from one to the next.
 Assay trains in bf16 with fp32 master weights, PyTorch with autocast to bf16 over fp32 weights, eager; with --dtype f32 both
 in fp32 throughout. In bf16 PyTorch runs three times: with the sums that run from block to block in bf16, as Assay and the
 compiled baseline have them, which is the run compared with; the same with another attention kernel (on a GPU), since training
@@ -33,13 +33,16 @@ THEIRS = re.compile(r"^step (\d+)  loss ([\d.]+)")
 
 
 def texts(limit):
-    """Sources of the standard library up to `limit` characters."""
+    """Sources of the standard library, then of installed packages, up to `limit` characters."""
     found, size = [], 0
-    for path in sorted(pathlib.Path(sysconfig.get_path("stdlib")).rglob("*.py")):
-        if size >= limit or "site-packages" in path.parts or "dist-packages" in path.parts:
-            continue
-        found.append(path.read_text(encoding="utf-8", errors="replace"))
-        size += len(found[-1])
+    for place in ("stdlib", "purelib"):
+        for path in sorted(pathlib.Path(sysconfig.get_path(place)).rglob("*.py")):
+            if size >= limit:
+                return found
+            if place == "stdlib" and ("site-packages" in path.parts or "dist-packages" in path.parts):
+                continue
+            found.append(path.read_text(encoding="utf-8", errors="replace"))
+            size += len(found[-1])
     return found
 
 
@@ -52,10 +55,10 @@ def byte_pairs(sources, vocabulary):
 
 
 def write_tokens(path, vocabulary, count, length):
-    sources = texts(12 * count)
+    sources = texts(6 * count)
     ids = [b for text in sources for b in text.encode()] if vocabulary == 256 else byte_pairs(sources, vocabulary)
     if len(ids) < count:
-        sys.exit(f"loss_curve: the standard library gives {len(ids)} tokens, {count} are needed: fewer steps")
+        sys.exit(f"loss_curve: the sources here give {len(ids)} tokens, {count} are needed: fewer steps")
     starts = list(range(0, len(ids) - length, length))
     random.Random(0).shuffle(starts)
     with open(path, "wb") as out:

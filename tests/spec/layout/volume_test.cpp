@@ -89,6 +89,18 @@ RC_GTEST_PROP(VolumeSpec, AShardedStepGathersTwiceWhatZero1DoesAtMost, ()) {
   RC_ASSERT(shard >= zero1 && shard <= 2 * zero1);
 }
 
+TEST(VolumeSpec, WhereStateIsShardedTheGainsOfNormsFollowTheUpdateInFp32) {
+  const ModelSpec model = find_model("tiny-llama");
+  const Layout layout = layout_of(DataParallel::zero1, 2);
+  const auto all_reduced = [&](std::int64_t weight_bytes) {
+    return step_volume(layout, partition(inventory(model), 2), {.weight_bytes = weight_bytes})
+        .shard.all_reduce;
+  };
+  const Count gains = Count(2 * model.layers + 1) * ((model.width + 63) / 64 * 64);
+  EXPECT_EQ(all_reduced(2), Count(8) + gains * 4);
+  EXPECT_EQ(all_reduced(4), Count(8));
+}
+
 TEST(VolumeSpec, ARingSendsAllButItsOwnShare) {
   EXPECT_DOUBLE_EQ(sent_bytes({.all_reduce = 800, .reduce_scatter = 0, .all_gather = 0}, 4), 1200);
   EXPECT_DOUBLE_EQ(sent_bytes({.all_reduce = 0, .reduce_scatter = 800, .all_gather = 400}, 4), 900);
