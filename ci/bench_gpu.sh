@@ -14,6 +14,9 @@
 #   scaling           llama-1.36b on one GPU and, in every layout, on all GPUs of the host: tokens/s of a GPU against the
 #                     one's, at the same sequences of a GPU; in 4 micro-batches, and in 1
 #   scaling-p3        llama3-8b in shards over all GPUs, fp32 master weights, T 4096
+#   baseline-ddp, baseline-fsdp
+#                     PyTorch beside them on all GPUs: p1's batch of a GPU under DDP, in 4 micro-batches and in 1; scaling-p3's under
+#                     FSDP2
 # ASSAY_BENCH_STEPS: optimizer steps of each, default 10. Programs are found as in ci/gpu, or built by
 # `cmake --build --preset release --target step_bench assay assay-train export_run`.
 set -uo pipefail
@@ -134,6 +137,12 @@ scaling_p3() {
 }
 
 pytorch() { python3 tests/bench/compiled_pytorch.py --steps "$steps" "$@"; }
+on_all_gpus() {
+  local n
+  n=$(gpus)
+  ((n >= 2)) || { echo "skipped: needs 2 GPUs or more, there are $n"; return 0; }
+  ranks "$n" python3 tests/bench/compiled_pytorch.py --steps "$steps" "$@"
+}
 
 (($# > 0)) || set -- ops p1 baseline
 nvidia-smi --query-gpu=name,driver_version,power.limit,clocks.max.sm --format=csv,noheader 2>/dev/null
@@ -155,6 +164,11 @@ for part in "$@"; do
     scaling) scaling || failed=1 ;;
     scaling-p3) scaling_p3 || failed=1 ;;
     baseline) pytorch || failed=1 ;;
+    baseline-ddp)
+      for passes in 4 1; do on_all_gpus --accumulation $passes || failed=1; done ;;
+    baseline-fsdp)
+      on_all_gpus --parallel fsdp --layers 32 --width 4096 --heads 32 --kv-heads 8 --ffn 14336 --vocab 128256 --tokens 4096 \
+        --micro 2 --accumulation 4 --compile blocks || failed=1 ;;
     baseline-p2)
       pytorch --layers 32 --width 4096 --heads 32 --kv-heads 8 --ffn 14336 --vocab 128256 --tokens 4096 \
         --micro 2 --accumulation 4 --weights bf16 --compile blocks || failed=1 ;;

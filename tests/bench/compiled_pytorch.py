@@ -1,18 +1,23 @@
-"""A Llama trained by PyTorch with torch.compile on one GPU: the baseline of `ci/bench gpu`.
+"""A Llama trained by PyTorch with torch.compile: the baseline of `ci/bench gpu`, on one GPU or, as torchrun starts it, several.
 
     compiled_pytorch.py [--layers N ...] [--steps N] [--attention cudnn|flash] [--weights fp32|bf16] [--compile model|blocks]
+                        [--parallel ddp|fsdp]
 
 What one would write without a training library: fused query-key-value and gate-up products, autocast to bf16 over fp32
 weights, scaled_dot_product_attention with the named kernel, fused AdamW, clipping. With
---weights bf16 no fp32 copy of the weights, moments in bf16, no autocast. Random tokens. Prints one line of
-JSON: seconds of the median step after the first three, tokens/s, exact MFU (spec/flops/exact.md), peak memory.
+--weights bf16 no fp32 copy of the weights, moments in bf16, no autocast. --parallel, where WORLD_SIZE is above 1: ddp, whose
+gradients are reduced in the last pass of a step, or fsdp (fully_shard of each block, weights gathered in bf16, gradients
+reduced in fp32 after the last pass). Random tokens. Rank 0 prints one line of JSON: seconds of the median step after the
+first three, tokens/s of all GPUs and of one, exact MFU (spec/flops/exact.md), peak memory.
 """
 import argparse
 import json
+import os
 import statistics
 import time
 
 import torch
+import torch.distributed
 from torch import nn
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -69,6 +74,17 @@ class Llama(nn.Module):
         return F.cross_entropy(self.head(self.norm(x)).float().flatten(0, 1), targets.flatten())
 
 
+def shard(model):
+    """Weights, gradients and optimizer state in shares of the ranks, block by block."""
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    precision = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    for block in model.blocks:
+        fully_shard(block, mp_policy=precision)
+    fully_shard([model.norm, model.head], mp_policy=precision)
+    fully_shard(model, mp_policy=precision)
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name, value in SHAPE.items():
@@ -77,10 +93,15 @@ def main():
     parser.add_argument("--attention", choices=["cudnn", "flash"], default="cudnn")
     parser.add_argument("--weights", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--compile", choices=["model", "blocks"], default="model")
+    parser.add_argument("--parallel", choices=["ddp", "fsdp"], default="ddp")
     parser.add_argument("--peak", type=float, default=989.4e12, help="dense bf16 [flop/s]; the default is an H200's")
     a = parser.parse_args()
     started = time.time()
     torch.manual_seed(0)
+    ranks, rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
+    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+    if ranks > 1:
+        torch.distributed.init_process_group("nccl")
     with torch.device("cuda"):
         model = Llama(a)
     if a.weights == "bf16":
@@ -88,14 +109,24 @@ def main():
     if a.compile == "blocks":
         for block in model.blocks:
             block.compile()
-    compiled = torch.compile(model) if a.compile == "model" else model
+    wrapped, sharded = model, ranks > 1 and a.parallel == "fsdp"
+    if sharded:
+        shard(model)
+    elif ranks > 1:
+        wrapped = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
+    compiled = torch.compile(wrapped) if a.compile == "model" else wrapped
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
     tokens = torch.randint(0, a.vocab, (a.accumulation, a.micro, a.tokens + 1), device="cuda")
     kernel = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}[a.attention]
 
     def step():
-        for batch in tokens:
-            with sdpa_kernel(kernel), torch.autocast("cuda", torch.bfloat16, enabled=a.weights == "fp32"):
+        for number, batch in enumerate(tokens):
+            last = number + 1 == a.accumulation
+            if sharded:
+                model.set_requires_gradient_sync(last)
+            elif ranks > 1:
+                wrapped.require_backward_grad_sync = last
+            with sdpa_kernel(kernel), torch.autocast("cuda", torch.bfloat16, enabled=a.weights == "fp32" and not sharded):
                 loss = compiled(batch[:, :-1], batch[:, 1:]) / a.accumulation
             loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -110,15 +141,20 @@ def main():
         seconds.append(time.time() - begin)
         if index == 0:
             first = time.time() - started
-        print(f"step {index + 1}: {seconds[-1]:.4f} s", flush=True)
+        if rank == 0:
+            print(f"step {index + 1}: {seconds[-1]:.4f} s", flush=True)
     median = statistics.median(seconds[3:] or seconds)
     per_layer = a.width * (2 * a.heads + 2 * a.kv_heads) * a.head_dim + 3 * a.width * a.ffn
     flops = 6 * (a.layers * per_layer + a.vocab * a.width) + 6 * a.layers * a.heads * a.head_dim * (a.tokens + 1)
     rate = a.accumulation * a.micro * a.tokens / median
-    print(json.dumps(dict(stack=f"torch {torch.__version__} torch.compile {a.compile} {a.weights} weights {a.attention}",
-                          gpu=torch.cuda.get_device_name(), median_step_seconds=median, tokens_per_second=rate,
-                          mfu_exact=rate * flops / a.peak, peak_device_bytes=torch.cuda.max_memory_allocated(),
-                          seconds_to_first_step=first)), flush=True)
+    layout = f" {a.parallel}" if ranks > 1 else ""
+    if rank == 0:
+        print(json.dumps(dict(stack=f"torch {torch.__version__} torch.compile {a.compile} {a.weights} weights {a.attention}{layout}",
+                              gpu=torch.cuda.get_device_name(), ranks=ranks, median_step_seconds=median,
+                              tokens_per_second=rate * ranks, tokens_per_second_per_rank=rate, mfu_exact=rate * flops / a.peak,
+                              peak_device_bytes=torch.cuda.max_memory_allocated(), seconds_to_first_step=first)), flush=True)
+    if ranks > 1:
+        torch.distributed.destroy_process_group()
 
 
 main()
