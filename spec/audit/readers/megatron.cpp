@@ -128,7 +128,8 @@ class Megatron : public LineReader {
     if (const auto text = step_line(line.text); text.data()) return read_step(text, line, builder);
     if (line.text.find("memory (MB)") != std::string_view::npos &&
         line.text.find("max allocated:") != std::string_view::npos)
-      return read_memory(line.text, line.number, builder);
+      // A number at the end of a line that is cut may be cut too.
+      return line.complete ? read_memory(line.text, line.number, builder) : void();
     read_header(line.text, line.number, builder);
   }
   void finish(RecordBuilder& builder) override { emit(builder); }

@@ -277,6 +277,14 @@ TEST(HostileLogsSpec, ALastLineWithoutItsEndIsReadOnlyWhenItIsWhole) {
   EXPECT_TRUE(whole.truncated);
   EXPECT_EQ(whole.steps.size(), 3u);
   EXPECT_FALSE(read_one(two_steps).truncated);
+  // A peak cut to less than what is allocated.
+  const std::string megatron =
+      " iteration        1/      50 | consumed samples:           64 | elapsed time per iteration (ms): "
+      "900.0 | "
+      "learning rate: 1.0E-05 | global batch size:    64 | lm loss: 1.100000E+01 |\n"
+      "[Rank 0] (after 1 iterations) memory (MB) | allocated: 19948.0 | max allocated: ";
+  EXPECT_FALSE(read_one(megatron + "12").steps.at(0)[Field::memory_peak]);
+  EXPECT_EQ(read_one(megatron + "21123.0\n").steps.at(0)[Field::memory_peak]->value, 21123.0 * 0x1p20);
 }
 
 TEST(HostileLogsSpec, LostEscapeBytesLeaveColoursThatAreTakenOff) {
