@@ -1,6 +1,7 @@
 #pragma once
-// For tests of others: fails when a record contradicts itself, and says where and by how much. Needs
-// GoogleTest's own header included before; assay::spec itself does not depend on it.
+// For tests of others: fails when a record contradicts itself, and says where and by how much; and when
+// nothing of it can be judged, as of one that was never filled. Needs GoogleTest's own header included
+// before; assay::spec itself does not depend on it.
 //
 //   #include <gtest/gtest.h>
 //   #include "spec/audit/expect_consistent.hpp"
@@ -9,5 +10,5 @@
 
 #include "spec/audit/invariants.hpp"
 
-#define EXPECT_CONSISTENT(record) EXPECT_EQ(std::string(), ::assay::spec::audit::contradictions(record))
-#define ASSERT_CONSISTENT(record) ASSERT_EQ(std::string(), ::assay::spec::audit::contradictions(record))
+#define EXPECT_CONSISTENT(record) EXPECT_EQ(std::string(), ::assay::spec::audit::objections(record))
+#define ASSERT_CONSISTENT(record) ASSERT_EQ(std::string(), ::assay::spec::audit::objections(record))

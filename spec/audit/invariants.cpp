@@ -189,10 +189,20 @@ Result judge(std::string_view id, const RunRecord& record) {
   return {};
 }
 
+namespace {
+
+bool judges_something(const std::vector<Result>& results) {
+  return std::any_of(results.begin(), results.end(),
+                     [](const Result& r) { return r.verdict != Verdict::cannot_be_judged; });
+}
+
+}  // namespace
+
 bool consistent(const RunRecord& record) {
   const std::vector<Result> results = judge(record);
-  return std::none_of(results.begin(), results.end(),
-                      [](const Result& r) { return r.verdict == Verdict::contradicts; });
+  return judges_something(results) && std::none_of(results.begin(), results.end(), [](const Result& r) {
+           return r.verdict == Verdict::contradicts;
+         });
 }
 
 std::string contradictions(const RunRecord& record) {
@@ -205,6 +215,12 @@ std::string contradictions(const RunRecord& record) {
     out += "\n";
   }
   return out;
+}
+
+std::string objections(const RunRecord& record) {
+  if (judges_something(judge(record))) return contradictions(record);
+  return "nothing can be judged: the record holds " + std::to_string(record.steps.size()) +
+         " steps, and no two numbers of one relation; was it filled?\n";
 }
 
 }  // namespace assay::spec::audit

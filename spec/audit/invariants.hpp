@@ -66,10 +66,14 @@ std::vector<Result> judge(const RunRecord& record);
 /// One of them. Errors: SpecError audit_c1, an unknown id.
 Result judge(std::string_view id, const RunRecord& record);
 
-/// Whether no invariant contradicts.
+/// Whether something can be judged and nothing contradicts: an empty record is not consistent.
 bool consistent(const RunRecord& record);
 
-/// One line per contradiction; empty when consistent. For test reports.
+/// One line per contradiction; empty when there is none.
 std::string contradictions(const RunRecord& record);
+
+/// Why the record is not consistent: its contradictions, or that nothing can be judged. Empty when it is. For
+/// test reports.
+std::string objections(const RunRecord& record);
 
 }  // namespace assay::spec::audit

@@ -10,8 +10,22 @@ namespace assay::spec::audit::expect_consistent_test {
 namespace {
 
 TEST(ExpectConsistentSpec, PassesForARecordWithoutContradiction) {
-  EXPECT_CONSISTENT(RunRecord());
-  ASSERT_CONSISTENT(RunRecord());
+  RunRecord record;
+  record[Setting::micro] = exactly(2);
+  record[Setting::accumulation] = exactly(4);
+  record[Setting::data_parallel] = exactly(8);
+  record[Setting::sequences] = exactly(64);
+  EXPECT_CONSISTENT(record);
+  ASSERT_CONSISTENT(record);
+}
+
+// Of a test whose reader finds nothing any more.
+TEST(ExpectConsistentSpec, FailsWhenNothingCanBeJudged) {
+  EXPECT_NONFATAL_FAILURE(EXPECT_CONSISTENT(RunRecord()), "nothing can be judged: the record holds 0 steps");
+  EXPECT_FATAL_FAILURE(ASSERT_CONSISTENT(RunRecord()), "nothing can be judged");
+  RunRecord one_number;
+  one_number[Setting::micro] = exactly(2);
+  EXPECT_NONFATAL_FAILURE(EXPECT_CONSISTENT(one_number), "nothing can be judged");
 }
 
 TEST(ExpectConsistentSpec, FailsWithThePlaceOfEachContradiction) {

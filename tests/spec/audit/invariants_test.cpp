@@ -68,7 +68,8 @@ TEST(InvariantsSpec, EveryIdIsOnceAndExplained) {
 TEST(InvariantsSpec, AnEmptyRecordCannotBeJudged) {
   for (const Result& result : judge(RunRecord()))
     EXPECT_EQ(result.verdict, Verdict::cannot_be_judged) << result.id;
-  EXPECT_TRUE(consistent(RunRecord()));
+  EXPECT_FALSE(consistent(RunRecord()));
+  EXPECT_EQ(contradictions(RunRecord()), "");
 }
 
 TEST(InvariantsSpec, C1AnUnknownIdIsRefusedWithTheNearest) {
