@@ -157,9 +157,14 @@ Saved write_checkpoint(const std::string& directory, const ParameterBuffers& buf
     folder.rename_to(path);
     sync_folder(parent);
   }
-  retain_newest(parent, keep);
-  return {path.string(), bytes,
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+  Saved saved{.path = path.string(), .bytes = bytes, .seconds = 0, .not_removed = {}};
+  try {
+    retain_newest(parent, keep);
+  } catch (const UserError& error) {
+    saved.not_removed = error.what();
+  }
+  saved.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return saved;
 }
 }  // namespace
 

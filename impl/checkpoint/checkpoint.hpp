@@ -29,6 +29,8 @@ struct Saved {
   std::string path;
   std::int64_t bytes = 0;
   double seconds = 0;
+  /// Why older checkpoints beyond `keep` are still there, or half removed. The new one is committed.
+  std::optional<std::string> not_removed;
 };
 
 /// Writes <directory>/checkpoints/step_<step> so that a crash at any moment loses neither this checkpoint

@@ -45,8 +45,12 @@ bool committed(const fs::path& folder) {
   if (!fs::is_regular_file(folder / marker_name, error) ||
       !fs::is_regular_file(folder / manifest_name, error))
     return false;
-  const std::string manifest = read_whole(folder / manifest_name, manifest_limit);
-  return read_whole(folder / marker_name, 64) == content_hash(std::as_bytes(std::span(manifest))) + "\n";
+  try {
+    const std::string manifest = read_whole(folder / manifest_name, manifest_limit);
+    return read_whole(folder / marker_name, 64) == content_hash(std::as_bytes(std::span(manifest))) + "\n";
+  } catch (const UserError&) {
+    return false;  // too long, or the disk does not give it
+  }
 }
 
 std::vector<Found> marked_checkpoints(const fs::path& parent) {

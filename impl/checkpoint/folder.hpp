@@ -18,7 +18,7 @@ struct Found {
 /// "step_00000100"
 std::string folder_name(std::int64_t step);
 
-/// True when the marker holds the hash of the manifest.
+/// True when the marker holds the hash of the manifest; false also where one of them cannot be read.
 bool committed(const std::filesystem::path& folder);
 
 /// Checkpoints in `parent` that have a marker, right or wrong, by rising step. A missing parent holds none.
@@ -31,7 +31,8 @@ std::vector<Found> committed_checkpoints(const std::filesystem::path& parent);
 /// marker.
 void remove_leftovers(const std::filesystem::path& parent);
 
-/// Removes the oldest committed checkpoints beyond the newest `keep` (>= 1), marker first.
+/// Removes the oldest committed checkpoints beyond the newest `keep` (>= 1), marker first. Errors:
+/// UserError(io).
 void retain_newest(const std::filesystem::path& parent, std::int64_t keep);
 
 }  // namespace assay::impl::checkpoint

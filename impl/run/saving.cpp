@@ -30,6 +30,11 @@ std::optional<std::string> Saving::failure(const ParameterBuffers& buffers, cons
         checkpoint::save(config_.directory, buffers, state, config_.checkpoint_keep, source);
     say_(spec::record::Checkpoint{
         .step = state.step, .path = saved.path, .bytes = saved.bytes, .seconds = saved.seconds});
+    if (saved.not_removed)
+      say_(Warning{.step = state.step,
+                   .code = "not_removed",
+                   .text = saved.path + " is saved, but an older checkpoint could not be removed: " +
+                           *saved.not_removed + "; the next save tries again"});
     return {};
   } catch (const UserError& error) {
     if (error.code() != ExitCode::io) throw;

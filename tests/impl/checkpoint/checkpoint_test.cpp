@@ -129,6 +129,22 @@ TEST_F(CheckpointImpl, KeepLargerThanTheCountRemovesNothing) {
   EXPECT_EQ(committed_checkpoints(directory_ + "/checkpoints").size(), 2u);
 }
 
+TEST_F(CheckpointImpl, ADamagedOldOneStaysForTheUserToSeeAndEndsNoSave) {
+  const auto at_step = [](std::int64_t step) { return State{.step = step, .tokens = 0, .config = {}}; };
+  const fs::path marker_too_long = save(directory_, filled(1), at_step(1), 9).path;
+  const fs::path manifest_too_long = save(directory_, filled(1), at_step(2), 9).path;
+  fs::resize_file(marker_too_long / marker_name, 100);
+  fs::resize_file(manifest_too_long / manifest_name, (std::uintmax_t{256} << 20) + 1);
+  for (const std::int64_t step : {3, 4, 5})
+    EXPECT_FALSE(save(directory_, filled(1), at_step(step), 2).not_removed.has_value());
+  EXPECT_TRUE(fs::exists(marker_too_long));
+  EXPECT_TRUE(fs::exists(manifest_too_long));
+  const auto found = committed_checkpoints(directory_ + "/checkpoints");
+  ASSERT_EQ(found.size(), 2u) << "what is damaged does not count";
+  EXPECT_EQ(found[0].step, 4);
+  EXPECT_NE(refusal(marker_too_long).find("checkpoint_c1"), std::string::npos);
+}
+
 TEST_F(CheckpointImpl, C1RefusesAFolderWithoutMarkerAndOneWithAnother) {
   const std::string path = save(directory_, filled(1), {.step = 1, .tokens = 0, .config = {}}, 2).path;
   flip(path + "/COMMITTED", 3);

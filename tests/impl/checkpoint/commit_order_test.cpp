@@ -7,24 +7,30 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <functional>
 
 #include "impl/checkpoint/checkpoint.hpp"
 #include "impl/checkpoint/folder.hpp"
+#include "impl/run/saving.hpp"
 #include "tests/support/scratch.hpp"
 
 namespace {
-/// Called with the path of each file and folder when it is flushed.
-std::function<void(const std::filesystem::path&)>& on_flush() {
-  static std::function<void(const std::filesystem::path&)> observer;
+/// Called with the path of each file and folder when it is flushed; false: the flush fails.
+std::function<bool(const std::filesystem::path&)>& on_flush() {
+  static std::function<bool(const std::filesystem::path&)> observer;
   return observer;
 }
 }  // namespace
 
 // A program's own fsync comes before the C library's, for the libraries that it uses as well.
 extern "C" int fsync(int descriptor) {
-  if (on_flush()) on_flush()(std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(descriptor)));
+  if (on_flush() &&
+      !on_flush()(std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(descriptor)))) {
+    errno = EIO;
+    return -1;
+  }
   return static_cast<int>(syscall(SYS_fsync, descriptor));
 }
 
@@ -49,6 +55,11 @@ class CommitOrderImpl : public testing::Test {
   }
   void TearDown() override { on_flush() = nullptr; }
 
+  Saved save_step(std::int64_t step) {
+    return save(parent_.parent_path().string(), allocate(model_, Dtype::f32, at::kCPU),
+                {.step = step, .tokens = 0, .config = {}}, 1);
+  }
+
   /// Saves step `step`, keeping one checkpoint, and gives its flushes in order.
   std::vector<Flush> flushes_of_save(std::int64_t step) {
     std::vector<Flush> flushes;
@@ -56,9 +67,9 @@ class CommitOrderImpl : public testing::Test {
     on_flush() = [&](const fs::path& path) {
       flushes.push_back(
           {path, fs::exists(final_path), fs::exists(path / marker_name), fs::exists(path / manifest_name)});
+      return true;
     };
-    save(parent_.parent_path().string(), allocate(model_, Dtype::f32, at::kCPU),
-         {.step = step, .tokens = 0, .config = {}}, 1);
+    save_step(step);
     on_flush() = nullptr;
     return flushes;
   }
@@ -110,6 +121,26 @@ TEST_F(CommitOrderImpl, AnOldCheckpointLosesItsMarkerBeforeItsFiles) {
   EXPECT_FALSE(last.marked);
   EXPECT_TRUE(last.manifest);
   EXPECT_FALSE(fs::exists(parent_ / folder_name(1)));
+}
+
+TEST_F(CommitOrderImpl, AnOldOneThatCannotBeRemovedDoesNotUndoTheSave) {
+  flushes_of_save(1);
+  on_flush() = [&](const fs::path& path) { return path != parent_ / folder_name(1); };
+  spec::RunConfig config;
+  config.directory = parent_.parent_path().string(), config.checkpoint_keep = 1;
+  std::vector<spec::record::Event> said;
+  const auto alone = make_self_communicator();
+  run::Saving(config, *alone, [&](const spec::record::Event& event) { said.push_back(event); })
+      .on_the_way(allocate(model_, Dtype::f32, at::kCPU), {.step = 2, .tokens = 0, .config = {}});
+  on_flush() = nullptr;
+  EXPECT_TRUE(committed(parent_ / folder_name(2)));
+  ASSERT_EQ(said.size(), 2u);
+  EXPECT_TRUE(std::holds_alternative<spec::record::Checkpoint>(said[0]));
+  const auto& warning = std::get<spec::record::Warning>(said[1]);
+  EXPECT_EQ(warning.code, "not_removed");
+  EXPECT_NE(warning.text.find(folder_name(1)), std::string::npos) << warning.text;
+  EXPECT_FALSE(save_step(3).not_removed.has_value());
+  EXPECT_EQ(std::distance(fs::directory_iterator(parent_), {}), 1) << "what was left behind goes with the next";
 }
 
 }  // namespace
