@@ -79,6 +79,11 @@ FileEntry write_part(const fs::path& folder, const Part& part, const ParameterBu
   return entry;
 }
 
+Manifest read_manifest(const fs::path& folder) {
+  const std::string path = (folder / manifest_name).string();
+  return manifest_from_json(read_whole(path, std::int64_t{256} << 20), path);
+}
+
 void write_text(const fs::path& path, const std::string& text) {
   DurableFile file(path);
   file.write(bytes_of(text));
@@ -134,30 +139,38 @@ void require_space(const fs::path& parent, const ParameterBuffers& buffers) {
     throw UserError(ExitCode::io, "the disk is full; checkpoints committed before are intact");
 }
 
+/// Makes the folder `path` of a checkpoint of `state`, with everything in it, under its final name.
+Manifest write_folder(const fs::path& path, const ParameterBuffers& buffers, const State& state,
+                      const StateSource& source) {
+  const fs::path partial = path.parent_path() / ("." + folder_name(state.step) + ".partial");
+  PartialFolder folder(partial);
+  Manifest manifest{state.step, state.tokens, state.config, ASSAY_VERSION, dtype_name(buffers), {}};
+  for (const Part& part : parts) manifest.files.push_back(write_part(partial, part, buffers, source));
+  const std::string json = to_json(manifest);
+  write_text(partial / manifest_name, json);
+  write_text(partial / marker_name, content_hash(bytes_of(json)) + "\n");
+  sync_folder(partial);
+  folder.rename_to(path);
+  return manifest;
+}
+
 Saved write_checkpoint(const std::string& directory, const ParameterBuffers& buffers, const State& state,
                        std::int64_t keep, const StateSource& source) {
   const auto start = std::chrono::steady_clock::now();
   const fs::path parent = fs::path(directory) / "checkpoints", path = parent / folder_name(state.step);
-  std::int64_t bytes = 0;
   create_durable_folder(parent);
   remove_leftovers(parent);
-  if (!committed(path)) {
+  Manifest manifest;
+  if (committed(path)) {
+    manifest = read_manifest(path);
+  } else {
     require_space(parent, buffers);
-    const fs::path partial = parent / ("." + folder_name(state.step) + ".partial");
-    PartialFolder folder(partial);
-    Manifest manifest{state.step, state.tokens, state.config, ASSAY_VERSION, dtype_name(buffers), {}};
-    for (const Part& part : parts) {
-      manifest.files.push_back(write_part(partial, part, buffers, source));
-      bytes += manifest.files.back().bytes;
-    }
-    const std::string json = to_json(manifest);
-    write_text(partial / manifest_name, json);
-    write_text(partial / marker_name, content_hash(bytes_of(json)) + "\n");
-    sync_folder(partial);
-    folder.rename_to(path);
-    sync_folder(parent);
+    manifest = write_folder(path, buffers, state, source);
   }
-  Saved saved{.path = path.string(), .bytes = bytes, .seconds = 0, .not_removed = {}};
+  // Also of a checkpoint that was there: an earlier call may have failed between its rename and this flush.
+  sync_folder(parent);
+  Saved saved{.path = path.string(), .bytes = 0, .seconds = 0, .not_removed = {}};
+  for (const FileEntry& file : manifest.files) saved.bytes += file.bytes;
   try {
     retain_newest(parent, keep);
   } catch (const UserError& error) {
@@ -221,11 +234,6 @@ std::string read_part(const fs::path& folder, const FileEntry& entry) {
     // The header itself is damaged: `where` says so.
   }
   refuse(path, "checkpoint_c3: content differs from what was written, in " + where);
-}
-
-Manifest read_manifest(const fs::path& folder) {
-  const std::string path = (folder / manifest_name).string();
-  return manifest_from_json(read_whole(path, std::int64_t{256} << 20), path);
 }
 
 /// "[128, 64]"

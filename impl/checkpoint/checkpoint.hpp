@@ -27,7 +27,7 @@ StateSource whole_state(const ParameterBuffers& buffers);
 
 struct Saved {
   std::string path;
-  std::int64_t bytes = 0;
+  std::int64_t bytes = 0;  ///< of its tensor files
   double seconds = 0;
   /// Why older checkpoints beyond `keep` are still there, or half removed. The new one is committed.
   std::optional<std::string> not_removed;

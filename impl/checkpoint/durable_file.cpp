@@ -103,17 +103,26 @@ void sync_folder(const std::filesystem::path& folder) {
 }
 
 void create_durable_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::vector<std::filesystem::path> parents;  // those that get a new entry, from the innermost
-  for (std::filesystem::path missing = std::filesystem::absolute(folder).lexically_normal();
-       !std::filesystem::exists(missing, error) && missing.has_relative_path();
-       missing = missing.parent_path())
-    parents.push_back(missing.parent_path());
-  if (!std::filesystem::create_directories(folder, error) && error)
-    throw UserError(ExitCode::io, "cannot make the folder " + folder.string() + ": " + error.message() +
+  const auto refuse = [](const std::filesystem::path& path, const std::string& why) {
+    throw UserError(ExitCode::io, "cannot make the folder " + path.string() + ": " + why +
                                       "; look at what stands in its path and who may write there, or give "
                                       "another run.directory");
-  for (const std::filesystem::path& parent : parents) sync_folder(parent);
+  };
+  std::error_code error;
+  std::vector<std::filesystem::path> missing;  // from the innermost
+  for (std::filesystem::path path = std::filesystem::absolute(folder).lexically_normal();
+       !std::filesystem::exists(path, error) && path.has_relative_path(); path = path.parent_path())
+    missing.push_back(path);
+  for (auto path = missing.rbegin(); path != missing.rend(); ++path) {
+    if (!std::filesystem::create_directory(*path, error) && error) refuse(*path, error.message());
+    try {
+      sync_folder(path->parent_path());
+    } catch (const UserError&) {
+      std::filesystem::remove(*path, error);  // a later call must not take it for durable
+      throw;
+    }
+  }
+  if (!std::filesystem::is_directory(folder, error)) refuse(folder, "it is a file");
 }
 
 std::string read_whole(const std::filesystem::path& path, std::int64_t limit) {

@@ -14,6 +14,8 @@
 #include "impl/checkpoint/checkpoint.hpp"
 #include "impl/checkpoint/folder.hpp"
 #include "impl/run/saving.hpp"
+#include "spec/error.hpp"
+#include "spec/model/inventory.hpp"
 #include "tests/support/scratch.hpp"
 
 namespace {
@@ -123,6 +125,38 @@ TEST_F(CommitOrderImpl, AnOldCheckpointLosesItsMarkerBeforeItsFiles) {
   EXPECT_FALSE(fs::exists(parent_ / folder_name(1)));
 }
 
+// Every flush of a save in turn: it throws, and the same save tried again flushes what it left unflushed.
+TEST_F(CommitOrderImpl, AFlushThatFailsIsMadeUpForByTheNextTry) {
+  for (std::size_t failing = 0;; ++failing) {
+    fs::remove_all(root_ / "runs");
+    std::size_t count = 0;
+    fs::path failed;
+    std::vector<fs::path> flushed;
+    on_flush() = [&](const fs::path& path) {
+      if (count++ == failing) failed = path;
+      if (count - 1 != failing && !failed.empty()) flushed.push_back(path);
+      return count - 1 != failing;
+    };
+    try {
+      save_step(1);
+      EXPECT_TRUE(failed.empty()) << failed << " was not flushed, and nobody heard of it";
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.code(), ExitCode::io);
+    }
+    if (failed.empty()) break;
+    EXPECT_NO_THROW(save_step(1)) << failing;
+    EXPECT_NE(std::find(flushed.begin(), flushed.end(), failed), flushed.end())
+        << "the save went through without the flush of " << failed;
+    ASSERT_LT(failing, 20u);
+  }
+}
+
+TEST_F(CommitOrderImpl, ACheckpointThatIsThereHasItsSize) {
+  const Saved first = save_step(1), again = save_step(1);
+  EXPECT_GT(first.bytes, size_on_disk(spec::inventory(model_), Dtype::f32));
+  EXPECT_EQ(again.bytes, first.bytes);
+}
+
 TEST_F(CommitOrderImpl, AnOldOneThatCannotBeRemovedDoesNotUndoTheSave) {
   flushes_of_save(1);
   on_flush() = [&](const fs::path& path) { return path != parent_ / folder_name(1); };
@@ -130,8 +164,9 @@ TEST_F(CommitOrderImpl, AnOldOneThatCannotBeRemovedDoesNotUndoTheSave) {
   config.directory = parent_.parent_path().string(), config.checkpoint_keep = 1;
   std::vector<spec::record::Event> said;
   const auto alone = make_self_communicator();
-  run::Saving(config, *alone, [&](const spec::record::Event& event) { said.push_back(event); })
-      .on_the_way(allocate(model_, Dtype::f32, at::kCPU), {.step = 2, .tokens = 0, .config = {}});
+  run::Saving(config, *alone, [&](const spec::record::Event& event) {
+    said.push_back(event);
+  }).on_the_way(allocate(model_, Dtype::f32, at::kCPU), {.step = 2, .tokens = 0, .config = {}});
   on_flush() = nullptr;
   EXPECT_TRUE(committed(parent_ / folder_name(2)));
   ASSERT_EQ(said.size(), 2u);
@@ -140,7 +175,8 @@ TEST_F(CommitOrderImpl, AnOldOneThatCannotBeRemovedDoesNotUndoTheSave) {
   EXPECT_EQ(warning.code, "not_removed");
   EXPECT_NE(warning.text.find(folder_name(1)), std::string::npos) << warning.text;
   EXPECT_FALSE(save_step(3).not_removed.has_value());
-  EXPECT_EQ(std::distance(fs::directory_iterator(parent_), {}), 1) << "what was left behind goes with the next";
+  EXPECT_EQ(std::distance(fs::directory_iterator(parent_), {}), 1)
+      << "what was left behind goes with the next";
 }
 
 }  // namespace
