@@ -81,7 +81,7 @@ FileEntry write_part(const fs::path& folder, const Part& part, const ParameterBu
 
 Manifest read_manifest(const fs::path& folder) {
   const std::string path = (folder / manifest_name).string();
-  return manifest_from_json(read_whole(path, std::int64_t{256} << 20), path);
+  return manifest_from_json(read_whole(path, manifest_limit), path);
 }
 
 void write_text(const fs::path& path, const std::string& text) {
@@ -262,12 +262,16 @@ void check_tensors(const fs::path& path, const spec::safetensors::Header& header
 }  // namespace
 
 namespace {
-Manifest committed_manifest(const fs::path& folder) {
+void require_committed(const fs::path& folder) {
   // checkpoint_c1
   if (!committed(folder))
     refuse(folder,
            "checkpoint_c1: not a committed checkpoint (COMMITTED is missing or does not belong to "
            "manifest.json)");
+}
+
+Manifest committed_manifest(const fs::path& folder) {
+  require_committed(folder);
   return read_manifest(folder);
 }
 }  // namespace
@@ -275,6 +279,12 @@ Manifest committed_manifest(const fs::path& folder) {
 State read_state(const std::string& path) {
   const Manifest manifest = committed_manifest(path);
   return {manifest.step, manifest.tokens, manifest.config};
+}
+
+std::string content_of(const std::string& path) {
+  const fs::path folder(path);
+  require_committed(folder);
+  return content_hash(bytes_of(read_whole(folder / manifest_name, manifest_limit)));
 }
 
 State load(const std::string& path, ParameterBuffers& buffers) {

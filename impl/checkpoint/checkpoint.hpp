@@ -55,6 +55,10 @@ std::int64_t size_on_disk(const spec::Inventory& inventory, Dtype states);
 /// What a checkpoint folder says of its run, without its tensors. Errors: UserError(bad_data), as `load`.
 State read_state(const std::string& path);
 
+/// Hash of a committed checkpoint's manifest, which holds the hashes of its files: the same for two folders
+/// where they continue the same run from the same step. Errors: UserError(bad_data), as `load`.
+std::string content_of(const std::string& path);
+
 /// Reads a checkpoint folder, of whatever layout, into `buffers`, whole or shares, after checking marker,
 /// manifest, sizes and content hashes of every tensor. Errors: UserError(bad_data) naming file and tensor;
 /// nothing of `buffers` is changed when the check fails.

@@ -12,8 +12,6 @@ namespace assay::impl::checkpoint {
 namespace fs = std::filesystem;
 
 namespace {
-constexpr std::int64_t manifest_limit = std::int64_t{256} << 20;
-
 /// Step of "step_00000100", nothing for any other name.
 std::optional<std::int64_t> step_in_name(const std::string& name) {
   constexpr std::string_view prefix = "step_";

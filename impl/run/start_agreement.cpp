@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 
+#include "impl/checkpoint/checkpoint.hpp"
 #include "impl/checkpoint/durable_file.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/config/value.hpp"
@@ -46,10 +47,16 @@ std::string hash_of_tokens(const data::SampleSource& source, const std::vector<s
 }
 }  // namespace
 
-Facts start_facts(const spec::RunConfig& config, const data::SampleSource& source) {
+Facts start_facts(const spec::RunConfig& config, const data::SampleSource& source,
+                  const std::string& resume_from) {
   Facts facts = {{"version", ASSAY_VERSION}, {"program", program_hash()}};
   for (const auto& [name, value] : spec::settings(config))
     if (name != "compute.threads") facts.emplace_back(name, spec::toml_literal(value));
+  // Every rank looks for it in its own host's folder.
+  facts.emplace_back("the checkpoint to continue from",
+                     resume_from.empty() ? "none"
+                                         : "of step " + std::to_string(checkpoint::step_of(resume_from)) +
+                                               " (hash " + checkpoint::content_of(resume_from) + ")");
   const auto first = spec::data::step_samples(
       {.seed = config.seed, .samples = source.samples(), .sequences = config.sequences}, 0);
   facts.emplace_back("data", source.description());
@@ -86,8 +93,8 @@ void require_agreement(const Facts& facts, Communicator& communicator) {
                   std::to_string(common);
   throw AgreedError(ExitCode::usage, "rank " + std::to_string(odd) +
                                          " differs from the others: " + differing +
-                                         "; start every rank by the same command, with the same program and "
-                                         "on the same files");
+                                         "; start every rank by the same command, with the same program, on "
+                                         "the same files and in a run.directory that their hosts share");
 }
 
 }  // namespace assay::impl::run

@@ -13,9 +13,11 @@ namespace assay::impl::run {
 /// Names and values, in the order in which a difference is told.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-/// Version and contents of the program, every setting but the threads of a rank, the samples of the first
-/// step and a hash of some of their tokens.
-Facts start_facts(const spec::RunConfig& config, const data::SampleSource& source);
+/// Version and contents of the program, every setting but the threads of a rank, the checkpoint that the run
+/// continues from (empty: none), the samples of the first step and a hash of some of their tokens. Errors:
+/// those of checkpoint::content_of.
+Facts start_facts(const spec::RunConfig& config, const data::SampleSource& source,
+                  const std::string& resume_from);
 
 /// Errors: AgreedError(usage) on every rank when one has another value of a fact than most: it names the
 /// rank, the fact and both values. Collective.

@@ -87,9 +87,10 @@ class Run {
     if (!resume_from_.empty()) {
       resumed_ = checkpoint::read_state(resume_from_);
       extended_ = refuse_other_settings(config_, *resumed_, resume_from_);
-      if (resumed_->step >= config_.steps) return tell_complete();
     }
-    require_agreement(start_facts(config_, *source_), communicator_);
+    if (communicator_.size() > 1)
+      require_agreement(start_facts(config_, *source_, resume_from_), communicator_);
+    if (resumed_ && resumed_->step >= config_.steps) return tell_complete();
     use_threads(config_, communicator_);
     start_ =
         describe({config_, model_, batch_, device_, *source_, memory_plan_.peak.to_int64()}, communicator_);

@@ -150,6 +150,31 @@ TEST_F(TrainProgram, ACompleteRunIsLeftAsItIs) {
   EXPECT_FALSE(fs::exists(folder("a") + "/report.html"));
 }
 
+// Two ranks in folders of their own, as on two hosts that share no disk.
+TEST_F(TrainProgram, RanksThatWouldContinueFromDifferentPlacesAreRefusedByAll) {
+  ASSERT_EQ(train("a/run", "checkpoint.every=1 checkpoint.keep=9").code, 0);
+  fs::create_directory(folder("b"));
+  const auto resume = [&](const std::string& steps) {
+    const std::string rank = "-n 1 --wdir " + folder("X") + " " + tests::binary_dir() +
+                             "/bin/assay-train compute.device=cpu compute.threads=1 batch.sequences=4 "
+                             "train.steps=" + steps + " run.directory=run checkpoint.resume=auto";
+    std::string first = rank, second = rank;
+    first.replace(rank.find("/X "), 2, "/a"), second.replace(rank.find("/X "), 2, "/b");
+    return shell("timeout 60 mpirun --oversubscribe --allow-run-as-root " + first + " : " + second, 90);
+  };
+  const auto expect_refused = [&](const impl::cli::Outcome& outcome, const std::string& why) {
+    EXPECT_EQ(outcome.code, 2) << outcome.messages;
+    EXPECT_NE(outcome.messages.find(why), std::string::npos) << outcome.messages;
+  };
+  // Rank 0 by itself would say that the run is complete and end, or go on at step 4.
+  const std::string none = "rank 1 differs from the others: the checkpoint to continue from is none there";
+  expect_refused(resume("3"), none);
+  expect_refused(resume("9"), none);
+  fs::copy(folder("a/run"), folder("b/run"), fs::copy_options::recursive);
+  fs::remove_all(folder("b/run/checkpoints/step_00000003"));
+  expect_refused(resume("3"), "of step 2 (hash ");
+}
+
 TEST_F(TrainProgram, ACompleteRunGoesOnWhenItIsGivenMoreSteps) {
   ASSERT_EQ(train("a", "").code, 0);
   EXPECT_EQ(train("a", "checkpoint.resume=auto train.steps=2").code, 2) << "fewer steps are another run";

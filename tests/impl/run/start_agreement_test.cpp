@@ -6,8 +6,10 @@
 
 #include <mutex>
 
+#include "impl/checkpoint/checkpoint.hpp"
 #include "impl/data/grammar_data.hpp"
 #include "tests/impl/parallel/thread_ranks.hpp"
+#include "tests/support/scratch.hpp"
 
 namespace assay::impl::run::start_agreement_test {
 namespace {
@@ -24,7 +26,7 @@ std::string refusal(int ranks, int odd,
     const data::GrammarData source(data_seed, config.sequence_length, 4096);
     std::string text = "agreed";
     try {
-      require_agreement(start_facts(config, source), communicator);
+      require_agreement(start_facts(config, source, {}), communicator);
     } catch (const AgreedError& error) {
       text = error.what();
     }
@@ -64,6 +66,47 @@ TEST(StartAgreementImpl, ARankWithOtherTokensIsNamed) {
 
 TEST(StartAgreementImpl, ThreadsAreEachHostsOwn) {
   EXPECT_EQ(refusal(2, 1, [](auto& config, auto&) { config.threads = 3; }), "agreed");
+}
+
+/// Of rank 1, which continues from `there` where rank 0 continues from `here` (empty: from nothing).
+std::string refused_resume(const std::string& here, const std::string& there) {
+  std::mutex mutex;
+  std::string text = "agreed";
+  tests::on_thread_ranks(2, [&](Communicator& communicator) {
+    const spec::RunConfig config;
+    const data::GrammarData source(5, config.sequence_length, 4096);
+    try {
+      require_agreement(start_facts(config, source, communicator.rank() == 1 ? there : here), communicator);
+    } catch (const AgreedError& error) {
+      const std::scoped_lock lock(mutex);
+      text = error.what();
+    }
+  });
+  return text;
+}
+
+// As on two hosts that share no disk: each rank looks for checkpoints in its own folder.
+TEST(StartAgreementImpl, ARankThatContinuesFromElsewhereIsNamed) {
+  spec::ModelSpec model;
+  model.name = "tiny", model.vocab = 11, model.width = 8, model.layers = 1, model.heads = 2;
+  model.kv_heads = 1, model.head_dim = 4, model.ffn = 12, model.context = 8;
+  tests::Scratch scratch;
+  const auto saved = [&](const std::string& host, std::int64_t step, float weight) {
+    const ParameterBuffers buffers = allocate(model, Dtype::f32, at::kCPU);
+    buffers.master.fill_(weight);
+    return checkpoint::save((scratch.path() / host).string(), buffers,
+                            {.step = step, .tokens = 0, .config = {}}, 9)
+        .path;
+  };
+  const std::string first = saved("a", 1, 1), second = saved("a", 2, 1);
+  EXPECT_EQ(refused_resume(first, saved("copy", 1, 1)), "agreed");
+  const std::string none = refused_resume(first, "");
+  EXPECT_NE(none.find("rank 1 differs from the others: the checkpoint to continue from is none there, of "
+                      "step 1 (hash "),
+            std::string::npos)
+      << none;
+  EXPECT_NE(refused_resume(first, second).find("of step 2 (hash "), std::string::npos);
+  EXPECT_NE(refused_resume(first, saved("other", 1, 2)), "agreed") << "the same step of another run";
 }
 
 TEST(StartAgreementImpl, AnotherProgramIsNamed) {
