@@ -205,9 +205,14 @@ Saved save(const std::string& directory, const ParameterBuffers& buffers, const 
 
 namespace {
 [[noreturn]] void refuse(const fs::path& path, const std::string& what) {
-  throw UserError(ExitCode::bad_data,
-                  path.string() + ": " + what +
-                      "; resume from another checkpoint (checkpoint.resume=PATH) or start anew");
+  throw UserError(ExitCode::bad_data, path.string() + ": " + what);
+}
+
+/// As long as it stands there a damaged checkpoint is the one to continue from, or is in the way of it.
+[[noreturn]] void refuse_damaged(const fs::path& folder, const std::string& file, const std::string& what) {
+  refuse(file.empty() ? folder : folder / file,
+         what + "; move " + folder.string() +
+             " away and resume from the checkpoint before it (checkpoint.resume=auto), or start anew");
 }
 
 /// Bytes of a tensor file after its size and hash were found right.
@@ -216,10 +221,11 @@ std::string read_part(const fs::path& folder, const FileEntry& entry) {
   std::error_code error;
   const auto size = fs::file_size(path, error);
   // checkpoint_c3
-  if (error) refuse(path, "checkpoint_c3: cannot be read: " + error.message());
+  if (error) refuse_damaged(folder, entry.name, "checkpoint_c3: cannot be read: " + error.message());
   if (static_cast<std::int64_t>(size) != entry.bytes)
-    refuse(path, "checkpoint_c3: has " + std::to_string(size) + " bytes, the manifest says " +
-                     std::to_string(entry.bytes));
+    refuse_damaged(folder, entry.name,
+                   "checkpoint_c3: has " + std::to_string(size) + " bytes, the manifest says " +
+                       std::to_string(entry.bytes));
   std::string bytes = read_whole(path, entry.bytes);
   if (content_hash(bytes_of(bytes)) == entry.hash) return bytes;
   std::string where = "its header";
@@ -233,7 +239,7 @@ std::string read_part(const fs::path& folder, const FileEntry& entry) {
   } catch (const UserError&) {
     // The header itself is damaged: `where` says so.
   }
-  refuse(path, "checkpoint_c3: content differs from what was written, in " + where);
+  refuse_damaged(folder, entry.name, "checkpoint_c3: content differs from what was written, in " + where);
 }
 
 /// "[128, 64]"
@@ -265,9 +271,9 @@ namespace {
 void require_committed(const fs::path& folder) {
   // checkpoint_c1
   if (!committed(folder))
-    refuse(folder,
-           "checkpoint_c1: not a committed checkpoint (COMMITTED is missing or does not belong to "
-           "manifest.json)");
+    refuse_damaged(folder, "",
+                   "checkpoint_c1: not a committed checkpoint (COMMITTED is missing or does not belong to "
+                   "manifest.json)");
 }
 
 Manifest committed_manifest(const fs::path& folder) {
@@ -302,7 +308,7 @@ State load(const std::string& path, ParameterBuffers& buffers) {
     const auto entry = std::find_if(manifest.files.begin(), manifest.files.end(),
                                     [&](const FileEntry& file) { return file.name == part.file; });
     if (entry == manifest.files.end())
-      refuse(folder, std::string("checkpoint_c3: the manifest lists no ") + part.file);
+      refuse_damaged(folder, "", std::string("checkpoint_c3: the manifest lists no ") + part.file);
     std::string bytes = read_part(folder, *entry);
     auto header = spec::safetensors::parse(bytes_of(bytes), bytes.size(), part.file);
     check_tensors(folder / part.file, header, buffers);

@@ -64,6 +64,23 @@ TEST_F(RunFolderImpl, GoingBackBehindALaterCheckpointOfTheSameFolderIsRefused) {
   }
 }
 
+TEST_F(RunFolderImpl, TheWayOutThatADamagedCheckpointNamesIsOne) {
+  const std::string first = saved("a", 1), second = saved("a", 2);
+  fs::resize_file(second + "/COMMITTED", 5);
+  spec::RunConfig config = resuming("", folder("a"));
+  config.resume = spec::Resume::automatic;
+  try {
+    checkpoint::read_state(resume_path(config));
+    FAIL() << "damage is to be refused by name";
+  } catch (const UserError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("move " + second + " away"), std::string::npos) << text;
+    EXPECT_NE(text.find("checkpoint.resume=auto"), std::string::npos) << text;
+  }
+  fs::rename(second, folder("aside"));
+  EXPECT_EQ(checkpoint::read_state(resume_path(config)).step, 1);
+}
+
 TEST_F(RunFolderImpl, RunsThatStartAtOnceGetAFolderEach) {
   spec::RunConfig config;
   config.directory = folder("new/run");
