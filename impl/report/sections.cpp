@@ -11,8 +11,6 @@ namespace {
 using namespace spec::record;
 using spec::grouped;
 
-constexpr std::int64_t kFinalSteps = 20;  // averaged where the run has not ended and so states no final loss
-
 std::string tile(const std::string& value, const std::string& meaning) {
   return "<div class=\"tile\"><b>" + escaped(value) + "</b><span>" + escaped(meaning) + "</span></div>\n";
 }
@@ -31,7 +29,7 @@ std::int64_t tokens_of(const Run& run) {
 
 std::optional<double> final_loss(const Run& run) {
   if (run.end && run.end->final_loss) return run.end->final_loss;
-  return mean_loss(run.steps, kFinalSteps);
+  return mean_loss(run.steps, final_loss_steps);
 }
 
 std::optional<double> gap(const Run& run) {
@@ -145,7 +143,7 @@ std::string tiles(const Run& run) {
   const std::int64_t averaged =
       run.end && run.end->final_steps
           ? *run.end->final_steps
-          : std::min<std::int64_t>(kFinalSteps, static_cast<std::int64_t>(run.steps.size()));
+          : std::min<std::int64_t>(final_loss_steps, static_cast<std::int64_t>(run.steps.size()));
   if (loss) out += tile(spec::fixed(*loss, 4), "loss, mean of the last " + grouped(averaged) + " steps");
   if (run.start.data.floor)
     out += tile(spec::fixed(*run.start.data.floor, 4), "floor, the entropy of the data");

@@ -292,9 +292,8 @@ class Run {
 
   int end(EndReason reason, ExitCode code, const std::optional<std::string>& message) {
     RunEnd event = end_now(reason, code, message);
-    constexpr std::int64_t last_steps = 10;
-    event.final_loss = mean_loss(steps_, last_steps);
-    if (event.final_loss) event.final_steps = std::min<std::int64_t>(last_steps, event.steps);
+    event.final_loss = mean_loss(steps_, final_loss_steps);
+    if (event.final_loss) event.final_steps = std::min<std::int64_t>(final_loss_steps, event.steps);
     if (event.final_loss && event.floor)
       event.gap_closed = gap_closed(*event.final_loss, *event.floor, start_.vocab);
     say(event);

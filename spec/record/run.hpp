@@ -27,6 +27,9 @@ Run assemble(const std::vector<Event>& events);
 /// Unit of the losses: [nats per token]. Domain: floor < log V. Errors: SpecError record_c2 otherwise.
 double gap_closed(double loss, double floor, std::int64_t vocab);
 
+/// Steps at the end of a run whose mean is its final loss.
+inline constexpr std::int64_t final_loss_steps = 10;
+
 /// Mean loss of the last `count` steps of `steps`, or of all when there are fewer; nothing when there are
 /// none.
 std::optional<double> mean_loss(const std::vector<Step>& steps, std::int64_t count);

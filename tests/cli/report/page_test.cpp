@@ -11,6 +11,7 @@
 #include "impl/report/write_report.hpp"
 #include "spec/error.hpp"
 #include "spec/record/write.hpp"
+#include "spec/text/quantity.hpp"
 #include "tests/support/example_run.hpp"
 #include "tests/support/scratch.hpp"
 
@@ -76,6 +77,15 @@ TEST(PageReport, NeedsNothingFromOutside) {
   for (const char* word : {"http", "src=", "url(", "@import", "<script", "<link", "<iframe"})
     EXPECT_EQ(html.find(word), std::string::npos) << word;
   EXPECT_NE(html.find("prefers-color-scheme: dark"), std::string::npos);
+}
+
+TEST(PageReport, ARunWithoutAnEndHasTheFinalLossThatItsEndWouldState) {
+  auto run = example_run();
+  run.end.reset();
+  const std::string html = page({{"a", run}});
+  const double loss = mean_loss(run.steps, final_loss_steps).value();
+  EXPECT_NE(html.find("<b>" + spec::fixed(loss, 4) + "</b><span>loss, mean of the last 10 steps"),
+            std::string::npos);
 }
 
 TEST(PageReport, ShowsWhatTheRunReached) {
