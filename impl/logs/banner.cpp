@@ -103,6 +103,9 @@ std::string banner(const RunStart& start, bool unicode) {
     out += row("first loss",
                "expected " + spec::fixed(start.expected_first_loss->mean, 4) + (unicode ? " ± " : " +- ") +
                    spec::fixed(start.expected_first_loss->standard_deviation, 4) + " nats per token");
+  else
+    out += row("first loss", "not expected: a step of " + grouped(batch.tokens) +
+                                 " tokens is too long to read before this is printed");
   const std::string folder = setting(start, "run.directory");
   if (!folder.empty()) out += row("record", spec::valid_utf8(folder) + "/run.jsonl");
   return out;

@@ -45,6 +45,19 @@ TEST(ConsoleImpl, BannerExplainsTheRun) {
   EXPECT_EQ(screen.data.str(), "");
 }
 
+TEST(ConsoleImpl, BannerSaysWhereNoFirstLossIsExpected) {
+  RunStart start = example_start();
+  start.expected_first_loss.reset();
+  start.batch.tokens = 33'554'432;
+  Screen screen;
+  screen.console.show(start);
+  EXPECT_NE(
+      screen.messages.str().find("  first loss  not expected: a step of 33,554,432 tokens is too long to "
+                                 "read before this is printed\n"),
+      std::string::npos)
+      << screen.messages.str();
+}
+
 TEST(ConsoleImpl, BannerNamesGpusAndOneOfEachInTheSingular) {
   RunStart start = example_start();
   start.gpus = {{.name = "NVIDIA H200", .uuid = "GPU-1", .memory_bytes = 150'000'000'000}};
