@@ -5,7 +5,6 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
-#include <cmath>
 #include <iostream>
 #include <mutex>
 #include <optional>
@@ -33,6 +32,7 @@
 #include "impl/run/step_event.hpp"
 #include "impl/run/stop_signal.hpp"
 #include "impl/run/trainer.hpp"
+#include "impl/run/warnings.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/config/keys.hpp"
@@ -151,7 +151,9 @@ class Run {
       const checkpoint::State state = trainer_->load(resume_from_);
       trainer_->start_after(state.step);
       say(ResumeFrom{.step = state.step, .path = resume_from_});
-      if (extended_) warn_of_longer_schedule(state.step);
+      if (extended_)
+        say(longer_schedule_warning(spec::load_text(resumed_->config, resume_from_, {}), config_,
+                                    state.step));
     }
     std::optional<LastWords> last_words;
     if (writer_ && communicator_.size() > 1) last_words.emplace(stop, [this] { record_lost_peer(); });
@@ -184,63 +186,21 @@ class Run {
     if (!std::exchange(memory_told_, true)) tell_memory(report.step + 1);
     for (const std::string& line : attention::new_choices())
       say(Warning{.step = report.step + 1, .code = "attention", .text = line});
-    if (start_.peak_flops && !(steps_.back().mfu && steps_.back().hfu)) warn_of_impossible_rate(report);
-    if (report.step == 0) compare_first_loss(report.result.cross_entropy);
+    if (!warned_of_rate_) warned_of_rate_ = warn(above_peak_warning(steps_.back(), start_));
+    if (report.step == 0) warn(first_loss_warning(report.result.cross_entropy, start_));
   }
 
   void tell_memory(std::int64_t step) {
     const auto event =
         memory_event(memory_plan_, step, device_, device_memory(device_), device_peak_bytes(device_));
     say(event);
-    if (!event.measured_bytes) return;
-    const double off =
-        static_cast<double>(*event.measured_bytes) / static_cast<double>(event.planned_bytes) - 1;
-    if (std::abs(off) <= 0.02) return;
-    char text[300];
-    std::snprintf(text, sizeof text,
-                  "the first step took %.1f %% %s memory than planned: what the plan says of other "
-                  "micro-batches and settings of memory.recompute is as far off",
-                  100 * std::abs(off), off > 0 ? "more" : "less");
-    say(Warning{.step = step, .code = "memory_plan", .text = text});
+    warn(memory_plan_warning(event));
   }
 
-  void warn_of_impossible_rate(const StepReport& report) {
-    if (std::exchange(warned_of_rate_, true)) return;
-    char text[300];
-    std::snprintf(
-        text, sizeof text,
-        "%.4g FLOPs in %.3g s are more than the peak of %.4g FLOP/s allows, so MFU and HFU are left "
-        "out; look at the clock and at which GPU the peak is of",
-        report.executed_flops, report.seconds, *start_.peak_flops);
-    say(Warning{.step = report.step + 1, .code = "above_peak", .text = text});
-  }
-
-  void compare_first_loss(double loss) {
-    const auto& expected = start_.expected_first_loss;
-    if (!expected || !(expected->standard_deviation > 0)) return;
-    const double deviations = (loss - expected->mean) / expected->standard_deviation;
-    if (std::abs(deviations) <= 4) return;
-    char text[400];
-    std::snprintf(
-        text, sizeof text,
-        "the first loss is %.4f, expected %.4f +- %.4f for an untrained model: %.1f standard deviations off; "
-        "look "
-        "at the initial weights (model.init_std), the vocabulary, and whether targets are shifted by one",
-        loss, expected->mean, expected->standard_deviation, deviations);
-    say(Warning{.step = 1, .code = "first_loss", .text = text});
-  }
-
-  /// More steps are another schedule: what came before was trained as if the old end were the end.
-  void warn_of_longer_schedule(std::int64_t done) {
-    const spec::RunConfig then = spec::load_text(resumed_->config, resume_from_, {});
-    char text[300];
-    std::snprintf(
-        text, sizeof text,
-        "this run was planned for %lld steps and goes on to %lld: the learning rate goes from %.3g to "
-        "%.3g, as the longer schedule has it",
-        static_cast<long long>(then.steps), static_cast<long long>(config_.steps),
-        spec::learning_rate(schedule_of(then), done - 1), spec::learning_rate(schedule_of(config_), done));
-    say(Warning{.step = done + 1, .code = "longer_schedule", .text = text});
+  /// Whether there was something to warn of.
+  bool warn(const std::optional<Warning>& warning) {
+    if (warning) say(*warning);
+    return warning.has_value();
   }
 
   checkpoint::State state() const {
@@ -337,11 +297,10 @@ class Run {
     const std::scoped_lock lock(telling_);
     if (writer_) writer_->write(event);
     if (console_) console_->show(event);
-    if (writer_ && writer_->waiting() > 0 && !std::exchange(record_waits_, true))
-      say(Warning{.step = {},
-                  .code = "record_waits",
-                  .text = writer_->path().string() +
-                          ": the disk is full; the record is kept in memory and written once it has room"});
+    if (!writer_ || record_waits_) return;
+    const auto waits = record_waits_warning(writer_->waiting(), writer_->path().string());
+    record_waits_ = waits.has_value();  // before it is said, which comes here again
+    warn(waits);
   }
 
   spec::RunConfig config_;  ///< with the folder that is really written to

@@ -3,6 +3,7 @@
 // test's own processes. A checkpoint of the demo's model takes 9.76 MiB.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -95,6 +96,8 @@ TEST_F(FullDisk, SpaceFreedWhileTheLastSaveIsTriedAgainSavesTheRun) {
   EXPECT_EQ(outcome.code, 0) << text("err");
   const auto whole = run();
   EXPECT_EQ(whole.steps.size(), 40u);
+  const auto waits = [](const Warning& warning) { return warning.code == "record_waits"; };
+  EXPECT_EQ(std::count_if(whole.warnings.begin(), whole.warnings.end(), waits), 1);
   ASSERT_EQ(whole.checkpoints.size(), 1u);
   EXPECT_EQ(whole.checkpoints[0].step, 40);
   ASSERT_TRUE(whole.end.has_value());

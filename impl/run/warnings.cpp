@@ -1,0 +1,75 @@
+#include "impl/run/warnings.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "impl/run/trainer.hpp"
+#include "spec/batch/schedule.hpp"
+#include "spec/text/quantity.hpp"
+
+namespace assay::impl::run {
+
+using spec::record::Warning;
+
+std::optional<Warning> first_loss_warning(double loss, const spec::record::RunStart& start) {
+  constexpr double most_deviations = 4;
+  const auto& expected = start.expected_first_loss;
+  if (!expected || !(expected->standard_deviation > 0)) return {};
+  const double deviations = (loss - expected->mean) / expected->standard_deviation;
+  if (std::abs(deviations) <= most_deviations) return {};
+  return Warning{.step = 1,
+                 .code = "first_loss",
+                 .text = "the first loss is " + spec::fixed(loss, 4) + ", expected " +
+                         spec::fixed(expected->mean, 4) + " +- " +
+                         spec::fixed(expected->standard_deviation, 4) +
+                         " for an untrained model: " + spec::fixed(deviations, 1) +
+                         " standard deviations off; look at the initial weights (model.init_std), the "
+                         "vocabulary, and whether targets are shifted by one"};
+}
+
+std::optional<Warning> memory_plan_warning(const spec::record::Memory& memory) {
+  constexpr double most_off = 0.02;
+  if (!memory.measured_bytes) return {};
+  const double off =
+      static_cast<double>(*memory.measured_bytes) / static_cast<double>(memory.planned_bytes) - 1;
+  if (std::abs(off) <= most_off) return {};
+  return Warning{.step = memory.step,
+                 .code = "memory_plan",
+                 .text = "the first step took " + spec::percent(std::abs(off)) +
+                         (off > 0 ? " more" : " less") +
+                         " memory than planned: what the plan says of other micro-batches and settings of "
+                         "memory.recompute is as far off"};
+}
+
+std::optional<Warning> above_peak_warning(const spec::record::Step& step,
+                                          const spec::record::RunStart& start) {
+  if (!start.peak_flops || (step.mfu && step.hfu)) return {};
+  const double counted = static_cast<double>(step.tokens) * static_cast<double>(start.flops_per_token);
+  return Warning{.step = step.step,
+                 .code = "above_peak",
+                 .text = spec::scientific(std::max(counted, step.executed_flops.value_or(0)), 3) +
+                         " FLOPs in " + spec::scientific(step.seconds, 3) + " s are more than the peak of " +
+                         spec::scientific(*start.peak_flops, 3) +
+                         " FLOP/s allows, so MFU or HFU is left out; look at the clock and at which GPU the "
+                         "peak is of"};
+}
+
+std::optional<Warning> record_waits_warning(std::size_t waiting, const std::string& path) {
+  if (waiting == 0) return {};
+  return Warning{
+      .step = {},
+      .code = "record_waits",
+      .text = path + ": the disk is full; the record is kept in memory and written once it has room"};
+}
+
+Warning longer_schedule_warning(const spec::RunConfig& then, const spec::RunConfig& now, std::int64_t done) {
+  return {.step = done + 1,
+          .code = "longer_schedule",
+          .text = "this run was planned for " + std::to_string(then.steps) + " steps and goes on to " +
+                  std::to_string(now.steps) + ": the learning rate goes from " +
+                  spec::scientific(spec::learning_rate(schedule_of(then), done - 1), 2) + " to " +
+                  spec::scientific(spec::learning_rate(schedule_of(now), done), 2) +
+                  ", as the longer schedule has it"};
+}
+
+}  // namespace assay::impl::run

@@ -1,0 +1,31 @@
+#pragma once
+// What a run warns of while it trains: each text a function of what was measured and what was expected of it.
+// Nothing where all is as it should be.
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "spec/config/run_config.hpp"
+#include "spec/record/event.hpp"
+
+namespace assay::impl::run {
+
+/// The loss of step 1 is more than four standard deviations from what `start` expects of an untrained model.
+/// [nats per token]
+std::optional<spec::record::Warning> first_loss_warning(double loss, const spec::record::RunStart& start);
+
+/// The first step's tensors took over 2 % more, or less, than was planned.
+std::optional<spec::record::Warning> memory_plan_warning(const spec::record::Memory& memory);
+
+/// The step ran more FLOPs in its time than the peak in `start` allows, so that it has no MFU or no HFU.
+std::optional<spec::record::Warning> above_peak_warning(const spec::record::Step& step,
+                                                        const spec::record::RunStart& start);
+
+/// `waiting` bytes of the record at `path` were not taken by a full disk.
+std::optional<spec::record::Warning> record_waits_warning(std::size_t waiting, const std::string& path);
+
+/// More steps are another schedule: the `done` steps before were trained as if the old end were the end.
+spec::record::Warning longer_schedule_warning(const spec::RunConfig& then, const spec::RunConfig& now,
+                                              std::int64_t done);
+
+}  // namespace assay::impl::run

@@ -1,0 +1,100 @@
+// labels: unit
+// What is just inside its limit is not warned of, what is just outside is.
+#include "impl/run/warnings.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/example_run.hpp"
+
+namespace assay::impl::run::warnings_test {
+namespace {
+
+using spec::record::Warning;
+
+TEST(WarningsImpl, AFirstLossBeyondFourStandardDeviationsOnEitherSide) {
+  spec::record::RunStart start;
+  start.expected_first_loss = {.mean = 5.5, .standard_deviation = 0.01};
+  const auto at_deviations = [&](double deviations) {
+    return first_loss_warning(5.5 + 0.01 * deviations, start);
+  };
+  for (const double inside : {0.0, 3.9, -3.9}) EXPECT_EQ(at_deviations(inside), std::nullopt) << inside;
+  for (const double outside : {4.1, -4.1}) {
+    const auto warning = at_deviations(outside);
+    ASSERT_TRUE(warning.has_value()) << outside;
+    EXPECT_EQ(warning->code, "first_loss");
+    EXPECT_EQ(warning->step, 1);
+  }
+  EXPECT_NE(
+      at_deviations(-4.1)->text.find("is 5.4590, expected 5.5000 +- 0.0100 for an untrained model: -4.1 "
+                                     "standard deviations off; look at "),
+      std::string::npos)
+      << at_deviations(-4.1)->text;
+}
+
+TEST(WarningsImpl, AFirstLossOfWhichNothingIsExpectedIsNotJudged) {
+  spec::record::RunStart start;
+  EXPECT_EQ(first_loss_warning(9, start), std::nullopt);
+  start.expected_first_loss = {.mean = 5.5, .standard_deviation = 0};
+  EXPECT_EQ(first_loss_warning(9, start), std::nullopt);
+}
+
+TEST(WarningsImpl, MemoryBeyondTwoPercentOfThePlanOnEitherSide) {
+  spec::record::Memory memory;
+  memory.step = 3, memory.planned_bytes = 1000;
+  EXPECT_EQ(memory_plan_warning(memory), std::nullopt) << "nothing was measured";
+  const auto measured = [&](std::int64_t bytes) {
+    memory.measured_bytes = bytes;
+    return memory_plan_warning(memory);
+  };
+  for (const std::int64_t inside : {981, 1000, 1019}) EXPECT_EQ(measured(inside), std::nullopt) << inside;
+  ASSERT_TRUE(measured(979) && measured(1021));
+  EXPECT_EQ(measured(979)->code, "memory_plan");
+  EXPECT_EQ(measured(979)->step, 3);
+  EXPECT_NE(measured(979)->text.find("took 2.1 % less memory than planned"), std::string::npos);
+  EXPECT_NE(measured(1021)->text.find("took 2.1 % more memory than planned"), std::string::npos);
+}
+
+TEST(WarningsImpl, AStepFasterThanThePeakAllows) {
+  spec::record::RunStart start = tests::example_start();
+  spec::record::Step step = tests::example_step(7);
+  EXPECT_EQ(above_peak_warning(step, start), std::nullopt) << "no peak is known";
+  start.peak_flops = 1e9;
+  step.mfu = 0.4, step.hfu = 0.5, step.executed_flops = 1.25e8;
+  EXPECT_EQ(above_peak_warning(step, start), std::nullopt);
+  step.hfu = {}, step.executed_flops = 3e10;
+  const auto warning = above_peak_warning(step, start);
+  ASSERT_TRUE(warning.has_value());
+  EXPECT_EQ(warning->code, "above_peak");
+  EXPECT_EQ(warning->step, 7);
+  EXPECT_NE(warning->text.find("3.000e+10 FLOPs in 2.500e-01 s are more than the peak of 1.000e+09 FLOP/s"),
+            std::string::npos)
+      << warning->text;
+  step.mfu = {}, step.hfu = 0.5;
+  EXPECT_TRUE(above_peak_warning(step, start).has_value());
+}
+
+TEST(WarningsImpl, ARecordThatWaitsForTheDisk) {
+  EXPECT_EQ(record_waits_warning(0, "a/run.jsonl"), std::nullopt);
+  const auto warning = record_waits_warning(1, "a/run.jsonl");
+  ASSERT_TRUE(warning.has_value());
+  EXPECT_EQ(warning->code, "record_waits");
+  EXPECT_EQ(warning->text.rfind("a/run.jsonl: the disk is full", 0), 0u) << warning->text;
+}
+
+TEST(WarningsImpl, TheLearningRateBeforeAndAfterALongerSchedule) {
+  spec::RunConfig then;
+  then.steps = 10, then.learning_rate = 1, then.warmup_steps = 0,
+  then.schedule = spec::ScheduleKind::constant;
+  spec::RunConfig now = then;
+  now.steps = 40, now.learning_rate = 2;
+  const Warning warning = longer_schedule_warning(then, now, 10);
+  EXPECT_EQ(warning.step, 11);
+  EXPECT_EQ(warning.text.rfind("this run was planned for 10 steps and goes on to 40: the learning rate goes "
+                               "from 1.00e+00 to 2.00e+00, as",
+                               0),
+            0u)
+      << warning.text;
+}
+
+}  // namespace
+}  // namespace assay::impl::run::warnings_test
