@@ -1,0 +1,73 @@
+#pragma once
+// What model, batch and data settings change.
+#include <atomic>
+#include <chrono>
+#include <memory>
+
+#include "tests/impl/run/every_key/workshop.hpp"
+
+namespace assay::tests::every_key {
+
+/// Counts the samples that the loader asks for.
+class Counted final : public impl::data::SampleSource {
+ public:
+  std::int64_t samples() const override { return 1000; }
+  std::int64_t sequence_length() const override { return 4; }
+  void read(std::int64_t, std::span<std::int32_t> ids) const override {
+    std::fill(ids.begin(), ids.end(), 1);
+    ++reads;
+  }
+  std::string description() const override { return "counted"; }
+  mutable std::atomic<std::int64_t> reads = 0;
+};
+
+/// The trainer's loader reads this many steps before the first is asked for.
+inline void prefetch(Workshop& shop) {
+  for (const std::int64_t steps : {0, 1, 3}) {
+    const auto config = spec::load("", shop.with({"data.prefetch=" + std::to_string(steps)}));
+    const auto source = std::make_shared<Counted>();
+    const auto alone = impl::make_self_communicator();
+    impl::run::Trainer trainer(config, spec::find_model(config.model),
+                               spec::batch_of(config.sequences, config.micro, 1), at::kCPU, source, *alone);
+    trainer.start_after(0);
+    for (int wait = 0; wait < 2000 && source->reads < steps * config.sequences; ++wait)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // time to overstep
+    EXPECT_EQ(source->reads, steps * config.sequences) << steps;
+  }
+}
+
+inline std::map<std::string, Check> data_checks() {
+  return {
+      {"model.name",
+       [](Workshop& shop) {
+         differ(shop, {}, {"", "model.name=" + shop.folder("other.toml")}, weight_bytes);
+         differ(shop, {}, {"", "model.name=" + shop.folder("other.toml")}, losses);
+       }},
+      {"model.init_std", changes({}, {"", "model.init_std=0.05"}, losses)},
+      {"batch.sequences", changes({}, {"", "batch.sequences=2"}, tokens_trained)},
+      // The same samples in other parts: sums in another order, so other roundings and no more than that.
+      {"batch.micro", changes({"batch.sequences=8"}, {"batch.micro=8", "batch.micro=1"}, later_losses)},
+      {"batch.sequence_length", changes({}, {"", "batch.sequence_length=8"}, tokens_trained)},
+      {"data.paths",
+       [](Workshop& shop) {
+         const Outcome grammar = shop.train({}), file = shop.train(files_of(shop, {}));
+         EXPECT_NE(losses(file), losses(grammar));
+         EXPECT_EQ(file.run.start.data.files, std::vector<std::string>{shop.tokens});
+         const Outcome missing = shop.train(files_of(shop, {"data.paths=" + shop.folder("missing")}));
+         EXPECT_EQ(missing.code, static_cast<int>(ExitCode::io)) << missing.refusal;
+       }},
+      {"data.dtype",
+       [](Workshop& shop) {
+         differ(shop, files_of(shop, {}), {"data.dtype=uint32", "data.dtype=uint16"}, losses);
+       }},
+      {"data.end_of_document",
+       [](Workshop& shop) {
+         differ(shop, files_of(shop, {}), {"", "data.end_of_document=7", "data.end_of_document=70"}, losses);
+       }},
+      {"data.prefetch", prefetch},
+      {"data.grammar_samples", changes({}, {"", "data.grammar_samples=3"}, samples_read)},
+  };
+}
+
+}  // namespace assay::tests::every_key

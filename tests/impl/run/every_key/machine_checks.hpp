@@ -1,0 +1,179 @@
+#pragma once
+// What settings of the machine, the layout and the run's folder change.
+#include "spec/layout/partition.hpp"
+#include "spec/model/inventory.hpp"
+#include "tests/impl/run/every_key/workshop.hpp"
+
+namespace assay::tests::every_key {
+
+inline void threads(Workshop& shop) {
+  const std::size_t one = shop.train({"compute.threads=1"}).threads;
+  EXPECT_EQ(shop.train({"compute.threads=2"}).threads, one + 1);
+  EXPECT_EQ(shop.train({"compute.threads=4"}).threads, one + 3);
+}
+
+inline void device(Workshop& shop) {
+  EXPECT_EQ(shop.train({"compute.device=cpu"}).run.start.ranks.at(0).device, "cpu");
+  const Outcome gpu = shop.train({"compute.device=cuda"}), automatic = shop.train({"compute.device=auto"});
+  if (gpu.code == 0) {
+    EXPECT_EQ(gpu.run.start.ranks.at(0).device, "cuda:0");
+    EXPECT_EQ(automatic.run.start.ranks.at(0).device, "cuda:0");
+  } else {
+    EXPECT_NE(gpu.refusal.find("no usable NVIDIA GPU"), std::string::npos) << gpu.refusal;
+    EXPECT_EQ(automatic.run.start.ranks.at(0).device, "cpu");
+  }
+}
+
+/// Our loops and plain products add in another order. A backend that is not there is refused.
+inline void attention_backend(Workshop& shop) {
+  differ(shop, {"compute.device=cpu"}, {"compute.attention=auto", "compute.attention=math"}, later_losses);
+  for (const char* backend : {"cudnn", "flash"}) {
+    const Outcome outcome = shop.train({"compute.device=cpu", std::string("compute.attention=") + backend});
+    EXPECT_EQ(outcome.code, static_cast<int>(ExitCode::usage));
+    EXPECT_NE(outcome.refusal.find("runs on NVIDIA GPUs only"), std::string::npos) << outcome.refusal;
+    EXPECT_FALSE(fs::exists(shop.folder("run"))) << "a refused run leaves no trace";
+  }
+  shop.train({});  // leaves the choice to the shape again
+}
+
+/// The same losses from more FLOPs.
+inline void recompute(Workshop& shop) {
+  const auto executed = [](const Outcome& o) {
+    return o.run.steps.empty() ? "" : std::to_string(o.run.steps[0].executed_flops.value_or(0));
+  };
+  differ(shop, {}, {"", "memory.recompute=attention", "memory.recompute=block"}, executed);
+  const std::string base = losses(shop.train({}));
+  for (const spec::Recompute each : spec::all_recomputes)
+    EXPECT_EQ(losses(shop.train({"memory.recompute=" + std::string(to_string(each))})), base)
+        << to_string(each);
+}
+
+inline void resume(Workshop& shop) {
+  shop.train({"train.steps=4", "checkpoint.every=2"});
+  const Outcome anew = shop.train({"checkpoint.resume=never"}, true);
+  EXPECT_EQ(anew.run.steps.size(), 4u);
+  EXPECT_TRUE(anew.run.resumes.empty());
+  EXPECT_NE(std::find(anew.files.begin(), anew.files.end(), shop.folder("run-2/run.jsonl")),
+            anew.files.end());
+
+  fs::remove_all(shop.folder("run/checkpoints/step_00000004"));
+  const Outcome newest = shop.train({"checkpoint.resume=auto"}, true);
+  ASSERT_EQ(newest.run.resumes.size(), 1u) << newest.refusal;
+  EXPECT_EQ(newest.run.resumes[0].step, 2);
+
+  const std::string second = shop.folder("run/checkpoints/step_00000002");
+  const Outcome named =
+      shop.train({"checkpoint.resume=" + second, "run.directory=" + shop.folder("c")}, true);
+  ASSERT_EQ(named.run.resumes.size(), 1u) << named.refusal;
+  EXPECT_EQ(named.run.resumes[0].path, second);
+  EXPECT_EQ(steps_done(named), "3 4 ");
+}
+
+inline void directory(Workshop& shop) {
+  for (const char* name : {"here", "there"}) {
+    const Outcome outcome = shop.train({"run.directory=" + shop.folder(name)});
+    for (const char* file : {"/run.jsonl", "/checkpoints"})
+      EXPECT_NE(std::find(outcome.files.begin(), outcome.files.end(), shop.folder(name) + file),
+                outcome.files.end())
+          << name << file;
+  }
+}
+
+/// What a rank holds.
+inline void layouts(Workshop& shop) {
+  const spec::Inventory whole = spec::inventory(spec::find_model(shop.folder("model.toml")));
+  const auto expect_held = [&](const std::string& layout, int parts_of_weights, int parts_of_moments) {
+    Settings settings = {"parallel.data=" + layout};
+    if (layout == "hybrid") settings.push_back("parallel.shard_ranks=2");
+    const Together together = train_together(shop, 4, settings);
+    // Weights that every rank holds are padded as the shares of the state are.
+    const spec::Partition state = spec::partition(whole, parts_of_moments);
+    EXPECT_EQ(together.weights, state.inventory.flat_size / parts_of_weights) << layout;
+    EXPECT_EQ(together.moments, state.shard_size) << layout;
+  };
+  expect_held("replicate", 1, 1);
+  expect_held("zero1", 1, 4);
+  expect_held("shard", 4, 4);
+  expect_held("hybrid", 2, 2);
+}
+
+inline void shard_ranks(Workshop& shop) {
+  const spec::Inventory whole = spec::inventory(spec::find_model(shop.folder("model.toml")));
+  for (const int ranks : {1, 2, 4})
+    EXPECT_EQ(
+        train_together(shop, 4, {"parallel.data=hybrid", "parallel.shard_ranks=" + std::to_string(ranks)})
+            .moments,
+        spec::partition(whole, ranks).shard_size)
+        << ranks;
+  const Outcome two = shop.train({"parallel.data=hybrid", "parallel.shard_ranks=2"});
+  EXPECT_NE(two.refusal.find("does not divide the 1 ranks"), std::string::npos) << two.refusal;
+}
+
+/// The sum of two ranks' gradients, rounded to bf16 or not, moves the second loss.
+inline void reduce(Workshop& shop) {
+  const auto losses = [&](const std::string& dtype) {
+    return train_together(shop, 2, {"compute.dtype=bf16", "parallel.reduce=" + dtype}).losses;
+  };
+  const std::vector<double> f32 = losses("f32"), bf16 = losses("bf16");
+  EXPECT_EQ(f32[0], bf16[0]);
+  EXPECT_NE(f32[1], bf16[1]);
+  EXPECT_EQ(f32, losses("f32")) << "no two runs are alike";
+  const auto recorded = [](const Outcome& o) { return o.run.start.layout ? o.run.start.layout->reduce : ""; };
+  expect(shop, {"compute.dtype=bf16"}, {{"parallel.reduce=f32", "f32"}, {"parallel.reduce=bf16", "bf16"}},
+         recorded);
+}
+
+inline std::map<std::string, Check> machine_checks() {
+  return {
+      {"compute.dtype",
+       changes({}, {"compute.dtype=f64", "compute.dtype=f32", "compute.dtype=bf16"}, losses)},
+      {"compute.device", device},
+      {"compute.attention", attention_backend},
+      {"compute.threads", threads},
+      {"memory.recompute", recompute},
+      {"parallel.data", layouts},
+      {"parallel.shard_ranks", shard_ranks},
+      {"parallel.reduce", reduce},
+      {"parallel.check_replicas_every",
+       [](Workshop& shop) {
+         expect(shop, {},
+                {{"parallel.check_replicas_every=0", ""}, {"parallel.check_replicas_every=2", "2 4 "}},
+                [](const Outcome& o) {
+                  std::string steps;
+                  for (const auto& step : o.run.steps)
+                    if (step.weights_hash) steps += std::to_string(step.step) + " ";
+                  return steps;
+                });
+       }},
+      {"run.directory", directory},
+      {"checkpoint.every",
+       [](Workshop& shop) {
+         expect(shop, {"checkpoint.keep=9"},
+                {{"checkpoint.every=0", "step_00000004 "},
+                 {"checkpoint.every=1", "step_00000001 step_00000002 step_00000003 step_00000004 "},
+                 {"checkpoint.every=3", "step_00000003 step_00000004 "}},
+                checkpoints);
+       }},
+      {"checkpoint.keep",
+       [](Workshop& shop) {
+         expect(shop, {"checkpoint.every=1"},
+                {{"checkpoint.keep=1", "step_00000004 "},
+                 {"checkpoint.keep=3", "step_00000002 step_00000003 step_00000004 "}},
+                checkpoints);
+       }},
+      {"checkpoint.resume", resume},
+      {"log.every",
+       [](Workshop& shop) {
+         expect(shop, {}, {{"log.every=1", "1 2 3 4 "}, {"log.every=3", "1 3 4 "}}, printed_steps);
+       }},
+      {"sample.sentences",
+       [](Workshop& shop) {
+         const auto judged = [](const Outcome& o) {
+           return o.run.samples ? std::to_string(o.run.samples->judged) : "nothing";
+         };
+         expect(shop, {}, {{"sample.sentences=0", "nothing"}, {"sample.sentences=5", "5"}}, judged);
+       }},
+  };
+}
+
+}  // namespace assay::tests::every_key

@@ -1,0 +1,58 @@
+#pragma once
+// What settings of training, optimizer, loss and schedule change.
+#include "tests/impl/run/every_key/workshop.hpp"
+
+namespace assay::tests::every_key {
+
+inline std::map<std::string, Check> training_checks() {
+  return {
+      {"train.steps",
+       [](Workshop& shop) {
+         expect(shop, {}, {{"train.steps=3", "1 2 3 "}, {"train.steps=5", "1 2 3 4 5 "}}, steps_done);
+       }},
+      {"train.seed",
+       [](Workshop& shop) {
+         differ(shop, {}, {"", "train.seed=7"}, samples_read);
+         // Initial weights: a step of all 24 samples of the file is the same for every order of them, but for
+         // rounding.
+         differ(shop, files_of(shop, {"batch.sequences=24"}), {"", "train.seed=7"},
+                [](const Outcome& o) { return losses(o).substr(0, std::string("5.5452").size()); });
+       }},
+      {"optimizer.learning_rate", changes({}, {"", "optimizer.learning_rate=0.01"}, later_losses)},
+      {"optimizer.beta1", changes({}, {"", "optimizer.beta1=0.5"}, later_losses)},
+      {"optimizer.beta2", changes({}, {"", "optimizer.beta2=0.5"}, later_losses)},
+      {"optimizer.eps", changes({}, {"", "optimizer.eps=0.01"}, later_losses)},
+      {"optimizer.weight_decay", changes({}, {"", "optimizer.weight_decay=0"}, later_losses)},
+      {"optimizer.clip", changes({}, {"", "optimizer.clip=0", "optimizer.clip=0.01"},
+                                 [](const Outcome& o) {
+                                   return each_step(o, &spec::record::Step::clip_coefficient, 0) +
+                                          later_losses(o);
+                                 })},
+      {"optimizer.states",
+       [](Workshop& shop) {
+         const Settings states = {"optimizer.states=f32", "optimizer.states=bf16"};
+         differ(shop, {"compute.dtype=bf16"}, states, later_losses);
+         differ(shop, {"compute.dtype=bf16"}, states, weight_bytes);
+         Settings both = {"compute.dtype=bf16", "optimizer.states=bf16", "checkpoint.every=2"};
+         const Outcome whole = shop.train(both);
+         EXPECT_EQ(losses(whole), losses(shop.train(both)));
+         both.push_back("checkpoint.resume=" + shop.folder("run/checkpoints/step_00000002"));
+         both.push_back("run.directory=" + shop.folder("rest"));
+         const Outcome rest = shop.train(both, true);
+         ASSERT_EQ(rest.run.steps.size(), 2u) << rest.refusal;
+         for (std::size_t i = 0; i < 2; ++i)
+           EXPECT_EQ(rest.run.steps[i].loss, whole.run.steps[i + 2].loss) << i;
+       }},
+      {"loss.z_loss", changes({}, {"", "loss.z_loss=0.01"}, later_losses)},
+      {"schedule.kind",
+       changes({"-schedule.decay_steps"},
+               {"schedule.kind=wsd", "schedule.kind=cosine", "schedule.kind=constant"}, rates_and_losses)},
+      {"schedule.warmup_steps", changes({}, {"", "schedule.warmup_steps=2"}, later_losses)},
+      {"schedule.decay_steps", changes({}, {"", "schedule.decay_steps=3"}, later_losses)},
+      {"schedule.decay_shape", changes({}, {"", "schedule.decay_shape=1-sqrt"}, later_losses)},
+      {"schedule.final_ratio",
+       changes({"schedule.decay_steps=3"}, {"", "schedule.final_ratio=0.5"}, later_losses)},
+  };
+}
+
+}  // namespace assay::tests::every_key
