@@ -38,6 +38,11 @@ std::string folder_name(std::int64_t step) {
   return "step_" + std::string(digits.size() < 8 ? 8 - digits.size() : 0, '0') + digits;
 }
 
+Manifest read_manifest(const fs::path& folder) {
+  const fs::path path = folder / manifest_name;
+  return manifest_from_json(read_whole(path, manifest_limit), path.string());
+}
+
 bool committed(const fs::path& folder) {
   std::error_code error;
   if (!fs::is_regular_file(folder / marker_name, error) ||

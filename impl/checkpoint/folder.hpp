@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "impl/checkpoint/manifest.hpp"
+
 namespace assay::impl::checkpoint {
 
 inline constexpr const char* manifest_name = "manifest.json";
@@ -18,6 +20,9 @@ struct Found {
 
 /// "step_00000100"
 std::string folder_name(std::int64_t step);
+
+/// Errors: UserError(bad_data) checkpoint_c2, and where the file cannot be read.
+Manifest read_manifest(const std::filesystem::path& folder);
 
 /// True when the marker holds the hash of the manifest; false also where one of them cannot be read.
 bool committed(const std::filesystem::path& folder);

@@ -223,6 +223,41 @@ TEST_F(CheckpointImpl, C5NeverSavesANonFiniteValue) {
   EXPECT_EQ(load(*newest(directory_), read).step, 1);
 }
 
+/// Address space of this process [B].
+std::int64_t address_space() {
+  std::int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+TEST_F(CheckpointImpl, LoadingTakesNoMemoryForWholeFiles) {
+  spec::ModelSpec model = tiny();
+  model.vocab = 4096, model.width = 128, model.layers = 12, model.ffn = 512;
+  const ParameterBuffers written = allocate(model, Dtype::f32, at::kCPU);
+  written.master.fill_(0.5), written.moment1.fill_(0.25), written.moment2.fill_(0.125);
+  const std::string path = save(directory_, written, {.step = 1, .tokens = 0, .config = {}}, 1).path;
+  const auto file_bytes = static_cast<std::int64_t>(fs::file_size(path + "/master.safetensors"));
+  const std::int64_t largest = written.inventory.at("lm_head.weight").size * 4, piece = 4 << 20;
+  ASSERT_LT(largest + piece, file_bytes / 2) << "the limit below would not be one";
+  at::set_num_threads(1);  // a forked child has no thread pool
+  const pid_t child = fork();
+  if (child == 0) {
+    ParameterBuffers read = allocate(model, Dtype::f32, at::kCPU);
+    const auto most = static_cast<rlim_t>(address_space() + file_bytes / 2 + (2 << 20));
+    const rlimit limit{most, most};
+    setrlimit(RLIMIT_AS, &limit);
+    try {
+      load(path, read);
+    } catch (const std::exception&) {
+      _exit(1);
+    }
+    _exit(same(read, written) ? 0 : 2);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 TEST_F(CheckpointImpl, KillAtARandomMomentNeverLosesTheLastCommittedOne) {
   at::set_num_threads(1);  // a forked child has no thread pool
   int killed_while_saving = 0;

@@ -1,0 +1,64 @@
+#include "impl/checkpoint/input_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "impl/checkpoint/durable_file.hpp"
+
+namespace assay::impl::checkpoint {
+
+void InputFile::fail(const std::string& why) const {
+  throw Unreadable("cannot read " + path_.string() + ": " + why);
+}
+
+InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
+  descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) fail(std::strerror(errno));
+  struct stat status {};
+  if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
+    close(descriptor_);
+    fail("not a file");
+  }
+  size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+InputFile::~InputFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}
+
+void InputFile::read(std::uint64_t position, std::span<std::byte> into) const {
+  while (!into.empty()) {
+    const ssize_t got = pread(descriptor_, into.data(), into.size(), static_cast<off_t>(position));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(std::strerror(errno));
+    if (got == 0) fail("ends at byte " + std::to_string(position));
+    into = into.subspan(static_cast<std::size_t>(got));
+    position += static_cast<std::uint64_t>(got);
+  }
+}
+
+std::string InputFile::hash(std::uint64_t begin, std::uint64_t end) const {
+  constexpr std::uint64_t piece_bytes = 4 << 20;
+  std::vector<std::byte> piece(std::min(piece_bytes, end - begin));
+  ContentHash hash;
+  while (begin < end) {
+    const std::span<std::byte> bytes =
+        std::span(piece).first(std::min<std::uint64_t>(piece.size(), end - begin));
+    read(begin, bytes);
+    hash.add(bytes);
+    begin += bytes.size();
+  }
+  return hash.hex();
+}
+
+}  // namespace assay::impl::checkpoint

@@ -1,0 +1,43 @@
+#pragma once
+// A file that is read in pieces: what is looked at of it is in memory, and no more.
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "spec/error.hpp"
+
+namespace assay::impl::checkpoint {
+
+/// Errors of all: Unreadable naming path and reason.
+class InputFile {
+ public:
+  class Unreadable : public UserError {
+   public:
+    explicit Unreadable(const std::string& what) : UserError(ExitCode::bad_data, what) {}
+  };
+
+  explicit InputFile(std::filesystem::path path);
+  ~InputFile();
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::uint64_t size() const { return size_; }  ///< when it was opened [B]
+
+  /// Fills `into` with the bytes from `position` on. Errors also where the file ends before.
+  void read(std::uint64_t position, std::span<std::byte> into) const;
+
+  /// content_hash of the bytes [begin, end).
+  std::string hash(std::uint64_t begin, std::uint64_t end) const;
+
+ private:
+  [[noreturn]] void fail(const std::string& why) const;
+
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace assay::impl::checkpoint
