@@ -157,7 +157,8 @@ TEST_F(TrainProgram, RanksThatWouldContinueFromDifferentPlacesAreRefusedByAll) {
   const auto resume = [&](const std::string& steps) {
     const std::string rank = "-n 1 --wdir " + folder("X") + " " + tests::binary_dir() +
                              "/bin/assay-train compute.device=cpu compute.threads=1 batch.sequences=4 "
-                             "train.steps=" + steps + " run.directory=run checkpoint.resume=auto";
+                             "train.steps=" +
+                             steps + " run.directory=run checkpoint.resume=auto";
     std::string first = rank, second = rank;
     first.replace(rank.find("/X "), 2, "/a"), second.replace(rank.find("/X "), 2, "/b");
     return shell("timeout 60 mpirun --oversubscribe --allow-run-as-root " + first + " : " + second, 90);
@@ -215,7 +216,7 @@ TEST_F(TrainProgram, ARankCountThatDoesNotDivideIsRefusedOnce) {
 }
 
 TEST_F(TrainProgram, ARankThatIsKilledLeavesARecordWithAnEnd) {
-  // The second rank, by the number that its launcher gave it.
+  // The second rank, by the number that its launcher gave it: of the processes below this one's alone.
   const auto outcome =
       shell("set -m; " + tests::assay_path() +
                 " train compute.device=cpu compute.threads=1 batch.sequences=4 train.steps=100000 "
@@ -223,10 +224,9 @@ TEST_F(TrainProgram, ARankThatIsKilledLeavesARecordWithAnEnd) {
                 "run.directory=" +
                 folder("lost") + " --ranks 2 > " + folder("out") +
                 " 2>&1 & until grep -q '\"event\":\"step\"' " + folder("lost") +
-                "/run.jsonl 2>/dev/null; do sleep 0.02; done; for p in $(pgrep -f " + folder("lost") +
-                "); do tr '\\0' '\\n' < /proc/$p/environ | grep -q '^OMPI_COMM_WORLD_RANK=1$' && kill -KILL "
-                "$p; done; "
-                "wait $!",
+                "/run.jsonl 2>/dev/null; do sleep 0.02; done; below() { for p in $(pgrep -P $1); do echo $p; "
+                "below $p; done; }; for p in $(below $!); do tr '\\0' '\\n' < /proc/$p/environ | grep -q "
+                "'^OMPI_COMM_WORLD_RANK=1$' && kill -KILL $p; done; wait $!",
             120);
   EXPECT_NE(outcome.code, 0);
   const auto lost = run_of("lost");
