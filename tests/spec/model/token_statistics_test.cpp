@@ -8,6 +8,7 @@
 
 #include "spec/error.hpp"
 #include "spec/random/philox.hpp"
+#include "spec/tolerance.hpp"
 #include "tests/support/label_of.hpp"
 
 namespace assay::spec::token_statistics_test {
@@ -80,7 +81,8 @@ RC_GTEST_PROP(TokenStatistics, KeepTheirOrder, ()) {
   const Ids inputs = *rc::gen::container<Ids>(size, rc::gen::inRange<std::int64_t>(0, 5));
   const Ids targets = *rc::gen::container<Ids>(size, rc::gen::inRange<std::int64_t>(0, 5));
   const TokenStatistics s = token_statistics(inputs, targets, 1);
-  const double tiny = 1e-12;  // sums of at most 60 exact ratios
+  // Sums of at most 60 squares of rounded ratios, all of one sign: two roundings each and those of the sum.
+  const double tiny = gamma(63, unit_roundoff(Dtype::f64));
   RC_ASSERT(s.pair_collision >= 1.0 / static_cast<double>(size) - tiny);
   RC_ASSERT(s.pair_collision <= s.target_collision + tiny && s.pair_collision <= s.input_collision + tiny);
   RC_ASSERT(s.repeat_collision <= s.pair_collision + tiny &&
