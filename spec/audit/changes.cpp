@@ -1,11 +1,9 @@
-#include "spec/audit/changes.hpp"
-
 #include <algorithm>
 #include <cmath>
 
+#include "spec/audit/change_builder.hpp"
 #include "spec/audit/conventions.hpp"
 #include "spec/audit/invariants.hpp"
-#include "spec/text/quantity.hpp"
 
 namespace assay::spec::audit {
 namespace {
@@ -32,73 +30,7 @@ std::string_view known_of_trainer(const Evidence& e) {
 
 namespace {
 
-/// FLOPs per token at another sequence length, as a factor on those at the printed one.
-double flops_at(const Evidence& e, double length) {
-  Evidence other = e;
-  other.sequence_length = exact_interval(length);
-  const std::string name = e.record.format.convention;
-  const auto here = counted_flops(e, name), there = counted_flops(other, name);
-  return here && there ? there->middle() / here->middle() : 1;
-}
-
-class Builder {
- public:
-  Builder(const Evidence& evidence, const Comparisons& comparisons) : e_(evidence), c_(comparisons) {}
-
-  struct Effect {
-    R relation;
-    double factor;
-  };
-  Change& add(std::string id, std::string text, double cost, std::initializer_list<Effect> effects) {
-    Change change;
-    change.id = std::move(id);
-    change.text = std::move(text);
-    change.cost = cost;
-    if (known_of_trainer(e_) == change.id) change.cost = 0.2 - unknown_of_known;
-    bool felt = false;
-    for (const Effect& effect : effects) {
-      change.factors[effect.relation] = effect.factor;
-      felt |= effect.factor != 1 && has(effect.relation);
-    }
-    if (!felt) return ignored_;
-    out_.push_back(std::move(change));
-    return out_.back();
-  }
-  bool has(R relation) const { return !at(c_, relation).samples.empty(); }
-  /// Changes that move every relation alike are one, told by the likeliest; near ties are named beside it.
-  std::vector<Change> finish() {
-    std::vector<Change> merged;
-    std::stable_sort(out_.begin(), out_.end(),
-                     [](const Change& a, const Change& b) { return a.cost < b.cost; });
-    for (Change& change : out_) {
-      Change* same = nullptr;
-      for (Change& other : merged)
-        if (alike(change, other)) same = &other;
-      if (!same)
-        merged.push_back(std::move(change));
-      else if (change.id != same->id && change.cost <= same->cost + 1)
-        same->alternatives.push_back(change.text);
-    }
-    return merged;
-  }
-
- private:
-  bool alike(const Change& a, const Change& b) const {
-    for (std::size_t i = 0; i < relation_count; ++i)
-      if (!c_[i].samples.empty() &&
-          std::abs(a.factors.values[i] / b.factors.values[i] - 1) >
-              (static_cast<R>(i) == R::flops_per_token || static_cast<R>(i) == R::parameters ? 1e-7 : 2e-3))
-        return false;
-    return true;
-  }
-
-  const Evidence& e_;
-  const Comparisons& c_;
-  std::vector<Change> out_;
-  Change ignored_;
-};
-
-void add_scopes(Builder& b, const Evidence& e, const Interpretation& reading) {
+void add_scopes(ChangeBuilder& b, const Evidence& e, const Interpretation& reading) {
   const double now = count_of(e, reading.rate);
   for (const Whose whose : {Whose::all, Whose::rank, Whose::gpu}) {
     const double count = count_of(e, whose), w = count / now;
@@ -119,7 +51,30 @@ void add_scopes(Builder& b, const Evidence& e, const Interpretation& reading) {
   }
 }
 
-void add_utilisation(Builder& b, const Evidence& e, const Interpretation& reading) {
+/// A rate of all GPUs that is multiplied, or divided, once more: by the GPUs that share a model and with it
+/// its tokens (tensor, pipeline), by the ranks, by the GPUs.
+void add_repeated_scopes(ChangeBuilder& b, const Evidence& e, const Interpretation& reading) {
+  if (reading.rate != Whose::all) return;
+  const double gpus = e.gpus.value_or(1), ranks = e.ranks.value_or(gpus);
+  const bool throughout = b.has(R::mfu) || b.has(R::flops_rate);
+  const auto repeated = [&](const char* id, const std::string& text, double x, double cost) {
+    if (x == 1) return;
+    b.add(id, text + (throughout ? ", and the MFU is made of it" : ""), cost,
+          {{R::rate_time, x}, {R::rate_wall_clock, 1 / x}})
+        .rate = 1 / x;
+    b.add(id, text, cost + 0.2,
+          {{R::rate_time, x}, {R::rate_wall_clock, 1 / x}, {R::flops_rate, 1 / x}, {R::mfu, 1 / x}})
+        .rate = 1 / x;
+  };
+  repeated("rate_times_model_ranks",
+           "tokens/s counts tokens on every GPU that shares them (tensor, pipeline)", gpus / ranks, 3.7);
+  repeated("rate_over_model_ranks", "tokens/s is divided by the GPUs that share tokens (tensor, pipeline)",
+           ranks / gpus, 3.7);
+  repeated("rate_times_ranks", "tokens/s of all ranks is multiplied by the ranks once more", ranks, 3.9);
+  repeated("rate_times_gpus", "tokens/s of all GPUs is multiplied by the GPUs once more", gpus, 3.9);
+}
+
+void add_utilisation(ChangeBuilder& b, const Evidence& e, const Interpretation& reading) {
   const double gpus = e.gpus.value_or(1), ranks = e.ranks.value_or(gpus);
   std::vector<double> counts = {gpus};
   if (ranks != gpus) counts.push_back(ranks);
@@ -148,6 +103,15 @@ void add_utilisation(Builder& b, const Evidence& e, const Interpretation& readin
       b.add("mfu_all_over_one", "the peak is that of one GPU, the FLOP/s are those of all", 2,
             {{R::peak, 1 / w}});
   }
+  if (ranks > 1 && gpus > ranks) {
+    const double w = gpus / ranks;
+    const std::string share =
+        "one rank's, not divided by the " + shown(w, Unit::none) + " GPUs that share its model";
+    b.add("flops_of_one_rank", "the FLOP/s are " + share, 2.05,
+          {{R::flops_rate, w}, {R::flops_rate_of_batch, w}, {R::mfu, w}, {R::mfu_of_batch, w}});
+    b.add("flops_of_one_rank", "MFU divides FLOP/s that are " + share + ", by the peak of one", 2.15,
+          {{R::mfu, w}, {R::mfu_of_flops_rate, w}, {R::mfu_of_batch, w}});
+  }
   b.add("mfu_in_percent", "MFU is in percent, read as a share", 3,
         {{R::mfu, 100}, {R::mfu_of_flops_rate, 100}, {R::mfu_of_batch, 100}});
   b.add("mfu_as_share", "MFU is a share of 1, read as percent", 3,
@@ -165,7 +129,7 @@ double rareness(const std::string& gpu) {
   return 1e-3 * static_cast<double>(at - std::begin(common_gpus));
 }
 
-void add_peaks(Builder& b, const Evidence& e) {
+void add_peaks(ChangeBuilder& b, const Evidence& e) {
   if (!e.dense_peak) return;
   const bool printed = e.printed_peak() != nullptr;
   const auto candidate = [&](const std::string& id, const std::string& text, double peak, double cost) {
@@ -204,7 +168,7 @@ void add_peaks(Builder& b, const Evidence& e) {
   }
 }
 
-void add_units(Builder& b) {
+void add_units(ChangeBuilder& b) {
   const struct {
     double factor;
     const char* text;
@@ -240,7 +204,7 @@ void add_units(Builder& b) {
         .time = 1 / u;
 }
 
-void add_passes(Builder& b, const Evidence& e) {
+void add_passes(ChangeBuilder& b, const Evidence& e) {
   const double ranks = e.ranks.value_or(1), gpus = e.gpus.value_or(1);
   if (e.accumulation && e.accumulation->low == e.accumulation->high && e.accumulation->low > 1) {
     const double a = e.accumulation->low;
@@ -269,7 +233,7 @@ void add_passes(Builder& b, const Evidence& e) {
   counts(gpus / ranks, "tokens are counted on every rank that shares them (tensor, pipeline)");
 }
 
-void add_counts(Builder& b, const Evidence& e) {
+void add_counts(ChangeBuilder& b, const Evidence& e) {
   const auto counted = counted_flops(e);
   const bool printed = b.has(R::flops_per_token);
   // A count that is printed nowhere shows in what is made of it.
@@ -317,7 +281,7 @@ void add_counts(Builder& b, const Evidence& e) {
     b.add("parameters_unit", "M is 2^20 in one place, 10^6 in the other", 3.4, {{R::parameters, u}});
 }
 
-void add_devices(Builder& b, const Evidence& e) {
+void add_devices(ChangeBuilder& b, const Evidence& e) {
   b.add("device_memory_unit", "GiB is printed as GB", 2, {{R::device_memory, 1e9 / 1073741824.0}});
   b.add("device_memory_unit", "GB is printed as GiB", 2, {{R::device_memory, 1073741824.0 / 1e9}});
   if (e.gpu.gpu && e.gpu.gpu->memory)
@@ -337,23 +301,11 @@ void add_devices(Builder& b, const Evidence& e) {
 
 }  // namespace
 
-Interval median_ratio(const Comparison& comparison) {
-  std::vector<double> low, high;
-  for (const Sample& sample : comparison.samples) {
-    low.push_back(sample.ratio.low);
-    high.push_back(sample.ratio.high);
-  }
-  const auto middle = static_cast<std::ptrdiff_t>(low.size() / 2);
-  std::nth_element(low.begin(), low.begin() + middle, low.end());
-  std::nth_element(high.begin(), high.begin() + middle, high.end());
-  return {std::min(low[static_cast<std::size_t>(middle)], high[static_cast<std::size_t>(middle)]),
-          high[static_cast<std::size_t>(middle)]};
-}
-
 std::vector<Change> changes(const Evidence& e, const Comparisons& comparisons,
                             const Interpretation& reading) {
-  Builder b(e, comparisons);
+  ChangeBuilder b(e, comparisons);
   add_scopes(b, e, reading);
+  add_repeated_scopes(b, e, reading);
   add_utilisation(b, e, reading);
   add_peaks(b, e);
   add_units(b);
@@ -361,149 +313,6 @@ std::vector<Change> changes(const Evidence& e, const Comparisons& comparisons,
   add_counts(b, e);
   add_devices(b, e);
   return b.finish();
-}
-
-namespace {
-
-/// Data-parallel ranks times the axes of model parallelism, as stated; 0 where they are not stated.
-double ranks_product(const Evidence& e) {
-  if (!usable(e.record[Setting::data_parallel])) return 0;
-  double out = e.record[Setting::data_parallel]->value;
-  for (const Setting axis : {Setting::tensor_parallel, Setting::pipeline_parallel, Setting::context_parallel})
-    if (usable(e.record[axis])) out *= e.record[axis]->value;
-  return out;
-}
-
-}  // namespace
-
-std::vector<Change> solved(const Evidence& e, const Comparisons& comparisons, const Factors& factors,
-                           Relation relation, Interval residual) {
-  Builder b(e, comparisons);
-  // The one whole number n >= 1 with n / of in the residual; 0: none, or too many to tell.
-  const auto whole = [&](double of) {
-    const double low = residual.low * of, high = residual.high * of, n = std::round((low + high) / 2);
-    const bool one = n >= 1 && n < 1e12 && low * (1 - 1e-9) <= n && n <= high * (1 + 1e-9) && high - low < 1;
-    return one && n != of ? n : 0;
-  };
-  const auto text = [](double n) { return shown(n, Unit::none); };
-  const bool product = e.tokens_basis != "as printed";
-  const double ranks = e.ranks.value_or(1), gpus = e.gpus.value_or(1);
-  const bool of_batch = relation == R::rate_time || relation == R::rate_wall_clock ||
-                        relation == R::flops_rate_of_batch || relation == R::mfu_of_batch;
-  if (of_batch && e.accumulation && e.accumulation->low == e.accumulation->high) {
-    const double a = e.accumulation->low;
-    if (const double k = whole(a); k > 0 && (k < a || k == a * ranks) && relation != R::rate_wall_clock) {
-      const bool divided = k * ranks == a && ranks > 1, multiplied = k == a * ranks && ranks > 1;
-      Change& change = b.add(k == 1       ? "accumulation_not_performed"
-                             : divided    ? "accumulation_divided"
-                             : multiplied ? "accumulation_multiplied"
-                                          : "accumulation_performed",
-                             "accumulation " + text(k) + " was performed, not " + text(a) +
-                                 (divided      ? " (divided by the ranks once more)"
-                                  : multiplied ? " (times the ranks)"
-                                               : ""),
-                             k == 1 || divided || multiplied ? 3 : 3.5,
-                             {{R::rate_time, k / a},
-                              {R::rate_wall_clock, a / k},
-                              {R::flops_rate_of_batch, k / a},
-                              {R::mfu_of_batch, k / a}});
-      change.batch = k / a;
-      change.of_printer = false;
-    }
-  }
-  if (relation == R::sequences || relation == R::tokens_per_step) {
-    if (e.accumulation && e.accumulation->low == e.accumulation->high && relation == R::sequences)
-      if (const double k = whole(e.accumulation->low); k > 0)
-        b.add(
-             "sequences_of_other_accumulation",
-             "sequences per step are those of accumulation " + text(k) + ", not " + text(e.accumulation->low),
-             3.6, {{R::sequences, k / e.accumulation->low}})
-            .of_printer = false;
-    if (e.sequence_length && relation == R::tokens_per_step)
-      if (const double t = whole(e.sequence_length->low); t > 0)
-        b.add("sequence_length_other",
-              "sequences are of " + text(t) + " tokens, not " + text(e.sequence_length->low), 3,
-              {{R::tokens_per_step, t / e.sequence_length->low},
-               {R::flops_per_token, flops_at(e, t)},
-               {R::rate_time, product ? t / e.sequence_length->low : 1}})
-            .of_printer = false;
-  }
-  if (relation == R::sequences || relation == R::ranks || relation == R::peak ||
-      (relation == R::tokens_per_step && !e.record[Setting::sequences]) ||
-      (product && relation == R::rate_time))
-    // The printed number over the product of the axes is by how much it is too large: the axes are what ran.
-    if (const double g = relation == R::ranks ? ranks_product(e) : whole(gpus);
-        g > 0 && e.gpus && g != gpus && g / gpus <= 64 && gpus / g <= 64) {
-      const double x = g / gpus;
-      const bool axes = relation == R::ranks;
-      const bool by_product = e.tokens_basis == "micro x accumulation x ranks x T";
-      Change& change = b.add("gpus_other", text(g) + " GPUs ran, not " + text(gpus), 3.4,
-                             {{R::sequences, axes ? 1 : x},
-                              {R::ranks, axes ? 1 / x : x},
-                              {R::peak, x},
-                              {R::tokens_per_step, axes || e.record[Setting::sequences] ? 1 : x},
-                              {R::rate_time, by_product && !axes ? x : 1},
-                              {R::tokens_total, by_product && !axes ? x : 1},
-                              {R::mfu, e.printed_peak() ? 1 : 1 / x},
-                              {R::mfu_of_flops_rate, e.printed_peak() ? 1 : 1 / x}});
-      change.gpus = x;
-      change.batch = by_product && !axes ? x : 1;
-      change.of_printer = false;
-    }
-  // Where the batch is made of the length, a length that is off by a power of two shows as well.
-  if (product && relation == R::rate_time && e.sequence_length)
-    if (const double length = e.sequence_length->low, t = whole(length);
-        t > 0 && t != length && std::exp2(std::round(std::log2(t / length))) == t / length)
-      b.add("sequence_length_other", "sequences are of " + text(t) + " tokens, not " + text(length), 3.6,
-            {{R::rate_time, t / length}, {R::flops_per_token, flops_at(e, t)}})
-          .of_printer = false;
-  // A rate that is off alone shows in every relation that it enters: together they say by how much.
-  Interval together = residual;
-  if (relation == R::rate_time)
-    for (const R inverse : {R::flops_rate, R::mfu})
-      if (b.has(inverse)) {
-        const Interval ratio = median_ratio(at(comparisons, inverse));
-        const Interval here = {factors[inverse] / ratio.high, factors[inverse] / ratio.low};
-        if (here.meets(together))
-          together = {std::max(here.low, together.low), std::min(here.high, together.high)};
-      }
-  const double x = together.middle();
-  if (relation == R::wall_clock && x > 0) {
-    b.add("time_leaves_out", "step times leave out " + percent(std::max(0.0, 1 - x), 0) + " of the time", 3.5,
-          {{R::wall_clock, x}})
-        .time = 1 / x;
-    Change& change = b.add("time_leaves_out",
-                           "step times, and the rates made of them, leave out " +
-                               percent(std::max(0.0, 1 - x), 0) + " of the time",
-                           3.6, {{R::wall_clock, x}, {R::rate_time, 1}});
-    change.time = 1 / x;
-    change.rate = x;
-  }
-  if (relation == R::rate_time && ((x > 1.002 && x < 1.7) || (x > 0.55 && x < 0.998))) {
-    const std::string share = percent(std::abs(x - 1), 1);
-    b.add("rate_counts_padding",
-          x > 1 ? "tokens/s counts " + share + " more tokens than the batch has (padding)"
-                : "tokens/s leaves out " + share + " of the batch (padding, masked tokens)",
-          4.5, {{R::rate_time, x}, {R::flops_rate, 1 / x}, {R::mfu, 1 / x}})
-        .rate = 1 / x;
-    b.add("rate_counts_padding",
-          x > 1 ? "tokens/s, and what is made of it, counts " + share +
-                      " more tokens than the batch has (padding)"
-                : "tokens/s, and what is made of it, leaves out " + share +
-                      " of the batch (padding, masked tokens)",
-          5, {{R::rate_time, x}})
-        .rate = 1 / x;
-  }
-  return b.finish();
-}
-
-Change unknown(Relation relation) {
-  Change change;
-  change.id = "unknown";
-  change.text = "no reading is known that explains it";
-  change.cost = 8;
-  change.factors[relation] = 0;  // stands for whatever it takes
-  return change;
 }
 
 }  // namespace assay::spec::audit

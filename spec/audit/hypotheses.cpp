@@ -112,7 +112,10 @@ class Search {
   void take(const Node& node, const Change& change, Relation relation) {
     if (change.factors[relation] == 1 || node.cost + change.cost > best_ + window) return;
     int tried = 0;
-    double together = 0;
+    // What agrees as printed speaks against a change that moves it, and the more against a second that moves
+    // it back.
+    const Factors& plain = interpretations_[node.interpretation].factors;
+    double together = agrees(at(c_, relation), plain[relation]) ? compound : 0;
     for (const Change* taken : node.changes) {
       if (taken->id == change.id) return;
       tried += taken->factors[relation] != 1;

@@ -38,7 +38,9 @@ Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool d
   f[Relation::mfu_of_batch] = 1 / p / k;
   f[Relation::peak] = 1 / p;
   f[Relation::expected_rate] = 1;
-  f[Relation::step_tokens] = f[Relation::tokens_total] = f[Relation::sequences_total] = 1 / k;
+  for (const Relation counted :
+       {Relation::step_tokens, Relation::tokens_total, Relation::sequences_total, Relation::summary_tokens})
+    f[counted] = 1 / k;
   if (rate != Whose::all) append(out.note, std::string("tokens/s is ") + owner(rate)), out.strain += 0.1;
   if (flops != Whose::all) append(out.note, std::string("the FLOP/s are ") + owner(flops)), out.strain += 0.1;
   if (one) append(out.note, "the peak is one GPU's"), out.strain += 0.1;

@@ -28,7 +28,8 @@ constexpr std::string_view relation_names[] = {"ranks",
                                                "sequences_total",
                                                "wall_clock",
                                                "rate_wall_clock",
-                                               "expected_rate"};
+                                               "expected_rate",
+                                               "summary_tokens"};
 static_assert(std::size(relation_names) == relation_count);
 
 /// The hull of what a printed mean may run over: every step so far, and a tenth for the steps not printed.
@@ -258,6 +259,7 @@ Comparisons compare(const Evidence& evidence) {
   compare_facts(evidence, out);
   compare_model(evidence, out);
   compare_clock(evidence, out);
+  compare_summary(evidence, out);
   std::optional<Interval> sequences = evidence.of(Setting::sequences);
   if (!sequences && evidence.tokens_per_step && evidence.sequence_length)
     sequences = *evidence.tokens_per_step / *evidence.sequence_length;

@@ -33,6 +33,7 @@ enum class Relation {
   wall_clock,       ///< step times add up to the clock
   rate_wall_clock,  ///< tokens/s and the clock agree where no step time is printed
   expected_rate,    ///< tokens/s at 50 % MFU = half the peak / FLOPs per token
+  summary_tokens,   ///< total tokens of a summary = steps x tokens per step, where they are: evidence alone
   count_
 };
 constexpr std::size_t relation_count = static_cast<std::size_t>(Relation::count_);
@@ -63,6 +64,7 @@ Comparisons compare(const Evidence& evidence);
 // Its parts: what the model says (relations_model.cpp), what the clock says (relations_clock.cpp).
 void compare_model(const Evidence& evidence, Comparisons& out);
 void compare_clock(const Evidence& evidence, Comparisons& out);
+void compare_summary(const Evidence& evidence, Comparisons& out);  // summaries.cpp
 
 /// Adds a sample unless one side is not positive: a ratio would say nothing.
 void add_sample(Comparison& to, const Printed& printed, Interval recomputed, std::int64_t step = -1);

@@ -238,6 +238,14 @@ Result judge_total_tokens(const Evidence& e) {
   return out;
 }
 
+/// Where the summary's tokens are those of its steps, they speak against every reading in which a step has
+/// other tokens. Where they are not, judge_total_tokens says so, and they are evidence of nothing.
+void compare_summary(const Evidence& e, Comparisons& out) {
+  const Result total = judge_total_tokens(e);
+  if (total.verdict == Verdict::holds)
+    add_sample(at(out, Relation::summary_tokens), *e.record[Setting::total_tokens], total.recomputed);
+}
+
 Result judge_total_seconds(const Evidence& e) {
   const auto& printed = e.record[Setting::total_seconds];
   if (!usable(printed)) return not_judged("total time");

@@ -247,15 +247,22 @@ void report_schedule(const SimulatedRun& run, Report& out) {
   out[Setting::max_steps] = static_cast<double>(run.steps.size());
 }
 
+/// Sequences of a step as the trainer's counters have them: those that were performed.
+double counted_sequences(const SimulatedRun& run) {
+  return static_cast<double>(run.micro) * static_cast<double>(run.accounting.accumulation) *
+         static_cast<double>(run.data_parallel);
+}
+
 void report_summary(const SimulatedRun& run, Report& out) {
   double seconds = run.seconds_outside, inside = 0;
   for (const SimulatedStep& step : run.steps) inside += step.seconds;
   seconds += inside;
   const double count = static_cast<double>(run.steps.size());
+  const double tokens = counted_sequences(run) * static_cast<double>(run.sequence_length) * count;
   out[Setting::total_seconds] = seconds;
-  out[Setting::total_tokens] = run.tokens() * count;
-  out[Setting::total_flops] = 6 * run.parameters_nonembedding * run.tokens() * count;
-  out[Setting::average_tokens_per_second] = run.tokens() * count / seconds;
+  out[Setting::total_tokens] = tokens;
+  out[Setting::total_flops] = 6 * run.parameters_nonembedding * tokens;
+  out[Setting::average_tokens_per_second] = tokens / seconds;
   out[Setting::final_step] = count - 1 + static_cast<double>(run.first_number());
 }
 
@@ -399,9 +406,9 @@ Report report(const SimulatedRun& run) {
     line[Field::seconds] = seconds * a.time_factor;
     line[Field::elapsed] = elapsed;
     line[Field::tokens_per_second] = shown.tokens_per_second;
-    line[Field::tokens] = *out[Setting::tokens_per_step];
-    line[Field::tokens_total] = *out[Setting::tokens_per_step] * done;
-    line[Field::sequences_total] = *out[Setting::sequences] * done;
+    line[Field::tokens] = counted_sequences(run) * static_cast<double>(run.sequence_length);
+    line[Field::tokens_total] = *line[Field::tokens] * done;
+    line[Field::sequences_total] = counted_sequences(run) * done;
     line[Field::mfu] = shown.mfu;
     line[Field::flops_rate] = shown.flops_rate;
     line[Field::flops_per_token] = a.flops_per_token;

@@ -1,0 +1,37 @@
+#pragma once
+// Collects changes: only those that some number of the log feels, and each set of equal factors once.
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "spec/audit/changes.hpp"
+
+namespace assay::spec::audit {
+
+class ChangeBuilder {
+ public:
+  ChangeBuilder(const Evidence& evidence, const Comparisons& comparisons) : e_(evidence), c_(comparisons) {}
+
+  struct Effect {
+    Relation relation;
+    double factor;
+  };
+  /// Adds a change unless no judged relation feels it. The reference is valid until the next one is added.
+  Change& add(std::string id, std::string text, double cost, std::initializer_list<Effect> effects) {
+    return add(std::move(id), std::move(text), cost, std::vector<Effect>(effects));
+  }
+  Change& add(std::string id, std::string text, double cost, const std::vector<Effect>& effects);
+  bool has(Relation relation) const { return !at(c_, relation).samples.empty(); }
+  /// Changes that move every relation alike are one, told by the likeliest; near ties are named beside it.
+  std::vector<Change> finish();
+
+ private:
+  bool alike(const Change& a, const Change& b) const;
+
+  const Evidence& e_;
+  const Comparisons& c_;
+  std::vector<Change> out_;
+  Change ignored_;
+};
+
+}  // namespace assay::spec::audit
