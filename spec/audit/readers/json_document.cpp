@@ -151,7 +151,7 @@ void JsonDocument::end_element(std::string_view path, std::string_view text) {
   const bool step = path == "training_iterations[]" ||
                     (path == "log_history[]" && step_[Field::loss] && step_[Field::step]) ||
                     (entry_ == Entry::step && path == "[]") ||
-                    (mapping_.stated() && path.ends_with("[]") && step_[Field::step]);
+                    (mapping_.stated() && path.ends_with("[]") && says_something(step_));
   if (entry_ == Entry::gpu && path == "[]")
     builder_.setting(Setting::gpus, exactly(static_cast<double>(++gpus_), builder_.line()));
   if (step && learnable_ && !text.empty()) {
@@ -171,12 +171,16 @@ void JsonDocument::value(std::string_view path, JsonKind kind, std::string_view 
     // "history[].train.loss" is the key "train.loss" of an element.
     const std::size_t element = path.rfind("[].");
     if (element == std::string_view::npos || kind == JsonKind::word) return;
-    const auto meanings = mapping_.meanings(path.substr(element + 3), next_column_);
+    const std::string_view key = path.substr(element + 3);
+    note_key(keys_, key);
+    const auto meanings = mapping_.meanings(key, next_column_);
     if (!meanings.empty()) {
       learnable_ = learnable_ && meanings.size() == 1 && kind == JsonKind::number;
       taken_.add(token.data(), meanings[0].field, meanings[0].kind, meanings[0].unit);
     }
-    if (Mapping::take(step_, meanings, token, builder_.line()) == Mapping::Taken::read) claim("mapped");
+    if (Mapping::take(step_, meanings, token, builder_.line()) != Mapping::Taken::read) return;
+    for (const Mapping::Meaning& meaning : meanings) filled_[static_cast<std::size_t>(meaning.field)] = true;
+    claim("mapped");
     return;
   }
   constexpr std::string_view iterations = "training_iterations[].", history = "log_history[].", list = "[].";

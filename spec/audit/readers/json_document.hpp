@@ -28,6 +28,8 @@ class JsonDocument {
   void at_line(std::int64_t line) { builder_.at(line, -1); }
   /// Whether anything was recognised.
   bool recognised() const { return !trainer_.empty(); }
+  /// At the end of the document. Errors: UserError(usage) where a mapped key holds no number.
+  void check_mapping() const { mapping_.require_keys(filled_, keys_); }
 
  private:
   void claim(std::string_view trainer);
@@ -49,7 +51,9 @@ class JsonDocument {
   enum class Entry { other, option, gpu, step } entry_ = Entry::other;  // of llm.q
   std::string option_, final_fraction_;
   std::int64_t gpus_ = 0;
-  std::size_t next_column_ = 0;  // of a mapping
+  std::size_t next_column_ = 0;             // of a mapping
+  std::array<bool, field_count> filled_{};  // by it
+  std::vector<std::string> keys_;           // of the elements that it was asked for
 };
 
 }  // namespace assay::spec::audit

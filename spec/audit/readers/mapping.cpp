@@ -156,6 +156,27 @@ void Mapping::require_columns(const std::function<bool(std::string_view, Field)>
     usage("--map", "the log has no column " + missing + "; " + of_log + "; name columns of the log");
 }
 
+void Mapping::require_keys(const std::array<bool, field_count>& filled,
+                           const std::vector<std::string>& keys) const {
+  std::string listed;
+  for (const std::string& key : keys) listed += (listed.empty() ? "" : ", ") + key;
+  require_columns([&](std::string_view, Field field) { return filled[static_cast<std::size_t>(field)]; },
+                  "no line holds a number under that key, its keys are " + quote(listed));
+}
+
+bool says_something(const Step& step) {
+  for (std::size_t i = 0; i < field_count; ++i)
+    if (step.fields[i] && static_cast<Field>(i) != Field::step && static_cast<Field>(i) != Field::rank)
+      return true;
+  return false;
+}
+
+void note_key(std::vector<std::string>& keys, std::string_view key) {
+  constexpr std::size_t told = 20, longest = 40;  // keys, bytes
+  key = key.substr(0, longest);
+  if (keys.size() < told && std::find(keys.begin(), keys.end(), key) == keys.end()) keys.emplace_back(key);
+}
+
 Mapping::Taken Mapping::take(Step& step, std::span<const Meaning> meanings, std::string_view token,
                              std::int64_t line) {
   Taken taken = Taken::unmapped;

@@ -1,5 +1,6 @@
 #pragma once
 // What the user says of a log: which column is which field, and settings that the log does not hold.
+#include <array>
 #include <functional>
 #include <optional>
 #include <span>
@@ -37,6 +38,8 @@ class Mapping {
   /// `of_log` says what the log has instead. Errors: UserError(usage).
   void require_columns(const std::function<bool(std::string_view column, Field field)>& there,
                        const std::string& of_log) const;
+  /// Likewise for JSON, of which `filled` says which fields a number was read into.
+  void require_keys(const std::array<bool, field_count>& filled, const std::vector<std::string>& keys) const;
 
  private:
   struct Column {
@@ -47,6 +50,12 @@ class Mapping {
   std::vector<Column> columns_;
   bool stated_ = false;
 };
+
+/// Whether a step has more than its number: tables also hold rows of validations, whose columns are others.
+bool says_something(const Step& step);
+
+/// Adds a key of a JSON log that holds numbers or texts, unless it is known: those that a message can name.
+void note_key(std::vector<std::string>& keys, std::string_view key);
 
 /// Puts `set` (ReadOptions::set) into `record`. Errors: UserError(usage) for an unknown setting (with the
 /// nearest), one given twice, a value that is no number or a part of a count, a model or GPU that is not

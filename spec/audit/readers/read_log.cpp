@@ -129,6 +129,7 @@ std::vector<RunRecord> read_document(Blocks& blocks, const ReadOptions& options,
   if (bytes.peek() >= 0)
     bad_data(blocks.origin(), "holds more than one JSON document: the next begins at " + where +
                                   "; give one per file, or one per line");
+  document.check_mapping();
   if (!document.recognised())
     bad_data(
         blocks.origin(),

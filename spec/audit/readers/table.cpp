@@ -50,14 +50,6 @@ std::string listed(const std::vector<std::string_view>& names) {
   return out;
 }
 
-/// Whether a step has more than its number: tables also hold rows of validations, whose columns are others.
-bool says_something(const Step& step) {
-  for (std::size_t i = 0; i < field_count; ++i)
-    if (step.fields[i] && static_cast<Field>(i) != Field::step && static_cast<Field>(i) != Field::rank)
-      return true;
-  return false;
-}
-
 class Csv : public LineReader {
  public:
   explicit Csv(const Mapping& mapping) : mapping_(mapping) {}
@@ -172,11 +164,7 @@ class JsonLines : public LineReader {
     }
   }
 
-  void finish(RecordBuilder&) override {
-    mapping_.require_columns(
-        [&](std::string_view, Field field) { return filled_[static_cast<std::size_t>(field)]; },
-        "no line holds a number under that key");
-  }
+  void finish(RecordBuilder&) override { mapping_.require_keys(filled_, values_.keys); }
 
  private:
   struct Values : JsonValues {
@@ -184,6 +172,7 @@ class JsonLines : public LineReader {
     std::size_t next = 0;
     Step step;
     TakenNumbers taken;
+    std::vector<std::string> keys;
     bool known = false, unreadable = false, plain = true;  // plain: each number is one field's
     explicit Values(const Mapping& m) : mapping(m) {}
     void begin(std::int64_t line) {
@@ -196,6 +185,7 @@ class JsonLines : public LineReader {
     }
     void value(std::string_view path, JsonKind kind, std::string_view token) override {
       if (kind == JsonKind::word) return;
+      note_key(keys, path);
       const std::span<const Mapping::Meaning> meanings = mapping.meanings(path, next);
       const Mapping::Taken how = Mapping::take(step, meanings, token, step.line);
       known = known || how == Mapping::Taken::read;
