@@ -50,6 +50,7 @@ void blame_scale(Result& out, const Evidence& e, double printed, Interval expect
 }  // namespace
 
 Result judge_first_loss(const Evidence& e) {
+  if (!e.record.objective.empty()) return not_judged("a cross-entropy: the loss is of " + e.record.objective);
   const Printed* first = untrained_loss(e);
   if (!first) return not_judged("the first step");
   if (!std::isfinite(first->value)) return not_judged("a finite first loss");
@@ -92,22 +93,29 @@ Result judge_first_loss(const Evidence& e) {
 
 Result judge_loss_finite(const Evidence& e) {
   Result out = holding(0);
+  bool losses_are_finite = true;
   for (const Step* step : e.steps)
     for (const Field field : {Field::loss, Field::gradient_norm}) {
       const auto& number = (*step)[field];
       if (!number) continue;
       ++out.judged;
       if (out.verdict != Verdict::contradicts && field == Field::loss) out.printed = number->value;
-      if (!std::isfinite(number->value))
-        contradict(out, number->value, {0, 1e308}, number->line ? number->line : step->line);
+      if (std::isfinite(number->value)) continue;
+      contradict(out, number->value, {0, 1e308}, number->line ? number->line : step->line);
+      losses_are_finite &= field != Field::loss;
     }
   if (out.judged == 0) return not_judged("loss");
-  if (out.verdict == Verdict::contradicts)
+  if (out.verdict != Verdict::contradicts) return out;
+  if (losses_are_finite)
+    blame(out, "gradient_not_finite",
+          "gradients overflowed; a step that loss scaling skips does no harm, any other ends the training");
+  else
     blame(out, "loss_not_finite", "the run diverged here; no later step of it trains a model");
   return out;
 }
 
 Result judge_loss_possible(const Evidence& e) {
+  if (!e.record.objective.empty()) return not_judged("a cross-entropy: the loss is of " + e.record.objective);
   Result out = holding(0);
   const auto& floor = e.record[Setting::loss_floor];
   const double least = floor ? floor->low : 0;

@@ -140,6 +140,8 @@ struct RunRecord {
   std::string dtype;     ///< that computes ("bf16", "fp8"); empty when not stated
   std::string schedule;  ///< "cosine", "linear", "constant", "wsd"; empty when not stated
   std::string parallelism;
+  std::string
+      objective;        ///< "rewards" where the loss is no cross-entropy (preferences, policies); else empty
   std::string weights;  ///< "new" where the log says that they are no checkpoint's; empty when not stated
 
   /// In the order of the log. All of them up to `kept_steps`; of longer logs the first and last quarter of

@@ -91,9 +91,10 @@ TEST(AuditCli, TheJsonLogAsWorkedByHand) {
 }
 
 TEST(AuditCli, RealLogsWithoutContradiction) {
-  for (const char* log : {"kempnerforge_13b_8_gpus.log", "llmc_gpt2_1558m_8_gpus.log", "llmq_rtx_4090.log",
-                          "megatron_mixtral_16_gpus.log", "nanogpt_a100.log", "torchtitan_debug_model.log",
-                          "hugging_face_alpaca.log"}) {
+  for (const char* log :
+       {"kempnerforge_13b_8_gpus.log", "llmc_gpt2_1558m_8_gpus.log", "llmq_rtx_4090.log",
+        "megatron_mixtral_16_gpus.log", "nanogpt_a100.log", "torchtitan_debug_model.log",
+        "hugging_face_alpaca.log", "hugging_face_grpo.log", "nanotron_time_per_iteration.log"}) {
     const Outcome outcome = audit_of({golden(log)});
     EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
     EXPECT_NE(outcome.out.find(": consistent, "), std::string::npos) << outcome.out;
@@ -183,6 +184,34 @@ TEST(AuditCli, TheCommandLineFillsInWhatALogLeavesOut) {
                                               .out);
   EXPECT_EQ(json.at("runs").at(0).at("model"), "qwen3-0.6b");
   EXPECT_EQ(json.at("runs").at(0).at("gpus"), 1);
+}
+
+/// Every log through a pipe: the same page but for the name.
+TEST(AuditCli, AuditsStandardInput) {
+  const std::string program = tests::binary_dir() + "/bin/assay";
+  int logs = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(golden(""))) {
+    const std::string path = entry.path().string();
+    if (path.ends_with("README.md")) continue;
+    const auto piped = tests::shell("cat '" + path + "' | '" + program + "' audit -");
+    const auto named = tests::shell("'" + program + "' audit '" + path + "'");
+    EXPECT_EQ(piped.code, named.code) << path << piped.messages;
+    std::string expected = named.output;
+    for (std::size_t at = 0; (at = expected.find(path, at)) != std::string::npos;)
+      expected.replace(at, path.size(), "standard input");
+    EXPECT_EQ(piped.output, expected) << path;
+    ++logs;
+  }
+  EXPECT_GE(logs, 13);
+  const auto empty = tests::shell("'" + program + "' audit - < /dev/null");
+  EXPECT_EQ(empty.code, 65);
+  EXPECT_NE(empty.messages.find("standard input: is empty"), std::string::npos) << empty.messages;
+}
+
+TEST(AuditCli, ALengthThatContradictsIsNamed) {
+  const Outcome outcome = audit_of({golden("llm_tii_8_gpus.log"), "--seq", "1024"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.out.find("sequences are of 2,048 tokens, not 1,024"), std::string::npos) << outcome.out;
 }
 
 TEST(AuditCli, ARunOnTheCpuIsNotOneOfGpus) {

@@ -51,8 +51,13 @@ std::optional<Printed> number(std::string_view token, bool quoted, double last_d
   return printed;
 }
 
-bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNumbers* taken = nullptr) {
+/// TRL's trainers on preferences and policies: their losses are no cross-entropies.
+bool is_of_rewards(std::string_view key) { return key == "reward" || key.starts_with("rewards/"); }
+
+bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNumbers* taken = nullptr,
+                  bool* rewards = nullptr) {
   return members(text, [&](std::string_view key, std::string_view value, bool quoted) {
+    if (rewards && is_of_rewards(key)) *rewards = true;
     const auto take = [&](Field field) {
       step[field] = number(value, quoted, field == Field::loss ? last_digit_of_loss : 0, line);
       if (taken)
@@ -63,6 +68,8 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNum
     if (key == "grad_norm") return take(Field::gradient_norm);
     if (key == "learning_rate") return take(Field::learning_rate);
     if (key == "num_input_tokens_seen" || key == "num_tokens") return take(Field::tokens_total);
+    // LLaMA-Factory: tokens over the time since the start.
+    if (key == "throughput") return take(Field::tokens_per_second);
     // ms-swift: "10/100".
     if (key == "global_step/max_steps") {
       step[Field::step] = parse_printed(value.substr(0, value.find('/')), Kind::counted, 1, line);
@@ -83,7 +90,10 @@ class HuggingFace : public LineReader {
     }
     if (const std::size_t at = line.text.find(step_start); at != std::string_view::npos) {
       TakenNumbers taken;
-      if (!read_numbers(line.text.substr(at), line.number, step, &taken)) return builder.unread(line.text);
+      bool rewards = false;
+      if (!read_numbers(line.text.substr(at), line.number, step, &taken, &rewards))
+        return builder.unread(line.text);
+      if (rewards) builder.of_rewards();
       // Texts and numbers are rounded in other ways.
       const bool quoted = line.text.substr(at + step_start.size()).starts_with('\'');
       if (quoted != quoted_) shapes_ = LineShapes(Notation::json);
@@ -118,7 +128,7 @@ class HuggingFace : public LineReader {
 LineFormat hugging_face_format() {
   Format format;
   format.name = "hugging_face";
-  format.averaged = {Field::loss};
+  format.averaged = {Field::loss, Field::tokens_per_second};
   return {format,
           [](std::string_view text) {
             const std::size_t at = text.find(hugging_face::step_start);

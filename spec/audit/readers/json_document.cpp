@@ -257,6 +257,7 @@ void JsonDocument::hugging_face(std::string_view member, JsonKind kind, std::str
     builder_.summary(Setting::average_steps_per_second, rounded_to(token, 1e-3, line));
   if (member == "train_samples_per_second")
     builder_.summary(Setting::average_sequences_per_second, rounded_to(token, 1e-3, line));
+  if (member == "reward" || member.starts_with("rewards/")) builder_.of_rewards();
   const KnownField* known = find(hugging_face_fields, member);
   if (!known) return;
   step_[known->field] = shortest_printed(token, 1, line);

@@ -119,9 +119,14 @@ Mapping::Mapping(const std::string& map) {
     add(std::string_view(column).substr(0, colon), *field, unit);
   }
   stated_ = !columns_.empty();
-  if (!stated_)
-    for (std::size_t i = 0; i < field_count; ++i)
-      add(to_string(static_cast<Field>(i)), static_cast<Field>(i), 1);
+  if (stated_) return;
+  for (std::size_t i = 0; i < field_count; ++i)
+    add(to_string(static_cast<Field>(i)), static_cast<Field>(i), 1);
+  // LLaMA-Factory's trainer_log.jsonl, ms-swift's logging.jsonl.
+  add("grad_norm", Field::gradient_norm, 1);
+  add("current_steps", Field::step, 1);
+  add("lr", Field::learning_rate, 1);
+  add("total_tokens", Field::tokens_total, 1);
 }
 
 void Mapping::add(std::string_view column, Field field, double unit) {

@@ -19,7 +19,9 @@ std::string_view step_line(std::string_view text) {
   std::size_t length = 0;
   while (length < rest.size() && std::isdigit(static_cast<unsigned char>(rest[length]))) ++length;
   if (length == 0 || !trimmed(rest.substr(length)).starts_with('/')) return {};
-  return rest.find('|') != std::string_view::npos && rest.find("elapsed") != std::string_view::npos
+  return rest.find('|') != std::string_view::npos &&
+                 (rest.find("elapsed") != std::string_view::npos ||
+                  rest.find("time_per_iteration") != std::string_view::npos)
              ? rest
              : std::string_view();
 }
@@ -42,6 +44,7 @@ constexpr Known known_fields[] = {
     {"consumed tokens", Field::tokens_total, Kind::counted},
     {"consumed_tokens", Field::tokens_total, Kind::counted},
     {"elapsed_time_per_iteration_ms", Field::seconds, Kind::measured, 1e-3},
+    {"time_per_iteration_ms", Field::seconds, Kind::measured, 1e-3},
     {"elapsed time per iteration (s)", Field::seconds},
     {"throughput (TFLOP/s/GPU)", Field::flops_rate, Kind::measured, 1e12},
     {"approx flops per GPU", Field::flops_rate, Kind::measured, 1e12},
@@ -64,6 +67,13 @@ bool read_parts(std::string_view text, std::int64_t line, Step& step, std::optio
     std::size_t bar = 0, separator = text.size();
     for (; bar < text.size() && text[bar] != '|'; ++bar)
       if (separator == text.size() && (text[bar] == ':' || text[bar] == '=')) separator = bar;
+    // Versions of 2020 put a blank where later ones put a colon: "lm loss 7.1E+00".
+    if (separator > bar || separator == text.size()) {
+      const std::string_view part = trimmed(text.substr(0, bar));
+      const std::size_t blank = part.rfind(' ');
+      if (blank != std::string_view::npos)
+        separator = static_cast<std::size_t>(part.data() - text.data()) + blank;
+    }
     const std::string_view key = trimmed(text.substr(0, std::min(bar, separator)));
     const std::string_view value =
         separator < bar ? trimmed(text.substr(separator + 1, bar - separator - 1)) : std::string_view();
@@ -172,8 +182,12 @@ class Megatron : public LineReader {
       builder.format().name = builder.format().convention = "nanotron";
       builder.format().tokens_per_second = Scope::all;
       builder.format().averaged.clear();
-    } else if (!builder.current(Setting::sequences)) {
+    } else if (const auto& stated = builder.current(Setting::sequences); !stated && !ramps_up_) {
       builder.summary(Setting::sequences, batch);
+    } else if (batch && stated && batch->value != stated->value) {
+      // The batch ramps up: no one number is that of a step.
+      ramps_up_ = true;
+      builder.forget(Setting::sequences);
     }
     shapes_.learn(line, taken);
     open(step, line);
@@ -249,6 +263,7 @@ class Megatron : public LineReader {
   Step step_;
   bool open_ = false;
   LineShapes shapes_;
+  bool ramps_up_ = false;
   std::optional<bool> grouped_;  ///< as stated; where the line is lost, heads may share keys or not
 };
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "spec/audit/readers/doubled_lines.hpp"
 #include "spec/audit/readers/json_document.hpp"
 #include "spec/audit/readers/json_scan.hpp"
 #include "spec/audit/readers/line_reader.hpp"
@@ -247,6 +248,7 @@ std::vector<RunRecord> read_logs(std::istream& in, const std::string& origin, co
                                                             : read_lines(blocks, options, mapping, shape);
   for (RunRecord& run : runs) {
     apply_settings(run, options.set);
+    merge_doubled_lines(run);
     number_steps(run);
   }
   return runs;

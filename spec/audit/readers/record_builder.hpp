@@ -72,6 +72,10 @@ class RecordBuilder {
   void setting(Setting setting, const std::optional<Printed>& value);
   /// Names of the run: model, gpu, dtype, schedule, parallelism.
   void name(std::string RunRecord::*which, std::string_view value);
+  /// Steps of the run contradict a setting that changes as it goes.
+  void forget(Setting setting) { run_.record[setting].reset(); }
+  /// A line of the run says that its loss is made of rewards.
+  void of_rewards() { run_.record.objective = "rewards"; }
   /// A number that a log prints at the end, of the steps so far.
   void summary(Setting setting, const std::optional<Printed>& value);
   /// The log says that the program started again, after `steps` steps if it says so.

@@ -160,6 +160,7 @@ class JsonLines : public LineReader {
       for (std::size_t i = 0; i < field_count; ++i) filled_[i] = filled_[i] || values_.step.fields[i];
       if (!says_something(values_.step)) return;
       if (values_.plain) shapes_.learn(line, values_.taken);
+      if (values_.rewards) builder.of_rewards();
       builder.step(values_.step);
     }
   }
@@ -173,6 +174,7 @@ class JsonLines : public LineReader {
     Step step;
     TakenNumbers taken;
     std::vector<std::string> keys;
+    bool rewards = false;
     bool known = false, unreadable = false, plain = true;  // plain: each number is one field's
     explicit Values(const Mapping& m) : mapping(m) {}
     void begin(std::int64_t line) {
@@ -186,6 +188,7 @@ class JsonLines : public LineReader {
     void value(std::string_view path, JsonKind kind, std::string_view token) override {
       if (kind == JsonKind::word) return;
       note_key(keys, path);
+      rewards = rewards || path == "reward" || path.starts_with("rewards/");  // of policies and preferences
       const std::span<const Mapping::Meaning> meanings = mapping.meanings(path, next);
       const Mapping::Taken how = Mapping::take(step, meanings, token, step.line);
       known = known || how == Mapping::Taken::read;

@@ -96,7 +96,10 @@ class Torchtitan : public LineReader {
     if (const auto rest = behind(text, " capacity: "); rest.data()) {
       const std::size_t with = rest.find(" with ");
       if (with != std::string_view::npos) {
-        builder.name(&RunRecord::gpu, rest.substr(0, with));
+        // Versions of 2024 put the device's index behind its name: "NVIDIA H100 (0)".
+        const std::string_view name = rest.substr(0, with);
+        const std::size_t index = name.ends_with(')') ? name.rfind(" (") : std::string_view::npos;
+        builder.name(&RunRecord::gpu, name.substr(0, index));
         builder.setting(Setting::gpu_memory,
                         parse_printed(number_token(rest.substr(with + 6)), Kind::measured, 0x1p30, line));
       }

@@ -146,6 +146,25 @@ TEST(GoldenLogsSpec, NanotronsThreeDigits) {
   EXPECT_FALSE(run[Setting::sequences].has_value());
 }
 
+TEST(GoldenLogsSpec, NanotronsOtherNameOfItsTime) {
+  const RunRecord run = read_log(golden("nanotron_time_per_iteration.log"));
+  EXPECT_EQ(run.format.name, "nanotron");
+  ASSERT_EQ(run.steps.size(), 2u);
+  EXPECT_EQ(value(run.steps[0], Field::step), 211364);
+  EXPECT_DOUBLE_EQ(value(run.steps[0], Field::seconds), 8.79);
+  EXPECT_DOUBLE_EQ(value(run.steps[0], Field::tokens_total), 480e9);
+  EXPECT_DOUBLE_EQ(value(run.steps[1], Field::loss), 2.06);
+  EXPECT_DOUBLE_EQ(value(run.steps[1], Field::flops_rate), 15.5e12);
+}
+
+TEST(GoldenLogsSpec, LossesOfAPolicy) {
+  const RunRecord run = read_log(golden("hugging_face_grpo.log"));
+  ASSERT_EQ(run.steps.size(), 3u);
+  EXPECT_EQ(run.objective, "rewards");
+  EXPECT_EQ(value(run.steps[0], Field::loss), 0);
+  EXPECT_DOUBLE_EQ(value(run.steps[2], Field::gradient_norm), 0.1058727279305458);
+}
+
 TEST(GoldenLogsSpec, NanoGptOnAnA100) {
   const RunRecord run = read_log(golden("nanogpt_a100.log"));
   EXPECT_EQ(run.format.name, "nanogpt");

@@ -1,0 +1,53 @@
+#include "spec/audit/readers/doubled_lines.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::spec::audit {
+namespace {
+
+constexpr std::size_t fewest_pairs = 2;
+
+/// Both are there and within `relative` or `absolute` of each other.
+bool near(const std::optional<Printed>& a, const std::optional<Printed>& b, double relative,
+          double absolute) {
+  if (!a || !b) return false;
+  if (std::isnan(a->value) && std::isnan(b->value)) return true;
+  return std::abs(a->value - b->value) <= absolute + relative * std::abs(b->value);
+}
+
+/// One line, printed twice: LLaMA-Factory writes losses with four digits behind the point, rates with five in
+/// all.
+bool of_one_line(const Step& a, const Step& b) {
+  if (!near(a[Field::loss], b[Field::loss], 0, 1.01e-4)) return false;
+  if (!near(a[Field::learning_rate], b[Field::learning_rate], 6e-5, 0)) return false;
+  for (const Field field : {Field::step, Field::gradient_norm, Field::tokens_total, Field::tokens_per_second})
+    if (a[field] && b[field] && !near(a[field], b[field], 0, 0)) return false;
+  return true;
+}
+
+}  // namespace
+
+void merge_doubled_lines(RunRecord& run) {
+  std::vector<Step>& steps = run.steps;
+  const std::size_t pairs = steps.size() / 2;
+  if (run.format.name != "hugging_face" || pairs < fewest_pairs) return;
+  if (run.steps_seen != static_cast<std::int64_t>(steps.size())) return;
+  bool changes = false;  // from pair to pair: a log of one number again and again has no doubles
+  for (std::size_t i = 0; i < pairs; ++i) {
+    if (!of_one_line(steps[2 * i], steps[2 * i + 1])) return;
+    changes |= i > 0 && !of_one_line(steps[2 * i - 1], steps[2 * i]);
+  }
+  if (!changes) return;
+  std::vector<Step> merged;
+  for (std::size_t i = 0; i < steps.size(); i += 2) {
+    merged.push_back(steps[i]);
+    if (i + 1 == steps.size()) break;
+    for (std::size_t field = 0; field < field_count; ++field)
+      if (!merged.back().fields[field]) merged.back().fields[field] = steps[i + 1].fields[field];
+  }
+  steps = std::move(merged);
+  run.steps_seen = static_cast<std::int64_t>(steps.size());
+}
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,13 @@
+#pragma once
+// Lines that a trainer prints twice by habit.
+#include "spec/audit/run_record.hpp"
+
+namespace assay::spec::audit {
+
+/// Hugging Face's console has two printers of one dictionary, and LLaMA-Factory a third with its own rounding
+/// and its throughput: where every line of the log stands twice in a row with the same numbers, one step is
+/// left of each two, with what either says. A line doubled here or there, or one whose double says something
+/// else, stays as it is.
+void merge_doubled_lines(RunRecord& run);
+
+}  // namespace assay::spec::audit
