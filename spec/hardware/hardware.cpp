@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "spec/error.hpp"
 #include "spec/facts.hpp"
@@ -55,8 +56,30 @@ std::string key_of(std::string_view name) {
   return key;
 }
 
-bool names(const std::vector<std::string>& list, const std::string& key) {
-  return std::any_of(list.begin(), list.end(), [&](const std::string& name) { return key_of(name) == key; });
+/// What each key names, made once: logs are read whose every line may name a GPU.
+struct Named {
+  const Gpu* gpu = nullptr;
+  std::vector<const Gpu*> candidates;  ///< that share the name
+};
+const std::map<std::string, Named>& gpus_by_key() {
+  static const std::map<std::string, Named> all = [] {
+    std::map<std::string, Named> out;
+    for (const Gpu& gpu : gpus()) {
+      const auto own = [&](const std::string& name) {
+        Named& named = out[key_of(name)];
+        if (!named.gpu) named.gpu = &gpu;
+      };
+      own(gpu.id);
+      for (const std::string& name : gpu.names) own(name);
+      for (const std::string& name : gpu.shared_names) {
+        std::vector<const Gpu*>& candidates = out[key_of(name)].candidates;
+        if (std::find(candidates.begin(), candidates.end(), &gpu) == candidates.end())
+          candidates.push_back(&gpu);
+      }
+    }
+    return out;
+  }();
+  return all;
 }
 
 std::vector<std::string> nearest_names(std::string_view printed) {
@@ -122,15 +145,14 @@ const std::vector<Gpu>& gpus() {
 GpuMatch find_gpu(std::string_view printed) {
   GpuMatch match;
   printed = printed.substr(0, longest_name + 1);
-  const std::string key = key_of(printed);
-  if (printed.size() <= longest_name)
-    for (const Gpu& gpu : gpus()) {
-      if (key == key_of(gpu.id) || names(gpu.names, key)) {
-        match.gpu = &gpu;
-        return match;
-      }
-      if (names(gpu.shared_names, key)) match.candidates.push_back(&gpu);
+  if (printed.size() <= longest_name) {
+    const auto named = gpus_by_key().find(key_of(printed));
+    if (named != gpus_by_key().end() && named->second.gpu) {
+      match.gpu = named->second.gpu;
+      return match;
     }
+    if (named != gpus_by_key().end()) match.candidates = named->second.candidates;
+  }
   if (match.candidates.empty()) match.nearest = nearest_names(printed.substr(0, longest_name));
   return match;
 }

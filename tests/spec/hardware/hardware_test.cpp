@@ -67,6 +67,21 @@ TEST(HardwareSpec, CaseSpacesAndHyphensDoNotMatter) {
   EXPECT_EQ(id_of("rtx4090"), "rtx-4090");
 }
 
+/// The facts are read once: whatever is looked up, it is one of the same GPUs.
+TEST(HardwareSpec, ALookUpReadsNoFactsAgain) {
+  const Gpu *first = &gpus().front(), *last = &gpus().back();
+  for (int i = 0; i < 3; ++i)
+    for (const char* name : {"NVIDIA B200", "A100 80GB", "no GPU at all", "NVIDIA H100 80GB HBM3"}) {
+      const GpuMatch match = find_gpu(name);
+      if (match.gpu) {
+        EXPECT_TRUE(match.gpu >= first && match.gpu <= last) << name;
+      }
+      for (const Gpu* one : match.candidates) EXPECT_TRUE(one >= first && one <= last) << name;
+    }
+  EXPECT_EQ(find_gpu("B200").gpu, find_gpu("nvidia b200").gpu);
+  EXPECT_EQ(&gpus().front(), first);
+}
+
 TEST(HardwareSpec, NeverASubstring) {
   for (const char* other :
        {"NVIDIA GeForce RTX 4090 D", "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA H100 96GB HBM3",
