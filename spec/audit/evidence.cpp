@@ -164,7 +164,8 @@ bool done_again(const RunRecord& record, const std::vector<const Step*>& steps, 
   if (number_of(*steps[i - 1]) != number) return false;
   for (const Restart& restart : record.restarts)
     if (restart.line > steps[i - 1]->line && restart.line <= steps[i]->line) return true;
-  if (same_numbers(*steps[i], *steps[i - 1])) return false;
+  // Hugging Face's state is saved with its log, and goes on from it: a step twice is no restart.
+  if (record.format.name == "hugging_face" || same_numbers(*steps[i], *steps[i - 1])) return false;
   // Two writers double the next step as well.
   if (i + 1 < steps.size() && number_of(*steps[i + 1]) <= number) return false;
   return i + 2 >= steps.size() || number_of(*steps[i + 2]) != number_of(*steps[i + 1]);
@@ -291,8 +292,43 @@ bool Evidence::averaged(Field field) const {
          record.format.averaged.end();
 }
 
+std::vector<double> counts_beside_positions(const ModelSpec& model, bool of_nanogpt) {
+  if (model.positions != Positions::learned) return {};
+  const double V = static_cast<double>(model.vocab), D = static_cast<double>(model.width);
+  const auto without = [](const ModelSpec& one) {
+    return (parameter_count(one) - parameter_counts(one).position_embedding).to_double();
+  };
+  if (!of_nanogpt) return {without(model)};
+  ModelSpec plain = model;
+  plain.qkv_bias = plain.output_bias = plain.mlp_bias = plain.norm_bias = false;
+  std::vector<double> out;
+  for (const ModelSpec& one : {model, plain})
+    for (const double entries : {V, std::ceil(V / 64) * 64}) out.push_back(without(one) + (entries - V) * D);
+  return out;
+}
+
+namespace {
+
+/// Models that differ in name and context alone: a count of parameters need not tell them apart.
+bool same_blocks(const ModelSpec& a, const ModelSpec& b) {
+  return a.layers == b.layers && a.width == b.width && a.heads == b.heads && a.kv_heads == b.kv_heads &&
+         a.head_dim == b.head_dim && a.ffn == b.ffn && a.vocab == b.vocab &&
+         a.tied_embeddings == b.tied_embeddings && a.positions == b.positions &&
+         a.experts.has_value() == b.experts.has_value();
+}
+
+/// "llama3 8B", as torchtitan says, is llama3-8b.
+std::string as_named_here(std::string name) {
+  for (char& c : name)
+    c = c == ' ' || c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return name;
+}
+
+}  // namespace
+
 std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
   const auto at = [&](Setting setting) { return count_of(record, setting); };
+  const bool nanogpt = record.format.name == "nanogpt";  // rounds vocabularies up
   const auto fits = [&](const ModelSpec& model) {
     const auto same = [&](Setting setting, std::int64_t value) {
       return !at(setting) || *at(setting) == static_cast<double>(value);
@@ -300,7 +336,8 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
     return same(Setting::layers, model.layers) && same(Setting::width, model.width) &&
            same(Setting::heads, model.heads) && same(Setting::kv_heads, model.kv_heads) &&
            same(Setting::head_dim, model.head_dim) && same(Setting::ffn, model.ffn) &&
-           same(Setting::vocab, model.vocab);
+           (same(Setting::vocab, model.vocab) ||
+            (nanogpt && same(Setting::vocab, (model.vocab + 63) / 64 * 64)));
   };
   if (!record.model.empty()) {
     basis = "named";
@@ -309,6 +346,11 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
     } catch (const std::exception&) {
       // A foreign log's own name for a model: go on with what it prints of it.
     }
+    const auto& parameters = record[Setting::parameters];
+    for (const ModelSpec& model : known_models())
+      if (model.name == as_named_here(record.model) && fits(model) && positive(parameters) &&
+          count_fits(model, *parameters) == CountFit::exactly)
+        return model;
   }
   const auto layers = at(Setting::layers), width = at(Setting::width), heads = at(Setting::heads),
              ffn = at(Setting::ffn), vocab = at(Setting::vocab);
@@ -336,12 +378,17 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
   if (!positive(parameters)) return std::nullopt;
   const int dimensions = layers.has_value() + width.has_value() + heads.has_value() + ffn.has_value();
   std::optional<ModelSpec> found, near;
+  const auto printed_by_nanogpt = [&](const ModelSpec& model) {
+    const auto counts = counts_beside_positions(model, nanogpt);
+    return nanogpt &&
+           std::any_of(counts.begin(), counts.end(), [&](double n) { return wide(*parameters).holds(n); });
+  };
   for (const ModelSpec& model : known_models()) {
     if (!fits(model)) continue;
     const CountFit fit = count_fits(model, *parameters);
-    if (fit == CountFit::exactly) {
-      if (found) return std::nullopt;
-      found = model;
+    if (fit == CountFit::exactly || printed_by_nanogpt(model)) {
+      if (found && !same_blocks(*found, model)) return std::nullopt;
+      if (!found) found = model;
     } else if (dimensions >= 3 && fit != CountFit::no) {
       near = model;
     }

@@ -76,6 +76,11 @@ enum class CountFit {
 };
 CountFit count_fits(const ModelSpec& model, const Printed& parameters);
 
+/// Counts without the positions that a model learns, as trainers print them; empty where it learns none.
+/// `of_nanogpt`: biases may be switched off, and the vocabulary rounded up to a multiple of 64 (model.py,
+/// get_num_params; train.py, meta_vocab_size).
+std::vector<double> counts_beside_positions(const ModelSpec& model, bool of_nanogpt);
+
 /// The named model, found by name, or by the only built-in model whose parameter count and shape are as
 /// printed.
 std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis);

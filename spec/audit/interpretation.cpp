@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "spec/audit/conventions.hpp"
+
 namespace assay::spec::audit {
 namespace {
 
@@ -24,7 +26,7 @@ const char* owner(Whose whose) { return whose == Whose::rank ? "one rank's" : "o
 
 void append(std::string& note, const std::string& part) { note += (note.empty() ? "" : "; ") + part; }
 
-Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool divided) {
+Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool divided, double pairs) {
   Interpretation out{rate, flops, one, divided, {}, 0, ""};
   const double s = count_of(e, rate), q = count_of(e, flops), p = one ? *e.gpus : 1;
   const double k = divided ? *e.ranks : 1;  // the batch is this much smaller than stated
@@ -41,6 +43,11 @@ Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool d
   for (const Relation counted :
        {Relation::step_tokens, Relation::tokens_total, Relation::sequences_total, Relation::summary_tokens})
     f[counted] = 1 / k;
+  for (const Relation counted :
+       {Relation::flops_rate, Relation::flops_rate_of_batch, Relation::mfu, Relation::mfu_of_batch})
+    f[counted] *= pairs;
+  if (pairs != 1)
+    append(out.note, "attention is counted over all pairs, as earlier versions do"), out.strain += 0.2;
   if (rate != Whose::all) append(out.note, std::string("tokens/s is ") + owner(rate)), out.strain += 0.1;
   if (flops != Whose::all) append(out.note, std::string("the FLOP/s are ") + owner(flops)), out.strain += 0.1;
   if (one) append(out.note, "the peak is one GPU's"), out.strain += 0.1;
@@ -51,6 +58,18 @@ Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool d
   if ((rate == Whose::all) != (flops == Whose::all) && e.record.format.flops_rate == Scope::unknown)
     out.strain += 0.1;
   return out;
+}
+
+/// Megatron-LM (training.py, num_floating_point_operations) and llm.c (train_gpt2.cu, estimate_mfu) counted
+/// attention over all pairs before they counted the causal half, and their logs name no version: either, as
+/// factors on what they count now. llm.c's discussion 481, 124,475,904 parameters at T = 1,024: 49.0 % of an
+/// A100 at 177,968 tokens/s is 6 N + 12 L D T.
+std::vector<double> pairs_counted(const Evidence& e) {
+  const std::string& convention = e.record.format.convention;
+  if (convention == "megatron" || convention == "llmc")
+    for (const Miscount& miss : miscounts(e, convention))
+      if (miss.id == "attention_full") return {1, miss.factor};
+  return {1};
 }
 
 }  // namespace
@@ -71,7 +90,8 @@ std::vector<Interpretation> interpretations(const Evidence& e) {
         for (const bool divided : {false, true})
           // Only a printed peak may be one GPU's; that of the data sheet is taken of all.
           if ((!one || (several && e.printed_peak())) && (!divided || from_configured))
-            out.push_back(made(e, rate, flops, one, divided));
+            for (const double pairs : pairs_counted(e))
+              out.push_back(made(e, rate, flops, one, divided, pairs));
   return out;
 }
 

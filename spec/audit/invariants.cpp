@@ -164,6 +164,8 @@ std::vector<Result> judge(const Evidence& evidence, const Comparisons& compariso
       if (other.id == invariant.id) result = other.judge(evidence);
     result.id = invariant.id;
     result.unit = invariant.unit;
+    if (result.id == "parameters" && result.verdict != Verdict::cannot_be_judged)
+      result.note = note_on_parameters(evidence);
     out.push_back(std::move(result));
   }
   return out;
@@ -175,10 +177,11 @@ void rejudge(std::vector<Result>& results, const Comparisons& comparisons,
     for (std::size_t i = 0; i < relation_count; ++i)
       if (to_string(static_cast<Relation>(i)) == result.id) {
         const Unit unit = result.unit;
-        const std::string id = result.id;
+        const std::string id = result.id, note = result.note;
         result = judge_relation(comparisons[i], interpretation.factors.values[i], interpretation.note);
         result.id = id;
         result.unit = unit;
+        if (id == "parameters") result.note = note;
       }
 }
 

@@ -66,6 +66,9 @@ void compare_model(const Evidence& evidence, Comparisons& out);
 void compare_clock(const Evidence& evidence, Comparisons& out);
 void compare_summary(const Evidence& evidence, Comparisons& out);  // summaries.cpp
 
+/// What a count of parameters may leave out; empty where the model learns no positions.
+std::string note_on_parameters(const Evidence& evidence);
+
 /// Adds a sample unless one side is not positive: a ratio would say nothing.
 void add_sample(Comparison& to, const Printed& printed, Interval recomputed, std::int64_t step = -1);
 

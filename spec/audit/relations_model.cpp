@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "spec/audit/conventions.hpp"
+#include "spec/audit/invariants.hpp"
 #include "spec/audit/relations.hpp"
 
 namespace assay::spec::audit {
@@ -15,34 +16,19 @@ double nearest_of(double printed, const std::vector<double>& values) {
   return best;
 }
 
-/// The counts that nanoGPT may print for `model`: its positions are left out, biases may be switched off, and
-/// the vocabulary may be rounded up to a multiple of 64 (model.py, get_num_params; train.py,
-/// meta_vocab_size).
-std::vector<double> nanogpt_counts(const ModelSpec& model) {
-  const double V = static_cast<double>(model.vocab), D = static_cast<double>(model.width);
-  ModelSpec plain = model;
-  plain.qkv_bias = plain.output_bias = plain.mlp_bias = plain.norm_bias = false;
-  std::vector<double> out;
-  for (const ModelSpec& one : {model, plain})
-    for (const double entries : {V, std::ceil(V / 64) * 64})
-      out.push_back((parameter_count(one) - parameter_counts(one).position_embedding).to_double() +
-                    (entries - V) * D);
-  return out;
-}
-
 void compare_parameters(const Evidence& e, Comparisons& out) {
   Comparison& all = at(out, Relation::parameters);
   Comparison& without = at(out, Relation::parameters_nonembedding);
   const auto &printed = e.record[Setting::parameters], &rest = e.record[Setting::parameters_nonembedding];
   if (!usable(printed))
     all.missing = "parameters";
-  else if (!e.model || e.model_basis == "parameters as printed")
-    all.missing = e.model ? "a model named in the log" : "model";
-  else if (const auto counts = e.record.format.name == "nanogpt" && e.model->positions == Positions::learned
-                                   ? nanogpt_counts(*e.model)
-                                   : std::vector<double>();
+  else if (!e.model)
+    all.missing = "model";
+  else if (const auto counts = counts_beside_positions(*e.model, e.record.format.name == "nanogpt");
            std::any_of(counts.begin(), counts.end(), [&](double n) { return wide(*printed).holds(n); }))
     add_sample(all, *printed, exact_interval(nearest_of(printed->value, counts)));
+  else if (e.model_basis == "parameters as printed")
+    all.missing = "a model named in the log";
   else if (const CountFit fit = count_fits(*e.model, *printed); fit == CountFit::padded)
     add_sample(all, *printed, wide(*printed));
   else if (e.model_basis != "named" && (fit == CountFit::nearly || fit == CountFit::no))
@@ -105,6 +91,14 @@ void compare_flops(const Evidence& e, Comparisons& out) {
 }
 
 }  // namespace
+
+std::string note_on_parameters(const Evidence& e) {
+  if (!e.model || e.model->positions != Positions::learned) return "";
+  const double all = parameter_count(*e.model).to_double(),
+               positions = parameter_counts(*e.model).position_embedding.to_double();
+  return e.model->name + " has " + shown(all, Unit::none) + ", " + shown(all - positions, Unit::none) +
+         " without its learned positions";
+}
 
 void compare_model(const Evidence& evidence, Comparisons& out) {
   compare_parameters(evidence, out);
