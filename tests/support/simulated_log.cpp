@@ -1,62 +1,12 @@
-// The text that each trainer writes of a simulated run: its own rounding, its own words. What they print and
-// where that was read: spec/audit/readers/formats.md. Long, because one function per
-// trainer is one list of formats, and they are read side by side.
+// The console that each trainer writes of a simulated run: its own rounding, its own words. What they print
+// and where that was read: spec/audit/readers/formats.md. One function per trainer is one list of formats.
 #include <array>
-#include <charconv>
-#include <cmath>
-#include <cstdarg>
-#include <cstdio>
-#include <functional>
 
-#include "spec/record/write.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated_log_text.hpp"
 
 namespace assay::tests {
+namespace log_text {
 namespace {
-
-using spec::audit::Field;
-using spec::audit::Setting;
-
-__attribute__((format(printf, 1, 2))) std::string text(const char* format, ...) {
-  std::va_list arguments, again;
-  va_start(arguments, format);
-  va_copy(again, arguments);
-  std::string out(static_cast<std::size_t>(std::vsnprintf(nullptr, 0, format, arguments)), '\0');
-  std::vsnprintf(out.data(), out.size() + 1, format, again);
-  va_end(arguments);
-  va_end(again);
-  return out;
-}
-
-/// "6,291,456".
-std::string grouped(double number) {
-  std::string digits = text("%.0f", number);
-  for (std::ptrdiff_t at = std::ssize(digits) - 3; at > (digits[0] == '-'); at -= 3)
-    digits.insert(static_cast<std::size_t>(at), ",");
-  return digits;
-}
-
-/// The shortest form that reads back to the same bits, as Python's repr; NaN as Python's json writes it.
-std::string shortest(double number) {
-  if (std::isnan(number)) return "NaN";
-  if (std::isinf(number)) return number > 0 ? "Infinity" : "-Infinity";
-  char buffer[40];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, number).ptr;
-  std::string out(buffer, end);
-  return out.find_first_of(".e") == std::string::npos ? out + ".0" : out;
-}
-
-std::string whole(double number) { return text("%.0f", number); }
-
-/// Fields and settings of a report with what stands for one that a fault took away.
-double of(const ReportedStep& step, Field field) { return step[field].value_or(std::nan("")); }
-double of(const Report& report, Setting setting) { return report[setting].value_or(0); }
-
-std::string short_gpu(const std::string& gpu) {
-  for (const char* name : {"A100", "H100", "H200", "B200"})
-    if (gpu.find(name) != std::string::npos) return name;
-  return gpu;
-}
 
 std::string llm_tii(const SimulatedRun& run, const Report& r) {
   const std::string rule = [] {
@@ -117,59 +67,6 @@ std::string llm_tii(const SimulatedRun& run, const Report& r) {
                 of(s, Field::memory_allocated) / 1e9, of(s, Field::memory_peak) / 1e9,
                 of(s, Field::memory_reserved) / 1e9);
   }
-  return out;
-}
-
-std::string llm_tii_json(const SimulatedRun& run, const Report& r) {
-  const std::string config = text(
-      "{\n    \"gradient_accumulation_steps\": %.0f,\n    \"batch_size\": %.0f,\n    \"block_size\": %.0f,\n"
-      "    \"n_layer\": %.0f,\n    \"n_head\": %.0f,\n    \"n_embd\": %.0f,\n    \"learning_rate\": %s,\n"
-      "    \"max_iters\": %.0f,\n    \"warmup_iters\": %.0f,\n    \"lr_decay_iters\": %.0f,\n    \"min_lr\": "
-      "%s,\n"
-      "    \"decay_lr\": true,\n    \"dtype\": \"bfloat16\"\n  }",
-      of(r, Setting::accumulation) * of(r, Setting::gpus), of(r, Setting::micro),
-      of(r, Setting::sequence_length), of(r, Setting::layers), of(r, Setting::heads), of(r, Setting::width),
-      shortest(of(r, Setting::learning_rate)).c_str(), of(r, Setting::max_steps),
-      of(r, Setting::warmup_steps), of(r, Setting::decay_steps),
-      shortest(of(r, Setting::learning_rate_min)).c_str());
-  std::string out = "{\n  \"run_name\": \"run_20251115_150458\",\n  \"config\": " + config + ",\n";
-  out += text(
-      "  \"startup_info\": {\n    \"model\": {\n      \"total_params\": %.0f,\n      \"trainable_params\": "
-      "%.0f,\n"
-      "      \"non_embedding_params\": %.0f\n    },\n",
-      of(r, Setting::parameters), of(r, Setting::parameters), of(r, Setting::parameters_nonembedding));
-  out += "    \"hardware\": {\n      \"gpu_name\": \"" + run.gpu + "\",\n" +
-         text("      \"num_gpus\": %.0f,\n      \"gpu_memory_gb\": %s,\n", of(r, Setting::gpus),
-              shortest(of(r, Setting::gpu_memory) / 1e9).c_str()) +
-         "      \"precision\": \"bfloat16\",\n      \"parallelism\": \"DDP\"\n    }\n  },\n  "
-         "\"training_iterations\": [";
-  const char* comma = "";
-  for (const ReportedStep& s : r.steps) {
-    const auto number = [&](Field field, double unit = 1) { return shortest(of(s, field) * unit); };
-    out += std::string(comma) + "\n    {\n      \"iter\": " + whole(of(s, Field::step)) +
-           ",\n      \"loss\": " + number(Field::loss) +
-           ",\n      \"time_ms\": " + number(Field::seconds, 1e3);
-    comma = ",";
-    if (!s[Field::mfu]) {
-      out += ",\n      \"mfu\": -100.0\n    }";
-      continue;
-    }
-    out += ",\n      \"mfu\": {\n        \"mfu\": " + number(Field::mfu) +
-           ",\n        \"mfu_percent\": " + number(Field::mfu, 100) +
-           ",\n        \"flops_achieved\": " + number(Field::flops_rate) +
-           ",\n        \"flops_per_token\": " + number(Field::flops_per_token) +
-           ",\n        \"tokens_per_sec\": " + number(Field::tokens_per_second) +
-           ",\n        \"hardware_peak_flops\": " + number(Field::peak_flops) +
-           ",\n        \"gpu_name\": \"" + short_gpu(run.gpu) + "\",\n        \"precision\": \"bf16\",\n" +
-           "        \"num_gpus\": " + shortest(of(r, Setting::gpus)) + "\n      },\n      \"memory\": {\n" +
-           "        \"allocated_gb\": " + number(Field::memory_allocated, 1e-9) +
-           ",\n        \"reserved_gb\": " + number(Field::memory_reserved, 1e-9) +
-           ",\n        \"max_allocated_gb\": " + number(Field::memory_peak, 1e-9) +
-           ",\n        \"max_reserved_gb\": " + number(Field::memory_reserved, 1e-9) + "\n      }\n    }";
-  }
-  out +=
-      "\n  ],\n  \"eval_steps\": [],\n  \"metadata\": {\n    \"world_size\": " + whole(of(r, Setting::gpus)) +
-      ",\n    \"dtype\": \"bfloat16\"\n  }\n}";
   return out;
 }
 
@@ -420,168 +317,11 @@ std::string llmq(const SimulatedRun& run, const Report& r) {
   return out;
 }
 
-std::string llmq_json(const SimulatedRun& run, const Report& r) {
-  const std::string time = "\"time\": \"2026-02-18 10:11:12.123456789\"";
-  std::string out = "[\n";
-  const auto option = [&](const char* name, const std::string& value) {
-    out += "  {\"log\": \"option\", " + time + ", \"step\": 0, \"name\": \"" + name +
-           "\", \"value\": " + value + "},\n";
-  };
-  option("batch-size", whole(of(r, Setting::micro)));
-  option("final-lr-fraction", shortest(of(r, Setting::learning_rate_min) / of(r, Setting::learning_rate)));
-  option("gpus", whole(of(r, Setting::gpus)));
-  option("grad-accumulation", whole(of(r, Setting::accumulation)));
-  option("learning-rate", shortest(of(r, Setting::learning_rate)));
-  option("matmul-dtype", "\"bf16\"");
-  option("model", "\"" + run.model.name + "\"");
-  option("seq-len", whole(of(r, Setting::sequence_length)));
-  option("steps", whole(of(r, Setting::max_steps)));
-  option("warmup", whole(of(r, Setting::warmup_steps)));
-  for (int rank = 0; rank < static_cast<int>(of(r, Setting::gpus)); ++rank)
-    out +=
-        "  {\"log\": \"gpu-model\", " + time +
-        text(", \"rank\": %d, \"step\": 0, \"id\": %d, \"name\": \"%s\", \"memory\": %.0f, \"free\": 1},\n",
-             rank, rank, run.gpu.c_str(), of(r, Setting::gpu_memory));
-  const char* comma = "";
-  for (const ReportedStep& s : r.steps) {
-    out += comma;
-    out += "  {\"log\": \"step\", " + time +
-           text(
-               ", \"step\": %.0f, \"epoch\": 0.125, \"step_tokens\": %.0f, \"duration_ms\": %.0f, \"norm\": "
-               "%s, \"loss\": %s, "
-               "\"lr\": %s}",
-               of(s, Field::step), of(s, Field::tokens), std::floor(of(s, Field::seconds) * 1e3),
-               shortest(of(s, Field::gradient_norm)).c_str(), shortest(of(s, Field::loss)).c_str(),
-               shortest(of(s, Field::learning_rate)).c_str());
-    comma = ",\n";
-  }
-  return out + "\n]\n";
-}
-
-std::string rounded(double number, int digits) {
-  if (!std::isfinite(number)) return shortest(number);
-  return shortest(std::strtod(text("%.*f", digits, number).c_str(), nullptr));
-}
-
-std::string hugging_face(const SimulatedRun& run, const Report& r) {
-  std::string out = "{\n  \"best_metric\": null,\n  \"epoch\": 1.0,\n  \"global_step\": " +
-                    whole(of(r, Setting::final_step)) +
-                    ",\n  \"is_local_process_zero\": true,\n  \"log_history\": [";
-  for (const ReportedStep& s : r.steps)
-    out += "\n    {\n      \"epoch\": " + rounded(of(s, Field::step) / of(r, Setting::max_steps), 2) +
-           ",\n      \"grad_norm\": " + shortest(of(s, Field::gradient_norm)) +
-           ",\n      \"learning_rate\": " + shortest(of(s, Field::learning_rate)) +
-           ",\n      \"loss\": " + rounded(of(s, Field::loss), 4) +
-           ",\n      \"num_input_tokens_seen\": " + whole(of(s, Field::tokens_total)) +
-           ",\n      \"step\": " + whole(of(s, Field::step)) + "\n    },";
-  out +=
-      "\n    {\n      \"epoch\": 1.0,\n      \"step\": " + whole(of(r, Setting::final_step)) +
-      ",\n      \"total_flos\": " + shortest(of(r, Setting::total_flops)) +
-      ",\n      \"train_loss\": 3.0,\n      \"train_runtime\": " + rounded(of(r, Setting::total_seconds), 4) +
-      ",\n      \"train_steps_per_second\": " +
-      rounded(of(r, Setting::max_steps) / of(r, Setting::total_seconds), 3) + "\n    }\n  ],\n";
-  out += "  \"logging_steps\": " + std::to_string(run.log_every) +
-         ",\n  \"max_steps\": " + whole(of(r, Setting::max_steps)) +
-         ",\n  \"num_train_epochs\": 1,\n  \"train_batch_size\": " + whole(of(r, Setting::micro)) + "\n}\n";
-  return out;
-}
-
-std::string hugging_face_console(const SimulatedRun&, const Report& r) {
-  std::string out;
-  for (const ReportedStep& s : r.steps)
-    out += "{'loss': " + rounded(of(s, Field::loss), 4) +
-           ", 'grad_norm': " + shortest(of(s, Field::gradient_norm)) +
-           ", 'learning_rate': " + shortest(of(s, Field::learning_rate)) +
-           ", 'epoch': " + rounded(of(s, Field::step) / of(r, Setting::max_steps), 2) + "}\n";
-  return out + "{'train_runtime': " + rounded(of(r, Setting::total_seconds), 4) +
-         ", 'train_steps_per_second': " +
-         rounded(of(r, Setting::max_steps) / of(r, Setting::total_seconds), 3) +
-         ", 'train_loss': 3.0, 'epoch': 1.0}\n";
-}
-
-std::string csv(const SimulatedRun&, const Report& r) {
-  std::string out = "iter,train_loss,lr,ms,tps,mfu_percent,mem_gib\n";
-  for (const ReportedStep& s : r.steps)
-    out += text("%.0f,%.4f,%.3e,%.1f,%.0f,%.2f,%.2f\n", of(s, Field::step), of(s, Field::loss),
-                of(s, Field::learning_rate), of(s, Field::seconds) * 1e3, of(s, Field::tokens_per_second),
-                of(s, Field::mfu) * 100, of(s, Field::memory_peak) / 0x1p30);
-  return out;
-}
-
-std::string json_lines(const SimulatedRun&, const Report& r) {
-  std::string out;
-  for (const ReportedStep& s : r.steps)
-    out += "{\"iter\": " + whole(of(s, Field::step)) + ", \"train_loss\": " + shortest(of(s, Field::loss)) +
-           ", \"lr\": " + shortest(of(s, Field::learning_rate)) +
-           ", \"ms\": " + shortest(of(s, Field::seconds) * 1e3) +
-           ", \"tps\": " + shortest(of(s, Field::tokens_per_second)) +
-           ", \"mfu_percent\": " + shortest(of(s, Field::mfu) * 100) +
-           ", \"mem_gib\": " + shortest(of(s, Field::memory_peak) / 0x1p30) + "}\n";
-  return out;
-}
-
-std::string assay_record(const SimulatedRun& run, const Report& r) {
-  const auto integer = [](double number) { return std::isfinite(number) ? std::llround(number) : 0LL; };
-  spec::record::RunStart start;
-  start.time = "2026-11-21T09:54:12Z";
-  start.version = "0.1.0";
-  start.host = "host", start.os = "Linux 6.1.0", start.cpu = "AMD EPYC";
-  start.cores = 64;
-  start.memory_bytes = std::int64_t{1} << 40;
-  for (std::int64_t rank = 0; rank < integer(of(r, Setting::gpus)); ++rank) {
-    start.gpus.push_back({run.gpu, "GPU-" + std::to_string(rank), integer(of(r, Setting::gpu_memory))});
-    start.ranks.push_back({rank, "host", "cuda:" + std::to_string(rank % 8), 8});
-  }
-  start.model = run.model.name;
-  start.vocab = integer(of(r, Setting::vocab));
-  start.parameters = integer(of(r, Setting::parameters));
-  start.flops_per_token = integer(of(r, Setting::flops_per_token));
-  start.peak_flops = of(r, Setting::peak_flops);
-  start.batch = {.sequences = integer(of(r, Setting::sequences)),
-                 .micro = integer(of(r, Setting::micro)),
-                 .accumulation = integer(of(r, Setting::accumulation)),
-                 .ranks = integer(of(r, Setting::data_parallel)),
-                 .sequence_length = integer(of(r, Setting::sequence_length)),
-                 .tokens = integer(of(r, Setting::tokens_per_step))};
-  start.steps = integer(of(r, Setting::max_steps));
-  start.expected_first_loss = {of(r, Setting::expected_first_loss),
-                               of(r, Setting::expected_first_loss_deviation)};
-  start.data = {
-      .source = "grammar", .description = "drawn", .files = {}, .floor = of(r, Setting::loss_floor)};
-  start.settings = {
-      {"compute.dtype", std::string("bf16")},
-      {"optimizer.learning_rate", of(r, Setting::learning_rate)},
-      {"schedule.kind", run.schedule},
-      {"schedule.warmup_steps", static_cast<std::int64_t>(of(r, Setting::warmup_steps))},
-      {"schedule.final_ratio", of(r, Setting::learning_rate_min) / of(r, Setting::learning_rate)}};
-  std::string out = spec::record::to_json(start) + "\n";
-  for (const ReportedStep& s : r.steps) {
-    spec::record::Step step;
-    step.step = integer(of(s, Field::step));
-    step.loss = of(s, Field::loss);
-    step.gradient_norm = of(s, Field::gradient_norm);
-    step.clip_coefficient = 1;
-    step.learning_rate = of(s, Field::learning_rate);
-    step.tokens = step.valid_tokens = integer(of(s, Field::tokens));
-    step.seconds = of(s, Field::seconds);
-    step.tokens_per_second = of(s, Field::tokens_per_second);
-    step.mfu = s[Field::mfu];
-    step.phases.forward = step.seconds;
-    step.sample_hash = "00ff";
-    step.device_peak_bytes = integer(of(s, Field::memory_peak));
-    out += spec::record::to_json(step) + "\n";
-  }
-  spec::record::RunEnd end;
-  end.steps = integer(of(r, Setting::final_step));
-  end.tokens = integer(of(r, Setting::total_tokens));
-  end.seconds = of(r, Setting::total_seconds);
-  end.tokens_per_second = of(r, Setting::average_tokens_per_second);
-  return out + spec::record::to_json(end) + "\n";
-}
-
 }  // namespace
+}  // namespace log_text
 
 std::string render(const SimulatedRun& run, const Report& report) {
+  using namespace log_text;  // NOLINT: of this function alone
   using Render = std::string (*)(const SimulatedRun&, const Report&);
   constexpr std::array<Render, log_formats> renders = {
       assay_record, llm_tii, llm_tii_json, torchtitan,   kempnerforge,         megatron, nanogpt,
@@ -601,10 +341,10 @@ ReadArguments read_arguments(const SimulatedRun& run) {
     case LogFormat::hugging_face:
     case LogFormat::hugging_face_console:
     case LogFormat::nanogpt:
-      out.set =
-          text("gpus=%lld,sequence_length=%lld,micro=%lld,accumulation=%lld",
-               static_cast<long long>(run.gpus), static_cast<long long>(run.sequence_length),
-               static_cast<long long>(run.micro), static_cast<long long>(run.accounting.accumulation_stated));
+      out.set = log_text::text("gpus=%lld,sequence_length=%lld,micro=%lld,accumulation=%lld",
+                               static_cast<long long>(run.gpus), static_cast<long long>(run.sequence_length),
+                               static_cast<long long>(run.micro),
+                               static_cast<long long>(run.accounting.accumulation_stated));
       if (!run.gpt2) out.set += ",gpu=" + run.gpu + ",model=" + run.model.name;
       break;
     default:
