@@ -160,12 +160,25 @@ class Megatron : public LineReader {
   /// A line like one before it, of a run whose plan and batch are known.
   bool read_known(const Line& line, RecordBuilder& builder) {
     Step step;
-    if (!shapes_.read(line, step)) return false;
+    if (!shapes_.read(line, step) || !of_same_batch(line.text)) return false;
     emit(builder);
     if (!builder.current(Setting::max_steps)) return false;
     if (!step[Field::tokens_per_second] && !builder.current(Setting::sequences)) return false;
     open(step, line);
     return true;
+  }
+
+  /// Shapes look past numbers that no field takes, and the batch may change from line to line.
+  bool of_same_batch(std::string_view text) const {
+    constexpr std::size_t drift = 16;  // by numbers before it that grow or shrink
+    const std::size_t from = batch_at_ > drift ? batch_at_ - drift : 0;
+    return batch_text_.empty() || text.find(batch_text_, from) != std::string_view::npos;
+  }
+
+  void remember_batch(std::string_view text) {
+    batch_at_ = text.find("global batch size:");
+    const bool there = batch_at_ != std::string_view::npos;
+    batch_text_ = there ? text.substr(batch_at_, text.find('|', batch_at_) - batch_at_) : std::string_view();
   }
 
   void read_step(std::string_view text, const Line& line, RecordBuilder& builder) {
@@ -189,6 +202,7 @@ class Megatron : public LineReader {
       ramps_up_ = true;
       builder.forget(Setting::sequences);
     }
+    remember_batch(line.text);
     shapes_.learn(line, taken);
     open(step, line);
   }
@@ -263,6 +277,8 @@ class Megatron : public LineReader {
   Step step_;
   bool open_ = false;
   LineShapes shapes_;
+  std::string batch_text_;  ///< "global batch size:   128 " of the last line that was read in full
+  std::size_t batch_at_ = 0;
   bool ramps_up_ = false;
   std::optional<bool> grouped_;  ///< as stated; where the line is lost, heads may share keys or not
 };
