@@ -105,7 +105,8 @@ std::string shown(double number, Unit unit) {
 }
 
 std::string shown(const Interval& numbers, Unit unit) {
-  const std::string low = shown(numbers.low, unit), high = shown(numbers.high, unit);
+  std::string low = shown(numbers.low, unit);
+  const std::string high = shown(numbers.high, unit);
   if (low == high) return low;
   if (numbers.high >= 1e290) return ">= " + low;
   if (numbers.low <= 0) return "<= " + high;
