@@ -28,7 +28,12 @@ RunRecord record_of(const SimulatedRun& run, const std::string& text, const std:
   const tests::ReadArguments arguments = read_arguments(run);
   ReadOptions options;
   options.map = arguments.map;
-  options.set = arguments.set + (arguments.set.empty() || also_set.empty() ? "" : ",") + also_set;
+  // What is stated beside them replaces the run's own arguments: nothing may be given twice.
+  std::istringstream own(arguments.set);
+  options.set = also_set;
+  for (std::string part; std::getline(own, part, ',');)
+    if (("," + also_set).find("," + part.substr(0, part.find('=') + 1)) == std::string::npos)
+      options.set += (options.set.empty() ? "" : ",") + part;
   std::istringstream in(text);
   return read_log(in, std::string(to_string(run.format)), options);
 }
