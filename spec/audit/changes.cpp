@@ -204,10 +204,10 @@ void add_units(ChangeBuilder& b) {
         .time = 1 / u;
 }
 
-void add_passes(ChangeBuilder& b, const Evidence& e) {
+void add_passes(ChangeBuilder& b, const Evidence& e, const Interpretation& reading) {
   const double ranks = e.ranks.value_or(1), gpus = e.gpus.value_or(1);
   if (e.accumulation && e.accumulation->low == e.accumulation->high && e.accumulation->low > 1) {
-    const double a = e.accumulation->low;
+    const double a = e.accumulation->low / (reading.accumulation_divided ? ranks : 1);
     b.add("rate_of_micro_batch", "tokens/s is that of one micro-batch", 2.8,
           {{R::rate_time, 1 / a}, {R::rate_wall_clock, a}, {R::flops_rate, a}, {R::mfu, a}})
         .rate = a;
@@ -309,7 +309,7 @@ std::vector<Change> changes(const Evidence& e, const Comparisons& comparisons,
   add_utilisation(b, e, reading);
   add_peaks(b, e);
   add_units(b);
-  add_passes(b, e);
+  add_passes(b, e, reading);
   add_counts(b, e);
   add_devices(b, e);
   return b.finish();

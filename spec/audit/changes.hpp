@@ -34,8 +34,9 @@ std::vector<Change> changes(const Evidence& evidence, const Comparisons& compari
 
 /// Changes with a free number (GPUs, accumulation, length, a share) that bring `relation` to `residual`, the
 /// interval of printed / recomputed that is left to explain; `factors` is what the reading so far explains.
-std::vector<Change> solved(const Evidence& evidence, const Comparisons& comparisons, const Factors& factors,
-                           Relation relation, Interval residual);
+std::vector<Change> solved(const Evidence& evidence, const Comparisons& comparisons,
+                           const Interpretation& interpretation, const Factors& factors, Relation relation,
+                           Interval residual);
 
 /// The median of a relation's ratios, low ends and high ends apart.
 Interval median_ratio(const Comparison& comparison);

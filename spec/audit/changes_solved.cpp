@@ -47,6 +47,7 @@ double ranks_product(const Evidence& e) {
 /// What stays of a contradiction, and what the log says of the run.
 struct Left {
   const Evidence& e;
+  const Interpretation& reading;
   const Comparisons& comparisons;
   const Factors& factors;
   R relation;
@@ -138,17 +139,28 @@ void add_gpus(ChangeBuilder& b, const Left& left) {
   if (!(g > 0 && e.gpus && g != gpus && g / gpus <= 64 && gpus / g <= 64)) return;
   const double x = g / gpus;
   const bool by_product = e.tokens_basis == "micro x accumulation x ranks x T" && !axes;
-  std::vector<ChangeBuilder::Effect> effects = {{R::sequences, axes ? 1 : x},
-                                                {R::ranks, axes ? 1 / x : x},
-                                                {R::peak, x},
-                                                {R::tokens_per_step, axes || own_sequences ? 1 : x},
-                                                {R::mfu, e.printed_peak() ? 1 : 1 / x},
-                                                {R::mfu_of_flops_rate, e.printed_peak() ? 1 : 1 / x}};
-  if (by_product)
-    for (const R counted :
-         {R::rate_time, R::step_tokens, R::tokens_total, R::sequences_total, R::summary_tokens})
-      effects.push_back({counted, counted == R::rate_time && b.has(R::step_tokens) ? 1 : x});
-  Change& change = b.add("gpus_other", written(g) + " GPUs ran, not " + written(gpus), 3.4, effects);
+  // What is read as one GPU's was taken times their printed number, and a peak that is not printed too.
+  const auto if_so = [&](bool so) { return so ? x : 1; };
+  const Interpretation& reading = left.reading;
+  const double rate = if_so(reading.rate == Whose::gpu), flops = if_so(reading.flops_rate == Whose::gpu),
+               peak = if_so(reading.peak_of_one || !e.printed_peak()), batch = if_so(by_product);
+  Change& change = b.add("gpus_other", written(g) + " GPUs ran, not " + written(gpus), 3.4,
+                         {{R::sequences, axes ? 1 : x},
+                          {R::ranks, axes ? 1 / x : x},
+                          {R::peak, reading.peak_of_one ? 1 : x},
+                          {R::tokens_per_step, axes || own_sequences ? 1 : x},
+                          {R::rate_time, (b.has(R::step_tokens) ? 1 : batch) / rate},
+                          {R::rate_wall_clock, rate / batch},
+                          {R::flops_rate, rate / flops},
+                          {R::flops_rate_of_batch, batch / flops},
+                          {R::mfu, rate / peak},
+                          {R::mfu_of_flops_rate, flops / peak},
+                          {R::mfu_of_batch, batch / peak},
+                          {R::step_tokens, batch},
+                          {R::tokens_total, batch},
+                          {R::sequences_total, batch},
+                          {R::summary_tokens, batch}});
+  change.rate = rate;
   change.gpus = x;
   change.batch = by_product ? x : 1;
   change.of_printer = false;
@@ -299,10 +311,10 @@ void add_multiples(ChangeBuilder& b, const Left& left) {
 
 }  // namespace
 
-std::vector<Change> solved(const Evidence& e, const Comparisons& comparisons, const Factors& factors,
-                           Relation relation, Interval residual) {
+std::vector<Change> solved(const Evidence& e, const Comparisons& comparisons, const Interpretation& reading,
+                           const Factors& factors, Relation relation, Interval residual) {
   ChangeBuilder b(e, comparisons);
-  const Left left{e, comparisons, factors, relation, residual};
+  const Left left{e, reading, comparisons, factors, relation, residual};
   add_performed(b, left);
   add_stated_batch(b, left);
   add_gpus(b, left);

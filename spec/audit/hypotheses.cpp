@@ -95,8 +95,8 @@ class Search {
       for (const Change& change : *known) take(node, change, relation);
       const Interval ratio = median_ratio(at(c_, relation));
       const double factor = node.factors[relation];
-      for (Change& change :
-           solved(e_, c_, node.factors, relation, {ratio.low / factor, ratio.high / factor})) {
+      for (Change& change : solved(e_, c_, interpretations_[node.interpretation], node.factors, relation,
+                                   {ratio.low / factor, ratio.high / factor})) {
         solved_.push_back(std::move(change));
         take(node, solved_.back(), relation);
       }
