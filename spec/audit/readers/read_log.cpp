@@ -65,6 +65,22 @@ bool names_event(std::string_view text) {
          text.starts_with("{ \"event\"");
 }
 
+/// Whether some member is a list of objects.
+bool holds_objects(std::string_view text) {
+  for (std::size_t at = text.find('['); at != std::string_view::npos; at = text.find('[', at + 1))
+    if (const std::size_t behind = text.find_first_not_of(" \t\r", at + 1);
+        behind != std::string_view::npos && text[behind] == '{')
+      return true;
+  return false;
+}
+
+/// Whether a line of a document ends where more must follow.
+bool opens(std::string_view line) {
+  const std::size_t last = line.find_last_not_of(" \t\r");
+  return last != std::string_view::npos &&
+         std::string_view("[{,:").find(line[last]) != std::string_view::npos;
+}
+
 enum class LogShape { text, document, json_lines };
 
 /// What a log is, by its first block.
@@ -81,9 +97,19 @@ LogShape shape_of(std::string_view start) {
   if (start[0] != '{' || (!inside.empty() && inside[0] != '"' && inside[0] != '}')) return LogShape::text;
   const std::size_t end = start.find('\n');
   if (end == std::string_view::npos) return names_event(start) ? LogShape::json_lines : LogShape::document;
-  const std::string_view next = skip_blanks(start.substr(end));
-  if (whole_json(start.substr(0, end)) && (next.empty() || next[0] == '{')) return LogShape::json_lines;
-  return names_event(next) ? LogShape::json_lines : LogShape::document;
+  const auto line_of = [](std::string_view text) { return text.substr(0, text.find('\n')); };
+  const std::string_view first = line_of(start), next = skip_blanks(start.substr(end));
+  if (names_event(next)) return LogShape::json_lines;
+  // A document may stand in one line too ("log_history": [{...}]).
+  if (whole_json(first) && next.empty())
+    return names_event(first) || !holds_objects(first) ? LogShape::json_lines : LogShape::document;
+  if (next.empty() || next[0] != '{') return LogShape::document;
+  if (whole_json(first)) return LogShape::json_lines;
+  // The first line may be damaged. In a document whose elements have a line each, a comma ends the second one
+  // or the list closes behind it.
+  const std::string_view third = skip_blanks(next.substr(line_of(next).size()));
+  const bool lines = whole_json(line_of(next)) && (third.empty() ? !opens(first) : third[0] == '{');
+  return lines ? LogShape::json_lines : LogShape::document;
 }
 
 std::vector<RunRecord> read_document(Blocks& blocks, const ReadOptions& options, const Mapping& mapping) {

@@ -174,6 +174,29 @@ TEST(HostileLogsSpec, WhatIsNoLogIsRefusedInOneLine) {
                  "digits");
 }
 
+TEST(HostileLogsSpec, ADamagedFirstLineOfJsonLinesIsCountedAndQuoted) {
+  const std::string rest = "{\"step\":2,\"loss\":2.5}\n{\"step\":3,\"loss\":2.4}\n";
+  for (const std::string& first : {std::string("{\"step\":1,\"loss\":2.6"), std::string("{\"step\":1,"),
+                                   "{\"step\":1,\"loss\":" + std::string(10000, '1') + "}"}) {
+    const RunRecord run = read_one(first + "\n" + rest);
+    EXPECT_EQ(run.steps_seen, 2) << first.substr(0, 40);
+    EXPECT_EQ(run.unread_lines, 1);
+    ASSERT_EQ(run.unread_quotes.size(), 1u);
+    EXPECT_EQ(run.unread_quotes[0].line, 1);
+  }
+  EXPECT_EQ(read_one("{\"step\":1,\"loss\":2.6\n{\"step\":2,\"loss\":2.5}\n").steps_seen, 1);
+  // Documents stay documents, however their lines are broken.
+  const std::string element = "{\"step\": 10, \"loss\": 2.5}";
+  for (const std::string& document :
+       {"{\"log_history\": [" + element + "]}\n", "{\"log_history\": [\n" + element + "\n]}\n",
+        "{\"log_history\": [\n" + element + ",\n{\"step\": 20, \"loss\": 2.4}\n]}\n"}) {
+    const RunRecord run = read_one(document);
+    EXPECT_EQ(run.format.name, "hugging_face") << document;
+    EXPECT_GE(run.steps_seen, 1) << document;
+  }
+  expect_refused("{\"log_history\": [\n" + element + "\n", ExitCode::bad_data, "ends in the middle");
+}
+
 TEST(HostileLogsSpec, WhatCannotBeUnderstoodIsAUsageError) {
   const std::string csv = "iter,loss\n1,2.5\n";
   expect_refused(csv, ExitCode::usage, "did you mean \"step\"",
