@@ -260,6 +260,10 @@ TEST(ClaimsSpec, FunctionsOfRunsGiveWhatTheSpecGives) {
   EXPECT_EQ(value("iterations(6B, 4194304)"), (Interval{1430, 1431}));
   EXPECT_EQ(value("scaling_efficiency(30, 4, 10, 1)"), exact_interval(0.75));
   EXPECT_DOUBLE_EQ(value("learning_rate(0.0003, 2000, 25000, 10)").low, 0.0003 * 11 / 2000);
+  // A report's 10.8422 is no loss of uniform tokens, and one of text in which tokens repeat.
+  EXPECT_FALSE(value("first_loss('llama-1.36b', 393216)").holds(10.8422));
+  EXPECT_NEAR(value("first_loss('llama-1.36b', 393216)").middle(), 10.834, 1e-3);
+  EXPECT_TRUE(value("first_loss_of_text('llama-1.36b', 393216, 0.005)").holds(10.8422));
   // Intervals keep their ends: 100 to 200 as printed is 99.5 to 200.5.
   const Interval rates = value("tokens_per_second(2000, range)");
   EXPECT_DOUBLE_EQ(rates.low, 2000 / 200.5);
