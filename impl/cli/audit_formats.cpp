@@ -75,10 +75,14 @@ std::string json(const Audit& audit) {
          "}";
 }
 
-/// `text` for an attribute: well-formed UTF-8, no character that XML 1.0 forbids.
+/// `text` for an attribute: well-formed UTF-8, no character that XML 1.0 forbids (below U+0020, and the two
+/// that no encoding uses, U+FFFE and U+FFFF).
 std::string xml(const std::string& text) {
-  std::string out;
-  for (const char c : spec::valid_utf8(text)) {
+  std::string out, allowed = spec::valid_utf8(text);
+  for (const char* const forbidden : {"\xef\xbf\xbe", "\xef\xbf\xbf"})
+    for (std::size_t at = 0; (at = allowed.find(forbidden, at)) != std::string::npos;)
+      allowed.replace(at, 3, "\xef\xbf\xbd");
+  for (const char c : allowed) {
     if (c == '<')
       out += "&lt;";
     else if (c == '>')
@@ -148,7 +152,7 @@ void print_json(const Together& together, std::ostream& out) {
                 return "{\"first\":" + std::to_string(d.first) + ",\"second\":" + std::to_string(d.second) +
                        ",\"printed\":" + json(d.printed) + ",\"printed_mfu\":" + json(d.printed_mfu) +
                        ",\"all\":" + json(d.all) + ",\"per_gpu\":" + json(d.per_gpu) +
-                       ",\"verdict\":" + json_string(d.verdict) + "}";
+                       ",\"mfu_exact\":" + json(d.mfu_exact) + ",\"verdict\":" + json_string(d.verdict) + "}";
               })
       << ",\"comparison\":" << list(together.results, [](const Result& r) { return json(r); }) << "}\n";
 }

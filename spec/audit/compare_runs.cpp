@@ -127,6 +127,25 @@ std::optional<double> ratio(const std::optional<double>& second, const std::opti
 
 std::string times(double x) { return fixed(x, 2) + "x"; }
 
+/// Of both runs, what is stated and differs so that a token of one is other work than a token of the other.
+std::string other_work(const Audit& a, const Audit& b) {
+  std::string out;
+  const auto add = [&](const std::string& what) { out += (out.empty() ? "" : ", ") + what; };
+  const auto stated = [&](Setting setting) {
+    const auto &x = (*a.record)[setting], &y = (*b.record)[setting];
+    return x && y ? std::optional(y->value / x->value) : std::nullopt;
+  };
+  const auto parameters = stated(Setting::parameters);
+  if (!a.model.empty() && !b.model.empty() && a.model != b.model)
+    add(a.model + " and " + b.model);
+  else if (parameters && std::abs(*parameters - 1) > 0.01)
+    add("parameters " + times(*parameters));
+  if (const auto length = stated(Setting::sequence_length); length && *length != 1)
+    add("sequences of " + shown((*a.record)[Setting::sequence_length]->value, Unit::tokens) + " and " +
+        shown((*b.record)[Setting::sequence_length]->value, Unit::tokens) + " tokens");
+  return out;
+}
+
 SpeedDifference difference(const std::vector<Audit>& audits, std::size_t first, std::size_t second) {
   const Audit &a = audits[first], &b = audits[second];
   SpeedDifference out;
@@ -142,8 +161,20 @@ SpeedDifference difference(const std::vector<Audit>& audits, std::size_t first, 
   };
   out.all = ratio(middle(y.tokens_per_second), middle(x.tokens_per_second));
   out.per_gpu = ratio(middle(y.per_gpu), middle(x.per_gpu));
+  out.mfu_exact = ratio(middle(y.mfu_exact), middle(x.mfu_exact));
   if (!out.per_gpu) {
     out.verdict = "cannot be compared: " + (x.per_gpu ? y.missing : x.missing);
+    return out;
+  }
+  const bool other_gpu = !a.gpu.empty() && !b.gpu.empty() && a.gpu != b.gpu;
+  const std::string mfus = out.mfu_exact ? "exact MFU " + shown(middle(x.mfu_exact).value(), Unit::share) +
+                                               " and " + shown(middle(y.mfu_exact).value(), Unit::share)
+                                         : "";
+  if (const std::string other = other_work(a, b); !other.empty()) {
+    const bool mfu_apart =
+        out.mfu_exact && out.printed_mfu && std::abs(*out.printed_mfu / *out.mfu_exact - 1) > 0.05;
+    out.verdict = std::string(mfu_apart ? "partly accounting; " : "") + "other work (" + other +
+                  "), so tokens/s do not compare: " + (mfus.empty() ? "no exact MFU of both" : mfus);
     return out;
   }
   const double off = std::abs(*out.per_gpu - 1);
@@ -156,6 +187,7 @@ SpeedDifference difference(const std::vector<Audit>& audits, std::size_t first, 
   else
     out.verdict =
         std::string(shown_apart ? "partly accounting; " : "") + "real: " + times(*out.per_gpu) + " per GPU";
+  if (other_gpu) out.verdict += ", on " + b.gpu + " in place of " + a.gpu + (mfus.empty() ? "" : ": " + mfus);
   return out;
 }
 

@@ -14,6 +14,7 @@ struct SpeedDifference {
   std::optional<double> printed;       ///< printed tokens/s, second / first
   std::optional<double> printed_mfu;   ///< likewise
   std::optional<double> all, per_gpu;  ///< corrected tokens/s, second / first
+  std::optional<double> mfu_exact;     ///< corrected, `exact` over the dense peak, second / first
   bool same_work = false;              ///< same model, GPU, micro-batch and sequence length
   std::string verdict;                 ///< one sentence
 };

@@ -135,7 +135,8 @@ TEST(AuditCli, WritesJUnit) {
 // error or skipped), its counts, and characters that XML forbids.
 TEST(AuditCli, JUnitIsWellFormedAndCountsWhatItHolds) {
   const tests::Scratch scratch;
-  const std::string folder = scratch.path().string() + "/", log = folder + "a<b>&\"\x01\xff.log";
+  const std::string folder = scratch.path().string() + "/",
+                    log = folder + "a<b>&\"\x01\xff\xef\xbf\xbf\xef\xbf\xbe.log";
   std::ofstream(log)
       << "iter 0: loss nan, time 100.00ms, mfu 10.00%\niter 1: loss 1.0000, time 100.00ms, mfu "
          "10.00%\n";
@@ -261,6 +262,33 @@ TEST(AuditCli, ALogWithoutStepsIsNotConsistent) {
   EXPECT_EQ(audit_of({summary, "--set", "max_steps=50"}).code, 0) << audit_of({summary}).err;
   EXPECT_EQ(audit_of({summary, "--set", "max_steps=60"}).code, 1);
   EXPECT_EQ(audit_of({started, "--set", "sequences=33"}).code, 1);
+}
+
+TEST(AuditCli, RunsOfOtherWorkAreComparedByTheirMfu) {
+  const Outcome other = audit_of({golden("llm_tii_2_gpus.log"), golden("kempnerforge_13b_8_gpus.log")});
+  EXPECT_NE(other.out.find("other work (llama-1.36b and kempnerforge-13b), so tokens/s do not compare: exact "
+                           "MFU 37.24 % and 33.99 %"),
+            std::string::npos)
+      << other.out;
+  EXPECT_EQ(other.out.find("real: "), std::string::npos) << other.out;
+  // One model on two GPUs: both speeds are there, and what each GPU could do.
+  const tests::Scratch scratch;
+  const auto log_on = [&](const std::string& gpu, double seconds) {
+    std::string text = "step,seconds,tokens_per_second\n";
+    for (int i = 1; i <= 20; ++i)
+      text +=
+          std::to_string(i) + "," + std::to_string(seconds) + "," + std::to_string(65536 / seconds) + "\n";
+    const std::string path = scratch.path().string() + "/" + gpu + ".csv";
+    std::ofstream(path) << text;
+    return path;
+  };
+  const auto json = nlohmann::json::parse(
+      audit_of({log_on("a", 1.0), log_on("b", 0.8), "--set",
+                "model=llama3-8b,gpu=H100 SXM,gpus=8,sequence_length=8192,sequences=8", "--json"})
+          .out);
+  const auto& difference = json.at("differences").at(0);
+  EXPECT_NEAR(difference.at("mfu_exact").get<double>(), 1.25, 0.01);
+  EXPECT_EQ(difference.at("verdict"), "real: 1.25x per GPU");
 }
 
 TEST(AuditCli, AnOlderReportDoesNotOutliveAnError) {
