@@ -15,6 +15,7 @@
 #include "impl/ops/attention.hpp"
 #include "impl/parallel/communicator.hpp"
 #include "impl/run/device_choice.hpp"
+#include "impl/run/host.hpp"
 #include "impl/run/memory_limits.hpp"
 #include "impl/run/trainer.hpp"
 #include "spec/flops/exact.hpp"
@@ -138,11 +139,15 @@ StepTimes measure_step(const spec::RunConfig& config, std::int64_t steps,
   const spec::Batch batch = spec::batch_of(config.sequences, config.micro, 1);
   const at::Device device = run::choose_device(config.device).device;
   attention::force(config.attention, device);
+  spec::RunConfig unsampled = config;
+  unsampled.sample_sentences = 0;
+  run::refuse_what_cannot_fit(run::memory_plan(unsampled, model, batch, device), unsampled, batch,
+                              {.device = run::device_memory(device), .host = run::host_memory()});
   if (config.threads > 0) at::set_num_threads(static_cast<int>(config.threads));
   try {
     return measured(config, model, batch, device, steps, say);
   } catch (const std::exception& error) {
-    if (const auto memory = run::out_of_memory(error, batch)) throw *memory;
+    if (const auto memory = run::out_of_memory(error, batch, device)) throw *memory;
     throw;
   }
 }

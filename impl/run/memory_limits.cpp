@@ -72,7 +72,11 @@ void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, con
     throw UserError(ExitCode::usage, "model \"" + plan.setting.model.name +
                                          "\" cannot be trained here: its weights, gradients and optimizer "
                                          "state take " +
-                                         shown(plan.state) + has + "choose a smaller model, or more memory");
+                                         shown(plan.state) + has + "choose a smaller model, or more memory" +
+                                         (on_gpu && plan.state <= Count(machine.host)
+                                              ? "; compute.device=cpu trains in the host's " +
+                                                    spec::bytes(machine.host) + ", far slower"
+                                              : std::string()));
   const double ahead = bytes_read_ahead(config, batch);
   if (ahead > static_cast<double>(machine.host))
     throw UserError(ExitCode::usage, "batch.sequences = " + std::to_string(batch.sequences) + " of " +
@@ -116,7 +120,8 @@ spec::record::Memory memory_event(const Plan& plan, std::int64_t step, at::Devic
   return event;
 }
 
-std::optional<UserError> out_of_memory(const std::exception& error, const spec::Batch& batch) {
+std::optional<UserError> out_of_memory(const std::exception& error, const spec::Batch& batch,
+                                       at::Device device) {
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
   const std::string text = torch ? torch->what_without_backtrace() : error.what();
   const bool ran_out = dynamic_cast<const std::bad_alloc*>(&error) ||
@@ -124,11 +129,14 @@ std::optional<UserError> out_of_memory(const std::exception& error, const spec::
                        (torch && text.find("can't allocate memory") != std::string::npos);
   if (!ran_out) return {};
   return UserError(ExitCode::usage,
-                   "memory ran out with " + std::to_string(batch.micro) +
+                   std::string(device.is_cuda() ? "the GPU's memory" : "memory") + " ran out with " +
+                       std::to_string(batch.micro) +
                        " sequences per pass; lower batch.micro (the sum over the batch stays "
                        "the same) or batch.sequence_length, set memory.recompute=block, or take a smaller "
-                       "model (" +
-                       text + ")");
+                       "model" +
+                       (device.is_cuda() ? "; compute.device=cpu trains in the host's memory, far slower"
+                                         : std::string()) +
+                       " (" + text + ")");
 }
 
 }  // namespace assay::impl::run

@@ -40,7 +40,8 @@ void refuse_what_cannot_fit(const spec::memory::Plan& plan, const spec::RunConfi
 spec::record::Memory memory_event(const spec::memory::Plan& plan, std::int64_t step, at::Device device,
                                   std::int64_t capacity, std::int64_t measured);
 
-/// Memory that ran out while training, told apart from faults of the program.
-std::optional<UserError> out_of_memory(const std::exception& error, const spec::Batch& batch);
+/// Memory of `device` that ran out while training, told apart from faults of the program.
+std::optional<UserError> out_of_memory(const std::exception& error, const spec::Batch& batch,
+                                       at::Device device);
 
 }  // namespace assay::impl::run

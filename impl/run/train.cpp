@@ -110,7 +110,7 @@ class Run {
       if (disk) say(Warning{.step = {}, .code = "disk_space", .text = *disk});
       return train_steps(stop);
     } catch (const std::exception& error) {
-      const auto memory = out_of_memory(error, batch_);
+      const auto memory = out_of_memory(error, batch_, device_);
       record_failure(memory ? *memory : error);
       if (memory) throw *memory;
       throw;

@@ -87,6 +87,17 @@ TEST(BenchStepImpl, EveryOpOfTheSpecIsSeenAsOftenAsItIsCalled) {
   }
 }
 
+TEST(BenchStepImpl, WhatCannotFitIsRefusedBeforeItIsAllocated) {
+  const auto config = spec::load("", {"compute.device=cpu", "batch.sequences=100000000", "data.prefetch=0"});
+  try {
+    measure_step(config, 1, [](const std::string& line) { FAIL() << line; });
+    FAIL() << "taken";
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(std::string(error.what()).find("this machine has"), std::string::npos) << error.what();
+  }
+}
+
 TEST(BenchStepImpl, AGpuThatIsNotThereIsRefusedBeforeAnythingIsTrained) {
   if (c10::cuda::device_count() > 0) GTEST_SKIP() << "this machine has a GPU";
   const auto config = spec::load("", {"compute.device=cuda"});

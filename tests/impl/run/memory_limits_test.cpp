@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <new>
+#include <stdexcept>
 #include <string>
 
 #include "spec/config/keys.hpp"
@@ -54,6 +56,32 @@ TEST(MemoryLimitsImpl, AModelWhoseStateAloneIsTooLargeIsToldSo) {
   // 8,030,261,248 x 18 bytes, and rope's tables
   EXPECT_NE(text.find("135 GiB"), std::string::npos) << text;
   EXPECT_NE(text.find("smaller model"), std::string::npos) << text;
+}
+
+TEST(MemoryLimitsImpl, WhereAGpuIsTooSmallTheCpuIsOfferedIfItsMemoryHoldsTheModel) {
+  const at::Device gpu(at::kCUDA, 0);
+  spec::RunConfig config = demo(8, 8);
+  config.model = "llama3-8b", config.dtype = Dtype::bf16;
+  EXPECT_NE(refusal(config, {.device = host, .host = host * 32}, gpu).find("compute.device=cpu"),
+            std::string::npos);
+  EXPECT_EQ(refusal(config, {.device = host, .host = host}, gpu).find("compute.device=cpu"),
+            std::string::npos);
+  EXPECT_EQ(refusal(config, {.device = host, .host = host}).find("compute.device=cpu"), std::string::npos);
+}
+
+TEST(MemoryLimitsImpl, MemoryThatRanOutIsTheUsersToMend) {
+  const spec::Batch batch = spec::batch_of(8, 4, 1);
+  const at::Device gpu(at::kCUDA, 0);
+  const auto on_gpu = out_of_memory(std::bad_alloc(), batch, gpu),
+             on_cpu = out_of_memory(std::bad_alloc(), batch, at::kCPU);
+  ASSERT_TRUE(on_gpu && on_cpu);
+  EXPECT_EQ(on_gpu->code(), ExitCode::usage);
+  EXPECT_NE(std::string(on_gpu->what()).find("the GPU's memory ran out with 4 sequences per pass"),
+            std::string::npos)
+      << on_gpu->what();
+  EXPECT_NE(std::string(on_gpu->what()).find("compute.device=cpu"), std::string::npos);
+  EXPECT_EQ(std::string(on_cpu->what()).find("compute.device=cpu"), std::string::npos);
+  EXPECT_FALSE(out_of_memory(std::runtime_error("another"), batch, gpu));
 }
 
 TEST(MemoryLimitsImpl, AGpuIsJudgedByItsOwnMemory) {
