@@ -18,6 +18,7 @@
 #include "impl/ops/rms_norm.hpp"
 #include "impl/ops/rope.hpp"
 #include "impl/ops/swiglu.hpp"
+#include "impl/optim/optimizer.hpp"
 #include "spec/ops/rope.hpp"
 
 namespace assay::impl::bench {
@@ -183,6 +184,11 @@ class OpCalls {
                      m2 = zeros({part}, states),
                      coefficient = at::ones({}, gradient.options().dtype(at::kDouble));
     const auto name = [](StepOp op) { return name_of(op, StepPass::update); };
+    const at::Tensor sums = zeros({part}, wide_);
+    use_({name(StepOp::zero_gradients),
+          share(find(StepOp::zero_gradients, StepPass::update).value(), part, all),
+          {},
+          [&] { zero_gradients(sums); }});
     use_({name(StepOp::clip_grad_norm),
           share(find(StepOp::clip_grad_norm, StepPass::update).value(), part, all),
           {},

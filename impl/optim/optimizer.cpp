@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "impl/metrics/op_times.hpp"
 #include "impl/ops/adamw.hpp"
 
 namespace assay::impl {
@@ -19,6 +20,11 @@ std::vector<DecayRange> decay_ranges(const spec::Inventory& inventory) {
     }
   }
   return ranges;
+}
+
+void zero_gradients(at::Tensor gradients) {
+  const metrics::OpScope timed(spec::time::StepOp::zero_gradients, spec::time::StepPass::update);
+  gradients.zero_();
 }
 
 void update(ParameterBuffers& buffers, const AdamWSettings& settings, double learning_rate, std::int64_t step,

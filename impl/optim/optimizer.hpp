@@ -22,6 +22,9 @@ struct AdamWSettings {
   std::uint64_t seed = 0;  ///< of the roundings of bf16 states
 };
 
+/// Sets a flat gradient to zero, as every step begins.
+void zero_gradients(at::Tensor gradients);
+
 /// One update of all parameters. `step` counts from 1; `coefficient` is the clip coefficient, an fp64 scalar
 /// on the buffers' device; where it is NaN nothing is changed.
 void update(ParameterBuffers& buffers, const AdamWSettings& settings, double learning_rate, std::int64_t step,

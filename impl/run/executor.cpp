@@ -26,7 +26,7 @@ StepResult Executor::run(const StepInput& input, const std::vector<Action>& acti
   result_ = {};
   activations_.assign(input.micro_batches.size(), {});
   losses_ = at::zeros({2}, at::TensorOptions().dtype(at::kDouble).device(buffers_.weights.device()));
-  buffers_.gradients.zero_();
+  zero_gradients(buffers_.gradients);
   for (const Action& action : actions) {
     const auto micro_batch = static_cast<std::size_t>(action.micro_batch);
     switch (action.kind) {

@@ -147,6 +147,7 @@ class StepList {
     const std::int64_t entries = parameter_count(m_).to_int64();
     const bool masters = s_.dtype == Dtype::bf16 && s_.states != Dtype::bf16;
     const std::int64_t state = s_.dtype == Dtype::bf16 ? element_bytes(s_.states) : element_;
+    add(StepOp::zero_gradients, StepPass::update, 1, {}, Count(entries) * wide_);
     add(StepOp::clip_grad_norm, StepPass::update, 1, {Count(0), 2 * Count(entries)},
         clip_grad_norm::norm_bytes(entries, wide_));
     add(StepOp::adamw, StepPass::update, 1, adamw::update_flops(entries),
@@ -164,9 +165,9 @@ class StepList {
 
 std::string_view to_string(StepOp op) {
   static constexpr std::string_view names[step_ops_count] = {
-      "embedding", "rms_norm",         "qkv",           "qk_norm",        "rope",
-      "attention", "attention_output", "gate_up",       "swiglu",         "down",
-      "head",      "other_product",    "cross_entropy", "clip_grad_norm", "adamw"};
+      "embedding",      "rms_norm", "qkv",  "qk_norm", "rope",          "attention",     "attention_output",
+      "gate_up",        "swiglu",   "down", "head",    "other_product", "cross_entropy", "zero_gradients",
+      "clip_grad_norm", "adamw"};
   return names[static_cast<std::size_t>(op)];
 }
 
@@ -193,6 +194,7 @@ StepClass class_of(StepOp op) {
       return StepClass::attention;
     case StepOp::cross_entropy:
       return StepClass::loss;
+    case StepOp::zero_gradients:
     case StepOp::clip_grad_norm:
     case StepOp::adamw:
       return StepClass::optimizer;

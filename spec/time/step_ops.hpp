@@ -29,10 +29,11 @@ enum class StepOp {
   head,
   other_product,
   cross_entropy,
+  zero_gradients,
   clip_grad_norm,
   adamw
 };
-inline constexpr std::size_t step_ops_count = 15;
+inline constexpr std::size_t step_ops_count = 16;
 std::string_view to_string(StepOp op);  ///< "attention_output"
 
 /// `recompute`: forward again, for backward's sake. A product's backward is two calls.

@@ -63,6 +63,7 @@ TEST(StepOpsSpec, BytesByHandInBf16) {
   // Master weights and moments in fp32 are read and written, the gradient read, bf16 weights written.
   const std::int64_t entries = parameter_count(small()).to_int64();
   EXPECT_EQ(find(ops, StepOp::adamw, StepPass::update).bytes, Count(entries * (6 * 4 + 4 + 2)));
+  EXPECT_EQ(find(ops, StepOp::zero_gradients, StepPass::update).bytes, Count(entries * 4));
   const auto kept =
       step_ops(small(), {.micro = 3, .tokens = 2, .dtype = Dtype::bf16, .recompute = Recompute::none});
   EXPECT_EQ(find(kept, StepOp::swiglu, StepPass::backward).bytes, Count(5 * 6 * 8 * 2));
@@ -75,6 +76,8 @@ TEST(StepOpsSpec, NamesTellOpsApart) {
   EXPECT_EQ(to_string(StepOp::adamw), "adamw");
   EXPECT_EQ(to_string(class_of(StepOp::head)), "product");
   EXPECT_EQ(to_string(class_of(StepOp::clip_grad_norm)), "optimizer");
+  EXPECT_EQ(to_string(class_of(StepOp::zero_gradients)), "optimizer");
+  EXPECT_EQ(to_string(StepOp::zero_gradients), "zero_gradients");
 }
 
 TEST(StepOpsSpec, RooflineIsTheLongerOfTwoBounds) {
