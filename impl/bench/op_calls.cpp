@@ -159,13 +159,13 @@ class OpCalls {
     const at::Tensor values = normal({s_.head_rows, columns_}).narrow(1, 0, m_.vocab),
                      logits = normal({s_.head_rows, columns_}).narrow(1, 0, m_.vocab),
                      targets = ids(s_.head_rows);
-    const at::Tensor lse = cross_entropy::forward(values, targets, static_cast<double>(N_), 0).lse;
+    const Normalizer tokens = at::full({}, static_cast<double>(N_), values.options().dtype(at::kDouble));
+    const at::Tensor lse = cross_entropy::forward(values, targets, tokens, 0).lse;
     one(StepOp::cross_entropy, StepPass::forward,
-        [&] { cross_entropy::forward(values, targets, static_cast<double>(N_), 0); });
+        [&] { cross_entropy::forward(values, targets, tokens, 0); });
     one(
         StepOp::cross_entropy, StepPass::backward,
-        [&] { cross_entropy::backward(logits, targets, lse, static_cast<double>(N_), 0); },
-        [&] { logits.copy_(values); });
+        [&] { cross_entropy::backward(logits, targets, lse, tokens, 0); }, [&] { logits.copy_(values); });
   }
 
   /// `whole` for `part` of its `all` parameters.

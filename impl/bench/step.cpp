@@ -72,6 +72,7 @@ class StepRuns {
     say_("step " + std::to_string(report.step + 1) + ": loss " + spec::fixed(report.result.cross_entropy, 4) +
          ", " + spec::fixed(report.seconds * 1e3, 2) + " ms");
     for (const std::string& line : attention::new_choices()) say_(line);
+    for (const std::string& line : trainer_.new_notices()) say_(line);
     last_ = report;
     return last_;
   }
@@ -87,7 +88,8 @@ StepTimes measured(const spec::RunConfig& config, const spec::ModelSpec& model, 
                    at::Device device, std::int64_t steps,
                    const std::function<void(const std::string&)>& say) {
   StepRuns runs(config, model, batch, device, say);
-  const std::int64_t warm = device.is_cuda() ? std::max<std::int64_t>(3, steps) : steps;
+  // On a GPU libraries make their plans in the first, and recording comes after two.
+  const std::int64_t warm = device.is_cuda() ? std::max<std::int64_t>(4, steps) : steps;
   for (std::int64_t step = 0; step < warm; ++step) runs.plain();
   std::vector<double> plain;
   for (std::int64_t step = 0; step < steps; ++step) plain.push_back(runs.plain());
@@ -139,6 +141,7 @@ StepTimes measure_step(const spec::RunConfig& config, std::int64_t steps,
   const spec::Batch batch = spec::batch_of(config.sequences, config.micro, 1);
   const at::Device device = run::choose_device(config.device).device;
   attention::force(config.attention, device);
+  run::reason_against_graph(config.cuda_graph, device, 1);  // refuses it on the CPU
   spec::RunConfig unsampled = config;
   unsampled.sample_sentences = 0;
   run::refuse_what_cannot_fit(run::memory_plan(unsampled, model, batch, device), unsampled, batch,

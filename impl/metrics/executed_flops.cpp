@@ -8,7 +8,6 @@
 #include <exception>
 #include <map>
 #include <memory>
-#include <stdexcept>
 #include <string_view>
 
 namespace assay::impl::metrics {
@@ -188,8 +187,15 @@ Count MeasuredFlops::total() const {
   return sum;
 }
 
-FlopCounter::FlopCounter() {
-  if (thread.counter) throw std::logic_error("a FlopCounter counts on this thread already");
+MeasuredFlops& MeasuredFlops::operator+=(const MeasuredFlops& other) {
+  for (std::size_t component = 0; component < counts.size(); ++component)
+    for (std::size_t pass = 0; pass < counts[component].size(); ++pass)
+      counts[component][pass] += other.counts[component][pass];
+  elsewhere += other.elsewhere;
+  return *this;
+}
+
+FlopCounter::FlopCounter() : outer_(thread.counter) {
   callback_ = at::addThreadLocalCallback(at::RecordFunctionCallback(FlopObserver::start, FlopObserver::end)
                                              .needsInputs(true)
                                              .scopes({at::RecordScope::FUNCTION}));
@@ -199,8 +205,12 @@ FlopCounter::FlopCounter() {
 
 FlopCounter::~FlopCounter() {
   at::removeCallback(callback_);
-  thread.counter = nullptr;
-  thread.measured = nullptr;
+  thread.counter = outer_;
+  thread.measured = outer_ ? &outer_->measured_ : nullptr;
+}
+
+void report(const MeasuredFlops& ran) {
+  if (thread.counter) *thread.measured += ran;
 }
 
 const std::set<std::string>& counted_ops() {

@@ -45,6 +45,7 @@ struct MeasuredFlops {
   std::array<std::array<Count, spec::executed_passes>, spec::flop_components> counts;
   Count elsewhere;  ///< outside every scope that names a component
 
+  MeasuredFlops& operator+=(const MeasuredFlops& other);
   const Count& at(spec::FlopComponent component, spec::ExecutedPass pass) const {
     return counts[static_cast<std::size_t>(component)][static_cast<std::size_t>(pass)];
   }
@@ -52,7 +53,8 @@ struct MeasuredFlops {
 };
 
 /// Counts what this thread runs while it lives. A call that throws is not counted: a fused kernel that
-/// refuses a shape ran nothing. Errors: std::logic_error when another one counts on this thread.
+/// refuses a shape ran nothing. While one lives inside another, it counts and the outer one does not: what is
+/// recorded to be run later.
 class FlopCounter {
  public:
   FlopCounter();
@@ -69,7 +71,11 @@ class FlopCounter {
   MeasuredFlops measured_;
   std::set<std::string> seen_;
   std::uint64_t callback_;
+  FlopCounter* const outer_;
 };
+
+/// Counts for the FlopCounter of this thread, where there is one, what ran without its calls: replayed work.
+void report(const MeasuredFlops& ran);
 
 /// The ops of ATen that FlopCounter counts, "aten::mm".
 const std::set<std::string>& counted_ops();

@@ -51,6 +51,8 @@ OpScope::~OpScope() {
   if (timed_ && op_clock) op_clock->mark(outer_, /*begins=*/false);
 }
 
+bool ops_are_timed() { return op_clock != nullptr; }
+
 double OpTimes::seconds() const {
   double sum = between;
   for (const auto& part : parts) sum += part.seconds;

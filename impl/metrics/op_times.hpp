@@ -28,6 +28,9 @@ class OpScope {
   bool timed_ = false;
 };
 
+/// Whether an OpClock runs on this thread: then ops must be called one by one.
+bool ops_are_timed();
+
 /// Times of a step by op.
 struct OpTimes {
   std::vector<spec::time::MeasuredPart> parts;  ///< ops that ran, in the order of their enumeration

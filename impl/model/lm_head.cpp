@@ -22,7 +22,7 @@ at::Tensor with_rows(const at::Tensor& matrix, std::int64_t rows) {
 }  // namespace
 
 Forward forward_backward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets,
-                         double normalizer, double z, at::Tensor dweight, std::int64_t limit) {
+                         const Normalizer& normalizer, double z, at::Tensor dweight, std::int64_t limit) {
   const metrics::FlopScope scope(spec::FlopComponent::head);
   const std::int64_t N = x.size(0), V = weight.size(0);
   const std::int64_t padded = x.is_cuda() ? padded_vocabulary(V, x.element_size()) : V;

@@ -4,6 +4,7 @@
 // twice.
 #include <ATen/core/Tensor.h>
 
+#include "impl/ops/normalizer.hpp"
 #include "spec/memory/head.hpp"
 
 namespace assay::impl::lm_head {
@@ -21,7 +22,7 @@ struct Forward {
 /// gradients: dx is returned, that of the weight is added to dweight. x [N, D], weight [V, D], targets [N],
 /// dweight [V, D] in the gradient dtype. Chunks hold at most `limit` logits.
 Forward forward_backward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets,
-                         double normalizer, double z, at::Tensor dweight,
+                         const Normalizer& normalizer, double z, at::Tensor dweight,
                          std::int64_t limit = spec::memory::most_logits);
 
 }  // namespace assay::impl::lm_head

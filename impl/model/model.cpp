@@ -44,7 +44,7 @@ at::Tensor Model::hidden(const TokenBatch& batch, Activations* saved) {
   return x;
 }
 
-Loss Model::forward(const TokenBatch& batch, double normalizer, double z, Activations& saved) {
+Loss Model::forward(const TokenBatch& batch, const Normalizer& normalizer, double z, Activations& saved) {
   saved.x_final = hidden(batch, &saved);
   const BlockViews& weights = parameters_.acquire(model_.layers + 1);
   const auto norm = rms_norm::forward(saved.x_final, weights.norm, model_.norm_eps);

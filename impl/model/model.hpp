@@ -4,6 +4,7 @@
 #include "impl/model/activations.hpp"
 #include "impl/model/parameter_access.hpp"
 #include "impl/model/token_batch.hpp"
+#include "impl/ops/normalizer.hpp"
 #include "impl/ops/rope.hpp"
 #include "spec/memory/recompute.hpp"
 #include "spec/model/model_spec.hpp"
@@ -26,7 +27,7 @@ class Model {
   /// Runs one micro-batch; the loss's gradient is taken at once, as far as the head (impl/model/lm_head.hpp),
   /// whose own is added to `parameters`. `normalizer`: valid tokens of the whole step over all micro-batches
   /// and ranks; `z`: z-loss coefficient. Errors: SpecError of the ops.
-  Loss forward(const TokenBatch& batch, double normalizer, double z, Activations& saved);
+  Loss forward(const TokenBatch& batch, const Normalizer& normalizer, double z, Activations& saved);
 
   /// Adds the gradients of one micro-batch's loss to those of `parameters` and consumes `saved`.
   void backward(const TokenBatch& batch, Activations saved);

@@ -6,6 +6,7 @@
 
 #include "impl/metrics/op_times.hpp"
 #include "impl/ops/tensor_check.hpp"
+#include "spec/ops/adamw_rounding.hpp"
 
 namespace assay::impl::adamw {
 
@@ -29,6 +30,12 @@ spec::adamw::Scalars scalars(const Settings& s) {
                                .step = s.step});
 }
 
+StepNumbers step_numbers(const Settings& settings, bool rounds) {
+  const auto shared = scalars(settings);
+  if (rounds) spec::adamw::rounding_stream(settings.seed, settings.step);
+  return {shared.kept, shared.step_size, shared.root_correction2, static_cast<double>(settings.step)};
+}
+
 void update(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at::Tensor moment1,
             at::Tensor moment2, const Settings& settings) {
   const metrics::OpScope timed(spec::time::StepOp::adamw, spec::time::StepPass::update);
@@ -39,15 +46,23 @@ void update(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at
 }
 
 void update_guarded(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at::Tensor moment1,
-                    at::Tensor moment2, const Settings& settings, const at::Tensor& coefficient) {
+                    at::Tensor moment2, const Settings& settings, const at::Tensor& coefficient,
+                    const at::Tensor& numbers) {
   const metrics::OpScope timed(spec::time::StepOp::adamw, spec::time::StepPass::update);
   check(weight, master, gradient, moment1, moment2);
-  check_contiguous("adamw", {weight, master, gradient, moment1, moment2});
+  check_contiguous("adamw", {weight, master, gradient, moment1, moment2, numbers});
+  TORCH_CHECK(!numbers.defined() || (numbers.scalar_type() == at::kDouble && numbers.numel() == 4 &&
+                                     numbers.device().type() == master.device().type()),
+              "adamw: the numbers of a step are four in fp64, beside the states");
   if (master.is_cuda())
-    return cuda::update_guarded(weight, master, gradient, moment1, moment2, settings, coefficient);
+    return cuda::update_guarded(weight, master, gradient, moment1, moment2, settings, coefficient, numbers);
   Settings scaled = settings;
   scaled.gradient_scale = coefficient.item<double>();
-  if (!std::isnan(scaled.gradient_scale)) cpu::update(weight, master, gradient, moment1, moment2, scaled);
+  if (std::isnan(scaled.gradient_scale)) return;
+  if (!numbers.defined()) return cpu::update(weight, master, gradient, moment1, moment2, scaled);
+  const double* number = numbers.const_data_ptr<double>();
+  scaled.step = static_cast<std::int64_t>(number[3]);
+  cpu::update_by({number[0], number[1], number[2]}, weight, master, gradient, moment1, moment2, scaled);
 }
 
 namespace aten {

@@ -18,6 +18,15 @@ struct Scalars {
   S eps, gradient_scale, decay, step_size, root_correction;
 };
 
+/// What changes from step to step, from the device where it is given there: cast as the host does.
+template <class S>
+__device__ __forceinline__ void take_numbers(Scalars<S>& a, const double* numbers) {
+  if (!numbers) return;
+  a.decay = static_cast<S>(numbers[0]);
+  a.step_size = static_cast<S>(numbers[1]);
+  a.root_correction = static_cast<S>(numbers[2]);
+}
+
 /// master, m and v of one element, in the order of operations of spec/ops/adamw.md.
 template <class S>
 __device__ __forceinline__ void update_element(S& p, S& m, S& v, S g, const Scalars<S>& a) {
@@ -40,11 +49,13 @@ __device__ __forceinline__ W rounded_to(S value) {
 template <class W, class S, int width>
 __global__ void update_kernel(W* __restrict__ weight, S* __restrict__ master, const S* __restrict__ gradient,
                               S* __restrict__ moment1, S* __restrict__ moment2, std::int64_t n, Scalars<S> a,
-                              const double* __restrict__ coefficient, bool separate) {
+                              const double* __restrict__ coefficient, const double* __restrict__ numbers,
+                              bool separate) {
   if (coefficient) {
     if (isnan(*coefficient)) return;
     a.gradient_scale = static_cast<S>(*coefficient);
   }
+  take_numbers(a, numbers);
   using VS = Vector<S, width>;
   using VW = Vector<W, width>;
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
@@ -76,11 +87,14 @@ template <int width>
 __global__ void update_bf16_kernel(__nv_bfloat16* __restrict__ weight, const float* __restrict__ gradient,
                                    __nv_bfloat16* __restrict__ moment1, __nv_bfloat16* __restrict__ moment2,
                                    std::int64_t n, Scalars<float> a, const double* __restrict__ coefficient,
-                                   spec::random::Stream rounding, std::uint64_t first) {
+                                   const double* __restrict__ numbers, spec::random::Stream rounding,
+                                   std::uint64_t seed, std::uint64_t first) {
   if (coefficient) {
     if (isnan(*coefficient)) return;
     a.gradient_scale = static_cast<float>(*coefficient);
   }
+  take_numbers(a, numbers);
+  if (numbers) rounding = spec::adamw::rounding_stream_of(seed, static_cast<std::uint32_t>(numbers[3]));
   using VW = Vector<__nv_bfloat16, width>;
   using VG = Vector<float, width>;
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
@@ -128,7 +142,7 @@ template <class W, class S, int width>
 void launch_as(const Arguments& a, cudaStream_t stream) {
   update_kernel<W, S, width><<<blocks_for(a.n / width), threads, 0, stream>>>(
       static_cast<W*>(a.weight), static_cast<S*>(a.master), static_cast<const S*>(a.gradient),
-      static_cast<S*>(a.moment1), static_cast<S*>(a.moment2), a.n, scalars_of<S>(a), a.coefficient,
+      static_cast<S*>(a.moment1), static_cast<S*>(a.moment2), a.n, scalars_of<S>(a), a.coefficient, a.numbers,
       a.weight != a.master);
   ASSAY_CUDA_CHECK_LAUNCH();
 }
@@ -148,7 +162,7 @@ void launch_bf16_as(const Arguments& a, cudaStream_t stream) {
   update_bf16_kernel<width><<<blocks_for(a.n / width), threads, 0, stream>>>(
       static_cast<__nv_bfloat16*>(a.master), static_cast<const float*>(a.gradient),
       static_cast<__nv_bfloat16*>(a.moment1), static_cast<__nv_bfloat16*>(a.moment2), a.n,
-      scalars_of<float>(a), a.coefficient, a.rounding, a.first);
+      scalars_of<float>(a), a.coefficient, a.numbers, a.rounding, a.seed, a.first);
   ASSAY_CUDA_CHECK_LAUNCH();
 }
 

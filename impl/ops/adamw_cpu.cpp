@@ -15,16 +15,15 @@ template <class M>
 struct Step {
   M scale, new1, beta2, new2, eps, keep, rate, root;
 
-  explicit Step(const Settings& s)
+  Step(const Settings& s, const spec::adamw::Scalars& shared)
       : scale(static_cast<M>(s.gradient_scale)),
         new1(static_cast<M>(1 - s.beta1)),
         beta2(static_cast<M>(s.beta2)),
         new2(static_cast<M>(1 - s.beta2)),
         eps(static_cast<M>(s.eps)) {
-    const auto [kept, step_size, root_correction2] = scalars(s);
-    keep = static_cast<M>(kept);
-    rate = static_cast<M>(step_size);
-    root = static_cast<M>(1 / root_correction2);
+    keep = static_cast<M>(shared.kept);
+    rate = static_cast<M>(shared.step_size);
+    root = static_cast<M>(1 / shared.root_correction2);
   }
 
   void apply(M& w, M& m, M& v, M gradient) const {
@@ -37,8 +36,8 @@ struct Step {
 
 template <class M, class W>
 void update_range(std::int64_t size, M* master, const M* gradient, M* moment1, M* moment2, W* weight,
-                  const Settings& s) {
-  const Step<M> step(s);
+                  const Settings& s, const spec::adamw::Scalars& shared) {
+  const Step<M> step(s, shared);
   impl::cpu::for_chunks(size, chunk, [&](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
     for (std::int64_t i = begin; i < end; ++i) {
@@ -58,8 +57,8 @@ at::BFloat16 rounded(float value, std::uint16_t random) {
 
 /// States in bf16: computed in fp32, rounded by chance.
 void update_bf16(std::int64_t size, at::BFloat16* weight, const float* gradient, at::BFloat16* moment1,
-                 at::BFloat16* moment2, const Settings& s) {
-  const Step<float> step(s);
+                 at::BFloat16* moment2, const Settings& s, const spec::adamw::Scalars& shared) {
+  const Step<float> step(s, shared);
   const spec::random::Stream stream = spec::adamw::rounding_stream(s.seed, s.step);
   impl::cpu::for_chunks(size, chunk, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -77,20 +76,25 @@ void update_bf16(std::int64_t size, at::BFloat16* weight, const float* gradient,
 
 void update(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at::Tensor moment1,
             at::Tensor moment2, const Settings& settings) {
+  update_by(scalars(settings), weight, master, gradient, moment1, moment2, settings);
+}
+
+void update_by(const spec::adamw::Scalars& shared, at::Tensor weight, at::Tensor master,
+               const at::Tensor& gradient, at::Tensor moment1, at::Tensor moment2, const Settings& settings) {
   if (master.scalar_type() == at::kBFloat16)
     return update_bf16(master.numel(), master.data_ptr<at::BFloat16>(), gradient.const_data_ptr<float>(),
-                       moment1.data_ptr<at::BFloat16>(), moment2.data_ptr<at::BFloat16>(), settings);
+                       moment1.data_ptr<at::BFloat16>(), moment2.data_ptr<at::BFloat16>(), settings, shared);
   const bool separate = weight.const_data_ptr() != master.const_data_ptr();
   impl::cpu::with_element(master.scalar_type(), "adamw", [&](auto state) {
     using M = impl::cpu::Math<decltype(state)>;
     M *w = master.data_ptr<M>(), *m = moment1.data_ptr<M>(), *v = moment2.data_ptr<M>();
     const M* g = gradient.const_data_ptr<M>();
     if (!separate) {
-      update_range<M, void>(master.numel(), w, g, m, v, nullptr, settings);
+      update_range<M, void>(master.numel(), w, g, m, v, nullptr, settings, shared);
     } else {
       impl::cpu::with_element(weight.scalar_type(), "adamw_weight", [&](auto element) {
         using scalar_t = decltype(element);
-        update_range<M, scalar_t>(master.numel(), w, g, m, v, weight.data_ptr<scalar_t>(), settings);
+        update_range<M, scalar_t>(master.numel(), w, g, m, v, weight.data_ptr<scalar_t>(), settings, shared);
       });
     }
   });

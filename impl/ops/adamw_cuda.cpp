@@ -8,7 +8,8 @@
 namespace assay::impl::adamw::cuda {
 
 void update_guarded(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at::Tensor moment1,
-                    at::Tensor moment2, const Settings& settings, const at::Tensor& coefficient) {
+                    at::Tensor moment2, const Settings& settings, const at::Tensor& coefficient,
+                    const at::Tensor& numbers) {
   const auto shared = scalars(settings);
   const std::int64_t rounded_step = master.scalar_type() == at::kBFloat16 ? settings.step : 1;
   launch({.weight_dtype = impl::cuda::dtype_of(weight),
@@ -24,17 +25,19 @@ void update_guarded(at::Tensor weight, at::Tensor master, const at::Tensor& grad
           .eps = settings.eps,
           .gradient_scale = settings.gradient_scale,
           .coefficient = coefficient.defined() ? coefficient.const_data_ptr<double>() : nullptr,
+          .numbers = numbers.defined() ? numbers.const_data_ptr<double>() : nullptr,
           .decay = shared.kept,
           .step_size = shared.step_size,
           .root_correction = shared.root_correction2,
           .rounding = spec::adamw::rounding_stream(settings.seed, rounded_step),
+          .seed = settings.seed,
           .first = static_cast<std::uint64_t>(settings.first)},
          impl::cuda::stream());
 }
 
 void update(at::Tensor weight, at::Tensor master, const at::Tensor& gradient, at::Tensor moment1,
             at::Tensor moment2, const Settings& settings) {
-  cuda::update_guarded(weight, master, gradient, moment1, moment2, settings, {});
+  cuda::update_guarded(weight, master, gradient, moment1, moment2, settings, {}, {});
 }
 
 }  // namespace assay::impl::adamw::cuda

@@ -81,9 +81,10 @@ __global__ void forward_kernel(const T* __restrict__ logits, const std::int64_t*
 template <class T, int width>
 __global__ void backward_kernel(T* __restrict__ logits, const std::int64_t* __restrict__ targets,
                                 const Math<T>* __restrict__ lse, std::int64_t V, std::int64_t apart,
-                                std::int64_t ignore, Math<T> share, Math<T> z) {
+                                std::int64_t ignore, const double* __restrict__ normalizer, Math<T> z) {
   using M = Math<T>;
   using Vec = Vector<T, width>;
+  const M share = static_cast<M>(1 / *normalizer);
   const std::int64_t row = blockIdx.x, target = targets[row];
   T* logit = logits + row * apart;
   Vec* values = reinterpret_cast<Vec*>(logit);
@@ -134,15 +135,15 @@ void launch_backward(const BackwardArguments& a, cudaStream_t stream) {
     using M = Math<T>;
     auto* logits = static_cast<T*>(a.logits);
     const auto* lse = static_cast<const M*>(a.lse);
-    const auto share = static_cast<M>(a.share), z = static_cast<M>(a.z);
+    const auto z = static_cast<M>(a.z);
     constexpr int width = full_width<T>;
     const auto rows = static_cast<unsigned>(a.N);
     if (aligned_16(logits, a.apart * static_cast<std::int64_t>(sizeof(T))))
       backward_kernel<T, width><<<rows, threads_for(a.V / width, most_threads), 0, stream>>>(
-          logits, a.targets, lse, a.V, a.apart, a.ignore, share, z);
+          logits, a.targets, lse, a.V, a.apart, a.ignore, a.normalizer, z);
     else
-      backward_kernel<T, 1><<<rows, threads_for(a.V, most_threads), 0, stream>>>(logits, a.targets, lse, a.V,
-                                                                                 a.apart, a.ignore, share, z);
+      backward_kernel<T, 1><<<rows, threads_for(a.V, most_threads), 0, stream>>>(
+          logits, a.targets, lse, a.V, a.apart, a.ignore, a.normalizer, z);
   });
   ASSAY_CUDA_CHECK_LAUNCH();
 }

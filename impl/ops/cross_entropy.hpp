@@ -1,6 +1,8 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include "impl/ops/normalizer.hpp"
+
 namespace assay::impl::cross_entropy {
 
 struct Forward {
@@ -10,15 +12,14 @@ struct Forward {
 };
 
 /// Cross-entropy of targets under softmax(logits), and its z-loss. [spec/ops/cross_entropy.md] Shapes: logits
-/// [N, V], each row contiguous, rows V or more apart; targets [N] int64; target -100 is ignored.
-/// `normalizer`: valid tokens of the whole optimizer step over all micro-batches and ranks. Sums in fp64, in
-/// a fixed order. Errors: SpecError cross_entropy_c1.. (target outside the vocabulary (CPU), normalizer not >
-/// 0, z not >= 0).
-Forward forward(const at::Tensor& logits, const at::Tensor& targets, double normalizer, double z);
+/// [N, V], each row contiguous, rows V or more apart; targets [N] int64; target -100 is ignored. Sums in
+/// fp64, in a fixed order. Errors: SpecError cross_entropy_c1.. (target outside the vocabulary (CPU),
+/// normalizer not > 0 where it is known, z not >= 0).
+Forward forward(const at::Tensor& logits, const at::Tensor& targets, const Normalizer& normalizer, double z);
 
 /// Gradient of loss + z_loss, written over logits and returned.
-at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tensor& lse, double normalizer,
-                    double z);
+at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tensor& lse,
+                    const Normalizer& normalizer, double z);
 
 /// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
 /// loops for CPU tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen

@@ -28,7 +28,7 @@ Math<T> log_sum_exp(const T* row, std::int64_t V) {
 }
 }  // namespace
 
-Forward forward(const at::Tensor& logits, const at::Tensor& targets, double normalizer, double z) {
+Forward forward(const at::Tensor& logits, const at::Tensor& targets, const Normalizer& normalizer, double z) {
   const std::int64_t N = logits.size(0), V = logits.size(1), apart = logits.stride(0);
   Forward out;
   out.lse = at::empty({N}, logits.options().dtype(impl::cpu::math_type(logits.scalar_type())));
@@ -47,21 +47,23 @@ Forward forward(const at::Tensor& logits, const at::Tensor& targets, double norm
       squares += exact * exact;
     }
   });
-  out.loss = at::scalar_tensor(loss / normalizer, at::kDouble);
-  out.z_loss = at::scalar_tensor(z * squares / normalizer, at::kDouble);
+  const double divisor = normalizer.known().value();
+  out.loss = at::scalar_tensor(loss / divisor, at::kDouble);
+  out.z_loss = at::scalar_tensor(z * squares / divisor, at::kDouble);
   return out;
 }
 
-at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tensor& lse, double normalizer,
-                    double z) {
+at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tensor& lse,
+                    const Normalizer& normalizer, double z) {
   const std::int64_t N = logits.size(0), V = logits.size(1), apart = logits.stride(0);
   const auto* target = targets.const_data_ptr<std::int64_t>();
+  const double divisor = normalizer.known().value();
   impl::cpu::with_element(logits.scalar_type(), "cross_entropy_backward", [&](auto element) {
     using scalar_t = decltype(element);
     using M = Math<scalar_t>;
     auto* rows = logits.data_ptr<scalar_t>();
     const M* lses = lse.const_data_ptr<M>();
-    const M share = static_cast<M>(1 / normalizer);
+    const M share = static_cast<M>(1 / divisor);
     impl::cpu::for_rows(N, V, [&](std::int64_t n) {
       scalar_t* row = rows + n * apart;
       if (target[n] == spec::cross_entropy::ignore) {

@@ -11,7 +11,7 @@ using impl::cuda::dtype_of;
 using impl::cuda::math_type;
 using impl::cuda::stream;
 
-Forward forward(const at::Tensor& logits, const at::Tensor& targets, double normalizer, double z) {
+Forward forward(const at::Tensor& logits, const at::Tensor& targets, const Normalizer& normalizer, double z) {
   const std::int64_t N = logits.size(0), V = logits.size(1);
   Forward out;
   out.lse = at::empty({N}, logits.options().dtype(math_type(logits.scalar_type())));
@@ -27,13 +27,15 @@ Forward forward(const at::Tensor& logits, const at::Tensor& targets, double norm
                   .terms = terms.data_ptr<double>()},
                  stream());
   const at::Tensor sums = terms.sum(1);
-  out.loss = sums[0].div(normalizer);
-  out.z_loss = sums[1].mul(z / normalizer);
+  const at::Tensor divisor = normalizer.on(logits.device());
+  out.loss = sums[0].div(divisor);
+  out.z_loss = sums[1].mul(z).div_(divisor);
   return out;
 }
 
-at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tensor& lse, double normalizer,
-                    double z) {
+at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tensor& lse,
+                    const Normalizer& normalizer, double z) {
+  const at::Tensor divisor = normalizer.on(logits.device());
   launch_backward({.dtype = dtype_of(logits),
                    .N = logits.size(0),
                    .V = logits.size(1),
@@ -42,7 +44,7 @@ at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tens
                    .logits = logits.data_ptr(),
                    .targets = targets.const_data_ptr<std::int64_t>(),
                    .lse = lse.const_data_ptr(),
-                   .share = 1 / normalizer,
+                   .normalizer = divisor.const_data_ptr<double>(),
                    .z = z},
                   stream());
   return logits;

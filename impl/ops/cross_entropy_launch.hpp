@@ -16,14 +16,15 @@ struct ForwardArguments {
 };
 void launch_forward(const ForwardArguments& a, cudaStream_t stream);
 
-/// Writes the gradient over the logits; `share` = 1 / normalizer, `z` the coefficient.
+/// Writes the gradient over the logits; `z` the coefficient.
 struct BackwardArguments {
   Dtype dtype;
   std::int64_t N, V, apart, ignore;  ///< ignore: the target of a row that takes no part
   void* logits;
   const std::int64_t* targets;
   const void* lse;
-  double share, z;
+  const double* normalizer;  ///< on the device
+  double z;
 };
 void launch_backward(const BackwardArguments& a, cudaStream_t stream);
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -155,10 +156,19 @@ std::string configuration_of(const cublasLtMatmulAlgo_t& algorithm) {
 }
 }  // namespace
 
+namespace {
+std::atomic<int> under_way = 0;
+}
+
+int searches_under_way() { return under_way; }
+
 Search::Search(std::string key, std::vector<cublasLtMatmulAlgo_t> candidates)
-    : key_(std::move(key)), candidates_(std::move(candidates)), tournament_(candidates_.size()) {}
+    : key_(std::move(key)), candidates_(std::move(candidates)), tournament_(candidates_.size()) {
+  ++under_way;
+}
 
 Search::~Search() {
+  --under_way;
   for (const Call& call : under_way_) {  // those that have not finished are released when they have
     cudaEventDestroy(call.begin);
     cudaEventDestroy(call.end);

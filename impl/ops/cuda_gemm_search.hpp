@@ -96,6 +96,9 @@ class Search {
   std::deque<Call> under_way_;
 };
 
+/// Searches that have begun and not ended: while there are any, calls of a step differ.
+int searches_under_way();
+
 /// One line for every search that ended since the last call: the product, the winner and the time of every
 /// candidate in those calls, the library's first choice first.
 std::vector<std::string> new_searches();

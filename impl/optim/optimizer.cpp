@@ -27,7 +27,33 @@ void zero_gradients(at::Tensor gradients) {
   gradients.zero_();
 }
 
-void update(ParameterBuffers& buffers, const AdamWSettings& settings, double learning_rate, std::int64_t step,
+namespace {
+adamw::Settings range_settings(const AdamWSettings& settings, bool decay, double learning_rate = 0,
+                               std::int64_t step = 1) {
+  return {.learning_rate = learning_rate,
+          .beta1 = settings.beta1,
+          .beta2 = settings.beta2,
+          .eps = settings.eps,
+          .weight_decay = decay ? settings.weight_decay : 0.0,
+          .step = step,
+          .gradient_scale = 1,
+          .seed = settings.seed,
+          .first = 0};
+}
+}  // namespace
+
+UpdateNumbers update_numbers(const ParameterBuffers& buffers, const AdamWSettings& settings,
+                             double learning_rate, std::int64_t step) {
+  const bool rounds = buffers.master.scalar_type() == at::kBFloat16;
+  UpdateNumbers out;
+  for (const bool decay : {true, false}) {
+    const auto numbers = adamw::step_numbers(range_settings(settings, decay, learning_rate, step), rounds);
+    std::copy(numbers.begin(), numbers.end(), out.begin() + (decay ? 0 : numbers.size()));
+  }
+  return out;
+}
+
+void update(ParameterBuffers& buffers, const AdamWSettings& settings, const at::Tensor& numbers,
             const at::Tensor& coefficient) {
   const auto ranges = decay_ranges(buffers.inventory);
   for (const spec::Partition::Run& run : buffers.partition.runs(buffers.shard_rank)) {
@@ -38,18 +64,11 @@ void update(ParameterBuffers& buffers, const AdamWSettings& settings, double lea
       const auto part = [&](const at::Tensor& buffer) {
         return owned(buffers, buffer, run).narrow(0, begin - run.begin, end - begin);
       };
+      adamw::Settings of_range = range_settings(settings, range.decay);
+      of_range.first = run.canonical_begin + (begin - run.begin);
       adamw::update_guarded(part(buffers.weights), part(buffers.master), part(buffers.gradients),
-                            part(buffers.moment1), part(buffers.moment2),
-                            {.learning_rate = learning_rate,
-                             .beta1 = settings.beta1,
-                             .beta2 = settings.beta2,
-                             .eps = settings.eps,
-                             .weight_decay = range.decay ? settings.weight_decay : 0.0,
-                             .step = step,
-                             .gradient_scale = 1,
-                             .seed = settings.seed,
-                             .first = run.canonical_begin + (begin - run.begin)},
-                            coefficient);
+                            part(buffers.moment1), part(buffers.moment2), of_range, coefficient,
+                            numbers.narrow(0, range.decay ? 0 : 4, 4));
     }
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 // AdamW over the flat buffers: few long ranges instead of one call per tensor.
+#include <array>
 #include <vector>
 
 #include "impl/memory/parameter_buffers.hpp"
@@ -25,9 +26,15 @@ struct AdamWSettings {
 /// Sets a flat gradient to zero, as every step begins.
 void zero_gradients(at::Tensor gradients);
 
-/// One update of all parameters. `step` counts from 1; `coefficient` is the clip coefficient, an fp64 scalar
-/// on the buffers' device; where it is NaN nothing is changed.
-void update(ParameterBuffers& buffers, const AdamWSettings& settings, double learning_rate, std::int64_t step,
+/// adamw::step_numbers of matrices, which decay, then of gains.
+using UpdateNumbers = std::array<double, 8>;
+/// Of one step, which counts from 1. Errors: SpecError adamw_c2..
+UpdateNumbers update_numbers(const ParameterBuffers& buffers, const AdamWSettings& settings,
+                             double learning_rate, std::int64_t step);
+
+/// One update of all parameters. On the buffers' device, in fp64: `numbers` [8] of the step, and the clip
+/// coefficient, a scalar; where it is NaN nothing is changed.
+void update(ParameterBuffers& buffers, const AdamWSettings& settings, const at::Tensor& numbers,
             const at::Tensor& coefficient);
 
 }  // namespace assay::impl

@@ -4,14 +4,53 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
+#include "impl/metrics/op_times.hpp"
 #include "impl/ops/clip_grad_norm.hpp"
 
 namespace assay::impl::run {
 
 using spec::Action;
 using spec::ActionKind;
+
+namespace {
+/// Steps that run as they are before one is recorded: libraries make their plans in the first, and the
+/// allocator's blocks are those of every later step after it.
+constexpr int steps_before_recording = 2;
+
+at::TensorOptions numbers_on(at::Device device) { return at::TensorOptions(device).dtype(at::kDouble); }
+
+/// The same in memory of its own.
+TokenBatch copy_of(const TokenBatch& batch) {
+  const auto copy = [](const at::Tensor& list) { return list.defined() ? list.clone() : list; };
+  return {.B = batch.B,
+          .T = batch.T,
+          .inputs = copy(batch.inputs),
+          .targets = copy(batch.targets),
+          .positions = copy(batch.positions),
+          .documents = copy(batch.documents)};
+}
+
+void copy_batch(TokenBatch& to, const TokenBatch& from) {
+  const auto copy = [](at::Tensor& into, const at::Tensor& list) {
+    TORCH_CHECK(into.defined() == list.defined() && (!list.defined() || into.sizes() == list.sizes()),
+                "micro-batches have different shapes: recorded steps serve one");
+    if (list.defined()) into.copy_(list, /*non_blocking=*/true);
+  };
+  copy(to.inputs, from.inputs);
+  copy(to.targets, from.targets);
+  copy(to.positions, from.positions);
+  copy(to.documents, from.documents);
+}
+
+std::string first_line(const std::exception& error) {
+  const auto* torch = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = torch ? torch->what_without_backtrace() : error.what();
+  return text.substr(0, text.find('\n'));
+}
+}  // namespace
 
 Executor::Executor(Model& model, ParameterBuffers& buffers, ParameterLayout& parameters,
                    Communicator& communicator, const StepSettings& settings, PhaseClock& clock)
@@ -20,13 +59,24 @@ Executor::Executor(Model& model, ParameterBuffers& buffers, ParameterLayout& par
       parameters_(parameters),
       communicator_(communicator),
       settings_(settings),
-      clock_(clock) {}
+      clock_(clock),
+      numbers_(at::zeros({1 + std::tuple_size_v<UpdateNumbers>}, numbers_on(buffers.weights.device()))),
+      host_numbers_(numbers_.is_cuda() ? at::empty(numbers_.sizes(), numbers_on(at::kCPU).pinned_memory(true))
+                                       : numbers_),
+      losses_(at::zeros({2}, numbers_.options())),
+      norm_and_coefficient_(at::zeros({2}, numbers_.options())) {}
 
 StepResult Executor::run(const StepInput& input, const std::vector<Action>& actions) {
-  result_ = {};
-  activations_.assign(input.micro_batches.size(), {});
-  losses_ = at::zeros({2}, at::TensorOptions().dtype(at::kDouble).device(buffers_.weights.device()));
-  zero_gradients(buffers_.gradients);
+  if (recorder_)
+    recorder_->on_its_stream([&] { run_actions(input, actions); });
+  else
+    run_actions(input, actions);
+  return result_;
+}
+
+void Executor::run_actions(const StepInput& input, const std::vector<Action>& actions) {
+  if (recorder_) look_at_recording(input);
+  begin(input);
   for (const Action& action : actions) {
     const auto micro_batch = static_cast<std::size_t>(action.micro_batch);
     switch (action.kind) {
@@ -45,27 +95,58 @@ StepResult Executor::run(const StepInput& input, const std::vector<Action>& acti
         clip();
         break;
       case ActionKind::update:
-        update(input);
+        update();
         break;
     }
   }
   read_result(input);
-  return result_;
+}
+
+/// All that the device is told of a step, but for its batches, in one small copy.
+void Executor::begin(const StepInput& input) {
+  clock_.enter(Phase::other);
+  result_ = {};
+  activations_.assign(input.micro_batches.size(), {});
+  const UpdateNumbers numbers =
+      update_numbers(buffers_, settings_.adamw, input.learning_rate, input.step + 1);
+  auto* number = host_numbers_.data_ptr<double>();  // the step before has been waited for
+  number[0] = input.valid_tokens;
+  std::copy(numbers.begin(), numbers.end(), number + 1);
+  numbers_.copy_(host_numbers_, /*non_blocking=*/true);
+  losses_.zero_();
+  zero_gradients(buffers_.gradients);
 }
 
 void Executor::forward(const StepInput& input, std::size_t micro_batch) {
   clock_.enter(Phase::forward);
+  const TokenBatch& batch = input.micro_batches.at(micro_batch);
+  if (recorded_) {
+    copy_batch(recorded_batch_, batch);
+    in_recorded_batch_ = micro_batch;
+    return replay_part(StepPart::forward);
+  }
   parameters_.begin_forward();
-  const Loss loss = model_.forward(input.micro_batches.at(micro_batch), input.valid_tokens, settings_.z_loss,
-                                   activations_.at(micro_batch));
+  work_forward(batch, activations_.at(micro_batch));
+}
+
+void Executor::work_forward(const TokenBatch& batch, Activations& activations) {
+  const Loss loss = model_.forward(batch, numbers_[0], settings_.z_loss, activations);
   losses_[0] += loss.cross_entropy;
   losses_[1] += loss.z_loss;
 }
 
 void Executor::backward(const StepInput& input, std::size_t micro_batch) {
   clock_.enter(Phase::backward);
+  if (recorded_) {
+    TORCH_CHECK(in_recorded_batch_ == micro_batch, "a recorded backward follows its own forward");
+    return replay_part(StepPart::backward);
+  }
   parameters_.begin_backward(/*last_micro_batch=*/micro_batch + 1 == input.micro_batches.size());
-  model_.backward(input.micro_batches.at(micro_batch), std::move(activations_.at(micro_batch)));
+  work_backward(input.micro_batches.at(micro_batch), activations_.at(micro_batch));
+}
+
+void Executor::work_backward(const TokenBatch& batch, Activations& activations) {
+  model_.backward(batch, std::exchange(activations, {}));
 }
 
 /// What is left of communication when the work behind which it was hidden is done.
@@ -83,15 +164,82 @@ void Executor::clip() {
     communicator_.all_reduce_sum(losses_);
   }
   clock_.enter(Phase::clip);
-  norm_and_coefficient_ =
-      clip_grad_norm::norm_and_coefficient(parameters_.sum_of_squares(), losses_, settings_.clip);
+  if (recorded_) return replay_part(StepPart::clip);
+  work_clip();
+}
+
+void Executor::work_clip() {
+  norm_and_coefficient_.copy_(
+      clip_grad_norm::norm_and_coefficient(parameters_.sum_of_squares(), losses_, settings_.clip));
+}
+
+void Executor::update() {
+  clock_.enter(Phase::update);
+  if (recorded_)
+    replay_part(StepPart::update);
+  else
+    work_update();
+  parameters_.weights_changed();
 }
 
 /// Changes nothing when the coefficient says that a number is not finite.
-void Executor::update(const StepInput& input) {
-  clock_.enter(Phase::update);
-  impl::update(buffers_, settings_.adamw, input.learning_rate, input.step + 1, norm_and_coefficient_[1]);
-  parameters_.weights_changed();
+void Executor::work_update() {
+  impl::update(buffers_, settings_.adamw, numbers_.narrow(0, 1, std::tuple_size_v<UpdateNumbers>),
+               norm_and_coefficient_[1]);
+}
+
+void Executor::record_with(std::unique_ptr<StepRecorder> recorder) {
+  TORCH_CHECK(communicator_.size() == 1, "steps of one rank are recorded");
+  recorder_ = std::move(recorder);
+  recorded_ = refused_ = false;
+  steps_before_ = 0;
+}
+
+void Executor::forget_recorded() {
+  if (!recorder_) return;
+  recorded_ = false;
+  recorded_activations_ = {};
+  recorded_batch_ = {};
+  recorder_->forget();
+}
+
+std::vector<std::string> Executor::new_notices() { return std::exchange(notices_, {}); }
+
+void Executor::look_at_recording(const StepInput& input) {
+  // Ops that are timed are called one by one.
+  if (recorded_ && metrics::ops_are_timed()) forget_recorded();
+  if (recorded_ || refused_ || metrics::ops_are_timed()) return;
+  if (steps_before_++ < steps_before_recording || !recorder_->ready()) return;
+  try {
+    record(input.micro_batches.at(0));
+    notices_.push_back("steps from " + std::to_string(input.step + 1) +
+                       " on are replayed: forward, backward, clip and update recorded as " +
+                       recorder_->size());
+  } catch (const std::exception& error) {
+    refused_ = true;
+    forget_recorded();
+    notices_.push_back("steps are not recorded, and run as before: " + first_line(error));
+  }
+}
+
+void Executor::record(const TokenBatch& first) {
+  recorded_batch_ = copy_of(first);
+  record_part(StepPart::forward, [this] { work_forward(recorded_batch_, recorded_activations_); });
+  record_part(StepPart::backward, [this] { work_backward(recorded_batch_, recorded_activations_); });
+  record_part(StepPart::clip, [this] { work_clip(); });
+  record_part(StepPart::update, [this] { work_update(); });
+  recorded_ = true;
+}
+
+void Executor::record_part(StepPart part, const std::function<void()>& work) {
+  const metrics::FlopCounter counter;  // what is recorded has not run
+  recorder_->record(part, work);
+  recorded_flops_[static_cast<std::size_t>(part)] = counter.measured();
+}
+
+void Executor::replay_part(StepPart part) {
+  recorder_->replay(part);
+  metrics::report(recorded_flops_[static_cast<std::size_t>(part)]);
 }
 
 /// The only place where a step waits for a GPU.

@@ -1,13 +1,19 @@
 #pragma once
 // Runs the action list of one optimizer step (spec/layout/actions.hpp). This is the training step, top to
 // bottom.
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "impl/metrics/executed_flops.hpp"
 #include "impl/model/model.hpp"
 #include "impl/optim/optimizer.hpp"
 #include "impl/parallel/communicator.hpp"
 #include "impl/parallel/parameter_layout.hpp"
 #include "impl/run/phases.hpp"
+#include "impl/run/step_graph.hpp"
 #include "spec/error.hpp"
 #include "spec/layout/actions.hpp"
 
@@ -53,13 +59,35 @@ class Executor {
   /// ops.
   StepResult run(const StepInput& input, const std::vector<spec::Action>& actions);
 
+  /// From here on steps are recorded, after the first ones, and replayed: one rank, and micro-batches of one
+  /// shape. The same bits as without. Where recording fails, steps go on as before.
+  void record_with(std::unique_ptr<StepRecorder> recorder);
+  /// Drops what is recorded, and its memory, until the next step: for other work on this device.
+  void forget_recorded();
+  /// What became of recording since the last call, one line each.
+  std::vector<std::string> new_notices();
+
  private:
+  void run_actions(const StepInput& input, const std::vector<spec::Action>& actions);
+  void begin(const StepInput& input);
   void forward(const StepInput& input, std::size_t micro_batch);
   void backward(const StepInput& input, std::size_t micro_batch);
   void reduce(spec::ActionKind kind);
   void clip();
-  void update(const StepInput& input);
+  void update();
   void read_result(const StepInput& input);
+
+  // What may be recorded: the device's work of each part, which reads nothing of a step but its batch and
+  // numbers_.
+  void work_forward(const TokenBatch& batch, Activations& activations);
+  void work_backward(const TokenBatch& batch, Activations& activations);
+  void work_clip();
+  void work_update();
+
+  void look_at_recording(const StepInput& input);
+  void record(const TokenBatch& first);
+  void record_part(StepPart part, const std::function<void()>& work);
+  void replay_part(StepPart part);
   [[noreturn]] void refuse_non_finite(const StepInput& input);
   std::string overflow();
 
@@ -71,10 +99,21 @@ class Executor {
   PhaseClock& clock_;
 
   std::vector<Activations> activations_;  ///< of the micro-batches between their forward and their backward
-  at::Tensor losses_;                     ///< [2] fp64: cross-entropy and z-loss, this rank's until reduced
-  at::Tensor norm_and_coefficient_;       ///< [2] fp64 (impl/ops/clip_grad_norm.hpp)
-  at::Tensor local_losses_;               ///< this rank's share before the reduction
+  at::Tensor numbers_;  ///< [9] fp64 of the step: valid tokens, and UpdateNumbers (impl/optim/optimizer.hpp)
+  at::Tensor host_numbers_;          ///< the same on the host: page-locked beside a GPU, else that tensor
+  at::Tensor losses_;                ///< [2] fp64: cross-entropy and z-loss, this rank's until reduced
+  at::Tensor norm_and_coefficient_;  ///< [2] fp64 (impl/ops/clip_grad_norm.hpp)
+  at::Tensor local_losses_;          ///< this rank's share before the reduction
   StepResult result_;
+
+  std::unique_ptr<StepRecorder> recorder_;  ///< null: nothing is recorded
+  bool recorded_ = false, refused_ = false;
+  int steps_before_ = 0;               ///< that ran since the recorder came
+  TokenBatch recorded_batch_;          ///< what recorded work reads; a replay begins with a copy into it
+  std::size_t in_recorded_batch_ = 0;  ///< micro-batch that was copied there last
+  Activations recorded_activations_;
+  std::array<metrics::MeasuredFlops, step_parts> recorded_flops_;
+  std::vector<std::string> notices_;
 };
 
 }  // namespace assay::impl::run

@@ -80,6 +80,7 @@ class Run {
 
   int train() {
     attention::force(config_.attention, device_);
+    reason_against_graph(config_.cuda_graph, device_, communicator_.size());  // refuses it on the CPU
     memory_plan_ = memory_plan(config_, model_, batch_, device_, layout_of(config_, communicator_));
     refuse_what_cannot_fit(memory_plan_, config_, batch_,
                            {.device = device_memory(device_), .host = host_memory()});
@@ -186,6 +187,8 @@ class Run {
     if (!std::exchange(memory_told_, true)) tell_memory(report.step + 1);
     for (const std::string& line : attention::new_choices())
       say(Warning{.step = report.step + 1, .code = "attention", .text = line});
+    for (const std::string& line : trainer_->new_notices())
+      say(Warning{.step = report.step + 1, .code = "cuda_graph", .text = line});
     if (!warned_of_rate_) warned_of_rate_ = warn(above_peak_warning(steps_.back(), start_));
     if (report.step == 0) warn(first_loss_warning(report.result.cross_entropy, start_));
   }

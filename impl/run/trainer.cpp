@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/parallel/replica_hash.hpp"
@@ -85,6 +86,8 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
       executor_(model_, buffers_, *parameters_, communicator, settings_of(config), clock_),
       actions_(spec::step_actions(batch.accumulation, groups_.layout())) {
   spec::check_actions(actions_, batch.accumulation, groups_.layout());
+  not_recorded_ = reason_against_graph(config.cuda_graph, device, communicator.size());
+  if (config.cuda_graph && !not_recorded_) executor_.record_with(make_cuda_graphs(device));
 }
 
 void Trainer::initialise() {
@@ -101,6 +104,12 @@ checkpoint::State Trainer::load(const std::string& path) {
 const ParameterBuffers& Trainer::buffers() {
   parameters_->settle_weights();
   return buffers_;
+}
+
+std::vector<std::string> Trainer::new_notices() {
+  std::vector<std::string> lines = executor_.new_notices();
+  if (const auto reason = std::exchange(not_recorded_, {})) lines.push_back(*reason);
+  return lines;
 }
 
 void Trainer::start_after(std::int64_t steps_done) {

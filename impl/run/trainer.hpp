@@ -50,7 +50,13 @@ class Trainer {
   /// Whole, or this rank's shares; complete between steps.
   const ParameterBuffers& buffers();
   LayoutGroups& groups() { return groups_; }
-  Model& model() { return model_; }
+  /// For other work between steps; what of them was recorded is dropped, and its memory free.
+  Model& model() {
+    executor_.forget_recorded();
+    return model_;
+  }
+  /// What became of compute.cuda_graph since the last call, one line each.
+  std::vector<std::string> new_notices();
   std::int64_t steps_done() const { return step_; }
 
  private:
@@ -79,7 +85,8 @@ class Trainer {
   std::unique_ptr<DeviceStaging> staging_;
   std::unique_ptr<data::Loader> loader_;  ///< its thread fills staging_
   std::int64_t step_ = 0;
-  std::optional<double> executed_flops_;  ///< of the last step that was counted, over all ranks
+  std::optional<std::string> not_recorded_;  ///< why steps are not recorded, until it was told
+  std::optional<double> executed_flops_;     ///< of the last step that was counted, over all ranks
 };
 
 /// The order in which a run reads its samples.

@@ -272,6 +272,9 @@ void add_machine_and_run(std::vector<Key>& all) {
        {"math", AttentionBackend::math}},
       "What computes attention; auto: cuDNN, flash, plain products on a GPU, our loops on a CPU; a named one "
       "that cannot is an error"));
+  all.push_back(choice<bool>("compute.cuda_graph", &C::cuda_graph, {{"off", false}, {"on", true}},
+                             "Whether the steps of a run on one GPU are recorded after the first ones and "
+                             "replayed: the same numbers with less work for the CPU; on a CPU an error"));
   all.push_back(integer("compute.threads", &C::threads, 0, 4096, "[threads]",
                         "CPU threads of one rank; 0: cores of the host / ranks on it"));
   std::vector<std::pair<std::string, Recompute>> recomputes;

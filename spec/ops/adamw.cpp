@@ -45,7 +45,7 @@ random::Stream rounding_stream(std::uint64_t seed, std::int64_t step) {
   // adamw_c7
   require(step >= 1 && step <= std::numeric_limits<std::uint32_t>::max(), "adamw_c7",
           [&] { return "step=" + std::to_string(step) + ", bf16 states are rounded at steps in [1, 2^32)"; });
-  return {seed, random::Site::rounding, static_cast<std::uint32_t>(step)};
+  return rounding_stream_of(seed, static_cast<std::uint32_t>(step));
 }
 
 // Decay 1; m: g - m, * (1 - beta1), + 3; v: beta2 v, g^2, * (1 - beta2), + 4; sqrt, / correction, + eps 3;

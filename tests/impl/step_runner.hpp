@@ -88,6 +88,7 @@ class StepRunner {
   impl::ParameterBuffers& buffers() { return buffers_; }
   impl::ParameterLayout& parameters() { return *parameters_; }
   impl::LayoutGroups& groups() { return groups_; }
+  impl::run::Executor& executor() { return executor_; }
 
  private:
   at::Device device_;

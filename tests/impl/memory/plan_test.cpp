@@ -46,10 +46,11 @@ Drawn draw() {
   return out;
 }
 
-/// Bytes of what these tests have beside the plan's tensors: the scalars of a step (losses, what ATen makes
-/// of a number), and positions that the batches of reference tests state even for sequences of one document.
+/// Bytes of what these tests have beside the plan's tensors: the scalars of a step (its numbers, losses, what
+/// ATen makes of a number), and positions that the batches of reference tests state even for sequences of one
+/// document.
 std::int64_t most_beside(const Drawn& drawn) {
-  return 128 + (drawn.setting.documents ? 0 : 4 * drawn.batch.B * drawn.batch.T);
+  return 256 + (drawn.setting.documents ? 0 : 4 * drawn.batch.B * drawn.batch.T);
 }
 
 /// Bytes that a step took at most.

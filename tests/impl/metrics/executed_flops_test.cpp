@@ -306,12 +306,27 @@ TEST(ExecutedFlopsImpl, ACallThatThrowsIsNotCounted) {
   EXPECT_EQ(counter.measured().elsewhere, Count(60));
 }
 
-TEST(ExecutedFlopsImpl, OneCounterOnAThread) {
+TEST(ExecutedFlopsImpl, ACounterInsideAnotherCountsInItsPlace) {
   const FlopCounter counter;
-  EXPECT_THROW(FlopCounter(), std::logic_error);
+  report_product(1, 1, 1);
+  {
+    const FlopCounter inner;
+    report_product(2, 3, 4);
+    EXPECT_EQ(inner.measured().total(), Count(48));
+    EXPECT_EQ(counter.measured().total(), Count(2)) << "the inner one counts instead";
+    report(counter.measured());
+    EXPECT_EQ(inner.measured().total(), Count(50));
+  }
+  report_product(1, 1, 1);
+  EXPECT_EQ(counter.measured().total(), Count(4));
+  {
+    const FlopCounter inner;
+    at::matmul(at::zeros({4, 2, 3}), at::zeros({4, 3, 5}));
+    EXPECT_EQ(inner.measured().total(), Count(4 * 60)) << "each op once";
+  }
   at::matmul(at::zeros({4, 2, 3}), at::zeros({4, 3, 5}));
   report_product(2, 3, 5);
-  EXPECT_EQ(counter.measured().total(), Count(4 * 60 + 60)) << "the refused one has taken nothing away";
+  EXPECT_EQ(counter.measured().total(), Count(4 + 4 * 60 + 60));
 }
 
 TEST(ExecutedFlopsImpl, NothingIsCountedOutside) {

@@ -108,6 +108,15 @@ inline void adamw_matches_reference(at::Device device) {
   unscaled.gradient_scale = 7;  // not read
   adamw::update_guarded(w, w, g, m, v, unscaled, scalar(d.settings.gradient_scale));
   RC_ASSERT(tests::same_bits(w, w2) && tests::same_bits(m, m2) && tests::same_bits(v, v2));
+
+  // So do the numbers of the step; those of the settings are then not read.
+  const at::Tensor w3 = on(d.master), m3 = on(d.moment1), v3 = on(d.moment2);
+  const auto numbers = adamw::step_numbers(d.settings, false);
+  adamw::Settings others = unscaled;
+  others.learning_rate = 5, others.weight_decay = 3, others.step = 1;
+  adamw::update_guarded(w3, w3, g, m3, v3, others, scalar(d.settings.gradient_scale),
+                        at::tensor(at::ArrayRef<double>(numbers), at::kDouble).to(device));
+  RC_ASSERT(tests::same_bits(w3, w) && tests::same_bits(m3, m) && tests::same_bits(v3, v));
 }
 
 /// One step on bf16 states. The result is the rounding, by the same random bits, of a number within the
@@ -147,6 +156,17 @@ inline void adamw_bf16_matches_reference(at::Device device) {
     RC_ASSERT(lies_between(got_m[i], moment1[i], bounds.moment1[at], bits.moment1));
     RC_ASSERT(lies_between(got_v[i], moment2[i], bounds.moment2[at], bits.moment2));
   }
+
+  // The numbers of the step from the device, which choose the random bits too, give the same.
+  const at::Tensor w3 = d.master.to(device, false, true), m3 = d.moment1.to(device, false, true),
+                   v3 = d.moment2.to(device, false, true);
+  adamw::Settings others = d.settings;
+  others.learning_rate = 5, others.weight_decay = 3, others.step = 77;
+  const auto numbers = adamw::step_numbers(d.settings, true);
+  adamw::update_guarded(w3, w3, d.gradient.to(device), m3, v3, others,
+                        at::full({}, d.settings.gradient_scale, at::TensorOptions(device).dtype(at::kDouble)),
+                        at::tensor(at::ArrayRef<double>(numbers), at::kDouble).to(device));
+  RC_ASSERT(tests::same_bits(w3, w) && tests::same_bits(m3, m) && tests::same_bits(v3, v));
 
   // NaN from the device changes nothing.
   const at::Tensor w2 = w.clone(), m2 = m.clone(), v2 = v.clone();

@@ -116,6 +116,14 @@ inline void cross_entropy_matches_reference(at::Device device) {
     const at::Tensor ours = (generic ? cross_entropy::aten::backward : cross_entropy::backward)(
         logits, targets, out.lse, d.normalizer, d.z);
     RC_ASSERT(ours.is_same(logits));
+    // The normalizer may be a tensor on the device: the same bits.
+    const Normalizer there = at::full({}, d.normalizer, at::TensorOptions(device).dtype(at::kDouble));
+    const auto by_tensor = (generic ? cross_entropy::aten::forward : cross_entropy::forward)(
+        d.logits.to(device), targets, there, d.z);
+    RC_ASSERT(tests::same_bits(by_tensor.loss, out.loss) && tests::same_bits(by_tensor.z_loss, out.z_loss));
+    RC_ASSERT(tests::same_bits((generic ? cross_entropy::aten::backward : cross_entropy::backward)(
+                                   d.logits.to(device, false, true), targets, out.lse, there, d.z),
+                               ours));
     RC_ASSERT(whole.narrow(1, d.V, apart - d.V).eq(100).all().item<bool>());
     const auto result = tests::close(values(ours), values(gradient), bounds.of_gradient(gradient), true);
     if (!result) RC_FAIL(std::string(result.message()));

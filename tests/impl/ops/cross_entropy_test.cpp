@@ -56,6 +56,12 @@ TEST(CrossEntropyImpl, ConstraintsAreChecked) {
   EXPECT_EQ(forward({2, 3}, {2, 1}, 0, 0), "cross_entropy_c3");
   EXPECT_EQ(forward({2, 3}, {2, 1}, 1, -1), "cross_entropy_c4");
   EXPECT_EQ(forward({2, 0}, {-100, -100}, 1, 0), "cross_entropy_c5");
+  EXPECT_EQ(tests::refusal([] {
+              cross_entropy::forward(at::ones({1, 3}), tests::integers({2}), at::zeros({}, at::kDouble), 0);
+            }),
+            "cross_entropy_c3");
+  EXPECT_THROW(Normalizer(at::ones({}, at::kFloat)), c10::Error);
+  EXPECT_THROW(Normalizer(at::ones({2}, at::kDouble)), c10::Error);
 }
 
 }  // namespace

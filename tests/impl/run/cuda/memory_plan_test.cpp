@@ -40,8 +40,9 @@ run::StepSettings step_settings() {
       .adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1}, .clip = 1, .z_loss = 1e-4};
 }
 
-/// Most bytes that two steps took beyond what was there before.
-std::int64_t measured_peak(const spec::memory::Setting& setting) {
+/// Most bytes that some steps took beyond what was there before. With `recorded`, the last of them are
+/// replayed.
+std::int64_t measured_peak(const spec::memory::Setting& setting, bool recorded = false) {
   const auto communicator = make_self_communicator();
   const std::int64_t sequences = setting.micro * setting.micro_batches;
   const auto batch = tests::tiny_batch(setting.model, sequences, setting.sequence_length,
@@ -51,7 +52,8 @@ std::int64_t measured_peak(const spec::memory::Setting& setting) {
   c10::cuda::CUDACachingAllocator::resetPeakStats(0);
   tests::StepRunner trainer(setting.model, setting.dtype, at::kCUDA, *communicator, step_settings(), 1,
                             setting.recompute);
-  for (int step = 0; step < 2; ++step)
+  if (recorded) trainer.executor().record_with(run::make_cuda_graphs(at::Device(at::kCUDA, 0)));
+  for (int step = 0; step < (recorded ? 4 : 2); ++step)
     trainer.step(tests::micro_batches(batch, setting.micro), static_cast<double>(batch.valid_tokens()), 1e-3);
   return allocated_bytes(true) - before;
 }
@@ -67,6 +69,50 @@ TEST(MemoryPlanCuda, StepsTakeWhatThePlanSaysWithin2Percent) {
                 << " MB at " << plan.moment << ", measured " << measured / 1e6 << " MB, "
                 << 100 * (measured / planned - 1) << " % off" << std::endl;
       EXPECT_NEAR(measured, planned, 0.02 * planned) << to_string(recompute) << " at " << plan.moment;
+    }
+}
+
+TEST(MemoryPlanCuda, RecordedStepsTakeWhatThePlanSaysWithin2Percent) {
+  ASSAY_NEEDS_GPU();
+  const auto asked = setting(false, Recompute::norms_swiglu);
+  const auto measured = static_cast<double>(measured_peak(asked, /*recorded=*/true)),
+             planned = spec::memory::plan(asked).peak.to_double();
+  std::cout << "heads recorded: planned " << planned / 1e6 << " MB, measured " << measured / 1e6 << " MB"
+            << std::endl;
+  EXPECT_NEAR(measured, planned, 0.02 * planned);
+}
+
+/// Tensors of a step come from what the caching allocator holds since the first ones.
+TEST(MemoryPlanCuda, AfterTheFirstStepsNothingIsAllocatedFromTheDevice) {
+  ASSAY_NEEDS_GPU();
+  for (const bool recorded : {false, true})
+    for (const bool grouped : {false, true}) {
+      const auto asked = setting(grouped, Recompute::norms_swiglu);
+      const auto communicator = make_self_communicator();
+      c10::cuda::CUDACachingAllocator::emptyCache();
+      tests::StepRunner trainer(asked.model, asked.dtype, at::kCUDA, *communicator, step_settings(), 1,
+                                asked.recompute);
+      if (recorded) trainer.executor().record_with(run::make_cuda_graphs(at::Device(at::kCUDA, 0)));
+      const auto step = [&](std::uint64_t number) {
+        const auto batch =
+            tests::tiny_batch(asked.model, asked.micro * asked.micro_batches, asked.sequence_length,
+                              tests::Documents::whole, tests::Ignored::none, number);
+        trainer.step(tests::micro_batches(batch, asked.micro), static_cast<double>(batch.valid_tokens()),
+                     1e-3);
+      };
+      const std::uint64_t first = recorded ? 3 : 2;  // the third is recorded, in memory of its own
+      for (std::uint64_t number = 0; number < first; ++number) step(number);
+      const auto before = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
+      for (std::uint64_t number = first; number < first + 4; ++number) step(number);
+      const auto after = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
+      const std::string where = std::string(recorded ? "recorded" : "eager") + (grouped ? " grouped" : "");
+      EXPECT_EQ(after.num_device_alloc, before.num_device_alloc) << where;
+      EXPECT_EQ(after.num_device_free, before.num_device_free) << where;
+      EXPECT_EQ(after.num_alloc_retries, before.num_alloc_retries) << where;
+      EXPECT_EQ(after.segment[0].current, before.segment[0].current) << where;
+      EXPECT_EQ(after.reserved_bytes[0].current, before.reserved_bytes[0].current) << where;
+      std::cout << "heads " << where << ": " << before.num_device_alloc << " allocations from the device, "
+                << before.reserved_bytes[0].current / 1e6 << " MB held" << std::endl;
     }
 }
 

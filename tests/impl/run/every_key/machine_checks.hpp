@@ -36,6 +36,25 @@ inline void attention_backend(Workshop& shop) {
   shop.train({});  // leaves the choice to the shape again
 }
 
+/// On a CPU: refused. On a GPU what is recorded is told, and the losses are the same.
+inline void cuda_graph(Workshop& shop) {
+  const Outcome cpu = shop.train({"compute.cuda_graph=on"});
+  EXPECT_EQ(cpu.code, static_cast<int>(ExitCode::usage));
+  EXPECT_NE(cpu.refusal.find("records steps on NVIDIA GPUs only"), std::string::npos) << cpu.refusal;
+  EXPECT_FALSE(fs::exists(shop.folder("run"))) << "a refused run leaves no trace";
+  if (shop.train({"compute.device=cuda"}).code != 0) return;
+  const auto notices = [](const Outcome& o) {
+    std::string text;
+    for (const auto& warning : o.run.warnings) text += warning.code == "cuda_graph" ? warning.text : "";
+    return text;
+  };
+  const Outcome off = shop.train({"compute.device=cuda", "compute.cuda_graph=off"}),
+                on = shop.train({"compute.device=cuda", "compute.cuda_graph=on"});
+  EXPECT_EQ(notices(off), "");
+  EXPECT_NE(notices(on).find("are replayed"), std::string::npos) << notices(on);
+  EXPECT_EQ(losses(on), losses(off));
+}
+
 /// The same losses from more FLOPs.
 inline void recompute(Workshop& shop) {
   const auto executed = [](const Outcome& o) {
@@ -129,6 +148,7 @@ inline std::map<std::string, Check> machine_checks() {
        changes({}, {"compute.dtype=f64", "compute.dtype=f32", "compute.dtype=bf16"}, losses)},
       {"compute.device", device},
       {"compute.attention", attention_backend},
+      {"compute.cuda_graph", cuda_graph},
       {"compute.threads", threads},
       {"memory.recompute", recompute},
       {"parallel.data", layouts},
