@@ -13,6 +13,7 @@
 #include "impl/data/open_source.hpp"
 #include "impl/metrics/op_times.hpp"
 #include "impl/ops/attention.hpp"
+#include "impl/ops/determinism.hpp"
 #include "impl/parallel/communicator.hpp"
 #include "impl/run/device_choice.hpp"
 #include "impl/run/host.hpp"
@@ -141,6 +142,7 @@ StepTimes measure_step(const spec::RunConfig& config, std::int64_t steps,
   const spec::Batch batch = spec::batch_of(config.sequences, config.micro, 1);
   const at::Device device = run::choose_device(config.device).device;
   attention::force(config.attention, device);
+  set_deterministic(config.deterministic);
   run::reason_against_graph(config.cuda_graph, device, 1);  // refuses it on the CPU
   spec::RunConfig unsampled = config;
   unsampled.sample_sentences = 0;

@@ -46,8 +46,8 @@ void force(spec::AttentionBackend backend, at::Device device);
 std::optional<Backend> forced();
 
 /// What was chosen for each new shape on a GPU since the last call, one line each, with the reason of every
-/// backend that refused it. Fused backends take bf16 without documents; cuDNN's backward adds in any order,
-/// so its gradients may differ in the last bits between two runs.
+/// backend that refused it. Fused backends take bf16 without documents; their backward adds in any order, so
+/// that gradients may differ in the last bits between two runs, unless `deterministic()`.
 std::vector<std::string> new_choices();
 
 /// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "impl/ops/attention.hpp"
+#include "impl/ops/determinism.hpp"
 #include "spec/error.hpp"
 
 namespace assay::impl::attention {
@@ -22,13 +23,14 @@ struct Shape {
   std::int64_t B, T, H, K, E;
   bool documents;
   std::optional<Backend> forced;
+  bool fixed_order;  ///< of backward's sums
   auto operator<=>(const Shape&) const = default;
 };
 
 Shape shape_of(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
                const at::Tensor& documents) {
-  return {qkv.scalar_type(), qkv.size(0), qkv.size(1),         heads,
-          kv_heads,          qkv.size(3), documents.defined(), forced()};
+  return {qkv.scalar_type(), qkv.size(0),         qkv.size(1), heads,          kv_heads,
+          qkv.size(3),       documents.defined(), forced(),    deterministic()};
 }
 
 std::string name(Backend backend) {
@@ -153,6 +155,30 @@ Forward fused_forward(const Parts& x, Backend backend) {
           offset};
 }
 
+/// While it lives ATen asks cuDNN and flash for a backward that adds in a fixed order.
+class FixedOrder {
+ public:
+  explicit FixedOrder(bool wanted)
+      : context_(at::globalContext()),
+        before_(context_.deterministicAlgorithms()),
+        warned_(context_.deterministicAlgorithmsWarnOnly()),
+        filled_(context_.deterministicFillUninitializedMemory()) {
+    if (!wanted) return;
+    context_.setDeterministicAlgorithms(true, /*warn_only=*/false);
+    context_.setDeterministicFillUninitializedMemory(false);  // every entry is written
+  }
+  FixedOrder(const FixedOrder&) = delete;
+  FixedOrder& operator=(const FixedOrder&) = delete;
+  ~FixedOrder() {
+    context_.setDeterministicAlgorithms(before_, warned_);
+    context_.setDeterministicFillUninitializedMemory(filled_);
+  }
+
+ private:
+  at::Context& context_;
+  const bool before_, warned_, filled_;
+};
+
 /// Gradients of q, k and v [B, T, heads, E].
 struct Gradients {
   at::Tensor dq, dk, dv;
@@ -162,6 +188,7 @@ Gradients fused_backward(const at::Tensor& dy, const Parts& x, const Forward& sa
   const double scale = 1 / std::sqrt(static_cast<double>(x.q.size(3)));
   const std::int64_t T = x.q.size(2);
   const at::Tensor upstream = dy.transpose(1, 2), y = saved.y.transpose(1, 2), none;
+  const FixedOrder order(deterministic());
   const auto [dq, dk, dv] = saved.backend == Backend::cudnn
                                 ? at::_scaled_dot_product_cudnn_attention_backward(
                                       upstream, x.q, x.k, x.v, y, saved.lse.unsqueeze(-1), saved.seed,

@@ -18,6 +18,7 @@
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/ops/cuda_gemm_search.hpp"
 #include "impl/ops/cuda_tensor.hpp"
+#include "impl/ops/determinism.hpp"
 
 namespace assay::impl::cuda {
 
@@ -254,8 +255,11 @@ bool multiply(const Product& product, at::Tensor out, const at::Tensor& added) {
   if (out.numel() == 0 || product.left.numel() == 0) return false;
   Job job(product, out, added);
   if (job.plan.candidates.empty()) return false;
-  if (!job.plan.algorithm && !job.plan.search) job.settle();
-  if (job.plan.algorithm)
+  const bool fixed = deterministic();
+  if (!fixed && !job.plan.algorithm && !job.plan.search) job.settle();
+  if (fixed)
+    ASSAY_CUBLAS_CHECK(job.run(job.plan.candidates.front()));
+  else if (job.plan.algorithm)
     ASSAY_CUBLAS_CHECK(job.run(*job.plan.algorithm));
   else if (c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None)
     ASSAY_CUBLAS_CHECK(job.run(job.plan.candidates.front()));  // a call that is recorded cannot be timed

@@ -16,6 +16,7 @@
 #include "impl/logs/console.hpp"
 #include "impl/logs/record_writer.hpp"
 #include "impl/ops/attention.hpp"
+#include "impl/ops/determinism.hpp"
 #include "impl/parallel/launch.hpp"
 #include "impl/parallel/nccl_communicator.hpp"
 #include "impl/run/describe.hpp"
@@ -80,6 +81,7 @@ class Run {
 
   int train() {
     attention::force(config_.attention, device_);
+    set_deterministic(config_.deterministic);
     reason_against_graph(config_.cuda_graph, device_, communicator_.size());  // refuses it on the CPU
     memory_plan_ = memory_plan(config_, model_, batch_, device_, layout_of(config_, communicator_));
     refuse_what_cannot_fit(memory_plan_, config_, batch_,

@@ -272,6 +272,11 @@ void add_machine_and_run(std::vector<Key>& all) {
        {"math", AttentionBackend::math}},
       "What computes attention; auto: cuDNN, flash, plain products on a GPU, our loops on a CPU; a named one "
       "that cannot is an error"));
+  all.push_back(
+      choice<bool>("compute.deterministic", &C::deterministic, {{"off", false}, {"on", true}},
+                   "The same bits whenever the run is repeated on this GPU: attention's backward adds "
+                   "in a fixed order and products keep one algorithm, both slower; a CPU's are so "
+                   "anyway"));
   all.push_back(choice<bool>("compute.cuda_graph", &C::cuda_graph, {{"off", false}, {"on", true}},
                              "Whether the steps of a run on one GPU are recorded after the first ones and "
                              "replayed: the same numbers with less work for the CPU; on a CPU an error"));

@@ -2,6 +2,10 @@
 // Whole training steps on the GPU against those of the reference.
 #include <gtest/gtest.h>
 
+#include <iostream>
+
+#include "impl/ops/attention.hpp"
+#include "impl/ops/determinism.hpp"
 #include "tests/impl/run/train_step_parity.hpp"
 #include "tests/support/gpu.hpp"
 
@@ -43,6 +47,42 @@ TEST(TrainStepCuda, TheSameStepsTwiceGiveTheSameBits) {
     return trainer.buffers().master.clone();
   };
   EXPECT_TRUE(at::equal(train(), train()));
+}
+
+/// The trainer's own shape of attention, whose fused backward adds in any order unless it is told not to.
+TEST(TrainStepCuda, DeterministicStepsInBf16GiveTheSameBitsTwiceWithEveryBackend) {
+  ASSAY_NEEDS_GPU();
+  spec::ModelSpec model = tests::tiny_model(3);
+  model.heads = 8, model.kv_heads = 4, model.head_dim = 128, model.context = 2048;
+  const auto communicator = make_self_communicator();
+  const at::Device gpu(at::kCUDA, 0);
+  set_deterministic(true);
+  attention::new_choices();
+  for (const auto backend :
+       {spec::AttentionBackend::automatic, spec::AttentionBackend::cudnn, spec::AttentionBackend::flash}) {
+    attention::force(backend, gpu);
+    const auto train = [&] {
+      tests::StepRunner trainer(model, Dtype::bf16, gpu, *communicator, parity::settings(), 3);
+      for (std::uint64_t step = 0; step < 4; ++step) {
+        const auto batch =
+            tests::tiny_batch(model, 2, 2048, tests::Documents::whole, tests::Ignored::none, step);
+        trainer.step(tests::micro_batches(batch, 1), static_cast<double>(batch.valid_tokens()),
+                     parity::learning_rate);
+      }
+      return trainer.buffers().master.clone();
+    };
+    try {
+      const at::Tensor once = train();
+      for (int again = 0; again < 3; ++again)
+        EXPECT_TRUE(at::equal(train(), once)) << static_cast<int>(backend);
+    } catch (const UserError& refused) {  // a backend without such a backward says so, and is not run
+      EXPECT_EQ(refused.code(), ExitCode::usage);
+      std::cout << "heads deterministic: " << refused.what() << std::endl;
+    }
+    for (const std::string& line : attention::new_choices()) std::cout << line << std::endl;
+  }
+  attention::force(spec::AttentionBackend::automatic, gpu);
+  set_deterministic(false);
 }
 
 TEST(TrainStepCuda, ANonFiniteGradientStopsBeforeTheUpdateAndNamesTheTensor) {

@@ -1,5 +1,6 @@
 #pragma once
 // What settings of the machine, the layout and the run's folder change.
+#include "impl/ops/determinism.hpp"
 #include "spec/layout/partition.hpp"
 #include "spec/model/inventory.hpp"
 #include "tests/impl/run/every_key/workshop.hpp"
@@ -34,6 +35,16 @@ inline void attention_backend(Workshop& shop) {
     EXPECT_FALSE(fs::exists(shop.folder("run"))) << "a refused run leaves no trace";
   }
   shop.train({});  // leaves the choice to the shape again
+}
+
+/// A CPU's sums are in one order anyway: what the ops are told is seen.
+inline void repeated_bits(Workshop& shop) {
+  const std::string base = losses(shop.train({}));
+  EXPECT_FALSE(impl::deterministic());
+  EXPECT_EQ(losses(shop.train({"compute.deterministic=on"})), base);
+  EXPECT_TRUE(impl::deterministic());
+  shop.train({});
+  EXPECT_FALSE(impl::deterministic());
 }
 
 /// On a CPU: refused. On a GPU what is recorded is told, and the losses are the same.
@@ -148,6 +159,7 @@ inline std::map<std::string, Check> machine_checks() {
        changes({}, {"compute.dtype=f64", "compute.dtype=f32", "compute.dtype=bf16"}, losses)},
       {"compute.device", device},
       {"compute.attention", attention_backend},
+      {"compute.deterministic", repeated_bits},
       {"compute.cuda_graph", cuda_graph},
       {"compute.threads", threads},
       {"memory.recompute", recompute},

@@ -1,0 +1,12 @@
+#pragma once
+// Whether libraries may choose what adds in any order, or another algorithm from one run to the next.
+
+namespace assay::impl {
+
+/// `on`: from here on the same calls give the same bits on the same machine, in every process. On a GPU fused
+/// attention's backward adds in a fixed order, which is slower, and products keep the library's first choice
+/// of algorithm instead of one that was timed. Everything else is so anyway, the CPU's work included.
+void set_deterministic(bool on);
+bool deterministic();
+
+}  // namespace assay::impl
