@@ -141,7 +141,7 @@ StepTimes measure_step(const spec::RunConfig& config, std::int64_t steps,
   if (config.init_std > 0) model.init_std = config.init_std;
   const spec::Batch batch = spec::batch_of(config.sequences, config.micro, 1);
   const at::Device device = run::choose_device(config.device).device;
-  attention::force(config.attention, device);
+  const attention::Forced backend(config.attention, device);
   set_deterministic(config.deterministic);
   run::reason_against_graph(config.cuda_graph, device, 1);  // refuses it on the CPU
   spec::RunConfig unsampled = config;

@@ -41,7 +41,7 @@ void check_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
 }
 }  // namespace
 
-void force(spec::AttentionBackend backend, at::Device device) {
+Forced::Forced(spec::AttentionBackend backend, at::Device device) : before_(forced_backend) {
   using enum spec::AttentionBackend;
   if ((backend == cudnn || backend == flash) && !device.is_cuda())
     throw UserError(ExitCode::usage, std::string("compute.attention=") +
@@ -53,6 +53,8 @@ void force(spec::AttentionBackend backend, at::Device device) {
                                                        : Backend::math);
   if (backend == automatic) forced_backend = any_backend;
 }
+
+Forced::~Forced() { forced_backend = before_; }
 
 std::optional<Backend> forced() {
   const int backend = forced_backend;

@@ -39,10 +39,20 @@ at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, co
                                  std::int64_t heads, std::int64_t kv_heads, const at::Tensor& documents,
                                  const rope::Table& table, const at::Tensor& positions);
 
-/// From here on only `backend` computes attention; automatic: whichever takes the shape first. Forward and
-/// backward then throw UserError(usage) with the reason where it refuses a shape. On the CPU `math` means
-/// plain products instead of our loops. Errors: UserError(usage), cudnn or flash on the CPU.
-void force(spec::AttentionBackend backend, at::Device device);
+/// While it lives only `backend` computes attention in this process; automatic: whichever takes the shape
+/// first. Forward and backward then throw UserError(usage) with the reason where it refuses a shape. On the
+/// CPU `math` means plain products instead of our loops. After it, what held before it holds again.
+class Forced {
+ public:
+  /// Errors: UserError(usage), cudnn or flash on the CPU.
+  Forced(spec::AttentionBackend backend, at::Device device);
+  ~Forced();
+  Forced(const Forced&) = delete;
+  Forced& operator=(const Forced&) = delete;
+
+ private:
+  int before_;
+};
 std::optional<Backend> forced();
 
 /// What was chosen for each new shape on a GPU since the last call, one line each, with the reason of every

@@ -80,7 +80,7 @@ class Run {
   bool recorded() const { return writer_.has_value(); }
 
   int train() {
-    attention::force(config_.attention, device_);
+    const attention::Forced backend(config_.attention, device_);
     set_deterministic(config_.deterministic);
     reason_against_graph(config_.cuda_graph, device_, communicator_.size());  // refuses it on the CPU
     memory_plan_ = memory_plan(config_, model_, batch_, device_, layout_of(config_, communicator_));

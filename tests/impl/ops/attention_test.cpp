@@ -22,7 +22,7 @@ TEST(AttentionImpl, ABackendThatIsNotOnTheCpuIsRefusedByNameAndPlainProductsTake
   using enum spec::AttentionBackend;
   for (const auto& [backend, word] : {std::pair{cudnn, "cudnn"}, std::pair{flash, "flash"}}) {
     try {
-      attention::force(backend, at::kCPU);
+      const attention::Forced refused(backend, at::kCPU);
       ADD_FAILURE() << word;
     } catch (const UserError& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
@@ -31,10 +31,18 @@ TEST(AttentionImpl, ABackendThatIsNotOnTheCpuIsRefusedByNameAndPlainProductsTake
   }
   const at::Tensor qkv = tests::normal({2, 37, 4, 8}, 1, at::kFloat),
                    dy = tests::normal({2, 37, 2, 8}, 2, at::kFloat);
-  attention::force(math, at::kCPU);
-  const auto forced = attention::forward(qkv, 2, 1, {});
-  const at::Tensor gradient = attention::backward(dy, qkv, forced, 2, 1, {});
-  attention::force(automatic, at::kCPU);
+  attention::Forward forced;
+  at::Tensor gradient;
+  {
+    const attention::Forced here(math, at::kCPU);
+    {
+      const attention::Forced inside(automatic, at::kCPU);
+      EXPECT_FALSE(attention::forced());
+    }
+    EXPECT_EQ(attention::forced(), attention::Backend::math);
+    forced = attention::forward(qkv, 2, 1, {});
+    gradient = attention::backward(dy, qkv, forced, 2, 1, {});
+  }
   const auto plain = attention::aten::forward(qkv, 2, 1, {});
   EXPECT_TRUE(at::equal(forced.y, plain.y));
   EXPECT_TRUE(at::equal(gradient, attention::aten::backward(dy, qkv, plain, 2, 1, {})));

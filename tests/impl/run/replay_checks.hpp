@@ -47,10 +47,8 @@ class ReplayTrainer {
                 {.adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .seed = 9},
                  .clip = 0.5,
                  .z_loss = 1e-3},
-                11, c.states, Dtype::f32, c.recompute) {
-    attention::force(c.attention, device);
-  }
-  ~ReplayTrainer() { attention::force(spec::AttentionBackend::automatic, at::kCPU); }
+                11, c.states, Dtype::f32, c.recompute),
+        attention_(c.attention, device) {}
 
   run::StepResult step(int step, double more = 0) {
     const auto batch = tests::tiny_batch(model_, 2 * replay_passes, 6, case_.documents,
@@ -67,6 +65,7 @@ class ReplayTrainer {
   const spec::ModelSpec model_;
   const std::unique_ptr<Communicator> communicator_;
   tests::StepRunner runner_;
+  const attention::Forced attention_;
 };
 
 struct ReplayResult {

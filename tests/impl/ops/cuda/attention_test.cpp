@@ -76,12 +76,12 @@ TEST(AttentionCuda, AForcedBackendComputesOrSaysWhyItDoesNot) {
   for (const auto& [forced, backend] : {std::pair{spec::AttentionBackend::cudnn, attention::Backend::cudnn},
                                         std::pair{spec::AttentionBackend::flash, attention::Backend::flash},
                                         std::pair{spec::AttentionBackend::math, attention::Backend::math}}) {
-    attention::force(forced, at::kCUDA);
+    const attention::Forced here(forced, at::kCUDA);
     const auto out = attention::forward(qkv, 4, 1, {});
     EXPECT_EQ(out.backend, backend);
     EXPECT_EQ(attention::backward(dy, qkv, out, 4, 1, {}).sizes(), qkv.sizes());
   }
-  attention::force(spec::AttentionBackend::cudnn, at::kCUDA);
+  const attention::Forced here(spec::AttentionBackend::cudnn, at::kCUDA);
   try {
     attention::forward(qkv.to(at::kFloat), 4, 1, {});
     ADD_FAILURE() << "cudnn took fp32";
@@ -89,7 +89,6 @@ TEST(AttentionCuda, AForcedBackendComputesOrSaysWhyItDoesNot) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     EXPECT_NE(std::string(error.what()).find("compute.attention=cudnn refuses"), std::string::npos);
   }
-  attention::force(spec::AttentionBackend::automatic, at::kCUDA);
 }
 
 TEST(AttentionCuda, ForwardGivesTheSameBitsTwice) {

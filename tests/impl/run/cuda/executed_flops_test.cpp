@@ -96,7 +96,7 @@ std::string difference(const MeasuredFlops& ran, const ExecutedFlops& expected) 
 }
 
 MeasuredFlops step(const Drawn& drawn) {
-  attention::force(drawn.backend, at::kCUDA);
+  const attention::Forced backend(drawn.backend, at::kCUDA);
   const auto communicator = make_self_communicator();
   const run::StepSettings settings{
       .adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1}, .clip = 1, .z_loss = 1e-4};
@@ -104,7 +104,6 @@ MeasuredFlops step(const Drawn& drawn) {
   const FlopCounter counter;
   trainer.step(tests::micro_batches(drawn.batch, drawn.micro),
                static_cast<double>(drawn.batch.valid_tokens()), 1e-3);
-  attention::force(spec::AttentionBackend::automatic, at::kCUDA);
   return counter.measured();
 }
 

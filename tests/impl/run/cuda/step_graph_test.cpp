@@ -39,7 +39,7 @@ TEST(StepGraphCuda, FusedAttentionIsRecorded) {
   spec::ModelSpec model = tests::tiny_model(3);
   model.head_dim = 64, model.context = 128;
   for (const auto backend : {spec::AttentionBackend::cudnn, spec::AttentionBackend::flash}) {
-    attention::force(backend, gpu);
+    const attention::Forced here(backend, gpu);
     const auto communicator = make_self_communicator();
     const auto losses = [&](std::unique_ptr<StepRecorder> recorder) {
       const bool records = recorder != nullptr;
@@ -68,7 +68,6 @@ TEST(StepGraphCuda, FusedAttentionIsRecorded) {
     for (std::size_t step = 1; step < eager.size(); ++step)
       EXPECT_NEAR(replayed[step], eager[step], 2e-3 * eager[step]) << step;
   }
-  attention::force(spec::AttentionBackend::automatic, gpu);
 }
 
 TEST(StepGraphCuda, ReplayedFlopsAreCountedAtEachReplay) {

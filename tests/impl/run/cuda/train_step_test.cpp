@@ -60,7 +60,7 @@ TEST(TrainStepCuda, DeterministicStepsInBf16GiveTheSameBitsTwiceWithEveryBackend
   attention::new_choices();
   for (const auto backend :
        {spec::AttentionBackend::automatic, spec::AttentionBackend::cudnn, spec::AttentionBackend::flash}) {
-    attention::force(backend, gpu);
+    const attention::Forced here(backend, gpu);
     const auto train = [&] {
       tests::StepRunner trainer(model, Dtype::bf16, gpu, *communicator, parity::settings(), 3);
       for (std::uint64_t step = 0; step < 4; ++step) {
@@ -81,7 +81,6 @@ TEST(TrainStepCuda, DeterministicStepsInBf16GiveTheSameBitsTwiceWithEveryBackend
     }
     for (const std::string& line : attention::new_choices()) std::cout << line << std::endl;
   }
-  attention::force(spec::AttentionBackend::automatic, gpu);
   set_deterministic(false);
 }
 

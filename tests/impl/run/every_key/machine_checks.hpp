@@ -1,5 +1,6 @@
 #pragma once
 // What settings of the machine, the layout and the run's folder change.
+#include "impl/ops/attention.hpp"
 #include "impl/ops/determinism.hpp"
 #include "spec/layout/partition.hpp"
 #include "spec/model/inventory.hpp"
@@ -34,7 +35,7 @@ inline void attention_backend(Workshop& shop) {
     EXPECT_NE(outcome.refusal.find("runs on NVIDIA GPUs only"), std::string::npos) << outcome.refusal;
     EXPECT_FALSE(fs::exists(shop.folder("run"))) << "a refused run leaves no trace";
   }
-  shop.train({});  // leaves the choice to the shape again
+  EXPECT_FALSE(impl::attention::forced()) << "a run that has ended still chooses for the next";
 }
 
 /// A CPU's sums are in one order anyway: what the ops are told is seen.
