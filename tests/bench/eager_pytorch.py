@@ -6,8 +6,8 @@
 FOLDER is what tests/bench/export_run.cpp wrote: the same initial weights, batches and settings as `assay train`.
 Written as one would write it in PyTorch for speed without a compiler: fused query-key-value and gate-up products,
 scaled_dot_product_attention, fused AdamW. --autocast: products in bf16 over fp32 weights. --micro: sequences of one
-pass, their gradients summed. --attention: the kernel, else PyTorch's choice. --residual: the type of the sums that run from
-block to block, else that of the weights. One line a step: step, loss, gradient norm.
+pass, their gradients summed; else those of the run. --attention: the kernel, else PyTorch's choice. --residual: the
+type of the sums that run from block to block, else that of the weights. One line a step: step, loss, gradient norm.
 """
 import argparse
 import json
@@ -161,6 +161,7 @@ def main():
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     run = json.loads((arguments.folder / "run.json").read_text())
+    arguments.micro = arguments.micro or run["micro"]
     model = Llama(run["model"], run["sequence_length"], arguments.residual and getattr(torch, arguments.residual))
     model.load(read_safetensors(arguments.folder / "weights.safetensors"))
     model.to(arguments.device, getattr(torch, arguments.dtype))
