@@ -50,7 +50,7 @@ TEST(ConventionsPrinted, FirstReportPalmTotal) {
 
 TEST(ConventionsPrinted, JsonLogOfTheFirstSystem) {
   // run_20251115_150458.json prints 12182802432 with N = 1,829,140,480; the configuration's shape has 49,152
-  // gains more.
+  // parameters more: another one ran (qwen3-1.8b-as-run).
   EXPECT_EQ(palm_flops_per_token(1829140480, 24, 16, 128, 2048).to_string(), "12182802432");
   EXPECT_EQ(flops(nanogpt_legacy_v1, find_model("qwen3-1.8b"), 2048), Count(12182802432 + 6 * 49152));
 }
