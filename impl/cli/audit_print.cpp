@@ -152,6 +152,7 @@ void print_readings(const Audit& audit, std::ostream& out) {
   for (const Reading& other : audit.readings) {
     const auto &a = best.corrected.per_gpu, &b = other.corrected.per_gpu;
     if (!a || !b || std::abs(a->middle() / b->middle() - 1) < 0.01 || other.cost > best.cost + 3) continue;
+    if (other.corrected.impossible) continue;
     out << "    less likely: " << told(other) << ": MFU " << one(other.corrected.mfu_exact, Unit::share)
         << " exact\n";
     return;

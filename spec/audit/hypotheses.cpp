@@ -14,7 +14,103 @@ constexpr std::size_t most_changes = 4, most_readings = 8, most_samples = 24;
 constexpr int most_nodes = 4000;
 /// What two changes that one disagreeing ratio alone speaks for cost more: dearer than no reading at all.
 constexpr double compound = 4.5;
+/// What a reading costs more under which the GPUs did more than their peak.
+constexpr double beyond_peak = 6;
 constexpr double window = 3;  // readings this much costlier than the best are not worth telling
+
+std::optional<double> median_of(std::vector<double> values) {
+  if (values.empty()) return std::nullopt;
+  if (values.size() > 2) values.erase(values.begin());
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Rate and time of the median step, as printed.
+struct Typical {
+  std::optional<double> rate, seconds;
+  double width = 0;  ///< half of what the rate's rounding leaves open, as a share
+
+  explicit Typical(const Evidence& e) {
+    std::vector<double> rates, times;
+    for (const Step* step : e.steps) {
+      if (const auto& r = (*step)[Field::tokens_per_second]; usable(r)) {
+        rates.push_back(r->value);
+        width = std::max(width, (wide(*r).high - r->low) / r->value / 2);
+      }
+      if (const auto& t = (*step)[Field::seconds]; usable(t)) times.push_back(t->value);
+    }
+    rate = median_of(std::move(rates));
+    seconds = median_of(std::move(times));
+  }
+};
+
+/// No machine does more than its peak, so no MFU is given that says so.
+void withhold_impossible(Corrected& c, const Evidence& e) {
+  constexpr double rounded_peak = 1.005;  // 989 for 989.4
+  constexpr double most_uncomputed = 2;   // palm_total counts each pair of tokens twice as often as causal
+                                          // attention computes it
+  if (c.mfu_exact)
+    c.impossible = c.mfu_exact->low > rounded_peak;
+  else if (c.mfu_palm_total)
+    c.impossible = c.mfu_palm_total->low > rounded_peak * most_uncomputed;
+  const auto withhold = [&](std::optional<Interval>& mfu, const std::string& why) {
+    if (!mfu) return;
+    mfu->high = std::min(mfu->high, 1.0);
+    if (mfu->low <= mfu->high) return;
+    mfu.reset();
+    if (c.missing.find(why) == std::string::npos) c.missing += (c.missing.empty() ? "" : "; ") + why;
+  };
+  const std::string passes = "it would pass the dense " + std::string(to_string(e.precision)) +
+                             " peak: tokens, time, GPU, dtype or number of GPUs is another";
+  withhold(c.mfu_exact, passes);
+  withhold(c.mfu_palm_total,
+           c.impossible ? passes : "palm_total passes the peak: it counts what is not computed");
+}
+
+Corrected corrected(const Evidence& e, const Typical& typical, const Reading& reading) {
+  Corrected out;
+  double rate = count_of(e, reading.interpretation.rate), time = 1, gpus = 1, batch = 1;
+  if (reading.interpretation.accumulation_divided) batch /= *e.ranks;
+  for (const Change& change : reading.changes) {
+    rate *= change.rate;
+    time *= change.time;
+    batch *= change.batch;
+    gpus *= change.gpus;
+  }
+  if (typical.rate) {
+    const double all = *typical.rate * rate;
+    out.tokens_per_second = Interval{all * (1 - typical.width), all * (1 + typical.width)};
+  } else if (typical.seconds && e.tokens_per_step) {
+    out.tokens_per_second = *e.tokens_per_step * exact_interval(batch / (*typical.seconds * time));
+  }
+  if (!out.tokens_per_second) {
+    out.missing = "no tokens/s, nor a step time and tokens per step";
+    return out;
+  }
+  if (!e.gpus) {
+    out.missing = "no number of GPUs (--gpus N)";
+    return out;
+  }
+  const double devices = *e.gpus * gpus;
+  out.per_gpu = *out.tokens_per_second / exact_interval(devices);
+  if (!e.dense_peak) {
+    out.missing = e.on_cpu()             ? "no peak of a CPU, so no MFU"
+                  : e.record.gpu.empty() ? "no name of the GPU (--gpu X)"
+                                         : "no facts of this GPU (--gpu X)";
+    return out;
+  }
+  if (!e.sequence_length) {
+    out.missing = "no sequence length (--seq T)";
+    return out;
+  }
+  const Interval peak = exact_interval(*e.dense_peak);
+  if (const auto flops = counted_flops(e, "exact")) out.mfu_exact = *out.per_gpu * *flops / peak;
+  if (const auto flops = counted_flops(e, "palm_total")) out.mfu_palm_total = *out.per_gpu * *flops / peak;
+  if (!out.mfu_exact) out.missing = "no model for `exact` (--model M)";
+  withhold_impossible(out, e);
+  return out;
+}
 
 /// A spread of the samples: the search asks for each relation thousands of times.
 Comparisons thinned(const Comparisons& all) {
@@ -29,7 +125,8 @@ Comparisons thinned(const Comparisons& all) {
 
 class Search {
  public:
-  Search(const Evidence& evidence, const Comparisons& comparisons) : e_(evidence), c_(thinned(comparisons)) {}
+  Search(const Evidence& evidence, const Comparisons& comparisons)
+      : e_(evidence), c_(thinned(comparisons)), typical_(evidence) {}
 
   /// Cheapest first, so that the first reading found is the best one.
   std::vector<Reading> run() {
@@ -185,7 +282,8 @@ class Search {
     Reading reading;
     reading.interpretation = interpretations_[node.interpretation];
     for (const Change* change : node.changes) reading.changes.push_back(*change);
-    reading.cost = node.cost;
+    reading.corrected = corrected(e_, typical_, reading);
+    reading.cost = node.cost + (reading.corrected.impossible ? beyond_peak : 0);
     reading.unexplained = node.given_up;
     best_ = std::min(best_, reading.cost);
     double sum = 0;
@@ -236,6 +334,7 @@ class Search {
 
   const Evidence& e_;
   Comparisons c_;
+  Typical typical_;
   std::vector<std::optional<std::vector<Change>>> changes_;  ///< of each interpretation, once needed
   std::vector<Interpretation> interpretations_;
   std::deque<Change> solved_;  ///< stay where they are
@@ -243,66 +342,6 @@ class Search {
   std::vector<Reading> found_;
   double best_ = 1e300;
 };
-
-std::optional<double> median_of(std::vector<double> values) {
-  if (values.empty()) return std::nullopt;
-  if (values.size() > 2) values.erase(values.begin());
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-Corrected corrected(const Evidence& e, const Reading& reading) {
-  Corrected out;
-  double rate = count_of(e, reading.interpretation.rate), time = 1, gpus = 1, batch = 1;
-  if (reading.interpretation.accumulation_divided) batch /= *e.ranks;
-  for (const Change& change : reading.changes) {
-    rate *= change.rate;
-    time *= change.time;
-    batch *= change.batch;
-    gpus *= change.gpus;
-  }
-  std::vector<double> rates, times;
-  double width = 0;
-  for (const Step* step : e.steps) {
-    if (const auto& r = (*step)[Field::tokens_per_second]; usable(r)) {
-      rates.push_back(r->value);
-      width = std::max(width, (wide(*r).high - r->low) / r->value / 2);
-    }
-    if (const auto& t = (*step)[Field::seconds]; usable(t)) times.push_back(t->value);
-  }
-  if (const auto printed = median_of(rates)) {
-    const double all = *printed * rate;
-    out.tokens_per_second = Interval{all * (1 - width), all * (1 + width)};
-  } else if (const auto seconds = median_of(times); seconds && e.tokens_per_step) {
-    out.tokens_per_second = *e.tokens_per_step * exact_interval(batch / (*seconds * time));
-  }
-  if (!out.tokens_per_second) {
-    out.missing = "no tokens/s, nor a step time and tokens per step";
-    return out;
-  }
-  if (!e.gpus) {
-    out.missing = "no number of GPUs (--gpus N)";
-    return out;
-  }
-  const double devices = *e.gpus * gpus;
-  out.per_gpu = *out.tokens_per_second / exact_interval(devices);
-  if (!e.dense_peak) {
-    out.missing = e.on_cpu()             ? "no peak of a CPU, so no MFU"
-                  : e.record.gpu.empty() ? "no name of the GPU (--gpu X)"
-                                         : "no facts of this GPU (--gpu X)";
-    return out;
-  }
-  if (!e.sequence_length) {
-    out.missing = "no sequence length (--seq T)";
-    return out;
-  }
-  const Interval peak = exact_interval(*e.dense_peak);
-  if (const auto flops = counted_flops(e, "exact")) out.mfu_exact = *out.per_gpu * *flops / peak;
-  if (const auto flops = counted_flops(e, "palm_total")) out.mfu_palm_total = *out.per_gpu * *flops / peak;
-  if (!out.mfu_exact) out.missing = "no model for `exact` (--model M)";
-  return out;
-}
 
 /// An MFU that follows from other printed numbers is as wrong as they are: it is held against the corrected
 /// one.
@@ -313,7 +352,7 @@ void correct_utilisation(Audit& audit, const Evidence& e) {
     if (change.rate != 1 || change.gpus != 1 || change.factors[Relation::peak] != 1)
       causes.push_back({change.id, change.text});
   const Corrected& right = best.corrected;
-  if (causes.empty() || !right.per_gpu || !e.dense_peak || e.steps.empty()) return;
+  if (causes.empty() || !right.per_gpu || right.impossible || !e.dense_peak || e.steps.empty()) return;
   auto flops = e.flops_per_token(*e.steps.back());
   if (!flops) flops = counted_flops(e, e.record.format.convention);
   if (!flops) return;
@@ -333,9 +372,7 @@ void correct_utilisation(Audit& audit, const Evidence& e) {
 }  // namespace
 
 std::vector<Reading> readings(const Evidence& evidence, const Comparisons& comparisons) {
-  std::vector<Reading> out = Search(evidence, comparisons).run();
-  for (Reading& reading : out) reading.corrected = corrected(evidence, reading);
-  return out;
+  return Search(evidence, comparisons).run();
 }
 
 bool equally(const Reading& best, const Reading& other) {

@@ -17,6 +17,7 @@ struct Corrected {
   std::optional<Interval> mfu_exact;          ///< `exact` against the dense peak; share of 1
   std::optional<Interval> mfu_palm_total;     ///< `palm_total` against the dense peak; share of 1
   std::string missing;                        ///< what keeps an MFU from being given
+  bool impossible = false;                    ///< more than the dense peak: no MFU is given
 };
 
 struct Reading {

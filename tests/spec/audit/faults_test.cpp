@@ -138,6 +138,9 @@ void take(const Fault& fault, const SimulatedRun& run, const std::string& log, R
   const std::string name = named_first(one);
   ++row.named[name];
   row.detected += one.contradicts;
+  for (const Reading& reading : one.readings)
+    for (const auto& mfu : {reading.corrected.mfu_exact, reading.corrected.mfu_palm_total})
+      EXPECT_TRUE(!mfu || mfu->high <= 1) << fault.id << " in " << to_string(run.format);
   row.right += name == fault.id || fault.also.contains(name);
 }
 

@@ -1,7 +1,8 @@
-// labels: unit
+// labels: unit property
 #include "spec/audit/hypotheses.hpp"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -46,6 +47,67 @@ TEST(HypothesesSpec, TheScalingReportIsExplained) {
   EXPECT_NEAR(two.corrected.mfu_exact->middle() / eight.corrected.mfu_exact->middle(), 1, 0.01);
   ASSERT_EQ(together.differences.size(), 1u);
   EXPECT_EQ(together.differences[0].verdict.rfind("accounting", 0), 0u) << together.differences[0].verdict;
+}
+
+/// Whether a reading says that GPUs do more than their peak.
+bool corrects_beyond_peak(const Audit& audit) {
+  for (const Reading& reading : audit.readings)
+    for (const auto& mfu : {reading.corrected.mfu_exact, reading.corrected.mfu_palm_total})
+      if (mfu && !(mfu->low <= mfu->high && mfu->high <= 1)) return true;
+  return false;
+}
+
+/// Llama 3 8B on 16 H100 at 8,192 tokens: thirty steps of 128 sequences, each number as its argument says.
+RunRecord llama_on_16(double seconds, double tokens_per_second, double mfu, const std::string& dtype) {
+  RunRecord r;
+  r.model = "llama3-8b";
+  r.gpu = "NVIDIA H100 80GB HBM3";
+  r.dtype = dtype;
+  r[Setting::gpus] = exactly(16), r[Setting::micro] = exactly(2), r[Setting::accumulation] = exactly(4);
+  r[Setting::sequences] = exactly(128), r[Setting::sequence_length] = exactly(8192);
+  for (int i = 1; i <= 30; ++i) {
+    Step step;
+    step.line = i;
+    step[Field::step] = exactly(i, i);
+    step[Field::seconds] = Printed{seconds, seconds - 5e-5, seconds + 5e-5, i};
+    step[Field::tokens_per_second] =
+        Printed{tokens_per_second, tokens_per_second - 0.5, tokens_per_second + 0.5, i};
+    step[Field::mfu] = Printed{mfu, mfu - 5e-5, mfu + 5e-5, i};
+    r.steps.push_back(step);
+  }
+  r.steps_seen = 30;
+  return r;
+}
+
+TEST(HypothesesSpec, NoReadingGivesAnMfuAboveThePeak) {
+  // Four times too fast: all numbers agree with one another, and none is given as corrected.
+  RunRecord fast = llama_on_16(2.8453, 368524, 1.1983, "bf16");
+  Audit told = audit(fast);
+  EXPECT_TRUE(told.contradicts);
+  EXPECT_TRUE(told.readings.front().corrected.impossible);
+  EXPECT_FALSE(told.readings.front().corrected.mfu_exact);
+  EXPECT_NE(told.readings.front().corrected.missing.find("pass the dense bf16 peak"), std::string::npos);
+  EXPECT_FALSE(corrects_beyond_peak(told));
+  // A truthful log, of which a wrong dtype is stated.
+  RunRecord honest = llama_on_16(11.3813, 92131, 0.2996, "fp32");
+  EXPECT_FALSE(corrects_beyond_peak(told = audit(honest)));
+  EXPECT_TRUE(told.readings.front().corrected.impossible);
+  RunRecord report = tests::scaling_report_run(8);
+  report.dtype = "float32";
+  EXPECT_FALSE(corrects_beyond_peak(told = audit(report)));
+  // Where a possible reading is found, an impossible one is far from explaining as much.
+  RunRecord off = llama_on_16(11.3814, 92120, 0.2995, "bf16");
+  for (const Reading& reading : audit(off).readings)
+    EXPECT_FALSE(reading.corrected.impossible) << reading.cost;
+}
+
+RC_GTEST_PROP(HypothesesSpecProperty, NoReadingGivesAnMfuAboveThePeak, ()) {
+  const auto spread = [](double middle) {
+    return middle * std::exp2(static_cast<double>(*rc::gen::inRange(-60, 61)) / 10);
+  };
+  const std::string dtype = *rc::gen::element<std::string>("bf16", "fp8", "fp32", "tf32", "fp64", "fp4", "");
+  const RunRecord drawn = llama_on_16(spread(11.3813), spread(92131), spread(0.2996), dtype);
+  RC_ASSERT(!corrects_beyond_peak(audit(drawn)));
 }
 
 TEST(HypothesesSpec, AloneTheSmallRunHasTwoReadings) {
