@@ -119,8 +119,8 @@ void add_utilisation(ChangeBuilder& b, const Evidence& e, const Interpretation& 
 }
 
 /// GPUs that large trainings run on, the commonest first; the others follow as spec/hardware lists them.
-constexpr std::string_view common_gpus[] = {"NVIDIA H100 SXM",      "NVIDIA H200", "NVIDIA A100 SXM 80GB",
-                                            "NVIDIA A100 SXM 40GB", "NVIDIA B200", "NVIDIA H100 PCIe",
+constexpr std::string_view common_gpus[] = {"NVIDIA H100 SXM",      "NVIDIA H200 SXM", "NVIDIA A100 SXM 80GB",
+                                            "NVIDIA A100 SXM 40GB", "NVIDIA B200",     "NVIDIA H100 PCIe",
                                             "NVIDIA A100 PCIe 80GB"};
 
 /// Orders GPUs whose peaks fit alike, far below what separates two readings.

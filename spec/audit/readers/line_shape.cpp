@@ -74,6 +74,7 @@ bool take_exponent(const char*& now, const char* end, int& exponent) {
 /// for the others. Domain: at least eight bytes that may be read stand before `end`.
 [[gnu::always_inline]] inline bool take_short(const char*& at, const char* end, bool measured, double unit,
                                               bool groups, std::int64_t line, Printed& out) {
+  if (at == end) return false;
   const bool negative = *at == '-';
   const char* now = at + negative;
   if (now == end) return false;

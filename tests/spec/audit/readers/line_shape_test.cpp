@@ -228,5 +228,22 @@ TEST(LineShapeSpec, AGlanceSeesWhatIsOdd) {
     EXPECT_FALSE(glance(odd).has_value()) << odd;
 }
 
+/// Of a text that ends with its bytes: nothing behind it may be read, neither a digit nor a line break.
+TEST(LineShapeSpec, ANumberThatBlanksStandForEndsWithTheText) {
+  const std::string first = "step 10 loss 2.5000 rate 123";
+  TakenNumbers taken;
+  taken.add(first.data() + 5, Field::step, Kind::counted, 1);
+  taken.add(first.data() + 13, Field::loss, Kind::measured, 1);
+  taken.add(first.data() + 25, Field::tokens_per_second, Kind::measured, 1);
+  for (const char* behind : {"7", "-7", " 7", "        7"}) {
+    LineShapes shapes;
+    shapes.learn(first, taken);
+    const std::string line = "step 11 loss 2.4000 rate   ", longer = line + behind;
+    Step step;
+    EXPECT_EQ(shapes.read(std::string_view(longer).substr(0, line.size()), 1, step, true), 0u) << behind;
+    EXPECT_FALSE(step[Field::tokens_per_second]);
+  }
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::line_shape_test
