@@ -30,8 +30,8 @@ std::string json(const Result& r) {
   std::string out = "{\"id\":" + json_string(r.id) + ",\"verdict\":" + json_string(to_string(r.verdict));
   if (r.verdict == Verdict::cannot_be_judged) return out + ",\"missing\":" + json_string(r.note) + "}";
   out += ",\"judged\":" + std::to_string(r.judged) + ",\"contradicted\":" + std::to_string(r.contradicted) +
-         ",\"printed\":" + json_number(r.printed) + ",\"recomputed\":" + json(r.recomputed) +
-         ",\"off_by\":" + json_number(r.off_by) +
+         ",\"printed\":" + (r.unprinted ? "null" : json_number(r.printed)) +
+         ",\"recomputed\":" + json(r.recomputed) + ",\"off_by\":" + json_number(r.off_by) +
          ",\"lines\":" + list(r.lines, [](std::int64_t line) { return std::to_string(line); }) +
          ",\"note\":" + json_string(r.note) + ",\"causes\":" + list(r.causes, [](const Cause& cause) {
            return "{\"id\":" + json_string(cause.id) + ",\"text\":" + json_string(cause.text) + "}";

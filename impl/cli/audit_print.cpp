@@ -24,6 +24,8 @@ std::string count(std::size_t n, const char* what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
+std::string printed(const Result& r) { return r.unprinted ? "-" : shown(r.printed, r.unit); }
+
 std::string recomputed(const Result& r) {
   // Nothing was recomputed, or a learning rate of 0.
   const bool zero = r.recomputed.low == 0 && r.recomputed.high == 0;
@@ -64,11 +66,10 @@ void print_results(const Audit& audit, std::ostream& out) {
   for (const Result& r : audit.results)
     if (r.verdict == Verdict::contradicts) {
       const std::string place = lines_of(r);
-      row(r.id, shown(r.printed, r.unit), recomputed(r), "contradicts",
-          why(r) + (place.empty() ? "" : " (" + place + ")"));
+      row(r.id, printed(r), recomputed(r), "contradicts", why(r) + (place.empty() ? "" : " (" + place + ")"));
     }
   for (const Result& r : audit.results)
-    if (r.verdict == Verdict::holds) row(r.id, shown(r.printed, r.unit), recomputed(r), "holds", r.note);
+    if (r.verdict == Verdict::holds) row(r.id, printed(r), recomputed(r), "holds", r.note);
   std::map<std::string, std::string> missing;  // input -> invariants
   std::size_t open = 0;
   for (const Result& r : audit.results)
@@ -190,6 +191,7 @@ void print_run(const Audit& audit, std::ostream& out) {
           << spec::quote(r.unread_quotes.front().text);
     out << "\n";
   }
+  if (r.truncated) out << "  the log has no end: its last line, or the document, may be cut\n";
   print_results(audit, out);
   print_readings(audit, out);
 }

@@ -2,6 +2,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "spec/audit/conventions.hpp"
 #include "spec/audit/groups.hpp"
@@ -115,6 +116,15 @@ void name_impossible(std::vector<Result>& results, const Evidence& e, const Read
   };
   const auto result = find("mfu_possible");
   if (result == results.end()) return;
+  // A speed that the log does not print, made of tokens, time or FLOP/s: what lowers it explains it.
+  if (!result->causes.empty()) {
+    std::vector<Cause> own = std::exchange(result->causes, {});
+    for (const Change& change : best.changes)
+      if (change.batch < change.time * change.gpus || change.rate < change.gpus)
+        blame(*result, change.id, change.text);
+    if (result->causes.empty() || best.corrected.impossible) result->causes = std::move(own);
+    return;
+  }
   for (const Change& change : best.changes)
     for (const Relation relation :
          {Relation::mfu, Relation::mfu_of_flops_rate, Relation::mfu_of_batch, Relation::flops_rate,

@@ -1,6 +1,7 @@
 #include "spec/audit/evidence.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 
@@ -221,14 +222,39 @@ std::optional<ModelSpec> as_counted(const ModelSpec& model, bool kv_heads_known,
 
 }  // namespace
 
-bool not_measured(const Printed& share) { return share.value == -1 || share.value == -100; }
+std::optional<Precision> computing_precision(std::string_view word) {
+  std::string name;
+  for (const char c : word)
+    name += c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const auto holds = [&](std::string_view part) { return name.find(part) != std::string::npos; };
+  // Formats of scaled matrix products: whatever else the name says ("mxfp8", "fp8-hybrid", "float8_e5m2").
+  if (holds("e4m3") || holds("e5m2") || holds("fp8") || holds("float8")) return Precision::fp8;
+  if (holds("e2m1") || holds("fp4") || holds("float4")) return Precision::fp4;
+  if (name.starts_with("torch.")) name.erase(0, 6);
+  // Lightning's "bf16-mixed" and "16-true", others' "mixed-bf16" and "amp-fp16".
+  for (const std::string_view end : {"-mixed", "-true", "-precision", "-amp"})
+    if (name.ends_with(end)) name.erase(name.size() - end.size());
+  for (const std::string_view start : {"mixed-", "amp-", "pure-"})
+    if (name.starts_with(start)) name.erase(0, start.size());
+  if (name == "16") return Precision::fp16;
+  if (name == "32") return Precision::fp32;
+  if (name == "64") return Precision::fp64;
+  return precision_from(name);
+}
+
+bool not_measured(const Printed& share) {
+  return share.value == -1 || share.value == -100 || std::isnan(share.value);
+}
 
 Evidence::Evidence(const RunRecord& given) : record(given), steps(steps_of(given)) {
   stretches = stretches_of(record, steps);
   model = model_of(record, model_basis);
   if (!record.gpu.empty()) gpu = find_gpu(record.gpu);
-  if (const auto named = precision_from(record.dtype)) precision = *named;
-  dense_peak = spec::dense_peak(gpu, precision);
+  if (const auto named = computing_precision(record.dtype))
+    precision = *named;
+  else
+    precision_known = record.dtype.empty();
+  if (precision_known) dense_peak = spec::dense_peak(gpu, precision);
   if (dense_peak) written_peak = written_of(gpu, precision, *dense_peak);
   gpus = count_of(record, Setting::gpus);
   ranks = count_of(record, Setting::data_parallel);
@@ -284,6 +310,7 @@ const Printed* Evidence::printed_peak() const {
 const char* Evidence::no_gpu() const {
   return on_cpu()             ? "a GPU: the run is on CPUs"
          : record.gpu.empty() ? "name of the GPU"
+         : !precision_known   ? "a dtype that has a peak (--set dtype=bf16)"
                               : "facts of this GPU";
 }
 

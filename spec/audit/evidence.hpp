@@ -41,10 +41,11 @@ struct Evidence {
   std::optional<ModelSpec> model;  ///< named, or put together from the settings
   std::string model_basis;         ///< "named", "shape as printed", "parameters as printed"
   GpuMatch gpu;                    ///< of the printed name
-  Precision precision = Precision::bf16;
-  std::optional<double> dense_peak;      ///< of one GPU at `precision` [flop/s]
-  std::optional<Interval> written_peak;  ///< that peak as trainers round it [flop/s]
-  std::optional<double> gpus, ranks;     ///< devices; data-parallel ranks
+  Precision precision = Precision::bf16;  ///< bf16 where none is stated
+  bool precision_known = true;            ///< false where one is stated that no data sheet has a peak of
+  std::optional<double> dense_peak;       ///< of one GPU at `precision` [flop/s]
+  std::optional<Interval> written_peak;   ///< that peak as trainers round it [flop/s]
+  std::optional<double> gpus, ranks;      ///< devices; data-parallel ranks
   bool axes_known = true;  ///< false where the log of a trainer that splits models does not say how far
   std::optional<Interval> sequence_length, micro, accumulation;
   bool accumulation_is_configured = false;  ///< the log states the configured number alone
@@ -63,7 +64,11 @@ struct Evidence {
   const char* no_gpu() const;
 };
 
-/// Printed numbers that stand for "not measured": -1 and -100 % of trainers without a peak.
+/// What a trainer's word for its dtype computes in: "bfloat16", "16-mixed", "fp8_hybrid",
+/// "torch.float8_e4m3fn". Nothing for a word that none of them is ("int4").
+std::optional<Precision> computing_precision(std::string_view word);
+
+/// Printed numbers that stand for "not measured": -1 and -100 % of trainers without a peak, and NaN.
 bool not_measured(const Printed& share);
 
 /// How a printed count of parameters fits a model.

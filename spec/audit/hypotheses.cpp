@@ -97,6 +97,7 @@ Corrected corrected(const Evidence& e, const Typical& typical, const Reading& re
   if (!e.dense_peak) {
     out.missing = e.on_cpu()             ? "no peak of a CPU, so no MFU"
                   : e.record.gpu.empty() ? "no name of the GPU (--gpu X)"
+                  : !e.precision_known   ? "no dtype that has a peak (--set dtype=bf16)"
                                          : "no facts of this GPU (--gpu X)";
     return out;
   }

@@ -213,7 +213,8 @@ std::string contradictions(const RunRecord& record) {
   std::string out;
   for (const Result& r : judge(record)) {
     if (r.verdict != Verdict::contradicts) continue;
-    out += r.id + ": printed " + shown(r.printed, r.unit) + ", recomputed " + shown(r.recomputed, r.unit);
+    out += r.id + ": printed " + (r.unprinted ? "-" : shown(r.printed, r.unit)) + ", recomputed " +
+           shown(r.recomputed, r.unit);
     if (!r.lines.empty() && r.lines.front() > 0) out += ", line " + std::to_string(r.lines.front());
     if (!r.note.empty()) out += " (" + r.note + ")";
     out += "\n";

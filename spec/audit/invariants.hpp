@@ -43,6 +43,7 @@ struct Result {
   std::int64_t judged = 0, contradicted = 0;  ///< places
   // Of the first place that contradicts, or else the last one judged:
   double printed = 0;
+  bool unprinted = false;  ///< `printed` stands on no line: other numbers make it
   Interval recomputed{0, 0};
   double off_by = 1;                ///< printed / recomputed; 1 where that says nothing
   std::vector<std::int64_t> lines;  ///< of the first places that contradict (at most 8)

@@ -149,6 +149,7 @@ void compare_rates(const Evidence& e, Comparisons& out) {
                                      [&](const Step* s) { return e.flops_per_token(*s).has_value(); });
   const char* no_peak = e.on_cpu()             ? e.no_gpu()
                         : e.record.gpu.empty() ? "peak, or the name of the GPU"
+                        : !e.precision_known   ? e.no_gpu()
                                                : "number of GPUs, or a peak";
   rate_time.missing = !any_rate ? "tokens/s" : !any_time ? "step time" : "tokens per step";
   flops_rate.missing = !any_flops ? "achieved FLOP/s" : !any_rate ? "tokens/s" : "FLOPs per token";

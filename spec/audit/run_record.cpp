@@ -33,6 +33,7 @@ constexpr std::string_view setting_names[] = {"sequence_length",
                                               "learning_rate_min",
                                               "warmup_steps",
                                               "decay_steps",
+                                              "wsd_decay_steps",
                                               "max_steps",
                                               "expected_tokens_per_second_half_mfu",
                                               "total_seconds",
@@ -67,7 +68,8 @@ constexpr std::string_view field_names[] = {"step",
                                             "memory_peak",
                                             "memory_reserved",
                                             "flops_per_token",
-                                            "peak_flops"};
+                                            "peak_flops",
+                                            "skipped"};
 static_assert(std::size(setting_names) == setting_count && std::size(field_names) == field_count);
 
 template <typename Enum, std::size_t n>

@@ -43,7 +43,8 @@ enum class Setting {
   learning_rate,    ///< highest of the schedule
   learning_rate_min,
   warmup_steps,
-  decay_steps,  ///< step at which the decay ends
+  decay_steps,      ///< step at which the decay ends
+  wsd_decay_steps,  ///< steps of the decay at the end of a "wsd" schedule
   max_steps,
   expected_tokens_per_second_half_mfu,  ///< "expected tokens/s at 50 % MFU"
   total_seconds,                        ///< wall clock of the run
@@ -84,6 +85,7 @@ enum class Field {
   memory_reserved,   ///< [B]
   flops_per_token,   ///< [flop]
   peak_flops,        ///< [flop/s]
+  skipped,           ///< steps since the start whose update was left out: gradients overflowed (fp16)
   count_
 };
 
@@ -114,6 +116,8 @@ struct Format {
   Scope flops_rate = Scope::unknown;
   std::string convention;           ///< of spec/flops/conventions.hpp; empty when not stated
   bool first_step_is_zero = false;  ///< numbering of steps
+  /// False where the loss is that of rewards or preferences, which may be 0 or below.
+  bool cross_entropy = true;
   /// Fields printed as a mean over several steps (running, or of a window), not of the step alone.
   std::vector<Field> averaged;
 };
@@ -122,6 +126,14 @@ struct Format {
 struct UnreadLine {
   std::int64_t line = 0;
   std::string text;  ///< at most 200 bytes, escaped
+};
+
+/// A distance between the numbers of two logged steps, in a log of which not every step is kept.
+struct StepGap {
+  double distance = 0;  ///< of a step and the highest number before it
+  std::int64_t count = 0;
+  double before = 0;      ///< the number before its first place
+  std::int64_t line = 0;  ///< of its first place, behind it
 };
 
 /// A place where the log itself says that the program started again.
@@ -138,7 +150,8 @@ struct RunRecord {
   std::string gpu;       ///< as printed ("NVIDIA B200"); empty when the log names none
   std::string device;    ///< "cpu" where the log says that no GPU computes; else empty
   std::string dtype;     ///< that computes ("bf16", "fp8"); empty when not stated
-  std::string schedule;  ///< "cosine", "linear", "constant", "wsd"; empty when not stated
+  std::string schedule;  ///< "cosine", "linear", "constant", "wsd", "inverse-square-root", as the trainer
+                         ///< calls it; empty when not stated
   std::string parallelism;
   std::string
       objective;        ///< "rewards" where the loss is no cross-entropy (preferences, policies); else empty
@@ -150,6 +163,8 @@ struct RunRecord {
   std::vector<Step> steps;
   static constexpr std::size_t kept_steps = 8192;
   std::int64_t steps_seen = 0;
+  /// Of the first rank's steps, all of them, but for the first distance; at most 64 different ones.
+  std::vector<StepGap> gaps;
   std::vector<Restart> restarts;  ///< not the first start
 
   std::int64_t lines = 0;

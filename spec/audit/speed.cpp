@@ -66,13 +66,20 @@ void judge_speed(const Evidence& e, Result& out) {
     const double share = *speed / *peak;
     if (out.verdict == Verdict::cannot_be_judged) out = holding(0), out.recomputed = {0, 1};
     ++out.judged;
+    // No line prints this share: what it is made of does.
     if (alone && out.verdict != Verdict::contradicts) {
       out.printed = share;
+      out.unprinted = true;
+      out.recomputed = exact_interval(share);
       out.note = "no MFU is printed: what tokens, time or FLOP/s make";
     }
     // What data sheets round (989 for 989.4).
     if (share <= 1.005) continue;
-    contradict(out, share, {0, 1}, step->line);
+    const auto& shown_there = (*step)[Field::mfu];
+    const bool first = out.verdict != Verdict::contradicts;
+    const bool unprinted = !shown_there || not_measured(*shown_there);
+    contradict(out, unprinted ? share : shown_there->value, exact_interval(share), step->line);
+    if (first) out.off_by = share, out.unprinted = unprinted;
     ++above;
   }
   if (above == 0) return;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "spec/audit/conventions.hpp"
 #include "spec/audit/groups.hpp"
@@ -40,32 +41,34 @@ double least_executed(const Evidence& e) {
 Result judge_mfu_possible(const Evidence& e) {
   const double limit = most(e);
   Result out = holding(0);
-  std::int64_t sentinels = 0;
+  std::int64_t sentinels = 0, not_numbers = 0;
   for (const Step* step : e.steps)
     for (const Field field : {Field::mfu, Field::hfu}) {
       const auto& share = (*step)[field];
       if (!share) continue;
       if (not_measured(*share)) {
-        ++sentinels;
+        ++(std::isnan(share->value) ? not_numbers : sentinels);
         continue;
       }
       ++out.judged;
-      out.printed = share->value;
+      if (out.verdict != Verdict::contradicts) out.printed = share->value;
       if (share->value >= 0 && share->low <= limit) continue;
       contradict(out, share->value, {0, limit}, share->line ? share->line : step->line);
     }
   if (out.judged == 0) {
-    out = not_judged(sentinels ? "MFU: only \"not measured\" is printed" : "MFU");
+    out = not_judged(sentinels + not_numbers ? "MFU: only \"not measured\" is printed" : "MFU");
     judge_speed(e, out);
     return out;
   }
-  out.recomputed = {0, limit};
+  if (out.verdict != Verdict::contradicts) out.recomputed = {0, limit};
   if (out.verdict == Verdict::contradicts) {
     out.note = "no machine does more than its peak, nor less than nothing";
   } else if (limit != 1) {
     out.note = "nanoGPT divides by the peak of an A100, whatever the GPU";
   } else if (sentinels) {
     out.note = std::to_string(sentinels) + " printed as -1 or -100 %: not measured";
+  } else if (not_numbers) {
+    out.note = std::to_string(not_numbers) + " printed as NaN: not measured";
   }
   if (out.verdict != Verdict::contradicts) judge_speed(e, out);
   return out;

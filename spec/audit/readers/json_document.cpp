@@ -247,6 +247,7 @@ void JsonDocument::llm_tii_step(std::string_view member, JsonKind kind, std::str
 void JsonDocument::hugging_face(std::string_view member, JsonKind kind, std::string_view token) {
   // Transformers 5 writes some numbers as texts.
   if (kind == JsonKind::word) return;
+  if (of_rewards(member)) builder_.format().cross_entropy = false;
   const std::int64_t line = builder_.line();
   if (member.starts_with("train_") || member == "total_flos") learnable_ = false;
   if (member == "train_runtime") builder_.summary(Setting::total_seconds, rounded_to(token, 1e-4, line));
@@ -272,7 +273,8 @@ void JsonDocument::llmq_option(JsonKind kind, std::string_view token) {
   };
   const std::int64_t line = builder_.line();
   if (option_ == "model" && kind == JsonKind::text) builder_.name(&RunRecord::model, token);
-  if (option_ == "matmul-dtype" && kind == JsonKind::text) builder_.name(&RunRecord::dtype, token);
+  if (option_ == "matmul-dtype" && kind == JsonKind::text)
+    builder_.name(&RunRecord::dtype, token.starts_with("e4m3") || token.starts_with("e5m2") ? "fp8" : token);
   if (kind != JsonKind::number) return;
   if (option_ == "final-lr-fraction") {
     const auto fraction = shortest_printed(token, 1, line);

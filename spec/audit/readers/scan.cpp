@@ -204,4 +204,9 @@ std::optional<Printed> prefixed_number(std::string_view text, Kind kind, double 
   return prefixed ? take_number(text, Kind::measured, unit * prefix, line) : number;
 }
 
+bool of_rewards(std::string_view key) {
+  return key == "reward" || key == "rewards" || key == "kl" || key == "objective/kl" ||
+         key.starts_with("rewards/") || key.starts_with("reward_") || key.starts_with("reward/");
+}
+
 }  // namespace assay::spec::audit

@@ -71,4 +71,8 @@ std::optional<Printed> prefixed_number(std::string_view text, Kind kind, double 
 /// Metric and binary prefixes as logs write them behind a number: "", k K M G T P B; 0 when unknown.
 double prefix_unit(std::string_view prefix);
 
+/// Whether a key of a step stands for training by rewards or preferences (TRL's GRPO, PPO, DPO): its loss is
+/// then no cross-entropy.
+bool of_rewards(std::string_view key);
+
 }  // namespace assay::spec::audit

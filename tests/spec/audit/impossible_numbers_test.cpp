@@ -2,12 +2,14 @@
 // Lies that no other number of the log contradicts: a speed above the peak, times below 0, a log there twice.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <sstream>
 
 #include "spec/audit/conventions.hpp"
 #include "spec/audit/hypotheses.hpp"
 #include "spec/audit/readers/read_log.hpp"
+#include "tests/spec/audit/hand_built_runs.hpp"
 
 namespace assay::spec::audit::impossible_numbers_test {
 namespace {
@@ -39,6 +41,68 @@ TEST(ImpossibleNumbersSpec, ASpeedAboveThePeakContradictsWithoutAPrintedMfu) {
   EXPECT_EQ(told.contradicted, 20);
   ASSERT_EQ(told.causes.size(), 1u);
   EXPECT_EQ(told.causes[0].id, "speed_impossible");
+}
+
+TEST(ImpossibleNumbersSpec, TheFirstMfuThatIsImpossibleIsTheOneTold) {
+  const std::string map = "step=iter,loss=loss,mfu=mfu:%";
+  const Result told =
+      judge("mfu_possible", record_of("iter,loss,mfu\n1,10.5,250\n2,10.4,41\n3,10,42\n4,10,40\n", map));
+  ASSERT_EQ(told.verdict, Verdict::contradicts);
+  EXPECT_DOUBLE_EQ(told.printed, 2.5);
+  EXPECT_DOUBLE_EQ(told.off_by, 2.5);
+  EXPECT_EQ(told.lines, (std::vector<std::int64_t>{2}));
+  const Result nan =
+      judge("mfu_possible", record_of("iter,loss,mfu\n1,10.5,40\n2,10.4,41\n3,10,nan\n4,10,40\n", map));
+  EXPECT_EQ(nan.verdict, Verdict::holds);
+  EXPECT_EQ(nan.note, "1 printed as NaN: not measured");
+}
+
+TEST(ImpossibleNumbersSpec, ASpeedThatNoLinePrintsIsNotCalledPrinted) {
+  // 6,291,456 tokens in 1.838 s on two B200 would be 5.95 times the peak; the line prints 10.44 %.
+  const RunRecord two = tests::scaling_report_run(2);
+  const Audit found = audit(two);
+  const auto told = std::find_if(found.results.begin(), found.results.end(),
+                                 [](const Result& r) { return r.id == "mfu_possible"; });
+  ASSERT_EQ(told->verdict, Verdict::contradicts);
+  EXPECT_DOUBLE_EQ(told->printed, 0.1044);
+  EXPECT_NEAR(told->recomputed.middle(), 5.954, 0.001);
+  EXPECT_FALSE(told->unprinted);
+  // Neither one rank's rate nor the sparse peak makes fewer tokens of that step.
+  ASSERT_EQ(told->causes.size(), 1u);
+  EXPECT_EQ(told->causes[0].id, "accumulation_performed");
+  EXPECT_TRUE(judge("mfu_possible", json_lines(398000)).unprinted);
+  EXPECT_FALSE(
+      judge("mfu_possible", record_of("iter,loss,mfu\n1,10.5,250\n", "step=iter,loss=loss,mfu=mfu:%"))
+          .unprinted);
+}
+
+TEST(ImpossibleNumbersSpec, AnUnknownDtypeHasNoPeak) {
+  RunRecord report = tests::scaling_report_run(8);
+  for (const char* fp8 : {"fp8", "float8_e4m3fn", "fp8_hybrid", "torch.float8_e5m2", "e4m3", "MXFP8"}) {
+    report.dtype = fp8;
+    EXPECT_EQ(judge("peak", report).verdict, Verdict::holds) << fp8;  // 8 x 4,500: dense
+  }
+  for (const char* bf16 :
+       {"", "bf16", "bfloat16", "torch.bfloat16", "bf16-mixed", "mixed_bf16", "16-mixed", "fp16-true"}) {
+    report.dtype = bf16;
+    EXPECT_EQ(judge("peak", report).verdict, Verdict::contradicts) << bf16;
+  }
+  for (const char* unknown : {"int4", "foo", "posit16"}) {
+    report.dtype = unknown;
+    EXPECT_EQ(judge("peak", report).verdict, Verdict::cannot_be_judged) << unknown;
+    const Audit found = audit(report);
+    for (const Reading& reading : found.readings) {
+      EXPECT_FALSE(reading.corrected.mfu_exact) << unknown;
+      for (const Change& change : reading.changes) EXPECT_NE(change.id, "peak_sparse") << unknown;
+    }
+  }
+  const auto option = [](const char* value) {
+    return std::string("{\"log\": \"option\", \"step\": 0, \"name\": \"matmul-dtype\", \"value\": \"") +
+           value + "\"}";
+  };
+  const std::string step =
+      "{\"log\": \"step\", \"step\": 0, \"step_tokens\": 1, \"duration_ms\": 1, \"loss\": 9.5}";
+  EXPECT_EQ(record_of("[\n" + option("e4m3") + ",\n" + step + "\n]\n").dtype, "fp8");
 }
 
 TEST(ImpossibleNumbersSpec, PrintedFlopsAboveThePeakContradictWithoutAModel) {
