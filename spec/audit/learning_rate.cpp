@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <numbers>
 
 #include "spec/audit/groups.hpp"
+#include "spec/audit/relations.hpp"
 #include "spec/text/quantity.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::spec::audit {
 namespace {
@@ -12,13 +15,39 @@ namespace {
 /// the rise and in the fall, divide the rise by the warm-up or one more, and count the fall's length from the
 /// rise's end or from the start.
 struct Shape {
-  enum Kind { constant, linear, cosine, wsd } kind = constant;
+  enum Kind {
+    constant,
+    linear,
+    cosine,
+    inverse_root,
+    wsd,  ///< a plateau whose end is not stated
+    wsd_linear,
+    wsd_cosine,
+    wsd_exponential,
+    wsd_root
+  } kind = constant;
   double peak = 0, least = 0, most_least = 0;  ///< the lowest rate; a range where it is not stated
   double warmup = 0, divisor = 1, end = 1, length = 1;
+  double decay = 0;                         ///< of wsd: steps from the plateau's end to `end`
   double rise_offset = 0, fall_offset = 0;  ///< added to the printed step
   double step_factor = 1;                   ///< schedule steps per optimizer step
   double shift = 0;                         ///< of the fall, in schedule steps
 };
+
+/// What is left of the rise at share `x` of the decay that ends a wsd schedule: Megatron-LM,
+/// optimizer_param_scheduler.py; llm.c, schedulers.h (1 - root).
+double left_of_wsd(Shape::Kind kind, double x) {
+  switch (kind) {
+    case Shape::wsd_linear:
+      return 1 - x;
+    case Shape::wsd_cosine:
+      return (1 + std::cos(std::numbers::pi * x)) / 2;
+    case Shape::wsd_exponential:
+      return 2 * std::exp2(-x) - 1;
+    default:
+      return 1 - std::sqrt(x);
+  }
+}
 
 /// The interval of rates that the shape allows at `step`; wsd leaves its plateau's end open.
 Interval rate(const Shape& s, double step) {
@@ -32,6 +61,18 @@ Interval rate(const Shape& s, double step) {
       return exact_interval(s.peak);
     case Shape::wsd:
       return {s.least, s.peak};
+    case Shape::inverse_root: {
+      const double root = s.peak * std::sqrt(std::max(s.warmup, 1.0) / std::max(v, 1.0));
+      // Megatron-LM falls to the lowest rate where its decay ends, others go on.
+      return {s.end > 0 && v > s.end ? s.least : std::max(s.least, root), std::max(s.most_least, root)};
+    }
+    case Shape::wsd_linear:
+    case Shape::wsd_cosine:
+    case Shape::wsd_exponential:
+    case Shape::wsd_root: {
+      const double left = left_of_wsd(s.kind, std::clamp((v - (s.end - s.decay)) / s.decay, 0.0, 1.0));
+      return {s.least + left * (s.peak - s.least), s.most_least + left * (s.peak - s.most_least)};
+    }
     default:
       return {s.peak + (s.least - s.peak) * fallen, s.peak + (s.most_least - s.peak) * fallen};
   }
@@ -61,22 +102,34 @@ std::size_t misses(const Shape& shape, const std::vector<Place>& places, std::si
 struct Stated {
   double peak, warmup;
   std::vector<double> ends;
-  double least = 0, most_least = 0;
+  double least = 0, most_least = 0, decay = 0;
   std::vector<Shape::Kind> kinds;
 };
 
-std::vector<Shape::Kind> kinds_of(const std::string& schedule) {
-  if (schedule == "constant") return {Shape::constant};
-  if (schedule == "linear") return {Shape::linear};
-  if (schedule == "cosine") return {Shape::cosine};
-  if (schedule == "wsd") return {Shape::wsd};
-  return {Shape::cosine, Shape::linear, Shape::constant};
+/// The shapes that a trainer's word for its schedule may mean; none for a word that is not known here.
+std::vector<Shape::Kind> kinds_of(const std::string& schedule, bool decay_known) {
+  std::string name;
+  for (const char c : schedule)
+    name += c == '_' || c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (const std::size_t warmup = name.find("-with-warmup"); warmup != std::string::npos) name.erase(warmup);
+  if (name.empty()) return {Shape::cosine, Shape::linear, Shape::constant};
+  if (name == "constant") return {Shape::constant};
+  if (name == "linear") return {Shape::linear};
+  if (name == "cosine" || name == "cosine-with-min-lr") return {Shape::cosine};
+  if (name == "inverse-square-root" || name == "inverse-sqrt") return {Shape::inverse_root};
+  if (name != "wsd" && name != "warmup-stable-decay") return {};
+  if (!decay_known) return {Shape::wsd};
+  return {Shape::wsd_linear, Shape::wsd_cosine, Shape::wsd_exponential, Shape::wsd_root};
 }
 
 std::optional<Stated> stated(const Evidence& e) {
   const auto& r = e.record;
   if (!r[Setting::learning_rate] || !(r[Setting::learning_rate]->value > 0)) return std::nullopt;
-  Stated out{r[Setting::learning_rate]->value, 0, {}, 0, 0, kinds_of(r.schedule)};
+  const auto& decay = r[Setting::wsd_decay_steps];
+  const bool ends = r[Setting::decay_steps] || r[Setting::max_steps];
+  const bool decay_known = usable(decay) && ends;
+  Stated out{r[Setting::learning_rate]->value, 0, {}, 0, 0, 0, kinds_of(r.schedule, decay_known)};
+  if (decay_known) out.decay = decay->value;
   if (r[Setting::warmup_steps]) out.warmup = r[Setting::warmup_steps]->value;
   if (r[Setting::learning_rate_min])
     out.least = out.most_least = r[Setting::learning_rate_min]->value;
@@ -122,7 +175,7 @@ Fit best_fit(const Stated& s, double step_factor, const std::vector<Place>& plac
               for (const double shift : {0.0, -1.0}) {
                 if (shift != 0 && step_factor == 1) continue;
                 if (try_shape({kind, s.peak, s.least, s.most_least, s.warmup, s.warmup + extra, end,
-                               end - from, rise, fall, step_factor, shift}))
+                               end - from, s.decay, rise, fall, step_factor, shift}))
                   return best;
               }
   return best;
@@ -164,7 +217,7 @@ void blame_schedule(Result& out, const Evidence& e, const Stated& s, const std::
       explains(with([&](Stated& o) { o.ends = {most->value}; })))
     blame(out, "schedule_other_end", "the decay ends with the run, not where stated");
   if (out.causes.empty() && explains(with([](Stated& o) {
-        o.kinds = {Shape::constant, Shape::linear, Shape::cosine};
+        o.kinds = {Shape::constant, Shape::linear, Shape::cosine, Shape::inverse_root};
       })))
     blame(out, "schedule_other_shape", "another shape than stated");
   if (out.causes.empty()) blame(out, "schedule_other", "another schedule than stated");
@@ -174,10 +227,18 @@ void blame_schedule(Result& out, const Evidence& e, const Stated& s, const std::
 
 Result judge_learning_rate(const Evidence& e) {
   std::vector<Place> places;
-  for (const Step* step : e.steps)
+  // Some trainers' schedules wait for a step that was left out, others go on.
+  std::vector<double> waited;
+  double left_out = 0;
+  for (const Step* step : e.steps) {
+    if (const auto& skipped = (*step)[Field::skipped])
+      left_out = skipped->value;
+    else if (const auto& norm = (*step)[Field::gradient_norm]; norm && !std::isfinite(norm->value))
+      ++left_out;
     if (const auto& n = (*step)[Field::step], &r = (*step)[Field::learning_rate];
         n && r && std::isfinite(r->value))
-      places.push_back({n->value, &*r, r->line ? r->line : step->line});
+      places.push_back({n->value, &*r, r->line ? r->line : step->line}), waited.push_back(left_out);
+  }
   if (places.empty()) {
     const bool unnumbered = std::any_of(e.steps.begin(), e.steps.end(),
                                         [](const Step* s) { return (*s)[Field::learning_rate].has_value(); });
@@ -185,13 +246,22 @@ Result judge_learning_rate(const Evidence& e) {
   }
   const auto schedule = stated(e);
   if (!schedule) return not_judged("highest learning rate of the schedule");
+  if (schedule->kinds.empty()) return not_judged("the shape of the schedule " + quote(e.record.schedule));
   Result out = holding(static_cast<std::int64_t>(places.size()));
   const bool shape_known = !schedule->ends.empty() || schedule->kinds.front() == Shape::constant ||
+                           schedule->kinds.front() == Shape::inverse_root ||
                            schedule->kinds.front() == Shape::wsd;
   const bool warmup_known = e.record[Setting::warmup_steps].has_value();
   const std::size_t stride = std::max<std::size_t>(1, places.size() / 128);
   // Stretches after a restart go on by number, so one shape serves all.
-  const Fit fit = shape_known && warmup_known ? best_fit(*schedule, 1, places, stride) : Fit{};
+  Fit fit = shape_known && warmup_known ? best_fit(*schedule, 1, places, stride) : Fit{};
+  if (left_out > 0 && shape_known && warmup_known) {
+    std::vector<Place> behind = places;
+    for (std::size_t i = 0; i < behind.size(); ++i) behind[i].step -= waited[i];
+    const Fit waiting = best_fit(*schedule, 1, behind, stride);
+    if (misses(waiting.shape, behind, 1, behind.size()) < misses(fit.shape, places, 1, places.size()))
+      fit = waiting, places = behind;
+  }
   const auto allowed = [&](double step) {
     return shape_known && warmup_known ? rate(fit.shape, step) : Interval{0, schedule->peak};
   };

@@ -49,6 +49,23 @@ void blame_scale(Result& out, const Evidence& e, double printed, Interval expect
 
 }  // namespace
 
+namespace {
+
+/// The last step whose loss is finite; where a line has none, its gradient norm stands for it.
+std::size_t last_finite(const Evidence& e) {
+  for (std::size_t i = e.steps.size(); i > 0; --i) {
+    const auto &loss = (*e.steps[i - 1])[Field::loss], &norm = (*e.steps[i - 1])[Field::gradient_norm];
+    const auto& number = loss ? loss : norm;
+    if (number && std::isfinite(number->value)) return i - 1;
+  }
+  return 0;
+}
+
+/// Loss scaling halves its factor with every skipped step: even from 2^32 it is soon through.
+constexpr std::int64_t most_skips_in_a_row = 64;
+
+}  // namespace
+
 Result judge_first_loss(const Evidence& e) {
   if (!e.record.objective.empty()) return not_judged("a cross-entropy: the loss is of " + e.record.objective);
   const Printed* first = untrained_loss(e);
@@ -93,24 +110,52 @@ Result judge_first_loss(const Evidence& e) {
 
 Result judge_loss_finite(const Evidence& e) {
   Result out = holding(0);
-  bool losses_are_finite = true;
-  for (const Step* step : e.steps)
-    for (const Field field : {Field::loss, Field::gradient_norm}) {
-      const auto& number = (*step)[field];
-      if (!number) continue;
-      ++out.judged;
-      if (out.verdict != Verdict::contradicts && field == Field::loss) out.printed = number->value;
-      if (std::isfinite(number->value)) continue;
-      contradict(out, number->value, {0, 1e308}, number->line ? number->line : step->line);
-      losses_are_finite &= field != Field::loss;
+  const std::size_t last = last_finite(e);
+  const bool scaled = computing_precision(e.record.dtype) == Precision::fp16;
+  std::int64_t skipped = 0, in_a_row = 0, first_skipped = 0;
+  bool endless = false, loss_ends = false, losses_are_finite = true;
+  for (std::size_t i = 0; i < e.steps.size(); ++i) {
+    const auto &loss = (*e.steps[i])[Field::loss], &norm = (*e.steps[i])[Field::gradient_norm];
+    out.judged += loss.has_value() + norm.has_value();
+    if (loss && out.verdict != Verdict::contradicts) out.printed = loss->value;
+    const auto fails = [&](const Printed& number) {
+      contradict(out, number.value, {0, 1e308}, number.line ? number.line : e.steps[i]->line);
+    };
+    if (loss && !std::isfinite(loss->value)) {
+      fails(*loss);
+      losses_are_finite = false;
+      loss_ends = loss_ends || i > last;
     }
+    if (!norm) continue;
+    if (std::isfinite(norm->value)) {
+      in_a_row = 0;
+      continue;
+    }
+    // Losses go on: the trainer left the update out. At the end only fp16's loss scaling is known to.
+    const bool goes_on = (!loss || std::isfinite(loss->value)) && (i < last || (i == last && scaled));
+    endless = endless || ++in_a_row > most_skips_in_a_row;
+    if (goes_on && !endless) {
+      if (skipped++ == 0) first_skipped = norm->line ? norm->line : e.steps[i]->line;
+    } else {
+      fails(*norm);
+    }
+  }
   if (out.judged == 0) return not_judged("loss");
+  if (skipped > 0)
+    out.note = std::to_string(skipped) + (skipped == 1 ? " step" : " steps") +
+               " with a gradient that is no number, the first in line " + std::to_string(first_skipped) +
+               ": left out, as with loss scaling, for the losses go on";
   if (out.verdict != Verdict::contradicts) return out;
-  if (losses_are_finite)
+  if (endless)
+    blame(out, "gradient_not_finite", "no step of so many in a row was updated");
+  else if (losses_are_finite)
     blame(out, "gradient_not_finite",
           "gradients overflowed; a step that loss scaling skips does no harm, any other ends the training");
-  else
+  else if (loss_ends || last == 0)
     blame(out, "loss_not_finite", "the run diverged here; no later step of it trains a model");
+  else
+    blame(out, "loss_not_finite",
+          "no loss: this step was left out or its line is damaged, for later losses are finite");
   return out;
 }
 

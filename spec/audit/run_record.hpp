@@ -116,8 +116,6 @@ struct Format {
   Scope flops_rate = Scope::unknown;
   std::string convention;           ///< of spec/flops/conventions.hpp; empty when not stated
   bool first_step_is_zero = false;  ///< numbering of steps
-  /// False where the loss is that of rewards or preferences, which may be 0 or below.
-  bool cross_entropy = true;
   /// Fields printed as a mean over several steps (running, or of a window), not of the step alone.
   std::vector<Field> averaged;
 };

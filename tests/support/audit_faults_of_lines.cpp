@@ -80,13 +80,12 @@ std::vector<Fault> loss_faults() {
        scheduled,
        {},
        printing([](SimulatedRun& run, Report& r, std::uint64_t) {
-         for (ReportedStep& s : r.steps) {
-           const double u = *s[Field::step] - real(run.first_number()) + 1,
-                        x = std::min(1.0, u / real(run.decay_steps));
+         SimulatedRun without = run;
+         without.warmup_steps = 0;
+         for (ReportedStep& s : r.steps)
            if (s[Field::learning_rate])
-             s[Field::learning_rate] = run.lowest_rate + (run.highest_rate - run.lowest_rate) *
-                                                             (1 + std::cos(std::numbers::pi * x)) / 2;
-         }
+             s[Field::learning_rate] =
+                 scheduled_rate(without, static_cast<std::int64_t>(*s[Field::step]) - run.first_number());
          return true;
        })},
       {"schedule_per_micro_batch",

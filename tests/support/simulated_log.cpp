@@ -125,13 +125,14 @@ std::string kempnerforge(const SimulatedRun& run, const Report& r) {
       "vocab_size=%.0f, ffn_hidden_dim=%.0f, max_seq_len=%.0f, tie_embeddings=%s, model_type='transformer'), "
       "train=TrainConfig(batch_size=%.0f, seq_len=%.0f, max_steps=%.0f, grad_accum_steps=%.0f, "
       "grad_clip_norm=1.0, mixed_precision='bf16'), optimizer=OptimizerConfig(name='adamw', lr=%s), "
-      "scheduler=SchedulerConfig(name=<SchedulerType.cosine: 'cosine'>, warmup_steps=%.0f, "
+      "scheduler=SchedulerConfig(name=<SchedulerType.%s: '%s'>, warmup_steps=%.0f, "
       "decay_steps=None, min_lr_ratio=%s))",
       of(r, Setting::width), of(r, Setting::layers), of(r, Setting::heads), of(r, Setting::kv_heads),
       of(r, Setting::vocab), of(r, Setting::ffn), of(r, Setting::sequence_length),
       run.model.tied_embeddings ? "True" : "False", of(r, Setting::micro), of(r, Setting::sequence_length),
       of(r, Setting::max_steps), of(r, Setting::accumulation),
-      shortest(of(r, Setting::learning_rate)).c_str(), of(r, Setting::warmup_steps),
+      shortest(of(r, Setting::learning_rate)).c_str(), run.schedule.c_str(), run.schedule.c_str(),
+      of(r, Setting::warmup_steps),
       shortest(of(r, Setting::learning_rate_min) / of(r, Setting::learning_rate)).c_str()));
   out += line("Model: " + grouped(of(r, Setting::parameters)) + " parameters");
   out += line(text("Detected GPU: %s → %.1f bf16 TFLOPS", run.gpu.c_str(), run.accounting.peak / 1e12));
@@ -155,19 +156,18 @@ std::string megatron(const SimulatedRun& run, const Report& r) {
       "tensor-model-parallel size: %.0f, pipeline-model-parallel size: %.0f \n",
       of(r, Setting::gpus), of(r, Setting::data_parallel), of(r, Setting::tensor_parallel),
       of(r, Setting::pipeline_parallel));
-  out +=
-      "using torch.bfloat16 for parameters ...\n------------------------ arguments "
-      "------------------------\n";
+  out += std::string("using torch.") + (run.fp16 ? "half" : "bfloat16") +
+         " for parameters ...\n------------------------ arguments ------------------------\n";
   const auto argument = [&](const std::string& name, const std::string& value) {
     out += "  " + name + " " + std::string(name.size() < 48 ? 48 - name.size() : 1, '.') + " " + value + "\n";
   };
   argument("accumulate_allreduce_grads_in_fp32", "True");
-  argument("bf16", "True");
+  argument("bf16", run.fp16 ? "False" : "True");
   argument("context_parallel_size", "1");
   argument("data_parallel_size", whole(of(r, Setting::data_parallel)));
   argument("expert_model_parallel_size", "1");
   argument("ffn_hidden_size", whole(of(r, Setting::ffn)));
-  argument("fp16", "False");
+  argument("fp16", run.fp16 ? "True" : "False");
   argument("fp8", "None");
   argument("global_batch_size", whole(of(r, Setting::sequences)));
   argument("group_query_attention", run.model.kv_heads == run.model.heads ? "False" : "True");
@@ -178,13 +178,16 @@ std::string megatron(const SimulatedRun& run, const Report& r) {
   argument("lr_decay_iters", whole(of(r, Setting::decay_steps)));
   argument("lr_decay_style", run.schedule);
   argument("lr_warmup_iters", whole(of(r, Setting::warmup_steps)));
+  argument("lr_wsd_decay_iters",
+           r[Setting::wsd_decay_steps] ? whole(of(r, Setting::wsd_decay_steps)) : "None");
+  argument("lr_wsd_decay_style", r[Setting::wsd_decay_steps] ? run.wsd_decay : "exponential");
   argument("micro_batch_size", whole(of(r, Setting::micro)));
   argument("min_lr", shortest(of(r, Setting::learning_rate_min)));
   argument("num_attention_heads", whole(of(r, Setting::heads)));
   argument("num_layers", whole(of(r, Setting::layers)));
   argument("num_query_groups", whole(of(r, Setting::kv_heads)));
   argument("padded_vocab_size", whole(of(r, Setting::vocab)));
-  argument("params_dtype", "torch.bfloat16");
+  argument("params_dtype", run.fp16 ? "torch.float16" : "torch.bfloat16");
   argument("pipeline_model_parallel_size", whole(of(r, Setting::pipeline_parallel)));
   argument("seq_length", whole(of(r, Setting::sequence_length)));
   argument("tensor_model_parallel_size", whole(of(r, Setting::tensor_parallel)));
@@ -198,13 +201,15 @@ std::string megatron(const SimulatedRun& run, const Report& r) {
         " [2024-04-06 02:59:36] iteration %8.0f/%8.0f | consumed samples: %12.0f | elapsed time per "
         "iteration "
         "(ms): %.1f | throughput per GPU (TFLOP/s/GPU): %.1f | learning rate: %.6E | global batch size: "
-        "%5.0f | "
-        "lm loss: %.6E | loss scale: 1.0 | grad norm: %.3f | number of skipped iterations:   0 | number of "
-        "nan "
-        "iterations:   0 |\n",
+        "%5.0f |",
         of(s, Field::step), of(r, Setting::max_steps), of(s, Field::sequences_total),
         of(s, Field::seconds) * 1e3, of(s, Field::flops_rate) / 1e12, of(s, Field::learning_rate),
-        of(r, Setting::sequences), of(s, Field::loss), of(s, Field::gradient_norm));
+        of(r, Setting::sequences));
+    if (s[Field::loss]) out += text(" lm loss: %.6E |", *s[Field::loss]);
+    out += text(" loss scale: %.1f |", run.fp16 ? 65536.0 : 1.0);
+    if (s[Field::gradient_norm]) out += text(" grad norm: %.3f |", *s[Field::gradient_norm]);
+    out += text(" number of skipped iterations: %3.0f | number of nan iterations:   0 |\n",
+                s[Field::skipped].value_or(0));
     if (&s == r.steps.data())
       out += text(
           "[Rank 0] (after %.0f iterations) memory (MB) | allocated: %.1f | max allocated: %.1f | reserved: "
@@ -252,7 +257,7 @@ std::string llmc(const SimulatedRun& run, const Report& r) {
   out += row("train data pattern", "dev/data/fineweb10B/fineweb_train_*.bin") +
          row("micro batch size B", whole(of(r, Setting::micro))) +
          row("sequence length T", whole(of(r, Setting::sequence_length))) +
-         row("total batch size", whole(of(r, Setting::tokens_per_step))) + row("LR scheduler", "cosine") +
+         row("total batch size", whole(of(r, Setting::tokens_per_step))) + row("LR scheduler", run.schedule) +
          row("learning rate (LR)", text("%e", of(r, Setting::learning_rate))) +
          row("warmup iterations", whole(of(r, Setting::warmup_steps))) +
          row("final LR fraction",

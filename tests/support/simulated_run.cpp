@@ -23,8 +23,8 @@ static_assert(std::size(names) == log_formats);
 /// Draws of one run, in the order in which they are asked for.
 class Draw {
  public:
-  Draw(std::uint64_t seed, LogFormat format)
-      : stream_(seed, spec::random::Site::test, 1000 + static_cast<std::uint32_t>(format)) {}
+  Draw(std::uint64_t seed, LogFormat format) : Draw(seed, 1000 + static_cast<std::uint32_t>(format)) {}
+  Draw(std::uint64_t seed, std::uint32_t index) : stream_(seed, spec::random::Site::test, index) {}
 
   std::int64_t between(std::int64_t low, std::int64_t high) {
     return low + static_cast<std::int64_t>(stream_.below(at_++, static_cast<std::uint64_t>(high - low + 1)));
@@ -117,8 +117,55 @@ void draw_schedule(Draw& draw, SimulatedRun& run, std::int64_t steps) {
   run.decay_steps = steps;
 }
 
-/// The rate of step `i` (the first is 0) by the trainer's own formula.
-double scheduled(const SimulatedRun& run, std::int64_t i) {
+/// Half of the runs whose trainer has other schedules run one of those. Of a stream of their own, as what
+/// loss scaling skips, so that all other numbers of a seed stay what they are.
+void draw_rarities(std::uint64_t seed, SimulatedRun& run, std::int64_t steps) {
+  Draw draw(seed, 5000 + static_cast<std::uint32_t>(run.format));
+  const bool other = draw.between(0, 1) == 1;
+  run.wsd_decay = draw.one_of<const char*>({"linear", "cosine", "exponential", "minus_sqrt"});
+  run.wsd_decay_steps = draw.between(2, std::max<std::int64_t>(2, steps / 4));
+  const auto choose = [&](std::initializer_list<const char*> kinds) {
+    const char* const kind = draw.one_of<const char*>(kinds);
+    if (other) run.schedule = kind;
+  };
+  switch (run.format) {
+    case LogFormat::megatron:
+      choose({"linear", "constant", "inverse-square-root", "WSD", "WSD"});
+      break;
+    case LogFormat::llmc:
+      run.wsd_decay = "minus_sqrt";
+      run.wsd_decay_steps = steps - static_cast<std::int64_t>(0.8 * static_cast<double>(steps));
+      choose({"linear", "constant", "wsd"});
+      break;
+    case LogFormat::assay:
+    case LogFormat::kempnerforge:
+      run.wsd_decay = "linear";
+      choose({"linear", "constant", "wsd"});
+      break;
+    default:
+      break;
+  }
+  const bool scaled = run.format == LogFormat::megatron || run.format == LogFormat::hugging_face ||
+                      run.format == LogFormat::hugging_face_console;
+  run.fp16 = scaled && draw.between(0, 2) == 0;
+  // The scale starts too high, and is raised again now and then.
+  const std::int64_t at_first = draw.between(1, 3);
+  std::int64_t left_out = 0;
+  for (std::int64_t i = 0; i < steps; ++i) {
+    SimulatedStep& step = run.steps[static_cast<std::size_t>(i)];
+    step.skipped = run.fp16 && (i < at_first || draw.between(0, 39) == 0);
+    left_out += step.skipped;
+    // Both trainers' schedules wait.
+    step.learning_rate = scheduled_rate(run, i - left_out);
+    if (step.skipped) step.gradient_norm = draw.one_of<double>({std::nan(""), HUGE_VAL});
+  }
+}
+
+bool is_wsd(const SimulatedRun& run) { return run.schedule == "wsd" || run.schedule == "WSD"; }
+
+}  // namespace
+
+double scheduled_rate(const SimulatedRun& run, std::int64_t i) {
   const double peak = run.highest_rate, low = run.lowest_rate;
   double u = static_cast<double>(i + 1), rise = static_cast<double>(run.warmup_steps);
   const double end = static_cast<double>(run.decay_steps);
@@ -144,9 +191,23 @@ double scheduled(const SimulatedRun& run, std::int64_t i) {
       if (u <= rise) return peak * u / rise;
   }
   const double x = std::min(1.0, (u - rise) / length);
+  if (run.schedule == "constant") return peak;
   if (run.schedule == "linear") return peak + (low - peak) * x;
+  if (run.schedule == "inverse-square-root")
+    return std::max(low, peak * std::sqrt(std::max(1.0, rise) / std::max(1.0, u)));
+  if (is_wsd(run)) {
+    const double decay = static_cast<double>(run.wsd_decay_steps),
+                 y = std::clamp((u - (end - decay)) / decay, 0.0, 1.0);
+    const double left = run.wsd_decay == "linear"        ? 1 - y
+                        : run.wsd_decay == "cosine"      ? (1 + std::cos(std::numbers::pi * y)) / 2
+                        : run.wsd_decay == "exponential" ? 2 * std::pow(0.5, y) - 1
+                                                         : 1 - std::sqrt(y);
+    return low + left * (peak - low);
+  }
   return low + (peak - low) * 0.5 * (1 + std::cos(std::numbers::pi * x));
 }
+
+namespace {
 
 void draw_steps(Draw& draw, SimulatedRun& run, std::int64_t steps) {
   const double V = static_cast<double>(run.model.vocab);
@@ -164,7 +225,6 @@ void draw_steps(Draw& draw, SimulatedRun& run, std::int64_t steps) {
     step.loss = run.loss_floor + (run.expected_first_loss - run.loss_floor) * curve *
                                      (i == 0 ? 1 : 1 + 0.005 * std::clamp(draw.normal(), -3.0, 3.0));
     step.gradient_norm = draw.real(0.2, 4);
-    step.learning_rate = scheduled(run, i);
     run.steps.push_back(step);
   }
   run.seconds_outside = draw.real(1, 30);
@@ -244,6 +304,7 @@ void report_schedule(const SimulatedRun& run, Report& out) {
   out[Setting::learning_rate_min] = run.lowest_rate;
   out[Setting::warmup_steps] = static_cast<double>(run.warmup_steps);
   out[Setting::decay_steps] = static_cast<double>(run.decay_steps);
+  if (is_wsd(run)) out[Setting::wsd_decay_steps] = static_cast<double>(run.wsd_decay_steps);
   out[Setting::max_steps] = static_cast<double>(run.steps.size());
 }
 
@@ -364,6 +425,7 @@ SimulatedRun simulate(LogFormat format, std::uint64_t seed, std::int64_t wanted)
   run.memory_reserved = std::round(run.memory_peak * draw.real(1.01, 1.15));
   run.accounting = documented(run);
   draw_steps(draw, run, steps);
+  draw_rarities(seed, run, steps);
   return run;
 }
 
@@ -377,12 +439,13 @@ Report report(const SimulatedRun& run) {
   out[Setting::expected_first_loss] = run.expected_first_loss;
   out[Setting::expected_first_loss_deviation] = run.expected_first_loss_deviation;
   const Accounting& a = run.accounting;
-  double window = 0, window_steps = 0, elapsed = 0, running_mfu = -1, running_rate = 0;
+  double window = 0, window_steps = 0, window_skips = 0, elapsed = 0, running_mfu = -1, running_rate = 0;
   for (std::size_t i = 0; i < run.steps.size(); ++i) {
     const SimulatedStep& step = run.steps[i];
     elapsed += step.seconds;
     window += step.seconds;
     ++window_steps;
+    window_skips += step.skipped;
     const bool windowed = run.format == LogFormat::torchtitan || run.format == LogFormat::megatron ||
                           run.format == LogFormat::hugging_face ||
                           run.format == LogFormat::hugging_face_console;
@@ -403,6 +466,12 @@ Report report(const SimulatedRun& run) {
     line[Field::loss] = step.loss;
     line[Field::gradient_norm] = step.gradient_norm;
     line[Field::learning_rate] = step.learning_rate;
+    // Megatron-LM prints the mean loss of the updates that were made, and no norm of one that was not.
+    if (run.format == LogFormat::megatron) {
+      line[Field::skipped] = window_skips;
+      if (window_skips == window_steps) line[Field::loss].reset();
+      if (step.skipped) line[Field::gradient_norm].reset();
+    }
     line[Field::seconds] = seconds * a.time_factor;
     line[Field::elapsed] = elapsed;
     line[Field::tokens_per_second] = shown.tokens_per_second;
@@ -425,7 +494,7 @@ Report report(const SimulatedRun& run) {
             Field::peak_flops, Field::memory_allocated, Field::memory_peak, Field::memory_reserved})
         line[field].reset();
     out.steps.push_back(line);
-    window = window_steps = 0;
+    window = window_steps = window_skips = 0;
   }
   return out;
 }

@@ -57,6 +57,7 @@ struct SimulatedStep {
   double loss = 0;     ///< true mean over all ranks [nats]
   double gradient_norm = 0;
   double learning_rate = 0;  ///< by the trainer's own schedule
+  bool skipped = false;      ///< its gradients overflowed (fp16 with loss scaling): no update was made
 };
 
 struct SimulatedRun {
@@ -72,7 +73,10 @@ struct SimulatedRun {
   std::int64_t micro = 1, accumulation = 1;  ///< performed
   std::int64_t sequence_length = 0;
   std::int64_t log_every = 1;
-  std::string schedule;  ///< "cosine", "linear"
+  std::string schedule;   ///< "cosine", "linear", "constant", "wsd", "inverse-square-root"
+  std::string wsd_decay;  ///< of "wsd": "linear", "cosine", "exponential", "minus_sqrt"
+  std::int64_t wsd_decay_steps = 0;
+  bool fp16 = false;  ///< with loss scaling, else bf16
   double highest_rate = 0, lowest_rate = 0;
   std::int64_t warmup_steps = 0, decay_steps = 0;
   double loss_floor = 0, expected_first_loss = 0, expected_first_loss_deviation = 0;
@@ -112,6 +116,9 @@ struct Report {
 /// A truthful run of the trainer that writes `format`: a pure function of both, the same on every machine.
 /// `steps` steps, 20 to 120 when it is 0; its accounting is the documented one.
 SimulatedRun simulate(LogFormat format, std::uint64_t seed, std::int64_t steps = 0);
+
+/// The rate of step `i` (the first is 0) by the trainer's own formula, skipped steps aside.
+double scheduled_rate(const SimulatedRun& run, std::int64_t i);
 
 /// FLOPs per token of that format's convention at the run's model and length. [flop]
 double convention_flops(LogFormat format, const SimulatedRun& run);

@@ -51,13 +51,10 @@ std::optional<Printed> number(std::string_view token, bool quoted, double last_d
   return printed;
 }
 
-/// TRL's trainers on preferences and policies: their losses are no cross-entropies.
-bool is_of_rewards(std::string_view key) { return key == "reward" || key.starts_with("rewards/"); }
-
 bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNumbers* taken = nullptr,
                   bool* rewards = nullptr) {
   return members(text, [&](std::string_view key, std::string_view value, bool quoted) {
-    if (rewards && is_of_rewards(key)) *rewards = true;
+    if (rewards && of_rewards(key)) *rewards = true;
     const auto take = [&](Field field) {
       step[field] = number(value, quoted, field == Field::loss ? last_digit_of_loss : 0, line);
       if (taken)

@@ -247,7 +247,6 @@ void JsonDocument::llm_tii_step(std::string_view member, JsonKind kind, std::str
 void JsonDocument::hugging_face(std::string_view member, JsonKind kind, std::string_view token) {
   // Transformers 5 writes some numbers as texts.
   if (kind == JsonKind::word) return;
-  if (of_rewards(member)) builder_.format().cross_entropy = false;
   const std::int64_t line = builder_.line();
   if (member.starts_with("train_") || member == "total_flos") learnable_ = false;
   if (member == "train_runtime") builder_.summary(Setting::total_seconds, rounded_to(token, 1e-4, line));
@@ -258,7 +257,7 @@ void JsonDocument::hugging_face(std::string_view member, JsonKind kind, std::str
     builder_.summary(Setting::average_steps_per_second, rounded_to(token, 1e-3, line));
   if (member == "train_samples_per_second")
     builder_.summary(Setting::average_sequences_per_second, rounded_to(token, 1e-3, line));
-  if (member == "reward" || member.starts_with("rewards/")) builder_.of_rewards();
+  if (of_rewards(member)) builder_.of_rewards();
   const KnownField* known = find(hugging_face_fields, member);
   if (!known) return;
   step_[known->field] = shortest_printed(token, 1, line);

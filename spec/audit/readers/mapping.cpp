@@ -79,6 +79,7 @@ Kind kind_of(Field field) {
     case Field::tokens:
     case Field::tokens_total:
     case Field::sequences_total:
+    case Field::skipped:
       return Kind::counted;
     default:
       return Kind::measured;

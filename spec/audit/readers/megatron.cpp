@@ -2,6 +2,7 @@
 // forks): formats.md, "megatron".
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "spec/audit/readers/line_reader.hpp"
 #include "spec/audit/readers/scan.hpp"
@@ -40,6 +41,7 @@ constexpr Known known_fields[] = {
     {"learning rate", Field::learning_rate},
     {"lm loss", Field::loss},
     {"grad norm", Field::gradient_norm},
+    {"number of skipped iterations", Field::skipped, Kind::counted},
     {"consumed_samples", Field::sequences_total, Kind::counted},
     {"consumed tokens", Field::tokens_total, Kind::counted},
     {"consumed_tokens", Field::tokens_total, Kind::counted},
@@ -124,6 +126,7 @@ constexpr Argument arguments[] = {{"micro_batch_size", Setting::micro},
                                   {"min_lr", Setting::learning_rate_min},
                                   {"lr_warmup_iters", Setting::warmup_steps},
                                   {"lr_decay_iters", Setting::decay_steps},
+                                  {"lr_wsd_decay_iters", Setting::wsd_decay_steps},
                                   {"data_parallel_size", Setting::data_parallel},
                                   {"tensor_model_parallel_size", Setting::tensor_parallel},
                                   {"pipeline_model_parallel_size", Setting::pipeline_parallel},
@@ -153,6 +156,9 @@ class Megatron : public LineReader {
   void open(const Step& step, const Line& line) {
     step_ = step;
     step_.line = line.number;
+    // Printed of the iterations since the last line.
+    if (auto& skipped = step_[Field::skipped])
+      skipped = exactly(skipped_ += std::isfinite(skipped->value) ? skipped->value : 0, line.number);
     if (line.rank >= 0) step_[Field::rank] = exactly(line.rank, line.number);
     open_ = true;
   }
@@ -276,6 +282,7 @@ class Megatron : public LineReader {
 
   Step step_;
   bool open_ = false;
+  double skipped_ = 0;  ///< iterations so far whose update was left out
   LineShapes shapes_;
   std::string batch_text_;  ///< "global batch size:   128 " of the last line that was read in full
   std::size_t batch_at_ = 0;

@@ -56,7 +56,7 @@ class Csv : public LineReader {
 
   void read(const Line& line, RecordBuilder& builder) override {
     if (trimmed(line.text).empty() || line.text.starts_with('#')) return;
-    if (columns_.empty()) return read_names(line.text);
+    if (columns_.empty()) return read_names(line.text, builder);
     if (builder.may_defer())
       if (const auto glance = shapes_.glance(line); glance && builder.defer(line.text, *glance, again_))
         return;
@@ -113,11 +113,18 @@ class Csv : public LineReader {
     return true;
   }
 
-  void read_names(std::string_view header) {
+  void read_names(std::string_view header, RecordBuilder& builder) {
     separator_ = separator_of(header);
     const std::vector<std::string_view> names = cells(header, separator_);
+    if (std::any_of(names.begin(), names.end(), of_rewards)) builder.of_rewards();
     std::size_t next = 0;
-    for (const std::string_view name : names) columns_.push_back(mapping_.meanings(name, next));
+    for (const std::string_view name : names) {
+      columns_.push_back(mapping_.meanings(name, next));
+      if (!columns_.back().empty() && std::count(names.begin(), names.end(), name) > 1)
+        throw UserError(mapping_.stated() ? ExitCode::usage : ExitCode::bad_data,
+                        "two columns of the log are called " + quote(name) +
+                            ", and which of them is meant cannot be known; rename one in its first line");
+    }
     if (std::all_of(columns_.begin(), columns_.end(), [](const Column& c) { return c.empty(); }))
       throw UserError(ExitCode::usage, "--map: none of its columns is in the log, whose first line names " +
                                            quote(listed(names)) + "; name columns of the log");
@@ -188,7 +195,7 @@ class JsonLines : public LineReader {
     void value(std::string_view path, JsonKind kind, std::string_view token) override {
       if (kind == JsonKind::word) return;
       note_key(keys, path);
-      rewards = rewards || path == "reward" || path.starts_with("rewards/");  // of policies and preferences
+      rewards = rewards || of_rewards(path);
       const std::span<const Mapping::Meaning> meanings = mapping.meanings(path, next);
       const Mapping::Taken how = Mapping::take(step, meanings, token, step.line);
       known = known || how == Mapping::Taken::read;
