@@ -26,6 +26,23 @@ double usual_gap(const Evidence& e) {
   return best;
 }
 
+/// The distances that are longer than the usual one, of a log that is too long to be kept whole.
+void judge_gaps(const Evidence& e, Result& out, std::string& what, bool& missing) {
+  const auto& gaps = e.record.gaps;
+  const auto usual = std::max_element(gaps.begin(), gaps.end(), [](const StepGap& a, const StepGap& b) {
+    return a.count != b.count ? a.count < b.count : a.distance > b.distance;
+  });
+  for (const StepGap& gap : gaps) {
+    if (gap.distance <= usual->distance) continue;
+    contradict(out, gap.before + gap.distance, exact_interval(gap.before + usual->distance), gap.line);
+    out.contradicted += gap.count - 1;
+    missing = true;
+    if (what.empty())
+      what =
+          "steps between " + whole(gap.before) + " and " + whole(gap.before + gap.distance) + " are missing";
+  }
+}
+
 }  // namespace
 
 Result judge_steps(const Evidence& e) {
@@ -33,13 +50,18 @@ Result judge_steps(const Evidence& e) {
   const double gap = usual_gap(e);
   const bool all_kept = e.record.steps_seen <= static_cast<std::int64_t>(e.record.steps.size());
   std::int64_t restarts = 0, swaps = 0;
-  bool doubled = false, missing = false;
+  bool doubled = false, missing = false, no_number = false;
   std::string what;
   for (std::size_t i = 0; i < e.steps.size(); ++i) {
     const auto& number = (*e.steps[i])[Field::step];
     if (!number) continue;
     ++out.judged;
     out.printed = out.verdict == Verdict::contradicts ? out.printed : number->value;
+    if (number->value < 0 || number->value != std::floor(number->value)) {
+      contradict(out, number->value, {std::max(0.0, std::floor(number->value)), 1e300}, e.steps[i]->line);
+      no_number = true;
+      if (what.empty()) what = "step " + shown(number->value, Unit::none) + " is no count of steps";
+    }
     if (i == 0 || !(*e.steps[i - 1])[Field::step]) continue;
     const double before = (*e.steps[i - 1])[Field::step]->value, here = number->value;
     if (done_again(e.record, e.steps, i)) {
@@ -59,15 +81,22 @@ Result judge_steps(const Evidence& e) {
       } else {
         ++restarts;
       }
-    } else if (all_kept && gap > 0 && here - before > gap && i > 1 && i + 1 < e.steps.size()) {
+    } else if (all_kept && gap > 0 && here - before > gap && i > 1 &&
+               (i + 1 < e.steps.size() || here - before > 100 * gap)) {
       contradict(out, here, exact_interval(before + gap), e.steps[i]->line);
       missing = true;
       if (what.empty()) what = "steps between " + whole(before) + " and " + whole(here) + " are missing";
     }
   }
   if (out.judged == 0) return not_judged("step numbers");
+  if (!all_kept) judge_gaps(e, out, what, missing);
+  if (!all_kept && e.record.gaps.empty() && out.verdict != Verdict::contradicts)
+    return not_judged("the steps between those that are kept");
   if (out.verdict == Verdict::contradicts) {
     out.note = what;
+    if (no_number)
+      blame(out, "step_no_number",
+            "a step's number is a whole one from 0 on: another column, or a damaged line");
     if (swaps)
       blame(out, "steps_out_of_order", "lines are out of order: several writers, or logs put together");
     else if (doubled)

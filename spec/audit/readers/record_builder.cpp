@@ -117,6 +117,16 @@ std::vector<Step> StepKeeper::finish() {
   return steps;
 }
 
+void GapCounter::count(double distance, std::int64_t line) {
+  constexpr std::size_t most = 64;
+  for (StepGap& gap : gaps_)
+    if (gap.distance == distance) {
+      ++gap.count;
+      return;
+    }
+  if (gaps_.size() < most) gaps_.push_back({distance, 1, highest_, line});
+}
+
 RecordBuilder::RecordBuilder(std::string origin, Format format, const ReadOptions& options)
     : origin_(std::move(origin)),
       format_(std::move(format)),
@@ -202,7 +212,8 @@ void RecordBuilder::settle(const Step& step) {
   restarting_.reset();
 }
 
-void RecordBuilder::count(double rank, double number) {
+void RecordBuilder::count(double rank, double number, std::int64_t line) {
+  if (run_.numbers.empty() || run_.numbers.front().first == rank) run_.gaps.add(number, line);
   if (!run_.numbers.empty() && run_.numbers.front().first == rank) {
     run_.numbers.front().second.second = number;
     return;
@@ -237,7 +248,7 @@ bool RecordBuilder::odd(const Step& step) {
 bool RecordBuilder::defer(std::string_view text, const Glance& glance, const ReadAgain& again) {
   const double rank = glance.rank == -1 ? rank_ : glance.rank, number = glance.number;
   if (!continues(rank, number)) return false;
-  count(rank, number);
+  count(rank, number, line_);
   const bool back = !std::isnan(number) && falls_back(number);
   run_.keeper.add(text, line_, rank_, keep_odd_ && (back || glance.mfu_low > 1), again);
   run_.record.steps_seen = run_.keeper.seen();
@@ -249,7 +260,7 @@ void RecordBuilder::step(Step& step, std::uint32_t fields) {
   if (rank_ >= 0 && !step[Field::rank]) step[Field::rank] = exactly(static_cast<double>(rank_), step.line);
   const double rank = number_of(step[Field::rank], -1), number = number_of(step[Field::step], std::nan(""));
   if (pending_ || restarting_ || (run_.keeper.seen() > 0 && !continues(rank, number))) settle(step);
-  count(rank, number);
+  count(rank, number, step.line);
   if (run_.keeper.seen() == 0) {
     run_.record.origin = origin_;
     run_.record.format = format_;
@@ -270,6 +281,7 @@ void RecordBuilder::close() {
   run_.record.format = format_;
   run_.record.steps_seen = run_.keeper.seen();
   run_.record.steps = run_.keeper.finish();
+  run_.record.gaps = run_.gaps.gaps();
   run_.record.unread_lines = std::exchange(unread_, 0);
   run_.record.unread_quotes = std::exchange(quotes_, {});
   done_.push_back(std::move(run_.record));

@@ -55,6 +55,25 @@ class StepKeeper {
   const ReadAgain* again_ = nullptr;
 };
 
+/// Distances between the numbers of one rank's steps, in constant memory.
+class GapCounter {
+ public:
+  void add(double number, std::int64_t line) {
+    if (!(number > highest_)) return;  // a restart, a copy, or another rank's line
+    const double distance = number - highest_;
+    if (steps_ >= 2) count(distance, line);
+    ++steps_;
+    highest_ = number;
+  }
+  const std::vector<StepGap>& gaps() const { return gaps_; }
+
+ private:
+  void count(double distance, std::int64_t line);
+  std::vector<StepGap> gaps_;
+  double highest_ = -1e300;
+  std::int64_t steps_ = 0;
+};
+
 /// A header that follows steps starts a new run, unless it states the same settings and the numbering goes
 /// on: then the program was started again.
 class RecordBuilder {
@@ -102,12 +121,13 @@ class RecordBuilder {
   struct Run {
     RunRecord record;
     StepKeeper keeper;
+    GapCounter gaps;
     /// First and last number of each rank's steps (rank -1: lines that name none).
     std::vector<std::pair<double, std::pair<double, double>>> numbers;
   };
   RunRecord& header();
   void settle(const Step& step);
-  void count(double rank, double number);
+  void count(double rank, double number, std::int64_t line);
   bool odd(const Step& step);
   bool falls_back(double number);
   bool continues(double rank, double number) const;

@@ -1,0 +1,88 @@
+// labels: unit property
+// Steps of logs that are too long to be kept whole, and numbers that no step has.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <sstream>
+
+#include "spec/audit/hypotheses.hpp"
+#include "spec/audit/invariants.hpp"
+#include "spec/audit/readers/read_log.hpp"
+#include "spec/error.hpp"
+
+namespace assay::spec::audit::steps_test {
+namespace {
+
+RunRecord read_csv(const std::string& text) {
+  ReadOptions options;
+  options.map = "step=step,loss=loss";
+  std::istringstream in(text);
+  return read_log(in, "x.csv", options);
+}
+
+/// Steps 1 .. `count` by `every`, without those from `cut_from` on that are below `cut_to`.
+std::string csv(int count, int every, int cut_from, int cut_to) {
+  std::string out = "step,loss\n";
+  for (int i = every; i <= count; i += every)
+    if (i < cut_from || i >= cut_to) out += std::to_string(i) + ",2.5\n";
+  return out;
+}
+
+TEST(StepsSpec, WhatIsMissingInALongLogIsFound) {
+  for (const int count : {8'000, 9'000, 20'000}) {
+    EXPECT_EQ(judge("steps", read_csv(csv(count, 1, 0, 0))).verdict, Verdict::holds) << count;
+    const RunRecord cut = read_csv(csv(count, 1, 5'000, 7'000));
+    const Result told = judge("steps", cut);
+    ASSERT_EQ(told.verdict, Verdict::contradicts) << count;
+    EXPECT_EQ(told.note, "steps between 4,999 and 7,000 are missing") << count;
+    EXPECT_EQ(told.lines, (std::vector<std::int64_t>{5'001})) << count;
+    EXPECT_EQ(audit(cut).results.empty(), false);
+  }
+}
+
+TEST(StepsSpec, ALongLogOfSeveralRanksOrARestartIsWhole) {
+  std::string ranks = "step,rank,loss\n", restarted = "step,loss\n";
+  for (int i = 1; i <= 9'000; ++i)
+    for (const int rank : {3, 0, 1, 2}) ranks += std::to_string(i) + "," + std::to_string(rank) + ",2.5\n";
+  ReadOptions options;
+  options.map = "step=step,rank=rank,loss=loss";
+  std::istringstream in(ranks);
+  EXPECT_EQ(judge("steps", read_log(in, "ranks.csv", options)).verdict, Verdict::holds);
+  for (int i = 1; i <= 9'000; ++i) restarted += std::to_string(i) + ",2.5\n";
+  for (int i = 8'501; i <= 12'000; ++i) restarted += std::to_string(i) + ",2.5\n";
+  EXPECT_EQ(judge("steps", read_csv(restarted)).verdict, Verdict::holds);
+}
+
+TEST(StepsSpec, StepsThatAreNotKeptAreNotSaidToBeThere) {
+  RunRecord record = read_csv(csv(20'000, 1, 0, 0));
+  ASSERT_LT(record.steps.size(), 20'000u);
+  record.gaps.clear();  // of a program that counted no distances
+  EXPECT_EQ(judge("steps", record).verdict, Verdict::cannot_be_judged);
+}
+
+RC_GTEST_PROP(StepsSpecProperty, ACutIsFoundInALogOfAnyLength, ()) {
+  const int every = *rc::gen::inRange(1, 4), lines = *rc::gen::inRange(40, 12'000),
+            from = every * *rc::gen::inRange(4, lines - 20), cut = every * *rc::gen::inRange(1, 9);
+  RC_ASSERT(judge("steps", read_csv(csv(every * lines, every, 0, 0))).verdict == Verdict::holds);
+  RC_ASSERT(judge("steps", read_csv(csv(every * lines, every, from, from + cut))).verdict ==
+            Verdict::contradicts);
+}
+
+TEST(StepsSpec, ANumberThatNoStepHasContradicts) {
+  const Result told = judge("steps", read_csv("step,loss\n-5,2.5\n0.5,2.4\n1e9,2.3\n"));
+  ASSERT_EQ(told.verdict, Verdict::contradicts);
+  EXPECT_EQ(told.contradicted, 3);
+  ASSERT_FALSE(told.causes.empty());
+  EXPECT_EQ(told.causes.front().id, "step_no_number");
+  EXPECT_EQ(judge("steps", read_csv("step,loss\n1,2.5\n2,2.4\n3,2.3\n1e9,2.2\n")).verdict,
+            Verdict::contradicts);
+  EXPECT_EQ(judge("steps", read_csv("step,loss\n0,2.5\n1,2.4\n2,2.3\n")).verdict, Verdict::holds);
+}
+
+TEST(StepsSpec, AColumnThatIsThereTwiceIsRefused) {
+  EXPECT_THROW(read_csv("step,loss,loss\n1,2.5,9.5\n2,2.4,9.4\n"), UserError);
+  EXPECT_NO_THROW(read_csv("step,loss,note,note\n1,2.5,1,2\n2,2.4,1,2\n"));
+}
+
+}  // namespace
+}  // namespace assay::spec::audit::steps_test
