@@ -55,13 +55,27 @@ const char* name_of(Field field) {
   }
 }
 
+/// What a reading makes of the relations: the factor, and the way of counting, of each.
+struct Read {
+  const Comparisons& comparisons;
+  Factors factors;
+  std::array<std::size_t, relation_count> ways{};
+  Read(const Comparisons& all, const Factors& read) : comparisons(all), factors(read) {
+    for (std::size_t i = 0; i < relation_count; ++i) ways[i] = best_way(all[i], factors.values[i]);
+  }
+  bool holds(Relation relation, const Sample& sample) const {
+    return audit::holds(at(comparisons, relation), sample, factors[relation],
+                        ways[static_cast<std::size_t>(relation)]);
+  }
+};
+
 /// Single fields that, if wrong in this step alone, leave every other relation of the step in peace.
-std::vector<Field> suspects(const Comparisons& comparisons, const Factors& factors, std::int64_t step,
+std::vector<Field> suspects(const Comparisons& comparisons, const Read& ways, std::int64_t step,
                             const Step& numbers, const Step* neighbour) {
   std::vector<const Rests*> wrong, right;
   for (const Rests& rest : rests())
     for (const Sample& sample : at(comparisons, rest.relation).samples)
-      if (sample.step == step) (sample.holds(factors[rest.relation]) ? right : wrong).push_back(&rest);
+      if (sample.step == step) (ways.holds(rest.relation, sample) ? right : wrong).push_back(&rest);
   const auto holds = [](const Rests* rest, Field field) {
     return std::find(rest->fields.begin(), rest->fields.end(), field) != rest->fields.end();
   };
@@ -152,6 +166,7 @@ void name_causes(std::vector<Result>& results, const Evidence& evidence, const C
   for (const Change& change : best.changes)
     if (change.id != "unknown")
       for (std::size_t i = 0; i < relation_count; ++i) factors.values[i] *= change.factors.values[i];
+  const Read read(comparisons, factors);
   for (Result& result : results) {
     const auto relation = relation_of(result.id);
     if (result.verdict != Verdict::contradicts || !relation) continue;
@@ -161,10 +176,10 @@ void name_causes(std::vector<Result>& results, const Evidence& evidence, const C
     // The relation holds as a whole: single places are wrong.
     std::map<Field, int> votes;
     for (const Sample& sample : at(comparisons, *relation).samples)
-      if (sample.step >= 0 && !sample.holds(factors[*relation]))
-        for (const Field field : suspects(
-                 comparisons, factors, sample.step, *evidence.steps[static_cast<std::size_t>(sample.step)],
-                 sample.step > 0 ? evidence.steps[static_cast<std::size_t>(sample.step) - 1] : nullptr))
+      if (sample.step >= 0 && !read.holds(*relation, sample))
+        for (const Field field :
+             suspects(comparisons, read, sample.step, *evidence.steps[static_cast<std::size_t>(sample.step)],
+                      sample.step > 0 ? evidence.steps[static_cast<std::size_t>(sample.step) - 1] : nullptr))
           ++votes[field];
     int most = 0;
     for (const auto& [field, count] : votes) most = std::max(most, count);

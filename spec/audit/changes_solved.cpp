@@ -18,8 +18,9 @@ Interval median_ratio(const Comparison& comparison) {
   const auto middle = static_cast<std::ptrdiff_t>(low.size() / 2);
   std::nth_element(low.begin(), low.begin() + middle, low.end());
   std::nth_element(high.begin(), high.begin() + middle, high.end());
-  return {std::min(low[static_cast<std::size_t>(middle)], high[static_cast<std::size_t>(middle)]),
-          high[static_cast<std::size_t>(middle)]};
+  const Interval ways = all_ways(comparison);
+  return {std::min(low[static_cast<std::size_t>(middle)], high[static_cast<std::size_t>(middle)]) / ways.high,
+          high[static_cast<std::size_t>(middle)] / ways.low};
 }
 
 namespace {

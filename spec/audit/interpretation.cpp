@@ -100,9 +100,16 @@ bool agrees(const Comparison& comparison, double factor) {
   if (n == 0) return true;
   // A spread of 64 places stands for all.
   const std::size_t stride = std::max<std::size_t>(1, n / 64);
-  std::size_t seen = 0, out = 0;
-  for (std::size_t i = 0; i < n; i += stride, ++seen) out += !comparison.samples[i].holds(factor);
-  return out == 0 || (seen >= 8 && out <= std::max<std::size_t>(2, seen / 20));
+  const std::size_t seen = (n + stride - 1) / stride;
+  const std::size_t allowed = seen >= 8 ? std::max<std::size_t>(2, seen / 20) : 0;
+  // One way of counting has to serve all places.
+  for (std::size_t way = 0; way < std::max<std::size_t>(1, comparison.ways.size()); ++way) {
+    std::size_t out = 0;
+    for (std::size_t i = 0; i < n && out <= allowed; i += stride)
+      out += !holds(comparison, comparison.samples[i], factor, way);
+    if (out <= allowed) return true;
+  }
+  return false;
 }
 
 std::vector<Relation> unexplained(const Comparisons& comparisons, const Factors& factors) {

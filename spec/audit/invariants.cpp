@@ -48,19 +48,41 @@ const Invariant& invariant_named(std::string_view id) {
                                   (guess ? "; did you mean \"" + *guess + "\"?" : ""));
 }
 
+/// "exact", "exact or nanotron": what the log's numbers do not tell apart.
+std::string ways_that_agree(const Comparison& comparison, double factor) {
+  std::string out;
+  int told = 0;
+  for (std::size_t way = 0; way < comparison.ways.size(); ++way) {
+    Comparison one = {comparison.samples, {comparison.ways[way]}, ""};
+    if (agrees(one, factor) && told++ < 3)
+      out += (out.empty() ? "" : " or ") + comparison.ways[way].convention;
+  }
+  return out + (told > 3 ? " or others" : "");
+}
+
 /// A product relation under the interpretation: every place whose ratio leaves out the factor contradicts.
 Result judge_relation(const Comparison& comparison, double factor, const std::string& note) {
   if (comparison.samples.empty()) return not_judged(comparison.missing);
   Result out = holding(static_cast<std::int64_t>(comparison.samples.size()));
+  // Where no way of counting agrees, what any of them gives is told.
+  const std::size_t way = best_way(comparison, factor);
+  const bool agrees_so = comparison.ways.empty() || agrees(comparison, factor);
+  const Interval scale = comparison.ways.empty() ? exact_interval(1)
+                         : agrees_so             ? comparison.ways[way].scale
+                                                 : all_ways(comparison);
   for (const Sample& sample : comparison.samples) {
-    const Interval recomputed = sample.recomputed * exact_interval(factor);
+    const Interval recomputed = sample.recomputed * exact_interval(factor) * scale;
     if (out.verdict != Verdict::contradicts) out.printed = sample.printed, out.recomputed = recomputed;
-    if (sample.holds(factor)) continue;
+    if (holds(comparison, sample, factor, way)) continue;
     const bool first = out.verdict != Verdict::contradicts;
     contradict(out, sample.printed, recomputed, sample.line);
     if (first) out.off_by = sample.printed / recomputed.middle();
   }
   if (factor != 1) out.note = note;
+  if (!comparison.ways.empty())
+    out.note += (out.note.empty() ? "" : "; ") +
+                (agrees_so ? "FLOPs counted as " + ways_that_agree(comparison, factor)
+                           : std::string("no convention that is known counts so"));
   return out;
 }
 

@@ -86,6 +86,21 @@ void compare_batch(const Evidence& e, Comparisons& out) {
     tokens.missing = "sequences per step";
 }
 
+/// Each count once, by the first name that has it, beside the first one.
+std::vector<Way> ways_of(const std::vector<CountedFlops>& counted) {
+  std::vector<Way> out;
+  const Interval first = exact_interval(counted.front().flops.middle());
+  for (const CountedFlops& one : counted) {
+    const Interval scale = one.flops / first;
+    const bool known = std::any_of(out.begin(), out.end(), [&](const Way& way) {
+      return std::abs(way.scale.low / scale.low - 1) < 1e-9 &&
+             std::abs(way.scale.high / scale.high - 1) < 1e-9;
+    });
+    if (!known) out.push_back({one.convention, scale});
+  }
+  return out;
+}
+
 void compare_rates(const Evidence& e, Comparisons& out) {
   Comparison &rate_time = at(out, Relation::rate_time), &flops_rate = at(out, Relation::flops_rate),
              &mfu = at(out, Relation::mfu), &mfu_of = at(out, Relation::mfu_of_flops_rate),
@@ -94,7 +109,19 @@ void compare_rates(const Evidence& e, Comparisons& out) {
              &mfu_of_batch = at(out, Relation::mfu_of_batch);
   // Where no convention is stated, a number contradicts only outside all of them.
   auto by_convention = counted_flops(e, e.record.format.convention);
-  if (!by_convention && e.record.format.convention.empty()) by_convention = any_convention(e);
+  const bool counted_on_lines =
+      e.of(Setting::flops_per_token) || std::any_of(e.steps.begin(), e.steps.end(), [](const Step* s) {
+        return (*s)[Field::flops_per_token].has_value();
+      });
+  if (!by_convention && e.record.format.convention.empty()) {
+    by_convention = any_convention(e);
+    if (by_convention && !counted_on_lines) {
+      const std::vector<CountedFlops> counted = counted_flops(e);
+      by_convention = exact_interval(counted.front().flops.middle());
+      for (Comparison* comparison : {&flops_rate, &mfu, &flops_of_batch, &mfu_of_batch})
+        comparison->ways = ways_of(counted);
+    }
+  }
   std::optional<Interval> peak_of_all;
   if (e.written_peak && e.gpus) peak_of_all = *e.written_peak * exact_interval(*e.gpus);
   // Means over one window agree as single steps do; only a mean beside a number of one step is held to a
@@ -249,6 +276,25 @@ void add_sample(Comparison& to, const Printed& printed, Interval recomputed, std
                         recomputed,
                         printed.line,
                         step});
+}
+
+std::size_t best_way(const Comparison& comparison, double factor) {
+  std::size_t best = 0, fewest = comparison.samples.size() + 1;
+  for (std::size_t way = 0; way < comparison.ways.size(); ++way) {
+    std::size_t misses = 0;
+    for (const Sample& sample : comparison.samples)
+      if (!holds(comparison, sample, factor, way) && ++misses >= fewest) break;
+    if (misses < fewest) fewest = misses, best = way;
+  }
+  return best;
+}
+
+Interval all_ways(const Comparison& comparison) {
+  if (comparison.ways.empty()) return {1, 1};
+  Interval out = comparison.ways.front().scale;
+  for (const Way& way : comparison.ways)
+    out = {std::min(out.low, way.scale.low), std::max(out.high, way.scale.high)};
+  return out;
 }
 
 std::string_view to_string(Relation relation) { return relation_names[static_cast<std::size_t>(relation)]; }

@@ -51,12 +51,34 @@ struct Sample {
   }
 };
 
+/// One way of counting the FLOPs of a token, where the log does not say which: what it counts of what the
+/// samples rest on.
+struct Way {
+  std::string convention;
+  Interval scale{1, 1};
+};
+
 struct Comparison {
   std::vector<Sample> samples;
-  std::string missing;  ///< the input that keeps it from being judged, when there are no samples
+  std::vector<Way> ways;  ///< empty: the one of the samples. One of them is the trainer's, on every line
+  std::string missing;    ///< the input that keeps it from being judged, when there are no samples
 };
 
 using Comparisons = std::array<Comparison, relation_count>;
+
+/// Whether the sample holds, counted in way `way` (any number where there is but one).
+inline bool holds(const Comparison& comparison, const Sample& sample, double factor, std::size_t way) {
+  if (comparison.ways.empty()) return sample.holds(factor);
+  const Interval& scale = comparison.ways[way].scale;
+  return sample.ratio.low <= factor * scale.high * (1 + 1e-9) &&
+         factor * scale.low * (1 - 1e-9) <= sample.ratio.high;
+}
+
+/// The way under which most samples hold; of equals the first.
+std::size_t best_way(const Comparison& comparison, double factor);
+
+/// From the least to the most that its ways count; 1 where there is but one.
+Interval all_ways(const Comparison& comparison);
 
 /// Every relation at every step, under the default reading: rates over all GPUs, peak of all GPUs.
 Comparisons compare(const Evidence& evidence);

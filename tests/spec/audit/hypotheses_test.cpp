@@ -110,6 +110,28 @@ RC_GTEST_PROP(HypothesesSpecProperty, NoReadingGivesAnMfuAboveThePeak, ()) {
   RC_ASSERT(!corrects_beyond_peak(audit(drawn)));
 }
 
+TEST(HypothesesSpec, AnUnstatedConventionIsOneOfThoseThatAreKnown) {
+  const auto of_mfu = [](const RunRecord& r) { return judge("mfu", r); };
+  // 92,131 tokens/s of 51.47 GFLOP by `exact`, of 61.07 by palm_total, over 16 x 989.4 TFLOP/s.
+  const Result exact = of_mfu(llama_on_16(11.3813, 92131, 0.2994, "bf16"));
+  EXPECT_EQ(exact.verdict, Verdict::holds);
+  EXPECT_NE(exact.note.find("FLOPs counted as exact"), std::string::npos) << exact.note;
+  const Result palm = of_mfu(llama_on_16(11.3813, 92131, 0.2994 * 61.0665 / 51.4712, "bf16"));
+  EXPECT_EQ(palm.verdict, Verdict::holds);
+  EXPECT_NE(palm.note.find("palm_total"), std::string::npos) << palm.note;
+  for (const double wrong : {0.85, 0.90, 1.15}) {
+    const Result told = of_mfu(llama_on_16(11.3813, 92131, 0.2994 * wrong, "bf16"));
+    EXPECT_EQ(told.verdict, Verdict::contradicts) << wrong << " " << told.note;
+  }
+  // The peak of a B200: 2,250 TFLOP/s.
+  const RunRecord other = llama_on_16(11.3813, 92131, 0.2994 * 989.4 / 2250, "bf16");
+  const Audit found = audit(other);
+  ASSERT_EQ(found.readings.front().changes.size(), 1u);
+  EXPECT_EQ(found.readings.front().changes[0].id, "peak_other_gpu");
+  EXPECT_NE(found.readings.front().changes[0].text.find("B200"), std::string::npos)
+      << found.readings.front().changes[0].text;
+}
+
 TEST(HypothesesSpec, AloneTheSmallRunHasTwoReadings) {
   const RunRecord run = tests::scaling_report_run(2);
   const Audit alone = audit(run);
