@@ -107,12 +107,14 @@ struct Stated {
 };
 
 /// The shapes that a trainer's word for its schedule may mean; none for a word that is not known here.
-std::vector<Shape::Kind> kinds_of(const std::string& schedule, bool decay_known) {
+/// `cosine_only`: of a trainer that has one schedule and does not name it.
+std::vector<Shape::Kind> kinds_of(const std::string& schedule, bool decay_known, bool cosine_only) {
   std::string name;
   for (const char c : schedule)
     name += c == '_' || c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (const std::size_t warmup = name.find("-with-warmup"); warmup != std::string::npos) name.erase(warmup);
-  if (name.empty()) return {Shape::cosine, Shape::linear, Shape::constant};
+  if (name.empty() && cosine_only) return {Shape::cosine, Shape::linear, Shape::constant};
+  if (name.empty()) return {Shape::cosine, Shape::linear, Shape::constant, Shape::inverse_root, Shape::wsd};
   if (name == "constant") return {Shape::constant};
   if (name == "linear") return {Shape::linear};
   if (name == "cosine" || name == "cosine-with-min-lr") return {Shape::cosine};
@@ -125,11 +127,16 @@ std::vector<Shape::Kind> kinds_of(const std::string& schedule, bool decay_known)
 std::optional<Stated> stated(const Evidence& e) {
   const auto& r = e.record;
   if (!r[Setting::learning_rate] || !(r[Setting::learning_rate]->value > 0)) return std::nullopt;
-  const auto& decay = r[Setting::wsd_decay_steps];
+  const std::string& trainer = r.format.name;
+  const bool cosine_only =
+      trainer.starts_with("llm_tii") || trainer == "nanogpt" || trainer == "llmq" || trainer == "assay";
   const bool ends = r[Setting::decay_steps] || r[Setting::max_steps];
-  const bool decay_known = usable(decay) && ends;
-  Stated out{r[Setting::learning_rate]->value, 0, {}, 0, 0, 0, kinds_of(r.schedule, decay_known)};
-  if (decay_known) out.decay = decay->value;
+  double decay = usable(r[Setting::wsd_decay_steps]) && ends ? r[Setting::wsd_decay_steps]->value : 0;
+  // llm.c, schedulers.h: the last fifth of the run.
+  if (const auto& most = r[Setting::max_steps]; trainer == "llmc" && most)
+    decay = most->value - std::floor(0.8 * most->value);
+  Stated out{
+      r[Setting::learning_rate]->value, 0, {}, 0, 0, decay, kinds_of(r.schedule, decay > 0, cosine_only)};
   if (r[Setting::warmup_steps]) out.warmup = r[Setting::warmup_steps]->value;
   if (r[Setting::learning_rate_min])
     out.least = out.most_least = r[Setting::learning_rate_min]->value;

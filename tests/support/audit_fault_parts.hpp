@@ -70,6 +70,16 @@ inline const std::vector<Twin> as_many_passes = {
        return run.gpus == run.accumulation && run.data_parallel != run.accumulation;
      }}};
 
+/// Behind the warm-up a constant rate says nothing of the step.
+inline const std::vector<Twin> short_warmups = {
+    {"as many passes as ranks: a step for every pass is one for every rank",
+     [](const SimulatedRun& run, std::uint64_t) { return run.data_parallel == run.accumulation; }},
+    {"a constant rate whose warm-up is over with the first step: there is none, or its steps are numbered "
+     "otherwise",
+     [](const SimulatedRun& run, std::uint64_t) {
+       return run.schedule == "constant" && (run.accumulation >= run.warmup_steps || run.warmup_steps <= 3);
+     }}};
+
 /// The sum over passes is the sum over ranks.
 inline const std::vector<Twin> passes_as_ranks = {
     {"as many passes as ranks: a sum over passes is one over ranks",

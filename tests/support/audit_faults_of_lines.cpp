@@ -102,7 +102,7 @@ std::vector<Fault> loss_faults() {
          }
          return report(run);
        },
-       passes_as_ranks},
+       short_warmups},
       {"rate_times_ranks",
        "learning rates times the ranks",
        scheduled,

@@ -138,9 +138,10 @@ void draw_rarities(std::uint64_t seed, SimulatedRun& run, std::int64_t steps) {
       choose({"linear", "constant", "wsd"});
       break;
     case LogFormat::assay:
+      choose({"linear"});
+      break;
     case LogFormat::kempnerforge:
-      run.wsd_decay = "linear";
-      choose({"linear", "constant", "wsd"});
+      choose({"linear", "constant"});
       break;
     default:
       break;

@@ -172,6 +172,8 @@ std::set<Setting> printed_settings(LogFormat format) {
 
 /// The interval holds the true number; arithmetic of printing and reading costs a few last bits.
 bool holds(const Printed& printed, double truth) {
+  if (!std::isfinite(truth))
+    return printed.value == truth || (std::isnan(printed.value) && std::isnan(truth));
   const double slack = 1e-12 * std::abs(truth);
   return printed.low - slack <= truth && truth <= printed.high + slack;
 }
