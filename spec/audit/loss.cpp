@@ -111,7 +111,7 @@ Result judge_first_loss(const Evidence& e) {
 Result judge_loss_finite(const Evidence& e) {
   Result out = holding(0);
   const std::size_t last = last_finite(e);
-  const bool scaled = computing_precision(e.record.dtype) == Precision::fp16;
+  const bool scaled = e.record.dtype.empty() || computing_precision(e.record.dtype) == Precision::fp16;
   std::int64_t skipped = 0, in_a_row = 0, first_skipped = 0;
   bool endless = false, loss_ends = false, losses_are_finite = true;
   for (std::size_t i = 0; i < e.steps.size(); ++i) {

@@ -133,11 +133,12 @@ TEST(SchedulesSpec, AGradientThatOverflowsBetweenFiniteLossesIsASkippedStep) {
   EXPECT_EQ(judge("loss_finite", read_text(never)).causes.at(0).id, "gradient_not_finite");
   // At the end only fp16's loss scaling excuses it.
   RunRecord last = read_text(printed("2.6541", "1.5") + printed("2.6022", "nan"));
-  EXPECT_EQ(judge("loss_finite", last).causes.at(0).id, "gradient_not_finite");
+  EXPECT_EQ(judge("loss_finite", last).verdict, Verdict::holds);
   last.dtype = "float16";
   EXPECT_EQ(judge("loss_finite", last).verdict, Verdict::holds);
   last.dtype = "bf16";
   EXPECT_EQ(judge("loss_finite", last).verdict, Verdict::contradicts);
+  EXPECT_EQ(judge("loss_finite", last).causes.at(0).id, "gradient_not_finite");
 }
 
 TEST(SchedulesSpec, TheLossOfRewardsAndPreferencesIsNoCrossEntropy) {
