@@ -35,9 +35,13 @@ std::vector<std::string> missing_libraries(const std::string& program);
 /// Runs the launcher `command`, as `become` would, in a process group of its own and waits for it; its output
 /// goes where this process's goes, it reads nothing. The first SIGINT or SIGTERM to this process is passed on
 /// as SIGUSR1, which launchers give to every rank (a stop at the next step border); the second as SIGTERM,
-/// which ends the ranks. The launcher does not outlive this process. Returns its exit code, or 128 + the
-/// signal that ended it. Errors: UserError(io) when it cannot be started.
+/// which ends the ranks. The launcher does not outlive this process, and what the launcher leaves behind
+/// is ended. Returns its exit code, or 128 + the signal that ended it. Errors: UserError(io) when it cannot
+/// be started.
 int supervise(const std::vector<std::string>& command,
               const std::vector<std::pair<std::string, std::string>>& variables);
+
+/// How often a stop was passed on to the launcher.
+int stops_passed_on();
 
 }  // namespace assay::impl::cli

@@ -4,9 +4,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
 
 #include "impl/cli/program.hpp"
 #include "spec/error.hpp"
@@ -31,7 +35,44 @@ void prepare_child() {
   if (nothing >= 0) dup2(nothing, STDIN_FILENO);
 }
 
+/// Processes whose parent this one is: once the launcher is gone, also those that it left behind.
+std::vector<pid_t> children() {
+  std::vector<pid_t> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream file(entry.path() / "stat");
+    std::string line;
+    std::getline(file, line);
+    const std::size_t after_name = line.rfind(')');
+    char state = 0;
+    int parent = 0;
+    if (after_name != std::string::npos &&
+        std::sscanf(line.c_str() + after_name + 1, " %c %d", &state, &parent) == 2 && parent == getpid())
+      found.push_back(static_cast<pid_t>(std::stol(name)));
+  }
+  return found;
+}
+
+/// No rank outlives the job: those that a launcher left, because it was killed itself, or because they are
+/// stopped, have two seconds to end by themselves.
+void end_orphans() {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  for (;;) {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    const std::vector<pid_t> left = children();
+    if (left.empty()) return;
+    if (std::chrono::steady_clock::now() >= until)
+      for (const pid_t each : left) kill(each, SIGKILL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
 }  // namespace
+
+int stops_passed_on() { return static_cast<int>(requests); }
 
 int supervise(const std::vector<std::string>& command,
               const std::vector<std::pair<std::string, std::string>>& variables) {
@@ -48,6 +89,7 @@ int supervise(const std::vector<std::string>& command,
   // Where the caller's parent had this signal ignored, waitpid would have no exit code to give: 0 for every
   // failure.
   std::signal(SIGCHLD, SIG_DFL);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t child = fork();
   if (child == 0) {
     prepare_child();
@@ -70,6 +112,8 @@ int supervise(const std::vector<std::string>& command,
   launcher = 0;
   if (ended < 0)
     throw UserError(ExitCode::io, "cannot learn how " + command[0] + " ended: " + std::strerror(errno));
+  end_orphans();
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
     throw UserError(ExitCode::io, "cannot start " + command[0] + ", or what it was to start");
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

@@ -25,6 +25,8 @@ std::vector<std::pair<std::string, std::string>> mpi_environment(std::int64_t ra
       {"PRTE_MCA_hwloc_default_binding_policy", "none"},
       // The ranks print their own errors; mpirun's banner about exit codes would bury them.
       {"OMPI_MCA_orte_execute_quiet", "1"},
+      // A rank that another one has lost has to say so: a second between SIGTERM and SIGKILL is short.
+      {"OMPI_MCA_odls_base_sigkill_timeout", "5"},
       // Containers forbid the system call behind single-copy transfers, and each one would warn.
       {"OMPI_MCA_btl_vader_single_copy_mechanism", "none"},
   };
@@ -106,7 +108,10 @@ int train(const Arguments& arguments, Streams streams) {
                         "(Debian and Ubuntu: apt install openmpi-bin) or train with one rank");
   std::vector<std::string> command = {launcher, "-n", std::to_string(ranks), trainer};
   command.insert(command.end(), words.begin(), words.end());
-  return supervise(command, mpi_environment(ranks));
+  const int code = supervise(command, mpi_environment(ranks));
+  // mpirun ends as its first rank did. One that a signal ended is a lost rank, unless people asked for it.
+  const bool by_a_signal = code > 128 && stops_passed_on() == 0;
+  return by_a_signal ? static_cast<int>(ExitCode::peer_lost) : code;
 }
 
 }  // namespace assay::impl::cli

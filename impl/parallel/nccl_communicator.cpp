@@ -12,9 +12,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <mutex>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
+#include "impl/watch/let_go.hpp"
 #include "spec/error.hpp"
 
 namespace assay::impl {
@@ -32,7 +35,31 @@ void nccl_check(ncclResult_t status, const char* call, int rank, ncclComm_t comm
                                            "; a rank has probably died, look at the first message of the "
                                            "others, or set NCCL_DEBUG=WARN");
 }
-#define ASSAY_NCCL_CHECK(call) nccl_check(call, #call, rank(), comm_)
+/// Locks out let_go, which another thread may call, and makes the call.
+#define ASSAY_NCCL_CHECK(call)                            \
+  do {                                                    \
+    const std::scoped_lock lock_of_calls(family_->calls); \
+    require_held();                                       \
+    nccl_check(call, #call, rank(), comm_);               \
+  } while (false)
+
+/// The communicators of a rank, all of which it lets go of when another rank is lost: their kernels would
+/// wait for that rank for ever.
+struct Family {
+  std::timed_mutex calls;
+  std::vector<ncclComm_t> held{};
+  bool released = false;
+  LetGo let_go{[this] { release(); }};
+
+  void release() {
+    const std::unique_lock lock(calls, std::chrono::seconds(1));
+    // A call that hangs keeps the lock; the end of the process ends it, too.
+    if (!lock.owns_lock()) return;
+    released = true;
+    for (const ncclComm_t comm : held) ncclCommAbort(comm);
+    held.clear();
+  }
+};
 
 ncclDataType_t datatype(const at::Tensor& tensor) {
   switch (tensor.scalar_type()) {
@@ -71,13 +98,20 @@ ncclUniqueId unique_id(const std::string& hex) {
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(std::unique_ptr<Communicator> control, const ncclUniqueId& id, at::Device device,
-                   c10::cuda::CUDAStream stream)
-      : control_(std::move(control)), device_(device), stream_(stream) {
+                   c10::cuda::CUDAStream stream, std::shared_ptr<Family> family)
+      : control_(std::move(control)), device_(device), stream_(stream), family_(std::move(family)) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    ASSAY_NCCL_CHECK(ncclCommInitRankConfig(&comm_, size(), id, rank(), &config));
+    // Not under the lock: a rank that is lost meanwhile would keep it.
+    nccl_check(ncclCommInitRankConfig(&comm_, size(), id, rank(), &config), "ncclCommInitRankConfig", rank(),
+               comm_);
+    const std::scoped_lock lock(family_->calls);
+    family_->held.push_back(comm_);
   }
   ~NcclCommunicator() override {
-    if (!comm_) return;
+    {
+      const std::scoped_lock lock(family_->calls);
+      if (family_->released || std::erase(family_->held, comm_) == 0) return;
+    }
     if (lost_)
       ncclCommAbort(comm_);  // destroy would wait for the rank that is gone
     else
@@ -154,8 +188,9 @@ class NcclCommunicator final : public Communicator {
     if (leads) ASSAY_NCCL_CHECK(ncclGetUniqueId(&id));
     const auto ids = control_->all_gather(leads ? hexadecimal(id) : std::string());
     // One stream for all groups: their kernels run in the order in which they begin, on every rank.
-    return std::make_unique<NcclCommunicator>(
-        control_->group(ranks), unique_id(ids.at(static_cast<std::size_t>(ranks[0]))), device_, stream_);
+    return std::make_unique<NcclCommunicator>(control_->group(ranks),
+                                              unique_id(ids.at(static_cast<std::size_t>(ranks[0]))), device_,
+                                              stream_, family_);
   }
 
   [[noreturn]] void abort(int exit_code) override {
@@ -169,6 +204,11 @@ class NcclCommunicator final : public Communicator {
     at::cuda::CUDAEvent done;
   };
 
+  void require_held() const {
+    if (family_->released)
+      throw UserError(ExitCode::peer_lost,
+                      "rank " + std::to_string(rank()) + " was told that a rank is lost");
+  }
   static std::size_t count(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
 
   /// NCCL's stream goes on after what the current stream was given so far.
@@ -201,7 +241,7 @@ class NcclCommunicator final : public Communicator {
     ncclResult_t asynchronous = ncclSuccess;
     ASSAY_NCCL_CHECK(ncclCommGetAsyncError(comm_, &asynchronous));
     lost_ = asynchronous != ncclSuccess && asynchronous != ncclInProgress;
-    if (lost_) nccl_check(asynchronous, "a collective of this step", rank(), comm_);
+    if (lost_) nccl_check(asynchronous, "a collective of this step", rank(), nullptr);
     if (std::chrono::steady_clock::now() < until) return;
     lost_ = true;
     throw UserError(ExitCode::peer_lost,
@@ -214,6 +254,7 @@ class NcclCommunicator final : public Communicator {
   std::unique_ptr<Communicator> control_;
   at::Device device_;
   c10::cuda::CUDAStream stream_;
+  const std::shared_ptr<Family> family_;
   ncclComm_t comm_ = nullptr;
   bool lost_ = false;
   Ticket last_ = 0;
@@ -233,7 +274,7 @@ std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicato
   const auto ids = control->all_gather(leads ? hexadecimal(id) : std::string());
   return std::make_unique<NcclCommunicator>(
       std::move(control), unique_id(ids.at(0)), device,
-      c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index()));
+      c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index()), std::make_shared<Family>());
 }
 
 }  // namespace assay::impl

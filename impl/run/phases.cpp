@@ -13,7 +13,12 @@ void PhaseClock::restart() {
 }
 
 void PhaseClock::enter(Phase phase) {
+  if (entered_) entered_(phase);
   if (device_.is_cuda()) return mark(phase);
+  turn_to(phase);
+}
+
+void PhaseClock::turn_to(Phase phase) {
   const auto now = std::chrono::steady_clock::now();
   seconds_[static_cast<std::size_t>(phase_)] += std::chrono::duration<double>(now - since_).count();
   phase_ = phase;
@@ -28,7 +33,7 @@ void PhaseClock::mark(Phase phase) {
 
 PhaseSeconds PhaseClock::seconds() {
   if (device_.is_cuda()) return seconds_between_events();
-  enter(phase_);
+  turn_to(phase_);
   return seconds_;
 }
 

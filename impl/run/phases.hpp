@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -22,6 +23,8 @@ using PhaseSeconds = std::array<double, static_cast<std::size_t>(Phase::count)>;
 class PhaseClock {
  public:
   explicit PhaseClock(at::Device device) : device_(device) { restart(); }
+  /// Calls that at the start of every phase that is entered from now on.
+  void tell(std::function<void(Phase)> entered) { entered_ = std::move(entered); }
   /// Forgets everything and starts in Phase::other.
   void restart();
   /// Time (on a GPU: work given) from here on belongs to `phase`.
@@ -30,10 +33,12 @@ class PhaseClock {
   PhaseSeconds seconds();
 
  private:
+  void turn_to(Phase phase);
   void mark(Phase phase);
   PhaseSeconds seconds_between_events();
 
   at::Device device_;
+  std::function<void(Phase)> entered_;
   Phase phase_ = Phase::other;
   std::chrono::steady_clock::time_point since_;
   PhaseSeconds seconds_{};

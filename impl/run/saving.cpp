@@ -48,6 +48,7 @@ void Saving::collectively(const ParameterBuffers& buffers,
     GatheredState gathered(buffers, groups_);
     if (communicator_.rank() == 0)
       on_rank_0([&](at::Tensor ParameterBuffers::*buffer, const spec::Parameter& parameter) {
+        piece_();
         return gathered.values(buffer, parameter);
       });
     else

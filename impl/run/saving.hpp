@@ -26,6 +26,9 @@ class Saving {
   Saving(const spec::RunConfig& config, LayoutGroups& groups, Say say,
          std::chrono::milliseconds patience = std::chrono::seconds(60));
 
+  /// Called whenever one of the parameters' tensors comes to be written.
+  void on_piece(std::function<void()> piece) { piece_ = std::move(piece); }
+
   /// A save while the run goes on. Where the disk does not take it, a warning says so and the run goes on:
   /// the next save tries anew, older checkpoints are as they were. Errors: UserError(non_finite).
   void on_the_way(const ParameterBuffers& buffers, const checkpoint::State& state);
@@ -49,6 +52,7 @@ class Saving {
   Communicator& communicator_;
   LayoutGroups* groups_ = nullptr;  ///< where the state may be in shares
   Say say_;
+  std::function<void()> piece_ = [] {};
   std::chrono::milliseconds patience_;
 };
 

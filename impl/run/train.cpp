@@ -5,6 +5,8 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <iostream>
 #include <mutex>
 #include <optional>
@@ -34,6 +36,8 @@
 #include "impl/run/stop_signal.hpp"
 #include "impl/run/trainer.hpp"
 #include "impl/run/warnings.hpp"
+#include "impl/watch/lost_rank.hpp"
+#include "impl/watch/watched_communicator.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/config/keys.hpp"
@@ -64,15 +68,23 @@ void use_threads(const spec::RunConfig& config, Communicator& communicator) {
 /// One start of the program, from the first event of the record to the last.
 class Run {
  public:
-  Run(const spec::RunConfig& config, Communicator& communicator, const DeviceChoice& choice)
+  /// `watching`: where there are several ranks.
+  Run(const spec::RunConfig& config, Communicator& communicator, const DeviceChoice& choice,
+      Progress& progress, Watching* watching)
       : config_(config),
         communicator_(communicator),
+        progress_(progress),
+        watching_(watching),
         model_(model_of(config)),
         batch_(spec::batch_of(config.sequences, config.micro, communicator.size())),
         choice_(choice),
         device_(choice.device),
         source_(data::open_source(config, model_)),
         resume_from_(resume_path(config)) {}
+
+  ~Run() {
+    if (watching_) watching_->record_by({});
+  }
 
   const std::string& folder() const { return config_.directory; }
 
@@ -105,14 +117,18 @@ class Run {
       writer_.emplace(config_.directory + "/run.jsonl");
       console_.emplace(std::cout, std::cerr, logs::detect_terminal(), config_.log_every);
     }
+    if (watching_) watching_->record_by([this](const std::string& text) { record_lost_rank(text); });
     const StopSignal stop;  // before the run is known to anyone who could stop it
     try {
       say(start_);
       if (const auto doubt = source_->doubt()) say(Warning{.step = {}, .code = "data", .text = *doubt});
       if (choice_.notice) say(Warning{.step = {}, .code = "gpu", .text = *choice_.notice});
       if (disk) say(Warning{.step = {}, .code = "disk_space", .text = *disk});
+      if (const char* drill = std::getenv("ASSAY_FAULT_DRILL"))
+        say(Warning{.step = {}, .code = "drill", .text = std::string("a fault is planted: ") + drill});
       return train_steps(stop);
     } catch (const std::exception& error) {
+      await_verdict_on(error);
       const auto memory = out_of_memory(error, batch_, device_);
       record_failure(memory ? *memory : error);
       if (memory) throw *memory;
@@ -146,7 +162,9 @@ class Run {
 
   int train_steps(const StopSignal& stop) {
     trainer_.emplace(config_, model_, batch_, device_, source_, communicator_);
+    trainer_->report_to(progress_);
     Saving saving(config_, trainer_->groups(), [this](const Event& event) { say(event); });
+    saving.on_piece([this] { progress_.tick(); });
     if (resume_from_.empty()) {
       trainer_->initialise();
       trainer_->start_after(0);
@@ -159,21 +177,30 @@ class Run {
                                     state.step));
     }
     std::optional<LastWords> last_words;
-    if (writer_ && communicator_.size() > 1) last_words.emplace(stop, [this] { record_lost_peer(); });
+    // The watch knows more, and needs a moment; mpirun gives a second between SIGTERM and SIGKILL.
+    constexpr std::chrono::milliseconds moment{700};
+    if (writer_ && communicator_.size() > 1)
+      last_words.emplace(
+          stop, [this] { record_lost_peer(); }, moment);
     while (trainer_->steps_done() < config_.steps) {
       const std::optional<StepReport> report = trainer_->step(stop.received() != 0);
       if (!report) {
         if (last_words) last_words->not_needed();
+        progress_.enter(Doing::checkpoint);
         saving.at_last(trainer_->buffers(), state(), stop);
         return end(EndReason::saved, ExitCode::saved_requeue, "asked to stop");
       }
       keep(*report);
       if (config_.checkpoint_every > 0 && trainer_->steps_done() % config_.checkpoint_every == 0 &&
-          trainer_->steps_done() < config_.steps)
+          trainer_->steps_done() < config_.steps) {
+        progress_.enter(Doing::checkpoint);
         saving.on_the_way(trainer_->buffers(), state());
+      }
     }
     if (last_words) last_words->not_needed();
+    progress_.enter(Doing::checkpoint);
     saving.at_last(trainer_->buffers(), state(), stop);
+    progress_.enter(Doing::ending);
     sample();
     return end(EndReason::done, ExitCode::done, {});
   }
@@ -266,6 +293,15 @@ class Run {
     return static_cast<int>(code);
   }
 
+  /// What an engine says of a lost rank is seldom its name: the watch says it, and ends this rank.
+  void await_verdict_on(const std::exception& error) const {
+    constexpr double patience = 30;  // [s]
+    const auto* user = dynamic_cast<const UserError*>(&error);
+    const bool agreed = dynamic_cast<const AgreedError*>(&error) != nullptr;
+    if (watching_ && user && user->code() == ExitCode::peer_lost && !agreed)
+      watching_->watch().await_verdict(patience);
+  }
+
   /// The last line of the record says why the run ended, whatever the error. One that keeps it from being
   /// written hides nothing: the first is thrown on.
   void record_failure(const std::exception& error) noexcept {
@@ -286,11 +322,26 @@ class Run {
   /// Called from another thread while this one may wait for a rank that is gone.
   void record_lost_peer() {
     const std::scoped_lock lock(telling_);
+    if (std::exchange(loss_recorded_, true)) return;
     try {
       writer_->write(end_now(EndReason::error, ExitCode::peer_lost,
                              "the launcher ended this job while rank 0 was in a step: another rank "
                              "failed (its message stands on stderr), or the job was killed; run the "
                              "same command with checkpoint.resume=auto"));
+      writer_->sync();
+    } catch (const std::exception&) {
+      // The disk is full, too: the record ends without these words.
+    }
+  }
+
+  /// Called from the watch's thread, on the rank that was chosen to: this rank may write the record or not.
+  void record_lost_rank(const std::string& text) {
+    std::unique_lock lock(telling_, std::defer_lock);
+    if (!lock.try_lock_for(std::chrono::seconds(2)) || std::exchange(loss_recorded_, true)) return;
+    try {
+      const RunEnd event = end_now(EndReason::error, ExitCode::peer_lost, text);
+      if (!writer_) return append_end(config_.directory + "/run.jsonl", event);
+      writer_->write(event);
       writer_->sync();
     } catch (const std::exception&) {
       // The disk is full, too: the record ends without these words.
@@ -310,6 +361,8 @@ class Run {
 
   spec::RunConfig config_;  ///< with the folder that is really written to
   Communicator& communicator_;
+  Progress& progress_;
+  Watching* const watching_;
   const spec::ModelSpec model_;
   const spec::Batch batch_;
   const DeviceChoice choice_;
@@ -321,13 +374,13 @@ class Run {
   bool extended_ = false;                     ///< a complete run that is given more steps
   RunStart start_;
   std::optional<Trainer> trainer_;
-  std::recursive_mutex telling_;  ///< of the record and the counts below: LastWords has a thread of its own
+  std::recursive_timed_mutex telling_;  ///< of the record and the counts: other threads write its last words
   std::optional<logs::RecordWriter> writer_;
   std::optional<logs::Console> console_;
   std::vector<Step> steps_;
   std::int64_t tokens_ = 0;
   double seconds_ = 0;
-  bool warned_of_rate_ = false, record_waits_ = false, memory_told_ = false;
+  bool warned_of_rate_ = false, record_waits_ = false, memory_told_ = false, loss_recorded_ = false;
 };
 
 }  // namespace
@@ -344,12 +397,28 @@ std::pair<ExitCode, bool> meaning_of(const std::exception& error) {
 }
 }  // namespace
 
+namespace {
+/// A rank that does not go on for so long is lost (impl/watch/peer_rules.hpp). [s]
+constexpr double stall_seconds = 20;
+
+/// All ranks have come to the end: from here on none needs another.
+void take_leave(Watching& watching, Communicator& communicator) {
+  communicator.barrier();
+  watching.watch().leave();
+}
+}  // namespace
+
 int train(const spec::RunConfig& config, const std::function<void(const std::string& folder)>& recorded) {
   keep_freed_memory();
+  Row unwatched;
+  std::optional<Watching> watching;
   std::unique_ptr<Communicator> communicator = make_communicator();
   try {
     const c10::InferenceMode no_autograd;  // backward is written out
     const bool alone = communicator->size() == 1;
+    std::optional<FaultDrill> drill = read_drill(std::getenv("ASSAY_FAULT_DRILL"));
+    if (!alone) watching.emplace(*communicator, limits_of(drill ? drill->stall_seconds : stall_seconds));
+    if (drill && drill->rank != communicator->rank()) drill.reset();
     DeviceChoice choice;
     if (alone)
       choice = choose_device(config.device);
@@ -357,9 +426,15 @@ int train(const spec::RunConfig& config, const std::function<void(const std::str
       choice.device = rank_device(config.device, *communicator);
     if (!alone && choice.device.is_cuda())
       communicator = make_nccl_communicator(std::move(communicator), choice.device);
-    Run run(config, *communicator, choice);
+    if (watching) {
+      if (choice.device.is_cuda()) watching->row().set_gpu(gpu_uuid(choice.device.index()));
+      communicator = make_watched_communicator(std::move(communicator), watching->row());
+    }
+    Progress progress(watching ? watching->row() : unwatched, drill);
+    Run run(config, *communicator, choice, progress, watching ? &*watching : nullptr);
     const int code = run.train();
     if (recorded && run.recorded()) recorded(run.folder());
+    if (watching) take_leave(*watching, *communicator);
     return code;
   } catch (const std::exception& error) {
     if (!communicator || communicator->size() == 1) throw;
@@ -367,9 +442,13 @@ int train(const spec::RunConfig& config, const std::function<void(const std::str
     if (!everywhere || communicator->rank() == 0)
       std::cerr << "assay: error: rank " << communicator->rank() << ": " << error.what() << std::endl;
     if (everywhere) {
-      communicator->barrier();
+      if (watching)
+        take_leave(*watching, *communicator);
+      else
+        communicator->barrier();
       return static_cast<int>(code);
     }
+    if (watching) watching->watch().fail(error.what());
     // The other ranks wait in a collective for this one: end all of them, with the code of the reason.
     communicator->abort(static_cast<int>(code));
     throw;  // not reached

@@ -90,6 +90,11 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
   if (config.cuda_graph && !not_recorded_) executor_.record_with(make_cuda_graphs(device));
 }
 
+void Trainer::report_to(Progress& progress) {
+  progress_ = &progress;
+  clock_.tell([&progress](Phase phase) { progress.enter(phase); });
+}
+
 void Trainer::initialise() {
   impl::initialise(buffers_, model_spec_, config_.seed);
   parameters_->weights_changed();
@@ -122,6 +127,7 @@ void Trainer::start_after(std::int64_t steps_done) {
 }
 
 std::optional<StepReport> Trainer::step(bool stop_requested) {
+  if (progress_) progress_->begin_step(step_ + 1);
   clock_.restart();
   clock_.enter(Phase::data_wait);
   const data::StepBatches batches = loader_->next();
@@ -150,6 +156,7 @@ std::optional<StepReport> Trainer::step(bool stop_requested) {
                     .weights_hash = compare_copies()};
   report.phases = clock_.seconds();
   for (double seconds : report.phases) report.seconds += seconds;
+  if (progress_) progress_->end_step(report.seconds);
   ++step_;
   return report;
 }

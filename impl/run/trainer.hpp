@@ -10,6 +10,7 @@
 #include "impl/parallel/make_parameters.hpp"
 #include "impl/run/device_staging.hpp"
 #include "impl/run/executor.hpp"
+#include "impl/watch/progress.hpp"
 #include "spec/batch/batch.hpp"
 #include "spec/config/run_config.hpp"
 
@@ -35,6 +36,8 @@ class Trainer {
   Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, const spec::Batch& batch,
           at::Device device, std::shared_ptr<const data::SampleSource> source, Communicator& communicator);
 
+  /// Steps and their phases are told to `progress`, which lives longer.
+  void report_to(Progress& progress);
   /// Weights from the seed.
   void initialise();
   /// Everything from a checkpoint. Errors: those of checkpoint::load.
@@ -86,6 +89,7 @@ class Trainer {
   std::unique_ptr<data::Loader> loader_;  ///< its thread fills staging_
   std::int64_t step_ = 0;
   std::optional<std::string> not_recorded_;  ///< why steps are not recorded, until it was told
+  Progress* progress_ = nullptr;
   std::optional<double> executed_flops_;     ///< of the last step that was counted, over all ranks
 };
 

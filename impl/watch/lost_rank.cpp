@@ -1,0 +1,79 @@
+#include "impl/watch/lost_rank.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "impl/logs/record_writer.hpp"
+#include "impl/run/host.hpp"
+#include "impl/watch/let_go.hpp"
+#include "spec/error.hpp"
+
+namespace assay::impl::run {
+
+namespace {
+/// Whether the record's last whole line is a run_end.
+bool has_its_end(const std::string& record) {
+  constexpr std::streamoff most = 1 << 16;
+  std::ifstream file(record, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file.tellg();
+  if (!file || size <= 0) return false;
+  const std::streamoff from = std::max<std::streamoff>(0, size - most);
+  std::string tail(static_cast<std::size_t>(size - from), '\0');
+  file.seekg(from);
+  file.read(tail.data(), static_cast<std::streamsize>(tail.size()));
+  if (!tail.empty() && tail.back() == '\n') tail.pop_back();
+  return tail.substr(tail.rfind('\n') + 1).find("\"run_end\"") != std::string::npos;
+}
+}  // namespace
+
+Watching::Watching(Communicator& communicator, const WatchLimits& limits)
+    : watch_(communicator, limits, host_name(),
+             {.tell = tell,
+              .record = [this](const std::string& text) { record(text); },
+              .end = [this] { end(); }}) {}
+
+void Watching::record_by(std::function<void(const std::string& text)> record) {
+  const std::scoped_lock lock(mutex_);
+  record_ = std::move(record);
+}
+
+void Watching::tell(const std::string& text) { std::cerr << "assay: error: " + text + "\n" << std::flush; }
+
+void Watching::record(const std::string& text) {
+  const std::scoped_lock lock(mutex_);
+  if (record_) record_(text);
+}
+
+void Watching::end() {
+  // A GPU's kernels wait for the rank that is lost, and so may those who try to end them.
+  const auto done = std::make_shared<std::atomic<bool>>(false);
+  std::thread([done] {
+    let_go_of_all();
+    *done = true;
+  }).detach();
+  for (int turn = 0; turn < 300 && !*done; ++turn) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  std::_Exit(static_cast<int>(ExitCode::peer_lost));
+}
+
+void append_end(const std::string& record, const spec::record::RunEnd& end) {
+  if (!std::ifstream(record)) return;  // on another host's disk
+  for (int turn = 0;; ++turn) {
+    try {
+      logs::RecordWriter writer(record);
+      if (has_its_end(record)) return;
+      writer.write(end);
+      return writer.sync();
+    } catch (const UserError& error) {
+      if (turn == 20 || error.code() != ExitCode::usage) throw;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  }
+}
+
+}  // namespace assay::impl::run

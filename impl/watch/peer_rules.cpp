@@ -1,0 +1,117 @@
+#include "impl/watch/peer_rules.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace assay::impl {
+
+WatchLimits limits_of(double stall_seconds) {
+  return {.silence = stall_seconds / 2,
+          .stall = stall_seconds,
+          .steps = 5,
+          .outside = std::max(600.0, 5 * stall_seconds)};
+}
+
+PeerRules::PeerRules(const WatchLimits& limits, int ranks, int self)
+    : limits_(limits), self_(self), memory_(static_cast<std::size_t>(ranks)) {}
+
+std::optional<Finding> PeerRules::look(double seconds, const std::vector<SeenRank>& ranks) {
+  // A look that comes late says nothing of the others in between.
+  constexpr double longest_look = 0.5;
+  const double passed = std::min(seconds, longest_look);
+  for (std::size_t r = 0; r < memory_.size(); ++r) {
+    if (!ranks[r].visible) continue;
+    Memory& memory = memory_[r];
+    const RowView& row = ranks[r].row;
+    memory.silent = row.beat == memory.beat ? memory.silent + passed : 0;
+    memory.still = row.progress == memory.progress ? memory.still + passed : 0;
+    memory.beat = row.beat, memory.progress = row.progress;
+  }
+  if (const auto finding = ended(ranks)) return finding;
+  if (const auto finding = stands_still(ranks)) return finding;
+  return all_wait(ranks);
+}
+
+std::optional<Finding> PeerRules::ended(const std::vector<SeenRank>& ranks) const {
+  // A rank that says why it ends comes before those that end because of it.
+  for (const auto& [standing, how] :
+       {std::pair{Standing::failed, Lost::failed}, std::pair{Standing::quit, Lost::quit}})
+    for (std::size_t r = 0; r < ranks.size(); ++r)
+      if (ranks[r].visible && ranks[r].row.standing == standing) return Finding{static_cast<int>(r), how, 0};
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    if (ranks[r].visible && ranks[r].gone && ranks[r].row.standing == Standing::running &&
+        static_cast<int>(r) != self_)
+      return Finding{static_cast<int>(r), Lost::died, 0};
+  return {};
+}
+
+std::optional<Finding> PeerRules::stands_still(const std::vector<SeenRank>& ranks) const {
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    if (ranks[r].visible && ranks[r].row.standing == Standing::running && static_cast<int>(r) != self_ &&
+        memory_[r].silent > limits_.silence)
+      return Finding{static_cast<int>(r), Lost::silent, memory_[r].silent};
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    if (ranks[r].visible && ranks[r].row.standing == Standing::running && !ranks[r].row.waits &&
+        memory_[r].still > stall_of(ranks[r].row))
+      return Finding{static_cast<int>(r), Lost::stalled, memory_[r].still};
+  return {};
+}
+
+std::optional<Finding> PeerRules::all_wait(const std::vector<SeenRank>& ranks) const {
+  std::size_t behind = 0;
+  double shortest = 1e300;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const RowView& row = ranks[r].row;
+    if (!ranks[r].visible || row.standing != Standing::running || !row.waits ||
+        memory_[r].still <= stall_of(row))
+      return {};
+    if (row.collectives < ranks[behind].row.collectives) behind = r;
+    shortest = std::min(shortest, memory_[r].still);
+  }
+  return Finding{static_cast<int>(behind), Lost::deadlock, shortest};
+}
+
+double PeerRules::stall_of(const RowView& row) const {
+  const bool in_a_step = row.steps_done > 1 && row.doing != Doing::starting &&
+                         row.doing != Doing::checkpoint && row.doing != Doing::ending;
+  const double steps = limits_.steps * row.longest_step;
+  return in_a_step ? std::max(limits_.stall, steps) : std::max(limits_.outside, steps);
+}
+
+std::string tell(const Finding& finding, const RowView& row, const std::string& host) {
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.0f s", finding.seconds);
+  std::string what;
+  switch (finding.how) {
+    case Lost::died:
+      what = "died: its process is gone";
+      break;
+    case Lost::quit:
+      what = "left: its process exits in the middle of the run";
+      break;
+    case Lost::failed:
+      what = std::string("failed: ") + row.reason;
+      break;
+    case Lost::silent:
+      what = std::string("gives no sign of life for ") + seconds + ": it is stopped, or its host hangs";
+      break;
+    case Lost::stalled:
+      what = std::string("is alive, but has not gone on for ") + seconds;
+      break;
+    case Lost::deadlock:
+      what =
+          std::string("has begun the fewest collectives, and all ranks wait for each other for ") + seconds;
+      break;
+  }
+  const std::string collective =
+      row.collective == Collective::none
+          ? "before its first collective"
+          : "last collective " + std::to_string(row.collectives) + ", " + to_string(row.collective) +
+                (row.bytes > 0 ? " of " + std::to_string(row.bytes) + " bytes" : "");
+  return "rank " + std::to_string(finding.rank) + " (host " + host + ", " +
+         (row.gpu[0] ? std::string(row.gpu) : "CPU") + ") " + what + "; step " + std::to_string(row.step) +
+         ", phase " + to_string(row.doing) + ", " + collective +
+         "; the other ranks stop with exit code 77, go on with the same command and checkpoint.resume=auto";
+}
+
+}  // namespace assay::impl

@@ -1,0 +1,65 @@
+#pragma once
+// When a rank counts as lost: a rule over what is seen of all ranks, without clocks and processes of its own.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "impl/watch/rank_row.hpp"
+
+namespace assay::impl {
+
+/// Patience with a rank. [s]
+struct WatchLimits {
+  double silence = 10;   ///< no beat: its process is stopped, or its host hangs
+  double stall = 20;     ///< beats, and neither goes on nor waits for others
+  double steps = 5;      ///< a stall is also longer than so many of its longest steps
+  double outside = 600;  ///< the stall outside of what steps have shown to take: start, first step, save, end
+};
+
+/// The limits of parallel.stall_seconds.
+WatchLimits limits_of(double stall_seconds);
+
+/// What is known of one rank.
+struct SeenRank {
+  RowView row;
+  bool visible = false;  ///< nothing else counts where it is not
+  bool gone = false;     ///< its process, or the connection to it, has ended
+};
+
+enum class Lost { died, quit, failed, silent, stalled, deadlock };
+
+struct Finding {
+  int rank = 0;
+  Lost how = Lost::died;
+  double seconds = 0;  ///< of `silent`, `stalled` and `deadlock`
+};
+
+/// Looks again and again. Time in which the looker itself stood still (its process was stopped, too) does not
+/// count against anyone.
+class PeerRules {
+ public:
+  PeerRules(const WatchLimits& limits, int ranks, int self);
+
+  /// The worst finding, of the lowest rank; `seconds`: since the last look. A rank that waits for others is
+  /// not stalled; only where all ranks are seen, and all wait, the one with the fewest collectives is.
+  std::optional<Finding> look(double seconds, const std::vector<SeenRank>& ranks);
+
+ private:
+  struct Memory {
+    std::uint64_t beat = 0, progress = 0;
+    double silent = 0, still = 0;  ///< [s]
+  };
+  std::optional<Finding> ended(const std::vector<SeenRank>& ranks) const;
+  std::optional<Finding> stands_still(const std::vector<SeenRank>& ranks) const;
+  std::optional<Finding> all_wait(const std::vector<SeenRank>& ranks) const;
+  double stall_of(const RowView& row) const;
+
+  WatchLimits limits_;
+  int self_;
+  std::vector<Memory> memory_;
+};
+
+/// One line: rank, host, GPU, what happened, step, phase, last collective, what to do.
+std::string tell(const Finding& finding, const RowView& row, const std::string& host);
+
+}  // namespace assay::impl

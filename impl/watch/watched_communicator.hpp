@@ -1,0 +1,13 @@
+#pragma once
+// A communicator whose rank says what it is at.
+#include <memory>
+
+#include "impl/parallel/communicator.hpp"
+#include "impl/watch/rank_row.hpp"
+
+namespace assay::impl {
+
+/// `inner`, and its groups, with every collective and every wait noted in `row`, which lives longer.
+std::unique_ptr<Communicator> make_watched_communicator(std::unique_ptr<Communicator> inner, Row& row);
+
+}  // namespace assay::impl

@@ -1,0 +1,161 @@
+// labels: unit fault
+// When a rank counts as lost, and when not, over rows that are written by hand.
+#include "impl/watch/peer_rules.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace assay::impl::peer_rules_test {
+namespace {
+
+constexpr WatchLimits limits{.silence = 10, .stall = 20, .steps = 5, .outside = 600};
+constexpr double look = 0.1;  // [s]
+
+/// Ranks in the middle of step 7 that beat; `turn` changes them ahead of every look.
+class Ranks {
+ public:
+  explicit Ranks(int count) : rules_(limits, count, 0), all_(static_cast<std::size_t>(count)) {
+    for (SeenRank& rank : all_) {
+      rank.visible = true;
+      rank.row.standing = Standing::running;
+      rank.row.doing = Doing::forward;
+      rank.row.step = 7, rank.row.steps_done = 6, rank.row.longest_step = 1;
+    }
+  }
+  SeenRank& operator[](std::size_t rank) { return all_[rank]; }
+
+  /// The first finding within `seconds`, and when it came; all ranks beat but those of `silent`.
+  std::optional<Finding> within(double seconds, const std::vector<std::size_t>& silent = {}) {
+    for (passed = 0; passed < seconds; passed += look) {
+      for (std::size_t r = 0; r < all_.size(); ++r)
+        if (std::find(silent.begin(), silent.end(), r) == silent.end()) ++all_[r].row.beat;
+      if (const auto finding = rules_.look(look, all_)) return finding;
+    }
+    return {};
+  }
+  PeerRules& rules() { return rules_; }
+  std::vector<SeenRank>& all() { return all_; }
+
+  double passed = 0;
+
+ private:
+  PeerRules rules_;
+  std::vector<SeenRank> all_;
+};
+
+TEST(PeerRulesImpl, ARankWhoseProcessIsGoneIsFoundAtOnce) {
+  Ranks ranks(3);
+  EXPECT_FALSE(ranks.within(1));
+  ranks[2].gone = true;
+  const auto finding = ranks.within(1);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 2);
+  EXPECT_EQ(finding->how, Lost::died);
+  EXPECT_LE(ranks.passed, look);
+}
+
+TEST(PeerRulesImpl, ARankThatHasLeftIsNotMissed) {
+  Ranks ranks(2);
+  ranks[1].row.standing = Standing::left;
+  ranks[1].gone = true;
+  ranks[0].row.doing = Doing::ending;
+  EXPECT_FALSE(ranks.within(300, {1}));
+}
+
+TEST(PeerRulesImpl, ARankThatFailedGoesBeforeThoseThatDiedOfIt) {
+  Ranks ranks(4);
+  ranks[1].gone = true;
+  ranks[3].row.standing = Standing::failed;
+  std::strcpy(ranks[3].row.reason, "no such file");
+  const auto finding = ranks.within(1);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 3);
+  EXPECT_NE(tell(*finding, ranks[3].row, "node0").find("rank 3 (host node0, CPU) failed: no such file"),
+            std::string::npos);
+}
+
+TEST(PeerRulesImpl, SilenceIsFoundAfterItsLimitAndNotBefore) {
+  Ranks ranks(3);
+  const auto finding = ranks.within(30, {1});
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 1);
+  EXPECT_EQ(finding->how, Lost::silent);
+  EXPECT_NEAR(ranks.passed, limits.silence, 0.5);
+}
+
+/// The looker's own process was stopped for an hour, and all the others with it.
+TEST(PeerRulesImpl, TimeInWhichTheLookerStoodStillDoesNotCount) {
+  Ranks ranks(3);
+  EXPECT_FALSE(ranks.within(1));
+  EXPECT_FALSE(ranks.rules().look(3600, ranks.all()));
+  EXPECT_FALSE(ranks.within(5));
+}
+
+TEST(PeerRulesImpl, WhoWaitsForTheStalledRankIsNotNamed) {
+  Ranks ranks(4);
+  for (const std::size_t r : {0u, 1u, 3u}) ranks[r].row.waits = true, ranks[r].row.collectives = 9;
+  ranks[2].row.collectives = 8;
+  const auto finding = ranks.within(60);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 2);
+  EXPECT_EQ(finding->how, Lost::stalled);
+  EXPECT_NEAR(ranks.passed, limits.stall, 0.5);
+}
+
+/// Steps of ten seconds: a phase of 20 s is nothing odd.
+TEST(PeerRulesImpl, SlowStepsAreNoStall) {
+  Ranks ranks(2);
+  ranks[0].row.waits = true;
+  ranks[1].row.longest_step = 10;
+  EXPECT_FALSE(ranks.within(49));
+  const auto finding = ranks.within(10);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 1);
+}
+
+TEST(PeerRulesImpl, ASaveAStartAndAFirstStepMayTakeLonger) {
+  for (const Doing doing : {Doing::checkpoint, Doing::starting, Doing::ending}) {
+    Ranks ranks(2);
+    ranks[1].row.doing = doing;
+    ranks[0].row.waits = true;
+    EXPECT_FALSE(ranks.within(500)) << to_string(doing);
+    EXPECT_TRUE(ranks.within(150)) << to_string(doing);
+  }
+  Ranks ranks(2);
+  ranks[1].row.steps_done = 0;
+  ranks[0].row.waits = true;
+  EXPECT_FALSE(ranks.within(500));
+}
+
+TEST(PeerRulesImpl, WhereAllWaitTheOneWithTheFewestCollectivesIsNamed) {
+  Ranks ranks(3);
+  for (std::size_t r = 0; r < 3; ++r) ranks[r].row.waits = true, ranks[r].row.collectives = 5;
+  ranks[1].row.collectives = 4;
+  const auto finding = ranks.within(60);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 1);
+  EXPECT_EQ(finding->how, Lost::deadlock);
+  // A rank that sees only some of the others cannot tell.
+  Ranks blind(3);
+  for (std::size_t r = 0; r < 3; ++r) blind[r].row.waits = true;
+  blind[2].visible = false;
+  EXPECT_FALSE(blind.within(60));
+}
+
+TEST(PeerRulesImpl, TheLineSaysWhereTheRankWas) {
+  RowView row;
+  row.step = 12, row.doing = Doing::backward, row.collective = Collective::all_reduce;
+  row.collectives = 340, row.bytes = 4096;
+  std::strcpy(row.gpu, "GPU-1");
+  const std::string text = tell({.rank = 5, .how = Lost::silent, .seconds = 10.2}, row, "node3");
+  EXPECT_NE(text.find("rank 5 (host node3, GPU-1) gives no sign of life for 10 s"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("step 12, phase backward, last collective 340, all-reduce of 4096 bytes"),
+            std::string::npos)
+      << text;
+}
+
+}  // namespace
+}  // namespace assay::impl::peer_rules_test
