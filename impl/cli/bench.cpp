@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "impl/cli/bench_scaling.hpp"
 #include "impl/cli/program.hpp"
 #include "impl/cli/verb.hpp"
 #include "spec/config/check.hpp"
@@ -13,7 +14,7 @@ namespace assay::impl::cli {
 namespace {
 
 const std::vector<std::string>& subjects() {
-  static const std::vector<std::string> all = {"ceilings", "ops", "step"};
+  static const std::vector<std::string> all = {"ceilings", "ops", "step", "scaling"};
   return all;
 }
 
@@ -23,7 +24,7 @@ std::string subject_named(const Arguments& arguments) {
   if (std::find(subjects().begin(), subjects().end(), what) != subjects().end()) return what;
   const auto guess = spec::nearest(what, subjects());
   throw UserError(ExitCode::usage,
-                  "`assay bench` measures ceilings, ops or step" +
+                  "`assay bench` measures ceilings, ops, step or scaling" +
                       (what.empty() ? std::string("; name one")
                                     : ", not " + spec::quote(what) +
                                           (guess ? "; did you mean \"" + *guess + "\"?" : "")));
@@ -77,7 +78,14 @@ BenchPlan bench_plan(const Arguments& arguments) {
   return plan;
 }
 
-int bench(const Arguments& arguments, Streams) {
+int bench(const Arguments& arguments, Streams streams) {
+  if (subject_named(arguments) == "scaling") {
+    refuse_options(arguments, {"model", "micro", "seq", "dtype", "device", "seconds", "tune", "repeats"},
+                   "scaling", "the recipe says it, or a setting (assay help train)");
+    return bench_scaling(arguments, streams);
+  }
+  refuse_options(arguments, {"ranks", "strong", "steps"}, subject_named(arguments),
+                 "`assay bench scaling` takes it");
   bench_plan(arguments);  // what can be judged without tensors is judged here, at once
   std::vector<std::string> words = {find_trainer(), "--bench"};
   for (const auto& [name, value] : arguments.options)

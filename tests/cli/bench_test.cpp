@@ -43,7 +43,7 @@ void expect_word(const std::string& text, const std::string& word) {
 }
 
 TEST(BenchCli, SaysWhatItMeasuresAndGuessesWords) {
-  expect_word(refusal({}), "ceilings, ops or step; name one");
+  expect_word(refusal({}), "ceilings, ops, step or scaling; name one");
   expect_word(refusal({"cielings"}), "did you mean \"ceilings\"?");
   expect_word(refusal({"ops", "llama3-8b"}), "a model is given as --model NAME");
   expect_word(refusal({"ops", "--model", "llama4"}), "llama");

@@ -1,0 +1,95 @@
+// labels: cli scaling
+// `assay bench scaling`: what it refuses, and that the runs of its table are the same run, honestly counted.
+// Thresholds of speed hold on GPUs alone: ranks on CPUs share cores.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "impl/cli/bench_scaling.hpp"
+#include "spec/error.hpp"
+#include "spec/record/read.hpp"
+#include "spec/record/run.hpp"
+#include "tests/cli/built_program.hpp"
+#include "tests/support/scratch.hpp"
+
+namespace assay::scaling_test {
+namespace {
+
+namespace fs = std::filesystem;
+using impl::cli::ranks_list;
+
+TEST(ScalingCli, RanksAreNumbersInOrder) {
+  EXPECT_EQ(ranks_list("4,1,2,2"), (std::vector<std::int64_t>{1, 2, 4}));
+  for (const char* text : {"", "0", "two", "1,-2", "1;2", "99999999"})
+    EXPECT_THROW(ranks_list(text), UserError) << text;
+}
+
+class ScalingProgram : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(tests::binary_dir() + "/bin/assay-train"))
+      GTEST_SKIP() << "this build has no assay-train (it needs libtorch)";
+  }
+  impl::cli::Outcome bench(const std::string& more) {
+    return tests::shell(tests::assay_path() + " bench scaling " + more, 300);
+  }
+  std::string folder(const std::string& name) const { return (scratch.path() / name).string(); }
+
+  tests::Scratch scratch;
+};
+
+const std::string small =
+    " compute.device=cpu compute.threads=1 compute.dtype=f64 batch.sequences=4 batch.micro=1 "
+    "batch.sequence_length=32";
+
+/// Every rate of the runs is recomputed from their tokens and seconds.
+void expect_honest_rates(const std::string& folder, std::int64_t ranks) {
+  const auto run = spec::record::assemble(spec::record::read_events(folder));
+  ASSERT_EQ(run.start.batch.ranks, ranks);
+  double tokens = 0, seconds = 0;
+  for (const auto& step : run.steps) {
+    EXPECT_EQ(step.tokens, run.start.batch.sequences * run.start.batch.sequence_length);
+    EXPECT_NEAR(step.tokens_per_second * step.seconds, static_cast<double>(step.tokens), 1e-6);
+    tokens += static_cast<double>(step.tokens), seconds += step.seconds;
+  }
+  ASSERT_TRUE(run.end);
+  EXPECT_NEAR(run.end->tokens_per_second * seconds, tokens, 1e-6 * tokens);
+}
+
+TEST_F(ScalingProgram, StrongScalingIsTheSameRunOnMoreRanks) {
+  const auto outcome = bench("--ranks 1,2 --strong --steps 5 --json --run " + folder("strong") + small +
+                             " parallel.data=zero1");
+  ASSERT_EQ(outcome.code, 0) << outcome.output << outcome.messages;
+  EXPECT_NE(outcome.output.find("\"audit_accepts\":true"), std::string::npos) << outcome.output;
+  for (const std::int64_t ranks : {1, 2})
+    expect_honest_rates(folder("strong") + "/ranks-" + std::to_string(ranks), ranks);
+  const auto one = spec::record::assemble(spec::record::read_events(folder("strong") + "/ranks-1"));
+  const auto two = spec::record::assemble(spec::record::read_events(folder("strong") + "/ranks-2"));
+  for (std::size_t i = 0; i < one.steps.size(); ++i) {
+    EXPECT_NEAR(two.steps[i].loss, one.steps[i].loss, 1e-11 * one.steps[i].loss);
+    EXPECT_EQ(two.steps[i].sample_hash, one.steps[i].sample_hash);
+    EXPECT_NEAR(*two.steps[i].executed_flops, *one.steps[i].executed_flops,
+                1e-9 * *one.steps[i].executed_flops);
+  }
+  EXPECT_FALSE(fs::exists(folder("strong") + "/ranks-1/checkpoints")) << "nothing large is left";
+  EXPECT_TRUE(fs::exists(folder("strong") + "/report.html"));
+  EXPECT_TRUE(fs::exists(folder("strong") + "/scaling.json"));
+}
+
+TEST_F(ScalingProgram, WeakScalingGivesEveryRankTheSame) {
+  const auto outcome = bench("--ranks 2 --steps 4" + small);
+  ASSERT_EQ(outcome.code, 0) << outcome.output << outcome.messages;
+  EXPECT_NE(outcome.output.find("weak scaling"), std::string::npos);
+  EXPECT_NE(outcome.output.find("accepts every record"), std::string::npos);
+}
+
+TEST_F(ScalingProgram, WhatDoesNotDivideIsRefusedBeforeAnythingRuns) {
+  const auto outcome = bench("--ranks 1,3 --strong --run " + folder("refused") + small);
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_FALSE(fs::exists(folder("refused")));
+  EXPECT_EQ(bench("--ranks 2 --steps 3" + small).code, 2);
+}
+
+}  // namespace
+}  // namespace assay::scaling_test

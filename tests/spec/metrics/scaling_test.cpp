@@ -1,0 +1,88 @@
+// labels: unit property scaling
+#include "spec/metrics/scaling.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "spec/error.hpp"
+#include "tests/support/label_of.hpp"
+
+namespace assay::spec::metrics::scaling_test {
+namespace {
+
+record::Step step_of(std::int64_t number, std::int64_t tokens, const record::Phases& phases) {
+  record::Step step;
+  step.step = number, step.tokens = tokens, step.loss = 3, step.sample_hash = std::to_string(number);
+  step.phases = phases;
+  step.seconds = phases.data_wait + phases.forward + phases.backward + phases.reduce + phases.clip +
+                 phases.update + phases.checkpoint + phases.other;
+  step.tokens_per_second = static_cast<double>(tokens) / step.seconds;
+  return step;
+}
+
+record::Run run_of(std::int64_t ranks, const std::vector<record::Step>& steps) {
+  record::Run run;
+  run.start.batch.ranks = ranks, run.start.batch.sequences = 4 * ranks;
+  for (std::int64_t r = 0; r < ranks; ++r) run.start.ranks.push_back({.rank = r, .host = "a"});
+  run.steps = steps;
+  return run;
+}
+
+TEST(ScalingSpec, TheExampleOfThePage) {
+  const auto one = run_of(1, {step_of(1, 100, {.forward = 0.3, .backward = 0.6, .update = 0.1})});
+  const auto two =
+      run_of(2, {step_of(1, 200, {.forward = 0.3, .backward = 0.65, .reduce = 0.2, .update = 0.1})});
+  const auto rows = scaling_table({two, one}, 0);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].ranks, 1);
+  EXPECT_DOUBLE_EQ(rows[0].efficiency, 1);
+  EXPECT_DOUBLE_EQ(rows[1].efficiency, 0.8);
+  EXPECT_DOUBLE_EQ(rows[1].tokens_per_second, 160);
+  EXPECT_DOUBLE_EQ(rows[1].tokens_per_second_of_rank, 80);
+  EXPECT_DOUBLE_EQ(rows[1].exposed, 0.16);
+  EXPECT_NEAR(rows[1].lost_waiting, 0.16, 1e-15);
+  EXPECT_NEAR(rows[1].lost_compute, 0.04, 1e-15);
+  EXPECT_NEAR(rows[1].lost_fixed, 0, 1e-15);
+}
+
+RC_GTEST_PROP(ScalingSpec, TheLostPartsAddUp, ()) {
+  const auto seconds = [] { return 1e-3 * *rc::gen::inRange(1, 1000); };
+  const auto draw = [&](std::int64_t ranks) {
+    std::vector<record::Step> steps;
+    const auto tokens = ranks * *rc::gen::inRange<std::int64_t>(1, 100);
+    for (std::int64_t i = 1; i <= 5; ++i)
+      steps.push_back(step_of(i, tokens,
+                              {.data_wait = seconds(),
+                               .forward = seconds(),
+                               .backward = seconds(),
+                               .reduce = seconds(),
+                               .clip = seconds(),
+                               .update = seconds(),
+                               .other = seconds()}));
+    return run_of(ranks, steps);
+  };
+  for (const ScalingRow& row : scaling_table({draw(1), draw(2), draw(*rc::gen::inRange(3, 9))}, 2)) {
+    const double lost = row.lost_waiting + row.lost_compute + row.lost_fixed;
+    RC_ASSERT(std::abs(lost - (1 - row.efficiency)) < 1e-9 * std::max(1.0, row.efficiency));
+    RC_ASSERT(std::abs(row.tokens_per_second - row.tokens_per_second_of_rank * double(row.ranks)) <
+              1e-9 * row.tokens_per_second);
+  }
+}
+
+TEST(ScalingSpec, C1RunsWithoutStepsThatCountAreRefused) {
+  EXPECT_EQ(tests::label_of([] { scaling_table({}, 0); }), "scaling_c1");
+  const auto run = run_of(2, {step_of(1, 100, {.forward = 1})});
+  EXPECT_EQ(tests::label_of([&] { scaling_table({run}, 1); }), "scaling_c1");
+}
+
+TEST(ScalingSpec, C2OtherSamplesAreRefusedAndLossesCompared) {
+  auto one = run_of(1, {step_of(1, 100, {.forward = 1}), step_of(2, 100, {.forward = 1})});
+  auto two = run_of(2, one.steps);
+  two.steps[1].loss = 3.3;
+  EXPECT_NEAR(loss_difference({one, two}), 0.1, 1e-12);
+  two.steps[0].sample_hash = "other";
+  EXPECT_EQ(tests::label_of([&] { loss_difference({one, two}); }), "scaling_c2");
+}
+
+}  // namespace
+}  // namespace assay::spec::metrics::scaling_test
