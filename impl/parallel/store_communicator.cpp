@@ -15,7 +15,7 @@ namespace assay::impl {
 
 namespace {
 /// Longer than anything between two calls of a rank: building kernels, a checkpoint on a slow disk.
-constexpr std::chrono::minutes patience{10};
+constexpr std::chrono::minutes patience_in_run{10};
 constexpr std::int64_t most_numbers = 4096;
 
 class StoreCommunicator final : public Communicator {
@@ -121,9 +121,90 @@ class StoreCommunicator final : public Communicator {
   bool whole_job_;
   std::int64_t round_ = 0, groups_ = 0;
 };
+
+/// Ranks before they are a group: each says that it is here, rank 0 looks whether all are, and tells.
+class Meeting {
+ public:
+  Meeting(c10d::Store& store, const Launch& launch, std::chrono::seconds patience)
+      : store_(store), launch_(launch), patience_(patience) {}
+
+  void meet() {
+    if (store_.add(key("claim", launch_.rank), 1) > 1) {
+      const std::string twice = "rank " + std::to_string(launch_.rank) +
+                                " has come twice: two launchers use the same MASTER_ADDR and MASTER_PORT, or "
+                                "start the same rank; give each job a port of its own";
+      say("fault", twice);
+      throw UserError(ExitCode::usage, twice);
+    }
+    say(key("here", launch_.rank), std::to_string(launch_.size));
+    if (launch_.rank == 0) say("verdict", look_for_all());
+    const std::string verdict = heard("verdict", patience_ + std::chrono::seconds(30));
+    if (verdict == "complete") return;
+    stay_until_read();
+    const bool missing = verdict.starts_with("rank 0 waited");
+    throw UserError(missing ? ExitCode::peer_lost : ExitCode::usage, verdict);
+  }
+
+ private:
+  static std::string key(const std::string& what, int rank) { return what + std::to_string(rank); }
+  void say(const std::string& key, const std::string& text) {
+    store_.set("assay/start/" + key, std::vector<std::uint8_t>(text.begin(), text.end()));
+  }
+  bool is_said(const std::string& key) { return store_.check({"assay/start/" + key}); }
+  std::string heard(const std::string& key, std::chrono::seconds within) {
+    store_.wait({"assay/start/" + key}, within);
+    const auto bytes = store_.get("assay/start/" + key);
+    return {bytes.begin(), bytes.end()};
+  }
+
+  /// The store ends with rank 0, and the others have to read why.
+  void stay_until_read() {
+    store_.add("assay/start/read", 1);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    while (launch_.rank == 0 && std::chrono::steady_clock::now() < until &&
+           store_.add("assay/start/read", 0) < launch_.size)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+
+  /// "complete", or what is wrong.
+  std::string look_for_all() {
+    std::vector<int> missing(static_cast<std::size_t>(launch_.size));
+    for (int r = 0; r < launch_.size; ++r) missing[static_cast<std::size_t>(r)] = r;
+    const auto until = std::chrono::steady_clock::now() + patience_;
+    for (;;) {
+      if (is_said("fault")) return heard("fault", patience_);
+      std::string other;
+      std::erase_if(missing, [&](int rank) {
+        if (!is_said(key("here", rank))) return false;
+        const std::string size = heard(key("here", rank), patience_);
+        if (other.empty() && size != std::to_string(launch_.size))
+          other = "rank " + std::to_string(rank) + " was started as one of " + size +
+                  " ranks, rank 0 as one of " + std::to_string(launch_.size) +
+                  "; start all of them with the same number (WORLD_SIZE)";
+        return true;
+      });
+      if (!other.empty()) return other;
+      if (missing.empty()) return "complete";
+      if (std::chrono::steady_clock::now() >= until) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    std::string names;
+    for (std::size_t i = 0; i < missing.size() && i < 16; ++i)
+      names += (i ? ", " : "") + std::to_string(missing[i]);
+    if (missing.size() > 16) names += ", ...";
+    return "rank 0 waited " + std::to_string(patience_.count()) + " s for " + std::to_string(launch_.size) +
+           " ranks, and " + std::to_string(missing.size()) + " have not come: " + names +
+           "; were they started, and do they reach " + launch_.host + ":" + std::to_string(launch_.port) +
+           "?";
+  }
+
+  c10d::Store& store_;
+  const Launch& launch_;
+  const std::chrono::seconds patience_;
+};
 }  // namespace
 
-std::unique_ptr<Communicator> make_store_communicator(const Launch& launch) {
+std::unique_ptr<Communicator> make_store_communicator(const Launch& launch, std::chrono::seconds patience) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(launch.port);
   // torchrun's agent may serve the store on this port itself.
@@ -131,11 +212,15 @@ std::unique_ptr<Communicator> make_store_communicator(const Launch& launch) {
   options.isServer = launch.rank == 0 && !(agent && std::string(agent) == "True");
   options.numWorkers = static_cast<std::size_t>(launch.size);
   options.waitWorkers = false;
-  options.timeout = patience;
+  options.timeout = patience;  // to find rank 0's store
   try {
     auto store = c10::make_intrusive<c10d::TCPStore>(launch.host, options);
+    Meeting(*store, launch, patience).meet();
+    store->setTimeout(patience_in_run);
     return std::make_unique<StoreCommunicator>(std::move(store), "assay/", launch.rank, launch.size,
                                                /*whole_job=*/true);
+  } catch (const UserError&) {
+    throw;
   } catch (const std::exception& error) {
     throw UserError(ExitCode::peer_lost, "rank " + std::to_string(launch.rank) +
                                              " cannot reach rank 0's store at " + launch.host + ":" +

@@ -1,12 +1,16 @@
 #pragma once
+#include <chrono>
+
 #include "impl/parallel/launch.hpp"
 
 namespace assay::impl {
 
 /// Ranks that meet in a key-value store which rank 0 serves over TCP, as torchrun's do: texts, barriers, and
 /// sums of a few numbers. Meant for what GPU ranks agree on beside NCCL: tensors of more than a few thousand
-/// elements are refused. Errors: UserError(peer_lost) when a rank does not come within the store's time
-/// limit.
-std::unique_ptr<Communicator> make_store_communicator(const Launch& launch);
+/// elements are refused. All ranks meet before any goes on. Errors: UserError(peer_lost) that names the ranks
+/// that have not come within `patience`, or says where rank 0 was looked for; UserError(usage) where a rank
+/// counts the ranks differently, or comes twice: two launchers use one address.
+std::unique_ptr<Communicator> make_store_communicator(
+    const Launch& launch, std::chrono::seconds patience = std::chrono::minutes(2));
 
 }  // namespace assay::impl
