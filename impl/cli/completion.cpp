@@ -54,7 +54,7 @@ std::vector<std::string> assignments() {
 std::vector<std::string> operands(const Verb& verb) {
   if (verb.name == "train") return assignments();
   if (verb.name == "bench") {
-    std::vector<std::string> words = {"ceilings", "ops", "step"};
+    std::vector<std::string> words = {"ceilings", "ops", "step", "scaling"};
     const std::vector<std::string> settings = assignments();
     words.insert(words.end(), settings.begin(), settings.end());
     return words;
