@@ -168,7 +168,10 @@ void PeerLink::turn(const RowView& mine, int milliseconds) {
     // Who takes nothing is stopped: what waits for it need not grow.
     if (peer->rank >= 0 && peer->out.size() < 16 * sizeof mine)
       peer->out += framed(token_, Kind::row, rank_, &mine, sizeof mine);
-  poll_once(milliseconds);
+  // A socket that takes what is written does not end the turn.
+  const auto until = Clock::now() + std::chrono::milliseconds(milliseconds);
+  for (auto left = until - Clock::now(); left.count() > 0 && !received_; left = until - Clock::now())
+    poll_once(static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count()));
 }
 
 void PeerLink::send(const Verdict& verdict) {

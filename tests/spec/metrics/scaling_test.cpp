@@ -23,7 +23,7 @@ record::Step step_of(std::int64_t number, std::int64_t tokens, const record::Pha
 record::Run run_of(std::int64_t ranks, const std::vector<record::Step>& steps) {
   record::Run run;
   run.start.batch.ranks = ranks, run.start.batch.sequences = 4 * ranks;
-  for (std::int64_t r = 0; r < ranks; ++r) run.start.ranks.push_back({.rank = r, .host = "a"});
+  for (std::int64_t r = 0; r < ranks; ++r) run.start.ranks.emplace_back().rank = r;
   run.steps = steps;
   return run;
 }
