@@ -90,7 +90,7 @@ class Trainer {
   std::int64_t step_ = 0;
   std::optional<std::string> not_recorded_;  ///< why steps are not recorded, until it was told
   Progress* progress_ = nullptr;
-  std::optional<double> executed_flops_;     ///< of the last step that was counted, over all ranks
+  std::optional<double> executed_flops_;  ///< of the last step that was counted, over all ranks
 };
 
 /// The order in which a run reads its samples.
