@@ -201,9 +201,10 @@ class LlmTii : public LineReader {
     const auto part = [&](std::string_view suffix, Field field) -> std::optional<Printed> {
       const std::size_t end = line.text.find(suffix);
       if (end == std::string_view::npos) return std::nullopt;
-      const std::size_t from = line.text.rfind(' ', end - 1);
-      taken.add(line.text.data() + from + 1, field, Kind::measured, 1e9);
-      return parse_printed(line.text.substr(from + 1, end - from - 1), Kind::measured, 1e9, line.number);
+      const std::size_t blank = line.text.substr(0, end).rfind(' '),
+                        from = blank == std::string_view::npos ? 0 : blank + 1;
+      taken.add(line.text.data() + from, field, Kind::measured, 1e9);
+      return parse_printed(line.text.substr(from, end - from), Kind::measured, 1e9, line.number);
     };
     step[Field::memory_peak] = part(" GB peak", Field::memory_peak);
     step[Field::memory_reserved] = part(" GB reserved", Field::memory_reserved);

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <mutex>
+#include <latch>
 #include <thread>
 
 #include "impl/parallel/store_communicator.hpp"
@@ -19,21 +19,26 @@ int free_port() {
   return next++;
 }
 
-/// What each of the ranks, given as (rank, size), is told; "" where it goes on.
+/// What each of the ranks, given as (rank, size), is told; "" where it goes on. None ends before all have
+/// been told: the store is in rank 0, and would be gone with it.
 std::vector<std::string> told(const std::vector<std::pair<int, int>>& ranks) {
   const int port = free_port();
   std::vector<std::string> texts(ranks.size());
   std::vector<std::thread> threads;
+  std::latch all(static_cast<std::ptrdiff_t>(ranks.size()));
   for (std::size_t i = 0; i < ranks.size(); ++i)
     threads.emplace_back([&, i] {
+      std::unique_ptr<Communicator> communicator;
       try {
-        const auto communicator = make_store_communicator(
+        communicator = make_store_communicator(
             {Launch::By::store, "torchrun", ranks[i].first, ranks[i].second, "127.0.0.1", port},
             std::chrono::seconds(2));
-        EXPECT_EQ(communicator->all_gather(std::to_string(ranks[i].first)).size(), ranks.size());
+        EXPECT_EQ(communicator->all_gather(std::to_string(ranks[i].first)).size(),
+                  static_cast<std::size_t>(ranks[i].second));
       } catch (const UserError& error) {
         texts[i] = error.what();
       }
+      all.arrive_and_wait();
     });
   for (std::thread& thread : threads) thread.join();
   return texts;
