@@ -20,7 +20,7 @@ const std::vector<std::string>& subjects() {
 
 /// What is measured: the first operand.
 std::string subject_named(const Arguments& arguments) {
-  const std::string what = arguments.positional.empty() ? "" : arguments.positional[0];
+  std::string what = arguments.positional.empty() ? "" : arguments.positional[0];
   if (std::find(subjects().begin(), subjects().end(), what) != subjects().end()) return what;
   const auto guess = spec::nearest(what, subjects());
   throw UserError(ExitCode::usage,

@@ -78,6 +78,7 @@ int supervise(const std::vector<std::string>& command,
               const std::vector<std::pair<std::string, std::string>>& variables) {
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 0);
   std::vector<char*> words;
+  words.reserve(command.size() + 1);
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   // A stop that comes before the launcher is known to pass_on waits, or it would end this process and lose

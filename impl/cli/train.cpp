@@ -47,7 +47,7 @@ std::vector<std::pair<std::string, std::string>> mpi_environment(std::int64_t ra
 }  // namespace
 
 std::string find_trainer() {
-  const std::string trainer = beside_this_program("assay-train");
+  std::string trainer = beside_this_program("assay-train");
   if (trainer.empty())
     throw UserError(ExitCode::usage,
                     "assay-train is not beside this program: training needs libtorch; build it with "

@@ -56,6 +56,7 @@ std::vector<ScalingRow> scaling_table(const std::vector<record::Run>& runs, std:
   // scaling_c1
   require(!runs.empty(), "scaling_c1", [] { return std::string("no runs"); });
   std::vector<const record::Run*> ordered;
+  ordered.reserve(runs.size());
   for (const record::Run& run : runs) ordered.push_back(&run);
   std::stable_sort(ordered.begin(), ordered.end(),
                    [](const auto* a, const auto* b) { return a->start.batch.ranks < b->start.batch.ranks; });
