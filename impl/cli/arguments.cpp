@@ -95,6 +95,25 @@ std::int64_t Arguments::positive(const std::string& name, std::int64_t otherwise
   return number;
 }
 
+Arguments clear_ones(const std::vector<std::string>& words, const std::vector<Option>& options) {
+  Arguments out;
+  const auto end = std::find(words.begin(), words.end(), "--");
+  for (auto word = words.begin(); word != end; ++word) {
+    const std::size_t equals = word->find('=');
+    const auto option = std::find_if(options.begin(), options.end(), [&](const Option& o) {
+      return word->substr(0, equals) == "--" + o.name && !o.value.empty();
+    });
+    if (option == options.end())
+      out.positional.push_back(*word);
+    else if (equals != std::string::npos)
+      out.options[option->name] = word->substr(equals + 1);
+    else if (word + 1 != end)
+      out.options[option->name] = *++word;
+  }
+  if (end != words.end()) out.positional.insert(out.positional.end(), end + 1, words.end());
+  return out;
+}
+
 void refuse_repeats(const std::vector<std::string>& paths) {
   std::map<std::filesystem::path, std::string> seen;
   for (const std::string& path : paths) {

@@ -32,6 +32,10 @@ struct Arguments {
 Arguments parse(const std::vector<std::string>& words, const std::vector<Option>& options,
                 const std::string& verb);
 
+/// What of `words` is clear although `parse` refuses them: options of the verb; every other word counts as an
+/// operand.
+Arguments clear_ones(const std::vector<std::string>& words, const std::vector<Option>& options);
+
 /// Files and folders that a verb reads and compares. Errors: UserError(usage), one of them is given twice, by
 /// whatever path; a run's folder and the run.jsonl in it are the same.
 void refuse_repeats(const std::vector<std::string>& paths);

@@ -144,10 +144,23 @@ std::vector<RunRecord> runs_of(const std::string& path, const Arguments& argumen
 
 }  // namespace
 
+void audit_refused(const Arguments& clear, const std::string& why) {
+  if (!clear.has("junit")) return;
+  try {
+    refuse_overwriting(clear);
+    write_junit(clear.value("junit", ""), junit_of_unreadable("command line", why));
+  } catch (const UserError&) {
+    // What is wrong with the command line is told; that the report cannot be written either need not be.
+  }
+}
+
 int audit(const Arguments& arguments, Streams streams) {
   if (arguments.has("explain")) return explain(arguments.value("explain", ""), streams.out);
-  if (arguments.positional.empty())
-    throw UserError(ExitCode::usage, "`assay audit` takes one LOG or more, as in `assay audit train.log`");
+  if (arguments.positional.empty()) {
+    const std::string none = "`assay audit` takes one LOG or more, as in `assay audit train.log`";
+    audit_refused(arguments, none);
+    throw UserError(ExitCode::usage, none);
+  }
   refuse_overwriting(arguments);
   std::vector<RunRecord> records;
   std::string reading = arguments.positional.front();

@@ -24,6 +24,16 @@ const Verb& find_verb(const std::string& name) {
                                        " `assay help` lists the verbs");
 }
 
+Arguments parsed(const std::vector<std::string>& words, const std::vector<Option>& options,
+                 const std::string& verb) {
+  try {
+    return parse(words, options, verb);
+  } catch (const UserError& error) {
+    if (verb == "audit") audit_refused(clear_ones(words, options), error.what());
+    throw;
+  }
+}
+
 int dispatch(const std::vector<std::string>& words, Streams streams) {
   if (words.empty()) {
     streams.err << help_text();
@@ -35,7 +45,7 @@ int dispatch(const std::vector<std::string>& words, Streams streams) {
   const Verb& verb = find_verb(name);
   std::vector<Option> options = verb.options;
   options.push_back({"help", "h", "", "this text"});
-  const Arguments arguments = parse({words.begin() + 1, words.end()}, options, verb.name);
+  const Arguments arguments = parsed({words.begin() + 1, words.end()}, options, verb.name);
   if (arguments.has("help")) {
     streams.out << help_text(verb);
     return 0;

@@ -313,6 +313,36 @@ TEST(AuditCli, AnOlderReportDoesNotOutliveAnError) {
   }
 }
 
+TEST(AuditCli, AnOlderReportDoesNotOutliveARefusedCommandLine) {
+  const tests::Scratch scratch;
+  const std::string folder = scratch.path().string() + "/", report = folder + "audit.xml",
+                    log = golden("nanogpt_a100.log");
+  const auto text_of = [](const std::string& path) {
+    std::ifstream file(path);
+    return std::string((std::istreambuf_iterator<char>(file)), {});
+  };
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{log, "--gpuss", "8", "--junit", report},
+        {log, "--junit", report, "--nonesuch"},
+        {log, "--junit=" + report, "-x"},
+        {log, "--junit", report, "--json=yes"},
+        {log, "--junit", report, "--gpus"},
+        {"--junit", report}}) {
+    ASSERT_EQ(audit_of({log, "--junit", report}).code, 0);
+    EXPECT_EQ(audit_of(wrong).code, 2);
+    EXPECT_NE(text_of(report).find("failures=\"0\" errors=\"1\""), std::string::npos) << text_of(report);
+  }
+  // Nor does a command line that is refused overwrite a log.
+  std::filesystem::copy(log, folder + "v.log");
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{folder + "v.log", "--nonesuch", "--junit", folder + "v.log"},
+        {"--gpuss", "8", "--junit", folder + "./v.log", "--", folder + "v.log"},
+        {"--gpu", "--junit", folder + "v.log", "--nonesuch"}}) {
+    EXPECT_EQ(audit_of(wrong).code, 2);
+    EXPECT_EQ(text_of(folder + "v.log"), text_of(log));
+  }
+}
+
 TEST(AuditCli, AReportIsNoFileThatIsRead) {
   const tests::Scratch scratch;
   const std::string folder = scratch.path().string() + "/";
