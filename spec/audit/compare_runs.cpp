@@ -146,6 +146,16 @@ std::string other_work(const Audit& a, const Audit& b) {
   return out;
 }
 
+/// Whose model is not known, so that a token of one may be other work than a token of the other; empty where
+/// both are, or both print as many parameters.
+std::string unknown_work(const Audit& a, const Audit& b) {
+  const auto &x = (*a.record)[Setting::parameters], &y = (*b.record)[Setting::parameters];
+  if ((!a.model.empty() && !b.model.empty()) || (x && y)) return "";
+  const std::string &first = a.record->origin, &second = b.record->origin;
+  if (!a.model.empty()) return second;
+  return b.model.empty() ? first + " and of " + second : first;
+}
+
 SpeedDifference difference(const std::vector<Audit>& audits, std::size_t first, std::size_t second) {
   const Audit &a = audits[first], &b = audits[second];
   SpeedDifference out;
@@ -180,7 +190,11 @@ SpeedDifference difference(const std::vector<Audit>& audits, std::size_t first, 
   const double off = std::abs(*out.per_gpu - 1);
   const bool shown_apart = (out.printed_mfu && std::abs(*out.printed_mfu - 1) > 0.05) ||
                            (out.printed && std::abs(*out.printed / *out.all - 1) > 0.05);
-  if (off < 0.01)
+  if (const std::string unknown = unknown_work(a, b); !unknown.empty())
+    out.verdict = std::string(shown_apart ? "partly accounting; " : "") + times(*out.per_gpu) +
+                  " the tokens/s per GPU, but the model of " + unknown +
+                  " is not known, so a token may be other work (--model M)";
+  else if (off < 0.01)
     out.verdict = shown_apart
                       ? "accounting: per GPU they are equally fast (" + percent(*out.per_gpu - 1, 2) + ")"
                       : "equally fast per GPU (" + percent(*out.per_gpu - 1, 2) + ")";

@@ -289,6 +289,16 @@ TEST(AuditCli, RunsOfOtherWorkAreComparedByTheirMfu) {
   const auto& difference = json.at("differences").at(0);
   EXPECT_NEAR(difference.at("mfu_exact").get<double>(), 1.25, 0.01);
   EXPECT_EQ(difference.at("verdict"), "real: 1.25x per GPU");
+  // Of a model that is not known, only the tokens are compared.
+  const std::string first = log_on("a", 1.0), second = log_on("b", 0.8);
+  const auto unknown = nlohmann::json::parse(
+      audit_of({first, second, "--set", "gpu=H100 SXM,gpus=8,sequence_length=8192,sequences=8", "--json"})
+          .out);
+  EXPECT_EQ(unknown.at("differences").at(0).at("verdict"),
+            "1.25x the tokens/s per GPU, but the model of " + first + " and of " + second +
+                " is not known, so a token may be other work (--model M)");
+  const Outcome one = audit_of({golden("llm_tii_2_gpus.log"), golden("nanotron_two_lines.log")});
+  EXPECT_EQ(one.out.find("real: "), std::string::npos) << one.out;
 }
 
 TEST(AuditCli, AnOlderReportDoesNotOutliveAnError) {
