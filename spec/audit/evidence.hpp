@@ -68,6 +68,10 @@ struct Evidence {
 /// "torch.float8_e4m3fn". Nothing for a word that none of them is ("int4").
 std::optional<Precision> computing_precision(std::string_view word);
 
+/// Whether a trainer's word for its schedule is one whose shape is known ("cosine_with_min_lr", "WSD";
+/// learning_rate.cpp).
+bool schedule_known(const std::string& schedule);
+
 /// Printed numbers that stand for "not measured": -1 and -100 % of trainers without a peak, and NaN.
 bool not_measured(const Printed& share);
 

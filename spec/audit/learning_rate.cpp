@@ -290,4 +290,8 @@ Result judge_learning_rate(const Evidence& e) {
   return out;
 }
 
+bool schedule_known(const std::string& schedule) {
+  return !schedule.empty() && !kinds_of(schedule, false, false).empty();
+}
+
 }  // namespace assay::spec::audit

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "spec/audit/evidence.hpp"
 #include "spec/audit/readers/scan.hpp"
 #include "spec/error.hpp"
 #include "spec/hardware/hardware.hpp"
@@ -97,6 +98,15 @@ bool whole(Setting setting) {
 void check_name(const std::string& name, const std::string& value) {
   if (name == "model") find_model(value);
   if (name == "gpu") named_gpu(value);
+  if (name == "dtype" && !computing_precision(value)) {
+    std::vector<std::string> known;
+    for (const Precision precision : precisions()) known.emplace_back(to_string(precision));
+    usage("--set", "dtype=" + quote(value) + " is no dtype that a data sheet has a peak of" +
+                       suggestion(value, known));
+  }
+  if (name == "schedule" && !schedule_known(value))
+    usage("--set", "schedule=" + quote(value) + " is no schedule that is judged" +
+                       suggestion(value, {"constant", "linear", "cosine", "inverse-square-root", "wsd"}));
   if (name == "device" && value != "cpu" && value != "cuda")
     usage("--set", "device=" + quote(value) + " is neither cpu nor cuda; a GPU's name is given as gpu=");
 }

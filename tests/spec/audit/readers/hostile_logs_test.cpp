@@ -230,10 +230,16 @@ TEST(HostileLogsSpec, WhatCannotBeUnderstoodIsAUsageError) {
         std::pair("max_steps=0.5k,warmup_steps=0.5", "integer"),
         std::pair("gpu=Foo", "GPU \"Foo\" is not known"), std::pair("gpu=A100", "may be any of"),
         std::pair("model=Foo", "no model and no file is called \"Foo\""),
+        std::pair("dtype=int4", "no dtype that a data sheet has a peak of"),
+        std::pair("dtype=foo", "known are fp64, "), std::pair("dtype=bf61", "did you mean \"bf16\""),
+        std::pair("schedule=bar", "no schedule that is judged; known are constant, linear, cosine, "),
+        std::pair("schedule=cosin", "did you mean \"cosine\""),
         std::pair("device=tpu", "neither cpu nor cuda")})
     expect_refused(two_steps, ExitCode::usage, said, {.map = "", .set = set, .step_check = {}});
   for (const char* set : {"gpus=8", "gpus=1e3", "tokens_per_step=4.19M", "max_steps=0.5k", "parameters=1.24G",
-                          "gpu=NVIDIA H200", "model=llama3-8b", "device=cpu", "learning_rate=6e-4"}) {
+                          "gpu=NVIDIA H200", "model=llama3-8b", "device=cpu", "dtype=bfloat16",
+                          "dtype=fp8_hybrid", "dtype=16-mixed", "schedule=WSD", "schedule=cosine_with_min_lr",
+                          "schedule=inverse-square-root", "learning_rate=6e-4"}) {
     std::istringstream in(two_steps);
     EXPECT_NO_THROW(read_logs(in, "x", {.map = "", .set = set, .step_check = {}})) << set;
   }
