@@ -43,7 +43,8 @@ bool ChangeBuilder::alike(const Change& a, const Change& b) const {
   if (std::abs(a.rate / b.rate - 1) > 2e-3 || std::abs(a.gpus / b.gpus - 1) > 2e-3) return false;
   for (std::size_t i = 0; i < relation_count; ++i)
     if (const auto relation = static_cast<Relation>(i); has(relation)) {
-      const bool exact = relation == Relation::flops_per_token || relation == Relation::parameters;
+      const bool exact = relation == Relation::flops_per_token || relation == Relation::parameters ||
+                         relation == Relation::ffn_flops_per_layer;
       if (std::abs(a.factors.values[i] / b.factors.values[i] - 1) > (exact ? 1e-7 : 2e-3)) return false;
     }
   return true;

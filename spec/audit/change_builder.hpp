@@ -34,4 +34,7 @@ class ChangeBuilder {
   Change ignored_;
 };
 
+/// Models of another shape that a trainer makes where settings do not reach it (changes_shape.cpp).
+void add_shapes(ChangeBuilder& builder, const Evidence& evidence);
+
 }  // namespace assay::spec::audit

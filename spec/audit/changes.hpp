@@ -1,6 +1,7 @@
 #pragma once
 // Single mistakes that a printed number may hold, each with the factor by which it moves every relation. A
 // reading is a small set of them (spec/audit/hypotheses.hpp).
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,10 +18,11 @@ struct Change {
   bool of_printer = true;                 ///< the trainer does so in every run; else of this run alone
   std::vector<std::string> alternatives;  ///< other mistakes that no number of this log tells from this one
   // What it corrects:
-  double rate = 1;   ///< true tokens/s of all GPUs / as read
-  double batch = 1;  ///< true tokens per step / as stated
-  double time = 1;   ///< true step time / printed
-  double gpus = 1;   ///< true GPUs / printed
+  double rate = 1;                                ///< true tokens/s of all GPUs / as read
+  double batch = 1;                               ///< true tokens per step / as stated
+  double time = 1;                                ///< true step time / printed
+  double gpus = 1;                                ///< true GPUs / printed
+  std::optional<ModelSpec> model = std::nullopt;  ///< that ran in place of the stated one
 };
 
 /// The change that a trainer's source is known to make, if any: the reading without it costs

@@ -106,8 +106,11 @@ Corrected corrected(const Evidence& e, const Typical& typical, const Reading& re
     return out;
   }
   const Interval peak = exact_interval(*e.dense_peak);
-  if (const auto flops = counted_flops(e, "exact")) out.mfu_exact = *out.per_gpu * *flops / peak;
-  if (const auto flops = counted_flops(e, "palm_total")) out.mfu_palm_total = *out.per_gpu * *flops / peak;
+  Evidence ran = e;
+  for (const Change& change : reading.changes)
+    if (change.model) ran.model = change.model;
+  if (const auto flops = counted_flops(ran, "exact")) out.mfu_exact = *out.per_gpu * *flops / peak;
+  if (const auto flops = counted_flops(ran, "palm_total")) out.mfu_palm_total = *out.per_gpu * *flops / peak;
   if (!out.mfu_exact) out.missing = "no model for `exact` (--model M)";
   withhold_impossible(out, e);
   return out;

@@ -70,6 +70,10 @@ const std::vector<Invariant>& invariants() {
        Unit::none},
       {"parameters_nonembedding", "parameters without embedding < parameters, by the embedding's size",
        "With or without the head's table, or without the table of positions.", Unit::none},
+      {"ffn_flops_per_layer", "FLOPs of a layer's MLP = 2 x T x the entries of its matrices",
+       "Forward, over one sequence, of a dense model: what llm_TII prints beside the MFU, made of the inner "
+       "width that ran.",
+       Unit::flops},
       {"device_memory", "memory of the GPU as its data sheet says",
        "A driver may keep up to a tenth for itself; GB is 10^9, the sheets' GB are 2^30.", Unit::bytes},
       {"memory", "allocated <= peak; allocated, peak, reserved <= memory of the GPU",

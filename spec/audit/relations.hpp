@@ -27,13 +27,15 @@ enum class Relation {
   flops_per_token,      ///< FLOPs per token as the stated or the headline convention counts
   parameters,           ///< parameters as the model has
   parameters_nonembedding,
-  device_memory,    ///< memory of the GPU as its data sheet says
-  tokens_total,     ///< tokens since the start grow by tokens per step
-  sequences_total,  ///< sequences since the start grow by sequences per step
-  wall_clock,       ///< step times add up to the clock
-  rate_wall_clock,  ///< tokens/s and the clock agree where no step time is printed
-  expected_rate,    ///< tokens/s at 50 % MFU = half the peak / FLOPs per token
-  summary_tokens,   ///< total tokens of a summary = steps x tokens per step, where they are: evidence alone
+  ffn_flops_per_layer,  ///< forward FLOPs of a layer's MLP over a sequence as the model's inner width makes
+                        ///< them
+  device_memory,        ///< memory of the GPU as its data sheet says
+  tokens_total,         ///< tokens since the start grow by tokens per step
+  sequences_total,      ///< sequences since the start grow by sequences per step
+  wall_clock,           ///< step times add up to the clock
+  rate_wall_clock,      ///< tokens/s and the clock agree where no step time is printed
+  expected_rate,        ///< tokens/s at 50 % MFU = half the peak / FLOPs per token
+  summary_tokens,  ///< total tokens of a summary = steps x tokens per step, where they are: evidence alone
   count_
 };
 constexpr std::size_t relation_count = static_cast<std::size_t>(Relation::count_);
@@ -87,6 +89,9 @@ Comparisons compare(const Evidence& evidence);
 void compare_model(const Evidence& evidence, Comparisons& out);
 void compare_clock(const Evidence& evidence, Comparisons& out);
 void compare_summary(const Evidence& evidence, Comparisons& out);  // summaries.cpp
+
+/// Entries of the matrices of one dense MLP.
+double ffn_entries(const ModelSpec& model);
 
 /// What a count of parameters may leave out; empty where the model learns no positions.
 std::string note_on_parameters(const Evidence& evidence);

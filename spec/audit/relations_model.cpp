@@ -90,7 +90,25 @@ void compare_flops(const Evidence& e, Comparisons& out) {
     to.missing = "model";
 }
 
+void compare_ffn(const Evidence& e, Comparisons& out) {
+  Comparison& to = at(out, Relation::ffn_flops_per_layer);
+  const auto& printed = e.record[Setting::ffn_flops_per_layer];
+  if (!usable(printed))
+    to.missing = "FLOPs of a layer's MLP";
+  else if (!e.model || e.model->experts)
+    to.missing = "a dense model";
+  else if (!e.sequence_length)
+    to.missing = "sequence length";
+  else
+    add_sample(to, *printed, exact_interval(2 * ffn_entries(*e.model)) * *e.sequence_length);
+}
+
 }  // namespace
+
+double ffn_entries(const ModelSpec& model) {
+  const double matrices = model.mlp == Mlp::swiglu ? 3 : 2;
+  return matrices * static_cast<double>(model.width) * static_cast<double>(model.ffn);
+}
 
 std::string note_on_parameters(const Evidence& e) {
   if (!e.model || e.model->positions != Positions::learned) return "";
@@ -103,6 +121,7 @@ std::string note_on_parameters(const Evidence& e) {
 void compare_model(const Evidence& evidence, Comparisons& out) {
   compare_parameters(evidence, out);
   compare_flops(evidence, out);
+  compare_ffn(evidence, out);
 }
 
 }  // namespace assay::spec::audit

@@ -37,10 +37,11 @@ enum class Setting {
   head_dim,
   ffn,
   vocab,
-  flops_per_token,  ///< [flop]
-  peak_flops,       ///< as printed, of one GPU or of all: a reading [flop/s]
-  gpu_memory,       ///< of one GPU [B]
-  learning_rate,    ///< highest of the schedule
+  flops_per_token,      ///< [flop]
+  ffn_flops_per_layer,  ///< of one layer's MLP, forward, over one sequence [flop]
+  peak_flops,           ///< as printed, of one GPU or of all: a reading [flop/s]
+  gpu_memory,           ///< of one GPU [B]
+  learning_rate,        ///< highest of the schedule
   learning_rate_min,
   warmup_steps,
   decay_steps,      ///< step at which the decay ends

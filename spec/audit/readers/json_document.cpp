@@ -232,6 +232,8 @@ void JsonDocument::llm_tii_step(std::string_view member, JsonKind kind, std::str
     return;
   }
   if (kind == JsonKind::word) return;
+  if (member == "mfu.ffn_flops_per_layer")  // the same on every line
+    builder_.summary(Setting::ffn_flops_per_layer, shortest_printed(token, 1, builder_.line()));
   const KnownField* known = find(llm_tii_fields, member);
   if (!known) return;
   const auto printed = shortest_printed(token, known->unit, builder_.line());
