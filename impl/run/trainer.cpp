@@ -101,7 +101,7 @@ void Trainer::initialise() {
 }
 
 checkpoint::State Trainer::load(const std::string& path) {
-  const checkpoint::State state = checkpoint::load(path, buffers_);
+  checkpoint::State state = checkpoint::load(path, buffers_);
   parameters_->weights_changed();
   return state;
 }

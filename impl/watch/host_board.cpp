@@ -94,7 +94,7 @@ std::string HostBoard::create() {
   bytes_ = Memory::size(ranks_.size());
   std::random_device random;
   for (int attempt = 0; attempt < 8; ++attempt) {
-    const std::string path =
+    std::string path =
         std::string(folder()) + "/assay-" + std::to_string(random()) + std::to_string(random());
     const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (descriptor < 0) continue;

@@ -279,7 +279,7 @@ TEST(AuditCli, RunsOfOtherWorkAreComparedByTheirMfu) {
     for (int i = 1; i <= 20; ++i)
       text +=
           std::to_string(i) + "," + std::to_string(seconds) + "," + std::to_string(65536 / seconds) + "\n";
-    const std::string path = scratch.path().string() + "/" + gpu + ".csv";
+    std::string path = scratch.path().string() + "/" + gpu + ".csv";
     std::ofstream(path) << text;
     return path;
   };
