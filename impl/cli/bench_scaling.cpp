@@ -56,9 +56,11 @@ fs::path folder_of(const Study& study, std::int64_t ranks) {
 
 std::vector<std::string> settings_of(const Study& study, std::int64_t ranks) {
   std::vector<std::string> all = study.settings;
+  // Nothing is sampled of files of tokens.
+  if (spec::load(study.recipe, study.settings).data_paths.empty()) all.emplace_back("sample.sentences=0");
   for (const std::string& more :
        {"train.steps=" + std::to_string(study.steps),
-        "batch.sequences=" + std::to_string(sequences_of(study, ranks)), std::string("sample.sentences=0"),
+        "batch.sequences=" + std::to_string(sequences_of(study, ranks)),
         "log.every=" + std::to_string(study.steps), "run.directory=" + folder_of(study, ranks).string()})
     all.push_back(more);
   return all;

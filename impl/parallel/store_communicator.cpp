@@ -109,6 +109,11 @@ class StoreCommunicator final : public Communicator {
     std::vector<at::Tensor> all;
     for (const std::string& bytes :
          all_gather({static_cast<const char*>(mine.const_data_ptr()), mine.nbytes()})) {
+      if (bytes.size() != mine.nbytes())
+        throw std::runtime_error("ranks are out of step: rank " + std::to_string(rank_) + " exchanges " +
+                                 std::to_string(mine.nbytes()) + " bytes, rank " +
+                                 std::to_string(all.size()) + " gives " + std::to_string(bytes.size()) +
+                                 "; a bug of this program, report it with the run's run.jsonl");
       all.push_back(at::empty_like(mine));
       std::memcpy(all.back().data_ptr(), bytes.data(), bytes.size());
     }

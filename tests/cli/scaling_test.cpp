@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <vector>
 
 #include "impl/cli/bench_scaling.hpp"
 #include "spec/error.hpp"
@@ -82,6 +84,15 @@ TEST_F(ScalingProgram, WeakScalingGivesEveryRankTheSame) {
   ASSERT_EQ(outcome.code, 0) << outcome.output << outcome.messages;
   EXPECT_NE(outcome.output.find("weak scaling"), std::string::npos);
   EXPECT_NE(outcome.output.find("accepts every record"), std::string::npos);
+}
+
+TEST_F(ScalingProgram, FilesOfTokensAreReadAsInTraining) {
+  const std::string tokens = folder("tokens.bin");
+  const std::vector<std::uint16_t> ids(4 * 32 * 5, 1);
+  std::ofstream(tokens, std::ios::binary)
+      .write(reinterpret_cast<const char*>(ids.data()), static_cast<std::streamsize>(2 * ids.size()));
+  const auto outcome = bench("--ranks 1 --steps 4 data.dtype=uint16 data.paths=" + tokens + small);
+  EXPECT_EQ(outcome.code, 0) << outcome.output << outcome.messages;
 }
 
 TEST_F(ScalingProgram, WhatDoesNotDivideIsRefusedBeforeAnythingRuns) {
