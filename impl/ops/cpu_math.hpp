@@ -13,14 +13,15 @@
 #include <type_traits>
 #include <vector>
 
+#include "impl/ops/math_type.hpp"
+
 namespace assay::impl::cpu {
 
 /// Type in which an element is computed with: float for bf16, else the element's own.
 template <class T>
 using Math = std::conditional_t<std::is_same_v<T, at::BFloat16>, float, T>;
 
-/// at::ScalarType of statistics and gradients kept beside tensors of `type`: fp32 for bf16, else the same.
-inline at::ScalarType math_type(at::ScalarType type) { return type == at::kBFloat16 ? at::kFloat : type; }
+using impl::math_type;
 
 /// Calls body(element) with a zero of the C++ type of `type`. Errors: c10::Error for a type without loops of
 /// its own. (Not AT_DISPATCH: a macro's argument cannot hold `#pragma omp`.)

@@ -4,6 +4,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include "impl/ops/cuda_launch.hpp"
+#include "impl/ops/math_type.hpp"
 
 namespace assay::impl::cuda {
 
@@ -21,8 +22,7 @@ inline Dtype dtype_of(const at::Tensor& tensor) {
   }
 }
 
-/// Type of statistics and sums beside elements of `type`.
-inline at::ScalarType math_type(at::ScalarType type) { return type == at::kBFloat16 ? at::kFloat : type; }
+using impl::math_type;
 
 /// The stream that ATen works on, so that kernels follow its calls in order.
 inline cudaStream_t stream() { return c10::cuda::getCurrentCUDAStream(); }

@@ -14,7 +14,7 @@ void check(const at::Tensor& x, const at::Tensor& gain, double eps) {
   spec::rms_norm::check({.N = D ? x.numel() / D : 0, .D = D}, gain.numel(), eps);
 }
 
-at::Tensor to_math(const at::Tensor& x) { return x.scalar_type() == at::kBFloat16 ? x.to(at::kFloat) : x; }
+at::Tensor to_math(const at::Tensor& x) { return x.to(math_type(x.scalar_type())); }
 }  // namespace
 
 Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {

@@ -6,6 +6,8 @@
 #include <sstream>
 #include <string>
 
+#include "impl/ops/math_type.hpp"
+
 namespace assay::impl {
 
 /// "[2, 3, 8] Float on cpu"
@@ -27,7 +29,7 @@ inline void check_contiguous(const char* op, std::initializer_list<at::Tensor> t
 /// Gains of norms have the dtype of the statistics: rounded to bf16, a gain of 1 stands still until it has
 /// moved by 1/256. Errors: c10::Error that names the op and the tensor; a bug of the caller.
 inline void check_statistic(const char* op, const at::Tensor& x, std::initializer_list<at::Tensor> gains) {
-  const at::ScalarType wanted = x.scalar_type() == at::kBFloat16 ? at::kFloat : x.scalar_type();
+  const at::ScalarType wanted = math_type(x.scalar_type());
   for (const at::Tensor& gain : gains)
     TORCH_CHECK(gain.scalar_type() == wanted, op, ": gain is ", describe(gain), ", beside x of ",
                 x.scalar_type(), " it is ", wanted);
