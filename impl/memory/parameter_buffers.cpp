@@ -30,6 +30,16 @@ Part owned_part(const ParameterBuffers& buffers, const at::Tensor& buffer, const
   return {buffers.whole(buffer) ? begin : shard_begin + begin - range.begin, begin - parameter.offset,
           end - begin};
 }
+
+void allocate_gains(ParameterBuffers& buffers) {
+  buffers.gains = at::zeros({buffers.gain_places.flat_size}, buffers.weights.options().dtype(at::kFloat));
+  for (const spec::Parameter& place : buffers.gain_places.parameters) {
+    const Part part = owned_part(buffers, buffers.master, buffers.inventory.at(place.name));
+    if (part.size == 0) continue;
+    buffers.own_gains.push_back(buffers.gains.narrow(0, place.offset + part.first, part.size));
+    buffers.own_gain_masters.push_back(buffers.master.narrow(0, part.begin, part.size));
+  }
+}
 }  // namespace
 
 at::ScalarType scalar_type(Dtype dtype) {
@@ -68,8 +78,7 @@ ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device 
   buffers.moment1 = zeros(state, true);
   buffers.moment2 = zeros(state, true);
   buffers.gain_places = spec::norm_gains(buffers.inventory);
-  if (dtype == Dtype::bf16)
-    buffers.gains = at::zeros({buffers.gain_places.flat_size}, buffers.weights.options().dtype(at::kFloat));
+  if (dtype == Dtype::bf16) allocate_gains(buffers);
   return buffers;
 }
 
@@ -90,24 +99,14 @@ void initialise(ParameterBuffers& buffers, const spec::ModelSpec& model, std::ui
 }
 
 void refresh_gains(const ParameterBuffers& buffers) {
-  if (!buffers.gains.defined()) return;
-  std::vector<at::Tensor> to, from;
-  for (const spec::Parameter& place : buffers.gain_places.parameters) {
-    const spec::Parameter& parameter = buffers.inventory.at(place.name);
-    const Part part = owned_part(buffers, buffers.master, parameter);
-    if (part.size == 0) continue;
-    to.push_back(buffers.gains.narrow(0, place.offset + part.first, part.size));
-    from.push_back(buffers.master.narrow(0, part.begin, part.size));
-  }
-  if (buffers.partition.ranks > 1) buffers.gains.zero_();
-  if (!to.empty()) at::_foreach_copy_(to, from);
+  if (buffers.gains.defined() && buffers.partition.ranks > 1) buffers.gains.zero_();
+  if (!buffers.own_gains.empty()) at::_foreach_copy_(buffers.own_gains, buffers.own_gain_masters);
 }
 
 BlockViews weight_views(const ParameterBuffers& buffers, const at::Tensor& flat,
                         const spec::Inventory& places, const spec::ModelSpec& model, std::int64_t block) {
-  BlockViews out = views(flat, places, model, block);
-  if (buffers.gains.defined()) take_gains(out, buffers.gains, buffers.gain_places, model, block);
-  return out;
+  if (!buffers.gains.defined()) return views(flat, places, model, block);
+  return views(flat, places, buffers.gains, buffers.gain_places, model, block);
 }
 
 at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Partition::Run& run) {

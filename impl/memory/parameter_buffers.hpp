@@ -3,6 +3,8 @@
 // laid out by one spec::Partition. Reduction, clip, optimizer and checkpoint work on ranges of them.
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 #include "impl/model/views.hpp"
 #include "spec/layout/data_layout.hpp"
 #include "spec/layout/partition.hpp"
@@ -25,6 +27,7 @@ struct ParameterBuffers {
   at::Tensor moment1, moment2;  ///< dtype of master
   at::Tensor gains;             ///< beside bf16 weights: the gains of norms in fp32, whole on every rank
   spec::Inventory gain_places;  ///< in `gains` (spec::norm_gains)
+  std::vector<at::Tensor> own_gains, own_gain_masters;  ///< of what this rank owns: views into both
 
   bool whole(const at::Tensor& buffer) const { return buffer.numel() == inventory.flat_size; }
   /// Bytes of all buffers, storage shared by two counted once.

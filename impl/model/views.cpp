@@ -11,22 +11,21 @@ at::Tensor stacked(const at::Tensor& flat, const spec::Inventory& inventory, con
   return flat.narrow(0, inventory.at(first).offset, rows * columns).view({rows, columns});
 }
 
-std::string layer_prefix(std::int64_t layer) { return "model.layers." + std::to_string(layer) + "."; }
-
-DecoderViews decoder(const at::Tensor& flat, const spec::Inventory& inventory, const spec::ModelSpec& model,
-                     std::int64_t layer) {
-  const std::string prefix = layer_prefix(layer);
+DecoderViews decoder(const at::Tensor& flat, const spec::Inventory& inventory, const at::Tensor& gains,
+                     const spec::Inventory& gain_places, const spec::ModelSpec& model, std::int64_t layer) {
+  const std::string prefix = "model.layers." + std::to_string(layer) + ".";
   const auto one = [&](const std::string& name) { return view(flat, inventory.at(prefix + name)); };
+  const auto gain = [&](const std::string& name) { return view(gains, gain_places.at(prefix + name)); };
   DecoderViews out;
-  out.norm_attention = one("input_layernorm.weight");
+  out.norm_attention = gain("input_layernorm.weight");
   out.qkv = stacked(flat, inventory, prefix + "self_attn.q_proj.weight",
                     (model.heads + 2 * model.kv_heads) * model.head_dim, model.width);
   if (model.qk_norm) {
-    out.q_norm = one("self_attn.q_norm.weight");
-    out.k_norm = one("self_attn.k_norm.weight");
+    out.q_norm = gain("self_attn.q_norm.weight");
+    out.k_norm = gain("self_attn.k_norm.weight");
   }
   out.output = one("self_attn.o_proj.weight");
-  out.norm_mlp = one("post_attention_layernorm.weight");
+  out.norm_mlp = gain("post_attention_layernorm.weight");
   out.gate_up = stacked(flat, inventory, prefix + "mlp.gate_proj.weight", 2 * model.ffn, model.width);
   out.down = one("mlp.down_proj.weight");
   return out;
@@ -37,36 +36,24 @@ at::Tensor view(const at::Tensor& flat, const spec::Parameter& parameter) {
   return flat.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
 }
 
-BlockViews views(const at::Tensor& flat, const spec::Inventory& inventory, const spec::ModelSpec& model,
-                 std::int64_t block) {
+BlockViews views(const at::Tensor& flat, const spec::Inventory& inventory, const at::Tensor& gains,
+                 const spec::Inventory& gain_places, const spec::ModelSpec& model, std::int64_t block) {
   BlockViews out;
   if (block == 0) {
     out.embedding = view(flat, inventory.at("model.embed_tokens.weight"));
   } else if (block <= model.layers) {
-    out.decoder = decoder(flat, inventory, model, block - 1);
+    out.decoder = decoder(flat, inventory, gains, gain_places, model, block - 1);
   } else {
-    out.norm = view(flat, inventory.at("model.norm.weight"));
+    out.norm = view(gains, gain_places.at("model.norm.weight"));
     out.head =
         view(flat, inventory.at(model.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight"));
   }
   return out;
 }
 
-void take_gains(BlockViews& block_views, const at::Tensor& gains, const spec::Inventory& places,
-                const spec::ModelSpec& model, std::int64_t block) {
-  const auto one = [&](const std::string& name) { return view(gains, places.at(name)); };
-  if (block == 0) return;
-  if (block > model.layers) {
-    block_views.norm = one("model.norm.weight");
-    return;
-  }
-  const std::string prefix = layer_prefix(block - 1);
-  DecoderViews& out = block_views.decoder;
-  out.norm_attention = one(prefix + "input_layernorm.weight");
-  out.norm_mlp = one(prefix + "post_attention_layernorm.weight");
-  if (!model.qk_norm) return;
-  out.q_norm = one(prefix + "self_attn.q_norm.weight");
-  out.k_norm = one(prefix + "self_attn.k_norm.weight");
+BlockViews views(const at::Tensor& flat, const spec::Inventory& inventory, const spec::ModelSpec& model,
+                 std::int64_t block) {
+  return views(flat, inventory, flat, inventory, model, block);
 }
 
 }  // namespace assay::impl

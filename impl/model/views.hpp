@@ -31,9 +31,9 @@ struct BlockViews {
 BlockViews views(const at::Tensor& flat, const spec::Inventory& inventory, const spec::ModelSpec& model,
                  std::int64_t block);
 
-/// Lets the gains of norms in `block_views`, those of block `block`, be views into `gains` at `places`.
-void take_gains(BlockViews& block_views, const at::Tensor& gains, const spec::Inventory& places,
-                const spec::ModelSpec& model, std::int64_t block);
+/// The same with the gains of norms in `gains`, 1-D at the places of `gain_places` (spec::norm_gains).
+BlockViews views(const at::Tensor& flat, const spec::Inventory& inventory, const at::Tensor& gains,
+                 const spec::Inventory& gain_places, const spec::ModelSpec& model, std::int64_t block);
 
 /// View of one parameter in `flat`, in its own shape.
 at::Tensor view(const at::Tensor& flat, const spec::Parameter& parameter);
