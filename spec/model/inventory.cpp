@@ -180,11 +180,15 @@ class Writer {
   bool gpt2_;
 };
 
-void check_arguments(const ModelSpec& model, std::int64_t alignment) {
-  check(model);
+void check_alignment(std::int64_t alignment) {
   // inventory_c2
   require(alignment >= 1 && alignment <= (1 << 20), "inventory_c2",
           [&] { return "alignment=" + std::to_string(alignment) + " elements"; });
+}
+
+void check_arguments(const ModelSpec& model, std::int64_t alignment) {
+  check(model);
+  check_alignment(alignment);
 }
 
 }  // namespace
@@ -212,17 +216,16 @@ Inventory multi_token_inventory(const ModelSpec& model, std::int64_t alignment) 
 }
 
 Inventory norm_gains(const Inventory& all, std::int64_t alignment) {
-  // inventory_c2
-  require(alignment >= 1, "inventory_c2",
-          [&] { return "alignment=" + std::to_string(alignment) + " elements"; });
+  check_alignment(alignment);
   Inventory out;
   out.blocks = all.blocks;
-  for (Parameter parameter : all.parameters) {
+  Builder builder(out, alignment);
+  for (const Parameter& parameter : all.parameters) {
     if (parameter.role != Role::norm) continue;
-    parameter.offset = out.flat_size;
-    out.flat_size += (parameter.size + alignment - 1) / alignment * alignment;
-    out.parameters.push_back(std::move(parameter));
+    builder.add(parameter.name, parameter.shape, parameter.role);
+    out.parameters.back().block = parameter.block;
   }
+  out.flat_size = builder.flat_size();
   return out;
 }
 

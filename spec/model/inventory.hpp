@@ -78,7 +78,7 @@ Inventory inventory(const ModelSpec& model, std::int64_t alignment = 64);
 
 /// The gains of norms alone, with places in a buffer of their own, as `inventory` gives them: for working
 /// weights of fewer bits than a gain needs (spec/ops/rms_norm.md). Their blocks stay those of `all`. Errors:
-/// SpecError inventory_c2 (alignment below 1).
+/// SpecError inventory_c2 (as `inventory`).
 Inventory norm_gains(const Inventory& all, std::int64_t alignment = 64);
 
 /// The multi-token blocks alone, without the embedding and the head that they share with the model: names of
