@@ -1,5 +1,6 @@
 #pragma once
-// Rounding facts from which every tolerance of the project is derived. No tolerance is typed in elsewhere.
+// Rounding facts from which every tolerance of the project is derived. Limits set beforehand stand in
+// CONTRIBUTING.md.
 //
 // Classes (quoted by spec/ops/*.md):
 //   T0  exact: integers, FLOP counts, copies, same-machine A/B

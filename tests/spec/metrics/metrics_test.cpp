@@ -6,6 +6,7 @@
 
 #include "spec/error.hpp"
 #include "spec/metrics/metrics.hpp"
+#include "tests/support/label_of.hpp"
 
 namespace assay::spec::metrics::metrics_test {
 namespace {
@@ -13,15 +14,7 @@ namespace {
 constexpr double nan = std::numeric_limits<double>::quiet_NaN(),
                  inf = std::numeric_limits<double>::infinity();
 
-template <class Call>
-std::string label_of(Call&& call) {
-  try {
-    call();
-  } catch (const SpecError& error) {
-    return error.label();
-  }
-  return "none";
-}
+using tests::label_of;
 
 // The two runs of the report that this project starts from: 106,979 tokens/s is one rank's of two.
 TEST(MetricsSpec, FirstReportByHand) {
