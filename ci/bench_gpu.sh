@@ -11,12 +11,13 @@
 #                     the same models in PyTorch with torch.compile (tests/bench/compiled_pytorch.py): p1's batch; p2's
 #                     in passes of 2, in bf16 without master weights; p6's model in passes of 8, as 22 do not fit there
 #   loss-curve        100 steps of llama-1.36b on real text, beside PyTorch from the same weights (tests/bench/loss_curve.py)
-#   scaling           llama-1.36b on one GPU and, in every layout, on all GPUs of the host: tokens/s of a GPU against the
-#                     one's, at the same sequences of a GPU; in 4 micro-batches, and in 1
+#   scaling           llama-1.36b on every GPU of the host alone, all at once, and in every layout on all of them together:
+#                     tokens/s of a GPU against the slowest one's alone, at the same sequences of a GPU, in 4 micro-batches
+#   scaling-1         the same in one micro-batch, without shard
 #   scaling-p3        llama3-8b in shards over all GPUs, fp32 master weights, T 4096
-#   baseline-ddp, baseline-fsdp
-#                     PyTorch beside them on all GPUs: p1's batch of a GPU under DDP, in 4 micro-batches and in 1; scaling-p3's under
-#                     FSDP2
+#   baseline-ddp, baseline-ddp-1, baseline-fsdp
+#                     PyTorch beside them on all GPUs: p1's batch of a GPU under DDP, in 4 micro-batches and in 1; scaling-p3's
+#                     under FSDP2
 # ASSAY_BENCH_STEPS: optimizer steps of each, default 10. Programs are found as in ci/gpu, or built by
 # `cmake --build --preset release --target step_bench assay assay-train export_run`.
 set -uo pipefail
@@ -90,35 +91,54 @@ measured() {
   return $status
 }
 
-# One line a measurement: tokens/s of a GPU as a share of the first line's with the same accumulation.
+# RECIPE SEQUENCES-OF-A-GPU VOCABULARY TYPE T SETTING...: every GPU by itself, all at the same time.
+alone() {
+  local folder status=0 g pids=()
+  folder=$(mktemp -d)
+  random_tokens "$folder/tokens.bin" "$3" "$4" $(($2 * $5 * (steps + 4) + 1)) || return 1
+  echo "-- $1, every GPU alone: ${*:6}"
+  for ((g = 0; g < $(gpus); g++)); do
+    CUDA_VISIBLE_DEVICES=$g RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 timeout "${ASSAY_BENCH_LIMIT:-240}" "$bin/step_bench" \
+      "recipes/$1.toml" "$steps" data.paths="$folder/tokens.bin" data.dtype="$4" batch.sequences="$2" "${@:6}" > "$folder/out$g" &
+    pids+=($!)
+  done
+  for ((g = 0; g < ${#pids[@]}; g++)); do
+    wait "${pids[$g]}" || status=$?
+    grep -E '^(step|\{)|first step' "$folder/out$g" | sed "s/^step/GPU $g: step/"
+    grep '^{' "$folder/out$g" >> "$lines"
+  done
+  rm -rf "$folder"
+  return $status
+}
+
+# One line a measurement: tokens/s of a GPU as a share of the slowest that ran alone, with the same accumulation. A step on
+# several waits for the slowest of them, whatever the layout does.
 efficiencies() {
   python3 - "$lines" <<'END'
 import json, sys
 alone = {}
-print(f"{'layout':>10} {'GPUs':>4} {'acc':>3} {'tokens/s/GPU':>12} {'of one GPU':>10} {'MFU':>7} {'reduce':>7} {'GiB':>6} {'first step':>10}")
+print(f"{'layout':>10} {'GPUs':>4} {'acc':>3} {'tokens/s/GPU':>12} {'of slowest':>10} {'MFU':>7} {'reduce':>7} {'GiB':>6} {'first step':>10}")
 for line in open(sys.argv[1]):
     r = json.loads(line)
     rate, key = r["tokens_per_second_per_rank"], (r["model"], r["accumulation"])
-    if r["ranks"] == 1: alone[key] = rate
-    share = f"{rate / alone[key]:10.2%}" if key in alone else f"{'-':>10}"
+    if r["ranks"] == 1: alone[key] = min(rate, alone.get(key, rate))
+    share = f"{rate / alone[key]:10.2%}" if key in alone and r["ranks"] > 1 else f"{'-':>10}"
     exposed = r["phase_seconds"]["reduce"] / r["median_step_seconds"]
     print(f"{r['layout']:>10} {r['ranks']:4} {r['accumulation']:3} {rate:12.0f} {share} {r.get('mfu_exact', 0):7.2%} "
           f"{exposed:7.2%} {r['peak_device_bytes'] / 2**30:6.1f} {r['seconds_since_process_start']['first step done']:8.1f} s")
 END
 }
 
+# SEQUENCES-OF-A-GPU LAYOUT...
 scaling() {
-  local n layout failed=0
+  local n layout failed=0 sequences=$1
   n=$(gpus)
+  shift
   ((n >= 2)) || { echo "skipped: needs 2 GPUs or more, there are $n"; return 0; }
   lines=$(mktemp)
-  measured h200/llama-1.36b 96 32000 uint16 2048 1 || failed=1
-  for layout in replicate zero1 shard; do
-    measured h200/llama-1.36b 96 32000 uint16 2048 "$n" parallel.data=$layout || failed=1
-  done
-  measured h200/llama-1.36b 24 32000 uint16 2048 1 || failed=1
-  for layout in replicate zero1; do
-    measured h200/llama-1.36b 24 32000 uint16 2048 "$n" parallel.data=$layout || failed=1
+  alone h200/llama-1.36b "$sequences" 32000 uint16 2048 || failed=1
+  for layout in "$@"; do
+    measured h200/llama-1.36b "$sequences" 32000 uint16 2048 "$n" parallel.data="$layout" || failed=1
   done
   efficiencies
   rm -f "$lines"
@@ -161,11 +181,12 @@ for part in "$@"; do
       done ;;
     step) apart p1 || failed=1 ;;
     step-p2 | step-p6) apart "${part#step-}" || failed=1 ;;
-    scaling) scaling || failed=1 ;;
+    scaling) scaling 96 replicate zero1 shard || failed=1 ;;
+    scaling-1) scaling 24 replicate zero1 || failed=1 ;;
     scaling-p3) scaling_p3 || failed=1 ;;
     baseline) pytorch || failed=1 ;;
-    baseline-ddp)
-      for passes in 4 1; do on_all_gpus --accumulation $passes || failed=1; done ;;
+    baseline-ddp) on_all_gpus --accumulation 4 || failed=1 ;;
+    baseline-ddp-1) on_all_gpus --accumulation 1 || failed=1 ;;
     baseline-fsdp)
       on_all_gpus --parallel fsdp --layers 32 --width 4096 --heads 32 --kv-heads 8 --ffn 14336 --vocab 128256 --tokens 4096 \
         --micro 2 --accumulation 4 --compile blocks || failed=1 ;;
