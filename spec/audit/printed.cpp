@@ -83,13 +83,6 @@ std::optional<Decimal> decimal(std::string_view text, std::string& without_group
   return parts;
 }
 
-/// Powers of ten that a double holds exactly, and their inverses rounded once.
-constexpr double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                             1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-constexpr double inverses[] = {1e-0,  1e-1,  1e-2,  1e-3,  1e-4,  1e-5,  1e-6,  1e-7,
-                               1e-8,  1e-9,  1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15,
-                               1e-16, 1e-17, 1e-18, 1e-19, 1e-20, 1e-21, 1e-22};
-
 /// The value of a decimal without groups of 15 digits or more: the general way's, and its half unit.
 bool long_decimal(const char* first, const char* last, bool rounded, double unit, std::int64_t line,
                   Printed& out) {
@@ -167,9 +160,10 @@ bool take_exponent(const char*& at, const char* end, int& exponent) {
   const auto power = exponent - behind_point;
   if (power < -22 || power > 22) return false;
   const double magnitude = static_cast<double>(digits), whole = negative ? -magnitude : magnitude;
-  const double value = (power < 0 ? whole / powers[-power] : whole * powers[power]) * unit;
+  const double value = (power < 0 ? whole / powers_of_ten[-power] : whole * powers_of_ten[power]) * unit;
   if (!std::isfinite(value)) return false;
-  const double half = rounded ? 0.5 * (power < 0 ? inverses[-power] : powers[power]) * std::abs(unit) : 0;
+  const double half =
+      rounded ? 0.5 * (power < 0 ? inverse_powers_of_ten[-power] : powers_of_ten[power]) * std::abs(unit) : 0;
   out = {value, value - half, value + half, line};
   at = now;
   return true;
@@ -198,11 +192,11 @@ bool take_plain(const char*& at, const char* end, Kind kind, double unit, std::i
       (groups && (next == ',' || next == '_') && end - now > 1 && is_digit(now[1])))
     return take_decimal(at, end, kind, unit, line, out, groups);
   const double magnitude = static_cast<double>(static_cast<std::int64_t>(digits));
-  const double value = (negative ? -magnitude : magnitude) / powers[behind_point] * unit;
+  const double value = (negative ? -magnitude : magnitude) / powers_of_ten[behind_point] * unit;
   if (!std::isfinite(value)) return false;
   // The point may be the last byte: "12." is rounded too.
   const bool rounded = kind == Kind::measured || now != first + count;
-  const double half = rounded ? 0.5 * inverses[behind_point] * std::abs(unit) : 0;
+  const double half = rounded ? 0.5 * inverse_powers_of_ten[behind_point] * std::abs(unit) : 0;
   out = {value, value - half, value + half, line};
   at = now;
   return true;

@@ -34,14 +34,11 @@ constexpr auto reciprocals = [] {
 }();
 static_assert(reciprocals[0].mantissa == std::uint64_t{1} << 63 && reciprocals[0].exponent == -63);
 
-constexpr double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                             1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-
 /// The double nearest to digits x 10^power, by exact arithmetic where it reaches (Clinger 1990).
 std::optional<double> nearest(std::uint64_t digits, int power) {
   if (digits <= std::uint64_t{1} << 53 && power >= -22 && power <= 22) {
     const auto whole = static_cast<double>(digits);
-    return power < 0 ? whole / powers[-power] : whole * powers[power];
+    return power < 0 ? whole / powers_of_ten[-power] : whole * powers_of_ten[power];
   }
   if (power > 0 || power < -highest_power) return std::nullopt;
   return nearest_quotient(digits, -power);

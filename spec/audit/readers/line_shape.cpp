@@ -42,12 +42,6 @@ bool same(const char* a, const char* b, std::size_t size) {
   return true;
 }
 
-constexpr double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                             1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-constexpr double inverses[] = {1e-0,  1e-1,  1e-2,  1e-3,  1e-4,  1e-5,  1e-6,  1e-7,
-                               1e-8,  1e-9,  1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15,
-                               1e-16, 1e-17, 1e-18, 1e-19, 1e-20, 1e-21, 1e-22};
-
 /// Takes ",123" behind one to three digits, once or twice. False where what follows is grouped in another
 /// way.
 bool take_groups(const char*& now, const char* end, int before, std::uint64_t& digits) {
@@ -61,7 +55,7 @@ bool take_groups(const char*& now, const char* end, int before, std::uint64_t& d
 }
 
 /// Takes "e-05". False where it has another number of digits than two.
-bool take_exponent(const char*& now, const char* end, int& exponent) {
+bool take_short_exponent(const char*& now, const char* end, int& exponent) {
   if (end - now < 4 || (now[1] != '-' && now[1] != '+')) return false;
   if (!digit(now[2]) || !digit(now[3]) || (end - now > 4 && digit(now[4]))) return false;
   exponent = (now[2] - '0') * 10 + (now[3] - '0');
@@ -96,16 +90,16 @@ bool take_exponent(const char*& now, const char* end, int& exponent) {
   }
   const auto magnitude = static_cast<double>(static_cast<std::int64_t>(digits));
   const double number = negative ? -magnitude : magnitude;
-  double value = 0, half = inverses[behind_point];
+  double value = 0, half = inverse_powers_of_ten[behind_point];
   if (now != end && (*now == 'e' || *now == 'E')) {
-    if (!take_exponent(now, end, exponent)) return false;
+    if (!take_short_exponent(now, end, exponent)) return false;
     const int power = exponent - behind_point;
     if (power < -22 || power > 22) return false;
-    value = (power < 0 ? number / powers[-power] : number * powers[power]) * unit;
-    half = power < 0 ? inverses[-power] : powers[power];
+    value = (power < 0 ? number / powers_of_ten[-power] : number * powers_of_ten[power]) * unit;
+    half = power < 0 ? inverse_powers_of_ten[-power] : powers_of_ten[power];
     measured = true;
   } else {
-    value = number / powers[behind_point] * unit;
+    value = number / powers_of_ten[behind_point] * unit;
   }
   if (!(std::abs(value) < 1e300)) return false;
   half = measured ? 0.5 * half * std::abs(unit) : 0;
