@@ -26,11 +26,11 @@ RC_GTEST_PROP(GrammarDataImpl, ASampleIsTheWindowOfItsNumber, (std::uint64_t see
 }
 
 TEST(GrammarDataImpl, RefusesSettingsOutsideItsDomain) {
-  using tests::refusal;
-  EXPECT_EQ(refusal([] { GrammarData(1, 0, 10); }).code, 2);
-  EXPECT_EQ(refusal([] { GrammarData(1, 1 << 24, 10); }).code, 2);
-  EXPECT_EQ(refusal([] { GrammarData(1, 8, 0); }).code, 2);
-  EXPECT_EQ(refusal([] { GrammarData(1, 8, (std::int64_t{1} << 40) + 1); }).code, 2);
+  using tests::user_refusal;
+  EXPECT_EQ(user_refusal([] { GrammarData(1, 0, 10); }).code, 2);
+  EXPECT_EQ(user_refusal([] { GrammarData(1, 1 << 24, 10); }).code, 2);
+  EXPECT_EQ(user_refusal([] { GrammarData(1, 8, 0); }).code, 2);
+  EXPECT_EQ(user_refusal([] { GrammarData(1, 8, (std::int64_t{1} << 40) + 1); }).code, 2);
   const GrammarData data(3, 8, 10);
   std::vector<std::int32_t> room(9);
   EXPECT_THROW(data.read(10, room), std::out_of_range);

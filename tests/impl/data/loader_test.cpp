@@ -111,7 +111,7 @@ TEST(LoaderImpl, AnErrorArrivesInThePlaceOfItsStepAndStays) {
   Loader loader(source, plan(4));
   for (std::int64_t step = 0; step < 6; ++step) EXPECT_EQ(loader.next().step, step);
   for (int again = 0; again < 3; ++again) {
-    const auto refused = tests::refusal([&] { loader.next(); });
+    const auto refused = tests::user_refusal([&] { loader.next(); });
     EXPECT_EQ(refused.code, 65);
     EXPECT_TRUE(refused.says("is broken"));
   }
@@ -146,7 +146,7 @@ TEST(LoaderImpl, AnErrorOfTheListenerIsAnErrorOfItsStep) {
     if (batches.step == 2) throw UserError(ExitCode::bad_data, "no room for step 2");
   });
   for (std::int64_t step = 0; step < 2; ++step) EXPECT_EQ(loader.next().step, step);
-  EXPECT_TRUE(tests::refusal([&] { loader.next(); }).says("no room for step 2"));
+  EXPECT_TRUE(tests::user_refusal([&] { loader.next(); }).says("no room for step 2"));
 }
 
 TEST(LoaderImpl, ReadsNoFurtherAheadThanItMay) {
@@ -217,7 +217,7 @@ TEST(LoaderImpl, RefusesAPlanThatDoesNotFitBeforeItStarts) {
   EXPECT_THROW(Loader(source, beyond), SpecError);
   LoaderPlan none = plan(4);
   none.prefetch = -1;
-  EXPECT_EQ(tests::refusal([&] { Loader(source, none); }).code, 2);
+  EXPECT_EQ(tests::user_refusal([&] { Loader(source, none); }).code, 2);
   none.prefetch = 2;
   none.start_step = -1;
   EXPECT_THROW(Loader(source, none), SpecError);

@@ -26,7 +26,7 @@ struct Refusal {
 
 /// The UserError that `call` throws.
 template <class Call>
-Refusal refusal(Call&& call) {
+Refusal user_refusal(Call&& call) {
   try {
     call();
   } catch (const UserError& error) {

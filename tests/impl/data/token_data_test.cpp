@@ -14,9 +14,9 @@
 namespace assay::impl::data::token_data_test {
 namespace {
 
-using tests::refusal;
 using tests::Scratch;
 using tests::token_bytes;
+using tests::user_refusal;
 
 std::vector<std::int32_t> read(const TokenData& data, std::int64_t sample) {
   std::vector<std::int32_t> ids(static_cast<std::size_t>(data.sequence_length() + 1));
@@ -63,7 +63,7 @@ TEST(TokenDataImpl, EveryFileSizeUpToThreeBatchesIsReadOrRefused) {
   for (std::size_t size = 0; size <= all.size(); ++size) {
     const auto path = scratch.write("t", all.substr(0, size));
     const auto tokens = static_cast<std::int64_t>(size / 2);
-    const auto refused = refusal([&] {
+    const auto refused = user_refusal([&] {
       const TokenData data({path}, TokenType::uint16, 1000, T);
       EXPECT_EQ(data.samples(), (tokens - 1) / T) << size;
       EXPECT_LT(data.unused_tokens(), T) << size;
@@ -114,16 +114,16 @@ TEST(TokenDataImpl, RefusesNoFilesNoTokensAndOneBadFileAmongMany) {
   const Scratch scratch;
   const auto good = scratch.write("good", token_bytes(counting(0, 20), TokenType::uint16));
   const auto brief = scratch.write("brief", token_bytes(counting(0, 4), TokenType::uint16));
-  EXPECT_EQ(refusal([&] { TokenData({}, TokenType::uint16, 100, 4); }).code, 2);
-  EXPECT_EQ(refusal([&] { TokenData({good}, TokenType::uint16, 100, 0); }).code, 2);
-  const auto refused = refusal([&] { TokenData({good, brief, good}, TokenType::uint16, 100, 4); });
+  EXPECT_EQ(user_refusal([&] { TokenData({}, TokenType::uint16, 100, 4); }).code, 2);
+  EXPECT_EQ(user_refusal([&] { TokenData({good}, TokenType::uint16, 100, 0); }).code, 2);
+  const auto refused = user_refusal([&] { TokenData({good, brief, good}, TokenType::uint16, 100, 4); });
   EXPECT_EQ(refused.code, 65);
   EXPECT_TRUE(refused.says("brief\"")) << refused.message;
-  EXPECT_EQ(refusal([&] {
+  EXPECT_EQ(user_refusal([&] {
               TokenData({good, scratch.path() / "absent"}, TokenType::uint16, 100, 4);
             }).code,
             74);
-  EXPECT_EQ(refusal([&] { TokenData({good, good}, TokenType::uint16, 19, 4).verify(); }).code, 65);
+  EXPECT_EQ(user_refusal([&] { TokenData({good, good}, TokenType::uint16, 19, 4).verify(); }).code, 65);
 }
 
 TEST(TokenDataImpl, ASampleOrSpanThatDoesNotFitIsABug) {

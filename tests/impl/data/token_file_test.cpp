@@ -16,9 +16,9 @@
 namespace assay::impl::data::token_file_test {
 namespace {
 
-using tests::refusal;
 using tests::Scratch;
 using tests::token_bytes;
+using tests::user_refusal;
 
 std::vector<std::int32_t> read(const TokenFile& file, std::int64_t first, std::size_t count) {
   std::vector<std::int32_t> ids(count);
@@ -30,7 +30,7 @@ TEST(TokenFileImpl, DtypeIsStatedByName) {
   EXPECT_EQ(token_type("uint16"), TokenType::uint16);
   EXPECT_EQ(token_type("uint32"), TokenType::uint32);
   for (const char* wrong : {"", "int32", "UINT16", "u16"}) {
-    const auto refused = refusal([&] { token_type(wrong); });
+    const auto refused = user_refusal([&] { token_type(wrong); });
     EXPECT_EQ(refused.code, 2) << wrong;
     EXPECT_TRUE(refused.says("\"uint16\" or \"uint32\"")) << refused.message;
   }
@@ -61,7 +61,8 @@ TEST(TokenFileImpl, AnIdOutsideTheVocabularyIsNamedWithFileTokenAndOffset) {
   const auto path = scratch.write("ids.bin", token_bytes({7, 49999, 50257, 3}, TokenType::uint16));
   const TokenFile file(path, TokenType::uint16, 50257);
   EXPECT_EQ(read(file, 0, 2), (std::vector<std::int32_t>{7, 49999}));
-  for (const auto& refused : {refusal([&] { read(file, 1, 3); }), refusal([&] { file.verify(); })}) {
+  for (const auto& refused :
+       {user_refusal([&] { read(file, 1, 3); }), user_refusal([&] { file.verify(); })}) {
     EXPECT_EQ(refused.code, 65);
     for (const char* part :
          {"ids.bin\"", "id 50257", "token 2 ", "byte offset 4)", "vocabulary of 50257", "uint16"})
@@ -70,14 +71,14 @@ TEST(TokenFileImpl, AnIdOutsideTheVocabularyIsNamedWithFileTokenAndOffset) {
   // 2^31 and above must not turn negative on the way.
   const auto wide = scratch.write("wide", token_bytes({0x80000000u, 0xffffffffu}, TokenType::uint32));
   const TokenFile large(wide, TokenType::uint32, std::int64_t{1} << 31);
-  EXPECT_TRUE(refusal([&] { read(large, 0, 1); }).says("id 2147483648 "));
-  EXPECT_TRUE(refusal([&] { read(large, 1, 1); }).says("id 4294967295 "));
+  EXPECT_TRUE(user_refusal([&] { read(large, 0, 1); }).says("id 2147483648 "));
+  EXPECT_TRUE(user_refusal([&] { read(large, 1, 1); }).says("id 4294967295 "));
 }
 
 TEST(TokenFileImpl, MissingEmptyOddAndOtherFilesSaySo) {
   const Scratch scratch;
   const auto open = [](const std::filesystem::path& path, TokenType type = TokenType::uint32) {
-    return refusal([&] { TokenFile file(path, type, 256); });
+    return user_refusal([&] { TokenFile file(path, type, 256); });
   };
   const auto missing = open(scratch.path() / "absent.bin");
   EXPECT_EQ(missing.code, 74);
@@ -98,7 +99,8 @@ TEST(TokenFileImpl, AVocabularyOutsideItsDomainIsRefused) {
   const Scratch scratch;
   const auto path = scratch.write("t", "1234");
   for (std::int64_t vocabulary : {std::int64_t{0}, std::int64_t{-5}, (std::int64_t{1} << 31) + 1})
-    EXPECT_EQ(refusal([&] { TokenFile file(path, TokenType::uint16, vocabulary); }).code, 2) << vocabulary;
+    EXPECT_EQ(user_refusal([&] { TokenFile file(path, TokenType::uint16, vocabulary); }).code, 2)
+        << vocabulary;
 }
 
 TEST(TokenFileImpl, AFileShortenedWhileOpenIsAnErrorAndNoCrash) {
@@ -109,11 +111,11 @@ TEST(TokenFileImpl, AFileShortenedWhileOpenIsAnErrorAndNoCrash) {
   std::filesystem::resize_file(path, 2001);
   EXPECT_EQ(read(file, 990, 10), std::vector<std::int32_t>(10, 9));
   for (std::int64_t first : {995, 1000, 4000}) {
-    const auto refused = refusal([&] { read(file, first, 100); });
+    const auto refused = user_refusal([&] { read(file, first, 100); });
     EXPECT_EQ(refused.code, 65) << first;
     EXPECT_TRUE(refused.says("had 10000 bytes when it was opened")) << refused.message;
   }
-  EXPECT_EQ(refusal([&] { file.verify(); }).code, 65);
+  EXPECT_EQ(user_refusal([&] { file.verify(); }).code, 65);
 }
 
 TEST(TokenFileImpl, ReadsAtOffsetsBeyondThirtyTwoBits) {
@@ -127,7 +129,7 @@ TEST(TokenFileImpl, ReadsAtOffsetsBeyondThirtyTwoBits) {
   EXPECT_EQ(read(file, tokens - 3, 3), (std::vector<std::int32_t>{0, 41, 42}));
   EXPECT_THROW(read(file, tokens - 2, 3), std::out_of_range);
   const TokenFile strict(path, TokenType::uint32, 42);
-  const auto refused = refusal([&] { read(strict, tokens - 3, 3); });
+  const auto refused = user_refusal([&] { read(strict, tokens - 3, 3); });
   EXPECT_TRUE(refused.says("token 2147483652 (byte offset 8589934608)")) << refused.message;
 }
 
@@ -156,7 +158,7 @@ RC_GTEST_PROP(TokenFileImpl, VerifyFindsTheFirstWrongIdWhereverItIs, ()) {
   for (std::size_t i = at; i < size; i += 7) ids[i] = 100;
   const Scratch scratch;
   const TokenFile file(scratch.write("t", token_bytes(ids, TokenType::uint16)), TokenType::uint16, 100);
-  RC_ASSERT(refusal([&] { file.verify(); }).says("token " + std::to_string(at) + " ("));
+  RC_ASSERT(user_refusal([&] { file.verify(); }).says("token " + std::to_string(at) + " ("));
 }
 
 }  // namespace
