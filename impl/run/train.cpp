@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
 #include <chrono>
@@ -19,15 +18,13 @@
 #include "impl/logs/record_writer.hpp"
 #include "impl/ops/attention.hpp"
 #include "impl/ops/determinism.hpp"
-#include "impl/parallel/launch.hpp"
-#include "impl/parallel/nccl_communicator.hpp"
 #include "impl/run/describe.hpp"
 #include "impl/run/device_choice.hpp"
 #include "impl/run/disk_space.hpp"
 #include "impl/run/host.hpp"
 #include "impl/run/last_words.hpp"
 #include "impl/run/memory_limits.hpp"
-#include "impl/run/rank_device.hpp"
+#include "impl/run/on_ranks.hpp"
 #include "impl/run/run_folder.hpp"
 #include "impl/run/sample_text.hpp"
 #include "impl/run/saving.hpp"
@@ -37,7 +34,6 @@
 #include "impl/run/trainer.hpp"
 #include "impl/run/warnings.hpp"
 #include "impl/watch/lost_rank.hpp"
-#include "impl/watch/watched_communicator.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/config/keys.hpp"
@@ -385,74 +381,15 @@ class Run {
 
 }  // namespace
 
-namespace {
-/// The exit code of an error, and whether every rank has thrown it.
-std::pair<ExitCode, bool> meaning_of(const std::exception& error) {
-  const auto* user = dynamic_cast<const UserError*>(&error);
-  const bool spec_error = dynamic_cast<const SpecError*>(&error) != nullptr;
-  return {user         ? user->code()
-          : spec_error ? ExitCode::usage
-                       : ExitCode::bug,
-          dynamic_cast<const AgreedError*>(&error) != nullptr};
-}
-}  // namespace
-
-namespace {
-/// A rank that does not go on for so long is lost (impl/watch/peer_rules.hpp). [s]
-constexpr double stall_seconds = 20;
-
-/// All ranks have come to the end: from here on none needs another.
-void take_leave(Watching& watching, Communicator& communicator) {
-  communicator.barrier();
-  watching.watch().leave();
-}
-}  // namespace
-
 int train(const spec::RunConfig& config, const std::function<void(const std::string& folder)>& recorded) {
   keep_freed_memory();
-  Row unwatched;
-  std::optional<Watching> watching;
-  std::unique_ptr<Communicator> communicator = make_communicator();
-  try {
-    const c10::InferenceMode no_autograd;  // backward is written out
-    const bool alone = communicator->size() == 1;
-    std::optional<FaultDrill> drill = read_drill(std::getenv("ASSAY_FAULT_DRILL"));
-    if (!alone) watching.emplace(*communicator, limits_of(drill ? drill->stall_seconds : stall_seconds));
-    if (drill && drill->rank != communicator->rank()) drill.reset();
-    DeviceChoice choice;
-    if (alone)
-      choice = choose_device(config.device);
-    else
-      choice.device = rank_device(config.device, *communicator);
-    if (!alone && choice.device.is_cuda())
-      communicator = make_nccl_communicator(std::move(communicator), choice.device);
-    if (watching) {
-      if (choice.device.is_cuda()) watching->row().set_gpu(gpu_uuid(choice.device.index()));
-      communicator = make_watched_communicator(std::move(communicator), watching->row());
-    }
-    Progress progress(watching ? watching->row() : unwatched, drill);
-    Run run(config, *communicator, choice, progress, watching ? &*watching : nullptr);
+  return on_ranks(config.device, [&](const Rank& rank) {
+    Run run(config, rank.communicator, rank.choice, rank.progress, rank.watching);
     const int code = run.train();
     if (recorded && run.recorded()) recorded(run.folder());
-    if (watching) take_leave(*watching, *communicator);
+    rank.take_leave();
     return code;
-  } catch (const std::exception& error) {
-    if (!communicator || communicator->size() == 1) throw;
-    const auto [code, everywhere] = meaning_of(error);
-    if (!everywhere || communicator->rank() == 0)
-      std::cerr << "assay: error: rank " << communicator->rank() << ": " << error.what() << std::endl;
-    if (everywhere) {
-      if (watching)
-        take_leave(*watching, *communicator);
-      else
-        communicator->barrier();
-      return static_cast<int>(code);
-    }
-    if (watching) watching->watch().fail(error.what());
-    // The other ranks wait in a collective for this one: end all of them, with the code of the reason.
-    communicator->abort(static_cast<int>(code));
-    throw;  // not reached
-  }
+  });
 }
 
 }  // namespace assay::impl::run
