@@ -19,12 +19,6 @@ namespace {
 
 using spec::time::StepClass;
 
-std::string name_of_dtype(Dtype dtype) {
-  return dtype == Dtype::bf16 ? "bf16" : dtype == Dtype::f32 ? "f32" : "f64";
-}
-
-constexpr std::int64_t tournament_calls = 80;
-
 Row timed(const Plan& plan, const std::string& name, StepClass kind, double calls, const Flops& flops,
           const Count& bytes, const std::function<void()>& prepare, const std::function<void()>& call) {
   Patience patience = plan.patience;
@@ -42,32 +36,10 @@ Row timed(const Plan& plan, const std::string& name, StepClass kind, double call
           .roofline = spec::time::roofline(flops, bytes, metrics::ceiling_of(plan.device, plan.shape.dtype))};
 }
 
-/// Memory that ran out is the user's to mend, not a fault of the program.
-template <class Work>
-void within_memory(const Plan& plan, const Work& work) {
-  const c10::InferenceMode no_autograd;
-  try {
-    work();
-  } catch (const c10::OutOfMemoryError&) {
-    throw UserError(ExitCode::usage, "the GPU's memory does not hold one op of " + plan.model.name + " at " +
-                                         std::to_string(plan.shape.micro) + " x " +
-                                         std::to_string(plan.shape.tokens) +
-                                         " tokens; give a smaller --micro or --seq");
-  }
-}
-
 /// A square matrix of n rows.
 at::Tensor square(const Plan& plan, std::int64_t n) {
   return at::randn({n, n}, at::TensorOptions(plan.device).dtype(at::kFloat))
       .to(scalar_type(plan.shape.dtype));
-}
-
-/// Work for as long as a GPU's clock takes to settle: before that no algorithm is chosen.
-void settle_clock(const Plan& plan) {
-  if (!plan.device.is_cuda()) return;
-  const at::Tensor left = square(plan, 8192), right = square(plan, 8192);
-  time_calls(plan.device, {.repeats = 1, .seconds = cuda::Search::settling + 0.2}, {},
-             [&] { linear::forward(left, right); });
 }
 
 void large_product(const Plan& plan, const UseRow& use) {
@@ -90,6 +62,29 @@ void memory(const Plan& plan, const UseRow& use) {
 }
 
 }  // namespace
+
+void within_memory(const Plan& plan, const std::function<void()>& work) {
+  const c10::InferenceMode no_autograd;
+  try {
+    work();
+  } catch (const c10::OutOfMemoryError&) {
+    throw UserError(ExitCode::usage, "the GPU's memory does not hold one op of " + plan.model.name + " at " +
+                                         std::to_string(plan.shape.micro) + " x " +
+                                         std::to_string(plan.shape.tokens) +
+                                         " tokens; give a smaller --micro or --seq");
+  }
+}
+
+void settle_clock(const Plan& plan) {
+  if (!plan.device.is_cuda()) return;
+  const at::Tensor left = square(plan, 8192), right = square(plan, 8192);
+  time_calls(plan.device, {.repeats = 1, .seconds = cuda::Search::settling + 0.2}, {},
+             [&] { linear::forward(left, right); });
+}
+
+std::string name_of_dtype(Dtype dtype) {
+  return dtype == Dtype::bf16 ? "bf16" : dtype == Dtype::f32 ? "f32" : "f64";
+}
 
 Subject subject_of(const Plan& plan) {
   return {.device = metrics::name_of(plan.device),

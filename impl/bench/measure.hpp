@@ -24,6 +24,18 @@ using UseLine = std::function<void(const std::string&)>;
 
 Subject subject_of(const Plan& plan);
 
+std::string name_of_dtype(Dtype dtype);  ///< "bf16"
+
+/// First calls of a large product, in which a tournament chooses its algorithm.
+inline constexpr std::int64_t tournament_calls = 80;
+
+/// Work for as long as a GPU's clock takes to settle: before that no algorithm is chosen. Nothing on a CPU.
+void settle_clock(const Plan& plan);
+
+/// Calls `work` without autograd. Errors: memory that ran out is the user's to mend, not a fault of the
+/// program: UserError(usage).
+void within_memory(const Plan& plan, const std::function<void()>& work);
+
 /// Every op of a step of the model (impl/bench/op_calls.hpp), each alone. Rows are given to `use` as they
 /// come. Errors: UserError(usage) where the GPU's memory does not hold an op's tensors.
 void measure_ops(const Plan& plan, const UseRow& use);

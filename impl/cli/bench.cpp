@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "impl/cli/bench_scaling.hpp"
+#include "impl/cli/launch_ranks.hpp"
 #include "impl/cli/program.hpp"
 #include "impl/cli/verb.hpp"
 #include "spec/config/check.hpp"
@@ -38,6 +39,27 @@ void refuse_options(const Arguments& arguments, const std::vector<std::string>& 
       throw UserError(ExitCode::usage, "--" + name + " is no option of `assay bench " + what + "`: " + why);
 }
 
+constexpr const char* who_takes_ranks = "`assay bench ceilings` and `assay bench scaling` take it";
+
+/// Ranks of the collectives; 0: one device is measured, unless a launcher has started several ranks.
+std::int64_t ranks_of(const Arguments& arguments) {
+  if (!arguments.has("ranks")) return 0;
+  if (arguments.value("ranks", "").find(',') != std::string::npos)
+    throw UserError(ExitCode::usage, "--ranks " + spec::quote(arguments.value("ranks", "")) +
+                                         ": `assay bench ceilings` measures one number of ranks; `assay "
+                                         "bench scaling` takes a list");
+  const std::int64_t ranks = arguments.positive("ranks", 2);
+  if (ranks == 1)
+    throw UserError(ExitCode::usage,
+                    "--ranks 1: a collective is between two ranks at least; without --ranks `assay bench "
+                    "ceilings` measures one device");
+  if (arguments.has("tune"))
+    throw UserError(ExitCode::usage,
+                    "--tune is no option of `assay bench ceilings --ranks`: products are tuned on one "
+                    "device, and what was found is kept for all");
+  return ranks;
+}
+
 }  // namespace
 
 BenchPlan bench_plan(const Arguments& arguments) {
@@ -49,6 +71,7 @@ BenchPlan bench_plan(const Arguments& arguments) {
   if (plan.what == "step") {
     refuse_options(arguments, {"model", "micro", "seq", "dtype", "device", "seconds", "tune"}, plan.what,
                    "the recipe says it, or a setting (assay help train)");
+    refuse_options(arguments, {"ranks"}, plan.what, who_takes_ranks);
     const auto [recipe, settings] = recipe_and_settings(rest);
     plan.config = spec::load(recipe, settings);
     plan.run_folder = arguments.value("run", "");
@@ -57,6 +80,10 @@ BenchPlan bench_plan(const Arguments& arguments) {
   }
   refuse_options(arguments, {"run"}, plan.what, "only a step goes into a run's report");
   if (plan.what == "ops") refuse_options(arguments, {"tune"}, plan.what, "`assay bench ceilings` tunes");
+  if (plan.what == "ceilings")
+    plan.ranks = ranks_of(arguments);
+  else
+    refuse_options(arguments, {"ranks"}, plan.what, who_takes_ranks);
   if (!rest.empty())
     throw UserError(ExitCode::usage, "`assay bench " + plan.what + "` takes no " + spec::quote(rest[0]) +
                                          "; a model is given as --model NAME");
@@ -84,14 +111,15 @@ int bench(const Arguments& arguments, Streams streams) {
                    "scaling", "the recipe says it, or a setting (assay help train)");
     return bench_scaling(arguments, streams);
   }
-  refuse_options(arguments, {"ranks", "strong", "steps"}, subject_named(arguments),
-                 "`assay bench scaling` takes it");
-  bench_plan(arguments);  // what can be judged without tensors is judged here, at once
+  refuse_options(arguments, {"strong", "steps"}, subject_named(arguments), "`assay bench scaling` takes it");
+  const BenchPlan plan = bench_plan(arguments);  // what can be judged without tensors is judged here, at once
   std::vector<std::string> words = {find_trainer(), "--bench"};
   for (const auto& [name, value] : arguments.options)
-    words.push_back("--" + name + (value.empty() ? "" : "=" + value));
+    if (name != "ranks")  // the launcher's
+      words.push_back("--" + name + (value.empty() ? "" : "=" + value));
   words.push_back("--");
   words.insert(words.end(), arguments.positional.begin(), arguments.positional.end());
+  if (plan.ranks > 1) return launch_ranks(plan.ranks, words);
   become(words, {});
 }
 

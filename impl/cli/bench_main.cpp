@@ -2,11 +2,15 @@
 #include <algorithm>
 #include <fstream>
 
+#include "impl/bench/collectives.hpp"
 #include "impl/bench/measure.hpp"
+#include "impl/bench/overlap.hpp"
 #include "impl/bench/step.hpp"
 #include "impl/cli/bench_print.hpp"
+#include "impl/cli/bench_print_collectives.hpp"
 #include "impl/cli/verb.hpp"
 #include "impl/run/device_choice.hpp"
+#include "impl/run/on_ranks.hpp"
 #include "spec/error.hpp"
 
 namespace assay::impl::cli {
@@ -27,8 +31,7 @@ bench::Plan plan_of(const BenchPlan& asked, at::Device device) {
   return plan;
 }
 
-int bench_rows(const BenchPlan& asked, Streams streams) {
-  const run::DeviceChoice choice = run::choose_device(asked.device);
+int bench_rows(const BenchPlan& asked, const run::DeviceChoice& choice, Streams streams) {
   if (choice.notice) streams.err << "assay: warning: " << *choice.notice << "\n";
   const bench::Plan plan = plan_of(asked, choice.device);
   const bench::Subject subject = bench::subject_of(plan);
@@ -53,6 +56,44 @@ int bench_rows(const BenchPlan& asked, Streams streams) {
   return 0;
 }
 
+/// Every rank measures, rank 0 prints.
+int bench_collectives(const BenchPlan& asked, const run::Rank& rank, Streams streams) {
+  if (asked.tune_milliseconds)
+    throw AgreedError(ExitCode::usage,
+                      "--tune finds the products' algorithms of one device: start one process");
+  const bench::Plan plan = plan_of(asked, rank.choice.device);
+  const bench::CollectiveSubject subject = bench::collective_subject(plan, rank.communicator);
+  std::vector<bench::CollectiveRow> rows;
+  std::vector<bench::OverlapRow> overlap;
+  const bool prints = rank.communicator.rank() == 0, table = prints && !asked.json;
+  if (table) streams.out << collectives_heading(subject) << std::flush;
+  bench::measure_collectives(plan, rank.communicator, [&](const bench::CollectiveRow& row) {
+    rows.push_back(row);
+    if (table) streams.out << collective_line(row, subject) << std::flush;
+  });
+  const std::string left_out = bench::overlap_left_out(plan.device);
+  if (left_out.empty()) {
+    if (table) streams.out << overlap_heading(bench::overlapped_product) << std::flush;
+    bench::measure_overlap(plan, rank.communicator, [&](const bench::OverlapRow& row) {
+      overlap.push_back(row);
+      if (table) streams.out << overlap_line(row, subject) << std::flush;
+    });
+  }
+  if (table && !left_out.empty()) streams.out << left_out << "\n";
+  if (prints && asked.json) streams.out << collectives_json(subject, rows, overlap, left_out);
+  streams.out << std::flush;
+  rank.take_leave();
+  return 0;
+}
+
+/// One device, or what several ranks have between them.
+int bench_ceilings(const BenchPlan& asked, Streams streams) {
+  return run::on_ranks(asked.device, [&](const run::Rank& rank) {
+    return rank.communicator.size() > 1 ? bench_collectives(asked, rank, streams)
+                                        : bench_rows(asked, rank.choice, streams);
+  });
+}
+
 int bench_step(const BenchPlan& asked, Streams streams) {
   const bench::StepTimes times = bench::measure_step(
       *asked.config, asked.repeats, [&](const std::string& line) { streams.err << line << std::endl; });
@@ -75,7 +116,13 @@ int run_bench(const std::vector<std::string>& words, Streams streams) {
   for (const Verb& verb : verbs())
     if (verb.name == "bench") {
       const BenchPlan asked = bench_plan(parse(words, verb.options, verb.name));
-      return asked.what == "step" ? bench_step(asked, streams) : bench_rows(asked, streams);
+      if (asked.ranks > 0)
+        throw UserError(ExitCode::usage,
+                        "--ranks belongs to `assay bench`; here a launcher decides, as in mpirun -n 2 "
+                        "assay-train --bench ceilings");
+      if (asked.what == "ceilings") return bench_ceilings(asked, streams);
+      return asked.what == "step" ? bench_step(asked, streams)
+                                  : bench_rows(asked, run::choose_device(asked.device), streams);
     }
   return static_cast<int>(ExitCode::bug);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "impl/cli/bench_columns.hpp"
 #include "spec/text/json.hpp"
 #include "spec/text/quantity.hpp"
 
@@ -17,24 +18,9 @@ using spec::json_number;
 using spec::json_string;
 using spec::time::StepClass;
 
-std::string left_aligned(const std::string& text, std::size_t width) {
-  return text + std::string(text.size() < width ? width - text.size() : 1, ' ');
-}
-
-std::string right_aligned(const std::string& text, std::size_t width) {
-  return std::string(text.size() < width ? width - text.size() : 1, ' ') + text;
-}
-
 /// Calls as 18, or 5.5 where chunks are not whole.
 std::string shown_calls(double calls) {
   return calls == std::floor(calls) ? fixed(calls, 0) : fixed(calls, 1);
-}
-
-/// Three significant digits; "-" where nothing was done.
-std::string rate(double amount, double seconds, double unit) {
-  if (!(amount > 0) || !(seconds > 0)) return "-";
-  const double value = amount / seconds / unit;
-  return fixed(value, value < 10 ? 2 : value < 100 ? 1 : 0);
 }
 
 /// FLOP/s are shown in units that fit the device.
@@ -71,13 +57,6 @@ std::string row_json(const Row& row) {
     out += ",\"roofline_seconds\":" + json_number(*row.roofline) +
            ",\"roofline_share\":" + json_number(*row.roofline / row.seconds);
   return out + "}";
-}
-
-template <class List, class Text>
-std::string joined_json(const List& list, Text text) {
-  std::string out = "[";
-  for (const auto& each : list) out += (out.size() == 1 ? "\n  " : ",\n  ") + text(each);
-  return out + "]";
 }
 
 /// What an op of a measured step must do, over all of its calls; nothing for what the spec does not list.

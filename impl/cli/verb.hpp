@@ -65,6 +65,7 @@ struct BenchPlan {
   std::optional<std::int64_t> micro, tokens, tune_milliseconds;
   std::optional<Dtype> dtype;
   spec::Device device = spec::Device::automatic;
+  std::int64_t ranks = 0;  ///< that are started for collectives; 0: those that a launcher has started
   std::int64_t repeats = 20;
   double seconds = 0;
   bool json = false;

@@ -1,0 +1,38 @@
+#pragma once
+// What `assay bench ceilings` measures of several ranks, as plain data. Every time is the slowest rank's: of
+// each rank's median, the largest.
+#include <optional>
+#include <string>
+
+#include "spec/metrics/bus_bandwidth.hpp"
+
+namespace assay::impl::bench {
+
+/// Who talked, and over what.
+struct CollectiveSubject {
+  std::string device;  ///< "NVIDIA H200", "CPU"
+  std::string engine;  ///< "nccl", "mpi"
+  std::int64_t ranks = 0, hosts = 0;
+  std::string model;
+  std::string dtype;  ///< "bf16": of the weights that are gathered
+  std::int64_t repeats = 0;
+  std::optional<std::string> max_ctas;  ///< NCCL_MAX_CTAS of rank 0's environment
+};
+
+/// One collective at one size.
+struct CollectiveRow {
+  spec::metrics::Collective collective = spec::metrics::Collective::all_reduce;
+  std::string size;                 ///< "decoder block"
+  std::string dtype;                ///< of its elements
+  std::int64_t bytes = 0;           ///< of the whole buffer [B]
+  double seconds = 0, fastest = 0;  ///< median and least [s]
+};
+
+/// A product alone, and beside a collective that runs again and again.
+struct OverlapRow {
+  std::string product;     ///< "gate_up forward"
+  CollectiveRow beside{};  ///< its times while the product ran; 0 where too few ended meanwhile
+  double alone_seconds = 0, beside_seconds = 0;  ///< of the product: medians; beside 0: as above [s]
+};
+
+}  // namespace assay::impl::bench

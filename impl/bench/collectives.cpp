@@ -1,0 +1,167 @@
+#include "impl/bench/collectives.hpp"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <set>
+#include <stdexcept>
+
+#include "impl/bench/rank_times.hpp"
+#include "impl/memory/parameter_buffers.hpp"
+#include "impl/metrics/ceiling.hpp"
+#include "impl/run/host.hpp"
+#include "spec/error.hpp"
+#include "spec/model/inventory.hpp"
+
+namespace assay::impl::bench {
+namespace {
+
+using spec::metrics::Collective;
+
+constexpr std::int64_t share_alignment = 64;  ///< of shares, as of partitions [elements]
+constexpr std::int64_t warm_calls = 3;
+
+/// What a buffer may take on every rank: most of a GPU's free memory, half of what a CPU rank has of its
+/// host. MPI counts a share's elements in an int. [B]
+std::int64_t buffer_room(const Plan& plan, Communicator& communicator) {
+  double mine = 0;
+  if (plan.device.is_cuda()) {
+    std::size_t free = 0, total = 0;
+    cudaMemGetInfo(&free, &total);
+    mine = 0.8 * static_cast<double>(free);
+  } else {
+    mine = 0.5 * static_cast<double>(run::host_memory()) / communicator.size();
+  }
+  if (communicator.engine() == "mpi")
+    mine = std::min(mine, static_cast<double>(communicator.size()) * 0x1p30 *
+                              static_cast<double>(element_bytes(Dtype::bf16)));
+  return static_cast<std::int64_t>(-slowest(communicator, -mine));
+}
+
+std::int64_t multiple_from(std::int64_t number, std::int64_t unit) {
+  return (number + unit - 1) / unit * unit;
+}
+
+CollectiveRow measured_row(const Plan& plan, Communicator& communicator, Collective collective,
+                           const BufferSize& size, const at::Tensor& buffer) {
+  const Dtype dtype = element_dtype(collective, plan.shape.dtype);
+  CollectiveRow row{.collective = collective,
+                    .size = size.name,
+                    .dtype = name_of_dtype(dtype),
+                    .bytes = size.elements * element_bytes(dtype)};
+  const at::Tensor whole = buffer.narrow(0, 0, row.bytes).view(scalar_type(dtype));
+  const auto begin = collective_call(communicator, collective, whole);
+  const auto call = [&] { communicator.wait(begin()); };
+  const auto times = [&](std::int64_t count) {
+    return time_together(communicator, plan.device, count, call);
+  };
+  const double about = slowest(communicator, times(warm_calls).front());
+  const std::vector<double> seconds = times(calls_of(plan.patience, about));
+  row.seconds = slowest(communicator, median(seconds));
+  row.fastest = slowest(communicator, seconds.front());
+  return row;
+}
+
+}  // namespace
+
+std::vector<BufferSize> buffer_sizes(const spec::Partition& partition, std::int64_t element,
+                                     std::int64_t most_bytes) {
+  const std::int64_t unit = partition.ranks * share_alignment, last = partition.inventory.blocks - 1,
+                     most = most_bytes / element / unit * unit;
+  if (most < 1) throw std::invalid_argument("no buffer of " + std::to_string(most_bytes) + " bytes");
+  std::int64_t decoder = 0;
+  for (std::int64_t b = 1; b < last; ++b) decoder = std::max(decoder, partition.block_size(b));
+  const std::int64_t embedding = partition.block_size(0), head = partition.block_size(last);
+  std::vector<BufferSize> sizes;
+  for (const std::int64_t mebi : {1, 16})
+    sizes.push_back({std::to_string(mebi) + " MiB", multiple_from((mebi << 20) / element, unit)});
+  sizes.push_back({"decoder block", decoder});
+  sizes.push_back(embedding > head ? BufferSize{"embedding block", embedding}
+                                   : BufferSize{"head block", head});
+  sizes.push_back({"all parameters", partition.inventory.flat_size});
+  for (BufferSize& size : sizes)
+    if (size.elements > most) size = {"part of " + size.name, most};
+  std::stable_sort(sizes.begin(), sizes.end(),
+                   [](const BufferSize& a, const BufferSize& b) { return a.elements < b.elements; });
+  return sizes;
+}
+
+Dtype element_dtype(Collective collective, Dtype compute) {
+  return collective != Collective::all_gather && compute == Dtype::bf16 ? Dtype::f32 : compute;
+}
+
+std::function<Communicator::Ticket()> collective_call(Communicator& communicator, Collective collective,
+                                                      const at::Tensor& whole) {
+  const std::int64_t part = whole.numel() / communicator.size();
+  const at::Tensor share = whole.narrow(0, communicator.rank() * part, part);
+  switch (collective) {
+    case Collective::all_reduce:
+      return [&communicator, whole] { return communicator.begin_all_reduce_sum(whole); };
+    case Collective::reduce_scatter:
+      return [&communicator, whole, share] { return communicator.begin_reduce_scatter_sum(whole, share); };
+    case Collective::all_gather:
+      return [&communicator, whole, share] { return communicator.begin_all_gather(share, whole); };
+  }
+  throw std::invalid_argument("not a collective");
+}
+
+at::Tensor zeros_in_memory(at::Device device, Dtype dtype, std::int64_t elements) {
+  try {
+    // Zeros that the system hands out are one page until they are written.
+    return at::empty({elements}, at::TensorOptions(device).dtype(scalar_type(dtype))).zero_();
+  } catch (const c10::OutOfMemoryError&) {
+    throw UserError(ExitCode::usage, "the GPU's memory does not hold a buffer of " +
+                                         std::to_string(elements * element_bytes(dtype)) +
+                                         " bytes; other processes may hold much of it (nvidia-smi)");
+  }
+}
+
+std::int64_t calls_of(const Patience& patience, double seconds) {
+  constexpr double most = 1e5;
+  const double wanted = seconds > 0 ? std::ceil(patience.seconds / seconds) : 0;
+  return std::max({std::int64_t{1}, patience.repeats, static_cast<std::int64_t>(std::min(wanted, most))});
+}
+
+CollectiveSubject collective_subject(const Plan& plan, Communicator& communicator) {
+  const auto names = communicator.all_gather(run::host_name());
+  CollectiveSubject subject{
+      .device = metrics::name_of(plan.device),
+      .engine = communicator.engine(),
+      .ranks = communicator.size(),
+      .hosts = static_cast<std::int64_t>(std::set<std::string>(names.begin(), names.end()).size()),
+      .model = plan.model.name,
+      .dtype = name_of_dtype(plan.shape.dtype),
+      .repeats = plan.patience.repeats,
+      .max_ctas = {}};
+  if (const char* limit = std::getenv("NCCL_MAX_CTAS"); limit && *limit) subject.max_ctas = limit;
+  return subject;
+}
+
+void measure_collectives(const Plan& plan, Communicator& communicator, const UseCollective& use) {
+  const c10::InferenceMode no_autograd;
+  const spec::Partition partition = spec::partition(spec::inventory(plan.model), communicator.size());
+  const std::int64_t most = buffer_room(plan, communicator);
+  const auto sizes = [&](Collective collective) {
+    return buffer_sizes(partition, element_bytes(element_dtype(collective, plan.shape.dtype)), most);
+  };
+  std::int64_t bytes = 0;
+  for (const Collective collective : spec::metrics::collectives)
+    bytes = std::max(bytes, sizes(collective).back().elements *
+                                element_bytes(element_dtype(collective, plan.shape.dtype)));
+  const Dtype widest = element_dtype(Collective::all_reduce, plan.shape.dtype);
+  const at::Tensor buffer =
+      zeros_in_memory(plan.device, widest,
+                      multiple_from(bytes, element_bytes(widest)) / element_bytes(widest))
+          .view(at::kByte);
+  settle_clock(plan);  // small collectives take longer on a GPU that was idle
+  for (const Collective collective : spec::metrics::collectives)
+    for (const BufferSize& size : sizes(collective))
+      use(measured_row(plan, communicator, collective, size, buffer));
+}
+
+}  // namespace assay::impl::bench

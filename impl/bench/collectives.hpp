@@ -1,0 +1,54 @@
+#pragma once
+// What collectives between the ranks reach, at the sizes that a model's layouts use.
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "impl/bench/collective_results.hpp"
+#include "impl/bench/measure.hpp"
+#include "impl/parallel/communicator.hpp"
+#include "spec/layout/partition.hpp"
+
+namespace assay::impl::bench {
+
+/// A size of the whole buffer of a collective.
+struct BufferSize {
+  std::string name;
+  std::int64_t elements = 0;  ///< a multiple of ranks
+};
+
+/// What is measured: about 1 and 16 MiB, for the latency; the largest decoder block; the larger of the blocks
+/// of embedding and head; all parameters. Padded as spec/layout/partition.md says, ascending. `element`:
+/// bytes of one. None is larger than `most_bytes`: what would be is cut, and its name says "part of".
+std::vector<BufferSize> buffer_sizes(const spec::Partition& partition, std::int64_t element,
+                                     std::int64_t most_bytes);
+
+/// Dtype of a collective's elements where a layout trains in `compute`: gradients, in fp32 beside bf16
+/// weights, are summed, weights are gathered.
+Dtype element_dtype(spec::metrics::Collective collective, Dtype compute);
+
+/// A call that begins `collective` over `whole`, in place: a rank's share is its part of it.
+std::function<Communicator::Ticket()> collective_call(Communicator& communicator,
+                                                      spec::metrics::Collective collective,
+                                                      const at::Tensor& whole);
+
+/// As many zeros, in memory that is really there. Errors: UserError(usage) where a GPU's memory does not hold
+/// them.
+at::Tensor zeros_in_memory(at::Device device, Dtype dtype, std::int64_t elements);
+
+using UseCollective = std::function<void(const CollectiveRow&)>;
+
+/// Collective, as all of these.
+CollectiveSubject collective_subject(const Plan& plan, Communicator& communicator);
+
+/// Calls that make up `plan.patience`, each of which takes `seconds` on the slowest rank: the same number on
+/// every rank.
+std::int64_t calls_of(const Patience& patience, double seconds);
+
+/// Every collective at each of its sizes, of all ranks; `use` gets the same rows on every rank. The buffer is
+/// allocated once; connections are made and algorithms chosen in calls that do not count.
+void measure_collectives(const Plan& plan, Communicator& communicator, const UseCollective& use);
+
+}  // namespace assay::impl::bench

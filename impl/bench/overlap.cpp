@@ -1,0 +1,189 @@
+#include "impl/bench/overlap.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <vector>
+
+#include "impl/bench/collectives.hpp"
+#include "impl/bench/rank_times.hpp"
+#include "impl/memory/parameter_buffers.hpp"
+#include "impl/ops/linear.hpp"
+#include "spec/model/inventory.hpp"
+
+namespace assay::impl::bench {
+namespace {
+
+using spec::metrics::Collective;
+using CudaEvent = at::cuda::CUDAEvent;
+using Call = std::function<void()>;
+using Begin = std::function<Communicator::Ticket()>;
+
+constexpr std::int64_t first_products = 2;      ///< products, ahead of those that count
+constexpr std::int64_t most_collectives = 512;  ///< collectives, well below what a stream takes
+constexpr double call_queue_seconds = 40e-6;    ///< of one call with its events: twice what is usual [s]
+
+struct ProductSpan {
+  CudaEvent begin{cudaEventDefault}, end{cudaEventDefault};
+};
+
+/// Seconds from a moment on the GPU's clock.
+struct Moments {
+  std::vector<std::pair<double, double>> products;  ///< begin and end
+  std::vector<double> collectives;                  ///< end
+};
+
+/// Events that follow each collective, in a stream that does nothing else.
+std::deque<CudaEvent> ends_of(const std::vector<Communicator::Ticket>& tickets, Communicator& communicator,
+                              at::Device device) {
+  std::deque<CudaEvent> ends;
+  const c10::cuda::CUDAStreamGuard beside(
+      c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index()));
+  for (const auto ticket : tickets) {
+    communicator.wait(ticket);
+    ends.emplace_back(cudaEventDefault).record();
+  }
+  return ends;
+}
+
+/// Products in the current stream; collectives, `counts.collectives` of them, in the communicator's. Both
+/// begin at the same moment, when everything is queued and all ranks are there.
+Moments run_beside(Communicator& communicator, at::Device device, const OverlapCounts& counts,
+                   const Call& product, const Begin& collective) {
+  communicator.barrier();
+  hold_back(device,
+            call_queue_seconds * static_cast<double>(counts.collectives + counts.products + first_products));
+  communicator.wait(collective());
+  CudaEvent start(cudaEventDefault);
+  start.record();
+  std::vector<Communicator::Ticket> tickets;
+  for (std::int64_t i = 0; i < counts.collectives; ++i) tickets.push_back(collective());
+  for (std::int64_t i = 0; i < first_products; ++i) product();
+  std::deque<ProductSpan> spans;
+  for (std::int64_t i = 0; i < counts.products; ++i) {
+    ProductSpan& span = spans.emplace_back();
+    span.begin.record();
+    product();
+    span.end.record();
+  }
+  std::deque<CudaEvent> ends = ends_of(tickets, communicator, device);
+  if (!ends.empty()) ends.back().block(c10::cuda::getCurrentCUDAStream(device.index()));
+  communicator.settle();
+  const auto since_start = [&](const CudaEvent& event) { return 1e-3 * start.elapsed_time(event); };
+  Moments moments;
+  for (const ProductSpan& span : spans)
+    moments.products.emplace_back(since_start(span.begin), since_start(span.end));
+  for (const CudaEvent& end : ends) moments.collectives.push_back(since_start(end));
+  return moments;
+}
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : median(values);
+}
+
+/// Of the products that ended before the collectives did; 0 where none has.
+double product_seconds(const Moments& moments) {
+  std::vector<double> seconds;
+  for (const auto& [begin, end] : moments.products)
+    if (moments.collectives.empty() || end <= moments.collectives.back()) seconds.push_back(end - begin);
+  return median_of(std::move(seconds));
+}
+
+/// From end to end of the collectives while products ran; empty where fewer than two ended meanwhile.
+std::vector<double> collective_seconds(const Moments& moments) {
+  std::vector<double> seconds;
+  double last = -1;
+  for (const double end : moments.collectives) {
+    if (end < moments.products.front().first || end > moments.products.back().second) continue;
+    if (last >= 0) seconds.push_back(end - last);
+    last = end;
+  }
+  std::sort(seconds.begin(), seconds.end());
+  return seconds;
+}
+
+OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collective collective,
+                           const spec::Partition& partition, const Call& product) {
+  const Dtype dtype = element_dtype(collective, plan.shape.dtype);
+  std::int64_t elements = 0;
+  for (std::int64_t b = 1; b + 1 < partition.inventory.blocks; ++b)
+    elements = std::max(elements, partition.block_size(b));
+  const at::Tensor whole = zeros_in_memory(plan.device, dtype, elements);
+  const Begin begin = collective_call(communicator, collective, whole);
+  const auto run = [&](const OverlapCounts& counts) {
+    return run_beside(communicator, plan.device, counts, product, begin);
+  };
+  const std::int64_t repeats = plan.patience.repeats;
+  const double together =
+      slowest(communicator,
+              median(time_together(communicator, plan.device, repeats, [&] { communicator.wait(begin()); })));
+  const double alone = slowest(communicator, product_seconds(run({.products = repeats})));
+  const OverlapCounts counts = overlap_counts(repeats, alone, together);
+  // Alone before and after: the clock falls under load.
+  Moments before = run({.products = counts.products}), beside = run(counts),
+          after = run({.products = counts.products});
+  before.products.insert(before.products.end(), after.products.begin(), after.products.end());
+  const std::vector<double> ends = collective_seconds(beside);
+  OverlapRow row{.product = overlapped_product,
+                 .alone_seconds = slowest(communicator, product_seconds(before)),
+                 .beside_seconds = slowest(communicator, product_seconds(beside))};
+  row.beside = {.collective = collective,
+                .size = "decoder block",
+                .dtype = name_of_dtype(dtype),
+                .bytes = elements * element_bytes(dtype),
+                .seconds = slowest(communicator, ends.empty() ? 0 : median(ends)),
+                .fastest = slowest(communicator, ends.empty() ? 0 : ends.front())};
+  return row;
+}
+
+}  // namespace
+
+std::string overlap_left_out(at::Device device) {
+  return device.is_cuda() ? ""
+                          : "what collectives cost products is measured on GPUs: on CPUs MPI moves data "
+                            "while its callers wait, not beside their products";
+}
+
+OverlapCounts overlap_counts(std::int64_t repeats, double product_seconds, double collective_seconds) {
+  constexpr double least_collectives = 8;  // while the products run
+  const double ratio = product_seconds / collective_seconds;
+  const auto needed = [&](std::int64_t products) {
+    return 2 * static_cast<double>(products + first_products) * ratio + 2;
+  };
+  OverlapCounts counts;
+  counts.products = std::max<std::int64_t>(
+      1, std::max(repeats, static_cast<std::int64_t>(std::min(512.0, std::ceil(least_collectives / ratio)))));
+  while (counts.products > 1 && needed(counts.products) > most_collectives) --counts.products;
+  counts.collectives =
+      static_cast<std::int64_t>(std::min(std::ceil(needed(counts.products)), double{most_collectives}));
+  return counts;
+}
+
+void measure_overlap(const Plan& plan, Communicator& communicator,
+                     const std::function<void(const OverlapRow&)>& use) {
+  const c10::InferenceMode no_autograd;
+  within_memory(plan, [&] {
+    settle_clock(plan);
+    const auto normal = [&](std::int64_t rows, std::int64_t columns) {
+      return at::randn({rows, columns}, at::TensorOptions(plan.device).dtype(at::kFloat))
+          .mul_(0.5)
+          .to(scalar_type(plan.shape.dtype));
+    };
+    const at::Tensor x = normal(plan.shape.micro * plan.shape.tokens, plan.model.width),
+                     weight = normal(2 * plan.model.ffn, plan.model.width);
+    const Call product = [&] { linear::forward(x, weight); };
+    time_calls(plan.device, {.repeats = 1, .warm = tournament_calls}, {}, product);
+    const spec::Partition partition = spec::partition(spec::inventory(plan.model), communicator.size());
+    for (const Collective collective : spec::metrics::collectives)
+      use(measured_beside(plan, communicator, collective, partition, product));
+  });
+}
+
+}  // namespace assay::impl::bench

@@ -1,0 +1,34 @@
+#pragma once
+// What collectives cost the products that run beside them.
+#include <functional>
+#include <string>
+
+#include "impl/bench/collective_results.hpp"
+#include "impl/bench/measure.hpp"
+#include "impl/parallel/communicator.hpp"
+
+namespace assay::impl::bench {
+
+/// Why there is no such thing to measure here; empty where there is.
+std::string overlap_left_out(at::Device device);
+
+/// The product that is timed: of gate and up, the largest of a block.
+inline constexpr const char* overlapped_product = "gate_up forward";
+
+/// How many products and collectives run at the same time, so that there are collectives until the last
+/// product ends, even where each slows the other down by half.
+struct OverlapCounts {
+  std::int64_t products = 0, collectives = 0;
+  bool operator==(const OverlapCounts&) const = default;
+};
+/// `repeats` products, more where they are short beside the collective, fewer where so many collectives would
+/// not fit into a queue. Domain: seconds > 0.
+OverlapCounts overlap_counts(std::int64_t repeats, double product_seconds, double collective_seconds);
+
+/// overlapped_product alone, and while each collective of a decoder
+/// block runs again and again in the communicator's stream, as in training. GPUs only. Collective; `use` gets
+/// the same rows on every rank. Errors: UserError(usage) where the memory does not hold the product.
+void measure_overlap(const Plan& plan, Communicator& communicator,
+                     const std::function<void(const OverlapRow&)>& use);
+
+}  // namespace assay::impl::bench
