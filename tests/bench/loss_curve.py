@@ -2,7 +2,7 @@
 """The loss of `assay train` beside PyTorch's over the same steps: `ci/bench gpu loss-curve`.
 
     loss_curve.py PROGRAMS [--model NAME] [--steps N] [--sequences N] [--micro N] [--length T] [--device cuda|cpu]
-                  [--learning-rate R] [--dtype bf16|f32] [--rounded-sums] [KEY=VALUE...]
+                  [--learning-rate R] [--warmup N] [--dtype bf16|f32] [--rounded-sums] [KEY=VALUE...]
 
 Both start from the same initial weights and read the same batches: tests/bench/export_run.cpp writes them, PROGRAMS is the
 folder with it and assay-train. The text is the sources of Python's standard library and, after them, of installed packages,
@@ -109,6 +109,7 @@ def main():
     parser.add_argument("--micro", type=int, default=8)
     parser.add_argument("--length", type=int, default=2048)
     parser.add_argument("--learning-rate", type=float, default=1e-4)
+    parser.add_argument("--warmup", type=int, default=10, help="steps of rising learning rate")
     parser.add_argument("--dtype", default="bf16", choices=["bf16", "f32"])
     parser.add_argument("--rounded-sums", action="store_true")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
@@ -117,7 +118,7 @@ def main():
         folder = pathlib.Path(name)
         write_tokens(folder / "tokens.bin", a.vocabulary, a.steps * a.sequences * a.length + a.length, a.length)
         settings = [f"model.name={a.model}", f"batch.sequences={a.sequences}", f"batch.micro={a.micro}",
-                    f"batch.sequence_length={a.length}", f"train.steps={a.steps}", "schedule.warmup_steps=10",
+                    f"batch.sequence_length={a.length}", f"train.steps={a.steps}", f"schedule.warmup_steps={a.warmup}",
                     f"optimizer.learning_rate={a.learning_rate}", f"compute.dtype={a.dtype}", f"compute.device={a.device}",
                     f"data.paths={folder}/tokens.bin", "data.dtype=uint16", *a.settings]
         subprocess.run([a.programs / "export_run", folder / "export", str(a.steps), *settings], check=True)
