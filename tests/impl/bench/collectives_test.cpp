@@ -88,7 +88,7 @@ TEST(BenchCollectivesImpl, EachCallIsTheCollectiveOfItsName) {
       const auto begin = collective_call(world, collective, whole);
       world.wait(begin());
       const std::vector<float> all(whole.data_ptr<float>(), whole.data_ptr<float>() + 6);
-      const auto own = static_cast<std::size_t>(2 * world.rank());
+      const auto own = 2 * static_cast<std::size_t>(world.rank());
       if (collective == Collective::all_gather) {
         EXPECT_EQ(all, (std::vector<float>{1, 1, 2, 2, 3, 3}));
       } else {
