@@ -300,6 +300,7 @@ TEST(AuditCli, RunsOfOtherWorkAreComparedByTheirMfu) {
                 " is not known, so a token may be other work (--model M)");
   const Outcome one = audit_of({golden("llm_tii_2_gpus.log"), golden("nanotron_two_lines.log")});
   EXPECT_EQ(one.out.find("real: "), std::string::npos) << one.out;
+  EXPECT_NE(one.out.find("cannot be compared: no number of GPUs (--gpus N)"), std::string::npos) << one.out;
 }
 
 TEST(AuditCli, AnOlderReportDoesNotOutliveAnError) {
