@@ -14,15 +14,39 @@ from pathlib import Path
 
 
 def encoder(path):
-    """A function from text to ids, and the size of its vocabulary."""
+    """A function from the bytes of a file to ids, and the size of their vocabulary."""
     if not path:
-        return lambda text: list(text.encode()), 256
+        return list, 256
     try:
         from tokenizers import Tokenizer
     except ImportError:
         sys.exit("tokenise.py: the package tokenizers is missing: pip install tokenizers")
-    tokenizer = Tokenizer.from_file(path)
-    return lambda text: tokenizer.encode(text).ids, tokenizer.get_vocab_size(with_added_tokens=True)
+    try:
+        tokenizer = Tokenizer.from_file(path)
+    except Exception as error:  # the package raises no type of its own
+        sys.exit(f"tokenise.py: {path}: no Hugging Face tokenizer: {error}")
+    return lambda content: tokenizer.encode(content.decode()).ids, tokenizer.get_vocab_size(with_added_tokens=True)
+
+
+def ids_of(name, encode):
+    try:
+        return encode(Path(name).read_bytes())
+    except OSError as error:
+        sys.exit(f"tokenise.py: {name}: {error.strerror}; nothing was written")
+    except UnicodeDecodeError as error:
+        sys.exit(f"tokenise.py: {name}: byte {error.start} is no UTF-8, which a tokenizer reads; convert it, for example "
+                 f"iconv -f LATIN1 -t UTF-8; nothing was written")
+
+
+def write(path, tokens):
+    """Under another name first: neither an error nor an input of the same name costs what is there."""
+    partial = Path(f"{path}.partial")
+    try:
+        with open(partial, "wb") as out:
+            tokens.tofile(out)
+        partial.replace(path)
+    except OSError as error:
+        sys.exit(f"tokenise.py: {path}: cannot be written: {error.strerror}")
 
 
 def main():
@@ -34,17 +58,21 @@ def main():
     arguments = parser.parse_args()
     encode, vocabulary = encoder(arguments.tokenizer)
     wide = vocabulary > 1 << 16
-    count = 0
-    with open(arguments.output, "wb") as out:
-        for name in arguments.files:
-            ids = encode(Path(name).read_text(encoding="utf-8", errors="replace"))
-            if arguments.end is not None:
-                ids.append(arguments.end)
-            tokens = array("I" if wide else "H", ids)
-            if sys.byteorder == "big":
-                tokens.byteswap()
-            tokens.tofile(out)
-            count += len(tokens)
+    tokens = array("I" if wide else "H")
+    for name in arguments.files:
+        if Path(name).resolve() == Path(arguments.output).resolve():
+            sys.exit(f"tokenise.py: {name} is both input and output; give -o another file")
+        tokens.extend(ids_of(name, encode))
+        if arguments.end is not None:
+            if not 0 <= arguments.end < vocabulary:
+                sys.exit(f"tokenise.py: --end {arguments.end} is no id of a vocabulary of {vocabulary}")
+            tokens.append(arguments.end)
+    if not tokens:
+        sys.exit("tokenise.py: the files hold no text; nothing was written")
+    count = len(tokens)
+    if sys.byteorder == "big":
+        tokens.byteswap()
+    write(arguments.output, tokens)
     dtype = "uint32" if wide else "uint16"
     print(f"{count:,} tokens of a vocabulary of {vocabulary:,}, {dtype}: {arguments.output}")
     command = f"assay train data.paths={arguments.output} data.dtype={dtype}"

@@ -47,6 +47,26 @@ TEST_F(OwnText, IsTokenisedAndTrainedOnAsTheReadmeSays) {
   EXPECT_EQ(run.start.data.source, "files");
 }
 
+TEST_F(OwnText, BytesAreKeptAsTheyAreAndNoFileIsLost) {
+  const std::string latin = "caf\xe9\r\nx";
+  std::ofstream(folder / "latin.txt", std::ios::binary) << latin;
+  const auto tokenise = [&](const std::string& words) {
+    return tests::shell("cd " + folder.string() + " && python3 " + recipes + "tokenise.py " + words);
+  };
+  ASSERT_EQ(tokenise("latin.txt -o latin.bin").code, 0);
+  std::ifstream file(folder / "latin.bin", std::ios::binary);
+  std::string ids((std::istreambuf_iterator<char>(file)), {}), expected;
+  for (const char byte : latin) (expected += byte) += '\0';
+  EXPECT_EQ(ids, expected);
+  EXPECT_EQ(tokenise("latin.txt -o latin.txt").code, 1);
+  EXPECT_EQ(fs::file_size(folder / "latin.txt"), latin.size());
+  const auto missing = tokenise("latin.txt none.txt -o latin.bin");
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_NE(missing.messages.find("none.txt: No such file"), std::string::npos) << missing.messages;
+  EXPECT_EQ(missing.messages.find("Traceback"), std::string::npos) << missing.messages;
+  EXPECT_EQ(fs::file_size(folder / "latin.bin"), expected.size());
+}
+
 TEST_F(OwnText, PathsMayHoldSpacesAndCommas) {
   fs::create_directory(folder / "a b");
   std::ofstream(folder / "a b" / "one, two.bin") << std::string(4096, '\0');
