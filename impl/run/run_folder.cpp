@@ -106,4 +106,14 @@ bool refuse_other_settings(const spec::RunConfig& config, const checkpoint::Stat
   return extended;
 }
 
+std::string way_to_go_on(const std::string& directory) {
+  std::error_code unknown;
+  // A folder that is not there is on another host's disk.
+  if (fs::exists(directory, unknown) &&
+      checkpoint::committed_checkpoints(fs::path(directory) / "checkpoints").empty())
+    return "no checkpoint of " + directory +
+           " is committed yet: run the same command anew; checkpoint.every=N saves on the way";
+  return "go on with the same command and run.directory=" + directory + " checkpoint.resume=auto";
+}
+
 }  // namespace assay::impl::run

@@ -79,7 +79,7 @@ class Run {
         resume_from_(resume_path(config)) {}
 
   ~Run() {
-    if (watching_) watching_->record_by({});
+    if (watching_) watching_->record_by({}, {});
   }
 
   const std::string& folder() const { return config_.directory; }
@@ -113,7 +113,9 @@ class Run {
       writer_.emplace(config_.directory + "/run.jsonl");
       console_.emplace(std::cout, std::cerr, logs::detect_terminal(), config_.log_every);
     }
-    if (watching_) watching_->record_by([this](const std::string& text) { record_lost_rank(text); });
+    if (watching_)
+      watching_->record_by([this](const std::string& text) { record_lost_rank(text); },
+                           [directory = config_.directory] { return way_to_go_on(directory); });
     const StopSignal stop;  // before the run is known to anyone who could stop it
     try {
       say(start_);
@@ -322,8 +324,8 @@ class Run {
     try {
       writer_->write(end_now(EndReason::error, ExitCode::peer_lost,
                              "the launcher ended this job while rank 0 was in a step: another rank "
-                             "failed (its message stands on stderr), or the job was killed; run the "
-                             "same command with checkpoint.resume=auto"));
+                             "failed (its message stands on stderr), or the job was killed; " +
+                                 way_to_go_on(config_.directory)));
       writer_->sync();
     } catch (const std::exception&) {
       // The disk is full, too: the record ends without these words.

@@ -34,20 +34,29 @@ bool has_its_end(const std::string& record) {
 
 Watching::Watching(Communicator& communicator, const WatchLimits& limits)
     : watch_(communicator, limits, host_name(),
-             {.tell = tell,
+             {.tell = [this](const std::string& text) { tell(text); },
               .record = [this](const std::string& text) { record(text); },
               .end = [this] { end(); }}) {}
 
-void Watching::record_by(std::function<void(const std::string& text)> record) {
+void Watching::record_by(std::function<void(const std::string& text)> record,
+                         std::function<std::string()> advice) {
   const std::scoped_lock lock(mutex_);
   record_ = std::move(record);
+  advice_ = std::move(advice);
 }
 
-void Watching::tell(const std::string& text) { std::cerr << "assay: error: " + text + "\n" << std::flush; }
+std::string Watching::with_advice(const std::string& text) const {
+  return advice_ ? text + "; " + advice_() : text;
+}
+
+void Watching::tell(const std::string& text) {
+  const std::scoped_lock lock(mutex_);
+  std::cerr << "assay: error: " + with_advice(text) + "\n" << std::flush;
+}
 
 void Watching::record(const std::string& text) {
   const std::scoped_lock lock(mutex_);
-  if (record_) record_(text);
+  if (record_) record_(with_advice(text));
 }
 
 void Watching::end() {

@@ -19,17 +19,19 @@ class Watching {
 
   Row& row() { return watch_.row(); }
   RankWatch& watch() { return watch_; }
-  /// Who is lost is also written to the record that way; {}: nowhere any more. A rank that does not write the
-  /// record otherwise may be the one that is asked.
-  void record_by(std::function<void(const std::string& text)> record);
+  /// Who is lost is also written to the record that way, and `advice` says behind it what to do next; {}:
+  /// neither any more. A rank that does not write the record otherwise may be the one that is asked.
+  void record_by(std::function<void(const std::string& text)> record, std::function<std::string()> advice);
 
  private:
-  static void tell(const std::string& text);
+  void tell(const std::string& text);
   void record(const std::string& text);
+  std::string with_advice(const std::string& text) const;  ///< the caller holds the lock
   [[noreturn]] void end();
 
   std::mutex mutex_;
   std::function<void(const std::string&)> record_;
+  std::function<std::string()> advice_;
   RankWatch watch_;  ///< its thread uses the above
 };
 

@@ -110,8 +110,7 @@ std::string tell(const Finding& finding, const RowView& row, const std::string& 
                 (row.bytes > 0 ? " of " + std::to_string(row.bytes) + " bytes" : "");
   return "rank " + std::to_string(finding.rank) + " (host " + host + ", " +
          (row.gpu[0] ? std::string(row.gpu) : "CPU") + ") " + what + "; step " + std::to_string(row.step) +
-         ", phase " + to_string(row.doing) + ", " + collective +
-         "; the other ranks stop with exit code 77, go on with the same command and checkpoint.resume=auto";
+         ", phase " + to_string(row.doing) + ", " + collective + "; the other ranks stop with exit code 77";
 }
 
 }  // namespace assay::impl

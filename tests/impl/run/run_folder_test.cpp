@@ -81,6 +81,16 @@ TEST_F(RunFolderImpl, TheWayOutThatADamagedCheckpointNamesIsOne) {
   EXPECT_EQ(checkpoint::read_state(resume_path(config)).step, 1);
 }
 
+TEST_F(RunFolderImpl, TheWayToGoOnNamesTheFolderOrThatNothingIsSaved) {
+  fs::create_directories(folder("empty"));
+  EXPECT_NE(way_to_go_on(folder("empty")).find("run the same command anew"), std::string::npos);
+  EXPECT_EQ(way_to_go_on(folder("empty")).find("resume=auto"), std::string::npos);
+  saved("a", 1);
+  const std::string settings = "run.directory=" + folder("a") + " checkpoint.resume=auto";
+  EXPECT_NE(way_to_go_on(folder("a")).find(settings), std::string::npos) << way_to_go_on(folder("a"));
+  EXPECT_NE(way_to_go_on(folder("on-another-host")).find("checkpoint.resume=auto"), std::string::npos);
+}
+
 TEST_F(RunFolderImpl, RunsThatStartAtOnceGetAFolderEach) {
   spec::RunConfig config;
   config.directory = folder("new/run");
