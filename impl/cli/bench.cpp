@@ -120,7 +120,7 @@ int bench(const Arguments& arguments, Streams streams) {
   words.push_back("--");
   words.insert(words.end(), arguments.positional.begin(), arguments.positional.end());
   if (plan.ranks > 1) return launch_ranks(plan.ranks, words);
-  become(words, {});
+  become(words, thread_environment());
 }
 
 }  // namespace assay::impl::cli

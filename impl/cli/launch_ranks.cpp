@@ -49,7 +49,9 @@ int launch_ranks(std::int64_t ranks, const std::vector<std::string>& words) {
                         "(Debian and Ubuntu: apt install openmpi-bin) or do without --ranks");
   std::vector<std::string> command = {launcher, "-n", std::to_string(ranks)};
   command.insert(command.end(), words.begin(), words.end());
-  const int code = supervise(command, mpi_environment(ranks));
+  auto variables = mpi_environment(ranks);
+  for (auto& variable : thread_environment()) variables.push_back(std::move(variable));
+  const int code = supervise(command, variables);
   // mpirun ends as its first rank did. One that a signal ended is a lost rank, unless people asked for it.
   const bool by_a_signal = code > 128 && stops_passed_on() == 0;
   return by_a_signal ? static_cast<int>(ExitCode::peer_lost) : code;

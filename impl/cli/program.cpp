@@ -144,6 +144,12 @@ std::vector<std::string> missing_libraries(const std::string& program) {
   return missing;
 }
 
+std::vector<std::pair<std::string, std::string>> thread_environment() {
+  if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return {};
+  // docs/decisions/0013-short-spin.md
+  return {{"GOMP_SPINCOUNT", "10000"}};
+}
+
 void become(const std::vector<std::string>& command,
             const std::vector<std::pair<std::string, std::string>>& variables) {
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 0);

@@ -27,6 +27,11 @@ Outcome run_program(const std::vector<std::string>& command, double seconds);
 /// the program.
 std::vector<std::string> missing_libraries(const std::string& program);
 
+/// Variables of the processor's threads for a trainer: how long one that waits for the others spins. GNU's
+/// OpenMP spins for milliseconds, which on a core that another program wants costs whole time slices. Empty
+/// where the user has set how threads wait.
+std::vector<std::pair<std::string, std::string>> thread_environment();
+
 /// Replaces this process by `command` (its first word is a path), with `variables` added to the environment
 /// unless they are set already. Returns only by throwing UserError(io) when it cannot be executed.
 [[noreturn]] void become(const std::vector<std::string>& command,

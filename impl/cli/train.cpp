@@ -64,7 +64,7 @@ int train(const Arguments& arguments, Streams streams) {
   std::vector<std::string> words = overrides;
   if (!recipe.empty()) words.insert(words.begin(), recipe);
   words.insert(words.begin(), trainer);
-  if (ranks == 1) become(words, {});
+  if (ranks == 1) become(words, thread_environment());
   return launch_ranks(ranks, words);
 }
 

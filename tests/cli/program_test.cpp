@@ -141,6 +141,15 @@ TEST_F(TrainCli, OneRankBecomesTheTrainerWithItsArgumentsAndExitCode) {
   EXPECT_EQ(outcome.code, 75);
 }
 
+TEST_F(TrainCli, ThreadsSpinForAShortTimeUnlessTheUserSaysHowTheyWait) {
+  script(folder / "assay-train", "echo $GOMP_SPINCOUNT $OMP_WAIT_POLICY\n");
+  const std::string run = (folder / "assay").string() + " train train.steps=3",
+                    clean = "unset GOMP_SPINCOUNT OMP_WAIT_POLICY; ";
+  EXPECT_EQ(shell(clean + run).output, "10000\n");
+  EXPECT_EQ(shell(clean + "GOMP_SPINCOUNT=7 " + run).output, "7\n");
+  EXPECT_EQ(shell(clean + "OMP_WAIT_POLICY=active " + run).output, "active\n");
+}
+
 TEST_F(TrainCli, SeveralRanksGoThroughMpirun) {
   script(folder / "assay-train", "exit 1\n");
   script(folder / "bin" / "mpirun",
