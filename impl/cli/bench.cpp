@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 
 #include "impl/cli/bench_scaling.hpp"
 #include "impl/cli/launch_ranks.hpp"
@@ -112,7 +113,12 @@ int bench(const Arguments& arguments, Streams streams) {
     return bench_scaling(arguments, streams);
   }
   refuse_options(arguments, {"strong", "steps"}, subject_named(arguments), "`assay bench scaling` takes it");
-  const BenchPlan plan = bench_plan(arguments);  // what can be judged without tensors is judged here, at once
+  // What can be judged without tensors is judged here, at once: a measurement takes minutes.
+  const BenchPlan plan = bench_plan(arguments);
+  std::error_code unknown;
+  if (!plan.run_folder.empty() && !std::filesystem::is_directory(plan.run_folder, unknown))
+    throw UserError(ExitCode::io,
+                    plan.run_folder + ": no folder; --run takes the folder of a run that exists");
   std::vector<std::string> words = {find_trainer(), "--bench"};
   for (const auto& [name, value] : arguments.options)
     if (name != "ranks")  // the launcher's

@@ -206,6 +206,7 @@ TEST_F(BenchProgram, AFolderThatIsNotThereIsAnErrorOfTheDisk) {
           (scratch.path() / "none").string(),
       120);
   EXPECT_EQ(outcome.code, static_cast<int>(ExitCode::io));
+  EXPECT_EQ(outcome.messages.find("assay: error: "), 0u) << "measured first: " << outcome.messages;
   expect_word(outcome.messages, "takes the folder of a run");
 }
 
