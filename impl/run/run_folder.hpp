@@ -20,8 +20,8 @@ std::string resume_path(const spec::RunConfig& config);
 /// chooses. Errors: UserError(io).
 std::string run_directory(const spec::RunConfig& config, Communicator& communicator);
 
-/// What a user does after the run of `directory` was ended from outside: "go on with ..." and the settings that
-/// find its last checkpoint, or, where none is committed, that it starts anew.
+/// What a user does after the run of `directory` was ended from outside: "go on with ..." and the settings
+/// that find its last checkpoint, or, where none is committed, that it starts anew.
 std::string way_to_go_on(const std::string& directory);
 
 /// A resumed run must be the same run. Errors: UserError(usage) naming every setting that changes what is
