@@ -19,6 +19,7 @@ constexpr Checked checked[] = {{Field::seconds, "step time"},
                                {Field::tokens_total, "tokens since the start"},
                                {Field::sequences_total, "sequences since the start"},
                                {Field::learning_rate, "learning rate"},
+                               {Field::gradient_norm, "gradient norm"},
                                {Field::memory_allocated, "memory allocated"},
                                {Field::memory_peak, "peak memory"},
                                {Field::memory_reserved, "memory reserved"},
@@ -34,6 +35,9 @@ Result judge_values(const Evidence& e) {
     for (const auto& [field, name] : checked) {
       const auto& number = (*step)[field];
       if (!number) continue;
+      const bool norm = field == Field::gradient_norm;
+      // loss_finite judges norms that are no number; DeepSpeed returns -1 for one that overflowed.
+      if (norm && (!(std::abs(number->value) < HUGE_VAL) || number->value == -1)) continue;
       const std::int64_t line = number->line ? number->line : step->line;
       if (std::isnan(number->value)) {
         if (not_numbers++ == 0) first = line, none = name;
@@ -58,8 +62,9 @@ Result judge_values(const Evidence& e) {
   } else {
     out.note = what + (nans.empty() ? "" : "; " + nans);
     blame(out, "value_impossible",
-          what + (what.ends_with("infinite") ? ": a division by a time of 0"
-                                             : ": a clock set back, or a count that overflowed"));
+          what + (what.ends_with("infinite")          ? ": a division by a time of 0"
+                  : what.starts_with("gradient norm") ? ": a length is never negative"
+                                                      : ": a clock set back, or a count that overflowed"));
   }
   return out;
 }

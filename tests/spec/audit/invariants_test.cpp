@@ -135,6 +135,49 @@ TEST(InvariantsSpec, ImpossibleNumbersContradict) {
   EXPECT_EQ(verdict("mfu_possible", r), Verdict::holds);
 }
 
+TEST(InvariantsSpec, ALossBeyondWhatLogitsMakeContradicts) {
+  RunRecord r = plain();
+  r.steps[3][Field::loss] = exactly(5000, 4);
+  const Result beyond = judge("loss_possible", r);
+  EXPECT_EQ(beyond.verdict, Verdict::contradicts);
+  EXPECT_EQ(beyond.lines, std::vector<std::int64_t>{4});
+  ASSERT_EQ(beyond.causes.size(), 1);
+  EXPECT_EQ(beyond.causes[0].id, "loss_too_large");
+  // A diverged model is worse than log V, and that is told.
+  r[Setting::vocab] = exactly(50257);
+  r.steps[3][Field::loss] = exactly(120, 4);
+  const Result diverged = judge("loss_possible", r);
+  EXPECT_EQ(diverged.verdict, Verdict::holds);
+  EXPECT_NE(diverged.note.find("diverged"), std::string::npos) << diverged.note;
+}
+
+// What is shown as held to is what was tested.
+TEST(InvariantsSpec, APossibleLossLiesInTheShownBounds) {
+  RunRecord r = plain();
+  for (Step& step : r.steps) step[Field::loss] = exactly(2.99);
+  r[Setting::loss_floor] = exactly(3.0);  // below by chance
+  for (const double last : {2.99, 999.0, 1000.0}) {
+    r.steps.back()[Field::loss] = exactly(last);
+    const Result result = judge("loss_possible", r);
+    EXPECT_EQ(result.verdict, Verdict::holds);
+    EXPECT_LE(result.recomputed.low, result.printed);
+    EXPECT_GE(result.recomputed.high, result.printed);
+  }
+}
+
+TEST(InvariantsSpec, ANegativeGradientNormContradicts) {
+  RunRecord r = plain();
+  r.steps[3][Field::gradient_norm] = exactly(-2.1, 4);
+  const Result result = judge("values_possible", r);
+  EXPECT_EQ(result.verdict, Verdict::contradicts);
+  EXPECT_EQ(result.lines, std::vector<std::int64_t>{4});
+  // DeepSpeed's -1 and what loss scaling leaves out are no lengths.
+  for (const double other : {-1.0, std::numeric_limits<double>::infinity(), 0.0}) {
+    r.steps[3][Field::gradient_norm] = exactly(other, 4);
+    EXPECT_EQ(verdict("values_possible", r), Verdict::holds) << other;
+  }
+}
+
 TEST(InvariantsSpec, StepsMissingDoubledAndOutOfOrder) {
   RunRecord r = plain();
   r.steps.erase(r.steps.begin() + 5);
