@@ -150,7 +150,8 @@ Arguments parse(const std::vector<std::string>& words, const std::vector<Option>
     if (attached && option.value.empty()) refuse("the option \"" + typed(option) + "\" takes no value");
     if (!attached && !option.value.empty() && ++i == words.size())
       refuse("the option \"" + typed(option) + "\" needs a value: " + option.value);
-    out.options[option.name] = option.value.empty() ? "" : follows;
+    std::string& value = out.options[option.name];
+    value = option.value.empty() ? "" : option.list && !value.empty() ? value + "," + follows : follows;
   }
   return out;
 }

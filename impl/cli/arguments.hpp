@@ -13,6 +13,7 @@ struct Option {
   std::string letter;   ///< short form without the dash, "o"; empty: none
   std::string value;    ///< name of the value in the help, "T"; empty: a flag
   std::string meaning;  ///< one line
+  bool list = false;    ///< its value is a list of parts; given again, it goes on
 };
 
 struct Arguments {

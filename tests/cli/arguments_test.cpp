@@ -30,6 +30,11 @@ TEST(ArgumentsCli, OptionsAndOperandsMayBeMixed) {
   EXPECT_EQ(parse({}, kOptions, "flops").positive("seq", 5), 5);
 }
 
+TEST(ArgumentsCli, AListThatIsGivenAgainGoesOn) {
+  const std::vector<Option> options = {{"set", "", "SETTINGS", "what is known", true}};
+  EXPECT_EQ(parse({"--set", "a=1", "--set=b=2,c=3"}, options, "audit").value("set", ""), "a=1,b=2,c=3");
+}
+
 TEST(ArgumentsCli, TwoDashesEndTheOptionsAndOneDashIsAnOperand) {
   EXPECT_EQ(parse({"-", "--", "--json"}, kOptions, "flops").positional,
             (std::vector<std::string>{"-", "--json"}));
