@@ -19,22 +19,71 @@ namespace {
   throw UserError(ExitCode::usage, option + ": " + message);
 }
 
-constexpr std::pair<std::string_view, double> units[] = {
-    {"s", 1},        {"ms", 1e-3},    {"us", 1e-6},    {"ns", 1e-9},     {"min", 60},       {"h", 3600},
-    {"%", 0.01},     {"k", 1e3},      {"M", 1e6},      {"G", 1e9},       {"T", 1e12},       {"P", 1e15},
-    {"B", 1},        {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},      {"TB", 1e12},      {"KiB", 0x1p10},
-    {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"TFLOPS", 1e12}, {"TFLOP/s", 1e12}, {"GFLOPs", 1e9}};
+/// What a unit measures; a factor ("k") goes with any count or rate.
+enum class Measures { time, share, factor, bytes, flops };
 
-std::optional<double> unit_named(std::string_view name) {
-  for (const auto& [known, unit] : units)
-    if (known == name) return unit;
-  return std::nullopt;
+struct KnownUnit {
+  std::string_view name;
+  double size;
+  Measures measures;
+};
+constexpr KnownUnit units[] = {
+    {"s", 1, Measures::time},          {"ms", 1e-3, Measures::time},       {"us", 1e-6, Measures::time},
+    {"ns", 1e-9, Measures::time},      {"min", 60, Measures::time},        {"h", 3600, Measures::time},
+    {"%", 0.01, Measures::share},      {"k", 1e3, Measures::factor},       {"M", 1e6, Measures::factor},
+    {"G", 1e9, Measures::factor},      {"T", 1e12, Measures::factor},      {"P", 1e15, Measures::factor},
+    {"B", 1, Measures::bytes},         {"kB", 1e3, Measures::bytes},       {"MB", 1e6, Measures::bytes},
+    {"GB", 1e9, Measures::bytes},      {"TB", 1e12, Measures::bytes},      {"KiB", 0x1p10, Measures::bytes},
+    {"MiB", 0x1p20, Measures::bytes},  {"GiB", 0x1p30, Measures::bytes},   {"TiB", 0x1p40, Measures::bytes},
+    {"TFLOPS", 1e12, Measures::flops}, {"TFLOP/s", 1e12, Measures::flops}, {"GFLOPs", 1e9, Measures::flops}};
+
+const KnownUnit* unit_named(std::string_view name) {
+  const auto* const known =
+      std::find_if(std::begin(units), std::end(units), [&](const KnownUnit& u) { return u.name == name; });
+  return known == std::end(units) ? nullptr : known;
 }
 
-std::string unit_list() {
+/// Whether numbers of `field` may be printed in a unit of that kind.
+bool fits(Field field, Measures measures) {
+  switch (field) {
+    case Field::seconds:
+    case Field::elapsed:
+      return measures == Measures::time;
+    case Field::mfu:
+    case Field::hfu:
+      return measures == Measures::share;
+    case Field::memory_allocated:
+    case Field::memory_peak:
+    case Field::memory_reserved:
+      return measures == Measures::bytes || measures == Measures::factor;
+    case Field::flops_rate:
+    case Field::peak_flops:
+    case Field::flops_per_token:
+      return measures == Measures::flops || measures == Measures::factor;
+    case Field::tokens_per_second:
+    case Field::tokens:
+    case Field::tokens_total:
+    case Field::sequences_total:
+      return measures == Measures::factor;
+    default:
+      return false;
+  }
+}
+
+std::string units_of(Field field) {
   std::string out;
-  for (const auto& [name, unit] : units) out += (out.empty() ? "" : " ") + std::string(name);
+  for (const KnownUnit& unit : units)
+    if (fits(field, unit.measures)) out += (out.empty() ? "" : " ") + std::string(unit.name);
   return out;
+}
+
+/// Errors: UserError(usage) for a unit that is not known, or is not one of `field`.
+double unit_for(Field field, const std::string& name, const std::string& unit) {
+  const KnownUnit* known = unit_named(unit);
+  if (known && fits(field, known->measures)) return known->size;
+  const std::string allowed = units_of(field);
+  usage("--map", (known ? quote(unit) + " is no unit of " : "unknown unit " + quote(unit) + " of ") + name +
+                     (allowed.empty() ? "; it takes none" : "; it takes " + allowed));
 }
 
 /// "a=b,c=d" in pairs.
@@ -120,13 +169,7 @@ Mapping::Mapping(const std::string& map) {
       usage("--map", "no field is called " + quote(name) + suggestion(name, all_names<Field>(field_count)));
     const std::size_t colon = column.rfind(':');
     double unit = 1;
-    if (colon != std::string::npos && colon > 0) {
-      const auto known = unit_named(std::string_view(column).substr(colon + 1));
-      if (!known)
-        usage("--map", "unknown unit " + quote(column.substr(colon + 1)) + " of " + name + "; known are " +
-                           unit_list());
-      unit = *known;
-    }
+    if (colon != std::string::npos && colon > 0) unit = unit_for(*field, name, column.substr(colon + 1));
     add(std::string_view(column).substr(0, colon), *field, unit);
   }
   stated_ = !columns_.empty();
@@ -225,10 +268,11 @@ void apply_settings(RunRecord& record, const std::string& set) {
       usage("--set", "no setting is called " + quote(name) + suggestion(name, known));
     }
     const std::string_view token = number_token(value);
-    const auto unit = token.size() == value.size()
-                          ? std::optional<double>(1)
-                          : unit_named(trimmed(std::string_view(value).substr(token.size())));
-    const auto printed = unit ? parse_printed(token, Kind::counted, *unit) : std::nullopt;
+    const std::string_view unit = trimmed(std::string_view(value).substr(token.size()));
+    const KnownUnit* known_unit = unit_named(unit);
+    const auto printed = unit.empty() || known_unit
+                             ? parse_printed(token, Kind::counted, known_unit ? known_unit->size : 1)
+                             : std::nullopt;
     if (!printed || !std::isfinite(printed->value))
       usage("--set", name + "=" + quote(value) + " is no number; write it like " + name +
                          "=8, with a unit like " + name + "=80GB where one is needed");

@@ -15,8 +15,8 @@ namespace assay::spec::audit {
 class Mapping {
  public:
   /// `map` as ReadOptions::map; empty: columns that are named like fields mean these, and `stated` is false.
-  /// Errors: UserError(usage) for an unknown field (with the nearest) or unit, a field twice, or a part
-  /// without "=".
+  /// Errors: UserError(usage) for an unknown field (with the nearest) or unit, a unit of something else, a
+  /// field twice, or a part without "=".
   explicit Mapping(const std::string& map);
 
   bool stated() const { return stated_; }

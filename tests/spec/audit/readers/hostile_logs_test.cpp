@@ -207,6 +207,12 @@ TEST(HostileLogsSpec, WhatCannotBeUnderstoodIsAUsageError) {
                  {.map = "stepp=iter", .set = "", .step_check = {}});
   expect_refused(csv, ExitCode::usage, "unknown unit",
                  {.map = "step=iter:parsec", .set = "", .step_check = {}});
+  for (const auto& [map, said] :
+       {std::pair("step=iter,loss=loss:ms", "\"ms\" is no unit of loss; it takes none"),
+        std::pair("loss=loss:TFLOPS", "\"TFLOPS\" is no unit of loss; it takes none"),
+        std::pair("seconds=loss:GB", "\"GB\" is no unit of seconds; it takes s ms us ns min h"),
+        std::pair("tokens_total=loss:B", "\"B\" is no unit of tokens_total; it takes k M G T P")})
+    expect_refused(csv, ExitCode::usage, said, {.map = map, .set = "", .step_check = {}});
   expect_refused(csv, ExitCode::usage, "NAME=VALUE", {.map = "step", .set = "", .step_check = {}});
   expect_refused(csv, ExitCode::usage, "step is given twice, as \"iter\" and \"loss\"",
                  {.map = "step=iter,step=loss", .set = "", .step_check = {}});
