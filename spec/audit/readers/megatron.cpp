@@ -204,10 +204,17 @@ class Megatron : public LineReader {
     } else if (const auto& stated = builder.current(Setting::sequences); !stated && !ramps_up_) {
       builder.summary(Setting::sequences, batch);
     } else if (batch && stated && batch->value != stated->value) {
-      // The batch ramps up: no one number is that of a step.
-      ramps_up_ = true;
-      builder.forget(Setting::sequences);
+      // A batch that a whole header states and no ramp leads to is wrong on one side or the other: what the
+      // lines say is held against what they count.
+      if (no_ramp_ && !batch_of_lines_) {
+        builder.setting(Setting::sequences, batch);
+      } else {
+        // The batch ramps up: no one number is that of a step.
+        ramps_up_ = true;
+        builder.forget(Setting::sequences);
+      }
     }
+    if (batch) batch_of_lines_ = batch->value;
     remember_batch(line.text);
     shapes_.learn(line, taken);
     open(step, line);
@@ -235,6 +242,8 @@ class Megatron : public LineReader {
       read_argument(trimmed(text.substr(0, dots)), text.substr(dots), line, builder);
     } else if (text.find("end of arguments") != std::string_view::npos) {
       emit(builder);
+      no_ramp_ = !ramp_stated_;
+      batch_of_lines_.reset();
       if (grouped_ == false) builder.setting(Setting::kv_heads, builder.current(Setting::heads));
       if (!builder.current(Setting::decay_steps))
         builder.setting(Setting::decay_steps, builder.current(Setting::max_steps));
@@ -268,6 +277,7 @@ class Megatron : public LineReader {
                      RecordBuilder& builder) {
     while (!rest.empty() && (rest[0] == ' ' || rest[0] == '.')) rest.remove_prefix(1);
     const std::string_view value = trimmed(rest);
+    if (name == "rampup_batch_size") ramp_stated_ = value != "None";
     if (name == "group_query_attention") grouped_ = value == "True";
     if (name == "num_query_groups" && grouped_ == true)
       builder.setting(Setting::kv_heads, parse_printed(value, Kind::counted, 1, line));
@@ -287,6 +297,8 @@ class Megatron : public LineReader {
   std::string batch_text_;  ///< "global batch size:   128 " of the last line that was read in full
   std::size_t batch_at_ = 0;
   bool ramps_up_ = false;
+  bool ramp_stated_ = false, no_ramp_ = false;  ///< by the arguments; by all of them, to their end
+  std::optional<double> batch_of_lines_;        ///< since the arguments
   std::optional<bool> grouped_;  ///< as stated; where the line is lost, heads may share keys or not
 };
 

@@ -297,6 +297,32 @@ TEST(TrainerHabitsSpec, ABatchThatRampsUpIsNoContradiction) {
   EXPECT_TRUE(consistent(run)) << contradictions(run);
 }
 
+/// The arguments state one batch and no ramp, the lines another: what was consumed tells.
+TEST(TrainerHabitsSpec, ABatchThatNoRampLeadsToIsHeldAgainstWhatWasConsumed) {
+  const auto log = [](const std::string& ramp, int shown, int consumed) {
+    std::string out =
+        "------------------------ arguments ------------------------\n"
+        "  global_batch_size ............................... 512\n"
+        "  rampup_batch_size ............................... " +
+        ramp +
+        "\n"
+        "-------------------- end of arguments ---------------------\n";
+    for (int i = 1; i <= 8; ++i)
+      out += " iteration        " + std::to_string(i) +
+             "/     500 | consumed samples:          " + std::to_string(i * consumed) +
+             " | elapsed time per iteration (ms): 1131.1 | learning rate: 6.000000E-07 | global batch size:  "
+             "  " +
+             std::to_string(shown) +
+             " | lm loss: 1.200000E+01 | loss scale: 1.0 | grad norm: 2.1 | number of skipped iterations:   "
+             "0 |\n";
+    return out;
+  };
+  EXPECT_EQ(judge("sequences_total", read_text(log("None", 512, 512))).verdict, Verdict::holds);
+  EXPECT_EQ(judge("sequences_total", read_text(log("None", 256, 512))).verdict, Verdict::contradicts);
+  EXPECT_EQ(judge("sequences_total", read_text(log("None", 512, 256))).verdict, Verdict::contradicts);
+  EXPECT_FALSE(read_text(log("[256, 64, 1000]", 256, 256))[Setting::sequences].has_value());
+}
+
 /// --seq on a log whose tokens per step say otherwise: the length is the cause.
 TEST(TrainerHabitsSpec, ALengthThatTheTokensPerStepRefuteIsTheCause) {
   int drawn = 0;
