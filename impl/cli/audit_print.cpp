@@ -117,7 +117,7 @@ std::string one(const std::optional<spec::Interval>& number, Unit unit) {
 
 void print_corrected(const Reading& reading, bool cpu, std::ostream& out) {
   const Corrected& c = reading.corrected;
-  if (!c.tokens_per_second) {
+  if (!c.tokens_per_second && !c.per_gpu) {
     out << "    corrected: " << c.missing << "\n";
     return;
   }

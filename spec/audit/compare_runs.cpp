@@ -188,8 +188,9 @@ SpeedDifference difference(const std::vector<Audit>& audits, std::size_t first, 
     return out;
   }
   const double off = std::abs(*out.per_gpu - 1);
-  const bool shown_apart = (out.printed_mfu && std::abs(*out.printed_mfu - 1) > 0.05) ||
-                           (out.printed && std::abs(*out.printed / *out.all - 1) > 0.05);
+  const bool shown_apart =
+      (out.printed_mfu && std::abs(*out.printed_mfu - 1) > 0.05) ||
+      (out.printed && std::abs(*out.printed / out.all.value_or(*out.per_gpu) - 1) > 0.05);
   if (const std::string unknown = unknown_work(a, b); !unknown.empty())
     out.verdict = std::string(shown_apart ? "partly accounting; " : "") + times(*out.per_gpu) +
                   " the tokens/s per GPU, but the model of " + unknown +

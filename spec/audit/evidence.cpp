@@ -64,7 +64,7 @@ bool same_numbers(const Step& a, const Step& b) {
 bool axes_are_known(const RunRecord& record) {
   const std::string& trainer = record.format.name;
   if (trainer == "kempnerforge") return record[Setting::data_parallel].has_value();  // of one line
-  if (trainer != "megatron" && trainer != "torchtitan") return true;
+  if (trainer != "megatron" && trainer != "torchtitan" && trainer != "nanotron") return true;
   return record[Setting::tensor_parallel] && record[Setting::pipeline_parallel];
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <utility>
 
 #include "spec/audit/conventions.hpp"
 #include "spec/audit/groups.hpp"
@@ -88,21 +89,28 @@ Corrected corrected(const Evidence& e, const Typical& typical, const Reading& re
     out.missing = "no tokens/s, nor a step time and tokens per step";
     return out;
   }
-  if (!e.gpus) {
-    out.missing = "no number of GPUs (--gpus N)";
-    return out;
+  const auto lacks = [&](const std::string& what) {
+    out.missing += (out.missing.empty() ? "" : "; ") + what;
+  };
+  if (e.gpus) {
+    out.per_gpu = *out.tokens_per_second / exact_interval(*e.gpus * gpus);
+  } else {
+    lacks("no number of GPUs (--gpus N)");
+    // Without their number, one GPU's rate remains one GPU's.
+    if (typical.rate && e.record.format.tokens_per_second == Scope::gpu)
+      out.per_gpu = std::exchange(out.tokens_per_second, std::nullopt);
+    else
+      return out;
   }
-  const double devices = *e.gpus * gpus;
-  out.per_gpu = *out.tokens_per_second / exact_interval(devices);
   if (!e.dense_peak) {
-    out.missing = e.on_cpu()             ? "no peak of a CPU, so no MFU"
-                  : e.record.gpu.empty() ? "no name of the GPU (--gpu X)"
-                  : !e.precision_known   ? "no dtype that has a peak (--set dtype=bf16)"
-                                         : "no facts of this GPU (--gpu X)";
+    lacks(e.on_cpu()             ? "no peak of a CPU, so no MFU"
+          : e.record.gpu.empty() ? "no name of the GPU (--gpu X)"
+          : !e.precision_known   ? "no dtype that has a peak (--set dtype=bf16)"
+                                 : "no facts of this GPU (--gpu X)");
     return out;
   }
   if (!e.sequence_length) {
-    out.missing = "no sequence length (--seq T)";
+    lacks("no sequence length (--seq T)");
     return out;
   }
   const Interval peak = exact_interval(*e.dense_peak);
@@ -111,7 +119,7 @@ Corrected corrected(const Evidence& e, const Typical& typical, const Reading& re
     if (change.model) ran.model = change.model;
   if (const auto flops = counted_flops(ran, "exact")) out.mfu_exact = *out.per_gpu * *flops / peak;
   if (const auto flops = counted_flops(ran, "palm_total")) out.mfu_palm_total = *out.per_gpu * *flops / peak;
-  if (!out.mfu_exact) out.missing = "no model for `exact` (--model M)";
+  if (!out.mfu_exact) lacks("no model for `exact` (--model M)");
   withhold_impossible(out, e);
   return out;
 }

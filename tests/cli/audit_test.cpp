@@ -298,9 +298,27 @@ TEST(AuditCli, RunsOfOtherWorkAreComparedByTheirMfu) {
   EXPECT_EQ(unknown.at("differences").at(0).at("verdict"),
             "1.25x the tokens/s per GPU, but the model of " + first + " and of " + second +
                 " is not known, so a token may be other work (--model M)");
-  const Outcome one = audit_of({golden("llm_tii_2_gpus.log"), golden("nanotron_two_lines.log")});
+  const Outcome one = audit_of({golden("llm_tii_2_gpus.log"), golden("nanotron_time_per_iteration.log")});
   EXPECT_EQ(one.out.find("real: "), std::string::npos) << one.out;
   EXPECT_NE(one.out.find("cannot be compared: no number of GPUs (--gpus N)"), std::string::npos) << one.out;
+}
+
+TEST(AuditCli, ARateIsToldAsWhoseItIs) {
+  const Outcome of_one = audit_of({golden("torchtitan_debug_model.log")});
+  EXPECT_NE(of_one.out.find("corrected: - on all GPUs, 34,852 /s per GPU"), std::string::npos) << of_one.out;
+  // nanotron prints both: 15,500 of all over 1,940 of one are 8 GPUs, and no other number.
+  const Outcome both = audit_of({golden("nanotron_two_lines.log")});
+  EXPECT_NE(both.out.find("15,500 /s on all GPUs, 1,938 /s per GPU"), std::string::npos) << both.out;
+}
+
+TEST(AuditCli, AListMayBeGivenInParts) {
+  const std::string log = golden("torchtitan_debug_model.log");
+  const Outcome parts = audit_of({log, "--set", "gpus=8", "--set", "gpu=NVIDIA H100 SXM"});
+  EXPECT_EQ(parts.out, audit_of({log, "--set", "gpus=8,gpu=NVIDIA H100 SXM"}).out);
+  EXPECT_NE(parts.out.find("8 x NVIDIA H100 SXM"), std::string::npos) << parts.out;
+  const Outcome twice = audit_of({log, "--set", "gpus=8", "--set", "gpus=4"});
+  EXPECT_EQ(twice.code, 2);
+  EXPECT_NE(twice.err.find("gpus is given twice"), std::string::npos) << twice.err;
 }
 
 TEST(AuditCli, AnOlderReportDoesNotOutliveAnError) {

@@ -108,6 +108,20 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step, std::opt
   return !scan.bad() && read_parts(text.substr(bar + 1), line, step, batch, taken) && step[Field::seconds];
 }
 
+/// nanotron prints the rate of all GPUs and one's, the first over their number: a whole one, where the three
+/// digits of each leave but one.
+std::optional<Printed> gpus_of(std::string_view text, const Step& step, std::int64_t line) {
+  constexpr std::string_view key = "tokens_per_sec_per_gpu: ";
+  const std::size_t at = text.find(key);
+  const auto& all = step[Field::tokens_per_second];
+  if (at == std::string_view::npos || !all || !(all->low > 0)) return std::nullopt;
+  const std::string_view rest = text.substr(at + key.size());
+  const auto one = prefixed_number(trimmed(rest.substr(0, rest.find('|'))), Kind::measured, 1, line);
+  if (!one || !(one->low > 0)) return std::nullopt;
+  const double least = std::ceil(all->low / one->high), most = std::floor(all->high / one->low);
+  return least == most && least >= 1 ? std::optional(exactly(least, line)) : std::nullopt;
+}
+
 struct Argument {
   std::string_view name;
   Setting setting;
@@ -201,6 +215,7 @@ class Megatron : public LineReader {
       builder.format().name = builder.format().convention = "nanotron";
       builder.format().tokens_per_second = Scope::all;
       builder.format().averaged.clear();
+      if (!builder.current(Setting::gpus)) builder.summary(Setting::gpus, gpus_of(text, step, line.number));
     } else if (const auto& stated = builder.current(Setting::sequences); !stated && !ramps_up_) {
       builder.summary(Setting::sequences, batch);
     } else if (batch && stated && batch->value != stated->value) {
