@@ -105,6 +105,19 @@ void given(const Arguments& arguments, RunRecord& record) {
     record[Setting::sequence_length] = exactly(static_cast<double>(arguments.positive("seq", 1)));
 }
 
+/// What replaced or filled in the log's own words: a contradiction may be that of an option.
+void print_given(const Arguments& arguments, std::ostream& out) {
+  std::string said;
+  for (const char* name : {"model", "gpu", "gpus", "seq", "set"})
+    if (arguments.has(name))
+      said += (said.empty() ? "--" : ", --") + std::string(name) + " " + arguments.value(name, "");
+  if (!said.empty())
+    out << "the command line says " << said
+        << ", not the log: a number that contradicts may be the option's; without it the log is judged by "
+           "its "
+           "own words\n";
+}
+
 void write_junit(const std::string& path, const std::string& xml) {
   std::ofstream file(path, std::ios::binary);
   file << xml;
@@ -183,6 +196,7 @@ int audit(const Arguments& arguments, Streams streams) {
   bool contradicts = false;
   for (const Audit& one : together.audits) contradicts |= one.contradicts;
   for (const Result& result : together.results) contradicts |= result.verdict == Verdict::contradicts;
+  if (contradicts && !arguments.has("json")) print_given(arguments, streams.out);
   return static_cast<int>(contradicts ? ExitCode::contradiction : ExitCode::done);
 }
 

@@ -229,7 +229,10 @@ class Search {
     for (const Change* taken : node.changes) {
       if (taken->id == change.id) return;
       tried += taken->factors[relation] != 1;
-      if (taken->factors[relation] != 1 && !told_apart(node, *taken, change)) together = compound;
+      if (taken->factors[relation] == 1 || told_apart(node, *taken, change)) continue;
+      // A free multiple of what another change left over fits anything: the other only rescales it.
+      if (is_free_multiple(*taken) || is_free_multiple(change)) return;
+      together = compound;
     }
     // Two changes may make one ratio together; three would fit anything.
     if (tried >= 2) return;
@@ -239,6 +242,8 @@ class Search {
     next.changes.push_back(&change);
     push(std::move(next));
   }
+
+  static bool is_free_multiple(const Change& change) { return change.id.ends_with("_multiple"); }
 
   /// Whether something besides their product speaks for two changes of one ratio: a relation that contradicts
   /// and that they move differently, or what the trainer's source is known to do.

@@ -321,6 +321,13 @@ TEST(AuditCli, AListMayBeGivenInParts) {
   EXPECT_NE(twice.err.find("gpus is given twice"), std::string::npos) << twice.err;
 }
 
+TEST(AuditCli, AContradictionSaysWhatTheCommandLineStated) {
+  const std::string log = golden("llm_tii_2_gpus.log"),
+                    said = "the command line says --gpu H100 SXM, not the log";
+  EXPECT_NE(audit_of({log, "--gpu", "H100 SXM"}).out.find(said), std::string::npos);
+  EXPECT_EQ(audit_of({log}).out.find("the command line"), std::string::npos);
+}
+
 TEST(AuditCli, AnOlderReportDoesNotOutliveAnError) {
   const tests::Scratch scratch;
   const std::string folder = scratch.path().string() + "/", report = folder + "audit.xml",

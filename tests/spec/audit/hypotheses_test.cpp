@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <iterator>
 #include <limits>
 #include <random>
+#include <sstream>
 
 #include "spec/audit/compare_runs.hpp"
+#include "spec/audit/readers/read_log.hpp"
 #include "tests/spec/audit/hand_built_runs.hpp"
 
 namespace assay::spec::audit::hypotheses_test {
@@ -77,6 +80,44 @@ RunRecord llama_on_16(double seconds, double tokens_per_second, double mfu, cons
   }
   r.steps_seen = 30;
   return r;
+}
+
+/// torchtitan's lines of Llama 3 8B on 8 H100, with MFUs `factor` times what they are.
+std::string titan_with_mfu_times(double factor) {
+  std::string log =
+      "[titan] - Starting job: Llama 3 8B training\n"
+      "[titan] - Building 1-D device mesh with ['dp_shard'], [8]\n"
+      "[titan] - CUDA capacity: NVIDIA H100 80GB HBM3 with 79.11GiB memory\n"
+      "[titan] - Peak FLOPS used for computing MFU: 9.890e+14\n"
+      "[titan] - Model llama3 8B size: 8,030,261,248 total parameters\n"
+      "[titan] - Trainer is initialized with local batch size 1, global batch size 8, gradient accumulation "
+      "steps 1, sequence length 8192, total steps 1000 (warmup 200)\n";
+  for (int step = 1; step <= 12; ++step) {
+    char line[200];
+    std::snprintf(line, sizeof line,
+                  "[titan] - step: %2d  loss: 12.1500  grad_norm:  2.1000  memory: 60.12GiB(75.99%%)  tps: "
+                  "5,976  tflops: 346.09  mfu: %.2f%%\n",
+                  step, 34.99 * factor);
+    log += line;
+  }
+  return log;
+}
+
+// 1.5 is 12 / 8: a free multiple beside "one GPU's over the peak of all" would fit any number.
+TEST(HypothesesSpec, AFreeMultipleDoesNotRescaleAnotherChange) {
+  const auto read = [](double factor) {
+    std::istringstream in(titan_with_mfu_times(factor));
+    return read_log(in, "titan");
+  };
+  EXPECT_TRUE(consistent(read(1))) << contradictions(read(1));
+  for (const double factor : {0.75, 1.25, 1.5}) {
+    const RunRecord record = read(factor);
+    const Audit told = audit(record);
+    ASSERT_TRUE(told.contradicts) << factor;
+    EXPECT_EQ(told.readings.front().unexplained.size(), 2u) << told.readings.front().changes[0].text;
+  }
+  const RunRecord whole = read(2.25 / 0.75);
+  EXPECT_EQ(ids(audit(whole).readings.front()), std::vector<std::string>{"mfu_multiple"});
 }
 
 TEST(HypothesesSpec, NoReadingGivesAnMfuAboveThePeak) {
