@@ -23,7 +23,6 @@ namespace {
 
 using spec::metrics::Collective;
 
-constexpr std::int64_t share_alignment = 64;  ///< of shares, as of partitions [elements]
 constexpr std::int64_t warm_calls = 3;
 
 /// What a buffer may take on every rank: most of a GPU's free memory, half of what a CPU rank has of its
@@ -69,18 +68,23 @@ CollectiveRow measured_row(const Plan& plan, Communicator& communicator, Collect
 
 }  // namespace
 
+std::int64_t largest_decoder_block(const spec::Partition& partition) {
+  std::int64_t most = 0;
+  for (std::int64_t b = 1; b + 1 < partition.inventory.blocks; ++b)
+    most = std::max(most, partition.block_size(b));
+  return most;
+}
+
 std::vector<BufferSize> buffer_sizes(const spec::Partition& partition, std::int64_t element,
                                      std::int64_t most_bytes) {
-  const std::int64_t unit = partition.ranks * share_alignment, last = partition.inventory.blocks - 1,
+  const std::int64_t unit = partition.ranks * spec::share_alignment, last = partition.inventory.blocks - 1,
                      most = most_bytes / element / unit * unit;
   if (most < 1) throw std::invalid_argument("no buffer of " + std::to_string(most_bytes) + " bytes");
-  std::int64_t decoder = 0;
-  for (std::int64_t b = 1; b < last; ++b) decoder = std::max(decoder, partition.block_size(b));
   const std::int64_t embedding = partition.block_size(0), head = partition.block_size(last);
   std::vector<BufferSize> sizes;
   for (const std::int64_t mebi : {1, 16})
     sizes.push_back({std::to_string(mebi) + " MiB", multiple_from((mebi << 20) / element, unit)});
-  sizes.push_back({"decoder block", decoder});
+  sizes.push_back({"decoder block", largest_decoder_block(partition)});
   sizes.push_back(embedding > head ? BufferSize{"embedding block", embedding}
                                    : BufferSize{"head block", head});
   sizes.push_back({"all parameters", partition.inventory.flat_size});

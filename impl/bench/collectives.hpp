@@ -19,6 +19,9 @@ struct BufferSize {
   std::int64_t elements = 0;  ///< a multiple of ranks
 };
 
+/// Elements of the largest decoder block, padded as spec/layout/partition.md says.
+std::int64_t largest_decoder_block(const spec::Partition& partition);
+
 /// What is measured: about 1 and 16 MiB, for the latency; the largest decoder block; the larger of the blocks
 /// of embedding and head; all parameters. Padded as spec/layout/partition.md says, ascending. `element`:
 /// bytes of one. None is larger than `most_bytes`: what would be is cut, and its name says "part of".

@@ -27,7 +27,6 @@ using Begin = std::function<Communicator::Ticket()>;
 
 constexpr std::int64_t first_products = 2;      ///< products, ahead of those that count
 constexpr std::int64_t most_collectives = 512;  ///< collectives, well below what a stream takes
-constexpr double call_queue_seconds = 40e-6;    ///< of one call with its events: twice what is usual [s]
 
 struct ProductSpan {
   CudaEvent begin{cudaEventDefault}, end{cudaEventDefault};
@@ -112,9 +111,7 @@ std::vector<double> collective_seconds(const Moments& moments) {
 OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collective collective,
                            const spec::Partition& partition, const Call& product) {
   const Dtype dtype = element_dtype(collective, plan.shape.dtype);
-  std::int64_t elements = 0;
-  for (std::int64_t b = 1; b + 1 < partition.inventory.blocks; ++b)
-    elements = std::max(elements, partition.block_size(b));
+  const std::int64_t elements = largest_decoder_block(partition);
   const at::Tensor whole = zeros_in_memory(plan.device, dtype, elements);
   const Begin begin = collective_call(communicator, collective, whole);
   const auto run = [&](const OverlapCounts& counts) {

@@ -18,7 +18,6 @@ namespace {
 constexpr std::int64_t most_queued_together = 64;  ///< calls that are given to a GPU before it is waited for
 /// Ahead of those that count: the first waits for the ranks that come late.
 constexpr std::int64_t late_calls = 2;
-constexpr double queue_seconds = 40e-6;  ///< of a collective with its events: twice what is usual [s]
 
 struct CallSpan {
   at::cuda::CUDAEvent begin{cudaEventDefault}, end{cudaEventDefault};
@@ -27,7 +26,7 @@ struct CallSpan {
 void queue_together(Communicator& communicator, at::Device device, std::int64_t count,
                     const std::function<void()>& call, std::vector<double>& seconds) {
   communicator.barrier();
-  hold_back(device, queue_seconds * static_cast<double>(count + late_calls));
+  hold_back(device, call_queue_seconds * static_cast<double>(count + late_calls));
   for (std::int64_t i = 0; i < late_calls; ++i) call();
   std::deque<CallSpan> spans;
   for (std::int64_t i = 0; i < count; ++i) {

@@ -12,6 +12,10 @@ namespace assay::impl::bench {
 /// The largest of the ranks' values. Collective.
 double slowest(Communicator& communicator, double mine);
 
+/// What giving a GPU one call with its events takes, an estimate on the safe side: it decides how long work
+/// is held back, no figure rests on it. [s]
+inline constexpr double call_queue_seconds = 40e-6;
+
 /// The current stream of a GPU does nothing for so long, while the calling thread gives it work: it is not
 /// the launch that is timed. Nothing on a CPU. [s]
 void hold_back(at::Device device, double seconds);

@@ -35,8 +35,11 @@ struct Partition {
   std::vector<Run> runs(std::int64_t rank) const;
 };
 
+/// Of shares [elements]: 128 bytes in bf16, so that vectors of 16 bytes never cross a share's end.
+inline constexpr std::int64_t share_alignment = 64;
+
 /// Shares are multiples of `alignment` elements. With one rank the inventory is unchanged.
 /// Errors: SpecError partition_c1 (ranks outside [1, 2^20], alignment below 1).
-Partition partition(const Inventory& inventory, std::int64_t ranks, std::int64_t alignment = 64);
+Partition partition(const Inventory& inventory, std::int64_t ranks, std::int64_t alignment = share_alignment);
 
 }  // namespace assay::spec
