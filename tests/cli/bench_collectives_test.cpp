@@ -15,6 +15,7 @@
 #include "spec/layout/volume.hpp"
 #include "spec/model/inventory.hpp"
 #include "spec/text/json.hpp"
+#include "tests/cli/bench_words.hpp"
 #include "tests/cli/built_program.hpp"
 
 namespace assay::bench_collectives_test {
@@ -24,36 +25,18 @@ namespace fs = std::filesystem;
 using namespace impl::bench;
 using impl::cli::BenchPlan;
 using spec::metrics::Collective;
-
-BenchPlan plan(const std::vector<std::string>& words) {
-  for (const impl::cli::Verb& verb : impl::cli::verbs())
-    if (verb.name == "bench") return impl::cli::bench_plan(impl::cli::parse(words, verb.options, verb.name));
-  throw std::logic_error("no verb bench");
-}
-
-std::string refusal(const std::vector<std::string>& words) {
-  try {
-    plan(words);
-  } catch (const UserError& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what();
-  }
-  return "accepted";
-}
-
-void expect_word(const std::string& text, const std::string& word) {
-  EXPECT_NE(text.find(word), std::string::npos) << text;
-}
+using tests::expect_word;
 
 TEST(BenchCollectivesCli, RanksAreOneNumberFromTwoAndOfCeilingsAlone) {
-  EXPECT_EQ(plan({"ceilings", "--ranks", "4"}).ranks, 4);
-  EXPECT_EQ(plan({"ceilings"}).ranks, 0);
-  expect_word(refusal({"ceilings", "--ranks", "1"}), "between two ranks at least");
-  expect_word(refusal({"ceilings", "--ranks", "1,2"}), "one number of ranks");
-  expect_word(refusal({"ceilings", "--ranks", "two"}), "--ranks must be an integer >= 1");
-  expect_word(refusal({"ceilings", "--ranks", "2", "--tune", "200"}), "tuned on one device");
+  EXPECT_EQ(tests::bench_plan({"ceilings", "--ranks", "4"}).ranks, 4);
+  EXPECT_EQ(tests::bench_plan({"ceilings"}).ranks, 0);
+  expect_word(tests::bench_refusal({"ceilings", "--ranks", "1"}), "between two ranks at least");
+  expect_word(tests::bench_refusal({"ceilings", "--ranks", "1,2"}), "one number of ranks");
+  expect_word(tests::bench_refusal({"ceilings", "--ranks", "two"}), "--ranks must be an integer >= 1");
+  expect_word(tests::bench_refusal({"ceilings", "--ranks", "2", "--tune", "200"}), "tuned on one device");
   for (const char* what : {"ops", "step"})
-    expect_word(refusal({what, "--ranks", "2"}), "`assay bench ceilings` and `assay bench scaling` take it");
+    expect_word(tests::bench_refusal({what, "--ranks", "2"}),
+                "`assay bench ceilings` and `assay bench scaling` take it");
 }
 
 CollectiveSubject four_gpus() {

@@ -9,6 +9,7 @@
 #include "impl/cli/verb.hpp"
 #include "spec/error.hpp"
 #include "spec/text/json.hpp"
+#include "tests/cli/bench_words.hpp"
 #include "tests/cli/built_program.hpp"
 #include "tests/support/scratch.hpp"
 
@@ -21,49 +22,30 @@ using impl::cli::BenchPlan;
 using spec::time::StepClass;
 using spec::time::StepOp;
 using spec::time::StepPass;
-
-BenchPlan plan(const std::vector<std::string>& words) {
-  for (const impl::cli::Verb& verb : impl::cli::verbs())
-    if (verb.name == "bench") return impl::cli::bench_plan(impl::cli::parse(words, verb.options, verb.name));
-  throw std::logic_error("no verb bench");
-}
-
-std::string refusal(const std::vector<std::string>& words) {
-  try {
-    plan(words);
-  } catch (const UserError& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what();
-  }
-  return "accepted";
-}
-
-void expect_word(const std::string& text, const std::string& word) {
-  EXPECT_NE(text.find(word), std::string::npos) << text;
-}
+using tests::expect_word;
 
 TEST(BenchCli, SaysWhatItMeasuresAndGuessesWords) {
-  expect_word(refusal({}), "ceilings, ops, step or scaling; name one");
-  expect_word(refusal({"cielings"}), "did you mean \"ceilings\"?");
-  expect_word(refusal({"ops", "llama3-8b"}), "a model is given as --model NAME");
-  expect_word(refusal({"ops", "--model", "llama4"}), "llama");
-  expect_word(refusal({"ops", "--model", "mixtral-8x7b"}), "mixtral");
-  expect_word(refusal({"ops", "--dtype", "fp8"}), "compute.dtype");
-  expect_word(refusal({"ops", "--device", "tpu"}), "compute.device");
-  expect_word(refusal({"ops", "--micro", "0"}), "--micro");
+  expect_word(tests::bench_refusal({}), "ceilings, ops, step or scaling; name one");
+  expect_word(tests::bench_refusal({"cielings"}), "did you mean \"ceilings\"?");
+  expect_word(tests::bench_refusal({"ops", "llama3-8b"}), "a model is given as --model NAME");
+  expect_word(tests::bench_refusal({"ops", "--model", "llama4"}), "llama");
+  expect_word(tests::bench_refusal({"ops", "--model", "mixtral-8x7b"}), "mixtral");
+  expect_word(tests::bench_refusal({"ops", "--dtype", "fp8"}), "compute.dtype");
+  expect_word(tests::bench_refusal({"ops", "--device", "tpu"}), "compute.device");
+  expect_word(tests::bench_refusal({"ops", "--micro", "0"}), "--micro");
 }
 
 TEST(BenchCli, OptionsOfAnotherSubjectAreRefusedNotIgnored) {
-  expect_word(refusal({"step", "--model", "tiny-llama"}), "the recipe says it");
-  expect_word(refusal({"step", "--tune", "200"}), "the recipe says it");
-  expect_word(refusal({"ops", "--tune", "200"}), "`assay bench ceilings` tunes");
-  expect_word(refusal({"ceilings", "--run", "x"}), "only a step");
-  expect_word(refusal({"step", "batch.sequences=7", "batch.micro=0", "no.such=3"}), "no.such");
+  expect_word(tests::bench_refusal({"step", "--model", "tiny-llama"}), "the recipe says it");
+  expect_word(tests::bench_refusal({"step", "--tune", "200"}), "the recipe says it");
+  expect_word(tests::bench_refusal({"ops", "--tune", "200"}), "`assay bench ceilings` tunes");
+  expect_word(tests::bench_refusal({"ceilings", "--run", "x"}), "only a step");
+  expect_word(tests::bench_refusal({"step", "batch.sequences=7", "batch.micro=0", "no.such=3"}), "no.such");
 }
 
 TEST(BenchCli, ReadsItsOptions) {
-  const BenchPlan ops = plan({"ops", "--model", "tiny-qwen3", "--micro", "3", "--seq", "64", "--dtype",
-                              "bf16", "--device", "cpu", "--repeats", "7", "--json"});
+  const BenchPlan ops = tests::bench_plan({"ops", "--model", "tiny-qwen3", "--micro", "3", "--seq", "64",
+                                           "--dtype", "bf16", "--device", "cpu", "--repeats", "7", "--json"});
   EXPECT_EQ(ops.what, "ops");
   EXPECT_EQ(ops.model->name, "tiny-qwen3");
   EXPECT_EQ(ops.micro, 3);
@@ -72,11 +54,11 @@ TEST(BenchCli, ReadsItsOptions) {
   EXPECT_EQ(ops.device, spec::Device::cpu);
   EXPECT_EQ(ops.repeats, 7);
   EXPECT_TRUE(ops.json);
-  const BenchPlan step = plan({"step", "train.seed=3", "--run", "runs/a"});
+  const BenchPlan step = tests::bench_plan({"step", "train.seed=3", "--run", "runs/a"});
   EXPECT_EQ(step.config->seed, 3u);
   EXPECT_EQ(step.run_folder, "runs/a");
   EXPECT_EQ(step.repeats, 3);
-  EXPECT_EQ(plan({"ceilings"}).dtype, std::nullopt);
+  EXPECT_EQ(tests::bench_plan({"ceilings"}).dtype, std::nullopt);
 }
 
 Subject h200() {
