@@ -117,6 +117,8 @@ struct Report {
 /// `steps` steps, 20 to 120 when it is 0; its accounting is the documented one.
 SimulatedRun simulate(LogFormat format, std::uint64_t seed, std::int64_t steps = 0);
 
+/// Whether the learning rate is warmed up, kept, and decayed at the end.
+bool is_wsd(const SimulatedRun& run);
 /// The rate of step `i` (the first is 0) by the trainer's own formula, skipped steps aside.
 double scheduled_rate(const SimulatedRun& run, std::int64_t i);
 
