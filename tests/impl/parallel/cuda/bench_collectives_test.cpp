@@ -42,6 +42,8 @@ TEST(BenchCollectivesCuda, LargeCollectivesAreFasterThanSmallOnes) {
   EXPECT_EQ(rows, 15);
 }
 
+/// 0.97 is chosen, not derived: the clock moves between the runs alone and beside. Seen on two H200s: -2.6 %
+/// in a measurement of 24 sequences, 14 to 17 % here.
 TEST(BenchCollectivesCuda, AProductIsNotFasterBesideACollective) {
   ASSAY_NEEDS_GPU_RANKS();
   Communicator& world = *tests::gpu_ranks().world;
