@@ -113,9 +113,8 @@ void print_given(const Arguments& arguments, std::ostream& out) {
       said += (said.empty() ? "--" : ", --") + std::string(name) + " " + arguments.value(name, "");
   if (!said.empty())
     out << "the command line says " << said
-        << ", not the log: a number that contradicts may be the option's; without it the log is judged by "
-           "its "
-           "own words\n";
+        << ", not the log: a number that contradicts may be the option's; without it the log is judged "
+           "by its own words\n";
 }
 
 void write_junit(const std::string& path, const std::string& xml) {

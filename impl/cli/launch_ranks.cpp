@@ -19,9 +19,8 @@ std::vector<std::pair<std::string, std::string>> mpi_environment(std::int64_t ra
       {"PRTE_MCA_hwloc_default_binding_policy", "none"},
       // The ranks print their own errors; mpirun's banner about exit codes would bury them.
       {"OMPI_MCA_orte_execute_quiet", "1"},
-      // A rank that has lost another one has to say so: a second between SIGTERM and SIGKILL is short on a
-      // busy
-      // host. mpirun passes no output on meanwhile.
+      // A rank that has lost another one has to say so: a second between SIGTERM and SIGKILL is short where
+      // the host is busy. mpirun passes no output on meanwhile.
       {"OMPI_MCA_odls_base_sigkill_timeout", "2"},
       // Containers forbid the system call behind single-copy transfers, and each one would warn.
       {"OMPI_MCA_btl_vader_single_copy_mechanism", "none"},

@@ -93,13 +93,10 @@ const std::vector<Invariant>& invariants() {
        "what DeepSpeed returns for one that overflowed; any other below 0 is none.",
        Unit::none},
       {"loss_possible", "0.0001 <= loss <= 1,000 nats, and not below the entropy of its data",
-       "A cross-entropy near zero means that the model sees its targets. A diverged model is worse than log "
-       "V, "
-       "but its logits bound its loss: behind a final norm they differ by 0.04 D or so. Beyond 1,000 nats "
-       "the "
-       "number is no mean over tokens. The floor is known where the record states it; the mean of the last "
-       "20 "
-       "steps may lie below by chance only.",
+       "A cross-entropy near zero means that the model sees its targets. A diverged model is worse than "
+       "log V, but its logits bound its loss: behind a final norm, with a head of its first size, they "
+       "differ by 0.04 D. Beyond 1,000 nats the number is taken for no mean over tokens. The floor is "
+       "known where the record states it; the mean of the last 20 steps may lie below by chance only.",
        Unit::nats},
       {"learning_rate", "learning rate = the schedule at that step",
        "Any of the usual ways of numbering: steps from 0 or 1, warm-up divided by w or w + 1, last step at "
