@@ -85,7 +85,7 @@ measured() {
   echo "-- $name on $n GPUs: $*"
   ranks "$n" "$bin/step_bench" "recipes/$name.toml" "$steps" data.paths="$folder/tokens.bin" data.dtype="$kind" \
     batch.sequences=$((per_gpu * n)) "$@" > "$folder/out" || status=$?
-  grep -E '^(step|\{)|first step' "$folder/out"
+  grep -E '^(step|\{|a traced|all_|reduce_)|first step' "$folder/out"
   grep '^{' "$folder/out" >> "$lines"
   rm -rf "$folder"
   return $status

@@ -83,6 +83,7 @@ if(TARGET assay_impl)
   target_link_libraries(ops_bench PRIVATE assay_impl assay_own_code)
   add_executable(export_run EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/bench/export_run.cpp)
   target_link_libraries(export_run PRIVATE assay_impl assay_own_code)
-  add_executable(step_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/bench/step_bench.cpp)
+  add_executable(step_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/bench/step_bench.cpp
+                 ${CMAKE_SOURCE_DIR}/tests/bench/traced_step.cpp)
   target_link_libraries(step_bench PRIVATE assay_impl assay_own_code nlohmann_json::nlohmann_json)
 endif()

@@ -3,13 +3,13 @@
 // on one rank, or on every rank of a launcher, each with its GPU.
 // Prints what it does as it goes, then one line of JSON: seconds of every step and phase, tokens/s of the
 // median step, exact MFU against the peak of the GPU given by name below, peak memory, seconds from the start
-// of the process to the end of the first step and where they went. On a GPU one more step is traced after
-// those, and its kernels' times are printed by name, with what is left between them.
+// of the process to the end of the first step and where they went. On GPUs one more step is traced after
+// those: rank 0 prints its kernels' times by name, what is left between them, and what its collectives
+// reached.
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/cuda/CUDAFunctions.h>
-#include <torch/csrc/autograd/profiler_kineto.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,7 +17,6 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -33,6 +32,7 @@
 #include "spec/config/check.hpp"
 #include "spec/config/load.hpp"
 #include "spec/flops/exact.hpp"
+#include "tests/bench/traced_step.hpp"
 
 namespace assay::impl {
 namespace {
@@ -95,48 +95,6 @@ Json phases_of(const std::vector<run::StepReport>& reports, std::size_t first) {
   return out;
 }
 
-/// Traces one step and prints the time of its kernels by name, the longest first.
-void print_kernels(run::Trainer& trainer) {
-  namespace profiler = torch::autograd::profiler;
-  const torch::profiler::impl::ProfilerConfig config(torch::profiler::impl::ProfilerState::KINETO);
-  const std::set activities{torch::profiler::impl::ActivityType::CUDA};
-  profiler::prepareProfiler(config, activities);
-  profiler::enableProfiler(config, activities);
-  trainer.step(false);
-  c10::cuda::device_synchronize();
-  const auto trace = profiler::disableProfiler();
-  struct Sum {
-    int calls = 0;
-    double milliseconds = 0;
-  };
-  std::map<std::string, Sum> sums;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> spans;  // of kernels and copies [ns]
-  for (const profiler::KinetoEvent& event : trace->events()) {
-    if (event.deviceType() != at::kCUDA) continue;
-    Sum& sum = sums[event.name()];
-    ++sum.calls;
-    sum.milliseconds += 1e-6 * static_cast<double>(event.durationNs());
-    spans.emplace_back(event.startNs(), event.endNs());
-  }
-  if (spans.empty()) return;
-  std::sort(spans.begin(), spans.end());
-  double busy = 0;
-  std::uint64_t end = spans[0].first;
-  for (const auto& [from, to] : spans) {
-    if (to > end) busy += 1e-6 * static_cast<double>(to - std::max(from, end));
-    end = std::max(end, to);
-  }
-  const double span = 1e-6 * static_cast<double>(end - spans[0].first);
-  std::printf("a traced step: %.1f ms from its first kernel to its last, %.1f ms of it between kernels\n",
-              span, span - busy);
-  std::vector<std::pair<std::string, Sum>> sorted(sums.begin(), sums.end());
-  std::sort(sorted.begin(), sorted.end(),
-            [](const auto& a, const auto& b) { return a.second.milliseconds > b.second.milliseconds; });
-  for (const auto& [name, sum] : sorted)
-    std::printf("%9.2f ms %5d calls  %8.4f ms each  %.150s\n", sum.milliseconds, sum.calls,
-                sum.milliseconds / sum.calls, name.c_str());
-}
-
 int bench(const spec::RunConfig& config, std::int64_t steps) {
   const c10::InferenceMode no_autograd;
   at::Device device(at::kCPU);
@@ -170,6 +128,8 @@ int bench(const spec::RunConfig& config, std::int64_t steps) {
     for (const std::string& line : cuda::new_searches()) std::printf("  %s\n", line.c_str());
     if (step == 0) mark("first step done");
   }
+  // A rank that prints waits for the others in here, so all of them trace.
+  const auto kernels = device.is_cuda() ? traced_step(trainer) : std::vector<TracedKernel>();
   if (!prints) {
     communicator->barrier();
     return 0;
@@ -206,7 +166,8 @@ int bench(const spec::RunConfig& config, std::int64_t steps) {
   if (peak_of(gpu) > 0)
     out["mfu_exact"] = tokens / median * flops / peak_of(gpu) / static_cast<double>(batch.ranks);
   std::cout << out.dump() << std::endl;
-  if (device.is_cuda() && batch.ranks == 1) print_kernels(trainer);
+  print_kernels(kernels);
+  print_collectives(kernels, config, model, batch, trainer.groups().layout());
   communicator->barrier();
   return 0;
 }
