@@ -90,19 +90,21 @@ void refuse_unreadable(const std::vector<RunRecord>& runs, const std::string& pa
 
 /// What the command line says replaces what the log says.
 void given(const Arguments& arguments, RunRecord& record) {
+  const auto option = [&](const std::string& name) { return "--" + name + " " + arguments.value(name, ""); };
+  const auto number = [&](const std::string& name) {
+    return exactly(static_cast<double>(arguments.positive(name, 1)));
+  };
   if (arguments.has("model")) {
     spec::find_model(arguments.value("model", ""));
-    record.model = arguments.value("model", "");
+    record.state("model", &RunRecord::model, arguments.value("model", ""), option("model"));
   }
   if (arguments.has("gpu")) {
     spec::named_gpu(arguments.value("gpu", ""));
-    record.gpu = arguments.value("gpu", "");
+    record.state("gpu", &RunRecord::gpu, arguments.value("gpu", ""), option("gpu"));
     record.device.clear();
   }
-  if (arguments.has("gpus"))
-    record[Setting::gpus] = exactly(static_cast<double>(arguments.positive("gpus", 1)));
-  if (arguments.has("seq"))
-    record[Setting::sequence_length] = exactly(static_cast<double>(arguments.positive("seq", 1)));
+  if (arguments.has("gpus")) record.state(Setting::gpus, number("gpus"), option("gpus"));
+  if (arguments.has("seq")) record.state(Setting::sequence_length, number("seq"), option("seq"));
 }
 
 /// What replaced or filled in the log's own words: a contradiction may be that of an option.

@@ -57,6 +57,15 @@ std::string json(const Reading& reading, bool equal) {
          ",\"mfu_palm_total\":" + json(c.mfu_palm_total) + ",\"missing\":" + json_string(c.missing) + "}}";
 }
 
+/// What the command line stated: null where the log says nothing of it.
+std::string json(const GivenOption& stated) {
+  return "{\"name\":" + json_string(stated.name) + ",\"option\":" + json_string(stated.option) + ",\"log\":" +
+         (stated.log_number         ? json_number(stated.log_number->value)
+          : stated.log_text.empty() ? "null"
+                                    : json_string(stated.log_text)) +
+         ",\"line\":" + (stated.log_number ? std::to_string(stated.log_number->line) : "null") + "}";
+}
+
 std::string json(const Audit& audit) {
   const RunRecord& r = *audit.record;
   return "{\"origin\":" + json_string(r.origin) + ",\"format\":" + json_string(r.format.name) +
@@ -65,6 +74,8 @@ std::string json(const Audit& audit) {
          ",\"steps\":" + std::to_string(r.steps_seen) + ",\"lines\":" + std::to_string(r.lines) +
          ",\"unread_lines\":" + std::to_string(r.unread_lines) +
          ",\"truncated\":" + (r.truncated ? "true" : "false") +
+         ",\"stated\":" + list(r.stated, [](const GivenOption& one) { return json(one); }) +
+         ",\"mapped\":" + list(r.mapped, [](const GivenOption& one) { return json(one); }) +
          ",\"contradicts\":" + (audit.contradicts ? "true" : "false") + ",\n \"results\":" +
          list(audit.results, [](const Result& result) { return "\n  " + json(result); }) +
          ",\n \"readings\":" +

@@ -1,5 +1,6 @@
 #include "spec/audit/run_record.hpp"
 
+#include <algorithm>
 #include <iterator>
 
 namespace assay::spec::audit {
@@ -86,5 +87,41 @@ std::string_view to_string(Setting setting) { return setting_names[static_cast<s
 std::string_view to_string(Field field) { return field_names[static_cast<std::size_t>(field)]; }
 std::optional<Setting> setting_named(std::string_view name) { return named<Setting>(setting_names, name); }
 std::optional<Field> field_named(std::string_view name) { return named<Field>(field_names, name); }
+
+namespace {
+
+const GivenOption* named_in(const std::vector<GivenOption>& list, std::string_view name) {
+  const auto found =
+      std::find_if(list.begin(), list.end(), [&](const GivenOption& one) { return one.name == name; });
+  return found == list.end() ? nullptr : &*found;
+}
+
+/// Notes the option. A new entry; nullptr where one of that name is there, which then keeps what the log
+/// said.
+GivenOption* note(std::vector<GivenOption>& list, std::string_view name, const std::string& option) {
+  for (GivenOption& known : list)
+    if (known.name == name) {
+      known.option = option;
+      return nullptr;
+    }
+  return &list.emplace_back(GivenOption{std::string(name), option, {}, {}});
+}
+
+}  // namespace
+
+const GivenOption* RunRecord::stated_for(std::string_view name) const { return named_in(stated, name); }
+const GivenOption* RunRecord::mapped_for(Field field) const { return named_in(mapped, to_string(field)); }
+
+void RunRecord::state(Setting setting, const Printed& value, const std::string& option) {
+  auto& number = (*this)[setting];
+  if (GivenOption* const fresh = note(stated, to_string(setting), option)) fresh->log_number = number;
+  number = value;
+}
+
+void RunRecord::state(std::string_view name, std::string RunRecord::*which, const std::string& value,
+                      const std::string& option) {
+  if (GivenOption* const fresh = note(stated, name, option)) fresh->log_text = this->*which;
+  this->*which = value;
+}
 
 }  // namespace assay::spec::audit

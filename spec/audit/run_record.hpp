@@ -141,6 +141,15 @@ struct Restart {
   std::optional<std::int64_t> step;  ///< steps already done, as stated: the next one has the next number
 };
 
+/// What the command line stated of a run (or a program that completes a log): an option, which may be the one
+/// that is wrong.
+struct GivenOption {
+  std::string name;                   ///< of a setting or field, or "model", "gpu", "device", "dtype" ...
+  std::string option;                 ///< "--gpus 8", "--set gpus=8", "--map seconds=time_ms:ms"
+  std::optional<Printed> log_number;  ///< of a setting: what the log says, where the option took its place
+  std::string log_text;               ///< of a name: likewise
+};
+
 struct RunRecord {
   std::string origin;  ///< path, or what the program that built it says
   Format format;
@@ -155,6 +164,10 @@ struct RunRecord {
   std::string
       objective;        ///< "rewards" where the loss is no cross-entropy (preferences, policies); else empty
   std::string weights;  ///< "new" where the log says that they are no checkpoint's; empty when not stated
+
+  /// Settings and names that do not stand in the log, or not so: each has line 0. All others are the log's.
+  std::vector<GivenOption> stated;
+  std::vector<GivenOption> mapped;  ///< fields whose column or key the command line named
 
   /// In the order of the log. All of them up to `kept_steps`; of longer logs the first and last quarter of
   /// that number, evenly spaced ones between, and every one that a step invariant contradicts (at most 1,000
@@ -175,6 +188,16 @@ struct RunRecord {
     return settings[static_cast<std::size_t>(setting)];
   }
   std::optional<Printed>& operator[](Setting setting) { return settings[static_cast<std::size_t>(setting)]; }
+
+  /// Puts `value` in the place of what the log says, and notes that `option` stated it.
+  void state(Setting setting, const Printed& value, const std::string& option);
+  /// The same of a name: state("gpu", &RunRecord::gpu, "H100", "--gpu H100").
+  void state(std::string_view name, std::string RunRecord::*which, const std::string& value,
+             const std::string& option);
+  /// What stated that setting; nullptr where the log did, or nothing.
+  const GivenOption* stated_for(Setting setting) const { return stated_for(to_string(setting)); }
+  const GivenOption* stated_for(std::string_view name) const;
+  const GivenOption* mapped_for(Field field) const;
 };
 
 }  // namespace assay::spec::audit

@@ -328,6 +328,19 @@ TEST(AuditCli, AContradictionSaysWhatTheCommandLineStated) {
   EXPECT_EQ(audit_of({log}).out.find("the command line"), std::string::npos);
 }
 
+TEST(AuditCli, TheJsonSaysWhatTheCommandLineStated) {
+  const std::string log = golden("torchtitan_debug_model.log");
+  const auto own = nlohmann::json::parse(audit_of({log, "--json"}).out).at("runs").at(0);
+  EXPECT_TRUE(own.at("stated").empty());
+  const auto told =
+      nlohmann::json::parse(audit_of({log, "--json", "--gpus", "4", "--set", "gpus=2,layers=3"}).out);
+  const auto& stated = told.at("runs").at(0).at("stated");
+  ASSERT_EQ(stated.size(), 2u);
+  EXPECT_EQ(stated.at(0).at("name"), "gpus");
+  EXPECT_EQ(stated.at(0).at("option"), "--gpus 4") << "it takes the place of --set";
+  EXPECT_EQ(stated.at(1).at("option"), "--set layers=3");
+}
+
 TEST(AuditCli, AnOlderReportDoesNotOutliveAnError) {
   const tests::Scratch scratch;
   const std::string folder = scratch.path().string() + "/", report = folder + "audit.xml",

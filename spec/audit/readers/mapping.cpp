@@ -171,6 +171,7 @@ Mapping::Mapping(const std::string& map) {
     double unit = 1;
     if (colon != std::string::npos && colon > 0) unit = unit_for(*field, name, column.substr(colon + 1));
     add(std::string_view(column).substr(0, colon), *field, unit);
+    given_.push_back({name, "--map " + name + "=" + column, {}, {}});
   }
   stated_ = !columns_.empty();
   if (stated_) return;
@@ -257,7 +258,7 @@ void apply_settings(RunRecord& record, const std::string& set) {
                                    [&, n = name](const auto& k) { return k.first == n; });
     if (text != std::end(names)) {
       check_name(name, value);
-      record.*(text->second) = value;
+      record.state(name, text->second, value, "--set " + name + "=" + value);
       if (name == "gpu") record.device.clear();
       continue;
     }
@@ -285,7 +286,7 @@ void apply_settings(RunRecord& record, const std::string& set) {
     const bool size = *setting <= Setting::gpu_memory;  // counts, dimensions, rates of machines
     if (*setting != Setting::end_of_document && (printed->value < 0 || (size && printed->value == 0)))
       usage("--set", name + "=" + quote(value) + " must be " + (size ? "above 0" : "0 or more"));
-    record[*setting] = printed;
+    record.state(*setting, *printed, "--set " + name + "=" + value);
   }
 }
 

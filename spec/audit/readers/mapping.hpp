@@ -20,6 +20,8 @@ class Mapping {
   explicit Mapping(const std::string& map);
 
   bool stated() const { return stated_; }
+  /// Fields whose column the user named, as RunRecord::mapped.
+  const std::vector<GivenOption>& given() const { return given_; }
   /// A field that a column's numbers are, and how they are read.
   struct Meaning {
     Field field;
@@ -48,6 +50,7 @@ class Mapping {
   };
   void add(std::string_view column, Field field, double unit);
   std::vector<Column> columns_;
+  std::vector<GivenOption> given_;
   bool stated_ = false;
 };
 

@@ -273,6 +273,7 @@ std::vector<RunRecord> read_logs(std::istream& in, const std::string& origin, co
   std::vector<RunRecord> runs = shape == LogShape::document ? read_document(blocks, options, mapping)
                                                             : read_lines(blocks, options, mapping, shape);
   for (RunRecord& run : runs) {
+    run.mapped = mapping.given();
     apply_settings(run, options.set);
     merge_doubled_lines(run);
     number_steps(run);

@@ -421,6 +421,27 @@ TEST(HostileLogsSpec, StatedSettingsReplaceThoseOfTheLog) {
   EXPECT_EQ(run.model, "gpt2");
 }
 
+TEST(HostileLogsSpec, WhatTheCommandLineStatedIsToldFromTheLogsOwnWords) {
+  ReadOptions options;
+  options.map = "step=step,loss=loss,seconds=ms:ms";
+  options.set = "gpus=8,gpu=NVIDIA B200";
+  RunRecord run = read_one("step,loss,ms\n1,2.5,100\n2,2.25,101\n", options);
+  ASSERT_TRUE(run.stated_for(Setting::gpus) && run.stated_for("gpu") && run.mapped_for(Field::seconds));
+  EXPECT_EQ(run.stated_for(Setting::gpus)->option, "--set gpus=8");
+  EXPECT_FALSE(run.stated_for(Setting::gpus)->log_number) << "the log says nothing of it";
+  EXPECT_EQ(run.stated_for("gpu")->option, "--set gpu=NVIDIA B200");
+  EXPECT_EQ(run.mapped_for(Field::seconds)->option, "--map seconds=ms:ms");
+  EXPECT_FALSE(run.stated_for(Setting::micro) || run.mapped_for(Field::mfu));
+  // An option that takes the place of the log's number, and another that takes the place of the first.
+  run[Setting::micro] = exactly(4, 17);
+  run.state(Setting::micro, exactly(8), "--set micro=8");
+  run.state(Setting::micro, exactly(16), "--micro 16");
+  EXPECT_EQ(run[Setting::micro]->value, 16);
+  EXPECT_EQ(run.stated_for(Setting::micro)->option, "--micro 16");
+  EXPECT_EQ(run.stated_for(Setting::micro)->log_number, exactly(4, 17));
+  EXPECT_TRUE(read_one(two_steps).stated.empty() && read_one(two_steps).mapped.empty());
+}
+
 TEST(HostileLogsSpec, TablesWhoseColumnsAreNamedLikeFieldsNeedNoMapping) {
   const RunRecord csv = read_one("step;loss;tokens_per_second\n1;2.5;1000\n2;2.25;1001\n");
   ASSERT_EQ(csv.steps.size(), 2u);
