@@ -13,6 +13,7 @@
 #include "impl/data/batch.hpp"
 #include "impl/metrics/ceiling.hpp"
 #include "impl/run/host.hpp"
+#include "impl/run/numa.hpp"
 #include "impl/run/rank_device.hpp"
 #include "impl/run/trainer.hpp"
 #include "spec/config/keys.hpp"
@@ -41,25 +42,38 @@ std::optional<double> peak_flops(const std::vector<spec::record::Gpu>& gpus, Dty
   return peak;
 }
 
+/// "-" for nothing: what ranks tell one another has no empty words.
+std::string word(const std::string& text) { return text.empty() ? "-" : no_blanks(text); }
+std::optional<std::string> text_of(const std::string& word) {
+  return word == "-" ? std::nullopt : std::optional(word);
+}
+
 /// Where every rank runs, and every GPU that one of them uses.
 void add_places(spec::record::RunStart& start, at::Device device, Communicator& communicator) {
-  // "threads device uuid bytes host name": of these a GPU's name alone may hold blanks.
-  std::string mine = std::to_string(at::get_num_threads()) + " " + device.str() + " ";
+  const NumaPlace numa = numa_place(device);
+  // "threads device host processors memory-nodes gpu-node gpu-processors uuid bytes name": of these a GPU's
+  // name alone may hold blanks.
+  std::string mine = std::to_string(at::get_num_threads()) + " " + device.str() + " " + word(host_name()) +
+                     " " + word(numa.processors) + " " + word(numa.memory_nodes) + " " +
+                     (numa.gpu_node ? std::to_string(*numa.gpu_node) : "-") + " " + word(numa.gpu_processors);
   if (device.is_cuda()) {
     const cudaDeviceProp* properties = at::cuda::getDeviceProperties(device.index());
-    mine += gpu_uuid(device.index()) + " " + std::to_string(properties->totalGlobalMem) + " " +
-            no_blanks(host_name()) + " " + properties->name;
-  } else {
-    mine += "- 0 " + no_blanks(host_name());
+    mine += " " + gpu_uuid(device.index()) + " " + std::to_string(properties->totalGlobalMem) + " " +
+            properties->name;
   }
   for (const std::string& text : communicator.all_gather(mine)) {
     std::istringstream words(text);
     spec::record::RankPlace place{
         .rank = static_cast<std::int64_t>(start.ranks.size()), .host = {}, .device = {}, .threads = 0};
-    spec::record::Gpu gpu;
-    words >> place.threads >> place.device >> gpu.uuid >> gpu.memory_bytes >> place.host >> std::ws;
-    std::getline(words, gpu.name);
-    if (gpu.memory_bytes > 0) {
+    std::string processors, memory_nodes, gpu_node, gpu_processors;
+    words >> place.threads >> place.device >> place.host >> processors >> memory_nodes >> gpu_node >>
+        gpu_processors;
+    place.processors = text_of(processors);
+    place.memory_nodes = text_of(memory_nodes);
+    if (gpu_node != "-") place.gpu_node = std::stoll(gpu_node);
+    place.gpu_processors = text_of(gpu_processors);
+    if (spec::record::Gpu gpu; words >> gpu.uuid >> gpu.memory_bytes >> std::ws) {
+      std::getline(words, gpu.name);
       place.gpu = gpu.uuid;
       start.gpus.push_back(gpu);
     }

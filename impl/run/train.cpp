@@ -121,6 +121,7 @@ class Run {
       say(start_);
       if (const auto doubt = source_->doubt()) say(Warning{.step = {}, .code = "data", .text = *doubt});
       if (choice_.notice) say(Warning{.step = {}, .code = "gpu", .text = *choice_.notice});
+      warn(numa_warning(start_));
       if (disk) say(Warning{.step = {}, .code = "disk_space", .text = *disk});
       if (const char* drill = std::getenv("ASSAY_FAULT_DRILL"))
         say(Warning{.step = {}, .code = "drill", .text = std::string("a fault is planted: ") + drill});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "impl/run/numa.hpp"
 #include "impl/run/trainer.hpp"
 #include "spec/batch/schedule.hpp"
 #include "spec/text/quantity.hpp"
@@ -52,6 +53,33 @@ std::optional<Warning> above_peak_warning(const spec::record::Step& step,
                          spec::scientific(*start.peak_flops, 3) +
                          " FLOP/s allows, so MFU or HFU is left out; look at the clock and at which GPU the "
                          "peak is of"};
+}
+
+namespace {
+bool is_far_from_gpu(const spec::record::RankPlace& place) {
+  if (!place.gpu_node || !place.processors || !place.gpu_processors) return false;
+  const auto mine = numbers_of(*place.processors), near = numbers_of(*place.gpu_processors);
+  return std::none_of(mine.begin(), mine.end(),
+                      [&](std::int64_t n) { return std::binary_search(near.begin(), near.end(), n); });
+}
+}  // namespace
+
+std::optional<Warning> numa_warning(const spec::record::RunStart& start) {
+  const auto& ranks = start.ranks;
+  const auto far = std::count_if(ranks.begin(), ranks.end(), is_far_from_gpu);
+  if (far == 0) return {};
+  const auto& first = *std::find_if(ranks.begin(), ranks.end(), is_far_from_gpu);
+  const std::string node = std::to_string(*first.gpu_node);
+  return Warning{
+      .step = {},
+      .code = "numa",
+      .text = "rank " + std::to_string(first.rank) + " on " + first.host + " may run on processors " +
+              *first.processors + " alone, none of which is of its GPU's NUMA node " + node + " (" +
+              *first.gpu_processors + ")" +
+              (far > 1 ? "; " + std::to_string(far) + " ranks are so" : std::string()) +
+              ": launches and copies to the GPU cross the host; bind ranks by the launcher's option, "
+              "or with numactl --cpunodebind=" +
+              node + " --membind=" + node};
 }
 
 std::optional<Warning> record_waits_warning(std::size_t waiting, const std::string& path) {

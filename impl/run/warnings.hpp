@@ -21,6 +21,10 @@ std::optional<spec::record::Warning> memory_plan_warning(const spec::record::Mem
 std::optional<spec::record::Warning> above_peak_warning(const spec::record::Step& step,
                                                         const spec::record::RunStart& start);
 
+/// A rank may run on no processor of its GPU's NUMA node: what that costs, and how to bind it. The first such
+/// rank of `start`, and how many there are.
+std::optional<spec::record::Warning> numa_warning(const spec::record::RunStart& start);
+
 /// `waiting` bytes of the record at `path` were not taken by a full disk.
 std::optional<spec::record::Warning> record_waits_warning(std::size_t waiting, const std::string& path);
 

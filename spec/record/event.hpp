@@ -28,6 +28,11 @@ struct RankPlace {
   std::string device;                   ///< "cpu" or "cuda:0"
   std::int64_t threads = 0;             ///< CPU threads of this rank
   std::optional<std::string> gpu = {};  ///< identity of its GPU
+  // Lists as Linux has them, "0-3,8".
+  std::optional<std::string> processors = {};      ///< that it may run on
+  std::optional<std::string> memory_nodes = {};    ///< NUMA nodes that its memory may come from
+  std::optional<std::int64_t> gpu_node = {};       ///< NUMA node of its GPU
+  std::optional<std::string> gpu_processors = {};  ///< processors of that node
   bool operator==(const RankPlace&) const = default;
 };
 

@@ -25,6 +25,10 @@ void fields(Is<RankPlace> auto& place, auto&& field) {
   field("device", place.device);
   field("threads", place.threads);
   field("gpu", place.gpu);
+  field("processors", place.processors);
+  field("memory_nodes", place.memory_nodes);
+  field("gpu_node", place.gpu_node);
+  field("gpu_processors", place.gpu_processors);
 }
 
 void fields(Is<Batch> auto& batch, auto&& field) {

@@ -96,5 +96,37 @@ TEST(WarningsImpl, TheLearningRateBeforeAndAfterALongerSchedule) {
       << warning.text;
 }
 
+spec::record::RankPlace on_processors(std::int64_t rank, const std::string& processors) {
+  return {.rank = rank,
+          .host = "node7",
+          .device = "cuda:" + std::to_string(rank),
+          .threads = 4,
+          .gpu = "GPU-" + std::to_string(rank),
+          .processors = processors,
+          .memory_nodes = "0-1",
+          .gpu_node = 1,
+          .gpu_processors = "32-63,96-127"};
+}
+
+TEST(WarningsImpl, ARankThatMayNotRunNearItsGpu) {
+  spec::record::RunStart start;
+  start.ranks = {on_processors(0, "0-127"), on_processors(1, "0-31,96"), on_processors(2, "40")};
+  EXPECT_EQ(numa_warning(start), std::nullopt);
+  start.ranks.push_back(on_processors(3, "0-31"));
+  auto warning = numa_warning(start);
+  ASSERT_TRUE(warning.has_value());
+  EXPECT_EQ(warning->code, "numa");
+  EXPECT_EQ(warning->text.rfind("rank 3 on node7 may run on processors 0-31 alone, none of which is of its "
+                                "GPU's NUMA node 1 (32-63,96-127): ",
+                                0),
+            0u)
+      << warning->text;
+  start.ranks.push_back(on_processors(4, "64-95"));
+  warning = numa_warning(start);
+  EXPECT_NE(warning->text.find("; 2 ranks are so: "), std::string::npos) << warning->text;
+  for (auto& place : start.ranks) place.gpu_node = {};
+  EXPECT_EQ(numa_warning(start), std::nullopt);
+}
+
 }  // namespace
 }  // namespace assay::impl::run::warnings_test
