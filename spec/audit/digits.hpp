@@ -21,11 +21,7 @@ class EightBytes {
 
   /// The eight bytes from `at` on, zeros behind `end`. Domain: start <= at < end, at least eight bytes from
   /// `start` to `end`.
-  EightBytes(const char* at, const char* end) {
-    const auto left = end - at;
-    std::memcpy(&word_, left >= 8 ? at : end - 8, sizeof word_);
-    if (left < 8) word_ >>= 8 * (8 - left);
-    word_ ^= 0x3030303030303030;  // digits become 0 to 9; the first byte is the lowest
+  [[gnu::always_inline]] EightBytes(const char* at, const char* end) : word_(load(at, end)) {
     // The lowest high bit that is set marks the first byte that is none.
     const std::uint64_t others = ((word_ + 0x7676767676767676) | word_) & 0x8080808080808080;
     count_ = others == 0 ? 8 : std::countr_zero(others) / 8;
@@ -34,17 +30,31 @@ class EightBytes {
   /// Digits at the start: 0 to 8.
   int count() const { return count_; }
   /// The number that they make. Domain: count() > 0.
-  std::uint64_t value() const {
-    std::uint64_t word = word_ << (64 - 8 * count_);
-    word = (word * 10 + (word >> 8)) & 0x00ff00ff00ff00ff;
-    word = (word * 100 + (word >> 16)) & 0x0000ffff0000ffff;
-    return (word * 10000 + (word >> 32)) & 0xffffffff;
+  [[gnu::always_inline]] std::uint64_t value() const { return value(word_, count_); }
+  /// The number that the first `count` bytes make, which are digits. Domain: as the constructor's; 0 < count
+  /// <= 8.
+  [[gnu::always_inline]] static std::uint64_t value(const char* at, const char* end, int count) {
+    return value(load(at, end), count);
   }
 
   static constexpr std::uint64_t powers[] = {1,       10,        100,        1'000,      10'000,
                                              100'000, 1'000'000, 10'000'000, 100'000'000};
 
  private:
+  [[gnu::always_inline]] static std::uint64_t load(const char* at, const char* end) {
+    std::uint64_t word = 0;
+    const auto left = end - at;
+    std::memcpy(&word, left >= 8 ? at : end - 8, sizeof word);
+    if (left < 8) word >>= 8 * (8 - left);
+    return word ^ 0x3030303030303030;  // digits become 0 to 9; the first byte is the lowest
+  }
+  [[gnu::always_inline]] static std::uint64_t value(std::uint64_t word, int count) {
+    word <<= 64 - 8 * count;
+    word = (word * 10 + (word >> 8)) & 0x00ff00ff00ff00ff;
+    word = (word * 100 + (word >> 16)) & 0x0000ffff0000ffff;
+    return (word * 10000 + (word >> 32)) & 0xffffffff;
+  }
+
   std::uint64_t word_;
   int count_;
 };

@@ -230,79 +230,105 @@ bool LineShapes::matches(const Shape& shape, const char*& at, const char* end, s
 
 namespace {
 
+/// Passes over digits; gives how many there are. Domain: as EightBytes, but for `at` = `end`.
+[[gnu::always_inline]] inline std::ptrdiff_t pass_digits(const char*& at, const char* end) {
+  const char* const from = at;
+  while (at != end) {
+    const int count = EightBytes(at, end).count();
+    at += count;
+    if (count < 8) break;
+  }
+  return at - from;
+}
+
 /// Passes over a number that is finite, and whose text says that it is not below 0.
 [[gnu::always_inline]] inline bool pass_short(const char*& at, const char* end, bool groups) {
+  constexpr std::ptrdiff_t longest = 24;  // of a number that is finite for sure
   const char* now = at;
-  if (now == end) return false;
-  const EightBytes whole(now, end);
-  if (whole.count() == 0) return false;
-  now += whole.count();
-  std::uint64_t digits = 0;
-  if (groups && now != end && *now == ',' && !take_groups(now, end, whole.count(), digits)) return false;
-  if (now != end && *now == '.') {
-    if (++now == end) return false;
-    const EightBytes fraction(now, end);
-    if (fraction.count() == 0) return false;
-    now += fraction.count();
+  const std::ptrdiff_t whole = pass_digits(now, end);
+  if (whole == 0) return false;
+  if (groups && now != end && (*now == ',' || *now == '_')) {
+    std::uint64_t digits = 0;
+    if (whole > 3 || !take_groups(now, end, static_cast<int>(whole), digits)) return false;
   }
-  if (now != end && (digit(*now) || *now == 'e' || *now == 'E')) {
-    now = at;
-    if (!pass_number(now, end) || now - at > 24 || (now - at > 4 && (now[-4] == 'e' || now[-4] == 'E')) ||
-        (now - at > 5 && (now[-5] == 'e' || now[-5] == 'E')))
-      return false;
-  }
-  if (now != end && ((groups && *now == '_') || *now == 'e' || *now == 'E')) return false;
+  if (now != end && *now == '.' && (++now, pass_digits(now, end)) == 0) return false;
+  if (int exponent = 0;
+      now != end && (*now == 'e' || *now == 'E') && !take_short_exponent(now, end, exponent))
+    return false;
+  if (now - at > longest) return false;
   at = now;
   return true;
+}
+
+/// Whether no number of that many digits, of which `text` shows one, is above 1 in that unit, and is
+/// written without an exponent. `first`: as long as it begins with the digit 0.
+bool never_above_one(std::string_view text, double unit, bool& first) {
+  const std::size_t whole = std::min(text.find('.'), text.size());
+  if (whole == 0 || whole > 3 || text.find_first_not_of("0123456789.") != std::string_view::npos)
+    return false;
+  first = whole == 1 && text[0] == '0' && unit == 1;
+  return unit > 0 && (first || powers_of_ten[whole] * unit <= 1);
 }
 
 }  // namespace
 
 /// Goes over a line as `matches` does; fills in what `layout` says of its numbers.
-bool LineShapes::glanced(const Shape& shape, std::string_view line, Layout& layout) const {
+bool LineShapes::glanced(const Shape& shape, std::string_view line, Layout& layout, char* digits) const {
   const char *const text = shape.text.data(), *at = line.data(), *const end = at + line.size();
   Step ignored;
   layout.wanted.clear();
-  layout.words.clear();
-  const auto words = [&](const char* from, const char* to) {
-    for (; from != to; ++from)
-      if (digit(*from)) layout.words.emplace_back(static_cast<std::uint32_t>(from - line.data()), *from);
+  layout.step_digits = 0;
+  const auto place = [&](const char* byte) { return static_cast<std::uint32_t>(byte - line.data()); };
+  const auto mark = [&](const char* from, const char* to) {
+    if (digits)
+      for (; from != to; ++from)
+        if (digit(*from)) digits[from - line.data()] = 0x0f;
   };
   for (const Piece& piece : shape.pieces) {
     if (static_cast<std::size_t>(end - at) <= piece.size || !same(at, text + piece.begin, piece.size))
       return false;
-    words(at, at + piece.size);
     at += piece.size;
     if (piece.blanks)
       while (at != end && blank(*at)) ++at;
+    const char* const from = at;
     if (!piece.taken) {
       if (!pass(at, end)) return false;
+      mark(from, at);
       continue;
     }
     if (at == end || *at == '-') return false;
-    if (piece.field == Field::step || piece.field == Field::rank || piece.field == Field::mfu)
-      layout.wanted.emplace_back(static_cast<std::uint32_t>(at - line.data()), piece);
     const bool groups = piece.written == Written::printed && notation_ == Notation::text;
-    if (!pass_short(at, end, groups) && !number(piece, at, end, 0, ignored)) return false;
+    const bool quick = pass_short(at, end, groups);
+    if (!quick && !number(piece, at, end, 0, ignored)) return false;
+    if (quick) mark(from, at);  // else the digits of another number may not be read so
+    if (piece.field == Field::step && piece.unit == 1 && at - from <= 8 && std::all_of(from, at, digit)) {
+      layout.step = place(from);
+      layout.step_digits = static_cast<int>(at - from);
+      continue;
+    }
+    bool first = false;
+    if (piece.field == Field::mfu &&
+        never_above_one({from, static_cast<std::size_t>(at - from)}, piece.unit, first)) {
+      if (first && digits) digits[from - line.data()] = 0;
+      continue;
+    }
+    if (piece.field == Field::step || piece.field == Field::rank || piece.field == Field::mfu)
+      layout.wanted.emplace_back(place(from), piece);
   }
   const std::size_t rest = shape.text.size() - shape.end;
-  words(at, end);
   return static_cast<std::size_t>(end - at) == rest && same(at, text + shape.end, rest);
 }
 
 /// The numbers of a glance at a line of that layout.
-std::optional<Glance> LineShapes::numbers(const Layout& layout, std::string_view text) const {
+[[gnu::always_inline]] inline std::optional<Glance> LineShapes::numbers(const Layout& layout,
+                                                                        std::string_view text) const {
   Glance out{std::numeric_limits<double>::quiet_NaN(), -1, 0};
+  const char* const end = text.data() + text.size();
+  if (layout.step_digits > 0)
+    out.number = static_cast<double>(
+        static_cast<std::int64_t>(EightBytes::value(text.data() + layout.step, end, layout.step_digits)));
   for (const auto& [place, piece] : layout.wanted) {
-    const char *at = text.data() + place, *const end = text.data() + text.size();
-    if (piece.field == Field::step && piece.unit == 1 && end - at >= 8) {
-      const EightBytes digits(at, end);
-      const char next = digits.count() > 0 && digits.count() < 8 ? at[digits.count()] : '.';
-      if (next != '.' && next != ',' && next != '_' && next != 'e' && next != 'E') {
-        out.number = static_cast<double>(digits.value());
-        continue;
-      }
-    }
+    const char* at = text.data() + place;
     Printed printed;
     if (piece.written == Written::shortest
             ? !take_shortest(at, end, piece.unit, 0, printed)
@@ -317,16 +343,37 @@ std::optional<Glance> LineShapes::numbers(const Layout& layout, std::string_view
   return out;
 }
 
-namespace {
-
-/// `word` with every digit as "0".
-std::uint64_t without_digits(std::uint64_t word) {
-  const std::uint64_t x = word ^ 0x3030303030303030;
-  const std::uint64_t others = (((x & 0x7f7f7f7f7f7f7f7f) + 0x7676767676767676) | x) & 0x8080808080808080;
-  return word & ~(((others ^ 0x8080808080808080) >> 7) * 0x0f);
+/// Whether the line is one of that layout.
+[[gnu::always_inline]] inline bool LineShapes::fits(const Layout& layout, std::string_view text) {
+  if (layout.size != text.size()) return false;
+  const char* at = text.data();
+  const char* const last = at + text.size() - 8;  // the last eight bytes overlap those before
+  for (const Layout::Word& known : layout.words) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, std::min(at, last), sizeof word);
+    const std::uint64_t others = (word & ~known.digits) ^ known.text;
+    const std::uint64_t above_nine = ((word & known.digits) + 0x0606060606060606) & 0x1010101010101010;
+    if ((others | above_nine) != 0) return false;
+    at += 8;
+  }
+  return true;
 }
 
-}  // namespace
+const LineShapes::Layout* LineShapes::known_layout(SameSize& same, std::string_view text) const {
+  for (std::size_t i = 0; i < same.used; ++i) {
+    const Layout& layout = same.layouts[same.order[i]];
+    if (!fits(layout, text)) continue;
+    if (i > 0) std::swap(same.order[i], same.order[i - 1]);
+    return &layout;
+  }
+  return nullptr;
+}
+
+/// A free place, or the one that fitted least.
+LineShapes::Layout& LineShapes::new_layout(SameSize& same) {
+  if (same.used < SameSize::most) ++same.used;
+  return same.layouts[same.order[same.used - 1]];
+}
 
 std::optional<Glance> LineShapes::glance(const Line& line) {
   constexpr std::size_t longest_glanced = 1024;
@@ -334,32 +381,36 @@ std::optional<Glance> LineShapes::glance(const Line& line) {
   if (!EightBytes::possible || shapes_.empty() || text.size() < 8 || text.size() > longest_glanced ||
       !line.complete || line.overlong)
     return std::nullopt;
-  std::array<std::uint64_t, longest_glanced / 8 + 1> words;
-  std::uint64_t hash = text.size();
-  std::size_t count = 0;
-  for (std::size_t at = 0; at < text.size(); at += 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, text.data() + std::min(at, text.size() - 8), 8);
-    words[count] = without_digits(word);
-    hash = (hash ^ words[count++]) * 0x9e3779b97f4a7c15;
+  layouts_.resize(sizes);
+  // Numbers of all widths, as shortest doubles are, leave no layout to be known.
+  const bool by_layout = 2 * misfits_ <= 512 + fitted_;
+  SameSize& same = layouts_[text.size() % sizes];
+  if (const Layout* const known = by_layout ? known_layout(same, text) : nullptr) {
+    ++fitted_, ++read_;
+    return numbers(*known, text);
   }
-  layouts_.resize(layouts);
-  Layout& layout = layouts_[hash >> 58];
-  const auto right = [&](const std::pair<std::uint32_t, char>& c) { return text[c.first] == c.second; };
-  if (layout.size == text.size() && std::equal(words.begin(), words.begin() + count, layout.text.begin()) &&
-      std::all_of(layout.words.begin(), layout.words.end(), right)) {
-    ++read_;
-    return numbers(layout, text);
-  }
+  ++misfits_;
+  std::array<char, longest_glanced> digits;
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
     const std::size_t which = last_ + i < shapes_.size() ? last_ + i : last_ + i - shapes_.size();
-    layout.size = 0;
-    if (!glanced(shapes_[which], text, layout)) continue;
-    layout.size = text.size();
-    layout.text.assign(words.begin(), words.begin() + count);
+    if (by_layout) std::fill_n(digits.begin(), text.size(), '\0');
+    if (!glanced(shapes_[which], text, passing_, by_layout ? digits.data() : nullptr)) continue;
+    if (by_layout) {
+      passing_.size = text.size();
+      passing_.words.clear();
+      for (std::size_t at = 0; at < text.size(); at += 8) {
+        const std::size_t from = std::min(at, text.size() - 8);
+        Layout::Word word{};
+        std::memcpy(&word.text, text.data() + from, 8);
+        std::memcpy(&word.digits, digits.data() + from, 8);
+        word.text &= ~word.digits;
+        passing_.words.push_back(word);
+      }
+      std::swap(new_layout(same), passing_);
+    }
     last_ = which;
     ++read_;
-    return numbers(layout, text);
+    return numbers(by_layout ? same.layouts[same.order[same.used - 1]] : passing_, text);
   }
   return std::nullopt;
 }

@@ -100,12 +100,27 @@ class LineShapes {
   /// A line to the width of every number: another one with the same bytes but for the digits of its numbers
   /// is looked over in a few operations per eight bytes.
   struct Layout {
-    std::vector<std::uint64_t> text;                      // every digit as "0"
-    std::size_t size = 0;                                 // of the line
-    std::vector<std::pair<std::uint32_t, Piece>> wanted;  // numbers of a glance, and where they stand
-    std::vector<std::pair<std::uint32_t, char>> words;    // digits that are no number's
+    struct Word {
+      std::uint64_t text, digits;  // of eight bytes: what must stand there; the half bytes that may be 0 to 9
+    };
+    std::vector<Word> words;
+    std::size_t size = 0;                                 // of the line; 0: none
+    std::uint32_t step = 0;                               // where the step's number stands,
+    int step_digits = 0;                                  // if it is one to eight digits
+    std::vector<std::pair<std::uint32_t, Piece>> wanted;  // other numbers of a glance, and where they stand
   };
-  bool glanced(const Shape& shape, std::string_view text, Layout& layout) const;
+  /// Those of lines as long as each other, or nearly so.
+  struct SameSize {
+    static constexpr std::size_t most = 8;
+    std::array<Layout, most> layouts;
+    std::array<std::uint8_t, most> order{0, 1, 2, 3, 4, 5, 6, 7};  // those of more lines first
+    std::size_t used = 0;
+  };
+  static bool fits(const Layout& layout, std::string_view text);
+  const Layout* known_layout(SameSize& same, std::string_view text) const;
+  static Layout& new_layout(SameSize& same);
+  /// The layout of `text`; `widths`, when given, is filled with a line's digits. False: of another shape.
+  bool glanced(const Shape& shape, std::string_view text, Layout& layout, char* widths) const;
   std::optional<Glance> numbers(const Layout& layout, std::string_view text) const;
   bool number(const Piece& piece, const char*& at, const char* end, std::int64_t line, Step& step) const;
 
@@ -113,8 +128,10 @@ class LineShapes {
   Notation notation_;
   std::vector<Shape> shapes_;
   std::size_t last_ = 0, oldest_ = 0;
-  static constexpr std::size_t layouts = 64;  // a power of two
-  std::vector<Layout> layouts_;               // by a hash of their text
+  static constexpr std::size_t sizes = 16;  // a power of two
+  std::vector<SameSize> layouts_;           // by the size of the line
+  Layout passing_;                          // of a line of no known layout
+  std::int64_t fitted_ = 0, misfits_ = 0;
   std::uint32_t fields_ = 0;
   std::int64_t breaks_ = 0, learned_ = 0, read_ = 0;
 };

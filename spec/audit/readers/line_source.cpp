@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "spec/audit/digits.hpp"
 #include "spec/error.hpp"
 
 namespace assay::spec::audit {
@@ -220,6 +221,8 @@ int take_rank(std::string_view& text) {
   if (text.empty() || (text[0] != '[' && text[0] != ' ' && (text[0] < '0' || text[0] > '9'))) return -1;
   if (text[0] != '[') {  // most lines that begin with a number are no prefix
     const char *at = text.data(), *const end = at + std::min<std::size_t>(text.size(), 16);
+    if constexpr (EightBytes::possible)
+      if (end - at >= 8) at += std::min(EightBytes(at, end).count(), 7);
     while (at != end && (*at == ' ' || (*at >= '0' && *at <= '9'))) ++at;
     if (at != end && *at != ':') return -1;
   }

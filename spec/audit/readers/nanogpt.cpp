@@ -123,8 +123,9 @@ class NanoGpt : public LineReader {
   }
 
   LineShapes shapes_;
-  ReadAgain again_ = [](std::string_view text, std::int64_t line, Step& step) {
-    read_numbers(step_line(text), line, step);
+  ReadAgain again_ = [this](std::string_view text, std::int64_t line, Step& step) {
+    if (shapes_.read(text, line, step) == 0) read_numbers(step_line(text), line, step);
+    forget_unmeasured(step);
   };
 };
 

@@ -15,6 +15,7 @@ void StepKeeper::Late::keep(const Step& step, std::uint32_t fields_of_step, std:
   contradicts = contradicts_itself;
   fields = 0;
   text.clear();
+  numbers.resize(static_cast<std::size_t>(std::popcount(fields_of_step)));
   Printed* next = numbers.data();
   for (std::uint32_t left = fields_of_step; left != 0; left &= left - 1) {
     const auto& number = step.fields[static_cast<std::size_t>(std::countr_zero(left))];
@@ -56,15 +57,14 @@ void StepKeeper::add(std::string_view text, std::int64_t line, int rank, bool co
   late.text.assign(text);
 }
 
-/// Reads what stands there as text.
-void StepKeeper::settle(Late& late, const ReadAgain& again) {
-  if (late.text.empty()) return;
+/// What stands there as text is read now.
+Step StepKeeper::step_of(const Late& late) const {
+  if (late.text.empty()) return late.step();
   Step step;
-  again(late.text, late.line, step);
+  (*again_)(late.text, late.line, step);
   step.line = late.line;
   if (late.rank >= 0 && !step[Field::rank]) step[Field::rank] = exactly(late.rank, late.line);
-  constexpr std::uint32_t all = (std::uint32_t{1} << field_count) - 1;
-  late.keep(step, all, late.index, late.contradicts);
+  return step;
 }
 
 void StepKeeper::add(const Step& step, std::uint32_t fields, bool contradicts) {
@@ -87,9 +87,9 @@ void StepKeeper::pass_on(Late& late) {
     if (middle_.size() > 2 * quarter) {
       for (std::size_t i = 1; i < middle_.size(); ++i) {
         if (i % 2 == 0)
-          middle_[i / 2] = middle_[i];
+          middle_[i / 2] = std::move(middle_[i]);
         else if (middle_[i].contradicts && contradicting_.size() < most_contradicting)
-          contradicting_.push_back(middle_[i]);
+          contradicting_.push_back(std::move(middle_[i]));
       }
       middle_.resize(quarter + 1);
       stride_ *= 2;
@@ -101,19 +101,17 @@ void StepKeeper::pass_on(Late& late) {
 
 std::vector<Step> StepKeeper::finish() {
   std::vector<Step> steps = std::move(head_);
-  for (auto* lates : {&middle_, &contradicting_, &tail_})
-    for (Late& late : *lates)
-      if (again_) settle(late, *again_);
   // Both are in the order of the log.
   const auto before = [](const Late& a, const Late& b) { return a.index < b.index; };
   std::sort(contradicting_.begin(), contradicting_.end(), before);
   auto extra = contradicting_.begin();
   for (const Late& late : middle_) {
-    for (; extra != contradicting_.end() && before(*extra, late); ++extra) steps.push_back(extra->step());
-    steps.push_back(late.step());
+    for (; extra != contradicting_.end() && before(*extra, late); ++extra) steps.push_back(step_of(*extra));
+    steps.push_back(step_of(late));
   }
-  for (; extra != contradicting_.end(); ++extra) steps.push_back(extra->step());
-  for (std::size_t i = 0; i < tail_.size(); ++i) steps.push_back(tail_[(oldest_ + i) % tail_.size()].step());
+  for (; extra != contradicting_.end(); ++extra) steps.push_back(step_of(*extra));
+  for (std::size_t i = 0; i < tail_.size(); ++i)
+    steps.push_back(step_of(tail_[(oldest_ + i) % tail_.size()]));
   return steps;
 }
 

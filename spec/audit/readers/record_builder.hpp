@@ -31,7 +31,7 @@ class StepKeeper {
  private:
   static constexpr std::size_t quarter = RunRecord::kept_steps / 4, most_contradicting = 1000;
   /// A step that may be passed on: only the fields that it has, side by side, for it is written a million
-  /// times a second.
+  /// times a second. A place of the tail keeps the memory of its text and numbers.
   struct Late {
     void keep(const Step& step, std::uint32_t fields_of_step, std::int64_t at, bool contradicts_itself);
     Step step() const;
@@ -40,12 +40,12 @@ class StepKeeper {
     bool contradicts;
     int rank = -1;
     std::string text;  // of a step that is read once it is kept; else empty
-    std::array<Printed, field_count> numbers;
+    std::vector<Printed> numbers;
   };
   static_assert(field_count <= 32);
   Late& next_late();
   void pass_on(Late& late);
-  static void settle(Late& late, const ReadAgain& again);
+  Step step_of(const Late& late) const;
 
   std::vector<Step> head_;
   std::vector<Late> middle_, contradicting_;

@@ -55,11 +55,11 @@ class Csv : public LineReader {
   explicit Csv(const Mapping& mapping) : mapping_(mapping) {}
 
   void read(const Line& line, RecordBuilder& builder) override {
-    if (trimmed(line.text).empty() || line.text.starts_with('#')) return;
-    if (columns_.empty()) return read_names(line.text, builder);
     if (builder.may_defer())
       if (const auto glance = shapes_.glance(line); glance && builder.defer(line.text, *glance, again_))
         return;
+    if (trimmed(line.text).empty() || line.text.starts_with('#')) return;
+    if (columns_.empty()) return read_names(line.text, builder);
     Step step;
     step.line = line.number;
     if (shapes_.read(line, step)) return builder.step(step, shapes_.fields());
@@ -138,7 +138,7 @@ class Csv : public LineReader {
   Mapping mapping_;
   LineShapes shapes_;
   ReadAgain again_ = [this](std::string_view text, std::int64_t line, Step& step) {
-    read_cells(text, step, line);
+    if (shapes_.read(text, line, step) == 0) read_cells(text, step, line);
   };
   TakenNumbers taken_;
   bool all_plain_ = true;  // of the last line
@@ -151,10 +151,10 @@ class JsonLines : public LineReader {
   explicit JsonLines(const Mapping& mapping) : mapping_(mapping) {}
 
   void read(const Line& line, RecordBuilder& builder) override {
-    if (trimmed(line.text).empty()) return;
     if (builder.may_defer())
       if (const auto glance = shapes_.glance(line); glance && builder.defer(line.text, *glance, again_))
         return;
+    if (trimmed(line.text).empty()) return;
     values_.begin(line.number);
     if (shapes_.read(line, values_.step)) return builder.step(values_.step, shapes_.fields());
     paths_.begin();
@@ -216,7 +216,7 @@ class JsonLines : public LineReader {
   }
 
   ReadAgain again_ = [this](std::string_view text, std::int64_t line, Step& step) {
-    read_again(text, line, step);
+    if (shapes_.read(text, line, step) == 0) read_again(text, line, step);
   };
   LineShapes shapes_{Notation::json};
   Values values_{mapping_};

@@ -228,6 +228,36 @@ TEST(LineShapeSpec, AGlanceSeesWhatIsOdd) {
     EXPECT_FALSE(glance(odd).has_value()) << odd;
 }
 
+/// Lines of one layout differ in the digits of their numbers alone; an MFU is read where its width lets it
+/// pass 1, and a step's number whatever its width.
+TEST(LineShapeSpec, AGlanceAtALayoutReadsWhatItMust) {
+  const std::string first = "step 7 lr 1.500e-05 mfu 0.4100 of 3 GB";
+  const auto learned = [&](double unit) {
+    TakenNumbers taken;
+    taken.add(first.data() + 5, Field::step, Kind::counted, 1);
+    taken.add(first.data() + 10, Field::learning_rate, Kind::measured, 1);
+    taken.add(first.data() + 24, Field::mfu, Kind::measured, unit);
+    LineShapes shapes;
+    shapes.learn(first, taken);
+    return shapes;
+  };
+  LineShapes share = learned(1), percent = learned(0.01);
+  const auto glance = [](LineShapes& shapes, const std::string& text) {
+    return shapes.glance({text, 1, -1, true, false});
+  };
+  for (int round = 0; round < 3; ++round) {  // the second and third time by the layout of the first
+    EXPECT_LT(glance(share, "step 8 lr 9.999e-06 mfu 0.4321 of 4 GB")->mfu_low, 0.4321);
+    EXPECT_NEAR(glance(share, "step 8 lr 9.999e-06 mfu 1.2345 of 4 GB")->mfu_low, 1.2345, 1e-3);
+    EXPECT_EQ(glance(percent, "step 8 lr 9.999e-06 mfu 99.999 of 4 GB")->mfu_low, 0);
+    EXPECT_NEAR(glance(percent, "step 8 lr 9.999e-06 mfu 123.45 of 4 GB")->mfu_low, 1.2345, 1e-3);
+    for (const char* step : {"9", "10", "1234567", "12345678", "123456789", "98765432101"})
+      EXPECT_EQ(glance(share, "step " + std::string(step) + " lr 9.999e-06 mfu 0.4 of 4 GB")->number,
+                std::strtod(step, nullptr));
+    EXPECT_FALSE(glance(share, "step 8 lr 9.999e-06 mfu 0.4;21 of 4 GB").has_value()) << "; is 0x3b";
+    EXPECT_FALSE(glance(share, "step 8 lr 9.999e-06 mfu 0.4321 of 4 GiB").has_value());
+  }
+}
+
 /// Of a text that ends with its bytes: nothing behind it may be read, neither a digit nor a line break.
 TEST(LineShapeSpec, ANumberThatBlanksStandForEndsWithTheText) {
   const std::string first = "step 10 loss 2.5000 rate 123";
