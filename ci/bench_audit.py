@@ -9,7 +9,7 @@ only ever adds. The verdict must be "consistent" (exit code 0). Peak memory is t
 
 Exit code 0 when every audit of 10 MB takes 50 ms or less and 1 GB is read at 200 MB/s or more, 1 when not, 2 when it
 could not measure. A load average above 0.5 before the start is refused; --busy measures anyway and is never recorded.
---record writes docs/measurements/audit-speed.md. ASSAY_COMMIT names the commit in a copy without .git.
+--record writes docs/measurements/audit-speed.md, and keeps the sections below its table. ASSAY_COMMIT names the commit in a copy without .git.
 """
 import argparse
 import datetime
@@ -116,6 +116,16 @@ def page(arguments, small, large):
     return "\n".join(lines) + "\n"
 
 
+def kept(page_before):
+    """What people wrote below the table of an earlier page: its sections."""
+    at = page_before.find("\n## ")
+    return page_before[at:] if at >= 0 else ""
+
+
+def record(path, text):
+    path.write_text(text + (kept(path.read_text()) if path.is_file() else ""))
+
+
 def main():
     parser = argparse.ArgumentParser(prog="ci/bench audit")
     parser.add_argument("--rounds", type=int, default=20)
@@ -139,7 +149,7 @@ def main():
                 large.append(measured(log, 3))
                 print(row(large[-1]), flush=True)
     if arguments.record:
-        (ROOT / "docs/measurements/audit-speed.md").write_text(page(arguments, small, large))
+        record(ROOT / "docs/measurements/audit-speed.md", page(arguments, small, large))
     slow = [one["format"] for one in small if one["best"] > LONGEST]
     slow += [f"{one['format']}, 1 GB" for one in large if one["rate"] < LEAST_RATE]
     if slow:
