@@ -43,11 +43,17 @@ std::int64_t resident_bytes() {
   return resident_pages * sysconf(_SC_PAGESIZE);
 }
 
-std::int64_t device_peak_bytes(at::Device device) {
-  if (!device.is_cuda()) return 0;
+namespace {
+c10::CachingAllocator::Stat allocated(at::Device device) {
   const auto statistics = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
-  return statistics.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)]
-      .peak;
+  return statistics.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
+}
+}  // namespace
+
+std::int64_t device_peak_bytes(at::Device device) { return device.is_cuda() ? allocated(device).peak : 0; }
+
+std::int64_t device_allocated_bytes(at::Device device) {
+  return device.is_cuda() ? allocated(device).current : 0;
 }
 
 std::int64_t device_memory(at::Device device) {

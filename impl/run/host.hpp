@@ -16,8 +16,12 @@ std::int64_t host_memory();
 /// Resident memory of this process [B].
 std::int64_t resident_bytes();
 
-/// Most memory that tensors took on the GPU since the start [B]; 0 on the CPU.
+/// Most memory that tensors took on the GPU since the arena of steps was reserved
+/// (impl/memory/step_arena.hpp), or else since the start [B]; 0 on the CPU.
 std::int64_t device_peak_bytes(at::Device device);
+
+/// Memory that tensors take on the GPU now [B]; 0 on the CPU.
+std::int64_t device_allocated_bytes(at::Device device);
 
 /// Memory of `device`: of the GPU in all, or of the host. [B]
 std::int64_t device_memory(at::Device device);

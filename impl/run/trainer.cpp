@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "impl/memory/step_arena.hpp"
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/parallel/replica_hash.hpp"
 #include "impl/run/host.hpp"
+#include "impl/run/memory_limits.hpp"
 
 namespace assay::impl::run {
 
@@ -87,7 +89,11 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
       actions_(spec::step_actions(batch.accumulation, groups_.layout())) {
   spec::check_actions(actions_, batch.accumulation, groups_.layout());
   not_recorded_ = reason_against_graph(config.cuda_graph, device, communicator.size());
-  if (config.cuda_graph && !not_recorded_) executor_.record_with(make_cuda_graphs(device));
+  if (config.cuda_graph && !not_recorded_)
+    executor_.record_with(make_cuda_graphs(device));  // whose memory is a pool of its own
+  else if (device.is_cuda())
+    reserve_step_arena(device, memory_plan(config, model, batch, device, groups_.layout()).peak.to_int64() -
+                                   device_allocated_bytes(device));
 }
 
 void Trainer::report_to(Progress& progress) {
