@@ -45,10 +45,18 @@ function(assay_test_layer layer)
       foreach(n IN LISTS ranks)
         add_test(NAME ${entry}/ranks${n} COMMAND ${MPIEXEC_EXECUTABLE} -n ${n} $<TARGET_FILE:${layer}_tests> --file=tests/${name})
         set_tests_properties(${entry}/ranks${n} PROPERTIES PROCESSORS ${n} TIMEOUT 300)
+        if("gpu" IN_LIST labels)
+          set_tests_properties(${entry}/ranks${n} PROPERTIES RESOURCE_GROUPS "${n},gpus:1")
+        endif()
         list(APPEND entries ${entry}/ranks${n})
       endforeach()
     else()
       add_test(NAME ${entry} COMMAND ${layer}_tests --file=tests/${name})
+      if("multigpu" IN_LIST labels)  # takes all that there are
+        set_tests_properties(${entry} PROPERTIES RUN_SERIAL ON TIMEOUT 600)
+      elseif("gpu" IN_LIST labels)
+        set_tests_properties(${entry} PROPERTIES RESOURCE_GROUPS "gpus:1")
+      endif()
     endif()
     set_tests_properties(${entries} PROPERTIES LABELS "${layer};${labels}"
       ENVIRONMENT "RC_PARAMS=${ASSAY_RC_PARAMS};OMP_NUM_THREADS=1;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_btl_vader_single_copy_mechanism=none"

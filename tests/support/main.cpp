@@ -3,11 +3,13 @@
 // skipped (CTest "Skipped").
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <string>
 
 #include "tests/support/main.hpp"
+#include "tests/support/resource_groups.hpp"
 
 namespace assay::tests {
 
@@ -33,6 +35,9 @@ std::string filter_of(const std::string& file) {
 
 int run(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  // Before anything asks for a GPU: this test sees its own alone, and so do the programs that it starts.
+  const std::string gpus = visible_gpus([](const std::string& name) { return std::getenv(name.c_str()); });
+  if (!gpus.empty()) setenv("CUDA_VISIBLE_DEVICES", gpus.c_str(), /*overwrite=*/1);
   std::string file;
   for (int i = 1; i < argc; ++i) {
     if (std::strncmp(argv[i], "--file=", 7) == 0) file = argv[i] + 7;
