@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "impl/data/document_offsets.hpp"
+
 namespace assay::impl::data {
 namespace {
 
@@ -35,6 +37,7 @@ MicroBatch read_micro_batch(const SampleSource& source, std::span<const std::int
     batch.targets.insert(batch.targets.end(), ids.begin() + 1, ids.end());
     if (end_of_document) number_documents(std::span(batch.inputs).last(T), *end_of_document, batch);
   }
+  if (end_of_document) batch.document_offsets = document_offsets(batch.documents, batch.T);
   batch.valid_tokens = static_cast<std::int64_t>(batch.targets.size()) -
                        std::count(batch.targets.begin(), batch.targets.end(), ignore_index);
   return batch;

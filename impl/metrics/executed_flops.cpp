@@ -180,6 +180,13 @@ void report_flops(FlopComponent component, Count flops) {
   if (thread.counter) add(component, thread.pass, flops);
 }
 
+void report_pairs(FlopComponent component, Count each, std::int64_t pairs) {
+  if (!thread.counter) return;
+  add(component, thread.pass, each * pairs);
+  thread.measured->of_pair[static_cast<std::size_t>(component)][static_cast<std::size_t>(thread.pass)] +=
+      each;
+}
+
 Count MeasuredFlops::total() const {
   Count sum = elsewhere;
   for (const auto& of_component : counts)
@@ -189,10 +196,22 @@ Count MeasuredFlops::total() const {
 
 MeasuredFlops& MeasuredFlops::operator+=(const MeasuredFlops& other) {
   for (std::size_t component = 0; component < counts.size(); ++component)
-    for (std::size_t pass = 0; pass < counts[component].size(); ++pass)
+    for (std::size_t pass = 0; pass < counts[component].size(); ++pass) {
       counts[component][pass] += other.counts[component][pass];
+      of_pair[component][pass] += other.of_pair[component][pass];
+    }
   elsewhere += other.elsewhere;
   return *this;
+}
+
+MeasuredFlops MeasuredFlops::with_pairs(std::int64_t from, std::int64_t to) const {
+  MeasuredFlops other = *this;
+  for (std::size_t component = 0; component < counts.size(); ++component)
+    for (std::size_t pass = 0; pass < counts[component].size(); ++pass) {
+      Count& count = other.counts[component][pass];
+      count = count - of_pair[component][pass] * from + of_pair[component][pass] * to;
+    }
+  return other;
 }
 
 FlopCounter::FlopCounter() : outer_(thread.counter) {

@@ -39,10 +39,15 @@ spec::ExecutedPass current_pass();
 void report_product(std::int64_t rows, std::int64_t columns, std::int64_t inner);
 /// `flops` done for `component`, in the scope's pass. [flop]
 void report_flops(spec::FlopComponent component, Count flops);
+/// The same for `pairs` pairs of tokens that see each other, at `each` FLOPs a pair: what changes with the
+/// documents of a micro-batch.
+void report_pairs(spec::FlopComponent component, Count each, std::int64_t pairs);
 
 /// FLOPs that ran, by component and pass. [flop]
 struct MeasuredFlops {
-  std::array<std::array<Count, spec::executed_passes>, spec::flop_components> counts;
+  using Table = std::array<std::array<Count, spec::executed_passes>, spec::flop_components>;
+  Table counts;
+  Table of_pair;    ///< what one pair of report_pairs adds to `counts`
   Count elsewhere;  ///< outside every scope that names a component
 
   MeasuredFlops& operator+=(const MeasuredFlops& other);
@@ -50,6 +55,8 @@ struct MeasuredFlops {
     return counts[static_cast<std::size_t>(component)][static_cast<std::size_t>(pass)];
   }
   Count total() const;
+  /// Of the same work on another micro-batch, whose documents have `to` visible pairs instead of `from`.
+  MeasuredFlops with_pairs(std::int64_t from, std::int64_t to) const;
 };
 
 /// Counts what this thread runs while it lives. A call that throws is not counted: a fused kernel that

@@ -1,6 +1,8 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include "impl/ops/documents.hpp"
+
 namespace assay::impl {
 
 /// One micro-batch on the device. N = B T.
@@ -9,7 +11,7 @@ struct TokenBatch {
   at::Tensor inputs;     ///< [N] int64
   at::Tensor targets;    ///< [N] int64, -100 ignored
   at::Tensor positions;  ///< [B, T] int32, restarting with every document; undefined: 0..T-1
-  at::Tensor documents;  ///< [B, T] int32, nondecreasing along T; undefined: one document per sequence
+  Documents documents;   ///< undefined: one document per sequence
 };
 
 }  // namespace assay::impl

@@ -20,24 +20,24 @@ namespace {
 constexpr int any_backend = -1;
 std::atomic<int> forced_backend = any_backend;
 
-void check(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const at::Tensor& documents) {
+void check(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Documents& documents) {
   spec::attention::check_extents("qkv", qkv.sizes().vec(),
                                  {qkv.size(0), qkv.size(1), heads + 2 * kv_heads, qkv.size(-1)});
   const spec::attention::Shape shape{
       .B = qkv.size(0), .T = qkv.size(1), .H = heads, .K = kv_heads, .E = qkv.size(3)};
   if (!documents.defined()) return spec::attention::check(shape, {});
-  std::vector<std::int64_t> numbers(static_cast<std::size_t>(documents.numel()));
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(documents.numbers.numel()));
   // The loader has checked the order of documents that are on a device.
-  if (documents.is_cpu())
-    std::copy_n(documents.const_data_ptr<std::int32_t>(), documents.numel(), numbers.begin());
+  if (documents.numbers.is_cpu())
+    std::copy_n(documents.numbers.const_data_ptr<std::int32_t>(), documents.numbers.numel(), numbers.begin());
   spec::attention::check(shape, numbers);
 }
 
 void check_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const at::Tensor& documents) {
+                    std::int64_t kv_heads, const Documents& documents) {
   check(qkv, heads, kv_heads, documents);
   spec::attention::check_extents("dy", dy.sizes().vec(), {qkv.size(0), qkv.size(1), heads, qkv.size(3)});
-  check_contiguous("attention", {dy, qkv, saved.lse, documents});
+  check_contiguous("attention", {dy, qkv, saved.lse, documents.numbers, documents.offsets});
 }
 }  // namespace
 
@@ -63,17 +63,17 @@ std::optional<Backend> forced() {
 }
 
 Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
-                const at::Tensor& documents) {
+                const Documents& documents) {
   const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::forward);
   check(qkv, heads, kv_heads, documents);
-  check_contiguous("attention", {qkv, documents});
+  check_contiguous("attention", {qkv, documents.numbers, documents.offsets});
   if (qkv.is_cuda()) return cuda::forward(qkv, heads, kv_heads, documents);
   return forced() ? aten::forward(qkv, heads, kv_heads, documents)
                   : cpu::forward(qkv, heads, kv_heads, documents);
 }
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const at::Tensor& documents) {
+                    std::int64_t kv_heads, const Documents& documents) {
   const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::backward);
   const metrics::FlopScope scope(spec::ExecutedPass::backward);
   check_backward(dy, qkv, saved, heads, kv_heads, documents);
@@ -83,7 +83,7 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
 }
 
 at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
-                                 std::int64_t heads, std::int64_t kv_heads, const at::Tensor& documents,
+                                 std::int64_t heads, std::int64_t kv_heads, const Documents& documents,
                                  const rope::Table& table, const at::Tensor& positions) {
   if (qkv.is_cpu()) {
     at::Tensor dqkv = backward(dy, qkv, saved, heads, kv_heads, documents);
@@ -124,24 +124,25 @@ struct Split {
     return x.view({B, K, H / K, T, E}).permute({0, 3, 1, 2, 4}).reshape({B, T, H, E}).contiguous();
   }
   /// Scaled scores [B, K, G*T, T], -inf where a token must not look.
-  at::Tensor scores(const at::Tensor& documents) const {
+  at::Tensor scores(const Documents& documents) const {
     at::Tensor hidden = at::ones({T, T}, q.options().dtype(at::kBool)).triu_(1).view({1, 1, 1, T, T});
     if (documents.defined())
-      hidden = hidden.logical_or(documents.view({B, 1, 1, T, 1}).ne(documents.view({B, 1, 1, 1, T})));
+      hidden = hidden.logical_or(
+          documents.numbers.view({B, 1, 1, T, 1}).ne(documents.numbers.view({B, 1, 1, 1, T})));
     at::Tensor s = at::matmul(q, k.transpose(2, 3)).mul_(1 / std::sqrt(static_cast<double>(E)));
     s.view({B, K, H / K, T, T}).masked_fill_(hidden, -std::numeric_limits<double>::infinity());
     return s;
   }
 };
 
-at::Tensor recomputed_scores(const Split& split, const at::Tensor& documents) {
+at::Tensor recomputed_scores(const Split& split, const Documents& documents) {
   const FlopScope scope(attention_scores, ExecutedPass::recompute);
   return split.scores(documents);
 }
 }  // namespace
 
 Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
-                const at::Tensor& documents) {
+                const Documents& documents) {
   const Split split(qkv, heads, kv_heads);
   FlopScope scope(attention_scores);
   const at::Tensor s = split.scores(documents), lse = at::logsumexp(s, {3}, true);
@@ -154,7 +155,7 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
 }
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const at::Tensor& documents) {
+                    std::int64_t kv_heads, const Documents& documents) {
   const Split split(qkv, heads, kv_heads);
   const at::Tensor upstream = split.grouped(dy.to(split.q.scalar_type()));
   const at::Tensor p =

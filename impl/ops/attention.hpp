@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "impl/ops/documents.hpp"
 #include "impl/ops/rope.hpp"
 #include "spec/config/run_config.hpp"
 
@@ -23,20 +24,18 @@ struct Forward {
 /// Causal grouped-query attention with an optional document mask.                     [spec/ops/attention.md]
 /// Token t sees token s iff s <= t and both are of the same document; scale 1/sqrt(E).
 /// Shapes: qkv [B, T, H + 2K, E] contiguous, heads ordered q | k | v (query head h reads key/value head h /
-/// (H/K)); documents [B, T] int32, nondecreasing along T, or undefined (one document per sequence). Errors:
-/// SpecError attention_c1..
-Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
-                const at::Tensor& documents);
+/// (H/K)). Errors: SpecError attention_c1..
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Documents& documents);
 
 /// Gradient of forward with the probabilities recomputed from lse. dy [B, T, H, E] -> dqkv [B, T, H + 2K, E].
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const at::Tensor& documents);
+                    std::int64_t kv_heads, const Documents& documents);
 
 /// The gradient [B, T, H + 2K, E] of what `qkv` was before rope::rotate turned its first H + K heads: the
 /// same numbers as backward and then rope::rotate with inverse = true, in one pass over memory less where a
 /// library gives the gradients of q, k and v apart. `table`, `positions` as rope::rotate took them.
 at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
-                                 std::int64_t heads, std::int64_t kv_heads, const at::Tensor& documents,
+                                 std::int64_t heads, std::int64_t kv_heads, const Documents& documents,
                                  const rope::Table& table, const at::Tensor& positions);
 
 /// While it lives only `backend` computes attention in this process; automatic: whichever takes the shape
@@ -56,8 +55,9 @@ class Forced {
 std::optional<Backend> forced();
 
 /// What was chosen for each new shape on a GPU since the last call, one line each, with the reason of every
-/// backend that refused it. Fused backends take bf16 without documents; their backward adds in any order, so
-/// that gradients may differ in the last bits between two runs, unless `deterministic()`.
+/// backend that refused it. Fused backends take bf16, and documents flash alone, by their offsets; their
+/// backward adds in any order, so that gradients may differ in the last bits between two runs, unless
+/// `deterministic()`.
 std::vector<std::string> new_choices();
 
 /// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused

@@ -32,10 +32,10 @@ struct Extents {
 };
 
 /// First token that each token sees: the beginning of its document. [B * T]
-std::vector<std::int64_t> document_starts(const Extents& x, const at::Tensor& documents) {
+std::vector<std::int64_t> document_starts(const Extents& x, const Documents& documents) {
   std::vector<std::int64_t> starts(static_cast<std::size_t>(x.B * x.T), 0);
   if (!documents.defined()) return starts;
-  const auto* document = documents.const_data_ptr<std::int32_t>();
+  const auto* document = documents.numbers.const_data_ptr<std::int32_t>();
   for (std::int64_t n = 0; n < x.B * x.T; ++n) {
     const std::int64_t t = n % x.T;
     if (t > 0) starts[n] = document[n] == document[n - 1] ? starts[n - 1] : t;
@@ -139,7 +139,7 @@ void score_gradient(M* row, M* drow, const Tile<M>& now, std::int64_t first, std
 }  // namespace
 
 Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
-                const at::Tensor& documents) {
+                const Documents& documents) {
   const Extents x{qkv.size(0), qkv.size(1), heads, kv_heads, qkv.size(3)};
   const std::int64_t T = x.T, E = x.E, group = x.H / x.K, stride = x.all() * E;
   Forward out{at::empty({x.B, T, x.H, E}, qkv.options()),
@@ -193,7 +193,7 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
 }
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const at::Tensor& documents) {
+                    std::int64_t kv_heads, const Documents& documents) {
   const Extents x{qkv.size(0), qkv.size(1), heads, kv_heads, qkv.size(3)};
   const std::int64_t T = x.T, E = x.E, group = x.H / x.K, stride = x.all() * E;
   at::Tensor dqkv = at::empty_like(qkv);

@@ -1,5 +1,6 @@
 // Attention on the GPU: cuDNN, then FlashAttention-2, then plain products, whichever takes the shape first.
-// The choice is made once per shape.
+// The choice is made once per shape. Documents are FlashAttention's sequences of different lengths
+// (docs/decisions/0014-documents-in-fused-attention.md).
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <tuple>
 
+#include "impl/metrics/executed_flops.hpp"
 #include "impl/ops/attention.hpp"
 #include "impl/ops/determinism.hpp"
 #include "spec/error.hpp"
@@ -21,16 +23,26 @@ namespace {
 struct Shape {
   at::ScalarType type;
   std::int64_t B, T, H, K, E;
-  bool documents;
+  bool documents;  ///< told apart; of one token a sequence nothing is left to mask
+  bool offsets;    ///< of the documents
   std::optional<Backend> forced;
   bool fixed_order;  ///< of backward's sums
   auto operator<=>(const Shape&) const = default;
 };
 
-Shape shape_of(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
-               const at::Tensor& documents) {
-  return {qkv.scalar_type(), qkv.size(0),         qkv.size(1), heads,          kv_heads,
-          qkv.size(3),       documents.defined(), forced(),    deterministic()};
+Shape shape_of(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Documents& documents) {
+  const std::int64_t T = qkv.size(1);
+  const bool told_apart = documents.defined() && T > 1;
+  return {.type = qkv.scalar_type(),
+          .B = qkv.size(0),
+          .T = T,
+          .H = heads,
+          .K = kv_heads,
+          .E = qkv.size(3),
+          .documents = told_apart,
+          .offsets = told_apart && documents.offsets.defined(),
+          .forced = forced(),
+          .fixed_order = deterministic()};
 }
 
 std::string name(Backend backend) {
@@ -106,13 +118,15 @@ class Choices {
   /// What the fused backends are known not to take is not asked of them.
   static std::string refusal_of_both(const Shape& shape) {
     if (shape.type != at::kBFloat16) return "cudnn and flash take bf16 only";
-    if (shape.documents) return "cudnn and flash are not given document masks";
+    if (shape.documents && !shape.offsets) return "cudnn and flash are not given documents without offsets";
     if (shape.E % 8 != 0) return "cudnn and flash take multiples of 8 as head dimension";
     return "";
   }
   static Entry first(const Shape& shape) {
-    const std::string both = refusal_of_both(shape),
-                      cudnn = shape.T == 1 ? "cudnn is not given single tokens" : "";
+    const std::string both = refusal_of_both(shape), cudnn = shape.T == 1 ? "cudnn is not given single tokens"
+                                                             : shape.documents
+                                                                 ? "cudnn is not given documents"
+                                                                 : "";
     if (!shape.forced) {
       if (!both.empty()) return {Backend::math, {both}};
       if (!cudnn.empty()) return {Backend::flash, {cudnn}};
@@ -153,6 +167,39 @@ Forward fused_forward(const Parts& x, Backend backend) {
           : at::_scaled_dot_product_flash_attention(x.q, x.k, x.v, 0.0, /*is_causal=*/true, false, scale);
   return {y.transpose(1, 2).contiguous(), lse.view({x.q.size(0), x.q.size(1), x.q.size(2)}), backend, seed,
           offset};
+}
+
+/// q, k and v as views [B*T, heads, E]: the documents of all sequences one behind the other.
+struct Tokens {
+  at::Tensor q, k, v;
+  double scale;
+  Tokens(const at::Tensor& qkv, const Shape& shape) : scale(1 / std::sqrt(static_cast<double>(shape.E))) {
+    const at::Tensor all = qkv.view({shape.B * shape.T, shape.H + 2 * shape.K, shape.E});
+    q = all.narrow(1, 0, shape.H);
+    k = all.narrow(1, shape.H, shape.K);
+    v = all.narrow(1, shape.H + shape.K, shape.K);
+  }
+};
+
+/// So many products over pairs as wide as a head: ATen's own count cannot see the documents.
+void report_pairs(const Shape& shape, const Documents& documents, std::int64_t scores, std::int64_t values) {
+  const Count each = 2 * Count(shape.H) * shape.E;
+  metrics::report_pairs(spec::FlopComponent::attention_scores, scores * each, documents.visible_pairs);
+  metrics::report_pairs(spec::FlopComponent::attention_values, values * each, documents.visible_pairs);
+}
+
+/// No document is longer than T, so that this bound, and with it the launch, is the same for every batch.
+/// Places that are left have no tokens: their blocks return before they read or write anything.
+Forward documents_forward(const at::Tensor& qkv, const Shape& shape, const Documents& documents) {
+  const Tokens x(qkv, shape);
+  auto [y, lse, seed, offset, mask] =
+      at::_flash_attention_forward(x.q, x.k, x.v, documents.offsets, documents.offsets, shape.T, shape.T, 0.0,
+                                   /*is_causal=*/true, /*return_debug_mask=*/false, x.scale);
+  TORCH_CHECK(lse.sizes() == at::IntArrayRef({shape.H, shape.B * shape.T}), "lse of documents is ",
+              lse.sizes(), " and not heads by tokens");
+  report_pairs(shape, documents, 1, 1);
+  return {y.view({shape.B, shape.T, shape.H, shape.E}),
+          lse.view({shape.H, shape.B, shape.T}).transpose(0, 1).contiguous(), Backend::flash, seed, offset};
 }
 
 /// While it lives ATen asks cuDNN and flash for a backward that adds in a fixed order.
@@ -199,12 +246,33 @@ Gradients fused_backward(const at::Tensor& dy, const Parts& x, const Forward& sa
   return {dq.transpose(1, 2), dk.transpose(1, 2), dv.transpose(1, 2)};
 }
 
+Gradients documents_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
+                             const Shape& shape, const Documents& documents) {
+  const Tokens x(qkv, shape);
+  const at::Tensor upstream = dy.view(x.q.sizes()), y = saved.y.view(x.q.sizes()),
+                   lse = saved.lse.transpose(0, 1).reshape({shape.H, shape.B * shape.T});
+  const FixedOrder order(deterministic());
+  const auto [dq, dk, dv] = at::_flash_attention_backward(
+      upstream, x.q, x.k, x.v, y, lse, documents.offsets, documents.offsets, shape.T, shape.T, 0.0,
+      /*is_causal=*/true, saved.seed, saved.offset, x.scale);
+  report_pairs(shape, documents, 2, 2);
+  {
+    const metrics::FlopScope again(spec::ExecutedPass::recompute);
+    report_pairs(shape, documents, 1, 0);
+  }
+  const auto by_sequence = [&](const at::Tensor& x_NHE, std::int64_t heads) {
+    return x_NHE.view({shape.B, shape.T, heads, shape.E});
+  };
+  return {by_sequence(dq, shape.H), by_sequence(dk, shape.K), by_sequence(dv, shape.K)};
+}
+
 /// Nothing where the backend that ran forward refuses the shape's backward: plain products take over.
 std::optional<Gradients> try_fused_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
-                                            const Shape& shape) {
+                                            const Shape& shape, const Documents& documents) {
   if (saved.backend == Backend::math) return {};
   try {
-    Gradients gradients = fused_backward(dy, Parts(qkv, shape.H, shape.K), saved);
+    Gradients gradients = shape.documents ? documents_backward(dy, qkv, saved, shape, documents)
+                                          : fused_backward(dy, Parts(qkv, shape.H, shape.K), saved);
     Choices::all().accepted(shape);
     return gradients;
   } catch (const c10::OutOfMemoryError&) {
@@ -222,14 +290,14 @@ std::vector<std::string> new_choices() { return Choices::all().take_lines(); }
 namespace cuda {
 
 Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
-                const at::Tensor& documents) {
+                const Documents& documents) {
   const Shape shape = shape_of(qkv, heads, kv_heads, documents);
   const Parts parts(qkv, heads, kv_heads);
   for (;;) {
     const Backend backend = Choices::all().of(shape);
     if (backend == Backend::math) return aten::forward(qkv, heads, kv_heads, documents);
     try {
-      return fused_forward(parts, backend);
+      return shape.documents ? documents_forward(qkv, shape, documents) : fused_forward(parts, backend);
     } catch (const c10::OutOfMemoryError&) {
       throw;
     } catch (const c10::Error& error) {
@@ -239,16 +307,17 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
 }
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const at::Tensor& documents) {
-  const auto apart = try_fused_backward(dy, qkv, saved, shape_of(qkv, heads, kv_heads, documents));
+                    std::int64_t kv_heads, const Documents& documents) {
+  const auto apart = try_fused_backward(dy, qkv, saved, shape_of(qkv, heads, kv_heads, documents), documents);
   return apart ? at::cat({apart->dq, apart->dk, apart->dv}, 2)
                : aten::backward(dy, qkv, saved, heads, kv_heads, documents);
 }
 
 at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
-                                 std::int64_t heads, std::int64_t kv_heads, const at::Tensor& documents,
+                                 std::int64_t heads, std::int64_t kv_heads, const Documents& documents,
                                  const rope::Table& table, const at::Tensor& positions) {
-  if (const auto apart = try_fused_backward(dy, qkv, saved, shape_of(qkv, heads, kv_heads, documents)))
+  if (const auto apart =
+          try_fused_backward(dy, qkv, saved, shape_of(qkv, heads, kv_heads, documents), documents))
     return rope::joined_backward(apart->dq, apart->dk, apart->dv, table, positions);
   at::Tensor dqkv = aten::backward(dy, qkv, saved, heads, kv_heads, documents);
   rope::rotate(dqkv, heads + kv_heads, table, positions, /*inverse=*/true);

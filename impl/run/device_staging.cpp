@@ -5,39 +5,37 @@
 
 #include <cstring>
 
+#include "impl/data/document_offsets.hpp"
+
 namespace assay::impl::run {
 
 namespace {
 
-/// [B, T] int32, undefined when the list is empty.
-at::Tensor grid(const std::vector<std::int32_t>& values, const data::MicroBatch& batch) {
-  if (values.empty()) return {};
-  return at::tensor(values, at::kInt).view({batch.B, batch.T});
+/// int32, undefined when the list is empty.
+at::Tensor list_of(const std::vector<std::int32_t>& values) {
+  return values.empty() ? at::Tensor() : at::tensor(values, at::kInt);
+}
+
+TokenBatch batch_of(const data::MicroBatch& batch, at::Tensor inputs, at::Tensor targets,
+                    const at::Tensor& positions, const at::Tensor& documents, at::Tensor offsets) {
+  const auto grid = [&](const at::Tensor& list) {
+    return list.defined() ? list.view({batch.B, batch.T}) : list;
+  };
+  return {.B = batch.B,
+          .T = batch.T,
+          .inputs = std::move(inputs),
+          .targets = std::move(targets),
+          .positions = grid(positions),
+          .documents = {grid(documents), std::move(offsets), data::visible_pairs(batch.document_offsets)}};
 }
 
 TokenBatch on_cpu(const data::MicroBatch& batch) {
-  return {.B = batch.B,
-          .T = batch.T,
-          .inputs = at::tensor(batch.inputs, at::kLong),
-          .targets = at::tensor(batch.targets, at::kLong),
-          .positions = grid(batch.positions, batch),
-          .documents = grid(batch.documents, batch)};
+  return batch_of(batch, at::tensor(batch.inputs, at::kLong), at::tensor(batch.targets, at::kLong),
+                  list_of(batch.positions), list_of(batch.documents), list_of(batch.document_offsets));
 }
 
-std::size_t bytes_of(const data::MicroBatch& batch) {
-  return (batch.inputs.size() + batch.targets.size()) * sizeof(std::int64_t) +
-         (batch.documents.size() + batch.positions.size()) * sizeof(std::int32_t);
-}
-
-/// The lists of a step one behind the other, ids first, so that each list is aligned to its element.
-std::int64_t words_of(const data::StepBatches& batches) {
-  std::size_t bytes = 0;
-  for (const data::MicroBatch& batch : batches.micro_batches) bytes += bytes_of(batch);
-  return static_cast<std::int64_t>((bytes + sizeof(std::int64_t) - 1) / sizeof(std::int64_t));
-}
-
-/// Walks the lists of a step in the order in which they lie in a slot: `visit(list, byte_offset)`. Documents
-/// and positions of a step have even counts together, as both are there or neither is.
+/// Walks the lists of a micro-batch in the order in which they lie in a slot: `visit(list, byte_offset)`. Ids
+/// come first, and the next micro-batch begins at a whole word, so that each list is aligned to its element.
 template <class Visit>
 void each_list(const data::MicroBatch& batch, std::size_t& offset, const Visit& visit) {
   const auto pass = [&](const auto& list) {
@@ -48,6 +46,16 @@ void each_list(const data::MicroBatch& batch, std::size_t& offset, const Visit& 
   pass(batch.targets);
   pass(batch.positions);
   pass(batch.documents);
+  pass(batch.document_offsets);
+  constexpr std::size_t word = sizeof(std::int64_t);
+  offset = (offset + word - 1) / word * word;
+}
+
+std::int64_t words_of(const data::StepBatches& batches) {
+  std::size_t bytes = 0;
+  for (const data::MicroBatch& batch : batches.micro_batches)
+    each_list(batch, bytes, [](const auto&, std::size_t) {});
+  return static_cast<std::int64_t>(bytes / sizeof(std::int64_t));
 }
 
 }  // namespace
@@ -100,14 +108,8 @@ std::vector<TokenBatch> DeviceStaging::take(const data::StepBatches& batches) {
       const at::Tensor all = ids ? slot.device : slot.device.view(at::kInt);
       lists.push_back(all.narrow(0, static_cast<std::int64_t>(at / sizeof list[0]),
                                  static_cast<std::int64_t>(list.size())));
-      if (!ids) lists.back() = lists.back().view({batch.B, batch.T});
     });
-    out.push_back({.B = batch.B,
-                   .T = batch.T,
-                   .inputs = lists[0],
-                   .targets = lists[1],
-                   .positions = lists[2],
-                   .documents = lists[3]});
+    out.push_back(batch_of(batch, lists[0], lists[1], lists[2], lists[3], lists[4]));
   }
   return out;
 }

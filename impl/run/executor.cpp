@@ -19,30 +19,38 @@ namespace {
 /// Steps that run as they are before one is recorded: libraries make their plans in the first, and the
 /// allocator's blocks are those of every later step after it.
 constexpr int steps_before_recording = 2;
+/// After so many steps whose documents need other places nothing is recorded anew.
+constexpr int most_reshaped = 8;
 
 at::TensorOptions numbers_on(at::Device device) { return at::TensorOptions(device).dtype(at::kDouble); }
 
 /// The same in memory of its own.
 TokenBatch copy_of(const TokenBatch& batch) {
   const auto copy = [](const at::Tensor& list) { return list.defined() ? list.clone() : list; };
+  const Documents& documents = batch.documents;
   return {.B = batch.B,
           .T = batch.T,
           .inputs = copy(batch.inputs),
           .targets = copy(batch.targets),
           .positions = copy(batch.positions),
-          .documents = copy(batch.documents)};
+          .documents = {copy(documents.numbers), copy(documents.offsets), documents.visible_pairs}};
+}
+
+bool same_sizes(const at::Tensor& a, const at::Tensor& b) {
+  return a.defined() == b.defined() && (!a.defined() || a.sizes() == b.sizes());
 }
 
 void copy_batch(TokenBatch& to, const TokenBatch& from) {
   const auto copy = [](at::Tensor& into, const at::Tensor& list) {
-    TORCH_CHECK(into.defined() == list.defined() && (!list.defined() || into.sizes() == list.sizes()),
-                "micro-batches have different shapes: recorded steps serve one");
+    TORCH_CHECK(same_sizes(into, list), "micro-batches have different shapes: recorded steps serve one");
     if (list.defined()) into.copy_(list, /*non_blocking=*/true);
   };
   copy(to.inputs, from.inputs);
   copy(to.targets, from.targets);
   copy(to.positions, from.positions);
-  copy(to.documents, from.documents);
+  copy(to.documents.numbers, from.documents.numbers);
+  copy(to.documents.offsets, from.documents.offsets);
+  to.documents.visible_pairs = from.documents.visible_pairs;
 }
 
 std::string first_line(const std::exception& error) {
@@ -208,8 +216,15 @@ std::vector<std::string> Executor::new_notices() { return std::exchange(notices_
 void Executor::look_at_recording(const StepInput& input) {
   // Ops that are timed are called one by one.
   if (recorded_ && metrics::ops_are_timed()) forget_recorded();
+  const auto fit = [&](const Documents& documents) {
+    return std::all_of(input.micro_batches.begin(), input.micro_batches.end(), [&](const TokenBatch& batch) {
+      return same_sizes(batch.documents.offsets, documents.offsets);
+    });
+  };
+  if (recorded_ && !fit(recorded_batch_.documents)) return other_places();
   if (recorded_ || refused_ || metrics::ops_are_timed()) return;
   if (steps_before_++ < steps_before_recording || !recorder_->ready()) return;
+  if (!fit(input.micro_batches.at(0).documents)) return other_places();
   try {
     record(input.micro_batches.at(0));
     notices_.push_back("steps from " + std::to_string(input.step + 1) +
@@ -222,8 +237,21 @@ void Executor::look_at_recording(const StepInput& input) {
   }
 }
 
+/// What is recorded, or would be, does not serve this step: it runs as it is, so that its bits are those that
+/// it has without a recorder.
+void Executor::other_places() {
+  if (recorded_) forget_recorded();
+  if (++reshaped_ < most_reshaped) return;
+  refused_ = true;
+  notices_.push_back(
+      "steps are not recorded from here on: the documents of micro-batches need other numbers of places "
+      "again "
+      "and again");
+}
+
 void Executor::record(const TokenBatch& first) {
   recorded_batch_ = copy_of(first);
+  recorded_pairs_ = first.documents.visible_pairs;
   record_part(StepPart::forward, [this] { work_forward(recorded_batch_, recorded_activations_); });
   record_part(StepPart::backward, [this] { work_backward(recorded_batch_, recorded_activations_); });
   record_part(StepPart::clip, [this] { work_clip(); });
@@ -239,7 +267,8 @@ void Executor::record_part(StepPart part, const std::function<void()>& work) {
 
 void Executor::replay_part(StepPart part) {
   recorder_->replay(part);
-  metrics::report(recorded_flops_[static_cast<std::size_t>(part)]);
+  metrics::report(recorded_flops_[static_cast<std::size_t>(part)].with_pairs(
+      recorded_pairs_, recorded_batch_.documents.visible_pairs));
 }
 
 /// The only place where a step waits for a GPU.

@@ -60,7 +60,9 @@ class Executor {
   StepResult run(const StepInput& input, const std::vector<spec::Action>& actions);
 
   /// From here on steps are recorded, after the first ones, and replayed: one rank, and micro-batches of one
-  /// shape. The same bits as without. Where recording fails, steps go on as before.
+  /// shape. The same bits as without. Where recording fails, steps go on as before; and where documents need
+  /// another number of places (spec/memory/document_places.hpp) than those recorded, until it is recorded
+  /// anew, a few times.
   void record_with(std::unique_ptr<StepRecorder> recorder);
   /// Drops what is recorded, and its memory, until the next step: for other work on this device.
   void forget_recorded();
@@ -88,6 +90,7 @@ class Executor {
   void record(const TokenBatch& first);
   void record_part(StepPart part, const std::function<void()>& work);
   void replay_part(StepPart part);
+  void other_places();
   [[noreturn]] void refuse_non_finite(const StepInput& input);
   std::string overflow();
 
@@ -113,6 +116,8 @@ class Executor {
   std::size_t in_recorded_batch_ = 0;  ///< micro-batch that was copied there last
   Activations recorded_activations_;
   std::array<metrics::MeasuredFlops, step_parts> recorded_flops_;
+  std::int64_t recorded_pairs_ = 0;  ///< visible ones of the batch that recorded_flops_ were counted with
+  int reshaped_ = 0;  ///< steps whose documents needed other places than those recorded, or than each other
   std::vector<std::string> notices_;
 };
 

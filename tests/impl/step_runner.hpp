@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "impl/data/document_offsets.hpp"
 #include "impl/memory/parameter_buffers.hpp"
 #include "impl/model/token_batch.hpp"
 #include "impl/parallel/communicator.hpp"
@@ -30,8 +31,11 @@ inline impl::TokenBatch token_batch(const reference::Batch& batch, at::Device de
   out.inputs = tensor(batch.ids, at::kLong);
   out.targets = tensor(batch.targets, at::kLong);
   out.positions = tensor(batch.positions, at::kInt).view({batch.B, batch.T});
-  out.documents = tensor(batch.documents, at::kInt);
-  if (out.documents.defined()) out.documents = out.documents.view({batch.B, batch.T});
+  if (batch.documents.empty()) return out;
+  const std::vector<std::int32_t> offsets = impl::data::document_offsets(
+      std::vector<std::int32_t>(batch.documents.begin(), batch.documents.end()), batch.T);
+  out.documents = {tensor(batch.documents, at::kInt).view({batch.B, batch.T}),
+                   at::tensor(offsets, at::kInt).to(device), impl::data::visible_pairs(offsets)};
   return out;
 }
 

@@ -35,7 +35,7 @@ TEST(BatchImpl, InputsAndTargetsAreTheSampleShiftedByOne) {
   EXPECT_EQ(batch.targets, (std::vector<std::int64_t>{10, 11, 12, 2, 3, 4}));
   EXPECT_EQ(batch.valid_tokens, 6);
   EXPECT_EQ(batch.sample_ids, (std::vector<std::int64_t>{2, 0}));
-  EXPECT_TRUE(batch.documents.empty() && batch.positions.empty());
+  EXPECT_TRUE(batch.documents.empty() && batch.positions.empty() && batch.document_offsets.empty());
 }
 
 TEST(BatchImpl, DocumentsBeginAfterTheirEndTokenAndMayBeEmpty) {
@@ -44,6 +44,8 @@ TEST(BatchImpl, DocumentsBeginAfterTheirEndTokenAndMayBeEmpty) {
   const MicroBatch batch = read_micro_batch(source, std::vector<std::int64_t>{0, 1, 2}, 0);
   EXPECT_EQ(batch.documents, (std::vector<std::int32_t>{0, 1, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
   EXPECT_EQ(batch.positions, (std::vector<std::int32_t>{0, 0, 1, 0, 0, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4}));
+  EXPECT_EQ(batch.document_offsets,
+            (std::vector<std::int32_t>{0, 1, 3, 4, 5, 10, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15}));
   EXPECT_EQ(batch.valid_tokens, 15);  // the last token of a document predicts the first of the next
 }
 

@@ -150,7 +150,7 @@ TEST(ExecutedFlopsImpl, PlainProductsRunTheWholeSquare) {
     const spec::ModelSpec& m = drawn.model;
     const auto qkv =
         at::randn({drawn.batch.B, drawn.batch.T, m.heads + 2 * m.kv_heads, m.head_dim}, at::kDouble);
-    const at::Tensor documents = tests::token_batch(drawn.batch, at::kCPU).documents;
+    const Documents documents = tests::token_batch(drawn.batch, at::kCPU).documents;
     const FlopCounter counter;
     const auto saved = attention::aten::forward(qkv, m.heads, m.kv_heads, documents);
     {
@@ -304,6 +304,30 @@ TEST(ExecutedFlopsImpl, ACallThatThrowsIsNotCounted) {
   EXPECT_EQ(counter.measured().total(), Count(0));
   at::mm(at::zeros({2, 3}), at::zeros({3, 5}));
   EXPECT_EQ(counter.measured().elsewhere, Count(60));
+}
+
+TEST(ExecutedFlopsImpl, WorkOverPairsIsCountedAnewForOtherDocuments) {
+  const auto work = [](std::int64_t pairs) {
+    const FlopCounter counter;
+    report_pairs(FlopComponent::attention_scores, 6, pairs);
+    {
+      const FlopScope backward(ExecutedPass::backward);
+      report_pairs(FlopComponent::attention_scores, 12, pairs);
+      report_pairs(FlopComponent::attention_values, 4, pairs);
+    }
+    report_flops(FlopComponent::head, 100);
+    return counter.measured();
+  };
+  const MeasuredFlops ten = work(10), three = work(3);
+  EXPECT_EQ(ten.at(FlopComponent::attention_scores, ExecutedPass::backward), Count(120));
+  EXPECT_EQ(ten.total(), Count(320));
+  for (std::size_t i = 0; i < spec::flop_components; ++i)
+    for (const ExecutedPass pass : all_passes) {
+      const auto component = static_cast<FlopComponent>(i);
+      EXPECT_EQ(ten.with_pairs(10, 3).at(component, pass), three.at(component, pass));
+      EXPECT_EQ(three.with_pairs(3, 10).at(component, pass), ten.at(component, pass));
+    }
+  report_pairs(FlopComponent::head, 1, 1);  // without a counter nothing is counted
 }
 
 TEST(ExecutedFlopsImpl, ACounterInsideAnotherCountsInItsPlace) {

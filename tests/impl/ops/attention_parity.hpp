@@ -2,6 +2,7 @@
 // attention against the reference, on any device.
 #include <rapidcheck.h>
 
+#include "impl/data/document_offsets.hpp"
 #include "impl/ops/attention.hpp"
 #include "reference/ops/attention.hpp"
 #include "tests/support/tensors.hpp"
@@ -15,26 +16,37 @@ using tests::values;
 struct AttentionDrawn {
   at::ScalarType type;
   at::Device device;
+  bool always_fused;
   /// On a GPU half of the cases have the head dimensions that fused kernels are made for.
-  bool even = device.is_cuda() && *rc::gen::arbitrary<bool>();
+  bool even = always_fused || (device.is_cuda() && *rc::gen::arbitrary<bool>());
   Index B = *rc::gen::inRange<Index>(1, 3), T = *rc::gen::inRange<Index>(1, even ? 150 : 30),
         E = even ? *rc::gen::element<Index>(8, 32, 64, 128) : *rc::gen::inRange<Index>(1, 20);
   Index K = *rc::gen::inRange<Index>(1, 3), H = K * *rc::gen::inRange<Index>(1, 4);
   reference::Ids documents;  // empty or nondecreasing; numbers that are left out are empty documents
   at::Tensor qkv, dy;
 
-  AttentionDrawn(at::ScalarType of, at::Device where) : type(of), device(where) {
+  /// `fused_documents`: documents are told apart, in a shape that fused kernels are made for.
+  AttentionDrawn(at::ScalarType of, at::Device where, bool fused_documents = false)
+      : type(of), device(where), always_fused(fused_documents) {
     const auto seed = *rc::gen::arbitrary<std::uint64_t>();
     const double scale = *rc::gen::element(0.3, 1.0, 3.0);  // nearly uniform to nearly one-hot probabilities
     qkv = tests::normal({B, T, H + 2 * K, E}, seed, type, scale);
     dy = tests::normal({B, T, H, E}, seed + 1, type);
-    if (!*rc::gen::arbitrary<bool>()) return;
+    if (!fused_documents && !*rc::gen::arbitrary<bool>()) return;
+    const int rare = fused_documents ? *rc::gen::element(1, 4, 50, 1000) : 4;
     for (Index n = 0; n < B * T; ++n)
       documents.push_back((n % T ? documents.back() : 0) +
-                          (*rc::gen::inRange(0, 4) ? 0 : *rc::gen::inRange(1, 3)));
+                          (*rc::gen::inRange(0, rare) ? 0 : *rc::gen::inRange(1, 3)));
   }
   at::Tensor mask() const {
     return documents.empty() ? at::Tensor() : tests::integers(documents, at::kInt).view({B, T});
+  }
+  /// As the loader gives them.
+  Documents told_apart() const {
+    if (documents.empty()) return {};
+    const auto offsets =
+        data::document_offsets(std::vector<std::int32_t>(documents.begin(), documents.end()), T);
+    return {mask().to(device), at::tensor(offsets, at::kInt).to(device), data::visible_pairs(offsets)};
   }
   at::Tensor q(const at::Tensor& all) const { return all.narrow(2, 0, H); }
   at::Tensor k(const at::Tensor& all) const { return all.narrow(2, H, K); }
@@ -141,25 +153,31 @@ inline reference::Tensor<double> qkv_of(const reference::attention::Backward<dou
   return exact(at::cat({tensor(gradient.dq), tensor(gradient.dk), tensor(gradient.dv)}, 2));
 }
 
-/// Forward and backward of drawn heads against the reference.
-inline void attention_matches_reference(at::Device device) {
-  const AttentionDrawn d(tests::draw_dtype(), device);
+/// Forward and backward of drawn heads against the reference. `backend`: which computes them.
+inline void attention_matches_reference(const AttentionDrawn& d,
+                                        std::optional<attention::Backend> backend = {}) {
+  const at::Device device = d.device;
   const auto q = exact(d.q(d.qkv)), k = exact(d.k(d.qkv)), v = exact(d.v(d.qkv));
   const auto expected = reference::attention::forward(q, k, v, d.documents);
   const auto gradient = qkv_of(reference::attention::backward(exact(d.dy), q, k, v, expected, d.documents));
   const AttentionBounds bounds(d, expected);
-  const at::Tensor qkv = d.qkv.to(device), dy = d.dy.to(device),
-                   mask = d.documents.empty() ? at::Tensor() : d.mask().to(device);
+  const at::Tensor qkv = d.qkv.to(device), dy = d.dy.to(device);
+  const Documents documents = d.told_apart();
   for (bool generic : tests::forms(device)) {
     RC_LOG() << (generic ? "aten" : "op") << "\n";
-    const auto out = (generic ? attention::aten::forward : attention::forward)(qkv, d.H, d.K, mask);
+    const auto out = (generic ? attention::aten::forward : attention::forward)(qkv, d.H, d.K, documents);
+    RC_ASSERT(!backend || out.backend == *backend);
     RC_ASSERT(out.y.scalar_type() == d.type && out.lse.scalar_type() == tests::math_of(d.type));
     ASSAY_RC_CLOSE(values(out.y), values(expected.y), bounds.y());
     ASSAY_RC_CLOSE(values(out.lse), values(expected.lse), bounds.lse());
     const at::Tensor dqkv =
-        (generic ? attention::aten::backward : attention::backward)(dy, qkv, out, d.H, d.K, mask);
+        (generic ? attention::aten::backward : attention::backward)(dy, qkv, out, d.H, d.K, documents);
     ASSAY_RC_CLOSE(values(dqkv), values(gradient), bounds.dqkv(gradient));
   }
+}
+
+inline void attention_matches_reference(at::Device device) {
+  attention_matches_reference(AttentionDrawn(tests::draw_dtype(), device));
 }
 
 }  // namespace assay::impl::parity

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "impl/data/document_offsets.hpp"
 #include "impl/data/grammar_data.hpp"
 #include "impl/run/device_staging.hpp"
 
@@ -21,9 +22,11 @@ inline void expect_same(const TokenBatch& got, const data::MicroBatch& read) {
   EXPECT_EQ(on_host<std::int64_t>(got.inputs), read.inputs);
   EXPECT_EQ(on_host<std::int64_t>(got.targets), read.targets);
   EXPECT_EQ(on_host<std::int32_t>(got.positions), read.positions);
-  EXPECT_EQ(on_host<std::int32_t>(got.documents), read.documents);
+  EXPECT_EQ(on_host<std::int32_t>(got.documents.numbers), read.documents);
+  EXPECT_EQ(on_host<std::int32_t>(got.documents.offsets), read.document_offsets);
+  EXPECT_EQ(got.documents.visible_pairs, data::visible_pairs(read.document_offsets));
   if (!got.documents.defined()) return;
-  EXPECT_EQ(got.documents.sizes(), (at::IntArrayRef{read.B, read.T}));
+  EXPECT_EQ(got.documents.numbers.sizes(), (at::IntArrayRef{read.B, read.T}));
 }
 
 /// Takes `steps` steps; before each one's batches are looked at, `work` is given to the device.

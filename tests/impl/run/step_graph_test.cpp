@@ -131,6 +131,70 @@ TEST(StepGraphImpl, ReplayedFlopsAreCountedAtEachReplayAndNotWhenTheyAreRecorded
   EXPECT_EQ(eager, replayed);
 }
 
+/// Two micro-batches of two sequences, with documents of `length` tokens.
+reference::Batch documents_of(const spec::ModelSpec& model, std::int64_t length, std::uint64_t seed) {
+  constexpr std::int64_t B = 4, T = 96;
+  auto batch = tests::tiny_batch(model, B, T, tests::Documents::whole, tests::Ignored::some, seed);
+  for (std::int64_t n = 0; n < B * T; ++n) {
+    batch.documents.push_back(n % T / length);
+    batch.positions[static_cast<std::size_t>(n)] = n % T % length;
+  }
+  return batch;
+}
+
+/// Weights after steps of documents of these lengths, with and without a recorder, and what the recorder did.
+struct OfLengths {
+  at::Tensor eager, replayed;
+  std::vector<std::string> notices;
+  int replays = 0, forgotten = 0;
+  explicit OfLengths(const std::vector<std::int64_t>& lengths) {
+    auto recorder = std::make_unique<Calls>();
+    const std::shared_ptr<const Counts> counts = recorder->counts;
+    eager = train(lengths, nullptr);
+    replayed = train(lengths, std::move(recorder));
+    replays = counts->replays, forgotten = counts->forgotten;
+  }
+
+ private:
+  at::Tensor train(const std::vector<std::int64_t>& lengths, std::unique_ptr<StepRecorder> recorder) {
+    spec::ModelSpec model = tests::tiny_model(3);
+    model.context = 96;
+    const auto communicator = make_self_communicator();
+    tests::StepRunner trainer(
+        model, Dtype::f64, at::kCPU, *communicator,
+        {.adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1}, .clip = 1}, 1);
+    if (recorder) trainer.executor().record_with(std::move(recorder));
+    for (std::size_t step = 0; step < lengths.size(); ++step) {
+      const auto batch = documents_of(model, lengths[step], step);
+      trainer.step(tests::micro_batches(batch, 2), static_cast<double>(batch.valid_tokens()), 1e-3);
+    }
+    notices = trainer.executor().new_notices();
+    return trainer.buffers().weights.clone();
+  }
+};
+
+// 192 tokens of a micro-batch have 64 places; documents of two tokens need 96, and get 128.
+TEST(StepGraphImpl, AStepWhoseDocumentsNeedOtherPlacesRunsAsItIsAndTheNextIsRecordedAnew) {
+  const OfLengths run({50, 7, 9, 96, 2, 30, 8});
+  EXPECT_TRUE(at::equal(run.eager, run.replayed));
+  EXPECT_EQ(run.forgotten, 1);
+  EXPECT_EQ(run.replays, (2 + 2) * (2 * 2 + 2));
+  ASSERT_EQ(run.notices.size(), 2u);
+  EXPECT_NE(run.notices[0].find("steps from 3 on are replayed"), std::string::npos) << run.notices[0];
+  EXPECT_NE(run.notices[1].find("steps from 6 on are replayed"), std::string::npos) << run.notices[1];
+}
+
+TEST(StepGraphImpl, WhereDocumentsNeedOtherPlacesAgainAndAgainRecordingEndsAndIsToldSo) {
+  std::vector<std::int64_t> lengths = {8, 8};
+  for (int i = 0; i < 10; ++i) lengths.insert(lengths.end(), {8, 2});
+  const OfLengths run(lengths);
+  EXPECT_TRUE(at::equal(run.eager, run.replayed));
+  EXPECT_EQ(run.replays, 8 * (2 * 2 + 2));
+  ASSERT_FALSE(run.notices.empty());
+  EXPECT_NE(run.notices.back().find("not recorded from here on: the documents"), std::string::npos)
+      << run.notices.back();
+}
+
 TEST(StepGraphImpl, OneRankOnAGpuIsRecordedOthersAreToldWhyNot) {
   const at::Device gpu(at::kCUDA, 0);
   EXPECT_EQ(reason_against_graph(true, gpu, 1), std::nullopt);

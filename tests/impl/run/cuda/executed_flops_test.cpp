@@ -33,8 +33,7 @@ struct Drawn {
   std::int64_t micro = 1;
 };
 
-/// Plain products in every dtype, and a fused kernel where one takes bf16: heads of a multiple of 8 entries,
-/// one document a sequence.
+/// Plain products in every dtype, and a fused kernel where one takes bf16: heads of a multiple of 8 entries.
 Drawn draw() {
   const auto seed = *rc::gen::inRange<std::uint64_t>(0, 1u << 30);
   Drawn out;
@@ -46,8 +45,7 @@ Drawn draw() {
   out.dtype = fused ? Dtype::bf16 : *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
   out.backend = fused ? spec::AttentionBackend::flash : spec::AttentionBackend::math;
   const auto B = *rc::gen::inRange<std::int64_t>(1, 4), T = *rc::gen::inRange<std::int64_t>(2, 41);
-  const auto documents =
-      fused ? tests::Documents::whole : *rc::gen::element(tests::Documents::whole, tests::Documents::packed);
+  const auto documents = *rc::gen::element(tests::Documents::whole, tests::Documents::packed);
   out.batch = tests::tiny_batch(out.model, B, T, documents, tests::Ignored::some, seed);
   out.micro = *rc::gen::inRange<std::int64_t>(1, B + 1);
   return out;

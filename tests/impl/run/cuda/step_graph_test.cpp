@@ -8,9 +8,11 @@
 #include <gtest/gtest.h>
 
 #include <iostream>
+#include <set>
 
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/metrics/op_times.hpp"
+#include "impl/ops/determinism.hpp"
 #include "tests/impl/run/replay_checks.hpp"
 #include "tests/support/gpu.hpp"
 
@@ -38,7 +40,10 @@ TEST(StepGraphCuda, FusedAttentionIsRecorded) {
   ASSAY_NEEDS_GPU();
   spec::ModelSpec model = tests::tiny_model(3);
   model.head_dim = 64, model.context = 128;
-  for (const auto backend : {spec::AttentionBackend::cudnn, spec::AttentionBackend::flash}) {
+  const auto whole = tests::Documents::whole, packed = tests::Documents::packed;
+  for (const auto& [backend, documents] :
+       {std::pair{spec::AttentionBackend::cudnn, whole}, std::pair{spec::AttentionBackend::flash, whole},
+        std::pair{spec::AttentionBackend::flash, packed}}) {
     const attention::Forced here(backend, gpu);
     const auto communicator = make_self_communicator();
     const auto losses = [&](std::unique_ptr<StepRecorder> recorder) {
@@ -51,8 +56,7 @@ TEST(StepGraphCuda, FusedAttentionIsRecorded) {
       if (records) trainer.executor().record_with(std::move(recorder));
       std::vector<double> all;
       for (std::uint64_t step = 0; step < 6; ++step) {
-        const auto batch =
-            tests::tiny_batch(model, 4, 128, tests::Documents::whole, tests::Ignored::some, step);
+        const auto batch = tests::tiny_batch(model, 4, 128, documents, tests::Ignored::some, step);
         all.push_back(
             trainer.step(tests::micro_batches(batch, 2), static_cast<double>(batch.valid_tokens()), 1e-3)
                 .cross_entropy);
@@ -68,6 +72,45 @@ TEST(StepGraphCuda, FusedAttentionIsRecorded) {
     for (std::size_t step = 1; step < eager.size(); ++step)
       EXPECT_NEAR(replayed[step], eager[step], 2e-3 * eager[step]) << step;
   }
+}
+
+/// The first model whose heads fused kernels take.
+std::uint64_t fused_seed() {
+  std::uint64_t seed = 0;
+  while (tests::tiny_model(seed).head_dim % 8 != 0) ++seed;
+  return seed;
+}
+
+/// Documents change from step to step, what is recorded does not: the kernels find them in the batch.
+TEST(StepGraphCuda, DocumentsOnFlashHaveTheBitsAndFlopsOfStepsThatAreNotRecorded) {
+  ASSAY_NEEDS_GPU();
+  set_deterministic(true);
+  const parity::ReplayCase c{.name = "documents on flash",
+                             .dtype = Dtype::bf16,
+                             .documents = tests::Documents::packed,
+                             .model_seed = fused_seed(),
+                             .attention = spec::AttentionBackend::flash};
+  const auto eager = parity::replay_run(c, gpu, nullptr),
+             replayed = parity::replay_run(c, gpu, make_cuda_graphs(gpu));
+  parity::expect_same(eager, replayed, c.name);
+  ASSERT_EQ(replayed.notices.size(), 1u);
+  EXPECT_NE(replayed.notices[0].find("steps from 3 on are replayed"), std::string::npos)
+      << replayed.notices[0];
+  const auto flops = [&](std::unique_ptr<StepRecorder> recorder) {
+    parity::ReplayTrainer trainer(c, gpu);
+    if (recorder) trainer.executor().record_with(std::move(recorder));
+    std::vector<Count> all;
+    for (int step = 0; step < 6; ++step) {
+      const metrics::FlopCounter counter;
+      trainer.step(step);
+      all.push_back(counter.measured().total());
+    }
+    return all;
+  };
+  const std::vector<Count> counted = flops(nullptr);
+  EXPECT_EQ(counted, flops(make_cuda_graphs(gpu)));
+  EXPECT_GT(std::set<Count>(counted.begin(), counted.end()).size(), 1u) << "all documents are alike";
+  set_deterministic(false);
 }
 
 TEST(StepGraphCuda, ReplayedFlopsAreCountedAtEachReplay) {
