@@ -7,6 +7,7 @@
 #include "spec/error.hpp"
 #include "spec/layout/actions.hpp"
 #include "spec/layout/partition.hpp"
+#include "spec/memory/document_places.hpp"
 #include "spec/memory/head.hpp"
 #include "spec/model/inventory.hpp"
 #include "spec/model/trainable.hpp"
@@ -167,8 +168,20 @@ void Walk::plain_attention(int squares) {
     tensor = make("scores", Purpose::temporaries, {B_, m_.heads, T_, T_}, statistic_);
 }
 
+/// FlashAttention, which alone takes documents, has heads of at most 256 entries.
 bool fused(const Setting& s) {
-  return s.dtype == Dtype::bf16 && !s.plain_attention && !s.documents && s.model.head_dim % 8 == 0;
+  return s.dtype == Dtype::bf16 && !s.plain_attention && s.model.head_dim % 8 == 0 &&
+         (!s.documents || s.model.head_dim <= 256);
+}
+
+/// What FlashAttention sums the gradient of queries in where it is given documents: 128 rows more for each
+/// document, and heads up to a multiple of 32, or of 64 beyond 128.
+struct DocumentSums {
+  std::int64_t rows, head_dim;
+};
+DocumentSums document_sums(std::int64_t B, std::int64_t T, std::int64_t E) {
+  const std::int64_t multiple = E <= 128 ? 32 : 64;
+  return {B * T + 128 * document_places(B, T, 0), (E + multiple - 1) / multiple * multiple};
 }
 
 void Walk::attention_forward_op(BlockActivations& saved) {
@@ -187,7 +200,12 @@ Tensor Walk::attention_backward_op() {
   const Shape queries = {B_, T_, m_.heads, m_.head_dim}, keys = {B_, T_, m_.kv_heads, m_.head_dim};
   const Tensor dq = temporary("dq", queries), dk = temporary("dk", keys), dv = temporary("dv", keys);
   {
-    const Tensor sum = wide("attention_sums", queries), row = wide("attention_rows", {B_, m_.heads, T_});
+    const auto [rows, head_dim] =
+        s_.documents ? document_sums(B_, T_, m_.head_dim) : DocumentSums{N_, m_.head_dim};
+    const Tensor sum = wide("attention_sums", {rows, m_.heads, head_dim}),
+                 row = wide("attention_rows", {m_.heads, rows});
+    Tensor lse_by_head;
+    if (s_.documents && B_ > 1) lse_by_head = wide("lse_by_head", {m_.heads, N_});
     Tensor dk_of_heads, dv_of_heads;
     if (m_.heads != m_.kv_heads)
       dk_of_heads = temporary("dk_of_heads", queries), dv_of_heads = temporary("dv_of_heads", queries);

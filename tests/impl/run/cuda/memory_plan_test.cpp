@@ -43,13 +43,22 @@ run::StepSettings step_settings() {
       .adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1}, .clip = 1, .z_loss = 1e-4};
 }
 
+/// Documents of 200 tokens, fewer than there are places for.
+void tell_apart(reference::Batch& batch) {
+  for (std::int64_t n = 0; n < batch.B * batch.T; ++n) {
+    batch.documents.push_back(n % batch.T / 200);
+    batch.positions[static_cast<std::size_t>(n)] = n % batch.T % 200;
+  }
+}
+
 /// Most bytes that some steps took beyond what was there before. With `recorded`, the last of them are
 /// replayed.
 std::int64_t measured_peak(const spec::memory::Setting& setting, bool recorded = false) {
   const auto communicator = make_self_communicator();
   const std::int64_t sequences = setting.micro * setting.micro_batches;
-  const auto batch = tests::tiny_batch(setting.model, sequences, setting.sequence_length,
-                                       tests::Documents::whole, tests::Ignored::none, 4);
+  auto batch = tests::tiny_batch(setting.model, sequences, setting.sequence_length, tests::Documents::whole,
+                                 tests::Ignored::none, 4);
+  if (setting.documents) tell_apart(batch);
   const at::Tensor first = at::zeros({1}, at::TensorOptions(at::kCUDA));  // the allocator begins with it
   const std::int64_t before = allocated_bytes(false);
   c10::cuda::CUDACachingAllocator::resetPeakStats(0);
@@ -72,6 +81,22 @@ TEST(MemoryPlanCuda, StepsTakeWhatThePlanSaysWithin2Percent) {
                 << " MB at " << plan.moment << ", measured " << measured / 1e6 << " MB, "
                 << 100 * (measured / planned - 1) << " % off" << std::endl;
       EXPECT_NEAR(measured, planned, 0.02 * planned) << to_string(recompute) << " at " << plan.moment;
+    }
+}
+
+TEST(MemoryPlanCuda, StepsOfDocumentsTakeWhatThePlanSaysWithin2Percent) {
+  ASSAY_NEEDS_GPU();
+  for (const bool grouped : {false, true})
+    for (const bool recorded : {false, true}) {
+      auto asked = setting(grouped, Recompute::norms_swiglu);
+      asked.documents = true;
+      const auto plan = spec::memory::plan(asked);
+      const auto measured = static_cast<double>(measured_peak(asked, recorded)),
+                 planned = plan.peak.to_double();
+      std::cout << "heads " << (grouped ? "grouped" : "full") << " with documents"
+                << (recorded ? ", recorded" : "") << ": planned " << planned / 1e6 << " MB at " << plan.moment
+                << ", measured " << measured / 1e6 << " MB" << std::endl;
+      EXPECT_NEAR(measured, planned, 0.02 * planned) << plan.moment;
     }
 }
 
