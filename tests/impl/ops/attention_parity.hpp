@@ -19,7 +19,8 @@ struct AttentionDrawn {
   bool always_fused;
   /// On a GPU half of the cases have the head dimensions that fused kernels are made for.
   bool even = always_fused || (device.is_cuda() && *rc::gen::arbitrary<bool>());
-  Index B = *rc::gen::inRange<Index>(1, 3), T = *rc::gen::inRange<Index>(1, even ? 150 : 30),
+  Index B = *rc::gen::inRange<Index>(1, 3),
+        T = *rc::gen::inRange<Index>(always_fused ? 2 : 1, even ? 150 : 30),
         E = even ? *rc::gen::element<Index>(8, 32, 64, 128) : *rc::gen::inRange<Index>(1, 20);
   Index K = *rc::gen::inRange<Index>(1, 3), H = K * *rc::gen::inRange<Index>(1, 4);
   reference::Ids documents;  // empty or nondecreasing; numbers that are left out are empty documents
