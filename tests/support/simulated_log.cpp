@@ -150,6 +150,17 @@ std::string kempnerforge(const SimulatedRun& run, const Report& r) {
                     grouped(of(r, Setting::total_tokens)) + " tokens");
 }
 
+/// The time that a run that began on a day of 2024 has come to, cut off behind the second or millisecond.
+std::string stamp(double elapsed, bool to_milliseconds) {
+  const std::int64_t begin = 1712372376, milliseconds = std::llround(1e3 * elapsed);
+  const std::time_t second = begin + milliseconds / 1000;
+  std::tm time{};
+  gmtime_r(&second, &time);
+  char out[32] = {};
+  std::strftime(out, sizeof out, "%Y-%m-%d %H:%M:%S", &time);
+  return out + (to_milliseconds ? text(".%03d", static_cast<int>(milliseconds % 1000)) : std::string());
+}
+
 std::string megatron(const SimulatedRun& run, const Report& r) {
   std::string out = text(
       "using world size: %.0f, data-parallel size: %.0f, context-parallel size: 1, "
@@ -197,9 +208,9 @@ std::string megatron(const SimulatedRun& run, const Report& r) {
   out += "INFO:megatron.core.num_microbatches_calculator:setting number of microbatches to constant " +
          whole(of(r, Setting::accumulation)) + "\n";
   for (const ReportedStep& s : r.steps) {
+    out += " [" + stamp(of(s, Field::elapsed), run.fp16) + "]";
     out += text(
-        " [2024-04-06 02:59:36] iteration %8.0f/%8.0f | consumed samples: %12.0f | elapsed time per "
-        "iteration "
+        " iteration %8.0f/%8.0f | consumed samples: %12.0f | elapsed time per iteration "
         "(ms): %.1f | throughput per GPU (TFLOP/s/GPU): %.1f | learning rate: %.6E | global batch size: "
         "%5.0f |",
         of(s, Field::step), of(r, Setting::max_steps), of(s, Field::sequences_total),

@@ -6,6 +6,7 @@
 
 #include "spec/audit/readers/line_reader.hpp"
 #include "spec/audit/readers/scan.hpp"
+#include "spec/audit/readers/time_stamp.hpp"
 
 namespace assay::spec::audit {
 namespace megatron {
@@ -170,6 +171,8 @@ class Megatron : public LineReader {
   void open(const Step& step, const Line& line) {
     step_ = step;
     step_.line = line.number;
+    // "[2025-11-15 12:34:56.789]": later versions to a millisecond or less, most to a second.
+    step_[Field::elapsed] = time_stamp(line.text.substr(0, line.text.find("iteration")), line.number);
     // Printed of the iterations since the last line.
     if (auto& skipped = step_[Field::skipped])
       skipped = exactly(skipped_ += std::isfinite(skipped->value) ? skipped->value : 0, line.number);

@@ -1,8 +1,7 @@
 // torchtitan's console: formats.md, "torchtitan".
-#include <chrono>
-
 #include "spec/audit/readers/line_reader.hpp"
 #include "spec/audit/readers/scan.hpp"
+#include "spec/audit/readers/time_stamp.hpp"
 
 namespace assay::spec::audit {
 namespace torchtitan {
@@ -16,35 +15,6 @@ std::string_view step_line(std::string_view text) {
   if (before.ends_with("validate ") || before.find("context: val") != std::string_view::npos) return {};
   if (rest.find("loss:") == std::string_view::npos || number_token(rest).empty()) return {};
   return text.substr(at);
-}
-
-/// "2025-11-20 09:13:20,123" that stands before the text of a line: seconds since 1970, of the stamp's
-/// resolution.
-std::optional<Printed> stamp(std::string_view before, std::int64_t line) {
-  constexpr std::string_view form = "dddd-dd-dd dd:dd:dd,ddd";
-  for (std::size_t at = 0; at + form.size() <= before.size(); ++at) {
-    if (before[at + 4] != '-' || before[at + 19] != ',') continue;
-    const std::string_view text = before.substr(at, form.size());
-    bool fits = true;
-    for (std::size_t i = 0; i < form.size() && fits; ++i)
-      fits = form[i] == 'd' ? text[i] >= '0' && text[i] <= '9' : text[i] == form[i];
-    if (!fits) continue;
-    const auto number = [&](std::size_t from, std::size_t digits) {
-      int out = 0;
-      for (std::size_t i = from; i < from + digits; ++i) out = 10 * out + (text[i] - '0');
-      return out;
-    };
-    const std::chrono::year_month_day day{std::chrono::year(number(0, 4)),
-                                          std::chrono::month(static_cast<unsigned>(number(5, 2))),
-                                          std::chrono::day(static_cast<unsigned>(number(8, 2)))};
-    if (!day.ok()) return std::nullopt;
-    const double days = static_cast<double>(std::chrono::sys_days(day).time_since_epoch().count());
-    const double whole = 86400 * days + 3600 * number(11, 2) + 60 * number(14, 2) + number(17, 2);
-    // A stamp cuts off what lies behind its last digit.
-    const double time = whole + 1e-3 * number(20, 3);
-    return Printed{time, time, time + 5e-4, line};
-  }
-  return std::nullopt;
 }
 
 /// Ranks without the pipeline's last stage have no loss, and print -1.
@@ -76,12 +46,12 @@ class Torchtitan : public LineReader {
     Step step;
     if (shapes_.read(line, step)) {
       forget_no_loss(step);
-      step[Field::elapsed] = stamp(line.text.substr(0, line.text.find("step:")), line.number);
+      step[Field::elapsed] = time_stamp(line.text.substr(0, line.text.find("step:")), line.number);
       constexpr std::uint32_t stamped = std::uint32_t{1} << static_cast<int>(Field::elapsed);
       return builder.step(step, shapes_.fields() | stamped);
     }
     if (const auto text = step_line(line.text); text.data()) {
-      step[Field::elapsed] = stamp(line.text.substr(0, line.text.size() - text.size()), line.number);
+      step[Field::elapsed] = time_stamp(line.text.substr(0, line.text.size() - text.size()), line.number);
       TakenNumbers taken;
       if (!read_numbers(text, line.number, step, &taken) || !(line.complete || text.ends_with('%')))
         return builder.unread(line.text);
@@ -202,7 +172,7 @@ class Torchtitan : public LineReader {
   LineShapes shapes_;
   ReadAgain again_ = [](std::string_view text, std::int64_t line, Step& step) {
     const std::string_view numbers = step_line(text);
-    step[Field::elapsed] = stamp(text.substr(0, text.size() - numbers.size()), line);
+    step[Field::elapsed] = time_stamp(text.substr(0, text.size() - numbers.size()), line);
     read_numbers(numbers, line, step);
   };
 };
