@@ -1,5 +1,5 @@
 #pragma once
-// What the user says of a log: which column is which field, and settings that the log does not hold.
+// What the user says of a log: which column is which field.
 #include <array>
 #include <functional>
 #include <optional>
@@ -59,13 +59,5 @@ bool says_something(const Step& step);
 
 /// Adds a key of a JSON log that holds numbers or texts, unless it is known: those that a message can name.
 void note_key(std::vector<std::string>& keys, std::string_view key);
-
-/// Puts `set` (ReadOptions::set) into `record`. Errors: UserError(usage) for an unknown setting (with the
-/// nearest), one given twice, a value that is no number or a part of a count, a model or GPU that is not
-/// known, or a part without "=".
-void apply_settings(RunRecord& record, const std::string& set);
-
-/// Checks `set` without a record. Errors: as apply_settings.
-void check_settings(const std::string& set);
 
 }  // namespace assay::spec::audit

@@ -9,6 +9,7 @@
 #include "spec/audit/readers/json_scan.hpp"
 #include "spec/audit/readers/line_reader.hpp"
 #include "spec/audit/readers/mapping.hpp"
+#include "spec/audit/readers/stated_settings.hpp"
 #include "spec/audit/readers/table.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quote.hpp"

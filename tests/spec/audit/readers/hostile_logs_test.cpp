@@ -421,6 +421,39 @@ TEST(HostileLogsSpec, StatedSettingsReplaceThoseOfTheLog) {
   EXPECT_EQ(run.model, "gpt2");
 }
 
+TEST(HostileLogsSpec, AUnitOfSomethingElseIsRefusedWithTheNearestForm) {
+  const std::pair<const char*, const char*> refused[] = {
+      {"gpu_memory=141gb", "write it like gpu_memory=141GB"},
+      {"gpu_memory=141s", "takes B kB MB GB TB KiB MiB GiB TiB; write it like gpu_memory=141GB"},
+      {"gpu_memory=141", "gpu_memory=141GB"},
+      {"peak_flops=989", "peak_flops=989TFLOPS"},
+      {"sequence_length=2k", "takes no unit; write sequence_length=2000, or sequence_length=2048"},
+      {"vocab=32%", "vocab takes no unit; write vocab=32"},
+      {"gpus=8GB", "gpus takes no unit; write gpus=8"},
+      {"average_seconds=3k", "write it like average_seconds=3s"},
+      {"average_mfu=41ms", "write it like average_mfu=41%"},
+      {"max_steps=10ms", "write it like max_steps=10k"},
+      {"tokens_per_second=7000", "--map tokens_per_second=COLUMN"}};
+  for (const auto& [set, said] : refused) {
+    ReadOptions options;
+    options.set = set;
+    try {
+      read_one(two_steps, options);
+      ADD_FAILURE() << set;
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_NE(std::string(error.what()).find(said), std::string::npos) << error.what();
+    }
+  }
+  ReadOptions options;
+  options.set =
+      "gpu_memory=141GB,peak_flops=989TFLOPS,total_tokens=82G,total_seconds=3h,average_mfu=41%,max_steps=10k";
+  const RunRecord run = read_one(two_steps, options);
+  EXPECT_EQ(run[Setting::gpu_memory]->value, 141e9);
+  EXPECT_EQ(run[Setting::total_seconds]->value, 10800);
+  EXPECT_EQ(run[Setting::max_steps]->value, 10000);
+}
+
 TEST(HostileLogsSpec, WhatTheCommandLineStatedIsToldFromTheLogsOwnWords) {
   ReadOptions options;
   options.map = "step=step,loss=loss,seconds=ms:ms";
