@@ -127,6 +127,13 @@ struct UnreadLine {
   std::string text;  ///< at most 200 bytes, escaped
 };
 
+/// Step lines of another trainer in the same file, which are not read.
+struct ForeignLines {
+  std::string format;  ///< as Format::name
+  std::int64_t count = 0;
+  std::int64_t line = 0;  ///< of the first
+};
+
 /// A distance between the numbers of two logged steps, in a log of which not every step is kept.
 struct StepGap {
   double distance = 0;  ///< of a step and the highest number before it
@@ -174,7 +181,11 @@ struct RunRecord {
   /// of those).
   std::vector<Step> steps;
   static constexpr std::size_t kept_steps = 8192;
-  std::int64_t steps_seen = 0;
+  std::int64_t steps_seen = 0;  ///< of all ranks that say which they are
+  /// Ranks that print steps: those that say which they are, or as many as print each step where none does (of
+  /// which the first line stands for the step).
+  std::int64_t ranks = 1;
+  std::int64_t steps_of_rank = 0;  ///< of the first of them; 0 for a record built by a program
   /// Of the first rank's steps, all of them, but for the first distance; at most 64 different ones.
   std::vector<StepGap> gaps;
   std::vector<Restart> restarts;  ///< not the first start
@@ -182,6 +193,7 @@ struct RunRecord {
   std::int64_t lines = 0;
   std::int64_t unread_lines = 0;          ///< all of them
   std::vector<UnreadLine> unread_quotes;  ///< the first 10
+  std::vector<ForeignLines> foreign_lines;
   bool truncated = false;                 ///< the last line has no end, or a document is cut
 
   const std::optional<Printed>& operator[](Setting setting) const {

@@ -1,119 +1,12 @@
 #include "spec/audit/readers/record_builder.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "spec/audit/readers/fragments.hpp"
+#include "spec/audit/unnamed_ranks.hpp"
 
 namespace assay::spec::audit {
-
-void StepKeeper::Late::keep(const Step& step, std::uint32_t fields_of_step, std::int64_t at,
-                            bool contradicts_itself) {
-  index = at;
-  line = step.line;
-  contradicts = contradicts_itself;
-  fields = 0;
-  text.clear();
-  numbers.resize(static_cast<std::size_t>(std::popcount(fields_of_step)));
-  Printed* next = numbers.data();
-  for (std::uint32_t left = fields_of_step; left != 0; left &= left - 1) {
-    const auto& number = step.fields[static_cast<std::size_t>(std::countr_zero(left))];
-    if (!number) continue;
-    fields |= left & (0 - left);
-    *next++ = *number;
-  }
-}
-
-Step StepKeeper::Late::step() const {
-  Step out;
-  out.line = line;
-  const Printed* next = numbers.data();
-  for (std::size_t i = 0; i < field_count; ++i)
-    if (fields >> i & 1) out.fields[i] = *next++;
-  return out;
-}
-
-/// The place of a step in the tail; the oldest one there is passed on.
-StepKeeper::Late& StepKeeper::next_late() {
-  if (tail_.size() < quarter) {
-    if (tail_.empty()) tail_.reserve(quarter);
-    return tail_.emplace_back();
-  }
-  Late& oldest = tail_[oldest_];
-  pass_on(oldest);
-  oldest_ = (oldest_ + 1) % quarter;
-  return oldest;
-}
-
-void StepKeeper::add(std::string_view text, std::int64_t line, int rank, bool contradicts,
-                     const ReadAgain& again) {
-  again_ = &again;
-  Late& late = next_late();
-  late.index = seen_++;
-  late.line = line;
-  late.rank = rank;
-  late.contradicts = contradicts;
-  late.text.assign(text);
-}
-
-/// What stands there as text is read now.
-Step StepKeeper::step_of(const Late& late) const {
-  if (late.text.empty()) return late.step();
-  Step step;
-  (*again_)(late.text, late.line, step);
-  step.line = late.line;
-  if (late.rank >= 0 && !step[Field::rank]) step[Field::rank] = exactly(late.rank, late.line);
-  return step;
-}
-
-void StepKeeper::add(const Step& step, std::uint32_t fields, bool contradicts) {
-  const std::int64_t index = seen_++;
-  // A long log: room for all that will ever be kept. Pages are taken only when they are written.
-  if (index == 64) head_.reserve(RunRecord::kept_steps + most_contradicting + 1);
-  if (head_.size() < quarter) {
-    head_.push_back(step);
-    return;
-  }
-  next_late().keep(step, fields, index, contradicts);
-}
-
-/// A step that left the tail: kept when it falls on the stride; when the middle is full, the stride doubles.
-void StepKeeper::pass_on(Late& late) {
-  const bool on_stride = (passed_++ & (stride_ - 1)) == 0;  // a power of two
-  if (on_stride) {
-    if (middle_.empty()) middle_.reserve(2 * quarter + 1);
-    middle_.push_back(late);
-    if (middle_.size() > 2 * quarter) {
-      for (std::size_t i = 1; i < middle_.size(); ++i) {
-        if (i % 2 == 0)
-          middle_[i / 2] = std::move(middle_[i]);
-        else if (middle_[i].contradicts && contradicting_.size() < most_contradicting)
-          contradicting_.push_back(std::move(middle_[i]));
-      }
-      middle_.resize(quarter + 1);
-      stride_ *= 2;
-    }
-  } else if (late.contradicts && contradicting_.size() < most_contradicting) {
-    contradicting_.push_back(late);
-  }
-}
-
-std::vector<Step> StepKeeper::finish() {
-  std::vector<Step> steps = std::move(head_);
-  // Both are in the order of the log.
-  const auto before = [](const Late& a, const Late& b) { return a.index < b.index; };
-  std::sort(contradicting_.begin(), contradicting_.end(), before);
-  auto extra = contradicting_.begin();
-  for (const Late& late : middle_) {
-    for (; extra != contradicting_.end() && before(*extra, late); ++extra) steps.push_back(step_of(*extra));
-    steps.push_back(step_of(late));
-  }
-  for (; extra != contradicting_.end(); ++extra) steps.push_back(step_of(*extra));
-  for (std::size_t i = 0; i < tail_.size(); ++i)
-    steps.push_back(step_of(tail_[(oldest_ + i) % tail_.size()]));
-  return steps;
-}
 
 void GapCounter::count(double distance, std::int64_t line) {
   constexpr std::size_t most = 64;
@@ -133,6 +26,7 @@ RecordBuilder::RecordBuilder(std::string origin, Format format, const ReadOption
 
 /// The record that a header line belongs to: of the run before its first step, else of the next one.
 RunRecord& RecordBuilder::header() {
+  ++takings_;
   if (run_.keeper.seen() == 0) return run_.record;
   if (!pending_) pending_.emplace();
   return *pending_;
@@ -147,10 +41,14 @@ void RecordBuilder::name(std::string RunRecord::*which, std::string_view value) 
 }
 
 void RecordBuilder::summary(Setting setting, const std::optional<Printed>& value) {
+  ++takings_;
   if (value) run_.record[setting] = value;
 }
 
-void RecordBuilder::restart(std::optional<std::int64_t> steps) { restarting_ = Restart{line_, steps}; }
+void RecordBuilder::restart(std::optional<std::int64_t> steps) {
+  ++takings_;
+  restarting_ = Restart{line_, steps};
+}
 
 const std::optional<Printed>& RecordBuilder::current(Setting setting) const {
   if (pending_ && (*pending_)[setting]) return (*pending_)[setting];
@@ -211,7 +109,10 @@ void RecordBuilder::settle(const Step& step) {
 }
 
 void RecordBuilder::count(double rank, double number, std::int64_t line) {
-  if (run_.numbers.empty() || run_.numbers.front().first == rank) run_.gaps.add(number, line);
+  if (run_.numbers.empty() || run_.numbers.front().first == rank) {
+    run_.gaps.add(number, line);
+    ++run_.of_first_rank;
+  }
   if (!run_.numbers.empty() && run_.numbers.front().first == rank) {
     run_.numbers.front().second.second = number;
     return;
@@ -222,6 +123,40 @@ void RecordBuilder::count(double rank, double number, std::int64_t line) {
     run_.numbers.push_back({rank, {number, number}});
   else if (of_rank != run_.numbers.end())
     of_rank->second.second = number;
+}
+
+/// Once the first steps are there: whether each stands there as often as there are ranks.
+void RecordBuilder::look_for_unnamed_ranks() {
+  if (run_.looked || !run_.keeper.all_first()) return;
+  run_.looked = true;
+  std::vector<const Step*> lines;
+  bool rises = true;
+  for (const Step& step : run_.keeper.first()) {
+    rises = rises && step[Field::step] && !step[Field::rank] &&
+            (lines.empty() || (*lines.back())[Field::step]->value < step[Field::step]->value);
+    lines.push_back(&step);
+  }
+  if (rises) return;
+  const std::vector<const Step*> firsts = without_unnamed_ranks(lines);
+  if (firsts.size() == lines.size()) return;
+  const double number = (*firsts.front())[Field::step]->value;
+  run_.unnamed_ranks = static_cast<std::size_t>(std::count_if(
+      lines.begin(), lines.end(), [&](const Step* step) { return (*step)[Field::step]->value == number; }));
+  std::vector<Step> kept;
+  for (const Step* step : firsts) kept.push_back(*step);
+  run_.last = (*firsts.back())[Field::step]->value;
+  if (firsts.size() > 1) run_.second_last = (*firsts[firsts.size() - 2])[Field::step]->value;
+  run_.keeper.replace_first(std::move(kept));
+  run_.of_first_rank = run_.keeper.seen();
+}
+
+/// Of ranks that do not say which they are, some are a step ahead of others.
+bool RecordBuilder::of_another_rank(double rank, double number) {
+  if (!run_.looked && run_.keeper.late()) look_for_unnamed_ranks();
+  if (run_.unnamed_ranks == 1 || rank != -1) return false;
+  if (number == run_.last || number == run_.second_last) return true;
+  if (number > run_.last) run_.second_last = std::exchange(run_.last, number);
+  return false;
 }
 
 bool RecordBuilder::falls_back(double number) {
@@ -246,6 +181,10 @@ bool RecordBuilder::odd(const Step& step) {
 bool RecordBuilder::defer(std::string_view text, const Glance& glance, const ReadAgain& again) {
   const double rank = glance.rank == -1 ? rank_ : glance.rank, number = glance.number;
   if (!continues(rank, number)) return false;
+  if (!run_.looked) look_for_unnamed_ranks();
+  if (!run_.keeper.late()) return false;  // others' lines among the first steps have made room
+  ++takings_;
+  if (of_another_rank(rank, number)) return true;
   count(rank, number, line_);
   const bool back = !std::isnan(number) && falls_back(number);
   run_.keeper.add(text, line_, rank_, keep_odd_ && (back || glance.mfu_low > 1), again);
@@ -258,6 +197,8 @@ void RecordBuilder::step(Step& step, std::uint32_t fields) {
   if (rank_ >= 0 && !step[Field::rank]) step[Field::rank] = exactly(static_cast<double>(rank_), step.line);
   const double rank = number_of(step[Field::rank], -1), number = number_of(step[Field::step], std::nan(""));
   if (pending_ || restarting_ || (run_.keeper.seen() > 0 && !continues(rank, number))) settle(step);
+  ++takings_;
+  if (of_another_rank(rank, number)) return;
   count(rank, number, step.line);
   if (run_.keeper.seen() == 0) {
     run_.record.origin = origin_;
@@ -270,11 +211,16 @@ void RecordBuilder::step(Step& step, std::uint32_t fields) {
 }
 
 void RecordBuilder::unread(std::string_view text) {
+  ++takings_;
   ++unread_;
   if (quotes_.size() < 10) quotes_.push_back({line_, escaped(text)});
 }
 
 void RecordBuilder::close() {
+  look_for_unnamed_ranks();
+  run_.record.ranks =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(std::max(run_.numbers.size(), run_.unnamed_ranks)));
+  run_.record.steps_of_rank = run_.of_first_rank;
   run_.record.origin = origin_;
   run_.record.format = format_;
   run_.record.steps_seen = run_.keeper.seen();

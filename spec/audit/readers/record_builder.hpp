@@ -1,8 +1,6 @@
 #pragma once
 // Puts the runs of one log together from what its reader meets, line by line, in constant memory.
-#include <array>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,49 +9,9 @@
 
 #include "spec/audit/readers/line_shape.hpp"
 #include "spec/audit/readers/read_log.hpp"
+#include "spec/audit/readers/step_keeper.hpp"
 
 namespace assay::spec::audit {
-
-/// Reads the step that stands in `text`, once more.
-using ReadAgain = std::function<void(std::string_view text, std::int64_t line, Step& step)>;
-
-/// Steps of a run, thinned by the rules of RunRecord::steps.
-class StepKeeper {
- public:
-  void add(const Step& step, std::uint32_t fields, bool contradicts);
-  /// A step that stands in `text`: read by `again` if it is kept. Domain: `late()`.
-  void add(std::string_view text, std::int64_t line, int rank, bool contradicts, const ReadAgain& again);
-  /// Whether the first steps, which are all kept, are there.
-  bool late() const { return head_.size() >= quarter; }
-  std::int64_t seen() const { return seen_; }
-  std::vector<Step> finish();
-
- private:
-  static constexpr std::size_t quarter = RunRecord::kept_steps / 4, most_contradicting = 1000;
-  /// A step that may be passed on: only the fields that it has, side by side, for it is written a million
-  /// times a second. A place of the tail keeps the memory of its text and numbers.
-  struct Late {
-    void keep(const Step& step, std::uint32_t fields_of_step, std::int64_t at, bool contradicts_itself);
-    Step step() const;
-    std::int64_t index, line;
-    std::uint32_t fields;  // bit i: field i is there
-    bool contradicts;
-    int rank = -1;
-    std::string text;  // of a step that is read once it is kept; else empty
-    std::vector<Printed> numbers;
-  };
-  static_assert(field_count <= 32);
-  Late& next_late();
-  void pass_on(Late& late);
-  Step step_of(const Late& late) const;
-
-  std::vector<Step> head_;
-  std::vector<Late> middle_, contradicting_;
-  std::vector<Late> tail_;  // a ring once it is full
-  std::size_t oldest_ = 0;
-  std::int64_t seen_ = 0, stride_ = 1, passed_ = 0;
-  const ReadAgain* again_ = nullptr;
-};
 
 /// Distances between the numbers of one rank's steps, in constant memory.
 class GapCounter {
@@ -109,6 +67,10 @@ class RecordBuilder {
   /// if it is kept, and lives as long as this. False: give it whole.
   bool defer(std::string_view text, const Glance& glance, const ReadAgain& again);
   void unread(std::string_view text);
+  /// The line holds a part of the step that is being put together.
+  void took() { ++takings_; }
+  /// Changes whenever a line said something: it stays where a line is passed over.
+  std::int64_t takings() const { return takings_; }
   std::int64_t steps_seen() const { return run_.keeper.seen(); }
   /// What the settings and names say now: the pending header's before the run's.
   const std::optional<Printed>& current(Setting setting) const;
@@ -124,11 +86,19 @@ class RecordBuilder {
     GapCounter gaps;
     /// First and last number of each rank's steps (rank -1: lines that name none).
     std::vector<std::pair<double, std::pair<double, double>>> numbers;
+    std::int64_t of_first_rank = 0;  // steps
+    /// Ranks that do not say which they are, where the first steps show that several print: later lines of a
+    /// step that is there already are theirs.
+    std::size_t unnamed_ranks = 1;
+    double last = -1e300, second_last = -1e300;  // highest numbers, of which lines of others may follow
+    bool looked = false;
   };
   RunRecord& header();
   void settle(const Step& step);
   void count(double rank, double number, std::int64_t line);
   bool odd(const Step& step);
+  bool of_another_rank(double rank, double number);
+  void look_for_unnamed_ranks();
   bool falls_back(double number);
   bool continues(double rank, double number) const;
   void adopt_pending();
@@ -145,7 +115,7 @@ class RecordBuilder {
   Run run_;
   std::optional<RunRecord> pending_;  // a header seen after steps
   std::optional<Restart> restarting_;
-  std::int64_t unread_ = 0;
+  std::int64_t unread_ = 0, takings_ = 0;
   std::vector<UnreadLine> quotes_;
 };
 
