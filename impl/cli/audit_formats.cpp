@@ -71,9 +71,16 @@ std::string json(const Audit& audit) {
   return "{\"origin\":" + json_string(r.origin) + ",\"format\":" + json_string(r.format.name) +
          ",\"model\":" + json_string(audit.model) + ",\"gpu\":" + json_string(audit.gpu) +
          ",\"device\":" + json_string(r.device) + ",\"gpus\":" + json_number(audit.gpus) +
-         ",\"steps\":" + std::to_string(r.steps_seen) + ",\"lines\":" + std::to_string(r.lines) +
+         ",\"steps\":" + std::to_string(r.steps_of_rank > 0 ? r.steps_of_rank : r.steps_seen) +
+         ",\"ranks\":" + std::to_string(r.ranks) + ",\"lines\":" + std::to_string(r.lines) +
          ",\"unread_lines\":" + std::to_string(r.unread_lines) +
-         ",\"truncated\":" + (r.truncated ? "true" : "false") +
+         ",\"truncated\":" + (r.truncated ? "true" : "false") + ",\"not_read\":" +
+         list(r.foreign_lines,
+              [](const ForeignLines& other) {
+                return "{\"format\":" + json_string(other.format) +
+                       ",\"count\":" + std::to_string(other.count) +
+                       ",\"line\":" + std::to_string(other.line) + "}";
+              }) +
          ",\"stated\":" + list(r.stated, [](const GivenOption& one) { return json(one); }) +
          ",\"mapped\":" + list(r.mapped, [](const GivenOption& one) { return json(one); }) +
          ",\"contradicts\":" + (audit.contradicts ? "true" : "false") + ",\n \"results\":" +

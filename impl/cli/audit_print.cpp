@@ -182,7 +182,8 @@ void print_run(const Audit& audit, std::ostream& out) {
                             : "consistent")
       << ", " << (wrong ? std::to_string(wrong) + " of " : "") << count(judged, "judged number");
   out << " (" << (r.format.name.empty() ? "unknown trainer" : r.format.name) << ", "
-      << count(static_cast<std::size_t>(r.steps_seen), "step")
+      << count(static_cast<std::size_t>(r.steps_of_rank > 0 ? r.steps_of_rank : r.steps_seen), "step")
+      << (r.ranks > 1 ? " of each of " + std::to_string(r.ranks) + " ranks" : "")
       << (audit.model.empty() ? "" : ", " + audit.model) << (devices.empty() ? "" : ", " + devices) << ")\n";
   if (r.unread_lines > 0) {
     out << "  " << count(static_cast<std::size_t>(r.unread_lines), "line") << " could not be read";
@@ -191,6 +192,10 @@ void print_run(const Audit& audit, std::ostream& out) {
           << spec::quote(r.unread_quotes.front().text);
     out << "\n";
   }
+  for (const ForeignLines& other : r.foreign_lines)
+    out << "  " << count(static_cast<std::size_t>(other.count), "line") << " from line " << other.line
+        << " on look like step lines of " << other.format
+        << ", and are not judged: a file is read as one trainer's; give them in a file of their own\n";
   if (r.truncated) out << "  the log has no end: its last line, or the document, may be cut\n";
   print_results(audit, out);
   print_readings(audit, out);

@@ -62,7 +62,7 @@ class LlmTii : public LineReader {
   void read(const Line& line, RecordBuilder& builder) override {
     const std::string_view text = line.text;
     if (text.find(':') == std::string_view::npos) return;  // a rule between quotes
-    if (Step known; shapes_.read(line, known) && take_known(known, line, builder)) return;
+    if (Step known; shapes_.read(line, known) && take_known(known, line, builder)) return builder.took();
     if (const auto step = step_key(text); step.data()) {
       read_step(step, line, builder);
     } else if (text.find("MFU: ") != std::string_view::npos &&

@@ -5,12 +5,14 @@
 #include <fstream>
 
 #include "spec/audit/readers/doubled_lines.hpp"
+#include "spec/audit/readers/foreign_lines.hpp"
 #include "spec/audit/readers/json_document.hpp"
 #include "spec/audit/readers/json_scan.hpp"
 #include "spec/audit/readers/line_reader.hpp"
 #include "spec/audit/readers/mapping.hpp"
 #include "spec/audit/readers/stated_settings.hpp"
 #include "spec/audit/readers/table.hpp"
+#include "spec/audit/readers/unread_trainers.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quote.hpp"
 
@@ -182,9 +184,21 @@ struct Waiting {
   }
 };
 
-void hand(const Line& line, LineReader& reader, RecordBuilder& builder) {
+void hand(const Line& line, LineReader& reader, RecordBuilder& builder, ForeignLook& foreign) {
   builder.at(line.number, line.rank);
+  const std::int64_t before = builder.takings();
   reader.read(line, builder);
+  if (builder.takings() == before) foreign.look(line);
+}
+
+/// What a log is, of which no line is one of a trainer that is read: whose console it looks like, or its
+/// first line.
+std::string looks_of(const std::vector<Waiting::Kept>& lines) {
+  for (const Waiting::Kept& kept : lines)
+    if (const std::string_view trainer = unread_trainer(kept.text); !trainer.empty())
+      return "; line " + std::to_string(kept.line.number) + " looks like " + std::string(trainer) +
+             "'s console, which is not read: write its numbers as CSV or JSON lines, and";
+  return (lines.empty() ? "" : "; it begins " + quote(lines[0].text)) + "; for CSV and JSON lines";
 }
 
 std::vector<RunRecord> read_lines(Blocks& blocks, const ReadOptions& options, const Mapping& mapping,
@@ -193,12 +207,14 @@ std::vector<RunRecord> read_lines(Blocks& blocks, const ReadOptions& options, co
   Waiting waiting;
   std::unique_ptr<LineReader> reader;
   std::unique_ptr<RecordBuilder> builder;
-  const auto start = [&](Format format, std::unique_ptr<LineReader> made) {
+  ForeignLook foreign(nullptr);
+  const auto start = [&](Format format, std::unique_ptr<LineReader> made, const LineFormat* own = nullptr) {
+    foreign = ForeignLook(own);
     builder = std::make_unique<RecordBuilder>(blocks.origin(), std::move(format), options);
     reader = std::move(made);
     for (Waiting::Kept& kept : waiting.lines) {
       kept.line.text = kept.text;
-      hand(kept.line, *reader, *builder);
+      hand(kept.line, *reader, *builder, foreign);
     }
     waiting = Waiting();
   };
@@ -208,7 +224,7 @@ std::vector<RunRecord> read_lines(Blocks& blocks, const ReadOptions& options, co
     if (!reader) {
       for (const LineFormat& known : line_formats()) {
         if (!known.recognises(line.text)) continue;
-        start(known.format, known.make());
+        start(known.format, known.make(), &known);
         break;
       }
       if (!reader) {
@@ -216,20 +232,20 @@ std::vector<RunRecord> read_lines(Blocks& blocks, const ReadOptions& options, co
         continue;
       }
     }
-    hand(line, *reader, *builder);
+    hand(line, *reader, *builder, foreign);
   }
   if (!reader && table_explains_itself(waiting.lines.empty() ? "" : waiting.lines[0].text, mapping,
                                        shape == LogShape::json_lines))
     start(mapped_format(), make_table(mapping, shape == LogShape::json_lines));
   if (!reader) {
-    const std::string first = waiting.lines.empty() ? "" : "; it begins " + quote(waiting.lines[0].text);
     bad_data(blocks.origin(), "no step line of a known trainer in " + std::to_string(lines.count()) +
-                                  (lines.count() == 1 ? " line" : " lines") + first +
-                                  "; for CSV and JSON lines say what the columns mean, like --map "
-                                  "step=iter,loss=train_loss");
+                                  (lines.count() == 1 ? " line" : " lines") + looks_of(waiting.lines) +
+                                  " say what the columns mean, like --map step=iter,loss=train_loss");
   }
   reader->finish(*builder);
-  return builder->finish(lines.count(), lines.truncated());
+  std::vector<RunRecord> runs = builder->finish(lines.count(), lines.truncated());
+  runs.front().foreign_lines = foreign.seen();
+  return runs;
 }
 
 }  // namespace
@@ -278,6 +294,7 @@ std::vector<RunRecord> read_logs(std::istream& in, const std::string& origin, co
     apply_settings(run, options.set);
     merge_doubled_lines(run);
     number_steps(run);
+    if (run.ranks == 1) run.steps_of_rank = run.steps_seen;
   }
   return runs;
 }

@@ -5,6 +5,8 @@
 // up.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <sstream>
 
 #include "spec/audit/invariants.hpp"
@@ -20,6 +22,7 @@ RunRecord read(const std::string& log, const std::string& map = "") {
   options.map = map;
   RunRecord record = read_log(in, "log", options);
   EXPECT_EQ(contradictions(record), "");
+  EXPECT_TRUE(record.foreign_lines.empty()) << record.foreign_lines.front().format;
   EXPECT_EQ(record.unread_lines, 0) << (record.unread_quotes.empty() ? "" : record.unread_quotes[0].text);
   return record;
 }
@@ -85,7 +88,8 @@ TEST(AsPrintedSpec, TorchtitanOfSeveralRanksThatDoNotSayWhichTheyAre) {
              "  loss:  7.6" + std::to_string(step) +
              "  grad_norm: 26.6250  memory: 66.91GiB(37.51%)  tps: 10,0" + std::to_string(50 - rank % 2) +
              "  tflops: 314.69  mfu: 13.99%\n";
-  EXPECT_EQ(read(log).steps_seen, 40);
+  EXPECT_EQ(read(log).steps_seen, 5);
+  EXPECT_EQ(read(log).ranks, 8);
   EXPECT_EQ(judge("steps", read(log)).judged, 5);  // of one rank
   // Some ranks are a line ahead of others.
   const std::size_t of_step_4 = log.find("step:  4"), line = log.rfind('\n', of_step_4) + 1,
@@ -145,7 +149,7 @@ TEST(AsPrintedSpec, MegatronOldAndNew) {
       "52000.0 | max reserved: 52000.0\n" +
       lines(1, 5,
             " [2025-03-01 10:11:1@.123456] iteration        @/    2000 | consumed samples:          @00 | "
-            "elapsed time per iteration (ms): 665@.1 | throughput per GPU (TFLOP/s/GPU): 380.5 | learning "
+            "elapsed time per iteration (ms): 99@.1 | throughput per GPU (TFLOP/s/GPU): 380.5 | learning "
             "rate: 3.000000E-07 | global batch size:   100 | lm loss: 1.09@000E+01 | mtp_1 loss: 1.1E+01 | "
             "loss scale: 1.0 | grad norm: 5.500 | num zeros: 0 | number of skipped iterations:   0 | number "
             "of nan iterations:   0 |\n") +
@@ -314,6 +318,117 @@ TEST(AsPrintedSpec, LlamaFactorysJsonLines) {
       "step=current_steps,loss=loss,learning_rate=lr,tokens_per_second=throughput");
   EXPECT_EQ(values(run, Field::step), (std::vector<double>{10.0, 20, 30, 40, 50, 60}));
   EXPECT_EQ(values(run, Field::tokens_per_second), std::vector<double>(6, 7654.32));
+}
+
+/// 8 ranks x 11 steps, and as long a log as is thinned: a step that every rank prints is one step.
+TEST(AsPrintedSpec, StepsOfSeveralRanksAreCountedOnce) {
+  const auto log = [](int steps, const std::string& prefix, bool in_turn) {
+    std::string out;
+    const auto add = [&](int step, int rank) {
+      out += (prefix.empty() ? "" : prefix + std::to_string(rank) + "]:") + "step:  " + std::to_string(step) +
+             "  loss:  7." + std::to_string(600 + step % 300) +
+             "  grad_norm: 26.6250  memory: 66.91GiB(37.51%)  tps: 10,0" + std::to_string(50 - rank % 2) +
+             "  tflops: 314.69  mfu: 13.99%\n";
+    };
+    // The last rank is a line ahead, but for the first.
+    for (int step = 1; step <= steps; ++step)
+      for (int rank = 0; rank < 8; ++rank)
+        if (in_turn || rank < 7)
+          add(step, rank);
+        else
+          for (int ahead = step == 1 ? 1 : step + 1; ahead <= std::min(step + 1, steps); ++ahead)
+            add(ahead, rank);
+    return out;
+  };
+  for (const char* prefix : {"", "[rank"})
+    for (const bool in_turn : {true, false})
+      for (const int steps : {11, 2000}) {
+        const RunRecord run = read(log(steps, prefix, in_turn));
+        EXPECT_EQ(run.steps_of_rank, steps) << prefix << in_turn;
+        EXPECT_EQ(run.ranks, 8) << prefix << in_turn << steps;
+        EXPECT_EQ(run.steps_seen, *prefix ? 8 * steps : steps) << in_turn;
+      }
+  EXPECT_EQ(read(lines(1, 9, "step:  @  loss:  7.6@  grad_norm: 26.6250  tps: 10,050\n")).ranks, 1);
+}
+
+TEST(AsPrintedSpec, MegatronsStampsAreItsClock) {
+  const auto log = [](double each, const std::string& fraction) {
+    std::string out;
+    for (int i = 1; i <= 30; ++i) {
+      const int second = static_cast<int>(i * each);
+      char line[300];
+      std::snprintf(
+          line, sizeof line,
+          " [2025-11-15 %02d:%02d:%02d%s] iteration %8d/     100 | consumed samples: %8d | elapsed time per "
+          "iteration (ms): 4000.0 | learning rate: 1.0E-04 | global batch size:   128 | lm loss: %.6E | "
+          "number of skipped iterations:   0 |\n",
+          12 + second / 3600, second / 60 % 60, second % 60, fraction.c_str(), i, 128 * i, 7 - 0.01 * i);
+      out += line;
+    }
+    return out;
+  };
+  const RunRecord run = read(log(4, ""));
+  ASSERT_TRUE(run.steps[1][Field::elapsed] && run.steps[2][Field::elapsed]);
+  EXPECT_EQ(run.steps[2][Field::elapsed]->value - run.steps[1][Field::elapsed]->value, 4);
+  EXPECT_EQ(run.steps[1][Field::elapsed]->high - run.steps[1][Field::elapsed]->low, 0.5)
+      << "cut off behind the second";
+  EXPECT_EQ(judge("wall_clock", run).verdict, Verdict::holds);
+  const RunRecord exact = read(log(4, ".789"));
+  EXPECT_DOUBLE_EQ(exact.steps[2][Field::elapsed]->value, run.steps[2][Field::elapsed]->value + 0.789);
+  EXPECT_NEAR(exact.steps[1][Field::elapsed]->high - exact.steps[1][Field::elapsed]->low, 5e-4, 1e-6);
+  EXPECT_EQ(judge("wall_clock", exact).verdict, Verdict::holds);
+  std::istringstream slow(log(8, ""));
+  EXPECT_EQ(judge("wall_clock", read_log(slow, "log")).verdict, Verdict::contradicts);
+}
+
+TEST(AsPrintedSpec, StepLinesOfASecondTrainerAreTold) {
+  const std::string titan = lines(1, 9, "step:  @  loss:  7.6@  grad_norm: 26.6250  tps: 10,050\n"),
+                    megatron = lines(
+                        1, 5,
+                        " iteration        @/     100 | consumed samples:          128 | elapsed time per "
+                        "iteration (ms): 5000.0 | learning rate: 1.0E-04 | lm loss: 7.0@E+00 |\n");
+  std::istringstream in("some words\n" + titan + "\n" + megatron);
+  const RunRecord run = read_log(in, "log");
+  EXPECT_EQ(run.format.name, "torchtitan");
+  ASSERT_EQ(run.foreign_lines.size(), 1u);
+  EXPECT_EQ(run.foreign_lines[0].format, "megatron");
+  EXPECT_EQ(run.foreign_lines[0].count, 5);
+  EXPECT_EQ(run.foreign_lines[0].line, 12);
+}
+
+TEST(AsPrintedSpec, ConsolesThatAreNotReadAreNamed) {
+  const std::pair<const char*, const char*> consoles[] = {
+      {"DeepSpeed",
+       "[2024-01-05 10:11:12,345] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[1e-05], "
+       "mom=[(0.9, "
+       "0.95)]\n"},
+      {"DeepSpeed",
+       "[2024-01-05 10:11:12,345] [INFO] [timer.py:260:stop] epoch=0/micro_step=10/global_step=10, "
+       "RunningAvgSamplesPerSec=12.1, CurrSamplesPerSec=12.2, MemAllocated=1.2GB, MaxMemAllocated=3.4GB\n"},
+      {"nanochat",
+       "step 00120/21400 (0.56%) | loss: 4.123456 | lrm: 1.00 | dt: 512.34ms | tok/sec: 1,023,456 | mfu: "
+       "45.67 | total "
+       "time: 0.94m\n"},
+      {"torchtune", "1|52|Loss: 1.2345:  10%|#         | 52/520 [01:02<09:18,  1.19s/it]\n"},
+      {"torchtune",
+       "Step 52 | loss:1.2345 lr:2e-05 tokens_per_second_per_gpu:1234.5 peak_memory_active:12.3 \n"},
+      {"LitGPT", "Epoch 1 | iter 4 step 1 | loss train: 10.400, val: n/a | iter time: 299.27 ms (step)\n"},
+      {"MaxText",
+       "completed step: 9, seconds: 5.667, TFLOP/s/device: 134.924, Tokens/s/device: 8672.758, "
+       "total_weights: 196608, "
+       "loss: 10.374\n"}};
+  for (const auto& [trainer, line] : consoles) {
+    std::istringstream in("loading\n" + std::string(line));
+    try {
+      read_log(in, "log");
+      ADD_FAILURE() << trainer;
+    } catch (const UserError& error) {
+      EXPECT_NE(std::string(error.what()).find("line 2 looks like " + std::string(trainer) + "'s console"),
+                std::string::npos)
+          << error.what();
+      EXPECT_NE(std::string(error.what()).find("--map"), std::string::npos);
+    }
+  }
 }
 
 TEST(AsPrintedSpec, OthersAreRefusedWithWhatToDo) {

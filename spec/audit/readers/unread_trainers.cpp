@@ -1,0 +1,43 @@
+#include "spec/audit/readers/unread_trainers.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace assay::spec::audit {
+namespace {
+
+struct Sight {
+  std::string_view trainer;
+  std::array<std::string_view, 3> words;  ///< all of them, in this order
+};
+/// Read in the sources, or in logs of public issues.
+constexpr Sight sights[] = {
+    {"DeepSpeed", {"RunningAvgSamplesPerSec=", "CurrSamplesPerSec=", ""}},
+    {"DeepSpeed", {"log_dist] [Rank", "step=", "lr=["}},
+    {"nanochat", {"step ", "| lrm: ", "tok/sec: "}},
+    {"torchtune", {"Step ", "loss:", "tokens_per_second_per_gpu:"}},
+    {"torchtune", {"|", "|Loss: ", "%|"}},
+    {"LitGPT", {"iter ", "| loss train: ", "| iter time: "}},
+    {"surogate", {"step ", "| norm ", "| tps "}},
+    {"surogate", {"step ", "| loss", "tok/s"}},
+    {"MaxText", {"completed step: ", "seconds: ", "TFLOP/s/device: "}},
+    {"NeMo", {"global_step: ", "reduced_train_loss: ", ""}},
+};
+
+}  // namespace
+
+std::string_view unread_trainer(std::string_view line) {
+  for (const Sight& sight : sights) {
+    std::size_t at = 0;
+    const bool seen = std::all_of(sight.words.begin(), sight.words.end(), [&](std::string_view word) {
+      at = line.find(word, at);
+      if (at == std::string_view::npos) return false;
+      at += word.size();
+      return true;
+    });
+    if (seen) return sight.trainer;
+  }
+  return {};
+}
+
+}  // namespace assay::spec::audit
