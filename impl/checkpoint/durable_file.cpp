@@ -12,6 +12,7 @@
 #include <sstream>
 #include <vector>
 
+#include "impl/watch/disk_call.hpp"
 #include "spec/error.hpp"
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -69,7 +70,10 @@ DurableFile::~DurableFile() {
 void DurableFile::write(std::span<const std::byte> bytes) {
   hash_.add(bytes);
   while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    const auto written = [&] {
+      const DiskCall disk;
+      return ::write(descriptor_, bytes.data(), bytes.size());
+    }();
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) fail("write", path_);
     bytes = bytes.subspan(static_cast<std::size_t>(written));
@@ -78,6 +82,7 @@ void DurableFile::write(std::span<const std::byte> bytes) {
 }
 
 void DurableFile::commit() {
+  const DiskCall disk;
   if (fsync(descriptor_) != 0) fail("flush", path_);
   const int closed = close(descriptor_);
   descriptor_ = -1;
@@ -97,6 +102,7 @@ std::optional<std::int64_t> free_bytes(const std::filesystem::path& folder) {
 void sync_folder(const std::filesystem::path& folder) {
   const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) fail("open", folder);
+  const DiskCall disk;
   const int result = fsync(descriptor);
   close(descriptor);
   if (result != 0) fail("flush", folder);

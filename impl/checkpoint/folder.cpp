@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "impl/checkpoint/durable_file.hpp"
+#include "impl/watch/disk_call.hpp"
 #include "spec/error.hpp"
 
 namespace assay::impl::checkpoint {
@@ -74,6 +75,7 @@ std::vector<Found> committed_checkpoints(const fs::path& parent) {
 }
 
 void remove_leftovers(const fs::path& parent) {
+  const DiskCall disk;
   for (const fs::path& path : entries(parent)) {
     const std::string name = path.filename().string();
     const bool partial = name.starts_with(".step_") && name.ends_with(".partial");
@@ -85,6 +87,7 @@ void remove_leftovers(const fs::path& parent) {
 }
 
 void retain_newest(const fs::path& parent, std::int64_t keep) {
+  const DiskCall disk;
   std::vector<Found> found = committed_checkpoints(parent);
   const auto count = static_cast<std::int64_t>(found.size());
   for (std::int64_t i = 0; i + std::max<std::int64_t>(keep, 1) < count; ++i) {

@@ -73,6 +73,7 @@ void Saving::at_last(const ParameterBuffers& buffers, const checkpoint::State& s
     const int before = stop.received();
     bool told = false;
     while (const auto failed = failure(buffers, state, source)) {
+      piece_();
       if (std::chrono::steady_clock::now() >= until || stop.received() != before)
         throw UserError(ExitCode::io, *failed + "; " + way_out(state));
       if (!std::exchange(told, true))

@@ -26,7 +26,7 @@ class Saving {
   Saving(const spec::RunConfig& config, LayoutGroups& groups, Say say,
          std::chrono::milliseconds patience = std::chrono::seconds(60));
 
-  /// Called whenever one of the parameters' tensors comes to be written.
+  /// Called whenever one of the parameters' tensors comes to be written, and after a save that failed.
   void on_piece(std::function<void()> piece) { piece_ = std::move(piece); }
 
   /// A save while the run goes on. Where the disk does not take it, a warning says so and the run goes on:

@@ -72,10 +72,11 @@ std::optional<Finding> PeerRules::all_wait(const std::vector<SeenRank>& ranks) c
 }
 
 double PeerRules::stall_of(const RowView& row) const {
-  const bool in_a_step = row.steps_done > 1 && row.doing != Doing::starting &&
-                         row.doing != Doing::checkpoint && row.doing != Doing::ending;
+  // A save says when it goes on, but for what a disk takes.
+  const bool known =
+      row.steps_done > 1 && row.doing != Doing::starting && row.doing != Doing::ending && !row.on_disk;
   const double steps = limits_.steps * row.longest_step;
-  return in_a_step ? std::max(limits_.stall, steps) : std::max(limits_.outside, steps);
+  return known ? std::max(limits_.stall, steps) : std::max(limits_.outside, steps);
 }
 
 std::string tell(const Finding& finding, const RowView& row, const std::string& host) {

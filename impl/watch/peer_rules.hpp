@@ -10,10 +10,11 @@ namespace assay::impl {
 
 /// Patience with a rank. [s]
 struct WatchLimits {
-  double silence = 10;   ///< no beat: its process is stopped, or its host hangs
-  double stall = 20;     ///< beats, and neither goes on nor waits for others
-  double steps = 5;      ///< a stall is also longer than so many of its longest steps
-  double outside = 600;  ///< the stall outside of what steps have shown to take: start, first step, save, end
+  double silence = 10;  ///< no beat: its process is stopped, or its host hangs
+  double stall = 20;    ///< beats, and neither goes on nor waits for others
+  double steps = 5;     ///< a stall is also longer than so many of its longest steps
+  double outside =
+      600;  ///< the stall outside of what steps have shown to take: start, first step, a disk, end
 };
 
 /// The limits of parallel.stall_seconds.

@@ -49,6 +49,7 @@ void Row::set_gpu(const std::string& gpu) { put(gpu_, gpu); }
 void Row::set_reason(const std::string& reason) { put(reason_, reason); }
 
 RowView Row::view() const {
+  const bool on_disk = on_disk_;  // before the progress that its end is
   RowView view{.beat = beat_,
                .progress = progress_,
                .step = step_,
@@ -60,6 +61,7 @@ RowView Row::view() const {
                .doing = doing_,
                .standing = standing_,
                .waits = waits_,
+               .on_disk = on_disk,
                .process = process_};
   take(view.gpu, gpu_);
   take(view.reason, reason_);

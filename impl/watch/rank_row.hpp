@@ -41,6 +41,7 @@ struct RowView {
   Doing doing = Doing::starting;
   Standing standing = Standing::absent;
   bool waits = false;        ///< for other ranks, in a collective
+  bool on_disk = false;      ///< in a call to a disk, as seen at the last beat
   std::int32_t process = 0;  ///< its id, as it knows it
   char gpu[64] = {};         ///< identity of its GPU; empty: CPU
   char reason[256] = {};     ///< of `failed`
@@ -54,6 +55,13 @@ class Row {
   void end_step(double seconds);
   void begin(Collective collective, std::int64_t bytes);
   void wait(bool waits) { waits_ = waits, ++progress_; }
+  /// Whether the process is in a call to a disk. Its end is progress, said ahead: who still sees the call
+  /// ended sees that it has gone on.
+  void on_disk(bool now) {
+    if (on_disk_ == now) return;
+    ++progress_;
+    on_disk_ = now;
+  }
   /// A piece of long work is done.
   void tick() { ++progress_; }
   void beat() { ++beat_; }
@@ -72,7 +80,7 @@ class Row {
   std::atomic<Collective> collective_{Collective::none};
   std::atomic<Doing> doing_{Doing::starting};
   std::atomic<Standing> standing_{Standing::absent};
-  std::atomic<bool> waits_{false};
+  std::atomic<bool> waits_{false}, on_disk_{false};
   std::atomic<std::int32_t> process_{0};
   std::atomic<char> gpu_[64] = {};
   std::atomic<char> reason_[256] = {};

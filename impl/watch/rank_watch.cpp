@@ -8,6 +8,8 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "impl/watch/disk_call.hpp"
+
 namespace assay::impl {
 
 namespace {
@@ -68,6 +70,7 @@ void RankWatch::work() {
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
   auto last = Clock::now();
   for (;;) {
+    row().on_disk(DiskCall::under_way());
     row().beat();
     if (link_) link_->turn(row().view(), static_cast<int>(beat.count()));
     {

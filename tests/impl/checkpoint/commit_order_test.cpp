@@ -14,6 +14,7 @@
 #include "impl/checkpoint/checkpoint.hpp"
 #include "impl/checkpoint/folder.hpp"
 #include "impl/run/saving.hpp"
+#include "impl/watch/disk_call.hpp"
 #include "spec/error.hpp"
 #include "spec/model/inventory.hpp"
 #include "tests/support/scratch.hpp"
@@ -47,6 +48,7 @@ struct Flush {
   bool published;  ///< the checkpoint has its final name
   bool marked;     ///< the flushed folder holds a commit marker
   bool manifest;   ///< and a manifest
+  bool as_disk;    ///< those that watch this rank know that a disk has it
 };
 
 class CommitOrderImpl : public testing::Test {
@@ -67,8 +69,8 @@ class CommitOrderImpl : public testing::Test {
     std::vector<Flush> flushes;
     const fs::path final_path = parent_ / folder_name(step);
     on_flush() = [&](const fs::path& path) {
-      flushes.push_back(
-          {path, fs::exists(final_path), fs::exists(path / marker_name), fs::exists(path / manifest_name)});
+      flushes.push_back({path, fs::exists(final_path), fs::exists(path / marker_name),
+                         fs::exists(path / manifest_name), DiskCall::under_way()});
       return true;
     };
     save_step(step);
@@ -112,6 +114,14 @@ TEST_F(CommitOrderImpl, NewFoldersAreEntriesOfTheirParentsBeforeAnythingIsInThem
   }
   for (const Flush& flush : flushes_of_save(2))
     EXPECT_NE(flush.path, root_) << "nothing new was created there";
+}
+
+/// A disk that takes minutes for a flush is no rank that hangs.
+TEST_F(CommitOrderImpl, EveryFlushIsKnownAsACallToADisk) {
+  const std::vector<Flush> flushes = flushes_of_save(1);
+  ASSERT_FALSE(flushes.empty());
+  for (const Flush& flush : flushes) EXPECT_TRUE(flush.as_disk) << flush.path;
+  EXPECT_FALSE(DiskCall::under_way());
 }
 
 TEST_F(CommitOrderImpl, AnOldCheckpointLosesItsMarkerBeforeItsFiles) {

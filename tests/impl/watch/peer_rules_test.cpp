@@ -115,8 +115,23 @@ TEST(PeerRulesImpl, SlowStepsAreNoStall) {
   EXPECT_EQ(finding->rank, 1);
 }
 
-TEST(PeerRulesImpl, ASaveAStartAndAFirstStepMayTakeLonger) {
-  for (const Doing doing : {Doing::checkpoint, Doing::starting, Doing::ending}) {
+/// A save that stands still is a stall like any other, unless a disk takes its time.
+TEST(PeerRulesImpl, ASaveMayTakeAsLongAsItsDiskAlone) {
+  Ranks ranks(2);
+  ranks[0].row.doing = Doing::checkpoint, ranks[1].row.doing = Doing::checkpoint;
+  ranks[0].row.on_disk = true;
+  ranks[1].row.waits = true;
+  EXPECT_FALSE(ranks.within(500));
+  ranks[0].row.on_disk = false, ++ranks[0].row.progress;
+  EXPECT_FALSE(ranks.within(limits.stall - 1));
+  const auto finding = ranks.within(2);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 0);
+  EXPECT_EQ(finding->how, Lost::stalled);
+}
+
+TEST(PeerRulesImpl, AStartAFirstStepAndAnEndMayTakeLonger) {
+  for (const Doing doing : {Doing::starting, Doing::ending}) {
     Ranks ranks(2);
     ranks[1].row.doing = doing;
     ranks[0].row.waits = true;
