@@ -221,8 +221,10 @@ int take_rank(std::string_view& text) {
   if (text.empty() || (text[0] != '[' && text[0] != ' ' && (text[0] < '0' || text[0] > '9'))) return -1;
   if (text[0] != '[') {  // most lines that begin with a number are no prefix
     const char *at = text.data(), *const end = at + std::min<std::size_t>(text.size(), 16);
-    if constexpr (EightBytes::possible)
-      if (end - at >= 8) at += std::min(EightBytes(at, end).count(), 7);
+    if (EightBytes::possible && text.size() >= 8)
+      if (const int digits = EightBytes(at, text.data() + text.size()).count();
+          digits > 0 && digits < 8 && at[digits] != ':')
+        return -1;
     while (at != end && (*at == ' ' || (*at >= '0' && *at <= '9'))) ++at;
     if (at != end && *at != ':') return -1;
   }

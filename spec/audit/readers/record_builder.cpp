@@ -109,11 +109,12 @@ void RecordBuilder::settle(const Step& step) {
 }
 
 void RecordBuilder::count(double rank, double number, std::int64_t line) {
-  if (run_.numbers.empty() || run_.numbers.front().first == rank) {
+  const bool first = run_.numbers.empty() || run_.numbers.front().first == rank;
+  if (first) {
     run_.gaps.add(number, line);
     ++run_.of_first_rank;
   }
-  if (!run_.numbers.empty() && run_.numbers.front().first == rank) {
+  if (first && !run_.numbers.empty()) {
     run_.numbers.front().second.second = number;
     return;
   }
@@ -180,7 +181,9 @@ bool RecordBuilder::odd(const Step& step) {
 
 bool RecordBuilder::defer(std::string_view text, const Glance& glance, const ReadAgain& again) {
   const double rank = glance.rank == -1 ? rank_ : glance.rank, number = glance.number;
-  if (!continues(rank, number)) return false;
+  const bool rises = !run_.numbers.empty() && run_.numbers.front().first == rank &&
+                     number > run_.numbers.front().second.second;
+  if (!rises && !continues(rank, number)) return false;  // no header and no restart is waiting
   if (!run_.looked) look_for_unnamed_ranks();
   if (!run_.keeper.late()) return false;  // others' lines among the first steps have made room
   ++takings_;

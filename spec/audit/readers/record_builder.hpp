@@ -19,7 +19,12 @@ class GapCounter {
   void add(double number, std::int64_t line) {
     if (!(number > highest_)) return;  // a restart, a copy, or another rank's line
     const double distance = number - highest_;
-    if (steps_ >= 2) count(distance, line);
+    if (steps_ >= 2) {
+      if (!gaps_.empty() && gaps_.front().distance == distance)
+        ++gaps_.front().count;
+      else
+        count(distance, line);
+    }
     ++steps_;
     highest_ = number;
   }
