@@ -194,7 +194,7 @@ struct RunRecord {
   std::int64_t unread_lines = 0;          ///< all of them
   std::vector<UnreadLine> unread_quotes;  ///< the first 10
   std::vector<ForeignLines> foreign_lines;
-  bool truncated = false;                 ///< the last line has no end, or a document is cut
+  bool truncated = false;  ///< the last line has no end, or a document is cut
 
   const std::optional<Printed>& operator[](Setting setting) const {
     return settings[static_cast<std::size_t>(setting)];
