@@ -341,6 +341,26 @@ TEST(AuditCli, TheJsonSaysWhatTheCommandLineStated) {
   EXPECT_EQ(stated.at(1).at("option"), "--set layers=3");
 }
 
+TEST(AuditCli, LinesOfASecondTrainerAndRanksAreTold) {
+  const tests::Scratch scratch;
+  const std::string path = scratch.path().string() + "/two.log";
+  std::ofstream two(path);
+  for (int step = 1; step <= 11; ++step)
+    for (int rank = 0; rank < 8; ++rank)
+      two << "step:  " << step << "  loss:  7.6" << step << "  grad_norm: 26.6250  tps: 10,0" << 50 - rank % 2
+          << "\n";
+  two << std::ifstream(golden("megatron_mixtral_16_gpus.log")).rdbuf();
+  two.close();
+  const Outcome screen = audit_of({path});
+  EXPECT_NE(screen.out.find("11 steps of each of 8 ranks"), std::string::npos) << screen.out;
+  EXPECT_NE(screen.out.find("3 lines from line 89 on look like step lines of megatron"), std::string::npos)
+      << screen.out;
+  const auto json = nlohmann::json::parse(audit_of({path, "--json"}).out).at("runs").at(0);
+  EXPECT_EQ(json.at("steps"), 11);
+  EXPECT_EQ(json.at("ranks"), 8);
+  EXPECT_EQ(json.at("not_read").at(0).at("line"), 89);
+}
+
 TEST(AuditCli, AnOlderReportDoesNotOutliveAnError) {
   const tests::Scratch scratch;
   const std::string folder = scratch.path().string() + "/", report = folder + "audit.xml",
