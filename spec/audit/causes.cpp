@@ -20,6 +20,7 @@ const std::vector<Rests>& rests() {
   static const std::vector<Rests> all = {
       {Relation::rate_time, {Field::tokens_per_second, Field::seconds, Field::tokens}},
       {Relation::step_tokens, {Field::tokens}},
+      {Relation::step_sequences, {Field::step_sequences}},
       {Relation::flops_rate, {Field::flops_rate, Field::tokens_per_second, Field::flops_per_token}},
       {Relation::flops_rate_of_batch, {Field::flops_rate, Field::seconds, Field::flops_per_token}},
       {Relation::mfu, {Field::mfu, Field::tokens_per_second, Field::flops_per_token, Field::peak_flops}},
@@ -50,6 +51,8 @@ const char* name_of(Field field) {
       return "tokens since the start";
     case Field::sequences_total:
       return "sequences since the start";
+    case Field::step_sequences:
+      return "batch";
     default:
       return "number";
   }
@@ -80,9 +83,9 @@ std::vector<Field> suspects(const Comparisons& comparisons, const Read& ways, st
     return std::find(rest->fields.begin(), rest->fields.end(), field) != rest->fields.end();
   };
   std::vector<Field> out;
-  for (const Field field :
-       {Field::mfu, Field::tokens_per_second, Field::seconds, Field::flops_rate, Field::tokens,
-        Field::flops_per_token, Field::peak_flops, Field::tokens_total, Field::sequences_total}) {
+  for (const Field field : {Field::mfu, Field::tokens_per_second, Field::seconds, Field::flops_rate,
+                            Field::tokens, Field::flops_per_token, Field::peak_flops, Field::tokens_total,
+                            Field::sequences_total, Field::step_sequences}) {
     if (!numbers[field]) continue;
     // What a log repeats on every line is not what is wrong with one.
     const bool repeated = (field == Field::peak_flops || field == Field::flops_per_token) && neighbour &&

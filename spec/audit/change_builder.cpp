@@ -3,13 +3,48 @@
 #include <algorithm>
 #include <cmath>
 
+#include "spec/audit/invariants.hpp"
+
 namespace assay::spec::audit {
+namespace {
+
+/// The setting or name that a change takes for another one; empty where it is none that an option states.
+std::string_view changed_by(std::string_view id) {
+  if (id == "gpus_other") return "gpus";
+  if (id == "sequence_length_other") return "sequence_length";
+  if (id == "micro_other") return "micro";
+  if (id.starts_with("accumulation_") || id == "sequences_of_other_accumulation") return "accumulation";
+  if (id == "batch_performed" || id == "batch_of_lines" || id == "sequences_counted_other")
+    return "sequences";
+  if (id == "peak_other_gpu" || id == "device_other") return "gpu";
+  if (id == "peak_other_dtype") return "dtype";
+  if (id.starts_with("shape_") || id == "embedding_not_counted" || id == "head_counted_twice") return "model";
+  return {};
+}
+
+}  // namespace
+
+std::string held_against(const RunRecord& record, std::string_view name) {
+  const GivenOption* const option = record.stated_for(name);
+  if (!option) return "";
+  std::string out = " (held against " + option->option + ", not the log";
+  if (option->log_number) {
+    if (option->log_number->line > 0)
+      out += ", whose line " + std::to_string(option->log_number->line) + " says ";
+    else
+      out += ", which says ";
+    out += shown(option->log_number->value, Unit::none);
+  } else if (!option->log_text.empty()) {
+    out += ", which says " + option->log_text;
+  }
+  return out + ")";
+}
 
 Change& ChangeBuilder::add(std::string id, std::string text, double cost,
                            const std::vector<Effect>& effects) {
   Change change;
   change.id = std::move(id);
-  change.text = std::move(text);
+  change.text = std::move(text) + held_against(e_.record, changed_by(change.id));
   change.cost = cost;
   if (known_of_trainer(e_) == change.id) change.cost = 0.2 - unknown_of_known;
   bool felt = false;
@@ -32,8 +67,10 @@ std::vector<Change> ChangeBuilder::finish() {
       if (alike(change, other)) same = &other;
     if (!same)
       merged.push_back(std::move(change));
-    else if (change.id != same->id && change.cost <= same->cost + 1)
+    else if (change.id != same->id && change.cost <= same->cost + 1) {
       same->alternatives.push_back(change.text);
+      same->alternative_ids.push_back(change.id);
+    }
   }
   return merged;
 }

@@ -34,6 +34,10 @@ class ChangeBuilder {
   Change ignored_;
 };
 
+/// " (held against --gpus 8, not the log, whose line 3 says 4)" where an option stated that setting or name,
+/// which may be what is wrong; else empty.
+std::string held_against(const RunRecord& record, std::string_view name);
+
 /// Models of another shape that a trainer makes where settings do not reach it (changes_shape.cpp).
 void add_shapes(ChangeBuilder& builder, const Evidence& evidence);
 

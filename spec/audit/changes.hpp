@@ -17,12 +17,14 @@ struct Change {
   Factors factors;                        ///< printed / recomputed
   bool of_printer = true;                 ///< the trainer does so in every run; else of this run alone
   std::vector<std::string> alternatives;  ///< other mistakes that no number of this log tells from this one
+  std::vector<std::string> alternative_ids;  ///< of the same
   // What it corrects:
   double rate = 1;                                ///< true tokens/s of all GPUs / as read
   double batch = 1;                               ///< true tokens per step / as stated
   double time = 1;                                ///< true step time / printed
   double gpus = 1;                                ///< true GPUs / printed
   std::optional<ModelSpec> model = std::nullopt;  ///< that ran in place of the stated one
+  double sequence_length = 0;                     ///< of what ran; 0: as stated [tokens]
 };
 
 /// The change that a trainer's source is known to make, if any: the reading without it costs

@@ -18,6 +18,7 @@ void judge_speed(const Evidence& e, Result& out);
 Result judge_values(const Evidence& e);
 // memory.cpp
 Result judge_memory(const Evidence& e);
+Result judge_memory_share(const Evidence& e);
 // loss.cpp
 Result judge_first_loss(const Evidence& e);
 Result judge_loss_finite(const Evidence& e);
@@ -26,6 +27,7 @@ Result judge_loss_possible(const Evidence& e);
 Result judge_learning_rate(const Evidence& e);
 // steps.cpp
 Result judge_steps(const Evidence& e);
+Result judge_planned_steps(const Evidence& e);
 Result judge_resume(const Evidence& e);
 Result judge_rate_steady(const Evidence& e);
 // summaries.cpp

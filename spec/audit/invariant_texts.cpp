@@ -17,6 +17,11 @@ const std::vector<Invariant>& invariants() {
        "Exact integers: any difference contradicts.", Unit::tokens},
       {"step_tokens", "tokens of each step = tokens per step",
        "The number that a step line prints against the setting.", Unit::tokens},
+      {"step_sequences", "sequences of each step = sequences per step",
+       "The batch that a step line prints against the configured one. Where the lines, and what they count "
+       "since the start, say another, that one was performed. Not judged where the settings let the batch "
+       "grow.",
+       Unit::none},
       {"rate_time", "tokens/s x step time = tokens of the step",
        "The recomputed rate is tokens / step time. An unlabelled rate may be all GPUs' or one rank's; "
        "running means "
@@ -78,6 +83,11 @@ const std::vector<Invariant>& invariants() {
        "A driver may keep up to a tenth for itself; GB is 10^9, the sheets' GB are 2^30.", Unit::bytes},
       {"memory", "allocated <= peak; allocated, peak, reserved <= memory of the GPU",
        "Held to the smaller of what the log prints and the data sheet.", Unit::bytes},
+      {"memory_share", "share of the memory in use = GB in use / memory of the GPU",
+       "The reserved memory where it is printed, else the peak's or the allocated. Of the memory of the GPU "
+       "as "
+       "printed.",
+       Unit::share},
       {"first_loss", "first loss = log V + what initial weights add",
        "Only of a log that begins at its first step. As the trainer expected it (5 standard deviations), "
        "else log V "
@@ -86,7 +96,11 @@ const std::vector<Invariant>& invariants() {
        "its "
        "weights are new: fine-tuning begins there.",
        Unit::nats},
-      {"loss_finite", "loss and gradient norm are finite", "After a NaN no step trains a model.", Unit::nats},
+      {"loss_finite", "loss and gradient norm are finite",
+       "After a NaN no step trains a model. A step that the trainer says it left out for such a loss does no "
+       "harm where losses go on; a log that ends in such steps, or whose summary's loss is no number, "
+       "contradicts.",
+       Unit::nats},
       {"values_possible",
        "times, rates, counts and memory are finite and not below 0, gradient norms not below 0",
        "NaN is told as \"not measured\" and not judged; a time may be rounded to 0. A gradient norm of -1 is "
@@ -107,6 +121,10 @@ const std::vector<Invariant>& invariants() {
        "The first and last interval may be shorter. A number that falls back and goes on from there is a "
        "restart; so is a step that stands twice with other numbers.",
        Unit::steps},
+      {"planned_steps", "steps of the run, behind each step's number = those that are configured",
+       "As in `iteration 500/ 1000`. No step's number is beyond them. Not judged where no setting states "
+       "them.",
+       Unit::steps},
       {"rate_steady", "no step is far faster than the others",
        "Steps may stall; more than three times the best tenth contradicts. The first step is left out.",
        Unit::tokens_per_second},
@@ -123,7 +141,9 @@ const std::vector<Invariant>& invariants() {
        "clock.",
        Unit::seconds},
       {"rate_wall_clock", "tokens / clock = tokens/s",
-       "Where no step time is printed; as `wall_clock`, with three times its margins.", Unit::seconds},
+       "Where no step time is printed; as `wall_clock`, with three times its margins where not every step is "
+       "logged.",
+       Unit::seconds},
       {"average_seconds", "average step time = mean of the steps",
        "With or without the first ones; within the range of the logged steps where not all are logged.",
        Unit::seconds},

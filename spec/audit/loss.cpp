@@ -136,17 +136,50 @@ Result judge_first_loss(const Evidence& e) {
   return out;
 }
 
+namespace {
+
+/// Steps at the end of the log that its trainer left out because their loss was no number, and what its
+/// summary makes of such losses.
+void judge_end(Result& out, const Evidence& e) {
+  std::size_t begin = e.steps.size();
+  for (; begin > 0 && !(*e.steps[begin - 1])[Field::loss]; --begin) {
+  }
+  for (std::size_t i = begin; i < e.steps.size(); ++i) {
+    const auto& left_out = (*e.steps[i])[Field::not_finite];
+    if (!left_out || !(left_out->value > 0)) continue;
+    ++out.judged;
+    contradict(out, std::nan(""), {0, 1e308}, e.steps[i]->line);
+    const auto& number = (*e.steps[i])[Field::step];
+    blame(out, "loss_not_finite",
+          "the log ends in steps whose loss was no number" +
+              (number ? ", from step " + shown(number->value, Unit::steps) + " on" : std::string()) +
+              ": the run diverged");
+  }
+  for (const Setting setting : {Setting::final_loss, Setting::average_loss}) {
+    const auto& loss = e.record[setting];
+    if (!loss) continue;
+    ++out.judged;
+    if (std::isfinite(loss->value)) continue;
+    contradict(out, loss->value, {0, 1e308}, loss->line);
+    blame(out, "loss_not_finite", "the loss of the summary is no number: some step's was none");
+  }
+}
+
+}  // namespace
+
 Result judge_loss_finite(const Evidence& e) {
   Result out = holding(0);
   const std::size_t last = last_finite(e);
   const bool scaled = e.record.dtype.empty() || computing_precision(e.record.dtype) == Precision::fp16;
   std::int64_t skipped = 0, in_a_row = 0, first_skipped = 0;
   bool endless = false, loss_ends = false, losses_are_finite = true;
+  std::optional<Printed> first_wrong;  // number of that step
   for (std::size_t i = 0; i < e.steps.size(); ++i) {
     const auto &loss = (*e.steps[i])[Field::loss], &norm = (*e.steps[i])[Field::gradient_norm];
     out.judged += loss.has_value() + norm.has_value();
     if (loss && out.verdict != Verdict::contradicts) out.printed = loss->value;
     const auto fails = [&](const Printed& number) {
+      if (out.verdict != Verdict::contradicts) first_wrong = (*e.steps[i])[Field::step];
       contradict(out, number.value, {0, 1e308}, number.line ? number.line : e.steps[i]->line);
     };
     if (loss && !std::isfinite(loss->value)) {
@@ -168,22 +201,25 @@ Result judge_loss_finite(const Evidence& e) {
       fails(*norm);
     }
   }
-  if (out.judged == 0) return not_judged("loss");
   if (skipped > 0)
     out.note = std::to_string(skipped) + (skipped == 1 ? " step" : " steps") +
                " with a gradient that is no number, the first in line " + std::to_string(first_skipped) +
                ": left out, as with loss scaling, for the losses go on";
-  if (out.verdict != Verdict::contradicts) return out;
+  if (out.verdict != Verdict::contradicts) {
+    judge_end(out, e);
+    return out.judged == 0 ? not_judged("loss") : out;
+  }
+  const std::string step = "step " + (first_wrong ? shown(first_wrong->value, Unit::steps) : "of that line");
   if (endless)
     blame(out, "gradient_not_finite", "no step of so many in a row was updated");
   else if (losses_are_finite)
     blame(out, "gradient_not_finite",
           "gradients overflowed; a step that loss scaling skips does no harm, any other ends the training");
   else if (loss_ends || last == 0)
-    blame(out, "loss_not_finite", "the run diverged here; no later step of it trains a model");
+    blame(out, "loss_not_finite", "the run diverged at " + step + "; no later step of it trains a model");
   else
     blame(out, "loss_not_finite",
-          "no loss: this step was left out or its line is damaged, for later losses are finite");
+          "no loss: " + step + " was left out or its line is damaged, for later losses are finite");
   return out;
 }
 

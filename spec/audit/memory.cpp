@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cmath>
 
+#include "spec/audit/change_builder.hpp"
 #include "spec/audit/groups.hpp"
 
 namespace assay::spec::audit {
@@ -59,6 +61,38 @@ Result judge_memory(const Evidence& e) {
     out.note = "more is allocated than the peak that was ever allocated";
     blame(out, "memory_order", "the two numbers are exchanged, or the peak was reset");
   }
+  return out;
+}
+
+Result judge_memory_share(const Evidence& e) {
+  const auto device = e.of(Setting::gpu_memory);
+  Result out = holding(0);
+  double whole = 0;  // that would make the first share that contradicts
+  bool any = false;
+  for (const Step* step : e.steps) {
+    const auto& share = (*step)[Field::memory_share];
+    any = any || share;
+    if (!share || !device || std::isnan(share->value)) continue;
+    for (const Field field : {Field::memory_reserved, Field::memory_peak, Field::memory_allocated}) {
+      const auto& used = (*step)[field];
+      if (!used || !(used->low >= 0)) continue;
+      ++out.judged;
+      const Interval of_device = wide(*used) / *device;
+      if (out.verdict != Verdict::contradicts) out.printed = share->value, out.recomputed = of_device;
+      if (of_device.meets(wide(*share))) break;
+      if (out.verdict != Verdict::contradicts && share->value > 0) whole = used->value / share->value;
+      contradict(out, share->value, of_device, step->line);
+      break;  // the one that shares are made of
+    }
+  }
+  if (out.judged == 0)
+    return not_judged(!any ? "a share of the memory" : !device ? "memory of the GPU" : "memory in use");
+  if (out.verdict == Verdict::contradicts)
+    blame(out, "memory_share_other",
+          (whole > 0 ? "both are of one device only if it has " + shown(whole, Unit::bytes) + ", not " +
+                           shown(*device, Unit::bytes) + held_against(e.record, "gpu_memory") + ": "
+                     : std::string()) +
+              "another GPU than stated, another unit, or a share of something else");
   return out;
 }
 

@@ -13,6 +13,7 @@ constexpr std::string_view relation_names[] = {"ranks",
                                                "sequences",
                                                "tokens_per_step",
                                                "step_tokens",
+                                               "step_sequences",
                                                "rate_time",
                                                "flops_rate",
                                                "mfu",
@@ -85,6 +86,15 @@ void compare_batch(const Evidence& e, Comparisons& out) {
                *e.micro * *e.accumulation * exact_interval(*e.ranks) * *e.sequence_length);
   else
     tokens.missing = "sequences per step";
+}
+
+void compare_step_sequences(const Evidence& e, Comparisons& out) {
+  Comparison& to = at(out, Relation::step_sequences);
+  const auto stated = e.of(Setting::sequences);
+  to.missing = stated ? "sequences on the step lines" : "sequences per step";
+  for (std::size_t i = 0; stated && i < e.steps.size(); ++i)
+    if (const auto& of_line = (*e.steps[i])[Field::step_sequences]; usable(of_line))
+      add_sample(to, *of_line, *stated, static_cast<std::int64_t>(i));
 }
 
 /// Each count once, by the first name that has it, beside the first one.
@@ -303,6 +313,7 @@ std::string_view to_string(Relation relation) { return relation_names[static_cas
 Comparisons compare(const Evidence& evidence) {
   Comparisons out;
   compare_batch(evidence, out);
+  compare_step_sequences(evidence, out);
   compare_rates(evidence, out);
   compare_facts(evidence, out);
   compare_model(evidence, out);

@@ -16,6 +16,7 @@ enum class Relation {
   sequences,            ///< sequences = micro x accumulation x data-parallel ranks
   tokens_per_step,      ///< tokens per step = sequences x T
   step_tokens,          ///< tokens of each step = tokens per step
+  step_sequences,       ///< sequences of each step, as its line says = sequences per step
   rate_time,            ///< tokens/s x seconds = tokens
   flops_rate,           ///< achieved FLOP/s = FLOPs/token x tokens/s
   mfu,                  ///< MFU = FLOPs/token x tokens/s / peak

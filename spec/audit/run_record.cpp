@@ -45,6 +45,7 @@ constexpr std::string_view setting_names[] = {"sequence_length",
                                               "average_tokens_per_second",
                                               "average_steps_per_second",
                                               "average_sequences_per_second",
+                                              "average_loss",
                                               "final_loss",
                                               "final_step",
                                               "loss_floor",
@@ -71,7 +72,11 @@ constexpr std::string_view field_names[] = {"step",
                                             "memory_reserved",
                                             "flops_per_token",
                                             "peak_flops",
-                                            "skipped"};
+                                            "skipped",
+                                            "step_sequences",
+                                            "planned_steps",
+                                            "memory_share",
+                                            "not_finite"};
 static_assert(std::size(setting_names) == setting_count && std::size(field_names) == field_count);
 
 template <typename Enum, std::size_t n>

@@ -55,6 +55,7 @@ enum class Setting {
   average_tokens_per_second,
   average_steps_per_second,      ///< optimizer steps over the wall clock of the run
   average_sequences_per_second,  ///< sequences over the wall clock of the run
+  average_loss,                  ///< mean over the run that a summary prints [nats]
   final_loss,
   final_step,
   loss_floor,                     ///< least cross-entropy that any model can reach on this data [nats]
@@ -87,6 +88,10 @@ enum class Field {
   flops_per_token,   ///< [flop]
   peak_flops,        ///< [flop/s]
   skipped,           ///< steps since the start whose update was left out: gradients overflowed (fp16)
+  step_sequences,    ///< global sequences of this step, as its line says beside what the settings say
+  planned_steps,     ///< of the whole run, as the line says behind the step's number
+  memory_share,      ///< of the device's memory that is in use: reserved, where that is printed
+  not_finite,        ///< steps since the line before whose loss was no number
   count_
 };
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 
+#include "spec/audit/change_builder.hpp"
 #include "spec/audit/groups.hpp"
 #include "spec/audit/relations.hpp"
 #include "spec/text/quantity.hpp"
@@ -108,6 +109,40 @@ Result judge_steps(const Evidence& e) {
       out.note =
           std::to_string(restarts) + (restarts == 1 ? " restart" : " restarts") + " from an earlier step";
   }
+  return out;
+}
+
+Result judge_planned_steps(const Evidence& e) {
+  const auto& configured = e.record[Setting::max_steps];
+  Result out = holding(0);
+  // A total that was taken from a line is nothing to hold the lines against.
+  const bool stated = configured && std::none_of(e.steps.begin(), e.steps.end(), [&](const Step* step) {
+                        return configured->line > 0 && step->line == configured->line;
+                      });
+  bool beyond = false, other = false, printed = false;
+  for (const Step* step : e.steps) {
+    const auto &planned = (*step)[Field::planned_steps], &number = (*step)[Field::step];
+    if (!planned) continue;
+    printed = true;
+    if (number && number->value > planned->value) {
+      contradict(out, number->value, {0, planned->value}, step->line);
+      beyond = true;
+      continue;
+    }
+    if (!stated) continue;
+    ++out.judged;
+    if (out.verdict != Verdict::contradicts) out.printed = planned->value, out.recomputed = wide(*configured);
+    if (planned->value == configured->value) continue;
+    contradict(out, planned->value, wide(*configured), step->line);
+    other = true;
+  }
+  if (out.judged == 0 && !beyond) return not_judged(printed ? "configured steps" : "steps of the whole run");
+  if (other)
+    blame(out, "planned_steps_other",
+          "the lines are of a run of " + whole(out.printed) + " steps, not of the " +
+              whole(configured->value) + " that are configured" + held_against(e.record, "max_steps") +
+              ": another run's lines, or its settings");
+  if (beyond) blame(out, "step_beyond", "the number of the step is beyond the last one");
   return out;
 }
 

@@ -319,7 +319,7 @@ Result judge_final(const Evidence& e) {
   const auto &loss = e.record[Setting::final_loss], &step = e.record[Setting::final_step];
   if (!loss && !step) return not_judged("a summary");
   Result out = holding(0);
-  if (loss) {
+  if (loss && std::isfinite(loss->value)) {
     const std::vector<const Step*> steps = covered(e, *loss);
     const std::vector<double> losses = values_of(steps, Field::loss, false);
     bool found = losses.empty();

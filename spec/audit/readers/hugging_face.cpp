@@ -102,6 +102,8 @@ class HuggingFace : public LineReader {
                                                             bool quoted) {
         if (key == "train_runtime")
           builder.summary(Setting::total_seconds, number(value, quoted, 1e-4, line.number));
+        if (key == "train_loss")
+          builder.summary(Setting::average_loss, number(value, quoted, 0, line.number));
         if (key == "train_tokens_per_second")
           builder.summary(Setting::average_tokens_per_second, number(value, quoted, 1e-3, line.number));
         if (key == "train_steps_per_second")

@@ -41,11 +41,10 @@ void forget_unmeasured(Step& step) {
   if (step[Field::mfu] && step[Field::mfu]->value == -1) step[Field::mfu].reset();
 }
 
-bool read_numbers(std::string_view text, std::int64_t line, Step& step, std::optional<Printed>& planned,
-                  TakenNumbers* taken = nullptr) {
+bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNumbers* taken = nullptr) {
   Scan scan(text, line, taken);
   scan.take(step, Field::step, "", Kind::counted, 1, "/");
-  planned = scan.after("/", Kind::counted);
+  scan.take(step, Field::planned_steps, "/", Kind::counted);
   scan.take(step, Field::loss, "loss ", Kind::measured, 1, {}, true);
   scan.take(step, Field::gradient_norm, "norm ", Kind::measured);
   scan.take(step, Field::learning_rate, "lr ", Kind::measured);
@@ -99,11 +98,11 @@ class LlmC : public LineReader {
     }
     const auto text = step_line(line.text);
     if (!text.data()) return read_header(line.text, line.number, builder);
-    std::optional<Printed> planned;
     TakenNumbers taken;
-    if (read_numbers(text, line.number, step, planned, &taken) &&
+    if (read_numbers(text, line.number, step, &taken) &&
         (line.complete || text.ends_with("tok/s") || text.ends_with("tok/s)"))) {
-      if (!builder.current(Setting::max_steps)) builder.summary(Setting::max_steps, planned);
+      if (!builder.current(Setting::max_steps))
+        builder.summary(Setting::max_steps, step[Field::planned_steps]);
       shapes_.learn(line, taken);
       builder.step(step);
     } else {
@@ -163,8 +162,7 @@ class LlmC : public LineReader {
 
   LineShapes shapes_;
   ReadAgain again_ = [](std::string_view text, std::int64_t line, Step& step) {
-    std::optional<Printed> planned;
-    read_numbers(step_line(text), line, step, planned);
+    read_numbers(step_line(text), line, step);
   };
 };
 
@@ -181,8 +179,7 @@ LineFormat llmc_format() {
           [](std::string_view text) {
             const auto rest = llmc::step_line(text);
             Step step;
-            std::optional<Printed> planned;
-            return rest.data() && llmc::read_numbers(rest, 0, step, planned);
+            return rest.data() && llmc::read_numbers(rest, 0, step);
           },
           [] { return std::unique_ptr<LineReader>(std::make_unique<llmc::LlmC>()); }};
 }

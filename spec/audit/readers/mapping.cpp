@@ -19,6 +19,7 @@ std::vector<Measures> kinds_of(Field field) {
       return {Measures::time};
     case Field::mfu:
     case Field::hfu:
+    case Field::memory_share:
       return {Measures::share};
     case Field::memory_allocated:
     case Field::memory_peak:
@@ -57,6 +58,9 @@ Kind kind_of(Field field) {
     case Field::tokens_total:
     case Field::sequences_total:
     case Field::skipped:
+    case Field::step_sequences:
+    case Field::planned_steps:
+    case Field::not_finite:
       return Kind::counted;
     default:
       return Kind::measured;

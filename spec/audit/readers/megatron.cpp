@@ -43,6 +43,7 @@ constexpr Known known_fields[] = {
     {"lm loss", Field::loss},
     {"grad norm", Field::gradient_norm},
     {"number of skipped iterations", Field::skipped, Kind::counted},
+    {"number of nan iterations", Field::not_finite, Kind::counted},
     {"consumed_samples", Field::sequences_total, Kind::counted},
     {"consumed tokens", Field::tokens_total, Kind::counted},
     {"consumed_tokens", Field::tokens_total, Kind::counted},
@@ -100,12 +101,12 @@ bool read_parts(std::string_view text, std::int64_t line, Step& step, std::optio
   return true;
 }
 
-bool read_numbers(std::string_view text, std::int64_t line, Step& step, std::optional<Printed>& planned,
-                  std::optional<Printed>& batch, TakenNumbers* taken = nullptr) {
+bool read_numbers(std::string_view text, std::int64_t line, Step& step, std::optional<Printed>& batch,
+                  TakenNumbers* taken = nullptr) {
   const std::size_t bar = text.find('|');
   Scan scan(text.substr(0, bar), line, taken);
   scan.take(step, Field::step, "", Kind::counted);
-  planned = scan.after("/", Kind::counted);
+  scan.take(step, Field::planned_steps, "/", Kind::counted);
   return !scan.bad() && read_parts(text.substr(bar + 1), line, step, batch, taken) && step[Field::seconds];
 }
 
@@ -177,6 +178,9 @@ class Megatron : public LineReader {
     if (auto& skipped = step_[Field::skipped])
       skipped = exactly(skipped_ += std::isfinite(skipped->value) ? skipped->value : 0, line.number);
     if (line.rank >= 0) step_[Field::rank] = exactly(line.rank, line.number);
+    // The first line's own number, where no argument states one, is nothing to hold it against.
+    if (batch_here_ && !batch_is_of_lines_)
+      step_[Field::step_sequences] = exactly(batch_here_->value, line.number);
     open_ = true;
   }
 
@@ -195,7 +199,8 @@ class Megatron : public LineReader {
   bool of_same_batch(std::string_view text) const {
     constexpr std::size_t drift = 16;  // by numbers before it that grow or shrink
     const std::size_t from = batch_at_ > drift ? batch_at_ - drift : 0;
-    return batch_text_.empty() || text.find(batch_text_, from) != std::string_view::npos;
+    if (batch_text_.empty()) return text.find("global batch size:") == std::string_view::npos;
+    return text.find(batch_text_, from) != std::string_view::npos;
   }
 
   void remember_batch(std::string_view text) {
@@ -207,12 +212,12 @@ class Megatron : public LineReader {
   void read_step(std::string_view text, const Line& line, RecordBuilder& builder) {
     emit(builder);
     Step step;
-    std::optional<Printed> planned, batch;
+    std::optional<Printed> batch;
     TakenNumbers taken;
-    if (!read_numbers(text, line.number, step, planned, batch, &taken) ||
+    if (!read_numbers(text, line.number, step, batch, &taken) ||
         (!line.complete && !trimmed(text).ends_with('|')))
       return builder.unread(line.text);
-    if (!builder.current(Setting::max_steps)) builder.summary(Setting::max_steps, planned);
+    if (!builder.current(Setting::max_steps)) builder.summary(Setting::max_steps, step[Field::planned_steps]);
     // nanotron prints three digits and a prefix; its versions count sequences or tokens as the batch.
     if (step[Field::tokens_per_second]) {
       builder.format().name = builder.format().convention = "nanotron";
@@ -221,18 +226,18 @@ class Megatron : public LineReader {
       if (!builder.current(Setting::gpus)) builder.summary(Setting::gpus, gpus_of(text, step, line.number));
     } else if (const auto& stated = builder.current(Setting::sequences); !stated && !ramps_up_) {
       builder.summary(Setting::sequences, batch);
+      batch_is_of_lines_ = batch.has_value();
     } else if (batch && stated && batch->value != stated->value) {
-      // A batch that a whole header states and no ramp leads to is wrong on one side or the other: what the
-      // lines say is held against what they count.
-      if (no_ramp_ && !batch_of_lines_) {
-        builder.setting(Setting::sequences, batch);
-      } else {
-        // The batch ramps up: no one number is that of a step.
+      // A batch that a whole header states and no ramp leads to is wrong on one side or the other; else the
+      // batch ramps up, and no one number is that of a step.
+      const bool steady = !batch_of_lines_ || *batch_of_lines_ == batch->value;
+      if (!no_ramp_ || batch_is_of_lines_ || !steady) {
         ramps_up_ = true;
         builder.forget(Setting::sequences);
       }
     }
     if (batch) batch_of_lines_ = batch->value;
+    batch_here_ = step[Field::tokens_per_second] ? std::nullopt : batch;
     remember_batch(line.text);
     shapes_.learn(line, taken);
     open(step, line);
@@ -262,6 +267,7 @@ class Megatron : public LineReader {
       emit(builder);
       no_ramp_ = !ramp_stated_;
       batch_of_lines_.reset();
+      batch_is_of_lines_ = false;
       if (grouped_ == false) builder.setting(Setting::kv_heads, builder.current(Setting::heads));
       if (!builder.current(Setting::decay_steps))
         builder.setting(Setting::decay_steps, builder.current(Setting::max_steps));
@@ -317,6 +323,8 @@ class Megatron : public LineReader {
   bool ramps_up_ = false;
   bool ramp_stated_ = false, no_ramp_ = false;  ///< by the arguments; by all of them, to their end
   std::optional<double> batch_of_lines_;        ///< since the arguments
+  std::optional<Printed> batch_here_;           ///< of the line that was read in full last
+  bool batch_is_of_lines_ = false;              ///< the setting is the first line's
   std::optional<bool> grouped_;  ///< as stated; where the line is lost, heads may share keys or not
 };
 
@@ -333,8 +341,8 @@ LineFormat megatron_format() {
           [](std::string_view text) {
             const auto rest = megatron::step_line(text);
             Step step;
-            std::optional<Printed> planned, batch;
-            return rest.data() && megatron::read_numbers(rest, 0, step, planned, batch);
+            std::optional<Printed> batch;
+            return rest.data() && megatron::read_numbers(rest, 0, step, batch);
           },
           [] { return std::unique_ptr<LineReader>(std::make_unique<megatron::Megatron>()); }};
 }

@@ -30,6 +30,7 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNum
   forget_no_loss(step);
   scan.take(step, Field::gradient_norm, "grad_norm:", Kind::measured);
   scan.take(step, Field::memory_reserved, "memory:", Kind::measured, 0x1p30, "GiB");
+  if (scan.has("GiB(")) scan.take(step, Field::memory_share, "(", Kind::measured, 0.01, "%");
   scan.take(step, Field::tokens_per_second, scan.has("tps:") ? "tps:" : "wps:", Kind::measured);
   // Formats without a peak of their own (fp8) print "N/A".
   if (!scan.has("tflops: N/A")) scan.take(step, Field::flops_rate, "tflops:", Kind::measured, 1e12);

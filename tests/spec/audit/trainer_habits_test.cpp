@@ -318,7 +318,7 @@ TEST(TrainerHabitsSpec, ABatchThatNoRampLeadsToIsHeldAgainstWhatWasConsumed) {
     return out;
   };
   EXPECT_EQ(judge("sequences_total", read_text(log("None", 512, 512))).verdict, Verdict::holds);
-  EXPECT_EQ(judge("sequences_total", read_text(log("None", 256, 512))).verdict, Verdict::contradicts);
+  EXPECT_EQ(judge("step_sequences", read_text(log("None", 256, 512))).verdict, Verdict::contradicts);
   EXPECT_EQ(judge("sequences_total", read_text(log("None", 512, 256))).verdict, Verdict::contradicts);
   EXPECT_FALSE(read_text(log("[256, 64, 1000]", 256, 256))[Setting::sequences].has_value());
 }
