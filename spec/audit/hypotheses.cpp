@@ -69,7 +69,30 @@ void withhold_impossible(Corrected& c, const Evidence& e) {
            c.impossible ? passes : "palm_total passes the peak: it counts what is not computed");
 }
 
-Corrected corrected(const Evidence& e, const Typical& typical, const Reading& reading) {
+/// What the speed can rest on: what the reading leaves unexplained holds for nothing.
+struct Grounds {
+  bool rate = true, time = true;
+  std::string missing;  ///< why not
+
+  Grounds(const Comparisons& c, const Reading& reading) {
+    const auto open = [&](Relation relation) {
+      return std::find(reading.unexplained.begin(), reading.unexplained.end(), relation) !=
+             reading.unexplained.end();
+    };
+    const bool with_time = open(Relation::rate_time), with_clock = open(Relation::rate_wall_clock);
+    rate = !with_time && !with_clock;
+    // Step times that add up to the clock are not what is wrong.
+    time = !open(Relation::wall_clock) && (!with_time || !at(c, Relation::wall_clock).samples.empty());
+    rate = rate && !open(Relation::wall_clock);
+    missing =
+        with_time    ? "tokens/s, tokens per step and step time contradict, and nothing tells which is wrong"
+        : with_clock ? "tokens/s, tokens per step and the clock contradict, and nothing tells which is wrong"
+                     : "the step times contradict the clock, and nothing tells which is wrong";
+  }
+};
+
+Corrected corrected(const Evidence& e, const Typical& typical, const Grounds& grounds,
+                    const Reading& reading) {
   Corrected out;
   double rate = count_of(e, reading.interpretation.rate), time = 1, gpus = 1, batch = 1;
   if (reading.interpretation.accumulation_divided) batch /= *e.ranks;
@@ -79,14 +102,15 @@ Corrected corrected(const Evidence& e, const Typical& typical, const Reading& re
     batch *= change.batch;
     gpus *= change.gpus;
   }
-  if (typical.rate) {
+  if (typical.rate && grounds.rate) {
     const double all = *typical.rate * rate;
     out.tokens_per_second = Interval{all * (1 - typical.width), all * (1 + typical.width)};
-  } else if (typical.seconds && e.tokens_per_step) {
+  } else if (typical.seconds && e.tokens_per_step && grounds.time) {
     out.tokens_per_second = *e.tokens_per_step * exact_interval(batch / (*typical.seconds * time));
   }
   if (!out.tokens_per_second) {
-    out.missing = "no tokens/s, nor a step time and tokens per step";
+    out.missing =
+        grounds.rate && grounds.time ? "no tokens/s, nor a step time and tokens per step" : grounds.missing;
     return out;
   }
   const auto lacks = [&](const std::string& what) {
@@ -97,7 +121,7 @@ Corrected corrected(const Evidence& e, const Typical& typical, const Reading& re
   } else {
     lacks("no number of GPUs (--gpus N)");
     // Without their number, one GPU's rate remains one GPU's.
-    if (typical.rate && e.record.format.tokens_per_second == Scope::gpu)
+    if (typical.rate && grounds.rate && e.record.format.tokens_per_second == Scope::gpu)
       out.per_gpu = std::exchange(out.tokens_per_second, std::nullopt);
     else
       return out;
@@ -115,8 +139,10 @@ Corrected corrected(const Evidence& e, const Typical& typical, const Reading& re
   }
   const Interval peak = exact_interval(*e.dense_peak);
   Evidence ran = e;
-  for (const Change& change : reading.changes)
+  for (const Change& change : reading.changes) {
     if (change.model) ran.model = change.model;
+    if (change.sequence_length > 0) ran.sequence_length = exact_interval(change.sequence_length);
+  }
   if (const auto flops = counted_flops(ran, "exact")) out.mfu_exact = *out.per_gpu * *flops / peak;
   if (const auto flops = counted_flops(ran, "palm_total")) out.mfu_palm_total = *out.per_gpu * *flops / peak;
   if (!out.mfu_exact) lacks("no model for `exact` (--model M)");
@@ -300,9 +326,9 @@ class Search {
     Reading reading;
     reading.interpretation = interpretations_[node.interpretation];
     for (const Change* change : node.changes) reading.changes.push_back(*change);
-    reading.corrected = corrected(e_, typical_, reading);
-    reading.cost = node.cost + (reading.corrected.impossible ? beyond_peak : 0);
     reading.unexplained = node.given_up;
+    reading.corrected = corrected(e_, typical_, Grounds(c_, reading), reading);
+    reading.cost = node.cost + (reading.corrected.impossible ? beyond_peak : 0);
     best_ = std::min(best_, reading.cost);
     double sum = 0;
     int count = 0;

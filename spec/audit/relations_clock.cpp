@@ -13,14 +13,15 @@ constexpr double sampling = 0.06, pauses = 0.25, windows = 9;
 struct Window {
   Interval steps_time;  ///< what the printed step times or rates add up to [s]
   double printed = 0;
-  Interval clock;  ///< what the clock says [s]
+  Interval clock;     ///< what the clock says [s]
+  bool whole = true;  ///< every step of it is logged
   std::int64_t line = 0;
 };
 
 /// Time that the steps after `from` up to `to` took, by their own numbers; every logged step stands for those
 /// since the one before.
 std::optional<Window> window_at(const Evidence& e, std::size_t from, std::size_t to, bool by_rate) {
-  Window out{{0, 0}, 0, {0, 0}, e.steps[to]->line};
+  Window out{{0, 0}, 0, {0, 0}, true, e.steps[to]->line};
   for (std::size_t i = from + 1; i <= to; ++i) {
     const Step &s = *e.steps[i], &before = *e.steps[i - 1];
     if (!s[Field::step] || !before[Field::step]) return std::nullopt;
@@ -32,6 +33,7 @@ std::optional<Window> window_at(const Evidence& e, std::size_t from, std::size_t
     if (!each || gap <= 0) return std::nullopt;
     out.steps_time = out.steps_time + exact_interval(gap) * *each;
     out.printed += gap * each->middle();
+    out.whole = out.whole && gap == 1;
   }
   const auto &begin = (*e.steps[from])[Field::elapsed], &end = (*e.steps[to])[Field::elapsed];
   if (!begin || !end) return std::nullopt;
@@ -61,11 +63,12 @@ void compare_windows(const Evidence& e, bool by_rate, Comparison& to) {
                    judged.end(), [](const Judged& a, const Judged& b) { return a.ratio < b.ratio; });
   const Window& w = judged[judged.size() / 2].window;
   // A mean over the steps since the line before is of the very steps that the clock shows; a rate of one step
-  // stands for those that are not logged.
+  // stands for those that are not logged. One that may be a mean since the start is slower than the steps
+  // are, not faster.
   const bool windowed = e.averaged(Field::tokens_per_second) && e.record.format.name == "torchtitan";
-  const double loose = by_rate && !windowed ? 3 : 1;
+  const double loose = by_rate && !windowed ? 3 : 1, loose_pauses = w.whole ? 1 : loose;
   add_sample(to, {w.printed, w.steps_time.low * (1 - loose * sampling), w.steps_time.high, w.line},
-             {w.clock.low * (1 - loose * pauses), w.clock.high * (1 + loose * sampling)});
+             {w.clock.low * (1 - loose_pauses * pauses), w.clock.high * (1 + loose * sampling)});
 }
 
 }  // namespace
