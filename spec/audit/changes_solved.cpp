@@ -27,14 +27,37 @@ namespace {
 
 using R = Relation;
 
-/// FLOPs per token at another sequence length, as a factor on those at the printed one.
-double flops_at(const Evidence& e, double length) {
-  Evidence other = e;
-  other.sequence_length = exact_interval(length);
-  const std::string name = e.record.format.convention;
-  const auto here = counted_flops(e, name), there = counted_flops(other, name);
-  return here && there ? there->middle() / here->middle() : 1;
-}
+/// FLOPs per token at other sequence lengths, as factors on those at the stated one.
+class FlopsAt {
+ public:
+  FlopsAt(const Evidence& e, const Comparisons& comparisons)
+      : other_(e), convention_(e.record.format.convention), stated_(counted_flops(e, convention_)) {
+    const auto& samples = at(comparisons, Relation::flops_per_token).samples;
+    if (!stated_ && !samples.empty()) printed_ = &samples.front();
+  }
+  double operator()(double length) {
+    other_.sequence_length = exact_interval(length);
+    if (stated_) {
+      const auto there = counted_flops(other_, convention_);
+      return there ? there->middle() / stated_->middle() : 1;
+    }
+    if (!printed_) return 1;
+    // No convention is stated: at either length it is the one nearest to what is printed.
+    double nearest = 0;
+    for (const CountedFlops& counted : counted_flops(other_))
+      if (const double flops = counted.flops.middle();
+          nearest == 0 ||
+          std::abs(std::log(printed_->printed / flops)) < std::abs(std::log(printed_->printed / nearest)))
+        nearest = flops;
+    return nearest > 0 ? nearest / printed_->recomputed.middle() : 1;
+  }
+
+ private:
+  Evidence other_;
+  std::string convention_;
+  std::optional<Interval> stated_;
+  const Sample* printed_ = nullptr;
+};
 
 /// Data-parallel ranks times the axes of model parallelism, as stated; 0 where they are not stated.
 double ranks_product(const Evidence& e) {
@@ -109,6 +132,21 @@ void add_performed(ChangeBuilder& b, const Left& left) {
   change.of_printer = false;
 }
 
+/// The clock is loose, so that it tells about how many passes ran.
+void add_performed_by_clock(ChangeBuilder& b, const Left& left) {
+  const double a = one_number(left.e.accumulation);
+  if (left.relation != R::rate_wall_clock || a <= 1) return;
+  const double k = std::max(1.0, std::round(a / left.residual.middle()));
+  if (!(k < a) || !held(left.residual, a / k)) return;
+  Change& change =
+      b.add("accumulation_performed",
+            "accumulation " + std::string(left.residual.high / left.residual.low > 1.02 ? "about " : "") +
+                written(k) + " was performed, not " + written(a),
+            5.4, of_batch(b, k / a, k / a));
+  change.batch = k / a;
+  change.of_printer = false;
+}
+
 void add_stated_batch(ChangeBuilder& b, const Left& left) {
   const Evidence& e = left.e;
   const double a = one_number(e.accumulation);
@@ -118,13 +156,45 @@ void add_stated_batch(ChangeBuilder& b, const Left& left) {
             "sequences per step are those of accumulation " + written(k) + ", not " + written(a), 3.6,
             {{R::sequences, k / a}})
           .of_printer = false;
-  if (e.sequence_length && left.relation == R::tokens_per_step)
-    if (const double length = e.sequence_length->low, t = whole(left, length); t > 0)
-      b.add("sequence_length_other", "sequences are of " + written(t) + " tokens, not " + written(length), 3,
-            {{R::tokens_per_step, t / length},
-             {R::flops_per_token, flops_at(e, t)},
-             {R::rate_time, e.tokens_basis != "as printed" ? t / length : 1}})
-          .of_printer = false;
+}
+
+/// Lines that state another batch than the settings: they say what was done, or they are wrong.
+void add_batch_of_lines(ChangeBuilder& b, const Left& left) {
+  const auto& stated = left.e.record[Setting::sequences];
+  if (left.relation != R::step_sequences || !usable(stated)) return;
+  const double n = whole(left, stated->value);
+  if (n == 0) return;
+  const double x = n / stated->value;
+  std::vector<ChangeBuilder::Effect> effects = of_batch(b, x, x);
+  effects.push_back({R::step_sequences, x});
+  Change& change = b.add("batch_performed",
+                         "each step performs " + written(n) + " sequences, as its line says, not the " +
+                             written(stated->value) + " that are configured",
+                         2.5, effects);
+  change.batch = x;
+  change.of_printer = false;
+  b.add("batch_of_lines",
+        "the lines' " + written(n) + " sequences are not those of a step, which has the " +
+            written(stated->value) + " that are configured",
+        3.2, {{R::step_sequences, x}})
+      .of_printer = false;
+}
+
+/// What is counted since the start may be what was done, or be counted in another way; both fit any number.
+void add_batch_of_count(ChangeBuilder& b, const Left& left) {
+  const double stated = one_number(left.e.of(Setting::sequences));
+  if (left.relation != R::sequences_total || stated == 0) return;
+  const double n = whole(left, stated), x = n / stated;
+  if (n == 0) return;
+  Change& change = b.add("batch_performed",
+                         "each step performs " + written(n) +
+                             " sequences, as the count since the start grows, not " + written(stated),
+                         4.5, of_batch(b, x, x));
+  change.batch = x;
+  change.of_printer = false;
+  b.add("sequences_counted_other",
+        "the count since the start grows by " + written(n) + " a step, which performs " + written(stated),
+        4.7, {{R::sequences_total, x}});
 }
 
 void add_gpus(ChangeBuilder& b, const Left& left) {
@@ -133,21 +203,28 @@ void add_gpus(ChangeBuilder& b, const Left& left) {
   const bool axes = relation == R::ranks, own_sequences = e.record[Setting::sequences].has_value();
   if (!(relation == R::sequences || axes || relation == R::peak ||
         (relation == R::tokens_per_step && !own_sequences) ||
-        (e.tokens_basis != "as printed" && relation == R::rate_time)))
+        (e.tokens_basis != "as printed" && (relation == R::rate_time || relation == R::step_tokens))))
     return;
   // The printed number over the product of the axes is by how much it is too large: the axes are what ran.
   const double gpus = e.gpus.value_or(1), g = axes ? ranks_product(e) : whole(left, gpus);
   if (!(g > 0 && e.gpus && g != gpus && g / gpus <= 64 && gpus / g <= 64)) return;
   const double x = g / gpus;
-  const bool by_product = e.tokens_basis == "micro x accumulation x ranks x T" && !axes;
+  // A configured accumulation that is divided by the ranks makes one batch, however many they are.
+  const bool by_product =
+      e.tokens_basis == "micro x accumulation x ranks x T" && !axes && !left.reading.accumulation_divided;
+  // llm_TII prints one number under both names.
+  const bool one_count = e.record.format.name == "llm_tii" && e.ranks == e.gpus;
   // What is read as one GPU's was taken times their printed number, and a peak that is not printed too.
   const auto if_so = [&](bool so) { return so ? x : 1; };
   const Interpretation& reading = left.reading;
   const double rate = if_so(reading.rate == Whose::gpu), flops = if_so(reading.flops_rate == Whose::gpu),
                peak = if_so(reading.peak_of_one || !e.printed_peak()), batch = if_so(by_product);
-  Change& change = b.add("gpus_other", written(g) + " GPUs ran, not " + written(gpus), 3.4,
+  Change& change = b.add("gpus_other", written(g) + " GPUs ran, not " + written(gpus),
+                         relation == R::step_tokens ? 3.7 : 3.4,
                          {{R::sequences, axes ? 1 : x},
-                          {R::ranks, axes ? 1 / x : x},
+                          {R::ranks, axes        ? 1 / x
+                                     : one_count ? 1
+                                                 : x},
                           {R::peak, reading.peak_of_one ? 1 : x},
                           {R::tokens_per_step, axes || own_sequences ? 1 : x},
                           {R::rate_time, (b.has(R::step_tokens) ? 1 : batch) / rate},
@@ -167,41 +244,97 @@ void add_gpus(ChangeBuilder& b, const Left& left) {
   change.of_printer = false;
 }
 
-/// Where the batch is made of the length, a length that is off by a power of two shows as well.
+/// What the log shows of sequences that are `x` times as long: of the batch, where it is made of the length,
+/// and of the FLOPs per token, where they are not printed.
+std::vector<ChangeBuilder::Effect> of_length(const ChangeBuilder& b, const Evidence& e, double x,
+                                             double flops) {
+  std::vector<ChangeBuilder::Effect> out;
+  const bool of_length = e.tokens_basis != "as printed";
+  if (of_length) out = of_batch(b, x, 1);
+  out.push_back({R::tokens_per_step, of_length ? 1 : x});
+  out.push_back({R::flops_per_token, flops});
+  if (!b.has(R::flops_per_token) && !e.of(Setting::flops_per_token)) {
+    const double batch = of_length ? x : 1;
+    out.push_back({R::flops_rate, flops});
+    out.push_back({R::mfu, flops});
+    out.push_back({R::flops_rate_of_batch, batch * flops});
+    out.push_back({R::mfu_of_batch, batch * flops});
+  }
+  return out;
+}
+
+/// A length shows where the batch is made of it, and in the attention of a token. Where the tokens of a step
+/// are printed, any length may have made them; else those are tried that are off by a power of two.
 void add_length(ChangeBuilder& b, const Left& left) {
   const Evidence& e = left.e;
-  if (e.tokens_basis == "as printed" || !is_of_batch(left.relation) || !e.sequence_length) return;
-  if (left.relation == R::sequences_total) return;
+  const bool of_tokens = left.relation == R::tokens_per_step, of_flops = left.relation == R::flops_rate ||
+                                                                         left.relation == R::mfu ||
+                                                                         left.relation == R::flops_per_token;
+  if (!e.sequence_length || left.relation == R::sequences_total) return;
+  if (!of_tokens && !of_flops && left.relation != R::rate_wall_clock && !is_of_batch(left.relation)) return;
+  // What another change moved already, or is far off, is no length's.
+  if (left.factors[left.relation] != left.reading.factors[left.relation] || left.residual.low > 128 ||
+      left.residual.high < 1.0 / 128)
+    return;
   const double length = e.sequence_length->low;
-  for (int power = -6; power <= 6; ++power) {
-    const double x = std::exp2(power), t = length * x;
-    if (power == 0 || t != std::round(t) || !held(left.residual, x)) continue;
-    std::vector<ChangeBuilder::Effect> effects = of_batch(b, x, 1);
-    const double flops = flops_at(e, t);
-    const bool printed = b.has(R::flops_per_token);
-    effects.push_back({R::flops_per_token, flops});
-    if (!printed) {
-      effects.push_back({R::flops_rate, flops});
-      effects.push_back({R::mfu, flops});
-      effects.push_back({R::flops_rate_of_batch, x * flops});
-      effects.push_back({R::mfu_of_batch, x * flops});
-    }
+  std::vector<double> lengths;
+  if (of_tokens) {
+    if (const double t = whole(left, length); t > 0) lengths.push_back(t);
+  } else {
+    for (int power = -6; power <= 6; ++power)
+      if (const double t = std::ldexp(length, power); power != 0 && t == std::round(t)) lengths.push_back(t);
+  }
+  if (lengths.empty()) return;
+  const auto explains = [&](const std::vector<ChangeBuilder::Effect>& effects) {
+    double factor = 1;  // the last one of a relation counts
+    for (const ChangeBuilder::Effect& effect : effects)
+      if (effect.relation == left.relation) factor = effect.factor;
+    return factor != 1 && held(left.residual, factor);
+  };
+  const bool feels_flops =
+      of_flops || left.relation == R::flops_rate_of_batch || left.relation == R::mfu_of_batch;
+  std::optional<FlopsAt> flops;  // dear: counted where something may come of it
+  for (const double t : lengths) {
+    const double x = t / length;
+    if (!feels_flops && !explains(of_length(b, e, x, 1))) continue;
+    if (!flops) flops.emplace(e, left.comparisons);
+    const std::vector<ChangeBuilder::Effect> effects = of_length(b, e, x, (*flops)(t));
+    if (!explains(effects)) continue;
     Change& change =
         b.add("sequence_length_other", "sequences are of " + written(t) + " tokens, not " + written(length),
-              3.6, effects);
-    change.batch = x;
+              of_tokens  ? 3
+              : of_flops ? 3.4
+                         : 3.6,
+              effects);
+    if (e.tokens_basis != "as printed") change.batch = x;
+    change.sequence_length = t;
     change.of_printer = false;
   }
 }
 
-void add_time(ChangeBuilder& b, const Left& left, double x) {
-  if (left.relation != R::wall_clock || !(x > 0)) return;
-  const std::string share = percent(std::max(0.0, 1 - x), 0);
-  b.add("time_leaves_out", "step times leave out " + share + " of the time", 3.5, {{R::wall_clock, x}}).time =
-      1 / x;
-  Change& change =
-      b.add("time_leaves_out", "step times, and the rates made of them, leave out " + share + " of the time",
-            3.6, {{R::wall_clock, x}, {R::rate_time, 1}});
+/// Step times that do not add up to the clock. What is made of them is off with them; a rate that they
+/// contradict by as much is not.
+void add_time(ChangeBuilder& b, const Left& left) {
+  Interval residual = left.residual;
+  const bool alone = left.relation == R::rate_time;
+  if (alone) {
+    if (!b.has(R::wall_clock)) return;
+    const Interval clock =
+        median_ratio(at(left.comparisons, R::wall_clock)) / exact_interval(left.factors[R::wall_clock]);
+    if (!clock.meets(residual) || held(clock, 1)) return;
+    residual = {std::max(clock.low, residual.low), std::min(clock.high, residual.high)};
+  } else if (left.relation != R::wall_clock) {
+    return;
+  }
+  const double x = residual.middle();
+  if (!(x > 0)) return;
+  const std::string share = percent(std::abs(1 - x), 0), id = x < 1 ? "time_leaves_out" : "time_beyond_clock",
+                    off = x < 1 ? " leave out " + share + " of the time"
+                                : " hold " + share + " more than the time that passed";
+  if (alone || !b.has(R::rate_time))
+    b.add(id, "step times" + off, 3.5, {{R::wall_clock, x}, {R::rate_time, x}}).time = 1 / x;
+  if (alone) return;
+  Change& change = b.add(id, "step times, and the rates made of them," + off, 3.6, {{R::wall_clock, x}});
   change.time = 1 / x;
   change.rate = x;
 }
@@ -317,7 +450,10 @@ std::vector<Change> solved(const Evidence& e, const Comparisons& comparisons, co
   ChangeBuilder b(e, comparisons);
   const Left left{e, reading, comparisons, factors, relation, residual};
   add_performed(b, left);
+  add_performed_by_clock(b, left);
   add_stated_batch(b, left);
+  add_batch_of_lines(b, left);
+  add_batch_of_count(b, left);
   add_gpus(b, left);
   add_length(b, left);
   // A rate that is off alone shows in every relation that it enters: together they say by how much.
@@ -330,7 +466,7 @@ std::vector<Change> solved(const Evidence& e, const Comparisons& comparisons, co
         if (here.meets(together))
           together = {std::max(here.low, together.low), std::min(here.high, together.high)};
       }
-  add_time(b, left, together.middle());
+  add_time(b, left);
   add_padding(b, left, together.middle());
   add_multiples(b, left);
   return b.finish();

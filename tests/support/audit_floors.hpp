@@ -13,6 +13,7 @@ struct Floor {
   LogFormat format;
   int detected, right;  ///< of the draws of docs/measurements/audit-confusion.md, at the least
   std::string_view why;
+  int told = right;  ///< named first, or among the readings that explain the log equally
 };
 
 const std::vector<Floor>& floors();
