@@ -90,7 +90,10 @@ void compare_batch(const Evidence& e, Comparisons& out) {
 
 void compare_step_sequences(const Evidence& e, Comparisons& out) {
   Comparison& to = at(out, Relation::step_sequences);
-  const auto stated = e.of(Setting::sequences);
+  auto stated = e.of(Setting::sequences);
+  // A number that was taken from a line is nothing to hold the lines against.
+  for (const Step* step : e.steps)
+    if (stated && step->line > 0 && step->line == e.record[Setting::sequences]->line) stated.reset();
   to.missing = stated ? "sequences on the step lines" : "sequences per step";
   for (std::size_t i = 0; stated && i < e.steps.size(); ++i)
     if (const auto& of_line = (*e.steps[i])[Field::step_sequences]; usable(of_line))

@@ -178,9 +178,7 @@ class Megatron : public LineReader {
     if (auto& skipped = step_[Field::skipped])
       skipped = exactly(skipped_ += std::isfinite(skipped->value) ? skipped->value : 0, line.number);
     if (line.rank >= 0) step_[Field::rank] = exactly(line.rank, line.number);
-    // The first line's own number, where no argument states one, is nothing to hold it against.
-    if (batch_here_ && !batch_is_of_lines_)
-      step_[Field::step_sequences] = exactly(batch_here_->value, line.number);
+    if (batch_here_) step_[Field::step_sequences] = exactly(batch_here_->value, line.number);
     open_ = true;
   }
 
