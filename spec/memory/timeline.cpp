@@ -368,12 +368,16 @@ void Walk::initialise() {
 void Walk::step() {
   ledger_.enter("inputs");
   std::vector<Tensor> inputs;
-  const auto hold = [&](const char* name, std::int64_t bytes) {
-    inputs.push_back(make(name, Purpose::inputs, {s_.staged_steps, s_.micro_batches, N_}, bytes));
+  const auto hold = [&](const char* name, std::int64_t entries, std::int64_t bytes) {
+    inputs.push_back(make(name, Purpose::inputs, {s_.staged_steps, s_.micro_batches, entries}, bytes));
   };
-  hold("inputs", 8);
-  hold("targets", 8);
-  if (s_.documents) hold("positions", 4), hold("documents", 4);
+  hold("inputs", N_, 8);
+  hold("targets", N_, 8);
+  if (s_.documents) {
+    hold("positions", N_, 4);
+    hold("documents", N_, 4);
+    hold("document_offsets", document_places(B_, T_, 0) + 1, 4);
+  }
   const auto walked = std::min<std::int64_t>(s_.micro_batches, 2);
   std::vector<Activations> saved(static_cast<std::size_t>(walked));
   for (const Action& action : step_actions(walked, Layout{})) {

@@ -7,6 +7,7 @@
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
 #include "spec/flops/executed.hpp"
+#include "spec/memory/document_places.hpp"
 #include "spec/model/inventory.hpp"
 #include "tests/support/draw_model.hpp"
 
@@ -144,8 +145,10 @@ RC_GTEST_PROP(MemoryPlanSpec, ManyMicroBatchesNeedNoMoreThanTwoButForTheirInputs
   setting.micro_batches = 2;
   const Count two = plan(setting).peak;
   setting.micro_batches = 1'000'000'000;
-  const std::int64_t input =
-      setting.staged_steps * setting.micro * setting.sequence_length * (setting.documents ? 24 : 16);
+  const std::int64_t tokens = setting.micro * setting.sequence_length,
+                     offsets = document_places(setting.micro, setting.sequence_length, 0) + 1,
+                     input =
+                         setting.staged_steps * (setting.documents ? 24 * tokens + 4 * offsets : 16 * tokens);
   const Count many = plan(setting).peak;
   RC_ASSERT(many <= two + (setting.micro_batches - 2) * Count(input));
   RC_ASSERT(many >= (setting.micro_batches - 2) * Count(input));
