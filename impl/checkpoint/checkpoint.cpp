@@ -11,6 +11,7 @@
 #include "impl/checkpoint/manifest.hpp"
 #include "impl/checkpoint/parts.hpp"
 #include "impl/model/views.hpp"
+#include "impl/watch/disk_call.hpp"
 #include "spec/checkpoint/model_file.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quantity.hpp"
@@ -57,15 +58,18 @@ void write_text(const fs::path& path, const std::string& text) {
 class PartialFolder {
  public:
   explicit PartialFolder(fs::path path) : path_(std::move(path)) {
+    const DiskCall disk;
     std::error_code error;
     fs::create_directories(path_, error);
     if (error) throw UserError(ExitCode::io, "cannot create " + path_.string() + ": " + error.message());
   }
   ~PartialFolder() {
+    const DiskCall disk;
     std::error_code ignored;
     if (!complete_) fs::remove_all(path_, ignored);
   }
   void rename_to(const fs::path& final_path) {
+    const DiskCall disk;
     std::error_code error;
     fs::rename(path_, final_path, error);
     if (error) throw UserError(ExitCode::io, "cannot rename " + path_.string() + ": " + error.message());

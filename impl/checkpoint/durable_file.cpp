@@ -59,6 +59,7 @@ std::string content_hash(std::span<const std::byte> bytes) {
 }
 
 DurableFile::DurableFile(const std::filesystem::path& path) : path_(path) {
+  const DiskCall disk;
   descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (descriptor_ < 0) fail("create", path_);
 }
@@ -90,6 +91,7 @@ void DurableFile::commit() {
 }
 
 std::optional<std::int64_t> free_bytes(const std::filesystem::path& folder) {
+  const DiskCall disk;
   std::error_code error;
   std::filesystem::path there = std::filesystem::absolute(folder, error).lexically_normal();
   while (!std::filesystem::exists(there, error) && there.has_relative_path()) there = there.parent_path();
@@ -100,15 +102,16 @@ std::optional<std::int64_t> free_bytes(const std::filesystem::path& folder) {
 }
 
 void sync_folder(const std::filesystem::path& folder) {
+  const DiskCall disk;
   const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) fail("open", folder);
-  const DiskCall disk;
   const int result = fsync(descriptor);
   close(descriptor);
   if (result != 0) fail("flush", folder);
 }
 
 void create_durable_folder(const std::filesystem::path& folder) {
+  const DiskCall disk;
   const auto refuse = [](const std::filesystem::path& path, const std::string& why) {
     throw UserError(ExitCode::io, "cannot make the folder " + path.string() + ": " + why +
                                       "; look at what stands in its path and who may write there, or give "
@@ -132,6 +135,7 @@ void create_durable_folder(const std::filesystem::path& folder) {
 }
 
 std::string read_whole(const std::filesystem::path& path, std::int64_t limit) {
+  const DiskCall disk;
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error);
   std::ifstream file(path, std::ios::binary);

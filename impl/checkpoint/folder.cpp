@@ -69,6 +69,7 @@ std::vector<Found> marked_checkpoints(const fs::path& parent) {
 }
 
 std::vector<Found> committed_checkpoints(const fs::path& parent) {
+  const DiskCall disk;
   std::vector<Found> found = marked_checkpoints(parent);
   std::erase_if(found, [](const Found& checkpoint) { return !committed(checkpoint.path); });
   return found;

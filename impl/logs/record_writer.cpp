@@ -10,6 +10,7 @@
 #include <string>
 #include <system_error>
 
+#include "impl/watch/disk_call.hpp"
 #include "spec/error.hpp"
 #include "spec/record/write.hpp"
 
@@ -68,6 +69,7 @@ RecordWriter::~RecordWriter() {
 }
 
 int RecordWriter::write_waiting() {
+  const DiskCall disk;
   std::size_t done = 0;
   int reason = 0;
   while (done < waiting_.size() && reason == 0) {
