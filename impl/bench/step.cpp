@@ -150,7 +150,7 @@ StepTimes measure_step(const spec::RunConfig& config, std::int64_t steps,
                               {.device = run::device_memory(device), .host = run::host_memory()});
   if (config.threads > 0) at::set_num_threads(static_cast<int>(config.threads));
   try {
-    return measured(config, model, batch, device, steps, say);
+    return measured(unsampled, model, batch, device, steps, say);
   } catch (const std::exception& error) {
     if (const auto memory = run::out_of_memory(error, batch, device)) throw *memory;
     throw;

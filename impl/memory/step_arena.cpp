@@ -20,14 +20,16 @@ void reserve_step_arena(at::Device device, std::int64_t size) {
   } catch (const c10::OutOfMemoryError&) {
     std::size_t free = 0, total = 0;
     cudaMemGetInfo(&free, &total);
-    throw UserError(ExitCode::usage,
-                    "GPU " + std::to_string(device.index()) + ": a step's tensors are planned to take " +
-                        spec::bytes(size) + " beside weights and states, and " +
-                        spec::bytes(static_cast<std::int64_t>(free)) + " of its " +
-                        spec::bytes(static_cast<std::int64_t>(total)) +
-                        " are free: another process holds the rest (nvidia-smi names it); end it or take "
-                        "another GPU by CUDA_VISIBLE_DEVICES, or lower batch.micro (the sum over the batch "
-                        "stays the same) or set memory.recompute=block");
+    throw UserError(
+        ExitCode::usage,
+        "GPU " + std::to_string(device.index()) + ": a step's tensors are planned to take " +
+            spec::bytes(size) + " beside weights and states, and " +
+            spec::bytes(static_cast<std::int64_t>(free)) + " of its " +
+            spec::bytes(static_cast<std::int64_t>(total)) +
+            " are free. The rest is taken by other processes (nvidia-smi names them) or by this one's CUDA "
+            "context and NCCL; end those or take another GPU by CUDA_VISIBLE_DEVICES, or lower batch.micro "
+            "(the sum over the batch "
+            "stays the same) or set memory.recompute=block");
   }
   c10::cuda::CUDACachingAllocator::resetPeakStats(device.index());
 }

@@ -1,5 +1,7 @@
 // labels: cli gpu multigpu scaling
-// What further GPUs bring a whole model, from measured steps: all GPUs of this machine against one of them.
+// What further GPUs bring a whole model, from measured steps: all GPUs of this machine against one of them,
+// weak scaling in the recipe's layout. The other layouts and one micro-batch: `ci/bench gpu scaling
+// scaling-1`; losses across layouts: tests/impl/parallel/cuda/layouts_test.cpp and `ci/gpu multigpu`.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +24,8 @@ namespace fs = std::filesystem;
 /// not. This test runs the first alone, and a step on all waits for the slowest. The 2.5 are chosen, not
 /// derived: 97.3 and 99.2 % were seen on pairs of H200s (docs/measurements/h200-scaling.md).
 constexpr double least_efficiency = 0.985 - 0.025;
-constexpr double most_exposed = 0.03;  ///< of a step
+/// Of a step of 4 micro-batches; 0.05 to 0.19 % were seen. Of one micro-batch 3 % are allowed (not run here).
+constexpr double most_exposed = 0.01;
 
 std::int64_t gpus() {
   const auto listed = tests::shell("nvidia-smi -L 2>/dev/null | grep -c '^GPU '");
