@@ -9,7 +9,7 @@ folder with it and assay-train. The text is the sources of Python's standard lib
 with a byte-level BPE vocabulary of the model's size trained on it (package tokenizers); a model of 256 tokens gets its bytes.
 Its sequences come in drawn order: in that of the files the loss would jump from one to the next.
 Assay trains in bf16 with fp32 master weights, PyTorch with autocast to bf16 over fp32 weights, eager; with --dtype f32 both
-in fp32 throughout. The learning rate rises slowly and stays small: training carries roundings on, and at ten times the rate
+in fp32 throughout. The learning rate rises slowly and stays small: training carries roundings on, and at twice the rate
 they alone move PyTorch's own loss by more than a per cent within 100 steps (docs/measurements/h200.md). On a GPU PyTorch runs
 a second time with another attention kernel: the difference of these two is what roundings alone do. --rounded-sums: and once
 with the sums that run from block to block in bf16, as Assay has them. One line every ten steps, then the largest differences of
