@@ -188,9 +188,14 @@ SpeedDifference difference(const std::vector<Audit>& audits, std::size_t first, 
     return out;
   }
   const double off = std::abs(*out.per_gpu - 1);
+  // A rate may be printed of all GPUs or of one, and an MFU falls with the speed.
+  const auto apart = [](double printed, double corrected) {
+    return std::abs(printed / corrected - 1) > 0.05;
+  };
   const bool shown_apart =
-      (out.printed_mfu && std::abs(*out.printed_mfu - 1) > 0.05) ||
-      (out.printed && std::abs(*out.printed / out.all.value_or(*out.per_gpu) - 1) > 0.05);
+      (out.printed_mfu && apart(*out.printed_mfu, out.mfu_exact.value_or(*out.per_gpu))) ||
+      (out.printed && apart(*out.printed, *out.per_gpu) &&
+       apart(*out.printed, out.all.value_or(*out.per_gpu)));
   if (const std::string unknown = unknown_work(a, b); !unknown.empty())
     out.verdict = std::string(shown_apart ? "partly accounting; " : "") + times(*out.per_gpu) +
                   " the tokens/s per GPU, but the model of " + unknown +

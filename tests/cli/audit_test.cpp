@@ -268,6 +268,39 @@ TEST(AuditCli, ALogWithoutStepsIsNotConsistent) {
   EXPECT_EQ(audit_of({started, "--set", "sequences=33"}).code, 1);
 }
 
+/// A trainer that prints the rate of one GPU is not one that hides something when several are slower each.
+TEST(AuditCli, ASlowerRunOfRatesPerGpuIsNoAccounting) {
+  const tests::Scratch scratch;
+  const auto log_on = [&](int gpus, int seconds_of_ten, const std::string& rates) {
+    const std::string n = std::to_string(gpus);
+    const auto line = [](int seconds, const std::string& said) {
+      return "[titan] 2025-11-20 09:" + std::to_string(13 + seconds / 60) + ":" +
+             std::to_string(100 + seconds % 60).substr(1) + ",000 - root - INFO - " + said + "\n";
+    };
+    std::string text =
+        line(0, "Building 1-D device mesh with ['dp_shard'], [" + n + "]") +
+        line(0, "CUDA capacity: NVIDIA H100 80GB HBM3 with 79.10GiB memory") +
+        line(0, "Model llama3 8B size: 8,030,261,248 total parameters") +
+        line(0, "Peak FLOPS used for computing MFU: 9.890e+14") +
+        line(0, "Trainer is initialized with local batch size 1, global batch size " + n +
+                    ", gradient accumulation steps 1, sequence length 8192, total steps 100 (warmup 20)");
+    for (int i = 1; i <= 4; ++i)
+      text +=
+          line(i * seconds_of_ten, "step: " + std::to_string(10 * i) + "  loss: " + std::to_string(9 - i) +
+                                       ".2500  grad_norm:  3.1000  memory: 42.00GiB(53.10%)  " + rates);
+    return scratch.write(n + ".log", text).string();
+  };
+  const auto verdict_of = [&](int seconds_of_ten, const std::string& rates) {
+    const auto json =
+        nlohmann::json::parse(audit_of({log_on(2, 13, "tps: 6,302  tflops: 364.95  mfu: 36.90%"),
+                                        log_on(8, seconds_of_ten, rates), "--json"})
+                                  .out);
+    return json.at("differences").at(0).at("verdict").get<std::string>();
+  };
+  EXPECT_EQ(verdict_of(13, "tps: 6,302  tflops: 364.95  mfu: 36.90%"), "equally fast per GPU (0.00 %)");
+  EXPECT_EQ(verdict_of(20, "tps: 4,096  tflops: 237.22  mfu: 23.99%"), "real: 0.65x per GPU");
+}
+
 TEST(AuditCli, RunsOfOtherWorkAreComparedByTheirMfu) {
   const Outcome other = audit_of({golden("llm_tii_2_gpus.log"), golden("kempnerforge_13b_8_gpus.log")});
   EXPECT_NE(other.out.find("other work (llama-1.36b and kempnerforge-13b), so tokens/s do not compare: exact "
