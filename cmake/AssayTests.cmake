@@ -22,13 +22,8 @@ function(assay_test_layer layer)
   add_executable(${layer}_tests ${tests})
   target_link_libraries(${layer}_tests PRIVATE assay_test_support assay_own_code
                         nlohmann_json::nlohmann_json ${ARGN})
-  # Tests are compiled far more often than run: their own code is not what has to be fast. Those of impl derive
-  # bounds for every element of shapes as wide as a GPU takes them.
-  if(layer STREQUAL "impl")
-    target_compile_options(${layer}_tests PRIVATE $<$<CONFIG:Release>:-O1>)
-  else()
-    target_compile_options(${layer}_tests PRIVATE $<$<CONFIG:Release>:-O0>)
-  endif()
+  # Tests are compiled far more often than run: their own code is not what has to be fast.
+  target_compile_options(${layer}_tests PRIVATE $<$<CONFIG:Release>:-O0>)
   target_precompile_headers(${layer}_tests PRIVATE <gtest/gtest.h> <rapidcheck/gtest.h>)
   assay_batch(${layer}_tests)
   foreach(test IN LISTS tests)
