@@ -81,6 +81,12 @@ std::string json(const Audit& audit) {
                        ",\"count\":" + std::to_string(other.count) +
                        ",\"line\":" + std::to_string(other.line) + "}";
               }) +
+         ",\"settings_behind\":" +
+         (r.settings_behind ? "{\"prefix\":" + json_string(r.settings_behind->prefix) +
+                                  ",\"count\":" + std::to_string(r.settings_behind->count) +
+                                  ",\"line\":" + std::to_string(r.settings_behind->line) + "}"
+                            : "null") +
+         ",\"null_losses\":" + std::to_string(r.null_losses.count) +
          ",\"stated\":" + list(r.stated, [](const GivenOption& one) { return json(one); }) +
          ",\"mapped\":" + list(r.mapped, [](const GivenOption& one) { return json(one); }) +
          ",\"contradicts\":" + (audit.contradicts ? "true" : "false") + ",\n \"results\":" +

@@ -38,7 +38,7 @@ std::string lines_of(const Result& r) {
   for (std::size_t i = 0; i < std::min<std::size_t>(3, r.lines.size()); ++i)
     if (r.lines[i] > 0) out += (out.empty() ? "" : ", ") + std::to_string(r.lines[i]);
   if (out.empty()) return out;
-  return (r.lines.size() > 1 ? "lines " : "line ") + out + (r.contradicted > 3 ? " ..." : "");
+  return (r.lines.size() > 1 ? "lines " : "line ") + out + (r.lines.size() > 3 ? " ..." : "");
 }
 
 std::string why(const Result& r) {
@@ -168,6 +168,17 @@ std::string devices_of(const Audit& audit) {
   return audit.gpus > 0 ? shown(audit.gpus, Unit::none) + " x " + gpu : audit.gpu;
 }
 
+void print_null_losses(const NullLosses& null, std::ostream& out) {
+  if (null.count == 0) return;
+  out << "  the loss of " << count(static_cast<std::size_t>(null.count), "step") << " is null, first in line "
+      << null.line;
+  if (null.at_end == 0)
+    out << ": taken for not printed\n";
+  else
+    out << ": the last " << (null.at_end > 1 ? std::to_string(null.at_end) + " are" : "is")
+        << " taken for no number, which JSON cannot write\n";
+}
+
 void print_run(const Audit& audit, std::ostream& out) {
   std::size_t wrong = 0, judged = 0;
   for (const Result& r : audit.results) {
@@ -196,6 +207,11 @@ void print_run(const Audit& audit, std::ostream& out) {
     out << "  " << count(static_cast<std::size_t>(other.count), "line") << " from line " << other.line
         << " on look like step lines of " << other.format
         << ", and are not judged: a file is read as one trainer's; give them in a file of their own\n";
+  if (r.settings_behind)
+    out << "  " << count(static_cast<std::size_t>(r.settings_behind->count), "line") << " from line "
+        << r.settings_behind->line << " on say settings behind " << spec::quote(r.settings_behind->prefix)
+        << ", which is no known prefix, and are not read: cut it off every line and audit the result\n";
+  print_null_losses(r.null_losses, out);
   if (r.truncated) out << "  the log has no end: its last line, or the document, may be cut\n";
   print_results(audit, out);
   print_readings(audit, out);

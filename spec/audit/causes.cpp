@@ -159,6 +159,36 @@ void name_impossible(std::vector<Result>& results, const Evidence& e, const Read
           "a peak too small, a rate too large, or another unit: this log cannot tell");
 }
 
+/// The median of a field's values.
+double median_of(const Evidence& e, Field field) {
+  std::vector<double> values;
+  for (const Step* step : e.steps)
+    if (const auto& printed = (*step)[field]; usable(printed)) values.push_back(printed->value);
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Whether the lines that are wrong alone are those of a jump that their times show and their rates (or,
+/// where none is printed, their MFUs) too: then the jump is what is told.
+bool is_of_jump(const std::vector<Result>& results, const Evidence& e,
+                const std::vector<const Sample*>& wrong) {
+  const auto steady = std::find_if(results.begin(), results.end(), [](const Result& r) {
+    return r.id == "rate_steady" && r.verdict == Verdict::contradicts;
+  });
+  if (steady == results.end()) return false;
+  const double rates = median_of(e, Field::tokens_per_second), times = median_of(e, Field::seconds);
+  const Field speed = rates > 0 ? Field::tokens_per_second : Field::mfu;
+  const double usual = rates > 0 ? rates : median_of(e, Field::mfu);
+  return !wrong.empty() && std::all_of(wrong.begin(), wrong.end(), [&](const Sample* sample) {
+    const Step& step = *e.steps[static_cast<std::size_t>(sample->step)];
+    return std::count(steady->lines.begin(), steady->lines.end(), sample->line) > 0 &&
+           usable(step[Field::seconds]) && 3 * step[Field::seconds]->value < times && usable(step[speed]) &&
+           step[speed]->value > 3 * usual;
+  });
+}
+
 }  // namespace
 
 void name_causes(std::vector<Result>& results, const Evidence& evidence, const Comparisons& comparisons,
@@ -177,13 +207,20 @@ void name_causes(std::vector<Result>& results, const Evidence& evidence, const C
       if (change.factors[*relation] != 1) blame(result, change.id, change.text);
     if (!result.causes.empty()) continue;
     // The relation holds as a whole: single places are wrong.
-    std::map<Field, int> votes;
+    std::vector<const Sample*> wrong;
     for (const Sample& sample : at(comparisons, *relation).samples)
-      if (sample.step >= 0 && !read.holds(*relation, sample))
-        for (const Field field :
-             suspects(comparisons, read, sample.step, *evidence.steps[static_cast<std::size_t>(sample.step)],
-                      sample.step > 0 ? evidence.steps[static_cast<std::size_t>(sample.step) - 1] : nullptr))
-          ++votes[field];
+      if (sample.step >= 0 && !read.holds(*relation, sample)) wrong.push_back(&sample);
+    std::map<Field, int> votes;
+    for (const Sample* sample : wrong) {
+      const auto step = static_cast<std::size_t>(sample->step);
+      for (const Field field : suspects(comparisons, read, sample->step, *evidence.steps[step],
+                                        step > 0 ? evidence.steps[step - 1] : nullptr))
+        ++votes[field];
+    }
+    if (is_of_jump(results, evidence, wrong)) {
+      blame(result, "rate_jump", "as fast as no other step, by the line's time too");
+      continue;
+    }
     int most = 0;
     for (const auto& [field, count] : votes) most = std::max(most, count);
     for (const auto& [field, count] : votes)

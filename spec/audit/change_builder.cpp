@@ -14,6 +14,7 @@ std::string_view changed_by(std::string_view id) {
   if (id == "sequence_length_other") return "sequence_length";
   if (id == "micro_other") return "micro";
   if (id.starts_with("accumulation_") || id == "sequences_of_other_accumulation") return "accumulation";
+  if (id == "batch_stated_other") return "sequences";
   if (id == "batch_performed" || id == "batch_of_lines" || id == "sequences_counted_other")
     return "sequences";
   if (id == "peak_other_gpu" || id == "device_other") return "gpu";

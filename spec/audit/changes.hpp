@@ -20,6 +20,7 @@ struct Change {
   std::vector<std::string> alternative_ids;  ///< of the same
   // What it corrects:
   double rate = 1;                                ///< true tokens/s of all GPUs / as read
+  Interval rate_within{1, 1};                     ///< what roundings leave open of that, / rate
   double batch = 1;                               ///< true tokens per step / as stated
   double time = 1;                                ///< true step time / printed
   double gpus = 1;                                ///< true GPUs / printed
@@ -44,6 +45,9 @@ std::vector<Change> solved(const Evidence& evidence, const Comparisons& comparis
 
 /// The median of a relation's ratios, low ends and high ends apart.
 Interval median_ratio(const Comparison& comparison);
+
+/// The median of the ratios of the numbers as printed, or of the middles.
+double likely_ratio(const Comparison& comparison);
 
 /// The last resort: `relation` stays unexplained.
 Change unknown(Relation relation);

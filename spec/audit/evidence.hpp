@@ -64,6 +64,10 @@ struct Evidence {
   const char* no_gpu() const;
 };
 
+/// The peak by which a trainer divides whatever its GPU: nanoGPT's, of one A100 (model.py, estimate_mfu,
+/// 312e12). 0: none. [flop/s]
+double constant_peak(const RunRecord& record);
+
 /// What a trainer's word for its dtype computes in: "bfloat16", "16-mixed", "fp8_hybrid",
 /// "torch.float8_e4m3fn". Nothing for a word that none of them is ("int4").
 std::optional<Precision> computing_precision(std::string_view word);

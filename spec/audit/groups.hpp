@@ -40,6 +40,13 @@ Result judge_total_tokens(const Evidence& e);
 Result judge_total_seconds(const Evidence& e);
 Result judge_total_flops(const Evidence& e);
 Result judge_final(const Evidence& e);
+// summaries_hugging_face.cpp
+Result judge_steps_of_state(const Evidence& e);
+Result judge_average_loss(const Evidence& e);
+// own_record.cpp
+Result judge_gap_closed(const Evidence& e);
+Result judge_valid_tokens(const Evidence& e);
+Result judge_vocabulary(const Evidence& e);
 
 /// A result that holds so far; `id` and unit are set by the caller.
 Result holding(std::int64_t judged);

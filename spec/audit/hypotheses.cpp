@@ -15,6 +15,9 @@ constexpr std::size_t most_changes = 4, most_readings = 8, most_samples = 24;
 constexpr int most_nodes = 4000;
 /// What two changes that one disagreeing ratio alone speaks for cost more: dearer than no reading at all.
 constexpr double compound = 4.5;
+/// What a mistake costs more where an earlier version's count is taken for granted beside it: two
+/// assumptions.
+constexpr double of_earlier_version = 1.5;
 /// What a reading costs more under which the GPUs did more than their peak.
 constexpr double beyond_peak = 6;
 constexpr double window = 3;  // readings this much costlier than the best are not worth telling
@@ -95,16 +98,17 @@ Corrected corrected(const Evidence& e, const Typical& typical, const Grounds& gr
                     const Reading& reading) {
   Corrected out;
   double rate = count_of(e, reading.interpretation.rate), time = 1, gpus = 1, batch = 1;
+  Interval within{1 - typical.width, 1 + typical.width};
   if (reading.interpretation.accumulation_divided) batch /= *e.ranks;
   for (const Change& change : reading.changes) {
     rate *= change.rate;
+    within = {std::min(within.low, change.rate_within.low), std::max(within.high, change.rate_within.high)};
     time *= change.time;
     batch *= change.batch;
     gpus *= change.gpus;
   }
   if (typical.rate && grounds.rate) {
-    const double all = *typical.rate * rate;
-    out.tokens_per_second = Interval{all * (1 - typical.width), all * (1 + typical.width)};
+    out.tokens_per_second = within * exact_interval(*typical.rate * rate);
   } else if (typical.seconds && e.tokens_per_step && grounds.time) {
     out.tokens_per_second = *e.tokens_per_step * exact_interval(batch / (*typical.seconds * time));
   }
@@ -262,6 +266,7 @@ class Search {
     }
     // Two changes may make one ratio together; three would fit anything.
     if (tried >= 2) return;
+    if (node.changes.empty() && interpretations_[node.interpretation].earlier) together += of_earlier_version;
     Node next = node;
     next.cost += change.cost + together;
     for (std::size_t i = 0; i < relation_count; ++i) next.factors.values[i] *= change.factors.values[i];

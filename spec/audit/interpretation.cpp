@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "spec/audit/conventions.hpp"
+#include "spec/audit/invariants.hpp"
 
 namespace assay::spec::audit {
 namespace {
@@ -27,7 +28,7 @@ const char* owner(Whose whose) { return whose == Whose::rank ? "one rank's" : "o
 void append(std::string& note, const std::string& part) { note += (note.empty() ? "" : "; ") + part; }
 
 Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool divided, double pairs) {
-  Interpretation out{rate, flops, one, divided, {}, 0, ""};
+  Interpretation out{rate, flops, one, divided, pairs != 1, {}, 0, ""};
   const double s = count_of(e, rate), q = count_of(e, flops), p = one ? *e.gpus : 1;
   const double k = divided ? *e.ranks : 1;  // the batch is this much smaller than stated
   Factors& f = out.factors;
@@ -51,6 +52,10 @@ Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool d
   if (rate != Whose::all) append(out.note, std::string("tokens/s is ") + owner(rate)), out.strain += 0.1;
   if (flops != Whose::all) append(out.note, std::string("the FLOP/s are ") + owner(flops)), out.strain += 0.1;
   if (one) append(out.note, "the peak is one GPU's"), out.strain += 0.1;
+  if (const double constant = constant_peak(e.record);
+      constant > 0 && e.dense_peak && *e.dense_peak != constant)
+    append(out.note, "MFU divides by " + shown(constant, Unit::flops_per_second) +
+                         ", the peak of an A100, whatever the GPU");
   // Trainers that divide a configured accumulation by their ranks do so always.
   const bool divides = e.record.format.name == "llm_tii" || e.record.format.name == "nanogpt";
   if (!divided && divides && e.accumulation_is_configured && e.ranks.value_or(1) > 1) out.strain += 3;

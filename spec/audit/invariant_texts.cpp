@@ -123,7 +123,7 @@ const std::vector<Invariant>& invariants() {
        Unit::steps},
       {"planned_steps", "steps of the run, behind each step's number = those that are configured",
        "As in `iteration 500/ 1000`. No step's number is beyond them. Not judged where no setting states "
-       "them.",
+       "them. A run that says that it ended as planned did as many.",
        Unit::steps},
       {"rate_steady", "no step is far faster than the others",
        "Steps may stall; more than three times the best tenth contradicts. The first step is left out.",
@@ -150,6 +150,11 @@ const std::vector<Invariant>& invariants() {
       {"average_mfu", "average MFU = mean of the steps", "As `average_seconds`.", Unit::share},
       {"average_rate", "average tokens/s = total tokens / total time, or the mean of the steps",
        "As `average_seconds`.", Unit::tokens_per_second},
+      {"average_loss", "mean loss of a summary = mean of the logged losses, each for its steps",
+       "Hugging Face's `train_loss`: at most as if each loss held since the line before; less is what a "
+       "resumed "
+       "run prints.",
+       Unit::none},
       {"average_steps_rate", "steps/s of a summary = steps / total time",
        "The last step of the log, or the planned number; steps before a resume may be left out.", Unit::none},
       {"average_sequences_rate", "sequences/s of a summary = steps x sequences per step / total time",
@@ -164,7 +169,16 @@ const std::vector<Invariant>& invariants() {
        "least the tokens printed; at most the steps' whole sequences and a tenth for adapters.",
        Unit::flops},
       {"final", "final loss and step are those of the last steps",
-       "A final loss may be a mean of the last ones.", Unit::none},
+       "A final loss may be a mean of the last ones: of as many as the log says, where it does. Our own "
+       "record "
+       "ends with its last step.",
+       Unit::none},
+      {"gap_closed", "share of the gap closed = (log V - final loss) / (log V - floor)",
+       "What our own record's last event makes of its final loss.", Unit::none},
+      {"valid_tokens", "tokens whose loss counts <= tokens of the step",
+       "Padding and masked tokens do not count; none counts twice.", Unit::tokens},
+      {"vocabulary", "vocabulary = that of the model that is named",
+       "Of our own record alone: other trainers round theirs up.", Unit::none},
       {"scaling", "per GPU, a run on more GPUs is not faster than one on fewer",
        "Only between runs of the same model, GPU, micro-batch and sequence length; by the corrected numbers; "
        "10 % for "

@@ -32,12 +32,16 @@ constexpr Other others[] = {{"mfu_possible", judge_mfu_possible},
                             {"average_seconds", judge_average_seconds},
                             {"average_mfu", judge_average_mfu},
                             {"average_rate", judge_average_rate},
+                            {"average_loss", judge_average_loss},
                             {"average_steps_rate", judge_steps_rate},
                             {"average_sequences_rate", judge_sequences_rate},
                             {"total_tokens", judge_total_tokens},
                             {"total_seconds", judge_total_seconds},
                             {"total_flops", judge_total_flops},
-                            {"final", judge_final}};
+                            {"final", judge_final},
+                            {"gap_closed", judge_gap_closed},
+                            {"valid_tokens", judge_valid_tokens},
+                            {"vocabulary", judge_vocabulary}};
 
 const Invariant& invariant_named(std::string_view id) {
   std::vector<std::string> known;
@@ -55,7 +59,7 @@ std::string ways_that_agree(const Comparison& comparison, double factor) {
   std::string out;
   int told = 0;
   for (std::size_t way = 0; way < comparison.ways.size(); ++way) {
-    Comparison one = {comparison.samples, {comparison.ways[way]}, ""};
+    Comparison one = {comparison.samples, {comparison.ways[way]}, comparison.of_ranks, ""};
     if (agrees(one, factor) && told++ < 3)
       out += (out.empty() ? "" : " or ") + comparison.ways[way].convention;
   }
@@ -81,7 +85,11 @@ Result judge_relation(const Comparison& comparison, double factor, const std::st
     if (first) out.off_by = sample.printed / recomputed.middle();
   }
   if (factor != 1) out.note = note;
-  if (!comparison.ways.empty())
+  if (comparison.of_ranks)
+    out.note += (out.note.empty() ? "" : "; ") +
+                (agrees_so ? "of ranks that share the passes: " + ways_that_agree(comparison, factor)
+                           : std::string("no number of ranks that divides the passes makes it"));
+  else if (!comparison.ways.empty())
     out.note += (out.note.empty() ? "" : "; ") +
                 (agrees_so ? "FLOPs counted as " + ways_that_agree(comparison, factor)
                            : std::string("no convention that is known counts so"));
@@ -162,7 +170,10 @@ void contradict(Result& result, double printed, Interval recomputed, std::int64_
     result.off_by = end > 0 && end < 1e290 && std::isfinite(printed) ? printed / end : 1;
   }
   ++result.contradicted;
-  if (result.lines.size() < 8) result.lines.push_back(line);
+  // Two numbers of one line contradict in one place.
+  const bool known =
+      line > 0 && std::find(result.lines.begin(), result.lines.end(), line) != result.lines.end();
+  if (result.lines.size() < 8 && !known) result.lines.push_back(line);
 }
 
 void blame(Result& result, std::string id, std::string text) {

@@ -165,6 +165,12 @@ void judge_end(Result& out, const Evidence& e) {
   }
 }
 
+/// "step 7"; of one that is printed without its number, "the step of line 9".
+std::string name_of(const Step& step) {
+  if (const auto& number = step[Field::step]) return "step " + shown(number->value, Unit::steps);
+  return step.line > 0 ? "the step of line " + std::to_string(step.line) : "one of the steps";
+}
+
 }  // namespace
 
 Result judge_loss_finite(const Evidence& e) {
@@ -173,13 +179,13 @@ Result judge_loss_finite(const Evidence& e) {
   const bool scaled = e.record.dtype.empty() || computing_precision(e.record.dtype) == Precision::fp16;
   std::int64_t skipped = 0, in_a_row = 0, first_skipped = 0;
   bool endless = false, loss_ends = false, losses_are_finite = true;
-  std::optional<Printed> first_wrong;  // number of that step
+  const Step* first_wrong = nullptr;
   for (std::size_t i = 0; i < e.steps.size(); ++i) {
     const auto &loss = (*e.steps[i])[Field::loss], &norm = (*e.steps[i])[Field::gradient_norm];
     out.judged += loss.has_value() + norm.has_value();
     if (loss && out.verdict != Verdict::contradicts) out.printed = loss->value;
     const auto fails = [&](const Printed& number) {
-      if (out.verdict != Verdict::contradicts) first_wrong = (*e.steps[i])[Field::step];
+      if (out.verdict != Verdict::contradicts) first_wrong = e.steps[i];
       contradict(out, number.value, {0, 1e308}, number.line ? number.line : e.steps[i]->line);
     };
     if (loss && !std::isfinite(loss->value)) {
@@ -209,7 +215,7 @@ Result judge_loss_finite(const Evidence& e) {
     judge_end(out, e);
     return out.judged == 0 ? not_judged("loss") : out;
   }
-  const std::string step = "step " + (first_wrong ? shown(first_wrong->value, Unit::steps) : "of that line");
+  const std::string step = name_of(*first_wrong);
   if (endless)
     blame(out, "gradient_not_finite", "no step of so many in a row was updated");
   else if (losses_are_finite)

@@ -34,16 +34,6 @@ constexpr std::string_view relation_names[] = {"ranks",
                                                "summary_tokens"};
 static_assert(std::size(relation_names) == relation_count);
 
-/// The hull of what a printed mean may run over: every step so far, and a tenth for the steps not printed.
-struct Hull {
-  Interval all{std::numeric_limits<double>::infinity(), 0};
-  Interval with(Interval next, bool averaged) {
-    if (!averaged) return next;
-    all = {std::min(all.low, next.low), std::max(all.high, next.high)};
-    return {all.low * 0.9, all.high * 1.1};
-  }
-};
-
 void compare_batch(const Evidence& e, Comparisons& out) {
   const RunRecord& r = e.record;
   Comparison& ranks = at(out, Relation::ranks);
@@ -84,6 +74,9 @@ void compare_batch(const Evidence& e, Comparisons& out) {
   else if (e.micro && passes && e.ranks)
     add_sample(tokens, *printed_tokens,
                *e.micro * *e.accumulation * exact_interval(*e.ranks) * *e.sequence_length);
+  else if (e.record.format.name == "nanogpt" && e.micro && e.accumulation_is_configured)
+    // train.py divides the passes by the ranks and multiplies by them again: the configured ones, of all.
+    add_sample(tokens, *printed_tokens, *e.micro * *e.accumulation * *e.sequence_length);
   else
     tokens.missing = "sequences per step";
 }
@@ -98,117 +91,6 @@ void compare_step_sequences(const Evidence& e, Comparisons& out) {
   for (std::size_t i = 0; stated && i < e.steps.size(); ++i)
     if (const auto& of_line = (*e.steps[i])[Field::step_sequences]; usable(of_line))
       add_sample(to, *of_line, *stated, static_cast<std::int64_t>(i));
-}
-
-/// Each count once, by the first name that has it, beside the first one.
-std::vector<Way> ways_of(const std::vector<CountedFlops>& counted) {
-  std::vector<Way> out;
-  const Interval first = exact_interval(counted.front().flops.middle());
-  for (const CountedFlops& one : counted) {
-    const Interval scale = one.flops / first;
-    const bool known = std::any_of(out.begin(), out.end(), [&](const Way& way) {
-      return std::abs(way.scale.low / scale.low - 1) < 1e-9 &&
-             std::abs(way.scale.high / scale.high - 1) < 1e-9;
-    });
-    if (!known) out.push_back({one.convention, scale});
-  }
-  return out;
-}
-
-void compare_rates(const Evidence& e, Comparisons& out) {
-  Comparison &rate_time = at(out, Relation::rate_time), &flops_rate = at(out, Relation::flops_rate),
-             &mfu = at(out, Relation::mfu), &mfu_of = at(out, Relation::mfu_of_flops_rate),
-             &step_tokens = at(out, Relation::step_tokens),
-             &flops_of_batch = at(out, Relation::flops_rate_of_batch),
-             &mfu_of_batch = at(out, Relation::mfu_of_batch);
-  // Where no convention is stated, a number contradicts only outside all of them.
-  auto by_convention = counted_flops(e, e.record.format.convention);
-  const bool counted_on_lines =
-      e.of(Setting::flops_per_token) || std::any_of(e.steps.begin(), e.steps.end(), [](const Step* s) {
-        return (*s)[Field::flops_per_token].has_value();
-      });
-  if (!by_convention && e.record.format.convention.empty()) {
-    by_convention = any_convention(e);
-    if (by_convention && !counted_on_lines) {
-      const std::vector<CountedFlops> counted = counted_flops(e);
-      by_convention = exact_interval(counted.front().flops.middle());
-      for (Comparison* comparison : {&flops_rate, &mfu, &flops_of_batch, &mfu_of_batch})
-        comparison->ways = ways_of(counted);
-    }
-  }
-  std::optional<Interval> peak_of_all;
-  if (e.written_peak && e.gpus) peak_of_all = *e.written_peak * exact_interval(*e.gpus);
-  // Means over one window agree as single steps do; only a mean beside a number of one step is held to a
-  // range.
-  const bool rate_is_mean = e.averaged(Field::tokens_per_second), time_is_mean = e.averaged(Field::seconds),
-             flops_is_mean = e.averaged(Field::flops_rate), mfu_is_mean = e.averaged(Field::mfu);
-  // Where the number of GPUs is lost, a rate of all may stand beside a peak of one.
-  const bool same_gpus = e.gpus || e.record.format.tokens_per_second == Scope::gpu;
-  Hull rate_hull, flops_hull, mfu_hull, mfu_of_hull, batch_hull;
-  bool any_rate = false, any_time = false, any_flops = false, any_mfu = false;
-  for (std::size_t i = 0; i < e.steps.size(); ++i) {
-    const Step& s = *e.steps[i];
-    const auto index = static_cast<std::int64_t>(i);
-    const auto &rate = s[Field::tokens_per_second], &seconds = s[Field::seconds],
-               &achieved = s[Field::flops_rate], &share = s[Field::mfu], &tokens = s[Field::tokens];
-    any_rate |= usable(rate), any_time |= usable(seconds), any_flops |= usable(achieved);
-    const bool has_mfu = usable(share) && !not_measured(*share);
-    any_mfu |= has_mfu;
-    const auto of_step = usable(tokens) ? std::optional(wide(*tokens)) : e.tokens_per_step;
-    if (usable(tokens) && e.tokens_per_step) add_sample(step_tokens, *tokens, *e.tokens_per_step, index);
-    if (usable(rate) && usable(seconds) && of_step)
-      add_sample(rate_time, *rate, rate_hull.with(*of_step / wide(*seconds), rate_is_mean != time_is_mean),
-                 index);
-    // A running mean says nothing of this step where the step's own time does.
-    const bool own_rate = usable(rate) && !(rate_is_mean && !time_is_mean && usable(seconds) && of_step);
-    auto per_token = e.flops_per_token(s);
-    if (!per_token) per_token = by_convention;
-    if (usable(achieved) && !own_rate && per_token && usable(seconds) && of_step)
-      add_sample(flops_of_batch, *achieved,
-                 batch_hull.with(*per_token * *of_step / wide(*seconds), flops_is_mean != time_is_mean),
-                 index);
-    if (own_rate && usable(achieved) && per_token)
-      add_sample(flops_rate, *achieved,
-                 flops_hull.with(*per_token * wide(*rate), flops_is_mean != rate_is_mean), index);
-    const Printed* printed_peak = e.printed_peak(s);
-    const auto peak = printed_peak ? std::optional(wide(*printed_peak)) : peak_of_all;
-    if (!has_mfu || !peak) continue;
-    if (own_rate && per_token && same_gpus)
-      add_sample(mfu, *share, mfu_hull.with(*per_token * wide(*rate) / *peak, mfu_is_mean != rate_is_mean),
-                 index);
-    if (usable(achieved))
-      add_sample(mfu_of, *share, mfu_of_hull.with(wide(*achieved) / *peak, mfu_is_mean != flops_is_mean),
-                 index);
-    if (!own_rate && !usable(achieved) && per_token && usable(seconds) && of_step && same_gpus)
-      add_sample(mfu_of_batch, *share,
-                 mfu_hull.with(*per_token * *of_step / wide(*seconds) / *peak, mfu_is_mean != time_is_mean),
-                 index);
-  }
-  const bool peak = e.printed_peak() || peak_of_all;
-  const bool per_token = by_convention || e.of(Setting::flops_per_token) ||
-                         std::any_of(e.steps.begin(), e.steps.end(),
-                                     [&](const Step* s) { return e.flops_per_token(*s).has_value(); });
-  const char* no_peak = e.on_cpu()             ? e.no_gpu()
-                        : e.record.gpu.empty() ? "peak, or the name of the GPU"
-                        : !e.precision_known   ? e.no_gpu()
-                                               : "number of GPUs, or a peak";
-  rate_time.missing = !any_rate ? "tokens/s" : !any_time ? "step time" : "tokens per step";
-  flops_rate.missing = !any_flops ? "achieved FLOP/s" : !any_rate ? "tokens/s" : "FLOPs per token";
-  mfu.missing = !any_mfu     ? "MFU"
-                : !per_token ? "FLOPs per token"
-                : !peak      ? no_peak
-                : !same_gpus ? "number of GPUs"
-                             : "tokens/s";
-  mfu_of.missing = !any_mfu ? "MFU" : !any_flops ? "achieved FLOP/s" : no_peak;
-  step_tokens.missing = "tokens per step";
-  flops_of_batch.missing = !any_flops   ? "achieved FLOP/s"
-                           : !per_token ? "FLOPs per token"
-                                        : "step time and tokens per step";
-  mfu_of_batch.missing = !any_mfu     ? "MFU"
-                         : !per_token ? "FLOPs per token"
-                         : !peak      ? no_peak
-                         : !same_gpus ? "number of GPUs"
-                                      : "step time and tokens per step";
 }
 
 void compare_facts(const Evidence& e, Comparisons& out) {
@@ -281,7 +163,8 @@ void compare_totals(const Evidence& e, Field field, std::optional<Interval> per_
 
 }  // namespace
 
-void add_sample(Comparison& to, const Printed& printed, Interval recomputed, std::int64_t step) {
+void add_sample(Comparison& to, const Printed& printed, Interval recomputed, std::int64_t step,
+                double likely) {
   if (!(recomputed.low > 0) || !std::isfinite(recomputed.high)) return;
   const Interval shown = wide(printed);
   if (!(shown.low > 0)) return;
@@ -289,7 +172,28 @@ void add_sample(Comparison& to, const Printed& printed, Interval recomputed, std
                         printed.value,
                         recomputed,
                         printed.line,
-                        step});
+                        step,
+                        likely > 0 ? printed.value / likely : 0});
+}
+
+Shared shared_factor(const std::vector<Interval>& ratios) {
+  std::vector<std::pair<double, int>> ends;
+  for (const Interval& ratio : ratios) {
+    ends.emplace_back(ratio.low * (1 - 1e-9), -1);
+    ends.emplace_back(ratio.high * (1 + 1e-9), 1);
+  }
+  std::sort(ends.begin(), ends.end());
+  Shared out;
+  std::size_t open = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (ends[i].second > 0) {
+      --open;
+    } else if (++open > out.ratios) {
+      out.ratios = open;
+      out.factor = {ends[i].first, ends[i + 1].first};
+    }
+  }
+  return out;
 }
 
 std::size_t best_way(const Comparison& comparison, double factor) {

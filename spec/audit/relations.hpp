@@ -49,6 +49,7 @@ struct Sample {
   Interval recomputed{0, 0};  ///< of the default reading
   std::int64_t line = 0;
   std::int64_t step = -1;  ///< index in Evidence::steps; -1: of the settings
+  double likely = 0;       ///< the ratio of the numbers as they are printed; 0: the middle
   bool holds(double factor) const {
     return ratio.low <= factor * (1 + 1e-9) && factor * (1 - 1e-9) <= ratio.high;
   }
@@ -64,6 +65,7 @@ struct Way {
 struct Comparison {
   std::vector<Sample> samples;
   std::vector<Way> ways;  ///< empty: the one of the samples. One of them is the trainer's, on every line
+  bool of_ranks = false;  ///< the ways are numbers of ranks, which the log does not say, not conventions
   std::string missing;    ///< the input that keeps it from being judged, when there are no samples
 };
 
@@ -83,10 +85,18 @@ std::size_t best_way(const Comparison& comparison, double factor);
 /// From the least to the most that its ways count; 1 where there is but one.
 Interval all_ways(const Comparison& comparison);
 
+/// A factor that most ratios share, and how many do.
+struct Shared {
+  std::size_t ratios = 0;
+  Interval factor{1, 1};
+};
+Shared shared_factor(const std::vector<Interval>& ratios);
+
 /// Every relation at every step, under the default reading: rates over all GPUs, peak of all GPUs.
 Comparisons compare(const Evidence& evidence);
 
-// Its parts: what the model says (relations_model.cpp), what the clock says (relations_clock.cpp).
+// Its parts: what model (relations_model.cpp) and clock (relations_clock.cpp) say, rates and utilisation.
+void compare_rates(const Evidence& evidence, Comparisons& out);  // relations_rates.cpp
 void compare_model(const Evidence& evidence, Comparisons& out);
 void compare_clock(const Evidence& evidence, Comparisons& out);
 void compare_summary(const Evidence& evidence, Comparisons& out);  // summaries.cpp
@@ -98,7 +108,9 @@ double ffn_entries(const ModelSpec& model);
 std::string note_on_parameters(const Evidence& evidence);
 
 /// Adds a sample unless one side is not positive: a ratio would say nothing.
-void add_sample(Comparison& to, const Printed& printed, Interval recomputed, std::int64_t step = -1);
+/// `likely`: what the numbers as they are printed make; 0 where that is not known.
+void add_sample(Comparison& to, const Printed& printed, Interval recomputed, std::int64_t step = -1,
+                double likely = 0);
 
 /// A reading's effect: the factor of each relation's printed / recomputed ratio; 1 where it has none.
 struct Factors {

@@ -52,7 +52,10 @@ constexpr std::string_view setting_names[] = {"sequence_length",
                                               "expected_first_loss",
                                               "expected_first_loss_deviation",
                                               "total_flops",
-                                              "end_of_document"};
+                                              "end_of_document",
+                                              "final_loss_steps",
+                                              "gap_closed",
+                                              "completed_steps"};
 constexpr std::string_view field_names[] = {"step",
                                             "rank",
                                             "loss",
@@ -76,7 +79,8 @@ constexpr std::string_view field_names[] = {"step",
                                             "step_sequences",
                                             "planned_steps",
                                             "memory_share",
-                                            "not_finite"};
+                                            "not_finite",
+                                            "valid_tokens"};
 static_assert(std::size(setting_names) == setting_count && std::size(field_names) == field_count);
 
 template <typename Enum, std::size_t n>

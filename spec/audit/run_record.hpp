@@ -63,6 +63,9 @@ enum class Setting {
   expected_first_loss_deviation,  ///< standard deviation of that [nats]
   total_flops,                    ///< of the run, as Hugging Face counts: 6 x tokens x parameters [flop]
   end_of_document,                ///< token at which attention stops; below 0: a sequence is one document
+  final_loss_steps,               ///< last steps that final_loss is the mean of
+  gap_closed,                     ///< share of the way from log V to loss_floor that final_loss has gone
+  completed_steps,                ///< of a run that says that it ended as planned
   count_
 };
 
@@ -92,6 +95,7 @@ enum class Field {
   planned_steps,     ///< of the whole run, as the line says behind the step's number
   memory_share,      ///< of the device's memory that is in use: reserved, where that is printed
   not_finite,        ///< steps since the line before whose loss was no number
+  valid_tokens,      ///< of the step's tokens, those whose loss counts
   count_
 };
 
@@ -137,6 +141,20 @@ struct ForeignLines {
   std::string format;  ///< as Format::name
   std::int64_t count = 0;
   std::int64_t line = 0;  ///< of the first
+};
+
+/// Lines that say settings behind a prefix which is not known, and could not be taken off: they are not read.
+struct PrefixedSettings {
+  std::string prefix;  ///< of the first
+  std::int64_t count = 0;
+  std::int64_t line = 0;  ///< of the first
+};
+
+/// Losses that JSON says to be null.
+struct NullLosses {
+  std::int64_t count = 0;
+  std::int64_t line = 0;    ///< of the first
+  std::int64_t at_end = 0;  ///< the last ones, taken for losses that are no numbers
 };
 
 /// A distance between the numbers of two logged steps, in a log of which not every step is kept.
@@ -199,6 +217,8 @@ struct RunRecord {
   std::int64_t unread_lines = 0;          ///< all of them
   std::vector<UnreadLine> unread_quotes;  ///< the first 10
   std::vector<ForeignLines> foreign_lines;
+  std::optional<PrefixedSettings> settings_behind;
+  NullLosses null_losses;
   bool truncated = false;  ///< the last line has no end, or a document is cut
 
   const std::optional<Printed>& operator[](Setting setting) const {

@@ -136,12 +136,25 @@ Result judge_planned_steps(const Evidence& e) {
     contradict(out, planned->value, wide(*configured), step->line);
     other = true;
   }
+  if (!printed && e.record.format.name == "hugging_face") return judge_steps_of_state(e);
+  const auto& completed = e.record[Setting::completed_steps];
+  if (configured && completed && e.record.restarts.empty()) {
+    ++out.judged;
+    if (out.verdict != Verdict::contradicts)
+      out.printed = completed->value, out.recomputed = wide(*configured);
+    if (completed->value != configured->value) {
+      contradict(out, completed->value, wide(*configured), completed->line);
+      blame(out, "completed_steps_other",
+            "the run says that it is done after " + whole(completed->value) + " steps, and that " +
+                whole(configured->value) + " were planned" + held_against(e.record, "max_steps"));
+    }
+  }
   if (out.judged == 0 && !beyond) return not_judged(printed ? "configured steps" : "steps of the whole run");
   if (other)
     blame(out, "planned_steps_other",
-          "the lines are of a run of " + whole(out.printed) + " steps, not of the " +
-              whole(configured->value) + " that are configured" + held_against(e.record, "max_steps") +
-              ": another run's lines, or its settings");
+          "the lines are of a run of " + whole(out.printed) + (out.printed == 1 ? " step" : " steps") +
+              ", not of the " + whole(configured->value) + " that are configured" +
+              held_against(e.record, "max_steps") + ": another run's lines, or its settings");
   if (beyond) blame(out, "step_beyond", "the number of the step is beyond the last one");
   return out;
 }
@@ -207,6 +220,7 @@ Result judge_rate_steady(const Evidence& e) {
   }
   if (rates.size() < 8) return not_judged("eight steps with a rate");
   std::vector<double> sorted;
+  sorted.reserve(rates.size());
   for (const auto& [rate, step] : rates) sorted.push_back(rate);
   std::sort(sorted.begin(), sorted.end());
   const double median = sorted[sorted.size() / 2];

@@ -191,13 +191,40 @@ Result judge_steps_rate(const Evidence& e) {
   return judge_run_rate(e, *printed, exact_interval(1), "steps/s");
 }
 
+namespace {
+
+/// Where no batch is stated, both rates make one: at least a sequence, and told.
+Result judge_sequences_of_rates(const Evidence& e, const Printed& printed) {
+  const auto& steps = e.record[Setting::average_steps_per_second];
+  if (!usable(steps) || !(wide(*steps).low > 0)) return not_judged("sequences per step");
+  const Interval each = wide(printed) / wide(*steps);
+  Result out = holding(1);
+  out.printed = printed.value;
+  out.recomputed = {wide(*steps).low, 1e300};
+  if (each.high < 1) {
+    contradict(out, printed.value, {wide(*steps).low, 1e300}, printed.line);
+    blame(out, "average_of_other_time",
+          "less than one sequence per step: another unit, or steps that are none");
+    return out;
+  }
+  const double least = std::ceil(each.low * (1 - 1e-9)), most = std::floor(each.high * (1 + 1e-9));
+  out.note = "with the steps/s: " + shown(least, Unit::none) +
+             (most > least ? " to " + shown(most, Unit::none) : std::string()) +
+             (most == 1 ? " sequence" : " sequences") + " per step";
+  if (e.micro && !(each.high < e.micro->low))
+    out.note += ", of " + shown(e.micro->low, Unit::none) + " in one rank's pass";
+  return out;
+}
+
+}  // namespace
+
 Result judge_sequences_rate(const Evidence& e) {
   const auto& printed = e.record[Setting::average_sequences_per_second];
   if (!usable(printed)) return not_judged("sequences per second of a summary");
   auto each = e.of(Setting::sequences);
   if (!each && e.micro && e.accumulation && e.ranks)
     each = *e.micro * *e.accumulation * exact_interval(*e.ranks);
-  if (!each) return not_judged("sequences per step");
+  if (!each) return judge_sequences_of_rates(e, *printed);
   return judge_run_rate(e, *printed, *each, "sequences/s");
 }
 
@@ -323,21 +350,28 @@ Result judge_final(const Evidence& e) {
     const std::vector<const Step*> steps = covered(e, *loss);
     const std::vector<double> losses = values_of(steps, Field::loss, false);
     bool found = losses.empty();
-    double sum = 0;
+    double sum = 0, expected = losses.empty() ? 0 : losses.back();
+    // Of as many as the log says, where it does.
+    const auto& said = e.record[Setting::final_loss_steps];
+    const bool known = said && said->value <= static_cast<double>(losses.size());
     for (std::size_t last = 1; last <= losses.size() && !found; ++last) {
       sum += losses[losses.size() - last];
+      if (known && static_cast<double>(last) != said->value) continue;
       const double average = sum / static_cast<double>(last);
-      const Interval shown = wide(*loss);
-      found = shown.low * (1 - 1e-6) <= average && average <= shown.high * (1 + 1e-6);
+      const Interval range = wide(*loss);
+      if (known) expected = average;
+      found = range.low * (1 - 1e-6) <= average && average <= range.high * (1 + 1e-6);
       if (found && last > 1) out.note = "final loss is the mean of the last " + std::to_string(last);
     }
     if (!losses.empty()) ++out.judged;
     out.printed = loss->value;
-    if (!losses.empty()) out.recomputed = exact_interval(losses.back());
+    if (!losses.empty()) out.recomputed = exact_interval(expected);
     const bool sampled = !every_step_is_logged(e, steps);
     if (!found && !(sampled && std::abs(loss->value - losses.back()) < 0.5)) {
-      contradict(out, loss->value, exact_interval(losses.back()), loss->line);
-      blame(out, "final_loss_other", "the loss of other steps than the last");
+      contradict(out, loss->value, exact_interval(expected), loss->line);
+      blame(out, "final_loss_other",
+            known && said->value > 1 ? "not the mean of the last " + shown(said->value, Unit::none) + " steps"
+                                     : "the loss of other steps than the last");
     }
   }
   const std::vector<const Step*> before = step ? covered(e, *step) : std::vector<const Step*>();
@@ -345,10 +379,14 @@ Result judge_final(const Evidence& e) {
     ++out.judged;
     const double last = (*before.back())[Field::step]->value;
     if (!loss) out.printed = step->value, out.recomputed = exact_interval(last);
-    // Steps after the last logged one are not seen; earlier ends are impossible.
-    if (step->value + 1 < last) {
+    // Steps after the last logged one are not seen, but that our own record has every step; earlier ends are
+    // impossible.
+    if (step->value + 1 < last || (e.record.format.name == "assay" && step->value < last)) {
       contradict(out, step->value, {last, 1e300}, step->line);
       blame(out, "final_step_earlier", "the log goes on after its final step");
+    } else if (e.record.format.name == "assay" && step->value > last) {
+      contradict(out, step->value, exact_interval(last), step->line);
+      blame(out, "final_step_later", "steps are said to be done that have no line");
     }
   }
   if (out.judged == 0) return not_judged("steps");

@@ -397,6 +397,28 @@ TEST(AuditCli, LinesOfASecondTrainerAndRanksAreTold) {
   EXPECT_EQ(json.at("not_read").at(0).at("line"), 89);
 }
 
+TEST(AuditCli, SettingsBehindAnUnknownPrefixAreTold) {
+  const tests::Scratch scratch;
+  const std::string path = scratch.path().string() + "/odd.log";
+  std::ofstream log(path);
+  for (const char* const line :
+       {"batch_size = 12", "block_size = 1024", "iter 0: loss 10.9876, time 140.00ms, mfu 37.00%",
+        "iter 1: loss 9.1234, time 134.20ms, mfu 37.10%"})
+    log << "odd >> " << line << "\n";
+  log.close();
+  const Outcome screen = audit_of({path});
+  EXPECT_NE(screen.out.find("2 lines from line 1 on say settings behind \"odd >> \""), std::string::npos)
+      << screen.out;
+  const auto json = nlohmann::json::parse(audit_of({path, "--json"}).out).at("runs").at(0);
+  EXPECT_EQ(json.at("settings_behind").at("prefix"), "odd >> ");
+  EXPECT_EQ(json.at("settings_behind").at("count"), 2);
+  EXPECT_TRUE(nlohmann::json::parse(audit_of({golden("megatron_mixtral_16_gpus.log"), "--json"}).out)
+                  .at("runs")
+                  .at(0)
+                  .at("settings_behind")
+                  .is_null());
+}
+
 TEST(AuditCli, AnOlderReportDoesNotOutliveAnError) {
   const tests::Scratch scratch;
   const std::string folder = scratch.path().string() + "/", report = folder + "audit.xml",

@@ -1,6 +1,7 @@
 // The console that each trainer writes of a simulated run: its own rounding, its own words. What they print
 // and where that was read: spec/audit/readers/formats.md. One function per trainer is one list of formats.
 #include <array>
+#include <ctime>
 
 #include "tests/support/simulated_log_text.hpp"
 

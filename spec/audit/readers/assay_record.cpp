@@ -46,6 +46,8 @@ class StepEvents {
         return name == "tokens" ? Field::tokens : Field::count_;
       case 7:
         return name == "seconds" ? Field::seconds : Field::count_;
+      case 12:
+        return name == "valid_tokens" ? Field::valid_tokens : Field::count_;
       case 13:
         return name == "gradient_norm"   ? Field::gradient_norm
                : name == "learning_rate" ? Field::learning_rate
@@ -116,7 +118,10 @@ class AssayRecord : public LineReader {
     try {
       const record::Event event = record::from_json(line.text, "");
       if (const auto* start = std::get_if<record::RunStart>(&event)) read_start(*start, line.number, builder);
-      if (const auto* resume = std::get_if<record::ResumeFrom>(&event)) builder.restart(resume->step);
+      if (const auto* resume = std::get_if<record::ResumeFrom>(&event)) {
+        resumed_ = true;
+        builder.restart(resume->step);
+      }
       if (const auto* end = std::get_if<record::RunEnd>(&event)) read_end(*end, line.number, builder);
     } catch (const UserError& error) {
       // A record of another schema is told apart from a damaged one: nothing of it can be trusted.
@@ -196,11 +201,19 @@ class AssayRecord : public LineReader {
     builder.summary(Setting::total_tokens, exactly(static_cast<double>(end.tokens), line));
     builder.summary(Setting::total_seconds, exactly(end.seconds, line));
     builder.summary(Setting::average_tokens_per_second, exactly(end.tokens_per_second, line));
-    if (end.final_loss && end.final_steps == 1)
+    if (end.final_loss && end.final_steps) {
       builder.summary(Setting::final_loss, exactly(*end.final_loss, line));
+      builder.summary(Setting::final_loss_steps, exactly(static_cast<double>(*end.final_steps), line));
+    }
+    if (end.gap_closed) builder.summary(Setting::gap_closed, exactly(*end.gap_closed, line));
+    if (resumed_) return;
+    builder.summary(Setting::final_step, exactly(static_cast<double>(end.steps), line));
+    if (end.reason == record::EndReason::done)
+      builder.summary(Setting::completed_steps, exactly(static_cast<double>(end.steps), line));
   }
 
   int starts_ = 0;
+  bool resumed_ = false;
   LineShapes shapes_{Notation::json};
 };
 

@@ -148,6 +148,8 @@ JsonDocument::Known JsonDocument::known_element(std::string_view path, std::stri
 }
 
 void JsonDocument::end_element(std::string_view path, std::string_view text) {
+  if (is_null(step_[Field::loss]) && !null_rows_.is_step(step_, builder_.last_number()))
+    step_[Field::loss].reset();
   const bool step = path == "training_iterations[]" ||
                     (path == "log_history[]" && step_[Field::loss] && step_[Field::step]) ||
                     (entry_ == Entry::step && path == "[]") ||
@@ -161,6 +163,10 @@ void JsonDocument::end_element(std::string_view path, std::string_view text) {
   }
   if (step) {
     widen(step_);
+    if (is_null(step_[Field::loss]))
+      builder_.null_loss();
+    else if (step_[Field::loss])
+      null_rows_.saw(step_);
     builder_.step(step_);
   }
   step_ = Step();
@@ -170,8 +176,9 @@ void JsonDocument::value(std::string_view path, JsonKind kind, std::string_view 
   if (mapping_.stated()) {
     // "history[].train.loss" is the key "train.loss" of an element.
     const std::size_t element = path.rfind("[].");
-    if (element == std::string_view::npos || kind == JsonKind::word) return;
+    if (element == std::string_view::npos) return;
     const std::string_view key = path.substr(element + 3);
+    if (kind == JsonKind::word) return mapped_word(key, token);
     note_key(keys_, key);
     const auto meanings = mapping_.meanings(key, next_column_);
     if (!meanings.empty()) {
@@ -204,6 +211,18 @@ void JsonDocument::value(std::string_view path, JsonKind kind, std::string_view 
   }
 }
 
+/// Null at the loss of a step. Lines with it are not learned.
+void JsonDocument::take_null(std::string_view token) {
+  if (token != "null") return;
+  step_[Field::loss] = null_loss(builder_.line());
+  learnable_ = false;
+}
+
+void JsonDocument::mapped_word(std::string_view key, std::string_view token) {
+  const auto meanings = mapping_.meanings(key, next_column_);
+  if (!meanings.empty() && meanings[0].field == Field::loss) take_null(token);
+}
+
 void JsonDocument::llm_tii_setting(std::string_view path, JsonKind kind, std::string_view token) {
   const std::int64_t line = builder_.line();
   if (kind == JsonKind::text) {
@@ -231,7 +250,10 @@ void JsonDocument::llm_tii_step(std::string_view member, JsonKind kind, std::str
     if (member == "mfu.calculation_method") builder_.format().convention = token;
     return;
   }
-  if (kind == JsonKind::word) return;
+  if (kind == JsonKind::word) {
+    if (member == "loss") take_null(token);
+    return;
+  }
   if (member == "mfu.ffn_flops_per_layer")  // the same on every line
     builder_.summary(Setting::ffn_flops_per_layer, shortest_printed(token, 1, builder_.line()));
   const KnownField* known = find(llm_tii_fields, member);
@@ -247,8 +269,10 @@ void JsonDocument::llm_tii_step(std::string_view member, JsonKind kind, std::str
 }
 
 void JsonDocument::hugging_face(std::string_view member, JsonKind kind, std::string_view token) {
-  // Transformers 5 writes some numbers as texts.
-  if (kind == JsonKind::word) return;
+  if (kind == JsonKind::word) {
+    if (member == "loss") take_null(token);
+    return;  // Transformers 5 writes some numbers as texts.
+  }
   const std::int64_t line = builder_.line();
   if (member.starts_with("train_") || member == "total_flos") learnable_ = false;
   if (member == "train_runtime") builder_.summary(Setting::total_seconds, rounded_to(token, 1e-4, line));
@@ -312,6 +336,7 @@ void JsonDocument::llmq(std::string_view member, JsonKind kind, std::string_view
     if (member == "name") builder_.name(&RunRecord::gpu, token);
     if (member == "memory") builder_.setting(Setting::gpu_memory, shortest_printed(token, 1, line));
   } else if (entry_ == Entry::step) {
+    if (kind == JsonKind::word && member == "loss") take_null(token);
     const KnownField* known = find(llmq_fields, member);
     if (!known || kind == JsonKind::word) return;
     const bool whole = known->field == Field::seconds;

@@ -3,6 +3,7 @@
 #include "spec/audit/readers/json_path.hpp"
 #include "spec/audit/readers/line_shape.hpp"
 #include "spec/audit/readers/mapping.hpp"
+#include "spec/audit/readers/null_losses.hpp"
 #include "spec/audit/readers/record_builder.hpp"
 
 namespace assay::spec::audit {
@@ -34,6 +35,8 @@ class JsonDocument {
  private:
   void claim(std::string_view trainer);
   void widen(Step& step) const;
+  void take_null(std::string_view token);
+  void mapped_word(std::string_view key, std::string_view token);
   void llm_tii_setting(std::string_view path, JsonKind kind, std::string_view token);
   void llm_tii_step(std::string_view member, JsonKind kind, std::string_view token);
   void hugging_face(std::string_view path, JsonKind kind, std::string_view token);
@@ -47,6 +50,7 @@ class JsonDocument {
   TakenNumbers taken_;      // of the element
   bool learnable_ = false;  // the element says nothing but numbers of its step
   LineShapes shapes_{Notation::json};
+  NullLossRows null_rows_;
   std::string list_;                                                    // whose elements are known
   enum class Entry { other, option, gpu, step } entry_ = Entry::other;  // of llm.q
   std::string option_, final_fraction_;

@@ -79,8 +79,9 @@ class LlmTii : public LineReader {
       scan.take(step_, Field::gradient_norm, "norm=", Kind::measured);
       if (scan.bad()) builder.unread(text);
     } else {
-      read_header(text, line.number, builder);
+      return read_header(text, line.number, builder);
     }
+    builder.took();
   }
 
   void finish(RecordBuilder& builder) override { emit(builder); }

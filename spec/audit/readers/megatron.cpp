@@ -169,7 +169,8 @@ class Megatron : public LineReader {
     open_ = false;
   }
 
-  void open(const Step& step, const Line& line) {
+  void open(const Step& step, const Line& line, RecordBuilder& builder) {
+    builder.took();
     step_ = step;
     step_.line = line.number;
     // "[2025-11-15 12:34:56.789]": later versions to a millisecond or less, most to a second.
@@ -189,7 +190,7 @@ class Megatron : public LineReader {
     emit(builder);
     if (!builder.current(Setting::max_steps)) return false;
     if (!step[Field::tokens_per_second] && !builder.current(Setting::sequences)) return false;
-    open(step, line);
+    open(step, line, builder);
     return true;
   }
 
@@ -238,12 +239,13 @@ class Megatron : public LineReader {
     batch_here_ = step[Field::tokens_per_second] ? std::nullopt : batch;
     remember_batch(line.text);
     shapes_.learn(line, taken);
-    open(step, line);
+    open(step, line, builder);
   }
 
   /// "[Rank 0] (after 10 iterations) memory (MB) | allocated: ... |": of the iteration before; several ranks
   /// print it, the first one counts.
   void read_memory(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+    builder.took();
     if (!open_ || step_[Field::memory_peak]) return;
     Step step;
     Scan scan(text, line);

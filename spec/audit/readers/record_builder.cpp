@@ -27,6 +27,7 @@ RecordBuilder::RecordBuilder(std::string origin, Format format, const ReadOption
 /// The record that a header line belongs to: of the run before its first step, else of the next one.
 RunRecord& RecordBuilder::header() {
   ++takings_;
+  ++settings_;
   if (run_.keeper.seen() == 0) return run_.record;
   if (!pending_) pending_.emplace();
   return *pending_;
@@ -144,6 +145,7 @@ void RecordBuilder::look_for_unnamed_ranks() {
   run_.unnamed_ranks = static_cast<std::size_t>(std::count_if(
       lines.begin(), lines.end(), [&](const Step* step) { return (*step)[Field::step]->value == number; }));
   std::vector<Step> kept;
+  kept.reserve(firsts.size());
   for (const Step* step : firsts) kept.push_back(*step);
   run_.last = (*firsts.back())[Field::step]->value;
   if (firsts.size() > 1) run_.second_last = (*firsts[firsts.size() - 2])[Field::step]->value;

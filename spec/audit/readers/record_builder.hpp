@@ -72,10 +72,20 @@ class RecordBuilder {
   /// if it is kept, and lives as long as this. False: give it whole.
   bool defer(std::string_view text, const Glance& glance, const ReadAgain& again);
   void unread(std::string_view text);
+  /// Number of the last step of the first rank.
+  std::optional<double> last_number() const {
+    return run_.numbers.empty() ? std::nullopt : std::optional(run_.numbers.front().second.second);
+  }
+  /// The loss of the step that comes next is null.
+  void null_loss() {
+    if (run_.record.null_losses.count++ == 0) run_.record.null_losses.line = line_;
+  }
   /// The line holds a part of the step that is being put together.
   void took() { ++takings_; }
   /// Changes whenever a line said something: it stays where a line is passed over.
   std::int64_t takings() const { return takings_; }
+  /// Settings and names that lines said, doubles included.
+  std::int64_t settings_seen() const { return settings_; }
   std::int64_t steps_seen() const { return run_.keeper.seen(); }
   /// What the settings and names say now: the pending header's before the run's.
   const std::optional<Printed>& current(Setting setting) const;
@@ -120,7 +130,7 @@ class RecordBuilder {
   Run run_;
   std::optional<RunRecord> pending_;  // a header seen after steps
   std::optional<Restart> restarting_;
-  std::int64_t unread_ = 0, takings_ = 0;
+  std::int64_t unread_ = 0, takings_ = 0, settings_ = 0;
   std::vector<UnreadLine> quotes_;
 };
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <span>
 #include <vector>
 
 #include "spec/audit/readers/json_path.hpp"
 #include "spec/audit/readers/json_scan.hpp"
+#include "spec/audit/readers/null_losses.hpp"
 #include "spec/audit/readers/scan.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quote.hpp"
@@ -65,9 +67,9 @@ class Csv : public LineReader {
     if (shapes_.read(line, step)) return builder.step(step, shapes_.fields());
     taken_.clear();
     all_plain_ = true;
-    if (!line.complete || line.overlong || !read_cells(line.text, step, line.number))
-      builder.unread(line.text);
-    else if (says_something(step)) {
+    if (line.overlong || !read_cells(line.text, step, line.number)) return builder.unread(line.text);
+    if (!line.complete) forget_last_cell(step);
+    if (says_something(step)) {
       if (all_plain_) shapes_.learn(line, taken_);
       builder.step(step);
     }
@@ -76,6 +78,14 @@ class Csv : public LineReader {
  private:
   /// A column of the log: what it means, nothing for most.
   using Column = std::span<const Mapping::Meaning>;
+
+  /// Of a row that nothing ends the other cells are whole; digits of the last one may be lost, the letters of
+  /// "nan" and "inf" not.
+  void forget_last_cell(Step& step) {
+    for (const Mapping::Meaning& meaning : columns_.back())
+      if (auto& number = step[meaning.field]; number && std::isfinite(number->value)) number.reset();
+    all_plain_ = false;
+  }
 
   /// False when the line has not one cell per column, or a cell cannot be read.
   bool read_cells(std::string_view line, Step& step, std::int64_t number) {
@@ -165,9 +175,15 @@ class JsonLines : public LineReader {
       builder.unread(line.text);
     else if (values_.known) {
       for (std::size_t i = 0; i < field_count; ++i) filled_[i] = filled_[i] || values_.step.fields[i];
+      const bool null = is_null(values_.step[Field::loss]);
+      if (null && !null_rows_.is_step(values_.step, builder.last_number())) values_.step[Field::loss].reset();
       if (!says_something(values_.step)) return;
       if (values_.plain) shapes_.learn(line, values_.taken);
       if (values_.rewards) builder.of_rewards();
+      if (is_null(values_.step[Field::loss]))
+        builder.null_loss();
+      else if (values_.step[Field::loss])
+        null_rows_.saw(values_.step);
       builder.step(values_.step);
     }
   }
@@ -193,7 +209,7 @@ class JsonLines : public LineReader {
       plain = true;
     }
     void value(std::string_view path, JsonKind kind, std::string_view token) override {
-      if (kind == JsonKind::word) return;
+      if (kind == JsonKind::word) return word(path, token);
       note_key(keys, path);
       rewards = rewards || of_rewards(path);
       const std::span<const Mapping::Meaning> meanings = mapping.meanings(path, next);
@@ -203,6 +219,14 @@ class JsonLines : public LineReader {
       if (meanings.empty()) return;
       plain = plain && meanings.size() == 1 && kind == JsonKind::number;
       taken.add(token.data(), meanings[0].field, meanings[0].kind, meanings[0].unit);
+    }
+    void word(std::string_view path, std::string_view token) {
+      if (token != "null") return;
+      const std::span<const Mapping::Meaning> meanings = mapping.meanings(path, next);
+      if (meanings.empty() || meanings[0].field != Field::loss) return;
+      note_key(keys, path);
+      step[Field::loss] = null_loss(step.line);
+      known = true, plain = false;
     }
   };
   Mapping mapping_;
@@ -219,6 +243,7 @@ class JsonLines : public LineReader {
     if (shapes_.read(text, line, step) == 0) read_again(text, line, step);
   };
   LineShapes shapes_{Notation::json};
+  NullLossRows null_rows_;
   Values values_{mapping_};
   JsonPaths paths_{values_};
   std::array<bool, field_count> filled_{};

@@ -43,7 +43,9 @@ std::optional<Printed> stamp_at(std::string_view text, std::int64_t line) {
 }  // namespace
 
 std::optional<Printed> time_stamp(std::string_view before, std::int64_t line) {
-  for (std::size_t at = 0; at + stamp_form.size() <= before.size(); ++at)
+  if (before.size() < stamp_form.size()) return std::nullopt;
+  // The trainer's own stamp stands behind those that were put before its lines.
+  for (std::size_t at = before.size() - stamp_form.size() + 1; at-- > 0;)
     if (before[at + 4] == '-' && of_stamp_form(before.substr(at, stamp_form.size())))
       return stamp_at(before.substr(at), line);
   return std::nullopt;

@@ -8,7 +8,7 @@
 
 namespace assay::spec::audit {
 
-/// The first "2025-11-20 09:13:20", "2025-11-20 09:13:20,123" or "2025-11-20 09:13:20.123456" in `before`, as
+/// The last "2025-11-20 09:13:20", "2025-11-20 09:13:20,123" or "2025-11-20 09:13:20.123456" in `before`, as
 /// seconds since 1970 on the writer's clock. A stamp cuts off what lies behind its last digit: the interval
 /// reaches half a unit of that up, to which the audit adds another (evidence.hpp, wide). Empty where there is
 /// none, or no such day.

@@ -3,22 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <sstream>
 
 #include "spec/audit/evidence.hpp"
 #include "spec/audit/hypotheses.hpp"
-#include "spec/audit/readers/read_log.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/read_text.hpp"
 
 namespace assay::spec::audit::honest_logs_test {
 namespace {
 
-RunRecord read_text(const std::string& log, const std::string& set = "") {
-  std::istringstream in(log);
-  ReadOptions options;
-  options.set = set;
-  return read_log(in, "log", options);
-}
+using tests::read_text;
 
 std::string torchtitan_line(int step, const char* tps, const char* tflops, const char* mfu) {
   return "[rank0]:[titan] 2025-10-16 10:00:00,000 - root - INFO - step: " + std::to_string(step) +

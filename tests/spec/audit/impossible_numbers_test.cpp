@@ -268,6 +268,8 @@ TEST(ImpossibleNumbersSpec, AWrongNumberOfGpusIsToldByTheAxes) {
   const Audit one = audit(r);
   ASSERT_TRUE(one.contradicts);
   EXPECT_EQ(one.readings.front().changes.at(0).text, "64 GPUs ran, not 256");
+  r.gpu.clear();
+  EXPECT_EQ(audit(r).readings.front().changes.at(0).text, "64 ranks ran, not 256");
 }
 
 TEST(ImpossibleNumbersSpec, TheRatesOfHuggingFacesSummaryAreHeldToItsTime) {

@@ -10,17 +10,13 @@
 
 #include "spec/audit/hypotheses.hpp"
 #include "spec/audit/readers/read_log.hpp"
+#include "tests/support/read_text.hpp"
 #include "tests/support/simulated_run.hpp"
 
 namespace assay::spec::audit::lines_and_settings_test {
 namespace {
 
-RunRecord read_text(const std::string& text, const std::string& set = "") {
-  std::istringstream in(text);
-  ReadOptions options;
-  options.set = set;
-  return read_log(in, "a log", options);
-}
+using tests::read_text;
 
 /// Megatron's arguments and eight lines.
 struct Megatron {

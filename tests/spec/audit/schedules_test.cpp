@@ -7,20 +7,14 @@
 #include <cstdio>
 #include <functional>
 #include <numbers>
-#include <sstream>
 
 #include "spec/audit/invariants.hpp"
-#include "spec/audit/readers/read_log.hpp"
+#include "tests/support/read_text.hpp"
 
 namespace assay::spec::audit::schedules_test {
 namespace {
 
-RunRecord read_text(const std::string& log, const std::string& map = "") {
-  std::istringstream in(log);
-  ReadOptions options;
-  options.map = map;
-  return read_log(in, "log", options);
-}
+using tests::read_mapped;
 
 constexpr double peak = 3e-4, least = 1e-5;
 constexpr int warmup = 10, end = 100, decay = 20;
@@ -44,7 +38,7 @@ RunRecord megatron(const std::string& style, const std::string& more, const std:
                   i, end, 32 * i, rate(i), skips.c_str());
     out += line;
   }
-  return read_text(out);
+  return read_mapped(out);
 }
 
 double risen(int i, double then) { return i <= warmup ? peak * i / warmup : then; }
@@ -113,26 +107,26 @@ std::string printed(const char* loss, const char* norm) {
 }
 
 TEST(SchedulesSpec, AGradientThatOverflowsBetweenFiniteLossesIsASkippedStep) {
-  const RunRecord scaled = read_text(printed("2.6541", "nan") + printed("2.6022", "inf") +
-                                     printed("2.5107", "1.7342") + printed("2.4101", "1.5342"));
+  const RunRecord scaled = read_mapped(printed("2.6541", "nan") + printed("2.6022", "inf") +
+                                       printed("2.5107", "1.7342") + printed("2.4101", "1.5342"));
   const Result told = judge("loss_finite", scaled);
   EXPECT_EQ(told.verdict, Verdict::holds);
   EXPECT_NE(told.note.find("2 steps with a gradient that is no number, the first in line 1"),
             std::string::npos);
   // The loss does not go on.
-  const RunRecord diverged = read_text(printed("2.6541", "1.5") + printed("2.6022", "nan") +
-                                       printed("nan", "nan") + printed("nan", "nan"));
+  const RunRecord diverged = read_mapped(printed("2.6541", "1.5") + printed("2.6022", "nan") +
+                                         printed("nan", "nan") + printed("nan", "nan"));
   EXPECT_EQ(judge("loss_finite", diverged).verdict, Verdict::contradicts);
   EXPECT_EQ(judge("loss_finite", diverged).causes.at(0).text.find("the run diverged"), 0u);
-  const RunRecord one = read_text(printed("2.6541", "1.5") + printed("nan", "1.5") + printed("2.6", "1.5"));
+  const RunRecord one = read_mapped(printed("2.6541", "1.5") + printed("nan", "1.5") + printed("2.6", "1.5"));
   EXPECT_EQ(judge("loss_finite", one).causes.at(0).id, "loss_not_finite");
   EXPECT_EQ(judge("loss_finite", one).causes.at(0).text.find("diverged"), std::string::npos);
   // No scale falls for so long.
   std::string never;
   for (int i = 0; i < 100; ++i) never += printed("2.6", "nan");
-  EXPECT_EQ(judge("loss_finite", read_text(never)).causes.at(0).id, "gradient_not_finite");
+  EXPECT_EQ(judge("loss_finite", read_mapped(never)).causes.at(0).id, "gradient_not_finite");
   // At the end only fp16's loss scaling excuses it.
-  RunRecord last = read_text(printed("2.6541", "1.5") + printed("2.6022", "nan"));
+  RunRecord last = read_mapped(printed("2.6541", "1.5") + printed("2.6022", "nan"));
   EXPECT_EQ(judge("loss_finite", last).verdict, Verdict::holds);
   last.dtype = "float16";
   EXPECT_EQ(judge("loss_finite", last).verdict, Verdict::holds);
@@ -156,12 +150,12 @@ TEST(SchedulesSpec, TheLossOfRewardsAndPreferencesIsNoCrossEntropy) {
   const std::string lines =
       "{\"step\": 1, \"loss\": 0.0, \"reward\": 0.1}\n{\"step\": 2, \"loss\": -0.1, \"reward\": 0.2}\n";
   for (const RunRecord& record :
-       {read_text(grpo), read_text(dpo), read_text(state), read_text(lines),
-        read_text("step,loss,kl\n1,0.0,0.1\n2,-0.1,0.2\n", "step=step,loss=loss")}) {
+       {read_mapped(grpo), read_mapped(dpo), read_mapped(state), read_mapped(lines),
+        read_mapped("step,loss,kl\n1,0.0,0.1\n2,-0.1,0.2\n", "step=step,loss=loss")}) {
     EXPECT_EQ(judge("loss_possible", record).verdict, Verdict::cannot_be_judged) << record.format.name;
     EXPECT_TRUE(consistent(record)) << contradictions(record);
   }
-  EXPECT_EQ(judge("loss_possible", read_text(printed("0.0", "1.0") + printed("-0.1", "1.0"))).verdict,
+  EXPECT_EQ(judge("loss_possible", read_mapped(printed("0.0", "1.0") + printed("-0.1", "1.0"))).verdict,
             Verdict::contradicts);
 }
 

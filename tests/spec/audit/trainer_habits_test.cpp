@@ -6,20 +6,14 @@
 #include <sstream>
 
 #include "spec/audit/hypotheses.hpp"
-#include "spec/audit/readers/read_log.hpp"
 #include "spec/error.hpp"
+#include "tests/support/read_text.hpp"
 #include "tests/support/simulated_run.hpp"
 
 namespace assay::spec::audit::trainer_habits_test {
 namespace {
 
-RunRecord read_text(const std::string& text, const std::string& set = "", const std::string& map = "") {
-  std::istringstream in(text);
-  ReadOptions options;
-  options.set = set;
-  options.map = map;
-  return read_log(in, "a log", options);
-}
+using tests::read_text;
 
 double value(const Step& step, Field field) { return step[field] ? step[field]->value : -1; }
 

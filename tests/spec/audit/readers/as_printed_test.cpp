@@ -272,7 +272,7 @@ TEST(AsPrintedSpec, TrainerStateWithEvaluations) {
   }
   const RunRecord run =
       read("{\"epoch\": 1.0, \"global_step\": 40, \"log_history\": [" + history +
-           ",{\"epoch\": 1.0, \"step\": 40, \"total_flos\": 1.2e17, \"train_loss\": 1.6, "
+           ",{\"epoch\": 1.0, \"step\": 40, \"total_flos\": 1.2e17, \"train_loss\": 1.25, "
            "\"train_runtime\": 123.4}], \"max_steps\": 40, \"num_input_tokens_seen\": 0}\n");
   EXPECT_EQ(values(run, Field::step), (std::vector<double>{10.0, 20, 30, 40}));
   EXPECT_EQ(values(run, Field::loss)[3], 1.4);

@@ -1,0 +1,124 @@
+// Another batch than the stated one: passes, sequences and tokens of a step.
+#include <algorithm>
+#include <cmath>
+
+#include "spec/audit/solving.hpp"
+
+namespace assay::spec::audit::solving {
+
+using R = Relation;
+
+void add_performed(ChangeBuilder& b, const Left& left) {
+  const double a = one_number(left.e.accumulation), ranks = left.e.ranks.value_or(1);
+  if (a == 0 || !is_of_batch(left.relation)) return;
+  const double k = whole(left, a);
+  if (!(k > 0 && (k < a || k == a * ranks))) return;
+  const bool divided = k * ranks == a && ranks > 1, multiplied = k == a * ranks && ranks > 1;
+  Change& change = b.add(k == 1       ? "accumulation_not_performed"
+                         : divided    ? "accumulation_divided"
+                         : multiplied ? "accumulation_multiplied"
+                                      : "accumulation_performed",
+                         "accumulation " + written(k) + " was performed, not " + written(a) +
+                             (divided      ? " (divided by the ranks once more)"
+                              : multiplied ? " (times the ranks)"
+                                           : ""),
+                         k == 1 || divided || multiplied ? 3 : 3.5, of_batch(b, k / a, k / a));
+  change.batch = k / a;
+  change.of_printer = false;
+}
+
+/// The clock is loose, so that it tells about how many passes ran.
+void add_performed_by_clock(ChangeBuilder& b, const Left& left) {
+  const double a = one_number(left.e.accumulation);
+  if (left.relation != R::rate_wall_clock || a <= 1) return;
+  const double k = std::max(1.0, std::round(a / left.residual.middle()));
+  if (!(k < a) || !held(left.residual, a / k)) return;
+  Change& change =
+      b.add("accumulation_performed",
+            "accumulation " + std::string(left.residual.high / left.residual.low > 1.02 ? "about " : "") +
+                written(k) + " was performed, not " + written(a),
+            5.4, of_batch(b, k / a, k / a));
+  change.batch = k / a;
+  change.of_printer = false;
+}
+
+/// A header's sequences or tokens that are not what its own micro-batch, passes, ranks and length make: each
+/// of them may be the one that is stated wrong.
+void add_stated_batch(ChangeBuilder& b, const Left& left) {
+  const Evidence& e = left.e;
+  const bool of_sequences = left.relation == R::sequences, own = usable(e.record[Setting::sequences]);
+  if (!of_sequences && (left.relation != R::tokens_per_step || own)) return;
+  const double a = one_number(e.accumulation), m = one_number(e.micro), k = a > 0 ? whole(left, a) : 0,
+               x = left.residual.middle();
+  if (k > 0 && of_sequences)
+    b.add("sequences_of_other_accumulation",
+          "sequences per step are those of accumulation " + written(k) + ", not " + written(a), 3.6,
+          {{R::sequences, k / a}})
+        .of_printer = false;
+  if (k > 0 && !of_sequences)
+    b.add("accumulation_other", "passes are " + written(k) + ", not " + written(a), 3.7,
+          {{R::tokens_per_step, k / a}})
+        .of_printer = false;
+  if (const double n = m > 0 ? whole(left, m) : 0; n > 0 && !of_sequences)
+    b.add("micro_other", "micro-batches are of " + written(n) + " sequences, not " + written(m), 3.8,
+          {{R::tokens_per_step, n / m}})
+        .of_printer = false;
+  // The parts win over the product where the clock, or what is made of the batch, says so.
+  const auto& stated = e.record[of_sequences ? Setting::sequences : Setting::tokens_per_step];
+  if (!stated || !(x > 0) || left.residual.high > left.residual.low * (1 + 1e-9)) return;
+  const bool printed_tokens = usable(e.record[Setting::tokens_per_step]);
+  std::vector<ChangeBuilder::Effect> effects;
+  if (of_sequences && printed_tokens)
+    effects = {{R::sequences_total, 1 / x}, {R::tokens_per_step, 1 / x}};
+  else
+    effects = of_batch(b, 1 / x, 1 / x);
+  effects.push_back({left.relation, x});
+  Change& change =
+      b.add("batch_stated_other",
+            "a step has " + written(stated->value / x) + (of_sequences ? " sequences" : " tokens") +
+                ", as its parts make, not the " + written(stated->value) + " that are stated",
+            3.5, effects);
+  if (!of_sequences || !printed_tokens) change.batch = 1 / x;
+  change.of_printer = false;
+}
+
+/// Lines that state another batch than the settings: they say what was done, or they are wrong.
+void add_batch_of_lines(ChangeBuilder& b, const Left& left) {
+  const auto& stated = left.e.record[Setting::sequences];
+  if (left.relation != R::step_sequences || !usable(stated)) return;
+  const double n = whole(left, stated->value);
+  if (n == 0) return;
+  const double x = n / stated->value;
+  std::vector<ChangeBuilder::Effect> effects = of_batch(b, x, x);
+  effects.push_back({R::step_sequences, x});
+  Change& change = b.add("batch_performed",
+                         "each step performs " + counted(n, "sequence") + ", as its line says, not the " +
+                             written(stated->value) + " that are configured",
+                         2.5, effects);
+  change.batch = x;
+  change.of_printer = false;
+  b.add("batch_of_lines",
+        "the lines' batch of " + counted(n, "sequence") + " is not that of a step, which has the " +
+            written(stated->value) + " that are configured",
+        3.2, {{R::step_sequences, x}})
+      .of_printer = false;
+}
+
+/// What is counted since the start may be what was done, or be counted in another way; both fit any number.
+void add_batch_of_count(ChangeBuilder& b, const Left& left) {
+  const double stated = one_number(left.e.of(Setting::sequences));
+  if (left.relation != R::sequences_total || stated == 0) return;
+  const double n = whole(left, stated), x = n / stated;
+  if (n == 0) return;
+  Change& change = b.add("batch_performed",
+                         "each step performs " + counted(n, "sequence") +
+                             ", as the count since the start grows, not " + written(stated),
+                         4.5, of_batch(b, x, x));
+  change.batch = x;
+  change.of_printer = false;
+  b.add("sequences_counted_other",
+        "the count since the start grows by " + written(n) + " a step, which performs " + written(stated),
+        4.7, {{R::sequences_total, x}});
+}
+
+}  // namespace assay::spec::audit::solving

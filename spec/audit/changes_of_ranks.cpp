@@ -1,0 +1,70 @@
+// Another number of GPUs, or of ranks where no GPU is named.
+#include "spec/audit/solving.hpp"
+
+namespace assay::spec::audit::solving {
+
+using R = Relation;
+
+namespace {
+
+/// Data-parallel ranks times the axes of model parallelism, as stated; 0 where they are not stated.
+double ranks_product(const Evidence& e) {
+  if (!usable(e.record[Setting::data_parallel])) return 0;
+  double out = e.record[Setting::data_parallel]->value;
+  for (const Setting axis : {Setting::tensor_parallel, Setting::pipeline_parallel, Setting::context_parallel})
+    if (usable(e.record[axis])) out *= e.record[axis]->value;
+  return out;
+}
+
+}  // namespace
+
+void add_gpus(ChangeBuilder& b, const Left& left) {
+  const Evidence& e = left.e;
+  const R relation = left.relation;
+  const bool axes = relation == R::ranks, own_sequences = e.record[Setting::sequences].has_value();
+  if (!(relation == R::sequences || axes || relation == R::peak ||
+        (relation == R::tokens_per_step && !own_sequences) ||
+        (e.tokens_basis != "as printed" && (relation == R::rate_time || relation == R::step_tokens))))
+    return;
+  // The printed number over the product of the axes is by how much it is too large: the axes are what ran.
+  const double gpus = e.gpus.value_or(1), g = axes ? ranks_product(e) : whole(left, gpus);
+  if (!(g > 0 && e.gpus && g != gpus && g / gpus <= 64 && gpus / g <= 64)) return;
+  const double x = g / gpus;
+  // A configured accumulation that is divided by the ranks makes one batch, however many they are.
+  const bool by_product =
+      e.tokens_basis == "micro x accumulation x ranks x T" && !axes && !left.reading.accumulation_divided;
+  // llm_TII prints one number under both names.
+  const bool one_count = e.record.format.name == "llm_tii" && e.ranks == e.gpus;
+  // What is read as one GPU's was taken times their printed number, and a peak that is not printed too.
+  const auto if_so = [&](bool so) { return so ? x : 1; };
+  const Interpretation& reading = left.reading;
+  const double rate = if_so(reading.rate == Whose::gpu), flops = if_so(reading.flops_rate == Whose::gpu),
+               peak = if_so(reading.peak_of_one || !e.printed_peak()), batch = if_so(by_product);
+  // Ranks of the CPU are no GPUs, nor is said what others compute on where no GPU is named.
+  const bool named = e.record.device.empty() && !e.record.gpu.empty();
+  Change& change = b.add("gpus_other", counted(g, named ? "GPU" : "rank") + " ran, not " + written(gpus),
+                         relation == R::step_tokens ? 3.7 : 3.4,
+                         {{R::sequences, axes ? 1 : x},
+                          {R::ranks, axes        ? 1 / x
+                                     : one_count ? 1
+                                                 : x},
+                          {R::peak, reading.peak_of_one ? 1 : x},
+                          {R::tokens_per_step, axes || own_sequences ? 1 : x},
+                          {R::rate_time, (b.has(R::step_tokens) ? 1 : batch) / rate},
+                          {R::rate_wall_clock, rate / batch},
+                          {R::flops_rate, rate / flops},
+                          {R::flops_rate_of_batch, batch / flops},
+                          {R::mfu, rate / peak},
+                          {R::mfu_of_flops_rate, flops / peak},
+                          {R::mfu_of_batch, batch / peak},
+                          {R::step_tokens, batch},
+                          {R::tokens_total, batch},
+                          {R::sequences_total, batch},
+                          {R::summary_tokens, batch}});
+  change.rate = rate;
+  change.gpus = x;
+  change.batch = by_product ? x : 1;
+  change.of_printer = false;
+}
+
+}  // namespace assay::spec::audit::solving

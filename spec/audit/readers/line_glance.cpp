@@ -1,0 +1,169 @@
+// Lines of a known shape that are looked over without being read: most of a long log is passed over in the
+// end.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "spec/audit/readers/line_shape.hpp"
+#include "spec/audit/readers/line_shape_number.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+/// Whether no number of that many digits, of which `text` shows one, is above 1 in that unit, and is
+/// written without an exponent. `first`: as long as it begins with the digit 0.
+bool never_above_one(std::string_view text, double unit, bool& first) {
+  const std::size_t whole = std::min(text.find('.'), text.size());
+  if (whole == 0 || whole > 3 || text.find_first_not_of("0123456789.") != std::string_view::npos)
+    return false;
+  first = whole == 1 && text[0] == '0' && unit == 1;
+  return unit > 0 && (first || powers_of_ten[whole] * unit <= 1);
+}
+
+}  // namespace
+
+/// Goes over a line as `matches` does; fills in what `layout` says of its numbers.
+bool LineShapes::glanced(const Shape& shape, std::string_view line, Layout& layout, char* digits) const {
+  const char *const text = shape.text.data(), *at = line.data(), *const end = at + line.size();
+  Step ignored;
+  layout.wanted.clear();
+  layout.step_digits = 0;
+  const auto place = [&](const char* byte) { return static_cast<std::uint32_t>(byte - line.data()); };
+  const auto mark = [&](const char* from, const char* to) {
+    if (digits)
+      for (; from != to; ++from)
+        if (quick::digit(*from)) digits[from - line.data()] = 0x0f;
+  };
+  for (const Piece& piece : shape.pieces) {
+    if (static_cast<std::size_t>(end - at) <= piece.size || !quick::same(at, text + piece.begin, piece.size))
+      return false;
+    at += piece.size;
+    if (piece.blanks)
+      while (at != end && quick::blank(*at)) ++at;
+    const char* const from = at;
+    if (!piece.taken) {
+      if (!pass(at, end)) return false;
+      mark(from, at);
+      continue;
+    }
+    if (at == end || *at == '-') return false;
+    const bool groups = piece.written == Written::printed && notation_ == Notation::text;
+    const bool quick = quick::pass_short(at, end, groups);
+    if (!quick && !number(piece, at, end, 0, ignored)) return false;
+    if (quick) mark(from, at);  // else the digits of another number may not be read so
+    if (piece.field == Field::step && piece.unit == 1 && at - from <= 8 &&
+        std::all_of(from, at, quick::digit)) {
+      layout.step = place(from);
+      layout.step_digits = static_cast<int>(at - from);
+      continue;
+    }
+    bool first = false;
+    if (piece.field == Field::mfu &&
+        never_above_one({from, static_cast<std::size_t>(at - from)}, piece.unit, first)) {
+      if (first && digits) digits[from - line.data()] = 0;
+      continue;
+    }
+    if (piece.field == Field::step || piece.field == Field::rank || piece.field == Field::mfu)
+      layout.wanted.emplace_back(place(from), piece);
+  }
+  const std::size_t rest = shape.text.size() - shape.end;
+  return static_cast<std::size_t>(end - at) == rest && quick::same(at, text + shape.end, rest);
+}
+
+/// The numbers of a glance at a line of that layout.
+[[gnu::always_inline]] inline std::optional<Glance> LineShapes::numbers(const Layout& layout,
+                                                                        std::string_view text) const {
+  Glance out{std::numeric_limits<double>::quiet_NaN(), -1, 0};
+  const char* const end = text.data() + text.size();
+  if (layout.step_digits > 0)
+    out.number = static_cast<double>(
+        static_cast<std::int64_t>(EightBytes::value(text.data() + layout.step, end, layout.step_digits)));
+  for (const auto& [place, piece] : layout.wanted) {
+    const char* at = text.data() + place;
+    Printed printed;
+    if (piece.written == Written::shortest
+            ? !take_shortest(at, end, piece.unit, 0, printed)
+            : !quick::take_short(at, end, piece.kind == Kind::measured, piece.unit,
+                                 piece.written == Written::printed, 0, printed) &&
+                  !take_plain(at, end, piece.kind, piece.unit, 0, printed, piece.written == Written::printed))
+      return std::nullopt;
+    (piece.field == Field::step   ? out.number
+     : piece.field == Field::rank ? out.rank
+                                  : out.mfu_low) = piece.field == Field::mfu ? printed.low : printed.value;
+  }
+  return out;
+}
+
+/// Whether the line is one of that layout.
+[[gnu::always_inline]] inline bool LineShapes::fits(const Layout& layout, std::string_view text) {
+  if (layout.size != text.size()) return false;
+  const char* at = text.data();
+  const char* const last = at + text.size() - 8;  // the last eight bytes overlap those before
+  for (const Layout::Word& known : layout.words) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, std::min(at, last), sizeof word);
+    const std::uint64_t others = (word & ~known.digits) ^ known.text;
+    const std::uint64_t above_nine = ((word & known.digits) + 0x0606060606060606) & 0x1010101010101010;
+    if ((others | above_nine) != 0) return false;
+    at += 8;
+  }
+  return true;
+}
+
+const LineShapes::Layout* LineShapes::known_layout(SameSize& same, std::string_view text) const {
+  for (std::size_t i = 0; i < same.used; ++i) {
+    const Layout& layout = same.layouts[same.order[i]];
+    if (!fits(layout, text)) continue;
+    if (i > 0) std::swap(same.order[i], same.order[i - 1]);
+    return &layout;
+  }
+  return nullptr;
+}
+
+/// A free place, or the one that fitted least.
+LineShapes::Layout& LineShapes::new_layout(SameSize& same) {
+  if (same.used < SameSize::most) ++same.used;
+  return same.layouts[same.order[same.used - 1]];
+}
+
+std::optional<Glance> LineShapes::glance(const Line& line) {
+  constexpr std::size_t longest_glanced = 1024;
+  const std::string_view text = line.text;
+  if (!EightBytes::possible || shapes_.empty() || text.size() < 8 || text.size() > longest_glanced ||
+      !line.complete || line.overlong)
+    return std::nullopt;
+  layouts_.resize(sizes);
+  // Numbers of all widths, as shortest doubles are, leave no layout to be known.
+  const bool by_layout = 2 * misfits_ <= 512 + fitted_;
+  SameSize& same = layouts_[text.size() % sizes];
+  if (const Layout* const known = by_layout ? known_layout(same, text) : nullptr) {
+    ++fitted_, ++read_;
+    return numbers(*known, text);
+  }
+  ++misfits_;
+  std::array<char, longest_glanced> digits;
+  for (std::size_t i = 0; i < shapes_.size(); ++i) {
+    const std::size_t which = last_ + i < shapes_.size() ? last_ + i : last_ + i - shapes_.size();
+    if (by_layout) std::fill_n(digits.begin(), text.size(), '\0');
+    if (!glanced(shapes_[which], text, passing_, by_layout ? digits.data() : nullptr)) continue;
+    if (by_layout) {
+      passing_.size = text.size();
+      passing_.words.clear();
+      for (std::size_t at = 0; at < text.size(); at += 8) {
+        const std::size_t from = std::min(at, text.size() - 8);
+        Layout::Word word{};
+        std::memcpy(&word.text, text.data() + from, 8);
+        std::memcpy(&word.digits, digits.data() + from, 8);
+        word.text &= ~word.digits;
+        passing_.words.push_back(word);
+      }
+      std::swap(new_layout(same), passing_);
+    }
+    last_ = which;
+    ++read_;
+    return numbers(by_layout ? same.layouts[same.order[same.used - 1]] : passing_, text);
+  }
+  return std::nullopt;
+}
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,16 @@
+#pragma once
+// What a log is, by its first bytes.
+#include <string>
+#include <string_view>
+
+namespace assay::spec::audit {
+
+enum class LogShape { text, document, json_lines };
+
+/// What a log is that starts so.
+LogShape shape_of(std::string_view start);
+
+/// Refuses what is no text. Errors: UserError(bad_data).
+void check_text(std::string_view start, const std::string& origin);
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,75 @@
+#include "spec/audit/readers/read_document.hpp"
+
+#include "spec/audit/readers/json_document.hpp"
+#include "spec/audit/readers/json_scan.hpp"
+#include "spec/error.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+[[noreturn]] void bad_document(const std::string& origin, const std::string& message) {
+  throw UserError(ExitCode::bad_data, origin + ": " + message);
+}
+
+/// Values and elements of the document, each with its line; known elements are read at one go.
+class Lined : public JsonValues {
+ public:
+  Lined(JsonDocument& document, BlockBytes& bytes) : document_(document), bytes_(bytes) {}
+  void value(std::string_view path, JsonKind kind, std::string_view token) override {
+    document_.at_line(bytes_.line());
+    document_.value(path, kind, token);
+  }
+  void begin_element(std::string_view path) override {
+    document_.at_line(bytes_.line());
+    document_.begin_element(path);
+    begin_ = bytes_.rest().data() - 1;  // the brace
+    refills_ = bytes_.refills();
+  }
+  void end_element(std::string_view path) override {
+    const bool whole = begin_ && refills_ == bytes_.refills();
+    document_.end_element(path, whole ? std::string_view(begin_, bytes_.rest().data()) : std::string_view());
+    begin_ = nullptr;
+  }
+  bool known_element(std::string_view path, std::string_view rest) override {
+    document_.at_line(bytes_.line());
+    const auto [size, line_breaks] = document_.known_element(path, rest);
+    bytes_.skip(size, line_breaks);
+    return size > 0;
+  }
+
+ private:
+  JsonDocument& document_;
+  BlockBytes& bytes_;
+  const char* begin_ = nullptr;  // of the element whose bytes are at hand
+  std::int64_t refills_ = 0;
+};
+
+}  // namespace
+
+std::vector<RunRecord> read_document(Blocks& blocks, const ReadOptions& options, const Mapping& mapping) {
+  RecordBuilder builder(blocks.origin(), Format(), options);
+  JsonDocument document(builder, mapping);
+  BlockBytes bytes(blocks);
+  Lined lined(document, bytes);
+  JsonPaths paths(lined);
+  JsonScan scan(bytes, paths);
+  const bool whole = scan.value();
+  const std::string where = "line " + std::to_string(bytes.line());
+  if (!whole)
+    bad_document(blocks.origin(), std::string("is no whole JSON document: at ") + where + ", " +
+                                      scan.fault() +
+                                      "; was the writer stopped before it was done? Give the complete file");
+  scan.blanks();
+  if (bytes.peek() >= 0)
+    bad_document(blocks.origin(), "holds more than one JSON document: the next begins at " + where +
+                                      "; give one per file, or one per line");
+  document.check_mapping();
+  if (!document.recognised())
+    bad_document(
+        blocks.origin(),
+        "is a JSON document of no known trainer (it has no list \"training_iterations\", \"log_history\" or "
+        "{\"log\": ...}); say what its keys mean, like --map step=iter,loss=train_loss");
+  return builder.finish(bytes.line(), false);
+}
+
+}  // namespace assay::spec::audit

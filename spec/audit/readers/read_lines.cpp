@@ -1,0 +1,173 @@
+#include "spec/audit/readers/read_lines.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "spec/audit/readers/foreign_lines.hpp"
+#include "spec/audit/readers/line_prefix.hpp"
+#include "spec/audit/readers/line_reader.hpp"
+#include "spec/audit/readers/settings_behind.hpp"
+#include "spec/audit/readers/table.hpp"
+#include "spec/audit/readers/unread_trainers.hpp"
+#include "spec/error.hpp"
+#include "spec/text/quote.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+/// Lines before the first step line, kept until the trainer is known.
+struct Waiting {
+  struct Kept {
+    std::string text;
+    Line line;
+  };
+  std::vector<Kept> lines;
+  std::size_t bytes = 0;
+  static constexpr std::size_t most_bytes = 8 << 20;
+
+  void keep(const Line& line) {
+    bytes += line.text.size() + sizeof(Kept);
+    if (bytes < most_bytes) lines.push_back({std::string(line.text), line});
+  }
+};
+
+/// What a log is, of which no line is one of a trainer that is read: whose console it looks like, or its
+/// first line.
+std::string looks_of(const std::vector<Waiting::Kept>& lines) {
+  for (const Waiting::Kept& kept : lines)
+    if (const std::string_view trainer = unread_trainer(kept.text); !trainer.empty())
+      return "; line " + std::to_string(kept.line.number) + " looks like " + std::string(trainer) +
+             "'s console, which is not read: write its numbers as CSV or JSON lines, and";
+  return (lines.empty() ? "" : "; it begins " + quote(lines[0].text)) + "; for CSV and JSON lines";
+}
+
+/// Hands the lines of a log to the reader of its trainer, without their prefix where they have one.
+class Hands {
+ public:
+  /// `own`: the trainer's; nullptr: a table, of which every line is a row. `step_line`: the first, with its
+  /// prefix.
+  Hands(const std::string& origin, Format format, std::unique_ptr<LineReader> reader,
+        const ReadOptions& options, const LineFormat* own = nullptr, std::string_view step_line = {})
+      : reader_(std::move(reader)), builder_(origin, std::move(format), options), foreign_(own) {
+    if (!own) return;
+    prefix_ = LinePrefix(*own, step_line);
+    behind_.emplace(*own);
+  }
+
+  /// A line before the first step line: a setting, if anything.
+  void header(Line line) {
+    take_blank(line);
+    Line bare = line;
+    if (prefix_.take(bare) ? says(bare) : says(line)) return;
+    foreign_.look(line);
+    if (behind_) behind_->look(line);
+  }
+
+  void line(const Line& line) {
+    if (line.rank >= 0 || !prefix_.none()) return prefixed(line);
+    if (!says(line)) foreign_.look(line);
+  }
+
+  std::vector<RunRecord> finish(const Lines& lines) {
+    reader_->finish(builder_);
+    std::vector<RunRecord> runs = builder_.finish(lines.count(), lines.truncated());
+    runs.front().foreign_lines = foreign_.seen();
+    if (behind_) runs.front().settings_behind = behind_->seen();
+    return runs;
+  }
+
+ private:
+  /// Most steps are read as they stand, which is the quicker way; what says nothing so is read without its
+  /// prefix.
+  void prefixed(Line line) {
+    take_blank(line);
+    Line bare = line;
+    if (prefix_.on_steps() && prefix_.take(bare) ? says(bare) : says(line)) return;
+    if (!prefix_.on_steps() && prefix_.take(bare) && says(bare)) return;
+    foreign_.look(line);
+  }
+
+  /// Whether the line says something to the reader.
+  bool says(const Line& line) {
+    builder_.at(line.number, line.rank);
+    const std::int64_t before = builder_.takings();
+    reader_->read(line, builder_);
+    return builder_.takings() != before;
+  }
+  /// The blank behind a prefix that names the rank ("[rank0]: ").
+  static void take_blank(Line& line) {
+    if (line.rank >= 0 && line.text.size() > 1 && line.text[0] == ' ' && line.text[1] != ' ')
+      line.text.remove_prefix(1);
+  }
+
+  std::unique_ptr<LineReader> reader_;
+  RecordBuilder builder_;
+  ForeignLook foreign_;
+  LinePrefix prefix_;
+  std::optional<SettingsBehind> behind_;
+};
+
+/// The trainer one of whose step lines this is, as it stands or behind a prefix; nullptr: none.
+const LineFormat* trainer_of(std::string_view text) {
+  for (const LineFormat& known : line_formats())
+    if (known.recognises(text)) return &known;
+  if (!may_have_prefix(text)) return nullptr;
+  for (const LineFormat& known : line_formats())
+    if (!LinePrefix(known, text).none()) return &known;
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<RunRecord> read_lines(Blocks& blocks, const ReadOptions& options, const Mapping& mapping,
+                                  LogShape shape) {
+  Lines lines(blocks);
+  Waiting waiting;
+  std::unique_ptr<Hands> hands;
+  const auto tell = [&](std::unique_ptr<Hands> made) {
+    hands = std::move(made);
+    for (Waiting::Kept& kept : waiting.lines) {
+      kept.line.text = kept.text;
+      hands->header(kept.line);
+    }
+    waiting = Waiting();
+  };
+  const auto as_table = [&] {
+    tell(std::make_unique<Hands>(blocks.origin(), mapped_format(),
+                                 make_table(mapping, shape == LogShape::json_lines), options));
+  };
+  if (mapping.stated()) as_table();
+  Line line;
+  while (lines.next(line)) {
+    if (!hands) {
+      const LineFormat* const trainer = trainer_of(line.text);
+      if (!trainer) {
+        waiting.keep(line);
+        continue;
+      }
+      tell(std::make_unique<Hands>(blocks.origin(), trainer->format, trainer->make(), options, trainer,
+                                   line.text));
+    }
+    hands->line(line);
+  }
+  if (!hands && table_explains_itself(waiting.lines.empty() ? "" : waiting.lines[0].text, mapping,
+                                      shape == LogShape::json_lines))
+    as_table();
+  if (!hands)
+    throw UserError(ExitCode::bad_data,
+                    blocks.origin() + ": no step line of a known trainer in " +
+                        std::to_string(lines.count()) + (lines.count() == 1 ? " line" : " lines") +
+                        looks_of(waiting.lines) +
+                        " say what the columns mean, like --map step=iter,loss=train_loss");
+  return hands->finish(lines);
+}
+
+const std::vector<LineFormat>& line_formats() {
+  static const std::vector<LineFormat> all = {
+      assay_format(),   llm_tii_format(), torchtitan_format(), kempnerforge_format(), megatron_format(),
+      nanogpt_format(), llmc_format(),    llmq_format(),       hugging_face_format()};
+  return all;
+}
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,87 @@
+#pragma once
+// Numbers that a trainer prints as a mean over steps, held against those of the single steps. Where the
+// trainer's source says how the mean is formed, each line says by itself what the step's own number was.
+#include <optional>
+#include <vector>
+
+#include "spec/audit/relations.hpp"
+
+namespace assay::spec::audit {
+
+/// An exponential mean as a trainer forms it: mean = keep x mean + (1 - keep) x own.
+struct RunningMean {
+  double keep = 0;
+  /// Divided by 1 - keep^steps, and its first step, which is printed alone, is left out of it.
+  bool corrected = false;
+  bool of_lines = false;  ///< it is formed on the lines that are printed, not on every step
+};
+
+/// llm.c smooths tokens/s from its second step on (train_gpt2.cu at 00247dc: ema_tokens_per_second,
+/// 0.95, divided by 1 - 0.95^step), nanoGPT its MFU on the lines it prints (train.py: running_mfu, 0.9, the
+/// first as it is). Nothing for other means, and for numbers that are none.
+std::optional<RunningMean> running_mean(const Evidence& evidence, Field field);
+
+/// Collects a printed number of each line beside what the line's other numbers make of it.
+class Means {
+ public:
+  /// `differ`: the one is a mean and the other is of a step alone. Means of one window agree as single steps
+  /// do.
+  Means(const Evidence& evidence, Field field, bool differ, Comparison& to)
+      : e_(evidence), to_(to), field_(field), differ_(differ) {}
+
+  /// `made` of the numbers as they may be, `likely` of those printed. Single steps are held each by itself.
+  void add(std::size_t step, const Printed& printed, Interval made, double likely) {
+    if (differ_)
+      lines_.push_back({step, &printed, made, likely});
+    else
+      add_sample(to_, printed, made, static_cast<std::int64_t>(step), likely);
+  }
+
+  /// Adds the samples of means: known ones by what each line adds to the one before, others within the range
+  /// of all steps so far.
+  void finish();
+
+ private:
+  struct Line {
+    std::size_t step;
+    const Printed* printed;
+    Interval made;
+    double likely;
+  };
+  struct Ratio {
+    Interval range;
+    double likely;
+  };
+  using Ratios = std::vector<std::optional<Ratio>>;
+  struct Known {
+    Interval numbers{0, 0};
+    double likely = 0;
+    bool known = false;
+  };
+  struct Chain {
+    Known shown, formed;  ///< the mean of the line before: as printed, and as single numbers form it
+    std::optional<Ratio> by_line;
+    std::size_t last = 0;   ///< that line
+    bool left_out = false;  ///< the line behind it said nothing
+  };
+
+  Ratios alone() const;
+  Interval unseen_steps() const;
+  Chain first(std::size_t line, const RunningMean& mean, Interval shown, double c) const;
+  Ratios of_mean(const RunningMean& mean, std::optional<Interval> factor) const;
+  static Ratio closer(const Ratio& by_line, const Ratio& by_all, std::optional<Interval> factor);
+  static std::vector<Interval> ranges_of(const Ratios& ratios);
+  void within_range() const;
+  bool begins(std::size_t line) const;
+  bool follows_unmeasured(std::size_t line) const;
+  double steps_between(std::size_t from, std::size_t to, const RunningMean& mean) const;
+
+  const Evidence& e_;
+  Comparison& to_;
+  Field field_;
+  bool differ_;
+  std::vector<Line> lines_;
+  double usual_ = 1;  ///< distance of two lines of the log [steps]
+};
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,104 @@
+// What Hugging Face's Trainer states of a run as a whole: its planned steps and its mean loss. Source:
+// huggingface/transformers trainer.py, _inner_training_loop and _maybe_log_save_evaluate.
+#include <algorithm>
+#include <cmath>
+
+#include "spec/audit/groups.hpp"
+#include "spec/text/quantity.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+/// The loss of the last steps, which were not logged, against that of the last line.
+constexpr Interval unlogged = {0.5, 2};
+
+/// A logged loss, and how many steps it stands for.
+struct LoggedLoss {
+  Interval loss;
+  double steps;
+};
+
+/// Losses in the order of the log. Empty where some are no cross-entropies, no numbers, or the first ones are
+/// not there.
+std::vector<LoggedLoss> logged_losses(const std::vector<const Step*>& steps) {
+  std::vector<LoggedLoss> out;
+  double before = 0;
+  bool numbered = true;
+  for (const Step* step : steps) {
+    const auto &loss = (*step)[Field::loss], &number = (*step)[Field::step];
+    if (!loss) continue;
+    if (!std::isfinite(loss->value) || loss->value <= 0) return {};
+    numbered = number && (out.empty() || numbered);
+    out.push_back({wide(*loss), numbered ? std::max(0.0, number->value - before) : 1});
+    if (numbered) before = number->value;
+  }
+  if (out.size() < 2) return {};
+  // A log that begins late lacks the losses before.
+  const bool late = numbered && out[0].steps > 2 * std::max(1.0, out[1].steps);
+  return late ? std::vector<LoggedLoss>() : out;
+}
+
+}  // namespace
+
+/// Trainer's state holds the steps that were planned, and counts them from 1.
+Result judge_steps_of_state(const Evidence& e) {
+  const auto& planned = e.record[Setting::max_steps];
+  const Step* const last = e.steps.empty() ? nullptr : e.steps.back();
+  if (!usable(planned) || !last || !(*last)[Field::step]) return not_judged("steps of the whole run");
+  Result out = holding(1);
+  out.printed = planned->value;
+  for (const Step* step : e.steps)
+    if (const auto& number = (*step)[Field::step]; number && number->value > planned->value)
+      contradict(out, number->value, {0, planned->value}, step->line);
+  const double done = (*last)[Field::step]->value;
+  out.recomputed = out.verdict == Verdict::contradicts ? out.recomputed : exact_interval(done);
+  if (out.verdict == Verdict::contradicts)
+    blame(out, "step_beyond",
+          "the number of the step is beyond the last one, " + shown(planned->value, Unit::steps));
+  else if (done < planned->value)
+    out.note = "stopped early, or logged no further: step " + shown(done, Unit::steps) + " of " +
+               shown(planned->value, Unit::steps);
+  return out;
+}
+
+/// The loss that is summed over all steps, over their number. A logged loss is the mean of the steps since
+/// the line before, or in other trainers of its kind the last one's: both lie between it and its neighbour.
+Result judge_average_loss(const Evidence& e) {
+  const auto& printed = e.record[Setting::average_loss];
+  if (e.record.format.name != "hugging_face" || !usable(printed)) return not_judged("mean loss of a summary");
+  if (!e.record.objective.empty()) return not_judged("a loss that is a cross-entropy");
+  if (e.record.steps_seen > static_cast<std::int64_t>(e.record.steps.size()))
+    return not_judged("the losses between those that are kept");
+  const std::vector<LoggedLoss> losses = logged_losses(e.steps);
+  if (losses.empty()) return not_judged("losses from the first step on");
+  const Interval first = losses[0].loss, second = losses[1].loss;
+  const double change = std::abs(first.middle() - second.middle());
+  Interval before = {first.low - change, first.high + change};
+  double low = 0, high = 0, steps = 0;
+  for (const auto& [loss, count] : losses) {
+    low += count * std::max(0.0, std::min(before.low, loss.low));
+    high += count * std::max(before.high, loss.high);
+    steps += count;
+    before = loss;
+  }
+  // Fewer than stand between two lines may follow the last one.
+  const double rest = losses.back().steps;
+  const double low_after = (low + rest * unlogged.low * before.low) / (steps + rest),
+               high_after = (high + rest * unlogged.high * before.high) / (steps + rest);
+  Result out = holding(1);
+  out.printed = printed->value;
+  out.recomputed = {std::min(low / steps, low_after), std::max(high / steps, high_after)};
+  if (wide(*printed).low > out.recomputed.high) {
+    contradict(out, printed->value, out.recomputed, printed->line);
+    blame(out, "average_loss_too_large",
+          "no mean of the logged losses: summed over passes or ranks, another run's, or a mean over other "
+          "steps");
+  } else if (wide(*printed).high < out.recomputed.low) {
+    out.note =
+        "less than the logged losses make: so it is after a resume, when those since then are divided by "
+        "all steps";
+  }
+  return out;
+}
+
+}  // namespace assay::spec::audit

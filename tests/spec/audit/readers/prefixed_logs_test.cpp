@@ -1,0 +1,176 @@
+// labels: unit property
+// Logs whose every line stands behind what a container, a remote shell or a scheduler puts there.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <sstream>
+
+#include "spec/audit/readers/line_prefix.hpp"
+#include "spec/audit/readers/read_log.hpp"
+#include "tests/support/simulated_run.hpp"
+
+namespace assay::spec::audit::prefixed_logs_test {
+namespace {
+
+using tests::LogFormat;
+
+RunRecord read_one(const std::string& log) {
+  std::istringstream in(log);
+  return read_log(in, "log");
+}
+
+std::string two_digits(std::size_t i) {
+  return {static_cast<char>('0' + i / 10), static_cast<char>('0' + i % 10)};
+}
+
+constexpr const char* two_steps =
+    "iter 0: loss 10.9876, time 5500.11ms, mfu -100.00%\n"
+    "iter 10: loss 9.1234, time 134.20ms, mfu 37.10%\n";
+
+struct Prefix {
+  std::string name;
+  std::function<std::string(std::size_t line)> text;
+};
+
+const std::vector<Prefix>& prefixes() {
+  static const std::vector<Prefix> all = {
+      {"pdsh", [](std::size_t i) { return "node" + two_digits(i % 4) + ": "; }},
+      {"address", [](std::size_t i) { return "10.0.0." + std::to_string(i % 4) + ": "; }},
+      {"docker compose", [](std::size_t i) { return "worker-" + std::to_string(i % 2) + "  | "; }},
+      {"kubectl --prefix", [](std::size_t) { return "[pod/trainer-0/main] "; }},
+      {"kubectl --timestamps",
+       [](std::size_t i) { return "2025-05-01T10:00:" + two_digits(i % 60) + ".123456789Z "; }},
+      {"what runs containers",
+       [](std::size_t i) { return "2025-05-01T10:00:" + two_digits(i % 60) + ".123456789+00:00 stdout F "; }},
+      {"journal",
+       [](std::size_t i) { return "May  1 10:00:" + two_digits(i % 60) + " node3 python[812]: "; }},
+      {"ray", [](std::size_t) { return "(RayTrainWorker pid=1234, ip=10.0.0.1) "; }},
+      {"torch's ranks", [](std::size_t) { return "[rank0]: "; }},
+      {"torchrun's roles", [](std::size_t) { return "[trainer0]:"; }},
+      {"pdsh and torchrun", [](std::size_t) { return "node03: [default0]:"; }},
+      {"pdsh and ranks", [](std::size_t) { return "node03: [rank0]: "; }}};
+  return all;
+}
+
+std::string behind(const Prefix& prefix, const std::string& log) {
+  std::istringstream in(log);
+  std::string out, line;
+  for (std::size_t i = 0; std::getline(in, line); ++i) out += prefix.text(i) + line + "\n";
+  return out;
+}
+
+const std::vector<LogFormat> formats = {
+    LogFormat::llm_tii, LogFormat::torchtitan, LogFormat::kempnerforge, LogFormat::megatron,
+    LogFormat::nanogpt, LogFormat::llmc,       LogFormat::llmq,         LogFormat::hugging_face_console,
+    LogFormat::assay};
+
+/// What differs, but for ranks; empty when nothing does.
+std::string difference(const RunRecord& a, const RunRecord& b) {
+  if (a.steps.size() != b.steps.size())
+    return std::to_string(a.steps.size()) + " steps and " + std::to_string(b.steps.size());
+  for (std::size_t i = 0; i < a.steps.size(); ++i)
+    for (std::size_t f = 0; f < field_count; ++f) {
+      const auto &x = a.steps[i].fields[f], &y = b.steps[i].fields[f];
+      const auto field = static_cast<Field>(f);
+      if (field == Field::rank) continue;
+      const bool both_nan = x && y && std::isnan(x->value) && std::isnan(y->value);
+      if (x.has_value() != y.has_value() || (x && !both_nan && (x->low != y->low || x->high != y->high)))
+        return std::string(to_string(field)) + " of step " + std::to_string(i);
+    }
+  for (std::size_t s = 0; s < setting_count; ++s) {
+    const auto &x = a.settings[s], &y = b.settings[s];
+    if (x.has_value() != y.has_value() || (x && x->value != y->value))
+      return std::string(to_string(static_cast<Setting>(s)));
+  }
+  for (const auto which : {&RunRecord::gpu, &RunRecord::model, &RunRecord::dtype, &RunRecord::schedule,
+                           &RunRecord::weights, &RunRecord::parallelism})
+    if (a.*which != b.*which) return "\"" + a.*which + "\" and \"" + b.*which + "\"";
+  return a.unread_lines == b.unread_lines ? "" : "lines that could not be read";
+}
+
+TEST(PrefixedLogsSpec, SettingsAndStepsOfEveryTrainerAreThoseOfTheBareLog) {
+  for (const LogFormat format : formats)
+    for (const Prefix& prefix : prefixes())
+      for (std::uint64_t seed = 0; seed < 8; ++seed) {
+        const std::string log = tests::render(tests::simulate(format, seed));
+        const RunRecord bare = read_one(log), prefixed = read_one(behind(prefix, log));
+        ASSERT_EQ(difference(bare, prefixed), "")
+            << tests::to_string(format) << " behind " << prefix.name << ", seed " << seed;
+        EXPECT_FALSE(prefixed.settings_behind) << tests::to_string(format) << " behind " << prefix.name;
+      }
+}
+
+TEST(PrefixedLogsSpec, ARankBehindAHostIsTheStepsRank) {
+  const std::string log = tests::render(tests::simulate(LogFormat::nanogpt, 1));
+  std::istringstream in(log);
+  std::string line, both;
+  while (std::getline(in, line))
+    for (const char* const rank : {"0", "1"})
+      both += "node0" + std::string(rank) + ": [rank" + rank + "]:" + line + "\n";
+  const RunRecord run = read_one(both);
+  EXPECT_EQ(run.ranks, 2);
+  EXPECT_EQ(run.steps_of_rank, read_one(log).steps_seen);
+}
+
+TEST(PrefixedLogsSpec, SettingsBehindAPrefixThatIsNotKnownAreTold) {
+  for (const LogFormat format : {LogFormat::megatron, LogFormat::llmc}) {
+    const std::string log = tests::render(tests::simulate(format, 3));
+    const RunRecord bare = read_one(log);
+    const RunRecord run =
+        read_one(behind({"", [](std::size_t i) { return "trainer @ n" + std::to_string(i) + " >> "; }}, log));
+    ASSERT_TRUE(run.settings_behind) << tests::to_string(format);
+    EXPECT_TRUE(run.settings_behind->prefix.starts_with("trainer @ n")) << run.settings_behind->prefix;
+    EXPECT_GE(run.settings_behind->count, 2);
+    EXPECT_EQ(run.steps.size(), bare.steps.size());
+    EXPECT_FALSE(bare.settings_behind);
+  }
+}
+
+TEST(PrefixedLogsSpec, OneLineAloneMayBeProse) {
+  const std::string steps = two_steps;
+  EXPECT_FALSE(read_one("now >> batch_size = 12\n" + steps).settings_behind);
+  const RunRecord run = read_one("a1 >> batch_size = 12\nsome words\na22 >> block_size = 1024\n" + steps);
+  ASSERT_TRUE(run.settings_behind);
+  EXPECT_EQ(run.settings_behind->count, 2);
+  EXPECT_EQ(run.settings_behind->line, 1);
+  EXPECT_EQ(run.settings_behind->prefix, "a1 >> ");
+}
+
+TEST(PrefixedLogsSpec, CommentsAndProseAreNoSettingsBehindAPrefix) {
+  const RunRecord run = read_one(
+      "# gradient_accumulation_steps = 5\n# old: batch_size = 7\n# old: block_size = 9\n"
+      "we found batch_size = 12 best\n"
+      "iter 0: loss 10.9876, time 5500.11ms, mfu -100.00%\niter 10: loss 9.1234, time 134.20ms, mfu "
+      "37.10%\n");
+  EXPECT_FALSE(run.settings_behind);
+  EXPECT_FALSE(run[Setting::micro]);
+}
+
+TEST(PrefixedLogsSpec, WhatAStepLineDoesNotStandBehindIsNoPrefix) {
+  // The lines of nanotron begin as a host's do; a key of a header stands in the head of a name.
+  const LineFormat megatron = megatron_format(), nanogpt = nanogpt_format();
+  EXPECT_TRUE(LinePrefix(megatron,
+                         "iteration: 4 / 50 | consumed_tokens: 1.02M | elapsed_time_per_iteration_ms: 214 | "
+                         "tokens_per_sec: 1.22M | lm_loss: 11.1 |")
+                  .none());
+  const LinePrefix node(nanogpt, "node7: iter 0: loss 10.9876, time 5500.11ms, mfu -100.00%");
+  Line line{"node12: batch_size = 12", 1};
+  EXPECT_TRUE(node.take(line));
+  EXPECT_EQ(line.text, "batch_size = 12");
+  line.text = "Layers: 12";
+  EXPECT_FALSE(node.take(line));
+  EXPECT_EQ(line.text, "Layers: 12");
+}
+
+TEST(PrefixedLogsSpec, TheTrainersOwnStampIsItsClock) {
+  const std::string log = tests::render(tests::simulate(LogFormat::torchtitan, 5));
+  const Prefix stamps{"", [](std::size_t) { return "2020-01-01 00:00:00 "; }};
+  const RunRecord bare = read_one(log), prefixed = read_one(behind(stamps, log));
+  ASSERT_TRUE(bare.steps.front()[Field::elapsed]);
+  EXPECT_EQ(difference(bare, prefixed), "");
+}
+
+}  // namespace
+}  // namespace assay::spec::audit::prefixed_logs_test

@@ -1,0 +1,119 @@
+// labels: unit property
+// What Hugging Face's Trainer states of a run as a whole, against the steps that it logs.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <iomanip>
+#include <sstream>
+
+#include "spec/audit/invariants.hpp"
+#include "spec/audit/readers/read_log.hpp"
+
+namespace assay::spec::audit::summaries_hugging_face_test {
+namespace {
+
+/// trainer_state.json of 100 steps, a line every ten, their losses 1.5 to 1.05.
+struct State {
+  int max_steps = 100;
+  double train_loss = 1.275, samples_per_second = 3.2, steps_per_second = 0.1;
+  int first = 10, last = 100;
+
+  RunRecord record() const {
+    std::ostringstream out;
+    out << "{\"max_steps\": " << max_steps << ", \"train_batch_size\": 4, \"log_history\": [\n";
+    for (int step = first; step <= last; step += 10)
+      out << "{\"learning_rate\": 1e-5, \"loss\": " << 1.55 - 0.005 * step << ", \"step\": " << step
+          << "},\n";
+    out << "{\"step\": " << last << ", \"train_loss\": " << train_loss
+        << ", \"train_runtime\": 1000.0, \"train_samples_per_second\": " << samples_per_second
+        << ", \"train_steps_per_second\": " << steps_per_second << "}]}\n";
+    std::istringstream in(out.str());
+    return read_log(in, "trainer_state.json");
+  }
+  Result of(std::string_view id) const { return judge(id, record()); }
+};
+
+TEST(SummariesHuggingFaceSpec, ATruthfulStateHolds) {
+  const State state;
+  for (const char* const id :
+       {"planned_steps", "average_loss", "average_steps_rate", "average_sequences_rate"})
+    EXPECT_EQ(state.of(id).verdict, Verdict::holds) << id << ": " << state.of(id).note;
+  EXPECT_EQ(state.of("planned_steps").note, "");
+  EXPECT_EQ(state.of("average_sequences_rate").note,
+            "with the steps/s: 32 sequences per step, of 4 in one rank's pass");
+}
+
+TEST(SummariesHuggingFaceSpec, StepsBeyondThePlannedOnesContradict) {
+  State state;
+  state.max_steps = 50;
+  const Result beyond = state.of("planned_steps");
+  EXPECT_EQ(beyond.verdict, Verdict::contradicts);
+  EXPECT_EQ(beyond.contradicted, 5);
+  ASSERT_EQ(beyond.causes.size(), 1u);
+  EXPECT_EQ(beyond.causes[0].id, "step_beyond");
+  EXPECT_EQ(beyond.printed, 60);
+}
+
+TEST(SummariesHuggingFaceSpec, ARunThatStoppedEarlyIsToldSo) {
+  State state;
+  state.max_steps = 300;
+  state.steps_per_second = 0.3;
+  const Result early = state.of("planned_steps");
+  EXPECT_EQ(early.verdict, Verdict::holds);
+  EXPECT_EQ(early.note, "stopped early, or logged no further: step 100 of 300");
+}
+
+TEST(SummariesHuggingFaceSpec, AMeanLossAboveEveryLoggedOneContradicts) {
+  State state;
+  for (const double wrong : {1.275 * 8, 9.9, 1.4}) {
+    state.train_loss = wrong;
+    const Result mean = state.of("average_loss");
+    EXPECT_EQ(mean.verdict, Verdict::contradicts) << wrong;
+    ASSERT_EQ(mean.causes.size(), 1u);
+    EXPECT_EQ(mean.causes[0].id, "average_loss_too_large");
+  }
+  // After a resume at step 60 the sum of 40 steps is divided by 100.
+  state.train_loss = 0.4 * 1.125;
+  const Result resumed = state.of("average_loss");
+  EXPECT_EQ(resumed.verdict, Verdict::holds);
+  EXPECT_NE(resumed.note.find("after a resume"), std::string::npos) << resumed.note;
+}
+
+TEST(SummariesHuggingFaceSpec, WithoutTheFirstLossesTheMeanIsNotJudged) {
+  State state;
+  state.first = 60;
+  state.train_loss = 9.9;
+  EXPECT_EQ(state.of("average_loss").verdict, Verdict::cannot_be_judged);
+}
+
+TEST(SummariesHuggingFaceSpec, LessThanASequencePerStepContradicts) {
+  State state;
+  state.samples_per_second = 0.0032;
+  EXPECT_EQ(state.of("average_sequences_rate").verdict, Verdict::contradicts);
+}
+
+RC_GTEST_PROP(SummariesHuggingFaceSpecProperty, TheMeanOfTheStepsIsNoContradictionWhateverTheInterval, ()) {
+  const int steps = *rc::gen::inRange(40, 400), every = *rc::gen::inRange(1, steps / 4);
+  const bool windows = *rc::gen::arbitrary<bool>(), first_too = *rc::gen::arbitrary<bool>();
+  const double fall = *rc::gen::inRange(1, 100) * 1e-4;
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(4);
+  double sum = 0, window = 0;
+  int in_window = 0;
+  for (int step = 1; step <= steps; ++step) {
+    const double loss = 1 + 9 * std::exp(-fall * step);
+    sum += loss, window += loss, ++in_window;
+    if (step % every != 0 && !(first_too && step == 1)) continue;
+    out << "{\"step\": " << step << ", \"loss\": " << (windows ? window / in_window : loss) << "},\n";
+    window = in_window = 0;
+  }
+  std::istringstream in("{\"log_history\": [\n" + out.str() + "{\"step\": " + std::to_string(steps) +
+                        ", \"train_loss\": " + std::to_string(sum / steps) + "}]}\n");
+  const Result mean = judge("average_loss", read_log(in, "trainer_state.json"));
+  RC_ASSERT(mean.verdict != Verdict::contradicts);
+  RC_ASSERT(mean.note.find("resume") == std::string::npos);
+}
+
+}  // namespace
+}  // namespace assay::spec::audit::summaries_hugging_face_test
