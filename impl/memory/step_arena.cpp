@@ -28,8 +28,7 @@ void reserve_step_arena(at::Device device, std::int64_t size) {
             spec::bytes(static_cast<std::int64_t>(total)) +
             " are free. The rest is taken by other processes (nvidia-smi names them) or by this one's CUDA "
             "context and NCCL; end those or take another GPU by CUDA_VISIBLE_DEVICES, or lower batch.micro "
-            "(the sum over the batch "
-            "stays the same) or set memory.recompute=block");
+            "(the sum over the batch stays the same) or set memory.recompute=block");
   }
   c10::cuda::CUDACachingAllocator::resetPeakStats(device.index());
 }

@@ -13,8 +13,8 @@ struct WatchLimits {
   double silence = 10;  ///< no beat: its process is stopped, or its host hangs
   double stall = 20;    ///< beats, and neither goes on nor waits for others
   double steps = 5;     ///< a stall is also longer than so many of its longest steps
-  double outside =
-      600;  ///< the stall outside of what steps have shown to take: start, first step, a disk, end
+  /// The stall outside of what steps have shown to take: start, first step, a call to a disk, end.
+  double outside = 600;
 };
 
 /// The limits of parallel.stall_seconds.

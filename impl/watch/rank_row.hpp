@@ -55,8 +55,8 @@ class Row {
   void end_step(double seconds);
   void begin(Collective collective, std::int64_t bytes);
   void wait(bool waits) { waits_ = waits, ++progress_; }
-  /// Whether the process is in a call to a disk. Its end is progress, said ahead: who still sees the call
-  /// ended sees that it has gone on.
+  /// Whether the process is in a call to a disk. A change is progress, and said first: who sees that the
+  /// call has ended also sees that the rank has gone on.
   void on_disk(bool now) {
     if (on_disk_ == now) return;
     ++progress_;
