@@ -44,8 +44,11 @@ find_library(ASSAY_CUBLASLT NAMES libcublasLt.so.13 PATHS ${ASSAY_NVIDIA_LIBRARY
 # NCCL likewise: the copy that libtorch links, by name, with the header that came with it, ahead of any of the system's.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/parallel/nccl_communicator.cpp PROPERTIES
                             INCLUDE_DIRECTORIES ${ASSAY_NCCL_ROOT}/include)
+# And cuDNN, whose headers ATen's own ones include.
+set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/ops/cudnn_graph.cpp ${CMAKE_SOURCE_DIR}/impl/ops/attention_cudnn.cpp
+                            PROPERTIES INCLUDE_DIRECTORIES ${ASSAY_CUDNN_ROOT}/include)
 target_link_libraries(assay_impl PUBLIC assay_spec assay_torch CUDA::cudart MPI::MPI_CXX Threads::Threads
-                                 PRIVATE assay_own_code -l:libcublasLt.so.13 -l:libnccl.so.2 fmt::fmt-header-only
+                                 PRIVATE assay_own_code -l:libcublasLt.so.13 -l:libcudnn.so.9 -l:libnccl.so.2 fmt::fmt-header-only
                                  nlohmann_json::nlohmann_json)
 target_compile_definitions(assay_impl PRIVATE ASSAY_VERSION="${PROJECT_VERSION}")
 target_precompile_headers(assay_impl PRIVATE $<$<COMPILE_LANGUAGE:CXX>:<ATen/ATen.h$<ANGLE-R>>)

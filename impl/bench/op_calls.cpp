@@ -160,12 +160,9 @@ class OpCalls {
                      logits = normal({s_.head_rows, columns_}).narrow(1, 0, m_.vocab),
                      targets = ids(s_.head_rows);
     const Normalizer tokens = at::full({}, static_cast<double>(N_), values.options().dtype(at::kDouble));
-    const at::Tensor lse = cross_entropy::forward(values, targets, tokens, 0).lse;
-    one(StepOp::cross_entropy, StepPass::forward,
-        [&] { cross_entropy::forward(values, targets, tokens, 0); });
     one(
-        StepOp::cross_entropy, StepPass::backward,
-        [&] { cross_entropy::backward(logits, targets, lse, tokens, 0); }, [&] { logits.copy_(values); });
+        StepOp::cross_entropy, StepPass::forward,
+        [&] { cross_entropy::forward_backward(logits, targets, tokens, 0); }, [&] { logits.copy_(values); });
   }
 
   /// `whole` for `part` of its `all` parameters.
@@ -184,11 +181,10 @@ class OpCalls {
                      m2 = zeros({part}, states),
                      coefficient = at::ones({}, gradient.options().dtype(at::kDouble));
     const auto name = [](StepOp op) { return name_of(op, StepPass::update); };
-    const at::Tensor sums = zeros({part}, wide_);
-    use_({name(StepOp::zero_gradients),
-          share(find(StepOp::zero_gradients, StepPass::update).value(), part, all),
-          {},
-          [&] { zero_gradients(sums); }});
+    const StepOpCount zeroing = find(StepOp::zero_gradients, StepPass::update).value();
+    const at::Tensor sums =
+        zeros({zeroing.bytes.divided_exactly_by(gradient.element_size()).to_int64()}, wide_);
+    use_({name(StepOp::zero_gradients), zeroing, {}, [&] { zero_gradients(sums); }});
     use_({name(StepOp::clip_grad_norm),
           share(find(StepOp::clip_grad_norm, StepPass::update).value(), part, all),
           {},

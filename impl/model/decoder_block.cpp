@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "impl/metrics/executed_flops.hpp"
-#include "impl/ops/linear.hpp"
 #include "impl/ops/qk_norm.hpp"
 #include "impl/ops/rms_norm.hpp"
 #include "impl/ops/swiglu.hpp"
@@ -82,27 +81,27 @@ void take_kept(at::Tensor& upstream, at::Tensor& kept) {
 
 /// dx holds the gradient of the block's output and, on return, that of x_mid: the residual's plus the
 /// branch's.
-void mlp_backward(at::Tensor& dx, const DecoderViews& weights, const DecoderViews& gradients,
+void mlp_backward(at::Tensor& dx, const DecoderViews& weights, const DecoderGradients& gradients,
                   BlockActivations& saved) {
   FlopScope scope(FlopComponent::down);
   at::Tensor gated = linear::backward_input(dx, weights.down);  // swiglu's gradient, and then its value
   const at::Tensor d_gate_up =
       swiglu::backward(gated, std::exchange(saved.gate_up, {}), state_of(saved.gated));
   take_kept(gated, saved.gated);
-  linear::backward_weight(dx, gated, gradients.down);
+  linear::backward_weight(dx, gated, gradients.views.down, gradients.products);
   gated.reset();
   scope.enter(FlopComponent::gate_up);
   at::Tensor normed = linear::backward_input(d_gate_up, weights.gate_up);  // likewise
-  rms_norm::backward(normed, saved.x_mid, weights.norm_mlp, saved.rstd_mid, dx, gradients.norm_mlp,
+  rms_norm::backward(normed, saved.x_mid, weights.norm_mlp, saved.rstd_mid, dx, gradients.views.norm_mlp,
                      state_of(saved.normed_mid));
   saved.x_mid.reset();
   take_kept(normed, saved.normed_mid);
-  linear::backward_weight(d_gate_up, normed, gradients.gate_up);
+  linear::backward_weight(d_gate_up, normed, gradients.views.gate_up, gradients.products);
 }
 
 /// The gradient of qkv before rope.
 at::Tensor attention_gradient(const at::Tensor& dx, const DecoderViews& weights,
-                              const DecoderViews& gradients, const spec::ModelSpec& model,
+                              const DecoderGradients& gradients, const spec::ModelSpec& model,
                               const rope::Table& rope_table, const TokenBatch& batch,
                               BlockActivations& saved) {
   const FlopScope scope(FlopComponent::attention_output);
@@ -110,29 +109,30 @@ at::Tensor attention_gradient(const at::Tensor& dx, const DecoderViews& weights,
     const FlopScope again(ExecutedPass::recompute);
     saved.attention = attention::forward(saved.qkv, model.heads, model.kv_heads, batch.documents);
   }
-  linear::backward_weight(dx, saved.attention.y.view({dx.size(0), -1}), gradients.output);
+  linear::backward_weight(dx, saved.attention.y.view({dx.size(0), -1}), gradients.views.output,
+                          gradients.products);
   const at::Tensor dy = linear::backward_input(dx, weights.output).view_as(saved.attention.y);
   return attention::backward_through_rope(dy, std::exchange(saved.qkv, {}),
                                           std::exchange(saved.attention, {}), model.heads, model.kv_heads,
                                           batch.documents, rope_table, batch.positions);
 }
 
-void attention_backward(at::Tensor& dx, const DecoderViews& weights, const DecoderViews& gradients,
+void attention_backward(at::Tensor& dx, const DecoderViews& weights, const DecoderGradients& gradients,
                         const spec::ModelSpec& model, const rope::Table& rope_table, const TokenBatch& batch,
                         BlockActivations& saved) {
   at::Tensor dqkv = attention_gradient(dx, weights, gradients, model, rope_table, batch, saved);
   const FlopScope scope(FlopComponent::qkv);
   if (model.qk_norm) {
     qk_norm::backward(dqkv, saved.qkv_raw, weights.q_norm, weights.k_norm, saved.qk_rstd, model.heads,
-                      model.kv_heads, gradients.q_norm, gradients.k_norm);
+                      model.kv_heads, gradients.views.q_norm, gradients.views.k_norm);
     saved.qkv_raw.reset();
   }
   dqkv = dqkv.view({dx.size(0), -1});
   at::Tensor normed = linear::backward_input(dqkv, weights.qkv);
-  rms_norm::backward(normed, saved.x, weights.norm_attention, saved.rstd, dx, gradients.norm_attention,
+  rms_norm::backward(normed, saved.x, weights.norm_attention, saved.rstd, dx, gradients.views.norm_attention,
                      state_of(saved.normed));
   take_kept(normed, saved.normed);
-  linear::backward_weight(dqkv, normed, gradients.qkv);
+  linear::backward_weight(dqkv, normed, gradients.views.qkv, gradients.products);
 }
 }  // namespace
 
@@ -142,7 +142,7 @@ at::Tensor forward(const at::Tensor& x, const DecoderViews& weights, const spec:
   const at::Tensor x_mid = attention_forward(x, weights, model, rope_table, batch, recompute, saved);
   if (recompute >= Recompute::attention) saved.attention = {};
   gate_up_forward(x_mid, weights, model, recompute, saved);
-  const at::Tensor out = down_forward(x_mid, weights, recompute, saved);
+  at::Tensor out = down_forward(x_mid, weights, recompute, saved);
   if (recompute == Recompute::block) {
     saved = {};
     saved.x = x;
@@ -150,7 +150,7 @@ at::Tensor forward(const at::Tensor& x, const DecoderViews& weights, const spec:
   return out;
 }
 
-void backward(at::Tensor dx, const DecoderViews& weights, const DecoderViews& gradients,
+void backward(at::Tensor dx, const DecoderViews& weights, const DecoderGradients& gradients,
               const spec::ModelSpec& model, const rope::Table& rope_table, const TokenBatch& batch,
               BlockActivations saved) {
   if (!saved.gate_up.defined()) forward_again(weights, model, rope_table, batch, saved);

@@ -15,9 +15,9 @@ at::Tensor forward(const at::Tensor& x, const DecoderViews& weights, const spec:
                    BlockActivations& saved);
 
 /// Turns dx, the gradient of the block's output, into the gradient of its input, in place, and adds the
-/// gradients of the weights to `gradients`. What is undefined in `saved` is computed again. Consumes `saved`:
-/// its tensors are overwritten and freed.
-void backward(at::Tensor dx, const DecoderViews& weights, const DecoderViews& gradients,
+/// gradients of the weights to `gradients`; matrices' are put there where products start their sums. What is
+/// undefined in `saved` is computed again. Consumes `saved`: its tensors are overwritten and freed.
+void backward(at::Tensor dx, const DecoderViews& weights, const DecoderGradients& gradients,
               const spec::ModelSpec& model, const rope::Table& rope_table, const TokenBatch& batch,
               BlockActivations saved);
 

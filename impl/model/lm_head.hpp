@@ -4,6 +4,7 @@
 // twice.
 #include <ATen/core/Tensor.h>
 
+#include "impl/ops/linear.hpp"
 #include "impl/ops/normalizer.hpp"
 #include "spec/memory/head.hpp"
 
@@ -19,10 +20,11 @@ struct Forward {
 };
 
 /// Loss of x W^T against the targets (impl/ops/cross_entropy.hpp says what normalizer and z are), and its
-/// gradients: dx is returned, that of the weight is added to dweight. x [N, D], weight [V, D], targets [N],
-/// dweight [V, D] in the gradient dtype. Chunks hold at most `limit` logits.
+/// gradients: dx is returned, that of the weight is added to dweight or, where `sum` starts, put there. x [N,
+/// D], weight [V, D], targets [N], dweight [V, D] in the gradient dtype. Chunks hold at most `limit` logits.
 Forward forward_backward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets,
                          const Normalizer& normalizer, double z, at::Tensor dweight,
+                         linear::GradientSum sum = linear::GradientSum::continues,
                          std::int64_t limit = spec::memory::most_logits);
 
 }  // namespace assay::impl::lm_head

@@ -49,8 +49,9 @@ Loss Model::forward(const TokenBatch& batch, const Normalizer& normalizer, doubl
   const BlockViews& weights = parameters_.acquire(model_.layers + 1);
   const auto norm = rms_norm::forward(saved.x_final, weights.norm, model_.norm_eps);
   saved.rstd_final = norm.rstd;
+  const BlockGradients gradients = parameters_.gradients(model_.layers + 1);
   const auto head = lm_head::forward_backward(norm.y, weights.head, batch.targets, normalizer, z,
-                                              parameters_.gradients(model_.layers + 1).head);
+                                              gradients.views.head, gradients.products);
   parameters_.release(model_.layers + 1);
   saved.d_normed_final = head.dx;
   return {head.cross_entropy, head.z_loss};
@@ -61,17 +62,17 @@ void Model::backward(const TokenBatch& batch, Activations saved) {
   at::Tensor dx = at::zeros_like(saved.x_final);
   rms_norm::backward(std::exchange(saved.d_normed_final, {}), std::exchange(saved.x_final, {}),
                      parameters_.acquire(head_block).norm, saved.rstd_final, dx,
-                     parameters_.gradients(head_block).norm, ForwardValue::kept);
+                     parameters_.gradients(head_block).views.norm, ForwardValue::kept);
   parameters_.release(head_block);
   parameters_.gradients_ready(head_block);
   for (std::int64_t block = model_.layers; block >= 1; --block) {
     const DecoderViews& weights = parameters_.acquire(block).decoder;
-    decoder_block::backward(dx, weights, parameters_.gradients(block).decoder, model_, rope_table_, batch,
+    decoder_block::backward(dx, weights, parameters_.gradients(block).decoder(), model_, rope_table_, batch,
                             std::move(saved.blocks[static_cast<std::size_t>(block - 1)]));
     parameters_.release(block);
     parameters_.gradients_ready(block);
   }
-  embedding::backward(dx, batch.inputs, parameters_.gradients(embedding_block).embedding);
+  embedding::backward(dx, batch.inputs, parameters_.gradients(embedding_block).views.embedding);
   parameters_.gradients_ready(embedding_block);
 }
 

@@ -16,7 +16,7 @@ class ParameterAccess {
   virtual void release(std::int64_t block) = 0;
 
   /// Where backward accumulates the block's gradients.
-  virtual const BlockViews& gradients(std::int64_t block) = 0;
+  virtual BlockGradients gradients(std::int64_t block) = 0;
 
   /// Backward of this block is done for the current micro-batch. Called once per block and micro-batch, in
   /// the order L+1, L, ..., 0.

@@ -36,6 +36,22 @@ at::Tensor view(const at::Tensor& flat, const spec::Parameter& parameter) {
   return flat.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
 }
 
+std::vector<at::Tensor> beside_products(const at::Tensor& flat, std::int64_t begin, std::int64_t end,
+                                        const spec::Inventory& places, std::int64_t block, bool tied) {
+  std::vector<at::Tensor> parts;
+  const auto add_up_to = [&](std::int64_t stop) {
+    if (begin < stop) parts.push_back(flat.narrow(0, begin, stop - begin));
+  };
+  for (const spec::Parameter& parameter : places.parameters) {
+    const bool product = parameter.matrix() && (parameter.role != spec::Role::embedding || tied);
+    if (parameter.block != block || !product) continue;
+    add_up_to(parameter.offset);
+    begin = parameter.offset + parameter.size;
+  }
+  add_up_to(end);
+  return parts;
+}
+
 BlockViews views(const at::Tensor& flat, const spec::Inventory& inventory, const at::Tensor& gains,
                  const spec::Inventory& gain_places, const spec::ModelSpec& model, std::int64_t block) {
   BlockViews out;

@@ -3,6 +3,9 @@
 // buffer.
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
+#include "impl/ops/linear.hpp"
 #include "spec/model/inventory.hpp"
 
 namespace assay::impl {
@@ -27,6 +30,18 @@ struct BlockViews {
   at::Tensor head;  ///< [V, D]; the embedding's view when tied
 };
 
+/// Where backward leaves gradients: those of gains and of the embedding are added to what is there, those
+/// that are products as `products` says.
+struct DecoderGradients {
+  const DecoderViews& views;
+  linear::GradientSum products = linear::GradientSum::continues;
+};
+struct BlockGradients {
+  const BlockViews& views;
+  linear::GradientSum products = linear::GradientSum::continues;
+  DecoderGradients decoder() const { return {views.decoder, products}; }
+};
+
 /// Views of block `block` into `flat`, a 1-D tensor of inventory.flat_size elements.
 BlockViews views(const at::Tensor& flat, const spec::Inventory& inventory, const spec::ModelSpec& model,
                  std::int64_t block);
@@ -34,6 +49,11 @@ BlockViews views(const at::Tensor& flat, const spec::Inventory& inventory, const
 /// The same with the gains of norms in `gains`, 1-D at the places of `gain_places` (spec::norm_gains).
 BlockViews views(const at::Tensor& flat, const spec::Inventory& inventory, const at::Tensor& gains,
                  const spec::Inventory& gain_places, const spec::ModelSpec& model, std::int64_t block);
+
+/// What of a block's gradient in `flat`, elements [begin, end), no product writes: gains, the embedding
+/// unless the head is the same matrix, and the gaps between parameters. Adjacent parts are one view.
+std::vector<at::Tensor> beside_products(const at::Tensor& flat, std::int64_t begin, std::int64_t end,
+                                        const spec::Inventory& places, std::int64_t block, bool tied);
 
 /// View of one parameter in `flat`, in its own shape.
 at::Tensor view(const at::Tensor& flat, const spec::Parameter& parameter);

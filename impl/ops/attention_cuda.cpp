@@ -1,6 +1,7 @@
 // Attention on the GPU: cuDNN, then FlashAttention-2, then plain products, whichever takes the shape first.
-// The choice is made once per shape. Documents are FlashAttention's sequences of different lengths
-// (docs/decisions/0014-documents-in-fused-attention.md).
+// The choice is made once per shape. cuDNN's backward is called without ATen where it takes the shape so,
+// which writes one gradient instead of three (docs/decisions/0015-cudnns-graph-by-hand.md). Documents are
+// FlashAttention's sequences of different lengths (docs/decisions/0014-documents-in-fused-attention.md).
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/ops/attention.hpp"
+#include "impl/ops/attention_cudnn.hpp"
 #include "impl/ops/determinism.hpp"
 #include "spec/error.hpp"
 
@@ -100,6 +102,19 @@ class Choices {
     entry.told = false;
     if (entry.backend == Backend::math) tell(shape, entry);
   }
+  /// Whether cuDNN is asked for the gradient of `shape` in one tensor.
+  bool joined(const Shape& shape) {
+    const std::lock_guard lock(mutex_);
+    return table_.at(shape).joined;
+  }
+  /// cuDNN does not give it in one: ATen asks for three from now on.
+  void refused_joined(const Shape& shape, const std::string& reason) {
+    const std::lock_guard lock(mutex_);
+    Entry& entry = table_.at(shape);
+    entry.reasons.push_back("gradients of q, k and v apart: " + reason);
+    entry.joined = false;
+    entry.told = false;
+  }
   void accepted(const Shape& shape) {
     const std::lock_guard lock(mutex_);
     tell(shape, table_.at(shape));
@@ -114,6 +129,7 @@ class Choices {
     Backend backend;
     std::vector<std::string> reasons;
     bool told = false;
+    bool joined = true;
   };
   /// What the fused backends are known not to take is not asked of them.
   static std::string refusal_of_both(const Shape& shape) {
@@ -266,6 +282,33 @@ Gradients documents_backward(const at::Tensor& dy, const at::Tensor& qkv, const 
   return {by_sequence(dq, shape.H), by_sequence(dk, shape.K), by_sequence(dv, shape.K)};
 }
 
+/// The same products as ATen's call is counted with (impl/metrics/executed_flops.cpp).
+void report_joined(const Shape& shape) {
+  const Count pairs = (Count(shape.T) * (shape.T + 1)).divided_exactly_by(2);
+  const Count each = 2 * Count(shape.B) * shape.H * shape.E * pairs;
+  metrics::report_flops(spec::FlopComponent::attention_scores, 2 * each);
+  metrics::report_flops(spec::FlopComponent::attention_values, 2 * each);
+  const metrics::FlopScope again(spec::ExecutedPass::recompute);
+  metrics::report_flops(spec::FlopComponent::attention_scores, each);
+}
+
+/// dqkv by cuDNN where it ran forward and writes its gradient into one tensor; else undefined.
+at::Tensor try_joined_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
+                               const Shape& shape) {
+  if (saved.backend != Backend::cudnn || !Choices::all().joined(shape)) return {};
+  try {
+    at::Tensor dqkv = cudnn::backward(dy, qkv, saved.y, saved.lse, shape.H, shape.K, shape.fixed_order);
+    report_joined(shape);
+    Choices::all().accepted(shape);
+    return dqkv;
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    Choices::all().refused_joined(shape, reason_of(error));
+    return {};
+  }
+}
+
 /// Nothing where the backend that ran forward refuses the shape's backward: plain products take over.
 std::optional<Gradients> try_fused_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
                                             const Shape& shape, const Documents& documents) {
@@ -308,7 +351,9 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
                     std::int64_t kv_heads, const Documents& documents) {
-  const auto apart = try_fused_backward(dy, qkv, saved, shape_of(qkv, heads, kv_heads, documents), documents);
+  const Shape shape = shape_of(qkv, heads, kv_heads, documents);
+  if (at::Tensor dqkv = try_joined_backward(dy, qkv, saved, shape); dqkv.defined()) return dqkv;
+  const auto apart = try_fused_backward(dy, qkv, saved, shape, documents);
   return apart ? at::cat({apart->dq, apart->dk, apart->dv}, 2)
                : aten::backward(dy, qkv, saved, heads, kv_heads, documents);
 }
@@ -316,10 +361,13 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
 at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
                                  std::int64_t heads, std::int64_t kv_heads, const Documents& documents,
                                  const rope::Table& table, const at::Tensor& positions) {
-  if (const auto apart =
-          try_fused_backward(dy, qkv, saved, shape_of(qkv, heads, kv_heads, documents), documents))
-    return rope::joined_backward(apart->dq, apart->dk, apart->dv, table, positions);
-  at::Tensor dqkv = aten::backward(dy, qkv, saved, heads, kv_heads, documents);
+  const Shape shape = shape_of(qkv, heads, kv_heads, documents);
+  at::Tensor dqkv = try_joined_backward(dy, qkv, saved, shape);
+  if (!dqkv.defined()) {
+    if (const auto apart = try_fused_backward(dy, qkv, saved, shape, documents))
+      return rope::joined_backward(apart->dq, apart->dk, apart->dv, table, positions);
+    dqkv = aten::backward(dy, qkv, saved, heads, kv_heads, documents);
+  }
   rope::rotate(dqkv, heads + kv_heads, table, positions, /*inverse=*/true);
   return dqkv;
 }

@@ -52,6 +52,17 @@ at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tens
                          : cuda::backward(logits, targets, lse, normalizer, z);
 }
 
+Forward forward_backward(at::Tensor logits, const at::Tensor& targets, const Normalizer& normalizer,
+                         double z) {
+  const metrics::OpScope timed(spec::time::StepOp::cross_entropy, spec::time::StepPass::forward);
+  check(logits, targets, normalizer, z);
+  check_rows(logits, targets, {});
+  if (logits.is_cuda()) return cuda::forward_backward(logits, targets, normalizer, z);
+  Forward out = cpu::forward(logits, targets, normalizer, z);
+  cpu::backward(logits, targets, out.lse, normalizer, z);
+  return out;
+}
+
 namespace aten {
 Forward forward(const at::Tensor& logits, const at::Tensor& targets, const Normalizer& normalizer, double z) {
   const at::Tensor wide = to_math(logits), lse = at::logsumexp(wide, {1});

@@ -21,6 +21,11 @@ Forward forward(const at::Tensor& logits, const at::Tensor& targets, const Norma
 at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tensor& lse,
                     const Normalizer& normalizer, double z);
 
+/// Both: what forward gives, and the gradient written over logits, with the bits of the two. On a GPU rows
+/// are read from memory once where its cache holds them.
+Forward forward_backward(at::Tensor logits, const at::Tensor& targets, const Normalizer& normalizer,
+                         double z);
+
 /// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
 /// loops for CPU tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen
 /// calls and runs on any device.
@@ -31,6 +36,7 @@ decltype(cross_entropy::backward) backward;
 namespace cuda {
 decltype(cross_entropy::forward) forward;
 decltype(cross_entropy::backward) backward;
+decltype(cross_entropy::forward_backward) forward_backward;
 }  // namespace cuda
 namespace aten {
 decltype(cross_entropy::forward) forward;

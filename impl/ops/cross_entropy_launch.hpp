@@ -28,4 +28,8 @@ struct BackwardArguments {
 };
 void launch_backward(const BackwardArguments& a, cudaStream_t stream);
 
+/// Both, the gradient written over `logits`, which `a` reads.
+void launch_forward_backward(const ForwardArguments& a, void* logits, const double* normalizer, double z,
+                             cudaStream_t stream);
+
 }  // namespace assay::impl::cross_entropy::cuda

@@ -156,12 +156,12 @@ Plan& plan_of(const Key& key, cublasLtHandle_t handle) {
 /// One product of given tensors.
 class Job {
  public:
-  Job(const Product& product, const at::Tensor& out, const at::Tensor& added)
+  Job(const Product& product, const at::Tensor& out, const at::Tensor& added, double beta = 1)
       : first_(product.right),
         second_(product.left),
         out_(out),
         base_(added.defined() ? added.const_data_ptr() : out.const_data_ptr()),
-        beta_(added.defined() ? 1 : 0),
+        beta_(added.defined() ? beta : 0),
         handle_(at::cuda::getCurrentCUDABlasLtHandle()),
         key{.device = out.device().index(),
             .first_transposed = product.right_transposed,
@@ -206,6 +206,7 @@ class Job {
 
   /// One run while the algorithm is searched for. Candidates that do not run leave.
   void run_searching() {
+    count_searching_call();
     if (!Search::load_is_settled()) return ASSAY_CUBLAS_CHECK(run(plan.candidates.front()));
     if (plan.algorithm = plan.search->result(); plan.algorithm) {
       plan.search.reset();
@@ -251,9 +252,9 @@ double sustained(const Job& job, const cublasLtMatmulAlgo_t& algorithm, double s
 
 }  // namespace
 
-bool multiply(const Product& product, at::Tensor out, const at::Tensor& added) {
+bool multiply(const Product& product, at::Tensor out, const at::Tensor& added, double beta) {
   if (out.numel() == 0 || product.left.numel() == 0) return false;
-  Job job(product, out, added);
+  Job job(product, out, added, beta);
   if (job.plan.candidates.empty()) return false;
   const bool fixed = deterministic();
   if (!fixed && !job.plan.algorithm && !job.plan.search) job.settle();

@@ -157,18 +157,16 @@ std::string configuration_of(const cublasLtMatmulAlgo_t& algorithm) {
 }  // namespace
 
 namespace {
-std::atomic<int> under_way = 0;
+std::atomic<std::int64_t> searching = 0;
 }
 
-int searches_under_way() { return under_way; }
+std::int64_t searching_calls() { return searching; }
+void count_searching_call() { ++searching; }
 
 Search::Search(std::string key, std::vector<cublasLtMatmulAlgo_t> candidates)
-    : key_(std::move(key)), candidates_(std::move(candidates)), tournament_(candidates_.size()) {
-  ++under_way;
-}
+    : key_(std::move(key)), candidates_(std::move(candidates)), tournament_(candidates_.size()) {}
 
 Search::~Search() {
-  --under_way;
   for (const Call& call : under_way_) {  // those that have not finished are released when they have
     cudaEventDestroy(call.begin);
     cudaEventDestroy(call.end);

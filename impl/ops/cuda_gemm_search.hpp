@@ -96,8 +96,11 @@ class Search {
   std::deque<Call> under_way_;
 };
 
-/// Searches that have begun and not ended: while there are any, calls of a step differ.
-int searches_under_way();
+/// Calls of products so far whose algorithm was not settled: a step that adds none makes the calls of every
+/// later one.
+std::int64_t searching_calls();
+/// Counts one.
+void count_searching_call();
 
 /// One line for every search that ended since the last call: the product, the winner and the time of every
 /// candidate in those calls, the library's first choice first.

@@ -64,19 +64,20 @@ at::Tensor backward_input(const at::Tensor& dy, const at::Tensor& weight) {
   return dx.defined() ? dx : at::mm(dy, weight);
 }
 
-void backward_weight(const at::Tensor& dy, const at::Tensor& x, at::Tensor dweight) {
+void backward_weight(const at::Tensor& dy, const at::Tensor& x, at::Tensor dweight, GradientSum sum) {
   const metrics::OpScope timed(spec::time::StepPass::weight_gradient);
   const metrics::FlopScope scope(spec::ExecutedPass::backward);
   check_upstream(dy, x.size(0), dweight.size(1), dweight.size(0));
   check(x, dweight);
+  const int beta = sum == GradientSum::starts ? 0 : 1;
   const bool in_order = dy.is_contiguous() && x.is_contiguous() && dweight.is_contiguous();
   if (dy.is_cuda() && in_order &&
-      cuda::multiply({.left = dy, .right = x, .left_transposed = true}, dweight, dweight))
+      cuda::multiply({.left = dy, .right = x, .left_transposed = true}, dweight, dweight, beta))
     return;
   if (dweight.scalar_type() == x.scalar_type()) {
-    dweight.addmm_(dy.t(), x);
+    dweight.addmm_(dy.t(), x, beta);
   } else {
-    dweight.addmm_(wide(dy).t(), wide(x));
+    dweight.addmm_(wide(dy).t(), wide(x), beta);
   }
 }
 

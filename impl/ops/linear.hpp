@@ -14,8 +14,13 @@ at::Tensor forward_residual(const at::Tensor& residual, const at::Tensor& x, con
 /// dx = dy W. dy [N, out] -> dx [N, in].
 at::Tensor backward_input(const at::Tensor& dy, const at::Tensor& weight);
 
-/// dweight += dy^T x, accumulated in dweight's dtype (fp32 for bf16 activations, else that of x).
-/// dy [N, out], x [N, in], dweight [out, in].
-void backward_weight(const at::Tensor& dy, const at::Tensor& x, at::Tensor dweight);
+/// The gradient of a weight is a sum over micro-batches and chunks. The product that starts it reads nothing
+/// of what lies in its place; one that continues it adds.
+enum class GradientSum { continues, starts };
+
+/// dweight += dy^T x, or = where the sum starts, accumulated in dweight's dtype (fp32 for bf16 activations,
+/// else that of x). dy [N, out], x [N, in], dweight [out, in].
+void backward_weight(const at::Tensor& dy, const at::Tensor& x, at::Tensor dweight,
+                     GradientSum sum = GradientSum::continues);
 
 }  // namespace assay::impl::linear

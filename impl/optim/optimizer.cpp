@@ -22,9 +22,10 @@ std::vector<DecayRange> decay_ranges(const spec::Inventory& inventory) {
   return ranges;
 }
 
-void zero_gradients(at::Tensor gradients) {
+void zero_gradients(at::TensorList gradients) {
+  if (gradients.empty()) return;
   const metrics::OpScope timed(spec::time::StepOp::zero_gradients, spec::time::StepPass::update);
-  gradients.zero_();
+  at::_foreach_zero_(gradients);
 }
 
 namespace {

@@ -23,8 +23,8 @@ struct AdamWSettings {
   std::uint64_t seed = 0;  ///< of the roundings of bf16 states
 };
 
-/// Sets a flat gradient to zero, as every step begins.
-void zero_gradients(at::Tensor gradients);
+/// Sets gradients to zero.
+void zero_gradients(at::TensorList gradients);
 
 /// adamw::step_numbers of matrices, which decay, then of gains.
 using UpdateNumbers = std::array<double, 8>;

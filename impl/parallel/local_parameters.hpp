@@ -1,4 +1,5 @@
 #pragma once
+#include <utility>
 #include <vector>
 
 #include "impl/memory/parameter_buffers.hpp"
@@ -17,10 +18,12 @@ class LocalParameters : public ParameterLayout {
     return weights_.at(static_cast<std::size_t>(block));
   }
   void release(std::int64_t) override {}
-  const BlockViews& gradients(std::int64_t block) override {
-    return gradients_.at(static_cast<std::size_t>(block));
+  BlockGradients gradients(std::int64_t block) override {
+    const auto b = static_cast<std::size_t>(block);
+    return {gradients_.at(b), std::exchange(products_.at(b), linear::GradientSum::continues)};
   }
   void gradients_ready(std::int64_t) override {}
+  void begin_step(linear::GradientSum first) override;
   void begin_backward(bool) override {}
   at::Tensor sum_of_squares() override;
   void weights_changed() override { refresh_gains(buffers_); }
@@ -33,6 +36,8 @@ class LocalParameters : public ParameterLayout {
  private:
   const ParameterBuffers& buffers_;
   std::vector<BlockViews> weights_, gradients_;
+  std::vector<at::Tensor> beside_products_;    ///< of the gradients: what products do not write
+  std::vector<linear::GradientSum> products_;  ///< of each block: what its next one does
 };
 
 }  // namespace assay::impl

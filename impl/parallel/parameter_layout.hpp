@@ -9,6 +9,10 @@ namespace assay::impl {
 
 class ParameterLayout : public ParameterAccess {
  public:
+  /// Before the first micro-batch of a step: no gradient of the step before is left. Where `first` starts,
+  /// a block's first product of the step starts its sum, and only the rest is zeroed here. Where it
+  /// continues, all is zeroed and every product adds: work that is recorded once serves each micro-batch.
+  virtual void begin_step(linear::GradientSum first) = 0;
   /// Before the forward of each micro-batch.
   virtual void begin_forward() {}
   /// Before the backward of each micro-batch; the last one of a step completes the gradients.

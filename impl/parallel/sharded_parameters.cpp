@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "impl/optim/optimizer.hpp"
 #include "impl/parallel/gathered_gains.hpp"
 
 namespace assay::impl {
@@ -59,6 +60,11 @@ void ShardedParameters::lay_out(const spec::ModelSpec& model) {
   for (std::int64_t b = 0; b < placed.blocks; ++b) {
     weights_.push_back(weight_views(buffers_, weights, placed, model, b));
     gradients_.push_back(views(gradients, placed, model, b));
+    const std::int64_t begin = begins[number(b)], end = begin + partition.block_size(b);
+    // The head's product comes with forward, of one micro-batch or of several before the first backward: only
+    // a decoder block's gradients come and go within one backward, so that its products start their sums.
+    zeroed_.push_back(of_decoder(b) ? beside_products(gradients, begin, end, placed, b, tied_)
+                                    : std::vector{gradients.narrow(0, begin, end - begin)});
   }
 }
 
@@ -100,19 +106,23 @@ void ShardedParameters::prefetch_after(std::int64_t block) {
   }
 }
 
+/// Shares are sums of every micro-batch's.
+void ShardedParameters::begin_step(linear::GradientSum) { zero_gradients(buffers_.gradients); }
+
 /// Makes the block's place ready to add gradients in.
 void ShardedParameters::accumulate(std::int64_t block) {
   Place& place = place_of(block);
   if (place.accumulates == block) return;
   scatter_.finish(std::exchange(place.reduction, 0));
-  place.gradients.narrow(0, 0, buffers_.partition.block_size(block)).zero_();
+  zero_gradients(zeroed_[static_cast<std::size_t>(block)]);
   place.accumulates = block;
 }
 
-const BlockViews& ShardedParameters::gradients(std::int64_t block) {
+BlockGradients ShardedParameters::gradients(std::int64_t block) {
   accumulate(block);
   if (tied_ && is_head(block)) accumulate(0);
-  return gradients_[static_cast<std::size_t>(block)];
+  return {gradients_[static_cast<std::size_t>(block)],
+          of_decoder(block) ? linear::GradientSum::starts : linear::GradientSum::continues};
 }
 
 void ShardedParameters::begin_backward(bool last_micro_batch) {
@@ -142,7 +152,7 @@ void ShardedParameters::reduce_scatter() {
 void ShardedParameters::all_reduce() { reduce_.finish_all(); }
 
 at::Tensor ShardedParameters::sum_of_squares() {
-  const at::Tensor sum = owned_sum_of_squares(buffers_);
+  at::Tensor sum = owned_sum_of_squares(buffers_);
   shard_.all_reduce_sum(sum);
   return sum;
 }

@@ -23,9 +23,10 @@ class ShardedParameters final : public ParameterLayout {
 
   const BlockViews& acquire(std::int64_t block) override;
   void release(std::int64_t block) override;
-  const BlockViews& gradients(std::int64_t block) override;
+  BlockGradients gradients(std::int64_t block) override;
   void gradients_ready(std::int64_t block) override;
 
+  void begin_step(linear::GradientSum first) override;
   void begin_forward() override { backward_ = false; }
   void begin_backward(bool last_micro_batch) override;
   void all_reduce() override;
@@ -52,6 +53,7 @@ class ShardedParameters final : public ParameterLayout {
   void gather(std::int64_t block);
   void wait_for(std::int64_t block);
   void prefetch_after(std::int64_t block);
+  bool of_decoder(std::int64_t block) const { return block > 0 && !is_head(block); }
   void accumulate(std::int64_t block);
 
   const ParameterBuffers& buffers_;
@@ -63,6 +65,7 @@ class ShardedParameters final : public ParameterLayout {
   bool backward_ = false, last_ = false;
   std::vector<Place> places_;                    ///< two of decoder blocks, then the embedding, then the head
   std::vector<BlockViews> weights_, gradients_;  ///< of each block in its place
+  std::vector<std::vector<at::Tensor>> zeroed_;  ///< of each block's gradients, before it adds to its place
 };
 
 }  // namespace assay::impl

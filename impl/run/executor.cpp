@@ -85,6 +85,8 @@ StepResult Executor::run(const StepInput& input, const std::vector<Action>& acti
 void Executor::run_actions(const StepInput& input, const std::vector<Action>& actions) {
   if (recorder_) look_at_recording(input);
   begin(input);
+  backwards_left_ = std::count_if(actions.begin(), actions.end(),
+                                  [](const Action& action) { return action.kind == ActionKind::backward; });
   for (const Action& action : actions) {
     const auto micro_batch = static_cast<std::size_t>(action.micro_batch);
     switch (action.kind) {
@@ -122,7 +124,8 @@ void Executor::begin(const StepInput& input) {
   std::copy(numbers.begin(), numbers.end(), number + 1);
   numbers_.copy_(host_numbers_, /*non_blocking=*/true);
   losses_.zero_();
-  zero_gradients(buffers_.gradients);
+  // Recorded products are the same ones in each micro-batch.
+  parameters_.begin_step(recorded_ ? linear::GradientSum::continues : linear::GradientSum::starts);
 }
 
 void Executor::forward(const StepInput& input, std::size_t micro_batch) {
@@ -149,7 +152,7 @@ void Executor::backward(const StepInput& input, std::size_t micro_batch) {
     TORCH_CHECK(in_recorded_batch_ == micro_batch, "a recorded backward follows its own forward");
     return replay_part(StepPart::backward);
   }
-  parameters_.begin_backward(/*last_micro_batch=*/micro_batch + 1 == input.micro_batches.size());
+  parameters_.begin_backward(/*last_micro_batch=*/--backwards_left_ == 0);
   work_backward(input.micro_batches.at(micro_batch), activations_.at(micro_batch));
 }
 
@@ -244,14 +247,14 @@ void Executor::other_places() {
   if (++reshaped_ < most_reshaped) return;
   refused_ = true;
   notices_.push_back(
-      "steps are not recorded from here on: the documents of micro-batches need other numbers of places "
-      "again "
-      "and again");
+      "steps are not recorded from here on: the documents of micro-batches need other numbers of "
+      "places again and again");
 }
 
 void Executor::record(const TokenBatch& first) {
   recorded_batch_ = copy_of(first);
   recorded_pairs_ = first.documents.visible_pairs;
+  parameters_.begin_step(linear::GradientSum::continues);
   record_part(StepPart::forward, [this] { work_forward(recorded_batch_, recorded_activations_); });
   record_part(StepPart::backward, [this] { work_backward(recorded_batch_, recorded_activations_); });
   record_part(StepPart::clip, [this] { work_clip(); });

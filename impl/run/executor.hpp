@@ -113,6 +113,7 @@ class Executor {
   bool recorded_ = false, refused_ = false;
   int steps_before_ = 0;               ///< that ran since the recorder came
   TokenBatch recorded_batch_;          ///< what recorded work reads; a replay begins with a copy into it
+  std::ptrdiff_t backwards_left_ = 0;  ///< of the step that runs
   std::size_t in_recorded_batch_ = 0;  ///< micro-batch that was copied there last
   Activations recorded_activations_;
   std::array<metrics::MeasuredFlops, step_parts> recorded_flops_;

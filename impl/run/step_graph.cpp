@@ -28,11 +28,13 @@ class CudaGraphs final : public StepRecorder {
     before.record(c10::cuda::getCurrentCUDAStream(device_));
     const c10::cuda::CUDAStreamGuard here(stream_);
     before.block(stream_);
+    const std::int64_t searching = cuda::searching_calls();
     step();
+    searched_ = cuda::searching_calls() != searching;
   }
 
-  /// While algorithms of products are searched for, calls differ and are timed.
-  bool ready() const override { return cuda::searches_under_way() == 0; }
+  /// While algorithms of its products are searched for, calls of a step differ and are timed.
+  bool ready() const override { return !searched_; }
 
   void record(StepPart part, const std::function<void()>& work) override {
     if (!pool_) begin();
@@ -104,6 +106,7 @@ class CudaGraphs final : public StepRecorder {
 
   const c10::DeviceIndex device_;
   const c10::cuda::CUDAStream stream_;
+  bool searched_ = false;  ///< for algorithms, in the last step
   std::optional<c10::MempoolId_t> pool_;
   std::array<std::unique_ptr<at::cuda::CUDAGraph>, step_parts> graphs_;
   std::array<std::size_t, step_parts> nodes_{};

@@ -190,15 +190,20 @@ void Walk::attention_forward_op(BlockActivations& saved) {
   if (on_gpu() ? !fused(s_) : s_.plain_attention) plain_attention(3);
 }
 
-/// dqkv: the CPU's loops write it in place; fused kernels give dq, dk and dv apart, sum dq in fp32 and, where
-/// heads share keys, dk and dv of every query head.
+/// dqkv: the CPU's loops and cuDNN write it in place; FlashAttention, which alone takes documents, gives dq,
+/// dk and dv apart. Fused kernels sum dq in fp32 and, where heads share keys, dk and dv of every query head.
 Tensor Walk::attention_backward_op() {
   if (!on_gpu() || !fused(s_)) {
     if (on_gpu() || s_.plain_attention) plain_attention(4);
     return temporary("dqkv", {B_, T_, all_heads_, m_.head_dim});
   }
-  const Shape queries = {B_, T_, m_.heads, m_.head_dim}, keys = {B_, T_, m_.kv_heads, m_.head_dim};
-  const Tensor dq = temporary("dq", queries), dk = temporary("dk", keys), dv = temporary("dv", keys);
+  const Shape queries = {B_, T_, m_.heads, m_.head_dim}, keys = {B_, T_, m_.kv_heads, m_.head_dim},
+              all = {B_, T_, all_heads_, m_.head_dim};
+  Tensor dq, dk, dv, dqkv;
+  if (s_.documents || s_.flash_attention)
+    dq = temporary("dq", queries), dk = temporary("dk", keys), dv = temporary("dv", keys);
+  else
+    dqkv = temporary("dqkv", all);
   {
     const auto [rows, head_dim] =
         s_.documents ? document_sums(B_, T_, m_.head_dim) : DocumentSums{N_, m_.head_dim};
@@ -210,7 +215,7 @@ Tensor Walk::attention_backward_op() {
     if (m_.heads != m_.kv_heads)
       dk_of_heads = temporary("dk_of_heads", queries), dv_of_heads = temporary("dv_of_heads", queries);
   }
-  return temporary("dqkv", {B_, T_, all_heads_, m_.head_dim});
+  return dqkv ? dqkv : temporary("dqkv", all);
 }
 
 Tensor Walk::attention_forward(const Tensor& x, Recompute recompute, BlockActivations& saved) {

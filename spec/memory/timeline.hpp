@@ -29,6 +29,7 @@ struct Setting {
   std::int64_t micro_batches = 1;    ///< of this rank in one step
   std::int64_t staged_steps = 1;     ///< steps whose inputs are on the device together
   bool plain_attention = false;      ///< compute.attention=math: by plain products, whatever the shape
+  bool flash_attention = false;      ///< compute.attention=flash, on a GPU
   bool documents = false;            ///< told apart: positions and a mask per token
   Layout layout = {};                ///< what of the state this rank holds
   bool rounded_sums = false;         ///< gradients of bf16 weights are summed over ranks in bf16

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "spec/error.hpp"
+#include "spec/model/inventory.hpp"
 #include "spec/ops/adamw.hpp"
 #include "spec/ops/attention.hpp"
 #include "spec/ops/clip_grad_norm.hpp"
@@ -118,10 +119,10 @@ class StepList {
     const double calls = static_cast<double>(s_.accumulation * N_) / static_cast<double>(rows);
     product(StepOp::head, calls, {.N = rows, .in = m_.width, .out = m_.vocab}, false);
     const cross_entropy::Shape logits{.N = rows, .V = m_.vocab};
-    add(StepOp::cross_entropy, StepPass::forward, calls, cross_entropy::forward_flops(logits, rows),
-        cross_entropy::forward_bytes(logits, element_, id_bytes, wide_));
-    add(StepOp::cross_entropy, StepPass::backward, calls, cross_entropy::backward_flops(logits, rows),
-        cross_entropy::backward_bytes(logits, element_, id_bytes, wide_));
+    // The gradient at once: logits and targets are read by the two together, lse is not read again.
+    add(StepOp::cross_entropy, StepPass::forward, calls,
+        cross_entropy::forward_flops(logits, rows) + cross_entropy::backward_flops(logits, rows),
+        cross_entropy::forward_bytes(logits, element_, id_bytes, wide_) + Count(rows) * m_.vocab * element_);
   }
 
   /// Whether backward writes the values of norms and of SwiGLU again.
@@ -147,11 +148,20 @@ class StepList {
     const std::int64_t entries = parameter_count(m_).to_int64();
     const bool masters = s_.dtype == Dtype::bf16 && s_.states != Dtype::bf16;
     const std::int64_t state = s_.dtype == Dtype::bf16 ? element_bytes(s_.states) : element_;
-    add(StepOp::zero_gradients, StepPass::update, 1, {}, Count(entries) * wide_);
+    add(StepOp::zero_gradients, StepPass::update, 1, {}, beside_products() * wide_);
     add(StepOp::clip_grad_norm, StepPass::update, 1, {Count(0), 2 * Count(entries)},
         clip_grad_norm::norm_bytes(entries, wide_));
     add(StepOp::adamw, StepPass::update, 1, adamw::update_flops(entries),
         adamw::update_bytes(entries, state, wide_, masters ? element_ : 0));
+  }
+
+  /// Entries whose gradient no product writes: gains, and the embedding unless the head is the same matrix.
+  Count beside_products() const {
+    Count entries = 0;
+    for (const Parameter& parameter : inventory(m_).parameters)
+      if (!parameter.matrix() || (parameter.role == Role::embedding && !m_.tied_embeddings))
+        entries += Count(parameter.size);
+    return entries;
   }
 
   const ModelSpec& m_;

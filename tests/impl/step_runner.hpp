@@ -75,16 +75,19 @@ class StepRunner {
   }
 
   /// One optimizer step on this rank's micro-batches; `valid_tokens` counts those of all ranks.
-  /// `change`: a test's hand in what the step is given.
+  /// `change`: a test's hand in what the step is given. `order` of passes, where it is not forward and
+  /// backward in turn: m for the forward of micro-batch m, -1 - m for its backward.
   impl::run::StepResult step(const std::vector<reference::Batch>& micro_batches, double valid_tokens,
                              double learning_rate,
-                             const std::function<void(impl::run::StepInput&)>& change = {}) {
+                             const std::function<void(impl::run::StepInput&)>& change = {},
+                             const std::vector<int>& order = {}) {
     impl::run::StepInput input{step_++, learning_rate, valid_tokens, {}};
     for (const reference::Batch& batch : micro_batches)
       input.micro_batches.push_back(token_batch(batch, device_));
     if (change) change(input);
-    return executor_.run(
-        input, spec::step_actions(static_cast<std::int64_t>(micro_batches.size()), groups_.layout()));
+    const auto accumulation = static_cast<std::int64_t>(micro_batches.size());
+    return executor_.run(input, order.empty() ? spec::step_actions(accumulation, groups_.layout())
+                                              : actions_of(order, accumulation));
   }
 
   /// Steps done before the next one.
@@ -95,6 +98,20 @@ class StepRunner {
   impl::run::Executor& executor() { return executor_; }
 
  private:
+  std::vector<spec::Action> actions_of(const std::vector<int>& order, std::int64_t accumulation) const {
+    using Kind = spec::ActionKind;
+    std::vector<spec::Action> out;
+    for (const int pass : order) {
+      out.push_back({pass < 0 ? Kind::backward : Kind::forward, pass < 0 ? -1 - pass : pass});
+      if (pass < 0 && groups_.layout().shards_weights() && groups_.layout().ranks > 1)
+        out.push_back({Kind::reduce_scatter, -1 - pass});
+    }
+    for (const spec::Action& action : spec::step_actions(accumulation, groups_.layout()))
+      if (action.micro_batch < 0) out.push_back(action);
+    spec::check_actions(out, accumulation, groups_.layout());
+    return out;
+  }
+
   at::Device device_;
   impl::LayoutGroups groups_;
   impl::ParameterBuffers buffers_;

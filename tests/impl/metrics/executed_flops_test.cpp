@@ -243,6 +243,7 @@ TEST(ExecutedFlopsImpl, SettingsOfRecomputeDifferByWhatRunsAgain) {
 /// Products hide in many ops. Each op that a step dispatches is counted, or known here to hold none.
 TEST(ExecutedFlopsImpl, EveryOpThatAStepDispatchesIsCountedOrHoldsNoProduct) {
   const std::set<std::string> without_product = {"aten::_foreach_copy",
+                                                 "aten::_foreach_zero",
                                                  "aten::_to_copy",
                                                  "aten::add",
                                                  "aten::as_strided",

@@ -124,7 +124,8 @@ class AttentionBounds {
     double delta = 0;  // sum over s of p * sum of |dy v|
     for (Index s = 0; s <= t; ++s)
       if (visible(b, t, s)) delta += std::exp(score[s] - lse) * upstream[s];
-    const double rows = n * static_cast<double>(d_.H / d_.K);  // terms of dk and dv
+    const std::int64_t group = d_.H / d_.K;
+    const double rows = n * static_cast<double>(group);  // terms of dk and dv
     for (Index s = 0; s <= t; ++s) {
       if (!visible(b, t, s)) continue;
       const double p = std::exp(score[s] - lse) + rounding_.smallest;
@@ -176,6 +177,22 @@ inline void attention_matches_reference(const AttentionDrawn& d,
     ASSAY_RC_CLOSE(values(dqkv), values(gradient), bounds.dqkv(gradient));
   }
 }
+
+/// Largest error over the largest entry of `want`.
+inline double share_of_largest(const at::Tensor& got, const at::Tensor& want) {
+  return ((got.to(at::kDouble) - want.to(at::kDouble)).abs().max() / want.abs().max()).item<double>();
+}
+
+/// Frobenius norm of the error over that of `want`.
+inline double relative_norm(const at::Tensor& got, const at::Tensor& want) {
+  return ((got.to(at::kDouble) - want.to(at::kDouble)).norm() / want.norm()).item<double>();
+}
+
+/// Of relative_norm for a gradient of drawn normal numbers in bf16: roundings of a probability, y, dscore,
+/// delta, a head's part and the sum, each of at most u of its term. Terms of drawn numbers have signs of
+/// their own and so have their errors: both sums grow as the root of their number, which leaves 6 u. A
+/// gradient that is zero is off by 1, one that is halved by 0.5.
+constexpr double gradient_norm_bound = 6 * unit_roundoff(Dtype::bf16);
 
 inline void attention_matches_reference(at::Device device) {
   attention_matches_reference(AttentionDrawn(tests::draw_dtype(), device));

@@ -2,6 +2,8 @@
 // linear against the reference, on any device.
 #include <rapidcheck.h>
 
+#include <limits>
+
 #include "impl/ops/linear.hpp"
 #include "reference/ops/linear.hpp"
 #include "tests/support/tensors.hpp"
@@ -55,7 +57,7 @@ inline void linear_forward_matches_reference(at::Device device) {
                  values(sum), d.allowed(sum, sum_terms, d.in + 1));
 }
 
-/// Both gradients; that of the weight is added to what is there.
+/// Both gradients; that of the weight is added to what is there, or put there and nothing of it read.
 inline void linear_backward_matches_reference(at::Device device) {
   const LinearDrawn d{device};
   const auto gradient = reference::linear::backward(exact(d.dy), exact(d.x), exact(d.weight));
@@ -75,6 +77,15 @@ inline void linear_backward_matches_reference(at::Device device) {
                    return d.rounding.gamma(static_cast<double>(d.N + 1)) *
                           (terms.dweight[i] + std::abs(exact(before)[i]));
                  }));
+
+  const at::Tensor started = at::full_like(dweight, std::numeric_limits<double>::quiet_NaN()),
+                   continued = at::zeros_like(dweight);
+  linear::backward_weight(d.dy.to(device), d.x.to(device), started, linear::GradientSum::starts);
+  linear::backward_weight(d.dy.to(device), d.x.to(device), continued);
+  ASSAY_RC_CLOSE(values(started), values(gradient.dweight), tests::each(expected.size(), [&](Index i) {
+                   return d.rounding.gamma(static_cast<double>(d.N + 1)) * terms.dweight[i];
+                 }));
+  RC_ASSERT(at::equal(started, continued));  // the bits of a sum with zeros
 }
 
 }  // namespace assay::impl::parity

@@ -52,6 +52,22 @@ RC_GTEST_PROP(LayoutsImpl, EveryLayoutTrainsAsTheReference, ()) {
   if (!found.empty()) RC_FAIL(found + "\n" + tests::describe(c, layout));
 }
 
+/// The executor runs lists of actions, whoever made them: sums of gradients start where a block's first
+/// product comes, not with a number of a micro-batch.
+TEST(LayoutsImpl, PassesInAnyOrderTrainAsTheReference) {
+  const std::vector<std::vector<int>> orders = {{0, 1, -1, -2}, {0, 1, -2, -1}, {1, -2, 0, -1}};
+  for (const std::vector<int>& order : orders)
+    for (const spec::Layout& layout :
+         {spec::layout_of(DataParallel::replicate, 1), spec::layout_of(DataParallel::replicate, 2),
+          spec::layout_of(DataParallel::zero1, 2), spec::layout_of(DataParallel::shard, 2),
+          spec::layout_of(DataParallel::hybrid, 4, 2)})
+      for (const std::uint64_t seed : {3, 7}) {
+        const LayoutCase c{.seed = seed, .micro = 1, .accumulation = 2, .steps = 3, .order = order};
+        EXPECT_EQ(difference(c, layout), "")
+            << tests::describe(c, layout) << ", first pass " << order[0] << ", last " << order[3];
+      }
+}
+
 TEST(LayoutsImpl, EightRanksOfEveryKindTrainAsTheReference) {
   for (DataParallel data : kinds) {
     const spec::Layout layout = spec::layout_of(data, 8, data == DataParallel::hybrid ? 4 : 0);

@@ -113,8 +113,10 @@ TEST(PlantedFaultsImpl, AccumulationSyncedEveryMicroBatchIsCaught) {
     explicit Impatient(ParameterLayout& inner) : inner_(inner) {}
     const BlockViews& acquire(std::int64_t block) override { return inner_.acquire(block); }
     void release(std::int64_t block) override { inner_.release(block); }
-    const BlockViews& gradients(std::int64_t block) override { return inner_.gradients(block); }
+    BlockGradients gradients(std::int64_t block) override { return inner_.gradients(block); }
     void gradients_ready(std::int64_t block) override { inner_.gradients_ready(block); }
+    void begin_step(linear::GradientSum first) override { inner_.begin_step(first); }
+    void begin_forward() override { inner_.begin_forward(); }
     void begin_backward(bool) override { inner_.all_reduce(), inner_.begin_backward(true); }
     void all_reduce() override { inner_.all_reduce(); }
     at::Tensor sum_of_squares() override { return inner_.sum_of_squares(); }

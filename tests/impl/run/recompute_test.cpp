@@ -76,7 +76,8 @@ struct Block {
   DecoderViews weights() const { return views(buffers.weights, buffers.inventory, model, 1).decoder; }
   DecoderViews gradients() const { return views(buffers.gradients, buffers.inventory, model, 1).decoder; }
   void backward() {
-    decoder_block::backward(at::ones_like(x), weights(), gradients(), model, table, batch, std::move(saved));
+    decoder_block::backward(at::ones_like(x), weights(), {gradients()}, model, table, batch,
+                            std::move(saved));
   }
 
   spec::ModelSpec model;

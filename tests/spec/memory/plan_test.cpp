@@ -99,6 +99,24 @@ TEST(MemoryPlanSpec, StateIsWeightsGradientsAndMomentsByDtype) {
   EXPECT_EQ(state(Dtype::bf16, Dtype::bf16), Count(size * (2 + 4 + 2 + 2) + (table + gains) * 4));
 }
 
+TEST(MemoryPlanSpec, CudnnWritesOneGradientOfQkvAndFlashThree) {
+  Setting setting{
+      .model = small(), .dtype = Dtype::bf16, .machine = Machine::cuda, .micro = 16, .sequence_length = 4096};
+  setting.model.heads = setting.model.kv_heads = 16, setting.model.head_dim = 64;
+  const Plan cudnn = plan(setting);
+  setting.flash_attention = true;
+  const Plan flash = plan(setting);
+  const auto there = [](const Plan& plan, const std::string& name) {
+    return std::any_of(plan.items.begin(), plan.items.end(), [&](const Item& i) { return i.name == name; });
+  };
+  for (const Plan& plan : {cudnn, flash}) EXPECT_TRUE(plan.moment.ends_with(", attention")) << plan.moment;
+  EXPECT_TRUE(there(cudnn, "dqkv") && there(cudnn, "attention_sums") && !there(cudnn, "dq"));
+  EXPECT_TRUE(there(flash, "dqkv") && there(flash, "dq") && there(flash, "dk") && there(flash, "dv"));
+  // Sums of dq are as large as two of the three, and beside them is a number a row.
+  const std::int64_t rows = 16 * 4096 * 16;
+  EXPECT_EQ(flash.peak, cudnn.peak + Count(rows * 64 * 2) - Count(rows * 4));
+}
+
 RC_GTEST_PROP(MemoryPlanSpec, WhatIsThereAtThePeakAddsUpToIt, ()) {
   const Plan plan = memory::plan(draw_setting());
   RC_ASSERT(bytes_of(plan.items) == plan.peak);
@@ -206,6 +224,10 @@ TEST(MemoryPlanSpec, ASettingComesFromTheConfigurationOfARun) {
   EXPECT_EQ(setting.staged_steps, 4);  // two read ahead, one in work, one being filled
   EXPECT_FALSE(setting.documents);
   EXPECT_TRUE(setting.plain_attention);
+  EXPECT_FALSE(setting.flash_attention);
+  EXPECT_TRUE(setting_of(load("", {"compute.attention=flash"}), find_model("tiny-llama"), batch_of(32, 32, 1),
+                         Machine::cuda)
+                  .flash_attention);
 }
 
 TEST(MemoryPlanSpec, C1RefusesAStepWithoutTokens) {

@@ -64,10 +64,6 @@ struct Inputs {
         dy(tests::normal({batch.B, batch.T, h.H, h.E}, 2, at::kBFloat16).to(gpu)) {}
 };
 
-double share(const at::Tensor& got, const at::Tensor& want) {
-  return ((got.to(at::kDouble) - want.to(at::kDouble)).abs().max() / want.abs().max()).item<double>();
-}
-
 TEST(AttentionDocumentsCuda, DrawnDocumentsAreComputedByFlashAndMatchReference) {
   ASSAY_NEEDS_GPU();
   EXPECT_TRUE(rc::check([] {
@@ -118,10 +114,11 @@ TEST(AttentionDocumentsCuda, DocumentsOfManyTilesMatchPlainProducts) {
         attention::aten::backward(in.dy.to(at::kDouble), wide, plain, h.H, h.K, documents);
     const double bound = 6 * unit_roundoff(Dtype::bf16) * std::sqrt(900.0);
     EXPECT_TRUE(out.y.is_contiguous() && out.lse.is_contiguous());
-    EXPECT_LE(share(out.y, plain.y), 6 * unit_roundoff(Dtype::bf16));
-    EXPECT_LE(share(out.lse, plain.lse), 1e-4);
-    const double dqkv_share = share(dqkv, plain_dqkv);
+    EXPECT_LE(parity::share_of_largest(out.y, plain.y), 6 * unit_roundoff(Dtype::bf16));
+    EXPECT_LE(parity::share_of_largest(out.lse, plain.lse), 1e-4);
+    const double dqkv_share = parity::share_of_largest(dqkv, plain_dqkv);
     EXPECT_LE(dqkv_share, bound);
+    EXPECT_LE(parity::relative_norm(dqkv, plain_dqkv), parity::gradient_norm_bound);
     const auto angles = spec::rope::inverse_frequencies(h.E, 10000, {});
     const auto table = rope::table(angles, batch.T, at::kBFloat16, gpu),
                wide_table = rope::table(angles, batch.T, at::kDouble, gpu);
@@ -129,10 +126,14 @@ TEST(AttentionDocumentsCuda, DocumentsOfManyTilesMatchPlainProducts) {
         attention::backward_through_rope(in.dy, in.qkv, out, h.H, h.K, documents, table, positions);
     rope::rotate(plain_dqkv, h.H + h.K, wide_table, positions, /*inverse=*/true);
     // Turning a pair mixes its two errors, and rounds once more.
-    EXPECT_LE(share(before, plain_dqkv), std::sqrt(2.0) * (bound + unit_roundoff(Dtype::bf16)));
+    EXPECT_LE(parity::share_of_largest(before, plain_dqkv),
+              std::sqrt(2.0) * (bound + unit_roundoff(Dtype::bf16)));
+    EXPECT_LE(parity::relative_norm(before, plain_dqkv),
+              parity::gradient_norm_bound + unit_roundoff(Dtype::bf16));
     std::cout << "heads " << h.H << "+2x" << h.K << " of " << h.E << " with documents: y off by "
-              << share(out.y, plain.y) << ", lse by " << share(out.lse, plain.lse) << ", dqkv by "
-              << dqkv_share << " of the largest entry" << std::endl;
+              << parity::share_of_largest(out.y, plain.y) << ", lse by "
+              << parity::share_of_largest(out.lse, plain.lse) << ", dqkv by " << dqkv_share
+              << " of the largest entry" << std::endl;
   }
 }
 

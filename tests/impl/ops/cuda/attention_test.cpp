@@ -6,6 +6,9 @@
 
 #include <iostream>
 
+#include "impl/metrics/executed_flops.hpp"
+#include "impl/ops/attention_cudnn.hpp"
+#include "impl/ops/determinism.hpp"
 #include "spec/error.hpp"
 #include "spec/ops/rope.hpp"
 #include "tests/impl/ops/attention_parity.hpp"
@@ -50,12 +53,10 @@ TEST(AttentionCuda, TheTrainersShapesAreFusedAndMatchPlainProducts) {
     // at most once for terms whose sizes add up to less than the largest entry times the root of their
     // number.
     const double bound = 6 * unit_roundoff(Dtype::bf16) * std::sqrt(512.0);
-    const auto share = [](const at::Tensor& got, const at::Tensor& want) {
-      return ((got.to(at::kDouble) - want).abs().max() / want.abs().max()).item<double>();
-    };
-    EXPECT_LE(share(out.y, plain.y), 6 * unit_roundoff(Dtype::bf16));
-    const double off = share(dqkv, plain_dqkv);
+    EXPECT_LE(parity::share_of_largest(out.y, plain.y), 6 * unit_roundoff(Dtype::bf16));
+    const double off = parity::share_of_largest(dqkv, plain_dqkv);
     EXPECT_LE(off, bound);
+    EXPECT_LE(parity::relative_norm(dqkv, plain_dqkv), parity::gradient_norm_bound);
     const auto table = rope::table(spec::rope::inverse_frequencies(128, 10000, {}), 512, at::kBFloat16,
                                    at::kCUDA),
                wide_table =
@@ -63,9 +64,75 @@ TEST(AttentionCuda, TheTrainersShapesAreFusedAndMatchPlainProducts) {
     const at::Tensor before = attention::backward_through_rope(dy, qkv, out, heads, kv_heads, {}, table, {});
     rope::rotate(plain_dqkv, heads + kv_heads, wide_table, {}, /*inverse=*/true);
     // Turning a pair mixes its two errors, and rounds once more.
-    EXPECT_LE(share(before, plain_dqkv), std::sqrt(2.0) * (bound + unit_roundoff(Dtype::bf16)));
-    std::cout << "heads " << heads << "+2x" << kv_heads << ": y off by " << share(out.y, plain.y)
-              << ", dqkv by " << off << " of the largest entry" << std::endl;
+    EXPECT_LE(parity::share_of_largest(before, plain_dqkv),
+              std::sqrt(2.0) * (bound + unit_roundoff(Dtype::bf16)));
+    EXPECT_LE(parity::relative_norm(before, plain_dqkv),
+              parity::gradient_norm_bound + unit_roundoff(Dtype::bf16));
+    std::cout << "heads " << heads << "+2x" << kv_heads << ": y off by "
+              << parity::share_of_largest(out.y, plain.y) << ", dqkv by " << off << " of the largest entry"
+              << std::endl;
+  }
+}
+
+/// In any order of adding and in a fixed one, of whole tiles and not.
+TEST(AttentionCuda, CudnnWritesTheGradientOfTheTrainersShapesIntoOneTensor) {
+  ASSAY_NEEDS_GPU();
+  for (const auto& [T, heads, kv_heads] :
+       {std::tuple{512, 18, 18}, std::tuple{512, 16, 4}, std::tuple{250, 6, 2}})
+    for (const bool fixed_order : {false, true}) {
+      const at::Tensor qkv = tests::normal({2, T, heads + 2 * kv_heads, 128}, 1, at::kBFloat16).to(at::kCUDA),
+                       dy = tests::normal({2, T, heads, 128}, 2, at::kBFloat16).to(at::kCUDA);
+      set_deterministic(fixed_order);
+      const auto out = attention::forward(qkv, heads, kv_heads, {});
+      ASSERT_EQ(out.backend, attention::Backend::cudnn);
+      const metrics::FlopCounter counter;
+      const at::Tensor dqkv = attention::backward(dy, qkv, out, heads, kv_heads, {});
+      set_deterministic(false);
+      EXPECT_FALSE(counter.seen().contains("aten::_scaled_dot_product_cudnn_attention_backward"))
+          << "it went through ATen";
+      const Count product = Count(2 * 2 * heads) * (T * (T + 1) / 2) * 128;
+      const auto ran = [&](spec::FlopComponent component, spec::ExecutedPass pass) {
+        return counter.measured().at(component, pass);
+      };
+      EXPECT_EQ(ran(spec::FlopComponent::attention_scores, spec::ExecutedPass::backward), 2 * product);
+      EXPECT_EQ(ran(spec::FlopComponent::attention_values, spec::ExecutedPass::backward), 2 * product);
+      EXPECT_EQ(ran(spec::FlopComponent::attention_scores, spec::ExecutedPass::recompute), product);
+      const at::Tensor wide = qkv.to(at::kDouble);
+      const at::Tensor plain = attention::aten::backward(
+          dy.to(at::kDouble), wide, attention::aten::forward(wide, heads, kv_heads, {}), heads, kv_heads, {});
+      EXPECT_LE(parity::relative_norm(dqkv, plain), parity::gradient_norm_bound) << T << " " << fixed_order;
+      for (const auto& plan : attention::cudnn::plans(qkv, heads, kv_heads, fixed_order))
+        std::cout << "heads " << heads << "+2x" << kv_heads << (fixed_order ? ", fixed order: " : ": ")
+                  << plan.name << ", " << plan.workspace_bytes << " bytes" << std::endl;
+    }
+}
+
+TEST(AttentionCuda, CudnnsBackwardInAFixedOrderGivesTheSameBitsTwice) {
+  ASSAY_NEEDS_GPU();
+  for (const auto& [heads, kv_heads, E] : {std::tuple{6, 6, 128}, std::tuple{8, 2, 64}}) {
+    const at::Tensor qkv = tests::normal({2, 1024, heads + 2 * kv_heads, E}, 1, at::kBFloat16).to(at::kCUDA),
+                     dy = tests::normal({2, 1024, heads, E}, 2, at::kBFloat16).to(at::kCUDA);
+    const auto out = attention::forward(qkv, heads, kv_heads, {});
+    EXPECT_TRUE(tests::repeatable([&] {
+      return std::vector{attention::cudnn::backward(dy, qkv, out.y, out.lse, heads, kv_heads, true)};
+    })) << heads;
+  }
+}
+
+TEST(AttentionCuda, WhatCudnnDoesNotWriteIntoOneTensorIsRefusedWithAReason) {
+  ASSAY_NEEDS_GPU();
+  for (const auto& [type, E] : {std::pair{at::kFloat, 64}, std::pair{at::kBFloat16, 1024}}) {
+    const at::Tensor qkv = at::zeros({1, 128, 6, E}, at::TensorOptions(at::kCUDA).dtype(type)),
+                     dy = at::zeros({1, 128, 4, E}, qkv.options()),
+                     lse = at::zeros({1, 4, 128}, qkv.options().dtype(at::kFloat));
+    try {
+      attention::cudnn::backward(dy, qkv, dy, lse, 4, 1, false);
+      ADD_FAILURE() << "taken: " << type << " " << E;
+    } catch (const c10::Error& error) {
+      const std::string reason = error.what_without_backtrace();
+      std::cout << "heads of " << E << " entries in " << type << ": " << reason << std::endl;
+      EXPECT_FALSE(reason.empty());
+    }
   }
 }
 

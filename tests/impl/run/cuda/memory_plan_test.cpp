@@ -132,7 +132,12 @@ TEST(MemoryPlanCuda, AfterTheFirstStepsNothingIsAllocatedFromTheDevice) {
       // their search.
       constexpr std::uint64_t most = 1000;
       std::uint64_t first = 0;
-      while (first < 2 || (recorded && cuda::searches_under_way() > 0 && first < most)) step(first++);
+      const auto searches = [&] {
+        const auto before = cuda::searching_calls();
+        step(first++);
+        return cuda::searching_calls() != before;
+      };
+      for (bool searched = true; first < 2 || (recorded && searched && first < most);) searched = searches();
       ASSERT_LT(first, most) << "the search of algorithms has not ended";
       if (recorded) step(first++);
       const auto before = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
