@@ -1,7 +1,7 @@
 // labels: cli gpu multigpu scaling
 // What further GPUs bring a whole model, from measured steps: all GPUs of this machine against one of them,
-// weak scaling in the recipe's layout. The other layouts and one micro-batch: `ci/bench gpu scaling
-// scaling-1`; losses across layouts: tests/impl/parallel/cuda/layouts_test.cpp and `ci/gpu multigpu`.
+// in each layout, with one micro-batch, and on the same step (strong scaling). Losses across layouts:
+// tests/impl/parallel/cuda/layouts_test.cpp and `ci/gpu multigpu`.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,12 +20,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of a GPU's tokens/s alone: the 98.5 % that are wanted of GPUs that are alike, less 2.5 for ones that are
-/// not. This test runs the first alone, and a step on all waits for the slowest. The 2.5 are chosen, not
-/// derived: 97.3 and 99.2 % were seen on pairs of H200s (docs/measurements/h200-scaling.md).
-constexpr double least_efficiency = 0.985 - 0.025;
-/// Of a step of 4 micro-batches; 0.05 to 0.19 % were seen. Of one micro-batch 3 % are allowed (not run here).
-constexpr double most_exposed = 0.01;
+/// GPUs are not alike: this test runs the first alone, and a step on all waits for the slowest. Chosen, not
+/// derived: two H200s of a host have differed by up to 2 % (docs/measurements/h200-scaling.md).
+constexpr double unlike = 0.025;
+
+struct Asked {
+  const char* settings;     ///< of `assay bench scaling`
+  double least_efficiency;  ///< of a GPU's tokens/s alone, where GPUs are alike
+  double most_exposed;      ///< share of a step in which communication is waited for
+};
 
 std::int64_t gpus() {
   const auto listed = tests::shell("nvidia-smi -L 2>/dev/null | grep -c '^GPU '");
@@ -55,37 +58,57 @@ void expect_honest(const spec::record::Run& run, std::int64_t ranks) {
   }
 }
 
-TEST(ScalingGpu, AllGpusTogetherDoNearlyAsMuchEachAsOneAlone) {
-  if (!fs::exists(tests::binary_dir() + "/bin/assay-train"))
-    GTEST_SKIP() << "this build has no assay-train (it needs libtorch)";
-  if (gpus() < 2) GTEST_SKIP() << "needs 2 GPUs or more, there are " << gpus();
-  const std::int64_t ranks = ranks_of(gpus());
-  const tests::Scratch scratch;
-  const std::string folder = (scratch.path() / "weak").string();
-  const auto outcome = tests::shell(tests::assay_path() + " bench scaling " + tests::source_dir() +
-                                        "/recipes/h200/llama-1.36b.toml --ranks 1," + std::to_string(ranks) +
-                                        " --steps 9 --json --run " + folder,
-                                    480);
-  ASSERT_EQ(outcome.code, 0) << outcome.output << outcome.messages;
-  EXPECT_NE(outcome.output.find("\"audit_accepts\":true"), std::string::npos) << outcome.output;
-  std::vector<spec::record::Run> runs;
-  for (const std::int64_t n : {std::int64_t{1}, ranks}) {
-    runs.push_back(spec::record::assemble(spec::record::read_events(folder + "/ranks-" + std::to_string(n))));
-    expect_honest(runs.back(), n);
+class ScalingGpu : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(tests::binary_dir() + "/bin/assay-train"))
+      GTEST_SKIP() << "this build has no assay-train (it needs libtorch)";
+    if (gpus() < 2) GTEST_SKIP() << "needs 2 GPUs or more, there are " << gpus();
   }
-  constexpr std::int64_t still_warming = 3;
-  const auto rows = spec::metrics::scaling_table(runs, still_warming);
-  ASSERT_EQ(rows.size(), 2u);
-  for (const auto& row : rows)
-    std::cout << "heads " << row.ranks << " GPUs: " << row.tokens_per_second_of_rank << " tokens/s each, "
-              << 100 * row.efficiency << " %, MFU " << 100 * row.mfu.value_or(0) << " %, exposed "
-              << 100 * row.exposed << " %" << std::endl;
-  EXPECT_GE(rows[1].efficiency, least_efficiency);
-  EXPECT_GE(*rows[1].mfu, least_efficiency * *rows[0].mfu);
-  EXPECT_LE(rows[1].exposed, most_exposed);
-  EXPECT_NEAR(rows[1].tokens_per_second, static_cast<double>(ranks) * rows[1].tokens_per_second_of_rank,
-              1e-9 * rows[1].tokens_per_second);
+
+  static void hold(const Asked& asked) {
+    const std::int64_t ranks = ranks_of(gpus());
+    const tests::Scratch scratch;
+    const std::string folder = (scratch.path() / "runs").string();
+    const auto outcome =
+        tests::shell(tests::assay_path() + " bench scaling " + tests::source_dir() +
+                         "/recipes/h200/llama-1.36b.toml --ranks 1," + std::to_string(ranks) +
+                         " --steps 8 --json --run " + folder + " " + asked.settings,
+                     240);
+    ASSERT_EQ(outcome.code, 0) << outcome.output << outcome.messages;
+    EXPECT_NE(outcome.output.find("\"audit_accepts\":true"), std::string::npos) << outcome.output;
+    std::vector<spec::record::Run> runs;
+    for (const std::int64_t n : {std::int64_t{1}, ranks}) {
+      runs.push_back(
+          spec::record::assemble(spec::record::read_events(folder + "/ranks-" + std::to_string(n))));
+      expect_honest(runs.back(), n);
+    }
+    constexpr std::int64_t still_warming = 3;
+    const auto rows = spec::metrics::scaling_table(runs, still_warming);
+    ASSERT_EQ(rows.size(), 2u);
+    for (const auto& row : rows)
+      std::cout << "heads " << row.ranks << " GPUs " << asked.settings << ": "
+                << row.tokens_per_second_of_rank << " tokens/s each, " << 100 * row.efficiency << " %, MFU "
+                << 100 * row.mfu.value_or(0) << " %, exposed " << 100 * row.exposed << " %" << std::endl;
+    EXPECT_GE(rows[1].efficiency, asked.least_efficiency - unlike);
+    ASSERT_TRUE(rows[0].mfu && rows[1].mfu);
+    EXPECT_GE(*rows[1].mfu, (asked.least_efficiency - unlike) * *rows[0].mfu);
+    EXPECT_LE(rows[1].exposed, asked.most_exposed);
+    EXPECT_NEAR(rows[1].tokens_per_second, static_cast<double>(ranks) * rows[1].tokens_per_second_of_rank,
+                1e-9 * rows[1].tokens_per_second);
+  }
+};
+
+TEST_F(ScalingGpu, Replicated) { hold({"parallel.data=replicate", 0.985, 0.01}); }
+TEST_F(ScalingGpu, WithTheStatesInShares) { hold({"parallel.data=zero1", 0.985, 0.01}); }
+/// Its collectives run beside the products on the same multiprocessors, in every micro-batch.
+TEST_F(ScalingGpu, WithEverythingInShares) { hold({"parallel.data=shard", 0.96, 0.01}); }
+/// Nothing but the backward of the one micro-batch to hide reductions behind.
+TEST_F(ScalingGpu, ReplicatedInOneMicroBatch) {
+  hold({"parallel.data=replicate batch.sequences=24", 0.955, 0.03});
 }
+/// The same step on all, fewer micro-batches each.
+TEST_F(ScalingGpu, ReplicatedOnTheSameStep) { hold({"parallel.data=replicate --strong", 0.97, 0.015}); }
 
 }  // namespace
 }  // namespace assay::scaling_gpu_test
