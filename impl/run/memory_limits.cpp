@@ -1,6 +1,7 @@
 #include "impl/run/memory_limits.hpp"
 
 #include <c10/util/Exception.h>
+#include <cuda_runtime.h>
 
 #include <algorithm>
 #include <new>
@@ -54,6 +55,9 @@ Plan memory_plan(const spec::RunConfig& config, const spec::ModelSpec& model, co
   spec::memory::Setting setting =
       spec::memory::setting_of(config, model, batch, device.is_cuda() ? Machine::cuda : Machine::cpu);
   if (layout) setting.layout = *layout;
+  if (int count = 0; device.is_cuda() && cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount,
+                                                                device.index()) == cudaSuccess)
+    setting.multiprocessors = count;
   return spec::memory::plan(setting);
 }
 

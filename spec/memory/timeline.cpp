@@ -7,6 +7,7 @@
 #include "spec/error.hpp"
 #include "spec/layout/actions.hpp"
 #include "spec/layout/partition.hpp"
+#include "spec/memory/attention.hpp"
 #include "spec/memory/document_places.hpp"
 #include "spec/memory/head.hpp"
 #include "spec/model/inventory.hpp"
@@ -72,7 +73,7 @@ class Walk {
   void norm_backward(std::int64_t columns);
   void attention_forward_op(BlockActivations& saved);
   Tensor attention_backward_op();
-  void plain_attention(int squares);
+  std::vector<Tensor> held(const std::vector<Scratch>& scratch);
 
   Tensor attention_forward(const Tensor& x, Recompute recompute, BlockActivations& saved);
   void gate_up_forward(const Tensor& x, Recompute recompute, BlockActivations& saved);
@@ -161,61 +162,32 @@ void Walk::norm_backward(std::int64_t columns) {
          statistic_);
 }
 
-/// `squares` tensors of scores [B, H, T, T] at a time: attention by plain products.
-void Walk::plain_attention(int squares) {
-  std::vector<Tensor> there(static_cast<std::size_t>(squares));
-  for (Tensor& tensor : there)
-    tensor = make("scores", Purpose::temporaries, {B_, m_.heads, T_, T_}, statistic_);
-}
-
-/// FlashAttention, which alone takes documents, has heads of at most 256 entries.
-bool fused(const Setting& s) {
-  return s.dtype == Dtype::bf16 && !s.plain_attention && s.model.head_dim % 8 == 0 &&
-         (!s.documents || s.model.head_dim <= 256);
-}
-
-/// What FlashAttention sums the gradient of queries in where it is given documents: 128 rows more for each
-/// document, and heads up to a multiple of 32, or of 64 beyond 128.
-struct DocumentSums {
-  std::int64_t rows, head_dim;
-};
-DocumentSums document_sums(std::int64_t B, std::int64_t T, std::int64_t E) {
-  const std::int64_t multiple = E <= 128 ? 32 : 64;
-  return {B * T + 128 * document_places(B, T, 0), (E + multiple - 1) / multiple * multiple};
+std::vector<Tensor> Walk::held(const std::vector<Scratch>& scratch) {
+  std::vector<Tensor> there;
+  for (const Scratch& each : scratch)
+    there.push_back(make(each.name, Purpose::temporaries, each.shape, each.element_bytes));
+  return there;
 }
 
 void Walk::attention_forward_op(BlockActivations& saved) {
   saved.y = kept("attention_y", {B_, T_, m_.heads, m_.head_dim});
   saved.lse = statistic("attention_lse", {B_, m_.heads, T_});
-  if (on_gpu() ? !fused(s_) : s_.plain_attention) plain_attention(3);
+  held(attention_forward_scratch(s_, B_, T_));
 }
 
-/// dqkv: the CPU's loops and cuDNN write it in place; FlashAttention, which alone takes documents, gives dq,
-/// dk and dv apart. Fused kernels sum dq in fp32 and, where heads share keys, dk and dv of every query head.
+/// dqkv: cuDNN writes it in place, plain products and loops when their own tensors are gone; FlashAttention
+/// gives dq, dk and dv apart.
 Tensor Walk::attention_backward_op() {
-  if (!on_gpu() || !fused(s_)) {
-    if (on_gpu() || s_.plain_attention) plain_attention(4);
-    return temporary("dqkv", {B_, T_, all_heads_, m_.head_dim});
-  }
-  const Shape queries = {B_, T_, m_.heads, m_.head_dim}, keys = {B_, T_, m_.kv_heads, m_.head_dim},
-              all = {B_, T_, all_heads_, m_.head_dim};
+  const AttentionKernel kernel = attention_kernel(s_);
   Tensor dq, dk, dv, dqkv;
-  if (s_.documents || s_.flash_attention)
-    dq = temporary("dq", queries), dk = temporary("dk", keys), dv = temporary("dv", keys);
-  else
-    dqkv = temporary("dqkv", all);
-  {
-    const auto [rows, head_dim] =
-        s_.documents ? document_sums(B_, T_, m_.head_dim) : DocumentSums{N_, m_.head_dim};
-    const Tensor sum = wide("attention_sums", {rows, m_.heads, head_dim}),
-                 row = wide("attention_rows", {m_.heads, rows});
-    Tensor lse_by_head;
-    if (s_.documents && B_ > 1) lse_by_head = wide("lse_by_head", {m_.heads, N_});
-    Tensor dk_of_heads, dv_of_heads;
-    if (m_.heads != m_.kv_heads)
-      dk_of_heads = temporary("dk_of_heads", queries), dv_of_heads = temporary("dv_of_heads", queries);
-  }
-  return dqkv ? dqkv : temporary("dqkv", all);
+  const auto whole = [&] { return temporary("dqkv", {B_, T_, all_heads_, m_.head_dim}); };
+  if (kernel == AttentionKernel::cudnn) dqkv = whole();
+  if (kernel == AttentionKernel::flash)
+    dq = temporary("dq", {B_, T_, m_.heads, m_.head_dim}),
+    dk = temporary("dk", {B_, T_, m_.kv_heads, m_.head_dim}),
+    dv = temporary("dv", {B_, T_, m_.kv_heads, m_.head_dim});
+  held(attention_backward_scratch(s_, B_, T_));
+  return dqkv ? dqkv : whole();
 }
 
 Tensor Walk::attention_forward(const Tensor& x, Recompute recompute, BlockActivations& saved) {

@@ -7,6 +7,7 @@
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
 #include "spec/flops/executed.hpp"
+#include "spec/memory/attention.hpp"
 #include "spec/memory/document_places.hpp"
 #include "spec/model/inventory.hpp"
 #include "tests/support/draw_model.hpp"
@@ -35,6 +36,7 @@ Setting draw_setting() {
   setting.micro_batches = *rc::gen::inRange<std::int64_t>(1, 5);
   setting.staged_steps = *rc::gen::inRange<std::int64_t>(1, 4);
   setting.plain_attention = *rc::gen::arbitrary<bool>();
+  setting.fixed_order = *rc::gen::arbitrary<bool>();
   setting.documents = *rc::gen::arbitrary<bool>();
   setting.sampled = *rc::gen::inRange<std::int64_t>(0, 3);
   return setting;
@@ -115,6 +117,56 @@ TEST(MemoryPlanSpec, CudnnWritesOneGradientOfQkvAndFlashThree) {
   // Sums of dq are as large as two of the three, and beside them is a number a row.
   const std::int64_t rows = 16 * 4096 * 16;
   EXPECT_EQ(flash.peak, cudnn.peak + Count(rows * 64 * 2) - Count(rows * 4));
+}
+
+/// Bytes of a tensor that is there at the peak; 0 where there is none.
+Count at_peak(const Plan& plan, const std::string& name) {
+  for (const Item& item : plan.items)
+    if (item.name == name) return item.bytes;
+  return 0;
+}
+
+/// What cuDNN 9.19 asked for on an H200 (tests/bench/attention_plans.cpp): 3,624 MB of llama-1.36b at
+/// 24 x 2,048 tokens, 4,563 MB of llama3-8b at 4 x 4,096, whose query heads share keys.
+TEST(MemoryPlanSpec, AFixedOrderTakesTheGradientOfAllScores) {
+  Setting setting{.model = find_model("llama-1.36b"),
+                  .dtype = Dtype::bf16,
+                  .machine = Machine::cuda,
+                  .micro = 24,
+                  .sequence_length = 2048,
+                  .fixed_order = true};
+  EXPECT_EQ(at_peak(plan(setting), "d_scores"), Count(3'623'878'656));
+  EXPECT_EQ(at_peak(plan(setting), "attention_sums"), Count(0));
+  setting.model = find_model("llama3-8b");
+  setting.micro = 4, setting.sequence_length = 4096;
+  Count workspace;
+  for (const char* name : {"d_scores", "dk_of_heads", "dv_of_heads"})
+    workspace += at_peak(plan(setting), name);
+  EXPECT_EQ(workspace, Count(4'563'402'752));
+  setting.fixed_order = false;
+  EXPECT_EQ(at_peak(plan(setting), "d_scores"), Count(0));
+}
+
+/// Blocks of a head each sum dq on their own where sequences and heads alone do not fill the GPU.
+TEST(MemoryPlanSpec, FlashAttentionInAFixedOrderSumsOncePerBlockThatFillsTheGpu) {
+  Setting setting{.model = small(),
+                  .dtype = Dtype::bf16,
+                  .machine = Machine::cuda,
+                  .micro = 4,
+                  .sequence_length = 4096,
+                  .flash_attention = true};
+  setting.model.heads = setting.model.kv_heads = 32, setting.model.head_dim = 64;
+  const auto sums = [&] { return attention_backward_scratch(setting, 4, 4096).at(0); };
+  EXPECT_EQ(sums().name, std::string("attention_sums"));
+  EXPECT_EQ(sums().shape, (std::vector<std::int64_t>{1, 4 * 4096, 32, 64}));
+  setting.fixed_order = true;
+  EXPECT_EQ(sums().shape.at(0), 2);  // 132 over 4 x 32
+  setting.multiprocessors = 128;
+  EXPECT_EQ(sums().shape.at(0), 1);
+  setting.documents = true;
+  EXPECT_EQ(sums().shape,
+            (std::vector<std::int64_t>{1, 4 * 4096 + 128 * document_places(4, 4096, 0), 32, 64}));
+  EXPECT_EQ(attention_backward_scratch(setting, 4, 4096).at(2).name, std::string("lse_by_head"));
 }
 
 RC_GTEST_PROP(MemoryPlanSpec, WhatIsThereAtThePeakAddsUpToIt, ()) {
@@ -225,6 +277,10 @@ TEST(MemoryPlanSpec, ASettingComesFromTheConfigurationOfARun) {
   EXPECT_FALSE(setting.documents);
   EXPECT_TRUE(setting.plain_attention);
   EXPECT_FALSE(setting.flash_attention);
+  EXPECT_FALSE(setting.fixed_order);
+  EXPECT_TRUE(setting_of(load("", {"compute.deterministic=on"}), find_model("tiny-llama"),
+                         batch_of(32, 32, 1), Machine::cuda)
+                  .fixed_order);
   EXPECT_TRUE(setting_of(load("", {"compute.attention=flash"}), find_model("tiny-llama"), batch_of(32, 32, 1),
                          Machine::cuda)
                   .flash_attention);

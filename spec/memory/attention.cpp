@@ -1,0 +1,88 @@
+#include "spec/memory/attention.hpp"
+
+#include "spec/memory/document_places.hpp"
+
+namespace assay::spec::memory {
+
+namespace {
+
+constexpr std::int64_t bf16_bytes = 2, f32_bytes = 4;
+
+/// `count` tensors of scores [B, H, T, T] at a time: attention by plain products.
+std::vector<Scratch> squares(const Setting& s, std::int64_t B, std::int64_t T, std::size_t count) {
+  const std::int64_t bytes = s.dtype == Dtype::bf16 ? f32_bytes : element_bytes(s.dtype);
+  return std::vector<Scratch>(count, {"scores", {B, s.model.heads, T, T}, bytes});
+}
+
+std::int64_t up_to_multiple(std::int64_t number, std::int64_t of) { return (number + of - 1) / of * of; }
+
+/// Where query heads share keys, dk and dv are made for every query head first.
+void add_gradients_of_heads(const Setting& s, std::int64_t B, std::int64_t T, std::vector<Scratch>& out) {
+  const ModelSpec& m = s.model;
+  if (m.heads == m.kv_heads) return;
+  for (const char* name : {"dk_of_heads", "dv_of_heads"})
+    out.push_back({name, {B, T, m.heads, m.head_dim}, bf16_bytes});
+}
+
+/// dq summed in fp32, which blocks add to in any order; in a fixed one the gradient of all scores instead. A
+/// number a row beside either.
+std::vector<Scratch> cudnn_backward(const Setting& s, std::int64_t B, std::int64_t T) {
+  const ModelSpec& m = s.model;
+  std::vector<Scratch> out;
+  if (s.fixed_order)
+    out.push_back({"d_scores", {B, m.heads, T, T}, bf16_bytes});
+  else
+    out.push_back({"attention_sums", {B * T, m.heads, m.head_dim}, f32_bytes});
+  out.push_back({"attention_rows", {m.heads, B * T}, f32_bytes});
+  add_gradients_of_heads(s, B, T, out);
+  return out;
+}
+
+/// dq is summed in rows up to a multiple of 128, or 128 more for each document, and heads up to a multiple of
+/// 32, or of 64 beyond 128; in a fixed order by so many blocks a head as fill the GPU, each into sums of its
+/// own.
+std::vector<Scratch> flash_backward(const Setting& s, std::int64_t B, std::int64_t T) {
+  const ModelSpec& m = s.model;
+  const std::int64_t sequences = s.documents ? document_places(B, T, 0) : B,
+                     rows = s.documents ? B * T + 128 * sequences : B * up_to_multiple(T, 128),
+                     head_dim = up_to_multiple(m.head_dim, m.head_dim <= 128 ? 32 : 64),
+                     blocks = sequences * m.heads,
+                     sums = s.fixed_order ? (s.multiprocessors + blocks - 1) / blocks : 1;
+  std::vector<Scratch> out = {{"attention_sums", {sums, rows, m.heads, head_dim}, f32_bytes},
+                              {"attention_rows", {m.heads, rows}, f32_bytes}};
+  if (s.documents && B > 1) out.push_back({"lse_by_head", {m.heads, B * T}, f32_bytes});
+  add_gradients_of_heads(s, B, T, out);
+  return out;
+}
+
+}  // namespace
+
+/// FlashAttention has heads of at most 256 entries.
+AttentionKernel attention_kernel(const Setting& s) {
+  if (s.machine == Machine::cpu)
+    return s.plain_attention ? AttentionKernel::products : AttentionKernel::loops;
+  if (s.dtype != Dtype::bf16 || s.plain_attention || s.model.head_dim % 8 != 0 ||
+      (s.documents && s.model.head_dim > 256))
+    return AttentionKernel::products;
+  return s.documents || s.flash_attention ? AttentionKernel::flash : AttentionKernel::cudnn;
+}
+
+std::vector<Scratch> attention_forward_scratch(const Setting& s, std::int64_t B, std::int64_t T) {
+  return attention_kernel(s) == AttentionKernel::products ? squares(s, B, T, 3) : std::vector<Scratch>{};
+}
+
+std::vector<Scratch> attention_backward_scratch(const Setting& s, std::int64_t B, std::int64_t T) {
+  switch (attention_kernel(s)) {
+    case AttentionKernel::loops:
+      return {};
+    case AttentionKernel::products:
+      return squares(s, B, T, 4);
+    case AttentionKernel::cudnn:
+      return cudnn_backward(s, B, T);
+    case AttentionKernel::flash:
+      return flash_backward(s, B, T);
+  }
+  return {};
+}
+
+}  // namespace assay::spec::memory

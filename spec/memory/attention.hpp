@@ -1,0 +1,26 @@
+#pragma once
+// What attention takes beside its results: temporaries that are gone when the op returns.
+// (spec/memory/plan.md)
+#include <cstdint>
+#include <vector>
+
+#include "spec/memory/setting.hpp"
+
+namespace assay::spec::memory {
+
+/// Which code computes it: loops of our own on a CPU, plain products, cuDNN, or FlashAttention, which alone
+/// takes documents.
+enum class AttentionKernel { loops, products, cudnn, flash };
+AttentionKernel attention_kernel(const Setting& setting);
+
+struct Scratch {
+  const char* name;
+  std::vector<std::int64_t> shape;
+  std::int64_t element_bytes;
+};
+
+/// Of B sequences of T tokens.
+std::vector<Scratch> attention_forward_scratch(const Setting& setting, std::int64_t B, std::int64_t T);
+std::vector<Scratch> attention_backward_scratch(const Setting& setting, std::int64_t B, std::int64_t T);
+
+}  // namespace assay::spec::memory

@@ -1,0 +1,42 @@
+#pragma once
+// What the memory of a training run depends on. (spec/memory/plan.md)
+#include <cstdint>
+
+#include "spec/layout/data_layout.hpp"
+#include "spec/memory/recompute.hpp"
+#include "spec/model/model_spec.hpp"
+#include "spec/tolerance.hpp"
+
+namespace assay::spec::memory {
+
+/// What our kernels and libraries take on a GPU beside their results, whatever the shape.
+inline constexpr std::int64_t product_workspace = std::int64_t{64} << 20;  ///< of cuBLASLt [B]
+inline constexpr std::int64_t norm_partial_rows = 396;       ///< most rows in which a norm's backward sums
+inline constexpr std::int64_t head_norm_partial_rows = 528;  ///< rows in which that of q and k sums
+
+/// Whose kernels run: they differ in what they need beside their results.
+enum class Machine { cpu, cuda };
+
+/// What the memory of one rank depends on.
+struct Setting {
+  ModelSpec model;
+  Dtype dtype = Dtype::f32;   ///< of activations and working weights
+  Dtype states = Dtype::f32;  ///< with bf16 weights: of master weights and moments
+  Machine machine = Machine::cpu;
+  Recompute recompute = Recompute::norms_swiglu;
+  std::int64_t micro = 1;            ///< B: sequences of one forward pass
+  std::int64_t sequence_length = 1;  ///< T [tokens]
+  std::int64_t micro_batches = 1;    ///< of this rank in one step
+  std::int64_t staged_steps = 1;     ///< steps whose inputs are on the device together
+  bool plain_attention = false;      ///< compute.attention=math: by plain products, whatever the shape
+  bool flash_attention = false;      ///< compute.attention=flash, on a GPU
+  bool fixed_order = false;          ///< compute.deterministic: sums of attention's backward, on a GPU
+  std::int64_t multiprocessors =
+      132;  ///< of the GPU, which FlashAttention in a fixed order asks for: 132 on H100 and H200
+  bool documents = false;     ///< told apart: positions and a mask per token
+  Layout layout = {};         ///< what of the state this rank holds
+  bool rounded_sums = false;  ///< gradients of bf16 weights are summed over ranks in bf16
+  std::int64_t sampled = 0;   ///< sentences that are sampled at the end, each at most T tokens
+};
+
+}  // namespace assay::spec::memory
