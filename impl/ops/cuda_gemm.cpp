@@ -71,6 +71,7 @@ struct Plan {
   std::vector<cublasLtMatmulAlgo_t> candidates;  ///< of the library's heuristics, best guess first
   std::optional<cublasLtMatmulAlgo_t> algorithm;
   std::unique_ptr<Search> search;  ///< until the algorithm is settled
+  bool adds = false;               ///< whether a call has added to what lay there
 };
 
 /// "bf16-f32-tn-acc-m6912-n49152-k2304-a256-256-256-256": what the choice on disk is found by.
@@ -207,7 +208,10 @@ class Job {
   /// One run while the algorithm is searched for. Candidates that do not run leave.
   void run_searching() {
     count_searching_call();
-    if (!Search::load_is_settled()) return ASSAY_CUBLAS_CHECK(run(plan.candidates.front()));
+    plan.adds |= beta_ != 0;
+    // A call that begins a sum reads less than those that add to it, which are the most where there are any.
+    const bool alike = plan.adds == (beta_ != 0);
+    if (!alike || !Search::load_is_settled()) return ASSAY_CUBLAS_CHECK(run(plan.candidates.front()));
     if (plan.algorithm = plan.search->result(); plan.algorithm) {
       plan.search.reset();
       return ASSAY_CUBLAS_CHECK(run(*plan.algorithm));
