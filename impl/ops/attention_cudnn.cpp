@@ -8,8 +8,11 @@
 #include <ATen/cudnn/Handle.h>
 #include <c10/cuda/CUDAGuard.h>
 
+#include <atomic>
 #include <cmath>
 #include <compare>
+#include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -151,7 +154,19 @@ class Graphs {
   std::map<Shape, Graph> graphs_;
 };
 
+std::atomic<bool> refusing = false;
+
+/// The graph's strides and alignment are those of whole tensors.
+void check_places(std::initializer_list<const at::Tensor*> tensors) {
+  for (const at::Tensor* tensor : tensors)
+    TORCH_CHECK(
+        tensor->is_contiguous() && reinterpret_cast<std::uintptr_t>(tensor->const_data_ptr()) % 16 == 0,
+        "cuDNN's attention is given contiguous tensors at multiples of 16 bytes, not one of strides ",
+        tensor->strides());
+}
+
 Shape checked_shape(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, bool fixed_order) {
+  TORCH_CHECK(!refusing, "asked to refuse");
   TORCH_CHECK(qkv.scalar_type() == at::kBFloat16, "cuDNN's attention is asked in bf16 only");
   TORCH_CHECK(qkv.numel() > 0, "cuDNN's attention is not asked for no tokens");
   TORCH_CHECK(cudnnGetVersion() >= least_version, "cuDNN ", cudnnGetVersion(), " is older than ",
@@ -169,10 +184,13 @@ Shape checked_shape(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_h
 
 }  // namespace
 
+bool set_refusing(bool on) { return refusing.exchange(on); }
+
 at::Tensor backward(const at::Tensor& upstream, const at::Tensor& qkv, const at::Tensor& value,
                     const at::Tensor& logsumexp, std::int64_t heads, std::int64_t kv_heads, bool fixed_order,
                     std::size_t plan) {
   const Shape s = checked_shape(qkv, heads, kv_heads, fixed_order);
+  check_places({&upstream, &qkv, &value, &logsumexp});
   const c10::cuda::CUDAGuard here(qkv.device());
   const cudnnHandle_t handle = at::native::getCudnnHandle();  // of this thread, on the current stream
   const std::lock_guard lock(Graphs::all().mutex());

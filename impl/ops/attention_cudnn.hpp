@@ -15,10 +15,14 @@ namespace assay::impl::attention::cudnn {
 /// summed in fp32 and rounded once. The first call for a shape prepares cuDNN's plan for it, in up to
 /// seconds; later ones only enqueue it on the current stream, also while a CUDA graph is recorded. Memory for
 /// the call comes from the caching allocator: fp32 [B, H, T, E] and [B, H, T] and the plan's own. `plan`:
-/// which of `plans`. Errors: c10::Error with cuDNN's reason where it does not take the shape; nothing has run
-/// then.
+/// which of `plans`. Errors: c10::Error with cuDNN's reason where it does not take the shape, and where a
+/// tensor is not contiguous or does not begin at a multiple of 16 bytes; nothing has run then.
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const at::Tensor& y, const at::Tensor& lse,
                     std::int64_t heads, std::int64_t kv_heads, bool fixed_order, std::size_t plan = 0);
+
+/// While on, backward refuses every shape as it does those that the library does not take, so that what runs
+/// then can be tried on a GPU whose library takes all. Returns what was set before.
+bool set_refusing(bool on);
 
 struct PlanFacts {
   std::string name;              ///< engine and choices of its knobs, by cuDNN's numbers

@@ -33,6 +33,13 @@ TEST(AttentionCuda, TheChoiceOfAShapeIsToldOnceWithItsReasons) {
   EXPECT_TRUE(attention::new_choices().empty());
 }
 
+/// Of dqkv, relative to its largest entry. Roundings to bf16 on the way to an entry: probability, y, dscore,
+/// delta, a head's part, the sum; each at most once for terms whose sizes add up to less than the largest
+/// entry times the root of their number, T.
+double largest_gradient_bound(int T) {
+  return 6 * unit_roundoff(Dtype::bf16) * std::sqrt(static_cast<double>(T));
+}
+
 /// The trainer's own shape, grouped and not: which backend takes it is printed, and its result is held to the
 /// plain products on the same numbers in fp32, relative to the largest entry.
 TEST(AttentionCuda, TheTrainersShapesAreFusedAndMatchPlainProducts) {
@@ -49,10 +56,7 @@ TEST(AttentionCuda, TheTrainersShapesAreFusedAndMatchPlainProducts) {
     const auto plain = attention::aten::forward(wide, heads, kv_heads, {});
     const at::Tensor plain_dqkv =
         attention::aten::backward(dy.to(at::kDouble), wide, plain, heads, kv_heads, {});
-    // Roundings to bf16 on the way to an entry: probability, y, dscore, delta, a head's part, the sum; each
-    // at most once for terms whose sizes add up to less than the largest entry times the root of their
-    // number.
-    const double bound = 6 * unit_roundoff(Dtype::bf16) * std::sqrt(512.0);
+    const double bound = largest_gradient_bound(512);
     EXPECT_LE(parity::share_of_largest(out.y, plain.y), 6 * unit_roundoff(Dtype::bf16));
     const double off = parity::share_of_largest(dqkv, plain_dqkv);
     EXPECT_LE(off, bound);
@@ -101,10 +105,61 @@ TEST(AttentionCuda, CudnnWritesTheGradientOfTheTrainersShapesIntoOneTensor) {
       const at::Tensor plain = attention::aten::backward(
           dy.to(at::kDouble), wide, attention::aten::forward(wide, heads, kv_heads, {}), heads, kv_heads, {});
       EXPECT_LE(parity::relative_norm(dqkv, plain), parity::gradient_norm_bound) << T << " " << fixed_order;
+      EXPECT_LE(parity::share_of_largest(dqkv, plain), largest_gradient_bound(T)) << T << " " << fixed_order;
       for (const auto& plan : attention::cudnn::plans(qkv, heads, kv_heads, fixed_order))
         std::cout << "heads " << heads << "+2x" << kv_heads << (fixed_order ? ", fixed order: " : ": ")
                   << plan.name << ", " << plan.workspace_bytes << " bytes" << std::endl;
     }
+}
+
+class Refusing {
+ public:
+  Refusing() : before_(attention::cudnn::set_refusing(true)) {}
+  ~Refusing() { attention::cudnn::set_refusing(before_); }
+  Refusing(const Refusing&) = delete;
+  Refusing& operator=(const Refusing&) = delete;
+
+ private:
+  const bool before_;
+};
+
+TEST(AttentionCuda, WhereCudnnRefusesOurGraphItsGradientsComeApartThroughATen) {
+  ASSAY_NEEDS_GPU();
+  attention::new_choices();
+  const auto table =
+      rope::table(spec::rope::inverse_frequencies(64, 10000, {}), 384, at::kBFloat16, at::kCUDA);
+  for (const auto& [heads, kv_heads] : {std::pair{6, 6}, std::pair{6, 2}}) {
+    const at::Tensor qkv = tests::normal({2, 384, heads + 2 * kv_heads, 64}, 1, at::kBFloat16).to(at::kCUDA),
+                     dy = tests::normal({2, 384, heads, 64}, 2, at::kBFloat16).to(at::kCUDA);
+    const auto out = attention::forward(qkv, heads, kv_heads, {});
+    ASSERT_EQ(out.backend, attention::Backend::cudnn);
+    const at::Tensor joined = attention::cudnn::backward(dy, qkv, out.y, out.lse, heads, kv_heads, false);
+    const Refusing on;
+    const metrics::FlopCounter counter;
+    const at::Tensor apart = attention::backward(dy, qkv, out, heads, kv_heads, {});
+    EXPECT_TRUE(counter.seen().contains("aten::_scaled_dot_product_cudnn_attention_backward"));
+    const auto lines = attention::new_choices();
+    ASSERT_EQ(lines.size(), 1u);
+    EXPECT_NE(lines[0].find("cudnn; gradients of q, k and v apart: asked to refuse"), std::string::npos)
+        << lines[0];
+    // Each is within the bound of the exact gradient.
+    EXPECT_LE(parity::relative_norm(apart, joined.to(at::kDouble)), 2 * parity::gradient_norm_bound);
+    const at::Tensor turned = attention::backward_through_rope(dy, qkv, out, heads, kv_heads, {}, table, {});
+    rope::rotate(joined, heads + kv_heads, table, {}, /*inverse=*/true);
+    EXPECT_LE(parity::relative_norm(turned, joined.to(at::kDouble)),
+              2 * (parity::gradient_norm_bound + unit_roundoff(Dtype::bf16)));
+  }
+}
+
+TEST(AttentionCuda, CudnnIsNotGivenTensorsThatAreNotWhole) {
+  ASSAY_NEEDS_GPU();
+  const at::Tensor qkv = tests::normal({1, 128, 6, 64}, 1, at::kBFloat16).to(at::kCUDA);
+  const auto out = attention::forward(qkv, 4, 1, {});
+  const at::Tensor turned = at::empty({1, 4, 128, 64}, qkv.options()).transpose(1, 2);
+  EXPECT_THROW(attention::cudnn::backward(turned, qkv, out.y, out.lse, 4, 1, false), c10::Error);
+  const at::Tensor shifted = at::empty({out.y.numel() + 1}, qkv.options()).narrow(0, 1, out.y.numel());
+  EXPECT_THROW(attention::cudnn::backward(shifted.view(out.y.sizes()), qkv, out.y, out.lse, 4, 1, false),
+               c10::Error);
 }
 
 TEST(AttentionCuda, CudnnsBackwardInAFixedOrderGivesTheSameBitsTwice) {
