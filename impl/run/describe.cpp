@@ -136,6 +136,7 @@ spec::record::RunStart describe(const RunFacts& facts, Communicator& communicato
   start.memory_bytes = host_memory();
   add_places(start, facts.device, communicator);
   start.model = facts.model.name;
+  start.model_definition = spec::to_toml(facts.model);
   start.vocab = facts.model.vocab;
   start.parameters = spec::inventory(facts.model).parameter_count().to_int64();
   start.flops_per_token = spec::exact_flops(facts.model, facts.config.sequence_length).per_token().to_int64();

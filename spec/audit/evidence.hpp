@@ -22,6 +22,14 @@ Interval wide(const Printed& printed);
 /// tables hold 989, 989.4, 989.5 and 990 for an H100, 1,300 and 1,307.4 for an MI300X. [flop/s]
 Interval as_written(const Peak& peak);
 
+/// Printed, above zero, and of a size that products of several such numbers can be taken.
+inline bool usable(const std::optional<Printed>& printed) {
+  return printed && printed->low > 1e-60 && printed->high < 1e60;
+}
+
+/// The setting's number, where it is usable.
+std::optional<double> number_in(const RunRecord& record, Setting setting);
+
 /// Consecutive steps, numbers rising: a restart begins a new stretch.
 struct Stretch {
   std::size_t begin = 0, end = 0;  ///< half-open range of Evidence::steps
@@ -39,8 +47,10 @@ struct Evidence {
   std::vector<const Step*> steps;  ///< of the first rank that printed
   std::vector<Stretch> stretches;  ///< all steps, split where the number falls back or a step is done again
   std::optional<ModelSpec> model;  ///< named, or put together from the settings
-  std::string model_basis;         ///< "named", "shape as printed", "parameters as printed"
-  GpuMatch gpu;                    ///< of the printed name
+  /// How the model is known: "named", "defined" (the log holds it whole), "shape as printed", "parameters as
+  /// printed".
+  std::string model_basis;
+  GpuMatch gpu;                           ///< of the printed name
   Precision precision = Precision::bf16;  ///< bf16 where none is stated
   bool precision_known = true;            ///< false where one is stated that no data sheet has a peak of
   std::optional<double> dense_peak;       ///< of one GPU at `precision` [flop/s]
@@ -94,8 +104,9 @@ CountFit count_fits(const ModelSpec& model, const Printed& parameters);
 /// get_num_params; train.py, meta_vocab_size).
 std::vector<double> counts_beside_positions(const ModelSpec& model, bool of_nanogpt);
 
-/// The named model, found by name, or by the only built-in model whose parameter count and shape are as
-/// printed.
+// model_of.cpp
+/// The model that the log defines or names, or the one put together from the settings, or the only built-in
+/// model whose parameter count and shape are as printed. `basis` as Evidence::model_basis.
 std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis);
 
 }  // namespace assay::spec::audit

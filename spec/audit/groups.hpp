@@ -29,6 +29,7 @@ Result judge_learning_rate(const Evidence& e);
 Result judge_steps(const Evidence& e);
 Result judge_planned_steps(const Evidence& e);
 Result judge_resume(const Evidence& e);
+// rate_steady.cpp
 Result judge_rate_steady(const Evidence& e);
 // summaries.cpp
 Result judge_average_seconds(const Evidence& e);
@@ -47,6 +48,7 @@ Result judge_average_loss(const Evidence& e);
 Result judge_gap_closed(const Evidence& e);
 Result judge_valid_tokens(const Evidence& e);
 Result judge_vocabulary(const Evidence& e);
+Result judge_phases(const Evidence& e);
 
 /// A result that holds so far; `id` and unit are set by the caller.
 Result holding(std::int64_t judged);

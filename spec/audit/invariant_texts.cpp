@@ -126,7 +126,10 @@ const std::vector<Invariant>& invariants() {
        "them. A run that says that it ended as planned did as many.",
        Unit::steps},
       {"rate_steady", "no step is far faster than the others",
-       "Steps may stall; more than three times the best tenth contradicts. The first step is left out.",
+       "Steps may stall; more than three times the best tenth contradicts, or as much more as three times "
+       "the "
+       "spread of the steps reaches beyond it. A step that a second clock (the times of its parts, stamps of "
+       "lines) shows to be that fast was. The first step is left out.",
        Unit::tokens_per_second},
       {"resume", "after a restart tokens, learning rate and loss go on from where they were",
        "Against the last step before the restart that is not later. Loss may be 15 % and 0.3 higher.",
@@ -177,8 +180,11 @@ const std::vector<Invariant>& invariants() {
        "What our own record's last event makes of its final loss.", Unit::none},
       {"valid_tokens", "tokens whose loss counts <= tokens of the step",
        "Padding and masked tokens do not count; none counts twice.", Unit::tokens},
-      {"vocabulary", "vocabulary = that of the model that is named",
+      {"vocabulary", "vocabulary = that of the model that is named or defined",
        "Of our own record alone: other trainers round theirs up.", Unit::none},
+      {"phases", "times of a step's parts add up to its time",
+       "Of our own record, whose step is timed part by part; no more than rounding is forgiven.",
+       Unit::seconds},
       {"scaling", "per GPU, a run on more GPUs is not faster than one on fewer",
        "Only between runs of the same model, GPU, micro-batch and sequence length; by the corrected numbers; "
        "10 % for "

@@ -41,7 +41,8 @@ constexpr Other others[] = {{"mfu_possible", judge_mfu_possible},
                             {"final", judge_final},
                             {"gap_closed", judge_gap_closed},
                             {"valid_tokens", judge_valid_tokens},
-                            {"vocabulary", judge_vocabulary}};
+                            {"vocabulary", judge_vocabulary},
+                            {"phases", judge_phases}};
 
 const Invariant& invariant_named(std::string_view id) {
   std::vector<std::string> known;

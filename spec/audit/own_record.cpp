@@ -43,12 +43,27 @@ Result judge_valid_tokens(const Evidence& e) {
   return out;
 }
 
+Result judge_phases(const Evidence& e) {
+  Result out = holding(0);
+  for (const Step* step : e.steps) {
+    const auto &phases = (*step)[Field::phases], &seconds = (*step)[Field::seconds];
+    if (!phases || !seconds) continue;
+    ++out.judged;
+    if (out.verdict != Verdict::contradicts) out.printed = seconds->value, out.recomputed = wide(*phases);
+    if (!wide(*phases).meets(wide(*seconds))) contradict(out, seconds->value, wide(*phases), step->line);
+  }
+  if (out.judged == 0) return not_judged("times of a step's parts");
+  if (out.verdict == Verdict::contradicts)
+    blame(out, "line_seconds", "step time, or that of one of its parts, of this line alone");
+  return out;
+}
+
 /// Other trainers pad vocabularies; our record states the model's own.
 Result judge_vocabulary(const Evidence& e) {
   const auto& vocab = e.record[Setting::vocab];
   if (!vocab) return not_judged("vocabulary");
-  if (e.record.format.name != "assay" || !e.model || e.model_basis != "named")
-    return not_judged("a model that the record names");
+  if (e.record.format.name != "assay" || !e.model || (e.model_basis != "named" && e.model_basis != "defined"))
+    return not_judged("a model that the record names or defines");
   Result out = holding(1);
   out.printed = vocab->value;
   out.recomputed = exact_interval(static_cast<double>(e.model->vocab));

@@ -120,11 +120,6 @@ struct Factors {
   double operator[](Relation relation) const { return values[static_cast<std::size_t>(relation)]; }
 };
 
-/// Printed, above zero, and of a size that products of several such numbers can be taken.
-inline bool usable(const std::optional<Printed>& printed) {
-  return printed && printed->low > 1e-60 && printed->high < 1e60;
-}
-
 inline const Comparison& at(const Comparisons& comparisons, Relation relation) {
   return comparisons[static_cast<std::size_t>(relation)];
 }

@@ -31,7 +31,8 @@ void compare_parameters(const Evidence& e, Comparisons& out) {
     all.missing = "a model named in the log";
   else if (const CountFit fit = count_fits(*e.model, *printed); fit == CountFit::padded)
     add_sample(all, *printed, wide(*printed));
-  else if (e.model_basis != "named" && (fit == CountFit::nearly || fit == CountFit::no))
+  else if (e.model_basis != "named" && e.model_basis != "defined" &&
+           (fit == CountFit::nearly || fit == CountFit::no))
     all.missing = "the model's whole shape";
   else
     add_sample(all, *printed, exact_interval(parameter_count(*e.model).to_double()));

@@ -80,7 +80,8 @@ constexpr std::string_view field_names[] = {"step",
                                             "planned_steps",
                                             "memory_share",
                                             "not_finite",
-                                            "valid_tokens"};
+                                            "valid_tokens",
+                                            "phases"};
 static_assert(std::size(setting_names) == setting_count && std::size(field_names) == field_count);
 
 template <typename Enum, std::size_t n>

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "spec/audit/printed.hpp"
+#include "spec/model/model_spec.hpp"
 
 namespace assay::spec::audit {
 
@@ -96,6 +97,7 @@ enum class Field {
   memory_share,      ///< of the device's memory that is in use: reserved, where that is printed
   not_finite,        ///< steps since the line before whose loss was no number
   valid_tokens,      ///< of the step's tokens, those whose loss counts
+  phases,            ///< times of the parts of the step, added up [s]
   count_
 };
 
@@ -184,7 +186,11 @@ struct RunRecord {
   std::string origin;  ///< path, or what the program that built it says
   Format format;
   std::array<std::optional<Printed>, setting_count> settings;
-  std::string model;     ///< as printed or found; empty when the log names none
+  std::string model;                    ///< as printed or found; empty when the log names none
+  std::optional<ModelSpec> definition;  ///< of the model, where the log holds it whole
+  /// The file that defined the model, where the log says that it was no built-in one and does not hold it
+  /// whole: a model that is known by the same name need not be the one that ran.
+  std::string model_file;
   std::string gpu;       ///< as printed ("NVIDIA B200"); empty when the log names none
   std::string device;    ///< "cpu" where the log says that no GPU computes; else empty
   std::string dtype;     ///< that computes ("bf16", "fp8"); empty when not stated

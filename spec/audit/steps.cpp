@@ -209,36 +209,4 @@ Result judge_resume(const Evidence& e) {
   return out;
 }
 
-Result judge_rate_steady(const Evidence& e) {
-  std::vector<std::pair<double, const Step*>> rates;
-  for (std::size_t i = 1; i < e.steps.size(); ++i) {
-    const auto &rate = (*e.steps[i])[Field::tokens_per_second], &seconds = (*e.steps[i])[Field::seconds];
-    if (usable(rate))
-      rates.emplace_back(rate->value, e.steps[i]);
-    else if (usable(seconds))
-      rates.emplace_back(1 / seconds->value, e.steps[i]);
-  }
-  if (rates.size() < 8) return not_judged("eight steps with a rate");
-  std::vector<double> sorted;
-  sorted.reserve(rates.size());
-  for (const auto& [rate, step] : rates) sorted.push_back(rate);
-  std::sort(sorted.begin(), sorted.end());
-  const double median = sorted[sorted.size() / 2];
-  // Steps may stall; what no step can do is run far faster than the others do at their best.
-  const double best = sorted[sorted.size() - 1 - sorted.size() / 10];
-  Result out = holding(static_cast<std::int64_t>(rates.size()));
-  out.printed = rates.back().first;
-  out.recomputed = {0, 3 * best};
-  for (const auto& [rate, step] : rates)
-    if (rate > 3 * best) contradict(out, rate, {0, 3 * best}, step->line);
-  if (out.verdict == Verdict::contradicts) {
-    out.note = "faster than three times the best tenth of the other steps";
-    blame(out, "rate_jump", "another unit, another batch, or a step that did nothing");
-  } else {
-    out.note = "slowest " + percent(sorted.front() / median - 1) + ", fastest +" +
-               percent(sorted.back() / median - 1) + " against the median";
-  }
-  return out;
-}
-
 }  // namespace assay::spec::audit

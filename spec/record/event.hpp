@@ -76,6 +76,7 @@ struct RunStart {
   std::vector<Gpu> gpus;
   std::vector<RankPlace> ranks;
   std::string model;
+  std::optional<std::string> model_definition;  ///< the whole model, as spec/models writes it (TOML)
   std::int64_t vocab = 0;
   std::int64_t parameters = 0;
   std::int64_t flops_per_token = 0;  ///< forward and backward, convention "exact" [flop]

@@ -88,6 +88,7 @@ void fields(Is<RunStart> auto& start, auto&& field) {
   field("gpus", start.gpus);
   field("ranks", start.ranks);
   field("model", start.model);
+  field("model_definition", start.model_definition);
   field("vocab", start.vocab);
   field("parameters", start.parameters);
   field("flops_per_token", start.flops_per_token);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "spec/model/model_spec.hpp"
 #include "spec/record/read.hpp"
 #include "spec/record/run.hpp"
 #include "spec/tolerance.hpp"
@@ -52,6 +53,21 @@ TEST_F(TrainProgram, PrintsPlainLinesAndWritesRecordAndReport) {
   EXPECT_TRUE(run.samples && run.end);
   EXPECT_TRUE(fs::exists(folder("a") + "/report.html"));
   const auto audited = tests::assay({"audit", folder("a")});
+  EXPECT_EQ(audited.code, 0) << audited.output << audited.messages;
+}
+
+TEST_F(TrainProgram, TheRecordOfAModelOfTheUsersOwnIsConsistentWithoutItsFile) {
+  spec::ModelSpec model = spec::find_model("tiny-llama");
+  model.vocab = 512;  // under the name of a built-in model, with another vocabulary
+  model.layers = 1;
+  const std::string file = folder("mine.toml");
+  std::ofstream(file) << spec::to_toml(model);
+  const auto outcome = train("a", "model.name=" + file);
+  ASSERT_EQ(outcome.code, 0) << outcome.messages;
+  ASSERT_TRUE(run_of("a").start.model_definition);
+  EXPECT_EQ(spec::model_from_toml(*run_of("a").start.model_definition, "a record"), model);
+  fs::remove(file);
+  const auto audited = tests::assay({"audit", folder("a"), "--json"});
   EXPECT_EQ(audited.code, 0) << audited.output << audited.messages;
 }
 

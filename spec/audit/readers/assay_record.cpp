@@ -1,10 +1,12 @@
 // Our own run.jsonl (spec/record/record.md). Steps are read in place, key by key; the rare other events by
 // spec::record, which validates them.
+#include <algorithm>
 #include <charconv>
 #include <variant>
 
 #include "spec/audit/readers/json_scan.hpp"
 #include "spec/audit/readers/line_reader.hpp"
+#include "spec/audit/readers/phase_times.hpp"
 #include "spec/audit/readers/scan.hpp"
 #include "spec/error.hpp"
 #include "spec/record/read.hpp"
@@ -85,7 +87,7 @@ class AssayRecord : public LineReader {
   void read(const Line& line, RecordBuilder& builder) override {
     Step step;
     if (shapes_.read(line, step))
-      take(step, builder);
+      take(line, step, builder);
     else if (begins_as(line.text, "step"))
       read_step(line, builder);
     else if (line.text.starts_with("{"))
@@ -95,9 +97,10 @@ class AssayRecord : public LineReader {
   }
 
  private:
-  static void take(Step& step, RecordBuilder& builder) {
+  static void take(const Line& line, Step& step, RecordBuilder& builder) {
     // No GPU: nothing was measured.
     if (step[Field::memory_peak] && step[Field::memory_peak]->value == 0) step[Field::memory_peak].reset();
+    step[Field::phases] = phase_times(line.text, line.number);
     builder.step(step);
   }
 
@@ -111,7 +114,7 @@ class AssayRecord : public LineReader {
                        step[Field::step] && step[Field::loss] && step[Field::seconds];
     if (!whole) return builder.unread(line.text);
     shapes_.learn(line, taken);
-    take(step, builder);
+    take(line, step, builder);
   }
 
   void read_event(const Line& line, RecordBuilder& builder) {
@@ -163,7 +166,22 @@ class AssayRecord : public LineReader {
     }
     real(Setting::loss_floor, start.data.floor);
     builder.name(&RunRecord::model, start.model);
+    read_definition(start, builder);
     read_settings(start, builder, real);
+  }
+
+  /// Records of earlier versions hold no definition; their `model.name` tells whether the model is built in.
+  static void read_definition(const record::RunStart& start, RecordBuilder& builder) {
+    if (start.model_definition) try {
+        return builder.define(model_from_toml(*start.model_definition, "model_definition"));
+      } catch (const std::exception&) {
+        return builder.unread(*start.model_definition);  // of no possible model
+      }
+    const std::vector<std::string> names = model_names();
+    for (const auto& [key, value] : start.settings)
+      if (const auto* name = std::get_if<std::string>(&value); name && key == "model.name")
+        if (std::find(names.begin(), names.end(), *name) == names.end())
+          builder.name(&RunRecord::model_file, *name);
   }
 
   template <class Real>

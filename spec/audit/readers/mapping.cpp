@@ -16,6 +16,7 @@ std::vector<Measures> kinds_of(Field field) {
   switch (field) {
     case Field::seconds:
     case Field::elapsed:
+    case Field::phases:
       return {Measures::time};
     case Field::mfu:
     case Field::hfu:

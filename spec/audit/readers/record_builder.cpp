@@ -82,8 +82,9 @@ void RecordBuilder::adopt_pending() {
     if (!run_.record.settings[i]) run_.record.settings[i] = pending_->settings[i];
   for (std::string RunRecord::*which :
        {&RunRecord::model, &RunRecord::gpu, &RunRecord::device, &RunRecord::dtype, &RunRecord::schedule,
-        &RunRecord::parallelism, &RunRecord::weights})
+        &RunRecord::parallelism, &RunRecord::weights, &RunRecord::model_file})
     if ((run_.record.*which).empty()) run_.record.*which = (*pending_).*which;
+  if (!run_.record.definition) run_.record.definition = pending_->definition;
   pending_.reset();
 }
 

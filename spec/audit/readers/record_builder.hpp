@@ -54,6 +54,8 @@ class RecordBuilder {
   void setting(Setting setting, const std::optional<Printed>& value);
   /// Names of the run: model, gpu, dtype, schedule, parallelism.
   void name(std::string RunRecord::*which, std::string_view value);
+  /// The whole model of the run.
+  void define(const ModelSpec& model) { header().definition = model; }
   /// Steps of the run contradict a setting that changes as it goes.
   void forget(Setting setting) { run_.record[setting].reset(); }
   /// A line of the run says that its loss is made of rewards.

@@ -7,9 +7,11 @@
 
 #include "spec/audit/invariants.hpp"
 #include "spec/audit/readers/read_log.hpp"
+#include "spec/flops/exact.hpp"
 #include "spec/record/run.hpp"
 #include "spec/record/write.hpp"
 #include "tests/support/example_run.hpp"
+#include "tests/support/paths.hpp"
 
 namespace assay::spec::audit::own_record_test {
 namespace {
@@ -35,12 +37,13 @@ struct Events {
     if (start.data.floor)
       end.gap_closed = record::gap_closed(*end.final_loss, *start.data.floor, start.vocab);
   }
-  Verdict judged(std::string_view id) const {
+  RunRecord read() const {
     std::string text = record::to_json(start) + "\n";
     for (const record::Step& step : steps) text += record::to_json(step) + "\n";
     std::istringstream in(text + record::to_json(end) + "\n");
-    return judge(id, read_log(in, "run.jsonl")).verdict;
+    return read_log(in, "run.jsonl");
   }
+  Verdict judged(std::string_view id) const { return judge(id, read()).verdict; }
 };
 
 TEST(OwnRecordSpec, ATruthfulRecordHolds) {
@@ -98,6 +101,97 @@ TEST(OwnRecordSpec, TheVocabularyIsTheNamedModels) {
   EXPECT_EQ(events.judged("vocabulary"), Verdict::holds);
   events.start.vocab = 50257;
   EXPECT_EQ(events.judged("vocabulary"), Verdict::contradicts);
+}
+
+/// A model of the user's own file, which bears the name of a built-in one.
+Events of_own_model() {
+  Events events;
+  ModelSpec model = find_model("tiny-llama");
+  model.vocab = 512;
+  model.layers += 1;
+  events.start.model_definition = to_toml(model);
+  events.start.settings.emplace_back("model.name", std::string("/home/me/tiny.toml"));
+  events.start.model = model.name;
+  events.start.vocab = model.vocab;
+  events.start.parameters = parameter_count(model).to_int64();
+  events.start.flops_per_token = exact_flops_per_token(model, events.start.batch.sequence_length).to_int64();
+  return events;
+}
+
+TEST(OwnRecordSpec, AModelIsWhatTheRecordDefines) {
+  const Events truthful = of_own_model();
+  for (const char* id : {"parameters", "flops_per_token", "vocabulary"})
+    EXPECT_EQ(truthful.judged(id), Verdict::holds) << id;
+  Events other = truthful;
+  other.start.parameters += 1;
+  EXPECT_EQ(other.judged("parameters"), Verdict::contradicts);
+  other = truthful;
+  other.start.flops_per_token += 6;
+  EXPECT_EQ(other.judged("flops_per_token"), Verdict::contradicts);
+  other = truthful;
+  other.start.vocab = 256;
+  EXPECT_EQ(other.judged("vocabulary"), Verdict::contradicts);
+}
+
+TEST(OwnRecordSpec, AModelOfAFileThatTheRecordLacksIsNotTheBuiltInOne) {
+  Events events = of_own_model();
+  events.start.model_definition.reset();
+  for (const char* id : {"parameters", "flops_per_token", "vocabulary"})
+    EXPECT_EQ(events.judged(id), Verdict::cannot_be_judged) << id;
+  // The command line may say which it was.
+  RunRecord record = events.read();
+  record.state("model", &RunRecord::model, "tiny-llama", "--model tiny-llama");
+  EXPECT_EQ(judge("parameters", record).verdict, Verdict::contradicts);
+}
+
+TEST(OwnRecordSpec, ADefinitionOfNoModelIsQuotedAndNotJudged) {
+  Events events = of_own_model();
+  for (const char* none : {"name = ", "name = \"a\"", ""}) {
+    events.start.model_definition = none;
+    const RunRecord record = events.read();
+    EXPECT_EQ(record.unread_lines, 1) << none;
+    EXPECT_TRUE(record[Setting::parameters]) << none;
+  }
+}
+
+TEST(OwnRecordSpec, TheModelOfALogIsNoFileOfThisMachine) {
+  RunRecord record;
+  record.model = tests::source_dir() + "/spec/models/tiny-llama.toml";
+  record[Setting::parameters] = exactly(1);
+  EXPECT_EQ(judge("parameters", record).verdict, Verdict::cannot_be_judged);
+  record.state("model", &RunRecord::model, record.model, "--model FILE");
+  EXPECT_EQ(judge("parameters", record).verdict, Verdict::contradicts);
+}
+
+TEST(OwnRecordSpec, TheTimesOfItsPartsAddUpToAStep) {
+  Events events;
+  events.steps[1].phases = {.data_wait = 0.0125, .forward = 0.0875, .backward = 0.1, .other = 0.05};
+  EXPECT_EQ(events.judged("phases"), Verdict::holds);
+  events.steps[1].phases.backward = 0.1 + 1e-9;
+  EXPECT_EQ(events.judged("phases"), Verdict::contradicts);
+}
+
+/// 100 steps on a machine that others use: most of them wait, a few do not.
+Events on_a_busy_machine() {
+  Events events;
+  events.steps.clear();
+  events.start.steps = 100;
+  for (int i = 1; i <= 100; ++i) {
+    record::Step step = tests::example_step(i);
+    step.seconds = i % 20 == 0 ? 0.05 : 0.25 + 0.001 * (i % 7);
+    step.tokens_per_second = static_cast<double>(step.tokens) / step.seconds;
+    step.phases = {.forward = step.seconds};
+    events.steps.push_back(step);
+  }
+  return events;
+}
+
+TEST(OwnRecordSpec, AStepWhosePartsWereAsFastIsNoMistake) {
+  const Events busy = on_a_busy_machine();
+  EXPECT_EQ(busy.judged("rate_steady"), Verdict::holds);
+  Events jump = busy;
+  jump.steps[19].phases.forward = 0.25;
+  EXPECT_EQ(jump.judged("rate_steady"), Verdict::contradicts);
 }
 
 }  // namespace

@@ -1,0 +1,86 @@
+// Whether some steps are faster than any step of the run can be.
+#include <algorithm>
+#include <cmath>
+
+#include "spec/audit/groups.hpp"
+#include "spec/audit/relations.hpp"
+#include "spec/text/quantity.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+/// The number below which that share of `sorted` lies. Domain: not empty.
+double quantile(const std::vector<double>& sorted, double share) {
+  return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
+}
+
+/// The time of step `i` by a clock besides its own time: the times of its parts, or the stamps of its line
+/// and the one before. [s]
+std::optional<Interval> clocked(const Evidence& e, std::size_t i) {
+  const Step &step = *e.steps[i], &before = *e.steps[i - 1];
+  if (const auto& phases = step[Field::phases]; usable(phases)) return wide(*phases);
+  const auto &end = step[Field::elapsed], &begin = before[Field::elapsed];
+  const auto &number = step[Field::step], &last = before[Field::step];
+  if (!end || !begin || !number || !last || !(number->value > last->value)) return std::nullopt;
+  return (wide(*end) - wide(*begin)) / exact_interval(number->value - last->value);
+}
+
+/// The median of those times; 0 where there are none. [s]
+double usual_time(const Evidence& e) {
+  std::vector<double> times;
+  for (std::size_t i = 1; i < e.steps.size(); ++i)
+    if (const auto time = clocked(e, i)) times.push_back(time->middle());
+  if (times.empty()) return 0;
+  std::sort(times.begin(), times.end());
+  return quantile(times, 0.5);
+}
+
+}  // namespace
+
+Result judge_rate_steady(const Evidence& e) {
+  std::vector<std::pair<double, std::size_t>> rates;
+  for (std::size_t i = 1; i < e.steps.size(); ++i) {
+    const auto &rate = (*e.steps[i])[Field::tokens_per_second], &seconds = (*e.steps[i])[Field::seconds];
+    if (usable(rate))
+      rates.emplace_back(rate->value, i);
+    else if (usable(seconds))
+      rates.emplace_back(1 / seconds->value, i);
+  }
+  if (rates.size() < 8) return not_judged("eight steps with a rate");
+  std::vector<double> sorted;
+  sorted.reserve(rates.size());
+  for (const auto& [rate, i] : rates) sorted.push_back(rate);
+  std::sort(sorted.begin(), sorted.end());
+  const double median = sorted[sorted.size() / 2];
+  // Steps may stall; what no step can do is run far faster than the others do at their best: as many times as
+  // three times their spread, slowest quarter to best tenth, reaches beyond it (7 standard deviations of
+  // normal logarithms from their mean), and three times at least.
+  const double best = sorted[sorted.size() - 1 - sorted.size() / 10], spread = best / quantile(sorted, 0.25);
+  const double bound = best * std::max(3.0, spread * spread * spread);
+  Result out = holding(static_cast<std::int64_t>(rates.size()));
+  out.printed = rates.back().first;
+  out.recomputed = {0, bound};
+  std::int64_t real = 0;
+  double usual = -1;
+  for (const auto& [rate, i] : rates) {
+    if (!(rate > bound)) continue;
+    if (usual < 0) usual = usual_time(e);
+    // It was that fast, whatever made it so: a machine that others used meanwhile, batches read ahead.
+    if (const auto time = clocked(e, i); time && time->low >= 0 && time->high < usual / 2)
+      ++real;
+    else
+      contradict(out, rate, {0, bound}, e.steps[i]->line);
+  }
+  if (out.verdict == Verdict::contradicts) {
+    out.note = "far faster than the best tenth of the other steps";
+    blame(out, "rate_jump", "another unit, another batch, or a step that did nothing");
+  } else {
+    out.note = "slowest " + percent(sorted.front() / median - 1) + ", fastest +" +
+               percent(sorted.back() / median - 1) + " against the median";
+    if (real > 0)
+      out.note += "; " + std::to_string(real) + " far faster than the others, as a second clock says too";
+  }
+  return out;
+}
+
+}  // namespace assay::spec::audit

@@ -1,0 +1,60 @@
+// labels: unit
+// Steps that are far faster than the others: a mistake, unless the machine or a second clock speaks for them.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <sstream>
+
+#include "spec/audit/invariants.hpp"
+#include "spec/audit/readers/read_log.hpp"
+
+namespace assay::spec::audit::rate_steady_test {
+namespace {
+
+/// 200 steps of 4,096 tokens; `seconds` of each. Stamps where `clock` says so.
+RunRecord steps_of(const std::function<double(int)>& seconds, bool clock = false) {
+  std::ostringstream out;
+  out << "step,seconds,tokens_per_second,elapsed\n";
+  double elapsed = 0;
+  for (int i = 1; i <= 200; ++i) {
+    elapsed += seconds(i);
+    out << i << "," << seconds(i) << "," << 4096 / seconds(i) << "," << elapsed << "\n";
+  }
+  ReadOptions options;
+  options.map = "step=step,seconds=seconds,tokens_per_second=tokens_per_second";
+  if (clock) options.map += ",elapsed=elapsed";
+  std::istringstream in(out.str());
+  return read_log(in, "steps.csv", options);
+}
+
+double steady(int i) { return i % 50 == 7 ? 0.05 : 0.25 + 0.001 * (i % 11); }
+
+TEST(RateSteadySpec, AJumpAmongSteadyStepsContradicts) {
+  const Result told = judge("rate_steady", steps_of(steady));
+  EXPECT_EQ(told.verdict, Verdict::contradicts);
+  EXPECT_EQ(told.contradicted, 4);
+  EXPECT_EQ(told.lines.front(), 8);
+}
+
+TEST(RateSteadySpec, AJumpThatTheClockShowsIsReal) {
+  const RunRecord record = steps_of(steady, true);
+  EXPECT_EQ(judge("rate_steady", record).verdict, Verdict::holds) << contradictions(record);
+  RunRecord moved = record;
+  for (Step& step : moved.steps)
+    if (step[Field::step]->value >= 57)
+      step[Field::elapsed] = exactly(step[Field::elapsed]->value + 0.2, step.line);
+  const Result told = judge("rate_steady", moved);
+  EXPECT_EQ(told.verdict, Verdict::contradicts);
+  EXPECT_EQ(told.lines, (std::vector<std::int64_t>{58}));
+}
+
+/// A machine that others use: no step is like the next, and what is far from most is not far from all.
+TEST(RateSteadySpec, FarIsFartherWhereStepsVaryMore) {
+  const auto busy = [](int i) { return i % 50 == 7 ? 0.04 : 0.2 + 0.004 * ((i * 37) % 100); };
+  EXPECT_EQ(judge("rate_steady", steps_of(busy)).verdict, Verdict::holds);
+  const auto jump = [&](int i) { return i == 57 ? 0.002 : busy(i); };
+  EXPECT_EQ(judge("rate_steady", steps_of(jump)).verdict, Verdict::contradicts);
+}
+
+}  // namespace
+}  // namespace assay::spec::audit::rate_steady_test
