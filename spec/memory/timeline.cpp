@@ -6,10 +6,10 @@
 
 #include "spec/error.hpp"
 #include "spec/layout/actions.hpp"
-#include "spec/layout/partition.hpp"
 #include "spec/memory/attention.hpp"
 #include "spec/memory/document_places.hpp"
 #include "spec/memory/head.hpp"
+#include "spec/memory/state.hpp"
 #include "spec/model/inventory.hpp"
 #include "spec/model/trainable.hpp"
 
@@ -41,9 +41,6 @@ class Walk {
     size_batch(s_.micro, s_.sequence_length);
   }
 
-  static std::int64_t largest_block(const Partition& partition);
-  std::int64_t whole_places(const Partition& partition) const;
-  void state();
   void initialise();
   void step();
   void sample();
@@ -89,51 +86,7 @@ class Walk {
   const bool bf16_;
   const std::int64_t element_, statistic_, all_heads_;
   std::int64_t B_ = 0, T_ = 0, N_ = 0;
-  std::vector<Tensor> for_the_run_;
 };
-
-std::int64_t Walk::largest_block(const Partition& partition) {
-  std::int64_t largest = 0;
-  for (std::int64_t b = 0; b < partition.inventory.blocks; ++b)
-    largest = std::max(largest, partition.block_size(b));
-  return largest;
-}
-
-/// Elements of impl/parallel/sharded_parameters.cpp: two decoder blocks, embedding and head, which take turns
-/// unless they are one.
-std::int64_t Walk::whole_places(const Partition& partition) const {
-  std::int64_t block = 0;
-  for (std::int64_t b = 1; b <= m_.layers; ++b) block = std::max(block, partition.block_size(b));
-  const std::int64_t embedding = partition.block_size(0), head = partition.block_size(m_.layers + 1);
-  return (m_.layers > 1 ? 2 : 1) * block +
-         (m_.tied_embeddings ? embedding + head : std::max(embedding, head));
-}
-
-/// impl/memory/parameter_buffers.cpp and the table of rope.
-void Walk::state() {
-  ledger_.enter("weights and optimizer state");
-  const Partition partition = spec::partition(inventory(m_), s_.layout.shard_ranks);
-  const std::int64_t share = partition.shard_size,
-                     size = s_.layout.shards_weights() ? share : partition.inventory.flat_size;
-  const std::int64_t of_state = element_bytes(bf16_ ? s_.states : s_.dtype);
-  const auto hold = [&](const char* name, Shape shape, std::int64_t bytes) {
-    for_the_run_.push_back(make(name, Purpose::state, std::move(shape), bytes));
-  };
-  hold("weights", {size}, element_);
-  hold("gradients", {size}, statistic_);
-  if (of_state != element_) hold("master", {share}, of_state);
-  hold("moment1", {share}, of_state);
-  hold("moment2", {share}, of_state);
-  if (bf16_) hold("gains", {norm_gains(partition.inventory).flat_size}, statistic_);
-  if (s_.layout.shards_weights()) {
-    const std::int64_t places = whole_places(partition);
-    hold("gathered_weights", {places}, element_);
-    hold("gathered_gradients", {places}, statistic_);
-  }
-  if (s_.layout.ranks > 1 && s_.rounded_sums) hold("rounded_sums", {2, largest_block(partition)}, 2);
-  hold("rope_cosine", {s_.sequence_length, m_.head_dim / 2}, statistic_);
-  hold("rope_sine", {s_.sequence_length, m_.head_dim / 2}, statistic_);
-}
 
 /// rows x inner times inner x columns. bf16 on a CPU is multiplied in fp32; cuBLASLt has a workspace.
 Tensor Walk::product(const char* name, Purpose purpose, std::int64_t rows, std::int64_t inner,
@@ -404,8 +357,8 @@ std::vector<Item> kept_activations(const Setting& setting) {
 
 void walk(const Setting& setting, Ledger& ledger) {
   check(setting);
+  const std::vector<Tensor> state = hold_state(setting, ledger);
   Walk walk(setting, ledger);
-  walk.state();
   walk.initialise();
   walk.step();
   walk.sample();

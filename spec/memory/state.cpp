@@ -1,0 +1,62 @@
+#include "spec/memory/state.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "spec/layout/partition.hpp"
+#include "spec/model/inventory.hpp"
+
+namespace assay::spec::memory {
+
+namespace {
+
+std::int64_t largest_block(const Partition& partition) {
+  std::int64_t largest = 0;
+  for (std::int64_t b = 0; b < partition.inventory.blocks; ++b)
+    largest = std::max(largest, partition.block_size(b));
+  return largest;
+}
+
+/// Elements of impl/parallel/sharded_parameters.cpp: two decoder blocks, embedding and head, which take turns
+/// unless they are one.
+std::int64_t whole_places(const Partition& partition, const ModelSpec& m) {
+  std::int64_t block = 0;
+  for (std::int64_t b = 1; b <= m.layers; ++b) block = std::max(block, partition.block_size(b));
+  const std::int64_t embedding = partition.block_size(0), head = partition.block_size(m.layers + 1);
+  return (m.layers > 1 ? 2 : 1) * block + (m.tied_embeddings ? embedding + head : std::max(embedding, head));
+}
+
+}  // namespace
+
+/// impl/memory/parameter_buffers.cpp and the table of rope.
+std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
+  ledger.enter("weights and optimizer state");
+  const bool bf16 = s.dtype == Dtype::bf16;
+  const Partition partition = spec::partition(inventory(s.model), s.layout.shard_ranks);
+  const std::int64_t share = partition.shard_size,
+                     size = s.layout.shards_weights() ? share : partition.inventory.flat_size,
+                     element = element_bytes(s.dtype), statistic = bf16 ? 4 : element,
+                     of_state = element_bytes(bf16 ? s.states : s.dtype);
+  std::vector<Tensor> held;
+  const auto hold = [&](const char* name, std::vector<std::int64_t> shape, std::int64_t bytes) {
+    held.push_back(ledger.make(name, Purpose::state, std::move(shape), bytes));
+  };
+  hold("weights", {size}, element);
+  hold("gradients", {size}, statistic);
+  if (of_state != element) hold("master", {share}, of_state);
+  hold("moment1", {share}, of_state);
+  hold("moment2", {share}, of_state);
+  if (bf16) hold("gains", {norm_gains(partition.inventory).flat_size}, statistic);
+  if (s.layout.shards_weights()) {
+    const std::int64_t places = whole_places(partition, s.model);
+    hold("gathered_weights", {places}, element);
+    hold("gathered_gradients", {places}, statistic);
+  }
+  if (s.layout.ranks > 1 && s.rounded_sums) hold("rounded_sums", {2, largest_block(partition)}, 2);
+  hold("rope_cosine", {s.sequence_length, s.model.head_dim / 2}, statistic);
+  hold("rope_sine", {s.sequence_length, s.model.head_dim / 2}, statistic);
+  return held;
+}
+
+}  // namespace assay::spec::memory

@@ -1,0 +1,13 @@
+#pragma once
+// What a rank holds for the whole run: weights, gradients, optimizer, tables. (spec/memory/plan.md)
+#include <vector>
+
+#include "spec/memory/ledger.hpp"
+#include "spec/memory/setting.hpp"
+
+namespace assay::spec::memory {
+
+/// Enters them into `ledger`; they are there as long as what is returned.
+std::vector<Tensor> hold_state(const Setting& setting, Ledger& ledger);
+
+}  // namespace assay::spec::memory
