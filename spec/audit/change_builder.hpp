@@ -38,6 +38,9 @@ class ChangeBuilder {
 /// which may be what is wrong; else empty.
 std::string held_against(const RunRecord& record, std::string_view name);
 
+/// Peaks of another kind, dtype or GPU (changes_of_peak.cpp).
+void add_peaks(ChangeBuilder& builder, const Evidence& evidence, const Comparisons& comparisons);
+
 /// Models of another shape that a trainer makes where settings do not reach it (changes_shape.cpp).
 void add_shapes(ChangeBuilder& builder, const Evidence& evidence);
 

@@ -118,56 +118,6 @@ void add_utilisation(ChangeBuilder& b, const Evidence& e, const Interpretation& 
         {{R::mfu, 0.01}, {R::mfu_of_flops_rate, 0.01}, {R::mfu_of_batch, 0.01}});
 }
 
-/// GPUs that large trainings run on, the commonest first; the others follow as spec/hardware lists them.
-constexpr std::string_view common_gpus[] = {"NVIDIA H100 SXM",      "NVIDIA H200 SXM", "NVIDIA A100 SXM 80GB",
-                                            "NVIDIA A100 SXM 40GB", "NVIDIA B200",     "NVIDIA H100 PCIe",
-                                            "NVIDIA A100 PCIe 80GB"};
-
-/// Orders GPUs whose peaks fit alike, far below what separates two readings.
-double rareness(const std::string& gpu) {
-  const auto* const at = std::find(std::begin(common_gpus), std::end(common_gpus), gpu);
-  return 1e-3 * static_cast<double>(at - std::begin(common_gpus));
-}
-
-void add_peaks(ChangeBuilder& b, const Evidence& e) {
-  if (!e.dense_peak) return;
-  const bool printed = e.printed_peak() != nullptr;
-  const auto candidate = [&](const std::string& id, const std::string& text, double peak, double cost) {
-    const double x = peak / *e.dense_peak;
-    if (!(x > 0) || std::abs(x - 1) < 6e-3) return;
-    if (printed) b.add(id, text, cost, {{R::peak, x}});
-    b.add(id, printed ? "MFU is made with another peak than printed: " + text : text,
-          cost + (printed ? 1.5 : 0),
-          {{R::mfu, 1 / x}, {R::mfu_of_flops_rate, 1 / x}, {R::mfu_of_batch, 1 / x}});
-  };
-  const std::string dtype(to_string(e.precision));
-  const Gpu* own = e.gpu.gpu ? e.gpu.gpu : e.gpu.candidates.empty() ? nullptr : e.gpu.candidates.front();
-  if (own)
-    for (const auto& [precision, peak] : own->peaks) {
-      const std::string name(to_string(precision));
-      const bool same = precision == e.precision;
-      if (peak.sparse)
-        candidate(same ? "peak_sparse" : "peak_other_dtype", "the peak is the sparse one of " + name,
-                  *peak.sparse, same ? 2 : 4);
-      if (!same)
-        candidate("peak_other_dtype", "the peak is the dense one of " + name + ", not of " + dtype,
-                  peak.dense,
-                  precision == Precision::fp8   ? 2.6
-                  : precision == Precision::fp4 ? 4.2
-                                                : 3.3);
-    }
-  for (const Gpu& other : gpus()) {
-    if (&other == own) continue;
-    if (const Peak* peak = other.peak(e.precision)) {
-      candidate("peak_other_gpu", "the peak is that of another GPU: " + other.name, peak->dense,
-                3 + rareness(other.name));
-      if (peak->sparse)
-        candidate("peak_other_gpu", "the peak is the sparse one of another GPU: " + other.name, *peak->sparse,
-                  4.5);
-    }
-  }
-}
-
 void add_units(ChangeBuilder& b) {
   const struct {
     double factor;
@@ -307,7 +257,7 @@ std::vector<Change> changes(const Evidence& e, const Comparisons& comparisons,
   add_scopes(b, e, reading);
   add_repeated_scopes(b, e, reading);
   add_utilisation(b, e, reading);
-  add_peaks(b, e);
+  add_peaks(b, e, comparisons);
   add_units(b);
   add_passes(b, e, reading);
   add_counts(b, e);

@@ -26,6 +26,13 @@ Interval as_written(const Peak& peak) {
   return out;
 }
 
+std::vector<double> peaks_as_written(const Peak& peak) {
+  const Interval ends = as_written(peak);
+  std::vector<double> out = {peak.dense, ends.low, ends.high};
+  if (peak.sparse && std::abs(*peak.sparse / 2 / peak.dense - 1) < 0.005) out.push_back(*peak.sparse / 2);
+  return out;
+}
+
 namespace {
 
 /// Of every GPU that the name may mean.

@@ -27,8 +27,9 @@ const char* owner(Whose whose) { return whose == Whose::rank ? "one rank's" : "o
 
 void append(std::string& note, const std::string& part) { note += (note.empty() ? "" : "; ") + part; }
 
-Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool divided, double pairs) {
-  Interpretation out{rate, flops, one, divided, pairs != 1, {}, 0, ""};
+Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool divided, double pairs,
+                    double own_peak) {
+  Interpretation out{rate, flops, one, divided, own_peak, pairs != 1, {}, 0, ""};
   const double s = count_of(e, rate), q = count_of(e, flops), p = one ? *e.gpus : 1;
   const double k = divided ? *e.ranks : 1;  // the batch is this much smaller than stated
   Factors& f = out.factors;
@@ -52,8 +53,15 @@ Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool d
   if (rate != Whose::all) append(out.note, std::string("tokens/s is ") + owner(rate)), out.strain += 0.1;
   if (flops != Whose::all) append(out.note, std::string("the FLOP/s are ") + owner(flops)), out.strain += 0.1;
   if (one) append(out.note, "the peak is one GPU's"), out.strain += 0.1;
-  if (const double constant = constant_peak(e.record);
-      constant > 0 && e.dense_peak && *e.dense_peak != constant)
+  const double constant = constant_peak(e.record);
+  if (own_peak > 0) {
+    f[Relation::mfu] *= constant / own_peak;
+    f[Relation::mfu_of_flops_rate] *= constant / own_peak;
+    f[Relation::mfu_of_batch] *= constant / own_peak;
+    append(out.note, "MFU divides by " + shown(own_peak, Unit::flops_per_second) +
+                         ", the GPU's own peak, not by an A100's as the trainer's source does");
+    out.strain += 0.1;
+  } else if (constant > 0 && e.dense_peak && *e.dense_peak != constant)
     append(out.note, "MFU divides by " + shown(constant, Unit::flops_per_second) +
                          ", the peak of an A100, whatever the GPU");
   // Trainers that divide a configured accumulation by their ranks do so always.
@@ -62,6 +70,22 @@ Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool d
   if (divided) append(out.note, "each rank runs the configured accumulation / ranks"), out.strain += 0.1;
   if ((rate == Whose::all) != (flops == Whose::all) && e.record.format.flops_rate == Scope::unknown)
     out.strain += 0.1;
+  return out;
+}
+
+/// A fork of a trainer that divides by one GPU's peak, whatever the GPU, may divide by that of the GPU which
+/// ran, as its author wrote it. 0: the constant.
+std::vector<double> own_peaks(const Evidence& e) {
+  std::vector<double> out = {0};
+  const double constant = constant_peak(e.record);
+  if (!(constant > 0) || e.printed_peak() || !e.precision_known) return out;
+  std::vector<const Gpu*> meant = e.gpu.candidates;
+  if (e.gpu.gpu) meant.push_back(e.gpu.gpu);
+  for (const Gpu* gpu : meant)
+    if (const Peak* const peak = gpu->peak(e.precision))
+      for (const double written : peaks_as_written(*peak))
+        if (written != constant && std::find(out.begin(), out.end(), written) == out.end())
+          out.push_back(written);
   return out;
 }
 
@@ -96,7 +120,8 @@ std::vector<Interpretation> interpretations(const Evidence& e) {
           // Only a printed peak may be one GPU's; that of the data sheet is taken of all.
           if ((!one || (several && e.printed_peak())) && (!divided || from_configured))
             for (const double pairs : pairs_counted(e))
-              out.push_back(made(e, rate, flops, one, divided, pairs));
+              for (const double peak : own_peaks(e))
+                out.push_back(made(e, rate, flops, one, divided, pairs, peak));
   return out;
 }
 

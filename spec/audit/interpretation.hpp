@@ -16,10 +16,12 @@ struct Interpretation {
   Whose flops_rate = Whose::all;      ///< of the printed achieved FLOP/s
   bool peak_of_one = false;           ///< the printed peak is one GPU's
   bool accumulation_divided = false;  ///< each rank runs the configured accumulation / ranks
-  bool earlier = false;               ///< FLOPs are counted as earlier versions of the trainer do
-  Factors factors;                    ///< printed / recomputed that this reading expects
-  double strain = 0;                  ///< how far it is from what the trainer is known to mean
-  std::string note;                   ///< "tokens/s is one rank's"; empty for the plain reading
+  double own_peak =
+      0;  ///< MFU divides by it, the GPU's, not by the constant of the trainer's source [flop/s]
+  bool earlier = false;  ///< FLOPs are counted as earlier versions of the trainer do
+  Factors factors;       ///< printed / recomputed that this reading expects
+  double strain = 0;     ///< how far it is from what the trainer is known to mean
+  std::string note;      ///< "tokens/s is one rank's"; empty for the plain reading
 };
 
 /// Every interpretation that the log's words allow, the plain one first.

@@ -1,0 +1,118 @@
+// Peaks that an MFU is not meant to be divided by.
+#include <algorithm>
+#include <cmath>
+
+#include "spec/audit/change_builder.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+using R = Relation;
+
+/// GPUs that large trainings run on, the commonest first; the others follow as spec/hardware lists them.
+constexpr std::string_view common_gpus[] = {"NVIDIA H100 SXM",      "NVIDIA H200 SXM", "NVIDIA A100 SXM 80GB",
+                                            "NVIDIA A100 SXM 40GB", "NVIDIA B200",     "NVIDIA H100 PCIe",
+                                            "NVIDIA A100 PCIe 80GB"};
+
+/// Orders GPUs whose peaks fit alike, far below what separates two readings.
+double rareness(const std::string& gpu) {
+  const auto* const at = std::find(std::begin(common_gpus), std::end(common_gpus), gpu);
+  return 1e-3 * static_cast<double>(at - std::begin(common_gpus));
+}
+
+void add_peaks_of_gpu(ChangeBuilder& b, const Evidence& e) {
+  if (!e.dense_peak) return;
+  const bool printed = e.printed_peak() != nullptr;
+  const auto candidate = [&](const std::string& id, const std::string& text, double peak, double cost) {
+    const double x = peak / *e.dense_peak;
+    if (!(x > 0) || std::abs(x - 1) < 6e-3) return;
+    if (printed) b.add(id, text, cost, {{R::peak, x}});
+    b.add(id, printed ? "MFU is made with another peak than printed: " + text : text,
+          cost + (printed ? 1.5 : 0),
+          {{R::mfu, 1 / x}, {R::mfu_of_flops_rate, 1 / x}, {R::mfu_of_batch, 1 / x}});
+  };
+  const std::string dtype(to_string(e.precision));
+  const Gpu* own = e.gpu.gpu ? e.gpu.gpu : e.gpu.candidates.empty() ? nullptr : e.gpu.candidates.front();
+  if (own)
+    for (const auto& [precision, peak] : own->peaks) {
+      const std::string name(to_string(precision));
+      const bool same = precision == e.precision;
+      if (peak.sparse)
+        candidate(same ? "peak_sparse" : "peak_other_dtype", "the peak is the sparse one of " + name,
+                  *peak.sparse, same ? 2 : 4);
+      if (!same)
+        candidate("peak_other_dtype", "the peak is the dense one of " + name + ", not of " + dtype,
+                  peak.dense,
+                  precision == Precision::fp8   ? 2.6
+                  : precision == Precision::fp4 ? 4.2
+                                                : 3.3);
+    }
+  for (const Gpu& other : gpus()) {
+    if (&other == own) continue;
+    if (const Peak* peak = other.peak(e.precision)) {
+      candidate("peak_other_gpu", "the peak is that of another GPU: " + other.name, peak->dense,
+                3 + rareness(other.name));
+      if (peak->sparse)
+        candidate("peak_other_gpu", "the peak is the sparse one of another GPU: " + other.name, *peak->sparse,
+                  4.5);
+    }
+  }
+}
+
+/// The one of `peaks` that the printed MFUs are nearest to, where they are made of `constant`: one GPU's, or
+/// that of as many as there are.
+double nearest_peak(const Evidence& e, const Comparisons& comparisons, double constant,
+                    const std::vector<double>& peaks) {
+  const Comparison& shares = at(comparisons, R::mfu_of_batch);
+  if (shares.samples.empty()) return peaks.front();
+  const double ratio = likely_ratio(shares);
+  double best = peaks.front(), least = 1e300;
+  for (const double peak : peaks)
+    for (const double scale : {1.0, e.gpus.value_or(1), 1 / e.gpus.value_or(1)})
+      if (const double off = std::abs(std::log(ratio * scale * peak / constant)); off < least)
+        least = off, best = peak;
+  return best;
+}
+
+/// Forks of a trainer that divides by one GPU's peak, whatever the GPU, divide by another's. What the log
+/// does not name is any GPU's.
+void add_peaks_beside(ChangeBuilder& b, const Evidence& e, const Comparisons& comparisons, double constant) {
+  const auto candidate = [&](const std::string& id, const std::string& text, const std::vector<double>& peaks,
+                             double cost) {
+    const double x = nearest_peak(e, comparisons, constant, peaks) / constant;
+    if (std::abs(x - 1) < 6e-3) return;
+    b.add(id, text, cost, {{R::mfu, 1 / x}, {R::mfu_of_flops_rate, 1 / x}, {R::mfu_of_batch, 1 / x}});
+  };
+  for (const Gpu& gpu : gpus()) {
+    const Peak* const own = gpu.peak(e.precision);
+    const bool stated = e.gpu.gpu == &gpu, meant = own && own->dense == constant;
+    const double rare = meant || stated ? 0 : rareness(gpu.name);
+    const bool common = rare < 1e-3 * static_cast<double>(std::size(common_gpus));
+    if (own && !stated)
+      candidate("peak_other_gpu",
+                "MFU divides by the peak of another GPU than the trainer's source does: " + gpu.name +
+                    " (give --gpu if it ran there)",
+                peaks_as_written(*own), 2.4 + rare);
+    if (own && own->sparse)
+      candidate("peak_sparse", "the peak is the sparse one of " + gpu.name, {*own->sparse},
+                meant || stated ? 2 : 3 + rare);
+    for (const auto& [precision, peak] : gpu.peaks)
+      if (precision != e.precision && (meant || stated || common))
+        candidate("peak_other_dtype",
+                  "the peak is that of " + gpu.name + " in " + std::string(to_string(precision)),
+                  peaks_as_written(peak),
+                  (precision == Precision::fp4 ? 4.4 : 3.3) + (meant || stated ? 0 : 0.4) + rare);
+  }
+}
+
+}  // namespace
+
+void add_peaks(ChangeBuilder& b, const Evidence& e, const Comparisons& comparisons) {
+  const double constant = constant_peak(e.record);
+  if (constant > 0 && !e.printed_peak())
+    add_peaks_beside(b, e, comparisons, constant);
+  else
+    add_peaks_of_gpu(b, e);
+}
+
+}  // namespace assay::spec::audit
