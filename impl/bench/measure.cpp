@@ -5,19 +5,24 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+
 #include "impl/bench/op_calls.hpp"
 #include "impl/memory/parameter_buffers.hpp"
 #include "impl/metrics/ceiling.hpp"
 #include "impl/ops/cuda_gemm.hpp"
 #include "impl/ops/cuda_gemm_search.hpp"
 #include "impl/ops/linear.hpp"
+#include "impl/run/host.hpp"
 #include "spec/error.hpp"
 #include "spec/ops/linear.hpp"
+#include "spec/text/quantity.hpp"
 
 namespace assay::impl::bench {
 namespace {
 
 using spec::time::StepClass;
+using spec::time::StepOpCount;
 
 Row timed(const Plan& plan, const std::string& name, StepClass kind, double calls, const Flops& flops,
           const Count& bytes, const std::function<void()>& prepare, const std::function<void()>& call) {
@@ -61,17 +66,34 @@ void memory(const Plan& plan, const UseRow& use) {
   use(timed(plan, "fill of device memory", StepClass::elementwise, 0, {}, bytes, {}, [&] { to.zero_(); }));
 }
 
+/// What moves most at a time, but for the optimizer, which is measured on a part of the weights.
+StepOpCount largest_op(const Plan& plan) {
+  StepOpCount largest;
+  for (const StepOpCount& each :
+       spec::time::step_ops(plan.model, trainer_shape(plan.model, plan.shape, plan.device)))
+    if (class_of(each.op) != StepClass::optimizer && each.bytes >= largest.bytes) largest = each;
+  return largest;
+}
+
 }  // namespace
 
 void within_memory(const Plan& plan, const std::function<void()>& work) {
   const c10::InferenceMode no_autograd;
+  const std::string tokens = std::to_string(plan.shape.micro) + " x " + std::to_string(plan.shape.tokens) +
+                             " tokens; give a smaller --micro or --seq";
+  if (plan.device.is_cpu())
+    if (const StepOpCount largest = largest_op(plan); largest.bytes > Count(run::host_memory()))
+      throw UserError(ExitCode::usage,
+                      "this machine's " + spec::bytes(run::host_memory()) + " do not hold what " +
+                          spec::time::name_of(largest.op, largest.pass) + " of " + plan.model.name +
+                          " reads and writes, " +
+                          spec::bytes(static_cast<std::int64_t>(std::min(largest.bytes.to_double(), 9e18))) +
+                          ", at " + tokens);
   try {
     work();
   } catch (const c10::OutOfMemoryError&) {
-    throw UserError(ExitCode::usage, "the GPU's memory does not hold one op of " + plan.model.name + " at " +
-                                         std::to_string(plan.shape.micro) + " x " +
-                                         std::to_string(plan.shape.tokens) +
-                                         " tokens; give a smaller --micro or --seq");
+    throw UserError(ExitCode::usage,
+                    "the GPU's memory does not hold one op of " + plan.model.name + " at " + tokens);
   }
 }
 

@@ -33,7 +33,8 @@ inline constexpr std::int64_t tournament_calls = 80;
 void settle_clock(const Plan& plan);
 
 /// Calls `work` without autograd. Errors: memory that ran out is the user's to mend, not a fault of the
-/// program: UserError(usage).
+/// program: UserError(usage), on a CPU before anything is allocated where one op moves more bytes than there
+/// are.
 void within_memory(const Plan& plan, const std::function<void()>& work);
 
 /// Every op of a step of the model (impl/bench/op_calls.hpp), each alone. Rows are given to `use` as they
