@@ -148,6 +148,7 @@ std::vector<RunRecord> runs_of(const std::string& path, const Arguments& argumen
   options.map = arguments.value("map", "");
   options.set = arguments.value("set", "");
   options.keep_odd_steps = true;
+  options.keep_steps_apart = true;
   std::vector<RunRecord> runs =
       path == "-" ? read_logs(std::cin, "standard input", options) : read_logs(path, options);
   refuse_unreadable(runs, path);

@@ -72,8 +72,11 @@ std::string json(const Audit& audit) {
          ",\"model\":" + json_string(audit.model) + ",\"gpu\":" + json_string(audit.gpu) +
          ",\"device\":" + json_string(r.device) + ",\"gpus\":" + json_number(audit.gpus) +
          ",\"steps\":" + std::to_string(r.steps_of_rank > 0 ? r.steps_of_rank : r.steps_seen) +
-         ",\"ranks\":" + std::to_string(r.ranks) + ",\"lines\":" + std::to_string(r.lines) +
-         ",\"unread_lines\":" + std::to_string(r.unread_lines) +
+         ",\"steps_seen\":" + std::to_string(r.steps_seen) +
+         ",\"steps_judged\":" + std::to_string(r.steps.size()) +
+         ",\"steps_apart\":" + std::to_string(r.steps_apart) +
+         ",\"steps_left_out\":" + std::to_string(r.steps_left_out) + ",\"ranks\":" + std::to_string(r.ranks) +
+         ",\"lines\":" + std::to_string(r.lines) + ",\"unread_lines\":" + std::to_string(r.unread_lines) +
          ",\"truncated\":" + (r.truncated ? "true" : "false") + ",\"not_read\":" +
          list(r.foreign_lines,
               [](const ForeignLines& other) {
@@ -146,9 +149,21 @@ struct Counts {
   }
 };
 
-std::string test_suite(const std::string& name, const std::vector<Result>& results, Counts& all) {
+/// What a viewer shows beside the cases: on which steps of a long log they rest.
+std::string properties(const RunRecord& r) {
+  if (r.steps_seen <= static_cast<std::int64_t>(r.steps.size())) return "";
+  const auto property = [](const char* name, std::int64_t number) {
+    return "<property name=\"" + std::string(name) + "\" value=\"" + std::to_string(number) + "\"/>";
+  };
+  return "  <properties>" + property("steps_seen", r.steps_seen) +
+         property("steps_judged", static_cast<std::int64_t>(r.steps.size())) +
+         property("steps_apart", r.steps_apart) + property("steps_left_out", r.steps_left_out) +
+         "</properties>\n";
+}
+
+std::string test_suite(const std::string& name, const std::vector<Result>& results, Counts& all,
+                       std::string cases = "") {
   Counts counts;
-  std::string cases;
   for (const Result& r : results) {
     ++counts.tests;
     counts.failures += r.verdict == Verdict::contradicts;
@@ -184,7 +199,8 @@ void print_json(const Together& together, std::ostream& out) {
 std::string junit(const Together& together) {
   Counts all;
   std::string suites;
-  for (const Audit& audit : together.audits) suites += test_suite(audit.record->origin, audit.results, all);
+  for (const Audit& audit : together.audits)
+    suites += test_suite(audit.record->origin, audit.results, all, properties(*audit.record));
   if (!together.results.empty()) suites += test_suite("comparison", together.results, all);
   return xml_start + all.attributes() + ">\n" + suites + "</testsuites>\n";
 }

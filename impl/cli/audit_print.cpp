@@ -179,6 +179,20 @@ void print_null_losses(const NullLosses& null, std::ostream& out) {
         << " taken for no number, which JSON cannot write\n";
 }
 
+/// Of a log too long to be judged step by step: which steps are.
+void print_sample(const RunRecord& r, std::ostream& out) {
+  if (r.steps_seen <= static_cast<std::int64_t>(r.steps.size())) return;
+  out << "  judged are " << shown(static_cast<double>(r.steps.size()), Unit::steps) << " of "
+      << shown(static_cast<double>(r.steps_seen), Unit::steps)
+      << " steps: the first and last, evenly spaced ones, and those whose numbers stand apart from the first "
+         "lines' ("
+      << shown(static_cast<double>(r.steps_apart), Unit::steps) << ")";
+  if (r.steps_left_out > 0)
+    out << "; " << shown(static_cast<double>(r.steps_left_out), Unit::steps)
+        << " lines of these are too many, and are not judged";
+  out << "\n";
+}
+
 void print_run(const Audit& audit, std::ostream& out) {
   std::size_t wrong = 0, judged = 0;
   for (const Result& r : audit.results) {
@@ -203,6 +217,7 @@ void print_run(const Audit& audit, std::ostream& out) {
           << spec::quote(r.unread_quotes.front().text);
     out << "\n";
   }
+  print_sample(r, out);
   for (const ForeignLines& other : r.foreign_lines)
     out << "  " << count(static_cast<std::size_t>(other.count), "line") << " from line " << other.line
         << " on look like step lines of " << other.format

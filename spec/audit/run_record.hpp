@@ -211,6 +211,9 @@ struct RunRecord {
   std::vector<Step> steps;
   static constexpr std::size_t kept_steps = 8192;
   std::int64_t steps_seen = 0;  ///< of all ranks that say which they are
+  /// Of a long log, steps whose numbers do not stand to one another as the first ones' do (ReadOptions::
+  /// keep_steps_apart): kept, with those before and behind, but for those left out beyond the most.
+  std::int64_t steps_apart = 0, steps_left_out = 0;
   /// Ranks that print steps: those that say which they are, or as many as print each step where none does (of
   /// which the first line stands for the step).
   std::int64_t ranks = 1;

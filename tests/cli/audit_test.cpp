@@ -516,5 +516,41 @@ TEST(AuditCli, BadInputIsOneLine) {
   refused({golden("llm_tii_8_gpus.log"), "--gpus", "0"}, 2);
 }
 
+/// Which steps of a long log the verdicts rest on, in every output; a wrong line between them is found.
+TEST(AuditCli, ALongLogSaysWhichOfItsStepsAreJudged) {
+  tests::Scratch scratch;
+  const std::string path = scratch.path().string() + "/long.csv", report = scratch.path().string() + "/a.xml";
+  const auto write = [&](int wrong) {
+    std::ofstream out(path);
+    out << "step,loss,seconds,tokens_per_second\n";
+    for (int i = 1; i <= 20'000; ++i)
+      out << i << ",2.5," << 0.25 + 0.001 * (i % 9) << ","
+          << (i == wrong ? 1.3 : 1) * 4096 / (0.25 + 0.001 * (i % 9)) << "\n";
+  };
+  const std::vector<std::string> words = {path, "--set", "tokens_per_step=4096", "--junit", report};
+  write(0);
+  const Outcome screen = audit_of(words);
+  EXPECT_EQ(screen.code, 0) << screen.out << screen.err;
+  EXPECT_NE(
+      screen.out.find("of 20,000 steps: the first and last, evenly spaced ones, and those whose numbers "
+                      "stand apart from the first lines' (0)"),
+      std::string::npos)
+      << screen.out;
+  const auto json =
+      nlohmann::json::parse(audit_of({path, "--set", "tokens_per_step=4096", "--json"}).out).at("runs").at(0);
+  EXPECT_EQ(json.at("steps_seen"), 20'000);
+  EXPECT_LT(json.at("steps_judged"), 10'000);
+  EXPECT_EQ(json.at("steps_left_out"), 0);
+  std::ostringstream xml;
+  xml << std::ifstream(report).rdbuf();
+  EXPECT_NE(xml.str().find("<property name=\"steps_seen\" value=\"20000\"/>"), std::string::npos)
+      << xml.str();
+  write(7'003);
+  const Outcome wrong = audit_of(words);
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_NE(wrong.out.find("(line 7004)"), std::string::npos) << wrong.out;
+  EXPECT_NE(wrong.out.find("stand apart from the first lines' (1)"), std::string::npos) << wrong.out;
+}
+
 }  // namespace
 }  // namespace assay::impl::cli::audit_test

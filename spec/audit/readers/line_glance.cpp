@@ -8,20 +8,6 @@
 #include "spec/audit/readers/line_shape_number.hpp"
 
 namespace assay::spec::audit {
-namespace {
-
-/// Whether no number of that many digits, of which `text` shows one, is above 1 in that unit, and is
-/// written without an exponent. `first`: as long as it begins with the digit 0.
-bool never_above_one(std::string_view text, double unit, bool& first) {
-  const std::size_t whole = std::min(text.find('.'), text.size());
-  if (whole == 0 || whole > 3 || text.find_first_not_of("0123456789.") != std::string_view::npos)
-    return false;
-  first = whole == 1 && text[0] == '0' && unit == 1;
-  return unit > 0 && (first || powers_of_ten[whole] * unit <= 1);
-}
-
-}  // namespace
-
 /// Goes over a line as `matches` does; fills in what `layout` says of its numbers.
 bool LineShapes::glanced(const Shape& shape, std::string_view line, Layout& layout, char* digits) const {
   const char *const text = shape.text.data(), *at = line.data(), *const end = at + line.size();
@@ -57,13 +43,8 @@ bool LineShapes::glanced(const Shape& shape, std::string_view line, Layout& layo
       layout.step_digits = static_cast<int>(at - from);
       continue;
     }
-    bool first = false;
-    if (piece.field == Field::mfu &&
-        never_above_one({from, static_cast<std::size_t>(at - from)}, piece.unit, first)) {
-      if (first && digits) digits[from - line.data()] = 0;
-      continue;
-    }
-    if (piece.field == Field::step || piece.field == Field::rank || piece.field == Field::mfu)
+    const bool watched = watched_places[static_cast<std::size_t>(piece.field)] >= 0;
+    if (piece.field == Field::step || piece.field == Field::rank || watched)
       layout.wanted.emplace_back(place(from), piece);
   }
   const std::size_t rest = shape.text.size() - shape.end;
@@ -73,7 +54,9 @@ bool LineShapes::glanced(const Shape& shape, std::string_view line, Layout& layo
 /// The numbers of a glance at a line of that layout.
 [[gnu::always_inline]] inline std::optional<Glance> LineShapes::numbers(const Layout& layout,
                                                                         std::string_view text) const {
-  Glance out{std::numeric_limits<double>::quiet_NaN(), -1, 0};
+  constexpr double none = std::numeric_limits<double>::quiet_NaN();
+  Glance out{none, -1, 0, {}};
+  out.watched.fill(none);
   const char* const end = text.data() + text.size();
   if (layout.step_digits > 0)
     out.number = static_cast<double>(
@@ -87,9 +70,11 @@ bool LineShapes::glanced(const Shape& shape, std::string_view line, Layout& layo
                                  piece.written == Written::printed, 0, printed) &&
                   !take_plain(at, end, piece.kind, piece.unit, 0, printed, piece.written == Written::printed))
       return std::nullopt;
+    if (piece.field == Field::mfu) out.mfu_low = printed.low;
+    const std::int8_t watched = watched_places[static_cast<std::size_t>(piece.field)];
     (piece.field == Field::step   ? out.number
      : piece.field == Field::rank ? out.rank
-                                  : out.mfu_low) = piece.field == Field::mfu ? printed.low : printed.value;
+                                  : out.watched[static_cast<std::size_t>(watched)]) = printed.value;
   }
   return out;
 }

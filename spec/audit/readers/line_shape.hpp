@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "spec/audit/readers/line_source.hpp"
+#include "spec/audit/readers/line_watch.hpp"
 #include "spec/audit/run_record.hpp"
 
 namespace assay::spec::audit {
@@ -44,6 +45,7 @@ class TakenNumbers {
 struct Glance {
   double number, rank;  ///< NaN and -1 where it has none
   double mfu_low;       ///< 0 where it has none
+  WatchedNumbers watched;
 };
 
 /// What the text between the numbers is written in. In JSON (and Python's dictionaries) a digit in a key

@@ -93,9 +93,11 @@ class LlmQ : public LineReader {
   void read(const Line& line, RecordBuilder& builder) override {
     // An MFU above 1 may be one of 1 with the room of its rounding.
     if (builder.may_defer())
-      if (const auto glance = shapes_.glance(line);
-          glance && !(glance->mfu_low > 1) && builder.defer(line.text, *glance, again_))
-        return;
+      if (auto glance = shapes_.glance(line); glance && !(glance->mfu_low > 1)) {
+        watched(glance->watched, Field::seconds) *= units_.time;
+        watched(glance->watched, Field::tokens_per_second) *= units_.rate;
+        if (builder.defer(line.text, *glance, again_)) return;
+      }
     Step step;
     if (!shapes_.read(line, step)) {
       if (line.text.find(step_start) == std::string_view::npos)

@@ -27,6 +27,9 @@ struct ReadOptions {
   /// falls back, a time or rate below 0 or infinite, a loss that is below 0 or not finite, an MFU above 1.
   /// Quicker than a step_check that does the same.
   bool keep_odd_steps = false;
+  /// Likewise those whose numbers do not stand to one another as the first steps' do, with the line before
+  /// and the one behind (line_watch.hpp): RunRecord::steps_apart.
+  bool keep_steps_apart = false;
 };
 
 /// Every run in a file, in its order; fragments of one run (a report that quotes it twice) are put together.

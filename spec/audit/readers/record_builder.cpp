@@ -22,7 +22,8 @@ RecordBuilder::RecordBuilder(std::string origin, Format format, const ReadOption
     : origin_(std::move(origin)),
       format_(std::move(format)),
       check_(options.step_check),
-      keep_odd_(options.keep_odd_steps) {}
+      keep_odd_(options.keep_odd_steps),
+      keep_apart_(options.keep_steps_apart) {}
 
 /// The record that a header line belongs to: of the run before its first step, else of the next one.
 RunRecord& RecordBuilder::header() {
@@ -182,6 +183,16 @@ bool RecordBuilder::odd(const Step& step) {
          (mfu && mfu->low > 1);
 }
 
+/// ReadOptions::keep_steps_apart, of a step behind the first ones.
+bool RecordBuilder::stands_apart(const WatchedNumbers& numbers) {
+  const bool apart = run_.watch.apart(numbers);
+  if (apart) {
+    ++run_.record.steps_apart;
+    run_.keeper.keep_last();
+  }
+  return std::exchange(run_.behind_apart, apart) || apart;
+}
+
 bool RecordBuilder::defer(std::string_view text, const Glance& glance, const ReadAgain& again) {
   const double rank = glance.rank == -1 ? rank_ : glance.rank, number = glance.number;
   const bool rises = !run_.numbers.empty() && run_.numbers.front().first == rank &&
@@ -193,7 +204,9 @@ bool RecordBuilder::defer(std::string_view text, const Glance& glance, const Rea
   if (of_another_rank(rank, number)) return true;
   count(rank, number, line_);
   const bool back = !std::isnan(number) && falls_back(number);
-  run_.keeper.add(text, line_, rank_, keep_odd_ && (back || glance.mfu_low > 1), again);
+  bool contradicts = keep_odd_ && (back || glance.mfu_low > 1);
+  if (keep_apart_) contradicts |= stands_apart(glance.watched);
+  run_.keeper.add(text, line_, rank_, contradicts, again);
   run_.record.steps_seen = run_.keeper.seen();
   return true;
 }
@@ -210,7 +223,11 @@ void RecordBuilder::step(Step& step, std::uint32_t fields) {
     run_.record.origin = origin_;
     run_.record.format = format_;
   }
-  const bool contradicts = check_ ? check_(run_.record, step) : keep_odd_ && odd(step);
+  bool contradicts = check_ ? check_(run_.record, step) : keep_odd_ && odd(step);
+  if (keep_apart_ && run_.keeper.late())
+    contradicts |= stands_apart(watched_numbers(step));
+  else if (keep_apart_)
+    run_.watch.learn(step);
   constexpr std::uint32_t rank_bit = std::uint32_t{1} << static_cast<int>(Field::rank);
   run_.keeper.add(step, fields | rank_bit, contradicts);
   run_.record.steps_seen = run_.keeper.seen();
@@ -231,6 +248,7 @@ void RecordBuilder::close() {
   run_.record.format = format_;
   run_.record.steps_seen = run_.keeper.seen();
   run_.record.steps = run_.keeper.finish();
+  run_.record.steps_left_out = run_.keeper.left_out();
   run_.record.gaps = run_.gaps.gaps();
   run_.record.unread_lines = std::exchange(unread_, 0);
   run_.record.unread_quotes = std::exchange(quotes_, {});

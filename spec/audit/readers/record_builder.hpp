@@ -101,6 +101,8 @@ class RecordBuilder {
     RunRecord record;
     StepKeeper keeper;
     GapCounter gaps;
+    LineWatch watch;
+    bool behind_apart = false;  // the line before stands apart
     /// First and last number of each rank's steps (rank -1: lines that name none).
     std::vector<std::pair<double, std::pair<double, double>>> numbers;
     std::int64_t of_first_rank = 0;  // steps
@@ -114,6 +116,7 @@ class RecordBuilder {
   void settle(const Step& step);
   void count(double rank, double number, std::int64_t line);
   bool odd(const Step& step);
+  bool stands_apart(const WatchedNumbers& numbers);
   bool of_another_rank(double rank, double number);
   void look_for_unnamed_ranks();
   bool falls_back(double number);
@@ -126,7 +129,7 @@ class RecordBuilder {
   int rank_ = -1;
   Format format_;
   StepCheck check_;
-  bool keep_odd_;
+  bool keep_odd_, keep_apart_;
   double last_number_ = -1e300;
   std::vector<RunRecord> done_;
   Run run_;

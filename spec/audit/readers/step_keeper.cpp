@@ -86,15 +86,27 @@ void StepKeeper::pass_on(Late& late) {
       for (std::size_t i = 1; i < middle_.size(); ++i) {
         if (i % 2 == 0)
           middle_[i / 2] = std::move(middle_[i]);
-        else if (middle_[i].contradicts && contradicting_.size() < most_contradicting)
-          contradicting_.push_back(std::move(middle_[i]));
+        else if (middle_[i].contradicts)
+          keep_contradicting(std::move(middle_[i]));
       }
       middle_.resize(quarter + 1);
       stride_ *= 2;
     }
-  } else if (late.contradicts && contradicting_.size() < most_contradicting) {
-    contradicting_.push_back(late);
+  } else if (late.contradicts) {
+    keep_contradicting(Late(late));
   }
+}
+
+void StepKeeper::keep_contradicting(Late&& late) {
+  if (contradicting_.size() < most_contradicting)
+    contradicting_.push_back(std::move(late));
+  else
+    ++left_out_;
+}
+
+void StepKeeper::keep_last() {
+  if (tail_.empty()) return;
+  (tail_.size() < quarter ? tail_.back() : tail_[(oldest_ + quarter - 1) % quarter]).contradicts = true;
 }
 
 void StepKeeper::replace_first(std::vector<Step> steps) {

@@ -19,6 +19,10 @@ class StepKeeper {
   void add(const Step& step, std::uint32_t fields, bool contradicts);
   /// A step that stands in `text`: read by `again` if it is kept. Domain: `late()`.
   void add(std::string_view text, std::int64_t line, int rank, bool contradicts, const ReadAgain& again);
+  /// The step that was added last is kept, if it is not one of the first.
+  void keep_last();
+  /// Steps that contradict and are not kept, for there are too many.
+  std::int64_t left_out() const { return left_out_; }
   /// Whether the first steps, which are all kept, are there.
   bool late() const { return head_.size() >= quarter; }
   std::int64_t seen() const { return seen_; }
@@ -46,13 +50,14 @@ class StepKeeper {
   static_assert(field_count <= 32);
   Late& next_late();
   void pass_on(Late& late);
+  void keep_contradicting(Late&& late);
   Step step_of(const Late& late) const;
 
   std::vector<Step> head_;
   std::vector<Late> middle_, contradicting_;
   std::vector<Late> tail_;  // a ring once it is full
   std::size_t oldest_ = 0;
-  std::int64_t seen_ = 0, stride_ = 1, passed_ = 0;
+  std::int64_t seen_ = 0, stride_ = 1, passed_ = 0, left_out_ = 0;
   const ReadAgain* again_ = nullptr;
 };
 
