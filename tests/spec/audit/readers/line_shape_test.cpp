@@ -228,8 +228,8 @@ TEST(LineShapeSpec, AGlanceSeesWhatIsOdd) {
     EXPECT_FALSE(glance(odd).has_value()) << odd;
 }
 
-/// Lines of one layout differ in the digits of their numbers alone; what is watched is read, and a step's number
-/// whatever its width.
+/// Lines of one layout differ in the digits of their numbers alone; what is watched is read, and a step's
+/// number whatever its width.
 TEST(LineShapeSpec, AGlanceAtALayoutReadsWhatItMust) {
   const std::string first = "step 7 lr 1.500e-05 mfu 0.4100 of 3 GB";
   const auto learned = [&](double unit) {
