@@ -2,20 +2,16 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <c10/util/Exception.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "impl/checkpoint/checkpoint.hpp"
 #include "impl/data/open_source.hpp"
-#include "impl/logs/console.hpp"
-#include "impl/logs/record_writer.hpp"
 #include "impl/ops/attention.hpp"
 #include "impl/ops/determinism.hpp"
 #include "impl/run/describe.hpp"
@@ -26,6 +22,7 @@
 #include "impl/run/memory_limits.hpp"
 #include "impl/run/on_ranks.hpp"
 #include "impl/run/run_folder.hpp"
+#include "impl/run/run_log.hpp"
 #include "impl/run/sample_text.hpp"
 #include "impl/run/saving.hpp"
 #include "impl/run/start_agreement.hpp"
@@ -33,7 +30,6 @@
 #include "impl/run/stop_signal.hpp"
 #include "impl/run/trainer.hpp"
 #include "impl/run/warnings.hpp"
-#include "impl/watch/lost_rank.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/config/keys.hpp"
@@ -41,8 +37,6 @@
 #include "spec/error.hpp"
 #include "spec/grammar/demo_grammar.hpp"
 #include "spec/grammar/judge.hpp"
-#include "spec/record/run.hpp"
-#include "spec/text/quantity.hpp"
 
 namespace assay::impl::run {
 
@@ -85,7 +79,7 @@ class Run {
   const std::string& folder() const { return config_.directory; }
 
   /// Whether this start of the program has written to the record.
-  bool recorded() const { return writer_.has_value(); }
+  bool recorded() const { return log_.opened(); }
 
   int train() {
     const attention::Forced backend(config_.attention, device_);
@@ -103,33 +97,31 @@ class Run {
       require_agreement(start_facts(config_, *source_, resume_from_), communicator_);
     if (resumed_ && resumed_->step >= config_.steps) return tell_complete();
     use_threads(config_, communicator_);
-    start_ =
+    RunStart start =
         describe({config_, model_, batch_, device_, *source_, memory_plan_.peak.to_int64()}, communicator_);
     const auto disk = look_at_disk();
     // Last, so that a run whose settings or data are refused leaves no folder behind.
     config_.directory = run_directory(config_, communicator_);
-    start_.settings = spec::settings(config_);
-    if (communicator_.rank() == 0) {
-      writer_.emplace(config_.directory + "/run.jsonl");
-      console_.emplace(std::cout, std::cerr, logs::detect_terminal(), config_.log_every);
-    }
+    start.settings = spec::settings(config_);
+    log_.begin(std::move(start), config_.directory);
+    if (communicator_.rank() == 0) log_.open(config_.log_every);
     if (watching_)
-      watching_->record_by([this](const std::string& text) { record_lost_rank(text); },
+      watching_->record_by([this](const std::string& text) { log_.record_lost_rank(text); },
                            [directory = config_.directory] { return way_to_go_on(directory); });
     const StopSignal stop;  // before the run is known to anyone who could stop it
     try {
-      say(start_);
-      if (const auto doubt = source_->doubt()) say(Warning{.step = {}, .code = "data", .text = *doubt});
-      if (choice_.notice) say(Warning{.step = {}, .code = "gpu", .text = *choice_.notice});
-      warn(numa_warning(start_));
-      if (disk) say(Warning{.step = {}, .code = "disk_space", .text = *disk});
+      log_.say(log_.start());
+      if (const auto doubt = source_->doubt()) log_.say(Warning{.step = {}, .code = "data", .text = *doubt});
+      if (choice_.notice) log_.say(Warning{.step = {}, .code = "gpu", .text = *choice_.notice});
+      log_.warn(numa_warning(log_.start()));
+      if (disk) log_.say(Warning{.step = {}, .code = "disk_space", .text = *disk});
       if (const char* drill = std::getenv("ASSAY_FAULT_DRILL"))
-        say(Warning{.step = {}, .code = "drill", .text = std::string("a fault is planted: ") + drill});
+        log_.say(Warning{.step = {}, .code = "drill", .text = std::string("a fault is planted: ") + drill});
       return train_steps(stop);
     } catch (const std::exception& error) {
       await_verdict_on(error);
       const auto memory = out_of_memory(error, batch_, device_);
-      record_failure(memory ? *memory : error);
+      log_.record_failure(memory ? *memory : error);
       if (memory) throw *memory;
       throw;
     }
@@ -162,7 +154,7 @@ class Run {
   int train_steps(const StopSignal& stop) {
     trainer_.emplace(config_, model_, batch_, device_, source_, communicator_);
     trainer_->report_to(progress_);
-    Saving saving(config_, trainer_->groups(), [this](const Event& event) { say(event); });
+    Saving saving(config_, trainer_->groups(), [this](const Event& event) { log_.say(event); });
     saving.on_piece([this] { progress_.tick(); });
     if (resume_from_.empty()) {
       trainer_->initialise();
@@ -170,24 +162,24 @@ class Run {
     } else {
       const checkpoint::State state = trainer_->load(resume_from_);
       trainer_->start_after(state.step);
-      say(ResumeFrom{.step = state.step, .path = resume_from_});
+      log_.say(ResumeFrom{.step = state.step, .path = resume_from_});
       if (extended_)
-        say(longer_schedule_warning(spec::load_text(resumed_->config, resume_from_, {}), config_,
-                                    state.step));
+        log_.say(longer_schedule_warning(spec::load_text(resumed_->config, resume_from_, {}), config_,
+                                         state.step));
     }
     std::optional<LastWords> last_words;
     // The watch knows more, and needs a moment; mpirun gives a second between SIGTERM and SIGKILL.
     constexpr std::chrono::milliseconds moment{700};
-    if (writer_ && communicator_.size() > 1)
+    if (log_.opened() && communicator_.size() > 1)
       last_words.emplace(
-          stop, [this] { record_lost_peer(); }, moment);
+          stop, [this] { log_.record_lost_peer(); }, moment);
     while (trainer_->steps_done() < config_.steps) {
       const std::optional<StepReport> report = trainer_->step(stop.received() != 0);
       if (!report) {
         if (last_words) last_words->not_needed();
         progress_.enter(Doing::checkpoint);
         saving.at_last(trainer_->buffers(), state(), stop);
-        return end(EndReason::saved, ExitCode::saved_requeue, "asked to stop");
+        return log_.end(EndReason::saved, ExitCode::saved_requeue, "asked to stop");
       }
       keep(*report);
       if (config_.checkpoint_every > 0 && trainer_->steps_done() % config_.checkpoint_every == 0 &&
@@ -201,42 +193,31 @@ class Run {
     saving.at_last(trainer_->buffers(), state(), stop);
     progress_.enter(Doing::ending);
     sample();
-    return end(EndReason::done, ExitCode::done, {});
+    return log_.end(EndReason::done, ExitCode::done, {});
   }
 
   void keep(const StepReport& report) {
-    {
-      const std::scoped_lock lock(telling_);
-      steps_.push_back(event_of(report, start_, device_));
-      tokens_ += report.tokens;
-      seconds_ += report.seconds;
-    }
-    say(steps_.back());
+    const Step step = event_of(report, log_.start(), device_);
+    log_.step(step);
     if (!std::exchange(memory_told_, true)) tell_memory(report.step + 1);
     for (const std::string& line : attention::new_choices())
-      say(Warning{.step = report.step + 1, .code = "attention", .text = line});
+      log_.say(Warning{.step = report.step + 1, .code = "attention", .text = line});
     for (const std::string& line : trainer_->new_notices())
-      say(Warning{.step = report.step + 1, .code = "cuda_graph", .text = line});
-    if (!warned_of_rate_) warned_of_rate_ = warn(above_peak_warning(steps_.back(), start_));
-    if (report.step == 0) warn(first_loss_warning(report.result.cross_entropy, start_));
+      log_.say(Warning{.step = report.step + 1, .code = "cuda_graph", .text = line});
+    if (!warned_of_rate_) warned_of_rate_ = log_.warn(above_peak_warning(step, log_.start()));
+    if (report.step == 0) log_.warn(first_loss_warning(report.result.cross_entropy, log_.start()));
   }
 
   void tell_memory(std::int64_t step) {
     const auto event =
         memory_event(memory_plan_, step, device_, device_memory(device_), device_peak_bytes(device_));
-    say(event);
-    warn(memory_plan_warning(event));
-  }
-
-  /// Whether there was something to warn of.
-  bool warn(const std::optional<Warning>& warning) {
-    if (warning) say(*warning);
-    return warning.has_value();
+    log_.say(event);
+    log_.warn(memory_plan_warning(event));
   }
 
   checkpoint::State state() const {
     return {.step = trainer_->steps_done(),
-            .tokens = trainer_->steps_done() * start_.batch.tokens,
+            .tokens = trainer_->steps_done() * log_.start().batch.tokens,
             .config = spec::dump_toml(config_)};
   }
 
@@ -263,33 +244,7 @@ class Run {
       samples.sums += judgement.sums;
       samples.sums_right += judgement.sums_right;
     }
-    say(samples);
-  }
-
-  /// What the steps so far come to, but for the final loss.
-  RunEnd end_now(EndReason reason, ExitCode code, const std::optional<std::string>& message) const {
-    return {.reason = reason,
-            .exit_code = static_cast<std::int64_t>(code),
-            .message = message,
-            .steps = static_cast<std::int64_t>(steps_.size()),
-            .tokens = tokens_,
-            .seconds = seconds_,
-            .tokens_per_second = seconds_ > 0 ? static_cast<double>(tokens_) / seconds_ : 0,
-            .final_loss = {},
-            .final_steps = {},
-            .floor = start_.data.floor,
-            .gap_closed = {}};
-  }
-
-  int end(EndReason reason, ExitCode code, const std::optional<std::string>& message) {
-    RunEnd event = end_now(reason, code, message);
-    event.final_loss = mean_loss(steps_, final_loss_steps);
-    if (event.final_loss) event.final_steps = std::min<std::int64_t>(final_loss_steps, event.steps);
-    if (event.final_loss && event.floor)
-      event.gap_closed = gap_closed(*event.final_loss, *event.floor, start_.vocab);
-    say(event);
-    if (writer_) writer_->sync();
-    return static_cast<int>(code);
+    log_.say(samples);
   }
 
   /// What an engine says of a lost rank is seldom its name: the watch says it, and ends this rank.
@@ -299,63 +254,6 @@ class Run {
     const bool agreed = dynamic_cast<const AgreedError*>(&error) != nullptr;
     if (watching_ && user && user->code() == ExitCode::peer_lost && !agreed)
       watching_->watch().await_verdict(patience);
-  }
-
-  /// The last line of the record says why the run ended, whatever the error. One that keeps it from being
-  /// written hides nothing: the first is thrown on.
-  void record_failure(const std::exception& error) noexcept {
-    const auto* user = dynamic_cast<const UserError*>(&error);
-    const auto* torch = dynamic_cast<const c10::Error*>(&error);
-    const bool spec_error = dynamic_cast<const SpecError*>(&error) != nullptr;
-    const bool non_finite = dynamic_cast<const NonFiniteError*>(&error) != nullptr;
-    try {
-      end(non_finite ? EndReason::non_finite : EndReason::error,
-          user         ? user->code()
-          : spec_error ? ExitCode::usage
-                       : ExitCode::bug,
-          torch ? std::string(torch->what_without_backtrace()) : std::string(error.what()));
-    } catch (...) {
-    }
-  }
-
-  /// Called from another thread while this one may wait for a rank that is gone.
-  void record_lost_peer() {
-    const std::scoped_lock lock(telling_);
-    if (std::exchange(loss_recorded_, true)) return;
-    try {
-      writer_->write(end_now(EndReason::error, ExitCode::peer_lost,
-                             "the launcher ended this job while rank 0 was in a step: another rank "
-                             "failed (its message stands on stderr), or the job was killed; " +
-                                 way_to_go_on(config_.directory)));
-      writer_->sync();
-    } catch (const std::exception&) {
-      // The disk is full, too: the record ends without these words.
-    }
-  }
-
-  /// Called from the watch's thread, on the rank that was chosen to: this rank may write the record or not.
-  void record_lost_rank(const std::string& text) {
-    std::unique_lock lock(telling_, std::defer_lock);
-    if (!lock.try_lock_for(std::chrono::seconds(2)) || std::exchange(loss_recorded_, true)) return;
-    try {
-      const RunEnd event = end_now(EndReason::error, ExitCode::peer_lost, text);
-      if (!writer_) return append_end(config_.directory + "/run.jsonl", event);
-      writer_->write(event);
-      writer_->sync();
-    } catch (const std::exception&) {
-      // The disk is full, too: the record ends without these words.
-    }
-  }
-
-  /// Prints and records on rank 0.
-  void say(const Event& event) {
-    const std::scoped_lock lock(telling_);
-    if (writer_) writer_->write(event);
-    if (console_) console_->show(event);
-    if (!writer_ || record_waits_) return;
-    const auto waits = record_waits_warning(writer_->waiting(), writer_->path().string());
-    record_waits_ = waits.has_value();  // before it is said, which comes here again
-    warn(waits);
   }
 
   spec::RunConfig config_;  ///< with the folder that is really written to
@@ -371,15 +269,9 @@ class Run {
   spec::memory::Plan memory_plan_;
   std::optional<checkpoint::State> resumed_;  ///< what `resume_from_` says of its run
   bool extended_ = false;                     ///< a complete run that is given more steps
-  RunStart start_;
+  RunLog log_;
   std::optional<Trainer> trainer_;
-  std::recursive_timed_mutex telling_;  ///< of the record and the counts: other threads write its last words
-  std::optional<logs::RecordWriter> writer_;
-  std::optional<logs::Console> console_;
-  std::vector<Step> steps_;
-  std::int64_t tokens_ = 0;
-  double seconds_ = 0;
-  bool warned_of_rate_ = false, record_waits_ = false, memory_told_ = false, loss_recorded_ = false;
+  bool warned_of_rate_ = false, memory_told_ = false;
 };
 
 }  // namespace

@@ -1,0 +1,123 @@
+#include "impl/run/run_log.hpp"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <utility>
+
+#include "impl/run/executor.hpp"
+#include "impl/run/run_folder.hpp"
+#include "impl/run/warnings.hpp"
+#include "impl/watch/lost_rank.hpp"
+#include "spec/record/run.hpp"
+
+namespace assay::impl::run {
+
+using namespace spec::record;
+
+void RunLog::begin(RunStart start, const std::string& directory) {
+  start_ = std::move(start);
+  directory_ = directory;
+}
+
+void RunLog::open(std::int64_t log_every) {
+  writer_.emplace(directory_ + "/run.jsonl");
+  console_.emplace(std::cout, std::cerr, logs::detect_terminal(), log_every);
+}
+
+void RunLog::say(const Event& event) {
+  const std::scoped_lock lock(telling_);
+  if (writer_) writer_->write(event);
+  if (console_) console_->show(event);
+  if (!writer_ || record_waits_) return;
+  const auto waits = record_waits_warning(writer_->waiting(), writer_->path().string());
+  record_waits_ = waits.has_value();  // before it is said, which comes here again
+  warn(waits);
+}
+
+bool RunLog::warn(const std::optional<Warning>& warning) {
+  if (warning) say(*warning);
+  return warning.has_value();
+}
+
+void RunLog::step(Step step) {
+  {
+    const std::scoped_lock lock(telling_);
+    tokens_ += step.tokens;
+    seconds_ += step.seconds;
+    steps_.push_back(std::move(step));
+  }
+  say(steps_.back());
+}
+
+/// What the steps so far come to, but for the final loss.
+RunEnd RunLog::end_now(EndReason reason, ExitCode code, const std::optional<std::string>& message) const {
+  return {.reason = reason,
+          .exit_code = static_cast<std::int64_t>(code),
+          .message = message,
+          .steps = static_cast<std::int64_t>(steps_.size()),
+          .tokens = tokens_,
+          .seconds = seconds_,
+          .tokens_per_second = seconds_ > 0 ? static_cast<double>(tokens_) / seconds_ : 0,
+          .final_loss = {},
+          .final_steps = {},
+          .floor = start_.data.floor,
+          .gap_closed = {}};
+}
+
+int RunLog::end(EndReason reason, ExitCode code, const std::optional<std::string>& message) {
+  RunEnd event = end_now(reason, code, message);
+  event.final_loss = mean_loss(steps_, final_loss_steps);
+  if (event.final_loss) event.final_steps = std::min<std::int64_t>(final_loss_steps, event.steps);
+  if (event.final_loss && event.floor)
+    event.gap_closed = gap_closed(*event.final_loss, *event.floor, start_.vocab);
+  say(event);
+  if (writer_) writer_->sync();
+  return static_cast<int>(code);
+}
+
+void RunLog::record_failure(const std::exception& error) noexcept {
+  const auto* user = dynamic_cast<const UserError*>(&error);
+  const auto* torch = dynamic_cast<const c10::Error*>(&error);
+  const bool spec_error = dynamic_cast<const SpecError*>(&error) != nullptr;
+  const bool non_finite = dynamic_cast<const NonFiniteError*>(&error) != nullptr;
+  try {
+    end(non_finite ? EndReason::non_finite : EndReason::error,
+        user         ? user->code()
+        : spec_error ? ExitCode::usage
+                     : ExitCode::bug,
+        torch ? std::string(torch->what_without_backtrace()) : std::string(error.what()));
+  } catch (...) {
+  }
+}
+
+void RunLog::record_lost_peer() {
+  const std::scoped_lock lock(telling_);
+  if (std::exchange(loss_recorded_, true)) return;
+  try {
+    writer_->write(end_now(EndReason::error, ExitCode::peer_lost,
+                           "the launcher ended this job while rank 0 was in a step: another rank "
+                           "failed (its message stands on stderr), or the job was killed; " +
+                               way_to_go_on(directory_)));
+    writer_->sync();
+  } catch (const std::exception&) {
+    // The disk is full, too: the record ends without these words.
+  }
+}
+
+void RunLog::record_lost_rank(const std::string& text) {
+  std::unique_lock lock(telling_, std::defer_lock);
+  if (!lock.try_lock_for(std::chrono::seconds(2)) || std::exchange(loss_recorded_, true)) return;
+  try {
+    const RunEnd event = end_now(EndReason::error, ExitCode::peer_lost, text);
+    if (!writer_) return append_end(directory_ + "/run.jsonl", event);
+    writer_->write(event);
+    writer_->sync();
+  } catch (const std::exception&) {
+    // The disk is full, too: the record ends without these words.
+  }
+}
+
+}  // namespace assay::impl::run

@@ -1,0 +1,62 @@
+#pragma once
+// What a run tells, from its first event to its last: the record and the console of rank 0, and the sums that
+// the last event says.
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "impl/logs/console.hpp"
+#include "impl/logs/record_writer.hpp"
+#include "spec/error.hpp"
+#include "spec/record/event.hpp"
+
+namespace assay::impl::run {
+
+/// Events may be told, and the last words written, from several threads.
+class RunLog {
+ public:
+  /// What every later event rests on. `directory`: the folder that is really written to.
+  void begin(spec::record::RunStart start, const std::string& directory);
+  /// On rank 0, which writes: the other ranks count what they are told. Errors: UserError of RecordWriter.
+  void open(std::int64_t log_every);
+  bool opened() const { return writer_.has_value(); }
+
+  const spec::record::RunStart& start() const { return start_; }
+
+  /// Prints and records, where this rank writes. Errors: UserError(io).
+  void say(const spec::record::Event& event);
+  /// Whether there was something to warn of.
+  bool warn(const std::optional<spec::record::Warning>& warning);
+  /// Counts a step of the run, then tells it.
+  void step(spec::record::Step step);
+
+  /// The last event, which says what the steps came to; returns the exit code. Errors: UserError(io).
+  int end(spec::record::EndReason reason, ExitCode code, const std::optional<std::string>& message);
+  /// The last event says why the run ended, whatever the error. One that keeps it from being written hides
+  /// nothing: the first is thrown on.
+  void record_failure(const std::exception& error) noexcept;
+  /// Another thread's last word while this rank may wait for a rank that is gone, which nobody has named.
+  void record_lost_peer();
+  /// The watch's last word, `text`, on the rank that was chosen to say it: this rank may write the record or
+  /// not.
+  void record_lost_rank(const std::string& text);
+
+ private:
+  spec::record::RunEnd end_now(spec::record::EndReason reason, ExitCode code,
+                               const std::optional<std::string>& message) const;
+
+  spec::record::RunStart start_;
+  std::string directory_;
+  std::recursive_timed_mutex telling_;  ///< of the record and the counts
+  std::optional<logs::RecordWriter> writer_;
+  std::optional<logs::Console> console_;
+  std::vector<spec::record::Step> steps_;
+  std::int64_t tokens_ = 0;
+  double seconds_ = 0;
+  bool record_waits_ = false, loss_recorded_ = false;
+};
+
+}  // namespace assay::impl::run
