@@ -6,6 +6,12 @@
 namespace assay::spec::audit {
 namespace {
 
+constexpr std::size_t longest_prefix = 256;
+/// In a form: where the level of a message stands.
+constexpr char level_mark = '\x01';
+/// At its end: where a blank may follow that is not the line's own.
+constexpr char blank_mark = '\x02';
+
 bool numeral(char c) { return c >= '0' && c <= '9'; }
 bool alphabetic(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 bool of_host_name(char c) {
@@ -48,7 +54,7 @@ std::size_t stamp_length(std::string_view text) {
       !pass_form(text, at, "+0000"))
     pass_form(text, at, "-0000");
   if (bracket && !pass_form(text, at, "]")) return 0;
-  if (!pass_form(text, at, ": ") && !pass_form(text, at, " ")) return 0;
+  if (!pass_form(text, at, ": ") && !pass_form(text, at, " ") && !pass_form(text, at, "\t")) return 0;
   if (!pass_form(text, at, "stdout ") && !pass_form(text, at, "stderr "))
     return at;  // what runs containers adds these
   if (!pass_form(text, at, "F ")) pass_form(text, at, "P ");
@@ -90,6 +96,25 @@ std::size_t enclosed_length(std::string_view text, char open, char close) {
   return at;
 }
 
+/// Bytes of the level of a message that `text` starts with.
+std::size_t level_word(std::string_view text) {
+  for (const std::string_view level :
+       {"DEBUG", "INFO", "WARNING", "WARN", "ERROR", "CRITICAL", "stdout", "stderr"})
+    if (text.starts_with(level) && (text.size() == level.size() || !alphabetic(text[level.size()])))
+      return level.size();
+  return 0;
+}
+
+/// "INFO:root:", "INFO: ".
+std::size_t level_length(std::string_view text) {
+  std::size_t at = level_word(text);
+  if (at == 0 || !pass_form(text, at, ":")) return 0;
+  std::size_t name = at + name_length(text, at);
+  if (name > at && pass_form(text, name, ":")) at = name;
+  pass_form(text, at, " ");
+  return at;
+}
+
 std::size_t rank_length(std::string_view text) {
   std::string_view rest = text;
   if (take_rank(rest) < 0) return 0;
@@ -121,15 +146,19 @@ std::size_t LinePrefix::length(Kind kind, std::string_view text) {
       return enclosed_length(text, '[', ']');
     case Kind::parenthesis:
       return enclosed_length(text, '(', ')');
+    case Kind::level:
+      return level_length(text);
   }
   return 0;
 }
 
-/// The part of a prefix that `text` starts with; `length` is 0 where it starts with none.
-LinePrefix::Part LinePrefix::part(std::string_view text, std::size_t& length) {
-  for (const Kind kind :
-       {Kind::rank, Kind::stamp, Kind::host, Kind::unit, Kind::bar, Kind::bracket, Kind::parenthesis})
+/// The part of a prefix that `text` starts with; `length` is 0 where it starts with none. A number that is
+/// left at the start of a whole line (`first`) is no rank: those are off.
+LinePrefix::Part LinePrefix::part(std::string_view text, bool first, std::size_t& length) {
+  for (const Kind kind : {Kind::rank, Kind::stamp, Kind::level, Kind::host, Kind::unit, Kind::bar,
+                          Kind::bracket, Kind::parenthesis})
     if (length = LinePrefix::length(kind, text); length > 0) {
+      if (kind == Kind::rank && first && text[0] != '[') continue;
       const bool named = kind == Kind::host || kind == Kind::bar;
       return {kind, text[length - 1] == ' ', std::string(named ? head_of(text) : std::string_view())};
     }
@@ -138,45 +167,141 @@ LinePrefix::Part LinePrefix::part(std::string_view text, std::size_t& length) {
 
 bool may_have_prefix(std::string_view text) {
   std::size_t size = 0;
-  LinePrefix::part(text, size);
-  return size > 0;
+  LinePrefix::part(text, true, size);
+  // Our own record is the one that is known by the start of its lines alone.
+  return size > 0 || text.substr(0, longest_prefix).find("{\"event\"") != std::string_view::npos;
+}
+
+namespace {
+
+/// Bytes before the trainer's own part of a step line: the most that can be cut off, word by word, so that
+/// `format` still recognises what is left.
+std::size_t before_own(const LineFormat& format, std::string_view step_line) {
+  std::size_t found = 0;
+  bool known = format.recognises(step_line);
+  for (std::size_t at = 1; at < std::min(step_line.size(), longest_prefix); ++at) {
+    const char before = step_line[at - 1];
+    if (alphabetic(before) || numeral(before) || before == '_') continue;
+    const bool here = format.recognises(step_line.substr(at));
+    if (known && !here) break;
+    if (here) found = at;
+    known = here;
+  }
+  return found;
+}
+
+/// Bytes before the last stamp of a day and its time in `text`, which may be the trainer's own.
+std::size_t before_stamp(std::string_view text) {
+  for (std::size_t at = text.size(); at-- > 0;) {
+    std::size_t behind = at;
+    if (pass_form(text, behind, "0000-00-00 00:00:00")) return at > 0 && text[at - 1] == '[' ? at - 1 : at;
+  }
+  return 0;
+}
+
+std::string form_of(std::string_view before) {
+  std::string form;
+  const bool blank_behind = before.ends_with(' ');
+  while (!before.empty() && before.front() == ' ') before.remove_prefix(1);
+  while (!before.empty() && before.back() == ' ') before.remove_suffix(1);
+  for (std::size_t at = 0; at < before.size();) {
+    const bool word_begins = at == 0 || !alphabetic(before[at - 1]);
+    if (const std::size_t level = word_begins ? level_word(before.substr(at)) : 0; level > 0) {
+      form += level_mark;
+      at += level;
+    } else {
+      const char kept = numeral(before[at]) ? '0' : before[at];
+      const bool run = kept == '0' || kept == ' ';
+      if (!run || form.empty() || form.back() != kept) form += kept;
+      ++at;
+    }
+  }
+  return form.empty() || !blank_behind ? form : form + blank_mark;
+}
+
+/// Bytes of that form at the start of `text`; 0 where it is not there.
+std::size_t length_of(std::string_view form, std::string_view text) {
+  std::size_t at = 0;
+  const auto run = [&](auto&& belongs) {
+    const std::size_t from = at;
+    while (at < text.size() && belongs(text[at])) ++at;
+    return at > from;
+  };
+  const auto blank = [](char c) { return c == ' '; };
+  if (form.empty()) return 0;
+  run(blank);
+  for (const char c : form) {
+    if (c == blank_mark) {
+      at += at < text.size() && text[at] == ' ';
+      continue;
+    }
+    if (c == '0' || c == ' ') {
+      if (c == '0' ? !run(numeral) : !run(blank)) return 0;
+      continue;
+    }
+    const std::size_t size = c == level_mark                     ? level_word(text.substr(at))
+                             : at < text.size() && text[at] == c ? 1
+                                                                 : 0;
+    if (size == 0) return 0;
+    at += size;
+  }
+  return at;
+}
+
+}  // namespace
+
+PrefixForm::PrefixForm(std::string_view before)
+    : form_(form_of(before)), without_stamp_(form_of(before.substr(0, before_stamp(before)))) {}
+
+std::size_t PrefixForm::length(std::string_view text) const {
+  const std::size_t whole = length_of(form_, text);
+  return whole > 0 ? whole : length_of(without_stamp_, text);
 }
 
 LinePrefix::LinePrefix(const LineFormat& format, std::string_view step_line) {
   constexpr std::size_t most = 4;
-  on_steps_ = !format.recognises(step_line);
+  only_behind_ = !format.recognises(step_line);
+  const std::size_t own = before_own(format, step_line);
+  whole_ = PrefixForm(step_line.substr(0, own));
   std::vector<Part> parts;
-  std::size_t to_rank = 0;  // parts up to the one that names it
+  std::size_t taken = 0, parts_end = 0;
   while (parts.size() < most) {
     std::size_t size = 0;
-    Part next = part(step_line, size);
+    Part next = part(step_line.substr(taken), parts.empty(), size);
     if (size == 0) break;
-    step_line.remove_prefix(size);
+    taken += size;
     parts.push_back(std::move(next));
-    if (!format.recognises(step_line)) continue;
-    if (parts.back().kind == Kind::rank) to_rank = parts.size();
+    if (!format.recognises(step_line.substr(taken))) continue;
+    // What stands behind the rank, like the trainer's own stamp, belongs to the step.
+    if (parts.back().kind == Kind::rank) of_steps_ = parts.size();
     parts_ = parts;
-    if (on_steps_ && to_rank == 0) break;
+    parts_end = taken;
+    if (only_behind_ && of_steps_ == 0) break;
   }
-  // What stands behind the rank, like the trainer's own stamp, belongs to the step.
-  if (to_rank > 0) parts_.resize(to_rank);
-  on_steps_ = on_steps_ || to_rank > 0;
+  if (only_behind_ && of_steps_ == 0) of_steps_ = parts_.size();
+  if (own > parts_end) rest_ = PrefixForm(step_line.substr(parts_end, own - parts_end));
 }
 
-bool LinePrefix::take(Line& line) const {
-  bool taken = false;
-  for (const Part& part : parts_) {
+bool LinePrefix::take(Line& line, std::size_t parts, bool rest) const {
+  std::size_t there = 0;
+  for (; there < parts; ++there) {
+    const Part& part = parts_[there];
     std::size_t size = length(part.kind, line.text);
     if (size == 0 || head_of(line.text.substr(0, part.head.empty() ? 0 : size)) != part.head) break;
     if (!part.blank && line.text[size - 1] == ' ') --size;
     if (part.kind == Kind::rank) {
-      std::string_view rest = line.text;
-      line.rank = take_rank(rest);
+      std::string_view behind = line.text;
+      line.rank = take_rank(behind);
     }
     line.text.remove_prefix(size);
-    taken = true;
   }
-  return taken;
+  std::size_t size = 0;
+  if (rest && there == 0)
+    size = whole_.length(line.text);
+  else if (rest && there == parts_.size())
+    size = rest_.length(line.text);
+  line.text.remove_prefix(size);
+  return there > 0 || size > 0;
 }
 
 }  // namespace assay::spec::audit

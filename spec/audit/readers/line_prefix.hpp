@@ -1,7 +1,9 @@
 #pragma once
 // What stands before each line of a program that ran in a container, under a remote shell or a scheduler:
 // "node03: " (pdsh, clush), "worker-1  | " (docker compose), "[pod/trainer-0/main] " (kubectl logs --prefix),
-// "(Worker pid=71) " (Ray), "2025-05-01T10:00:00.123Z stdout F " and other time stamps.
+// "(Worker pid=71) " (Ray), "2025-05-01T10:00:00.123Z stdout F " and other time stamps, "INFO:root:"
+// (Python's logging); and whatever else stands before a step line ("run.log:12:" of grep), where it stands
+// before a setting likewise, numbers aside.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,33 +15,53 @@ namespace assay::spec::audit {
 /// Whether `text` starts as a prefix does; most lines do not.
 bool may_have_prefix(std::string_view text);
 
+/// The text that stood before one line: other lines have it too where they begin likewise, but for its
+/// numbers, how many blanks stand in it, and the level of a message (INFO, WARNING).
+class PrefixForm {
+ public:
+  PrefixForm() = default;
+  explicit PrefixForm(std::string_view before);
+  bool none() const { return form_.empty(); }
+  /// Bytes of it at the start of `text`; 0 where it is not there.
+  std::size_t length(std::string_view text) const;
+
+ private:
+  std::string form_,
+      without_stamp_;  ///< of all of it; of what stands before a stamp, which may be the trainer's
+};
+
 class LinePrefix {
  public:
   LinePrefix() = default;
   /// The prefix that a step line shows: as much of it as can be taken off so that `format` still recognises
-  /// the line. Without parts where there is none.
+  /// the line. None where there is none.
   LinePrefix(const LineFormat& format, std::string_view step_line);
 
-  bool none() const { return parts_.empty(); }
+  bool none() const { return parts_.empty() && whole_.none(); }
   /// Whether steps are to be read without it too: their trainer knows them only so, or a rank stands in it.
-  bool on_steps() const { return on_steps_; }
+  bool on_steps() const { return of_steps_ > 0 || only_behind_; }
   /// Takes it, or as many of its parts as are there, off `line`, whose rank is the one that stands in it.
   /// False, and the line as it was, where its first part is not there.
-  bool take(Line& line) const;
+  bool take(Line& line) const { return take(line, parts_.size(), true); }
+  /// The same of a step, whose own stamp is left on it.
+  bool take_off_step(Line& line) const { return take(line, of_steps_, only_behind_); }
 
  private:
   friend bool may_have_prefix(std::string_view text);
-  enum class Kind { rank, stamp, host, unit, bar, bracket, parenthesis };
+  enum class Kind { rank, stamp, host, unit, bar, bracket, parenthesis, level };
   struct Part {
     Kind kind;
     bool blank = false;  ///< it ends in one, which else is the line's own
     std::string head;  ///< of a name: its letters before the first digit, which other names of the log share
   };
   static std::size_t length(Kind kind, std::string_view text);
-  static Part part(std::string_view text, std::size_t& length);
+  static Part part(std::string_view text, bool first, std::size_t& length);
+  bool take(Line& line, std::size_t parts, bool rest) const;
 
   std::vector<Part> parts_;
-  bool on_steps_ = false;
+  PrefixForm rest_, whole_;   ///< what stands behind the parts; with them
+  std::size_t of_steps_ = 0;  ///< parts that steps are read without
+  bool only_behind_ = false;  ///< steps are not known with it
 };
 
 }  // namespace assay::spec::audit

@@ -55,20 +55,23 @@ class Lines {
 
  private:
   void look_over();
+  bool numbered() const;
   bool next_raw(std::string_view& raw);
   std::string_view clean(std::string_view raw);
   bool piece(Line& line);
 
   Blocks& blocks_;
   std::size_t scanned_ = 0;  // bytes of the rest known to hold no line end
-  bool plain_ = false, bare_colours_ = false, overlong_ = false, complete_ = true, truncated_ = false;
+  bool plain_ = false, bare_colours_ = false, numbered_ = false, overlong_ = false, complete_ = true,
+       truncated_ = false;
   std::string_view pieces_;  // of the current line, still to be given
   std::string scratch_;
   std::int64_t number_ = 0;
 };
 
-/// Takes prefixes of launchers off `text`: "[rank3]:", "[default3]:", "[1,3]<stdout>:", "3: ". Gives the
-/// rank, or -1 when there is none.
-int take_rank(std::string_view& text);
+/// Takes prefixes of launchers off `text`: "[rank3]:", "[default3]:", "[1,3]<stdout>:",
+/// "[1,mpirank:3,algo-1]<stdout>:", "3: " unless the lines are `numbered`. Gives the rank, or -1 when there
+/// is none.
+int take_rank(std::string_view& text, bool numbered = false);
 
 }  // namespace assay::spec::audit

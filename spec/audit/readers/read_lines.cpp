@@ -83,8 +83,9 @@ class Hands {
   void prefixed(Line line) {
     take_blank(line);
     Line bare = line;
-    if (prefix_.on_steps() && prefix_.take(bare) ? says(bare) : says(line)) return;
-    if (!prefix_.on_steps() && prefix_.take(bare) && says(bare)) return;
+    if (prefix_.on_steps() && prefix_.take_off_step(bare) ? says(bare) : says(line)) return;
+    bare = line;
+    if (prefix_.take(bare) && says(bare)) return;
     foreign_.look(line);
   }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "spec/audit/readers/container_lines.hpp"
 #include "spec/audit/readers/doubled_lines.hpp"
 #include "spec/audit/readers/log_shape.hpp"
 #include "spec/audit/readers/mapping.hpp"
@@ -15,16 +16,34 @@
 
 namespace assay::spec::audit {
 
+namespace {
+
+/// `blocks` holds the first bytes.
+std::vector<RunRecord> read_blocks(Blocks& blocks, const ReadOptions& options, const Mapping& mapping) {
+  check_text(blocks.rest(), blocks.origin());
+  const LogShape shape = shape_of(blocks.rest());
+  return shape == LogShape::document ? read_document(blocks, options, mapping)
+                                     : read_lines(blocks, options, mapping, shape);
+}
+
+}  // namespace
+
 std::vector<RunRecord> read_logs(std::istream& in, const std::string& origin, const ReadOptions& options) {
   const Mapping mapping(options.map);
   check_settings(options.set);
   Blocks blocks(in, origin);
   if (!blocks.more() || blocks.rest().find_first_not_of(" \t\r\n") == std::string_view::npos)
     throw UserError(ExitCode::bad_data, origin + ": is empty; give the log that the trainer printed");
-  check_text(blocks.rest(), origin);
-  const LogShape shape = shape_of(blocks.rest());
-  std::vector<RunRecord> runs = shape == LogShape::document ? read_document(blocks, options, mapping)
-                                                            : read_lines(blocks, options, mapping, shape);
+  std::vector<RunRecord> runs;
+  if (container_lines(blocks.rest())) {
+    ContainerLines printed(blocks);
+    std::istream inside(&printed);
+    Blocks lines(inside, origin);
+    lines.more();
+    runs = read_blocks(lines, options, mapping);
+  } else {
+    runs = read_blocks(blocks, options, mapping);
+  }
   for (RunRecord& run : runs) {
     run.mapped = mapping.given();
     apply_settings(run, options.set);

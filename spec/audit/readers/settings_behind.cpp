@@ -31,8 +31,8 @@ void SettingsBehind::look(const Line& line) {
   ++looked_;
   std::size_t at = 0;
   for (std::size_t word = 0; word < most_words; ++word) {
-    at = line.text.find(' ', at);
-    at = line.text.find_first_not_of(' ', at);
+    at = line.text.find_first_of(" \t:]>", at);
+    at = line.text.find_first_not_of(" \t:]>", at);
     if (at == std::string_view::npos) return;
     const std::string_view prefix = line.text.substr(0, at);
     if (prefix.find('#') != std::string_view::npos) return;  // a comment of a printed configuration

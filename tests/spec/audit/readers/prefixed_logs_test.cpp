@@ -50,7 +50,45 @@ const std::vector<Prefix>& prefixes() {
       {"torch's ranks", [](std::size_t) { return "[rank0]: "; }},
       {"torchrun's roles", [](std::size_t) { return "[trainer0]:"; }},
       {"pdsh and torchrun", [](std::size_t) { return "node03: [default0]:"; }},
-      {"pdsh and ranks", [](std::size_t) { return "node03: [rank0]: "; }}};
+      {"pdsh and ranks", [](std::size_t) { return "node03: [rank0]: "; }},
+      {"grep -n", [](std::size_t i) { return std::to_string(i + 1) + ":"; }},
+      {"grep -n of lines further down", [](std::size_t i) { return std::to_string(3 * i + 98) + ":"; }},
+      {"grep -H", [](std::size_t) { return "logs/run-7.log:"; }},
+      {"grep -Hn", [](std::size_t i) { return "train.log:" + std::to_string(i + 1) + ":"; }},
+      {"cat -n", [](std::size_t i) { return "  " + std::to_string(i + 1) + "\t"; }},
+      {"a tab", [](std::size_t) { return "\t"; }},
+      {"quoted mail", [](std::size_t) { return "> "; }},
+      {"logging",
+       [](std::size_t i) {
+         return i % 3 == 1 ? "WARNING:train.loop:" : i % 3 == 2 ? "INFO:root:" : "INFO:train:";
+       }},
+      {"hydra",
+       [](std::size_t i) { return "[2024-05-01T12:00:" + two_digits(i % 60) + "][__main__][INFO] - "; }},
+      {"loguru",
+       [](std::size_t i) {
+         return "2024-05-01T12:00:" + two_digits(i % 60) +
+                ".123 | INFO     | __main__:main:" + std::to_string(i % 4 + 98) + " - ";
+       }},
+      {"accelerate",
+       [](std::size_t i) { return "05/01/2024 12:00:" + two_digits(i % 60) + " - INFO - __main__ - "; }},
+      {"glog",
+       [](std::size_t i) {
+         return "I0501 12:00:" + two_digits(i % 60) + ".123456 1234 train.py:" + std::to_string(i % 5 + 7) +
+                "] ";
+       }},
+      {"SageMaker's mpirun", [](std::size_t) { return "[1,mpirank:0,algo-1]<stdout>:"; }},
+      {"CloudWatch", [](std::size_t i) { return "2024-05-01T12:00:" + two_digits(i % 60) + ".000Z\t"; }},
+      {"aws logs tail",
+       [](std::size_t i) {
+         return "2024-05-01T12:00:" + two_digits(i % 60) + ".123000+00:00 job-7/algo-1-1714560000 ";
+       }},
+      {"CloudWatch's export",
+       [](std::size_t i) { return "1714560" + std::to_string(100 + i % 800) + "000,\""; }},
+      {"gh run view --log",
+       [](std::size_t i) { return "train\tRun it\t2024-05-01T10:00:" + two_digits(i % 60) + ".1234567Z "; }},
+      {"stern", [](std::size_t i) { return "trainer-" + std::to_string(i % 2) + " main "; }},
+      {"srun -l", [](std::size_t) { return "0: "; }},
+      {"srun -l of many", [](std::size_t) { return " 0: "; }}};
   return all;
 }
 
@@ -102,6 +140,67 @@ TEST(PrefixedLogsSpec, SettingsAndStepsOfEveryTrainerAreThoseOfTheBareLog) {
       }
 }
 
+/// As Docker keeps it: a line in an object, one too long in several.
+std::string in_container(const std::string& log) {
+  std::istringstream in(log);
+  std::string out, line;
+  for (std::size_t i = 0; std::getline(in, line); ++i) {
+    std::string text;
+    for (const char c : line + "\n")
+      text += c == '\n'   ? "\\n"
+              : c == '"'  ? "\\\""
+              : c == '\\' ? "\\\\"
+              : c == '\t' ? "\\t"
+              : c == '<'  ? "\\u003c"
+                          : std::string(1, c);
+    const std::string end =
+        "\",\"stream\":\"stdout\",\"time\":\"2025-05-01T10:00:" + two_digits(i % 60) + ".123456789Z\"}\n";
+    if (i % 7 == 3 && line.size() > 20 && line.find_first_of("\"\\\t<") == std::string::npos)
+      out += "{\"log\":\"" + text.substr(0, 9) + end + "{\"log\":\"" + text.substr(9) + end;
+    else
+      out += "{\"log\":\"" + text + end;
+  }
+  return out;
+}
+
+TEST(PrefixedLogsSpec, WhatDockerKeepsIsTheBareLog) {
+  for (const LogFormat format : formats)
+    for (std::uint64_t seed = 0; seed < 8; ++seed) {
+      const std::string log = tests::render(tests::simulate(format, seed));
+      const RunRecord bare = read_one(log), kept = read_one(in_container(log));
+      ASSERT_EQ(difference(bare, kept), "") << tests::to_string(format) << ", seed " << seed;
+      EXPECT_FALSE(kept.truncated);
+    }
+  const std::string json = tests::render(tests::simulate(LogFormat::hugging_face, 1));
+  EXPECT_EQ(difference(read_one(json), read_one(in_container(json))), "") << "a document";
+}
+
+TEST(PrefixedLogsSpec, LinesOfDockersObjectsKeepTheirNumbers) {
+  const std::string end = "\",\"stream\":\"stderr\",\"time\":\"2025-05-01T10:00:00Z\"}\n";
+  const RunRecord run =
+      read_one("{\"log\":\"Overriding: batch\" cut\n{\"log\":\"nothing\\n" + end +
+               "{\"log\":\"iter 0: loss 10.9876, time 55" + end + "{\"log\":\"00.11ms, mfu -100.00%\\n" +
+               end + "{\"log\":\"iter 10: loss 9.1234, time 134.20ms, mfu 37.10%\\n" + end);
+  ASSERT_EQ(run.steps.size(), 2u);
+  EXPECT_EQ(run.steps[0].line, 4);
+  EXPECT_EQ(run.steps[1].line, 5);
+  EXPECT_DOUBLE_EQ(run.steps[0][Field::seconds]->value, 5.50011);
+}
+
+TEST(PrefixedLogsSpec, NumbersOfLinesAreNoRanks) {
+  const std::string log = tests::render(tests::simulate(LogFormat::megatron, 2));
+  const Prefix grep{"", [](std::size_t i) { return std::to_string(i + 4) + ":"; }};
+  const RunRecord run = read_one(behind(grep, log));
+  EXPECT_EQ(run.ranks, 1);
+  for (const Step& step : run.steps) EXPECT_FALSE(step[Field::rank]);
+  // Ranks may stand in any order, and one of them be the only one that prints.
+  const std::string steps = two_steps;
+  const std::size_t half = steps.find("\n") + 1;
+  EXPECT_EQ(read_one("0: " + steps.substr(0, half) + "1: " + steps.substr(0, half)).ranks, 2);
+  EXPECT_EQ(
+      (*read_one("7: " + steps.substr(0, half) + "7: " + steps.substr(half)).steps[0][Field::rank]).value, 7);
+}
+
 TEST(PrefixedLogsSpec, ARankBehindAHostIsTheStepsRank) {
   const std::string log = tests::render(tests::simulate(LogFormat::nanogpt, 1));
   std::istringstream in(log);
@@ -118,10 +217,14 @@ TEST(PrefixedLogsSpec, SettingsBehindAPrefixThatIsNotKnownAreTold) {
   for (const LogFormat format : {LogFormat::megatron, LogFormat::llmc}) {
     const std::string log = tests::render(tests::simulate(format, 3));
     const RunRecord bare = read_one(log);
-    const RunRecord run =
-        read_one(behind({"", [](std::size_t i) { return "trainer @ n" + std::to_string(i) + " >> "; }}, log));
+    const RunRecord run = read_one(behind({"",
+                                           [](std::size_t i) {
+                                             return std::string(i % 2 ? "trainer" : "worker") + " @ n" +
+                                                    std::to_string(i) + " >> ";
+                                           }},
+                                          log));
     ASSERT_TRUE(run.settings_behind) << tests::to_string(format);
-    EXPECT_TRUE(run.settings_behind->prefix.starts_with("trainer @ n")) << run.settings_behind->prefix;
+    EXPECT_TRUE(run.settings_behind->prefix.find(" @ n") != std::string::npos) << run.settings_behind->prefix;
     EXPECT_GE(run.settings_behind->count, 2);
     EXPECT_EQ(run.steps.size(), bare.steps.size());
     EXPECT_FALSE(bare.settings_behind);
@@ -136,6 +239,16 @@ TEST(PrefixedLogsSpec, OneLineAloneMayBeProse) {
   EXPECT_EQ(run.settings_behind->count, 2);
   EXPECT_EQ(run.settings_behind->line, 1);
   EXPECT_EQ(run.settings_behind->prefix, "a1 >> ");
+}
+
+TEST(PrefixedLogsSpec, SettingsBehindWhatNoStepStandsBehindAreTold) {
+  const std::string steps = two_steps;
+  for (const std::string prefix : {"INFO:root:", "[a][b]", "run.log:7:"}) {
+    const RunRecord run = read_one(prefix + "batch_size = 12\n" + prefix + "block_size = 1024\n" + steps);
+    ASSERT_TRUE(run.settings_behind) << prefix;
+    EXPECT_EQ(run.settings_behind->prefix, prefix);
+    EXPECT_FALSE(run[Setting::micro]);
+  }
 }
 
 TEST(PrefixedLogsSpec, CommentsAndProseAreNoSettingsBehindAPrefix) {
