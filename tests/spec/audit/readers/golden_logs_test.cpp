@@ -143,7 +143,6 @@ TEST(GoldenLogsSpec, NanotronsThreeDigits) {
   EXPECT_TRUE(run.steps[0][Field::tokens_total]->holds(634'240));
   EXPECT_DOUBLE_EQ(value(run.steps[1], Field::tokens_per_second), 15.5e3);
   EXPECT_DOUBLE_EQ(value(run.steps[1], Field::flops_rate), 0.0095e12);
-  EXPECT_FALSE(run[Setting::sequences].has_value());
 }
 
 TEST(GoldenLogsSpec, NanotronsOtherNameOfItsTime) {

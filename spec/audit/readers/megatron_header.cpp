@@ -1,0 +1,97 @@
+#include "spec/audit/readers/megatron_header.hpp"
+
+#include "spec/audit/readers/scan.hpp"
+
+namespace assay::spec::audit::megatron {
+namespace {
+
+struct Argument {
+  std::string_view name;
+  Setting setting;
+};
+constexpr Argument arguments[] = {{"micro_batch_size", Setting::micro},
+                                  {"global_batch_size", Setting::sequences},
+                                  {"seq_length", Setting::sequence_length},
+                                  {"num_layers", Setting::layers},
+                                  {"hidden_size", Setting::width},
+                                  {"ffn_hidden_size", Setting::ffn},
+                                  {"num_attention_heads", Setting::heads},
+                                  {"kv_channels", Setting::head_dim},
+                                  {"padded_vocab_size", Setting::vocab},
+                                  {"train_iters", Setting::max_steps},
+                                  {"lr", Setting::learning_rate},
+                                  {"min_lr", Setting::learning_rate_min},
+                                  {"lr_warmup_iters", Setting::warmup_steps},
+                                  {"lr_decay_iters", Setting::decay_steps},
+                                  {"lr_wsd_decay_iters", Setting::wsd_decay_steps},
+                                  {"data_parallel_size", Setting::data_parallel},
+                                  {"tensor_model_parallel_size", Setting::tensor_parallel},
+                                  {"pipeline_model_parallel_size", Setting::pipeline_parallel},
+                                  {"context_parallel_size", Setting::context_parallel},
+                                  {"expert_model_parallel_size", Setting::expert_parallel},
+                                  {"world_size", Setting::gpus}};
+
+}  // namespace
+
+bool Header::starts(std::string_view text) {
+  return ends_arguments(text) || text.find("using world size: ") != std::string_view::npos;
+}
+
+bool Header::ends_arguments(std::string_view text) {
+  return text.find("end of arguments") != std::string_view::npos;
+}
+
+void Header::read(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+  const auto number = [&](std::string_view rest) {
+    return parse_printed(number_token(rest), Kind::counted, 1, line);
+  };
+  if (const std::size_t dots = text.find(" .."); dots != std::string_view::npos) {
+    read_argument(trimmed(text.substr(0, dots)), text.substr(dots), line, builder);
+  } else if (ends_arguments(text)) {
+    no_ramp_ = !ramp_stated_;
+    if (grouped_ == false) builder.setting(Setting::kv_heads, builder.current(Setting::heads));
+    if (!builder.current(Setting::decay_steps))
+      builder.setting(Setting::decay_steps, builder.current(Setting::max_steps));
+  } else if (const auto world = behind(text, "using world size: "); world.data()) {
+    builder.setting(Setting::gpus, number(world));
+    constexpr std::pair<std::string_view, Setting> sizes[] = {
+        {"data-parallel size: ", Setting::data_parallel},
+        {"data-parallel-size: ", Setting::data_parallel},
+        {"tensor-model-parallel size: ", Setting::tensor_parallel},
+        {"tensor-model-parallel-size: ", Setting::tensor_parallel},
+        {"pipeline-model-parallel size: ", Setting::pipeline_parallel},
+        {"pipeline-model-parallel-size: ", Setting::pipeline_parallel},
+        {"context-parallel size: ", Setting::context_parallel}};
+    for (const auto& [key, setting] : sizes)
+      if (const auto rest = behind(world, key); rest.data()) builder.setting(setting, number(rest));
+  } else if (const auto micro = behind(text, "batches to constant "); micro.data()) {
+    builder.setting(Setting::accumulation, number(micro));
+  } else if (const auto vocab = behind(text, "dummy tokens (new size: "); vocab.data()) {
+    builder.setting(Setting::vocab, number(vocab));
+  } else if (const auto total = behind(text, "Total number of parameters in billions: "); total.data()) {
+    builder.setting(Setting::parameters, parse_printed(number_token(total), Kind::measured, 1e9, line));
+  } else if (const auto loaded = behind(text, "successfully loaded checkpoint"); loaded.data()) {
+    const auto iteration = number(behind(loaded, "at iteration "));
+    if (iteration && iteration->value > 0 && iteration->value < 1e15)
+      builder.restart(static_cast<std::int64_t>(iteration->value));
+  }
+}
+
+void Header::read_argument(std::string_view name, std::string_view rest, std::int64_t line,
+                           RecordBuilder& builder) {
+  while (!rest.empty() && (rest[0] == ' ' || rest[0] == '.')) rest.remove_prefix(1);
+  const std::string_view value = trimmed(rest);
+  if (name == "rampup_batch_size") ramp_stated_ = value != "None";
+  if (name == "group_query_attention") grouped_ = value == "True";
+  if (name == "num_query_groups" && grouped_ == true)
+    builder.setting(Setting::kv_heads, parse_printed(value, Kind::counted, 1, line));
+  if (name == "lr_decay_style") builder.name(&RunRecord::schedule, value);
+  if (name == "bf16" && value == "True") builder.name(&RunRecord::dtype, "bf16");
+  if (name == "fp16" && value == "True") builder.name(&RunRecord::dtype, "fp16");
+  if (name == "fp8" && value != "None" && value != "False") builder.name(&RunRecord::dtype, "fp8");
+  for (const Argument& known : arguments)
+    if (known.name == name && value != "None")
+      builder.setting(known.setting, parse_printed(value, Kind::counted, 1, line));
+}
+
+}  // namespace assay::spec::audit::megatron

@@ -1,0 +1,29 @@
+#pragma once
+// What Megatron-LM and its descendants print before their steps: formats.md, "megatron".
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "spec/audit/readers/record_builder.hpp"
+
+namespace assay::spec::audit::megatron {
+
+class Header {
+ public:
+  /// Whether a program says by this line that it has started.
+  static bool starts(std::string_view text);
+  /// Whether the arguments end here: they are whole, if their first lines are there.
+  static bool ends_arguments(std::string_view text);
+  /// Takes what a line says; any other line is passed over.
+  void read(std::string_view text, std::int64_t line, RecordBuilder& builder);
+  /// Whether all arguments were read, and none lets the batch grow.
+  bool no_ramp() const { return no_ramp_; }
+
+ private:
+  void read_argument(std::string_view name, std::string_view rest, std::int64_t line, RecordBuilder& builder);
+
+  bool ramp_stated_ = false, no_ramp_ = false;  ///< by the arguments; by all of them, to their end
+  std::optional<bool> grouped_;  ///< as stated; where the line is lost, heads may share keys or not
+};
+
+}  // namespace assay::spec::audit::megatron

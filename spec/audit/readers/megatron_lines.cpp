@@ -1,0 +1,110 @@
+#include "spec/audit/readers/megatron_lines.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+
+namespace assay::spec::audit::megatron {
+
+std::string_view step_line(std::string_view text) {
+  const std::size_t at = text.find("iteration");
+  if (at == std::string_view::npos) return {};
+  std::string_view rest = text.substr(at + 9);
+  while (!rest.empty() && (rest[0] == ' ' || rest[0] == '=' || rest[0] == ':')) rest.remove_prefix(1);
+  std::size_t length = 0;
+  while (length < rest.size() && std::isdigit(static_cast<unsigned char>(rest[length]))) ++length;
+  if (length == 0 || !trimmed(rest.substr(length)).starts_with('/')) return {};
+  return rest.find('|') != std::string_view::npos &&
+                 (rest.find("elapsed") != std::string_view::npos ||
+                  rest.find("time_per_iteration") != std::string_view::npos)
+             ? rest
+             : std::string_view();
+}
+
+namespace {
+
+struct Known {
+  std::string_view key;
+  Field field;
+  Kind kind = Kind::measured;
+  double unit = 1;
+};
+/// In the order of Megatron's line, so that each is found where the last one ended.
+constexpr Known known_fields[] = {
+    {"consumed samples", Field::sequences_total, Kind::counted},
+    {"elapsed time per iteration (ms)", Field::seconds, Kind::measured, 1e-3},
+    {"throughput per GPU (TFLOP/s/GPU)", Field::flops_rate, Kind::measured, 1e12},
+    {"learning rate", Field::learning_rate},
+    {"lm loss", Field::loss},
+    {"grad norm", Field::gradient_norm},
+    {"number of skipped iterations", Field::skipped, Kind::counted},
+    {"number of nan iterations", Field::not_finite, Kind::counted},
+    {"consumed_samples", Field::sequences_total, Kind::counted},
+    {"consumed tokens", Field::tokens_total, Kind::counted},
+    {"consumed_tokens", Field::tokens_total, Kind::counted},
+    {"elapsed_time_per_iteration_ms", Field::seconds, Kind::measured, 1e-3},
+    {"time_per_iteration_ms", Field::seconds, Kind::measured, 1e-3},
+    {"elapsed time per iteration (s)", Field::seconds},
+    {"throughput (TFLOP/s/GPU)", Field::flops_rate, Kind::measured, 1e12},
+    {"approx flops per GPU", Field::flops_rate, Kind::measured, 1e12},
+    {"TFLOPs", Field::flops_rate, Kind::measured, 1e12},
+    {"TFLOPS", Field::flops_rate, Kind::measured, 1e12},
+    {"learning_rate", Field::learning_rate},
+    {"lm_loss", Field::loss},
+    {"loss", Field::loss},
+    {"grad_norm", Field::gradient_norm},
+    {"tokens_per_sec", Field::tokens_per_second},
+    {"lr", Field::learning_rate},
+    {"model_tflops_per_gpu", Field::flops_rate, Kind::measured, 1e12},
+};
+
+/// Reads the parts between bars. False when a known one cannot be read.
+bool read_parts(std::string_view text, std::int64_t line, Step& step, std::optional<Printed>& batch,
+                TakenNumbers* taken) {
+  std::size_t expected = 0;
+  while (!text.empty()) {
+    std::size_t bar = 0, separator = text.size();
+    for (; bar < text.size() && text[bar] != '|'; ++bar)
+      if (separator == text.size() && (text[bar] == ':' || text[bar] == '=')) separator = bar;
+    // Versions of 2020 put a blank where later ones put a colon: "lm loss 7.1E+00".
+    if (separator > bar || separator == text.size()) {
+      const std::string_view part = trimmed(text.substr(0, bar));
+      const std::size_t blank = part.rfind(' ');
+      if (blank != std::string_view::npos)
+        separator = static_cast<std::size_t>(part.data() - text.data()) + blank;
+    }
+    const std::string_view key = trimmed(text.substr(0, std::min(bar, separator)));
+    const std::string_view value =
+        separator < bar ? trimmed(text.substr(separator + 1, bar - separator - 1)) : std::string_view();
+    text.remove_prefix(std::min(bar + 1, text.size()));
+    if (separator >= bar) continue;
+    if (key == "global batch size" || key == "global_batch_size") {
+      batch = prefixed_number(value, Kind::counted, 1, line);
+      if (!batch) return false;
+      continue;
+    }
+    for (std::size_t i = 0; i < std::size(known_fields); ++i) {
+      const Known& known = known_fields[(expected + i) % std::size(known_fields)];
+      if (known.key != key) continue;
+      // "1234.5/1230.2": of this iteration, and the mean so far.
+      step[known.field] = prefixed_number(value, known.kind, known.unit, line, taken, known.field);
+      if (!step[known.field]) return false;
+      expected = (expected + i + 1) % std::size(known_fields);
+      break;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+bool read_numbers(std::string_view text, std::int64_t line, Step& step, std::optional<Printed>& batch,
+                  TakenNumbers* taken) {
+  const std::size_t bar = text.find('|');
+  Scan scan(text.substr(0, bar), line, taken);
+  scan.take(step, Field::step, "", Kind::counted);
+  scan.take(step, Field::planned_steps, "/", Kind::counted);
+  return !scan.bad() && read_parts(text.substr(bar + 1), line, step, batch, taken) && step[Field::seconds];
+}
+
+}  // namespace assay::spec::audit::megatron

@@ -1,0 +1,33 @@
+#pragma once
+// What nanotron prints in lines that are else Megatron's: formats.md, "nanotron".
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "spec/audit/readers/record_builder.hpp"
+
+namespace assay::spec::audit::nanotron {
+
+/// Whether a step that was read as one of Megatron's is nanotron's: it has a rate of all GPUs.
+bool is_step(const Step& step);
+
+class Run {
+ public:
+  /// A line of the printed configuration, "tokens=TokensArgs(sequence_length=2048,"; others are passed over.
+  void read_header(std::string_view text, std::int64_t line, RecordBuilder& builder);
+  /// Completes `step`, which `text` was read as: how its numbers are rounded, what its `batch` counts, and
+  /// what the run's settings are by the first line.
+  void read_step(std::string_view text, std::int64_t line, Step& step, std::optional<Printed> batch,
+                 RecordBuilder& builder);
+
+ private:
+  void first_step(std::int64_t line, const Step& step, const std::optional<Printed>& batch,
+                  RecordBuilder& builder);
+
+  bool in_configuration_ = false;
+  bool steps_ = false;            ///< since the configuration
+  bool counts_tokens_ = false;    ///< the batch of the lines
+  std::optional<Printed> batch_;  ///< of the first line
+};
+
+}  // namespace assay::spec::audit::nanotron
