@@ -44,6 +44,7 @@ Result judge_final(const Evidence& e);
 // summaries_hugging_face.cpp
 Result judge_steps_of_state(const Evidence& e);
 Result judge_average_loss(const Evidence& e);
+Result judge_average_speed(const Evidence& e);
 // own_record.cpp
 Result judge_gap_closed(const Evidence& e);
 Result judge_valid_tokens(const Evidence& e);

@@ -171,6 +171,11 @@ const std::vector<Invariant>& invariants() {
        "At "
        "least the tokens printed; at most the steps' whole sequences and a tenth for adapters.",
        Unit::flops},
+      {"average_speed", "FLOPs of a run / total time <= dense peak x GPUs",
+       "What Hugging Face's tokens, rate of tokens and `total_flos` make at the least: no attention, "
+       "adapters "
+       "alone trained. After a resume, which the mean loss shows, they are of another time.",
+       Unit::share},
       {"final", "final loss and step are those of the last steps",
        "A final loss may be a mean of the last ones: of as many as the log says, where it does. Our own "
        "record "

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "spec/audit/groups.hpp"
+#include "spec/flops/conventions.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::spec::audit {
@@ -97,6 +98,80 @@ Result judge_average_loss(const Evidence& e) {
     out.note =
         "less than the logged losses make: so it is after a resume, when those since then are divided by "
         "all steps";
+  }
+  return out;
+}
+
+namespace {
+
+/// Passes that compute, of the three that 6 N counts: where adapters alone are trained, the weights'
+/// gradients are left out.
+constexpr double least_passes = 2.0 / 3;
+
+/// What some number of the run as a whole makes: FLOP/s of one GPU, at the least.
+struct LeastSpeed {
+  double flops_per_second = 0;
+  const char* made_of = nullptr;
+  std::int64_t line = 0;
+};
+
+/// Of tokens seen, of the summary's rate and of `total_flos`, whichever says the most. `per_token`: FLOPs.
+LeastSpeed least_speed_of_run(const Evidence& e, std::optional<double> per_token) {
+  LeastSpeed most;
+  const auto take = [&](double speed, const char* made_of, std::int64_t line) {
+    if (speed / *e.gpus > most.flops_per_second) most = {speed / *e.gpus, made_of, line};
+  };
+  const Interval seconds = wide(*e.record[Setting::total_seconds]);
+  if (const auto& counted = e.record[Setting::total_flops]; usable(counted))
+    take(wide(*counted).low * least_passes / seconds.high, "total_flos", counted->line);
+  if (!per_token) return most;
+  if (const auto& rate = e.record[Setting::average_tokens_per_second]; usable(rate))
+    take(wide(*rate).low * *per_token, "train_tokens_per_second", rate->line);
+  for (const Step* step : e.steps)
+    if (const auto& seen = (*step)[Field::tokens_total]; usable(seen))
+      take(wide(*seen).low * *per_token / seconds.high, "num_input_tokens_seen", seen->line);
+  return most;
+}
+
+}  // namespace
+
+/// Trainer's tokens are those of all ranks' inputs (num_input_tokens_seen, trainer.py), padding too; its
+/// `total_flos` is 6 x tokens x parameters without embeddings (modeling_utils.py, floating_point_ops). Both
+/// go on after a resume, and the time begins anew: they are of one time only where the mean loss is, too.
+Result judge_average_speed(const Evidence& e) {
+  const auto& seconds = e.record[Setting::total_seconds];
+  if (e.record.format.name != "hugging_face" || !usable(seconds))
+    return not_judged("total time of a summary");
+  const Printed* printed = e.printed_peak();
+  const std::optional<double> peak = e.dense_peak ? e.dense_peak
+                                     : printed    ? std::optional(wide(*printed).high)
+                                                  : std::nullopt;
+  if (!peak || e.on_cpu()) return not_judged(e.no_gpu());
+  if (!e.gpus) return not_judged("number of GPUs");
+  const Result loss = judge_average_loss(e);
+  if (loss.verdict != Verdict::holds || !loss.note.empty())
+    return not_judged("a mean loss that shows that the run was not resumed");
+  std::optional<double> per_token;
+  if (e.model)
+    if (const auto alone = flops_per_token(Convention::exact, *e.model, 1); alone.flops)
+      per_token = alone.flops->to_double() * least_passes;
+  const LeastSpeed speed = least_speed_of_run(e, per_token);
+  if (!speed.made_of) return not_judged("total FLOPs, or a model and tokens");
+  Result out = holding(1);
+  const double share = speed.flops_per_second / *peak;
+  out.printed = share;
+  out.unprinted = true;
+  out.recomputed = {0, 1};
+  out.note =
+      std::string("what ") + speed.made_of + " makes, at the least: adapters alone trained, no attention";
+  // What data sheets round (989 for 989.4).
+  if (share > 1.005) {
+    contradict(out, share, {0, 1}, speed.line);
+    out.off_by = share;
+    blame(
+        out, "speed_impossible",
+        "more than the dense peak: tokens or time are not what they are called, more GPUs ran, or the GPU or "
+        "its dtype is another");
   }
   return out;
 }

@@ -18,18 +18,26 @@ struct State {
   int max_steps = 100;
   double train_loss = 1.275, samples_per_second = 3.2, steps_per_second = 0.1;
   int first = 10, last = 100;
+  double tokens_per_step = 0, tokens_per_second = 0, total_flos = 0;  // left out where 0
 
-  RunRecord record() const {
+  RunRecord record(const std::string& set = "") const {
     std::ostringstream out;
     out << "{\"max_steps\": " << max_steps << ", \"train_batch_size\": 4, \"log_history\": [\n";
-    for (int step = first; step <= last; step += 10)
-      out << "{\"learning_rate\": 1e-5, \"loss\": " << 1.55 - 0.005 * step << ", \"step\": " << step
-          << "},\n";
+    for (int step = first; step <= last; step += 10) {
+      out << "{\"learning_rate\": 1e-5, \"loss\": " << 1.55 - 0.005 * step;
+      if (tokens_per_step > 0) out << ", \"num_input_tokens_seen\": " << std::int64_t(tokens_per_step * step);
+      out << ", \"step\": " << step << "},\n";
+    }
     out << "{\"step\": " << last << ", \"train_loss\": " << train_loss
         << ", \"train_runtime\": 1000.0, \"train_samples_per_second\": " << samples_per_second
-        << ", \"train_steps_per_second\": " << steps_per_second << "}]}\n";
+        << ", \"train_steps_per_second\": " << steps_per_second;
+    if (tokens_per_second > 0) out << ", \"train_tokens_per_second\": " << tokens_per_second;
+    if (total_flos > 0) out << ", \"total_flos\": " << total_flos;
+    out << "}]}\n";
     std::istringstream in(out.str());
-    return read_log(in, "trainer_state.json");
+    ReadOptions options;
+    options.set = set;
+    return read_log(in, "trainer_state.json", options);
   }
   Result of(std::string_view id) const { return judge(id, record()); }
 };
@@ -91,6 +99,41 @@ TEST(SummariesHuggingFaceSpec, LessThanASequencePerStepContradicts) {
   State state;
   state.samples_per_second = 0.0032;
   EXPECT_EQ(state.of("average_sequences_rate").verdict, Verdict::contradicts);
+}
+
+// 100 steps in 1,000 s: 8 H100 do at most 7.9e18 FLOP in that time, and 6 N of llama3-8b is 45 GFLOP per
+// token (4 N where adapters alone are trained: 30).
+TEST(SummariesHuggingFaceSpec, TokensOfTheRunAreNoMoreThanItsGpusCompute) {
+  const std::string machine = "gpus=8,gpu=NVIDIA H100 80GB HBM3,model=llama3-8b";
+  const auto of = [&](const State& state) { return judge("average_speed", state.record(machine)); };
+  State honest, tokens, rate, flops;
+  honest.tokens_per_step = 8e5, honest.tokens_per_second = 8e4, honest.total_flos = 6 * 7.5e9 * 8e7;
+  EXPECT_EQ(of(honest).verdict, Verdict::holds);
+  EXPECT_EQ(judge("total_flops", honest.record(machine)).verdict, Verdict::holds);
+  EXPECT_GT(of(honest).printed, 0.25);
+  EXPECT_LT(of(honest).printed, 0.35);
+  // 163 % by 6 N.
+  tokens.tokens_per_step = 2.87e6, rate.tokens_per_second = 2.87e5, flops.total_flos = 1.63 * 7.92e18;
+  for (const State& state : {tokens, rate, flops}) {
+    const Result speed = of(state);
+    EXPECT_EQ(speed.verdict, Verdict::contradicts) << speed.note;
+    ASSERT_EQ(speed.causes.size(), 1u);
+    EXPECT_EQ(speed.causes[0].id, "speed_impossible");
+  }
+  // total_flos speaks without a model.
+  EXPECT_EQ(judge("average_speed", flops.record("gpus=8,gpu=NVIDIA H100 80GB HBM3")).verdict,
+            Verdict::contradicts);
+  EXPECT_EQ(judge("average_speed", flops.record("gpu=NVIDIA H100 80GB HBM3")).verdict,
+            Verdict::cannot_be_judged);
+}
+
+TEST(SummariesHuggingFaceSpec, TokensBeforeAResumeAreOfAnotherTime) {
+  State resumed;
+  resumed.tokens_per_step = 2.87e6, resumed.total_flos = 1e20;
+  resumed.train_loss = 0.4 * 1.125;  // of 40 steps, over 100
+  EXPECT_EQ(
+      judge("average_speed", resumed.record("gpus=8,gpu=NVIDIA H100 80GB HBM3,model=llama3-8b")).verdict,
+      Verdict::cannot_be_judged);
 }
 
 RC_GTEST_PROP(SummariesHuggingFaceSpecProperty, TheMeanOfTheStepsIsNoContradictionWhateverTheInterval, ()) {
