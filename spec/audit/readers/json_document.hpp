@@ -16,6 +16,7 @@ class JsonDocument {
   JsonDocument(RecordBuilder& builder, const Mapping& mapping) : builder_(builder), mapping_(mapping) {}
 
   void value(std::string_view path, JsonKind kind, std::string_view token);
+  void begin_list(std::string_view path) { has_history_ = has_history_ || path == "log_history[]"; }
   void begin_element(std::string_view path);
   /// `text` is the element's, or empty where it is not at hand.
   void end_element(std::string_view path, std::string_view text);
@@ -29,6 +30,8 @@ class JsonDocument {
   void at_line(std::int64_t line) { builder_.at(line, -1); }
   /// Whether anything was recognised.
   bool recognised() const { return !trainer_.empty(); }
+  /// Whether it has a list "log_history", be it empty.
+  bool has_history() const { return has_history_; }
   /// At the end of the document. Errors: UserError(usage) where a mapped key holds no number.
   void check_mapping() const { mapping_.require_keys(filled_, keys_); }
 
@@ -55,6 +58,7 @@ class JsonDocument {
   enum class Entry { other, option, gpu, step } entry_ = Entry::other;  // of llm.q
   std::string option_, final_fraction_;
   std::int64_t gpus_ = 0;
+  bool has_history_ = false;
   std::size_t next_column_ = 0;             // of a mapping
   std::array<bool, field_count> filled_{};  // by it
   std::vector<std::string> keys_;           // of the elements that it was asked for

@@ -14,6 +14,8 @@ class JsonValues {
  public:
   virtual ~JsonValues() = default;
   virtual void value(std::string_view path, JsonKind kind, std::string_view token) = 0;
+  /// A list begins, whose elements will have that path.
+  virtual void begin_list(std::string_view) {}
   /// An object that is an element of a list begins or ends; its path ends in "[]".
   virtual void begin_element(std::string_view) {}
   virtual void end_element(std::string_view) {}
@@ -45,6 +47,7 @@ class JsonPaths {
   void begin_array() {
     ends_.push_back(path_.size());
     path_ += "[]";
+    values_.begin_list(path_);
   }
   void end_array() {
     path_.resize(ends_.back());

@@ -19,6 +19,7 @@ class Lined : public JsonValues {
     document_.at_line(bytes_.line());
     document_.value(path, kind, token);
   }
+  void begin_list(std::string_view path) override { document_.begin_list(path); }
   void begin_element(std::string_view path) override {
     document_.at_line(bytes_.line());
     document_.begin_element(path);
@@ -64,6 +65,10 @@ std::vector<RunRecord> read_document(Blocks& blocks, const ReadOptions& options,
     bad_document(blocks.origin(), "holds more than one JSON document: the next begins at " + where +
                                       "; give one per file, or one per line");
   document.check_mapping();
+  if (!document.recognised() && document.has_history())
+    bad_document(blocks.origin(),
+                 "is Hugging Face's state before anything was logged: its \"log_history\" is empty; give the "
+                 "trainer_state.json of a later checkpoint, or log more often (logging_steps)");
   if (!document.recognised())
     bad_document(
         blocks.origin(),

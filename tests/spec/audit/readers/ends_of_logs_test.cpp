@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <sstream>
 
 #include "spec/audit/invariants.hpp"
+#include "spec/audit/readers/read_log.hpp"
+#include "spec/error.hpp"
 #include "tests/support/read_text.hpp"
 
 namespace assay::spec::audit::ends_of_logs_test {
@@ -112,6 +115,20 @@ TEST(EndsOfLogsSpec, AWordThatEndsALastRowIsWhole) {
                                       "step=step,loss=loss,seconds=time");
     ASSERT_EQ(run.steps.size(), 3u) << word;
     EXPECT_FALSE(loss_is_finite(run)) << word;
+  }
+}
+
+TEST(EndsOfLogsSpec, AStateBeforeAnythingWasLoggedIsToldSo) {
+  for (const std::string text : {R"({"global_step": 3, "log_history": [], "max_steps": 10})",
+                                 "{\n  \"log_history\": [],\n  \"max_steps\": 10\n}\n"}) {
+    std::istringstream in(text);
+    try {
+      read_log(in, "trainer_state.json");
+      FAIL() << "read";
+    } catch (const UserError& error) {
+      EXPECT_NE(std::string(error.what()).find("before anything was logged"), std::string::npos)
+          << error.what();
+    }
   }
 }
 
