@@ -6,6 +6,7 @@
 
 #include "spec/audit/readers/json_scan.hpp"
 #include "spec/audit/readers/line_reader.hpp"
+#include "spec/audit/readers/null_losses.hpp"
 #include "spec/audit/readers/phase_times.hpp"
 #include "spec/audit/readers/scan.hpp"
 #include "spec/error.hpp"
@@ -34,7 +35,10 @@ class StepEvents {
   void text(std::string_view token) {
     if (field_ != Field::count_ && depth_ == 1) number(token);  // "nan", "inf"
   }
-  void word(std::string_view) {}
+  /// JSON has no nan: another writer of the record may have put null there.
+  void word(std::string_view token) {
+    if (field_ == Field::loss && depth_ == 1 && token == "null") step_[field_] = null_loss(line_);
+  }
   bool bad() const { return bad_; }
 
  private:
@@ -113,7 +117,10 @@ class AssayRecord : public LineReader {
     const bool whole = scan.value() && (scan.blanks(), bytes.peek() < 0) && !events.bad() &&
                        step[Field::step] && step[Field::loss] && step[Field::seconds];
     if (!whole) return builder.unread(line.text);
-    shapes_.learn(line, taken);
+    if (is_null(step[Field::loss]))
+      builder.null_loss();
+    else
+      shapes_.learn(line, taken);
     take(line, step, builder);
   }
 

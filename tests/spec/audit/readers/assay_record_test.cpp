@@ -33,5 +33,25 @@ TEST(AssayRecordSpec, AnHfuBelowTheMfuContradicts) {
   EXPECT_EQ(judge("hfu", record_of(0.4375, 0.375)).verdict, Verdict::contradicts);
 }
 
+/// As another JSON writer leaves a loss that is no number.
+TEST(AssayRecordSpec, ALossThatIsNullIsAStepsAndNotQuoted) {
+  std::string log = record::to_json(tests::example_start()) + "\n";
+  for (const std::int64_t number : {1, 2, 3, 4}) {
+    std::string line = record::to_json(tests::example_step(number));
+    if (number == 2 || number >= 4) {
+      const std::size_t at = line.find("\"loss\":") + 7;
+      line.replace(at, line.find(',', at) - at, "null");
+    }
+    log += line + "\n";
+  }
+  std::istringstream in(log);
+  const RunRecord run = read_log(in, "run.jsonl");
+  EXPECT_EQ(run.steps.size(), 4u);
+  EXPECT_EQ(run.unread_lines, 0);
+  EXPECT_EQ(run.null_losses.count, 2);
+  EXPECT_FALSE(run.steps[1][Field::loss]);
+  EXPECT_TRUE(run.steps[1][Field::seconds]);
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::assay_record_test
