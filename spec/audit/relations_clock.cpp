@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "spec/audit/relations.hpp"
+#include "spec/audit/running_mean.hpp"
 
 namespace assay::spec::audit {
 namespace {
@@ -19,8 +20,10 @@ struct Window {
 };
 
 /// Time that the steps after `from` up to `to` took, by their own numbers; every logged step stands for those
-/// since the one before.
-std::optional<Window> window_at(const Evidence& e, std::size_t from, std::size_t to, bool by_rate) {
+/// since the one before. None where `longest` steps are passed: the numbers of a line that is lost are not
+/// those of the line behind it.
+std::optional<Window> window_at(const Evidence& e, std::size_t from, std::size_t to, bool by_rate,
+                                double longest) {
   Window out{{0, 0}, 0, {0, 0}, true, e.steps[to]->line};
   for (std::size_t i = from + 1; i <= to; ++i) {
     const Step &s = *e.steps[i], &before = *e.steps[i - 1];
@@ -30,7 +33,7 @@ std::optional<Window> window_at(const Evidence& e, std::size_t from, std::size_t
     if (!by_rate && usable(s[Field::seconds])) each = wide(*s[Field::seconds]);
     if (by_rate && usable(s[Field::tokens_per_second]) && e.tokens_per_step)
       each = *e.tokens_per_step / wide(*s[Field::tokens_per_second]);
-    if (!each || gap <= 0) return std::nullopt;
+    if (!each || gap <= 0 || gap > longest) return std::nullopt;
     out.steps_time = out.steps_time + exact_interval(gap) * *each;
     out.printed += gap * each->middle();
     out.whole = out.whole && gap == 1;
@@ -48,13 +51,15 @@ void compare_windows(const Evidence& e, bool by_rate, Comparison& to) {
     Window window;
   };
   std::vector<Judged> judged;
+  const bool windowed = e.averaged(Field::tokens_per_second) && e.record.format.name == "torchtitan";
+  const double longest = windowed ? usual_distance(e) : 1e300;
   for (const Stretch& stretch : e.stretches) {
     // The first step holds compilation; what the clock shows before it is set-up.
     const std::size_t begin = stretch.begin, count = stretch.end - stretch.begin;
     if (count < 3) continue;
     const std::size_t each = std::max<std::size_t>(1, count / static_cast<std::size_t>(windows));
     for (std::size_t from = begin; from + each < stretch.end; from += each) {
-      const auto w = window_at(e, from, from + each, by_rate);
+      const auto w = window_at(e, from, from + each, by_rate, longest);
       if (w && w->clock.low > 0) judged.push_back({w->printed / w->clock.middle(), *w});
     }
   }
@@ -65,7 +70,6 @@ void compare_windows(const Evidence& e, bool by_rate, Comparison& to) {
   // A mean over the steps since the line before is of the very steps that the clock shows; a rate of one step
   // stands for those that are not logged. One that may be a mean since the start is slower than the steps
   // are, not faster.
-  const bool windowed = e.averaged(Field::tokens_per_second) && e.record.format.name == "torchtitan";
   const double loose = by_rate && !windowed ? 3 : 1, loose_pauses = w.whole ? 1 : loose;
   add_sample(to, {w.printed, w.steps_time.low * (1 - loose * sampling), w.steps_time.high, w.line},
              {w.clock.low * (1 - loose_pauses * pauses), w.clock.high * (1 + loose * sampling)});

@@ -18,22 +18,35 @@ Interval widened(Interval numbers, double share) {
   return {numbers.low * (1 - share), numbers.high * (1 + share)};
 }
 
-/// The most usual distance between two lines' steps.
-double usual_distance(const Evidence& e) {
-  std::map<double, int> distances;
-  for (std::size_t i = 1; i < e.steps.size(); ++i)
-    if (const auto& a = (*e.steps[i - 1])[Field::step], &b = (*e.steps[i])[Field::step];
-        a && b && b->value > a->value)
-      ++distances[b->value - a->value];
-  const auto most = std::max_element(distances.begin(), distances.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == distances.end() ? 1 : most->first;
-}
-
 /// A mean that falls by more than a step could lower it: a ratio, but of nothing.
 Interval positive(Interval ratio) { return {std::max(ratio.low, 1e-9), std::max(ratio.high, 1e-9)}; }
 
 }  // namespace
+
+double usual_distance(const Evidence& e) {
+  std::map<double, int> distances;
+  for (const Stretch& stretch : e.stretches)
+    for (std::size_t i = stretch.begin + 1; i < stretch.end; ++i)
+      if (const auto& a = (*e.steps[i - 1])[Field::step], &b = (*e.steps[i])[Field::step];
+          a && b && b->value > a->value)
+        ++distances[b->value - a->value];
+  // Trainers print the first step beside every tenth: of a few lines 9, 10 and 20 stand between, once each.
+  const auto multiples = [&](double distance) {
+    return std::count_if(e.steps.begin(), e.steps.end(), [&](const Step* step) {
+      return (*step)[Field::step] && std::fmod((*step)[Field::step]->value, distance) == 0;
+    });
+  };
+  std::ptrdiff_t most_multiples = 0;
+  double best = 0;
+  int most = 0;
+  for (const auto& [distance, count] : distances) {
+    if (count < most || (count == most && most > 1)) continue;
+    const std::ptrdiff_t here = count > 1 ? 0 : multiples(distance);
+    if (count == most && here <= most_multiples) continue;
+    most = count, best = distance, most_multiples = here;
+  }
+  return best;
+}
 
 std::optional<RunningMean> running_mean(const Evidence& e, Field field) {
   if (e.record.format.name == "llmc" && field == Field::tokens_per_second)
@@ -42,14 +55,21 @@ std::optional<RunningMean> running_mean(const Evidence& e, Field field) {
   return std::nullopt;
 }
 
-bool Means::begins(std::size_t line) const {
-  if (line == 0) return true;
-  const std::size_t before = lines_[line - 1].step, here = lines_[line].step;
-  for (const Stretch& stretch : e_.stretches)
-    if (stretch.begin > before && stretch.begin <= here) return true;
-  return std::any_of(e_.record.restarts.begin(), e_.record.restarts.end(), [&](const Restart& restart) {
-    return restart.line > e_.steps[before]->line && restart.line <= e_.steps[here]->line;
-  });
+/// Stretches and restarts are passed once, as lines are, in the order of the log.
+void Means::find_beginnings() {
+  begins_.assign(lines_.size(), false);
+  std::vector<std::int64_t> restarts;
+  for (const Restart& restart : e_.record.restarts) restarts.push_back(restart.line);
+  std::sort(restarts.begin(), restarts.end());
+  std::size_t stretch = 0, restart = 0;
+  for (std::size_t k = 0; k < lines_.size(); ++k, ++looked_at_) {
+    const std::size_t here = lines_[k].step;
+    begins_[k] = k == 0;
+    for (; stretch < e_.stretches.size() && e_.stretches[stretch].begin <= here; ++stretch, ++looked_at_)
+      begins_[k] = true;
+    for (; restart < restarts.size() && restarts[restart] <= e_.steps[here]->line; ++restart, ++looked_at_)
+      begins_[k] = true;
+  }
 }
 
 double Means::steps_between(std::size_t from, std::size_t to, const RunningMean& mean) const {
@@ -79,7 +99,7 @@ Means::Ratios Means::alone() const {
 Interval Means::unseen_steps() const {
   Interval all{std::numeric_limits<double>::infinity(), 0};
   for (std::size_t k = 0; k < lines_.size(); ++k)
-    if (!begins(k) || lines_.size() == 1)
+    if (!begins_[k] || lines_.size() == 1)
       all = {std::min(all.low, lines_[k].made.low), std::max(all.high, lines_[k].made.high)};
   return widened(all, unseen);
 }
@@ -119,7 +139,7 @@ Means::Ratios Means::of_mean(const RunningMean& mean, std::optional<Interval> fa
     const auto& number = (*e_.steps[line.step])[Field::step];
     const double c = mean.corrected && number ? 1 - std::pow(mean.keep, number->value - 1) : 1;
     const Interval shown = widened(wide(*line.printed), of_float) * exact_interval(c);
-    if (begins(k)) {
+    if (begins_[k]) {
       chain = first(k, mean, shown, c);
       out[k] = chain.by_line;
       chain.last = k;
@@ -177,7 +197,8 @@ void Means::finish() {
   if (lines_.empty()) return;
   const auto mean = running_mean(e_, field_);
   if (!mean) return within_range();
-  usual_ = usual_distance(e_);
+  usual_ = std::max(usual_distance(e_), 1.0);
+  find_beginnings();
   // Relatives of a trainer print single numbers (train_gpt2.py), or form another mean: what lets most lines
   // be off by one factor is how they are made.
   Ratios of_step = alone(), of_mean = this->of_mean(*mean, std::nullopt);

@@ -21,6 +21,9 @@ struct RunningMean {
 /// first as it is). Nothing for other means, and for numbers that are none.
 std::optional<RunningMean> running_mean(const Evidence& evidence, Field field);
 
+/// The most usual distance between the steps of two lines that follow each other; 0 where there are none.
+double usual_distance(const Evidence& evidence);
+
 /// Collects a printed number of each line beside what the line's other numbers make of it.
 class Means {
  public:
@@ -40,6 +43,10 @@ class Means {
   /// Adds the samples of means: known ones by what each line adds to the one before, others within the range
   /// of all steps so far.
   void finish();
+
+  /// Places of the log that were looked at to find where its starts begin: no more than there are lines,
+  /// stretches and restarts.
+  std::size_t looked_at() const { return looked_at_; }
 
  private:
   struct Line {
@@ -72,7 +79,7 @@ class Means {
   static Ratio closer(const Ratio& by_line, const Ratio& by_all, std::optional<Interval> factor);
   static std::vector<Interval> ranges_of(const Ratios& ratios);
   void within_range() const;
-  bool begins(std::size_t line) const;
+  void find_beginnings();
   bool follows_unmeasured(std::size_t line) const;
   double steps_between(std::size_t from, std::size_t to, const RunningMean& mean) const;
 
@@ -81,7 +88,9 @@ class Means {
   Field field_;
   bool differ_;
   std::vector<Line> lines_;
-  double usual_ = 1;  ///< distance of two lines of the log [steps]
+  std::vector<bool> begins_;   ///< of each line: the first of a start
+  std::size_t looked_at_ = 0;  ///< lines, stretches and restarts, to find them
+  double usual_ = 1;           ///< distance of two lines of the log [steps]
 };
 
 }  // namespace assay::spec::audit

@@ -1,31 +1,16 @@
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "spec/audit/change_builder.hpp"
 #include "spec/audit/groups.hpp"
 #include "spec/audit/relations.hpp"
+#include "spec/audit/running_mean.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::spec::audit {
 namespace {
 
 std::string whole(double number) { return shown(number, Unit::steps); }
-
-/// The usual distance between two logged steps.
-double usual_gap(const Evidence& e) {
-  std::map<double, int> gaps;
-  for (const Stretch& stretch : e.stretches)
-    for (std::size_t i = stretch.begin + 1; i < stretch.end; ++i)
-      if (const auto& a = (*e.steps[i - 1])[Field::step], &b = (*e.steps[i])[Field::step];
-          a && b && b->value > a->value)
-        ++gaps[b->value - a->value];
-  double best = 0;
-  int most = 0;
-  for (const auto& [gap, count] : gaps)
-    if (count > most) most = count, best = gap;
-  return best;
-}
 
 /// The distances that are longer than the usual one, of a log that is too long to be kept whole.
 void judge_gaps(const Evidence& e, Result& out, std::string& what, bool& missing) {
@@ -48,7 +33,7 @@ void judge_gaps(const Evidence& e, Result& out, std::string& what, bool& missing
 
 Result judge_steps(const Evidence& e) {
   Result out = holding(0);
-  const double gap = usual_gap(e);
+  const double gap = usual_distance(e);
   const bool all_kept = e.record.steps_seen <= static_cast<std::int64_t>(e.record.steps.size());
   std::int64_t restarts = 0, swaps = 0;
   bool doubled = false, missing = false, no_number = false;

@@ -135,5 +135,30 @@ TEST(RunningMeanSpec, AShareIsThatOfThePrintedNumbersAndItsRangeIsTold) {
   EXPECT_TRUE(rate.holds(65536 / 0.46)) << rate.low << " .. " << rate.high;
 }
 
+/// A log that starts again on every third line: places looked at grow as the log does, not as its square.
+TEST(RunningMeanSpec, StartsAreFoundInOnePass) {
+  for (const std::size_t starts : {20u, 200u, 2000u}) {
+    RunRecord record;
+    record.format.name = "llmc";
+    for (std::size_t i = 0; i < 3 * starts; ++i) {
+      Step step;
+      step.line = static_cast<std::int64_t>(2 * i + 2);
+      step[Field::step] = exactly(static_cast<double>(i % 3 + 1), step.line);
+      step[Field::tokens_per_second] = exactly(1e6, step.line);
+      record.steps.push_back(step);
+      if (i % 3 == 0 && i > 0) record.restarts.push_back({step.line - 1, std::nullopt});
+    }
+    const Evidence evidence(record);
+    ASSERT_EQ(evidence.stretches.size(), starts);
+    Comparison to;
+    Means means(evidence, Field::tokens_per_second, true, to);
+    for (std::size_t i = 0; i < 3 * starts; ++i)
+      means.add(i, *record.steps[i][Field::tokens_per_second], {1e6, 1e6}, 1e6);
+    means.finish();
+    EXPECT_LE(means.looked_at(), 3 * starts + starts + starts);
+    EXPECT_GE(means.looked_at(), 3 * starts);
+  }
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::running_mean_test

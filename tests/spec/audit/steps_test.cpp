@@ -3,12 +3,16 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <sstream>
 
 #include "spec/audit/hypotheses.hpp"
 #include "spec/audit/invariants.hpp"
 #include "spec/audit/readers/read_log.hpp"
 #include "spec/error.hpp"
+#include "tests/support/read_text.hpp"
 
 namespace assay::spec::audit::steps_test {
 namespace {
@@ -82,6 +86,61 @@ TEST(StepsSpec, ANumberThatNoStepHasContradicts) {
 TEST(StepsSpec, AColumnThatIsThereTwiceIsRefused) {
   EXPECT_THROW(read_csv("step,loss,loss\n1,2.5,9.5\n2,2.4,9.4\n"), UserError);
   EXPECT_NO_THROW(read_csv("step,loss,note,note\n1,2.5,1,2\n2,2.4,1,2\n"));
+}
+
+/// torchtitan's lines at `steps` of one rank that takes `seconds[k]` for each step since the line before, and
+/// prints `factor` times its tokens/s; lines of `lost` steps are left out.
+std::string torchtitan(const std::vector<int>& steps, const std::vector<double>& seconds,
+                       const std::vector<int>& lost, double factor = 1) {
+  std::string log =
+      "[titan] 2025-10-16 09:59:00,000 - root - INFO - Building 1-D device mesh with ['dp_shard'], [8]\n"
+      "[titan] 2025-10-16 09:59:01,000 - root - INFO - Trainer is initialized with local batch size 1, "
+      "global "
+      "batch size 8, gradient accumulation steps 1, sequence length 8192, total steps 1000 (warmup 20)\n";
+  double clock = 0;
+  int before = 0;
+  for (std::size_t k = 0; k < steps.size(); ++k) {
+    clock += seconds[k] * (steps[k] - before);
+    before = steps[k];
+    if (std::find(lost.begin(), lost.end(), steps[k]) != lost.end()) continue;
+    char line[256];
+    const int ms = static_cast<int>(std::lround(1000 * clock));
+    std::snprintf(
+        line, sizeof line,
+        "[titan] 2025-10-16 10:%02d:%02d,%03d - root - INFO - step: %2d  loss: %7.4f  grad_norm:  1.2345  "
+        "memory: 60.10GiB(75.90%%)  tps: %.0f\n",
+        ms / 60000, ms / 1000 % 60, ms % 1000, steps[k], 11 - 0.01 * steps[k], factor * 8192 / seconds[k]);
+    log += line;
+  }
+  return log;
+}
+
+TEST(StepsSpec, TheFirstLineBesideEveryTenthIsNoMeasureOfALostOne) {
+  const std::vector<int> steps = {1, 10, 20, 30, 40};
+  const std::vector<double> even(5, 1.5);
+  EXPECT_EQ(judge("steps", tests::read_text(torchtitan(steps, even, {30}))).verdict, Verdict::holds);
+  EXPECT_EQ(judge("steps", tests::read_text(
+                               torchtitan({1, 10, 20, 30, 40, 50, 60}, std::vector<double>(7, 1.5), {30})))
+                .verdict,
+            Verdict::contradicts);
+}
+
+TEST(StepsSpec, ARateOfTheWindowSinceALostLineSaysNothingOfItsSteps) {
+  // The step before the evaluation's is lost: the last line's window is the evaluation alone.
+  const std::vector<int> steps = {1, 2, 3, 4};
+  const std::vector<double> seconds = {13.4, 1.633, 1.6, 5.017};
+  for (const std::vector<int>& lost : {std::vector<int>{}, {1}, {3}}) {
+    const RunRecord run = tests::read_text(torchtitan(steps, seconds, lost));
+    EXPECT_NE(judge("rate_wall_clock", run).verdict, Verdict::contradicts) << (lost.empty() ? 0 : lost[0]);
+  }
+  const std::vector<int> more = {1, 2, 3, 4, 5, 6, 7, 8};
+  const std::vector<double> even(8, 1.6);
+  for (const std::vector<int>& lost : {std::vector<int>{}, {1}, {7}}) {
+    EXPECT_EQ(judge("rate_wall_clock", tests::read_text(torchtitan(more, even, lost))).verdict,
+              Verdict::holds);
+    EXPECT_EQ(judge("rate_wall_clock", tests::read_text(torchtitan(more, even, lost, 0.5))).verdict,
+              Verdict::contradicts);
+  }
 }
 
 }  // namespace
