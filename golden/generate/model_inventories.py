@@ -89,11 +89,15 @@ def deepseek_v3(sizes):
         v_head_dim=sizes.between(1, 9))
 
 
+def mistral(sizes):
+    return sizes.decoder() | dict(head_dim=2 * sizes.between(1, 6), sliding_window=None)
+
+
 #           family, configuration class, model class
 FAMILIES = [(gpt2, "GPT2Config", "GPT2LMHeadModel"), (llama, "LlamaConfig", "LlamaForCausalLM"),
             (qwen2, "Qwen2Config", "Qwen2ForCausalLM"), (qwen3, "Qwen3Config", "Qwen3ForCausalLM"),
             (mixtral, "MixtralConfig", "MixtralForCausalLM"), (qwen3_moe, "Qwen3MoeConfig", "Qwen3MoeForCausalLM"),
-            (deepseek_v3, "DeepseekV3Config", "DeepseekV3ForCausalLM")]
+            (deepseek_v3, "DeepseekV3Config", "DeepseekV3ForCausalLM"), (mistral, "MistralConfig", "MistralForCausalLM")]
 
 
 def one_model(config_class, model_class, fields):

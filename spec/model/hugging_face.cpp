@@ -57,19 +57,30 @@ class Fields {
 
 constexpr const char* not_in_spec = " is not supported: the spec has no such model (spec/model/model.md)";
 
+/// Llama's layers under another name, with other defaults.
+constexpr const char* mistral = "mistral";
+
 Family family_of(const Fields& fields) {
   const std::string type = fields.word("model_type", "");
-  std::string all;
+  if (type == mistral) return Family::llama;
+  std::string all = quote(mistral);
   for (Family family : {Family::llama, Family::qwen2, Family::qwen3, Family::gpt2, Family::mixtral,
                         Family::qwen3_moe, Family::deepseek_v3}) {
     if (type == to_string(family)) return family;
-    all += (all.empty() ? "" : ", ") + quote(to_string(family));
+    all += ", " + quote(to_string(family));
   }
   if (type.empty()) fields.refuse("\"model_type\" is missing; it must be one of " + all);
   fields.refuse("model_type " + quote(type) + " is not supported; the spec has " + all);
 }
 
+bool is_mistral(const Fields& fields) { return fields.word("model_type", "") == mistral; }
+
 void refuse_other_layers(const Fields& fields) {
+  if (is_mistral(fields) && !fields.has("sliding_window"))
+    fields.refuse(
+        "\"sliding_window\" is missing, which stands for Mistral's window of 4096: a sliding attention "
+        "window" +
+        std::string(not_in_spec) + "; write null where there is none");
   // Qwen files keep a window size beside use_sliding_window = false; the other families have no such flag.
   if (fields.flag("use_sliding_window", fields.find("sliding_window").has_value()))
     fields.refuse("\"use_sliding_window\": a sliding attention window" + std::string(not_in_spec));
@@ -147,9 +158,16 @@ std::int64_t width_per_head(const Fields& fields, const ModelSpec& model) {
   return model.width / model.heads;
 }
 
+/// Key/value heads of a file that does not name them; null stands for as many as query heads.
+std::int64_t usual_key_value_heads(const Fields& fields, const ModelSpec& model) {
+  if (fields.has("num_key_value_heads")) return model.heads;
+  if (model.family == Family::mixtral || is_mistral(fields)) return 8;
+  return model.family == Family::qwen3_moe ? 4 : model.heads;
+}
+
 /// Query and key/value heads and what projects them.
 void read_attention(const Fields& fields, ModelSpec& model) {
-  model.kv_heads = fields.integer("num_key_value_heads", model.heads);
+  model.kv_heads = fields.integer("num_key_value_heads", usual_key_value_heads(fields, model));
   model.qk_norm = model.family == Family::qwen3 || model.family == Family::qwen3_moe;
   model.qkv_bias = model.family == Family::qwen2;
   if (fields.flag("attention_bias", false)) model.qkv_bias = model.output_bias = true;
@@ -243,7 +261,7 @@ void read_llama_like(const Fields& fields, ModelSpec& model) {
   model.context = fields.integer("max_position_embeddings");
   model.tied_embeddings = fields.flag("tie_word_embeddings", false);
   model.mlp_bias = fields.flag("mlp_bias", false);
-  model.norm_eps = fields.real("rms_norm_eps");
+  model.norm_eps = fields.real("rms_norm_eps", model.family == Family::mixtral ? 1e-5 : 1e-6);
   if (model.family == Family::deepseek_v3)
     read_latent_attention(fields, model);
   else

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <tuple>
+
 #include "spec/error.hpp"
 #include "spec/model/model_spec.hpp"
 
@@ -201,6 +203,53 @@ TEST(HuggingFace, ReadsTheFilesOfEveryFamilyAsTheirModels) {
   }
 }
 
+// Mistral-7B-v0.3: Llama's layers, 7,248,023,552 parameters (its safetensors index: 14,496,047,104 bytes).
+Json mistral() {
+  return Json::parse(R"({"architectures": ["MistralForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 1,
+    "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 4096, "initializer_range": 0.02,
+    "intermediate_size": 14336, "max_position_embeddings": 32768, "model_type": "mistral",
+    "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8, "rms_norm_eps": 1e-05,
+    "rope_theta": 1000000.0, "sliding_window": null, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+    "vocab_size": 32768})");
+}
+
+TEST(HuggingFace, ReadsMistralAsTheLlamaThatItIs) {
+  const ModelSpec model = read(mistral());
+  EXPECT_EQ(parameter_count(model).to_double(), 7248023552.0);
+  EXPECT_EQ(model.family, Family::llama);
+  EXPECT_EQ(model.rope_theta, 1e6);
+  Json llama = mistral();
+  llama["model_type"] = "llama";
+  EXPECT_EQ(read(llama), model);
+  // Nemo's heads are narrower than the width over their number.
+  Json nemo = mistral();
+  nemo["hidden_size"] = 5120, nemo["head_dim"] = 128, nemo["num_hidden_layers"] = 40,
+  nemo["vocab_size"] = 131072;
+  EXPECT_EQ(read(nemo).head_dim, 128);
+  EXPECT_EQ(parameter_count(read(nemo)).to_double(), 12247782400.0);
+  // The first version has a window; a file that does not say so has the class's.
+  Json windowed = mistral();
+  windowed["sliding_window"] = 4096;
+  EXPECT_NE(error_of(windowed).find("sliding attention window"), std::string::npos);
+  windowed.erase("sliding_window");
+  EXPECT_NE(error_of(windowed).find("\"sliding_window\" is missing"), std::string::npos);
+}
+
+// transformers 5.23, each class's __init__: MistralConfig and MixtralConfig 8 key/value heads,
+// Qwen3MoeConfig 4.
+TEST(HuggingFace, FillsHeadsAndNormAsEachClassDoes) {
+  for (auto [file, heads, eps] : {std::tuple(mistral(), 8, 1e-6), std::tuple(mixtral(), 8, 1e-5),
+                                  std::tuple(qwen3_moe(), 4, 1e-6), std::tuple(llama_3_1(), 32, 1e-6)}) {
+    const std::int64_t query_heads = file["num_attention_heads"];
+    file.erase("rms_norm_eps");
+    EXPECT_EQ(read(file).norm_eps, eps) << file["model_type"];
+    file.erase("num_key_value_heads");
+    EXPECT_EQ(read(file).kv_heads, heads) << file["model_type"];
+    file["num_key_value_heads"] = nullptr;
+    EXPECT_EQ(read(file).kv_heads, query_heads) << file["model_type"];
+  }
+}
+
 TEST(HuggingFace, ReadsVariantsOfAFamily) {
   Json config = llama_3_1();
   config["attention_bias"] = config["mlp_bias"] = true;
@@ -293,8 +342,8 @@ TEST(HuggingFace, SurvivesDeepNesting) {
 
 /// Each edit drops a key or puts a value of any kind in its place; and then bytes of the text are changed.
 RC_GTEST_PROP(HuggingFace, AnswersAnyEditWithAModelOrAnError, ()) {
-  Json config =
-      *rc::gen::element(llama_3_1(), qwen3_0_6b(), gpt2(), qwen2_5(), mixtral(), qwen3_moe(), deepseek_v3());
+  Json config = *rc::gen::element(llama_3_1(), qwen3_0_6b(), gpt2(), qwen2_5(), mixtral(), mistral(),
+                                  qwen3_moe(), deepseek_v3());
   for (int edit = *rc::gen::inRange(0, 4); edit > 0; --edit) {
     auto at = config.begin();
     std::advance(at, *rc::gen::inRange<std::size_t>(0, config.size()));
