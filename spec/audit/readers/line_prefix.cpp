@@ -172,10 +172,6 @@ bool may_have_prefix(std::string_view text) {
   return size > 0 || text.substr(0, longest_prefix).find("{\"event\"") != std::string_view::npos;
 }
 
-namespace {
-
-/// Bytes before the trainer's own part of a step line: the most that can be cut off, word by word, so that
-/// `format` still recognises what is left.
 std::size_t before_own(const LineFormat& format, std::string_view step_line) {
   std::size_t found = 0;
   bool known = format.recognises(step_line);
@@ -189,6 +185,8 @@ std::size_t before_own(const LineFormat& format, std::string_view step_line) {
   }
   return found;
 }
+
+namespace {
 
 /// Bytes before the last stamp of a day and its time in `text`, which may be the trainer's own.
 std::size_t before_stamp(std::string_view text) {

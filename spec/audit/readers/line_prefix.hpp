@@ -15,6 +15,10 @@ namespace assay::spec::audit {
 /// Whether `text` starts as a prefix does; most lines do not.
 bool may_have_prefix(std::string_view text);
 
+/// Bytes before the trainer's own part of a step line: the most that can be cut off, word by word, so that
+/// `format` still recognises what is left.
+std::size_t before_own(const LineFormat& format, std::string_view step_line);
+
 /// The text that stood before one line: other lines have it too where they begin likewise, but for its
 /// numbers, how many blanks stand in it, and the level of a message (INFO, WARNING).
 class PrefixForm {

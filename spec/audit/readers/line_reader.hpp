@@ -33,6 +33,7 @@ LineFormat kempnerforge_format();
 LineFormat megatron_format();
 LineFormat nanogpt_format();
 LineFormat llmc_format();
+LineFormat build_nanogpt_format();
 LineFormat llmq_format();
 LineFormat hugging_face_format();  ///< printed dictionaries
 

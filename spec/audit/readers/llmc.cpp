@@ -3,6 +3,7 @@
 
 #include "spec/audit/readers/line_reader.hpp"
 #include "spec/audit/readers/scan.hpp"
+#include "spec/audit/readers/train_gpt2_header.hpp"
 
 namespace assay::spec::audit {
 namespace llmc {
@@ -111,7 +112,8 @@ class LlmC : public LineReader {
   }
 
  private:
-  static void read_header(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+  void read_header(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+    if (header_.read(text, line, builder)) return;
     if (const auto steps = behind(text, "setting grad_accum_steps="); steps.data()) {
       builder.setting(Setting::accumulation, parse_printed(number_token(steps), Kind::counted, 1, line));
     } else if (const auto mean = behind(text, "total average iteration time: "); mean.data()) {
@@ -160,6 +162,7 @@ class LlmC : public LineReader {
     }
   }
 
+  TrainGpt2Header header_;
   LineShapes shapes_;
   ReadAgain again_ = [](std::string_view text, std::int64_t line, Step& step) {
     read_numbers(step_line(text), line, step);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "spec/audit/readers/foreign_lines.hpp"
+#include "spec/audit/readers/glued_lines.hpp"
 #include "spec/audit/readers/line_prefix.hpp"
 #include "spec/audit/readers/line_reader.hpp"
 #include "spec/audit/readers/settings_behind.hpp"
@@ -52,6 +53,7 @@ class Hands {
       : reader_(std::move(reader)), builder_(origin, std::move(format), options), foreign_(own) {
     if (!own) return;
     prefix_ = LinePrefix(*own, step_line);
+    beginning_ = StepBeginning(*own, step_line);
     behind_.emplace(*own);
   }
 
@@ -64,9 +66,22 @@ class Hands {
     if (behind_) behind_->look(line);
   }
 
-  void line(const Line& line) {
-    if (line.rank >= 0 || !prefix_.none()) return prefixed(line);
-    if (!says(line)) foreign_.look(line);
+  void line(Line line) {
+    for (StepBeginning::Second second;
+         (second = beginning_.second(line.text)).end_of_first != std::string_view::npos;) {
+      Line part = line;
+      part.text = line.text.substr(0, second.end_of_first);
+      part.complete = false;  // the number at its end may be cut
+      one(part);
+      line.text.remove_prefix(second.begin);
+      if (line.rank >= 0 && second.rank < 0) {  // whose step it is, is lost
+        builder_.at(line.number, -1);
+        builder_.unread(line.text);
+        return;
+      }
+      line.rank = second.rank;
+    }
+    one(line);
   }
 
   std::vector<RunRecord> finish(const Lines& lines) {
@@ -78,6 +93,11 @@ class Hands {
   }
 
  private:
+  void one(const Line& line) {
+    if (line.rank >= 0 || !prefix_.none()) return prefixed(line);
+    if (!says(line)) foreign_.look(line);
+  }
+
   /// Most steps are read as they stand, which is the quicker way; what says nothing so is read without its
   /// prefix.
   void prefixed(Line line) {
@@ -106,6 +126,7 @@ class Hands {
   RecordBuilder builder_;
   ForeignLook foreign_;
   LinePrefix prefix_;
+  StepBeginning beginning_;
   std::optional<SettingsBehind> behind_;
 };
 
@@ -166,8 +187,9 @@ std::vector<RunRecord> read_lines(Blocks& blocks, const ReadOptions& options, co
 
 const std::vector<LineFormat>& line_formats() {
   static const std::vector<LineFormat> all = {
-      assay_format(),   llm_tii_format(), torchtitan_format(), kempnerforge_format(), megatron_format(),
-      nanogpt_format(), llmc_format(),    llmq_format(),       hugging_face_format()};
+      assay_format(),    llm_tii_format(),     torchtitan_format(), kempnerforge_format(),
+      megatron_format(), nanogpt_format(),     llmc_format(),       build_nanogpt_format(),
+      llmq_format(),     hugging_face_format()};
   return all;
 }
 

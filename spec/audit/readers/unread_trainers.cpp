@@ -19,7 +19,7 @@ constexpr Sight sights[] = {
     {"torchtune", {"|", "|Loss: ", "%|"}},
     {"LitGPT", {"iter ", "| loss train: ", "| iter time: "}},
     {"surogate", {"step ", "| norm ", "| tps "}},
-    {"surogate", {"step ", "| loss", "tok/s"}},
+    {"surogate", {"step ", "| loss", "tok/s "}},
     {"MaxText", {"completed step: ", "seconds: ", "TFLOP/s/device: "}},
     {"NeMo", {"global_step: ", "reduced_train_loss: ", ""}},
 };

@@ -1,0 +1,79 @@
+// The console of build-nanogpt (train_gpt2.py): formats.md, "build_nanogpt".
+#include <algorithm>
+
+#include "spec/audit/readers/line_reader.hpp"
+#include "spec/audit/readers/scan.hpp"
+#include "spec/audit/readers/train_gpt2_header.hpp"
+
+namespace assay::spec::audit {
+namespace build_nanogpt {
+namespace {
+
+/// From "step" on of "step     0 | loss: 10.95 | lr 8.3e-07 | norm: 27.1 | dt: 339.21ms | tok/sec: 1543.2";
+/// data() is null on other lines.
+std::string_view step_line(std::string_view text) {
+  const std::size_t at = text.find("step ");
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = text.substr(at + 5), number = number_token(rest);
+  if (number.empty()) return {};
+  const std::string_view after =
+      trimmed(rest.substr(static_cast<std::size_t>(number.data() - rest.data()) + number.size()));
+  return after.starts_with("| loss: ") && after.find("tok/sec: ") != std::string_view::npos
+             ? text.substr(at)
+             : std::string_view();
+}
+
+bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNumbers* taken = nullptr) {
+  Scan scan(text, line, taken);
+  scan.take(step, Field::step, "step ", Kind::counted, 1, {}, true);
+  scan.take(step, Field::loss, "| loss: ", Kind::measured, 1, {}, true);
+  scan.take(step, Field::learning_rate, "| lr ", Kind::measured);
+  scan.take(step, Field::gradient_norm, "norm: ", Kind::measured);
+  // Its first versions print whole milliseconds, or seconds.
+  if (const std::string_view time = scan.behind_next("dt: "); time.data()) {
+    const std::string_view unit =
+        trimmed(time.substr(std::min(time.size(), time.find_first_not_of(" .0123456789"))));
+    scan.take(step, Field::seconds, "dt: ", Kind::measured, unit.starts_with("ms") ? 1e-3 : 1,
+              unit.starts_with("ms") ? "ms" : "s", true);
+  }
+  scan.take(step, Field::tokens_per_second, "tok/sec: ", Kind::measured, 1, {}, true);
+  return !scan.bad();
+}
+
+class BuildNanoGpt : public LineReader {
+ public:
+  void read(const Line& line, RecordBuilder& builder) override {
+    Step step;
+    if (shapes_.read(line, step)) return builder.step(step, shapes_.fields());
+    const auto text = step_line(line.text);
+    if (!text.data()) return header_.read(line.text, line.number, builder), void();
+    TakenNumbers taken;
+    // The number at the end of a line that is cut may be cut too.
+    if (!line.complete || !read_numbers(text, line.number, step, &taken)) return builder.unread(line.text);
+    shapes_.learn(line, taken);
+    builder.step(step);
+  }
+
+ private:
+  TrainGpt2Header header_;
+  LineShapes shapes_;
+};
+
+}  // namespace
+}  // namespace build_nanogpt
+
+LineFormat build_nanogpt_format() {
+  Format format;
+  format.name = "build_nanogpt";
+  format.tokens_per_second = Scope::all;
+  format.first_step_is_zero = true;
+  return {format,
+          [](std::string_view text) {
+            const auto rest = build_nanogpt::step_line(text);
+            Step step;
+            return rest.data() && build_nanogpt::read_numbers(rest, 0, step);
+          },
+          [] { return std::unique_ptr<LineReader>(std::make_unique<build_nanogpt::BuildNanoGpt>()); }};
+}
+
+}  // namespace assay::spec::audit

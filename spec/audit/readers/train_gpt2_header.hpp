@@ -1,0 +1,21 @@
+#pragma once
+// What the train_gpt2.py of llm.c and of build-nanogpt print before their steps: formats.md, "llmc",
+// "build_nanogpt".
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "spec/audit/readers/record_builder.hpp"
+
+namespace assay::spec::audit {
+
+class TrainGpt2Header {
+ public:
+  /// Takes what a line says; false where it is none of these.
+  bool read(std::string_view text, std::int64_t line, RecordBuilder& builder);
+
+ private:
+  std::optional<Printed> decayed_, not_decayed_;  ///< parameters, until both are there
+};
+
+}  // namespace assay::spec::audit
