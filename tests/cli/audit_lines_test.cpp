@@ -1,0 +1,96 @@
+// labels: cli golden
+// What is told of lines that are not read, of ranks, and of logs too long to be kept whole.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/cli/audit_words.hpp"
+#include "tests/support/scratch.hpp"
+
+namespace assay::impl::cli::audit_lines_test {
+namespace {
+
+using audit_words::audit_of;
+using audit_words::golden;
+using audit_words::Outcome;
+
+TEST(AuditLinesCli, LinesOfASecondTrainerAndRanksAreTold) {
+  const tests::Scratch scratch;
+  const std::string path = scratch.path().string() + "/two.log";
+  std::ofstream two(path);
+  for (int step = 1; step <= 11; ++step)
+    for (int rank = 0; rank < 8; ++rank)
+      two << "step:  " << step << "  loss:  7.6" << step << "  grad_norm: 26.6250  tps: 10,0" << 50 - rank % 2
+          << "\n";
+  two << std::ifstream(golden("megatron_mixtral_16_gpus.log")).rdbuf();
+  two.close();
+  const Outcome screen = audit_of({path});
+  EXPECT_NE(screen.out.find("11 steps of each of 8 ranks"), std::string::npos) << screen.out;
+  EXPECT_NE(screen.out.find("3 lines from line 89 on look like step lines of megatron"), std::string::npos)
+      << screen.out;
+  const auto json = nlohmann::json::parse(audit_of({path, "--json"}).out).at("runs").at(0);
+  EXPECT_EQ(json.at("steps"), 11);
+  EXPECT_EQ(json.at("ranks"), 8);
+  EXPECT_EQ(json.at("not_read").at(0).at("line"), 89);
+}
+
+TEST(AuditLinesCli, SettingsBehindAnUnknownPrefixAreTold) {
+  const tests::Scratch scratch;
+  const std::string path = scratch.path().string() + "/odd.log";
+  std::ofstream log(path);
+  log << "odd >> batch_size = 12\nodd >> block_size = 1024\n"
+         "iter 0: loss 10.9876, time 140.00ms, mfu 37.00%\niter 1: loss 9.1234, time 134.20ms, mfu 37.10%\n";
+  log.close();
+  const Outcome screen = audit_of({path});
+  EXPECT_NE(screen.out.find("2 lines from line 1 on say settings behind \"odd >> \""), std::string::npos)
+      << screen.out;
+  const auto json = nlohmann::json::parse(audit_of({path, "--json"}).out).at("runs").at(0);
+  EXPECT_EQ(json.at("settings_behind").at("prefix"), "odd >> ");
+  EXPECT_EQ(json.at("settings_behind").at("count"), 2);
+  EXPECT_TRUE(nlohmann::json::parse(audit_of({golden("megatron_mixtral_16_gpus.log"), "--json"}).out)
+                  .at("runs")
+                  .at(0)
+                  .at("settings_behind")
+                  .is_null());
+}
+
+/// Which steps of a long log the verdicts rest on, in every output; a wrong line between them is found.
+TEST(AuditLinesCli, ALongLogSaysWhichOfItsStepsAreJudged) {
+  tests::Scratch scratch;
+  const std::string path = scratch.path().string() + "/long.csv", report = scratch.path().string() + "/a.xml";
+  const auto write = [&](int wrong) {
+    std::ofstream out(path);
+    out << "step,loss,seconds,tokens_per_second\n";
+    for (int i = 1; i <= 20'000; ++i)
+      out << i << ",2.5," << 0.25 + 0.001 * (i % 9) << ","
+          << (i == wrong ? 1.3 : 1) * 4096 / (0.25 + 0.001 * (i % 9)) << "\n";
+  };
+  const std::vector<std::string> words = {path, "--set", "tokens_per_step=4096", "--junit", report};
+  write(0);
+  const Outcome screen = audit_of(words);
+  EXPECT_EQ(screen.code, 0) << screen.out << screen.err;
+  EXPECT_NE(
+      screen.out.find("of 20,000 steps: the first and last, evenly spaced ones, and those whose numbers "
+                      "stand apart from the first lines' (0)"),
+      std::string::npos)
+      << screen.out;
+  const auto json =
+      nlohmann::json::parse(audit_of({path, "--set", "tokens_per_step=4096", "--json"}).out).at("runs").at(0);
+  EXPECT_EQ(json.at("steps_seen"), 20'000);
+  EXPECT_LT(json.at("steps_judged"), 10'000);
+  EXPECT_EQ(json.at("steps_left_out"), 0);
+  std::ostringstream xml;
+  xml << std::ifstream(report).rdbuf();
+  EXPECT_NE(xml.str().find("<property name=\"steps_seen\" value=\"20000\"/>"), std::string::npos)
+      << xml.str();
+  write(7'003);
+  const Outcome wrong = audit_of(words);
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_NE(wrong.out.find("(line 7004)"), std::string::npos) << wrong.out;
+  EXPECT_NE(wrong.out.find("stand apart from the first lines' (1)"), std::string::npos) << wrong.out;
+}
+
+}  // namespace
+}  // namespace assay::impl::cli::audit_lines_test
