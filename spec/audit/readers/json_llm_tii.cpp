@@ -1,6 +1,7 @@
 // The JSON of llm_TII: formats.md, "llm_tii (JSON)".
 #include "spec/audit/readers/json_document.hpp"
 #include "spec/audit/readers/json_fields.hpp"
+#include "spec/audit/shortest.hpp"
 
 namespace assay::spec::audit {
 namespace {
