@@ -39,7 +39,8 @@ class ChangeBuilder {
 std::string held_against(const RunRecord& record, std::string_view name);
 
 /// Peaks of another kind, dtype or GPU (changes_of_peak.cpp).
-void add_peaks(ChangeBuilder& builder, const Evidence& evidence, const Comparisons& comparisons);
+void add_peaks(ChangeBuilder& builder, const Evidence& evidence, const Comparisons& comparisons,
+               const Interpretation& interpretation);
 
 /// Models of another shape that a trainer makes where settings do not reach it (changes_shape.cpp).
 void add_shapes(ChangeBuilder& builder, const Evidence& evidence);

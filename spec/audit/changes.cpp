@@ -257,7 +257,7 @@ std::vector<Change> changes(const Evidence& e, const Comparisons& comparisons,
   add_scopes(b, e, reading);
   add_repeated_scopes(b, e, reading);
   add_utilisation(b, e, reading);
-  add_peaks(b, e, comparisons);
+  add_peaks(b, e, comparisons, reading);
   add_units(b);
   add_passes(b, e, reading);
   add_counts(b, e);

@@ -59,27 +59,24 @@ void add_peaks_of_gpu(ChangeBuilder& b, const Evidence& e) {
   }
 }
 
-/// The one of `peaks` that the printed MFUs are nearest to, where they are made of `constant`: one GPU's, or
-/// that of as many as there are.
-double nearest_peak(const Evidence& e, const Comparisons& comparisons, double constant,
-                    const std::vector<double>& peaks) {
+/// The one of `peaks`, as trainers write one GPU's, that the MFUs made of `constant` are made of; the first
+/// where none makes them.
+double peak_of_shares(const Comparisons& comparisons, const Interpretation& reading, double constant,
+                      const std::vector<double>& peaks) {
   const Comparison& shares = at(comparisons, R::mfu_of_batch);
-  if (shares.samples.empty()) return peaks.front();
-  const double ratio = likely_ratio(shares);
-  double best = peaks.front(), least = 1e300;
-  for (const double peak : peaks)
-    for (const double scale : {1.0, e.gpus.value_or(1), 1 / e.gpus.value_or(1)})
-      if (const double off = std::abs(std::log(ratio * scale * peak / constant)); off < least)
-        least = off, best = peak;
-  return best;
+  const auto made = std::find_if(peaks.begin(), peaks.end(), [&](double peak) {
+    return agrees(shares, reading.factors[R::mfu_of_batch] * constant / peak);
+  });
+  return made == peaks.end() ? peaks.front() : *made;
 }
 
 /// Forks of a trainer that divides by one GPU's peak, whatever the GPU, divide by another's. What the log
 /// does not name is any GPU's.
-void add_peaks_beside(ChangeBuilder& b, const Evidence& e, const Comparisons& comparisons, double constant) {
+void add_peaks_beside(ChangeBuilder& b, const Evidence& e, const Comparisons& comparisons,
+                      const Interpretation& reading, double constant) {
   const auto candidate = [&](const std::string& id, const std::string& text, const std::vector<double>& peaks,
                              double cost) {
-    const double x = nearest_peak(e, comparisons, constant, peaks) / constant;
+    const double x = peak_of_shares(comparisons, reading, constant, peaks) / constant;
     if (std::abs(x - 1) < 6e-3) return;
     b.add(id, text, cost, {{R::mfu, 1 / x}, {R::mfu_of_flops_rate, 1 / x}, {R::mfu_of_batch, 1 / x}});
   };
@@ -107,10 +104,11 @@ void add_peaks_beside(ChangeBuilder& b, const Evidence& e, const Comparisons& co
 
 }  // namespace
 
-void add_peaks(ChangeBuilder& b, const Evidence& e, const Comparisons& comparisons) {
+void add_peaks(ChangeBuilder& b, const Evidence& e, const Comparisons& comparisons,
+               const Interpretation& reading) {
   const double constant = constant_peak(e.record);
   if (constant > 0 && !e.printed_peak())
-    add_peaks_beside(b, e, comparisons, constant);
+    add_peaks_beside(b, e, comparisons, reading, constant);
   else
     add_peaks_of_gpu(b, e);
 }

@@ -32,12 +32,27 @@ std::optional<double> attention(const Evidence& e) {
   return L && D ? std::optional(12 * L->middle() * D->middle() * e.sequence_length->middle()) : std::nullopt;
 }
 
+/// The parameters that nanoGPT's MFU rests on: those that it prints, to two digits of a million (model.py,
+/// get_num_params). Where the log does not hold them, or they are those of all parameters, those of the model
+/// without its positions, with biases or without, its vocabulary rounded up or not.
+std::optional<Interval> parameters_of_nanogpt(const Evidence& e) {
+  const auto printed = e.of(Setting::parameters);
+  const std::vector<double> counts = counts_beside_positions(*e.model, true);
+  if (counts.empty() || (printed && !printed->holds(parameter_count(*e.model).to_double()))) return printed;
+  Interval out = printed.value_or(exact_interval(counts.front()));
+  for (const double count : counts) out = {std::min(out.low, count), std::max(out.high, count)};
+  return out;
+}
+
 }  // namespace
 
 std::optional<Interval> counted_flops(const Evidence& e, std::string_view name) {
   const auto T = sequence_length(e);
   const auto convention = convention_from(name);
   if (!T || !convention) return std::nullopt;
+  if (e.model && *convention == Convention::nanogpt_legacy_v1 && e.record.format.name == "nanogpt")
+    if (const auto N = parameters_of_nanogpt(e))
+      return exact_interval(6) * *N + exact_interval(*attention(e));
   const bool palm = *convention == Convention::palm_total || *convention == Convention::nanogpt_legacy_v1;
   const auto printed = e.of(Setting::parameters);
   // Where a trainer counts parameters in its own way, its FLOPs rest on its own number.

@@ -13,13 +13,22 @@ Interval wide(const Printed& printed) {
   return {printed.low, printed.value + 2 * (printed.high - printed.value)};
 }
 
+namespace {
+
+Interval three_digits(double rate) {
+  const double unit = std::pow(10, std::floor(std::log10(rate) + 1e-12) - 2), count = rate / unit;
+  return {std::floor(count + 1e-9) * unit, std::ceil(count - 1e-9) * unit};
+}
+
+bool half_is_dense(const Peak& peak) {
+  return peak.sparse && std::abs(*peak.sparse / 2 / peak.dense - 1) < 0.005;
+}
+
+}  // namespace
+
 Interval as_written(const Peak& peak) {
-  const auto three_digits = [](double rate) {
-    const double unit = std::pow(10, std::floor(std::log10(rate) + 1e-12) - 2), count = rate / unit;
-    return Interval{std::floor(count + 1e-9) * unit, std::ceil(count - 1e-9) * unit};
-  };
   Interval out = three_digits(peak.dense);
-  if (peak.sparse && std::abs(*peak.sparse / 2 / peak.dense - 1) < 0.005) {
+  if (half_is_dense(peak)) {
     const Interval half = three_digits(*peak.sparse / 2);
     out = {std::min(out.low, half.low), std::max(out.high, half.high)};
   }
@@ -29,7 +38,10 @@ Interval as_written(const Peak& peak) {
 std::vector<double> peaks_as_written(const Peak& peak) {
   const Interval ends = as_written(peak);
   std::vector<double> out = {peak.dense, ends.low, ends.high};
-  if (peak.sparse && std::abs(*peak.sparse / 2 / peak.dense - 1) < 0.005) out.push_back(*peak.sparse / 2);
+  if (half_is_dense(peak)) {
+    const Interval sparse = three_digits(*peak.sparse);
+    out.insert(out.end(), {*peak.sparse / 2, sparse.low / 2, sparse.high / 2});
+  }
   return out;
 }
 

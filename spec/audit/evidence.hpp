@@ -21,7 +21,7 @@ Interval wide(const Printed& printed);
 /// and so half of its sparse one where the sheet's two differ by rounding alone (990 beside 1,979). Trainers'
 /// tables hold 989, 989.4, 989.5 and 990 for an H100, 1,300 and 1,307.4 for an MI300X. [flop/s]
 Interval as_written(const Peak& peak);
-/// The same one by one, the data sheet's first. [flop/s]
+/// The same one by one, the data sheet's first; also half of a sparse one that is rounded so. [flop/s]
 std::vector<double> peaks_as_written(const Peak& peak);
 
 /// Printed, above zero, and of a size that products of several such numbers can be taken.

@@ -230,6 +230,17 @@ void blame_schedule(Result& out, const Evidence& e, const Stated& s, const std::
   if (out.causes.empty()) blame(out, "schedule_other", "another schedule than stated");
 }
 
+/// Steps before the first line of a log without its beginning, of a trainer that leaves out steps whose
+/// gradients overflow: any of them may have been left out. More than `most_lost` are not tried.
+double lost_steps(const Evidence& e, const std::vector<Place>& places) {
+  const bool leaves_out = e.record.dtype == "fp16" ||
+                          std::any_of(e.steps.begin(), e.steps.end(),
+                                      [](const Step* step) { return (*step)[Field::skipped].has_value(); });
+  if (!leaves_out || places.size() < 2) return 0;
+  return std::max(0.0, places[0].step - (places[1].step - places[0].step));
+}
+constexpr double most_lost = 100;
+
 }  // namespace
 
 Result judge_learning_rate(const Evidence& e) {
@@ -262,12 +273,15 @@ Result judge_learning_rate(const Evidence& e) {
   const std::size_t stride = std::max<std::size_t>(1, places.size() / 128);
   // Stretches after a restart go on by number, so one shape serves all.
   Fit fit = shape_known && warmup_known ? best_fit(*schedule, 1, places, stride) : Fit{};
-  if (left_out > 0 && shape_known && warmup_known) {
-    std::vector<Place> behind = places;
-    for (std::size_t i = 0; i < behind.size(); ++i) behind[i].step -= waited[i];
+  std::size_t off = shape_known && warmup_known ? misses(fit.shape, places, 1, places.size()) : 0;
+  const double lost = std::min(lost_steps(e, places), most_lost);
+  const std::vector<Place> all = places;
+  for (double before = left_out > 0 ? 0 : 1; off > 0 && before <= lost; ++before) {
+    std::vector<Place> behind = all;
+    for (std::size_t i = 0; i < behind.size(); ++i) behind[i].step -= waited[i] + before;
     const Fit waiting = best_fit(*schedule, 1, behind, stride);
-    if (misses(waiting.shape, behind, 1, behind.size()) < misses(fit.shape, places, 1, places.size()))
-      fit = waiting, places = behind;
+    const std::size_t fewer = misses(waiting.shape, behind, 1, behind.size());
+    if (fewer < off) fit = waiting, places = behind, off = fewer;
   }
   const auto allowed = [&](double step) {
     return shape_known && warmup_known ? rate(fit.shape, step) : Interval{0, schedule->peak};

@@ -61,8 +61,6 @@ void compare_rates(const Evidence& e, Comparisons& out) {
   if (e.written_peak && e.gpus) peak_of_all = *e.written_peak * exact_interval(*e.gpus);
   const double constant = constant_peak(e.record);
   if (constant > 0) peak_of_all = exact_interval(constant * e.gpus.value_or(1));
-  // Forks print one count of parameters and divide by another, with biases or without: a thousandth.
-  if (constant > 0 && by_convention) by_convention = *by_convention * Interval{0.998, 1.002};
   if (constant > 0 && !e.gpus && mfu_of_batch.ways.empty() && !e.printed_peak()) {
     mfu_of_batch.ways = ways_of_ranks(e);
     mfu_of_batch.of_ranks = !mfu_of_batch.ways.empty();

@@ -12,7 +12,7 @@ const std::vector<Floor>& floors() {
        "the trainer makes the rate of the same tokens: one scope moves both"},
       {"accumulation_performed", "fewer passes performed than stated", F::torchtitan, 11, 10,
        "its clock is loose: 10 passes of 11 are within it"},
-      {"accumulation_performed", "fewer passes performed than stated", F::nanogpt, 12, 9,
+      {"accumulation_performed", "fewer passes performed than stated", F::nanogpt, 12, 10,
        "MFU alone speaks: another count of FLOPs makes the same share"},
       {"rate_counts_padding", "tokens/s counts padding", F::torchtitan, 12, 0,
        "the audit says that no reading is known"},

@@ -236,7 +236,7 @@ std::string nanogpt(const SimulatedRun& run, const Report& r) {
   const auto set = [](const char* name, const std::string& value) {
     return std::string("Overriding: ") + name + " = " + value + "\n";
   };
-  std::string out =
+  const std::string options =
       set("batch_size", whole(of(r, Setting::micro))) +
       set("block_size", whole(of(r, Setting::sequence_length))) +
       set("gradient_accumulation_steps", whole(of(r, Setting::accumulation) * of(r, Setting::gpus))) +
@@ -246,17 +246,23 @@ std::string nanogpt(const SimulatedRun& run, const Report& r) {
       set("min_lr", shortest(of(r, Setting::learning_rate_min))) +
       set("warmup_iters", whole(of(r, Setting::warmup_steps))) +
       set("lr_decay_iters", whole(of(r, Setting::decay_steps))) +
-      set("max_iters", whole(of(r, Setting::max_steps)));
-  out += "tokens per iteration will be: " + grouped(of(r, Setting::tokens_per_step)) + "\n";
-  out += "Initializing a new model from scratch\n";
-  out += "defaulting to vocab_size of GPT-2 to 50304 (50257 rounded up for efficiency)\n";
-  out += text("number of parameters: %.2fM\n", of(r, Setting::parameters) / 1e6);
+      set("max_iters", whole(of(r, Setting::max_steps))) +
+      "tokens per iteration will be: " + grouped(of(r, Setting::tokens_per_step)) + "\n";
+  const std::string size = text("number of parameters: %.2fM\n", of(r, Setting::parameters) / 1e6);
+  std::string out = options + "Initializing a new model from scratch\n";
+  out += "defaulting to vocab_size of GPT-2 to 50304 (50257 rounded up for efficiency)\n" + size;
   out += "num decayed parameter tensors: 50, with 124,354,560 parameters\nusing fused AdamW: True\n";
   out += "compiling the model... (takes a ~minute)\n";
   out += text("step 0: train loss %.4f, val loss %.4f\n", run.expected_first_loss, run.expected_first_loss);
-  for (const ReportedStep& s : r.steps)
+  bool resumed = run.resumed_at == 0;
+  for (const ReportedStep& s : r.steps) {
+    if (!resumed && of(s, Field::step) >= static_cast<double>(run.resumed_at)) {
+      out += options + "Resuming training from out\n" + size;
+      resumed = true;
+    }
     out += text("iter %.0f: loss %.4f, time %.2fms, mfu %.2f%%\n", of(s, Field::step), of(s, Field::loss),
                 of(s, Field::seconds) * 1e3, s[Field::mfu] ? *s[Field::mfu] * 100 : -100.0);
+  }
   return out;
 }
 

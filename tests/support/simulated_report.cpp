@@ -129,13 +129,17 @@ Report report(const SimulatedRun& run) {
                           run.format == LogFormat::hugging_face ||
                           run.format == LogFormat::hugging_face_console;
     const Rates now = rates(run, step.seconds);
+    // What a program that starts again has smoothed is lost; llm.c still corrects for all steps.
+    const bool again = run.resumed_at > 0 && static_cast<std::int64_t>(i) >= run.resumed_at;
+    const std::size_t local = again ? i - static_cast<std::size_t>(run.resumed_at) : i;
+    if (local == 0) running_mfu = -1, running_rate = 0;
     // llm.c smooths tokens/s from its second step on, and corrects the bias (Adam's way).
     if (i > 0) running_rate = 0.95 * running_rate + 0.05 * now.tokens_per_second;
     if (!logged(run, static_cast<std::int64_t>(i))) continue;
     const double seconds = windowed ? window / window_steps : step.seconds;
     Rates shown = rates(run, seconds);
     // nanoGPT measures MFU on the lines that it prints, from its fifth step on, and smooths it.
-    if (run.format == LogFormat::nanogpt && i >= 5)
+    if (run.format == LogFormat::nanogpt && local >= 5)
       shown.mfu = running_mfu = running_mfu < 0 ? now.mfu : 0.9 * running_mfu + 0.1 * now.mfu;
     if (run.format == LogFormat::llmc && i > 0)
       shown.tokens_per_second = running_rate / (1 - std::pow(0.95, static_cast<double>(i)));
@@ -166,7 +170,7 @@ Report report(const SimulatedRun& run) {
     line[Field::memory_reserved] = run.memory_reserved * a.memory_factor;
     const bool warming_up = (run.format == LogFormat::llm_tii || run.format == LogFormat::llm_tii_json ||
                              run.format == LogFormat::nanogpt) &&
-                            i < 5;
+                            local < 5;
     if (warming_up)
       for (const Field field :
            {Field::mfu, Field::tokens_per_second, Field::flops_rate, Field::flops_per_token,

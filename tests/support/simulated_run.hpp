@@ -82,7 +82,9 @@ struct SimulatedRun {
   double loss_floor = 0, expected_first_loss = 0, expected_first_loss_deviation = 0;
   double memory_allocated = 0, memory_peak = 0, memory_reserved = 0;  ///< [B]
   double seconds_outside = 0;                                         ///< start-up, saving [s]
-  std::vector<SimulatedStep> steps;                                   ///< every step done, logged or not
+  std::int64_t resumed_at =
+      0;  ///< of nanoGPT and llm.c: the program started again before that step; 0: never
+  std::vector<SimulatedStep> steps;  ///< every step done, logged or not
   Accounting accounting;
 
   double sequences() const;           ///< of all ranks in one optimizer step, as performed

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -76,6 +77,15 @@ std::string without(const std::string& log, Drop drop) {
   return out;
 }
 
+/// What nanoGPT's header says, to as many digits as it prints.
+std::string nanogpt_facts(const SimulatedRun& run) {
+  char text[200];
+  std::snprintf(text, sizeof text, ",parameters=%.2fM,layers=%lld,width=%lld,heads=%lld",
+                run.parameters / 1e6, static_cast<long long>(run.model.layers),
+                static_cast<long long>(run.model.width), static_cast<long long>(run.model.heads));
+  return text;
+}
+
 /// A truthful log stays one when what stands before its steps is lost, in part or whole, and when the reader
 /// states the facts that were lost.
 TEST(AuditFaultsSpec, TruthfulLogsWithoutTheirHeadersAreConsistent) {
@@ -97,15 +107,14 @@ TEST(AuditFaultsSpec, TruthfulLogsWithoutTheirHeadersAreConsistent) {
       std::string facts = "gpu=" + run.gpu + ",gpus=" + std::to_string(run.gpus) +
                           ",sequence_length=" + std::to_string(run.sequence_length);
       if (!run.gpt2) facts += ",model=" + run.model.name;
-      // Some formats hold no facts, and their reader states them all; nanoGPT divides by an A100's peak,
-      // whatever the GPU.
-      const bool own_peak = read_arguments(run).set.empty();
+      if (run.format == LogFormat::nanogpt) facts += nanogpt_facts(run);
+      // Some formats hold no facts, and their reader states them all.
+      const bool lost = read_arguments(run).set.empty() || run.format == LogFormat::nanogpt;
       for (const auto& [what, record] :
            {std::pair("without its header", record_of(run, without(log, header))),
             std::pair("without its peak", record_of(run, without(log, peak))),
             std::pair("without one line", record_of(run, without(log, one))),
-            std::pair("with its facts stated",
-                      record_of(run, without(log, header), own_peak ? facts : ""))}) {
+            std::pair("with its facts stated", record_of(run, without(log, header), lost ? facts : ""))}) {
         ASSERT_TRUE(consistent(record)) << to_string(run.format) << ", seed " << seed << ", " << what << "\n"
                                         << contradictions(record);
         if (usable(record.steps.back()[Field::mfu]))
@@ -116,6 +125,35 @@ TEST(AuditFaultsSpec, TruthfulLogsWithoutTheirHeadersAreConsistent) {
     }
   }
   EXPECT_GT(judged, 1000);  // against the data sheet's peaks, not for want of one
+}
+
+/// Logs that are cut off the beginning, and programs that start again from a checkpoint: between two logged
+/// steps, so that the first one may be any of the new start.
+TEST(AuditFaultsSpec, TruthfulLogsThatBeginInTheMiddleOrAnewAreConsistent) {
+  int later = 0;
+  for (std::size_t format = 0; format < tests::log_formats; ++format)
+    for (std::uint64_t seed = 0; is_of_lines(static_cast<LogFormat>(format)) && seed < truthful_seeds;
+         ++seed) {
+      SimulatedRun run = tests::simulate(static_cast<LogFormat>(format), seed);
+      const std::string log = render(run);
+      const RunRecord whole = record_of(run, log);
+      if (whole.steps.size() < 4) continue;
+      const std::int64_t begin = whole.steps[1 + seed % (whole.steps.size() - 2)].line;
+      const std::int64_t first = whole.steps.front().line;
+      const RunRecord tail = record_of(run, without(log, [&](const std::string&, std::int64_t number) {
+                                         return number < begin && (seed % 2 == 0 || number >= first);
+                                       }));
+      ASSERT_TRUE(consistent(tail)) << to_string(run.format) << ", seed " << seed << "\n"
+                                    << contradictions(tail);
+      if (run.format != LogFormat::nanogpt) continue;
+      run.resumed_at = 1 + static_cast<std::int64_t>(seed % (run.steps.size() - 1));
+      const RunRecord resumed = record_of(run, render(run));
+      ASSERT_TRUE(consistent(resumed)) << "resumed at " << run.resumed_at << ", seed " << seed << "\n"
+                                       << contradictions(resumed);
+      const std::int64_t to_line = (run.log_every - run.resumed_at % run.log_every) % run.log_every;
+      later += to_line >= 5;
+    }
+  EXPECT_GT(later, 20);
 }
 
 /// What the audit names first: the first change of its best reading, or the cause of what contradicts on its

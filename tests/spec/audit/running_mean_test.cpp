@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <sstream>
 
 #include "spec/audit/hypotheses.hpp"
@@ -58,6 +59,48 @@ TEST(RunningMeanSpec, AMeanThatBeganBeforeItsLogIsNoSingleValue) {
   for (int i = 0; i < 7; ++i)
     text += "iter " + std::to_string(800 + 100 * i) + ": loss 3.4454, time " + lines[i] + "\n";
   EXPECT_FALSE(audit(read_text(text, "gpus=8,gpu=A100-SXM4-80GB")).contradicts);
+}
+
+/// nanoGPT's lines, every `every` steps, of a program that starts again before step `again`: it measures from
+/// its fifth step on, and its mean is then the step's own. The lines' numbers from `wrong` on are multiplied.
+std::string nanogpt_resumed(int again, int every, double factor = 1, int wrong = 1 << 30) {
+  const std::string head =
+      "tokens per iteration will be: 491,520\nbatch_size = 12\nblock_size = 1024\n"
+      "gradient_accumulation_steps = 40\nn_layer = 12\nn_head = 12\nn_embd = 768\n";
+  std::string out = head + "number of parameters: 123.59M\n";
+  double mean = -1;
+  for (int i = 0; i < 400; ++i) {
+    if (i == again) {
+      out += head + "Resuming training from out\nnumber of parameters: 123.59M\n";
+      mean = -1;
+    }
+    if (i % every != 0) continue;
+    // 6 N + 12 L D T of one rank's 61,440 tokens; the first steps of a start are slow.
+    const int local = i < again ? i : i - again;
+    const double ms = std::round(25000 * (local < 2 ? 8 : 1) * (1 + 0.01 * std::sin(1.7 * i))) / 100,
+                 own = (6 * 123.587328e6 + 12.0 * 12 * 768 * 1024) * 61440 / (ms / 1e3) / 312e12;
+    if (local >= 5) mean = mean < 0 ? own : 0.9 * mean + 0.1 * own;
+    char line[128];
+    std::snprintf(line, sizeof line, "iter %d: loss 3.4454, time %.2fms, mfu %.2f%%\n", i, ms,
+                  mean < 0 ? -100 : 100 * mean * (i >= wrong ? factor : 1));
+    out += line;
+  }
+  return out;
+}
+
+TEST(RunningMeanSpec, AMeanThatBeginsAnewAfterARestartIsHeldFromItsFirstLine) {
+  for (const int every : {1, 10})
+    // On a line, just behind one (then the first line is of the program's ninth step), in between.
+    for (const int again : {200, 201, 197}) {
+      const auto judged = [&](double factor, int wrong) {
+        return judge("mfu_of_batch", read_text(nanogpt_resumed(again, every, factor, wrong), "gpus=8"));
+      };
+      EXPECT_EQ(judged(1, 0).verdict, Verdict::holds) << every << ", " << again;
+      for (const double factor : {0.9, 1.1}) {
+        const Result told = judged(factor, again + 5);
+        EXPECT_EQ(told.verdict, Verdict::contradicts) << every << ", " << again << ", " << factor;
+      }
+    }
 }
 
 /// The first step is printed alone and left out of the mean: however slow, it bounds no later rate.

@@ -57,6 +57,22 @@ TEST(SchedulesSpec, InverseSquareRootIsKnown) {
   EXPECT_EQ(judge("learning_rate", cosine).verdict, Verdict::contradicts);
 }
 
+/// The schedule waits for steps whose gradients overflow. Three of them stood in lines that are lost.
+TEST(SchedulesSpec, StepsThatWereLeftOutBeforeTheLogBeginsAreForgiven) {
+  const auto log = [](bool from_the_start, int waits) {
+    RunRecord record = megatron("linear", "", [&](int i) {
+      const int done = i > 12 ? i - waits : i;
+      return risen(done, between(static_cast<double>(end - done) / (end - warmup)));
+    });
+    if (!from_the_start) record.steps.erase(record.steps.begin(), record.steps.begin() + 40);
+    return judge("learning_rate", record);
+  };
+  EXPECT_EQ(log(false, 0).verdict, Verdict::holds);
+  EXPECT_EQ(log(false, 3).verdict, Verdict::holds);
+  EXPECT_EQ(log(true, 0).verdict, Verdict::holds);
+  EXPECT_EQ(log(true, 3).verdict, Verdict::contradicts) << "no line says that a step was left out";
+}
+
 TEST(SchedulesSpec, APlateauEndsWhereItsDecayBegins) {
   const std::string decay_of_20 = "  lr_wsd_decay_iters ........................ 20\n";
   const auto wsd = [](double (*left)(double)) {

@@ -184,7 +184,9 @@ TEST(AsPrintedSpec, NanoGptAfterNohupWithTimesAndWandb) {
       "wandb: Currently logged in as: someone (team). Use `wandb login --relogin` to force relogin\n"
       "step 0: train loss 10.9898, val loss 10.9891\n"
       "2023-03-22 09:30:39 iter 0: loss 10.9000, time 35392.33ms, mfu -100.00%\n" +
-      lines(1, 6, "2023-03-22 09:3@:39 iter @0: loss 9.@883, time 1099.34ms, mfu 15.34%\n") +
+      // 6 x 123.59e6 + 12 L D T FLOPs of 61,440 tokens, over 312e12 and a time that is the same on every
+      // line.
+      lines(1, 6, "2023-03-22 09:3@:39 iter @0: loss 9.@883, time 1097.31ms, mfu 15.34%\n") +
       "step 100: train loss 4.0390, val loss 4.0427\nsaving checkpoint to out\n");
   EXPECT_EQ(run.steps_seen, 7);
   EXPECT_EQ(values(run, Field::mfu).size(), 6u);
