@@ -37,6 +37,7 @@ Result judge_average_mfu(const Evidence& e);
 Result judge_average_rate(const Evidence& e);
 Result judge_steps_rate(const Evidence& e);
 Result judge_sequences_rate(const Evidence& e);
+// totals.cpp
 Result judge_total_tokens(const Evidence& e);
 Result judge_total_seconds(const Evidence& e);
 Result judge_total_flops(const Evidence& e);

@@ -5,8 +5,7 @@
 #include <deque>
 #include <utility>
 
-#include "spec/audit/conventions.hpp"
-#include "spec/audit/groups.hpp"
+#include "spec/audit/corrected.hpp"
 
 namespace assay::spec::audit {
 namespace {
@@ -21,138 +20,6 @@ constexpr double of_earlier_version = 1.5;
 /// What a reading costs more under which the GPUs did more than their peak.
 constexpr double beyond_peak = 6;
 constexpr double window = 3;  // readings this much costlier than the best are not worth telling
-
-std::optional<double> median_of(std::vector<double> values) {
-  if (values.empty()) return std::nullopt;
-  if (values.size() > 2) values.erase(values.begin());
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-/// Rate and time of the median step, as printed.
-struct Typical {
-  std::optional<double> rate, seconds;
-  double width = 0;  ///< half of what the rate's rounding leaves open, as a share
-
-  explicit Typical(const Evidence& e) {
-    std::vector<double> rates, times;
-    for (const Step* step : e.steps) {
-      if (const auto& r = (*step)[Field::tokens_per_second]; usable(r)) {
-        rates.push_back(r->value);
-        width = std::max(width, (wide(*r).high - r->low) / r->value / 2);
-      }
-      if (const auto& t = (*step)[Field::seconds]; usable(t)) times.push_back(t->value);
-    }
-    rate = median_of(std::move(rates));
-    seconds = median_of(std::move(times));
-  }
-};
-
-/// No machine does more than its peak, so no MFU is given that says so.
-void withhold_impossible(Corrected& c, const Evidence& e) {
-  constexpr double rounded_peak = 1.005;  // 989 for 989.4
-  constexpr double most_uncomputed = 2;   // palm_total counts each pair of tokens twice as often as causal
-                                          // attention computes it
-  if (c.mfu_exact)
-    c.impossible = c.mfu_exact->low > rounded_peak;
-  else if (c.mfu_palm_total)
-    c.impossible = c.mfu_palm_total->low > rounded_peak * most_uncomputed;
-  const auto withhold = [&](std::optional<Interval>& mfu, const std::string& why) {
-    if (!mfu) return;
-    mfu->high = std::min(mfu->high, 1.0);
-    if (mfu->low <= mfu->high) return;
-    mfu.reset();
-    if (c.missing.find(why) == std::string::npos) c.missing += (c.missing.empty() ? "" : "; ") + why;
-  };
-  const std::string passes = "it would pass the dense " + std::string(to_string(e.precision)) +
-                             " peak: tokens, time, GPU, dtype or number of GPUs is another";
-  withhold(c.mfu_exact, passes);
-  withhold(c.mfu_palm_total,
-           c.impossible ? passes : "palm_total passes the peak: it counts what is not computed");
-}
-
-/// What the speed can rest on: what the reading leaves unexplained holds for nothing.
-struct Grounds {
-  bool rate = true, time = true;
-  std::string missing;  ///< why not
-
-  Grounds(const Comparisons& c, const Reading& reading) {
-    const auto open = [&](Relation relation) {
-      return std::find(reading.unexplained.begin(), reading.unexplained.end(), relation) !=
-             reading.unexplained.end();
-    };
-    const bool with_time = open(Relation::rate_time), with_clock = open(Relation::rate_wall_clock);
-    rate = !with_time && !with_clock;
-    // Step times that add up to the clock are not what is wrong.
-    time = !open(Relation::wall_clock) && (!with_time || !at(c, Relation::wall_clock).samples.empty());
-    rate = rate && !open(Relation::wall_clock);
-    missing =
-        with_time    ? "tokens/s, tokens per step and step time contradict, and nothing tells which is wrong"
-        : with_clock ? "tokens/s, tokens per step and the clock contradict, and nothing tells which is wrong"
-                     : "the step times contradict the clock, and nothing tells which is wrong";
-  }
-};
-
-Corrected corrected(const Evidence& e, const Typical& typical, const Grounds& grounds,
-                    const Reading& reading) {
-  Corrected out;
-  double rate = count_of(e, reading.interpretation.rate), time = 1, gpus = 1, batch = 1;
-  Interval within{1 - typical.width, 1 + typical.width};
-  if (reading.interpretation.accumulation_divided) batch /= *e.ranks;
-  for (const Change& change : reading.changes) {
-    rate *= change.rate;
-    within = {std::min(within.low, change.rate_within.low), std::max(within.high, change.rate_within.high)};
-    time *= change.time;
-    batch *= change.batch;
-    gpus *= change.gpus;
-  }
-  if (typical.rate && grounds.rate) {
-    out.tokens_per_second = within * exact_interval(*typical.rate * rate);
-  } else if (typical.seconds && e.tokens_per_step && grounds.time) {
-    out.tokens_per_second = *e.tokens_per_step * exact_interval(batch / (*typical.seconds * time));
-  }
-  if (!out.tokens_per_second) {
-    out.missing =
-        grounds.rate && grounds.time ? "no tokens/s, nor a step time and tokens per step" : grounds.missing;
-    return out;
-  }
-  const auto lacks = [&](const std::string& what) {
-    out.missing += (out.missing.empty() ? "" : "; ") + what;
-  };
-  if (e.gpus) {
-    out.per_gpu = *out.tokens_per_second / exact_interval(*e.gpus * gpus);
-  } else {
-    lacks("no number of GPUs (--gpus N)");
-    // Without their number, one GPU's rate remains one GPU's.
-    if (typical.rate && grounds.rate && e.record.format.tokens_per_second == Scope::gpu)
-      out.per_gpu = std::exchange(out.tokens_per_second, std::nullopt);
-    else
-      return out;
-  }
-  if (!e.dense_peak) {
-    lacks(e.on_cpu()             ? "no peak of a CPU, so no MFU"
-          : e.record.gpu.empty() ? "no name of the GPU (--gpu X)"
-          : !e.precision_known   ? "no dtype that has a peak (--set dtype=bf16)"
-                                 : "no facts of this GPU (--gpu X)");
-    return out;
-  }
-  if (!e.sequence_length) {
-    lacks("no sequence length (--seq T)");
-    return out;
-  }
-  const Interval peak = exact_interval(*e.dense_peak);
-  Evidence ran = e;
-  for (const Change& change : reading.changes) {
-    if (change.model) ran.model = change.model;
-    if (change.sequence_length > 0) ran.sequence_length = exact_interval(change.sequence_length);
-  }
-  if (const auto flops = counted_flops(ran, "exact")) out.mfu_exact = *out.per_gpu * *flops / peak;
-  if (const auto flops = counted_flops(ran, "palm_total")) out.mfu_palm_total = *out.per_gpu * *flops / peak;
-  if (!out.mfu_exact) lacks("no model for `exact` (--model M)");
-  withhold_impossible(out, e);
-  return out;
-}
 
 /// A spread of the samples: the search asks for each relation thousands of times.
 Comparisons thinned(const Comparisons& all) {
@@ -392,79 +259,10 @@ class Search {
   double best_ = 1e300;
 };
 
-/// An MFU that follows from other printed numbers is as wrong as they are: it is held against the corrected
-/// one.
-void correct_utilisation(Audit& audit, const Evidence& e) {
-  const Reading& best = audit.readings.front();
-  std::vector<Cause> causes;
-  for (const Change& change : best.changes)
-    if (change.rate != 1 || change.gpus != 1 || change.factors[Relation::peak] != 1)
-      causes.push_back({change.id, change.text});
-  const Corrected& right = best.corrected;
-  if (causes.empty() || !right.per_gpu || right.impossible || !e.dense_peak || e.steps.empty()) return;
-  auto flops = e.flops_per_token(*e.steps.back());
-  if (!flops) flops = counted_flops(e, e.record.format.convention);
-  if (!flops) return;
-  const Interval mfu = *right.per_gpu * *flops / exact_interval(*e.dense_peak);
-  for (Result& result : audit.results) {
-    if (result.id != "mfu" && result.id != "mfu_of_flops_rate") continue;
-    if (result.verdict != Verdict::holds || std::abs(result.printed / mfu.middle() - 1) < 0.02) continue;
-    result.verdict = Verdict::contradicts;
-    result.recomputed = mfu;
-    result.off_by = result.printed / mfu.middle();
-    result.contradicted = result.judged;
-    result.note = "follows from the printed numbers, and so from what is wrong with them";
-    result.causes = causes;
-  }
-}
-
 }  // namespace
 
 std::vector<Reading> readings(const Evidence& evidence, const Comparisons& comparisons) {
   return Search(evidence, comparisons).run();
-}
-
-bool equally(const Reading& best, const Reading& other) {
-  // Beside other runs the joint price decides; alone it is the reading's own.
-  const bool together = best.joint > 0 || other.joint > 0;
-  const double dearer = together ? other.joint - best.joint : other.cost - best.cost;
-  return dearer < 1 && other.unexplained.size() <= best.unexplained.size();
-}
-
-namespace {
-
-void explain(Audit& audit, const Evidence& evidence, const Comparisons& comparisons) {
-  if (audit.contradicts) rejudge(audit.results, comparisons, audit.readings.front().interpretation);
-  name_causes(audit.results, evidence, comparisons, audit.readings);
-  correct_utilisation(audit, evidence);
-}
-
-}  // namespace
-
-Audit audit(const RunRecord& record) {
-  const Evidence evidence(record);
-  const Comparisons comparisons = compare(evidence);
-  Audit out;
-  out.record = &record;
-  out.results = judge(evidence, comparisons);
-  out.readings = readings(evidence, comparisons);
-  out.contradicts = std::any_of(out.results.begin(), out.results.end(),
-                                [](const Result& r) { return r.verdict == Verdict::contradicts; });
-  if (evidence.model) out.model = evidence.model->name;
-  if (evidence.gpu.gpu)
-    out.gpu = evidence.gpu.gpu->name;
-  else if (!evidence.gpu.candidates.empty())
-    out.gpu = record.gpu;
-  out.gpus = evidence.gpus.value_or(0);
-  explain(out, evidence, comparisons);
-  return out;
-}
-
-void refresh(Audit& audit) {
-  const Evidence evidence(*audit.record);
-  const Comparisons comparisons = compare(evidence);
-  audit.results = judge(evidence, comparisons);
-  explain(audit, evidence, comparisons);
 }
 
 }  // namespace assay::spec::audit
