@@ -199,7 +199,8 @@ at::Tensor backward(const at::Tensor& upstream, const at::Tensor& qkv, const at:
   TORCH_CHECK(chosen, "no plan of cuDNN takes this shape. ", graph.refusal());
 
   const at::TensorOptions wide = qkv.options().dtype(at::kFloat);
-  const at::Tensor dqkv = at::empty_like(qkv), deltas = at::empty({s.B, s.H, s.T}, wide),
+  at::Tensor dqkv = at::empty_like(qkv);
+  const at::Tensor deltas = at::empty({s.B, s.H, s.T}, wide),
                    workspace = at::empty({chosen->workspace_bytes}, qkv.options().dtype(at::kByte));
   const at::Tensor sums = fixed_order ? at::Tensor() : at::empty({s.B, s.H, s.T, s.E}, wide);
   float factor = static_cast<float>(1 / std::sqrt(static_cast<double>(s.E))), unit = 1,

@@ -36,6 +36,7 @@ std::vector<Descriptor> held(const Descriptor& by, cudnnBackendAttributeName_t n
                              cudnnBackendDescriptorType_t type, std::int64_t most) {
   std::vector<Descriptor> out = make_all(type, most);
   std::vector<cudnnBackendDescriptor_t> raw;
+  raw.reserve(out.size());
   for (const Descriptor& descriptor : out) raw.push_back(descriptor.raw());
   const std::int64_t count = by.get(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, most, raw.data());
   while (static_cast<std::int64_t>(out.size()) > count) out.pop_back();
@@ -192,6 +193,7 @@ Node Graph::index(std::int64_t axis, Node x, Node out) {
 
 void Graph::finish(cudnnHandle_t handle) {
   std::vector<cudnnBackendDescriptor_t> raw;
+  raw.reserve(operations_.size());
   for (const Descriptor& operation : operations_) raw.push_back(operation.raw());
   whole_ = std::make_unique<Descriptor>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   whole_->set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,

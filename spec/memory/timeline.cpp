@@ -117,6 +117,7 @@ void Walk::norm_backward(std::int64_t columns) {
 
 std::vector<Tensor> Walk::held(const std::vector<Scratch>& scratch) {
   std::vector<Tensor> there;
+  there.reserve(scratch.size());
   for (const Scratch& each : scratch)
     there.push_back(make(each.name, Purpose::temporaries, each.shape, each.element_bytes));
   return there;

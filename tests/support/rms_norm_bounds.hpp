@@ -20,8 +20,9 @@ class RmsNormBounds {
 
   /// gamma_{D+7} |y|, then the rounding of storing y (spec/ops/rms_norm.md).
   Allowed y(const reference::Tensor<double>& y) const {
-    return each(y.size(),
-                [&](Index i) { return rounding_.stored(y[i], rounding_.gamma(D() + 7) * std::abs(y[i])); });
+    return each(y.size(), [&](Index i) {
+      return rounding_.stored(y[i], rounding_.gamma(entries() + 7) * std::abs(y[i]));
+    });
   }
 
   /// The mean of squares has D + 2 roundings, which the root halves; root and reciprocal add 2.
@@ -42,11 +43,11 @@ class RmsNormBounds {
   /// its product with xhat adds those of xhat and 1, the difference 1, the factor rstd its own and 1, adding
   /// to `before` 1.
   Allowed dx(const reference::Tensor<double>& dx, const reference::Tensor<double>& before) const {
-    const double roundings = D() + 2 + 3 * (rstd_roundings() + 1) + 4;
+    const double roundings = entries() + 2 + 3 * (rstd_roundings() + 1) + 4;
     std::vector<double> means(static_cast<std::size_t>(rstd_.size()));
     for (Index i = 0; i < dx.size(); ++i) {
       const Index n = i / width(), d = i % width();
-      means[static_cast<std::size_t>(n)] += std::abs(dy_[i] * gain_[d] * xhat(n, d)) / D();
+      means[static_cast<std::size_t>(n)] += std::abs(dy_[i] * gain_[d] * xhat(n, d)) / entries();
     }
     return each(dx.size(), [&](Index i) {
       const Index n = i / width(), d = i % width();
@@ -60,8 +61,8 @@ class RmsNormBounds {
  private:
   using Index = reference::Index;
   Index width() const { return gain_.size(); }
-  double D() const { return static_cast<double>(gain_.size()); }
-  double rstd_roundings() const { return (D() + 2) / 2 + 2; }
+  double entries() const { return static_cast<double>(gain_.size()); }
+  double rstd_roundings() const { return (entries() + 2) / 2 + 2; }
   double xhat(Index n, Index d) const { return x_[n * width() + d] * rstd_[n]; }
 
   Rounding rounding_;

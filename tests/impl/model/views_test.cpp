@@ -2,6 +2,7 @@
 #include "impl/model/views.hpp"
 
 #include <ATen/ATen.h>
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "tests/support/paths.hpp"

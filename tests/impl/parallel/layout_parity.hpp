@@ -67,7 +67,7 @@ inline std::vector<reference::Batch> dealt(const reference::Batch& whole, const 
 inline at::Tensor whole_of(StepRunner& runner, const at::Tensor& buffer) {
   impl::Communicator& shard = runner.groups().shard();
   const impl::ParameterBuffers& buffers = runner.buffers();
-  const at::Tensor whole = at::zeros({buffers.inventory.flat_size}, buffer.options());
+  at::Tensor whole = at::zeros({buffers.inventory.flat_size}, buffer.options());
   for (std::int64_t b = 0; b < buffers.inventory.blocks; ++b) {
     const auto range = buffers.inventory.block_range(b);
     shard.wait(shard.begin_all_gather(impl::owned(buffers, buffer, b).clone(),

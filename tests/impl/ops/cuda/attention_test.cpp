@@ -164,13 +164,17 @@ TEST(AttentionCuda, CudnnIsNotGivenTensorsThatAreNotWhole) {
 
 TEST(AttentionCuda, CudnnsBackwardInAFixedOrderGivesTheSameBitsTwice) {
   ASSAY_NEEDS_GPU();
-  for (const auto& [heads, kv_heads, E] : {std::tuple{6, 6, 128}, std::tuple{8, 2, 64}}) {
-    const at::Tensor qkv = tests::normal({2, 1024, heads + 2 * kv_heads, E}, 1, at::kBFloat16).to(at::kCUDA),
-                     dy = tests::normal({2, 1024, heads, E}, 2, at::kBFloat16).to(at::kCUDA);
-    const auto out = attention::forward(qkv, heads, kv_heads, {});
+  struct Case {
+    std::int64_t heads, kv_heads, E;
+  };
+  for (const Case& c : {Case{6, 6, 128}, Case{8, 2, 64}}) {
+    const at::Tensor qkv = tests::normal({2, 1024, c.heads + 2 * c.kv_heads, c.E}, 1, at::kBFloat16)
+                               .to(at::kCUDA),
+                     dy = tests::normal({2, 1024, c.heads, c.E}, 2, at::kBFloat16).to(at::kCUDA);
+    const auto out = attention::forward(qkv, c.heads, c.kv_heads, {});
     EXPECT_TRUE(tests::repeatable([&] {
-      return std::vector{attention::cudnn::backward(dy, qkv, out.y, out.lse, heads, kv_heads, true)};
-    })) << heads;
+      return std::vector{attention::cudnn::backward(dy, qkv, out.y, out.lse, c.heads, c.kv_heads, true)};
+    })) << c.heads;
   }
 }
 
