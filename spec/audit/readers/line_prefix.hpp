@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "spec/audit/readers/line_reader.hpp"
+#include "spec/audit/readers/prefix_form.hpp"
 
 namespace assay::spec::audit {
 
@@ -18,21 +19,6 @@ bool may_have_prefix(std::string_view text);
 /// Bytes before the trainer's own part of a step line: the most that can be cut off, word by word, so that
 /// `format` still recognises what is left.
 std::size_t before_own(const LineFormat& format, std::string_view step_line);
-
-/// The text that stood before one line: other lines have it too where they begin likewise, but for its
-/// numbers, how many blanks stand in it, and the level of a message (INFO, WARNING).
-class PrefixForm {
- public:
-  PrefixForm() = default;
-  explicit PrefixForm(std::string_view before);
-  bool none() const { return form_.empty(); }
-  /// Bytes of it at the start of `text`; 0 where it is not there.
-  std::size_t length(std::string_view text) const;
-
- private:
-  std::string form_,
-      without_stamp_;  ///< of all of it; of what stands before a stamp, which may be the trainer's
-};
 
 class LinePrefix {
  public:

@@ -195,7 +195,7 @@ TEST(PrefixedLogsSpec, NumbersOfLinesAreNoRanks) {
   for (const Step& step : run.steps) EXPECT_FALSE(step[Field::rank]);
   // Ranks may stand in any order, and one of them be the only one that prints.
   const std::string steps = two_steps;
-  const std::size_t half = steps.find("\n") + 1;
+  const std::size_t half = steps.find('\n') + 1;
   EXPECT_EQ(read_one("0: " + steps.substr(0, half) + "1: " + steps.substr(0, half)).ranks, 2);
   EXPECT_EQ(
       (*read_one("7: " + steps.substr(0, half) + "7: " + steps.substr(half)).steps[0][Field::rank]).value, 7);
