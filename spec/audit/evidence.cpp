@@ -32,6 +32,7 @@ Interval as_written(const Peak& peak) {
     const Interval half = three_digits(*peak.sparse / 2);
     out = {std::min(out.low, half.low), std::max(out.high, half.high)};
   }
+  if (peak.rounded) out = {std::min(out.low, *peak.rounded), std::max(out.high, *peak.rounded)};
   return out;
 }
 
@@ -42,6 +43,7 @@ std::vector<double> peaks_as_written(const Peak& peak) {
     const Interval sparse = three_digits(*peak.sparse);
     out.insert(out.end(), {*peak.sparse / 2, sparse.low / 2, sparse.high / 2});
   }
+  if (peak.rounded) out.push_back(*peak.rounded);
   return out;
 }
 

@@ -80,7 +80,10 @@ const std::vector<Invariant>& invariants() {
        "width that ran.",
        Unit::flops},
       {"device_memory", "memory of the GPU as its data sheet says",
-       "A driver may keep up to a tenth for itself; GB is 10^9, the sheets' GB are 2^30.", Unit::bytes},
+       "A driver may keep up to a tenth for itself, and reports no more than is mounted, which may be more "
+       "than "
+       "the sheet says; GB is 10^9, the sheets' GB are 2^30.",
+       Unit::bytes},
       {"memory", "allocated <= peak; allocated, peak, reserved <= memory of the GPU",
        "Held to the smaller of what the log prints and the data sheet.", Unit::bytes},
       {"memory_share", "share of the memory in use = GB in use / memory of the GPU",

@@ -10,13 +10,13 @@ namespace {
 
 constexpr double gibibyte = 1073741824.0, gigabyte = 1e9;
 
-/// The larger of what the log and the data sheet say: a driver's own number is of what it leaves.
+/// What the log says and, at the most, what a driver of that GPU can: its own number is of what it leaves.
 std::optional<Interval> device_memory(const Evidence& e) {
   auto printed = e.of(Setting::gpu_memory);
-  const Fact* fact = e.gpu.gpu && e.gpu.gpu->memory ? &*e.gpu.gpu->memory : nullptr;
-  if (!printed && fact) return Interval{0, fact->value * 1.005};
+  const auto most = e.gpu.gpu ? most_memory(*e.gpu.gpu) : std::nullopt;
+  if (!printed && most) return Interval{0, *most};
   if (!printed) return std::nullopt;
-  return Interval{0, fact ? std::min(printed->high, fact->value * 1.005) : printed->high};
+  return Interval{0, most ? std::min(printed->high, *most) : printed->high};
 }
 
 }  // namespace

@@ -118,8 +118,8 @@ void compare_facts(const Evidence& e, Comparisons& out) {
     memory.missing = "memory of the GPU";
   else if (!fact)
     memory.missing = e.no_gpu();
-  else  // a driver keeps up to a tenth of it for itself, and never reports more than there is
-    add_sample(memory, *r[Setting::gpu_memory], {fact->value * 0.90, fact->value * 1.005});
+  else  // a driver keeps up to a tenth of it for itself, and never reports more than is mounted
+    add_sample(memory, *r[Setting::gpu_memory], {fact->value * 0.90, *most_memory(*e.gpu.gpu)});
 
   Comparison& expected = at(out, Relation::expected_rate);
   const auto& half = r[Setting::expected_tokens_per_second_half_mfu];

@@ -185,4 +185,10 @@ const Gpu& named_gpu(const std::string& name) {
                                        list + "; known: " + all);
 }
 
+std::optional<double> most_memory(const Gpu& gpu) {
+  if (gpu.memory_mounted) return gpu.memory_mounted->value;
+  if (gpu.memory) return gpu.memory->value * 1.005;
+  return std::nullopt;
+}
+
 }  // namespace assay::spec

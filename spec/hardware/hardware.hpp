@@ -45,6 +45,7 @@ struct Fact {
 struct Peak {
   double dense = 0;
   std::optional<double> sparse;   ///< with 2:4 sparsity, where the document gives it
+  std::optional<double> rounded;  ///< dense as the vendor prints it elsewhere, in fewer digits
   bool dense_is_derived = false;  ///< the document prints only the sparse rate; dense is half of it
   Source source;
   std::string note;
@@ -59,7 +60,9 @@ struct Gpu {
   std::vector<std::string> shared_names;  ///< strings that mean this GPU or another one
   std::map<Precision, Peak> peaks;        ///< absent: no document states it
   std::optional<Fact> memory;             ///< [B]; the documents' GB are 2^30 B
-  std::optional<Fact> memory_bandwidth;   ///< [B/s]
+  /// [B]; what is on the board, where a document says that it is more than `memory`: part is switched off
+  std::optional<Fact> memory_mounted;
+  std::optional<Fact> memory_bandwidth;  ///< [B/s]
   std::optional<Fact> nvlink;     ///< all links of one GPU, both directions [B/s]; Infinity Fabric for AMD
   std::optional<Fact> host_link;  ///< both directions [B/s]
   std::optional<Fact> network;  ///< one GPU's share of its `system`'s compute network, one direction [bit/s]
@@ -67,6 +70,10 @@ struct Gpu {
 
   const Peak* peak(Precision precision) const;  ///< null when no document states it
 };
+
+/// The most memory that a driver can report of it: what is mounted, else what the sheet says, whose last
+/// digit is rounded (half a percent). Nothing where no document states it. [B]
+std::optional<double> most_memory(const Gpu& gpu);
 
 /// Every GPU of spec/hardware/*.toml, ordered by id.
 const std::vector<Gpu>& gpus();

@@ -77,11 +77,12 @@ Source source_of(Item file, Item fact) {
 }
 
 Peak peak_of(Item file, Item entry) {
-  allow_only(entry, {"dense", "sparse", "source", "note"});
+  allow_only(entry, {"dense", "sparse", "rounded", "source", "note"});
   Peak peak;
   if (entry.find("sparse")) peak.sparse = positive(entry, "sparse") * tera;
   peak.dense_is_derived = peak.sparse && !entry.find("dense");
   peak.dense = peak.dense_is_derived ? *peak.sparse / 2 : positive(entry, "dense") * tera;
+  if (entry.find("rounded")) peak.rounded = positive(entry, "rounded") * tera;
   peak.source = source_of(file, entry);
   peak.note = text_if_any(entry, "note");
   return peak;
@@ -125,9 +126,10 @@ Gpu gpu_from_toml(std::string_view text, const std::string& origin) {
       gpu.peaks.emplace(*precision, peak_of(file, (*peaks)[i]));
     }
   if (const auto facts = table_in(file, "facts"))
-    allow_only(*facts, {"memory_gib", "memory_gb_per_s", "nvlink_gb_per_s", "host_gb_per_s",
-                        "network_gbit_per_s", "power_w"});
+    allow_only(*facts, {"memory_gib", "memory_mounted_gib", "memory_gb_per_s", "nvlink_gb_per_s",
+                        "host_gb_per_s", "network_gbit_per_s", "power_w"});
   gpu.memory = fact_of(file, "memory_gib", gib);
+  gpu.memory_mounted = fact_of(file, "memory_mounted_gib", gib);
   gpu.memory_bandwidth = fact_of(file, "memory_gb_per_s", giga);
   gpu.nvlink = fact_of(file, "nvlink_gb_per_s", giga);
   gpu.host_link = fact_of(file, "host_gb_per_s", giga);
@@ -136,7 +138,8 @@ Gpu gpu_from_toml(std::string_view text, const std::string& origin) {
   require(!gpu.network || !gpu.network->system.empty(), "hardware_c2",
           [&] { return origin + ": network_gbit_per_s names no system; a GPU alone has no network"; });
   gpu.power = fact_of(file, "power_w", 1);
-  for (const auto* fact : {&gpu.memory, &gpu.memory_bandwidth, &gpu.nvlink, &gpu.host_link, &gpu.network})
+  for (const auto* fact :
+       {&gpu.memory, &gpu.memory_mounted, &gpu.memory_bandwidth, &gpu.nvlink, &gpu.host_link, &gpu.network})
     // hardware_c1
     require(!*fact || (*fact)->scope.empty(), "hardware_c1",
             [&] { return origin + ": only power_w has a scope; the other facts are the GPU's"; });

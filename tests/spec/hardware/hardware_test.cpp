@@ -52,6 +52,14 @@ TEST(HardwareSpec, StringsThatDriversPrint) {
       {"NVIDIA GeForce RTX 5090", "rtx-5090"},
       {"AMD Instinct MI300X", "mi300x"},
       {"AMD Instinct MI325X", "mi325x"},
+      {"AMD Instinct MI350X", "mi350x"},
+      {"AMD Instinct MI355X", "mi355x"},
+      {"NVIDIA GH200 120GB", "gh200-96gb"},
+      {"NVIDIA A800-SXM4-80GB", "a800-sxm-80gb"},
+      {"NVIDIA A800 80GB PCIe", "a800-pcie-80gb"},
+      {"NVIDIA H800", "h800-sxm"},
+      {"NVIDIA H800 PCIe", "h800-pcie"},
+      {"NVIDIA H20", "h20"},
       {"Tesla V100-SXM2-16GB", "v100-sxm2-16gb"},
       {"Tesla V100-SXM2-32GB", "v100-sxm2-32gb"},
       {"Tesla V100-PCIE-16GB", "v100-pcie-16gb"},
@@ -85,8 +93,8 @@ TEST(HardwareSpec, ALookUpReadsNoFactsAgain) {
 TEST(HardwareSpec, NeverASubstring) {
   for (const char* other :
        {"NVIDIA GeForce RTX 4090 D", "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA H100 96GB HBM3",
-        "NVIDIA A100-SXM-64GB", "NVIDIA H20", "NVIDIA H800", "NVIDIA L40", "NVIDIA A10", "MI300A", "B2000",
-        "XB200", "NVIDIA H200 141GB MIG 1g.18gb", "NVIDIA", "", "200", "cpu"}) {
+        "NVIDIA A100-SXM-64GB", "NVIDIA H20 141GB", "NVIDIA L40", "NVIDIA A10", "MI300A", "B2000", "XB200",
+        "NVIDIA H200 141GB MIG 1g.18gb", "NVIDIA", "", "200", "cpu"}) {
     const GpuMatch match = find_gpu(other);
     EXPECT_EQ(match.gpu, nullptr) << other;
     EXPECT_TRUE(match.candidates.empty()) << other;
@@ -152,14 +160,14 @@ TEST(HardwareSpec, EveryFactHasSourceAndDate) {
     EXPECT_NE(source.url.find('.'), std::string::npos) << where;
     EXPECT_TRUE(std::regex_match(source.date, date)) << where << " " << source.date;
   };
-  EXPECT_GE(gpus().size(), 27u);
+  EXPECT_GE(gpus().size(), 35u);
   for (const Gpu& gpu : gpus()) {
     EXPECT_FALSE(gpu.peaks.empty()) << gpu.id;
     EXPECT_TRUE(gpu.memory && gpu.memory_bandwidth && gpu.power) << gpu.id;
     for (const auto& [precision, peak] : gpu.peaks)
       check(peak.source, gpu.id + std::string(to_string(precision)));
-    for (const auto* fact :
-         {&gpu.memory, &gpu.memory_bandwidth, &gpu.nvlink, &gpu.host_link, &gpu.network, &gpu.power})
+    for (const auto* fact : {&gpu.memory, &gpu.memory_mounted, &gpu.memory_bandwidth, &gpu.nvlink,
+                             &gpu.host_link, &gpu.network, &gpu.power})
       if (*fact) check((*fact)->source, gpu.id);
   }
 }
@@ -188,9 +196,12 @@ TEST(HardwareSpec, NetworksAreThoseOfNamedSystems) {
       {"mi300x", {8 * 400e9 / 8, "MI300X platform"}},
       {"mi325x", {8 * 400e9 / 8, "MI325X platform"}}};
   // Cards for anyone's server or desk, and a board without a system of its vendor: hardware.md says why.
-  const std::set<std::string> none = {"a100-pcie-40gb", "a100-pcie-80gb", "h100-pcie", "h100-nvl", "h200-nvl",
-                                      "v100-pcie-16gb", "v100-pcie-32gb", "a10g",      "l4",       "l40s",
-                                      "rtx-3090",       "rtx-4090",       "rtx-5090",  "b100"};
+  const std::set<std::string> none = {
+      "a100-pcie-40gb", "a100-pcie-80gb", "h100-pcie", "h100-nvl", "h200-nvl",
+      "v100-pcie-16gb", "v100-pcie-32gb", "a10g",      "l4",       "l40s",
+      "rtx-3090",       "rtx-4090",       "rtx-5090",  "b100",     "a800-sxm-80gb",
+      "a800-pcie-80gb", "h800-sxm",       "h800-pcie", "h20",      "mi350x",
+      "mi355x"};
   for (const Gpu& gpu : gpus()) {
     const auto found = expected.find(gpu.id);
     ASSERT_NE(found != expected.end(), none.contains(gpu.id)) << gpu.id << ": one list or the other";
@@ -254,6 +265,35 @@ TEST(HardwareSpec, MemoryHoldsWhatDriversReport) {
   EXPECT_GE(memory("NVIDIA H100 80GB HBM3"), 81559.0 * 1048576);  // nvidia-smi's MiB
   EXPECT_GE(memory("NVIDIA A100-SXM4-40GB"), 42405855232.0);      // deviceQuery
   EXPECT_GE(memory("B200"), 191.5e9);                             // the first report's 191.5 GB
+}
+
+TEST(HardwareSpec, NoDriverReportsMoreThanTheMost) {
+  const auto most = [](const char* name) { return *most_memory(*find_gpu(name).gpu) / 1048576; };
+  // nvidia-smi's MiB, and what PyTorch counts on some of the same GPUs (GiB x 1,024).
+  EXPECT_GE(most("NVIDIA GB200"), 187.28 * 1024);
+  EXPECT_GE(most("NVIDIA GB300"), 284208);
+  EXPECT_GE(most("NVIDIA B300 SXM6 AC"), 275040);
+  EXPECT_GE(most("NVIDIA B200"), 183359);
+  EXPECT_GE(most("NVIDIA H200"), 143771);
+  EXPECT_GE(most("NVIDIA GH200 120GB"), 97871);
+  EXPECT_GE(most("NVIDIA H20"), 97871);
+  EXPECT_GE(most("NVIDIA A800-SXM4-80GB"), 81920);
+  EXPECT_GE(most("AMD Instinct MI355X"), 287.98 * 1024);
+  // No more than is mounted, and a number in GB that is called GiB stays beyond it where no more is.
+  EXPECT_EQ(most("NVIDIA GB200"), 192 * 1024);
+  EXPECT_LT(most("NVIDIA B200"), 183359 * 1.0737);
+}
+
+TEST(HardwareSpec, WhatIsMountedIsNoLessThanTheSheet) {
+  for (const Gpu& gpu : gpus())
+    EXPECT_TRUE(!gpu.memory_mounted || gpu.memory_mounted->value > gpu.memory->value) << gpu.id;
+}
+
+TEST(HardwareSpec, ARateRoundedToFewerDigitsIsTheSame) {
+  for (const Gpu& gpu : gpus())
+    for (const auto& [precision, peak] : gpu.peaks)
+      EXPECT_TRUE(!peak.rounded || std::abs(*peak.rounded / peak.dense - 1) < 0.01) << gpu.id;
+  EXPECT_EQ(find_gpu("AMD Instinct MI355X").gpu->peak(Precision::bf16)->rounded, 2500e12);
 }
 
 std::string label_of(const std::string& toml) {
