@@ -22,6 +22,18 @@ std::optional<Interval> palm_from_prints(const Evidence& e) {
   return exact_interval(6) * *N + exact_interval(12) * *L * heads * *e.sequence_length;
 }
 
+/// 6 (N - V D) + 12 L D T from what torchtitan's header prints (utils.py, get_nparams_and_flops): of its
+/// dense models alone, for a header says of the others neither their experts nor the width of their heads.
+std::optional<Interval> torchtitan_from_prints(const Evidence& e) {
+  const std::string& model = e.record.model;
+  const auto N = e.of(Setting::parameters), L = e.of(Setting::layers), D = e.of(Setting::width),
+             V = e.of(Setting::vocab);
+  const bool dense = model.starts_with("llama3 ") || model.starts_with("llama2 ");
+  if (e.record.format.name != "torchtitan" || !dense || !N || !L || !D || !V || !e.sequence_length)
+    return std::nullopt;
+  return exact_interval(6) * (*N - *V * *D) + exact_interval(12) * *L * *D * *e.sequence_length;
+}
+
 /// 12 L (H Q) T: what full attention adds to a token.
 std::optional<double> attention(const Evidence& e) {
   if (!e.sequence_length) return std::nullopt;
@@ -63,6 +75,7 @@ std::optional<Interval> counted_flops(const Evidence& e, std::string_view name) 
     const auto count = flops_per_token(*convention, *e.model, *T);
     if (count.flops) return exact_interval(count.flops->to_double());
   }
+  if (*convention == Convention::torchtitan) return torchtitan_from_prints(e);
   return palm ? palm_from_prints(e) : std::nullopt;
 }
 

@@ -117,9 +117,12 @@ class Torchtitan : public LineReader {
   /// "parallelism: pp=1, dp_replicate=1, dp_shard=8, cp=1, tp=1, ep=1", or "['dp_shard', 'tp'], [4, 2]".
   static void read_mesh(std::string_view text, std::int64_t line, RecordBuilder& builder) {
     double data = 1, tensor = 1, pipeline = 1, context = 1;
+    bool any = false, whole = true;
     const auto take = [&](std::string_view name, std::string_view token) {
       const auto size = parse_printed(token, Kind::counted, 1, line);
-      if (!size || !(size->value >= 1)) return;
+      any = true;
+      whole = whole && size && size->value >= 1;
+      if (!whole) return;
       if (name.starts_with("dp"))
         data *= size->value;
       else if (name == "tp")
@@ -140,14 +143,18 @@ class Torchtitan : public LineReader {
       while (names.data() && sizes.data()) {
         const std::size_t open = names.find('\''), close = names.find('\'', open + 1);
         const std::string_view token = number_token(sizes);
-        if (close == std::string_view::npos || token.empty() || open > names.find(']')) break;
+        whole = whole && close != std::string_view::npos && !token.empty() && open < names.find(']');
+        if (!whole) break;
         take(names.substr(open + 1, close - open - 1), token);
         names = names.substr(close + 1);
         sizes = sizes.substr(static_cast<std::size_t>(token.data() - sizes.data()) + token.size());
-        if (!sizes.starts_with(',')) break;
+        whole = sizes.starts_with(']') ? names.find('\'') > names.find(']') : sizes.starts_with(',');
+        if (!whole || sizes.starts_with(']')) break;
         sizes.remove_prefix(1);
       }
     }
+    // A line that is cut, or in other signs, says nothing of the GPUs.
+    if (!any || !whole) return;
     builder.setting(Setting::data_parallel, exactly(data, line));
     builder.setting(Setting::tensor_parallel, exactly(tensor, line));
     builder.setting(Setting::pipeline_parallel, exactly(pipeline, line));

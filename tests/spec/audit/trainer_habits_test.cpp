@@ -357,5 +357,54 @@ TEST(TrainerHabitsSpec, AMappedColumnThatIsNotThereIsAnErrorThatNamesThoseThatAr
   }
 }
 
+/// torchtitan's first lines of a model of no known shape: 6 (6,163,712 - 2,048 x 256) + 12 x 6 x 256 x 2,048
+/// = 71,585,280 FLOPs per token. `times`: of the printed FLOP/s and MFU.
+RunRecord small_titan(const std::string& mesh, double times) {
+  const std::string head = "[rank0]:[titan] 2025-11-25 19:44:5";
+  std::string log =
+      head + "4,104 - root - INFO - CUDA capacity: NVIDIA H200 with 139.81GiB memory\n" + head +
+      "5,287 - root - INFO - " + mesh + "\n" + head +
+      "8,537 - root - INFO - Building llama3 debugmodel with TransformerModelArgs(dim=256, "
+      "n_layers=6, n_heads=16, n_kv_heads=None, vocab_size=2048, multiple_of=256)\n" +
+      head + "8,595 - root - INFO - Model llama3 debugmodel size: 6,163,712 total parameters\n" + head +
+      "8,838 - root - INFO - Trainer is initialized with local batch size 8, global batch size "
+      "64, gradient accumulation steps 1, sequence length 2048, total steps 10 (warmup 2)\n";
+  for (int step = 1; step <= 8; ++step) {
+    const double rate = 300000 + 1000 * step, flops = 71585280.0 * rate * times;
+    char line[240];
+    std::snprintf(line, sizeof line,
+                  "9,%03d - root - INFO - step: %2d  loss:  7.5%d  grad_norm:  1.4604  memory:  "
+                  "1.34GiB(0.96%%)  tps: %d,%03d  tflops: %.2f  mfu: %.2f%%\n",
+                  100 * step, step, step, static_cast<int>(rate) / 1000, static_cast<int>(rate) % 1000,
+                  flops / 1e12, 100 * flops / 989e12);
+    log += head + line;
+  }
+  std::istringstream in(log);
+  return read_log(in, "titan");
+}
+
+TEST(TrainerHabitsSpec, TorchtitansFlopsFollowFromItsHeader) {
+  const char* const mesh = "Building 1-D device mesh with ['dp_shard'], [8]";
+  EXPECT_EQ(judge("flops_rate", small_titan(mesh, 1)).verdict, Verdict::holds);
+  EXPECT_EQ(judge("mfu", small_titan(mesh, 1)).verdict, Verdict::holds);
+  EXPECT_EQ(judge("flops_rate", small_titan(mesh, 1.05)).verdict, Verdict::contradicts);
+}
+
+TEST(TrainerHabitsSpec, AMeshThatCannotBeReadSaysNothingOfTheGpus) {
+  EXPECT_EQ(small_titan("Building 1-D device mesh with ['dp_shard'], [8]", 1)[Setting::gpus]->value, 8);
+  EXPECT_EQ(small_titan("Building 2-D device mesh with ['dp_shard', 'tp'], [8, 2]", 1)[Setting::gpus]->value,
+            16);
+  for (const char* mesh :
+       {"Building 1-D device mesh with [&#39;dp_shard&#39;], [8]",
+        "Building 1-D device mesh with ['dp_shard'], [", "Building 1-D device mesh with ",
+        "Building 2-D device mesh with ['dp_shard', 'tp'], [8, ",
+        "Building 2-D device mesh with ['dp_shard', 'tp'], [8]", "Building device mesh with parallelism: "}) {
+    const RunRecord run = small_titan(mesh, 1);
+    EXPECT_FALSE(run[Setting::gpus]) << mesh;
+    EXPECT_EQ(judge("sequences", run).verdict, Verdict::cannot_be_judged) << mesh;
+    EXPECT_TRUE(contradictions(run).empty()) << mesh << ": " << contradictions(run);
+  }
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::trainer_habits_test
