@@ -47,7 +47,7 @@ std::vector<const Step*> without_unnamed_ranks(const std::vector<const Step*>& l
   }
   if (doubled) return lines;
   const std::size_t ranks = groups.empty() ? 1 : groups.begin()->second.count;
-  if (ranks == 1 || groups.size() < 2) return lines;
+  if (ranks == 1) return lines;
   // The last step may be cut, and the one before it where some ranks are ahead.
   const double complete = groups.size() > 3 ? std::next(groups.rbegin())->first : groups.rbegin()->first;
   for (const auto& [number, group] : groups) {

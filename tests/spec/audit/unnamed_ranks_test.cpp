@@ -29,6 +29,12 @@ TEST(UnnamedRanksSpec, OneLineOfEachStepIsLeft) {
   EXPECT_EQ(left({{1, 9, 100}, {1, 9, 101}, {2, 8, 102}, {2, 8, 100}, {3, 7, 101}, {3, 7, 100}}), 3u);
 }
 
+TEST(UnnamedRanksSpec, OneStepOfSeveralRanksIsEnough) {
+  EXPECT_EQ(left({{100, 2.3, 42332}, {100, 2.3, 42332}, {100, 2.3, 42333}, {100, 2.3, 42331}}), 1u);
+  EXPECT_EQ(left({{100, 2.3, 42332}, {100, 2.3, 42332}, {100, 2.3, 42332}}), 3u);  // one line, three times
+  EXPECT_EQ(left({{100, 2.3, 42332}, {100, 2.4, 42333}}), 2u);
+}
+
 TEST(UnnamedRanksSpec, RanksOfOneStepHaveOneLoss) {
   EXPECT_EQ(left({{1, 9, 100}, {1, 9, 101}, {2, 8, 102}, {2, 8.5, 100}, {3, 7, 101}, {3, 7, 100}}), 6u);
 }
