@@ -81,7 +81,8 @@ constexpr std::string_view field_names[] = {"step",
                                             "memory_share",
                                             "not_finite",
                                             "valid_tokens",
-                                            "phases"};
+                                            "phases",
+                                            "epoch"};
 static_assert(std::size(setting_names) == setting_count && std::size(field_names) == field_count);
 
 template <typename Enum, std::size_t n>

@@ -98,6 +98,7 @@ enum class Field {
   not_finite,        ///< steps since the line before whose loss was no number
   valid_tokens,      ///< of the step's tokens, those whose loss counts
   phases,            ///< times of the parts of the step, added up [s]
+  epoch,             ///< passes over the data since the start
   count_
 };
 

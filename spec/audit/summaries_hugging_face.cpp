@@ -19,6 +19,25 @@ struct LoggedLoss {
   double steps;
 };
 
+/// Whether the epochs say that lines are lost, at the front or between: a distance, the first one's to 0 too,
+/// of more than twice the usual one and what rounding adds.
+bool epochs_are_missing(const std::vector<const Step*>& steps) {
+  double before = 0, digit = 1;  // of the last place: 0.5 stands among 0.49 and 0.51
+  std::vector<double> distances;
+  for (const Step* step : steps) {
+    const auto& epoch = (*step)[Field::epoch];
+    if (!epoch || !(*step)[Field::loss] || !std::isfinite(epoch->value)) continue;
+    distances.push_back(epoch->value - before);
+    digit = std::min(digit, epoch->high - epoch->low);
+    before = epoch->value;
+  }
+  if (distances.size() < 2) return false;
+  std::vector<double> sorted(distances.begin() + 1, distances.end());
+  std::sort(sorted.begin(), sorted.end());
+  const double most = 2 * (sorted[sorted.size() / 2] + digit) + digit;
+  return std::any_of(distances.begin(), distances.end(), [&](double distance) { return distance > most; });
+}
+
 /// Losses in the order of the log. Empty where some are no cross-entropies, no numbers, or the first ones are
 /// not there.
 std::vector<LoggedLoss> logged_losses(const std::vector<const Step*>& steps) {
@@ -35,7 +54,7 @@ std::vector<LoggedLoss> logged_losses(const std::vector<const Step*>& steps) {
   }
   if (out.size() < 2) return {};
   // A log that begins late lacks the losses before.
-  const bool late = numbered && out[0].steps > 2 * std::max(1.0, out[1].steps);
+  const bool late = numbered ? out[0].steps > 2 * std::max(1.0, out[1].steps) : epochs_are_missing(steps);
   return late ? std::vector<LoggedLoss>() : out;
 }
 

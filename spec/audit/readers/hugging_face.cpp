@@ -67,6 +67,14 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNum
     if (key == "num_input_tokens_seen" || key == "num_tokens") return take(Field::tokens_total);
     // LLaMA-Factory: tokens over the time since the start.
     if (key == "throughput") return take(Field::tokens_per_second);
+    const auto take_text = [&](Field field, Kind kind) {
+      step[field] = parse_printed(value, kind, 1, line);
+      if (taken) taken->add(value.data(), field, kind, 1);
+      return step[field].has_value();
+    };
+    if (key == "step") return take_text(Field::step, Kind::counted);
+    // Rounded to two digits, to four, or not at all: as it stands.
+    if (key == "epoch") return take_text(Field::epoch, Kind::measured);
     // ms-swift: "10/100".
     if (key == "global_step/max_steps") {
       step[Field::step] = parse_printed(value.substr(0, value.find('/')), Kind::counted, 1, line);

@@ -42,6 +42,34 @@ struct State {
   Result of(std::string_view id) const { return judge(id, record()); }
 };
 
+/// The console of 1,000 steps of one pass over the data, a line every ten from `first` on (without those
+/// between `lost` and `found`), losses falling from 6 to 1; their mean is 3.5.
+RunRecord console(int first, bool numbered, int lost = 2000, int found = 0) {
+  std::ostringstream out;
+  for (int step = first; step <= 1000; step += 10) {
+    if (step > lost && step < found) continue;
+    out << "{'loss': " << 6 - 0.005 * (step - 5)
+        << ", 'learning_rate': 1e-05, 'epoch': " << std::round(step / 10.0) / 100
+        << (numbered ? ", 'step': " + std::to_string(step) : "") << "}\n";
+  }
+  out << "{'train_runtime': 100.0, 'train_samples_per_second': 80.0, 'train_steps_per_second': 10.0, "
+         "'train_loss': 3.5, 'epoch': 1.0}\n";
+  std::istringstream in(out.str());
+  return read_log(in, "console.log");
+}
+
+TEST(SummariesHuggingFaceSpec, AMeanLossIsNotHeldToTheTailOfALog) {
+  for (const bool numbered : {true, false}) {
+    EXPECT_EQ(judge("average_loss", console(10, numbered)).verdict, Verdict::holds) << numbered;
+    const Result tail = judge("average_loss", console(960, numbered));
+    EXPECT_EQ(tail.verdict, Verdict::cannot_be_judged) << numbered;
+    EXPECT_EQ(tail.note, "losses from the first step on");
+  }
+  // Head and tail: what is between them is not there either.
+  EXPECT_EQ(judge("average_loss", console(10, false, 15, 960)).verdict, Verdict::cannot_be_judged);
+  EXPECT_EQ(console(960, true).steps.front()[Field::step]->value, 960);
+}
+
 TEST(SummariesHuggingFaceSpec, ATruthfulStateHolds) {
   const State state;
   for (const char* const id :
