@@ -7,6 +7,7 @@
 #include "spec/audit/conventions.hpp"
 #include "spec/audit/groups.hpp"
 #include "spec/audit/hypotheses.hpp"
+#include "spec/audit/line_clock.hpp"
 
 namespace assay::spec::audit {
 namespace {
@@ -191,6 +192,11 @@ bool is_of_jump(const std::vector<Result>& results, const Evidence& e,
 
 }  // namespace
 
+void blame_line(Result& result, Field field) {
+  blame(result, "line_" + std::string(to_string(field)),
+        std::string(name_of(field)) + " of this line alone: the others agree");
+}
+
 void name_causes(std::vector<Result>& results, const Evidence& evidence, const Comparisons& comparisons,
                  const std::vector<Reading>& readings) {
   if (readings.empty()) return;
@@ -213,9 +219,12 @@ void name_causes(std::vector<Result>& results, const Evidence& evidence, const C
     std::map<Field, int> votes;
     for (const Sample* sample : wrong) {
       const auto step = static_cast<std::size_t>(sample->step);
-      for (const Field field : suspects(comparisons, read, sample->step, *evidence.steps[step],
-                                        step > 0 ? evidence.steps[step - 1] : nullptr))
-        ++votes[field];
+      std::vector<Field> of_line = suspects(comparisons, read, sample->step, *evidence.steps[step],
+                                            step > 0 ? evidence.steps[step - 1] : nullptr);
+      if (of_line.size() > 1 && wrong.size() <= 64) clear_by_quotients(evidence, comparisons, step, of_line);
+      if (wrong.size() <= 64)
+        clear_by_stamps(evidence, step, sample->ratio.middle() / factors[*relation], of_line);
+      for (const Field field : of_line) ++votes[field];
     }
     if (is_of_jump(results, evidence, wrong)) {
       blame(result, "rate_jump", "as fast as no other step, by the line's time too");
@@ -224,9 +233,7 @@ void name_causes(std::vector<Result>& results, const Evidence& evidence, const C
     int most = 0;
     for (const auto& [field, count] : votes) most = std::max(most, count);
     for (const auto& [field, count] : votes)
-      if (count == most)
-        blame(result, "line_" + std::string(to_string(field)),
-              std::string(name_of(field)) + " of this line alone: the others agree");
+      if (count == most) blame_line(result, field);
     if (result.causes.empty()) blame(result, "line_unknown", "this line alone, by more than one number");
   }
   name_impossible(results, evidence, best);

@@ -52,6 +52,15 @@ Result judge_valid_tokens(const Evidence& e);
 Result judge_vocabulary(const Evidence& e);
 Result judge_phases(const Evidence& e);
 
+// line_clock.cpp
+Result judge_line_clock(const Evidence& e);
+// work_steady.cpp
+Result judge_work_steady(const Evidence& e, const Comparisons& comparisons);
+/// Leaves out of `fields`, numbers of that line one of which is wrong, those that other quotients of the line
+/// clear. Never all.
+void clear_by_quotients(const Evidence& e, const Comparisons& comparisons, std::size_t step,
+                        std::vector<Field>& fields);
+
 /// A result that holds so far; `id` and unit are set by the caller.
 Result holding(std::int64_t judged);
 Result not_judged(std::string missing);
@@ -62,6 +71,8 @@ std::vector<Result> judge(const Evidence& evidence, const Comparisons& compariso
 /// The product relations once more, under that interpretation.
 void rejudge(std::vector<Result>& results, const Comparisons& comparisons,
              const Interpretation& interpretation);
+/// Blames that number of a line alone: "line_mfu". causes.cpp
+void blame_line(Result& result, Field field);
 /// Adds a cause unless it is named already.
 void blame(Result& result, std::string id, std::string text);
 

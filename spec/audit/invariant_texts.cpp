@@ -134,6 +134,13 @@ const std::vector<Invariant>& invariants() {
        "spread of the steps reaches beyond it. A step that a second clock (the times of its parts, stamps of "
        "lines) shows to be that fast was. The first step is left out.",
        Unit::tokens_per_second},
+      {"work_steady", "FLOP/s / rate, MFU / rate, MFU / FLOP/s and rate x time are the same on every line",
+       "Where no setting says what they are: a line that leaves what the others share, alone among its "
+       "neighbours, contradicts, and the number is named that all its failing quotients rest on. FLOP/s and "
+       "MFU are held to the time where no rate is printed, times to the batch that their line prints. Not "
+       "judged where more lines leave it (another batch, another run), nor of trainers whose means are not "
+       "known.",
+       Unit::none},
       {"resume", "after a restart tokens, learning rate and loss go on from where they were",
        "Against the last step before the restart that is not later. Loss may be 15 % and 0.3 higher.",
        Unit::none},
@@ -149,6 +156,14 @@ const std::vector<Invariant>& invariants() {
       {"rate_wall_clock", "tokens / clock = tokens/s",
        "Where no step time is printed; as `wall_clock`, with three times its margins where not every step is "
        "logged.",
+       Unit::seconds},
+      {"line_clock", "the steps since the line before take as long as the stamps of the two lines show",
+       "By the step time, or the rate, of each line: of a single step, or a mean over the steps since the "
+       "line "
+       "before. Pauses make a window longer, so a line contradicts that is a quarter longer than its stamps "
+       "allow, or a quarter shorter and as fast as no other line. More of them at once are a clock of "
+       "another "
+       "kind, and are not judged.",
        Unit::seconds},
       {"average_seconds", "average step time = mean of the steps",
        "With or without the first ones; within the range of the logged steps where not all are logged.",

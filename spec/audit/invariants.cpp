@@ -29,6 +29,7 @@ constexpr Other others[] = {{"mfu_possible", judge_mfu_possible},
                             {"planned_steps", judge_planned_steps},
                             {"rate_steady", judge_rate_steady},
                             {"resume", judge_resume},
+                            {"line_clock", judge_line_clock},
                             {"average_seconds", judge_average_seconds},
                             {"average_mfu", judge_average_mfu},
                             {"average_rate", judge_average_rate},
@@ -200,6 +201,7 @@ std::vector<Result> judge(const Evidence& evidence, const Comparisons& compariso
         result = judge_relation(comparisons[i], interpretation.factors.values[i], interpretation.note);
     for (const Other& other : others)
       if (other.id == invariant.id) result = other.judge(evidence);
+    if (invariant.id == "work_steady") result = judge_work_steady(evidence, comparisons);
     result.id = invariant.id;
     result.unit = invariant.unit;
     if (result.id == "parameters" && result.verdict != Verdict::cannot_be_judged)

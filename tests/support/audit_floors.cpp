@@ -206,12 +206,10 @@ const std::vector<Floor>& floors() {
        "the log holds no second number that it contradicts"},
       {"tokens_not_resumed", "the count starts anew after a restart", F::json_lines, 0, 0,
        "the log holds no second number that it contradicts"},
-      {"line_mfu", "one line's number times 1.3", F::nanogpt, 12, 0,
-       "MFU rests on the time alone there: either may be wrong"},
       {"line_seconds", "one line's number times 1.3", F::llmq_json, 0, 0,
        "the log holds no second number that it contradicts"},
-      {"line_flops_rate", "one line's number times 1.3", F::megatron, 12, 0,
-       "FLOP/s rest on the time alone there: either may be wrong"},
+      {"line_flops_rate", "one line's number times 1.3", F::megatron, 12, 6,
+       "FLOP/s rest on the time alone there: where stamps are too coarse to tell, either may be wrong"},
   };
   return all;
 }

@@ -71,7 +71,8 @@ struct Printer {
              " | tokens_per_sec_per_gpu: " + human(rate * rate_factor / gpus) +
              " | global_batch_size: " + human((batch_in_tokens ? tokens : sequences) * batch_factor) +
              " | lm_loss: " + human(10.6 - 0.1 * std::log(i)) +
-             " | lr: 0.0003 | model_tflops_per_gpu: 187 | hardware_tflops_per_gpu: 187 | grad_norm: 0.507\n";
+             " | lr: 0.0003 | model_tflops_per_gpu: " + human(187 * 1.7 / seconds) +
+             " | hardware_tflops_per_gpu: " + human(187 * 1.7 / seconds) + " | grad_norm: 0.507\n";
     }
     return out;
   }

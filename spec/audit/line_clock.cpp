@@ -1,0 +1,160 @@
+#include "spec/audit/line_clock.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "spec/audit/groups.hpp"
+#include "spec/audit/running_mean.hpp"
+#include "spec/text/quantity.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+/// Pauses (evaluation, checkpoints) and what is done between two lines make a window longer.
+constexpr double slack = 0.25;
+/// Windows of one log are alike, but for roundings and pauses.
+constexpr double likeness = 0.1;
+
+/// Printed as a mean over the steps since the line before.
+bool of_window(const Evidence& e, Field field) {
+  const std::string& trainer = e.record.format.name;
+  return e.averaged(field) && (trainer == "torchtitan" || trainer == "megatron");
+}
+
+bool starts(const Evidence& e, std::size_t i) {
+  return std::any_of(e.stretches.begin(), e.stretches.end(),
+                     [&](const Stretch& stretch) { return stretch.begin == i; });
+}
+
+/// Lines whose windows leave the stamps, by `field`: alone among their neighbours, and by a number that is
+/// far from the other lines' where a pause could explain it.
+std::vector<std::size_t> denied_lines(const Evidence& e, Field field, std::size_t& judged) {
+  std::vector<std::pair<std::size_t, LineWindow>> windows;
+  std::vector<double> per_step;  // by the lines' own numbers [s]
+  for (std::size_t i = 1; i < e.steps.size(); ++i)
+    if (const auto window = line_window(e, i, field)) {
+      windows.emplace_back(i, *window);
+      per_step.push_back(window->ratio.middle() * window->clock.middle() / window->steps);
+    }
+  judged = windows.size();
+  if (windows.size() < 3) return {};
+  std::vector<double> sorted = per_step;
+  std::sort(sorted.begin(), sorted.end());
+  const double fast = sorted[sorted.size() / 10 + (sorted.size() < 10 ? 1 : 0)];
+  std::vector<bool> denied;
+  for (std::size_t k = 0; k < windows.size(); ++k) {
+    const Interval& ratio = windows[k].second.ratio;
+    denied.push_back(ratio.low > 1 + slack ||
+                     (ratio.high * (1 + slack) < 1 && per_step[k] * (1 + slack) < fast));
+  }
+  const auto all = static_cast<std::size_t>(std::count(denied.begin(), denied.end(), true));
+  const std::size_t n = windows.size(), allowed = n < 8 ? 1 : std::max<std::size_t>(2, n / 20);
+  std::vector<std::size_t> out;
+  for (std::size_t k = 0; k < n && all <= allowed; ++k) {
+    const bool before = k > 0 && denied[k - 1], behind = k + 1 < n && denied[k + 1];
+    if (denied[k] && !before && !behind) out.push_back(windows[k].first);
+  }
+  return out;
+}
+
+/// Whether a running mean can be what line `i` prints: the next line's holds most of it, and it most of the
+/// line's before. Nothing where there are no such lines.
+std::optional<bool> mean_goes_on(const Evidence& e, std::size_t i, Field field) {
+  const auto mean = running_mean(e, field);
+  if (!mean || i + 1 >= e.steps.size() || starts(e, i + 1)) return std::nullopt;
+  const auto &here = (*e.steps[i])[field], &next = (*e.steps[i + 1])[field];
+  const auto &number = (*e.steps[i])[Field::step], &later = (*e.steps[i + 1])[Field::step];
+  if (!usable(here) || !usable(next) || !number || !later) return std::nullopt;
+  const double steps = mean->of_lines ? 1 : std::max(1.0, later->value - number->value);
+  return wide(*next).high >= std::pow(mean->keep, steps) * wide(*here).low;
+}
+
+/// The median of the windows of all lines but `left_out`; 1 where there are none.
+double usual_ratio(const Evidence& e, Field field, std::size_t left_out) {
+  std::vector<double> ratios;
+  for (std::size_t i = 1; i < e.steps.size(); ++i)
+    if (const auto window = line_window(e, i, field); window && i != left_out)
+      ratios.push_back(window->ratio.middle());
+  if (ratios.empty()) return 1;
+  std::sort(ratios.begin(), ratios.end());
+  return ratios[ratios.size() / 2];
+}
+
+}  // namespace
+
+std::optional<LineWindow> line_window(const Evidence& e, std::size_t i, Field field) {
+  if (i == 0 || i >= e.steps.size() || starts(e, i) || running_mean(e, field)) return std::nullopt;
+  const Step &step = *e.steps[i], &before = *e.steps[i - 1];
+  const auto &end = step[Field::elapsed], &begin = before[Field::elapsed], &number = step[Field::step],
+             &last = before[Field::step], &printed = step[field];
+  if (!end || !begin || !number || !last || !usable(printed)) return std::nullopt;
+  LineWindow out;
+  out.steps = number->value - last->value;
+  if (!(out.steps > 0) || (out.steps != 1 && !of_window(e, field)) || out.steps > usual_distance(e))
+    return std::nullopt;
+  Interval each = wide(*printed);
+  if (field == Field::tokens_per_second) {
+    // One GPU's rate says nothing of the step where the number of GPUs is lost.
+    const bool of_gpu = e.record.format.tokens_per_second == Scope::gpu;
+    if (!e.tokens_per_step || (of_gpu ? !e.gpus : e.record.format.tokens_per_second != Scope::all))
+      return std::nullopt;
+    each = *e.tokens_per_step / each * exact_interval(of_gpu ? 1 / *e.gpus : 1);
+  }
+  out.clock = wide(*end) - wide(*begin);
+  if (!(out.clock.low > 0)) return std::nullopt;
+  out.ratio = exact_interval(out.steps) * each / out.clock;
+  return out;
+}
+
+void clear_by_stamps(const Evidence& e, std::size_t i, double off, std::vector<Field>& fields) {
+  if (!(off > 0) || !std::isfinite(off)) return;
+  const std::vector<Field> all = fields;
+  for (const Field field : all) {
+    if (fields.size() < 2) return;
+    const auto goes_on = mean_goes_on(e, i, field);
+    bool right = false, wrong = goes_on && !*goes_on;
+    if (const auto window = line_window(e, i, field)) {
+      // As the other lines' windows, or only if the number is so many times what it is, or one part in them.
+      const double usual = usual_ratio(e, field, i);
+      const auto fits = [&](double times) {
+        return Interval{window->ratio.low * times / usual, window->ratio.high * times / usual}.meets(
+            {1 / (1 + likeness), 1 + likeness});
+      };
+      const bool stands = fits(1), other = fits(off) || fits(1 / off);
+      right = stands && !other;
+      wrong = wrong || (!stands && other);
+    }
+    if (wrong) fields = {field};
+    if (right) std::erase(fields, field);
+  }
+}
+
+Result judge_line_clock(const Evidence& e) {
+  Result out = holding(0);
+  for (const Field field : {Field::seconds, Field::tokens_per_second}) {
+    std::size_t judged = 0;
+    const std::vector<std::size_t> lines = denied_lines(e, field, judged);
+    if (judged < 3) continue;
+    out.judged += static_cast<std::int64_t>(judged);
+    for (const std::size_t i : lines) {
+      const LineWindow window = *line_window(e, i, field);
+      const double own = window.ratio.middle() * window.clock.middle();
+      contradict(out, own, window.clock, e.steps[i]->line);
+      if (out.contradicted == 1) out.off_by = window.ratio.middle();
+      blame_line(out, field);
+    }
+    if (out.verdict != Verdict::contradicts)
+      for (std::size_t i = e.steps.size(); i-- > 1;)
+        if (const auto last = line_window(e, i, field)) {
+          out.printed = last->ratio.middle() * last->clock.middle(), out.recomputed = last->clock;
+          break;
+        }
+    break;  // where times are printed they stand for the rates
+  }
+  if (out.judged == 0) return not_judged("stamps and times of three lines");
+  if (out.verdict == Verdict::contradicts)
+    out.note = "the steps since the line before, by the line's own number";
+  return out;
+}
+
+}  // namespace assay::spec::audit
