@@ -12,6 +12,23 @@ namespace {
 
 std::string whole(double number) { return shown(number, Unit::steps); }
 
+/// Lines in a row, line `i` one of them, each of an earlier step than the line before, and none of them where
+/// the log says that the program started again.
+std::size_t falls_in_a_row(const Evidence& e, std::size_t i) {
+  const auto falls = [&](std::size_t k) {
+    if (k == 0 || k >= e.steps.size()) return false;
+    const auto &here = (*e.steps[k])[Field::step], &before = (*e.steps[k - 1])[Field::step];
+    return here && before && here->value < before->value &&
+           std::none_of(e.record.restarts.begin(), e.record.restarts.end(), [&](const Restart& restart) {
+             return restart.line > e.steps[k - 1]->line && restart.line <= e.steps[k]->line;
+           });
+  };
+  std::size_t count = 0;
+  for (std::size_t k = i; falls(k); --k) ++count;
+  for (std::size_t k = i + 1; falls(k) && count < 3; ++k) ++count;
+  return count;
+}
+
 /// The distances that are longer than the usual one, of a log that is too long to be kept whole.
 void judge_gaps(const Evidence& e, Result& out, std::string& what, bool& missing) {
   const auto& gaps = e.record.gaps;
@@ -57,10 +74,10 @@ Result judge_steps(const Evidence& e) {
       doubled = true;
       if (what.empty()) what = "step " + whole(here) + " stands twice";
     } else if (here < before) {
-      // One step out of place comes back at once; a restart goes on from where it fell to.
+      // One step out of place comes back at once; a restart goes on from where it fell to, if not every time.
       const bool back = i + 1 < e.steps.size() && (*e.steps[i + 1])[Field::step] &&
                         (*e.steps[i + 1])[Field::step]->value > before;
-      if (back) {
+      if (back || (all_kept && falls_in_a_row(e, i) >= 3)) {
         contradict(out, here, exact_interval(before + gap), e.steps[i]->line);
         ++swaps;
         if (what.empty()) what = "step " + whole(here) + " stands after step " + whole(before);

@@ -78,6 +78,17 @@ bool RecordBuilder::continues(double rank, double number) const {
   return true;
 }
 
+/// An earlier step of other planned steps and another batch: a run may be resumed for longer, or with another
+/// batch, but hardly both from before its last line.
+bool RecordBuilder::of_another_run(const Step& step, double rank, double number) const {
+  const auto &planned = step[Field::planned_steps], &batch = step[Field::step_sequences];
+  if (!planned || !batch || !run_.planned || !run_.batch) return false;
+  if (planned->value == *run_.planned || batch->value == *run_.batch) return false;
+  return std::any_of(run_.numbers.begin(), run_.numbers.end(), [&](const auto& of_rank) {
+    return of_rank.first == rank && number < of_rank.second.second;
+  });
+}
+
 void RecordBuilder::adopt_pending() {
   for (std::size_t i = 0; i < setting_count; ++i)
     if (!run_.record.settings[i]) run_.record.settings[i] = pending_->settings[i];
@@ -96,7 +107,8 @@ void RecordBuilder::settle(const Step& step) {
     restarting_.reset();
     return;
   }
-  if (continues(number_of(step[Field::rank], -1), number_of(step[Field::step], std::nan("")))) {
+  const double rank = number_of(step[Field::rank], -1), number = number_of(step[Field::step], std::nan(""));
+  if (continues(rank, number) && !of_another_run(step, rank, number)) {
     if (restarting_)
       run_.record.restarts.push_back(*restarting_);
     else if (pending_)
@@ -215,10 +227,14 @@ void RecordBuilder::step(Step& step, std::uint32_t fields) {
   if (step.line == 0) step.line = line_;
   if (rank_ >= 0 && !step[Field::rank]) step[Field::rank] = exactly(static_cast<double>(rank_), step.line);
   const double rank = number_of(step[Field::rank], -1), number = number_of(step[Field::step], std::nan(""));
-  if (pending_ || restarting_ || (run_.keeper.seen() > 0 && !continues(rank, number))) settle(step);
+  if (pending_ || restarting_ ||
+      (run_.keeper.seen() > 0 && (!continues(rank, number) || of_another_run(step, rank, number))))
+    settle(step);
   ++takings_;
   if (of_another_rank(rank, number)) return;
   count(rank, number, step.line);
+  if (step[Field::planned_steps]) run_.planned = step[Field::planned_steps]->value;
+  if (step[Field::step_sequences]) run_.batch = step[Field::step_sequences]->value;
   if (run_.keeper.seen() == 0) {
     run_.record.origin = origin_;
     run_.record.format = format_;

@@ -105,7 +105,8 @@ class RecordBuilder {
     bool behind_apart = false;  // the line before stands apart
     /// First and last number of each rank's steps (rank -1: lines that name none).
     std::vector<std::pair<double, std::pair<double, double>>> numbers;
-    std::int64_t of_first_rank = 0;  // steps
+    std::int64_t of_first_rank = 0;        // steps
+    std::optional<double> planned, batch;  // as the last line says: steps of the run, sequences of one
     /// Ranks that do not say which they are, where the first steps show that several print: later lines of a
     /// step that is there already are theirs.
     std::size_t unnamed_ranks = 1;
@@ -121,6 +122,7 @@ class RecordBuilder {
   void look_for_unnamed_ranks();
   bool falls_back(double number);
   bool continues(double rank, double number) const;
+  bool of_another_run(const Step& step, double rank, double number) const;
   void adopt_pending();
   void close();
 

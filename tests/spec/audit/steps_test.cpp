@@ -57,6 +57,38 @@ TEST(StepsSpec, ALongLogOfSeveralRanksOrARestartIsWhole) {
   EXPECT_EQ(judge("steps", read_csv(restarted)).verdict, Verdict::holds);
 }
 
+TEST(StepsSpec, ALogThatIsReversedIsNoRowOfRestarts) {
+  const auto of = [](const std::vector<int>& numbers) {
+    std::string out = "step,loss\n";
+    for (const int number : numbers) out += std::to_string(number) + ",2.5\n";
+    return judge("steps", read_csv(out));
+  };
+  const Result reversed = of({240, 230, 220, 210, 200, 190, 180});
+  EXPECT_EQ(reversed.verdict, Verdict::contradicts);
+  EXPECT_EQ(reversed.causes.front().id, "steps_out_of_order");
+  EXPECT_EQ(reversed.contradicted, 6);
+  // One restart, and another before anything else was logged.
+  EXPECT_EQ(of({10, 20, 30, 40, 50, 30, 40, 50, 60}).verdict, Verdict::holds);
+  EXPECT_EQ(of({10, 20, 30, 40, 50, 40, 20, 30, 40}).verdict, Verdict::holds);
+}
+
+TEST(StepsSpec, AnotherPlanAndBatchAreAnotherRun) {
+  const auto line = [](int step, int planned, int batch, int consumed) {
+    return " [2025-11-21 12:10:" + std::to_string(10 + step % 40) + "] iteration " + std::to_string(step) +
+           "/ " + std::to_string(planned) + " | consumed samples: " + std::to_string(consumed) +
+           " | elapsed time per iteration (ms): 2701.3 | learning rate: 1.0E-05 | global batch size: " +
+           std::to_string(batch) + " | lm loss: 2.5E+00 | loss scale: 1.0 | grad norm: 1.300 |\n";
+  };
+  const auto runs = [&](const std::string& log) {
+    std::istringstream in(log);
+    return read_logs(in, "log").size();
+  };
+  EXPECT_EQ(runs(line(12125, 36000, 256, 3104000) + line(126, 5000, 128, 16128)), 2u);
+  // Resumed for longer, or with another batch: one run.
+  EXPECT_EQ(runs(line(120, 200, 128, 15360) + line(101, 400, 128, 12928)), 1u);
+  EXPECT_EQ(runs(line(120, 200, 128, 15360) + line(101, 200, 256, 12928)), 1u);
+}
+
 TEST(StepsSpec, StepsThatAreNotKeptAreNotSaidToBeThere) {
   RunRecord record = read_csv(csv(20'000, 1, 0, 0));
   ASSERT_LT(record.steps.size(), 20'000u);
