@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "spec/audit/useful_options.hpp"
+#include "spec/hardware/hardware.hpp"
 #include "spec/text/quantity.hpp"
 #include "spec/text/quote.hpp"
 
@@ -78,10 +80,20 @@ void print_results(const Audit& audit, std::ostream& out) {
       ++open;
     }
   if (open == 0) return;
-  std::string line = "  not judged: " + std::to_string(open) + ", for want of ";
+  const bool own = audit.record->format.name == "assay";
+  std::string line = "  not judged: " + std::to_string(open);
+  if (!own) {
+    std::string useful;
+    for (const auto& [option, judged] : useful_options(*audit.record))
+      useful += useful.empty() ? " (" + option + " would let " + std::to_string(judged) + " be judged"
+                               : ", then " + option + " " + std::to_string(judged) + " more";
+    line += useful.empty() ? "" : useful + ")";
+  }
+  line += ", for want of ";
   std::string separator;
   std::size_t column = line.size();
   for (const auto& [input, ids] : missing) {
+    if (!own && of_own_record(input)) continue;
     const std::string part = separator + (column > 110 ? "\n    " : "") + input;
     column = column > 110 ? 4 + input.size() : column + part.size();
     line += part;
@@ -164,8 +176,21 @@ void print_readings(const Audit& audit, std::ostream& out) {
 std::string devices_of(const Audit& audit) {
   if (audit.record->device == "cpu")
     return audit.gpus > 1 ? shown(audit.gpus, Unit::none) + " ranks on the CPU" : "on the CPU";
-  const std::string gpu = audit.gpu.empty() ? "GPU" : audit.gpu;
-  return audit.gpus > 0 ? shown(audit.gpus, Unit::none) + " x " + gpu : audit.gpu;
+  // A name of which no facts are known is quoted as it stands.
+  const std::string& printed = audit.record->gpu;
+  const std::string known = audit.gpu.empty() && !printed.empty() ? spec::quote(printed) : audit.gpu;
+  const std::string gpu = known.empty() ? "GPU" : known;
+  return audit.gpus > 0 ? shown(audit.gpus, Unit::none) + " x " + gpu : known;
+}
+
+/// Of a GPU whose name means none that is known: which ones are near.
+void print_unknown_gpu(const Audit& audit, std::ostream& out) {
+  const std::string& printed = audit.record->gpu;
+  if (!audit.gpu.empty() || printed.empty() || audit.record->device == "cpu") return;
+  std::string near;
+  for (const std::string& name : spec::find_gpu(printed).nearest)
+    near += (near.empty() ? "; nearest: " : ", ") + spec::quote(name);
+  out << "  GPU " << spec::quote(printed) << " is not known, so it has no peak and no MFU" << near << "\n";
 }
 
 void print_null_losses(const NullLosses& null, std::ostream& out) {
@@ -226,6 +251,7 @@ void print_run(const Audit& audit, std::ostream& out) {
     out << "  " << count(static_cast<std::size_t>(r.settings_behind->count), "line") << " from line "
         << r.settings_behind->line << " on say settings behind " << spec::quote(r.settings_behind->prefix)
         << ", which is no known prefix, and are not read: cut it off every line and audit the result\n";
+  print_unknown_gpu(audit, out);
   print_null_losses(r.null_losses, out);
   if (r.truncated) out << "  the log has no end: its last line, or the document, may be cut\n";
   print_results(audit, out);

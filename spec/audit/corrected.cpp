@@ -90,8 +90,13 @@ Corrected corrected(const Evidence& e, const Typical& typical, const Grounds& gr
     out.tokens_per_second = *e.tokens_per_step * exact_interval(batch / (*typical.seconds * time));
   }
   if (!out.tokens_per_second) {
-    out.missing =
-        grounds.rate && grounds.time ? "no tokens/s, nor a step time and tokens per step" : grounds.missing;
+    const bool timed = typical.seconds && !e.tokens_per_step;
+    out.missing = !(grounds.rate && grounds.time) ? grounds.missing
+                  : timed && !e.sequence_length   ? "no tokens/s, and no length to make one of the step time "
+                                                    "(--seq T, and --set sequences=N where no batch is printed)"
+                  : timed                         ? "no tokens/s, and no batch to make one of the step time "
+                                                    "(--set sequences=N)"
+                                                  : "no tokens/s, nor a step time and tokens per step";
     return out;
   }
   const auto lacks = [&](const std::string& what) {

@@ -165,6 +165,14 @@ void judge_end(Result& out, const Evidence& e) {
   }
 }
 
+/// Every line counts the skipped steps, and there are none.
+bool counts_no_skip(const Evidence& e) {
+  return std::all_of(e.steps.begin(), e.steps.end(), [](const Step* step) {
+    const auto& skipped = (*step)[Field::skipped];
+    return skipped && skipped->value == 0;
+  });
+}
+
 /// "step 7"; of one that is printed without its number, "the step of line 9".
 std::string name_of(const Step& step) {
   if (const auto& number = step[Field::step]) return "step " + shown(number->value, Unit::steps);
@@ -213,6 +221,11 @@ Result judge_loss_finite(const Evidence& e) {
                ": left out, as with loss scaling, for the losses go on";
   if (out.verdict != Verdict::contradicts) {
     judge_end(out, e);
+    if (std::none_of(e.steps.begin(), e.steps.end(),
+                     [](const Step* s) { return (*s)[Field::loss].has_value(); })) {
+      out.unprinted = true;
+      if (out.note.empty()) out.note = "gradient norms: no step's loss is printed";
+    }
     return out.judged == 0 ? not_judged("loss") : out;
   }
   const std::string step = name_of(*first_wrong);
@@ -220,7 +233,10 @@ Result judge_loss_finite(const Evidence& e) {
     blame(out, "gradient_not_finite", "no step of so many in a row was updated");
   else if (losses_are_finite)
     blame(out, "gradient_not_finite",
-          "gradients overflowed; a step that loss scaling skips does no harm, any other ends the training");
+          counts_no_skip(e)
+              ? "gradients overflowed, and the log counts no step as skipped: its update was done with them"
+              : "gradients overflowed; a step that loss scaling skips does no harm, any other ends the "
+                "training");
   else if (loss_ends || last == 0)
     blame(out, "loss_not_finite", "the run diverged at " + step + "; no later step of it trains a model");
   else

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "spec/audit/hypotheses.hpp"
+#include "spec/audit/useful_options.hpp"
 #include "tests/support/read_text.hpp"
 
 namespace assay::spec::audit::wording_test {
@@ -36,6 +37,52 @@ TEST(WordingSpec, ALineIsToldOnce) {
   ASSERT_EQ(result.verdict, Verdict::contradicts);
   EXPECT_EQ(result.contradicted, 2);
   EXPECT_EQ(result.lines, std::vector<std::int64_t>{2});
+}
+
+/// Megatron-LM's lines without losses, the second norm `norm`, with `skipped` steps.
+RunRecord without_losses(const std::string& norm, int skipped) {
+  std::string log;
+  for (int i = 1; i <= 3; ++i)
+    log += " iteration " + std::to_string(i) + "/ 100 | consumed samples: " + std::to_string(128 * i) +
+           " | elapsed time per iteration (ms): 2701.3 | throughput per GPU (TFLOP/s/GPU): 240.0 | learning "
+           "rate: 1.0E-05 | global batch size: 128 | loss "
+           "scale: 1.0 | grad norm: " +
+           (i == 3 ? norm : "1.300") +
+           " | number of skipped iterations: " + std::to_string(i == 3 ? skipped : 0) +
+           " | number of nan iterations: 0 |\n";
+  return tests::read_text(log);
+}
+
+TEST(WordingSpec, ALossThatIsNotPrintedIsNotSaidToBeZero) {
+  const Audit one = audit(without_losses("1.300", 0));
+  EXPECT_EQ(of(one, "loss_finite").verdict, Verdict::holds);
+  EXPECT_TRUE(of(one, "loss_finite").unprinted);
+  EXPECT_EQ(of(one, "loss_finite").note, "gradient norms: no step's loss is printed");
+}
+
+TEST(WordingSpec, AStepThatNothingSkippedIsNotSaidToBeSkipped) {
+  RunRecord run = without_losses("nan", 0);
+  run.dtype = "bf16";
+  EXPECT_NE(of(audit(run), "loss_finite").causes.at(0).text.find("counts no step as skipped"),
+            std::string::npos);
+}
+
+TEST(WordingSpec, WhatIsMissingForARateIsNamed) {
+  const Audit one = audit(without_losses("1.300", 0));
+  EXPECT_EQ(one.readings.front().corrected.missing.substr(0, 29), "no tokens/s, and no length to");
+}
+
+TEST(WordingSpec, TheOptionsThatWouldLetMostBeJudgedAreFound) {
+  const std::vector<UsefulOption> useful = useful_options(without_losses("1.300", 0));
+  ASSERT_FALSE(useful.empty());
+  for (std::size_t i = 1; i < useful.size(); ++i) EXPECT_GE(useful[i].judged, 1);
+  RunRecord run = without_losses("1.300", 0);
+  for (const UsefulOption& option : useful)
+    EXPECT_NE(option.option, "--set sequences=N");  // the lines say it
+  run[Setting::gpus] = exactly(8, 1);
+  for (const UsefulOption& option : useful_options(run)) EXPECT_NE(option.option, "--gpus N");
+  EXPECT_TRUE(of_own_record("tokens whose loss counts"));
+  EXPECT_FALSE(of_own_record("number of GPUs"));
 }
 
 }  // namespace

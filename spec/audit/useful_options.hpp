@@ -1,0 +1,23 @@
+#pragma once
+// What a log leaves open, and which options of the command line would let most of it be judged.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "spec/audit/run_record.hpp"
+
+namespace assay::spec::audit {
+
+struct UsefulOption {
+  std::string option;       ///< "--gpus N", "--gpus N with --seq T" where neither helps alone
+  std::int64_t judged = 0;  ///< invariants that could be judged with it and the ones before, and not without
+};
+
+/// At most three, the most useful first; none of what the log or the command line says already. Found by
+/// trying: each is stated in turn, and counted. Of the first steps alone.
+std::vector<UsefulOption> useful_options(const RunRecord& record);
+
+/// Whether that input is one that records of this project alone hold: "tokens whose loss counts".
+bool of_own_record(const std::string& missing);
+
+}  // namespace assay::spec::audit
