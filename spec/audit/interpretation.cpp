@@ -1,6 +1,8 @@
 #include "spec/audit/interpretation.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "spec/audit/conventions.hpp"
 #include "spec/audit/invariants.hpp"
@@ -27,9 +29,15 @@ const char* owner(Whose whose) { return whose == Whose::rank ? "one rank's" : "o
 
 void append(std::string& note, const std::string& part) { note += (note.empty() ? "" : "; ") + part; }
 
-Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool divided, double pairs,
+/// Another way in which versions of one trainer count FLOPs, as a factor on what they count now.
+struct Counting {
+  double factor = 1;
+  std::string note;  ///< empty: as now
+};
+
+Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool divided, const Counting& pairs,
                     double own_peak) {
-  Interpretation out{rate, flops, one, divided, own_peak, pairs != 1, {}, 0, ""};
+  Interpretation out{rate, flops, one, divided, own_peak, pairs.factor != 1, {}, 0, ""};
   const double s = count_of(e, rate), q = count_of(e, flops), p = one ? *e.gpus : 1;
   const double k = divided ? *e.ranks : 1;  // the batch is this much smaller than stated
   Factors& f = out.factors;
@@ -47,9 +55,8 @@ Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool d
     f[counted] = 1 / k;
   for (const Relation counted :
        {Relation::flops_rate, Relation::flops_rate_of_batch, Relation::mfu, Relation::mfu_of_batch})
-    f[counted] *= pairs;
-  if (pairs != 1)
-    append(out.note, "attention is counted over all pairs, as earlier versions do"), out.strain += 0.2;
+    f[counted] *= pairs.factor;
+  if (!pairs.note.empty()) append(out.note, pairs.note), out.strain += 0.2;
   if (rate != Whose::all) append(out.note, std::string("tokens/s is ") + owner(rate)), out.strain += 0.1;
   if (flops != Whose::all) append(out.note, std::string("the FLOP/s are ") + owner(flops)), out.strain += 0.1;
   if (one) append(out.note, "the peak is one GPU's"), out.strain += 0.1;
@@ -89,16 +96,36 @@ std::vector<double> own_peaks(const Evidence& e) {
   return out;
 }
 
+/// Megatron-DeepSpeed's count (megatron/utils.py, throughput_calculator) over Megatron-LM's: 24 f L D^2 (1 +
+/// T / 6 D + V / 16 L D) of a token, f = 4 with activation checkpointing and 3 without, all pairs, whatever
+/// the MLP and the heads are; V rounded up to what its ranks divide.
+std::optional<double> megatron_deepspeed(const Evidence& e, bool recompute) {
+  const auto now = counted_flops(e, "megatron");
+  if (!now || !e.model || e.model->experts || !e.sequence_length) return std::nullopt;
+  const double L = static_cast<double>(e.model->layers), D = static_cast<double>(e.model->width),
+               T = e.sequence_length->middle(),
+               unit = 128 * number_in(e.record, Setting::tensor_parallel).value_or(1),
+               V = std::ceil(static_cast<double>(e.model->vocab) / unit) * unit;
+  return 24 * (recompute ? 4 : 3) * L * D * D * (1 + T / (6 * D) + V / (16 * L * D)) / now->middle();
+}
+
 /// Megatron-LM (training.py, num_floating_point_operations) and llm.c (train_gpt2.cu, estimate_mfu) counted
 /// attention over all pairs before they counted the causal half, and their logs name no version: either, as
 /// factors on what they count now. llm.c's discussion 481, 124,475,904 parameters at T = 1,024: 49.0 % of an
 /// A100 at 177,968 tokens/s is 6 N + 12 L D T.
-std::vector<double> pairs_counted(const Evidence& e) {
+std::vector<Counting> countings(const Evidence& e) {
+  std::vector<Counting> out = {{}};
   const std::string& convention = e.record.format.convention;
   if (convention == "megatron" || convention == "llmc")
     for (const Miscount& miss : miscounts(e, convention))
-      if (miss.id == "attention_full") return {1, miss.factor};
-  return {1};
+      if (miss.id == "attention_full")
+        out.push_back({miss.factor, "attention is counted over all pairs, as earlier versions do"});
+  if (convention == "megatron")
+    for (const bool again : {false, true})
+      if (const auto factor = megatron_deepspeed(e, again))
+        out.push_back({*factor, std::string("FLOPs are counted as Megatron-DeepSpeed does, ") +
+                                    (again ? "a recomputed forward pass too" : "without recompute")});
+  return out;
 }
 
 }  // namespace
@@ -119,7 +146,7 @@ std::vector<Interpretation> interpretations(const Evidence& e) {
         for (const bool divided : {false, true})
           // Only a printed peak may be one GPU's; that of the data sheet is taken of all.
           if ((!one || (several && e.printed_peak())) && (!divided || from_configured))
-            for (const double pairs : pairs_counted(e))
+            for (const Counting& pairs : countings(e))
               for (const double peak : own_peaks(e))
                 out.push_back(made(e, rate, flops, one, divided, pairs, peak));
   return out;
