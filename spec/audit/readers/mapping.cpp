@@ -1,6 +1,7 @@
 #include "spec/audit/readers/mapping.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "spec/audit/readers/option_words.hpp"
@@ -39,6 +40,13 @@ std::vector<Measures> kinds_of(Field field) {
       return {};
   }
 }
+
+bool is_share(Field field) {
+  const std::vector<Measures> kinds = kinds_of(field);
+  return std::find(kinds.begin(), kinds.end(), Measures::share) != kinds.end();
+}
+
+constexpr double percent = 0.01;
 
 /// Errors: UserError(usage) for a unit that is not known, or is not one of `field`.
 double unit_for(Field field, const std::string& name, const std::string& unit) {
@@ -84,8 +92,11 @@ Mapping::Mapping(const std::string& map) {
   }
   stated_ = !columns_.empty();
   if (stated_) return;
-  for (std::size_t i = 0; i < field_count; ++i)
-    add(to_string(static_cast<Field>(i)), static_cast<Field>(i), 1);
+  for (std::size_t i = 0; i < field_count; ++i) {
+    const auto field = static_cast<Field>(i);
+    add(to_string(field), field, 1);
+    if (is_share(field)) open_shares_.emplace_back(to_string(field));
+  }
   // LLaMA-Factory's trainer_log.jsonl, ms-swift's logging.jsonl.
   add("grad_norm", Field::gradient_norm, 1);
   add("current_steps", Field::step, 1);
@@ -108,6 +119,18 @@ std::span<const Mapping::Meaning> Mapping::meanings(std::string_view column, std
     return columns_[at].meanings;
   }
   return {};
+}
+
+void Mapping::settle_shares(std::string_view column, std::string_view token) {
+  const auto open = std::find(open_shares_.begin(), open_shares_.end(), column);
+  if (open == open_shares_.end()) return;
+  const auto number = parse_printed(trimmed(token), Kind::measured, 1, 0);
+  if (!number || !std::isfinite(number->value)) return;  // "46.65%" says its unit
+  open_shares_.erase(open);
+  if (number->value <= 1) return;
+  for (Column& each : columns_)
+    if (each.name == column)
+      for (Meaning& meaning : each.meanings) meaning.unit = percent;
 }
 
 bool Mapping::knows(std::string_view column) const {
@@ -151,7 +174,13 @@ Mapping::Taken Mapping::take(Step& step, std::span<const Meaning> meanings, std:
   Taken taken = Taken::unmapped;
   for (const Meaning& meaning : meanings) {
     auto& field = step[meaning.field];
-    field = parse_printed(trimmed(token), meaning.kind, meaning.unit, line);
+    std::string_view number = trimmed(token);
+    double unit = meaning.unit;
+    if (number.ends_with('%') && is_share(meaning.field)) {
+      number = trimmed(number.substr(0, number.size() - 1));
+      unit = percent;
+    }
+    field = parse_printed(number, meaning.kind, unit, line);
     if (taken != Taken::unreadable) taken = field ? Taken::read : Taken::unreadable;
   }
   return taken;

@@ -31,8 +31,13 @@ class Mapping {
   /// What `column` means; empty when it is not mapped. `next` is where to look first, 0 at the start of a
   /// line: a log names its columns in the same order again and again.
   std::span<const Meaning> meanings(std::string_view column, std::size_t& next) const;
+  /// The first number of a column decides whether its shares are printed in percent, where the user did not
+  /// say: an MFU of 46.65 is no share. Spans of `meanings` then see it.
+  void settle_shares(std::string_view column, std::string_view token);
+  bool shares_are_open() const { return !open_shares_.empty(); }
   enum class Taken { unmapped, read, unreadable };
-  /// Reads `token` into the fields of `step` that it means; a token that is no number leaves them empty.
+  /// Reads `token` into the fields of `step` that it means; a token that is no number leaves them empty. A
+  /// share may be followed by "%".
   static Taken take(Step& step, std::span<const Meaning> meanings, std::string_view token, std::int64_t line);
   /// Whether some field is mapped to `column`.
   bool knows(std::string_view column) const;
@@ -50,6 +55,7 @@ class Mapping {
   };
   void add(std::string_view column, Field field, double unit);
   std::vector<Column> columns_;
+  std::vector<std::string> open_shares_;  ///< columns of shares whose unit nothing has told yet
   std::vector<GivenOption> given_;
   bool stated_ = false;
 };

@@ -67,6 +67,7 @@ class Csv : public LineReader {
     if (shapes_.read(line, step)) return builder.step(step, shapes_.fields());
     taken_.clear();
     all_plain_ = true;
+    if (mapping_.shares_are_open()) settle_shares(line.text);
     if (line.overlong || !read_cells(line.text, step, line.number)) return builder.unread(line.text);
     if (!line.complete) forget_last_cell(step);
     if (says_something(step)) {
@@ -78,6 +79,12 @@ class Csv : public LineReader {
  private:
   /// A column of the log: what it means, nothing for most.
   using Column = std::span<const Mapping::Meaning>;
+
+  void settle_shares(std::string_view line) {
+    const std::vector<std::string_view> row = cells(line, separator_);
+    for (std::size_t i = 0; i < row.size() && i < names_.size(); ++i)
+      mapping_.settle_shares(names_[i], row[i]);
+  }
 
   /// Of a row that nothing ends the other cells are whole; digits of the last one may be lost, the letters of
   /// "nan" and "inf" not.
@@ -128,6 +135,7 @@ class Csv : public LineReader {
     const std::vector<std::string_view> names = cells(header, separator_);
     if (std::any_of(names.begin(), names.end(), of_rewards)) builder.of_rewards();
     std::size_t next = 0;
+    names_.assign(names.begin(), names.end());
     for (const std::string_view name : names) {
       columns_.push_back(mapping_.meanings(name, next));
       if (!columns_.back().empty() && std::count(names.begin(), names.end(), name) > 1)
@@ -154,6 +162,7 @@ class Csv : public LineReader {
   bool all_plain_ = true;  // of the last line
   char separator_ = ',';
   std::vector<Column> columns_;
+  std::vector<std::string> names_;
 };
 
 class JsonLines : public LineReader {
@@ -192,14 +201,14 @@ class JsonLines : public LineReader {
 
  private:
   struct Values : JsonValues {
-    const Mapping& mapping;
+    Mapping& mapping;
     std::size_t next = 0;
     Step step;
     TakenNumbers taken;
     std::vector<std::string> keys;
     bool rewards = false;
     bool known = false, unreadable = false, plain = true;  // plain: each number is one field's
-    explicit Values(const Mapping& m) : mapping(m) {}
+    explicit Values(Mapping& m) : mapping(m) {}
     void begin(std::int64_t line) {
       next = 0;
       step = Step();
@@ -212,6 +221,7 @@ class JsonLines : public LineReader {
       if (kind == JsonKind::word) return word(path, token);
       note_key(keys, path);
       rewards = rewards || of_rewards(path);
+      if (mapping.shares_are_open()) mapping.settle_shares(path, token);
       const std::span<const Mapping::Meaning> meanings = mapping.meanings(path, next);
       const Mapping::Taken how = Mapping::take(step, meanings, token, step.line);
       known = known || how == Mapping::Taken::read;
@@ -230,7 +240,7 @@ class JsonLines : public LineReader {
     }
   };
   Mapping mapping_;
-  void read_again(std::string_view text, std::int64_t line, Step& step) const {
+  void read_again(std::string_view text, std::int64_t line, Step& step) {
     Values values(mapping_);
     values.begin(line);
     JsonPaths paths(values);
