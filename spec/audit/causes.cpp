@@ -20,6 +20,8 @@ struct Rests {
 const std::vector<Rests>& rests() {
   static const std::vector<Rests> all = {
       {Relation::rate_time, {Field::tokens_per_second, Field::seconds, Field::tokens}},
+      {Relation::sequences_rate, {Field::sequences_per_second, Field::seconds, Field::step_sequences}},
+      {Relation::gpu_rate, {Field::gpu_tokens_per_second, Field::tokens_per_second}},
       {Relation::step_tokens, {Field::tokens}},
       {Relation::step_sequences, {Field::step_sequences}},
       {Relation::flops_rate, {Field::flops_rate, Field::tokens_per_second, Field::flops_per_token}},
@@ -54,6 +56,10 @@ const char* name_of(Field field) {
       return "sequences since the start";
     case Field::step_sequences:
       return "batch";
+    case Field::sequences_per_second:
+      return "sequences/s";
+    case Field::gpu_tokens_per_second:
+      return "tokens/s of one GPU";
     default:
       return "number";
   }

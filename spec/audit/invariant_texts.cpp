@@ -27,6 +27,12 @@ const std::vector<Invariant>& invariants() {
        "running means "
        "are held only to the range of the steps that they can run over.",
        Unit::tokens_per_second},
+      {"sequences_rate", "sequences/s x step time = sequences of the step",
+       "Both of the same line, and of the batch that the line prints, or else the configured one.",
+       Unit::none},
+      {"gpu_rate", "tokens/s of one GPU x GPUs = tokens/s of all",
+       "Where a line prints both. The number of GPUs is stated, or the one that the first line's two make.",
+       Unit::tokens_per_second},
       {"flops_rate", "achieved FLOP/s = FLOPs/token x tokens/s",
        "Both may be one GPU's where the log does not say.", Unit::flops_per_second},
       {"flops_rate_of_batch", "achieved FLOP/s = FLOPs/token x tokens per step / step time",

@@ -15,6 +15,8 @@ constexpr std::string_view relation_names[] = {"ranks",
                                                "step_tokens",
                                                "step_sequences",
                                                "rate_time",
+                                               "sequences_rate",
+                                               "gpu_rate",
                                                "flops_rate",
                                                "mfu",
                                                "mfu_of_flops_rate",
@@ -91,6 +93,27 @@ void compare_step_sequences(const Evidence& e, Comparisons& out) {
   for (std::size_t i = 0; stated && i < e.steps.size(); ++i)
     if (const auto& of_line = (*e.steps[i])[Field::step_sequences]; usable(of_line))
       add_sample(to, *of_line, *stated, static_cast<std::int64_t>(i));
+}
+
+/// Rates that a line prints beside its tokens/s, of the same steps.
+void compare_side_rates(const Evidence& e, Comparisons& out) {
+  Comparison &sequences = at(out, Relation::sequences_rate), &of_gpu = at(out, Relation::gpu_rate);
+  const auto stated = e.of(Setting::sequences);
+  bool any_sequences = false, any_of_gpu = false;
+  for (std::size_t i = 0; i < e.steps.size(); ++i) {
+    const Step& s = *e.steps[i];
+    const auto &rate = s[Field::sequences_per_second], &seconds = s[Field::seconds],
+               &batch = s[Field::step_sequences], &all = s[Field::tokens_per_second],
+               &one = s[Field::gpu_tokens_per_second];
+    any_sequences |= usable(rate), any_of_gpu |= usable(one);
+    const auto done = usable(batch) ? std::optional(wide(*batch)) : stated;
+    if (usable(rate) && usable(seconds) && done)
+      add_sample(sequences, *rate, *done / wide(*seconds), static_cast<std::int64_t>(i));
+    if (usable(one) && usable(all) && e.gpus)
+      add_sample(of_gpu, *one, wide(*all) / exact_interval(*e.gpus), static_cast<std::int64_t>(i));
+  }
+  sequences.missing = any_sequences ? "step time and sequences per step" : "sequences/s";
+  of_gpu.missing = any_of_gpu ? "number of GPUs" : "tokens/s of one GPU beside that of all";
 }
 
 void compare_facts(const Evidence& e, Comparisons& out) {
@@ -222,6 +245,7 @@ Comparisons compare(const Evidence& evidence) {
   compare_batch(evidence, out);
   compare_step_sequences(evidence, out);
   compare_rates(evidence, out);
+  compare_side_rates(evidence, out);
   compare_facts(evidence, out);
   compare_model(evidence, out);
   compare_clock(evidence, out);

@@ -18,6 +18,8 @@ enum class Relation {
   step_tokens,          ///< tokens of each step = tokens per step
   step_sequences,       ///< sequences of each step, as its line says = sequences per step
   rate_time,            ///< tokens/s x seconds = tokens
+  sequences_rate,       ///< sequences/s x seconds = sequences of the step
+  gpu_rate,             ///< tokens/s of one GPU x GPUs = tokens/s of all
   flops_rate,           ///< achieved FLOP/s = FLOPs/token x tokens/s
   mfu,                  ///< MFU = FLOPs/token x tokens/s / peak
   mfu_of_flops_rate,    ///< MFU = achieved FLOP/s / peak

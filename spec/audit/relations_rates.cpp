@@ -78,6 +78,8 @@ void compare_rates(const Evidence& e, Comparisons& out) {
         shares_of_rates = means(F::mfu, F::tokens_per_second, mfu),
         shares_of_flops = means(F::mfu, F::flops_rate, mfu_of),
         shares_of_batches = means(F::mfu, F::seconds, mfu_of_batch);
+  // One GPU's rate says nothing of the batch where the number of GPUs is lost.
+  const bool whose_is_known = e.gpus || e.record.format.tokens_per_second != Scope::gpu;
   bool any_rate = false, any_time = false, any_flops = false, any_mfu = false;
   for (std::size_t i = 0; i < e.steps.size(); ++i) {
     const Step& s = *e.steps[i];
@@ -86,7 +88,10 @@ void compare_rates(const Evidence& e, Comparisons& out) {
     any_rate |= usable(rate), any_time |= usable(seconds), any_flops |= usable(achieved);
     const bool has_mfu = usable(share) && !not_measured(*share);
     any_mfu |= has_mfu;
-    const auto of_step = usable(tokens) ? std::optional(wide(*tokens)) : e.tokens_per_step;
+    const auto &batch = s[F::step_sequences], &length = s[F::step_length];
+    const auto of_step = usable(tokens)                    ? std::optional(wide(*tokens))
+                         : usable(batch) && usable(length) ? std::optional(wide(*batch) * wide(*length))
+                                                           : e.tokens_per_step;
     if (usable(tokens) && e.tokens_per_step)
       add_sample(step_tokens, *tokens, *e.tokens_per_step, static_cast<std::int64_t>(i));
     // What tokens and time make, or a printed number, is `times` as much of another kind.
@@ -98,7 +103,7 @@ void compare_rates(const Evidence& e, Comparisons& out) {
     const auto of_number = [&](Means& to, const Printed& printed, const Printed& made_of, Interval times) {
       to.add(i, printed, wide(made_of) * times, made_of.value * times.middle());
     };
-    if (usable(rate) && timed) of_batch(rates, *rate, exact_interval(1));
+    if (usable(rate) && timed && whose_is_known) of_batch(rates, *rate, exact_interval(1));
     // A running mean says nothing of this step where the step's own time does.
     const bool own_rate = usable(rate) && !(rate_is_mean && !time_is_mean && timed);
     auto per_token = e.flops_per_token(s);
@@ -125,7 +130,10 @@ void compare_rates(const Evidence& e, Comparisons& out) {
                         : e.record.gpu.empty() ? "peak, or the name of the GPU"
                         : !e.precision_known   ? e.no_gpu()
                                                : "number of GPUs, or a peak";
-  rate_time.missing = !any_rate ? "tokens/s" : !any_time ? "step time" : "tokens per step";
+  rate_time.missing = !any_rate         ? "tokens/s"
+                      : !any_time       ? "step time"
+                      : !whose_is_known ? "number of GPUs"
+                                        : "tokens per step";
   flops_rate.missing = !any_flops ? "achieved FLOP/s" : !any_rate ? "tokens/s" : "FLOPs per token";
   mfu.missing = !any_mfu     ? "MFU"
                 : !per_token ? "FLOPs per token"

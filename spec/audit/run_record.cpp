@@ -82,7 +82,11 @@ constexpr std::string_view field_names[] = {"step",
                                             "not_finite",
                                             "valid_tokens",
                                             "phases",
-                                            "epoch"};
+                                            "epoch",
+                                            "sequences_per_second",
+                                            "step_length",
+                                            "gpu_tokens_per_second",
+                                            "hardware_flops_rate"};
 static_assert(std::size(setting_names) == setting_count && std::size(field_names) == field_count);
 
 template <typename Enum, std::size_t n>

@@ -84,21 +84,25 @@ enum class Field {
   tokens_total,       ///< since the start
   sequences_total,    ///< since the start ("consumed samples")
   mfu,
-  hfu,               ///< shares of 1
-  flops_rate,        ///< achieved [flop/s], scope as tokens_per_second
-  memory_allocated,  ///< [B]
-  memory_peak,       ///< [B]
-  memory_reserved,   ///< [B]
-  flops_per_token,   ///< [flop]
-  peak_flops,        ///< [flop/s]
-  skipped,           ///< steps since the start whose update was left out: gradients overflowed (fp16)
-  step_sequences,    ///< global sequences of this step, as its line says beside what the settings say
-  planned_steps,     ///< of the whole run, as the line says behind the step's number
-  memory_share,      ///< of the device's memory that is in use: reserved, where that is printed
-  not_finite,        ///< steps since the line before whose loss was no number
-  valid_tokens,      ///< of the step's tokens, those whose loss counts
-  phases,            ///< times of the parts of the step, added up [s]
-  epoch,             ///< passes over the data since the start
+  hfu,                    ///< shares of 1
+  flops_rate,             ///< achieved [flop/s], scope as tokens_per_second
+  memory_allocated,       ///< [B]
+  memory_peak,            ///< [B]
+  memory_reserved,        ///< [B]
+  flops_per_token,        ///< [flop]
+  peak_flops,             ///< [flop/s]
+  skipped,                ///< steps since the start whose update was left out: gradients overflowed (fp16)
+  step_sequences,         ///< global sequences of this step, as its line says beside what the settings say
+  planned_steps,          ///< of the whole run, as the line says behind the step's number
+  memory_share,           ///< of the device's memory that is in use: reserved, where that is printed
+  not_finite,             ///< steps since the line before whose loss was no number
+  valid_tokens,           ///< of the step's tokens, those whose loss counts
+  phases,                 ///< times of the parts of the step, added up [s]
+  epoch,                  ///< passes over the data since the start
+  sequences_per_second,   ///< of all GPUs [1/s]
+  step_length,            ///< tokens of each sequence of this step, as its line says
+  gpu_tokens_per_second,  ///< of one GPU, where tokens_per_second is of all [1/s]
+  hardware_flops_rate,    ///< of all that was executed, scope as flops_rate [flop/s]
   count_
 };
 

@@ -93,6 +93,15 @@ Result judge_hfu(const Evidence& e) {
     ++below;
     lowest = std::min(lowest, hfu->value / mfu->value);
   }
+  for (const Step* step : e.steps) {
+    const auto &model = (*step)[Field::flops_rate], &executed = (*step)[Field::hardware_flops_rate];
+    if (!usable(model) || !usable(executed)) continue;
+    ++out.judged;
+    // Both are counted over whole sequences: nanotron's models, get_flops_per_sec.
+    if (wide(*executed).high >= wide(*model).low) continue;
+    if (out.verdict != Verdict::contradicts) out.unprinted = true;
+    contradict(out, executed->value / model->value, {1, 1e300}, step->line);
+  }
   if (out.judged == 0) return not_judged("HFU beside MFU");
   if (out.verdict == Verdict::contradicts) {
     out.note = least < 1 ? "less than the model needs even where no token attends to another"

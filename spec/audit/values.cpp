@@ -12,6 +12,8 @@ struct Checked {
 };
 constexpr Checked checked[] = {{Field::seconds, "step time"},
                                {Field::tokens_per_second, "tokens/s"},
+                               {Field::sequences_per_second, "sequences/s"},
+                               {Field::gpu_tokens_per_second, "tokens/s of one GPU"},
                                {Field::tokens, "tokens"},
                                {Field::flops_rate, "FLOP/s"},
                                {Field::flops_per_token, "FLOPs/token"},

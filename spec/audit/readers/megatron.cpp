@@ -5,6 +5,7 @@
 #include "spec/audit/readers/line_reader.hpp"
 #include "spec/audit/readers/megatron_header.hpp"
 #include "spec/audit/readers/megatron_lines.hpp"
+#include "spec/audit/readers/megatron_unsaid.hpp"
 #include "spec/audit/readers/nanotron.hpp"
 #include "spec/audit/readers/scan.hpp"
 #include "spec/audit/readers/time_stamp.hpp"
@@ -22,7 +23,10 @@ class Megatron : public LineReader {
         line.text.find("max allocated:") != std::string_view::npos)
       // A number at the end of a line that is cut may be cut too.
       return line.complete ? read_memory(line.text, line.number, builder) : void();
-    if (Header::starts(line.text)) emit(builder);
+    if (Header::starts(line.text)) {
+      emit(builder);
+      unsaid_ = Unsaid();
+    }
     if (Header::ends_arguments(line.text)) {
       batch_of_lines_.reset();
       batch_is_of_lines_ = false;
@@ -60,6 +64,7 @@ class Megatron : public LineReader {
     if (!builder.current(Setting::max_steps)) return false;
     if (!builder.current(Setting::sequences)) return false;
     open(step, line, builder);
+    unsaid_.read(line.text, step, batch_here_, builder);
     return true;
   }
 
@@ -80,13 +85,17 @@ class Megatron : public LineReader {
   void read_step(std::string_view text, const Line& line, RecordBuilder& builder) {
     emit(builder);
     Step step;
-    std::optional<Printed> batch;
+    Beside beside;
     TakenNumbers taken;
-    if (!read_numbers(text, line.number, step, batch, &taken) ||
+    const std::string_view before =
+        line.text.substr(0, static_cast<std::size_t>(text.data() - line.text.data()));
+    if (!read_before(before, line.number, step, &taken) ||
+        !read_numbers(text, line.number, step, beside, &taken) ||
         (!line.complete && !trimmed(text).ends_with('|')))
       return builder.unread(line.text);
+    const std::optional<Printed>& batch = beside.batch;
     if (!builder.current(Setting::max_steps)) builder.summary(Setting::max_steps, step[Field::planned_steps]);
-    if (nanotron::is_step(step)) {
+    if (beside.of_all_gpus) {
       nanotron_.read_step(text, line.number, step, batch, builder);
       return open(step, line, builder);
     }
@@ -104,6 +113,9 @@ class Megatron : public LineReader {
     }
     if (batch) batch_of_lines_ = batch->value;
     batch_here_ = batch;
+    if (beside.device_memory && !builder.current(Setting::gpu_memory))
+      builder.summary(Setting::gpu_memory, beside.device_memory);
+    unsaid_.read(line.text, step, batch, builder);
     remember_batch(line.text);
     shapes_.learn(line, taken);
     open(step, line, builder);
@@ -125,6 +137,7 @@ class Megatron : public LineReader {
   }
 
   Header header_;
+  Unsaid unsaid_;
   nanotron::Run nanotron_;
   Step step_;
   bool open_ = false;
@@ -144,15 +157,15 @@ class Megatron : public LineReader {
 LineFormat megatron_format() {
   Format format;
   format.name = "megatron";
-  format.flops_rate = Scope::gpu;
+  format.tokens_per_second = format.flops_rate = Scope::gpu;
   format.convention = "megatron";
-  format.averaged = {Field::seconds, Field::flops_rate, Field::loss};
+  format.averaged = {Field::seconds, Field::tokens_per_second, Field::flops_rate, Field::loss};
   return {format,
           [](std::string_view text) {
             const auto rest = megatron::step_line(text);
             Step step;
-            std::optional<Printed> batch;
-            return rest.data() && megatron::read_numbers(rest, 0, step, batch);
+            megatron::Beside beside;
+            return rest.data() && megatron::read_numbers(rest, 0, step, beside);
           },
           [] { return std::unique_ptr<LineReader>(std::make_unique<megatron::Megatron>()); }};
 }

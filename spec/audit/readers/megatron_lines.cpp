@@ -34,11 +34,17 @@ constexpr Known known_fields[] = {
     {"consumed samples", Field::sequences_total, Kind::counted},
     {"elapsed time per iteration (ms)", Field::seconds, Kind::measured, 1e-3},
     {"throughput per GPU (TFLOP/s/GPU)", Field::flops_rate, Kind::measured, 1e12},
+    {"tokens per GPU (tokens/s/GPU)", Field::tokens_per_second},
+    {"tokens/sec/GPU", Field::tokens_per_second},
     {"learning rate", Field::learning_rate},
     {"lm loss", Field::loss},
     {"grad norm", Field::gradient_norm},
     {"number of skipped iterations", Field::skipped, Kind::counted},
+    {"actual seqlen", Field::step_length, Kind::counted},
+    {"curriculum seqlen", Field::step_length, Kind::counted},
     {"number of nan iterations", Field::not_finite, Kind::counted},
+    {"samples per second", Field::sequences_per_second},
+    {"tokens per gpu per second (tgs)", Field::tokens_per_second},
     {"consumed_samples", Field::sequences_total, Kind::counted},
     {"consumed tokens", Field::tokens_total, Kind::counted},
     {"consumed_tokens", Field::tokens_total, Kind::counted},
@@ -54,13 +60,33 @@ constexpr Known known_fields[] = {
     {"loss", Field::loss},
     {"grad_norm", Field::gradient_norm},
     {"tokens_per_sec", Field::tokens_per_second},
+    {"tokens_per_sec_per_gpu", Field::gpu_tokens_per_second},
     {"lr", Field::learning_rate},
     {"model_tflops_per_gpu", Field::flops_rate, Kind::measured, 1e12},
+    {"hardware_tflops_per_gpu", Field::hardware_flops_rate, Kind::measured, 1e12},
 };
 
+/// Primus: "hip mem usage/free/total/usage_ratio: 153.81GB/102.17GB/255.98GB/60.09%", of the device; GB is
+/// 2^30 (256 GB of an MI325X are 255.98).
+bool read_device_memory(std::string_view value, std::int64_t line, Step& step, Beside& beside,
+                        TakenNumbers* taken) {
+  constexpr double gib = 0x1p30;
+  const std::string_view used = number_token(value);
+  step[Field::memory_reserved] = parse_printed(used, Kind::measured, gib, line);
+  if (taken) taken->add(used.data(), Field::memory_reserved, Kind::measured, gib);
+  for (const int part : {1, 2, 3}) {
+    value.remove_prefix(std::min(value.find('/') + 1, value.size()));
+    const std::string_view token = number_token(value);
+    if (part == 2) beside.device_memory = parse_printed(token, Kind::measured, gib, line);
+    if (part != 3) continue;
+    step[Field::memory_share] = parse_printed(token, Kind::measured, 1e-2, line);
+    if (taken) taken->add(token.data(), Field::memory_share, Kind::measured, 1e-2);
+  }
+  return step[Field::memory_reserved] && beside.device_memory && step[Field::memory_share];
+}
+
 /// Reads the parts between bars. False when a known one cannot be read.
-bool read_parts(std::string_view text, std::int64_t line, Step& step, std::optional<Printed>& batch,
-                TakenNumbers* taken) {
+bool read_parts(std::string_view text, std::int64_t line, Step& step, Beside& beside, TakenNumbers* taken) {
   std::size_t expected = 0;
   while (!text.empty()) {
     std::size_t bar = 0, separator = text.size();
@@ -79,10 +105,16 @@ bool read_parts(std::string_view text, std::int64_t line, Step& step, std::optio
     text.remove_prefix(std::min(bar + 1, text.size()));
     if (separator >= bar) continue;
     if (key == "global batch size" || key == "global_batch_size") {
-      batch = prefixed_number(value, Kind::counted, 1, line);
-      if (!batch) return false;
+      beside.batch = prefixed_number(value, Kind::counted, 1, line);
+      if (!beside.batch) return false;
       continue;
     }
+    if (key.find(" mem usage/free/total/") != std::string_view::npos &&
+        !read_device_memory(value, line, step, beside, taken))
+      return false;
+    // "iteration time: 270.125 s samples/sec: 3.8": two numbers between two bars.
+    if (key == "iteration time" && !read_before(value, line, step, taken)) return false;
+    beside.of_all_gpus |= key == "tokens_per_sec";
     for (std::size_t i = 0; i < std::size(known_fields); ++i) {
       const Known& known = known_fields[(expected + i) % std::size(known_fields)];
       if (known.key != key) continue;
@@ -98,13 +130,20 @@ bool read_parts(std::string_view text, std::int64_t line, Step& step, std::optio
 
 }  // namespace
 
-bool read_numbers(std::string_view text, std::int64_t line, Step& step, std::optional<Printed>& batch,
-                  TakenNumbers* taken) {
+bool read_before(std::string_view text, std::int64_t line, Step& step, TakenNumbers* taken) {
+  const std::string_view rest = behind(text, "samples/sec:");
+  if (!rest.data()) return true;
+  step[Field::sequences_per_second] =
+      prefixed_number(rest, Kind::measured, 1, line, taken, Field::sequences_per_second);
+  return step[Field::sequences_per_second].has_value();
+}
+
+bool read_numbers(std::string_view text, std::int64_t line, Step& step, Beside& beside, TakenNumbers* taken) {
   const std::size_t bar = text.find('|');
   Scan scan(text.substr(0, bar), line, taken);
   scan.take(step, Field::step, "", Kind::counted);
   scan.take(step, Field::planned_steps, "/", Kind::counted);
-  return !scan.bad() && read_parts(text.substr(bar + 1), line, step, batch, taken) && step[Field::seconds];
+  return !scan.bad() && read_parts(text.substr(bar + 1), line, step, beside, taken) && step[Field::seconds];
 }
 
 }  // namespace assay::spec::audit::megatron

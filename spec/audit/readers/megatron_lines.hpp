@@ -10,9 +10,20 @@ namespace assay::spec::audit::megatron {
 /// Behind "iteration" of a line like "iteration  10/ 100 | ... |"; data() is null on other lines.
 std::string_view step_line(std::string_view text);
 
-/// Reads what `step_line` gave into `step`, its batch, in whatever its trainer counts it, into `batch`. False
-/// where a known number cannot be read, or no time is there.
-bool read_numbers(std::string_view text, std::int64_t line, Step& step, std::optional<Printed>& batch,
+/// What a step line says besides the numbers of a step.
+struct Beside {
+  std::optional<Printed> batch;          ///< in whatever its trainer counts it
+  std::optional<Printed> device_memory;  ///< of one GPU [B]
+  bool of_all_gpus = false;              ///< its tokens/s are: nanotron's line
+};
+
+/// Reads what `step_line` gave into `step` and `beside`. False where a known number cannot be read, or no
+/// time is there.
+bool read_numbers(std::string_view text, std::int64_t line, Step& step, Beside& beside,
                   TakenNumbers* taken = nullptr);
+
+/// GPT-NeoX's "samples/sec: 8.571 |", which stands before the step's number; `text` is what stands there.
+/// False where it is there and cannot be read.
+bool read_before(std::string_view text, std::int64_t line, Step& step, TakenNumbers* taken = nullptr);
 
 }  // namespace assay::spec::audit::megatron

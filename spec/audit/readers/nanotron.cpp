@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "spec/audit/readers/megatron_unsaid.hpp"
 #include "spec/audit/readers/scan.hpp"
 
 namespace assay::spec::audit::nanotron {
@@ -26,20 +27,11 @@ void round_to_three(Printed& printed) {
   printed.high = printed.value + half;
 }
 
-/// The one whole number in [low, high]; empty where there are several, or none.
-std::optional<Printed> only_whole(double low, double high, std::int64_t line) {
-  const double least = std::ceil(low), most = std::floor(high);
-  return least == most && least >= 1 ? std::optional(exactly(least, line)) : std::nullopt;
-}
-
 bool positive(const std::optional<Printed>& printed) { return printed && printed->low > 0; }
 
 /// The rate of all GPUs and one's are printed, the first over their number.
-std::optional<Printed> gpus_of(std::string_view text, const Step& step, bool three_digits,
-                               std::int64_t line) {
-  const auto& all = step[Field::tokens_per_second];
-  auto one = prefixed_number(value_of(text, "tokens_per_sec_per_gpu: "), Kind::measured, 1, line);
-  if (one && three_digits) round_to_three(*one);
+std::optional<Printed> gpus_of(const Step& step, std::int64_t line) {
+  const auto &all = step[Field::tokens_per_second], &one = step[Field::gpu_tokens_per_second];
   if (!positive(all) || !positive(one)) return std::nullopt;
   return only_whole(all->low / one->high, all->high / one->low, line);
 }
@@ -55,8 +47,6 @@ std::optional<Printed> length_of(const Step& step, const Printed& sequences, std
 }
 
 }  // namespace
-
-bool is_step(const Step& step) { return step[Field::tokens_per_second].has_value(); }
 
 void Run::read_header(std::string_view text, std::int64_t line, RecordBuilder& builder) {
   if (text.find("Config(general=GeneralArgs(") != std::string_view::npos) {
@@ -93,8 +83,7 @@ void Run::read_step(std::string_view text, std::int64_t line, Step& step, std::o
     builder.format().name = builder.format().convention = "nanotron";
     builder.format().tokens_per_second = Scope::all;
     builder.format().averaged.clear();
-    if (!builder.current(Setting::gpus))
-      builder.summary(Setting::gpus, gpus_of(text, step, three_digits, line));
+    if (!builder.current(Setting::gpus)) builder.summary(Setting::gpus, gpus_of(step, line));
     first_step(line, step, batch, builder);
   }
   if (!batch || !(batch->low > 0)) return;

@@ -8,9 +8,6 @@
 
 namespace assay::spec::audit::nanotron {
 
-/// Whether a step that was read as one of Megatron's is nanotron's: it has a rate of all GPUs.
-bool is_step(const Step& step);
-
 class Run {
  public:
   /// A line of the printed configuration, "tokens=TokensArgs(sequence_length=2048,"; others are passed over.

@@ -32,6 +32,7 @@ struct Printer {
   bool batch_in_tokens = false, configuration = false;
   double micro = 2, accumulation = 4, pipeline = 1, tensor = 1;
   double rate_factor = 1, total_factor = 1, batch_factor = 1, time_factor = 1;
+  double gpu_rate_factor = 1, hardware = 1;
 
   std::string log() const {
     const double ranks = gpus / pipeline / tensor;
@@ -67,12 +68,12 @@ struct Printer {
              " / 1000 | consumed_tokens: " + human(i * tokens * total_factor) +
              (batch_in_tokens ? " | time" : " | elapsed_time") +
              "_per_iteration_ms: " + human(seconds * 1e3 * time_factor) +
-             " | tokens_per_sec: " + human(rate * rate_factor) +
-             " | tokens_per_sec_per_gpu: " + human(rate * rate_factor / gpus) +
+             " | tokens_per_sec: " + human(rate * rate_factor) + " | tokens_per_sec_per_gpu: " +
+             human(rate * rate_factor * (i == first + 3 ? gpu_rate_factor : 1) / gpus) +
              " | global_batch_size: " + human((batch_in_tokens ? tokens : sequences) * batch_factor) +
              " | lm_loss: " + human(10.6 - 0.1 * std::log(i)) +
              " | lr: 0.0003 | model_tflops_per_gpu: " + human(187 * 1.7 / seconds) +
-             " | hardware_tflops_per_gpu: " + human(187 * 1.7 / seconds) + " | grad_norm: 0.507\n";
+             " | hardware_tflops_per_gpu: " + human(187 * 1.7 / seconds * hardware) + " | grad_norm: 0.507\n";
     }
     return out;
   }
@@ -130,6 +131,24 @@ TEST(NanotronSpec, EachNumberIsHeldAgainstTheOthers) {
   // Three percent are more than three digits leave open.
   run.time_factor = 1, run.batch_factor = 1.03;
   EXPECT_EQ(judge("rate_time", run.read()).verdict, Verdict::contradicts);
+}
+
+/// tokens/s of one GPU and of all; what the hardware did and what the model needs.
+TEST(NanotronSpec, RatesOfOneGpuAndOfTheHardwareAreHeldAgainstTheOthers) {
+  Printer run;
+  run.configuration = true;
+  EXPECT_EQ(judge("gpu_rate", run.read()).judged, 12);
+  EXPECT_EQ(judge("gpu_rate", run.read()).verdict, Verdict::holds);
+  run.gpu_rate_factor = 2;
+  EXPECT_EQ(judge("gpu_rate", run.read()).verdict, Verdict::contradicts);
+  EXPECT_EQ(judge("hfu", run.read()).verdict, Verdict::holds);
+  run.hardware = 1.02;  // recomputed activations
+  EXPECT_EQ(judge("hfu", run.read()).verdict, Verdict::holds);
+  run.hardware = 0.98;
+  const Result result = judge("hfu", run.read());
+  EXPECT_EQ(result.verdict, Verdict::contradicts);
+  EXPECT_EQ(result.contradicted, 12);
+  EXPECT_NEAR(result.printed, 0.98, 0.006);
 }
 
 TEST(NanotronSpec, TheConfigurationIsHeldAgainstTheLines) {
