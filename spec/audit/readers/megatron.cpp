@@ -91,8 +91,9 @@ class Megatron : public LineReader {
         line.text.substr(0, static_cast<std::size_t>(text.data() - line.text.data()));
     if (!read_before(before, line.number, step, &taken) ||
         !read_numbers(text, line.number, step, beside, &taken) ||
-        (!line.complete && !trimmed(text).ends_with('|')))
+        (!line.complete && !trimmed(text).ends_with('|')) || (beside.open_end && ends_in_bar_))
       return builder.unread(line.text);
+    ends_in_bar_ = ends_in_bar_ || trimmed(text).ends_with('|');
     const std::optional<Printed>& batch = beside.batch;
     if (!builder.current(Setting::max_steps)) builder.summary(Setting::max_steps, step[Field::planned_steps]);
     if (beside.of_all_gpus) {
@@ -146,6 +147,7 @@ class Megatron : public LineReader {
   std::string batch_text_;  ///< "global batch size:   128 " of the last line that was read in full
   std::size_t batch_at_ = 0;
   bool ramps_up_ = false;
+  bool ends_in_bar_ = false;              ///< the lines do: a number without one behind it is cut
   std::optional<double> batch_of_lines_;  ///< since the arguments
   std::optional<Printed> batch_here_;     ///< of the line that was read in full last
   bool batch_is_of_lines_ = false;        ///< the setting is the first line's

@@ -102,11 +102,13 @@ bool read_parts(std::string_view text, std::int64_t line, Step& step, Beside& be
     const std::string_view key = trimmed(text.substr(0, std::min(bar, separator)));
     const std::string_view value =
         separator < bar ? trimmed(text.substr(separator + 1, bar - separator - 1)) : std::string_view();
+    const bool open = bar == text.size();
     text.remove_prefix(std::min(bar + 1, text.size()));
     if (separator >= bar) continue;
     if (key == "global batch size" || key == "global_batch_size") {
       beside.batch = prefixed_number(value, Kind::counted, 1, line);
       if (!beside.batch) return false;
+      beside.open_end = open;
       continue;
     }
     if (key.find(" mem usage/free/total/") != std::string_view::npos &&
@@ -121,6 +123,7 @@ bool read_parts(std::string_view text, std::int64_t line, Step& step, Beside& be
       // "1234.5/1230.2": of this iteration, and the mean so far.
       step[known.field] = prefixed_number(value, known.kind, known.unit, line, taken, known.field);
       if (!step[known.field]) return false;
+      beside.open_end = open;
       expected = (expected + i + 1) % std::size(known_fields);
       break;
     }

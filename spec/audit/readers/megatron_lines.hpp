@@ -15,6 +15,7 @@ struct Beside {
   std::optional<Printed> batch;          ///< in whatever its trainer counts it
   std::optional<Printed> device_memory;  ///< of one GPU [B]
   bool of_all_gpus = false;              ///< its tokens/s are: nanotron's line
+  bool open_end = false;                 ///< no bar follows its last number, which may be cut
 };
 
 /// Reads what `step_line` gave into `step` and `beside`. False where a known number cannot be read, or no

@@ -22,6 +22,13 @@ constexpr Sight sights[] = {
     {"surogate", {"step ", "| loss", "tok/s "}},
     {"MaxText", {"completed step: ", "seconds: ", "TFLOP/s/device: "}},
     {"NeMo", {"global_step: ", "reduced_train_loss: ", ""}},
+    {"OLMo", {"train/CrossEntropyLoss=", "", ""}},
+    {"OLMo", {"throughput/device/tokens_per_second=", "", ""}},
+    {"llama2.c", {" | loss ", " | lr ", "ms | mfu "}},
+    {"prime-rl", {"step: ", "loss: ", "tokens_per_second: "}},
+    {"fairseq", {"loss=", "wps=", "wpb="}},
+    {"fairseq", {"| loss ", "| wps ", "| wpb "}},
+    {"tinygrad", {"s run, ", " loss, ", " GFLOPS"}},
 };
 
 }  // namespace

@@ -418,7 +418,14 @@ TEST(AsPrintedSpec, ConsolesThatAreNotReadAreNamed) {
       {"MaxText",
        "completed step: 9, seconds: 5.667, TFLOP/s/device: 134.924, Tokens/s/device: 8672.758, "
        "total_weights: 196608, "
-       "loss: 10.374\n"}};
+       "loss: 10.374\n"},
+      {"OLMo", "    train/CrossEntropyLoss=11.42\n"},
+      {"OLMo", "    throughput/device/tokens_per_second=26,541\n"},
+      {"llama2.c", "480 | loss 5.8123 | lr 4.800000e-05 | 8051.12ms | mfu 0.22%\n"},
+      {"prime-rl",
+       "03:26:51 [INFO] [TRAIN] [Rank 0] step: 1, loss: 9.4000, tokens_per_second: 76957.79, mfu: 42.46\n"},
+      {"fairseq", "| epoch 010  1000 / 8223 loss=1.26 (1.51), wps=961, wpb=907, bsz=32, lr=0.001\n"},
+      {"tinygrad", "    4 7.21 s run, 11.8125 loss, 0.000000000003 LR, 1454.57 GB used, 240512.10 GFLOPS\n"}};
   for (const auto& [trainer, line] : consoles) {
     std::istringstream in("loading\n" + std::string(line));
     try {

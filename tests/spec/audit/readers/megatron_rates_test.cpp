@@ -177,9 +177,31 @@ TEST(MegatronRatesSpec, ARunOfOtherSizeBehindAnotherIsNotHeldToIt) {
   first.ranks = 32, first.planned = 36000, first.first = 12125, first.length = 4096, first.batch = 256;
   first.lines = second.lines = 1;
   second.first = 126;
-  const RunRecord record = read(first.log() + second.log());
-  EXPECT_EQ(judge("rate_time", record).verdict, Verdict::cannot_be_judged);
-  EXPECT_FALSE(record[Setting::gpus] || record[Setting::sequence_length]);
+  std::istringstream in(first.log() + second.log());
+  for (const RunRecord& run : read_logs(in, "run.log")) {
+    EXPECT_EQ(contradictions(run), "");
+    EXPECT_FALSE(run[Setting::gpus] || run[Setting::sequence_length]);
+  }
+}
+
+/// A line that was cut within the file: the number at its end may be too, where other lines end in a bar.
+TEST(MegatronRatesSpec, ANumberAtTheCutEndOfALineIsNotRead) {
+  const auto line = [](int i, const char* end) {
+    return formatted(
+        " iteration %8d/  250000 | consumed samples: %12d | elapsed time per iteration (ms): 86545.2 | "
+        "learning rate: "
+        "9.150E-06 | global batch size:  1024 | lm loss: %s\n",
+        i, 1024 * i, end);
+  };
+  const std::string whole = line(1, "2.504220E+00 |") + line(2, "2.493043E+00 |");
+  for (const char* cut : {"2", "2.4", "2.477393E"}) {
+    const RunRecord record = read(whole + line(3, cut) + line(4, "2.462811E+00 |"));
+    EXPECT_EQ(record.unread_lines, 1) << cut;
+    EXPECT_EQ(record.steps.size(), 3u);
+  }
+  // What follows the last bar is no number of the step, or no line has one at its end.
+  EXPECT_EQ(read(whole + line(3, "2.477393E+00 | (rank 0)")).steps.size(), 3u);
+  EXPECT_EQ(read(line(1, "2.504220E+00") + line(2, "2.493043E+00")).unread_lines, 0);
 }
 
 /// GPT-NeoX prints its rate before the number of the step, others behind a time.
