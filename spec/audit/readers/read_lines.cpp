@@ -40,6 +40,10 @@ std::string looks_of(const std::vector<Waiting::Kept>& lines) {
     if (const std::string_view trainer = unread_trainer(kept.text); !trainer.empty())
       return "; line " + std::to_string(kept.line.number) + " looks like " + std::string(trainer) +
              "'s console, which is not read: write its numbers as CSV or JSON lines, and";
+  for (const Waiting::Kept& kept : lines)
+    if (const std::string_view what = unread_part(kept.text); !what.empty())
+      return "; line " + std::to_string(kept.line.number) + " is of " + std::string(what) +
+             "; for CSV and JSON lines";
   return (lines.empty() ? "" : "; it begins " + quote(lines[0].text)) + "; for CSV and JSON lines";
 }
 

@@ -47,4 +47,15 @@ std::string_view unread_trainer(std::string_view line) {
   return {};
 }
 
+std::string_view unread_part(std::string_view line) {
+  for (const std::string_view key : {"\"log_history\":", "\"training_iterations\":"})
+    if (line.find(key) != std::string_view::npos)
+      return "a JSON document that other text stands around: give the document alone, without fences and "
+             "quotation marks";
+  if (line.find("'train_runtime': ") != std::string_view::npos)
+    return "a Hugging Face summary, and no line of its run's steps is there to hold it against: give the "
+           "console from its first loss on, or trainer_state.json";
+  return {};
+}
+
 }  // namespace assay::spec::audit

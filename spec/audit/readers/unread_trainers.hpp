@@ -8,4 +8,8 @@ namespace assay::spec::audit {
 /// read.
 std::string_view unread_trainer(std::string_view line);
 
+/// What a line stands for that is a part of a known log and no step of it, with what to give instead; empty
+/// where it is none.
+std::string_view unread_part(std::string_view line);
+
 }  // namespace assay::spec::audit

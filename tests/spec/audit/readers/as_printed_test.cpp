@@ -440,6 +440,28 @@ TEST(AsPrintedSpec, ConsolesThatAreNotReadAreNamed) {
   }
 }
 
+/// A document inside a quotation, and a summary without its run: what is missing is said.
+TEST(AsPrintedSpec, PartsOfKnownLogsAreNamedInTheRefusal) {
+  const std::pair<const char*, const char*> logs[] = {
+      {"line 3 is of a JSON document that other text stands around",
+       "> {\n>   \"global_step\": 2,\n>   \"log_history\": [\n>     {\"loss\": 2.5, \"step\": 1}\n>   ]\n> "
+       "}\n"},
+      {"line 4 is of a JSON document that other text stands around",
+       "my state:\n```json\n{\n  \"training_iterations\": []\n}\n```\n"},
+      {"line 2 is of a Hugging Face summary",
+       "```\n{'train_runtime': '2219', 'train_samples_per_second': '1.474', 'train_loss': '0.7228'}\n```\n"}};
+  for (const auto& [what, log] : logs) {
+    std::istringstream in(log);
+    try {
+      read_log(in, "log");
+      ADD_FAILURE() << log;
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.code(), ExitCode::bad_data);
+      EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST(AsPrintedSpec, OthersAreRefusedWithWhatToDo) {
   for (const char* log :
        {"Epoch 1 | iter 4 step 1 | loss train: 10.400, val: n/a | iter time: 299.27 ms (step)\n",
