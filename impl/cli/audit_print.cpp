@@ -149,15 +149,24 @@ void print_readings(const Audit& audit, std::ostream& out) {
                                       [](const Reading& r) { return !r.changes.empty(); });
   const Reading& best = audit.readings.front();
   std::vector<const Reading*> equal = {&best};
-  if (structural && audit.contradicts)
-    for (std::size_t i = 1; i < audit.readings.size() && equal.size() < 3; ++i)
-      if (equally(best, audit.readings[i])) equal.push_back(&audit.readings[i]);
+  // Of a log without a contradiction whose rate nobody says, several may stand, too.
+  for (std::size_t i = 1; i < audit.readings.size() && equal.size() < 3; ++i) {
+    const bool as_it_stands = best.changes.empty() && audit.readings[i].changes.empty();
+    if ((as_it_stands || (structural && audit.contradicts)) && equally(best, audit.readings[i]))
+      equal.push_back(&audit.readings[i]);
+  }
   if (equal.size() > 1)
-    out << "  " << equal.size() << " readings explain this log about equally:\n";
+    out << "  " << equal.size()
+        << (audit.contradicts ? " readings explain this log about equally:\n"
+                              : " readings agree with this log equally well:\n");
   else
     out << "  reading:\n";
   for (const Reading* reading : equal) {
-    out << "  - " << told(*reading) << "\n";
+    out << "  - " << told(*reading)
+        << (equal.size() > 1 && !audit.contradicts && reading->interpretation.note.empty()
+                ? " (tokens/s is all GPUs')"
+                : "")
+        << "\n";
     print_corrected(*reading, audit.record->device == "cpu", out);
   }
   if (equal.size() > 1 || !audit.contradicts || best.changes.empty()) return;

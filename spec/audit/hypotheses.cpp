@@ -241,7 +241,7 @@ class Search {
       return true;
     };
     for (const Reading& other : told)
-      if (same_ids(other, reading) ||
+      if ((same_ids(other, reading) && (!reading.changes.empty() || rate(other) == rate(reading))) ||
           (ids(other) == ids(reading) && std::abs(rate(other) / rate(reading) - 1) < 1e-6 &&
            !reading.changes.empty() && !other.changes.empty()))
         return true;
