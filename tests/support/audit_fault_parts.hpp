@@ -97,6 +97,28 @@ inline std::int64_t performed(const SimulatedRun& run, std::uint64_t seed) {
 inline double attention(const SimulatedRun& run) {
   return 12 * real(run.model.layers) * real(run.model.heads * run.model.head_dim) * real(run.sequence_length);
 }
+/// Whether the trainer of the format counts attention over the causal half of the pairs (convention_flops).
+inline bool counts_causal_half(LogFormat format) {
+  switch (format) {
+    case LogFormat::llm_tii:
+    case LogFormat::llm_tii_json:
+    case LogFormat::nanogpt:
+    case LogFormat::torchtitan:
+    case LogFormat::kempnerforge:
+      return false;
+    default:
+      return true;
+  }
+}
+/// What it counts of attention, of one token.
+inline double attention_counted(const SimulatedRun& run) {
+  return counts_causal_half(run.format) ? attention(run) / 2 : attention(run);
+}
+/// Whether it counts the input embedding as if it were multiplied.
+inline bool counts_embedding(LogFormat format) {
+  return format == LogFormat::llm_tii || format == LogFormat::llm_tii_json || format == LogFormat::nanogpt ||
+         format == LogFormat::llmc;
+}
 inline double embedding(const SimulatedRun& run) { return 6 * real(run.model.vocab) * real(run.model.width); }
 
 inline Fault line_fault(const char* id, Field field, std::vector<LogFormat> formats) {

@@ -208,8 +208,7 @@ std::vector<Fault> flops_faults() {
        known,
        {},
        accounting([](SimulatedRun& run, std::uint64_t) {
-         const bool causal = run.format == F::assay;
-         run.accounting.flops_per_token -= causal ? attention(run) / 2 : attention(run);
+         run.accounting.flops_per_token -= attention_counted(run);
          return run.sequence_length >= 1024;
        })},
       {"attention_full",
@@ -218,7 +217,7 @@ std::vector<Fault> flops_faults() {
        {"convention_other"},
        accounting([](SimulatedRun& run, std::uint64_t) {
          run.accounting.flops_per_token += attention(run) / 2;
-         return run.sequence_length >= 2048;
+         return counts_causal_half(run.format) && run.sequence_length >= 2048;
        })},
       {"attention_causal",
        "the causal half of attention counted, not all pairs",
@@ -226,7 +225,7 @@ std::vector<Fault> flops_faults() {
        {"convention_other"},
        accounting([](SimulatedRun& run, std::uint64_t) {
          run.accounting.flops_per_token -= attention(run) / 2;
-         return run.sequence_length >= 2048;
+         return !counts_causal_half(run.format) && run.sequence_length >= 2048;
        })},
       {"embedding_counted",
        "FLOPs with the input embedding",
@@ -234,7 +233,7 @@ std::vector<Fault> flops_faults() {
        {"convention_other"},
        accounting([](SimulatedRun& run, std::uint64_t) {
          run.accounting.flops_per_token += embedding(run);
-         return true;
+         return !counts_embedding(run.format);
        })},
       {"flops_forward_only",
        "FLOPs of the forward pass alone",

@@ -260,7 +260,7 @@ struct Sum {
 constexpr int draws_elsewhere = 12;
 constexpr std::uint64_t seeds_elsewhere = 60;
 
-/// A fault in a format other than those whose logs are known to hold what it contradicts.
+/// A fault in a format other than those that it is scored in.
 struct Elsewhere {
   const Fault* fault;
   LogFormat format;
@@ -285,9 +285,8 @@ const std::vector<Elsewhere>& elsewhere() {
 std::string other_trainers(Sum& sum) {
   std::ostringstream out;
   out << "\n## The same faults in other trainers' logs\n\n"
-         "The formats above are those whose logs hold what the fault contradicts. Here each fault is put "
-         "into "
-         "every other\nformat in which it changes the text, "
+         "The formats above were chosen for each fault. Here it is put into every other\nformat in which it "
+         "changes the text, "
       << draws_elsewhere << " draws where " << seeds_elsewhere
       << " runs give as many. \"Nothing\" is the right answer where the log\nholds no second number: an "
          "MFU without a peak or a model, a learning rate without its schedule (Hugging Face, CSV,\nJSON "
@@ -320,13 +319,16 @@ std::string page(const std::vector<std::pair<const Fault*, Row>>& rows) {
       << ", the trainers in turn) before they are rendered as text and read\nback. Detected: some invariant "
          "contradicts. "
          "Right: the first cause named is the fault, or a name for the same numbers.\n\n"
-      << "In the formats whose logs hold what a fault contradicts: " << rows.size() << " faults, "
-      << scored.draws << " logs: " << scored.detected << " detected, " << scored.right
+      << "In the formats named beside each fault, chosen among those whose logs tell it from others: "
+      << rows.size() << " faults, " << scored.draws << " logs: " << scored.detected << " detected, "
+      << scored.right
       << " with the right cause\nfirst. In every other format where the fault changes the text ("
       << elsewhere.rows << " pairs of fault and format, the last table): " << elsewhere.draws
       << " logs: " << elsewhere.detected << " detected,\n"
       << elsewhere.right << " with the right cause first, " << elsewhere.told
-      << " with it first or among equals. " << truthful_seeds << " truthful logs of each of "
+      << " with it first or among equals. Of all that are detected, "
+      << share(scored.right + elsewhere.right, scored.detected + elsewhere.detected)
+      << " have the right cause\nfirst. " << truthful_seeds << " truthful logs of each of "
       << tests::log_formats
       << " formats, and those of lines without their headers,\nwithout their peaks, without one line: none "
          "contradicts.\n\n"
