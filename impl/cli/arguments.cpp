@@ -150,7 +150,11 @@ Arguments parse(const std::vector<std::string>& words, const std::vector<Option>
     if (attached && option.value.empty()) refuse("the option \"" + typed(option) + "\" takes no value");
     if (!attached && !option.value.empty() && ++i == words.size())
       refuse("the option \"" + typed(option) + "\" needs a value: " + option.value);
-    std::string& value = out.options[option.name];
+    const auto [known, fresh] = out.options.try_emplace(option.name);
+    std::string& value = known->second;
+    if (!fresh && !option.list && !option.value.empty() && value != follows)
+      refuse("the option \"" + typed(option) + "\" is given as " + spec::quote(value) + " and as " +
+             spec::quote(follows) + "; give it once");
     value = option.value.empty() ? "" : option.list && !value.empty() ? value + "," + follows : follows;
   }
   return out;

@@ -29,7 +29,8 @@ struct Arguments {
 };
 
 /// Splits `words` by the verb's `options`; "--" ends the options. `verb` is quoted in errors.
-/// Errors: UserError(usage): unknown option (with the nearest), missing or superfluous value.
+/// Errors: UserError(usage): unknown option (with the nearest), missing or superfluous value, an option that
+/// is no list given twice with different values.
 Arguments parse(const std::vector<std::string>& words, const std::vector<Option>& options,
                 const std::string& verb);
 

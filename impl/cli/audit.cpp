@@ -2,9 +2,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <utility>
 
 #include "impl/cli/audit_print.hpp"
 #include "impl/cli/verb.hpp"
+#include "spec/audit/readers/option_words.hpp"
 #include "spec/audit/readers/read_log.hpp"
 #include "spec/error.hpp"
 #include "spec/text/nearest.hpp"
@@ -86,6 +88,18 @@ void refuse_unreadable(const std::vector<RunRecord>& runs, const std::string& pa
                                       : "; the first, line " + std::to_string(quotes[0].line) + ", is " +
                                             spec::quote(quotes[0].text)) +
                       "; give the log as its trainer wrote it");
+}
+
+/// An option of its own and --set may not state the same.
+void refuse_stated_twice(const Arguments& arguments) {
+  constexpr std::pair<const char*, const char*> same[] = {
+      {"model", "model"}, {"gpu", "gpu"}, {"gpus", "gpus"}, {"seq", "sequence_length"}};
+  for (const auto& [name, value] : spec::audit::option_pairs("--set", arguments.value("set", "")))
+    for (const auto& [option, setting] : same)
+      if (name == setting && arguments.has(option) && arguments.value(option, "") != value)
+        throw UserError(ExitCode::usage, std::string("--") + option + " " + arguments.value(option, "") +
+                                             " and --set " + name + "=" + value +
+                                             " state the same of the log differently; give one of them");
 }
 
 /// What the command line says replaces what the log says.
@@ -177,6 +191,7 @@ int audit(const Arguments& arguments, Streams streams) {
     throw UserError(ExitCode::usage, none);
   }
   refuse_overwriting(arguments);
+  refuse_stated_twice(arguments);
   std::vector<RunRecord> records;
   std::string reading = arguments.positional.front();
   try {
