@@ -22,6 +22,9 @@ Result judge_memory_share(const Evidence& e);
 // loss.cpp
 Result judge_first_loss(const Evidence& e);
 Result judge_loss_finite(const Evidence& e);
+/// Of the vocabulary, as printed or the model's. [tokens]
+std::optional<double> vocabulary_size(const Evidence& e);
+// loss_possible.cpp
 Result judge_loss_possible(const Evidence& e);
 // learning_rate.cpp
 Result judge_learning_rate(const Evidence& e);
@@ -29,6 +32,10 @@ Result judge_learning_rate(const Evidence& e);
 Result judge_steps(const Evidence& e);
 Result judge_planned_steps(const Evidence& e);
 Result judge_resume(const Evidence& e);
+// loss_resumed.cpp
+/// Whether the losses after the restart that begins `stretch` (not the first) lie above those before by more
+/// than the log's own scatter; then `out` contradicts.
+bool judge_loss_resumed(const Evidence& e, std::size_t stretch, Result& out);
 // rate_steady.cpp
 Result judge_rate_steady(const Evidence& e);
 // summaries.cpp

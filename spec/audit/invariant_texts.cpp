@@ -115,8 +115,13 @@ const std::vector<Invariant>& invariants() {
        "NaN is told as \"not measured\" and not judged; a time may be rounded to 0. A gradient norm of -1 is "
        "what DeepSpeed returns for one that overflowed; any other below 0 is none.",
        Unit::none},
-      {"loss_possible", "0.0001 <= loss <= 1,000 nats, and not below the entropy of its data",
-       "A cross-entropy near zero means that the model sees its targets. A diverged model is worse than "
+      {"loss_possible", "0 <= loss <= 1,000 nats, not nothing at once, and not below the entropy of its data",
+       "A loss below 0.0001 is told: examples known by heart, a loss that is no cross-entropy, or targets in "
+       "the input. One that is nothing from one line to the next, and to the end, contradicts, where it fell "
+       "by "
+       "a nat and by ten times the usual distance of neighbouring lines; so does nothing on the first line "
+       "of "
+       "new weights. A diverged model is worse than "
        "log V, but its logits bound its loss: behind a final norm, with a head of its first size, they "
        "differ by 0.04 D. Beyond 1,000 nats the number is taken for no mean over tokens. The floor is "
        "known where the record states it; the mean of the last 20 steps may lie below by chance only.",
@@ -148,7 +153,9 @@ const std::vector<Invariant>& invariants() {
        "known.",
        Unit::none},
       {"resume", "after a restart tokens, learning rate and loss go on from where they were",
-       "Against the last step before the restart that is not later. Loss may be 15 % and 0.3 higher.",
+       "Against the last step before the restart that is not later. Of the loss, five lines against the same "
+       "steps before, or the last ones: the median may rise by five times the usual distance of neighbouring "
+       "lines. Not judged of fewer than three lines, or eight such distances.",
        Unit::none},
       {"tokens_total", "tokens since the start grow by tokens per step",
        "Between restarts, from the first line on.", Unit::tokens},

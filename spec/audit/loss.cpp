@@ -8,16 +8,17 @@
 #include "spec/text/quantity.hpp"
 
 namespace assay::spec::audit {
-namespace {
 
-/// What other initialisations than ours may add to log V, and what a batch of few frequent words may take.
-constexpr double below = 0.5, above = 1.5;
-
-std::optional<double> vocabulary(const Evidence& e) {
+std::optional<double> vocabulary_size(const Evidence& e) {
   if (const auto& printed = e.record[Setting::vocab]; printed && printed->value > 1) return printed->value;
   if (e.model) return static_cast<double>(e.model->vocab);
   return std::nullopt;
 }
+
+namespace {
+
+/// What other initialisations than ours may add to log V, and what a batch of few frequent words may take.
+constexpr double below = 0.5, above = 1.5;
 
 /// The loss of the step before any update, if the log begins there.
 const Printed* untrained_loss(const Evidence& e) {
@@ -61,34 +62,6 @@ std::size_t last_finite(const Evidence& e) {
   return 0;
 }
 
-/// A cross-entropy below would be a text without surprise: the model sees its targets. [nats]
-constexpr double least_loss = 1e-4;
-/// log V is no bound: a diverged model is worse than one that guesses. Logits bound its loss: the largest and
-/// the smallest differ by at most 2 |h| |w|. At first the final norm makes |h| = sqrt(D) and a row of the
-/// head is some 0.02 sqrt(D) long, which is 0.04 D: 164 nats at D = 4,096. Training makes both longer: six
-/// times leaves 1,000. [nats]
-constexpr double most_loss = 1000;
-constexpr double above_uniform = 5;  ///< more than initial weights add
-
-/// A mean over the last steps against the entropy of the data.
-void judge_floor(Result& out, const Evidence& e, const std::vector<const Step*>& with_loss, double least) {
-  const std::size_t count = std::min<std::size_t>(with_loss.size(), 20);
-  double mean = 0;
-  for (std::size_t i = with_loss.size() - count; i < with_loss.size(); ++i)
-    mean += (*with_loss[i])[Field::loss]->value / static_cast<double>(count);
-  // A step's data may be easier than the average by chance: a token's surprise varies by about a nat.
-  const double tokens = e.tokens_per_step ? e.tokens_per_step->low * static_cast<double>(count) : 1e3;
-  const double chance = 0.02 + 5 / std::sqrt(std::max(1.0, tokens));
-  out.note += "; the mean of the last " + std::to_string(count) + ", " + fixed(mean, 4);
-  if (mean >= least - chance) {
-    out.note += ", is not below the entropy of the data, " + fixed(least, 4) + ", by more than chance";
-    return;
-  }
-  out.note = "mean of the last " + std::to_string(count) + ": " + fixed(mean, 4);
-  contradict(out, mean, {least - chance, most_loss}, with_loss.back()->line);
-  blame(out, "loss_below_floor", "below the entropy of the data: targets are in the input, or other data");
-}
-
 /// Loss scaling halves its factor with every skipped step: even from 2^32 it is soon through.
 constexpr std::int64_t most_skips_in_a_row = 64;
 
@@ -106,7 +79,7 @@ Result judge_first_loss(const Evidence& e) {
   if (mean && deviation) {
     expected = {mean->low - 5 * deviation->high, mean->high + 5 * deviation->high};
     out.note = "as the trainer expected it, 5 standard deviations";
-  } else if (const auto size = vocabulary(e)) {
+  } else if (const auto size = vocabulary_size(e)) {
     const double level = std::log(*size);
     expected = {level - below, level + above};
     if (e.model && untrainable_feature(*e.model).empty()) {
@@ -242,47 +215,6 @@ Result judge_loss_finite(const Evidence& e) {
   else
     blame(out, "loss_not_finite",
           "no loss: " + step + " was left out or its line is damaged, for later losses are finite");
-  return out;
-}
-
-Result judge_loss_possible(const Evidence& e) {
-  if (!e.record.objective.empty()) return not_judged("a cross-entropy: the loss is of " + e.record.objective);
-  Result out = holding(0);
-  const Interval possible = {least_loss, most_loss};
-  std::vector<const Step*> with_loss;
-  bool above = false;
-  for (const Step* step : e.steps) {
-    const auto& loss = (*step)[Field::loss];
-    if (!loss || !std::isfinite(loss->value)) continue;
-    with_loss.push_back(step);
-    ++out.judged;
-    const bool below = loss->high < least_loss || loss->value == 0, beyond = loss->low > most_loss;
-    if (below || beyond) {
-      above = above || (beyond && out.verdict != Verdict::contradicts);
-      contradict(out, loss->value, possible, loss->line ? loss->line : step->line);
-    } else if (out.verdict != Verdict::contradicts && (out.judged == 1 || loss->value > out.printed)) {
-      out.printed = loss->value;  // the highest stands for all
-    }
-  }
-  if (out.judged == 0) return not_judged("loss");
-  if (out.verdict == Verdict::contradicts) {
-    if (above)
-      blame(out, "loss_too_large",
-            "no mean over tokens: a sum over tokens or micro-batches, another unit, or a run that diverged "
-            "beyond use");
-    else if (out.printed < 0)
-      blame(out, "loss_negative",
-            "a cross-entropy is never negative: an objective, a difference, or an overflow");
-    else
-      blame(out, "loss_collapsed", "targets are in the input, or token ids overflowed");
-    return out;
-  }
-  out.recomputed = possible;
-  out.note = "the highest of " + std::to_string(out.judged);
-  if (const auto size = vocabulary(e); size && out.printed > std::log(*size) + above_uniform)
-    out.note += "; far worse than guessing, log V = " + fixed(std::log(*size), 3) + ": it diverged there";
-  const auto& floor = e.record[Setting::loss_floor];
-  if (floor) judge_floor(out, e, with_loss, floor->low);
   return out;
 }
 

@@ -199,12 +199,7 @@ Result judge_resume(const Evidence& e) {
             "the learning-rate schedule did not go on from the checkpoint's step");
       what = "learning rate at step " + whole(number->value);
     }
-    const auto &loss = resumed[Field::loss], &loss_before = (*reference)[Field::loss];
-    if (loss && loss_before && std::isfinite(loss->value) && loss->value > loss_before->value * 1.15 + 0.3) {
-      contradict(out, loss->value, {0, loss_before->value * 1.15 + 0.3}, resumed.line);
-      blame(out, "weights_not_resumed", "weights or optimizer state were not restored");
-      what = "loss at step " + whole(number->value);
-    }
+    if (judge_loss_resumed(e, k, out)) what = "loss from step " + whole(number->value) + " on";
   }
   if (out.verdict == Verdict::contradicts) out.note = what + " does not go on from before the restart";
   if (out.judged == 0) return not_judged("a restart");
