@@ -132,7 +132,8 @@ const std::vector<Invariant>& invariants() {
        "before. Where the schedule is not stated in full: no more than its highest rate.",
        Unit::none},
       {"steps", "step numbers rise by the logging interval: none missing, doubled or out of order",
-       "The first and last interval may be shorter. A number that falls back and goes on from there is a "
+       "The first and last interval may be shorter. A longer distance that stays to the end, three times at "
+       "least, is another interval. A number that falls back and goes on from there is a "
        "restart; so is a step that stands twice with other numbers.",
        Unit::steps},
       {"planned_steps", "steps of the run, behind each step's number = those that are configured",

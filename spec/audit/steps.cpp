@@ -29,6 +29,18 @@ std::size_t falls_in_a_row(const Evidence& e, std::size_t i) {
   return count;
 }
 
+/// Whether that distance, and longer ones that begin later, lead from its first place to the last step of the
+/// log: another interval from there on, three times at least. Lines that are lost leave shorter ones behind.
+bool to_the_end(const Evidence& e, const StepGap& gap) {
+  const auto& last = (*e.steps.back())[Field::step];
+  if (gap.count < 3 || !last) return false;
+  double end = gap.before;
+  for (const StepGap& other : e.record.gaps)
+    if (other.before >= gap.before && other.distance >= gap.distance)
+      end += other.distance * static_cast<double>(other.count);
+  return end <= last->value && last->value < end + gap.distance;
+}
+
 /// The distances that are longer than the usual one, of a log that is too long to be kept whole.
 void judge_gaps(const Evidence& e, Result& out, std::string& what, bool& missing) {
   const auto& gaps = e.record.gaps;
@@ -36,7 +48,7 @@ void judge_gaps(const Evidence& e, Result& out, std::string& what, bool& missing
     return a.count != b.count ? a.count < b.count : a.distance > b.distance;
   });
   for (const StepGap& gap : gaps) {
-    if (gap.distance <= usual->distance) continue;
+    if (gap.distance <= usual->distance || to_the_end(e, gap)) continue;
     contradict(out, gap.before + gap.distance, exact_interval(gap.before + usual->distance), gap.line);
     out.contradicted += gap.count - 1;
     missing = true;
@@ -46,11 +58,35 @@ void judge_gaps(const Evidence& e, Result& out, std::string& what, bool& missing
   }
 }
 
+/// Whether the log has another, longer interval from line `i` on, to its end or to the next restart: as long
+/// a distance every time, three times at least, or from some line on a longer one every time. The last step
+/// may be printed whatever its number. Lost lines leave one distance that the next ones do not repeat.
+bool begins_interval(const Evidence& e, std::size_t i) {
+  constexpr double fewest = 3;
+  double distance = 0, count = 0;
+  for (; i < e.steps.size(); ++i) {
+    const auto &here = (*e.steps[i])[Field::step], &before = (*e.steps[i - 1])[Field::step];
+    if (!here || !before) return false;
+    const double next = here->value - before->value;
+    if (!(next > 0)) break;  // a restart
+    const bool last = i + 1 == e.steps.size() || !(*e.steps[i + 1])[Field::step] ||
+                      (*e.steps[i + 1])[Field::step]->value <= here->value;
+    if (next == distance || (distance > 0 && last)) {
+      ++count;
+    } else {
+      if (distance > 0 && (count < fewest || next < distance)) return false;
+      distance = next, count = 1;
+    }
+  }
+  return count >= fewest;
+}
+
 }  // namespace
 
 Result judge_steps(const Evidence& e) {
   Result out = holding(0);
-  const double gap = usual_distance(e);
+  const double usual = usual_distance(e);
+  double gap = usual;
   const bool all_kept = e.record.steps_seen <= static_cast<std::int64_t>(e.record.steps.size());
   std::int64_t restarts = 0, swaps = 0;
   bool doubled = false, missing = false, no_number = false;
@@ -67,6 +103,7 @@ Result judge_steps(const Evidence& e) {
     }
     if (i == 0 || !(*e.steps[i - 1])[Field::step]) continue;
     const double before = (*e.steps[i - 1])[Field::step]->value, here = number->value;
+    if (here <= before) gap = usual;
     if (done_again(e.record, e.steps, i)) {
       ++restarts;
     } else if (here == before) {
@@ -86,6 +123,10 @@ Result judge_steps(const Evidence& e) {
       }
     } else if (all_kept && gap > 0 && here - before > gap && i > 1 &&
                (i + 1 < e.steps.size() || here - before > 100 * gap)) {
+      if (begins_interval(e, i)) {
+        gap = here - before;
+        continue;
+      }
       contradict(out, here, exact_interval(before + gap), e.steps[i]->line);
       missing = true;
       if (what.empty()) what = "steps between " + whole(before) + " and " + whole(here) + " are missing";

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <sstream>
+#include <vector>
 
 #include "spec/audit/hypotheses.hpp"
 #include "spec/audit/invariants.hpp"
@@ -70,6 +71,40 @@ TEST(StepsSpec, ALogThatIsReversedIsNoRowOfRestarts) {
   // One restart, and another before anything else was logged.
   EXPECT_EQ(of({10, 20, 30, 40, 50, 30, 40, 50, 60}).verdict, Verdict::holds);
   EXPECT_EQ(of({10, 20, 30, 40, 50, 40, 20, 30, 40}).verdict, Verdict::holds);
+}
+
+/// Steps 1 to `first` one by one, then every `every`th up to `last`.
+std::vector<int> thinned(int first, int every, int last) {
+  std::vector<int> out;
+  for (int i = 1; i <= first; ++i) out.push_back(i);
+  for (int i = first + every; i <= last; i += every) out.push_back(i);
+  return out;
+}
+
+TEST(StepsSpec, AnotherIntervalToTheEndIsNoLossOfLines) {
+  const auto of = [](const std::vector<int>& numbers) {
+    std::string out = "step,loss\n";
+    for (const int number : numbers) out += std::to_string(number) + ",2.5\n";
+    return judge("steps", read_csv(out));
+  };
+  EXPECT_EQ(of(thinned(100, 10, 500)).verdict, Verdict::holds) << of(thinned(100, 10, 500)).note;
+  std::vector<int> more = thinned(100, 10, 300);
+  for (const int number : {400, 500, 600, 700, 705}) more.push_back(number);
+  EXPECT_EQ(of(more).verdict, Verdict::holds) << of(more).note;
+  // A restart begins with the first interval again.
+  for (int i = 601; i <= 640; ++i) more.push_back(i);
+  EXPECT_EQ(of(more).verdict, Verdict::holds) << of(more).note;
+  // Lost lines leave a distance that the next ones do not repeat: before, at, and behind the change.
+  for (const int lost : {50, 110, 200}) {
+    std::vector<int> cut = thinned(100, 10, 500);
+    std::erase(cut, lost);
+    EXPECT_EQ(of(cut).verdict, Verdict::contradicts) << lost;
+  }
+  // Of a log that is not kept whole.
+  EXPECT_EQ(of(thinned(9'000, 10, 15'000)).verdict, Verdict::holds) << of(thinned(9'000, 10, 15'000)).note;
+  std::vector<int> cut = thinned(9'000, 10, 15'000);
+  std::erase(cut, 12'000);
+  EXPECT_EQ(of(cut).verdict, Verdict::contradicts);
 }
 
 TEST(StepsSpec, AnotherPlanAndBatchAreAnotherRun) {
