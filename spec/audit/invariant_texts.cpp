@@ -142,8 +142,9 @@ const std::vector<Invariant>& invariants() {
        Unit::steps},
       {"rate_steady", "no step is far faster than the others",
        "Steps may stall; more than three times the best tenth contradicts, or as much more as three times "
-       "the "
-       "spread of the steps reaches beyond it. A step that a second clock (the times of its parts, stamps of "
+       "the spread of the steps reaches beyond it, ten times at most. Times are held for the batch that "
+       "their "
+       "line prints, where all do. A step that a second clock (the times of its parts, stamps of "
        "lines) shows to be that fast was. The first step is left out.",
        Unit::tokens_per_second},
       {"work_steady", "FLOP/s / rate, MFU / rate, MFU / FLOP/s and rate x time are the same on every line",

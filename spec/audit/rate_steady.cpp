@@ -25,6 +25,17 @@ std::optional<Interval> clocked(const Evidence& e, std::size_t i) {
   return (wide(*end) - wide(*begin)) / exact_interval(number->value - last->value);
 }
 
+/// What every line with a time prints of its own batch, tokens or sequences: where the batch grows, steps
+/// take longer and are no slower. Field::count_ where they print neither.
+Field unit_of_batch(const Evidence& e) {
+  for (const Field unit : {Field::tokens, Field::step_sequences})
+    if (std::all_of(e.steps.begin(), e.steps.end(), [&](const Step* step) {
+          return !usable((*step)[Field::seconds]) || usable((*step)[unit]);
+        }))
+      return unit;
+  return Field::count_;
+}
+
 /// The median of those times; 0 where there are none. [s]
 double usual_time(const Evidence& e) {
   std::vector<double> times;
@@ -39,12 +50,13 @@ double usual_time(const Evidence& e) {
 
 Result judge_rate_steady(const Evidence& e) {
   std::vector<std::pair<double, std::size_t>> rates;
+  const Field unit = unit_of_batch(e);
   for (std::size_t i = 1; i < e.steps.size(); ++i) {
     const auto &rate = (*e.steps[i])[Field::tokens_per_second], &seconds = (*e.steps[i])[Field::seconds];
     if (usable(rate))
       rates.emplace_back(rate->value, i);
     else if (usable(seconds))
-      rates.emplace_back(1 / seconds->value, i);
+      rates.emplace_back((unit == Field::count_ ? 1 : (*e.steps[i])[unit]->value) / seconds->value, i);
   }
   if (rates.size() < 8) return not_judged("eight steps with a rate");
   std::vector<double> sorted;
@@ -54,9 +66,11 @@ Result judge_rate_steady(const Evidence& e) {
   const double median = sorted[sorted.size() / 2];
   // Steps may stall; what no step can do is run far faster than the others do at their best: as many times as
   // three times their spread, slowest quarter to best tenth, reaches beyond it (7 standard deviations of
-  // normal logarithms from their mean), and three times at least.
+  // normal logarithms from their mean), three times at least and ten times at most: where steps differ
+  // sixfold between slow quarter and best tenth, the fastest of 10,000 (3.7 deviations) is 9 times that
+  // tenth. A spread beyond is of several speeds, not of one that varies, and would forgive everything.
   const double best = sorted[sorted.size() - 1 - sorted.size() / 10], spread = best / quantile(sorted, 0.25);
-  const double bound = best * std::max(3.0, spread * spread * spread);
+  const double bound = best * std::clamp(spread * spread * spread, 3.0, 10.0);
   Result out = holding(static_cast<std::int64_t>(rates.size()));
   out.printed = rates.back().first;
   out.recomputed = {0, bound};

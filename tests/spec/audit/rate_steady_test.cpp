@@ -56,5 +56,33 @@ TEST(RateSteadySpec, FarIsFartherWhereStepsVaryMore) {
   EXPECT_EQ(judge("rate_steady", steps_of(jump)).verdict, Verdict::contradicts);
 }
 
+/// As long as its batch is large; the batch grows from 32 to 1,024 sequences.
+RunRecord ramp(bool batch_printed, double seconds_of_last) {
+  RunRecord record;
+  record.format.name = "megatron";
+  for (int i = 1; i <= 200; ++i) {
+    const double batch = i <= 15 ? 32 : i <= 100 ? 256 : 1024;
+    Step step;
+    step.line = i;
+    step[Field::step] = exactly(i, i);
+    step[Field::seconds] = exactly(i == 200 ? seconds_of_last : batch / 128, i);
+    if (batch_printed) step[Field::step_sequences] = exactly(batch, i);
+    record.steps.push_back(step);
+  }
+  record.steps_seen = 200;
+  return record;
+}
+
+TEST(RateSteadySpec, AGrowingBatchIsJudgedByWhatAStepDoes) {
+  EXPECT_EQ(judge("rate_steady", ramp(true, 8)).verdict, Verdict::holds);
+  // Four times as fast as any: its small batches take as little, and do not hide it.
+  EXPECT_EQ(judge("rate_steady", ramp(true, 2)).verdict, Verdict::contradicts);
+}
+
+TEST(RateSteadySpec, SpreadDoesNotForgiveEverything) {
+  EXPECT_EQ(judge("rate_steady", ramp(false, 8)).verdict, Verdict::holds);
+  EXPECT_EQ(judge("rate_steady", ramp(false, 0.04)).verdict, Verdict::contradicts);
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::rate_steady_test
