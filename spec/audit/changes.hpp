@@ -12,7 +12,8 @@ namespace assay::spec::audit {
 struct Change {
   std::string id;    ///< "peak_sparse"
   std::string text;  ///< "the peak is the sparse one"
-  /// How unusual it is: about -ln of how often such a log has it. Adds up over a reading.
+  /// How unusual it is taken to be; adds up over a reading. Chosen, not measured: an order from what trainers
+  /// are known to do over what a single run may have wrong to what fits anything (spec/audit/audit.md).
   double cost = 0;
   Factors factors;                        ///< printed / recomputed
   bool of_printer = true;                 ///< the trainer does so in every run; else of this run alone
