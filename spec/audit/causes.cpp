@@ -198,9 +198,13 @@ bool is_of_jump(const std::vector<Result>& results, const Evidence& e,
 
 }  // namespace
 
+std::string lines_alone(const Result& result) {
+  return result.lines.size() > 1 ? "these lines alone" : "this line alone";
+}
+
 void blame_line(Result& result, Field field) {
   blame(result, "line_" + std::string(to_string(field)),
-        std::string(name_of(field)) + " of this line alone: the others agree");
+        std::string(name_of(field)) + " of " + lines_alone(result) + ": the others agree");
 }
 
 void name_causes(std::vector<Result>& results, const Evidence& evidence, const Comparisons& comparisons,
@@ -240,7 +244,8 @@ void name_causes(std::vector<Result>& results, const Evidence& evidence, const C
     for (const auto& [field, count] : votes) most = std::max(most, count);
     for (const auto& [field, count] : votes)
       if (count == most) blame_line(result, field);
-    if (result.causes.empty()) blame(result, "line_unknown", "this line alone, by more than one number");
+    if (result.causes.empty())
+      blame(result, "line_unknown", lines_alone(result) + ", by more than one number");
   }
   name_impossible(results, evidence, best);
 }

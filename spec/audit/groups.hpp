@@ -78,6 +78,8 @@ std::vector<Result> judge(const Evidence& evidence, const Comparisons& compariso
 /// The product relations once more, under that interpretation.
 void rejudge(std::vector<Result>& results, const Comparisons& comparisons,
              const Interpretation& interpretation);
+/// "this line alone", "these lines alone": of the places that contradict. causes.cpp
+std::string lines_alone(const Result& result);
 /// Blames that number of a line alone: "line_mfu". causes.cpp
 void blame_line(Result& result, Field field);
 /// Adds a cause unless it is named already.

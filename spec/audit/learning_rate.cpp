@@ -296,7 +296,7 @@ Result judge_learning_rate(const Evidence& e) {
   if (out.verdict != Verdict::contradicts) return out;
   const double share = static_cast<double>(out.contradicted) / static_cast<double>(out.judged);
   if ((out.contradicted <= 2 && out.judged >= 8) || share < 0.02)
-    blame(out, "line_learning_rate", "this line alone: every other rate is as scheduled");
+    blame(out, "line_learning_rate", lines_alone(out) + ": every other rate is as scheduled");
   else if (shape_known && warmup_known)
     blame_schedule(out, e, *schedule, places, stride);
   else

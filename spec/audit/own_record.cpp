@@ -54,7 +54,7 @@ Result judge_phases(const Evidence& e) {
   }
   if (out.judged == 0) return not_judged("times of a step's parts");
   if (out.verdict == Verdict::contradicts)
-    blame(out, "line_seconds", "step time, or that of one of its parts, of this line alone");
+    blame(out, "line_seconds", "step time, or that of one of its parts, of " + lines_alone(out));
   return out;
 }
 

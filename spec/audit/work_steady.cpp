@@ -197,7 +197,7 @@ Result judge_work_steady(const Evidence& e, const Comparisons& comparisons) {
   for (const auto& [field, count] : votes) most = std::max(most, count);
   for (const auto& [field, count] : votes)
     if (count == most) blame_line(out, field);
-  if (out.causes.empty()) blame(out, "line_unknown", "this line alone, by more than one number");
+  if (out.causes.empty()) blame(out, "line_unknown", lines_alone(out) + ", by more than one number");
   return out;
 }
 

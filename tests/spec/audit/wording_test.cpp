@@ -60,6 +60,19 @@ TEST(WordingSpec, ALossThatIsNotPrintedIsNotSaidToBeZero) {
   EXPECT_EQ(of(one, "loss_finite").note, "gradient norms: no step's loss is printed");
 }
 
+TEST(WordingSpec, TwoLinesAreNotCalledOne) {
+  const auto told = [](int wrong) {
+    std::string log = "step,seconds,rate\n";
+    for (int i = 1; i <= 30; ++i)
+      log += std::to_string(i) + ",2.000," + (i > 10 && i <= 10 + wrong ? "3100" : "2048") + "\n";
+    const Audit one = audit(
+        tests::read_text(log, "tokens_per_step=4096", "step=step,seconds=seconds,tokens_per_second=rate"));
+    return of(one, "rate_time").causes.at(0).text;
+  };
+  EXPECT_NE(told(1).find(" of this line alone"), std::string::npos) << told(1);
+  EXPECT_NE(told(2).find(" of these lines alone"), std::string::npos) << told(2);
+}
+
 TEST(WordingSpec, AStepThatNothingSkippedIsNotSaidToBeSkipped) {
   RunRecord run = without_losses("nan", 0);
   run.dtype = "bf16";
