@@ -86,9 +86,9 @@ TEST(AuditOptionsCli, TheJsonSaysWhatTheCommandLineStated) {
   const auto told = nlohmann::json::parse(audit_of({log, "--json", "--gpus", "4", "--set", "layers=3"}).out);
   const auto& stated = told.at("runs").at(0).at("stated");
   ASSERT_EQ(stated.size(), 2u);
-  EXPECT_EQ(stated.at(0).at("name"), "gpus");
-  EXPECT_EQ(stated.at(0).at("option"), "--gpus 4");
-  EXPECT_EQ(stated.at(1).at("option"), "--set layers=3");
+  EXPECT_EQ(stated.at(0).at("name"), "layers");
+  EXPECT_EQ(stated.at(0).at("option"), "--set layers=3");
+  EXPECT_EQ(stated.at(1).at("option"), "--gpus 4");
 }
 
 TEST(AuditOptionsCli, BadInputIsOneLine) {
