@@ -6,6 +6,7 @@
 
 #include "spec/audit/conventions.hpp"
 #include "spec/audit/invariants.hpp"
+#include "spec/flops/conventions.hpp"
 
 namespace assay::spec::audit {
 namespace {
@@ -109,6 +110,28 @@ std::optional<double> megatron_deepspeed(const Evidence& e, bool recompute) {
   return 24 * (recompute ? 4 : 3) * L * D * D * (1 + T / (6 * D) + V / (16 * L * D)) / now->middle();
 }
 
+/// Versions of Megatron-LM before 2025 took every layer of a model with experts for sparse, and experts to be
+/// as wide as a dense MLP; the earliest left shared ones out. As factors on what later ones count.
+std::vector<double> experts_as_before(const Evidence& e) {
+  std::vector<double> out;
+  const auto now = counted_flops(e, "megatron");
+  if (!now || !e.model || !e.model->experts || !e.sequence_length) return out;
+  for (const std::int64_t shared : {e.model->experts->shared_width, std::int64_t{0}}) {
+    ModelSpec before = *e.model;
+    before.experts->first_dense = 0;
+    before.experts->every = 1;
+    before.experts->width = before.ffn;
+    before.experts->shared_width = shared;
+    const auto length = static_cast<std::int64_t>(e.sequence_length->middle());
+    const auto count = flops_per_token(Convention::megatron, before, length);
+    if (!count.flops) continue;
+    const double factor = count.flops->to_double() / now->middle();
+    if (std::abs(factor - 1) > 1e-9 && std::find(out.begin(), out.end(), factor) == out.end())
+      out.push_back(factor);
+  }
+  return out;
+}
+
 /// Megatron-LM (training.py, num_floating_point_operations) and llm.c (train_gpt2.cu, estimate_mfu) counted
 /// attention over all pairs before they counted the causal half, and their logs name no version: either, as
 /// factors on what they count now. llm.c's discussion 481, 124,475,904 parameters at T = 1,024: 49.0 % of an
@@ -120,6 +143,11 @@ std::vector<Counting> countings(const Evidence& e) {
     for (const Miscount& miss : miscounts(e, convention))
       if (miss.id == "attention_full")
         out.push_back({miss.factor, "attention is counted over all pairs, as earlier versions do"});
+  const std::size_t pairs = out.size();
+  if (convention == "megatron")
+    for (const double factor : experts_as_before(e))
+      for (std::size_t i = 0; i < pairs; ++i)
+        out.push_back({factor + out[i].factor - 1, "experts are counted as earlier versions do"});
   if (convention == "megatron")
     for (const bool again : {false, true})
       if (const auto factor = megatron_deepspeed(e, again))

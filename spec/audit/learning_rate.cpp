@@ -32,6 +32,7 @@ struct Shape {
   double rise_offset = 0, fall_offset = 0;  ///< added to the printed step
   double step_factor = 1;                   ///< schedule steps per optimizer step
   double shift = 0;                         ///< of the fall, in schedule steps
+  double start = 0, most_start = 0;         ///< the rate where the rise begins; a range likewise
 };
 
 /// What is left of the rise at share `x` of the decay that ends a wsd schedule: Megatron-LM,
@@ -49,11 +50,23 @@ double left_of_wsd(Shape::Kind kind, double x) {
   }
 }
 
-/// The interval of rates that the shape allows at `step`; wsd leaves its plateau's end open.
-Interval rate(const Shape& s, double step) {
-  const double u = (step + s.rise_offset) * s.step_factor;
-  if (u <= s.warmup && s.warmup > 0) return exact_interval(s.peak * std::max(0.0, u) / s.divisor);
-  const double v = (step + s.fall_offset) * s.step_factor + s.shift;
+/// Where a rate was printed.
+struct Place {
+  double step;  ///< or the sequences since the start, of a schedule that goes by these
+  const Printed* rate;
+  std::int64_t line;
+  double unit = 1;    ///< of one step
+  double number = 0;  ///< of the step
+};
+
+/// The interval of rates that the shape allows at a place; wsd leaves its plateau's end open.
+Interval rate(const Shape& s, const Place& at) {
+  const double u = (at.step + s.rise_offset * at.unit) * s.step_factor;
+  if (u <= s.warmup && s.warmup > 0) {
+    const double risen = std::max(0.0, u) / s.divisor;
+    return {s.start + (s.peak - s.start) * risen, s.most_start + (s.peak - s.most_start) * risen};
+  }
+  const double v = (at.step + s.fall_offset * at.unit) * s.step_factor + s.shift;
   const double x = s.length > 0 ? std::clamp((v - s.warmup) / s.length, 0.0, 1.0) : 1;
   const double fallen = s.kind == Shape::linear ? x : (1 - std::cos(std::numbers::pi * x)) / 2;
   switch (s.kind) {
@@ -85,17 +98,11 @@ bool agrees(const Printed& printed, Interval expected) {
   return shown.low - slack <= expected.high && expected.low <= shown.high + slack;
 }
 
-struct Place {
-  double step;
-  const Printed* rate;
-  std::int64_t line;
-};
-
 std::size_t misses(const Shape& shape, const std::vector<Place>& places, std::size_t stride,
                    std::size_t stop) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < places.size(); i += stride)
-    if (!agrees(*places[i].rate, rate(shape, places[i].step)) && ++count >= stop) break;
+    if (!agrees(*places[i].rate, rate(shape, places[i])) && ++count >= stop) break;
   return count;
 }
 
@@ -104,7 +111,14 @@ struct Stated {
   std::vector<double> ends;
   double least = 0, most_least = 0, decay = 0;
   std::vector<Shape::Kind> kinds;
+  double start = 0, most_start = 0;
 };
+
+/// Whether the schedule goes by the sequences since the start.
+bool by_samples(const Evidence& e) { return e.record[Setting::train_samples].has_value(); }
+Setting warmup_setting(const Evidence& e) {
+  return by_samples(e) ? Setting::warmup_samples : Setting::warmup_steps;
+}
 
 /// The shapes that a trainer's word for its schedule may mean; none for a word that is not known here.
 /// `cosine_only`: of a trainer that has one schedule and does not name it.
@@ -130,19 +144,26 @@ std::optional<Stated> stated(const Evidence& e) {
   const std::string& trainer = r.format.name;
   const bool cosine_only =
       trainer.starts_with("llm_tii") || trainer == "nanogpt" || trainer == "llmq" || trainer == "assay";
-  const bool ends = r[Setting::decay_steps] || r[Setting::max_steps];
-  double decay = usable(r[Setting::wsd_decay_steps]) && ends ? r[Setting::wsd_decay_steps]->value : 0;
+  const std::vector<Setting> end_settings = by_samples(e)
+                                                ? std::vector{Setting::decay_samples}
+                                                : std::vector{Setting::decay_steps, Setting::max_steps};
+  const bool ends = std::any_of(end_settings.begin(), end_settings.end(),
+                                [&](Setting setting) { return r[setting].has_value(); });
+  const auto& last = r[by_samples(e) ? Setting::wsd_decay_samples : Setting::wsd_decay_steps];
+  double decay = usable(last) && ends ? last->value : 0;
   // llm.c, schedulers.h: the last fifth of the run.
   if (const auto& most = r[Setting::max_steps]; trainer == "llmc" && most)
     decay = most->value - std::floor(0.8 * most->value);
   Stated out{
       r[Setting::learning_rate]->value, 0, {}, 0, 0, decay, kinds_of(r.schedule, decay > 0, cosine_only)};
-  if (r[Setting::warmup_steps]) out.warmup = r[Setting::warmup_steps]->value;
+  if (const auto& warmup = r[warmup_setting(e)]) out.warmup = warmup->value;
+  if (const auto& start = r[Setting::learning_rate_start])
+    out.start = start->low, out.most_start = start->high;
   if (r[Setting::learning_rate_min])
     out.least = out.most_least = r[Setting::learning_rate_min]->value;
   else
     out.most_least = 0.5 * out.peak;
-  for (const Setting setting : {Setting::decay_steps, Setting::max_steps})
+  for (const Setting setting : end_settings)
     if (r[setting] && r[setting]->value > 0)
       if (const double end = r[setting]->value; out.ends.empty() || out.ends.front() != end)
         out.ends.push_back(end);
@@ -182,7 +203,7 @@ Fit best_fit(const Stated& s, double step_factor, const std::vector<Place>& plac
               for (const double shift : {0.0, -1.0}) {
                 if (shift != 0 && step_factor == 1) continue;
                 if (try_shape({kind, s.peak, s.least, s.most_least, s.warmup, s.warmup + extra, end,
-                               end - from, s.decay, rise, fall, step_factor, shift}))
+                               end - from, s.decay, rise, fall, step_factor, shift, s.start, s.most_start}))
                   return best;
               }
   return best;
@@ -213,6 +234,8 @@ void blame_schedule(Result& out, const Evidence& e, const Stated& s, const std::
         std::tuple("rate_over_passes", "divided by the accumulation", 1 / passes)})
     if (factor != 1 && explains(with([&, f = factor](Stated& o) {
           o.peak *= f;
+          o.start *= f;
+          o.most_start *= f;
           o.most_least *= std::max(f, 1.0);
           o.least *= std::min(f, 1.0);
         })))
@@ -237,9 +260,27 @@ double lost_steps(const Evidence& e, const std::vector<Place>& places) {
                           std::any_of(e.steps.begin(), e.steps.end(),
                                       [](const Step* step) { return (*step)[Field::skipped].has_value(); });
   if (!leaves_out || places.size() < 2) return 0;
-  return std::max(0.0, places[0].step - (places[1].step - places[0].step));
+  return std::max(0.0, (places[0].step - (places[1].step - places[0].step)) / places[0].unit);
 }
 constexpr double most_lost = 100;
+
+/// Steps left out so far, by place, of which those of steps that a restart did again count once.
+std::vector<double> without_those_done_again(const std::vector<Place>& places,
+                                             const std::vector<double>& waited) {
+  std::vector<double> out;
+  std::vector<std::pair<double, double>> behind;  // numbers of steps that stand, and those left out by then
+  double twice = 0;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (!behind.empty() && places[i].number <= behind.back().first) {
+      const double until = behind.back().second;
+      while (!behind.empty() && behind.back().first >= places[i].number) behind.pop_back();
+      twice += until - (behind.empty() ? 0 : behind.back().second);
+    }
+    out.push_back(waited[i] - twice);
+    behind.emplace_back(places[i].number, out.back());
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -248,20 +289,31 @@ Result judge_learning_rate(const Evidence& e) {
   // Some trainers' schedules wait for a step that was left out, others go on.
   std::vector<double> waited;
   double left_out = 0;
+  const Field counter = by_samples(e) ? Field::sequences_total : Field::step;
   for (const Step* step : e.steps) {
     if (const auto& skipped = (*step)[Field::skipped])
       left_out = skipped->value;
     else if (const auto& norm = (*step)[Field::gradient_norm]; norm && !std::isfinite(norm->value))
       ++left_out;
-    if (const auto& n = (*step)[Field::step], &r = (*step)[Field::learning_rate];
+    const auto& batch = (*step)[Field::step_sequences];
+    if (by_samples(e) && !usable(batch)) continue;
+    if (const auto& n = (*step)[counter], &r = (*step)[Field::learning_rate];
         n && r && std::isfinite(r->value))
-      places.push_back({n->value, &*r, r->line ? r->line : step->line}), waited.push_back(left_out);
+      places.push_back({n->value, &*r, r->line ? r->line : step->line, by_samples(e) ? batch->value : 1,
+                        (*step)[Field::step] ? (*step)[Field::step]->value : 0}),
+          waited.push_back(left_out);
   }
   if (places.empty()) {
     const bool unnumbered = std::any_of(e.steps.begin(), e.steps.end(),
                                         [](const Step* s) { return (*s)[Field::learning_rate].has_value(); });
-    return not_judged(unnumbered ? "step numbers (--set max_steps=N)" : "learning rate");
+    return not_judged(unnumbered && by_samples(e) ? "samples since the start"
+                      : unnumbered                ? "step numbers (--set max_steps=N)"
+                                                  : "learning rate");
   }
+  // Of which size those were that were left out while the batch grew is not said.
+  const bool ramps = std::any_of(places.begin(), places.end(),
+                                 [&](const Place& at) { return at.unit != places.front().unit; });
+  if (ramps && left_out > 0) return not_judged("samples that the schedule has seen");
   const auto schedule = stated(e);
   if (!schedule) return not_judged("highest learning rate of the schedule");
   if (schedule->kinds.empty()) return not_judged("the shape of the schedule " + quote(e.record.schedule));
@@ -269,27 +321,40 @@ Result judge_learning_rate(const Evidence& e) {
   const bool shape_known = !schedule->ends.empty() || schedule->kinds.front() == Shape::constant ||
                            schedule->kinds.front() == Shape::inverse_root ||
                            schedule->kinds.front() == Shape::wsd;
-  const bool warmup_known = e.record[Setting::warmup_steps].has_value();
+  const bool warmup_known = e.record[warmup_setting(e)].has_value();
   const std::size_t stride = std::max<std::size_t>(1, places.size() / 128);
   // Stretches after a restart go on by number, so one shape serves all.
-  Fit fit = shape_known && warmup_known ? best_fit(*schedule, 1, places, stride) : Fit{};
-  std::size_t off = shape_known && warmup_known ? misses(fit.shape, places, 1, places.size()) : 0;
+  Fit fit;
+  std::size_t off = shape_known && warmup_known ? places.size() + 1 : 0;
+  const std::vector<double> waited_once = without_those_done_again(places, waited);
   const double lost = std::min(lost_steps(e, places), most_lost);
-  const std::vector<Place> all = places;
-  for (double before = left_out > 0 ? 0 : 1; off > 0 && before <= lost; ++before) {
-    std::vector<Place> behind = all;
-    for (std::size_t i = 0; i < behind.size(); ++i) behind[i].step -= waited[i] + before;
-    const Fit waiting = best_fit(*schedule, 1, behind, stride);
-    const std::size_t fewer = misses(waiting.shape, behind, 1, behind.size());
-    if (fewer < off) fit = waiting, places = behind, off = fewer;
+  std::vector<std::vector<Place>> countings = {places};
+  // Samples that are counted wrong are another relation's: with one batch the steps stand for them too.
+  if (by_samples(e) && !ramps) {
+    countings.push_back(places);
+    for (Place& at : countings.back()) at.step = at.number * at.unit;
   }
-  const auto allowed = [&](double step) {
-    return shape_known && warmup_known ? rate(fit.shape, step) : Interval{0, schedule->peak};
+  // -1: the schedule waits for none.
+  for (double before = -1; before <= lost; ++before)
+    for (std::size_t way = 0; way < 2 * countings.size(); ++way) {
+      const std::vector<Place>& all = countings[way / 2];
+      const std::vector<double>& waits = way % 2 == 0 ? waited : waited_once;
+      if (off == 0 || (before == 0 && left_out == 0)) break;
+      if (way % 2 == 1 && (before < 0 || waited_once == waited)) continue;
+      std::vector<Place> behind = all;
+      for (std::size_t i = 0; before >= 0 && i < behind.size(); ++i)
+        behind[i].step -= (waits[i] + before) * behind[i].unit;
+      const Fit waiting = best_fit(*schedule, 1, behind, stride);
+      const std::size_t fewer = misses(waiting.shape, behind, 1, behind.size());
+      if (fewer < off) fit = waiting, places = behind, off = fewer;
+    }
+  const auto allowed = [&](const Place& at) {
+    return shape_known && warmup_known ? rate(fit.shape, at) : Interval{0, schedule->peak};
   };
   out.note =
       shape_known && warmup_known ? "" : "no more than the highest rate; the schedule is not stated in full";
   for (const Place& place : places) {
-    const Interval expected = allowed(place.step);
+    const Interval expected = allowed(place);
     if (out.verdict != Verdict::contradicts) out.printed = place.rate->value, out.recomputed = expected;
     if (!agrees(*place.rate, expected)) contradict(out, place.rate->value, expected, place.line);
   }

@@ -152,6 +152,13 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
     model.head_dim = whole(at(Setting::head_dim).value_or(*width / *heads));
     model.ffn = whole(*ffn);
     model.context = whole(at(Setting::sequence_length).value_or(2048));
+    if (record.mlp) {
+      model.mlp = record.mlp->mlp;
+      model.experts = record.mlp->experts;
+    } else if (record.format.name == "megatron") {
+      // It trains MLPs of two matrices and of three, and experts: by its widths alone it may be any.
+      return std::nullopt;
+    }
     basis = model.name;
     return as_counted(model, at(Setting::kv_heads).has_value(), at(Setting::head_dim).has_value(),
                       record[Setting::parameters]);

@@ -44,9 +44,15 @@ enum class Setting {
   gpu_memory,           ///< of one GPU [B]
   learning_rate,        ///< highest of the schedule
   learning_rate_min,
+  learning_rate_start,  ///< where the warm-up begins
   warmup_steps,
   decay_steps,      ///< step at which the decay ends
   wsd_decay_steps,  ///< steps of the decay at the end of a "wsd" schedule
+  // Of a run that is planned by sequences, so that its schedule goes by those since the start:
+  train_samples,
+  warmup_samples,
+  decay_samples,
+  wsd_decay_samples,
   max_steps,
   expected_tokens_per_second_half_mfu,  ///< "expected tokens/s at 50 % MFU"
   total_seconds,                        ///< wall clock of the run
@@ -187,12 +193,19 @@ struct GivenOption {
   std::string log_text;               ///< of a name: likewise
 };
 
+/// The MLP of a model's blocks, where its trainer has several.
+struct BlockMlp {
+  Mlp mlp = Mlp::swiglu;
+  std::optional<Experts> experts;
+};
+
 struct RunRecord {
   std::string origin;  ///< path, or what the program that built it says
   Format format;
   std::array<std::optional<Printed>, setting_count> settings;
   std::string model;                    ///< as printed or found; empty when the log names none
   std::optional<ModelSpec> definition;  ///< of the model, where the log holds it whole
+  std::optional<BlockMlp> mlp;          ///< beside the settings, of a trainer that has several, where said
   /// The file that defined the model, where the log says that it was no built-in one and does not hold it
   /// whole: a model that is known by the same name need not be the one that ran.
   std::string model_file;

@@ -162,6 +162,16 @@ std::string stamp(double elapsed, bool to_milliseconds) {
   return out + (to_milliseconds ? text(".%03d", static_cast<int>(milliseconds % 1000)) : std::string());
 }
 
+/// As Megatron prints it: a period, the first layer sparse, or a list of all layers.
+std::string layers_with_experts(const spec::ModelSpec& model) {
+  if (!model.experts || model.experts->first_dense == 0)
+    return std::to_string(model.experts ? model.experts->every : 1);
+  std::string out;
+  for (std::int64_t l = 0; l < model.layers; ++l)
+    out += std::string(out.empty() ? "[" : ", ") + (l < model.experts->first_dense ? "0" : "1");
+  return out + "]";
+}
+
 std::string megatron(const SimulatedRun& run, const Report& r) {
   std::string out = text(
       "using world size: %.0f, data-parallel size: %.0f, context-parallel size: 1, "
@@ -187,23 +197,49 @@ std::string megatron(const SimulatedRun& run, const Report& r) {
   argument("kv_channels", whole(of(r, Setting::head_dim)));
   argument("log_interval", std::to_string(run.log_every));
   argument("lr", shortest(of(r, Setting::learning_rate)));
-  argument("lr_decay_iters", whole(of(r, Setting::decay_steps)));
+  // What the trainer's counter grows by, and its schedule with it.
+  const double sequences = static_cast<double>(run.micro * run.accounting.accumulation * run.data_parallel);
+  const bool by_samples = run.schedule_by == SimulatedRun::ScheduleBy::samples,
+             by_share = run.schedule_by == SimulatedRun::ScheduleBy::share_of_decay;
+  const auto samples = [&](Setting setting) {
+    return by_samples && r[setting] ? whole(*r[setting] * sequences) : std::string("None");
+  };
+  const auto iterations = [&](Setting setting) {
+    return !by_samples && r[setting] ? whole(*r[setting]) : std::string("None");
+  };
+  argument("lr_decay_iters", iterations(Setting::decay_steps));
+  argument("lr_decay_samples", samples(Setting::decay_steps));
   argument("lr_decay_style", run.schedule);
-  argument("lr_warmup_iters", whole(of(r, Setting::warmup_steps)));
-  argument("lr_wsd_decay_iters",
-           r[Setting::wsd_decay_steps] ? whole(of(r, Setting::wsd_decay_steps)) : "None");
+  argument("lr_warmup_fraction",
+           by_share ? shortest(of(r, Setting::warmup_steps) / of(r, Setting::decay_steps)) : "None");
+  argument("lr_warmup_init", shortest(run.first_rate));
+  argument("lr_warmup_iters", by_samples || by_share ? "0" : whole(of(r, Setting::warmup_steps)));
+  argument("lr_warmup_samples", by_samples ? samples(Setting::warmup_steps) : "0");
+  argument("lr_wsd_decay_iters", iterations(Setting::wsd_decay_steps));
+  argument("lr_wsd_decay_samples", samples(Setting::wsd_decay_steps));
   argument("lr_wsd_decay_style", r[Setting::wsd_decay_steps] ? run.wsd_decay : "exponential");
   argument("micro_batch_size", whole(of(r, Setting::micro)));
   argument("min_lr", shortest(of(r, Setting::learning_rate_min)));
+  const auto& experts = run.model.experts;
+  argument("moe_ffn_hidden_size", experts ? std::to_string(experts->width) : "None");
+  argument("moe_layer_freq", layers_with_experts(run.model));
+  argument("moe_router_topk", experts ? std::to_string(experts->active) : "2");
+  argument("moe_shared_expert_intermediate_size",
+           experts && experts->shared_width > 0 ? std::to_string(experts->shared_width) : "None");
+  argument("multi_latent_attention", "False");
   argument("num_attention_heads", whole(of(r, Setting::heads)));
+  argument("num_experts", experts ? std::to_string(experts->count) : "None");
   argument("num_layers", whole(of(r, Setting::layers)));
   argument("num_query_groups", whole(of(r, Setting::kv_heads)));
   argument("padded_vocab_size", whole(of(r, Setting::vocab)));
   argument("params_dtype", run.fp16 ? "torch.float16" : "torch.bfloat16");
   argument("pipeline_model_parallel_size", whole(of(r, Setting::pipeline_parallel)));
   argument("seq_length", whole(of(r, Setting::sequence_length)));
+  argument("squared_relu", "False");
+  argument("swiglu", run.model.mlp == spec::Mlp::swiglu ? "True" : "False");
   argument("tensor_model_parallel_size", whole(of(r, Setting::tensor_parallel)));
-  argument("train_iters", whole(of(r, Setting::max_steps)));
+  argument("train_iters", iterations(Setting::max_steps));
+  argument("train_samples", samples(Setting::max_steps));
   argument("world_size", whole(of(r, Setting::gpus)));
   out += "-------------------- end of arguments ---------------------\n";
   out += "INFO:megatron.core.num_microbatches_calculator:setting number of microbatches to constant " +

@@ -84,6 +84,27 @@ void draw_model(Draw& draw, SimulatedRun& run) {
   run.parameters_nonembedding = run.parameters - V * D;
 }
 
+/// Megatron-LM trains GPTs and mixtures too, and says a schedule in three ways. Of a stream of its own.
+void draw_megatron(std::uint64_t seed, SimulatedRun& run) {
+  Draw draw(seed, 6000 + static_cast<std::uint32_t>(run.format));
+  spec::ModelSpec& m = run.model;
+  const std::int64_t kind = draw.between(0, 3);
+  if (kind == 2) m.mlp = spec::Mlp::gelu;
+  if (kind == 3) {
+    spec::Experts experts;
+    experts.count = draw.one_of<std::int64_t>({8, 16, 64});
+    experts.active = draw.one_of<std::int64_t>({1, 2, 4});
+    experts.width = draw.one_of<std::int64_t>({m.ffn, m.ffn / 4});
+    experts.shared_width = draw.one_of<std::int64_t>({0, 0, m.ffn / 4});
+    experts.first_dense = draw.between(0, 2);
+    if (experts.first_dense == 0 && m.layers % 2 == 0) experts.every = draw.between(1, 2);
+    m.experts = experts;
+    if (draw.between(0, 3) == 0) m.mlp = spec::Mlp::gelu;
+  }
+  run.schedule_by = static_cast<SimulatedRun::ScheduleBy>(draw.between(0, 2));
+  if (draw.between(0, 1) == 1) run.first_rate = 0.02 * draw.real(1e-4, 1e-3);
+}
+
 void draw_layout(Draw& draw, SimulatedRun& run) {
   run.gpus = std::int64_t{1} << draw.between(0, 6);
   const bool parallel = run.format == LogFormat::torchtitan || run.format == LogFormat::kempnerforge ||
@@ -186,13 +207,16 @@ double scheduled_rate(const SimulatedRun& run, std::int64_t i) {
       length = end;
       break;
     default:
-      if (u <= rise) return peak * u / rise;
+      if (u <= rise) return run.first_rate + (peak - run.first_rate) * u / rise;
   }
   const double x = std::min(1.0, (u - rise) / length);
   if (run.schedule == "constant") return peak;
   if (run.schedule == "linear") return peak + (low - peak) * x;
-  if (run.schedule == "inverse-square-root")
-    return std::max(low, peak * std::sqrt(std::max(1.0, rise) / std::max(1.0, u)));
+  if (run.schedule == "inverse-square-root") {
+    // Of samples: no less than one of them.
+    const double one = run.schedule_by == SimulatedRun::ScheduleBy::samples ? 1 / run.sequences() : 1.0;
+    return std::max(low, peak * std::sqrt(std::max(one, rise) / std::max(one, u)));
+  }
   if (is_wsd(run)) {
     const double decay = static_cast<double>(run.wsd_decay_steps),
                  y = std::clamp((u - (end - decay)) / decay, 0.0, 1.0);
@@ -266,7 +290,19 @@ double convention_flops(LogFormat format, const SimulatedRun& run) {
       return 6 * spec::matmul_parameters(m).to_double() + 12 * L * D * T;
     case LogFormat::llmc:
       return 6 * N + 6 * L * D * T;
-    case LogFormat::megatron:
+    case LogFormat::megatron: {
+      // A token's matrices: gate and up, or up alone, and down; of experts, those that it visits.
+      const double K = static_cast<double>(m.kv_heads) * static_cast<double>(m.head_dim),
+                   matrices = m.mlp == spec::Mlp::gelu ? 2 : 3, F = static_cast<double>(m.ffn);
+      double sparse = 0, width = 0;
+      if (m.experts) {
+        for (std::int64_t l = m.experts->first_dense; l < m.layers; l += m.experts->every) ++sparse;
+        width = static_cast<double>(m.experts->active) * static_cast<double>(m.experts->width) +
+                static_cast<double>(m.experts->shared_width);
+      }
+      const double mlps = matrices * D * ((L - sparse) * F + sparse * width);
+      return 6 * (L * D * (2 * A + 2 * K) + mlps) + 6 * embedding + 6 * L * A * T;
+    }
     case LogFormat::llmq:
     case LogFormat::llmq_json: {
       // Matrices of the blocks and the head; attention over T / 2 keys on average.
@@ -307,6 +343,7 @@ SimulatedRun simulate(LogFormat format, std::uint64_t seed, std::int64_t wanted)
   SimulatedRun run;
   run.format = format;
   draw_model(draw, run);
+  if (format == LogFormat::megatron) draw_megatron(seed, run);
   const Gpu gpu = format == LogFormat::llmc   ? a100
                   : format == LogFormat::llmq ? h100
                                               : draw.one_of<Gpu>({a100, h100, h200, b200});

@@ -79,6 +79,9 @@ struct SimulatedRun {
   bool fp16 = false;  ///< with loss scaling, else bf16
   double highest_rate = 0, lowest_rate = 0;
   std::int64_t warmup_steps = 0, decay_steps = 0;
+  double first_rate = 0;  ///< where the warm-up begins
+  /// Of Megatron: how its arguments say the schedule.
+  enum class ScheduleBy { iterations, share_of_decay, samples } schedule_by = ScheduleBy::iterations;
   double loss_floor = 0, expected_first_loss = 0, expected_first_loss_deviation = 0;
   double memory_allocated = 0, memory_peak = 0, memory_reserved = 0;  ///< [B]
   double seconds_outside = 0;                                         ///< start-up, saving [s]

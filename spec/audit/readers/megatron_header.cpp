@@ -21,7 +21,6 @@ constexpr Argument arguments[] = {{"micro_batch_size", Setting::micro},
                                   {"train_iters", Setting::max_steps},
                                   {"lr", Setting::learning_rate},
                                   {"min_lr", Setting::learning_rate_min},
-                                  {"lr_warmup_iters", Setting::warmup_steps},
                                   {"lr_decay_iters", Setting::decay_steps},
                                   {"lr_wsd_decay_iters", Setting::wsd_decay_steps},
                                   {"data_parallel_size", Setting::data_parallel},
@@ -49,9 +48,13 @@ void Header::read(std::string_view text, std::int64_t line, RecordBuilder& build
     read_argument(trimmed(text.substr(0, dots)), text.substr(dots), line, builder);
   } else if (ends_arguments(text)) {
     no_ramp_ = !ramp_stated_;
+    state_mlp(builder);
+    mlp_ = MlpArguments();
     if (grouped_ == false) builder.setting(Setting::kv_heads, builder.current(Setting::heads));
     if (!builder.current(Setting::decay_steps))
       builder.setting(Setting::decay_steps, builder.current(Setting::max_steps));
+    schedule_.end(builder);
+    schedule_ = ScheduleArguments();
   } else if (const auto world = behind(text, "using world size: "); world.data()) {
     builder.setting(Setting::gpus, number(world));
     constexpr std::pair<std::string_view, Setting> sizes[] = {
@@ -77,10 +80,19 @@ void Header::read(std::string_view text, std::int64_t line, RecordBuilder& build
   }
 }
 
+void Header::state_mlp(RecordBuilder& builder) const {
+  const auto &layers = builder.current(Setting::layers), &ffn = builder.current(Setting::ffn);
+  const auto held = [](const std::optional<Printed>& n) { return n && n->value >= 1 && n->value <= 1e9; };
+  if (held(layers) && held(ffn))
+    builder.mlp(mlp_.stated(static_cast<std::int64_t>(layers->value), static_cast<std::int64_t>(ffn->value)));
+}
+
 void Header::read_argument(std::string_view name, std::string_view rest, std::int64_t line,
                            RecordBuilder& builder) {
   while (!rest.empty() && (rest[0] == ' ' || rest[0] == '.')) rest.remove_prefix(1);
   const std::string_view value = trimmed(rest);
+  if (mlp_.read(name, value)) state_mlp(builder);
+  schedule_.read(name, value, line, builder);
   if (name == "rampup_batch_size") ramp_stated_ = value != "None";
   if (name == "group_query_attention") grouped_ = value == "True";
   if (name == "num_query_groups" && grouped_ == true)

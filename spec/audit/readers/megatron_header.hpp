@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "spec/audit/readers/megatron_arguments.hpp"
 #include "spec/audit/readers/record_builder.hpp"
 
 namespace assay::spec::audit::megatron {
@@ -22,7 +23,11 @@ class Header {
  private:
   void read_argument(std::string_view name, std::string_view rest, std::int64_t line, RecordBuilder& builder);
 
+  void state_mlp(RecordBuilder& builder) const;
+
   bool ramp_stated_ = false, no_ramp_ = false;  ///< by the arguments; by all of them, to their end
+  MlpArguments mlp_;
+  ScheduleArguments schedule_;
   std::optional<bool> grouped_;  ///< as stated; where the line is lost, heads may share keys or not
 };
 

@@ -96,6 +96,7 @@ void RecordBuilder::adopt_pending() {
        {&RunRecord::model, &RunRecord::gpu, &RunRecord::device, &RunRecord::dtype, &RunRecord::schedule,
         &RunRecord::parallelism, &RunRecord::weights, &RunRecord::model_file})
     if ((run_.record.*which).empty()) run_.record.*which = (*pending_).*which;
+  if (!run_.record.mlp) run_.record.mlp = pending_->mlp;
   if (!run_.record.definition) run_.record.definition = pending_->definition;
   pending_.reset();
 }

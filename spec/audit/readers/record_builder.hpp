@@ -56,6 +56,8 @@ class RecordBuilder {
   void name(std::string RunRecord::*which, std::string_view value);
   /// The whole model of the run.
   void define(const ModelSpec& model) { header().definition = model; }
+  /// The MLP of its blocks.
+  void mlp(const std::optional<BlockMlp>& stated) { header().mlp = stated; }
   /// Steps of the run contradict a setting that changes as it goes.
   void forget(Setting setting) { run_.record[setting].reset(); }
   /// A line of the run says that its loss is made of rewards.

@@ -66,6 +66,10 @@ std::vector<Measures> kinds_of(Setting setting) {
     case Setting::warmup_steps:
     case Setting::decay_steps:
     case Setting::wsd_decay_steps:
+    case Setting::train_samples:
+    case Setting::warmup_samples:
+    case Setting::decay_samples:
+    case Setting::wsd_decay_samples:
     case Setting::max_steps:
     case Setting::final_step:
     case Setting::total_tokens:

@@ -106,7 +106,7 @@ TEST(AuditFaultsSpec, TruthfulLogsWithoutTheirHeadersAreConsistent) {
       };
       std::string facts = "gpu=" + run.gpu + ",gpus=" + std::to_string(run.gpus) +
                           ",sequence_length=" + std::to_string(run.sequence_length);
-      if (!run.gpt2) facts += ",model=" + run.model.name;
+      if (!run.gpt2 && run.model == find_model(run.model.name)) facts += ",model=" + run.model.name;
       if (run.format == LogFormat::nanogpt) facts += nanogpt_facts(run);
       // Some formats hold no facts, and their reader states them all.
       const bool lost = read_arguments(run).set.empty() || run.format == LogFormat::nanogpt;
