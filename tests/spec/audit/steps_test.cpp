@@ -105,6 +105,10 @@ TEST(StepsSpec, AnotherIntervalToTheEndIsNoLossOfLines) {
   std::vector<int> cut = thinned(9'000, 10, 15'000);
   std::erase(cut, 12'000);
   EXPECT_EQ(of(cut).verdict, Verdict::contradicts);
+  // As many lines lost in three places.
+  cut = thinned(20'000, 1, 20'000);
+  std::erase_if(cut, [](int number) { return number % 5'000 < 3 && number < 16'000 && number > 100; });
+  EXPECT_EQ(of(cut).contradicted, 3);
 }
 
 TEST(StepsSpec, AnotherPlanAndBatchAreAnotherRun) {
