@@ -1,4 +1,5 @@
 #include "spec/audit/evidence.hpp"
+#include "spec/audit/running_mean.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -176,6 +177,7 @@ std::optional<double> number_in(const RunRecord& record, Setting setting) {
 
 Evidence::Evidence(const RunRecord& given) : record(given), steps(steps_of(given)) {
   stretches = stretches_of(record, steps);
+  line_distance = usual_distance(*this);
   model = model_of(record, model_basis);
   if (!record.gpu.empty()) gpu = find_gpu(record.gpu);
   if (const auto named = computing_precision(record.dtype))

@@ -47,6 +47,7 @@ struct Evidence {
 
   const RunRecord& record;
   std::vector<const Step*> steps;  ///< of the first rank that printed
+  double line_distance = 0;        ///< usual_distance of the steps: asked for every line
   std::vector<Stretch> stretches;  ///< all steps, split where the number falls back or a step is done again
   std::optional<ModelSpec> model;  ///< named, or put together from the settings
   /// How the model is known: "named", "defined" (the log holds it whole), "shape as printed", "parameters as

@@ -90,7 +90,7 @@ std::optional<LineWindow> line_window(const Evidence& e, std::size_t i, Field fi
   if (!end || !begin || !number || !last || !usable(printed)) return std::nullopt;
   LineWindow out;
   out.steps = number->value - last->value;
-  if (!(out.steps > 0) || (out.steps != 1 && !of_window(e, field)) || out.steps > usual_distance(e))
+  if (!(out.steps > 0) || (out.steps != 1 && !of_window(e, field)) || out.steps > e.line_distance)
     return std::nullopt;
   Interval each = wide(*printed);
   if (field == Field::tokens_per_second) {

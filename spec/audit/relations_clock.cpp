@@ -52,7 +52,7 @@ void compare_windows(const Evidence& e, bool by_rate, Comparison& to) {
   };
   std::vector<Judged> judged;
   const bool windowed = e.averaged(Field::tokens_per_second) && e.record.format.name == "torchtitan";
-  const double longest = windowed ? usual_distance(e) : 1e300;
+  const double longest = windowed ? e.line_distance : 1e300;
   for (const Stretch& stretch : e.stretches) {
     // The first step holds compilation; what the clock shows before it is set-up.
     const std::size_t begin = stretch.begin, count = stretch.end - stretch.begin;

@@ -197,7 +197,7 @@ void Means::finish() {
   if (lines_.empty()) return;
   const auto mean = running_mean(e_, field_);
   if (!mean) return within_range();
-  usual_ = std::max(usual_distance(e_), 1.0);
+  usual_ = std::max(e_.line_distance, 1.0);
   find_beginnings();
   // Relatives of a trainer print single numbers (train_gpt2.py), or form another mean: what lets most lines
   // be off by one factor is how they are made.

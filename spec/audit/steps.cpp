@@ -85,7 +85,7 @@ bool begins_interval(const Evidence& e, std::size_t i) {
 
 Result judge_steps(const Evidence& e) {
   Result out = holding(0);
-  const double usual = usual_distance(e);
+  const double usual = e.line_distance;
   double gap = usual;
   const bool all_kept = e.record.steps_seen <= static_cast<std::int64_t>(e.record.steps.size());
   std::int64_t restarts = 0, swaps = 0;
