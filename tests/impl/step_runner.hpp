@@ -3,9 +3,12 @@
 // tests.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "impl/data/document_offsets.hpp"
@@ -63,6 +66,7 @@ class StepRunner {
              Dtype states = Dtype::f32, Dtype wire = Dtype::f32,
              spec::Recompute recompute = spec::Recompute::norms_swiglu)
       : device_(device),
+        context_(model.context),
         groups_(communicator, layout),
         buffers_(impl::allocate(model, dtype, device, states, layout, groups_.shard().rank())),
         parameters_(impl::make_parameters(buffers_, model, groups_,
@@ -82,8 +86,14 @@ class StepRunner {
                              const std::function<void(impl::run::StepInput&)>& change = {},
                              const std::vector<int>& order = {}) {
     impl::run::StepInput input{step_++, learning_rate, valid_tokens, {}};
-    for (const reference::Batch& batch : micro_batches)
+    for (const reference::Batch& batch : micro_batches) {
+      // The loader's part: positions that lie on a device are not looked at again.
+      const auto last = std::max_element(batch.positions.begin(), batch.positions.end());
+      if (last != batch.positions.end() && *last >= context_)
+        throw std::invalid_argument("position " + std::to_string(*last) + " of a batch, the model's context is " +
+                                    std::to_string(context_) + " tokens");
       input.micro_batches.push_back(token_batch(batch, device_));
+    }
     if (change) change(input);
     const auto accumulation = static_cast<std::int64_t>(micro_batches.size());
     return executor_.run(input, order.empty() ? spec::step_actions(accumulation, groups_.layout())
@@ -113,6 +123,7 @@ class StepRunner {
   }
 
   at::Device device_;
+  std::int64_t context_;
   impl::LayoutGroups groups_;
   impl::ParameterBuffers buffers_;
   std::unique_ptr<impl::ParameterLayout> parameters_;
