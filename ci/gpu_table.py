@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""The README's table of what the trainer reaches on GPUs, made from what was measured.
+
+    ci/bench gpu-table                 write the table into README.md
+    ci/bench gpu-table --check         exit 1 where README.md does not hold the table
+    ci/bench gpu-table --add LOG --commit C --command TEXT [--note TEXT] [--date YYYY-MM-DD]
+                                       keep what a log of `ci/bench gpu` measured, then write the table
+
+Measurements are lines of docs/measurements/gpu.jsonl: what step_bench or tests/bench/compiled_pytorch.py printed, and
+beside it `call` (all of one call were measured on one machine, one after another), `part` (of ci/bench gpu), `command`,
+`commit`, `date`, `note` and `machine` (GPU, driver, power limit, clock). A goal's row takes the last call that
+measured it beside its baseline; where a call measured it more than once, each is shown and the lowest is judged.
+"""
+import argparse
+import datetime
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / "docs/measurements/gpu.jsonl"
+PAGE = ROOT / "README.md"
+BEGIN, END = "<!-- ci/bench gpu-table writes from here -->\n", "<!-- to here -->\n"
+
+
+class Goal:
+    """A row: `part` beside `baseline` [part of ci/bench gpu, or None], asked on `gpus` GPUs. Aims: `ratio` to the baseline, `mfu` exact,
+    `first_step` [s], `memory` [byte] at most; `efficiency`: tokens/s of a GPU over those of the slowest GPU alone;
+    `exposed`: share of a step waited for reductions, at most. `layout`: of several GPUs."""
+
+    def __init__(self, name, what, part, baseline=None, layout=None, gpus=1, **aims):
+        self.name, self.what, self.part, self.baseline = name, what, part, baseline
+        self.layout, self.gpus, self.aims = layout, gpus, aims
+
+
+GOALS = [
+    Goal("P1", "llama-1.36b, 2,048 tokens, 24 x 4, fp32 master weights", "p1", "baseline", ratio=1.15, mfu=0.60),
+    Goal("P2", "llama3-8b, 4,096 tokens, 4 x 2, bf16 states", "p2", "baseline-p2", ratio=1.08),
+    Goal("P5", "P1: start of the process to end of the first step", "p1", "baseline", first_step=5.0),
+    Goal("P6", "qwen3-1.8b, 2,048 tokens, 22 x 2, fp32 master weights (PyTorch: 8 x 4)", "p6", "baseline-p6", mfu=0.57),
+    Goal("P7", "P1: peak of memory", "p1", "baseline", memory=74e9),
+    Goal("P3", "llama3-8b, 4,096 tokens, fp32 master weights, shard", "scaling-p3", "baseline-fsdp", layout="shard", gpus=4, ratio=1.12, mfu=0.57),
+    Goal("P4", "llama-1.36b, 24 x 4 on each, replicate", "scaling", layout="replicate", gpus=4, efficiency=0.985),
+    Goal("P4", "the same, zero1", "scaling", layout="zero1", gpus=4, efficiency=0.985),
+    Goal("P4", "the same in one micro-batch, replicate", "scaling-1", layout="replicate", gpus=4, exposed=0.03),
+]
+
+
+def lines_of(log):
+    """(part, figures) of every measurement in a log of `ci/bench gpu`, and the machine's line."""
+    part, machine, out = None, None, []
+    for line in log.splitlines():
+        if line.startswith("== "):
+            part = line[3:].split()[0]
+        elif line.startswith("NVIDIA ") and machine is None:
+            machine = line.strip()
+        elif line.startswith("{"):
+            figures = json.loads(line)
+            if "tokens_per_second" in figures:
+                if part is None:
+                    raise ValueError("figures before the first line `== PART`: not a log of ci/bench gpu")
+                out.append((part, figures))
+    if not out:
+        raise ValueError("holds no figures of step_bench or compiled_pytorch.py")
+    return machine, out
+
+
+def add(arguments):
+    machine, measured = lines_of(Path(arguments.add).read_text())
+    kept = read()
+    call = max((m["call"] for m in kept), default=0) + 1
+    with KEPT.open("a") as file:
+        for part, figures in measured:
+            about = {"call": call, "date": arguments.date, "commit": arguments.commit, "command": arguments.command,
+                     "note": arguments.note, "machine": machine, "part": part}
+            file.write(json.dumps({**about, **figures}) + "\n")
+    print(f"{len(measured)} measurements of call {call} added to {KEPT.relative_to(ROOT)}")
+
+
+def read():
+    return [json.loads(line) for line in KEPT.read_text().splitlines()] if KEPT.exists() else []
+
+
+def first_step(m):
+    return m["seconds_to_first_step"] if "stack" in m else m["seconds_since_process_start"]["first step done"]
+
+
+def rate(m):
+    return m["tokens_per_second_per_rank"]
+
+
+def listed(measured, form, unit=""):
+    return " and ".join(dict.fromkeys(form(m) for m in measured)) + unit
+
+
+def percent(share, digits=1):
+    return f"{100 * share:.{digits}f}"
+
+
+def figures(goal, ours, alone):
+    """Text of a goal's figures, of one call."""
+    if "first_step" in goal.aims:
+        return listed(ours, lambda m: f"{first_step(m):.1f}", " s")
+    if "memory" in goal.aims:
+        planned = listed([m for m in ours if "planned_device_bytes" in m], lambda m: f"{m['planned_device_bytes'] / 1e9:.1f}")
+        return listed(ours, lambda m: f"{m['peak_device_bytes'] / 1e9:.1f}", " GB") + (f", planned {planned}" if planned else "")
+    text = listed(ours, lambda m: f"{rate(m):,.0f}", " tokens/s") + (" a GPU" if ours[0]["ranks"] > 1 else "") + ", " + \
+        listed(ours, lambda m: percent(m["mfu_exact"]), " %")
+    if "efficiency" in goal.aims:
+        text += f"; {percent(min(map(rate, ours)) / min(map(rate, alone)))} % of the slowest GPU alone"
+    if "exposed" in goal.aims:
+        text += "; " + listed(ours, lambda m: percent(exposed(m), 2), " % exposed")
+    return text
+
+
+def exposed(m):
+    return m["phase_seconds"]["reduce"] / m["median_step_seconds"]
+
+
+def judged(goal, ours, theirs, alone):
+    """(aim's text, reached) of every aim."""
+    slowest, out = min(map(rate, ours)), []
+    for aim, value in goal.aims.items():
+        if aim == "ratio":
+            got = slowest / max(map(rate, theirs))
+            out.append((f"{value:.2f} x PyTorch ({got:.3f})", got >= value))
+        elif aim == "mfu":
+            out.append((f"{percent(value, 0)} % exact", min(m["mfu_exact"] for m in ours) >= value))
+        elif aim == "first_step":
+            out.append((f"{value:.0f} s", max(map(first_step, ours)) <= value))
+        elif aim == "memory":
+            out.append((f"{value / 1e9:.0f} GB", max(m["peak_device_bytes"] for m in ours) <= value))
+        elif aim == "efficiency":
+            out.append((f"{percent(value)} %", slowest / min(map(rate, alone)) >= value))
+        elif aim == "exposed":
+            out.append((f"{percent(value, 0)} % exposed", max(map(exposed, ours)) <= value))
+        else:
+            raise ValueError(f"unknown aim {aim}")
+    return out
+
+
+def row(goal, kept):
+    for call in sorted({m["call"] for m in kept}, reverse=True):
+        here = [m for m in kept if m["call"] == call]
+        ours = [m for m in here if m["part"] == goal.part and (m["ranks"] == 1 if goal.layout is None else
+                                                               m["ranks"] > 1 and m["layout"] == goal.layout)]
+        alone = [m for m in here if m["part"] == goal.part and m["ranks"] == 1]
+        theirs = [m for m in here if m["part"] == goal.baseline]
+        if not ours or (goal.baseline and not theirs) or ("efficiency" in goal.aims and not alone):
+            continue
+        verdict = "; ".join(f"{text}: {'reached' if reached else '**not reached**'}"
+                            for text, reached in judged(goal, ours, theirs, alone))
+        if goal.gpus > ours[0]["ranks"]:
+            verdict += f"; asked on {goal.gpus} GPUs: **not measured**"
+        one = ours[0]
+        note = f", {one['note']}" if one["note"] else ""
+        return (f"| {goal.name} | {goal.what} | {one['ranks']} x {one['gpu'].removeprefix('NVIDIA ')} | {figures(goal, ours, alone)} | "
+                f"{figures(goal, theirs, alone) if theirs else ''} | {verdict} | {one['date']}, {one['commit']}{note}: `{one['command']}` |")
+    return f"| {goal.name} | {goal.what} | | not measured | | | |"
+
+
+def table():
+    kept = read()
+    rows = [row(goal, kept) for goal in GOALS]
+    return ("| goal | what | GPUs | Assay | PyTorch in the same call | aim | measured |\n|---|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n")
+
+
+def page():
+    text = PAGE.read_text()
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        sys.exit(f"{PAGE.name}: one line {BEGIN.strip()} and one {END.strip()} are needed")
+    before, rest = text.split(BEGIN)
+    return text, before + BEGIN + table() + END + rest.split(END)[1]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--add", metavar="LOG")
+    parser.add_argument("--commit")
+    parser.add_argument("--command")
+    parser.add_argument("--note", default="")
+    parser.add_argument("--date", default=datetime.date.today().isoformat())
+    arguments = parser.parse_args()
+    if arguments.add:
+        if not (arguments.commit and arguments.command):
+            parser.error("--add needs --commit and --command: what was measured, and how")
+        try:
+            add(arguments)
+        except (OSError, ValueError, KeyError) as error:
+            sys.exit(f"{arguments.add}: {error}")
+    before, after = page()
+    if arguments.check:
+        if before != after:
+            sys.exit("README.md does not hold what docs/measurements/gpu.jsonl says: run `ci/bench gpu-table`")
+        return
+    PAGE.write_text(after)
+
+
+if __name__ == "__main__":
+    main()
