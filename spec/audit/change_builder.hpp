@@ -42,6 +42,10 @@ std::string held_against(const RunRecord& record, std::string_view name);
 void add_peaks(ChangeBuilder& builder, const Evidence& evidence, const Comparisons& comparisons,
                const Interpretation& interpretation);
 
+/// Other counts than stated, of FLOPs and parameters; facts of another device (changes_of_counts.cpp).
+void add_counts(ChangeBuilder& builder, const Evidence& evidence);
+void add_devices(ChangeBuilder& builder, const Evidence& evidence);
+
 /// Models of another shape that a trainer makes where settings do not reach it (changes_shape.cpp).
 void add_shapes(ChangeBuilder& builder, const Evidence& evidence);
 

@@ -86,7 +86,7 @@ double constant_peak(const RunRecord& record);
 std::optional<Precision> computing_precision(std::string_view word);
 
 /// Whether a trainer's word for its schedule is one whose shape is known ("cosine_with_min_lr", "WSD";
-/// learning_rate.cpp).
+/// rate_schedule.cpp).
 bool schedule_known(const std::string& schedule);
 
 /// Printed numbers that stand for "not measured": -1 and -100 % of trainers without a peak, and NaN.

@@ -36,65 +36,6 @@ constexpr std::string_view relation_names[] = {"ranks",
                                                "summary_tokens"};
 static_assert(std::size(relation_names) == relation_count);
 
-void compare_batch(const Evidence& e, Comparisons& out) {
-  const RunRecord& r = e.record;
-  Comparison& ranks = at(out, Relation::ranks);
-  const auto& data_parallel = r[Setting::data_parallel];
-  if (!usable(r[Setting::gpus]))
-    ranks.missing = "number of GPUs";
-  else if (!usable(data_parallel))
-    ranks.missing = "data-parallel ranks";
-  else if (!e.axes_known)
-    ranks.missing = "tensor- and pipeline-parallel ranks";
-  else {
-    Interval product = wide(*data_parallel);
-    for (const Setting axis :
-         {Setting::tensor_parallel, Setting::pipeline_parallel, Setting::context_parallel})
-      if (const auto extent = e.of(axis)) product = product * *extent;
-    add_sample(ranks, *r[Setting::gpus], product);
-  }
-
-  Comparison& sequences = at(out, Relation::sequences);
-  const auto& printed_sequences = r[Setting::sequences];
-  // A configured number that the trainer still divides is not the number of passes.
-  const bool passes = e.accumulation && !e.accumulation_is_configured;
-  if (!usable(printed_sequences))
-    sequences.missing = "sequences per step";
-  else if (!e.micro || !passes || !e.ranks)
-    sequences.missing = !e.micro ? "micro-batch" : !passes ? "accumulation" : "number of GPUs";
-  else
-    add_sample(sequences, *printed_sequences, *e.micro * *e.accumulation * exact_interval(*e.ranks));
-
-  Comparison& tokens = at(out, Relation::tokens_per_step);
-  const auto& printed_tokens = r[Setting::tokens_per_step];
-  if (!usable(printed_tokens))
-    tokens.missing = "tokens per step";
-  else if (!e.sequence_length)
-    tokens.missing = "sequence length";
-  else if (usable(printed_sequences))
-    add_sample(tokens, *printed_tokens, wide(*printed_sequences) * *e.sequence_length);
-  else if (e.micro && passes && e.ranks)
-    add_sample(tokens, *printed_tokens,
-               *e.micro * *e.accumulation * exact_interval(*e.ranks) * *e.sequence_length);
-  else if (e.record.format.name == "nanogpt" && e.micro && e.accumulation_is_configured)
-    // train.py divides the passes by the ranks and multiplies by them again: the configured ones, of all.
-    add_sample(tokens, *printed_tokens, *e.micro * *e.accumulation * *e.sequence_length);
-  else
-    tokens.missing = "sequences per step";
-}
-
-void compare_step_sequences(const Evidence& e, Comparisons& out) {
-  Comparison& to = at(out, Relation::step_sequences);
-  auto stated = e.of(Setting::sequences);
-  // A number that was taken from a line is nothing to hold the lines against.
-  for (const Step* step : e.steps)
-    if (stated && step->line > 0 && step->line == e.record[Setting::sequences]->line) stated.reset();
-  to.missing = stated ? "sequences on the step lines" : "sequences per step";
-  for (std::size_t i = 0; stated && i < e.steps.size(); ++i)
-    if (const auto& of_line = (*e.steps[i])[Field::step_sequences]; usable(of_line))
-      add_sample(to, *of_line, *stated, static_cast<std::int64_t>(i));
-}
-
 /// Rates that a line prints beside its tokens/s, of the same steps.
 void compare_side_rates(const Evidence& e, Comparisons& out) {
   Comparison &sequences = at(out, Relation::sequences_rate), &of_gpu = at(out, Relation::gpu_rate);
@@ -156,34 +97,6 @@ void compare_facts(const Evidence& e, Comparisons& out) {
     add_sample(expected, *half, wide(*printed) * exact_interval(0.5) / *per_token);
 }
 
-/// What a counter gains between the first step of a stretch and each later one.
-void compare_totals(const Evidence& e, Field field, std::optional<Interval> per_step, const char* missing,
-                    Comparison& out) {
-  bool any = false;
-  for (const Stretch& stretch : e.stretches) {
-    const Step* first = nullptr;
-    for (std::size_t i = stretch.begin; i < stretch.end; ++i) {
-      const Step& s = *e.steps[i];
-      if (!s[field] || !s[Field::step]) continue;
-      any = true;
-      if (!first) {
-        first = &s;
-        continue;
-      }
-      const double steps = s[Field::step]->value - (*first)[Field::step]->value;
-      if (steps <= 0 || !per_step) continue;
-      const Interval gained = wide(*s[field]) - wide(*(*first)[field]);
-      const double value = s[field]->value - (*first)[field]->value;
-      if (gained.high > 0)
-        add_sample(out, {value, std::max(gained.low, 1e-300), gained.high, s[field]->line},
-                   exact_interval(steps) * *per_step, static_cast<std::int64_t>(i));
-    }
-  }
-  out.missing = any                            ? missing
-                : field == Field::tokens_total ? "tokens since the start"
-                                               : "sequences since the start";
-}
-
 }  // namespace
 
 void add_sample(Comparison& to, const Printed& printed, Interval recomputed, std::int64_t step,
@@ -242,21 +155,13 @@ std::string_view to_string(Relation relation) { return relation_names[static_cas
 
 Comparisons compare(const Evidence& evidence) {
   Comparisons out;
-  compare_batch(evidence, out);
-  compare_step_sequences(evidence, out);
+  compare_batches(evidence, out);
   compare_rates(evidence, out);
   compare_side_rates(evidence, out);
   compare_facts(evidence, out);
   compare_model(evidence, out);
   compare_clock(evidence, out);
   compare_summary(evidence, out);
-  std::optional<Interval> sequences = evidence.of(Setting::sequences);
-  if (!sequences && evidence.tokens_per_step && evidence.sequence_length)
-    sequences = *evidence.tokens_per_step / *evidence.sequence_length;
-  compare_totals(evidence, Field::tokens_total, evidence.tokens_per_step, "tokens per step",
-                 at(out, Relation::tokens_total));
-  compare_totals(evidence, Field::sequences_total, sequences, "sequences per step",
-                 at(out, Relation::sequences_total));
   return out;
 }
 

@@ -41,6 +41,7 @@ enum class Relation {
   summary_tokens,  ///< total tokens of a summary = steps x tokens per step, where they are: evidence alone
   count_
 };
+
 constexpr std::size_t relation_count = static_cast<std::size_t>(Relation::count_);
 std::string_view to_string(Relation relation);  ///< "rate_time"
 
@@ -92,15 +93,17 @@ struct Shared {
   std::size_t ratios = 0;
   Interval factor{1, 1};
 };
+
 Shared shared_factor(const std::vector<Interval>& ratios);
 
 /// Every relation at every step, under the default reading: rates over all GPUs, peak of all GPUs.
 Comparisons compare(const Evidence& evidence);
 
-// Its parts: what model (relations_model.cpp) and clock (relations_clock.cpp) say, rates and utilisation.
-void compare_rates(const Evidence& evidence, Comparisons& out);  // relations_rates.cpp
-void compare_model(const Evidence& evidence, Comparisons& out);
-void compare_clock(const Evidence& evidence, Comparisons& out);
+// Its parts: what batch, model and clock say, rates and utilisation.
+void compare_batches(const Evidence& evidence, Comparisons& out);  // relations_batch.cpp
+void compare_rates(const Evidence& evidence, Comparisons& out);    // relations_rates.cpp
+void compare_model(const Evidence& evidence, Comparisons& out);    // relations_model.cpp
+void compare_clock(const Evidence& evidence, Comparisons& out);    // relations_clock.cpp
 void compare_summary(const Evidence& evidence, Comparisons& out);  // summaries.cpp
 
 /// Entries of the matrices of one dense MLP.
@@ -125,6 +128,7 @@ struct Factors {
 inline const Comparison& at(const Comparisons& comparisons, Relation relation) {
   return comparisons[static_cast<std::size_t>(relation)];
 }
+
 inline Comparison& at(Comparisons& comparisons, Relation relation) {
   return comparisons[static_cast<std::size_t>(relation)];
 }

@@ -1,0 +1,78 @@
+// Counts that may be of something else: FLOPs, parameters, memory and expected rate of another number of
+// GPUs.
+#include <cmath>
+
+#include "spec/audit/change_builder.hpp"
+#include "spec/audit/conventions.hpp"
+
+namespace assay::spec::audit {
+
+using R = Relation;
+
+void add_counts(ChangeBuilder& b, const Evidence& e) {
+  const auto counted = counted_flops(e);
+  const bool printed = b.has(R::flops_per_token);
+  // A count that is printed nowhere shows in what is made of it.
+  const auto candidate = [&](const std::string& id, const std::string& text, double x, double cost) {
+    if (std::abs(x - 1) < 1e-4) return;
+    if (printed) b.add(id, text, cost, {{R::flops_per_token, x}});
+    b.add(id, printed ? "FLOP/s are made with another count than printed: " + text : text,
+          cost + (printed ? 1.5 : 0),
+          {{R::flops_rate, x}, {R::flops_rate_of_batch, x}, {R::mfu, x}, {R::mfu_of_batch, x}});
+  };
+  std::string base = e.record.format.convention;
+  if (!counted_flops(e, base)) base = "exact";
+  for (const Miscount& miss : miscounts(e, base)) candidate(miss.id, miss.text, miss.factor, 2.5);
+  // Where none is stated, every convention is allowed already.
+  const bool any = e.record.format.convention.empty() && !printed && !e.of(Setting::flops_per_token);
+  if (const auto own = counted_flops(e, base); own && !any)
+    for (const CountedFlops& other : counted)
+      if (other.convention != base)
+        candidate("convention_other", "FLOPs are counted by the convention " + other.convention,
+                  other.flops.middle() / own->middle(), 2.7);
+  if (!e.model) {
+    if (e.record[Setting::parameters_nonembedding])
+      b.add("embedding_counted", "\"without embedding\" counts the embedding", 2.5,
+            {{R::parameters_nonembedding, 1.2}});
+    return;
+  }
+  const double total = parameter_count(*e.model).to_double();
+  const double table = static_cast<double>(e.model->vocab) * static_cast<double>(e.model->width);
+  const auto& printed_count = e.record[Setting::parameters];
+  const double all = usable(printed_count) ? printed_count->value : total;
+  b.add("embedding_counted", "\"without embedding\" counts the embedding", 2.5,
+        {{R::parameters_nonembedding, all / (all - table)}});
+  b.add("embedding_not_counted", "the embedding is left out", 2.5,
+        {{R::parameters, (total - table) / total}});
+  b.add("head_counted_twice", "a table of embeddings is counted once more", 3,
+        {{R::parameters, (total + table) / total}});
+  b.add("embeddings_not_counted", "embedding and head are left out", 3,
+        {{R::parameters, (total - 2 * table) / total}});
+  const double gains = static_cast<double>(e.model->layers) * static_cast<double>(e.model->width);
+  b.add("gains_not_counted", "one norm gain per layer is not counted, or not there", 2.5,
+        {{R::parameters, (total - gains) / total}});
+  b.add("gains_not_counted", "no norm gain is counted, or there is none", 3,
+        {{R::parameters, (total - 2 * gains - static_cast<double>(e.model->width)) / total}});
+  for (const double u : {1.048576, 1 / 1.048576})
+    b.add("parameters_unit", "M is 2^20 in one place, 10^6 in the other", 3.4, {{R::parameters, u}});
+}
+
+void add_devices(ChangeBuilder& b, const Evidence& e) {
+  b.add("device_memory_unit", "GiB is printed as GB", 2, {{R::device_memory, 1e9 / 1073741824.0}});
+  b.add("device_memory_unit", "GB is printed as GiB", 2, {{R::device_memory, 1073741824.0 / 1e9}});
+  if (e.gpu.gpu && e.gpu.gpu->memory)
+    for (const Gpu& other : gpus())
+      if (other.memory && std::abs(other.memory->value / e.gpu.gpu->memory->value - 1) > 0.12)
+        b.add("device_other", "the memory is that of another GPU: " + other.name, 3,
+              {{R::device_memory, other.memory->value / e.gpu.gpu->memory->value}});
+  const double gpus = e.gpus.value_or(1);
+  if (gpus > 1) {
+    b.add("device_memory_of_all", "the memory is that of all GPUs", 3, {{R::device_memory, gpus}});
+    b.add("expected_rate_of_one", "the expected rate is that of one GPU", 3, {{R::expected_rate, 1 / gpus}});
+    b.add("expected_rate_of_all", "the expected rate is that of all GPUs, the peak that of one", 3,
+          {{R::expected_rate, gpus}});
+  }
+  b.add("expected_rate_at_peak", "the expected rate is at 100 % MFU", 3, {{R::expected_rate, 2}});
+}
+
+}  // namespace assay::spec::audit
