@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "spec/audit/readers/rank_prefix.hpp"
+
 namespace assay::spec::audit {
 namespace {
 

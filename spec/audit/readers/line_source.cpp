@@ -1,33 +1,12 @@
 #include "spec/audit/readers/line_source.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 
-#include "spec/audit/digits.hpp"
+#include "spec/audit/readers/rank_prefix.hpp"
 #include "spec/error.hpp"
 
 namespace assay::spec::audit {
-
-namespace {
-
-/// The whole number below a billion at `at`, which moves behind it.
-bool number_at(std::string_view text, std::size_t& at, int& number) {
-  const std::size_t first = at;
-  for (number = 0; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at) {
-    if (at - first == 9) return false;
-    number = number * 10 + (text[at] - '0');
-  }
-  return at > first;
-}
-
-bool skip(std::string_view text, std::size_t& at, std::string_view word) {
-  if (text.substr(at, word.size()) != word) return false;
-  at += word.size();
-  return true;
-}
-
-}  // namespace
 
 Blocks::Blocks(std::istream& in, std::string origin)
     : in_(in), origin_(std::move(origin)), buffer_(new char[capacity_]) {}
@@ -63,7 +42,7 @@ Lines::Lines(Blocks& blocks) : blocks_(blocks) {
   // Colours whose escape byte was lost when the log was pasted somewhere.
   for (const std::string_view colour : {"[39m", "[0m", "[31m", "[32m"})
     bare_colours_ = bare_colours_ || blocks.rest().find(colour) != std::string_view::npos;
-  numbered_ = numbered();
+  numbered_ = numbers_its_lines(blocks_.rest());
   look_over();
 }
 
@@ -72,24 +51,6 @@ void Lines::look_over() {
   const std::string_view all = blocks_.rest();
   plain_ = !bare_colours_ && !std::memchr(all.data(), '\x1b', all.size()) &&
            !std::memchr(all.data(), '\r', all.size()) && !std::memchr(all.data(), '\0', all.size());
-}
-
-/// Whether the numbers before the lines rise from one to the next, as those of `grep -n` do: each rank prints
-/// more than once, and the first is 0.
-bool Lines::numbered() const {
-  double last = 0;
-  int lines = 0;
-  for (std::string_view rest = blocks_.rest(); !rest.empty();) {
-    std::size_t at = 0;
-    int number = 0;
-    if (number_at(rest, at, number) && at < rest.size() && rest[at] == ':') {
-      if (number <= last) return false;
-      last = number;
-      ++lines;
-    }
-    rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
-  }
-  return lines > 1;
 }
 
 /// The next line with all that is in it, without its line end.
@@ -207,63 +168,6 @@ bool Lines::next(Line& line) {
     pieces_ = clean(raw);
   }
   return true;
-}
-
-namespace {
-
-/// One prefix of a launcher; `numbered` lines have one that is no rank.
-int take_one(std::string_view& text, bool numbered) {
-  std::size_t at = 0;
-  int rank = -1, job = 0;
-  if (text.size() < 3) return -1;
-  if (text[0] == '[' && (text[1] == 'r' || text[1] == 'd')) {
-    at = 1;
-    if (!skip(text, at, text[1] == 'r' ? "rank" : "default")) return -1;
-    skip(text, at, " ");
-    if (!number_at(text, at, rank) || !skip(text, at, "]")) return -1;
-    skip(text, at, ":");
-  } else if (text[0] == '[') {
-    at = 1;
-    if (!number_at(text, at, job) || !skip(text, at, ",")) return -1;
-    skip(text, at, "mpirank:");  // SageMaker's, which names the host behind it
-    if (!number_at(text, at, rank)) return -1;
-    if (skip(text, at, ","))
-      while (at < text.size() && at < 128 && text[at] != ']') ++at;
-    if (!skip(text, at, "]<") ||
-        !(skip(text, at, "stdout>:") || skip(text, at, "stderr>:") || skip(text, at, "stddiag>:")))
-      return -1;
-  } else if (numbered) {
-    return -1;
-  } else {
-    while (at < text.size() && at < 6 && text[at] == ' ') ++at;
-    if (!number_at(text, at, rank) || at + 1 >= text.size() || text[at] != ':' || text[at + 1] != ' ')
-      return -1;
-    at += 2;
-  }
-  text.remove_prefix(at);
-  return rank;
-}
-
-}  // namespace
-
-int take_rank(std::string_view& text, bool numbered) {
-  if (text.empty() || (text[0] != '[' && text[0] != ' ' && (text[0] < '0' || text[0] > '9'))) return -1;
-  if (text[0] != '[') {  // most lines that begin with a number are no prefix
-    const char *at = text.data(), *const end = at + std::min<std::size_t>(text.size(), 16);
-    if (EightBytes::possible && text.size() >= 8)
-      if (const int digits = EightBytes(at, text.data() + text.size()).count();
-          digits > 0 && digits < 8 && at[digits] != ':')
-        return -1;
-    while (at != end && (*at == ' ' || (*at >= '0' && *at <= '9'))) ++at;
-    if (at != end && *at != ':') return -1;
-  }
-  int rank = -1;
-  for (int i = 0; i < 3; ++i) {
-    const int found = take_one(text, numbered);
-    if (found < 0) break;
-    rank = found;
-  }
-  return rank;
 }
 
 }  // namespace assay::spec::audit

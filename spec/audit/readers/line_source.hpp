@@ -55,7 +55,6 @@ class Lines {
 
  private:
   void look_over();
-  bool numbered() const;
   bool next_raw(std::string_view& raw);
   std::string_view clean(std::string_view raw);
   bool piece(Line& line);
@@ -68,10 +67,5 @@ class Lines {
   std::string scratch_;
   std::int64_t number_ = 0;
 };
-
-/// Takes prefixes of launchers off `text`: "[rank3]:", "[default3]:", "[1,3]<stdout>:",
-/// "[1,mpirank:3,algo-1]<stdout>:", "3: " unless the lines are `numbered`. Gives the rank, or -1 when there
-/// is none.
-int take_rank(std::string_view& text, bool numbered = false);
 
 }  // namespace assay::spec::audit

@@ -116,7 +116,7 @@ class RecordBuilder {
     bool looked = false;
   };
   RunRecord& header();
-  void settle(const Step& step);
+  void settle(const Step& step, double rank, double number);
   void count(double rank, double number, std::int64_t line);
   bool odd(const Step& step);
   bool stands_apart(const WatchedNumbers& numbers);

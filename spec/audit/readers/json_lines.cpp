@@ -1,0 +1,115 @@
+#include "spec/audit/readers/json_lines.hpp"
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "spec/audit/readers/json_path.hpp"
+#include "spec/audit/readers/json_scan.hpp"
+#include "spec/audit/readers/null_losses.hpp"
+#include "spec/audit/readers/scan.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+class JsonLines : public LineReader {
+ public:
+  explicit JsonLines(const Mapping& mapping) : mapping_(mapping) {}
+
+  void read(const Line& line, RecordBuilder& builder) override {
+    if (builder.may_defer())
+      if (const auto glance = shapes_.glance(line); glance && builder.defer(line.text, *glance, again_))
+        return;
+    if (trimmed(line.text).empty()) return;
+    values_.begin(line.number);
+    if (shapes_.read(line, values_.step)) return builder.step(values_.step, shapes_.fields());
+    paths_.begin();
+    MemoryBytes bytes(line.text);
+    JsonScan scan(bytes, paths_);
+    const bool whole = !line.overlong && scan.value() && (scan.blanks(), bytes.peek() < 0);
+    if (!whole || values_.unreadable)
+      builder.unread(line.text);
+    else if (values_.known) {
+      for (std::size_t i = 0; i < field_count; ++i) filled_[i] = filled_[i] || values_.step.fields[i];
+      const bool null = is_null(values_.step[Field::loss]);
+      if (null && !null_rows_.is_step(values_.step, builder.last_number())) values_.step[Field::loss].reset();
+      if (!says_something(values_.step)) return;
+      if (values_.plain) shapes_.learn(line, values_.taken);
+      if (values_.rewards) builder.of_rewards();
+      if (is_null(values_.step[Field::loss]))
+        builder.null_loss();
+      else if (values_.step[Field::loss])
+        null_rows_.saw(values_.step);
+      builder.step(values_.step);
+    }
+  }
+
+  void finish(RecordBuilder&) override { mapping_.require_keys(filled_, values_.keys); }
+
+ private:
+  struct Values : JsonValues {
+    Mapping& mapping;
+    std::size_t next = 0;
+    Step step;
+    TakenNumbers taken;
+    std::vector<std::string> keys;
+    bool rewards = false;
+    bool known = false, unreadable = false, plain = true;  // plain: each number is one field's
+    explicit Values(Mapping& m) : mapping(m) {}
+    void begin(std::int64_t line) {
+      next = 0;
+      step = Step();
+      step.line = line;
+      known = unreadable = false;
+      taken.clear();
+      plain = true;
+    }
+    void value(std::string_view path, JsonKind kind, std::string_view token) override {
+      if (kind == JsonKind::word) return word(path, token);
+      note_key(keys, path);
+      rewards = rewards || of_rewards(path);
+      if (mapping.shares_are_open()) mapping.settle_shares(path, token);
+      const std::span<const Mapping::Meaning> meanings = mapping.meanings(path, next);
+      const Mapping::Taken how = Mapping::take(step, meanings, token, step.line);
+      known = known || how == Mapping::Taken::read;
+      unreadable = unreadable || how == Mapping::Taken::unreadable;
+      if (meanings.empty()) return;
+      plain = plain && meanings.size() == 1 && kind == JsonKind::number;
+      taken.add(token.data(), meanings[0].field, meanings[0].kind, meanings[0].unit);
+    }
+    void word(std::string_view path, std::string_view token) {
+      if (token != "null") return;
+      const std::span<const Mapping::Meaning> meanings = mapping.meanings(path, next);
+      if (meanings.empty() || meanings[0].field != Field::loss) return;
+      note_key(keys, path);
+      step[Field::loss] = null_loss(step.line);
+      known = true, plain = false;
+    }
+  };
+  Mapping mapping_;
+  void read_again(std::string_view text, std::int64_t line, Step& step) {
+    Values values(mapping_);
+    values.begin(line);
+    JsonPaths paths(values);
+    MemoryBytes bytes(text);
+    JsonScan(bytes, paths).value();
+    step = values.step;
+  }
+
+  ReadAgain again_ = [this](std::string_view text, std::int64_t line, Step& step) {
+    if (shapes_.read(text, line, step) == 0) read_again(text, line, step);
+  };
+  LineShapes shapes_{Notation::json};
+  NullLossRows null_rows_;
+  Values values_{mapping_};
+  JsonPaths paths_{values_};
+  std::array<bool, field_count> filled_{};
+};
+
+}  // namespace
+
+std::unique_ptr<LineReader> make_json_lines(const Mapping& mapping) {
+  return std::make_unique<JsonLines>(mapping);
+}
+
+}  // namespace assay::spec::audit
