@@ -1,0 +1,101 @@
+// labels: unit
+// Ranks, runs and restarts of one file, and the steps that are kept of a long one.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <sstream>
+
+#include "spec/audit/readers/read_log.hpp"
+#include "spec/error.hpp"
+#include "tests/support/simulated_run.hpp"
+
+namespace assay::spec::audit::runs_of_a_log_test {
+namespace {
+
+using tests::LogFormat;
+
+std::vector<RunRecord> read_all(const std::string& log, const ReadOptions& options = {}) {
+  std::istringstream in(log);
+  return read_logs(in, "log", options);
+}
+
+RunRecord read_one(const std::string& log, const ReadOptions& options = {}) {
+  std::istringstream in(log);
+  return read_log(in, "log", options);
+}
+
+TEST(RunsOfALogSpec, RanksAreToldApart) {
+  std::string log;
+  for (int step = 1; step <= 3; ++step)
+    for (int rank = 0; rank < 4; ++rank)
+      log += "[rank" + std::to_string(rank) + "]:[titan] step:  " + std::to_string(step) +
+             "  loss:  6.4567  grad_norm:  1.2345  memory: 33.10GiB(41.80%)  tps: 7,012  tflops: 406.07  "
+             "mfu: 41.06%\n";
+  const std::vector<RunRecord> runs = read_all(log);
+  ASSERT_EQ(runs.size(), 1u);
+  ASSERT_EQ(runs[0].steps.size(), 12u);
+  EXPECT_EQ(runs[0].steps[5][Field::rank]->value, 1);
+}
+
+TEST(RunsOfALogSpec, ASecondRunInTheFileIsASecondRecord) {
+  tests::SimulatedRun one = tests::simulate(LogFormat::llmc, 1), two = tests::simulate(LogFormat::llmc, 2);
+  const std::vector<RunRecord> runs = read_all(tests::render(one) + tests::render(two));
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0].steps_seen, static_cast<std::int64_t>(one.steps.size()));
+  EXPECT_EQ(runs[1].steps_seen, static_cast<std::int64_t>(two.steps.size()));
+  EXPECT_EQ(runs[1].origin, "log (run 2 of 2)");
+  EXPECT_THROW(read_one(tests::render(one) + tests::render(two)), UserError);
+}
+
+TEST(RunsOfALogSpec, ARestartIsSeenAsARestart) {
+  const tests::SimulatedRun run = tests::simulate(LogFormat::torchtitan, 4);
+  const tests::Report whole = tests::report(run);
+  tests::Report first = whole, second = whole;
+  const auto half = static_cast<std::ptrdiff_t>(whole.steps.size() / 2);
+  ASSERT_GE(half, 2);
+  first.steps.resize(static_cast<std::size_t>(half));
+  second.steps.erase(second.steps.begin(), second.steps.begin() + half - 1);  // one step done again
+  std::string again = tests::render(run, second);
+  const double done = *second.steps[0][Field::step] - 1;
+  again.replace(again.find("Training starts at step 1"), 25,
+                "Training starts at step " + std::to_string(static_cast<int>(done) + 1));
+  const RunRecord record = read_one(tests::render(run, first) + again);
+  EXPECT_EQ(record.steps_seen, static_cast<std::int64_t>(whole.steps.size() + 1));
+  ASSERT_EQ(record.restarts.size(), 1u);
+  EXPECT_EQ(record.restarts[0].step.value_or(-1), static_cast<std::int64_t>(done));
+}
+
+TEST(RunsOfALogSpec, LongLogsAreThinnedByTheStatedRule) {
+  std::string log;
+  const std::int64_t count = 5 * static_cast<std::int64_t>(RunRecord::kept_steps);
+  for (std::int64_t i = 0; i < count; ++i)
+    log += "iter " + std::to_string(i) + ": loss 2.5000, time 100.00ms, mfu 30.00%\n";
+  std::int64_t seen = 0;
+  ReadOptions options;
+  options.step_check = [&](const RunRecord& so_far, const Step& step) {
+    EXPECT_EQ(so_far.format.name, "nanogpt");
+    ++seen;
+    return std::llround(step[Field::step]->value) % 9973 == 5000;
+  };
+  const RunRecord run = read_one(log, options);
+  EXPECT_EQ(seen, count);
+  EXPECT_EQ(run.steps_seen, count);
+  EXPECT_LE(run.steps.size(), RunRecord::kept_steps + 1000);
+  EXPECT_GT(run.steps.size(), RunRecord::kept_steps * 3 / 4 - 10);
+  const auto number = [&](std::size_t i) { return std::llround(run.steps[i][Field::step]->value); };
+  const std::size_t quarter = RunRecord::kept_steps / 4;
+  for (std::size_t i = 0; i < quarter; ++i) ASSERT_EQ(number(i), static_cast<std::int64_t>(i));
+  for (std::size_t i = 0; i < quarter; ++i)
+    ASSERT_EQ(number(run.steps.size() - 1 - i), count - 1 - static_cast<std::int64_t>(i));
+  std::int64_t kept = 0;
+  for (std::size_t i = 0; i < run.steps.size(); ++i) {
+    if (i > 0) {
+      ASSERT_LT(number(i - 1), number(i));
+    }
+    kept += number(i) % 9973 == 5000;
+  }
+  EXPECT_EQ(kept, (count - 5000 + 9972) / 9973) << "every step that contradicts is kept";
+}
+
+}  // namespace
+}  // namespace assay::spec::audit::runs_of_a_log_test
