@@ -199,7 +199,8 @@ struct BlockMlp {
   std::optional<Experts> experts;
 };
 
-struct RunRecord {
+/// What a log says of its run beside the steps.
+struct RunFacts {
   std::string origin;  ///< path, or what the program that built it says
   Format format;
   std::array<std::optional<Printed>, setting_count> settings;
@@ -223,11 +224,6 @@ struct RunRecord {
   std::vector<GivenOption> stated;
   std::vector<GivenOption> mapped;  ///< fields whose column or key the command line named
 
-  /// In the order of the log. All of them up to `kept_steps`; of longer logs the first and last quarter of
-  /// that number, evenly spaced ones between, and every one that a step invariant contradicts (at most 1,000
-  /// of those).
-  std::vector<Step> steps;
-  static constexpr std::size_t kept_steps = 8192;
   std::int64_t steps_seen = 0;  ///< of all ranks that say which they are
   /// Of a long log, steps whose numbers do not stand to one another as the first ones' do (ReadOptions::
   /// keep_steps_apart): kept, with those before and behind, but for those left out beyond the most.
@@ -247,6 +243,14 @@ struct RunRecord {
   std::optional<PrefixedSettings> settings_behind;
   NullLosses null_losses;
   bool truncated = false;  ///< the last line has no end, or a document is cut
+};
+
+struct RunRecord : RunFacts {
+  /// In the order of the log. All of them up to `kept_steps`; of longer logs the first and last quarter of
+  /// that number, evenly spaced ones between, and every one that a step invariant contradicts (at most 1,000
+  /// of those).
+  std::vector<Step> steps;
+  static constexpr std::size_t kept_steps = 8192;
 
   const std::optional<Printed>& operator[](Setting setting) const {
     return settings[static_cast<std::size_t>(setting)];

@@ -49,8 +49,10 @@ bool of_own_record(const std::string& missing) {
 }
 
 std::vector<UsefulOption> useful_options(const RunRecord& record) {
-  RunRecord stated = record;
-  if (stated.steps.size() > tried_steps) stated.steps.resize(tried_steps);
+  RunRecord stated;
+  static_cast<RunFacts&>(stated) = record;  // the many steps of a long log are not copied first
+  const auto tried = static_cast<std::ptrdiff_t>(std::min(tried_steps, record.steps.size()));
+  stated.steps.assign(record.steps.begin(), record.steps.begin() + tried);
   stated.steps_seen = static_cast<std::int64_t>(stated.steps.size());
   std::vector<UsefulOption> out;
   std::int64_t before = judged(stated);
