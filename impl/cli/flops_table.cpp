@@ -60,7 +60,12 @@ std::string facts_of(const spec::Gpu& gpu) {
   const auto add = [&](const std::string& fact) { out += (out.empty() ? "" : "; ") + fact; };
   if (gpu.memory && gpu.memory_bandwidth)
     add(whole(*gpu.memory, 0x1p30) + " GiB at " + whole(*gpu.memory_bandwidth, 1e9) + " GB/s");
-  if (gpu.nvlink) add("links " + whole(*gpu.nvlink, 1e9) + " GB/s both ways");
+  // A bridge's may have a fraction: 112.5 GB/s.
+  if (gpu.nvlink)
+    add("links " +
+        (std::fmod(gpu.nvlink->value, 1e9) == 0 ? whole(*gpu.nvlink, 1e9)
+                                                : spec::fixed(gpu.nvlink->value / 1e9, 1)) +
+        " GB/s both ways");
   if (gpu.network)
     add("network " + whole(*gpu.network, 1e9) + " Gb/s each way (" + gpu.network->system + ")");
   if (gpu.power) add(whole(*gpu.power, 1) + " W");

@@ -56,6 +56,11 @@ std::string key_of(std::string_view name) {
   return key;
 }
 
+/// Without the "VF" of a virtual machine's view of an Instinct GPU, where that is what the key ends in.
+std::string_view without_virtual_function(std::string_view key) {
+  return key.ends_with("vf") ? key.substr(0, key.size() - 2) : key;
+}
+
 /// What each key names, made once: logs are read whose every line may name a GPU.
 struct Named {
   const Gpu* gpu = nullptr;
@@ -146,7 +151,14 @@ GpuMatch find_gpu(std::string_view printed) {
   GpuMatch match;
   printed = printed.substr(0, longest_name + 1);
   if (printed.size() <= longest_name) {
-    const auto named = gpus_by_key().find(key_of(printed));
+    const std::string key = key_of(printed);
+    auto named = gpus_by_key().find(key);
+    if (named == gpus_by_key().end()) {
+      named = gpus_by_key().find(std::string(without_virtual_function(key)));
+      const bool instinct = named != gpus_by_key().end() && named->second.gpu &&
+                            named->second.gpu->architecture.starts_with("cdna");
+      if (!instinct) named = gpus_by_key().end();
+    }
     if (named != gpus_by_key().end() && named->second.gpu) {
       match.gpu = named->second.gpu;
       return match;

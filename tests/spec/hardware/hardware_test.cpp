@@ -51,7 +51,9 @@ TEST(HardwareSpec, StringsThatDriversPrint) {
       {"GeForce RTX 4090", "rtx-4090"},
       {"NVIDIA GeForce RTX 5090", "rtx-5090"},
       {"AMD Instinct MI300X", "mi300x"},
+      {"AMD Instinct MI300X VF", "mi300x"},
       {"AMD Instinct MI325X", "mi325x"},
+      {"AMD Instinct MI325X VF", "mi325x"},
       {"AMD Instinct MI350X", "mi350x"},
       {"AMD Instinct MI355X", "mi355x"},
       {"NVIDIA GH200 120GB", "gh200-96gb"},
@@ -94,7 +96,8 @@ TEST(HardwareSpec, NeverASubstring) {
   for (const char* other :
        {"NVIDIA GeForce RTX 4090 D", "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA H100 96GB HBM3",
         "NVIDIA A100-SXM-64GB", "NVIDIA H20 141GB", "NVIDIA L40", "NVIDIA A10", "MI300A", "B2000", "XB200",
-        "NVIDIA H200 141GB MIG 1g.18gb", "NVIDIA", "", "200", "cpu"}) {
+        "NVIDIA H200 141GB MIG 1g.18gb", "NVIDIA H200 VF", "AMD Instinct VF", "VF", "MI300X VF VF", "NVIDIA",
+        "", "200", "cpu"}) {
     const GpuMatch match = find_gpu(other);
     EXPECT_EQ(match.gpu, nullptr) << other;
     EXPECT_TRUE(match.candidates.empty()) << other;
@@ -170,6 +173,13 @@ TEST(HardwareSpec, EveryFactHasSourceAndDate) {
                              &gpu.host_link, &gpu.network, &gpu.power})
       if (*fact) check((*fact)->source, gpu.id);
   }
+}
+
+/// All lanes of one GPU, both directions: of the GA102 four links of 14.0625 GB/s each way.
+TEST(HardwareSpec, TheLinksOfAConsumerCardAreItsBridges) {
+  ASSERT_TRUE(named_gpu("rtx-3090").nvlink);
+  EXPECT_EQ(named_gpu("rtx-3090").nvlink->value, 2 * 4 * 14.0625e9);
+  EXPECT_FALSE(named_gpu("rtx-4090").nvlink || named_gpu("rtx-5090").nvlink) << "cards without links";
 }
 
 TEST(HardwareSpec, OnlyGh200StatesNoPowerOfTheGpuAlone) {
