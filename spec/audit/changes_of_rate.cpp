@@ -100,7 +100,9 @@ void add_time(ChangeBuilder& b, const Left& left) {
   } else if (left.relation != R::wall_clock) {
     return;
   }
-  const double x = residual.middle();
+  // As the numbers are printed: that some of the time was a pause is possible, not likely.
+  const double likely = likely_ratio(at(left.comparisons, R::wall_clock)) / left.factors[R::wall_clock],
+               x = std::clamp(likely, residual.low, residual.high);
   if (!(x > 0)) return;
   const std::string share = percent(std::abs(1 - x), 0), id = x < 1 ? "time_leaves_out" : "time_beyond_clock",
                     off = x < 1 ? " leave out " + share + " of the time"

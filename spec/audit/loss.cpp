@@ -17,8 +17,34 @@ std::optional<double> vocabulary_size(const Evidence& e) {
 
 namespace {
 
-/// What other initialisations than ours may add to log V, and what a batch of few frequent words may take.
-constexpr double below = 0.5, above = 1.5;
+/// As of what the trainer expected: so far chance may move a first loss. [standard deviations]
+constexpr double deviations = 5;
+/// What initial weights are drawn with: GPT-2's 0.02 in most trainers, else one over the root of the width,
+/// at which logits have a variance of 1.
+constexpr double usual_std = 0.02, usual_variance = 1;
+/// Taken where the log does not say: the width of Llama's 70B, the widest that this project knows to begin at
+/// 0.02; a batch of one short sequence. [dimensions, tokens]
+constexpr double widest = 8192, shortest = 256;
+
+/// Probability that two tokens of the batch are the same, of words whose frequencies fall as 1 / rank (Zipf):
+/// the sum of 1/k^2, pi^2/6 at most, over the square of that of 1/k, log V + 0.577; and each token is itself.
+double collision(double vocab, double tokens) {
+  const double ranks = std::log(vocab) + std::numbers::egamma;
+  return std::min(1.0, std::numbers::pi * std::numbers::pi / 6 / (ranks * ranks) + 1 / tokens);
+}
+
+/// First losses of new weights (spec/model/initial_loss.md): logits of variance S, of hidden states that are
+/// all alike at worst, make a mean of log V + S / 2 and a standard deviation of sqrt(S c), c the collision
+/// probability of the targets. `deviations` of it lie lowest below log V at sqrt(S) = deviations sqrt(c):
+/// deviations^2 c / 2, whatever S is. A tied head also knows its input: where that is the target, with a
+/// probability of c at most, its logit takes log V more away at most, for a larger one raises the sum of all.
+/// `mean`: of the trainer's model, where that is known. [nats]
+Interval losses_of_new_weights(double vocab, double width, double tokens, double mean) {
+  const double c = collision(vocab, tokens), level = std::log(vocab);
+  const double S = std::max(usual_variance, usual_std * usual_std * width);
+  return {level - c * (deviations * deviations / 2 + level),
+          std::max(mean, level + S / 2) + deviations * std::sqrt(S * c)};
+}
 
 /// The loss of the step before any update, if the log begins there.
 const Printed* untrained_loss(const Evidence& e) {
@@ -77,17 +103,21 @@ Result judge_first_loss(const Evidence& e) {
   Result out = holding(1);
   Interval expected;
   if (mean && deviation) {
-    expected = {mean->low - 5 * deviation->high, mean->high + 5 * deviation->high};
+    expected = {mean->low - deviations * deviation->high, mean->high + deviations * deviation->high};
     out.note = "as the trainer expected it, 5 standard deviations";
   } else if (const auto size = vocabulary_size(e)) {
     const double level = std::log(*size);
-    expected = {level - below, level + above};
-    if (e.model && untrainable_feature(*e.model).empty()) {
-      // The largest mean excess of usual initialisations is ours (spec/model/initial_loss.md).
-      const double T = static_cast<double>(std::max<std::int64_t>(1, e.model->context));
-      const double ours = expected_initial_loss(*e.model, static_cast<std::int64_t>(T)).mean;
-      expected.high = std::max(expected.high, ours + 1);
-    }
+    const auto& stated = e.record[Setting::width];
+    const double width = e.model          ? static_cast<double>(e.model->width)
+                         : usable(stated) ? stated->value
+                                          : widest;
+    const double tokens = e.tokens_per_step   ? e.tokens_per_step->low
+                          : e.sequence_length ? e.sequence_length->low
+                                              : shortest;
+    double ours = 0;  // a tied head may add more
+    if (e.model && untrainable_feature(*e.model).empty())
+      ours = expected_initial_loss(*e.model, std::max<std::int64_t>(1, e.model->context)).mean;
+    expected = losses_of_new_weights(*size, width, std::max(1.0, tokens), ours);
     out.note = "log V = " + fixed(level, 3) + ", and what usual initialisations add";
   } else {
     return not_judged("vocabulary");

@@ -3,13 +3,18 @@
 
 #include "spec/audit/relations.hpp"
 #include "spec/audit/running_mean.hpp"
+#include "spec/audit/unlogged_steps.hpp"
 
 namespace assay::spec::audit {
 namespace {
 
-/// Logged steps are a sample of all steps; a clock also runs through pauses (evaluation, checkpoints), which
-/// a median over windows leaves out where they are rare.
-constexpr double sampling = 0.06, pauses = 0.25, windows = 9;
+/// A clock also runs through pauses (evaluation, checkpoints), which a median over windows leaves out where
+/// they are rare. Chosen: up to a quarter of the median window is taken for pauses, so that a clock that
+/// shows half as much again as the steps contradicts, well before one that shows twice as much.
+constexpr double pauses = 0.25, windows = 9;
+/// Between the end of a step and the stamp of its line. Chosen: some ten times what it takes to put a line
+/// together and to write it. [s]
+constexpr double until_stamped = 0.01;
 
 struct Window {
   Interval steps_time;  ///< what the printed step times or rates add up to [s]
@@ -19,29 +24,62 @@ struct Window {
   std::int64_t line = 0;
 };
 
-/// Time that the steps after `from` up to `to` took, by their own numbers; every logged step stands for those
-/// since the one before. None where `longest` steps are passed: the numbers of a line that is lost are not
+/// Of which steps the numbers of a line are.
+enum class Of {
+  all_since_the_line_before,  ///< their mean: of the very steps that the clock shows
+  one,                        ///< its own time: every logged step stands for those since the one before
+  unknown  ///< a rate, of one step or a mean since the start, whose first steps are slow: never too fast
+};
+
+struct Times {
+  bool by_rate = false;
+  Of of = Of::one;
+  double longest = 1e300;  ///< steps between two lines [steps]
+};
+
+/// By the line's own number, of one step. [s]
+std::optional<Interval> time_of(const Evidence& e, const Step& step, bool by_rate) {
+  if (!by_rate && usable(step[Field::seconds])) return wide(*step[Field::seconds]);
+  if (by_rate && usable(step[Field::tokens_per_second]) && e.tokens_per_step)
+    return *e.tokens_per_step / wide(*step[Field::tokens_per_second]);
+  return std::nullopt;
+}
+
+/// Of each step that is not logged, where lines say so little of them that `each` stands for it alone.
+Interval told_by_one(Interval each) { return {each.low / half_way_to_twice, each.high * half_way_to_twice}; }
+
+/// Time that the steps after `from` up to `to` took, by their own numbers; `others`: of each that is not
+/// logged. None where more than the longest distance is passed: the numbers of a line that is lost are not
 /// those of the line behind it.
-std::optional<Window> window_at(const Evidence& e, std::size_t from, std::size_t to, bool by_rate,
-                                double longest) {
+std::optional<Window> window_at(const Evidence& e, std::size_t from, std::size_t to, const Times& times,
+                                const std::optional<Interval>& others) {
   Window out{{0, 0}, 0, {0, 0}, true, e.steps[to]->line};
   for (std::size_t i = from + 1; i <= to; ++i) {
     const Step &s = *e.steps[i], &before = *e.steps[i - 1];
     if (!s[Field::step] || !before[Field::step]) return std::nullopt;
     const double gap = s[Field::step]->value - before[Field::step]->value;
-    std::optional<Interval> each;
-    if (!by_rate && usable(s[Field::seconds])) each = wide(*s[Field::seconds]);
-    if (by_rate && usable(s[Field::tokens_per_second]) && e.tokens_per_step)
-      each = *e.tokens_per_step / wide(*s[Field::tokens_per_second]);
-    if (!each || gap <= 0 || gap > longest) return std::nullopt;
-    out.steps_time = out.steps_time + exact_interval(gap) * *each;
-    out.printed += gap * each->middle();
+    const auto each = time_of(e, s, times.by_rate);
+    if (!each || gap <= 0 || gap > times.longest) return std::nullopt;
+    const Interval one = *each;
+    Interval all = exact_interval(gap) * one;
+    if (times.of == Of::one) all = one + exact_interval(gap - 1) * others.value_or(told_by_one(one));
+    if (times.of == Of::unknown) all.low /= half_way_to_twice;
+    out.steps_time = out.steps_time + all;
+    out.printed += gap * one.middle();
     out.whole = out.whole && gap == 1;
   }
   const auto &begin = (*e.steps[from])[Field::elapsed], &end = (*e.steps[to])[Field::elapsed];
   if (!begin || !end) return std::nullopt;
   out.clock = wide(*end) - wide(*begin);
   return out;
+}
+
+/// Of each step that no line of the stretch shows. The first line's holds compilation.
+std::optional<Interval> others_of(const Evidence& e, const Stretch& stretch, bool by_rate) {
+  std::vector<double> logged;
+  for (std::size_t i = stretch.begin + 1; i < stretch.end; ++i)
+    if (const auto each = time_of(e, *e.steps[i], by_rate)) logged.push_back(each->middle());
+  return unlogged_mean(logged);
 }
 
 /// The window of median ratio: one slow evaluation does not make the others wrong.
@@ -51,15 +89,18 @@ void compare_windows(const Evidence& e, bool by_rate, Comparison& to) {
     Window window;
   };
   std::vector<Judged> judged;
-  const bool windowed = e.averaged(Field::tokens_per_second) && e.record.format.name == "torchtitan";
-  const double longest = windowed ? e.line_distance : 1e300;
+  Times times{by_rate, by_rate ? Of::unknown : Of::one};
+  if (by_rate && e.averaged(Field::tokens_per_second) && e.record.format.name == "torchtitan")
+    times = {by_rate, Of::all_since_the_line_before, e.line_distance};
+  if (!by_rate && e.averaged(Field::seconds)) times.of = Of::all_since_the_line_before;
   for (const Stretch& stretch : e.stretches) {
     // The first step holds compilation; what the clock shows before it is set-up.
     const std::size_t begin = stretch.begin, count = stretch.end - stretch.begin;
     if (count < 3) continue;
+    const auto others = others_of(e, stretch, by_rate);
     const std::size_t each = std::max<std::size_t>(1, count / static_cast<std::size_t>(windows));
     for (std::size_t from = begin; from + each < stretch.end; from += each) {
-      const auto w = window_at(e, from, from + each, by_rate, longest);
+      const auto w = window_at(e, from, from + each, times, others);
       if (w && w->clock.low > 0) judged.push_back({w->printed / w->clock.middle(), *w});
     }
   }
@@ -67,12 +108,10 @@ void compare_windows(const Evidence& e, bool by_rate, Comparison& to) {
   std::nth_element(judged.begin(), judged.begin() + static_cast<std::ptrdiff_t>(judged.size() / 2),
                    judged.end(), [](const Judged& a, const Judged& b) { return a.ratio < b.ratio; });
   const Window& w = judged[judged.size() / 2].window;
-  // A mean over the steps since the line before is of the very steps that the clock shows; a rate of one step
-  // stands for those that are not logged. One that may be a mean since the start is slower than the steps
-  // are, not faster.
-  const double loose = by_rate && !windowed ? 3 : 1, loose_pauses = w.whole ? 1 : loose;
-  add_sample(to, {w.printed, w.steps_time.low * (1 - loose * sampling), w.steps_time.high, w.line},
-             {w.clock.low * (1 - loose_pauses * pauses), w.clock.high * (1 + loose * sampling)});
+  // A rate of one step stands for those that are not logged, evaluations among them: three times as loose.
+  const double paused = times.of == Of::unknown && !w.whole ? 3 * pauses : pauses;
+  add_sample(to, {w.printed, w.steps_time.low, w.steps_time.high, w.line},
+             {w.clock.low * (1 - paused), w.clock.high + until_stamped}, -1, w.clock.middle());
 }
 
 }  // namespace

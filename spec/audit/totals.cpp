@@ -5,6 +5,7 @@
 #include "spec/audit/groups.hpp"
 #include "spec/audit/relations.hpp"
 #include "spec/audit/summary_steps.hpp"
+#include "spec/audit/unlogged_steps.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::spec::audit {
@@ -58,8 +59,13 @@ Result judge_total_seconds(const Evidence& e) {
   const auto& printed = e.record[Setting::total_seconds];
   if (!usable(printed)) return not_judged("total time");
   const std::vector<const Step*> steps = covered(e, *printed);
-  double sum = 0;
-  std::int64_t counted = 0;
+  std::vector<double> logged;
+  for (const Step* step : steps)
+    if (usable((*step)[Field::seconds])) logged.push_back((*step)[Field::seconds]->value);
+  if (logged.size() < 2) return not_judged("step times");
+  // The first one holds compilation. A mean stands for its steps, its own time for a step alone.
+  const auto others = unlogged_mean({logged.begin() + 1, logged.end()});
+  double sum = 0, least = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const auto& seconds = (*steps[i])[Field::seconds];
     if (!usable(seconds)) continue;
@@ -67,14 +73,16 @@ Result judge_total_seconds(const Evidence& e) {
     if (i > 0)
       if (const auto& a = (*steps[i - 1])[Field::step], &b = (*steps[i])[Field::step]; a && b)
         gap = std::max(0.0, b->value - a->value);
+    const double low = wide(*seconds).low;
     sum += gap * seconds->value;
-    ++counted;
+    if (e.averaged(Field::seconds) || gap < 1)
+      least += gap * low;
+    else
+      least += low + (gap - 1) * (others ? others->low : low / half_way_to_twice);
   }
-  if (counted < 2) return not_judged("step times");
   Result out = holding(1);
   out.printed = printed->value;
-  // Every logged step stands for those since the one before: 6 % for their spread.
-  out.recomputed = {sum * (every_step_is_logged(e, steps) ? 0.999 : 0.94), 1e300};
+  out.recomputed = {about(exact_interval(least)).low, 1e300};
   out.note = "the steps took " + duration(sum);
   if (wide(*printed).high < out.recomputed.low) {
     contradict(out, printed->value, out.recomputed, printed->line);

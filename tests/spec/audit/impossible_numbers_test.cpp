@@ -308,6 +308,8 @@ TEST(ImpossibleNumbersSpec, TorchtitansStampsAreAClock) {
   // 10 steps of 8,192 tokens per GPU in 10 s.
   EXPECT_EQ(judge("rate_wall_clock", log(8192)).verdict, Verdict::holds);
   EXPECT_EQ(judge("rate_wall_clock", log(4096)).verdict, Verdict::contradicts);
+  // A mean over the very steps that the stamps enclose leaves no room for 2 % more time than they show.
+  EXPECT_EQ(judge("rate_wall_clock", log(8032)).verdict, Verdict::contradicts);
 }
 
 TEST(ImpossibleNumbersSpec, ARecordWithBlanksBetweenItsTokensIsOurs) {

@@ -203,7 +203,7 @@ TEST(LinesAndSettingsSpec, ARateThatTheClockRefutesIsNotTheCorrectedOne) {
   // The rate is made of step times, and those leave out what the clock shows.
   const Audit both = audit(clocked(1 / 0.6, 0.6, true));
   ASSERT_EQ(first_cause(both), "time_leaves_out");
-  EXPECT_NEAR(corrected(both) / 524288, 1, 0.15);  // the clock is loose
+  EXPECT_NEAR(corrected(both) / 524288, 1, 1e-4);  // by the clock as it is printed, to its last digit
   // The rate agrees with the clock, the step times do not.
   const Audit times = audit(clocked(1, 0.6, true));
   ASSERT_EQ(first_cause(times), "time_leaves_out");
