@@ -12,14 +12,10 @@ namespace {
 /// From "step" on of "step     0 | loss: 10.95 | lr 8.3e-07 | norm: 27.1 | dt: 339.21ms | tok/sec: 1543.2";
 /// data() is null on other lines.
 std::string_view step_line(std::string_view text) {
-  const std::size_t at = text.find("step ");
-  if (at == std::string_view::npos) return {};
-  const std::string_view rest = text.substr(at + 5), number = number_token(rest);
-  if (number.empty()) return {};
-  const std::string_view after =
-      trimmed(rest.substr(static_cast<std::size_t>(number.data() - rest.data()) + number.size()));
+  const auto [behind_word, behind_number] = behind_step(text);
+  const std::string_view after = trimmed(behind_number);
   return after.starts_with("| loss: ") && after.find("tok/sec: ") != std::string_view::npos
-             ? text.substr(at)
+             ? text.substr(text.size() - behind_word.size() - step_word.size())
              : std::string_view();
 }
 

@@ -21,11 +21,7 @@ bool LineShapes::glanced(const Shape& shape, std::string_view line, Layout& layo
         if (quick::digit(*from)) digits[from - line.data()] = 0x0f;
   };
   for (const Piece& piece : shape.pieces) {
-    if (static_cast<std::size_t>(end - at) <= piece.size || !quick::same(at, text + piece.begin, piece.size))
-      return false;
-    at += piece.size;
-    if (piece.blanks)
-      while (at != end && quick::blank(*at)) ++at;
+    if (!quick::pass_text(at, end, text + piece.begin, piece.size, piece.blanks)) return false;
     const char* const from = at;
     if (!piece.taken) {
       if (!pass(at, end)) return false;

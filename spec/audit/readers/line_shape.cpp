@@ -95,11 +95,7 @@ bool LineShapes::matches(const Shape& shape, const char*& at, const char* end, s
                          Step& step) const {
   const char* const text = shape.text.data();
   for (const Piece& piece : shape.pieces) {
-    if (static_cast<std::size_t>(end - at) <= piece.size || !quick::same(at, text + piece.begin, piece.size))
-      return false;
-    at += piece.size;
-    if (piece.blanks)
-      while (at != end && quick::blank(*at)) ++at;
+    if (!quick::pass_text(at, end, text + piece.begin, piece.size, piece.blanks)) return false;
     if (piece.taken ? !number(piece, at, end, line + piece.breaks, step) : !pass(at, end)) return false;
   }
   const std::size_t rest = shape.text.size() - shape.end;

@@ -3,6 +3,7 @@
 
 #include "spec/audit/readers/line_reader.hpp"
 #include "spec/audit/readers/scan.hpp"
+#include "spec/audit/readers/setting_names.hpp"
 #include "spec/audit/readers/train_gpt2_header.hpp"
 
 namespace assay::spec::audit {
@@ -11,15 +12,10 @@ namespace {
 
 /// "step    1/19560 | loss ..." (older: "| train loss ..."); data() is null on other lines.
 std::string_view step_line(std::string_view text) {
-  const std::size_t at = text.find("step ");
-  if (at == std::string_view::npos) return {};
-  const std::string_view rest = text.substr(at + 5), number = number_token(rest);
-  if (number.empty()) return {};
-  const std::string_view after =
-      rest.substr(static_cast<std::size_t>(number.data() - rest.data()) + number.size());
+  const auto [behind_word, after] = behind_step(text);
   return after.starts_with('/') && after.find("| ") != std::string_view::npos &&
                  after.find("loss ") != std::string_view::npos
-             ? rest
+             ? behind_word
              : std::string_view();
 }
 
@@ -65,26 +61,20 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNum
   return !scan.bad() && step[Field::seconds];
 }
 
-struct Row {
-  std::string_view name;
-  Setting setting;
-  Kind kind = Kind::counted;
-  double unit = 1;
-};
-constexpr Row rows[] = {{"micro batch size B", Setting::micro},
-                        {"batch size B", Setting::micro},
-                        {"sequence length T", Setting::sequence_length},
-                        {"total batch size", Setting::tokens_per_step},
-                        {"learning rate (LR)", Setting::learning_rate, Kind::measured},
-                        {"warmup iterations", Setting::warmup_steps},
-                        {"peak TFlops", Setting::peak_flops, Kind::measured, 1e12},
-                        {"vocab_size V", Setting::vocab},
-                        {"num_layers L", Setting::layers},
-                        {"num_heads NH", Setting::heads},
-                        {"channels C", Setting::width},
-                        {"num_parameters", Setting::parameters},
-                        {"train_num_batches", Setting::max_steps},
-                        {"num_processes", Setting::gpus}};
+constexpr SettingName rows[] = {{"micro batch size B", Setting::micro},
+                                {"batch size B", Setting::micro},
+                                {"sequence length T", Setting::sequence_length},
+                                {"total batch size", Setting::tokens_per_step},
+                                {"learning rate (LR)", Setting::learning_rate, Kind::measured},
+                                {"warmup iterations", Setting::warmup_steps},
+                                {"peak TFlops", Setting::peak_flops, Kind::measured, 1e12},
+                                {"vocab_size V", Setting::vocab},
+                                {"num_layers L", Setting::layers},
+                                {"num_heads NH", Setting::heads},
+                                {"channels C", Setting::width},
+                                {"num_parameters", Setting::parameters},
+                                {"train_num_batches", Setting::max_steps},
+                                {"num_processes", Setting::gpus}};
 
 class LlmC : public LineReader {
  public:
@@ -120,13 +110,12 @@ class LlmC : public LineReader {
       builder.summary(Setting::average_seconds,
                       parse_printed(number_token(mean), Kind::measured, 1e-3, line));
     } else if (text.starts_with("batch_size B=")) {
-      constexpr std::pair<std::string_view, Setting> known[] = {
-          {"B", Setting::micro},
-          {"T", Setting::sequence_length},
-          {"num_processes", Setting::gpus},
-          {"total_batch_size", Setting::tokens_per_step}};
-      for (const auto& [name, setting] : known)
-        builder.setting(setting, parse_printed(argument(text, name), Kind::counted, 1, line));
+      constexpr SettingName known[] = {{"B", Setting::micro},
+                                       {"T", Setting::sequence_length},
+                                       {"num_processes", Setting::gpus},
+                                       {"total_batch_size", Setting::tokens_per_step}};
+      for (const SettingName& one : known)
+        builder.setting(one.setting, parse_printed(argument(text, one.name), one.kind, one.unit, line));
     } else if (const auto count = behind(text, "num_parameters: "); count.data()) {
       builder.setting(Setting::parameters, parse_printed(number_token(count), Kind::counted, 1, line));
     } else if (text.starts_with("| ")) {
@@ -155,10 +144,9 @@ class LlmC : public LineReader {
       if (share && highest) builder.setting(Setting::learning_rate_min, product(*share, *highest, line));
       return;
     }
-    for (const Row& row : rows) {
-      if (row.name != name) continue;
-      const auto number = parse_printed(value, row.kind, row.unit, line);
-      if (number && number->value >= 0) builder.setting(row.setting, number);  // -1: not set
+    if (const SettingName* row = setting_named(rows, name)) {
+      const auto number = parse_printed(value, row->kind, row->unit, line);
+      if (number && number->value >= 0) builder.setting(row->setting, number);  // -1: not set
     }
   }
 

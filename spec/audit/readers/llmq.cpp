@@ -5,6 +5,7 @@
 
 #include "spec/audit/readers/line_reader.hpp"
 #include "spec/audit/readers/scan.hpp"
+#include "spec/audit/readers/setting_names.hpp"
 
 namespace assay::spec::audit {
 namespace llmq {
@@ -76,17 +77,13 @@ void widen(Step& step, Units units) {
   }
 }
 
-struct Option {
-  std::string_view name;
-  Setting setting;
-};
-constexpr Option options[] = {{"batch-size", Setting::micro},
-                              {"grad-accumulation", Setting::accumulation},
-                              {"seq-len", Setting::sequence_length},
-                              {"steps", Setting::max_steps},
-                              {"warmup", Setting::warmup_steps},
-                              {"learning-rate", Setting::learning_rate},
-                              {"gpus", Setting::gpus}};
+constexpr SettingName options[] = {{"batch-size", Setting::micro},
+                                   {"grad-accumulation", Setting::accumulation},
+                                   {"seq-len", Setting::sequence_length},
+                                   {"steps", Setting::max_steps},
+                                   {"warmup", Setting::warmup_steps},
+                                   {"learning-rate", Setting::learning_rate},
+                                   {"gpus", Setting::gpus}};
 
 class LlmQ : public LineReader {
  public:
@@ -144,11 +141,10 @@ class LlmQ : public LineReader {
     if (name == "matmul-dtype" && !value.empty())
       builder.name(&RunRecord::dtype, value.starts_with("e4m3") || value.starts_with("e5m2") ? "fp8" : value);
     if (name == "final-lr-fraction") fraction_ = parse_printed(value, Kind::counted, 1, line);
-    for (const Option& known : options) {
-      if (known.name != name) continue;
+    if (const SettingName* known = setting_named(options, name)) {
       const auto number = parse_printed(value, Kind::counted, 1, line);
       // Given in a program: exactly this number; -1 and 0 GPUs stand for a default.
-      if (number && number->value > 0) builder.setting(known.setting, exactly(number->value, line));
+      if (number && number->value > 0) builder.setting(known->setting, exactly(number->value, line));
     }
     const auto& highest = builder.current(Setting::learning_rate);
     if (highest && fraction_)

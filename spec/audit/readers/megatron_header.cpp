@@ -1,34 +1,31 @@
 #include "spec/audit/readers/megatron_header.hpp"
 
 #include "spec/audit/readers/scan.hpp"
+#include "spec/audit/readers/setting_names.hpp"
 
 namespace assay::spec::audit::megatron {
 namespace {
 
-struct Argument {
-  std::string_view name;
-  Setting setting;
-};
-constexpr Argument arguments[] = {{"micro_batch_size", Setting::micro},
-                                  {"global_batch_size", Setting::sequences},
-                                  {"seq_length", Setting::sequence_length},
-                                  {"num_layers", Setting::layers},
-                                  {"hidden_size", Setting::width},
-                                  {"ffn_hidden_size", Setting::ffn},
-                                  {"num_attention_heads", Setting::heads},
-                                  {"kv_channels", Setting::head_dim},
-                                  {"padded_vocab_size", Setting::vocab},
-                                  {"train_iters", Setting::max_steps},
-                                  {"lr", Setting::learning_rate},
-                                  {"min_lr", Setting::learning_rate_min},
-                                  {"lr_decay_iters", Setting::decay_steps},
-                                  {"lr_wsd_decay_iters", Setting::wsd_decay_steps},
-                                  {"data_parallel_size", Setting::data_parallel},
-                                  {"tensor_model_parallel_size", Setting::tensor_parallel},
-                                  {"pipeline_model_parallel_size", Setting::pipeline_parallel},
-                                  {"context_parallel_size", Setting::context_parallel},
-                                  {"expert_model_parallel_size", Setting::expert_parallel},
-                                  {"world_size", Setting::gpus}};
+constexpr SettingName arguments[] = {{"micro_batch_size", Setting::micro},
+                                     {"global_batch_size", Setting::sequences},
+                                     {"seq_length", Setting::sequence_length},
+                                     {"num_layers", Setting::layers},
+                                     {"hidden_size", Setting::width},
+                                     {"ffn_hidden_size", Setting::ffn},
+                                     {"num_attention_heads", Setting::heads},
+                                     {"kv_channels", Setting::head_dim},
+                                     {"padded_vocab_size", Setting::vocab},
+                                     {"train_iters", Setting::max_steps},
+                                     {"lr", Setting::learning_rate},
+                                     {"min_lr", Setting::learning_rate_min},
+                                     {"lr_decay_iters", Setting::decay_steps},
+                                     {"lr_wsd_decay_iters", Setting::wsd_decay_steps},
+                                     {"data_parallel_size", Setting::data_parallel},
+                                     {"tensor_model_parallel_size", Setting::tensor_parallel},
+                                     {"pipeline_model_parallel_size", Setting::pipeline_parallel},
+                                     {"context_parallel_size", Setting::context_parallel},
+                                     {"expert_model_parallel_size", Setting::expert_parallel},
+                                     {"world_size", Setting::gpus}};
 
 }  // namespace
 
@@ -57,16 +54,16 @@ void Header::read(std::string_view text, std::int64_t line, RecordBuilder& build
     schedule_ = ScheduleArguments();
   } else if (const auto world = behind(text, "using world size: "); world.data()) {
     builder.setting(Setting::gpus, number(world));
-    constexpr std::pair<std::string_view, Setting> sizes[] = {
-        {"data-parallel size: ", Setting::data_parallel},
-        {"data-parallel-size: ", Setting::data_parallel},
-        {"tensor-model-parallel size: ", Setting::tensor_parallel},
-        {"tensor-model-parallel-size: ", Setting::tensor_parallel},
-        {"pipeline-model-parallel size: ", Setting::pipeline_parallel},
-        {"pipeline-model-parallel-size: ", Setting::pipeline_parallel},
-        {"context-parallel size: ", Setting::context_parallel}};
-    for (const auto& [key, setting] : sizes)
-      if (const auto rest = behind(world, key); rest.data()) builder.setting(setting, number(rest));
+    constexpr SettingName sizes[] = {{"data-parallel size: ", Setting::data_parallel},
+                                     {"data-parallel-size: ", Setting::data_parallel},
+                                     {"tensor-model-parallel size: ", Setting::tensor_parallel},
+                                     {"tensor-model-parallel-size: ", Setting::tensor_parallel},
+                                     {"pipeline-model-parallel size: ", Setting::pipeline_parallel},
+                                     {"pipeline-model-parallel-size: ", Setting::pipeline_parallel},
+                                     {"context-parallel size: ", Setting::context_parallel}};
+    for (const SettingName& size : sizes)
+      if (const auto rest = behind(world, size.name); rest.data())
+        builder.setting(size.setting, number(rest));
   } else if (const auto micro = behind(text, "batches to constant "); micro.data()) {
     builder.setting(Setting::accumulation, number(micro));
   } else if (const auto vocab = behind(text, "dummy tokens (new size: "); vocab.data()) {
@@ -101,9 +98,8 @@ void Header::read_argument(std::string_view name, std::string_view rest, std::in
   if (name == "bf16" && value == "True") builder.name(&RunRecord::dtype, "bf16");
   if (name == "fp16" && value == "True") builder.name(&RunRecord::dtype, "fp16");
   if (name == "fp8" && value != "None" && value != "False") builder.name(&RunRecord::dtype, "fp8");
-  for (const Argument& known : arguments)
-    if (known.name == name && value != "None")
-      builder.setting(known.setting, parse_printed(value, Kind::counted, 1, line));
+  if (const SettingName* known = setting_named(arguments, name); known && value != "None")
+    builder.setting(known->setting, parse_printed(value, Kind::counted, 1, line));
 }
 
 }  // namespace assay::spec::audit::megatron

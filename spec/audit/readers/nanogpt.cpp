@@ -3,6 +3,7 @@
 
 #include "spec/audit/readers/line_reader.hpp"
 #include "spec/audit/readers/scan.hpp"
+#include "spec/audit/readers/setting_names.hpp"
 
 namespace assay::spec::audit {
 namespace nanogpt {
@@ -36,22 +37,18 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNum
   return !scan.bad();
 }
 
-struct Known {
-  std::string_view name;
-  Setting setting;
-};
 /// gradient_accumulation_steps is of all ranks together; train.py divides it by their number.
-constexpr Known known_settings[] = {{"batch_size", Setting::micro},
-                                    {"block_size", Setting::sequence_length},
-                                    {"gradient_accumulation_steps", Setting::accumulation_configured},
-                                    {"n_layer", Setting::layers},
-                                    {"n_head", Setting::heads},
-                                    {"n_embd", Setting::width},
-                                    {"learning_rate", Setting::learning_rate},
-                                    {"min_lr", Setting::learning_rate_min},
-                                    {"warmup_iters", Setting::warmup_steps},
-                                    {"lr_decay_iters", Setting::decay_steps},
-                                    {"max_iters", Setting::max_steps}};
+constexpr SettingName known_settings[] = {{"batch_size", Setting::micro},
+                                          {"block_size", Setting::sequence_length},
+                                          {"gradient_accumulation_steps", Setting::accumulation_configured},
+                                          {"n_layer", Setting::layers},
+                                          {"n_head", Setting::heads},
+                                          {"n_embd", Setting::width},
+                                          {"learning_rate", Setting::learning_rate},
+                                          {"min_lr", Setting::learning_rate_min},
+                                          {"warmup_iters", Setting::warmup_steps},
+                                          {"lr_decay_iters", Setting::decay_steps},
+                                          {"max_iters", Setting::max_steps}};
 
 class NanoGpt : public LineReader {
  public:
@@ -107,8 +104,7 @@ class NanoGpt : public LineReader {
                                                                                         : "");
       return;
     }
-    for (const Known& known : known_settings) {
-      if (known.name != name) continue;
+    if (const SettingName* known = setting_named(known_settings, name)) {
       const std::string_view token = number_token(value);
       auto number = parse_printed(token, Kind::counted, 1, line);
       if (!token.empty())
@@ -118,7 +114,7 @@ class NanoGpt : public LineReader {
         number = factor ? parse_printed(token, Kind::counted, factor->value, line) : std::nullopt;
       }
       // Given in a program: exactly this number.
-      if (number) builder.setting(known.setting, exactly(number->value, line));
+      if (number) builder.setting(known->setting, exactly(number->value, line));
     }
   }
 

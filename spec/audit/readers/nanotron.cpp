@@ -6,6 +6,7 @@
 
 #include "spec/audit/readers/megatron_unsaid.hpp"
 #include "spec/audit/readers/scan.hpp"
+#include "spec/audit/readers/setting_names.hpp"
 
 namespace assay::spec::audit::nanotron {
 namespace {
@@ -54,19 +55,18 @@ void Run::read_header(std::string_view text, std::int64_t line, RecordBuilder& b
     steps_ = false;
   }
   if (!in_configuration_) return;
-  constexpr std::pair<std::string_view, Setting> known[] = {
-      {"dp", Setting::data_parallel},
-      {"pp", Setting::pipeline_parallel},
-      {"tp", Setting::tensor_parallel},
-      {"context_parallel_size", Setting::context_parallel},
-      {"expert_parallel_size", Setting::expert_parallel},
-      {"sequence_length", Setting::sequence_length},
-      {"train_steps", Setting::max_steps},
-      {"micro_batch_size", Setting::micro},
-      {"batch_accumulation_per_replica", Setting::accumulation}};
-  for (const auto& [name, setting] : known)
-    if (const auto value = argument(text, name); value.data())
-      builder.setting(setting, parse_printed(value, Kind::counted, 1, line));
+  constexpr SettingName known[] = {{"dp", Setting::data_parallel},
+                                   {"pp", Setting::pipeline_parallel},
+                                   {"tp", Setting::tensor_parallel},
+                                   {"context_parallel_size", Setting::context_parallel},
+                                   {"expert_parallel_size", Setting::expert_parallel},
+                                   {"sequence_length", Setting::sequence_length},
+                                   {"train_steps", Setting::max_steps},
+                                   {"micro_batch_size", Setting::micro},
+                                   {"batch_accumulation_per_replica", Setting::accumulation}};
+  for (const SettingName& one : known)
+    if (const auto value = argument(text, one.name); value.data())
+      builder.setting(one.setting, parse_printed(value, one.kind, one.unit, line));
 }
 
 void Run::read_step(std::string_view text, std::int64_t line, Step& step, std::optional<Printed> batch,

@@ -39,6 +39,17 @@ inline bool same(const char* a, const char* b, std::size_t size) {
   return true;
 }
 
+/// Passes the `size` bytes that stand in a line as in `text`, and blanks where there may be some; a byte more
+/// is there. False where other bytes stand.
+[[gnu::always_inline]] inline bool pass_text(const char*& at, const char* end, const char* text,
+                                             std::size_t size, bool blanks) {
+  if (static_cast<std::size_t>(end - at) <= size || !same(at, text, size)) return false;
+  at += size;
+  if (blanks)
+    while (at != end && blank(*at)) ++at;
+  return true;
+}
+
 /// Takes ",123" behind one to three digits, once or twice. False where what follows is grouped in another
 /// way.
 inline bool take_groups(const char*& now, const char* end, int before, std::uint64_t& digits) {

@@ -4,6 +4,12 @@
 
 namespace assay::spec::audit {
 
+BehindStep behind_step(std::string_view text) {
+  const std::string_view rest = behind(text, step_word), number = number_token(rest);
+  if (number.empty()) return {};
+  return {rest, rest.substr(static_cast<std::size_t>(number.data() - rest.data()) + number.size())};
+}
+
 bool TrainGpt2Header::read(std::string_view text, std::int64_t line, RecordBuilder& builder) {
   const auto number = [&](std::string_view rest) {
     return parse_printed(number_token(rest), Kind::counted, 1, line);

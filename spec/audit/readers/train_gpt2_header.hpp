@@ -9,6 +9,15 @@
 
 namespace assay::spec::audit {
 
+/// Both begin their step lines with this word and a number.
+constexpr std::string_view step_word = "step ";
+
+/// What stands in `text` behind the word, and behind its number; without data() where there are none.
+struct BehindStep {
+  std::string_view word, number;
+};
+BehindStep behind_step(std::string_view text);
+
 class TrainGpt2Header {
  public:
   /// Takes what a line says; false where it is none of these.
