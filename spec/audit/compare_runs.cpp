@@ -25,6 +25,14 @@ std::optional<double> ratio(const std::optional<double>& second, const std::opti
   return second && first && *first > 0 ? std::optional(*second / *first) : std::nullopt;
 }
 
+/// Speeds of the same work on the same machine differ by so much from run to run (ci/bench's medians): less
+/// is no difference, and a ratio of printed numbers that leaves the corrected ones' by more than five times
+/// that is one of accounting. Chosen. [shares]
+constexpr double equally_fast = 0.01, told_apart = 0.05;
+/// More GPUs may make each a little faster: caches, smaller shards. Chosen; two GPUs' rate taken for one's
+/// is 2.
+constexpr double most_efficiency = 1.1;
+
 std::string times(double x) { return fixed(x, 2) + "x"; }
 
 /// Of both runs, what is stated and differs so that a token of one is other work than a token of the other.
@@ -38,7 +46,7 @@ std::string other_work(const Audit& a, const Audit& b) {
   const auto parameters = stated(Setting::parameters);
   if (!a.model.empty() && !b.model.empty() && a.model != b.model)
     add(a.model + " and " + b.model);
-  else if (parameters && std::abs(*parameters - 1) > 0.01)
+  else if (parameters && std::abs(*parameters - 1) > equally_fast)
     add("parameters " + times(*parameters));
   if (const auto length = stated(Setting::sequence_length); length && *length != 1)
     add("sequences of " + shown((*a.record)[Setting::sequence_length]->value, Unit::tokens) + " and " +
@@ -82,7 +90,7 @@ SpeedDifference difference(const std::vector<Audit>& audits, std::size_t first, 
                                          : "";
   if (const std::string other = other_work(a, b); !other.empty()) {
     const bool mfu_apart =
-        out.mfu_exact && out.printed_mfu && std::abs(*out.printed_mfu / *out.mfu_exact - 1) > 0.05;
+        out.mfu_exact && out.printed_mfu && std::abs(*out.printed_mfu / *out.mfu_exact - 1) > told_apart;
     out.verdict = std::string(mfu_apart ? "partly accounting; " : "") + "other work (" + other +
                   "), so tokens/s do not compare: " + (mfus.empty() ? "no exact MFU of both" : mfus);
     return out;
@@ -90,7 +98,7 @@ SpeedDifference difference(const std::vector<Audit>& audits, std::size_t first, 
   const double off = std::abs(*out.per_gpu - 1);
   // A rate may be printed of all GPUs or of one, and an MFU falls with the speed.
   const auto apart = [](double printed, double corrected) {
-    return std::abs(printed / corrected - 1) > 0.05;
+    return std::abs(printed / corrected - 1) > told_apart;
   };
   const bool shown_apart =
       (out.printed_mfu && apart(*out.printed_mfu, out.mfu_exact.value_or(*out.per_gpu))) ||
@@ -100,7 +108,7 @@ SpeedDifference difference(const std::vector<Audit>& audits, std::size_t first, 
     out.verdict = std::string(shown_apart ? "partly accounting; " : "") + times(*out.per_gpu) +
                   " the tokens/s per GPU, but the model of " + unknown +
                   " is not known, so a token may be other work (--model M)";
-  else if (off < 0.01)
+  else if (off < equally_fast)
     out.verdict = shown_apart
                       ? "accounting: per GPU they are equally fast (" + percent(*out.per_gpu - 1, 2) + ")"
                       : "equally fast per GPU (" + percent(*out.per_gpu - 1, 2) + ")";
@@ -124,9 +132,9 @@ Result scaling(const std::vector<Audit>& audits, const std::vector<SpeedDifferen
     const double efficiency = more ? *d.per_gpu : 1 / *d.per_gpu;
     ++out.judged;
     out.printed = efficiency;
-    out.recomputed = {0, 1.1};
-    if (efficiency > 1.1) {
-      contradict(out, efficiency, {0, 1.1}, 0);
+    out.recomputed = {0, most_efficiency};
+    if (efficiency > most_efficiency) {
+      contradict(out, efficiency, out.recomputed, 0);
       blame(out, "scaling_above_linear",
             "more GPUs make each faster: other work, or another way of counting");
     }

@@ -19,9 +19,9 @@ std::optional<double> median_after_first(std::vector<double> values) {
 
 /// No machine does more than its peak, so no MFU is given that says so.
 void withhold_impossible(Corrected& c, const Evidence& e) {
-  constexpr double rounded_peak = 1.005;  // 989 for 989.4
-  constexpr double most_uncomputed = 2;   // palm_total counts each pair of tokens twice as often as causal
-                                          // attention computes it
+  constexpr double rounded_peak = 1 + off_by_three_digits;
+  constexpr double most_uncomputed = 2;  // palm_total counts each pair of tokens twice as often as causal
+                                         // attention computes it
   if (c.mfu_exact)
     c.impossible = c.mfu_exact->low > rounded_peak;
   else if (c.mfu_palm_total)

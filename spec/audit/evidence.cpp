@@ -22,7 +22,7 @@ Interval three_digits(double rate) {
 }
 
 bool half_is_dense(const Peak& peak) {
-  return peak.sparse && std::abs(*peak.sparse / 2 / peak.dense - 1) < 0.005;
+  return peak.sparse && std::abs(*peak.sparse / 2 / peak.dense - 1) < off_by_three_digits;
 }
 
 }  // namespace

@@ -17,6 +17,10 @@ namespace assay::spec::audit {
 /// The numbers that may stand behind a printed one: its rounding, and that of a printer that cuts digits off.
 Interval wide(const Printed& printed);
 
+/// By how much rounding to three digits moves a number at most: half a unit of the third, of 100. Data sheets
+/// and trainers print peaks so (989 for 989.4, 756 for 755.9). [share]
+constexpr double off_by_three_digits = 0.005;
+
 /// The peaks of one GPU that trainers write for `peak`: the data sheet's rounded to three digits, up or down,
 /// and so half of its sparse one where the sheet's two differ by rounding alone (990 beside 1,979). Trainers'
 /// tables hold 989, 989.4, 989.5 and 990 for an H100, 1,300 and 1,307.4 for an MI300X. [flop/s]

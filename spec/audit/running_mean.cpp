@@ -9,7 +9,7 @@
 namespace assay::spec::audit {
 namespace {
 
-/// Steps that are not printed are about as those that are.
+/// Steps that are not printed are about as those that are. Chosen.
 constexpr double unseen = 0.1;
 /// Trainers form means in float32: a few units of 2^-24.
 constexpr double of_float = 3e-7;

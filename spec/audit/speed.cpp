@@ -73,8 +73,7 @@ void judge_speed(const Evidence& e, Result& out) {
       out.recomputed = exact_interval(share);
       out.note = "no MFU is printed: what tokens, time or FLOP/s make";
     }
-    // What data sheets round (989 for 989.4).
-    if (share <= 1.005) continue;
+    if (share <= 1 + off_by_three_digits) continue;
     const auto& shown_there = (*step)[Field::mfu];
     const bool first = out.verdict != Verdict::contradicts;
     const bool unprinted = !shown_there || not_measured(*shown_there);

@@ -6,6 +6,7 @@
 #include "spec/audit/groups.hpp"
 #include "spec/audit/relations.hpp"
 #include "spec/audit/summary_steps.hpp"
+#include "spec/audit/unlogged_steps.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::spec::audit {
@@ -42,10 +43,13 @@ Result judge_mean(const Evidence& e, Setting setting, Field field, const char* n
       return out;
     }
   const auto [least, largest] = std::minmax_element(values.begin() + 1, values.end());
-  if (!every_step_is_logged(e, steps) && shown.high >= *least * 0.95 &&
-      shown.low <= std::max(*largest, all) * 1.05) {
+  // Of few lines, a twentieth beyond them: chosen.
+  Interval others =
+      unlogged_mean({values.begin() + 1, values.end()}).value_or(Interval{*least * 0.95, *largest * 1.05});
+  others.high = std::max(others.high, all + (others.high - *largest));  // the slow first step included
+  if (!every_step_is_logged(e, steps) && shown.meets(others)) {
     out.note = "within what the logged steps show; not every step is logged";
-    out.recomputed = {*least * 0.95, std::max(*largest, all) * 1.05};
+    out.recomputed = others;
     return out;
   }
   // A rate's mean over time is total tokens over total time, the harmonic mean of equal steps.

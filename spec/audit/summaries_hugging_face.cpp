@@ -183,8 +183,7 @@ Result judge_average_speed(const Evidence& e) {
   out.recomputed = {0, 1};
   out.note =
       std::string("what ") + speed.made_of + " makes, at the least: adapters alone trained, no attention";
-  // What data sheets round (989 for 989.4).
-  if (share > 1.005) {
+  if (share > 1 + off_by_three_digits) {
     contradict(out, share, {0, 1}, speed.line);
     out.off_by = share;
     blame(

@@ -53,6 +53,17 @@ TEST(BoundsOfChanceSpec, ATotalTimeIsHeldAsTheStepsAreSteady) {
   EXPECT_EQ(total(0.1, 215), Verdict::holds);
 }
 
+TEST(BoundsOfChanceSpec, AMeanOfEveryStepLiesAboutWhereTheLoggedOnesDo) {
+  const auto mean = [](double spread, double seconds) {
+    RunRecord r = sampled(spread, 1);
+    r[Setting::average_seconds] = measured(seconds, 0.0005);
+    return verdict("average_seconds", r);
+  };
+  EXPECT_EQ(mean(0.002, 2.005), Verdict::holds);
+  EXPECT_EQ(mean(0.002, 2.05), Verdict::contradicts);
+  EXPECT_EQ(mean(0.1, 2.25), Verdict::holds);
+}
+
 /// Bytes repeat themselves more than words do, and so their first losses are spread more widely.
 TEST(BoundsOfChanceSpec, AFirstLossIsHeldToWhatNewWeightsMake) {
   const auto first = [](double vocab, double width, double above_level) {
