@@ -21,9 +21,10 @@ Result judge_memory(const Evidence& e);
 Result judge_memory_share(const Evidence& e);
 // loss.cpp
 Result judge_first_loss(const Evidence& e);
-Result judge_loss_finite(const Evidence& e);
 /// Of the vocabulary, as printed or the model's. [tokens]
 std::optional<double> vocabulary_size(const Evidence& e);
+// loss_finite.cpp
+Result judge_loss_finite(const Evidence& e);
 // loss_possible.cpp
 Result judge_loss_possible(const Evidence& e);
 // learning_rate.cpp
