@@ -34,6 +34,10 @@ TEST(BoundsOfChanceSpec, StepsThatAreNotLoggedAreAboutAsThoseThatAre) {
   EXPECT_EQ(verdict("wall_clock", sampled(0.002, 0.95)), Verdict::contradicts) << "steady steps tell 5 %";
   EXPECT_EQ(verdict("wall_clock", sampled(0.1, 0.95)), Verdict::holds) << "restless ones do not";
   EXPECT_EQ(verdict("wall_clock", sampled(0.1, 0.8)), Verdict::contradicts);
+  RunRecord chance = sampled(0.1, 1);  // two logged steps of three were slow, those between were as ever
+  for (std::size_t i = 0; i < chance.steps.size(); ++i)
+    chance.steps[i][Field::seconds] = measured(i % 3 == 0 ? 1.8 : 2.1, 0.0005);
+  EXPECT_EQ(verdict("wall_clock", chance), Verdict::holds);
   RunRecord r = sampled(0.002, 0.9);
   r.steps.erase(r.steps.begin() + 5, r.steps.end());
   EXPECT_EQ(verdict("wall_clock", r), Verdict::holds) << "five lines tell little of the others";
