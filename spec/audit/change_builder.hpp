@@ -46,6 +46,9 @@ void add_peaks(ChangeBuilder& builder, const Evidence& evidence, const Compariso
 void add_counts(ChangeBuilder& builder, const Evidence& evidence);
 void add_devices(ChangeBuilder& builder, const Evidence& evidence);
 
+/// Numbers of one micro-batch, or of one rank, in place of a step's (changes_of_passes.cpp).
+void add_passes(ChangeBuilder& builder, const Evidence& evidence, const Interpretation& interpretation);
+
 /// Models of another shape that a trainer makes where settings do not reach it (changes_shape.cpp).
 void add_shapes(ChangeBuilder& builder, const Evidence& evidence);
 

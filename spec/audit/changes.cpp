@@ -150,35 +150,6 @@ void add_units(ChangeBuilder& b) {
         .time = 1 / u;
 }
 
-void add_passes(ChangeBuilder& b, const Evidence& e, const Interpretation& reading) {
-  const double ranks = e.ranks.value_or(1), gpus = e.gpus.value_or(1);
-  if (e.accumulation && e.accumulation->low == e.accumulation->high && e.accumulation->low > 1) {
-    const double a = e.accumulation->low / (reading.accumulation_divided ? ranks : 1);
-    b.add("rate_of_micro_batch", "tokens/s is that of one micro-batch", 2.8,
-          {{R::rate_time, 1 / a}, {R::rate_wall_clock, a}, {R::flops_rate, a}, {R::mfu, a}})
-        .rate = a;
-    b.add("time_of_micro_batch", "the step time is that of one micro-batch", 3,
-          {{R::rate_time, 1 / a},
-           {R::wall_clock, 1 / a},
-           {R::flops_rate_of_batch, 1 / a},
-           {R::mfu_of_batch, 1 / a}})
-        .time = a;
-    for (const auto& [id, relation] : {std::pair("total_of_micro_batches", R::tokens_total),
-                                       std::pair("total_of_micro_batches", R::sequences_total),
-                                       std::pair("tokens_of_micro_batch", R::step_tokens)})
-      b.add(id, "one micro-batch per step is counted", 2.8, {{relation, 1 / a}});
-  }
-  const auto counts = [&](double w, const char* what) {
-    if (w == 1) return;
-    for (const auto& [id, relation] :
-         {std::pair("total_of_one_rank", R::tokens_total), std::pair("total_of_one_rank", R::sequences_total),
-          std::pair("tokens_of_one_rank", R::step_tokens)})
-      b.add(w < 1 ? id : "total_per_model_rank", what, 2.5, {{relation, w}});
-  };
-  counts(1 / ranks, "only one rank's tokens are counted");
-  counts(gpus / ranks, "tokens are counted on every rank that shares them (tensor, pipeline)");
-}
-
 }  // namespace
 
 std::vector<Change> changes(const Evidence& e, const Comparisons& comparisons,

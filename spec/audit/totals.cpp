@@ -35,9 +35,12 @@ Result judge_total_tokens(const Evidence& e) {
   const Interval most = exact_interval(last) * *e.tokens_per_step;
   contradict(out, printed->value, most, printed->line);
   const auto fits = [&](double factor) {
-    return std::any_of(counts.begin(), counts.end(), [&](double steps) {
-      return (exact_interval(steps * factor) * *e.tokens_per_step).meets(shown);
+    const auto steps = std::find_if(counts.begin(), counts.end(), [&](double n) {
+      return (exact_interval(n * factor) * *e.tokens_per_step).meets(shown);
     });
+    if (steps == counts.end()) return false;
+    out.recomputed = exact_interval(*steps) * *e.tokens_per_step;
+    return true;
   };
   const double ranks = e.ranks.value_or(1), passes = e.accumulation ? e.accumulation->low : 1;
   if (ranks > 1 && fits(1 / ranks)) blame(out, "total_of_one_rank", "one rank's tokens");
@@ -48,11 +51,16 @@ Result judge_total_tokens(const Evidence& e) {
 }
 
 /// Where the summary's tokens are those of its steps, they speak against every reading in which a step has
-/// other tokens. Where they are not, judge_total_tokens says so, and they are evidence of nothing.
+/// other tokens; where they are one pass' or one rank's, for those in which it has them. Of other tokens
+/// judge_total_tokens says so, and they are evidence of nothing.
 void compare_summary(const Evidence& e, Comparisons& out) {
   const Result total = judge_total_tokens(e);
-  if (total.verdict == Verdict::holds)
-    add_sample(at(out, Relation::summary_tokens), *e.record[Setting::total_tokens], total.recomputed);
+  if (total.verdict == Verdict::cannot_be_judged) return;
+  if (total.verdict == Verdict::contradicts &&
+      std::any_of(total.causes.begin(), total.causes.end(),
+                  [](const Cause& cause) { return cause.id == "total_of_other_steps"; }))
+    return;
+  add_sample(at(out, Relation::summary_tokens), *e.record[Setting::total_tokens], total.recomputed);
 }
 
 Result judge_total_seconds(const Evidence& e) {
