@@ -131,6 +131,14 @@ bool hundredth_agrees(const Evidence& e) {
   return false;
 }
 
+/// What passes say of an MFU that is too high: a rate may count some that were not performed.
+std::string passes_counted(const Evidence& e, double mfu) {
+  const double passes = e.accumulation ? e.accumulation->low : 1, most = std::floor(passes / mfu);
+  if (passes <= 1 || most < 1 || most >= passes) return "";
+  return " (at most " + shown(most, Unit::none) + " of the " + shown(passes, Unit::none) +
+         " passes were performed if it counts all)";
+}
+
 /// An impossible MFU is what the reading, or a jump of the rate, makes of the numbers that it follows from;
 /// alone it does not say which of them is wrong.
 void name_impossible(std::vector<Result>& results, const Evidence& e, const Reading& best) {
@@ -163,7 +171,8 @@ void name_impossible(std::vector<Result>& results, const Evidence& e, const Read
     blame(*result, "mfu_in_percent", "percent are read as shares of 1");
   else
     blame(*result, "mfu_impossible",
-          "a peak too small, a rate too large, or another unit: this log cannot tell");
+          "a peak too small, a rate too large" + passes_counted(e, result->printed) +
+              ", or another unit: this log cannot tell");
 }
 
 /// The median of a field's values.

@@ -27,14 +27,19 @@ void add_gpus(ChangeBuilder& b, const Left& left) {
         (e.tokens_basis != "as printed" && (relation == R::rate_time || relation == R::step_tokens))))
     return;
   // The printed number over the product of the axes is by how much it is too large: the axes are what ran.
-  const double gpus = e.gpus.value_or(1), g = axes ? ranks_product(e) : whole(left, gpus);
+  const bool named_ranks = axes && e.ranks_printing > e.gpus.value_or(1);
+  const double gpus = e.gpus.value_or(1), g = named_ranks ? e.ranks_printing
+                                              : axes      ? ranks_product(e)
+                                                          : whole(left, gpus);
   if (!(g > 0 && e.gpus && g != gpus && g / gpus <= 64 && gpus / g <= 64)) return;
   const double x = g / gpus;
   // A configured accumulation that is divided by the ranks makes one batch, however many they are.
   const bool by_product =
       e.tokens_basis == "micro x accumulation x ranks x T" && !axes && !left.reading.accumulation_divided;
-  // llm_TII prints one number under both names.
-  const bool one_count = e.record.format.name == "llm_tii" && e.ranks == e.gpus;
+  // llm_TII prints one number under both names; torchtitan the axes alone, which it checks against the ranks
+  // of its launcher: the batch beside them is wrong sooner.
+  const bool of_mesh = e.record.format.name == "torchtitan" && !e.record.stated_for(Setting::gpus);
+  const bool one_count = of_mesh || (e.record.format.name == "llm_tii" && e.ranks == e.gpus);
   // What is read as one GPU's was taken times their printed number, and a peak that is not printed too.
   const auto if_so = [&](bool so) { return so ? x : 1; };
   const Interpretation& reading = left.reading;
@@ -43,8 +48,10 @@ void add_gpus(ChangeBuilder& b, const Left& left) {
   // Ranks of the CPU are no GPUs, nor is said what others compute on where no GPU is named.
   const bool named = e.record.device.empty() && !e.record.gpu.empty();
   Change& change = b.add("gpus_other", counted(g, named ? "GPU" : "rank") + " ran, not " + written(gpus),
-                         relation == R::step_tokens ? 3.7 : 3.4,
-                         {{R::sequences, axes ? 1 : x},
+                         relation == R::step_tokens ? 3.7
+                         : of_mesh && !named_ranks  ? 4
+                                                    : 3.4,
+                         {{R::sequences, axes && !named_ranks ? 1 : x},
                           {R::ranks, axes        ? 1 / x
                                      : one_count ? 1
                                                  : x},

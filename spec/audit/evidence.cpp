@@ -82,6 +82,16 @@ bool axes_are_known(const RunRecord& record) {
   return record[Setting::tensor_parallel] && record[Setting::pipeline_parallel];
 }
 
+/// torchtitan's mesh holds every rank of the launcher (parallel_dims.py, _validate). One number alone may be
+/// a line's, of a tool that counts lines.
+double ranks_that_print(const RunRecord& record) {
+  if (record.format.name != "torchtitan" || record.ranks < 2) return 0;
+  double highest = -1;
+  for (const Step& step : record.steps)
+    if (const auto& rank = step[Field::rank]) highest = std::max(highest, rank->value);
+  return highest + 1;
+}
+
 std::vector<Stretch> stretches_of(const RunRecord& record, const std::vector<const Step*>& steps) {
   std::vector<Stretch> out;
   std::optional<double> last;
@@ -192,6 +202,7 @@ Evidence::Evidence(const RunRecord& given) : record(given), steps(steps_of(given
                                 number_in(record, Setting::pipeline_parallel).value_or(1) *
                                 number_in(record, Setting::context_parallel).value_or(1);
   axes_known = axes_are_known(record);
+  ranks_printing = ranks_that_print(record);
   if (!ranks && gpus && (axes_known || *gpus == 1) && std::fmod(*gpus, model_parallel) == 0)
     ranks = *gpus / model_parallel;
   if (!gpus && ranks && axes_known) gpus = *ranks * model_parallel;

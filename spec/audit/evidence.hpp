@@ -63,6 +63,9 @@ struct Evidence {
   std::optional<double> dense_peak;       ///< of one GPU at `precision` [flop/s]
   std::optional<Interval> written_peak;   ///< that peak as trainers round it [flop/s]
   std::optional<double> gpus, ranks;      ///< devices; data-parallel ranks
+  /// Ranks that there are at the least, by the highest number of those that print, where the trainer runs one
+  /// on every GPU of its mesh; 0: not known.
+  double ranks_printing = 0;
   bool axes_known = true;  ///< false where the log of a trainer that splits models does not say how far
   std::optional<Interval> sequence_length, micro, accumulation;
   bool accumulation_is_configured = false;  ///< the log states the configured number alone

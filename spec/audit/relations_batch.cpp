@@ -22,6 +22,8 @@ void compare_batch(const Evidence& e, Comparisons& out) {
          {Setting::tensor_parallel, Setting::pipeline_parallel, Setting::context_parallel})
       if (const auto extent = e.of(axis)) product = product * *extent;
     add_sample(ranks, *r[Setting::gpus], product);
+    if (e.ranks_printing > r[Setting::gpus]->value)
+      add_sample(ranks, *r[Setting::gpus], exact_interval(e.ranks_printing));
   }
 
   Comparison& sequences = at(out, Relation::sequences);
