@@ -59,9 +59,11 @@ void add_stated_batch(ChangeBuilder& b, const Left& left) {
     b.add("accumulation_other", "passes are " + written(k) + ", not " + written(a), 3.7,
           {{R::tokens_per_step, k / a}})
         .of_printer = false;
-  if (const double n = m > 0 ? whole(left, m) : 0; n > 0 && !of_sequences)
-    b.add("micro_other", "micro-batches are of " + written(n) + " sequences, not " + written(m), 3.8,
-          {{R::tokens_per_step, n / m}})
+  if (const double n = m > 0 ? whole(left, m) : 0; n > 0 && (!of_sequences || a == 0))
+    b.add("micro_other",
+          "micro-batches are of " + written(n) +
+              (of_sequences ? " sequences or fewer, not " : " sequences, not ") + written(m),
+          3.8, {{left.relation, n / m}})
         .of_printer = false;
   // The parts win over the product where the clock, or what is made of the batch, says so.
   const auto& stated = e.record[of_sequences ? Setting::sequences : Setting::tokens_per_step];

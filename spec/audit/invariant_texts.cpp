@@ -11,7 +11,8 @@ const std::vector<Invariant>& invariants() {
       {"sequences", "sequences per step = micro-batch x accumulation x data-parallel ranks",
        "Each rank runs `accumulation` passes of `micro` sequences between two updates. Not judged where the "
        "log "
-       "states only a configured accumulation that the trainer may still divide.",
+       "states only a configured accumulation that the trainer may still divide, or none: there one pass of "
+       "all ranks is the least that a step has.",
        Unit::none},
       {"tokens_per_step", "tokens per step = sequences per step x sequence length",
        "Exact integers: any difference contradicts.", Unit::tokens},

@@ -6,6 +6,19 @@
 namespace assay::spec::audit {
 namespace {
 
+/// A step has one pass at the least: where nothing says how many there are, sequences that one of all ranks
+/// does not leave contradict. Of trainers that split models, ranks count where the log says them.
+void compare_one_pass(const Evidence& e, Comparison& to, const char* missing) {
+  to.missing = missing;
+  const std::string& trainer = e.record.format.name;
+  const bool splits =
+      trainer != "assay" && trainer != "nanogpt" && trainer != "build_nanogpt" && !trainer.starts_with("llm");
+  if (!e.micro || !e.ranks || (splits && !usable(e.record[Setting::data_parallel]))) return;
+  const Interval least = *e.micro * exact_interval(*e.ranks);
+  if (wide(*e.record[Setting::sequences]).high < least.low)
+    add_sample(to, *e.record[Setting::sequences], least);
+}
+
 void compare_batch(const Evidence& e, Comparisons& out) {
   const RunRecord& r = e.record;
   Comparison& ranks = at(out, Relation::ranks);
@@ -33,7 +46,7 @@ void compare_batch(const Evidence& e, Comparisons& out) {
   if (!usable(printed_sequences))
     sequences.missing = "sequences per step";
   else if (!e.micro || !passes || !e.ranks)
-    sequences.missing = !e.micro ? "micro-batch" : !passes ? "accumulation" : "number of GPUs";
+    compare_one_pass(e, sequences, !e.micro ? "micro-batch" : !passes ? "accumulation" : "number of GPUs");
   else
     add_sample(sequences, *printed_sequences, *e.micro * *e.accumulation * exact_interval(*e.ranks));
 
