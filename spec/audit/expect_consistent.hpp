@@ -1,7 +1,7 @@
 #pragma once
-// For tests of others: fails when a record contradicts itself, and says where and by how much; and when
-// nothing of it can be judged, as of one that was never filled. Needs GoogleTest's own header included
-// before; assay::spec itself does not depend on it.
+// For tests of others: fails when a record contradicts itself, and says where and by how much; when a model
+// or GPU that it names is not known; and when nothing of it can be judged, as of one that was never filled.
+// Needs GoogleTest's own header included before; assay::spec itself does not depend on it.
 //
 //   #include <gtest/gtest.h>
 //   #include "spec/audit/expect_consistent.hpp"

@@ -188,39 +188,4 @@ Result judge(std::string_view id, const RunRecord& record) {
   return {};
 }
 
-namespace {
-
-bool judges_something(const std::vector<Result>& results) {
-  return std::any_of(results.begin(), results.end(),
-                     [](const Result& r) { return r.verdict != Verdict::cannot_be_judged; });
-}
-
-}  // namespace
-
-bool consistent(const RunRecord& record) {
-  const std::vector<Result> results = judge(record);
-  return judges_something(results) && std::none_of(results.begin(), results.end(), [](const Result& r) {
-           return r.verdict == Verdict::contradicts;
-         });
-}
-
-std::string contradictions(const RunRecord& record) {
-  std::string out;
-  for (const Result& r : judge(record)) {
-    if (r.verdict != Verdict::contradicts) continue;
-    out += r.id + ": printed " + (r.unprinted ? "-" : shown(r.printed, r.unit)) + ", recomputed " +
-           shown(r.recomputed, r.unit);
-    if (!r.lines.empty() && r.lines.front() > 0) out += ", line " + std::to_string(r.lines.front());
-    if (!r.note.empty()) out += " (" + r.note + ")";
-    out += "\n";
-  }
-  return out;
-}
-
-std::string objections(const RunRecord& record) {
-  if (judges_something(judge(record))) return contradictions(record);
-  return "nothing can be judged: the record holds " + std::to_string(record.steps.size()) +
-         " steps, and no two numbers of one relation; was it filled?\n";
-}
-
 }  // namespace assay::spec::audit

@@ -67,14 +67,15 @@ std::vector<Result> judge(const RunRecord& record);
 /// One of them. Errors: SpecError audit_c1, an unknown id.
 Result judge(std::string_view id, const RunRecord& record);
 
-/// Whether something can be judged and nothing contradicts: an empty record is not consistent.
+/// Whether something can be judged and nothing contradicts: an empty record is not consistent, nor one whose
+/// model or GPU the caller named (in a record that no reader made, or by RunRecord::state) and nobody knows.
 bool consistent(const RunRecord& record);
 
 /// One line per contradiction; empty when there is none.
 std::string contradictions(const RunRecord& record);
 
-/// Why the record is not consistent: its contradictions, or that nothing can be judged. Empty when it is. For
-/// test reports.
+/// Why the record is not consistent: its contradictions, a model or GPU of the caller's that is not known, or
+/// that nothing can be judged. Empty when it is. For test reports.
 std::string objections(const RunRecord& record);
 
 }  // namespace assay::spec::audit
