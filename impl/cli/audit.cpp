@@ -133,7 +133,12 @@ void print_given(const Arguments& arguments, std::ostream& out) {
            "by its own words\n";
 }
 
-void write_junit(const std::string& path, const std::string& xml) {
+/// "-" is standard output.
+void write_junit(const std::string& path, const std::string& xml, std::ostream& out) {
+  if (path == "-") {
+    out << xml;
+    return;
+  }
   std::ofstream file(path, std::ios::binary);
   file << xml;
   file.close();
@@ -144,6 +149,10 @@ void write_junit(const std::string& path, const std::string& xml) {
 void refuse_overwriting(const Arguments& arguments) {
   if (!arguments.has("junit")) return;
   const std::string report = arguments.value("junit", "");
+  if (report == "-" && arguments.has("json"))
+    throw UserError(ExitCode::usage,
+                    "--junit - and --json both write to standard output; give --junit a file");
+  if (report == "-") return;
   std::vector<std::string> read = arguments.positional;
   if (arguments.has("model")) read.push_back(arguments.value("model", ""));
   for (const std::string& path : read) {
@@ -173,11 +182,11 @@ std::vector<RunRecord> runs_of(const std::string& path, const Arguments& argumen
 
 }  // namespace
 
-void audit_refused(const Arguments& clear, const std::string& why) {
+void audit_refused(const Arguments& clear, const std::string& why, Streams streams) {
   if (!clear.has("junit")) return;
   try {
     refuse_overwriting(clear);
-    write_junit(clear.value("junit", ""), junit_of_unreadable("command line", why));
+    write_junit(clear.value("junit", ""), junit_of_unreadable("command line", why), streams.out);
   } catch (const UserError&) {
     // What is wrong with the command line is told; that the report cannot be written either need not be.
   }
@@ -187,7 +196,7 @@ int audit(const Arguments& arguments, Streams streams) {
   if (arguments.has("explain")) return explain(arguments.value("explain", ""), streams.out);
   if (arguments.positional.empty()) {
     const std::string none = "`assay audit` takes one LOG or more, as in `assay audit train.log`";
-    audit_refused(arguments, none);
+    audit_refused(arguments, none, streams);
     throw UserError(ExitCode::usage, none);
   }
   refuse_overwriting(arguments);
@@ -201,19 +210,20 @@ int audit(const Arguments& arguments, Streams streams) {
   } catch (const UserError& error) {
     // A report that is not there, or an older one, reads as nothing wrong on some CI systems.
     if (arguments.has("junit"))
-      write_junit(arguments.value("junit", ""), junit_of_unreadable(reading, error.what()));
+      write_junit(arguments.value("junit", ""), junit_of_unreadable(reading, error.what()), streams.out);
     throw;
   }
   const Together together = spec::audit::audit(records);
-  if (arguments.has("junit")) write_junit(arguments.value("junit", ""), junit(together));
+  const bool report_only = arguments.value("junit", "") == "-";
+  if (arguments.has("junit")) write_junit(arguments.value("junit", ""), junit(together), streams.out);
   if (arguments.has("json"))
     print_json(together, streams.out);
-  else
+  else if (!report_only)
     print_screen(together, streams.out);
   bool contradicts = false;
   for (const Audit& one : together.audits) contradicts |= one.contradicts;
   for (const Result& result : together.results) contradicts |= result.verdict == Verdict::contradicts;
-  if (contradicts && !arguments.has("json")) print_given(arguments, streams.out);
+  if (contradicts && !arguments.has("json") && !report_only) print_given(arguments, streams.out);
   return static_cast<int>(contradicts ? ExitCode::contradiction : ExitCode::done);
 }
 

@@ -4,6 +4,7 @@
 #include "impl/cli/verb.hpp"
 #include "spec/claims/page.hpp"
 #include "spec/error.hpp"
+#include "spec/text/json.hpp"
 #include "spec/text/quote.hpp"
 
 namespace assay::impl::cli {
@@ -55,6 +56,42 @@ std::size_t list_misjudged(const Document& document, std::ostream& err) {
   return misjudged;
 }
 
+std::string interval_json(const std::optional<spec::Interval>& interval) {
+  return interval ? "[" + spec::json_number(interval->low) + "," + spec::json_number(interval->high) + "]"
+                  : "null";
+}
+
+std::string claim_json(const Claim& claim, const Document& document) {
+  const spec::claims::Judgement judged = judge(claim, document);
+  const auto text = [](const char* name, std::string_view value) {
+    return ",\"" + std::string(name) + "\":" + spec::json_string(value);
+  };
+  return "{\"id\":" + spec::json_string(claim.id) + ",\"line\":" + std::to_string(claim.line) +
+         text("what", claim.what) + text("printed", claim.printed) + text("unit", claim.unit_name) +
+         ",\"weight\":" + std::to_string(claim.weight) + text("verdict", to_string(judged.verdict)) +
+         text("stated", to_string(claim.verdict)) + ",\"interval\":" + interval_json(judged.printed) +
+         ",\"recomputed\":" + interval_json(judged.expected) +
+         ",\"under_reading\":" + interval_json(judged.under_reading) +
+         ",\"ratio\":" + (judged.ratio ? spec::json_number(*judged.ratio) : "null") +
+         text("expression", claim.expect) + text("reading", claim.reading) + text("cause", claim.cause) +
+         text("missing", claim.missing) + text("repeats", claim.repeats) + text("twin", claim.twin) + "}";
+}
+
+/// One object: documents, each with its claims in the order of the file. Intervals in base units.
+void print_claims_json(const std::vector<Document>& documents, std::ostream& out) {
+  out << "{\"documents\":[";
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const Document& document = documents[i];
+    out << (i ? "," : "") << "{\"key\":" << spec::json_string(document.key)
+        << ",\"title\":" << spec::json_string(document.title)
+        << ",\"source\":" << spec::json_string(document.source) << ",\"claims\":[";
+    for (std::size_t k = 0; k < document.claims.size(); ++k)
+      out << (k ? "," : "") << claim_json(document.claims[k], document);
+    out << "]}";
+  }
+  out << "]}\n";
+}
+
 }  // namespace
 
 int claims(const Arguments& arguments, Streams streams) {
@@ -68,7 +105,10 @@ int claims(const Arguments& arguments, Streams streams) {
     documents.push_back(spec::claims::document_from_toml(text_of(path), path));
     refuse_uncomputable(documents.back(), path);
   }
-  streams.out << spec::claims::page(documents);
+  if (arguments.has("json"))
+    print_claims_json(documents, streams.out);
+  else
+    streams.out << spec::claims::page(documents);
   std::size_t misjudged = 0;
   for (const Document& document : documents) misjudged += list_misjudged(document, streams.err);
   return misjudged == 0 ? 0 : static_cast<int>(ExitCode::contradiction);

@@ -25,11 +25,11 @@ const Verb& find_verb(const std::string& name) {
 }
 
 Arguments parsed(const std::vector<std::string>& words, const std::vector<Option>& options,
-                 const std::string& verb) {
+                 const std::string& verb, Streams streams) {
   try {
     return parse(words, options, verb);
   } catch (const UserError& error) {
-    if (verb == "audit") audit_refused(clear_ones(words, options), error.what());
+    if (verb == "audit") audit_refused(clear_ones(words, options), error.what(), streams);
     throw;
   }
 }
@@ -45,7 +45,7 @@ int dispatch(const std::vector<std::string>& words, Streams streams) {
   const Verb& verb = find_verb(name);
   std::vector<Option> options = verb.options;
   options.push_back({"help", "h", "", "this text"});
-  const Arguments arguments = parsed({words.begin() + 1, words.end()}, options, verb.name);
+  const Arguments arguments = parsed({words.begin() + 1, words.end()}, options, verb.name, streams);
   if (arguments.has("help")) {
     streams.out << help_text(verb);
     return 0;
@@ -119,7 +119,7 @@ const std::vector<Verb>& verbs() {
         {"map", "", "COLUMNS", "meaning of a table's columns: FIELD=COLUMN[:UNIT],...", true},
         {"set", "", "SETTINGS", "what the log does not hold: SETTING=VALUE,...", true},
         kJson,
-        {"junit", "", "FILE", "also write JUnit XML, for CI systems"},
+        {"junit", "", "FILE", "also write JUnit XML, for CI systems; - : to standard output, alone"},
         {"explain", "", "ID", "what an invariant says and forgives; `all` lists them"}},
        audit},
       {"report",
@@ -131,8 +131,8 @@ const std::vector<Verb>& verbs() {
       {"claims",
        "FILE...",
        "published numbers recomputed, as a page; fails when a file states another verdict",
-       {"assay claims golden/claims/b200_scaling.toml"},
-       {},
+       {"assay claims golden/claims/b200_scaling.toml", "assay claims golden/claims/*.toml --json"},
+       {kJson},
        claims},
       {"doctor",
        "",

@@ -49,7 +49,7 @@ int help(const Arguments& arguments, Streams streams);
 
 /// Replaces an older --junit report of `audit` where its command line is refused; `clear` is what of it can
 /// be read.
-void audit_refused(const Arguments& clear, const std::string& why);
+void audit_refused(const Arguments& clear, const std::string& why, Streams streams);
 
 /// "0.1.0".
 std::string program_version();

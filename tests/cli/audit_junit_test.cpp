@@ -35,6 +35,21 @@ TEST(AuditJUnitCli, WritesJUnit) {
       74);
 }
 
+// A pipe's "-" is no file's name.
+TEST(AuditJUnitCli, ADashIsStandardOutputAlone) {
+  const std::string log = golden("llm_tii_8_gpus.log"), begin = "<?xml version=\"1.0\"";
+  const Outcome told = audit_of({log, "--junit", "-"});
+  EXPECT_EQ(told.code, 1);
+  EXPECT_EQ(told.out.rfind(begin, 0), 0u);
+  EXPECT_TRUE(told.out.ends_with("</testsuites>\n")) << told.out;
+  EXPECT_FALSE(std::filesystem::exists("-"));
+  EXPECT_EQ(audit_of({log + ".no", "--junit", "-"}).out.rfind(begin, 0), 0u);
+  EXPECT_EQ(audit_of({log, "--junit", "-", "--nonesuch"}).out.rfind(begin, 0), 0u);
+  const Outcome both = audit_of({log, "--junit", "-", "--json"});
+  EXPECT_EQ(both.code, 2);
+  EXPECT_NE(both.err.find("both write to standard output"), std::string::npos) << both.err;
+}
+
 // By an XML parser of its own: the layout that CI systems read (testsuites > testsuite > testcase > failure,
 // error or skipped), its counts, and characters that XML forbids.
 TEST(AuditJUnitCli, JUnitIsWellFormedAndCountsWhatItHolds) {
