@@ -118,5 +118,7 @@ std::vector<double> counts_beside_positions(const ModelSpec& model, bool of_nano
 /// The model that the log defines or names, or the one put together from the settings, or the only built-in
 /// model whose parameter count and shape are as printed. `basis` as Evidence::model_basis.
 std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis);
+/// The built-in model that the log calls its own as its trainer does ("llama3 8B"); nullptr where none is.
+const ModelSpec* model_called(const RunRecord& record);
 
 }  // namespace assay::spec::audit

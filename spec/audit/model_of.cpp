@@ -50,11 +50,13 @@ const std::vector<ModelSpec>& known_models() {
 /// key/value heads there are: the printed count decides. Without one the plainest stands, if its heads are
 /// printed.
 std::optional<ModelSpec> as_counted(const ModelSpec& model, bool kv_heads_known, bool head_dim_known,
+                                    std::optional<bool> tied_known,
                                     const std::optional<Printed>& parameters) {
   std::vector<ModelSpec> readings;
   for (std::int64_t kv = model.kv_heads; kv >= 1; kv /= 2) {
     for (const bool tied : {false, true})
       for (const bool norm : {false, true}) {
+        if (tied_known && tied != *tied_known) continue;
         ModelSpec reading = model;
         reading.kv_heads = kv;
         reading.tied_embeddings = tied;
@@ -101,6 +103,14 @@ std::string as_named_here(std::string name) {
 
 }  // namespace
 
+const ModelSpec* model_called(const RunRecord& record) {
+  if (record.model.empty()) return nullptr;
+  const std::string name = as_named_here(record.model);
+  for (const ModelSpec& model : known_models())
+    if (model.name == name) return &model;
+  return nullptr;
+}
+
 std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
   const auto at = [&](Setting setting) { return number_in(record, setting); };
   const bool nanogpt = record.format.name == "nanogpt";  // rounds vocabularies up
@@ -129,10 +139,9 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
         // A foreign log's own name for a model: go on with what it prints of it.
       }
     const auto& parameters = record[Setting::parameters];
-    for (const ModelSpec& model : known_models())
-      if (model.name == as_named_here(record.model) && fits(model) && usable(parameters) &&
-          count_fits(model, *parameters) == CountFit::exactly)
-        return model;
+    if (const ModelSpec* model = model_called(record);
+        model && fits(*model) && usable(parameters) && count_fits(*model, *parameters) == CountFit::exactly)
+      return *model;
   }
   const auto layers = at(Setting::layers), width = at(Setting::width), heads = at(Setting::heads),
              ffn = at(Setting::ffn), vocab = at(Setting::vocab);
@@ -161,7 +170,7 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
     }
     basis = model.name;
     return as_counted(model, at(Setting::kv_heads).has_value(), at(Setting::head_dim).has_value(),
-                      record[Setting::parameters]);
+                      record.tied_embeddings, record[Setting::parameters]);
   }
   const auto& parameters = record[Setting::parameters];
   if (!usable(parameters)) return std::nullopt;

@@ -16,6 +16,14 @@ double nearest_of(double printed, const std::vector<double>& values) {
   return best;
 }
 
+/// A model of the name that the log says is known, and has another count: either may be the one that ran.
+std::string no_model(const Evidence& e) {
+  const ModelSpec* const called = model_called(e.record);
+  if (!called) return "model";
+  return "a model of that count: " + called->name + ", as it is called, has " +
+         shown(parameter_count(*called).to_double(), Unit::none);
+}
+
 void compare_parameters(const Evidence& e, Comparisons& out) {
   Comparison& all = at(out, Relation::parameters);
   Comparison& without = at(out, Relation::parameters_nonembedding);
@@ -23,7 +31,7 @@ void compare_parameters(const Evidence& e, Comparisons& out) {
   if (!usable(printed))
     all.missing = "parameters";
   else if (!e.model)
-    all.missing = "model";
+    all.missing = no_model(e);
   else if (const auto counts = counts_beside_positions(*e.model, e.record.format.name == "nanogpt");
            std::any_of(counts.begin(), counts.end(), [&](double n) { return wide(*printed).holds(n); }))
     add_sample(all, *printed, exact_interval(nearest_of(printed->value, counts)));

@@ -206,6 +206,7 @@ struct RunFacts {
   std::array<std::optional<Printed>, setting_count> settings;
   std::string model;                    ///< as printed or found; empty when the log names none
   std::optional<ModelSpec> definition;  ///< of the model, where the log holds it whole
+  std::optional<bool> tied_embeddings;  ///< whether the head is the embedding, where the log says so
   std::optional<BlockMlp> mlp;          ///< beside the settings, of a trainer that has several, where said
   /// The file that defined the model, where the log says that it was no built-in one and does not hold it
   /// whole: a model that is known by the same name need not be the one that ran.

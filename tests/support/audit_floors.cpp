@@ -63,8 +63,6 @@ const std::vector<Floor>& floors() {
        "the audit says that no reading is known"},
       {"embedding_not_counted", "parameters without the embedding", F::llm_tii, 12, 0,
        "the trainer makes its FLOPs of the printed parameters: a convention without the table counts so"},
-      {"embedding_not_counted", "parameters without the embedding", F::kempnerforge, 0, 0,
-       "the log holds no second number that it contradicts"},
       {"embedding_not_counted", "parameters without the embedding", F::nanogpt, 12, 0,
        "the audit says that no reading is known"},
       {"embedding_not_counted", "parameters without the embedding", F::llmc, 0, 0,

@@ -81,6 +81,9 @@ class KempnerForge : public LineReader {
     for (const auto& [name, setting] : known)
       if (const auto value = argument(text, name); value.data())
         builder.setting(setting, parse_printed(value, Kind::counted, 1, line));
+    if (const auto tied = behind(text, "tie_embeddings=");
+        tied.starts_with("True") || tied.starts_with("False"))
+      builder.tied_embeddings(tied.starts_with("True"));
     const auto ratio = parse_printed(argument(text, "min_lr_ratio"), Kind::counted);
     const auto& highest = builder.current(Setting::learning_rate);
     if (ratio && highest) builder.setting(Setting::learning_rate_min, product(*ratio, *highest, line));

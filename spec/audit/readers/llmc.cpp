@@ -123,6 +123,20 @@ class LlmC : public LineReader {
     }
   }
 
+  /// "random" of earlier versions; of later ones what was to be loaded: a description of a model that is made
+  /// new ("d12", "gpt2:d48", "gpt3:c768"), not a file (train_gpt2.cu, gpt_build_from_descriptor).
+  static bool of_new_weights(std::string_view value) {
+    if (value == "random") return true;
+    if (value.ends_with(".bin")) return false;
+    if (value.starts_with("gpt2:d") || value.starts_with("gpt3:c"))
+      value.remove_prefix(6);
+    else if (value.starts_with('d'))
+      value.remove_prefix(1);
+    else
+      return false;
+    return !value.empty() && value.find_first_not_of("0123456789") == std::string_view::npos;
+  }
+
   /// "| sequence length T     | 1024      |"
   static void read_row(std::string_view text, std::int64_t line, RecordBuilder& builder) {
     const std::size_t bar = text.find('|');
@@ -131,7 +145,8 @@ class LlmC : public LineReader {
     std::string_view value = text.substr(bar + 1);
     value = trimmed(value.substr(0, value.rfind('|')));
     if (name == "device") return builder.name(&RunRecord::gpu, value);
-    if (name == "weight init method" && value == "random") return builder.name(&RunRecord::weights, "new");
+    if (name == "weight init method" && of_new_weights(value))
+      return builder.name(&RunRecord::weights, "new");
     if (name == "LR scheduler") return builder.name(&RunRecord::schedule, value);
     if (name == "precision")
       return builder.name(&RunRecord::dtype, value == "BF16"   ? "bf16"

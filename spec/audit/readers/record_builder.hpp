@@ -58,6 +58,8 @@ class RecordBuilder {
   void define(const ModelSpec& model) { header().definition = model; }
   /// The MLP of its blocks.
   void mlp(const std::optional<BlockMlp>& stated) { header().mlp = stated; }
+  /// Whether the model's head is its embedding.
+  void tied_embeddings(bool tied) { header().tied_embeddings = tied; }
   /// Steps of the run contradict a setting that changes as it goes.
   void forget(Setting setting) { run_.record[setting].reset(); }
   /// A line of the run says that its loss is made of rewards.

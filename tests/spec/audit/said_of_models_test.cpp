@@ -1,0 +1,92 @@
+// labels: unit
+// What headers say of the model beside its shape: whether its head is its embedding, a name and a count, and
+// whether its weights are new.
+#include <gtest/gtest.h>
+
+#include "spec/audit/hypotheses.hpp"
+#include "tests/support/read_text.hpp"
+
+namespace assay::spec::audit::said_of_models_test {
+namespace {
+
+using tests::read_text;
+
+/// KempnerForge's header of Llama 3 8B's shape, and three of its lines.
+RunRecord kempnerforge(const std::string& tied, const std::string& parameters) {
+  std::string log =
+      "[rank 0] INFO     DeviceMesh: dims=['dp_shard'], sizes=[8], world_size=8\n"
+      "[rank 0] INFO     Training config: JobConfig(model=ModelConfig(dim=4096, n_layers=32, n_heads=32, "
+      "n_kv_heads=8, vocab_size=128256, ffn_hidden_dim=14336, max_seq_len=4096, tie_embeddings=" +
+      tied +
+      ", model_type='transformer'), train=TrainConfig(batch_size=2, seq_len=4096, max_steps=1000, "
+      "grad_accum_steps=16))\n[rank 0] INFO     Model: " +
+      parameters + " parameters\n";
+  for (int step = 1; step <= 3; ++step)
+    log += "[rank 0] INFO     [step " + std::to_string(step) +
+           "] loss=11.9000 | lr=3.00e-04 | grad_norm=1.112 | tok/s=49,508 | mfu=30.1% | mem=60.1/79GB | "
+           "step_time=21.18s\n";
+  return read_text(log);
+}
+
+// One table of 128,256 x 4,096 less: 8,030,261,248 - 525,336,576.
+TEST(SaidOfModelsSpec, AHeadThatIsTheEmbeddingIsCountedOnce) {
+  EXPECT_EQ(judge("parameters", kempnerforge("False", "8,030,261,248")).verdict, Verdict::holds);
+  EXPECT_EQ(judge("parameters", kempnerforge("True", "7,504,924,672")).verdict, Verdict::holds);
+  for (const auto& [tied, count, id] : {std::array{"True", "8,030,261,248", "head_counted_twice"},
+                                        std::array{"False", "7,504,924,672", "embedding_not_counted"}}) {
+    const RunRecord record = kempnerforge(tied, count);
+    EXPECT_EQ(judge("parameters", record).verdict, Verdict::contradicts) << tied;
+    const Audit audit = spec::audit::audit(record);
+    EXPECT_EQ(audit.readings.front().changes.front().id, id) << audit.readings.front().changes.front().text;
+  }
+}
+
+/// llm.c's table and lines; `init` behind "weight init method", `loss` the first one.
+RunRecord llmc(const std::string& init, const std::string& loss) {
+  const auto row = [](const std::string& name, const std::string& value) {
+    return "| " + name + " | " + value + " |\n";
+  };
+  std::string log = row("micro batch size B   ", "16") + row("sequence length T    ", "1024") +
+                    row("weight init method   ", init) + row("max_sequence_length T", "1024") +
+                    row("vocab_size V         ", "50257") + row("num_layers L         ", "12") +
+                    row("num_heads NH         ", "12") + row("channels C           ", "768") +
+                    row("num_parameters       ", "124475904");
+  for (int step = 1; step <= 4; ++step)
+    log += "step    " + std::to_string(step) + "/100 | loss " + (step == 1 ? loss : "3.500000") +
+           " (+nanz)| norm 15.3000 (+nanz)| lr 8.57e-07 | 3056.36 ms | 42.6% bf16 MFU | 171545 tok/s\n";
+  return read_text(log);
+}
+
+TEST(SaidOfModelsSpec, LlmcsDescriptionOfAModelIsNewWeights) {
+  for (const char* init : {"random", "d12", "gpt2:d12", "gpt3:c768"}) {
+    EXPECT_EQ(llmc(init, "11.000000").weights, "new") << init;
+    EXPECT_EQ(judge("first_loss", llmc(init, "11.000000")).verdict, Verdict::holds) << init;
+    EXPECT_EQ(judge("first_loss", llmc(init, "3.600000")).verdict, Verdict::contradicts) << init;
+  }
+  for (const char* init : {"gpt2_124M_bf16.bin", "d12.bin", "intermediate checkpoint", "d", "dump/d12"}) {
+    EXPECT_EQ(llmc(init, "3.600000").weights, "") << init;
+    EXPECT_NE(judge("first_loss", llmc(init, "3.600000")).verdict, Verdict::contradicts) << init;
+  }
+}
+
+/// torchtitan names a model and counts its parameters.
+RunRecord torchtitan(const std::string& name, const std::string& count) {
+  std::string log = "[titan] - Building 1-D device mesh with ['dp_shard'], [8]\n[titan] - Model " + name +
+                    " size: " + count + " total parameters\n";
+  for (int step = 1; step <= 3; ++step)
+    log += "[titan] - step:  " + std::to_string(step) +
+           "  loss: 10.0000  grad_norm:  3.1000  memory: 42.00GiB(53.10%)  tps: 6,302\n";
+  return read_text(log);
+}
+
+TEST(SaidOfModelsSpec, ANameThatItsCountDoesNotFitIsSaid) {
+  EXPECT_EQ(judge("parameters", torchtitan("llama3 8B", "8,030,261,248")).verdict, Verdict::holds);
+  // Its vocabulary is the tokenizer's in some versions: the model may be called so and be another.
+  const Result other = judge("parameters", torchtitan("llama3 8B", "7,241,748,480"));
+  EXPECT_EQ(other.verdict, Verdict::cannot_be_judged);
+  EXPECT_EQ(other.note, "a model of that count: llama3-8b, as it is called, has 8,030,261,248");
+  EXPECT_EQ(judge("parameters", torchtitan("mine 8B", "7,241,748,480")).note, "model");
+}
+
+}  // namespace
+}  // namespace assay::spec::audit::said_of_models_test
