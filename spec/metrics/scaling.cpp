@@ -84,8 +84,8 @@ std::vector<ScalingRow> scaling_table(const std::vector<record::Run>& runs, std:
   return rows;
 }
 
-double loss_difference(const std::vector<record::Run>& runs) {
-  double worst = 0;
+LossDifference loss_difference(const std::vector<record::Run>& runs) {
+  LossDifference worst;
   for (const record::Run& run : runs)
     for (std::size_t i = 0; i < std::min(run.steps.size(), runs.front().steps.size()); ++i) {
       const record::Step &mine = run.steps[i], &first = runs.front().steps[i];
@@ -95,9 +95,21 @@ double loss_difference(const std::vector<record::Run>& runs) {
                " ranks trains on other samples than that of " +
                std::to_string(runs.front().start.batch.ranks);
       });
-      worst = std::max(worst, std::abs(mine.loss - first.loss) / std::abs(first.loss));
+      double& place = i == 0 ? worst.first : worst.later;
+      const double apart = std::abs(mine.loss - first.loss) / std::abs(first.loss);
+      if (!(apart <= place)) place = apart;  // and where it is no number
     }
   return worst;
+}
+
+LossDifference most_loss_difference(Dtype dtype) {
+  constexpr double of_same_weights = 1e-4;
+  return {of_same_weights, dtype == Dtype::bf16 ? 1e-2 : 1e-3};
+}
+
+bool losses_agree(const LossDifference& found, Dtype dtype) {
+  const LossDifference most = most_loss_difference(dtype);
+  return found.first <= most.first && found.later <= most.later;  // a loss that is no number does not agree
 }
 
 }  // namespace assay::spec::metrics

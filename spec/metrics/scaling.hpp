@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "spec/record/run.hpp"
+#include "spec/tolerance.hpp"
 
 namespace assay::spec::metrics {
 
@@ -26,11 +27,17 @@ struct ScalingRow {
 /// A row for each run, in order of ranks. Errors: SpecError scaling_c1.
 std::vector<ScalingRow> scaling_table(const std::vector<record::Run>& runs, std::int64_t skip);
 
-/// Largest relative difference of a loss between runs of strong scaling, from the first step that all have.
-/// Errors: SpecError scaling_c2 where the samples of a step differ.
-double loss_difference(const std::vector<record::Run>& runs);
+/// Relative differences of losses between runs of strong scaling.
+struct LossDifference {
+  double first = 0;  ///< of the first step: losses of the same weights
+  double later = 0;  ///< largest of the steps behind it
+};
 
-/// Largest difference of the losses of scaling_c2.
-inline constexpr double most_loss_difference = 1e-3;
+/// Of the steps that all runs have. Errors: SpecError scaling_c2 where the samples of a step differ.
+LossDifference loss_difference(const std::vector<record::Run>& runs);
+
+/// Largest differences that roundings explain where `dtype` computes: scaling_c2.
+LossDifference most_loss_difference(Dtype dtype);
+bool losses_agree(const LossDifference& found, Dtype dtype);
 
 }  // namespace assay::spec::metrics

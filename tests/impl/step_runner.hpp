@@ -90,8 +90,9 @@ class StepRunner {
       // The loader's part: positions that lie on a device are not looked at again.
       const auto last = std::max_element(batch.positions.begin(), batch.positions.end());
       if (last != batch.positions.end() && *last >= context_)
-        throw std::invalid_argument("position " + std::to_string(*last) + " of a batch, the model's context is " +
-                                    std::to_string(context_) + " tokens");
+        throw std::invalid_argument("position " + std::to_string(*last) +
+                                    " of a batch, the model's context is " + std::to_string(context_) +
+                                    " tokens");
       input.micro_batches.push_back(token_batch(batch, device_));
     }
     if (change) change(input);

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <limits>
+
 #include "spec/error.hpp"
 #include "tests/support/label_of.hpp"
 
@@ -79,7 +81,17 @@ TEST(ScalingSpec, C2OtherSamplesAreRefusedAndLossesCompared) {
   auto one = run_of(1, {step_of(1, 100, {.forward = 1}), step_of(2, 100, {.forward = 1})});
   auto two = run_of(2, one.steps);
   two.steps[1].loss = 3.3;
-  EXPECT_NEAR(loss_difference({one, two}), 0.1, 1e-12);
+  EXPECT_EQ(loss_difference({one, two}).first, 0);
+  EXPECT_NEAR(loss_difference({one, two}).later, 0.1, 1e-12);
+  EXPECT_FALSE(losses_agree(loss_difference({one, two}), Dtype::bf16));
+  two.steps[1].loss = 3.0 * (1 + 2e-3);
+  EXPECT_TRUE(losses_agree(loss_difference({one, two}), Dtype::bf16));
+  EXPECT_FALSE(losses_agree(loss_difference({one, two}), Dtype::f32));
+  two.steps[0].loss = 3.0 * (1 - 2e-4);
+  EXPECT_NEAR(loss_difference({one, two}).first, 2e-4, 1e-12);
+  EXPECT_FALSE(losses_agree(loss_difference({one, two}), Dtype::bf16)) << "of the same weights";
+  two.steps[0].loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(losses_agree(loss_difference({one, two}), Dtype::bf16));
   two.steps[0].sample_hash = "other";
   EXPECT_EQ(tests::label_of([&] { loss_difference({one, two}); }), "scaling_c2");
 }

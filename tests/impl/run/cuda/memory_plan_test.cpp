@@ -128,7 +128,8 @@ TEST(MemoryPlanCuda, StepsInAFixedOrderTakeWhatThePlanSaysWithin2Percent) {
   const Deterministic on;
   for (const bool grouped : {false, true}) {
     auto asked = setting(grouped, Recompute::norms_swiglu);
-    asked.model.context *= 2, asked.sequence_length *= 2, asked.micro /= 2;  // a gradient of scores that is 4 % of the plan
+    asked.model.context *= 2, asked.sequence_length *= 2,
+        asked.micro /= 2;  // a gradient of scores that is 4 % of the plan
     asked.fixed_order = true;
     const auto plan = spec::memory::plan(asked);
     const auto measured = static_cast<double>(measured_peak(asked)), planned = plan.peak.to_double();
