@@ -4,6 +4,15 @@
 
 namespace assay::impl {
 
+std::shared_ptr<void> Communicator::gather_by_copies(const at::Tensor&) {
+  if (size() == 1) return nullptr;
+  throw AgreedError(ExitCode::usage,
+                    "parallel.gather=copy_engines: GPUs of one host copy weights from one another, and the "
+                    "tensors of these " +
+                        std::to_string(size()) + " ranks go by " + engine() +
+                        "; give parallel.gather=multiprocessors");
+}
+
 bool check_parts(const at::Tensor& whole, const at::Tensor& share, int rank, int size) {
   if (!whole.is_contiguous() || !share.is_contiguous() || whole.scalar_type() != share.scalar_type() ||
       whole.device() != share.device() || whole.numel() != share.numel() * size)

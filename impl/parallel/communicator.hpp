@@ -24,7 +24,8 @@ class AgreedError : public UserError {
 /// was waited for. Errors of every call: UserError(peer_lost) where the engine reports that a rank is gone.
 class Communicator {
  public:
-  /// Of one collective that was begun. Collectives complete in the order in which they begin.
+  /// Of one collective that was begun. Collectives complete in the order in which they begin; gathers by
+  /// copies have an order of their own.
   using Ticket = std::int64_t;
 
   virtual ~Communicator() = default;
@@ -41,6 +42,15 @@ class Communicator {
   virtual Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) = 0;
   /// whole = the shares of all ranks in their order, bit for bit. Shapes and places as above; any dtype.
   virtual Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) = 0;
+
+  /// While the handle lives, gathers of shares that lie in `memory` are copies by the GPUs' copy engines,
+  /// which take no multiprocessor from what is computed beside them. Every rank calls at the same time, with
+  /// as many bytes. A share in place in its whole stands in place on every rank, another one at the same
+  /// place of each rank's memory; `whole` is any memory. The handle outlives neither this nor `memory`, and
+  /// no rank's memory goes back to its device before all ranks have ended their handles. Null for one rank,
+  /// which gathers nothing. Errors: AgreedError(usage) with the reason where ranks have no GPUs, or these
+  /// cannot reach one another's memory.
+  virtual std::shared_ptr<void> gather_by_copies(const at::Tensor& memory);
 
   /// What the calling thread (on a GPU: its current stream) does next comes after the collective. On a GPU
   /// the thread itself does not wait.

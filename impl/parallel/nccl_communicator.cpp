@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAEvent.h>
-#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 #include <nccl.h>
@@ -11,12 +10,15 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
+#include "impl/parallel/hexadecimal.hpp"
+#include "impl/parallel/peer_copies.hpp"
+#include "impl/parallel/stream_lane.hpp"
 #include "impl/watch/let_go.hpp"
 #include "spec/error.hpp"
 
@@ -48,6 +50,7 @@ void nccl_check(ncclResult_t status, const char* call, int rank, ncclComm_t comm
 struct Family {
   std::timed_mutex calls;
   std::vector<ncclComm_t> held{};
+  std::vector<PeerCopies*> copies{};
   bool released = false;
   LetGo let_go{[this] { release(); }};
 
@@ -56,6 +59,7 @@ struct Family {
     // A call that hangs keeps the lock; the end of the process ends it, too.
     if (!lock.owns_lock()) return;
     released = true;
+    for (PeerCopies* each : copies) each->let_go();
     for (const ncclComm_t comm : held) ncclCommAbort(comm);
     held.clear();
   }
@@ -77,21 +81,13 @@ ncclDataType_t datatype(const at::Tensor& tensor) {
   }
 }
 
-std::string hexadecimal(const ncclUniqueId& id) {
-  std::string text;
-  for (const char c : id.internal) {
-    const auto byte = static_cast<unsigned char>(c);
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
-}
+std::string hexadecimal(const ncclUniqueId& id) { return to_hexadecimal({id.internal, sizeof id.internal}); }
 
 ncclUniqueId unique_id(const std::string& hex) {
   ncclUniqueId id;
-  if (hex.size() != 2 * sizeof id.internal) throw std::invalid_argument("not the id of an NCCL communicator");
-  for (std::size_t i = 0; i < sizeof id.internal; ++i)
-    id.internal[i] = static_cast<char>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
+  const std::string bytes = from_hexadecimal(hex);
+  if (bytes.size() != sizeof id.internal) throw std::invalid_argument("not the id of an NCCL communicator");
+  bytes.copy(id.internal, sizeof id.internal);
   return id;
 }
 
@@ -99,7 +95,7 @@ class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(std::unique_ptr<Communicator> control, const ncclUniqueId& id, at::Device device,
                    c10::cuda::CUDAStream stream, std::shared_ptr<Family> family)
-      : control_(std::move(control)), device_(device), stream_(stream), family_(std::move(family)) {
+      : control_(std::move(control)), device_(device), lane_(stream, device), family_(std::move(family)) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     // Not under the lock: a rank that is lost meanwhile would keep it.
     nccl_check(ncclCommInitRankConfig(&comm_, size(), id, rank(), &config), "ncclCommInitRankConfig", rank(),
@@ -110,6 +106,7 @@ class NcclCommunicator final : public Communicator {
   ~NcclCommunicator() override {
     {
       const std::scoped_lock lock(family_->calls);
+      std::erase(family_->copies, copies_.get());
       if (family_->released || std::erase(family_->held, comm_) == 0) return;
     }
     if (lost_)
@@ -128,9 +125,9 @@ class NcclCommunicator final : public Communicator {
       return 0;
     }
     if (!tensor.is_contiguous()) throw std::invalid_argument("NCCL moves contiguous tensors");
-    enter({tensor});
+    lane_.enter({tensor});
     ASSAY_NCCL_CHECK(ncclAllReduce(tensor.const_data_ptr(), tensor.data_ptr(), count(tensor),
-                                   datatype(tensor), ncclSum, comm_, stream_));
+                                   datatype(tensor), ncclSum, comm_, lane_.stream()));
     return leave();
   }
 
@@ -140,9 +137,9 @@ class NcclCommunicator final : public Communicator {
       control_->wait(control_->begin_reduce_scatter_sum(whole, share));
       return 0;
     }
-    enter({whole, share});
+    lane_.enter({whole, share});
     ASSAY_NCCL_CHECK(ncclReduceScatter(whole.const_data_ptr(), share.data_ptr(), count(share),
-                                       datatype(share), ncclSum, comm_, stream_));
+                                       datatype(share), ncclSum, comm_, lane_.stream()));
     return leave();
   }
 
@@ -152,19 +149,42 @@ class NcclCommunicator final : public Communicator {
       control_->wait(control_->begin_all_gather(share, whole));
       return 0;
     }
-    enter({whole, share});
+    if (copies_ && copies_->shared(share)) {
+      {
+        const std::scoped_lock lock(family_->calls);
+        require_held();
+      }
+      copy_lane_->enter({whole, share});
+      copies_->gather(share, whole);
+      copy_lane_->leave(++last_);
+      return last_;
+    }
+    lane_.enter({whole, share});
     ASSAY_NCCL_CHECK(ncclAllGather(share.const_data_ptr(), whole.data_ptr(), count(share), datatype(share),
-                                   comm_, stream_));
+                                   comm_, lane_.stream()));
     return leave();
   }
 
   void wait(Ticket ticket) override {
-    if (pending_.empty() || pending_.front().ticket > ticket) return;
-    while (pending_.size() > 1 && pending_[1].ticket <= ticket) recycle();
-    pending_.front().done.block(c10::cuda::getCurrentCUDAStream(device_.index()));
-    recycle();
+    lane_.wait(ticket);
+    if (copy_lane_) copy_lane_->wait(ticket);
   }
-  void wait_all() override { wait(last_); }
+  void wait_all() override {
+    lane_.wait_all();
+    if (copy_lane_) copy_lane_->wait_all();
+  }
+
+  std::shared_ptr<void> gather_by_copies(const at::Tensor& memory) override {
+    if (size() == 1) return nullptr;
+    if (!memory.is_cuda()) return control_->gather_by_copies(memory);
+    if (!copies_) {
+      copies_ = std::make_unique<PeerCopies>(*control_, device_);
+      copy_lane_.emplace(copies_->stream(), device_);
+      const std::scoped_lock lock(family_->calls);
+      family_->copies.push_back(copies_.get());
+    }
+    return copies_->share(memory);
+  }
 
   void settle() override {
     at::cuda::CUDAEvent reached(cudaEventDisableTiming);
@@ -190,7 +210,7 @@ class NcclCommunicator final : public Communicator {
     // One stream for all groups: their kernels run in the order in which they begin, on every rank.
     return std::make_unique<NcclCommunicator>(control_->group(ranks),
                                               unique_id(ids.at(static_cast<std::size_t>(ranks[0]))), device_,
-                                              stream_, family_);
+                                              lane_.stream(), family_);
   }
 
   [[noreturn]] void abort(int exit_code) override {
@@ -199,11 +219,6 @@ class NcclCommunicator final : public Communicator {
   }
 
  private:
-  struct Pending {
-    Ticket ticket;
-    at::cuda::CUDAEvent done;
-  };
-
   void require_held() const {
     if (family_->released)
       throw UserError(ExitCode::peer_lost,
@@ -211,30 +226,9 @@ class NcclCommunicator final : public Communicator {
   }
   static std::size_t count(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
 
-  /// NCCL's stream goes on after what the current stream was given so far.
-  void enter(const std::vector<at::Tensor>& tensors) {
-    at::cuda::CUDAEvent given = spare();
-    given.record(c10::cuda::getCurrentCUDAStream(device_.index()));
-    given.block(stream_);
-    spare_.push_back(std::move(given));
-    for (const at::Tensor& tensor : tensors)
-      c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), stream_);
-  }
   Ticket leave() {
-    pending_.push_back({++last_, spare()});
-    pending_.back().done.record(stream_);
+    lane_.leave(++last_);
     return last_;
-  }
-
-  at::cuda::CUDAEvent spare() {
-    if (spare_.empty()) return at::cuda::CUDAEvent(cudaEventDisableTiming);
-    at::cuda::CUDAEvent event = std::move(spare_.back());
-    spare_.pop_back();
-    return event;
-  }
-  void recycle() {
-    spare_.push_back(std::move(pending_.front().done));
-    pending_.pop_front();
   }
 
   void require_alive(std::chrono::steady_clock::time_point until) {
@@ -253,13 +247,13 @@ class NcclCommunicator final : public Communicator {
 
   std::unique_ptr<Communicator> control_;
   at::Device device_;
-  c10::cuda::CUDAStream stream_;
+  StreamLane lane_;
+  std::optional<StreamLane> copy_lane_{};  ///< with copies_
+  std::unique_ptr<PeerCopies> copies_{};   ///< since gather_by_copies
   const std::shared_ptr<Family> family_;
   ncclComm_t comm_ = nullptr;
   bool lost_ = false;
   Ticket last_ = 0;
-  std::deque<Pending> pending_;
-  std::vector<at::cuda::CUDAEvent> spare_;
 };
 }  // namespace
 

@@ -1,7 +1,9 @@
 #pragma once
 // What the executor asks of a layout, beside the four verbs that the model asks for. The list of actions
 // (spec/layout/actions.hpp) says when.
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "impl/model/parameter_access.hpp"
 
@@ -39,6 +41,12 @@ class ParameterLayout : public ParameterAccess {
   virtual std::string non_finite_gradient() const { return ""; }
   /// The first parameter whose gradient, summed over ranks, is not finite in what this rank holds.
   virtual std::string non_finite_sum() const = 0;
+
+  /// What lives as long as this: how its weights are gathered (Communicator::gather_by_copies).
+  void hold(std::shared_ptr<void> handle) { held_ = std::move(handle); }
+
+ private:
+  std::shared_ptr<void> held_;
 };
 
 }  // namespace assay::impl

@@ -17,6 +17,7 @@
 #include "impl/run/describe.hpp"
 #include "impl/run/device_choice.hpp"
 #include "impl/run/disk_space.hpp"
+#include "impl/run/gather_choice.hpp"
 #include "impl/run/host.hpp"
 #include "impl/run/last_words.hpp"
 #include "impl/run/memory_limits.hpp"
@@ -85,7 +86,9 @@ class Run {
     const attention::Forced backend(config_.attention, device_);
     set_deterministic(config_.deterministic);
     reason_against_graph(config_.cuda_graph, device_, communicator_.size());  // refuses it on the CPU
-    memory_plan_ = memory_plan(config_, model_, batch_, device_, layout_of(config_, communicator_));
+    const spec::Layout layout = layout_of(config_, communicator_);
+    refuse_gather(config_, layout, device_, communicator_);
+    memory_plan_ = memory_plan(config_, model_, batch_, device_, layout);
     refuse_what_cannot_fit(memory_plan_, config_, batch_,
                            {.device = device_memory(device_), .host = host_memory()});
     // Before the record is opened: a refused resume must leave no trace in the record of the run it named.

@@ -81,7 +81,8 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
           allocate(model, config.dtype, device, config.states, groups_.layout(), groups_.shard().rank())),
       parameters_(make_parameters(
           buffers_, model, groups_,
-          config.dtype == Dtype::bf16 ? scalar_type(config.reduce) : buffers_.gradients.scalar_type())),
+          config.dtype == Dtype::bf16 ? scalar_type(config.reduce) : buffers_.gradients.scalar_type(),
+          config.gather)),
       model_(model, *parameters_, config.sequence_length, scalar_type(config.dtype), device,
              config.recompute),
       clock_(device),

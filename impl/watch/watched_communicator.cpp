@@ -28,6 +28,10 @@ class WatchedCommunicator final : public Communicator {
     const auto waiting = enter(Collective::all_gather, whole.nbytes());
     return inner_->begin_all_gather(share, whole);
   }
+  std::shared_ptr<void> gather_by_copies(const at::Tensor& memory) override {
+    const WaitingRow waiting(row_);
+    return inner_->gather_by_copies(memory);
+  }
   void wait(Ticket ticket) override {
     const WaitingRow waiting(row_);
     inner_->wait(ticket);

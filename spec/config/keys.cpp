@@ -181,6 +181,7 @@ bool reads_files(const RunConfig& config) { return !config.data_paths.empty(); }
 bool computes_in_bf16(const RunConfig& config) { return config.dtype == Dtype::bf16; }
 bool reads_grammar(const RunConfig& config) { return config.data_paths.empty(); }
 bool is_hybrid(const RunConfig& config) { return config.data_parallel == DataParallel::hybrid; }
+bool holds_shares(const RunConfig& config) { return config.data_parallel != DataParallel::replicate; }
 bool is_wsd(const RunConfig& config) { return config.schedule == ScheduleKind::wsd; }
 bool decays(const RunConfig& config) { return config.schedule != ScheduleKind::constant; }
 
@@ -302,6 +303,12 @@ void add_machine_and_run(std::vector<Key>& all) {
       when("compute.dtype is \"bf16\"", computes_in_bf16,
            choice<Dtype>("parallel.reduce", &C::reduce, {{"f32", Dtype::f32}, {"bf16", Dtype::bf16}},
                          "Type in which gradients are summed over ranks")));
+  all.push_back(when(
+      "parallel.data is not \"replicate\"", holds_shares,
+      choice<Gather>("parallel.gather", &C::gather,
+                     {{"multiprocessors", Gather::multiprocessors}, {"copy_engines", Gather::copy_engines}},
+                     "What gathers weights: NCCL on multiprocessors, or the copy engines of the "
+                     "GPUs of one host, beside the products; on a CPU an error")));
   all.push_back(integer("parallel.check_replicas_every", &C::check_replicas_every, 0, kSteps, "[steps]",
                         "Steps between comparisons of the ranks' copies of the weights, bit for bit; 0: "
                         "never"));

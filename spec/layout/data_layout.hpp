@@ -11,6 +11,10 @@ enum class DataParallel { replicate, zero1, shard, hybrid };
 /// "replicate", "zero1", "shard", "hybrid".
 std::string_view to_string(DataParallel data);
 
+/// What moves the shares of weights that are gathered: NCCL's kernels on multiprocessors, or the GPUs' copy
+/// engines. No other number comes out.
+enum class Gather { multiprocessors, copy_engines };
+
 struct Layout {
   DataParallel data = DataParallel::replicate;
   std::int64_t ranks = 1;  ///< data-parallel ranks: each reads sequences of its own

@@ -23,6 +23,9 @@ class ForwardingCommunicator : public impl::Communicator {
   Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) override {
     return inner_.begin_all_gather(share, whole);
   }
+  std::shared_ptr<void> gather_by_copies(const at::Tensor& memory) override {
+    return inner_.gather_by_copies(memory);
+  }
   void wait(Ticket ticket) override { inner_.wait(ticket); }
   void wait_all() override { inner_.wait_all(); }
   void settle() override { inner_.settle(); }

@@ -1,0 +1,100 @@
+#include "impl/parallel/gpu_meeting.hpp"
+
+#include <ATen/ATen.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAException.h>
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+namespace assay::impl {
+
+namespace {
+constexpr std::int64_t word = sizeof(std::uint32_t);
+/// Of ranks that begin at the same time: the first copies between two GPUs set up their link.
+constexpr std::chrono::seconds patience_on_trial{60};
+
+/// A function of the driver, which programs are not linked to.
+template <class Function>
+Function* driver_function(const char* name) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult status = cudaDriverEntryPointSymbolNotFound;
+  constexpr unsigned since = 12000;  // CUDA version whose signatures cuda.h declares
+  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &found, since, cudaEnableDefault, &status);
+  if (error != cudaSuccess || status != cudaDriverEntryPointSuccess || !found)
+    throw std::runtime_error(std::string("the driver has no ") + name);
+  return reinterpret_cast<Function*>(found);
+}
+
+struct StreamWords {
+  decltype(cuStreamWriteValue32)* write;
+  decltype(cuStreamWaitValue32)* wait;
+};
+const StreamWords& stream_words() {
+  static const StreamWords functions{driver_function<decltype(cuStreamWriteValue32)>("cuStreamWriteValue32"),
+                                     driver_function<decltype(cuStreamWaitValue32)>("cuStreamWaitValue32")};
+  return functions;
+}
+
+void driver_check(CUresult status, const char* call) {
+  if (status != CUDA_SUCCESS)
+    throw std::runtime_error(std::string(call) + " failed with CUDA driver error " + std::to_string(status));
+}
+}  // namespace
+
+GpuMeeting::GpuMeeting(Communicator& control, at::Device device, c10::cuda::CUDAStream stream)
+    : control_(control),
+      device_(device),
+      stream_(stream),
+      // Of another priority than the stream, so that no queue of the GPU's has both.
+      release_stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index())),
+      words_(at::zeros({control.size() + 1}, at::TensorOptions(at::kInt).device(device))) {
+  c10::cuda::CUDACachingAllocator::recordStream(words_.storage().data_ptr(), stream_);
+  c10::cuda::getCurrentCUDAStream(device.index()).synchronize();  // the words are zero before anyone writes
+  theirs_ = map_peers(control_, device_, words_);
+  agree_on_copies(control_, reason_of([&] { try_out(); }));
+}
+
+void GpuMeeting::try_out() {
+  meet();
+  const auto until = std::chrono::steady_clock::now() + patience_on_trial;
+  while (!stream_.query()) {
+    if (std::chrono::steady_clock::now() > until) {
+      let_go();
+      throw std::runtime_error("words that other GPUs write into its memory do not arrive");
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+void GpuMeeting::meet() {
+  const std::uint32_t number = ++meetings_;
+  auto* words = static_cast<char*>(words_.data_ptr());
+  char* next = words + control_.size() * word;
+  const auto address = [](char* at) { return reinterpret_cast<CUdeviceptr>(at); };
+  driver_check(stream_words().write(stream_, address(next), number, CU_STREAM_WRITE_VALUE_DEFAULT),
+               "cuStreamWriteValue32");
+  for (int r = 0; r < control_.size(); ++r)
+    if (r != control_.rank())
+      C10_CUDA_CHECK(cudaMemcpyAsync(theirs_[static_cast<std::size_t>(r)].begin + control_.rank() * word,
+                                     next, word, cudaMemcpyDeviceToDevice, stream_));
+  // At or beyond the number, in the sense of 32 bits that begin anew: a faster rank may be one meeting on.
+  for (int r = 0; r < control_.size(); ++r)
+    if (r != control_.rank())
+      driver_check(stream_words().wait(stream_, address(words + r * word), number, CU_STREAM_WAIT_VALUE_GEQ),
+                   "cuStreamWaitValue32");
+}
+
+void GpuMeeting::let_go() {
+  if (cudaSetDevice(device_.index()) != cudaSuccess) return;
+  constexpr std::uint32_t beyond_all = std::uint32_t{1} << 30;
+  const std::vector<std::uint32_t> far(static_cast<std::size_t>(control_.size()), meetings_ + beyond_all);
+  cudaMemcpyAsync(words_.data_ptr(), far.data(), far.size() * static_cast<std::size_t>(word),
+                  cudaMemcpyHostToDevice, release_stream_);
+  cudaStreamSynchronize(release_stream_);
+}
+
+}  // namespace assay::impl

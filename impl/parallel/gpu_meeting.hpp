@@ -1,0 +1,40 @@
+#pragma once
+// Ranks that meet on their GPUs, in the middle of a stream. Only for files that know CUDA.
+#include <ATen/core/Tensor.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "impl/parallel/communicator.hpp"
+#include "impl/parallel/peer_memory.hpp"
+
+namespace assay::impl {
+
+/// Each rank writes the number of the meeting into a word of every other one's memory, and its stream waits
+/// until theirs have come (stream memory operations): what a stream is given behind a meeting comes after
+/// what each rank's stream was given before it. No call waits for the GPU but the first.
+class GpuMeeting {
+ public:
+  /// Ranks meet once, on trial. Every rank of `control`, which lives longer, calls at the same time. Errors:
+  /// AgreedError(usage), as agree_on_copies.
+  GpuMeeting(Communicator& control, at::Device device, c10::cuda::CUDAStream stream);
+
+  /// Gives a meeting to the stream.
+  void meet();
+  /// Makes this rank's stream wait for nobody any more: a rank is lost. From any thread.
+  void let_go();
+
+ private:
+  void try_out();
+
+  Communicator& control_;
+  const at::Device device_;
+  const c10::cuda::CUDAStream stream_, release_stream_;
+  at::Tensor words_;  ///< [ranks + 1]: the last meeting of each other rank, and the number of this one's
+  std::vector<PeerMemory> theirs_;
+  std::atomic<std::uint32_t> meetings_ = 0;
+};
+
+}  // namespace assay::impl
