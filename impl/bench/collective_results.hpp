@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "spec/layout/data_layout.hpp"
 #include "spec/metrics/bus_bandwidth.hpp"
 
 namespace assay::impl::bench {
@@ -22,10 +23,11 @@ struct CollectiveSubject {
 /// One collective at one size.
 struct CollectiveRow {
   spec::metrics::Collective collective = spec::metrics::Collective::all_reduce;
-  std::string size;                 ///< "decoder block"
-  std::string dtype;                ///< of its elements
-  std::int64_t bytes = 0;           ///< of the whole buffer [B]
-  double seconds = 0, fastest = 0;  ///< median and least [s]
+  std::string size;                                     ///< "decoder block"
+  spec::Gather gather = spec::Gather::multiprocessors;  ///< by what; of an all_gather
+  std::string dtype;                                    ///< of its elements
+  std::int64_t bytes = 0;                               ///< of the whole buffer [B]
+  double seconds = 0, fastest = 0;                      ///< median and least [s]
 };
 
 /// A product alone, and beside a collective that runs again and again.

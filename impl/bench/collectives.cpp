@@ -146,6 +146,18 @@ CollectiveSubject collective_subject(const Plan& plan, Communicator& communicato
   return subject;
 }
 
+std::string copies_left_out(Communicator& communicator, at::Device device) {
+  if (!device.is_cuda()) return "all_gather by copy engines is measured on GPUs";
+  try {
+    const at::Tensor tried = zeros_in_memory(device, Dtype::f32, communicator.size());
+    const auto handle = communicator.gather_by_copies(tried);
+    communicator.barrier();
+  } catch (const AgreedError& error) {
+    return error.what();
+  }
+  return "";
+}
+
 void measure_collectives(const Plan& plan, Communicator& communicator, const UseCollective& use) {
   const c10::InferenceMode no_autograd;
   const spec::Partition partition = spec::partition(spec::inventory(plan.model), communicator.size());
@@ -166,6 +178,15 @@ void measure_collectives(const Plan& plan, Communicator& communicator, const Use
   for (const Collective collective : spec::metrics::collectives)
     for (const BufferSize& size : sizes(collective))
       use(measured_row(plan, communicator, collective, size, buffer));
+  if (!copies_left_out(communicator, plan.device).empty()) return;
+  auto by_copies = communicator.gather_by_copies(buffer);
+  for (const BufferSize& size : sizes(Collective::all_gather)) {
+    CollectiveRow row = measured_row(plan, communicator, Collective::all_gather, size, buffer);
+    row.gather = spec::Gather::copy_engines;
+    use(row);
+  }
+  by_copies.reset();
+  communicator.barrier();  // nobody's memory goes before all are done
 }
 
 }  // namespace assay::impl::bench

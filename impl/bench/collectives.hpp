@@ -41,6 +41,9 @@ std::function<Communicator::Ticket()> collective_call(Communicator& communicator
 /// them.
 at::Tensor zeros_in_memory(at::Device device, Dtype dtype, std::int64_t elements);
 
+/// Why `communicator` cannot gather by copies of the GPUs' copy engines; empty where it can. Collective.
+std::string copies_left_out(Communicator& communicator, at::Device device);
+
 using UseCollective = std::function<void(const CollectiveRow&)>;
 
 /// Collective, as all of these.
@@ -50,7 +53,8 @@ CollectiveSubject collective_subject(const Plan& plan, Communicator& communicato
 /// every rank.
 std::int64_t calls_of(const Patience& patience, double seconds);
 
-/// Every collective at each of its sizes, of all ranks; `use` gets the same rows on every rank. The buffer is
+/// Every collective at each of its sizes, of all ranks, and where copies_left_out has no reason all_gather by
+/// copies, too; `use` gets the same rows on every rank. The buffer is
 /// allocated once; connections are made and algorithms chosen in calls that do not count.
 void measure_collectives(const Plan& plan, Communicator& communicator, const UseCollective& use);
 
