@@ -47,6 +47,56 @@ void print_collective(const std::vector<TracedKernel>& kernels, collectives::Col
       median, 1e-6 * block_bytes, 1e-9 * factor * block_bytes / (1e-3 * median));
 }
 
+/// The copies that bring this rank the others' shares: by name, else by stream.
+std::vector<TracedKernel> gathering_copies(const std::vector<TracedKernel>& kernels,
+                                           const std::set<std::int64_t>& share_bytes) {
+  std::vector<TracedKernel> between, within;
+  for (const TracedKernel& kernel : kernels) {
+    if (!kernel.name.starts_with("Memcpy") || !share_bytes.contains(kernel.bytes)) continue;
+    if (kernel.name.find("PtoP") != std::string::npos) between.push_back(kernel);
+    if (kernel.name.find("DtoD") != std::string::npos) within.push_back(kernel);
+  }
+  if (!between.empty()) return between;
+  std::map<std::int64_t, double> milliseconds;
+  for (const TracedKernel& copy : within) milliseconds[copy.stream] += copy.milliseconds();
+  const auto longest = std::max_element(milliseconds.begin(), milliseconds.end(),
+                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::erase_if(within, [&](const TracedKernel& copy) { return copy.stream != longest->first; });
+  return within;
+}
+
+void print_copies(const std::vector<TracedKernel>& kernels, const spec::Partition& partition,
+                  std::int64_t element) {
+  std::set<std::int64_t> share_bytes;
+  for (std::int64_t b = 0; b < partition.inventory.blocks; ++b)
+    share_bytes.insert(partition.block_size(b) / partition.ranks * element);
+  const std::vector<TracedKernel> copies = gathering_copies(kernels, share_bytes);
+  if (copies.empty()) {
+    std::printf("all_gather by copy engines: no copy as large as a share of a block was traced\n");
+    return;
+  }
+  const std::int64_t block = bench::largest_decoder_block(partition) / partition.ranks * element;
+  double sum = 0, bytes = 0;
+  std::vector<double> times;
+  for (const TracedKernel& copy : copies) {
+    sum += copy.milliseconds(), bytes += static_cast<double>(copy.bytes);
+    if (copy.bytes == block) times.push_back(copy.milliseconds());
+  }
+  // A gather is ranks - 1 copies of a share, one after the other: a copy's rate is the rate of the link.
+  std::printf(
+      "all_gather on %lld ranks by copy engines: %zu copies (%s), %.1f ms, %.3f GB from other ranks, "
+      "%.1f GB/s bus without waiting for other ranks",
+      static_cast<long long>(partition.ranks), copies.size(), copies[0].name.c_str(), sum, 1e-9 * bytes,
+      1e-6 * bytes / sum);
+  if (!times.empty()) {
+    std::sort(times.begin(), times.end());
+    const double median = times[times.size() / 2];
+    std::printf("; median copy of a decoder block's share, %.1f MB: %.3f ms, %.1f GB/s bus",
+                1e-6 * static_cast<double>(block), median, 1e-6 * static_cast<double>(block) / median);
+  }
+  std::printf("\n");
+}
+
 }  // namespace
 
 std::vector<TracedKernel> traced_step(run::Trainer& trainer) {
@@ -62,7 +112,8 @@ std::vector<TracedKernel> traced_step(run::Trainer& trainer) {
   for (const profiler::KinetoEvent& event : trace->events())
     if (event.deviceType() == at::kCUDA)
       kernels.push_back({event.name(), static_cast<std::uint64_t>(event.startNs()),
-                         static_cast<std::uint64_t>(event.endNs())});
+                         static_cast<std::uint64_t>(event.endNs()), event.nBytes(),
+                         event.deviceResourceId()});
   std::sort(kernels.begin(), kernels.end(),
             [](const TracedKernel& a, const TracedKernel& b) { return a.begin < b.begin; });
   return kernels;
@@ -105,8 +156,11 @@ void print_collectives(const std::vector<TracedKernel>& kernels, const spec::Run
       spec::step_volume(layout, partition, {batch.accumulation, gradient, weight, model.tied_embeddings});
   const std::int64_t block = bench::largest_decoder_block(partition);
   const auto bytes = [&](std::int64_t element) { return static_cast<double>(block * element); };
-  print_collective(kernels, collectives::Collective::all_gather, "AllGather", volume.shard.all_gather,
-                   bytes(weight), layout.shard_ranks);
+  if (config.gather == spec::Gather::copy_engines && layout.shards_state())
+    print_copies(kernels, partition, weight);
+  else
+    print_collective(kernels, collectives::Collective::all_gather, "AllGather", volume.shard.all_gather,
+                     bytes(weight), layout.shard_ranks);
   print_collective(kernels, collectives::Collective::reduce_scatter, "ReduceScatter",
                    volume.shard.reduce_scatter, bytes(gradient), layout.shard_ranks);
   print_collective(kernels, collectives::Collective::all_reduce, "AllReduce", volume.replica.all_reduce,
