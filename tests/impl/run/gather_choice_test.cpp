@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include "impl/parallel/make_parameters.hpp"
 #include "spec/error.hpp"
+#include "tests/impl/parallel/forwarding_communicator.hpp"
 #include "tests/impl/parallel/thread_ranks.hpp"
+#include "tests/support/tiny_models.hpp"
 
 namespace assay::impl::run::gather_choice_test {
 namespace {
@@ -62,6 +65,51 @@ TEST(GatherChoiceImpl, EnginesWithoutGpusRefuse) {
     communicator.barrier();
   });
   EXPECT_EQ(make_self_communicator()->gather_by_copies({}), nullptr) << "one rank gathers nothing";
+}
+
+/// What a communicator is asked to copy from, and whether that still holds.
+struct Asked {
+  std::vector<at::Tensor> memories;
+  int handles = 0;
+};
+
+class AskedCommunicator : public tests::ForwardingCommunicator {
+ public:
+  AskedCommunicator(Communicator& inner, Asked& asked) : ForwardingCommunicator(inner), asked_(asked) {}
+  std::shared_ptr<void> gather_by_copies(const at::Tensor& memory) override {
+    asked_.memories.push_back(memory);
+    ++asked_.handles;
+    return std::shared_ptr<void>(&asked_, [this](void*) { --asked_.handles; });
+  }
+  std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks) override {
+    return std::make_unique<tests::Owning<AskedCommunicator, Asked>>(inner().group(ranks), asked_);
+  }
+
+ private:
+  Asked& asked_;
+};
+
+/// The weights that hold the shares, once, for as long as the layout lives; nothing where all are whole, and
+/// nothing unless asked for.
+TEST(GatherChoiceImpl, TheShardGroupCopiesFromTheWeights) {
+  const spec::ModelSpec model = tests::tiny_model(3);
+  for (const DataParallel data :
+       {DataParallel::replicate, DataParallel::zero1, DataParallel::shard, DataParallel::hybrid})
+    for (const spec::Gather gather : {spec::Gather::multiprocessors, spec::Gather::copy_engines})
+      tests::on_thread_ranks(4, [&](Communicator& communicator) {
+        Asked asked;
+        AskedCommunicator asking(communicator, asked);
+        LayoutGroups groups(asking, spec::layout_of(data, 4, data == DataParallel::hybrid ? 2 : 0));
+        const ParameterBuffers buffers =
+            allocate(model, Dtype::bf16, at::kCPU, Dtype::f32, groups.layout(), groups.shard().rank());
+        auto parameters = make_parameters(buffers, model, groups, at::kFloat, gather);
+        const int wanted = gather == spec::Gather::copy_engines && data != DataParallel::replicate ? 1 : 0;
+        EXPECT_EQ(asked.handles, wanted) << spec::to_string(data);
+        ASSERT_EQ(asked.memories.size(), static_cast<std::size_t>(wanted)) << spec::to_string(data);
+        for (const at::Tensor& memory : asked.memories) EXPECT_TRUE(memory.is_same(buffers.weights));
+        parameters.reset();
+        EXPECT_EQ(asked.handles, 0) << spec::to_string(data);
+      });
 }
 
 }  // namespace
