@@ -95,17 +95,15 @@ double product_seconds(const Moments& moments) {
   return median_of(std::move(seconds));
 }
 
-/// From end to end of the collectives while products ran; empty where fewer than two ended meanwhile.
-std::vector<double> collective_seconds(const Moments& moments) {
-  std::vector<double> seconds;
-  double last = -1;
-  for (const double end : moments.collectives) {
-    if (end < moments.products.front().first || end > moments.products.back().second) continue;
-    if (last >= 0) seconds.push_back(end - last);
-    last = end;
-  }
-  std::sort(seconds.begin(), seconds.end());
-  return seconds;
+/// Time of a collective while products ran: how long both did, over those that ended meanwhile; 0 where none
+/// did. Not from end to end of single ones, which products hold up and let end together.
+double collective_seconds(const Moments& moments) {
+  if (moments.collectives.empty()) return 0;
+  const double begin = moments.products.front().first,
+               end = std::min(moments.products.back().second, moments.collectives.back());
+  const auto ended = std::count_if(moments.collectives.begin(), moments.collectives.end(),
+                                   [&](double moment) { return moment > begin && moment <= end; });
+  return ended > 0 ? (end - begin) / static_cast<double>(ended) : 0;
 }
 
 OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collective collective,
@@ -129,7 +127,7 @@ OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collect
   Moments before = run({.products = counts.products}), beside = run(counts),
           after = run({.products = counts.products});
   before.products.insert(before.products.end(), after.products.begin(), after.products.end());
-  const std::vector<double> ends = collective_seconds(beside);
+  const double seconds = slowest(communicator, collective_seconds(beside));
   OverlapRow row{.product = overlapped_product,
                  .alone_seconds = slowest(communicator, product_seconds(before)),
                  .beside_seconds = slowest(communicator, product_seconds(beside))};
@@ -138,8 +136,8 @@ OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collect
                 .gather = gather,
                 .dtype = name_of_dtype(dtype),
                 .bytes = elements * element_bytes(dtype),
-                .seconds = slowest(communicator, ends.empty() ? 0 : median(ends)),
-                .fastest = slowest(communicator, ends.empty() ? 0 : ends.front())};
+                .seconds = seconds,
+                .fastest = seconds};
   return row;
 }
 

@@ -4,6 +4,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <stdexcept>
 
 #include "impl/parallel/hexadecimal.hpp"
@@ -28,8 +29,11 @@ PeerMemory mapped(const std::string& told, std::size_t bytes, std::size_t rank) 
 std::vector<PeerMemory> map_peers(Communicator& control, at::Device device, const at::Tensor& memory) {
   std::string mine;
   const std::string not_told = reason_of([&] {
-    const auto handle = c10::cuda::CUDACachingAllocator::shareIpcHandle(memory.data_ptr());
-    mine = std::to_string(memory.nbytes()) + " " + std::to_string(handle.offset) + " " +
+    // The allocator knows where an allocation begins, not what lies within.
+    auto* whole = static_cast<char*>(memory.storage().mutable_data());
+    const auto handle = c10::cuda::CUDACachingAllocator::shareIpcHandle(whole);
+    const std::ptrdiff_t within = static_cast<char*>(memory.data_ptr()) - whole;
+    mine = std::to_string(memory.nbytes()) + " " + std::to_string(handle.offset + within) + " " +
            to_hexadecimal(handle.handle);
   });
   const auto told = control.all_gather(mine);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <set>
 
 #include "impl/bench/collectives.hpp"
 #include "spec/layout/partition.hpp"
@@ -47,54 +46,52 @@ void print_collective(const std::vector<TracedKernel>& kernels, collectives::Col
       median, 1e-6 * block_bytes, 1e-9 * factor * block_bytes / (1e-3 * median));
 }
 
-/// The copies that bring this rank the others' shares: by name, else by stream.
-std::vector<TracedKernel> gathering_copies(const std::vector<TracedKernel>& kernels,
-                                           const std::set<std::int64_t>& share_bytes) {
-  std::vector<TracedKernel> between, within;
-  for (const TracedKernel& kernel : kernels) {
-    if (!kernel.name.starts_with("Memcpy") || !share_bytes.contains(kernel.bytes)) continue;
-    if (kernel.name.find("PtoP") != std::string::npos) between.push_back(kernel);
-    if (kernel.name.find("DtoD") != std::string::npos) within.push_back(kernel);
-  }
-  if (!between.empty()) return between;
+/// Copies between GPUs, by name, the longest first; where names do not tell them from copies within one GPU,
+/// those of the stream that takes longest for them.
+std::vector<TracedKernel> copies_between(const std::vector<TracedKernel>& kernels) {
+  std::vector<TracedKernel> found;
   std::map<std::int64_t, double> milliseconds;
-  for (const TracedKernel& copy : within) milliseconds[copy.stream] += copy.milliseconds();
+  for (const char* name : {"Memcpy PtoP", "Memcpy DtoD"}) {
+    for (const TracedKernel& kernel : kernels)
+      if (kernel.name.starts_with(name)) {
+        found.push_back(kernel);
+        milliseconds[kernel.stream] += kernel.milliseconds();
+      }
+    if (!found.empty()) break;
+  }
   const auto longest = std::max_element(milliseconds.begin(), milliseconds.end(),
                                         [](const auto& a, const auto& b) { return a.second < b.second; });
-  std::erase_if(within, [&](const TracedKernel& copy) { return copy.stream != longest->first; });
-  return within;
+  std::erase_if(found, [&](const TracedKernel& copy) { return copy.stream != longest->first; });
+  std::sort(found.begin(), found.end(),
+            [](const TracedKernel& a, const TracedKernel& b) { return a.milliseconds() > b.milliseconds(); });
+  return found;
 }
 
-void print_copies(const std::vector<TracedKernel>& kernels, const spec::Partition& partition,
-                  std::int64_t element) {
-  std::set<std::int64_t> share_bytes;
-  for (std::int64_t b = 0; b < partition.inventory.blocks; ++b)
-    share_bytes.insert(partition.block_size(b) / partition.ranks * element);
-  const std::vector<TracedKernel> copies = gathering_copies(kernels, share_bytes);
-  if (copies.empty()) {
-    std::printf("all_gather by copy engines: no copy as large as a share of a block was traced\n");
+/// The trace does not hold how many bytes a copy moved. A gather is, for each other rank, one copy of its
+/// share and the words of two meetings (impl/parallel/gpu_meeting.hpp): the longest third are the shares.
+void print_copies(const std::vector<TracedKernel>& kernels, const Count& whole_bytes, double block_bytes,
+                  std::int64_t ranks) {
+  if (ranks < 2) return;
+  const std::vector<TracedKernel> all = copies_between(kernels);
+  if (all.size() < 3 || all.size() % 3 != 0) {
+    std::printf(
+        "all_gather by copy engines: %zu copies between GPUs traced, three of each gather and rank were "
+        "expected\n",
+        all.size());
     return;
   }
-  const std::int64_t block = bench::largest_decoder_block(partition) / partition.ranks * element;
-  double sum = 0, bytes = 0;
-  std::vector<double> times;
-  for (const TracedKernel& copy : copies) {
-    sum += copy.milliseconds(), bytes += static_cast<double>(copy.bytes);
-    if (copy.bytes == block) times.push_back(copy.milliseconds());
-  }
-  // A gather is ranks - 1 copies of a share, one after the other: a copy's rate is the rate of the link.
+  const std::size_t shares = all.size() / 3;
+  double sum = 0;
+  for (std::size_t i = 0; i < shares; ++i) sum += all[i].milliseconds();
+  const double median = all[shares / 2].milliseconds(), of_ranks = static_cast<double>(ranks),
+               received = whole_bytes.to_double() * (of_ranks - 1) / of_ranks;
+  // A gather's copies follow one another: a copy's rate is the rate of the link.
   std::printf(
-      "all_gather on %lld ranks by copy engines: %zu copies (%s), %.1f ms, %.3f GB from other ranks, "
-      "%.1f GB/s bus without waiting for other ranks",
-      static_cast<long long>(partition.ranks), copies.size(), copies[0].name.c_str(), sum, 1e-9 * bytes,
-      1e-6 * bytes / sum);
-  if (!times.empty()) {
-    std::sort(times.begin(), times.end());
-    const double median = times[times.size() / 2];
-    std::printf("; median copy of a decoder block's share, %.1f MB: %.3f ms, %.1f GB/s bus",
-                1e-6 * static_cast<double>(block), median, 1e-6 * static_cast<double>(block) / median);
-  }
-  std::printf("\n");
+      "all_gather on %lld ranks by copy engines: %zu copies (%s), %.1f ms, %.3f GB from other ranks, %.1f "
+      "GB/s bus without "
+      "waiting for them; median copy %.3f ms, a decoder block's share of %.1f MB would be %.1f GB/s bus\n",
+      static_cast<long long>(ranks), shares, all[0].name.c_str(), sum, 1e-9 * received, 1e-6 * received / sum,
+      median, 1e-6 * block_bytes / of_ranks, 1e-6 * block_bytes / of_ranks / median);
 }
 
 }  // namespace
@@ -112,8 +109,7 @@ std::vector<TracedKernel> traced_step(run::Trainer& trainer) {
   for (const profiler::KinetoEvent& event : trace->events())
     if (event.deviceType() == at::kCUDA)
       kernels.push_back({event.name(), static_cast<std::uint64_t>(event.startNs()),
-                         static_cast<std::uint64_t>(event.endNs()), event.nBytes(),
-                         event.deviceResourceId()});
+                         static_cast<std::uint64_t>(event.endNs()), event.deviceResourceId()});
   std::sort(kernels.begin(), kernels.end(),
             [](const TracedKernel& a, const TracedKernel& b) { return a.begin < b.begin; });
   return kernels;
@@ -157,7 +153,7 @@ void print_collectives(const std::vector<TracedKernel>& kernels, const spec::Run
   const std::int64_t block = bench::largest_decoder_block(partition);
   const auto bytes = [&](std::int64_t element) { return static_cast<double>(block * element); };
   if (config.gather == spec::Gather::copy_engines && layout.shards_state())
-    print_copies(kernels, partition, weight);
+    print_copies(kernels, volume.shard.all_gather, bytes(weight), layout.shard_ranks);
   else
     print_collective(kernels, collectives::Collective::all_gather, "AllGather", volume.shard.all_gather,
                      bytes(weight), layout.shard_ranks);

@@ -14,7 +14,6 @@ namespace assay::impl {
 struct TracedKernel {
   std::string name;
   std::uint64_t begin = 0, end = 0;
-  std::int64_t bytes = 0;   ///< of a copy
   std::int64_t stream = 0;  ///< CUPTI's number of it
   double milliseconds() const { return 1e-6 * static_cast<double>(end - begin); }
 };
@@ -28,9 +27,7 @@ void print_kernels(const std::vector<TracedKernel>& kernels);
 /// The bus bandwidth of the collectives that move weights and gradients: the spec's bytes of a step
 /// (spec/layout/volume.md) over the time of NCCL's kernels, which includes waiting for another rank's. Of one
 /// decoder block: the median kernel, where most calls move one. Gathers by copy engines (parallel.gather)
-/// have no kernels: what is found are copies as large as a share of a block, between GPUs by their name;
-/// where CUPTI does not tell these from copies within one GPU, those of the stream that takes longest for
-/// them. Their time is the copies' alone: that a rank waits for another before them is not in it.
+/// have no kernels; their copies' time leaves out that a rank waits for another before them.
 void print_collectives(const std::vector<TracedKernel>& kernels, const spec::RunConfig& config,
                        const spec::ModelSpec& model, const spec::Batch& batch, const spec::Layout& layout);
 
