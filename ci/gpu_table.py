@@ -4,16 +4,17 @@
     ci/bench gpu-table                 write the table into README.md
     ci/bench gpu-table --check         exit 1 where README.md does not hold the table
     ci/bench gpu-table --add LOG --commit C --command TEXT [--note TEXT] [--date YYYY-MM-DD]
-                                       keep what a log of `ci/bench gpu` measured, then write the table
+                                       keep what a log of `ci/bench gpu` or `ci/gpu scaling` measured, then write the table
 
-Measurements are lines of docs/measurements/gpu.jsonl: what step_bench or tests/bench/compiled_pytorch.py printed, and
-beside it `call` (all of one call were measured on one machine, one after another), `part` (of ci/bench gpu), `command`,
+Measurements are lines of docs/measurements/gpu.jsonl: what step_bench, tests/bench/compiled_pytorch.py or
+tests/cli/scaling_gpu_test.cpp printed, and beside it `call` (all of one call were measured on one machine, one after another), `part` (of ci/bench gpu), `command`,
 `commit`, `date`, `note` and `machine` (GPU, driver, power limit, clock). A goal's row takes the last call that
 measured it beside its baseline; where a call measured it more than once, each is shown and the lowest is judged.
 """
 import argparse
 import datetime
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -25,7 +26,7 @@ BEGIN, END = "<!-- ci/bench gpu-table writes from here -->\n", "<!-- to here -->
 
 class Goal:
     """A row: `part` beside `baseline` [part of ci/bench gpu, or None], asked on `gpus` GPUs. Aims: `ratio` to the baseline, `mfu` exact,
-    `first_step` [s], `memory` [byte] at most; `efficiency`: tokens/s of a GPU over those of the slowest GPU alone;
+    `first_step` [s], `memory` [byte] at most; `efficiency`: tokens/s of a GPU over those of a GPU alone, the slowest that was measured;
     `exposed`: share of a step waited for reductions, at most. `layout`: of several GPUs."""
 
     def __init__(self, name, what, part, baseline=None, layout=None, gpus=1, **aims):
@@ -40,21 +41,39 @@ GOALS = [
     Goal("P6", "qwen3-1.8b, 2,048 tokens, 22 x 2, fp32 master weights (PyTorch: 8 x 4)", "p6", "baseline-p6", mfu=0.57),
     Goal("P7", "P1: peak of memory", "p1", "baseline", memory=74e9),
     Goal("P3", "llama3-8b, 4,096 tokens, fp32 master weights, shard", "scaling-p3", "baseline-fsdp", layout="shard", gpus=4, ratio=1.12, mfu=0.57),
+    Goal("P5", "P3: start of the processes to end of the first step", "scaling-p3", "baseline-fsdp", layout="shard", gpus=4, first_step=8.0),
     Goal("P4", "llama-1.36b, 24 x 4 on each, replicate", "scaling", layout="replicate", gpus=4, efficiency=0.985),
     Goal("P4", "the same, zero1", "scaling", layout="zero1", gpus=4, efficiency=0.985),
     Goal("P4", "the same in one micro-batch, replicate", "scaling-1", layout="replicate", gpus=4, exposed=0.03),
 ]
 
 
+# A line of tests/cli/scaling_gpu_test.cpp.
+SCALING = re.compile(r"^heads (\d+) GPUs parallel\.data=(\w+)( batch\.sequences=24)?( --strong)?: ([\d.]+) tokens/s each, "
+                     r"[\d.]+ %, MFU ([\d.]+) %, exposed ([\d.]+) %$")
+
+
+def scaling_line(found):
+    """(part, figures) of a line of the test: the same sequences on each GPU, in 4 micro-batches or 1, or the same step."""
+    ranks, layout, one, strong, per_gpu, mfu, waited = found.groups()
+    return ("scaling-strong" if strong else "scaling-1" if one else "scaling",
+            {"model": "llama-1.36b", "gpu": "", "ranks": int(ranks), "layout": layout, "tokens_per_second_per_rank": float(per_gpu),
+             "mfu_exact": float(mfu) / 100, "exposed": float(waited) / 100})
+
+
 def lines_of(log):
-    """(part, figures) of every measurement in a log of `ci/bench gpu`, and the machine's line."""
+    """(part, figures) of every measurement in a log, and the machine's line."""
     part, machine, out = None, None, []
     for line in log.splitlines():
+        if found := SCALING.match(line):
+            out.append(scaling_line(found))
+            out[-1][1]["gpu"] = machine.split(",")[0]
+            continue
         if line.startswith("== "):
             part = line[3:].split()[0]
         elif line.startswith("NVIDIA ") and machine is None:
             machine = line.strip()
-        elif line.startswith("{"):
+        elif line.startswith(('{"model"', '{"stack"')):
             figures = json.loads(line)
             if "tokens_per_second" in figures:
                 if part is None:
@@ -107,14 +126,14 @@ def figures(goal, ours, alone):
     text = listed(ours, lambda m: f"{rate(m):,.0f}", " tokens/s") + (" a GPU" if ours[0]["ranks"] > 1 else "") + ", " + \
         listed(ours, lambda m: percent(m["mfu_exact"]), " %")
     if "efficiency" in goal.aims:
-        text += f"; {percent(min(map(rate, ours)) / min(map(rate, alone)))} % of the slowest GPU alone"
+        text += f"; {percent(min(map(rate, ours)) / min(map(rate, alone)))} % of a GPU alone"
     if "exposed" in goal.aims:
         text += "; " + listed(ours, lambda m: percent(exposed(m), 2), " % exposed")
     return text
 
 
 def exposed(m):
-    return m["phase_seconds"]["reduce"] / m["median_step_seconds"]
+    return m["exposed"] if "exposed" in m else m["phase_seconds"]["reduce"] / m["median_step_seconds"]
 
 
 def judged(goal, ours, theirs, alone):
