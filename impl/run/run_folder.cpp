@@ -46,7 +46,7 @@ void refuse_later_checkpoints(const std::string& directory, const std::string& f
 std::string resume_path(const spec::RunConfig& config) {
   if (config.resume == spec::Resume::never) return "";
   if (config.resume == spec::Resume::automatic) return checkpoint::newest(config.directory).value_or("");
-  const std::string path = named_checkpoint(config.resume_path);
+  std::string path = named_checkpoint(config.resume_path);
   refuse_later_checkpoints(config.directory, path);
   return path;
 }
