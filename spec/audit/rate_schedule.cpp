@@ -42,10 +42,34 @@ std::vector<Shape::Kind> kinds_of(const std::string& schedule, bool decay_known,
   return {Shape::wsd_linear, Shape::wsd_cosine, Shape::wsd_exponential, Shape::wsd_root};
 }
 
+/// Some trainers make rates in single precision: of three operations, each off by 2^-24 at most.
+Interval possible(const Printed& printed) {
+  const Interval shown = wide(printed);
+  const double slack = 3 * 0x1p-24 * std::abs(printed.value) + 1e-15;
+  return {shown.low - slack, shown.high + slack};
+}
+
+double place_in_rise(const Shape& s, const Place& at) {
+  return (at.step + s.rise_offset * at.unit) * s.step_factor;
+}
+
+/// Where it is not said at which rate the rise begins, it is one that serves the line `at` of it.
+Shape begun_as(Shape s, const Place& at) {
+  const double u = place_in_rise(s, at), risen = std::max(0.0, u) / s.divisor;
+  if (!(s.start < s.most_start) || u > s.warmup || risen >= 1) return s;
+  const Interval shown = possible(*at.rate);
+  const auto start = [&, from = s.start, to = s.most_start](double rate) {
+    return std::clamp((rate - s.peak * risen) / (1 - risen), from, to);
+  };
+  const double low = start(shown.low), high = start(shown.high);
+  s.start = low, s.most_start = high;
+  return s;
+}
+
 }  // namespace
 
 Interval rate(const Shape& s, const Place& at) {
-  const double u = (at.step + s.rise_offset * at.unit) * s.step_factor;
+  const double u = place_in_rise(s, at);
   if (u <= s.warmup && s.warmup > 0) {
     const double risen = std::max(0.0, u) / s.divisor;
     return {s.start + (s.peak - s.start) * risen, s.most_start + (s.peak - s.most_start) * risen};
@@ -75,12 +99,7 @@ Interval rate(const Shape& s, const Place& at) {
   }
 }
 
-bool agrees(const Printed& printed, Interval expected) {
-  const Interval shown = wide(printed);
-  // Some trainers make rates in single precision: of three operations, each off by 2^-24 at most.
-  const double slack = 3 * 0x1p-24 * std::abs(printed.value) + 1e-15;
-  return shown.low - slack <= expected.high && expected.low <= shown.high + slack;
-}
+bool agrees(const Printed& printed, Interval expected) { return possible(printed).meets(expected); }
 
 std::size_t misses(const Shape& shape, const std::vector<Place>& places, std::size_t stride,
                    std::size_t stop) {
@@ -101,8 +120,12 @@ std::optional<Stated> stated(const Evidence& e) {
   const std::string& trainer = r.format.name;
   const bool cosine_only =
       trainer.starts_with("llm_tii") || trainer == "nanogpt" || trainer == "llmq" || trainer == "assay";
-  const std::vector<Setting> end_settings = by_samples(e)
-                                                ? std::vector{Setting::decay_samples}
+  // Megatron-LM prints every argument, and its lines the steps of the run: what is not there is lost, and may
+  // have been anything.
+  const bool says_all = trainer == "megatron";
+  const std::vector<Setting> end_settings = by_samples(e) ? std::vector{Setting::decay_samples}
+                                            : says_all
+                                                ? std::vector{Setting::decay_steps}
                                                 : std::vector{Setting::decay_steps, Setting::max_steps};
   const bool ends = std::any_of(end_settings.begin(), end_settings.end(),
                                 [&](Setting setting) { return r[setting].has_value(); });
@@ -116,10 +139,12 @@ std::optional<Stated> stated(const Evidence& e) {
   if (const auto& warmup = r[warmup_setting(e)]) out.warmup = warmup->value;
   if (const auto& start = r[Setting::learning_rate_start])
     out.start = start->low, out.most_start = start->high;
+  else if (says_all)
+    out.most_start = out.peak;
   if (r[Setting::learning_rate_min])
     out.least = out.most_least = r[Setting::learning_rate_min]->value;
   else
-    out.most_least = 0.5 * out.peak;
+    out.most_least = says_all ? out.peak : 0.5 * out.peak;
   for (const Setting setting : end_settings)
     if (r[setting] && r[setting]->value > 0)
       if (const double end = r[setting]->value; out.ends.empty() || out.ends.front() != end)
@@ -135,6 +160,7 @@ Fit best_fit(const Stated& s, double step_factor, const std::vector<Place>& plac
   for (const double end : s.ends)
     for (const double shift : {0.0, -1.0, 1.0}) ends.push_back(end + shift);
   if (ends.empty()) ends = {0};
+  const std::size_t begins = s.start < s.most_start ? 2 : 1;
   std::size_t fewest = static_cast<std::size_t>(-1);
   const auto try_shape = [&](const Shape& shape) {
     const std::size_t count = misses(shape, places, stride, best.misses + (best.misses == 0));
@@ -152,9 +178,12 @@ Fit best_fit(const Stated& s, double step_factor, const std::vector<Place>& plac
             for (const double extra : {0.0, 1.0})
               for (const double shift : {0.0, -1.0}) {
                 if (shift != 0 && step_factor == 1) continue;
-                if (try_shape({kind, s.peak, s.least, s.most_least, s.warmup, s.warmup + extra, end,
-                               end - from, s.decay, rise, fall, step_factor, shift, s.start, s.most_start}))
-                  return best;
+                const Shape shape{kind,  s.peak,     s.least,     s.most_least, s.warmup, s.warmup + extra,
+                                  end,   end - from, s.decay,     rise,         fall,     step_factor,
+                                  shift, s.start,    s.most_start};
+                // Its first line may be the one that is wrong.
+                for (std::size_t i = 0; i < std::min<std::size_t>(begins, places.size()); ++i)
+                  if (try_shape(begun_as(shape, places[i]))) return best;
               }
   return best;
 }

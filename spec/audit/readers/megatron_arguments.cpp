@@ -110,10 +110,12 @@ std::optional<BlockMlp> MlpArguments::stated(std::int64_t layers, std::int64_t f
 void ScheduleArguments::read(std::string_view name, std::string_view value, std::int64_t line,
                              RecordBuilder& builder) {
   const auto number = [&] { return parse_printed(value, Kind::counted, 1, line); };
-  if (name == "train_iters") planned_by_samples_ = value == "None";
-  later_ = later_ || name.starts_with("lr_wsd_decay");
-  start_said_ = start_said_ || name == "lr_warmup_init";
-  if (name == "train_samples") builder.setting(Setting::train_samples, train_samples_ = number());
+  if (name == "train_iters") planned_by_samples_ = value == "None", train_steps_ = number();
+  if (name == "train_samples") {
+    builder.setting(Setting::train_samples, train_samples_ = number());
+    planned_by_steps_ = value == "None";
+  }
+  if (name == "lr_decay_iters") decay_steps_said_ = true, planned_by_steps_ = planned_by_steps_ || number();
   if (const auto start = number(); start && name == "lr_warmup_init")
     builder.setting(Setting::learning_rate_start, exactly(start->value, line));
   if (name == "lr_wsd_decay_samples") builder.setting(Setting::wsd_decay_samples, number());
@@ -127,16 +129,13 @@ void ScheduleArguments::read(std::string_view name, std::string_view value, std:
 }
 
 void ScheduleArguments::end(RecordBuilder& builder) const {
-  if (const auto& peak = builder.current(Setting::learning_rate); later_ && !start_said_ && peak) {
-    Printed start = exactly(0, peak->line);
-    start.high = peak->value;
-    builder.setting(Setting::learning_rate_start, start);
-  }
   const bool by_samples = train_samples_.has_value();
   // By samples, but the line that says so is lost.
   if (!by_samples &&
       (planned_by_samples_ || decay_samples_ || (warmup_samples_ && warmup_samples_->value > 0)))
     return;
+  if (!by_samples && decay_steps_said_ && !builder.current(Setting::decay_steps))
+    builder.setting(Setting::decay_steps, train_steps_);
   if (by_samples && decay_said_)
     builder.setting(Setting::decay_samples, decay_samples_ ? decay_samples_ : train_samples_);
   const auto& decay = builder.current(by_samples ? Setting::decay_samples : Setting::decay_steps);
@@ -144,7 +143,8 @@ void ScheduleArguments::end(RecordBuilder& builder) const {
   const auto& counted = by_samples ? warmup_samples_ : warmup_steps_;
   if (fraction_ && decay)
     builder.setting(warmup, exactly(fraction_->value * decay->value, fraction_->line));
-  else if (counted && !fraction_ && (counted->value > 0 || fraction_said_))
+  else if (counted && !fraction_ &&
+           (counted->value > 0 || (fraction_said_ && (by_samples || planned_by_steps_ || train_steps_))))
     builder.setting(warmup, counted);
 }
 

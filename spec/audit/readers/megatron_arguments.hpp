@@ -43,10 +43,12 @@ class ScheduleArguments {
 
  private:
   std::optional<Printed> train_samples_, decay_samples_, warmup_samples_, warmup_steps_, fraction_;
-  bool decay_said_ = false;                  ///< or that there is none
-  bool planned_by_samples_ = false;          ///< by another line than that of the samples
-  bool later_ = false, start_said_ = false;  ///< a version that says where the rise begins; whether it did
-  bool fraction_said_ = false;               ///< likewise: else a warm-up of 0 need not be the one that rules
+  std::optional<Printed> train_steps_;
+  bool decay_said_ = false, decay_steps_said_ = false;  ///< or that there is none
+  bool planned_by_samples_ = false;                     ///< by another line than that of the samples
+  bool planned_by_steps_ =
+      false;                    ///< likewise: else a warm-up of 0 iterations need not be the one that rules
+  bool fraction_said_ = false;  ///< likewise
 };
 
 }  // namespace assay::spec::audit::megatron

@@ -48,8 +48,6 @@ void Header::read(std::string_view text, std::int64_t line, RecordBuilder& build
     state_mlp(builder);
     mlp_ = MlpArguments();
     if (grouped_ == false) builder.setting(Setting::kv_heads, builder.current(Setting::heads));
-    if (!builder.current(Setting::decay_steps))
-      builder.setting(Setting::decay_steps, builder.current(Setting::max_steps));
     schedule_.end(builder);
     schedule_ = ScheduleArguments();
   } else if (const auto world = behind(text, "using world size: "); world.data()) {
