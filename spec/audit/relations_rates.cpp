@@ -80,6 +80,10 @@ void compare_rates(const Evidence& e, Comparisons& out) {
         shares_of_batches = means(F::mfu, F::seconds, mfu_of_batch);
   // One GPU's rate says nothing of the batch where the number of GPUs is lost.
   const bool whose_is_known = e.gpus || e.record.format.tokens_per_second != Scope::gpu;
+  // Nor does one GPU's of FLOP/s; and beside a rate of all only where both are of the same GPUs.
+  const Scope of_flops = e.record.format.flops_rate, of_rate = e.record.format.tokens_per_second;
+  const bool flops_of_known = e.gpus || of_flops != Scope::gpu,
+             flops_beside_rate = e.gpus || of_flops == of_rate || of_flops != Scope::gpu;
   bool any_rate = false, any_time = false, any_flops = false, any_mfu = false;
   for (std::size_t i = 0; i < e.steps.size(); ++i) {
     const Step& s = *e.steps[i];
@@ -108,9 +112,10 @@ void compare_rates(const Evidence& e, Comparisons& out) {
     const bool own_rate = usable(rate) && !(rate_is_mean && !time_is_mean && timed);
     auto per_token = e.flops_per_token(s);
     if (!per_token) per_token = by_convention;
-    if (usable(achieved) && !own_rate && per_token && timed)
+    if (usable(achieved) && !own_rate && per_token && timed && flops_of_known)
       of_batch(flops_of_batches, *achieved, *per_token);
-    if (own_rate && usable(achieved) && per_token) of_number(flops_of_rates, *achieved, *rate, *per_token);
+    if (own_rate && usable(achieved) && per_token && flops_beside_rate)
+      of_number(flops_of_rates, *achieved, *rate, *per_token);
     const Printed* printed_peak = e.printed_peak(s);
     const auto peak = printed_peak ? std::optional(wide(*printed_peak)) : peak_of_all;
     if (!has_mfu || !peak) continue;
@@ -134,7 +139,10 @@ void compare_rates(const Evidence& e, Comparisons& out) {
                       : !any_time       ? "step time"
                       : !whose_is_known ? "number of GPUs"
                                         : "tokens per step";
-  flops_rate.missing = !any_flops ? "achieved FLOP/s" : !any_rate ? "tokens/s" : "FLOPs per token";
+  flops_rate.missing = !any_flops           ? "achieved FLOP/s"
+                       : !any_rate          ? "tokens/s"
+                       : !flops_beside_rate ? "number of GPUs"
+                                            : "FLOPs per token";
   mfu.missing = !any_mfu     ? "MFU"
                 : !per_token ? "FLOPs per token"
                 : !peak      ? no_peak
@@ -142,9 +150,10 @@ void compare_rates(const Evidence& e, Comparisons& out) {
                              : "tokens/s";
   mfu_of.missing = !any_mfu ? "MFU" : !any_flops ? "achieved FLOP/s" : no_peak;
   step_tokens.missing = "tokens per step";
-  flops_of_batch.missing = !any_flops   ? "achieved FLOP/s"
-                           : !per_token ? "FLOPs per token"
-                                        : "step time and tokens per step";
+  flops_of_batch.missing = !any_flops        ? "achieved FLOP/s"
+                           : !per_token      ? "FLOPs per token"
+                           : !flops_of_known ? "number of GPUs"
+                                             : "step time and tokens per step";
   mfu_of_batch.missing = !any_mfu     ? "MFU"
                          : !per_token ? "FLOPs per token"
                          : !peak      ? no_peak

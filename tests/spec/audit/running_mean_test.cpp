@@ -203,5 +203,35 @@ TEST(RunningMeanSpec, StartsAreFoundInOnePass) {
   }
 }
 
+/// llm.c's lines of 4 ranks, of which the batch is lost: the first step takes ten times as long, so that a
+/// mean over some of the steps may be four times another. The first line is one step alone, and says whose
+/// peak it is.
+TEST(RunningMeanSpec, ALineThatDecidesWhosePeakItIsDecidesForAll) {
+  std::string out =
+      "| peak TFlops           | 312.0                                              |\n"
+      "| sequence length T     | 512                                                |\n"
+      "| num_layers L          | 24                                                 |\n"
+      "| num_heads NH          | 16                                                 |\n"
+      "| channels C            | 1024                                               |\n"
+      "| num_parameters        | 354871296                                          |\n"
+      "| num_processes         | 4                                                  |\n";
+  // 6 N + 6 L D T, N without positions; 49,152 tokens a step.
+  const double flops = 6 * (354871296.0 - 1024 * 1024) + 6 * 24 * 1024 * 512.0;
+  double mean = 0;
+  for (int step = 1; step <= 26; ++step) {
+    const double seconds = (step == 1 ? 3.0 : 0.3) * (1 + 0.01 * std::sin(1.7 * step)),
+                 rate = 49152 / seconds;
+    if (step > 1) mean = 0.95 * mean + 0.05 * rate;
+    const double shown = step == 1 ? rate : mean / (1 - std::pow(0.95, step - 1));
+    char line[256];
+    std::snprintf(line, sizeof line,
+                  "step %4d/26 | loss %.6f (+nanz)| norm 1.1000 (+0.25z)| lr 6.00e-04 | %.2f ms | %.1f%% "
+                  "bf16 MFU | %.0f tok/s\n",
+                  step, 10.9 - 0.1 * step, 1e3 * seconds, 100 * rate * flops / 4 / 312e12, shown);
+    out += line;
+  }
+  EXPECT_EQ(contradictions(read_text(out)), "");
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::running_mean_test

@@ -67,5 +67,17 @@ TEST(MegatronArgumentsSpec, BlocksOfAnotherKindOrOfLostLinesAreNotJudged) {
             Verdict::holds);
 }
 
+TEST(MegatronArgumentsSpec, OneGpusFlopsSayNothingOfABatchOfNobodyKnowsHowMany) {
+  const Arguments lost = {{"world_size", ""}, {"data_parallel_size", ""}, {"tensor_model_parallel_size", ""}};
+  EXPECT_EQ(of_rate(of_mlp({}, 24 * 2 * D * F)), Verdict::holds);
+  const auto result = judge("flops_rate_of_batch", tests::read_text(of_mlp(lost, 24 * 2 * D * F)));
+  EXPECT_EQ(result.verdict, Verdict::cannot_be_judged);
+  EXPECT_EQ(result.note, "number of GPUs");
+  const RunRecord stated = tests::read_text(of_mlp(lost, 24 * 2 * D * F), "gpus=8");
+  EXPECT_EQ(judge("flops_rate_of_batch", stated).verdict, Verdict::holds);
+  const RunRecord other = tests::read_text(of_mlp(lost, 24 * 2 * D * F), "gpus=16");
+  EXPECT_EQ(judge("flops_rate_of_batch", other).verdict, Verdict::contradicts);
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::megatron_arguments_test
