@@ -95,15 +95,8 @@ double product_seconds(const Moments& moments) {
   return median_of(std::move(seconds));
 }
 
-/// Time of a collective while products ran: how long both did, over those that ended meanwhile; 0 where none
-/// did. Not from end to end of single ones, which products hold up and let end together.
 double collective_seconds(const Moments& moments) {
-  if (moments.collectives.empty()) return 0;
-  const double begin = moments.products.front().first,
-               end = std::min(moments.products.back().second, moments.collectives.back());
-  const auto ended = std::count_if(moments.collectives.begin(), moments.collectives.end(),
-                                   [&](double moment) { return moment > begin && moment <= end; });
-  return ended > 0 ? (end - begin) / static_cast<double>(ended) : 0;
+  return seconds_of_one(moments.collectives, moments.products.front().first, moments.products.back().second);
 }
 
 OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collective collective,
@@ -147,6 +140,18 @@ std::string overlap_left_out(at::Device device) {
   return device.is_cuda() ? ""
                           : "what collectives cost products is measured on GPUs: on CPUs MPI moves data "
                             "while its callers wait, not beside their products";
+}
+
+double seconds_of_one(const std::vector<double>& ends, double begin, double end) {
+  double before = 0, last = 0;
+  std::int64_t meanwhile = 0;
+  for (const double moment : ends) {
+    if (moment <= begin)
+      before = moment;
+    else if (moment <= end)
+      last = moment, ++meanwhile;
+  }
+  return meanwhile > 0 ? (last - before) / static_cast<double>(meanwhile) : 0;
 }
 
 OverlapCounts overlap_counts(std::int64_t repeats, double product_seconds, double collective_seconds) {

@@ -2,6 +2,7 @@
 // What collectives cost the products that run beside them.
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "impl/bench/collective_results.hpp"
 #include "impl/bench/measure.hpp"
@@ -14,6 +15,12 @@ std::string overlap_left_out(at::Device device);
 
 /// The product that is timed: of gate and up, the largest of a block.
 inline constexpr const char* overlapped_product = "gate_up forward";
+
+/// Mean time of one of the collectives that follow one another from moment 0 on and end at `ends`, in order:
+/// of those that end between `begin` and `end`, from the end of the one before them. 0 where none ends then.
+/// Not the median from end to end: what is computed beside them holds several up, and lets them end together.
+/// [s]
+double seconds_of_one(const std::vector<double>& ends, double begin, double end);
 
 /// How many products and collectives run at the same time, so that there are collectives until the last
 /// product ends, even where each slows the other down by half.

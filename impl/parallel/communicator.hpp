@@ -51,6 +51,8 @@ class Communicator {
   /// which gathers nothing. Errors: AgreedError(usage) with the reason where ranks have no GPUs, or these
   /// cannot reach one another's memory.
   virtual std::shared_ptr<void> gather_by_copies(const at::Tensor& memory);
+  /// All-gathers of tensors that copy engines have done since the start; all others are the engine's.
+  virtual std::int64_t gathers_by_copies() const { return 0; }
 
   /// What the calling thread (on a GPU: its current stream) does next comes after the collective. On a GPU
   /// the thread itself does not wait.

@@ -16,6 +16,8 @@ namespace {
 constexpr std::int64_t word = sizeof(std::uint32_t);
 /// Of ranks that begin at the same time: the first copies between two GPUs set up their link.
 constexpr std::chrono::seconds patience_on_trial{60};
+/// Behind a meeting may lie computation that the stream waits for; the process ends soon in any case.
+constexpr std::chrono::seconds patience_of_release{2};
 
 /// A function of the driver, which programs are not linked to.
 template <class Function>
@@ -92,9 +94,15 @@ void GpuMeeting::let_go() {
   if (cudaSetDevice(device_.index()) != cudaSuccess) return;
   constexpr std::uint32_t beyond_all = std::uint32_t{1} << 30;
   const std::vector<std::uint32_t> far(static_cast<std::size_t>(control_.size()), meetings_ + beyond_all);
-  cudaMemcpyAsync(words_.data_ptr(), far.data(), far.size() * static_cast<std::size_t>(word),
-                  cudaMemcpyHostToDevice, release_stream_);
-  cudaStreamSynchronize(release_stream_);
+  // Again and again: ranks that are still there write the numbers of meetings that they were given over
+  // these.
+  const auto until = std::chrono::steady_clock::now() + patience_of_release;
+  do {
+    cudaMemcpyAsync(words_.data_ptr(), far.data(), far.size() * static_cast<std::size_t>(word),
+                    cudaMemcpyHostToDevice, release_stream_);
+    if (cudaStreamSynchronize(release_stream_) != cudaSuccess) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  } while (cudaStreamQuery(stream_) == cudaErrorNotReady && std::chrono::steady_clock::now() < until);
 }
 
 }  // namespace assay::impl

@@ -23,7 +23,8 @@ class GpuMeeting {
 
   /// Gives a meeting to the stream.
   void meet();
-  /// Makes this rank's stream wait for nobody any more: a rank is lost. From any thread.
+  /// Makes this rank's stream wait for nobody any more: a rank is lost. From any thread; takes until the
+  /// stream has nothing to do, at most some seconds.
   void let_go();
 
  private:

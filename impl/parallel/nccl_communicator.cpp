@@ -157,6 +157,7 @@ class NcclCommunicator final : public Communicator {
       copy_lane_->enter({whole, share});
       copies_->gather(share, whole);
       copy_lane_->leave(++last_);
+      ++gathers_by_copies_;
       return last_;
     }
     lane_.enter({whole, share});
@@ -173,6 +174,8 @@ class NcclCommunicator final : public Communicator {
     lane_.wait_all();
     if (copy_lane_) copy_lane_->wait_all();
   }
+
+  std::int64_t gathers_by_copies() const override { return gathers_by_copies_; }
 
   std::shared_ptr<void> gather_by_copies(const at::Tensor& memory) override {
     if (size() == 1) return nullptr;
@@ -250,6 +253,7 @@ class NcclCommunicator final : public Communicator {
   StreamLane lane_;
   std::optional<StreamLane> copy_lane_{};  ///< with copies_
   std::unique_ptr<PeerCopies> copies_{};   ///< since gather_by_copies
+  std::int64_t gathers_by_copies_ = 0;
   const std::shared_ptr<Family> family_;
   ncclComm_t comm_ = nullptr;
   bool lost_ = false;

@@ -1,9 +1,10 @@
 #include "impl/parallel/peer_copies.hpp"
 
+#include "impl/parallel/host_name.hpp"
+
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAException.h>
 #include <cuda_runtime_api.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,16 +17,10 @@ namespace assay::impl {
 namespace {
 constexpr std::chrono::seconds patience_at_the_end{10};
 
-std::string host() {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
 /// Why this rank cannot reach the others: it is not on the host of rank 0.
 std::string other_host(Communicator& control) {
-  const std::string first = control.all_gather(host()).front();
-  return host() == first ? "" : "it runs on " + host() + ", rank 0 on " + first;
+  const std::string here = host_name(), first = control.all_gather(here).front();
+  return here == first ? "" : "it runs on " + here + ", rank 0 on " + first;
 }
 }  // namespace
 

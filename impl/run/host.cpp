@@ -13,11 +13,6 @@
 
 namespace assay::impl::run {
 
-std::string host_name() {
-  char name[256] = {};
-  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
-}
-
 std::string cpu_model() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

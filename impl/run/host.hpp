@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <string>
 
+#include "impl/parallel/host_name.hpp"
+
 namespace assay::impl::run {
 
-std::string host_name();
+using impl::host_name;
 /// As in /proc/cpuinfo "model name"; "unknown" where there is none.
 std::string cpu_model();
 std::string operating_system();  ///< kernel name and release

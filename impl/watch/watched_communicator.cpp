@@ -32,6 +32,7 @@ class WatchedCommunicator final : public Communicator {
     const WaitingRow waiting(row_);
     return inner_->gather_by_copies(memory);
   }
+  std::int64_t gathers_by_copies() const override { return inner_->gathers_by_copies(); }
   void wait(Ticket ticket) override {
     const WaitingRow waiting(row_);
     inner_->wait(ticket);

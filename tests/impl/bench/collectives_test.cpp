@@ -135,6 +135,15 @@ TEST(BenchCollectivesImpl, EveryRankGetsTheSameRows) {
     }
 }
 
+TEST(BenchCollectivesImpl, CollectivesBesideProductsAreRatedByHowManyEnd) {
+  EXPECT_DOUBLE_EQ(seconds_of_one({0.1, 0.2, 0.3, 0.4}, 0, 1), 0.1);
+  // Held up by a product, then let go of together: two in 2 s, not one in a microsecond.
+  EXPECT_DOUBLE_EQ(seconds_of_one({1.0, 3.0 - 1e-6, 3.0}, 1.5, 4), 1.0);
+  EXPECT_DOUBLE_EQ(seconds_of_one({2.0}, 1.9, 2.1), 2.0) << "begun at 0, not at 1.9";
+  EXPECT_DOUBLE_EQ(seconds_of_one({1.0, 5.0}, 1.5, 4), 0) << "none ended";
+  EXPECT_DOUBLE_EQ(seconds_of_one({}, 0, 1), 0);
+}
+
 TEST(BenchCollectivesImpl, WhyThereIsNoOverlapOnACpuIsSaid) {
   EXPECT_NE(overlap_left_out(at::kCPU).find("measured on GPUs"), std::string::npos);
   EXPECT_EQ(overlap_left_out(at::Device(at::kCUDA, 0)), "");

@@ -26,6 +26,7 @@ class ForwardingCommunicator : public impl::Communicator {
   std::shared_ptr<void> gather_by_copies(const at::Tensor& memory) override {
     return inner_.gather_by_copies(memory);
   }
+  std::int64_t gathers_by_copies() const override { return inner_.gathers_by_copies(); }
   void wait(Ticket ticket) override { inner_.wait(ticket); }
   void wait_all() override { inner_.wait_all(); }
   void settle() override { inner_.settle(); }

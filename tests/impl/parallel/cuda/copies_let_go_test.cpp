@@ -24,6 +24,7 @@ TEST(PeerCopiesImpl, AGatherThatARankStaysAwayFromIsLetGo) {
   const auto handle = world.gather_by_copies(share);
   world.wait(world.begin_all_gather(share, whole));
   world.settle();
+  EXPECT_EQ(world.gathers_by_copies(), 1);
   EXPECT_EQ(whole[-1].item<float>(), static_cast<float>(world.size() - 1));
   if (world.rank() == 0) {
     world.begin_all_gather(share, whole);  // the others do not

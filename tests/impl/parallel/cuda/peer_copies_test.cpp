@@ -30,6 +30,15 @@ at::Tensor gathered(const at::Tensor& share) {
   return whole;
 }
 
+/// Counts what copy engines gather while it lives.
+class Copies {
+ public:
+  std::int64_t operator()() const { return world().gathers_by_copies() - before_; }
+
+ private:
+  const std::int64_t before_ = world().gathers_by_copies();
+};
+
 TEST(PeerCopiesImpl, GathersAreNcclsBitForBit) {
   ASSAY_NEEDS_GPU_RANKS();
   for (const auto type : {at::kDouble, at::kFloat, at::kBFloat16, at::kLong})
@@ -38,7 +47,9 @@ TEST(PeerCopiesImpl, GathersAreNcclsBitForBit) {
           at::randn({3 * n}, floats()).add_(world().rank()).mul_(1000).to(type).contiguous();
       const at::Tensor share = memory.narrow(0, n, n), by_nccl = gathered(share);
       const auto handle = world().gather_by_copies(memory);
+      const Copies copies;
       EXPECT_TRUE(at::equal(gathered(share), by_nccl)) << at::toString(type) << " " << n;
+      EXPECT_EQ(copies(), 1);
     }
 }
 
@@ -48,6 +59,7 @@ TEST(PeerCopiesImpl, GathersInPlaceToo) {
   const at::Tensor memory = at::zeros({(ranks + 1) * n}, floats());
   const auto handle = world().gather_by_copies(memory);
   const at::Tensor whole = memory.narrow(0, n, ranks * n);
+  const Copies copies;
   for (int round = 0; round < 10; ++round) {
     whole.zero_();
     whole.narrow(0, world().rank() * n, n).fill_(10 * round + world().rank());
@@ -57,6 +69,7 @@ TEST(PeerCopiesImpl, GathersInPlaceToo) {
       EXPECT_TRUE(at::equal(part, at::full_like(part, static_cast<double>(10 * round + r)))) << round;
     }
   }
+  EXPECT_EQ(copies(), 10);
 }
 
 /// Ranks that come late on the GPU or on the CPU: no share is read before it is written, and none is written
@@ -69,6 +82,7 @@ TEST(PeerCopiesImpl, SharesAreReadBetweenTheirOwnersWrites) {
   const auto handle = world().gather_by_copies(share);
   std::mt19937 draw(static_cast<unsigned>(17 + world().rank()));
   std::vector<at::Tensor> wrong;
+  const Copies copies;
   for (int round = 0; round < 60; ++round) {
     at::Tensor slow = large;
     for (unsigned i = draw() % 4; i > 0; --i) slow = at::matmul(slow, large) * 1e-4;
@@ -80,6 +94,7 @@ TEST(PeerCopiesImpl, SharesAreReadBetweenTheirOwnersWrites) {
       wrong.push_back(whole.narrow(0, r * n, n).ne(static_cast<double>(100 * r + round)).sum());
   }
   for (std::size_t i = 0; i < wrong.size(); ++i) EXPECT_EQ(wrong[i].item<std::int64_t>(), 0) << i;
+  EXPECT_EQ(copies(), 60);
   world().settle();
 }
 
@@ -89,6 +104,7 @@ TEST(PeerCopiesImpl, GathersAndReductionsHaveOrdersOfTheirOwn) {
   const std::int64_t n = 1 << 20, ranks = world().size();
   const at::Tensor shares = at::zeros({8 * n}, floats());
   const auto handle = world().gather_by_copies(shares);
+  const Copies copies;
   for (int round = 0; round < 20; ++round) {
     std::vector<at::Tensor> wholes, sums;
     std::vector<Communicator::Ticket> gathers, reductions;
@@ -110,15 +126,18 @@ TEST(PeerCopiesImpl, GathersAndReductionsHaveOrdersOfTheirOwn) {
     for (std::size_t i = 0; i < 8; ++i)
       EXPECT_EQ(sums[i][5].item<float>(), static_cast<float>(i * static_cast<std::size_t>(ranks) + of_ranks));
   }
+  EXPECT_EQ(copies(), 20 * 8);
 }
 
 TEST(PeerCopiesImpl, AHandleThatHasEndedLeavesGathersToNccl) {
   ASSAY_NEEDS_GPU_RANKS();
   const at::Tensor share = at::full({1000}, world().rank(), floats());
   auto handle = world().gather_by_copies(share);
+  const Copies copies;
   const at::Tensor by_copies = gathered(share);
   handle.reset();
   EXPECT_TRUE(at::equal(gathered(share), by_copies));
+  EXPECT_EQ(copies(), 1);
   tests::expect_collectives(world(), device());
 }
 
@@ -158,6 +177,7 @@ TEST(PeerCopiesImpl, ThePlanOfMemoryHolds) {
     trainer.initialise();
     trainer.start_after(0);
     for (int step = 0; step < 2; ++step) trainer.step(false);
+    EXPECT_GT(trainer.groups().shard().gathers_by_copies(), 0);
     const double planned =
         run::memory_plan(config, model, batch, device(), trainer.groups().layout()).peak.to_double();
     const auto measured = static_cast<double>(run::device_peak_bytes(device()));

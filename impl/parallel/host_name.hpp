@@ -1,0 +1,10 @@
+#pragma once
+// The name by which ranks tell hosts apart.
+#include <string>
+
+namespace assay::impl {
+
+/// As gethostname gives it; "unknown" where it does not.
+std::string host_name();
+
+}  // namespace assay::impl
