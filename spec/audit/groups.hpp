@@ -32,6 +32,7 @@ Result judge_learning_rate(const Evidence& e);
 // steps.cpp
 Result judge_steps(const Evidence& e);
 Result judge_planned_steps(const Evidence& e);
+// resumed.cpp
 Result judge_resume(const Evidence& e);
 // loss_resumed.cpp
 /// Whether the losses after the restart that begins `stretch` (not the first) lie above those before by more

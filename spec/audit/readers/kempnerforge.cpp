@@ -142,6 +142,8 @@ class KempnerForge : public LineReader {
       const auto step = parse_printed(argument(text, "step"), Kind::counted, 1, line);
       if (step && step->value > 0 && step->value < 1e15)
         builder.restart(static_cast<std::int64_t>(step->value));
+      else if (step && step->value == 0)
+        builder.begin_anew();
     } else if (const auto done = behind(text, "Training complete: "); done.data()) {
       Scan scan(done, line);
       builder.summary(Setting::final_step, scan.after("", Kind::counted));

@@ -49,6 +49,8 @@ class Megatron : public LineReader {
     // "[2025-11-15 12:34:56.789]": later versions to a millisecond or less, most to a second.
     step_[Field::elapsed] = time_stamp(line.text.substr(0, line.text.find("iteration")), line.number);
     // Printed of the iterations since the last line.
+    if (const auto& number = step_[Field::step]; number && !(number->value > first_))
+      first_ = number->value, skipped_ = 0;  // another run's
     if (auto& skipped = step_[Field::skipped])
       skipped = exactly(skipped_ += std::isfinite(skipped->value) ? skipped->value : 0, line.number);
     if (line.rank >= 0) step_[Field::rank] = exactly(line.rank, line.number);
@@ -142,7 +144,8 @@ class Megatron : public LineReader {
   nanotron::Run nanotron_;
   Step step_;
   bool open_ = false;
-  double skipped_ = 0;  ///< iterations so far whose update was left out
+  double first_ = HUGE_VAL;  ///< number of the run's first line
+  double skipped_ = 0;       ///< iterations so far whose update was left out
   LineShapes shapes_;
   std::string batch_text_;  ///< "global batch size:   128 " of the last line that was read in full
   std::size_t batch_at_ = 0;

@@ -86,6 +86,7 @@ class NanoGpt : public LineReader {
       builder.setting(Setting::vocab, parse_printed(number_token(found), Kind::counted, 1, line));
     } else if (text == "Initializing a new model from scratch") {
       builder.name(&RunRecord::weights, "new");
+      builder.begin_anew();
     } else {
       const auto overriding = behind(text, "Overriding: ");
       read_assignment(overriding.data() ? overriding : text, line, builder);

@@ -39,6 +39,12 @@ void RecordBuilder::summary(Setting setting, const std::optional<Printed>& value
 void RecordBuilder::restart(std::optional<std::int64_t> steps) {
   ++takings_;
   restarting_ = Restart{line_, steps};
+  anew_ = false;
+}
+
+void RecordBuilder::begin_anew() {
+  ++takings_;
+  anew_ = true;
 }
 
 const std::optional<Printed>& RecordBuilder::current(Setting setting) const {
@@ -53,7 +59,7 @@ bool RecordBuilder::continues(double rank, double number) const {
   for (const auto& [of_rank, range] : run_.numbers) {
     if (of_rank != rank) continue;
     // Back at the first number, or before it: begun anew. (A line printed twice is no new run.)
-    const bool anew = number <= range.first && range.second > range.first;
+    const bool anew = number <= (anew_ ? range.second : range.first) && range.second > range.first;
     return !anew && !(pending_ && number <= range.first);
   }
   return true;
@@ -88,6 +94,7 @@ void RecordBuilder::settle(const Step& step, double rank, double number) {
   if (run_.keeper.seen() == 0) {
     if (restarting_ && restarting_->step.value_or(0) > 0) run_.record.restarts.push_back(*restarting_);
     restarting_.reset();
+    anew_ = false;
     return;
   }
   if (continues(rank, number) && !of_another_run(step, rank, number)) {
@@ -103,6 +110,7 @@ void RecordBuilder::settle(const Step& step, double rank, double number) {
     if (next) run_.record = std::move(*next);
   }
   restarting_.reset();
+  anew_ = false;
 }
 
 void RecordBuilder::unread(std::string_view text) {

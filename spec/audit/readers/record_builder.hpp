@@ -68,12 +68,15 @@ class RecordBuilder {
   void summary(Setting setting, const std::optional<Printed>& value);
   /// The log says that the program started again, after `steps` steps if it says so.
   void restart(std::optional<std::int64_t> steps);
+  /// The log says that the program began with its first step, or with new weights: a number that falls back
+  /// is then another run's, whether or not its first lines are there.
+  void begin_anew();
   /// Line and rank are filled in when the reader left them open. Only those `fields` are looked at (bit i:
   /// field i; besides the rank).
   void step(Step& step, std::uint32_t fields = all_fields);
   static constexpr std::uint32_t all_fields = (std::uint32_t{1} << field_count) - 1;
   /// Whether steps now may be kept as text: most are passed over in the end.
-  bool may_defer() const { return !check_ && run_.keeper.late() && !pending_ && !restarting_; }
+  bool may_defer() const { return !check_ && run_.keeper.late() && !pending_ && !restarting_ && !anew_; }
   /// The step that stands in `text`, every number of which is finite and not below 0; `again` reads the rest,
   /// if it is kept, and lives as long as this. False: give it whole.
   bool defer(std::string_view text, const Glance& glance, const ReadAgain& again);
@@ -141,6 +144,7 @@ class RecordBuilder {
   Run run_;
   std::optional<RunRecord> pending_;  // a header seen after steps
   std::optional<Restart> restarting_;
+  bool anew_ = false;  // no checkpoint is behind the step that comes next
   std::int64_t unread_ = 0, takings_ = 0, settings_ = 0;
   std::vector<UnreadLine> quotes_;
 };

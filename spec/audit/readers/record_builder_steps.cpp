@@ -130,7 +130,7 @@ void RecordBuilder::step(Step& step, std::uint32_t fields) {
   if (step.line == 0) step.line = line_;
   if (rank_ >= 0 && !step[Field::rank]) step[Field::rank] = exactly(static_cast<double>(rank_), step.line);
   const double rank = number_of(step[Field::rank], -1), number = number_of(step[Field::step], std::nan(""));
-  if (pending_ || restarting_ ||
+  if (pending_ || restarting_ || anew_ ||
       (run_.keeper.seen() > 0 && (!continues(rank, number) || of_another_run(step, rank, number))))
     settle(step, rank, number);
   ++takings_;

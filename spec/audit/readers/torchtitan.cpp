@@ -100,6 +100,8 @@ class Torchtitan : public LineReader {
       const auto step = parse_printed(number_token(start), Kind::counted, 1, line);
       if (step && step->value > 1 && step->value < 1e15)
         builder.restart(static_cast<std::int64_t>(step->value) - 1);
+      else if (step && step->value == 1)
+        builder.begin_anew();
       // Its other numbers were given by "Trainer is initialized" already.
     }
   }
