@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -42,8 +43,8 @@ struct Study {
 /// What the study found, beside its table.
 struct Verdicts {
   std::string refused;  ///< output of the audit that found something
-  spec::metrics::LossDifference losses{};
-  bool losses_agree = true;
+  spec::metrics::StepDifferences differences{}, most{};
+  bool agree = true;
 };
 
 std::int64_t sequences_of(const Study& study, std::int64_t ranks) {
@@ -121,12 +122,18 @@ std::string table(const Study& study, const std::vector<ScalingRow>& rows, const
   }
   out << "efficiency: tokens/s of a rank against the first line's; what is lost: waiting + compute + fixed\n";
   if (study.strong) {
-    std::snprintf(line, sizeof line,
-                  "losses of the same steps differ by %.2g at first, %.2g at most behind: %s\n",
-                  verdicts.losses.first, verdicts.losses.later,
-                  verdicts.losses_agree ? "roundings"
-                                        : "**more than roundings explain** (spec/metrics/scaling.md, C2)");
-    out << line;
+    const auto& found = verdicts.differences;
+    char most[32] = " (nothing bounds them)";
+    if (std::isfinite(verdicts.most.later_loss))
+      std::snprintf(most, sizeof most, " of %.2g", verdicts.most.later_loss);
+    std::snprintf(
+        line, sizeof line,
+        "the same steps: first loss differs by %.2g of %.2g, its gradient's norm by %.2g of %.2g, later "
+        "losses by %.2g%s: ",
+        found.first_loss, verdicts.most.first_loss, found.first_gradient_norm,
+        verdicts.most.first_gradient_norm, found.later_loss, most);
+    out << line << (verdicts.agree ? "roundings" : "MORE THAN ROUNDINGS (spec/metrics/scaling.md, C2)")
+        << "\n";
   }
   out << (verdicts.refused.empty() ? "assay audit accepts every record\n" : verdicts.refused);
   return out.str();
@@ -155,9 +162,10 @@ std::string json(const Study& study, const std::vector<ScalingRow>& rows, const 
   for (const ScalingRow& row : rows) lines += (lines.empty() ? "\n" : ",\n") + row_json(row);
   out += ",\"rows\":[" + lines + "]";
   if (study.strong)
-    out += ",\"first_loss_difference\":" + json_number(verdicts.losses.first) +
-           ",\"loss_difference\":" + json_number(verdicts.losses.later) +
-           ",\"losses_agree\":" + (verdicts.losses_agree ? "true" : "false");
+    out += ",\"first_loss_difference\":" + json_number(verdicts.differences.first_loss) +
+           ",\"first_gradient_norm_difference\":" + json_number(verdicts.differences.first_gradient_norm) +
+           ",\"loss_difference\":" + json_number(verdicts.differences.later_loss) +
+           ",\"same_steps\":" + (verdicts.agree ? "true" : "false");
   return out + ",\"audit_accepts\":" + (verdicts.refused.empty() ? "true" : "false") + "}\n";
 }
 
@@ -225,9 +233,10 @@ int bench_scaling(const Arguments& arguments, Streams streams) {
   }
   const std::vector<ScalingRow> rows = spec::metrics::scaling_table(runs, skip);
   if (study.strong) {
-    verdicts.losses = spec::metrics::loss_difference(runs);
-    verdicts.losses_agree =
-        spec::metrics::losses_agree(verdicts.losses, spec::load(study.recipe, study.settings).dtype);
+    const auto tokens = static_cast<double>(runs.front().steps.front().valid_tokens);
+    verdicts.differences = spec::metrics::step_differences(runs);
+    verdicts.most = spec::metrics::most_differences(spec::load(study.recipe, study.settings).dtype, tokens);
+    verdicts.agree = spec::metrics::agree(verdicts.differences, verdicts.most);
   }
   if (keeps) {
     std::ofstream(study.folder / "scaling.json") << json(study, rows, verdicts);
@@ -236,8 +245,8 @@ int bench_scaling(const Arguments& arguments, Streams streams) {
                 << "\n";
   }
   streams.out << (arguments.has("json") ? json(study, rows, verdicts) : table(study, rows, verdicts));
-  return static_cast<int>(verdicts.refused.empty() && verdicts.losses_agree ? ExitCode::done
-                                                                            : ExitCode::contradiction);
+  return static_cast<int>(verdicts.refused.empty() && verdicts.agree ? ExitCode::done
+                                                                     : ExitCode::contradiction);
 }
 
 }  // namespace assay::impl::cli

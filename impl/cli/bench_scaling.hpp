@@ -7,8 +7,8 @@
 namespace assay::impl::cli {
 
 /// Options --ranks, --strong, --steps, --run, --json. Returns 1 where `assay audit` refuses a record or, in
-/// strong scaling, losses differ by more than metrics::most_loss_difference of their dtype; 0 otherwise.
-/// Errors: UserError(usage) for a batch that does not divide; that of a run that fails.
+/// strong scaling, steps differ by more than metrics::most_differences; 0 otherwise. Errors: UserError(usage)
+/// for a batch that does not divide; that of a run that fails.
 int bench_scaling(const Arguments& arguments, Streams streams);
 
 /// "1,2,4" as numbers, in order, each once. Errors: UserError(usage).

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "spec/error.hpp"
@@ -84,32 +85,39 @@ std::vector<ScalingRow> scaling_table(const std::vector<record::Run>& runs, std:
   return rows;
 }
 
-LossDifference loss_difference(const std::vector<record::Run>& runs) {
-  LossDifference worst;
-  for (const record::Run& run : runs)
-    for (std::size_t i = 0; i < std::min(run.steps.size(), runs.front().steps.size()); ++i) {
-      const record::Step &mine = run.steps[i], &first = runs.front().steps[i];
+StepDifferences step_differences(const std::vector<record::Run>& runs) {
+  StepDifferences worst;
+  const auto widen = [](double& place, double mine, double first) {
+    const double apart = std::abs(mine - first) / std::abs(first);
+    if (!(apart <= place)) place = apart;  // and where it is no number
+  };
+  for (std::size_t r = 1; r < runs.size(); ++r)
+    for (std::size_t i = 0; i < std::min(runs[r].steps.size(), runs.front().steps.size()); ++i) {
+      const record::Step &mine = runs[r].steps[i], &first = runs.front().steps[i];
       // scaling_c2
       require(mine.sample_hash == first.sample_hash, "scaling_c2", [&] {
-        return "step " + std::to_string(mine.step) + " of " + std::to_string(run.start.batch.ranks) +
+        return "step " + std::to_string(mine.step) + " of " + std::to_string(runs[r].start.batch.ranks) +
                " ranks trains on other samples than that of " +
                std::to_string(runs.front().start.batch.ranks);
       });
-      double& place = i == 0 ? worst.first : worst.later;
-      const double apart = std::abs(mine.loss - first.loss) / std::abs(first.loss);
-      if (!(apart <= place)) place = apart;  // and where it is no number
+      widen(i == 0 ? worst.first_loss : worst.later_loss, mine.loss, first.loss);
+      if (i == 0) widen(worst.first_gradient_norm, mine.gradient_norm, first.gradient_norm);
     }
   return worst;
 }
 
-LossDifference most_loss_difference(Dtype dtype) {
-  constexpr double of_same_weights = 1e-4;
-  return {of_same_weights, dtype == Dtype::bf16 ? 1e-2 : 1e-3};
+StepDifferences most_differences(Dtype dtype, double tokens) {
+  // Roundings of a sum of 4,096 products in the dtype itself, at random: 64 u; bf16 sums in fp32. Through 8
+  // such sums.
+  const double entry = unit_roundoff(dtype) * 8 * (dtype == Dtype::bf16 ? 1 : 64);
+  constexpr double carried_on = 1e-3;  // chosen, before anything was compared
+  return {entry / std::sqrt(tokens), entry,
+          dtype == Dtype::bf16 ? std::numeric_limits<double>::infinity() : carried_on};
 }
 
-bool losses_agree(const LossDifference& found, Dtype dtype) {
-  const LossDifference most = most_loss_difference(dtype);
-  return found.first <= most.first && found.later <= most.later;  // a loss that is no number does not agree
+bool agree(const StepDifferences& found, const StepDifferences& most) {
+  return found.first_loss <= most.first_loss && found.first_gradient_norm <= most.first_gradient_norm &&
+         found.later_loss <= most.later_loss;
 }
 
 }  // namespace assay::spec::metrics

@@ -27,17 +27,20 @@ struct ScalingRow {
 /// A row for each run, in order of ranks. Errors: SpecError scaling_c1.
 std::vector<ScalingRow> scaling_table(const std::vector<record::Run>& runs, std::int64_t skip);
 
-/// Relative differences of losses between runs of strong scaling.
-struct LossDifference {
-  double first = 0;  ///< of the first step: losses of the same weights
-  double later = 0;  ///< largest of the steps behind it
+/// Relative differences between runs of strong scaling, the largest of all runs to the first.
+struct StepDifferences {
+  double first_loss = 0;           ///< of the first step: of the same weights
+  double first_gradient_norm = 0;  ///< likewise
+  double later_loss = 0;           ///< of the steps behind it
 };
 
 /// Of the steps that all runs have. Errors: SpecError scaling_c2 where the samples of a step differ.
-LossDifference loss_difference(const std::vector<record::Run>& runs);
+StepDifferences step_differences(const std::vector<record::Run>& runs);
 
-/// Largest differences that roundings explain where `dtype` computes: scaling_c2.
-LossDifference most_loss_difference(Dtype dtype);
-bool losses_agree(const LossDifference& found, Dtype dtype);
+/// Most of them where `dtype` computes a first step of `tokens` tokens: scaling_c2. Infinite where nothing
+/// bounds them.
+StepDifferences most_differences(Dtype dtype, double tokens);
+/// A number that is none does not agree, whatever the bound.
+bool agree(const StepDifferences& found, const StepDifferences& most);
 
 }  // namespace assay::spec::metrics

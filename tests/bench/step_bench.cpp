@@ -122,7 +122,7 @@ int bench(const spec::RunConfig& config, std::int64_t steps) {
     const auto& report = reports.back();
     if (!prints) continue;
     std::printf("step %lld: loss %.5f, gradient norm %.4f, %.4f s (wall %.4f s), %.0f tokens/s\n",
-                static_cast<long long>(step + 1), report.result.cross_entropy, report.result.gradient_norm,
+                static_cast<long long>(step) + 1, report.result.cross_entropy, report.result.gradient_norm,
                 report.seconds, wall.count(), static_cast<double>(report.tokens) / report.seconds);
     for (const std::string& line : attention::new_choices()) std::printf("  %s\n", line.c_str());
     for (const std::string& line : cuda::new_searches()) std::printf("  %s\n", line.c_str());

@@ -26,7 +26,8 @@ TEST(ClaimsCli, JsonHoldsEveryClaimWithItsVerdict) {
     ++contradictions;
     EXPECT_NE(claim.at("cause"), "") << claim;
     if (claim["recomputed"].is_null()) continue;
-    const auto printed = claim.at("interval"), recomputed = claim["recomputed"];
+    const auto& printed = claim.at("interval");
+    const auto& recomputed = claim["recomputed"];
     EXPECT_TRUE(printed[1] < recomputed[0] || recomputed[1] < printed[0]) << claim;
   }
   EXPECT_GT(contradictions, 0u);

@@ -13,7 +13,7 @@ namespace {
 
 /// A value in range that differs from the current one.
 Value another(const Key& key, const RunConfig& config) {
-  const Value now = key.get(config);
+  Value now = key.get(config);
   switch (key.type) {
     case KeyType::integer:
       return std::get<std::int64_t>(now) + 1;

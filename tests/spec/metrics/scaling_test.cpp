@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "spec/error.hpp"
@@ -77,23 +78,51 @@ TEST(ScalingSpec, C1RunsWithoutStepsThatCountAreRefused) {
   EXPECT_EQ(tests::label_of([&] { scaling_table({run}, 1); }), "scaling_c1");
 }
 
-TEST(ScalingSpec, C2OtherSamplesAreRefusedAndLossesCompared) {
+TEST(ScalingSpec, C2OtherSamplesAreRefusedAndStepsCompared) {
   auto one = run_of(1, {step_of(1, 100, {.forward = 1}), step_of(2, 100, {.forward = 1})});
+  for (auto& step : one.steps) step.gradient_norm = 2;
   auto two = run_of(2, one.steps);
+  EXPECT_TRUE(agree(step_differences({one, two}), most_differences(Dtype::f64, 100)));
   two.steps[1].loss = 3.3;
-  EXPECT_EQ(loss_difference({one, two}).first, 0);
-  EXPECT_NEAR(loss_difference({one, two}).later, 0.1, 1e-12);
-  EXPECT_FALSE(losses_agree(loss_difference({one, two}), Dtype::bf16));
-  two.steps[1].loss = 3.0 * (1 + 2e-3);
-  EXPECT_TRUE(losses_agree(loss_difference({one, two}), Dtype::bf16));
-  EXPECT_FALSE(losses_agree(loss_difference({one, two}), Dtype::f32));
-  two.steps[0].loss = 3.0 * (1 - 2e-4);
-  EXPECT_NEAR(loss_difference({one, two}).first, 2e-4, 1e-12);
-  EXPECT_FALSE(losses_agree(loss_difference({one, two}), Dtype::bf16)) << "of the same weights";
-  two.steps[0].loss = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_FALSE(losses_agree(loss_difference({one, two}), Dtype::bf16));
+  EXPECT_EQ(step_differences({one, two}).first_loss, 0);
+  EXPECT_NEAR(step_differences({one, two}).later_loss, 0.1, 1e-12);
   two.steps[0].sample_hash = "other";
-  EXPECT_EQ(tests::label_of([&] { loss_difference({one, two}); }), "scaling_c2");
+  EXPECT_EQ(tests::label_of([&] { step_differences({one, two}); }), "scaling_c2");
+}
+
+/// Of each number: just within and just beyond its bound, and no number.
+TEST(ScalingSpec, C2StepsAgreeWithinTheirBoundsAlone) {
+  constexpr double tokens = 4096;
+  for (const Dtype dtype : {Dtype::f64, Dtype::f32, Dtype::bf16}) {
+    const StepDifferences most = most_differences(dtype, tokens);
+    EXPECT_LT(most.first_loss, most.first_gradient_norm);
+    for (double StepDifferences::*which :
+         {&StepDifferences::first_loss, &StepDifferences::first_gradient_norm,
+          &StepDifferences::later_loss}) {
+      StepDifferences found;
+      found.*which = 0.99 * most.*which;
+      EXPECT_TRUE(agree(found, most));
+      found.*which = std::numeric_limits<double>::quiet_NaN();
+      EXPECT_FALSE(agree(found, most));
+      if (std::isinf(most.*which)) continue;
+      found.*which = 1.01 * most.*which;
+      EXPECT_FALSE(agree(found, most));
+    }
+  }
+  EXPECT_DOUBLE_EQ(most_differences(Dtype::bf16, tokens).first_gradient_norm, 8 * 0x1p-8);
+  EXPECT_DOUBLE_EQ(most_differences(Dtype::bf16, tokens).first_loss, 8 * 0x1p-8 / 64);
+  EXPECT_DOUBLE_EQ(most_differences(Dtype::f32, tokens).first_gradient_norm, 512 * 0x1p-24);
+}
+
+/// One of four passes left out of the sum, in bf16: the norm tells it where the loss does not.
+TEST(ScalingSpec, C2AGradientThatLacksAPassIsSeenByItsNorm) {
+  auto one = run_of(1, {step_of(1, 8192, {.forward = 1})});
+  one.steps[0].gradient_norm = 2;
+  auto two = run_of(2, one.steps);
+  two.steps[0].gradient_norm = 1.5;
+  EXPECT_FALSE(agree(step_differences({one, two}), most_differences(Dtype::bf16, 8192)));
+  two.steps[0].gradient_norm = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(agree(step_differences({one, two}), most_differences(Dtype::bf16, 8192)));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ at::Device device() { return tests::gpu_ranks().device; }
 at::TensorOptions floats() { return at::TensorOptions(at::kFloat).device(device()); }
 
 at::Tensor gathered(const at::Tensor& share) {
-  const at::Tensor whole = at::full({world().size() * share.numel()}, 77, share.options());
+  at::Tensor whole = at::full({world().size() * share.numel()}, 77, share.options());
   world().wait(world().begin_all_gather(share, whole));
   return whole;
 }
