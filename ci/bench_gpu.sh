@@ -22,6 +22,7 @@
 # `cmake --build --preset release --target step_bench assay assay-train export_run`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "ci/${0##*/}"; exit ;; esac
 steps=${ASSAY_BENCH_STEPS:-10}
 for bin in ${ASSAY_GPU_BIN:-} .carry build/release/bin; do
   [ -x "$bin/step_bench" ] && break

@@ -3,6 +3,7 @@
 
     ci/bench gpu-table                 write the table into README.md
     ci/bench gpu-table --check         exit 1 where README.md does not hold the table
+    ci/bench gpu-table --self-test     planted measurements: what is shown and judged of them
     ci/bench gpu-table --add LOG --commit C --command TEXT [--note TEXT] [--date YYYY-MM-DD]
                                        keep what a log of `ci/bench gpu` or `ci/gpu scaling` measured, then write the table
 
@@ -21,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "docs/measurements/gpu.jsonl"
 PAGE = ROOT / "README.md"
+TABLE_GPU = "H200"  # whose goals they are
 BEGIN, END = "<!-- ci/bench gpu-table writes from here -->\n", "<!-- to here -->\n"
 
 
@@ -40,8 +42,8 @@ GOALS = [
     Goal("P5", "P1: start of the process to end of the first step", "p1", "baseline", first_step=5.0),
     Goal("P6", "qwen3-1.8b, 2,048 tokens, 22 x 2, fp32 master weights (PyTorch: 8 x 4)", "p6", "baseline-p6", mfu=0.57),
     Goal("P7", "P1: peak of memory", "p1", "baseline", memory=74e9),
-    Goal("P3", "llama3-8b, 4,096 tokens, fp32 master weights, shard", "scaling-p3", "baseline-fsdp", layout="shard", gpus=4, ratio=1.12, mfu=0.57),
-    Goal("P5", "P3: start of the processes to end of the first step", "scaling-p3", "baseline-fsdp", layout="shard", gpus=4, first_step=8.0),
+    Goal("P3", "llama3-8b, 4,096 tokens, 4 x 2 on each, fp32 master weights, shard (PyTorch: FSDP2, 2 x 4)", "scaling-p3", "baseline-fsdp", layout="shard", gpus=4, ratio=1.12, mfu=0.57),
+    Goal("P5", "P3: start of the processes to end of the first step (algorithms of products are searched behind it)", "scaling-p3", "baseline-fsdp", layout="shard", gpus=4, first_step=8.0),
     Goal("P4", "llama-1.36b, 24 x 4 on each, replicate", "scaling", layout="replicate", gpus=4, efficiency=0.985),
     Goal("P4", "the same, zero1", "scaling", layout="zero1", gpus=4, efficiency=0.985),
     Goal("P4", "the same in one micro-batch, replicate", "scaling-1", layout="replicate", gpus=4, exposed=0.03),
@@ -66,6 +68,8 @@ def lines_of(log):
     part, machine, out = None, None, []
     for line in log.splitlines():
         if found := SCALING.match(line):
+            if machine is None:
+                raise ValueError("no line of the GPU's name, driver and memory before the figures")
             out.append(scaling_line(found))
             out[-1][1]["gpu"] = machine.split(",")[0]
             continue
@@ -109,7 +113,9 @@ def rate(m):
 
 
 def listed(measured, form, unit=""):
-    return " and ".join(dict.fromkeys(form(m) for m in measured)) + unit
+    """Every value, in the order of the call; equal ones once where all are equal."""
+    values = [form(m) for m in measured]
+    return " and ".join(values if len(set(values)) > 1 else values[:1]) + unit
 
 
 def percent(share, digits=1):
@@ -158,18 +164,26 @@ def judged(goal, ours, theirs, alone):
     return out
 
 
+def of_goal(goal, here):
+    """(Assay's, PyTorch's, one GPU's) measurements of a call for a goal: of the most GPUs that were measured; a GPU alone under
+    the goal's own layout, where it ran under each."""
+    of_part = [m for m in here if m["part"] == goal.part]
+    ours = [m for m in of_part if (m["ranks"] == 1 if goal.layout is None else m["ranks"] > 1 and m["layout"] == goal.layout)]
+    ranks = max((m["ranks"] for m in ours), default=0)
+    alone = [m for m in of_part if m["ranks"] == 1]
+    return ([m for m in ours if m["ranks"] == ranks], [m for m in here if m["part"] == goal.baseline and m["ranks"] == ranks],
+            [m for m in alone if m["layout"] == goal.layout] or alone)
+
+
 def row(goal, kept):
-    for call in sorted({m["call"] for m in kept}, reverse=True):
-        here = [m for m in kept if m["call"] == call]
-        ours = [m for m in here if m["part"] == goal.part and (m["ranks"] == 1 if goal.layout is None else
-                                                               m["ranks"] > 1 and m["layout"] == goal.layout)]
-        alone = [m for m in here if m["part"] == goal.part and m["ranks"] == 1]
-        theirs = [m for m in here if m["part"] == goal.baseline]
+    for call in sorted({m["call"] for m in kept if TABLE_GPU in m["gpu"]}, reverse=True):
+        ours, theirs, alone = of_goal(goal, [m for m in kept if m["call"] == call])
         if not ours or (goal.baseline and not theirs) or ("efficiency" in goal.aims and not alone):
             continue
-        verdict = "; ".join(f"{text}: {'reached' if reached else '**not reached**'}"
+        on_fewer = f" on {ours[0]['ranks']}" if goal.gpus > ours[0]["ranks"] else ""
+        verdict = "; ".join(f"{text}: {'reached' if reached else '**not reached**'}{on_fewer}"
                             for text, reached in judged(goal, ours, theirs, alone))
-        if goal.gpus > ours[0]["ranks"]:
+        if on_fewer:
             verdict += f"; asked on {goal.gpus} GPUs: **not measured**"
         one = ours[0]
         note = f", {one['note']}" if one["note"] else ""
@@ -192,15 +206,53 @@ def page():
     return text, before + BEGIN + table() + END + rest.split(END)[1]
 
 
+def self_test():
+    """Plants measurements; raises AssertionError where they are shown or judged otherwise than said here."""
+    def one(part, rank_rate, mfu, ranks=1, layout="replicate", call=1, gpu="NVIDIA H200", **more):
+        return {"call": call, "date": "D", "commit": "C", "command": "X", "note": "", "machine": "", "part": part, "gpu": gpu,
+                "ranks": ranks, "layout": layout, "tokens_per_second_per_rank": rank_rate, "mfu_exact": mfu, **more}
+    ratio = Goal("P", "w", "p1", "baseline", ratio=1.15, mfu=0.60)
+    kept = [one("p1", 115, 0.61), one("baseline", 100, 0.5)]
+    assert "1.15 x PyTorch (1.150): reached; 60 % exact: reached" in row(ratio, kept), row(ratio, kept)
+    assert "(1.140): **not reached**" in row(ratio, [*kept, one("p1", 114, 0.61)]), "the lowest of several is judged"
+    assert "115 and 115 and 114 tokens/s, 61.0 and 59.0 and 61.0 %" in row(
+        ratio, [*kept, one("p1", 115, 0.59), one("p1", 114, 0.61)]), "pairs stay together"
+    assert "**not reached**" in row(ratio, [one("p1", 115, 0.599), *kept[1:]])
+    assert "not measured" in row(ratio, kept[:1]), "a baseline of the same call is needed"
+    assert "not measured" in row(ratio, [kept[0], one("baseline", 100, 0.5, call=2)])
+    assert "(1.150)" in row(ratio, [*kept, one("p1", 300, 0.61, call=2, gpu="NVIDIA B200"),
+                                    one("baseline", 100, 0.5, call=2, gpu="NVIDIA B200")]), "of these GPUs alone"
+    share = Goal("Q", "w", "scaling", layout="zero1", gpus=4, efficiency=0.985)
+    kept = [one("scaling", 100, 0.6), one("scaling", 110, 0.6, layout="zero1"), one("scaling", 99, 0.6, 2, "zero1"),
+            one("scaling", 105, 0.6, 4, "zero1")]
+    assert "4 x H200 | 105" in row(share, kept) and "95.5 % of a GPU alone" in row(share, kept), row(share, kept)
+    assert "98.5 %: reached |" in row(share, [*kept[:1], one("scaling", 99, 0.6, 4, "zero1")]), "the only GPU alone"
+    assert "98.5 %: **not reached** on 2; asked on 4 GPUs: **not measured**" in row(share, kept[:3])
+    waits = Goal("R", "w", "scaling-1", layout="replicate", exposed=0.03)
+    assert "3 % exposed: **not reached**" in row(waits, [one("scaling-1", 9, 0.5, 2, exposed=0.031)])
+    for text in ("", "{\"model\": 1}", "heads 1 GPUs parallel.data=shard: 1 tokens/s each, 100 %, MFU 5 %, exposed 0 %",
+                 '{"model": "m", "tokens_per_second": 1}'):
+        try:
+            lines_of(text)
+        except ValueError:
+            continue
+        raise AssertionError(f"taken for a log: {text!r}")
+    print("gpu_table: self-test: planted measurements are shown and judged as they should")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--self-test", action="store_true")
     parser.add_argument("--add", metavar="LOG")
     parser.add_argument("--commit")
     parser.add_argument("--command")
     parser.add_argument("--note", default="")
     parser.add_argument("--date", default=datetime.date.today().isoformat())
     arguments = parser.parse_args()
+    if arguments.self_test:
+        self_test()
+        return
     if arguments.add:
         if not (arguments.commit and arguments.command):
             parser.error("--add needs --commit and --command: what was measured, and how")

@@ -179,6 +179,10 @@ Study study_of(const Arguments& arguments) {
   if (study.steps <= skip)
     throw UserError(ExitCode::usage, "--steps " + std::to_string(study.steps) + ": the first " +
                                          std::to_string(skip) + " do not count; give more");
+  if (study.strong && study.ranks.size() < 2)
+    throw UserError(ExitCode::usage,
+                    "--strong compares the same step on several numbers of ranks, and --ranks " +
+                        std::to_string(study.ranks.front()) + " is one; give for example --ranks 1,2");
   study.folder = arguments.value("run", "");
   return study;
 }

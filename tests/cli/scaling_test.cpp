@@ -100,6 +100,9 @@ TEST_F(ScalingProgram, WhatDoesNotDivideIsRefusedBeforeAnythingRuns) {
   EXPECT_NE(outcome.code, 0);
   EXPECT_FALSE(fs::exists(folder("refused")));
   EXPECT_EQ(bench("--ranks 2 --steps 3" + small).code, 2);
+  const auto alone = bench("--ranks 2 --strong" + small);
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_NE(alone.messages.find("several numbers of ranks"), std::string::npos) << alone.messages;
 }
 
 }  // namespace
