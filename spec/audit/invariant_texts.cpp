@@ -167,8 +167,10 @@ const std::vector<Invariant>& invariants() {
       {"wall_clock", "step times add up to the clock",
        "The median of up to nine windows, so that rare pauses do not count: a hundredth of a second more, 25 "
        "% "
-       "less than the clock. Steps that are not logged lie no further outside the logged ones than these lie "
-       "apart; of fewer than 8 lines, within the root of 2 of theirs.",
+       "less than the clock. Steps that are not logged lie no further outside the logged ones, as "
+       "printed, than these lie apart, and below them also what logging may add: a tenth, or 5 ms. Of fewer "
+       "than 8 "
+       "lines, within the root of 2 of theirs.",
        Unit::seconds},
       {"rate_wall_clock", "tokens / clock = tokens/s",
        "Where no step time is printed; as `wall_clock`. A rate that may be a mean since the start, whose "
@@ -185,7 +187,8 @@ const std::vector<Invariant>& invariants() {
        "kind, and are not judged.",
        Unit::seconds},
       {"average_seconds", "average step time = mean of the steps",
-       "With or without the first ones; within the range of the logged steps where not all are logged.",
+       "With or without the first ones; where not all are logged, as for "
+       "`wall_clock`, and up to 5 % slower for pauses.",
        Unit::seconds},
       {"average_mfu", "average MFU = mean of the steps", "As `average_seconds`.", Unit::share},
       {"average_rate", "average tokens/s = total tokens / total time, or the mean of the steps",

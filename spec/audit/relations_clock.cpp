@@ -45,9 +45,6 @@ std::optional<Interval> time_of(const Evidence& e, const Step& step, bool by_rat
   return std::nullopt;
 }
 
-/// Of each step that is not logged, where lines say so little of them that `each` stands for it alone.
-Interval told_by_one(Interval each) { return {each.low / half_way_to_twice, each.high * half_way_to_twice}; }
-
 /// Time that the steps after `from` up to `to` took, by their own numbers; `others`: of each that is not
 /// logged. None where more than the longest distance is passed: the numbers of a line that is lost are not
 /// those of the line behind it.
@@ -76,10 +73,10 @@ std::optional<Window> window_at(const Evidence& e, std::size_t from, std::size_t
 
 /// Of each step that no line of the stretch shows. The first line's holds compilation.
 std::optional<Interval> others_of(const Evidence& e, const Stretch& stretch, bool by_rate) {
-  std::vector<double> logged;
+  std::vector<Interval> logged;
   for (std::size_t i = stretch.begin + 1; i < stretch.end; ++i)
-    if (const auto each = time_of(e, *e.steps[i], by_rate)) logged.push_back(each->middle());
-  return unlogged_mean(logged);
+    if (const auto each = time_of(e, *e.steps[i], by_rate)) logged.push_back(*each);
+  return unlogged_times(logged);
 }
 
 /// The window of median ratio: one slow evaluation does not make the others wrong.

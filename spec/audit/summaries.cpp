@@ -12,6 +12,29 @@
 namespace assay::spec::audit {
 namespace {
 
+/// Evaluations and checkpoints between the logged steps. Chosen: so much of the mean step. [share]
+constexpr double pauses_of_means = 0.05;
+
+/// The mean of all steps, where not every one is logged: as far outside the logged ones as these may lie
+/// apart, slower by pauses, faster by what logging takes. The first one holds compilation.
+Interval mean_of_others(const Evidence& e, const std::vector<const Step*>& steps, Field field) {
+  std::vector<Interval> logged = intervals_of(steps, field), times = intervals_of(steps, Field::seconds);
+  if (logged.size() < 2) return {0, 1e300};
+  logged.erase(logged.begin());
+  const Interval seen = hull(logged);
+  const double spread = apart(logged);
+  if (field == Field::seconds)
+    return {std::max(0.0, seen.low * least_without_logging(seen.low) - spread),
+            seen.high * (1 + pauses_of_means) + spread};
+  double left = 1 - most_of_logging;
+  if (!times.empty())
+    left = least_without_logging(hull(times).low);
+  else if (field == Field::tokens_per_second && e.tokens_per_step && seen.high > 0)
+    left = least_without_logging(e.tokens_per_step->low / seen.high);
+  return {std::max(0.0, seen.low / (1 + pauses_of_means) - spread),
+          left > 0 ? seen.high / left + spread : 1e300};
+}
+
 /// A printed mean against the means that trainers form of the logged values.
 Result judge_mean(const Evidence& e, Setting setting, Field field, const char* name) {
   const auto& printed = e.record[setting];
@@ -43,9 +66,7 @@ Result judge_mean(const Evidence& e, Setting setting, Field field, const char* n
       return out;
     }
   const auto [least, largest] = std::minmax_element(values.begin() + 1, values.end());
-  // Of few lines, a twentieth beyond them: chosen.
-  Interval others =
-      unlogged_mean({values.begin() + 1, values.end()}).value_or(Interval{*least * 0.95, *largest * 1.05});
+  Interval others = mean_of_others(e, steps, field);
   others.high = std::max(others.high, all + (others.high - *largest));  // the slow first step included
   if (!every_step_is_logged(e, steps) && shown.meets(others)) {
     out.note = "within what the logged steps show; not every step is logged";

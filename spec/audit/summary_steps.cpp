@@ -25,6 +25,13 @@ std::vector<double> values_of(const std::vector<const Step*>& steps, Field field
   return out;
 }
 
+std::vector<Interval> intervals_of(const std::vector<const Step*>& steps, Field field) {
+  std::vector<Interval> out;
+  for (const Step* step : steps)
+    if (usable((*step)[field])) out.push_back(wide(*(*step)[field]));
+  return out;
+}
+
 double mean(const std::vector<double>& values, std::size_t from) {
   double sum = 0;
   for (std::size_t i = from; i < values.size(); ++i) sum += values[i];

@@ -12,6 +12,9 @@ std::vector<const Step*> covered(const Evidence& e, const Printed& summary);
 /// Values of one field, first step first. `shares`: without those that say "not measured".
 std::vector<double> values_of(const std::vector<const Step*>& steps, Field field, bool shares);
 
+/// Of the usable ones, what may stand behind each as it is printed, first step first.
+std::vector<Interval> intervals_of(const std::vector<const Step*>& steps, Field field);
+
 /// Of the values from that one on. Domain: there are some.
 double mean(const std::vector<double>& values, std::size_t from);
 

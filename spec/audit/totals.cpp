@@ -67,12 +67,10 @@ Result judge_total_seconds(const Evidence& e) {
   const auto& printed = e.record[Setting::total_seconds];
   if (!usable(printed)) return not_judged("total time");
   const std::vector<const Step*> steps = covered(e, *printed);
-  std::vector<double> logged;
-  for (const Step* step : steps)
-    if (usable((*step)[Field::seconds])) logged.push_back((*step)[Field::seconds]->value);
+  std::vector<Interval> logged = intervals_of(steps, Field::seconds);
   if (logged.size() < 2) return not_judged("step times");
   // The first one holds compilation. A mean stands for its steps, its own time for a step alone.
-  const auto others = unlogged_mean({logged.begin() + 1, logged.end()});
+  const auto others = unlogged_times({logged.begin() + 1, logged.end()});
   double sum = 0, least = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const auto& seconds = (*steps[i])[Field::seconds];
@@ -81,12 +79,12 @@ Result judge_total_seconds(const Evidence& e) {
     if (i > 0)
       if (const auto& a = (*steps[i - 1])[Field::step], &b = (*steps[i])[Field::step]; a && b)
         gap = std::max(0.0, b->value - a->value);
-    const double low = wide(*seconds).low;
+    const Interval shown = wide(*seconds);
     sum += gap * seconds->value;
     if (e.averaged(Field::seconds) || gap < 1)
-      least += gap * low;
+      least += gap * shown.low;
     else
-      least += low + (gap - 1) * (others ? others->low : low / half_way_to_twice);
+      least += shown.low + (gap - 1) * others.value_or(told_by_one(shown)).low;
   }
   Result out = holding(1);
   out.printed = printed->value;

@@ -4,11 +4,36 @@
 
 namespace assay::spec::audit {
 
-std::optional<Interval> unlogged_mean(const std::vector<double>& logged) {
+double least_without_logging(double seconds) {
+  if (!(seconds > longest_logging)) return 0;
+  return 1 - std::max(most_of_logging, longest_logging / seconds);
+}
+
+Interval hull(const std::vector<Interval>& numbers) {
+  Interval out = numbers.front();
+  for (const Interval& number : numbers)
+    out = {std::min(out.low, number.low), std::max(out.high, number.high)};
+  return out;
+}
+
+double apart(const std::vector<Interval>& numbers) {
+  const Interval all = hull(numbers);
+  if (numbers.size() < fewest_to_tell) return all.high - all.low;
+  double most = all.low;
+  for (const Interval& number : numbers) most = std::max(most, number.low);
+  return most - all.low;
+}
+
+std::optional<Interval> unlogged_times(const std::vector<Interval>& logged) {
   if (logged.size() < fewest_to_tell) return std::nullopt;
-  const auto [least, most] = std::minmax_element(logged.begin(), logged.end());
-  const double spread = *most - *least;
-  return Interval{std::max(0.0, *least - spread), *most + spread};
+  const Interval seen = hull(logged);
+  const double spread = apart(logged);
+  return Interval{std::max(0.0, seen.low * least_without_logging(seen.low) - spread), seen.high + spread};
+}
+
+Interval told_by_one(Interval logged) {
+  return {logged.low * std::min(1 / half_way_to_twice, least_without_logging(logged.low)),
+          logged.high * half_way_to_twice};
 }
 
 }  // namespace assay::spec::audit

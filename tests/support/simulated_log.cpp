@@ -394,6 +394,8 @@ ReadArguments read_arguments(const SimulatedRun& run) {
     out.map =
         "step=iter,loss=train_loss,learning_rate=lr,seconds=ms:ms,tokens_per_second=tps,mfu=mfu_percent:%,"
         "memory_peak=mem_gib:GiB";
+  if (run.digits_of_time > 0)
+    return {"step=iter,loss=train_loss,learning_rate=lr,seconds=seconds,elapsed=clock", ""};
   switch (run.format) {
     case LogFormat::csv:
     case LogFormat::json_lines:

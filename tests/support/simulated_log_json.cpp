@@ -1,5 +1,6 @@
 // The logs that are JSON, printed dictionaries or tables: each trainer's rounding and keys. Where they were
 // read: spec/audit/readers/formats.md.
+#include <algorithm>
 
 #include "spec/record/write.hpp"
 #include "tests/support/simulated_log_text.hpp"
@@ -142,7 +143,28 @@ std::string hugging_face_console(const SimulatedRun&, const Report& r) {
          ", 'train_loss': 3.0, 'epoch': 1.0}\n";
 }
 
-std::string csv(const SimulatedRun&, const Report& r) {
+namespace {
+
+/// To so many significant digits, none behind the point cut off: "0.4", "12".
+std::string to_digits(double number, int digits) {
+  const int before = static_cast<int>(std::floor(std::log10(number))) + 1;
+  return text("%.*f", std::max(0, digits - before), number);
+}
+
+/// A table of few lines: spec/audit/unlogged_steps.hpp.
+std::string csv_with_clock(const SimulatedRun& run, const Report& r) {
+  std::string out = "iter,train_loss,lr,seconds,clock\n";
+  for (const ReportedStep& s : r.steps)
+    out +=
+        text("%.0f,%.4f,%.3e,%s,%.3f\n", of(s, Field::step), of(s, Field::loss), of(s, Field::learning_rate),
+             to_digits(of(s, Field::seconds), run.digits_of_time).c_str(), of(s, Field::elapsed));
+  return out;
+}
+
+}  // namespace
+
+std::string csv(const SimulatedRun& run, const Report& r) {
+  if (run.digits_of_time > 0) return csv_with_clock(run, r);
   std::string out = "iter,train_loss,lr,ms,tps,mfu_percent,mem_gib\n";
   for (const ReportedStep& s : r.steps)
     out += text("%.0f,%.4f,%.3e,%.1f,%.0f,%.2f,%.2f\n", of(s, Field::step), of(s, Field::loss),

@@ -367,4 +367,18 @@ SimulatedRun simulate(LogFormat format, std::uint64_t seed, std::int64_t wanted)
   return run;
 }
 
+void log_seldom(SimulatedRun& run, std::uint64_t seed) {
+  Draw draw(seed, 7000 + static_cast<std::uint32_t>(run.format));
+  run.log_every = draw.one_of<std::int64_t>({2, 5, 10, 20});
+  run.digits_of_time = static_cast<int>(draw.between(1, 5));
+  // Short steps too, of some milliseconds.
+  const double mean = draw.one_of<double>({1, 0.1, 0.01}) * draw.real(0.5, 5),
+               noise = draw.one_of<double>({0.0005, 0.002, 0.02}),
+               logging = std::max(draw.real(0, 0.1) * mean, draw.real(0, 0.004));
+  for (std::size_t i = 0; i < run.steps.size(); ++i) {
+    const bool logged = (static_cast<std::int64_t>(i) + 1) % run.log_every == 0;
+    run.steps[i].seconds = mean * (1 + noise * std::clamp(draw.normal(), -3.0, 3.0)) + (logged ? logging : 0);
+  }
+}
+
 }  // namespace assay::tests

@@ -86,7 +86,8 @@ struct SimulatedRun {
   double memory_allocated = 0, memory_peak = 0, memory_reserved = 0;  ///< [B]
   double seconds_outside = 0;                                         ///< start-up, saving [s]
   std::int64_t resumed_at =
-      0;  ///< of nanoGPT and llm.c: the program started again before that step; 0: never
+      0;                   ///< of nanoGPT and llm.c: the program started again before that step; 0: never
+  int digits_of_time = 0;  ///< of csv: significant ones of a step's seconds, beside a clock; 0: ms
   std::vector<SimulatedStep> steps;  ///< every step done, logged or not
   Accounting accounting;
 
@@ -121,6 +122,10 @@ struct Report {
 /// A truthful run of the trainer that writes `format`: a pure function of both, the same on every machine.
 /// `steps` steps, 20 to 120 when it is 0; its accounting is the documented one.
 SimulatedRun simulate(LogFormat format, std::uint64_t seed, std::int64_t steps = 0);
+
+/// Of `simulate`, of format csv: logs every n-th step, which is slower than the others by what logging takes
+/// (up to a tenth of them), and prints its seconds to 1 to 5 digits beside a clock.
+void log_seldom(SimulatedRun& run, std::uint64_t seed);
 
 /// Whether the learning rate is warmed up, kept, and decayed at the end.
 bool is_wsd(const SimulatedRun& run);

@@ -50,6 +50,36 @@ TEST(AuditFaultsSpec, TruthfulLogsOfEveryTrainerAreConsistent) {
     }
 }
 
+/// Of few logged steps, slower than the others for being logged, printed to few digits: a truthful clock,
+/// total and mean contradict nothing; those of a clock that is a fifth too slow do, where times are printed
+/// well.
+TEST(AuditFaultsSpec, TruthfulLogsOfFewStepsAreConsistent) {
+  int well = 0, told = 0;
+  for (std::uint64_t seed = 0; seed < 2 * truthful_seeds; ++seed) {
+    SimulatedRun run = tests::simulate(LogFormat::csv, seed, 400);
+    log_seldom(run, seed);
+    double seconds = 0;
+    for (const tests::SimulatedStep& step : run.steps) seconds += step.seconds;
+    const auto log = [&](double clock) {
+      tests::Report report = tests::report(run);
+      for (tests::ReportedStep& step : report.steps) *step[Field::elapsed] *= clock;
+      char stated[100];
+      std::snprintf(stated, sizeof stated, "total_seconds=%.6g,average_seconds=%.6g", seconds * clock,
+                    seconds * clock / 400);
+      return record_of(run, render(run, report), stated);
+    };
+    const RunRecord record = log(1);
+    ASSERT_TRUE(consistent(record)) << "seed " << seed << "\n" << contradictions(record);
+    EXPECT_EQ(judge("wall_clock", record).verdict, Verdict::holds) << "seed " << seed;
+    if (run.digits_of_time < 3 || run.log_every < 5 || seconds < 40) continue;
+    ++well;
+    for (const char* id : {"wall_clock", "total_seconds", "average_seconds"})
+      told += judge(id, log(0.8)).verdict == Verdict::contradicts;
+  }
+  EXPECT_GT(well, 100);
+  EXPECT_GT(told, 2 * well);
+}
+
 /// Of a long log's rounded rates every 128th fits several schedules; the one that was meant has to be found.
 TEST(AuditFaultsSpec, ALongTruthfulLogIsConsistent) {
   SimulatedRun run = tests::simulate(tests::LogFormat::kempnerforge, 11, 72'994);
