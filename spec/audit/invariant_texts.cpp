@@ -101,9 +101,12 @@ const std::vector<Invariant>& invariants() {
       {"first_loss", "first loss = log V + what initial weights add",
        "Only of a log that begins at its first step. As the trainer expected it (5 standard deviations), "
        "else "
-       "what weights drawn with 0.02, or one over the root of the width, and a batch of words whose "
-       "frequencies fall as 1 / rank make, to 5 deviations: with V = 50,257 and D = 768 log V - 0.30 to + "
-       "1.06. A loss below is judged only where the log says that its weights are new: fine-tuning begins "
+       "what weights drawn with 0.02, or one over the root of the width, and a batch of which half may be "
+       "one "
+       "token (blanks of code) make, to 5 deviations: with V = 50,257, D = 768 and a tied head log V - 4.8 "
+       "to "
+       "+ 3.0. Where no width is stated, that of the widest known model and a quarter more. A loss below is "
+       "judged only where the log says that its weights are new: fine-tuning begins "
        "there.",
        Unit::nats},
       {"loss_finite", "loss and gradient norm are finite",

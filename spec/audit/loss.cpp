@@ -5,6 +5,7 @@
 
 #include "spec/audit/groups.hpp"
 #include "spec/model/initial_loss.hpp"
+#include "spec/model/model_spec.hpp"
 #include "spec/model/trainable.hpp"
 #include "spec/text/quantity.hpp"
 
@@ -23,27 +24,46 @@ constexpr double deviations = 5;
 /// What initial weights are drawn with: GPT-2's 0.02 in most trainers, else one over the root of the width,
 /// at which logits have a variance of 1.
 constexpr double usual_std = 0.02, usual_variance = 1;
-/// Taken where the log does not say: the width of Llama's 70B, the widest that this project knows to begin at
-/// 0.02; a batch of one short sequence. [dimensions, tokens]
-constexpr double widest = 8192, shortest = 256;
+/// Taken where the log does not say: a batch of one short sequence. [tokens]
+constexpr double shortest = 256;
+/// Of all targets, so many may be one token: nothing in a log says what was read. Chosen: half of them, for
+/// of code that tells every blank apart, as GPT-2's tokenizer does, a third and more are that blank. [share]
+constexpr double commonest = 0.5;
 
-/// Probability that two tokens of the batch are the same, of words whose frequencies fall as 1 / rank (Zipf):
-/// the sum of 1/k^2, pi^2/6 at most, over the square of that of 1/k, log V + 0.577; and each token is itself.
+/// Taken where the log does not say: the width of the widest model that is known here (Llama 3.1 405B's, of
+/// 16,384), and a quarter more, chosen, as the widest dense ones that were published are. [dimensions]
+double widest() {
+  static const double width = [] {
+    std::int64_t most = 0;
+    for (const std::string& name : model_names()) most = std::max(most, find_model(name).width);
+    return 1.25 * static_cast<double>(most);
+  }();
+  return width;
+}
+
+/// Probability that two tokens of the batch are the same, at the most that is allowed for: `commonest` of
+/// them are one, the others words whose frequencies fall as 1 / rank (Zipf), which are the same with the sum
+/// of 1/k^2, pi^2/6 at most, over the square of that of 1/k, log V + 0.577; and each token is itself. Words
+/// alone make 0.013 of 50,257, which half of one token makes 0.253.
 double collision(double vocab, double tokens) {
-  const double ranks = std::log(vocab) + std::numbers::egamma;
-  return std::min(1.0, std::numbers::pi * std::numbers::pi / 6 / (ranks * ranks) + 1 / tokens);
+  const double ranks = std::log(vocab) + std::numbers::egamma,
+               words = std::numbers::pi * std::numbers::pi / 6 / (ranks * ranks);
+  return std::min(1.0, commonest * commonest + (1 - commonest) * (1 - commonest) * words + 1 / tokens);
 }
 
 /// First losses of new weights (spec/model/initial_loss.md): logits of variance S, of hidden states that are
 /// all alike at worst, make a mean of log V + S / 2 and a standard deviation of sqrt(S c), c the collision
-/// probability of the targets. `deviations` of it lie lowest below log V at sqrt(S) = deviations sqrt(c):
-/// deviations^2 c / 2, whatever S is. A tied head also knows its input: where that is the target, with a
-/// probability of c at most, its logit takes log V more away at most, for a larger one raises the sum of all.
+/// probability of the targets. `deviations` of it lie lowest below log V at sqrt(S) = deviations sqrt(c), or
+/// at the largest S, where that is less. A tied head also knows its input: where that is the target, with a
+/// probability of c at most, its logit takes log V more away at most, for a larger one raises the sum of all;
+/// and where half the targets repeat their input, in rows of blanks, it may be log V / 2: at GPT-2's usual
+/// weights it is about 0.7 (12 layers of 768, one draw of them).
 /// `mean`: of the trainer's model, where that is known. [nats]
-Interval losses_of_new_weights(double vocab, double width, double tokens, double mean) {
+Interval losses_of_new_weights(double vocab, double width, double tokens, bool tied, double mean) {
   const double c = collision(vocab, tokens), level = std::log(vocab);
   const double S = std::max(usual_variance, usual_std * usual_std * width);
-  return {level - c * (deviations * deviations / 2 + level),
+  const double lowest = std::min(S, deviations * deviations * c);
+  return {level + lowest / 2 - deviations * std::sqrt(lowest * c) - (tied ? c * level : 0),
           std::max(mean, level + S / 2) + deviations * std::sqrt(S * c)};
 }
 
@@ -56,17 +76,27 @@ const Printed* untrained_loss(const Evidence& e) {
   return &*first[Field::loss];
 }
 
-/// What may have been done to a mean loss, as factors.
-void blame_scale(Result& out, const Evidence& e, double printed, Interval expected) {
-  const auto fits = [&](double factor) {
-    return factor > 0 && factor != 1 && expected.low * factor <= printed && printed <= expected.high * factor;
-  };
+/// What may have been done to a mean loss, as factors: the one that leaves it nearest to `usual` first.
+void blame_scale(Result& out, const Evidence& e, double printed, Interval expected, double usual) {
   const double passes = e.accumulation ? e.accumulation->low : 1, ranks = e.ranks.value_or(1);
-  if (fits(passes)) blame(out, "loss_summed_over_passes", "the sum over micro-batches, not their mean");
-  if (fits(1 / passes)) blame(out, "loss_divided_twice", "divided by the accumulation once too often");
-  if (fits(ranks)) blame(out, "loss_summed_over_ranks", "the sum over ranks, not their mean");
-  if (fits(1 / ranks)) blame(out, "loss_divided_by_ranks", "divided by the number of ranks once too often");
-  if (fits(1 / std::numbers::ln2)) blame(out, "loss_in_bits", "bits per token, not nats");
+  struct Scale {
+    double factor;
+    const char *id, *text;
+  };
+  std::vector<Scale> scales = {
+      {passes, "loss_summed_over_passes", "the sum over micro-batches, not their mean"},
+      {1 / passes, "loss_divided_twice", "divided by the accumulation once too often"},
+      {ranks, "loss_summed_over_ranks", "the sum over ranks, not their mean"},
+      {1 / ranks, "loss_divided_by_ranks", "divided by the number of ranks once too often"},
+      {1 / std::numbers::ln2, "loss_in_bits", "bits per token, not nats"}};
+  std::erase_if(scales, [&](const Scale& scale) {
+    return !(scale.factor > 0) || scale.factor == 1 || printed < expected.low * scale.factor ||
+           printed > expected.high * scale.factor;
+  });
+  const auto off = [&](const Scale& scale) { return std::abs(printed / scale.factor - usual); };
+  std::stable_sort(scales.begin(), scales.end(),
+                   [&](const Scale& a, const Scale& b) { return off(a) < off(b); });
+  for (const Scale& scale : scales) blame(out, scale.id, scale.text);
   if (!out.causes.empty()) return;
   if (printed < expected.low)
     blame(out, "loss_not_untrained", "the model is not untrained, or its targets are in its input");
@@ -86,7 +116,9 @@ Result judge_first_loss(const Evidence& e) {
              &deviation = e.record[Setting::expected_first_loss_deviation];
   Result out = holding(1);
   Interval expected;
+  double usual = 0;
   if (mean && deviation) {
+    usual = mean->value;
     expected = {mean->low - deviations * deviation->high, mean->high + deviations * deviation->high};
     out.note = "as the trainer expected it, 5 standard deviations";
   } else if (const auto size = vocabulary_size(e)) {
@@ -94,14 +126,16 @@ Result judge_first_loss(const Evidence& e) {
     const auto& stated = e.record[Setting::width];
     const double width = e.model          ? static_cast<double>(e.model->width)
                          : usable(stated) ? stated->value
-                                          : widest;
+                                          : widest();
     const double tokens = e.tokens_per_step   ? e.tokens_per_step->low
                           : e.sequence_length ? e.sequence_length->low
                                               : shortest;
+    usual = level + (e.model || usable(stated) ? usual_std * usual_std * width / 2 : 0);
     double ours = 0;  // a tied head may add more
     if (e.model && untrainable_feature(*e.model).empty())
       ours = expected_initial_loss(*e.model, std::max<std::int64_t>(1, e.model->context)).mean;
-    expected = losses_of_new_weights(*size, width, std::max(1.0, tokens), ours);
+    expected = losses_of_new_weights(*size, width, std::max(1.0, tokens),
+                                     !e.model || e.model->tied_embeddings, ours);
     out.note = "log V = " + fixed(level, 3) + ", and what usual initialisations add";
   } else {
     return not_judged("vocabulary");
@@ -118,7 +152,7 @@ Result judge_first_loss(const Evidence& e) {
   }
   if (first->high < expected.low || first->low > expected.high) {
     contradict(out, first->value, expected, first->line ? first->line : e.steps.front()->line);
-    blame_scale(out, e, first->value, expected);
+    blame_scale(out, e, first->value, expected, usual);
   }
   return out;
 }

@@ -128,13 +128,12 @@ TEST(BoundsOfChanceSpec, NormalStepsSeldomLieBeyondTheLoggedOnes) {
   EXPECT_LT(beyond, 45);
 }
 
-/// Bytes repeat themselves more than words do, and so their first losses are spread more widely.
 TEST(BoundsOfChanceSpec, AFirstLossIsHeldToWhatNewWeightsMake) {
   const auto first = [](double vocab, double width, double above_level) {
     RunRecord r;
     r.weights = "new";
     r[Setting::vocab] = exactly(vocab);
-    r[Setting::width] = exactly(width);
+    if (width > 0) r[Setting::width] = exactly(width);
     r[Setting::tokens_per_step] = exactly(8192);
     Step step;
     step[Field::step] = exactly(1, 1);
@@ -142,12 +141,35 @@ TEST(BoundsOfChanceSpec, AFirstLossIsHeldToWhatNewWeightsMake) {
     r.steps = {step};
     return verdict("first_loss", r);
   };
-  EXPECT_EQ(first(50257, 768, -0.25), Verdict::holds);
-  EXPECT_EQ(first(50257, 768, -0.4), Verdict::contradicts);
-  EXPECT_EQ(first(256, 768, -0.4), Verdict::holds);
-  EXPECT_EQ(first(50257, 768, 1.0), Verdict::holds);
-  EXPECT_EQ(first(50257, 768, 1.3), Verdict::contradicts);
-  EXPECT_EQ(first(50257, 4096, 1.3), Verdict::holds) << "logits grow with the width";
+  // Half of the targets may be one token, whose logit is five deviations off: sqrt(S) 5 / 2, with S = 1.
+  EXPECT_EQ(first(50257, 768, -2.5), Verdict::holds);
+  EXPECT_EQ(first(50257, 768, -4.6), Verdict::holds) << "a tied head knows its input";
+  EXPECT_EQ(first(50257, 768, -5), Verdict::contradicts);
+  EXPECT_EQ(first(50257, 768, -std::log(50257) / 2), Verdict::contradicts) << "divided once too often";
+  EXPECT_EQ(first(50257, 768, 2.8), Verdict::holds);
+  EXPECT_EQ(first(50257, 768, 3.2), Verdict::contradicts);
+  EXPECT_EQ(first(50257, 4096, 3.2), Verdict::holds) << "logits grow with the width";
+  EXPECT_EQ(first(50257, 4096, std::log(50257) * (1 / std::log(2) - 1)), Verdict::contradicts) << "bits";
+  // No width: Llama 3.1 405B's V and D make 15.04 in the mean.
+  const auto unsaid = std::nan("");
+  EXPECT_EQ(first(128256, unsaid, 15.04 - std::log(128256)), Verdict::holds);
+  EXPECT_EQ(first(128256, unsaid, 8), Verdict::holds);
+  EXPECT_EQ(first(128256, unsaid, 12), Verdict::contradicts);
+}
+
+/// Bits, and a sum over two passes, are both within what chance allows: bits leave log V.
+TEST(BoundsOfChanceSpec, TheFactorThatLeavesTheUsualFirstLossIsNamedFirst) {
+  RunRecord r;
+  r[Setting::vocab] = exactly(50257);
+  r[Setting::width] = exactly(768);
+  r[Setting::accumulation] = exactly(2);
+  Step step;
+  step[Field::step] = exactly(1, 1);
+  step[Field::loss] = measured(std::log(50257) / std::log(2), 0.0005);
+  r.steps = {step};
+  const Result bits = judge("first_loss", r);
+  ASSERT_EQ(bits.causes.size(), 2u);
+  EXPECT_EQ(bits.causes.front().id, "loss_in_bits");
 }
 
 }  // namespace

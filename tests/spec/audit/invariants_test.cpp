@@ -256,6 +256,8 @@ TEST(InvariantsSpec, ALossTimesTheAccumulation) {
   r.steps[0][Field::loss] = measured(86.4, 0.05);
   EXPECT_EQ(judge("first_loss", r).causes.at(0).id, "loss_summed_over_passes");
   r.steps[0][Field::loss] = measured(10.8 / std::log(2.0), 0.05);
+  EXPECT_EQ(verdict("first_loss", r), Verdict::holds) << "as of a model of 16,384 dimensions";
+  r[Setting::width] = counted(2048);
   EXPECT_EQ(judge("first_loss", r).causes.at(0).id, "loss_in_bits");
 }
 
