@@ -166,7 +166,10 @@ Result judge_learning_rate(const Evidence& e) {
   if (out.verdict != Verdict::contradicts) return out;
   const double share = static_cast<double>(out.contradicted) / static_cast<double>(out.judged);
   if ((out.contradicted <= 2 && out.judged >= 8) || share < 0.02)
-    blame(out, "line_learning_rate", lines_alone(out) + ": every other rate is as scheduled");
+    blame(out, "line_learning_rate",
+          lines_alone(out) + (shape_known && warmup_known && fit.shape.kind != Shape::wsd
+                                  ? ": every other rate is as scheduled"
+                                  : ": every other rate is in the range that the schedule leaves open"));
   else if (shape_known && warmup_known)
     blame_schedule(out, e, *schedule, places, stride);
   else

@@ -37,6 +37,8 @@ std::vector<Shape::Kind> kinds_of(const std::string& schedule, bool decay_known,
   if (name == "linear") return {Shape::linear};
   if (name == "cosine" || name == "cosine-with-min-lr") return {Shape::cosine};
   if (name == "inverse-square-root" || name == "inverse-sqrt") return {Shape::inverse_root};
+  if (name == "wsd-linear") return {decay_known ? Shape::wsd_linear : Shape::wsd};
+  if (name == "wsd-1-sqrt") return {decay_known ? Shape::wsd_root : Shape::wsd};
   if (name != "wsd" && name != "warmup-stable-decay") return {};
   if (!decay_known) return {Shape::wsd};
   return {Shape::wsd_linear, Shape::wsd_cosine, Shape::wsd_exponential, Shape::wsd_root};
@@ -136,6 +138,7 @@ std::optional<Stated> stated(const Evidence& e) {
     decay = most->value - std::floor(0.8 * most->value);
   Stated out{
       r[Setting::learning_rate]->value, 0, {}, 0, 0, decay, kinds_of(r.schedule, decay > 0, cosine_only)};
+  out.numbering_known = trainer == "assay";
   if (const auto& warmup = r[warmup_setting(e)]) out.warmup = warmup->value;
   if (const auto& start = r[Setting::learning_rate_start])
     out.start = start->low, out.most_start = start->high;
@@ -157,8 +160,13 @@ std::optional<Stated> stated(const Evidence& e) {
 Fit best_fit(const Stated& s, double step_factor, const std::vector<Place>& places, std::size_t stride) {
   Fit best;
   std::vector<double> ends;
+  const bool known = s.numbering_known;
+  const std::vector<double> offsets = known ? std::vector{0.0} : std::vector{1.0, 0.0, -1.0},
+                            begun = known ? std::vector{s.warmup} : std::vector{s.warmup, 0.0},
+                            more = known ? std::vector{0.0} : std::vector{0.0, 1.0};
   for (const double end : s.ends)
-    for (const double shift : {0.0, -1.0, 1.0}) ends.push_back(end + shift);
+    for (const double shift : known ? std::vector{0.0} : std::vector{0.0, -1.0, 1.0})
+      ends.push_back(end + shift);
   if (ends.empty()) ends = {0};
   const std::size_t begins = s.start < s.most_start ? 2 : 1;
   std::size_t fewest = static_cast<std::size_t>(-1);
@@ -172,10 +180,10 @@ Fit best_fit(const Stated& s, double step_factor, const std::vector<Place>& plac
   };
   for (const Shape::Kind kind : s.kinds)
     for (const double end : ends)
-      for (const double from : {s.warmup, 0.0})
-        for (const double rise : {1.0, 0.0, -1.0})
-          for (const double fall : {1.0, 0.0, -1.0})
-            for (const double extra : {0.0, 1.0})
+      for (const double from : begun)
+        for (const double rise : offsets)
+          for (const double fall : offsets)
+            for (const double extra : more)
               for (const double shift : {0.0, -1.0}) {
                 if (shift != 0 && step_factor == 1) continue;
                 const Shape shape{kind,  s.peak,     s.least,     s.most_least, s.warmup, s.warmup + extra,

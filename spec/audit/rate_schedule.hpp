@@ -58,6 +58,8 @@ struct Stated {
   double least = 0, most_least = 0, decay = 0;
   std::vector<Shape::Kind> kinds;
   double start = 0, most_start = 0;
+  bool numbering_known =
+      false;  ///< rise and fall count steps from 1 and end where stated (batch/schedule.md)
 };
 
 /// Whether the schedule goes by the sequences since the start.

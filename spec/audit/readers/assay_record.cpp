@@ -210,8 +210,14 @@ class AssayRecord : public LineReader {
       return value && std::holds_alternative<std::string>(*value) ? std::get<std::string>(*value) : "";
     };
     const auto highest = number("optimizer.learning_rate"), ratio = number("schedule.final_ratio");
-    const std::string kind = text("schedule.kind");
-    builder.name(&RunRecord::schedule, kind);
+    const std::string kind = text("schedule.kind"), fall = text("schedule.decay_shape");
+    const auto decay = number("schedule.decay_steps");
+    const bool falls = kind == "wsd" && decay && *decay > 0;
+    // Records of earlier versions do not say of which shape the fall is; without one the plateau lasts.
+    builder.name(&RunRecord::schedule, falls && !fall.empty()          ? kind + "-" + fall
+                                       : kind == "wsd" && decay == 0.0 ? "constant"
+                                                                       : kind);
+    if (falls) real(Setting::wsd_decay_steps, decay);
     builder.name(&RunRecord::dtype, text("compute.dtype"));
     real(Setting::learning_rate, highest);
     real(Setting::warmup_steps, number("schedule.warmup_steps"));
