@@ -40,11 +40,15 @@ void add_scopes(ChangeBuilder& b, const Evidence& e, const Interpretation& readi
                                                     : "tokens/s is one GPU's";
     const bool throughout = b.has(R::mfu) || b.has(R::flops_rate);
     b.add(id, text + (throughout ? ", and the MFU is made of it" : ""), 2,
-          {{R::rate_time, 1 / w}, {R::rate_wall_clock, w}})
+          {{R::rate_time, 1 / w}, {R::gpu_rate, w}, {R::rate_wall_clock, w}})
         .rate = w;
-    b.add(id, text, 2.2, {{R::rate_time, 1 / w}, {R::rate_wall_clock, w}, {R::flops_rate, w}, {R::mfu, w}})
+    b.add(id, text, 2.2,
+          {{R::rate_time, 1 / w}, {R::gpu_rate, w}, {R::rate_wall_clock, w}, {R::flops_rate, w}, {R::mfu, w}})
         .rate = w;
   }
+  // Beside that of all stands one GPU's.
+  if (const double gpus = e.gpus.value_or(1); gpus > 1)
+    b.add("gpu_rate_of_all", "tokens/s of one GPU is that of all", 2.1, {{R::gpu_rate, gpus}});
 }
 
 /// A rate of all GPUs that is multiplied, or divided, once more: by the GPUs that share a model and with it
@@ -56,10 +60,14 @@ void add_repeated_scopes(ChangeBuilder& b, const Evidence& e, const Interpretati
   const auto repeated = [&](const char* id, const std::string& text, double x, double cost) {
     if (x == 1) return;
     b.add(id, text + (throughout ? ", and the MFU is made of it" : ""), cost,
-          {{R::rate_time, x}, {R::rate_wall_clock, 1 / x}})
+          {{R::rate_time, x}, {R::gpu_rate, 1 / x}, {R::rate_wall_clock, 1 / x}})
         .rate = 1 / x;
     b.add(id, text, cost + 0.2,
-          {{R::rate_time, x}, {R::rate_wall_clock, 1 / x}, {R::flops_rate, 1 / x}, {R::mfu, 1 / x}})
+          {{R::rate_time, x},
+           {R::gpu_rate, 1 / x},
+           {R::rate_wall_clock, 1 / x},
+           {R::flops_rate, 1 / x},
+           {R::mfu, 1 / x}})
         .rate = 1 / x;
   };
   repeated("rate_times_model_ranks",

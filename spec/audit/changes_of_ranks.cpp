@@ -22,15 +22,18 @@ void add_gpus(ChangeBuilder& b, const Left& left) {
   const Evidence& e = left.e;
   const R relation = left.relation;
   const bool axes = relation == R::ranks, own_sequences = e.record[Setting::sequences].has_value();
-  if (!(relation == R::sequences || axes || relation == R::peak ||
+  if (!(relation == R::sequences || axes || relation == R::peak || relation == R::gpu_rate ||
         (relation == R::tokens_per_step && !own_sequences) ||
         (e.tokens_basis != "as printed" && (relation == R::rate_time || relation == R::step_tokens))))
     return;
+  // One GPU's rate is too large by as much as the GPUs are too many.
+  Left of_gpus = left;
+  if (relation == R::gpu_rate) of_gpus.residual = exact_interval(1) / left.residual;
   // The printed number over the product of the axes is by how much it is too large: the axes are what ran.
   const bool named_ranks = axes && e.ranks_printing > e.gpus.value_or(1);
   const double gpus = e.gpus.value_or(1), g = named_ranks ? e.ranks_printing
                                               : axes      ? ranks_product(e)
-                                                          : whole(left, gpus);
+                                                          : whole(of_gpus, gpus);
   if (!(g > 0 && e.gpus && g != gpus && g / gpus <= 64 && gpus / g <= 64)) return;
   const double x = g / gpus;
   // A configured accumulation that is divided by the ranks makes one batch, however many they are.
@@ -58,6 +61,7 @@ void add_gpus(ChangeBuilder& b, const Left& left) {
                           {R::peak, reading.peak_of_one ? 1 : x},
                           {R::tokens_per_step, axes || own_sequences ? 1 : x},
                           {R::rate_time, (b.has(R::step_tokens) ? 1 : batch) / rate},
+                          {R::gpu_rate, 1 / x},
                           {R::rate_wall_clock, rate / batch},
                           {R::flops_rate, rate / flops},
                           {R::flops_rate_of_batch, batch / flops},

@@ -37,14 +37,38 @@ std::optional<Printed> gpus_of(const Step& step, std::int64_t line) {
   return only_whole(all->low / one->high, all->high / one->low, line);
 }
 
-/// What nothing states: the length that makes the step's tokens of its sequences.
-std::optional<Printed> length_of(const Step& step, const Printed& sequences, std::int64_t line) {
-  const auto &rate = step[Field::tokens_per_second], &seconds = step[Field::seconds];
-  if (!positive(rate) || !positive(seconds) || !(sequences.low > 0)) return std::nullopt;
-  const double low = rate->low * seconds->low / sequences.high,
-               high = rate->high * seconds->high / sequences.low;
+/// What nothing states: the length that makes the step's `tokens` of its sequences.
+std::optional<Printed> length_of(const Printed& tokens, const Printed& sequences, std::int64_t line) {
+  if (!(sequences.low > 0)) return std::nullopt;
+  const double low = tokens.low / sequences.high, high = tokens.high / sequences.low;
   if (const auto whole = only_whole(low, high, line)) return whole;
-  return Printed{rate->value * seconds->value / sequences.value, low, high, line};
+  return Printed{tokens.value / sequences.value, low, high, line};
+}
+
+/// Tokens of the step by its rate and time, and by those of the run over its steps: none where one of the two
+/// is not printed.
+std::optional<Printed> tokens_by_rate(const Step& step, std::int64_t line) {
+  const auto &rate = step[Field::tokens_per_second], &seconds = step[Field::seconds];
+  if (!positive(rate) || !positive(seconds)) return std::nullopt;
+  return Printed{rate->value * seconds->value, rate->low * seconds->low, rate->high * seconds->high, line};
+}
+std::optional<Printed> tokens_by_total(const Step& step, std::int64_t line) {
+  const auto &total = step[Field::tokens_total], &number = step[Field::step];
+  if (!positive(total) || !positive(number)) return std::nullopt;
+  return Printed{total->value / number->value, total->low / number->value, total->high / number->value, line};
+}
+
+/// Whether what is printed leaves open that the tokens are as many as the batch.
+bool as_many(const Printed& tokens, const Printed& batch) {
+  return tokens.low <= batch.high && batch.low <= tokens.high;
+}
+
+/// Whether rate x time is rather wrong than the run's tokens: seconds stand where milliseconds should, or
+/// both rates are equal and a half or less of what is needed, so one GPU's may stand as that of all.
+bool rate_is_wrong(const Step& step, const Printed& by_rate, const Printed& by_total, std::int64_t line) {
+  if (as_many(by_total, {1e3 * by_rate.value, 1e3 * by_rate.low, 1e3 * by_rate.high, line})) return true;
+  const auto gpus = gpus_of(step, line);
+  return gpus && gpus->value == 1 && by_total.high >= 2 * by_rate.low;
 }
 
 }  // namespace
@@ -96,20 +120,27 @@ void Run::read_step(std::string_view text, std::int64_t line, Step& step, std::o
 }
 
 /// Versions count sequences or tokens as the batch: the tokens of the step are a long sequence's many times
-/// the first, and about the second.
+/// the first, and about the second. Rate and time say how many they are, or the run's tokens over its steps
+/// where a wrong unit or another's rate makes sequences of the first that are none.
 void Run::first_step(std::int64_t line, const Step& step, const std::optional<Printed>& batch,
                      RecordBuilder& builder) {
-  const auto &rate = step[Field::tokens_per_second], &seconds = step[Field::seconds];
   batch_ = batch;
-  if (!positive(batch) || !positive(rate) || !positive(seconds)) return;
-  counts_tokens_ = rate->value * seconds->value < shortest_sequence * batch->value;
+  const auto by_rate = tokens_by_rate(step, line), by_total = tokens_by_total(step, line);
+  if (!positive(batch) || !by_rate) return;
+  const auto few = [&](const Printed& tokens) { return tokens.value < shortest_sequence * batch->value; };
+  const bool total_counts_more = by_total && !few(*by_total);
+  counts_tokens_ = as_many(*by_rate, *batch) || (by_total && as_many(*by_total, *batch)) ||
+                   (few(*by_rate) && !total_counts_more);
   if (counts_tokens_) {
     if (!builder.current(Setting::tokens_per_step)) builder.summary(Setting::tokens_per_step, batch);
     return;
   }
   if (!builder.current(Setting::sequences)) builder.summary(Setting::sequences, batch);
+  const bool by_rate_is_wrong =
+      total_counts_more && (few(*by_rate) || rate_is_wrong(step, *by_rate, *by_total, line));
   if (!builder.current(Setting::sequence_length))
-    builder.summary(Setting::sequence_length, length_of(step, *batch, line));
+    builder.summary(Setting::sequence_length,
+                    length_of(by_rate_is_wrong ? *by_total : *by_rate, *batch, line));
 }
 
 }  // namespace assay::spec::audit::nanotron

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <sstream>
 
+#include "spec/audit/hypotheses.hpp"
 #include "spec/audit/invariants.hpp"
 #include "spec/audit/readers/read_log.hpp"
 
@@ -33,6 +34,7 @@ struct Printer {
   double micro = 2, accumulation = 4, pipeline = 1, tensor = 1;
   double rate_factor = 1, total_factor = 1, batch_factor = 1, time_factor = 1;
   double gpu_rate_factor = 1, hardware = 1;
+  double same_rates = 0;  ///< both rates are this share of all GPUs'
 
   std::string log() const {
     const double ranks = gpus / pipeline / tensor;
@@ -68,8 +70,10 @@ struct Printer {
              " / 1000 | consumed_tokens: " + human(i * tokens * total_factor) +
              (batch_in_tokens ? " | time" : " | elapsed_time") +
              "_per_iteration_ms: " + human(seconds * 1e3 * time_factor) +
-             " | tokens_per_sec: " + human(rate * rate_factor) + " | tokens_per_sec_per_gpu: " +
-             human(rate * rate_factor * (i == first + 3 ? gpu_rate_factor : 1) / gpus) +
+             " | tokens_per_sec: " + human(rate * (same_rates > 0 ? same_rates : rate_factor)) +
+             " | tokens_per_sec_per_gpu: " +
+             human(rate * (same_rates > 0 ? same_rates
+                                          : rate_factor * (i == first + 3 ? gpu_rate_factor : 1) / gpus)) +
              " | global_batch_size: " + human((batch_in_tokens ? tokens : sequences) * batch_factor) +
              " | lm_loss: " + human(10.6 - 0.1 * std::log(i)) +
              " | lr: 0.0003 | model_tflops_per_gpu: " + human(187 * 1.7 / seconds) +
@@ -149,6 +153,62 @@ TEST(NanotronSpec, RatesOfOneGpuAndOfTheHardwareAreHeldAgainstTheOthers) {
   EXPECT_EQ(result.verdict, Verdict::contradicts);
   EXPECT_EQ(result.contradicted, 12);
   EXPECT_NEAR(result.printed, 0.98, 0.006);
+}
+
+/// The first reading of the log, where `gpus` ran by an option; "" where none contradicts.
+std::string read_as(const std::string& log, double gpus) {
+  std::istringstream in(log);
+  RunRecord record = read_log(in, "log");
+  record.state(Setting::gpus, exactly(gpus), "--gpus");
+  const Audit found = audit(record);
+  std::string out;
+  for (const Change& change : found.readings.front().changes) out += change.id + ";";
+  return out;
+}
+
+/// Rate and time of the first line make the length where nothing states it, unless they make none.
+TEST(NanotronSpec, SecondsUnderMillisecondsAreToldWhateverTheBatchCounts) {
+  for (const bool in_tokens : {false, true})
+    for (const double length : {1024.0, 2048.0, 8192.0}) {
+      Printer run{length, 512, 16, 1, 12, in_tokens};
+      EXPECT_EQ(read_as(run.log(), 16), "");
+      run.time_factor = 1e-3;
+      EXPECT_EQ(read_as(run.log(), 16), "time_unit;") << run.log();
+      EXPECT_EQ(judge("tokens_total", run.read()).verdict, Verdict::holds) << run.log();
+    }
+}
+
+TEST(NanotronSpec, TokensOfAWrongTotalAreNotTakenForSequences) {
+  for (const double factor : {1.0 / 16, 16.0, 2048.0}) {
+    Printer run;
+    run.batch_in_tokens = true, run.total_factor = factor;
+    EXPECT_TRUE(run.read()[Setting::tokens_per_step]) << factor;
+    EXPECT_EQ(judge("rate_time", run.read()).verdict, Verdict::holds) << factor;
+    EXPECT_EQ(judge("tokens_total", run.read()).verdict, Verdict::contradicts) << factor;
+  }
+  // A small total may be what is wrong as well as one GPU's rate; a GPU that ran alone is held by its rate.
+  Printer alone{2048, 512, 1};
+  alone.total_factor = 0.125;
+  EXPECT_EQ(judge("rate_time", alone.read()).verdict, Verdict::holds);
+  EXPECT_EQ(judge("tokens_total", alone.read()).verdict, Verdict::contradicts);
+}
+
+/// One of both rates is printed under both names.
+TEST(NanotronSpec, OneGpusRateAndThatOfAllAreTakenForEachOther) {
+  for (const bool in_tokens : {false, true})
+    for (const double gpus : {2.0, 16.0}) {
+      Printer run{2048, 512, gpus, 1, 12, in_tokens};
+      run.same_rates = 1 / gpus;
+      EXPECT_EQ(read_as(run.log(), gpus), "rate_of_one_gpu;") << run.log();
+      EXPECT_EQ(judge("rate_time", run.read()).verdict, Verdict::contradicts);
+      run.same_rates = 1;
+      EXPECT_EQ(read_as(run.log(), gpus), "gpu_rate_of_all;") << run.log();
+    }
+}
+
+TEST(NanotronSpec, OtherGpusThanStatedAreToldByOnesRate) {
+  const Printer run{2048, 512, 16};
+  for (const double stated : {8.0, 64.0}) EXPECT_EQ(read_as(run.log(), stated), "gpus_other;");
 }
 
 TEST(NanotronSpec, TheConfigurationIsHeldAgainstTheLines) {
