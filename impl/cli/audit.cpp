@@ -133,6 +133,13 @@ void print_given(const Arguments& arguments, std::ostream& out) {
            "by its own words\n";
 }
 
+/// Whether an option may be what an invariant contradicts: not where it compares the lines' own numbers
+/// alone.
+bool rests_on_options(std::string_view invariant) {
+  return invariant != "steps" && invariant != "loss_finite" && invariant != "loss_possible" &&
+         invariant != "resume";
+}
+
 /// "-" is standard output.
 void write_junit(const std::string& path, const std::string& xml, std::ostream& out) {
   if (path == "-") {
@@ -220,10 +227,14 @@ int audit(const Arguments& arguments, Streams streams) {
     print_json(together, streams.out);
   else if (!report_only)
     print_screen(together, streams.out);
-  bool contradicts = false;
-  for (const Audit& one : together.audits) contradicts |= one.contradicts;
+  bool contradicts = false, of_options = false;
+  for (const Audit& one : together.audits) {
+    contradicts |= one.contradicts;
+    for (const Result& result : one.results)
+      of_options |= result.verdict == Verdict::contradicts && rests_on_options(result.id);
+  }
   for (const Result& result : together.results) contradicts |= result.verdict == Verdict::contradicts;
-  if (contradicts && !arguments.has("json") && !report_only) print_given(arguments, streams.out);
+  if (of_options && !arguments.has("json") && !report_only) print_given(arguments, streams.out);
   return static_cast<int>(contradicts ? ExitCode::contradiction : ExitCode::done);
 }
 

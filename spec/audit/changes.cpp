@@ -91,10 +91,12 @@ void add_utilisation(ChangeBuilder& b, const Evidence& e, const Interpretation& 
                                             : "the FLOP/s are " + one + " divided by the GPUs";
     const std::string all_over_one = shares ? "MFU divides the FLOP/s of all GPUs by the peak of one"
                                             : "the FLOP/s are those of all GPUs, not " + one;
-    b.add("mfu_one_over_all", one_over_all, 2,
+    // Of a rank of several GPUs it is no likelier than a sparse peak, by which half as much is made as well.
+    const double of_ranks = w == gpus ? 0 : 0.7;
+    b.add("mfu_one_over_all", one_over_all, 2 + of_ranks,
           {{R::mfu, 1 / w}, {R::mfu_of_flops_rate, 1 / w}, {R::mfu_of_batch, 1 / w}});
     b.add(
-        "mfu_one_over_all", one_over_all, 2.3,
+        "mfu_one_over_all", one_over_all, 2.3 + of_ranks,
         {{R::flops_rate, 1 / w}, {R::flops_rate_of_batch, 1 / w}, {R::mfu, 1 / w}, {R::mfu_of_batch, 1 / w}});
     b.add("mfu_all_over_one", all_over_one, 2,
           {{R::mfu, w}, {R::mfu_of_flops_rate, w}, {R::mfu_of_batch, w}});

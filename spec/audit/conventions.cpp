@@ -67,8 +67,9 @@ std::optional<Interval> counted_flops(const Evidence& e, std::string_view name) 
       return exact_interval(6) * *N + exact_interval(*attention(e));
   const bool palm = *convention == Convention::palm_total || *convention == Convention::nanogpt_legacy_v1;
   const auto printed = e.of(Setting::parameters);
-  // Where a trainer counts parameters in its own way, its FLOPs rest on its own number.
-  if (e.model && palm && printed && !e.model->experts &&
+  // Where a trainer counts parameters in its own way, its FLOPs rest on its own number; not where the number
+  // contradicts the shape that the log prints whole.
+  if (e.model && palm && printed && e.model_basis != whole_shape && !e.model->experts &&
       !printed->holds(parameter_count(*e.model).to_double()))
     if (const auto full = attention(e)) return exact_interval(6) * *printed + exact_interval(*full);
   if (e.model) {

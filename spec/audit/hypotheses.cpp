@@ -240,8 +240,15 @@ class Search {
         if (a.changes[i].id != b.changes[i].id) return false;
       return true;
     };
+    // What a log's words leave open and nothing that is told rests on.
+    const auto same_figures = [](const Corrected& a, const Corrected& b) {
+      return a.tokens_per_second == b.tokens_per_second && a.per_gpu == b.per_gpu &&
+             a.mfu_exact == b.mfu_exact && a.mfu_palm_total == b.mfu_palm_total && a.missing == b.missing &&
+             a.impossible == b.impossible;
+    };
     for (const Reading& other : told)
-      if ((same_ids(other, reading) && (!reading.changes.empty() || rate(other) == rate(reading))) ||
+      if ((same_ids(other, reading) && (!reading.changes.empty() || rate(other) == rate(reading) ||
+                                        same_figures(other.corrected, reading.corrected))) ||
           (ids(other) == ids(reading) && std::abs(rate(other) / rate(reading) - 1) < 1e-6 &&
            !reading.changes.empty() && !other.changes.empty()))
         return true;

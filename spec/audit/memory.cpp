@@ -40,6 +40,9 @@ Result judge_memory(const Evidence& e) {
     }
     if (!allocated || !peak) continue;
     ++out.judged;
+    // Where the device's memory is not known, the peak is all that the allocated is held to.
+    if (out.verdict != Verdict::contradicts && !device && allocated->value >= out.printed)
+      out.printed = allocated->value, out.recomputed = {0, peak->high};
     if (allocated->low > peak->high) {
       contradict(out, allocated->value, {0, peak->high}, s.line);
       order = true;

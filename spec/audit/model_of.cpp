@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "spec/audit/evidence.hpp"
+#include "spec/audit/whole_shape.hpp"
 
 namespace assay::spec::audit {
 
@@ -50,8 +51,8 @@ const std::vector<ModelSpec>& known_models() {
 /// key/value heads there are: the printed count decides. Without one the plainest stands, if its heads are
 /// printed.
 std::optional<ModelSpec> as_counted(const ModelSpec& model, bool kv_heads_known, bool head_dim_known,
-                                    std::optional<bool> tied_known,
-                                    const std::optional<Printed>& parameters) {
+                                    std::optional<bool> tied_known, const std::optional<Printed>& parameters,
+                                    bool whole) {
   std::vector<ModelSpec> readings;
   for (std::int64_t kv = model.kv_heads; kv >= 1; kv /= 2) {
     for (const bool tied : {false, true})
@@ -77,8 +78,11 @@ std::optional<ModelSpec> as_counted(const ModelSpec& model, bool kv_heads_known,
     if (count_fits(reading, *parameters) == CountFit::exactly) return reading;
   for (const ModelSpec& reading : readings)
     if (count_fits(reading, *parameters) == CountFit::but_for_tables) return reading;
-  // Some other architecture of these dimensions: its FLOPs are not known.
-  return std::nullopt;
+  // Where the log leaves nothing of the shape open, the count is another model's; else this is some other
+  // architecture of these dimensions, and its FLOPs are not known.
+  const auto fits = [&](const ModelSpec& reading) { return any_count_fits(reading, *parameters); };
+  if (!whole || std::any_of(readings.begin(), readings.end(), fits)) return std::nullopt;
+  return readings.front();
 }
 
 /// Models that differ in name and context alone: a count of parameters need not tell them apart.
@@ -87,6 +91,17 @@ bool same_blocks(const ModelSpec& a, const ModelSpec& b) {
          a.head_dim == b.head_dim && a.ffn == b.ffn && a.vocab == b.vocab &&
          a.tied_embeddings == b.tied_embeddings && a.positions == b.positions &&
          a.experts.has_value() == b.experts.has_value();
+}
+
+/// By the name of the one built-in model that has these blocks.
+void name_as_built_in(ModelSpec& model) {
+  std::string name;
+  for (const ModelSpec& known : known_models()) {
+    if (!same_blocks(model, known) || model.mlp != known.mlp || model.qk_norm != known.qk_norm) continue;
+    if (!name.empty()) return;
+    name = known.name;
+  }
+  if (!name.empty()) model.name = name;
 }
 
 bool built_in(const std::string& name) {
@@ -169,8 +184,12 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
       return std::nullopt;
     }
     basis = model.name;
-    return as_counted(model, at(Setting::kv_heads).has_value(), at(Setting::head_dim).has_value(),
-                      record.tied_embeddings, record[Setting::parameters]);
+    const auto& count = record[Setting::parameters];
+    auto counted = as_counted(model, at(Setting::kv_heads).has_value(), at(Setting::head_dim).has_value(),
+                              record.tied_embeddings, count, shape_whole(record) && usable(count));
+    if (counted && usable(count) && !any_count_fits(*counted, *count)) basis = whole_shape;
+    if (counted && shape_whole(record)) name_as_built_in(*counted);
+    return counted;
   }
   const auto& parameters = record[Setting::parameters];
   if (!usable(parameters)) return std::nullopt;
@@ -190,6 +209,12 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
     } else if (dimensions >= 3 && fit != CountFit::no) {
       near = model;
     }
+  }
+  if (const auto shapes = shapes_of_llmc(record); !shapes.empty()) {
+    const auto of_that_count = [&](const ModelSpec& shape) { return any_count_fits(shape, *parameters); };
+    const auto shape = std::find_if(shapes.begin(), shapes.end(), of_that_count);
+    if (shape == shapes.end()) return basis = whole_shape, shapes.front();
+    if (!found && !near) near = *shape;
   }
   if (found) basis = "parameters as printed";
   if (!found && near) basis = "shape as printed";

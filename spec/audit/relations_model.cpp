@@ -24,6 +24,20 @@ std::string no_model(const Evidence& e) {
          shown(parameter_count(*called).to_double(), Unit::none);
 }
 
+/// A count beside a shape that is printed whole. llm.c rounds its vocabulary up to a multiple of 128
+/// (train_gpt2.cu). Quotients are compared with room for their rounding, in which one of many parameters
+/// would be lost: a count that the shape does not make is put beyond it.
+void add_of_whole_shape(Comparison& to, const Printed& printed, const Evidence& e) {
+  const double V = static_cast<double>(e.model->vocab), D = static_cast<double>(e.model->width);
+  const double rows = e.record.format.name == "llmc" ? std::ceil(V / 128) * 128 - V : 0;
+  const double count = parameter_count(*e.model).to_double() + rows * D;
+  add_sample(to, printed, exact_interval(count));
+  Interval& ratio = to.samples.back().ratio;
+  constexpr double beyond = 1e-8;
+  if (ratio.low > 1) ratio = {std::max(ratio.low, 1 + beyond), std::max(ratio.high, 1 + beyond)};
+  if (ratio.high < 1) ratio = {std::min(ratio.low, 1 - beyond), std::min(ratio.high, 1 - beyond)};
+}
+
 void compare_parameters(const Evidence& e, Comparisons& out) {
   Comparison& all = at(out, Relation::parameters);
   Comparison& without = at(out, Relation::parameters_nonembedding);
@@ -35,6 +49,8 @@ void compare_parameters(const Evidence& e, Comparisons& out) {
   else if (const auto counts = counts_beside_positions(*e.model, e.record.format.name == "nanogpt");
            std::any_of(counts.begin(), counts.end(), [&](double n) { return wide(*printed).holds(n); }))
     add_sample(all, *printed, exact_interval(nearest_of(printed->value, counts)));
+  else if (e.model_basis == whole_shape)
+    add_of_whole_shape(all, *printed, e);
   else if (e.model_basis == "parameters as printed")
     all.missing = "a model named in the log";
   else if (const CountFit fit = count_fits(*e.model, *printed); fit == CountFit::padded)

@@ -79,6 +79,7 @@ Result judge_hfu(const Evidence& e) {
   const double least = least_executed(e);
   std::int64_t below = 0;
   double lowest = 1;
+  std::string rates;  // executed beside those of the model, where FLOP/s are compared
   for (const Step* step : e.steps) {
     const auto &mfu = (*step)[Field::mfu], &hfu = (*step)[Field::hfu];
     if (!mfu || !hfu || not_measured(*mfu) || not_measured(*hfu)) continue;
@@ -98,15 +99,25 @@ Result judge_hfu(const Evidence& e) {
     if (!usable(model) || !usable(executed)) continue;
     ++out.judged;
     // Both are counted over whole sequences: nanotron's models, get_flops_per_sec.
-    if (wide(*executed).high >= wide(*model).low) continue;
-    if (out.verdict != Verdict::contradicts) out.unprinted = true;
-    contradict(out, executed->value / model->value, {1, 1e300}, step->line);
+    const bool contradicts = wide(*executed).high < wide(*model).low;
+    // Their quotient stands nowhere in the log: the two are told.
+    if (out.judged == 1 || (contradicts && out.verdict != Verdict::contradicts)) {
+      out.unprinted = true;
+      out.printed = executed->value / model->value, out.recomputed = {1, 1e300};
+      rates = shown(executed->value, Unit::flops_per_second) + " executed, " +
+              shown(model->value, Unit::flops_per_second) + " of the model";
+    }
+    if (contradicts) contradict(out, executed->value / model->value, {1, 1e300}, step->line);
   }
   if (out.judged == 0) return not_judged("HFU beside MFU");
   if (out.verdict == Verdict::contradicts) {
     out.note = least < 1 ? "less than the model needs even where no token attends to another"
                          : "what was executed is at least what the model needs";
-    blame(out, "hfu_below_mfu", "MFU and HFU are exchanged, or count by different conventions");
+    blame(out, "hfu_below_mfu",
+          (out.unprinted ? rates + ": the two" : std::string("MFU and HFU")) +
+              " are exchanged, or count by different conventions");
+  } else if (out.unprinted) {
+    out.note = rates;
   } else if (below > 0) {
     out.note = "below MFU on " + std::to_string(below) + " of " + std::to_string(out.judged) +
                " lines, at the lowest " + fixed(100 * lowest, 1) +

@@ -79,6 +79,19 @@ TEST(AuditOptionsCli, AContradictionSaysWhatTheCommandLineStated) {
   EXPECT_EQ(audit_of({log}).out.find("the command line"), std::string::npos);
 }
 
+TEST(AuditOptionsCli, AStepThatIsMissingIsNoOptionsDoing) {
+  const tests::Scratch scratch;
+  const std::string log = scratch.path().string() + "/dropped.csv";
+  std::ofstream out(log);
+  out << "step,loss,seconds\n";
+  for (int step = 1; step <= 40; ++step)
+    if (step != 20) out << step << ",2.5,1.0\n";
+  out.close();
+  const Outcome outcome = audit_of({log, "--map", "step=step,loss=loss,seconds=seconds", "--gpus", "8"});
+  EXPECT_EQ(outcome.code, 1) << outcome.out << outcome.err;
+  EXPECT_EQ(outcome.out.find("the command line says"), std::string::npos) << outcome.out;
+}
+
 TEST(AuditOptionsCli, TheJsonSaysWhatTheCommandLineStated) {
   const std::string log = golden("torchtitan_debug_model.log");
   const auto own = nlohmann::json::parse(audit_of({log, "--json"}).out).at("runs").at(0);

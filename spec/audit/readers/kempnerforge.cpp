@@ -1,5 +1,6 @@
 // KempnerForge's console: formats.md, "kempnerforge".
 #include <cctype>
+#include <cmath>
 
 #include "spec/audit/readers/line_reader.hpp"
 #include "spec/audit/readers/scan.hpp"
@@ -84,6 +85,7 @@ class KempnerForge : public LineReader {
     if (const auto tied = behind(text, "tie_embeddings=");
         tied.starts_with("True") || tied.starts_with("False"))
       builder.tied_embeddings(tied.starts_with("True"));
+    read_blocks(text, line, builder);
     const auto ratio = parse_printed(argument(text, "min_lr_ratio"), Kind::counted);
     const auto& highest = builder.current(Setting::learning_rate);
     if (ratio && highest) builder.setting(Setting::learning_rate_min, product(*ratio, *highest, line));
@@ -95,6 +97,23 @@ class KempnerForge : public LineReader {
       builder.name(&RunRecord::schedule, schedule.substr(0, schedule.find(':')));
     if (const auto dtype = behind(text, "mixed_precision='"); dtype.data())
       builder.name(&RunRecord::dtype, dtype.substr(0, dtype.find('\'')));
+  }
+
+  /// The MLP of a block: of three matrices where it is gated (silu), else of two (model/mlp.py), and without
+  /// ffn_hidden_dim as wide as int(4 dim (2/3) ffn_dim_multiplier), rounded up to a multiple of 256
+  /// (config/model.py). Nothing is said of blocks that have experts, other norms, or see images.
+  static void read_blocks(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+    const auto activation = behind(text, "Activation.");
+    if (argument(text, "num_experts") != "0" || text.find("NormType.rmsnorm") == std::string_view::npos ||
+        text.find("VLMConfig(") != std::string_view::npos || !activation.data())
+      return;
+    builder.mlp(BlockMlp{activation.starts_with("silu") ? Mlp::swiglu : Mlp::gelu, std::nullopt});
+    const auto& width = builder.current(Setting::width);
+    const auto multiplier = parse_printed(argument(text, "ffn_dim_multiplier"), Kind::counted);
+    if (argument(text, "ffn_hidden_dim") != "None" || !width || !multiplier) return;
+    const double entries = std::floor(4 * width->value * (2.0 / 3.0) * multiplier->value);
+    if (entries >= 1 && entries <= 1e7)
+      builder.setting(Setting::ffn, exactly(256 * std::ceil(entries / 256), line));
   }
 
   /// "dims=['dp_shard', 'tp'], sizes=[2, 4], world_size=8"

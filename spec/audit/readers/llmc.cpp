@@ -79,12 +79,13 @@ constexpr SettingName rows[] = {{"micro batch size B", Setting::micro},
 class LlmC : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
-    if (builder.may_defer() && builder.current(Setting::max_steps))
+    if (!in_use_ && builder.may_defer() && builder.current(Setting::max_steps))
       if (const auto glance = shapes_.glance(line); glance && builder.defer(line.text, *glance, again_))
         return;
     Step step;
     if (builder.current(Setting::max_steps) && shapes_.read(line, step)) {
       forget_unmeasured(step);
+      take_memory(step);
       return builder.step(step, shapes_.fields());
     }
     const auto text = step_line(line.text);
@@ -95,6 +96,7 @@ class LlmC : public LineReader {
       if (!builder.current(Setting::max_steps))
         builder.summary(Setting::max_steps, step[Field::planned_steps]);
       shapes_.learn(line, taken);
+      take_memory(step);
       builder.step(step);
     } else {
       builder.unread(line.text);
@@ -118,6 +120,15 @@ class LlmC : public LineReader {
         builder.setting(one.setting, parse_printed(argument(text, one.name), one.kind, one.unit, line));
     } else if (const auto count = behind(text, "num_parameters: "); count.data()) {
       builder.setting(Setting::parameters, parse_printed(number_token(count), Kind::counted, 1, line));
+    } else if (const auto memory = behind(text, "device memory usage: "); memory.data()) {
+      // "62003 MiB / 81251 MiB": of the device in use, and its whole; divided as integers (train_gpt2.cu).
+      const auto mebibytes = [&](std::string_view rest) -> std::optional<Printed> {
+        const auto number = parse_printed(number_token(rest), Kind::counted, 0x1p20, line);
+        if (!number) return std::nullopt;
+        return Printed{number->value, number->value, number->value + 0x1p20, line};
+      };
+      builder.setting(Setting::gpu_memory, mebibytes(behind(memory, "MiB / ")));
+      in_use_ = mebibytes(memory);
     } else if (text.starts_with("| ")) {
       read_row(text.substr(2), line, builder);
     }
@@ -165,7 +176,14 @@ class LlmC : public LineReader {
     }
   }
 
+  /// What the header says to be in use stands at the first step behind it.
+  void take_memory(Step& step) {
+    if (in_use_) step[Field::memory_reserved] = in_use_;
+    in_use_.reset();
+  }
+
   TrainGpt2Header header_;
+  std::optional<Printed> in_use_;
   LineShapes shapes_;
   ReadAgain again_ = [](std::string_view text, std::int64_t line, Step& step) {
     read_numbers(step_line(text), line, step);

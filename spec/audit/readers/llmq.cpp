@@ -89,7 +89,7 @@ class LlmQ : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
     // An MFU above 1 may be one of 1 with the room of its rounding.
-    if (builder.may_defer())
+    if (!in_use_ && builder.may_defer())
       if (auto glance = shapes_.glance(line); glance && !(glance->mfu_low > 1)) {
         watched(glance->watched, Field::seconds) *= units_.time;
         watched(glance->watched, Field::tokens_per_second) *= units_.rate;
@@ -110,6 +110,9 @@ class LlmQ : public LineReader {
       shapes_.learn(line, taken);
     }
     widen(step, units_);
+    // What the header says to be in use stands at the first step behind it.
+    if (in_use_) step[Field::memory_reserved] = in_use_;
+    in_use_.reset();
     builder.step(step);
   }
 
@@ -129,6 +132,9 @@ class LlmQ : public LineReader {
     } else if (const auto memory = behind(text, "  Memory: "); memory.data()) {
       std::string_view whole = behind(memory, "MiB / ");
       builder.setting(Setting::gpu_memory, cut_off(whole, 0x1p20, line));
+      std::string_view part = memory;
+      const auto used = cut_off(part, 0x1p20, line);
+      if (used && (!in_use_ || in_use_->value < used->value)) in_use_ = used;
     } else if (const auto peak = behind(text, "  Peak "); peak.data()) {
       // Of several dtypes the last one stated is the narrowest, that of the matrix products.
       if (const auto rate = behind(peak, ": "); rate.data())
@@ -152,7 +158,8 @@ class LlmQ : public LineReader {
   }
 
   bool in_options_ = false;
-  Units units_;  // of the lines that are known
+  std::optional<Printed> in_use_;  ///< of the fullest device, until a step stands behind it
+  Units units_;                    // of the lines that are known
   LineShapes shapes_;
   ReadAgain again_ = [](std::string_view text, std::int64_t line, Step& step) {
     Units units;

@@ -92,6 +92,8 @@ void Header::read_argument(std::string_view name, std::string_view rest, std::in
   if (name == "group_query_attention") grouped_ = value == "True";
   if (name == "num_query_groups" && grouped_ == true)
     builder.setting(Setting::kv_heads, parse_printed(value, Kind::counted, 1, line));
+  if (name == "untie_embeddings_and_output_weights" && (value == "True" || value == "False"))
+    builder.tied_embeddings(value == "False");
   if (name == "lr_decay_style") builder.name(&RunRecord::schedule, value);
   if (name == "bf16" && value == "True") builder.name(&RunRecord::dtype, "bf16");
   if (name == "fp16" && value == "True") builder.name(&RunRecord::dtype, "fp16");

@@ -94,5 +94,28 @@ TEST(UtilisationSpec, WithoutAModelNothingIsSaidOfTheFloor) {
   EXPECT_EQ(judge("hfu", record).verdict, Verdict::contradicts);
 }
 
+TEST(UtilisationSpec, RatesThatNoMfuIsMadeOfAreTold) {
+  const auto run = [](double executed) {
+    RunRecord r;
+    Step step;
+    step.line = 1;
+    step[Field::step] = exactly(1, 1);
+    step[Field::flops_rate] = exactly(300e12, 1);
+    step[Field::hardware_flops_rate] = exactly(executed, 1);
+    r.steps.push_back(step);
+    r.steps_seen = 1;
+    return r;
+  };
+  const Result held = judge("hfu", run(400e12)), below = judge("hfu", run(200e12));
+  EXPECT_EQ(held.verdict, Verdict::holds);
+  EXPECT_TRUE(held.unprinted);
+  EXPECT_EQ(held.recomputed.low, 1);
+  EXPECT_EQ(held.note, "400.0 TFLOP/s executed, 300.0 TFLOP/s of the model");
+  ASSERT_EQ(below.causes.size(), 1u);
+  EXPECT_NE(below.causes.front().text.find("200.0 TFLOP/s executed, 300.0 TFLOP/s of the model"),
+            std::string::npos)
+      << below.causes.front().text;
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::utilisation_test

@@ -1,0 +1,26 @@
+#pragma once
+// Logs that print a model's shape whole: a count of parameters beside it that no reading explains
+// contradicts.
+#include <vector>
+
+#include "spec/audit/run_record.hpp"
+#include "spec/model/model_spec.hpp"
+
+namespace assay::spec::audit {
+
+/// Whether the log of a trainer that prints all of a model's shape does: KempnerForge's configuration and
+/// Megatron-LM's arguments, of dense blocks, with what ties the head. False where the model is cut into
+/// pipeline stages: a trainer may count what one of them holds.
+bool shape_whole(const RunRecord& record);
+
+/// The models that llm.c's table may be of; empty where it leaves a size open, or is of another trainer. They
+/// are GPT-2's but for their sizes: its checkpoints and what it builds anew have that vocabulary, an inner
+/// width of 4 C, a tied head, biases and learned positions (train_gpt2.cu, gpt_build_from_descriptor), of
+/// which there are 1,024 or, of GPT-3's sizes, 2,048. The table's own length of a sequence is tried as well.
+std::vector<ModelSpec> shapes_of_llmc(const RunRecord& record);
+
+/// Whether a count is the model's as any trainer may take it: with biases or without, with learned positions
+/// or without, its vocabulary rounded up, or a table of embeddings or one gain per layer more or less.
+bool any_count_fits(ModelSpec model, const Printed& parameters);
+
+}  // namespace assay::spec::audit

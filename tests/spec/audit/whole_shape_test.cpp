@@ -1,0 +1,143 @@
+// labels: unit
+// Counts of parameters beside a shape that the trainer prints whole: Llama 3 8B's in KempnerForge and
+// Megatron-LM, GPT-2's in llm.c.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "spec/audit/hypotheses.hpp"
+#include "tests/support/read_text.hpp"
+
+namespace assay::spec::audit::whole_shape_test {
+namespace {
+
+using tests::read_text;
+
+const Result& result_of(const Audit& audit, std::string_view id) {
+  for (const Result& result : audit.results)
+    if (result.id == id) return result;
+  throw std::out_of_range(std::string(id));
+}
+
+/// KempnerForge on 8 H200: 17,920 = 256 x 70 is the width that a multiplier of 1.3 makes of 5,120.
+RunRecord kempnerforge(const std::string& parameters, const std::string& mfu,
+                       const std::string& more = "num_experts=0", const std::string& mesh = "'tp'") {
+  std::string log =
+      "[rank 0] INFO     DeviceMesh: dims=['dp_shard', " + mesh + "], sizes=[2, 4], world_size=8\n" +
+      "[rank 0] INFO     Training config: JobConfig(model=ModelConfig(dim=5120, n_layers=40, n_heads=40, "
+      "n_kv_heads=8, vocab_size=128256, ffn_dim_multiplier=1.3, ffn_hidden_dim=None, "
+      "norm_type=<NormType.rmsnorm: 'rmsnorm'>, activation=<Activation.silu: 'silu'>, max_seq_len=4096, "
+      "tie_embeddings=False, qk_norm=False, " +
+      more +
+      "), train=TrainConfig(batch_size=4, seq_len=4096, max_steps=30, grad_accum_steps=4, "
+      "mixed_precision='bf16'))\n[rank 0] INFO     Model: " +
+      parameters +
+      " parameters\n[rank 0] INFO     Detected GPU: NVIDIA H200 \xe2\x86\x92 989.0 bf16 TFLOPS\n";
+  for (int step = 1; step <= 8; ++step)
+    log += "[rank 0] INFO     [step " + std::to_string(step) +
+           "] loss=11.7500 | lr=3.00e-04 | grad_norm=0.112 | tok/s=29,800 | mfu=" + mfu +
+           "% | mem=45.0/140GB | step_time=4.40s\n";
+  return read_text(log);
+}
+
+TEST(WholeShapeSpec, KempnerForgesConfigurationMakesOneCount) {
+  EXPECT_EQ(judge("parameters", kempnerforge("14,840,386,560", "35.8")).verdict, Verdict::holds);
+  for (const char* lie : {"14,840,386,561", "13,015,864,320", "9,999,999,999"}) {
+    const Audit audit = spec::audit::audit(kempnerforge(lie, "35.8"));
+    const Result& result = result_of(audit, "parameters");
+    EXPECT_EQ(result.verdict, Verdict::contradicts) << lie;
+    EXPECT_EQ(result.recomputed.low, 14840386560) << lie;
+    EXPECT_EQ(result_of(audit, "mfu").verdict, Verdict::holds) << lie;
+  }
+}
+
+TEST(WholeShapeSpec, AnotherCountDoesNotHideTheSparsePeak) {
+  const Audit audit = spec::audit::audit(kempnerforge("13,015,864,320", "17.9"));
+  EXPECT_EQ(result_of(audit, "parameters").verdict, Verdict::contradicts);
+  EXPECT_EQ(result_of(audit, "mfu").verdict, Verdict::contradicts);
+}
+
+TEST(WholeShapeSpec, AShapeWithAPartThatIsNotKnownIsNotHeldSo) {
+  // Experts, and a stage of a pipeline.
+  const RunRecord experts = kempnerforge("46,015,864,320", "35.8", "num_experts=8, moe_top_k=2"),
+                  stage = kempnerforge("7,420,193,280", "35.8", "num_experts=0", "'pp'");
+  EXPECT_EQ(judge("parameters", experts).verdict, Verdict::cannot_be_judged);
+  EXPECT_EQ(judge("parameters", stage).verdict, Verdict::cannot_be_judged);
+}
+
+/// llm.c's table. GPT-2: 124,439,808 of 50,257 entries, 124,475,904 of the 50,304 that it pads them to.
+RunRecord llmc(const std::string& parameters, int layers = 12, int heads = 12, int width = 768,
+               const std::string& vocab = "50257") {
+  const auto row = [](const std::string& name, const std::string& value) {
+    return "| " + name + " | " + value + " |\n";
+  };
+  std::string log =
+      row("micro batch size B   ", "64") + row("sequence length T    ", "1024") +
+      row("vocab_size V         ", vocab) + row("num_layers L         ", std::to_string(layers)) +
+      row("num_heads NH         ", std::to_string(heads)) +
+      row("channels C           ", std::to_string(width)) + row("num_parameters       ", parameters);
+  for (int step = 1; step <= 4; ++step)
+    log += "step    " + std::to_string(step) +
+           "/100 | loss 3.500000 (+nanz)| norm 15.3000 (+nanz)| lr 8.57e-07 | 359.74 ms | 46.9% bf16 MFU | "
+           "1457400 tok/s\n";
+  return read_text(log);
+}
+
+TEST(WholeShapeSpec, LlmcsTableMakesOneCountOfEachTableOfPositions) {
+  // 6 x (12 x 384^2 + 13 x 384) + 2 x 384 + 50,304 x 384 = 29,964,288 and 1,024 x 384 or 2,048 x 384.
+  EXPECT_EQ(judge("parameters", llmc("124475904")).verdict, Verdict::holds);
+  EXPECT_EQ(judge("parameters", llmc("125262336")).verdict, Verdict::holds);
+  EXPECT_EQ(judge("parameters", llmc("30357504", 6, 6, 384)).verdict, Verdict::holds);
+  for (const char* lie : {"774030080", "124475905", "124475903"})
+    EXPECT_EQ(judge("parameters", llmc(lie)).verdict, Verdict::contradicts) << lie;
+  EXPECT_EQ(judge("parameters", llmc("30357505", 6, 6, 384)).verdict, Verdict::contradicts);
+  // Of another vocabulary, a fork: its blocks are not known to be GPT-2's.
+  EXPECT_EQ(judge("parameters", llmc("774030080", 12, 12, 768, "128256")).verdict, Verdict::cannot_be_judged);
+}
+
+/// Megatron-LM's arguments, in the order in which it sorts them, and what it counts of them.
+RunRecord megatron(const std::string& total, const std::string& untied = "True", bool gated = true,
+                   const std::string& stages = "1") {
+  const auto argument = [](const std::string& name, const std::string& value) {
+    return "  " + name + " " + std::string(48 - name.size(), '.') + " " + value + "\n";
+  };
+  std::string log =
+      "using world size: 16, data-parallel size: 8, context-parallel size: 1, "
+      "tensor-model-parallel size: 2, pipeline-model-parallel size: " +
+      stages + "\n------------------------ arguments ------------------------\n" +
+      argument("ffn_hidden_size", gated ? "14336" : "16384") + argument("global_batch_size", "128") +
+      argument("group_query_attention", "True") + argument("hidden_size", "4096") +
+      argument("kv_channels", "128") + argument("micro_batch_size", "1") +
+      argument("num_attention_heads", "32") + argument("num_experts", "None") + argument("num_layers", "32") +
+      argument("num_query_groups", "8") + argument("padded_vocab_size", "128256") +
+      argument("seq_length", "8192") + argument("swiglu", gated ? "True" : "False") +
+      argument("train_iters", "1000");
+  if (!untied.empty()) log += argument("untie_embeddings_and_output_weights", untied);
+  log += argument("world_size", "16") +
+         "-------------------- end of arguments ---------------------\n"
+         "Total number of parameters in billions: " +
+         total + "\n";
+  for (int step = 1; step <= 4; ++step)
+    log += " [2025-04-06 02:56:0" + std::to_string(step) + "] iteration        " + std::to_string(step) +
+           "/    1000 | consumed samples:          " + std::to_string(128 * step) +
+           " | elapsed time per iteration (ms): 8158.9 | throughput per GPU (TFLOP/s/GPU): 413.4 | learning "
+           "rate: 3.000000E-05 | global batch size:   128 | lm loss: 1.1E+01 | loss scale: 1.0 | grad norm: "
+           "1.0 | number of skipped iterations:   0 | number of nan iterations:   0 |\n";
+  return read_text(log);
+}
+
+TEST(WholeShapeSpec, MegatronsArgumentsMakeOneCount) {
+  EXPECT_EQ(judge("parameters", megatron("8.03")).verdict, Verdict::holds);
+  EXPECT_EQ(judge("parameters", megatron("7.50", "False")).verdict, Verdict::holds);
+  // 32 x (2 x 4096^2 + 2 x 4096 x 1024 + 2 x 4096 x 16384 + 2 x 4096) + 2 x 128,256 x 4,096
+  EXPECT_EQ(judge("parameters", megatron("6.69", "True", false)).verdict, Verdict::holds);
+  const Audit audit = spec::audit::audit(megatron("13.02"));
+  EXPECT_EQ(result_of(audit, "parameters").verdict, Verdict::contradicts);
+  EXPECT_EQ(result_of(audit, "flops_rate_of_batch").verdict, Verdict::holds);
+  // Untold whether the head is tied, or one stage's: neither is accused.
+  EXPECT_EQ(judge("parameters", megatron("13.02", "")).verdict, Verdict::cannot_be_judged);
+  EXPECT_EQ(judge("parameters", megatron("4.01", "True", true, "2")).verdict, Verdict::cannot_be_judged);
+}
+
+}  // namespace
+}  // namespace assay::spec::audit::whole_shape_test
