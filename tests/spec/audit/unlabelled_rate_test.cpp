@@ -40,5 +40,22 @@ TEST(UnlabelledRateSpec, IsOneGpusWhereTheBatchMakesItSo) {
     EXPECT_FALSE(equally(audit.readings[0], audit.readings[i]));
 }
 
+TEST(UnlabelledRateSpec, WhoseARateIsThatNoLinePrintsIsNotTold) {
+  RunRecord run;
+  run[Setting::gpus] = exactly(8, 1);
+  run[Setting::tokens_per_step] = exactly(491520, 1);
+  for (int i = 0; i < 10; ++i) {
+    Step step;
+    step.line = i + 2;
+    step[Field::step] = exactly(i, step.line);
+    step[Field::seconds] = exactly(0.42, step.line);
+    run.steps.push_back(step);
+  }
+  run.steps_seen = run.steps_of_rank = 10;
+  const Audit audit = spec::audit::audit(run);
+  EXPECT_FALSE(audit.contradicts);
+  EXPECT_EQ(audit.readings.size(), 1u);
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::unlabelled_rate_test
