@@ -109,8 +109,8 @@ enum class CountFit {
 };
 CountFit count_fits(const ModelSpec& model, const Printed& parameters);
 
-/// Evidence::model_basis where the log prints a shape that leaves nothing open, and a count that no reading of
-/// it explains.
+/// Evidence::model_basis where the log prints a shape that leaves nothing open, and a count that no reading
+/// of it explains.
 constexpr std::string_view whole_shape = "whole shape, and another count";
 
 /// Counts without the positions that a model learns, as trainers print them; empty where it learns none.
