@@ -16,6 +16,7 @@ import argparse
 import datetime
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -88,7 +89,15 @@ def lines_of(log):
     return machine, out
 
 
+def require_commit(text):
+    """`text` begins with a commit of this repository, where there is one; what was changed in it may follow."""
+    known = subprocess.run(["git", "cat-file", "-e", text.split()[0] + "^{commit}"], cwd=ROOT, capture_output=True, check=False)
+    if (ROOT / ".git").exists() and known.returncode:
+        raise ValueError(f"--commit {text}: {text.split()[0]} is no commit of this repository")
+
+
 def add(arguments):
+    require_commit(arguments.commit)
     machine, measured = lines_of(Path(arguments.add).read_text())
     kept = read()
     call = max((m["call"] for m in kept), default=0) + 1

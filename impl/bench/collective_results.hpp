@@ -33,7 +33,7 @@ struct CollectiveRow {
 /// A product alone, and beside a collective that runs again and again.
 struct OverlapRow {
   std::string product;     ///< "gate_up forward"
-  CollectiveRow beside{};  ///< its mean time while the product ran, twice; 0 where none ended meanwhile
+  CollectiveRow beside{};  ///< its mean time while the product ran, no fastest; 0 where none ended meanwhile
   double alone_seconds = 0, beside_seconds = 0;  ///< of the product: medians; beside 0: as above [s]
 };
 

@@ -129,8 +129,7 @@ OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collect
                 .gather = gather,
                 .dtype = name_of_dtype(dtype),
                 .bytes = elements * element_bytes(dtype),
-                .seconds = seconds,
-                .fastest = seconds};
+                .seconds = seconds};
   return row;
 }
 

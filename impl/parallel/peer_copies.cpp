@@ -1,7 +1,5 @@
 #include "impl/parallel/peer_copies.hpp"
 
-#include "impl/parallel/host_name.hpp"
-
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAException.h>
 #include <cuda_runtime_api.h>
@@ -11,6 +9,8 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+
+#include "impl/parallel/host_name.hpp"
 
 namespace assay::impl {
 
