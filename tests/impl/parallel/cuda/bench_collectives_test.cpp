@@ -1,5 +1,5 @@
 // labels: gpu multigpu
-// ranks: 2
+// ranks: 2 4
 // `assay bench ceilings --ranks` between GPUs: rows of collectives, and of a product beside them.
 #include <gtest/gtest.h>
 

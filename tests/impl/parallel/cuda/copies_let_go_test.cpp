@@ -1,5 +1,5 @@
 // labels: fault gpu multigpu
-// ranks: 2
+// ranks: 2 4
 // A rank whose copies wait for one that never comes lets them go.
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAFunctions.h>

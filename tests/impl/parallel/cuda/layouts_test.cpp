@@ -1,5 +1,5 @@
 // labels: parity gpu multigpu
-// ranks: 2
+// ranks: 2 4
 // Every layout over NCCL: in fp64 the reference's steps, in bf16 copies of the same bits.
 #include <ATen/ATen.h>
 #include <c10/util/ScopeExit.h>

@@ -1,5 +1,5 @@
 // labels: unit parity gpu multigpu
-// ranks: 2
+// ranks: 2 4
 // NCCL's collectives through our interface, and their order with the work of the current stream.
 #include <ATen/ATen.h>
 

@@ -1,5 +1,5 @@
 // labels: unit parity gpu multigpu
-// ranks: 2
+// ranks: 2 4
 // Gathers by copy engines: NCCL's bits, ordered with the current stream and with the other ranks.
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
