@@ -18,12 +18,14 @@
 #   baseline-ddp, baseline-ddp-1, baseline-fsdp
 #                     PyTorch beside them on all GPUs: p1's batch of a GPU under DDP, in 4 micro-batches and in 1; scaling-p3's
 #                     under FSDP2
-# ASSAY_BENCH_STEPS: optimizer steps of each, default 10. Programs are found as in ci/gpu, or built by
+# ASSAY_BENCH_STEPS: optimizer steps of each, default 10. ASSAY_BENCH_SET: settings of every run of step_bench, such as
+# "parallel.gather=copy_engines". Programs are found as in ci/gpu, or built by
 # `cmake --build --preset release --target step_bench assay assay-train export_run`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "ci/${0##*/}"; exit ;; esac
 steps=${ASSAY_BENCH_STEPS:-10}
+read -r -a settings <<< "${ASSAY_BENCH_SET:-}"
 for bin in ${ASSAY_GPU_BIN:-} .carry build/release/bin; do
   [ -x "$bin/step_bench" ] && break
 done
@@ -55,7 +57,7 @@ recipe() {  # NAME VOCABULARY TYPE TOKENS-OF-A-STEP PROGRAM ...: 20 steps of tok
 p1() { recipe llama-1.36b 32000 uint16 $((96 * 2048)) "$@"; }
 p2() { recipe llama3-8b 128256 uint32 $((8 * 4096)) "$@"; }
 p6() { recipe qwen3-1.8b 151643 uint32 $((44 * 2048)) "$@"; }
-whole() { "$1" "$bin/step_bench" RECIPE "$steps" "${@:2}"; }
+whole() { "$1" "$bin/step_bench" RECIPE "$steps" "${@:2}" "${settings[@]}"; }
 apart() { "$1" "$bin/assay" bench step --repeats 3 RECIPE; }
 shapes=(--model llama-1.36b --micro 24 --seq 2048)
 
@@ -81,6 +83,7 @@ ranks() {
 measured() {
   local name=$1 per_gpu=$2 vocabulary=$3 kind=$4 tokens=$5 n=$6 folder status=0
   shift 6
+  set -- "$@" "${settings[@]}"
   folder=$(mktemp -d)
   random_tokens "$folder/tokens.bin" "$vocabulary" "$kind" $((per_gpu * n * tokens * (steps + 4) + 1)) || return 1
   echo "-- $name on $n GPUs: $*"
@@ -100,7 +103,7 @@ alone() {
   echo "-- $1, every GPU alone: ${*:6}"
   for ((g = 0; g < $(gpus); g++)); do
     CUDA_VISIBLE_DEVICES=$g RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 timeout "${ASSAY_BENCH_LIMIT:-240}" "$bin/step_bench" \
-      "recipes/$1.toml" "$steps" data.paths="$folder/tokens.bin" data.dtype="$4" batch.sequences="$2" "${@:6}" > "$folder/out$g" &
+      "recipes/$1.toml" "$steps" data.paths="$folder/tokens.bin" data.dtype="$4" batch.sequences="$2" "${@:6}" "${settings[@]}" > "$folder/out$g" &
     pids+=($!)
   done
   for ((g = 0; g < ${#pids[@]}; g++)); do
