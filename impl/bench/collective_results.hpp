@@ -34,7 +34,7 @@ struct CollectiveRow {
 struct OverlapRow {
   std::string product;     ///< "gate_up forward"
   CollectiveRow beside{};  ///< its mean time while the product ran, no fastest; 0 where none ended meanwhile
-  double alone_seconds = 0, beside_seconds = 0;  ///< of the product: medians; beside 0: as above [s]
+  double alone_seconds = 0, beside_seconds = 0;  ///< of the product: means; beside 0: as above [s]
 };
 
 }  // namespace assay::impl::bench

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <limits>
 #include <vector>
 
 #include "impl/bench/collectives.hpp"
@@ -82,17 +83,10 @@ Moments run_beside(Communicator& communicator, at::Device device, const OverlapC
   return moments;
 }
 
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : median(values);
-}
-
-/// Of the products that ended before the collectives did; 0 where none has.
+/// Of the products that ended before the collectives did.
 double product_seconds(const Moments& moments) {
-  std::vector<double> seconds;
-  for (const auto& [begin, end] : moments.products)
-    if (moments.collectives.empty() || end <= moments.collectives.back()) seconds.push_back(end - begin);
-  return median_of(std::move(seconds));
+  return mean_of_spans(moments.products, moments.collectives.empty() ? std::numeric_limits<double>::infinity()
+                                                                     : moments.collectives.back());
 }
 
 double collective_seconds(const Moments& moments) {
@@ -117,12 +111,12 @@ OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collect
   const double alone = slowest(communicator, product_seconds(run({.products = repeats})));
   const OverlapCounts counts = overlap_counts(repeats, alone, together);
   // Alone before and after: the clock falls under load.
-  Moments before = run({.products = counts.products}), beside = run(counts),
-          after = run({.products = counts.products});
-  before.products.insert(before.products.end(), after.products.begin(), after.products.end());
+  const Moments before = run({.products = counts.products}), beside = run(counts),
+                after = run({.products = counts.products});
+  const double both = (product_seconds(before) + product_seconds(after)) / 2;
   const double seconds = slowest(communicator, collective_seconds(beside));
   OverlapRow row{.product = overlapped_product,
-                 .alone_seconds = slowest(communicator, product_seconds(before)),
+                 .alone_seconds = slowest(communicator, both),
                  .beside_seconds = slowest(communicator, product_seconds(beside))};
   row.beside = {.collective = collective,
                 .size = "decoder block",
@@ -151,6 +145,14 @@ double seconds_of_one(const std::vector<double>& ends, double begin, double end)
       last = moment, ++meanwhile;
   }
   return meanwhile > 0 ? (last - before) / static_cast<double>(meanwhile) : 0;
+}
+
+double mean_of_spans(const std::vector<std::pair<double, double>>& spans, double until) {
+  const auto late =
+      std::find_if(spans.begin(), spans.end(), [&](const auto& span) { return span.second > until; });
+  return late == spans.begin()
+             ? 0
+             : (std::prev(late)->second - spans.front().first) / static_cast<double>(late - spans.begin());
 }
 
 OverlapCounts overlap_counts(std::int64_t repeats, double product_seconds, double collective_seconds) {

@@ -2,6 +2,7 @@
 // What collectives cost the products that run beside them.
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "impl/bench/collective_results.hpp"
@@ -21,6 +22,11 @@ inline constexpr const char* overlapped_product = "gate_up forward";
 /// Not the median from end to end: what is computed beside them holds several up, and lets them end together.
 /// [s]
 double seconds_of_one(const std::vector<double>& ends, double begin, double end);
+
+/// Mean time of the calls that follow one another at `spans`, begin and end, up to the first that ends after
+/// `until`; 0 where that is the first. Not the median: a call that waits for many collectives at once pays
+/// for the rate that they reach meanwhile. [s]
+double mean_of_spans(const std::vector<std::pair<double, double>>& spans, double until);
 
 /// How many products and collectives run at the same time, so that there are collectives until the last
 /// product ends, even where each slows the other down by half.

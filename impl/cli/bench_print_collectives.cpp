@@ -78,7 +78,8 @@ std::string collective_line(const CollectiveRow& row, const CollectiveSubject& s
 double slow_down(const OverlapRow& row) { return row.beside_seconds / row.alone_seconds - 1; }
 
 std::string overlap_heading(const std::string& product) {
-  return "\n" + product + ", a block's largest product, while a collective runs beside it again and again\n" +
+  return "\n" + product +
+         ", a block's largest product, while a collective runs beside it again and again: mean times\n" +
          left_aligned("", 48) + right_aligned("alone ms", 11) + right_aligned("beside ms", 11) +
          right_aligned("slower", 9) + right_aligned("bus GB/s", 10) + "\n";
 }

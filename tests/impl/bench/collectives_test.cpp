@@ -144,6 +144,16 @@ TEST(BenchCollectivesImpl, CollectivesBesideProductsAreRatedByHowManyEnd) {
   EXPECT_DOUBLE_EQ(seconds_of_one({}, 0, 1), 0);
 }
 
+TEST(BenchCollectivesImpl, ProductsBesideThemTakeTheirMean) {
+  constexpr double for_ever = 1e9;
+  // One of four waits for all collectives: the others' time alone would hide it.
+  EXPECT_DOUBLE_EQ(mean_of_spans({{1, 2}, {2, 3}, {3, 9}, {9, 10}}, for_ever), 9.0 / 4);
+  EXPECT_DOUBLE_EQ(mean_of_spans({{1, 2}, {2, 3}, {3, 9}, {9, 10}}, 9.5), 8.0 / 3)
+      << "the last had none beside it";
+  EXPECT_DOUBLE_EQ(mean_of_spans({{1, 2}}, 1.5), 0);
+  EXPECT_DOUBLE_EQ(mean_of_spans({}, for_ever), 0);
+}
+
 TEST(BenchCollectivesImpl, WhyThereIsNoOverlapOnACpuIsSaid) {
   EXPECT_NE(overlap_left_out(at::kCPU).find("measured on GPUs"), std::string::npos);
   EXPECT_EQ(overlap_left_out(at::Device(at::kCUDA, 0)), "");
