@@ -107,8 +107,14 @@ TEST_F(ScalingGpu, WithEverythingInShares) { hold({"parallel.data=shard", 0.96, 
 TEST_F(ScalingGpu, ReplicatedInOneMicroBatch) {
   hold({"parallel.data=replicate batch.sequences=24", 0.955, 0.03});
 }
-/// The same step on all, fewer micro-batches each.
-TEST_F(ScalingGpu, ReplicatedOnTheSameStep) { hold({"parallel.data=replicate --strong", 0.97, 0.015}); }
+/// The same step of 4 micro-batches on all, fewer each. Where each has one, what is asked of one above, less
+/// the fixed work that a GPU alone spreads over its 4: the update and clip_grad_norm are 11 of 2,650 ms
+/// (docs/measurements/h200.md), once in a quarter of that time: 1.2 %.
+TEST_F(ScalingGpu, ReplicatedOnTheSameStep) {
+  const bool one_each = ranks_of(gpus()) >= 4;
+  const double least = one_each ? 0.955 * (1 - 0.012) : 0.97;
+  hold({"parallel.data=replicate --strong", least, one_each ? 0.03 : 0.015});
+}
 
 }  // namespace
 }  // namespace assay::scaling_gpu_test
