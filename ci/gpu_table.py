@@ -10,7 +10,8 @@
 Measurements are lines of docs/measurements/gpu.jsonl: what step_bench, tests/bench/compiled_pytorch.py or
 tests/cli/scaling_gpu_test.cpp printed, and beside it `call` (all of one call were measured on one machine, one after another), `part` (of ci/bench gpu), `command`,
 `commit`, `date`, `note` and `machine` (GPU, driver, power limit, clock). A goal's row takes the last call that
-measured it beside its baseline; where a call measured it more than once, each is shown and the lowest is judged.
+measured it beside its baseline, on as many GPUs as are asked where such a call is kept; where a call measured it more than once, each
+is shown and the lowest is judged.
 """
 import argparse
 import datetime
@@ -45,9 +46,9 @@ GOALS = [
     Goal("P7", "P1: peak of memory", "p1", "baseline", memory=74e9),
     Goal("P3", "llama3-8b, 4,096 tokens, 4 x 2 on each, fp32 master weights, shard (PyTorch: FSDP2, 2 x 4)", "scaling-p3", "baseline-fsdp", layout="shard", gpus=4, ratio=1.12, mfu=0.57),
     Goal("P5", "P3: start of the processes to end of the first step (algorithms of products are searched behind it)", "scaling-p3", "baseline-fsdp", layout="shard", gpus=4, first_step=8.0),
-    Goal("P4", "llama-1.36b, 24 x 4 on each, replicate", "scaling", layout="replicate", gpus=4, efficiency=0.985),
-    Goal("P4", "the same, zero1", "scaling", layout="zero1", gpus=4, efficiency=0.985),
-    Goal("P4", "the same in one micro-batch, replicate", "scaling-1", layout="replicate", gpus=4, exposed=0.03),
+    Goal("P4", "llama-1.36b, 24 x 4 on each, replicate", "scaling", "baseline-ddp", layout="replicate", gpus=4, efficiency=0.985),
+    Goal("P4", "the same, zero1", "scaling", "baseline-ddp", layout="zero1", gpus=4, efficiency=0.985),
+    Goal("P4", "the same in one micro-batch, replicate", "scaling-1", "baseline-ddp-1", layout="replicate", gpus=4, exposed=0.03),
 ]
 
 
@@ -140,8 +141,11 @@ def figures(goal, ours, alone):
         return listed(ours, lambda m: f"{m['peak_device_bytes'] / 1e9:.1f}", " GB") + (f", planned {planned}" if planned else "")
     text = listed(ours, lambda m: f"{rate(m):,.0f}", " tokens/s") + (" a GPU" if ours[0]["ranks"] > 1 else "") + ", " + \
         listed(ours, lambda m: percent(m["mfu_exact"]), " %")
+    if "stack" in ours[0]:  # PyTorch's lines know neither a GPU alone nor what is waited for
+        return text
     if "efficiency" in goal.aims:
-        text += f"; {percent(min(map(rate, ours)) / min(map(rate, alone)))} % of a GPU alone"
+        which = "the slowest GPU" if len(alone) >= ours[0]["ranks"] else "a GPU"
+        text += f"; {percent(min(map(rate, ours)) / min(map(rate, alone)))} % of {which} alone"
     if "exposed" in goal.aims:
         text += "; " + listed(ours, lambda m: percent(exposed(m), 2), " % exposed")
     return text
@@ -185,10 +189,16 @@ def of_goal(goal, here):
 
 
 def row(goal, kept):
-    for call in sorted({m["call"] for m in kept if TABLE_GPU in m["gpu"]}, reverse=True):
+    """Of the call on most GPUs, up to those asked for; of one in which each of them ran alone, before one in which a single one did, as a
+    step waits for the slowest; of the last of these."""
+    found = []
+    for call in {m["call"] for m in kept if TABLE_GPU in m["gpu"]}:
         ours, theirs, alone = of_goal(goal, [m for m in kept if m["call"] == call])
-        if not ours or (goal.baseline and not theirs) or ("efficiency" in goal.aims and not alone):
-            continue
+        if ours and (theirs or not goal.baseline) and (alone or "efficiency" not in goal.aims):
+            ranks = ours[0]["ranks"]
+            found.append(((min(ranks, goal.gpus), "efficiency" not in goal.aims or len(alone) >= ranks, call), ours, theirs, alone))
+    if found:
+        _, ours, theirs, alone = max(found, key=lambda one: one[0])
         on_fewer = f" on {ours[0]['ranks']}" if goal.gpus > ours[0]["ranks"] else ""
         verdict = "; ".join(f"{text}: {'reached' if reached else '**not reached**'}{on_fewer}"
                             for text, reached in judged(goal, ours, theirs, alone))
@@ -236,7 +246,14 @@ def self_test():
             one("scaling", 105, 0.6, 4, "zero1")]
     assert "4 x H200 | 105" in row(share, kept) and "95.5 % of a GPU alone" in row(share, kept), row(share, kept)
     assert "98.5 %: reached |" in row(share, [*kept[:1], one("scaling", 99, 0.6, 4, "zero1")]), "the only GPU alone"
+    assert "4 x H200 | 105" in row(share, [*kept, one("scaling", 99, 0.6, 2, "zero1", call=2), one("scaling", 100, 0.6, call=2)]), "asked on 4"
+    every = [one("scaling", 100 + g, 0.6, call=1) for g in range(4)] + [one("scaling", 99, 0.6, 4, "zero1", call=1)]
+    later = [one("scaling", 101, 0.6, call=2), one("scaling", 99, 0.6, 4, "zero1", call=2)]
+    assert "99.0 % of the slowest GPU alone" in row(share, [*every, *later]), "the slowest of four, not the only one that ran alone"
+    assert "98.0 % of a GPU alone" in row(share, [*every[1:], *later]), "else the last call"
     assert "98.5 %: **not reached** on 2; asked on 4 GPUs: **not measured**" in row(share, kept[:3])
+    beside = Goal("R", "w", "scaling-1", "baseline-ddp-1", layout="replicate", exposed=0.03)
+    assert "| 8 tokens/s a GPU, 40.0 % |" in row(beside, [one("scaling-1", 9, 0.5, 2, exposed=0.01), one("baseline-ddp-1", 8, 0.4, 2, stack="t")])
     waits = Goal("R", "w", "scaling-1", layout="replicate", exposed=0.03)
     assert "3 % exposed: **not reached**" in row(waits, [one("scaling-1", 9, 0.5, 2, exposed=0.031)])
     for text in ("", "{\"model\": 1}", "heads 1 GPUs parallel.data=shard: 1 tokens/s each, 100 %, MFU 5 %, exposed 0 %",
