@@ -136,7 +136,7 @@ std::vector<const Step*> steps_of(const RunRecord& record) {
     if (printed && !rank) rank = printed->value;
     if (!printed || printed->value == *rank) out.push_back(&step);
   }
-  return without_unnamed_ranks(out);
+  return without_unnamed_ranks(out, ranks_that_may_print(record)).lines;
 }
 
 }  // namespace

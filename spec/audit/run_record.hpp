@@ -232,7 +232,8 @@ struct RunFacts {
   /// Ranks that print steps: those that say which they are, or as many as print each step where none does (of
   /// which the first line stands for the step).
   std::int64_t ranks = 1;
-  std::int64_t steps_of_rank = 0;  ///< of the first of them; 0 for a record built by a program
+  bool ranks_maybe_copies = false;  ///< as UnnamedRanks::maybe_copies
+  std::int64_t steps_of_rank = 0;   ///< of the first of them; 0 for a record built by a program
   /// Of the first rank's steps, all of them, but for the first distance; at most 64 different ones.
   std::vector<StepGap> gaps;
   std::vector<Restart> restarts;  ///< not the first start

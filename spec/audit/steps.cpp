@@ -151,6 +151,10 @@ Result judge_steps(const Evidence& e) {
     if (restarts)
       out.note =
           std::to_string(restarts) + (restarts == 1 ? " restart" : " restarts") + " from an earlier step";
+    if (e.record.ranks_maybe_copies)
+      out.note += (out.note.empty() ? "" : "; ") +
+                  ("each stands " + std::to_string(e.record.ranks) +
+                   " times, all alike: lines of so many ranks, or one line printed as often");
   }
   return out;
 }

@@ -1,7 +1,9 @@
 #include "spec/audit/unnamed_ranks.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <map>
 
 namespace assay::spec::audit {
@@ -21,20 +23,28 @@ bool same_line(const Step& a, const Step& b) {
 
 }  // namespace
 
-std::vector<const Step*> without_unnamed_ranks(const std::vector<const Step*>& lines) {
+double ranks_that_may_print(const RunRecord& record) {
+  if (record.format.name != "torchtitan") return 1;
+  const auto& gpus = record[Setting::gpus];
+  return gpus ? gpus->value : std::numeric_limits<double>::infinity();
+}
+
+UnnamedRanks without_unnamed_ranks(const std::vector<const Step*>& lines, double may_print) {
   struct Group {
     std::size_t first = 0, count = 0;
   };
+  const UnnamedRanks none{lines};
   std::map<double, Group> groups;
-  std::vector<const Step*> firsts;
-  bool doubled = true;
+  UnnamedRanks out;
+  bool same = true;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const auto &number = (*lines[i])[Field::step], &loss = (*lines[i])[Field::loss];
-    if (!number || !std::isfinite(number->value)) return lines;
+    if (!number || !std::isfinite(number->value)) return none;
     Group& group = groups[number->value];
-    if (group.count++ == 0) {
+    out.ranks = std::max(out.ranks, ++group.count);
+    if (group.count == 1) {
       group.first = i;
-      firsts.push_back(lines[i]);
+      out.lines.push_back(lines[i]);
       continue;
     }
     const auto& other = (*lines[group.first])[Field::loss];
@@ -42,22 +52,27 @@ std::vector<const Step*> without_unnamed_ranks(const std::vector<const Step*>& l
         loss.has_value() == other.has_value() &&
         (!loss || loss->low == other->low || (std::isnan(loss->value) && std::isnan(other->value)));
     // Lines that name their rank and are of the same one are no lines of others.
-    if (!alike || (*lines[i])[Field::rank]) return lines;
-    doubled = doubled && same_line(*lines[group.first], *lines[i]);
+    if (!alike || (*lines[i])[Field::rank]) return none;
+    same = same && same_line(*lines[group.first], *lines[i]);
   }
-  if (doubled) return lines;
-  const std::size_t ranks = groups.empty() ? 1 : groups.begin()->second.count;
-  if (ranks == 1) return lines;
-  // The last step may be cut, and the one before it where some ranks are ahead.
-  const double complete = groups.size() > 3 ? std::next(groups.rbegin())->first : groups.rbegin()->first;
-  for (const auto& [number, group] : groups) {
-    const bool cut = number >= complete && group.count < ranks;
-    if (group.count != ranks && !cut) return lines;
-  }
+  const auto ranks = static_cast<double>(out.ranks);
+  if (out.ranks == 1 || (same && ranks > may_print)) return none;
+  // The first step and the last may be cut, and the one before it where some ranks are ahead; else hardly a
+  // line is lost.
+  const bool several = groups.size() > 3;
+  const double complete = several ? std::next(groups.rbegin())->first : groups.rbegin()->first;
+  std::size_t whole = 0, lost = 0;
+  for (const auto& [number, group] : groups)
+    if (group.count == out.ranks)
+      ++whole;
+    else if (number < complete && !(several && number == groups.begin()->first))
+      lost += out.ranks - group.count;
+  if (2 * whole < groups.size() || 8 * lost > groups.size()) return none;
   // A log that is there twice has its copies far apart.
   for (std::size_t i = 0; i < lines.size(); ++i)
-    if (i - groups[(*lines[i])[Field::step]->value].first >= 2 * ranks) return lines;
-  return firsts;
+    if (i - groups[(*lines[i])[Field::step]->value].first >= 2 * out.ranks) return none;
+  out.maybe_copies = same && ranks != may_print;
+  return out;
 }
 
 }  // namespace assay::spec::audit

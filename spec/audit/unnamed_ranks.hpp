@@ -6,9 +6,24 @@
 
 namespace assay::spec::audit {
 
-/// The first line of each step, where every step has as many lines (the last may be cut), near each other and
-/// with one loss: ranks that print without saying which they are, some a step ahead of others. Else all
-/// lines: one doubled here or there is no rank, nor is a log each line of which is there twice.
-std::vector<const Step*> without_unnamed_ranks(const std::vector<const Step*>& lines);
+/// The lines of a log in which every step stands several times.
+struct UnnamedRanks {
+  std::vector<const Step*> lines;  ///< the first of each step; all of them where no ranks are seen
+  std::size_t ranks = 1;           ///< that print each step
+  /// Every line of a step is the same, and nothing says that so many print: it may be one line, printed as
+  /// often.
+  bool maybe_copies = false;
+};
+
+/// How many ranks may print a step line without naming themselves: torchtitan's all do, unless the launcher
+/// filters them (as many as its mesh holds, infinity where that is lost); 1 of other trainers, whose lines
+/// are copies where they are the same.
+double ranks_that_may_print(const RunRecord& record);
+
+/// The first line of each step, where the steps have as many lines (the first and the last may be cut, and
+/// one line of eight steps may be lost), near each other and with one loss: ranks that print without saying
+/// which they are, some a step ahead of others. Else all lines: one doubled here or there is no rank, nor is
+/// a log whose every line is there oftener than `may_print` ranks would print it, the same each time.
+UnnamedRanks without_unnamed_ranks(const std::vector<const Step*>& lines, double may_print);
 
 }  // namespace assay::spec::audit

@@ -56,11 +56,12 @@ void RecordBuilder::look_for_unnamed_ranks() {
     lines.push_back(&step);
   }
   if (rises) return;
-  const std::vector<const Step*> firsts = without_unnamed_ranks(lines);
+  run_.record.format = format_;
+  const UnnamedRanks seen = without_unnamed_ranks(lines, ranks_that_may_print(run_.record));
+  const std::vector<const Step*>& firsts = seen.lines;
   if (firsts.size() == lines.size()) return;
-  const double number = (*firsts.front())[Field::step]->value;
-  run_.unnamed_ranks = static_cast<std::size_t>(std::count_if(
-      lines.begin(), lines.end(), [&](const Step* step) { return (*step)[Field::step]->value == number; }));
+  run_.unnamed_ranks = seen.ranks;
+  run_.record.ranks_maybe_copies = seen.maybe_copies;
   std::vector<Step> kept;
   kept.reserve(firsts.size());
   for (const Step* step : firsts) kept.push_back(*step);

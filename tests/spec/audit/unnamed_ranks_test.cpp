@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <string>
 #include <vector>
+
+#include "spec/audit/invariants.hpp"
+#include "tests/support/read_text.hpp"
 
 namespace assay::spec::audit::unnamed_ranks_test {
 namespace {
@@ -12,8 +17,8 @@ struct Printed3 {
   double step, loss, rate;
 };
 
-/// How many lines are left of these, in their order.
-std::size_t left(const std::vector<Printed3>& lines) {
+/// How many lines are left of these, in their order, where so many ranks may print.
+std::size_t left(const std::vector<Printed3>& lines, double may_print = 1) {
   std::vector<Step> steps(lines.size());
   std::vector<const Step*> all;
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -22,7 +27,7 @@ std::size_t left(const std::vector<Printed3>& lines) {
     steps[i][Field::tokens_per_second] = exactly(lines[i].rate, 1);
     all.push_back(&steps[i]);
   }
-  return without_unnamed_ranks(all).size();
+  return without_unnamed_ranks(all, may_print).lines.size();
 }
 
 TEST(UnnamedRanksSpec, OneLineOfEachStepIsLeft) {
@@ -56,6 +61,63 @@ TEST(UnnamedRanksSpec, ALogThatIsThereTwiceIsNoLogOfTwoRanks) {
 
 TEST(UnnamedRanksSpec, EveryLineTwiceIsNoLogOfTwoRanks) {
   EXPECT_EQ(left({{1, 9, 100}, {1, 9, 100}, {2, 8, 102}, {2, 8, 102}, {3, 7, 101}, {3, 7, 101}}), 6u);
+}
+
+TEST(UnnamedRanksSpec, LinesThatRoundAlikeAreRanksWhereSoManyMayPrint) {
+  const std::vector<Printed3> twice{{1, 9, 100}, {1, 9, 100}, {2, 8, 102},
+                                    {2, 8, 102}, {3, 7, 101}, {3, 7, 101}};
+  EXPECT_EQ(left(twice, 2), 3u);
+  EXPECT_EQ(left(twice, 8), 3u);  // of the ranks of a mesh, two are kept
+  EXPECT_EQ(left(twice, 1), 6u);
+  EXPECT_EQ(left(twice, std::numeric_limits<double>::infinity()), 3u);
+}
+
+TEST(UnnamedRanksSpec, ALineThatIsLostOrTheBeginningOfALogLeavesRanksBehind) {
+  // 12 steps of 4 ranks, but for line `lost`, from line `first` on.
+  const auto of = [](std::size_t lost, std::size_t first, std::size_t others = 0) {
+    std::vector<Printed3> lines;
+    for (std::size_t i = 0; i < 48; ++i)
+      if (i >= first && i != lost && (others == 0 || i % others != 0))
+        lines.push_back({1. + double(i / 4), 9 - double(i / 4) / 10, 100. + double(i % 3)});
+    return left(lines);
+  };
+  EXPECT_EQ(of(100, 0), 12u);
+  EXPECT_EQ(of(22, 0), 12u);
+  EXPECT_EQ(of(100, 3), 12u);
+  EXPECT_EQ(of(22, 3), 12u);
+  EXPECT_EQ(of(22, 0, 5), 37u);  // every fifth line: no rule is seen
+}
+
+/// torchtitan on `gpus` GPUs, each of whose `copies` ranks prints the same numbers; no mesh where gpus is 0.
+RunRecord alike(int gpus, int copies, int steps) {
+  std::string log;
+  if (gpus > 0)
+    log +=
+        "[titan] 2026-01-09 00:00:00,037 - root - INFO - Building device mesh with parallelism: pp=1, "
+        "dp_replicate=1, dp_shard=" +
+        std::to_string(gpus) + ", cp=1, tp=1, ep=1\n";
+  for (int step = 1; step <= steps; ++step)
+    for (int copy = 0; copy < copies; ++copy)
+      log += "[titan] 2026-01-09 00:00:0" + std::to_string(step) +
+             ",037 - root - INFO - step:  " + std::to_string(step) + "  loss:  9." +
+             std::to_string(900 - step) +
+             "0  grad_norm:  2.1000  memory: 20.00GiB(25.28%)  tps: 352  tflops: 165.31  mfu: 16.71%\n";
+  return tests::read_text(log);
+}
+
+TEST(UnnamedRanksSpec, RanksOfAMeshWhoseLinesRoundAlikeAreNotLoggedTwice) {
+  for (const int gpus : {0, 8, 16}) {
+    const RunRecord run = alike(gpus, 8, 6);
+    EXPECT_EQ(run.ranks, 8) << gpus;
+    EXPECT_EQ(run.steps_of_rank, 6) << gpus;
+    const Result steps = judge("steps", run);
+    EXPECT_EQ(steps.verdict, Verdict::holds) << gpus << ": " << steps.note;
+    EXPECT_EQ(steps.note.find("8 times") == std::string::npos, gpus == 8) << steps.note;
+  }
+  EXPECT_EQ(judge("steps", alike(8, 8, 1)).verdict, Verdict::holds);
+  // More than the mesh has: copies.
+  EXPECT_EQ(judge("steps", alike(1, 2, 6)).verdict, Verdict::contradicts);
+  EXPECT_EQ(judge("steps", alike(4, 8, 6)).verdict, Verdict::contradicts);
 }
 
 }  // namespace
