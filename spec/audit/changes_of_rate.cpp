@@ -177,6 +177,15 @@ void add_multiples(ChangeBuilder& b, const Left& left) {
       b.add("mfu_multiple", "MFU is " + as_multiple(found) + "what model, rate and peak make", 6.5,
             {{R::mfu, found}, {R::mfu_of_flops_rate, found}});
       return;
+    case R::tokens_total:
+    case R::sequences_total:
+      b.add("total_multiple",
+            (left.relation == R::tokens_total ? "the tokens" : "the sequences") +
+                std::string(" since the start are ") + as_multiple(found) + "what the steps have, as if " +
+                (found < 1 ? "one rank or pass of " + written(1 / found) + " counted"
+                           : "each of " + written(found) + " ranks counted all"),
+            6, {{left.relation, found}});
+      return;
     default:
       return;
   }

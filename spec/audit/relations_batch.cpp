@@ -83,7 +83,7 @@ void compare_step_sequences(const Evidence& e, Comparisons& out) {
 /// What a counter gains between the first step of a stretch and each later one.
 void compare_totals(const Evidence& e, Field field, std::optional<Interval> per_step, const char* missing,
                     Comparison& out) {
-  bool any = false;
+  bool any = false, coarse = false, none = false;
   for (const Stretch& stretch : e.stretches) {
     const Step* first = nullptr;
     for (std::size_t i = stretch.begin; i < stretch.end; ++i) {
@@ -96,14 +96,25 @@ void compare_totals(const Evidence& e, Field field, std::optional<Interval> per_
       }
       const double steps = s[Field::step]->value - (*first)[Field::step]->value;
       if (steps <= 0 || !per_step) continue;
-      const Interval gained = wide(*s[field]) - wide(*(*first)[field]);
+      const Interval gained = wide(*s[field]) - wide(*(*first)[field]),
+                     expected = exact_interval(steps) * *per_step;
       const double value = s[field]->value - (*first)[field]->value;
+      // A count that is printed no finer than it grows agrees with any growth: it speaks only against one
+      // that it would show.
+      if (gained.low <= 0 && gained.high >= expected.low) {
+        coarse = true;
+        continue;
+      }
       if (gained.high > 0)
-        add_sample(out, {value, std::max(gained.low, 1e-300), gained.high, s[field]->line},
-                   exact_interval(steps) * *per_step, static_cast<std::int64_t>(i));
+        add_sample(out, {value, std::max(gained.low, 1e-300), gained.high, s[field]->line}, expected,
+                   static_cast<std::int64_t>(i));
+      else if (s[field]->value == 0)
+        none = true;
     }
   }
-  out.missing = any                            ? missing
+  out.missing = coarse                         ? "digits of what is counted since the start"
+                : none                         ? "a count since the start that is not 0"
+                : any                          ? missing
                 : field == Field::tokens_total ? "tokens since the start"
                                                : "sequences since the start";
 }

@@ -33,7 +33,7 @@ UnnamedRanks without_unnamed_ranks(const std::vector<const Step*>& lines, double
   struct Group {
     std::size_t first = 0, count = 0;
   };
-  const UnnamedRanks none{lines};
+  UnnamedRanks none{lines};
   std::map<double, Group> groups;
   UnnamedRanks out;
   bool same = true;

@@ -76,9 +76,11 @@ TEST(UnnamedRanksSpec, ALineThatIsLostOrTheBeginningOfALogLeavesRanksBehind) {
   // 12 steps of 4 ranks, but for line `lost`, from line `first` on.
   const auto of = [](std::size_t lost, std::size_t first, std::size_t others = 0) {
     std::vector<Printed3> lines;
-    for (std::size_t i = 0; i < 48; ++i)
+    for (std::size_t i = 0; i < 48; ++i) {
+      const auto step = static_cast<double>(i / 4 + 1);
       if (i >= first && i != lost && (others == 0 || i % others != 0))
-        lines.push_back({1. + double(i / 4), 9 - double(i / 4) / 10, 100. + double(i % 3)});
+        lines.push_back({step, 9 - step / 10, 100 + static_cast<double>(i % 3)});
+    }
     return left(lines);
   };
   EXPECT_EQ(of(100, 0), 12u);
