@@ -4,10 +4,58 @@
 
 #include "spec/audit/change_builder.hpp"
 #include "spec/audit/conventions.hpp"
+#include "spec/audit/invariants.hpp"
+#include "spec/audit/relations.hpp"
 
 namespace assay::spec::audit {
 
 using R = Relation;
+
+namespace {
+
+/// Of another model, or of other layers than those of the shape that the log prints whole.
+void add_other_models(ChangeBuilder& b, const Evidence& e) {
+  const auto& printed = e.record[Setting::parameters];
+  if (e.model_basis != whole_shape || !b.has(R::parameters)) return;
+  const double count = count_of_shape(e, *e.model);
+  std::string others;
+  double of_other = 0;
+  for (const std::string& name : model_names()) {
+    const ModelSpec model = find_model(name);
+    if (model.layers == e.model->layers && model.width == e.model->width) continue;
+    std::vector<double> counts = counts_beside_positions(model, true);
+    if (e.record.format.name != "nanogpt" || counts.empty()) counts = {count_of_shape(e, model)};
+    for (const double number : counts) {
+      if (number == count || !wide(*printed).holds(number)) continue;
+      others += (others.empty() ? "" : ", or ") + name + "'s";
+      of_other = number;
+      break;
+    }
+  }
+  if (of_other > 0)
+    b.add("parameters_of_other_model", "the parameters are another model's: " + others, 2.8,
+          {{R::parameters, of_other / count}});
+  ModelSpec plain = *e.model, more = *e.model;
+  plain.vocab = find_model("gpt2").vocab;
+  if (const double number = count_of_shape(e, plain);
+      e.record.format.name == "nanogpt" && number < count && wide(*printed).holds(number))
+    b.add("vocabulary_not_padded",
+          "the parameters are those of a vocabulary of " +
+              shown(static_cast<double>(plain.vocab), Unit::none) + ", not of the " +
+              shown(static_cast<double>(e.model->vocab), Unit::none) + " that the tensors have",
+          2.9, {{R::parameters, number / count}});
+  ++more.layers;
+  const double of_layer = count_of_shape(e, more) - count, stated = static_cast<double>(e.model->layers);
+  const double least = std::ceil((wide(*printed).low - count) / of_layer + stated),
+               most = std::floor((wide(*printed).high - count) / of_layer + stated);
+  if (least == most && least >= 1 && least != stated)
+    b.add("layers_other",
+          "the parameters are those of " + shown(least, Unit::none) + " layers, not " +
+              shown(stated, Unit::none),
+          3, {{R::parameters, 1 + (least - stated) * of_layer / count}});
+}
+
+}  // namespace
 
 void add_counts(ChangeBuilder& b, const Evidence& e) {
   const auto counted = counted_flops(e);
@@ -36,7 +84,8 @@ void add_counts(ChangeBuilder& b, const Evidence& e) {
             {{R::parameters_nonembedding, 1.2}});
     return;
   }
-  const double total = parameter_count(*e.model).to_double();
+  const double total =
+      e.record.format.name == "nanogpt" ? count_of_shape(e, *e.model) : parameter_count(*e.model).to_double();
   const double table = static_cast<double>(e.model->vocab) * static_cast<double>(e.model->width);
   const auto& printed_count = e.record[Setting::parameters];
   const double all = usable(printed_count) ? printed_count->value : total;
@@ -48,6 +97,7 @@ void add_counts(ChangeBuilder& b, const Evidence& e) {
         {{R::parameters, (total + table) / total}});
   b.add("embeddings_not_counted", "embedding and head are left out", 3,
         {{R::parameters, (total - 2 * table) / total}});
+  add_other_models(b, e);
   const double gains = static_cast<double>(e.model->layers) * static_cast<double>(e.model->width);
   b.add("gains_not_counted", "one norm gain per layer is not counted, or not there", 2.5,
         {{R::parameters, (total - gains) / total}});

@@ -48,7 +48,8 @@ std::optional<double> attention(const Evidence& e) {
 /// get_num_params). Where the log does not hold them, or they are those of all parameters, those of the model
 /// without its positions, with biases or without, its vocabulary rounded up or not.
 std::optional<Interval> parameters_of_nanogpt(const Evidence& e) {
-  const auto printed = e.of(Setting::parameters);
+  // A number that contradicts the tensors is not what its FLOPs rest on.
+  const auto printed = e.model_basis == whole_shape ? std::nullopt : e.of(Setting::parameters);
   const std::vector<double> counts = counts_beside_positions(*e.model, true);
   if (counts.empty() || (printed && !printed->holds(parameter_count(*e.model).to_double()))) return printed;
   Interval out = printed.value_or(exact_interval(counts.front()));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "spec/audit/conventions.hpp"
+#include "spec/audit/groups.hpp"
 
 namespace assay::spec::audit {
 namespace {
@@ -53,6 +54,7 @@ Typical::Typical(const Evidence& e) {
   }
   rate = median_after_first(std::move(rates));
   seconds = median_after_first(std::move(times));
+  if (!rate && !seconds) of_run = tokens_rate_of_run(e);
 }
 
 Grounds::Grounds(const Comparisons& c, const Reading& reading) {
@@ -88,6 +90,8 @@ Corrected corrected(const Evidence& e, const Typical& typical, const Grounds& gr
     out.tokens_per_second = within * exact_interval(*typical.rate * rate);
   } else if (typical.seconds && e.tokens_per_step && grounds.time) {
     out.tokens_per_second = *e.tokens_per_step * exact_interval(batch / (*typical.seconds * time));
+  } else if (typical.of_run) {
+    out.tokens_per_second = typical.of_run;
   }
   if (!out.tokens_per_second) {
     const bool timed = typical.seconds && !e.tokens_per_step;

@@ -11,6 +11,8 @@ namespace assay::spec::audit {
 struct Typical {
   std::optional<double> rate, seconds;
   double width = 0;  ///< half of what the rate's rounding leaves open, as a share
+  /// Of all GPUs, over the whole run, where no line prints a rate or a time.
+  std::optional<Interval> of_run;
 
   explicit Typical(const Evidence& e);
 };

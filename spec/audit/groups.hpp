@@ -54,7 +54,14 @@ Result judge_final(const Evidence& e);
 // summaries_hugging_face.cpp
 Result judge_steps_of_state(const Evidence& e);
 Result judge_average_loss(const Evidence& e);
+/// Whether time and tokens begin together: a mean loss shows a resume, after which time begins anew.
+bool of_one_start(const Evidence& e);
 Result judge_average_speed(const Evidence& e);
+// tokens_seen.cpp
+Result judge_tokens_rate_of_state(const Evidence& e);
+/// Tokens/s of all GPUs over the whole run, evaluations and all, by the tokens that its last line has seen;
+/// nothing where a number of the summary contradicts.
+std::optional<Interval> tokens_rate_of_run(const Evidence& e);
 // own_record.cpp
 Result judge_gap_closed(const Evidence& e);
 Result judge_valid_tokens(const Evidence& e);

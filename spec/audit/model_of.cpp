@@ -192,6 +192,11 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
     return counted;
   }
   const auto& parameters = record[Setting::parameters];
+  std::optional<ModelSpec> tensors = shape_of_nanogpt(record);
+  if (tensors && (!usable(parameters) || !printed_of_nanogpt(*tensors, *parameters))) {
+    basis = usable(parameters) ? whole_shape : tensors->name;
+    return tensors;
+  }
   if (!usable(parameters)) return std::nullopt;
   const int dimensions = layers.has_value() + width.has_value() + heads.has_value() + ffn.has_value();
   std::optional<ModelSpec> found, near;
@@ -216,6 +221,7 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
     if (shape == shapes.end()) return basis = whole_shape, shapes.front();
     if (!found && !near) near = *shape;
   }
+  if (!found && !near) near = tensors;
   if (found) basis = "parameters as printed";
   if (!found && near) basis = "shape as printed";
   return found ? found : near;

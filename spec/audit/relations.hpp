@@ -106,6 +106,10 @@ void compare_model(const Evidence& evidence, Comparisons& out);    // relations_
 void compare_clock(const Evidence& evidence, Comparisons& out);    // relations_clock.cpp
 void compare_summary(const Evidence& evidence, Comparisons& out);  // summaries.cpp
 
+/// The parameters of `model` as the log's trainer prints them: llm.c rounds its vocabulary up to a multiple
+/// of 128 (train_gpt2.cu), nanoGPT leaves the positions out (model.py, get_num_params).
+double count_of_shape(const Evidence& evidence, const ModelSpec& model);
+
 /// Entries of the matrices of one dense MLP.
 double ffn_entries(const ModelSpec& model);
 

@@ -24,14 +24,10 @@ std::string no_model(const Evidence& e) {
          shown(parameter_count(*called).to_double(), Unit::none);
 }
 
-/// A count beside a shape that is printed whole. llm.c rounds its vocabulary up to a multiple of 128
-/// (train_gpt2.cu). Quotients are compared with room for their rounding, in which one of many parameters
-/// would be lost: a count that the shape does not make is put beyond it.
+/// A count beside a shape that is printed whole. Quotients are compared with room for their rounding, in
+/// which one of many parameters would be lost: a count that the shape does not make is put beyond it.
 void add_of_whole_shape(Comparison& to, const Printed& printed, const Evidence& e) {
-  const double V = static_cast<double>(e.model->vocab), D = static_cast<double>(e.model->width);
-  const double rows = e.record.format.name == "llmc" ? std::ceil(V / 128) * 128 - V : 0;
-  const double count = parameter_count(*e.model).to_double() + rows * D;
-  add_sample(to, printed, exact_interval(count));
+  add_sample(to, printed, exact_interval(count_of_shape(e, *e.model)));
   Interval& ratio = to.samples.back().ratio;
   constexpr double beyond = 1e-8;
   if (ratio.low > 1) ratio = {std::max(ratio.low, 1 + beyond), std::max(ratio.high, 1 + beyond)};
@@ -129,6 +125,15 @@ void compare_ffn(const Evidence& e, Comparisons& out) {
 }
 
 }  // namespace
+
+double count_of_shape(const Evidence& e, const ModelSpec& model) {
+  const double V = static_cast<double>(model.vocab), D = static_cast<double>(model.width);
+  const std::string& trainer = e.record.format.name;
+  const double rows = trainer == "llmc" ? std::ceil(V / 128) * 128 - V : 0;
+  const double positions =
+      trainer == "nanogpt" && model.positions == Positions::learned ? static_cast<double>(model.context) : 0;
+  return parameter_count(model).to_double() + (rows - positions) * D;
+}
 
 double ffn_entries(const ModelSpec& model) {
   const double matrices = model.mlp == Mlp::swiglu ? 3 : 2;

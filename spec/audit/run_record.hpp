@@ -199,6 +199,13 @@ struct BlockMlp {
   std::optional<Experts> experts;
 };
 
+/// Tensors of parameters that an optimizer is given, in two groups: matrices and tables, whose weights decay,
+/// and gains and biases.
+struct ParameterTensors {
+  double matrices = 0, matrix_entries = 0;  ///< their number, and their parameters
+  double vectors = 0, vector_entries = 0;
+};
+
 /// What a log says of its run beside the steps.
 struct RunFacts {
   std::string origin;  ///< path, or what the program that built it says
@@ -208,6 +215,7 @@ struct RunFacts {
   std::optional<ModelSpec> definition;  ///< of the model, where the log holds it whole
   std::optional<bool> tied_embeddings;  ///< whether the head is the embedding, where the log says so
   std::optional<BlockMlp> mlp;          ///< beside the settings, of a trainer that has several, where said
+  std::optional<ParameterTensors> tensors;  ///< of the whole model, where said
   /// The file that defined the model, where the log says that it was no built-in one and does not hold it
   /// whole: a model that is known by the same name need not be the one that ran.
   std::string model_file;

@@ -111,6 +111,9 @@ Result judge_average_rate(const Evidence& e) {
       return out;
     }
   }
+  if (e.record.format.name == "hugging_face")
+    if (Result of_state = judge_tokens_rate_of_state(e); of_state.verdict != Verdict::cannot_be_judged)
+      return of_state;
   return judge_mean(e, Setting::average_tokens_per_second, Field::tokens_per_second, "tokens/s");
 }
 

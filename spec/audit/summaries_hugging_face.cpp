@@ -154,6 +154,11 @@ LeastSpeed least_speed_of_run(const Evidence& e, std::optional<double> per_token
 
 }  // namespace
 
+bool of_one_start(const Evidence& e) {
+  const Result loss = judge_average_loss(e);
+  return e.record.restarts.empty() && loss.verdict == Verdict::holds && loss.note.empty();
+}
+
 /// Trainer's tokens are those of all ranks' inputs (num_input_tokens_seen, trainer.py), padding too; its
 /// `total_flos` is 6 x tokens x parameters without embeddings (modeling_utils.py, floating_point_ops). Both
 /// go on after a resume, and the time begins anew: they are of one time only where the mean loss is, too.
@@ -167,9 +172,7 @@ Result judge_average_speed(const Evidence& e) {
                                                   : std::nullopt;
   if (!peak || e.on_cpu()) return not_judged(e.no_gpu());
   if (!e.gpus) return not_judged("number of GPUs");
-  const Result loss = judge_average_loss(e);
-  if (loss.verdict != Verdict::holds || !loss.note.empty())
-    return not_judged("a mean loss that shows that the run was not resumed");
+  if (!of_one_start(e)) return not_judged("a mean loss that shows that the run was not resumed");
   std::optional<double> per_token;
   if (e.model)
     if (const auto alone = flops_per_token(Convention::exact, *e.model, 1); alone.flops)

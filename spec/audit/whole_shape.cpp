@@ -1,5 +1,6 @@
 #include "spec/audit/whole_shape.hpp"
 
+#include <cmath>
 #include <exception>
 
 #include "spec/audit/evidence.hpp"
@@ -48,6 +49,58 @@ std::vector<ModelSpec> shapes_of_llmc(const RunRecord& record) {
     }
   }
   return out;
+}
+
+std::optional<ModelSpec> shape_of_nanogpt(const RunRecord& record) {
+  if (record.format.name != "nanogpt" || !record.tensors) return std::nullopt;
+  const ParameterTensors& t = *record.tensors;
+  const auto whole = [](double number, double most) {
+    return number >= 1 && number <= most && number == std::floor(number);
+  };
+  const double layers = (t.matrices - 2) / 4;
+  if (!whole(layers, 1e4)) return std::nullopt;
+  // Gains alone; or with biases of norms and projections, 13 widths of them in each block.
+  const bool plain = t.vectors == 2 * layers + 1, biased = t.vectors == 8 * layers + 2;
+  const double width = t.vector_entries / (biased ? 13 * layers + 2 : 2 * layers + 1);
+  if (!(plain || biased) || !whole(width, 1e6)) return std::nullopt;
+  const double rows = t.matrix_entries / width - 12 * layers * width;  // of both tables
+  const auto length = number_in(record, Setting::sequence_length), vocab = number_in(record, Setting::vocab);
+  const double positions = length ? *length : vocab ? rows - *vocab : 1024;
+  if (!whole(rows, 1e9) || !whole(positions, 1e9) || !whole(rows - positions, 1e8)) return std::nullopt;
+  // What else the log says of the shape: a model that was loaded may be another than the settings'.
+  const auto other = [&](Setting setting, double value) {
+    const auto said = number_in(record, setting);
+    return said && *said != value;
+  };
+  if (other(Setting::layers, layers) || other(Setting::width, width) ||
+      other(Setting::vocab, rows - positions))
+    return std::nullopt;
+  ModelSpec model = find_model("gpt2");
+  model.name = "shape as printed";
+  model.layers = static_cast<std::int64_t>(layers);
+  model.width = static_cast<std::int64_t>(width);
+  model.vocab = static_cast<std::int64_t>(rows - positions);
+  model.context = static_cast<std::int64_t>(positions);
+  model.ffn = 4 * model.width;
+  model.qkv_bias = model.output_bias = model.mlp_bias = model.norm_bias = biased;
+  // The number of heads changes neither parameters nor FLOPs: the width is theirs together.
+  model.heads = static_cast<std::int64_t>(number_in(record, Setting::heads).value_or(1));
+  if (model.heads < 1 || model.width % model.heads != 0) model.heads = 1;
+  model.kv_heads = model.heads;
+  model.head_dim = model.width / model.heads;
+  try {
+    check(model);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+  const bool its_own = parameter_count(model).to_double() == t.matrix_entries + t.vector_entries;
+  return its_own ? std::optional(model) : std::nullopt;
+}
+
+bool printed_of_nanogpt(const ModelSpec& model, const Printed& parameters) {
+  const double all = parameter_count(model).to_double();
+  return parameters.holds(all) ||
+         parameters.holds(all - static_cast<double>(model.context) * static_cast<double>(model.width));
 }
 
 bool shape_whole(const RunRecord& record) {

@@ -1,6 +1,7 @@
 #pragma once
 // Logs that print a model's shape whole: a count of parameters beside it that no reading explains
 // contradicts.
+#include <optional>
 #include <vector>
 
 #include "spec/audit/run_record.hpp"
@@ -18,6 +19,14 @@ bool shape_whole(const RunRecord& record);
 /// width of 4 C, a tied head, biases and learned positions (train_gpt2.cu, gpt_build_from_descriptor), of
 /// which there are 1,024 or, of GPT-3's sizes, 2,048. The table's own length of a sequence is tried as well.
 std::vector<ModelSpec> shapes_of_llmc(const RunRecord& record);
+
+/// The model whose tensors nanoGPT counts for its optimizer: 4 matrices of each block and two tables, one
+/// gain of each norm, with biases or without (model.py, configure_optimizers). Its depth, its width and the
+/// rows of its tables follow from these; nothing where they are not of such a model (a fork's), or not whole.
+std::optional<ModelSpec> shape_of_nanogpt(const RunRecord& record);
+
+/// Whether nanoGPT prints `parameters` of that model: without its positions (get_num_params), or with them.
+bool printed_of_nanogpt(const ModelSpec& model, const Printed& parameters);
 
 /// Whether a count is the model's as any trainer may take it: with biases or without, with learned positions
 /// or without, its vocabulary rounded up, or a table of embeddings or one gain per layer more or less.

@@ -108,8 +108,10 @@ class HuggingFace : public LineReader {
     } else if (const std::size_t end = line.text.find(end_start); end != std::string_view::npos) {
       const bool whole = members(line.text.substr(end), [&](std::string_view key, std::string_view value,
                                                             bool quoted) {
-        if (key == "train_runtime")
+        if (key == "train_runtime") {
+          builder.forget(Setting::average_tokens_per_second);
           builder.summary(Setting::total_seconds, number(value, quoted, 1e-4, line.number));
+        }
         if (key == "train_loss")
           builder.summary(Setting::average_loss, number(value, quoted, 0, line.number));
         if (key == "train_tokens_per_second")

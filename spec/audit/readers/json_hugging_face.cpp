@@ -35,7 +35,11 @@ void JsonDocument::hugging_face(std::string_view member, JsonKind kind, std::str
   }
   const std::int64_t line = builder_.line();
   if (member.starts_with("train_") || member == "total_flos") learnable_ = false;
-  if (member == "train_runtime") builder_.summary(Setting::total_seconds, rounded_to(token, 1e-4, line));
+  if (member == "train_runtime") {
+    // Lines of later versions have one too: a rate is over the time that stands before it.
+    builder_.forget(Setting::average_tokens_per_second);
+    builder_.summary(Setting::total_seconds, rounded_to(token, 1e-4, line));
+  }
   if (member == "train_loss") builder_.summary(Setting::average_loss, shortest_printed(token, 1, line));
   if (member == "total_flos") builder_.summary(Setting::total_flops, shortest_printed(token, 1, line));
   if (member == "train_tokens_per_second")

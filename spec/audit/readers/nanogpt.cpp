@@ -80,6 +80,9 @@ class NanoGpt : public LineReader {
       const std::string_view unit = count.substr(token.size());
       builder.setting(Setting::parameters,
                       parse_printed(token, Kind::measured, unit.starts_with("B") ? 1e9 : 1e6, line));
+    } else if (text.starts_with("num ") &&
+               text.find("decayed parameter tensors: ") != std::string_view::npos) {
+      read_tensors(text, line, builder);
     } else if (const auto vocab = behind(text, "vocab_size of GPT-2 to "); vocab.data()) {
       builder.setting(Setting::vocab, parse_printed(number_token(vocab), Kind::counted, 1, line));
     } else if (const auto found = behind(text, "found vocab_size = "); found.data()) {
@@ -91,6 +94,18 @@ class NanoGpt : public LineReader {
       const auto overriding = behind(text, "Overriding: ");
       read_assignment(overriding.data() ? overriding : text, line, builder);
     }
+  }
+
+  /// "num decayed parameter tensors: 50, with 124,354,560 parameters", and those that do not decay.
+  static void read_tensors(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+    const auto number = parse_printed(number_token(behind(text, "tensors: ")), Kind::counted, 1, line),
+               entries = parse_printed(number_token(behind(text, ", with ")), Kind::counted, 1, line);
+    if (!number || !entries || !text.ends_with(" parameters")) return;
+    auto& tensors = builder.tensors();
+    if (!tensors) tensors.emplace();
+    const bool decayed = text.starts_with("num decayed ");
+    (decayed ? tensors->matrices : tensors->vectors) = number->value;
+    (decayed ? tensors->matrix_entries : tensors->vector_entries) = entries->value;
   }
 
   /// "batch_size = 12 # comment", "gradient_accumulation_steps = 5 * 8".

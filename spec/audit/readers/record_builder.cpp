@@ -84,6 +84,7 @@ void RecordBuilder::adopt_pending() {
         &RunRecord::parallelism, &RunRecord::weights, &RunRecord::model_file})
     if ((run_.record.*which).empty()) run_.record.*which = (*pending_).*which;
   if (!run_.record.mlp) run_.record.mlp = pending_->mlp;
+  if (!run_.record.tensors) run_.record.tensors = pending_->tensors;
   if (!run_.record.tied_embeddings) run_.record.tied_embeddings = pending_->tied_embeddings;
   if (!run_.record.definition) run_.record.definition = pending_->definition;
   pending_.reset();

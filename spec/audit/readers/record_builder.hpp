@@ -58,6 +58,8 @@ class RecordBuilder {
   void define(const ModelSpec& model) { header().definition = model; }
   /// The MLP of its blocks.
   void mlp(const std::optional<BlockMlp>& stated) { header().mlp = stated; }
+  /// To be completed.
+  std::optional<ParameterTensors>& tensors() { return header().tensors; }
   /// Whether the model's head is its embedding.
   void tied_embeddings(bool tied) { header().tied_embeddings = tied; }
   /// Steps of the run contradict a setting that changes as it goes.

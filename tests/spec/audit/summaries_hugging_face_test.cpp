@@ -7,6 +7,7 @@
 #include <iomanip>
 #include <sstream>
 
+#include "spec/audit/hypotheses.hpp"
 #include "spec/audit/invariants.hpp"
 #include "spec/audit/readers/read_log.hpp"
 
@@ -184,6 +185,44 @@ RC_GTEST_PROP(SummariesHuggingFaceSpecProperty, TheMeanOfTheStepsIsNoContradicti
   const Result mean = judge("average_loss", read_log(in, "trainer_state.json"));
   RC_ASSERT(mean.verdict != Verdict::contradicts);
   RC_ASSERT(mean.note.find("resume") == std::string::npos);
+}
+
+/// 262,144 tokens a step and 1,000 s: 26,214.4 of them a second.
+TEST(SummariesHuggingFaceSpec, TokensPerSecondAreThoseSeenOrOneRanks) {
+  State state;
+  state.tokens_per_step = 262144;
+  for (const double honest : {26214.4, 26214.4 / 8}) {
+    state.tokens_per_second = honest;
+    EXPECT_EQ(state.of("average_rate").verdict, Verdict::holds) << state.of("average_rate").note;
+  }
+  EXPECT_NE(state.of("average_rate").note.find("one rank of 8"), std::string::npos);
+  EXPECT_EQ(judge("average_rate", state.record("gpus=8")).verdict, Verdict::holds);
+  EXPECT_EQ(judge("average_rate", state.record("gpus=4")).verdict, Verdict::contradicts);
+  for (const double lie : {26214.4 * 1.2, 26214.4 * 8, 26214.4 / 1.5, 26214.4 / 8 * 1.1}) {
+    state.tokens_per_second = lie;
+    EXPECT_EQ(state.of("average_rate").verdict, Verdict::contradicts) << lie;
+  }
+  // After a resume the tokens go on, and the time begins anew.
+  state.train_loss = 0.6;
+  EXPECT_EQ(state.of("average_rate").verdict, Verdict::cannot_be_judged);
+}
+
+TEST(SummariesHuggingFaceSpec, TheRateOfTheRunIsThatOfTheTokensSeen) {
+  State state;
+  const auto rate = [&] {
+    const RunRecord record = state.record();
+    return audit(record).readings.front().corrected.tokens_per_second;
+  };
+  EXPECT_FALSE(rate());
+  state.tokens_per_step = 262144;
+  ASSERT_TRUE(rate());
+  EXPECT_NEAR(rate()->middle(), 26214.4, 0.01);
+  state.last = 90;  // steps that no line counts
+  EXPECT_FALSE(rate());
+  state.last = 100, state.steps_per_second = 0.2;  // a time that the summary denies
+  EXPECT_FALSE(rate());
+  state.steps_per_second = 0.1, state.tokens_per_second = 99999;
+  EXPECT_FALSE(rate());
 }
 
 }  // namespace

@@ -77,7 +77,8 @@ TEST(UnnamedRanksSpec, ALineThatIsLostOrTheBeginningOfALogLeavesRanksBehind) {
   const auto of = [](std::size_t lost, std::size_t first, std::size_t others = 0) {
     std::vector<Printed3> lines;
     for (std::size_t i = 0; i < 48; ++i) {
-      const auto step = static_cast<double>(i / 4 + 1);
+      const std::size_t number = i / 4 + 1;
+      const auto step = static_cast<double>(number);
       if (i >= first && i != lost && (others == 0 || i % others != 0))
         lines.push_back({step, 9 - step / 10, 100 + static_cast<double>(i % 3)});
     }

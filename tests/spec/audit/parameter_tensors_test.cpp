@@ -1,0 +1,99 @@
+// labels: unit
+// nanoGPT's count of parameters, held to the tensors that it counts for its optimizer.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "spec/audit/hypotheses.hpp"
+#include "tests/support/read_text.hpp"
+
+namespace assay::spec::audit::parameter_tensors_test {
+namespace {
+
+/// GPT-2 of nanoGPT's config/train_gpt2.py (no biases, 50,304 rows), on an A100 at 40 %.
+struct NanoGpt {
+  std::string parameters = "123.59M", decayed = "50, with 124,354,560", others = "25, with 19,200";
+  std::string settings = "",
+              vocab = "defaulting to vocab_size of GPT-2 to 50304 (50257 rounded up for efficiency)\n";
+
+  RunRecord read() const {
+    std::string log =
+        "Overriding config with config/train_gpt2.py:\nbatch_size = 12\nblock_size = 1024\n"
+        "gradient_accumulation_steps = 40\n" +
+        settings + "tokens per iteration will be: 491,520\n" + vocab +
+        "Initializing a new model from scratch\n";
+    if (!parameters.empty()) log += "number of parameters: " + parameters + "\n";
+    if (!decayed.empty())
+      log += "num decayed parameter tensors: " + decayed +
+             " parameters\nnum non-decayed parameter tensors: " + others + " parameters\n";
+    log += "iter 0: loss 10.9573, time 12624.30ms, mfu -100.00%\n";
+    for (int i = 10; i < 100; i += 10)
+      log += "iter " + std::to_string(i) + ": loss 9.5" + std::to_string(100 - i) +
+             "0, time 420.00ms, mfu 40.08%\n";
+    return tests::read_text(log);
+  }
+  Result count() const { return judge("parameters", read()); }
+  std::string cause() const {
+    const RunRecord record = read();
+    const Audit told = audit(record);
+    const auto& changes = told.readings.front().changes;
+    return changes.empty() ? "" : changes.front().id + ": " + changes.front().text;
+  }
+};
+
+TEST(ParameterTensorsSpec, TheCountOfTheTensorsHolds) {
+  EXPECT_EQ(NanoGpt().count().verdict, Verdict::holds);
+  EXPECT_EQ(contradictions(NanoGpt().read()), "");
+  // All of them, positions too, as the first versions printed.
+  EXPECT_EQ(NanoGpt{.parameters = "124.37M"}.count().verdict, Verdict::holds);
+  // Six layers 384 wide over 65 characters, with biases: no built-in model.
+  const NanoGpt small{.parameters = "11.07M", .decayed = "26, with 11,035,008", .others = "50, with 30,720"};
+  NanoGpt named = small;
+  named.vocab = "found vocab_size = 65 (inside data/shakespeare_char/meta.pkl)\n";
+  EXPECT_EQ(small.count().verdict, Verdict::cannot_be_judged);  // other rows than it says
+  named.parameters = "10.67M";
+  EXPECT_EQ(named.count().verdict, Verdict::holds);
+}
+
+TEST(ParameterTensorsSpec, AnotherCountContradictsAndIsNamed) {
+  NanoGpt run{.parameters = "353.77M"};
+  EXPECT_EQ(run.count().verdict, Verdict::contradicts);
+  EXPECT_EQ(run.cause(),
+            "parameters_of_other_model: the parameters are another model's: gpt2-medium's, or gpt3-350m's");
+  run.parameters = "84.95M";
+  EXPECT_EQ(run.cause(), "embedding_not_counted: the embedding is left out");
+  run.parameters = "208.54M";
+  EXPECT_EQ(run.cause(), "layers_other: the parameters are those of 24 layers, not 12");
+  run.parameters = "123.55M";
+  EXPECT_EQ(
+      run.cause(),
+      "vocabulary_not_padded: the parameters are those of a vocabulary of 50,257, not of the 50,304 that "
+      "the tensors have");
+  run.parameters = "150.00M";
+  EXPECT_EQ(run.count().verdict, Verdict::contradicts);
+  const RunRecord record = run.read();
+  EXPECT_EQ(audit(record).readings.front().unexplained.size(), 1u) << run.cause();
+  // FLOPs go on with the model that the tensors are of.
+  EXPECT_EQ(judge("mfu_of_batch", run.read()).verdict, Verdict::holds);
+}
+
+TEST(ParameterTensorsSpec, TensorsOfAForkAreNotHeld) {
+  NanoGpt run{.parameters = "150.00M"};
+  run.decayed = "62, with 152,666,112";  // three matrices in each MLP
+  EXPECT_EQ(run.count().verdict, Verdict::cannot_be_judged);
+  run.decayed = "50, with 124,354,561";  // not of such tables
+  EXPECT_EQ(run.count().verdict, Verdict::cannot_be_judged);
+  run = NanoGpt{.parameters = "150.00M", .settings = "n_layer = 11\n"};
+  EXPECT_EQ(run.count().verdict, Verdict::cannot_be_judged);
+  run = NanoGpt{.parameters = "150.00M", .decayed = ""};
+  EXPECT_EQ(run.count().verdict, Verdict::cannot_be_judged);
+}
+
+TEST(ParameterTensorsSpec, TheTensorsAloneSayTheModel) {
+  EXPECT_EQ(judge("mfu_of_batch", NanoGpt{.parameters = ""}.read()).verdict, Verdict::holds);
+  EXPECT_EQ(judge("mfu_of_batch", NanoGpt{.parameters = "", .decayed = ""}.read()).verdict,
+            Verdict::cannot_be_judged);
+}
+
+}  // namespace
+}  // namespace assay::spec::audit::parameter_tensors_test
