@@ -3,31 +3,27 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <set>
 #include <sstream>
 
+#include "impl/cli/bench_print_scaling.hpp"
+#include "impl/report/scaling_picture.hpp"
 #include "impl/report/write_report.hpp"
 #include "spec/batch/batch.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
-#include "spec/metrics/scaling.hpp"
 #include "spec/model/model_spec.hpp"
 #include "spec/record/read.hpp"
-#include "spec/text/json.hpp"
 #include "spec/text/quote.hpp"
 
 namespace assay::impl::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using spec::json_number;
-using spec::json_string;
-using spec::metrics::ScalingRow;
 
 constexpr std::int64_t skip = 3;  ///< first steps, which find algorithms and fill pools
 
@@ -40,30 +36,32 @@ struct Study {
   fs::path folder;
 };
 
-/// What the study found, beside its table.
-struct Verdicts {
-  std::string refused;  ///< output of the audit that found something
-  spec::metrics::StepDifferences differences{}, most{};
-  bool agree = true;
-};
-
 std::int64_t sequences_of(const Study& study, std::int64_t ranks) {
   const std::int64_t stated = spec::load(study.recipe, study.settings).sequences;
   return study.strong ? stated : stated * ranks;
 }
 
-fs::path folder_of(const Study& study, std::int64_t ranks) {
-  return study.folder / ("ranks-" + std::to_string(ranks));
+/// One run of the study: on the first GPUs, or, by itself, on a GPU that others have, too.
+struct Part {
+  std::int64_t ranks = 0;
+  std::string gpu{};        ///< as CUDA_VISIBLE_DEVICES takes it; empty: what is there
+  std::int64_t number = 0;  ///< of the rank that has this GPU in the run of all
+};
+
+fs::path folder_of(const Study& study, const Part& part) {
+  std::string name = "ranks-" + std::to_string(part.ranks);
+  if (part.number > 0) name += "-gpu-" + std::to_string(part.number);
+  return study.folder / name;
 }
 
-std::vector<std::string> settings_of(const Study& study, std::int64_t ranks) {
+std::vector<std::string> settings_of(const Study& study, const Part& part) {
   std::vector<std::string> all = study.settings;
   // Nothing is sampled of files of tokens.
   if (spec::load(study.recipe, study.settings).data_paths.empty()) all.emplace_back("sample.sentences=0");
   for (const std::string& more :
        {"train.steps=" + std::to_string(study.steps),
-        "batch.sequences=" + std::to_string(sequences_of(study, ranks)),
-        "log.every=" + std::to_string(study.steps), "run.directory=" + folder_of(study, ranks).string()})
+        "batch.sequences=" + std::to_string(sequences_of(study, part.ranks)),
+        "log.every=" + std::to_string(study.steps), "run.directory=" + folder_of(study, part).string()})
     all.push_back(more);
   return all;
 }
@@ -71,102 +69,75 @@ std::vector<std::string> settings_of(const Study& study, std::int64_t ranks) {
 /// Judged for all numbers of ranks before any of them runs.
 void check(const Study& study) {
   for (const std::int64_t ranks : study.ranks) {
-    const spec::RunConfig config = spec::load(study.recipe, settings_of(study, ranks));
+    const spec::RunConfig config = spec::load(study.recipe, settings_of(study, {ranks}));
     spec::check(config, spec::find_model(config.model));
     spec::batch_of(config.sequences, config.micro, ranks);
     spec::layout_of(config.data_parallel, ranks, config.shard_ranks, /*ranks_per_host=*/ranks);
-    if (fs::exists(folder_of(study, ranks) / "run.jsonl"))
-      throw UserError(ExitCode::usage, folder_of(study, ranks).string() +
+    if (fs::exists(folder_of(study, {ranks}) / "run.jsonl"))
+      throw UserError(ExitCode::usage, folder_of(study, {ranks}).string() +
                                            " already holds a run: give another --run, or remove it");
   }
 }
 
-void train_on(const Study& study, std::int64_t ranks, const std::string& program) {
-  std::vector<std::string> command = {program, "train", "--ranks", std::to_string(ranks)};
+void train(const Study& study, const Part& part, const std::string& program) {
+  std::vector<std::string> command;
+  if (!part.gpu.empty()) command = {"/usr/bin/env", "CUDA_VISIBLE_DEVICES=" + part.gpu};
+  command.insert(command.end(), {program, "train", "--ranks", std::to_string(part.ranks)});
   if (!study.recipe.empty()) command.push_back(study.recipe);
-  for (const std::string& setting : settings_of(study, ranks)) command.push_back(setting);
+  for (const std::string& setting : settings_of(study, part)) command.push_back(setting);
   constexpr double patience = 24 * 3600;  // [s]
   const Outcome outcome = run_program(command, patience);
   if (outcome.code != 0) {
     const std::string text = outcome.messages.substr(outcome.messages.size() -
                                                      std::min<std::size_t>(outcome.messages.size(), 2000));
-    throw UserError(static_cast<ExitCode>(outcome.code), std::to_string(ranks) +
-                                                             " ranks did not train (exit code " +
-                                                             std::to_string(outcome.code) + "): " + text);
+    throw UserError(static_cast<ExitCode>(outcome.code), std::to_string(part.ranks) + " ranks did not train" +
+                                                             (part.gpu.empty() ? "" : " on " + part.gpu) +
+                                                             " (exit code " + std::to_string(outcome.code) +
+                                                             "): " + text);
   }
   std::error_code error;  // what was trained is of no use to anyone
-  fs::remove_all(folder_of(study, ranks) / "checkpoints", error);
+  fs::remove_all(folder_of(study, part) / "checkpoints", error);
 }
 
-std::string table(const Study& study, const std::vector<ScalingRow>& rows, const Verdicts& verdicts) {
-  std::ostringstream out;
-  char line[256];
-  out << (study.strong ? "strong scaling: the same step on more ranks\n"
-                       : "weak scaling: the same sequences for every rank\n");
-  std::snprintf(line, sizeof line, "%5s %5s %-9s %9s %4s %10s %13s %13s %10s %8s %8s %8s %8s %8s\n", "ranks",
-                "hosts", "layout", "sequences", "acc", "s/step", "tokens/s", "of a rank", "efficiency", "MFU",
-                "exposed", "waiting", "compute", "fixed");
-  out << line;
-  for (const ScalingRow& row : rows) {
-    char mfu[16] = "-";
-    if (row.mfu) std::snprintf(mfu, sizeof mfu, "%.2f %%", 100 * *row.mfu);
-    std::snprintf(line, sizeof line,
-                  "%5lld %5lld %-9s %9lld %4lld %10.4g %13.1f %13.1f %8.2f %% %8s %6.2f %% %6.2f %% %6.2f %% "
-                  "%6.2f %%\n",
-                  static_cast<long long>(row.ranks), static_cast<long long>(row.hosts), row.layout.c_str(),
-                  static_cast<long long>(row.sequences), static_cast<long long>(row.accumulation),
-                  row.step_seconds, row.tokens_per_second, row.tokens_per_second_of_rank,
-                  100 * row.efficiency, mfu, 100 * row.exposed, 100 * row.lost_waiting,
-                  100 * row.lost_compute, 100 * row.lost_fixed);
-    out << line;
+/// All at the same time: of several GPUs none is cooler, or has more of the host, than when all work
+/// together.
+void train_together(const Study& study, const std::vector<Part>& parts, const std::string& program) {
+  std::vector<std::future<void>> runs;
+  runs.reserve(parts.size());
+  for (const Part& part : parts)
+    runs.push_back(std::async(std::launch::async, [&] { train(study, part, program); }));
+  for (auto& run : runs) run.wait();
+  for (auto& run : runs) run.get();
+}
+
+spec::record::Run record_of(const Study& study, const Part& part) {
+  return spec::record::assemble(spec::record::read_events(folder_of(study, part).string()));
+}
+
+/// A rank by itself on every GPU of `all`, the run of most ranks; where that had no GPUs of one host, one
+/// rank.
+std::vector<Part> alone(const spec::record::Run& all) {
+  std::vector<Part> parts;
+  for (const auto& place : all.start.ranks) {
+    if (!place.gpu || place.host != all.start.ranks.front().host) return {{.ranks = 1}};
+    parts.push_back({.ranks = 1, .gpu = *place.gpu, .number = place.rank});
   }
-  out << "efficiency: tokens/s of a rank against the first line's; what is lost: waiting + compute + fixed\n";
-  if (study.strong) {
-    const auto& found = verdicts.differences;
-    char most[32] = " (nothing bounds them)";
-    if (std::isfinite(verdicts.most.later_loss))
-      std::snprintf(most, sizeof most, " of %.2g", verdicts.most.later_loss);
-    std::snprintf(
-        line, sizeof line,
-        "the same steps: first loss differs by %.2g of %.2g, its gradient's norm by %.2g of %.2g, later "
-        "losses by %.2g%s: ",
-        found.first_loss, verdicts.most.first_loss, found.first_gradient_norm,
-        verdicts.most.first_gradient_norm, found.later_loss, most);
-    out << line << (verdicts.agree ? "roundings" : "MORE THAN ROUNDINGS (spec/metrics/scaling.md, C2)")
-        << "\n";
+  return parts;
+}
+
+/// Trains all runs of the study, that of most ranks first: it tells the GPUs. In order of ranks.
+std::vector<Part> train_all(const Study& study, const std::string& program, std::ostream& says) {
+  std::vector<Part> done;
+  for (auto ranks = study.ranks.rbegin(); ranks != study.ranks.rend(); ++ranks) {
+    std::vector<Part> parts = {{.ranks = *ranks}};
+    if (*ranks == 1 && !done.empty()) parts = alone(record_of(study, done.back()));
+    says << "training on " << *ranks << (*ranks == 1 ? " rank" : " ranks")
+         << (parts.size() > 1 ? ", each of " + std::to_string(parts.size()) + " GPUs by itself" : "")
+         << std::endl;
+    train_together(study, parts, program);
+    done.insert(done.begin(), parts.begin(), parts.end());
   }
-  out << (verdicts.refused.empty() ? "assay audit accepts every record\n" : verdicts.refused);
-  return out.str();
-}
-
-std::string row_json(const ScalingRow& row) {
-  const auto field = [](const char* name, double value) {
-    return std::string(",\"") + name + "\":" + json_number(value);
-  };
-  std::string out =
-      "{\"ranks\":" + std::to_string(row.ranks) + ",\"hosts\":" + std::to_string(row.hosts) +
-      ",\"layout\":" + json_string(row.layout) + ",\"sequences\":" + std::to_string(row.sequences) +
-      ",\"accumulation\":" + std::to_string(row.accumulation) + field("step_seconds", row.step_seconds) +
-      field("tokens_per_second", row.tokens_per_second) +
-      field("tokens_per_second_of_rank", row.tokens_per_second_of_rank) + field("efficiency", row.efficiency);
-  if (row.mfu) out += field("mfu", *row.mfu);
-  return out + field("exposed", row.exposed) + field("lost_waiting", row.lost_waiting) +
-         field("lost_compute", row.lost_compute) + field("lost_fixed", row.lost_fixed) + "}";
-}
-
-std::string json(const Study& study, const std::vector<ScalingRow>& rows, const Verdicts& verdicts) {
-  std::string out = "{\"schema\":\"assay.bench.scaling/1\",\"scaling\":";
-  out += study.strong ? "\"strong\"" : "\"weak\"";
-  out += ",\"steps\":" + std::to_string(study.steps) + ",\"steps_left_out\":" + std::to_string(skip);
-  std::string lines;
-  for (const ScalingRow& row : rows) lines += (lines.empty() ? "\n" : ",\n") + row_json(row);
-  out += ",\"rows\":[" + lines + "]";
-  if (study.strong)
-    out += ",\"first_loss_difference\":" + json_number(verdicts.differences.first_loss) +
-           ",\"first_gradient_norm_difference\":" + json_number(verdicts.differences.first_gradient_norm) +
-           ",\"loss_difference\":" + json_number(verdicts.differences.later_loss) +
-           ",\"same_steps\":" + (verdicts.agree ? "true" : "false");
-  return out + ",\"audit_accepts\":" + (verdicts.refused.empty() ? "true" : "false") + "}\n";
+  return done;
 }
 
 Study study_of(const Arguments& arguments) {
@@ -224,33 +195,31 @@ int bench_scaling(const Arguments& arguments, Streams streams) {
   check(study);
   find_trainer();
   const std::string program = beside_this_program("assay");
+  ScalingStudy found{.strong = study.strong, .steps = study.steps, .steps_left_out = skip};
   std::vector<spec::record::Run> runs;
   std::vector<std::string> folders;
-  Verdicts verdicts;
-  for (const std::int64_t ranks : study.ranks) {
-    streams.err << "training on " << ranks << (ranks == 1 ? " rank" : " ranks") << std::endl;
-    train_on(study, ranks, program);
-    folders.push_back(folder_of(study, ranks).string());
+  for (const Part& part : train_all(study, program, streams.err)) {
+    folders.push_back(folder_of(study, part).string());
     const Outcome audit = run_program({program, "audit", folders.back()}, 600);
-    if (audit.code != 0 && verdicts.refused.empty()) verdicts.refused = audit.output + audit.messages;
-    runs.push_back(spec::record::assemble(spec::record::read_events(folders.back())));
+    if (audit.code != 0 && found.refused.empty()) found.refused = audit.output + audit.messages;
+    runs.push_back(record_of(study, part));
   }
-  const std::vector<ScalingRow> rows = spec::metrics::scaling_table(runs, skip);
+  found.rows = spec::metrics::scaling_table(runs, skip);
   if (study.strong) {
     const auto tokens = static_cast<double>(runs.front().steps.front().valid_tokens);
-    verdicts.differences = spec::metrics::step_differences(runs);
-    verdicts.most = spec::metrics::most_differences(spec::load(study.recipe, study.settings).dtype, tokens);
-    verdicts.agree = spec::metrics::agree(verdicts.differences, verdicts.most);
+    found.differences = spec::metrics::step_differences(runs);
+    found.most = spec::metrics::most_differences(spec::load(study.recipe, study.settings).dtype, tokens);
+    found.agree = spec::metrics::agree(found.differences, found.most);
   }
   if (keeps) {
-    std::ofstream(study.folder / "scaling.json") << json(study, rows, verdicts);
-    const auto page = report::write_report(folders, (study.folder / "report.html").string());
+    std::ofstream(study.folder / "scaling.json") << scaling_json(found);
+    const auto page = report::write_report(folders, (study.folder / "report.html").string(),
+                                           report::scaling_picture(found.rows, study.strong));
     streams.err << "written: " << (study.folder / "scaling.json").string() << " and " << page.file.string()
                 << "\n";
   }
-  streams.out << (arguments.has("json") ? json(study, rows, verdicts) : table(study, rows, verdicts));
-  return static_cast<int>(verdicts.refused.empty() && verdicts.agree ? ExitCode::done
-                                                                     : ExitCode::contradiction);
+  streams.out << (arguments.has("json") ? scaling_json(found) : scaling_text(found));
+  return static_cast<int>(found.refused.empty() && found.agree ? ExitCode::done : ExitCode::contradiction);
 }
 
 }  // namespace assay::impl::cli

@@ -15,9 +15,9 @@ struct NamedRun {
   std::optional<StepPicture> waterfall = {};  ///< of `assay bench step`, where it stands beside the record
 };
 
-/// The whole page. Domain: at least one run. Self-contained: no script, no external resource; light or dark
-/// by the reader's preference; prints well.
-std::string page(const std::vector<NamedRun>& runs);
+/// The whole page; `first`: a section ahead of the charts. Domain: at least one run. Self-contained: no
+/// script, no external resource; light or dark by the reader's preference; prints well.
+std::string page(const std::vector<NamedRun>& runs, const std::string& first = "");
 
 /// The style sheet of the page.
 const char* style();

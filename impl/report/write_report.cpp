@@ -52,7 +52,8 @@ std::vector<std::string> faults_of(const std::string& run, const std::vector<spe
 
 }  // namespace
 
-Written write_report(const std::vector<std::string>& runs, const std::string& output) {
+Written write_report(const std::vector<std::string>& runs, const std::string& output,
+                     const std::string& first) {
   Written written;
   std::vector<NamedRun> named;
   const std::vector<std::string> names = names_of(runs);
@@ -68,7 +69,7 @@ Written write_report(const std::vector<std::string>& runs, const std::string& ou
   }
   written.file = output.empty() ? folder_of(runs[0]) / "report.html" : fs::path(output);
   std::ofstream out(written.file, std::ios::binary);
-  out << page(named);
+  out << page(named, first);
   out.close();
   if (!out)
     throw UserError(ExitCode::io, written.file.string() +

@@ -16,6 +16,7 @@ struct Written {
 /// empty, to report.html beside the first record. Each record is held to what one run writes (steps in order,
 /// spec/record/continuity.hpp) and to the invariants `steps` and `resume` of spec/audit. Errors: as
 /// spec::record::read_events; UserError(io) when the page cannot be written.
-Written write_report(const std::vector<std::string>& runs, const std::string& output);
+Written write_report(const std::vector<std::string>& runs, const std::string& output,
+                     const std::string& first = "");
 
 }  // namespace assay::impl::report

@@ -51,35 +51,52 @@ ScalingRow row_of(const record::Run& run, const record::Step& step) {
   row.exposed = step.phases.reduce / step.seconds;
   return row;
 }
+
+/// The step of median seconds of a run.
+struct Measured {
+  ScalingRow row;     ///< without what is held against other runs
+  Parts parts;        ///< of the step
+  double tokens = 0;  ///< of a rank's step
+};
+
+Measured measured_of(const record::Run& run, const record::Step& step) {
+  Measured measured{.row = row_of(run, step), .parts = parts_of(step)};
+  measured.tokens = static_cast<double>(step.tokens) / static_cast<double>(measured.row.ranks);
+  return measured;
+}
 }  // namespace
 
 std::vector<ScalingRow> scaling_table(const std::vector<record::Run>& runs, std::int64_t skip) {
   // scaling_c1
   require(!runs.empty(), "scaling_c1", [] { return std::string("no runs"); });
-  std::vector<const record::Run*> ordered;
-  ordered.reserve(runs.size());
-  for (const record::Run& run : runs) ordered.push_back(&run);
-  std::stable_sort(ordered.begin(), ordered.end(),
-                   [](const auto* a, const auto* b) { return a->start.batch.ranks < b->start.batch.ranks; });
-  const record::Step base = median_step(*ordered.front(), skip);
-  const double base_tokens =
-      static_cast<double>(base.tokens) / static_cast<double>(ordered.front()->start.batch.ranks);
-  const Parts base_parts = parts_of(base);
+  std::vector<Measured> measured;
+  for (const record::Run& run : runs) measured.push_back(measured_of(run, median_step(run, skip)));
+  std::stable_sort(measured.begin(), measured.end(),
+                   [](const auto& a, const auto& b) { return a.row.ranks < b.row.ranks; });
+  const auto others = std::find_if(measured.begin(), measured.end(), [&](const Measured& m) {
+    return m.row.ranks > measured.front().row.ranks;
+  });
+  const auto rate = [](const Measured& m) { return m.row.tokens_per_second_of_rank; };
+  // Copied: rows are changed below.
+  const Measured slowest = *std::min_element(measured.begin(), others,
+                                             [&](const auto& a, const auto& b) { return rate(a) < rate(b); });
+  double mean = 0;
+  for (auto base = measured.begin(); base != others; ++base)
+    mean += rate(*base) / static_cast<double>(others - measured.begin());
   std::vector<ScalingRow> rows;
-  for (const record::Run* run : ordered) {
-    const record::Step step = median_step(*run, skip);
-    ScalingRow row = row_of(*run, step);
-    row.efficiency = scaling_efficiency(row.tokens_per_second, row.ranks,
-                                        tokens_per_second(Count(base.tokens), base.seconds),
-                                        ordered.front()->start.batch.ranks);
-    const double tokens = static_cast<double>(step.tokens) / static_cast<double>(row.ranks);
+  for (auto m = measured.begin(); m != measured.end(); ++m) {
+    // A GPU by itself waits for no other one: it is its own base.
+    const Measured& base = m < others ? *m : slowest;
+    const double kept = rate(base) / mean;
+    ScalingRow row = m->row;
+    row.efficiency = rate(*m) / mean;
+    row.lost_imbalance = 1 - kept;
     const auto lost = [&](double seconds, double base_seconds) {
-      return (seconds / tokens - base_seconds / base_tokens) / (step.seconds / tokens);
+      return kept * (seconds / m->tokens - base_seconds / base.tokens) / (row.step_seconds / m->tokens);
     };
-    const Parts parts = parts_of(step);
-    row.lost_waiting = lost(parts.waiting, base_parts.waiting);
-    row.lost_compute = lost(parts.compute, base_parts.compute);
-    row.lost_fixed = lost(parts.fixed, base_parts.fixed);
+    row.lost_waiting = lost(m->parts.waiting, base.parts.waiting);
+    row.lost_compute = lost(m->parts.compute, base.parts.compute);
+    row.lost_fixed = lost(m->parts.fixed, base.parts.fixed);
     rows.push_back(row);
   }
   return rows;

@@ -21,10 +21,12 @@ struct ScalingRow {
   double efficiency = 0;
   std::optional<double> mfu;
   double exposed = 0;
-  double lost_waiting = 0, lost_compute = 0, lost_fixed = 0;  ///< they add up to 1 - efficiency
+  /// They add up to 1 - efficiency. Imbalance: what the slowest of several base runs is below their mean.
+  double lost_imbalance = 0, lost_waiting = 0, lost_compute = 0, lost_fixed = 0;
 };
 
-/// A row for each run, in order of ranks. Errors: SpecError scaling_c1.
+/// A row for each run, in order of ranks. Several runs with the fewest ranks are those of different GPUs, by
+/// themselves at the same time. Errors: SpecError scaling_c1.
 std::vector<ScalingRow> scaling_table(const std::vector<record::Run>& runs, std::int64_t skip);
 
 /// Relative differences between runs of strong scaling, the largest of all runs to the first.

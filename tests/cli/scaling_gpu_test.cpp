@@ -1,12 +1,13 @@
 // labels: cli gpu multigpu scaling
-// What further GPUs bring a whole model, from measured steps: all GPUs of this machine against one of them,
-// in each layout, with one micro-batch, and on the same step (strong scaling). Losses across layouts:
-// tests/impl/parallel/cuda/layouts_test.cpp and `ci/gpu multigpu`.
+// What further GPUs bring a whole model, from measured steps: all GPUs of this machine together against each
+// of them by itself, all at the same time, in each layout, with one micro-batch, and on the same step (strong
+// scaling). Losses across layouts: tests/impl/parallel/cuda/layouts_test.cpp and `ci/gpu multigpu`.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <set>
 
 #include "spec/metrics/scaling.hpp"
 #include "spec/record/read.hpp"
@@ -20,13 +21,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// GPUs are not alike: this test runs the first alone, and a step on all waits for the slowest. Chosen, not
-/// derived: two H200s of a host have differed by up to 2 % (docs/measurements/h200-scaling.md).
-constexpr double unlike = 0.025;
+/// Two runs of one setting on one GPU have differed by as much (74,174 and 74,634 tokens/s,
+/// docs/measurements/h200.md).
+constexpr double between_runs = 0.006;
 
 struct Asked {
   const char* settings;     ///< of `assay bench scaling`
-  double least_efficiency;  ///< of a GPU's tokens/s alone, where GPUs are alike
+  double least_efficiency;  ///< of the tokens/s of the slowest GPU by itself, which a step of all waits for
   double most_exposed;      ///< share of a step in which communication is waited for
 };
 
@@ -78,24 +79,40 @@ class ScalingGpu : public ::testing::Test {
     ASSERT_EQ(outcome.code, 0) << outcome.output << outcome.messages;
     EXPECT_NE(outcome.output.find("\"audit_accepts\":true"), std::string::npos) << outcome.output;
     std::vector<spec::record::Run> runs;
-    for (const std::int64_t n : {std::int64_t{1}, ranks}) {
-      runs.push_back(
-          spec::record::assemble(spec::record::read_events(folder + "/ranks-" + std::to_string(n))));
-      expect_honest(runs.back(), n);
-    }
+    for (std::int64_t g = 0; g < ranks; ++g)
+      runs.push_back(record_of(folder + "/ranks-1" + (g > 0 ? "-gpu-" + std::to_string(g) : ""), 1));
+    runs.push_back(record_of(folder + "/ranks-" + std::to_string(ranks), ranks));
+    std::set<std::string> gpus;
+    for (std::int64_t g = 0; g < ranks; ++g)
+      gpus.insert(runs[static_cast<std::size_t>(g)].start.ranks.front().gpu.value());
+    EXPECT_EQ(gpus.size(), static_cast<std::size_t>(ranks)) << "each by itself";
     constexpr std::int64_t still_warming = 3;
     const auto rows = spec::metrics::scaling_table(runs, still_warming);
-    ASSERT_EQ(rows.size(), 2u);
+    ASSERT_EQ(rows.size(), static_cast<std::size_t>(ranks) + 1);
     for (const auto& row : rows)
       std::cout << "heads " << row.ranks << " GPUs " << asked.settings << ": "
                 << row.tokens_per_second_of_rank << " tokens/s each, " << 100 * row.efficiency << " %, MFU "
                 << 100 * row.mfu.value_or(0) << " %, exposed " << 100 * row.exposed << " %" << std::endl;
-    EXPECT_GE(rows[1].efficiency, asked.least_efficiency - unlike);
-    ASSERT_TRUE(rows[0].mfu && rows[1].mfu);
-    EXPECT_GE(*rows[1].mfu, (asked.least_efficiency - unlike) * *rows[0].mfu);
-    EXPECT_LE(rows[1].exposed, asked.most_exposed);
-    EXPECT_NEAR(rows[1].tokens_per_second, static_cast<double>(ranks) * rows[1].tokens_per_second_of_rank,
-                1e-9 * rows[1].tokens_per_second);
+    const auto& all = rows.back();
+    const auto& slowest = *std::min_element(rows.begin(), rows.end() - 1, [](const auto& a, const auto& b) {
+      return a.tokens_per_second_of_rank < b.tokens_per_second_of_rank;
+    });
+    const double kept = all.tokens_per_second_of_rank / slowest.tokens_per_second_of_rank;
+    std::cout << "of the slowest by itself " << 100 * kept << " %; lost: imbalance "
+              << 100 * all.lost_imbalance << " %, waiting " << 100 * all.lost_waiting << " %, compute "
+              << 100 * all.lost_compute << " %, fixed " << 100 * all.lost_fixed << " %" << std::endl;
+    EXPECT_GE(kept, asked.least_efficiency - between_runs);
+    ASSERT_TRUE(slowest.mfu && all.mfu);
+    EXPECT_GE(*all.mfu, (asked.least_efficiency - between_runs) * *slowest.mfu);
+    EXPECT_LE(all.exposed, asked.most_exposed);
+    EXPECT_NEAR(all.tokens_per_second, static_cast<double>(ranks) * all.tokens_per_second_of_rank,
+                1e-9 * all.tokens_per_second);
+  }
+
+  static spec::record::Run record_of(const std::string& folder, std::int64_t ranks) {
+    auto run = spec::record::assemble(spec::record::read_events(folder));
+    expect_honest(run, ranks);
+    return run;
   }
 };
 

@@ -48,6 +48,25 @@ TEST(ScalingSpec, TheExampleOfThePage) {
   EXPECT_NEAR(rows[1].lost_fixed, 0, 1e-15);
 }
 
+TEST(ScalingSpec, AStepOfAllWaitsForTheSlowestGpu) {
+  const auto fast = run_of(1, {step_of(1, 100, {.forward = 0.3, .backward = 0.5})});
+  const auto slow = run_of(1, {step_of(1, 75, {.forward = 0.25, .backward = 0.5})});
+  const auto both = run_of(2, {step_of(1, 200, {.forward = 0.3, .backward = 0.9, .reduce = 0.05})});
+  const auto rows = scaling_table({both, fast, slow}, 0);
+  ASSERT_EQ(rows.size(), 3u);
+  // 125 and 100 tokens/s: 112.5 on average.
+  EXPECT_DOUBLE_EQ(rows[0].efficiency, 125 / 112.5);
+  EXPECT_DOUBLE_EQ(rows[0].lost_imbalance, 1 - 125 / 112.5);
+  EXPECT_DOUBLE_EQ(rows[0].lost_compute, 0);
+  EXPECT_DOUBLE_EQ(rows[1].efficiency, 100 / 112.5);
+  EXPECT_DOUBLE_EQ(rows[2].efficiency, 80 / 112.5);
+  const double kept = 100 / 112.5;
+  EXPECT_NEAR(rows[2].lost_imbalance, 1 - kept, 1e-15);
+  EXPECT_NEAR(rows[2].lost_waiting, kept * 0.04, 1e-15);
+  EXPECT_NEAR(rows[2].lost_compute, kept * 0.16, 1e-15)
+      << "against the slower one, which takes 1 s for as many";
+}
+
 RC_GTEST_PROP(ScalingSpec, TheLostPartsAddUp, ()) {
   const auto seconds = [] { return 1e-3 * *rc::gen::inRange(1, 1000); };
   const auto draw = [&](std::int64_t ranks) {
@@ -64,8 +83,8 @@ RC_GTEST_PROP(ScalingSpec, TheLostPartsAddUp, ()) {
                                .other = seconds()}));
     return run_of(ranks, steps);
   };
-  for (const ScalingRow& row : scaling_table({draw(1), draw(2), draw(*rc::gen::inRange(3, 9))}, 2)) {
-    const double lost = row.lost_waiting + row.lost_compute + row.lost_fixed;
+  for (const ScalingRow& row : scaling_table({draw(1), draw(1), draw(2), draw(*rc::gen::inRange(3, 9))}, 2)) {
+    const double lost = row.lost_imbalance + row.lost_waiting + row.lost_compute + row.lost_fixed;
     RC_ASSERT(std::abs(lost - (1 - row.efficiency)) < 1e-9 * std::max(1.0, row.efficiency));
     RC_ASSERT(std::abs(row.tokens_per_second - row.tokens_per_second_of_rank * double(row.ranks)) <
               1e-9 * row.tokens_per_second);
