@@ -67,6 +67,8 @@ Result judge_gap_closed(const Evidence& e);
 Result judge_valid_tokens(const Evidence& e);
 Result judge_vocabulary(const Evidence& e);
 Result judge_phases(const Evidence& e);
+// memory_plan.cpp
+Result judge_memory_plan(const Evidence& e);
 
 // line_clock.cpp
 Result judge_line_clock(const Evidence& e);

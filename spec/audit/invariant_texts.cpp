@@ -233,6 +233,13 @@ const std::vector<Invariant>& invariants() {
       {"phases", "times of a step's parts add up to its time",
        "Of our own record, whose step is timed part by part; no more than rounding is forgiven.",
        Unit::seconds},
+      {"memory_plan", "planned memory = the sum of its tensors <= the device's; measured = planned",
+       "Of our own record, which plans a step's memory and refuses what does not fit: the plan is that of "
+       "the "
+       "start, and what was measured is not less than the state that it names, nor than the step before it "
+       "says, nor 2 % "
+       "off the plan without the warning that the program then writes.",
+       Unit::bytes},
       {"scaling", "per GPU, a run on more GPUs is not faster than one on fewer",
        "Only between runs of the same model, GPU, micro-batch and sequence length; by the corrected numbers; "
        "10 % for "

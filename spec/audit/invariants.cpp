@@ -44,7 +44,8 @@ constexpr Other others[] = {{"mfu_possible", judge_mfu_possible},
                             {"gap_closed", judge_gap_closed},
                             {"valid_tokens", judge_valid_tokens},
                             {"vocabulary", judge_vocabulary},
-                            {"phases", judge_phases}};
+                            {"phases", judge_phases},
+                            {"memory_plan", judge_memory_plan}};
 
 const Invariant& invariant_named(std::string_view id) {
   std::vector<std::string> known;

@@ -206,6 +206,15 @@ struct ParameterTensors {
   double vectors = 0, vector_entries = 0;
 };
 
+/// What a program says of the memory that it planned and took, once after it started [B].
+struct MemoryOfStart {
+  std::int64_t line = 0;
+  double step = 0;  ///< behind which it stands
+  double planned = 0, parts = 0, state = 0, capacity = 0;
+  std::optional<double> planned_at_start, measured;
+  bool warned = false;  ///< that plan and measurement differ
+};
+
 /// What a log says of its run beside the steps.
 struct RunFacts {
   std::string origin;  ///< path, or what the program that built it says
@@ -216,6 +225,7 @@ struct RunFacts {
   std::optional<bool> tied_embeddings;  ///< whether the head is the embedding, where the log says so
   std::optional<BlockMlp> mlp;          ///< beside the settings, of a trainer that has several, where said
   std::optional<ParameterTensors> tensors;  ///< of the whole model, where said
+  std::vector<MemoryOfStart> memory;        ///< of our own record
   /// The file that defined the model, where the log says that it was no built-in one and does not hold it
   /// whole: a model that is known by the same name need not be the one that ran.
   std::string model_file;

@@ -132,6 +132,11 @@ class AssayRecord : public LineReader {
         resumed_ = true;
         builder.restart(resume->step);
       }
+      if (const auto* memory = std::get_if<record::Memory>(&event))
+        read_memory(*memory, line.number, builder);
+      if (const auto* warning = std::get_if<record::Warning>(&event))
+        if (warning->code == "memory_plan" && !builder.memory().empty())
+          builder.memory().back().warned = true;
       if (const auto* end = std::get_if<record::RunEnd>(&event)) read_end(*end, line.number, builder);
     } catch (const UserError& error) {
       // A record of another schema is told apart from a damaged one: nothing of it can be trusted.
@@ -143,6 +148,8 @@ class AssayRecord : public LineReader {
 
   void read_start(const record::RunStart& start, std::int64_t line, RecordBuilder& builder) {
     ++starts_;
+    planned_.reset();
+    if (start.planned_memory_bytes) planned_ = static_cast<double>(*start.planned_memory_bytes);
     const auto whole = [&](Setting setting, std::int64_t number) {
       builder.setting(setting, exactly(static_cast<double>(number), line));
     };
@@ -226,6 +233,21 @@ class AssayRecord : public LineReader {
     if (kind == "wsd" || kind == "cosine") real(Setting::decay_steps, static_cast<double>(start.steps));
   }
 
+  void read_memory(const record::Memory& memory, std::int64_t line, RecordBuilder& builder) const {
+    MemoryOfStart out{.line = line,
+                      .step = static_cast<double>(memory.step),
+                      .planned = static_cast<double>(memory.planned_bytes),
+                      .parts = 0,
+                      .state = static_cast<double>(memory.state_bytes),
+                      .capacity = static_cast<double>(memory.capacity_bytes),
+                      .planned_at_start = planned_,
+                      .measured = {}};
+    for (const record::PlannedTensors& tensors : memory.tensors)
+      out.parts += static_cast<double>(tensors.bytes);
+    if (memory.measured_bytes) out.measured = static_cast<double>(*memory.measured_bytes);
+    builder.memory().push_back(out);
+  }
+
   void read_end(const record::RunEnd& end, std::int64_t line, RecordBuilder& builder) const {
     // What a second start prints is of its own steps alone.
     if (starts_ > 1) return;
@@ -244,6 +266,7 @@ class AssayRecord : public LineReader {
   }
 
   int starts_ = 0;
+  std::optional<double> planned_;  ///< memory, of the last start
   bool resumed_ = false;
   LineShapes shapes_{Notation::json};
 };

@@ -1,0 +1,88 @@
+// labels: unit
+// Our own record's plan of the memory, and what was measured of it.
+#include <gtest/gtest.h>
+
+#include "spec/audit/invariants.hpp"
+#include "spec/record/run.hpp"
+#include "spec/record/write.hpp"
+#include "tests/support/example_run.hpp"
+#include "tests/support/read_text.hpp"
+
+namespace assay::spec::audit::memory_plan_test {
+namespace {
+
+/// A record with one step on a GPU of 80 GB, planned to take 40 GB of it, 10 GB of them state.
+struct OwnRecord {
+  record::RunStart start = tests::example_start();
+  record::Step step = tests::example_step(1);
+  record::Memory memory{
+      .step = 1,
+      .device = "cuda:0",
+      .capacity_bytes = 80'000'000'000,
+      .planned_bytes = 40'000'000'000,
+      .state_bytes = 10'000'000'000,
+      .moment = "the head",
+      .measured_bytes = 39'900'000'000,
+      .tensors = {{"x", "activations", 4, 30'000'000'000}, {"weights", "state", 1, 10'000'000'000}}};
+  bool warned = false;
+
+  OwnRecord() {
+    start.planned_memory_bytes = memory.planned_bytes;
+    step.device_peak_bytes = 39'000'000'000;
+  }
+  Result judged() const {
+    std::string text =
+        record::to_json(start) + "\n" + record::to_json(step) + "\n" + record::to_json(memory) + "\n";
+    if (warned) text += record::to_json(record::Warning{1, "memory_plan", "differs"}) + "\n";
+    return judge("memory_plan", tests::read_text(text));
+  }
+  std::string cause() const {
+    const Result told = judged();
+    return told.verdict == Verdict::contradicts ? told.causes.at(0).id : std::string(to_string(told.verdict));
+  }
+};
+
+TEST(MemoryPlanSpec, ATruthfulPlanHolds) {
+  OwnRecord own;
+  EXPECT_EQ(own.cause(), "holds");
+  EXPECT_EQ(own.judged().judged, 2);
+  own.memory.measured_bytes.reset();  // on a CPU nothing is measured
+  EXPECT_EQ(own.cause(), "holds");
+  own.start.planned_memory_bytes.reset();
+  EXPECT_EQ(own.cause(), "holds");
+}
+
+TEST(MemoryPlanSpec, APlanThatIsNotItsOwnSumOrDoesNotFitContradicts) {
+  OwnRecord own;
+  own.memory.capacity_bytes = 39'999'999'999;
+  EXPECT_EQ(own.cause(), "memory_beyond_device");
+  own = OwnRecord();
+  own.memory.tensors[0].bytes += 1;
+  EXPECT_EQ(own.cause(), "memory_plan_other");
+  own = OwnRecord();
+  own.start.planned_memory_bytes = 39'000'000'000;
+  EXPECT_EQ(own.cause(), "memory_plan_other");
+  own = OwnRecord();
+  own.memory.state_bytes = 40'000'000'001;
+  EXPECT_EQ(own.cause(), "memory_plan_other");
+}
+
+TEST(MemoryPlanSpec, AMeasurementThatCannotBeContradicts) {
+  OwnRecord own;
+  own.step.device_peak_bytes = 0;
+  own.memory.measured_bytes = 9'000'000'000, own.warned = true;  // the state alone takes more
+  EXPECT_EQ(own.cause(), "memory_measured_other");
+  own.memory.measured_bytes = 81'000'000'000;
+  EXPECT_EQ(own.cause(), "memory_beyond_device");
+  own.memory.measured_bytes = 39'000'000'000;  // 2.5 % less
+  EXPECT_EQ(own.cause(), "holds");
+  own.warned = false;
+  EXPECT_EQ(own.cause(), "memory_measured_other");
+  own.memory.measured_bytes = 39'300'000'000;
+  EXPECT_EQ(own.cause(), "holds");
+  own.step.device_peak_bytes = 39'400'000'000;
+  EXPECT_EQ(own.cause(), "memory_measured_other");
+}
+
+}  // namespace
+}  // namespace assay::spec::audit::memory_plan_test
