@@ -27,7 +27,7 @@ bool Blocks::more() {
   in_.read(buffer_.get() + end_, static_cast<std::streamsize>(block));
   const auto got = static_cast<std::size_t>(in_.gcount());
   if (in_.bad())
-    throw UserError(ExitCode::io, origin_ + ": reading failed after " + std::to_string(read_) +
+    throw UserError(ExitCode::bad_data, origin_ + ": reading failed after " + std::to_string(read_) +
                                       " bytes; check the disk or the pipe and read it again");
   end_ += got;
   read_ += static_cast<std::int64_t>(got);

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "spec/audit/readers/container_lines.hpp"
 #include "spec/audit/readers/doubled_lines.hpp"
@@ -31,6 +32,7 @@ std::vector<RunRecord> read_blocks(Blocks& blocks, const ReadOptions& options, c
 std::vector<RunRecord> read_logs(std::istream& in, const std::string& origin, const ReadOptions& options) {
   const Mapping mapping(options.map);
   check_settings(options.set);
+  if (in.eof()) throw UserError(ExitCode::usage, origin + ": was read to its end before; give each log once");
   Blocks blocks(in, origin);
   if (!blocks.more() || blocks.rest().find_first_not_of(" \t\r\n") == std::string_view::npos)
     throw UserError(ExitCode::bad_data, origin + ": is empty; give the log that the trainer printed");
@@ -56,21 +58,30 @@ std::vector<RunRecord> read_logs(std::istream& in, const std::string& origin, co
 }
 
 std::vector<RunRecord> read_logs(const std::string& path, const ReadOptions& options) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  const auto usage = [&](const std::string& message) -> std::vector<RunRecord> {
-    throw UserError(ExitCode::usage, path + ": " + message);
+  const auto is_there = [](const std::string& name) {
+    std::error_code error;
+    const auto status = std::filesystem::status(name, error);
+    if (std::filesystem::exists(status)) return true;
+    // What is there and cannot be looked at (a folder that is closed, links in a circle) is told apart.
+    if (!error || error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory)
+      return false;
+    throw UserError(ExitCode::bad_data, name + ": cannot be looked at: " + error.message() +
+                                            "; check its permissions and where its links lead");
   };
-  if (!std::filesystem::exists(status))
-    return usage("no such file; give a log, or a folder with a run.jsonl");
-  if (std::filesystem::is_directory(status)) {
+  if (!is_there(path))
+    throw UserError(ExitCode::usage, path + ": no such file; give a log, or a folder with a run.jsonl");
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
     const std::string inside = (std::filesystem::path(path) / "run.jsonl").string();
-    if (!std::filesystem::exists(inside, error))
-      return usage("is a folder without a run.jsonl; give the log itself");
+    if (!is_there(inside))
+      throw UserError(ExitCode::usage, path + ": is a folder without a run.jsonl; give the log itself");
+    if (std::filesystem::is_directory(inside, error))
+      throw UserError(ExitCode::bad_data, inside + ": is a folder, not a record; give the log itself");
     return read_logs(inside, options);
   }
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw UserError(ExitCode::io, path + ": cannot be opened for reading; check its permissions");
+  if (!file)
+    throw UserError(ExitCode::bad_data, path + ": cannot be opened for reading; check its permissions");
   return read_logs(file, path, options);
 }
 
