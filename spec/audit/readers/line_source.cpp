@@ -28,7 +28,7 @@ bool Blocks::more() {
   const auto got = static_cast<std::size_t>(in_.gcount());
   if (in_.bad())
     throw UserError(ExitCode::bad_data, origin_ + ": reading failed after " + std::to_string(read_) +
-                                      " bytes; check the disk or the pipe and read it again");
+                                            " bytes; check the disk or the pipe and read it again");
   end_ += got;
   read_ += static_cast<std::int64_t>(got);
   if (first_ && got > 0) {

@@ -35,9 +35,9 @@ struct ReadOptions {
 /// Every run in a file, in its order; fragments of one run (a report that quotes it twice) are put together.
 /// A folder is read as its run.jsonl. Reads in constant memory; logs of any size.
 /// Errors, each one line that says what, where, why and what to do next: UserError(usage) when there is no
-/// such file, the stream was read before, or `map` or `set` cannot be understood; UserError(bad_data) when the
-/// file cannot be opened or read, is empty, not text, cut in the middle of a JSON document, or no line is one
-/// of a known trainer.
+/// such file, the stream was read before, or `map` or `set` cannot be understood; UserError(bad_data) when
+/// the file cannot be opened or read, is empty, not text, cut in the middle of a JSON document, or no line is
+/// one of a known trainer.
 std::vector<RunRecord> read_logs(const std::string& path, const ReadOptions& options = {});
 std::vector<RunRecord> read_logs(std::istream& in, const std::string& origin,
                                  const ReadOptions& options = {});
