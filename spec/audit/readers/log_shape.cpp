@@ -54,6 +54,14 @@ bool opens(std::string_view line) {
 
 }  // namespace
 
+bool is_fence(std::string_view line) {
+  if (!line.starts_with("```")) return false;
+  line.remove_prefix(3);
+  return line.size() <= 20 && std::all_of(line.begin(), line.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ' ' || c == '\r';
+         });
+}
+
 LogShape shape_of(std::string_view start) {
   const auto skip_blanks = [](std::string_view text) {
     const std::size_t at = text.find_first_not_of(" \t\r\n");
@@ -61,6 +69,12 @@ LogShape shape_of(std::string_view start) {
   };
   start = skip_blanks(start);
   if (start.empty()) return LogShape::text;
+  if (const std::size_t end = start.find('\n');
+      end != std::string_view::npos && is_fence(start.substr(0, end))) {
+    // Lines stand alone, and fences are left out of them; a document has to be given without.
+    const LogShape inside = shape_of(start.substr(end + 1));
+    return inside == LogShape::json_lines ? inside : LogShape::text;
+  }
   const std::string_view inside = skip_blanks(start.substr(1));
   // "[rank0]: ..." and "{'loss': ..." are no JSON.
   if (start[0] == '[') return inside.empty() || inside[0] == '{' ? LogShape::document : LogShape::text;

@@ -5,6 +5,10 @@
 
 namespace assay::spec::audit {
 
+/// Whether the line is a fence of Markdown ("```", "```json"), which stands around a log and is no line of
+/// it.
+bool is_fence(std::string_view line);
+
 enum class LogShape { text, document, json_lines };
 
 /// What a log is that starts so.

@@ -166,6 +166,7 @@ std::vector<RunRecord> read_lines(Blocks& blocks, const ReadOptions& options, co
   if (mapping.stated()) as_table();
   Line line;
   while (lines.next(line)) {
+    if (line.text.starts_with('`') && is_fence(line.text)) continue;
     if (!hands) {
       const LineFormat* const trainer = trainer_of(line.text);
       if (!trainer) {

@@ -1,4 +1,7 @@
 // torchtitan's console: formats.md, "torchtitan".
+#include <algorithm>
+#include <string>
+
 #include "spec/audit/readers/line_reader.hpp"
 #include "spec/audit/readers/scan.hpp"
 #include "spec/audit/readers/time_stamp.hpp"
@@ -15,6 +18,13 @@ std::string_view step_line(std::string_view text) {
   if (before.ends_with("validate ") || before.find("context: val") != std::string_view::npos) return {};
   if (rest.find("loss:") == std::string_view::npos || number_token(rest).empty()) return {};
   return text.substr(at);
+}
+
+/// Blanks for the tabs that stand in their place in logs that were pasted.
+std::string with_blanks(std::string_view text) {
+  std::string out(text);
+  std::replace(out.begin(), out.end(), '\t', ' ');
+  return out;
 }
 
 /// Ranks without the pipeline's last stage have no loss, and print -1.
@@ -41,6 +51,15 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNum
 class Torchtitan : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
+    if (line.text.find('\t') == std::string_view::npos) return read_spaced(line, builder);
+    const std::string spaced = with_blanks(line.text);
+    Line same = line;
+    same.text = spaced;
+    read_spaced(same, builder);
+  }
+
+ private:
+  void read_spaced(const Line& line, RecordBuilder& builder) {
     if (builder.may_defer())
       if (const auto glance = shapes_.glance(line); glance && builder.defer(line.text, *glance, again_))
         return;
@@ -62,7 +81,6 @@ class Torchtitan : public LineReader {
     read_header(line.text, line.number, builder);
   }
 
- private:
   static void read_header(std::string_view text, std::int64_t line, RecordBuilder& builder) {
     if (const auto rest = behind(text, " capacity: "); rest.data()) {
       const std::size_t with = rest.find(" with ");
@@ -200,7 +218,8 @@ LineFormat torchtitan_format() {
   return {
       format,
       [](std::string_view text) {
-        const auto rest = torchtitan::step_line(text);
+        const std::string spaced = torchtitan::with_blanks(text);
+        const auto rest = torchtitan::step_line(spaced);
         Step step;
         return rest.data() && torchtitan::read_numbers(rest, 0, step) &&
                (step[Field::tokens_per_second] || step[Field::memory_reserved] || step[Field::gradient_norm]);
