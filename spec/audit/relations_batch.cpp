@@ -19,6 +19,16 @@ void compare_one_pass(const Evidence& e, Comparison& to, const char* missing) {
     add_sample(to, *e.record[Setting::sequences], least);
 }
 
+/// llm.c divides the batch by one pass of all ranks, each on a GPU of its own, and refuses what leaves a rest
+/// (train_gpt2.cu): of a smaller batch it would make no pass.
+void compare_one_pass_of_tokens(const Evidence& e, Comparison& to) {
+  to.missing = "sequences per step";
+  if (e.record.format.name != "llmc" || !e.micro || !e.gpus || !e.sequence_length) return;
+  const Interval least = *e.micro * exact_interval(*e.gpus) * *e.sequence_length;
+  if (wide(*e.record[Setting::tokens_per_step]).high < least.low)
+    add_sample(to, *e.record[Setting::tokens_per_step], least);
+}
+
 void compare_batch(const Evidence& e, Comparisons& out) {
   const RunRecord& r = e.record;
   Comparison& ranks = at(out, Relation::ranks);
@@ -65,7 +75,7 @@ void compare_batch(const Evidence& e, Comparisons& out) {
     // train.py divides the passes by the ranks and multiplies by them again: the configured ones, of all.
     add_sample(tokens, *printed_tokens, *e.micro * *e.accumulation * *e.sequence_length);
   else
-    tokens.missing = "sequences per step";
+    compare_one_pass_of_tokens(e, tokens);
 }
 
 void compare_step_sequences(const Evidence& e, Comparisons& out) {

@@ -75,6 +75,40 @@ TEST(OnePassSpec, MoreThanTheGlobalBatchContradictsInEveryFormat) {
   }
 }
 
+/// llm.c's table of 64 x 1,024 tokens on 8 GPUs, whose steps take 0.5 s.
+std::string llmc(int batch, int passes, int done) {
+  const auto row = [](const std::string& name, int value) {
+    std::string out = "| " + name, number_of = "| " + number(value);
+    out.resize(24, ' '), number_of.resize(53, ' ');
+    return out + number_of + "|\n";
+  };
+  std::string out =
+      row("micro batch size B", 64) + row("sequence length T", 1024) + row("total batch size", batch) +
+      row("num_processes", 8) +
+      "batch_size B=64 * seq_len T=1024 * num_processes=8 and total_batch_size=" + number(batch) +
+      "\n=> setting grad_accum_steps=" + number(passes) + "\n";
+  for (int i = 1; i <= 8; ++i)
+    out += "step    " + number(i) +
+           "/19560 | loss 10.900000 (+nanz)| norm 3.1000 (+nanz)| lr 6.00e-04 | 500.00 ms | -100.0% bf16 MFU "
+           "| " +
+           number(2 * done) + " tok/s\n";
+  return out;
+}
+
+TEST(OnePassSpec, ABatchOfLlmcThatIsLessThanOnePassContradicts) {
+  EXPECT_EQ(contradictions(read_text(llmc(524288, 1, 524288))), "");
+  EXPECT_EQ(contradictions(read_text(llmc(1048576, 2, 1048576))), "");
+  const RunRecord record = read_text(llmc(262144, 0, 524288));
+  const Result result = judge("tokens_per_step", record);
+  ASSERT_EQ(result.verdict, Verdict::contradicts);
+  EXPECT_EQ(result.printed, 262144);
+  EXPECT_EQ(result.recomputed.low, 524288);
+  const Audit told = audit(record);
+  ASSERT_EQ(told.readings.front().changes.size(), 1u);
+  EXPECT_EQ(told.readings.front().changes.front().id, "batch_stated_other");
+  EXPECT_TRUE(told.readings.front().unexplained.empty());
+}
+
 // The axis that splits the model may be on a line that is lost: the GPUs are then not the ranks.
 TEST(OnePassSpec, RanksThatAreNotSaidAreNotCounted) {
   std::string lost = megatron(2, 2, 4);
