@@ -2,15 +2,26 @@
 
 #include <stdexcept>
 
+#include "impl/parallel/copied.hpp"
+
 namespace assay::impl {
+
+namespace {
+/// Of ranks that have no GPUs to copy with.
+[[noreturn]] void refuse(const Copied& copied, const Communicator& ranks) {
+  throw AgreedError(ExitCode::usage, refusal(copied, "the tensors of these " + std::to_string(ranks.size()) +
+                                                         " ranks go by " + ranks.engine()));
+}
+}  // namespace
 
 std::shared_ptr<void> Communicator::gather_by_copies(const at::Tensor&) {
   if (size() == 1) return nullptr;
-  throw AgreedError(ExitCode::usage,
-                    "parallel.gather=copy_engines: GPUs of one host copy weights from one another, and the "
-                    "tensors of these " +
-                        std::to_string(size()) + " ranks go by " + engine() +
-                        "; give parallel.gather=multiprocessors");
+  refuse(copied_weights, *this);
+}
+
+std::shared_ptr<void> Communicator::scatter_by_copies(const at::Tensor&, const at::Tensor&) {
+  if (size() == 1) return nullptr;
+  refuse(copied_gradients, *this);
 }
 
 bool check_parts(const at::Tensor& whole, const at::Tensor& share, int rank, int size) {

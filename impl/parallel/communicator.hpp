@@ -25,7 +25,7 @@ class AgreedError : public UserError {
 class Communicator {
  public:
   /// Of one collective that was begun. Collectives complete in the order in which they begin; gathers by
-  /// copies have an order of their own.
+  /// copies have an order of their own, and so have reduce_scatters by copies.
   using Ticket = std::int64_t;
 
   virtual ~Communicator() = default;
@@ -53,6 +53,13 @@ class Communicator {
   virtual std::shared_ptr<void> gather_by_copies(const at::Tensor& memory);
   /// All-gathers of tensors that copy engines have done since the start; all others are the engine's.
   virtual std::int64_t gathers_by_copies() const { return 0; }
+  /// The same for reduce_scatters of wholes that lie in `memory`, at the same place of each rank's: each rank
+  /// copies the others' parts of its share by its copy engines to `staging`, one behind the other, and adds
+  /// them up in the order of the ranks, bf16 in fp32 and rounded once. `staging`: of the same device, (size -
+  /// 1) shares of the largest whole at least; held with the handle; nobody else touches it. fp64, fp32, bf16.
+  virtual std::shared_ptr<void> scatter_by_copies(const at::Tensor& memory, const at::Tensor& staging);
+  /// Reduce_scatters of tensors whose parts copy engines have brought since the start.
+  virtual std::int64_t scatters_by_copies() const { return 0; }
 
   /// What the calling thread (on a GPU: its current stream) does next comes after the collective. On a GPU
   /// the thread itself does not wait.

@@ -47,7 +47,8 @@ void driver_check(CUresult status, const char* call) {
 }
 }  // namespace
 
-GpuMeeting::GpuMeeting(Communicator& control, at::Device device, c10::cuda::CUDAStream stream)
+GpuMeeting::GpuMeeting(Communicator& control, at::Device device, c10::cuda::CUDAStream stream,
+                       const Copied& copied)
     : control_(control),
       device_(device),
       stream_(stream),
@@ -56,8 +57,8 @@ GpuMeeting::GpuMeeting(Communicator& control, at::Device device, c10::cuda::CUDA
       words_(at::zeros({control.size() + 1}, at::TensorOptions(at::kInt).device(device))) {
   c10::cuda::CUDACachingAllocator::recordStream(words_.storage().data_ptr(), stream_);
   c10::cuda::getCurrentCUDAStream(device.index()).synchronize();  // the words are zero before anyone writes
-  theirs_ = map_peers(control_, device_, words_);
-  agree_on_copies(control_, reason_of([&] { try_out(); }));
+  theirs_ = map_peers(control_, device_, copied, words_);
+  agree_on_copies(control_, copied, reason_of([&] { try_out(); }));
 }
 
 void GpuMeeting::try_out() {

@@ -17,9 +17,9 @@ namespace assay::impl {
 /// what each rank's stream was given before it. No call waits for the GPU but the first.
 class GpuMeeting {
  public:
-  /// Ranks meet once, on trial. Every rank of `control`, which lives longer, calls at the same time. Errors:
-  /// AgreedError(usage), as agree_on_copies.
-  GpuMeeting(Communicator& control, at::Device device, c10::cuda::CUDAStream stream);
+  /// Ranks meet once, on trial. `copied`: what for. Every rank of `control`, which lives longer, calls at the
+  /// same time. Errors: AgreedError(usage), as agree_on_copies.
+  GpuMeeting(Communicator& control, at::Device device, c10::cuda::CUDAStream stream, const Copied& copied);
 
   /// Gives a meeting to the stream.
   void meet();

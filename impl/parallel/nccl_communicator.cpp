@@ -18,6 +18,7 @@
 
 #include "impl/parallel/hexadecimal.hpp"
 #include "impl/parallel/peer_copies.hpp"
+#include "impl/parallel/peer_sums.hpp"
 #include "impl/parallel/stream_lane.hpp"
 #include "impl/watch/let_go.hpp"
 #include "spec/error.hpp"
@@ -50,7 +51,7 @@ void nccl_check(ncclResult_t status, const char* call, int rank, ncclComm_t comm
 struct Family {
   std::timed_mutex calls;
   std::vector<ncclComm_t> held{};
-  std::vector<PeerCopies*> copies{};
+  std::vector<PeerStream*> copies{};
   bool released = false;
   LetGo let_go{[this] { release(); }};
 
@@ -59,7 +60,7 @@ struct Family {
     // A call that hangs keeps the lock; the end of the process ends it, too.
     if (!lock.owns_lock()) return;
     released = true;
-    for (PeerCopies* each : copies) each->let_go();
+    for (PeerStream* each : copies) each->let_go();
     for (const ncclComm_t comm : held) ncclCommAbort(comm);
     held.clear();
   }
@@ -107,6 +108,7 @@ class NcclCommunicator final : public Communicator {
     {
       const std::scoped_lock lock(family_->calls);
       std::erase(family_->copies, copies_.get());
+      std::erase(family_->copies, sums_.get());
       if (family_->released || std::erase(family_->held, comm_) == 0) return;
     }
     if (lost_)
@@ -137,6 +139,13 @@ class NcclCommunicator final : public Communicator {
       control_->wait(control_->begin_reduce_scatter_sum(whole, share));
       return 0;
     }
+    if (sums_ && sums_->shared(whole)) {
+      require_held_now();
+      sum_lane_->enter({whole, share});
+      sums_->reduce_scatter(whole, share);
+      ++scatters_by_copies_;
+      return leave(*sum_lane_);
+    }
     lane_.enter({whole, share});
     ASSAY_NCCL_CHECK(ncclReduceScatter(whole.const_data_ptr(), share.data_ptr(), count(share),
                                        datatype(share), ncclSum, comm_, lane_.stream()));
@@ -150,15 +159,11 @@ class NcclCommunicator final : public Communicator {
       return 0;
     }
     if (copies_ && copies_->shared(share)) {
-      {
-        const std::scoped_lock lock(family_->calls);
-        require_held();
-      }
+      require_held_now();
       copy_lane_->enter({whole, share});
       copies_->gather(share, whole);
-      copy_lane_->leave(++last_);
       ++gathers_by_copies_;
-      return last_;
+      return leave(*copy_lane_);
     }
     lane_.enter({whole, share});
     ASSAY_NCCL_CHECK(ncclAllGather(share.const_data_ptr(), whole.data_ptr(), count(share), datatype(share),
@@ -169,24 +174,27 @@ class NcclCommunicator final : public Communicator {
   void wait(Ticket ticket) override {
     lane_.wait(ticket);
     if (copy_lane_) copy_lane_->wait(ticket);
+    if (sum_lane_) sum_lane_->wait(ticket);
   }
   void wait_all() override {
     lane_.wait_all();
     if (copy_lane_) copy_lane_->wait_all();
+    if (sum_lane_) sum_lane_->wait_all();
   }
 
   std::int64_t gathers_by_copies() const override { return gathers_by_copies_; }
+  std::int64_t scatters_by_copies() const override { return scatters_by_copies_; }
 
   std::shared_ptr<void> gather_by_copies(const at::Tensor& memory) override {
     if (size() == 1) return nullptr;
     if (!memory.is_cuda()) return control_->gather_by_copies(memory);
-    if (!copies_) {
-      copies_ = std::make_unique<PeerCopies>(*control_, device_);
-      copy_lane_.emplace(copies_->stream(), device_);
-      const std::scoped_lock lock(family_->calls);
-      family_->copies.push_back(copies_.get());
-    }
-    return copies_->share(memory);
+    return opened(copies_, copy_lane_).share(memory);
+  }
+
+  std::shared_ptr<void> scatter_by_copies(const at::Tensor& memory, const at::Tensor& staging) override {
+    if (size() == 1) return nullptr;
+    if (!memory.is_cuda()) return control_->scatter_by_copies(memory, staging);
+    return opened(sums_, sum_lane_).share(memory, staging);
   }
 
   void settle() override {
@@ -229,9 +237,27 @@ class NcclCommunicator final : public Communicator {
   }
   static std::size_t count(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
 
-  Ticket leave() {
-    lane_.leave(++last_);
+  void require_held_now() const {
+    const std::scoped_lock lock(family_->calls);
+    require_held();
+  }
+
+  Ticket leave() { return leave(lane_); }
+  Ticket leave(StreamLane& lane) {
+    lane.leave(++last_);
     return last_;
+  }
+
+  /// Made when it is asked for first, with the lane that orders its stream. Collective then.
+  template <class Copies>
+  Copies& opened(std::unique_ptr<Copies>& copies, std::optional<StreamLane>& lane) {
+    if (!copies) {
+      copies = std::make_unique<Copies>(*control_, device_);
+      lane.emplace(copies->stream(), device_);
+      const std::scoped_lock lock(family_->calls);
+      family_->copies.push_back(copies.get());
+    }
+    return *copies;
   }
 
   void require_alive(std::chrono::steady_clock::time_point until) {
@@ -251,9 +277,10 @@ class NcclCommunicator final : public Communicator {
   std::unique_ptr<Communicator> control_;
   at::Device device_;
   StreamLane lane_;
-  std::optional<StreamLane> copy_lane_{};  ///< with copies_
-  std::unique_ptr<PeerCopies> copies_{};   ///< since gather_by_copies
-  std::int64_t gathers_by_copies_ = 0;
+  std::optional<StreamLane> copy_lane_{}, sum_lane_{};  ///< with copies_ and sums_
+  std::unique_ptr<PeerCopies> copies_{};                ///< since gather_by_copies
+  std::unique_ptr<PeerSums> sums_{};                    ///< since scatter_by_copies
+  std::int64_t gathers_by_copies_ = 0, scatters_by_copies_ = 0;
   const std::shared_ptr<Family> family_;
   ncclComm_t comm_ = nullptr;
   bool lost_ = false;

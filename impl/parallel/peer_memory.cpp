@@ -26,7 +26,8 @@ PeerMemory mapped(const std::string& told, std::size_t bytes, std::size_t rank) 
 }
 }  // namespace
 
-std::vector<PeerMemory> map_peers(Communicator& control, at::Device device, const at::Tensor& memory) {
+std::vector<PeerMemory> map_peers(Communicator& control, at::Device device, const Copied& copied,
+                                  const at::Tensor& memory) {
   std::string mine;
   const std::string not_told = reason_of([&] {
     // The allocator knows where an allocation begins, not what lies within.
@@ -37,9 +38,9 @@ std::vector<PeerMemory> map_peers(Communicator& control, at::Device device, cons
            to_hexadecimal(handle.handle);
   });
   const auto told = control.all_gather(mine);
-  agree_on_copies(control, not_told);
+  agree_on_copies(control, copied, not_told);
   std::vector<PeerMemory> peers(told.size());
-  agree_on_copies(control, reason_of([&] {
+  agree_on_copies(control, copied, reason_of([&] {
                     const c10::cuda::CUDAGuard guard(device);
                     for (std::size_t r = 0; r < told.size(); ++r)
                       if (r != static_cast<std::size_t>(control.rank()))
@@ -48,15 +49,13 @@ std::vector<PeerMemory> map_peers(Communicator& control, at::Device device, cons
   return peers;
 }
 
-void agree_on_copies(Communicator& control, const std::string& reason) {
+void agree_on_copies(Communicator& control, const Copied& copied, const std::string& reason) {
   const auto reasons = control.all_gather(reason);
   for (std::size_t r = 0; r < reasons.size(); ++r)
     if (!reasons[r].empty())
       throw AgreedError(ExitCode::usage,
-                        "parallel.gather=copy_engines: GPUs of one host copy weights from one another, and "
-                        "rank " +
-                            std::to_string(r) + " of these " + std::to_string(reasons.size()) +
-                            " cannot: " + reasons[r] + "; give parallel.gather=multiprocessors");
+                        refusal(copied, "rank " + std::to_string(r) + " of these " +
+                                            std::to_string(reasons.size()) + " cannot: " + reasons[r]));
 }
 
 std::string line_of(const std::exception& error) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "impl/parallel/communicator.hpp"
+#include "impl/parallel/copied.hpp"
 
 namespace assay::impl {
 
@@ -19,11 +20,12 @@ struct PeerMemory {
 
 /// Each rank's `memory`, by rank; this rank's own is empty. Every rank of `control` calls at the same time,
 /// with as many bytes, of the GPU's caching allocator. Errors: AgreedError(usage), as agree_on_copies.
-std::vector<PeerMemory> map_peers(Communicator& control, at::Device device, const at::Tensor& memory);
+std::vector<PeerMemory> map_peers(Communicator& control, at::Device device, const Copied& copied,
+                                  const at::Tensor& memory);
 
 /// Where a rank has a reason why it cannot take part in copies, all ranks throw it: AgreedError(usage) with
 /// the first such rank, its reason and what to set. Collective. `reason`: this rank's; empty: none.
-void agree_on_copies(Communicator& control, const std::string& reason);
+void agree_on_copies(Communicator& control, const Copied& copied, const std::string& reason);
 
 /// What `step` threw, in a line; empty where it did not throw. CUDA's own memory of an error is cleared.
 std::string line_of(const std::exception& error);

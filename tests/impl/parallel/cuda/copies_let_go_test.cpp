@@ -15,19 +15,25 @@ namespace assay::impl::copies_let_go_test {
 namespace {
 
 /// The last of the process: its communicators are gone afterwards.
-TEST(PeerCopiesImpl, AGatherThatARankStaysAwayFromIsLetGo) {
+TEST(PeerCopiesImpl, AGatherAndASumThatARankStaysAwayFromAreLetGo) {
   ASSAY_NEEDS_GPU_RANKS();
   Communicator& world = *tests::gpu_ranks().world;
   const auto options = at::TensorOptions(at::kFloat).device(tests::gpu_ranks().device);
   const at::Tensor share = at::full({1 << 20}, world.rank(), options),
                    whole = at::zeros({world.size() << 20}, options);
-  const auto handle = world.gather_by_copies(share);
+  const at::Tensor gradient = at::ones({world.size() << 20}, options), sum = at::zeros({1 << 20}, options);
+  const auto handle = world.gather_by_copies(share),
+             of_sums = world.scatter_by_copies(gradient, at::empty({(world.size() - 1) << 20}, options));
   world.wait(world.begin_all_gather(share, whole));
+  world.wait(world.begin_reduce_scatter_sum(gradient, sum));
   world.settle();
   EXPECT_EQ(world.gathers_by_copies(), 1);
+  EXPECT_EQ(world.scatters_by_copies(), 1);
   EXPECT_EQ(whole[-1].item<float>(), static_cast<float>(world.size() - 1));
+  EXPECT_EQ(sum[-1].item<float>(), static_cast<float>(world.size()));
   if (world.rank() == 0) {
     world.begin_all_gather(share, whole);  // the others do not
+    world.begin_reduce_scatter_sum(gradient, sum);
     const auto begin = std::chrono::steady_clock::now();
     std::thread watch([&] {
       std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -43,6 +49,7 @@ TEST(PeerCopiesImpl, AGatherThatARankStaysAwayFromIsLetGo) {
     let_go_of_all();
   }
   EXPECT_THROW(world.begin_all_gather(share, whole), UserError);
+  EXPECT_THROW(world.begin_reduce_scatter_sum(gradient, sum), UserError);
 }
 
 }  // namespace
