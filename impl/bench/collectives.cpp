@@ -182,7 +182,7 @@ void measure_collectives(const Plan& plan, Communicator& communicator, const Use
   auto by_copies = communicator.gather_by_copies(buffer);
   for (const BufferSize& size : sizes(Collective::all_gather)) {
     CollectiveRow row = measured_row(plan, communicator, Collective::all_gather, size, buffer);
-    row.gather = spec::Gather::copy_engines;
+    row.gather = spec::MovedBy::copy_engines;
     use(row);
   }
   by_copies.reset();

@@ -94,12 +94,12 @@ double collective_seconds(const Moments& moments) {
 }
 
 OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collective collective,
-                           spec::Gather gather, const spec::Partition& partition, const Call& product) {
+                           spec::MovedBy gather, const spec::Partition& partition, const Call& product) {
   const Dtype dtype = element_dtype(collective, plan.shape.dtype);
   const std::int64_t elements = largest_decoder_block(partition);
   const at::Tensor whole = zeros_in_memory(plan.device, dtype, elements);
   const auto by_copies =
-      gather == spec::Gather::copy_engines ? communicator.gather_by_copies(whole) : nullptr;
+      gather == spec::MovedBy::copy_engines ? communicator.gather_by_copies(whole) : nullptr;
   const Begin begin = collective_call(communicator, collective, whole);
   const auto run = [&](const OverlapCounts& counts) {
     return run_beside(communicator, plan.device, counts, product, begin);
@@ -186,9 +186,10 @@ void measure_overlap(const Plan& plan, Communicator& communicator,
     time_calls(plan.device, {.repeats = 1, .warm = tournament_calls}, {}, product);
     const spec::Partition partition = spec::partition(spec::inventory(plan.model), communicator.size());
     for (const Collective collective : spec::metrics::collectives)
-      use(measured_beside(plan, communicator, collective, spec::Gather::multiprocessors, partition, product));
+      use(measured_beside(plan, communicator, collective, spec::MovedBy::multiprocessors, partition,
+                          product));
     if (copies_left_out(communicator, plan.device).empty())
-      use(measured_beside(plan, communicator, Collective::all_gather, spec::Gather::copy_engines, partition,
+      use(measured_beside(plan, communicator, Collective::all_gather, spec::MovedBy::copy_engines, partition,
                           product));
     communicator.barrier();  // nobody's memory goes before all are done
   });

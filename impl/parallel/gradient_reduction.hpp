@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 
 #include "impl/parallel/communicator.hpp"
 
@@ -13,6 +14,11 @@ class GradientReduction {
  public:
   GradientReduction(Communicator& communicator, at::ScalarType wire)
       : communicator_(communicator), wire_(wire) {}
+
+  /// From here on reduce_scatters are by copies of the GPUs' copy engines (Communicator::scatter_by_copies):
+  /// of wholes that lie in `gradients`, none of more than `largest` elements. What that takes is allocated
+  /// here: the others' parts of one share, and the two rounded copies. Collective, before the first one.
+  void scatter_by_copies(const at::Tensor& gradients, std::int64_t largest);
 
   using Number = std::int64_t;  ///< of a reduction, counting from 1
   using Then = std::function<void()>;
@@ -44,6 +50,9 @@ class GradientReduction {
   at::ScalarType wire_;
   Number last_ = 0;
   std::deque<Pending> pending_;
+  at::Tensor copied_from_;         ///< of reduce_scatters by copies: what the other ranks have mapped
+  at::Tensor rounded_;             ///< [2, largest], of those: places of the rounded copies
+  std::shared_ptr<void> mapping_;  ///< ends before what it maps
 };
 
 }  // namespace assay::impl

@@ -16,7 +16,7 @@ constexpr std::size_t embedding_place = 2, head_place = 3;
 }
 
 ShardedParameters::ShardedParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model,
-                                     LayoutGroups& groups, at::ScalarType wire)
+                                     LayoutGroups& groups, at::ScalarType wire, spec::MovedBy scatter)
     : buffers_(buffers),
       tied_(model.tied_embeddings),
       shard_(groups.shard()),
@@ -24,7 +24,9 @@ ShardedParameters::ShardedParameters(const ParameterBuffers& buffers, const spec
       scatter_(groups.shard(), wire),
       reduce_(groups.replicas(), wire),
       non_finite_(buffers.inventory) {
-  lay_out(model);
+  const at::Tensor gradients = lay_out(model);
+  if (scatter == spec::MovedBy::copy_engines)
+    scatter_.scatter_by_copies(gradients, buffers.partition.largest_block());
 }
 
 /// A tied head reads the embedding and its own norm, so both are there at once; an untied one takes the
@@ -35,7 +37,7 @@ ShardedParameters::Place& ShardedParameters::place_of(std::int64_t block) {
   return places_[static_cast<std::size_t>(block % 2)];
 }
 
-void ShardedParameters::lay_out(const spec::ModelSpec& model) {
+at::Tensor ShardedParameters::lay_out(const spec::ModelSpec& model) {
   const spec::Partition& partition = buffers_.partition;
   places_.resize(head_place + 1);
   // One tensor for all places, so that views of a block may reach into another's (a tied head).
@@ -66,6 +68,7 @@ void ShardedParameters::lay_out(const spec::ModelSpec& model) {
     zeroed_.push_back(of_decoder(b) ? beside_products(gradients, begin, end, placed, b, tied_)
                                     : std::vector{gradients.narrow(0, begin, end - begin)});
   }
+  return gradients;
 }
 
 void ShardedParameters::gather(std::int64_t block) {

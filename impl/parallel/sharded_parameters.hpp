@@ -16,10 +16,10 @@ namespace assay::impl {
 /// several replicas (hybrid), the shares of the gradient are summed over them behind the last backward.
 class ShardedParameters final : public ParameterLayout {
  public:
-  /// `buffers` is partitioned over the ranks of groups.shard(). `wire`: dtype in which gradients are summed.
-  /// Both must outlive this.
+  /// `buffers` is partitioned over the ranks of groups.shard(). `wire`: dtype in which gradients are summed;
+  /// `scatter`: by what, within a shard group. Both must outlive this.
   ShardedParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model, LayoutGroups& groups,
-                    at::ScalarType wire);
+                    at::ScalarType wire, spec::MovedBy scatter);
 
   const BlockViews& acquire(std::int64_t block) override;
   void release(std::int64_t block) override;
@@ -49,7 +49,8 @@ class ShardedParameters final : public ParameterLayout {
 
   bool is_head(std::int64_t block) const { return block + 1 == buffers_.inventory.blocks; }
   Place& place_of(std::int64_t block);
-  void lay_out(const spec::ModelSpec& model);
+  /// Returns the gradients of all places together.
+  at::Tensor lay_out(const spec::ModelSpec& model);
   void gather(std::int64_t block);
   void wait_for(std::int64_t block);
   void prefetch_after(std::int64_t block);

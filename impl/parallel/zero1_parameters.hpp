@@ -10,9 +10,10 @@ namespace assay::impl {
 /// Reductions begin as in ReplicatedParameters.
 class Zero1Parameters final : public LocalParameters {
  public:
-  /// `buffers` is partitioned over the ranks of `shard`. `wire`: dtype in which gradients are summed.
+  /// `buffers` is partitioned over the ranks of `shard`. `wire`: dtype in which gradients are summed;
+  /// `scatter`: by what.
   Zero1Parameters(const ParameterBuffers& buffers, const spec::ModelSpec& model, Communicator& shard,
-                  at::ScalarType wire);
+                  at::ScalarType wire, spec::MovedBy scatter);
 
   const BlockViews& acquire(std::int64_t block) override;
   void begin_backward(bool last_micro_batch) override;

@@ -96,7 +96,8 @@ bool refuse_other_settings(const spec::RunConfig& config, const checkpoint::Stat
                       name.starts_with("log.") || name.starts_with("sample.") || name == "compute.threads" ||
                       name == "compute.device" || name == "compute.cuda_graph" || name == "batch.micro" ||
                       name == "data.prefetch" || name == "parallel.data" || name == "parallel.shard_ranks" ||
-                      name == "parallel.gather" || name == "parallel.check_replicas_every" ||
+                      name == "parallel.gather" || name == "parallel.scatter" ||
+                      name == "parallel.check_replicas_every" ||
                       (extended && (name == "train.steps" || name.starts_with("schedule.")));
     if (!free && now_set[i].second != then_set[i].second) differing += (differing.empty() ? "" : ", ") + name;
   }

@@ -14,10 +14,10 @@
 #include "impl/data/open_source.hpp"
 #include "impl/ops/attention.hpp"
 #include "impl/ops/determinism.hpp"
+#include "impl/run/copy_choice.hpp"
 #include "impl/run/describe.hpp"
 #include "impl/run/device_choice.hpp"
 #include "impl/run/disk_space.hpp"
-#include "impl/run/gather_choice.hpp"
 #include "impl/run/host.hpp"
 #include "impl/run/last_words.hpp"
 #include "impl/run/memory_limits.hpp"
@@ -87,7 +87,7 @@ class Run {
     set_deterministic(config_.deterministic);
     reason_against_graph(config_.cuda_graph, device_, communicator_.size());  // refuses it on the CPU
     const spec::Layout layout = layout_of(config_, communicator_);
-    refuse_gather(config_, layout, device_, communicator_);
+    refuse_copies(config_, layout, device_, communicator_);
     memory_plan_ = memory_plan(config_, model_, batch_, device_, layout);
     refuse_what_cannot_fit(memory_plan_, config_, batch_,
                            {.device = device_memory(device_), .host = host_memory()});

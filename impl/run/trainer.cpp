@@ -82,7 +82,7 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
       parameters_(make_parameters(
           buffers_, model, groups_,
           config.dtype == Dtype::bf16 ? scalar_type(config.reduce) : buffers_.gradients.scalar_type(),
-          config.gather)),
+          {.weights = config.gather, .gradients = config.scatter})),
       model_(model, *parameters_, config.sequence_length, scalar_type(config.dtype), device,
              config.recompute),
       clock_(device),

@@ -303,12 +303,20 @@ void add_machine_and_run(std::vector<Key>& all) {
       when("compute.dtype is \"bf16\"", computes_in_bf16,
            choice<Dtype>("parallel.reduce", &C::reduce, {{"f32", Dtype::f32}, {"bf16", Dtype::bf16}},
                          "Type in which gradients are summed over ranks")));
-  all.push_back(when(
-      "parallel.data is not \"replicate\"", holds_shares,
-      choice<Gather>("parallel.gather", &C::gather,
-                     {{"multiprocessors", Gather::multiprocessors}, {"copy_engines", Gather::copy_engines}},
-                     "What gathers weights: NCCL on multiprocessors, or the copy engines of the "
-                     "GPUs of one host, beside the products; on a CPU an error")));
+  all.push_back(
+      when("parallel.data is not \"replicate\"", holds_shares,
+           choice<MovedBy>(
+               "parallel.gather", &C::gather,
+               {{"multiprocessors", MovedBy::multiprocessors}, {"copy_engines", MovedBy::copy_engines}},
+               "What gathers weights: NCCL on multiprocessors, or the copy engines of the "
+               "GPUs of one host, beside the products; on a CPU an error")));
+  all.push_back(
+      when("parallel.data is not \"replicate\"", holds_shares,
+           choice<MovedBy>(
+               "parallel.scatter", &C::scatter,
+               {{"multiprocessors", MovedBy::multiprocessors}, {"copy_engines", MovedBy::copy_engines}},
+               "What brings each rank the others' parts of its gradients: NCCL, which also sums them, or "
+               "the copy engines of the GPUs of one host, behind which one kernel sums; on a CPU an error")));
   all.push_back(integer("parallel.check_replicas_every", &C::check_replicas_every, 0, kSteps, "[steps]",
                         "Steps between comparisons of the ranks' copies of the weights, bit for bit; 0: "
                         "never"));

@@ -11,9 +11,14 @@ enum class DataParallel { replicate, zero1, shard, hybrid };
 /// "replicate", "zero1", "shard", "hybrid".
 std::string_view to_string(DataParallel data);
 
-/// What moves the shares of weights that are gathered: NCCL's kernels on multiprocessors, or the GPUs' copy
-/// engines. No other number comes out.
-enum class Gather { multiprocessors, copy_engines };
+/// What moves shares between ranks: NCCL's kernels on multiprocessors, or the GPUs' copy engines.
+enum class MovedBy { multiprocessors, copy_engines };
+
+/// By what a layout that holds shares moves them. Weights are the same bits either way; sums of gradients are
+/// with two ranks, with more they may be rounded otherwise (docs/many-gpus.md).
+struct Movers {
+  MovedBy weights = MovedBy::multiprocessors, gradients = MovedBy::multiprocessors;
+};
 
 struct Layout {
   DataParallel data = DataParallel::replicate;

@@ -1,5 +1,7 @@
 #include "spec/layout/partition.hpp"
 
+#include <algorithm>
+
 #include <string>
 
 #include "spec/error.hpp"
@@ -8,6 +10,12 @@ namespace assay::spec {
 
 std::int64_t Partition::block_size(std::int64_t block) const {
   return ranks * blocks.at(static_cast<std::size_t>(block)).share;
+}
+
+std::int64_t Partition::largest_block() const {
+  std::int64_t largest = 0;
+  for (const Block& block : blocks) largest = std::max(largest, ranks * block.share);
+  return largest;
 }
 
 Inventory::Range Partition::owned(std::int64_t block, std::int64_t rank) const {

@@ -23,6 +23,7 @@ struct Partition {
   std::int64_t shard_size = 0;  ///< elements of one rank over all blocks: inventory.flat_size / ranks
 
   std::int64_t block_size(std::int64_t block) const;  ///< ranks * share
+  std::int64_t largest_block() const;                 ///< the most elements of a block
   /// The share of `rank`, in the padded flat buffer. Errors: SpecError partition_c2.
   Inventory::Range owned(std::int64_t block, std::int64_t rank) const;
   /// Every element of `rank`, as few runs as there are: one when there is one rank, else one a block.

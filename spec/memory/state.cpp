@@ -11,13 +11,6 @@ namespace assay::spec::memory {
 
 namespace {
 
-std::int64_t largest_block(const Partition& partition) {
-  std::int64_t largest = 0;
-  for (std::int64_t b = 0; b < partition.inventory.blocks; ++b)
-    largest = std::max(largest, partition.block_size(b));
-  return largest;
-}
-
 /// Elements of impl/parallel/sharded_parameters.cpp: two decoder blocks, embedding and head, which take turns
 /// unless they are one.
 std::int64_t whole_places(const Partition& partition, const ModelSpec& m) {
@@ -53,7 +46,10 @@ std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
     hold("gathered_weights", {places}, element);
     hold("gathered_gradients", {places}, statistic);
   }
-  if (s.layout.ranks > 1 && s.rounded_sums) hold("rounded_sums", {2, largest_block(partition)}, 2);
+  if (s.layout.ranks > 1 && s.rounded_sums) hold("rounded_sums", {2, partition.largest_block()}, 2);
+  if (s.layout.shards_state() && s.copied_sums)
+    hold("scattered_parts", {s.layout.shard_ranks - 1, partition.largest_block() / s.layout.shard_ranks},
+         s.rounded_sums ? 2 : statistic);
   hold("rope_cosine", {s.sequence_length, s.model.head_dim / 2}, statistic);
   hold("rope_sine", {s.sequence_length, s.model.head_dim / 2}, statistic);
   return held;

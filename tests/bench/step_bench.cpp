@@ -144,7 +144,7 @@ int bench(const spec::RunConfig& config, std::int64_t steps) {
            {"gpu", gpu},
            {"ranks", batch.ranks},
            {"layout", std::string(spec::to_string(config.data_parallel))},
-           {"gather", config.gather == spec::Gather::copy_engines ? "copy_engines" : "multiprocessors"},
+           {"gather", config.gather == spec::MovedBy::copy_engines ? "copy_engines" : "multiprocessors"},
            {"accumulation", batch.accumulation},
            {"sequences", batch.sequences},
            {"micro", batch.micro},

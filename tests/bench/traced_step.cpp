@@ -152,7 +152,7 @@ void print_collectives(const std::vector<TracedKernel>& kernels, const spec::Run
       spec::step_volume(layout, partition, {batch.accumulation, gradient, weight, model.tied_embeddings});
   const std::int64_t block = bench::largest_decoder_block(partition);
   const auto bytes = [&](std::int64_t element) { return static_cast<double>(block * element); };
-  if (config.gather == spec::Gather::copy_engines && layout.shards_state())
+  if (config.gather == spec::MovedBy::copy_engines && layout.shards_state())
     print_copies(kernels, volume.shard.all_gather, bytes(weight), layout.shard_ranks);
   else
     print_collective(kernels, collectives::Collective::all_gather, "AllGather", volume.shard.all_gather,

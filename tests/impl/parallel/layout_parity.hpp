@@ -27,7 +27,7 @@ struct LayoutCase {
   int steps = 5;
   double tolerance = 1e-11;     ///< relative, in fp64
   std::vector<int> order = {};  ///< of passes: StepRunner::step
-  spec::Gather gather = spec::Gather::multiprocessors;
+  spec::Movers by = {};         ///< what moves shares
 };
 
 inline std::string describe(const LayoutCase& c, const spec::Layout& layout) {
@@ -102,7 +102,7 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
   CountingCommunicator counting(communicator, volume);
   const spec::ModelSpec model = tiny_model(c.seed);
   StepRunner runner(model, Dtype::f64, device, counting, layout, layout_settings(), c.seed, Dtype::f32,
-                    Dtype::f32, spec::Recompute::norms_swiglu, c.gather);
+                    Dtype::f32, spec::Recompute::norms_swiglu, c.by);
   reference::TrainState state = reference::initial_state(model, c.seed);
   const impl::run::StepSettings s = layout_settings();
   std::string found;

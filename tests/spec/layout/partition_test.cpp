@@ -40,6 +40,7 @@ TEST(PartitionSpec, FollowsTheSpecExample) {
     EXPECT_EQ(range.end, end);
   };
   is(0, 64, 128), is(1, 256, 384), is(2, 448, 512);
+  EXPECT_EQ(p.largest_block(), 256) << "of 192 and what they are padded with";
   EXPECT_EQ(p.inventory.at("p1").offset, 128);
   EXPECT_EQ(p.inventory.at("p2").offset, 384);
 }

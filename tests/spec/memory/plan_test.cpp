@@ -286,6 +286,27 @@ TEST(MemoryPlanSpec, ASettingComesFromTheConfigurationOfARun) {
                   .flash_attention);
 }
 
+/// Parts of the other three ranks of the largest block's share, in the type in which gradients are summed.
+TEST(MemoryPlanSpec, SumsByCopyEnginesTakeTheOthersPartsOfAShare) {
+  const auto parts = [](std::vector<std::string> settings) {
+    settings.insert(settings.begin(), {"batch.sequences=4", "batch.micro=1", "compute.dtype=bf16"});
+    const RunConfig config = load("", settings);
+    const Plan with = plan(setting_of(config, find_model("llama3-8b"), batch_of(4, 1, 4), Machine::cuda));
+    for (const Item& item : with.items)
+      if (item.name == "scattered_parts") return item.bytes.to_int64();
+    return std::int64_t{0};
+  };
+  const std::string by_copies = "parallel.scatter=copy_engines";
+  // The head with its norm, in shares of 64 elements' multiples: 128,256 x 4,096 + 4,096 over 4 ranks.
+  const std::int64_t share = (128'256 + 1) * 4'096 / 4;
+  EXPECT_EQ(parts({"parallel.data=shard", by_copies}), 3 * share * 4);
+  EXPECT_EQ(parts({"parallel.data=zero1", by_copies}), 3 * share * 4);
+  EXPECT_EQ(parts({"parallel.data=shard", "parallel.reduce=bf16", by_copies}), 3 * share * 2);
+  EXPECT_EQ(parts({"parallel.data=hybrid", "parallel.shard_ranks=4", by_copies}), 3 * share * 4);
+  EXPECT_EQ(parts({"parallel.data=replicate"}), 0);
+  EXPECT_EQ(parts({"parallel.data=shard"}), 0);
+}
+
 TEST(MemoryPlanSpec, C1RefusesAStepWithoutTokens) {
   for (const auto member :
        {&Setting::micro, &Setting::sequence_length, &Setting::micro_batches, &Setting::staged_steps}) {

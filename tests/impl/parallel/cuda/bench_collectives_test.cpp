@@ -30,7 +30,7 @@ TEST(BenchCollectivesCuda, LargeCollectivesAreFasterThanSmallOnes) {
     ++rows;
     const double rate = spec::metrics::bus_bandwidth(row.collective, row.bytes, row.seconds, world.size());
     EXPECT_LT(rate, 2e12) << row.size << ": faster than any link";
-    EXPECT_TRUE(row.gather == spec::Gather::multiprocessors ||
+    EXPECT_TRUE(row.gather == spec::MovedBy::multiprocessors ||
                 row.collective == spec::metrics::Collective::all_gather);
     if (row.size == "1 MiB") small = rate;
     if (row.size == "all parameters") {
@@ -39,7 +39,7 @@ TEST(BenchCollectivesCuda, LargeCollectivesAreFasterThanSmallOnes) {
     }
     if (world.rank() == 0)
       std::cout << to_string(row.collective) << " " << row.size
-                << (row.gather == spec::Gather::copy_engines ? " by copies" : "") << ": " << rate * 1e-9
+                << (row.gather == spec::MovedBy::copy_engines ? " by copies" : "") << ": " << rate * 1e-9
                 << " GB/s bus" << std::endl;
   });
   EXPECT_EQ(rows, 20) << "five of all_gather by copies among them";
@@ -58,7 +58,7 @@ TEST(BenchCollectivesCuda, AProductIsNotFasterBesideACollective) {
     EXPECT_GT(row.beside.seconds, 0) << "no collective ended while products ran";
     if (world.rank() == 0)
       std::cout << "gate_up beside " << to_string(row.beside.collective)
-                << (row.beside.gather == spec::Gather::copy_engines ? " by copies" : "") << ": "
+                << (row.beside.gather == spec::MovedBy::copy_engines ? " by copies" : "") << ": "
                 << 100 * (row.beside_seconds / row.alone_seconds - 1) << " % slower" << std::endl;
   });
   EXPECT_EQ(rows, 4);

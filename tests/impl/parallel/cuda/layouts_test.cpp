@@ -28,7 +28,9 @@ spec::Layout layout_of(DataParallel data) {
                          data == DataParallel::hybrid ? (ranks % 2 || ranks < 4 ? ranks : 2) : 0);
 }
 
-void expect_the_references_steps(spec::Gather gather) {
+constexpr spec::MovedBy copy_engines = spec::MovedBy::copy_engines;
+
+void expect_the_references_steps(const spec::Movers& by) {
   for (DataParallel data : kinds)
     for (std::uint64_t seed = 0; seed < 4; ++seed) {
       const LayoutCase c{.seed = 300 + seed,
@@ -36,7 +38,7 @@ void expect_the_references_steps(spec::Gather gather) {
                          .accumulation = static_cast<std::int64_t>(1 + seed % 3),
                          .documents = static_cast<tests::Documents>(seed % 2),
                          .ignored = static_cast<tests::Ignored>(seed % 4),
-                         .gather = gather};
+                         .by = by};
       EXPECT_EQ(tests::difference_from_reference(c, layout_of(data), world(), device()), "")
           << "rank " << world().rank() << ", " << tests::describe(c, layout_of(data));
     }
@@ -44,43 +46,52 @@ void expect_the_references_steps(spec::Gather gather) {
 
 TEST(LayoutsCudaImpl, EveryLayoutTrainsAsTheReferenceInFp64) {
   ASSAY_NEEDS_GPU_RANKS();
-  expect_the_references_steps(spec::Gather::multiprocessors);
+  expect_the_references_steps({});
 }
 
 TEST(LayoutsCudaImpl, TheyDoWithWeightsGatheredByCopyEngines) {
   ASSAY_NEEDS_GPU_RANKS();
-  expect_the_references_steps(spec::Gather::copy_engines);
+  expect_the_references_steps({.weights = copy_engines});
 }
 
-/// bf16 weights after some steps of both ways of gathering, with either states, recomputed blocks and
-/// several micro-batches: whatever gathers, the same bits are read. Only the order of atomic sums may move
-/// them: steps are deterministic here.
-TEST(LayoutsCudaImpl, WhatGathersDoesNotMoveABit) {
+/// This rank's bf16 weights after some steps, with recomputed blocks and several micro-batches.
+at::Tensor weights_after_steps(DataParallel data, Dtype states, Dtype wire, const spec::Movers& by) {
+  const LayoutCase c{.seed = 6, .micro = 1, .accumulation = 3};
+  tests::StepRunner runner(tests::tiny_model(c.seed), Dtype::bf16, device(), world(), layout_of(data),
+                           tests::layout_settings(), c.seed, states, wire, spec::Recompute::block, by);
+  // The group may be the world, which other tests have used.
+  const Communicator& shard = runner.groups().shard();
+  const std::int64_t gathers = shard.gathers_by_copies(), scatters = shard.scatters_by_copies();
+  for (int step = 0; step < 4; ++step) {
+    const auto whole = tests::whole_batch(c, world().size(), step);
+    runner.step(tests::dealt(whole, c, world().size(), world().rank()),
+                static_cast<double>(whole.valid_tokens()), 1e-2);
+  }
+  runner.parameters().settle_weights();
+  EXPECT_EQ(shard.gathers_by_copies() > gathers, by.weights == copy_engines);
+  EXPECT_EQ(shard.scatters_by_copies() > scatters, by.gradients == copy_engines);
+  return runner.buffers().weights.clone();
+}
+
+/// Whatever gathers, the same bits are read; and whatever sums two ranks' gradients, in fp32 or in bf16, adds
+/// two numbers and rounds once. Only the order of atomic sums may move them: steps are deterministic here.
+/// Three ranks and more are summed in another order by NCCL.
+TEST(LayoutsCudaImpl, WhatMovesSharesDoesNotMoveABit) {
   ASSAY_NEEDS_GPU_RANKS();
-  const LayoutCase c{.seed = 6, .micro = 1, .accumulation = 2};
   set_deterministic(true);
   const auto off = c10::make_scope_exit([] { set_deterministic(false); });
   for (DataParallel data : {DataParallel::zero1, DataParallel::shard})
-    for (Dtype states : {Dtype::f32, Dtype::bf16}) {
-      std::vector<at::Tensor> weights;
-      for (spec::Gather gather :
-           {spec::Gather::multiprocessors, spec::Gather::multiprocessors, spec::Gather::copy_engines}) {
-        tests::StepRunner runner(tests::tiny_model(c.seed), Dtype::bf16, device(), world(), layout_of(data),
-                                 tests::layout_settings(), c.seed, states, Dtype::f32, spec::Recompute::block,
-                                 gather);
-        const std::int64_t before = runner.groups().shard().gathers_by_copies();  // of runs before this one
-        for (int step = 0; step < 4; ++step) {
-          const auto whole = tests::whole_batch(c, world().size(), step);
-          runner.step(tests::dealt(whole, c, world().size(), world().rank()),
-                      static_cast<double>(whole.valid_tokens()), 1e-2);
-        }
-        runner.parameters().settle_weights();
-        weights.push_back(runner.buffers().weights.clone());
-        EXPECT_EQ(runner.groups().shard().gathers_by_copies() > before, gather == spec::Gather::copy_engines);
+    for (Dtype states : {Dtype::f32, Dtype::bf16})
+      for (Dtype wire : {Dtype::f32, Dtype::bf16}) {
+        std::vector<at::Tensor> weights;
+        for (const spec::Movers& by : {spec::Movers{}, spec::Movers{}, spec::Movers{.weights = copy_engines},
+                                       spec::Movers{.gradients = copy_engines},
+                                       spec::Movers{.weights = copy_engines, .gradients = copy_engines}})
+          weights.push_back(weights_after_steps(data, states, wire, by));
+        EXPECT_TRUE(at::equal(weights[0], weights[1])) << "NCCL's own, twice";
+        for (std::size_t i = 2; i < (world().size() == 2 ? weights.size() : 3); ++i)
+          EXPECT_TRUE(at::equal(weights[0], weights[i])) << spec::to_string(data) << ", way " << i;
       }
-      ASSERT_TRUE(at::equal(weights[0], weights[1])) << "NCCL's own gathers, twice";
-      EXPECT_TRUE(at::equal(weights[0], weights[2])) << spec::to_string(data);
-    }
 }
 
 TEST(LayoutsCudaImpl, CopiesInBf16AreTheSameBits) {

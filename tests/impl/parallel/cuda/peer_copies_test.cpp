@@ -162,15 +162,20 @@ TEST(PeerCopiesImpl, UnlikeMemoriesAreRefusedByAllRanks) {
   tests::expect_collectives(world(), device());
 }
 
-/// What is mapped is the other rank's: the plan of the other way of gathering holds.
-TEST(PeerCopiesImpl, ThePlanOfMemoryHolds) {
-  ASSAY_NEEDS_GPU_RANKS();
+/// What is mapped is the other rank's: the plan of the other way of gathering holds. Sums by copies take what
+/// the plan has for the others' parts.
+void expect_the_plan_of_memory(const std::vector<std::string>& ways) {
   const c10::InferenceMode no_autograd;
   for (const char* layout : {"zero1", "shard"}) {
-    const spec::RunConfig config =
-        spec::load("", {"model.name=llama-1.36b", "batch.sequences=8", "batch.micro=2",
-                        "batch.sequence_length=1024", "compute.dtype=bf16", "compute.device=cuda",
-                        std::string("parallel.data=") + layout, "parallel.gather=copy_engines"});
+    std::vector<std::string> settings = {"model.name=llama-1.36b",
+                                         "batch.sequences=8",
+                                         "batch.micro=2",
+                                         "batch.sequence_length=1024",
+                                         "compute.dtype=bf16",
+                                         "compute.device=cuda",
+                                         std::string("parallel.data=") + layout};
+    settings.insert(settings.end(), ways.begin(), ways.end());
+    const spec::RunConfig config = spec::load("", settings);
     const spec::ModelSpec model = spec::find_model(config.model);
     const spec::Batch batch = spec::batch_of(config.sequences, config.micro, world().size());
     run::Trainer trainer(config, model, batch, device(), data::open_source(config, model), world());
@@ -184,10 +189,21 @@ TEST(PeerCopiesImpl, ThePlanOfMemoryHolds) {
     const auto measured = static_cast<double>(run::device_peak_bytes(device()));
     EXPECT_NEAR(measured, planned, 0.03 * planned) << layout;
     if (world().rank() == 0)
-      std::cout << layout << ": planned " << planned * 1e-9 << " GB, measured " << measured * 1e-9
-                << std::endl;
+      std::cout << layout << ", " << ways.back() << ": planned " << planned * 1e-9 << " GB, measured "
+                << measured * 1e-9 << std::endl;
     world().barrier();
   }
+}
+
+TEST(PeerCopiesImpl, ThePlanOfMemoryHolds) {
+  ASSAY_NEEDS_GPU_RANKS();
+  expect_the_plan_of_memory({"parallel.gather=copy_engines"});
+}
+
+TEST(PeerSumsImpl, ThePlanOfMemoryHolds) {
+  ASSAY_NEEDS_GPU_RANKS();
+  for (const char* reduce : {"parallel.reduce=f32", "parallel.reduce=bf16"})
+    expect_the_plan_of_memory({"parallel.gather=copy_engines", "parallel.scatter=copy_engines", reduce});
 }
 
 }  // namespace

@@ -144,9 +144,22 @@ inline void shard_ranks(Workshop& shop) {
 inline void gather(Workshop& shop) {
   const Outcome cpu = shop.train({"parallel.data=shard", "parallel.gather=copy_engines"});
   EXPECT_EQ(cpu.code, static_cast<int>(ExitCode::usage));
-  EXPECT_NE(cpu.refusal.find("copies weights between NVIDIA GPUs"), std::string::npos) << cpu.refusal;
+  EXPECT_NE(cpu.refusal.find("copy weights from one another, and this run is on the CPU"), std::string::npos)
+      << cpu.refusal;
   EXPECT_FALSE(fs::exists(shop.folder("run"))) << "a refused run leaves no trace";
   EXPECT_EQ(losses(shop.train({"parallel.data=shard", "parallel.gather=multiprocessors"})),
+            losses(shop.train({"parallel.data=shard"})));
+}
+
+/// As gather.
+inline void scatter(Workshop& shop) {
+  const Outcome cpu = shop.train({"parallel.data=shard", "parallel.scatter=copy_engines"});
+  EXPECT_EQ(cpu.code, static_cast<int>(ExitCode::usage));
+  EXPECT_NE(cpu.refusal.find("copy gradients from one another, and this run is on the CPU"),
+            std::string::npos)
+      << cpu.refusal;
+  EXPECT_FALSE(fs::exists(shop.folder("run"))) << "a refused run leaves no trace";
+  EXPECT_EQ(losses(shop.train({"parallel.data=shard", "parallel.scatter=multiprocessors"})),
             losses(shop.train({"parallel.data=shard"})));
 }
 
@@ -177,6 +190,7 @@ inline std::map<std::string, Check> machine_checks() {
       {"parallel.data", layouts},
       {"parallel.shard_ranks", shard_ranks},
       {"parallel.gather", gather},
+      {"parallel.scatter", scatter},
       {"parallel.reduce", reduce},
       {"parallel.check_replicas_every",
        [](Workshop& shop) {
