@@ -146,12 +146,24 @@ CollectiveSubject collective_subject(const Plan& plan, Communicator& communicato
   return subject;
 }
 
+std::shared_ptr<void> by_copies(Communicator& communicator, Collective collective, const at::Tensor& memory,
+                                std::int64_t largest) {
+  if (collective == Collective::all_gather) return communicator.gather_by_copies(memory);
+  if (collective != Collective::reduce_scatter) throw std::invalid_argument("not by copy engines");
+  const std::int64_t part = largest / communicator.size() / element_bytes(Dtype::f32);
+  return communicator.scatter_by_copies(
+      memory, zeros_in_memory(memory.device(), Dtype::f32, (communicator.size() - 1) * part));
+}
+
 std::string copies_left_out(Communicator& communicator, at::Device device) {
-  if (!device.is_cuda()) return "all_gather by copy engines is measured on GPUs";
+  if (!device.is_cuda()) return "all_gather and reduce_scatter by copy engines are measured on GPUs";
   try {
-    const at::Tensor tried = zeros_in_memory(device, Dtype::f32, communicator.size());
-    const auto handle = communicator.gather_by_copies(tried);
-    communicator.barrier();
+    for (const Collective collective : copied_collectives) {
+      const at::Tensor tried = zeros_in_memory(device, Dtype::f32, communicator.size());
+      const auto handle =
+          by_copies(communicator, collective, tried, static_cast<std::int64_t>(tried.nbytes()));
+      communicator.barrier();
+    }
   } catch (const AgreedError& error) {
     return error.what();
   }
@@ -179,14 +191,23 @@ void measure_collectives(const Plan& plan, Communicator& communicator, const Use
     for (const BufferSize& size : sizes(collective))
       use(measured_row(plan, communicator, collective, size, buffer));
   if (!copies_left_out(communicator, plan.device).empty()) return;
-  auto by_copies = communicator.gather_by_copies(buffer);
-  for (const BufferSize& size : sizes(Collective::all_gather)) {
-    CollectiveRow row = measured_row(plan, communicator, Collective::all_gather, size, buffer);
-    row.gather = spec::MovedBy::copy_engines;
-    use(row);
+  for (const Collective collective : copied_collectives) {
+    const std::int64_t element = element_bytes(element_dtype(collective, plan.shape.dtype)),
+                       ranks = communicator.size();
+    // Of a sum, (ranks - 1) parts of ranks lie beside the whole.
+    const std::int64_t room = collective == Collective::reduce_scatter
+                                  ? std::min(most, buffer_room(plan, communicator) / (ranks - 1) * ranks)
+                                  : most;
+    const auto copied = buffer_sizes(partition, element, room);
+    auto handle = by_copies(communicator, collective, buffer, copied.back().elements * element);
+    for (const BufferSize& size : copied) {
+      CollectiveRow row = measured_row(plan, communicator, collective, size, buffer);
+      row.by = spec::MovedBy::copy_engines;
+      use(row);
+    }
+    handle.reset();
+    communicator.barrier();  // nobody's memory goes before all are done
   }
-  by_copies.reset();
-  communicator.barrier();  // nobody's memory goes before all are done
 }
 
 }  // namespace assay::impl::bench

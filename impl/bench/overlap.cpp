@@ -94,12 +94,13 @@ double collective_seconds(const Moments& moments) {
 }
 
 OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collective collective,
-                           spec::MovedBy gather, const spec::Partition& partition, const Call& product) {
+                           spec::MovedBy by, const spec::Partition& partition, const Call& product) {
   const Dtype dtype = element_dtype(collective, plan.shape.dtype);
   const std::int64_t elements = largest_decoder_block(partition);
   const at::Tensor whole = zeros_in_memory(plan.device, dtype, elements);
-  const auto by_copies =
-      gather == spec::MovedBy::copy_engines ? communicator.gather_by_copies(whole) : nullptr;
+  const auto handle = by == spec::MovedBy::copy_engines ? by_copies(communicator, collective, whole,
+                                                                    static_cast<std::int64_t>(whole.nbytes()))
+                                                        : nullptr;
   const Begin begin = collective_call(communicator, collective, whole);
   const auto run = [&](const OverlapCounts& counts) {
     return run_beside(communicator, plan.device, counts, product, begin);
@@ -120,7 +121,7 @@ OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collect
                  .beside_seconds = slowest(communicator, product_seconds(beside))};
   row.beside = {.collective = collective,
                 .size = "decoder block",
-                .gather = gather,
+                .by = by,
                 .dtype = name_of_dtype(dtype),
                 .bytes = elements * element_bytes(dtype),
                 .seconds = seconds};
@@ -189,8 +190,8 @@ void measure_overlap(const Plan& plan, Communicator& communicator,
       use(measured_beside(plan, communicator, collective, spec::MovedBy::multiprocessors, partition,
                           product));
     if (copies_left_out(communicator, plan.device).empty())
-      use(measured_beside(plan, communicator, Collective::all_gather, spec::MovedBy::copy_engines, partition,
-                          product));
+      for (const Collective collective : copied_collectives)
+        use(measured_beside(plan, communicator, collective, spec::MovedBy::copy_engines, partition, product));
     communicator.barrier();  // nobody's memory goes before all are done
   });
 }

@@ -39,8 +39,8 @@ struct OverlapCounts {
 OverlapCounts overlap_counts(std::int64_t repeats, double product_seconds, double collective_seconds);
 
 /// overlapped_product alone, and while each collective of a decoder
-/// block runs again and again in the communicator's stream, as in training; all_gather by copies, too, where
-/// copies_left_out has no reason. GPUs only. Collective; `use` gets
+/// block runs again and again in the communicator's stream, as in training; those of copied_collectives by
+/// copies, too, where copies_left_out has no reason. GPUs only. Collective; `use` gets
 /// the same rows on every rank. Errors: UserError(usage) where the memory does not hold the product.
 void measure_overlap(const Plan& plan, Communicator& communicator,
                      const std::function<void(const OverlapRow&)>& use);

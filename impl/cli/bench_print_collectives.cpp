@@ -31,7 +31,7 @@ std::string several(std::int64_t number, const std::string& word) {
   return spec::grouped(number) + " " + word + (number == 1 ? "" : "s");
 }
 
-bool by_copies(const CollectiveRow& row) { return row.gather == spec::MovedBy::copy_engines; }
+bool by_copies(const CollectiveRow& row) { return row.by == spec::MovedBy::copy_engines; }
 
 std::string row_name(const CollectiveRow& row) {
   return left_aligned(std::string(to_string(row.collective)), 16) + left_aligned(row.dtype, 6) +

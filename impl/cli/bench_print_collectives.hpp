@@ -27,7 +27,7 @@ double slow_down(const bench::OverlapRow& row);
 /// "nccl_max_ctas" (text or null), "rows": [{"collective", "size", "by" ("multiprocessors" or
 /// "copy_engines"), "dtype", "bytes", "seconds", "fastest_seconds", "bytes_per_s", "bus_bytes_per_s"}],
 /// "overlap": [{"product", "product_seconds", "product_seconds_beside", "slow_down", and the members of a
-/// row, of the collective meanwhile}], "overlap_left_out", "copies_left_out": why there is none, or no gather
+/// row, of the collective meanwhile}], "overlap_left_out", "copies_left_out": why there is none, or no row
 /// by copy engines, or null}. What could not be measured is null.
 std::string collectives_json(const bench::CollectiveSubject& subject,
                              const std::vector<bench::CollectiveRow>& rows,

@@ -145,6 +145,7 @@ int bench(const spec::RunConfig& config, std::int64_t steps) {
            {"ranks", batch.ranks},
            {"layout", std::string(spec::to_string(config.data_parallel))},
            {"gather", config.gather == spec::MovedBy::copy_engines ? "copy_engines" : "multiprocessors"},
+           {"scatter", config.scatter == spec::MovedBy::copy_engines ? "copy_engines" : "multiprocessors"},
            {"accumulation", batch.accumulation},
            {"sequences", batch.sequences},
            {"micro", batch.micro},

@@ -67,17 +67,31 @@ std::vector<TracedKernel> copies_between(const std::vector<TracedKernel>& kernel
   return found;
 }
 
-/// The trace does not hold how many bytes a copy moved. A gather is, for each other rank, one copy of its
-/// share and the words of two meetings (impl/parallel/gpu_meeting.hpp): the longest third are the shares.
-void print_copies(const std::vector<TracedKernel>& kernels, const Count& whole_bytes, double block_bytes,
-                  std::int64_t ranks) {
+/// Those in the stream of the kernels that add up copied parts of gradients, or those in other streams.
+std::vector<TracedKernel> beside_sums(const std::vector<TracedKernel>& kernels, bool in_their_stream) {
+  const auto sum = std::find_if(kernels.begin(), kernels.end(), [](const TracedKernel& kernel) {
+    return kernel.name.find("rank_sum::") != std::string::npos;
+  });
+  std::vector<TracedKernel> found;
+  for (const TracedKernel& kernel : kernels)
+    if ((sum != kernels.end() && kernel.stream == sum->stream) == in_their_stream) found.push_back(kernel);
+  return found;
+}
+
+/// The trace does not hold how many bytes a copy moved. A gather, or a sum of shares, is, for each other
+/// rank, one copy of its share and the words of two meetings (impl/parallel/gpu_meeting.hpp): the longest
+/// third are the shares.
+void print_copies(const std::vector<TracedKernel>& kernels, collectives::Collective collective,
+                  const Count& whole_bytes, double block_bytes, std::int64_t ranks) {
   if (ranks < 2) return;
-  const std::vector<TracedKernel> all = copies_between(kernels);
+  const bool sums = collective == collectives::Collective::reduce_scatter;
+  const std::string name(to_string(collective));
+  const std::vector<TracedKernel> all = copies_between(beside_sums(kernels, sums));
   if (all.size() < 3 || all.size() % 3 != 0) {
     std::printf(
-        "all_gather by copy engines: %zu copies between GPUs traced, three of each gather and rank were "
+        "%s by copy engines: %zu copies between GPUs traced, three of each collective and rank were "
         "expected\n",
-        all.size());
+        name.c_str(), all.size());
     return;
   }
   const std::size_t shares = all.size() / 3;
@@ -85,13 +99,13 @@ void print_copies(const std::vector<TracedKernel>& kernels, const Count& whole_b
   for (std::size_t i = 0; i < shares; ++i) sum += all[i].milliseconds();
   const double median = all[shares / 2].milliseconds(), of_ranks = static_cast<double>(ranks),
                received = whole_bytes.to_double() * (of_ranks - 1) / of_ranks;
-  // A gather's copies follow one another: a copy's rate is the rate of the link.
+  // A collective's copies follow one another: a copy's rate is the rate of the link.
   std::printf(
-      "all_gather on %lld ranks by copy engines: %zu copies (%s), %.1f ms, %.3f GB from other ranks, %.1f "
+      "%s on %lld ranks by copy engines: %zu copies (%s), %.1f ms, %.3f GB from other ranks, %.1f "
       "GB/s bus without "
       "waiting for them; median copy %.3f ms, a decoder block's share of %.1f MB would be %.1f GB/s bus\n",
-      static_cast<long long>(ranks), shares, all[0].name.c_str(), sum, 1e-9 * received, 1e-6 * received / sum,
-      median, 1e-6 * block_bytes / of_ranks, 1e-6 * block_bytes / of_ranks / median);
+      name.c_str(), static_cast<long long>(ranks), shares, all[0].name.c_str(), sum, 1e-9 * received,
+      1e-6 * received / sum, median, 1e-6 * block_bytes / of_ranks, 1e-6 * block_bytes / of_ranks / median);
 }
 
 }  // namespace
@@ -153,12 +167,17 @@ void print_collectives(const std::vector<TracedKernel>& kernels, const spec::Run
   const std::int64_t block = bench::largest_decoder_block(partition);
   const auto bytes = [&](std::int64_t element) { return static_cast<double>(block * element); };
   if (config.gather == spec::MovedBy::copy_engines && layout.shards_state())
-    print_copies(kernels, volume.shard.all_gather, bytes(weight), layout.shard_ranks);
+    print_copies(kernels, collectives::Collective::all_gather, volume.shard.all_gather, bytes(weight),
+                 layout.shard_ranks);
   else
     print_collective(kernels, collectives::Collective::all_gather, "AllGather", volume.shard.all_gather,
                      bytes(weight), layout.shard_ranks);
-  print_collective(kernels, collectives::Collective::reduce_scatter, "ReduceScatter",
-                   volume.shard.reduce_scatter, bytes(gradient), layout.shard_ranks);
+  if (config.scatter == spec::MovedBy::copy_engines && layout.shards_state())
+    print_copies(kernels, collectives::Collective::reduce_scatter, volume.shard.reduce_scatter,
+                 bytes(gradient), layout.shard_ranks);
+  else
+    print_collective(kernels, collectives::Collective::reduce_scatter, "ReduceScatter",
+                     volume.shard.reduce_scatter, bytes(gradient), layout.shard_ranks);
   print_collective(kernels, collectives::Collective::all_reduce, "AllReduce", volume.replica.all_reduce,
                    bytes(gradient) / static_cast<double>(layout.shard_ranks), layout.replicas());
 }

@@ -26,8 +26,9 @@ void print_kernels(const std::vector<TracedKernel>& kernels);
 
 /// The bus bandwidth of the collectives that move weights and gradients: the spec's bytes of a step
 /// (spec/layout/volume.md) over the time of NCCL's kernels, which includes waiting for another rank's. Of one
-/// decoder block: the median kernel, where most calls move one. Gathers by copy engines (parallel.gather)
-/// have no kernels; their copies' time leaves out that a rank waits for another before them.
+/// decoder block: the median kernel, where most calls move one. Gathers and sums by copy engines
+/// (parallel.gather, parallel.scatter) have no such kernels; their copies' time leaves out that a rank waits
+/// for another before them.
 void print_collectives(const std::vector<TracedKernel>& kernels, const spec::RunConfig& config,
                        const spec::ModelSpec& model, const spec::Batch& batch, const spec::Layout& layout);
 

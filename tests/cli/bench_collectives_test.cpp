@@ -72,7 +72,7 @@ TEST(BenchCollectivesCli, RowsByHand) {
        {"all_reduce ", "f32 ", "decoder block", " 400,000,000 ", " 2.000 ", " 200 ", " 300\n"})
     expect_word(line, word);
   CollectiveRow copied = block();
-  copied.gather = spec::MovedBy::copy_engines;
+  copied.by = spec::MovedBy::copy_engines;
   expect_word(impl::cli::collective_line(copied, four_gpus()), "decoder block, copies ");
   EXPECT_EQ(line.find("copies"), std::string::npos);
   const OverlapRow slower{
