@@ -6,6 +6,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 #include <thread>
@@ -66,7 +67,7 @@ void GpuMeeting::try_out() {
   const auto until = std::chrono::steady_clock::now() + patience_on_trial;
   while (!stream_.query()) {
     if (std::chrono::steady_clock::now() > until) {
-      let_go();
+      let_go({this});
       throw std::runtime_error("words that other GPUs write into its memory do not arrive");
     }
     std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -91,19 +92,27 @@ void GpuMeeting::meet() {
                    "cuStreamWaitValue32");
 }
 
-void GpuMeeting::let_go() {
-  if (cudaSetDevice(device_.index()) != cudaSuccess) return;
+bool GpuMeeting::open() {
+  if (cudaSetDevice(device_.index()) != cudaSuccess) return false;
   constexpr std::uint32_t beyond_all = std::uint32_t{1} << 30;
   const std::vector<std::uint32_t> far(static_cast<std::size_t>(control_.size()), meetings_ + beyond_all);
+  cudaMemcpyAsync(words_.data_ptr(), far.data(), far.size() * static_cast<std::size_t>(word),
+                  cudaMemcpyHostToDevice, release_stream_);
+  return cudaStreamSynchronize(release_stream_) == cudaSuccess;
+}
+
+void GpuMeeting::let_go(const std::vector<GpuMeeting*>& meetings) {
+  const auto waits = [](const GpuMeeting* each) {
+    return cudaStreamQuery(each->stream_) == cudaErrorNotReady;
+  };
   // Again and again: ranks that are still there write the numbers of meetings that they were given over
   // these.
   const auto until = std::chrono::steady_clock::now() + patience_of_release;
   do {
-    cudaMemcpyAsync(words_.data_ptr(), far.data(), far.size() * static_cast<std::size_t>(word),
-                    cudaMemcpyHostToDevice, release_stream_);
-    if (cudaStreamSynchronize(release_stream_) != cudaSuccess) return;
+    for (GpuMeeting* each : meetings)
+      if (!each->open()) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  } while (cudaStreamQuery(stream_) == cudaErrorNotReady && std::chrono::steady_clock::now() < until);
+  } while (std::any_of(meetings.begin(), meetings.end(), waits) && std::chrono::steady_clock::now() < until);
 }
 
 }  // namespace assay::impl

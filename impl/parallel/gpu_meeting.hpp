@@ -23,12 +23,15 @@ class GpuMeeting {
 
   /// Gives a meeting to the stream.
   void meet();
-  /// Makes this rank's stream wait for nobody any more: a rank is lost. From any thread; takes until the
-  /// stream has nothing to do, at most some seconds.
-  void let_go();
+  /// Makes this rank's streams wait for nobody any more: a rank is lost. All at once, as what one of them was
+  /// given may come behind a meeting of another. From any thread; takes until they have nothing to do, at
+  /// most some seconds.
+  static void let_go(const std::vector<GpuMeeting*>& meetings);
 
  private:
   void try_out();
+  /// Writes what every meeting is before into this rank's words, once. False: the GPU does nothing any more.
+  bool open();
 
   Communicator& control_;
   const at::Device device_;

@@ -60,7 +60,7 @@ struct Family {
     // A call that hangs keeps the lock; the end of the process ends it, too.
     if (!lock.owns_lock()) return;
     released = true;
-    for (PeerStream* each : copies) each->let_go();
+    PeerStream::let_go(copies);
     for (const ncclComm_t comm : held) ncclCommAbort(comm);
     held.clear();
   }

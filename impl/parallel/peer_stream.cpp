@@ -36,6 +36,13 @@ PeerStream::~PeerStream() {
   if (!finished()) static_cast<void>(meeting_.release());
 }
 
+void PeerStream::let_go(const std::vector<PeerStream*>& streams) {
+  std::vector<GpuMeeting*> meetings;
+  meetings.reserve(streams.size());
+  for (const PeerStream* each : streams) meetings.push_back(each->meeting_.get());
+  GpuMeeting::let_go(meetings);
+}
+
 bool PeerStream::finished() const {
   const auto until = std::chrono::steady_clock::now() + patience_at_the_end;
   while (cudaStreamQuery(stream_) == cudaErrorNotReady) {

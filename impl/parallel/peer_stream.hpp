@@ -32,8 +32,8 @@ class PeerStream {
   /// Whether a tensor lies in memory of which a handle lives.
   bool shared(const at::Tensor& tensor) const { return find(tensor) != nullptr; }
 
-  /// GpuMeeting::let_go: what copies bring is undefined from here on.
-  void let_go() { meeting_->let_go(); }
+  /// GpuMeeting::let_go, of all of these: what copies bring is undefined from here on.
+  static void let_go(const std::vector<PeerStream*>& streams);
 
  protected:
   struct Memory {
