@@ -2,124 +2,30 @@
 // ranks: 2 4
 // Every layout over NCCL: in fp64 the reference's steps, in bf16 copies of the same bits.
 #include <ATen/ATen.h>
-#include <c10/util/ScopeExit.h>
 
-#include "impl/ops/determinism.hpp"
-#include "impl/parallel/replica_hash.hpp"
-#include "tests/impl/parallel/cuda/gpu_ranks.hpp"
-#include "tests/impl/parallel/layout_parity.hpp"
+#include "tests/impl/parallel/cuda/gpu_layouts.hpp"
 
 namespace assay::impl::cuda_layouts_test {
 namespace {
 
-using spec::DataParallel;
-using tests::LayoutCase;
-
 Communicator& world() { return *tests::gpu_ranks().world; }
 at::Device device() { return tests::gpu_ranks().device; }
 
-constexpr DataParallel kinds[] = {DataParallel::replicate, DataParallel::zero1, DataParallel::shard,
-                                  DataParallel::hybrid};
-
-/// Hybrid: in shards of two where the ranks are four or more, else whole copies.
-spec::Layout layout_of(DataParallel data) {
-  const std::int64_t ranks = world().size();
-  return spec::layout_of(data, ranks,
-                         data == DataParallel::hybrid ? (ranks % 2 || ranks < 4 ? ranks : 2) : 0);
-}
-
-constexpr spec::MovedBy copy_engines = spec::MovedBy::copy_engines;
-
-void expect_the_references_steps(const spec::Movers& by) {
-  for (DataParallel data : kinds)
-    for (std::uint64_t seed = 0; seed < 4; ++seed) {
-      const LayoutCase c{.seed = 300 + seed,
-                         .micro = static_cast<std::int64_t>(1 + seed % 2),
-                         .accumulation = static_cast<std::int64_t>(1 + seed % 3),
-                         .documents = static_cast<tests::Documents>(seed % 2),
-                         .ignored = static_cast<tests::Ignored>(seed % 4),
-                         .by = by};
-      EXPECT_EQ(tests::difference_from_reference(c, layout_of(data), world(), device()), "")
-          << "rank " << world().rank() << ", " << tests::describe(c, layout_of(data));
-    }
-}
-
 TEST(LayoutsCudaImpl, EveryLayoutTrainsAsTheReferenceInFp64) {
   ASSAY_NEEDS_GPU_RANKS();
-  expect_the_references_steps({});
-}
-
-TEST(LayoutsCudaImpl, TheyDoWithWeightsGatheredByCopyEngines) {
-  ASSAY_NEEDS_GPU_RANKS();
-  expect_the_references_steps({.weights = copy_engines});
-}
-
-/// This rank's bf16 weights after some steps, with recomputed blocks and several micro-batches.
-at::Tensor weights_after_steps(DataParallel data, Dtype states, Dtype wire, const spec::Movers& by) {
-  const LayoutCase c{.seed = 6, .micro = 1, .accumulation = 3};
-  tests::StepRunner runner(tests::tiny_model(c.seed), Dtype::bf16, device(), world(), layout_of(data),
-                           tests::layout_settings(), c.seed, states, wire, spec::Recompute::block, by);
-  // The group may be the world, which other tests have used.
-  const Communicator& shard = runner.groups().shard();
-  const std::int64_t gathers = shard.gathers_by_copies(), scatters = shard.scatters_by_copies();
-  for (int step = 0; step < 4; ++step) {
-    const auto whole = tests::whole_batch(c, world().size(), step);
-    runner.step(tests::dealt(whole, c, world().size(), world().rank()),
-                static_cast<double>(whole.valid_tokens()), 1e-2);
-  }
-  runner.parameters().settle_weights();
-  EXPECT_EQ(shard.gathers_by_copies() > gathers, by.weights == copy_engines);
-  EXPECT_EQ(shard.scatters_by_copies() > scatters, by.gradients == copy_engines);
-  return runner.buffers().weights.clone();
-}
-
-/// Whatever gathers, the same bits are read; and whatever sums two ranks' gradients, in fp32 or in bf16, adds
-/// two numbers and rounds once. Only the order of atomic sums may move them: steps are deterministic here.
-/// Three ranks and more are summed in another order by NCCL.
-TEST(LayoutsCudaImpl, WhatMovesSharesDoesNotMoveABit) {
-  ASSAY_NEEDS_GPU_RANKS();
-  set_deterministic(true);
-  const auto off = c10::make_scope_exit([] { set_deterministic(false); });
-  for (DataParallel data : {DataParallel::zero1, DataParallel::shard})
-    for (Dtype states : {Dtype::f32, Dtype::bf16})
-      for (Dtype wire : {Dtype::f32, Dtype::bf16}) {
-        std::vector<at::Tensor> weights;
-        for (const spec::Movers& by : {spec::Movers{}, spec::Movers{}, spec::Movers{.weights = copy_engines},
-                                       spec::Movers{.gradients = copy_engines},
-                                       spec::Movers{.weights = copy_engines, .gradients = copy_engines}})
-          weights.push_back(weights_after_steps(data, states, wire, by));
-        EXPECT_TRUE(at::equal(weights[0], weights[1])) << "NCCL's own, twice";
-        for (std::size_t i = 2; i < (world().size() == 2 ? weights.size() : 3); ++i)
-          EXPECT_TRUE(at::equal(weights[0], weights[i])) << spec::to_string(data) << ", way " << i;
-      }
+  tests::expect_the_references_steps({});
 }
 
 TEST(LayoutsCudaImpl, CopiesInBf16AreTheSameBits) {
   ASSAY_NEEDS_GPU_RANKS();
-  const LayoutCase c{.seed = 5, .micro = 1, .accumulation = 2};
-  for (DataParallel data : kinds)
-    for (Dtype states : {Dtype::f32, Dtype::bf16})
-      for (Dtype wire : {Dtype::f32, Dtype::bf16}) {
-        tests::StepRunner runner(tests::tiny_model(c.seed), Dtype::bf16, device(), world(), layout_of(data),
-                                 tests::layout_settings(), c.seed, states, wire);
-        double first = 0, last = 0;
-        for (int step = 0; step < 6; ++step) {
-          const auto whole = tests::whole_batch(c, world().size(), 0);
-          const auto result = runner.step(tests::dealt(whole, c, world().size(), world().rank()),
-                                          static_cast<double>(whole.valid_tokens()), 1e-2);
-          (step == 0 ? first : last) = result.cross_entropy;
-        }
-        runner.parameters().settle_weights();
-        EXPECT_EQ(compare_replicas(runner.buffers(), runner.groups()).odd, "") << spec::to_string(data);
-        EXPECT_LT(last, first) << spec::to_string(data);
-      }
+  tests::expect_copies_of_the_same_bits({});
 }
 
 TEST(LayoutsCudaImpl, InitialWeightsAreThoseOfTheCpu) {
   ASSAY_NEEDS_GPU_RANKS();
   const spec::ModelSpec model = tests::tiny_model(4);
-  for (DataParallel data : kinds) {
-    const spec::Layout layout = layout_of(data);
+  for (spec::DataParallel data : tests::gpu_layouts) {
+    const spec::Layout layout = tests::gpu_layout(data);
     LayoutGroups groups(world(), layout);
     ParameterBuffers here = allocate(model, Dtype::bf16, device(), Dtype::f32, layout, groups.shard().rank()),
                      cpu = allocate(model, Dtype::bf16, at::kCPU, Dtype::f32, layout, groups.shard().rank());
