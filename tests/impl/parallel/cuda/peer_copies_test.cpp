@@ -181,9 +181,12 @@ void expect_the_plan_of_memory(const std::vector<std::string>& ways) {
     run::Trainer trainer(config, model, batch, device(), data::open_source(config, model), world());
     trainer.initialise();
     trainer.start_after(0);
-    const std::int64_t before = trainer.groups().shard().gathers_by_copies();  // of the layout before
+    const Communicator& shard = trainer.groups().shard();
+    const std::int64_t gathers = shard.gathers_by_copies(),
+                       scatters = shard.scatters_by_copies();  // of the layout before
     for (int step = 0; step < 2; ++step) trainer.step(false);
-    EXPECT_GT(trainer.groups().shard().gathers_by_copies(), before);
+    EXPECT_GT(shard.gathers_by_copies(), gathers);
+    EXPECT_EQ(shard.scatters_by_copies() > scatters, config.scatter == spec::MovedBy::copy_engines);
     const double planned =
         run::memory_plan(config, model, batch, device(), trainer.groups().layout()).peak.to_double();
     const auto measured = static_cast<double>(run::device_peak_bytes(device()));

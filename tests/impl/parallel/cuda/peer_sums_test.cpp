@@ -1,5 +1,5 @@
 // labels: unit parity gpu multigpu
-// ranks: 2
+// ranks: 2 4
 // Sums whose parts come by copy engines: NCCL's bits of two ranks, sums in the order of the ranks of more,
 // ordered with the current stream, with gathers and with the other ranks.
 #include <ATen/ATen.h>

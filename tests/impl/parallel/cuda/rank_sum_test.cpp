@@ -1,4 +1,5 @@
 // labels: unit parity gpu
+// ranks: 1
 // The kernel that adds up what was copied from other ranks, on one GPU.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
