@@ -49,8 +49,8 @@ at::Tensor ShardedParameters::lay_out(const spec::ModelSpec& model) {
     sizes[number(b)] = std::max(sizes[number(b)], partition.block_size(b));
   std::int64_t all = 0;
   for (std::size_t p = 0; p < sizes.size(); ++p) begins[p] = all, all += sizes[p];
-  const at::Tensor weights = at::zeros({all}, buffers_.weights.options()),
-                   gradients = at::zeros({all}, buffers_.gradients.options());
+  const at::Tensor weights = at::zeros({all}, buffers_.weights.options());
+  at::Tensor gradients = at::zeros({all}, buffers_.gradients.options());
   for (std::size_t p = 0; p < sizes.size(); ++p) {
     places_[p].weights = weights.narrow(0, begins[p], sizes[p]);
     places_[p].gradients = gradients.narrow(0, begins[p], sizes[p]);

@@ -50,7 +50,7 @@ void Zero1Parameters::all_gather() {
 }
 
 at::Tensor Zero1Parameters::sum_of_squares() {
-  const at::Tensor sum = owned_sum_of_squares(buffers());
+  at::Tensor sum = owned_sum_of_squares(buffers());
   shard_.all_reduce_sum(sum);
   return sum;
 }

@@ -1,7 +1,6 @@
 #include "spec/layout/partition.hpp"
 
 #include <algorithm>
-
 #include <string>
 
 #include "spec/error.hpp"
