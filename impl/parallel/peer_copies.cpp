@@ -6,8 +6,6 @@
 
 #include <stdexcept>
 
-#include "impl/parallel/host_name.hpp"
-
 namespace assay::impl {
 
 PeerCopies::PeerCopies(Communicator& control, at::Device device)
