@@ -56,7 +56,7 @@ TEST(PartitionSpec, C2RejectsBlocksAndRanksThatAreNotThere) {
   const Partition p = partition(blocks_of({64, 64}), 2);
   for (const auto& [block, rank] :
        std::vector<std::pair<std::int64_t, std::int64_t>>{{-1, 0}, {2, 0}, {0, -1}, {0, 2}})
-    EXPECT_EQ(tests::label_of([&] { p.owned(block, rank); }), "partition_c2");
+    EXPECT_EQ(tests::label_of([&, block = block, rank = rank] { p.owned(block, rank); }), "partition_c2");
 }
 
 RC_GTEST_PROP(PartitionSpec, OneRankLeavesTheInventoryAsItIs, ()) {

@@ -68,7 +68,9 @@ void expect_the_same_bits(const spec::Layout& layout) {
     const std::string what = std::string(spec::to_string(layout.data)) + ", states in " +
                              at::toString(scalar_type(states)) + ", sums in " +
                              at::toString(scalar_type(wire));
-    const auto after = [&](const Movers& by) { return weights_after_steps(layout, states, wire, by); };
+    const auto after = [&, states = states, wire = wire](const Movers& by) {
+      return weights_after_steps(layout, states, wire, by);
+    };
     const at::Tensor by_nccl = after({}), gathered = after({.weights = copy_engines}),
                      scattered = after({.gradients = copy_engines}),
                      both = after({.weights = copy_engines, .gradients = copy_engines});

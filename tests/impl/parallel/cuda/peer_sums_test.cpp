@@ -53,7 +53,7 @@ class Copied {
 
 TEST(PeerSumsImpl, SumsAreInTheOrderOfRanksAndNcclsBitForBitOfTwo) {
   ASSAY_NEEDS_GPU_RANKS();
-  at::manual_seed(static_cast<std::uint64_t>(7 + world().rank()));
+  at::manual_seed(7 + static_cast<std::uint64_t>(world().rank()));
   for (const auto type : {at::kDouble, at::kFloat, at::kBFloat16})
     for (const std::int64_t n : {1, 5, 64, 4099, 1 << 22})
       for (const bool in_place : {false, true}) {
