@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <set>
 
 #include "impl/bench/collectives.hpp"
 #include "spec/layout/partition.hpp"
@@ -108,6 +109,28 @@ void print_copies(const std::vector<TracedKernel>& kernels, collectives::Collect
       1e-6 * received / sum, median, 1e-6 * block_bytes / of_ranks, 1e-6 * block_bytes / of_ranks / median);
 }
 
+/// Time in which at least one of them runs; they are in the order in which they begin.
+double milliseconds_covered(const std::vector<TracedKernel>& kernels) {
+  std::uint64_t covered = 0, end = 0;
+  for (const TracedKernel& kernel : kernels) {
+    if (kernel.end > end) covered += kernel.end - std::max(kernel.begin, end);
+    end = std::max(end, kernel.end);
+  }
+  return 1e-6 * static_cast<double>(covered);
+}
+
+/// Those of the streams in which nothing is moved between ranks.
+std::vector<TracedKernel> computation(const std::vector<TracedKernel>& kernels) {
+  std::set<std::int64_t> between_ranks;
+  for (const TracedKernel& kernel : kernels)
+    for (const char* name : {"nccl", "Memcpy PtoP", "rank_sum::"})
+      if (kernel.name.find(name) != std::string::npos) between_ranks.insert(kernel.stream);
+  std::vector<TracedKernel> found;
+  for (const TracedKernel& kernel : kernels)
+    if (!between_ranks.contains(kernel.stream)) found.push_back(kernel);
+  return found;
+}
+
 }  // namespace
 
 std::vector<TracedKernel> traced_step(run::Trainer& trainer) {
@@ -136,18 +159,20 @@ void print_kernels(const std::vector<TracedKernel>& kernels) {
     double milliseconds = 0;
   };
   std::map<std::string, Sum> sums;
-  double busy = 0;
-  std::uint64_t end = kernels[0].begin;
   for (const TracedKernel& kernel : kernels) {
     Sum& sum = sums[kernel.name];
     ++sum.calls;
     sum.milliseconds += kernel.milliseconds();
-    if (kernel.end > end) busy += 1e-6 * static_cast<double>(kernel.end - std::max(kernel.begin, end));
-    end = std::max(end, kernel.end);
   }
-  const double span = 1e-6 * static_cast<double>(end - kernels[0].begin);
-  std::printf("a traced step: %.1f ms from its first kernel to its last, %.1f ms of it between kernels\n",
-              span, span - busy);
+  std::uint64_t end = 0;
+  for (const TracedKernel& kernel : kernels) end = std::max(end, kernel.end);
+  const double span = 1e-6 * static_cast<double>(end - kernels[0].begin),
+               busy = milliseconds_covered(kernels), computing = milliseconds_covered(computation(kernels));
+  std::printf(
+      "a traced step: %.1f ms from its first kernel to its last; %.1f ms compute, %.1f ms communicate alone "
+      "(%.2f %%), %.1f ms lie between kernels (%.2f %%)\n",
+      span, computing, busy - computing, 100 * (busy - computing) / span, span - busy,
+      100 * (span - busy) / span);
   std::vector<std::pair<std::string, Sum>> sorted(sums.begin(), sums.end());
   std::sort(sorted.begin(), sorted.end(),
             [](const auto& a, const auto& b) { return a.second.milliseconds > b.second.milliseconds; });

@@ -21,7 +21,9 @@ struct TracedKernel {
 /// Runs one step, as every rank has to at the same time. In the order in which they began.
 std::vector<TracedKernel> traced_step(run::Trainer& trainer);
 
-/// Times by name, the longest first, and what lies between the kernels.
+/// Times by name, the longest first; before them what of the step computes, what communicates while nothing
+/// computes, and what lies between the kernels, where waiting for another rank's copies is. The last two are
+/// the most of a step that communication can be exposed for, in every layout.
 void print_kernels(const std::vector<TracedKernel>& kernels);
 
 /// The bus bandwidth of the collectives that move weights and gradients: the spec's bytes of a step
