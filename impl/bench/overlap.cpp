@@ -26,7 +26,6 @@ using CudaEvent = at::cuda::CUDAEvent;
 using Call = std::function<void()>;
 using Begin = std::function<Communicator::Ticket()>;
 
-constexpr std::int64_t first_products = 2;      ///< products, ahead of those that count
 constexpr std::int64_t most_collectives = 512;  ///< collectives, well below what a stream takes
 
 struct ProductSpan {
@@ -53,18 +52,17 @@ std::deque<CudaEvent> ends_of(const std::vector<Communicator::Ticket>& tickets, 
 }
 
 /// Products in the current stream; collectives, `counts.collectives` of them, in the communicator's. Both
-/// begin at the same moment, when everything is queued and all ranks are there.
+/// begin at the same moment, when everything is queued and all ranks are there. All products count: the first
+/// may wait for many collectives, and pays for their rate.
 Moments run_beside(Communicator& communicator, at::Device device, const OverlapCounts& counts,
                    const Call& product, const Begin& collective) {
   communicator.barrier();
-  hold_back(device,
-            call_queue_seconds * static_cast<double>(counts.collectives + counts.products + first_products));
+  hold_back(device, call_queue_seconds * static_cast<double>(counts.collectives + counts.products));
   communicator.wait(collective());
   CudaEvent start(cudaEventDefault);
   start.record();
   std::vector<Communicator::Ticket> tickets;
   for (std::int64_t i = 0; i < counts.collectives; ++i) tickets.push_back(collective());
-  for (std::int64_t i = 0; i < first_products; ++i) product();
   std::deque<ProductSpan> spans;
   for (std::int64_t i = 0; i < counts.products; ++i) {
     ProductSpan& span = spans.emplace_back();
@@ -159,9 +157,7 @@ double mean_of_spans(const std::vector<std::pair<double, double>>& spans, double
 OverlapCounts overlap_counts(std::int64_t repeats, double product_seconds, double collective_seconds) {
   constexpr double least_collectives = 8;  // while the products run
   const double ratio = product_seconds / collective_seconds;
-  const auto needed = [&](std::int64_t products) {
-    return 2 * static_cast<double>(products + first_products) * ratio + 2;
-  };
+  const auto needed = [&](std::int64_t products) { return 2 * static_cast<double>(products) * ratio + 2; };
   OverlapCounts counts;
   counts.products = std::max<std::int64_t>(
       1, std::max(repeats, static_cast<std::int64_t>(std::min(512.0, std::ceil(least_collectives / ratio)))));

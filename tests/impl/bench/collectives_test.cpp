@@ -62,7 +62,7 @@ RC_GTEST_PROP(BenchCollectivesImplProperty, CollectivesLastUntilTheLastProductEv
 }
 
 TEST(BenchCollectivesImpl, ProductsAreFewerWhereCollectivesWouldNotFitAndMoreWhereTheyAreShort) {
-  EXPECT_EQ(overlap_counts(20, 1e-3, 1e-3), (OverlapCounts{20, 46}));
+  EXPECT_EQ(overlap_counts(20, 1e-3, 1e-3), (OverlapCounts{20, 42}));
   EXPECT_LT(overlap_counts(20, 16e-3, 1e-3).products, 20);
   EXPECT_EQ(overlap_counts(20, 1e-5, 1e-3).products, 512);
 }
