@@ -44,6 +44,11 @@ def finds_missing_files():
     return False
 
 
+def outcome(entry):
+    """How a mutant ends whose one failed entry CTest calls so."""
+    return trial.verdict_of(CTEST.format(entry, entry).replace("[  FAILED  ] ", "")).outcome
+
+
 def run():
     applies()
     planted = {
@@ -59,6 +64,10 @@ def run():
         "failed test": trial.what_failed(CTEST.format("Failed", "Failed")) == "ASpec.AddsOne",
         "hang": trial.what_failed(CTEST.format("Timeout", "Timeout")) == "hang in spec/a",
         "crash": trial.what_failed(CTEST.format("", "SEGFAULT").replace("[  FAILED  ] ", "")) == "spec/a (SEGFAULT)",
+        "program that is not built": outcome("Not Run") == "error" and outcome("BAD_COMMAND") == "error",
+        "not run beside a failure": trial.verdict_of(
+            CTEST.format("Failed", "Failed") + "\t  8 - spec/b (Not Run)\n").outcome == "error",
+        "failure that ran": outcome("Failed") == "caught" and outcome("Timeout") == "caught",
         "no test failed": trial.what_failed("No tests were found!!!") is None,
     }
     missed = [name for name, found in planted.items() if not found]

@@ -6,11 +6,12 @@ import time
 from . import mutants
 from .scratch import PRESET, BuildFailed, write_if_other
 
-NOT_EVERYDAY = "^(gpu|multigpu|scaling|perf|slow)$"
+NOT_EVERYDAY = "^(gpu|multigpu|scaling|perf|slow|fuzz)$"  # fuzz: of a program that no mutant builds
 FAILED_ENTRY = re.compile(r"^\s*\d+ - (\S+) \(([^)]*)\)", re.M)
 PASSED_ENTRY = re.compile(r"Test +#\d+: (\S+) \.+ +Passed +([\d.]+) sec")
 COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 FAILED_CASE = re.compile(r"^\s*\[  FAILED  \] ([\w./]+)", re.M)
+NOT_RUN = ("Not Run", "BAD_COMMAND")  # CTest's words for a test whose program is not there or does not start
 
 
 @dataclasses.dataclass
@@ -57,7 +58,7 @@ def selection_of(tests):
 def what_failed(output):
     """The first test that noticed: a test case's name, a hang or a crash; None when CTest names no failed entry."""
     output = COLOUR.sub("", output)  # mpirun gives its ranks a terminal
-    entry = FAILED_ENTRY.search(output)
+    entry = next((e for e in FAILED_ENTRY.finditer(output) if e.group(2) not in NOT_RUN), None)
     if not entry:
         return None
     name, reason = entry.groups()
@@ -67,6 +68,15 @@ def what_failed(output):
     if case:
         return case.group(1)
     return f"{name} ({reason})"
+
+
+def verdict_of(output, beside=""):
+    """What tests that did not all pass say of a mutant. One that did not run noticed nothing, whatever CTest calls it."""
+    idle = [name for name, reason in FAILED_ENTRY.findall(COLOUR.sub("", output)) if reason in NOT_RUN]
+    if idle:
+        return Verdict("error", f"{idle[0]} did not run: is its program built?")
+    failed = what_failed(output)
+    return Verdict("caught", failed + beside) if failed else Verdict("error", output[-400:])
 
 
 def first_error(output):
@@ -81,13 +91,12 @@ def tests_notice(scratch, mutant, limits):
     for test in mutant.tests:
         passed, output = scratch.ctest(preset, selection_of([test]), limits.of([test]))
         if not passed:
-            failed = what_failed(output)
-            return Verdict("caught", failed) if failed else Verdict("error", output[-400:])
+            return verdict_of(output)
     scratch.build(preset, programs_of(mutant.room, [f"tests/{mutant.room}/"]))
     passed, output = scratch.ctest(preset, ["-L", f"^{mutant.room}$", "-LE", NOT_EVERYDAY], limits.most)
     if passed:
         return Verdict("survived", mutant.meaning)
-    return Verdict("caught", f"{what_failed(output)}, but not by the tests named for it")
+    return verdict_of(output, ", but not by the tests named for it")
 
 
 def attempt(scratch, mutant, limits):
