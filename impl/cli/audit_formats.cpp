@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "impl/cli/audit_print.hpp"
+#include "spec/audit/headline.hpp"
 #include "spec/text/json.hpp"
 #include "spec/text/utf8.hpp"
 
@@ -92,7 +93,8 @@ std::string json(const Audit& audit) {
          ",\"null_losses\":" + std::to_string(r.null_losses.count) +
          ",\"stated\":" + list(r.stated, [](const GivenOption& one) { return json(one); }) +
          ",\"mapped\":" + list(r.mapped, [](const GivenOption& one) { return json(one); }) +
-         ",\"contradicts\":" + (audit.contradicts ? "true" : "false") + ",\n \"results\":" +
+         ",\"contradicts\":" + (audit.contradicts ? "true" : "false") +
+         ",\"headline\":" + json_string(headline(audit)) + ",\n \"results\":" +
          list(audit.results, [](const Result& result) { return "\n  " + json(result); }) +
          ",\n \"readings\":" +
          list(audit.readings,

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "spec/audit/headline.hpp"
 #include "spec/audit/useful_options.hpp"
 #include "spec/hardware/hardware.hpp"
 #include "spec/text/quantity.hpp"
@@ -235,11 +236,8 @@ void print_run(const Audit& audit, std::ostream& out) {
   }
   const RunRecord& r = *audit.record;
   const std::string devices = devices_of(audit);
-  out << r.origin << ": "
-      << (audit.contradicts ? "CONTRADICTS"
-          : judged == 0     ? "cannot be judged"
-                            : "consistent")
-      << ", " << (wrong ? std::to_string(wrong) + " of " : "") << count(judged, "judged number");
+  out << r.origin << ": " << spec::audit::headline(audit) << ", "
+      << (wrong ? std::to_string(wrong) + " of " : "") << count(judged, "judged number");
   out << " (" << (r.format.name.empty() ? "unknown trainer" : r.format.name) << ", "
       << count(static_cast<std::size_t>(r.steps_of_rank > 0 ? r.steps_of_rank : r.steps_seen), "step")
       << (r.ranks > 1 ? " of each of " + std::to_string(r.ranks) + " ranks" : "")

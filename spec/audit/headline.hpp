@@ -1,0 +1,17 @@
+#pragma once
+// A run's audit in a few words.
+#include <string>
+
+#include "spec/audit/hypotheses.hpp"
+
+namespace assay::spec::audit {
+
+/// What the log prints of its speed in FLOPs and nothing could judge, as the FLOPs of its tokens are not
+/// known: "MFU", "FLOP/s" or "MFU and FLOP/s". That they go with each other (mfu_of_flops_rate) and are
+/// possible (mfu_possible) says nothing of them. Empty where one of them was judged, or none is printed.
+std::string utilisation_left_open(const Audit& audit);
+
+/// "CONTRADICTS", "cannot be judged", "consistent", or "consistent but for its MFU, which is not judged".
+std::string headline(const Audit& audit);
+
+}  // namespace assay::spec::audit
