@@ -28,6 +28,7 @@ fs::path folder_of(const std::string& run) {
 /// Names of the folders, or whole paths where two runs share a name.
 std::vector<std::string> names_of(const std::vector<std::string>& runs) {
   std::vector<std::string> names;
+  names.reserve(runs.size());
   std::error_code error;
   for (const std::string& run : runs)
     names.push_back(fs::absolute(folder_of(run), error).filename().string());

@@ -70,6 +70,7 @@ std::vector<ScalingRow> scaling_table(const std::vector<record::Run>& runs, std:
   // scaling_c1
   require(!runs.empty(), "scaling_c1", [] { return std::string("no runs"); });
   std::vector<Measured> measured;
+  measured.reserve(runs.size());
   for (const record::Run& run : runs) measured.push_back(measured_of(run, median_step(run, skip)));
   std::stable_sort(measured.begin(), measured.end(),
                    [](const auto& a, const auto& b) { return a.row.ranks < b.row.ranks; });
@@ -84,6 +85,7 @@ std::vector<ScalingRow> scaling_table(const std::vector<record::Run>& runs, std:
   for (auto base = measured.begin(); base != others; ++base)
     mean += rate(*base) / static_cast<double>(others - measured.begin());
   std::vector<ScalingRow> rows;
+  rows.reserve(measured.size());
   for (auto m = measured.begin(); m != measured.end(); ++m) {
     // A GPU by itself waits for no other one: it is its own base.
     const Measured& base = m < others ? *m : slowest;
