@@ -31,24 +31,24 @@ BEGIN, END = "<!-- ci/bench gpu-table writes from here -->\n", "<!-- to here -->
 class Goal:
     """A row: `part` beside `baseline` [part of ci/bench gpu, or None], asked on `gpus` GPUs. Aims: `ratio` to the baseline, `mfu` exact,
     `first_step` [s], `memory` [byte] at most; `efficiency`: tokens/s of a GPU over those of a GPU alone, the slowest that was measured;
-    `exposed`: share of a step waited for reductions, at most. `layout`: of several GPUs."""
+    `exposed`: share of a step waited for reductions, at most. `beyond`: what is aimed at further, likewise. `layout`: of several GPUs."""
 
-    def __init__(self, name, what, part, baseline=None, layout=None, gpus=1, **aims):
+    def __init__(self, name, what, part, baseline=None, layout=None, gpus=1, beyond=None, **aims):
         self.name, self.what, self.part, self.baseline = name, what, part, baseline
-        self.layout, self.gpus, self.aims = layout, gpus, aims
+        self.layout, self.gpus, self.aims, self.beyond = layout, gpus, aims, beyond or {}
 
 
 GOALS = [
-    Goal("P1", "llama-1.36b, 2,048 tokens, 24 x 4, fp32 master weights", "p1", "baseline", ratio=1.15, mfu=0.60),
-    Goal("P2", "llama3-8b, 4,096 tokens, 4 x 2, bf16 states", "p2", "baseline-p2", ratio=1.08),
-    Goal("P5", "P1: start of the process to end of the first step", "p1", "baseline", first_step=5.0),
-    Goal("P6", "qwen3-1.8b, 2,048 tokens, 22 x 2, fp32 master weights (PyTorch: 8 x 4)", "p6", "baseline-p6", mfu=0.57),
-    Goal("P7", "P1: peak of memory", "p1", "baseline", memory=74e9),
-    Goal("P3", "llama3-8b, 4,096 tokens, 4 x 2 on each, fp32 master weights, shard (PyTorch: FSDP2, 2 x 4)", "scaling-p3", "baseline-fsdp", layout="shard", gpus=4, ratio=1.12, mfu=0.57),
-    Goal("P5", "P3: start of the processes to end of the first step (algorithms of products are searched behind it)", "scaling-p3", "baseline-fsdp", layout="shard", gpus=4, first_step=8.0),
-    Goal("P4", "llama-1.36b, 24 x 4 on each, replicate", "scaling", "baseline-ddp", layout="replicate", gpus=4, efficiency=0.985),
-    Goal("P4", "the same, zero1", "scaling", "baseline-ddp", layout="zero1", gpus=4, efficiency=0.985),
-    Goal("P4", "the same in one micro-batch, replicate", "scaling-1", "baseline-ddp-1", layout="replicate", gpus=4, exposed=0.03),
+    Goal("P1", "llama-1.36b, 2,048 tokens, 24 x 4, fp32 master weights", "p1", "baseline", ratio=1.15, mfu=0.60, beyond={"mfu": 0.64}),
+    Goal("P2", "llama3-8b, 4,096 tokens, 4 x 2, bf16 states", "p2", "baseline-p2", ratio=1.08, beyond={"mfu": 0.64}),
+    Goal("P5", "P1: start of the process to end of the first step", "p1", "baseline", first_step=5.0, beyond={"first_step": 3.0}),
+    Goal("P6", "qwen3-1.8b, 2,048 tokens, 22 x 2, fp32 master weights (PyTorch: 8 x 4)", "p6", "baseline-p6", mfu=0.57, beyond={"mfu": 0.60}),
+    Goal("P7", "P1: peak of memory", "p1", "baseline", memory=74e9, beyond={"memory": 68e9}),
+    Goal("P3", "llama3-8b, 4,096 tokens, 4 x 2 on each, fp32 master weights, shard (PyTorch: FSDP2, 2 x 4)", "scaling-p3", "baseline-fsdp", layout="shard", gpus=4, ratio=1.12, mfu=0.57, beyond={"mfu": 0.615}),
+    Goal("P5", "P3: start of the processes to end of the first step (algorithms of products are searched behind it)", "scaling-p3", "baseline-fsdp", layout="shard", gpus=4, first_step=8.0, beyond={"first_step": 5.0}),
+    Goal("P4", "llama-1.36b, 24 x 4 on each, replicate", "scaling", "baseline-ddp", layout="replicate", gpus=4, efficiency=0.985, beyond={"efficiency": 0.995}),
+    Goal("P4", "the same, zero1", "scaling", "baseline-ddp", layout="zero1", gpus=4, efficiency=0.985, beyond={"efficiency": 0.995}),
+    Goal("P4", "the same in one micro-batch, replicate", "scaling-1", "baseline-ddp-1", layout="replicate", gpus=4, exposed=0.03, beyond={"exposed": 0.01}),
 ]
 
 
@@ -155,15 +155,15 @@ def exposed(m):
     return m["exposed"] if "exposed" in m else m["phase_seconds"]["reduce"] / m["median_step_seconds"]
 
 
-def judged(goal, ours, theirs, alone):
+def judged(aims, ours, theirs, alone):
     """(aim's text, reached) of every aim."""
     slowest, out = min(map(rate, ours)), []
-    for aim, value in goal.aims.items():
+    for aim, value in aims.items():
         if aim == "ratio":
             got = slowest / max(map(rate, theirs))
             out.append((f"{value:.2f} x PyTorch ({got:.3f})", got >= value))
         elif aim == "mfu":
-            out.append((f"{percent(value, 0)} % exact", min(m["mfu_exact"] for m in ours) >= value))
+            out.append((f"{100 * value:g} % exact", min(m["mfu_exact"] for m in ours) >= value))
         elif aim == "first_step":
             out.append((f"{value:.0f} s", max(map(first_step, ours)) <= value))
         elif aim == "memory":
@@ -201,7 +201,9 @@ def row(goal, kept):
         _, ours, theirs, alone = max(found, key=lambda one: one[0])
         on_fewer = f" on {ours[0]['ranks']}" if goal.gpus > ours[0]["ranks"] else ""
         verdict = "; ".join(f"{text}: {'reached' if reached else '**not reached**'}{on_fewer}"
-                            for text, reached in judged(goal, ours, theirs, alone))
+                            for text, reached in judged(goal.aims, ours, theirs, alone))
+        verdict += "".join(f"; beyond it {text}: {'reached' if reached else 'not reached'}{on_fewer}"
+                           for text, reached in judged(goal.beyond, ours, theirs, alone))
         if on_fewer:
             verdict += f"; asked on {goal.gpus} GPUs: **not measured**"
         one = ours[0]
@@ -214,7 +216,7 @@ def row(goal, kept):
 def table():
     kept = read()
     rows = [row(goal, kept) for goal in GOALS]
-    return ("| goal | what | GPUs | Assay | PyTorch in the same call | aim | measured |\n|---|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n")
+    return ("| goal | what | GPUs | Assay | PyTorch in the same call | asked, and the aim beyond | measured |\n|---|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n")
 
 
 def page():
@@ -254,6 +256,9 @@ def self_test():
     assert "98.5 %: **not reached** on 2; asked on 4 GPUs: **not measured**" in row(share, kept[:3])
     beside = Goal("R", "w", "scaling-1", "baseline-ddp-1", layout="replicate", exposed=0.03)
     assert "| 8 tokens/s a GPU, 40.0 % |" in row(beside, [one("scaling-1", 9, 0.5, 2, exposed=0.01), one("baseline-ddp-1", 8, 0.4, 2, stack="t")])
+    further = Goal("P", "w", "p1", mfu=0.5, beyond={"mfu": 0.615})
+    assert "50 % exact: reached; beyond it 61.5 % exact: not reached |" in row(further, [one("p1", 9, 0.61)])
+    assert "beyond it 61.5 % exact: reached |" in row(further, [one("p1", 9, 0.615)])
     waits = Goal("R", "w", "scaling-1", layout="replicate", exposed=0.03)
     assert "3 % exposed: **not reached**" in row(waits, [one("scaling-1", 9, 0.5, 2, exposed=0.031)])
     for text in ("", "{\"model\": 1}", "heads 1 GPUs parallel.data=shard: 1 tokens/s each, 100 %, MFU 5 %, exposed 0 %",
