@@ -1,5 +1,6 @@
 // labels: cli fault
-// A few of the trials of ci/faults: one of each kind, and one killed from outside. docs/measurements/faults.md has a hundred.
+// A few of the trials of ci/faults: one of each kind, and one killed from outside.
+// docs/measurements/faults.md has a hundred.
 #include <gtest/gtest.h>
 
 #include <filesystem>
