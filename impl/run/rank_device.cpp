@@ -51,7 +51,8 @@ std::optional<int> seat_gpu(const std::vector<Seat>& seats, int rank, spec::Devi
     throw AgreedError(ExitCode::usage,
                       "compute.device=cuda, but no usable NVIDIA GPU was found; `assay doctor` says what is "
                       "missing, compute.device=cpu trains on the CPU");
-  std::map<std::pair<std::string, std::string>, std::size_t> taken;
+  // A GPU is one, whatever its host is called: containers of one machine have names of their own.
+  std::map<std::string, std::size_t> taken;
   for (std::size_t r = 0; r < seats.size(); ++r) {
     const auto gpu = gpu_of(seats, r);
     const auto& seat = seats[r];
@@ -60,10 +61,14 @@ std::optional<int> seat_gpu(const std::vector<Seat>& seats, int rank, spec::Devi
                                " ranks";
     if (!gpu) refuse_seats("rank " + std::to_string(r) + " has no GPU: " + counts);
     const std::string& identity = seat.gpus[static_cast<std::size_t>(*gpu)];
-    const auto [other, is_free] = taken.emplace(std::pair{seat.host, identity}, r);
-    if (!is_free)
-      refuse_seats("ranks " + std::to_string(other->second) + " and " + std::to_string(r) +
-                   " would share the GPU " + identity + ": " + counts);
+    const auto [other, is_free] = taken.emplace(identity, r);
+    if (is_free) continue;
+    const std::string& first = seats[other->second].host;
+    refuse_seats("ranks " + std::to_string(other->second) + " and " + std::to_string(r) +
+                 " would share the GPU " + identity + ": " +
+                 (first == seat.host ? counts
+                                     : "hosts " + first + " and " + seat.host +
+                                           " both show it, as containers of one machine may"));
   }
   return gpu_of(seats, static_cast<std::size_t>(rank));
 }

@@ -14,7 +14,8 @@ namespace assay::impl::run {
 /// Where a rank sits: what it sees of its host.
 struct Seat {
   std::string host;
-  std::vector<std::string> gpus;  ///< identities of the GPUs that it may use, in CUDA's order
+  /// Identities of the GPUs that it may use, in CUDA's order. A GPU's is the same on whatever host it shows.
+  std::vector<std::string> gpus;
 };
 
 /// The GPU of `rank`, as a place in its list; nothing: the CPU. Ranks of a host take its GPUs in turn; a rank
