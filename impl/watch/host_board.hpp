@@ -9,9 +9,9 @@
 
 namespace assay::impl {
 
-/// Which rank is lost, said once for all.
+/// Which rank is lost, said once for all; or that the job stands still, and why is not known.
 struct Verdict {
-  int rank = 0;
+  int rank = 0;  ///< no_rank (peer_rules.hpp): none is to blame
   std::string text;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 namespace assay::impl {
 
@@ -58,16 +59,18 @@ std::optional<Finding> PeerRules::stands_still(const std::vector<SeenRank>& rank
 }
 
 std::optional<Finding> PeerRules::all_wait(const std::vector<SeenRank>& ranks) const {
-  std::size_t behind = 0;
+  std::size_t behind = 0, as_far = 0;  // ranks as far as that one
   double shortest = 1e300;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const RowView& row = ranks[r].row;
     if (!ranks[r].visible || row.standing != Standing::running || !row.waits ||
         memory_[r].still <= stall_of(row))
       return {};
-    if (row.collectives < ranks[behind].row.collectives) behind = r;
+    if (row.collectives < ranks[behind].row.collectives) behind = r, as_far = 0;
+    as_far += row.collectives == ranks[behind].row.collectives;
     shortest = std::min(shortest, memory_[r].still);
   }
+  if (as_far > 1) return Finding{no_rank, Lost::standstill, shortest};
   return Finding{static_cast<int>(behind), Lost::deadlock, shortest};
 }
 
@@ -79,9 +82,40 @@ double PeerRules::stall_of(const RowView& row) const {
   return known ? std::max(limits_.stall, steps) : std::max(limits_.outside, steps);
 }
 
+namespace {
+/// "20 s".
+std::string in_seconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.0f s", seconds);
+  return text;
+}
+
+/// "step 12, phase backward, last collective 340, all-reduce of 4096 bytes".
+std::string place_of(const RowView& row) {
+  const std::string collective =
+      row.collective == Collective::none
+          ? "before its first collective"
+          : "last collective " + std::to_string(row.collectives) + ", " + to_string(row.collective) +
+                (row.bytes > 0 ? " of " + std::to_string(row.bytes) + " bytes" : "");
+  return "step " + std::to_string(row.step) + ", phase " + to_string(row.doing) + ", " + collective;
+}
+
+/// "ranks 0-2, 5"; `ranks` ascend.
+std::string ranges(const std::vector<std::size_t>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    text += (i > 0 ? ", " : "") + std::to_string(ranks[i]) +
+            (last > i ? "-" + std::to_string(ranks[last]) : std::string());
+    i = last + 1;
+  }
+  return text;
+}
+}  // namespace
+
 std::string tell(const Finding& finding, const RowView& row, const std::string& host) {
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.0f s", finding.seconds);
+  const std::string seconds = in_seconds(finding.seconds);
   std::string what;
   switch (finding.how) {
     case Lost::died:
@@ -94,24 +128,42 @@ std::string tell(const Finding& finding, const RowView& row, const std::string& 
       what = std::string("failed: ") + row.reason;
       break;
     case Lost::silent:
-      what = std::string("gives no sign of life for ") + seconds + ": it is stopped, or its host hangs";
+      what = "gives no sign of life for " + seconds + ": it is stopped, or its host hangs";
       break;
     case Lost::stalled:
-      what = std::string("is alive, but has not gone on for ") + seconds;
+      what = "is alive, but has not gone on for " + seconds;
       break;
     case Lost::deadlock:
-      what =
-          std::string("has begun the fewest collectives, and all ranks wait for each other for ") + seconds;
+      what = "has begun the fewest collectives, and all ranks wait for each other for " + seconds;
       break;
+    case Lost::standstill:
+      break;  // of no rank
   }
-  const std::string collective =
-      row.collective == Collective::none
-          ? "before its first collective"
-          : "last collective " + std::to_string(row.collectives) + ", " + to_string(row.collective) +
-                (row.bytes > 0 ? " of " + std::to_string(row.bytes) + " bytes" : "");
   return "rank " + std::to_string(finding.rank) + " (host " + host + ", " +
-         (row.gpu[0] ? std::string(row.gpu) : "CPU") + ") " + what + "; step " + std::to_string(row.step) +
-         ", phase " + to_string(row.doing) + ", " + collective + "; the other ranks stop with exit code 77";
+         (row.gpu[0] ? std::string(row.gpu) : "CPU") + ") " + what + "; " + place_of(row) +
+         "; the other ranks stop with exit code 77";
+}
+
+std::string tell_standstill(const Finding& finding, const std::vector<SeenRank>& ranks) {
+  constexpr std::size_t most_places = 6, most_letters = 120;  // one line, of however many ranks
+  std::map<std::pair<std::int64_t, std::string>, std::vector<std::size_t>> places;
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    places[{ranks[r].row.collectives, place_of(ranks[r].row)}].push_back(r);
+  std::string where;
+  std::size_t told = 0;
+  for (const auto& [place, those] : places) {
+    std::string who = places.size() == 1 ? "all at" : ranges(those) + " at";
+    if (who.size() > most_letters) who = std::to_string(those.size()) + " ranks at";
+    where += (where.empty() ? "" : "; ") + who + " " + place.second;
+    if (++told == most_places && places.size() > told) {
+      where += "; " + std::to_string(places.size() - told) + " more such places";
+      break;
+    }
+  }
+  return "all " + std::to_string(ranks.size()) + " ranks wait for each other for " +
+         in_seconds(finding.seconds) + ", and none is behind alone: " + where +
+         "; the cause is not known: a GPU, a link between them, or their collective library; all ranks stop "
+         "with exit code 77";
 }
 
 }  // namespace assay::impl

@@ -27,12 +27,17 @@ struct SeenRank {
   bool gone = false;     ///< its process, or the connection to it, has ended
 };
 
-enum class Lost { died, quit, failed, silent, stalled, deadlock };
+/// `deadlock`: all ranks wait, one of them behind all others. `standstill`: all wait, and none is behind
+/// alone.
+enum class Lost { died, quit, failed, silent, stalled, deadlock, standstill };
+
+/// In place of a rank: what is known blames none.
+inline constexpr int no_rank = -1;
 
 struct Finding {
-  int rank = 0;
+  int rank = 0;  ///< of `standstill`: no_rank
   Lost how = Lost::died;
-  double seconds = 0;  ///< of `silent`, `stalled` and `deadlock`
+  double seconds = 0;  ///< of `silent`, `stalled`, `deadlock` and `standstill`
 };
 
 /// Looks again and again. Time in which the looker itself stood still (its process was stopped, too) does not
@@ -42,7 +47,9 @@ class PeerRules {
   PeerRules(const WatchLimits& limits, int ranks, int self);
 
   /// The worst finding, of the lowest rank; `seconds`: since the last look. A rank that waits for others is
-  /// not stalled; only where all ranks are seen, and all wait, the one with the fewest collectives is.
+  /// not stalled; only where all ranks are seen, and all wait, the one that has begun fewer collectives than
+  /// every other is. Where several have begun the fewest, a GPU, a link or the collective library may hang:
+  /// nobody is named.
   std::optional<Finding> look(double seconds, const std::vector<SeenRank>& ranks);
 
  private:
@@ -60,7 +67,9 @@ class PeerRules {
   std::vector<Memory> memory_;
 };
 
-/// One line: rank, host, GPU, what happened, step, phase, last collective, what to do.
+/// One line: rank, host, GPU, what happened, step, phase, last collective, what the others do.
 std::string tell(const Finding& finding, const RowView& row, const std::string& host);
+/// The same of a standstill: which ranks wait at which step, phase and collective.
+std::string tell_standstill(const Finding& finding, const std::vector<SeenRank>& ranks);
 
 }  // namespace assay::impl

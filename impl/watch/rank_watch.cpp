@@ -104,8 +104,12 @@ bool RankWatch::find(double seconds, Verdict& verdict) {
   const std::vector<SeenRank> all = look_around();
   const auto finding = rules_.look(seconds, all);
   if (!finding) return false;
-  const auto lost = static_cast<std::size_t>(finding->rank);
-  verdict = {finding->rank, tell(*finding, all[lost].row, hosts_[lost])};
+  if (finding->rank == no_rank) {
+    verdict = {no_rank, tell_standstill(*finding, all)};
+  } else {
+    const auto lost = static_cast<std::size_t>(finding->rank);
+    verdict = {finding->rank, tell(*finding, all[lost].row, hosts_[lost])};
+  }
   // A rank that dies while it writes its verdict leaves none: this one's is as good.
   if (!board_.post(verdict)) within(1, [&] { return board_.posted(verdict); });
   return true;
@@ -139,7 +143,8 @@ void RankWatch::conclude(const Verdict& verdict) {
   changed_.notify_all();
 }
 
-/// A rank that is stopped, or does not go on: nothing else would end it. Launchers end the others as soon as
+/// A rank that is stopped, or does not go on: nothing else would end it. Where nobody is named all end by
+/// themselves. Launchers end the others as soon as
 /// they see one end, so this comes last, but for rank 0: it holds the record that is to be written.
 void RankWatch::end_lost_process(const Verdict& verdict) {
   for (std::size_t place = 0; place < board_.ranks().size(); ++place)

@@ -159,6 +159,54 @@ TEST(PeerRulesImpl, WhereAllWaitTheOneWithTheFewestCollectivesIsNamed) {
   EXPECT_FALSE(blind.within(60));
 }
 
+/// A GPU's kernel hangs, or a link: the ranks have begun the same collectives, and each waits for its GPU.
+TEST(PeerRulesImpl, WhereAllWaitAtOneCollectiveNobodyIsBlamed) {
+  Ranks ranks(4);
+  for (std::size_t r = 0; r < 4; ++r) {
+    RowView& row = ranks[r].row;
+    row.waits = true, row.doing = Doing::reduce;
+    row.collectives = 340, row.collective = Collective::reduce_scatter, row.bytes = 4096;
+  }
+  const auto finding = ranks.within(60);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, no_rank);
+  EXPECT_EQ(finding->how, Lost::standstill);
+  EXPECT_NEAR(ranks.passed, limits.stall, 0.5);
+  const std::string text = tell_standstill(*finding, ranks.all());
+  EXPECT_NE(text.find("all 4 ranks wait for each other for 20 s, and none is behind alone: all at step 7, "
+                      "phase reduce, last collective 340, reduce-scatter of 4096 bytes; the cause is not "
+                      "known: a GPU, a link"),
+            std::string::npos)
+      << text;
+}
+
+/// Two of four hang together, the other two wait for them: which of the two it is cannot be told.
+TEST(PeerRulesImpl, WhereSeveralAreBehindNoneOfThemIsBlamed) {
+  Ranks ranks(4);
+  for (std::size_t r = 0; r < 4; ++r) {
+    RowView& row = ranks[r].row;
+    row.waits = true, row.collective = Collective::all_gather, row.bytes = 64;
+    row.collectives = r == 1 || r == 3 ? 11 : 12;
+  }
+  const auto finding = ranks.within(60);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, no_rank);
+  const std::string text = tell_standstill(*finding, ranks.all());
+  EXPECT_NE(text.find("ranks 1, 3 at step 7, phase forward, last collective 11, all-gather of 64 bytes; "
+                      "ranks 0, 2 at step 7, phase forward, last collective 12"),
+            std::string::npos)
+      << text;
+}
+
+TEST(PeerRulesImpl, TheLineOfAStandstillStaysShort) {
+  Ranks ranks(4096);
+  for (std::size_t r = 0; r < 4096; ++r) ranks[r].row.step = static_cast<std::int64_t>(r % 100);
+  const Finding finding{.rank = no_rank, .how = Lost::standstill, .seconds = 20};
+  const std::string text = tell_standstill(finding, ranks.all());
+  EXPECT_LT(text.size(), 1500u);
+  EXPECT_NE(text.find("; 94 more such places; the cause"), std::string::npos) << text;
+}
+
 TEST(PeerRulesImpl, TheLineSaysWhereTheRankWas) {
   RowView row;
   row.step = 12, row.doing = Doing::backward, row.collective = Collective::all_reduce;

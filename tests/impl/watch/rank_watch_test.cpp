@@ -22,6 +22,8 @@ struct Told {
   std::atomic<int> recorded{0}, ended{0};
 };
 
+constexpr int all_go_on = -1, all_hang = -2;
+
 /// `faulty` of `hosts.size()` ranks does `what`, the others wait until the watch ends them or 6 s are over.
 /// Ranks with the same entry of `hosts` share memory.
 void play(const std::vector<std::string>& hosts, int faulty, Told& told,
@@ -55,11 +57,11 @@ void play(const std::vector<std::string>& hosts, int faulty, Told& told,
       return what(watch);
     }
     const WaitingRow waiting(watch.row());
-    for (int turn = 0; turn < (faulty < 0 ? 150 : 600) && !ended; ++turn) {
-      if (faulty < 0) watch.row().tick();  // all go on
+    for (int turn = 0; turn < (faulty == all_go_on ? 150 : 600) && !ended; ++turn) {
+      if (faulty == all_go_on) watch.row().tick();
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    if (faulty < 0) watch.leave();
+    if (faulty == all_go_on) watch.leave();
   });
   unsetenv("MASTER_ADDR");
 }
@@ -109,10 +111,23 @@ TEST(RankWatchImpl, ARankThatDoesNotGoOnIsNamed) {
   }
 }
 
+TEST(RankWatchImpl, WhereAllHangTogetherAllEndAndNobodyIsNamed) {
+  for (const auto& hosts : {one_host, two_hosts}) {
+    Told told;
+    play(hosts, all_hang, told, {});
+    ASSERT_EQ(told.texts.size(), 1u);
+    EXPECT_EQ(told.recorded, 1);
+    EXPECT_EQ(told.ended, static_cast<int>(hosts.size()));
+    EXPECT_TRUE(told.texts[0].starts_with("all " + std::to_string(hosts.size()) + " ranks wait"))
+        << told.texts[0];
+    EXPECT_EQ(told.texts[0].find("(host"), std::string::npos) << told.texts[0];
+  }
+}
+
 TEST(RankWatchImpl, WhoLeavesIsNotMissedAndNothingIsLeftBehind) {
   Told told;
-  play(one_host, -1, told, {});
-  play(two_hosts, -1, told, {});
+  play(one_host, all_go_on, told, {});
+  play(two_hosts, all_go_on, told, {});
   EXPECT_TRUE(told.texts.empty()) << told.texts[0];
   EXPECT_EQ(told.ended, 0);
 }
