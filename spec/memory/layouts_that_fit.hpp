@@ -1,0 +1,25 @@
+#pragma once
+// Other layouts of the same ranks, where the one that was asked for does not fit in memory.
+// (spec/memory/plan.md)
+#include <vector>
+
+#include "spec/memory/plan.hpp"
+
+namespace assay::spec::memory {
+
+/// A layout, and how it fits.
+struct LayoutWay {
+  Layout layout;
+  Way way;
+};
+
+/// The layouts of `setting.layout.ranks` ranks that fit in `capacity` [B], the asked one left out: replicate,
+/// zero1, shard, and hybrid with the fewest shard_ranks that are whole hosts, where there are several hosts
+/// of `ranks_per_host` ranks (0: of different numbers). Each at the asked micro-batch and recompute where it
+/// fits so; otherwise with the largest smaller micro-batch, else with the fewest extra FLOPs, else with both.
+/// The step's batch stays the same. First those that need nothing else changed, then the others; the least
+/// moved bytes first in either. Errors: as walk.
+std::vector<LayoutWay> layouts_that_fit(const Setting& setting, std::int64_t ranks_per_host,
+                                        const Count& capacity);
+
+}  // namespace assay::spec::memory
