@@ -7,10 +7,14 @@
 #include <new>
 #include <string>
 
+#include "impl/run/host.hpp"
+#include "impl/run/host_ranks.hpp"
+#include "spec/memory/layouts_that_fit.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::impl::run {
 
+using spec::memory::LayoutWay;
 using spec::memory::Machine;
 using spec::memory::Plan;
 using spec::memory::Way;
@@ -25,6 +29,32 @@ std::string shown(const Count& bytes) { return shown(bytes.to_double()); }
 std::string micro_of(const Way& way) { return "batch.micro=" + std::to_string(way.micro); }
 std::string recompute_of(const Way& way) {
   return "memory.recompute=" + std::string(to_string(way.recompute));
+}
+
+/// "parallel.data=hybrid parallel.shard_ranks=8 batch.micro=1 (71.0 GiB)".
+std::string layout_of_way(const LayoutWay& each, const Plan& plan) {
+  std::string text = "parallel.data=" + std::string(to_string(each.layout.data));
+  if (each.layout.data == spec::DataParallel::hybrid)
+    text += " parallel.shard_ranks=" + std::to_string(each.layout.shard_ranks);
+  if (each.way.micro != plan.setting.micro) text += " " + micro_of(each.way);
+  if (each.way.recompute != plan.setting.recompute) text += " " + recompute_of(each.way);
+  return text + " (" + shown(each.way.peak) + ")";
+}
+
+/// "parallel.data=zero1 (50.1 GiB) or parallel.data=shard (35.9 GiB)"; empty where no other layout fits.
+std::string other_layouts(const Plan& plan, const spec::RunConfig& config, const Count& capacity,
+                          const MachineMemory& machine) {
+  std::string text;
+  for (const LayoutWay& each : layouts_that_fit(plan.setting, machine.ranks_per_host, capacity)) {
+    // Copy engines reach the GPUs of one host.
+    const bool across_hosts =
+        machine.ranks_per_host == 0 || machine.ranks_per_host % each.layout.shard_ranks != 0;
+    const bool copied =
+        config.gather == spec::MovedBy::copy_engines || config.scatter == spec::MovedBy::copy_engines;
+    if (copied && across_hosts) continue;
+    text += (text.empty() ? "" : " or ") + layout_of_way(each, plan);
+  }
+  return text;
 }
 
 std::string ways_out(const Plan& plan, const Count& capacity) {
@@ -70,26 +100,43 @@ double bytes_read_ahead(const spec::RunConfig& config, const spec::Batch& batch)
 void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, const spec::Batch& batch,
                             const MachineMemory& machine) {
   const bool on_gpu = plan.setting.machine == Machine::cuda;
-  const std::string has =
-      (on_gpu ? ", this GPU has " : ", this machine has ") + spec::bytes(machine.device) + "; ";
-  if (plan.state > Count(machine.device))
+  const auto shared = [&](std::int64_t bytes) {
+    return spec::bytes(bytes) +
+           (machine.ranks > 1 ? " for its " + std::to_string(machine.ranks) + " ranks" : std::string());
+  };
+  const std::int64_t host = machine.host / machine.ranks;
+  const std::int64_t device = on_gpu ? machine.device : machine.device / machine.ranks;
+  const std::string has = (on_gpu ? ", this GPU has " + spec::bytes(machine.device)
+                                  : ", this machine has " + shared(machine.device)) +
+                          "; ";
+  const auto ahead = static_cast<std::int64_t>(std::min(bytes_read_ahead(config, batch), 9e18));
+  const Count capacity = on_gpu ? device : std::max<std::int64_t>(0, device - ahead);
+  const bool several = batch.ranks > 1;
+  const std::string layout =
+      several ? " on each of " + std::to_string(batch.ranks) +
+                    " ranks with parallel.data=" + std::string(to_string(plan.setting.layout.data))
+              : std::string();
+  if (plan.state > Count(device)) {
+    const std::string others = other_layouts(plan, config, capacity, machine);
+    std::string advice = !others.empty() ? "set " + others + ", the batch of a step stays the same"
+                         : several
+                             ? "no other layout of these ranks fits, either: start more ranks, choose a "
+                               "smaller model, or more memory"
+                             : "choose a smaller model, or more memory";
+    if (on_gpu && plan.state <= Count(host))
+      advice += "; compute.device=cpu trains in the host's " + shared(machine.host) + ", far slower";
     throw UserError(ExitCode::usage, "model \"" + plan.setting.model.name +
                                          "\" cannot be trained here: its weights, gradients and optimizer "
                                          "state take " +
-                                         shown(plan.state) + has + "choose a smaller model, or more memory" +
-                                         (on_gpu && plan.state <= Count(machine.host)
-                                              ? "; compute.device=cpu trains in the host's " +
-                                                    spec::bytes(machine.host) + ", far slower"
-                                              : std::string()));
-  const double ahead = bytes_read_ahead(config, batch);
-  if (ahead > static_cast<double>(machine.host))
+                                         shown(plan.state) + layout + has + advice);
+  }
+  if (ahead > host)
     throw UserError(ExitCode::usage, "batch.sequences = " + std::to_string(batch.sequences) + " of " +
                                          std::to_string(config.sequence_length) +
                                          " tokens with data.prefetch = " + std::to_string(config.prefetch) +
                                          ": the token ids of the steps read ahead take " + shown(ahead) +
-                                         " on each rank, this machine has " + spec::bytes(machine.host) +
+                                         " on each rank, this machine has " + shared(machine.host) +
                                          "; lower batch.sequences or data.prefetch");
-  const Count capacity = on_gpu ? machine.device : machine.device - static_cast<std::int64_t>(ahead);
   if (plan.peak <= capacity) return;
   spec::memory::Setting unsampled = plan.setting;
   unsampled.sampled = 0;
@@ -97,12 +144,39 @@ void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, con
     throw UserError(ExitCode::usage, "sample.sentences = " + std::to_string(plan.setting.sampled) +
                                          ": to sample them together at the end takes " + shown(plan.peak) +
                                          has + "lower sample.sentences");
+  const std::string others = other_layouts(plan, config, capacity, machine);
   throw UserError(ExitCode::usage,
                   "passes of " + std::to_string(batch.micro) + " sequences of " +
                       std::to_string(config.sequence_length) +
                       " tokens with memory.recompute=" + std::string(to_string(plan.setting.recompute)) +
                       " do not fit: at the fullest moment, " + plan.moment + ", a step takes " +
-                      shown(plan.peak) + has + ways_out(plan, capacity));
+                      shown(plan.peak) + layout + has + ways_out(plan, capacity) +
+                      (others.empty() ? "" : "; other layouts of these ranks that fit: " + others));
+}
+
+void refuse_on_all_ranks(const Plan& plan, const spec::RunConfig& config, const spec::Batch& batch,
+                         const MachineMemory& machine, Communicator& communicator) {
+  if (communicator.size() == 1) return refuse_what_cannot_fit(plan, config, batch, machine);
+  std::string mine;
+  try {
+    refuse_what_cannot_fit(plan, config, batch, machine);
+  } catch (const UserError& error) {
+    mine = error.what();
+  }
+  const std::vector<std::string> all = communicator.all_gather(mine);
+  const auto first = std::find_if(all.begin(), all.end(), [](const auto& text) { return !text.empty(); });
+  if (first == all.end()) return;
+  const bool alike = std::count(all.begin(), all.end(), *first) == static_cast<std::ptrdiff_t>(all.size());
+  throw AgreedError(ExitCode::usage,
+                    alike ? *first : "rank " + std::to_string(first - all.begin()) + ": " + *first);
+}
+
+MachineMemory machine_memory(at::Device device, Communicator& communicator) {
+  const HostRanks ranks = host_ranks(communicator);
+  return {.device = device_memory(device),
+          .host = host_memory(),
+          .ranks = ranks.here,
+          .ranks_per_host = ranks.each};
 }
 
 spec::record::Memory memory_event(const Plan& plan, std::int64_t step, at::Device device,

@@ -19,6 +19,7 @@
 #include "impl/run/device_choice.hpp"
 #include "impl/run/disk_space.hpp"
 #include "impl/run/host.hpp"
+#include "impl/run/host_ranks.hpp"
 #include "impl/run/last_words.hpp"
 #include "impl/run/memory_limits.hpp"
 #include "impl/run/on_ranks.hpp"
@@ -47,9 +48,7 @@ using namespace spec::record;
 
 /// Ranks on this host share its cores.
 void use_threads(const spec::RunConfig& config, Communicator& communicator) {
-  const std::string here = host_name();
-  int sharing = 0;
-  for (const std::string& host : communicator.all_gather(here)) sharing += host == here;
+  const std::int64_t sharing = host_ranks(communicator).here;
   const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
   const std::int64_t threads =
       config.threads > 0 ? config.threads : std::max<std::int64_t>(1, cores / sharing);
@@ -89,8 +88,7 @@ class Run {
     const spec::Layout layout = layout_of(config_, communicator_);
     refuse_copies(config_, layout, device_, communicator_);
     memory_plan_ = memory_plan(config_, model_, batch_, device_, layout);
-    refuse_what_cannot_fit(memory_plan_, config_, batch_,
-                           {.device = device_memory(device_), .host = host_memory()});
+    refuse_on_all_ranks(memory_plan_, config_, batch_, machine_memory(device_, communicator_), communicator_);
     // Before the record is opened: a refused resume must leave no trace in the record of the run it named.
     if (!resume_from_.empty()) {
       resumed_ = checkpoint::read_state(resume_from_);

@@ -9,6 +9,7 @@
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/parallel/replica_hash.hpp"
 #include "impl/run/host.hpp"
+#include "impl/run/host_ranks.hpp"
 #include "impl/run/memory_limits.hpp"
 
 namespace assay::impl::run {
@@ -38,23 +39,9 @@ data::LoaderPlan loader_plan(const spec::RunConfig& config, const spec::Batch& b
   return plan;
 }
 
-namespace {
-/// 0 where hosts have different numbers of ranks, or their ranks are not neighbours.
-std::int64_t ranks_per_host(Communicator& communicator) {
-  const std::vector<std::string> hosts = communicator.all_gather(host_name());
-  const auto per_host = static_cast<std::size_t>(std::count(hosts.begin(), hosts.end(), hosts.front()));
-  if (hosts.size() % per_host != 0) return 0;
-  for (std::size_t r = 0; r < hosts.size(); ++r)
-    if (hosts[r] != hosts[r / per_host * per_host] ||
-        std::count(hosts.begin(), hosts.end(), hosts[r]) != static_cast<std::ptrdiff_t>(per_host))
-      return 0;
-  return static_cast<std::int64_t>(per_host);
-}
-}  // namespace
-
 spec::Layout layout_of(const spec::RunConfig& config, Communicator& communicator) {
   return spec::layout_of(config.data_parallel, communicator.size(), config.shard_ranks,
-                         ranks_per_host(communicator));
+                         host_ranks(communicator).each);
 }
 
 spec::Schedule schedule_of(const spec::RunConfig& config) {

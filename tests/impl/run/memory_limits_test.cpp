@@ -10,6 +10,7 @@
 
 #include "spec/config/keys.hpp"
 #include "spec/config/load.hpp"
+#include "tests/impl/parallel/thread_ranks.hpp"
 #include "tests/support/paths.hpp"
 
 namespace assay::impl::run::memory_limits_test {
@@ -24,9 +25,9 @@ spec::RunConfig demo(std::int64_t sequences, std::int64_t micro, std::int64_t pr
 }
 
 /// What is said to `config` on a machine of that memory; "fits" where nothing is.
-std::string refusal(const spec::RunConfig& config, const MachineMemory& machine,
-                    at::Device device = at::kCPU) {
-  const spec::Batch batch = spec::batch_of(config.sequences, config.micro, 1);
+std::string refusal(const spec::RunConfig& config, const MachineMemory& machine, at::Device device = at::kCPU,
+                    std::int64_t ranks = 1) {
+  const spec::Batch batch = spec::batch_of(config.sequences, config.micro, ranks);
   try {
     refuse_what_cannot_fit(memory_plan(config, spec::find_model(config.model), batch, device), config, batch,
                            machine);
@@ -149,6 +150,96 @@ TEST(MemoryLimitsImpl, SentencesSampledTogetherAreToldApartFromTheStep) {
   config.sample_sentences = 10'000;
   const std::string text = refusal(config);
   EXPECT_NE(text.find("lower sample.sentences"), std::string::npos) << text;
+}
+
+/// llama3-8b takes 18 bytes a parameter replicated, 6 and 12/4 with zero1, 18/4 and two whole blocks with
+/// shard.
+spec::RunConfig llama_on_four() {
+  spec::RunConfig config = demo(8, 2);
+  config.model = "llama3-8b", config.dtype = Dtype::bf16, config.sample_sentences = 0;
+  return config;
+}
+constexpr std::int64_t gigabyte = 1'000'000'000;
+
+TEST(MemoryLimitsImpl, WhereALayoutDoesNotFitThoseThatDoAreNamed) {
+  const at::Device gpu(at::kCUDA, 0);
+  spec::RunConfig config = llama_on_four();
+  MachineMemory machine{.device = 100 * gigabyte, .host = host, .ranks = 4, .ranks_per_host = 4};
+  const std::string state = refusal(config, machine, gpu, 4);
+  EXPECT_NE(state.find("on each of 4 ranks with parallel.data=replicate"), std::string::npos) << state;
+  EXPECT_NE(state.find("set parallel.data=zero1 ("), std::string::npos) << state;
+  EXPECT_NE(state.find(" or parallel.data=shard ("), std::string::npos) << state;
+  EXPECT_EQ(state.find("parallel.data=hybrid"), std::string::npos) << state;
+  for (const auto data : {spec::DataParallel::zero1, spec::DataParallel::shard}) {
+    config.data_parallel = data;
+    EXPECT_EQ(refusal(config, machine, gpu, 4), "fits");
+  }
+  config.data_parallel = spec::DataParallel::replicate;
+  machine.device = 10 * gigabyte;
+  EXPECT_NE(refusal(config, machine, gpu, 4).find("no other layout of these ranks fits, either: start more "),
+            std::string::npos);
+}
+
+TEST(MemoryLimitsImpl, APassThatDoesNotFitIsToldOfOtherLayoutsToo) {
+  const at::Device gpu(at::kCUDA, 0);
+  spec::RunConfig config = llama_on_four();
+  config.sequences = 16, config.data_parallel = spec::DataParallel::zero1;  // on two hosts of four
+  const auto plan = memory_plan(config, spec::find_model(config.model), spec::batch_of(16, 2, 8), gpu);
+  const MachineMemory machine{
+      .device = plan.peak.to_int64() - 1, .host = host, .ranks = 4, .ranks_per_host = 4};
+  const std::string text = refusal(config, machine, gpu, 8);
+  EXPECT_NE(text.find("batch.micro=1 ("), std::string::npos) << text;
+  EXPECT_NE(text.find("other layouts of these ranks that fit: parallel.data=hybrid parallel.shard_ranks=4 ("),
+            std::string::npos)
+      << text;
+  for (const bool weights : {true, false}) {  // within a host alone
+    config.gather = weights ? spec::MovedBy::copy_engines : spec::MovedBy::multiprocessors;
+    config.scatter = weights ? spec::MovedBy::multiprocessors : spec::MovedBy::copy_engines;
+    EXPECT_EQ(refusal(config, machine, gpu, 8).find("parallel.data=shard"), std::string::npos);
+    EXPECT_NE(refusal(config, machine, gpu, 8).find("parallel.data=hybrid"), std::string::npos);
+  }
+}
+
+TEST(MemoryLimitsImpl, RanksOfAHostHaveItsMemoryBetweenThem) {
+  spec::RunConfig config = demo(64, 16, 0);
+  const auto plan = memory_plan(config, spec::find_model(config.model), spec::batch_of(64, 16, 4), at::kCPU);
+  const auto ahead = static_cast<std::int64_t>(bytes_read_ahead(config, spec::batch_of(64, 16, 4)));
+  const std::int64_t needed = plan.peak.to_int64() + ahead;
+  const auto of = [&](std::int64_t memory, std::int64_t ranks) {
+    return refusal(config, {.device = memory, .host = memory, .ranks = ranks}, at::kCPU, 4);
+  };
+  EXPECT_EQ(of(needed, 1), "fits");
+  EXPECT_EQ(of(4 * needed, 4), "fits");
+  EXPECT_NE(of(4 * needed - 4, 4).find("for its 4 ranks; "), std::string::npos) << of(4 * needed - 4, 4);
+  // 1e6 sequences a rank of 128 tokens, 16 bytes each: 2 GB on a GPU's host, too.
+  config = demo(4'000'000, 1, 0);
+  const at::Device gpu(at::kCUDA, 0);
+  const auto on_gpus = [&](std::int64_t ranks) {
+    return refusal(config, {.device = 80 * gigabyte, .host = 4 * gigabyte, .ranks = ranks}, gpu, 4);
+  };
+  EXPECT_EQ(on_gpus(1), "fits");
+  EXPECT_NE(on_gpus(4).find("for its 4 ranks; lower batch.sequences"), std::string::npos) << on_gpus(4);
+}
+
+TEST(MemoryLimitsImpl, AllRanksRefuseWhatOneOfThemCannotDo) {
+  const spec::RunConfig config = demo(64, 16, 0);
+  const spec::Batch batch = spec::batch_of(64, 16, 4);
+  const auto plan = memory_plan(config, spec::find_model(config.model), batch, at::kCPU);
+  for (const int small : {-1, 2, 4}) {  // none, one, all
+    tests::on_thread_ranks(4, [&](Communicator& communicator) {
+      const bool is_small = small == communicator.rank() || small == 4;
+      const MachineMemory machine{.device = is_small ? 1 << 20 : host, .host = host};
+      std::string said = "fits";
+      try {
+        refuse_on_all_ranks(plan, config, batch, machine, communicator);
+      } catch (const AgreedError& error) {
+        EXPECT_EQ(error.code(), ExitCode::usage);
+        said = error.what();
+      }
+      EXPECT_EQ(said == "fits", small < 0) << said;
+      EXPECT_EQ(said.starts_with("rank 2: "), small == 2) << said;
+    });
+  }
 }
 
 TEST(MemoryLimitsImpl, TokensReadAheadAreOfThisRank) {
