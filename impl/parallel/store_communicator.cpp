@@ -9,6 +9,7 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "impl/parallel/store_rounds.hpp"
 #include "spec/error.hpp"
 
 namespace assay::impl {
@@ -23,7 +24,12 @@ class StoreCommunicator final : public Communicator {
   /// Keys of this group begin with `name`. `whole_job`: no group of another.
   StoreCommunicator(c10::intrusive_ptr<c10d::Store> store, std::string name, int rank, int size,
                     bool whole_job)
-      : store_(std::move(store)), name_(std::move(name)), rank_(rank), size_(size), whole_job_(whole_job) {}
+      : store_(std::move(store)),
+        name_(std::move(name)),
+        rounds_(store_, name_, rank, size),
+        rank_(rank),
+        size_(size),
+        whole_job_(whole_job) {}
 
   /// Rank 0 serves the store: it goes last.
   ~StoreCommunicator() override {
@@ -44,46 +50,30 @@ class StoreCommunicator final : public Communicator {
   int size() const override { return size_; }
 
   Ticket begin_all_reduce_sum(const at::Tensor& tensor) override {
-    const at::Tensor sum = at::zeros_like(tensor);
-    for (const at::Tensor& part : exchanged(tensor, tensor)) sum.add_(part);
-    at::Tensor(tensor).copy_(sum);
+    at::Tensor(tensor).copy_(summed(tensor));
     return 0;
   }
   Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) override {
     check_parts(whole, share, rank_, size_);
-    const at::Tensor sum = at::zeros_like(whole);
-    for (const at::Tensor& part : exchanged(whole, whole)) sum.add_(part);
-    at::Tensor(share).copy_(sum.narrow(0, rank_ * share.numel(), share.numel()));
+    at::Tensor(share).copy_(summed(whole).narrow(0, rank_ * share.numel(), share.numel()));
     return 0;
   }
   Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) override {
     check_parts(whole, share, rank_, size_);
-    const std::vector<at::Tensor> parts = exchanged(share, whole);
-    for (std::size_t r = 0; r < parts.size(); ++r)
-      whole.narrow(0, static_cast<std::int64_t>(r) * share.numel(), share.numel()).copy_(parts[r]);
+    require_small(share, whole);
+    const std::vector<std::string> parts = rounds_.all(bytes_of(share));
+    for (std::size_t r = 0; r < parts.size(); ++r) {
+      if (parts[r].size() != share.nbytes())
+        out_of_step(share, "rank " + std::to_string(r) + " gives " + std::to_string(parts[r].size()));
+      whole.narrow(0, static_cast<std::int64_t>(r) * share.numel(), share.numel())
+          .copy_(tensor_of(parts[r], share));
+    }
     return 0;
   }
   void wait(Ticket) override {}
   void wait_all() override {}
 
-  std::vector<std::string> all_gather(const std::string& text) override {
-    const std::string round = name_ + std::to_string(round_++) + "/";
-    std::vector<std::string> keys, texts;
-    for (int r = 0; r < size_; ++r) keys.push_back(round + std::to_string(r));
-    try {
-      store_->set(keys[static_cast<std::size_t>(rank_)], std::vector<std::uint8_t>(text.begin(), text.end()));
-      for (const auto& bytes : store_->multiGet(keys)) texts.emplace_back(bytes.begin(), bytes.end());
-      // Whoever reads this round has read the one before; its key is of no more use.
-      if (!last_key_.empty()) store_->deleteKey(last_key_);
-    } catch (const std::exception& error) {
-      throw UserError(ExitCode::peer_lost,
-                      "rank " + std::to_string(rank_) + " waited for all " + std::to_string(size_) +
-                          " ranks at rank 0's store and did not find them: " + error.what() +
-                          "; look at the first message of the others");
-    }
-    last_key_ = keys[static_cast<std::size_t>(rank_)];
-    return texts;
-  }
+  std::vector<std::string> all_gather(const std::string& text) override { return rounds_.all(text); }
 
   void barrier() override { all_gather(""); }
 
@@ -100,31 +90,50 @@ class StoreCommunicator final : public Communicator {
   [[noreturn]] void abort(int exit_code) override { std::_Exit(exit_code); }
 
  private:
-  /// `mine` of every rank.
-  std::vector<at::Tensor> exchanged(const at::Tensor& mine, const at::Tensor& largest) {
+  void require_small(const at::Tensor& mine, const at::Tensor& largest) const {
     if (!mine.device().is_cpu() || !mine.is_contiguous() || largest.numel() > most_numbers)
       throw std::invalid_argument("ranks that meet in a store exchange CPU tensors of at most " +
                                   std::to_string(most_numbers) + " elements, not " +
                                   std::to_string(largest.numel()));
-    std::vector<at::Tensor> all;
-    for (const std::string& bytes :
-         all_gather({static_cast<const char*>(mine.const_data_ptr()), mine.nbytes()})) {
-      if (bytes.size() != mine.nbytes())
-        throw std::runtime_error("ranks are out of step: rank " + std::to_string(rank_) + " exchanges " +
-                                 std::to_string(mine.nbytes()) + " bytes, rank " +
-                                 std::to_string(all.size()) + " gives " + std::to_string(bytes.size()) +
-                                 "; a bug of this program, report it with the run's run.jsonl");
-      all.push_back(at::empty_like(mine));
-      std::memcpy(all.back().data_ptr(), bytes.data(), bytes.size());
-    }
-    return all;
+  }
+  [[noreturn]] void out_of_step(const at::Tensor& mine, const std::string& other) const {
+    throw std::runtime_error("ranks are out of step: rank " + std::to_string(rank_) + " exchanges " +
+                             std::to_string(mine.nbytes()) + " bytes, " + other +
+                             "; a bug of this program, report it with the run's run.jsonl");
+  }
+  static std::string bytes_of(const at::Tensor& tensor) {
+    return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
+  }
+  /// As many bytes as `like` has.
+  static at::Tensor tensor_of(const std::string& bytes, const at::Tensor& like) {
+    at::Tensor tensor = at::empty_like(like);
+    std::memcpy(tensor.data_ptr(), bytes.data(), bytes.size());
+    return tensor;
+  }
+
+  /// Added up on one rank, or on each in the same order: the same bits everywhere.
+  at::Tensor summed(const at::Tensor& mine) {
+    require_small(mine, mine);
+    const auto add = [&](const std::vector<std::string>& parts) {
+      const at::Tensor sum = at::zeros_like(mine);
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (parts[i].size() != mine.nbytes())
+          out_of_step(mine, "rank " + std::to_string(i) + " gives " + std::to_string(parts[i].size()));
+        sum.add_(tensor_of(parts[i], mine));
+      }
+      return bytes_of(sum);
+    };
+    const std::string sum = rounds_.joined(bytes_of(mine), add);
+    if (sum.size() != mine.nbytes()) out_of_step(mine, "all give " + std::to_string(sum.size()));
+    return tensor_of(sum, mine);
   }
 
   c10::intrusive_ptr<c10d::Store> store_;
-  std::string name_, last_key_;
+  std::string name_;
+  StoreRounds rounds_;
   int rank_, size_;
   bool whole_job_;
-  std::int64_t round_ = 0, groups_ = 0;
+  std::int64_t groups_ = 0;
 };
 
 /// Ranks before they are a group: each says that it is here, rank 0 looks whether all are, and tells.

@@ -156,7 +156,9 @@ std::optional<StepReport> Trainer::step(bool stop_requested) {
 }
 
 std::optional<std::int64_t> Trainer::agree(const data::StepBatches& batches, bool stop_requested) {
-  // One small reduction. The hash of the samples, cut so that its square's sum over ranks fits, is the same
+  // One small reduction of host numbers, by MPI or rank 0's store also where GPUs train (docs/many-gpus.md,
+  // "Before each step"): NCCL's one stream may still gather weights for this step, which the host would then
+  // wait for. The hash of the samples, cut so that its square's sum over ranks fits, is the same
   // everywhere where n times the sum of squares is the square of the sum (Cauchy and Schwarz).
   const auto cut = static_cast<std::int64_t>(batches.sample_hash & 0xfffff);
   const at::Tensor agreed = at::zeros({4}, at::kLong);
