@@ -7,6 +7,7 @@
 #include <nccl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -53,6 +54,7 @@ struct Family {
   std::vector<ncclComm_t> held{};
   std::vector<PeerStream*> copies{};
   bool released = false;
+  std::atomic<bool> failed = false;  ///< a collective of one of them will not be done
   LetGo let_go{[this] { release(); }};
 
   void release() {
@@ -111,7 +113,7 @@ class NcclCommunicator final : public Communicator {
       std::erase(family_->copies, sums_.get());
       if (family_->released || std::erase(family_->held, comm_) == 0) return;
     }
-    if (lost_)
+    if (family_->failed)
       ncclCommAbort(comm_);  // destroy would wait for the rank that is gone
     else
       ncclCommDestroy(comm_);
@@ -260,13 +262,21 @@ class NcclCommunicator final : public Communicator {
     return *copies;
   }
 
+  /// Asks all communicators of this rank: the collectives that are waited for may be a group's.
   void require_alive(std::chrono::steady_clock::time_point until) {
-    ncclResult_t asynchronous = ncclSuccess;
-    ASSAY_NCCL_CHECK(ncclCommGetAsyncError(comm_, &asynchronous));
-    lost_ = asynchronous != ncclSuccess && asynchronous != ncclInProgress;
-    if (lost_) nccl_check(asynchronous, "a collective of this step", rank(), nullptr);
+    {
+      const std::scoped_lock lock(family_->calls);
+      require_held();
+      for (const ncclComm_t comm : family_->held) {
+        ncclResult_t asynchronous = ncclSuccess;
+        nccl_check(ncclCommGetAsyncError(comm, &asynchronous), "ncclCommGetAsyncError", rank(), comm);
+        if (asynchronous == ncclSuccess || asynchronous == ncclInProgress) continue;
+        family_->failed = true;
+        nccl_check(asynchronous, "a collective of this step", rank(), nullptr);
+      }
+    }
     if (std::chrono::steady_clock::now() < until) return;
-    lost_ = true;
+    family_->failed = true;
     throw UserError(ExitCode::peer_lost,
                     "rank " + std::to_string(rank()) + ": this step's work on the GPU is not done after " +
                         std::to_string(patience.count()) +
@@ -283,7 +293,6 @@ class NcclCommunicator final : public Communicator {
   std::int64_t gathers_by_copies_ = 0, scatters_by_copies_ = 0;
   const std::shared_ptr<Family> family_;
   ncclComm_t comm_ = nullptr;
-  bool lost_ = false;
   Ticket last_ = 0;
 };
 }  // namespace
