@@ -60,9 +60,8 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-TEST(CollectivesImpl, RanksMeetInAStore) {
-  if (world().rank() != 0) return;
-  const int port = free_port(), ranks = 3;
+void expect_a_store_for(int ranks) {
+  const int port = free_port();
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([=] {
@@ -76,11 +75,17 @@ TEST(CollectivesImpl, RanksMeetInAStore) {
       tests::expect_groups(*c, at::kCPU);
       const at::Tensor sum = at::full({2}, rank + 1, at::kLong);
       c->all_reduce_sum(sum);
-      EXPECT_EQ(sum[0].item<std::int64_t>(), 6);
+      EXPECT_EQ(sum[0].item<std::int64_t>(), ranks * (ranks + 1) / 2);
       EXPECT_THROW(c->all_reduce_sum(at::zeros({1 << 20})), std::invalid_argument);
       c->barrier();
     });
   for (std::thread& thread : threads) thread.join();
+}
+
+/// Few read each other's texts; of many rank 0 reads them.
+TEST(CollectivesImpl, RanksMeetInAStore) {
+  if (world().rank() != 0) return;
+  for (const int ranks : {3, 20}) expect_a_store_for(ranks);
 }
 
 }  // namespace
