@@ -86,6 +86,7 @@ void StoreRounds::forget_last_round() {
 
 std::vector<std::string> StoreRounds::from_each(const std::string& mine) {
   std::vector<std::string> keys;
+  keys.reserve(static_cast<std::size_t>(size_));
   for (int r = 0; r < size_; ++r) keys.push_back(key(std::to_string(r)));
   set(keys[static_cast<std::size_t>(rank_)], mine);
   return get(keys);
@@ -98,6 +99,7 @@ std::string StoreRounds::by_rank_0(const std::string& mine, const Join& join) {
     return get({result}).front();
   }
   std::vector<std::string> others;
+  others.reserve(static_cast<std::size_t>(size_));
   for (int r = 1; r < size_; ++r) others.push_back(key(std::to_string(r)));
   std::vector<std::string> texts = get(others);
   texts.insert(texts.begin(), mine);

@@ -63,6 +63,7 @@ int free_port() {
 void expect_a_store_for(int ranks) {
   const int port = free_port();
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([=] {
       const auto c = make_store_communicator({Launch::By::store, "torchrun", rank, ranks, "127.0.0.1", port});

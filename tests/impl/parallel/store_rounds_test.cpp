@@ -31,6 +31,7 @@ c10::intrusive_ptr<CountingStore> on_ranks(int ranks, const std::function<void(i
   auto store = c10::make_intrusive<CountingStore>();
   store->setTimeout(std::chrono::seconds(60));
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(ranks));
   for (int r = 0; r < ranks; ++r)
     threads.emplace_back([&, r] {
       StoreRounds rounds(store, "test/", r, ranks);
@@ -48,13 +49,16 @@ std::string join(const std::vector<std::string>& texts) {
 
 RC_GTEST_PROP(StoreRoundsImpl, EveryRankHasEveryTextInOrder, ()) {
   const int ranks = *rc::gen::inRange(1, 41), rounds = *rc::gen::inRange(1, 5);
-  const auto drawn = *rc::gen::container<std::vector<std::string>>(static_cast<std::size_t>(ranks + rounds),
-                                                                   rc::gen::arbitrary<std::string>());
-  const auto text = [&](int rank, int round) { return drawn[static_cast<std::size_t>(rank + round)]; };
+  const auto drawn = *rc::gen::container<std::vector<std::string>>(
+      static_cast<std::size_t>(ranks) + static_cast<std::size_t>(rounds), rc::gen::arbitrary<std::string>());
+  const auto text = [&](int rank, int round) {
+    return drawn[static_cast<std::size_t>(rank) + static_cast<std::size_t>(round)];
+  };
   std::atomic<int> wrong = 0;
   const auto store = on_ranks(ranks, [&](int rank, StoreRounds& meeting) {
     for (int round = 0; round < rounds; ++round) {
       std::vector<std::string> wanted;
+      wanted.reserve(static_cast<std::size_t>(ranks));
       for (int r = 0; r < ranks; ++r) wanted.push_back(text(r, round));
       wrong += meeting.all(text(rank, round)) != wanted;
       wrong += meeting.joined(text(rank, round), join) != join(wanted);
