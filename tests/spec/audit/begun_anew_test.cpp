@@ -97,6 +97,25 @@ TEST(BegunAnewSpec, AFirstLineThatIsLostMakesNoRunGoOn) {
   EXPECT_EQ(judge("resume", runs[0]).verdict, Verdict::contradicts);
 }
 
+TEST(BegunAnewSpec, ARunWhoseFirstLineIsLostIsNotHeldToTheRatesOfTheOneBefore) {
+  const auto rising = [](int from, double rate) {
+    std::string out;
+    for (int step = from; step <= 300; ++step) {
+      char line[128];
+      std::snprintf(line, sizeof line, "{\"step\": %d, \"loss\": %.4f, \"learning_rate\": %.6e}\n", step,
+                    2 + 9 * std::pow(1 + step / 20.0, -0.4), rate * step);
+      out += line;
+    }
+    return out;
+  };
+  const auto verdict = [&](int from) {
+    const auto runs = read_all(rising(1, 1e-6) + rising(from, 5e-7));
+    return judge("resume", runs.back()).verdict;
+  };
+  EXPECT_NE(verdict(2), Verdict::contradicts);
+  EXPECT_EQ(verdict(200), Verdict::contradicts) << "a restart goes on with the rate";
+}
+
 TEST(BegunAnewSpec, AHeaderThatSaysNewWeightsBeginsARun) {
   const auto log = [](int from, int to, double luck) {
     std::string out = "max_iters = 500\nInitializing a new model from scratch\n";

@@ -81,7 +81,9 @@ TEST(ParameterTensorsSpec, TensorsOfAForkAreNotHeld) {
   NanoGpt run{.parameters = "150.00M"};
   run.decayed = "62, with 152,666,112";  // three matrices in each MLP
   EXPECT_EQ(run.count().verdict, Verdict::cannot_be_judged);
-  run.decayed = "50, with 124,354,561";  // not of such tables
+  run.decayed = "50, with 124,354,560", run.others = "27, with 19,200";  // as many entries, two more tensors
+  EXPECT_EQ(run.count().verdict, Verdict::cannot_be_judged);
+  run.others = "25, with 19,200", run.decayed = "50, with 124,354,561";  // not of such tables
   EXPECT_EQ(run.count().verdict, Verdict::cannot_be_judged);
   run = NanoGpt{.parameters = "150.00M", .settings = "n_layer = 11\n"};
   EXPECT_EQ(run.count().verdict, Verdict::cannot_be_judged);

@@ -3,6 +3,7 @@
 // honest logs of them hold.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -71,6 +72,17 @@ TEST(SchedulesSpec, StepsThatWereLeftOutBeforeTheLogBeginsAreForgiven) {
   EXPECT_EQ(log(false, 3).verdict, Verdict::holds);
   EXPECT_EQ(log(true, 0).verdict, Verdict::holds);
   EXPECT_EQ(log(true, 3).verdict, Verdict::contradicts) << "no line says that a step was left out";
+  // Before the first step there is none to leave out.
+  const auto late = [](std::ptrdiff_t lost_lines) {
+    RunRecord record = megatron("linear", "", [](int i) {
+      const int done = std::max(0, i - 3);
+      return risen(done, between(static_cast<double>(end - done) / (end - warmup)));
+    });
+    record.steps.erase(record.steps.begin(), record.steps.begin() + lost_lines);
+    return judge("learning_rate", record).verdict;
+  };
+  EXPECT_EQ(late(5), Verdict::holds);
+  EXPECT_EQ(late(0), Verdict::contradicts);
 }
 
 TEST(SchedulesSpec, APlateauEndsWhereItsDecayBegins) {

@@ -5,6 +5,7 @@
 
 #include <sstream>
 
+#include "spec/audit/conventions.hpp"
 #include "spec/audit/hypotheses.hpp"
 #include "spec/error.hpp"
 #include "tests/support/read_text.hpp"
@@ -40,6 +41,25 @@ TEST(TrainersCountsSpec, Gpt2sParametersAreCountedWithAndWithoutPositions) {
   other.model = "gpt2";
   EXPECT_EQ(judge("parameters", other).verdict, Verdict::contradicts);
   EXPECT_NE(judge("parameters", other).note, "");
+}
+
+/// 6 N + 12 L D T: N as printed (rounded or cut off), however many the model may have, or all
+/// counts that it may have.
+TEST(TrainersCountsSpec, NanoGptsFlopsRestOnWhatItPrints) {
+  const auto flops = [](RunRecord run) {
+    run.model = "gpt2";
+    run.state(Setting::sequence_length, exactly(1024, 0), "--seq 1024");
+    return counted_flops(Evidence(run), "nanogpt_legacy_v1").value();
+  };
+  const double attention = 12.0 * 12 * 768 * 1024;
+  const Interval of_printed = flops(read_text(nanogpt("123.59", "50304")));
+  EXPECT_DOUBLE_EQ(of_printed.low, 6 * 123.585e6 + attention);
+  EXPECT_DOUBLE_EQ(of_printed.high, 6 * 123.6e6 + attention);
+  // Without biases and 50,257 rows; with them and 50,304.
+  const std::string log = nanogpt("123.59");
+  const Interval of_all = flops(read_text(log.substr(log.find("iter 0"))));
+  EXPECT_DOUBLE_EQ(of_all.low, 6 * 123551232.0 + attention);
+  EXPECT_DOUBLE_EQ(of_all.high, 6 * 123689472.0 + attention);
 }
 
 /// Other trainers count positions or not: either is told, neither contradicts.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "spec/audit/hypotheses.hpp"
+#include "spec/audit/whole_shape.hpp"
 #include "tests/support/read_text.hpp"
 
 namespace assay::spec::audit::whole_shape_test {
@@ -63,6 +64,11 @@ TEST(WholeShapeSpec, AShapeWithAPartThatIsNotKnownIsNotHeldSo) {
                   stage = kempnerforge("7,420,193,280", "35.8", "num_experts=0", "'pp'");
   EXPECT_EQ(judge("parameters", experts).verdict, Verdict::cannot_be_judged);
   EXPECT_EQ(judge("parameters", stage).verdict, Verdict::cannot_be_judged);
+  // Nor where the experts are known in number and width: layers that the log leaves open may be dense.
+  RunRecord dense = kempnerforge("14,840,386,560", "35.8");
+  ASSERT_TRUE(shape_whole(dense));
+  dense.mlp->experts = Experts{.count = 8, .active = 2, .width = 17920};
+  EXPECT_FALSE(shape_whole(dense));
 }
 
 /// llm.c's table. GPT-2: 124,439,808 of 50,257 entries, 124,475,904 of the 50,304 that it pads them to.

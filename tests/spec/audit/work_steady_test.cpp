@@ -77,8 +77,9 @@ RunRecord titan(int lines, int wrong, const Change& change, bool header = false,
   return read(log);
 }
 
-/// Megatron-LM's lines without its arguments, stamped to the second.
-RunRecord megatron(int lines, int wrong, const Change& change, bool ramp = false) {
+/// Megatron-LM's lines without its arguments, stamped to the second. The wrong one's step takes `slow` times
+/// as long.
+RunRecord megatron(int lines, int wrong, const Change& change, bool ramp = false, double slow = 1) {
   std::string log;
   double clock = 0, consumed = 0;
   for (int k = 0; k < lines; ++k) {
@@ -86,6 +87,7 @@ RunRecord megatron(int lines, int wrong, const Change& change, bool ramp = false
     const int batch = ramp && k < lines / 2 ? 64 : 128;
     line.seconds = 5.4 * batch / 128 * (1 + 0.01 * (k % 3));
     line.flops = 240e12 / (1 + 0.01 * (k % 3));
+    if (k == wrong) line.seconds *= slow, line.flops /= slow;
     clock += line.seconds, consumed += batch;
     if (k == wrong) change(line);
     log += text(
@@ -120,8 +122,9 @@ RunRecord nanotron(int lines, int wrong, const Change& change, double all_rates 
   return read(log);
 }
 
-/// llm.c's lines without its table: tokens/s are a running mean.
-RunRecord llmc(int lines, int wrong, const Change& change) {
+/// llm.c's lines without its table: tokens/s are a running mean; the MFU is -100 % of a GPU that it does not
+/// know.
+RunRecord llmc(int lines, int wrong, const Change& change, bool known_gpu = true) {
   std::string log;
   double mean = 0;
   for (int k = 0; k < lines; ++k) {
@@ -131,7 +134,7 @@ RunRecord llmc(int lines, int wrong, const Change& change) {
     const double own = 524288 / line.seconds;
     if (k > 0) mean = 0.95 * mean + 0.05 * own;
     line.rate = k == 0 ? own : mean / (1 - std::pow(0.95, k));
-    line.mfu = 0.403 * 2.49 / line.seconds;
+    line.mfu = known_gpu ? 0.403 * 2.49 / line.seconds : -1;
     if (k == wrong) change(line);
     log += text(
         "step %4d/%d | loss %.6f (+nanz)| norm 22.1414 (+nanz)| lr 8.57e-07 | %.2f ms | %.1f%% bf16 MFU | "
@@ -172,12 +175,20 @@ TEST(WorkSteadySpec, OneWrongNumberIsNamed) {
   EXPECT_EQ(named(nanotron(12, 7, [](Line& l) { l.seconds *= 2; }), "rate_time"), "line_seconds");
   EXPECT_EQ(named(llmc(10, 4, [](Line& l) { l.rate *= 2; })), "line_tokens_per_second");
   EXPECT_EQ(named(llmc(10, 4, [](Line& l) { l.mfu *= 2; })), "line_mfu");
+  // Of two numbers that leave each other, a mean that the next line does not go on from.
+  const Change twice = [](Line& l) { l.rate *= 2; };
+  EXPECT_EQ(named(llmc(10, 4, twice, false)), "line_tokens_per_second");
 }
 
 TEST(WorkSteadySpec, StampsSayWhichOfTwoNumbersIsWrong) {
   EXPECT_EQ(named(megatron(3, 1, [](Line& l) { l.flops *= 1.8; })), "line_flops_rate");
   EXPECT_EQ(named(megatron(3, 1, [](Line& l) { l.seconds /= 2; })), "line_seconds");
   EXPECT_EQ(named(megatron(3, 1, [](Line& l) { l.seconds *= 2; })), "line_seconds");
+  // Of a slow step both are unusual: its stamps say alone whether the time is right.
+  const auto of_slow_step = [](const Change& change) { return named(megatron(10, 4, change, false, 1.5)); };
+  EXPECT_EQ(of_slow_step([](Line&) {}), "holds");
+  EXPECT_EQ(of_slow_step([](Line& l) { l.seconds *= 4; }), "line_seconds");
+  EXPECT_EQ(of_slow_step([](Line& l) { l.flops *= 4; }), "line_flops_rate");
 }
 
 TEST(WorkSteadySpec, AnotherRunsLinesAreNoWrongOnes) {

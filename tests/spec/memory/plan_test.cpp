@@ -261,6 +261,24 @@ RC_GTEST_PROP(MemoryPlanSpec, WhatIsSaidToFitFitsAndTheNextDoesNot, ()) {
   }
 }
 
+TEST(MemoryPlanSpec, OfTheSettingsThatFitTheOneThatComputesLeastIsNamed) {
+  Setting setting{
+      .model = small(), .dtype = Dtype::bf16, .states = Dtype::f32, .micro = 2, .sequence_length = 256};
+  setting.model.layers = 8;
+  const auto peak = [&](Recompute recompute) {
+    Setting other = setting;
+    other.recompute = recompute;
+    return plan(other).peak;
+  };
+  const Count capacity = peak(all_recomputes[1]);
+  setting.recompute = all_recomputes.front();
+  ASSERT_TRUE(peak(all_recomputes.front()) > capacity);
+  ASSERT_TRUE(peak(all_recomputes.back()) <= capacity);
+  const Fit fit = memory::fit(setting, capacity);
+  ASSERT_TRUE(fit.recompute);
+  EXPECT_EQ(fit.recompute->recompute, all_recomputes[1]);
+}
+
 TEST(MemoryPlanSpec, ASettingComesFromTheConfigurationOfARun) {
   const RunConfig config = load("", {"batch.sequences=24", "batch.micro=3", "batch.sequence_length=64",
                                      "compute.dtype=bf16", "optimizer.states=bf16", "compute.attention=math",

@@ -106,6 +106,11 @@ TEST(MegatronRatesSpec, LengthsThatGrowAreOfNoOneNumber) {
   EXPECT_EQ(judge("rate_time", record).verdict, Verdict::holds);
   run.gpu_factor = 2;
   EXPECT_EQ(verdict("rate_time", run.log()), Verdict::contradicts);
+  // Up to the one that the arguments state.
+  run.gpu_factor = 1;
+  const RunRecord stated = read("  seq_length ...................................... 2048\n" + run.log());
+  EXPECT_EQ(contradictions(stated), "");
+  EXPECT_FALSE(stated[Setting::sequence_length]);
 }
 
 /// Nothing on a GPU's rate without the number of GPUs.

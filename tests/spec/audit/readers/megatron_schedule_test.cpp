@@ -113,6 +113,18 @@ TEST(MegatronScheduleSpec, ALineThatIsLostLeavesAScheduleThatNothingContradicts)
   }
 }
 
+TEST(MegatronScheduleSpec, AWarmUpOfNoStepsRulesNoScheduleThatMayGoBySamples) {
+  // By samples, but the three lines that say so are lost.
+  const std::string log = run({{"lr_decay_iters", "None"},
+                               {"lr_warmup_iters", "0"},
+                               {"lr_warmup_samples", ""},
+                               {"train_iters", ""},
+                               {"train_samples", ""}},
+                              [](double, double samples) { return cosine(samples, 2000, 128000); });
+  EXPECT_FALSE(tests::read_text(log)[Setting::warmup_steps]);
+  EXPECT_NE(of_schedule(log), Verdict::contradicts);
+}
+
 TEST(MegatronScheduleSpec, AWarmUpThatBeginsAnywhereBeginsSomewhere) {
   // Versions before 2023 do not say where: at one rate, of which every line speaks.
   const Arguments unsaid = {{"lr_warmup_init", ""}, {"lr_warmup_iters", "50"}};

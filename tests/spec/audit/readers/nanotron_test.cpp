@@ -111,6 +111,12 @@ TEST(NanotronSpec, TokensOfAWrongTotalAreNotTakenForSequences) {
     EXPECT_EQ(judge("rate_time", run.read()).verdict, Verdict::holds) << factor;
     EXPECT_EQ(judge("tokens_total", run.read()).verdict, Verdict::contradicts) << factor;
   }
+  // And the total says that they are tokens where the rate is wrong.
+  Printer fast;
+  fast.batch_in_tokens = true, fast.rate_factor = 64;
+  EXPECT_TRUE(fast.read()[Setting::tokens_per_step]);
+  EXPECT_EQ(judge("tokens_total", fast.read()).verdict, Verdict::holds);
+  EXPECT_EQ(judge("rate_time", fast.read()).verdict, Verdict::contradicts);
   // A small total may be what is wrong as well as one GPU's rate; a GPU that ran alone is held by its rate.
   Printer alone{2048, 512, 1};
   alone.total_factor = 0.125;
