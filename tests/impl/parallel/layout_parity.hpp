@@ -12,6 +12,7 @@
 #include "reference/train_step.hpp"
 #include "spec/batch/batch.hpp"
 #include "spec/data/sample_order.hpp"
+#include "spec/metrics/scaling.hpp"
 #include "tests/impl/parallel/forwarding_communicator.hpp"
 #include "tests/impl/step_runner.hpp"
 #include "tests/support/tiny_models.hpp"
@@ -154,6 +155,31 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
               c.tolerance);
   }
   return found;
+}
+
+/// How far the first step of a layout in bf16 is off replicate's, of the same weights and batch: the sums run
+/// in another order, and no more (spec/metrics/scaling.md, C2). Empty where it is within that.
+inline std::string first_step_off_replicates(const LayoutCase& c, const spec::Layout& layout,
+                                             impl::Communicator& communicator, at::Device device) {
+  const std::int64_t ranks = communicator.size();
+  const auto whole = whole_batch(c, ranks, 0);
+  const auto tokens = static_cast<double>(whole.valid_tokens());
+  const auto first_step = [&](const spec::Layout& each, const spec::Movers& by) {
+    StepRunner runner(tiny_model(c.seed), Dtype::bf16, device, communicator, each, layout_settings(), c.seed,
+                      Dtype::f32, Dtype::f32, spec::Recompute::norms_swiglu, by);
+    return runner.step(dealt(whole, c, ranks, communicator.rank()), tokens, 1e-2);
+  };
+  const auto one = first_step(layout, c.by);
+  const auto other = first_step(spec::layout_of(spec::DataParallel::replicate, ranks), {});
+  const auto most = spec::metrics::most_differences(Dtype::bf16, tokens);
+  const auto apart = [](double a, double b) { return std::abs(a / b - 1); };
+  const double loss = apart(one.cross_entropy, other.cross_entropy),
+               norm = apart(one.gradient_norm, other.gradient_norm);
+  return loss <= most.first_loss && norm <= most.first_gradient_norm
+             ? ""
+             : "loss " + std::to_string(one.cross_entropy) + ", replicate's " +
+                   std::to_string(other.cross_entropy) + "; gradient norm " +
+                   std::to_string(one.gradient_norm) + ", " + std::to_string(other.gradient_norm);
 }
 
 }  // namespace assay::tests

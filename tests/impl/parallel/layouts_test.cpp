@@ -205,5 +205,15 @@ TEST(LayoutsImpl, SumsInBf16StayWithinTheirRounding) {
   }
 }
 
+TEST(LayoutsImpl, TheFirstStepInBf16IsReplicatesButForTheOrderOfSums) {
+  for (DataParallel data : kinds)
+    tests::on_thread_ranks(4, [&](Communicator& communicator) {
+      const LayoutCase c{.seed = 7, .micro = 1, .accumulation = 2, .ignored = tests::Ignored::some};
+      const spec::Layout layout = spec::layout_of(data, 4, data == DataParallel::hybrid ? 2 : 0);
+      EXPECT_EQ(tests::first_step_off_replicates(c, layout, communicator, at::kCPU), "")
+          << spec::to_string(data) << ", rank " << communicator.rank();
+    });
+}
+
 }  // namespace
 }  // namespace assay::impl::layouts_test

@@ -98,6 +98,11 @@ TEST(CopiedLayoutsCudaImpl, WhatMovesSharesOfHybridDoesNotMoveABit) {
   expect_the_same_bits(tests::gpu_layout(DataParallel::hybrid));
 }
 
+TEST(CopiedLayoutsCudaImpl, TheFirstStepInBf16IsReplicatesButForTheOrderOfSums) {
+  ASSAY_NEEDS_GPU_RANKS();
+  tests::expect_replicates_first_step({.weights = copy_engines, .gradients = copy_engines});
+}
+
 TEST(CopiedLayoutsCudaImpl, CopiesInBf16AreTheSameBits) {
   ASSAY_NEEDS_GPU_RANKS();
   tests::expect_copies_of_the_same_bits({.weights = copy_engines, .gradients = copy_engines});

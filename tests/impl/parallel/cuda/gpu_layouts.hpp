@@ -54,4 +54,14 @@ inline void expect_copies_of_the_same_bits(const spec::Movers& by) {
       }
 }
 
+/// The first step in bf16 is replicate's over NCCL but for the order of its sums.
+inline void expect_replicates_first_step(const spec::Movers& by) {
+  const LayoutCase c{.seed = 7, .micro = 1, .accumulation = 2, .ignored = tests::Ignored::some, .by = by};
+  for (spec::DataParallel data : gpu_layouts) {
+    if (data == spec::DataParallel::replicate) continue;
+    EXPECT_EQ(first_step_off_replicates(c, gpu_layout(data), *gpu_ranks().world, gpu_ranks().device), "")
+        << spec::to_string(data);
+  }
+}
+
 }  // namespace assay::tests

@@ -16,6 +16,11 @@ TEST(LayoutsCudaImpl, EveryLayoutTrainsAsTheReferenceInFp64) {
   tests::expect_the_references_steps({});
 }
 
+TEST(LayoutsCudaImpl, TheFirstStepInBf16IsReplicatesButForTheOrderOfSums) {
+  ASSAY_NEEDS_GPU_RANKS();
+  tests::expect_replicates_first_step({});
+}
+
 TEST(LayoutsCudaImpl, CopiesInBf16AreTheSameBits) {
   ASSAY_NEEDS_GPU_RANKS();
   tests::expect_copies_of_the_same_bits({});
