@@ -138,7 +138,6 @@ class LlmC : public LineReader {
   /// new ("d12", "gpt2:d48", "gpt3:c768"), not a file (train_gpt2.cu, gpt_build_from_descriptor).
   static bool of_new_weights(std::string_view value) {
     if (value == "random") return true;
-    if (value.ends_with(".bin")) return false;
     if (value.starts_with("gpt2:d") || value.starts_with("gpt3:c"))
       value.remove_prefix(6);
     else if (value.starts_with('d'))

@@ -169,6 +169,11 @@ TEST(NanotronSpec, ABatchThatGrowsIsOfNoOneSize) {
   const RunRecord record = read_log(in, "log");
   EXPECT_FALSE(record[Setting::sequences]);
   EXPECT_EQ(contradictions(record), "");
+  // Each line has its own.
+  const auto &first = record.steps.front()[Field::step_sequences],
+             &last = record.steps.back()[Field::step_sequences];
+  ASSERT_TRUE(first && last);
+  EXPECT_TRUE(first->holds(512) && last->holds(1024));
 }
 
 /// Three digits of 1.2T tokens: a few steps of 1M do not show, so nothing is held.

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "spec/audit/readers/line_prefix.hpp"
+#include "spec/audit/readers/prefix_form.hpp"
 #include "spec/audit/readers/read_log.hpp"
 #include "tests/support/simulated_run.hpp"
 
@@ -283,6 +284,13 @@ TEST(PrefixedLogsSpec, TheTrainersOwnStampIsItsClock) {
   const RunRecord bare = read_one(log), prefixed = read_one(behind(stamps, log));
   ASSERT_TRUE(bare.steps.front()[Field::elapsed]);
   EXPECT_EQ(difference(bare, prefixed), "");
+}
+
+TEST(PrefixedLogsSpec, WhatOnlyBeginsLikeThePrefixIsNone) {
+  const PrefixForm form("worker 17 of 64 | ");
+  EXPECT_EQ(form.length("worker 3 of 64 | lr = 3e-4"), 17u);
+  EXPECT_EQ(form.length("worker threads = 8"), 0u);
+  EXPECT_EQ(form.length("worker 3"), 0u);
 }
 
 }  // namespace
