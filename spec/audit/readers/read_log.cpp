@@ -63,7 +63,8 @@ std::vector<RunRecord> read_logs(const std::string& path, const ReadOptions& opt
     const auto status = std::filesystem::status(name, error);
     if (std::filesystem::exists(status)) return true;
     // What is there and cannot be looked at (a folder that is closed, links in a circle) is told apart.
-    if (!error || error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory)
+    if (!error || error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory ||
+        error == std::errc::filename_too_long)
       return false;
     throw UserError(ExitCode::bad_data, name + ": cannot be looked at: " + error.message() +
                                             "; check its permissions and where its links lead");
