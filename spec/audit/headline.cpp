@@ -1,23 +1,25 @@
 #include "spec/audit/headline.hpp"
 
 #include <algorithm>
-#include <array>
+#include <initializer_list>
 #include <string_view>
 
 namespace assay::spec::audit {
 
 std::string utilisation_left_open(const Audit& audit) {
-  constexpr std::array<std::string_view, 6> of_counted_flops = {
-      "flops_rate", "flops_rate_of_batch", "mfu", "mfu_of_batch", "average_mfu", "flops_per_token"};
-  for (const Result& r : audit.results)
-    if (r.verdict != Verdict::cannot_be_judged &&
-        std::find(of_counted_flops.begin(), of_counted_flops.end(), r.id) != of_counted_flops.end())
-      return "";
-  const auto printed = [&](Field field) {
+  const auto left_open = [&](Field field, std::initializer_list<std::string_view> judges) {
     const auto& steps = audit.record->steps;
-    return std::any_of(steps.begin(), steps.end(), [&](const Step& step) { return step[field].has_value(); });
+    return std::any_of(steps.begin(), steps.end(),
+                       [&](const Step& step) { return step[field].has_value(); }) &&
+           std::none_of(audit.results.begin(), audit.results.end(), [&](const Result& r) {
+             return r.verdict != Verdict::cannot_be_judged &&
+                    std::find(judges.begin(), judges.end(), r.id) != judges.end();
+           });
   };
-  const bool mfu = printed(Field::mfu), rate = printed(Field::flops_rate);
+  const bool rate = left_open(Field::flops_rate, {"flops_rate", "flops_rate_of_batch"});
+  // Made of a rate that was judged, an MFU is.
+  const bool mfu = left_open(Field::mfu, {"mfu", "mfu_of_batch"}) &&
+                   (rate || left_open(Field::mfu, {"mfu_of_flops_rate"}));
   return mfu ? rate ? "MFU and FLOP/s" : "MFU" : rate ? "FLOP/s" : "";
 }
 
