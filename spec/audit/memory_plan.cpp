@@ -11,18 +11,8 @@ namespace {
 /// By how much the measured memory may be off the plan before the program warns. [share]
 constexpr double warned_from = 0.02;
 
-/// Peak of the device that the step behind which `memory` stands says; 0 where it says none. Both are one
-/// counter, read one after the other.
-double peak_of_step(const Evidence& e, const MemoryOfStart& memory) {
-  for (const Step* step : e.steps) {
-    const auto &number = (*step)[Field::step], &peak = (*step)[Field::memory_peak];
-    if (number && peak && number->value == memory.step && step->line < memory.line) return peak->value;
-  }
-  return 0;
-}
-
-void judge_measured(const Evidence& e, const MemoryOfStart& memory, Result& out) {
-  const double measured = *memory.measured, before = peak_of_step(e, memory);
+void judge_measured(const MemoryOfStart& memory, Result& out) {
+  const double measured = *memory.measured, before = memory.peak_before.value_or(0);
   ++out.judged;
   if (out.verdict != Verdict::contradicts)
     out.printed = measured, out.recomputed = exact_interval(memory.planned);
@@ -34,6 +24,8 @@ void judge_measured(const Evidence& e, const MemoryOfStart& memory, Result& out)
   } else if (measured > memory.capacity) {
     contradict(out, measured, {0, memory.capacity}, memory.line);
     blame(out, "memory_beyond_device", "more than the device has: its memory is another's, or another unit");
+  } else if (std::abs(measured / memory.planned - 1) > warned_from && !memory.warned && !memory.followed) {
+    out.note = "the record ends where the program would warn that plan and measurement differ";
   } else if (std::abs(measured / memory.planned - 1) > warned_from && !memory.warned) {
     contradict(out, measured, exact_interval(memory.planned), memory.line);
     blame(out, "memory_measured_other",
@@ -65,7 +57,7 @@ Result judge_memory_plan(const Evidence& e) {
       blame(out, "memory_beyond_device",
             "more than the device has, which the program refuses: its memory is another's, or another unit");
     } else if (memory.measured) {
-      judge_measured(e, memory, out);
+      judge_measured(memory, out);
     }
   }
   return out.judged == 0 ? not_judged("a plan of the memory") : out;

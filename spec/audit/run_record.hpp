@@ -212,7 +212,10 @@ struct MemoryOfStart {
   double step = 0;  ///< behind which it stands
   double planned = 0, parts = 0, state = 0, capacity = 0;
   std::optional<double> planned_at_start, measured;
-  bool warned = false;  ///< that plan and measurement differ
+  /// Of the device, as the step before it says: the same counter, which starts anew with the program.
+  std::optional<double> peak_before;
+  bool warned = false;    ///< that plan and measurement differ
+  bool followed = false;  ///< by a line that could be read: what the program warns of stands right behind it
 };
 
 /// What a log says of its run beside the steps.

@@ -2,6 +2,7 @@
 // spec::record, which validates them.
 #include <algorithm>
 #include <charconv>
+#include <utility>
 #include <variant>
 
 #include "spec/audit/readers/json_scan.hpp"
@@ -101,11 +102,19 @@ class AssayRecord : public LineReader {
   }
 
  private:
-  static void take(const Line& line, Step& step, RecordBuilder& builder) {
+  void take(const Line& line, Step& step, RecordBuilder& builder) {
     // No GPU: nothing was measured.
     if (step[Field::memory_peak] && step[Field::memory_peak]->value == 0) step[Field::memory_peak].reset();
     step[Field::phases] = phase_times(line.text, line.number);
+    peak_.reset();
+    if (step[Field::step] && step[Field::memory_peak])
+      peak_ = {step[Field::step]->value, step[Field::memory_peak]->value};
+    goes_on_behind_memory(builder);
     builder.step(step);
+  }
+
+  static void goes_on_behind_memory(RecordBuilder& builder) {
+    if (!builder.memory().empty()) builder.memory().back().followed = true;
   }
 
   void read_step(const Line& line, RecordBuilder& builder) {
@@ -132,11 +141,12 @@ class AssayRecord : public LineReader {
         resumed_ = true;
         builder.restart(resume->step);
       }
-      if (const auto* memory = std::get_if<record::Memory>(&event))
-        read_memory(*memory, line.number, builder);
-      if (const auto* warning = std::get_if<record::Warning>(&event))
-        if (warning->code == "memory_plan" && !builder.memory().empty())
-          builder.memory().back().warned = true;
+      const auto* memory = std::get_if<record::Memory>(&event);
+      const auto* warning = std::get_if<record::Warning>(&event);
+      if (warning && warning->code == "memory_plan" && !builder.memory().empty())
+        builder.memory().back().warned = true;
+      goes_on_behind_memory(builder);
+      if (memory) read_memory(*memory, line.number, builder);
       if (const auto* end = std::get_if<record::RunEnd>(&event)) read_end(*end, line.number, builder);
     } catch (const UserError& error) {
       // A record of another schema is told apart from a damaged one: nothing of it can be trusted.
@@ -148,7 +158,7 @@ class AssayRecord : public LineReader {
 
   void read_start(const record::RunStart& start, std::int64_t line, RecordBuilder& builder) {
     ++starts_;
-    planned_.reset();
+    planned_.reset(), peak_.reset();
     if (start.planned_memory_bytes) planned_ = static_cast<double>(*start.planned_memory_bytes);
     const auto whole = [&](Setting setting, std::int64_t number) {
       builder.setting(setting, exactly(static_cast<double>(number), line));
@@ -241,7 +251,9 @@ class AssayRecord : public LineReader {
                       .state = static_cast<double>(memory.state_bytes),
                       .capacity = static_cast<double>(memory.capacity_bytes),
                       .planned_at_start = planned_,
-                      .measured = {}};
+                      .measured = {},
+                      .peak_before = {}};
+    if (peak_ && peak_->first == out.step) out.peak_before = peak_->second;
     for (const record::PlannedTensors& tensors : memory.tensors)
       out.parts += static_cast<double>(tensors.bytes);
     if (memory.measured_bytes) out.measured = static_cast<double>(*memory.measured_bytes);
@@ -266,7 +278,8 @@ class AssayRecord : public LineReader {
   }
 
   int starts_ = 0;
-  std::optional<double> planned_;  ///< memory, of the last start
+  std::optional<double> planned_;                  ///< memory, of the last start
+  std::optional<std::pair<double, double>> peak_;  ///< the last step's number and its peak, since that start
   bool resumed_ = false;
   LineShapes shapes_{Notation::json};
 };

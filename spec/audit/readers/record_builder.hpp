@@ -56,9 +56,9 @@ class RecordBuilder {
   void name(std::string RunRecord::*which, std::string_view value);
   /// The whole model of the run.
   void define(const ModelSpec& model) { header().definition = model; }
-  /// The MLP of its blocks.
   /// One for each start, to be completed.
   std::vector<MemoryOfStart>& memory() { return run_.record.memory; }
+  /// The MLP of its blocks.
   void mlp(const std::optional<BlockMlp>& stated) { header().mlp = stated; }
   /// To be completed.
   std::optional<ParameterTensors>& tensors() { return header().tensors; }

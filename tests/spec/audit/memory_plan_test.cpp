@@ -25,15 +25,17 @@ struct OwnRecord {
       .measured_bytes = 39'900'000'000,
       .tensors = {{"x", "activations", 4, 30'000'000'000}, {"weights", "state", 1, 10'000'000'000}}};
   bool warned = false;
+  std::string before, resumed, behind = record::to_json(record::Warning{1, "other", "another line"}) + "\n";
 
   OwnRecord() {
     start.planned_memory_bytes = memory.planned_bytes;
     step.device_peak_bytes = 39'000'000'000;
   }
   Result judged() const {
-    std::string text =
-        record::to_json(start) + "\n" + record::to_json(step) + "\n" + record::to_json(memory) + "\n";
+    std::string text = before + record::to_json(start) + "\n" + resumed + record::to_json(step) + "\n" +
+                       record::to_json(memory) + "\n";
     if (warned) text += record::to_json(record::Warning{1, "memory_plan", "differs"}) + "\n";
+    text += behind;
     return judge("memory_plan", tests::read_text(text));
   }
   std::string cause() const {
@@ -82,6 +84,30 @@ TEST(MemoryPlanSpec, AMeasurementThatCannotBeContradicts) {
   EXPECT_EQ(own.cause(), "holds");
   own.step.device_peak_bytes = 39'400'000'000;
   EXPECT_EQ(own.cause(), "memory_measured_other");
+}
+
+TEST(MemoryPlanSpec, ARecordThatEndsBeforeTheWarningIsNotAccused) {
+  OwnRecord own;
+  own.step.device_peak_bytes = 0;
+  own.memory.measured_bytes = 39'000'000'000;  // 2.5 % less
+  EXPECT_EQ(own.cause(), "memory_measured_other");
+  for (const char* cut : {"", "{\"event\":\"warning\",\"step\":1,\"code\":\"memory_p"}) {
+    own.behind = cut;
+    EXPECT_EQ(own.cause(), "holds") << cut;
+    EXPECT_NE(own.judged().note.find("the record ends"), std::string::npos);
+  }
+}
+
+TEST(MemoryPlanSpec, ThePeakOfAProcessThatWasKilledIsNotTheNextOnes) {
+  OwnRecord own;
+  own.memory.measured_bytes = 39'900'000'000;
+  record::Step killed = own.step;
+  killed.device_peak_bytes = 39'950'000'000;
+  own.before = record::to_json(own.start) + "\n" + record::to_json(killed) + "\n";
+  own.resumed = record::to_json(record::ResumeFrom{0, "checkpoints/0"}) + "\n";
+  EXPECT_EQ(own.cause(), "holds") << own.judged().note;
+  own.step.device_peak_bytes = 39'950'000'000;
+  EXPECT_EQ(own.cause(), "memory_measured_other") << "of the same start";
 }
 
 }  // namespace
