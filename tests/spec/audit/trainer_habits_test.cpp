@@ -190,7 +190,7 @@ TEST(TrainerHabitsSpec, GpusOfSeveralNamesAreKeptApart) {
   }
 }
 
-/// Lines of nanotron since 2025 name their time otherwise (golden/logs/nanotron_2025.log).
+/// Lines of nanotron since 2025 name their time otherwise (golden/logs/nanotron_time_per_iteration.log).
 TEST(TrainerHabitsSpec, MegatronsLinesOfOtherVersionsAreRead) {
   const RunRecord old = read_text(
       " iteration      100/  320000 | elapsed time per iteration (ms): 528.9 | learning rate 1.500E-04 | lm "
