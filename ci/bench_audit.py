@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long `assay audit` takes over a log of 10 MB, in every format that it reads, and over one of 1 GB.
+"""How long `assay audit` takes over a log of 10 MB, in every format that it reads, and over one of 1 GB, and `assay flops`.
 
     ci/bench audit [--rounds N] [--gigabyte FORMAT] [--record] [--busy]
 
@@ -7,7 +7,7 @@ The logs are long simulated runs, every number of them true (tests/bench/long_lo
 own, from its start to its end: reading, judging, printing. The best of the rounds counts, for what else the machine does
 only ever adds. The verdict must be "consistent" (exit code 0). Peak memory is the largest resident set.
 
-Exit code 0 when every audit of 10 MB takes 50 ms or less and 1 GB is read at 200 MB/s or more, 1 when not, 2 when it
+Exit code 0 when every audit of 10 MB and every `assay flops` take 50 ms or less and 1 GB is read at 200 MB/s or more, 1 when not, 2 when it
 could not measure. A load average above 0.5 before the start is refused; --busy measures anyway and is never recorded.
 --record writes docs/measurements/audit-speed.md, and keeps the sections below its table. ASSAY_COMMIT names the commit in a copy without .git.
 """
@@ -43,8 +43,12 @@ def write_logs(folder, size, formats=()):
 
 def audit(log):
     """Wall clock [s], CPU time [s] and peak memory [B] of one audit."""
-    told = log.with_suffix(".arguments").read_text().split("\n")[:-1]
-    command = [str(PROGRAMS / "assay"), "audit", str(log), *told]
+    return timed("audit", str(log), *log.with_suffix(".arguments").read_text().split("\n")[:-1])
+
+
+def timed(*words):
+    """Wall clock [s], CPU time [s] and peak memory [B] of one call of assay."""
+    command = [str(PROGRAMS / "assay"), *words]
     nowhere = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
     begin = time.perf_counter()
     child = os.posix_spawn(command[0], command, os.environ, file_actions=nowhere)
@@ -77,7 +81,20 @@ def row(one):
     )
 
 
+# A model without and with experts, and what a budget of tokens takes.
+FLOPS = [["llama3-8b"], ["deepseek-v3", "--seq", "4096"],
+         ["llama3-8b", "--hardware", "H100-SXM", "--gpus", "8", "--tokens-per-second", "80000", "--tokens", "82B"]]
+
+
+def flops_row(words, rounds):
+    walls = [timed("flops", *words)[0] for _ in range(rounds)]
+    return min(walls), f"| `assay flops {' '.join(words)}` | {min(walls) * 1e3:.1f} | {statistics.median(walls) * 1e3:.1f} |"
+
+
 HEAD = "| format | log [MB] | best [ms] | median [ms] | CPU [ms] | MB/s | peak memory [MB] |\n|---|---|---|---|---|---|---|"
+
+
+FLOPS_HEAD = "| command | best [ms] | median [ms] |\n|---|---|---|"
 
 
 def processor():
@@ -94,7 +111,7 @@ def commit():
     return asked.stdout.strip()[:12] or "unknown"
 
 
-def page(arguments, small, large):
+def page(arguments, small, large, flops):
     command = f"ci/bench audit --rounds {arguments.rounds} --gigabyte {arguments.gigabyte} --record"
     lines = [
         "# The time of an audit",
@@ -109,6 +126,9 @@ def page(arguments, small, large):
         HEAD,
         *map(row, small),
         *map(row, large),
+        "",
+        FLOPS_HEAD,
+        *(line for _, line in flops),
         "",
         "The logs are long simulated runs (`tests/bench/long_logs.cpp`), consistent in every number; most of a log's",
         "lines are steps, which is the dearest kind: lines that hold no step cost less.",
@@ -148,10 +168,13 @@ def main():
             for log in write_logs(folder, LARGE, [arguments.gigabyte]):
                 large.append(measured(log, 3))
                 print(row(large[-1]), flush=True)
+    flops = [flops_row(words, arguments.rounds) for words in FLOPS]
+    print("\n".join([FLOPS_HEAD, *(line for _, line in flops)]), flush=True)
     if arguments.record:
-        record(ROOT / "docs/measurements/audit-speed.md", page(arguments, small, large))
+        record(ROOT / "docs/measurements/audit-speed.md", page(arguments, small, large, flops))
     slow = [one["format"] for one in small if one["best"] > LONGEST]
     slow += [f"{one['format']}, 1 GB" for one in large if one["rate"] < LEAST_RATE]
+    slow += [line for best, line in flops if best > LONGEST]
     if slow:
         print(f"too slow: {', '.join(slow)}", file=sys.stderr)
     return 1 if slow else 0
