@@ -13,6 +13,7 @@
 #include "spec/audit/readers/read_lines.hpp"
 #include "spec/audit/readers/stated_settings.hpp"
 #include "spec/audit/readers/unnumbered_steps.hpp"
+#include "spec/audit/readers/whole_columns.hpp"
 #include "spec/error.hpp"
 
 namespace assay::spec::audit {
@@ -52,6 +53,7 @@ std::vector<RunRecord> read_logs(std::istream& in, const std::string& origin, co
     merge_doubled_lines(run);
     number_steps(run);
     settle_null_losses(run);
+    widen_whole_columns(run);
     if (run.ranks == 1) run.steps_of_rank = run.steps_seen;
   }
   return runs;
