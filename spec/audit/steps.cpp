@@ -151,10 +151,16 @@ Result judge_steps(const Evidence& e) {
     if (restarts)
       out.note =
           std::to_string(restarts) + (restarts == 1 ? " restart" : " restarts") + " from an earlier step";
-    if (e.record.ranks_maybe_copies)
-      out.note += (out.note.empty() ? "" : "; ") +
-                  ("each stands " + std::to_string(e.record.ranks) +
-                   " times, all alike: lines of so many ranks, or one line printed as often");
+    if (e.record.ranks_maybe_copies) {
+      // Of as many lines as the mesh has ranks, each has its own; of fewer, either may be.
+      const auto& mesh = e.record[Setting::gpus];
+      const std::string times = std::to_string(e.record.ranks) + " times, all alike: lines of so many ranks";
+      if (!mesh || mesh->value != static_cast<double>(e.record.ranks))
+        return not_judged("whose lines they are (each step stands " + times +
+                          (mesh ? ", of " + whole(mesh->value) : "") + ", or one line printed as often)");
+      out.note +=
+          (out.note.empty() ? "" : "; ") + ("each stands " + times + ", or one line printed as often");
+    }
   }
   return out;
 }

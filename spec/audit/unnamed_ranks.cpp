@@ -71,7 +71,7 @@ UnnamedRanks without_unnamed_ranks(const std::vector<const Step*>& lines, double
   // A log that is there twice has its copies far apart.
   for (std::size_t i = 0; i < lines.size(); ++i)
     if (i - groups[(*lines[i])[Field::step]->value].first >= 2 * out.ranks) return none;
-  out.maybe_copies = same && ranks != may_print;
+  out.maybe_copies = same;
   return out;
 }
 

@@ -10,8 +10,7 @@ namespace assay::spec::audit {
 struct UnnamedRanks {
   std::vector<const Step*> lines;  ///< the first of each step; all of them where no ranks are seen
   std::size_t ranks = 1;           ///< that print each step
-  /// Every line of a step is the same, and nothing says that so many print: it may be one line, printed as
-  /// often.
+  /// Every line of a step is the same, its stamp too: ranks that round alike, or one line printed as often.
   bool maybe_copies = false;
 };
 
