@@ -159,9 +159,11 @@ bool of_one_start(const Evidence& e) {
   return e.record.restarts.empty() && loss.verdict == Verdict::holds && loss.note.empty();
 }
 
-/// Trainer's tokens are those of all ranks' inputs (num_input_tokens_seen, trainer.py), padding too; its
-/// `total_flos` is 6 x tokens x parameters without embeddings (modeling_utils.py, floating_point_ops). Both
-/// go on after a resume, and the time begins anew: they are of one time only where the mean loss is, too.
+/// Trainer's tokens are those of all ranks' inputs (num_input_tokens_seen, trainer.py), padding too unless it
+/// is told to leave it out ("non_padding": then the GPUs computed more, and what they make is still the
+/// least); its `total_flos` is 6 x tokens x parameters without embeddings (modeling_utils.py,
+/// floating_point_ops). Both go on after a resume, and the time begins anew: they are of one time only where
+/// the mean loss is, too.
 Result judge_average_speed(const Evidence& e) {
   const auto& seconds = e.record[Setting::total_seconds];
   if (e.record.format.name != "hugging_face" || !usable(seconds))

@@ -20,13 +20,16 @@ struct State {
   double train_loss = 1.275, samples_per_second = 3.2, steps_per_second = 0.1;
   int first = 10, last = 100;
   double tokens_per_step = 0, tokens_per_second = 0, total_flos = 0;  // left out where 0
+  double batches_differ = 0;  // of the tokens of a line, up to this share more or less
 
   RunRecord record(const std::string& set = "") const {
     std::ostringstream out;
     out << "{\"max_steps\": " << max_steps << ", \"train_batch_size\": 4, \"log_history\": [\n";
+    double seen = tokens_per_step * (first - 10);
     for (int step = first; step <= last; step += 10) {
       out << "{\"learning_rate\": 1e-5, \"loss\": " << 1.55 - 0.005 * step;
-      if (tokens_per_step > 0) out << ", \"num_input_tokens_seen\": " << std::int64_t(tokens_per_step * step);
+      seen += tokens_per_step * 10 * (1 + batches_differ * std::sin(step));
+      if (tokens_per_step > 0) out << ", \"num_input_tokens_seen\": " << std::llround(seen);
       out << ", \"step\": " << step << "},\n";
     }
     out << "{\"step\": " << last << ", \"train_loss\": " << train_loss
@@ -204,6 +207,32 @@ TEST(SummariesHuggingFaceSpec, TokensPerSecondAreThoseSeenOrOneRanks) {
   }
   // After a resume the tokens go on, and the time begins anew.
   state.train_loss = 0.6;
+  EXPECT_EQ(state.of("average_rate").verdict, Verdict::cannot_be_judged);
+}
+
+/// Batches of unequal tokens: padding that is not counted as seen, or a first batch that stood for all
+/// (max_steps), makes the rate another one, above or below, of all ranks or of one.
+TEST(SummariesHuggingFaceSpec, PaddingAndAFirstBatchMakeAnotherRateOfTokens) {
+  State state;
+  state.tokens_per_step = 12800, state.batches_differ = 0.003;
+  state.tokens_per_second = 1280;
+  EXPECT_EQ(state.of("average_rate").verdict, Verdict::holds) << state.of("average_rate").note;
+  for (const double honest : {1280 * 1.25, 1280 * 1.12, 1280 * 0.88, 1280 * 1.25 / 8}) {
+    state.tokens_per_second = honest;
+    const Result rate = state.of("average_rate");
+    EXPECT_EQ(rate.verdict, Verdict::cannot_be_judged) << honest << ": " << rate.note;
+    EXPECT_NE(rate.note.find("padding"), std::string::npos) << rate.note;
+    EXPECT_NE(rate.note.find("first batch"), std::string::npos) << rate.note;
+  }
+  // All tokens that follow are alike: no mask and no batch makes another rate.
+  state.batches_differ = 0, state.tokens_per_second = 1280 * 1.12;
+  EXPECT_EQ(state.of("average_rate").verdict, Verdict::contradicts);
+  // But not where a line has one token more, or where two lines are too few to show it.
+  state.batches_differ = 1.0 / 128000;
+  EXPECT_EQ(state.of("average_rate").verdict, Verdict::cannot_be_judged);
+  state.batches_differ = 0, state.last = 20, state.max_steps = 20, state.train_loss = 1.475;
+  state.steps_per_second = 0.02, state.samples_per_second = 0.64, state.tokens_per_second = 256 * 1.12;
+  EXPECT_EQ(state.of("average_loss").verdict, Verdict::holds);
   EXPECT_EQ(state.of("average_rate").verdict, Verdict::cannot_be_judged);
 }
 
