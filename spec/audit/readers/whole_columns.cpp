@@ -21,16 +21,16 @@ bool is_whole_with_a_decimal(const Printed& number) {
 
 void widen_whole_columns(RunRecord& run) {
   if (run.format.name != "mapped") return;
-  for (std::size_t field = 0; field < field_count; ++field) {
+  for (const Field field : {Field::tokens_per_second, Field::flops_rate}) {
     std::size_t there = 0, whole = 0;
     for (const Step& step : run.steps)
-      if (const auto& number = step.fields[field]) {
+      if (const auto& number = step[field]) {
         ++there;
         whole += is_whole_with_a_decimal(*number);
       }
     if (there == 0 || whole < there) continue;
     for (Step& step : run.steps)
-      if (auto& number = step.fields[field]) {
+      if (auto& number = step[field]) {
         const double half = 10 * (number->high - number->low) / 2;
         number->low = number->value - half, number->high = number->value + half;
       }
