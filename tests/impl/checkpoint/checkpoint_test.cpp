@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -248,7 +249,8 @@ TEST_F(CheckpointImpl, LoadingTakesNoMemoryForWholeFiles) {
     setrlimit(RLIMIT_AS, &limit);
     try {
       load(path, read);
-    } catch (const std::exception&) {
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "the child cannot load: %s\n", error.what());
       _exit(1);
     }
     _exit(same(read, written) ? 0 : 2);
