@@ -233,7 +233,8 @@ std::int64_t address_space() {
 
 TEST_F(CheckpointImpl, LoadingTakesNoMemoryForWholeFiles) {
   spec::ModelSpec model = tiny();
-  model.vocab = 4096, model.width = 128, model.layers = 12, model.ffn = 512;
+  // Files large beside what malloc keeps of pieces that were freed, which differs with what ran before.
+  model.vocab = 4096, model.width = 128, model.layers = 48, model.ffn = 512;
   const ParameterBuffers written = allocate(model, Dtype::f32, at::kCPU);
   written.master.fill_(0.5), written.moment1.fill_(0.25), written.moment2.fill_(0.125);
   const std::string path = save(directory_, written, {.step = 1, .tokens = 0, .config = {}}, 1).path;
