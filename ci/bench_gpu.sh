@@ -23,8 +23,9 @@
 # `cmake --build --preset release --target step_bench assay assay-train export_run`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
+. ci/gpu_ranks.sh
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "ci/${0##*/}"; exit ;; esac
-steps=${ASSAY_BENCH_STEPS:-10}
+steps=${ASSAY_BENCH_STEPS:-10} limit=${ASSAY_BENCH_LIMIT:-240}
 read -r -a settings <<< "${ASSAY_BENCH_SET:-}"
 for bin in ${ASSAY_GPU_BIN:-} .carry build/release/bin; do
   [ -x "$bin/step_bench" ] && break
@@ -61,24 +62,6 @@ whole() { "$1" "$bin/step_bench" RECIPE "$steps" "${@:2}" "${settings[@]}"; }
 apart() { "$1" "$bin/assay" bench step --repeats 3 RECIPE; }
 shapes=(--model llama-1.36b --micro 24 --seq 2048)
 
-gpus() { nvidia-smi -L 2>/dev/null | grep -c '^GPU '; }
-
-# N COMMAND...: on every one of N ranks, a GPU each, as torchrun would start them. The first that fails, or the time
-# limit, ends all of them.
-ranks() {
-  local n=$1 port=$((20000 + RANDOM % 20000)) r status=0 pids=()
-  shift
-  for ((r = 0; r < n; r++)); do
-    RANK=$r WORLD_SIZE=$n LOCAL_RANK=$r MASTER_ADDR=127.0.0.1 MASTER_PORT=$port timeout "${ASSAY_BENCH_LIMIT:-240}" "$@" &
-    pids+=($!)
-  done
-  for ((r = 0; r < n; r++)); do
-    wait -n || { status=$?; kill "${pids[@]}" 2>/dev/null; break; }
-  done
-  wait "${pids[@]}" 2>/dev/null
-  return $status
-}
-
 # RECIPE SEQUENCES-OF-A-GPU VOCABULARY TYPE T RANKS SETTING...: prints, and adds its line of JSON to $lines
 measured() {
   local name=$1 per_gpu=$2 vocabulary=$3 kind=$4 tokens=$5 n=$6 folder status=0
@@ -87,7 +70,7 @@ measured() {
   folder=$(mktemp -d)
   random_tokens "$folder/tokens.bin" "$vocabulary" "$kind" $((per_gpu * n * tokens * (steps + 4) + 1)) || return 1
   echo "-- $name on $n GPUs: $*"
-  ranks "$n" "$bin/step_bench" "recipes/$name.toml" "$steps" data.paths="$folder/tokens.bin" data.dtype="$kind" \
+  ranks "$n" - "$limit" "$bin/step_bench" "recipes/$name.toml" "$steps" data.paths="$folder/tokens.bin" data.dtype="$kind" \
     batch.sequences=$((per_gpu * n)) "$@" > "$folder/out" || status=$?
   grep -E '^(step|\{|a traced|all_|reduce_)|first step' "$folder/out"
   grep '^{' "$folder/out" >> "$lines"
@@ -102,7 +85,7 @@ alone() {
   random_tokens "$folder/tokens.bin" "$3" "$4" $(($2 * $5 * (steps + 4) + 1)) || return 1
   echo "-- $1, every GPU alone: ${*:6}"
   for ((g = 0; g < $(gpus); g++)); do
-    CUDA_VISIBLE_DEVICES=$g RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 timeout "${ASSAY_BENCH_LIMIT:-240}" "$bin/step_bench" \
+    CUDA_VISIBLE_DEVICES=$g RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 timeout "$limit" "$bin/step_bench" \
       "recipes/$1.toml" "$steps" data.paths="$folder/tokens.bin" data.dtype="$4" batch.sequences="$2" "${@:6}" "${settings[@]}" > "$folder/out$g" &
     pids+=($!)
   done
@@ -165,7 +148,7 @@ on_all_gpus() {
   local n
   n=$(gpus)
   ((n >= 2)) || { echo "skipped: needs 2 GPUs or more, there are $n"; return 0; }
-  ranks "$n" python3 tests/bench/compiled_pytorch.py --steps "$steps" "$@"
+  ranks "$n" - "$limit" python3 tests/bench/compiled_pytorch.py --steps "$steps" "$@"
 }
 
 (($# > 0)) || set -- ops p1 baseline
