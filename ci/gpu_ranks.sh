@@ -16,12 +16,18 @@ ranks() {
     pids+=($!)
   done
   for ((r = 0; r < n; r++)); do
-    wait -n
+    wait -n "${pids[@]}" 2>/dev/null
     ended=$?
-    ((ended == 0 || ended == 125)) || kill "${pids[@]}" 2>/dev/null
-    # The first failure: neither a skip nor how the others were ended hides it.
+    case $ended in
+      0 | 125 | 127) ;;  # 127: all had ended before they were waited for
+      *) kill "${pids[@]}" 2>/dev/null; ((status)) || status=$ended ;;
+    esac
+  done
+  # The first failure stands, however the others were ended; a skip hides none.
+  for r in "${pids[@]}"; do
+    wait "$r"
+    ended=$?
     ((ended == 0 || (status != 0 && status != 125))) || status=$ended
   done
-  wait "${pids[@]}" 2>/dev/null
   return $status
 }
