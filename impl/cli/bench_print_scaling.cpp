@@ -23,10 +23,23 @@ std::string row_json(const ScalingRow& row) {
       ",\"accumulation\":" + std::to_string(row.accumulation) + field("step_seconds", row.step_seconds) +
       field("tokens_per_second", row.tokens_per_second) +
       field("tokens_per_second_of_rank", row.tokens_per_second_of_rank) + field("efficiency", row.efficiency);
+  if (!row.gpu.empty()) out += ",\"gpu\":" + json_string(row.gpu);
   if (row.mfu) out += field("mfu", *row.mfu);
   return out + field("exposed", row.exposed) + field("lost_imbalance", row.lost_imbalance) +
          field("lost_waiting", row.lost_waiting) + field("lost_compute", row.lost_compute) +
          field("lost_fixed", row.lost_fixed) + "}";
+}
+
+/// Of GPUs that ran by themselves, the one that a step of all waits for; none where fewer than two did.
+const ScalingRow* slowest_by_itself(const std::vector<ScalingRow>& rows) {
+  const ScalingRow* slowest = nullptr;
+  std::size_t several = 0;
+  for (const ScalingRow& row : rows) {
+    if (row.gpu.empty()) continue;
+    ++several;
+    if (!slowest || row.tokens_per_second_of_rank < slowest->tokens_per_second_of_rank) slowest = &row;
+  }
+  return several < 2 ? nullptr : slowest;
 }
 
 }  // namespace
@@ -53,6 +66,8 @@ std::string scaling_text(const ScalingStudy& study) {
                   100 * row.lost_waiting, 100 * row.lost_compute, 100 * row.lost_fixed);
     out << line;
   }
+  if (const ScalingRow* slowest = slowest_by_itself(study.rows))
+    out << "slowest by itself: " << slowest->gpu << "\n";
   out << "efficiency: tokens/s of a rank against those of the fewest ranks, on average; what is lost: "
          "imbalance + waiting + "
          "compute + fixed\n";

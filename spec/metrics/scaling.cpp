@@ -46,6 +46,7 @@ ScalingRow row_of(const record::Run& run, const record::Step& step) {
                  .accumulation = run.start.batch.accumulation,
                  .step_seconds = step.seconds,
                  .mfu = step.mfu};
+  if (row.ranks == 1 && run.start.ranks.size() == 1) row.gpu = run.start.ranks.front().gpu.value_or("");
   row.tokens_per_second = tokens_per_second(Count(step.tokens), step.seconds);
   row.tokens_per_second_of_rank = row.tokens_per_second / static_cast<double>(row.ranks);
   row.exposed = step.phases.reduce / step.seconds;

@@ -14,6 +14,7 @@ namespace assay::spec::metrics {
 struct ScalingRow {
   std::int64_t ranks = 0, hosts = 0;
   std::string layout;
+  std::string gpu{};  ///< of a rank by itself: its UUID; empty for several ranks, and without a GPU
   std::int64_t sequences = 0, accumulation = 0;  ///< of a step
   double step_seconds = 0;                       ///< median
   double tokens_per_second = 0;                  ///< of all ranks together

@@ -13,12 +13,14 @@ using spec::metrics::ScalingRow;
 
 const std::vector<ScalingRow> rows = {{.ranks = 1,
                                        .layout = "replicate",
+                                       .gpu = "GPU-a",
                                        .tokens_per_second_of_rank = 101,
                                        .efficiency = 1.01,
                                        .mfu = {},
                                        .lost_imbalance = -0.01},
                                       {.ranks = 1,
                                        .layout = "replicate",
+                                       .gpu = "GPU-b",
                                        .tokens_per_second_of_rank = 99,
                                        .efficiency = 0.99,
                                        .mfu = {},
@@ -39,9 +41,13 @@ TEST(ScalingPicture, EveryPartOfWhatIsLostHasItsColumn) {
   EXPECT_NE(text.find("90.00 %  50.00 %   0.00 %    1.00 %   3.00 %   5.00 %   1.00 %"), std::string::npos)
       << text;
   EXPECT_NE(text.find("weak scaling"), std::string::npos);
+  EXPECT_NE(text.find("slowest by itself: GPU-b\n"), std::string::npos) << text;
   const std::string json = impl::cli::scaling_json(study);
   EXPECT_NE(json.find("\"lost_imbalance\":0.01,\"lost_waiting\":0.03"), std::string::npos) << json;
   EXPECT_NE(json.find("\"audit_accepts\":true"), std::string::npos);
+  EXPECT_NE(json.find("\"gpu\":\"GPU-a\""), std::string::npos) << json;
+  const impl::cli::ScalingStudy one{.steps = 8, .steps_left_out = 3, .rows = {rows[0], rows[2]}};
+  EXPECT_EQ(impl::cli::scaling_text(one).find("slowest"), std::string::npos) << "of one there is no slowest";
 }
 
 TEST(ScalingPicture, EveryRowHasItsBarAndNoPartIsNegative) {

@@ -67,6 +67,16 @@ TEST(ScalingSpec, AStepOfAllWaitsForTheSlowestGpu) {
       << "against the slower one, which takes 1 s for as many";
 }
 
+TEST(ScalingSpec, ARankByItselfTellsItsGpu) {
+  const auto step = step_of(1, 100, {.forward = 0.3, .backward = 0.5});
+  auto one = run_of(1, {step}), two = run_of(2, {step}), cpu = run_of(1, {step});
+  one.start.ranks[0].gpu = "GPU-a", two.start.ranks[0].gpu = "GPU-a", two.start.ranks[1].gpu = "GPU-b";
+  const auto rows = scaling_table({one, cpu, two}, 0);
+  EXPECT_EQ(rows[0].gpu, "GPU-a");
+  EXPECT_EQ(rows[1].gpu, "");
+  EXPECT_EQ(rows[2].gpu, "");
+}
+
 RC_GTEST_PROP(ScalingSpec, TheLostPartsAddUp, ()) {
   const auto seconds = [] { return 1e-3 * *rc::gen::inRange(1, 1000); };
   const auto draw = [&](std::int64_t ranks) {
