@@ -3,13 +3,14 @@
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
-#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
 #include <thread>
+
+#include "impl/parallel/stream_words.hpp"
 
 namespace assay::impl {
 
@@ -19,33 +20,6 @@ constexpr std::int64_t word = sizeof(std::uint32_t);
 constexpr std::chrono::seconds patience_on_trial{60};
 /// Behind a meeting may lie computation that the stream waits for; the process ends soon in any case.
 constexpr std::chrono::seconds patience_of_release{2};
-
-/// A function of the driver, which programs are not linked to.
-template <class Function>
-Function* driver_function(const char* name) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult status = cudaDriverEntryPointSymbolNotFound;
-  constexpr unsigned since = 12000;  // CUDA version whose signatures cuda.h declares
-  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &found, since, cudaEnableDefault, &status);
-  if (error != cudaSuccess || status != cudaDriverEntryPointSuccess || !found)
-    throw std::runtime_error(std::string("the driver has no ") + name);
-  return reinterpret_cast<Function*>(found);
-}
-
-struct StreamWords {
-  decltype(cuStreamWriteValue32)* write;
-  decltype(cuStreamWaitValue32)* wait;
-};
-const StreamWords& stream_words() {
-  static const StreamWords functions{driver_function<decltype(cuStreamWriteValue32)>("cuStreamWriteValue32"),
-                                     driver_function<decltype(cuStreamWaitValue32)>("cuStreamWaitValue32")};
-  return functions;
-}
-
-void driver_check(CUresult status, const char* call) {
-  if (status != CUDA_SUCCESS)
-    throw std::runtime_error(std::string(call) + " failed with CUDA driver error " + std::to_string(status));
-}
 }  // namespace
 
 GpuMeeting::GpuMeeting(Communicator& control, at::Device device, c10::cuda::CUDAStream stream,
@@ -78,18 +52,14 @@ void GpuMeeting::meet() {
   const std::uint32_t number = ++meetings_;
   auto* words = static_cast<char*>(words_.data_ptr());
   char* next = words + control_.size() * word;
-  const auto address = [](char* at) { return reinterpret_cast<CUdeviceptr>(at); };
-  driver_check(stream_words().write(stream_, address(next), number, CU_STREAM_WRITE_VALUE_DEFAULT),
-               "cuStreamWriteValue32");
+  write_word(stream_, next, number);
   for (int r = 0; r < control_.size(); ++r)
     if (r != control_.rank())
       C10_CUDA_CHECK(cudaMemcpyAsync(theirs_[static_cast<std::size_t>(r)].begin + control_.rank() * word,
                                      next, word, cudaMemcpyDeviceToDevice, stream_));
-  // At or beyond the number, in the sense of 32 bits that begin anew: a faster rank may be one meeting on.
+  // At or beyond the number: a faster rank may be one meeting on.
   for (int r = 0; r < control_.size(); ++r)
-    if (r != control_.rank())
-      driver_check(stream_words().wait(stream_, address(words + r * word), number, CU_STREAM_WAIT_VALUE_GEQ),
-                   "cuStreamWaitValue32");
+    if (r != control_.rank()) await_word(stream_, words + r * word, number);
 }
 
 bool GpuMeeting::open() {

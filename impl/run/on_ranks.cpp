@@ -50,17 +50,26 @@ int on_ranks(spec::Device wanted, const std::function<int(const Rank&)>& work) {
     const bool alone = communicator->size() == 1;
     std::optional<FaultDrill> drill = read_drill(std::getenv("ASSAY_FAULT_DRILL"));
     if (!alone) watching.emplace(*communicator, limits_of(drill ? drill->stall_seconds : stall_seconds));
-    if (drill && drill->rank != communicator->rank()) drill.reset();
     DeviceChoice choice;
     if (alone)
       choice = choose_device(wanted);
     else
       choice.device = rank_device(wanted, *communicator);
+    if (drill && drill->kind == DrillKind::hang && !choice.device.is_cuda())
+      throw AgreedError(ExitCode::usage,
+                        "ASSAY_FAULT_DRILL: kind=hang is of a GPU, and this run has none: give another kind, "
+                        "or compute.device=cuda");
+    if (drill && drill->rank != communicator->rank()) drill.reset();
     if (!alone && choice.device.is_cuda())
       communicator = make_nccl_communicator(std::move(communicator), choice.device);
     if (watching) {
-      if (choice.device.is_cuda()) watching->row().set_gpu(gpu_uuid(choice.device.index()));
-      communicator = make_watched_communicator(std::move(communicator), watching->row());
+      std::shared_ptr<GpuProgress> gpu;
+      if (choice.device.is_cuda()) {
+        watching->row().set_gpu(gpu_uuid(choice.device.index()));
+        gpu = std::make_shared<GpuProgress>(choice.device);
+        watching->watch().follow([gpu] { return gpu->counts(); });
+      }
+      communicator = make_watched_communicator(std::move(communicator), watching->row(), std::move(gpu));
     }
     Progress progress(watching ? watching->row() : unwatched, drill);
     return work({*communicator, choice, progress, watching ? &*watching : nullptr});

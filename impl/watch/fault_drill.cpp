@@ -1,11 +1,13 @@
 #include "impl/watch/fault_drill.hpp"
 
+#include <ATen/cuda/Sleep.h>
 #include <signal.h>
 
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <limits>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -17,10 +19,11 @@ namespace assay::impl::run {
 
 namespace {
 [[noreturn]] void refuse_drill(const std::string& text) {
-  throw UserError(ExitCode::usage, "ASSAY_FAULT_DRILL=" + spec::quote(text) +
-                                       ": give kind=kill|stop|error|exit|spin rank=N step=N [stall=SECONDS] "
-                                       "phase=data_wait|forward|backward|reduce|clip|update|checkpoint, or "
-                                       "unset it: it is for drills alone");
+  throw UserError(ExitCode::usage,
+                  "ASSAY_FAULT_DRILL=" + spec::quote(text) +
+                      ": give kind=kill|stop|error|exit|spin|hang rank=N step=N [stall=SECONDS] "
+                      "phase=data_wait|forward|backward|reduce|clip|update|checkpoint, or "
+                      "unset it: it is for drills alone");
 }
 
 std::int64_t number_of(const std::string& word, const std::string& text) {
@@ -54,7 +57,8 @@ std::optional<FaultDrill> read_drill(const char* given) {
                                       {"stop", DrillKind::stop},
                                       {"error", DrillKind::error},
                                       {"exit", DrillKind::exit},
-                                      {"spin", DrillKind::spin}},
+                                      {"spin", DrillKind::spin},
+                                      {"hang", DrillKind::hang}},
                                      text);
     else if (name == "rank")
       drill.rank = static_cast<int>(number_of(value, text));
@@ -93,6 +97,8 @@ void strike(const FaultDrill& drill) {
       std::exit(0);
     case DrillKind::spin:
       for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+    case DrillKind::hang:
+      at::cuda::sleep(std::numeric_limits<std::int64_t>::max());
   }
 }
 

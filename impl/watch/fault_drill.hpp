@@ -10,7 +10,8 @@ namespace assay::impl::run {
 
 /// kill: SIGKILL. stop: SIGSTOP. error: an exception. exit: exit(0), exit handlers included. spin: it runs
 /// on, and does nothing.
-enum class DrillKind { kill, stop, error, exit, spin };
+/// `hang`: a kernel that does not end, on the current stream of the current GPU.
+enum class DrillKind { kill, stop, error, exit, spin, hang };
 
 struct FaultDrill {
   DrillKind kind = DrillKind::kill;

@@ -6,6 +6,22 @@
 
 namespace assay::impl {
 
+namespace {
+bool gpu_is_behind(const RowView& row) { return row.reached < row.given; }
+bool held_up(const RowView& row) { return row.waits || gpu_is_behind(row); }
+
+/// The rank whose `count` is below that of every other; none where several have the least.
+std::optional<std::size_t> behind_alone(const std::vector<SeenRank>& ranks, std::int64_t RowView::*count) {
+  std::size_t behind = 0, as_far = 0;  // ranks as far as that one
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    if (ranks[r].row.*count < ranks[behind].row.*count) behind = r, as_far = 0;
+    as_far += ranks[r].row.*count == ranks[behind].row.*count;
+  }
+  if (as_far > 1) return {};
+  return behind;
+}
+}  // namespace
+
 WatchLimits limits_of(double stall_seconds) {
   return {.silence = stall_seconds / 2,
           .stall = stall_seconds,
@@ -52,26 +68,29 @@ std::optional<Finding> PeerRules::stands_still(const std::vector<SeenRank>& rank
         memory_[r].silent > limits_.silence)
       return Finding{static_cast<int>(r), Lost::silent, memory_[r].silent};
   for (std::size_t r = 0; r < ranks.size(); ++r)
-    if (ranks[r].visible && ranks[r].row.standing == Standing::running && !ranks[r].row.waits &&
+    if (ranks[r].visible && ranks[r].row.standing == Standing::running && !held_up(ranks[r].row) &&
         memory_[r].still > stall_of(ranks[r].row))
       return Finding{static_cast<int>(r), Lost::stalled, memory_[r].still};
   return {};
 }
 
 std::optional<Finding> PeerRules::all_wait(const std::vector<SeenRank>& ranks) const {
-  std::size_t behind = 0, as_far = 0;  // ranks as far as that one
+  bool for_ranks = true;  // and none for its GPU alone
   double shortest = 1e300;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const RowView& row = ranks[r].row;
-    if (!ranks[r].visible || row.standing != Standing::running || !row.waits ||
+    if (!ranks[r].visible || row.standing != Standing::running || !held_up(row) ||
         memory_[r].still <= stall_of(row))
       return {};
-    if (row.collectives < ranks[behind].row.collectives) behind = r, as_far = 0;
-    as_far += row.collectives == ranks[behind].row.collectives;
+    for_ranks = for_ranks && row.waits;
     shortest = std::min(shortest, memory_[r].still);
   }
-  if (as_far > 1) return Finding{no_rank, Lost::standstill, shortest};
-  return Finding{static_cast<int>(behind), Lost::deadlock, shortest};
+  if (const auto rank = behind_alone(ranks, &RowView::reached); rank && gpu_is_behind(ranks[*rank].row))
+    return Finding{static_cast<int>(*rank), Lost::gpu_behind, shortest};
+  // Calls that wait for room in a queue say nothing of who began how much.
+  if (const auto rank = behind_alone(ranks, &RowView::collectives); rank && for_ranks)
+    return Finding{static_cast<int>(*rank), Lost::deadlock, shortest};
+  return Finding{no_rank, Lost::standstill, shortest};
 }
 
 double PeerRules::stall_of(const RowView& row) const {
@@ -132,6 +151,11 @@ std::string tell(const Finding& finding, const RowView& row, const std::string& 
       break;
     case Lost::stalled:
       what = "is alive, but has not gone on for " + seconds;
+      break;
+    case Lost::gpu_behind:
+      what = "is alive, but its GPU has not gone on for " + seconds + ": it has come to " +
+             std::to_string(row.reached) + " of the " + std::to_string(row.given) +
+             " collectives that it was given, every other GPU to more";
       break;
     case Lost::deadlock:
       what = "has begun the fewest collectives, and all ranks wait for each other for " + seconds;

@@ -27,9 +27,9 @@ struct SeenRank {
   bool gone = false;     ///< its process, or the connection to it, has ended
 };
 
-/// `deadlock`: all ranks wait, one of them behind all others. `standstill`: all wait, and none is behind
-/// alone.
-enum class Lost { died, quit, failed, silent, stalled, deadlock, standstill };
+/// `gpu_behind`: all ranks wait for GPUs, and one GPU has not come to what every other one has. `deadlock`:
+/// all ranks wait, one of them behind all others. `standstill`: all wait, and none is behind alone.
+enum class Lost { died, quit, failed, silent, stalled, gpu_behind, deadlock, standstill };
 
 /// In place of a rank: what is known blames none.
 inline constexpr int no_rank = -1;
@@ -37,7 +37,7 @@ inline constexpr int no_rank = -1;
 struct Finding {
   int rank = 0;  ///< of `standstill`: no_rank
   Lost how = Lost::died;
-  double seconds = 0;  ///< of `silent`, `stalled`, `deadlock` and `standstill`
+  double seconds = 0;  ///< of `silent`, `stalled`, `gpu_behind`, `deadlock` and `standstill`
 };
 
 /// Looks again and again. Time in which the looker itself stood still (its process was stopped, too) does not
@@ -46,10 +46,12 @@ class PeerRules {
  public:
   PeerRules(const WatchLimits& limits, int ranks, int self);
 
-  /// The worst finding, of the lowest rank; `seconds`: since the last look. A rank that waits for others is
-  /// not stalled; only where all ranks are seen, and all wait, the one that has begun fewer collectives than
-  /// every other is. Where several have begun the fewest, a GPU, a link or the collective library may hang:
-  /// nobody is named.
+  /// The worst finding, of the lowest rank; `seconds`: since the last look. A rank that waits for others, or
+  /// whose GPU has not come to a collective that it was given, is not stalled: its calls may wait for room in
+  /// a queue of its GPU. Only where all ranks are seen, and all are held up so, one is named: whose GPU has
+  /// come to fewer collectives than every other; else, where all wait for ranks, which has begun fewer than
+  /// every other. Where several are as far behind, a link or the collective library may hang: nobody is
+  /// named.
   std::optional<Finding> look(double seconds, const std::vector<SeenRank>& ranks);
 
  private:

@@ -57,6 +57,8 @@ RowView Row::view() const {
                .longest_step = longest_step_,
                .collectives = collectives_,
                .bytes = bytes_,
+               .given = given_,
+               .reached = reached_,
                .collective = collective_,
                .doing = doing_,
                .standing = standing_,

@@ -71,6 +71,7 @@ void RankWatch::work() {
   auto last = Clock::now();
   for (;;) {
     row().on_disk(DiskCall::under_way());
+    look_at_gpu();
     row().beat();
     if (link_) link_->turn(row().view(), static_cast<int>(beat.count()));
     {
@@ -88,6 +89,16 @@ void RankWatch::work() {
       return;
     }
   }
+}
+
+void RankWatch::follow(std::function<GpuCounts()> gpu) {
+  const std::scoped_lock lock(mutex_);
+  gpu_ = std::move(gpu);
+}
+
+void RankWatch::look_at_gpu() {
+  const std::scoped_lock lock(mutex_);
+  if (gpu_) row().set_gpu_counts(gpu_());
 }
 
 bool RankWatch::find(double seconds, Verdict& verdict) {

@@ -39,6 +39,8 @@ class RankWatch {
 
   /// What this rank says of itself.
   Row& row() { return board_.mine(); }
+  /// From here on the row also says how far this rank's GPU has come.
+  void follow(std::function<GpuCounts()> gpu);
 
   /// This rank ends because of an error of its own, which it has told itself: the others are to name it.
   void fail(const std::string& why);
@@ -50,6 +52,7 @@ class RankWatch {
 
  private:
   void work();
+  void look_at_gpu();
   bool find(double seconds, Verdict& verdict);
   std::vector<SeenRank> look_around();
   void conclude(const Verdict& verdict);
@@ -70,6 +73,7 @@ class RankWatch {
   std::condition_variable changed_;
   bool over_ = false, concluded_ = false;
   int turns_ = 0;
+  std::function<GpuCounts()> gpu_;
   std::thread thread_;
 };
 

@@ -9,7 +9,8 @@ namespace assay::impl {
 namespace {
 class WatchedCommunicator final : public Communicator {
  public:
-  WatchedCommunicator(std::unique_ptr<Communicator> inner, Row& row) : inner_(std::move(inner)), row_(row) {}
+  WatchedCommunicator(std::unique_ptr<Communicator> inner, Row& row, std::shared_ptr<GpuProgress> gpu)
+      : inner_(std::move(inner)), row_(row), gpu_(std::move(gpu)) {}
 
   std::string engine() const override { return inner_->engine(); }
   int rank() const override { return inner_->rank(); }
@@ -17,15 +18,15 @@ class WatchedCommunicator final : public Communicator {
 
   // An engine may wait for the others as soon as a collective begins.
   Ticket begin_all_reduce_sum(const at::Tensor& tensor) override {
-    const auto waiting = enter(Collective::all_reduce, tensor.nbytes());
+    const auto waiting = enter(Collective::all_reduce, tensor);
     return inner_->begin_all_reduce_sum(tensor);
   }
   Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) override {
-    const auto waiting = enter(Collective::reduce_scatter, whole.nbytes());
+    const auto waiting = enter(Collective::reduce_scatter, whole);
     return inner_->begin_reduce_scatter_sum(whole, share);
   }
   Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) override {
-    const auto waiting = enter(Collective::all_gather, whole.nbytes());
+    const auto waiting = enter(Collective::all_gather, whole);
     return inner_->begin_all_gather(share, whole);
   }
   std::shared_ptr<void> gather_by_copies(const at::Tensor& memory) override {
@@ -60,7 +61,7 @@ class WatchedCommunicator final : public Communicator {
   }
   std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks) override {
     const WaitingRow waiting(row_);
-    return make_watched_communicator(inner_->group(ranks), row_);
+    return make_watched_communicator(inner_->group(ranks), row_, gpu_);
   }
   [[noreturn]] void abort(int exit_code) override {
     inner_->abort(exit_code);
@@ -68,6 +69,10 @@ class WatchedCommunicator final : public Communicator {
   }
 
  private:
+  WaitingRow enter(Collective collective, const at::Tensor& tensor) {
+    if (gpu_ && tensor.is_cuda()) gpu_->begin();
+    return enter(collective, tensor.nbytes());
+  }
   WaitingRow enter(Collective collective, std::size_t bytes) {
     row_.begin(collective, static_cast<std::int64_t>(bytes));
     return WaitingRow(row_);
@@ -75,11 +80,13 @@ class WatchedCommunicator final : public Communicator {
 
   std::unique_ptr<Communicator> inner_;
   Row& row_;
+  const std::shared_ptr<GpuProgress> gpu_;
 };
 }  // namespace
 
-std::unique_ptr<Communicator> make_watched_communicator(std::unique_ptr<Communicator> inner, Row& row) {
-  return std::make_unique<WatchedCommunicator>(std::move(inner), row);
+std::unique_ptr<Communicator> make_watched_communicator(std::unique_ptr<Communicator> inner, Row& row,
+                                                        std::shared_ptr<GpuProgress> gpu) {
+  return std::make_unique<WatchedCommunicator>(std::move(inner), row, std::move(gpu));
 }
 
 }  // namespace assay::impl

@@ -21,6 +21,14 @@ TEST(FaultDrillImpl, IsReadAsItIsWritten) {
   EXPECT_EQ(drill->stall_seconds, 6);
 }
 
+TEST(FaultDrillImpl, EveryKindHasItsWord) {
+  const std::pair<const char*, DrillKind> kinds[] = {{"kill", DrillKind::kill},   {"stop", DrillKind::stop},
+                                                     {"error", DrillKind::error}, {"exit", DrillKind::exit},
+                                                     {"spin", DrillKind::spin},   {"hang", DrillKind::hang}};
+  for (const auto& [word, kind] : kinds)
+    EXPECT_EQ(read_drill((std::string("kind=") + word + " rank=0 step=1").c_str())->kind, kind) << word;
+}
+
 TEST(FaultDrillImpl, AnythingElseIsRefusedByName) {
   for (const char* text : {"kind=burn", "rank=-1", "step=two", "phase=lunch", "stop", "mode=stop"}) {
     try {

@@ -198,6 +198,80 @@ TEST(PeerRulesImpl, WhereSeveralAreBehindNoneOfThemIsBlamed) {
       << text;
 }
 
+/// Four ranks whose GPUs have 12 collectives to do and stand still, after all has gone well.
+Ranks ranks_whose_gpus_stand_still() {
+  Ranks ranks(4);
+  for (std::size_t r = 0; r < 4; ++r) {
+    RowView& row = ranks[r].row;
+    row.waits = true, row.collectives = 340, row.collective = Collective::all_reduce, row.bytes = 64;
+    row.given = 12, row.reached = 11;
+  }
+  return ranks;
+}
+
+TEST(PeerRulesImpl, TheGpuThatHasComeToTheFewestCollectivesIsNamed) {
+  Ranks ranks = ranks_whose_gpus_stand_still();
+  ranks[2].row.reached = 9;
+  const auto finding = ranks.within(60);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 2);
+  EXPECT_EQ(finding->how, Lost::gpu_behind);
+  EXPECT_NEAR(ranks.passed, limits.stall, 0.5);
+  const std::string text = tell(*finding, ranks[2].row, "node0");
+  EXPECT_NE(text.find("its GPU has not gone on for 20 s: it has come to 9 of the 12 collectives"),
+            std::string::npos)
+      << text;
+}
+
+/// The queue of a GPU that waits takes no more work: the calls of two hosts stand still, outside of
+/// collectives, and one has begun fewer. Neither is to blame.
+TEST(PeerRulesImpl, CallsThatWaitForAGpuAreNoStall) {
+  for (const bool hangs : {true, false}) {
+    Ranks ranks = ranks_whose_gpus_stand_still();
+    ranks[0].row.waits = ranks[3].row.waits = false;
+    ranks[3].row.collectives = 338;
+    if (hangs) ranks[1].row.reached = 9;
+    const auto finding = ranks.within(60);
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->rank, hangs ? 1 : no_rank);
+    EXPECT_EQ(finding->how, hangs ? Lost::gpu_behind : Lost::standstill);
+  }
+}
+
+TEST(PeerRulesImpl, AHostThatStallsWhileItsGpuHasNothingToDoIsNamed) {
+  Ranks ranks = ranks_whose_gpus_stand_still();
+  RowView& row = ranks[1].row;
+  row.waits = false, row.given = row.reached = 9;
+  const auto finding = ranks.within(60);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 1);
+  EXPECT_EQ(finding->how, Lost::stalled);
+}
+
+/// The host has left a collective out: its GPU has done what it was given, and that is less.
+TEST(PeerRulesImpl, AGpuThatWasGivenLessIsNotBehind) {
+  Ranks ranks = ranks_whose_gpus_stand_still();
+  ranks[1].row.given = ranks[1].row.reached = 9;
+  ranks[1].row.collectives = 337;
+  const auto finding = ranks.within(60);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 1);
+  EXPECT_EQ(finding->how, Lost::deadlock);
+}
+
+/// A long step: every host waits for its GPU, and these go on from collective to collective.
+TEST(PeerRulesImpl, AGpuThatGoesOnIsNoStandstill) {
+  Row row;
+  row.set_gpu_counts({.given = 5, .reached = 3});
+  const std::uint64_t before = row.view().progress;
+  row.set_gpu_counts({.given = 6, .reached = 3});
+  EXPECT_EQ(row.view().progress, before) << "given more, come to no more";
+  row.set_gpu_counts({.given = 6, .reached = 4});
+  EXPECT_GT(row.view().progress, before);
+  EXPECT_EQ(row.view().given, 6);
+  EXPECT_EQ(row.view().reached, 4);
+}
+
 TEST(PeerRulesImpl, TheLineOfAStandstillStaysShort) {
   Ranks ranks(4096);
   for (std::size_t r = 0; r < 4096; ++r) ranks[r].row.step = static_cast<std::int64_t>(r % 100);

@@ -49,6 +49,7 @@ void play(const std::vector<std::string>& hosts, int faulty, Told& told,
                            ++told.ended;
                          }},
                     host + play);
+    watch.follow([] { return GpuCounts{.given = 12, .reached = 12}; });
     watch.row().begin_step(3);
     watch.row().end_step(0.1), watch.row().end_step(0.1);
     watch.row().enter(Doing::backward);
@@ -108,6 +109,18 @@ TEST(RankWatchImpl, ARankThatDoesNotGoOnIsNamed) {
     Told told;
     play(hosts, 1, told, [](RankWatch&) { std::this_thread::sleep_for(std::chrono::seconds(4)); });
     expect_named(told, 1, static_cast<int>(hosts.size()) - 1, "has not gone on for 1 s");
+  }
+}
+
+TEST(RankWatchImpl, ARankWhoseGpuDoesNotGoOnIsNamed) {
+  for (const auto& hosts : {one_host, two_hosts}) {
+    Told told;
+    play(hosts, 1, told, [](RankWatch& watch) {
+      watch.follow([] { return GpuCounts{.given = 12, .reached = 9}; });
+      const WaitingRow waiting(watch.row());
+      std::this_thread::sleep_for(std::chrono::seconds(4));
+    });
+    expect_named(told, 1, static_cast<int>(hosts.size()) - 1, "it has come to 9 of the 12 collectives");
   }
 }
 
