@@ -45,6 +45,14 @@ void add_scopes(ChangeBuilder& b, const Evidence& e, const Interpretation& readi
     b.add(id, text, 2.2,
           {{R::rate_time, 1 / w}, {R::gpu_rate, w}, {R::rate_wall_clock, w}, {R::flops_rate, w}, {R::mfu, w}})
         .rate = w;
+    // One GPU's beside it may be the same tokens over the GPUs.
+    if (!b.has(R::gpu_rate)) continue;
+    b.add(id, text + ", and what is printed of one GPU and of FLOP/s is made of it", 2.1,
+          {{R::rate_time, 1 / w}, {R::rate_wall_clock, w}})
+        .rate = w;
+    b.add(id, text + ", and what is printed of one GPU is made of it", 2.3,
+          {{R::rate_time, 1 / w}, {R::rate_wall_clock, w}, {R::flops_rate, w}, {R::mfu, w}})
+        .rate = w;
   }
   // Beside that of all stands one GPU's.
   if (const double gpus = e.gpus.value_or(1); gpus > 1)

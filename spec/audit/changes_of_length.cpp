@@ -64,7 +64,8 @@ std::vector<ChangeBuilder::Effect> of_length(const ChangeBuilder& b, const Evide
 }  // namespace
 
 /// A length shows where the batch is made of it, and in the attention of a token. Where the tokens of a step
-/// are printed, any length may have made them; else those are tried that are off by a power of two.
+/// are printed to the last digit, any length may have made them; else those are tried that are off by a power
+/// of two.
 void add_length(ChangeBuilder& b, const Left& left) {
   const Evidence& e = left.e;
   const bool of_tokens = left.relation == R::tokens_per_step, of_flops = left.relation == R::flops_rate ||
@@ -78,8 +79,8 @@ void add_length(ChangeBuilder& b, const Left& left) {
     return;
   const double length = e.sequence_length->low;
   std::vector<double> lengths;
-  if (of_tokens) {
-    if (const double t = whole(left, length); t > 0) lengths.push_back(t);
+  if (const double one = of_tokens ? whole(left, length) : 0; one > 0) {
+    lengths.push_back(one);
   } else {
     for (int power = -6; power <= 6; ++power)
       if (const double t = std::ldexp(length, power); power != 0 && t == std::round(t)) lengths.push_back(t);

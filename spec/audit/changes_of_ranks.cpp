@@ -60,7 +60,7 @@ void add_gpus(ChangeBuilder& b, const Left& left) {
                                                  : x},
                           {R::peak, reading.peak_of_one ? 1 : x},
                           {R::tokens_per_step, axes || own_sequences ? 1 : x},
-                          {R::rate_time, (b.has(R::step_tokens) ? 1 : batch) / rate},
+                          {R::rate_time, (b.lines_count_tokens() ? 1 : batch) / rate},
                           {R::gpu_rate, 1 / x},
                           {R::rate_wall_clock, rate / batch},
                           {R::flops_rate, rate / flops},

@@ -55,14 +55,11 @@ double one_number(const std::optional<Interval>& count) {
 
 std::vector<ChangeBuilder::Effect> of_batch(const ChangeBuilder& b, double x, double sequences) {
   // The rate is held against the tokens that the step prints, where it prints them.
-  return {{R::rate_time, b.has(R::step_tokens) ? 1 : x},
-          {R::rate_wall_clock, 1 / x},
-          {R::flops_rate_of_batch, x},
-          {R::mfu_of_batch, x},
-          {R::step_tokens, x},
-          {R::tokens_total, x},
-          {R::sequences_total, sequences},
-          {R::summary_tokens, x}};
+  const bool counted = b.lines_count_tokens();
+  return {{R::rate_time, counted ? 1 : x},   {R::rate_wall_clock, 1 / x},
+          {R::flops_rate_of_batch, x},       {R::mfu_of_batch, x},
+          {R::step_tokens, counted ? x : 1}, {R::tokens_total, x},
+          {R::sequences_total, sequences},   {R::summary_tokens, x}};
 }
 
 bool is_of_batch(R relation) {

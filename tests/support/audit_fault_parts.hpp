@@ -105,6 +105,8 @@ inline bool counts_causal_half(LogFormat format) {
     case LogFormat::nanogpt:
     case LogFormat::torchtitan:
     case LogFormat::kempnerforge:
+    case LogFormat::nanotron:
+    case LogFormat::build_nanogpt:
       return false;
     default:
       return true;

@@ -383,8 +383,9 @@ std::string render(const SimulatedRun& run, const Report& report) {
   using namespace log_text;  // NOLINT: of this function alone
   using Render = std::string (*)(const SimulatedRun&, const Report&);
   constexpr std::array<Render, log_formats> renders = {
-      assay_record, llm_tii, llm_tii_json, torchtitan,   kempnerforge,         megatron, nanogpt,
-      llmc,         llmq,    llmq_json,    hugging_face, hugging_face_console, csv,      json_lines};
+      assay_record, llm_tii,    llm_tii_json, torchtitan,   kempnerforge, megatron,
+      nanogpt,      llmc,       llmq,         llmq_json,    hugging_face, hugging_face_console,
+      csv,          json_lines, nanotron,     build_nanogpt};
   return renders[static_cast<std::size_t>(run.format)](run, report);
 }
 
@@ -402,11 +403,14 @@ ReadArguments read_arguments(const SimulatedRun& run) {
     case LogFormat::hugging_face:
     case LogFormat::hugging_face_console:
     case LogFormat::nanogpt:
-      out.set = log_text::text("gpus=%lld,sequence_length=%lld,micro=%lld,accumulation=%lld",
-                               static_cast<long long>(run.gpus), static_cast<long long>(run.sequence_length),
-                               static_cast<long long>(run.micro),
-                               static_cast<long long>(run.accounting.accumulation_stated));
-      if (!run.gpt2) out.set += ",gpu=" + run.gpu + ",model=" + run.model.name;
+    case LogFormat::build_nanogpt:
+      out.set =
+          log_text::text("gpus=%lld,sequence_length=%lld,micro=%lld", static_cast<long long>(run.gpus),
+                         static_cast<long long>(run.sequence_length), static_cast<long long>(run.micro));
+      // build-nanogpt prints its passes, and no FLOPs.
+      if (run.format != LogFormat::build_nanogpt)
+        out.set += ",accumulation=" + std::to_string(run.accounting.accumulation_stated);
+      if (run.format != LogFormat::nanogpt) out.set += ",gpu=" + run.gpu + ",model=" + run.model.name;
       break;
     default:
       break;

@@ -1,5 +1,5 @@
 #pragma once
-// How trainers write numbers, and what simulated_log.cpp and simulated_log_json.cpp render.
+// How trainers write numbers, and what simulated_log*.cpp render.
 #include <charconv>
 #include <cmath>
 #include <cstdarg>
@@ -52,6 +52,10 @@ inline std::string short_gpu(const std::string& gpu) {
     if (gpu.find(name) != std::string::npos) return name;
   return gpu;
 }
+
+// nanotron's console and build-nanogpt's (simulated_log_nano.cpp).
+std::string nanotron(const SimulatedRun& run, const Report& r);
+std::string build_nanogpt(const SimulatedRun& run, const Report& r);
 
 // Logs of JSON, of printed dictionaries and of tables (simulated_log_json.cpp).
 std::string llm_tii_json(const SimulatedRun& run, const Report& r);

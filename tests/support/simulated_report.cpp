@@ -14,6 +14,7 @@ bool logged(const SimulatedRun& run, std::int64_t i) {
     case LogFormat::nanogpt:
     case LogFormat::llm_tii:
     case LogFormat::llm_tii_json:
+    case LogFormat::nanotron:
       return i % run.log_every == 0;
     case LogFormat::torchtitan:
     case LogFormat::kempnerforge:
@@ -162,7 +163,8 @@ Report report(const SimulatedRun& run) {
     line[Field::tokens_total] = *line[Field::tokens] * done;
     line[Field::sequences_total] = counted_sequences(run) * done;
     line[Field::mfu] = shown.mfu;
-    line[Field::flops_rate] = shown.flops_rate;
+    line[Field::flops_rate] = line[Field::hardware_flops_rate] = shown.flops_rate;
+    line[Field::gpu_tokens_per_second] = shown.tokens_per_second / static_cast<double>(run.gpus);
     line[Field::flops_per_token] = a.flops_per_token;
     line[Field::peak_flops] = peak(run);
     line[Field::memory_allocated] = run.memory_allocated * a.memory_factor;

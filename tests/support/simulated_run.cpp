@@ -12,9 +12,10 @@
 namespace assay::tests {
 namespace {
 
-constexpr std::string_view names[] = {
-    "assay", "llm_tii", "llm_tii_json", "torchtitan",   "kempnerforge",         "megatron", "nanogpt",
-    "llmc",  "llmq",    "llmq_json",    "hugging_face", "hugging_face_console", "csv",      "json_lines"};
+constexpr std::string_view names[] = {"assay",        "llm_tii",    "llm_tii_json", "torchtitan",
+                                      "kempnerforge", "megatron",   "nanogpt",      "llmc",
+                                      "llmq",         "llmq_json",  "hugging_face", "hugging_face_console",
+                                      "csv",          "json_lines", "nanotron",     "build_nanogpt"};
 static_assert(std::size(names) == log_formats);
 
 /// Draws of one run, in the order in which they are asked for.
@@ -48,13 +49,17 @@ constexpr Gpu h100 = {"NVIDIA H100 80GB HBM3", 989e12, 1979e12, 85'520'809'984.0
 constexpr Gpu h200 = {"NVIDIA H200", 989e12, 1979e12, 150'754'820'096.0};
 constexpr Gpu b200 = {"NVIDIA B200", 2250e12, 4500e12, 191'505'498'112.0};
 
-bool is_gpt2(LogFormat format) { return format == LogFormat::nanogpt || format == LogFormat::llmc; }
+bool is_gpt2(LogFormat format) {
+  return format == LogFormat::nanogpt || format == LogFormat::llmc || format == LogFormat::build_nanogpt;
+}
 
 void draw_model(Draw& draw, SimulatedRun& run) {
   spec::ModelSpec& m = run.model;
   run.gpt2 = is_gpt2(run.format);
   if (!run.gpt2) {
-    m = spec::find_model(draw.one_of<const char*>({"llama3-8b", "qwen3-0.6b", "qwen3-1.8b", "llama-1.36b"}));
+    // nanotron's heads are as wide as the model over their number: those of qwen3-0.6b are not.
+    const char* const second = run.format == LogFormat::nanotron ? "llama2-7b" : "qwen3-0.6b";
+    m = spec::find_model(draw.one_of<const char*>({"llama3-8b", second, "qwen3-1.8b", "llama-1.36b"}));
     run.parameters = spec::parameter_count(m).to_double();
     const double embedding = static_cast<double>(m.vocab) * static_cast<double>(m.width);
     run.parameters_nonembedding = run.parameters - embedding;
@@ -69,7 +74,7 @@ void draw_model(Draw& draw, SimulatedRun& run) {
                                        {"gpt2-large", 36, 1280, 20},
                                        {"gpt2-xl", 48, 1600, 25}});
   m.name = size.name;
-  m.vocab = run.format == LogFormat::nanogpt ? 50304 : 50257;
+  m.vocab = run.format == LogFormat::llmc ? 50257 : 50304;
   m.width = size.width;
   m.layers = size.layers;
   m.heads = m.kv_heads = size.heads;
@@ -78,7 +83,7 @@ void draw_model(Draw& draw, SimulatedRun& run) {
   m.context = 1024;
   m.tied_embeddings = true;
   const double V = 50304, D = static_cast<double>(m.width), L = static_cast<double>(m.layers);
-  // nanoGPT by default has no biases and leaves positions out of the number it prints; llm.c has both.
+  // nanoGPT by default has no biases and leaves positions out of the number it prints; the others have both.
   run.parameters = run.format == LogFormat::nanogpt ? V * D + L * (12 * D * D + 2 * D) + D
                                                     : V * D + 1024 * D + L * (12 * D * D + 13 * D) + 2 * D;
   run.parameters_nonembedding = run.parameters - V * D;
@@ -107,10 +112,11 @@ void draw_megatron(std::uint64_t seed, SimulatedRun& run) {
 
 void draw_layout(Draw& draw, SimulatedRun& run) {
   run.gpus = std::int64_t{1} << draw.between(0, 6);
-  const bool parallel = run.format == LogFormat::torchtitan || run.format == LogFormat::kempnerforge ||
-                        run.format == LogFormat::megatron;
+  const bool pipelined = run.format == LogFormat::megatron || run.format == LogFormat::nanotron,
+             parallel =
+                 pipelined || run.format == LogFormat::torchtitan || run.format == LogFormat::kempnerforge;
   if (parallel) run.tensor_parallel = std::min<std::int64_t>(run.gpus, std::int64_t{1} << draw.between(0, 3));
-  if (run.format == LogFormat::megatron)
+  if (pipelined)
     run.pipeline_parallel =
         std::min<std::int64_t>(run.gpus / run.tensor_parallel, std::int64_t{1} << draw.between(0, 2));
   if (run.format == LogFormat::llmq || run.format == LogFormat::llmq_json)
@@ -158,6 +164,11 @@ void draw_rarities(std::uint64_t seed, SimulatedRun& run, std::int64_t steps) {
     case LogFormat::assay:
       choose({"linear"});
       break;
+    case LogFormat::nanotron:
+      run.wsd_decay = "linear";
+      choose({"linear", "wsd"});
+      run.batch_in_tokens = draw.between(0, 1) == 1;
+      break;
     case LogFormat::kempnerforge:
       choose({"linear", "constant"});
       break;
@@ -197,6 +208,7 @@ double scheduled_rate(const SimulatedRun& run, std::int64_t i) {
       u = static_cast<double>(i);
       break;
     case LogFormat::llmc:
+    case LogFormat::build_nanogpt:
       if (i < run.warmup_steps) return peak * u / rise;
       u = static_cast<double>(i);
       break;
@@ -267,6 +279,7 @@ std::int64_t SimulatedRun::first_number() const {
     case LogFormat::nanogpt:
     case LogFormat::llmq:
     case LogFormat::llmq_json:
+    case LogFormat::build_nanogpt:
       return 0;
     default:
       return 1;
@@ -282,6 +295,7 @@ double convention_flops(LogFormat format, const SimulatedRun& run) {
     case LogFormat::llm_tii:
     case LogFormat::llm_tii_json:
     case LogFormat::nanogpt:
+    case LogFormat::build_nanogpt:  // prints none
       return 6 * N + 12 * L * A * T;
     case LogFormat::torchtitan:
       // A tied table is the head's, and counts.
@@ -290,6 +304,10 @@ double convention_flops(LogFormat format, const SimulatedRun& run) {
       return 6 * spec::matmul_parameters(m).to_double() + 12 * L * D * T;
     case LogFormat::llmc:
       return 6 * N + 6 * L * D * T;
+    case LogFormat::nanotron: {
+      const double K = static_cast<double>(m.kv_heads) * D / static_cast<double>(m.heads);
+      return 6 * (L * D * (2 * D + 2 * K + 3 * static_cast<double>(m.ffn)) + embedding) + 12 * L * D * T;
+    }
     case LogFormat::megatron: {
       // A token's matrices: gate and up, or up alone, and down; of experts, those that it visits.
       const double K = static_cast<double>(m.kv_heads) * static_cast<double>(m.head_dim),
@@ -330,6 +348,7 @@ Accounting documented(const SimulatedRun& run) {
       a.numerator = a.peak_of = Whose::gpu;
       break;
     case LogFormat::llmc:
+    case LogFormat::nanotron:
       a.numerator = a.peak_of = Whose::gpu;
       break;
     default:
@@ -356,7 +375,7 @@ SimulatedRun simulate(LogFormat format, std::uint64_t seed, std::int64_t wanted)
   draw_schedule(draw, run, steps);
   const bool every = format == LogFormat::assay || format == LogFormat::llmc || format == LogFormat::llmq ||
                      format == LogFormat::llmq_json || format == LogFormat::csv ||
-                     format == LogFormat::json_lines;
+                     format == LogFormat::json_lines || format == LogFormat::build_nanogpt;
   run.log_every = every ? 1 : draw.one_of<std::int64_t>({1, 2, 5, 10});
   run.memory_allocated = std::round(run.gpu_memory * draw.real(0.05, 0.3));
   run.memory_peak = std::round(run.gpu_memory * draw.real(0.3, 0.8));

@@ -29,8 +29,10 @@ enum class LogFormat {
   hugging_face_console,  ///< printed dictionaries
   csv,
   json_lines,
+  nanotron,
+  build_nanogpt,
 };
-constexpr std::size_t log_formats = 14;
+constexpr std::size_t log_formats = 16;
 std::string_view to_string(LogFormat format);  ///< "llm_tii_json"
 
 /// Whose tokens, or whose peak: of one GPU, of one data-parallel rank, of the whole run.
@@ -79,7 +81,8 @@ struct SimulatedRun {
   bool fp16 = false;  ///< with loss scaling, else bf16
   double highest_rate = 0, lowest_rate = 0;
   std::int64_t warmup_steps = 0, decay_steps = 0;
-  double first_rate = 0;  ///< where the warm-up begins
+  double first_rate = 0;         ///< where the warm-up begins
+  bool batch_in_tokens = false;  ///< of nanotron: printed by a version of 2025, whose lines differ
   /// Of Megatron: how its arguments say the schedule.
   enum class ScheduleBy { iterations, share_of_decay, samples } schedule_by = ScheduleBy::iterations;
   double loss_floor = 0, expected_first_loss = 0, expected_first_loss_deviation = 0;

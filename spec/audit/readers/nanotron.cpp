@@ -6,7 +6,6 @@
 
 #include "spec/audit/readers/megatron_unsaid.hpp"
 #include "spec/audit/readers/scan.hpp"
-#include "spec/audit/readers/setting_names.hpp"
 
 namespace assay::spec::audit::nanotron {
 namespace {
@@ -76,21 +75,14 @@ bool rate_is_wrong(const Step& step, const Printed& by_rate, const Printed& by_t
 void Run::read_header(std::string_view text, std::int64_t line, RecordBuilder& builder) {
   if (text.find("Config(general=GeneralArgs(") != std::string_view::npos) {
     in_configuration_ = true;
+    configuration_ = {};
     steps_ = false;
   }
   if (!in_configuration_) return;
-  constexpr SettingName known[] = {{"dp", Setting::data_parallel},
-                                   {"pp", Setting::pipeline_parallel},
-                                   {"tp", Setting::tensor_parallel},
-                                   {"context_parallel_size", Setting::context_parallel},
-                                   {"expert_parallel_size", Setting::expert_parallel},
-                                   {"sequence_length", Setting::sequence_length},
-                                   {"train_steps", Setting::max_steps},
-                                   {"micro_batch_size", Setting::micro},
-                                   {"batch_accumulation_per_replica", Setting::accumulation}};
-  for (const SettingName& one : known)
-    if (const auto value = argument(text, one.name); value.data())
-      builder.setting(one.setting, parse_printed(value, one.kind, one.unit, line));
+  configuration_.read(text, line, builder);
+  // Of those that a checkpoint holds it says that they are loaded.
+  if (text.find("Parametrizing model parameters using ") != std::string_view::npos)
+    builder.name(&RunRecord::weights, "new");
 }
 
 void Run::read_step(std::string_view text, std::int64_t line, Step& step, std::optional<Printed> batch,

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "spec/audit/readers/nanotron_configuration.hpp"
 #include "spec/audit/readers/record_builder.hpp"
 
 namespace assay::spec::audit::nanotron {
@@ -21,6 +22,7 @@ class Run {
   void first_step(std::int64_t line, const Step& step, const std::optional<Printed>& batch,
                   RecordBuilder& builder);
 
+  Configuration configuration_;
   bool in_configuration_ = false;
   bool steps_ = false;            ///< since the configuration
   bool counts_tokens_ = false;    ///< the batch of the lines

@@ -29,7 +29,8 @@ struct Printer {
   double micro = 2, accumulation = 4, pipeline = 1, tensor = 1;
   double rate_factor = 1, total_factor = 1, batch_factor = 1, time_factor = 1;
   double gpu_rate_factor = 1, hardware = 1;
-  double same_rates = 0;  ///< both rates are this share of all GPUs'
+  double stated_length = 0;  ///< of the configuration, where it is another
+  double same_rates = 0;     ///< both rates are this share of all GPUs'
 
   std::string log() const {
     const double ranks = gpus / pipeline / tensor;
@@ -50,7 +51,7 @@ struct Printer {
           ",\n"
           "                                   pp_engine=<OneForwardOneBackwardPipelineEngine>),\n"
           "       tokens=TokensArgs(sequence_length=" +
-          std::to_string(static_cast<int>(length)) +
+          std::to_string(static_cast<int>(stated_length > 0 ? stated_length : length)) +
           ",\n"
           "                         train_steps=1000,\n"
           "                         micro_batch_size=" +

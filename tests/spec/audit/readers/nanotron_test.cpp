@@ -142,6 +142,34 @@ TEST(NanotronSpec, OtherGpusThanStatedAreToldByOnesRate) {
   for (const double stated : {8.0, 64.0}) EXPECT_EQ(read_as(run.log(), stated), "gpus_other;");
 }
 
+/// The batch of its lines is the configured one: only rate and count say what was performed.
+TEST(NanotronSpec, FewerPassesThanConfiguredAreNamedWhateverTheBatchCounts) {
+  for (const bool in_tokens : {false, true}) {
+    Printer run;
+    run.batch_in_tokens = in_tokens, run.configuration = true;
+    run.rate_factor = run.total_factor = 0.75;
+    EXPECT_EQ(read_as(run.log(), 64), "accumulation_performed;") << in_tokens;
+  }
+}
+
+/// One GPU's rate is that of all over the GPUs, and wrong with it.
+TEST(NanotronSpec, OneRanksRateIsNamedWhereOneGpusIsMadeOfIt) {
+  for (const bool in_tokens : {false, true}) {
+    Printer run;
+    run.batch_in_tokens = in_tokens, run.configuration = true;
+    run.pipeline = run.tensor = 2, run.accumulation = 16;
+    run.rate_factor = 1.0 / 16;
+    EXPECT_EQ(read_as(run.log(), 64), "rate_of_one_rank;") << in_tokens;
+  }
+}
+
+TEST(NanotronSpec, AnotherLengthIsNamedByTokensOfThreeDigits) {
+  Printer run;
+  run.batch_in_tokens = run.configuration = true;
+  run.stated_length = 4096;
+  EXPECT_EQ(read_as(run.log(), 64), "sequence_length_other;");
+}
+
 TEST(NanotronSpec, TheConfigurationIsHeldAgainstTheLines) {
   Printer run;
   run.configuration = true;
