@@ -37,6 +37,7 @@ TEST(SaidOfModelsSpec, AHeadThatIsTheEmbeddingIsCountedOnce) {
     const RunRecord record = kempnerforge(tied, count);
     EXPECT_EQ(judge("parameters", record).verdict, Verdict::contradicts) << tied;
     const Audit audit = spec::audit::audit(record);
+    ASSERT_FALSE(audit.readings.front().changes.empty()) << tied;
     EXPECT_EQ(audit.readings.front().changes.front().id, id) << audit.readings.front().changes.front().text;
   }
 }
