@@ -50,6 +50,11 @@ void add_peaks(ChangeBuilder& builder, const Evidence& evidence, const Compariso
 void add_counts(ChangeBuilder& builder, const Evidence& evidence);
 void add_devices(ChangeBuilder& builder, const Evidence& evidence);
 
+/// A count that is not the whole shape's, or a shape that is not the one that ran
+/// (changes_of_whole_shape.cpp).
+void add_count_or_shape(ChangeBuilder& builder, const Evidence& evidence, const Comparisons& comparisons,
+                        const Interpretation& interpretation);
+
 /// Numbers of one micro-batch, or of one rank, in place of a step's (changes_of_passes.cpp).
 void add_passes(ChangeBuilder& builder, const Evidence& evidence, const Interpretation& interpretation);
 

@@ -26,6 +26,7 @@ struct Change {
   double time = 1;                                ///< true step time / printed
   double gpus = 1;                                ///< true GPUs / printed
   std::optional<ModelSpec> model = std::nullopt;  ///< that ran in place of the stated one
+  bool shape_unknown = false;                     ///< neither the stated model ran, nor one that is known
   double sequence_length = 0;                     ///< of what ran; 0: as stated [tokens]
 };
 

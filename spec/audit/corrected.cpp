@@ -131,6 +131,7 @@ Corrected corrected(const Evidence& e, const Typical& typical, const Grounds& gr
   Evidence ran = e;
   for (const Change& change : reading.changes) {
     if (change.model) ran.model = change.model;
+    if (change.shape_unknown) ran.model.reset();
     if (change.sequence_length > 0) ran.sequence_length = exact_interval(change.sequence_length);
   }
   if (const auto flops = counted_flops(ran, "exact")) out.mfu_exact = *out.per_gpu * *flops / peak;

@@ -19,6 +19,8 @@ Result judge_values(const Evidence& e);
 // memory.cpp
 Result judge_memory(const Evidence& e);
 Result judge_memory_share(const Evidence& e);
+// parameter_tensors.cpp
+Result judge_parameter_tensors(const Evidence& e);
 // loss.cpp
 Result judge_first_loss(const Evidence& e);
 /// Of the vocabulary, as printed or the model's. [tokens]

@@ -86,6 +86,12 @@ const std::vector<Invariant>& invariants() {
        "Forward, over one sequence, of a dense model: what llm_TII prints beside the MFU, made of the inner "
        "width that ran.",
        Unit::flops},
+      {"parameter_tensors", "decayed + non-decayed parameters = those of the model",
+       "What nanoGPT counts for its optimizer, beside its count without positions: the two groups together "
+       "are "
+       "the model that has that count, with its positions. Judged where there are as many tensors as its "
+       "layers have.",
+       Unit::none},
       {"device_memory", "memory of the GPU as its data sheet says",
        "A driver may keep up to a tenth for itself, and reports no more than is mounted, which may be more "
        "than "

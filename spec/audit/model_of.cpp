@@ -81,6 +81,10 @@ std::optional<ModelSpec> as_counted(const ModelSpec& model, bool kv_heads_known,
   // Where the log leaves nothing of the shape open, the count is another model's; else this is some other
   // architecture of these dimensions, and its FLOPs are not known.
   const auto fits = [&](const ModelSpec& reading) { return any_count_fits(reading, *parameters); };
+  // Biases take no part in matrix products: the FLOPs of a shape that is whole are known with them.
+  for (const ModelSpec& reading : readings)
+    for (const ModelSpec& biased : with_any_biases(reading))
+      if (whole && count_fits(biased, *parameters) == CountFit::exactly) return biased;
   if (!whole || std::any_of(readings.begin(), readings.end(), fits)) return std::nullopt;
   return readings.front();
 }
@@ -91,6 +95,14 @@ bool same_blocks(const ModelSpec& a, const ModelSpec& b) {
          a.head_dim == b.head_dim && a.ffn == b.ffn && a.vocab == b.vocab &&
          a.tied_embeddings == b.tied_embeddings && a.positions == b.positions &&
          a.experts.has_value() == b.experts.has_value();
+}
+
+/// Whether the count is that of the model with another vocabulary: some versions of torchtitan take it from
+/// the tokenizer, so that the one in the configuration may not be the one that ran.
+bool of_other_vocabulary(const ModelSpec& model, const Printed& parameters) {
+  const double row = (model.tied_embeddings ? 1 : 2) * static_cast<double>(model.width),
+               rows = (parameters.value - parameter_count(model).to_double()) / row;
+  return rows == std::floor(rows) && rows + static_cast<double>(model.vocab) >= 2 && rows <= 1e7;
 }
 
 /// By the name of the one built-in model that has these blocks.
@@ -187,7 +199,10 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
     const auto& count = record[Setting::parameters];
     auto counted = as_counted(model, at(Setting::kv_heads).has_value(), at(Setting::head_dim).has_value(),
                               record.tied_embeddings, count, shape_whole(record) && usable(count));
-    if (counted && usable(count) && !any_count_fits(*counted, *count)) basis = whole_shape;
+    if (counted && usable(count) && !any_count_fits(*counted, *count)) {
+      if (record.format.name == "torchtitan" && of_other_vocabulary(*counted, *count)) return std::nullopt;
+      basis = whole_shape;
+    }
     if (counted && shape_whole(record)) name_as_built_in(*counted);
     return counted;
   }

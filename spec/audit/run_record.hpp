@@ -204,6 +204,7 @@ struct BlockMlp {
 struct ParameterTensors {
   double matrices = 0, matrix_entries = 0;  ///< their number, and their parameters
   double vectors = 0, vector_entries = 0;
+  std::int64_t line = 0;  ///< of the first of both
 };
 
 /// What a program says of the memory that it planned and took, once after it started [B].
@@ -253,6 +254,7 @@ struct RunFacts {
   /// Ranks that print steps: those that say which they are, or as many as print each step where none does (of
   /// which the first line stands for the step).
   std::int64_t ranks = 1;
+  bool printed_twice = false;  ///< every step stood twice in a row, all numbers alike: one of each is kept
   bool ranks_maybe_copies = false;  ///< as UnnamedRanks::maybe_copies
   std::int64_t steps_of_rank = 0;   ///< of the first of them; 0 for a record built by a program
   /// Of the first rank's steps, all of them, but for the first distance; at most 64 different ones.

@@ -2,17 +2,29 @@
 
 #include <cmath>
 #include <exception>
+#include <utility>
 
 #include "spec/audit/evidence.hpp"
 
 namespace assay::spec::audit {
 
-bool any_count_fits(ModelSpec model, const Printed& parameters) {
-  const double positions = static_cast<double>(model.context) * static_cast<double>(model.width);
-  for (const bool biased : {false, true}) {
-    model.qkv_bias = model.output_bias = model.mlp_bias = biased;
-    model.norm = biased ? Norm::layer_norm : model.norm;
-    model.norm_bias = biased;
+std::vector<ModelSpec> with_any_biases(const ModelSpec& model) {
+  std::vector<ModelSpec> out;
+  for (const bool norms : {false, true})
+    for (const auto& [qkv, all] : {std::pair(false, false), {true, false}, {true, true}}) {
+      ModelSpec one = model;
+      one.qkv_bias = qkv;
+      one.output_bias = one.mlp_bias = all;
+      one.norm = norms ? Norm::layer_norm : one.norm;
+      one.norm_bias = norms;
+      out.push_back(one);
+    }
+  return out;
+}
+
+bool any_count_fits(const ModelSpec& shape, const Printed& parameters) {
+  const double positions = static_cast<double>(shape.context) * static_cast<double>(shape.width);
+  for (const ModelSpec& model : with_any_biases(shape)) {
     for (const double more : {0.0, positions}) {
       Printed rest = parameters;
       rest.value -= more, rest.low -= more, rest.high -= more;
@@ -104,10 +116,13 @@ bool printed_of_nanogpt(const ModelSpec& model, const Printed& parameters) {
 }
 
 bool shape_whole(const RunRecord& record) {
-  const bool prints_all = record.format.name == "kempnerforge" || record.format.name == "megatron";
-  return prints_all && record.mlp && !record.mlp->experts && record.tied_embeddings &&
-         number_in(record, Setting::kv_heads) &&
-         number_in(record, Setting::pipeline_parallel).value_or(1) == 1;
+  const std::string& trainer = record.format.name;
+  const bool prints_all = trainer == "kempnerforge" || trainer == "megatron" || trainer == "torchtitan";
+  // torchtitan counts before it cuts a model into stages (train.py).
+  const bool of_all =
+      trainer == "torchtitan" || number_in(record, Setting::pipeline_parallel).value_or(1) == 1;
+  return prints_all && of_all && record.mlp && !record.mlp->experts && record.tied_embeddings &&
+         number_in(record, Setting::kv_heads);
 }
 
 }  // namespace assay::spec::audit

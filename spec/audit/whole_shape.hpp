@@ -9,9 +9,9 @@
 
 namespace assay::spec::audit {
 
-/// Whether the log of a trainer that prints all of a model's shape does: KempnerForge's configuration and
-/// Megatron-LM's arguments, of dense blocks, with what ties the head. False where the model is cut into
-/// pipeline stages: a trainer may count what one of them holds.
+/// Whether the log of a trainer that prints all of a model's shape does: KempnerForge's configuration,
+/// Megatron-LM's arguments and torchtitan's of a Llama, of dense blocks, with what ties the head. False where
+/// the model is cut into pipeline stages and the trainer may count what one of them holds.
 bool shape_whole(const RunRecord& record);
 
 /// The models that llm.c's table may be of; empty where it leaves a size open, or is of another trainer. They
@@ -28,8 +28,12 @@ std::optional<ModelSpec> shape_of_nanogpt(const RunRecord& record);
 /// Whether nanoGPT prints `parameters` of that model: without its positions (get_num_params), or with them.
 bool printed_of_nanogpt(const ModelSpec& model, const Printed& parameters);
 
+/// The model without biases, with those of queries, keys and values, or with all of its projections', each
+/// without and with those of its norms.
+std::vector<ModelSpec> with_any_biases(const ModelSpec& model);
+
 /// Whether a count is the model's as any trainer may take it: with biases or without, with learned positions
 /// or without, its vocabulary rounded up, or a table of embeddings or one gain per layer more or less.
-bool any_count_fits(ModelSpec model, const Printed& parameters);
+bool any_count_fits(const ModelSpec& model, const Printed& parameters);
 
 }  // namespace assay::spec::audit

@@ -101,10 +101,15 @@ class KempnerForge : public LineReader {
 
   /// The MLP of a block: of three matrices where it is gated (silu), else of two (model/mlp.py), and without
   /// ffn_hidden_dim as wide as int(4 dim (2/3) ffn_dim_multiplier), rounded up to a multiple of 256
-  /// (config/model.py). Nothing is said of blocks that have experts, other norms, or see images.
+  /// (config/model.py). Nothing is said of blocks that have experts, other norms, or see images. Versions
+  /// that know experts say how many in every configuration: one that is whole and names none is of dense
+  /// blocks.
   static void read_blocks(std::string_view text, std::int64_t line, RecordBuilder& builder) {
     const auto activation = behind(text, "Activation.");
-    if (argument(text, "num_experts") != "0" || text.find("NormType.rmsnorm") == std::string_view::npos ||
+    const bool names_none = text.find("experts") == std::string_view::npos &&
+                            text.find("moe_") == std::string_view::npos && text.ends_with(')');
+    if ((argument(text, "num_experts") != "0" && !names_none) ||
+        text.find("NormType.rmsnorm") == std::string_view::npos ||
         text.find("VLMConfig(") != std::string_view::npos || !activation.data())
       return;
     builder.mlp(BlockMlp{activation.starts_with("silu") ? Mlp::swiglu : Mlp::gelu, std::nullopt});

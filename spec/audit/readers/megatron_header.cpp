@@ -68,11 +68,26 @@ void Header::read(std::string_view text, std::int64_t line, RecordBuilder& build
     builder.setting(Setting::vocab, number(vocab));
   } else if (const auto total = behind(text, "Total number of parameters in billions: "); total.data()) {
     builder.setting(Setting::parameters, parse_printed(number_token(total), Kind::measured, 1e9, line));
+  } else if (const auto held = behind(text, "parameters on (tensor, pipeline) model parallel rank (0, 0): ");
+             held.data()) {
+    if (rank_holds_all(builder)) builder.setting(Setting::parameters, number(held));
   } else if (const auto loaded = behind(text, "successfully loaded checkpoint"); loaded.data()) {
     const auto iteration = number(behind(loaded, "at iteration "));
     if (iteration && iteration->value > 0 && iteration->value < 1e15)
       builder.restart(static_cast<std::int64_t>(iteration->value));
   }
+}
+
+bool Header::rank_holds_all(const RecordBuilder& builder) const {
+  const auto is_one = [&](Setting setting) {
+    const auto& size = builder.current(setting);
+    return size && size->value == 1;
+  };
+  const auto& experts = builder.current(Setting::expert_parallel);
+  // Of positions that are learned, "max_position_embeddings" says how many; BERT and T5 learn them, and have
+  // heads and blocks that no argument tells.
+  return rotary_ && !has_decoder_ && is_one(Setting::tensor_parallel) && is_one(Setting::pipeline_parallel) &&
+         (!experts || experts->value == 1);
 }
 
 void Header::state_mlp(RecordBuilder& builder) const {
@@ -89,6 +104,8 @@ void Header::read_argument(std::string_view name, std::string_view rest, std::in
   if (mlp_.read(name, value)) state_mlp(builder);
   schedule_.read(name, value, line, builder);
   if (name == "rampup_batch_size") ramp_stated_ = value != "None";
+  if (name == "position_embedding_type") rotary_ = value == "rope";
+  if (name == "decoder_seq_length") has_decoder_ = value != "None";
   if (name == "group_query_attention") grouped_ = value == "True";
   if (name == "num_query_groups" && grouped_ == true)
     builder.setting(Setting::kv_heads, parse_printed(value, Kind::counted, 1, line));

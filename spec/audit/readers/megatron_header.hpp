@@ -24,8 +24,11 @@ class Header {
   void read_argument(std::string_view name, std::string_view rest, std::int64_t line, RecordBuilder& builder);
 
   void state_mlp(RecordBuilder& builder) const;
+  /// Whether what a rank counts of its parameters is the whole model's, of blocks with no table of positions.
+  bool rank_holds_all(const RecordBuilder& builder) const;
 
   bool ramp_stated_ = false, no_ramp_ = false;  ///< by the arguments; by all of them, to their end
+  bool rotary_ = false, has_decoder_ = false;   ///< positions by rotation alone; an encoder and a decoder
   MlpArguments mlp_;
   ScheduleArguments schedule_;
   std::optional<bool> grouped_;  ///< as stated; where the line is lost, heads may share keys or not

@@ -102,7 +102,7 @@ class NanoGpt : public LineReader {
                entries = parse_printed(number_token(behind(text, ", with ")), Kind::counted, 1, line);
     if (!number || !entries || !text.ends_with(" parameters")) return;
     auto& tensors = builder.tensors();
-    if (!tensors) tensors.emplace();
+    if (!tensors) tensors.emplace().line = line;
     const bool decayed = text.starts_with("num decayed ");
     (decayed ? tensors->matrices : tensors->vectors) = number->value;
     (decayed ? tensors->matrix_entries : tensors->vector_entries) = entries->value;

@@ -1,5 +1,6 @@
 // torchtitan's console: formats.md, "torchtitan".
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "spec/audit/readers/line_reader.hpp"
@@ -132,6 +133,34 @@ class Torchtitan : public LineReader {
     for (const auto& [name, setting] : known)
       if (const auto value = argument(text, name); value.data())
         builder.setting(setting, parse_printed(value, Kind::counted, 1, line));
+    if (text.find("Building llama3 ") != std::string_view::npos ||
+        text.find("Building llama2 ") != std::string_view::npos)
+      read_llama(text, line, builder);
+  }
+
+  /// Llama's arguments leave nothing of a dense block open (models/llama3/model.py, FeedForward): three
+  /// matrices, int(ffn_dim_multiplier int(2/3 4 dim)) wide, rounded up to a multiple of `multiple_of`; as
+  /// many key/value heads as query heads where none are given; a head of its own.
+  static void read_llama(std::string_view text, std::int64_t line, RecordBuilder& builder) {
+    const auto &width = builder.current(Setting::width), &heads = builder.current(Setting::heads);
+    const auto multiple = parse_printed(argument(text, "multiple_of"), Kind::counted, 1, line);
+    const std::string_view stretch = argument(text, "ffn_dim_multiplier");
+    const auto stretched = parse_printed(stretch, Kind::counted);
+    const bool plain = text.ends_with(')') && text.find("moe") == std::string_view::npos &&
+                       text.find("experts") == std::string_view::npos &&
+                       text.find("hidden_dim=") == std::string_view::npos &&
+                       text.find("tying=True") == std::string_view::npos;
+    if (!plain || !width || !heads || !multiple || !(multiple->value >= 1) ||
+        !(stretched || stretch.starts_with("None")))
+      return;
+    double entries = std::floor(8 * width->value / 3);
+    if (stretched) entries = std::floor(stretched->value * entries);
+    entries = multiple->value * std::ceil(entries / multiple->value);
+    if (!(entries >= 1 && entries <= 1e7)) return;
+    builder.setting(Setting::ffn, exactly(entries, line));
+    if (argument(text, "n_kv_heads").starts_with("None")) builder.setting(Setting::kv_heads, heads);
+    builder.tied_embeddings(false);
+    builder.mlp(BlockMlp{Mlp::swiglu, std::nullopt});
   }
 
   /// "parallelism: pp=1, dp_replicate=1, dp_shard=8, cp=1, tp=1, ep=1", or "['dp_shard', 'tp'], [4, 2]".

@@ -72,9 +72,34 @@ TEST(ParameterTensorsSpec, AnotherCountContradictsAndIsNamed) {
   run.parameters = "150.00M";
   EXPECT_EQ(run.count().verdict, Verdict::contradicts);
   const RunRecord record = run.read();
-  EXPECT_EQ(audit(record).readings.front().unexplained.size(), 1u) << run.cause();
+  EXPECT_EQ(run.cause(),
+            "parameters_miscounted: the count of parameters is wrong: FLOP/s go with the tensors that are "
+            "printed, not with it (the tensors make 123,587,328)");
   // FLOPs go on with the model that the tensors are of.
   EXPECT_EQ(judge("mfu_of_batch", run.read()).verdict, Verdict::holds);
+}
+
+TEST(ParameterTensorsSpec, TensorsThatAreNotTheCountsContradict) {
+  EXPECT_EQ(judge("parameter_tensors", NanoGpt().read()).verdict, Verdict::holds);
+  // With biases: 74 vectors more, of 13 widths a block and 2 beside them.
+  EXPECT_EQ(judge("parameter_tensors", NanoGpt{.parameters = "123.65M", .others = "98, with 121,344"}.read())
+                .verdict,
+            Verdict::holds);
+  for (const auto& [decayed, others] : {std::pair("50, with 136,790,016", "25, with 19,200"),
+                                        {"50, with 124,354,560", "25, with 21,120"},
+                                        {"50, with 124,354,561", "25, with 19,200"}}) {
+    const RunRecord record = NanoGpt{.decayed = decayed, .others = others}.read();
+    const Result result = judge("parameter_tensors", record);
+    EXPECT_EQ(result.verdict, Verdict::contradicts) << decayed << " " << others;
+    EXPECT_EQ(result.recomputed.low, 124373760) << decayed;
+    ASSERT_FALSE(result.causes.empty());
+    EXPECT_EQ(result.causes.front().id, "tensors_miscounted");
+    EXPECT_EQ(judge("parameters", record).verdict, Verdict::holds) << decayed;
+  }
+  // A fork's tensors, and a log without the other group's line.
+  EXPECT_EQ(judge("parameter_tensors", NanoGpt{.decayed = "62, with 152,666,112"}.read()).verdict,
+            Verdict::cannot_be_judged);
+  EXPECT_EQ(judge("parameter_tensors", NanoGpt{.decayed = ""}.read()).verdict, Verdict::cannot_be_judged);
 }
 
 TEST(ParameterTensorsSpec, TensorsOfAForkAreNotHeld) {

@@ -7,6 +7,7 @@
 
 #include "spec/audit/hypotheses.hpp"
 #include "spec/audit/whole_shape.hpp"
+#include "tests/spec/audit/readers/megatron_arguments.hpp"
 #include "tests/support/read_text.hpp"
 
 namespace assay::spec::audit::whole_shape_test {
@@ -69,6 +70,73 @@ TEST(WholeShapeSpec, AShapeWithAPartThatIsNotKnownIsNotHeldSo) {
   ASSERT_TRUE(shape_whole(dense));
   dense.mlp->experts = Experts{.count = 8, .active = 2, .width = 17920};
   EXPECT_FALSE(shape_whole(dense));
+}
+
+/// Of the likeliest reading; without a name where it has none.
+Change cause_of(const Audit& audit) {
+  const auto& changes = audit.readings.front().changes;
+  return changes.empty() ? Change{} : changes.front();
+}
+
+TEST(WholeShapeSpec, TheFlopsSayWhetherCountOrShapeIsWrong) {
+  // No slip of counting makes either number: the MFU of the shape's FLOPs is 35.8 %, of the count's 22.9 %.
+  const Audit count = spec::audit::audit(kempnerforge("9,123,456,789", "35.8")),
+              shape = spec::audit::audit(kempnerforge("9,123,456,789", "22.9")),
+              either = spec::audit::audit(kempnerforge("14,840,386,561", "35.8"));
+  EXPECT_EQ(cause_of(count).id, "parameters_miscounted") << cause_of(count).text;
+  EXPECT_TRUE(count.readings.front().corrected.mfu_exact.has_value());
+  EXPECT_EQ(cause_of(shape).id, "shape_not_that_ran") << cause_of(shape).text;
+  EXPECT_EQ(shape.readings.front().changes.size(), 1u);
+  EXPECT_FALSE(shape.readings.front().corrected.mfu_exact.has_value());
+  EXPECT_EQ(cause_of(either).id, "count_or_shape");
+  EXPECT_NE(cause_of(either).text.find("or another model ran"), std::string::npos) << cause_of(either).text;
+}
+
+TEST(WholeShapeSpec, AConfigurationThatNamesNoExpertsHasNone) {
+  EXPECT_EQ(judge("parameters", kempnerforge("14,840,386,560", "35.8", "model_type='transformer'")).verdict,
+            Verdict::holds);
+  EXPECT_EQ(judge("parameters", kempnerforge("9,123,456,789", "35.8", "model_type='transformer'")).verdict,
+            Verdict::contradicts);
+  EXPECT_EQ(judge("parameters", kempnerforge("9,123,456,789", "35.8", "moe_top_k=2")).verdict,
+            Verdict::cannot_be_judged);
+}
+
+/// torchtitan's Llama 3 8B on 8 H100, 57.8 GFLOP a token: 728 tokens/s are 42.2 TFLOP/s.
+RunRecord torchtitan(const std::string& parameters, const std::string& other = "", bool rates = true,
+                     const std::string& arguments = "multiple_of=1024, ffn_dim_multiplier=1.3, ") {
+  std::string log =
+      "[titan] - Building 1-D device mesh with ['dp_shard'], [8]\n[titan] - Building llama3 8B with "
+      "TransformerModelArgs(dim=4096, n_layers=32, n_heads=32, n_kv_heads=8, vocab_size=128256, " +
+      arguments + "norm_eps=1e-05, " + other +
+      "max_seq_len=8192)\n[titan] - CUDA capacity: NVIDIA H100 80GB HBM3 with 79.10GiB memory\n"
+      "[titan] - Model llama3 8B size: " +
+      parameters +
+      " total parameters\n[titan] - Peak FLOPS used for computing MFU: 9.890e+14\n"
+      "[titan] - Trainer is initialized with local batch size 1, global batch size 8, gradient accumulation "
+      "steps 1, sequence length 8192, total steps 200 (warmup 200)\n";
+  for (int step = 1; step <= 4; ++step)
+    log += "[titan] - step:  " + std::to_string(step) +
+           "  loss: 11.9000  grad_norm:  3.1000  memory: 48.25GiB(61.00%)  tps: 728" +
+           (rates ? "  tflops: 42.16  mfu: 4.26%\n" : "\n");
+  return read_text(log);
+}
+
+TEST(WholeShapeSpec, TorchtitansArgumentsMakeOneCount) {
+  EXPECT_EQ(judge("parameters", torchtitan("8,030,261,248")).verdict, Verdict::holds);
+  const Audit told = spec::audit::audit(torchtitan("8,993,892,597"));
+  EXPECT_EQ(result_of(told, "parameters").verdict, Verdict::contradicts);
+  EXPECT_EQ(result_of(told, "parameters").recomputed.low, 8030261248);
+  EXPECT_EQ(result_of(told, "flops_rate").verdict, Verdict::holds);
+  EXPECT_EQ(result_of(told, "mfu").verdict, Verdict::holds);
+  EXPECT_EQ(cause_of(told).id, "parameters_miscounted") << cause_of(told).text;
+  // Without FLOP/s either may be wrong.
+  EXPECT_EQ(cause_of(spec::audit::audit(torchtitan("8,993,892,597", "", false))).id, "count_or_shape");
+  // 151,936 entries of a tokenizer; experts; a width that no argument makes.
+  EXPECT_EQ(judge("parameters", torchtitan("8,224,247,808")).verdict, Verdict::cannot_be_judged);
+  EXPECT_EQ(judge("parameters", torchtitan("8,993,892,597", "moe_enabled=True, ")).verdict,
+            Verdict::cannot_be_judged);
+  EXPECT_EQ(judge("parameters", torchtitan("8,993,892,597", "", true, "")).verdict,
+            Verdict::cannot_be_judged);
 }
 
 /// llm.c's table. GPT-2: 124,439,808 of 50,257 entries, 124,475,904 of the 50,304 that it pads them to.
@@ -143,6 +211,40 @@ TEST(WholeShapeSpec, MegatronsArgumentsMakeOneCount) {
   // Untold whether the head is tied, or one stage's: neither is accused.
   EXPECT_EQ(judge("parameters", megatron("13.02", "")).verdict, Verdict::cannot_be_judged);
   EXPECT_EQ(judge("parameters", megatron("4.01", "True", true, "2")).verdict, Verdict::cannot_be_judged);
+}
+
+/// What Megatron-LM's first rank counts of 24 layers of 2,048, 16 heads, 8,192 wide, one of the arguments
+/// changed: 2 x 50,304 x 2,048 + 24 x (4 x 2,048^2 + 2 x 2,048 x 8,192 + 2 x 2,048) + 2,048 plain.
+Result count_of_rank(const std::string& count, megatron_arguments_test::Arguments other = {}) {
+  for (const auto& [name, value] :
+       {std::pair("position_embedding_type", "rope"), {"untie_embeddings_and_output_weights", "True"}})
+    other.emplace(name, value);
+  return judge(
+      "parameters",
+      read_text(megatron_arguments_test::header(other) +
+                " > number of parameters on (tensor, pipeline) model parallel rank (0, 0): " + count +
+                "\n iteration        1/    1000 | consumed samples:          128 | elapsed time per "
+                "iteration (ms): 8158.9 | learning rate: 3.000000E-05 | global batch size:   128 | "
+                "lm loss: 1.1E+01 | loss scale: 1.0 | grad norm: 1.0 |\n"));
+}
+
+TEST(WholeShapeSpec, MegatronsRankHoldsTheWholeModelWhereNothingCutsIt) {
+  EXPECT_EQ(count_of_rank("1414105088").verdict, Verdict::holds);
+  // Biases of norms (LayerNorm): 49 x 2,048; of every projection too: 24 x (5 x 2,048 + 8,192) = 442,368
+  // more.
+  EXPECT_EQ(count_of_rank("1414205440").verdict, Verdict::holds);
+  EXPECT_EQ(count_of_rank("1414647808").verdict, Verdict::holds);
+  EXPECT_EQ(count_of_rank("1414105089").verdict, Verdict::contradicts);
+  EXPECT_EQ(count_of_rank("1555515597").verdict, Verdict::contradicts);
+  for (const auto& [name, value] : {std::pair("tensor_model_parallel_size", "2"),
+                                    {"pipeline_model_parallel_size", "2"},
+                                    {"position_embedding_type", "learned_absolute"},
+                                    {"position_embedding_type", ""},
+                                    {"expert_model_parallel_size", "2"},
+                                    {"decoder_seq_length", "2048"},
+                                    {"tensor_model_parallel_size", ""}})
+    EXPECT_EQ(count_of_rank("1555515597", {{name, value}}).verdict, Verdict::cannot_be_judged)
+        << name << " " << value;
 }
 
 }  // namespace
