@@ -151,6 +151,9 @@ Result judge_steps(const Evidence& e) {
     if (restarts)
       out.note =
           std::to_string(restarts) + (restarts == 1 ? " restart" : " restarts") + " from an earlier step";
+    if (e.record.printed_twice)
+      out.note += std::string(out.note.empty() ? "" : "; ") +
+                  "every line is printed twice, all its numbers alike (two handlers of one log): read once";
     if (e.record.ranks_maybe_copies) {
       // Of as many lines as the mesh has ranks, each has its own; of fewer, either may be.
       const auto& mesh = e.record[Setting::gpus];

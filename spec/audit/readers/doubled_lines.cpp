@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "spec/audit/unnamed_ranks.hpp"
+
 namespace assay::spec::audit {
 namespace {
 
@@ -26,17 +28,36 @@ bool of_one_line(const Step& a, const Step& b) {
   return true;
 }
 
+/// One line, printed twice by one program: its stamp and every other number are the same.
+bool same_line(const Step& a, const Step& b) {
+  for (std::size_t i = 0; i < field_count; ++i)
+    if ((a.fields[i] || b.fields[i]) && !near(a.fields[i], b.fields[i], 0, 0)) return false;
+  return true;
+}
+
+/// Whether rows are a table's or a record's, which no handler of a log writes.
+bool of_table(const RunRecord& run) { return run.format.name == "mapped" || run.format.name == "assay"; }
+
+/// Whether lines that are alike may be those of several ranks, which do not say which they are.
+bool may_be_ranks(const RunRecord& run) {
+  return ranks_that_may_print(run) > 1 &&
+         std::none_of(run.steps.begin(), run.steps.end(),
+                      [](const Step& step) { return step[Field::rank].has_value(); });
+}
+
 }  // namespace
 
 void merge_doubled_lines(RunRecord& run) {
   std::vector<Step>& steps = run.steps;
   const std::size_t pairs = steps.size() / 2;
-  if (run.format.name != "hugging_face" || pairs < fewest_pairs) return;
+  const bool of_printers = run.format.name == "hugging_face";
+  if (pairs < fewest_pairs || run.ranks_maybe_copies || of_table(run)) return;
+  if (!of_printers && may_be_ranks(run)) return;
   if (run.steps_seen != static_cast<std::int64_t>(steps.size())) return;
   bool changes = false;  // from pair to pair: a log of one number again and again has no doubles
   for (std::size_t i = 0; i < pairs; ++i) {
-    if (!of_one_line(steps[2 * i], steps[2 * i + 1])) return;
-    changes |= i > 0 && !of_one_line(steps[2 * i - 1], steps[2 * i]);
+    if (!(of_printers ? of_one_line : same_line)(steps[2 * i], steps[2 * i + 1])) return;
+    changes |= i > 0 && !(of_printers ? of_one_line : same_line)(steps[2 * i - 1], steps[2 * i]);
   }
   if (!changes) return;
   std::vector<Step> merged;
@@ -46,6 +67,7 @@ void merge_doubled_lines(RunRecord& run) {
     for (std::size_t field = 0; field < field_count; ++field)
       if (!merged.back().fields[field]) merged.back().fields[field] = steps[i + 1].fields[field];
   }
+  run.printed_twice = !of_printers;
   steps = std::move(merged);
   run.steps_seen = static_cast<std::int64_t>(steps.size());
 }

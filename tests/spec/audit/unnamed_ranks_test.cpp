@@ -126,8 +126,10 @@ TEST(UnnamedRanksSpec, RanksOfAMeshWhoseLinesRoundAlikeAreNotLoggedTwice) {
   // Lines that differ are ranks', and there is nothing to tell.
   EXPECT_EQ(judge("steps", alike(8, 2, 6, true)).verdict, Verdict::holds);
   EXPECT_EQ(judge("steps", alike(8, 2, 6, true)).note, "");
-  // More than the mesh has: copies.
-  EXPECT_EQ(judge("steps", alike(1, 2, 6)).verdict, Verdict::contradicts);
+  // More than the mesh has: copies; each line twice, two handlers of one rank's log.
+  EXPECT_EQ(judge("steps", alike(1, 3, 6)).verdict, Verdict::contradicts);
+  EXPECT_EQ(judge("steps", alike(1, 2, 6)).verdict, Verdict::holds);
+  EXPECT_TRUE(alike(1, 2, 6).printed_twice);
   EXPECT_EQ(judge("steps", alike(4, 8, 6)).verdict, Verdict::contradicts);
 }
 
