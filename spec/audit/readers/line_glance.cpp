@@ -32,6 +32,7 @@ bool LineShapes::glanced(const Shape& shape, std::string_view line, Layout& layo
     const bool groups = piece.written == Written::printed && notation_ == Notation::text;
     const bool quick = quick::pass_short(at, end, groups);
     if (!quick && !number(piece, at, end, 0, ignored)) return false;
+    if (!alike(piece, from, at)) return false;
     if (quick) mark(from, at);  // else the digits of another number may not be read so
     if (piece.field == Field::step && piece.unit == 1 && at - from <= 8 &&
         std::all_of(from, at, quick::digit)) {

@@ -59,6 +59,7 @@ void LineShapes::learn(std::string_view text, const TakenNumbers& taken) {
       piece.kind = number->kind, piece.unit = number->unit;
       Step ignored;
       if (!this->number(piece, stop, end, 0, ignored)) return;
+      piece.digits = piece.field == Field::step && std::all_of(text.data() + at, stop, quick::digit);
     } else if (!pass(stop, end)) {
       ++at;
       continue;

@@ -55,7 +55,7 @@ enum class Notation { text, json };
 /// The last few lines that were learned. A line is one of them with other numbers when the text between is
 /// the same, but for how many blanks stand before a number. Digits that follow a letter belong to its word
 /// ("bf16"). Of numbers that no field takes any decimal will do; so a reader may learn a line only where they
-/// change nothing.
+/// change nothing. A step's number that was nothing but digits stays so: some readers tell their lines by it.
 class LineShapes {
  public:
   explicit LineShapes(Notation notation = Notation::text) : notation_(notation) {}
@@ -85,6 +85,7 @@ class LineShapes {
     std::uint32_t begin = 0, size = 0;  // of Shape::text
     bool blanks = false;                // more of them may stand before the number
     bool taken = false;                 // by a field
+    bool digits = false;                // a step's number that was nothing but digits: it stays so
     Field field = Field::count_;
     Written written = Written::printed;
     Kind kind = Kind::measured;
@@ -99,6 +100,7 @@ class LineShapes {
   };
   bool matches(const Shape& shape, const char*& at, const char* end, std::int64_t line, Step& step) const;
   bool pass(const char*& at, const char* end) const;
+  static bool alike(const Piece& piece, const char* from, const char* to);
   /// A line to the width of every number: another one with the same bytes but for the digits of its numbers
   /// is looked over in a few operations per eight bytes.
   struct Layout {

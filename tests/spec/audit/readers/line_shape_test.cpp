@@ -99,14 +99,24 @@ tests::SimulatedRun drawn(LogFormat format, std::uint64_t seed, std::int64_t ste
   return run;
 }
 
-/// Some lines are harmed: a sign, a word for a number, a digit more, a byte lost, a line twice.
+/// Some lines are harmed: a sign, a comma or a point, a word for a number, a digit more, a byte lost, a line
+/// twice.
 std::string harmed(const std::string& log, int harms) {
   std::vector<std::string> lines = lines_of(log);
   for (int i = 0; i < harms; ++i) {
     const auto which = *rc::gen::inRange<std::size_t>(lines.size() / 2, lines.size() - 2);
     std::string& line = lines[which];
     const std::size_t at = line.find_first_of("0123456789", *rc::gen::inRange<std::size_t>(0, line.size()));
-    switch (*rc::gen::inRange(0, 6)) {
+    switch (*rc::gen::inRange(0, 9)) {
+      case 6:
+        if (at != std::string::npos) line.insert(at + 1, ",");
+        break;
+      case 7:
+        if (at != std::string::npos) line.insert(at + 1, ".");
+        break;
+      case 8:
+        if (at != std::string::npos) line.insert(at, "+");
+        break;
       case 0:
         if (at != std::string::npos) line.insert(at, "-");
         break;
@@ -200,7 +210,7 @@ TEST(LineShapeSpec, NumbersAndTheBlanksBeforeThemMayDiffer) {
   Learned known("[02:11] step 7 bf16 loss 2.50 (+0.1z)");
   EXPECT_EQ(known.loss("[02:11] step 7 bf16 loss 2.50 (+0.1z)"), 2.5);
   EXPECT_EQ(known.loss("[23:59] step   1008 bf16 loss -1.25e+01 (-12z)"), -12.5);
-  EXPECT_EQ(known.loss("[23:59] step 1,008 bf16 loss 12345678.5 (-12z)"), 12345678.5);
+  EXPECT_EQ(known.loss("[23:59] step 1008 bf16 loss 12,345,678.5 (-12z)"), 12345678.5);
 }
 
 TEST(LineShapeSpec, TextThatDiffersIsAnotherLine) {
@@ -210,6 +220,31 @@ TEST(LineShapeSpec, TextThatDiffersIsAnotherLine) {
                            "[02:11] step 7 bf16 loss 2.50 (+z)", "[02:11] step7 bf16 loss 2.50 (+0.1z)",
                            "[02:11] step 7 bf16 loss", "[02", ""})
     EXPECT_FALSE(known.loss(line).has_value()) << line;
+}
+
+/// nanoGPT's reader knows its lines by "iter ", digits and a colon: no other line may pass for one because a
+/// line before it was alike, nor fail to because others have been learned since.
+TEST(LineShapeSpec, AStepsNumberOfDigitsStaysOne) {
+  Learned known("[02:11] step 7 bf16 loss 2.50 (+0.1z)");
+  for (const char* odd :
+       {"[02:12] step -8 bf16 loss 2.51 (+0.2z)", "[02:12] step +8 bf16 loss 2.51 (+0.2z)",
+        "[02:12] step 1,008 bf16 loss 2.51 (+0.2z)", "[02:12] step 8.5 bf16 loss 2.51 (+0.2z)",
+        "[02:12] step 8e3 bf16 loss 2.51 (+0.2z)"}) {
+    EXPECT_FALSE(known.loss(odd).has_value()) << odd;
+    EXPECT_FALSE(known.shapes.glance({odd, 1, -1, true, false}).has_value()) << odd;
+  }
+  std::vector<std::string> lines;
+  for (int step = 0; step < 5000; ++step)
+    lines.push_back("iter " + std::to_string(step) + ": loss 3.0668, time 28.71ms, mfu 40.80%");
+  // Each of four is a line of its own, so that the usual one is learned no more.
+  for (const int odd : {4000, 4001, 4002, 4003}) lines[odd].insert(5 + odd - 3999, "nan");
+  lines[4500] = "iter -4500: loss 3.0668, time 28.71ms, mfu 40.80%";
+  lines[4600] = "iter 4,600: loss 3.0668, time 28.71ms, mfu 40.80%";
+  const auto every_step = [](const RunRecord&, const Step&) { return true; };
+  const auto quick = read(joined(lines), {}, true), whole = read(joined(lines), {}, false, every_step);
+  ASSERT_EQ(quick.size(), 1u);
+  ASSERT_EQ(whole.size(), 1u);
+  EXPECT_EQ(quick[0].steps_seen, whole[0].steps_seen);
 }
 
 TEST(LineShapeSpec, DigitsOfAKeyAreItsName) {
