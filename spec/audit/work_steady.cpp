@@ -84,20 +84,36 @@ struct Said {
   Interval shared{1, 1};   ///< the ratio that most share
   std::map<std::size_t, Interval> ratios;  ///< by step
   std::vector<std::size_t> wrong;          ///< steps that leave it, alone among their neighbours
+  std::vector<std::size_t> changed;        ///< steps that leave it where nothing may change it; `ratios` then
+                                           ///< says nothing of single numbers
+  Interval then{1, 1};                     ///< what most of these share
 };
 
 std::optional<Said> judge_pair(const Pair& pair, bool with_batch, const std::vector<const Sample*>& samples) {
   if (samples.size() < 3) return std::nullopt;
-  Said out{&pair, false, {1, 1}, {}, {}};
+  Said out{};
+  out.pair = &pair;
   std::vector<Interval> ratios;
   ratios.reserve(samples.size());
   for (const Sample* sample : samples) ratios.push_back(sample->ratio);
   const Shared shared = shared_factor(ratios);
   out.shared = shared.factor;
-  // As many as a relation may leave out and still hold as a whole. More: the work itself changes.
+  // As many as a relation may leave out and still hold as a whole. More: the work itself changes, which the
+  // peak behind MFU / FLOP/s does not feel.
   const std::size_t n = samples.size(), allowed = n < 8 ? 1 : std::max<std::size_t>(2, n / 20);
-  if (n - shared.ratios > allowed) return std::nullopt;
+  const bool of_peak = pair.relation == Relation::mfu_of_flops_rate;
   const auto leaves = [&](std::size_t i) { return !ratios[i].meets(out.shared); };
+  if (n - shared.ratios > allowed) {
+    if (!of_peak) return std::nullopt;
+    std::vector<Interval> others;
+    for (std::size_t i = 0; i < n; ++i)
+      if (leaves(i)) {
+        others.push_back(ratios[i]);
+        out.changed.push_back(static_cast<std::size_t>(samples[i]->step));
+      }
+    out.then = shared_factor(others).factor;
+    return out;
+  }
   for (std::size_t i = 0; i < n; ++i) {
     out.ratios[static_cast<std::size_t>(samples[i]->step)] = ratios[i];
     if (!leaves(i)) continue;
@@ -105,7 +121,7 @@ std::optional<Said> judge_pair(const Pair& pair, bool with_batch, const std::vec
     // several in a row.
     const bool first = i == 0, last = i + 1 == n, timed = pair.made == Field::seconds;
     if ((first || last) && (n < 8 || (timed && !with_batch))) continue;
-    if ((!first && leaves(i - 1)) || (!last && leaves(i + 1))) continue;
+    if (!of_peak && ((!first && leaves(i - 1)) || (!last && leaves(i + 1)))) continue;
     out.wrong.push_back(static_cast<std::size_t>(samples[i]->step));
   }
   return out;
@@ -156,6 +172,18 @@ std::vector<Field> suspects(const std::vector<Said>& all, std::size_t step) {
   return out;
 }
 
+/// The peak that a quotient MFU / FLOP/s is one part in.
+std::string peak_of(const Interval& quotient) { return shown(1 / quotient.middle(), Unit::flops_per_second); }
+
+/// MFU over FLOP/s that changes for more than single lines: another peak, which one log has not.
+void tell_change_of_peak(const Evidence& e, const Said& said, Result& out) {
+  for (const std::size_t step : said.changed)
+    contradict(out, said.then.middle() / said.shared.middle(), exact_interval(1), e.steps[step]->line);
+  blame(out, "peak_changes",
+        "one log has one peak: MFU is made with " + peak_of(said.shared) + " on most lines, with " +
+            peak_of(said.then) + " on these");
+}
+
 }  // namespace
 
 void clear_by_quotients(const Evidence& e, const Comparisons& comparisons, std::size_t step,
@@ -173,7 +201,7 @@ Result judge_work_steady(const Evidence& e, const Comparisons& comparisons) {
   std::map<std::size_t, const Said*> wrong;  // by step
   for (const Said& said : all) {
     if (said.elsewhere) continue;
-    out.judged += static_cast<std::int64_t>(said.ratios.size());
+    out.judged += static_cast<std::int64_t>(said.ratios.size() + said.changed.size());
     for (const std::size_t step : said.wrong) wrong.emplace(step, &said);
   }
   if (out.judged == 0)
@@ -182,6 +210,8 @@ Result judge_work_steady(const Evidence& e, const Comparisons& comparisons) {
   out.printed = static_cast<double>(out.judged);
   out.recomputed = exact_interval(out.printed);
   out.note = "quotients of two numbers of a line, each the same on every line";
+  for (const Said& said : all)
+    if (!said.elsewhere && !said.changed.empty()) tell_change_of_peak(e, said, out);
   std::map<Field, int> votes;
   for (const auto& [step, said] : wrong) {
     const double share = said->ratios.at(step).middle() / said->shared.middle();
@@ -191,7 +221,7 @@ Result judge_work_steady(const Evidence& e, const Comparisons& comparisons) {
     clear_by_stamps(e, step, share, fields);
     for (const Field field : fields) ++votes[field];
   }
-  if (wrong.empty()) return out;
+  if (out.verdict == Verdict::holds) return out;
   out.note = "the quotient of two numbers of the line, over that of the other lines";
   int most = 0;
   for (const auto& [field, count] : votes) most = std::max(most, count);

@@ -3,6 +3,7 @@
 // the stamps of their lines.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -45,7 +46,8 @@ RunRecord read(const std::string& log) {
 }
 
 /// torchtitan's lines, no header before them; a line every ten steps, stamped by the clock.
-RunRecord titan(int lines, int wrong, const Change& change, bool header = false, int pause = -1) {
+RunRecord titan(int lines, int wrong, const Change& change, bool header = false, int pause = -1,
+                const std::function<void(int, Line&)>& each = nullptr) {
   std::string log = "As copied to a page:\n";
   double clock = 100;
   const auto stamp = [&] {
@@ -61,6 +63,7 @@ RunRecord titan(int lines, int wrong, const Change& change, bool header = false,
     Line line = line_of(k, 10);
     clock += (k == 0 ? 1 : k == 1 ? 9 : 10) * line.seconds + (k == pause ? 60 : 0);
     if (k == wrong) change(line);
+    if (each) each(k, line);
     std::string at = stamp();
     at[at.rfind('.')] = ',';
     log +=
@@ -195,6 +198,31 @@ TEST(WorkSteadySpec, AnotherRunsLinesAreNoWrongOnes) {
   // The last of a few may be of another run, and so are many that agree among themselves.
   EXPECT_EQ(named(titan(4, 3, [](Line& l) { l.flops *= 0.75; })), "holds");
   EXPECT_NE(named(megatron(3, 0, [](Line& l) { l.flops *= 1.8; })), "line_flops_rate");
+}
+
+/// torchtitan's lines without a header, whose MFUs are `share` times as high from line `from` on.
+RunRecord two_peaks(int lines, int from, double share) {
+  return titan(
+      lines, -1, [](Line&) {}, false, -1, [=](int k, Line& l) { l.mfu *= k >= from ? share : 1; });
+}
+
+TEST(WorkSteadySpec, OneLogHasOnePeak) {
+  for (const double share : {1.1, 0.9, 0.5}) {
+    EXPECT_EQ(named(two_peaks(21, 10, share)), "peak_changes") << share;
+    EXPECT_EQ(named(two_peaks(4, 2, share)), "peak_changes") << share;
+  }
+  const Audit told = audit(two_peaks(21, 11, 1 / 1.1));
+  const auto at = std::find_if(told.results.begin(), told.results.end(),
+                               [](const Result& r) { return r.id == "work_steady"; });
+  ASSERT_EQ(at->causes.size(), 1u);
+  EXPECT_NE(at->causes[0].text.find("989"), std::string::npos) << at->causes[0].text;
+  EXPECT_NE(at->causes[0].text.find("1087."), std::string::npos) << at->causes[0].text;
+  EXPECT_EQ(at->contradicted, 10);
+  // Neighbours that are wrong together are no other batch: no batch enters the peak.
+  const Audit few = audit(two_peaks(40, 38, 1.1));
+  EXPECT_TRUE(few.contradicts);
+  // Two digits of an MFU hold 0.2 % of it, and what stays within that is the rounding's.
+  EXPECT_EQ(named(two_peaks(21, 10, 1.0002)), "holds");
 }
 
 TEST(WorkSteadySpec, WhereSettingsSayItTheyStandForIt) {
