@@ -105,14 +105,14 @@ void print_results(const Audit& audit, std::ostream& out) {
 
 std::string told(const Reading& reading) {
   std::string out;
-  bool unknown = false;
   for (const Change& change : reading.changes) {
-    if (change.id == "unknown" && std::exchange(unknown, true)) continue;
+    if (change.id == "unknown" && out.find(change.text) != std::string::npos) continue;
     out += (out.empty() ? "" : "; ") + change.text;
     if (change.id == "unknown") {
       std::string ids;
       for (const Relation relation : reading.unexplained)
-        ids += (ids.empty() ? " (" : ", ") + std::string(to_string(relation));
+        if (change.factors[relation] == 0)
+          ids += (ids.empty() ? " (" : ", ") + std::string(to_string(relation));
       out += ids.empty() ? "" : ids + ")";
     }
     for (std::size_t i = 0;

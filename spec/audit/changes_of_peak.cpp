@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "spec/audit/change_builder.hpp"
+#include "spec/audit/solving.hpp"
+#include "spec/text/quantity.hpp"
 
 namespace assay::spec::audit {
 namespace {
@@ -20,13 +21,40 @@ double rareness(const std::string& gpu) {
   return 1e-3 * static_cast<double>(at - std::begin(common_gpus));
 }
 
-void add_peaks_of_gpu(ChangeBuilder& b, const Evidence& e) {
+/// A printed peak `x` times the dense one, of which the MFU is not made: over it the MFU would be 1 / x of
+/// what it is, with the dense peak as trainers write it.
+std::vector<ChangeBuilder::Effect> of_printed_peak(const Comparisons& comparisons, const Evidence& e,
+                                                   const Factors& explained, double x) {
+  const Gpu* const own = e.gpu.gpu                  ? e.gpu.gpu
+                         : e.gpu.candidates.empty() ? nullptr
+                                                    : e.gpu.candidates.front();
+  const Peak* const peak = own ? own->peak(e.precision) : nullptr;
+  double share = x;
+  for (const R relation : {R::mfu, R::mfu_of_flops_rate, R::mfu_of_batch}) {
+    if (at(comparisons, relation).samples.empty() || !peak) continue;
+    for (const double written : peaks_as_written(*peak))
+      if (agrees(at(comparisons, relation), explained[relation] * x * *e.dense_peak / written)) {
+        share = x * *e.dense_peak / written;
+        break;
+      }
+    break;
+  }
+  return {{R::peak, x}, {R::mfu, share}, {R::mfu_of_flops_rate, share}, {R::mfu_of_batch, share}};
+}
+
+void add_peaks_of_gpu(ChangeBuilder& b, const Evidence& e, const Comparisons& comparisons,
+                      const Interpretation& reading) {
   if (!e.dense_peak) return;
   const bool printed = e.printed_peak() != nullptr;
   const auto candidate = [&](const std::string& id, const std::string& text, double peak, double cost) {
     const double x = peak / *e.dense_peak;
     if (!(x > 0) || std::abs(x - 1) < 6e-3) return;
-    if (printed) b.add(id, text, cost, {{R::peak, x}});
+    if (printed) {
+      b.add(id, text, cost, {{R::peak, x}});
+      if (agrees(at(comparisons, R::peak), reading.factors[R::peak] * x))
+        b.add("peak_printed", "the printed" + text.substr(3) + "; MFU is made with the dense one of the GPU",
+              cost + 0.5, of_printed_peak(comparisons, e, reading.factors, x));
+    }
     b.add(id, printed ? "MFU is made with another peak than printed: " + text : text,
           cost + (printed ? 1.5 : 0),
           {{R::mfu, 1 / x}, {R::mfu_of_flops_rate, 1 / x}, {R::mfu_of_batch, 1 / x}});
@@ -104,13 +132,26 @@ void add_peaks_beside(ChangeBuilder& b, const Evidence& e, const Comparisons& co
 
 }  // namespace
 
+void solving::add_printed_peak(ChangeBuilder& b, const Left& left) {
+  const bool of_mfu =
+      left.relation == R::mfu || left.relation == R::mfu_of_flops_rate || left.relation == R::mfu_of_batch;
+  if (!(of_mfu || left.relation == R::peak) || !b.has(R::peak) || !left.e.printed_peak()) return;
+  // The peak is printed to more digits than the MFU.
+  const double x = likely_ratio(at(left.comparisons, R::peak)) / left.factors[R::peak];
+  if (!(x > 0) || std::abs(x - 1) < off_by_three_digits) return;
+  b.add("peak_printed",
+        "the printed peak alone is wrong, " + fixed(x, 2) +
+            " times the dense one of the GPU, of which MFU is made",
+        5 + std::abs(std::log(x)) / 2, of_printed_peak(left.comparisons, left.e, left.factors, x));
+}
+
 void add_peaks(ChangeBuilder& b, const Evidence& e, const Comparisons& comparisons,
                const Interpretation& reading) {
   const double constant = constant_peak(e.record);
   if (constant > 0 && !e.printed_peak())
     add_peaks_beside(b, e, comparisons, reading, constant);
   else
-    add_peaks_of_gpu(b, e);
+    add_peaks_of_gpu(b, e, comparisons, reading);
 }
 
 }  // namespace assay::spec::audit

@@ -84,6 +84,7 @@ std::vector<Change> solved(const Evidence& e, const Comparisons& comparisons, co
   add_time(b, left);
   add_padding(b, left);
   add_multiples(b, left);
+  add_printed_peak(b, left);
   return b.finish();
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "spec/audit/corrected.hpp"
+#include "spec/audit/unnamed_factor.hpp"
 
 namespace assay::spec::audit {
 namespace {
@@ -29,6 +30,7 @@ Comparisons thinned(const Comparisons& all) {
     const std::size_t stride = std::max<std::size_t>(1, (samples.size() + most_samples - 1) / most_samples);
     for (std::size_t k = 0; k < samples.size(); k += stride) out[i].samples.push_back(samples[k]);
     out[i].ways = all[i].ways;
+    out[i].of_ranks = all[i].of_ranks;
   }
   return out;
 }
@@ -36,7 +38,7 @@ Comparisons thinned(const Comparisons& all) {
 class Search {
  public:
   Search(const Evidence& evidence, const Comparisons& comparisons)
-      : e_(evidence), c_(thinned(comparisons)), typical_(evidence) {}
+      : e_(evidence), c_(thinned(comparisons)), typical_(evidence), stands_(interpret(e_, c_)) {}
 
   /// Cheapest first, so that the first reading found is the best one.
   std::vector<Reading> run() {
@@ -108,12 +110,18 @@ class Search {
         take(node, solved_.back(), relation);
       }
     }
-    solved_.push_back(unknown(relation));
     Node next = node;
-    next.cost += solved_.back().cost;
-    next.changes.push_back(&solved_.back());
-    next.given_up.push_back(relation);
+    give_up(next, node.left);
     push(std::move(next));
+  }
+
+  /// What one wrong number leaves open costs once.
+  void give_up(Node& node, const std::vector<Relation>& left) {
+    Unnamed open = unnamed(c_, node.factors, left);
+    solved_.push_back(std::move(open.change));
+    node.cost += solved_.back().cost;
+    node.changes.push_back(&solved_.back());
+    node.given_up.insert(node.given_up.end(), open.relations.begin(), open.relations.end());
   }
 
   void take(const Node& node, const Change& change, Relation relation) {
@@ -126,10 +134,13 @@ class Search {
     for (const Change* taken : node.changes) {
       if (taken->id == change.id) return;
       tried += taken->factors[relation] != 1;
-      if (taken->factors[relation] == 1 || told_apart(node, *taken, change)) continue;
       // A free multiple of what another change left over fits anything: the other only rescales it.
-      if (is_free_multiple(*taken) || is_free_multiple(change)) return;
-      together = compound;
+      if ((is_free_multiple(*taken) && !spoken_for(node, change, *taken)) ||
+          (is_free_multiple(change) && !spoken_for(node, *taken, change)))
+        return;
+      if (taken->factors[relation] != 1 && !spoken_for(node, *taken, change) &&
+          !spoken_for(node, change, *taken))
+        together = compound;
     }
     // Two changes may make one ratio together; three would fit anything.
     if (tried >= 2) return;
@@ -143,15 +154,17 @@ class Search {
 
   static bool is_free_multiple(const Change& change) { return change.id.ends_with("_multiple"); }
 
-  /// Whether something besides their product speaks for two changes of one ratio: a relation that contradicts
-  /// and that they move differently, or what the trainer's source is known to do.
-  bool told_apart(const Node& node, const Change& a, const Change& b) const {
+  /// Whether something besides their product speaks for `one` of two changes: a relation that contradicts and
+  /// that it moves alone, or what the trainer's source is known to do.
+  bool spoken_for(const Node& node, const Change& one, const Change& other) const {
     const std::string_view known = known_of_trainer(e_);
-    if (!known.empty() && (a.id == known || b.id == known)) return true;
+    if (!known.empty() && (one.id == known || other.id == known)) return true;
     const Factors& plain = interpretations_[node.interpretation].factors;
     if (interpretations_[node.interpretation].rate != Whose::all && !known.empty()) return true;
+    // What contradicts in this interpretation alone speaks against the interpretation.
     for (std::size_t i = 0; i < relation_count; ++i)
-      if ((a.factors.values[i] != 1) != (b.factors.values[i] != 1) && !agrees(c_[i], plain.values[i]))
+      if (one.factors.values[i] != 1 && other.factors.values[i] == 1 && !agrees(c_[i], plain.values[i]) &&
+          !agrees(c_[i], stands_.factors.values[i]))
         return true;
     return false;
   }
@@ -160,7 +173,7 @@ class Search {
   /// and spares the others; what none explains stays so.
   Reading unread() {
     Node node;
-    const Interpretation plain = interpret(e_, c_);
+    const Interpretation& plain = stands_;
     node.factors = plain.factors;
     const std::vector<Change> all = changes(e_, c_, plain);
     for (std::vector<Relation> left = unexplained(c_, node.factors); !left.empty();) {
@@ -177,12 +190,11 @@ class Search {
       if (best) {
         node.factors = then;
         solved_.push_back(*best);
+        node.changes.push_back(&solved_.back());
+        node.cost += best->cost;
       } else {
-        node.given_up.push_back(relation);
-        solved_.push_back(unknown(relation));
+        give_up(node, left);
       }
-      node.changes.push_back(&solved_.back());
-      node.cost += solved_.back().cost;
       left = unexplained(c_, node.factors);
       std::erase_if(left, [&](Relation r) {
         return std::find(node.given_up.begin(), node.given_up.end(), r) != node.given_up.end();
@@ -258,6 +270,7 @@ class Search {
   const Evidence& e_;
   Comparisons c_;
   Typical typical_;
+  Interpretation stands_;
   std::vector<std::optional<std::vector<Change>>> changes_;  ///< of each interpretation, once needed
   std::vector<Interpretation> interpretations_;
   std::deque<Change> solved_;  ///< stay where they are

@@ -45,5 +45,7 @@ void add_length(ChangeBuilder& b, const Left& left);
 void add_time(ChangeBuilder& b, const Left& left);
 void add_padding(ChangeBuilder& b, const Left& left);
 void add_multiples(ChangeBuilder& b, const Left& left);
+/// A printed peak that no GPU has, beside an MFU that is made of another: changes_of_peak.cpp.
+void add_printed_peak(ChangeBuilder& b, const Left& left);
 
 }  // namespace assay::spec::audit::solving
