@@ -205,6 +205,12 @@ bool is_of_jump(const std::vector<Result>& results, const Evidence& e,
   });
 }
 
+/// Of two settings that are stated beside one another, neither is named alone.
+std::string with_alternative(const Change& change) {
+  if (change.id != "sequences_of_other_accumulation" && change.id != "accumulation_other") return change.text;
+  return change.text + (change.alternatives.empty() ? "" : ", or " + change.alternatives.front());
+}
+
 }  // namespace
 
 std::string lines_alone(const Result& result) {
@@ -229,7 +235,7 @@ void name_causes(std::vector<Result>& results, const Evidence& evidence, const C
     const auto relation = relation_of(result.id);
     if (result.verdict != Verdict::contradicts || !relation) continue;
     for (const Change& change : best.changes)
-      if (change.factors[*relation] != 1) blame(result, change.id, change.text);
+      if (change.factors[*relation] != 1) blame(result, change.id, with_alternative(change));
     if (!result.causes.empty()) continue;
     // The relation holds as a whole: single places are wrong.
     std::vector<const Sample*> wrong;

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "spec/audit/invariants.hpp"
 #include "spec/audit/solving.hpp"
+#include "spec/text/quantity.hpp"
 
 namespace assay::spec::audit::solving {
 
@@ -52,17 +54,17 @@ void add_stated_batch(ChangeBuilder& b, const Left& left) {
                x = left.residual.middle();
   if (k > 0 && of_sequences)
     b.add("sequences_of_other_accumulation",
-          "sequences per step are those of accumulation " + written(k) + ", not " + written(a), 3.6,
+          "the sequences of a step are those of accumulation " + written(k) + ", not " + written(a), 3.6,
           {{R::sequences, k / a}})
         .of_printer = false;
   if (k > 0 && !of_sequences)
     b.add("accumulation_other", "passes are " + written(k) + ", not " + written(a), 3.7,
           {{R::tokens_per_step, k / a}})
         .of_printer = false;
-  if (const double n = m > 0 ? whole(left, m) : 0; n > 0 && (!of_sequences || a == 0))
+  if (const double n = m > 0 ? whole(left, m) : 0; n > 0)
     b.add("micro_other",
-          "micro-batches are of " + written(n) +
-              (of_sequences ? " sequences or fewer, not " : " sequences, not ") + written(m),
+          "micro-batches are of " + counted(n, "sequence") +
+              (of_sequences && a == 0 ? " or fewer, not " : ", not ") + written(m),
           3.8, {{left.relation, n / m}})
         .of_printer = false;
   // The parts win over the product where the clock, or what is made of the batch, says so.
@@ -104,6 +106,37 @@ void add_batch_of_lines(ChangeBuilder& b, const Left& left) {
             written(stated->value) + " that are configured",
         3.2, {{R::step_sequences, x}})
       .of_printer = false;
+}
+
+/// A batch that the lines alone state, where tokens/s times time, and what is counted since the start, make
+/// another.
+void add_unconfirmed_batch(ChangeBuilder& b, const Left& left) {
+  const auto& stated = left.e.record[Setting::tokens_per_step];
+  if (left.relation != R::rate_time || !b.has(R::tokens_total) || !usable(stated) || left.e.steps.empty())
+    return;
+  const Step& first = *left.e.steps.front();
+  if (!first[Field::tokens] || stated->line != first.line) return;
+  const Interval count =
+      median_ratio(at(left.comparisons, R::tokens_total)) / exact_interval(left.factors[R::tokens_total]);
+  const double low = std::max(count.low, left.residual.low), high = std::min(count.high, left.residual.high);
+  if (!(low > 0) || low > high || held({low, high}, 1)) return;
+  // A whole multiple where the digits leave one.
+  double x =
+      std::clamp(likely_ratio(at(left.comparisons, R::rate_time)) / left.factors[R::rate_time], low, high);
+  for (const double simple : {std::round(x), 1 / std::round(1 / x)})
+    if (held({low, high}, simple)) x = simple;
+  Change& change = b.add("batch_of_lines",
+                         "the lines' batch is " + shown(1 / x, Unit::none) +
+                             " times that of a step, by tokens/s and time and by the tokens since the start",
+                         3.5,
+                         {{R::rate_time, x},
+                          {R::rate_wall_clock, 1 / x},
+                          {R::flops_rate_of_batch, x},
+                          {R::mfu_of_batch, x},
+                          {R::tokens_total, x},
+                          {R::summary_tokens, x}});
+  change.batch = x;
+  change.of_printer = false;
 }
 
 /// What is counted since the start may be what was done, or be counted in another way; both fit any number.

@@ -78,6 +78,7 @@ std::vector<Change> solved(const Evidence& e, const Comparisons& comparisons, co
   add_performed_by_clock(b, left);
   add_stated_batch(b, left);
   add_batch_of_lines(b, left);
+  add_unconfirmed_batch(b, left);
   add_batch_of_count(b, left);
   add_gpus(b, left);
   add_length(b, left);

@@ -37,6 +37,7 @@ void add_performed(ChangeBuilder& b, const Left& left);
 void add_performed_by_clock(ChangeBuilder& b, const Left& left);
 void add_stated_batch(ChangeBuilder& b, const Left& left);
 void add_batch_of_lines(ChangeBuilder& b, const Left& left);
+void add_unconfirmed_batch(ChangeBuilder& b, const Left& left);
 void add_batch_of_count(ChangeBuilder& b, const Left& left);
 /// Another number of GPUs, another length: changes_of_ranks.cpp, changes_of_length.cpp.
 void add_gpus(ChangeBuilder& b, const Left& left);

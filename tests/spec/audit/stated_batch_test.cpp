@@ -127,5 +127,71 @@ TEST(StatedBatchSpec, MegatronsWrongLengthIsNamedBeforeAnEarlierVersionsMistake)
   EXPECT_EQ(drawn, 10);
 }
 
+/// nanotron's lines of 524,288 tokens in 1.92 s, whose batch is `share` times that.
+std::string nanotron(double share) {
+  std::string out;
+  const auto three = [](double x) {
+    char text[32];
+    if (x >= 1e6)
+      std::snprintf(text, sizeof text, "%.3gM", x / 1e6);
+    else
+      std::snprintf(text, sizeof text, "%.3gK", x / 1e3);
+    return std::string(text);
+  };
+  for (int k = 1; k <= 30; ++k) {
+    const double ms = 1920 + 10 * (k % 3);
+    out += "01/17/2025 13:47:28 [INFO|DP=0|PP=0|TP=0|node-1]: iteration: " + std::to_string(k) +
+           " / 1000 | consumed_tokens: " + three(524288.0 * k) +
+           " | elapsed_time_per_iteration_ms: " + three(ms) + " | tokens_per_sec: " + three(524288e3 / ms) +
+           " | tokens_per_sec_per_gpu: " + three(524288e3 / ms / 16) +
+           " | global_batch_size: " + three(524288 * share) +
+           " | lm_loss: 9.5 | lr: 3e-07 | model_tflops_per_gpu: 142 | hardware_tflops_per_gpu: 142 | "
+           "grad_norm: 2\n";
+  }
+  return out;
+}
+
+TEST(StatedBatchSpec, ABatchOfTheLinesThatRateAndCountDenyIsTheWrongOne) {
+  EXPECT_EQ(audit(read_text(nanotron(1))).contradicts, false);
+  for (const double share : {0.5, 2.0, 1.3}) {
+    const RunRecord record = read_text(nanotron(share));
+    const Audit whole = audit(record);
+    const Reading& best = whole.readings.front();
+    ASSERT_EQ(best.changes.size(), 1u) << share;
+    EXPECT_EQ(best.changes.front().id, "batch_of_lines") << share;
+    ASSERT_TRUE(best.corrected.tokens_per_second.has_value()) << share;
+    EXPECT_NEAR(best.corrected.tokens_per_second->middle() / 272e3, 1, 0.02) << share;
+    if (share != 1.3) {
+      EXPECT_EQ(
+          best.changes.front().text.rfind(share == 2 ? "the lines' batch is 2 times that of a step"
+                                                     : "the lines' batch is 0.5000 times that of a step",
+                                          0),
+          0u)
+          << best.changes.front().text;
+    }
+    EXPECT_TRUE(whole.readings.size() < 2 || !equally(best, whole.readings[1])) << share;
+  }
+}
+
+TEST(StatedBatchSpec, AMicroBatchAndItsPassesExplainSequencesAlike) {
+  int seen = 0;
+  for (std::uint64_t seed = 5000; seed < 5040; ++seed) {
+    const tests::SimulatedRun run = tests::simulate(tests::LogFormat::megatron, seed);
+    tests::Report report = tests::report(run);
+    if (run.micro % 2 || run.accumulation % 2 || !report[Setting::micro]) continue;
+    *report[Setting::micro] /= 2;
+    const RunRecord record = read_text(render(run, report));
+    const Audit whole = audit(record);
+    if (judge("sequences", record).verdict != Verdict::contradicts) continue;
+    ++seen;
+    EXPECT_TRUE(told(whole, "micro_other")) << seed;
+    EXPECT_TRUE(told(whole, "sequences_of_other_accumulation")) << seed;
+    const auto at = std::find_if(whole.results.begin(), whole.results.end(),
+                                 [](const Result& r) { return r.id == "sequences"; });
+    EXPECT_NE(at->causes.front().text.find(" or "), std::string::npos) << at->causes.front().text;
+  }
+  EXPECT_GE(seen, 1);
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::stated_batch_test
