@@ -188,13 +188,25 @@ struct Off {
   bool more = false;
 };
 
+/// Of few lines one may be odd: of three at the least, where no factor serves all. What one factor serves may
+/// be a mistake of all that the digits of most hide.
+std::size_t one_is_odd(const Comparison& comparison) {
+  if (comparison.samples.size() < 3) return 0;
+  std::vector<Interval> ratios;
+  for (const Sample& sample : comparison.samples) {
+    if (sample.step < 0) return 0;  // settings have no others of their kind
+    ratios.push_back(sample.ratio);
+  }
+  return shared_factor(ratios).ratios < ratios.size() ? 1 : 0;
+}
+
 Off off(const Comparison& comparison, double factor) {
   const std::size_t n = comparison.samples.size();
   if (n == 0) return {};
   // A spread of 64 places stands for all.
   const std::size_t stride = std::max<std::size_t>(1, n / 64);
   const std::size_t seen = (n + stride - 1) / stride;
-  const std::size_t allowed = seen >= 8 ? std::max<std::size_t>(2, seen / 20) : 0;
+  const std::size_t allowed = seen >= 8 ? std::max<std::size_t>(2, seen / 20) : one_is_odd(comparison);
   // One way of counting has to serve all places.
   std::size_t fewest = allowed + 1;
   for (std::size_t way = 0; way < std::max<std::size_t>(1, comparison.ways.size()) && fewest > 0; ++way) {
