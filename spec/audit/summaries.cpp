@@ -163,10 +163,46 @@ Result judge_run_rate(const Evidence& e, const Printed& printed, Interval each, 
 
 }  // namespace
 
+namespace {
+
+/// The one whole number of `passes` sequences that the interval holds; 0: none, or several.
+double whole_passes(const Interval& sequences, double passes) {
+  const double n = passes * std::ceil(sequences.low * (1 - 1e-9) / passes);
+  return n > 0 && n <= sequences.high * (1 + 1e-9) && sequences.high - sequences.low < passes / 2 ? n : 0;
+}
+
+/// Which of steps/s and time is wrong where the sequences of a step, made of one of them, are whole passes
+/// and made of the other are not; empty where nothing tells.
+std::string wrong_of_time_and_steps(const Evidence& e) {
+  const auto &sequences = e.record[Setting::average_sequences_per_second],
+             &steps = e.record[Setting::average_steps_per_second],
+             &seconds = e.record[Setting::total_seconds];
+  if (!usable(sequences) || !usable(steps) || !usable(seconds) || !(wide(*steps).low > 0)) return "";
+  const std::vector<double> counts = steps_done(e, *steps);
+  if (counts.empty() || !(counts.front() > 0)) return "";
+  const double passes = e.micro ? e.micro->low : 1;
+  const Interval by_time = wide(*sequences) * wide(*seconds) / exact_interval(counts.front()),
+                 by_steps = wide(*sequences) / wide(*steps);
+  const double of_time = whole_passes(by_time, passes), of_steps = whole_passes(by_steps, passes);
+  if ((of_time > 0) == (of_steps > 0)) return "";
+  const std::string right = shown(std::max(of_time, of_steps), Unit::none);
+  return std::string(of_time > 0 ? "steps/s is wrong, not the time: sequences/s make "
+                                 : "the time is wrong, not steps/s: sequences/s make ") +
+         right + " sequences of a step by " + (of_time > 0 ? "the time" : "steps/s") + ", and " +
+         fixed(sequences->value * (of_time > 0 ? 1 / steps->value : seconds->value / counts.front()), 2) +
+         " by " + (of_time > 0 ? "steps/s" : "the time");
+}
+
+}  // namespace
+
 Result judge_steps_rate(const Evidence& e) {
   const auto& printed = e.record[Setting::average_steps_per_second];
   if (!usable(printed)) return not_judged("steps per second of a summary");
-  return judge_run_rate(e, *printed, exact_interval(1), "steps/s");
+  Result out = judge_run_rate(e, *printed, exact_interval(1), "steps/s");
+  if (const std::string which = wrong_of_time_and_steps(e);
+      out.verdict == Verdict::contradicts && !which.empty())
+    out.causes.front().text = which;
+  return out;
 }
 
 namespace {
@@ -186,9 +222,11 @@ Result judge_sequences_of_rates(const Evidence& e, const Printed& printed) {
     return out;
   }
   const double least = std::ceil(each.low * (1 - 1e-9)), most = std::floor(each.high * (1 + 1e-9));
-  out.note = "with the steps/s: " + shown(least, Unit::none) +
+  // The last batch of a pass over the data may be a short one: then the mean is no whole number.
+  out.note = "with the steps/s: " +
+             (most < least ? fixed(printed.value / steps->value, 2) : shown(least, Unit::none)) +
              (most > least ? " to " + shown(most, Unit::none) : std::string()) +
-             (most == 1 ? " sequence" : " sequences") + " per step";
+             (most == 1 && least == 1 ? " sequence" : " sequences") + " per step";
   if (e.micro && !(each.high < e.micro->low))
     out.note += ", of " + shown(e.micro->low, Unit::none) + " in one rank's pass";
   return out;

@@ -127,6 +127,30 @@ TEST(SummariesHuggingFaceSpec, WithoutTheFirstLossesTheMeanIsNotJudged) {
   EXPECT_EQ(state.of("average_loss").verdict, Verdict::cannot_be_judged);
 }
 
+TEST(SummariesHuggingFaceSpec, SequencesSayWhetherStepsOrTimeAreWrong) {
+  const auto cause = [](double samples, double steps) {
+    State state;
+    state.samples_per_second = samples, state.steps_per_second = steps;
+    const Result told = state.of("average_steps_rate");
+    return told.verdict == Verdict::contradicts ? told.causes.front().text : std::string("holds");
+  };
+  // 32 sequences a step, 100 steps in 1,000 s.
+  EXPECT_EQ(cause(3.2, 0.1), "holds");
+  EXPECT_EQ(
+      cause(3.2, 0.15),
+      "steps/s is wrong, not the time: sequences/s make 32 sequences of a step by the time, and 21.33 by "
+      "steps/s");
+  // As if in 700 s.
+  EXPECT_EQ(cause(4.571, 0.143).rfind("the time is wrong, not steps/s: sequences/s make 32 sequences", 0), 0u)
+      << cause(4.571, 0.143);
+  // Whole passes by either: nothing tells.
+  EXPECT_EQ(cause(3.2, 0.2).rfind("steps/s over another time", 0), 0u) << cause(3.2, 0.2);
+  State state;
+  state.steps_per_second = 0.15;
+  EXPECT_EQ(state.of("average_sequences_rate").note.rfind("with the steps/s: 21.33 sequences per step", 0),
+            0u);
+}
+
 TEST(SummariesHuggingFaceSpec, LessThanASequencePerStepContradicts) {
   State state;
   state.samples_per_second = 0.0032;
