@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "spec/audit/invariants.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::spec::audit {
