@@ -34,18 +34,16 @@ std::string against(const std::vector<R>& relations) {
   const bool made = has(R::mfu) || has(R::mfu_of_batch);
   switch (relations.front()) {
     case R::mfu:
-      return has(R::mfu_of_flops_rate) ? "MFU is # times what its own FLOP/s and peak give"
-                                       : "MFU is # times what model, tokens/s and peak give";
+      return has(R::mfu_of_flops_rate) ? "MFU is # what its own FLOP/s and peak give"
+                                       : "MFU is # what model, tokens/s and peak give";
     case R::mfu_of_flops_rate:
-      return "MFU is # times what its own FLOP/s and peak give";
+      return "MFU is # what its own FLOP/s and peak give";
     case R::mfu_of_batch:
-      return "MFU is # times what model, batch, time and peak give";
+      return "MFU is # what model, batch, time and peak give";
     case R::flops_rate:
-      return std::string(made ? "FLOP/s and MFU" : "the FLOP/s") +
-             " are # times what model and tokens/s give";
+      return std::string(made ? "FLOP/s and MFU" : "the FLOP/s") + " are # what model and tokens/s give";
     case R::flops_rate_of_batch:
-      return std::string(made ? "FLOP/s and MFU" : "the FLOP/s") +
-             " are # times what model, batch and time give";
+      return std::string(made ? "FLOP/s and MFU" : "the FLOP/s") + " are # what model, batch and time give";
     default:
       return "";
   }
@@ -64,16 +62,30 @@ std::optional<Interval> one_factor(const Comparison& comparison) {
 /// "0.80", or as many digits as tell it from 1.
 std::string times(double x) {
   if (x >= 100 || x < 0.01) return shown(x, Unit::none);
-  return fixed(x, std::abs(x - 1) < 0.02 ? 4 : 2);
+  return fixed(x, std::abs(x - 1) < 0.02 ? 3 : 2);
+}
+
+/// "1.00 times, on other lines 1.10 times,": where all lines share one of two factors.
+std::string two_factors(const Comparison& comparison, double explained) {
+  if (!comparison.ways.empty()) return "";
+  std::vector<Interval> ratios, others;
+  for (const Sample& sample : comparison.samples) ratios.push_back(sample.ratio);
+  const Shared most = shared_factor(ratios);
+  for (const Interval& ratio : ratios)
+    if (!ratio.meets(most.factor)) others.push_back(ratio);
+  const Shared rest = shared_factor(others);
+  if (others.size() < 2 || rest.ratios < others.size()) return "";
+  return times(most.factor.middle() / explained) + " times, on other lines " +
+         times(rest.factor.middle() / explained) + " times,";
 }
 
 /// The factor by which the number is off: as the numbers are printed, within what most lines leave; of the
 /// way of counting that leaves it nearest to 1.
 std::string factor_text(const Comparison& comparison, double explained) {
   const auto within = one_factor(comparison);
-  if (!within) return "";
+  if (!within) return two_factors(comparison, explained);
   const double x = std::clamp(likely_ratio(comparison), within->low, within->high) / explained;
-  if (comparison.ways.empty()) return times(x);
+  if (comparison.ways.empty()) return times(x) + " times";
   double nearest = 0;
   const Way* chosen = nullptr;
   for (const Way& way : comparison.ways)
@@ -82,7 +94,7 @@ std::string factor_text(const Comparison& comparison, double explained) {
       nearest = here, chosen = &way;
   // What is counted is a range itself: no factor of it is known closer than that.
   if (chosen->scale.high > 1.002 * chosen->scale.low) return "";
-  return times(nearest);
+  return times(nearest) + " times";
 }
 
 }  // namespace

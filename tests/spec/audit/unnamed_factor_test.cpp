@@ -27,11 +27,12 @@ struct Told {
   std::string ids, text;
   std::size_t equals = 0;
 };
-/// Of the run with every MFU that is printed, and it alone, `share` times as high.
-Told told(const tests::SimulatedRun& run, double share) {
+/// Of the run with every MFU that is printed from step `from` (from 0) on, and it alone, `share` times as
+/// high.
+Told told(const tests::SimulatedRun& run, double share, std::size_t from = 0) {
   tests::Report report = tests::report(run);
-  for (tests::ReportedStep& step : report.steps)
-    if (step[Field::mfu]) *step[Field::mfu] *= share;
+  for (std::size_t i = from; i < report.steps.size(); ++i)
+    if (report.steps[i][Field::mfu]) *report.steps[i][Field::mfu] *= share;
   const RunRecord record = read_text(render(run, report));
   const Audit whole = audit(record);
   Told out;
@@ -63,6 +64,14 @@ TEST(UnnamedFactorSpec, AnMfuThatNoKnownReadingMakesIsToldByItsFactor) {
   EXPECT_EQ(both.ids, "unknown");
   EXPECT_EQ(both.text,
             "FLOP/s and MFU are 1.23 times what model and tokens/s give; no known reading gives this factor");
+}
+
+TEST(UnnamedFactorSpec, AFactorOfSomeLinesAloneIsToldSo) {
+  const tests::SimulatedRun run = run_of(LogFormat::torchtitan, 8);
+  const Told half = told(run, 1.1, tests::report(run).steps.size() / 2);
+  EXPECT_NE(half.text.find(" times, on other lines "), std::string::npos) << half.text;
+  EXPECT_NE(half.text.find("1.10 times"), std::string::npos) << half.text;
+  EXPECT_NE(half.text.find("1.000 times"), std::string::npos) << half.text;
 }
 
 TEST(UnnamedFactorSpec, APeakThatIsPrintedWrongAloneIsNamed) {
