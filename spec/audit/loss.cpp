@@ -98,6 +98,14 @@ void blame_scale(Result& out, const Evidence& e, double printed, Interval expect
                    [&](const Scale& a, const Scale& b) { return off(a) < off(b); });
   for (const Scale& scale : scales) blame(out, scale.id, scale.text);
   if (!out.causes.empty()) return;
+  // How many passes or ranks there are is not said: as many as bring it nearest to a mean may have been
+  // summed.
+  const double n = std::round(printed / usual);
+  const bool passes_known = e.accumulation && !e.accumulation_is_configured;
+  if (n >= 2 && (!passes_known || !e.ranks) && expected.holds(printed / n))
+    blame(out, passes_known ? "loss_summed_over_ranks" : "loss_summed_over_passes",
+          "the sum over about " + fixed(n, 0) + (passes_known ? "" : " micro-batches or") +
+              " ranks, whose number the log does not say, not their mean");
   if (printed < expected.low)
     blame(out, "loss_not_untrained", "the model is not untrained, or its targets are in its input");
   else

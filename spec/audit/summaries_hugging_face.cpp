@@ -110,6 +110,14 @@ Result judge_average_loss(const Evidence& e) {
   out.recomputed = {std::min(low / steps, low_after), std::max(high / steps, high_after)};
   if (wide(*printed).low > out.recomputed.high) {
     contradict(out, printed->value, out.recomputed, printed->line);
+    // A whole multiple of the logged mean may be wrong on either side.
+    const Interval ratio = wide(*printed) / out.recomputed;
+    const double least = std::ceil(ratio.low), most = std::floor(ratio.high);
+    const std::string many = fixed(least, 0) + (most > least ? " to " + fixed(most, 0) : "");
+    if (least >= 2 && least <= most)
+      blame(out, "average_loss_multiple",
+            "about " + many + " times the mean of the logged losses: these are divided by " + many +
+                " passes or ranks once too often, or it is a sum over as many");
     blame(out, "average_loss_too_large",
           "no mean of the logged losses: summed over passes or ranks, another run's, or a mean over other "
           "steps");

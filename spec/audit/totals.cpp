@@ -93,7 +93,10 @@ Result judge_total_seconds(const Evidence& e) {
   if (wide(*printed).high < out.recomputed.low) {
     contradict(out, printed->value, out.recomputed, printed->line);
     blame(out, "total_time_too_short",
-          "less than its steps took: another unit, another start, or other steps");
+          e.stretches.size() > 1
+              ? "less than its steps took, those included that a restart did again: the time of "
+                "some starts alone, another unit, or other steps"
+              : "less than its steps took: another unit, another start, or other steps");
   }
   return out;
 }

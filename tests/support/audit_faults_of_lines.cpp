@@ -61,7 +61,7 @@ std::vector<Fault> loss_faults() {
       {"loss_divided_twice",
        "losses divided by the accumulation twice",
        {F::assay, F::llmc},  // that say that their weights are new
-       {},
+       {"average_loss_multiple"},
        printing([](SimulatedRun& run, Report& r, std::uint64_t) {
          scale(r, Field::loss, 1 / real(run.accumulation));
          return logs_first(run) && run.accumulation > 1;

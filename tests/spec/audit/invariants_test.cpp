@@ -259,6 +259,14 @@ TEST(InvariantsSpec, ALossTimesTheAccumulation) {
   EXPECT_EQ(verdict("first_loss", r), Verdict::holds) << "as of a model of 16,384 dimensions";
   r[Setting::width] = counted(2048);
   EXPECT_EQ(judge("first_loss", r).causes.at(0).id, "loss_in_bits");
+  // Where no passes are stated a sum of some number of them is as good a name as bad weights.
+  r[Setting::accumulation].reset();
+  r.steps[0][Field::loss] = measured(54, 0.05);
+  const Result open = judge("first_loss", r);
+  ASSERT_EQ(open.causes.size(), 2u);
+  EXPECT_EQ(open.causes[0].id, "loss_summed_over_passes");
+  EXPECT_NE(open.causes[0].text.find("about 5 micro-batches or ranks"), std::string::npos);
+  EXPECT_EQ(open.causes[1].id, "loss_bad_start");
 }
 
 TEST(InvariantsSpec, ASummarySpeaksOfTheStepsSinceItsOwnStart) {

@@ -106,7 +106,14 @@ TEST(SummariesHuggingFaceSpec, ARunThatStoppedEarlyIsToldSo) {
 
 TEST(SummariesHuggingFaceSpec, AMeanLossAboveEveryLoggedOneContradicts) {
   State state;
-  for (const double wrong : {1.275 * 8, 9.9, 1.4}) {
+  // Eight times the mean: the sum of eight, or the logged ones divided by eight.
+  state.train_loss = 1.275 * 8;
+  const Result multiple = state.of("average_loss");
+  EXPECT_EQ(multiple.verdict, Verdict::contradicts);
+  ASSERT_EQ(multiple.causes.size(), 2u);
+  EXPECT_EQ(multiple.causes[0].id, "average_loss_multiple");
+  EXPECT_NE(multiple.causes[0].text.find("about 8 times the mean"), std::string::npos);
+  for (const double wrong : {5.6, 1.4}) {
     state.train_loss = wrong;
     const Result mean = state.of("average_loss");
     EXPECT_EQ(mean.verdict, Verdict::contradicts) << wrong;
