@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "spec/audit/change_builder.hpp"
 #include "spec/audit/invariants.hpp"
 
@@ -146,12 +148,16 @@ void add_units(ChangeBuilder& b) {
                {1.048576, "M is read as 2^20, not 10^6", 3.4},
                {1 / 1.048576, "M is read as 10^6, not 2^20", 3.4}};
   for (const auto& [u, text, cost] : units) {
-    b.add("rate_unit", std::string("unit of tokens/s: ") + text, cost,
-          {{R::rate_time, u}, {R::rate_wall_clock, 1 / u}, {R::flops_rate, 1 / u}, {R::mfu, 1 / u}})
-        .rate = 1 / u;
-    b.add("rate_unit", std::string("unit of tokens/s, and what is made of it: ") + text, cost + 1,
-          {{R::rate_time, u}, {R::rate_wall_clock, 1 / u}})
-        .rate = 1 / u;
+    // A clock, which also runs through pauses, tells no 1,024 from 1,000.
+    const bool far_off = std::abs(u - 1) > 0.5;
+    if (far_off || b.has(R::rate_time) || b.has(R::flops_rate) || b.has(R::mfu))
+      b.add("rate_unit", std::string("unit of tokens/s: ") + text, cost,
+            {{R::rate_time, u}, {R::rate_wall_clock, 1 / u}, {R::flops_rate, 1 / u}, {R::mfu, 1 / u}})
+          .rate = 1 / u;
+    if (far_off || b.has(R::rate_time))
+      b.add("rate_unit", std::string("unit of tokens/s, and what is made of it: ") + text, cost + 1,
+            {{R::rate_time, u}, {R::rate_wall_clock, 1 / u}})
+          .rate = 1 / u;
     b.add("flops_rate_unit", std::string("unit of FLOP/s: ") + text, cost,
           {{R::flops_rate, u}, {R::mfu_of_flops_rate, 1 / u}, {R::flops_rate_of_batch, u}});
   }

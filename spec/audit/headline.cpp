@@ -29,7 +29,13 @@ std::string headline(const Audit& audit) {
                                   [](const Result& r) { return r.verdict != Verdict::cannot_be_judged; });
   if (!judged) return "cannot be judged";
   const std::string open = utilisation_left_open(audit);
-  return open.empty() ? "consistent" : "consistent but for its " + open + ", which could not be judged";
+  std::string out =
+      open.empty() ? "consistent" : "consistent but for its " + open + ", which could not be judged";
+  for (const Result& result : audit.results)
+    if (result.clock_longer > 0)
+      return out + (open.empty() ? ", but" : "; and") + " its clock shows " +
+             shown(result.clock_longer, Unit::share) + " more time than its steps";
+  return out;
 }
 
 }  // namespace assay::spec::audit

@@ -11,7 +11,8 @@ namespace assay::spec::audit {
 /// possible (mfu_possible) says nothing of them. Empty where one of them was judged, or none is printed.
 std::string utilisation_left_open(const Audit& audit);
 
-/// "CONTRADICTS", "cannot be judged", "consistent", or "consistent but for its MFU, which is not judged".
+/// "CONTRADICTS", "cannot be judged", "consistent", "consistent but for its MFU, which is not judged", or
+/// "consistent, but its clock shows 12.00 % more time than its steps".
 std::string headline(const Audit& audit);
 
 }  // namespace assay::spec::audit

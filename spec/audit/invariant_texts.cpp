@@ -160,9 +160,9 @@ const std::vector<Invariant>& invariants() {
       {"work_steady", "FLOP/s / rate, MFU / rate, MFU / FLOP/s and rate x time are the same on every line",
        "Where no setting says what they are: a line that leaves what the others share, alone among its "
        "neighbours, contradicts, and the number is named that all its failing quotients rest on. FLOP/s and "
-       "MFU are held to the time where no rate is printed, times to the batch that their line prints. Not "
-       "judged where more lines leave it (another batch, another run), nor of trainers whose means are not "
-       "known.",
+       "MFU are held to the time where no rate is printed, times to the batch that their line prints. Where "
+       "more lines leave it (another batch, another length), MFU / FLOP/s alone is judged: it is one part in "
+       "the peak, and one log has one. Not judged of trainers whose means are not known.",
        Unit::none},
       {"resume", "after a restart tokens, learning rate and loss go on from where they were",
        "Against the last step before the restart that is not later. Of the loss, five lines against the same "
@@ -185,7 +185,9 @@ const std::vector<Invariant>& invariants() {
        "Where no step time is printed; as `wall_clock`. A rate that may be a mean since the start, whose "
        "first "
        "steps are slow, may say the root of 2 more; where not every step is logged, the clock may show four "
-       "times as much.",
+       "times as much. What it shows more in every stretch than a rate of all the time since the line before "
+       "(torchtitan's), from a twentieth on, is told, and no contradiction: a program may pause between all "
+       "lines.",
        Unit::seconds},
       {"line_clock", "the steps since the line before take as long as the stamps of the two lines show",
        "By the step time, or the rate, of each line: of a single step, or a mean over the steps since the "

@@ -71,6 +71,10 @@ std::string ways_that_agree(const Comparison& comparison, double factor) {
   return out + (told > 3 ? " or others" : "");
 }
 
+/// Chosen: above what writing a line takes, and a metrics service that is told of it, between two lines that
+/// are seconds apart. [share]
+constexpr double worth_a_word = 0.05;
+
 /// A product relation under the interpretation: every place whose ratio leaves out the factor contradicts.
 Result judge_relation(const Comparison& comparison, double factor, const std::string& note) {
   if (comparison.samples.empty()) return not_judged(comparison.missing);
@@ -90,6 +94,12 @@ Result judge_relation(const Comparison& comparison, double factor, const std::st
     if (first) out.off_by = sample.printed / recomputed.middle();
   }
   if (factor != 1) out.note = note;
+  if (const double longer = comparison.clock_over_steps * factor - 1;
+      out.verdict == Verdict::holds && longer > worth_a_word) {
+    out.clock_longer = longer;
+    out.note = "the clock shows at least " + shown(longer, Unit::share) +
+               " more in every stretch: time that the lines leave out, or numbers that are too good";
+  }
   if (comparison.of_ranks)
     out.note += (out.note.empty() ? "" : "; ") +
                 (agrees_so ? "of ranks that share the passes: " + ways_that_agree(comparison, factor)

@@ -49,6 +49,8 @@ struct Result {
   std::vector<std::int64_t> lines;  ///< of the first places that contradict (at most 8)
   std::string note;                 ///< the missing input; what the reading took for granted; what is wrong
   std::vector<Cause> causes;        ///< of a contradiction that explains itself; the others: hypotheses.hpp
+  double clock_longer = 0;  ///< what a clock shows more than the steps in every stretch, where it is worth a
+                            ///< word [share]
 };
 
 struct Invariant {

@@ -105,6 +105,12 @@ void compare_windows(const Evidence& e, bool by_rate, Comparison& to) {
   std::nth_element(judged.begin(), judged.begin() + static_cast<std::ptrdiff_t>(judged.size() / 2),
                    judged.end(), [](const Judged& a, const Judged& b) { return a.ratio < b.ratio; });
   const Window& w = judged[judged.size() / 2].window;
+  if (times.of == Of::all_since_the_line_before) {
+    double least = 1e300;
+    for (const Judged& j : judged)
+      least = std::min(least, (j.window.clock.low - until_stamped) / j.window.steps_time.high);
+    to.clock_over_steps = least;
+  }
   // A rate of one step stands for those that are not logged, evaluations among them: three times as loose.
   const double paused = times.of == Of::unknown && !w.whole ? 3 * pauses : pauses;
   add_sample(to, {w.printed, w.steps_time.low, w.steps_time.high, w.line},

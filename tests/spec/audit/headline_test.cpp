@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <sstream>
 
 #include "spec/audit/readers/read_log.hpp"
@@ -42,6 +44,56 @@ TEST(HeadlineSpec, AnMfuOfAnUnknownPeakIsOpenBesideARateThatIsJudged) {
   const Audit half =
       audit_of("llama3 8B size: 8,030,261,248", "  tflops: 410.06  mfu: 97.45%", "NVIDIA Z999");
   EXPECT_EQ(headline(half), "consistent but for its MFU, which could not be judged");
+}
+
+/// 40 lines of torchtitan, 4 s apart, whose rates say that a step of 8,192 tokens took 4 s over `faster`; in
+/// every `paused`-th gap 6 s more pass.
+Audit audit_of_rates(double faster, int paused = 0) {
+  char text[256];
+  std::string log =
+      "[titan] 2026-01-09 10:00:00,000 - root - INFO - Building 1-D device mesh with ['dp_shard'], [1]\n"
+      "[titan] 2026-01-09 10:00:00,000 - root - INFO - Training starts at step 1, with local batch size 1, "
+      "global batch size 1, sequence length 8192, total steps 40\n";
+  int second = 0;
+  for (int step = 1; step <= 40; ++step) {
+    second += 4 + (paused > 0 && step % paused == 0 ? 6 : 0);
+    std::snprintf(text, sizeof text,
+                  "[titan] 2026-01-09 10:%02d:%02d,000 - root - INFO - step: %2d  loss: 12.1691  memory: "
+                  "45.20GiB(57.14%%)  tps: %.0f\n",
+                  second / 60, second % 60, step, 2048 * faster);
+    log += text;
+  }
+  std::istringstream in(log);
+  static std::vector<RunRecord> kept;
+  kept = read_logs(in, "log");
+  return audit(kept.front());
+}
+
+/// torchtitan's rate is of all the time since the line before: stamps that always show more of it are told.
+TEST(HeadlineSpec, AClockThatAlwaysShowsMoreThanTheStepsIsTold) {
+  for (const double faster : {1.1, 1.2, 1.3}) {
+    const Audit found = audit_of_rates(faster);
+    EXPECT_FALSE(found.contradicts) << faster;
+    char most[64];
+    std::snprintf(most, sizeof most, "consistent, but its clock shows %.0f", 100 * faster - 101);
+    EXPECT_TRUE(headline(found).starts_with(most)) << headline(found) << ", " << most;
+    const auto clock = std::find_if(found.results.begin(), found.results.end(),
+                                    [](const Result& r) { return r.id == "rate_wall_clock"; });
+    EXPECT_NE(clock->note.find("more in every stretch"), std::string::npos) << clock->note;
+  }
+  EXPECT_EQ(headline(audit_of_rates(1)), "consistent");
+  EXPECT_EQ(headline(audit_of_rates(1.02)), "consistent") << "as much as writing the lines may take";
+  EXPECT_EQ(headline(audit_of_rates(1, 10)), "consistent") << "a pause now and then";
+}
+
+/// Beyond a quarter it contradicts; that k is read as 1,024 is no cause: the clock cannot tell it from 1,000.
+TEST(HeadlineSpec, AClockDoesNotTellUnitsThatLieNearEachOther) {
+  for (const double faster : {1.34, 1.36, 1.5}) {
+    const Audit found = audit_of_rates(faster);
+    ASSERT_TRUE(found.contradicts) << faster;
+    for (const Change& change : found.readings.front().changes)
+      EXPECT_NE(change.id, "rate_unit") << change.text;
+  }
 }
 
 TEST(HeadlineSpec, ALogThatPrintsNoneIsConsistentWithoutOne) {
