@@ -8,7 +8,14 @@ namespace assay::spec::audit {
 namespace hugging_face {
 namespace {
 
-constexpr std::string_view step_start = "{'loss': ", end_start = "{'train_runtime': ";
+constexpr std::string_view loss_key = "'loss': ", end_start = "{'train_runtime': ";
+
+/// Where the dictionary of a step begins, its loss first or behind other keys ('epoch'); npos: none.
+std::size_t step_start(std::string_view text) {
+  const std::size_t loss = text.find(loss_key);
+  if (loss == std::string_view::npos) return loss;
+  return text.substr(0, loss + 1).rfind("{'");
+}
 
 /// Calls `member(key, value, quoted)` for each member of the dictionary that `text` starts with, until it
 /// returns false. True when the dictionary is whole.
@@ -93,14 +100,14 @@ class HuggingFace : public LineReader {
       if (step[Field::loss] && !quoted_) round_to(*step[Field::loss], last_digit_of_loss);
       return builder.step(step);
     }
-    if (const std::size_t at = line.text.find(step_start); at != std::string_view::npos) {
+    if (const std::size_t at = step_start(line.text); at != std::string_view::npos) {
       TakenNumbers taken;
       bool rewards = false;
       if (!read_numbers(line.text.substr(at), line.number, step, &taken, &rewards))
         return builder.unread(line.text);
       if (rewards) builder.of_rewards();
       // Texts and numbers are rounded in other ways.
-      const bool quoted = line.text.substr(at + step_start.size()).starts_with('\'');
+      const bool quoted = line.text.substr(line.text.find(loss_key) + loss_key.size()).starts_with('\'');
       if (quoted != quoted_) shapes_ = LineShapes(Notation::json);
       quoted_ = quoted;
       shapes_.learn(line, taken);
@@ -140,7 +147,7 @@ LineFormat hugging_face_format() {
   format.averaged = {Field::loss, Field::tokens_per_second};
   return {format,
           [](std::string_view text) {
-            const std::size_t at = text.find(hugging_face::step_start);
+            const std::size_t at = hugging_face::step_start(text);
             Step step;
             return at != std::string_view::npos && hugging_face::read_numbers(text.substr(at), 0, step);
           },

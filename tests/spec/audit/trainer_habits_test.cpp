@@ -71,6 +71,21 @@ TEST(TrainerHabitsSpec, DoublesThatDifferAreDoubledSteps) {
             Verdict::contradicts);
 }
 
+TEST(TrainerHabitsSpec, ADictionaryWhoseLossIsNotFirstIsAStep) {
+  const RunRecord run = read_text(
+      "{'epoch': 0.01, 'loss': 2.5012, 'grad_norm': 1.25, 'learning_rate': 1e-05}\n"
+      "  5%|#    | 20/400 [00:10<03:10]{'epoch': 0.02, 'loss': 2.4100, 'grad_norm': 1.5, 'learning_rate': "
+      "2e-05}\n"
+      "{'eval_loss': 2.4, 'epoch': 0.02}\n"
+      "{'learning_rate': 3e-05, 'epoch': 0.03, 'loss': 2.3}\n",
+      "max_steps=30");
+  ASSERT_EQ(run.steps.size(), 3u);
+  EXPECT_EQ(run.format.name, "hugging_face");
+  EXPECT_EQ(run.steps[1][Field::loss]->value, 2.41);
+  EXPECT_EQ(run.steps[2][Field::learning_rate]->value, 3e-05);
+  EXPECT_EQ(run.unread_lines, 0);
+}
+
 /// One number again and again is a log of that number.
 TEST(TrainerHabitsSpec, EqualLinesAreNoDoubles) {
   std::string log;
