@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "spec/audit/groups.hpp"
+#include "spec/audit/invariants.hpp"
 
 namespace assay::spec::audit {
 namespace {
@@ -26,6 +27,46 @@ constexpr Checked checked[] = {{Field::seconds, "step time"},
                                {Field::memory_peak, "peak memory"},
                                {Field::memory_reserved, "memory reserved"},
                                {Field::elapsed, "time since the start"}};
+
+/// Sizes of which there is one at the least. -1 and 0 are some trainers' words for "not set", and are told of
+/// a length and a shape alone where they are 0.
+constexpr Setting sizes[] = {Setting::sequence_length,
+                             Setting::micro,
+                             Setting::accumulation,
+                             Setting::sequences,
+                             Setting::tokens_per_step,
+                             Setting::gpus,
+                             Setting::data_parallel,
+                             Setting::tensor_parallel,
+                             Setting::pipeline_parallel,
+                             Setting::context_parallel,
+                             Setting::expert_parallel,
+                             Setting::parameters,
+                             Setting::layers,
+                             Setting::width,
+                             Setting::heads,
+                             Setting::kv_heads,
+                             Setting::head_dim,
+                             Setting::ffn,
+                             Setting::vocab};
+
+/// Marks settings that are no size of anything in `out`, and says of the first what it is.
+std::string impossible_sizes(const RunRecord& record, Result& out) {
+  std::string what;
+  for (const Setting setting : sizes) {
+    const auto& size = record[setting];
+    const bool needed =
+        setting == Setting::sequence_length || setting == Setting::layers || setting == Setting::width;
+    if (!size || !std::isfinite(size->value) || size->value > 0) continue;
+    if (size->value == -1 || (size->value == 0 && !needed)) continue;
+    contradict(out, size->value, {1, 1e300}, size->line);
+    ++out.judged;
+    if (what.empty())
+      what = std::string(to_string(setting)) + " is " + shown(size->value, Unit::none) +
+             ", and a size is 1 or more";
+  }
+  return what;
+}
 
 }  // namespace
 
@@ -56,6 +97,14 @@ Result judge_values(const Evidence& e) {
           ? ""
           : std::to_string(not_numbers) + (not_numbers == 1 ? " number is NaN" : " numbers are NaN") +
                 ", not measured: the first, " + none + ", in line " + std::to_string(first);
+  if (const std::string size = impossible_sizes(e.record, out); !size.empty()) {
+    out.note = size;
+    blame(
+        out, "size_impossible",
+        size +
+            ": its line is damaged or its program miscounted; nothing is judged by it (state it with --set)");
+    return out;
+  }
   if (out.judged == 0) return not_judged(nans.empty() ? "numbers of steps" : nans);
   out.recomputed = {0, 1e300};
   if (what.empty()) {

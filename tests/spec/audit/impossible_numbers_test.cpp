@@ -327,5 +327,53 @@ TEST(ImpossibleNumbersSpec, ARecordWithBlanksBetweenItsTokensIsOurs) {
   EXPECT_DOUBLE_EQ(r.steps[0][Field::seconds]->value, 0.5);
 }
 
+/// A header of each trainer that says a length, and a step line.
+std::string with_length(const std::string& trainer, const std::string& length) {
+  if (trainer == "nanogpt")
+    return "block_size = " + length + "\niter 0: loss 10.9, time 100.00ms, mfu -100.00%\n";
+  if (trainer == "torchtitan")
+    return "[titan] - Trainer is initialized with local batch size 1, global batch size 8, gradient "
+           "accumulation "
+           "steps 1, sequence length " +
+           length +
+           ", total steps 200 (warmup 200)\n[titan] - step:  1  loss: 11.9  grad_norm:  3.1  memory: "
+           "48.25GiB(61.00%)  tps: 728\n";
+  if (trainer == "megatron")
+    return "  seq_length ...................................... " + length +
+           "\n iteration        1/    1000 | consumed samples:          128 | elapsed time per iteration "
+           "(ms): "
+           "8158.9 | learning rate: 3.000000E-05 | global batch size:   128 | lm loss: 1.1E+01 | loss scale: "
+           "1.0 "
+           "| grad norm: 1.0 |\n";
+  if (trainer == "llmc")
+    return "| sequence length T     | " + length +
+           " |\nstep    1/100 | loss 3.500000 (+nanz)| norm 15.3000 (+nanz)| lr 8.57e-07 | 359.74 ms | 46.9% "
+           "bf16 "
+           "MFU | 1457400 tok/s\n";
+  return "[rank 0] INFO     Training config: JobConfig(train=TrainConfig(batch_size=4, seq_len=" + length +
+         ", max_steps=30, grad_accum_steps=4))\n[rank 0] INFO     [step 1] loss=11.75 | grad_norm=0.112 | "
+         "tok/s=29,800 | mfu=35.8% | mem=45.0/140GB | step_time=4.40s\n";
+}
+
+TEST(ImpossibleNumbersSpec, ALengthBelowOneIsSaid) {
+  for (const char* trainer : {"nanogpt", "torchtitan", "megatron", "llmc", "kempnerforge"}) {
+    EXPECT_EQ(judge("values_possible", record_of(with_length(trainer, "4096"))).verdict, Verdict::holds)
+        << trainer;
+    for (const char* length : {"-4096", "0"}) {
+      const Result told = judge("values_possible", record_of(with_length(trainer, length)));
+      ASSERT_EQ(told.verdict, Verdict::contradicts) << trainer << " " << length;
+      EXPECT_EQ(told.lines, std::vector<std::int64_t>{1}) << trainer;
+      EXPECT_EQ(told.causes.at(0).id, "size_impossible") << trainer;
+      EXPECT_NE(told.causes.at(0).text.find("sequence_length is " +
+                                            std::string(length == std::string("0") ? "0" : "-4,096")),
+                std::string::npos)
+          << told.causes.at(0).text;
+    }
+    // Not set.
+    EXPECT_EQ(judge("values_possible", record_of(with_length(trainer, "-1"))).verdict, Verdict::holds)
+        << trainer;
+  }
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::impossible_numbers_test
