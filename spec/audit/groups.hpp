@@ -55,6 +55,7 @@ Result judge_total_flops(const Evidence& e);
 Result judge_final(const Evidence& e);
 // summaries_hugging_face.cpp
 Result judge_steps_of_state(const Evidence& e);
+Result judge_epochs(const Evidence& e);
 Result judge_average_loss(const Evidence& e);
 /// Whether time and tokens begin together: a mean loss shows a resume, after which time begins anew.
 bool of_one_start(const Evidence& e);

@@ -150,6 +150,10 @@ const std::vector<Invariant>& invariants() {
        "As in `iteration 500/ 1000`. No step's number is beyond them. Not judged where no setting states "
        "them. A run that says that it ended as planned did as many.",
        Unit::steps},
+      {"epochs", "epochs begun <= epochs planned",
+       "Hugging Face's state: the epoch of a step, to its last digit, and `num_train_epochs`, which is "
+       "rounded up.",
+       Unit::none},
       {"rate_steady", "no step is far faster than the others",
        "Steps may stall; more than three times the best tenth contradicts, or as much more as three times "
        "the spread of the steps reaches beyond it, ten times at most. Times are held for the batch that "

@@ -60,6 +60,7 @@ constexpr std::string_view setting_names[] = {"sequence_length",
                                               "end_of_document",
                                               "final_loss_steps",
                                               "gap_closed",
+                                              "planned_epochs",
                                               "completed_steps"};
 constexpr std::string_view field_names[] = {"step",
                                             "rank",

@@ -72,6 +72,7 @@ enum class Setting {
   end_of_document,                ///< token at which attention stops; below 0: a sequence is one document
   final_loss_steps,               ///< last steps that final_loss is the mean of
   gap_closed,                     ///< share of the way from log V to loss_floor that final_loss has gone
+  planned_epochs,                 ///< passes over the data that are begun at the most
   completed_steps,                ///< of a run that says that it ended as planned
   count_
 };

@@ -81,6 +81,28 @@ Result judge_steps_of_state(const Evidence& e) {
   return out;
 }
 
+/// Trainer's state holds the passes over the data that were planned, rounded up, and of each line how many
+/// were done. Of the last line: those before a resume may be of another batch, and of another count.
+Result judge_epochs(const Evidence& e) {
+  const auto& planned = e.record[Setting::planned_epochs];
+  const Step* const last = e.steps.empty() ? nullptr : e.steps.back();
+  if (e.record.format.name != "hugging_face" || !usable(planned)) return not_judged("planned epochs");
+  if (!last || !usable((*last)[Field::epoch])) return not_judged("the epoch of a step");
+  const Printed& done = *(*last)[Field::epoch];
+  // Versions up to 4 round it to two digits, whatever follows them.
+  constexpr double rounded = 0.005;
+  Result out = holding(1);
+  out.printed = done.value, out.recomputed = {0, planned->value};
+  if (wide(done).low - rounded > planned->value) {
+    contradict(out, done.value, {0, planned->value}, done.line);
+    blame(out, "epochs_beyond",
+          "more passes over the data than the " + shown(planned->value, Unit::none) +
+              " of num_train_epochs (line " + std::to_string(planned->line) +
+              "): epochs are counted wrong, or the state is put together of two runs");
+  }
+  return out;
+}
+
 /// The loss that is summed over all steps, over their number. A logged loss is the mean of the steps since
 /// the line before, or in other trainers of its kind the last one's: both lie between it and its neighbour.
 Result judge_average_loss(const Evidence& e) {

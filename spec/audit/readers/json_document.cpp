@@ -125,6 +125,8 @@ void JsonDocument::value(std::string_view path, JsonKind kind, std::string_view 
     builder_.summary(Setting::micro, shortest_printed(token, 1, builder_.line()));
   } else if (kind == JsonKind::number && path == "max_steps") {
     builder_.summary(Setting::max_steps, shortest_printed(token, 1, builder_.line()));
+  } else if (kind == JsonKind::number && path == "num_train_epochs") {
+    builder_.summary(Setting::planned_epochs, shortest_printed(token, 1, builder_.line()));
   } else if (kind == JsonKind::number && path == "total_flos") {
     builder_.summary(Setting::total_flops, shortest_printed(token, 1, builder_.line()));
   }

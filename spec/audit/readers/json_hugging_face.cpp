@@ -14,6 +14,7 @@ constexpr KnownField hugging_face_fields[] = {
     {"grad_norm", Field::gradient_norm},
     {"learning_rate", Field::learning_rate},
     {"num_input_tokens_seen", Field::tokens_total},
+    {"epoch", Field::epoch},
 };
 
 /// Rounded to so many digits before it was written in its shortest form.

@@ -10,6 +10,7 @@
 #include "spec/audit/hypotheses.hpp"
 #include "spec/audit/invariants.hpp"
 #include "spec/audit/readers/read_log.hpp"
+#include "tests/support/read_text.hpp"
 
 namespace assay::spec::audit::summaries_hugging_face_test {
 namespace {
@@ -283,6 +284,24 @@ TEST(SummariesHuggingFaceSpec, TheRateOfTheRunIsThatOfTheTokensSeen) {
   EXPECT_FALSE(rate());
   state.steps_per_second = 0.1, state.tokens_per_second = 99999;
   EXPECT_FALSE(rate());
+}
+
+/// Three lines of a state that plans `planned` passes; the last one is at `epoch`.
+Result epochs(const std::string& planned, const std::string& epoch) {
+  return judge("epochs", tests::read_text(
+                             R"({"log_history": [{"epoch": 0.5, "loss": 2.5, "step": 10},
+{"epoch": 1.0, "loss": 2.4, "step": 20}, {"epoch": )" +
+                             epoch + R"(, "loss": 2.3, "step": 30}], "max_steps": 30, "num_train_epochs": )" +
+                             planned + "}"));
+}
+
+TEST(SummariesHuggingFaceSpec, NoMorePassesAreDoneThanArePlanned) {
+  EXPECT_EQ(epochs("2", "1.5").verdict, Verdict::holds);
+  EXPECT_EQ(epochs("2", "2.0").verdict, Verdict::holds);
+  EXPECT_EQ(epochs("2", "2.004").verdict, Verdict::holds);
+  EXPECT_EQ(epochs("2", "2.25").verdict, Verdict::contradicts);
+  EXPECT_EQ(epochs("2", "2.25").causes.at(0).id, "epochs_beyond");
+  EXPECT_EQ(epochs("9223372036854775807", "7.5").verdict, Verdict::holds);
 }
 
 }  // namespace
