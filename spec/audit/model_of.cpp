@@ -201,6 +201,13 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
                               record.tied_embeddings, count, shape_whole(record) && usable(count));
     if (counted && usable(count) && !any_count_fits(*counted, *count)) {
       if (record.format.name == "torchtitan" && of_other_vocabulary(*counted, *count)) return std::nullopt;
+      // torchtitan's inner width is not printed: a known model of every size that is, and of that count,
+      // stands.
+      for (const ModelSpec& known : known_models())
+        if (record.format.name == "torchtitan" && known.layers == model.layers &&
+            known.width == model.width && known.heads == model.heads && known.kv_heads == model.kv_heads &&
+            known.vocab == model.vocab && count_fits(known, *count) == CountFit::exactly)
+          return basis = "parameters as printed", known;
       basis = whole_shape;
     }
     if (counted && shape_whole(record)) name_as_built_in(*counted);

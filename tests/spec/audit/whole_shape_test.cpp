@@ -131,6 +131,11 @@ TEST(WholeShapeSpec, TorchtitansArgumentsMakeOneCount) {
   EXPECT_EQ(cause_of(told).id, "parameters_miscounted") << cause_of(told).text;
   // Without FLOP/s either may be wrong.
   EXPECT_EQ(cause_of(spec::audit::audit(torchtitan("8,993,892,597", "", false))).id, "count_or_shape");
+  // Arguments that make another inner width than that of the known model which has the count: no accusation.
+  EXPECT_NE(
+      judge("parameters", torchtitan("8,030,261,248", "", true, "multiple_of=256, ffn_dim_multiplier=None, "))
+          .verdict,
+      Verdict::contradicts);
   // 151,936 entries of a tokenizer; experts; a width that no argument makes.
   EXPECT_EQ(judge("parameters", torchtitan("8,224,247,808")).verdict, Verdict::cannot_be_judged);
   EXPECT_EQ(judge("parameters", torchtitan("8,993,892,597", "moe_enabled=True, ")).verdict,
