@@ -171,7 +171,7 @@ class LlmC : public LineReader {
     }
     if (const SettingName* row = setting_named(rows, name)) {
       const auto number = parse_printed(value, row->kind, row->unit, line);
-      if (number && number->value != -1) builder.setting(row->setting, number);  // -1: not set
+      if (number && number->value != -row->unit) builder.setting(row->setting, number);  // -1: not set
     }
   }
 
