@@ -1,8 +1,10 @@
 #include "spec/audit/headline.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <string_view>
+#include <utility>
 
 namespace assay::spec::audit {
 
@@ -23,17 +25,34 @@ std::string utilisation_left_open(const Audit& audit) {
   return mfu ? rate ? "MFU and FLOP/s" : "MFU" : rate ? "FLOP/s" : "";
 }
 
+std::string rates_not_numbers(const Audit& audit) {
+  std::string out;
+  for (const auto& [field, name] :
+       {std::pair(Field::tokens_per_second, "tokens/s"), {Field::seconds, "step time"}}) {
+    bool any = false, number = false;
+    for (const Step& step : audit.record->steps)
+      if (const auto& printed = step[field]) any = true, number |= !std::isnan(printed->value);
+    if (any && !number) out += (out.empty() ? "" : " and ") + std::string(name);
+  }
+  return out;
+}
+
 std::string headline(const Audit& audit) {
   if (audit.contradicts) return "CONTRADICTS";
   const bool judged = std::any_of(audit.results.begin(), audit.results.end(),
                                   [](const Result& r) { return r.verdict != Verdict::cannot_be_judged; });
   if (!judged) return "cannot be judged";
   const std::string open = utilisation_left_open(audit);
-  std::string out =
-      open.empty() ? "consistent" : "consistent but for its " + open + ", which could not be judged";
+  const std::string nans = rates_not_numbers(audit);
+  std::string out = "consistent";
+  if (!nans.empty())
+    out += " but for its " + nans + ", NaN on every line" + (open.empty() ? "" : ", and its " + open) +
+           ", which could not be judged";
+  else if (!open.empty())
+    out += " but for its " + open + ", which could not be judged";
   for (const Result& result : audit.results)
     if (result.clock_longer > 0)
-      return out + (open.empty() ? ", but" : "; and") + " its clock shows " +
+      return out + (out == "consistent" ? ", but" : "; and") + " its clock shows " +
              shown(result.clock_longer, Unit::share) + " more time than its steps";
   return out;
 }

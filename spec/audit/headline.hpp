@@ -11,8 +11,11 @@ namespace assay::spec::audit {
 /// possible (mfu_possible) says nothing of them. Empty where one of them was judged, or none is printed.
 std::string utilisation_left_open(const Audit& audit);
 
-/// "CONTRADICTS", "cannot be judged", "consistent", "consistent but for its MFU, which is not judged", or
-/// "consistent, but its clock shows 12.00 % more time than its steps".
+/// "tokens/s", "step time", both or none: what the steps print, and print no number of on any line.
+std::string rates_not_numbers(const Audit& audit);
+
+/// "CONTRADICTS", "cannot be judged", "consistent", "consistent but for its MFU, which could not be judged",
+/// or "consistent, but its clock shows 12.00 % more time than its steps".
 std::string headline(const Audit& audit);
 
 }  // namespace assay::spec::audit

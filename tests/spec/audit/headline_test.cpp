@@ -100,5 +100,19 @@ TEST(HeadlineSpec, ALogThatPrintsNoneIsConsistentWithoutOne) {
   EXPECT_EQ(headline(audit_of("llama3 8B size: 7,241,732,096", "")), "consistent");
 }
 
+TEST(HeadlineSpec, RatesThatAreNoNumbersAreNotConsistent) {
+  std::string log =
+      "[titan] - step:  1  loss: 12.1691  memory: 45.20GiB(57.14%)  tps: nan\n"
+      "[titan] - step:  2  loss: 12.0691  memory: 45.20GiB(57.14%)  tps: nan\n";
+  const auto said = [](const std::string& text) {
+    std::istringstream in(text);
+    const std::vector<RunRecord> runs = read_logs(in, "log");
+    return headline(audit(runs.front()));
+  };
+  EXPECT_EQ(said(log), "consistent but for its tokens/s, NaN on every line, which could not be judged");
+  EXPECT_EQ(said(log + "[titan] - step:  3  loss: 12.0  memory: 45.20GiB(57.14%)  tps: 7,081\n"),
+            "consistent");
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::headline_test
