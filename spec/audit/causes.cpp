@@ -90,9 +90,10 @@ std::vector<Field> suspects(const Comparisons& comparisons, const Read& ways, st
     return std::find(rest->fields.begin(), rest->fields.end(), field) != rest->fields.end();
   };
   std::vector<Field> out;
-  for (const Field field : {Field::mfu, Field::tokens_per_second, Field::seconds, Field::flops_rate,
-                            Field::tokens, Field::flops_per_token, Field::peak_flops, Field::tokens_total,
-                            Field::sequences_total, Field::step_sequences}) {
+  for (const Field field :
+       {Field::mfu, Field::tokens_per_second, Field::seconds, Field::flops_rate, Field::tokens,
+        Field::flops_per_token, Field::peak_flops, Field::tokens_total, Field::sequences_total,
+        Field::step_sequences, Field::sequences_per_second, Field::gpu_tokens_per_second}) {
     if (!numbers[field]) continue;
     // What a log repeats on every line is not what is wrong with one.
     const bool repeated = (field == Field::peak_flops || field == Field::flops_per_token) && neighbour &&

@@ -170,7 +170,11 @@ void add_units(ChangeBuilder& b) {
                {1.0 / 60, "minutes are read as seconds"}};
   for (const auto& [u, text] : times)
     b.add("time_unit", text, 3,
-          {{R::rate_time, u}, {R::wall_clock, u}, {R::flops_rate_of_batch, u}, {R::mfu_of_batch, u}})
+          {{R::rate_time, u},
+           {R::sequences_rate, u},
+           {R::wall_clock, u},
+           {R::flops_rate_of_batch, u},
+           {R::mfu_of_batch, u}})
         .time = 1 / u;
 }
 

@@ -95,6 +95,7 @@ void add_batch_of_lines(ChangeBuilder& b, const Left& left) {
   const double x = n / stated->value;
   std::vector<ChangeBuilder::Effect> effects = of_batch(b, x, x);
   effects.push_back({R::step_sequences, x});
+  effects.push_back({R::sequences_rate, 1});  // held against the lines' batch
   Change& change = b.add("batch_performed",
                          "each step performs " + counted(n, "sequence") + ", as its line says, not the " +
                              written(stated->value) + " that are configured",
@@ -104,7 +105,7 @@ void add_batch_of_lines(ChangeBuilder& b, const Left& left) {
   b.add("batch_of_lines",
         "the lines' batch of " + counted(n, "sequence") + " is not that of a step, which has the " +
             written(stated->value) + " that are configured",
-        3.2, {{R::step_sequences, x}})
+        3.2, {{R::step_sequences, x}, {R::sequences_rate, 1 / x}})
       .of_printer = false;
 }
 

@@ -51,6 +51,7 @@ std::vector<ChangeBuilder::Effect> of_length(const ChangeBuilder& b, const Evide
   if (of_length) out = of_batch(b, x, 1);
   out.push_back({R::tokens_per_step, of_length ? 1 : x});
   out.push_back({R::flops_per_token, flops});
+  out.push_back({R::ffn_flops_per_layer, x});
   if (!b.has(R::flops_per_token) && !e.of(Setting::flops_per_token)) {
     const double batch = of_length ? x : 1;
     out.push_back({R::flops_rate, flops});

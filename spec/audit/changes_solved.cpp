@@ -59,12 +59,14 @@ std::vector<ChangeBuilder::Effect> of_batch(const ChangeBuilder& b, double x, do
   return {{R::rate_time, counted ? 1 : x},   {R::rate_wall_clock, 1 / x},
           {R::flops_rate_of_batch, x},       {R::mfu_of_batch, x},
           {R::step_tokens, counted ? x : 1}, {R::tokens_total, x},
-          {R::sequences_total, sequences},   {R::summary_tokens, x}};
+          {R::sequences_total, sequences},   {R::summary_tokens, x},
+          {R::sequences_rate, sequences}};
 }
 
 bool is_of_batch(R relation) {
   return relation == R::rate_time || relation == R::flops_rate_of_batch || relation == R::mfu_of_batch ||
-         relation == R::step_tokens || relation == R::tokens_total || relation == R::sequences_total;
+         relation == R::step_tokens || relation == R::tokens_total || relation == R::sequences_total ||
+         relation == R::sequences_rate;
 }
 
 }  // namespace solving

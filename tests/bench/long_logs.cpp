@@ -40,7 +40,12 @@ Report report_of_part(const SimulatedRun& run, const SimulatedRun& part, std::si
   out[Setting::total_seconds] = seconds;
   out[Setting::total_tokens] = run.tokens() * all;
   out[Setting::average_tokens_per_second] = run.tokens() * all / seconds;
+  // The ending is the same behind every part.
+  for (const Setting mean :
+       {Setting::average_seconds, Setting::average_mfu, Setting::average_loss, Setting::final_loss})
+    out[mean].reset();
   for (ReportedStep& step : out.steps) {
+    step[Field::planned_steps] = all;
     *step[Field::step] += before;
     *step[Field::elapsed] += elapsed;
     *step[Field::tokens_total] += before * run.tokens();

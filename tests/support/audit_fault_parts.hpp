@@ -139,5 +139,8 @@ inline Fault line_fault(const char* id, Field field, std::vector<LogFormat> form
 /// Faults of losses and learning rates, and of steps (audit_faults_of_lines.cpp).
 std::vector<Fault> loss_faults();
 std::vector<Fault> step_faults();
+/// Faults of our own record, and of summaries and second numbers (audit_faults_of_summaries.cpp).
+std::vector<Fault> record_faults();
+std::vector<Fault> summary_faults();
 
 }  // namespace assay::tests::fault_parts

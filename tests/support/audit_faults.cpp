@@ -307,7 +307,8 @@ const std::vector<Fault>& faults() {
   using namespace fault_parts;  // NOLINT: of this function alone
   static const std::vector<Fault> all = [] {
     std::vector<Fault> out;
-    for (const auto& part : {rate_faults(), peak_faults(), flops_faults(), loss_faults(), step_faults()})
+    for (const auto& part : {rate_faults(), peak_faults(), flops_faults(), loss_faults(), step_faults(),
+                             record_faults(), summary_faults()})
       out.insert(out.end(), part.begin(), part.end());
     return out;
   }();

@@ -158,8 +158,9 @@ std::vector<Fault> step_faults() {
          const auto at = line_with(r, Field::mfu, seed);
          if (!at) return false;
          *r.steps[*at][Field::seconds] /= 10;
-         for (const Field field : {Field::tokens_per_second, Field::gpu_tokens_per_second, Field::mfu,
-                                   Field::flops_rate, Field::hardware_flops_rate})
+         for (const Field field :
+              {Field::tokens_per_second, Field::gpu_tokens_per_second, Field::mfu, Field::flops_rate,
+               Field::hardware_flops_rate, Field::sequences_per_second})
            *r.steps[*at][field] *= 10;
          return true;
        })},

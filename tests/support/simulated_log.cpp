@@ -47,7 +47,8 @@ std::string llm_tii(const SimulatedRun& run, const Report& r) {
   out += text("  FLOPs per token:       %.2f GFLOPs\n", of(r, Setting::flops_per_token) / 1e9);
   out += "  Attention/FFN ratio:   2.50\n";
   out += text("  Expected tokens/s @50%% MFU: %.0f\n",
-              of(r, Setting::peak_flops) * 0.5 / of(r, Setting::flops_per_token));
+              r[Setting::expected_tokens_per_second_half_mfu].value_or(of(r, Setting::peak_flops) * 0.5 /
+                                                                       of(r, Setting::flops_per_token)));
   out += "\n" + std::string(80, '=') + "\n🏁 STARTING TRAINING\n" + std::string(80, '=') + "\n\n";
   for (const ReportedStep& s : r.steps) {
     if (!s[Field::mfu]) {
@@ -103,15 +104,16 @@ std::string torchtitan(const SimulatedRun& run, const Report& r) {
            of(r, Setting::micro), of(r, Setting::sequences), of(r, Setting::accumulation),
            of(r, Setting::sequence_length), of(r, Setting::max_steps), of(r, Setting::warmup_steps)));
   out += line("Training starts at step 1");
+  if (run.header_lost) out.clear();
   const std::int64_t start = milliseconds;
   for (const ReportedStep& s : r.steps) {
     milliseconds = start + std::llround(1e3 * of(s, Field::elapsed));
-    out += line(
-        text("step: %2.0f  loss: %7.4f  grad_norm: %7.4f  memory: %5.2fGiB(%.2f%%)  ", of(s, Field::step),
-             of(s, Field::loss), of(s, Field::gradient_norm), of(s, Field::memory_reserved) / 0x1p30,
-             100 * of(s, Field::memory_reserved) / of(r, Setting::gpu_memory)) +
-        "tps: " + grouped(of(s, Field::tokens_per_second)) +
-        text("  tflops: %.2f  mfu: %.2f%%", of(s, Field::flops_rate) / 1e12, of(s, Field::mfu) * 100));
+    out +=
+        line(text("step: %2.0f  loss: %7.4f  grad_norm: %7.4f  memory: %5.2fGiB(%.2f%%)  ",
+                  of(s, Field::step), of(s, Field::loss), of(s, Field::gradient_norm),
+                  of(s, Field::memory_reserved) / 0x1p30, 100 * of(s, Field::memory_share)) +
+             "tps: " + grouped(of(s, Field::tokens_per_second)) +
+             text("  tflops: %.2f  mfu: %.2f%%", of(s, Field::flops_rate) / 1e12, of(s, Field::mfu) * 100));
   }
   return out + line("Training completed");
 }
@@ -250,9 +252,11 @@ std::string megatron(const SimulatedRun& run, const Report& r) {
         " iteration %8.0f/%8.0f | consumed samples: %12.0f | elapsed time per iteration "
         "(ms): %.1f | throughput per GPU (TFLOP/s/GPU): %.1f | learning rate: %.6E | global batch size: "
         "%5.0f |",
-        of(s, Field::step), of(r, Setting::max_steps), of(s, Field::sequences_total),
+        of(s, Field::step), of(s, Field::planned_steps), of(s, Field::sequences_total),
         of(s, Field::seconds) * 1e3, of(s, Field::flops_rate) / 1e12, of(s, Field::learning_rate),
-        of(r, Setting::sequences));
+        of(s, Field::step_sequences));
+    if (run.prints_sequences_rate)
+      out += text(" samples per second: %.3f |", of(s, Field::sequences_per_second));
     if (s[Field::loss]) out += text(" lm loss: %.6E |", *s[Field::loss]);
     out += text(" loss scale: %.1f |", run.fp16 ? 65536.0 : 1.0);
     if (s[Field::gradient_norm]) out += text(" grad norm: %.3f |", *s[Field::gradient_norm]);

@@ -7,6 +7,20 @@
 
 namespace assay::tests::log_text {
 
+namespace {
+
+/// Of a run that came to its end.
+std::string llm_tii_summary(const Report& r) {
+  if (!r[Setting::average_seconds] || !r[Setting::average_mfu] || r.steps.empty()) return "";
+  const ReportedStep& last = r.steps.back();
+  return "  \"summary\": {\n    \"final_iter\": " + whole(of(last, Field::step)) +
+         ",\n    \"final_train_loss\": " + shortest(of(last, Field::loss)) +
+         ",\n    \"avg_time_ms\": " + shortest(*r[Setting::average_seconds] * 1e3) +
+         ",\n    \"avg_mfu\": " + shortest(*r[Setting::average_mfu] * 100) + "\n  },\n";
+}
+
+}  // namespace
+
 std::string llm_tii_json(const SimulatedRun& run, const Report& r) {
   const std::string config = text(
       "{\n    \"gradient_accumulation_steps\": %.0f,\n    \"batch_size\": %.0f,\n    \"block_size\": %.0f,\n"
@@ -45,6 +59,7 @@ std::string llm_tii_json(const SimulatedRun& run, const Report& r) {
            ",\n        \"mfu_percent\": " + number(Field::mfu, 100) +
            ",\n        \"flops_achieved\": " + number(Field::flops_rate) +
            ",\n        \"flops_per_token\": " + number(Field::flops_per_token) +
+           ",\n        \"ffn_flops_per_layer\": " + shortest(of(r, Setting::ffn_flops_per_layer)) +
            ",\n        \"tokens_per_sec\": " + number(Field::tokens_per_second) +
            ",\n        \"hardware_peak_flops\": " + number(Field::peak_flops) +
            ",\n        \"gpu_name\": \"" + short_gpu(run.gpu) + "\",\n        \"precision\": \"bf16\",\n" +
@@ -54,9 +69,9 @@ std::string llm_tii_json(const SimulatedRun& run, const Report& r) {
            ",\n        \"max_allocated_gb\": " + number(Field::memory_peak, 1e-9) +
            ",\n        \"max_reserved_gb\": " + number(Field::memory_reserved, 1e-9) + "\n      }\n    }";
   }
-  out +=
-      "\n  ],\n  \"eval_steps\": [],\n  \"metadata\": {\n    \"world_size\": " + whole(of(r, Setting::gpus)) +
-      ",\n    \"dtype\": \"bfloat16\"\n  }\n}";
+  out += "\n  ],\n  \"eval_steps\": [],\n" + llm_tii_summary(r) +
+         "  \"metadata\": {\n    \"world_size\": " + whole(of(r, Setting::gpus)) +
+         ",\n    \"dtype\": \"bfloat16\"\n  }\n}";
   return out;
 }
 
@@ -118,12 +133,20 @@ std::string hugging_face(const SimulatedRun& run, const Report& r) {
            ",\n      \"loss\": " + rounded(of(s, Field::loss), 4) +
            ",\n      \"num_input_tokens_seen\": " + whole(of(s, Field::tokens_total)) +
            ",\n      \"step\": " + whole(of(s, Field::step)) + "\n    },";
-  out +=
-      "\n    {\n      \"epoch\": 1.0,\n      \"step\": " + whole(of(r, Setting::final_step)) +
-      ",\n      \"total_flos\": " + shortest(of(r, Setting::total_flops)) +
-      ",\n      \"train_loss\": 3.0,\n      \"train_runtime\": " + rounded(of(r, Setting::total_seconds), 4) +
-      ",\n      \"train_steps_per_second\": " +
-      rounded(of(r, Setting::max_steps) / of(r, Setting::total_seconds), 3) + "\n    }\n  ],\n";
+  out += "\n    {\n      \"epoch\": 1.0,\n      \"step\": " + whole(of(r, Setting::final_step)) +
+         ",\n      \"total_flos\": " + shortest(of(r, Setting::total_flops)) +
+         ",\n      \"train_loss\": " + shortest(r[Setting::average_loss].value_or(3)) +
+         ",\n      \"train_runtime\": " + rounded(of(r, Setting::total_seconds), 4) +
+         ",\n      \"train_samples_per_second\": " +
+         rounded(r[Setting::average_sequences_per_second].value_or(
+                     static_cast<double>(run.micro * run.accounting.accumulation * run.data_parallel) *
+                     of(r, Setting::max_steps) / of(r, Setting::total_seconds)),
+                 3) +
+         ",\n      \"train_steps_per_second\": " +
+         rounded(r[Setting::average_steps_per_second].value_or(of(r, Setting::max_steps) /
+                                                               of(r, Setting::total_seconds)),
+                 3) +
+         "\n    }\n  ],\n";
   out += "  \"logging_steps\": " + std::to_string(run.log_every) +
          ",\n  \"max_steps\": " + whole(of(r, Setting::max_steps)) +
          ",\n  \"num_train_epochs\": 1,\n  \"train_batch_size\": " + whole(of(r, Setting::micro)) + "\n}\n";
@@ -185,6 +208,25 @@ std::string json_lines(const SimulatedRun&, const Report& r) {
   return out;
 }
 
+namespace {
+
+std::string memory_event(const ReportedMemory& reported) {
+  const auto bytes = [](double number) { return std::llround(number); };
+  spec::record::Memory memory;
+  memory.step = 1;
+  memory.device = "cuda:0";
+  memory.capacity_bytes = bytes(reported.capacity);
+  memory.planned_bytes = bytes(reported.planned);
+  memory.state_bytes = bytes(reported.state);
+  memory.moment = "the head";
+  memory.measured_bytes = bytes(reported.measured);
+  memory.tensors = {{"weights", "state", 1, bytes(reported.state)},
+                    {"x", "activations", 4, bytes(reported.parts) - bytes(reported.state)}};
+  return spec::record::to_json(memory);
+}
+
+}  // namespace
+
 std::string assay_record(const SimulatedRun& run, const Report& r) {
   const auto integer = [](double number) { return std::isfinite(number) ? std::llround(number) : 0LL; };
   spec::record::RunStart start;
@@ -209,6 +251,7 @@ std::string assay_record(const SimulatedRun& run, const Report& r) {
                  .sequence_length = integer(of(r, Setting::sequence_length)),
                  .tokens = integer(of(r, Setting::tokens_per_step))};
   start.steps = integer(of(r, Setting::max_steps));
+  start.planned_memory_bytes = integer(r.memory.planned_at_start);
   start.expected_first_loss = {of(r, Setting::expected_first_loss),
                                of(r, Setting::expected_first_loss_deviation)};
   start.data = {
@@ -227,22 +270,30 @@ std::string assay_record(const SimulatedRun& run, const Report& r) {
     step.gradient_norm = of(s, Field::gradient_norm);
     step.clip_coefficient = 1;
     step.learning_rate = of(s, Field::learning_rate);
-    step.tokens = step.valid_tokens = integer(of(s, Field::tokens));
+    step.tokens = integer(of(s, Field::tokens));
+    step.valid_tokens = integer(of(s, Field::valid_tokens));
     step.seconds = of(s, Field::seconds);
     step.tokens_per_second = of(s, Field::tokens_per_second);
     step.mfu = s[Field::mfu];
+    step.hfu = s[Field::hfu];
     // The parts are timed one by one: what is printed of a whole step does not reach them.
-    step.phases.forward =
-        run.steps.at(static_cast<std::size_t>(step.step - 1)).seconds * run.accounting.time_factor;
+    step.phases.forward = of(s, Field::phases);
     step.sample_hash = "00ff";
     step.device_peak_bytes = integer(of(s, Field::memory_peak));
     out += spec::record::to_json(step) + "\n";
+    if (&s == r.steps.data() && step.step == 1) out += memory_event(r.memory) + "\n";
   }
   spec::record::RunEnd end;
   end.steps = integer(of(r, Setting::final_step));
   end.tokens = integer(of(r, Setting::total_tokens));
   end.seconds = of(r, Setting::total_seconds);
   end.tokens_per_second = of(r, Setting::average_tokens_per_second);
+  if (r[Setting::final_loss]) {
+    end.final_loss = r[Setting::final_loss];
+    end.final_steps = integer(of(r, Setting::final_loss_steps));
+    end.floor = r[Setting::loss_floor];
+    end.gap_closed = r[Setting::gap_closed];
+  }
   return out + spec::record::to_json(end) + "\n";
 }
 

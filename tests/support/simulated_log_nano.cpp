@@ -120,7 +120,7 @@ std::string nanotron(const SimulatedRun& run, const Report& r) {
                       learned = part("lm_loss", of(s, Field::loss)) +
                                 part("lr", of(s, Field::learning_rate)) +
                                 part("model_tflops_per_gpu", of(s, Field::flops_rate) / 1e12);
-    say(text("iteration: %.0f / %.0f", of(s, Field::step), of(r, Setting::max_steps)) +
+    say(text("iteration: %.0f / %.0f", of(s, Field::step), of(s, Field::planned_steps)) +
         part("consumed_tokens", of(s, Field::tokens_total)) +
         part(newer ? "time_per_iteration_ms" : "elapsed_time_per_iteration_ms", of(s, Field::seconds) * 1e3) +
         part("tokens_per_sec", of(s, Field::tokens_per_second)) +

@@ -1,4 +1,5 @@
 // What a simulated run's trainer prints of it, before any format: tests/support/simulated_run.hpp.
+#include <algorithm>
 #include <cmath>
 
 #include "tests/support/simulated_run.hpp"
@@ -74,6 +75,8 @@ void report_model(const SimulatedRun& run, Report& out) {
   out[Setting::head_dim] = static_cast<double>(m.head_dim);
   out[Setting::ffn] = static_cast<double>(m.ffn);
   out[Setting::vocab] = static_cast<double>(m.vocab);
+  out[Setting::ffn_flops_per_layer] = 6 * static_cast<double>(run.sequence_length) *
+                                      static_cast<double>(m.width) * static_cast<double>(m.ffn);
   out[Setting::flops_per_token] = run.accounting.flops_per_token;
   out[Setting::peak_flops] = peak(run);
   out[Setting::gpu_memory] = run.gpu_memory;
@@ -107,6 +110,35 @@ void report_summary(const SimulatedRun& run, Report& out) {
   out[Setting::final_step] = count - 1 + static_cast<double>(run.first_number());
 }
 
+/// Means of the lines that are printed, and the last losses of all.
+void report_means(const SimulatedRun& run, Report& out) {
+  const auto mean = [&](Field field) {
+    double sum = 0, count = 0;
+    for (const ReportedStep& step : out.steps)
+      if (step[field]) sum += *step[field], ++count;
+    return count > 0 ? std::optional(sum / count) : std::nullopt;
+  };
+  out[Setting::average_seconds] = mean(Field::seconds);
+  out[Setting::average_mfu] = mean(Field::mfu);
+  const std::size_t last = std::min<std::size_t>(run.steps.size(), 10);
+  if (last == 0) return;
+  double sum = 0;
+  double all = 0;
+  for (const SimulatedStep& step : run.steps) all += step.loss;
+  out[Setting::average_loss] = all / static_cast<double>(run.steps.size());
+  for (std::size_t i = run.steps.size() - last; i < run.steps.size(); ++i) sum += run.steps[i].loss;
+  out[Setting::final_loss] = sum / static_cast<double>(last);
+  out[Setting::final_loss_steps] = static_cast<double>(last);
+  const double level = std::log(static_cast<double>(run.model.vocab));
+  out[Setting::gap_closed] = (level - *out[Setting::final_loss]) / (level - run.loss_floor);
+}
+
+/// Planned a little above what is measured.
+ReportedMemory reported_memory(const SimulatedRun& run) {
+  const double planned = std::round(1.004 * run.memory_peak);
+  return {run.gpu_memory, planned, planned, std::round(0.6 * planned), planned, run.memory_peak};
+}
+
 }  // namespace
 
 Report report(const SimulatedRun& run) {
@@ -118,6 +150,7 @@ Report report(const SimulatedRun& run) {
   out[Setting::loss_floor] = run.loss_floor;
   out[Setting::expected_first_loss] = run.expected_first_loss;
   out[Setting::expected_first_loss_deviation] = run.expected_first_loss_deviation;
+  out.memory = reported_memory(run);
   const Accounting& a = run.accounting;
   double window = 0, window_steps = 0, window_skips = 0, elapsed = 0, running_mfu = -1, running_rate = 0;
   for (std::size_t i = 0; i < run.steps.size(); ++i) {
@@ -162,7 +195,13 @@ Report report(const SimulatedRun& run) {
     line[Field::tokens] = counted_sequences(run) * static_cast<double>(run.sequence_length);
     line[Field::tokens_total] = *line[Field::tokens] * done;
     line[Field::sequences_total] = counted_sequences(run) * done;
-    line[Field::mfu] = shown.mfu;
+    line[Field::valid_tokens] = line[Field::tokens];
+    line[Field::phases] = step.seconds * a.time_factor;
+    line[Field::step_sequences] = out[Setting::sequences];
+    line[Field::planned_steps] = out[Setting::max_steps];
+    line[Field::sequences_per_second] = counted_sequences(run) / seconds;
+    line[Field::memory_share] = run.memory_reserved * a.memory_factor / run.gpu_memory;
+    line[Field::mfu] = line[Field::hfu] = shown.mfu;
     line[Field::flops_rate] = line[Field::hardware_flops_rate] = shown.flops_rate;
     line[Field::gpu_tokens_per_second] = shown.tokens_per_second / static_cast<double>(run.gpus);
     line[Field::flops_per_token] = a.flops_per_token;
@@ -181,6 +220,7 @@ Report report(const SimulatedRun& run) {
     out.steps.push_back(line);
     window = window_steps = window_skips = 0;
   }
+  report_means(run, out);
   return out;
 }
 

@@ -108,6 +108,7 @@ void draw_megatron(std::uint64_t seed, SimulatedRun& run) {
   }
   run.schedule_by = static_cast<SimulatedRun::ScheduleBy>(draw.between(0, 2));
   if (draw.between(0, 1) == 1) run.first_rate = 0.02 * draw.real(1e-4, 1e-3);
+  run.prints_sequences_rate = draw.between(0, 1) == 1;
 }
 
 void draw_layout(Draw& draw, SimulatedRun& run) {

@@ -81,8 +81,10 @@ struct SimulatedRun {
   bool fp16 = false;  ///< with loss scaling, else bf16
   double highest_rate = 0, lowest_rate = 0;
   std::int64_t warmup_steps = 0, decay_steps = 0;
-  double first_rate = 0;         ///< where the warm-up begins
-  bool batch_in_tokens = false;  ///< of nanotron: printed by a version of 2025, whose lines differ
+  double first_rate = 0;               ///< where the warm-up begins
+  bool batch_in_tokens = false;        ///< of nanotron: printed by a version of 2025, whose lines differ
+  bool header_lost = false;            ///< of torchtitan: nothing stands before the first step
+  bool prints_sequences_rate = false;  ///< of Megatron's descendants
   /// Of Megatron: how its arguments say the schedule.
   enum class ScheduleBy { iterations, share_of_decay, samples } schedule_by = ScheduleBy::iterations;
   double loss_floor = 0, expected_first_loss = 0, expected_first_loss_deviation = 0;
@@ -110,10 +112,16 @@ struct ReportedStep {
   }
 };
 
+/// What our own record says of a step's memory. [B]
+struct ReportedMemory {
+  double capacity = 0, planned = 0, planned_at_start = 0, state = 0, parts = 0, measured = 0;
+};
+
 /// What the log will say. A fault may change it too (steps dropped, doubled, made NaN ...).
 struct Report {
   std::array<std::optional<double>, spec::audit::setting_count> settings;
   std::vector<ReportedStep> steps;
+  ReportedMemory memory;
   const std::optional<double>& operator[](spec::audit::Setting setting) const {
     return settings[static_cast<std::size_t>(setting)];
   }
