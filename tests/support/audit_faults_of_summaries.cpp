@@ -76,6 +76,16 @@ std::vector<Fault> record_faults() {
       setting_times("gap_of_other_loss", "half of the share of the gap that the final loss closes",
                     Setting::gap_closed, 0.5, own),
       setting_times("final_loss_other", "final loss a tenth too large", Setting::final_loss, 1.1, own),
+      of_formats("epochs_beyond", "more passes over the data than planned", {F::hugging_face},
+                 [](SimulatedRun&, Report& r, std::uint64_t) {
+                   r.epochs = 1.5;
+                   return true;
+                 }),
+      of_formats("tensors_miscounted", "a tenth of the decayed parameters left out", {F::nanogpt},
+                 [](SimulatedRun&, Report& r, std::uint64_t) {
+                   r.decayed_parameters_of = 0.9;
+                   return true;
+                 }),
       of_formats("vocabulary_other", "vocabulary rounded up", own,
                  [](SimulatedRun& run, Report& r, std::uint64_t) {
                    double& vocab = *r[Setting::vocab];

@@ -291,7 +291,13 @@ std::string nanogpt(const SimulatedRun& run, const Report& r) {
   const std::string size = text("number of parameters: %.2fM\n", of(r, Setting::parameters) / 1e6);
   std::string out = options + "Initializing a new model from scratch\n";
   out += "defaulting to vocab_size of GPT-2 to 50304 (50257 rounded up for efficiency)\n" + size;
-  out += "num decayed parameter tensors: 50, with 124,354,560 parameters\nusing fused AdamW: True\n";
+  const double L = static_cast<double>(run.model.layers), D = static_cast<double>(run.model.width),
+               vectors = (2 * L + 1) * D;  // no biases
+  const double matrices = (50304 + static_cast<double>(run.sequence_length)) * D + 12 * L * D * D;
+  out += "num decayed parameter tensors: " + whole(4 * L + 2) + ", with " +
+         grouped(std::round(r.decayed_parameters_of * matrices)) + " parameters\n" +
+         "num non-decayed parameter tensors: " + whole(2 * L + 1) + ", with " + grouped(vectors) +
+         " parameters\nusing fused AdamW: True\n";
   out += "compiling the model... (takes a ~minute)\n";
   out += text("step 0: train loss %.4f, val loss %.4f\n", run.expected_first_loss, run.expected_first_loss);
   bool resumed = run.resumed_at == 0;

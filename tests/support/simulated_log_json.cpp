@@ -123,17 +123,19 @@ std::string rounded(double number, int digits) {
 }  // namespace
 
 std::string hugging_face(const SimulatedRun& run, const Report& r) {
-  std::string out = "{\n  \"best_metric\": null,\n  \"epoch\": 1.0,\n  \"global_step\": " +
-                    whole(of(r, Setting::final_step)) +
+  std::string out = "{\n  \"best_metric\": null,\n  \"epoch\": " + text("%.1f", r.epochs) +
+                    ",\n  \"global_step\": " + whole(of(r, Setting::final_step)) +
                     ",\n  \"is_local_process_zero\": true,\n  \"log_history\": [";
   for (const ReportedStep& s : r.steps)
-    out += "\n    {\n      \"epoch\": " + rounded(of(s, Field::step) / of(r, Setting::max_steps), 2) +
-           ",\n      \"grad_norm\": " + shortest(of(s, Field::gradient_norm)) +
-           ",\n      \"learning_rate\": " + shortest(of(s, Field::learning_rate)) +
-           ",\n      \"loss\": " + rounded(of(s, Field::loss), 4) +
-           ",\n      \"num_input_tokens_seen\": " + whole(of(s, Field::tokens_total)) +
-           ",\n      \"step\": " + whole(of(s, Field::step)) + "\n    },";
-  out += "\n    {\n      \"epoch\": 1.0,\n      \"step\": " + whole(of(r, Setting::final_step)) +
+    out +=
+        "\n    {\n      \"epoch\": " + rounded(r.epochs * of(s, Field::step) / of(r, Setting::max_steps), 2) +
+        ",\n      \"grad_norm\": " + shortest(of(s, Field::gradient_norm)) +
+        ",\n      \"learning_rate\": " + shortest(of(s, Field::learning_rate)) +
+        ",\n      \"loss\": " + rounded(of(s, Field::loss), 4) +
+        ",\n      \"num_input_tokens_seen\": " + whole(of(s, Field::tokens_total)) +
+        ",\n      \"step\": " + whole(of(s, Field::step)) + "\n    },";
+  out += "\n    {\n      \"epoch\": " + text("%.1f", r.epochs) +
+         ",\n      \"step\": " + whole(of(r, Setting::final_step)) +
          ",\n      \"total_flos\": " + shortest(of(r, Setting::total_flops)) +
          ",\n      \"train_loss\": " + shortest(r[Setting::average_loss].value_or(3)) +
          ",\n      \"train_runtime\": " + rounded(of(r, Setting::total_seconds), 4) +
