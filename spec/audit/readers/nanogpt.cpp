@@ -1,4 +1,5 @@
 // nanoGPT's console: formats.md, "nanogpt".
+#include <algorithm>
 #include <cctype>
 
 #include "spec/audit/readers/line_reader.hpp"
@@ -9,11 +10,13 @@ namespace assay::spec::audit {
 namespace nanogpt {
 namespace {
 
-/// "iter 10: loss 5.1, ..."; data() is null on other lines.
+/// From the number on of "iter 10: loss 5.1, ...", or of one that is right-aligned; data() is null on other
+/// lines.
 std::string_view step_line(std::string_view text) {
   std::size_t at = 0;
   while ((at = text.find("iter ", at)) != std::string_view::npos) {
-    const std::string_view rest = text.substr(at + 5);
+    std::string_view rest = text.substr(at + 5);
+    rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of(" \t")));
     std::size_t length = 0;
     while (length < rest.size() && std::isdigit(static_cast<unsigned char>(rest[length]))) ++length;
     if (length > 0 && rest.substr(length).starts_with(": loss ")) return rest;

@@ -99,15 +99,19 @@ tests::SimulatedRun drawn(LogFormat format, std::uint64_t seed, std::int64_t ste
   return run;
 }
 
-/// Some lines are harmed: a sign, a comma or a point, a word for a number, a digit more, a byte lost, a line
-/// twice.
+/// Some lines are harmed: a sign, a comma or a point, a word for a number, a digit more, a byte lost, a blank
+/// doubled, a line twice.
 std::string harmed(const std::string& log, int harms) {
   std::vector<std::string> lines = lines_of(log);
   for (int i = 0; i < harms; ++i) {
     const auto which = *rc::gen::inRange<std::size_t>(lines.size() / 2, lines.size() - 2);
     std::string& line = lines[which];
     const std::size_t at = line.find_first_of("0123456789", *rc::gen::inRange<std::size_t>(0, line.size()));
-    switch (*rc::gen::inRange(0, 9)) {
+    const std::size_t blank = line.find(' ', *rc::gen::inRange<std::size_t>(0, line.size()));
+    switch (*rc::gen::inRange(0, 10)) {
+      case 9:
+        if (blank != std::string::npos) line.insert(blank, 1, ' ');
+        break;
       case 6:
         if (at != std::string::npos) line.insert(at + 1, ",");
         break;
@@ -245,6 +249,21 @@ TEST(LineShapeSpec, AStepsNumberOfDigitsStaysOne) {
   ASSERT_EQ(quick.size(), 1u);
   ASSERT_EQ(whole.size(), 1u);
   EXPECT_EQ(quick[0].steps_seen, whole[0].steps_seen);
+}
+
+/// A number that is right-aligned is the same number, whether a line before it was alike or not.
+TEST(LineShapeSpec, BlanksBeforeAStepsNumberAreReadAlikeInTheFirstLineAndLater) {
+  const std::string aligned = "iter   7: loss 3.0668, time 28.71ms, mfu 40.80%",
+                    plain = "iter 6: loss 3.0701, time 28.70ms, mfu 40.81%";
+  const auto alone = read(joined({aligned}), {}), learned = read(joined({plain, aligned}), {});
+  ASSERT_EQ(alone.size(), 1u);
+  ASSERT_EQ(learned.size(), 1u);
+  ASSERT_EQ(alone[0].steps.size(), 1u);
+  ASSERT_EQ(learned[0].steps.size(), 2u);
+  for (const Step& step : {alone[0].steps[0], learned[0].steps[1]}) {
+    EXPECT_EQ(step[Field::step]->value, 7);
+    EXPECT_EQ(step[Field::loss]->value, 3.0668);
+  }
 }
 
 TEST(LineShapeSpec, DigitsOfAKeyAreItsName) {
