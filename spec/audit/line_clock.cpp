@@ -28,6 +28,35 @@ bool starts(const Evidence& e, std::size_t i) {
                      [&](const Stretch& stretch) { return stretch.begin == i; });
 }
 
+/// Of line `i`, each of whose steps takes `each` by `field`.
+std::optional<LineWindow> window_of(const Evidence& e, std::size_t i, Field field, const Interval& each) {
+  if (i == 0 || starts(e, i) || running_mean(e, field)) return std::nullopt;
+  const Step &step = *e.steps[i], &before = *e.steps[i - 1];
+  const auto &end = step[Field::elapsed], &begin = before[Field::elapsed], &number = step[Field::step],
+             &last = before[Field::step];
+  if (!end || !begin || !number || !last) return std::nullopt;
+  LineWindow out;
+  out.steps = number->value - last->value;
+  if (!(out.steps > 0) || (out.steps != 1 && !of_window(e, field)) || out.steps > e.line_distance)
+    return std::nullopt;
+  out.clock = wide(*end) - wide(*begin);
+  if (!(out.clock.low > 0)) return std::nullopt;
+  out.ratio = exact_interval(out.steps) * each / out.clock;
+  return out;
+}
+
+/// As line_window, but to an unknown factor, the same on every line: what a step takes by tokens/s, FLOP/s or
+/// MFU is its batch, where lines print one, over that number.
+std::optional<LineWindow> scaled_window(const Evidence& e, std::size_t i, Field field) {
+  if (field == Field::seconds || i >= e.steps.size()) return line_window(e, i, field);
+  const Step& step = *e.steps[i];
+  if (!usable(step[field])) return std::nullopt;
+  Interval work{1, 1};
+  for (const Field batch : {Field::step_sequences, Field::tokens})
+    if (usable(step[batch])) work = wide(*step[batch]);
+  return window_of(e, i, field, work / wide(*step[field]));
+}
+
 /// Lines whose windows leave the stamps, by `field`: alone among their neighbours, and by a number that is
 /// far from the other lines' where a pause could explain it.
 std::vector<std::size_t> denied_lines(const Evidence& e, Field field, std::size_t& judged) {
@@ -71,11 +100,11 @@ std::optional<bool> mean_goes_on(const Evidence& e, std::size_t i, Field field) 
   return wide(*next).high >= std::pow(mean->keep, steps) * wide(*here).low;
 }
 
-/// The median of the windows of all lines but `left_out`; 1 where there are none.
+/// The median of the scaled windows of all lines but `left_out`; 1 where there are none.
 double usual_ratio(const Evidence& e, Field field, std::size_t left_out) {
   std::vector<double> ratios;
   for (std::size_t i = 1; i < e.steps.size(); ++i)
-    if (const auto window = line_window(e, i, field); window && i != left_out)
+    if (const auto window = scaled_window(e, i, field); window && i != left_out)
       ratios.push_back(window->ratio.middle());
   if (ratios.empty()) return 1;
   std::sort(ratios.begin(), ratios.end());
@@ -85,27 +114,15 @@ double usual_ratio(const Evidence& e, Field field, std::size_t left_out) {
 }  // namespace
 
 std::optional<LineWindow> line_window(const Evidence& e, std::size_t i, Field field) {
-  if (i == 0 || i >= e.steps.size() || starts(e, i) || running_mean(e, field)) return std::nullopt;
-  const Step &step = *e.steps[i], &before = *e.steps[i - 1];
-  const auto &end = step[Field::elapsed], &begin = before[Field::elapsed], &number = step[Field::step],
-             &last = before[Field::step], &printed = step[field];
-  if (!end || !begin || !number || !last || !usable(printed)) return std::nullopt;
-  LineWindow out;
-  out.steps = number->value - last->value;
-  if (!(out.steps > 0) || (out.steps != 1 && !of_window(e, field)) || out.steps > e.line_distance)
+  if (i >= e.steps.size() || !usable((*e.steps[i])[field])) return std::nullopt;
+  const Interval printed = wide(*(*e.steps[i])[field]);
+  if (field == Field::seconds) return window_of(e, i, field, printed);
+  if (field != Field::tokens_per_second) return std::nullopt;  // neither a time nor of known work
+  // One GPU's rate says nothing of the step where the number of GPUs is lost.
+  const bool of_gpu = e.record.format.tokens_per_second == Scope::gpu;
+  if (!e.tokens_per_step || (of_gpu ? !e.gpus : e.record.format.tokens_per_second != Scope::all))
     return std::nullopt;
-  Interval each = wide(*printed);
-  if (field == Field::tokens_per_second) {
-    // One GPU's rate says nothing of the step where the number of GPUs is lost.
-    const bool of_gpu = e.record.format.tokens_per_second == Scope::gpu;
-    if (!e.tokens_per_step || (of_gpu ? !e.gpus : e.record.format.tokens_per_second != Scope::all))
-      return std::nullopt;
-    each = *e.tokens_per_step / each * exact_interval(of_gpu ? 1 / *e.gpus : 1);
-  }
-  out.clock = wide(*end) - wide(*begin);
-  if (!(out.clock.low > 0)) return std::nullopt;
-  out.ratio = exact_interval(out.steps) * each / out.clock;
-  return out;
+  return window_of(e, i, field, *e.tokens_per_step / printed * exact_interval(of_gpu ? 1 / *e.gpus : 1));
 }
 
 void clear_by_stamps(const Evidence& e, std::size_t i, double off, std::vector<Field>& fields) {
@@ -115,7 +132,7 @@ void clear_by_stamps(const Evidence& e, std::size_t i, double off, std::vector<F
     if (fields.size() < 2) return;
     const auto goes_on = mean_goes_on(e, i, field);
     bool right = false, wrong = goes_on && !*goes_on;
-    if (const auto window = line_window(e, i, field)) {
+    if (const auto window = scaled_window(e, i, field)) {
       // As the other lines' windows, or only if the number is so many times what it is, or one part in them.
       const double usual = usual_ratio(e, field, i);
       const auto fits = [&](double times) {

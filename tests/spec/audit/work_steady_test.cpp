@@ -45,7 +45,8 @@ RunRecord read(const std::string& log) {
   return read_log(in, "log");
 }
 
-/// torchtitan's lines, no header before them; a line every ten steps, stamped by the clock.
+/// torchtitan's lines, no header before them; a line every ten steps, stamped by the clock. `each` changes
+/// what is run, `change` what the wrong one's line says of it.
 RunRecord titan(int lines, int wrong, const Change& change, bool header = false, int pause = -1,
                 const std::function<void(int, Line&)>& each = nullptr) {
   std::string log = "As copied to a page:\n";
@@ -61,9 +62,9 @@ RunRecord titan(int lines, int wrong, const Change& change, bool header = false,
   if (header) log += settings;
   for (int k = 0; k < lines; ++k) {
     Line line = line_of(k, 10);
+    if (each) each(k, line);
     clock += (k == 0 ? 1 : k == 1 ? 9 : 10) * line.seconds + (k == pause ? 60 : 0);
     if (k == wrong) change(line);
-    if (each) each(k, line);
     std::string at = stamp();
     at[at.rfind('.')] = ',';
     log +=
@@ -192,6 +193,33 @@ TEST(WorkSteadySpec, StampsSayWhichOfTwoNumbersIsWrong) {
   EXPECT_EQ(of_slow_step([](Line&) {}), "holds");
   EXPECT_EQ(of_slow_step([](Line& l) { l.seconds *= 4; }), "line_seconds");
   EXPECT_EQ(of_slow_step([](Line& l) { l.flops *= 4; }), "line_flops_rate");
+}
+
+/// MFU and tokens/s alone, as torchtitan's first versions print them: no batch says how long a step takes by
+/// its rate. The lines' own say it.
+TEST(WorkSteadySpec, StampsSayItOfRatesOfAnUnknownBatch) {
+  const auto of_slow_steps = [](double slow, const Change& change) {
+    RunRecord record = titan(10, 5, change, false, -1, [=](int k, Line& l) {
+      if (k == 5) l.seconds *= slow, l.rate /= slow, l.flops /= slow, l.mfu /= slow;
+    });
+    for (Step& step : record.steps) step[Field::flops_rate].reset();
+    return named(record);
+  };
+  // Steps that are slower by the root of what the wrong number is off by, and faster by it.
+  for (const double slow : {std::sqrt(1.3), 1.0, 1 / std::sqrt(1.3)}) {
+    EXPECT_EQ(of_slow_steps(slow, [](Line&) {}), "holds") << slow;
+    EXPECT_EQ(of_slow_steps(slow, [](Line& l) { l.rate *= 1.3; }), "line_tokens_per_second") << slow;
+    EXPECT_EQ(of_slow_steps(slow, [](Line& l) { l.mfu *= 1.3; }), "line_mfu") << slow;
+    EXPECT_EQ(of_slow_steps(slow, [](Line& l) { l.mfu /= 1.3; }), "line_mfu") << slow;
+  }
+  // Steps of twice the batch, as the lines say, take twice as long at the same rates.
+  RunRecord record = titan(
+      10, 5, [](Line& l) { l.rate *= 2; }, false, -1, [](int k, Line& l) { l.seconds *= k == 5 ? 2 : 1; });
+  for (Step& step : record.steps) {
+    step[Field::flops_rate].reset();
+    step[Field::tokens] = exactly(&step == &record.steps[5] ? 16384 : 8192);
+  }
+  EXPECT_EQ(named(record), "line_tokens_per_second");
 }
 
 TEST(WorkSteadySpec, AnotherRunsLinesAreNoWrongOnes) {
