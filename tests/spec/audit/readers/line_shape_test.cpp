@@ -238,6 +238,7 @@ TEST(LineShapeSpec, AStepsNumberOfDigitsStaysOne) {
     EXPECT_FALSE(known.shapes.glance({odd, 1, -1, true, false}).has_value()) << odd;
   }
   std::vector<std::string> lines;
+  lines.reserve(5000);
   for (int step = 0; step < 5000; ++step)
     lines.push_back("iter " + std::to_string(step) + ": loss 3.0668, time 28.71ms, mfu 40.80%");
   // Each of four is a line of its own, so that the usual one is learned no more.
