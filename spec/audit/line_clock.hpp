@@ -16,8 +16,8 @@ struct LineWindow {
 };
 
 /// Of line `i`, by `field` (seconds, or tokens_per_second where the tokens of a step are known; of no other
-/// one). Nothing where the stamps are missing or a start lies between, where one step's number would stand for
-/// others that are not logged, or where the stamps are coarser than the steps.
+/// one). Nothing where the stamps are missing or a start lies between, where one step's number would stand
+/// for others that are not logged, or where the stamps are coarser than the steps.
 std::optional<LineWindow> line_window(const Evidence& evidence, std::size_t i, Field field);
 
 /// Leaves out of `fields`, numbers of line `i` one of which is `off` times what it is or one part in so many,
