@@ -1,4 +1,4 @@
-// Times that leave something out, and rates that are a share or a multiple of what they are called.
+// Rates that are a share or a multiple of what they are called.
 #include <algorithm>
 #include <cmath>
 
@@ -86,34 +86,7 @@ void add_batch_multiples(ChangeBuilder& b, const Left& left, double x, const std
 
 }  // namespace
 
-/// Step times that do not add up to the clock. What is made of them is off with them; a rate that they
-/// contradict by as much is not.
-void add_time(ChangeBuilder& b, const Left& left) {
-  Interval residual = left.residual;
-  const bool alone = left.relation == R::rate_time;
-  if (alone) {
-    if (!b.has(R::wall_clock)) return;
-    const Interval clock =
-        median_ratio(at(left.comparisons, R::wall_clock)) / exact_interval(left.factors[R::wall_clock]);
-    if (!clock.meets(residual) || held(clock, 1)) return;
-    residual = {std::max(clock.low, residual.low), std::min(clock.high, residual.high)};
-  } else if (left.relation != R::wall_clock) {
-    return;
-  }
-  // As the numbers are printed: that some of the time was a pause is possible, not likely.
-  const double likely = likely_ratio(at(left.comparisons, R::wall_clock)) / left.factors[R::wall_clock],
-               x = std::clamp(likely, residual.low, residual.high);
-  if (!(x > 0)) return;
-  const std::string share = percent(std::abs(1 - x), 0), id = x < 1 ? "time_leaves_out" : "time_beyond_clock",
-                    off = x < 1 ? " leave out " + share + " of the time"
-                                : " hold " + share + " more than the time that passed";
-  if (alone || !b.has(R::rate_time))
-    b.add(id, "step times" + off, 3.5, {{R::wall_clock, x}, {R::rate_time, x}}).time = 1 / x;
-  if (alone) return;
-  Change& change = b.add(id, "step times, and the rates made of them," + off, 3.6, {{R::wall_clock, x}});
-  change.time = 1 / x;
-  change.rate = x;
-}
+bool is_share(double x) { return (x > 1.002 && x < 1.7) || (x > 0.55 && x < 0.998); }
 
 /// A share has no value of its own to be found: it is what the numbers as they are printed make, within what
 /// the roundings of most lines leave open.
@@ -124,7 +97,7 @@ void add_padding(ChangeBuilder& b, const Left& left) {
   const auto add = [&](const Interval& within, const std::string& who, double cost, bool alone) {
     const double likely = likely_ratio(at(left.comparisons, R::rate_time)) / left.factors[R::rate_time],
                  x = std::clamp(likely, within.low, within.high);
-    if (!((x > 1.002 && x < 1.7) || (x > 0.55 && x < 0.998))) return;
+    if (!is_share(x)) return;
     const std::string share = share_text(x, within);
     Change& change =
         b.add("rate_counts_padding",

@@ -30,6 +30,7 @@ Comparisons thinned(const Comparisons& all) {
     const std::size_t stride = std::max<std::size_t>(1, (samples.size() + most_samples - 1) / most_samples);
     for (std::size_t k = 0; k < samples.size(); k += stride) out[i].samples.push_back(samples[k]);
     out[i].ways = all[i].ways;
+    out[i].without_pauses = all[i].without_pauses;
     out[i].of_ranks = all[i].of_ranks;
   }
   return out;

@@ -113,6 +113,7 @@ void compare_windows(const Evidence& e, bool by_rate, Comparison& to) {
   }
   // A rate of one step stands for those that are not logged, evaluations among them: three times as loose.
   const double paused = times.of == Of::unknown && !w.whole ? 3 * pauses : pauses;
+  to.without_pauses = w.steps_time / Interval{w.clock.low, w.clock.high + until_stamped};
   add_sample(to, {w.printed, w.steps_time.low, w.steps_time.high, w.line},
              {w.clock.low * (1 - paused), w.clock.high + until_stamped}, -1, w.clock.middle());
 }

@@ -42,8 +42,10 @@ void add_batch_of_count(ChangeBuilder& b, const Left& left);
 /// Another number of GPUs, another length: changes_of_ranks.cpp, changes_of_length.cpp.
 void add_gpus(ChangeBuilder& b, const Left& left);
 void add_length(ChangeBuilder& b, const Left& left);
-/// Times, and rates that are shares or multiples of what they are called: changes_of_rate.cpp.
+/// Times and clocks: changes_of_time.cpp.
 void add_time(ChangeBuilder& b, const Left& left);
+/// Rates that are shares or multiples of what they are called: changes_of_rate.cpp.
+bool is_share(double x);  ///< of a batch, with padding or without; neither nearly 1 nor half or twice
 void add_padding(ChangeBuilder& b, const Left& left);
 void add_multiples(ChangeBuilder& b, const Left& left);
 /// A printed peak that no GPU has, beside an MFU that is made of another: changes_of_peak.cpp.

@@ -214,6 +214,48 @@ TEST(LinesAndSettingsSpec, ARateThatTheClockRefutesIsNotTheCorrectedOne) {
   EXPECT_NEAR(corrected(rates) / 524288, 1, 1e-6);
 }
 
+/// Whether a reading that explains as well as the best holds such a change.
+bool told(const Audit& audit, const std::string& id) {
+  return std::any_of(audit.readings.begin(), audit.readings.end(), [&](const Reading& reading) {
+    return equally(audit.readings.front(), reading) && !reading.changes.empty() &&
+           reading.changes.front().id == id;
+  });
+}
+
+/// A clock that agrees with tokens/s to its last digit leaves no pause that could make up for padding.
+TEST(LinesAndSettingsSpec, AClockWithoutPausesTellsAWrongTimeFromPadding) {
+  for (const double off : {0.8, 0.9, 1.1, 1.2}) {
+    const Audit times = audit(clocked(1, off, true));
+    EXPECT_EQ(first_cause(times), off < 1 ? "time_leaves_out" : "time_beyond_clock") << off;
+    EXPECT_FALSE(told(times, "rate_counts_padding")) << off;
+    EXPECT_NEAR(corrected(times) / 524288, 1, 1e-6) << off;
+    // The step times agree with the clock.
+    const Audit rates = audit(clocked(off, 1, true));
+    EXPECT_EQ(first_cause(rates), "rate_counts_padding") << off;
+    EXPECT_FALSE(told(rates, "time_leaves_out") || told(rates, "time_beyond_clock")) << off;
+    EXPECT_NEAR(corrected(rates) / 524288, 1, 2.5e-5) << off;  // half the last digit of "2.0000" s
+  }
+}
+
+TEST(LinesAndSettingsSpec, WithoutAClockEitherOfTimeAndTokensMayBeWrong) {
+  for (const double off : {0.8, 1.2})
+    for (const Audit& one : {audit(clocked(1, off, false)), audit(clocked(off, 1, false))}) {
+      EXPECT_TRUE(told(one, "rate_counts_padding")) << off;
+      EXPECT_TRUE(told(one, off < 1 ? "time_leaves_out" : "time_beyond_clock")) << off;
+    }
+}
+
+/// A clock alone against times and rates that agree: what they are made of may be wrong, or the clock.
+TEST(LinesAndSettingsSpec, AClockThatTimesAndRatesDenyMayBeWrongItself) {
+  const Audit fast = audit(clocked(1 / 1.43, 1.43, true));
+  EXPECT_EQ(first_cause(fast), "clock_other");
+  EXPECT_TRUE(told(fast, "time_beyond_clock"));
+  EXPECT_NEAR(corrected(fast) / (524288 / 1.43), 1, 1e-4);
+  const Audit slow = audit(clocked(1 / 0.6, 0.6, true));
+  EXPECT_EQ(first_cause(slow), "time_leaves_out");
+  EXPECT_TRUE(told(slow, "clock_other"));
+}
+
 TEST(LinesAndSettingsSpec, NoRateIsGivenWhereNothingTellsWhichNumberIsWrong) {
   const Audit rates = audit(clocked(7.3, 1, false));
   ASSERT_EQ(first_cause(rates), "unknown");
