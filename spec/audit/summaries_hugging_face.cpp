@@ -38,6 +38,22 @@ bool epochs_are_missing(const std::vector<const Step*>& steps) {
   return std::any_of(distances.begin(), distances.end(), [&](double distance) { return distance > most; });
 }
 
+/// Lines that may be lost at the front, by epochs of too few digits to tell: that one of the first line is 0
+/// to so many distances.
+double may_be_lost(const std::vector<const Step*>& steps) {
+  const Printed *first = nullptr, *last = nullptr;
+  double distances = -1;
+  for (const Step* step : steps) {
+    const auto& epoch = (*step)[Field::epoch];
+    if (!epoch || !(*step)[Field::loss] || !std::isfinite(epoch->value)) continue;
+    if (!first) first = &*epoch;
+    last = &*epoch;
+    ++distances;
+  }
+  if (distances < 1 || last->low <= first->high) return 0;
+  return std::max(0.0, std::floor(first->high / ((last->low - first->high) / distances)) - 1);
+}
+
 /// Losses in the order of the log. Empty where some are no cross-entropies, no numbers, or the first ones are
 /// not there.
 std::vector<LoggedLoss> logged_losses(const std::vector<const Step*>& steps) {
@@ -54,7 +70,7 @@ std::vector<LoggedLoss> logged_losses(const std::vector<const Step*>& steps) {
   }
   if (out.size() < 2) return {};
   // A log that begins late lacks the losses before.
-  const bool late = numbered ? out[0].steps > 2 * std::max(1.0, out[1].steps) : epochs_are_missing(steps);
+  const bool late = numbered ? out[0].steps >= 2 * std::max(1.0, out[1].steps) : epochs_are_missing(steps);
   return late ? std::vector<LoggedLoss>() : out;
 }
 
@@ -127,9 +143,11 @@ Result judge_average_loss(const Evidence& e) {
   const double rest = losses.back().steps;
   const double low_after = (low + rest * unlogged.low * before.low) / (steps + rest),
                high_after = (high + rest * unlogged.high * before.high) / (steps + rest);
+  const double lost = (*e.steps.front())[Field::step] ? 0 : may_be_lost(e.steps),
+               high_before = (high + lost * unlogged.high * first.high) / (steps + lost);
   Result out = holding(1);
   out.printed = printed->value;
-  out.recomputed = {std::min(low / steps, low_after), std::max(high / steps, high_after)};
+  out.recomputed = {std::min(low / steps, low_after), std::max({high / steps, high_after, high_before})};
   if (wide(*printed).low > out.recomputed.high) {
     contradict(out, printed->value, out.recomputed, printed->line);
     // A whole multiple of the logged mean may be wrong on either side.

@@ -165,7 +165,7 @@ std::string hugging_face_console(const SimulatedRun&, const Report& r) {
   return out + "{'train_runtime': " + rounded(of(r, Setting::total_seconds), 4) +
          ", 'train_steps_per_second': " +
          rounded(of(r, Setting::max_steps) / of(r, Setting::total_seconds), 3) +
-         ", 'train_loss': 3.0, 'epoch': 1.0}\n";
+         ", 'train_loss': " + shortest(r[Setting::average_loss].value_or(3)) + ", 'epoch': 1.0}\n";
 }
 
 namespace {

@@ -152,16 +152,19 @@ Report report(const SimulatedRun& run) {
   out[Setting::expected_first_loss_deviation] = run.expected_first_loss_deviation;
   out.memory = reported_memory(run);
   const Accounting& a = run.accounting;
-  double window = 0, window_steps = 0, window_skips = 0, elapsed = 0, running_mfu = -1, running_rate = 0;
+  double window = 0, window_steps = 0, window_skips = 0, window_losses = 0, elapsed = 0, running_mfu = -1,
+         running_rate = 0;
   for (std::size_t i = 0; i < run.steps.size(); ++i) {
     const SimulatedStep& step = run.steps[i];
     elapsed += step.seconds;
     window += step.seconds;
     ++window_steps;
     window_skips += step.skipped;
-    const bool windowed = run.format == LogFormat::torchtitan || run.format == LogFormat::megatron ||
-                          run.format == LogFormat::hugging_face ||
-                          run.format == LogFormat::hugging_face_console;
+    window_losses += step.loss;
+    const bool of_trainer =
+        run.format == LogFormat::hugging_face || run.format == LogFormat::hugging_face_console;
+    const bool windowed =
+        run.format == LogFormat::torchtitan || run.format == LogFormat::megatron || of_trainer;
     const Rates now = rates(run, step.seconds);
     // What a program that starts again has smoothed is lost; llm.c still corrects for all steps.
     const bool again = run.resumed_at > 0 && static_cast<std::int64_t>(i) >= run.resumed_at;
@@ -180,7 +183,8 @@ Report report(const SimulatedRun& run) {
     ReportedStep line;
     const double done = static_cast<double>(i + 1);
     line[Field::step] = static_cast<double>(i) + static_cast<double>(run.first_number());
-    line[Field::loss] = step.loss;
+    // Trainer prints the mean loss of the steps since the line before.
+    line[Field::loss] = of_trainer ? window_losses / window_steps : step.loss;
     line[Field::gradient_norm] = step.gradient_norm;
     line[Field::learning_rate] = step.learning_rate;
     // Megatron-LM prints the mean loss of the updates that were made, and no norm of one that was not.
@@ -218,7 +222,7 @@ Report report(const SimulatedRun& run) {
             Field::peak_flops, Field::memory_allocated, Field::memory_peak, Field::memory_reserved})
         line[field].reset();
     out.steps.push_back(line);
-    window = window_steps = window_skips = 0;
+    window = window_steps = window_skips = window_losses = 0;
   }
   report_means(run, out);
   return out;

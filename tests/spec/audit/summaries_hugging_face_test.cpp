@@ -63,6 +63,18 @@ RunRecord console(int first, bool numbered, int lost = 2000, int found = 0) {
   return read_log(in, "console.log");
 }
 
+/// A console of such epochs and losses, and their mean.
+RunRecord read_log_of(std::initializer_list<std::pair<const char*, double>> lines, double mean) {
+  std::ostringstream out;
+  for (const auto& [epoch, loss] : lines)
+    out << "{'loss': " << loss << ", 'learning_rate': 1e-05, 'epoch': " << epoch << "}\n";
+  out << "{'train_runtime': 100.0, 'train_samples_per_second': 80.0, 'train_steps_per_second': 10.0, "
+         "'train_loss': "
+      << mean << ", 'epoch': 1.0}\n";
+  std::istringstream in(out.str());
+  return read_log(in, "console.log");
+}
+
 TEST(SummariesHuggingFaceSpec, AMeanLossIsNotHeldToTheTailOfALog) {
   for (const bool numbered : {true, false}) {
     EXPECT_EQ(judge("average_loss", console(10, numbered)).verdict, Verdict::holds) << numbered;
@@ -70,6 +82,12 @@ TEST(SummariesHuggingFaceSpec, AMeanLossIsNotHeldToTheTailOfALog) {
     EXPECT_EQ(tail.verdict, Verdict::cannot_be_judged) << numbered;
     EXPECT_EQ(tail.note, "losses from the first step on");
   }
+  // Of one lost line, which holds more than any that is left: its number says so, and its epoch may.
+  EXPECT_EQ(judge("average_loss", console(20, true)).verdict, Verdict::cannot_be_judged);
+  const Result few =
+      judge("average_loss",
+            read_log_of({{"0.33", 5.0}, {"0.5", 4.9}, {"0.67", 4.8}, {"0.83", 4.7}, {"1.0", 4.6}}, 5.7));
+  EXPECT_EQ(few.verdict, Verdict::holds);
   // Head and tail: what is between them is not there either.
   EXPECT_EQ(judge("average_loss", console(10, false, 15, 960)).verdict, Verdict::cannot_be_judged);
   EXPECT_EQ(console(960, true).steps.front()[Field::step]->value, 960);
