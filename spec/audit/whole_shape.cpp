@@ -106,6 +106,9 @@ std::optional<ModelSpec> shape_of_nanogpt(const RunRecord& record) {
     return std::nullopt;
   }
   const bool its_own = parameter_count(model).to_double() == t.matrix_entries + t.vector_entries;
+  // 1,024 positions are the default of a line that may be lost: a count that denies them is not accused.
+  const auto& counted = record[Setting::parameters];
+  if (!length && !vocab && counted && !printed_of_nanogpt(model, *counted)) return std::nullopt;
   return its_own ? std::optional(model) : std::nullopt;
 }
 

@@ -55,6 +55,21 @@ TEST(ParameterTensorsSpec, TheCountOfTheTensorsHolds) {
   EXPECT_EQ(named.count().verdict, Verdict::holds);
 }
 
+/// The lines with length and vocabulary are lost: 1,024 positions are no more than likely.
+TEST(ParameterTensorsSpec, ALengthThatNoLineStatesIsNotTakenForGranted) {
+  const auto lost = [](const std::string& decayed) {
+    return contradictions(
+        tests::read_text("number of parameters: 123.59M\nnum decayed parameter tensors: 50, with " + decayed +
+                         " parameters\nnum non-decayed parameter tensors: 25, with 19,200 parameters\n"
+                         "iter 0: loss 10.9573, time 12624.30ms, mfu -100.00%\n"
+                         "iter 10: loss 9.5100, time 420.00ms, mfu 40.08%\n"));
+  };
+  for (const char* tables : {"124,354,560", "123,764,736", "125,140,992"})  // of 1,024, 256 and 2,048
+    EXPECT_EQ(lost(tables), "") << tables;
+  EXPECT_NE(lost("124,354,561"), "");
+  EXPECT_NE(lost("136,789,216"), "");
+}
+
 TEST(ParameterTensorsSpec, AnotherCountContradictsAndIsNamed) {
   NanoGpt run{.parameters = "353.77M"};
   EXPECT_EQ(run.count().verdict, Verdict::contradicts);
