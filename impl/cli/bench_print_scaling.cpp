@@ -30,16 +30,21 @@ std::string row_json(const ScalingRow& row) {
          field("lost_fixed", row.lost_fixed) + "}";
 }
 
-/// Of GPUs that ran by themselves, the one that a step of all waits for; none where fewer than two did.
-const ScalingRow* slowest_by_itself(const std::vector<ScalingRow>& rows) {
-  const ScalingRow* slowest = nullptr;
-  std::size_t several = 0;
+/// Of GPUs that ran by themselves, the one that a step of all waits for, and how far it is below the fastest;
+/// empty where fewer than two did.
+std::string slowest_by_itself(const std::vector<ScalingRow>& rows) {
+  const ScalingRow *slowest = nullptr, *fastest = nullptr;
+  const auto rate = [](const ScalingRow* row) { return row->tokens_per_second_of_rank; };
   for (const ScalingRow& row : rows) {
     if (row.gpu.empty()) continue;
-    ++several;
-    if (!slowest || row.tokens_per_second_of_rank < slowest->tokens_per_second_of_rank) slowest = &row;
+    if (!slowest || rate(&row) < rate(slowest)) slowest = &row;
+    if (!fastest || rate(&row) > rate(fastest)) fastest = &row;
   }
-  return several < 2 ? nullptr : slowest;
+  if (!slowest || slowest->gpu == fastest->gpu) return "";
+  char line[160];
+  std::snprintf(line, sizeof line, ", %.1f tokens/s, %.2f %% below the fastest\n", rate(slowest),
+                100 * (1 - rate(slowest) / rate(fastest)));
+  return "slowest by itself: " + slowest->gpu + line;
 }
 
 }  // namespace
@@ -66,8 +71,7 @@ std::string scaling_text(const ScalingStudy& study) {
                   100 * row.lost_waiting, 100 * row.lost_compute, 100 * row.lost_fixed);
     out << line;
   }
-  if (const ScalingRow* slowest = slowest_by_itself(study.rows))
-    out << "slowest by itself: " << slowest->gpu << "\n";
+  out << slowest_by_itself(study.rows);
   out << "efficiency: tokens/s of a rank against those of the fewest ranks, on average; what is lost: "
          "imbalance + waiting + "
          "compute + fixed\n";

@@ -67,7 +67,7 @@ int on_ranks(spec::Device wanted, const std::function<int(const Rank&)>& work) {
       if (choice.device.is_cuda()) {
         watching->row().set_gpu(gpu_uuid(choice.device.index()));
         gpu = std::make_shared<GpuProgress>(choice.device);
-        watching->watch().follow([gpu] { return gpu->counts(); });
+        watching->watch().follow([gpu] { return gpu->reached(); });
       }
       communicator = make_watched_communicator(std::move(communicator), watching->row(), std::move(gpu));
     }

@@ -29,11 +29,11 @@ void GpuProgress::begin() {
              static_cast<std::uint32_t>(number));
 }
 
-GpuCounts GpuProgress::counts() const {
+std::int64_t GpuProgress::reached() const {
   const std::uint32_t word = *word_;  // ahead of given_, which is never below it
   const std::int64_t given = given_;
   const std::uint32_t ahead = static_cast<std::uint32_t>(given) - word;
-  return {.given = given, .reached = given - static_cast<std::int64_t>(ahead)};
+  return given - static_cast<std::int64_t>(ahead);
 }
 
 }  // namespace assay::impl

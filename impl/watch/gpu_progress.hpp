@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "impl/watch/rank_row.hpp"
-
 namespace assay::impl {
 
 /// Counts the collectives between GPUs that the GPU was given, and those that it has come to: it writes their
@@ -20,8 +18,8 @@ class GpuProgress {
   /// A collective is begun next, from the current stream. No call waits for the GPU. Errors:
   /// std::runtime_error where the stream cannot write.
   void begin();
-  /// From any thread.
-  GpuCounts counts() const;
+  /// Of those that were begun, how many the GPU has come to. From any thread.
+  std::int64_t reached() const;
 
  private:
   const at::Device device_;

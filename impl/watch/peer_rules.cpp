@@ -10,12 +10,14 @@ namespace {
 bool gpu_is_behind(const RowView& row) { return row.reached < row.given; }
 bool held_up(const RowView& row) { return row.waits || gpu_is_behind(row); }
 
-/// The rank whose `count` is below that of every other; none where several have the least.
+/// The rank that has come less far in the steps than every other, by `count` within one; none where several
+/// are as far behind.
 std::optional<std::size_t> behind_alone(const std::vector<SeenRank>& ranks, std::int64_t RowView::*count) {
+  const auto place = [&](std::size_t r) { return std::pair(ranks[r].row.step, ranks[r].row.*count); };
   std::size_t behind = 0, as_far = 0;  // ranks as far as that one
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    if (ranks[r].row.*count < ranks[behind].row.*count) behind = r, as_far = 0;
-    as_far += ranks[r].row.*count == ranks[behind].row.*count;
+    if (place(r) < place(behind)) behind = r, as_far = 0;
+    as_far += place(r) == place(behind);
   }
   if (as_far > 1) return {};
   return behind;
@@ -88,7 +90,7 @@ std::optional<Finding> PeerRules::all_wait(const std::vector<SeenRank>& ranks) c
   if (const auto rank = behind_alone(ranks, &RowView::reached); rank && gpu_is_behind(ranks[*rank].row))
     return Finding{static_cast<int>(*rank), Lost::gpu_behind, shortest};
   // Calls that wait for room in a queue say nothing of who began how much.
-  if (const auto rank = behind_alone(ranks, &RowView::collectives); rank && for_ranks)
+  if (const auto rank = behind_alone(ranks, &RowView::of_step); rank && for_ranks)
     return Finding{static_cast<int>(*rank), Lost::deadlock, shortest};
   return Finding{no_rank, Lost::standstill, shortest};
 }
@@ -155,7 +157,8 @@ std::string tell(const Finding& finding, const RowView& row, const std::string& 
     case Lost::gpu_behind:
       what = "is alive, but its GPU has not gone on for " + seconds + ": it has come to " +
              std::to_string(row.reached) + " of the " + std::to_string(row.given) +
-             " collectives that it was given, every other GPU to more";
+             " collectives that it was given in this step, every other GPU to more: it hangs, or what it "
+             "waits for";
       break;
     case Lost::deadlock:
       what = "has begun the fewest collectives, and all ranks wait for each other for " + seconds;

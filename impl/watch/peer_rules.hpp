@@ -49,9 +49,9 @@ class PeerRules {
   /// The worst finding, of the lowest rank; `seconds`: since the last look. A rank that waits for others, or
   /// whose GPU has not come to a collective that it was given, is not stalled: its calls may wait for room in
   /// a queue of its GPU. Only where all ranks are seen, and all are held up so, one is named: whose GPU has
-  /// come to fewer collectives than every other; else, where all wait for ranks, which has begun fewer than
-  /// every other. Where several are as far behind, a link or the collective library may hang: nobody is
-  /// named.
+  /// come to fewer collectives of a step than every other; else, where all wait for ranks, which has begun
+  /// fewer than every other. Where several are as far behind, a link or the collective library may hang:
+  /// nobody is named.
   std::optional<Finding> look(double seconds, const std::vector<SeenRank>& ranks);
 
  private:

@@ -50,15 +50,18 @@ void Row::set_reason(const std::string& reason) { put(reason_, reason); }
 
 RowView Row::view() const {
   const bool on_disk = on_disk_;  // before the progress that its end is
+  const std::int64_t reached = reached_,
+                     before = given_before_step_;  // before those that are given meanwhile
   RowView view{.beat = beat_,
                .progress = progress_,
                .step = step_,
                .steps_done = steps_done_,
                .longest_step = longest_step_,
                .collectives = collectives_,
+               .of_step = collectives_ - before_step_,
+               .given = given_ - before,
+               .reached = reached - before,
                .bytes = bytes_,
-               .given = given_,
-               .reached = reached_,
                .collective = collective_,
                .doing = doing_,
                .standing = standing_,

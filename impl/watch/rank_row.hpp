@@ -28,22 +28,18 @@ enum class Collective : int { none, all_reduce, reduce_scatter, all_gather, word
 std::string to_string(Doing doing);
 std::string to_string(Collective collective);
 
-/// How far a GPU has come.
-struct GpuCounts {
-  std::int64_t given = 0;    ///< collectives between GPUs that it was given
-  std::int64_t reached = 0;  ///< of these, those it has come to: done with all it was given ahead of them
-};
-
 /// A row at one moment, as it also goes from host to host.
 struct RowView {
   std::uint64_t beat = 0;      ///< grows as long as the process runs
   std::uint64_t progress = 0;  ///< grows with every phase, collective and piece of a save
   std::int64_t step = 0;       ///< the one that is trained, 1 is the first; 0: none yet
   std::int64_t steps_done = 0;
-  double longest_step = 0;              ///< of this start of the program, but for the first [s]
-  std::int64_t collectives = 0;         ///< begun so far
-  std::int64_t bytes = 0;               ///< of the last one's whole tensor
-  std::int64_t given = 0, reached = 0;  ///< GpuCounts
+  double longest_step = 0;       ///< of this start of the program, but for the first [s]
+  std::int64_t collectives = 0;  ///< begun so far
+  /// Of this step alone: begun; between GPUs, given to the GPU; and of these, those that the GPU has come to,
+  /// done with all that it was given ahead of them. Ranks begin the same ones in a step, but not in a save.
+  std::int64_t of_step = 0, given = 0, reached = 0;
+  std::int64_t bytes = 0;  ///< of the last one's whole tensor
   Collective collective = Collective::none;
   Doing doing = Doing::starting;
   Standing standing = Standing::absent;
@@ -58,13 +54,18 @@ struct RowView {
 class Row {
  public:
   void enter(Doing doing) { doing_ = doing, ++progress_; }
-  void begin_step(std::int64_t step) { step_ = step, ++progress_; }
+  void begin_step(std::int64_t step) {
+    before_step_ = collectives_.load(), given_before_step_ = given_.load();
+    step_ = step, ++progress_;
+  }
   void end_step(double seconds);
   void begin(Collective collective, std::int64_t bytes);
-  /// By the watch's thread alone.
-  void set_gpu_counts(const GpuCounts& counts) {
-    if (reached_ != counts.reached) ++progress_;
-    given_ = counts.given, reached_ = counts.reached;
+  /// The GPU is given a collective between GPUs.
+  void give() { ++given_; }
+  /// Those that it has come to since the start. By the watch's thread alone.
+  void set_reached(std::int64_t reached) {
+    if (reached_ != reached) ++progress_;
+    reached_ = reached;
   }
   void wait(bool waits) { waits_ = waits, ++progress_; }
   /// Whether the process is in a call to a disk. A change is progress, and said first: who sees that the
@@ -87,7 +88,8 @@ class Row {
 
  private:
   std::atomic<std::uint64_t> beat_{0}, progress_{0};
-  std::atomic<std::int64_t> step_{0}, steps_done_{0}, collectives_{0}, bytes_{0}, given_{0}, reached_{0};
+  std::atomic<std::int64_t> step_{0}, steps_done_{0}, collectives_{0}, bytes_{0}, before_step_{0};
+  std::atomic<std::int64_t> given_{0}, reached_{0}, given_before_step_{0};
   std::atomic<double> longest_step_{0};
   std::atomic<Collective> collective_{Collective::none};
   std::atomic<Doing> doing_{Doing::starting};

@@ -91,14 +91,14 @@ void RankWatch::work() {
   }
 }
 
-void RankWatch::follow(std::function<GpuCounts()> gpu) {
+void RankWatch::follow(std::function<std::int64_t()> reached) {
   const std::scoped_lock lock(mutex_);
-  gpu_ = std::move(gpu);
+  reached_ = std::move(reached);
 }
 
 void RankWatch::look_at_gpu() {
   const std::scoped_lock lock(mutex_);
-  if (gpu_) row().set_gpu_counts(gpu_());
+  if (reached_) row().set_reached(reached_());
 }
 
 bool RankWatch::find(double seconds, Verdict& verdict) {

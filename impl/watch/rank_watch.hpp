@@ -39,8 +39,8 @@ class RankWatch {
 
   /// What this rank says of itself.
   Row& row() { return board_.mine(); }
-  /// From here on the row also says how far this rank's GPU has come.
-  void follow(std::function<GpuCounts()> gpu);
+  /// From here on the row also says how far this rank's GPU has come: as GpuProgress::reached.
+  void follow(std::function<std::int64_t()> reached);
 
   /// This rank ends because of an error of its own, which it has told itself: the others are to name it.
   void fail(const std::string& why);
@@ -73,7 +73,7 @@ class RankWatch {
   std::condition_variable changed_;
   bool over_ = false, concluded_ = false;
   int turns_ = 0;
-  std::function<GpuCounts()> gpu_;
+  std::function<std::int64_t()> reached_;
   std::thread thread_;
 };
 

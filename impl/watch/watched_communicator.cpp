@@ -70,7 +70,10 @@ class WatchedCommunicator final : public Communicator {
 
  private:
   WaitingRow enter(Collective collective, const at::Tensor& tensor) {
-    if (gpu_ && tensor.is_cuda()) gpu_->begin();
+    if (gpu_ && tensor.is_cuda()) {
+      row_.give();  // first: what the GPU has come to, it was given
+      gpu_->begin();
+    }
     return enter(collective, tensor.nbytes());
   }
   WaitingRow enter(Collective collective, std::size_t bytes) {

@@ -146,8 +146,8 @@ TEST(PeerRulesImpl, AStartAFirstStepAndAnEndMayTakeLonger) {
 
 TEST(PeerRulesImpl, WhereAllWaitTheOneWithTheFewestCollectivesIsNamed) {
   Ranks ranks(3);
-  for (std::size_t r = 0; r < 3; ++r) ranks[r].row.waits = true, ranks[r].row.collectives = 5;
-  ranks[1].row.collectives = 4;
+  for (std::size_t r = 0; r < 3; ++r) ranks[r].row.waits = true, ranks[r].row.of_step = 5;
+  ranks[1].row.of_step = 4;
   const auto finding = ranks.within(60);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, 1);
@@ -186,7 +186,7 @@ TEST(PeerRulesImpl, WhereSeveralAreBehindNoneOfThemIsBlamed) {
   for (std::size_t r = 0; r < 4; ++r) {
     RowView& row = ranks[r].row;
     row.waits = true, row.collective = Collective::all_gather, row.bytes = 64;
-    row.collectives = r == 1 || r == 3 ? 11 : 12;
+    row.collectives = row.of_step = r == 1 || r == 3 ? 11 : 12;
   }
   const auto finding = ranks.within(60);
   ASSERT_TRUE(finding);
@@ -203,7 +203,8 @@ Ranks ranks_whose_gpus_stand_still() {
   Ranks ranks(4);
   for (std::size_t r = 0; r < 4; ++r) {
     RowView& row = ranks[r].row;
-    row.waits = true, row.collectives = 340, row.collective = Collective::all_reduce, row.bytes = 64;
+    row.waits = true, row.collectives = 340, row.of_step = 20, row.collective = Collective::all_reduce,
+    row.bytes = 64;
     row.given = 12, row.reached = 11;
   }
   return ranks;
@@ -229,7 +230,7 @@ TEST(PeerRulesImpl, CallsThatWaitForAGpuAreNoStall) {
   for (const bool hangs : {true, false}) {
     Ranks ranks = ranks_whose_gpus_stand_still();
     ranks[0].row.waits = ranks[3].row.waits = false;
-    ranks[3].row.collectives = 338;
+    ranks[3].row.of_step = 18;
     if (hangs) ranks[1].row.reached = 9;
     const auto finding = ranks.within(60);
     ASSERT_TRUE(finding);
@@ -252,7 +253,44 @@ TEST(PeerRulesImpl, AHostThatStallsWhileItsGpuHasNothingToDoIsNamed) {
 TEST(PeerRulesImpl, AGpuThatWasGivenLessIsNotBehind) {
   Ranks ranks = ranks_whose_gpus_stand_still();
   ranks[1].row.given = ranks[1].row.reached = 9;
-  ranks[1].row.collectives = 337;
+  ranks[1].row.of_step = 17;
+  const auto finding = ranks.within(60);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 1);
+  EXPECT_EQ(finding->how, Lost::deadlock);
+}
+
+/// Hybrid: a save gathers within the shards of rank 0 alone, so that the counts of the whole run differ.
+TEST(PeerRulesImpl, WhatAStepBeginsIsComparedAndNoSaves) {
+  for (const std::size_t hangs : {1u, 3u}) {
+    std::vector<Row> rows(4);
+    for (std::size_t r = 0; r < 4; ++r) {
+      const bool saves = r < 2;
+      const auto collectives = [&](int count) {
+        for (int i = 0; i < count; ++i) rows[r].begin(Collective::all_gather, 64), rows[r].give();
+      };
+      rows[r].begin_step(7), collectives(12), rows[r].end_step(1), rows[r].end_step(1);
+      rows[r].enter(Doing::checkpoint), collectives(saves ? 30 : 0);
+      rows[r].begin_step(8), rows[r].enter(Doing::backward), collectives(r == 2 ? 5 : 6);
+      rows[r].set_reached((saves ? 42 : 12) + (r == hangs ? 3 : 5));
+      rows[r].wait(true), rows[r].stand(Standing::running);
+    }
+    Ranks ranks(4);
+    for (std::size_t r = 0; r < 4; ++r) ranks[r].row = rows[r].view();
+    const auto finding = ranks.within(60);
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->rank, static_cast<int>(hangs));
+    EXPECT_EQ(finding->how, Lost::gpu_behind);
+    EXPECT_NE(tell(*finding, ranks[hangs].row, "node0").find("come to 3 of the 6 collectives"),
+              std::string::npos);
+  }
+}
+
+/// One that is a step behind is behind, whatever it has begun there.
+TEST(PeerRulesImpl, AnEarlierStepIsFurtherBehind) {
+  Ranks ranks(3);
+  for (std::size_t r = 0; r < 3; ++r) ranks[r].row.waits = true, ranks[r].row.of_step = 1;
+  ranks[1].row.step = 6, ranks[1].row.of_step = 20;
   const auto finding = ranks.within(60);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, 1);
@@ -262,11 +300,13 @@ TEST(PeerRulesImpl, AGpuThatWasGivenLessIsNotBehind) {
 /// A long step: every host waits for its GPU, and these go on from collective to collective.
 TEST(PeerRulesImpl, AGpuThatGoesOnIsNoStandstill) {
   Row row;
-  row.set_gpu_counts({.given = 5, .reached = 3});
+  for (int i = 0; i < 5; ++i) row.give();
+  row.set_reached(3);
   const std::uint64_t before = row.view().progress;
-  row.set_gpu_counts({.given = 6, .reached = 3});
+  row.give();
+  row.set_reached(3);
   EXPECT_EQ(row.view().progress, before) << "given more, come to no more";
-  row.set_gpu_counts({.given = 6, .reached = 4});
+  row.set_reached(4);
   EXPECT_GT(row.view().progress, before);
   EXPECT_EQ(row.view().given, 6);
   EXPECT_EQ(row.view().reached, 4);

@@ -49,8 +49,9 @@ void play(const std::vector<std::string>& hosts, int faulty, Told& told,
                            ++told.ended;
                          }},
                     host + play);
-    watch.follow([] { return GpuCounts{.given = 12, .reached = 12}; });
     watch.row().begin_step(3);
+    for (int i = 0; i < 12; ++i) watch.row().give();
+    watch.follow([] { return 12; });
     watch.row().end_step(0.1), watch.row().end_step(0.1);
     watch.row().enter(Doing::backward);
     if (rank == faulty) {
@@ -116,7 +117,7 @@ TEST(RankWatchImpl, ARankWhoseGpuDoesNotGoOnIsNamed) {
   for (const auto& hosts : {one_host, two_hosts}) {
     Told told;
     play(hosts, 1, told, [](RankWatch& watch) {
-      watch.follow([] { return GpuCounts{.given = 12, .reached = 9}; });
+      watch.follow([] { return 9; });
       const WaitingRow waiting(watch.row());
       std::this_thread::sleep_for(std::chrono::seconds(4));
     });
