@@ -12,6 +12,9 @@ namespace {
 /// they are rare. Chosen: up to a quarter of the median window is taken for pauses, so that a clock that
 /// shows half as much again as the steps contradicts, well before one that shows twice as much.
 constexpr double pauses = 0.25, windows = 9;
+/// Of a log that holds lines of validations, whose time its rates leave out: as long as may be. What lies
+/// behind such a line is of fewer steps than the step's number says, so that no stamp of it helps.
+constexpr double validating = 0.99;
 /// Between the end of a step and the stamp of its line. Chosen: some ten times what it takes to put a line
 /// together and to write it. [s]
 constexpr double until_stamped = 0.01;
@@ -105,14 +108,16 @@ void compare_windows(const Evidence& e, bool by_rate, Comparison& to) {
   std::nth_element(judged.begin(), judged.begin() + static_cast<std::ptrdiff_t>(judged.size() / 2),
                    judged.end(), [](const Judged& a, const Judged& b) { return a.ratio < b.ratio; });
   const Window& w = judged[judged.size() / 2].window;
-  if (times.of == Of::all_since_the_line_before) {
+  if (times.of == Of::all_since_the_line_before && !e.record.validates) {
     double least = 1e300;
     for (const Judged& j : judged)
       least = std::min(least, (j.window.clock.low - until_stamped) / j.window.steps_time.high);
     to.clock_over_steps = least;
   }
   // A rate of one step stands for those that are not logged, evaluations among them: three times as loose.
-  const double paused = times.of == Of::unknown && !w.whole ? 3 * pauses : pauses;
+  const double paused = e.record.validates                    ? validating
+                        : times.of == Of::unknown && !w.whole ? 3 * pauses
+                                                              : pauses;
   to.without_pauses = w.steps_time / Interval{w.clock.low, w.clock.high + until_stamped};
   add_sample(to, {w.printed, w.steps_time.low, w.steps_time.high, w.line},
              {w.clock.low * (1 - paused), w.clock.high + until_stamped}, -1, w.clock.middle());

@@ -261,6 +261,7 @@ struct RunFacts {
   /// Of the first rank's steps, all of them, but for the first distance; at most 64 different ones.
   std::vector<StepGap> gaps;
   std::vector<Restart> restarts;  ///< not the first start
+  bool validates = false;         ///< there are lines of validations, whose time no rate of a step holds
 
   std::int64_t lines = 0;
   std::int64_t unread_lines = 0;          ///< all of them

@@ -148,7 +148,9 @@ std::size_t before_own(const LineFormat& format, std::string_view step_line) {
   for (std::size_t at = 1; at < std::min(step_line.size(), longest_prefix); ++at) {
     const char before = step_line[at - 1];
     if (alphabetic(before) || numeral(before) || before == '_') continue;
-    const bool here = format.recognises(step_line.substr(at));
+    const bool others =
+        !format.never_behind.empty() && step_line.substr(0, at).ends_with(format.never_behind);
+    const bool here = !others && format.recognises(step_line.substr(at));
     if (known && !here) break;
     if (here) found = at;
     known = here;

@@ -24,6 +24,7 @@ struct LineFormat {
   Format format;
   bool (*recognises)(std::string_view line);  ///< whether this is one of its step lines, wholly readable
   std::unique_ptr<LineReader> (*make)();
+  std::string_view never_behind = {};  ///< ends of what stands before a line that is no step's
 };
 
 LineFormat assay_format();  ///< run.jsonl

@@ -64,6 +64,8 @@ class RecordBuilder {
   std::optional<ParameterTensors>& tensors() { return header().tensors; }
   /// Whether the model's head is its embedding.
   void tied_embeddings(bool tied) { header().tied_embeddings = tied; }
+  /// A validation's line, of a trainer whose rates leave out its time.
+  void validated() { run_.record.validates = true; }
   /// Steps of the run contradict a setting that changes as it goes.
   void forget(Setting setting) { run_.record[setting].reset(); }
   /// A line of the run says that its loss is made of rewards.

@@ -83,7 +83,9 @@ class Torchtitan : public LineReader {
   }
 
   static void read_header(std::string_view text, std::int64_t line, RecordBuilder& builder) {
-    if (const auto rest = behind(text, " capacity: "); rest.data()) {
+    if (text.find("validate step:") != std::string_view::npos) {
+      builder.validated();
+    } else if (const auto rest = behind(text, " capacity: "); rest.data()) {
       const std::size_t with = rest.find(" with ");
       if (with != std::string_view::npos) {
         // Versions of 2024 put the device's index behind its name: "NVIDIA H100 (0)".
@@ -253,7 +255,7 @@ LineFormat torchtitan_format() {
         return rest.data() && torchtitan::read_numbers(rest, 0, step) &&
                (step[Field::tokens_per_second] || step[Field::memory_reserved] || step[Field::gradient_norm]);
       },
-      [] { return std::unique_ptr<LineReader>(std::make_unique<torchtitan::Torchtitan>()); }};
+      [] { return std::unique_ptr<LineReader>(std::make_unique<torchtitan::Torchtitan>()); }, "validate "};
 }
 
 }  // namespace assay::spec::audit

@@ -87,6 +87,45 @@ TEST(HeadlineSpec, AClockThatAlwaysShowsMoreThanTheStepsIsTold) {
     EXPECT_EQ(headline(audit_of_rates(1, paused)), "consistent") << "a pause now and then";
 }
 
+/// A rate of torchtitan leaves out validations, and what came before them since the line before.
+TEST(HeadlineSpec, ValidationsMayTakeAnyTime) {
+  const std::string head = "[titan] 2026-01-09 10:", tail = ",000 - root - INFO - ";
+  const auto log = [&](bool lines, int from) {
+    std::string out;
+    char text[160];
+    for (int step = from; step <= 40; ++step) {
+      const auto line = [&](int seconds, const char* form) {
+        char stamp[16];
+        std::snprintf(stamp, sizeof stamp, "%02d:%02d", seconds / 60, seconds % 60);
+        std::snprintf(text, sizeof text, form, step);
+        out += head + stamp + tail + text + "\n";
+      };
+      if (step > from || from == 1)
+        line(10 * step, "step: %2d  loss: 12.1691  memory: 45.20GiB(57.14%%)  tps: 2,048");
+      if (lines)
+        line(10 * step + 6, "validate step: %d  loss:  9.1000  memory: 48.25GiB(61.00%%)  tps: 12,000");
+    }
+    return out;
+  };
+  const std::string header =
+      head + "00:00" + tail + "Building 1-D device mesh with ['dp_shard'], [1]\n" + head + "00:00" + tail +
+      "Training starts at step 1, with local batch size 1, global batch size 1, sequence length 8192\n";
+  static std::vector<RunRecord> kept;
+  const auto read = [](const std::string& text) {
+    std::istringstream in(text);
+    kept = read_logs(in, "log");
+    return audit(kept.front());
+  };
+  EXPECT_EQ(headline(read(header + log(true, 1))), "consistent");
+  EXPECT_TRUE(kept.front().validates);
+  const Audit lost = read(header + log(false, 1));  // as grep leaves it
+  ASSERT_TRUE(lost.contradicts);
+  EXPECT_EQ(lost.readings.front().changes.front().id, "time_left_out");
+  // A tail whose first line is a validation's: none of these is a step.
+  ASSERT_FALSE(read(log(true, 38)).contradicts);
+  EXPECT_EQ(kept.front().steps_seen, 2);
+}
+
 /// Beyond a quarter it contradicts; that k is read as 1,024 is no cause: the clock cannot tell it from 1,000.
 TEST(HeadlineSpec, AClockDoesNotTellUnitsThatLieNearEachOther) {
   for (const double faster : {1.34, 1.36, 1.5}) {
