@@ -105,11 +105,10 @@ Result judge_epochs(const Evidence& e) {
   if (e.record.format.name != "hugging_face" || !usable(planned)) return not_judged("planned epochs");
   if (!last || !usable((*last)[Field::epoch])) return not_judged("the epoch of a step");
   const Printed& done = *(*last)[Field::epoch];
-  // Versions up to 4 round it to two digits, whatever follows them.
-  constexpr double rounded = 0.005;
   Result out = holding(1);
   out.printed = done.value, out.recomputed = {0, planned->value};
-  if (wide(done).low - rounded > planned->value) {
+  // No rounding of a number up to a whole one, to whatever digits, goes beyond that.
+  if (wide(done).low > planned->value) {
     contradict(out, done.value, {0, planned->value}, done.line);
     blame(out, "epochs_beyond",
           "more passes over the data than the " + shown(planned->value, Unit::none) +
