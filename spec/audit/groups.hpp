@@ -46,6 +46,7 @@ Result judge_rate_steady(const Evidence& e);
 Result judge_average_seconds(const Evidence& e);
 Result judge_average_mfu(const Evidence& e);
 Result judge_average_rate(const Evidence& e);
+// summary_rates.cpp
 Result judge_steps_rate(const Evidence& e);
 Result judge_sequences_rate(const Evidence& e);
 // totals.cpp
