@@ -77,9 +77,9 @@ std::vector<Fault> record_faults() {
                     Setting::gap_closed, 0.5, own),
       setting_times("final_loss_other", "final loss a tenth too large", Setting::final_loss, 1.1, own),
       of_formats("epochs_beyond", "more passes over the data than planned", {F::hugging_face},
-                 [](SimulatedRun&, Report& r, std::uint64_t) {
+                 [](SimulatedRun& run, Report& r, std::uint64_t) {
                    r.epochs = 1.5;
-                   return true;
+                   return !run.by_steps;  // which plans no passes
                  }),
       of_formats("tensors_miscounted", "a tenth of the decayed parameters left out", {F::nanogpt},
                  [](SimulatedRun&, Report& r, std::uint64_t) {
@@ -136,6 +136,9 @@ std::vector<Fault> summary_faults() {
                        real(run.data_parallel);
                    return run.data_parallel > 1;
                  }),
+      setting_times("average_loss_multiple", "mean loss of a summary, summed over eight ranks",
+                    Setting::average_loss, 8, {F::hugging_face, F::hugging_face_console},
+                    {"average_loss_too_large"}),
       setting_times("speed_impossible", "total time, and rates over it, of a thousandth of the run",
                     Setting::total_seconds, 1e-3, trainer_state),
       of_formats("memory_share_other", "share of another GPU's memory", {F::torchtitan},

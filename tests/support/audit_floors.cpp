@@ -197,6 +197,8 @@ const std::vector<Floor>& floors() {
        "the log holds no second number that it contradicts"},
       {"line_tokens_per_second", "one line's number times 1.3", F::build_nanogpt, 12, 0,
        "rate and time alone speak: both are told, the time first"},
+      {"accumulation_performed", "fewer passes performed than stated", F::hugging_face, 12, 10,
+       "short last batches of passes over the data leave no one number of passes: told as unknown"},
   };
   return all;
 }

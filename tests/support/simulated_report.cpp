@@ -102,7 +102,8 @@ void report_summary(const SimulatedRun& run, Report& out) {
   for (const SimulatedStep& step : run.steps) inside += step.seconds;
   seconds += inside;
   const double count = static_cast<double>(run.steps.size());
-  const double tokens = counted_sequences(run) * static_cast<double>(run.sequence_length) * count;
+  const double tokens =
+      (counted_sequences(run) * count - run.lacking(count)) * static_cast<double>(run.sequence_length);
   out[Setting::total_seconds] = seconds;
   out[Setting::total_tokens] = tokens;
   out[Setting::total_flops] = 6 * run.parameters_nonembedding * tokens;
@@ -197,8 +198,8 @@ Report report(const SimulatedRun& run) {
     line[Field::elapsed] = elapsed;
     line[Field::tokens_per_second] = shown.tokens_per_second;
     line[Field::tokens] = counted_sequences(run) * static_cast<double>(run.sequence_length);
-    line[Field::tokens_total] = *line[Field::tokens] * done;
-    line[Field::sequences_total] = counted_sequences(run) * done;
+    line[Field::sequences_total] = counted_sequences(run) * done - run.lacking(done);
+    line[Field::tokens_total] = *line[Field::sequences_total] * static_cast<double>(run.sequence_length);
     line[Field::valid_tokens] = line[Field::tokens];
     line[Field::phases] = step.seconds * a.time_factor;
     line[Field::step_sequences] = out[Setting::sequences];

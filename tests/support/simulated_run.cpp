@@ -265,6 +265,18 @@ void draw_steps(Draw& draw, SimulatedRun& run, std::int64_t steps) {
   run.seconds_outside = draw.real(1, 30);
 }
 
+/// Of Hugging Face's Trainer: runs by steps, and runs of passes over data that is no whole number of batches.
+/// Of a stream of its own.
+void draw_passes(std::uint64_t seed, SimulatedRun& run) {
+  Draw draw(seed, 8000 + static_cast<std::uint32_t>(run.format));
+  run.by_steps = draw.between(0, 2) == 0;
+  const std::int64_t passes = draw.between(1, 4), steps = std::ssize(run.steps);
+  if (run.by_steps) return;
+  if (steps % passes == 0) run.data_passes = passes;
+  if (draw.between(0, 1) == 1)
+    run.short_by = static_cast<double>(draw.between(0, static_cast<std::int64_t>(run.sequences()) - 1));
+}
+
 }  // namespace
 
 std::string_view to_string(LogFormat format) { return names[static_cast<std::size_t>(format)]; }
@@ -273,6 +285,9 @@ double SimulatedRun::sequences() const {
   return static_cast<double>(micro) * static_cast<double>(accumulation) * static_cast<double>(data_parallel);
 }
 double SimulatedRun::tokens() const { return sequences() * static_cast<double>(sequence_length); }
+double SimulatedRun::lacking(double done) const {
+  return std::floor(done * static_cast<double>(data_passes) / static_cast<double>(steps.size())) * short_by;
+}
 std::int64_t SimulatedRun::first_number() const {
   switch (format) {
     case LogFormat::llm_tii:
@@ -384,6 +399,7 @@ SimulatedRun simulate(LogFormat format, std::uint64_t seed, std::int64_t wanted)
   run.accounting = documented(run);
   draw_steps(draw, run, steps);
   draw_rarities(seed, run, steps);
+  if (format == LogFormat::hugging_face || format == LogFormat::hugging_face_console) draw_passes(seed, run);
   return run;
 }
 

@@ -83,6 +83,9 @@ struct SimulatedRun {
   std::int64_t warmup_steps = 0, decay_steps = 0;
   double first_rate = 0;               ///< where the warm-up begins
   bool batch_in_tokens = false;        ///< of nanotron: printed by a version of 2025, whose lines differ
+  std::int64_t data_passes = 1;        ///< of Hugging Face: over the data, each of as many steps
+  double short_by = 0;                 ///< sequences that the last step of each of them lacks
+  bool by_steps = false;               ///< of Hugging Face: the data has no length, the plan is in steps
   bool header_lost = false;            ///< of torchtitan: nothing stands before the first step
   bool prints_sequences_rate = false;  ///< of Megatron's descendants
   /// Of Megatron: how its arguments say the schedule.
@@ -96,8 +99,10 @@ struct SimulatedRun {
   std::vector<SimulatedStep> steps;  ///< every step done, logged or not
   Accounting accounting;
 
-  double sequences() const;           ///< of all ranks in one optimizer step, as performed
-  double tokens() const;              ///< likewise
+  double sequences() const;  ///< of all ranks in one optimizer step, as performed
+  double tokens() const;     ///< likewise
+  /// What the first `done` steps lack for the short last batches of passes over the data. [sequences]
+  double lacking(double done) const;
   std::int64_t first_number() const;  ///< 0 or 1: how the trainer numbers its first step
 };
 
