@@ -47,17 +47,17 @@ const std::vector<ModelSpec>& known_models() {
   return all;
 }
 
-/// A shape leaves open whether the head is tied, queries and keys are normed, and (unless printed) how many
+/// A shape leaves open (unless printed) whether the head is tied, queries and keys are normed, and how many
 /// key/value heads there are: the printed count decides. Without one the plainest stands, if its heads are
 /// printed.
 std::optional<ModelSpec> as_counted(const ModelSpec& model, bool kv_heads_known, bool head_dim_known,
-                                    std::optional<bool> tied_known, const std::optional<Printed>& parameters,
-                                    bool whole) {
+                                    std::optional<bool> tied_known, std::optional<bool> norm_known,
+                                    const std::optional<Printed>& parameters, bool whole) {
   std::vector<ModelSpec> readings;
   for (std::int64_t kv = model.kv_heads; kv >= 1; kv /= 2) {
     for (const bool tied : {false, true})
       for (const bool norm : {false, true}) {
-        if (tied_known && tied != *tied_known) continue;
+        if ((tied_known && tied != *tied_known) || (norm_known && norm != *norm_known)) continue;
         ModelSpec reading = model;
         reading.kv_heads = kv;
         reading.tied_embeddings = tied;
@@ -197,8 +197,9 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
     }
     basis = model.name;
     const auto& count = record[Setting::parameters];
-    auto counted = as_counted(model, at(Setting::kv_heads).has_value(), at(Setting::head_dim).has_value(),
-                              record.tied_embeddings, count, shape_whole(record) && usable(count));
+    auto counted =
+        as_counted(model, at(Setting::kv_heads).has_value(), at(Setting::head_dim).has_value(),
+                   record.tied_embeddings, record.qk_norm, count, shape_whole(record) && usable(count));
     if (counted && usable(count) && !any_count_fits(*counted, *count)) {
       if (record.format.name == "torchtitan" && of_other_vocabulary(*counted, *count)) return std::nullopt;
       // torchtitan's inner width is not printed: a known model of every size that is, and of that count,

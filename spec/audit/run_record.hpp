@@ -228,6 +228,7 @@ struct RunFacts {
   std::string model;                    ///< as printed or found; empty when the log names none
   std::optional<ModelSpec> definition;  ///< of the model, where the log holds it whole
   std::optional<bool> tied_embeddings;  ///< whether the head is the embedding, where the log says so
+  std::optional<bool> qk_norm;          ///< whether queries and keys are normed, where the log says so
   std::optional<BlockMlp> mlp;          ///< beside the settings, of a trainer that has several, where said
   std::optional<ParameterTensors> tensors;  ///< of the whole model, where said
   std::vector<MemoryOfStart> memory;        ///< of our own record

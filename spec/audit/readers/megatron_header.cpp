@@ -47,6 +47,7 @@ void Header::read(std::string_view text, std::int64_t line, RecordBuilder& build
     no_ramp_ = !ramp_stated_;
     state_mlp(builder);
     mlp_ = MlpArguments();
+    if (counted_.normed_queries()) builder.qk_norm(*counted_.normed_queries());
     if (grouped_ == false) builder.setting(Setting::kv_heads, builder.current(Setting::heads));
     schedule_.end(builder);
     schedule_ = ScheduleArguments();
@@ -86,8 +87,8 @@ bool Header::rank_holds_all(const RecordBuilder& builder) const {
   const auto& experts = builder.current(Setting::expert_parallel);
   // Of positions that are learned, "max_position_embeddings" says how many; BERT and T5 learn them, and have
   // heads and blocks that no argument tells.
-  return rotary_ && !has_decoder_ && is_one(Setting::tensor_parallel) && is_one(Setting::pipeline_parallel) &&
-         (!experts || experts->value == 1);
+  return rotary_ && !has_decoder_ && counted_.known() && is_one(Setting::tensor_parallel) &&
+         is_one(Setting::pipeline_parallel) && (!experts || experts->value == 1);
 }
 
 void Header::state_mlp(RecordBuilder& builder) const {
@@ -103,6 +104,7 @@ void Header::read_argument(std::string_view name, std::string_view rest, std::in
   const std::string_view value = trimmed(rest);
   if (mlp_.read(name, value)) state_mlp(builder);
   schedule_.read(name, value, line, builder);
+  counted_.read(name, value);
   if (name == "rampup_batch_size") ramp_stated_ = value != "None";
   if (name == "position_embedding_type") rotary_ = value == "rope";
   if (name == "decoder_seq_length") has_decoder_ = value != "None";

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "spec/audit/readers/megatron_arguments.hpp"
+#include "spec/audit/readers/megatron_counted.hpp"
 #include "spec/audit/readers/record_builder.hpp"
 
 namespace assay::spec::audit::megatron {
@@ -24,12 +25,14 @@ class Header {
   void read_argument(std::string_view name, std::string_view rest, std::int64_t line, RecordBuilder& builder);
 
   void state_mlp(RecordBuilder& builder) const;
-  /// Whether what a rank counts of its parameters is the whole model's, of blocks with no table of positions.
+  /// Whether what a rank counts of its parameters is the whole model's, of blocks with no table of positions
+  /// and no parameters that the arguments leave open.
   bool rank_holds_all(const RecordBuilder& builder) const;
 
   bool ramp_stated_ = false, no_ramp_ = false;  ///< by the arguments; by all of them, to their end
   bool rotary_ = false, has_decoder_ = false;   ///< positions by rotation alone; an encoder and a decoder
   MlpArguments mlp_;
+  CountedArguments counted_;
   ScheduleArguments schedule_;
   std::optional<bool> grouped_;  ///< as stated; where the line is lost, heads may share keys or not
 };

@@ -66,6 +66,8 @@ class RecordBuilder {
   void tied_embeddings(bool tied) { header().tied_embeddings = tied; }
   /// A validation's line, of a trainer whose rates leave out its time.
   void validated() { run_.record.validates = true; }
+  /// Whether queries and keys are normed.
+  void qk_norm(bool normed) { header().qk_norm = normed; }
   /// Steps of the run contradict a setting that changes as it goes.
   void forget(Setting setting) { run_.record[setting].reset(); }
   /// A line of the run says that its loss is made of rewards.

@@ -252,5 +252,62 @@ TEST(WholeShapeSpec, MegatronsRankHoldsTheWholeModelWhereNothingCutsIt) {
         << name << " " << value;
 }
 
+TEST(WholeShapeSpec, MegatronsCountIsHeldWhereNoArgumentLeavesParametersOpen) {
+  // Gain and bias of 128 for queries and for keys of 24 layers; one offset for each of 16 heads of each.
+  EXPECT_EQ(count_of_rank("1414217728", {{"qk_layernorm", "True"}}).verdict, Verdict::cannot_be_judged);
+  EXPECT_EQ(count_of_rank("1414105472", {{"softmax_type", "learnable"}}).verdict, Verdict::cannot_be_judged);
+  // RMSNorm's gains alone: 24 x 2 x 128 = 6,144 more, and none where the argument says so.
+  const auto rms = [](const char* count, const char* normed) {
+    return count_of_rank(count, {{"normalization", "RMSNorm"}, {"qk_layernorm", normed}}).verdict;
+  };
+  EXPECT_EQ(rms("1414111232", "True"), Verdict::holds);
+  EXPECT_EQ(rms("1414111233", "True"), Verdict::contradicts);
+  EXPECT_EQ(rms("1414105088", "True"), Verdict::contradicts);
+  EXPECT_EQ(rms("1414111232", "False"), Verdict::contradicts);
+  EXPECT_EQ(rms("1414105088", "False"), Verdict::holds);
+  // Lost, of a value that is not known, or of a part that is not.
+  for (const auto& [name, value] : {std::pair("qk_layernorm", ""),
+                                    {"normalization", ""},
+                                    {"normalization", "DyT"},
+                                    {"add_bias_linear", ""},
+                                    {"softmax_type", "off-by-one"},
+                                    {"window_attn_skip_freq", "None"},
+                                    {"attention_sink_k", "4"},
+                                    {"retro_add_retriever", "True"},
+                                    {"enable_hyper_connections", "True"},
+                                    {"spec", "['local']"}})
+    EXPECT_EQ(count_of_rank("1555515597", {{name, value}}).verdict, Verdict::cannot_be_judged)
+        << name << " " << value;
+}
+
+/// As Megatron-LM of 2025 prints them, with the defaults of parts that no plain decoder has.
+TEST(WholeShapeSpec, MegatronsDefaultsLeaveNoParametersOpen) {
+  const megatron_arguments_test::Arguments defaults = {{"add_position_embedding", "True"},
+                                                       {"apply_layernorm_1p", "False"},
+                                                       {"attention_backend", "AttnBackend.auto"},
+                                                       {"attention_dropout", "0.0"},
+                                                       {"attention_sink_k", "0"},
+                                                       {"attention_softmax_in_fp32", "True"},
+                                                       {"bias_dropout_fusion", "True"},
+                                                       {"clone_scatter_output_in_embedding", "True"},
+                                                       {"hybrid_attention_ratio", "0.0"},
+                                                       {"kv_lora_rank", "32"},
+                                                       {"log_params_norm", "True"},
+                                                       {"masked_softmax_fusion", "True"},
+                                                       {"max_position_embeddings", "2048"},
+                                                       {"moe_router_bias_update_rate", "0.001"},
+                                                       {"norm_epsilon", "1e-05"},
+                                                       {"q_lora_rank", "None"},
+                                                       {"relative_attention_num_buckets", "32"},
+                                                       {"retro_add_retriever", "False"},
+                                                       {"retro_attention_gate", "1"},
+                                                       {"softmax_type", "vanilla"},
+                                                       {"spec", "None"},
+                                                       {"use_rotary_position_embeddings", "True"},
+                                                       {"window_attn_skip_freq", "None"}};
+  EXPECT_EQ(count_of_rank("1414105088", defaults).verdict, Verdict::holds);
+  EXPECT_EQ(count_of_rank("1414105089", defaults).verdict, Verdict::contradicts);
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::whole_shape_test

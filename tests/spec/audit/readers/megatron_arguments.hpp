@@ -13,7 +13,8 @@ using Arguments = std::map<std::string, std::string>;
 
 /// 24 layers of 2,048 on 8 GPUs, 128 sequences of 2,048; an empty value takes the line away.
 inline std::string header(const Arguments& other) {
-  Arguments all = {{"data_parallel_size", "8"},
+  Arguments all = {{"add_bias_linear", "False"},
+                   {"data_parallel_size", "8"},
                    {"ffn_hidden_size", "8192"},
                    {"global_batch_size", "128"},
                    {"group_query_attention", "False"},
@@ -34,11 +35,13 @@ inline std::string header(const Arguments& other) {
                    {"moe_router_topk", "2"},
                    {"moe_shared_expert_intermediate_size", "None"},
                    {"multi_latent_attention", "False"},
+                   {"normalization", "LayerNorm"},
                    {"num_attention_heads", "16"},
                    {"num_experts", "None"},
                    {"num_layers", "24"},
                    {"padded_vocab_size", "50304"},
                    {"pipeline_model_parallel_size", "1"},
+                   {"qk_layernorm", "False"},
                    {"rampup_batch_size", "None"},
                    {"seq_length", "2048"},
                    {"swiglu", "False"},
