@@ -52,7 +52,7 @@ std::string headline(const Audit& audit) {
     out += " but for its " + open + ", which could not be judged";
   for (const Result& result : audit.results)
     if (result.clock_longer > 0)
-      return out + (out == "consistent" ? ", but" : "; and") + " its clock shows " +
+      return out + (out == "consistent" ? ", but" : "; and") + " its clock shows at least " +
              shown(result.clock_longer, Unit::share) + " more time than its steps";
   return out;
 }

@@ -15,7 +15,7 @@ std::string utilisation_left_open(const Audit& audit);
 std::string rates_not_numbers(const Audit& audit);
 
 /// "CONTRADICTS", "cannot be judged", "consistent", "consistent but for its MFU, which could not be judged",
-/// or "consistent, but its clock shows 12.00 % more time than its steps".
+/// or "consistent, but its clock shows at least 12.00 % more time than its steps".
 std::string headline(const Audit& audit);
 
 }  // namespace assay::spec::audit

@@ -183,7 +183,11 @@ const std::vector<Invariant>& invariants() {
        "less than the clock. Steps that are not logged lie no further outside the logged ones, as "
        "printed, than these lie apart, and below them also what logging may add: a tenth, or 5 ms. Of fewer "
        "than 8 "
-       "lines, within the root of 2 of theirs.",
+       "lines, within the root of 2 of theirs. What the clock shows more in every stretch than means over "
+       "the "
+       "steps since the line before, from a twentieth on, is told, and no contradiction: evaluation and "
+       "saving "
+       "may lie between all lines, and Megatron's timer, among others', stands still in them.",
        Unit::seconds},
       {"rate_wall_clock", "tokens / clock = tokens/s",
        "Where no step time is printed; as `wall_clock`. A rate that may be a mean since the start, whose "

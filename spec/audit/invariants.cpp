@@ -99,7 +99,8 @@ Result judge_relation(const Comparison& comparison, double factor, const std::st
       out.verdict == Verdict::holds && longer > worth_a_word) {
     out.clock_longer = longer;
     out.note = "the clock shows at least " + shown(longer, Unit::share) +
-               " more in every stretch: time that the lines leave out, or numbers that are too good";
+               " more in every stretch: time that the lines leave out" + std::string(comparison.left_out) +
+               ", or numbers that are too good";
   }
   if (comparison.of_ranks)
     out.note += (out.note.empty() ? "" : "; ") +

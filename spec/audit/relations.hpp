@@ -73,6 +73,8 @@ struct Comparison {
   /// Of a clock beside numbers that leave out no time: the clock's over the steps', at least, in every
   /// stretch.
   double clock_over_steps = 0;
+  std::string_view left_out{};  ///< what the trainer's source leaves out of the steps' times all the same, as
+                                ///< the note says it
   /// Of step times beside a clock: printed / recomputed where no pause is in what the clock shows.
   Interval without_pauses{1, 1};
 };

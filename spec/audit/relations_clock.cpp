@@ -113,6 +113,8 @@ void compare_windows(const Evidence& e, bool by_rate, Comparison& to) {
     for (const Judged& j : judged)
       least = std::min(least, (j.window.clock.low - until_stamped) / j.window.steps_time.high);
     to.clock_over_steps = least;
+    // training.py stops the timer "interval-time" around both.
+    if (e.record.format.name == "megatron") to.left_out = " (its timer stops for evaluation and saving)";
   }
   // A rate of one step stands for those that are not logged, evaluations among them: three times as loose.
   const double paused = e.record.validates                    ? validating
