@@ -7,6 +7,7 @@
 
 #include "spec/audit/groups.hpp"
 #include "spec/audit/line_clock.hpp"
+#include "spec/audit/other_gpus.hpp"
 #include "spec/audit/running_mean.hpp"
 
 namespace assay::spec::audit {
@@ -87,9 +88,13 @@ struct Said {
   std::vector<std::size_t> changed;        ///< steps that leave it where nothing may change it; `ratios` then
                                            ///< says nothing of single numbers
   Interval then{1, 1};                     ///< what most of these share
+  std::size_t lines = 0, alike = 0, alike_then = 0;  ///< of the stretch; that share the one, and the other
+  bool other_gpus =
+      false;  ///< the change lasts, and the rate changes with it: the peak may be that of others
 };
 
-std::optional<Said> judge_pair(const Pair& pair, bool with_batch, const std::vector<const Sample*>& samples) {
+std::optional<Said> judge_pair(const Evidence& e, const Pair& pair, bool with_batch,
+                               const std::vector<const Sample*>& samples) {
   if (samples.size() < 3) return std::nullopt;
   Said out{};
   out.pair = &pair;
@@ -103,16 +108,21 @@ std::optional<Said> judge_pair(const Pair& pair, bool with_batch, const std::vec
   const std::size_t n = samples.size(), allowed = n < 8 ? 1 : std::max<std::size_t>(2, n / 20);
   const bool of_peak = pair.relation == Relation::mfu_of_flops_rate;
   const auto leaves = [&](std::size_t i) { return !ratios[i].meets(out.shared); };
-  if (n - shared.ratios > allowed) {
-    if (!of_peak) return std::nullopt;
+  const bool many = n - shared.ratios > allowed;
+  if (many && !of_peak) return std::nullopt;
+  if (of_peak && shared.ratios < n) {
     std::vector<Interval> others;
     for (std::size_t i = 0; i < n; ++i)
       if (leaves(i)) {
         others.push_back(ratios[i]);
         out.changed.push_back(static_cast<std::size_t>(samples[i]->step));
       }
-    out.then = shared_factor(others).factor;
-    return out;
+    const Shared then = shared_factor(others);
+    out.then = then.factor, out.alike = shared.ratios, out.alike_then = then.ratios;
+    out.lines = n;
+    out.other_gpus = changes_with_rate(e, samples, shared, then);
+    if (many || out.other_gpus) return out;
+    out.changed.clear();
   }
   for (std::size_t i = 0; i < n; ++i) {
     out.ratios[static_cast<std::size_t>(samples[i]->step)] = ratios[i];
@@ -144,7 +154,7 @@ std::vector<Said> said_by_pairs(const Evidence& e, const Comparisons& comparison
             sample.step < static_cast<std::int64_t>(stretch.end) &&
             (!elsewhere || sample.ratio.high < 1.05 * sample.ratio.low))
           samples.push_back(&sample);
-      if (auto said = judge_pair(pair, batch.has_value(), samples)) {
+      if (auto said = judge_pair(e, pair, batch.has_value(), samples)) {
         said->elsewhere = elsewhere;
         out.push_back(std::move(*said));
       }
@@ -172,16 +182,29 @@ std::vector<Field> suspects(const std::vector<Said>& all, std::size_t step) {
   return out;
 }
 
+bool may_be_of_other_gpus(const std::vector<Said>& all, std::size_t step) {
+  return std::any_of(all.begin(), all.end(), [&](const Said& said) {
+    return said.other_gpus && std::count(said.changed.begin(), said.changed.end(), step) > 0;
+  });
+}
+
 /// The peak that a quotient MFU / FLOP/s is one part in.
 std::string peak_of(const Interval& quotient) { return shown(1 / quotient.middle(), Unit::flops_per_second); }
 
-/// MFU over FLOP/s that changes for more than single lines: another peak, which one log has not.
+/// MFU over FLOP/s that changes for more than single lines: another peak, which one log has not, unless it
+/// went on on other GPUs.
 void tell_change_of_peak(const Evidence& e, const Said& said, Result& out) {
+  const auto on = [](std::size_t some) { return " on " + std::to_string(some); };
+  const std::string peaks = "MFU is made with " + peak_of(said.shared) + on(said.alike) + " of " +
+                            std::to_string(said.lines) + " lines, with " + peak_of(said.then) +
+                            on(said.alike_then);
+  if (said.other_gpus) {
+    out.note += "; " + peaks + ", where the rate changes too: it may be of other GPUs";
+    return;
+  }
   for (const std::size_t step : said.changed)
     contradict(out, said.then.middle() / said.shared.middle(), exact_interval(1), e.steps[step]->line);
-  blame(out, "peak_changes",
-        "one log has one peak: MFU is made with " + peak_of(said.shared) + " on most lines, with " +
-            peak_of(said.then) + " on these");
+  blame(out, "peak_changes", "one log has one peak: " + peaks);
 }
 
 }  // namespace
@@ -202,7 +225,8 @@ Result judge_work_steady(const Evidence& e, const Comparisons& comparisons) {
   for (const Said& said : all) {
     if (said.elsewhere) continue;
     out.judged += static_cast<std::int64_t>(said.ratios.size() + said.changed.size());
-    for (const std::size_t step : said.wrong) wrong.emplace(step, &said);
+    for (const std::size_t step : said.wrong)
+      if (!may_be_of_other_gpus(all, step)) wrong.emplace(step, &said);
   }
   if (out.judged == 0)
     return not_judged(all.empty() ? "three lines of two such numbers"

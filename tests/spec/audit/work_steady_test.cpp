@@ -253,6 +253,59 @@ TEST(WorkSteadySpec, OneLogHasOnePeak) {
   EXPECT_EQ(named(two_peaks(21, 10, 1.0002)), "holds");
 }
 
+/// torchtitan's lines without a header: up to line `from` on H100, then on B200, or the reverse.
+RunRecord other_gpus(int lines, int from, bool slower = false, int until = 1000) {
+  return titan(
+      lines, -1, [](Line&) {}, false, -1,
+      [=](int k, Line& l) {
+        const bool b200 = (k >= from && k < until) != slower;
+        if (b200) l.rate *= 2.1, l.flops *= 2.1, l.seconds /= 2.1;
+        l.mfu = l.flops / (b200 ? 2250e12 : 989e12);
+      });
+}
+
+std::string note_of(const RunRecord& run, std::string_view id = "work_steady") {
+  for (const Result& r : audit(run).results)
+    if (r.id == id) return r.note + (r.causes.empty() ? "" : r.causes[0].text);
+  return "no such invariant";
+}
+
+TEST(WorkSteadySpec, APeakThatChangesForGoodWithTheRateMayBeOfOtherGpus) {
+  for (const bool slower : {false, true})
+    for (const int from : {1, 2, 5, 10, 15, 18, 19}) {
+      const RunRecord run = other_gpus(20, from, slower);
+      EXPECT_EQ(contradictions(run), "") << slower << " " << from;
+      EXPECT_EQ(named(run), "holds") << slower << " " << from;
+      const std::string note = note_of(run);
+      EXPECT_NE(note.find("may be of other GPUs"), std::string::npos) << from << " " << note;
+      EXPECT_NE(note.find(" of 20 lines"), std::string::npos) << note;
+    }
+  for (const int from : {1, 2, 3}) EXPECT_EQ(contradictions(other_gpus(4, from)), "") << from;
+  // For a while only, and without another rate.
+  EXPECT_EQ(named(other_gpus(20, 5, false, 10)), "peak_changes");
+  EXPECT_EQ(named(two_peaks(20, 10, 989.0 / 2250)), "peak_changes");
+  EXPECT_TRUE(audit(two_peaks(20, 18, 989.0 / 2250)).contradicts);
+  EXPECT_TRUE(audit(two_peaks(20, 2, 989.0 / 2250)).contradicts);
+  // A line that is slow for a pause changes no rate.
+  const RunRecord paused = titan(
+      20, -1, [](Line&) {}, false, -1,
+      [](int k, Line& l) {
+        if (k == 15) l.rate /= 2, l.flops /= 2, l.mfu /= 2, l.seconds *= 2;
+        if (k >= 10) l.mfu *= 0.5;
+      });
+  EXPECT_EQ(named(paused), "peak_changes");
+}
+
+TEST(WorkSteadySpec, PeaksAreToldWithTheirLines) {
+  const std::string halves = note_of(two_peaks(20, 10, 0.5));
+  EXPECT_NE(halves.find(" on 10 of 20 lines, with "), std::string::npos) << halves;
+  EXPECT_EQ(halves.find("most"), std::string::npos) << halves;
+  const RunRecord each = titan(
+      20, -1, [](Line&) {}, false, -1, [](int k, Line& l) { l.mfu *= 1 - 0.03 * k; });
+  EXPECT_EQ(named(each), "peak_changes");
+  EXPECT_NE(note_of(each).find(" on 1 of 20 lines, with "), std::string::npos) << note_of(each);
+}
+
 TEST(WorkSteadySpec, WhereSettingsSayItTheyStandForIt) {
   const RunRecord run = nanotron(
       12, -1, [](Line&) {}, 2);
