@@ -22,8 +22,9 @@ std::optional<Interval> palm_from_prints(const Evidence& e) {
   return exact_interval(6) * *N + exact_interval(12) * *L * heads * *e.sequence_length;
 }
 
-/// 6 (N - V D) + 12 L D T from what torchtitan's header prints (utils.py, get_nparams_and_flops): of its
-/// dense models alone, for a header says of the others neither their experts nor the width of their heads.
+/// 6 (N - V D) + 12 L D T, N where embedding and head are tied, from what torchtitan's header prints
+/// (utils.py, get_nparams_and_flops): of its dense models alone, for a header says of the others neither
+/// their experts nor the width of their heads.
 std::optional<Interval> torchtitan_from_prints(const Evidence& e) {
   const std::string& model = e.record.model;
   const auto N = e.of(Setting::parameters), L = e.of(Setting::layers), D = e.of(Setting::width),
@@ -31,7 +32,9 @@ std::optional<Interval> torchtitan_from_prints(const Evidence& e) {
   const bool dense = model.starts_with("llama3 ") || model.starts_with("llama2 ");
   if (e.record.format.name != "torchtitan" || !dense || !N || !L || !D || !V || !e.sequence_length)
     return std::nullopt;
-  return exact_interval(6) * (*N - *V * *D) + exact_interval(12) * *L * *D * *e.sequence_length;
+  // A table that is the head, too, is multiplied.
+  const Interval tables = e.record.tied_embeddings.value_or(false) ? exact_interval(0) : *V * *D;
+  return exact_interval(6) * (*N - tables) + exact_interval(12) * *L * *D * *e.sequence_length;
 }
 
 /// 12 L (H Q) T: what full attention adds to a token.

@@ -152,6 +152,7 @@ class Torchtitan : public LineReader {
                        text.find("experts") == std::string_view::npos &&
                        text.find("hidden_dim=") == std::string_view::npos &&
                        text.find("tying=True") == std::string_view::npos;
+    if (text.find("tying=True") != std::string_view::npos) builder.tied_embeddings(true);
     if (!plain || !width || !heads || !multiple || !(multiple->value >= 1) ||
         !(stretched || stretch.starts_with("None")))
       return;

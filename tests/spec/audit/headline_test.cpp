@@ -87,6 +87,23 @@ TEST(HeadlineSpec, AClockThatAlwaysShowsMoreThanTheStepsIsTold) {
     EXPECT_EQ(headline(audit_of_rates(1, paused)), "consistent") << "a pause now and then";
 }
 
+/// Llama 3.2 1B, whose table is its head: 6 x 1,235,814,400 + 12 x 16 x 2,048 x 8,192 FLOPs a token.
+TEST(HeadlineSpec, ATiedTableIsMultipliedInTorchtitansCount) {
+  const std::string head = "[titan] 2026-01-09 10:00:00,000 - root - INFO - ";
+  for (const bool tied : {true, false}) {
+    std::istringstream in(
+        head +
+        "Building llama3 1B with TransformerModelArgs(dim=2048, n_layers=16, n_heads=32, n_kv_heads=8, " +
+        "vocab_size=128256, multiple_of=256, ffn_dim_multiplier=1.5, enable_weight_tying=" +
+        (tied ? "True" : "False") + ")\n" + head + "Model llama3 1B size: 1,235,814,400 total parameters\n" +
+        head + "Building 1-D device mesh with ['dp_shard'], [1]\n" + head +
+        "Training starts at step 1, with local batch size 1, global batch size 1, sequence length 8192\n" +
+        head + "step:  1  loss: 12.1691  memory: 45.20GiB(57.14%)  tps: 10,000  tflops: 106.36\n");
+    const auto runs = read_logs(in, "log");
+    EXPECT_EQ(audit(runs.front()).contradicts, !tied) << contradictions(runs.front());
+  }
+}
+
 /// A rate of torchtitan leaves out validations, and what came before them since the line before.
 TEST(HeadlineSpec, ValidationsMayTakeAnyTime) {
   const std::string head = "[titan] 2026-01-09 10:", tail = ",000 - root - INFO - ";
