@@ -125,15 +125,6 @@ void add_padding(ChangeBuilder& b, const Left& left) {
 /// What no known mistake explains, and is a simple multiple: told with everything that may be as many times
 /// what it is called, so that it can be looked for.
 void add_multiples(ChangeBuilder& b, const Left& left) {
-  // torchtitan's rate is of the time since the line before, or since a validation, whose line may be lost.
-  if (left.relation == R::rate_wall_clock && left.residual.high < 1 &&
-      left.e.record.format.name == "torchtitan")
-    b.add("time_left_out",
-          "the clock also runs through what lies between all lines and no rate holds (validations, whose "
-          "lines "
-          "are not here)",
-          3.4, {{R::rate_wall_clock, left.residual.middle()}})
-        .of_printer = false;
   const double found = simple_multiple(left.residual);
   if (found == 0) return;
   switch (left.relation) {

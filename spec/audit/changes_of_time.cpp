@@ -79,6 +79,17 @@ void add_time_or_clock(ChangeBuilder& b, const Left& left) {
         x < 1 ? 4.2 : 3.5, {{R::wall_clock, x}});
 }
 
+/// torchtitan's rate is of the time since the line before, or since a validation, whose line may be lost:
+/// ahead of every mistake that the clock alone would tell of.
+void add_time_between_lines(ChangeBuilder& b, const Left& left) {
+  if (left.e.record.format.name != "torchtitan" || !(left.residual.high < 1)) return;
+  b.add("time_left_out",
+        "the clock also runs through what lies between all lines and no rate holds (validations, whose lines "
+        "are not here)",
+        3.4, {{R::rate_wall_clock, left.residual.middle()}})
+      .of_printer = false;
+}
+
 }  // namespace
 
 /// Step times that do not add up to the clock, or without one to the tokens that tokens/s makes of them. What
@@ -88,6 +99,8 @@ void add_time(ChangeBuilder& b, const Left& left) {
     add_time_alone(b, left);
   else if (left.relation == R::wall_clock)
     add_time_or_clock(b, left);
+  else if (left.relation == R::rate_wall_clock)
+    add_time_between_lines(b, left);
 }
 
 }  // namespace assay::spec::audit::solving

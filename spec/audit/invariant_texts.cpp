@@ -195,7 +195,8 @@ const std::vector<Invariant>& invariants() {
        "steps are slow, may say the root of 2 more; where not every step is logged, the clock may show four "
        "times as much. What it shows more in every stretch than a rate of all the time since the line before "
        "(torchtitan's), from a twentieth on, is told, and no contradiction: a program may pause between all "
-       "lines.",
+       "lines. Of a log with lines of validations, whose time torchtitan's rates leave out, the clock may "
+       "show any time more.",
        Unit::seconds},
       {"line_clock", "the steps since the line before take as long as the stamps of the two lines show",
        "By the step time, or the rate, of each line: of a single step, or a mean over the steps since the "

@@ -50,10 +50,6 @@ Result judge_run_rate(const Evidence& e, const Printed& printed, Interval each, 
   return out;
 }
 
-}  // namespace
-
-namespace {
-
 /// Which of steps/s and time is wrong where the sequences of a step, made of the one, are a batch of the run,
 /// and made of the other are none; empty where nothing tells.
 std::string wrong_of_time_and_steps(const Evidence& e) {
