@@ -64,6 +64,11 @@ class Megatron : public LineReader {
     if (!shapes_.read(line, step) || !of_same_batch(line.text)) return false;
     emit(builder);
     if (!builder.current(Setting::max_steps)) return false;
+    if (step[Field::gpu_tokens_per_second]) {  // nanotron's alone
+      if (!nanotron_.read_alike(line.text, line.number, step)) return false;
+      open(step, line, builder);
+      return true;
+    }
     if (!builder.current(Setting::sequences)) return false;
     open(step, line, builder);
     unsaid_.read(line.text, step, batch_here_, builder);
@@ -74,12 +79,17 @@ class Megatron : public LineReader {
   bool of_same_batch(std::string_view text) const {
     constexpr std::size_t drift = 16;  // by numbers before it that grow or shrink
     const std::size_t from = batch_at_ > drift ? batch_at_ - drift : 0;
-    if (batch_text_.empty()) return text.find("global batch size:") == std::string_view::npos;
+    if (batch_text_.empty()) return batch_of(text) == std::string_view::npos;
     return text.find(batch_text_, from) != std::string_view::npos;
   }
 
+  static std::size_t batch_of(std::string_view text) {
+    const std::size_t at = text.find("global batch size");
+    return at != std::string_view::npos ? at : text.find("global_batch_size");
+  }
+
   void remember_batch(std::string_view text) {
-    batch_at_ = text.find("global batch size:");
+    batch_at_ = batch_of(text);
     const bool there = batch_at_ != std::string_view::npos;
     batch_text_ = there ? text.substr(batch_at_, text.find('|', batch_at_) - batch_at_) : std::string_view();
   }
@@ -100,6 +110,10 @@ class Megatron : public LineReader {
     if (!builder.current(Setting::max_steps)) builder.summary(Setting::max_steps, step[Field::planned_steps]);
     if (beside.of_all_gpus) {
       nanotron_.read_step(text, line.number, step, batch, builder);
+      if (step[Field::gpu_tokens_per_second]) {
+        remember_batch(line.text);
+        shapes_.learn(line, taken);
+      }
       return open(step, line, builder);
     }
     if (const auto& stated = builder.current(Setting::sequences); !stated && !ramps_up_) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "spec/audit/digits.hpp"
 #include "spec/audit/readers/megatron_unsaid.hpp"
 #include "spec/audit/readers/scan.hpp"
 
@@ -18,10 +19,28 @@ std::string_view value_of(std::string_view text, std::string_view key) {
   return trimmed(rest.substr(0, rest.find('|')));
 }
 
+/// 10^floor(log10(value)) / 100. Domain: value > 0, finite.
+double unit_of_third_digit(double value) {
+  constexpr double slack = 1e-12;  // of log10: a product of a unit may fall short of its power of ten
+  constexpr int most = 22;
+  const double scaled = value * (1 + 2.3 * slack);
+  if (scaled >= 1 && scaled < powers_of_ten[most]) {
+    const double* const above = std::upper_bound(powers_of_ten, powers_of_ten + most, scaled);
+    const auto digits = above - powers_of_ten;
+    return digits >= 3 ? powers_of_ten[digits - 3] : inverse_powers_of_ten[3 - digits];
+  }
+  if (scaled < 1 && scaled >= inverse_powers_of_ten[most - 2]) {
+    int places = 1;
+    while (scaled < inverse_powers_of_ten[places]) ++places;
+    return inverse_powers_of_ten[places + 2];
+  }
+  return std::pow(10.0, std::floor(std::log10(value) + slack) - 2);
+}
+
 /// Numbers are rounded to three significant digits, and zeros at their end are left out ("1.6M" is 1.60M).
 void round_to_three(Printed& printed) {
   if (!(printed.value > 0) || !std::isfinite(printed.value)) return;
-  const double half = 0.5 * std::pow(10.0, std::floor(std::log10(printed.value) + 1e-12) - 2);
+  const double half = 0.5 * unit_of_third_digit(printed.value);
   if (printed.high - printed.low <= 2 * half) return;  // more digits: a version that rounds otherwise
   printed.low = printed.value - half;
   printed.high = printed.value + half;
@@ -42,6 +61,15 @@ std::optional<Printed> length_of(const Printed& tokens, const Printed& sequences
   const double low = tokens.low / sequences.high, high = tokens.high / sequences.low;
   if (const auto whole = only_whole(low, high, line)) return whole;
   return Printed{tokens.value / sequences.value, low, high, line};
+}
+
+/// Versions before print "1.420000E+04", and a fixed number of digits behind the point.
+bool of_three_digits(std::string_view text) {
+  return value_of(text, "tokens_per_sec: ").find_first_of("Ee") == std::string_view::npos;
+}
+void round_to_three(Step& step) {
+  for (auto& field : step.fields)
+    if (field && !field->exact()) round_to_three(*field);
 }
 
 /// Tokens of the step by its rate and time, and by those of the run over its steps: none where one of the two
@@ -88,11 +116,8 @@ void Run::read_header(std::string_view text, std::int64_t line, RecordBuilder& b
 void Run::read_step(std::string_view text, std::int64_t line, Step& step, std::optional<Printed> batch,
                     RecordBuilder& builder) {
   in_configuration_ = false;
-  // Versions before print "1.420000E+04", and a fixed number of digits behind the point.
-  const bool three_digits = value_of(text, "tokens_per_sec: ").find_first_of("Ee") == std::string_view::npos;
-  if (three_digits) {
-    for (auto& field : step.fields)
-      if (field && !field->exact()) round_to_three(*field);
+  if (of_three_digits(text)) {
+    round_to_three(step);
     if (batch && !batch->exact()) round_to_three(*batch);
   }
   if (!std::exchange(steps_, true)) {
@@ -102,13 +127,21 @@ void Run::read_step(std::string_view text, std::int64_t line, Step& step, std::o
     if (!builder.current(Setting::gpus)) builder.summary(Setting::gpus, gpus_of(step, line));
     first_step(line, step, batch, builder);
   }
-  if (!batch || !(batch->low > 0)) return;
-  step[counts_tokens_ ? Field::tokens : Field::step_sequences] = batch;
+  batch_here_ = positive(batch) ? batch : std::nullopt;
+  if (!batch_here_) return;
+  step[batch_field()] = batch;
   if (batch_ && (batch->high < batch_->low || batch->low > batch_->high)) {
     // A batch that grows is of no one size.
     builder.forget(counts_tokens_ ? Setting::tokens_per_step : Setting::sequences);
     batch_.reset();
   }
+}
+
+bool Run::read_alike(std::string_view text, std::int64_t line, Step& step) const {
+  if (!steps_) return false;
+  if (of_three_digits(text)) round_to_three(step);
+  if (batch_here_) (step[batch_field()] = batch_here_)->line = line;
+  return true;
 }
 
 /// Versions count sequences or tokens as the batch: the tokens of the step are a long sequence's many times

@@ -42,6 +42,39 @@ TEST(NanotronSpec, TheBatchIsOfSequencesOrOfTokens) {
   EXPECT_DOUBLE_EQ(run.read()[Setting::tokens_per_step]->high, 1.605e6);
 }
 
+/// A line like one before it is read at one go: as it would be on its own, also where the batch grows or a
+/// rate falls to another unit.
+TEST(NanotronSpec, LinesAlikeAreReadAsEachOnItsOwn) {
+  const auto read = [](const std::string& log) {
+    std::istringstream in(log);
+    return read_log(in, "log");
+  };
+  for (const bool in_tokens : {false, true}) {
+    Printer small{1024, 96, 8, 1, 12, in_tokens}, large{1024, 192, 8, 13, 12, in_tokens},
+        slow{128, 96, 8, 25, 12, in_tokens};
+    const std::string log = small.log() + large.log() + slow.log();
+    std::string unlike;
+    int line = 0;
+    std::istringstream in(log);
+    for (std::string text; std::getline(in, text); ++line)
+      unlike += std::string(line, '#') + " " + text + "\n";
+    const RunRecord a = read(log), b = read(unlike);
+    ASSERT_EQ(a.steps.size(), 36u);
+    ASSERT_EQ(b.steps.size(), a.steps.size());
+    for (std::size_t i = 0; i < setting_count; ++i)
+      EXPECT_EQ(a.settings[i].has_value(), b.settings[i].has_value()) << to_string(static_cast<Setting>(i));
+    for (std::size_t i = 0; i < a.steps.size(); ++i)
+      for (std::size_t j = 0; j < field_count; ++j) {
+        const auto &one = a.steps[i].fields[j], &other = b.steps[i].fields[j];
+        ASSERT_EQ(one.has_value(), other.has_value()) << i << to_string(static_cast<Field>(j));
+        if (!one) continue;
+        EXPECT_EQ(one->low, other->low) << i << to_string(static_cast<Field>(j));
+        EXPECT_EQ(one->high, other->high) << i << to_string(static_cast<Field>(j));
+        EXPECT_EQ(one->line, other->line) << i << to_string(static_cast<Field>(j));
+      }
+  }
+}
+
 TEST(NanotronSpec, EachNumberIsHeldAgainstTheOthers) {
   for (const bool in_tokens : {false, true}) {
     Printer run;
