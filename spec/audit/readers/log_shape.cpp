@@ -68,13 +68,10 @@ LogShape shape_of(std::string_view start) {
     return at == std::string_view::npos ? std::string_view() : text.substr(at);
   };
   start = skip_blanks(start);
-  if (start.empty()) return LogShape::text;
   if (const std::size_t end = start.find('\n');
-      end != std::string_view::npos && is_fence(start.substr(0, end))) {
-    // Lines stand alone, and fences are left out of them; a document has to be given without.
-    const LogShape inside = shape_of(start.substr(end + 1));
-    return inside == LogShape::json_lines ? inside : LogShape::text;
-  }
+      end != std::string_view::npos && is_fence(start.substr(0, end)))
+    start = skip_blanks(start.substr(end + 1));
+  if (start.empty()) return LogShape::text;
   const std::string_view inside = skip_blanks(start.substr(1));
   // "[rank0]: ..." and "{'loss': ..." are no JSON.
   if (start[0] == '[') return inside.empty() || inside[0] == '{' ? LogShape::document : LogShape::text;

@@ -2,6 +2,7 @@
 
 #include "spec/audit/readers/json_document.hpp"
 #include "spec/audit/readers/json_scan.hpp"
+#include "spec/audit/readers/log_shape.hpp"
 #include "spec/error.hpp"
 
 namespace assay::spec::audit {
@@ -9,6 +10,18 @@ namespace {
 
 [[noreturn]] void bad_document(const std::string& origin, const std::string& message) {
   throw UserError(ExitCode::bad_data, origin + ": " + message);
+}
+
+/// Passes over a fence that the next line is; at the end of the text one may lack its line break.
+bool pass_fence(BlockBytes& bytes) {
+  std::string line;
+  constexpr std::size_t longest = 64;
+  if (bytes.peek() != '`') return false;
+  for (int byte = bytes.peek(); byte >= 0 && byte != '\n' && line.size() < longest; byte = bytes.peek()) {
+    line += static_cast<char>(byte);
+    bytes.next();
+  }
+  return is_fence(line);
 }
 
 /// Values and elements of the document, each with its line; known elements are read at one go.
@@ -54,6 +67,8 @@ std::vector<RunRecord> read_document(Blocks& blocks, const ReadOptions& options,
   Lined lined(document, bytes);
   JsonPaths paths(lined);
   JsonScan scan(bytes, paths);
+  scan.blanks();
+  const bool fenced = pass_fence(bytes);
   const bool whole = scan.value();
   const std::string where = "line " + std::to_string(bytes.line());
   if (!whole)
@@ -61,6 +76,7 @@ std::vector<RunRecord> read_document(Blocks& blocks, const ReadOptions& options,
                                       scan.fault() +
                                       "; was the writer stopped before it was done? Give the complete file");
   scan.blanks();
+  if (fenced && pass_fence(bytes)) scan.blanks();
   if (bytes.peek() >= 0)
     bad_document(blocks.origin(), "holds more than one JSON document: the next begins at " + where +
                                       "; give one per file, or one per line");

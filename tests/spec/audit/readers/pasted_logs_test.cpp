@@ -5,6 +5,7 @@
 #include <string>
 
 #include "spec/audit/invariants.hpp"
+#include "spec/error.hpp"
 #include "tests/support/read_text.hpp"
 #include "tests/support/simulated_run.hpp"
 
@@ -29,6 +30,27 @@ TEST(PastedLogsSpec, LinesBetweenFencesAreReadAsTheyStand) {
   }
   const tests::SimulatedRun own = tests::simulate(tests::LogFormat::assay, 7);
   EXPECT_EQ(tests::read_text(fenced("", render(own))).unread_lines, 0);
+}
+
+/// All of the text between the fences is the document: what else stands there is refused.
+TEST(PastedLogsSpec, ADocumentBetweenFencesIsReadAsItStands) {
+  for (const auto format : {tests::LogFormat::hugging_face, tests::LogFormat::llm_tii_json}) {
+    const std::string document = render(tests::simulate(format, 7));
+    const RunRecord whole = tests::read_text(document);
+    for (const std::string& text :
+         {fenced("json", document), fenced("", document + "\n"), "\n" + fenced("json\r", document) + "\n",
+          "```\n" + document + "\n```", "```json\n" + document}) {
+      const RunRecord run = tests::read_text(text);
+      EXPECT_EQ(run.format.name, whole.format.name);
+      ASSERT_EQ(run.steps.size(), whole.steps.size());
+      EXPECT_EQ(run.steps.back()[Field::loss]->value, whole.steps.back()[Field::loss]->value);
+      EXPECT_GT(run.steps.front().line, whole.steps.front().line);
+      EXPECT_EQ(contradictions(run), "");
+    }
+    for (const std::string& text : {fenced("json", document + "and so on\n"), fenced("", document) + "{}\n",
+                                    fenced("", document) + fenced("", document), document + "```\n"})
+      EXPECT_THROW(tests::read_text(text), UserError) << text.substr(text.size() - 40);
+  }
 }
 
 TEST(PastedLogsSpec, TabsInPlaceOfBlanksAreBlanks) {
