@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <set>
 #include <utility>
 
 #include "spec/audit/headline.hpp"
@@ -73,15 +73,15 @@ void print_results(const Audit& audit, std::ostream& out) {
     }
   for (const Result& r : audit.results)
     if (r.verdict == Verdict::holds) row(r.id, printed(r), recomputed(r), "holds", r.note);
-  std::map<std::string, std::string> missing;  // input -> invariants
+  const bool own = audit.record->format.name == "assay";
+  std::set<std::string> wanted;
   std::size_t open = 0;
   for (const Result& r : audit.results)
     if (r.verdict == Verdict::cannot_be_judged) {
-      missing[r.note] += (missing[r.note].empty() ? "" : ", ") + r.id;
       ++open;
+      if (own || !of_own_record(r.note)) wanted.insert(r.note);
     }
   if (open == 0) return;
-  const bool own = audit.record->format.name == "assay";
   std::string line = "  not judged: " + std::to_string(open);
   if (!own) {
     std::string useful;
@@ -90,16 +90,13 @@ void print_results(const Audit& audit, std::ostream& out) {
                                : ", then " + option + " " + std::to_string(judged) + " more";
     line += useful.empty() ? "" : useful + ")";
   }
-  line += ", for want of ";
-  std::string separator;
-  std::size_t column = line.size();
-  for (const auto& [input, ids] : missing) {
-    if (!own && of_own_record(input)) continue;
-    const std::string part = separator + (column > 110 ? "\n    " : "") + input;
-    column = column > 110 ? 4 + input.size() : column + part.size();
-    line += part;
-    separator = "; ";
-  }
+  // A few are of use to the reader; more are what this trainer does not print.
+  constexpr std::size_t few = 4;
+  if (wanted.empty() || wanted.size() > few)
+    line += ", as the log does not print what they need (--json says what each one does)";
+  else
+    for (const std::string& input : wanted)
+      line += (input == *wanted.begin() ? ", for want of " : "; ") + input;
   out << line << "\n";
 }
 

@@ -2,6 +2,7 @@
 // The logs of golden/logs/ through the verb: verdicts, corrected numbers, formats, exit codes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -30,6 +31,19 @@ TEST(AuditCli, TheScalingReportIsAccountingNotSpeed) {
         "MFU 37.18 % exact, 41.70 % palm_total",
         "printed tokens/s 0.998x, MFU 0.250x; corrected tokens/s 3.994x, per GPU 0.998x. accounting"})
     EXPECT_NE(screen.out.find(said), std::string::npos) << said << "\n" << screen.out;
+}
+
+/// One screen for a run: what a log cannot hold is counted, not listed.
+TEST(AuditCli, AnAuditIsOneScreen) {
+  for (const char* log : {"kempnerforge_13b_8_gpus.log", "torchtitan_debug_model.log", "llm_tii_2_gpus.log",
+                          "megatron_mixtral_16_gpus.log", "hugging_face_alpaca.log"}) {
+    const std::string screen = audit_of({golden(log)}).out;
+    EXPECT_LE(std::count(screen.begin(), screen.end(), '\n'), 45) << screen;
+    const std::size_t at = screen.find("  not judged: ");
+    ASSERT_NE(at, std::string::npos) << screen;
+    const std::string next = screen.substr(screen.find('\n', at) + 1);
+    EXPECT_NE(next.substr(0, next.find('\n')).find("reading"), std::string::npos) << screen;
+  }
 }
 
 TEST(AuditCli, TheReportItselfHoldsBothRuns) {
