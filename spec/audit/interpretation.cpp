@@ -30,6 +30,15 @@ const char* owner(Whose whose) { return whose == Whose::rank ? "one rank's" : "o
 
 void append(std::string& note, const std::string& part) { note += (note.empty() ? "" : "; ") + part; }
 
+bool on_some_step(const Evidence& e, Field field) {
+  return std::any_of(e.steps.begin(), e.steps.end(),
+                     [&](const Step* step) { return (*step)[field].has_value(); });
+}
+bool prints_rate(const Evidence& e) {
+  return e.record[Setting::average_tokens_per_second] ||
+         e.record[Setting::expected_tokens_per_second_half_mfu] || on_some_step(e, Field::tokens_per_second);
+}
+
 /// Another way in which versions of one trainer count FLOPs, as a factor on what they count now.
 struct Counting {
   double factor = 1;
@@ -58,9 +67,14 @@ Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool d
        {Relation::flops_rate, Relation::flops_rate_of_batch, Relation::mfu, Relation::mfu_of_batch})
     f[counted] *= pairs.factor;
   if (!pairs.note.empty()) append(out.note, pairs.note), out.strain += 0.2;
-  if (rate != Whose::all) append(out.note, std::string("tokens/s is ") + owner(rate)), out.strain += 0.1;
-  if (flops != Whose::all) append(out.note, std::string("the FLOP/s are ") + owner(flops)), out.strain += 0.1;
-  if (one) append(out.note, "the peak is one GPU's"), out.strain += 0.1;
+  const auto strained = [&](bool said, const std::string& part) {
+    if (said) append(out.note, part);
+    out.strain += 0.1;
+  };
+  if (rate != Whose::all) strained(prints_rate(e), std::string("tokens/s is ") + owner(rate));
+  if (flops != Whose::all)
+    strained(on_some_step(e, Field::flops_rate), std::string("the FLOP/s are ") + owner(flops));
+  if (one) strained(e.printed_peak() || on_some_step(e, Field::mfu), "the peak is one GPU's");
   const double constant = constant_peak(e.record);
   if (own_peak > 0) {
     f[Relation::mfu] *= constant / own_peak;

@@ -5,6 +5,7 @@
 #include "spec/audit/hypotheses.hpp"
 #include "spec/audit/useful_options.hpp"
 #include "tests/support/read_text.hpp"
+#include "tests/support/simulated_run.hpp"
 
 namespace assay::spec::audit::wording_test {
 namespace {
@@ -27,6 +28,20 @@ TEST(WordingSpec, AStepWithoutANumberIsNamedByItsLine) {
       audit(read_mapped("step,loss,time\n1,9.5,0.5\n2,nan,0.5\n", "step=step,loss=loss,seconds=time"));
   EXPECT_EQ(of(numbered, "loss_finite").causes.at(0).text,
             "the run diverged at step 2; no later step of it trains a model");
+}
+
+/// Megatron-LM prints FLOP/s of one GPU, and no tokens/s.
+TEST(WordingSpec, ANumberThatIsNotPrintedIsNobodys) {
+  bool said = false;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const tests::SimulatedRun run = tests::simulate(tests::LogFormat::megatron, seed);
+    const Audit one = audit(tests::read_text(render(run)));
+    const std::string& note = one.readings.front().interpretation.note;
+    EXPECT_EQ(note.find("tokens/s is"), std::string::npos) << note;
+    EXPECT_EQ(note.find("the peak is"), std::string::npos) << note;
+    said |= note.find("the FLOP/s are one GPU's") != std::string::npos;
+  }
+  EXPECT_TRUE(said);
 }
 
 TEST(WordingSpec, ALineIsToldOnce) {
