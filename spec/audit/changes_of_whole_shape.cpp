@@ -5,6 +5,7 @@
 #include "spec/audit/interpretation.hpp"
 #include "spec/audit/invariants.hpp"
 #include "spec/audit/relations.hpp"
+#include "spec/audit/whole_shape.hpp"
 
 namespace assay::spec::audit {
 
@@ -30,7 +31,7 @@ void add_count_or_shape(ChangeBuilder& b, const Evidence& e, const Comparisons& 
   }
   // Dearer than every slip that makes the count to its last digit, and cheaper than to know nothing.
   constexpr double cost = 5;
-  const bool tensors = e.record.format.name == "nanogpt";  // its shape is that of the tensors it counts
+  const bool tensors = counts_tensors(e.record);  // its shape is that of the tensors it counts
   const std::string shape = tensors ? "the tensors that are printed" : "the shape that is printed",
                     makes = " (" + std::string(tensors ? "the tensors make " : "the shape makes ") +
                             shown(made, Unit::none) + ")";

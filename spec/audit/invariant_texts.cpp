@@ -90,7 +90,9 @@ const std::vector<Invariant>& invariants() {
        "What nanoGPT counts for its optimizer, beside its count without positions: the two groups together "
        "are "
        "the model that has that count, with its positions. Judged where there are as many tensors as its "
-       "layers have.",
+       "layers have. Where the entries are GPT-2's to the last one, blocks are alike: beside the tables and "
+       "the last norm, the tensors are a multiple of the layers, however a fork cuts them. build-nanogpt "
+       "counts no other parameters: its matrices have whole rows of the width that its vectors make.",
        Unit::none},
       {"device_memory", "memory of the GPU as its data sheet says",
        "A driver may keep up to a tenth for itself, and reports no more than is mounted, which may be more "

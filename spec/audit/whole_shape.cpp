@@ -63,8 +63,13 @@ std::vector<ModelSpec> shapes_of_llmc(const RunRecord& record) {
   return out;
 }
 
+bool counts_tensors(const RunRecord& record) {
+  const bool as_nanogpt = record.format.name == "nanogpt" || record.format.name == "build_nanogpt";
+  return as_nanogpt && record.tensors && record.tensors->matrices > 0 && record.tensors->vectors > 0;
+}
+
 std::optional<ModelSpec> shape_of_nanogpt(const RunRecord& record) {
-  if (record.format.name != "nanogpt" || !record.tensors) return std::nullopt;
+  if (!counts_tensors(record)) return std::nullopt;
   const ParameterTensors& t = *record.tensors;
   const auto whole = [](double number, double most) {
     return number >= 1 && number <= most && number == std::floor(number);

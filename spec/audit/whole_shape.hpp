@@ -20,6 +20,10 @@ bool shape_whole(const RunRecord& record);
 /// which there are 1,024 or, of GPT-3's sizes, 2,048. The table's own length of a sequence is tried as well.
 std::vector<ModelSpec> shapes_of_llmc(const RunRecord& record);
 
+/// Whether the log counts the tensors of its optimizer's two groups, as nanoGPT and build-nanogpt do of one
+/// model (build-nanogpt's: positions of 1,024, biases).
+bool counts_tensors(const RunRecord& record);
+
 /// The model whose tensors nanoGPT counts for its optimizer: 4 matrices of each block and two tables, one
 /// gain of each norm, with biases or without (model.py, configure_optimizers). Its depth, its width and the
 /// rows of its tables follow from these; nothing where they are not of such a model (a fork's), or not whole.

@@ -22,9 +22,14 @@ bool TrainGpt2Header::read(std::string_view text, std::int64_t line, RecordBuild
     if (device.starts_with("cpu")) builder.name(&RunRecord::device, "cpu");
   } else if (text.find("decayed parameter tensors: ") != std::string_view::npos) {
     // "num non-decayed parameter tensors: 98, with 121,344 parameters", and a line of the others.
-    const auto count = number(behind(text, ", with "));
-    if (!count || text.find(" parameters") == std::string_view::npos) return false;
-    (text.find("non-decayed") == std::string_view::npos ? decayed_ : not_decayed_) = count;
+    const auto count = number(behind(text, ", with ")), many = number(behind(text, "tensors: "));
+    if (!count || !many || text.find(" parameters") == std::string_view::npos) return false;
+    const bool decays = text.find("non-decayed") == std::string_view::npos;
+    (decays ? decayed_ : not_decayed_) = count;
+    auto& tensors = builder.tensors();
+    if (!tensors) tensors.emplace().line = line;
+    (decays ? tensors->matrices : tensors->vectors) = many->value;
+    (decays ? tensors->matrix_entries : tensors->vector_entries) = count->value;
     if (!decayed_ || !not_decayed_) return builder.took(), true;
     builder.setting(Setting::parameters, exactly(decayed_->value + not_decayed_->value, line));
     decayed_.reset(), not_decayed_.reset();

@@ -131,6 +131,61 @@ TEST(ParameterTensorsSpec, TensorsOfAForkAreNotHeld) {
   EXPECT_EQ(run.count().verdict, Verdict::cannot_be_judged);
 }
 
+/// Blocks are alike, so that of 12 of them there are a multiple of 12 matrices beside the two tables.
+TEST(ParameterTensorsSpec, CountsOfTensorsThatNoBlocksMakeContradict) {
+  for (const auto& [decayed, others] : {std::pair("99, with 124,354,560", "25, with 19,200"),
+                                        {"49, with 124,354,560", "25, with 19,200"},
+                                        {"50, with 124,354,560", "99, with 19,200"},
+                                        {"50, with 124,354,560", "99, with 121,344"}}) {
+    const Result result =
+        judge("parameter_tensors", NanoGpt{.parameters = "", .decayed = decayed, .others = others}.read());
+    ASSERT_EQ(result.verdict, Verdict::contradicts) << decayed << " " << others;
+    EXPECT_EQ(result.causes.front().id, "tensors_miscounted");
+    EXPECT_NE(result.causes.front().text.find("12 blocks alike"), std::string::npos);
+  }
+  // Queries, keys and values apart: 6 matrices and, with biases, 10 vectors of each block, of as many
+  // entries.
+  for (const auto& [decayed, others] : {std::pair("74, with 124,354,560", "25, with 19,200"),
+                                        {"74, with 124,354,560", "122, with 121,344"},
+                                        {"99, with 124,355,328", "25, with 19,200"}})  // of one more position
+    EXPECT_NE(
+        judge("parameter_tensors", NanoGpt{.parameters = "", .decayed = decayed, .others = others}.read())
+            .verdict,
+        Verdict::contradicts)
+        << decayed << " " << others;
+}
+
+RunRecord build_nanogpt(const std::string& decayed, const std::string& others = "98, with 121,344") {
+  std::string log =
+      "total desired batch size: 524288\n=> calculated gradient accumulation steps: 1\n"
+      "num decayed parameter tensors: " +
+      decayed + " parameters\nnum non-decayed parameter tensors: " + others + " parameters\n";
+  for (int i = 0; i < 10; ++i)
+    log += "step     " + std::to_string(i) + " | loss: 10.9" + std::to_string(90 - i) +
+           "000 | lr 8.3916e-07 | norm: 2.0199 | dt: 341.30ms | "
+           "tok/sec: 1536150.01\n";
+  return tests::read_text(log);
+}
+
+/// build-nanogpt: GPT-2 with biases and 50,304 rows, whose tensors alone say what it is.
+TEST(ParameterTensorsSpec, BuildNanoGptsTensorsAreOfOneModel) {
+  const RunRecord honest = build_nanogpt("50, with 124,354,560");
+  EXPECT_EQ(judge("parameter_tensors", honest).verdict, Verdict::holds);
+  EXPECT_EQ(contradictions(honest), "");
+  // Forks: another vocabulary, another inner width, which has other biases too.
+  EXPECT_EQ(contradictions(build_nanogpt("50, with 124,318,464")), "");
+  EXPECT_EQ(contradictions(build_nanogpt("50, with 110,198,784", "98, with 112,128")), "");
+  // By whole rows too many: told, for nothing says that no fork has such a vocabulary.
+  EXPECT_EQ(judge("parameter_tensors", honest).note, "");
+  EXPECT_EQ(judge("parameter_tensors", build_nanogpt("50, with 136,790,016")).note,
+            "with 1,024 positions they have 66,496 tokens, where the trainer's source has 50,304: another "
+            "vocabulary, or a wrong count");
+  for (const char* lie : {"50, with 124,354,561", "50, with 124,478,913", "99, with 124,354,560"})
+    EXPECT_EQ(judge("parameter_tensors", build_nanogpt(lie)).verdict, Verdict::contradicts) << lie;
+  EXPECT_EQ(judge("parameter_tensors", build_nanogpt("50, with 124,354,560", "99, with 121,344")).verdict,
+            Verdict::contradicts);
+}
+
 TEST(ParameterTensorsSpec, TheTensorsAloneSayTheModel) {
   EXPECT_EQ(judge("mfu_of_batch", NanoGpt{.parameters = ""}.read()).verdict, Verdict::holds);
   EXPECT_EQ(judge("mfu_of_batch", NanoGpt{.parameters = "", .decayed = ""}.read()).verdict,
