@@ -40,7 +40,7 @@ std::string json(const Result& r) {
   return out + "}";
 }
 
-std::string json(const Reading& reading, bool equal) {
+std::string json(const Audit& audit, const Reading& reading, bool equal) {
   const Corrected& c = reading.corrected;
   return "{\"equally\":" + std::string(equal ? "true" : "false") + ",\"cost\":" + json_number(reading.cost) +
          ",\"interpretation\":" + json_string(reading.interpretation.note) + ",\"changes\":" +
@@ -53,6 +53,8 @@ std::string json(const Reading& reading, bool equal) {
               }) +
          ",\"unexplained\":" +
          list(reading.unexplained, [](Relation relation) { return json_string(to_string(relation)); }) +
+         ",\"but_for\":" +
+         list(causes_of_their_own(audit, reading), [](const std::string& id) { return json_string(id); }) +
          ",\"corrected\":{\"tokens_per_second\":" + json(c.tokens_per_second) +
          ",\"per_gpu\":" + json(c.per_gpu) + ",\"mfu_exact\":" + json(c.mfu_exact) +
          ",\"mfu_palm_total\":" + json(c.mfu_palm_total) + ",\"missing\":" + json_string(c.missing) + "}}";
@@ -99,7 +101,7 @@ std::string json(const Audit& audit) {
          ",\n \"readings\":" +
          list(audit.readings,
               [&](const Reading& reading) {
-                return "\n  " + json(reading, equally(audit.readings.front(), reading));
+                return "\n  " + json(audit, reading, equally(audit.readings.front(), reading));
               }) +
          "}";
 }

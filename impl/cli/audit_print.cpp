@@ -100,7 +100,7 @@ void print_results(const Audit& audit, std::ostream& out) {
   out << line << "\n";
 }
 
-std::string told(const Reading& reading) {
+std::string told(const Audit& audit, const Reading& reading) {
   std::string out;
   for (const Change& change : reading.changes) {
     if (change.id == "unknown" && out.find(change.text) != std::string::npos) continue;
@@ -117,7 +117,12 @@ std::string told(const Reading& reading) {
       out += (i == 0 ? " [no number here tells: " : "; or: ") + change.alternatives[i];
     if (!change.alternatives.empty()) out += "]";
   }
-  if (out.empty()) out = "as it stands";
+  if (out.empty()) {
+    out = "as it stands";
+    std::string ids;
+    for (const std::string& id : causes_of_their_own(audit, reading)) ids += (ids.empty() ? "" : ", ") + id;
+    if (!ids.empty()) out += ", but for " + ids + " (the cause stands in the row)";
+  }
   return out + (reading.interpretation.note.empty() ? "" : " (" + reading.interpretation.note + ")");
 }
 
@@ -160,7 +165,7 @@ void print_readings(const Audit& audit, std::ostream& out) {
   else
     out << "  reading:\n";
   for (const Reading* reading : equal) {
-    out << "  - " << told(*reading)
+    out << "  - " << told(audit, *reading)
         << (equal.size() > 1 && !audit.contradicts && reading->interpretation.note.empty()
                 ? " (tokens/s is all GPUs')"
                 : "")
@@ -173,8 +178,8 @@ void print_readings(const Audit& audit, std::ostream& out) {
     const auto &a = best.corrected.per_gpu, &b = other.corrected.per_gpu;
     if (!a || !b || std::abs(a->middle() / b->middle() - 1) < 0.01 || other.cost > best.cost + 3) continue;
     if (other.corrected.impossible) continue;
-    out << "    less likely: " << told(other) << ": MFU " << one(other.corrected.mfu_exact, Unit::share)
-        << " exact\n";
+    out << "    less likely: " << told(audit, other) << ": MFU "
+        << one(other.corrected.mfu_exact, Unit::share) << " exact\n";
     return;
   }
 }

@@ -37,6 +37,13 @@ std::string rates_not_numbers(const Audit& audit) {
   return out;
 }
 
+std::vector<std::string> causes_of_their_own(const Audit& audit, const Reading& reading) {
+  std::vector<std::string> out;
+  for (const Result& result : audit.results)
+    if (reading.changes.empty() && result.verdict == Verdict::contradicts) out.push_back(result.id);
+  return out;
+}
+
 std::string headline(const Audit& audit) {
   if (audit.contradicts) return "CONTRADICTS";
   const bool judged = std::any_of(audit.results.begin(), audit.results.end(),

@@ -76,6 +76,29 @@ TEST(AuditCli, TheJsonLogAsWorkedByHand) {
   EXPECT_NEAR(middle(best.at("corrected").at("mfu_exact")), 0.586, 0.002);
 }
 
+/// A number whose cause is its own, in none of the rates: the reading does not say that all stands.
+TEST(AuditCli, AReadingNamesTheRowsThatItLeavesToThemselves) {
+  const std::string path = testing::TempDir() + "beyond_the_plan.json";
+  std::ofstream(path) << R"({"global_step": 20, "max_steps": 20, "num_train_epochs": 1, "log_history": [
+    {"epoch": 1.0, "learning_rate": 1e-05, "loss": 1.8, "step": 10},
+    {"epoch": 2.0, "learning_rate": 1e-05, "loss": 1.7, "step": 20}]})";
+  const Outcome screen = audit_of({path});
+  EXPECT_EQ(screen.code, 1);
+  EXPECT_NE(screen.out.find("as it stands, but for epochs (the cause stands in the row)"), std::string::npos)
+      << screen.out;
+  const auto json = nlohmann::json::parse(audit_of({path, "--json"}).out);
+  const auto& reading = json.at("runs").at(0).at("readings").at(0);
+  EXPECT_TRUE(reading.at("changes").empty());
+  EXPECT_EQ(reading.at("but_for"), nlohmann::json::parse(R"(["epochs"])"));
+  EXPECT_TRUE(nlohmann::json::parse(audit_of({golden("llm_tii_run_20251115_150458.json"), "--json"}).out)
+                  .at("runs")
+                  .at(0)
+                  .at("readings")
+                  .at(0)
+                  .at("but_for")
+                  .empty());
+}
+
 TEST(AuditCli, RealLogsWithoutContradiction) {
   for (const char* log :
        {"kempnerforge_13b_8_gpus.log", "llmc_gpt2_1558m_8_gpus.log", "llmq_rtx_4090.log",
