@@ -67,6 +67,24 @@ double lost_steps(const Evidence& e, const std::vector<Place>& places) {
 
 constexpr double most_lost = 100;
 
+/// The places by the steps that are known to be left out, and how many more may have been: where the lines do
+/// not count them, all since the last count; else those before the first line and of lines that are lost.
+/// Empty where nothing is left open.
+std::vector<Place> left_open(const Evidence& e, std::vector<Place> places, const std::vector<double>& waited,
+                             const std::vector<double>& counted_at) {
+  const bool untold = e.record.skips_untold && e.record.dtype != "bf16";
+  double lost = lost_steps(e, places), most = 0;
+  const bool leaves_out = lost > 0 || e.record.dtype == "fp16";
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const double distance = i > 0 ? places[i].number - places[i - 1].number : 0;
+    if (leaves_out && e.line_distance > 0 && distance > e.line_distance) lost += distance - e.line_distance;
+    places[i].step -= waited[i] * places[i].unit;
+    places[i].untold = untold ? std::max(0.0, places[i].number - counted_at[i]) : lost;
+    most = std::max(most, places[i].untold);
+  }
+  return most > 0 ? places : std::vector<Place>();
+}
+
 /// Steps left out so far, by place, of which those of steps that a restart did again count once.
 std::vector<double> without_those_done_again(const std::vector<Place>& places,
                                              const std::vector<double>& waited) {
@@ -92,12 +110,14 @@ Result judge_learning_rate(const Evidence& e) {
   using namespace rate_schedule;
   std::vector<Place> places;
   // Some trainers' schedules wait for a step that was left out, others go on.
-  std::vector<double> waited;
-  double left_out = 0;
+  std::vector<double> waited, counted_at;
+  double left_out = 0, counted = 0;
   const Field counter = by_samples(e) ? Field::sequences_total : Field::step;
   for (const Step* step : e.steps) {
-    if (const auto& skipped = (*step)[Field::skipped])
-      left_out = skipped->value;
+    // Of a log whose lines count none, none is no count.
+    if (const auto& skipped = (*step)[Field::skipped];
+        skipped && !(e.record.skips_untold && skipped->value == 0))
+      left_out = skipped->value, counted = (*step)[Field::step] ? (*step)[Field::step]->value : counted;
     else if (const auto& norm = (*step)[Field::gradient_norm]; norm && !std::isfinite(norm->value))
       ++left_out;
     const auto& batch = (*step)[Field::step_sequences];
@@ -106,7 +126,7 @@ Result judge_learning_rate(const Evidence& e) {
         n && r && std::isfinite(r->value))
       places.push_back({n->value, &*r, r->line ? r->line : step->line, by_samples(e) ? batch->value : 1,
                         (*step)[Field::step] ? (*step)[Field::step]->value : 0}),
-          waited.push_back(left_out);
+          waited.push_back(left_out), counted_at.push_back(counted);
   }
   if (places.empty()) {
     const bool unnumbered = std::any_of(e.steps.begin(), e.steps.end(),
@@ -133,6 +153,7 @@ Result judge_learning_rate(const Evidence& e) {
   std::size_t off = shape_known && warmup_known ? places.size() + 1 : 0;
   const std::vector<double> waited_once = without_those_done_again(places, waited);
   const double lost = std::min(lost_steps(e, places), most_lost);
+  const std::vector<Place> places_as_printed = places;
   std::vector<std::vector<Place>> countings = {places};
   // Samples that are counted wrong are another relation's: with one batch the steps stand for them too.
   if (by_samples(e) && !ramps) {
@@ -153,11 +174,18 @@ Result judge_learning_rate(const Evidence& e) {
       const std::size_t fewer = misses(waiting.shape, behind, 1, behind.size());
       if (fewer < off) fit = waiting, places = behind, off = fewer;
     }
+  bool any_left_out = false;
+  if (off > 0 && shape_known && warmup_known)
+    if (const std::vector<Place> open = left_open(e, places_as_printed, waited, counted_at); !open.empty())
+      if (const Fit any = best_fit(*schedule, 1, open, stride); misses(any.shape, open, 1, 1) == 0)
+        fit = any, places = open, off = 0, any_left_out = true;
   const auto allowed = [&](const Place& at) {
     return shape_known && warmup_known ? rate(fit.shape, at) : Interval{0, schedule->peak};
   };
-  out.note =
-      shape_known && warmup_known ? "" : "no more than the highest rate; the schedule is not stated in full";
+  out.note = any_left_out ? "where no line counts them, any step may have been left out"
+             : shape_known && warmup_known
+                 ? ""
+                 : "no more than the highest rate; the schedule is not stated in full";
   for (const Place& place : places) {
     const Interval expected = allowed(place);
     if (out.verdict != Verdict::contradicts) out.printed = place.rate->value, out.recomputed = expected;

@@ -57,6 +57,7 @@ double place_in_rise(const Shape& s, const Place& at) {
 
 /// Where it is not said at which rate the rise begins, it is one that serves the line `at` of it.
 Shape begun_as(Shape s, const Place& at) {
+  if (at.untold > 0) return s;
   const double u = place_in_rise(s, at), risen = std::max(0.0, u) / s.divisor;
   if (!(s.start < s.most_start) || u > s.warmup || risen >= 1) return s;
   const Interval shown = possible(*at.rate);
@@ -71,6 +72,15 @@ Shape begun_as(Shape s, const Place& at) {
 }  // namespace
 
 Interval rate(const Shape& s, const Place& at) {
+  if (at.untold > 0) {
+    Place last = at, first = at;
+    last.untold = first.untold = 0;
+    first.step -= at.untold * at.unit;
+    const Interval late = rate(s, last), early = rate(s, first);
+    // The rates rise up to the warm-up's end, and fall behind it.
+    const bool over_the_top = place_in_rise(s, first) <= s.warmup && place_in_rise(s, last) >= s.warmup;
+    return {std::min(late.low, early.low), std::max({late.high, early.high, over_the_top ? s.peak : 0})};
+  }
   const double u = place_in_rise(s, at);
   if (u <= s.warmup && s.warmup > 0) {
     const double risen = std::max(0.0, u) / s.divisor;

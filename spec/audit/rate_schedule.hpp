@@ -39,9 +39,12 @@ struct Place {
   std::int64_t line;
   double unit = 1;    ///< of one step
   double number = 0;  ///< of the step
+  /// Steps up to here that may have been left out beyond those taken off: none says how many.
+  double untold = 0;
 };
 
-/// The interval of rates that the shape allows at a place; wsd leaves its plateau's end open.
+/// The interval of rates that the shape allows at a place; wsd leaves its plateau's end open, and steps of
+/// which nobody says whether they were left out any place before.
 Interval rate(const Shape& s, const Place& at);
 
 /// Whether a printed rate is one of those expected.

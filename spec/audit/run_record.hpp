@@ -262,6 +262,9 @@ struct RunFacts {
   /// Of the first rank's steps, all of them, but for the first distance; at most 64 different ones.
   std::vector<StepGap> gaps;
   std::vector<Restart> restarts;  ///< not the first start
+  /// The lines' count of skipped steps is 0 whatever the optimizer leaves out: a step that has no count says
+  /// nothing of it.
+  bool skips_untold = false;
   bool validates = false;         ///< there are lines of validations, whose time no rate of a step holds
 
   std::int64_t lines = 0;

@@ -31,6 +31,7 @@ class Megatron : public LineReader {
       batch_of_lines_.reset();
       batch_is_of_lines_ = false;
     }
+    if (read_skipped(line.text, line.number)) return;
     header_.read(line.text, line.number, builder);
     nanotron_.read_header(line.text, line.number, builder);
   }
@@ -39,7 +40,35 @@ class Megatron : public LineReader {
  private:
   void emit(RecordBuilder& builder) {
     if (open_) builder.step(step_);
+    if (open_ && skips_untold_) builder.skips_shown_untold();
     open_ = false;
+  }
+
+  /// "[Rank 0] step=2, skipped=1, lr=[1.5e-07], mom=[(0.9, 0.95)]": DeepSpeed's, of all steps since the
+  /// start.
+  bool read_skipped(std::string_view text, std::int64_t line) {
+    const auto step = behind(text, "] step="), skipped = behind(step, ", skipped=");
+    if (!step.data() || !skipped.data()) return false;
+    const auto number = parse_printed(number_token(step), Kind::counted, 1, line);
+    skipped_told_ = parse_printed(number_token(skipped), Kind::counted, 1, line);
+    told_step_ = number ? number->value : -1;
+    return true;
+  }
+
+  /// A line counts those since the line before; DeepSpeed's count goes before it.
+  void count_skipped(std::int64_t line) {
+    auto& skipped = step_[Field::skipped];
+    const auto& number = step_[Field::step];
+    const double counted = skipped_ + (skipped && std::isfinite(skipped->value) ? skipped->value : 0);
+    if (skipped_told_ && number && number->value == told_step_) {
+      skips_untold_ = skips_untold_ || skipped_told_->value > counted;
+      skipped = skipped_told_;
+      skipped_ = skipped->value;
+    } else if (skips_untold_ || header_.skips_untold()) {
+      skipped.reset();
+    } else if (skipped) {
+      skipped = exactly(skipped_ = counted, line);
+    }
   }
 
   void open(const Step& step, const Line& line, RecordBuilder& builder) {
@@ -50,9 +79,8 @@ class Megatron : public LineReader {
     step_[Field::elapsed] = time_stamp(line.text.substr(0, line.text.find("iteration")), line.number);
     // Printed of the iterations since the last line.
     if (const auto& number = step_[Field::step]; number && !(number->value > first_))
-      first_ = number->value, skipped_ = 0;  // another run's
-    if (auto& skipped = step_[Field::skipped])
-      skipped = exactly(skipped_ += std::isfinite(skipped->value) ? skipped->value : 0, line.number);
+      first_ = number->value, skipped_ = 0, skips_untold_ = false;  // another run's
+    count_skipped(line.number);
     if (line.rank >= 0) step_[Field::rank] = exactly(line.rank, line.number);
     if (batch_here_) step_[Field::step_sequences] = exactly(batch_here_->value, line.number);
     open_ = true;
@@ -158,8 +186,11 @@ class Megatron : public LineReader {
   nanotron::Run nanotron_;
   Step step_;
   bool open_ = false;
-  double first_ = HUGE_VAL;  ///< number of the run's first line
-  double skipped_ = 0;       ///< iterations so far whose update was left out
+  double first_ = HUGE_VAL;              ///< number of the run's first line
+  double skipped_ = 0;                   ///< iterations so far whose update was left out
+  bool skips_untold_ = false;            ///< the lines do not count all of them
+  std::optional<Printed> skipped_told_;  ///< by DeepSpeed, last
+  double told_step_ = -1;
   LineShapes shapes_;
   std::string batch_text_;  ///< "global batch size:   128 " of the last line that was read in full
   std::size_t batch_at_ = 0;

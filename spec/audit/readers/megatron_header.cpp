@@ -105,6 +105,11 @@ void Header::read_argument(std::string_view name, std::string_view rest, std::in
   if (mlp_.read(name, value)) state_mlp(builder);
   schedule_.read(name, value, line, builder);
   counted_.read(name, value);
+  if (name == "deepspeed") deepspeed_ = value == "True";
+  if (name == "ds_pipeline_enabled" || (name == "deepspeed" && !deepspeed_)) {
+    pipeline_engine_ = deepspeed_ && value == "True";
+    if (pipeline_engine_) builder.skips_untold();
+  }
   if (name == "rampup_batch_size") ramp_stated_ = value != "None";
   if (name == "position_embedding_type") rotary_ = value == "rope";
   if (name == "decoder_seq_length") has_decoder_ = value != "None";

@@ -20,6 +20,9 @@ class Header {
   void read(std::string_view text, std::int64_t line, RecordBuilder& builder);
   /// Whether all arguments were read, and none lets the batch grow.
   bool no_ramp() const { return no_ramp_; }
+  /// Whether DeepSpeed's pipeline engine makes the steps: what the lines count as skipped is then always 0
+  /// (Megatron-DeepSpeed, training.py, train_step).
+  bool skips_untold() const { return pipeline_engine_; }
 
  private:
   void read_argument(std::string_view name, std::string_view rest, std::int64_t line, RecordBuilder& builder);
@@ -29,8 +32,9 @@ class Header {
   /// and no parameters that the arguments leave open.
   bool rank_holds_all(const RecordBuilder& builder) const;
 
-  bool ramp_stated_ = false, no_ramp_ = false;  ///< by the arguments; by all of them, to their end
-  bool rotary_ = false, has_decoder_ = false;   ///< positions by rotation alone; an encoder and a decoder
+  bool ramp_stated_ = false, no_ramp_ = false;       ///< by the arguments; by all of them, to their end
+  bool deepspeed_ = true, pipeline_engine_ = false;  ///< the first where the line is lost
+  bool rotary_ = false, has_decoder_ = false;  ///< positions by rotation alone; an encoder and a decoder
   MlpArguments mlp_;
   CountedArguments counted_;
   ScheduleArguments schedule_;

@@ -87,6 +87,7 @@ void RecordBuilder::adopt_pending() {
   if (!run_.record.tensors) run_.record.tensors = pending_->tensors;
   if (!run_.record.tied_embeddings) run_.record.tied_embeddings = pending_->tied_embeddings;
   if (!run_.record.qk_norm) run_.record.qk_norm = pending_->qk_norm;
+  run_.record.skips_untold = run_.record.skips_untold || pending_->skips_untold;
   if (!run_.record.definition) run_.record.definition = pending_->definition;
   pending_.reset();
 }

@@ -66,6 +66,9 @@ class RecordBuilder {
   void tied_embeddings(bool tied) { header().tied_embeddings = tied; }
   /// A validation's line, of a trainer whose rates leave out its time.
   void validated() { run_.record.validates = true; }
+  /// RunRecord::skips_untold, as the settings say, or as the steps so far show.
+  void skips_untold() { header().skips_untold = true; }
+  void skips_shown_untold() { run_.record.skips_untold = true; }
   /// Whether queries and keys are normed.
   void qk_norm(bool normed) { header().qk_norm = normed; }
   /// Steps of the run contradict a setting that changes as it goes.

@@ -3,6 +3,9 @@
 // it.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -57,6 +60,62 @@ TEST(MegatronScheduleSpec, AScheduleOfSamplesGoesByThoseSinceTheStart) {
   const auto share = [](double, double samples) { return cosine(samples, 3200, 128000); };
   EXPECT_EQ(of_schedule(run(by_samples, share, 0, growing)), Verdict::holds);
   EXPECT_EQ(of_schedule(run(by_samples, rate, 0, growing)), Verdict::contradicts);
+}
+
+/// The log with DeepSpeed's count of the steps that were left out before every `every`th line: all but every
+/// third.
+std::string with_deepspeeds_count(const std::string& log, int every) {
+  std::string out;
+  std::istringstream lines(log);
+  int step = 0;
+  for (std::string line; std::getline(lines, line); out += line + "\n")
+    if (line.find("consumed samples") != std::string::npos && ++step % every == 0)
+      out +=
+          "[2023-08-15 06:31:44,231] [INFO] [logging.py:96:log_dist] [Rank 0] step=" + std::to_string(step) +
+          ", skipped=" + std::to_string(step - step / 3) + ", lr=[1.5e-07], mom=[(0.9, 0.95)]\n";
+  return out;
+}
+
+/// DeepSpeed's pipeline engine leaves steps out that the lines count as done: each waits in the schedule.
+TEST(MegatronScheduleSpec, StepsThatDeepSpeedLeavesOutWait) {
+  const Arguments pipeline = {{"deepspeed", "True"},     {"ds_pipeline_enabled", "True"},
+                              {"fp16", "True"},          {"bf16", "False"},
+                              {"lr_warmup_iters", "20"}, {"lr_decay_iters", "400"}};
+  const auto waits = [](double step, double) { return cosine(std::floor(step / 3), 20, 400); };
+  const auto more = [](double step, double) { return 1.05 * cosine(std::floor(step / 3), 20, 400); };
+  EXPECT_EQ(of_schedule(run(pipeline, waits)), Verdict::holds);
+  EXPECT_EQ(of_schedule(run(pipeline, more)), Verdict::contradicts) << "above the highest rate";
+  for (const int every : {1, 10}) {
+    EXPECT_EQ(of_schedule(with_deepspeeds_count(run(pipeline, waits), every)), Verdict::holds) << every;
+    EXPECT_EQ(of_schedule(with_deepspeeds_count(run(pipeline, more), every)), Verdict::contradicts) << every;
+  }
+  // Where every line has the count, no rate is left open.
+  const auto two = [](double step, double) { return cosine(std::floor(step / 2), 20, 400); };
+  EXPECT_EQ(of_schedule(run(pipeline, two)), Verdict::holds);
+  EXPECT_EQ(of_schedule(with_deepspeeds_count(run(pipeline, two), 1)), Verdict::contradicts);
+  // What shows it is the count, where the arguments are another trainer's.
+  Arguments lost = pipeline;
+  lost["deepspeed"] = lost["ds_pipeline_enabled"] = "";
+  EXPECT_EQ(of_schedule(with_deepspeeds_count(run(lost, waits), 10)), Verdict::holds);
+  EXPECT_EQ(of_schedule(run(lost, waits)), Verdict::contradicts) << "every line counts none";
+  Arguments bf16 = pipeline;
+  bf16["fp16"] = "False", bf16["bf16"] = "True";
+  EXPECT_EQ(of_schedule(run(bf16, waits)), Verdict::contradicts) << "nothing overflows";
+}
+
+/// Of a run whose gradients overflow, as many steps as lines are lost may have been left out.
+TEST(MegatronScheduleSpec, StepsThatAreNotThereMayHaveBeenLeftOut) {
+  const Arguments half = {
+      {"fp16", "True"}, {"bf16", "False"}, {"lr_warmup_iters", "20"}, {"lr_decay_iters", "400"}};
+  const auto without_middle = [&](double left_out) {
+    std::string log =
+        run(half, [&](double step, double) { return cosine(step <= 20 ? step : step - left_out, 20, 400); });
+    const std::size_t from = log.find("iteration       21/"), to = log.find("iteration       81/");
+    return log.erase(log.rfind('\n', from), log.rfind('\n', to) - log.rfind('\n', from));
+  };
+  EXPECT_EQ(of_schedule(without_middle(0)), Verdict::holds);
+  EXPECT_EQ(of_schedule(without_middle(45)), Verdict::holds);
+  EXPECT_EQ(of_schedule(without_middle(75)), Verdict::contradicts) << "only 60 are lost";
 }
 
 TEST(MegatronScheduleSpec, ALineThatIsLostLeavesAScheduleThatNothingContradicts) {
