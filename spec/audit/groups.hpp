@@ -21,6 +21,8 @@ Result judge_memory(const Evidence& e);
 Result judge_memory_share(const Evidence& e);
 // parameter_tensors.cpp
 Result judge_parameter_tensors(const Evidence& e);
+/// Parameters of the first rank of a model that is cut over ranks; nothing where the log has no such count.
+std::optional<Result> judge_first_rank(const RunRecord& record);
 // loss.cpp
 Result judge_first_loss(const Evidence& e);
 /// Of the vocabulary, as printed or the model's. [tokens]

@@ -174,6 +174,13 @@ std::vector<Result> judge(const Evidence& evidence, const Comparisons& compariso
     if (invariant.id == "work_steady") result = judge_work_steady(evidence, comparisons);
     result.id = invariant.id;
     result.unit = invariant.unit;
+    if (result.id == "parameters" && result.verdict == Verdict::cannot_be_judged)
+      if (const auto of_rank = judge_first_rank(evidence.record)) {
+        result = *of_rank;
+        result.id = invariant.id, result.unit = invariant.unit;
+        out.push_back(std::move(result));
+        continue;
+      }
     if (result.id == "parameters" && result.verdict != Verdict::cannot_be_judged)
       result.note = note_on_parameters(evidence);
     out.push_back(std::move(result));
@@ -186,6 +193,10 @@ void rejudge(std::vector<Result>& results, const Comparisons& comparisons,
   for (Result& result : results)
     for (std::size_t i = 0; i < relation_count; ++i)
       if (to_string(static_cast<Relation>(i)) == result.id) {
+        // What one rank counts enters no relation.
+        if (result.verdict != Verdict::cannot_be_judged && comparisons[i].samples.empty() &&
+            comparisons[i].ways.empty() && result.id == "parameters")
+          continue;
         const Unit unit = result.unit;
         const std::string id = result.id, note = result.note;
         result = judge_relation(comparisons[i], interpretation.factors.values[i], interpretation.note);

@@ -1,5 +1,6 @@
 // Counts of one model: of its parameters, and of the tensors that nanoGPT's and build-nanogpt's optimizers
 // are given.
+#include <algorithm>
 #include <cmath>
 
 #include "spec/audit/groups.hpp"
@@ -87,6 +88,25 @@ std::optional<Result> judge_rows_of_tables(const RunRecord& record) {
 }
 
 }  // namespace
+
+std::optional<Result> judge_first_rank(const RunRecord& record) {
+  if (!record.first_rank || record.first_rank->of_shape.empty()) return std::nullopt;
+  const Printed& count = record.first_rank->count;
+  const std::vector<double>& made = record.first_rank->of_shape;
+  Result out = holding(1);
+  out.printed = count.value;
+  const auto same = std::find_if(made.begin(), made.end(), [&](double n) { return count.holds(n); });
+  out.recomputed = exact_interval(same == made.end() ? made.front() : *same);
+  out.note = "of the first rank";
+  if (same != made.end()) return out;
+  const Interval right = out.recomputed;
+  contradict(out, count.value, right, count.line);
+  blame(out, "rank_miscounted",
+        "the first rank's count of parameters is wrong, or another model or another cut ran than the "
+        "arguments say (they make " +
+            shown(made.front(), Unit::none) + ")");
+  return out;
+}
 
 Result judge_parameter_tensors(const Evidence& e) {
   const auto& tensors = e.record.tensors;

@@ -208,6 +208,12 @@ struct ParameterTensors {
   std::int64_t line = 0;  ///< of the first of both
 };
 
+/// Parameters that the first rank of a model which is cut over ranks counts.
+struct RankParameters {
+  Printed count;
+  std::vector<double> of_shape;  ///< what the stated shape makes of it, the likeliest first; empty: not known
+};
+
 /// What a program says of the memory that it planned and took, once after it started [B].
 struct MemoryOfStart {
   std::int64_t line = 0;
@@ -230,8 +236,9 @@ struct RunFacts {
   std::optional<bool> tied_embeddings;  ///< whether the head is the embedding, where the log says so
   std::optional<bool> qk_norm;          ///< whether queries and keys are normed, where the log says so
   std::optional<BlockMlp> mlp;          ///< beside the settings, of a trainer that has several, where said
-  std::optional<ParameterTensors> tensors;  ///< of the whole model, where said
-  std::vector<MemoryOfStart> memory;        ///< of our own record
+  std::optional<ParameterTensors> tensors;   ///< of the whole model, where said
+  std::optional<RankParameters> first_rank;  ///< where it is not the whole model's
+  std::vector<MemoryOfStart> memory;         ///< of our own record
   /// The file that defined the model, where the log says that it was no built-in one and does not hold it
   /// whole: a model that is known by the same name need not be the one that ran.
   std::string model_file;

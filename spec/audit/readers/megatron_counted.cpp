@@ -32,6 +32,7 @@ constexpr std::string_view of_no_parameters[] = {"account_for_embedding_in_pipel
                                                  "defer_embedding_wgrad_compute",
                                                  "embedding_init_method_std",
                                                  "fp32_residual_connection",
+                                                 "group_query_attention",
                                                  "masked_softmax_fusion",
                                                  "max_position_embeddings",
                                                  "no_persist_layer_norm",

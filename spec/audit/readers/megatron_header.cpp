@@ -45,7 +45,7 @@ void Header::read(std::string_view text, std::int64_t line, RecordBuilder& build
     read_argument(trimmed(text.substr(0, dots)), text.substr(dots), line, builder);
   } else if (ends_arguments(text)) {
     no_ramp_ = !ramp_stated_;
-    state_mlp(builder);
+    rank_.blocks(state_mlp(builder));
     mlp_ = MlpArguments();
     if (counted_.normed_queries()) builder.qk_norm(*counted_.normed_queries());
     if (grouped_ == false) builder.setting(Setting::kv_heads, builder.current(Setting::heads));
@@ -71,7 +71,10 @@ void Header::read(std::string_view text, std::int64_t line, RecordBuilder& build
     builder.setting(Setting::parameters, parse_printed(number_token(total), Kind::measured, 1e9, line));
   } else if (const auto held = behind(text, "parameters on (tensor, pipeline) model parallel rank (0, 0): ");
              held.data()) {
-    if (rank_holds_all(builder)) builder.setting(Setting::parameters, number(held));
+    if (rank_holds_all(builder))
+      builder.setting(Setting::parameters, number(held));
+    else if (const auto count = number(held); count && parameters_known(builder))
+      builder.first_rank({*count, rank_.counts(builder, *counted_.normed_queries())});
   } else if (const auto loaded = behind(text, "successfully loaded checkpoint"); loaded.data()) {
     const auto iteration = number(behind(loaded, "at iteration "));
     if (iteration && iteration->value > 0 && iteration->value < 1e15)
@@ -84,18 +87,24 @@ bool Header::rank_holds_all(const RecordBuilder& builder) const {
     const auto& size = builder.current(setting);
     return size && size->value == 1;
   };
+  return parameters_known(builder) && is_one(Setting::tensor_parallel) && is_one(Setting::pipeline_parallel);
+}
+
+bool Header::parameters_known(const RecordBuilder& builder) const {
   const auto& experts = builder.current(Setting::expert_parallel);
   // Of positions that are learned, "max_position_embeddings" says how many; BERT and T5 learn them, and have
   // heads and blocks that no argument tells.
-  return rotary_ && !has_decoder_ && counted_.known() && is_one(Setting::tensor_parallel) &&
-         is_one(Setting::pipeline_parallel) && (!experts || experts->value == 1);
+  return rotary_ && !has_decoder_ && counted_.known() && (!experts || experts->value == 1);
 }
 
-void Header::state_mlp(RecordBuilder& builder) const {
+std::optional<BlockMlp> Header::state_mlp(RecordBuilder& builder) const {
   const auto &layers = builder.current(Setting::layers), &ffn = builder.current(Setting::ffn);
   const auto held = [](const std::optional<Printed>& n) { return n && n->value >= 1 && n->value <= 1e9; };
-  if (held(layers) && held(ffn))
-    builder.mlp(mlp_.stated(static_cast<std::int64_t>(layers->value), static_cast<std::int64_t>(ffn->value)));
+  if (!held(layers) || !held(ffn)) return std::nullopt;
+  const auto mlp =
+      mlp_.stated(static_cast<std::int64_t>(layers->value), static_cast<std::int64_t>(ffn->value));
+  builder.mlp(mlp);
+  return mlp;
 }
 
 void Header::read_argument(std::string_view name, std::string_view rest, std::int64_t line,
@@ -110,6 +119,7 @@ void Header::read_argument(std::string_view name, std::string_view rest, std::in
     pipeline_engine_ = deepspeed_ && value == "True";
     if (pipeline_engine_) builder.skips_untold();
   }
+  rank_.read(name, value);
   if (name == "rampup_batch_size") ramp_stated_ = value != "None";
   if (name == "position_embedding_type") rotary_ = value == "rope";
   if (name == "decoder_seq_length") has_decoder_ = value != "None";

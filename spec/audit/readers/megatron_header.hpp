@@ -6,6 +6,7 @@
 
 #include "spec/audit/readers/megatron_arguments.hpp"
 #include "spec/audit/readers/megatron_counted.hpp"
+#include "spec/audit/readers/megatron_rank.hpp"
 #include "spec/audit/readers/record_builder.hpp"
 
 namespace assay::spec::audit::megatron {
@@ -27,16 +28,20 @@ class Header {
  private:
   void read_argument(std::string_view name, std::string_view rest, std::int64_t line, RecordBuilder& builder);
 
-  void state_mlp(RecordBuilder& builder) const;
+  /// The blocks, as far as they are stated until now.
+  std::optional<BlockMlp> state_mlp(RecordBuilder& builder) const;
   /// Whether what a rank counts of its parameters is the whole model's, of blocks with no table of positions
   /// and no parameters that the arguments leave open.
   bool rank_holds_all(const RecordBuilder& builder) const;
+  /// Whether no argument leaves open which parameters there are.
+  bool parameters_known(const RecordBuilder& builder) const;
 
   bool ramp_stated_ = false, no_ramp_ = false;       ///< by the arguments; by all of them, to their end
   bool deepspeed_ = true, pipeline_engine_ = false;  ///< the first where the line is lost
   bool rotary_ = false, has_decoder_ = false;  ///< positions by rotation alone; an encoder and a decoder
   MlpArguments mlp_;
   CountedArguments counted_;
+  RankArguments rank_;
   ScheduleArguments schedule_;
   std::optional<bool> grouped_;  ///< as stated; where the line is lost, heads may share keys or not
 };

@@ -85,6 +85,7 @@ void RecordBuilder::adopt_pending() {
     if ((run_.record.*which).empty()) run_.record.*which = (*pending_).*which;
   if (!run_.record.mlp) run_.record.mlp = pending_->mlp;
   if (!run_.record.tensors) run_.record.tensors = pending_->tensors;
+  if (!run_.record.first_rank) run_.record.first_rank = pending_->first_rank;
   if (!run_.record.tied_embeddings) run_.record.tied_embeddings = pending_->tied_embeddings;
   if (!run_.record.qk_norm) run_.record.qk_norm = pending_->qk_norm;
   run_.record.skips_untold = run_.record.skips_untold || pending_->skips_untold;

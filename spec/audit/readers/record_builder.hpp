@@ -62,6 +62,8 @@ class RecordBuilder {
   void mlp(const std::optional<BlockMlp>& stated) { header().mlp = stated; }
   /// To be completed.
   std::optional<ParameterTensors>& tensors() { return header().tensors; }
+  /// What the first rank counts of a model that is cut over ranks.
+  void first_rank(RankParameters counted) { header().first_rank = std::move(counted); }
   /// Whether the model's head is its embedding.
   void tied_embeddings(bool tied) { header().tied_embeddings = tied; }
   /// A validation's line, of a trainer whose rates leave out its time.

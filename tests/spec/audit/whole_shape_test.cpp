@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 
 #include "spec/audit/hypotheses.hpp"
 #include "spec/audit/whole_shape.hpp"
@@ -241,15 +242,54 @@ TEST(WholeShapeSpec, MegatronsRankHoldsTheWholeModelWhereNothingCutsIt) {
   EXPECT_EQ(count_of_rank("1414647808").verdict, Verdict::holds);
   EXPECT_EQ(count_of_rank("1414105089").verdict, Verdict::contradicts);
   EXPECT_EQ(count_of_rank("1555515597").verdict, Verdict::contradicts);
-  for (const auto& [name, value] : {std::pair("tensor_model_parallel_size", "2"),
-                                    {"pipeline_model_parallel_size", "2"},
-                                    {"position_embedding_type", "learned_absolute"},
+  for (const auto& [name, value] : {std::pair("position_embedding_type", "learned_absolute"),
                                     {"position_embedding_type", ""},
                                     {"expert_model_parallel_size", "2"},
                                     {"decoder_seq_length", "2048"},
                                     {"tensor_model_parallel_size", ""}})
     EXPECT_EQ(count_of_rank("1555515597", {{name, value}}).verdict, Verdict::cannot_be_judged)
         << name << " " << value;
+}
+
+/// Over 2 tensor ranks 24 x (2 x 2,048^2 + 2,048 x 8,192 + 4 x 2,048) + 50,304 x 2,048 + 2 x 2,048; of 2
+/// stages 12 x (4 x 2,048^2 + 2 x 2,048 x 8,192 + 4 x 2,048) + 50,304 x 2,048, and a quarter of both cuts.
+TEST(WholeShapeSpec, MegatronsFirstRankHoldsItsShareOfACutModel) {
+  const auto cut = [](const char* count, const char* tensor, const char* stages,
+                      megatron_arguments_test::Arguments other = {}) {
+    other["tensor_model_parallel_size"] = tensor, other["pipeline_model_parallel_size"] = stages;
+    return count_of_rank(count, other);
+  };
+  for (const auto& [count, lie, tensor, stages] : {std::tuple("707203072", "777923379", "2", "1"),
+                                                   {"707100672", "777810739", "1", "2"},
+                                                   {"353599488", "353599489", "2", "2"}}) {
+    EXPECT_EQ(cut(count, tensor, stages).verdict, Verdict::holds) << count;
+    const Result wrong = cut(lie, tensor, stages);
+    ASSERT_EQ(wrong.verdict, Verdict::contradicts) << lie;
+    EXPECT_EQ(wrong.causes.front().id, "rank_miscounted");
+  }
+  // Biases: of 12 layers of half of queries, keys, values and inner width, and the whole of what is summed.
+  EXPECT_EQ(cut("353734656", "2", "2", {{"add_bias_linear", "True"}}).verdict, Verdict::holds);
+  // 8 heads of keys and of values, not 16: 24 x 2 x 2,048 x 1,024 fewer, half of them on each rank.
+  const megatron_arguments_test::Arguments grouped = {{"group_query_attention", "True"},
+                                                      {"num_query_groups", "8"}};
+  EXPECT_EQ(cut("656871424", "2", "1", grouped).verdict, Verdict::holds);
+  EXPECT_EQ(cut("707203072", "2", "1", grouped).verdict, Verdict::contradicts);
+  EXPECT_EQ(cut("1313441792", "1", "1", grouped).verdict, Verdict::holds);
+  EXPECT_EQ(cut("1313441793", "1", "1", grouped).verdict, Verdict::contradicts);
+  // A tied head is no other table of a single stage's.
+  EXPECT_EQ(cut("655691776", "2", "1", {{"untie_embeddings_and_output_weights", "False"}}).verdict,
+            Verdict::holds);
+  EXPECT_EQ(cut("707203072", "2", "1", {{"untie_embeddings_and_output_weights", "False"}}).verdict,
+            Verdict::contradicts);
+  // Ranks that do not share alike, stages of other layers, positions that are learned.
+  EXPECT_EQ(cut("777923379", "3", "1").verdict, Verdict::cannot_be_judged);
+  EXPECT_EQ(cut("777923379", "1", "5").verdict, Verdict::cannot_be_judged);
+  for (const auto& [name, value] : {std::pair("decoder_first_pipeline_num_layers", "10"),
+                                    {"account_for_embedding_in_pipeline_split", "True"},
+                                    {"position_embedding_type", "learned_absolute"},
+                                    {"qk_layernorm", ""},
+                                    {"num_experts", "8"}})
+    EXPECT_EQ(cut("777810739", "1", "2", {{name, value}}).verdict, Verdict::cannot_be_judged) << name;
 }
 
 TEST(WholeShapeSpec, MegatronsCountIsHeldWhereNoArgumentLeavesParametersOpen) {
