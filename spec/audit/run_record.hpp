@@ -272,7 +272,7 @@ struct RunFacts {
   /// The lines' count of skipped steps is 0 whatever the optimizer leaves out: a step that has no count says
   /// nothing of it.
   bool skips_untold = false;
-  bool validates = false;         ///< there are lines of validations, whose time no rate of a step holds
+  bool validates = false;  ///< there are lines of validations, whose time no rate of a step holds
 
   std::int64_t lines = 0;
   std::int64_t unread_lines = 0;          ///< all of them
