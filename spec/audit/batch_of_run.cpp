@@ -34,7 +34,7 @@ std::optional<Interval> stated_batch(const Evidence& e) {
 }
 
 Interval mean_of_batches(const Evidence& e, Interval batch) {
-  if (e.record.format.name != "hugging_face" || is_by_steps(e)) return batch;
+  if (!e.trainer.last_batches_are_small || is_by_steps(e)) return batch;
   const double steps = least_steps_of_a_pass(e);
   const auto& planned = e.record[Setting::max_steps];
   // A pass has at least one sequence more than all its steps but one, and less than one step more than all:

@@ -22,10 +22,8 @@ class ChangeBuilder {
   }
   Change& add(std::string id, std::string text, double cost, const std::vector<Effect>& effects);
   bool has(Relation relation) const { return !at(c_, relation).samples.empty(); }
-  /// Whether lines print the tokens that were counted of their step. nanotron's print the configured batch.
-  bool lines_count_tokens() const {
-    return has(Relation::step_tokens) && e_.record.format.name != "nanotron";
-  }
+  /// Whether lines print the tokens that were counted of their step.
+  bool lines_count_tokens() const { return has(Relation::step_tokens) && !e_.trainer.lines_print_set_batch; }
   /// Changes that move every relation alike are one, told by the likeliest; near ties are named beside it.
   std::vector<Change> finish();
 

@@ -4,29 +4,14 @@
 #include "spec/audit/invariants.hpp"
 
 namespace assay::spec::audit {
-namespace {
-
-using R = Relation;
-
-constexpr struct {
-  std::string_view format, change;
-} known_of_trainers[] = {
-    // github.com/aaronzhfeng/llm_TII, enhanced_training_system/train.py at 8826d8c: the rate is made of one
-    // rank's
-    // sequences, the peak of all GPUs'.
-    {"llm_tii", "rate_of_one_rank"},
-    {"llm_tii_json", "rate_of_one_rank"},
-};
-
-}  // namespace
 
 std::string_view known_of_trainer(const Evidence& e) {
-  for (const auto& known : known_of_trainers)
-    if (known.format == e.record.format.name && e.ranks.value_or(1) > 1) return known.change;
-  return {};
+  return e.ranks.value_or(1) > 1 ? e.trainer.usual_slip : std::string_view();
 }
 
 namespace {
+
+using R = Relation;
 
 void add_scopes(ChangeBuilder& b, const Evidence& e, const Interpretation& reading) {
   const double now = count_of(e, reading.rate);

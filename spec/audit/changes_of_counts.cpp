@@ -24,7 +24,7 @@ void add_other_models(ChangeBuilder& b, const Evidence& e) {
     const ModelSpec model = find_model(name);
     if (model.layers == e.model->layers && model.width == e.model->width) continue;
     std::vector<double> counts = counts_beside_positions(model, true);
-    if (e.record.format.name != "nanogpt" || counts.empty()) counts = {count_of_shape(e, model)};
+    if (e.trainer.counted != Counted::beside_positions || counts.empty()) counts = {count_of_shape(e, model)};
     for (const double number : counts) {
       if (number == count || !wide(*printed).holds(number)) continue;
       others += (others.empty() ? "" : ", or ") + name + "'s";
@@ -38,7 +38,7 @@ void add_other_models(ChangeBuilder& b, const Evidence& e) {
   ModelSpec plain = *e.model, more = *e.model;
   plain.vocab = find_model("gpt2").vocab;
   if (const double number = count_of_shape(e, plain);
-      e.record.format.name == "nanogpt" && number < count && wide(*printed).holds(number))
+      e.trainer.counted == Counted::beside_positions && number < count && wide(*printed).holds(number))
     b.add("vocabulary_not_padded",
           "the parameters are those of a vocabulary of " +
               shown(static_cast<double>(plain.vocab), Unit::none) + ", not of the " +
@@ -84,8 +84,8 @@ void add_counts(ChangeBuilder& b, const Evidence& e) {
             {{R::parameters_nonembedding, 1.2}});
     return;
   }
-  const double total =
-      e.record.format.name == "nanogpt" ? count_of_shape(e, *e.model) : parameter_count(*e.model).to_double();
+  const double total = e.trainer.counted == Counted::beside_positions ? count_of_shape(e, *e.model)
+                                                                      : parameter_count(*e.model).to_double();
   const double table = static_cast<double>(e.model->vocab) * static_cast<double>(e.model->width);
   const auto& printed_count = e.record[Setting::parameters];
   const double all = usable(printed_count) ? printed_count->value : total;

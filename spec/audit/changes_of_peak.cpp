@@ -147,7 +147,7 @@ void solving::add_printed_peak(ChangeBuilder& b, const Left& left) {
 
 void add_peaks(ChangeBuilder& b, const Evidence& e, const Comparisons& comparisons,
                const Interpretation& reading) {
-  const double constant = constant_peak(e.record);
+  const double constant = e.trainer.constant_peak;
   if (constant > 0 && !e.printed_peak())
     add_peaks_beside(b, e, comparisons, reading, constant);
   else

@@ -41,8 +41,8 @@ void add_gpus(ChangeBuilder& b, const Left& left) {
       e.tokens_basis == "micro x accumulation x ranks x T" && !axes && !left.reading.accumulation_divided;
   // llm_TII prints one number under both names; torchtitan the axes alone, which it checks against the ranks
   // of its launcher: the batch beside them is wrong sooner.
-  const bool of_mesh = e.record.format.name == "torchtitan" && !e.record.stated_for(Setting::gpus);
-  const bool one_count = of_mesh || (e.record.format.name == "llm_tii" && e.ranks == e.gpus);
+  const bool of_mesh = e.trainer.mesh_of_all_ranks && !e.record.stated_for(Setting::gpus);
+  const bool one_count = of_mesh || (e.trainer.one_count_of_ranks && e.ranks == e.gpus);
   // What is read as one GPU's was taken times their printed number, and a peak that is not printed too.
   const auto if_so = [&](bool so) { return so ? x : 1; };
   const Interpretation& reading = left.reading;

@@ -79,10 +79,10 @@ void add_time_or_clock(ChangeBuilder& b, const Left& left) {
         x < 1 ? 4.2 : 3.5, {{R::wall_clock, x}});
 }
 
-/// torchtitan's rate is of the time since the line before, or since a validation, whose line may be lost:
+/// A rate of the time since the line before is also of that since a validation, whose line may be lost:
 /// ahead of every mistake that the clock alone would tell of.
 void add_time_between_lines(ChangeBuilder& b, const Left& left) {
-  if (left.e.record.format.name != "torchtitan" || !(left.residual.high < 1)) return;
+  if (!left.e.trainer.rate_since_line_before || !(left.residual.high < 1)) return;
   b.add("time_left_out",
         "the clock also runs through what lies between all lines and no rate holds (validations, whose lines "
         "are not here)",

@@ -30,7 +30,7 @@ std::optional<Interval> torchtitan_from_prints(const Evidence& e) {
   const auto N = e.of(Setting::parameters), L = e.of(Setting::layers), D = e.of(Setting::width),
              V = e.of(Setting::vocab);
   const bool dense = model.starts_with("llama3 ") || model.starts_with("llama2 ");
-  if (e.record.format.name != "torchtitan" || !dense || !N || !L || !D || !V || !e.sequence_length)
+  if (!e.trainer.flops_of_printed_count || !dense || !N || !L || !D || !V || !e.sequence_length)
     return std::nullopt;
   // A table that is the head, too, is multiplied.
   const Interval tables = e.record.tied_embeddings.value_or(false) ? exact_interval(0) : *V * *D;
@@ -66,7 +66,8 @@ std::optional<Interval> counted_flops(const Evidence& e, std::string_view name) 
   const auto T = sequence_length(e);
   const auto convention = convention_from(name);
   if (!T || !convention) return std::nullopt;
-  if (e.model && *convention == Convention::nanogpt_legacy_v1 && e.record.format.name == "nanogpt")
+  if (e.model && *convention == Convention::nanogpt_legacy_v1 &&
+      e.trainer.counted == Counted::beside_positions)
     if (const auto N = parameters_of_nanogpt(e))
       return exact_interval(6) * *N + exact_interval(*attention(e));
   const bool palm = *convention == Convention::palm_total || *convention == Convention::nanogpt_legacy_v1;
@@ -104,14 +105,16 @@ std::vector<Miscount> miscounts(const Evidence& e, std::string_view convention) 
                                {"flops_with_recompute", "a recomputed forward pass is counted", 4.0 / 3}};
   const auto counted = counted_flops(e, convention);
   if (!counted) return out;
+  const auto which = convention_from(convention);
   const double all = counted->middle();
   const auto add = [&](const char* id, const char* text, double flops) {
     if (flops > 0 && std::abs(flops / all - 1) > 1e-4) out.push_back({id, text, flops / all});
   };
   const bool counts_attention = !convention.starts_with("6n");
   if (const auto full = attention(e); full && counts_attention) {
-    const bool causal = convention == "exact" || convention == "megatron" || convention == "llmc" ||
-                        convention == "llmq" || convention == "surogate";
+    const bool causal = which == Convention::exact || which == Convention::megatron ||
+                        which == Convention::llmc || which == Convention::llmq ||
+                        which == Convention::surogate;
     const double own = causal ? *full / 2 : *full;
     add("attention_not_counted", "attention is not counted", all - own);
     if (causal)
@@ -121,8 +124,8 @@ std::vector<Miscount> miscounts(const Evidence& e, std::string_view convention) 
   }
   if (e.model) {
     const double table = 6.0 * static_cast<double>(e.model->vocab) * static_cast<double>(e.model->width);
-    const bool counts_table = convention == "palm_total" || convention == "nanogpt_legacy_v1" ||
-                              convention == "kempnerforge_published" || convention == "llmc" ||
+    const bool counts_table = which == Convention::palm_total || which == Convention::nanogpt_legacy_v1 ||
+                              which == Convention::kempnerforge_published || which == Convention::llmc ||
                               convention == "6n";
     if (counts_table)
       add("embedding_not_counted", "the embedding is not counted", all - table);

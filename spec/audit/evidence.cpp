@@ -76,16 +76,14 @@ bool same_numbers(const Step& a, const Step& b) {
 /// False where the trainer splits models over GPUs and the lines that say how far are lost: the number of
 /// GPUs is then not the number of ranks.
 bool axes_are_known(const RunRecord& record) {
-  const std::string& trainer = record.format.name;
-  if (trainer == "kempnerforge") return record[Setting::data_parallel].has_value();  // of one line
-  if (trainer != "megatron" && trainer != "torchtitan" && trainer != "nanotron") return true;
-  return record[Setting::tensor_parallel] && record[Setting::pipeline_parallel];
+  const std::vector<Setting>& axes = trainer_of(record).axes;
+  return std::all_of(axes.begin(), axes.end(), [&](Setting axis) { return record[axis].has_value(); });
 }
 
-/// torchtitan's mesh holds every rank of the launcher (parallel_dims.py, _validate). One number alone may be
-/// a line's, of a tool that counts lines.
+/// Of a mesh that holds every rank of the launcher. One number alone may be a line's, of a tool that counts
+/// lines.
 double ranks_that_print(const RunRecord& record) {
-  if (record.format.name != "torchtitan" || record.ranks < 2) return 0;
+  if (!trainer_of(record).mesh_of_all_ranks || record.ranks < 2) return 0;
   double highest = -1;
   for (const Step& step : record.steps)
     if (const auto& rank = step[Field::rank]) highest = std::max(highest, rank->value);
@@ -147,8 +145,7 @@ bool done_again(const RunRecord& record, const std::vector<const Step*>& steps, 
   if (number_of(*steps[i - 1]) != number) return false;
   for (const Restart& restart : record.restarts)
     if (restart.line > steps[i - 1]->line && restart.line <= steps[i]->line) return true;
-  // Hugging Face's state is saved with its log, and goes on from it: a step twice is no restart.
-  if (record.format.name == "hugging_face" || same_numbers(*steps[i], *steps[i - 1])) return false;
+  if (trainer_of(record).saved_with_state || same_numbers(*steps[i], *steps[i - 1])) return false;
   // Two writers double the next step as well.
   if (i + 1 < steps.size() && number_of(*steps[i + 1]) <= number) return false;
   return i + 2 >= steps.size() || number_of(*steps[i + 2]) != number_of(*steps[i + 1]);
@@ -174,8 +171,6 @@ std::optional<Precision> computing_precision(std::string_view word) {
   return precision_from(name);
 }
 
-double constant_peak(const RunRecord& record) { return record.format.name == "nanogpt" ? 312e12 : 0; }
-
 bool not_measured(const Printed& share) {
   return share.value == -1 || share.value == -100 || std::isnan(share.value);
 }
@@ -185,7 +180,8 @@ std::optional<double> number_in(const RunRecord& record, Setting setting) {
   return usable(printed) ? std::optional(printed->value) : std::nullopt;
 }
 
-Evidence::Evidence(const RunRecord& given) : record(given), steps(steps_of(given)) {
+Evidence::Evidence(const RunRecord& given)
+    : record(given), trainer(trainer_of(given)), steps(steps_of(given)) {
   stretches = stretches_of(record, steps);
   line_distance = usual_distance(*this);
   model = model_of(record, model_basis);

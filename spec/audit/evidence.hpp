@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "spec/audit/run_record.hpp"
+#include "spec/audit/trainer.hpp"
 #include "spec/hardware/hardware.hpp"
 #include "spec/interval.hpp"
 #include "spec/model/model_spec.hpp"
@@ -50,6 +51,7 @@ struct Evidence {
   explicit Evidence(const RunRecord& record);
 
   const RunRecord& record;
+  const Trainer& trainer;          ///< of the record: rules ask it, not Format::name
   std::vector<const Step*> steps;  ///< of the first rank that printed
   double line_distance = 0;        ///< usual_distance of the steps: asked for every line
   std::vector<Stretch> stretches;  ///< all steps, split where the number falls back or a step is done again
@@ -83,10 +85,6 @@ struct Evidence {
   /// What is missing where a GPU's facts are needed.
   const char* no_gpu() const;
 };
-
-/// The peak by which a trainer divides whatever its GPU: nanoGPT's, of one A100 (model.py, estimate_mfu,
-/// 312e12). 0: none. [flop/s]
-double constant_peak(const RunRecord& record);
 
 /// What a trainer's word for its dtype computes in: "bfloat16", "16-mixed", "fp8_hybrid",
 /// "torch.float8_e4m3fn". Nothing for a word that none of them is ("int4").

@@ -75,7 +75,7 @@ Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool d
   if (flops != Whose::all)
     strained(on_some_step(e, Field::flops_rate), std::string("the FLOP/s are ") + owner(flops));
   if (one) strained(e.printed_peak() || on_some_step(e, Field::mfu), "the peak is one GPU's");
-  const double constant = constant_peak(e.record);
+  const double constant = e.trainer.constant_peak;
   if (own_peak > 0) {
     f[Relation::mfu] *= constant / own_peak;
     f[Relation::mfu_of_flops_rate] *= constant / own_peak;
@@ -86,9 +86,8 @@ Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool d
   } else if (constant > 0 && e.dense_peak && *e.dense_peak != constant)
     append(out.note, "MFU divides by " + shown(constant, Unit::flops_per_second) +
                          ", the peak of an A100, whatever the GPU");
-  // Trainers that divide a configured accumulation by their ranks do so always.
-  const bool divides = e.record.format.name == "llm_tii" || e.record.format.name == "nanogpt";
-  if (!divided && divides && e.accumulation_is_configured && e.ranks.value_or(1) > 1) out.strain += 3;
+  if (!divided && e.trainer.divides_accumulation && e.accumulation_is_configured && e.ranks.value_or(1) > 1)
+    out.strain += 3;
   if (divided) append(out.note, "each rank runs the configured accumulation / ranks"), out.strain += 0.1;
   if ((rate == Whose::all) != (flops == Whose::all) && e.record.format.flops_rate == Scope::unknown)
     out.strain += 0.1;
@@ -99,7 +98,7 @@ Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool d
 /// ran, as its author wrote it. 0: the constant.
 std::vector<double> own_peaks(const Evidence& e) {
   std::vector<double> out = {0};
-  const double constant = constant_peak(e.record);
+  const double constant = e.trainer.constant_peak;
   if (!(constant > 0) || e.printed_peak() || !e.precision_known) return out;
   std::vector<const Gpu*> meant = e.gpu.candidates;
   if (e.gpu.gpu) meant.push_back(e.gpu.gpu);
@@ -115,7 +114,7 @@ std::vector<double> own_peaks(const Evidence& e) {
 /// T / 6 D + V / 16 L D) of a token, f = 4 with activation checkpointing and 3 without, all pairs, whatever
 /// the MLP and the heads are; V rounded up to what its ranks divide.
 std::optional<double> megatron_deepspeed(const Evidence& e, bool recompute) {
-  const auto now = counted_flops(e, "megatron");
+  const auto now = counted_flops(e, to_string(Convention::megatron));
   if (!now || !e.model || e.model->experts || !e.sequence_length) return std::nullopt;
   const double L = static_cast<double>(e.model->layers), D = static_cast<double>(e.model->width),
                T = e.sequence_length->middle(),
@@ -128,7 +127,7 @@ std::optional<double> megatron_deepspeed(const Evidence& e, bool recompute) {
 /// as wide as a dense MLP; the earliest left shared ones out. As factors on what later ones count.
 std::vector<double> experts_as_before(const Evidence& e) {
   std::vector<double> out;
-  const auto now = counted_flops(e, "megatron");
+  const auto now = counted_flops(e, to_string(Convention::megatron));
   if (!now || !e.model || !e.model->experts || !e.sequence_length) return out;
   for (const std::int64_t shared : {e.model->experts->shared_width, std::int64_t{0}}) {
     ModelSpec before = *e.model;
@@ -153,16 +152,17 @@ std::vector<double> experts_as_before(const Evidence& e) {
 std::vector<Counting> countings(const Evidence& e) {
   std::vector<Counting> out = {{}};
   const std::string& convention = e.record.format.convention;
-  if (convention == "megatron" || convention == "llmc")
+  const auto which = convention_from(convention);
+  if (which == Convention::megatron || which == Convention::llmc)
     for (const Miscount& miss : miscounts(e, convention))
       if (miss.id == "attention_full")
         out.push_back({miss.factor, "attention is counted over all pairs, as earlier versions do"});
   const std::size_t pairs = out.size();
-  if (convention == "megatron")
+  if (which == Convention::megatron)
     for (const double factor : experts_as_before(e))
       for (std::size_t i = 0; i < pairs; ++i)
         out.push_back({factor + out[i].factor - 1, "experts are counted as earlier versions do"});
-  if (convention == "megatron")
+  if (which == Convention::megatron)
     for (const bool again : {false, true})
       if (const auto factor = megatron_deepspeed(e, again))
         out.push_back({*factor, std::string("FLOPs are counted as Megatron-DeepSpeed does, ") +

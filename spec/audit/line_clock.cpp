@@ -19,8 +19,7 @@ constexpr double likeness = 0.1;
 
 /// Printed as a mean over the steps since the line before.
 bool of_window(const Evidence& e, Field field) {
-  const std::string& trainer = e.record.format.name;
-  return e.averaged(field) && (trainer == "torchtitan" || trainer == "megatron");
+  return e.averaged(field) && e.trainer.means_since_line_before;
 }
 
 bool starts(const Evidence& e, std::size_t i) {

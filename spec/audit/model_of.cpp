@@ -140,7 +140,8 @@ const ModelSpec* model_called(const RunRecord& record) {
 
 std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
   const auto at = [&](Setting setting) { return number_in(record, setting); };
-  const bool nanogpt = record.format.name == "nanogpt";  // rounds vocabularies up
+  const Trainer& trainer = trainer_of(record);
+  const bool padded = trainer.counted == Counted::beside_positions;
   const auto fits = [&](const ModelSpec& model) {
     const auto same = [&](Setting setting, std::int64_t value) {
       return !at(setting) || *at(setting) == static_cast<double>(value);
@@ -149,7 +150,7 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
            same(Setting::heads, model.heads) && same(Setting::kv_heads, model.kv_heads) &&
            same(Setting::head_dim, model.head_dim) && same(Setting::ffn, model.ffn) &&
            (same(Setting::vocab, model.vocab) ||
-            (nanogpt && same(Setting::vocab, (model.vocab + 63) / 64 * 64)));
+            (padded && same(Setting::vocab, (model.vocab + 63) / 64 * 64)));
   };
   const bool stated = record.stated_for("model") != nullptr;
   if (record.definition && !stated) {
@@ -191,8 +192,8 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
     if (record.mlp) {
       model.mlp = record.mlp->mlp;
       model.experts = record.mlp->experts;
-    } else if (record.format.name == "megatron") {
-      // It trains MLPs of two matrices and of three, and experts: by its widths alone it may be any.
+    } else if (trainer.trains_several_mlps) {
+      // By its widths alone it may be any.
       return std::nullopt;
     }
     basis = model.name;
@@ -201,13 +202,13 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
         as_counted(model, at(Setting::kv_heads).has_value(), at(Setting::head_dim).has_value(),
                    record.tied_embeddings, record.qk_norm, count, shape_whole(record) && usable(count));
     if (counted && usable(count) && !any_count_fits(*counted, *count)) {
-      if (record.format.name == "torchtitan" && of_other_vocabulary(*counted, *count)) return std::nullopt;
-      // torchtitan's inner width is not printed: a known model of every size that is, and of that count,
+      if (trainer.vocabulary_of_tokenizer && of_other_vocabulary(*counted, *count)) return std::nullopt;
+      // Where the inner width is not printed, a known model of every size that is, and of that count,
       // stands.
       for (const ModelSpec& known : known_models())
-        if (record.format.name == "torchtitan" && known.layers == model.layers &&
-            known.width == model.width && known.heads == model.heads && known.kv_heads == model.kv_heads &&
-            known.vocab == model.vocab && count_fits(known, *count) == CountFit::exactly)
+        if (trainer.hides_width_of_mlp && known.layers == model.layers && known.width == model.width &&
+            known.heads == model.heads && known.kv_heads == model.kv_heads && known.vocab == model.vocab &&
+            count_fits(known, *count) == CountFit::exactly)
           return basis = "parameters as printed", known;
       basis = whole_shape;
     }
@@ -223,15 +224,15 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
   if (!usable(parameters)) return std::nullopt;
   const int dimensions = layers.has_value() + width.has_value() + heads.has_value() + ffn.has_value();
   std::optional<ModelSpec> found, near;
-  const auto printed_by_nanogpt = [&](const ModelSpec& model) {
-    const auto counts = counts_beside_positions(model, nanogpt);
-    return nanogpt &&
+  const auto printed_beside_positions = [&](const ModelSpec& model) {
+    const auto counts = counts_beside_positions(model, padded);
+    return padded &&
            std::any_of(counts.begin(), counts.end(), [&](double n) { return wide(*parameters).holds(n); });
   };
   for (const ModelSpec& model : known_models()) {
     if (!fits(model)) continue;
     const CountFit fit = count_fits(model, *parameters);
-    if (fit == CountFit::exactly || printed_by_nanogpt(model)) {
+    if (fit == CountFit::exactly || printed_beside_positions(model)) {
       if (found && !same_blocks(*found, model)) return std::nullopt;
       if (!found) found = model;
     } else if (dimensions >= 3 && fit != CountFit::no) {

@@ -62,7 +62,8 @@ Result judge_phases(const Evidence& e) {
 Result judge_vocabulary(const Evidence& e) {
   const auto& vocab = e.record[Setting::vocab];
   if (!vocab) return not_judged("vocabulary");
-  if (e.record.format.name != "assay" || !e.model || (e.model_basis != "named" && e.model_basis != "defined"))
+  if (!e.trainer.states_own_vocabulary || !e.model ||
+      (e.model_basis != "named" && e.model_basis != "defined"))
     return not_judged("a model that the record names or defines");
   Result out = holding(1);
   out.printed = vocab->value;

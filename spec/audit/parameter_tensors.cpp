@@ -120,13 +120,13 @@ Result judge_parameter_tensors(const Evidence& e) {
     out.printed = all, out.recomputed = exact_interval(parameter_count(*own).to_double());
     // Nothing else in its log counts them: a fork's vocabulary, or a count that is wrong by whole rows.
     const bool of_gpt2 = own->vocab == 50304 || own->vocab == 50257;
-    if (e.record.format.name == "build_nanogpt" && !e.record[Setting::vocab] && !of_gpt2)
+    if (e.trainer.counts_tensors_alone && !e.record[Setting::vocab] && !of_gpt2)
       out.note = "with " + shown(static_cast<double>(own->context), Unit::none) + " positions they have " +
                  shown(static_cast<double>(own->vocab), Unit::none) +
                  " tokens, where the trainer's source has 50,304: another vocabulary, or a wrong count";
     return out;
   }
-  if (e.record.format.name == "build_nanogpt") {
+  if (e.trainer.counts_tensors_alone) {
     if (auto wrong = judge_rows_of_tables(e.record)) return *wrong;
     return not_judged("a model of as many tensors");
   }

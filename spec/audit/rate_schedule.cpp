@@ -129,12 +129,7 @@ Setting warmup_setting(const Evidence& e) {
 std::optional<Stated> stated(const Evidence& e) {
   const auto& r = e.record;
   if (!r[Setting::learning_rate] || !(r[Setting::learning_rate]->value > 0)) return std::nullopt;
-  const std::string& trainer = r.format.name;
-  const bool cosine_only =
-      trainer.starts_with("llm_tii") || trainer == "nanogpt" || trainer == "llmq" || trainer == "assay";
-  // Megatron-LM prints every argument, and its lines the steps of the run: what is not there is lost, and may
-  // have been anything.
-  const bool says_all = trainer == "megatron";
+  const bool says_all = e.trainer.prints_all_settings;
   const std::vector<Setting> end_settings = by_samples(e) ? std::vector{Setting::decay_samples}
                                             : says_all
                                                 ? std::vector{Setting::decay_steps}
@@ -143,12 +138,16 @@ std::optional<Stated> stated(const Evidence& e) {
                                 [&](Setting setting) { return r[setting].has_value(); });
   const auto& last = r[by_samples(e) ? Setting::wsd_decay_samples : Setting::wsd_decay_steps];
   double decay = usable(last) && ends ? last->value : 0;
-  // llm.c, schedulers.h: the last fifth of the run.
-  if (const auto& most = r[Setting::max_steps]; trainer == "llmc" && most)
-    decay = most->value - std::floor(0.8 * most->value);
-  Stated out{
-      r[Setting::learning_rate]->value, 0, {}, 0, 0, decay, kinds_of(r.schedule, decay > 0, cosine_only)};
-  out.numbering_known = trainer == "assay";
+  if (const auto& most = r[Setting::max_steps]; e.trainer.decay_begins > 0 && most)
+    decay = most->value - std::floor(e.trainer.decay_begins * most->value);
+  Stated out{r[Setting::learning_rate]->value,
+             0,
+             {},
+             0,
+             0,
+             decay,
+             kinds_of(r.schedule, decay > 0, e.trainer.only_cosine)};
+  out.numbering_known = e.trainer.numbering_known;
   if (const auto& warmup = r[warmup_setting(e)]) out.warmup = warmup->value;
   if (const auto& start = r[Setting::learning_rate_start])
     out.start = start->low, out.most_start = start->high;

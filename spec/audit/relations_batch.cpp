@@ -11,20 +11,17 @@ namespace {
 /// does not leave contradict. Of trainers that split models, ranks count where the log says them.
 void compare_one_pass(const Evidence& e, Comparison& to, const char* missing) {
   to.missing = missing;
-  const std::string& trainer = e.record.format.name;
-  const bool splits =
-      trainer != "assay" && trainer != "nanogpt" && trainer != "build_nanogpt" && !trainer.starts_with("llm");
-  if (!e.micro || !e.ranks || (splits && !usable(e.record[Setting::data_parallel]))) return;
+  if (!e.micro || !e.ranks || (e.trainer.splits_models && !usable(e.record[Setting::data_parallel]))) return;
   const Interval least = *e.micro * exact_interval(*e.ranks);
   if (wide(*e.record[Setting::sequences]).high < least.low)
     add_sample(to, *e.record[Setting::sequences], least);
 }
 
-/// llm.c divides the batch by one pass of all ranks, each on a GPU of its own, and refuses what leaves a rest
-/// (train_gpt2.cu): of a smaller batch it would make no pass.
+/// Of a smaller batch a trainer that divides it by one pass of all ranks, each on a GPU of its own, would
+/// make no pass.
 void compare_one_pass_of_tokens(const Evidence& e, Comparison& to) {
   to.missing = "sequences per step";
-  if (e.record.format.name != "llmc" || !e.micro || !e.gpus || !e.sequence_length) return;
+  if (!e.trainer.batch_of_whole_passes || !e.micro || !e.gpus || !e.sequence_length) return;
   const Interval least = *e.micro * exact_interval(*e.gpus) * *e.sequence_length;
   if (wide(*e.record[Setting::tokens_per_step]).high < least.low)
     add_sample(to, *e.record[Setting::tokens_per_step], least);
@@ -72,8 +69,7 @@ void compare_batch(const Evidence& e, Comparisons& out) {
   else if (e.micro && passes && e.ranks)
     add_sample(tokens, *printed_tokens,
                *e.micro * *e.accumulation * exact_interval(*e.ranks) * *e.sequence_length);
-  else if (e.record.format.name == "nanogpt" && e.micro && e.accumulation_is_configured)
-    // train.py divides the passes by the ranks and multiplies by them again: the configured ones, of all.
+  else if (e.trainer.batch_of_configured_passes && e.micro && e.accumulation_is_configured)
     add_sample(tokens, *printed_tokens, *e.micro * *e.accumulation * *e.sequence_length);
   else
     compare_one_pass_of_tokens(e, tokens);
@@ -91,11 +87,11 @@ void compare_step_sequences(const Evidence& e, Comparisons& out) {
       add_sample(to, *of_line, *stated, static_cast<std::int64_t>(i));
 }
 
-/// Ends of Hugging Face's passes over the data between two lines, at the most, by their epochs; 0: none, or
-/// another trainer's.
+/// Ends of passes over the data between two lines, at the most, by their epochs, where they make small
+/// batches; 0: none.
 double ends_of_passes(const Evidence& e, const Step& from, const Step& to) {
   const auto &before = from[Field::epoch], &after = to[Field::epoch];
-  if (e.record.format.name != "hugging_face" || !before || !after) return 0;
+  if (!e.trainer.last_batches_are_small || !before || !after) return 0;
   const double ends = std::floor(wide(*after).high) - std::ceil(wide(*before).low) + 1;
   return std::isfinite(ends) ? std::max(0.0, ends) : 0;
 }

@@ -90,7 +90,7 @@ void compare_windows(const Evidence& e, bool by_rate, Comparison& to) {
   };
   std::vector<Judged> judged;
   Times times{by_rate, by_rate ? Of::unknown : Of::one};
-  if (by_rate && e.averaged(Field::tokens_per_second) && e.record.format.name == "torchtitan")
+  if (by_rate && e.averaged(Field::tokens_per_second) && e.trainer.rate_since_line_before)
     times = {by_rate, Of::all_since_the_line_before, e.line_distance};
   if (!by_rate && e.averaged(Field::seconds)) times.of = Of::all_since_the_line_before;
   for (const Stretch& stretch : e.stretches) {
@@ -113,8 +113,7 @@ void compare_windows(const Evidence& e, bool by_rate, Comparison& to) {
     for (const Judged& j : judged)
       least = std::min(least, (j.window.clock.low - until_stamped) / j.window.steps_time.high);
     to.clock_over_steps = least;
-    // training.py stops the timer "interval-time" around both.
-    if (e.record.format.name == "megatron") to.left_out = " (its timer stops for evaluation and saving)";
+    if (e.trainer.timer_pauses) to.left_out = " (its timer stops for evaluation and saving)";
   }
   // A rate of one step stands for those that are not logged, evaluations among them: three times as loose.
   const double paused = e.record.validates                    ? validating

@@ -42,7 +42,8 @@ void compare_parameters(const Evidence& e, Comparisons& out) {
     all.missing = "parameters";
   else if (!e.model)
     all.missing = no_model(e);
-  else if (const auto counts = counts_beside_positions(*e.model, e.record.format.name == "nanogpt");
+  else if (const auto counts =
+               counts_beside_positions(*e.model, e.trainer.counted == Counted::beside_positions);
            std::any_of(counts.begin(), counts.end(), [&](double n) { return wide(*printed).holds(n); }))
     add_sample(all, *printed, exact_interval(nearest_of(printed->value, counts)));
   else if (e.model_basis == whole_shape)
@@ -128,10 +129,11 @@ void compare_ffn(const Evidence& e, Comparisons& out) {
 
 double count_of_shape(const Evidence& e, const ModelSpec& model) {
   const double V = static_cast<double>(model.vocab), D = static_cast<double>(model.width);
-  const std::string& trainer = e.record.format.name;
-  const double rows = trainer == "llmc" ? std::ceil(V / 128) * 128 - V : 0;
+  const double rows = e.trainer.counted == Counted::padded_vocabulary ? std::ceil(V / 128) * 128 - V : 0;
   const double positions =
-      trainer == "nanogpt" && model.positions == Positions::learned ? static_cast<double>(model.context) : 0;
+      e.trainer.counted == Counted::beside_positions && model.positions == Positions::learned
+          ? static_cast<double>(model.context)
+          : 0;
   return parameter_count(model).to_double() + (rows - positions) * D;
 }
 

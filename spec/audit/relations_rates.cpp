@@ -59,7 +59,7 @@ void compare_rates(const Evidence& e, Comparisons& out) {
   }
   std::optional<Interval> peak_of_all;
   if (e.written_peak && e.gpus) peak_of_all = *e.written_peak * exact_interval(*e.gpus);
-  const double constant = constant_peak(e.record);
+  const double constant = e.trainer.constant_peak;
   if (constant > 0) peak_of_all = exact_interval(constant * e.gpus.value_or(1));
   if (constant > 0 && !e.gpus && mfu_of_batch.ways.empty() && !e.printed_peak()) {
     mfu_of_batch.ways = ways_of_ranks(e);

@@ -49,10 +49,8 @@ double usual_distance(const Evidence& e) {
 }
 
 std::optional<RunningMean> running_mean(const Evidence& e, Field field) {
-  if (e.record.format.name == "llmc" && field == Field::tokens_per_second)
-    return RunningMean{0.95, true, false};
-  if (e.record.format.name == "nanogpt" && field == Field::mfu) return RunningMean{0.9, false, true};
-  return std::nullopt;
+  const auto& smoothed = e.trainer.smoothed;
+  return smoothed && smoothed->field == field ? std::optional(smoothed->mean) : std::nullopt;
 }
 
 /// Stretches and restarts are passed once, as lines are, in the order of the log.

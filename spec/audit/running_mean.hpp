@@ -8,17 +8,8 @@
 
 namespace assay::spec::audit {
 
-/// An exponential mean as a trainer forms it: mean = keep x mean + (1 - keep) x own.
-struct RunningMean {
-  double keep = 0;
-  /// Divided by 1 - keep^steps, and its first step, which is printed alone, is left out of it.
-  bool corrected = false;
-  bool of_lines = false;  ///< it is formed on the lines that are printed, not on every step
-};
-
-/// llm.c smooths tokens/s from its second step on (train_gpt2.cu at 00247dc: ema_tokens_per_second,
-/// 0.95, divided by 1 - 0.95^step), nanoGPT its MFU on the lines it prints (train.py: running_mfu, 0.9, the
-/// first as it is). Nothing for other means, and for numbers that are none.
+/// How `field` is formed, where its trainer smooths it. Nothing for other means, and for numbers that are
+/// none.
 std::optional<RunningMean> running_mean(const Evidence& evidence, Field field);
 
 /// The most usual distance between the steps of two lines that follow each other; 0 where there are none.

@@ -102,7 +102,7 @@ Result judge_steps_of_state(const Evidence& e) {
 Result judge_epochs(const Evidence& e) {
   const auto& planned = e.record[Setting::planned_epochs];
   const Step* const last = e.steps.empty() ? nullptr : e.steps.back();
-  if (e.record.format.name != "hugging_face" || !usable(planned)) return not_judged("planned epochs");
+  if (!e.trainer.summary_of_state || !usable(planned)) return not_judged("planned epochs");
   if (!last || !usable((*last)[Field::epoch])) return not_judged("the epoch of a step");
   const Printed& done = *(*last)[Field::epoch];
   Result out = holding(1);
@@ -122,7 +122,7 @@ Result judge_epochs(const Evidence& e) {
 /// the line before, or in other trainers of its kind the last one's: both lie between it and its neighbour.
 Result judge_average_loss(const Evidence& e) {
   const auto& printed = e.record[Setting::average_loss];
-  if (e.record.format.name != "hugging_face" || !usable(printed)) return not_judged("mean loss of a summary");
+  if (!e.trainer.summary_of_state || !usable(printed)) return not_judged("mean loss of a summary");
   if (!e.record.objective.empty()) return not_judged("a loss that is a cross-entropy");
   if (e.record.steps_seen > static_cast<std::int64_t>(e.record.steps.size()))
     return not_judged("the losses between those that are kept");
@@ -213,8 +213,7 @@ bool of_one_start(const Evidence& e) {
 /// the mean loss is, too.
 Result judge_average_speed(const Evidence& e) {
   const auto& seconds = e.record[Setting::total_seconds];
-  if (e.record.format.name != "hugging_face" || !usable(seconds))
-    return not_judged("total time of a summary");
+  if (!e.trainer.summary_of_state || !usable(seconds)) return not_judged("total time of a summary");
   const Printed* printed = e.printed_peak();
   const std::optional<double> peak = e.dense_peak ? e.dense_peak
                                      : printed    ? std::optional(wide(*printed).high)

@@ -83,7 +83,7 @@ Result judge_tokens_rate_of_state(const Evidence& e) {
 
 std::optional<Interval> tokens_rate_of_run(const Evidence& e) {
   const auto& seconds = e.record[Setting::total_seconds];
-  if (e.record.format.name != "hugging_face" || !usable(seconds) || e.steps.empty() || !of_one_start(e))
+  if (!e.trainer.summary_of_state || !usable(seconds) || e.steps.empty() || !of_one_start(e))
     return std::nullopt;
   const auto &seen = (*e.steps.back())[Field::tokens_total], &step = (*e.steps.back())[Field::step];
   const auto& planned = e.record[Setting::max_steps];

@@ -179,10 +179,10 @@ Result judge_final(const Evidence& e) {
     if (!loss) out.printed = step->value, out.recomputed = exact_interval(last);
     // Steps after the last logged one are not seen, but that our own record has every step; earlier ends are
     // impossible.
-    if (step->value + 1 < last || (e.record.format.name == "assay" && step->value < last)) {
+    if (step->value + 1 < last || (e.trainer.logs_every_step && step->value < last)) {
       contradict(out, step->value, {last, 1e300}, step->line);
       blame(out, "final_step_earlier", "the log goes on after its final step");
-    } else if (e.record.format.name == "assay" && step->value > last) {
+    } else if (e.trainer.logs_every_step && step->value > last) {
       contradict(out, step->value, exact_interval(last), step->line);
       blame(out, "final_step_later", "steps are said to be done that have no line");
     }

@@ -6,6 +6,8 @@
 #include <limits>
 #include <map>
 
+#include "spec/audit/trainer.hpp"
+
 namespace assay::spec::audit {
 namespace {
 
@@ -24,7 +26,7 @@ bool same_line(const Step& a, const Step& b) {
 }  // namespace
 
 double ranks_that_may_print(const RunRecord& record) {
-  if (record.format.name != "torchtitan") return 1;
+  if (!trainer_of(record).mesh_of_all_ranks) return 1;
   const auto& gpus = record[Setting::gpus];
   return gpus ? gpus->value : std::numeric_limits<double>::infinity();
 }

@@ -10,14 +10,13 @@ namespace assay::spec::audit {
 
 namespace {
 
-/// nanoGPT divides by the peak of an A100 whatever it runs on: its "MFU" may pass 1 where the GPU is faster.
+/// The "MFU" of a trainer that divides by one peak whatever it runs on may pass 1 where the GPU is faster.
 double most(const Evidence& e) {
-  if (e.record.format.name != "nanogpt") return 1;
-  constexpr double a100 = 312e12;
+  if (!(e.trainer.constant_peak > 0)) return 1;
   double fastest = 0;
   for (const Gpu& gpu : gpus())
     if (const Peak* peak = gpu.peak(Precision::bf16)) fastest = std::max(fastest, peak->dense);
-  return e.dense_peak.value_or(fastest) / a100;
+  return e.dense_peak.value_or(fastest) / e.trainer.constant_peak;
 }
 
 /// The least that can be executed, as a share of what the log's MFU counts. 1 where a sequence is one

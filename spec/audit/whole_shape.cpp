@@ -39,8 +39,8 @@ std::vector<ModelSpec> shapes_of_llmc(const RunRecord& record) {
   const auto at = [&](Setting setting) { return number_in(record, setting); };
   const auto layers = at(Setting::layers), width = at(Setting::width), heads = at(Setting::heads);
   ModelSpec model = find_model("gpt2");
-  if (record.format.name != "llmc" || !layers || !width || !heads || *layers > 1e4 || *width > 1e6 ||
-      *heads > 1e5 || at(Setting::vocab) != static_cast<double>(model.vocab))
+  if (!trainer_of(record).trains_gpt2_shapes || !layers || !width || !heads || *layers > 1e4 ||
+      *width > 1e6 || *heads > 1e5 || at(Setting::vocab) != static_cast<double>(model.vocab))
     return {};
   model.name = "shape as printed";
   model.layers = static_cast<std::int64_t>(*layers);
@@ -64,8 +64,8 @@ std::vector<ModelSpec> shapes_of_llmc(const RunRecord& record) {
 }
 
 bool counts_tensors(const RunRecord& record) {
-  const bool as_nanogpt = record.format.name == "nanogpt" || record.format.name == "build_nanogpt";
-  return as_nanogpt && record.tensors && record.tensors->matrices > 0 && record.tensors->vectors > 0;
+  return trainer_of(record).prints_tensors_of_gpt2 && record.tensors && record.tensors->matrices > 0 &&
+         record.tensors->vectors > 0;
 }
 
 std::optional<ModelSpec> shape_of_nanogpt(const RunRecord& record) {
@@ -124,13 +124,11 @@ bool printed_of_nanogpt(const ModelSpec& model, const Printed& parameters) {
 }
 
 bool shape_whole(const RunRecord& record) {
-  const std::string& trainer = record.format.name;
-  const bool prints_all = trainer == "kempnerforge" || trainer == "megatron" || trainer == "torchtitan";
-  // torchtitan counts before it cuts a model into stages (train.py).
+  const Trainer& trainer = trainer_of(record);
   const bool of_all =
-      trainer == "torchtitan" || number_in(record, Setting::pipeline_parallel).value_or(1) == 1;
-  return prints_all && of_all && record.mlp && !record.mlp->experts && record.tied_embeddings &&
-         number_in(record, Setting::kv_heads);
+      trainer.counts_before_splitting || number_in(record, Setting::pipeline_parallel).value_or(1) == 1;
+  return trainer.prints_whole_shape && of_all && record.mlp && !record.mlp->experts &&
+         record.tied_embeddings && number_in(record, Setting::kv_heads);
 }
 
 }  // namespace assay::spec::audit

@@ -29,11 +29,7 @@ constexpr std::array<Pair, 6> pairs = {
 
 /// Trainers whose sources say which of their numbers are means: of another one, two that go apart on a line
 /// may be a mean and a single step's.
-bool known(const Evidence& e) {
-  constexpr std::array<std::string_view, 8> trainers = {"torchtitan", "megatron", "nanotron", "llmc",
-                                                        "nanogpt",    "llmq",     "llm_tii",  "kempnerforge"};
-  return std::find(trainers.begin(), trainers.end(), e.record.format.name) != trainers.end();
-}
+bool known(const Evidence& e) { return e.trainer.means_known; }
 
 /// The two are of the same steps, or the source says how the first is formed of the second's.
 bool comparable(const Evidence& e, const Pair& pair) {
