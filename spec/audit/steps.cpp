@@ -29,6 +29,14 @@ std::size_t falls_in_a_row(const Evidence& e, std::size_t i) {
   return count;
 }
 
+/// Whether the log says, between line `i` of the steps and the one before, that lines are left out.
+bool says_so(const Evidence& e, std::size_t i) {
+  const auto& said = e.record.elisions;
+  return std::any_of(said.begin(), said.end(), [&](std::int64_t line) {
+    return line > e.steps[i - 1]->line && line < e.steps[i]->line;
+  });
+}
+
 /// Whether that distance, and longer ones that begin later, lead from its first place to the last step of the
 /// log: another interval from there on, three times at least. Lines that are lost leave shorter ones behind.
 bool to_the_end(const Evidence& e, const StepGap& gap) {
@@ -88,7 +96,7 @@ Result judge_steps(const Evidence& e) {
   const double usual = e.line_distance;
   double gap = usual;
   const bool all_kept = e.record.steps_seen <= static_cast<std::int64_t>(e.record.steps.size());
-  std::int64_t restarts = 0, swaps = 0;
+  std::int64_t restarts = 0, swaps = 0, left_out = 0;
   bool doubled = false, missing = false, no_number = false;
   std::string what;
   for (std::size_t i = 0; i < e.steps.size(); ++i) {
@@ -127,6 +135,10 @@ Result judge_steps(const Evidence& e) {
         gap = here - before;
         continue;
       }
+      if (says_so(e, i)) {
+        ++left_out;
+        continue;
+      }
       contradict(out, here, exact_interval(before + gap), e.steps[i]->line);
       missing = true;
       if (what.empty()) what = "steps between " + whole(before) + " and " + whole(here) + " are missing";
@@ -151,6 +163,10 @@ Result judge_steps(const Evidence& e) {
     if (restarts)
       out.note =
           std::to_string(restarts) + (restarts == 1 ? " restart" : " restarts") + " from an earlier step";
+    if (left_out)
+      out.note += std::string(out.note.empty() ? "" : "; ") +
+                  "lines are left out, as the log says itself, in " + std::to_string(left_out) +
+                  (left_out == 1 ? " place" : " places");
     if (e.record.printed_twice)
       out.note += std::string(out.note.empty() ? "" : "; ") +
                   "every line is printed twice, all its numbers alike (two handlers of one log): read once";

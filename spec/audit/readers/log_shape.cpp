@@ -1,6 +1,7 @@
 #include "spec/audit/readers/log_shape.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 #include "spec/audit/readers/json_scan.hpp"
 #include "spec/error.hpp"
@@ -60,6 +61,43 @@ bool is_fence(std::string_view line) {
   return line.size() <= 20 && std::all_of(line.begin(), line.end(), [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ' ' || c == '\r';
          });
+}
+
+bool is_elision(std::string_view line) {
+  constexpr std::size_t longest = 64;
+  if (line.size() > longest) return false;
+  // "13:<snip>", as grep -n numbers it.
+  const std::size_t number = line.find_first_not_of("0123456789");
+  if (number != std::string_view::npos && number > 0 && (line[number] == ':' || line[number] == '-'))
+    line.remove_prefix(number + 1);
+  const auto strip = [&](std::string_view bytes) {
+    const std::size_t from = std::min(line.find_first_not_of(bytes), line.size());
+    line = line.substr(from, line.find_last_not_of(bytes) + 1 - from);
+  };
+  strip(" \t\r[](){}<>*#|-:");
+  if (line.empty()) return false;
+  // What is left beside dots: a word, and how many lines.
+  std::string word;
+  std::size_t dots = 0, digits = 0;
+  constexpr std::string_view ellipsis = "\xe2\x80\xa6";
+  for (; !line.empty(); line.remove_prefix(1)) {
+    const auto byte = static_cast<unsigned char>(line[0]);
+    if (line.starts_with(ellipsis)) {
+      dots += 3;
+      line.remove_prefix(ellipsis.size() - 1);
+    } else if (byte == '.') {
+      ++dots;
+    } else if (std::isdigit(byte)) {
+      ++digits;
+    } else if (byte != ' ' || !word.empty()) {
+      word += static_cast<char>(std::tolower(byte));
+    }
+  }
+  while (word.ends_with(' ')) word.pop_back();
+  if (word.empty()) return dots >= 3 && digits == 0;
+  constexpr std::string_view words[] = {"snip",    "snipped",       "omitted",        "truncated",
+                                        "skipped", "lines omitted", "output omitted", "lines skipped"};
+  return std::find(std::begin(words), std::end(words), word) != std::end(words);
 }
 
 LogShape shape_of(std::string_view start) {

@@ -9,6 +9,10 @@ namespace assay::spec::audit {
 /// it.
 bool is_fence(std::string_view line);
 
+/// Whether the line says no more than that whoever put the log together left lines out: "...", "[...]",
+/// "<snip>".
+bool is_elision(std::string_view line);
+
 enum class LogShape { text, document, json_lines };
 
 /// What a log is that starts so.

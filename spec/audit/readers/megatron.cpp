@@ -31,6 +31,11 @@ class Megatron : public LineReader {
       batch_of_lines_.reset();
       batch_is_of_lines_ = false;
     }
+    // What falls back behind it is another run's, whether or not its arguments are there.
+    if (line.text.find("[after training is done]") != std::string_view::npos) {
+      emit(builder);
+      builder.begin_anew();
+    }
     if (read_skipped(line.text, line.number)) return;
     header_.read(line.text, line.number, builder);
     nanotron_.read_header(line.text, line.number, builder);

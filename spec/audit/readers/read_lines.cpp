@@ -8,6 +8,7 @@
 #include "spec/audit/readers/glued_lines.hpp"
 #include "spec/audit/readers/line_prefix.hpp"
 #include "spec/audit/readers/line_reader.hpp"
+#include "spec/audit/readers/log_shape.hpp"
 #include "spec/audit/readers/settings_behind.hpp"
 #include "spec/audit/readers/table.hpp"
 #include "spec/audit/readers/unread_trainers.hpp"
@@ -99,7 +100,13 @@ class Hands {
  private:
   void one(const Line& line) {
     if (line.rank >= 0 || !prefix_.none()) return prefixed(line);
-    if (!says(line)) foreign_.look(line);
+    if (!says(line)) unsaid(line);
+  }
+
+  /// A line that says nothing to the reader.
+  void unsaid(const Line& line) {
+    if (is_elision(line.text)) builder_.left_out();
+    foreign_.look(line);
   }
 
   /// Most steps are read as they stand, which is the quicker way; what says nothing so is read without its
@@ -110,7 +117,7 @@ class Hands {
     if (prefix_.on_steps() && prefix_.take_off_step(bare) ? says(bare) : says(line)) return;
     bare = line;
     if (prefix_.take(bare) && says(bare)) return;
-    foreign_.look(line);
+    unsaid(line);
   }
 
   /// Whether the line says something to the reader.

@@ -52,6 +52,9 @@ const std::optional<Printed>& RecordBuilder::current(Setting setting) const {
   return run_.record[setting];
 }
 
+/// A time since the start is less, a time stamp with its date more [s].
+constexpr double dated = 1e9 / 2;
+
 /// Whether a step after a header, or with a smaller number, still belongs to the run.
 bool RecordBuilder::continues(double rank, double number) const {
   if (pending_ && !agree(run_.record, *pending_)) return false;
@@ -66,8 +69,11 @@ bool RecordBuilder::continues(double rank, double number) const {
 }
 
 /// An earlier step of other planned steps and another batch: a run may be resumed for longer, or with another
-/// batch, but hardly both from before its last line.
+/// batch, but hardly both from before its last line. Nor does a stamp fall back by days.
 bool RecordBuilder::of_another_run(const Step& step, double rank, double number) const {
+  constexpr double days = 2 * 86'400;  // no time zone, and no clock that is set, makes as much
+  if (const auto& stamp = step[Field::elapsed]; stamp && run_.stamp && stamp->value > dated)
+    if (stamp->value < *run_.stamp - days) return true;
   const auto &planned = step[Field::planned_steps], &batch = step[Field::step_sequences];
   if (!planned || !batch || !run_.planned || !run_.batch) return false;
   if (planned->value == *run_.planned || batch->value == *run_.batch) return false;

@@ -94,6 +94,11 @@ class RecordBuilder {
   /// if it is kept, and lives as long as this. False: give it whole.
   bool defer(std::string_view text, const Glance& glance, const ReadAgain& again);
   void unread(std::string_view text);
+  /// The line says that lines were left out of the log.
+  void left_out() {
+    constexpr std::size_t most = 64;
+    if (run_.record.elisions.size() < most) run_.record.elisions.push_back(line_);
+  }
   /// Number of the last step of the first rank.
   std::optional<double> last_number() const {
     return run_.numbers.empty() ? std::nullopt : std::optional(run_.numbers.front().second.second);
@@ -127,6 +132,7 @@ class RecordBuilder {
     std::vector<std::pair<double, std::pair<double, double>>> numbers;
     std::int64_t of_first_rank = 0;        // steps
     std::optional<double> planned, batch;  // as the last line says: steps of the run, sequences of one
+    std::optional<double> stamp;           // its time
     /// Ranks that do not say which they are, where the first steps show that several print: later lines of a
     /// step that is there already are theirs.
     std::size_t unnamed_ranks = 1;

@@ -138,6 +138,7 @@ void RecordBuilder::step(Step& step, std::uint32_t fields) {
   if (of_another_rank(rank, number)) return;
   count(rank, number, step.line);
   if (step[Field::planned_steps]) run_.planned = step[Field::planned_steps]->value;
+  if (step[Field::elapsed]) run_.stamp = step[Field::elapsed]->value;
   if (step[Field::step_sequences]) run_.batch = step[Field::step_sequences]->value;
   if (run_.keeper.seen() == 0) {
     run_.record.origin = origin_;

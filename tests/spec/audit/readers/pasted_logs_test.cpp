@@ -1,10 +1,13 @@
 // labels: unit
-// Logs as they are pasted into issues: between Markdown's fences, and with tabs in place of blanks.
+// Logs as they are pasted into issues: between Markdown's fences, with lines left out, several runs in one,
+// tabs in place of blanks.
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 
 #include "spec/audit/invariants.hpp"
+#include "spec/audit/readers/read_log.hpp"
 #include "spec/error.hpp"
 #include "tests/support/read_text.hpp"
 #include "tests/support/simulated_run.hpp"
@@ -51,6 +54,63 @@ TEST(PastedLogsSpec, ADocumentBetweenFencesIsReadAsItStands) {
                                     fenced("", document) + fenced("", document), document + "```\n"})
       EXPECT_THROW(tests::read_text(text), UserError) << text.substr(text.size() - 40);
   }
+}
+
+/// nanoGPT's lines 0 to 290 by tens, with `between` behind the third one and `missing` lines not there.
+std::string excerpt(const std::string& between, int missing) {
+  std::string out;
+  for (int i = 0; i < 30; ++i) {
+    if (i == 3) out += between;
+    if (i < 3 || i >= 3 + missing)
+      out += "iter " + std::to_string(10 * i) + ": loss 3.0668, time 28.71ms, mfu 40.80%\n";
+  }
+  return out;
+}
+
+TEST(PastedLogsSpec, LinesThatTheLogSaysAreLeftOutAreNotLost) {
+  const auto steps = [](const std::string& log) { return judge("steps", tests::read_text(log)); };
+  for (const char* said : {"...\n", "... ...\n", "  [...]\n", "<snip>\n", "13:<snip>\n", "\xe2\x80\xa6\n",
+                           "[... 200 lines omitted ...]\n", "-- Output Omitted --\r\n", "(truncated)\n"}) {
+    const Result there = steps(excerpt(said, 10));
+    EXPECT_EQ(there.verdict, Verdict::holds) << said;
+    EXPECT_NE(there.note.find("left out, as the log says itself, in 1 place"), std::string::npos) << said;
+    EXPECT_EQ(steps(excerpt(said, 0)).note, "") << "nothing is missing there";
+  }
+  for (const char* said : {"", "..\n", "1.2.3.4\n", "compiling the model...\n", "snippets\n"})
+    EXPECT_EQ(steps(excerpt(said, 10)).verdict, Verdict::contradicts) << said;
+  // It speaks for its own place.
+  EXPECT_EQ(steps("...\n" + excerpt("", 10)).verdict, Verdict::contradicts);
+  EXPECT_EQ(steps(excerpt("", 10) + "...\n").verdict, Verdict::contradicts);
+}
+
+/// Two of Megatron-LM's lines, the first of step `step`.
+std::string of_megatron(const std::string& day, int step, const std::string& planned, int batch) {
+  std::string out;
+  for (int i = step; i < step + 2; ++i)
+    out += " [" + day + " 15:08:" + std::to_string(10 + i - step) + "] iteration " + std::to_string(i) +
+           "/ " + planned + " | consumed samples: " + std::to_string(i * batch) +
+           " | elapsed time per iteration (ms): 1010.4 | learning rate: 3.0E-04 | global batch size: " +
+           std::to_string(batch) + " | lm loss: 4.85812E+00 |\n";
+  return out;
+}
+
+TEST(PastedLogsSpec, RunsThatAreQuotedOneBehindTheOtherAreTwo) {
+  const auto runs = [](const std::string& log) {
+    std::istringstream in(log);
+    return read_logs(in, "quoted", {}).size();
+  };
+  const std::string first = of_megatron("2026-09-14", 44, "900", 32);
+  EXPECT_EQ(runs(first + of_megatron("2026-09-08", 561, "900", 32)), 2u) << "days before";
+  EXPECT_EQ(runs(first + of_megatron("2026-09-13", 46, "900", 32)), 1u) << "a clock that was set";
+  EXPECT_EQ(runs(first + of_megatron("2026-09-30", 46, "900", 32)), 1u) << "weeks in a queue";
+  EXPECT_EQ(runs(first + of_megatron("2026-09-14", 20, "800", 64)), 2u)
+      << "another plan and batch, from before";
+  const std::string last =
+      of_megatron("2026-09-14", 100, "900", 32) + of_megatron("2026-09-14", 200, "900", 32);
+  EXPECT_EQ(runs(last + of_megatron("2026-09-15", 150, "900", 32)), 1u) << "begun again from 149";
+  EXPECT_EQ(runs(last + "[after training is done] datetime: 2026-09-14\n" +
+                 of_megatron("2026-09-15", 150, "900", 32)),
+            2u);
 }
 
 TEST(PastedLogsSpec, TabsInPlaceOfBlanksAreBlanks) {
