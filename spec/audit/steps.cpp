@@ -208,7 +208,7 @@ Result judge_planned_steps(const Evidence& e) {
     contradict(out, planned->value, wide(*configured), step->line);
     other = true;
   }
-  if (!printed && e.record.format.name == "hugging_face") return judge_steps_of_state(e);
+  if (!printed && e.trainer.summary_of_state) return judge_steps_of_state(e);
   const auto& completed = e.record[Setting::completed_steps];
   if (configured && completed && e.record.restarts.empty()) {
     ++out.judged;
