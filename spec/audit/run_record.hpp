@@ -281,7 +281,7 @@ struct RunFacts {
   std::optional<PrefixedSettings> settings_behind;
   NullLosses null_losses;
   std::vector<std::int64_t> elisions;  ///< lines that say that others were left out ("..."); the first 64
-  bool truncated = false;  ///< the last line has no end, or a document is cut
+  bool truncated = false;              ///< the last line has no end, or a document is cut
 };
 
 struct RunRecord : RunFacts {
