@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "spec/audit/readers/line_reader.hpp"
+#include "spec/audit/readers/megatron_batch.hpp"
+#include "spec/audit/readers/megatron_broken.hpp"
 #include "spec/audit/readers/megatron_header.hpp"
 #include "spec/audit/readers/megatron_lines.hpp"
 #include "spec/audit/readers/megatron_unsaid.hpp"
@@ -17,8 +19,16 @@ namespace {
 class Megatron : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
+    if (broken_.holds()) {
+      if (broken_.join(line)) return builder.took();
+      read_held(builder);
+      builder.at(line.number, line.rank);
+    }
     if (read_known(line, builder)) return;
-    if (const auto text = step_line(line.text); text.data()) return read_step(text, line, builder);
+    if (step_line(line.text).data()) {
+      broken_.hold(line);  // it may go on
+      return builder.took();
+    }
     if (line.text.find("memory (MB)") != std::string_view::npos &&
         line.text.find("max allocated:") != std::string_view::npos)
       // A number at the end of a line that is cut may be cut too.
@@ -27,10 +37,7 @@ class Megatron : public LineReader {
       emit(builder);
       unsaid_ = Unsaid();
     }
-    if (Header::ends_arguments(line.text)) {
-      batch_of_lines_.reset();
-      batch_is_of_lines_ = false;
-    }
+    if (Header::ends_arguments(line.text)) batch_.begin();
     // What falls back behind it is another run's, whether or not its arguments are there.
     if (line.text.find("[after training is done]") != std::string_view::npos) {
       emit(builder);
@@ -40,7 +47,10 @@ class Megatron : public LineReader {
     header_.read(line.text, line.number, builder);
     nanotron_.read_header(line.text, line.number, builder);
   }
-  void finish(RecordBuilder& builder) override { emit(builder); }
+  void finish(RecordBuilder& builder) override {
+    if (broken_.holds()) read_held(builder);
+    emit(builder);
+  }
 
  private:
   void emit(RecordBuilder& builder) {
@@ -87,14 +97,14 @@ class Megatron : public LineReader {
       first_ = number->value, skipped_ = 0, skips_untold_ = false;  // another run's
     count_skipped(line.number);
     if (line.rank >= 0) step_[Field::rank] = exactly(line.rank, line.number);
-    if (batch_here_) step_[Field::step_sequences] = exactly(batch_here_->value, line.number);
+    if (batch_.here()) step_[Field::step_sequences] = exactly(batch_.here()->value, line.number);
     open_ = true;
   }
 
   /// A line like one before it, of a run whose plan and batch are known.
   bool read_known(const Line& line, RecordBuilder& builder) {
     Step step;
-    if (!shapes_.read(line, step) || !of_same_batch(line.text)) return false;
+    if (!shapes_.read(line, step) || !batch_.same(line.text)) return false;
     emit(builder);
     if (!builder.current(Setting::max_steps)) return false;
     if (step[Field::gpu_tokens_per_second]) {  // nanotron's alone
@@ -104,27 +114,14 @@ class Megatron : public LineReader {
     }
     if (!builder.current(Setting::sequences)) return false;
     open(step, line, builder);
-    unsaid_.read(line.text, step, batch_here_, builder);
+    unsaid_.read(line.text, step, batch_.here(), builder);
     return true;
   }
 
-  /// Shapes look past numbers that no field takes, and the batch may change from line to line.
-  bool of_same_batch(std::string_view text) const {
-    constexpr std::size_t drift = 16;  // by numbers before it that grow or shrink
-    const std::size_t from = batch_at_ > drift ? batch_at_ - drift : 0;
-    if (batch_text_.empty()) return batch_of(text) == std::string_view::npos;
-    return text.find(batch_text_, from) != std::string_view::npos;
-  }
-
-  static std::size_t batch_of(std::string_view text) {
-    const std::size_t at = text.find("global batch size");
-    return at != std::string_view::npos ? at : text.find("global_batch_size");
-  }
-
-  void remember_batch(std::string_view text) {
-    batch_at_ = batch_of(text);
-    const bool there = batch_at_ != std::string_view::npos;
-    batch_text_ = there ? text.substr(batch_at_, text.find('|', batch_at_) - batch_at_) : std::string_view();
+  void read_held(RecordBuilder& builder) {
+    const Line line = broken_.take();
+    builder.at(line.number, line.rank);
+    read_step(step_line(line.text), line, builder);
   }
 
   void read_step(std::string_view text, const Line& line, RecordBuilder& builder) {
@@ -144,29 +141,16 @@ class Megatron : public LineReader {
     if (beside.of_all_gpus) {
       nanotron_.read_step(text, line.number, step, batch, builder);
       if (step[Field::gpu_tokens_per_second]) {
-        remember_batch(line.text);
+        batch_.remember(line.text);
         shapes_.learn(line, taken);
       }
       return open(step, line, builder);
     }
-    if (const auto& stated = builder.current(Setting::sequences); !stated && !ramps_up_) {
-      builder.summary(Setting::sequences, batch);
-      batch_is_of_lines_ = batch.has_value();
-    } else if (batch && stated && batch->value != stated->value) {
-      // A batch that a whole header states and no ramp leads to is wrong on one side or the other; else the
-      // batch ramps up, and no one number is that of a step.
-      const bool steady = !batch_of_lines_ || *batch_of_lines_ == batch->value;
-      if (!header_.no_ramp() || batch_is_of_lines_ || !steady) {
-        ramps_up_ = true;
-        builder.forget(Setting::sequences);
-      }
-    }
-    if (batch) batch_of_lines_ = batch->value;
-    batch_here_ = batch;
+    batch_.take(batch, header_.no_ramp(), builder);
     if (beside.device_memory && !builder.current(Setting::gpu_memory))
       builder.summary(Setting::gpu_memory, beside.device_memory);
     unsaid_.read(line.text, step, batch, builder);
-    remember_batch(line.text);
+    batch_.remember(line.text);
     shapes_.learn(line, taken);
     open(step, line, builder);
   }
@@ -186,6 +170,7 @@ class Megatron : public LineReader {
       step_[field] = step[field];
   }
 
+  BrokenLine broken_;
   Header header_;
   Unsaid unsaid_;
   nanotron::Run nanotron_;
@@ -197,13 +182,8 @@ class Megatron : public LineReader {
   std::optional<Printed> skipped_told_;  ///< by DeepSpeed, last
   double told_step_ = -1;
   LineShapes shapes_;
-  std::string batch_text_;  ///< "global batch size:   128 " of the last line that was read in full
-  std::size_t batch_at_ = 0;
-  bool ramps_up_ = false;
-  bool ends_in_bar_ = false;              ///< the lines do: a number without one behind it is cut
-  std::optional<double> batch_of_lines_;  ///< since the arguments
-  std::optional<Printed> batch_here_;     ///< of the line that was read in full last
-  bool batch_is_of_lines_ = false;        ///< the setting is the first line's
+  BatchOfLines batch_;
+  bool ends_in_bar_ = false;  ///< the lines do: a number without one behind it is cut
 };
 
 }  // namespace
@@ -218,9 +198,13 @@ LineFormat megatron_format() {
   return {format,
           [](std::string_view text) {
             const auto rest = megatron::step_line(text);
-            Step step;
-            megatron::Beside beside;
-            return rest.data() && megatron::read_numbers(rest, 0, step, beside);
+            const auto readable = [](std::string_view numbers) {
+              Step step;
+              megatron::Beside beside;
+              return megatron::read_numbers(numbers, 0, step, beside);
+            };
+            // What stands behind its last bar may go on in the next line.
+            return rest.data() && (readable(rest) || readable(rest.substr(0, rest.rfind('|'))));
           },
           [] { return std::unique_ptr<LineReader>(std::make_unique<megatron::Megatron>()); }};
 }

@@ -4,6 +4,8 @@
 #include <cctype>
 #include <iterator>
 
+#include "spec/audit/readers/megatron_batch.hpp"
+
 namespace assay::spec::audit::megatron {
 
 std::string_view step_line(std::string_view text) {
@@ -39,6 +41,7 @@ constexpr Known known_fields[] = {
     {"learning rate", Field::learning_rate},
     {"lm loss", Field::loss},
     {"grad norm", Field::gradient_norm},
+    {"total grad norm", Field::gradient_norm},
     {"number of skipped iterations", Field::skipped, Kind::counted},
     {"actual seqlen", Field::step_length, Kind::counted},
     {"curriculum seqlen", Field::step_length, Kind::counted},
@@ -48,6 +51,7 @@ constexpr Known known_fields[] = {
     {"consumed_samples", Field::sequences_total, Kind::counted},
     {"consumed tokens", Field::tokens_total, Kind::counted},
     {"consumed_tokens", Field::tokens_total, Kind::counted},
+    {"elapsed time per iteration(ms)", Field::seconds, Kind::measured, 1e-3},
     {"elapsed_time_per_iteration_ms", Field::seconds, Kind::measured, 1e-3},
     {"time_per_iteration_ms", Field::seconds, Kind::measured, 1e-3},
     {"elapsed time per iteration (s)", Field::seconds},
@@ -65,6 +69,9 @@ constexpr Known known_fields[] = {
     {"model_tflops_per_gpu", Field::flops_rate, Kind::measured, 1e12},
     {"hardware_tflops_per_gpu", Field::hardware_flops_rate, Kind::measured, 1e12},
 };
+
+/// Of which nothing is taken.
+constexpr std::string_view other_names[] = {"loss scale", "params norm", "num zeros", "load_balancing_loss"};
 
 /// Primus: "hip mem usage/free/total/usage_ratio: 153.81GB/102.17GB/255.98GB/60.09%", of the device; GB is
 /// 2^30 (256 GB of an MI325X are 255.98).
@@ -105,7 +112,7 @@ bool read_parts(std::string_view text, std::int64_t line, Step& step, Beside& be
     const bool open = bar == text.size();
     text.remove_prefix(std::min(bar + 1, text.size()));
     if (separator >= bar) continue;
-    if (key == "global batch size" || key == "global_batch_size") {
+    if (is_batch(key)) {
       beside.batch = prefixed_number(value, Kind::counted, 1, line);
       if (!beside.batch) return false;
       beside.open_end = open;
@@ -132,6 +139,13 @@ bool read_parts(std::string_view text, std::int64_t line, Step& step, Beside& be
 }
 
 }  // namespace
+
+bool is_name(std::string_view key) {
+  return is_batch(key) ||
+         std::find(std::begin(other_names), std::end(other_names), key) != std::end(other_names) ||
+         std::any_of(std::begin(known_fields), std::end(known_fields),
+                     [&](const Known& known) { return known.key == key; });
+}
 
 bool read_before(std::string_view text, std::int64_t line, Step& step, TakenNumbers* taken) {
   const std::string_view rest = behind(text, "samples/sec:");

@@ -23,6 +23,9 @@ struct Beside {
 bool read_numbers(std::string_view text, std::int64_t line, Step& step, Beside& beside,
                   TakenNumbers* taken = nullptr);
 
+/// Whether a number of a step line is called so: "lm loss".
+bool is_name(std::string_view key);
+
 /// GPT-NeoX's "samples/sec: 8.571 |", which stands before the step's number; `text` is what stands there.
 /// False where it is there and cannot be read.
 bool read_before(std::string_view text, std::int64_t line, Step& step, TakenNumbers* taken = nullptr);

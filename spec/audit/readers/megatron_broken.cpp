@@ -1,0 +1,87 @@
+#include "spec/audit/readers/megatron_broken.hpp"
+
+#include "spec/audit/readers/megatron_lines.hpp"
+#include "spec/audit/readers/scan.hpp"
+
+namespace assay::spec::audit::megatron {
+namespace {
+
+/// What names the number of a part: "grad norm" of " grad norm: 1.5 ". Empty where there is none.
+std::string_view key_of(std::string_view part) {
+  const std::size_t end = part.find_first_of(":=");
+  return end == std::string_view::npos ? std::string_view() : trimmed(part.substr(0, end));
+}
+
+bool is_named(std::string_view part) { return is_name(key_of(part)); }
+
+constexpr std::string_view of_numbers = "0123456789.eE+-";
+
+bool of_number(char c) { return of_numbers.find(c) != std::string_view::npos; }
+
+bool is_rest_of_number(std::string_view text) {
+  return text.find_first_not_of(of_numbers) == std::string_view::npos;
+}
+
+/// What a break took away between `tail`, the last part of the line so far, and `text`: a blank between two
+/// words, nothing within one or within a number, since no number of a step stands beside another one. Lines
+/// broken at a width break anywhere; those broken between words lose the blank.
+std::string_view between(std::string_view tail, std::string_view text) {
+  if (tail.empty() || text.empty()) return "";
+  const bool in_value = !key_of(tail).empty();
+  if (in_value) return of_number(tail.back()) && of_number(text.front()) ? "" : " ";
+  const std::string_view first = text.substr(0, text.find('|'));
+  return is_named(std::string(tail) + std::string(first)) ? "" : " ";
+}
+
+/// Whether a part of `text` behind its first bar is named as step lines name them.
+bool names_one(std::string_view text) {
+  for (std::size_t bar; (bar = text.find('|')) != std::string_view::npos;) {
+    text.remove_prefix(bar + 1);
+    if (is_named(text.substr(0, text.find('|')))) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void BrokenLine::hold(const Line& line) {
+  text_ = line.text;
+  line_ = line;
+  last_ = line.number;
+  holds_ = true;
+}
+
+bool BrokenLine::join(const Line& line) {
+  constexpr std::size_t longest = 4096;  // of a whole step line; the longest known ones have 900 bytes
+  const std::size_t bar = line.text.find('|');
+  if (!holds_ || bar == std::string_view::npos || line.number != last_ + 1 || line.rank != line_.rank ||
+      text_.size() + line.text.size() > longest || step_line(line.text).data())
+    return false;
+  const std::string_view all = text_;
+  const std::string_view tail = trimmed(all.substr(all.rfind('|') + 1));
+  std::string joined(tail);
+  joined += between(tail, line.text);
+  const std::size_t seam = joined.size();
+  joined += line.text;
+  if (!names_one(line.text)) {
+    if (!is_named(std::string_view(joined).substr(0, seam + bar))) return false;
+    // A value behind its name, or the rest of one, with a bar and nothing behind it.
+    const bool value = !key_of(tail).empty();
+    if (value && (!is_rest_of_number(trimmed(line.text.substr(0, bar))) || bar + 1 != line.text.size()))
+      return false;
+  }
+  const std::size_t kept = tail.empty() ? text_.size() : static_cast<std::size_t>(tail.data() - all.data());
+  text_.resize(kept);
+  text_ += joined;
+  last_ = line.number;
+  line_.complete = line.complete;
+  return true;
+}
+
+Line BrokenLine::take() {
+  holds_ = false;
+  line_.text = text_;
+  return line_;
+}
+
+}  // namespace assay::spec::audit::megatron

@@ -1,0 +1,115 @@
+// labels: unit
+// Step lines of Megatron-LM's family as people quote them: broken by a terminal or a page, and in the
+// spellings of its descendants.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <sstream>
+
+#include "spec/audit/invariants.hpp"
+#include "spec/audit/readers/read_log.hpp"
+
+namespace assay::spec::audit::megatron_lines_test {
+namespace {
+
+RunRecord read(const std::string& text) {
+  std::istringstream in(text);
+  return read_log(in, "run.log");
+}
+
+/// Lines of one run, each whole; the numbers that change are of one width.
+std::vector<std::string> lines(const std::string& end = " | TFLOPs: 75.12 |") {
+  std::vector<std::string> out;
+  for (int i = 1; i <= 6; ++i) {
+    char text[900];
+    std::snprintf(
+        text, sizeof text,
+        " iteration %8d/%8d | consumed samples: %12d | elapsed time per iteration (ms): 31%d4.5 | "
+        "learning rate: 3.000E-04 | global batch size:    64 | lm loss: 4.%d21930E+00 | loss scale: "
+        "1.0 | grad norm: 1%d.954 | number of skipped iterations:   0 | number of nan iterations:   "
+        "0 | samples per second: %.3f",
+        i, 1000, 64 * i, i, 9 - i, i, 64 / (3.1045 + 0.01 * i));
+    out.push_back(text + end);
+  }
+  return out;
+}
+
+/// Broken at the last blank before `width`, which goes, or behind `width` bytes, whatever stands there.
+std::string broken(const std::string& line, std::size_t width, bool between_words) {
+  std::string out, rest = line;
+  while (rest.size() > width) {
+    std::size_t end = width;
+    if (between_words && rest.rfind(' ', width) != std::string::npos && rest.rfind(' ', width) > 0)
+      end = rest.rfind(' ', width);
+    out += rest.substr(0, end) + "\n";
+    rest = rest.substr(end + (between_words && rest[end] == ' ' ? 1 : 0));
+  }
+  return out + rest + "\n";
+}
+
+void expect_same(const RunRecord& one, const RunRecord& other, const std::string& what) {
+  ASSERT_EQ(one.steps.size(), other.steps.size()) << what;
+  for (std::size_t i = 0; i < one.steps.size(); ++i)
+    for (std::size_t f = 0; f < field_count; ++f) {
+      const auto &a = one.steps[i].fields[f], &b = other.steps[i].fields[f];
+      ASSERT_EQ(a.has_value(), b.has_value()) << what << ", step " << i << ", field " << f;
+      EXPECT_EQ(a ? a->value : 0, b ? b->value : 0) << what << ", step " << i << ", field " << f;
+    }
+  for (std::size_t s = 0; s < setting_count; ++s) {
+    const auto &a = one.settings[s], &b = other.settings[s];
+    ASSERT_EQ(a.has_value(), b.has_value()) << what << ", setting " << s;
+    EXPECT_EQ(a ? a->value : 0, b ? b->value : 0) << what << ", setting " << s;
+  }
+  EXPECT_EQ(one.unread_lines, 0) << what;
+}
+
+/// From the width on that leaves the time of a step on its first line, by which the trainer is known.
+constexpr std::size_t narrowest = 105;
+
+TEST(MegatronLinesSpec, BrokenLinesAreTheWholeOnes) {
+  std::string whole;
+  for (const std::string& line : lines()) whole += line + "\n";
+  const RunRecord expected = read(whole);
+  ASSERT_EQ(expected.steps.size(), 6U);
+  ASSERT_TRUE(expected.steps[0][Field::sequences_per_second]);
+  for (const bool between_words : {true, false})
+    for (std::size_t width = narrowest; width < 400; ++width) {
+      std::string text;
+      for (const std::string& line : lines()) text += broken(line, width, between_words);
+      expect_same(read(text), expected,
+                  "width " + std::to_string(width) + (between_words ? ", between words" : ", anywhere"));
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(MegatronLinesSpec, WhatIsNoPartOfAStepIsNotPutBehindIt) {
+  for (const std::string end : {" | TFLOPs: 75.12 |", " | TFLOPs: 75.12"}) {
+    std::string whole, apart, late;
+    for (const std::string& line : lines(end)) {
+      whole += line + "\n";
+      apart += line + "\ntime (ms) | forward: 68.08 | backward: 175.50 | optimizer: 9.1\n";
+      late += line + "\nsaved\ngrad norm: 99.9 | lm loss: 1.0 |\n";
+    }
+    expect_same(read(apart), read(whole), "times of phases");
+    expect_same(read(late), read(whole), "not directly behind it");
+  }
+}
+
+TEST(MegatronLinesSpec, SpellingsOfDescendantsAreRead) {
+  const RunRecord ascend = read(
+      " iteration  3/50000 | consumed samples: 768 | consumed tokens:  1572864 | elapsed time per iteration "
+      "(ms):  33818.0 | gloabl batch size:  256 | lm loss:  1.200820E+01 | samples per second: 7.570 |\n");
+  ASSERT_TRUE(ascend[Setting::sequences]);
+  EXPECT_EQ(ascend[Setting::sequences]->value, 256);
+  EXPECT_EQ(judge("sequences_rate", ascend).verdict, Verdict::holds);
+  const RunRecord safe = read(
+      "[2024-02-27 15:45:08] iteration 13 / 118 | consumed samples: 37440 | elapsed time per iteration(ms): "
+      "17658.3 | global batch size: 2880 | lm loss: 6.233628E-01 |total grad norm: 2.773 | samples per "
+      "second: 163.096 |\n");
+  ASSERT_EQ(safe.steps.size(), 1U);
+  EXPECT_EQ(safe.steps[0][Field::gradient_norm]->value, 2.773);
+  EXPECT_NEAR(safe.steps[0][Field::seconds]->value, 17.6583, 1e-9);
+}
+
+}  // namespace
+}  // namespace assay::spec::audit::megatron_lines_test
