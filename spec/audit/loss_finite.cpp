@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "spec/audit/filtered_losses.hpp"
 #include "spec/audit/groups.hpp"
 
 namespace assay::spec::audit {
@@ -65,7 +66,7 @@ std::string name_of(const Step& step) {
 
 Result judge_loss_finite(const Evidence& e) {
   Result out = holding(0);
-  const std::size_t last = last_finite(e);
+  const std::size_t last = last_finite(e), filtered = first_filtered_loss(e);
   const bool scaled = e.record.dtype.empty() || computing_precision(e.record.dtype) == Precision::fp16;
   std::int64_t skipped = 0, in_a_row = 0, first_skipped = 0;
   bool endless = false, loss_ends = false, losses_are_finite = true;
@@ -89,7 +90,8 @@ Result judge_loss_finite(const Evidence& e) {
       continue;
     }
     // Losses go on: the trainer left the update out. At the end only fp16's loss scaling is known to.
-    const bool goes_on = (!loss || std::isfinite(loss->value)) && (i < last || (i == last && scaled));
+    const bool goes_on =
+        i < filtered && (!loss || std::isfinite(loss->value)) && (i < last || (i == last && scaled));
     endless = endless || ++in_a_row > most_skips_in_a_row;
     if (goes_on && !endless) {
       if (skipped++ == 0) first_skipped = norm->line ? norm->line : e.steps[i]->line;
@@ -111,7 +113,13 @@ Result judge_loss_finite(const Evidence& e) {
     return out.judged == 0 ? not_judged("loss") : out;
   }
   const std::string step = name_of(*first_wrong);
-  if (endless)
+  if (filtered < e.steps.size() && losses_are_finite) {
+    out.note.clear();  // no loss goes on
+    blame(out, "loss_not_finite",
+          "no loss is known from " + name_of(*e.steps[filtered]) +
+              " on, and no gradient is a number: the Trainer prints 0.0 where no loss since its line before "
+              "was one (logging_nan_inf_filter)");
+  } else if (endless)
     blame(out, "gradient_not_finite", "no step of so many in a row was updated");
   else if (losses_are_finite)
     blame(out, "gradient_not_finite",

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "spec/audit/filtered_losses.hpp"
 #include "spec/audit/groups.hpp"
 #include "spec/audit/loss_scatter.hpp"
 #include "spec/text/quantity.hpp"
@@ -86,8 +87,8 @@ Result judge_loss_possible(const Evidence& e) {
   bool above = false, negative = false;
   std::int64_t low = 0;
   double least = 0;
-  const std::size_t collapsed = collapse(e, least);
-  for (std::size_t i = 0; i < e.steps.size(); ++i) {
+  const std::size_t collapsed = collapse(e, least), filtered = first_filtered_loss(e);
+  for (std::size_t i = 0; i < filtered; ++i) {
     const Step* step = e.steps[i];
     const auto& loss = (*step)[Field::loss];
     if (!loss || !std::isfinite(loss->value)) continue;
@@ -107,7 +108,8 @@ Result judge_loss_possible(const Evidence& e) {
       if (first && (out.judged == 1 || loss->value > out.printed)) out.printed = loss->value;  // the highest
     }
   }
-  if (out.judged == 0) return not_judged("loss");
+  if (out.judged == 0)
+    return not_judged(filtered < e.steps.size() ? "a loss that is a number (loss_finite)" : "loss");
   if (out.verdict == Verdict::contradicts) {
     if (above)
       blame(out, "loss_too_large",

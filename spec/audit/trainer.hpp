@@ -92,6 +92,8 @@ struct Trainer {
   // The log as a whole.
   bool logs_every_step = false;   ///< up to the last one
   bool saved_with_state = false;  ///< its log goes on from a saved state: a step twice is no restart
+  /// Leaves losses that are no number out of the mean that it prints, which is 0.0 where none was one.
+  bool leaves_out_nan_losses = false;
   bool summary_of_state = false;  ///< states planned passes, mean loss and speed of a run as a whole
 };
 

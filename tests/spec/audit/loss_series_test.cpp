@@ -7,6 +7,8 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "spec/audit/invariants.hpp"
 #include "tests/support/read_text.hpp"
@@ -62,6 +64,44 @@ TEST(LossSeriesSpec, ALossThatComesDownToNothingByAndByIsTold) {
         << told.note;
     EXPECT_EQ(told.recomputed.low, 0);  // as it was tested
   }
+}
+
+/// Lines of Hugging Face's Trainer: each a loss and a gradient norm as printed.
+RunRecord losses_and_norms(const std::vector<std::pair<const char*, const char*>>& lines,
+                           const std::string& more = "") {
+  std::string log;
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    log += std::string("{'loss': ") + lines[i].first + ", 'grad_norm': " + lines[i].second +
+           ", 'learning_rate': 1e-05" + more + ", 'epoch': " + printed("%.2f", (i + 1) / 10.0) + "}\n";
+  return read_text(log);
+}
+
+TEST(LossSeriesSpec, ZerosThatTheTrainerPrintsForLossesThatWereNoneContradict) {
+  for (const RunRecord& run : {losses_and_norms({{"0.0145", "0.004"}, {"0.0", "nan"}, {"0.0", "nan"}}),
+                               losses_and_norms({{"80.8002", "nan"}, {"0.0", "nan"}}),
+                               losses_and_norms({{"0.0", "nan"}, {"0.0", "nan"}})}) {
+    const Result told = judge("loss_finite", run);
+    ASSERT_EQ(told.verdict, Verdict::contradicts);
+    ASSERT_EQ(told.causes.size(), 1u);
+    EXPECT_EQ(told.causes[0].id, "loss_not_finite");
+    EXPECT_NE(told.causes[0].text.find("logging_nan_inf_filter"), std::string::npos) << told.causes[0].text;
+    EXPECT_EQ(told.note.find("losses go on"), std::string::npos) << told.note;
+    const Result possible = judge("loss_possible", run);
+    EXPECT_NE(possible.verdict, Verdict::contradicts);
+    EXPECT_EQ(possible.note.find("by heart"), std::string::npos) << possible.note;
+  }
+}
+
+TEST(LossSeriesSpec, ZerosThatMayBeLossesDoNotContradict) {
+  for (const RunRecord& run : {
+           losses_and_norms({{"2.1", "1.5"}, {"0.0", "0.3"}, {"0.0", "0.2"}}),  // gradients are numbers
+           losses_and_norms({{"0.0", "0.1"}, {"0.2", "0.1"}, {"0.0", "nan"}}),  // zeros as such are printed
+           losses_and_norms({{"0.0012", "0.1"}, {"0.0003", "0.1"}, {"0.0", "inf"}}),  // by and by
+           losses_and_norms({{"2.1", "1.5"}, {"0.0", "nan"}, {"2.0", "1.4"}}),        // and losses go on
+           losses_and_norms({{"0.0", "nan"}}),
+           losses_and_norms({{"0.0", "nan"}, {"0.0", "nan"}}, ", 'reward': 0.5"),
+       })
+    EXPECT_EQ(judge("loss_finite", run).verdict, Verdict::holds) << contradictions(run);
 }
 
 TEST(LossSeriesSpec, ALossThatIsNothingAtOnceContradicts) {
