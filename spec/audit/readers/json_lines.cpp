@@ -33,7 +33,7 @@ class JsonLines : public LineReader {
       for (std::size_t i = 0; i < field_count; ++i) filled_[i] = filled_[i] || values_.step.fields[i];
       const bool null = is_null(values_.step[Field::loss]);
       if (null && !null_rows_.is_step(values_.step, builder.last_number())) values_.step[Field::loss].reset();
-      if (!says_something(values_.step)) return;
+      if (!says_something(values_.step) || values_.is_no_step()) return;
       if (values_.plain) shapes_.learn(line, values_.taken);
       if (values_.rewards) builder.of_rewards();
       if (is_null(values_.step[Field::loss]))
@@ -55,16 +55,22 @@ class JsonLines : public LineReader {
     std::vector<std::string> keys;
     bool rewards = false;
     bool known = false, unreadable = false, plain = true;  // plain: each number is one field's
+    bool counted = false, with_loss = false;               // keys of LLaMA-Factory's, whatever is mapped
     explicit Values(Mapping& m) : mapping(m) {}
     void begin(std::int64_t line) {
       next = 0;
       step = Step();
       step.line = line;
-      known = unreadable = false;
+      known = unreadable = counted = with_loss = false;
       taken.clear();
       plain = true;
     }
+    /// LLaMA-Factory writes how far it is with evaluations and at its end too, without a loss, and with the
+    /// number of the step before.
+    bool is_no_step() const { return counted && !with_loss; }
     void value(std::string_view path, JsonKind kind, std::string_view token) override {
+      counted = counted || path == "current_steps";
+      with_loss = with_loss || path == "loss";
       if (kind == JsonKind::word) return word(path, token);
       note_key(keys, path);
       rewards = rewards || of_rewards(path);

@@ -25,6 +25,19 @@ std::string row(int step, const std::string& loss,
   return "{\"step\": " + std::to_string(step) + ", \"loss\": " + loss + rest + "}\n";
 }
 
+TEST(EndsOfLogsSpec, LlamaFactorysLinesWithoutALossAreNoSteps) {
+  const std::string log =
+      "{\"current_steps\": 8, \"total_steps\": 9, \"loss\": 2.3997, \"lr\": 1.46e-05, \"epoch\": 2.69}\n"
+      "{\"current_steps\": 8, \"total_steps\": 9, \"eval_loss\": 2.41, \"epoch\": 2.69}\n"
+      "{\"current_steps\": 9, \"total_steps\": 9, \"loss\": 2.3993, \"lr\": 3.8e-06, \"epoch\": 3.0}\n"
+      "{\"current_steps\": 9, \"total_steps\": 9, \"epoch\": 3.0, \"elapsed_time\": \"0:05:37\"}\n";
+  for (const char* map : {"", "step=current_steps,loss=loss"}) {
+    const RunRecord run = read_mapped(log, map);
+    EXPECT_EQ(run.steps.size(), 2u) << map;
+    EXPECT_TRUE(consistent(run)) << contradictions(run);
+  }
+}
+
 TEST(EndsOfLogsSpec, ALastLossThatIsNullIsNoNumber) {
   const RunRecord run = read_mapped(row(1, "10.9") + row(2, "10.1") + row(3, "null"));
   ASSERT_EQ(run.steps.size(), 3u);
