@@ -27,10 +27,11 @@ class JsonLines : public LineReader {
     MemoryBytes bytes(line.text);
     JsonScan scan(bytes, paths_);
     const bool whole = !line.overlong && scan.value() && (scan.blanks(), bytes.peek() < 0);
+    if (whole)
+      for (std::size_t i = 0; i < field_count; ++i) filled_[i] = filled_[i] || values_.step.fields[i];
     if (!whole || values_.unreadable)
       builder.unread(line.text);
     else if (values_.known) {
-      for (std::size_t i = 0; i < field_count; ++i) filled_[i] = filled_[i] || values_.step.fields[i];
       const bool null = is_null(values_.step[Field::loss]);
       if (null && !null_rows_.is_step(values_.step, builder.last_number())) values_.step[Field::loss].reset();
       if (!says_something(values_.step) || values_.is_no_step()) return;

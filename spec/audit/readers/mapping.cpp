@@ -46,7 +46,48 @@ bool is_share(Field field) {
   return std::find(kinds.begin(), kinds.end(), Measures::share) != kinds.end();
 }
 
+bool is_time(Field field) {
+  const std::vector<Measures> kinds = kinds_of(field);
+  return std::find(kinds.begin(), kinds.end(), Measures::time) != kinds.end();
+}
+
 constexpr double percent = 0.01;
+
+/// "0:03:29", "1 day, 5:06:09": as Python writes a time of whole seconds, which may be rounded or cut off.
+/// Not where the user said another unit.
+std::optional<Printed> read_clock(std::string_view text, double unit, std::int64_t line) {
+  if (unit != 1) return std::nullopt;
+  const auto whole = [&](std::string_view digits, double below) -> std::optional<double> {
+    constexpr std::size_t most = 9;
+    if (digits.empty() || digits.size() > most ||
+        digits.find_first_not_of("0123456789") != std::string_view::npos)
+      return std::nullopt;
+    double number = 0;
+    for (const char digit : digits) number = 10 * number + (digit - '0');
+    return number < below ? std::optional(number) : std::nullopt;
+  };
+  double days = 0;
+  if (const std::size_t comma = text.find(','); comma != std::string_view::npos) {
+    std::string_view before = trimmed(text.substr(0, comma));
+    const std::size_t blank = before.find(' ');
+    const auto number = whole(before.substr(0, blank), 1e9);
+    if (!number || blank == std::string_view::npos) return std::nullopt;
+    if (const std::string_view word = trimmed(before.substr(blank)); word != "day" && word != "days")
+      return std::nullopt;
+    days = *number;
+    text = trimmed(text.substr(comma + 1));
+  }
+  const std::size_t first = text.find(':'), second = text.find(':', first + 1);
+  if (second == std::string_view::npos) return std::nullopt;  // minutes and seconds, or hours and minutes?
+  const auto hours = whole(text.substr(0, first), 1e9),
+             minutes = whole(text.substr(first + 1, second - first - 1), 60),
+             seconds = whole(text.substr(second + 1), 60);
+  if (!hours || !minutes || !seconds) return std::nullopt;
+  Printed out = exactly(86400 * days + 3600 * *hours + 60 * *minutes + *seconds, line);
+  out.low = std::max(0.0, out.value - 0.5);
+  out.high = out.value + 1;
+  return out;
+}
 
 /// Errors: UserError(usage) for a unit that is not known, or is not one of `field`.
 double unit_for(Field field, const std::string& name, const std::string& unit) {
@@ -180,7 +221,9 @@ Mapping::Taken Mapping::take(Step& step, std::span<const Meaning> meanings, std:
       number = trimmed(number.substr(0, number.size() - 1));
       unit = percent;
     }
-    field = parse_printed(number, meaning.kind, unit, line);
+    field = is_time(meaning.field) && number.find(':') != std::string_view::npos
+                ? read_clock(number, unit, line)
+                : parse_printed(number, meaning.kind, unit, line);
     if (taken != Taken::unreadable) taken = field ? Taken::read : Taken::unreadable;
   }
   return taken;

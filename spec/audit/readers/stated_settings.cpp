@@ -83,6 +83,12 @@ std::vector<Measures> kinds_of(Setting setting) {
   }
 }
 
+/// Counts that are written in billions, "6.74B": of parameters, and of tokens of whole runs.
+bool in_billions(Setting setting) {
+  return setting == Setting::parameters || setting == Setting::parameters_nonembedding ||
+         setting == Setting::tokens_per_step || setting == Setting::total_tokens;
+}
+
 std::string as_count(double number) {
   return number == std::floor(number) && std::abs(number) < 1e15
              ? std::to_string(static_cast<std::int64_t>(number))
@@ -116,10 +122,13 @@ std::string as_count(double number) {
 Printed stated_number(Setting setting, const std::string& name, const std::string& value) {
   const std::string_view token = number_token(value);
   const std::string unit(trimmed(std::string_view(value).substr(token.size())));
-  const std::vector<std::string> allowed = unit_names(kinds_of(setting));
+  std::vector<std::string> allowed = unit_names(kinds_of(setting));
+  const bool billions = in_billions(setting) && unit == "B";  // else bytes
+  if (in_billions(setting)) allowed.emplace_back("B");
   const bool takes = std::find(allowed.begin(), allowed.end(), unit) != allowed.end();
   if (!token.empty() && !unit.empty() && !takes) refuse_unit(name, value, token, unit, allowed);
-  const auto printed = parse_printed(token, Kind::counted, takes ? unit_named(unit)->size : 1);
+  const double size = billions ? 1e9 : takes ? unit_named(unit)->size : 1;
+  const auto printed = parse_printed(token, Kind::counted, size);
   if (!printed || !std::isfinite(printed->value))
     refuse_option("--set",
                   name + "=" + quote(value) + " is no number; write it like " + name + "=8" +

@@ -6,12 +6,14 @@
 
 #include "spec/audit/readers/read_log.hpp"
 #include "spec/error.hpp"
+#include "tests/support/read_text.hpp"
 #include "tests/support/refusal.hpp"
 
 namespace assay::spec::audit::options_of_reading_test {
 namespace {
 
 using tests::expect_refused;
+using tests::read_text;
 using tests::two_steps;
 
 RunRecord read_one(const std::string& log, const ReadOptions& options = {}) {
@@ -146,6 +148,46 @@ TEST(OptionsOfReadingSpec, TablesWhoseColumnsAreNamedLikeFieldsNeedNoMapping) {
       read_one("{\"step\": 1, \"loss\": 2.5}\n{\"step\": 2, \"loss\": 2.25, \"note\": \"x\"}\n");
   ASSERT_EQ(json.steps.size(), 2u);
   EXPECT_EQ(json.steps[1][Field::loss]->value, 2.25);
+}
+
+std::string of_times(const std::string& first, const std::string& second) {
+  return "{\"n\": 5, \"loss\": 1.7484, \"t\": \"" + first + "\"}\n{\"n\": 10, \"loss\": 1.7329, \"t\": \"" +
+         second + "\"}\n";
+}
+
+TEST(OptionsOfReadingSpec, TimesMayBeWrittenAsClocksDo) {
+  const RunRecord json = read_text(of_times("0:03:29", "4 days, 5:06:09"), "", "step=n,loss=loss,elapsed=t");
+  const RunRecord table =
+      read_text("n,loss,t\n5,1.7,00:03:29\n10,1.6,\"4 days, 5:06:09\"\n", "", "step=n,loss=loss,elapsed=t");
+  for (const RunRecord& run : {json, table}) {
+    ASSERT_EQ(run.steps.size(), 2u);
+    ASSERT_TRUE(run.steps[0][Field::elapsed] && run.steps[1][Field::elapsed]);
+    EXPECT_EQ(run.steps[0][Field::elapsed]->value, 209);
+    EXPECT_EQ(run.steps[1][Field::elapsed]->value, 4 * 86400 + 5 * 3600 + 6 * 60 + 9);
+    // Seconds that are cut off, as those that are rounded.
+    EXPECT_EQ(run.steps[0][Field::elapsed]->low, 208.5);
+    EXPECT_EQ(run.steps[0][Field::elapsed]->high, 210);
+  }
+}
+
+TEST(OptionsOfReadingSpec, AMappedKeyThatHoldsNoNumberIsNamedAlone) {
+  for (const char* no_time : {"03:29", "0:99:29", "soon", "a days, 5:06:09", "0:03:29:11", ":::"})
+    expect_refused(of_times(no_time, no_time), ExitCode::usage, "no column \"t\"; ",
+                   {.map = "step=n,loss=loss,elapsed=t", .set = "", .step_check = {}});
+  expect_refused(of_times("0:03:29", "0:07:03"), ExitCode::usage, "no column \"t\"; ",
+                 {.map = "step=n,loss=loss,elapsed=t:ms", .set = "", .step_check = {}});
+}
+
+TEST(OptionsOfReadingSpec, BillionsOfParametersAndTokensMayBeB) {
+  const RunRecord run = read_text(of_times("0:03:29", "0:07:03"), "parameters=6.74B,total_tokens=15B");
+  EXPECT_DOUBLE_EQ(run[Setting::parameters]->value, 6.74e9);
+  EXPECT_DOUBLE_EQ(run[Setting::total_tokens]->value, 15e9);
+  EXPECT_EQ(read_text(of_times("0:03:29", "0:07:03"), "gpu_memory=80000000000B")[Setting::gpu_memory]->value,
+            80e9);
+  expect_refused(of_times("0:03:29", "0:07:03"), ExitCode::usage, "is no unit of max_steps",
+                 {.map = "", .set = "max_steps=2B", .step_check = {}});
+  expect_refused(of_times("0:03:29", "0:07:03"), ExitCode::usage, "parameters=6.74B",
+                 {.map = "", .set = "parameters=6.74b", .step_check = {}});
 }
 
 }  // namespace
