@@ -18,6 +18,8 @@
 namespace assay::spec::audit::steps_test {
 namespace {
 
+using tests::read_text;
+
 RunRecord read_csv(const std::string& text) {
   ReadOptions options;
   options.map = "step=step,loss=loss";
@@ -212,6 +214,29 @@ TEST(StepsSpec, ARateOfTheWindowSinceALostLineSaysNothingOfItsSteps) {
     EXPECT_EQ(judge("rate_wall_clock", tests::read_text(torchtitan(more, even, lost, 0.5))).verdict,
               Verdict::contradicts);
   }
+}
+
+/// Lines of Hugging Face's Trainer at these epochs.
+RunRecord at_epochs(const std::vector<const char*>& epochs, const std::string& set) {
+  std::string log;
+  for (const char* epoch : epochs)
+    log += std::string("{'loss': 2.2, 'grad_norm': 1.7, 'learning_rate': 0.0002, 'epoch': ") + epoch + "}\n";
+  return read_text(log, set);
+}
+
+TEST(StepsSpec, UnnumberedLinesAreNotPlacedWhereTheirEpochsAreNot) {
+  // Steps 1, 2, 4, 8 and 12 of 16: by their number alone, every third.
+  const RunRecord picked = at_epochs({"0.06", "0.12", "0.25", "0.5", "0.75"}, "max_steps=16");
+  ASSERT_EQ(picked.steps.size(), 5u);
+  EXPECT_FALSE(picked.steps[0][Field::step]);
+  const RunRecord even = at_epochs({"0.19", "0.38", "0.56", "0.75", "0.94"}, "max_steps=16");
+  ASSERT_TRUE(even.steps[4][Field::step]);
+  EXPECT_EQ(even.steps[4][Field::step]->value, 15);
+  // 23 batches of which eight make a step: three steps per epoch, the last of seven.
+  const RunRecord uneven =
+      at_epochs({"0.35", "0.7", "1.0", "1.35", "1.7", "2.0", "2.35", "2.7", "3.0"}, "max_steps=9");
+  ASSERT_TRUE(uneven.steps[8][Field::step]);
+  EXPECT_EQ(uneven.steps[8][Field::step]->value, 9);
 }
 
 }  // namespace
