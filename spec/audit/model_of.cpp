@@ -116,6 +116,13 @@ void name_as_built_in(ModelSpec& model) {
   if (!name.empty()) model.name = name;
 }
 
+/// A trainer's own preset, where another one wrote the log: of models that are alike, one of the field's.
+bool of_another_trainer(const ModelSpec& model, const RunRecord& record) {
+  return std::any_of(trainers().begin(), trainers().end(), [&](const Trainer& one) {
+    return one.name != record.format.name && model.name.starts_with(std::string(one.name) + "-");
+  });
+}
+
 bool built_in(const std::string& name) {
   const std::vector<std::string> names = model_names();
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -234,7 +241,7 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
     const CountFit fit = count_fits(model, *parameters);
     if (fit == CountFit::exactly || printed_beside_positions(model)) {
       if (found && !same_blocks(*found, model)) return std::nullopt;
-      if (!found) found = model;
+      if (!found || (of_another_trainer(*found, record) && !of_another_trainer(model, record))) found = model;
     } else if (dimensions >= 3 && fit != CountFit::no) {
       near = model;
     }

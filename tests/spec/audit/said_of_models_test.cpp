@@ -89,5 +89,18 @@ TEST(SaidOfModelsSpec, ANameThatItsCountDoesNotFitIsSaid) {
   EXPECT_EQ(judge("parameters", torchtitan("mine 8B", "7,241,748,480")).note, "model");
 }
 
+/// A count that KempnerForge's 7B, Llama 3 8B and Llama 3.1 8B share: another trainer's log is not of the
+/// first.
+TEST(SaidOfModelsSpec, AModelOfAnotherTrainersOwnIsNotNamedWhereOthersAreAlike) {
+  const RunRecord megatron = read_text(
+      "Total number of parameters in billions: 8.03\n"
+      " iteration        1/       2 | consumed samples:          128 | elapsed time per iteration (ms): "
+      "20289.1 | "
+      "learning rate: 3.000000E-05 | global batch size:   128 | lm loss: 1.258695E+01 | loss scale: 1.0 | "
+      "grad "
+      "norm: 10.275 | number of skipped iterations:   0 | number of nan iterations:   0 |\n");
+  EXPECT_EQ(spec::audit::audit(megatron).model, "llama3-8b");
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::said_of_models_test
