@@ -135,6 +135,26 @@ std::string as_named_here(std::string name) {
   return name;
 }
 
+/// `model` in the dimensions that the user stated beside its name; not those that a log prints.
+ModelSpec as_stated(ModelSpec model, const RunRecord& record) {
+  bool other = false;
+  for (const auto& [setting, dimension] :
+       {std::pair(Setting::layers, &ModelSpec::layers), std::pair(Setting::width, &ModelSpec::width),
+        std::pair(Setting::heads, &ModelSpec::heads), std::pair(Setting::kv_heads, &ModelSpec::kv_heads),
+        std::pair(Setting::head_dim, &ModelSpec::head_dim), std::pair(Setting::ffn, &ModelSpec::ffn),
+        std::pair(Setting::vocab, &ModelSpec::vocab)}) {
+    const auto& stated = record[setting];
+    if (!stated || !record.stated_for(setting)) continue;
+    const auto number = static_cast<std::int64_t>(std::llround(stated->value));
+    other = other || model.*dimension != number;
+    model.*dimension = number;
+  }
+  if (!other) return model;
+  model.name += " of stated dimensions";
+  check(model);
+  return model;
+}
+
 }  // namespace
 
 const ModelSpec* model_called(const RunRecord& record) {
@@ -169,7 +189,7 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
     basis = "named";
     // A file is looked for only where the command line names it: a log's is another machine's.
     if (stated || built_in(record.model)) try {
-        return find_model(record.model);
+        return as_stated(find_model(record.model), record);
       } catch (const std::exception&) {
         // A foreign log's own name for a model: go on with what it prints of it.
       }

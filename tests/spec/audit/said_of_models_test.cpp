@@ -102,5 +102,27 @@ TEST(SaidOfModelsSpec, AModelOfAnotherTrainersOwnIsNotNamedWhereOthersAreAlike) 
   EXPECT_EQ(spec::audit::audit(megatron).model, "llama3-8b");
 }
 
+/// torchtitan's 7,022 tokens/s at 406.65 TFLOP/s are Llama 3 8B's 57.9 GFLOPs per token at 8,192.
+TEST(SaidOfModelsSpec, DimensionsThatTheUserStatesAreTheModels) {
+  const std::string log =
+      "[titan] 2025-06-04 08:51:58,557 - root - INFO - step: 10  loss: 10.2069  memory: 30.99GiB(32.62%)  "
+      "tps: "
+      "7,034  tflops: 407.35  mfu: 41.19%\n"
+      "[titan] 2025-06-04 08:52:10,224 - root - INFO - step: 20  loss:  8.9196  memory: 30.99GiB(32.62%)  "
+      "tps: "
+      "7,022  tflops: 406.65  mfu: 41.12%\n";
+  const std::string set = "model=llama3-8b,sequence_length=8192,gpus=8,gpu=NVIDIA H100 SXM";
+  EXPECT_EQ(judge("flops_rate", read_text(log, set)).verdict, Verdict::holds);
+  const RunRecord same = read_text(log, set + ",vocab=128256,layers=32");
+  EXPECT_EQ(spec::audit::audit(same).model, "llama3-8b");
+  EXPECT_EQ(judge("flops_rate", same).verdict, Verdict::holds);
+  for (const char* other :
+       {"vocab=32000", "layers=16", "width=2048", "heads=64,head_dim=256", "ffn=8192", "kv_heads=32"}) {
+    const RunRecord run = read_text(log, set + "," + other);
+    EXPECT_EQ(judge("flops_rate", run).verdict, Verdict::contradicts) << other;
+    EXPECT_EQ(spec::audit::audit(run).model, "llama3-8b of stated dimensions") << other;
+  }
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::said_of_models_test
