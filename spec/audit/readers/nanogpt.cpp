@@ -1,6 +1,7 @@
 // nanoGPT's console: formats.md, "nanogpt".
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "spec/audit/readers/line_reader.hpp"
 #include "spec/audit/readers/scan.hpp"
@@ -75,9 +76,22 @@ class NanoGpt : public LineReader {
   }
 
  private:
+  /// train.py of before May 2023 prints the tokens of one rank's passes, after it made eight times as many of
+  /// them where there is one rank: the passes are what it says, for one rank and for several.
+  static void read_passes(std::string_view tokens, std::int64_t line, RecordBuilder& builder) {
+    const auto number = parse_printed(number_token(tokens), Kind::counted, 1, line);
+    const auto &micro = builder.current(Setting::micro), &length = builder.current(Setting::sequence_length);
+    if (!number || !micro || !length || !(micro->value > 0) || !(length->value > 0)) return;
+    const double passes = number->value / (micro->value * length->value);
+    if (passes >= 1 && passes == std::floor(passes))
+      builder.setting(Setting::accumulation, exactly(passes, line));
+  }
+
   static void read_header(std::string_view text, std::int64_t line, RecordBuilder& builder) {
     if (const auto tokens = behind(text, "tokens per iteration will be: "); tokens.data()) {
       builder.setting(Setting::tokens_per_step, parse_printed(number_token(tokens), Kind::counted, 1, line));
+    } else if (const auto of_rank = behind(text, "total number of tokens per iteration: "); of_rank.data()) {
+      read_passes(of_rank, line, builder);
     } else if (const auto count = behind(text, "number of parameters: "); count.data()) {
       const std::string_view token = number_token(count);
       const std::string_view unit = count.substr(token.size());

@@ -86,6 +86,36 @@ TEST(StatedBatchSpec, NanoGptsTokensPerIterationAreItsPartsProduct) {
   }
 }
 
+/// train.py of April 2023 prints the tokens of one rank, behind its settings; with one rank it first makes
+/// eight times the configured passes.
+TEST(StatedBatchSpec, NanoGptsOlderTokensPerIterationAreOfOneRank) {
+  const double flops = 6 * 123.59e6 + 12.0 * 12 * 768 * 1024;
+  const auto log = [&](int passes) {
+    std::string out =
+        "batch_size = 12\nblock_size = 1024\ngradient_accumulation_steps = 5\ntotal number of tokens per "
+        "iteration: " +
+        std::to_string(12 * 1024 * passes) + "\nnumber of parameters: 123.59M\n";
+    for (int i = 0; i <= 100; i += 10) {
+      char line[128];
+      std::snprintf(line, sizeof line, "iter %d: loss %.4f, time 2000.00ms, mfu %.2f%%\n", i, 10 - 0.01 * i,
+                    i == 0 ? -100.0 : 100 * flops * 12 * 1024 * passes / 2 / 312e12);
+      out += line;
+    }
+    return out;
+  };
+  for (const int passes : {5, 40}) {
+    const RunRecord run = read_text(log(passes));
+    ASSERT_TRUE(run[Setting::accumulation]);
+    EXPECT_EQ(run[Setting::accumulation]->value, passes);
+    EXPECT_FALSE(audit(run).contradicts) << passes;
+    for (const char* set : {"gpus=1", "gpus=4"}) {
+      const RunRecord of_several = read_text(log(passes), set);
+      EXPECT_EQ(judge("mfu_of_batch", of_several).verdict, Verdict::holds) << passes << set;
+      EXPECT_FALSE(audit(of_several).contradicts) << passes << set;
+    }
+  }
+}
+
 /// It divides by 312 TFLOP/s whatever it runs on, so no GPU need be known, nor how many ranks share the
 /// passes.
 TEST(StatedBatchSpec, NanoGptsMfuIsHeldToItsConstantPeak) {
