@@ -283,7 +283,7 @@ TEST(ImpossibleNumbersSpec, TheRatesOfHuggingFacesSummaryAreHeldToItsTime) {
     std::ostringstream out;
     for (int i = 1; i <= 100; ++i)
       out << "{'loss': 1.5, 'grad_norm': 1.2, 'learning_rate': " << (i < 100 ? 2e-7 * (100 - i) : 0.0)
-          << ", 'epoch': 0.1}\n";
+          << ", 'epoch': " << i / 50.0 << "}\n";
     out << "{'train_runtime': 200.0, 'train_samples_per_second': " << samples
         << ", 'train_steps_per_second': " << steps << ", 'train_loss': 1.2, 'epoch': 2.0}\n";
     return record_of(
