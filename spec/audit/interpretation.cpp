@@ -112,15 +112,23 @@ std::vector<double> own_peaks(const Evidence& e) {
 
 /// Megatron-DeepSpeed's count (megatron/utils.py, throughput_calculator) over Megatron-LM's: 24 f L D^2 (1 +
 /// T / 6 D + V / 16 L D) of a token, f = 4 with activation checkpointing and 3 without, all pairs, whatever
-/// the MLP and the heads are; V rounded up to what its ranks divide.
-std::optional<double> megatron_deepspeed(const Evidence& e, bool recompute) {
+/// the MLP and the heads are; V rounded up to what its ranks of tensor parallelism divide, of each number of
+/// them that one host can hold where the log does not say it.
+std::vector<double> megatron_deepspeed(const Evidence& e, bool recompute) {
+  std::vector<double> out;
   const auto now = counted_flops(e, to_string(Convention::megatron));
-  if (!now || !e.model || e.model->experts || !e.sequence_length) return std::nullopt;
+  if (!now || !e.model || e.model->experts || !e.sequence_length) return out;
   const double L = static_cast<double>(e.model->layers), D = static_cast<double>(e.model->width),
-               T = e.sequence_length->middle(),
-               unit = 128 * number_in(e.record, Setting::tensor_parallel).value_or(1),
-               V = std::ceil(static_cast<double>(e.model->vocab) / unit) * unit;
-  return 24 * (recompute ? 4 : 3) * L * D * D * (1 + T / (6 * D) + V / (16 * L * D)) / now->middle();
+               T = e.sequence_length->middle();
+  std::vector<double> ranks = {1, 2, 4, 8, 16};
+  if (const auto said = number_in(e.record, Setting::tensor_parallel)) ranks = {*said};
+  for (const double of_tensors : ranks) {
+    const double unit = 128 * of_tensors, V = std::ceil(static_cast<double>(e.model->vocab) / unit) * unit;
+    const double factor =
+        24 * (recompute ? 4 : 3) * L * D * D * (1 + T / (6 * D) + V / (16 * L * D)) / now->middle();
+    if (std::find(out.begin(), out.end(), factor) == out.end()) out.push_back(factor);
+  }
+  return out;
 }
 
 /// Versions of Megatron-LM before 2025 took every layer of a model with experts for sparse, and experts to be
@@ -164,9 +172,9 @@ std::vector<Counting> countings(const Evidence& e) {
         out.push_back({factor + out[i].factor - 1, "experts are counted as earlier versions do"});
   if (which == Convention::megatron)
     for (const bool again : {false, true})
-      if (const auto factor = megatron_deepspeed(e, again))
-        out.push_back({*factor, std::string("FLOPs are counted as Megatron-DeepSpeed does, ") +
-                                    (again ? "a recomputed forward pass too" : "without recompute")});
+      for (const double factor : megatron_deepspeed(e, again))
+        out.push_back({factor, std::string("FLOPs are counted as Megatron-DeepSpeed does, ") +
+                                   (again ? "a recomputed forward pass too" : "without recompute")});
   return out;
 }
 

@@ -126,6 +126,9 @@ void Header::read_argument(std::string_view name, std::string_view rest, std::in
   if (name == "group_query_attention") grouped_ = value == "True";
   if (name == "num_query_groups" && grouped_ == true)
     builder.setting(Setting::kv_heads, parse_printed(value, Kind::counted, 1, line));
+  // Megatron-DeepSpeed's; it prints as many as heads where none were asked for.
+  if (name == "num_key_value_heads")
+    builder.setting(Setting::kv_heads, parse_printed(value, Kind::counted, 1, line));
   if (name == "untie_embeddings_and_output_weights" && (value == "True" || value == "False"))
     builder.tied_embeddings(value == "False");
   if (name == "lr_decay_style") builder.name(&RunRecord::schedule, value);

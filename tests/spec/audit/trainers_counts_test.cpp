@@ -213,40 +213,5 @@ TEST(TrainersCountsSpec, AMeshThatCannotBeReadSaysNothingOfTheGpus) {
   }
 }
 
-/// BLOOM's line of 384 GPUs, 2,048 sequences of 2,048 tokens in 105.22 s, `tflops` per GPU.
-RunRecord bloom(const std::string& tflops) {
-  RunRecord run = read_text(
-      " [default7]: iteration    12695/  115311 | consumed samples:      9841584 | consumed tokens:  "
-      "20155564032 | "
-      "elapsed time per iteration (s): 105.22 | learning rate: 5.969E-05 | global batch size:  2048 | lm "
-      "loss: "
-      "2.463556E+00 | grad norm: 0.174 | num zeros: 0.0 | number of skipped iterations:   0 | number of nan "
-      "iterations:   0 | samples per second: 19.463 | TFLOPs: " +
-      tflops + " |\n");
-  ModelSpec model = find_model("gpt2");
-  model.width = 14336, model.layers = 70, model.heads = model.kv_heads = 112, model.head_dim = 128;
-  model.ffn = 4 * 14336, model.context = 2048, model.vocab = 250880;
-  run.definition = model;
-  run[Setting::gpus] = exactly(384);
-  run[Setting::tensor_parallel] = exactly(4);
-  run[Setting::pipeline_parallel] = exactly(12);
-  run[Setting::sequence_length] = exactly(2048);
-  return run;
-}
-
-TEST(TrainersCountsSpec, MegatronDeepSpeedsCountIsNoContradiction) {
-  // 24 f x 70 x 14,336^2 (1 + 2,048 / 6 x 14,336 + 250,880 / 16 x 70 x 14,336) = f x 358.9 GFLOP per token.
-  for (const auto& [tflops, with] :
-       std::vector<std::pair<const char*, bool>>{{"149.02", true}, {"111.76", false}}) {
-    const Audit one = audit(bloom(tflops));
-    EXPECT_FALSE(one.contradicts) << tflops << " " << contradictions(bloom(tflops));
-    EXPECT_NE(one.readings.front().interpretation.note.find(with ? "recomputed forward pass too"
-                                                                 : "Megatron-DeepSpeed"),
-              std::string::npos)
-        << one.readings.front().interpretation.note;
-  }
-  EXPECT_TRUE(audit(bloom("140.02")).contradicts);
-}
-
 }  // namespace
 }  // namespace assay::spec::audit::trainers_counts_test
