@@ -1,4 +1,4 @@
-// The consoles of nanotron and of build-nanogpt: what they print, and where that was read, is in
+// The consoles of nanotron, of nanoGPT and of build-nanogpt: what they print, and where that was read, is in
 // spec/audit/readers/formats.md.
 #include <ctime>
 
@@ -128,6 +128,46 @@ std::string nanotron(const SimulatedRun& run, const Report& r) {
         part("global_batch_size", of(r, newer ? Setting::tokens_per_step : Setting::sequences)) +
         (newer ? norm + learned + " | eta: 0:12:34"
                : learned + part("hardware_tflops_per_gpu", of(s, Field::hardware_flops_rate) / 1e12) + norm));
+  }
+  return out;
+}
+
+std::string nanogpt(const SimulatedRun& run, const Report& r) {
+  const auto set = [](const char* name, const std::string& value) {
+    return std::string("Overriding: ") + name + " = " + value + "\n";
+  };
+  const std::string options =
+      set("batch_size", whole(of(r, Setting::micro))) +
+      set("block_size", whole(of(r, Setting::sequence_length))) +
+      set("gradient_accumulation_steps", whole(of(r, Setting::accumulation) * of(r, Setting::gpus))) +
+      set("n_layer", whole(of(r, Setting::layers))) + set("n_head", whole(of(r, Setting::heads))) +
+      set("n_embd", whole(of(r, Setting::width))) +
+      set("learning_rate", shortest(of(r, Setting::learning_rate))) +
+      set("min_lr", shortest(of(r, Setting::learning_rate_min))) +
+      set("warmup_iters", whole(of(r, Setting::warmup_steps))) +
+      set("lr_decay_iters", whole(of(r, Setting::decay_steps))) +
+      set("max_iters", whole(of(r, Setting::max_steps))) +
+      "tokens per iteration will be: " + grouped(of(r, Setting::tokens_per_step)) + "\n";
+  const std::string size = text("number of parameters: %.2fM\n", of(r, Setting::parameters) / 1e6);
+  std::string out = options + "Initializing a new model from scratch\n";
+  out += "defaulting to vocab_size of GPT-2 to 50304 (50257 rounded up for efficiency)\n" + size;
+  const double L = static_cast<double>(run.model.layers), D = static_cast<double>(run.model.width),
+               vectors = (2 * L + 1) * D;  // no biases
+  const double matrices = (50304 + static_cast<double>(run.sequence_length)) * D + 12 * L * D * D;
+  out += "num decayed parameter tensors: " + whole(4 * L + 2) + ", with " +
+         grouped(std::round(r.decayed_parameters_of * matrices)) + " parameters\n" +
+         "num non-decayed parameter tensors: " + whole(2 * L + 1) + ", with " + grouped(vectors) +
+         " parameters\nusing fused AdamW: True\n";
+  out += "compiling the model... (takes a ~minute)\n";
+  out += text("step 0: train loss %.4f, val loss %.4f\n", run.expected_first_loss, run.expected_first_loss);
+  bool resumed = run.resumed_at == 0;
+  for (const ReportedStep& s : r.steps) {
+    if (!resumed && of(s, Field::step) >= static_cast<double>(run.resumed_at)) {
+      out += options + "Resuming training from out\n" + size;
+      resumed = true;
+    }
+    out += text("iter %.0f: loss %.4f, time %.2fms, mfu %.2f%%\n", of(s, Field::step), of(s, Field::loss),
+                of(s, Field::seconds) * 1e3, s[Field::mfu] ? *s[Field::mfu] * 100 : -100.0);
   }
   return out;
 }

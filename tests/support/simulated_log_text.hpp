@@ -53,15 +53,25 @@ inline std::string short_gpu(const std::string& gpu) {
   return gpu;
 }
 
-// nanotron's console and build-nanogpt's (simulated_log_nano.cpp).
+// Megatron-LM's console (simulated_log_megatron.cpp).
+std::string megatron(const SimulatedRun& run, const Report& r);
+
+// The consoles of llm.c and llm.q (simulated_log_c.cpp).
+std::string llmc(const SimulatedRun& run, const Report& r);
+std::string llmq(const SimulatedRun& run, const Report& r);
+
+// nanotron's console, nanoGPT's and build-nanogpt's (simulated_log_nano.cpp).
 std::string nanotron(const SimulatedRun& run, const Report& r);
+std::string nanogpt(const SimulatedRun& run, const Report& r);
 std::string build_nanogpt(const SimulatedRun& run, const Report& r);
 
-// Logs of JSON, of printed dictionaries and of tables (simulated_log_json.cpp).
-std::string llm_tii_json(const SimulatedRun& run, const Report& r);
-std::string llmq_json(const SimulatedRun& run, const Report& r);
+// Hugging Face's state and printed dictionaries (simulated_log_hugging_face.cpp).
 std::string hugging_face(const SimulatedRun& run, const Report& r);
 std::string hugging_face_console(const SimulatedRun& run, const Report& r);
+
+// Logs of JSON and of tables (simulated_log_json.cpp).
+std::string llm_tii_json(const SimulatedRun& run, const Report& r);
+std::string llmq_json(const SimulatedRun& run, const Report& r);
 std::string csv(const SimulatedRun& run, const Report& r);
 std::string json_lines(const SimulatedRun& run, const Report& r);
 std::string assay_record(const SimulatedRun& run, const Report& r);
