@@ -1,5 +1,5 @@
 #pragma once
-// What the faults of audit_faults.cpp and audit_faults_of_lines.cpp are put together from.
+// What the faults of audit_faults.cpp and audit_faults_of_*.cpp are put together from.
 #include <algorithm>
 #include <cmath>
 
@@ -136,6 +136,8 @@ inline Fault line_fault(const char* id, Field field, std::vector<LogFormat> form
           })};
 }
 
+/// Faults of FLOPs and of totals since the start (audit_faults_of_flops.cpp).
+std::vector<Fault> flops_faults();
 /// Faults of losses and learning rates, and of steps (audit_faults_of_lines.cpp).
 std::vector<Fault> loss_faults();
 std::vector<Fault> step_faults();
