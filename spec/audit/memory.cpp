@@ -21,6 +21,15 @@ std::optional<Interval> device_memory(const Evidence& e) {
 
 }  // namespace
 
+/// What a line's share makes of the memory in use: the device's. Empty where no share is printed. [B]
+std::optional<Interval> device_by_share(const Evidence& e) {
+  for (const Step* step : e.steps) {
+    const auto &share = (*step)[Field::memory_share], &used = (*step)[Field::memory_reserved];
+    if (share && usable(share) && share->low > 0 && usable(used)) return wide(*used) / wide(*share);
+  }
+  return std::nullopt;
+}
+
 Result judge_memory(const Evidence& e) {
   const auto device = device_memory(e);
   Result out = holding(0);
@@ -53,8 +62,13 @@ Result judge_memory(const Evidence& e) {
   if (out.verdict == Verdict::holds && device) out.recomputed = *device;
   if (beyond) {
     const double excess = out.printed / device->high;
+    const auto whole = device_by_share(e);
     out.note = "more than the device has";
-    if (excess <= gibibyte / gigabyte)
+    if (whole && whole->low > device->high)
+      blame(out, "memory_impossible",
+            "with its share, it is of a device of " + shown(whole->middle(), Unit::bytes) +
+                ": another GPU than stated");
+    else if (excess <= gibibyte / gigabyte)
       blame(out, "memory_gib_as_gb", "GiB and GB are mixed (7.4 %)");
     else if (e.gpus && *e.gpus > 1 && excess <= *e.gpus)
       blame(out, "memory_of_all_gpus", "the sum over all GPUs, or another GPU than printed");

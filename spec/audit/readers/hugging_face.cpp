@@ -130,6 +130,7 @@ class HuggingFace : public LineReader {
         return true;
       });
       if (!whole) builder.unread(line.text);
+      builder.begin_anew();  // the Trainer is done
     }
   }
 

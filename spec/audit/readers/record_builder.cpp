@@ -74,6 +74,11 @@ bool RecordBuilder::of_another_run(const Step& step, double rank, double number)
   constexpr double days = 2 * 86'400;  // no time zone, and no clock that is set, makes as much
   if (const auto& stamp = step[Field::elapsed]; stamp && run_.stamp && stamp->value > dated)
     if (stamp->value < *run_.stamp - days) return true;
+  // Lines that name no step are told apart by their epochs, as others by their numbers.
+  if (const auto& epoch = step[Field::epoch]; epoch && run_.first_epoch && std::isnan(number))
+    if (anew_ ? epoch->value <= run_.epoch
+              : epoch->value <= *run_.first_epoch && run_.epoch > *run_.first_epoch)
+      return true;
   const auto &planned = step[Field::planned_steps], &batch = step[Field::step_sequences];
   if (!planned || !batch || !run_.planned || !run_.batch) return false;
   if (planned->value == *run_.planned || batch->value == *run_.batch) return false;

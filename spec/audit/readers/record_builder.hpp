@@ -133,6 +133,8 @@ class RecordBuilder {
     std::int64_t of_first_rank = 0;        // steps
     std::optional<double> planned, batch;  // as the last line says: steps of the run, sequences of one
     std::optional<double> stamp;           // its time
+    std::optional<double> first_epoch;     // of the first line
+    double epoch = 0;                      // of the last one
     /// Ranks that do not say which they are, where the first steps show that several print: later lines of a
     /// step that is there already are theirs.
     std::size_t unnamed_ranks = 1;

@@ -139,6 +139,10 @@ void RecordBuilder::step(Step& step, std::uint32_t fields) {
   count(rank, number, step.line);
   if (step[Field::planned_steps]) run_.planned = step[Field::planned_steps]->value;
   if (step[Field::elapsed]) run_.stamp = step[Field::elapsed]->value;
+  if (const auto& epoch = step[Field::epoch]; epoch && std::isfinite(epoch->value)) {
+    if (!run_.first_epoch) run_.first_epoch = epoch->value;
+    run_.epoch = epoch->value;
+  }
   if (step[Field::step_sequences]) run_.batch = step[Field::step_sequences]->value;
   if (run_.keeper.seen() == 0) {
     run_.record.origin = origin_;

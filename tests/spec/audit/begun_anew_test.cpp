@@ -156,5 +156,26 @@ TEST(BegunAnewSpec, ATrainingThatStartsAtItsFirstStepBeginsARun) {
   for (const RunRecord& run : runs) EXPECT_EQ(contradictions(run), "");
 }
 
+/// Hugging Face's lines name no step: its summary ends a run, and epochs that fall back to the first one show
+/// another.
+TEST(BegunAnewSpec, EpochsTellRunsApartThatNameNoStep) {
+  const std::string first =
+                        "{'loss': 0.1774, 'grad_norm': 0.059, 'learning_rate': 1.7e-05, 'epoch': 7.25}\n"
+                        "{'loss': 0.1785, 'grad_norm': 0.065, 'learning_rate': 4.0e-06, 'epoch': 7.83}\n",
+                    end =
+                        "{'train_runtime': 312.4662, 'train_samples_per_second': 705.919, "
+                        "'train_steps_per_second': 44.139, 'train_loss': 0.1797, 'epoch': 8.0}\n",
+                    second =
+                        "{'loss': 2.2788, 'grad_norm': 1.925, 'learning_rate': 0.00018, 'epoch': 7.5}\n"
+                        "{'loss': 2.1, 'grad_norm': 1.925, 'learning_rate': 0.00017, 'epoch': 7.6}\n",
+                    early = "{'loss': 3.2788, 'grad_norm': 1.925, 'learning_rate': 0.0002, 'epoch': 0.01}\n";
+  EXPECT_EQ(read_all(first + end + second).size(), 2U);
+  EXPECT_EQ(read_all(first + end + second)[1].steps.size(), 2U);
+  EXPECT_FALSE(read_all(first + end + second)[1][Setting::total_seconds]);
+  EXPECT_EQ(read_all(first + second).size(), 1U);  // resumed from a checkpoint
+  EXPECT_EQ(read_all(first + early).size(), 2U);
+  EXPECT_EQ(read_all(first + early + first).size(), 2U);
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::begun_anew_test

@@ -34,6 +34,23 @@ TEST(MemorySpec, TheShareIsOfWhatIsReservedWhereThatIsPrinted) {
   EXPECT_EQ(judge("memory_share", run(0, 40, 75)).verdict, Verdict::contradicts);
 }
 
+TEST(MemorySpec, AShareTellsOfAnotherDevice) {
+  const auto titan = [](const char* share) {
+    RunRecord r = tests::read_text(
+        std::string(
+            "[rank0]:2024-08-19 11:10:37,109 - root - INFO - step: 10  loss: 12.1951  memory: 81.67GiB(") +
+        share + "%)  wps: 111,770  mfu: 22.68%\n");
+    r.gpu = "NVIDIA H100 80GB HBM3";
+    return judge("memory", r);
+  };
+  const Result other = titan("85.93");  // of 95.04 GiB
+  ASSERT_EQ(other.verdict, Verdict::contradicts);
+  ASSERT_EQ(other.causes.size(), 1U);
+  EXPECT_EQ(other.causes[0].id, "memory_impossible");
+  EXPECT_NE(other.causes[0].text.find("102.0"), std::string::npos) << other.causes[0].text;
+  EXPECT_EQ(titan("103.25").causes.at(0).id, "memory_gib_as_gb");  // of 79.10 GiB
+}
+
 Verdict of_device(const char* gpu, const char* gib) {
   RunRecord r;
   r.gpu = gpu;
