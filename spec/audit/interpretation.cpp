@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "spec/audit/conventions.hpp"
+#include "spec/audit/countings.hpp"
 #include "spec/audit/invariants.hpp"
-#include "spec/flops/conventions.hpp"
 
 namespace assay::spec::audit {
 namespace {
@@ -39,15 +38,9 @@ bool prints_rate(const Evidence& e) {
          e.record[Setting::expected_tokens_per_second_half_mfu] || on_some_step(e, Field::tokens_per_second);
 }
 
-/// Another way in which versions of one trainer count FLOPs, as a factor on what they count now.
-struct Counting {
-  double factor = 1;
-  std::string note;  ///< empty: as now
-};
-
-Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool divided, const Counting& pairs,
+Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool divided, const Counting& way,
                     double own_peak) {
-  Interpretation out{rate, flops, one, divided, own_peak, pairs.factor != 1, {}, 0, ""};
+  Interpretation out{rate, flops, one, divided, own_peak, way.factor != 1, {}, 0, ""};
   const double s = count_of(e, rate), q = count_of(e, flops), p = one ? *e.gpus : 1;
   const double k = divided ? *e.ranks : 1;  // the batch is this much smaller than stated
   Factors& f = out.factors;
@@ -65,8 +58,8 @@ Interpretation made(const Evidence& e, Whose rate, Whose flops, bool one, bool d
     f[counted] = 1 / k;
   for (const Relation counted :
        {Relation::flops_rate, Relation::flops_rate_of_batch, Relation::mfu, Relation::mfu_of_batch})
-    f[counted] *= pairs.factor;
-  if (!pairs.note.empty()) append(out.note, pairs.note), out.strain += 0.2;
+    f[counted] *= way.factor;
+  if (!way.note.empty()) append(out.note, way.note), out.strain += 0.2;
   const auto strained = [&](bool said, const std::string& part) {
     if (said) append(out.note, part);
     out.strain += 0.1;
@@ -110,74 +103,6 @@ std::vector<double> own_peaks(const Evidence& e) {
   return out;
 }
 
-/// Megatron-DeepSpeed's count (megatron/utils.py, throughput_calculator) over Megatron-LM's: 24 f L D^2 (1 +
-/// T / 6 D + V / 16 L D) of a token, f = 4 with activation checkpointing and 3 without, all pairs, whatever
-/// the MLP and the heads are; V rounded up to what its ranks of tensor parallelism divide, of each number of
-/// them that one host can hold where the log does not say it.
-std::vector<double> megatron_deepspeed(const Evidence& e, bool recompute) {
-  std::vector<double> out;
-  const auto now = counted_flops(e, to_string(Convention::megatron));
-  if (!now || !e.model || e.model->experts || !e.sequence_length) return out;
-  const double L = static_cast<double>(e.model->layers), D = static_cast<double>(e.model->width),
-               T = e.sequence_length->middle();
-  std::vector<double> ranks = {1, 2, 4, 8, 16};
-  if (const auto said = number_in(e.record, Setting::tensor_parallel)) ranks = {*said};
-  for (const double of_tensors : ranks) {
-    const double unit = 128 * of_tensors, V = std::ceil(static_cast<double>(e.model->vocab) / unit) * unit;
-    const double factor =
-        24 * (recompute ? 4 : 3) * L * D * D * (1 + T / (6 * D) + V / (16 * L * D)) / now->middle();
-    if (std::find(out.begin(), out.end(), factor) == out.end()) out.push_back(factor);
-  }
-  return out;
-}
-
-/// Versions of Megatron-LM before 2025 took every layer of a model with experts for sparse, and experts to be
-/// as wide as a dense MLP; the earliest left shared ones out. As factors on what later ones count.
-std::vector<double> experts_as_before(const Evidence& e) {
-  std::vector<double> out;
-  const auto now = counted_flops(e, to_string(Convention::megatron));
-  if (!now || !e.model || !e.model->experts || !e.sequence_length) return out;
-  for (const std::int64_t shared : {e.model->experts->shared_width, std::int64_t{0}}) {
-    ModelSpec before = *e.model;
-    before.experts->first_dense = 0;
-    before.experts->every = 1;
-    before.experts->width = before.ffn;
-    before.experts->shared_width = shared;
-    const auto length = static_cast<std::int64_t>(e.sequence_length->middle());
-    const auto count = flops_per_token(Convention::megatron, before, length);
-    if (!count.flops) continue;
-    const double factor = count.flops->to_double() / now->middle();
-    if (std::abs(factor - 1) > 1e-9 && std::find(out.begin(), out.end(), factor) == out.end())
-      out.push_back(factor);
-  }
-  return out;
-}
-
-/// Megatron-LM (training.py, num_floating_point_operations) and llm.c (train_gpt2.cu, estimate_mfu) counted
-/// attention over all pairs before they counted the causal half, and their logs name no version: either, as
-/// factors on what they count now. llm.c's discussion 481, 124,475,904 parameters at T = 1,024: 49.0 % of an
-/// A100 at 177,968 tokens/s is 6 N + 12 L D T.
-std::vector<Counting> countings(const Evidence& e) {
-  std::vector<Counting> out = {{}};
-  const std::string& convention = e.record.format.convention;
-  const auto which = convention_from(convention);
-  if (which == Convention::megatron || which == Convention::llmc)
-    for (const Miscount& miss : miscounts(e, convention))
-      if (miss.id == "attention_full")
-        out.push_back({miss.factor, "attention is counted over all pairs, as earlier versions do"});
-  const std::size_t pairs = out.size();
-  if (which == Convention::megatron)
-    for (const double factor : experts_as_before(e))
-      for (std::size_t i = 0; i < pairs; ++i)
-        out.push_back({factor + out[i].factor - 1, "experts are counted as earlier versions do"});
-  if (which == Convention::megatron)
-    for (const bool again : {false, true})
-      for (const double factor : megatron_deepspeed(e, again))
-        out.push_back({factor, std::string("FLOPs are counted as Megatron-DeepSpeed does, ") +
-                                   (again ? "a recomputed forward pass too" : "without recompute")});
-  return out;
-}
-
 }  // namespace
 
 double count_of(const Evidence& e, Whose whose) {
@@ -190,15 +115,16 @@ std::vector<Interpretation> interpretations(const Evidence& e) {
   const bool several = e.gpus && *e.gpus > 1;
   const bool from_configured = e.accumulation_is_configured && e.ranks && *e.ranks > 1 &&
                                e.tokens_basis == "micro x accumulation x ranks x T";
+  const std::vector<Counting> ways = countings(e);
+  const std::vector<double> peaks = own_peaks(e);
   for (const Whose rate : allowed(e, e.record.format.tokens_per_second))
     for (const Whose flops : allowed(e, e.record.format.flops_rate))
       for (const bool one : {false, true})
         for (const bool divided : {false, true})
           // Only a printed peak may be one GPU's; that of the data sheet is taken of all.
           if ((!one || (several && e.printed_peak())) && (!divided || from_configured))
-            for (const Counting& pairs : countings(e))
-              for (const double peak : own_peaks(e))
-                out.push_back(made(e, rate, flops, one, divided, pairs, peak));
+            for (const Counting& way : ways)
+              for (const double peak : peaks) out.push_back(made(e, rate, flops, one, divided, way, peak));
   return out;
 }
 
