@@ -1,21 +1,23 @@
 // labels: unit
 // What step lines say of the run as a whole - its batch, its steps, its memory - against what the settings
-// say; and logs that end in a loss that is no number.
+// say; and logs that end in a loss that is no number. Times and rates against a clock:
+// clock_and_rates_test.cpp.
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <iomanip>
 #include <limits>
 #include <sstream>
 
 #include "spec/audit/hypotheses.hpp"
 #include "spec/audit/readers/read_log.hpp"
+#include "tests/spec/audit/result_of.hpp"
 #include "tests/support/read_text.hpp"
 #include "tests/support/simulated_run.hpp"
 
 namespace assay::spec::audit::lines_and_settings_test {
 namespace {
 
+using tests::first_cause;
 using tests::read_text;
 
 /// Megatron's arguments and eight lines.
@@ -44,11 +46,6 @@ struct Megatron {
   }
   RunRecord record() const { return read_text(log()); }
 };
-
-std::string first_cause(const Audit& audit) {
-  const auto& changes = audit.readings.front().changes;
-  return changes.empty() ? "" : changes.front().id;
-}
 
 TEST(LinesAndSettingsSpec, LinesThatSayAnotherBatchThanTheArgumentsContradict) {
   EXPECT_TRUE(consistent(Megatron().record())) << contradictions(Megatron().record());
@@ -177,95 +174,6 @@ TEST(LinesAndSettingsSpec, ASummaryWhoseLossIsNoNumberContradicts) {
   const Result told = judge("loss_finite", read_text(log("nan")));
   ASSERT_EQ(told.verdict, Verdict::contradicts);
   EXPECT_EQ(told.lines, (std::vector<std::int64_t>{3}));
-}
-
-/// JSON lines of 1,048,576 tokens in 2 s a step: `rate` and `time` times what is true, and a clock.
-RunRecord clocked(double rate, double time, bool clock) {
-  std::ostringstream out;
-  out << std::fixed << std::setprecision(4);
-  for (int i = 1; i <= 40; ++i) {
-    out << R"({"step": )" << i << R"(, "loss": )" << 10 - 0.05 * i << R"(, "tokens_per_second": )"
-        << 524288 * rate;
-    if (time > 0) out << R"(, "seconds": )" << 2 * time;
-    if (clock) out << R"(, "elapsed": )" << 2.0 * i;
-    out << "}\n";
-  }
-  return read_text(out.str(), "tokens_per_step=1048576,gpus=64");
-}
-
-double corrected(const Audit& audit) {
-  const auto& rate = audit.readings.front().corrected.tokens_per_second;
-  return rate ? rate->middle() : 0;
-}
-
-TEST(LinesAndSettingsSpec, ARateThatTheClockRefutesIsNotTheCorrectedOne) {
-  EXPECT_EQ(corrected(audit(clocked(1, 1, true))), 524288);
-  // The rate is made of step times, and those leave out what the clock shows.
-  const Audit both = audit(clocked(1 / 0.6, 0.6, true));
-  ASSERT_EQ(first_cause(both), "time_leaves_out");
-  EXPECT_NEAR(corrected(both) / 524288, 1, 1e-4);  // by the clock as it is printed, to its last digit
-  // The rate agrees with the clock, the step times do not.
-  const Audit times = audit(clocked(1, 0.6, true));
-  ASSERT_EQ(first_cause(times), "time_leaves_out");
-  EXPECT_NEAR(corrected(times) / 524288, 1, 1e-6);
-  // The step times agree with the clock, the rate with neither: 7.3 times is no mistake that is known.
-  const Audit rates = audit(clocked(7.3, 1, true));
-  EXPECT_TRUE(rates.contradicts);
-  EXPECT_NEAR(corrected(rates) / 524288, 1, 1e-6);
-}
-
-/// Whether a reading that explains as well as the best holds such a change.
-bool told(const Audit& audit, const std::string& id) {
-  return std::any_of(audit.readings.begin(), audit.readings.end(), [&](const Reading& reading) {
-    return equally(audit.readings.front(), reading) && !reading.changes.empty() &&
-           reading.changes.front().id == id;
-  });
-}
-
-/// A clock that agrees with tokens/s to its last digit leaves no pause that could make up for padding.
-TEST(LinesAndSettingsSpec, AClockWithoutPausesTellsAWrongTimeFromPadding) {
-  for (const double off : {0.8, 0.9, 1.1, 1.2}) {
-    const Audit times = audit(clocked(1, off, true));
-    EXPECT_EQ(first_cause(times), off < 1 ? "time_leaves_out" : "time_beyond_clock") << off;
-    EXPECT_FALSE(told(times, "rate_counts_padding")) << off;
-    EXPECT_NEAR(corrected(times) / 524288, 1, 1e-6) << off;
-    // The step times agree with the clock.
-    const Audit rates = audit(clocked(off, 1, true));
-    EXPECT_EQ(first_cause(rates), "rate_counts_padding") << off;
-    EXPECT_FALSE(told(rates, "time_leaves_out") || told(rates, "time_beyond_clock")) << off;
-    EXPECT_NEAR(corrected(rates) / 524288, 1, 2.5e-5) << off;  // half the last digit of "2.0000" s
-  }
-}
-
-TEST(LinesAndSettingsSpec, WithoutAClockEitherOfTimeAndTokensMayBeWrong) {
-  for (const double off : {0.8, 1.2})
-    for (const Audit& one : {audit(clocked(1, off, false)), audit(clocked(off, 1, false))}) {
-      EXPECT_TRUE(told(one, "rate_counts_padding")) << off;
-      EXPECT_TRUE(told(one, off < 1 ? "time_leaves_out" : "time_beyond_clock")) << off;
-    }
-}
-
-/// A clock alone against times and rates that agree: what they are made of may be wrong, or the clock.
-TEST(LinesAndSettingsSpec, AClockThatTimesAndRatesDenyMayBeWrongItself) {
-  const Audit fast = audit(clocked(1 / 1.43, 1.43, true));
-  EXPECT_EQ(first_cause(fast), "clock_other");
-  EXPECT_TRUE(told(fast, "time_beyond_clock"));
-  EXPECT_NEAR(corrected(fast) / (524288 / 1.43), 1, 1e-4);
-  const Audit slow = audit(clocked(1 / 0.6, 0.6, true));
-  EXPECT_EQ(first_cause(slow), "time_leaves_out");
-  EXPECT_TRUE(told(slow, "clock_other"));
-}
-
-TEST(LinesAndSettingsSpec, NoRateIsGivenWhereNothingTellsWhichNumberIsWrong) {
-  const Audit rates = audit(clocked(7.3, 1, false));
-  ASSERT_EQ(first_cause(rates), "unknown");
-  const Corrected& told = rates.readings.front().corrected;
-  EXPECT_FALSE(told.tokens_per_second || told.per_gpu || told.mfu_exact);
-  EXPECT_EQ(told.missing,
-            "tokens/s, tokens per step and step time contradict, and nothing tells which is wrong");
-  // Every step is logged, so that the rates are those of all the time: 2.3 times is no matter of pauses.
-  EXPECT_EQ(judge("rate_wall_clock", clocked(2.3, 0, true)).verdict, Verdict::contradicts);
-  EXPECT_EQ(judge("rate_wall_clock", clocked(1.2, 0, true)).verdict, Verdict::holds);
 }
 
 /// A cause says where the number stands that it takes for wrong.
