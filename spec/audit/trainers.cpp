@@ -116,7 +116,8 @@ Trainer llmq_row() {
 }
 
 /// huggingface/transformers, trainer.py: _inner_training_loop (steps of a pass, and what is left for its
-/// last; logging_nan_inf_filter), _maybe_log_save_evaluate; trainer_callback.py: the log is part of the state that is saved.
+/// last; logging_nan_inf_filter), _maybe_log_save_evaluate; trainer_callback.py: the log is part of the state
+/// that is saved.
 Trainer hugging_face_row() {
   return {.name = "hugging_face",
           .last_batches_are_small = true,
