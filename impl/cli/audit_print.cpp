@@ -290,6 +290,8 @@ void print_screen(const Together& together, std::ostream& out) {
     if (r.verdict == Verdict::contradicts)
       out << "  scaling contradicts: per GPU " << spec::fixed(r.printed, 2) << "x with more GPUs; " << why(r)
           << "\n";
+    else if (r.verdict == Verdict::holds && !r.note.empty())
+      out << "  scaling holds: " << r.note << "\n";
 }
 
 }  // namespace assay::impl::cli

@@ -4,6 +4,7 @@
 
 #include "spec/audit/groups.hpp"
 #include "spec/audit/relations.hpp"
+#include "spec/audit/unlogged_steps.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::spec::audit {
@@ -46,6 +47,25 @@ double usual_time(const Evidence& e) {
   return quantile(times, 0.5);
 }
 
+/// A run that grows faster for good, or for a while: neighbours, as many as tell, alike to where a number is
+/// nearer to once than to twice. Other GPUs, nobody else on the machine, another kernel. Chosen.
+constexpr std::size_t fewest_of_a_stretch = 5;
+
+/// Of places `fast` in `rates`, those of stretches that are steady: one is a mistake, many alike are a speed.
+std::vector<bool> in_steady_stretches(const std::vector<std::pair<double, std::size_t>>& rates,
+                                      const std::vector<bool>& fast) {
+  std::vector<bool> out(rates.size(), false);
+  for (std::size_t begin = 0, end = 0; begin < rates.size(); begin = std::max(end, begin + 1)) {
+    double least = rates[begin].first, most = least;
+    for (end = begin; end < rates.size() && fast[end]; ++end)
+      least = std::min(least, rates[end].first), most = std::max(most, rates[end].first);
+    if (end - begin >= fewest_of_a_stretch && most < half_way_to_twice * least)
+      std::fill(out.begin() + static_cast<std::ptrdiff_t>(begin),
+                out.begin() + static_cast<std::ptrdiff_t>(end), true);
+  }
+  return out;
+}
+
 }  // namespace
 
 Result judge_rate_steady(const Evidence& e) {
@@ -74,10 +94,19 @@ Result judge_rate_steady(const Evidence& e) {
   Result out = holding(static_cast<std::int64_t>(rates.size()));
   out.printed = rates.back().first;
   out.recomputed = {0, bound};
-  std::int64_t real = 0;
+  // Beyond ten times the best even a lasting one is another unit.
+  std::vector<bool> fast;
+  for (const auto& [rate, i] : rates) fast.push_back(rate > bound && rate < 10 * best);
+  const std::vector<bool> lasting = in_steady_stretches(rates, fast);
+  std::int64_t real = 0, of_stretch = 0;
   double usual = -1;
-  for (const auto& [rate, i] : rates) {
+  for (std::size_t k = 0; k < rates.size(); ++k) {
+    const auto& [rate, i] = rates[k];
     if (!(rate > bound)) continue;
+    if (lasting[k]) {
+      ++of_stretch;
+      continue;
+    }
     if (usual < 0) usual = usual_time(e);
     // It was that fast, whatever made it so: a machine that others used meanwhile, batches read ahead.
     if (const auto time = clocked(e, i); time && time->low >= 0 && time->high < usual / 2)
@@ -93,6 +122,8 @@ Result judge_rate_steady(const Evidence& e) {
                percent(sorted.back() / median - 1) + " against the median";
     if (real > 0)
       out.note += "; " + std::to_string(real) + " far faster than the others, as a second clock says too";
+    if (of_stretch > 0)
+      out.note += "; " + std::to_string(of_stretch) + " in a row far faster than the others, and steady";
   }
   return out;
 }

@@ -84,5 +84,21 @@ TEST(RateSteadySpec, SpreadDoesNotForgiveEverything) {
   EXPECT_EQ(judge("rate_steady", ramp(false, 0.04)).verdict, Verdict::contradicts);
 }
 
+/// The machine is free, other GPUs: the last lines are four times as fast, and as steady as those before.
+TEST(RateSteadySpec, ARunThatGoesOnFasterHasAnotherSpeed) {
+  const auto faster = [](int from, int to, double times) {
+    return [=](int i) { return (0.25 + 0.001 * (i % 11)) / (i >= from && i <= to ? times : 1); };
+  };
+  for (const auto& [from, to] : {std::pair{189, 200}, {196, 200}, {60, 70}}) {
+    const Result told = judge("rate_steady", steps_of(faster(from, to, 4)));
+    EXPECT_EQ(told.verdict, Verdict::holds) << from;
+    EXPECT_NE(told.note.find(std::to_string(to - from + 1) + " in a row"), std::string::npos) << told.note;
+  }
+  EXPECT_EQ(judge("rate_steady", steps_of(faster(197, 200, 4))).verdict, Verdict::contradicts) << "four";
+  EXPECT_EQ(judge("rate_steady", steps_of(faster(189, 200, 1000))).verdict, Verdict::contradicts) << "k";
+  const auto restless = [](int i) { return i < 189 ? 0.25 : i % 2 ? 0.03 : 0.06; };
+  EXPECT_EQ(judge("rate_steady", steps_of(restless)).verdict, Verdict::contradicts) << "two speeds";
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::rate_steady_test
