@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "spec/audit/readers/log_shape.hpp"
 #include "spec/audit/readers/scan.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quote.hpp"
@@ -60,7 +61,10 @@ class Csv : public LineReader {
     if (builder.may_defer())
       if (const auto glance = shapes_.glance(line); glance && builder.defer(line.text, *glance, again_))
         return;
-    if (trimmed(line.text).empty() || line.text.starts_with('#')) return;
+    if (trimmed(line.text).empty()) return;
+    if (line.text.starts_with('#') || columns_.empty())
+      if (is_elision(line.text)) return builder.left_out();
+    if (line.text.starts_with('#')) return;
     if (columns_.empty()) return read_names(line.text, builder);
     Step step;
     step.line = line.number;
@@ -68,7 +72,10 @@ class Csv : public LineReader {
     taken_.clear();
     all_plain_ = true;
     if (mapping_.shares_are_open()) settle_shares(line.text);
-    if (line.overlong || !read_cells(line.text, step, line.number)) return builder.unread(line.text);
+    if (line.overlong || !read_cells(line.text, step, line.number)) {
+      if (says_left_out(line.text)) return builder.left_out();
+      return builder.unread(line.text);
+    }
     if (!line.complete) forget_last_cell(step);
     if (says_something(step)) {
       if (all_plain_) shapes_.learn(line, taken_);
@@ -84,6 +91,12 @@ class Csv : public LineReader {
     const std::vector<std::string_view> row = cells(line, separator_);
     for (std::size_t i = 0; i < row.size() && i < names_.size(); ++i)
       mapping_.settle_shares(names_[i], row[i]);
+  }
+
+  /// "...", or as much in every cell.
+  bool says_left_out(std::string_view line) const {
+    const std::vector<std::string_view> row = cells(line, separator_);
+    return is_elision(line) || std::all_of(row.begin(), row.end(), is_elision);
   }
 
   /// Of a row that nothing ends the other cells are whole; digits of the last one may be lost, the letters of

@@ -6,6 +6,7 @@
 
 #include "spec/audit/readers/json_path.hpp"
 #include "spec/audit/readers/json_scan.hpp"
+#include "spec/audit/readers/log_shape.hpp"
 #include "spec/audit/readers/null_losses.hpp"
 #include "spec/audit/readers/scan.hpp"
 
@@ -29,7 +30,9 @@ class JsonLines : public LineReader {
     const bool whole = !line.overlong && scan.value() && (scan.blanks(), bytes.peek() < 0);
     if (whole)
       for (std::size_t i = 0; i < field_count; ++i) filled_[i] = filled_[i] || values_.step.fields[i];
-    if (!whole || values_.unreadable)
+    if (!whole && is_elision(line.text))
+      builder.left_out();
+    else if (!whole || values_.unreadable)
       builder.unread(line.text);
     else if (values_.known) {
       const bool null = is_null(values_.step[Field::loss]);
@@ -57,6 +60,7 @@ class JsonLines : public LineReader {
     bool rewards = false;
     bool known = false, unreadable = false, plain = true;  // plain: each number is one field's
     bool counted = false, with_loss = false;               // keys of LLaMA-Factory's, whatever is mapped
+    bool any_with_loss = false;                            // in any line so far
     explicit Values(Mapping& m) : mapping(m) {}
     void begin(std::int64_t line) {
       next = 0;
@@ -67,11 +71,15 @@ class JsonLines : public LineReader {
       plain = true;
     }
     /// LLaMA-Factory writes how far it is with evaluations and at its end too, without a loss, and with the
-    /// number of the step before.
-    bool is_no_step() const { return counted && !with_loss; }
+    /// number of the step before. Its steps have the key "loss": where the command line maps other keys, and
+    /// no line has that one, the lines are another writer's.
+    bool is_no_step() const {
+      return counted && !with_loss && !step[Field::loss] && (any_with_loss || !mapping.stated());
+    }
     void value(std::string_view path, JsonKind kind, std::string_view token) override {
       counted = counted || path == "current_steps";
       with_loss = with_loss || path == "loss";
+      any_with_loss = any_with_loss || with_loss;
       if (kind == JsonKind::word) return word(path, token);
       note_key(keys, path);
       rewards = rewards || of_rewards(path);

@@ -53,8 +53,8 @@ bool is_time(Field field) {
 
 constexpr double percent = 0.01;
 
-/// "0:03:29", "1 day, 5:06:09": as Python writes a time of whole seconds, which may be rounded or cut off.
-/// Not where the user said another unit.
+/// "0:03:29", "1 day, 5:06:09", "0:00:01.512000": as Python writes a time, whose last digit may be rounded or
+/// cut off. Not where the user said another unit.
 std::optional<Printed> read_clock(std::string_view text, double unit, std::int64_t line) {
   if (unit != 1) return std::nullopt;
   const auto whole = [&](std::string_view digits, double below) -> std::optional<double> {
@@ -80,12 +80,22 @@ std::optional<Printed> read_clock(std::string_view text, double unit, std::int64
   const std::size_t first = text.find(':'), second = text.find(':', first + 1);
   if (second == std::string_view::npos) return std::nullopt;  // minutes and seconds, or hours and minutes?
   const auto hours = whole(text.substr(0, first), 1e9),
-             minutes = whole(text.substr(first + 1, second - first - 1), 60),
-             seconds = whole(text.substr(second + 1), 60);
+             minutes = whole(text.substr(first + 1, second - first - 1), 60);
+  text = text.substr(second + 1);
+  const std::size_t point = text.find('.');
+  const auto seconds = whole(text.substr(0, point), 60);
   if (!hours || !minutes || !seconds) return std::nullopt;
-  Printed out = exactly(86400 * days + 3600 * *hours + 60 * *minutes + *seconds, line);
-  out.low = std::max(0.0, out.value - 0.5);
-  out.high = out.value + 1;
+  double fraction = 0, unit_of_last = 1;
+  if (point != std::string_view::npos) {
+    const std::string_view digits = text.substr(point + 1);
+    const auto number = whole(digits, 1e9);
+    if (!number) return std::nullopt;
+    unit_of_last = std::pow(10, -static_cast<double>(digits.size()));
+    fraction = *number * unit_of_last;
+  }
+  Printed out = exactly(86400 * days + 3600 * *hours + 60 * *minutes + *seconds + fraction, line);
+  out.low = std::max(0.0, out.value - 0.5 * unit_of_last);
+  out.high = out.value + unit_of_last;
   return out;
 }
 
