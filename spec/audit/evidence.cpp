@@ -1,4 +1,5 @@
 #include "spec/audit/evidence.hpp"
+#include "spec/audit/growth_of_tokens.hpp"
 #include "spec/audit/running_mean.hpp"
 
 #include <algorithm>
@@ -105,26 +106,6 @@ std::vector<Stretch> stretches_of(const RunRecord& record, const std::vector<con
   return out;
 }
 
-/// Tokens of a step as those since the start grow, where they grow alike on three lines and more.
-std::optional<Interval> growth_of_tokens(const Evidence& e) {
-  std::optional<Interval> out;
-  std::size_t lines = 0;
-  for (const Stretch& stretch : e.stretches) {
-    const Step& first = *e.steps[stretch.begin];
-    const auto &total = first[Field::tokens_total], &number = first[Field::step];
-    for (std::size_t i = stretch.begin + 1; total && number && i < stretch.end; ++i) {
-      const auto &here = (*e.steps[i])[Field::tokens_total], &step = (*e.steps[i])[Field::step];
-      if (!here || !step || !(step->value > number->value)) return std::nullopt;
-      const Interval grown = (wide(*here) - wide(*total)) * exact_interval(1 / (step->value - number->value));
-      out = out ? Interval{std::max(out->low, grown.low), std::min(out->high, grown.high)} : grown;
-      ++lines;
-    }
-  }
-  // A count that is rounded to more than a step's tokens says nothing.
-  if (lines < 2 || !(out->low > 0) || out->high < out->low || out->high > 1.5 * out->low) return std::nullopt;
-  return out;
-}
-
 /// Steps of the first rank that printed; all of them when there is one.
 std::vector<const Step*> steps_of(const RunRecord& record) {
   std::vector<const Step*> out;
@@ -220,6 +201,8 @@ Evidence::Evidence(const RunRecord& given)
     tokens_basis = "micro x accumulation x ranks x T";
   } else if (record.format.tokens_per_second == Scope::all && (tokens_per_step = growth_of_tokens(*this))) {
     tokens_basis = "as printed";
+  } else if (trainer.growth_is_batch && (tokens_per_step = growth_of_most_tokens(*this))) {
+    tokens_basis = "growth of the tokens since the start";
   }
 }
 

@@ -16,6 +16,13 @@ Result judge_hfu(const Evidence& e);
 void judge_speed(const Evidence& e, Result& out);
 // values.cpp
 Result judge_values(const Evidence& e);
+// lone_numbers.cpp
+/// Marks in `out` counts since the start that leave the lines around them, and times and rates of 0 beside
+/// others of their line that are not; gives the first one's cause, without an id where there is none.
+Cause judge_lone_numbers(const Evidence& e, Result& out);
+/// A learning rate far from those of the lines around it, of a run whose schedule is not stated; nothing
+/// where there is none.
+std::optional<Result> judge_lone_rate(const Evidence& e);
 // memory.cpp
 Result judge_memory(const Evidence& e);
 Result judge_memory_share(const Evidence& e);

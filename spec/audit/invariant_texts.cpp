@@ -125,7 +125,11 @@ const std::vector<Invariant>& invariants() {
       {"values_possible",
        "times, rates, counts and memory are finite and not below 0, gradient norms not below 0",
        "NaN is told as \"not measured\" and not judged; a time may be rounded to 0. A gradient norm of -1 is "
-       "what DeepSpeed returns for one that overflowed; any other below 0 is none.",
+       "what DeepSpeed returns for one that overflowed; any other below 0 is none. A count since the start "
+       "that "
+       "leaves the counts of the lines around it contradicts, and so does a time or rate of 0 beside others "
+       "of "
+       "its line, where the usual one is ten times what may be printed as 0.",
        Unit::none},
       {"loss_possible", "0 <= loss <= 1,000 nats, not nothing at once, and not below the entropy of its data",
        "A loss below 0.0001 is told: examples known by heart, a loss that is no cross-entropy, or targets in "
@@ -141,7 +145,9 @@ const std::vector<Invariant>& invariants() {
       {"learning_rate", "learning rate = the schedule at that step",
        "Any of the usual ways of numbering: steps from 0 or 1, warm-up divided by w or w + 1, last step at "
        "the end or "
-       "before. Where the schedule is not stated in full: no more than its highest rate.",
+       "before. Where the schedule is not stated in full: no more than its highest rate. Where it is not "
+       "stated "
+       "at all: one line's rate is not ten times those around it, nor a hundredth of them.",
        Unit::none},
       {"steps", "step numbers rise by the logging interval: none missing, doubled or out of order",
        "The first and last interval may be shorter. A longer distance that stays to the end, three times at "

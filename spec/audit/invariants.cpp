@@ -172,6 +172,8 @@ std::vector<Result> judge(const Evidence& evidence, const Comparisons& compariso
     for (const Other& other : others)
       if (other.id == invariant.id) result = other.judge(evidence);
     if (invariant.id == "work_steady") result = judge_work_steady(evidence, comparisons);
+    if (invariant.id == "learning_rate" && result.verdict == Verdict::cannot_be_judged)
+      if (const auto lone = judge_lone_rate(evidence)) result = *lone;
     result.id = invariant.id;
     result.unit = invariant.unit;
     if (result.id == "parameters" && result.verdict == Verdict::cannot_be_judged)

@@ -4,6 +4,7 @@
 
 #include "spec/audit/evidence.hpp"
 #include "spec/audit/whole_shape.hpp"
+#include "spec/error.hpp"
 
 namespace assay::spec::audit {
 
@@ -135,9 +136,10 @@ std::string as_named_here(std::string name) {
   return name;
 }
 
-/// `model` in the dimensions that the user stated beside its name; not those that a log prints.
+/// `model` in the dimensions that the user stated beside its name; not those that a log prints. Errors:
+/// UserError(usage) for dimensions that make no model.
 ModelSpec as_stated(ModelSpec model, const RunRecord& record) {
-  bool other = false;
+  std::string options;
   for (const auto& [setting, dimension] :
        {std::pair(Setting::layers, &ModelSpec::layers), std::pair(Setting::width, &ModelSpec::width),
         std::pair(Setting::heads, &ModelSpec::heads), std::pair(Setting::kv_heads, &ModelSpec::kv_heads),
@@ -146,12 +148,19 @@ ModelSpec as_stated(ModelSpec model, const RunRecord& record) {
     const auto& stated = record[setting];
     if (!stated || !record.stated_for(setting)) continue;
     const auto number = static_cast<std::int64_t>(std::llround(stated->value));
-    other = other || model.*dimension != number;
+    if (model.*dimension == number) continue;
+    options += (options.empty() ? "" : ", ") + record.stated_for(setting)->option;
     model.*dimension = number;
   }
-  if (!other) return model;
+  if (options.empty()) return model;
+  const std::string name = model.name;
   model.name += " of stated dimensions";
-  check(model);
+  try {
+    check(model);
+  } catch (const std::exception& error) {
+    throw UserError(ExitCode::usage, options + ": with these " + name + " is no model (" + error.what() +
+                                         "); state dimensions that go together, or the model alone");
+  }
   return model;
 }
 
@@ -188,11 +197,15 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
   if (!record.model.empty()) {
     basis = "named";
     // A file is looked for only where the command line names it: a log's is another machine's.
-    if (stated || built_in(record.model)) try {
-        return as_stated(find_model(record.model), record);
+    if (stated || built_in(record.model)) {
+      std::optional<ModelSpec> found;
+      try {
+        found = find_model(record.model);
       } catch (const std::exception&) {
         // A foreign log's own name for a model: go on with what it prints of it.
       }
+      if (found) return as_stated(*std::move(found), record);
+    }
     const auto& parameters = record[Setting::parameters];
     if (const ModelSpec* model = model_called(record);
         model && fits(*model) && usable(parameters) && count_fits(*model, *parameters) == CountFit::exactly)

@@ -53,7 +53,9 @@ struct Trainer {
   bool batch_of_whole_passes = false;   ///< a batch is a number of passes of all GPUs, or it does not start
   bool lines_print_set_batch = false;   ///< the tokens on its lines are the configured ones, not counted ones
   bool last_batches_are_small = false;  ///< the last step of a pass over the data has what is left of it
-  std::string_view usual_slip = {};     ///< Change::id of the mistake that its source makes on several ranks
+  /// Tokens since the start that grow alike are the tokens of a step, where nothing else says how many.
+  bool growth_is_batch = false;
+  std::string_view usual_slip = {};  ///< Change::id of the mistake that its source makes on several ranks
 
   // Numbers of its lines.
   /// Divides by this peak whatever the GPU, [flop/s]; 0: it does not.

@@ -127,7 +127,7 @@ Trainer hugging_face_row() {
 }
 
 /// Tables and documents whose columns the command line names: nothing is known of who wrote them.
-Trainer mapped_row() { return {.name = "mapped"}; }
+Trainer mapped_row() { return {.name = "mapped", .growth_is_batch = true}; }
 
 }  // namespace
 

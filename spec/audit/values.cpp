@@ -92,6 +92,18 @@ Result judge_values(const Evidence& e) {
       if (what.empty())
         what = std::string(name) + (std::isinf(number->value) ? " is infinite" : " is below 0");
     }
+  const auto impossible = [&](Setting setting, const char* name) {
+    const auto& number = e.record[setting];
+    if (!number || !(number->value < 0)) return;
+    ++out.judged;
+    contradict(out, number->value, {0, 1e300}, number->line);
+    if (what.empty()) what = std::string(name) + " is below 0";
+  };
+  impossible(Setting::total_seconds, "the time of the run");
+  impossible(Setting::average_steps_per_second, "steps/s of the run");
+  impossible(Setting::average_sequences_per_second, "sequences/s of the run");
+  impossible(Setting::average_tokens_per_second, "tokens/s of the run");
+  const Cause alone = judge_lone_numbers(e, out);
   const std::string nans =
       not_numbers == 0
           ? ""
@@ -107,7 +119,10 @@ Result judge_values(const Evidence& e) {
   }
   if (out.judged == 0) return not_judged(nans.empty() ? "numbers of steps" : nans);
   out.recomputed = {0, 1e300};
-  if (what.empty()) {
+  if (what.empty() && !alone.id.empty()) {
+    out.note = alone.text + (nans.empty() ? "" : "; " + nans);
+    blame(out, alone.id, alone.text);
+  } else if (what.empty()) {
     out.printed = static_cast<double>(out.judged);
     out.note = "so many numbers, none of them impossible" + (nans.empty() ? "" : "; " + nans);
   } else {
