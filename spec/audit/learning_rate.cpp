@@ -55,12 +55,21 @@ void blame_schedule(Result& out, const Evidence& e, const Stated& s, const std::
   if (out.causes.empty()) blame(out, "schedule_other", "another schedule than stated");
 }
 
+/// Whether losses may be scaled, so that gradients overflow: those of fp32 and bf16 are not.
+bool may_overflow(const Evidence& e) {
+  const auto precision = computing_precision(e.record.dtype);
+  return precision != Precision::bf16 && precision != Precision::fp32 && precision != Precision::fp64;
+}
+
 /// Steps before the first line of a log without its beginning, of a trainer that leaves out steps whose
 /// gradients overflow: any of them may have been left out. More than `most_lost` are not tried.
 double lost_steps(const Evidence& e, const std::vector<Place>& places) {
-  const bool leaves_out = e.record.dtype == "fp16" ||
-                          std::any_of(e.steps.begin(), e.steps.end(),
-                                      [](const Step* step) { return (*step)[Field::skipped].has_value(); });
+  const bool scaled = may_overflow(e);
+  const bool leaves_out =
+      e.record.dtype == "fp16" || std::any_of(e.steps.begin(), e.steps.end(), [&](const Step* step) {
+        const auto& skipped = (*step)[Field::skipped];
+        return skipped && (scaled || skipped->value > 0);
+      });
   if (!leaves_out || places.size() < 2) return 0;
   return std::max(0.0, (places[0].step - (places[1].step - places[0].step)) / places[0].unit);
 }
@@ -72,13 +81,17 @@ constexpr double most_lost = 100;
 /// Empty where nothing is left open.
 std::vector<Place> left_open(const Evidence& e, std::vector<Place> places, const std::vector<double>& waited,
                              const std::vector<double>& counted_at) {
-  const bool untold = e.record.skips_untold && e.record.dtype != "bf16";
+  const bool untold = e.record.skips_untold && may_overflow(e);
   double lost = lost_steps(e, places), most = 0;
   const bool leaves_out = lost > 0 || e.record.dtype == "fp16";
   for (std::size_t i = 0; i < places.size(); ++i) {
     const double distance = i > 0 ? places[i].number - places[i - 1].number : 0;
     if (leaves_out && e.line_distance > 0 && distance > e.line_distance) lost += distance - e.line_distance;
     places[i].step -= waited[i] * places[i].unit;
+    // Of lost lines the lag is one number for all lines behind them; those that count none lag step by step.
+    places[i].lag_least = untold ? -waited[i] : 0;
+    places[i].lag_most = untold ? places[i].number - waited[i] : lost;
+    places[i].stretch = i == 0 ? 0 : places[i - 1].stretch + (distance > 0 ? 0 : 1);
     places[i].untold = untold ? std::max(0.0, places[i].number - counted_at[i]) : lost;
     most = std::max(most, places[i].untold);
   }
@@ -177,15 +190,18 @@ Result judge_learning_rate(const Evidence& e) {
   bool any_left_out = false;
   if (off > 0 && shape_known && warmup_known)
     if (const std::vector<Place> open = left_open(e, places_as_printed, waited, counted_at); !open.empty())
-      if (const Fit any = best_fit(*schedule, 1, open, stride); misses(any.shape, open, 1, 1) == 0)
+      if (const Fit any = best_fit(*schedule, 1, open, stride);
+          any.misses == 0 && misses(any.shape, open, 1, 1) == 0 &&
+          (!in_one_order(open) || lags_in_order(any.shape, open, 1)))
         fit = any, places = open, off = 0, any_left_out = true;
   const auto allowed = [&](const Place& at) {
     return shape_known && warmup_known ? rate(fit.shape, at) : Interval{0, schedule->peak};
   };
-  out.note = any_left_out ? "where no line counts them, any step may have been left out"
-             : shape_known && warmup_known
-                 ? ""
-                 : "no more than the highest rate; the schedule is not stated in full";
+  out.note =
+      any_left_out && e.record.skips_untold ? "where no line counts them, any step may have been left out"
+      : any_left_out                ? "of the steps whose lines are not there, any may have been left out"
+      : shape_known && warmup_known ? ""
+                                    : "no more than the highest rate; the schedule is not stated in full";
   for (const Place& place : places) {
     const Interval expected = allowed(place);
     if (out.verdict != Verdict::contradicts) out.printed = place.rate->value, out.recomputed = expected;

@@ -51,10 +51,6 @@ Interval possible(const Printed& printed) {
   return {shown.low - slack, shown.high + slack};
 }
 
-double place_in_rise(const Shape& s, const Place& at) {
-  return (at.step + s.rise_offset * at.unit) * s.step_factor;
-}
-
 /// Where it is not said at which rate the rise begins, it is one that serves the line `at` of it.
 Shape begun_as(Shape s, const Place& at) {
   if (at.untold > 0) return s;
@@ -70,6 +66,10 @@ Shape begun_as(Shape s, const Place& at) {
 }
 
 }  // namespace
+
+double place_in_rise(const Shape& s, const Place& at, double lag) {
+  return (at.step + (s.rise_offset - lag) * at.unit) * s.step_factor;
+}
 
 Interval rate(const Shape& s, const Place& at) {
   if (at.untold > 0) {
@@ -109,6 +109,13 @@ Interval rate(const Shape& s, const Place& at) {
     default:
       return {s.peak + (s.least - s.peak) * fallen, s.peak + (s.most_least - s.peak) * fallen};
   }
+}
+
+/// Of which size those were that were left out while the batch grew is not said.
+bool in_one_order(const std::vector<Place>& places) {
+  return std::any_of(places.begin(), places.end(), [](const Place& at) { return at.untold > 0; }) &&
+         std::all_of(places.begin(), places.end(),
+                     [&](const Place& at) { return at.unit == places.front().unit; });
 }
 
 bool agrees(const Printed& printed, Interval expected) { return possible(printed).meets(expected); }
@@ -179,11 +186,14 @@ Fit best_fit(const Stated& s, double step_factor, const std::vector<Place>& plac
   if (ends.empty()) ends = {0};
   const std::size_t begins = s.start < s.most_start ? 2 : 1;
   std::size_t fewest = static_cast<std::size_t>(-1);
+  const bool one_order = in_one_order(places);
   const auto try_shape = [&](const Shape& shape) {
-    const std::size_t count = misses(shape, places, stride, best.misses + (best.misses == 0));
+    std::size_t count = misses(shape, places, stride, best.misses + (best.misses == 0));
+    if (count == 0 && one_order && !lags_in_order(shape, places, stride)) count = 1;
     if (count > 0 && count < best.misses) best = {shape, count};
     if (count > 0) return false;
-    const std::size_t everywhere = misses(shape, places, 1, fewest);
+    std::size_t everywhere = misses(shape, places, 1, fewest);
+    if (everywhere == 0 && one_order && !lags_in_order(shape, places, 1)) everywhere = 1;
     if (everywhere < fewest) best = {shape, 0}, fewest = everywhere;
     return fewest == 0;
   };

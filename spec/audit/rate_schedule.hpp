@@ -41,11 +41,26 @@ struct Place {
   double number = 0;  ///< of the step
   /// Steps up to here that may have been left out beyond those taken off: none says how many.
   double untold = 0;
+  /// Between two lines of one stretch as many steps more are lagged as `lag_least` grows at least and as
+  /// `lag_most` grows at most.
+  double lag_least = 0, lag_most = 0;
+  std::size_t stretch = 0;  ///< since a restart, behind which any lag is open again
 };
 
 /// The interval of rates that the shape allows at a place; wsd leaves its plateau's end open, and steps of
 /// which nobody says whether they were left out any place before.
 Interval rate(const Shape& s, const Place& at);
+
+/// Schedule steps of the rise at a place, `lag` steps of the run before it.
+double place_in_rise(const Shape& s, const Place& at, double lag = 0);
+
+/// Whether lags within each place's `untold` give every `stride`th rate, such that the schedule never falls
+/// behind from one line to the next, nor goes on by more steps than are between them. Bounded: logarithmic in
+/// the lags, a few ranges of them at a time.
+bool lags_in_order(const Shape& shape, const std::vector<Place>& places, std::size_t stride);
+
+/// Whether `lags_in_order` applies: some are open, of steps of one size.
+bool in_one_order(const std::vector<Place>& places);
 
 /// Whether a printed rate is one of those expected.
 bool agrees(const Printed& printed, Interval expected);
