@@ -45,7 +45,7 @@ void Header::read(std::string_view text, std::int64_t line, RecordBuilder& build
     read_argument(trimmed(text.substr(0, dots)), text.substr(dots), line, builder);
   } else if (ends_arguments(text)) {
     no_ramp_ = !ramp_stated_;
-    rank_.blocks(state_mlp(builder));
+    rank_.end(state_mlp(builder));
     mlp_ = MlpArguments();
     if (counted_.normed_queries()) builder.qk_norm(*counted_.normed_queries());
     if (grouped_ == false) builder.setting(Setting::kv_heads, builder.current(Setting::heads));

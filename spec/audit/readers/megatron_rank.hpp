@@ -16,17 +16,25 @@ namespace assay::spec::audit::megatron {
 class RankArguments {
  public:
   void read(std::string_view name, std::string_view value);
-  /// The blocks that the arguments make, where these are all there.
-  void blocks(const std::optional<BlockMlp>& mlp) { mlp_ = mlp; }
-  /// Every count of the first rank, as arguments leave biases open, the stated ones first; none where ranks
-  /// do not share alike, or an argument that it takes is lost. [parameters]
+  /// At the end of the arguments: the blocks that they make, where these are all there. Those of another run
+  /// may follow.
+  void end(const std::optional<BlockMlp>& mlp) {
+    mlp_ = mlp;
+    uneven_stages_ = uneven_;
+    qkv_open_ = !qkv_said_;
+    uneven_ = qkv_said_ = false;
+  }
+  /// Every count of the first rank, as the arguments leave biases open, the stated one first; none where
+  /// ranks do not share alike, or an argument that it takes is lost. [parameters]
   std::vector<double> counts(const RecordBuilder& builder, bool normed_queries) const;
 
  private:
   std::optional<BlockMlp> mlp_;
   std::optional<bool> tied_;
   bool all_biases_ = false, qkv_biases_ = false, norm_biases_ = false;
-  bool uneven_ = false;  ///< stages of other layers, or of other parts
+  bool qkv_said_ = false, qkv_open_ = true;  ///< likewise of queries', keys' and values' biases: whether said
+  /// Stages of other layers, or of other parts: by the arguments so far; by those of the run.
+  bool uneven_ = false, uneven_stages_ = false;
 };
 
 }  // namespace assay::spec::audit::megatron

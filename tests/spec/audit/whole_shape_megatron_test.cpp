@@ -129,10 +129,29 @@ TEST(WholeShapeSpec, MegatronsFirstRankHoldsItsShareOfACutModel) {
   EXPECT_EQ(cut("777923379", "1", "5").verdict, Verdict::cannot_be_judged);
   for (const auto& [name, value] : {std::pair("decoder_first_pipeline_num_layers", "10"),
                                     {"account_for_embedding_in_pipeline_split", "True"},
+                                    {"noop_layers", "{0}"},
+                                    {"num_layer_list", "[10, 14]"},
                                     {"position_embedding_type", "learned_absolute"},
                                     {"qk_layernorm", ""},
                                     {"num_experts", "8"}})
     EXPECT_EQ(cut("777810739", "1", "2", {{name, value}}).verdict, Verdict::cannot_be_judged) << name;
+}
+
+/// 12 x 2 x 2,048 biases of norms, 12 x 3 x 2,048 of queries, keys and values.
+TEST(WholeShapeSpec, MegatronsFirstRankHoldsTheBiasesThatArgumentsState) {
+  const auto cut = [](int count, megatron_arguments_test::Arguments other) {
+    other["pipeline_model_parallel_size"] = "2";
+    return count_of_rank(std::to_string(count).c_str(), other).verdict;
+  };
+  constexpr int norms = 12 * 2 * 2048, qkv = 12 * 3 * 2048, plain = 707100672;
+  for (const auto& [count, norm] : {std::pair(plain, "RMSNorm"), {plain - norms, "LayerNorm"}})
+    EXPECT_EQ(cut(count, {{"normalization", norm}, {"add_qkv_bias", "False"}}), Verdict::contradicts) << norm;
+  EXPECT_EQ(cut(plain, {{"add_qkv_bias", "False"}}), Verdict::holds);
+  EXPECT_EQ(cut(plain + qkv, {{"add_qkv_bias", "False"}}), Verdict::contradicts);
+  EXPECT_EQ(cut(plain + qkv, {{"add_qkv_bias", "True"}}), Verdict::holds);
+  EXPECT_EQ(cut(plain, {{"add_qkv_bias", "True"}}), Verdict::contradicts);
+  EXPECT_EQ(cut(plain + qkv, {}), Verdict::holds) << "no argument says so";
+  EXPECT_EQ(cut(plain + qkv, {{"add_bias_linear", "True"}}), Verdict::contradicts);
 }
 
 TEST(WholeShapeSpec, MegatronsCountIsHeldWhereNoArgumentLeavesParametersOpen) {
