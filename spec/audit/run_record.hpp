@@ -280,8 +280,11 @@ struct RunFacts {
   std::vector<ForeignLines> foreign_lines;
   std::optional<PrefixedSettings> settings_behind;
   NullLosses null_losses;
-  std::vector<std::int64_t> elisions;  ///< lines that say that others were left out ("..."); the first 64
-  bool truncated = false;              ///< the last line has no end, or a document is cut
+  /// Lines that say that others were left out ("..."), in their order. Of more than so many the first ones:
+  /// behind the last of these any line may say it.
+  static constexpr std::size_t most_elisions = 4096;
+  std::vector<std::int64_t> elisions;
+  bool truncated = false;  ///< the last line has no end, or a document is cut
 };
 
 struct RunRecord : RunFacts {

@@ -32,9 +32,8 @@ std::size_t falls_in_a_row(const Evidence& e, std::size_t i) {
 /// Whether the log says, between line `i` of the steps and the one before, that lines are left out.
 bool says_so(const Evidence& e, std::size_t i) {
   const auto& said = e.record.elisions;
-  return std::any_of(said.begin(), said.end(), [&](std::int64_t line) {
-    return line > e.steps[i - 1]->line && line < e.steps[i]->line;
-  });
+  const auto next = std::upper_bound(said.begin(), said.end(), e.steps[i - 1]->line);
+  return next != said.end() ? *next < e.steps[i]->line : said.size() == RunRecord::most_elisions;
 }
 
 /// Whether that distance, and longer ones that begin later, lead from its first place to the last step of the

@@ -21,11 +21,13 @@ class Megatron : public LineReader {
   void read(const Line& line, RecordBuilder& builder) override {
     if (broken_.holds()) {
       if (broken_.join(line)) return builder.took();
+      const std::int64_t takings = builder.takings();
       read_held(builder);
+      builder.took_before(takings);
       builder.at(line.number, line.rank);
     }
     if (read_known(line, builder)) return;
-    if (step_line(line.text).data()) {
+    if (step_line(line.text).data() || begins_broken(line.text)) {
       broken_.hold(line);  // it may go on
       return builder.took();
     }
@@ -121,7 +123,10 @@ class Megatron : public LineReader {
   void read_held(RecordBuilder& builder) {
     const Line line = broken_.take();
     builder.at(line.number, line.rank);
-    read_step(step_line(line.text), line, builder);
+    if (const auto text = step_line(line.text); text.data())
+      read_step(text, line, builder);
+    else
+      builder.unread(line.text);  // its time is lost
   }
 
   void read_step(std::string_view text, const Line& line, RecordBuilder& builder) {
@@ -204,7 +209,8 @@ LineFormat megatron_format() {
               return megatron::read_numbers(numbers, 0, step, beside);
             };
             // What stands behind its last bar may go on in the next line.
-            return rest.data() && (readable(rest) || readable(rest.substr(0, rest.rfind('|'))));
+            return (rest.data() && (readable(rest) || readable(rest.substr(0, rest.rfind('|'))))) ||
+                   megatron::begins_broken(text);
           },
           [] { return std::unique_ptr<LineReader>(std::make_unique<megatron::Megatron>()); }};
 }

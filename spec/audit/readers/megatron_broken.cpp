@@ -1,5 +1,7 @@
 #include "spec/audit/readers/megatron_broken.hpp"
 
+#include <algorithm>
+
 #include "spec/audit/readers/megatron_lines.hpp"
 #include "spec/audit/readers/scan.hpp"
 
@@ -33,6 +35,21 @@ std::string_view between(std::string_view tail, std::string_view text) {
   return is_named(std::string(tail) + std::string(first)) ? "" : " ";
 }
 
+/// Whether a part of `more` has the name of one of `text`: it is another step's.
+bool repeats(std::string_view text, std::string_view more) {
+  const auto each = [](std::string_view parts, auto&& ask) {
+    while (!parts.empty()) {
+      const std::size_t bar = std::min(parts.find('|'), parts.size());
+      if (const std::string_view key = key_of(parts.substr(0, bar)); is_name(key) && ask(key)) return true;
+      parts.remove_prefix(std::min(bar + 1, parts.size()));
+    }
+    return false;
+  };
+  return each(more, [&](std::string_view key) {
+    return each(text, [&](std::string_view other) { return other == key; });
+  });
+}
+
 /// Whether a part of `text` behind its first bar is named as step lines name them.
 bool names_one(std::string_view text) {
   for (std::size_t bar; (bar = text.find('|')) != std::string_view::npos;) {
@@ -55,7 +72,7 @@ bool BrokenLine::join(const Line& line) {
   constexpr std::size_t longest = 4096;  // of a whole step line; the longest known ones have 900 bytes
   const std::size_t bar = line.text.find('|');
   if (!holds_ || bar == std::string_view::npos || line.number != last_ + 1 || line.rank != line_.rank ||
-      text_.size() + line.text.size() > longest || step_line(line.text).data())
+      text_.size() + line.text.size() > longest || step_line(line.text).data() || begins_broken(line.text))
     return false;
   const std::string_view all = text_;
   const std::string_view tail = trimmed(all.substr(all.rfind('|') + 1));
@@ -70,6 +87,7 @@ bool BrokenLine::join(const Line& line) {
     if (value && (!is_rest_of_number(trimmed(line.text.substr(0, bar))) || bar + 1 != line.text.size()))
       return false;
   }
+  if (repeats(all.substr(0, all.rfind('|')), joined)) return false;
   const std::size_t kept = tail.empty() ? text_.size() : static_cast<std::size_t>(tail.data() - all.data());
   text_.resize(kept);
   text_ += joined;

@@ -8,7 +8,10 @@
 
 namespace assay::spec::audit::megatron {
 
-std::string_view step_line(std::string_view text) {
+namespace {
+
+/// Behind "iteration" of "iteration  10/ 100 | ..."; data() is null on other lines.
+std::string_view numbered(std::string_view text) {
   const std::size_t at = text.find("iteration");
   if (at == std::string_view::npos) return {};
   std::string_view rest = text.substr(at + 9);
@@ -16,11 +19,24 @@ std::string_view step_line(std::string_view text) {
   std::size_t length = 0;
   while (length < rest.size() && std::isdigit(static_cast<unsigned char>(rest[length]))) ++length;
   if (length == 0 || !trimmed(rest.substr(length)).starts_with('/')) return {};
-  return rest.find('|') != std::string_view::npos &&
-                 (rest.find("elapsed") != std::string_view::npos ||
-                  rest.find("time_per_iteration") != std::string_view::npos)
-             ? rest
-             : std::string_view();
+  return rest.find('|') != std::string_view::npos ? rest : std::string_view();
+}
+
+bool names_time(std::string_view rest) {
+  return rest.find("elapsed") != std::string_view::npos ||
+         rest.find("time_per_iteration") != std::string_view::npos;
+}
+
+}  // namespace
+
+std::string_view step_line(std::string_view text) {
+  const std::string_view rest = numbered(text);
+  return rest.data() && names_time(rest) ? rest : std::string_view();
+}
+
+bool begins_broken(std::string_view text) {
+  const std::string_view rest = numbered(text);
+  return rest.data() && trimmed(rest.substr(rest.find('|') + 1)).starts_with("consumed ");
 }
 
 namespace {

@@ -10,6 +10,10 @@ namespace assay::spec::audit::megatron {
 /// Behind "iteration" of a line like "iteration  10/ 100 | ... |"; data() is null on other lines.
 std::string_view step_line(std::string_view text);
 
+/// Whether `text` begins as a step line does, which may be broken before its time is there:
+/// "iteration  10/ 100 | consumed samples: 640 | elapsed".
+bool begins_broken(std::string_view text);
+
 /// What a step line says besides the numbers of a step.
 struct Beside {
   std::optional<Printed> batch;          ///< in whatever its trainer counts it

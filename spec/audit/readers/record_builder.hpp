@@ -19,7 +19,9 @@ class GapCounter {
   void add(double number, std::int64_t line) {
     if (!(number > highest_)) return;  // a restart, a copy, or another rank's line
     const double distance = number - highest_;
-    if (steps_ >= 2) {
+    const bool told = left_out_ > 0 && line > left_out_;
+    if (told) left_out_ = 0;
+    if (steps_ >= 2 && !told) {
       if (!gaps_.empty() && gaps_.front().distance == distance)
         ++gaps_.front().count;
       else
@@ -28,6 +30,8 @@ class GapCounter {
     ++steps_;
     highest_ = number;
   }
+  /// That line says that others are left out: the distance to the next step is theirs.
+  void left_out(std::int64_t line) { left_out_ = line; }
   const std::vector<StepGap>& gaps() const { return gaps_; }
 
  private:
@@ -35,6 +39,7 @@ class GapCounter {
   std::vector<StepGap> gaps_;
   double highest_ = -1e300;
   std::int64_t steps_ = 0;
+  std::int64_t left_out_ = 0;  // 0: none waits
 };
 
 /// A header that follows steps starts a new run, unless it states the same settings and the numbering goes
@@ -96,8 +101,8 @@ class RecordBuilder {
   void unread(std::string_view text);
   /// The line says that lines were left out of the log.
   void left_out() {
-    constexpr std::size_t most = 64;
-    if (run_.record.elisions.size() < most) run_.record.elisions.push_back(line_);
+    if (run_.record.elisions.size() < RunRecord::most_elisions) run_.record.elisions.push_back(line_);
+    run_.gaps.left_out(line_);
   }
   /// Number of the last step of the first rank.
   std::optional<double> last_number() const {
@@ -111,6 +116,8 @@ class RecordBuilder {
   void took() { ++takings_; }
   /// Changes whenever a line said something: it stays where a line is passed over.
   std::int64_t takings() const { return takings_; }
+  /// What was taken since then was of a line before this one.
+  void took_before(std::int64_t takings) { takings_ = takings; }
   /// Settings and names that lines said, doubles included.
   std::int64_t settings_seen() const { return settings_; }
   std::int64_t steps_seen() const { return run_.keeper.seen(); }

@@ -63,8 +63,8 @@ void expect_same(const RunRecord& one, const RunRecord& other, const std::string
   EXPECT_EQ(one.unread_lines, 0) << what;
 }
 
-/// From the width on that leaves the time of a step on its first line, by which the trainer is known.
-constexpr std::size_t narrowest = 105;
+/// From the width on that leaves what the trainer is known by on the first line: "| consumed".
+constexpr std::size_t narrowest = 50;
 
 TEST(MegatronLinesSpec, BrokenLinesAreTheWholeOnes) {
   std::string whole;
@@ -93,6 +93,39 @@ TEST(MegatronLinesSpec, WhatIsNoPartOfAStepIsNotPutBehindIt) {
     expect_same(read(apart), read(whole), "times of phases");
     expect_same(read(late), read(whole), "not directly behind it");
   }
+}
+
+/// The step line before it is read when it comes, which is none of its own doing.
+TEST(MegatronLinesSpec, ALineBehindAStepSpeaksForItself) {
+  const std::vector<std::string> all = lines();
+  for (const std::size_t width : {80U, 1000U}) {
+    std::string text;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (i == 3) text += "...\n";
+      if (i < 2 || i > 2) text += broken(all[i], width, true);
+    }
+    EXPECT_EQ(read(text).elisions.size(), 1U) << width;
+    EXPECT_EQ(judge("steps", read(text)).verdict, Verdict::holds) << width;
+  }
+}
+
+/// The end of another step's line, whose beginning is lost.
+TEST(MegatronLinesSpec, WhatAStepLineHasAlreadyIsAnotherSteps) {
+  const std::vector<std::string> all = lines();
+  const std::string end = all[5].substr(all[5].find("| consumed"));
+  const RunRecord run = read(all[0] + "\n" + end + "\n" + all[1] + "\n");
+  ASSERT_EQ(run.steps.size(), 2U);
+  EXPECT_EQ(run.steps[0][Field::sequences_total]->value, 64);
+  EXPECT_EQ(run.steps[0][Field::loss]->value, 4.821930);
+}
+
+TEST(MegatronLinesSpec, ALineThatLostItsTimeIsSaid) {
+  const std::vector<std::string> all = lines();
+  const RunRecord run = read(
+      all[0] + "\n iteration        2/    1000 | consumed samples:          128 | ela\n" + all[2] + "\n");
+  EXPECT_EQ(run.steps.size(), 2U);
+  ASSERT_EQ(run.unread_lines, 1);
+  EXPECT_EQ(run.unread_quotes[0].line, 2);
 }
 
 TEST(MegatronLinesSpec, SpellingsOfDescendantsAreRead) {

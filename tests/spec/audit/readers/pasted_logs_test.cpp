@@ -83,6 +83,43 @@ TEST(PastedLogsSpec, LinesThatTheLogSaysAreLeftOutAreNotLost) {
   EXPECT_EQ(steps(excerpt("", 10) + "...\n").verdict, Verdict::contradicts);
 }
 
+/// `log` without its lines from `from` to before `to`, counted from 1, and `said` in their place.
+std::string without(const std::string& log, std::int64_t from, std::int64_t to, const std::string& said) {
+  std::istringstream in(log);
+  std::string out, line;
+  for (std::int64_t number = 1; std::getline(in, line); ++number) {
+    if (number == from) out += said;
+    if (number < from || number >= to) out += line + "\n";
+  }
+  return out;
+}
+
+/// Of every trainer whose lines name steps; of logs that are too long to be kept whole, too.
+TEST(PastedLogsSpec, EveryTrainersLogMaySayThatLinesAreLeftOut) {
+  using F = tests::LogFormat;
+  for (const F format : {F::llm_tii, F::torchtitan, F::kempnerforge, F::megatron, F::nanogpt, F::llmc,
+                         F::nanotron, F::build_nanogpt})
+    for (const std::int64_t steps : {900, 9000}) {
+      const std::string log = tests::render(tests::simulate(format, 3, steps));
+      const std::vector<Step> kept = tests::read_text(log).steps;
+      const std::int64_t from = kept[30].line, to = kept[36].line;
+      const auto of = [&](const std::string& said) {
+        return judge("steps", tests::read_text(without(log, from, to, said))).verdict;
+      };
+      EXPECT_EQ(of("..\n"), Verdict::contradicts) << to_string(format) << " " << steps;
+      EXPECT_EQ(of("...\n"), Verdict::holds) << to_string(format) << " " << steps;
+    }
+}
+
+/// A report that says so in ever so many places.
+TEST(PastedLogsSpec, LinesMayBeLeftOutInAnyNumberOfPlaces) {
+  std::string log;
+  for (int i = 0; i < 5000; ++i)
+    log += (i % 4 ? "" : "...\n") + ("iter " + std::to_string(10 * (i + i / 4 * 7))) +
+           ": loss 3.0668, time 28.71ms, mfu 40.80%\n";
+  EXPECT_EQ(judge("steps", tests::read_text(log)).verdict, Verdict::holds);
+}
+
 /// Two of Megatron-LM's lines, the first of step `step`.
 std::string of_megatron(const std::string& day, int step, const std::string& planned, int batch) {
   std::string out;
