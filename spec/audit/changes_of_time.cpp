@@ -79,10 +79,28 @@ void add_time_or_clock(ChangeBuilder& b, const Left& left) {
         x < 1 ? 4.2 : 3.5, {{R::wall_clock, x}});
 }
 
+/// "tokens/s is 1.50 times what the clock shows, between all lines alike".
+void add_rate_beyond_clock(ChangeBuilder& b, const Left& left, double cost) {
+  const Comparison& clock = at(left.comparisons, R::rate_wall_clock);
+  const double x = std::clamp(likely_ratio(clock) / left.factors[R::rate_wall_clock], left.residual.low,
+                              left.residual.high);
+  if (!(x > 0)) return;
+  b.add("rate_beyond_clock",
+        "tokens/s, and what is made of it, is " + fixed(1 / x, 2) +
+            " times what the clock shows, between all lines alike",
+        cost, {{R::rate_time, 1 / x}, {R::rate_wall_clock, x}})
+      .rate = x;
+}
+
 /// A rate of the time since the line before is also of that since a validation, whose line may be lost:
-/// ahead of every mistake that the clock alone would tell of.
+/// ahead of every mistake that the clock alone would tell of. Where every two lines miss the same share of
+/// the time, such pauses would have to grow with the steps: the rate is told to be that multiple, behind
+/// mistakes that are known by name; and with pauses only where one that is always as long explains as much.
 void add_time_between_lines(ChangeBuilder& b, const Left& left) {
   if (!left.e.trainer.rate_since_line_before || !(left.residual.high < 1)) return;
+  const Missed& missed = at(left.comparisons, R::rate_wall_clock).missed;
+  if (missed.share) add_rate_beyond_clock(b, left, missed.pause ? 3.45 : 3.9);
+  if (missed.share && !missed.pause) return;
   b.add("time_left_out",
         "the clock also runs through what lies between all lines and no rate holds (validations, whose lines "
         "are not here)",

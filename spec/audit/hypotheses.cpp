@@ -31,6 +31,7 @@ Comparisons thinned(const Comparisons& all) {
     for (std::size_t k = 0; k < samples.size(); k += stride) out[i].samples.push_back(samples[k]);
     out[i].ways = all[i].ways;
     out[i].without_pauses = all[i].without_pauses;
+    out[i].missed = all[i].missed;
     out[i].of_ranks = all[i].of_ranks;
   }
   return out;

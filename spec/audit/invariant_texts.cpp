@@ -187,25 +187,24 @@ const std::vector<Invariant>& invariants() {
       {"sequences_total", "sequences since the start grow by sequences per step", "Between restarts.",
        Unit::none},
       {"wall_clock", "step times add up to the clock",
-       "The median of up to nine windows, so that rare pauses do not count: a hundredth of a second more, 25 "
-       "% "
-       "less than the clock. Steps that are not logged lie no further outside the logged ones, as "
+       "The median of up to nine windows, so that rare pauses do not count: a hundredth of a second more, "
+       "25 % less than the clock. Steps that are not logged lie no further outside the logged ones, as "
        "printed, than these lie apart, and below them also what logging may add: a tenth, or 5 ms. Of fewer "
-       "than 8 "
-       "lines, within the root of 2 of theirs. What the clock shows more in every stretch than means over "
-       "the "
-       "steps since the line before, from a twentieth on, is told, and no contradiction: evaluation and "
-       "saving "
-       "may lie between all lines, and Megatron's timer, among others', stands still in them.",
+       "than 8 lines, within the root of 2 of theirs. So do steps since the line before, unless the log says "
+       "that its lines are as far apart: lines may be left out (of four to seven a tenth further). Lines of "
+       "evaluation and saving (Megatron's), "
+       "and a clock that runs like the steps in one of twenty windows of some length, explain what it shows "
+       "more. What the clock shows more in every stretch than means over the steps since the line before, "
+       "from a twentieth on, is told, and no contradiction: evaluation and saving may lie between all lines, "
+       "and Megatron's timer, among others', stands still in them.",
        Unit::seconds},
       {"rate_wall_clock", "tokens / clock = tokens/s",
        "Where no step time is printed; as `wall_clock`. A rate that may be a mean since the start, whose "
-       "first "
-       "steps are slow, may say the root of 2 more; where not every step is logged, the clock may show four "
-       "times as much. What it shows more in every stretch than a rate of all the time since the line before "
-       "(torchtitan's), from a twentieth on, is told, and no contradiction: a program may pause between all "
-       "lines. Of a log with lines of validations, whose time torchtitan's rates leave out, the clock may "
-       "show any time more.",
+       "first steps are slow, may say the root of 2 more; where not every step is logged, the clock may show "
+       "four times as much. What it shows more in every stretch than a rate of all the time since the line "
+       "before (torchtitan's), from a twentieth on, is told, and no contradiction: a program may pause "
+       "between all lines. Of a log with lines of validations, whose time torchtitan's rates leave out, the "
+       "clock may show any time more.",
        Unit::seconds},
       {"line_clock", "the steps since the line before take as long as the stamps of the two lines show",
        "By the step time, or the rate, of each line: of a single step, or a mean over the steps since the "

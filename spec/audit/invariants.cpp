@@ -102,6 +102,9 @@ Result judge_relation(const Comparison& comparison, double factor, const std::st
                " more in every stretch: time that the lines leave out" + std::string(comparison.left_out) +
                ", or numbers that are too good";
   }
+  if (comparison.paused && out.verdict == Verdict::holds)
+    out.note += std::string(out.note.empty() ? "" : "; ") +
+                "the clock runs like the steps between some lines and shows more between most: pauses";
   if (comparison.of_ranks)
     out.note += (out.note.empty() ? "" : "; ") +
                 (agrees_so ? "of ranks that share the passes: " + ways_that_agree(comparison, factor)

@@ -65,6 +65,12 @@ struct Way {
   Interval scale{1, 1};
 };
 
+/// What a clock shows more than the steps of a log's lines.
+struct Missed {
+  bool share = false;  ///< the same share of every window: numbers that are a multiple
+  bool pause = false;  ///< the same time in every window
+};
+
 struct Comparison {
   std::vector<Sample> samples;
   std::vector<Way> ways;  ///< empty: the one of the samples. One of them is the trainer's, on every line
@@ -77,6 +83,8 @@ struct Comparison {
                                 ///< the note says it
   /// Of step times beside a clock: printed / recomputed where no pause is in what the clock shows.
   Interval without_pauses{1, 1};
+  bool paused = false;  ///< a clock shows more than the steps, but as much as they in some windows
+  Missed missed{};      ///< of a clock that shows more everywhere
 };
 
 using Comparisons = std::array<Comparison, relation_count>;

@@ -273,6 +273,11 @@ struct RunFacts {
   /// nothing of it.
   bool skips_untold = false;
   bool validates = false;  ///< there are lines of validations, whose time no rate of a step holds
+  /// Lines of evaluations and of saving, whose time no step of their trainer holds; rising. The first
+  /// `kept_pauses`; where there are more, `validates` is set.
+  std::vector<std::int64_t> pauses;
+  static constexpr std::size_t kept_pauses = 8192;
+  double line_interval = 0;  ///< steps from line to line, where the log says so [steps]
 
   std::int64_t lines = 0;
   std::int64_t unread_lines = 0;          ///< all of them

@@ -24,11 +24,19 @@ double apart(const std::vector<Interval>& numbers) {
   return most - all.low;
 }
 
+std::optional<Interval> left_out_times(const std::vector<Interval>& shown) {
+  if (shown.size() < fewest_of_excerpt) return std::nullopt;
+  const Interval seen = hull(shown);
+  const double open = shown.size() < fewest_to_tell ? told_by_few : 0, spread = apart(shown);
+  return Interval{std::max(0.0, seen.low * (1 - open) - spread), seen.high * (1 + open) + spread};
+}
+
 std::optional<Interval> unlogged_times(const std::vector<Interval>& logged) {
-  if (logged.size() < fewest_to_tell) return std::nullopt;
-  const Interval seen = hull(logged);
-  const double spread = apart(logged);
-  return Interval{std::max(0.0, seen.low * least_without_logging(seen.low) - spread), seen.high + spread};
+  auto out = left_out_times(logged);
+  if (!out) return out;
+  const double least = hull(logged).low;
+  out->low = std::max(0.0, out->low - least * (1 - least_without_logging(least)));
+  return out;
 }
 
 Interval told_by_one(Interval logged) {

@@ -40,6 +40,15 @@ double apart(const std::vector<Interval>& numbers);
 /// [s]; nothing where there are fewer than `fewest_to_tell`.
 std::optional<Interval> unlogged_times(const std::vector<Interval>& logged);
 
+/// So few lines of an excerpt may be alike by chance: their spread and a tenth. Of four draws of one normal
+/// distribution of a fifth the range is below a tenth once in about 150 times. Chosen. [lines], [share]
+constexpr std::size_t fewest_of_excerpt = 4;
+constexpr double told_by_few = 0.1;
+
+/// As `unlogged_times`, of steps that are logged as those that are shown, whose lines were left out of an
+/// excerpt. [s]; nothing where there are fewer than `fewest_of_excerpt`.
+std::optional<Interval> left_out_times(const std::vector<Interval>& shown);
+
 /// Of a step that is not logged, where lines say so little that one logged step stands for it. [s]
 Interval told_by_one(Interval logged);
 

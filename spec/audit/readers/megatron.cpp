@@ -46,6 +46,7 @@ class Megatron : public LineReader {
       builder.begin_anew();
     }
     if (read_skipped(line.text, line.number)) return;
+    if (stops_timer(line.text)) return builder.paused();
     header_.read(line.text, line.number, builder);
     nanotron_.read_header(line.text, line.number, builder);
   }
@@ -59,6 +60,13 @@ class Megatron : public LineReader {
     if (open_) builder.step(step_);
     if (open_ && skips_untold_) builder.skips_shown_untold();
     open_ = false;
+  }
+
+  /// Of an evaluation or of saving: training.py stops the timer of iterations around both.
+  static bool stops_timer(std::string_view text) {
+    const auto at = behind(text, " at iteration ");
+    return at.data() && (text.find("validation loss at ") != std::string_view::npos ||
+                         text.find("saving checkpoint at ") != std::string_view::npos);
   }
 
   /// "[Rank 0] step=2, skipped=1, lr=[1.5e-07], mom=[(0.9, 0.95)]": DeepSpeed's, of all steps since the

@@ -131,6 +131,9 @@ void Header::read_argument(std::string_view name, std::string_view rest, std::in
     builder.setting(Setting::kv_heads, parse_printed(value, Kind::counted, 1, line));
   if (name == "untie_embeddings_and_output_weights" && (value == "True" || value == "False"))
     builder.tied_embeddings(value == "False");
+  if (name == "log_interval")
+    if (const auto steps = parse_printed(value, Kind::counted, 1, line); steps && steps->value >= 1)
+      builder.line_interval(steps->value);
   if (name == "lr_decay_style") builder.name(&RunRecord::schedule, value);
   if (name == "bf16" && value == "True") builder.name(&RunRecord::dtype, "bf16");
   if (name == "fp16" && value == "True") builder.name(&RunRecord::dtype, "fp16");

@@ -73,6 +73,15 @@ class RecordBuilder {
   void tied_embeddings(bool tied) { header().tied_embeddings = tied; }
   /// A validation's line, of a trainer whose rates leave out its time.
   void validated() { run_.record.validates = true; }
+  /// A line of an evaluation or of saving, of a trainer whose times leave both out.
+  void paused() {
+    if (run_.record.pauses.size() < RunRecord::kept_pauses)
+      run_.record.pauses.push_back(line_);
+    else
+      run_.record.validates = true;
+  }
+  /// RunFacts::line_interval.
+  void line_interval(double steps) { header().line_interval = steps; }
   /// RunRecord::skips_untold, as the settings say, or as the steps so far show.
   void skips_untold() { header().skips_untold = true; }
   void skips_shown_untold() { run_.record.skips_untold = true; }
