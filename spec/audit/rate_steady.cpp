@@ -96,6 +96,7 @@ Result judge_rate_steady(const Evidence& e) {
   out.recomputed = {0, bound};
   // Beyond ten times the best even a lasting one is another unit.
   std::vector<bool> fast;
+  fast.reserve(rates.size());
   for (const auto& [rate, i] : rates) fast.push_back(rate > bound && rate < 10 * best);
   const std::vector<bool> lasting = in_steady_stretches(rates, fast);
   std::int64_t real = 0, of_stretch = 0;

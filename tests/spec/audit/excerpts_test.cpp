@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -33,7 +34,7 @@ struct Excerpt {
 
 std::string stamp(const char* form, double clock) {
   char text[64];
-  const int ms = static_cast<int>(1000 * clock + 0.5);
+  const int ms = static_cast<int>(std::lround(1000 * clock));
   std::snprintf(text, sizeof text, form, ms / 3600000, ms / 60000 % 60, ms / 1000 % 60, ms % 1000);
   return text;
 }

@@ -3,6 +3,7 @@
 // are a multiple of what they should be.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdio>
 #include <string>
 
@@ -80,7 +81,7 @@ Audit torchtitan(double pause, double scale, bool steady = false, bool first = f
     const int steps = k == 0 ? 1 : k == 1 ? 9 : 10;
     const double seconds = steady ? 1.60 : 1.60 + 0.005 * (k * 7 % 5);
     clock += steps * seconds + (k > (first ? 1 : 0) ? pause : 0);
-    const int ms = static_cast<int>(1000 * clock + 0.5);
+    const int ms = static_cast<int>(std::lround(1000 * clock));
     // 6 x 8,030,261,248 - 525,336,576 entries of the table, and attention: 57.9 GFLOP a token.
     const double rate = 8192 / seconds * scale, flops = rate * 57914449920.0;
     char line[256];
