@@ -62,12 +62,19 @@ void Means::find_beginnings() {
   std::size_t stretch = 0, restart = 0;
   for (std::size_t k = 0; k < lines_.size(); ++k, ++looked_at_) {
     const std::size_t here = lines_[k].step;
-    begins_[k] = k == 0;
+    begins_[k] = k == 0 || unmeasured_between(lines_[k - 1].step, here);
     for (; stretch < e_.stretches.size() && e_.stretches[stretch].begin <= here; ++stretch, ++looked_at_)
       begins_[k] = true;
     for (; restart < restarts.size() && restarts[restart] <= e_.steps[here]->line; ++restart, ++looked_at_)
       begins_[k] = true;
   }
+}
+
+/// A line without a number yet behind lines that have one: the program began again.
+bool Means::unmeasured_between(std::size_t from, std::size_t to) const {
+  for (std::size_t i = from + 1; i < to; ++i)
+    if (const auto& printed = (*e_.steps[i])[field_]; printed && not_measured(*printed)) return true;
+  return false;
 }
 
 double Means::steps_between(std::size_t from, std::size_t to, const RunningMean& mean) const {
@@ -156,6 +163,11 @@ Means::Ratios Means::of_mean(const RunningMean& mean, std::optional<Interval> fa
       formed = {formed.numbers * exact_interval(old) + fresh, formed.likely * old + likely, true};
       out[k] = closer(*out[k], {shown / formed.numbers, value / formed.likely}, factor);
     }
+    if (factor && !out[k]->range.meets(*factor))
+      if (const auto ratio = left_out_before(k, chain, mean, *factor)) {
+        out[k] = ratio;
+        formed = {};
+      }
     if (factor && !out[k]->range.meets(*factor) && !std::exchange(chain.left_out, true)) {
       // One step much faster or slower than its neighbours, where it stands in place of the mean.
       const Interval own = wide(*line.printed) / line.made;
@@ -182,6 +194,11 @@ std::vector<Interval> Means::ranges_of(const Ratios& ratios) {
   return out;
 }
 
+std::size_t Means::misses(const Ratios& ratios, const Interval& factor) {
+  return static_cast<std::size_t>(std::count_if(
+      ratios.begin(), ratios.end(), [&](const auto& ratio) { return ratio && !ratio->range.meets(factor); }));
+}
+
 /// A mean of steps that are not known one by one lies between them, and a tenth beyond for those not printed.
 void Means::within_range() const {
   Interval all{std::numeric_limits<double>::infinity(), 0};
@@ -206,7 +223,13 @@ void Means::finish() {
   const std::size_t told_by_mean = ranges_of(of_mean).size();
   const bool single =
       by_step * std::max<std::size_t>(told_by_mean, 1) > by_mean * lines_.size() && lines_.size() > 1;
-  const Ratios ratios = single ? of_step : this->of_mean(*mean, shared_factor(ranges_of(of_mean)).factor);
+  const Interval by_lines = shared_factor(ranges_of(of_mean)).factor,
+                 by_steps = shared_factor(ranges_of(of_step)).factor;
+  Ratios ratios = single ? of_step : this->of_mean(*mean, by_lines);
+  // Of an excerpt either may be met by chance: what its lines were made with is where none is wrong.
+  if (mean->of_lines && misses(ratios, single ? by_steps : by_lines) > 0)
+    if (Ratios other = this->of_mean(*mean, by_steps); misses(other, by_steps) == 0)
+      ratios = std::move(other);
   for (std::size_t k = 0; k < lines_.size(); ++k)
     if (const auto& ratio = ratios[k]) {
       const Printed& printed = *lines_[k].printed;

@@ -67,6 +67,18 @@ class Means {
   Interval unseen_steps() const;
   Chain first(std::size_t line, const RunningMean& mean, Interval shown, double c) const;
   Ratios of_mean(const RunningMean& mean, std::optional<Interval> factor) const;
+  // running_mean_excerpts.cpp
+  /// What line `k` adds to the mean of the line before where lines between the two are left out of the log,
+  /// if that makes it hold.
+  std::optional<Ratio> left_out_before(std::size_t k, const Chain& chain, const RunningMean& mean,
+                                       const Interval& factor) const;
+  bool goes_on(std::size_t k, const RunningMean& mean, const Interval& factor) const;
+  Interval made_by_others(std::size_t line) const;
+  static Ratio with_lines_between(const Known& before, const Line& line, const Interval& others,
+                                  const RunningMean& mean, double between, bool stalled);
+  static std::size_t misses(const Ratios& ratios, const Interval& factor);
+  bool unmeasured_between(std::size_t from, std::size_t to) const;
+
   static Ratio closer(const Ratio& by_line, const Ratio& by_all, std::optional<Interval> factor);
   static std::vector<Interval> ranges_of(const Ratios& ratios);
   void within_range() const;
