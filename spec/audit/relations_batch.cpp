@@ -27,20 +27,6 @@ void compare_one_pass_of_tokens(const Evidence& e, Comparison& to) {
     add_sample(to, *e.record[Setting::tokens_per_step], least);
 }
 
-/// nanoGPT's train.py of before May 2023 makes so many times the configured passes where a rank runs alone.
-constexpr double passes_alone = 8;
-
-/// The tokens of one rank's passes, where a line says how many it makes beside the configured ones.
-void compare_passes_made(const Evidence& e, Comparison& to) {
-  const auto configured = e.of(Setting::accumulation_configured);
-  const auto& made = e.record[Setting::accumulation];
-  if (!e.trainer.batch_of_configured_passes || !configured || !usable(made) || !e.micro || !e.sequence_length)
-    return;
-  const double pass = e.micro->middle() * e.sequence_length->middle();
-  const double times = configured->middle() * passes_alone == made->value ? passes_alone : 1;
-  add_sample(to, exactly(made->value * pass, made->line), *configured * exact_interval(times * pass));
-}
-
 void compare_batch(const Evidence& e, Comparisons& out) {
   const RunRecord& r = e.record;
   Comparison& ranks = at(out, Relation::ranks);
@@ -75,7 +61,7 @@ void compare_batch(const Evidence& e, Comparisons& out) {
   Comparison& tokens = at(out, Relation::tokens_per_step);
   const auto& printed_tokens = r[Setting::tokens_per_step];
   if (!usable(printed_tokens))
-    tokens.missing = "tokens per step", compare_passes_made(e, tokens);
+    tokens.missing = "tokens per step";
   else if (!e.sequence_length)
     tokens.missing = "sequence length";
   else if (usable(printed_sequences))

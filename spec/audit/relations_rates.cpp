@@ -34,12 +34,6 @@ std::vector<Way> ways_of_ranks(const Evidence& e) {
   return out;
 }
 
-/// Of one rank, where the passes that it makes are stated and not those of all ranks.
-std::optional<Interval> tokens_of_rank(const Evidence& e) {
-  if (!e.micro || !e.accumulation || e.accumulation_is_configured || !e.sequence_length) return std::nullopt;
-  return *e.micro * *e.accumulation * *e.sequence_length;
-}
-
 }  // namespace
 
 void compare_rates(const Evidence& e, Comparisons& out) {
@@ -72,11 +66,8 @@ void compare_rates(const Evidence& e, Comparisons& out) {
     mfu_of_batch.of_ranks = !mfu_of_batch.ways.empty();
   }
   const bool rate_is_mean = e.averaged(Field::tokens_per_second), time_is_mean = e.averaged(Field::seconds);
-  // One rank's passes stand beside one peak, however many GPUs there are.
-  const auto of_rank = constant > 0 && !e.gpus && !e.printed_peak() ? tokens_of_rank(e) : std::nullopt;
   // Where the number of GPUs is lost, a rate of all may stand beside a peak of one.
-  const bool same_gpus =
-      e.gpus || e.record.format.tokens_per_second == Scope::gpu || mfu_of_batch.of_ranks || of_rank;
+  const bool same_gpus = e.gpus || e.record.format.tokens_per_second == Scope::gpu || mfu_of_batch.of_ranks;
   using F = Field;
   const auto means = [&](Field field, Field beside, Comparison& to) {
     return Means(e, field, e.averaged(field) != e.averaged(beside), to);
@@ -132,9 +123,6 @@ void compare_rates(const Evidence& e, Comparisons& out) {
     if (usable(achieved)) of_number(shares_of_flops, *share, *achieved, exact_interval(1) / *peak);
     if (!own_rate && !usable(achieved) && per_token && timed && same_gpus)
       of_batch(shares_of_batches, *share, *per_token / *peak);
-    else if (!own_rate && !usable(achieved) && per_token && usable(seconds) && of_rank)
-      shares_of_batches.add(i, *share, *of_rank / wide(*seconds) * (*per_token / *peak),
-                            of_rank->middle() / seconds->value * (*per_token / *peak).middle());
   }
   for (Means* all :
        {&rates, &flops_of_batches, &flops_of_rates, &shares_of_rates, &shares_of_flops, &shares_of_batches})
