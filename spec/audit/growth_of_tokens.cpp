@@ -27,12 +27,12 @@ std::optional<Interval> growth_of_tokens(const Evidence& e) {
 
 namespace {
 
-struct Place {
+struct CountedTokens {
   double step;
   const Printed* total;
 };
 
-Interval growth(const Place& from, const Place& to) {
+Interval growth(const CountedTokens& from, const CountedTokens& to) {
   return (wide(*to.total) - wide(*from.total)) * exact_interval(1 / (to.step - from.step));
 }
 
@@ -41,11 +41,11 @@ Interval growth(const Place& from, const Place& to) {
 std::optional<Interval> growth_of_most_tokens(const Evidence& e) {
   constexpr double alike = 1e-3;
   constexpr std::size_t enough = 4, lines_for_one = 10;
-  std::vector<std::vector<Place>> stretches;
+  std::vector<std::vector<CountedTokens>> stretches;
   std::vector<double> growths;
   std::size_t lines = 0;
   for (const Stretch& stretch : e.stretches) {
-    std::vector<Place>& places = stretches.emplace_back();
+    std::vector<CountedTokens>& places = stretches.emplace_back();
     for (std::size_t i = stretch.begin; i < stretch.end; ++i) {
       const auto &total = (*e.steps[i])[Field::tokens_total], &step = (*e.steps[i])[Field::step];
       if (!total || !step || !std::isfinite(total->value) || !std::isfinite(step->value)) continue;
@@ -65,7 +65,7 @@ std::optional<Interval> growth_of_most_tokens(const Evidence& e) {
   };
   Interval out = {usual * (1 - alike), usual * (1 + alike)};
   std::size_t alone = 0, judged = 0;
-  for (const std::vector<Place>& places : stretches)
+  for (const std::vector<CountedTokens>& places : stretches)
     for (std::size_t last = 0, i = 1; i < places.size(); ++i) {
       Interval each = growth(places[last], places[i]);
       if (!agrees(each)) {

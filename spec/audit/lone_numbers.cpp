@@ -10,20 +10,20 @@ namespace assay::spec::audit {
 namespace {
 
 /// A line's number and where it stands.
-struct Place {
+struct LoneNumber {
   std::size_t step;  // of Evidence::steps
   const Printed* number;
 };
 
-std::vector<Place> places_of(const Evidence& e, const Stretch& stretch, Field field) {
-  std::vector<Place> out;
+std::vector<LoneNumber> places_of(const Evidence& e, const Stretch& stretch, Field field) {
+  std::vector<LoneNumber> out;
   for (std::size_t i = stretch.begin; i < stretch.end; ++i)
     if (const auto& number = (*e.steps[i])[field]; number && std::isfinite(number->value))
       out.push_back({i, &*number});
   return out;
 }
 
-std::int64_t line_of(const Evidence& e, const Place& place) {
+std::int64_t line_of(const Evidence& e, const LoneNumber& place) {
   return place.number->line ? place.number->line : e.steps[place.step]->line;
 }
 
@@ -39,10 +39,10 @@ void judge_counts(const Evidence& e, Result& out, Cause& cause) {
   for (const auto& [field, name] :
        {Named{Field::tokens_total, "tokens since the start"},
         Named{Field::sequences_total, "sequences since the start"}, Named{Field::epoch, "epochs"}}) {
-    std::vector<std::pair<Place, Interval>> odd;
+    std::vector<std::pair<LoneNumber, Interval>> odd;
     std::size_t lines = 0;
     for (const Stretch& stretch : e.stretches) {
-      const std::vector<Place> places = places_of(e, stretch, field);
+      const std::vector<LoneNumber> places = places_of(e, stretch, field);
       lines += places.size();
       for (std::size_t i = 1; i + 1 < places.size(); ++i) {
         const Printed &before = *places[i - 1].number, &after = *places[i + 1].number;
@@ -88,7 +88,8 @@ void judge_zeros(const Evidence& e, Result& out, Cause& cause) {
                                 {Field::sequences_per_second, "sequences/s"},
                                 {Field::gpu_tokens_per_second, "tokens/s of one GPU"},
                                 {Field::mfu, "MFU"}};
-  for (const auto& [field, name] : std::span(measured).first(5)) {
+  for (const Named& of : std::span(measured).first(5)) {
+    const Field field = of.field;
     const double most = usual(e, field) / far;
     if (!(most > 0)) continue;
     for (const Stretch& stretch : e.stretches)
@@ -104,7 +105,7 @@ void judge_zeros(const Evidence& e, Result& out, Cause& cause) {
         if (other == std::end(measured)) continue;
         contradict(out, 0, {most, 1e300}, zero->line ? zero->line : step.line);
         if (cause.id.empty())
-          cause = {"zero_of_a_line", std::string(name) + " of 0 beside " + other->name +
+          cause = {"zero_of_a_line", std::string(of.name) + " of 0 beside " + other->name +
                                          " above 0: no work takes no time, and none is done at no speed"};
       }
   }
@@ -125,10 +126,10 @@ Cause judge_lone_numbers(const Evidence& e, Result& out) {
 std::optional<Result> judge_lone_rate(const Evidence& e) {
   constexpr double above = 10, below = 100, near = 2;
   constexpr std::size_t enough = 8;
-  std::vector<std::pair<Place, Interval>> odd;
+  std::vector<std::pair<LoneNumber, Interval>> odd;
   std::size_t lines = 0;
   for (const Stretch& stretch : e.stretches) {
-    const std::vector<Place> places = places_of(e, stretch, Field::learning_rate);
+    const std::vector<LoneNumber> places = places_of(e, stretch, Field::learning_rate);
     lines += places.size();
     for (std::size_t i = 1; i + 1 < places.size(); ++i) {
       const Interval before = wide(*places[i - 1].number), here = wide(*places[i].number),

@@ -60,7 +60,7 @@ std::optional<Interval> one_factor(const Comparison& comparison) {
 }
 
 /// "0.80", or as many digits as tell it from 1.
-std::string times(double x) {
+std::string how_often(double x) {
   if (x >= 100 || x < 0.01) return shown(x, Unit::none);
   return fixed(x, std::abs(x - 1) < 0.02 ? 3 : 2);
 }
@@ -75,8 +75,8 @@ std::string two_factors(const Comparison& comparison, double explained) {
     if (!ratio.meets(most.factor)) others.push_back(ratio);
   const Shared rest = shared_factor(others);
   if (others.size() < 2 || rest.ratios < others.size()) return "";
-  return times(most.factor.middle() / explained) + " times, on other lines " +
-         times(rest.factor.middle() / explained) + " times,";
+  return how_often(most.factor.middle() / explained) + " times, on other lines " +
+         how_often(rest.factor.middle() / explained) + " times,";
 }
 
 /// The factor by which the number is off: as the numbers are printed, within what most lines leave; of the
@@ -85,7 +85,7 @@ std::string factor_text(const Comparison& comparison, double explained) {
   const auto within = one_factor(comparison);
   if (!within) return two_factors(comparison, explained);
   const double x = std::clamp(likely_ratio(comparison), within->low, within->high) / explained;
-  if (comparison.ways.empty()) return times(x) + " times";
+  if (comparison.ways.empty()) return how_often(x) + " times";
   double nearest = 0;
   const Way* chosen = nullptr;
   for (const Way& way : comparison.ways)
@@ -94,7 +94,7 @@ std::string factor_text(const Comparison& comparison, double explained) {
       nearest = here, chosen = &way;
   // What is counted is a range itself: no factor of it is known closer than that.
   if (chosen->scale.high > 1.002 * chosen->scale.low) return "";
-  return times(nearest) + " times";
+  return how_often(nearest) + " times";
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace assay::spec {
 
 namespace {
-constexpr std::int64_t losses = 2, norm = 1, fp32_bytes = 4, fp64_bytes = 8;
+constexpr std::int64_t losses = 2, norms = 1, fp32_bytes = 4, fp64_bytes = 8;
 }
 
 std::vector<std::int64_t> block_gathers(std::int64_t blocks, std::int64_t accumulation,
@@ -41,7 +41,7 @@ StepVolume step_volume(const Layout& layout, const Partition& partition, const S
   const Count gradients = Count(partition.inventory.flat_size) * traffic.gradient_bytes;
   if (layout.replicas() > 1) volume.replica.all_reduce = gradients.divided_exactly_by(layout.shard_ranks);
   if (!layout.shards_state()) return volume;
-  volume.shard.all_reduce = Count(norm) * fp64_bytes;
+  volume.shard.all_reduce = Count(norms) * fp64_bytes;
   if (traffic.weight_bytes < fp32_bytes)
     volume.shard.all_reduce += Count(norm_gains(partition.inventory).flat_size) * fp32_bytes;
   volume.shard.reduce_scatter = layout.shards_weights() ? traffic.accumulation * gradients : gradients;

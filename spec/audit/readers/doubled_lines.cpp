@@ -29,7 +29,7 @@ bool of_one_line(const Step& a, const Step& b) {
 }
 
 /// One line, printed twice by one program: its stamp and every other number are the same.
-bool same_line(const Step& a, const Step& b) {
+bool one_line_twice(const Step& a, const Step& b) {
   for (std::size_t i = 0; i < field_count; ++i)
     if ((a.fields[i] || b.fields[i]) && !near(a.fields[i], b.fields[i], 0, 0)) return false;
   return true;
@@ -56,8 +56,8 @@ void merge_doubled_lines(RunRecord& run) {
   if (run.steps_seen != static_cast<std::int64_t>(steps.size())) return;
   bool changes = false;  // from pair to pair: a log of one number again and again has no doubles
   for (std::size_t i = 0; i < pairs; ++i) {
-    if (!(of_printers ? of_one_line : same_line)(steps[2 * i], steps[2 * i + 1])) return;
-    changes |= i > 0 && !(of_printers ? of_one_line : same_line)(steps[2 * i - 1], steps[2 * i]);
+    if (!(of_printers ? of_one_line : one_line_twice)(steps[2 * i], steps[2 * i + 1])) return;
+    changes |= i > 0 && !(of_printers ? of_one_line : one_line_twice)(steps[2 * i - 1], steps[2 * i]);
   }
   if (!changes) return;
   std::vector<Step> merged;

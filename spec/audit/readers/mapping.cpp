@@ -51,7 +51,7 @@ bool is_time(Field field) {
   return std::find(kinds.begin(), kinds.end(), Measures::time) != kinds.end();
 }
 
-constexpr double percent = 0.01;
+constexpr double one_percent = 0.01;
 
 /// "0:03:29", "1 day, 5:06:09", "0:00:01.512000": as Python writes a time, whose last digit may be rounded or
 /// cut off. Not where the user said another unit.
@@ -181,7 +181,7 @@ void Mapping::settle_shares(std::string_view column, std::string_view token) {
   if (number->value <= 1) return;
   for (Column& each : columns_)
     if (each.name == column)
-      for (Meaning& meaning : each.meanings) meaning.unit = percent;
+      for (Meaning& meaning : each.meanings) meaning.unit = one_percent;
 }
 
 bool Mapping::knows(std::string_view column) const {
@@ -229,7 +229,7 @@ Mapping::Taken Mapping::take(Step& step, std::span<const Meaning> meanings, std:
     double unit = meaning.unit;
     if (number.ends_with('%') && is_share(meaning.field)) {
       number = trimmed(number.substr(0, number.size() - 1));
-      unit = percent;
+      unit = one_percent;
     }
     field = is_time(meaning.field) && number.find(':') != std::string_view::npos
                 ? read_clock(number, unit, line)
