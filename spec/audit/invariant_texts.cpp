@@ -159,8 +159,8 @@ const std::vector<Invariant>& invariants() {
        "them. A run that says that it ended as planned did as many.",
        Unit::steps},
       {"epochs", "epochs begun <= epochs planned",
-       "Hugging Face's state: the epoch of a step, to its last digit, and `num_train_epochs`, which is "
-       "rounded up.",
+       "Hugging Face's state: the epoch of a step, to its last digit, that of the state, and "
+       "`num_train_epochs`, which is rounded up.",
        Unit::none},
       {"rate_steady", "no step is far faster than the others",
        "Steps may stall; more than three times the best tenth contradicts, or as much more as three times "

@@ -226,6 +226,12 @@ struct MemoryOfStart {
   bool followed = false;  ///< by a line that could be read: what the program warns of stands right behind it
 };
 
+/// What a saved state says of how far its run is, beside its lines.
+struct SavedState {
+  std::optional<Printed> step, epoch;   ///< done when it was saved
+  std::optional<Printed> summary_step;  ///< of the summary of the whole run
+};
+
 /// What a log says of its run beside the steps.
 struct RunFacts {
   std::string origin;  ///< path, or what the program that built it says
@@ -239,6 +245,7 @@ struct RunFacts {
   std::optional<ParameterTensors> tensors;   ///< of the whole model, where said
   std::optional<RankParameters> first_rank;  ///< where it is not the whole model's
   std::vector<MemoryOfStart> memory;         ///< of our own record
+  SavedState saved;                          ///< of Hugging Face's trainer_state.json
   /// The file that defined the model, where the log says that it was no built-in one and does not hold it
   /// whole: a model that is known by the same name need not be the one that ran.
   std::string model_file;

@@ -1,4 +1,4 @@
-// What Hugging Face's Trainer states of a run as a whole: its planned steps and its mean loss. Source:
+// What Hugging Face's Trainer states of a run as a whole: its mean loss, and its speed. Source:
 // huggingface/transformers trainer.py, _inner_training_loop and _maybe_log_save_evaluate.
 #include <algorithm>
 #include <cmath>
@@ -75,48 +75,6 @@ std::vector<LoggedLoss> logged_losses(const std::vector<const Step*>& steps) {
 }
 
 }  // namespace
-
-/// Trainer's state holds the steps that were planned, and counts them from 1.
-Result judge_steps_of_state(const Evidence& e) {
-  const auto& planned = e.record[Setting::max_steps];
-  const Step* const last = e.steps.empty() ? nullptr : e.steps.back();
-  if (!usable(planned) || !last || !(*last)[Field::step]) return not_judged("steps of the whole run");
-  Result out = holding(1);
-  out.printed = planned->value;
-  for (const Step* step : e.steps)
-    if (const auto& number = (*step)[Field::step]; number && number->value > planned->value)
-      contradict(out, number->value, {0, planned->value}, step->line);
-  const double done = (*last)[Field::step]->value;
-  out.recomputed = out.verdict == Verdict::contradicts ? out.recomputed : exact_interval(done);
-  if (out.verdict == Verdict::contradicts)
-    blame(out, "step_beyond",
-          "the number of the step is beyond the last one, " + shown(planned->value, Unit::steps));
-  else if (done < planned->value)
-    out.note = "stopped early, or logged no further: step " + shown(done, Unit::steps) + " of " +
-               shown(planned->value, Unit::steps);
-  return out;
-}
-
-/// Trainer's state holds the passes over the data that were planned, rounded up, and of each line how many
-/// were done. Of the last line: those before a resume may be of another batch, and of another count.
-Result judge_epochs(const Evidence& e) {
-  const auto& planned = e.record[Setting::planned_epochs];
-  const Step* const last = e.steps.empty() ? nullptr : e.steps.back();
-  if (!e.trainer.summary_of_state || !usable(planned)) return not_judged("planned epochs");
-  if (!last || !usable((*last)[Field::epoch])) return not_judged("the epoch of a step");
-  const Printed& done = *(*last)[Field::epoch];
-  Result out = holding(1);
-  out.printed = done.value, out.recomputed = {0, planned->value};
-  // No rounding of a number up to a whole one, to whatever digits, goes beyond that.
-  if (wide(done).low > planned->value) {
-    contradict(out, done.value, {0, planned->value}, done.line);
-    blame(out, "epochs_beyond",
-          "more passes over the data than the " + shown(planned->value, Unit::none) +
-              " of num_train_epochs (line " + std::to_string(planned->line) +
-              "): epochs are counted wrong, or the state is put together of two runs");
-  }
-  return out;
-}
 
 /// The loss that is summed over all steps, over their number. A logged loss is the mean of the steps since
 /// the line before, or in other trainers of its kind the last one's: both lie between it and its neighbour.

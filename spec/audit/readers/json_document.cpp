@@ -42,6 +42,7 @@ void JsonDocument::begin_element(std::string_view path) {
     option_.clear();
     taken_.clear();
     learnable_ = true;
+    summary_ = false;
   }
 }
 
@@ -75,6 +76,8 @@ void JsonDocument::end_element(std::string_view path, std::string_view text) {
                     (mapping_.stated() && path.ends_with("[]") && says_something(step_));
   if (entry_ == Entry::gpu && path == "[]")
     builder_.setting(Setting::gpus, exactly(static_cast<double>(++gpus_), builder_.line()));
+  if (path == "log_history[]" && summary_ && !step_[Field::loss] && step_[Field::step])
+    builder_.saved().summary_step = step_[Field::step];
   if (step && learnable_ && !text.empty()) {
     if (path != list_) shapes_ = LineShapes(Notation::json);
     list_ = path;
@@ -127,6 +130,10 @@ void JsonDocument::value(std::string_view path, JsonKind kind, std::string_view 
     builder_.summary(Setting::max_steps, shortest_printed(token, 1, builder_.line()));
   } else if (kind == JsonKind::number && path == "num_train_epochs") {
     builder_.summary(Setting::planned_epochs, shortest_printed(token, 1, builder_.line()));
+  } else if (kind == JsonKind::number && path == "global_step") {
+    builder_.saved().step = shortest_printed(token, 1, builder_.line());
+  } else if (kind == JsonKind::number && path == "epoch") {
+    builder_.saved().epoch = shortest_printed(token, 1, builder_.line());
   } else if (kind == JsonKind::number && path == "total_flos") {
     builder_.summary(Setting::total_flops, shortest_printed(token, 1, builder_.line()));
   }

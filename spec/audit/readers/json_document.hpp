@@ -52,6 +52,7 @@ class JsonDocument {
   Step step_;
   TakenNumbers taken_;      // of the element
   bool learnable_ = false;  // the element says nothing but numbers of its step
+  bool summary_ = false;    // the element has the time of the run
   LineShapes shapes_{Notation::json};
   NullLossRows null_rows_;
   std::string list_;                                                    // whose elements are known

@@ -37,6 +37,7 @@ void JsonDocument::hugging_face(std::string_view member, JsonKind kind, std::str
   const std::int64_t line = builder_.line();
   if (member.starts_with("train_") || member == "total_flos") learnable_ = false;
   if (member == "train_runtime") {
+    summary_ = true;
     // Lines of later versions have one too: a rate is over the time that stands before it.
     builder_.forget(Setting::average_tokens_per_second);
     builder_.summary(Setting::total_seconds, rounded_to(token, 1e-4, line));

@@ -63,6 +63,8 @@ class RecordBuilder {
   void define(const ModelSpec& model) { header().definition = model; }
   /// One for each start, to be completed.
   std::vector<MemoryOfStart>& memory() { return run_.record.memory; }
+  /// To be completed.
+  SavedState& saved() { return run_.record.saved; }
   /// The MLP of its blocks.
   void mlp(const std::optional<BlockMlp>& stated) { header().mlp = stated; }
   /// To be completed.

@@ -1,0 +1,96 @@
+// How far Hugging Face's Trainer says that a run is: its lines, its state and its plan. Source:
+// huggingface/transformers trainer.py, _inner_training_loop; trainer_callback.py, TrainerState.
+#include <algorithm>
+#include <cmath>
+
+#include "spec/audit/groups.hpp"
+#include "spec/text/quantity.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+/// The state was saved when its last line was written, or later, and before more steps than were planned; so
+/// was its summary, which is of the last step. `done`: of the last line.
+void judge_saved_steps(const Evidence& e, double done, Result& out) {
+  if (out.verdict == Verdict::contradicts || e.stretches.size() != 1) return;
+  const double planned = e.record[Setting::max_steps]->value;
+  const auto &step = e.record.saved.step, &summary = e.record.saved.summary_step;
+  const auto judge = [&](const std::optional<Printed>& printed, Interval possible, const std::string& what) {
+    if (!printed || !std::isfinite(printed->value)) return;
+    ++out.judged;
+    if (printed->value >= possible.low && printed->value <= possible.high) return;
+    contradict(out, printed->value, possible, printed->line);
+    blame(out, printed->value > possible.high ? "step_beyond" : "final_step_earlier",
+          what + " is " + shown(printed->value, Unit::steps) + ", and the last line's step " +
+              shown(done, Unit::steps) + " of " + shown(planned, Unit::steps) + " planned ones");
+  };
+  judge(step, {done, planned}, "global_step");
+  judge(summary, {done, planned}, "the step of the summary");
+}
+
+/// A state that was saved at its last line's step has that line's epoch, which earlier versions round to two
+/// digits. After later steps it may have less: after a resume with a smaller batch.
+void judge_saved_epoch(const Evidence& e, const Printed& done, double planned, Result& out) {
+  constexpr double two_digits = 0.01;
+  const auto& epoch = e.record.saved.epoch;
+  if (!epoch || !std::isfinite(epoch->value) || e.stretches.size() != 1) return;
+  ++out.judged;
+  const auto &saved = e.record.saved.step, &step = (*e.steps.back())[Field::step];
+  const bool same = saved && step && saved->value == step->value;
+  const Interval possible = {same ? done.low - two_digits : 0, same ? done.high + two_digits : planned};
+  if (epoch->value >= possible.low && epoch->value <= possible.high) return;
+  contradict(out, epoch->value, possible, epoch->line);
+  blame(out, epoch->value > planned ? "epochs_beyond" : "epoch_other",
+        "the state's epoch is " + shown(epoch->value, Unit::none) + ", its last line's " +
+            shown(done.value, Unit::none) + " of " + shown(planned, Unit::none) + " planned ones");
+}
+
+}  // namespace
+
+/// Trainer's state holds the steps that were planned, and counts them from 1.
+Result judge_steps_of_state(const Evidence& e) {
+  const auto& planned = e.record[Setting::max_steps];
+  const Step* const last = e.steps.empty() ? nullptr : e.steps.back();
+  if (!usable(planned) || !last || !(*last)[Field::step]) return not_judged("steps of the whole run");
+  Result out = holding(1);
+  out.printed = planned->value;
+  for (const Step* step : e.steps)
+    if (const auto& number = (*step)[Field::step]; number && number->value > planned->value)
+      contradict(out, number->value, {0, planned->value}, step->line);
+  const double done = (*last)[Field::step]->value;
+  judge_saved_steps(e, done, out);
+  out.recomputed = out.verdict == Verdict::contradicts ? out.recomputed : exact_interval(done);
+  if (!out.causes.empty()) return out;
+  if (out.verdict == Verdict::contradicts)
+    blame(out, "step_beyond",
+          "the number of the step is beyond the last one, " + shown(planned->value, Unit::steps));
+  else if (done < planned->value)
+    out.note = "stopped early, or logged no further: step " + shown(done, Unit::steps) + " of " +
+               shown(planned->value, Unit::steps);
+  return out;
+}
+
+/// Trainer's state holds the passes over the data that were planned, rounded up, and of each line how many
+/// were done. Of the last line: those before a resume may be of another batch, and of another count.
+Result judge_epochs(const Evidence& e) {
+  const auto& planned = e.record[Setting::planned_epochs];
+  const Step* const last = e.steps.empty() ? nullptr : e.steps.back();
+  if (!e.trainer.summary_of_state || !usable(planned)) return not_judged("planned epochs");
+  if (!last || !usable((*last)[Field::epoch])) return not_judged("the epoch of a step");
+  const Printed& done = *(*last)[Field::epoch];
+  Result out = holding(1);
+  out.printed = done.value, out.recomputed = {0, planned->value};
+  // No rounding of a number up to a whole one, to whatever digits, goes beyond that.
+  if (wide(done).low > planned->value) {
+    contradict(out, done.value, {0, planned->value}, done.line);
+    blame(out, "epochs_beyond",
+          "more passes over the data than the " + shown(planned->value, Unit::none) +
+              " of num_train_epochs (line " + std::to_string(planned->line) +
+              "): epochs are counted wrong, or the state is put together of two runs");
+    return out;
+  }
+  judge_saved_epoch(e, done, planned->value, out);
+  return out;
+}
+
+}  // namespace assay::spec::audit
