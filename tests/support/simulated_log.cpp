@@ -2,6 +2,7 @@
 // trainer's own rounding, its own words; the others are in simulated_log_*.cpp. What they print and where
 // that was read: spec/audit/readers/formats.md.
 #include <array>
+#include <ctime>
 
 #include "tests/support/simulated_log_text.hpp"
 
@@ -76,11 +77,13 @@ std::string torchtitan(const SimulatedRun& run, const Report& r) {
   std::int64_t milliseconds = 0;
   const auto line = [&](const std::string& said) {
     milliseconds += 37;
-    return text("[titan] 2026-01-%02d %02d:%02d:%02d,%03d - root - INFO - ",
-                static_cast<int>(9 + milliseconds / 86400000 % 20),
-                static_cast<int>(milliseconds / 3600000 % 24), static_cast<int>(milliseconds / 60000 % 60),
-                static_cast<int>(milliseconds / 1000 % 60), static_cast<int>(milliseconds % 1000)) +
-           said + "\n";
+    const std::time_t second = 1767916800 + milliseconds / 1000;  // from 2026-01-09 on
+    std::tm time{};
+    gmtime_r(&second, &time);
+    char stamp[32] = {};
+    std::strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M:%S", &time);
+    return text("[titan] %s,%03d - root - INFO - ", stamp, static_cast<int>(milliseconds % 1000)) + said +
+           "\n";
   };
   std::string out = line("Starting job: " + run.model.name + " training");
   out += line(text(

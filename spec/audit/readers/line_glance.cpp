@@ -8,6 +8,29 @@
 #include "spec/audit/readers/line_shape_number.hpp"
 
 namespace assay::spec::audit {
+namespace {
+
+constexpr std::uint32_t bit_of(Field field) { return std::uint32_t{1} << static_cast<int>(field); }
+constexpr std::uint32_t plan_fields = bit_of(Field::planned_steps) | bit_of(Field::step_sequences);
+
+/// Where a glance puts a field that tells runs apart; nullptr: it tells nothing.
+double* mark_of(RunMarks& marks, Field field) {
+  switch (field) {
+    case Field::elapsed:
+      return &marks.stamp;
+    case Field::epoch:
+      return &marks.epoch;
+    case Field::planned_steps:
+      return &marks.planned;
+    case Field::step_sequences:
+      return &marks.batch;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
 /// Goes over a line as `matches` does; fills in what `layout` says of its numbers.
 bool LineShapes::glanced(const Shape& shape, std::string_view line, Layout& layout, char* digits) const {
   const char *const text = shape.text.data(), *at = line.data(), *const end = at + line.size();
@@ -41,7 +64,10 @@ bool LineShapes::glanced(const Shape& shape, std::string_view line, Layout& layo
       continue;
     }
     const bool watched = watched_places[static_cast<std::size_t>(piece.field)] >= 0;
-    if (piece.field == Field::step || piece.field == Field::rank || watched)
+    const bool of_plan = (bit_of(piece.field) & plan_fields) != 0;
+    const bool marks = of_plan ? (shape.fields & plan_fields) == plan_fields
+                               : piece.field == Field::elapsed || piece.field == Field::epoch;
+    if (piece.field == Field::step || piece.field == Field::rank || watched || marks)
       layout.wanted.emplace_back(place(from), piece);
   }
   const std::size_t rest = shape.text.size() - shape.end;
@@ -52,7 +78,7 @@ bool LineShapes::glanced(const Shape& shape, std::string_view line, Layout& layo
 [[gnu::always_inline]] inline std::optional<Glance> LineShapes::numbers(const Layout& layout,
                                                                         std::string_view text) const {
   constexpr double none = std::numeric_limits<double>::quiet_NaN();
-  Glance out{none, -1, 0, {}};
+  Glance out{none, -1, 0, false, no_marks, {}};
   out.watched.fill(none);
   const char* const end = text.data() + text.size();
   if (layout.step_digits > 0)
@@ -69,9 +95,12 @@ bool LineShapes::glanced(const Shape& shape, std::string_view line, Layout& layo
       return std::nullopt;
     if (piece.field == Field::mfu) out.mfu_low = printed.low;
     const std::int8_t watched = watched_places[static_cast<std::size_t>(piece.field)];
-    (piece.field == Field::step   ? out.number
-     : piece.field == Field::rank ? out.rank
-                                  : out.watched[static_cast<std::size_t>(watched)]) = printed.value;
+    if (double* const mark = mark_of(out.marks, piece.field))
+      *mark = printed.value, out.marked = true;
+    else
+      (piece.field == Field::step   ? out.number
+       : piece.field == Field::rank ? out.rank
+                                    : out.watched[static_cast<std::size_t>(watched)]) = printed.value;
   }
   return out;
 }

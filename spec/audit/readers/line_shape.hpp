@@ -3,6 +3,7 @@
 // what - holds for every later line that has the same text between its numbers: those are read at one go.
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,10 +42,23 @@ class TakenNumbers {
   std::size_t count_ = 0;
 };
 
+/// What two runs in one log are told apart by, besides the numbers of their steps; NaN where a line has none.
+struct RunMarks {
+  double stamp;           ///< time of the line [s]
+  double epoch;           ///< passes over the data
+  double planned, batch;  ///< steps of the run, sequences of a step
+};
+inline constexpr RunMarks no_marks = [] {
+  constexpr double none = std::numeric_limits<double>::quiet_NaN();
+  return RunMarks{none, none, none, none};
+}();
+
 /// What must be known of a step even if it is not kept.
 struct Glance {
   double number, rank;  ///< NaN and -1 where it has none
   double mfu_low;       ///< 0 where it has none
+  bool marked;          ///< there are any `marks`
+  RunMarks marks;       ///< planned steps and batch only of a line that has both
   WatchedNumbers watched;
 };
 

@@ -70,21 +70,33 @@ bool RecordBuilder::continues(double rank, double number) const {
 
 /// An earlier step of other planned steps and another batch: a run may be resumed for longer, or with another
 /// batch, but hardly both from before its last line. Nor does a stamp fall back by days.
-bool RecordBuilder::of_another_run(const Step& step, double rank, double number) const {
+bool RecordBuilder::of_another_run(const RunMarks& marks, double rank, double number) const {
   constexpr double days = 2 * 86'400;  // no time zone, and no clock that is set, makes as much
-  if (const auto& stamp = step[Field::elapsed]; stamp && run_.stamp && stamp->value > dated)
-    if (stamp->value < *run_.stamp - days) return true;
+  const RunMarks& before = run_.marks;
+  if (marks.stamp > dated && marks.stamp < before.stamp - days) return true;
   // Lines that name no step are told apart by their epochs, as others by their numbers.
-  if (const auto& epoch = step[Field::epoch]; epoch && run_.first_epoch && std::isnan(number))
-    if (anew_ ? epoch->value <= run_.epoch
-              : epoch->value <= *run_.first_epoch && run_.epoch > *run_.first_epoch)
+  if (run_.first_epoch && std::isnan(number))
+    if (anew_ ? marks.epoch <= before.epoch
+              : marks.epoch <= *run_.first_epoch && before.epoch > *run_.first_epoch)
       return true;
-  const auto &planned = step[Field::planned_steps], &batch = step[Field::step_sequences];
-  if (!planned || !batch || !run_.planned || !run_.batch) return false;
-  if (planned->value == *run_.planned || batch->value == *run_.batch) return false;
+  for (const double plan : {marks.planned, marks.batch, before.planned, before.batch})
+    if (std::isnan(plan)) return false;
+  if (marks.planned == before.planned || marks.batch == before.batch) return false;
   return std::any_of(run_.numbers.begin(), run_.numbers.end(), [&](const auto& of_rank) {
     return of_rank.first == rank && number < of_rank.second.second;
   });
+}
+
+/// What the step that was taken last says.
+void RecordBuilder::remember(const RunMarks& marks) {
+  const auto keep = [](double& here, double last) {
+    if (!std::isnan(last)) here = last;
+  };
+  if (!run_.first_epoch && std::isfinite(marks.epoch)) run_.first_epoch = marks.epoch;
+  if (std::isfinite(marks.epoch)) run_.marks.epoch = marks.epoch;
+  keep(run_.marks.stamp, marks.stamp);
+  keep(run_.marks.planned, marks.planned);
+  keep(run_.marks.batch, marks.batch);
 }
 
 void RecordBuilder::adopt_pending() {
@@ -105,14 +117,14 @@ void RecordBuilder::adopt_pending() {
 }
 
 /// Decides, when a step comes, what a header before it was.
-void RecordBuilder::settle(const Step& step, double rank, double number) {
+void RecordBuilder::settle(const Step& step, const RunMarks& marks, double rank, double number) {
   if (run_.keeper.seen() == 0) {
     if (restarting_ && restarting_->step.value_or(0) > 0) run_.record.restarts.push_back(*restarting_);
     restarting_.reset();
     anew_ = false;
     return;
   }
-  if (continues(rank, number) && !of_another_run(step, rank, number)) {
+  if (continues(rank, number) && !of_another_run(marks, rank, number)) {
     if (restarting_)
       run_.record.restarts.push_back(*restarting_);
     else if (pending_)

@@ -148,11 +148,9 @@ class RecordBuilder {
     bool behind_apart = false;  // the line before stands apart
     /// First and last number of each rank's steps (rank -1: lines that name none).
     std::vector<std::pair<double, std::pair<double, double>>> numbers;
-    std::int64_t of_first_rank = 0;        // steps
-    std::optional<double> planned, batch;  // as the last line says: steps of the run, sequences of one
-    std::optional<double> stamp;           // its time
-    std::optional<double> first_epoch;     // of the first line
-    double epoch = 0;                      // of the last one
+    std::int64_t of_first_rank = 0;  // steps
+    RunMarks marks = no_marks;       // as the last lines that have them say
+    std::optional<double> first_epoch;
     /// Ranks that do not say which they are, where the first steps show that several print: later lines of a
     /// step that is there already are theirs.
     std::size_t unnamed_ranks = 1;
@@ -160,7 +158,7 @@ class RecordBuilder {
     bool looked = false;
   };
   RunRecord& header();
-  void settle(const Step& step, double rank, double number);
+  void settle(const Step& step, const RunMarks& marks, double rank, double number);
   void count(double rank, double number, std::int64_t line);
   bool odd(const Step& step);
   bool stands_apart(const WatchedNumbers& numbers);
@@ -168,7 +166,8 @@ class RecordBuilder {
   void look_for_unnamed_ranks();
   bool falls_back(double number);
   bool continues(double rank, double number) const;
-  bool of_another_run(const Step& step, double rank, double number) const;
+  bool of_another_run(const RunMarks& marks, double rank, double number) const;
+  void remember(const RunMarks& marks);
   void adopt_pending();
   void close();
 

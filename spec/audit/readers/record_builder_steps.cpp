@@ -24,6 +24,12 @@ double number_of(const std::optional<Printed>& printed, double without) {
   return printed ? printed->value : without;
 }
 
+RunMarks marks_of(const Step& step) {
+  const double none = std::nan("");
+  return {number_of(step[Field::elapsed], none), number_of(step[Field::epoch], none),
+          number_of(step[Field::planned_steps], none), number_of(step[Field::step_sequences], none)};
+}
+
 }  // namespace
 
 void RecordBuilder::count(double rank, double number, std::int64_t line) {
@@ -114,11 +120,13 @@ bool RecordBuilder::defer(std::string_view text, const Glance& glance, const Rea
   const bool rises = !run_.numbers.empty() && run_.numbers.front().first == rank &&
                      number > run_.numbers.front().second.second;
   if (!rises && !continues(rank, number)) return false;  // no header and no restart is waiting
+  if (glance.marked && of_another_run(glance.marks, rank, number)) return false;
   if (!run_.looked) look_for_unnamed_ranks();
   if (!run_.keeper.late()) return false;  // others' lines among the first steps have made room
   ++takings_;
   if (of_another_rank(rank, number)) return true;
   count(rank, number, line_);
+  if (glance.marked) remember(glance.marks);
   const bool back = !std::isnan(number) && falls_back(number);
   bool contradicts = keep_odd_ && (back || glance.mfu_low > 1);
   if (keep_apart_) contradicts |= stands_apart(glance.watched);
@@ -131,19 +139,14 @@ void RecordBuilder::step(Step& step, std::uint32_t fields) {
   if (step.line == 0) step.line = line_;
   if (rank_ >= 0 && !step[Field::rank]) step[Field::rank] = exactly(static_cast<double>(rank_), step.line);
   const double rank = number_of(step[Field::rank], -1), number = number_of(step[Field::step], std::nan(""));
+  const RunMarks marks = marks_of(step);
   if (pending_ || restarting_ || anew_ ||
-      (run_.keeper.seen() > 0 && (!continues(rank, number) || of_another_run(step, rank, number))))
-    settle(step, rank, number);
+      (run_.keeper.seen() > 0 && (!continues(rank, number) || of_another_run(marks, rank, number))))
+    settle(step, marks, rank, number);
   ++takings_;
   if (of_another_rank(rank, number)) return;
   count(rank, number, step.line);
-  if (step[Field::planned_steps]) run_.planned = step[Field::planned_steps]->value;
-  if (step[Field::elapsed]) run_.stamp = step[Field::elapsed]->value;
-  if (const auto& epoch = step[Field::epoch]; epoch && std::isfinite(epoch->value)) {
-    if (!run_.first_epoch) run_.first_epoch = epoch->value;
-    run_.epoch = epoch->value;
-  }
-  if (step[Field::step_sequences]) run_.batch = step[Field::step_sequences]->value;
+  remember(marks);
   if (run_.keeper.seen() == 0) {
     run_.record.origin = origin_;
     run_.record.format = format_;

@@ -62,17 +62,20 @@ class Torchtitan : public LineReader {
  private:
   void read_spaced(const Line& line, RecordBuilder& builder) {
     if (builder.may_defer())
-      if (const auto glance = shapes_.glance(line); glance && builder.defer(line.text, *glance, again_))
-        return;
+      if (auto glance = shapes_.glance(line)) {
+        if (const auto stamp = stamps_.of(line.text, line.number))
+          glance->marks.stamp = stamp->value, glance->marked = true;
+        if (builder.defer(line.text, *glance, again_)) return;
+      }
     Step step;
     if (shapes_.read(line, step)) {
       forget_no_loss(step);
-      step[Field::elapsed] = time_stamp(line.text.substr(0, line.text.find("step:")), line.number);
+      step[Field::elapsed] = stamps_.of(line.text, line.number);
       constexpr std::uint32_t stamped = std::uint32_t{1} << static_cast<int>(Field::elapsed);
       return builder.step(step, shapes_.fields() | stamped);
     }
     if (const auto text = step_line(line.text); text.data()) {
-      step[Field::elapsed] = time_stamp(line.text.substr(0, line.text.size() - text.size()), line.number);
+      step[Field::elapsed] = stamps_.of(line.text, line.number);
       TakenNumbers taken;
       if (!read_numbers(text, line.number, step, &taken) || !(line.complete || text.ends_with('%')))
         return builder.unread(line.text);
@@ -230,6 +233,7 @@ class Torchtitan : public LineReader {
   }
 
   LineShapes shapes_;
+  LineStamps stamps_{"step:"};
   ReadAgain again_ = [](std::string_view text, std::int64_t line, Step& step) {
     const std::string_view numbers = step_line(text);
     step[Field::elapsed] = time_stamp(text.substr(0, text.size() - numbers.size()), line);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <sstream>
 
 #include "spec/audit/readers/read_log.hpp"
@@ -95,6 +96,52 @@ TEST(RunsOfALogSpec, LongLogsAreThinnedByTheStatedRule) {
     kept += number(i) % 9973 == 5000;
   }
   EXPECT_EQ(kept, (count - 5000 + 9972) / 9973) << "every step that contradicts is kept";
+}
+
+/// Lines behind the first 2,048 are kept as text: what tells runs apart is seen in them too.
+constexpr int late = 3000;
+
+TEST(RunsOfALogSpec, AStampThatFallsBackFarDownALogIsAnotherRuns) {
+  const auto line = [](int month, int step) {
+    char out[200];
+    std::snprintf(
+        out, sizeof out,
+        "[titan] 2025-%02d-%02d %02d:%02d:00,123 - root - INFO - step: %2d  loss:  2.5000  grad_norm:  "
+        "1.2345  memory: 33.10GiB(41.80%%)  tps: 7,012  tflops: 406.07  mfu: 41.06%%\n",
+        month, 9 + step / 1440, step / 60 % 24, step % 60, step);
+    return std::string(out);
+  };
+  std::string log;
+  for (int step = 1; step <= late; ++step) log += line(3, step);
+  for (int step = late + 1; step <= late + 20; ++step) log += line(2, step);
+  const std::vector<RunRecord> runs = read_all(log);
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0].steps_seen, late);
+  EXPECT_EQ(runs[1].steps_seen, 20);
+}
+
+TEST(RunsOfALogSpec, AnEpochThatBeginsAnewFarDownATableIsAnotherRuns) {
+  std::string log = "epoch,loss,seconds\n";
+  for (const int lines : {late, 20})
+    for (int i = 1; i <= lines; ++i) log += std::to_string(i) + ".5,2.5000,0.100\n";
+  const std::vector<RunRecord> runs = read_all(log);
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0].steps_seen, late);
+}
+
+TEST(RunsOfALogSpec, AnEarlierStepOfAnotherPlanFarDownATableIsAnotherRuns) {
+  std::string log = "step,loss,planned_steps,step_sequences\n";
+  for (int i = 1; i <= late; ++i) log += std::to_string(i) + ",2.5000,9000,64\n";
+  std::string other;
+  for (int i = late - 20; i <= late; ++i) other += std::to_string(i) + ",2.4000,5000,32\n";
+  const std::vector<RunRecord> runs = read_all(log + other);
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0].steps_seen, late);
+  // And where the plan changed far down the log, as of a run that is resumed for longer with more sequences.
+  std::string resumed;
+  for (int i = late + 1; i <= late + 9; ++i) resumed += std::to_string(i) + ",2.4000,5000,32\n";
+  EXPECT_EQ(read_all(log + resumed).size(), 1u);
+  EXPECT_EQ(read_all(log + resumed + other).size(), 1u);
 }
 
 }  // namespace
