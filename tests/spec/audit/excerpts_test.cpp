@@ -132,6 +132,9 @@ TEST(ExcerptsSpec, StepsLongerThanTheClockContradict) {
   EXPECT_EQ(judge("wall_clock", megatron(few)).verdict, Verdict::contradicts) << "but to a tenth";
   const Excerpt whole{.steps = 50, .noise = 0.02, .scale = 1.15};
   EXPECT_EQ(judge("rate_wall_clock", torchtitan(whole)).verdict, Verdict::contradicts) << "1, 10, 20 ...";
+  const Excerpt early{.steps = 30, .noise = 0.05, .scale = 1.2};
+  EXPECT_EQ(judge("rate_wall_clock", torchtitan(early)).verdict, Verdict::contradicts)
+      << "lines from the first step on are all there: four tell as many";
   Excerpt stated{.steps = 50, .noise = 0.2, .scale = 1.05};
   EXPECT_EQ(judge("wall_clock", megatron(stated)).verdict, Verdict::holds) << "lines may be left out";
   stated.header = "  log_interval .................................... 10\n";

@@ -77,6 +77,11 @@ TEST(RunningMeanExcerptsSpec, OneWrongLineOfAWholeLogContradicts) {
   EXPECT_EQ(steady(nanogpt({.last = 200, .evaluation = 100, .wrong = 150, .mfu = 1.25}, all)),
             Verdict::contradicts)
       << "an evaluation's line says nothing of how far steps lie apart";
+  EXPECT_EQ(steady(nanogpt({.last = 400, .wrong = 200, .mfu = 0.95}, all)), Verdict::contradicts)
+      << "a fall that the line behind does not go on from";
+  EXPECT_EQ(steady(nanogpt({.last = 400, .evaluation = 100, .wrong = 150, .time = 3, .mfu = 0.9}, all)),
+            Verdict::contradicts)
+      << "a time that no other line has, beside a fall";
 }
 
 /// Only lines of iterations are kept: a second -100 % shows another start, which may be as fast as it likes.
