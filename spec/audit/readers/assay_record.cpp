@@ -297,7 +297,8 @@ LineFormat assay_format() {
           [](std::string_view text) {
             return assay_record::begins_as(text, "step") || assay_record::begins_as(text, "run_start");
           },
-          [] { return std::unique_ptr<LineReader>(std::make_unique<assay_record::AssayRecord>()); }};
+          [] { return std::unique_ptr<LineReader>(std::make_unique<assay_record::AssayRecord>()); },
+          {"\"event\""}};
 }
 
 }  // namespace assay::spec::audit

@@ -36,11 +36,22 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNum
   return !scan.bad();
 }
 
+/// One of these stands in every line that says something.
+const Words& known_words() {
+  static const Words words = [] {
+    std::vector<std::string_view> all(std::begin(TrainGpt2Header::words), std::end(TrainGpt2Header::words));
+    all.push_back(step_word);
+    return Words(all);
+  }();
+  return words;
+}
+
 class BuildNanoGpt : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
     Step step;
     if (shapes_.read(line, step)) return builder.step(step, shapes_.fields());
+    if (!may_say(known_words(), line.text)) return;
     const auto text = step_line(line.text);
     if (!text.data()) return header_.read(line.text, line.number, builder), void();
     TakenNumbers taken;
@@ -69,7 +80,8 @@ LineFormat build_nanogpt_format() {
             Step step;
             return rest.data() && build_nanogpt::read_numbers(rest, 0, step);
           },
-          [] { return std::unique_ptr<LineReader>(std::make_unique<build_nanogpt::BuildNanoGpt>()); }};
+          [] { return std::unique_ptr<LineReader>(std::make_unique<build_nanogpt::BuildNanoGpt>()); },
+          {step_word}};
 }
 
 }  // namespace assay::spec::audit

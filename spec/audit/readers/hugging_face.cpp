@@ -92,6 +92,12 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNum
   });
 }
 
+/// One of these stands in every line that says something.
+const Words& known_words() {
+  static const Words words({loss_key, end_start});
+  return words;
+}
+
 class HuggingFace : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
@@ -100,6 +106,7 @@ class HuggingFace : public LineReader {
       if (step[Field::loss] && !quoted_) round_to(*step[Field::loss], last_digit_of_loss);
       return builder.step(step);
     }
+    if (!may_say(known_words(), line.text)) return;
     if (const std::size_t at = step_start(line.text); at != std::string_view::npos) {
       TakenNumbers taken;
       bool rewards = false;
@@ -152,7 +159,8 @@ LineFormat hugging_face_format() {
             Step step;
             return at != std::string_view::npos && hugging_face::read_numbers(text.substr(at), 0, step);
           },
-          [] { return std::unique_ptr<LineReader>(std::make_unique<hugging_face::HuggingFace>()); }};
+          [] { return std::unique_ptr<LineReader>(std::make_unique<hugging_face::HuggingFace>()); },
+          {hugging_face::loss_key}};
 }
 
 }  // namespace assay::spec::audit

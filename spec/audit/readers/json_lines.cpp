@@ -21,7 +21,7 @@ class JsonLines : public LineReader {
     if (builder.may_defer())
       if (const auto glance = shapes_.glance(line); glance && builder.defer(line.text, *glance, again_))
         return;
-    if (trimmed(line.text).empty()) return;
+    if (trimmed(line.text).empty() || others_.glance(line)) return;
     values_.begin(line.number);
     if (shapes_.read(line, values_.step)) return builder.step(values_.step, shapes_.fields());
     paths_.begin();
@@ -34,9 +34,13 @@ class JsonLines : public LineReader {
       builder.left_out();
     else if (!whole || values_.unreadable)
       builder.unread(line.text);
+    else if (!values_.known && !mapping_.shares_are_open())
+      others_.learn(line, values_.taken);
     else if (values_.known) {
       const bool null = is_null(values_.step[Field::loss]);
       if (null && !null_rows_.is_step(values_.step, builder.last_number())) values_.step[Field::loss].reset();
+      if (!says_something(values_.step) && values_.plain && !mapping_.shares_are_open())
+        others_.learn(line, values_.taken);
       if (!says_something(values_.step) || values_.is_no_step()) return;
       if (values_.plain) shapes_.learn(line, values_.taken);
       if (values_.rewards) builder.of_rewards();
@@ -114,7 +118,7 @@ class JsonLines : public LineReader {
   ReadAgain again_ = [this](std::string_view text, std::int64_t line, Step& step) {
     if (shapes_.read(text, line, step) == 0) read_again(text, line, step);
   };
-  LineShapes shapes_{Notation::json};
+  LineShapes shapes_{Notation::json}, others_{Notation::json};  // of steps; of rows that say nothing
   NullLossRows null_rows_;
   Values values_{mapping_};
   JsonPaths paths_{values_};

@@ -41,6 +41,13 @@ bool starts_as_step(std::string_view text) {
   return at != std::string_view::npos && text.find("] loss=", at) != std::string_view::npos;
 }
 
+/// One of these stands in every line that says something.
+const Words& known_words() {
+  static const Words words({step_start, "DeviceMesh: ", "Training config: ", " parameters",
+                            "Detected GPU: ", "Starting training: ", "Training complete: "});
+  return words;
+}
+
 class KempnerForge : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
@@ -49,6 +56,7 @@ class KempnerForge : public LineReader {
         return;
     Step step;
     if (memory_known_ && shapes_.read(line, step)) return builder.step(step, shapes_.fields());
+    if (!may_say(known_words(), line.text)) return;
     if (!starts_as_step(line.text)) return read_header(line.text, line.number, builder);
     TakenNumbers taken;
     if (read_numbers(line.text, line.number, step, &taken) && (line.complete || line.text.ends_with('s'))) {
@@ -195,7 +203,8 @@ LineFormat kempnerforge_format() {
             Step step;
             return kempnerforge::starts_as_step(text) && kempnerforge::read_numbers(text, 0, step);
           },
-          [] { return std::unique_ptr<LineReader>(std::make_unique<kempnerforge::KempnerForge>()); }};
+          [] { return std::unique_ptr<LineReader>(std::make_unique<kempnerforge::KempnerForge>()); },
+          {kempnerforge::step_start}};
 }
 
 }  // namespace assay::spec::audit

@@ -31,6 +31,11 @@ double* mark_of(RunMarks& marks, Field field) {
 
 }  // namespace
 
+/// Whether the line begins with the byte that lines of that shape begin with.
+bool LineShapes::begins_alike(const Shape& shape, std::string_view text) {
+  return shape.pieces.empty() || shape.pieces[0].size == 0 || shape.text[0] == text[0];
+}
+
 /// Goes over a line as `matches` does; fills in what `layout` says of its numbers.
 bool LineShapes::glanced(const Shape& shape, std::string_view line, Layout& layout, char* digits) const {
   const char *const text = shape.text.data(), *at = line.data(), *const end = at + line.size();
@@ -151,12 +156,13 @@ std::optional<Glance> LineShapes::glance(const Line& line) {
     ++fitted_, ++read_;
     return numbers(*known, text);
   }
-  ++misfits_;
   std::array<char, longest_glanced> digits;
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
     const std::size_t which = last_ + i < shapes_.size() ? last_ + i : last_ + i - shapes_.size();
+    if (!begins_alike(shapes_[which], text)) continue;
     if (by_layout) std::fill_n(digits.begin(), text.size(), '\0');
     if (!glanced(shapes_[which], text, passing_, by_layout ? digits.data() : nullptr)) continue;
+    ++misfits_;  // of lines that are alike: others say nothing of their widths
     if (by_layout) {
       passing_.size = text.size();
       passing_.words.clear();

@@ -6,6 +6,7 @@
 
 #include "spec/audit/readers/line_source.hpp"
 #include "spec/audit/readers/record_builder.hpp"
+#include "spec/audit/readers/words.hpp"
 
 namespace assay::spec::audit {
 
@@ -17,6 +18,25 @@ class LineReader {
   virtual void read(const Line& line, RecordBuilder& builder) = 0;
   /// After the last line.
   virtual void finish(RecordBuilder&) {}
+  /// Whether the line that was read last holds none of the words that this trainer's lines have: neither it
+  /// nor an end of it says anything.
+  bool held_no_word() const { return held_no_word_; }
+
+ protected:
+  /// The words that the line has of those of which each line has one that says something; `else_it_may`: it
+  /// may say something without.
+  std::uint64_t words_of(const Words& words, std::string_view text, bool else_it_may = false) {
+    const std::uint64_t found = words.in(text);
+    held_no_word_ = found == 0 && !else_it_may;
+    return found;
+  }
+  /// Whether it has one, or may do without.
+  bool may_say(const Words& words, std::string_view text, bool else_it_may = false) {
+    return words_of(words, text, else_it_may) != 0 || else_it_may;
+  }
+
+ private:
+  bool held_no_word_ = false;
 };
 
 /// A trainer that logs lines of text.
@@ -24,7 +44,8 @@ struct LineFormat {
   Format format;
   bool (*recognises)(std::string_view line);  ///< whether this is one of its step lines, wholly readable
   std::unique_ptr<LineReader> (*make)();
-  std::string_view never_behind = {};  ///< ends of what stands before a line that is no step's
+  std::vector<std::string_view> of_steps;  ///< one of these stands in every step line
+  std::string_view never_behind = {};      ///< ends of what stands before a line that is no step's
 };
 
 LineFormat assay_format();  ///< run.jsonl

@@ -110,6 +110,7 @@ std::size_t LineShapes::read(std::string_view text, std::int64_t line, Step& ste
   const char* const end = text.data() + text.size();
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
     const std::size_t which = last_ + i < shapes_.size() ? last_ + i : last_ + i - shapes_.size();
+    if (!begins_alike(shapes_[which], text)) continue;
     const char* at = text.data();
     if (matches(shapes_[which], at, end, line, step) && (!whole || at == end)) {
       last_ = which;

@@ -114,6 +114,7 @@ class LineShapes {
   };
   bool matches(const Shape& shape, const char*& at, const char* end, std::int64_t line, Step& step) const;
   bool pass(const char*& at, const char* end) const;
+  static bool begins_alike(const Shape& shape, std::string_view text);
   static bool alike(const Piece& piece, const char* from, const char* to);
   /// A line to the width of every number: another one with the same bytes but for the digits of its numbers
   /// is looked over in a few operations per eight bytes.

@@ -11,12 +11,23 @@
 namespace assay::spec::audit {
 namespace {
 
+/// One of these stands in every line that says something.
+const Words& known_words() {
+  static const Words words = [] {
+    std::vector<std::string_view> all = llm_tii::header_words();
+    all.insert(all.end(), {"Iter ", "Achieved: ", "FLOPs/token: ", "Memory: ", "Gradients: norm="});
+    return Words(all);
+  }();
+  return words;
+}
+
 class LlmTii : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
     const std::string_view text = line.text;
     if (text.find(':') == std::string_view::npos) return;  // a rule between quotes
     if (Step known; shapes_.read(line, known) && take_known(known, line, builder)) return builder.took();
+    if (!may_say(known_words(), text)) return;
     if (const auto step = step_key(text); step.data()) {
       read_step(step, line, builder);
     } else if (text.find("MFU: ") != std::string_view::npos &&
@@ -194,7 +205,10 @@ LineFormat llm_tii_format() {
   Format format;
   format.name = "llm_tii";
   format.first_step_is_zero = true;
-  return {format, recognises, [] { return std::unique_ptr<LineReader>(std::make_unique<LlmTii>()); }};
+  return {format,
+          recognises,
+          [] { return std::unique_ptr<LineReader>(std::make_unique<LlmTii>()); },
+          {"Iter ", "Achieved: "}};
 }
 
 }  // namespace assay::spec::audit

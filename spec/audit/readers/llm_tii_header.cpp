@@ -77,6 +77,12 @@ bool names_a_device(const HeaderLine& line) { return line.key.ends_with("Device"
 
 }  // namespace
 
+std::vector<std::string_view> header_words() {
+  std::vector<std::string_view> out = {"Device", "Precision", "Parallelism", "Architecture Name"};
+  for (const SettingName& known : header_keys) out.push_back(known.name);
+  return out;
+}
+
 bool begins_a_header(std::string_view text) {
   const HeaderLine line = header_line(text);
   return known_of(line.key) || names_a_device(line);

@@ -76,6 +76,17 @@ constexpr SettingName rows[] = {{"micro batch size B", Setting::micro},
                                 {"train_num_batches", Setting::max_steps},
                                 {"num_processes", Setting::gpus}};
 
+/// One of these stands in every line that says something and is no row of a table.
+const Words& known_words() {
+  static const Words words = [] {
+    std::vector<std::string_view> all = {"setting grad_accum_steps=", "total average iteration time: ",
+                                         "batch_size B=", "num_parameters: ", "device memory usage: "};
+    all.insert(all.end(), std::begin(TrainGpt2Header::words), std::end(TrainGpt2Header::words));
+    return Words(all);
+  }();
+  return words;
+}
+
 class LlmC : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
@@ -88,6 +99,7 @@ class LlmC : public LineReader {
       take_memory(step);
       return builder.step(step, shapes_.fields());
     }
+    if (!may_say(known_words(), line.text, line.text.find('|') != std::string_view::npos)) return;
     const auto text = step_line(line.text);
     if (!text.data()) return read_header(line.text, line.number, builder);
     TakenNumbers taken;
@@ -204,7 +216,8 @@ LineFormat llmc_format() {
             Step step;
             return rest.data() && llmc::read_numbers(rest, 0, step);
           },
-          [] { return std::unique_ptr<LineReader>(std::make_unique<llmc::LlmC>()); }};
+          [] { return std::unique_ptr<LineReader>(std::make_unique<llmc::LlmC>()); },
+          {step_word}};
 }
 
 }  // namespace assay::spec::audit

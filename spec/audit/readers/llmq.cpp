@@ -85,6 +85,12 @@ constexpr SettingName options[] = {{"batch-size", Setting::micro},
                                    {"learning-rate", Setting::learning_rate},
                                    {"gpus", Setting::gpus}};
 
+/// One of these stands in every line that says something, but for the options.
+const Words& known_words() {
+  static const Words words({step_start, "[Options]", "  Device ", "  Memory: ", "  Peak "});
+  return words;
+}
+
 class LlmQ : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
@@ -97,6 +103,7 @@ class LlmQ : public LineReader {
       }
     Step step;
     if (!shapes_.read(line, step)) {
+      if (!may_say(known_words(), line.text, in_options_)) return;
       if (line.text.find(step_start) == std::string_view::npos)
         return read_header(line.text, line.number, builder);
       TakenNumbers taken;
@@ -184,7 +191,8 @@ LineFormat llmq_format() {
             return text.find(llmq::step_start) != std::string_view::npos &&
                    llmq::read_raw(text, 0, step, units, nullptr);
           },
-          [] { return std::unique_ptr<LineReader>(std::make_unique<llmq::LlmQ>()); }};
+          [] { return std::unique_ptr<LineReader>(std::make_unique<llmq::LlmQ>()); },
+          {llmq::step_start}};
 }
 
 }  // namespace assay::spec::audit

@@ -64,8 +64,11 @@ bool is_fence(std::string_view line) {
 }
 
 bool is_elision(std::string_view line) {
-  constexpr std::size_t longest = 64;
+  constexpr std::size_t longest = 64, most_letters = 14;  // "output omitted"
   if (line.size() > longest) return false;
+  std::size_t letters = 0;
+  for (const char c : line)
+    if ((c | 0x20) >= 'a' && (c | 0x20) <= 'z' && ++letters == most_letters) return false;
   // "13:<snip>", as grep -n numbers it.
   const std::size_t number = line.find_first_not_of("0123456789");
   if (number != std::string_view::npos && number > 0 && (line[number] == ':' || line[number] == '-'))

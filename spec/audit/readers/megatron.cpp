@@ -16,6 +16,24 @@ namespace assay::spec::audit {
 namespace megatron {
 namespace {
 
+/// One of these stands in every line that says something: first those of lines that are no header's.
+const Words& known_words() {
+  static const Words words = [] {
+    std::vector<std::string_view> all = {"iteration", "memory (MB)", "[after training is done]", "] step="};
+    all.insert(all.end(), std::begin(Header::words), std::end(Header::words));
+    all.push_back(nanotron::Run::configuration_word);
+    return Words(all);
+  }();
+  return words;
+}
+enum KnownWord : std::uint64_t {
+  iteration = 1,
+  memory = 2,
+  training_is_done = 4,
+  deepspeed_step = 8,
+  of_header = 16
+};
+
 class Megatron : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
@@ -27,26 +45,29 @@ class Megatron : public LineReader {
       builder.at(line.number, line.rank);
     }
     if (read_known(line, builder)) return;
-    if (step_line(line.text).data() || begins_broken(line.text)) {
+    const std::uint64_t words = words_of(known_words(), line.text, nanotron_.in_configuration());
+    const bool header = words >= of_header || nanotron_.in_configuration();
+    if (words == 0 && !header) return;
+    if ((words & iteration) != 0 && begins_step(line.text)) {
       broken_.hold(line);  // it may go on
       return builder.took();
     }
-    if (line.text.find("memory (MB)") != std::string_view::npos &&
-        line.text.find("max allocated:") != std::string_view::npos)
+    if ((words & memory) != 0 && line.text.find("max allocated:") != std::string_view::npos)
       // A number at the end of a line that is cut may be cut too.
       return line.complete ? read_memory(line.text, line.number, builder) : void();
-    if (Header::starts(line.text)) {
+    if (header && Header::starts(line.text)) {
       emit(builder);
       unsaid_ = Unsaid();
     }
-    if (Header::ends_arguments(line.text)) batch_.begin();
+    if (header && Header::ends_arguments(line.text)) batch_.begin();
     // What falls back behind it is another run's, whether or not its arguments are there.
-    if (line.text.find("[after training is done]") != std::string_view::npos) {
+    if ((words & training_is_done) != 0) {
       emit(builder);
       builder.begin_anew();
     }
-    if (read_skipped(line.text, line.number)) return;
-    if (stops_timer(line.text)) return builder.paused();
+    if ((words & deepspeed_step) != 0 && read_skipped(line.text, line.number)) return;
+    if ((words & iteration) != 0 && stops_timer(line.text)) return builder.paused();
+    if (!header) return;
     header_.read(line.text, line.number, builder);
     nanotron_.read_header(line.text, line.number, builder);
   }
@@ -111,26 +132,37 @@ class Megatron : public LineReader {
     open_ = true;
   }
 
-  /// A line like one before it, of a run whose plan and batch are known.
+  /// A line like one before it, of a run whose plan and batch are known, or whose batch grows.
   bool read_known(const Line& line, RecordBuilder& builder) {
     Step step;
-    if (!shapes_.read(line, step) || !batch_.same(line.text)) return false;
-    emit(builder);
-    if (!builder.current(Setting::max_steps)) return false;
+    if (!shapes_.read(line, step)) return false;
+    const bool same = batch_.same(line.text);
     if (step[Field::gpu_tokens_per_second]) {  // nanotron's alone
-      if (!nanotron_.read_alike(line.text, line.number, step)) return false;
+      if (!same) return false;
+      emit(builder);
+      if (!builder.current(Setting::max_steps) || !nanotron_.read_alike(line.text, line.number, step))
+        return false;
       open(step, line, builder);
       return true;
     }
-    if (!builder.current(Setting::sequences)) return false;
+    const auto batch = same ? batch_.here() : batch_.of(line.text, line.number);
+    if (!same && !batch) return false;
+    emit(builder);
+    const bool settled = builder.current(Setting::sequences) || batch_.grows();
+    const bool device_known = !step[Field::memory_share] || builder.current(Setting::gpu_memory);
+    if (!builder.current(Setting::max_steps) || !settled || !device_known) return false;
+    if (!same || !builder.current(Setting::sequences)) batch_.take(batch, header_.no_ramp(), builder);
+    if (!same) batch_.remember(line.text);
     open(step, line, builder);
     unsaid_.read(line.text, step, batch_.here(), builder);
     return true;
   }
 
   void read_held(RecordBuilder& builder) {
+    const bool broken = broken_.joined();
     const Line line = broken_.take();
     builder.at(line.number, line.rank);
+    if (broken && read_known(line, builder)) return;
     if (const auto text = step_line(line.text); text.data())
       read_step(text, line, builder);
     else
@@ -148,14 +180,15 @@ class Megatron : public LineReader {
         !read_numbers(text, line.number, step, beside, &taken) ||
         (!line.complete && !trimmed(text).ends_with('|')) || (beside.open_end && ends_in_bar_))
       return builder.unread(line.text);
-    ends_in_bar_ = ends_in_bar_ || trimmed(text).ends_with('|');
+    const bool bar = trimmed(text).ends_with('|'), whole = bar || !ends_in_bar_;  // else of no line behind it
+    ends_in_bar_ = ends_in_bar_ || bar;
     const std::optional<Printed>& batch = beside.batch;
     if (!builder.current(Setting::max_steps)) builder.summary(Setting::max_steps, step[Field::planned_steps]);
     if (beside.of_all_gpus) {
       nanotron_.read_step(text, line.number, step, batch, builder);
       if (step[Field::gpu_tokens_per_second]) {
         batch_.remember(line.text);
-        shapes_.learn(line, taken);
+        if (whole) shapes_.learn(line, taken);
       }
       return open(step, line, builder);
     }
@@ -164,7 +197,7 @@ class Megatron : public LineReader {
       builder.summary(Setting::gpu_memory, beside.device_memory);
     unsaid_.read(line.text, step, batch, builder);
     batch_.remember(line.text);
-    shapes_.learn(line, taken);
+    if (whole) shapes_.learn(line, taken);
     open(step, line, builder);
   }
 
@@ -220,7 +253,8 @@ LineFormat megatron_format() {
             return (rest.data() && (readable(rest) || readable(rest.substr(0, rest.rfind('|'))))) ||
                    megatron::begins_broken(text);
           },
-          [] { return std::unique_ptr<LineReader>(std::make_unique<megatron::Megatron>()); }};
+          [] { return std::unique_ptr<LineReader>(std::make_unique<megatron::Megatron>()); },
+          {"iteration"}};
 }
 
 }  // namespace assay::spec::audit

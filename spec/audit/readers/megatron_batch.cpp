@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "spec/audit/readers/scan.hpp"
+
 namespace assay::spec::audit::megatron {
 namespace {
 
@@ -42,6 +44,14 @@ void BatchOfLines::remember(std::string_view text) {
   at_ = place_of_batch(text);
   const bool there = at_ != std::string_view::npos;
   text_ = there ? text.substr(at_, text.find('|', at_) - at_) : std::string_view();
+}
+
+std::optional<Printed> BatchOfLines::of(std::string_view text, std::int64_t line) const {
+  const std::size_t at = text_.empty() ? std::string_view::npos : place_of_batch(text);
+  const std::size_t behind_name = text.find_first_of(":=", at);
+  if (at == std::string_view::npos || behind_name == std::string_view::npos) return std::nullopt;
+  const std::string_view value = text.substr(behind_name + 1);
+  return prefixed_number(trimmed(value.substr(0, value.find('|'))), Kind::counted, 1, line);
 }
 
 bool BatchOfLines::same(std::string_view text) const {

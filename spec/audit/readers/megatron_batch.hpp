@@ -24,7 +24,11 @@ class BatchOfLines {
   /// Whether a line of the shape of one before it has the batch of the one that was read in full last: shapes
   /// look past numbers that no field takes.
   bool same(std::string_view text) const;
-  /// The batch of the line that was read in full last.
+  /// Whether the lines have had several, so that no one number is that of a step.
+  bool grows() const { return grows_; }
+  /// The batch of a line of that shape; empty where its number cannot be read.
+  std::optional<Printed> of(std::string_view text, std::int64_t line) const;
+  /// The batch of the line that was taken last.
   const std::optional<Printed>& here() const { return here_; }
 
  private:

@@ -10,8 +10,9 @@ namespace {
 
 /// What names the number of a part: "grad norm" of " grad norm: 1.5 ". Empty where there is none.
 std::string_view key_of(std::string_view part) {
-  const std::size_t end = part.find_first_of(":=");
-  return end == std::string_view::npos ? std::string_view() : trimmed(part.substr(0, end));
+  for (std::size_t end = 0; end < part.size(); ++end)
+    if (part[end] == ':' || part[end] == '=') return trimmed(part.substr(0, end));
+  return {};
 }
 
 bool is_named(std::string_view part) { return is_name(key_of(part)); }
@@ -35,18 +36,22 @@ std::string_view between(std::string_view tail, std::string_view text) {
   return is_named(std::string(tail) + std::string(first)) ? "" : " ";
 }
 
+/// Calls `ask` with what names each part, until it says so.
+template <class Ask>
+bool any_key(std::string_view parts, const Ask& ask) {
+  while (!parts.empty()) {
+    const std::size_t bar = std::min(parts.find('|'), parts.size());
+    if (ask(key_of(parts.substr(0, bar)))) return true;
+    parts.remove_prefix(std::min(bar + 1, parts.size()));
+  }
+  return false;
+}
+
 /// Whether a part of `more` has the name of one of `text`: it is another step's.
 bool repeats(std::string_view text, std::string_view more) {
-  const auto each = [](std::string_view parts, auto&& ask) {
-    while (!parts.empty()) {
-      const std::size_t bar = std::min(parts.find('|'), parts.size());
-      if (const std::string_view key = key_of(parts.substr(0, bar)); is_name(key) && ask(key)) return true;
-      parts.remove_prefix(std::min(bar + 1, parts.size()));
-    }
-    return false;
-  };
-  return each(more, [&](std::string_view key) {
-    return each(text, [&](std::string_view other) { return other == key; });
+  return any_key(more, [&](std::string_view key) {
+    return is_name(key) && text.find(key) != std::string_view::npos &&
+           any_key(text, [&](std::string_view other) { return other == key; });
   });
 }
 
@@ -72,7 +77,7 @@ bool BrokenLine::join(const Line& line) {
   constexpr std::size_t longest = 4096;  // of a whole step line; the longest known ones have 900 bytes
   const std::size_t bar = line.text.find('|');
   if (!holds_ || bar == std::string_view::npos || line.number != last_ + 1 || line.rank != line_.rank ||
-      text_.size() + line.text.size() > longest || step_line(line.text).data() || begins_broken(line.text))
+      text_.size() + line.text.size() > longest || begins_step(line.text))
     return false;
   const std::string_view all = text_;
   const std::string_view tail = trimmed(all.substr(all.rfind('|') + 1));

@@ -11,6 +11,8 @@ namespace assay::spec::audit::megatron {
 class BrokenLine {
  public:
   bool holds() const { return holds_; }
+  /// Whether a line was put behind what is kept.
+  bool joined() const { return last_ != line_.number; }
   void hold(const Line& line);
   /// Puts `line` behind what is kept, where it goes on with it: it follows at once, and either one of the
   /// parts between its bars has a name that step lines print, or its first part has one or a number of one

@@ -110,6 +110,7 @@ std::optional<BlockMlp> Header::state_mlp(RecordBuilder& builder) const {
 void Header::read_argument(std::string_view name, std::string_view rest, std::int64_t line,
                            RecordBuilder& builder) {
   while (!rest.empty() && (rest[0] == ' ' || rest[0] == '.')) rest.remove_prefix(1);
+  if (rest.starts_with(':')) return;  // "    evaluate .....: (8312.11, 8312.53)", of a timer
   const std::string_view value = trimmed(rest);
   if (mlp_.read(name, value)) state_mlp(builder);
   schedule_.read(name, value, line, builder);

@@ -13,6 +13,16 @@ namespace assay::spec::audit::megatron {
 
 class Header {
  public:
+  /// One of these stands in each of its lines.
+  static constexpr std::string_view words[] = {
+      "end of arguments",
+      "using world size: ",
+      " ..",
+      "batches to constant ",
+      "dummy tokens (new size: ",
+      "Total number of parameters in billions: ",
+      "parameters on (tensor, pipeline) model parallel rank (0, 0): ",
+      "successfully loaded checkpoint"};
   /// Whether a program says by this line that it has started.
   static bool starts(std::string_view text);
   /// Whether the arguments end here: they are whole, if their first lines are there.

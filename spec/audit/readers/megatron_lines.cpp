@@ -34,9 +34,23 @@ std::string_view step_line(std::string_view text) {
   return rest.data() && names_time(rest) ? rest : std::string_view();
 }
 
+namespace {
+
+/// Of what `numbered` gave.
+bool tells_samples(std::string_view rest) {
+  return trimmed(rest.substr(rest.find('|') + 1)).starts_with("consumed ");
+}
+
+}  // namespace
+
 bool begins_broken(std::string_view text) {
   const std::string_view rest = numbered(text);
-  return rest.data() && trimmed(rest.substr(rest.find('|') + 1)).starts_with("consumed ");
+  return rest.data() && tells_samples(rest);
+}
+
+bool begins_step(std::string_view text) {
+  const std::string_view rest = numbered(text);
+  return rest.data() && (names_time(rest) || tells_samples(rest));
 }
 
 namespace {

@@ -14,6 +14,9 @@ std::string_view step_line(std::string_view text);
 /// "iteration  10/ 100 | consumed samples: 640 | elapsed".
 bool begins_broken(std::string_view text);
 
+/// Whether it is a step line, or begins as one that is broken.
+bool begins_step(std::string_view text);
+
 /// What a step line says besides the numbers of a step.
 struct Beside {
   std::optional<Printed> batch;          ///< in whatever its trainer counts it

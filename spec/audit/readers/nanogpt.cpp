@@ -54,6 +54,14 @@ constexpr SettingName known_settings[] = {{"batch_size", Setting::micro},
                                           {"lr_decay_iters", Setting::decay_steps},
                                           {"max_iters", Setting::max_steps}};
 
+/// One of these stands in every line that says something.
+const Words& known_words() {
+  static const Words words({"iter ", "tokens per iteration",
+                            "number of parameters: ", "decayed parameter tensors: ", "vocab_size",
+                            "Initializing a new model from scratch", " = "});
+  return words;
+}
+
 class NanoGpt : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
@@ -65,6 +73,7 @@ class NanoGpt : public LineReader {
       forget_unmeasured(step);
       return builder.step(step, shapes_.fields());
     }
+    if (!may_say(known_words(), line.text)) return;
     if (const auto text = step_line(line.text); text.data()) {
       const bool ended = line.complete || text.ends_with("ms") || text.ends_with('%');
       TakenNumbers taken;
@@ -173,7 +182,8 @@ LineFormat nanogpt_format() {
             Step step;
             return rest.data() && nanogpt::read_numbers(rest, 0, step);
           },
-          [] { return std::unique_ptr<LineReader>(std::make_unique<nanogpt::NanoGpt>()); }};
+          [] { return std::unique_ptr<LineReader>(std::make_unique<nanogpt::NanoGpt>()); },
+          {"iter "}};
 }
 
 }  // namespace assay::spec::audit

@@ -101,7 +101,7 @@ bool rate_is_wrong(const Step& step, const Printed& by_rate, const Printed& by_t
 }  // namespace
 
 void Run::read_header(std::string_view text, std::int64_t line, RecordBuilder& builder) {
-  if (text.find("Config(general=GeneralArgs(") != std::string_view::npos) {
+  if (text.find(configuration_word) != std::string_view::npos) {
     in_configuration_ = true;
     configuration_ = {};
     steps_ = false;

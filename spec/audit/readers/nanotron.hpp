@@ -11,6 +11,9 @@ namespace assay::spec::audit::nanotron {
 
 class Run {
  public:
+  /// Any line may be one of the configuration until a step comes; else one begins with this.
+  bool in_configuration() const { return in_configuration_; }
+  static constexpr std::string_view configuration_word = "Config(general=GeneralArgs(";
   /// A line of the printed configuration, "tokens=TokensArgs(sequence_length=2048,"; others are passed over.
   void read_header(std::string_view text, std::int64_t line, RecordBuilder& builder);
   /// Completes `step`, which `text` was read as: how its numbers are rounded, what its `batch` counts, and

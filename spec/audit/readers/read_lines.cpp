@@ -116,7 +116,7 @@ class Hands {
     Line bare = line;
     if (prefix_.on_steps() && prefix_.take_off_step(bare) ? says(bare) : says(line)) return;
     bare = line;
-    if (prefix_.take(bare) && says(bare)) return;
+    if (!reader_->held_no_word() && prefix_.take(bare) && says(bare)) return;
     unsaid(line);
   }
 

@@ -49,6 +49,14 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNum
   return !scan.bad();
 }
 
+/// One of these stands in every line that says something.
+const Words& known_words() {
+  static const Words words({"step:", " capacity: ", "Peak FLOPS used for computing MFU: ",
+                            " total parameters", "device mesh with ", "global batch size ",
+                            "tokens per train step", "Building ", "Float8", "Training starts at step "});
+  return words;
+}
+
 class Torchtitan : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
@@ -74,6 +82,7 @@ class Torchtitan : public LineReader {
       constexpr std::uint32_t stamped = std::uint32_t{1} << static_cast<int>(Field::elapsed);
       return builder.step(step, shapes_.fields() | stamped);
     }
+    if (!may_say(known_words(), line.text)) return;
     if (const auto text = step_line(line.text); text.data()) {
       step[Field::elapsed] = stamps_.of(line.text, line.number);
       TakenNumbers taken;
@@ -260,7 +269,9 @@ LineFormat torchtitan_format() {
         return rest.data() && torchtitan::read_numbers(rest, 0, step) &&
                (step[Field::tokens_per_second] || step[Field::memory_reserved] || step[Field::gradient_norm]);
       },
-      [] { return std::unique_ptr<LineReader>(std::make_unique<torchtitan::Torchtitan>()); }, "validate "};
+      [] { return std::unique_ptr<LineReader>(std::make_unique<torchtitan::Torchtitan>()); },
+      {"step:"},
+      "validate "};
 }
 
 }  // namespace assay::spec::audit

@@ -20,6 +20,10 @@ BehindStep behind_step(std::string_view text);
 
 class TrainGpt2Header {
  public:
+  /// One of these stands in each of its lines.
+  static constexpr std::string_view words[] = {
+      "total desired batch size: ", "calculated gradient accumulation steps: ", "using device: ",
+      "decayed parameter tensors: "};
   /// Takes what a line says; false where it is none of these.
   bool read(std::string_view text, std::int64_t line, RecordBuilder& builder);
 

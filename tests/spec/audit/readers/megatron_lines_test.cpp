@@ -63,6 +63,52 @@ void expect_same(const RunRecord& one, const RunRecord& other, const std::string
   EXPECT_EQ(one.unread_lines, 0) << what;
 }
 
+/// A batch that ramps up, of lines that are alike and of lines each of which has a word of its own before it.
+TEST(MegatronLinesSpec, ABatchThatGrowsIsThatOfEachLine) {
+  const std::string stated =
+      "------------------------ arguments ------------------------\n"
+      "  global_batch_size ............................... 64\n"
+      "  train_iters ..................................... 40\n"
+      "-------------------- end of arguments ---------------------\n";
+  for (const std::string& header : {std::string(), stated})
+    for (const int every : {1, 3, 50}) {
+      std::string alike = header, unlike = header;
+      for (int i = 1, samples = 0; i <= 40; ++i) {
+        const int batch = 64 + 16 * (i / every);
+        samples += batch;
+        char text[300];
+        std::snprintf(
+            text, sizeof text,
+            "iteration %8d/      40 | consumed samples: %12d | elapsed time per iteration (ms): 3104.5 | "
+            "global batch size: %5d | lm loss: 4.321930E+00 | number of skipped iterations:   0 |",
+            i, samples, batch);
+        alike += std::string(" ") + text + "\n";
+        unlike += std::string(static_cast<std::size_t>(i), 'x') + "! " + text + "\n";
+      }
+      const RunRecord run = read(alike);
+      expect_same(run, read(unlike), "every " + std::to_string(every));
+      ASSERT_EQ(run.steps.size(), 40U);
+      for (int i = 1; i <= 40; ++i)
+        EXPECT_EQ(run.steps[static_cast<std::size_t>(i - 1)][Field::step_sequences]->value,
+                  64 + 16 * (i / every));
+      EXPECT_EQ(run[Setting::sequences].has_value(), every == 50) << header;
+    }
+}
+
+/// What no part of the line names, and a number that cannot be read, are for the long way.
+TEST(MegatronLinesSpec, ABatchThatCannotBeReadIsNotThatOfTheLineBefore) {
+  const auto line = [](int step, const std::string& batch) {
+    return " iteration " + std::to_string(step) +
+           "/ 9 | elapsed time per iteration (ms): 3104.5 | global batch size: " + batch +
+           " | lm loss: 4.3 |\n";
+  };
+  const RunRecord run = read(line(1, "64") + line(2, "96") + line(3, "1e999") + line(4, "96.5"));
+  ASSERT_EQ(run.steps.size(), 3U);
+  EXPECT_EQ(run.steps[1][Field::step_sequences]->value, 96);
+  EXPECT_EQ(run.steps[2][Field::step_sequences]->value, 96.5);
+  EXPECT_EQ(run.unread_lines, 1);
+}
+
 /// From the width on that leaves what the trainer is known by on the first line: "| consumed".
 constexpr std::size_t narrowest = 50;
 
