@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """How long `assay audit` takes over a log of 10 MB, in every format that it reads, and over one of 1 GB, and `assay flops`.
+Beside the formats: a log half of which is text (`megatron_text`), and one whose batch grows (`megatron_ramp`).
 
     ci/bench audit [--rounds N] [--gigabyte FORMAT] [--record] [--busy]
 
@@ -130,8 +131,8 @@ def page(arguments, small, large, flops):
         FLOPS_HEAD,
         *(line for _, line in flops),
         "",
-        "The logs are long simulated runs (`tests/bench/long_logs.cpp`), consistent in every number; most of a log's",
-        "lines are steps, which is the dearest kind: lines that hold no step cost less.",
+        "The logs are long simulated runs (`tests/bench/long_logs.cpp`), consistent in every number. Their lines are steps;",
+        "of `megatron_text` half the bytes are lines that hold none, and the batch of `megatron_ramp` grows.",
     ]
     return "\n".join(lines) + "\n"
 
