@@ -37,7 +37,8 @@ enum KnownWord : std::uint64_t {
 class Megatron : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
-    if (broken_.holds()) {
+    const bool behind_step = broken_.holds();
+    if (behind_step) {
       if (broken_.join(line)) return builder.took();
       const std::int64_t takings = builder.takings();
       read_held(builder);
@@ -47,7 +48,7 @@ class Megatron : public LineReader {
     if (read_known(line, builder)) return;
     const std::uint64_t words = words_of(known_words(), line.text, nanotron_.in_configuration());
     const bool header = words >= of_header || nanotron_.in_configuration();
-    if (words == 0 && !header) return;
+    if (words == 0 && !header) return read_torn(line, behind_step, builder);
     if ((words & iteration) != 0 && begins_step(line.text)) {
       broken_.hold(line);  // it may go on
       return builder.took();
@@ -67,7 +68,7 @@ class Megatron : public LineReader {
     }
     if ((words & deepspeed_step) != 0 && read_skipped(line.text, line.number)) return;
     if ((words & iteration) != 0 && stops_timer(line.text)) return builder.paused();
-    if (!header) return;
+    if (!header) return read_torn(line, behind_step, builder);
     header_.read(line.text, line.number, builder);
     nanotron_.read_header(line.text, line.number, builder);
   }
@@ -156,6 +157,12 @@ class Megatron : public LineReader {
     open(step, line, builder);
     unsaid_.read(line.text, step, batch_.here(), builder);
     return true;
+  }
+
+  /// What is left of a step line and goes on with none: its numbers are lost. One part may be named so by
+  /// chance, but not right behind a step.
+  static void read_torn(const Line& line, bool behind_step, RecordBuilder& builder) {
+    if (parts_of_step(line.text) >= (behind_step ? 1 : 2)) builder.unread(line.text);
   }
 
   void read_held(RecordBuilder& builder) {

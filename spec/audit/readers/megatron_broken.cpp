@@ -66,6 +66,18 @@ bool names_one(std::string_view text) {
 
 }  // namespace
 
+int parts_of_step(std::string_view text) {
+  int count = 0;
+  if (text.find('|') == std::string_view::npos) return count;
+  any_key(text, [&](std::string_view key) {
+    if (!is_name(key)) return false;
+    const auto behind_key = static_cast<std::size_t>(key.data() - text.data()) + key.size();
+    count += text[text.find_first_of(":=", behind_key)] == ':';
+    return false;
+  });
+  return count;
+}
+
 void BrokenLine::hold(const Line& line) {
   text_ = line.text;
   line_ = line;

@@ -7,6 +7,9 @@
 
 namespace assay::spec::audit::megatron {
 
+/// How many parts between bars have a name that step lines print, with a colon behind it; 0 where no bar is.
+int parts_of_step(std::string_view text);
+
 /// Keeps a step line until the next line shows that it is whole.
 class BrokenLine {
  public:

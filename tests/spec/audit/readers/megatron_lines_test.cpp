@@ -137,7 +137,12 @@ TEST(MegatronLinesSpec, WhatIsNoPartOfAStepIsNotPutBehindIt) {
       late += line + "\nsaved\ngrad norm: 99.9 | lm loss: 1.0 |\n";
     }
     expect_same(read(apart), read(whole), "times of phases");
-    expect_same(read(late), read(whole), "not directly behind it");
+    // They are of some step, and are lost: that is said.
+    RunRecord torn = read(late);
+    ASSERT_EQ(torn.unread_lines, 6);
+    EXPECT_EQ(torn.unread_quotes[0].line, 3);
+    torn.unread_lines = 0;
+    expect_same(torn, read(whole), "not directly behind it");
   }
 }
 
@@ -163,6 +168,37 @@ TEST(MegatronLinesSpec, WhatAStepLineHasAlreadyIsAnotherSteps) {
   ASSERT_EQ(run.steps.size(), 2U);
   EXPECT_EQ(run.steps[0][Field::sequences_total]->value, 64);
   EXPECT_EQ(run.steps[0][Field::loss]->value, 4.821930);
+  ASSERT_EQ(run.unread_lines, 1);
+  EXPECT_EQ(run.unread_quotes[0].line, 2);
+}
+
+/// What is left of a step line that is put behind none: one part of it right behind a step, two anywhere.
+TEST(MegatronLinesSpec, TheTornEndOfAStepLineIsSaid) {
+  const std::vector<std::string> all = lines();
+  const auto unread = [&](const std::string& between) {
+    const RunRecord run = read(all[0] + "\n" + between + "\n" + all[1] + "\n");
+    EXPECT_EQ(run.steps.size(), 2U) << between;
+    return run.unread_lines;
+  };
+  EXPECT_EQ(unread("E+00 | grad norm: 1.954 | number of"), 1);
+  EXPECT_EQ(unread("ped iterations:   0 | lm loss: 4.821930E+00 |"), 1);
+  EXPECT_EQ(unread("saved\n | lm loss: 4.821930E+00 | loss scale: 1.0 | grad"), 1);
+  EXPECT_EQ(
+      unread(
+          "saved\nper iteration (ms): 3114.5 | learning rate: 3.000E-04 | global batch size:    64 | lm lo"),
+      1);
+  // What is printed between steps as well.
+  for (const std::string said :
+       {"saved\neval | lm loss: 4.8 | PPL: 100.1 |", "time (ms) | forward: 68.08 | backward: 175.50 |",
+        " validation loss at iteration 1 | lm loss value: 2.3E+00 | lm loss PPL: 1.0E+01 | ",
+        " validation loss at iteration 1 | lm loss: 2.3E+00 | loss: 1.0E+01 | ", "loss: 4.8",
+        "| a table | of words |"})
+    EXPECT_EQ(unread(said), 0) << said;
+  // Another trainer's step is told as such.
+  const std::string other =
+      "[step 5] loss=4.8 | lr=3.00e-05 | grad_norm=2.920 | tok/s=631,505 | mfu=53.2% | mem=88.3/178GB | "
+      "step_time=0.23s";
+  EXPECT_EQ(unread(other), 0);
 }
 
 TEST(MegatronLinesSpec, ALineThatLostItsTimeIsSaid) {
