@@ -92,6 +92,10 @@ std::string json(const Audit& audit) {
                                   ",\"count\":" + std::to_string(r.settings_behind->count) +
                                   ",\"line\":" + std::to_string(r.settings_behind->line) + "}"
                             : "null") +
+         ",\"cut_lines\":{\"count\":" + std::to_string(r.cut_lines.count) +
+         ",\"line\":" + std::to_string(r.cut_lines.line) +
+         ",\"joined\":" + std::to_string(r.cut_lines.joined) +
+         ",\"column\":" + std::to_string(r.cut_lines.column) + "}" +
          ",\"null_losses\":" + std::to_string(r.null_losses.count) +
          ",\"stated\":" + list(r.stated, [](const GivenOption& one) { return json(one); }) +
          ",\"mapped\":" + list(r.mapped, [](const GivenOption& one) { return json(one); }) +

@@ -231,6 +231,16 @@ void print_sample(const RunRecord& r, std::ostream& out) {
   out << "\n";
 }
 
+void print_cut_lines(const spec::audit::CutLines& cut, std::ostream& out) {
+  const std::string column = cut.column > 0 ? " at column " + std::to_string(cut.column) : "";
+  if (cut.joined > 0)
+    out << "  " << count(static_cast<std::size_t>(cut.joined), "line")
+        << " are rests of lines that were wrapped" << column << ", and are read with them\n";
+  if (cut.count > 0)
+    out << "  " << count(static_cast<std::size_t>(cut.count), "line") << " could not be read to the end: cut"
+        << column << ", the first is line " << cut.line << "; the number that is cut is not judged\n";
+}
+
 void print_run(const Audit& audit, std::ostream& out) {
   std::size_t wrong = 0, judged = 0;
   for (const Result& r : audit.results) {
@@ -252,6 +262,7 @@ void print_run(const Audit& audit, std::ostream& out) {
           << spec::quote(r.unread_quotes.front().text);
     out << "\n";
   }
+  print_cut_lines(r.cut_lines, out);
   print_sample(r, out);
   for (const ForeignLines& other : r.foreign_lines)
     out << "  " << count(static_cast<std::size_t>(other.count), "line") << " from line " << other.line

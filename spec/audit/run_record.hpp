@@ -164,6 +164,14 @@ struct PrefixedSettings {
   std::int64_t line = 0;  ///< of the first
 };
 
+/// Lines that a terminal, a viewer or a tool cut or wrapped.
+struct CutLines {
+  std::int64_t count = 0;   ///< cut at their end, of which the last part is not read: its number may be cut
+  std::int64_t line = 0;    ///< the first of these
+  std::int64_t joined = 0;  ///< rests of wrapped lines, read with the line that they go on with
+  std::int64_t column = 0;  ///< where lines end [characters]; 0: at none, but in an ellipsis
+};
+
 /// Losses that JSON says to be null.
 struct NullLosses {
   std::int64_t count = 0;
@@ -291,6 +299,7 @@ struct RunFacts {
   std::vector<UnreadLine> unread_quotes;  ///< the first 10
   std::vector<ForeignLines> foreign_lines;
   std::optional<PrefixedSettings> settings_behind;
+  CutLines cut_lines;
   NullLosses null_losses;
   /// Lines that say that others were left out ("..."), in their order. Of more than so many the first ones:
   /// behind the last of these any line may say it.

@@ -164,8 +164,9 @@ Result judge_steps(const Evidence& e) {
           std::to_string(restarts) + (restarts == 1 ? " restart" : " restarts") + " from an earlier step";
     if (left_out)
       out.note += std::string(out.note.empty() ? "" : "; ") +
-                  "lines are left out, as the log says itself, in " + std::to_string(left_out) +
-                  (left_out == 1 ? " place" : " places");
+                  std::string("lines are left out, as the log says itself, ") +
+                  (e.record.unread_lines + e.record.cut_lines.count > 0 ? "or are not read, " : "") + "in " +
+                  std::to_string(left_out) + (left_out == 1 ? " place" : " places");
     if (e.record.printed_twice)
       out.note += std::string(out.note.empty() ? "" : "; ") +
                   "every line is printed twice, all its numbers alike (two handlers of one log): read once";

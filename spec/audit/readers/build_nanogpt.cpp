@@ -10,11 +10,13 @@ namespace build_nanogpt {
 namespace {
 
 /// From "step" on of "step     0 | loss: 10.95 | lr 8.3e-07 | norm: 27.1 | dt: 339.21ms | tok/sec: 1543.2";
-/// data() is null on other lines.
+/// data() is null on other lines. Of a line that is cut the rate may be lost.
 std::string_view step_line(std::string_view text) {
   const auto [behind_word, behind_number] = behind_step(text);
   const std::string_view after = trimmed(behind_number);
-  return after.starts_with("| loss: ") && after.find("tok/sec: ") != std::string_view::npos
+  const bool cut =
+      after.find("norm: ") != std::string_view::npos && after.find("dt: ") != std::string_view::npos;
+  return after.starts_with("| loss: ") && (cut || after.find("tok/sec: ") != std::string_view::npos)
              ? text.substr(text.size() - behind_word.size() - step_word.size())
              : std::string_view();
 }
@@ -32,7 +34,7 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNum
     scan.take(step, Field::seconds, "dt: ", Kind::measured, unit.starts_with("ms") ? 1e-3 : 1,
               unit.starts_with("ms") ? "ms" : "s", true);
   }
-  scan.take(step, Field::tokens_per_second, "tok/sec: ", Kind::measured, 1, {}, true);
+  scan.take(step, Field::tokens_per_second, "tok/sec: ", Kind::measured);
   return !scan.bad();
 }
 

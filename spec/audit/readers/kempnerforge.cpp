@@ -164,7 +164,7 @@ class KempnerForge : public LineReader {
       builder.name(&RunRecord::gpu, gpu.substr(0, arrow));
       if (arrow != std::string_view::npos)
         builder.setting(Setting::peak_flops,
-                        parse_printed(number_token(gpu.substr(arrow + 5)), Kind::measured, 1e12, line));
+                        parse_printed(followed_number(gpu.substr(arrow + 5)), Kind::measured, 1e12, line));
     } else if (text.find("Starting training: ") != std::string_view::npos) {
       builder.setting(Setting::max_steps, parse_printed(argument(text, "max_steps"), Kind::counted, 1, line));
       builder.setting(Setting::micro, parse_printed(argument(text, "batch_size"), Kind::counted, 1, line));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "spec/audit/readers/last_part.hpp"
 #include "spec/audit/readers/rank_prefix.hpp"
 #include "spec/error.hpp"
 
@@ -43,6 +44,8 @@ Lines::Lines(Blocks& blocks) : blocks_(blocks) {
   for (const std::string_view colour : {"[39m", "[0m", "[31m", "[32m"})
     bare_colours_ = bare_colours_ || blocks.rest().find(colour) != std::string_view::npos;
   numbered_ = numbers_its_lines(blocks_.rest());
+  ends_ = line_ends(blocks_.rest());
+  cut_.column = static_cast<std::int64_t>(ends_.column);
   look_over();
 }
 
@@ -141,15 +144,60 @@ std::string_view Lines::clean(std::string_view raw) {
   return scratch_;
 }
 
+/// The next line as it was printed: with what it was wrapped into.
+bool Lines::next_whole(std::string_view& raw) {
+  full_ = false;
+  if (ends_.wrapped) {
+    if (!ahead_) {
+      if (!next_raw(raw)) return false;
+      ahead_ = raw;
+    }
+    begun_ = number_, whole_ = complete_, long_ = overlong_;
+    joined_ = *ahead_;
+    ahead_.reset();
+    full_ = ends_.full(joined_);
+    while (whole_ && next_raw(raw)) {
+      if (!full_ || long_ || overlong_ || !ends_.goes_on(raw) ||
+          joined_.size() + raw.size() > Blocks::block) {
+        ahead_ = raw;
+        break;
+      }
+      const std::size_t blank = std::min(raw.find_first_not_of(' '), raw.size());
+      joined_ += raw.substr(std::min(blank, ends_.indent));
+      full_ = ends_.full(raw), whole_ = complete_;
+      ++cut_.joined;
+    }
+    raw = joined_;
+    return true;
+  }
+  if (!next_raw(raw)) return false;
+  begun_ = number_, whole_ = complete_, long_ = overlong_;
+  full_ = ends_.column > 0 && ends_.full(raw);
+  return true;
+}
+
+/// What stands last in a line that is cut may be the first digits of a number.
+void Lines::take_cut_end(Line& line) {
+  const char last = line.text.back();
+  if (!(full_ && number_may_go_on(line.text)) &&
+      ((last != '.' && last != '\xa6') || !ends_in_ellipsis(line.text)))
+    return;
+  if (cut_.count++ == 0) cut_.line = line.number;
+  line.text = without_last_part(line.text);
+  line.cut = true;
+}
+
 bool Lines::piece(Line& line) {
   while (!pieces_.empty()) {
     const std::size_t end = std::min(pieces_.find('\r'), pieces_.size());
     line.text = pieces_.substr(0, end);
     pieces_.remove_prefix(std::min(end + 1, pieces_.size()));
     if (line.text.empty()) continue;
-    line.number = number_;
-    line.complete = complete_ || !pieces_.empty();
-    line.overlong = overlong_;
+    line.number = begun_;
+    line.complete = whole_ || !pieces_.empty();
+    line.overlong = long_;
+    line.cut = false;
+    take_cut_end(line);
     line.rank = take_rank(line.text, numbered_);
     return true;
   }
@@ -159,9 +207,10 @@ bool Lines::piece(Line& line) {
 bool Lines::next(Line& line) {
   while (!piece(line)) {
     std::string_view raw;
-    if (!next_raw(raw)) return false;
-    if (plain_ && !overlong_ && !raw.empty()) {
-      line = {raw, number_, -1, complete_, false};
+    if (!next_whole(raw)) return false;
+    if (plain_ && !long_ && !raw.empty()) {
+      line = {raw, begun_, -1, whole_, false, false};
+      take_cut_end(line);
       line.rank = take_rank(line.text, numbered_);
       return true;
     }

@@ -1,11 +1,15 @@
 #pragma once
-// Bytes of a log in large blocks, and its lines made fit to read: colours, carriage returns, NUL bytes and
-// the prefixes of launchers taken off.
+// Bytes of a log in large blocks, and its lines made fit to read: colours, carriage returns, NUL bytes, the
+// prefixes of launchers and ends that are cut taken off, and lines that were wrapped put together.
 #include <cstdint>
 #include <istream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "spec/audit/readers/line_ends.hpp"
+#include "spec/audit/run_record.hpp"
 
 namespace assay::spec::audit {
 
@@ -43,6 +47,7 @@ struct Line {
   int rank = -1;            ///< that a launcher's prefix names
   bool complete = true;     ///< false: the last line has no end
   bool overlong = false;    ///< longer than `Blocks::longest`: its first part only
+  bool cut = false;         ///< what stood last in it was cut, and is taken off
 };
 
 /// A carriage return starts a new piece of the same line, as on a terminal (progress bars).
@@ -52,10 +57,13 @@ class Lines {
   bool next(Line& line);
   std::int64_t count() const { return number_; }
   bool truncated() const { return truncated_; }
+  const CutLines& cut() const { return cut_; }
 
  private:
   void look_over();
   bool next_raw(std::string_view& raw);
+  bool next_whole(std::string_view& raw);
+  void take_cut_end(Line& line);
   std::string_view clean(std::string_view raw);
   bool piece(Line& line);
 
@@ -66,6 +74,13 @@ class Lines {
   std::string_view pieces_;  // of the current line, still to be given
   std::string scratch_;
   std::int64_t number_ = 0;
+  LineEnds ends_;
+  bool full_ = false;                 // the current line reaches the column where lines are cut
+  std::int64_t begun_ = 0;            // number of the current line, of its first part where it was wrapped
+  bool whole_ = true, long_ = false;  // the current line has an end; it is overlong
+  std::string joined_;
+  std::optional<std::string> ahead_;  // read to see whether it goes on with the line before
+  CutLines cut_;
 };
 
 }  // namespace assay::spec::audit

@@ -80,7 +80,7 @@ class Megatron : public LineReader {
  private:
   void emit(RecordBuilder& builder) {
     if (open_) builder.step(step_);
-    if (open_ && skips_untold_) builder.skips_shown_untold();
+    if (open_ && (skips_untold_ || skips_cut_off_)) builder.skips_shown_untold();
     open_ = false;
   }
 
@@ -204,7 +204,11 @@ class Megatron : public LineReader {
       builder.summary(Setting::gpu_memory, beside.device_memory);
     unsaid_.read(line.text, step, batch, builder);
     batch_.remember(line.text);
-    if (whole) shapes_.learn(line, taken);
+    skips_cut_off_ = skips_cut_off_ || !step[Field::skipped];
+    if (beside.open_end)
+      builder.cut_end();
+    else if (whole)
+      shapes_.learn(line, taken);
     open(step, line, builder);
   }
 
@@ -213,6 +217,8 @@ class Megatron : public LineReader {
   void read_memory(std::string_view text, std::int64_t line, RecordBuilder& builder) {
     builder.took();
     if (!open_ || step_[Field::memory_peak]) return;
+    if (text.find("max reserved:") == std::string_view::npos || text.ends_with('.'))
+      return builder.cut_end();  // its last number
     Step step;
     Scan scan(text, line);
     scan.take(step, Field::memory_allocated, "| allocated:", Kind::measured, 0x1p20);
@@ -231,6 +237,7 @@ class Megatron : public LineReader {
   bool open_ = false;
   double first_ = HUGE_VAL;              ///< number of the run's first line
   double skipped_ = 0;                   ///< iterations so far whose update was left out
+  bool skips_cut_off_ = false;           ///< lines end before their count
   bool skips_untold_ = false;            ///< the lines do not count all of them
   std::optional<Printed> skipped_told_;  ///< by DeepSpeed, last
   double told_step_ = -1;

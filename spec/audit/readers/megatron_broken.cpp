@@ -22,6 +22,7 @@ constexpr std::string_view of_numbers = "0123456789.eE+-";
 bool of_number(char c) { return of_numbers.find(c) != std::string_view::npos; }
 
 bool is_rest_of_number(std::string_view text) {
+  if (!text.empty() && prefix_unit(text.substr(text.size() - 1)) > 0) text.remove_suffix(1);  // "174K"
   return text.find_first_not_of(of_numbers) == std::string_view::npos;
 }
 
@@ -94,11 +95,16 @@ bool BrokenLine::join(const Line& line) {
   const std::string_view all = text_;
   const std::string_view tail = trimmed(all.substr(all.rfind('|') + 1));
   std::string joined(tail);
-  joined += between(tail, line.text);
+  std::string_view rest = line.text;  // may be indented
+  if (!tail.empty()) rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
+  const std::string_view first = trimmed(rest.substr(0, rest.find('|')));
+  const bool within =
+      !key_of(tail).empty() && of_number(tail.back()) && !first.empty() && is_rest_of_number(first);
+  if (!within) joined += between(tail, rest);
   const std::size_t seam = joined.size();
-  joined += line.text;
+  joined += rest;
   if (!names_one(line.text)) {
-    if (!is_named(std::string_view(joined).substr(0, seam + bar))) return false;
+    if (!is_named(std::string_view(joined).substr(0, seam + rest.find('|')))) return false;
     // A value behind its name, or the rest of one, with a bar and nothing behind it.
     const bool value = !key_of(tail).empty();
     if (value && (!is_rest_of_number(trimmed(line.text.substr(0, bar))) || bar + 1 != line.text.size()))

@@ -146,6 +146,7 @@ bool read_parts(std::string_view text, std::int64_t line, Step& step, Beside& be
       beside.batch = prefixed_number(value, Kind::counted, 1, line);
       if (!beside.batch) return false;
       beside.open_end = open;
+      if (open && !beside.of_all_gpus) beside.batch.reset();
       continue;
     }
     if (key.find(" mem usage/free/total/") != std::string_view::npos &&
@@ -161,6 +162,7 @@ bool read_parts(std::string_view text, std::int64_t line, Step& step, Beside& be
       step[known.field] = prefixed_number(value, known.kind, known.unit, line, taken, known.field);
       if (!step[known.field]) return false;
       beside.open_end = open;
+      if (open && !beside.of_all_gpus) step[known.field].reset();
       expected = (expected + i + 1) % std::size(known_fields);
       break;
     }

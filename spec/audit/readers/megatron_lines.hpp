@@ -22,7 +22,9 @@ struct Beside {
   std::optional<Printed> batch;          ///< in whatever its trainer counts it
   std::optional<Printed> device_memory;  ///< of one GPU [B]
   bool of_all_gpus = false;              ///< its tokens/s are: nanotron's line
-  bool open_end = false;                 ///< no bar follows its last number, which may be cut
+  /// No bar follows its last number, which may be cut. Of Megatron-LM's line, which ends in one, it is not
+  /// taken.
+  bool open_end = false;
 };
 
 /// Reads what `step_line` gave into `step` and `beside`. False where a known number cannot be read, or no

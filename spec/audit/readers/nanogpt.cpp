@@ -110,9 +110,9 @@ class NanoGpt : public LineReader {
                text.find("decayed parameter tensors: ") != std::string_view::npos) {
       read_tensors(text, line, builder);
     } else if (const auto vocab = behind(text, "vocab_size of GPT-2 to "); vocab.data()) {
-      builder.setting(Setting::vocab, parse_printed(number_token(vocab), Kind::counted, 1, line));
+      builder.setting(Setting::vocab, parse_printed(followed_number(vocab), Kind::counted, 1, line));
     } else if (const auto found = behind(text, "found vocab_size = "); found.data()) {
-      builder.setting(Setting::vocab, parse_printed(number_token(found), Kind::counted, 1, line));
+      builder.setting(Setting::vocab, parse_printed(followed_number(found), Kind::counted, 1, line));
     } else if (text == "Initializing a new model from scratch") {
       builder.name(&RunRecord::weights, "new");
       builder.begin_anew();

@@ -93,14 +93,22 @@ class Hands {
     reader_->finish(builder_);
     std::vector<RunRecord> runs = builder_.finish(lines.count(), lines.truncated());
     runs.front().foreign_lines = foreign_.seen();
+    CutLines& cut = runs.front().cut_lines = lines.cut();
+    const CutLines& ends = builder_.cut_ends();
+    if (cut.count == 0 || (ends.count > 0 && ends.line < cut.line)) cut.line = ends.line;
+    cut.count += ends.count;
     if (behind_) runs.front().settings_behind = behind_->seen();
     return runs;
   }
 
  private:
   void one(const Line& line) {
-    if (line.rank >= 0 || !prefix_.none()) return prefixed(line);
-    if (!says(line)) unsaid(line);
+    const std::int64_t steps = builder_.steps_seen();
+    if (line.rank >= 0 || !prefix_.none())
+      prefixed(line);
+    else if (!says(line))
+      unsaid(line);
+    if (line.cut && builder_.steps_seen() == steps) builder_.left_out();  // it may have been a step's
   }
 
   /// A line that says nothing to the reader.

@@ -143,6 +143,7 @@ void RecordBuilder::settle(const Step& step, const RunMarks& marks, double rank,
 void RecordBuilder::unread(std::string_view text) {
   ++takings_;
   ++unread_;
+  left_out();  // it may be a step's, which is there
   if (quotes_.size() < 10) quotes_.push_back({line_, escaped(text)});
 }
 

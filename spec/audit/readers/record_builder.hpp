@@ -55,6 +55,12 @@ class RecordBuilder {
   }
   std::int64_t line() const { return line_; }
 
+  /// The number at the end of this line may be cut, and is left out.
+  void cut_end() {
+    if (cut_.count++ == 0) cut_.line = line_;
+  }
+  const CutLines& cut_ends() const { return cut_; }
+
   /// Settings of the run whose steps follow (or have begun). An empty `value` is ignored.
   void setting(Setting setting, const std::optional<Printed>& value);
   /// Names of the run: model, gpu, dtype, schedule, parallelism.
@@ -185,6 +191,7 @@ class RecordBuilder {
   bool anew_ = false;  // no checkpoint is behind the step that comes next
   std::int64_t unread_ = 0, takings_ = 0, settings_ = 0;
   std::vector<UnreadLine> quotes_;
+  CutLines cut_;
 };
 
 }  // namespace assay::spec::audit

@@ -77,6 +77,11 @@ std::string_view number_token(std::string_view text) {
   return text.substr(0, at);
 }
 
+std::string_view followed_number(std::string_view text) {
+  const std::string_view token = number_token(text);
+  return token.data() + token.size() == text.data() + text.size() ? std::string_view() : token;
+}
+
 std::string_view behind(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
   return at == std::string_view::npos ? std::string_view() : text.substr(at + key.size());
@@ -90,7 +95,11 @@ std::string_view argument(std::string_view text, std::string_view name) {
         before == '_')
       continue;
     const std::string_view value = text.substr(end + 1);
-    return value.substr(0, value.find_first_of(", )]}"));
+    const std::size_t length = value.find_first_of(", )]}");
+    // Of a list that is cut, the last value may be cut too.
+    const auto count = [&](char c) { return std::count(text.begin(), text.end(), c); };
+    if (length == std::string_view::npos && count('(') > count(')')) return {};
+    return value.substr(0, length);
   }
   return {};
 }

@@ -17,6 +17,10 @@ std::string_view trimmed(std::string_view text);
 /// exponent; or nan, inf. Empty when there is none.
 std::string_view number_token(std::string_view text);
 
+/// number_token where more follows it; empty at the end of `text`. For lines whose trainer prints more behind
+/// the number: they are cut in it.
+std::string_view followed_number(std::string_view text);
+
 /// Takes the number off that `text` starts with after blanks. Empty when there is none, or it cannot be read.
 std::optional<Printed> take_number(std::string_view& text, Kind kind, double unit, std::int64_t line);
 
@@ -24,7 +28,7 @@ std::optional<Printed> take_number(std::string_view& text, Kind kind, double uni
 std::string_view behind(std::string_view text, std::string_view key);
 
 /// The value of "name=value" in a printed argument list, up to a comma, blank or bracket; data() is null when
-/// there is none.
+/// there is none, or the list is cut in it.
 std::string_view argument(std::string_view text, std::string_view name);
 
 /// Reads numbers of one line. What is there but cannot be read makes the line unread. Keys are looked for

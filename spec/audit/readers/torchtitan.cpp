@@ -236,9 +236,12 @@ class Torchtitan : public LineReader {
         {"total steps ", Setting::max_steps},
         {"(warmup ", Setting::warmup_steps},
         {"per DP rank, ", Setting::tokens_per_step}};
-    for (const auto& [key, setting] : known)
-      if (const auto rest = behind(text, key); rest.data())
-        builder.setting(setting, parse_printed(number_token(rest), Kind::counted, 1, line));
+    for (const auto& [key, setting] : known) {
+      const auto rest = behind(text, key);
+      // More follows each number of its sentence.
+      const std::string_view token = key.ends_with(' ') ? followed_number(rest) : number_token(rest);
+      if (rest.data()) builder.setting(setting, parse_printed(token, Kind::counted, 1, line));
+    }
   }
 
   LineShapes shapes_;

@@ -18,12 +18,13 @@ const std::string h100 = "NVIDIA H100 80GB HBM3";
 /// torchtitan's lines of one GPU; `model`: with its header's line; `printed`: what stands behind tps.
 Audit audit_of(const std::string& model, const std::string& printed, const std::string& gpu = h100) {
   const std::string head = "[titan] 2026-01-09 10:00:00,000 - root - INFO - ";
-  std::istringstream in(
-      head + "CUDA capacity: " + gpu + " with 79.11GiB memory\n" +
-      (gpu == h100 ? head + "Peak FLOPS used for computing MFU: 9.890e+14\n" : "") + head + "Model " + model +
-      " total parameters\n" + head +
-      "Training starts at step 1, with local batch size 1, global batch size 1, sequence length 8192\n" +
-      head + "step:  1  loss: 12.1691  memory: 45.20GiB(57.14%)  tps: 7,081" + printed + "\n");
+  std::istringstream in(head + "CUDA capacity: " + gpu + " with 79.11GiB memory\n" +
+                        (gpu == h100 ? head + "Peak FLOPS used for computing MFU: 9.890e+14\n" : "") + head +
+                        "Model " + model + " total parameters\n" + head +
+                        "Training starts at step 1, with local batch size 1, global batch size 1, sequence "
+                        "length 8192, total steps 1000\n" +
+                        head + "step:  1  loss: 12.1691  memory: 45.20GiB(57.14%)  tps: 7,081" + printed +
+                        "\n");
   static std::vector<RunRecord> kept;
   kept = read_logs(in, "log");
   return audit(kept.front());
@@ -97,7 +98,8 @@ TEST(HeadlineSpec, ATiedTableIsMultipliedInTorchtitansCount) {
         "vocab_size=128256, multiple_of=256, ffn_dim_multiplier=1.5, enable_weight_tying=" +
         (tied ? "True" : "False") + ")\n" + head + "Model llama3 1B size: 1,235,814,400 total parameters\n" +
         head + "Building 1-D device mesh with ['dp_shard'], [1]\n" + head +
-        "Training starts at step 1, with local batch size 1, global batch size 1, sequence length 8192\n" +
+        "Training starts at step 1, with local batch size 1, global batch size 1, sequence length 8192, "
+        "total steps 1000\n" +
         head + "step:  1  loss: 12.1691  memory: 45.20GiB(57.14%)  tps: 10,000  tflops: 106.36\n");
     const auto runs = read_logs(in, "log");
     EXPECT_EQ(audit(runs.front()).contradicts, !tied) << contradictions(runs.front());
@@ -124,9 +126,10 @@ TEST(HeadlineSpec, ValidationsMayTakeAnyTime) {
     }
     return out;
   };
-  const std::string header =
-      head + "00:00" + tail + "Building 1-D device mesh with ['dp_shard'], [1]\n" + head + "00:00" + tail +
-      "Training starts at step 1, with local batch size 1, global batch size 1, sequence length 8192\n";
+  const std::string header = head + "00:00" + tail + "Building 1-D device mesh with ['dp_shard'], [1]\n" +
+                             head + "00:00" + tail +
+                             "Training starts at step 1, with local batch size 1, global batch size 1, "
+                             "sequence length 8192, total steps 1000\n";
   static std::vector<RunRecord> kept;
   const auto read = [](const std::string& text) {
     std::istringstream in(text);

@@ -1,0 +1,233 @@
+#include "spec/audit/readers/line_ends.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+
+#include "spec/audit/readers/last_part.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+/// Characters of UTF-8 text.
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+/// Takes the next word off `text`; empty at its end.
+std::string_view word_off(std::string_view& text) {
+  const std::size_t from = std::min(text.find_first_not_of(" \t"), text.size());
+  const std::size_t end = std::min(text.find_first_of(" \t", from), text.size());
+  const std::string_view word = text.substr(from, end - from);
+  text.remove_prefix(end);
+  return word;
+}
+
+/// The first two words, a run of digits as 0.
+std::string first_words(std::string_view line) {
+  constexpr std::size_t longest = 48;
+  std::string out;
+  for (int i = 0; i < 2; ++i) {
+    for (const char c : word_off(line)) {
+      const bool digit = c >= '0' && c <= '9';
+      if (!digit || out.empty() || out.back() != '0') out += digit ? '0' : c;
+    }
+    out += ' ';
+  }
+  return out.substr(0, longest);
+}
+
+/// What lines of one kind have in common: those of their first words that hold no digit.
+std::string kind_of_line(std::string_view line) {
+  constexpr int words = 10;  // a launcher's prefix and a stamp have up to eight
+  std::string out;
+  for (int i = 0; i < words; ++i) {
+    const std::string_view word = word_off(line);
+    const bool number = word.find_first_of("0123456789") != std::string_view::npos ||
+                        word.find("nan") != std::string_view::npos ||
+                        word.find("inf") != std::string_view::npos;
+    if (!number) out.append(word) += ' ';
+  }
+  return out;
+}
+
+/// The end of what names the last number of a line, and that number's digits: behind the point (-1 where it
+/// has none), and from the first that is not 0.
+struct LastNumber {
+  std::size_t named = 0;
+  std::ptrdiff_t decimals = -1, significant = 0;
+
+  explicit LastNumber(std::string_view line) {
+    const std::size_t number = line.find_last_of(" :=|") + 1;
+    const std::size_t point = line.find('.', number);
+    if (point != std::string_view::npos) decimals = static_cast<std::ptrdiff_t>(line.size() - point) - 1;
+    for (const char c : line.substr(number))
+      significant += c >= '0' && c <= '9' && (significant > 0 || c != '0');
+    named = line.find_last_not_of(" \t", number == 0 ? 0 : number - 1) + 1;
+  }
+};
+
+struct SeenLine {
+  std::string_view text;
+  std::size_t size = 0;  ///< in characters
+};
+
+/// The whole lines of the beginning of a log.
+std::vector<SeenLine> whole_lines(std::string_view start) {
+  constexpr std::size_t most = 4096;
+  std::vector<SeenLine> lines;
+  for (std::size_t end; lines.size() < most && (end = start.find('\n')) != std::string_view::npos;
+       start.remove_prefix(end + 1)) {
+    std::string_view line = start.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back({line, width_of(line)});
+  }
+  return lines;
+}
+
+/// Whether lines of the kind that most full lines have all end at the column, wherever the name of their last
+/// number ends. Printed lines whose numbers have a fixed number of digits, behind the point or in all, do
+/// not: the line is as much longer as what stands before its last number.
+bool end_alike(const std::vector<SeenLine>& lines, const LineEnds& ends) {
+  std::map<std::string, int> kinds, of_numbers;
+  for (const SeenLine& line : lines) {
+    if (line.size != ends.column || closes_line(line.text)) continue;
+    ++kinds[kind_of_line(line.text)];
+    if (number_may_go_on(line.text)) ++of_numbers[kind_of_line(line.text)];
+  }
+  if (kinds.size() >= 3) return true;
+  kinds = std::move(of_numbers);
+  const auto most = std::max_element(kinds.begin(), kinds.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most == kinds.end()) return false;
+  struct Group {
+    int full = 0;
+    std::ptrdiff_t decimals = -1, significant = 0;
+  };
+  std::map<std::size_t, Group> groups;
+  for (const SeenLine& line : lines) {
+    if (line.size != ends.column || kind_of_line(line.text) != most->first) continue;
+    const LastNumber last(line.text);
+    ++groups[last.named].full;
+    groups[last.named].decimals = last.decimals;
+    groups[last.named].significant = last.significant;
+  }
+  for (const SeenLine& line : lines)
+    if (line.size < ends.column && kind_of_line(line.text) == most->first)
+      groups.erase(LastNumber(line.text).named);
+  for (auto one = groups.begin(); one != groups.end(); ++one)
+    for (auto other = std::next(one); other != groups.end(); ++other)
+      // Numbers of so many significant digits may make a few lines equally long.
+      if ((one->second.full >= 3 && other->second.full >= 3) ||
+          (one->second.full + other->second.full >= 3 && one->second.decimals != other->second.decimals &&
+           (one->second.significant != other->second.significant || one->second.decimals == 0 ||
+            other->second.decimals == 0)))
+        return true;
+  return false;
+}
+
+/// Whether a break between the two took no blank away: it is within a number, or before a sign that follows a
+/// word at once. Lines that are broken between words have none of these.
+bool breaks_within(std::string_view line, std::string_view next) {
+  if (line.empty() || next.empty()) return false;
+  const char last = line.back(), first = next.front();
+  const auto digits = [&] { return std::min(next.find_first_not_of("0123456789"), next.size()); };
+  if (last >= '0' && last <= '9')
+    return digits() > 0 || std::string_view(".,%:)e").find(first) != std::string_view::npos;
+  if (last == ',')
+    return line.size() > 1 && line[line.size() - 2] >= '0' && line[line.size() - 2] <= '9' &&
+           digits() == 3;  // "38,987"
+  return ((last == '.' || last == '=') && digits() > 0) ||
+         ((std::isalnum(static_cast<unsigned char>(last)) != 0) &&
+          std::string_view(",:)=").find(first) != std::string_view::npos);
+}
+
+/// Whether the lines of a kind that are shorter all end in one sign that ends lines, and those that reach the
+/// column in a number that may go on.
+bool end_in_sign_below(const std::vector<SeenLine>& lines, std::size_t column) {
+  struct Ends {
+    int signs = 0, others = 0, open = 0;
+    char sign = 0;
+  };
+  std::map<std::string, Ends> kinds;
+  for (const SeenLine& line : lines)
+    if (line.size == column && number_may_go_on(line.text)) ++kinds[kind_of_line(line.text)].open;
+  if (kinds.empty()) return false;
+  for (const SeenLine& line : lines) {
+    if (line.size >= column || line.text.empty()) continue;
+    const auto kind = kinds.find(kind_of_line(line.text));
+    if (kind == kinds.end()) continue;
+    Ends& ends = kind->second;
+    if (closes_line(line.text) && (ends.signs == 0 || ends.sign == line.text.back()))
+      ends.sign = line.text.back(), ++ends.signs;
+    else
+      ++ends.others;
+  }
+  return std::any_of(kinds.begin(), kinds.end(),
+                     [](const auto& kind) { return kind.second.signs >= 3 && kind.second.others == 0; });
+}
+
+}  // namespace
+
+bool LineEnds::full(std::string_view line) const {
+  if (column == 0 || line.size() < column) return false;
+  const std::size_t size = width_of(line);
+  return size == column || (indent > 0 && size == column + indent && line.find_first_not_of(' ') >= indent);
+}
+
+bool LineEnds::goes_on(std::string_view line) const {
+  return !line.empty() && !std::binary_search(starts.begin(), starts.end(), first_words(line));
+}
+
+LineEnds line_ends(std::string_view start) {
+  constexpr int fewest = 3;
+  const std::vector<SeenLine> lines = whole_lines(start);
+  LineEnds ends;
+  for (const SeenLine& line : lines)
+    if (!line.text.starts_with("  ")) ends.column = std::max(ends.column, line.size);
+  // Text that is broken between words has more lines that nearly reach the column than such as do.
+  constexpr std::size_t word = 8, narrowest = 16;
+  int full = 0, nearly = 0;
+  for (const SeenLine& line : lines) {
+    full += line.size == ends.column;
+    nearly += line.size < ends.column && line.size + word >= ends.column;
+  }
+  if (ends.column < narrowest) return {};
+  if (full < fewest) {
+    const bool longest = std::all_of(lines.begin(), lines.end(),
+                                     [&](const SeenLine& line) { return line.size <= ends.column; });
+    return longest && end_in_sign_below(lines, ends.column) ? ends : LineEnds();
+  }
+  // Rests of lines may be indented, and longer by as much; no other line is longer.
+  std::set<std::string> starts;
+  std::size_t indent = std::string_view::npos;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const bool behind_full = i > 0 && lines[i - 1].size >= ends.column;
+    if (lines[i].size > ends.column && !behind_full) return {};
+    if (!behind_full) starts.insert(first_words(lines[i].text));
+  }
+  ends.starts.assign(starts.begin(), starts.end());
+  int going_on = 0, within = 0, beginning = 0;
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    if (lines[i - 1].size < ends.column || closes_line(lines[i - 1].text)) continue;
+    if (!ends.goes_on(lines[i].text)) {
+      ++beginning;
+      continue;
+    }
+    ++going_on;
+    within += breaks_within(
+        lines[i - 1].text,
+        lines[i].text.substr(std::min(lines[i].text.size(), lines[i].text.find_first_not_of(' '))));
+    indent = std::min(indent, std::min(lines[i].text.find_first_not_of(' '), lines[i].text.size()));
+  }
+  ends.indent = indent == std::string_view::npos || indent < 2 ? 0 : indent;
+  ends.wrapped = going_on >= fewest && 2 * going_on >= beginning && within >= 2 && 16 * within >= going_on;
+  if (!ends.wrapped && !(beginning >= going_on && full >= 2 * nearly && end_alike(lines, ends)) &&
+      !end_in_sign_below(lines, ends.column))
+    return {};
+  return ends;
+}
+
+}  // namespace assay::spec::audit
