@@ -77,16 +77,17 @@ double lost_steps(const Evidence& e, const std::vector<Place>& places) {
 constexpr double most_lost = 100;
 
 /// The places by the steps that are known to be left out, and how many more may have been: where the lines do
-/// not count them, all since the last count; else those before the first line and of lines that are lost.
-/// Empty where nothing is left open.
+/// not count them, all since the last count; else those before the first line, of lines that are lost, and of
+/// those whose count is (`uncounted`, by place). Empty where nothing is left open.
 std::vector<Place> left_open(const Evidence& e, std::vector<Place> places, const std::vector<double>& waited,
-                             const std::vector<double>& counted_at) {
+                             const std::vector<double>& counted_at, const std::vector<bool>& uncounted) {
   const bool untold = e.record.skips_untold && may_overflow(e);
   double lost = lost_steps(e, places), most = 0;
-  const bool leaves_out = lost > 0 || e.record.dtype == "fp16";
+  const bool leaves_out = lost > 0 || e.record.dtype == "fp16", scaled = may_overflow(e);
   for (std::size_t i = 0; i < places.size(); ++i) {
     const double distance = i > 0 ? places[i].number - places[i - 1].number : 0;
     if (leaves_out && e.line_distance > 0 && distance > e.line_distance) lost += distance - e.line_distance;
+    if (scaled && uncounted[i]) lost += std::max(1.0, e.line_distance);
     places[i].step -= waited[i] * places[i].unit;
     // Of lost lines the lag is one number for all lines behind them; those that count none lag step by step.
     places[i].lag_least = untold ? -waited[i] : 0;
@@ -124,6 +125,7 @@ Result judge_learning_rate(const Evidence& e) {
   std::vector<Place> places;
   // Some trainers' schedules wait for a step that was left out, others go on.
   std::vector<double> waited, counted_at;
+  std::vector<bool> uncounted;
   double left_out = 0, counted = 0;
   const Field counter = by_samples(e) ? Field::sequences_total : Field::step;
   for (const Step* step : e.steps) {
@@ -139,8 +141,12 @@ Result judge_learning_rate(const Evidence& e) {
         n && r && std::isfinite(r->value))
       places.push_back({n->value, &*r, r->line ? r->line : step->line, by_samples(e) ? batch->value : 1,
                         (*step)[Field::step] ? (*step)[Field::step]->value : 0}),
-          waited.push_back(left_out), counted_at.push_back(counted);
+          waited.push_back(left_out), counted_at.push_back(counted),
+          uncounted.push_back(!(*step)[Field::skipped]);
   }
+  // Lines of a trainer that prints no count leave none open.
+  if (std::all_of(uncounted.begin(), uncounted.end(), [](bool none) { return none; }))
+    uncounted.assign(uncounted.size(), false);
   if (places.empty()) {
     const bool unnumbered = std::any_of(e.steps.begin(), e.steps.end(),
                                         [](const Step* s) { return (*s)[Field::learning_rate].has_value(); });
@@ -189,7 +195,8 @@ Result judge_learning_rate(const Evidence& e) {
     }
   bool any_left_out = false;
   if (off > 0 && shape_known && warmup_known)
-    if (const std::vector<Place> open = left_open(e, places_as_printed, waited, counted_at); !open.empty())
+    if (const std::vector<Place> open = left_open(e, places_as_printed, waited, counted_at, uncounted);
+        !open.empty())
       if (const Fit any = best_fit(*schedule, 1, open, stride);
           any.misses == 0 && misses(any.shape, open, 1, 1) == 0 &&
           (!in_one_order(open) || lags_in_order(any.shape, open, 1)))

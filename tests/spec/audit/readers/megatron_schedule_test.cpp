@@ -218,5 +218,24 @@ TEST(MegatronScheduleSpec, AStepThatIsLeftOutAgainAfterARestartIsLeftOutOnce) {
   EXPECT_EQ(of_schedule(again), Verdict::holds) << contradictions(tests::read_text(again));
 }
 
+/// A line that is cut before its count may be of a step that was left out: as many may lag as lines are cut.
+TEST(MegatronScheduleSpec, StepsWhoseCountIsCutOffMayHaveBeenLeftOut) {
+  const auto cut = [](const Arguments& arguments, double left_out) {
+    std::string log = run(
+        arguments, [&](double step, double) { return cosine(step < 40 ? step : step - left_out, 10, 1000); });
+    for (const int step : {40, 41, 60}) {
+      char number[32];
+      std::snprintf(number, sizeof number, "iteration %8d/", step);
+      const std::size_t from = log.find("lm loss", log.find(number));
+      log.erase(from, log.find('\n', from) - from);
+    }
+    return log;
+  };
+  const Arguments half = {{"fp16", "True"}, {"bf16", "False"}}, brain = {{"fp16", "False"}, {"bf16", "True"}};
+  for (const double left_out : {0.0, 1.0}) EXPECT_EQ(of_schedule(cut(half, left_out)), Verdict::holds);
+  EXPECT_EQ(of_schedule(cut(half, 5)), Verdict::contradicts) << "only three are cut";
+  EXPECT_EQ(of_schedule(cut(brain, 1)), Verdict::contradicts) << "nothing overflows";
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::megatron_schedule_test
