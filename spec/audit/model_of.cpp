@@ -245,11 +245,14 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
       if (trainer.vocabulary_of_tokenizer && of_other_vocabulary(*counted, *count)) return std::nullopt;
       // Where the inner width is not printed, a known model of every size that is, and of that count,
       // stands.
+      const ModelSpec* preset = nullptr;
       for (const ModelSpec& known : known_models())
         if (trainer.hides_width_of_mlp && known.layers == model.layers && known.width == model.width &&
             known.heads == model.heads && known.kv_heads == model.kv_heads && known.vocab == model.vocab &&
-            count_fits(known, *count) == CountFit::exactly)
-          return basis = "parameters as printed", known;
+            count_fits(known, *count) == CountFit::exactly &&
+            (!preset || of_another_trainer(*preset, record)))
+          preset = &known;
+      if (preset) return basis = "parameters as printed", *preset;
       basis = whole_shape;
     }
     if (counted && shape_whole(record)) name_as_built_in(*counted);
