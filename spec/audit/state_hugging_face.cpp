@@ -28,6 +28,15 @@ void judge_saved_steps(const Evidence& e, double done, Result& out) {
   judge(summary, {done, planned}, "the step of the summary");
 }
 
+/// The furthest step that the state or its summary says was done, of `planned` ones; 0 where neither does.
+/// Lines are every few steps, so that the last one is seldom of the last step.
+double furthest_saved(const Evidence& e, double planned) {
+  double out = 0;
+  for (const auto& step : {e.record.saved.step, e.record.saved.summary_step})
+    if (step && std::isfinite(step->value) && step->value <= planned) out = std::max(out, step->value);
+  return out;
+}
+
 /// A state that was saved at its last line's step has that line's epoch, which earlier versions round to two
 /// digits. After later steps it may have less: after a resume with a smaller batch.
 void judge_saved_epoch(const Evidence& e, const Printed& done, double planned, Result& out) {
@@ -59,14 +68,18 @@ Result judge_steps_of_state(const Evidence& e) {
       contradict(out, number->value, {0, planned->value}, step->line);
   const double done = (*last)[Field::step]->value;
   judge_saved_steps(e, done, out);
-  out.recomputed = out.verdict == Verdict::contradicts ? out.recomputed : exact_interval(done);
+  const double reached = std::max(done, furthest_saved(e, planned->value));
+  out.recomputed = out.verdict == Verdict::contradicts ? out.recomputed : exact_interval(reached);
   if (!out.causes.empty()) return out;
   if (out.verdict == Verdict::contradicts)
     blame(out, "step_beyond",
           "the number of the step is beyond the last one, " + shown(planned->value, Unit::steps));
-  else if (done < planned->value)
-    out.note = "stopped early, or logged no further: step " + shown(done, Unit::steps) + " of " +
-               shown(planned->value, Unit::steps);
+  else if (reached < planned->value)
+    out.note = (reached > done ? "stopped early, or saved before the end: step "
+                               : "stopped early, or logged no further: step ") +
+               shown(reached, Unit::steps) + " of " + shown(planned->value, Unit::steps);
+  else if (done < reached)
+    out.note = "the last line is of step " + shown(done, Unit::steps) + ", the state of the last step";
   return out;
 }
 

@@ -39,6 +39,23 @@ TEST(StateHuggingFaceSpec, TheStateIsAsFarAsItsLinesAndNoFurtherThanItsPlan) {
   EXPECT_EQ(early.of("epochs").causes.at(0).id, "epochs_beyond");
 }
 
+TEST(StateHuggingFaceSpec, TheStateSaysHowFarTheRunIsWhereItsLastLineIsOfAnEarlierStep) {
+  const auto told = [](const char* step, const char* summary, const char* max_steps) {
+    State state;
+    state.global_step = step, state.summary = summary, state.max_steps = max_steps;
+    return state.of("planned_steps");
+  };
+  const Result whole = told("105", "105", "105");
+  EXPECT_EQ(whole.verdict, Verdict::holds);
+  EXPECT_EQ(whole.note, "the last line is of step 100, the state of the last step");
+  EXPECT_EQ(whole.recomputed.low, 105);
+  EXPECT_EQ(told("100", "105", "105").note, whole.note);
+  EXPECT_EQ(told("105", "100", "105").note, whole.note);
+  EXPECT_EQ(told("105", "105", "200").note, "stopped early, or saved before the end: step 105 of 200");
+  EXPECT_EQ(told("100", "100", "200").note, "stopped early, or logged no further: step 100 of 200");
+  EXPECT_EQ(told("100", "100", "100").note, "");
+}
+
 TEST(StateHuggingFaceSpec, AStepOfTheStateBeyondThePlanOrBeforeTheLastLineContradicts) {
   for (const char* step : {"800", "90", "101"}) {
     State state, summary;
