@@ -138,7 +138,9 @@ Mapping::Mapping(const std::string& map) {
     const std::size_t colon = column.rfind(':');
     double unit = 1;
     if (colon != std::string::npos && colon > 0) unit = unit_for(*field, name, column.substr(colon + 1));
-    add(std::string_view(column).substr(0, colon), *field, unit);
+    const std::string_view bare = std::string_view(column).substr(0, colon);
+    add(bare, *field, unit);
+    if (bare.size() == column.size()) leave_open(bare, *field);
     given_.push_back({name, "--map " + name + "=" + column, {}, {}});
   }
   stated_ = !columns_.empty();
@@ -146,7 +148,7 @@ Mapping::Mapping(const std::string& map) {
   for (std::size_t i = 0; i < field_count; ++i) {
     const auto field = static_cast<Field>(i);
     add(to_string(field), field, 1);
-    if (is_share(field)) open_shares_.emplace_back(to_string(field));
+    leave_open(to_string(field), field);
   }
   // LLaMA-Factory's trainer_log.jsonl, ms-swift's logging.jsonl.
   add("grad_norm", Field::gradient_norm, 1);
@@ -160,6 +162,11 @@ void Mapping::add(std::string_view column, Field field, double unit) {
       std::find_if(columns_.begin(), columns_.end(), [&](const Column& c) { return c.name == column; });
   if (known == columns_.end()) known = columns_.insert(known, Column{std::string(column), {}});
   known->meanings.push_back({field, kind_of(field), unit});
+}
+
+void Mapping::leave_open(std::string_view column, Field field) {
+  if (is_share(field) && std::find(open_shares_.begin(), open_shares_.end(), column) == open_shares_.end())
+    open_shares_.emplace_back(column);
 }
 
 std::span<const Mapping::Meaning> Mapping::meanings(std::string_view column, std::size_t& next) const {
@@ -181,7 +188,8 @@ void Mapping::settle_shares(std::string_view column, std::string_view token) {
   if (number->value <= 1) return;
   for (Column& each : columns_)
     if (each.name == column)
-      for (Meaning& meaning : each.meanings) meaning.unit = one_percent;
+      for (Meaning& meaning : each.meanings)
+        if (is_share(meaning.field)) meaning.unit = one_percent;
 }
 
 bool Mapping::knows(std::string_view column) const {

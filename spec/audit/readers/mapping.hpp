@@ -31,8 +31,8 @@ class Mapping {
   /// What `column` means; empty when it is not mapped. `next` is where to look first, 0 at the start of a
   /// line: a log names its columns in the same order again and again.
   std::span<const Meaning> meanings(std::string_view column, std::size_t& next) const;
-  /// The first number of a column decides whether its shares are printed in percent, where the user did not
-  /// say: an MFU of 46.65 is no share. Spans of `meanings` then see it.
+  /// The first number of a column decides whether its shares are printed in percent, where the user named no
+  /// unit: an MFU of 46.65 is no share. Spans of `meanings` then see it.
   void settle_shares(std::string_view column, std::string_view token);
   bool shares_are_open() const { return !open_shares_.empty(); }
   enum class Taken { unmapped, read, unreadable };
@@ -54,6 +54,7 @@ class Mapping {
     std::vector<Meaning> meanings;
   };
   void add(std::string_view column, Field field, double unit);
+  void leave_open(std::string_view column, Field field);  ///< where it is a share
   std::vector<Column> columns_;
   std::vector<std::string> open_shares_;  ///< columns of shares whose unit nothing has told yet
   std::vector<GivenOption> given_;

@@ -47,6 +47,24 @@ TEST(TableUnitsSpec, AStatedUnitIsTaken) {
   EXPECT_DOUBLE_EQ(mfu(read_mapped(csv("0.98", "0.97"), map + ":%"), 0), 0.0098);
 }
 
+TEST(TableUnitsSpec, AMappedColumnWithoutAUnitIsReadAsOneOfThatName) {
+  for (const auto& log : {csv, json_lines}) {
+    const auto mapped = [&](const char* first, const char* second) {
+      return read_mapped(log(first, second), "step=step,loss=loss,mfu=mfu");
+    };
+    const RunRecord percent = mapped("46.65", "0.98"), share = mapped("0.4665", "1.2");
+    EXPECT_DOUBLE_EQ(mfu(percent, 0), 0.4665);
+    EXPECT_DOUBLE_EQ(mfu(percent, 1), 0.0098);
+    EXPECT_DOUBLE_EQ(mfu(share, 0), 0.4665);
+    EXPECT_DOUBLE_EQ(mfu(share, 1), 1.2);
+  }
+  // A column that is several fields: of shares alone, and settled once.
+  const RunRecord both = read_mapped("step,x\n1,46.65\n2,1.5\n", "step=step,loss=x,mfu=x,hfu=x");
+  EXPECT_DOUBLE_EQ(mfu(both, 1), 0.015);
+  EXPECT_DOUBLE_EQ(both.steps.at(1)[Field::hfu].value().value, 0.015);
+  EXPECT_DOUBLE_EQ(both.steps.at(1)[Field::loss].value().value, 1.5);
+}
+
 TEST(TableUnitsSpec, CellsMayEndInPercent) {
   for (const char* map : {"", "step=step,loss=loss,mfu=mfu", "step=step,loss=loss,mfu=mfu:%"}) {
     const RunRecord run = read_mapped(csv("0.92%", "46.9 %"), map);
