@@ -117,7 +117,10 @@ std::vector<Interpretation> interpretations(const Evidence& e) {
                                e.tokens_basis == "micro x accumulation x ranks x T";
   const std::vector<Counting> ways = countings(e);
   const std::vector<double> peaks = own_peaks(e);
-  for (const Whose rate : allowed(e, e.record.format.tokens_per_second))
+  // Beside one GPU's tokens/s stands, by name, what all do: gpu_rate says whether they are as many times it.
+  const Scope of_rate = e.record.format.tokens_per_second;
+  const bool named = of_rate == Scope::unknown && on_some_step(e, Field::gpu_tokens_per_second);
+  for (const Whose rate : allowed(e, named ? Scope::all : of_rate))
     for (const Whose flops : allowed(e, e.record.format.flops_rate))
       for (const bool one : {false, true})
         for (const bool divided : {false, true})

@@ -40,6 +40,22 @@ TEST(UnlabelledRateSpec, IsOneGpusWhereTheBatchMakesItSo) {
     EXPECT_FALSE(equally(audit.readings[0], audit.readings[i]));
 }
 
+TEST(UnlabelledRateSpec, IsAllGpusWhereOneGpusStandsBesideIt) {
+  const auto beside = [](const char* one) {
+    const std::string row = ",11.3,72136," + std::string(one) + "\n";
+    return tests::read_text("step,loss,tokens_per_second,gpu_tokens_per_second\n1" + row + "2" + row,
+                            "gpus=8,sequence_length=4096");
+  };
+  const RunRecord run = beside("9017");
+  const Audit audit = audit::audit(run);
+  EXPECT_FALSE(audit.contradicts);
+  ASSERT_EQ(audit.readings.size(), 1u);
+  EXPECT_NEAR(audit.readings[0].corrected.per_gpu.value().middle(), 9017, 1);
+  // As many as all do, by name, are no GPU's own.
+  const RunRecord equal = beside("72136");
+  EXPECT_TRUE(audit::audit(equal).contradicts);
+}
+
 TEST(UnlabelledRateSpec, WhoseARateIsThatNoLinePrintsIsNotTold) {
   RunRecord run;
   run[Setting::gpus] = exactly(8, 1);
