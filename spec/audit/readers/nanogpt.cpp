@@ -113,6 +113,14 @@ class NanoGpt : public LineReader {
       builder.setting(Setting::vocab, parse_printed(followed_number(vocab), Kind::counted, 1, line));
     } else if (const auto found = behind(text, "found vocab_size = "); found.data()) {
       builder.setting(Setting::vocab, parse_printed(followed_number(found), Kind::counted, 1, line));
+    } else if (const auto forced = behind(text, "forcing vocab_size="); forced.data()) {
+      // A checkpoint's own: the vocabulary is the model's whatever was said before; passes may be shorter
+      // than its positions where the configuration says so.
+      builder.setting(Setting::vocab, parse_printed(number_token(forced), Kind::counted, 1, line));
+      if (const auto length = behind(forced, "block_size=");
+          length.data() && !builder.current(Setting::sequence_length))
+        builder.setting(Setting::sequence_length,
+                        parse_printed(number_token(length), Kind::counted, 1, line));
     } else if (text == "Initializing a new model from scratch") {
       builder.name(&RunRecord::weights, "new");
       builder.begin_anew();
