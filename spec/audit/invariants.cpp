@@ -105,6 +105,7 @@ Result judge_relation(const Comparison& comparison, double factor, const std::st
   if (comparison.paused && out.verdict == Verdict::holds)
     out.note += std::string(out.note.empty() ? "" : "; ") +
                 "the clock runs like the steps between some lines and shows more between most: pauses";
+  if (!comparison.mean.empty()) out.note += (out.note.empty() ? "" : "; ") + std::string(comparison.mean);
   if (comparison.of_ranks)
     out.note += (out.note.empty() ? "" : "; ") +
                 (agrees_so ? "of ranks that share the passes: " + ways_that_agree(comparison, factor)

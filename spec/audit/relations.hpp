@@ -83,8 +83,9 @@ struct Comparison {
                                 ///< the note says it
   /// Of step times beside a clock: printed / recomputed where no pause is in what the clock shows.
   Interval without_pauses{1, 1};
-  bool paused = false;  ///< a clock shows more than the steps, but as much as they in some windows
-  Missed missed{};      ///< of a clock that shows more everywhere
+  bool paused = false;      ///< a clock shows more than the steps, but as much as they in some windows
+  std::string_view mean{};  ///< how the number is formed, where its lines alone tell that it is a mean
+  Missed missed{};          ///< of a clock that shows more everywhere
 };
 
 using Comparisons = std::array<Comparison, relation_count>;

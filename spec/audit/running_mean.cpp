@@ -208,8 +208,22 @@ void Means::within_range() const {
   }
 }
 
+void Means::add_all(const Ratios& ratios) {
+  for (std::size_t k = 0; k < lines_.size(); ++k)
+    if (const auto& ratio = ratios[k]) {
+      const Printed& printed = *lines_[k].printed;
+      to_.samples.push_back({ratio->range,
+                             printed.value,
+                             {printed.value / ratio->range.high, printed.value / ratio->range.low},
+                             printed.line,
+                             static_cast<std::int64_t>(lines_[k].step),
+                             ratio->likely});
+    }
+}
+
 void Means::finish() {
   if (lines_.empty()) return;
+  if (open_) return by_its_lines();
   const auto mean = running_mean(e_, field_);
   if (!mean) return within_range();
   usual_ = std::max(e_.line_distance, 1.0);
@@ -230,16 +244,7 @@ void Means::finish() {
   if (mean->of_lines && misses(ratios, single ? by_steps : by_lines) > 0)
     if (Ratios other = this->of_mean(*mean, by_steps); misses(other, by_steps) == 0)
       ratios = std::move(other);
-  for (std::size_t k = 0; k < lines_.size(); ++k)
-    if (const auto& ratio = ratios[k]) {
-      const Printed& printed = *lines_[k].printed;
-      to_.samples.push_back({ratio->range,
-                             printed.value,
-                             {printed.value / ratio->range.high, printed.value / ratio->range.low},
-                             printed.line,
-                             static_cast<std::int64_t>(lines_[k].step),
-                             ratio->likely});
-    }
+  add_all(ratios);
 }
 
 }  // namespace assay::spec::audit

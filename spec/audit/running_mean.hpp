@@ -19,13 +19,17 @@ double usual_distance(const Evidence& evidence);
 class Means {
  public:
   /// `differ`: the one is a mean and the other is of a step alone. Means of one window agree as single steps
-  /// do.
+  /// do. The MFU of a log whose trainer nobody knows may be of a step or such a mean: its lines tell.
   Means(const Evidence& evidence, Field field, bool differ, Comparison& to)
-      : e_(evidence), to_(to), field_(field), differ_(differ) {}
+      : e_(evidence),
+        to_(to),
+        field_(field),
+        differ_(differ),
+        open_(!differ && field == Field::mfu && !evidence.trainer.means_known) {}
 
   /// `made` of the numbers as they may be, `likely` of those printed. Single steps are held each by itself.
   void add(std::size_t step, const Printed& printed, Interval made, double likely) {
-    if (differ_)
+    if (differ_ || open_)
       lines_.push_back({step, &printed, made, likely});
     else
       add_sample(to_, printed, made, static_cast<std::int64_t>(step), likely);
@@ -82,6 +86,8 @@ class Means {
   static Ratio closer(const Ratio& by_line, const Ratio& by_all, std::optional<Interval> factor);
   static std::vector<Interval> ranges_of(const Ratios& ratios);
   void within_range() const;
+  void add_all(const Ratios& ratios);
+  void by_its_lines();  // running_mean_unsaid.cpp
   void find_beginnings();
   bool follows_unmeasured(std::size_t line) const;
   double steps_between(std::size_t from, std::size_t to, const RunningMean& mean) const;
@@ -90,6 +96,7 @@ class Means {
   Comparison& to_;
   Field field_;
   bool differ_;
+  bool open_;  ///< nobody says whether it is a mean
   std::vector<Line> lines_;
   std::vector<bool> begins_;   ///< of each line: the first of a start
   std::size_t looked_at_ = 0;  ///< lines, stretches and restarts, to find them
