@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <sstream>
 #include <utility>
 
 #include "impl/cli/audit_print.hpp"
@@ -222,11 +223,14 @@ int audit(const Arguments& arguments, Streams streams) {
   }
   const Together together = spec::audit::audit(records);
   const bool report_only = arguments.value("junit", "") == "-";
-  if (arguments.has("junit")) write_junit(arguments.value("junit", ""), junit(together), streams.out);
+  // Whole, or not at all: what is found wrong while it is put together leaves no half of it behind.
+  std::ostringstream text;
   if (arguments.has("json"))
-    print_json(together, streams.out);
+    print_json(together, text);
   else if (!report_only)
-    print_screen(together, streams.out);
+    print_screen(together, text);
+  if (arguments.has("junit")) write_junit(arguments.value("junit", ""), junit(together), streams.out);
+  streams.out << text.view();
   bool contradicts = false, of_options = false;
   for (const Audit& one : together.audits) {
     contradicts |= one.contradicts;

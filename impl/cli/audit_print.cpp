@@ -85,8 +85,9 @@ void print_results(const Audit& audit, std::ostream& out) {
   std::string line = "  not judged: " + std::to_string(open);
   if (!own) {
     std::string useful;
-    for (const auto& [option, judged] : useful_options(*audit.record))
-      useful += useful.empty() ? " (" + option + " would let " + std::to_string(judged) + " be judged"
+    for (const auto& [option, judged, opens] : useful_options(*audit.record))
+      useful += useful.empty() ? " (" + option + " would let " +
+                                     (opens.empty() ? std::to_string(judged) : "its " + opens) + " be judged"
                                : ", then " + option + " " + std::to_string(judged) + " more";
     line += useful.empty() ? "" : useful + ")";
   }

@@ -8,12 +8,12 @@
 
 namespace assay::spec::audit {
 
-std::string utilisation_left_open(const Audit& audit) {
+std::string utilisation_left_open(const RunRecord& record, const std::vector<Result>& results) {
   const auto left_open = [&](Field field, std::initializer_list<std::string_view> judges) {
-    const auto& steps = audit.record->steps;
+    const auto& steps = record.steps;
     return std::any_of(steps.begin(), steps.end(),
                        [&](const Step& step) { return step[field].has_value(); }) &&
-           std::none_of(audit.results.begin(), audit.results.end(), [&](const Result& r) {
+           std::none_of(results.begin(), results.end(), [&](const Result& r) {
              return r.verdict != Verdict::cannot_be_judged &&
                     std::find(judges.begin(), judges.end(), r.id) != judges.end();
            });
@@ -49,7 +49,7 @@ std::string headline(const Audit& audit) {
   const bool judged = std::any_of(audit.results.begin(), audit.results.end(),
                                   [](const Result& r) { return r.verdict != Verdict::cannot_be_judged; });
   if (!judged) return "cannot be judged";
-  const std::string open = utilisation_left_open(audit);
+  const std::string open = utilisation_left_open(*audit.record, audit.results);
   const std::string nans = rates_not_numbers(audit);
   std::string out = "consistent";
   if (!nans.empty())

@@ -10,7 +10,7 @@ namespace assay::spec::audit {
 /// What the log prints of its speed in FLOPs and nothing could judge, as the FLOPs of its tokens are not
 /// known: "MFU", "FLOP/s" or "MFU and FLOP/s". That they go with each other (mfu_of_flops_rate) and are
 /// possible (mfu_possible) says nothing of them. Empty where one of them was judged, or none is printed.
-std::string utilisation_left_open(const Audit& audit);
+std::string utilisation_left_open(const RunRecord& record, const std::vector<Result>& results);
 
 /// "tokens/s", "step time", both or none: what the steps print, and print no number of on any line.
 std::string rates_not_numbers(const Audit& audit);

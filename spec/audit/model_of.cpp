@@ -140,6 +140,7 @@ std::string as_named_here(std::string name) {
 /// UserError(usage) for dimensions that make no model.
 ModelSpec as_stated(ModelSpec model, const RunRecord& record) {
   std::string options;
+  const bool alike = model.kv_heads == model.heads;
   for (const auto& [setting, dimension] :
        {std::pair(Setting::layers, &ModelSpec::layers), std::pair(Setting::width, &ModelSpec::width),
         std::pair(Setting::heads, &ModelSpec::heads), std::pair(Setting::kv_heads, &ModelSpec::kv_heads),
@@ -153,6 +154,8 @@ ModelSpec as_stated(ModelSpec model, const RunRecord& record) {
     model.*dimension = number;
   }
   if (options.empty()) return model;
+  // Attention whose heads each have keys and values of their own has them at any number of heads.
+  if (alike && !record.stated_for(Setting::kv_heads)) model.kv_heads = model.heads;
   const std::string name = model.name;
   model.name += " of stated dimensions";
   try {

@@ -11,9 +11,11 @@ namespace assay::spec::audit {
 struct UsefulOption {
   std::string option;       ///< "--gpus N", "--gpus N with --seq T" where neither helps alone
   std::int64_t judged = 0;  ///< invariants that could be judged with it and the ones before, and not without
+  std::string opens;        ///< utilisation_left_open that is judged with it: "FLOP/s"; empty: none
 };
 
-/// At most three, the most useful first; none of what the log or the command line says already. Found by
+/// At most three, the most useful first: those that let the log's MFU or FLOP/s be judged where they are left
+/// open, then those that let most be judged; none of what the log or the command line says already. Found by
 /// trying: each is stated in turn, and counted. Of the first steps alone.
 std::vector<UsefulOption> useful_options(const RunRecord& record);
 

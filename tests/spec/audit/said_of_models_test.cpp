@@ -124,5 +124,15 @@ TEST(SaidOfModelsSpec, DimensionsThatTheUserStatesAreTheModels) {
   }
 }
 
+/// GPT-2's attention has as many keys and values as heads; Llama's has fewer, of which the user says how
+/// many.
+TEST(SaidOfModelsSpec, HeadsThatTheUserStatesHaveKeysAndValuesOfTheirOwnWhereTheModelsHave) {
+  const std::string log = "step,loss,mfu\n1,3.2,46.1\n2,2.7,45.8\n";
+  const RunRecord run = read_text(log, "model=gpt2,width=1024,heads=16,vocab=65");
+  EXPECT_EQ(spec::audit::audit(run).model, "gpt2 of stated dimensions");
+  EXPECT_THROW(spec::audit::audit(read_text(log, "model=gpt2,heads=16,kv_heads=12")), UserError);
+  EXPECT_THROW(spec::audit::audit(read_text(log, "model=llama3-8b,heads=12")), UserError);
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::said_of_models_test

@@ -113,5 +113,32 @@ TEST(WordingSpec, TheOptionsThatWouldLetMostBeJudgedAreFound) {
   EXPECT_FALSE(of_own_record("number of GPUs"));
 }
 
+TEST(WordingSpec, DimensionsThatTheUserStatedAreTriedWithNoModelTheyDoNotGoWith) {
+  for (const char* more : {"", ",parameters=85.0M"}) {
+    const RunRecord run =
+        tests::read_text("step,loss,tokens_per_second,mfu\n1,3.2,1.84e6,46.1\n2,2.7,1.72e6,45.8\n",
+                         "layers=12,width=768,heads=12,vocab=65,gpus=8,gpu=NVIDIA A100 SXM 80GB,"
+                         "sequence_length=1024" +
+                             std::string(more));
+    std::vector<UsefulOption> useful;
+    EXPECT_NO_THROW(useful = useful_options(run)) << more;
+    ASSERT_FALSE(useful.empty()) << more;
+    EXPECT_EQ(useful[0].option, "--model M") << more;
+    // A count of parameters lets the MFU be judged without a model.
+    EXPECT_EQ(useful[0].opens, *more == 0 ? "MFU" : "") << more;
+  }
+}
+
+TEST(WordingSpec, TheOptionsThatLetTheFlopsRateBeJudgedAreToldFirst) {
+  // The count of the log finds the model: what is missing is another.
+  RunRecord run = without_losses("1.300", 0);
+  run[Setting::parameters] = exactly(6738415616, 1);
+  const std::vector<UsefulOption> useful = useful_options(run);
+  ASSERT_FALSE(useful.empty());
+  EXPECT_EQ(useful[0].option, "--gpus N with --seq T");
+  EXPECT_EQ(useful[0].opens, "FLOP/s");
+  for (const UsefulOption& option : useful) EXPECT_EQ(option.option.find("--model"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::wording_test
