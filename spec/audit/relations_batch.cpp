@@ -27,6 +27,25 @@ void compare_one_pass_of_tokens(const Evidence& e, Comparison& to) {
     add_sample(to, *e.record[Setting::tokens_per_step], least);
 }
 
+/// nanoGPT's train.py of before May 2023 makes so many times the configured passes where a rank runs alone.
+constexpr double passes_alone = 8;
+
+/// The tokens of one rank's passes, where a line of the log says how many it makes beside the configured
+/// ones. Passes that the command line states are of a train.py that divides the configured ones by the ranks.
+/// A multiple or a part of these may be a number of ranks by which a changed train.py multiplies or divides.
+void compare_passes_made(const Evidence& e, Comparison& to) {
+  const auto configured = e.of(Setting::accumulation_configured);
+  const auto& made = e.record[Setting::accumulation];
+  if (!e.trainer.batch_of_configured_passes || !configured || !usable(made) || made->line <= 0 || !e.micro ||
+      !e.sequence_length)
+    return;
+  const double pass = e.micro->middle() * e.sequence_length->middle(), stated = configured->middle();
+  const double times = stated * passes_alone == made->value ? passes_alone : 1;
+  const bool by_ranks = std::fmod(made->value, stated) == 0 || std::fmod(stated, made->value) == 0;
+  if (by_ranks && made->value != stated * times) return;
+  add_sample(to, exactly(made->value * pass, made->line), *configured * exact_interval(times * pass));
+}
+
 void compare_batch(const Evidence& e, Comparisons& out) {
   const RunRecord& r = e.record;
   Comparison& ranks = at(out, Relation::ranks);
@@ -61,7 +80,7 @@ void compare_batch(const Evidence& e, Comparisons& out) {
   Comparison& tokens = at(out, Relation::tokens_per_step);
   const auto& printed_tokens = r[Setting::tokens_per_step];
   if (!usable(printed_tokens))
-    tokens.missing = "tokens per step";
+    tokens.missing = "tokens per step", compare_passes_made(e, tokens);
   else if (!e.sequence_length)
     tokens.missing = "sequence length";
   else if (usable(printed_sequences))
