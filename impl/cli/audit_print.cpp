@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "spec/audit/headline.hpp"
 #include "spec/audit/useful_options.hpp"
@@ -74,12 +75,19 @@ void print_results(const Audit& audit, std::ostream& out) {
   for (const Result& r : audit.results)
     if (r.verdict == Verdict::holds) row(r.id, printed(r), recomputed(r), "holds", r.note);
   const bool own = audit.record->format.name == "assay";
-  std::set<std::string> wanted;
+  std::vector<std::pair<std::string, std::size_t>>
+      wanted;  // what is missing, and how many numbers wait for it
   std::size_t open = 0;
   for (const Result& r : audit.results)
     if (r.verdict == Verdict::cannot_be_judged) {
       ++open;
-      if (own || !of_own_record(r.note)) wanted.insert(r.note);
+      if (!own && of_own_record(r.note)) continue;
+      const auto known =
+          std::find_if(wanted.begin(), wanted.end(), [&](const auto& w) { return w.first == r.note; });
+      if (known == wanted.end())
+        wanted.emplace_back(r.note, 1);
+      else
+        ++known->second;
     }
   if (open == 0) return;
   std::string line = "  not judged: " + std::to_string(open);
@@ -91,13 +99,14 @@ void print_results(const Audit& audit, std::ostream& out) {
                                : ", then " + option + " " + std::to_string(judged) + " more";
     line += useful.empty() ? "" : useful + ")";
   }
-  // A few are of use to the reader; more are what this trainer does not print.
+  // A few are of use to the reader: those that most numbers wait for.
   constexpr std::size_t few = 4;
-  if (wanted.empty() || wanted.size() > few)
-    line += ", as the log does not print what they need (--json says what each one does)";
-  else
-    for (const std::string& input : wanted)
-      line += (input == *wanted.begin() ? ", for want of " : "; ") + input;
+  std::stable_sort(wanted.begin(), wanted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  for (std::size_t i = 0; i < std::min(few, wanted.size()); ++i)
+    line += (i == 0 ? ", for want of " : "; ") + wanted[i].first;
+  if (wanted.size() > few)
+    line += "; and of " + std::to_string(wanted.size() - few) + " more (--json says what each one waits for)";
   out << line << "\n";
 }
 

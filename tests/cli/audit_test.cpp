@@ -33,6 +33,17 @@ TEST(AuditCli, TheScalingReportIsAccountingNotSpeed) {
     EXPECT_NE(screen.out.find(said), std::string::npos) << said << "\n" << screen.out;
 }
 
+/// Where many inputs are wanting, the four that most numbers wait for, and how many more there are.
+TEST(AuditCli, NamesTheInputsThatMostNumbersWaitFor) {
+  const std::string screen = audit_of({golden("hugging_face_alpaca.log")}).out;
+  const std::size_t at = screen.find("  not judged: ");
+  ASSERT_NE(at, std::string::npos) << screen;
+  const std::string line = screen.substr(at, screen.find('\n', at) - at);
+  EXPECT_NE(line.find(", for want of "), std::string::npos) << line;
+  EXPECT_EQ(std::count(line.begin(), line.end(), ';'), 4) << line;
+  EXPECT_NE(line.find("; and of "), std::string::npos) << line;
+}
+
 /// One screen for a run: what a log cannot hold is counted, not listed.
 TEST(AuditCli, AnAuditIsOneScreen) {
   for (const char* log : {"kempnerforge_13b_8_gpus.log", "torchtitan_debug_model.log", "llm_tii_2_gpus.log",
