@@ -152,7 +152,10 @@ const std::vector<Invariant>& invariants() {
       {"steps", "step numbers rise by the logging interval: none missing, doubled or out of order",
        "The first and last interval may be shorter. A longer distance that stays to the end, three times at "
        "least, is another interval. A number that falls back and goes on from there is a "
-       "restart; so is a step that stands twice with other numbers.",
+       "restart; so is a step that stands twice with other numbers. Behind a line that says that others were "
+       "left out (\"...\", \"[snip]\") no step is lost. Behind a stamp that falls back by more than two days "
+       "the "
+       "steps are another run's.",
        Unit::steps},
       {"planned_steps", "steps of the run, behind each step's number = those that are configured",
        "As in `iteration 500/ 1000`. No step's number is beyond them. Not judged where no setting states "
