@@ -52,17 +52,18 @@ const std::vector<ModelSpec>& known_models() {
 /// key/value heads there are: the printed count decides. Without one the plainest stands, if its heads are
 /// printed.
 std::optional<ModelSpec> as_counted(const ModelSpec& model, bool kv_heads_known, bool head_dim_known,
-                                    std::optional<bool> tied_known, std::optional<bool> norm_known,
-                                    const std::optional<Printed>& parameters, bool whole) {
+                                    std::optional<bool> tied_known, std::optional<bool> qk_norm_known,
+                                    std::optional<Norm> norm, const std::optional<Printed>& parameters,
+                                    bool whole) {
   std::vector<ModelSpec> readings;
   for (std::int64_t kv = model.kv_heads; kv >= 1; kv /= 2) {
     for (const bool tied : {false, true})
-      for (const bool norm : {false, true}) {
-        if ((tied_known && tied != *tied_known) || (norm_known && norm != *norm_known)) continue;
+      for (const bool qk_norm : {false, true}) {
+        if ((tied_known && tied != *tied_known) || (qk_norm_known && qk_norm != *qk_norm_known)) continue;
         ModelSpec reading = model;
         reading.kv_heads = kv;
         reading.tied_embeddings = tied;
-        reading.qk_norm = norm;
+        reading.qk_norm = qk_norm;
         try {
           check(reading);
           readings.push_back(reading);
@@ -81,10 +82,10 @@ std::optional<ModelSpec> as_counted(const ModelSpec& model, bool kv_heads_known,
     if (count_fits(reading, *parameters) == CountFit::but_for_tables) return reading;
   // Where the log leaves nothing of the shape open, the count is another model's; else this is some other
   // architecture of these dimensions, and its FLOPs are not known.
-  const auto fits = [&](const ModelSpec& reading) { return any_count_fits(reading, *parameters); };
+  const auto fits = [&](const ModelSpec& reading) { return any_count_fits(reading, *parameters, norm); };
   // Biases take no part in matrix products: the FLOPs of a shape that is whole are known with them.
   for (const ModelSpec& reading : readings)
-    for (const ModelSpec& biased : with_any_biases(reading))
+    for (const ModelSpec& biased : with_any_biases(reading, norm))
       if (whole && count_fits(biased, *parameters) == CountFit::exactly) return biased;
   if (!whole || std::any_of(readings.begin(), readings.end(), fits)) return std::nullopt;
   return readings.front();
@@ -232,6 +233,7 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
     model.head_dim = whole(at(Setting::head_dim).value_or(*width / *heads));
     model.ffn = whole(*ffn);
     model.context = whole(at(Setting::sequence_length).value_or(2048));
+    if (record.norm) model.norm = *record.norm, model.norm_bias = *record.norm == Norm::layer_norm;
     if (record.mlp) {
       model.mlp = record.mlp->mlp;
       model.experts = record.mlp->experts;
@@ -241,10 +243,10 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
     }
     basis = model.name;
     const auto& count = record[Setting::parameters];
-    auto counted =
-        as_counted(model, at(Setting::kv_heads).has_value(), at(Setting::head_dim).has_value(),
-                   record.tied_embeddings, record.qk_norm, count, shape_whole(record) && usable(count));
-    if (counted && usable(count) && !any_count_fits(*counted, *count)) {
+    auto counted = as_counted(model, at(Setting::kv_heads).has_value(), at(Setting::head_dim).has_value(),
+                              record.tied_embeddings, record.qk_norm, record.norm, count,
+                              shape_whole(record) && usable(count));
+    if (counted && usable(count) && !any_count_fits(*counted, *count, record.norm)) {
       if (trainer.vocabulary_of_tokenizer && of_other_vocabulary(*counted, *count)) return std::nullopt;
       // Where the inner width is not printed, a known model of every size that is, and of that count,
       // stands.

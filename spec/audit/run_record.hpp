@@ -249,6 +249,7 @@ struct RunFacts {
   std::optional<ModelSpec> definition;  ///< of the model, where the log holds it whole
   std::optional<bool> tied_embeddings;  ///< whether the head is the embedding, where the log says so
   std::optional<bool> qk_norm;          ///< whether queries and keys are normed, where the log says so
+  std::optional<Norm> norm;             ///< of a block's inputs, where the log says which
   std::optional<BlockMlp> mlp;          ///< beside the settings, of a trainer that has several, where said
   std::optional<ParameterTensors> tensors;   ///< of the whole model, where said
   std::optional<RankParameters> first_rank;  ///< where it is not the whole model's

@@ -8,9 +8,10 @@
 
 namespace assay::spec::audit {
 
-std::vector<ModelSpec> with_any_biases(const ModelSpec& model) {
+std::vector<ModelSpec> with_any_biases(const ModelSpec& model, std::optional<Norm> stated) {
   std::vector<ModelSpec> out;
-  for (const bool norms : {false, true})
+  for (const bool norms : {false, true}) {
+    if (stated && norms != (*stated == Norm::layer_norm)) continue;
     for (const auto& [qkv, all] : {std::pair(false, false), {true, false}, {true, true}}) {
       ModelSpec one = model;
       one.qkv_bias = qkv;
@@ -19,12 +20,13 @@ std::vector<ModelSpec> with_any_biases(const ModelSpec& model) {
       one.norm_bias = norms;
       out.push_back(one);
     }
+  }
   return out;
 }
 
-bool any_count_fits(const ModelSpec& shape, const Printed& parameters) {
+bool any_count_fits(const ModelSpec& shape, const Printed& parameters, std::optional<Norm> stated) {
   const double positions = static_cast<double>(shape.context) * static_cast<double>(shape.width);
-  for (const ModelSpec& model : with_any_biases(shape)) {
+  for (const ModelSpec& model : with_any_biases(shape, stated)) {
     for (const double more : {0.0, positions}) {
       Printed rest = parameters;
       rest.value -= more, rest.low -= more, rest.high -= more;

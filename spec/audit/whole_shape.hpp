@@ -33,11 +33,11 @@ std::optional<ModelSpec> shape_of_nanogpt(const RunRecord& record);
 bool printed_of_nanogpt(const ModelSpec& model, const Printed& parameters);
 
 /// The model without biases, with those of queries, keys and values, or with all of its projections', each
-/// without and with those of its norms.
-std::vector<ModelSpec> with_any_biases(const ModelSpec& model);
+/// without and with those of its norms. `stated`: of those norms alone; LayerNorm's have biases.
+std::vector<ModelSpec> with_any_biases(const ModelSpec& model, std::optional<Norm> stated = {});
 
 /// Whether a count is the model's as any trainer may take it: with biases or without, with learned positions
 /// or without, its vocabulary rounded up, or a table of embeddings or one gain per layer more or less.
-bool any_count_fits(const ModelSpec& model, const Printed& parameters);
+bool any_count_fits(const ModelSpec& model, const Printed& parameters, std::optional<Norm> stated = {});
 
 }  // namespace assay::spec::audit

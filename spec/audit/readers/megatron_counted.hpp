@@ -3,6 +3,8 @@
 #include <optional>
 #include <string_view>
 
+#include "spec/model/model_spec.hpp"
+
 namespace assay::spec::audit::megatron {
 
 /// Whether a count of parameters can be held to the last digit to the shape that the arguments make. Source:
@@ -14,6 +16,10 @@ class CountedArguments {
   void read(std::string_view name, std::string_view value);
   /// Whether queries and keys are normed, where that is said.
   std::optional<bool> normed_queries() const { return normed_queries_; }
+  /// Of a block's inputs, where that is said; LayerNorm's are gain and bias.
+  std::optional<Norm> norm() const {
+    return norm_said_ ? std::optional(with_mean_ ? Norm::layer_norm : Norm::rms_norm) : std::nullopt;
+  }
   /// Whether each argument that makes such parameters was read with a value whose parameters are known, and
   /// none that may make others is set.
   bool known() const;

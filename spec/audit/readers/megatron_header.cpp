@@ -48,6 +48,7 @@ void Header::read(std::string_view text, std::int64_t line, RecordBuilder& build
     rank_.end(state_mlp(builder));
     mlp_ = MlpArguments();
     if (counted_.normed_queries()) builder.qk_norm(*counted_.normed_queries());
+    if (counted_.norm()) builder.norm(*counted_.norm());
     if (grouped_ == false) builder.setting(Setting::kv_heads, builder.current(Setting::heads));
     schedule_.end(builder);
     schedule_ = ScheduleArguments();

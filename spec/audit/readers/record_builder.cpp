@@ -111,6 +111,7 @@ void RecordBuilder::adopt_pending() {
   if (!run_.record.first_rank) run_.record.first_rank = pending_->first_rank;
   if (!run_.record.tied_embeddings) run_.record.tied_embeddings = pending_->tied_embeddings;
   if (!run_.record.qk_norm) run_.record.qk_norm = pending_->qk_norm;
+  if (!run_.record.norm) run_.record.norm = pending_->norm;
   run_.record.skips_untold = run_.record.skips_untold || pending_->skips_untold;
   if (!run_.record.definition) run_.record.definition = pending_->definition;
   pending_.reset();

@@ -95,6 +95,7 @@ class RecordBuilder {
   void skips_shown_untold() { run_.record.skips_untold = true; }
   /// Whether queries and keys are normed.
   void qk_norm(bool normed) { header().qk_norm = normed; }
+  void norm(Norm of_blocks) { header().norm = of_blocks; }
   /// Steps of the run contradict a setting that changes as it goes.
   void forget(Setting setting) { run_.record[setting].reset(); }
   /// A line of the run says that its loss is made of rewards.

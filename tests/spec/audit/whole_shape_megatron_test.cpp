@@ -78,10 +78,13 @@ Result count_of_rank(const std::string& count, megatron_arguments_test::Argument
 }
 
 TEST(WholeShapeSpec, MegatronsRankHoldsTheWholeModelWhereNothingCutsIt) {
-  EXPECT_EQ(count_of_rank("1414105088").verdict, Verdict::holds);
+  EXPECT_EQ(count_of_rank("1414105088", {{"normalization", "RMSNorm"}}).verdict, Verdict::holds);
   // Biases of norms (LayerNorm): 49 x 2,048; of every projection too: 24 x (5 x 2,048 + 8,192) = 442,368
   // more.
   EXPECT_EQ(count_of_rank("1414205440").verdict, Verdict::holds);
+  EXPECT_EQ(count_of_rank("1414205440", {{"normalization", "RMSNorm"}}).verdict, Verdict::contradicts);
+  EXPECT_EQ(count_of_rank("1414105088").verdict, Verdict::contradicts);
+  EXPECT_EQ(count_of_rank("1414205441").recomputed.low, 1414205440) << "with LayerNorm's biases";
   EXPECT_EQ(count_of_rank("1414647808").verdict, Verdict::holds);
   EXPECT_EQ(count_of_rank("1414105089").verdict, Verdict::contradicts);
   EXPECT_EQ(count_of_rank("1555515597").verdict, Verdict::contradicts);
@@ -117,8 +120,8 @@ TEST(WholeShapeSpec, MegatronsFirstRankHoldsItsShareOfACutModel) {
                                                       {"num_query_groups", "8"}};
   EXPECT_EQ(cut("656871424", "2", "1", grouped).verdict, Verdict::holds);
   EXPECT_EQ(cut("707203072", "2", "1", grouped).verdict, Verdict::contradicts);
-  EXPECT_EQ(cut("1313441792", "1", "1", grouped).verdict, Verdict::holds);
-  EXPECT_EQ(cut("1313441793", "1", "1", grouped).verdict, Verdict::contradicts);
+  EXPECT_EQ(cut("1313542144", "1", "1", grouped).verdict, Verdict::holds);
+  EXPECT_EQ(cut("1313542145", "1", "1", grouped).verdict, Verdict::contradicts);
   // A tied head is no other table of a single stage's.
   EXPECT_EQ(cut("655691776", "2", "1", {{"untie_embeddings_and_output_weights", "False"}}).verdict,
             Verdict::holds);
@@ -207,8 +210,8 @@ TEST(WholeShapeSpec, MegatronsDefaultsLeaveNoParametersOpen) {
                                                        {"spec", "None"},
                                                        {"use_rotary_position_embeddings", "True"},
                                                        {"window_attn_skip_freq", "None"}};
-  EXPECT_EQ(count_of_rank("1414105088", defaults).verdict, Verdict::holds);
-  EXPECT_EQ(count_of_rank("1414105089", defaults).verdict, Verdict::contradicts);
+  EXPECT_EQ(count_of_rank("1414205440", defaults).verdict, Verdict::holds);
+  EXPECT_EQ(count_of_rank("1414205441", defaults).verdict, Verdict::contradicts);
 }
 
 }  // namespace
