@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "spec/audit/readers/last_part.hpp"
+#include "spec/audit/readers/odd_characters.hpp"
 #include "spec/audit/readers/rank_prefix.hpp"
 #include "spec/error.hpp"
 
@@ -39,6 +40,24 @@ bool Blocks::more() {
   return got > 0;
 }
 
+namespace {
+
+constexpr std::string_view code_indent = "    ";  // of a block of code in Markdown
+
+/// Whether all lines are indented that hold anything.
+bool all_indented(std::string_view text) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (!line.starts_with(code_indent) && line.find_first_not_of(" \t\r") != std::string_view::npos &&
+        line.size() < text.size())
+      return false;
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+  return true;
+}
+
+}  // namespace
+
 Lines::Lines(Blocks& blocks) : blocks_(blocks) {
   // Colours whose escape byte was lost when the log was pasted somewhere.
   for (const std::string_view colour : {"[39m", "[0m", "[31m", "[32m"})
@@ -46,6 +65,7 @@ Lines::Lines(Blocks& blocks) : blocks_(blocks) {
   numbered_ = numbers_its_lines(blocks_.rest());
   ends_ = line_ends(blocks_.rest());
   cut_.column = static_cast<std::int64_t>(ends_.column);
+  indented_ = all_indented(blocks_.rest());
   look_over();
 }
 
@@ -53,7 +73,8 @@ Lines::Lines(Blocks& blocks) : blocks_(blocks) {
 void Lines::look_over() {
   const std::string_view all = blocks_.rest();
   plain_ = !bare_colours_ && !std::memchr(all.data(), '\x1b', all.size()) &&
-           !std::memchr(all.data(), '\r', all.size()) && !std::memchr(all.data(), '\0', all.size());
+           !std::memchr(all.data(), '\r', all.size()) && !std::memchr(all.data(), '\0', all.size()) &&
+           !may_be_odd(all);
 }
 
 /// The next line with all that is in it, without its line end.
@@ -91,6 +112,7 @@ bool Lines::next_raw(std::string_view& raw) {
   scanned_ = 0;
   ++number_;
   if (overlong_) raw = scratch_;
+  if (indented_ && raw.starts_with(code_indent)) raw.remove_prefix(code_indent.size());
   return true;
 }
 
@@ -126,7 +148,12 @@ std::string_view Lines::clean(std::string_view raw) {
   if (plain_) return raw;
   const bool dirty = bare_colours_ || std::memchr(raw.data(), '\x1b', raw.size()) ||
                      std::memchr(raw.data(), '\0', raw.size());
-  if (raw.empty() || !dirty) return raw;
+  if (raw.empty()) return raw;
+  if (may_be_odd(raw)) {
+    plain_line_ = with_plain_characters(raw);
+    raw = plain_line_;
+  }
+  if (!dirty) return raw;
   std::string out;
   out.reserve(raw.size());
   for (std::size_t at = 0; at < raw.size();) {

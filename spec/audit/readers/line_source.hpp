@@ -78,7 +78,8 @@ class Lines {
   bool full_ = false;                 // the current line reaches the column where lines are cut
   std::int64_t begun_ = 0;            // number of the current line, of its first part where it was wrapped
   bool whole_ = true, long_ = false;  // the current line has an end; it is overlong
-  std::string joined_;
+  std::string joined_, plain_line_;
+  bool indented_ = false;             // all lines are
   std::optional<std::string> ahead_;  // read to see whether it goes on with the line before
   CutLines cut_;
 };

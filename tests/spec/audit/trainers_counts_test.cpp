@@ -201,10 +201,11 @@ TEST(TrainersCountsSpec, AMeshThatCannotBeReadSaysNothingOfTheGpus) {
   EXPECT_EQ(small_titan("Building 1-D device mesh with ['dp_shard'], [8]", 1)[Setting::gpus]->value, 8);
   EXPECT_EQ(small_titan("Building 2-D device mesh with ['dp_shard', 'tp'], [8, 2]", 1)[Setting::gpus]->value,
             16);
+  EXPECT_EQ(small_titan("Building 1-D device mesh with [&#39;dp_shard&#39;], [8]", 1)[Setting::gpus]->value,
+            8);
   for (const char* mesh :
-       {"Building 1-D device mesh with [&#39;dp_shard&#39;], [8]",
-        "Building 1-D device mesh with ['dp_shard'], [", "Building 1-D device mesh with ",
-        "Building 2-D device mesh with ['dp_shard', 'tp'], [8, ",
+       {"Building 1-D device mesh with [?dp_shard?], [8]", "Building 1-D device mesh with ['dp_shard'], [",
+        "Building 1-D device mesh with ", "Building 2-D device mesh with ['dp_shard', 'tp'], [8, ",
         "Building 2-D device mesh with ['dp_shard', 'tp'], [8]", "Building device mesh with parallelism: "}) {
     const RunRecord run = small_titan(mesh, 1);
     EXPECT_FALSE(run[Setting::gpus]) << mesh;

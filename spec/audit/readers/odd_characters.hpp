@@ -1,0 +1,17 @@
+#pragma once
+// Characters that chat tools, word processors and pages put in the place of those that a trainer printed.
+#include <string>
+#include <string_view>
+
+namespace assay::spec::audit {
+
+/// Whether a byte of `text` is not of ASCII, or it holds an entity of HTML ("&quot;").
+bool may_be_odd(std::string_view text);
+
+/// `text` with blanks for blanks of any width, nothing for characters of no width, ' and " for typographic
+/// quotes, - for dashes and minus signs, ASCII for full-width forms, and the sign for an entity of HTML.
+/// Quotes stay as they are where the line has straight ones of the same kind: there they stand within a text.
+/// All else is kept, bytes that are no UTF-8 too.
+std::string with_plain_characters(std::string_view text);
+
+}  // namespace assay::spec::audit
