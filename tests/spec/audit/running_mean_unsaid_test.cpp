@@ -55,6 +55,7 @@ TEST(RunningMeanUnsaidSpec, OfOtherNumbersAMeanIsNoExcuse) {
   EXPECT_EQ(Table{.flops_per_token = 2 * 6.233e8}.mfu().verdict, Verdict::contradicts);
   EXPECT_EQ((Table{.keep = 0, .odd = 5, .odd_factor = 1.1}.mfu().verdict), Verdict::contradicts);
   EXPECT_EQ((Table{.odd = 5, .odd_factor = 1.1}.mfu().verdict), Verdict::contradicts);
+  EXPECT_EQ((Table{.odd = 5, .odd_factor = 1.1}.mfu().note.find("mean")), std::string::npos);
   EXPECT_EQ(Table{.keep = 0.99}.mfu().verdict, Verdict::contradicts);
 }
 
