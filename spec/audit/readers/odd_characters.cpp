@@ -74,7 +74,7 @@ std::string with_plain_characters(std::string_view text) {
       plain = plain_of(code_point(text, size), quotes, double_quotes);
     } else if (text[0] == '&') {
       for (const auto& [name, sign] : entities)
-        if (text.starts_with(name)) plain = sign, size = name.size();
+        if (text.starts_with(name)) plain = static_cast<unsigned char>(sign), size = name.size();
     }
     if (plain == 0)
       out += text.substr(0, size);
