@@ -18,8 +18,11 @@ std::size_t width_of(std::string_view text) {
 
 /// Takes the next word off `text`; empty at its end.
 std::string_view word_off(std::string_view& text) {
-  const std::size_t from = std::min(text.find_first_not_of(" \t"), text.size());
-  const std::size_t end = std::min(text.find_first_of(" \t", from), text.size());
+  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
+  std::size_t from = 0;
+  while (from < text.size() && blank(text[from])) ++from;
+  std::size_t end = from;
+  while (end < text.size() && !blank(text[end])) ++end;
   const std::string_view word = text.substr(from, end - from);
   text.remove_prefix(end);
   return word;
@@ -39,16 +42,24 @@ std::string first_words(std::string_view line) {
   return out.substr(0, longest);
 }
 
+/// Whether a word holds a digit, or what printf writes for no number.
+bool has_number(std::string_view word) {
+  for (std::size_t at = 0; at < word.size(); ++at) {
+    if (word[at] >= '0' && word[at] <= '9') return true;
+    if ((word[at] == 'n' || word[at] == 'i') &&
+        (word.substr(at).starts_with("nan") || word.substr(at).starts_with("inf")))
+      return true;
+  }
+  return false;
+}
+
 /// What lines of one kind have in common: those of their first words that hold no digit.
 std::string kind_of_line(std::string_view line) {
   constexpr int words = 10;  // a launcher's prefix and a stamp have up to eight
   std::string out;
   for (int i = 0; i < words; ++i) {
     const std::string_view word = word_off(line);
-    const bool number = word.find_first_of("0123456789") != std::string_view::npos ||
-                        word.find("nan") != std::string_view::npos ||
-                        word.find("inf") != std::string_view::npos;
-    if (!number) out.append(word) += ' ';
+    if (!has_number(word)) out.append(word) += ' ';
   }
   return out;
 }

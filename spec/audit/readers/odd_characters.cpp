@@ -8,9 +8,6 @@
 namespace assay::spec::audit {
 namespace {
 
-/// Set in eight bytes of which one is not of ASCII.
-constexpr std::uint64_t high_bits = 0x8080808080808080;
-
 constexpr std::pair<std::string_view, char> entities[] = {{"&#x27;", '\''}, {"&#39;", '\''}, {"&apos;", '\''},
                                                           {"&quot;", '"'},  {"&#34;", '"'},  {"&lt;", '<'},
                                                           {"&gt;", '>'},    {"&nbsp;", ' '}, {"&amp;", '&'}};
@@ -46,20 +43,55 @@ int plain_of(std::uint32_t code, bool quotes, bool double_quotes) {
   return 0;
 }
 
-}  // namespace
+/// What is put in the place of the character that `text` starts with, and that one's size; 0: nothing is.
+int plain_at(std::string_view text, bool quotes, bool double_quotes, std::size_t& size) {
+  size = 1;
+  if (static_cast<unsigned char>(text[0]) >= 0x80)
+    return plain_of(code_point(text, size), quotes, double_quotes);
+  if (text[0] == '&')
+    for (const auto& [name, sign] : entities)
+      if (text.starts_with(name)) {
+        size = name.size();
+        return sign;
+      }
+  return 0;
+}
 
-bool may_be_odd(std::string_view text) {
-  const char *at = text.data(), *const end = at + text.size();
-  for (; end - at >= 8; at += 8) {
-    std::uint64_t eight = 0;
-    std::memcpy(&eight, at, 8);
-    if ((eight & high_bits) != 0) return true;
-  }
-  if (std::any_of(at, end, [](char c) { return static_cast<unsigned char>(c) >= 0x80; })) return true;
+/// The high bits of those of eight bytes that are `byte`; of one above such a byte, perhaps, too.
+constexpr std::uint64_t same(std::uint64_t eight, unsigned char byte) {
+  constexpr std::uint64_t ones = 0x0101010101010101;
+  const std::uint64_t other = eight ^ (ones * byte);
+  return (other - ones) & ~other & 0x80 * ones;
+}
+
+/// Whether an odd character may begin in the first eight bytes; reads one more. Those that logs are full of,
+/// frames of tables (U+2500 and on), arrows and letters, are told from odd ones by two bytes.
+bool may_begin(const char* bytes) {
+  std::uint64_t first = 0, second = 0;
+  std::memcpy(&first, bytes, 8);
+  if ((first & 0x8080808080808080) == 0) return false;
+  std::memcpy(&second, bytes + 1, 8);
+  const std::uint64_t general = same(second, 0x80) | same(second, 0x81) | same(second, 0x88);
+  return (same(first, 0xc2) | same(first, 0xe3) | same(first, 0xef) | (same(first, 0xe2) & general)) != 0;
+}
+
+/// Whether an entity stands in `text`.
+bool holds_entity(std::string_view text) {
   for (std::size_t sign = 0; (sign = text.find('&', sign)) != std::string_view::npos; ++sign)
     for (const auto& [name, plain] : entities)
       if (text.substr(sign).starts_with(name)) return true;
   return false;
+}
+
+}  // namespace
+
+bool may_be_odd(std::string_view text) {
+  for (std::size_t from = 0; from < text.size(); from += 8) {
+    if (from + 8 < text.size() && !may_begin(text.data() + from)) continue;
+    for (std::size_t at = from, size = 0; at < std::min(from + 8, text.size()); ++at)
+      if (text[at] != '&' && plain_at(text.substr(at), true, true, size) != 0) return true;
+  }
+  return holds_entity(text);
 }
 
 std::string with_plain_characters(std::string_view text) {
@@ -67,20 +99,12 @@ std::string with_plain_characters(std::string_view text) {
              double_quotes = text.find('"') == std::string_view::npos;
   std::string out;
   out.reserve(text.size());
-  while (!text.empty()) {
-    std::size_t size = 1;
-    int plain = 0;
-    if (static_cast<unsigned char>(text[0]) >= 0x80) {
-      plain = plain_of(code_point(text, size), quotes, double_quotes);
-    } else if (text[0] == '&') {
-      for (const auto& [name, sign] : entities)
-        if (text.starts_with(name)) plain = static_cast<unsigned char>(sign), size = name.size();
-    }
+  for (std::size_t size = 1; !text.empty(); text.remove_prefix(size)) {
+    const int plain = plain_at(text, quotes, double_quotes, size);
     if (plain == 0)
       out += text.substr(0, size);
     else if (plain > 0)
       out += static_cast<char>(plain);
-    text.remove_prefix(size);
   }
   return out;
 }

@@ -5,7 +5,8 @@
 
 namespace assay::spec::audit {
 
-/// Whether a byte of `text` is not of ASCII, or it holds an entity of HTML ("&quot;").
+/// Whether `text` holds a character or an entity of HTML ("&quot;") that `with_plain_characters` puts in another
+/// way, quotes at least where no straight ones stand: where it does not, nothing changes.
 bool may_be_odd(std::string_view text);
 
 /// `text` with blanks for blanks of any width, nothing for characters of no width, ' and " for typographic

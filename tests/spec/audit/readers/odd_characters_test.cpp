@@ -3,8 +3,10 @@
 #include "spec/audit/readers/odd_characters.hpp"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "spec/audit/invariants.hpp"
 #include "tests/support/read_text.hpp"
@@ -44,10 +46,32 @@ TEST(OddCharactersSpec, AllElseIsKept) {
     EXPECT_EQ(with_plain_characters(text), text);
   EXPECT_FALSE(may_be_odd("parallel, distributed & accumulation = 256"));
   EXPECT_TRUE(may_be_odd("123456789&quot;"));
-  EXPECT_TRUE(may_be_odd("12345678\xa0"));
+  EXPECT_FALSE(may_be_odd("12345678\xa0"));
   EXPECT_TRUE(
       may_be_odd("\xc2\xa0"
                  "12345678"));
+}
+
+RC_GTEST_PROP(OddCharactersSpec, TextIsOddWhereverItWouldBePutInAnotherWay, ()) {
+  const std::vector<std::string> pieces{"\xc2\xa0",     "\xe2\x80\xaf",
+                                        "\xe3\x80\x80", "\xe2\x80\x8b",
+                                        "\xef\xbb\xbf", "\xc2\xad",
+                                        "\xe2\x80\x99", "\xe2\x80\x9c",
+                                        "\xe2\x88\x92", "\xef\xbc\x93",
+                                        "\xe2\x81\x9f", "&quot;",
+                                        "&#39;",        "&amp;",
+                                        "\xe2\x86\x92", "\xe2\x94\x80",
+                                        "\xc3\xa4",     "\xf0\x9f\x98\x80",
+                                        "\xe2\x80",     "\xe2",
+                                        "\xa0",         "&",
+                                        "\xe2\x80\xa6", "\xc2"};
+  std::string text(*rc::gen::inRange<std::size_t>(0, 200), 'x');
+  const std::size_t before = text.size();
+  text += *rc::gen::elementOf(pieces);
+  text += *rc::gen::element<std::string>("", "y", "\xa0", "\x80\x8b");
+  text.append(*rc::gen::inRange<std::size_t>(0, 200), 'z');
+  RC_ASSERT(may_be_odd(text) == (with_plain_characters(text) != text));
+  RC_ASSERT(!may_be_odd(text.substr(0, before)));
 }
 
 TEST(OddCharactersSpec, LogsWithThemAreReadAsTheyWerePrinted) {
