@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "impl/cli/audit_print.hpp"
+#include "impl/cli/huge_pages.hpp"
 #include "impl/cli/verb.hpp"
 #include "spec/audit/readers/option_words.hpp"
 #include "spec/audit/readers/read_log.hpp"
@@ -180,6 +181,7 @@ std::vector<RunRecord> runs_of(const std::string& path, const Arguments& argumen
   options.set = arguments.value("set", "");
   options.keep_odd_steps = true;
   options.keep_steps_apart = true;
+  options.written_soon = prefer_huge_pages;
   std::vector<RunRecord> runs =
       path == "-" ? read_logs(std::cin, "standard input", options) : read_logs(path, options);
   refuse_unreadable(runs, path);

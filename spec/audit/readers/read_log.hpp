@@ -1,6 +1,7 @@
 #pragma once
 // A training log of any known trainer as RunRecords. The format is recognised by what the log says, not by
 // its name. Formats, and where each was read: spec/audit/readers/formats.md.
+#include <cstddef>
 #include <functional>
 #include <istream>
 #include <string>
@@ -30,6 +31,9 @@ struct ReadOptions {
   /// Likewise those whose numbers do not stand to one another as the first steps' do, with the line before
   /// and the one behind (line_watch.hpp): RunRecord::steps_apart.
   bool keep_steps_apart = false;
+  /// Told of the place [bytes] that the steps of a long log are put in, before they are: a program may have
+  /// the system take it in large pages, for its many small ones cost as long as a good part of the reading.
+  void (*written_soon)(void* start, std::size_t bytes) = nullptr;
 };
 
 /// Every run in a file, in its order; fragments of one run (a report that quotes it twice) are put together.

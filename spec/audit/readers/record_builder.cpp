@@ -12,7 +12,8 @@ RecordBuilder::RecordBuilder(std::string origin, Format format, const ReadOption
       format_(std::move(format)),
       check_(options.step_check),
       keep_odd_(options.keep_odd_steps),
-      keep_apart_(options.keep_steps_apart) {}
+      keep_apart_(options.keep_steps_apart),
+      written_soon_(options.written_soon) {}
 
 /// The record that a header line belongs to: of the run before its first step, else of the next one.
 RunRecord& RecordBuilder::header() {

@@ -184,6 +184,7 @@ class RecordBuilder {
   Format format_;
   StepCheck check_;
   bool keep_odd_, keep_apart_;
+  void (*written_soon_)(void*, std::size_t);
   double last_number_ = -1e300;
   std::vector<RunRecord> done_;
   Run run_;

@@ -150,6 +150,7 @@ void RecordBuilder::step(Step& step, std::uint32_t fields) {
   if (run_.keeper.seen() == 0) {
     run_.record.origin = origin_;
     run_.record.format = format_;
+    run_.keeper.tell(written_soon_);
   }
   bool contradicts = check_ ? check_(run_.record, step) : keep_odd_ && odd(step);
   if (keep_apart_ && run_.keeper.late())

@@ -68,7 +68,10 @@ Step StepKeeper::step_of(const Late& late) const {
 void StepKeeper::add(const Step& step, std::uint32_t fields, bool contradicts) {
   const std::int64_t index = seen_++;
   // A long log: room for all that will ever be kept. Pages are taken only when they are written.
-  if (index == 64) head_.reserve(RunRecord::kept_steps + most_contradicting + 1);
+  if (index == 1024) {
+    head_.reserve(RunRecord::kept_steps + most_contradicting + 1);
+    if (written_soon_) written_soon_(head_.data(), head_.capacity() * sizeof(Step));
+  }
   if (head_.size() < quarter) {
     head_.push_back(step);
     return;
@@ -93,13 +96,14 @@ void StepKeeper::pass_on(Late& late) {
       stride_ *= 2;
     }
   } else if (late.contradicts) {
-    keep_contradicting(Late(late));
+    keep_contradicting(late);
   }
 }
 
-void StepKeeper::keep_contradicting(Late&& late) {
+template <class Place>
+void StepKeeper::keep_contradicting(Place&& late) {
   if (contradicting_.size() < most_contradicting)
-    contradicting_.push_back(std::move(late));
+    contradicting_.push_back(std::forward<Place>(late));
   else
     ++left_out_;
 }

@@ -16,6 +16,8 @@ using ReadAgain = std::function<void(std::string_view text, std::int64_t line, S
 /// Steps of a run, thinned by the rules of RunRecord::steps.
 class StepKeeper {
  public:
+  /// ReadOptions::written_soon.
+  void tell(void (*written_soon)(void*, std::size_t)) { written_soon_ = written_soon; }
   void add(const Step& step, std::uint32_t fields, bool contradicts);
   /// A step that stands in `text`: read by `again` if it is kept. Domain: `late()`.
   void add(std::string_view text, std::int64_t line, int rank, bool contradicts, const ReadAgain& again);
@@ -50,7 +52,8 @@ class StepKeeper {
   static_assert(field_count <= 32);
   Late& next_late();
   void pass_on(Late& late);
-  void keep_contradicting(Late&& late);
+  template <class Place>
+  void keep_contradicting(Place&& late);  // copied or moved
   Step step_of(const Late& late) const;
 
   std::vector<Step> head_;
@@ -59,6 +62,7 @@ class StepKeeper {
   std::size_t oldest_ = 0;
   std::int64_t seen_ = 0, stride_ = 1, passed_ = 0, left_out_ = 0;
   const ReadAgain* again_ = nullptr;
+  void (*written_soon_)(void*, std::size_t) = nullptr;
 };
 
 }  // namespace assay::spec::audit

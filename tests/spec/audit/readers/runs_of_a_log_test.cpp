@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstdio>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "spec/audit/readers/read_log.hpp"
 #include "spec/error.hpp"
@@ -36,6 +39,26 @@ TEST(RunsOfALogSpec, RanksAreToldApart) {
   ASSERT_EQ(runs.size(), 1u);
   ASSERT_EQ(runs[0].steps.size(), 12u);
   EXPECT_EQ(runs[0].steps[5][Field::rank]->value, 1);
+}
+
+/// The place is told of once per run, before most of it is written, and holds all steps that are kept.
+TEST(RunsOfALogSpec, TheReaderIsToldWhereTheStepsOfALongLogWillStand) {
+  static std::vector<std::pair<void*, std::size_t>> told;
+  told.clear();
+  ReadOptions options;
+  options.written_soon = [](void* start, std::size_t bytes) { told.emplace_back(start, bytes); };
+  const auto log = [](int steps) {
+    std::string out;
+    for (int step = 1; step <= steps; ++step)
+      out += "iter " + std::to_string(step) + ": loss 2.5000, time 250.00ms, mfu 40.00%\n";
+    return out;
+  };
+  read_one(log(1000), options);
+  EXPECT_TRUE(told.empty());
+  const RunRecord run = read_one(log(20'000), options);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(run.steps.data(), told[0].first);
+  EXPECT_GE(told[0].second, run.steps.size() * sizeof(Step));
 }
 
 TEST(RunsOfALogSpec, ASecondRunInTheFileIsASecondRecord) {
