@@ -38,7 +38,9 @@ StepBeginning::StepBeginning(const LineFormat& format, std::string_view step_lin
 
 StepBeginning::Second StepBeginning::second(std::string_view text) const {
   constexpr std::size_t none = std::string_view::npos;
-  if (words_.empty()) return {};
+  // Nearly every line has the words once.
+  const std::size_t once = words_.empty() ? none : text.find(words_);
+  if (once == none || text.find(words_, once + words_.size()) == none) return {};
   const auto next = [&](std::size_t from) {
     for (std::size_t at = from; (at = text.find(words_, at)) != none; at += words_.size()) {
       const std::size_t number = text.find_first_not_of(' ', at + words_.size());
