@@ -120,10 +120,17 @@ void add_sample(Comparison& to, const Printed& printed, Interval recomputed, std
 
 Shared shared_factor(const std::vector<Interval>& ratios) {
   std::vector<std::pair<double, int>> ends;
+  ends.reserve(2 * ratios.size());
+  constexpr double any = std::numeric_limits<double>::infinity();
+  Interval all{-any, any};
   for (const Interval& ratio : ratios) {
     ends.emplace_back(ratio.low * (1 - 1e-9), -1);
+    all.low = std::max(all.low, ends.back().first);
     ends.emplace_back(ratio.high * (1 + 1e-9), 1);
+    all.high = std::min(all.high, ends.back().first);
   }
+  // Those of most logs have one in common: nothing is to be sorted.
+  if (!ratios.empty() && all.low <= all.high) return {ratios.size(), all};
   std::sort(ends.begin(), ends.end());
   Shared out;
   std::size_t open = 0;
