@@ -37,6 +37,14 @@ class EightBytes {
     return value(load(at, end), count);
   }
 
+  /// The number that the digits of "12.345" make, without the point: `whole` of them stand before it,
+  /// `fraction` behind. Domain: as above; both > 0 and together < 8.
+  [[gnu::always_inline]] static std::uint64_t value(const char* at, const char* end, int whole,
+                                                    int fraction) {
+    const std::uint64_t word = load(at, end), before = (std::uint64_t{1} << 8 * whole) - 1;
+    return value((word & before) | (word >> 8 & ~before), whole + fraction);
+  }
+
   static constexpr std::uint64_t powers[] = {1,       10,        100,        1'000,      10'000,
                                              100'000, 1'000'000, 10'000'000, 100'000'000};
 

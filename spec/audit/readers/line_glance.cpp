@@ -1,6 +1,7 @@
 // Lines of a known shape that are looked over without being read: most of a long log is passed over in the
 // end.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -34,6 +35,61 @@ double* mark_of(RunMarks& marks, Field field) {
 /// Whether the line begins with the byte that lines of that shape begin with.
 bool LineShapes::begins_alike(const Shape& shape, std::string_view text) {
   return shape.pieces.empty() || shape.pieces[0].size == 0 || shape.text[0] == text[0];
+}
+
+/// How the digits of a number stand in its line. `number` as quick::pass_short passed it.
+LineShapes::Placed LineShapes::placed(const Piece& piece, std::uint32_t at, std::string_view number) {
+  Placed out{piece, at};
+  out.watched = watched_places[static_cast<std::size_t>(piece.field)];
+  const auto digits = [&] {
+    const auto end = std::find_if_not(number.begin(), number.end(), quick::digit);
+    const auto count = static_cast<int>(end - number.begin());
+    number.remove_prefix(static_cast<std::size_t>(count));
+    return count;
+  };
+  constexpr int most = 7;
+  int whole = digits();
+  if (number.starts_with('.')) {
+    number.remove_prefix(1);
+    out.fraction = digits();
+  }
+  out.exponent = number.starts_with('e') || number.starts_with('E');
+  if (out.exponent) number.remove_prefix(4);
+  if (piece.written != Written::shortest && whole <= most && out.fraction <= most && number.empty())
+    out.whole = whole;
+  return out;
+}
+
+/// As quick::take_short reads it. False: of an exponent that it does not read.
+[[gnu::always_inline]] inline bool LineShapes::read(const Placed& placed, std::string_view line,
+                                                    double& value, double& low) {
+  double half = inverse_powers_of_ten[placed.fraction];
+  const char *const at = line.data() + placed.at, *const end = line.data() + line.size();
+  std::uint64_t digits = 0;
+  if (placed.fraction > 0 && placed.whole + placed.fraction < 8) {
+    digits = EightBytes::value(at, end, placed.whole, placed.fraction);
+  } else {
+    digits = EightBytes::value(at, end, placed.whole);
+    if (placed.fraction > 0)
+      digits = digits * EightBytes::powers[placed.fraction] +
+               EightBytes::value(at + placed.whole + 1, end, placed.fraction);
+  }
+  const auto number = static_cast<double>(static_cast<std::int64_t>(digits));
+  bool measured = placed.piece.kind == Kind::measured || placed.fraction > 0;
+  if (placed.exponent) {
+    const char* sign = at + placed.whole + 1;
+    if (placed.fraction > 0) sign += placed.fraction + 1;
+    const int exponent = (sign[1] - '0') * 10 + (sign[2] - '0');
+    const int power = (*sign == '-' ? -exponent : exponent) - placed.fraction;
+    if (power < -22 || power > 22) return false;
+    value = (power < 0 ? number / powers_of_ten[-power] : number * powers_of_ten[power]) * placed.piece.unit;
+    half = power < 0 ? inverse_powers_of_ten[-power] : powers_of_ten[power];
+    measured = true;
+  } else {
+    value = number / powers_of_ten[placed.fraction] * placed.piece.unit;
+  }
+  low = measured ? value - 0.5 * half * std::abs(placed.piece.unit) : value;
+  return true;
 }
 
 /// Goes over a line as `matches` does; fills in what `layout` says of its numbers.
@@ -73,7 +129,7 @@ bool LineShapes::glanced(const Shape& shape, std::string_view line, Layout& layo
     const bool marks = of_plan ? (shape.fields & plan_fields) == plan_fields
                                : piece.field == Field::elapsed || piece.field == Field::epoch;
     if (piece.field == Field::step || piece.field == Field::rank || watched || marks)
-      layout.wanted.emplace_back(place(from), piece);
+      layout.wanted.push_back(placed(piece, place(from), quick ? std::string_view(from, at) : ""));
   }
   const std::size_t rest = shape.text.size() - shape.end;
   return static_cast<std::size_t>(end - at) == rest && quick::same(at, text + shape.end, rest);
@@ -89,23 +145,25 @@ bool LineShapes::glanced(const Shape& shape, std::string_view line, Layout& layo
   if (layout.step_digits > 0)
     out.number = static_cast<double>(
         static_cast<std::int64_t>(EightBytes::value(text.data() + layout.step, end, layout.step_digits)));
-  for (const auto& [place, piece] : layout.wanted) {
-    const char* at = text.data() + place;
-    Printed printed;
-    if (piece.written == Written::shortest
-            ? !take_shortest(at, end, piece.unit, 0, printed)
-            : !quick::take_short(at, end, piece.kind == Kind::measured, piece.unit,
-                                 piece.written == Written::printed, 0, printed) &&
-                  !take_plain(at, end, piece.kind, piece.unit, 0, printed, piece.written == Written::printed))
-      return std::nullopt;
-    if (piece.field == Field::mfu) out.mfu_low = printed.low;
-    const std::int8_t watched = watched_places[static_cast<std::size_t>(piece.field)];
-    if (double* const mark = mark_of(out.marks, piece.field))
-      *mark = printed.value, out.marked = true;
+  for (const Placed& one : layout.wanted) {
+    const Piece& piece = one.piece;
+    double value = 0, low = 0;
+    if (one.whole == 0 || !read(one, text, value, low)) {
+      const char* at = text.data() + one.at;
+      Printed printed;
+      if (piece.written == Written::shortest
+              ? !take_shortest(at, end, piece.unit, 0, printed)
+              : !take_plain(at, end, piece.kind, piece.unit, 0, printed, piece.written == Written::printed))
+        return std::nullopt;
+      value = printed.value, low = printed.low;
+    }
+    if (piece.field == Field::mfu) out.mfu_low = low;
+    if (one.watched >= 0)
+      out.watched[static_cast<std::size_t>(one.watched)] = value;
+    else if (double* const mark = mark_of(out.marks, piece.field))
+      *mark = value, out.marked = true;
     else
-      (piece.field == Field::step   ? out.number
-       : piece.field == Field::rank ? out.rank
-                                    : out.watched[static_cast<std::size_t>(watched)]) = printed.value;
+      (piece.field == Field::step ? out.number : out.rank) = value;
   }
   return out;
 }

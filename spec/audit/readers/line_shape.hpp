@@ -116,6 +116,17 @@ class LineShapes {
   bool pass(const char*& at, const char* end) const;
   static bool begins_alike(const Shape& shape, std::string_view text);
   static bool alike(const Piece& piece, const char* from, const char* to);
+  /// A number whose digits stand in the same places in every line of a layout.
+  struct Placed {
+    Piece piece;
+    std::uint32_t at = 0;      // where it begins
+    int whole = 0;             // digits before the point; 0: it is of another form, and read as any
+    int fraction = 0;          // behind it
+    bool exponent = false;     // "e-05" follows
+    std::int8_t watched = -1;  // its place among those
+  };
+  static Placed placed(const Piece& piece, std::uint32_t at, std::string_view number);
+  static bool read(const Placed& placed, std::string_view line, double& value, double& low);
   /// A line to the width of every number: another one with the same bytes but for the digits of its numbers
   /// is looked over in a few operations per eight bytes.
   struct Layout {
@@ -123,10 +134,10 @@ class LineShapes {
       std::uint64_t text, digits;  // of eight bytes: what must stand there; the half bytes that may be 0 to 9
     };
     std::vector<Word> words;
-    std::size_t size = 0;                                 // of the line; 0: none
-    std::uint32_t step = 0;                               // where the step's number stands,
-    int step_digits = 0;                                  // if it is one to eight digits
-    std::vector<std::pair<std::uint32_t, Piece>> wanted;  // other numbers of a glance, and where they stand
+    std::size_t size = 0;        // of the line; 0: none
+    std::uint32_t step = 0;      // where the step's number stands,
+    int step_digits = 0;         // if it is one to eight digits
+    std::vector<Placed> wanted;  // other numbers of a glance
   };
   /// Those of lines as long as each other, or nearly so.
   struct SameSize {

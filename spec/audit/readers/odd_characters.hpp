@@ -5,8 +5,8 @@
 
 namespace assay::spec::audit {
 
-/// Whether `text` holds a character or an entity of HTML ("&quot;") that `with_plain_characters` puts in another
-/// way, quotes at least where no straight ones stand: where it does not, nothing changes.
+/// Whether `text` holds a character or an entity of HTML ("&quot;") that `with_plain_characters` puts in
+/// another way, quotes at least where no straight ones stand: where it does not, nothing changes.
 bool may_be_odd(std::string_view text);
 
 /// `text` with blanks for blanks of any width, nothing for characters of no width, ' and " for typographic

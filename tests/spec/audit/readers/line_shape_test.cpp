@@ -1,9 +1,10 @@
-// labels: unit
+// labels: unit property
 // Lines that are read at one go, because a line before them was alike, give what each gives on its own. Whole
 // logs of them: lines_alike_test.cpp.
 #include "spec/audit/readers/line_shape.hpp"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <cstdlib>
 #include <string>
@@ -143,6 +144,72 @@ TEST(LineShapeSpec, AGlanceAtALayoutReadsWhatItMust) {
     EXPECT_FALSE(glance(share, "step 8 lr 9.999e-06 mfu 0.4;21 of 4 GB").has_value()) << "; is 0x3b";
     EXPECT_FALSE(glance(share, "step 8 lr 9.999e-06 mfu 0.4321 of 4 GiB").has_value());
   }
+}
+
+/// A number as a log may print it: up to nine digits before the point and behind it, digit groups, an
+/// exponent.
+std::string drawn_number() {
+  const auto digits = [](int count) {
+    std::string out;
+    for (int i = 0; i < count; ++i) out += *rc::gen::inRange('0', static_cast<char>('9' + 1));
+    return out;
+  };
+  std::string out = digits(*rc::gen::inRange(1, 10));
+  if (*rc::gen::inRange(0, 6) == 0) out = digits(*rc::gen::inRange(1, 4)) + "," + digits(3);
+  if (*rc::gen::inRange(0, 3) > 0) out += "." + digits(*rc::gen::inRange(1, 10));
+  if (*rc::gen::inRange(0, 3) == 0)
+    out += *rc::gen::element<std::string>("e-", "e+", "E-", "E+") + digits(*rc::gen::inRange(2, 4));
+  return out;
+}
+
+/// The digits drawn anew: of the layout of the first.
+std::string of_same_layout(std::string line) {
+  for (char& c : line)
+    if (c >= '0' && c <= '9') c = *rc::gen::inRange('0', static_cast<char>('9' + 1));
+  return line;
+}
+
+/// A glance gives the very doubles that reading the line gives, or nothing.
+RC_GTEST_PROP(LineShapeProperty, AGlanceReadsWhatReadingDoes, ()) {
+  struct Of {
+    const char* name;
+    Field field;
+  };
+  constexpr Of numbers[] = {{"loss ", Field::loss},
+                            {" rate ", Field::tokens_per_second},
+                            {" time ", Field::seconds},
+                            {" mfu ", Field::mfu}};
+  TakenNumbers taken;
+  std::string first = "step 7 ";
+  std::vector<std::size_t> places;
+  for (const Of& of : numbers) {
+    first += of.name;
+    places.push_back(first.size());
+    first += drawn_number();
+  }
+  first += *rc::gen::element<std::string>("", "%", "ms of all");
+  taken.add(first.data() + 5, Field::step, Kind::counted, 1);
+  for (std::size_t i = 0; i < places.size(); ++i)
+    taken.add(first.data() + places[i], numbers[i].field, *rc::gen::element(Kind::counted, Kind::measured),
+              *rc::gen::element(1.0, 0.01, 1e-3, 60.0, 1073741824.0, 1e12));
+  LineShapes shapes;
+  shapes.learn(first, taken);
+  int glances = 0;
+  for (int round = 0; round < 4; ++round) {  // from the second on by the layout of the first
+    const std::string line = round == 0 ? first : of_same_layout(first);
+    const auto glance = shapes.glance({line, 1, -1, true, false});
+    Step step;
+    if (!glance) continue;
+    ++glances;
+    RC_ASSERT(shapes.read(line, 1, step) == line.size());
+    RC_ASSERT(glance->number == step[Field::step]->value);
+    for (const Of& of : numbers)
+      RC_ASSERT(
+          glance->watched[static_cast<std::size_t>(watched_places[static_cast<std::size_t>(of.field)])] ==
+          step[of.field]->value);
+    RC_ASSERT(glance->mfu_low == step[Field::mfu]->low);
+  }
+  RC_CLASSIFY(glances == 4);
 }
 
 /// Of a text that ends with its bytes: nothing behind it may be read, neither a digit nor a line break.

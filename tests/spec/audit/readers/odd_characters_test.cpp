@@ -1,4 +1,4 @@
-// labels: unit
+// labels: unit property
 // Characters that copies through chat tools, word processors and pages put in the place of printed ones.
 #include "spec/audit/readers/odd_characters.hpp"
 
