@@ -82,15 +82,20 @@ constexpr double most_lost = 100;
 std::vector<Place> left_open(const Evidence& e, std::vector<Place> places, const std::vector<double>& waited,
                              const std::vector<double>& counted_at, const std::vector<bool>& uncounted) {
   const bool untold = e.record.skips_untold && may_overflow(e);
-  double lost = lost_steps(e, places), most = 0;
-  const bool leaves_out = lost > 0 || e.record.dtype == "fp16", scaled = may_overflow(e);
+  double lost = lost_steps(e, places), most = 0, counted_late = 0;
+  const bool scaled = may_overflow(e),
+             leaves_out = lost > 0 || e.record.dtype == "fp16" ||
+                          (scaled && std::find(uncounted.begin(), uncounted.end(), true) != uncounted.end());
   for (std::size_t i = 0; i < places.size(); ++i) {
     const double distance = i > 0 ? places[i].number - places[i - 1].number : 0;
     if (leaves_out && e.line_distance > 0 && distance > e.line_distance) lost += distance - e.line_distance;
     if (scaled && uncounted[i]) lost += std::max(1.0, e.line_distance);
+    // Behind lines that are not kept, one without a count stands with an older one: the next count tells of
+    // both.
+    if (i > 0 && uncounted[i - 1]) counted_late += waited[i] - waited[i - 1];
     places[i].step -= waited[i] * places[i].unit;
     // Of lost lines the lag is one number for all lines behind them; those that count none lag step by step.
-    places[i].lag_least = untold ? -waited[i] : 0;
+    places[i].lag_least = untold ? -waited[i] : -counted_late;
     places[i].lag_most = untold ? places[i].number - waited[i] : lost;
     places[i].stretch = i == 0 ? 0 : places[i - 1].stretch + (distance > 0 ? 0 : 1);
     places[i].untold = untold ? std::max(0.0, places[i].number - counted_at[i]) : lost;

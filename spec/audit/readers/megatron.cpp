@@ -80,7 +80,8 @@ class Megatron : public LineReader {
  private:
   void emit(RecordBuilder& builder) {
     if (open_) builder.step(step_);
-    if (open_ && (skips_untold_ || skips_cut_off_)) builder.skips_shown_untold();
+    if (open_ && skips_untold_) builder.skips_shown_untold();
+    if (open_ && skips_cut_off_) builder.skips_cut_off();
     open_ = false;
   }
 

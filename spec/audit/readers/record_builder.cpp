@@ -154,6 +154,7 @@ void RecordBuilder::close() {
   run_.record.ranks =
       std::max<std::int64_t>(1, static_cast<std::int64_t>(std::max(run_.numbers.size(), run_.unnamed_ranks)));
   run_.record.steps_of_rank = run_.of_first_rank;
+  if (run_.skips_cut_off && !run_.skips_counted) run_.record.skips_untold = true;
   run_.record.origin = origin_;
   run_.record.format = format_;
   run_.record.steps_seen = run_.keeper.seen();

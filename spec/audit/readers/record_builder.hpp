@@ -93,6 +93,8 @@ class RecordBuilder {
   /// RunRecord::skips_untold, as the settings say, or as the steps so far show.
   void skips_untold() { header().skips_untold = true; }
   void skips_shown_untold() { run_.record.skips_untold = true; }
+  /// Lines end before their count of skipped steps: those of the run that have theirs still say it.
+  void skips_cut_off() { run_.skips_cut_off = true; }
   /// Whether queries and keys are normed.
   void qk_norm(bool normed) { header().qk_norm = normed; }
   void norm(Norm of_blocks) { header().norm = of_blocks; }
@@ -152,7 +154,8 @@ class RecordBuilder {
     StepKeeper keeper;
     GapCounter gaps;
     LineWatch watch;
-    bool behind_apart = false;  // the line before stands apart
+    bool behind_apart = false;                          // the line before stands apart
+    bool skips_cut_off = false, skips_counted = false;  // on some lines
     /// First and last number of each rank's steps (rank -1: lines that name none).
     std::vector<std::pair<double, std::pair<double, double>>> numbers;
     std::int64_t of_first_rank = 0;  // steps

@@ -147,6 +147,7 @@ void RecordBuilder::step(Step& step, std::uint32_t fields) {
   if (of_another_rank(rank, number)) return;
   count(rank, number, step.line);
   remember(marks);
+  run_.skips_counted = run_.skips_counted || step[Field::skipped];
   if (run_.keeper.seen() == 0) {
     run_.record.origin = origin_;
     run_.record.format = format_;
