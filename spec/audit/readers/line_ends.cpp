@@ -98,6 +98,68 @@ std::vector<SeenLine> whole_lines(std::string_view start) {
   return lines;
 }
 
+/// All words of a line, those with a number as 0, and a blank behind the last one where there is one.
+std::string words_of_line(std::string_view line) {
+  std::string out;
+  while (!line.empty()) {
+    const std::string_view word = word_off(line);
+    if (!word.empty()) out.append(has_number(word) ? "0" : word);
+    if (!line.empty()) out += ' ';
+  }
+  return out;
+}
+
+/// The last word of a line, runs of digits as 0.
+std::string last_word(std::string_view line) {
+  std::string out;
+  for (const char c : line.substr(line.find_last_of(" \t") + 1)) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit || out.empty() || out.back() != '0') out += digit ? '0' : c;
+  }
+  return out;
+}
+
+/// Texts of which each begins as the longest does.
+class Beginnings {
+ public:
+  void add(const std::string& text) {
+    least_ = longest_.empty() ? text.size() : std::min(least_, text.size());
+    alike_ =
+        alike_ && (text.size() > longest_.size() ? text.starts_with(longest_) : longest_.starts_with(text));
+    if (text.size() > longest_.size()) longest_ = text;
+  }
+  /// They are such, and not all the same.
+  bool end_apart() const { return alike_ && least_ < longest_.size(); }
+
+ private:
+  std::string longest_;
+  std::size_t least_ = 0;
+  bool alike_ = true;
+};
+
+/// Whether all lines of a kind, three or more, end at the column, and some of them before words, or within a
+/// word, that others have: printed lines that lack some are shorter.
+bool end_within(const std::vector<SeenLine>& lines, std::size_t column) {
+  struct Kind {
+    Beginnings words, last_words;
+    int full = 0;
+    bool shorter = false;
+  };
+  std::map<std::string, Kind> kinds;
+  for (const SeenLine& line : lines) {
+    Kind& kind = kinds[kind_of_line(line.text)];
+    kind.shorter = kind.shorter || line.size != column;
+    if (kind.shorter) continue;
+    ++kind.full;
+    kind.words.add(words_of_line(line.text));
+    kind.last_words.add(last_word(line.text));
+  }
+  return std::any_of(kinds.begin(), kinds.end(), [](const auto& kind) {
+    return kind.second.full >= 3 && !kind.second.shorter &&
+           (kind.second.words.end_apart() || kind.second.last_words.end_apart());
+  });
+}
+
 /// Whether lines of the kind that most full lines have all end at the column, wherever the name of their last
 /// number ends. Printed lines whose numbers have a fixed number of digits, behind the point or in all, do
 /// not: the line is as much longer as what stands before its last number.
@@ -236,7 +298,7 @@ LineEnds line_ends(std::string_view start) {
   ends.indent = indent == std::string_view::npos || indent < 2 ? 0 : indent;
   ends.wrapped = going_on >= fewest && 2 * going_on >= beginning && within >= 2 && 16 * within >= going_on;
   if (!ends.wrapped && !(beginning >= going_on && full >= 2 * nearly && end_alike(lines, ends)) &&
-      !end_in_sign_below(lines, ends.column))
+      !(beginning >= going_on && end_within(lines, ends.column)) && !end_in_sign_below(lines, ends.column))
     return {};
   return ends;
 }

@@ -35,6 +35,25 @@ bool take_whole(std::string_view& text, Field field, std::int64_t line, Step& st
   return step[field].has_value();
 }
 
+/// The field that ends a line in fewer characters than it is ever printed in: norm and loss "%10f", the rate
+/// "{:5}" or "{:4}k" (log_step, format_tps). Field::count_: it ends in none of them, or in the whole one.
+Field cut_field(std::string_view text) {
+  struct Printed {
+    std::string_view name;
+    Field field;
+    std::size_t least;
+  };
+  constexpr Printed all[] = {{"| norm ", Field::gradient_norm, 10},
+                             {"| loss ", Field::loss, 10},
+                             {"| tps ", Field::tokens_per_second, 5}};
+  for (const Printed& one : all) {
+    const std::string_view number = behind(text, one.name);
+    if (number.data() && number.size() < one.least && number.find('-') == std::string_view::npos)
+      return one.field;
+  }
+  return Field::count_;
+}
+
 /// Numbers as they are written.
 bool read_raw(std::string_view text, std::int64_t line, Step& step, Units& units, TakenNumbers* taken) {
   Scan scan(text, line, taken);
@@ -111,6 +130,12 @@ class LlmQ : public LineReader {
       if (!read_raw(line.text, line.number, step, units, &taken) ||
           !(line.complete || line.text.ends_with('%')))
         return builder.unread(line.text);
+      if (const Field cut = cut_field(line.text); cut != Field::count_) {
+        builder.cut_end();
+        step[cut].reset();
+        widen(step, units);
+        return builder.step(step);
+      }
       // Lines of other units are of other shapes, and not to be mixed up.
       if (units.time != units_.time || units.rate != units_.rate) shapes_ = LineShapes();
       units_ = units;

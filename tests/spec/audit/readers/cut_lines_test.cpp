@@ -116,7 +116,8 @@ TEST(CutLinesSpec, TheLastPartGoesWithItsName) {
 TEST(CutLinesSpec, NoNumberOfACutOrWrappedLogIsAnother) {
   using enum tests::LogFormat;
   int read = 0, joined = 0, ends = 0;
-  for (const tests::LogFormat format : {torchtitan, megatron, nanogpt, llmc, kempnerforge, build_nanogpt}) {
+  for (const tests::LogFormat format :
+       {torchtitan, megatron, nanogpt, llmc, kempnerforge, build_nanogpt, nanotron, llmq}) {
     const std::string log = render(tests::simulate(format, 11));
     const RunRecord whole = tests::read_text(log);
     ASSERT_EQ(contradictions(whole), "");
@@ -140,6 +141,16 @@ TEST(CutLinesSpec, NoNumberOfACutOrWrappedLogIsAnother) {
   EXPECT_GT(read, 800);
   EXPECT_GT(joined, 100);
   EXPECT_GT(ends, 200);
+}
+
+/// Three lines that end in "2.5e-", "6.6" and "1.9", all at one column: the first has an end of its exponent
+/// left that the others had too.
+TEST(CutLinesSpec, LinesThatEndWithinAnExponentAreCut) {
+  const RunRecord run = tests::read_text(cut(render(tests::simulate(tests::LogFormat::nanotron, 7)), 232));
+  EXPECT_EQ(run.cut_lines.column, 232);
+  ASSERT_EQ(run.steps.size(), 3u);
+  for (const Step& step : run.steps) EXPECT_FALSE(step[Field::learning_rate]);
+  EXPECT_EQ(contradictions(run), "");
 }
 
 TEST(CutLinesSpec, WrappedLinesAreReadAsTheyWere) {
