@@ -37,6 +37,15 @@ Field unit_of_batch(const Evidence& e) {
   return Field::count_;
 }
 
+/// Whether more lines print a time than tokens/s: the two make no rates of one unit.
+bool times_rather_than_rates(const Evidence& e) {
+  const auto lines_of = [&](Field field) {
+    return std::count_if(e.steps.begin(), e.steps.end(),
+                         [&](const Step* step) { return usable((*step)[field]); });
+  };
+  return lines_of(Field::seconds) > lines_of(Field::tokens_per_second);
+}
+
 /// The median of those times; 0 where there are none. [s]
 double usual_time(const Evidence& e) {
   std::vector<double> times;
@@ -71,11 +80,12 @@ std::vector<bool> in_steady_stretches(const std::vector<std::pair<double, std::s
 Result judge_rate_steady(const Evidence& e) {
   std::vector<std::pair<double, std::size_t>> rates;
   const Field unit = unit_of_batch(e);
+  const bool by_time = times_rather_than_rates(e);
   for (std::size_t i = 1; i < e.steps.size(); ++i) {
     const auto &rate = (*e.steps[i])[Field::tokens_per_second], &seconds = (*e.steps[i])[Field::seconds];
-    if (usable(rate))
+    if (!by_time && usable(rate))
       rates.emplace_back(rate->value, i);
-    else if (usable(seconds))
+    else if (by_time && usable(seconds))
       rates.emplace_back((unit == Field::count_ ? 1 : (*e.steps[i])[unit]->value) / seconds->value, i);
   }
   if (rates.size() < 8) return not_judged("eight steps with a rate");

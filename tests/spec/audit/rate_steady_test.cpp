@@ -36,6 +36,16 @@ TEST(RateSteadySpec, AJumpAmongSteadyStepsContradicts) {
   EXPECT_EQ(told.lines.front(), 8);
 }
 
+/// Lines that are cut lose their rate and keep their time: tokens/s beside steps/s are no jump.
+TEST(RateSteadySpec, RatesAreOfOneUnit) {
+  for (const int of_rate : {2, 190}) {
+    RunRecord record = steps_of([](int i) { return 0.25 + 0.001 * (i % 11); });
+    for (std::size_t i = 0; i < record.steps.size(); ++i)
+      if (static_cast<int>(i) >= of_rate) record.steps[i][Field::tokens_per_second].reset();
+    EXPECT_EQ(judge("rate_steady", record).verdict, Verdict::holds) << of_rate;
+  }
+}
+
 TEST(RateSteadySpec, AJumpThatTheClockShowsIsReal) {
   const RunRecord record = steps_of(steady, true);
   EXPECT_EQ(judge("rate_steady", record).verdict, Verdict::holds) << contradictions(record);
