@@ -183,7 +183,9 @@ const std::vector<Invariant>& invariants() {
       {"resume", "after a restart tokens, learning rate and loss go on from where they were",
        "Against the last step before the restart that is not later. Of the loss, five lines against the same "
        "steps before, or the last ones: the median may rise by five times the usual distance of neighbouring "
-       "lines. Not judged of fewer than three lines, or eight such distances.",
+       "lines. Not judged of fewer than three lines, or eight such distances. Where the program goes on with "
+       "the next step: five lines against the last five, by how far lines lie from between their neighbours, "
+       "and three times the most that five lines rose before; not where the learning rate doubles there.",
        Unit::none},
       {"tokens_total", "tokens since the start grow by tokens per step",
        "Between restarts, from the first line on.", Unit::tokens},
