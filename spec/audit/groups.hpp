@@ -43,6 +43,8 @@ Result judge_learning_rate(const Evidence& e);
 // steps.cpp
 Result judge_steps(const Evidence& e);
 Result judge_planned_steps(const Evidence& e);
+// settings_agree.cpp
+Result judge_settings_agree(const Evidence& e);
 // resumed.cpp
 Result judge_resume(const Evidence& e);
 // loss_resumed.cpp

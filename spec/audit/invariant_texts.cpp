@@ -23,6 +23,12 @@ const std::vector<Invariant>& invariants() {
        "since the start, say another, that one was performed. Not judged where the settings let the batch "
        "grow.",
        Unit::none},
+      {"settings_agree", "a setting that two lines of a header say is one number",
+       "Of llm.c's tables and its line of the batch, KempnerForge's mesh, configuration and start: one of "
+       "two "
+       "that differ is another run's. -1 and 0 are words for \"not set\", and a header that is printed again "
+       "before any step takes the place of the one before.",
+       Unit::none},
       {"rate_time", "tokens/s x step time = tokens of the step",
        "The recomputed rate is tokens / step time. An unlabelled rate may be all GPUs' or one rank's; "
        "running means "

@@ -234,6 +234,19 @@ struct MemoryOfStart {
   bool followed = false;  ///< by a line that could be read: what the program warns of stands right behind it
 };
 
+/// A setting that another line of the same header says otherwise.
+struct SaidTwice {
+  Setting setting = Setting::count_;
+  Printed first, then;
+};
+
+/// A number of a step that the documentation of its format rules out, and no relation holds.
+struct RuledOutNumber {
+  std::string name;
+  double value = 0, least = 0, most = 0;
+  std::int64_t line = 0;
+};
+
 /// What a saved state says of how far its run is, beside its lines.
 struct SavedState {
   std::optional<Printed> step, epoch;   ///< done when it was saved
@@ -258,6 +271,9 @@ struct RunFacts {
   /// The file that defined the model, where the log says that it was no built-in one and does not hold it
   /// whole: a model that is known by the same name need not be the one that ran.
   std::string model_file;
+  /// Settings that two lines of a header say, however alike; and those of which they say two numbers.
+  std::int64_t settings_said_again = 0;
+  std::vector<SaidTwice> said_twice;
   std::string gpu;       ///< as printed ("NVIDIA B200"); empty when the log names none
   std::string device;    ///< "cpu" where the log says that no GPU computes; else empty
   std::string dtype;     ///< that computes ("bf16", "fp8"); empty when not stated

@@ -169,6 +169,14 @@ std::vector<Fault> peak_faults() {
          *r[Setting::gpus] *= 2;
          return run.gpus > 1;
        })},
+      {"setting_said_otherwise",
+       "twice the micro-batch in the first of two lines that say it",
+       {F::llmc, F::kempnerforge},
+       {},
+       printing([](SimulatedRun& run, Report& r, std::uint64_t) {
+         r.first_micro_of = 2;
+         return run.format == F::llmc || run.format == F::kempnerforge;
+       })},
       {"sequence_length_other",
        "twice the sequence length printed",
        {F::llm_tii, F::assay},

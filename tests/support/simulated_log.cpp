@@ -135,8 +135,8 @@ std::string kempnerforge(const SimulatedRun& run, const Report& r) {
       "decay_steps=None, min_lr_ratio=%s))",
       of(r, Setting::width), of(r, Setting::layers), of(r, Setting::heads), of(r, Setting::kv_heads),
       of(r, Setting::vocab), of(r, Setting::ffn), of(r, Setting::sequence_length),
-      run.model.tied_embeddings ? "True" : "False", of(r, Setting::micro), of(r, Setting::sequence_length),
-      of(r, Setting::max_steps), of(r, Setting::accumulation),
+      run.model.tied_embeddings ? "True" : "False", r.first_micro_of * of(r, Setting::micro),
+      of(r, Setting::sequence_length), of(r, Setting::max_steps), of(r, Setting::accumulation),
       shortest(of(r, Setting::learning_rate)).c_str(), run.schedule.c_str(), run.schedule.c_str(),
       of(r, Setting::warmup_steps),
       shortest(of(r, Setting::learning_rate_min) / of(r, Setting::learning_rate)).c_str()));

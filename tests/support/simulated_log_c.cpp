@@ -11,7 +11,7 @@ std::string llmc(const SimulatedRun& run, const Report& r) {
   };
   std::string out = rule + row("Parameter", "Value") + rule;
   out += row("train data pattern", "dev/data/fineweb10B/fineweb_train_*.bin") +
-         row("micro batch size B", whole(of(r, Setting::micro))) +
+         row("micro batch size B", whole(r.first_micro_of * of(r, Setting::micro))) +
          row("sequence length T", whole(of(r, Setting::sequence_length))) +
          row("total batch size", whole(of(r, Setting::tokens_per_step))) + row("LR scheduler", run.schedule) +
          row("learning rate (LR)", text("%e", of(r, Setting::learning_rate))) +

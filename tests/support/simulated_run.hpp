@@ -127,7 +127,9 @@ struct Report {
   std::array<std::optional<double>, spec::audit::setting_count> settings;
   std::vector<ReportedStep> steps;
   ReportedMemory memory;
-  double epochs = 1;  ///< of Hugging Face's state: passes over the data that its lines count, of 1
+  double epochs = 1;          ///< of Hugging Face's state: passes over the data that its lines count, of 1
+  double first_micro_of = 1;  ///< of llm.c's table and KempnerForge's configuration: the micro-batch that
+                              ///< they say over that of the line behind them
   double decayed_parameters_of = 1;  ///< of nanoGPT: those printed of decayed tensors over the true ones
   const std::optional<double>& operator[](spec::audit::Setting setting) const {
     return settings[static_cast<std::size_t>(setting)];

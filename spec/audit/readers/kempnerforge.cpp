@@ -166,11 +166,14 @@ class KempnerForge : public LineReader {
         builder.setting(Setting::peak_flops,
                         parse_printed(followed_number(gpu.substr(arrow + 5)), Kind::measured, 1e12, line));
     } else if (text.find("Starting training: ") != std::string_view::npos) {
-      builder.setting(Setting::max_steps, parse_printed(argument(text, "max_steps"), Kind::counted, 1, line));
-      builder.setting(Setting::micro, parse_printed(argument(text, "batch_size"), Kind::counted, 1, line));
-      builder.setting(Setting::accumulation,
-                      parse_printed(argument(text, "grad_accum"), Kind::counted, 1, line));
-      builder.setting(Setting::gpus, parse_printed(argument(text, "world_size"), Kind::counted, 1, line));
+      builder.setting_again(Setting::max_steps,
+                            parse_printed(argument(text, "max_steps"), Kind::counted, 1, line));
+      builder.setting_again(Setting::micro,
+                            parse_printed(argument(text, "batch_size"), Kind::counted, 1, line));
+      builder.setting_again(Setting::accumulation,
+                            parse_printed(argument(text, "grad_accum"), Kind::counted, 1, line));
+      builder.setting_again(Setting::gpus,
+                            parse_printed(argument(text, "world_size"), Kind::counted, 1, line));
       const auto step = parse_printed(argument(text, "step"), Kind::counted, 1, line);
       if (step && step->value > 0 && step->value < 1e15)
         builder.restart(static_cast<std::int64_t>(step->value));

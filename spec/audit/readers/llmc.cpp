@@ -129,7 +129,7 @@ class LlmC : public LineReader {
                                        {"num_processes", Setting::gpus},
                                        {"total_batch_size", Setting::tokens_per_step}};
       for (const SettingName& one : known)
-        builder.setting(one.setting, parse_printed(argument(text, one.name), one.kind, one.unit, line));
+        builder.setting_again(one.setting, parse_printed(argument(text, one.name), one.kind, one.unit, line));
     } else if (const auto count = behind(text, "num_parameters: "); count.data()) {
       builder.setting(Setting::parameters, parse_printed(number_token(count), Kind::counted, 1, line));
     } else if (const auto memory = behind(text, "device memory usage: "); memory.data()) {

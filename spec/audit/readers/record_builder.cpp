@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "spec/audit/readers/fragments.hpp"
 
@@ -26,6 +27,18 @@ RunRecord& RecordBuilder::header() {
 
 void RecordBuilder::setting(Setting setting, const std::optional<Printed>& value) {
   if (value) header()[setting] = value;
+}
+
+void RecordBuilder::setting_again(Setting setting, const std::optional<Printed>& value) {
+  RunRecord& here = header();
+  // -1 and 0 are some trainers' words for "not set".
+  const auto set = [](const std::optional<Printed>& number) { return number && number->value > 0; };
+  if (const auto& before = here[setting]; set(before) && set(value) && before->line != value->line) {
+    ++here.settings_said_again;
+    if (before->high < value->low || value->high < before->low)
+      here.said_twice.push_back({setting, *before, *value});
+  }
+  this->setting(setting, value);
 }
 
 void RecordBuilder::name(std::string RunRecord::*which, std::string_view value) {
@@ -115,6 +128,8 @@ void RecordBuilder::adopt_pending() {
   if (!run_.record.norm) run_.record.norm = pending_->norm;
   run_.record.skips_untold = run_.record.skips_untold || pending_->skips_untold;
   if (!run_.record.definition) run_.record.definition = pending_->definition;
+  std::move(pending_->said_twice.begin(), pending_->said_twice.end(),
+            std::back_inserter(run_.record.said_twice));
   pending_.reset();
 }
 

@@ -63,6 +63,8 @@ class RecordBuilder {
 
   /// Settings of the run whose steps follow (or have begun). An empty `value` is ignored.
   void setting(Setting setting, const std::optional<Printed>& value);
+  /// One that a line before may have said: which of the two ran, where they differ, is not known.
+  void setting_again(Setting setting, const std::optional<Printed>& value);
   /// Names of the run: model, gpu, dtype, schedule, parallelism.
   void name(std::string RunRecord::*which, std::string_view value);
   /// The whole model of the run.
