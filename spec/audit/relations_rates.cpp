@@ -23,6 +23,20 @@ std::vector<Way> ways_of(const std::vector<CountedFlops>& counted) {
   return out;
 }
 
+/// A stated count that is not the one of the convention is one wrong number: an MFU that is made of the right
+/// one on every line, and on none of the stated one, is no second.
+void count_by_convention(const Evidence& e, const std::optional<Interval>& counted, Comparison& mfu) {
+  const auto stated = e.of(Setting::flops_per_token);
+  if (!stated || !counted || e.record.format.convention.empty() || !mfu.ways.empty()) return;
+  Comparison other;
+  other.ways = {{e.record.format.convention, *counted / *stated}};
+  const bool right =
+      !mfu.samples.empty() && std::all_of(mfu.samples.begin(), mfu.samples.end(), [&](const Sample& sample) {
+        return holds(other, sample, 1, 0) && !sample.holds(1);
+      });
+  if (right) mfu.ways = other.ways;
+}
+
 /// Where neither log nor reader says how many ranks share the passes: any number that divides them.
 std::vector<Way> ways_of_ranks(const Evidence& e) {
   std::vector<Way> out;
@@ -127,6 +141,7 @@ void compare_rates(const Evidence& e, Comparisons& out) {
   for (Means* all :
        {&rates, &flops_of_batches, &flops_of_rates, &shares_of_rates, &shares_of_flops, &shares_of_batches})
     all->finish();
+  count_by_convention(e, by_convention, mfu);
   const bool peak = e.printed_peak() || peak_of_all;
   const bool per_token = by_convention || e.of(Setting::flops_per_token) ||
                          std::any_of(e.steps.begin(), e.steps.end(),
