@@ -131,7 +131,9 @@ const std::vector<Invariant>& invariants() {
       {"values_possible",
        "times, rates, counts and memory are finite and not below 0, gradient norms not below 0",
        "NaN is told as \"not measured\" and not judged; a time may be rounded to 0. A gradient norm of -1 is "
-       "what DeepSpeed returns for one that overflowed; any other below 0 is none. A count since the start "
+       "what DeepSpeed returns for one that overflowed, told and not judged but of trainers that compute it "
+       "themselves; any other below 0 is none. Of our own record also what its documentation rules out (a "
+       "clip_coefficient above 1). A count since the start "
        "that "
        "leaves the counts of the lines around it contradicts, and so does a time or rate of 0 beside others "
        "of "

@@ -46,7 +46,8 @@ void compare_parameters(const Evidence& e, Comparisons& out) {
                counts_beside_positions(*e.model, e.trainer.counted == Counted::beside_positions);
            std::any_of(counts.begin(), counts.end(), [&](double n) { return wide(*printed).holds(n); }))
     add_sample(all, *printed, exact_interval(nearest_of(printed->value, counts)));
-  else if (e.model_basis == whole_shape)
+  else if (e.model_basis == whole_shape ||
+           (e.trainer.states_own_vocabulary && (e.model_basis == "named" || e.model_basis == "defined")))
     add_of_whole_shape(all, *printed, e);
   else if (e.model_basis == "parameters as printed")
     all.missing = "a model named in the log";

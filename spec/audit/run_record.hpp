@@ -267,6 +267,7 @@ struct RunFacts {
   std::optional<ParameterTensors> tensors;   ///< of the whole model, where said
   std::optional<RankParameters> first_rank;  ///< where it is not the whole model's
   std::vector<MemoryOfStart> memory;         ///< of our own record
+  std::vector<RuledOutNumber> ruled_out;     ///< of our own record: the first 1,000
   SavedState saved;                          ///< of Hugging Face's trainer_state.json
   /// The file that defined the model, where the log says that it was no built-in one and does not hold it
   /// whole: a model that is known by the same name need not be the one that ran.

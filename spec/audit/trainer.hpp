@@ -68,6 +68,9 @@ struct Trainer {
   bool rate_since_line_before = false;
   bool timer_pauses = false;  ///< its timer stops for evaluation and saving
 
+  bool own_gradient_norm = false;  ///< its own program's: -1 is not DeepSpeed's word for one that overflowed
+  bool states_all_sizes = false;   ///< every size as it was: neither 0 nor -1 stands for "not set"
+
   // The model.
   Counted counted = Counted::all;
   /// The matrices, vectors and their entries that it prints are all those of a GPT-2.

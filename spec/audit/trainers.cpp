@@ -10,6 +10,8 @@ namespace {
 Trainer assay_row() {
   return {.name = "assay",
           .splits_models = false,
+          .own_gradient_norm = true,
+          .states_all_sizes = true,
           .states_own_vocabulary = true,
           .only_cosine = true,
           .numbering_known = true,
@@ -37,6 +39,7 @@ Trainer torchtitan_row() {
           .means_known = true,
           .means_since_line_before = true,
           .rate_since_line_before = true,
+          .own_gradient_norm = true,
           .prints_whole_shape = true,
           .counts_before_splitting = true,
           .hides_width_of_mlp = true,

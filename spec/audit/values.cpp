@@ -29,7 +29,7 @@ constexpr Checked checked[] = {{Field::seconds, "step time"},
                                {Field::elapsed, "time since the start"}};
 
 /// Sizes of which there is one at the least. -1 and 0 are some trainers' words for "not set", and are told of
-/// a length and a shape alone where they are 0.
+/// a length, a micro-batch and a shape alone where they are 0; our own record states each as it was.
 constexpr Setting sizes[] = {Setting::sequence_length,
                              Setting::micro,
                              Setting::accumulation,
@@ -53,12 +53,13 @@ constexpr Setting sizes[] = {Setting::sequence_length,
 /// Marks settings that are no size of anything in `out`, and says of the first what it is.
 std::string impossible_sizes(const RunRecord& record, Result& out) {
   std::string what;
+  const bool record_states_all = trainer_of(record).states_all_sizes;
   for (const Setting setting : sizes) {
     const auto& size = record[setting];
-    const bool needed =
-        setting == Setting::sequence_length || setting == Setting::layers || setting == Setting::width;
+    const bool needed = record_states_all || setting == Setting::sequence_length ||
+                        setting == Setting::micro || setting == Setting::layers || setting == Setting::width;
     if (!size || !std::isfinite(size->value) || size->value > 0) continue;
-    if (size->value == -1 || (size->value == 0 && !needed)) continue;
+    if ((size->value == -1 && !record_states_all) || (size->value == 0 && !needed)) continue;
     contradict(out, size->value, {1, 1e300}, size->line);
     ++out.judged;
     if (what.empty())
@@ -72,7 +73,7 @@ std::string impossible_sizes(const RunRecord& record, Result& out) {
 
 Result judge_values(const Evidence& e) {
   Result out = holding(0);
-  std::int64_t not_numbers = 0, first = 0;
+  std::int64_t not_numbers = 0, first = 0, overflowed = 0;
   std::string what, none;
   for (const Step* step : e.steps)
     for (const auto& [field, name] : checked) {
@@ -80,7 +81,11 @@ Result judge_values(const Evidence& e) {
       if (!number) continue;
       const bool norm = field == Field::gradient_norm;
       // loss_finite judges norms that are no number; DeepSpeed returns -1 for one that overflowed.
-      if (norm && (!(std::abs(number->value) < HUGE_VAL) || number->value == -1)) continue;
+      if (norm && !(std::abs(number->value) < HUGE_VAL)) continue;
+      if (norm && number->value == -1 && !e.trainer.own_gradient_norm) {
+        ++overflowed;
+        continue;
+      }
       const std::int64_t line = number->line ? number->line : step->line;
       if (std::isnan(number->value)) {
         if (not_numbers++ == 0) first = line, none = name;
@@ -104,11 +109,23 @@ Result judge_values(const Evidence& e) {
   impossible(Setting::average_sequences_per_second, "sequences/s of the run");
   impossible(Setting::average_tokens_per_second, "tokens/s of the run");
   const Cause alone = judge_lone_numbers(e, out);
-  const std::string nans =
-      not_numbers == 0
-          ? ""
-          : std::to_string(not_numbers) + (not_numbers == 1 ? " number is NaN" : " numbers are NaN") +
-                ", not measured: the first, " + none + ", in line " + std::to_string(first);
+  for (const RuledOutNumber& number : e.record.ruled_out) {
+    ++out.judged;
+    contradict(out, number.value, {number.least, number.most}, number.line);
+    const bool below = number.value < number.least;
+    if (what.empty())
+      what = number.name + (below ? " is below " : " is above ") +
+             shown(below ? number.least : number.most, Unit::none);
+  }
+  std::string nans = not_numbers == 0
+                         ? ""
+                         : std::to_string(not_numbers) +
+                               (not_numbers == 1 ? " number is NaN" : " numbers are NaN") +
+                               ", not measured: the first, " + none + ", in line " + std::to_string(first);
+  if (overflowed > 0)
+    nans += (nans.empty() ? "" : "; ") + std::to_string(overflowed) +
+            (overflowed == 1 ? " gradient norm is" : " gradient norms are") +
+            " -1, and not judged: DeepSpeed returns it for one that overflowed";
   if (const std::string size = impossible_sizes(e.record, out); !size.empty()) {
     out.note = size;
     blame(
@@ -130,7 +147,9 @@ Result judge_values(const Evidence& e) {
     blame(out, "value_impossible",
           what + (what.ends_with("infinite")          ? ": a division by a time of 0"
                   : what.starts_with("gradient norm") ? ": a length is never negative"
-                                                      : ": a clock set back, or a count that overflowed"));
+                  : !e.record.ruled_out.empty() && what.starts_with(e.record.ruled_out.front().name)
+                      ? ": its own format rules it out"
+                      : ": a clock set back, or a count that overflowed"));
   }
   return out;
 }

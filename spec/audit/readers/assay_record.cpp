@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "spec/audit/readers/assay_steps.hpp"
 #include "spec/audit/readers/json_scan.hpp"
 #include "spec/audit/readers/line_reader.hpp"
 #include "spec/audit/readers/null_losses.hpp"
@@ -25,7 +26,10 @@ class StepEvents {
   void end_object() { --depth_; }
   void begin_array() { ++depth_; }
   void end_array() { --depth_; }
-  void key(std::string_view name) { field_ = depth_ == 1 ? named(name) : Field::count_; }
+  void key(std::string_view name) {
+    field_ = depth_ == 1 ? named(name) : Field::count_;
+    keys_.add(name, depth_);
+  }
   void number(std::string_view token) {
     if (field_ == Field::count_ || depth_ != 1) return;
     const auto printed = shortest_printed(token, 1, line_);
@@ -41,6 +45,7 @@ class StepEvents {
     if (field_ == Field::loss && depth_ == 1 && token == "null") step_[field_] = null_loss(line_);
   }
   bool bad() const { return bad_; }
+  KeyHash keys() const { return keys_; }
 
  private:
   static Field named(std::string_view name) {
@@ -73,6 +78,7 @@ class StepEvents {
   int depth_ = 0;
   Field field_ = Field::count_;
   bool bad_ = false;
+  KeyHash keys_;
 };
 
 /// Whether `text` begins as that event, whatever blanks its writer puts between the tokens.
@@ -106,6 +112,7 @@ class AssayRecord : public LineReader {
     // No GPU: nothing was measured.
     if (step[Field::memory_peak] && step[Field::memory_peak]->value == 0) step[Field::memory_peak].reset();
     step[Field::phases] = phase_times(line.text, line.number);
+    rule_out_numbers(line, builder);
     peak_.reset();
     if (step[Field::step] && step[Field::memory_peak])
       peak_ = {step[Field::step]->value, step[Field::memory_peak]->value};
@@ -126,10 +133,13 @@ class AssayRecord : public LineReader {
     const bool whole = scan.value() && (scan.blanks(), bytes.peek() < 0) && !events.bad() &&
                        step[Field::step] && step[Field::loss] && step[Field::seconds];
     if (!whole) return builder.unread(line.text);
-    if (is_null(step[Field::loss]))
+    if (is_null(step[Field::loss])) {
       builder.null_loss();
-    else
+    } else if (!schema_.holds(line, events.keys())) {
+      return builder.unread(line.text);
+    } else {
       shapes_.learn(line, taken);
+    }
     take(line, step, builder);
   }
 
@@ -282,6 +292,7 @@ class AssayRecord : public LineReader {
   std::optional<std::pair<double, double>> peak_;  ///< the last step's number and its peak, since that start
   bool resumed_ = false;
   LineShapes shapes_{Notation::json};
+  StepSchema schema_;
 };
 
 }  // namespace

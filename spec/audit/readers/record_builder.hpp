@@ -71,6 +71,10 @@ class RecordBuilder {
   void define(const ModelSpec& model) { header().definition = model; }
   /// One for each start, to be completed.
   std::vector<MemoryOfStart>& memory() { return run_.record.memory; }
+  /// Of the step that comes next, or came last.
+  void rule_out(RuledOutNumber number) {
+    if (run_.record.ruled_out.size() < 1000) run_.record.ruled_out.push_back(std::move(number));
+  }
   /// To be completed.
   SavedState& saved() { return run_.record.saved; }
   /// The MLP of its blocks.

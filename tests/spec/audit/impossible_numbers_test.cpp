@@ -133,7 +133,10 @@ TEST(ImpossibleNumbersSpec, ALogEachLineOfWhichIsThereTwiceIsDoubled) {
 
 TEST(ImpossibleNumbersSpec, ARecordWithBlanksBetweenItsTokensIsOurs) {
   const RunRecord r = read_mapped(
-      R"({"event": "step", "step": 1, "time": "2026-11-21T10:00:00Z", "loss": 4.1, "seconds": 0.5, "tokens": 4096})"
+      R"({"event": "step", "step": 1, "loss": 4.1, "z_loss": 0, "gradient_norm": 1.5, "clip_coefficient": 0.6, )"
+      R"("learning_rate": 0.001, "tokens": 4096, "valid_tokens": 4096, "seconds": 0.5, "tokens_per_second": 8192, )"
+      R"("phases": {"data_wait": 0, "forward": 0.2, "backward": 0.3, "reduce": 0, "clip": 0, "update": 0, )"
+      R"("checkpoint": 0, "other": 0}, "sample_hash": "ab", "resident_bytes": 1, "device_peak_bytes": 0})"
       "\n");
   EXPECT_EQ(r.format.name, "assay");
   ASSERT_EQ(r.steps.size(), 1u);
