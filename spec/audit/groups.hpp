@@ -20,6 +20,11 @@ Result judge_values(const Evidence& e);
 /// Marks in `out` counts since the start that leave the lines around them, and times and rates of 0 beside
 /// others of their line that are not; gives the first one's cause, without an id where there is none.
 Cause judge_lone_numbers(const Evidence& e, Result& out);
+// all_zeros.cpp
+/// Marks in `out` times and rates of 0 of a log that prints few others, where other numbers of their line say
+/// that they are not; gives the first one's cause unless there is one.
+void judge_all_zeros(const Evidence& e, Result& out, Cause& cause);
+// lone_numbers.cpp
 /// A learning rate far from those of the lines around it, of a run whose schedule is not stated; nothing
 /// where there is none.
 std::optional<Result> judge_lone_rate(const Evidence& e);

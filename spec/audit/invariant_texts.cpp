@@ -137,7 +137,8 @@ const std::vector<Invariant>& invariants() {
        "that "
        "leaves the counts of the lines around it contradicts, and so does a time or rate of 0 beside others "
        "of "
-       "its line, where the usual one is ten times what may be printed as 0.",
+       "its line, where the usual one is ten times what may be printed as 0; where most are 0, one that the "
+       "others of its line make as far from it.",
        Unit::none},
       {"loss_possible", "0 <= loss <= 1,000 nats, not nothing at once, and not below the entropy of its data",
        "A loss below 0.0001 is told: examples known by heart, a loss that is no cross-entropy, or targets in "

@@ -108,7 +108,8 @@ Result judge_values(const Evidence& e) {
   impossible(Setting::average_steps_per_second, "steps/s of the run");
   impossible(Setting::average_sequences_per_second, "sequences/s of the run");
   impossible(Setting::average_tokens_per_second, "tokens/s of the run");
-  const Cause alone = judge_lone_numbers(e, out);
+  Cause alone = judge_lone_numbers(e, out);
+  judge_all_zeros(e, out, alone);
   for (const RuledOutNumber& number : e.record.ruled_out) {
     ++out.judged;
     contradict(out, number.value, {number.least, number.most}, number.line);
