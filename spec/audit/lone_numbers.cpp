@@ -120,11 +120,12 @@ Cause judge_lone_numbers(const Evidence& e, Result& out) {
   return cause;
 }
 
-/// Chosen: ten times both rates around it, or less than a hundredth of them, where these two are within a
-/// factor of two. A schedule that begins again (cosine restarts, a resume) leaves neighbours that differ, or
-/// does so more than once; a rate of 0 is that of a step whose schedule has not begun.
+/// Chosen: ten times what lies between the rates around it, and a twentieth less for schedules that bend, or
+/// less than a hundredth of both, where these two are within a factor of two. A schedule that begins again
+/// (cosine restarts, a resume) leaves neighbours that differ, or does so more than once; a rate of 0 is that
+/// of a step whose schedule has not begun.
 std::optional<Result> judge_lone_rate(const Evidence& e) {
-  constexpr double above = 10, below = 100, near = 2;
+  constexpr double above = 9.5, below = 100, near = 2;
   constexpr std::size_t enough = 8;
   std::vector<std::pair<LoneNumber, Interval>> odd;
   std::size_t lines = 0;
@@ -140,7 +141,8 @@ std::optional<Result> judge_lone_rate(const Evidence& e) {
           std::any_of(e.record.restarts.begin(), e.record.restarts.end(), [&](const Restart& r) {
             return r.line > e.steps[places[i - 1].step]->line && r.line <= e.steps[places[i + 1].step]->line;
           });
-      if (!restarted && (here.low > above * most || here.high < least / below))
+      const double between = (before.middle() + after.middle()) / 2;
+      if (!restarted && (here.low > above * between || here.high < least / below))
         odd.emplace_back(places[i], Interval{least, most});
     }
   }

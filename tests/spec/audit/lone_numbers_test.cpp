@@ -111,6 +111,18 @@ TEST(LoneNumbersSpec, OneLearningRateFarFromThoseAroundItContradicts) {
   EXPECT_EQ(first.of("learning_rate").verdict, Verdict::cannot_be_judged);
 }
 
+TEST(LoneNumbersSpec, TenTimesTheRateOfAFallingScheduleIsTenTimesWhatLiesBetween) {
+  const auto log = [](int odd) {
+    std::string out = "step,loss,learning_rate\n";
+    for (int n = 1; n <= 20; ++n)
+      out += std::to_string(n) + ",3." + std::to_string(n) + "," +
+             std::to_string(1e-3 * (21 - n) / 20 * (n == odd ? 10 : 1)) + "\n";
+    return judge("learning_rate", read_text(out));
+  };
+  EXPECT_EQ(log(0).verdict, Verdict::cannot_be_judged);
+  for (const int odd : {2, 10, 17}) EXPECT_EQ(log(odd).lines, std::vector<std::int64_t>{odd + 1}) << odd;
+}
+
 TEST(LoneNumbersSpec, StatedDimensionsThatMakeNoModelAreAUsageError) {
   for (const char* set : {"heads=7", "kv_heads=5", "heads=1e18"}) try {
       judge("steps", Table().record(std::string("model=llama3-8b,") + set));
