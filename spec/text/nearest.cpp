@@ -12,6 +12,15 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+/// Bytes that both begin and end with.
+std::size_t shared_ends(std::string_view left, std::string_view right) {
+  const std::size_t most = std::min(left.size(), right.size());
+  std::size_t first = 0, last = 0;
+  while (first < most && left[first] == right[first]) ++first;
+  while (first + last < most && left[left.size() - 1 - last] == right[right.size() - 1 - last]) ++last;
+  return first + last;
+}
+
 }  // namespace
 
 std::size_t edit_distance(std::string_view left, std::string_view right) {
@@ -36,11 +45,12 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
   const std::string wanted = lower(word);
   const std::size_t limit = std::max<std::size_t>(1, wanted.size() / 2);
   std::optional<std::string> best;
-  std::size_t least = limit + 1;
+  std::size_t least = limit + 1, most = 0;
   for (const std::string& candidate : known) {
-    const std::size_t distance = edit_distance(wanted, lower(candidate));
-    if (distance < least) {
-      least = distance;
+    const std::string word_known = lower(candidate);
+    const std::size_t distance = edit_distance(wanted, word_known), shared = shared_ends(wanted, word_known);
+    if (distance < least || (distance == least && best && shared > most)) {
+      least = distance, most = shared;
       best = candidate;
     }
   }

@@ -26,6 +26,11 @@ TEST(NearestSpec, FindsTheWordThatWasMeant) {
   EXPECT_EQ(nearest("docter", verbs), "doctor");
 }
 
+TEST(NearestSpec, OfEquallyNearWordsTheOneThatSharesMoreOfItsEndsIsMeant) {
+  EXPECT_EQ(nearest("llama3-405b", {"llama3-70b", "llama3-8b", "llama3.1-405b"}), "llama3.1-405b");
+  EXPECT_EQ(nearest("ab", {"xb", "ax"}), "xb");  // as much: the first
+}
+
 TEST(NearestSpec, SaysNothingWhenNothingIsNear) {
   EXPECT_EQ(nearest("quantum", {"train", "flops"}), std::nullopt);
   EXPECT_EQ(nearest("x", {}), std::nullopt);
