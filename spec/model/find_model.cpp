@@ -40,7 +40,7 @@ std::string read_text(const fs::path& path) {
   return text;
 }
 
-ModelSpec read_path(fs::path path) {
+ModelSpec read_path(fs::path path, std::optional<std::int64_t> longest) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
     path /= "config.json";
@@ -52,7 +52,7 @@ ModelSpec read_path(fs::path path) {
   if (kind == ".json") {
     // The folder's name becomes the model's, also when the path was relative ("config.json", ".").
     const fs::path whole = fs::absolute(path, error).lexically_normal();
-    return model_from_hugging_face(read_text(path), error ? path.string() : whole.string());
+    return model_from_hugging_face(read_text(path), error ? path.string() : whole.string(), longest);
   }
   refuse("model " + quote(path.string()) +
          " is neither a .toml nor a .json file nor a folder with a config.json");
@@ -84,14 +84,14 @@ std::vector<std::string> model_names() {
   return names;
 }
 
-ModelSpec find_model(const std::string& name_or_path) {
+ModelSpec find_model(const std::string& name_or_path, std::optional<std::int64_t> longest) {
   for (const FactFile& file : fact_files())
     if (is_model(file) && name_in(file) == name_or_path)
       return model_from_toml(file.text, std::string(file.path));
 
   std::error_code error;
   const bool plausible = !name_or_path.empty() && name_or_path.find('\0') == std::string::npos;
-  if (plausible && fs::exists(name_or_path, error)) return read_path(name_or_path);
+  if (plausible && fs::exists(name_or_path, error)) return read_path(name_or_path, longest);
 
   const auto match = nearest(name_or_path.substr(0, 80), model_names());
   refuse("no model and no file is called " + quote(name_or_path) +

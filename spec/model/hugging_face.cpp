@@ -75,15 +75,32 @@ Family family_of(const Fields& fields) {
 
 bool is_mistral(const Fields& fields) { return fields.word("model_type", "") == mistral; }
 
-void refuse_other_layers(const Fields& fields) {
-  if (is_mistral(fields) && !fields.has("sliding_window"))
+/// A window of attention leaves nothing out of sequences that are no longer. `longest`: of those that are
+/// asked for, where that is known.
+void refuse_window(const Fields& fields, std::optional<std::int64_t> longest) {
+  const bool missing = is_mistral(fields) && !fields.has("sliding_window");
+  const bool stated = fields.find("sliding_window").has_value();
+  // Qwen files keep a window size beside use_sliding_window = false; the other families have no such flag.
+  if (!missing && !fields.flag("use_sliding_window", stated)) return;
+  constexpr std::int64_t of_mistral = 4096;
+  const std::int64_t window = stated ? fields.integer("sliding_window") : missing ? of_mistral : 0;
+  if (longest && *longest <= window) return;
+  const std::string within =
+      window < 1 ? ""
+                 : "; sequences of up to " + std::to_string(window) +
+                       " tokens lie within it: say that they are no longer (`assay flops --seq " +
+                       std::to_string(window) + "`)";
+  if (missing)
     fields.refuse(
         "\"sliding_window\" is missing, which stands for Mistral's window of 4096: a sliding attention "
         "window" +
-        std::string(not_in_spec) + "; write null where there is none");
-  // Qwen files keep a window size beside use_sliding_window = false; the other families have no such flag.
-  if (fields.flag("use_sliding_window", fields.find("sliding_window").has_value()))
-    fields.refuse("\"use_sliding_window\": a sliding attention window" + std::string(not_in_spec));
+        std::string(not_in_spec) + within + ", or write null where there is none");
+  fields.refuse(quote(fields.find("use_sliding_window") ? "use_sliding_window" : "sliding_window") +
+                ": a sliding attention window" + not_in_spec + within);
+}
+
+void refuse_other_layers(const Fields& fields, std::optional<std::int64_t> longest) {
+  refuse_window(fields, longest);
   if (const auto types = fields.find("layer_types")) {
     if (!types->is(Kind::list)) types->wrong("an array");
     for (std::size_t i = 0; i < types->size(); ++i)
@@ -92,7 +109,7 @@ void refuse_other_layers(const Fields& fields) {
   }
 }
 
-void refuse_what_the_spec_lacks(const Fields& fields, Family family) {
+void refuse_what_the_spec_lacks(const Fields& fields, Family family, std::optional<std::int64_t> longest) {
   const bool gpt2 = family == Family::gpt2;
   const char* const key = gpt2 ? "activation_function" : "hidden_act";
   const std::string act = fields.word(key, gpt2 ? "gelu_new" : "silu");
@@ -104,7 +121,7 @@ void refuse_what_the_spec_lacks(const Fields& fields, Family family) {
                   (gpt2 ? "\"gelu_new\" or another \"gelu\"" : "\"silu\""));
   for (const char* feature : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"})
     if (fields.flag(feature, false)) fields.refuse(quote(feature) + " = true" + not_in_spec);
-  refuse_other_layers(fields);
+  refuse_other_layers(fields, longest);
   if (fields.real("partial_rotary_factor", 1) != 1)
     fields.refuse("\"partial_rotary_factor\" other than 1" + std::string(not_in_spec));
   if (const auto quantized = fields.find("quantization_config")) {
@@ -331,7 +348,8 @@ std::string in_config_json_words(const std::string& values, const ModelSpec& mod
 }
 }  // namespace
 
-ModelSpec model_from_hugging_face(std::string_view text, const std::string& origin) {
+ModelSpec model_from_hugging_face(std::string_view text, const std::string& origin,
+                                  std::optional<std::int64_t> longest) {
   document::Source source{origin, ExitCode::usage};
   document::Node root;
   if (auto fault = read_json(text, root)) {
@@ -345,7 +363,7 @@ ModelSpec model_from_hugging_face(std::string_view text, const std::string& orig
   const Fields fields(tree.root());
   ModelSpec model;
   model.family = family_of(fields);
-  refuse_what_the_spec_lacks(fields, model.family);
+  refuse_what_the_spec_lacks(fields, model.family, longest);
   model.name = name_of(origin);
   model.vocab = fields.integer("vocab_size");
   if (model.family == Family::gpt2)

@@ -130,12 +130,15 @@ ModelSpec model_from_toml(std::string_view text, const std::string& origin);
 std::string to_toml(const ModelSpec& model);
 
 /// Reads a Hugging Face `config.json` of any Family. Errors: as model_from_toml, and UserError(usage) for a
-/// feature of the file that the spec does not have (another hidden_act, sliding window ...).
-ModelSpec model_from_hugging_face(std::string_view json, const std::string& origin);
+/// feature of the file that the spec does not have (another hidden_act, sliding window ...). `longest`: no
+/// sequence is longer, where that is known; a window of attention that is as long then leaves nothing out.
+ModelSpec model_from_hugging_face(std::string_view json, const std::string& origin,
+                                  std::optional<std::int64_t> longest = std::nullopt);
 
 /// Finds MODEL as users name it: a name of spec/models (built into the library), a path to a .toml, a path to
-/// a config.json or a folder that holds one. Errors: UserError(usage) with the nearest known names.
-ModelSpec find_model(const std::string& name_or_path);
+/// a config.json or a folder that holds one. Errors: UserError(usage) with the nearest known names. `longest`
+/// as model_from_hugging_face.
+ModelSpec find_model(const std::string& name_or_path, std::optional<std::int64_t> longest = std::nullopt);
 
 /// Names of the models built into the library, in alphabetical order.
 std::vector<std::string> model_names();

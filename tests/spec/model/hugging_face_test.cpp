@@ -146,6 +146,30 @@ TEST(HuggingFace, FillsWhatOlderFilesLeaveOut) {
   EXPECT_EQ(read(qwen).head_dim, 128);
 }
 
+TEST(HuggingFace, AWindowLeavesNothingOutOfSequencesThatAreNoLonger) {
+  Json config = llama_3_1();
+  config["model_type"] = "mistral", config["sliding_window"] = 4096;
+  const auto refused = [&](std::optional<std::int64_t> longest) {
+    try {
+      EXPECT_EQ(model_from_hugging_face(config.dump(), "config.json", longest).layers, 32);
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refused(4096), "");
+  EXPECT_NE(refused(4097).find("\"sliding_window\": a sliding attention window is not supported"),
+            std::string::npos);
+  EXPECT_NE(refused({}).find("`assay flops --seq 4096`"), std::string::npos) << refused({});
+  EXPECT_EQ(refused({}).find("use_sliding_window"), std::string::npos) << refused({});
+  config.erase("sliding_window");
+  EXPECT_EQ(refused(4096), "");
+  EXPECT_NE(refused(8192).find("Mistral's window"), std::string::npos);
+  config["use_sliding_window"] = true;  // of a length that is not said
+  config["model_type"] = "qwen2";
+  EXPECT_NE(refused(16).find("use_sliding_window"), std::string::npos);
+}
+
 TEST(HuggingFace, RefusesByNameWhatTheSpecDoesNotHave) {
   const std::vector<std::pair<std::string, Json>> features = {
       {"hidden_act", "gelu"},         {"use_sliding_window", true},
