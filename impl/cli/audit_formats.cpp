@@ -138,7 +138,7 @@ std::string test_case(const std::string& suite, const Result& r) {
   std::string out = "  <testcase classname=\"" + xml(suite) + "\" name=\"" + xml(r.id) + "\" time=\"0\"";
   if (r.verdict == Verdict::holds) return out + "/>\n";
   if (r.verdict == Verdict::cannot_be_judged)
-    return out + "><skipped message=\"not judged: no " + xml(r.note) + "\"/></testcase>\n";
+    return out + "><skipped message=\"not judged, for want of " + xml(r.note) + "\"/></testcase>\n";
   std::string causes, lines;
   for (const Cause& cause : r.causes) causes += (causes.empty() ? "" : "; ") + cause.text;
   for (const std::int64_t line : r.lines)

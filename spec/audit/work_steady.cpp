@@ -225,8 +225,9 @@ Result judge_work_steady(const Evidence& e, const Comparisons& comparisons) {
       if (!may_be_of_other_gpus(all, step)) wrong.emplace(step, &said);
   }
   if (out.judged == 0)
-    return not_judged(all.empty() ? "three lines of two such numbers"
-                                  : "nothing: the relations with the settings stand for it");
+    return not_judged(
+        all.empty() ? "three lines of two such numbers"
+                    : "numbers of which no setting speaks: the relations with the settings stand for it");
   out.printed = static_cast<double>(out.judged);
   out.recomputed = exact_interval(out.printed);
   out.note = "quotients of two numbers of a line, each the same on every line";

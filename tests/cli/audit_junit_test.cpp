@@ -76,6 +76,9 @@ for suite in root:
         for outcome in case:
             assert outcome.tag == "skipped" or outcome.get("type"), outcome.tag
             assert outcome.get("message"), case.get("name")
+            if outcome.tag == "skipped":
+                assert outcome.get("message").startswith("not judged, for want of "), outcome.get("message")
+                assert "want of no" not in outcome.get("message"), outcome.get("message")
             if outcome.tag == "failure": assert outcome.get("message").startswith(case.get("name") + ": ")
     for count, number in found.items():
         assert int(suite.get(count)) == number, (count, number)
