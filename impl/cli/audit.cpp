@@ -139,7 +139,7 @@ void print_given(const Arguments& arguments, std::ostream& out) {
 /// alone.
 bool rests_on_options(std::string_view invariant) {
   return invariant != "steps" && invariant != "loss_finite" && invariant != "loss_possible" &&
-         invariant != "resume";
+         invariant != "resume" && invariant != "settings_agree";
 }
 
 /// "-" is standard output.
@@ -203,6 +203,9 @@ void audit_refused(const Arguments& clear, const std::string& why, Streams strea
 }
 
 int audit(const Arguments& arguments, Streams streams) {
+  if (arguments.has("explain") && !arguments.positional.empty())
+    throw UserError(ExitCode::usage, "--explain reads no log, and would leave out " +
+                                         spec::quote(arguments.positional.front()) + "; give it alone");
   if (arguments.has("explain")) return explain(arguments.value("explain", ""), streams.out);
   if (arguments.positional.empty()) {
     const std::string none = "`assay audit` takes one LOG or more, as in `assay audit train.log`";

@@ -131,6 +131,10 @@ TEST(AuditCli, ExplainsInvariants) {
   const Outcome unknown = audit_of({"--explain", "mfuu"});
   EXPECT_EQ(unknown.code, 2);
   EXPECT_NE(unknown.err.find("did you mean \"mfu\"?"), std::string::npos) << unknown.err;
+  const Outcome with_log = audit_of({"--explain", "mfu", "t.log"});
+  EXPECT_EQ(with_log.code, 2);
+  EXPECT_NE(with_log.err.find("--explain reads no log, and would leave out \"t.log\""), std::string::npos)
+      << with_log.err;
   const Outcome nothing_near = audit_of({"--explain", "nonesuch"});
   EXPECT_EQ(nothing_near.code, 2);
   EXPECT_NE(nothing_near.err.find("\"nonesuch\"; known: ranks, sequences, "), std::string::npos)
