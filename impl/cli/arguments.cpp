@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -84,12 +85,30 @@ std::string Arguments::value(const std::string& name, const std::string& otherwi
   return found == options.end() ? otherwise : found->second;
 }
 
+std::string unit_of_count(const std::string& name, const std::string& text) {
+  constexpr std::size_t longest = 12;
+  if (text.size() < 2 || text.size() > longest) return "";
+  const char letter = text.back();
+  const bool thousands = letter == 'k' || letter == 'K', millions = letter == 'm' || letter == 'M';
+  std::int64_t number = 0;
+  const char* const last = text.data() + text.size() - 1;
+  const auto [end, error] = std::from_chars(text.data(), last, number);
+  if ((!thousands && !millions) || error != std::errc() || end != last || number < 1) return "";
+  const std::int64_t decimal = thousands ? 1000 : 1'000'000, binary = thousands ? 1 << 10 : 1 << 20;
+  return "--" + name + " " + spec::quote(text) + " may be " + std::to_string(number * decimal) + " or " +
+         std::to_string(number * binary) + "; write the one that is meant";
+}
+
 std::int64_t Arguments::positive(const std::string& name, std::int64_t otherwise) const {
   const auto found = options.find(name);
   if (found == options.end()) return otherwise;
   const std::string& text = found->second;
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (const std::string unit = unit_of_count(name, text); !unit.empty()) refuse(unit);
+  if (error == std::errc::result_out_of_range && end == text.data() + text.size() && text[0] != '-')
+    refuse("--" + name + " must be at most " + std::to_string(std::numeric_limits<std::int64_t>::max()) +
+           ", not " + spec::quote(text));
   if (error != std::errc() || end != text.data() + text.size() || number < 1)
     refuse("--" + name + " must be an integer >= 1, not " + spec::quote(text));
   return number;

@@ -28,6 +28,9 @@ struct Arguments {
   std::int64_t positive(const std::string& name, std::int64_t otherwise) const;
 };
 
+/// What is wrong with a count that is written as "8k", which may be 8,000 or 8,192; empty for any other text.
+std::string unit_of_count(const std::string& name, const std::string& text);
+
 /// Splits `words` by the verb's `options`; "--" ends the options. `verb` is quoted in errors.
 /// Errors: UserError(usage): unknown option (with the nearest), missing or superfluous value, an option that
 /// is no list given twice with different values.

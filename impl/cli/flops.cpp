@@ -78,8 +78,12 @@ FlopsRequest request_of(const Arguments& arguments) {
     refuse_options("`assay flops` takes one MODEL, as in `assay flops llama3-8b`");
   check_together(arguments);
   FlopsRequest request;
-  request.model = spec::find_model(arguments.positional[0]);
-  request.sequence_length = integer_of(arguments, "seq", longest_sequence).value_or(request.model.context);
+  // A thousand tokens are 1,000 of a budget, and 1,024 of a sequence.
+  if (const std::string unit = unit_of_count("seq", arguments.value("seq", "")); !unit.empty())
+    refuse_options(unit);
+  const std::optional<std::int64_t> length = integer_of(arguments, "seq", longest_sequence);
+  request.model = spec::find_model(arguments.positional[0], length);
+  request.sequence_length = length.value_or(request.model.context);
   request.precision = precision_of(arguments);
   request.gpus = integer_of(arguments, "gpus", 10'000'000).value_or(1);
   request.tokens_per_second = amount_of(arguments, "tokens-per-second", 1e15);

@@ -130,6 +130,19 @@ TEST_F(BadInputCli, NumbersThatAreNone) {
     expect_refused({"audit", log, "--set", setting});
 }
 
+TEST_F(BadInputCli, CountsThatAreTooLargeOrMayBeTwoSayWhy) {
+  const std::string log = file("log", "iter 0: loss 10.9000, time 100.00ms, mfu 10.00%\n");
+  const auto error = [](const std::vector<std::string>& words) { return run_words(words).err; };
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"flops", "llama3-8b", "--seq", "8k"}, {"audit", log, "--seq", "8k"}})
+    EXPECT_NE(error(words).find("--seq \"8k\" may be 8000 or 8192; write the one that is meant"),
+              std::string::npos)
+        << error(words);
+  EXPECT_NE(
+      error({"audit", log, "--gpus", "12345678901234567890"}).find("must be at most 9223372036854775807"),
+      std::string::npos);
+}
+
 TEST_F(BadInputCli, AFileGivenTwice) {
   const std::string log = file("log", "iter 0: loss 10.9000, time 100.00ms, mfu 10.00%\n");
   for (const char* verb : {"audit", "claims", "report"}) {
