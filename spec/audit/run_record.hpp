@@ -108,7 +108,8 @@ enum class Field {
   epoch,                  ///< passes over the data since the start
   sequences_per_second,   ///< of all GPUs [1/s]
   step_length,            ///< tokens of each sequence of this step, as its line says
-  gpu_tokens_per_second,  ///< of one GPU, where tokens_per_second is of all [1/s]
+  gpu_tokens_per_second,  ///< of one GPU, beside tokens_per_second of all [1/s]; alone it is that, with
+                          ///< Scope::gpu
   hardware_flops_rate,    ///< of all that was executed, scope as flops_rate [flop/s]
   count_
 };

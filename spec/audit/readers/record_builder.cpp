@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "spec/audit/readers/fragments.hpp"
+#include "spec/audit/readers/lone_gpu_rate.hpp"
 
 namespace assay::spec::audit {
 
@@ -174,6 +175,7 @@ void RecordBuilder::close() {
   run_.record.format = format_;
   run_.record.steps_seen = run_.keeper.seen();
   run_.record.steps = run_.keeper.finish();
+  take_lone_gpu_rate(run_.record);
   run_.record.steps_left_out = run_.keeper.left_out();
   run_.record.gaps = run_.gaps.gaps();
   run_.record.unread_lines = std::exchange(unread_, 0);
