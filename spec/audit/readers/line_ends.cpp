@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <cmath>
 #include <map>
 #include <set>
 
 #include "spec/audit/readers/last_part.hpp"
+#include "spec/audit/readers/prefix_form.hpp"
 
 namespace assay::spec::audit {
 namespace {
@@ -69,6 +72,7 @@ std::string kind_of_line(std::string_view line) {
 struct LastNumber {
   std::size_t named = 0;
   std::ptrdiff_t decimals = -1, significant = 0;
+  double value = 0;
 
   explicit LastNumber(std::string_view line) {
     const std::size_t number = line.find_last_of(" :=|") + 1;
@@ -76,6 +80,7 @@ struct LastNumber {
     if (point != std::string_view::npos) decimals = static_cast<std::ptrdiff_t>(line.size() - point) - 1;
     for (const char c : line.substr(number))
       significant += c >= '0' && c <= '9' && (significant > 0 || c != '0');
+    std::from_chars(line.data() + number, line.data() + line.size(), value);
     named = line.find_last_not_of(" \t", number == 0 ? 0 : number - 1) + 1;
   }
 };
@@ -178,6 +183,19 @@ bool end_alike(const std::vector<SeenLine>& lines, const LineEnds& ends) {
   struct Group {
     int full = 0;
     std::ptrdiff_t decimals = -1, significant = 0;
+    std::vector<double> numbers;
+    double median() {
+      const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
+      std::nth_element(numbers.begin(), middle, numbers.end());
+      return *middle;
+    }
+  };
+  // Whole numbers that are cut are as many times less as digits are gone; of whole ones a digit more is the
+  // next.
+  const auto times_less = [](Group& a, Group& b) {
+    const double apart = std::log10(a.median() / b.median());
+    return std::abs(apart - std::round(apart)) < 0.3 && std::abs(std::round(apart)) >= 1 &&
+           std::round(apart) == static_cast<double>(a.significant - b.significant);
   };
   std::map<std::size_t, Group> groups;
   for (const SeenLine& line : lines) {
@@ -186,19 +204,35 @@ bool end_alike(const std::vector<SeenLine>& lines, const LineEnds& ends) {
     ++groups[last.named].full;
     groups[last.named].decimals = last.decimals;
     groups[last.named].significant = last.significant;
+    groups[last.named].numbers.push_back(std::max(last.value, 1e-9));
   }
   for (const SeenLine& line : lines)
     if (line.size < ends.column && kind_of_line(line.text) == most->first)
       groups.erase(LastNumber(line.text).named);
   for (auto one = groups.begin(); one != groups.end(); ++one)
     for (auto other = std::next(one); other != groups.end(); ++other)
-      // Numbers of so many significant digits may make a few lines equally long.
-      if ((one->second.full >= 3 && other->second.full >= 3) ||
+      // Numbers of so many significant digits may make a few lines equally long; those that are always
+      // printed to as many digits behind the point do where one grows as another shrinks.
+      if ((one->second.full >= 3 && other->second.full >= 3 &&
+           (one->second.decimals != other->second.decimals ||
+            (one->second.decimals < 0 && times_less(one->second, other->second)))) ||
           (one->second.full + other->second.full >= 3 && one->second.decimals != other->second.decimals &&
            (one->second.significant != other->second.significant || one->second.decimals == 0 ||
             other->second.decimals == 0)))
         return true;
   return false;
+}
+
+/// Whether the digits that end `line` and those that begin `next` make a number: one point at most, and no
+/// sign behind it that stamps and dates have.
+bool goes_on_as_number(std::string_view line, std::string_view next) {
+  constexpr std::string_view of_numbers = "0123456789.";
+  const std::size_t from = line.find_last_not_of(of_numbers) + 1,
+                    to = std::min(next.find_first_not_of(of_numbers), next.size());
+  const std::string_view front = line.substr(from), back = next.substr(0, to);
+  const auto points = std::count(front.begin(), front.end(), '.') + std::count(back.begin(), back.end(), '.');
+  return points <= 1 &&
+         (to == next.size() || std::string_view(":-/_").find(next[to]) == std::string_view::npos);
 }
 
 /// Whether a break between the two took no blank away: it is within a number, or before a sign that follows a
@@ -207,8 +241,11 @@ bool breaks_within(std::string_view line, std::string_view next) {
   if (line.empty() || next.empty()) return false;
   const char last = line.back(), first = next.front();
   const auto digits = [&] { return std::min(next.find_first_not_of("0123456789"), next.size()); };
-  if (last >= '0' && last <= '9')
-    return digits() > 0 || std::string_view(".,%:)e").find(first) != std::string_view::npos;
+  if (last >= '0' && last <= '9') {
+    if (digits() > 0) return goes_on_as_number(line, next);
+    if (first == 'e') return next.size() > 2 && (next[1] == '-' || next[1] == '+') && numeral(next[2]);
+    return std::string_view(".,%:)").find(first) != std::string_view::npos;
+  }
   if (last == ',')
     return line.size() > 1 && line[line.size() - 2] >= '0' && line[line.size() - 2] <= '9' &&
            digits() == 3;  // "38,987"
@@ -286,7 +323,7 @@ LineEnds line_ends(std::string_view start) {
   for (std::size_t i = 1; i < lines.size(); ++i) {
     if (lines[i - 1].size < ends.column || closes_line(lines[i - 1].text)) continue;
     if (!ends.goes_on(lines[i].text)) {
-      ++beginning;
+      beginning += !ends.goes_on(lines[i - 1].text);  // a rest may be as long as the column
       continue;
     }
     ++going_on;
@@ -296,7 +333,9 @@ LineEnds line_ends(std::string_view start) {
     indent = std::min(indent, std::min(lines[i].text.find_first_not_of(' '), lines[i].text.size()));
   }
   ends.indent = indent == std::string_view::npos || indent < 2 ? 0 : indent;
-  ends.wrapped = going_on >= fewest && 2 * going_on >= beginning && within >= 2 && 16 * within >= going_on;
+  // A line that is just as long as the column is has no rest: few are.
+  const bool hard = 16 * within >= going_on || full >= 8 * nearly;
+  ends.wrapped = going_on >= fewest && going_on >= 4 * beginning && within >= 2 && hard;
   if (!ends.wrapped && !(beginning >= going_on && full >= 2 * nearly && end_alike(lines, ends)) &&
       !(beginning >= going_on && end_within(lines, ends.column)) && !end_in_sign_below(lines, ends.column))
     return {};
