@@ -90,7 +90,10 @@ bool Means::follows_unmeasured(std::size_t line) const {
   const std::size_t step = lines_[line].step;
   if (step == 0 || (line > 0 && step == lines_[line - 1].step + 1)) return false;
   const auto &before = (*e_.steps[step - 1])[Field::step], &here = (*e_.steps[step])[Field::step];
-  return before && here && here->value - before->value == usual_ && !usable((*e_.steps[step - 1])[field_]);
+  // Of a line that is cut the number may be lost.
+  const auto& printed = (*e_.steps[step - 1])[field_];
+  const bool none_yet = printed ? !usable(printed) : e_.record.cut_lines.count == 0;
+  return before && here && here->value - before->value == usual_ && none_yet;
 }
 
 Means::Ratios Means::alone() const {

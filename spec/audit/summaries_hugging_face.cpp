@@ -84,6 +84,7 @@ Result judge_average_loss(const Evidence& e) {
   if (!e.record.objective.empty()) return not_judged("a loss that is a cross-entropy");
   if (e.record.steps_seen > static_cast<std::int64_t>(e.record.steps.size()))
     return not_judged("the losses between those that are kept");
+  if (e.record.unread_lines > 0) return not_judged("the losses on lines that could not be read");
   const std::vector<LoggedLoss> losses = logged_losses(e.steps);
   if (losses.empty()) return not_judged("losses from the first step on");
   const Interval first = losses[0].loss, second = losses[1].loss;

@@ -22,6 +22,10 @@ class StepBeginning {
     int rank = -1;                                      ///< that stands there
   };
   Second second(std::string_view text) const;
+  /// Whether the words of a step stand in `text`, or it is not known which they are.
+  bool may_be_step(std::string_view text) const {
+    return words_.empty() || text.find(words_) != std::string_view::npos;
+  }
 
  private:
   std::string words_;

@@ -288,21 +288,28 @@ bool LineEnds::full(std::string_view line) const {
 }
 
 bool LineEnds::goes_on(std::string_view line) const {
-  return !line.empty() && !std::binary_search(starts.begin(), starts.end(), first_words(line));
+  return !line.empty() && std::min(line.find_first_not_of(' '), line.size()) >= indent &&
+         !std::binary_search(starts.begin(), starts.end(), first_words(line));
 }
 
-LineEnds line_ends(std::string_view start) {
+LineEnds line_ends(std::string_view start, bool rows) {
   constexpr int fewest = 3;
   const std::vector<SeenLine> lines = whole_lines(start);
   LineEnds ends;
   for (const SeenLine& line : lines)
     if (!line.text.starts_with("  ")) ends.column = std::max(ends.column, line.size);
-  // Text that is broken between words has more lines that nearly reach the column than such as do.
+  // Text that is broken between words has more lines that nearly reach the column than such as do; what
+  // follows one that does may be its rest, and of any length.
   constexpr std::size_t word = 8, narrowest = 16;
-  int full = 0, nearly = 0;
+  int full = 0, nearly = 0, nearly_begun = 0;
+  bool behind_full_line = false;
   for (const SeenLine& line : lines) {
-    full += line.size == ends.column;
-    nearly += line.size < ends.column && line.size + word >= ends.column;
+    const bool is_full = line.size == ends.column;
+    full += is_full;
+    const bool is_nearly = line.size < ends.column && line.size + word >= ends.column;
+    nearly += is_nearly;
+    nearly_begun += is_nearly && !behind_full_line;
+    behind_full_line = line.size >= ends.column;
   }
   if (ends.column < narrowest) return {};
   if (full < fewest) {
@@ -319,7 +326,8 @@ LineEnds line_ends(std::string_view start) {
     if (!behind_full) starts.insert(first_words(lines[i].text));
   }
   ends.starts.assign(starts.begin(), starts.end());
-  int going_on = 0, within = 0, beginning = 0;
+  int going_on = 0, within = 0, beginning = 0, rests = 0,  // of those that go on: not full themselves
+      indented = 0;
   for (std::size_t i = 1; i < lines.size(); ++i) {
     if (lines[i - 1].size < ends.column || closes_line(lines[i - 1].text)) continue;
     if (!ends.goes_on(lines[i].text)) {
@@ -327,17 +335,23 @@ LineEnds line_ends(std::string_view start) {
       continue;
     }
     ++going_on;
+    rests += lines[i].size < ends.column;
     within += breaks_within(
         lines[i - 1].text,
         lines[i].text.substr(std::min(lines[i].text.size(), lines[i].text.find_first_not_of(' '))));
-    indent = std::min(indent, std::min(lines[i].text.find_first_not_of(' '), lines[i].text.size()));
+    if (const std::size_t blanks = std::min(lines[i].text.find_first_not_of(' '), lines[i].text.size());
+        blanks > 1)
+      indent = std::min(indent, blanks), ++indented;
   }
-  ends.indent = indent == std::string_view::npos || indent < 2 ? 0 : indent;
+  // A line that happens to end at the column has none behind it.
+  ends.indent = indented > 0 && 4 * indented >= 3 * going_on ? indent : 0;
   // A line that is just as long as the column is has no rest: few are.
-  const bool hard = 16 * within >= going_on || full >= 8 * nearly;
-  ends.wrapped = going_on >= fewest && going_on >= 4 * beginning && within >= 2 && hard;
-  if (!ends.wrapped && !(beginning >= going_on && full >= 2 * nearly && end_alike(lines, ends)) &&
-      !(beginning >= going_on && end_within(lines, ends.column)) && !end_in_sign_below(lines, ends.column))
+  const bool hard = full >= 8 && full >= 8 * nearly_begun;
+  ends.wrapped = !rows && going_on >= fewest && going_on >= 4 * beginning &&
+                 (hard ? within >= 1 : within >= 2 && 16 * within >= going_on);
+  const bool cut = beginning >= going_on || 4 * rests <= going_on;
+  if (!ends.wrapped && !(cut && full >= 2 * nearly && end_alike(lines, ends)) &&
+      !(cut && end_within(lines, ends.column)) && !end_in_sign_below(lines, ends.column))
     return {};
   return ends;
 }

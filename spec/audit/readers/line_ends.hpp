@@ -22,7 +22,8 @@ struct LineEnds {
 
 /// Tells by the first bytes of a log. That some lines are equally long proves nothing: it takes lines of
 /// three kinds, or lines of one kind that all end there wherever their last number begins; and for wrapped
-/// lines that what follows them begins as no other line.
-LineEnds line_ends(std::string_view start);
+/// lines that what follows them begins as no other line. `rows`: of a table, which end and begin in numbers:
+/// they are not taken for wrapped.
+LineEnds line_ends(std::string_view start, bool rows = false);
 
 }  // namespace assay::spec::audit

@@ -56,23 +56,36 @@ bool all_indented(std::string_view text) {
   return true;
 }
 
+/// Domain: all lines are indented that hold anything.
+std::string without_code_indent(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n') + 1);
+    if (line.empty()) line = text;
+    text.remove_prefix(line.size());
+    out += line.substr(line.starts_with(code_indent) ? code_indent.size() : 0);
+  }
+  return out;
+}
+
 }  // namespace
 
-Lines::Lines(Blocks& blocks) : blocks_(blocks) {
+Lines::Lines(Blocks& blocks, bool rows) : blocks_(blocks) {
   // Colours whose escape byte was lost when the log was pasted somewhere.
   for (const std::string_view colour : {"[39m", "[0m", "[31m", "[32m"})
     bare_colours_ = bare_colours_ || blocks.rest().find(colour) != std::string_view::npos;
   numbered_ = numbers_its_lines(blocks_.rest());
-  ends_ = line_ends(blocks_.rest());
-  cut_.column = static_cast<std::int64_t>(ends_.column);
   indented_ = all_indented(blocks_.rest());
+  ends_ = indented_ ? line_ends(without_code_indent(blocks_.rest()), rows) : line_ends(blocks_.rest(), rows);
+  cut_.column = static_cast<std::int64_t>(ends_.column);
   look_over();
 }
 
 /// Whether any line of what is read needs cleaning: asked once per block, not once per line.
 void Lines::look_over() {
   const std::string_view all = blocks_.rest();
-  plain_ = !bare_colours_ && !std::memchr(all.data(), '\x1b', all.size()) &&
+  // A line that is joined may have begun before what is read now.
+  plain_ = !ends_.wrapped && !bare_colours_ && !std::memchr(all.data(), '\x1b', all.size()) &&
            !std::memchr(all.data(), '\r', all.size()) && !std::memchr(all.data(), '\0', all.size()) &&
            !may_be_odd(all);
 }

@@ -53,7 +53,8 @@ struct Line {
 /// A carriage return starts a new piece of the same line, as on a terminal (progress bars).
 class Lines {
  public:
-  explicit Lines(Blocks& blocks);
+  /// `rows`: as line_ends.
+  explicit Lines(Blocks& blocks, bool rows = false);
   bool next(Line& line);
   std::int64_t count() const { return number_; }
   bool truncated() const { return truncated_; }

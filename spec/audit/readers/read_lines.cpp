@@ -108,7 +108,7 @@ class Hands {
       prefixed(line);
     else if (!says(line))
       unsaid(line);
-    if (line.cut && builder_.steps_seen() == steps) builder_.left_out();  // it may have been a step's
+    if (line.cut && builder_.steps_seen() == steps && beginning_.may_be_step(line.text)) builder_.left_out();
   }
 
   /// A line that says nothing to the reader.
@@ -163,7 +163,10 @@ const LineFormat* trainer_of(std::string_view text) {
 
 std::vector<RunRecord> read_lines(Blocks& blocks, const ReadOptions& options, const Mapping& mapping,
                                   LogShape shape) {
-  Lines lines(blocks);
+  const std::string_view first = blocks.rest().substr(0, blocks.rest().find('\n'));
+  const bool rows =
+      shape != LogShape::json_lines && (mapping.stated() || table_explains_itself(first, mapping, false));
+  Lines lines(blocks, rows);
   Waiting waiting;
   std::unique_ptr<Hands> hands;
   const auto tell = [&](std::unique_ptr<Hands> made) {

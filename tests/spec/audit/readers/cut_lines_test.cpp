@@ -43,6 +43,8 @@ std::string wrapped(const std::string& log, std::size_t width, const std::string
   return out;
 }
 
+bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
 /// Whether each number of each step of `part` is the one of that step of `whole`; the first that is not.
 std::string wrong_number(const RunRecord& part, const RunRecord& whole) {
   std::map<double, const Step*> by_number;
@@ -52,8 +54,7 @@ std::string wrong_number(const RunRecord& part, const RunRecord& whole) {
       return "a step of another number";
     const Step& other = *by_number[step[Field::step]->value];
     for (std::size_t i = 0; i < field_count; ++i)
-      if (step.fields[i] && other.fields[i] && step.fields[i]->value != other.fields[i]->value &&
-          !std::isnan(step.fields[i]->value))
+      if (step.fields[i] && !(other.fields[i] && same(step.fields[i]->value, other.fields[i]->value)))
         return "field " + std::to_string(i) + " of line " + std::to_string(step.line);
   }
   return "";
@@ -151,6 +152,123 @@ TEST(CutLinesSpec, LinesThatEndWithinAnExponentAreCut) {
   ASSERT_EQ(run.steps.size(), 3u);
   for (const Step& step : run.steps) EXPECT_FALSE(step[Field::learning_rate]);
   EXPECT_EQ(contradictions(run), "");
+}
+
+/// Numbers printed to as many digits behind the point make lines equally long where one grows as another
+/// shrinks.
+TEST(CutLinesSpec, NumbersThatCrossAPowerOfTenAreWhole) {
+  std::string crossing, wide;
+  for (int i = 0; i < 40; ++i) {
+    char line[160];
+    std::snprintf(line, sizeof line,
+                  "step %5d | loss: %.6f | lr 3.0000e-05 | norm: 1.5000 | dt: %.2fms | tok/sec: %.2f\n", i,
+                  10.9 - 0.05 * i, 819'200.0 / (900 + 10 * i), 9000.0 + 100 * i);
+    crossing += line;
+    std::snprintf(line, sizeof line,
+                  "step %5d | loss: 4.500000 | lr 3.0000e-05 | norm: 1.5000 | dt: %.2fms | tok/sec: %.2f\n",
+                  i, 980 + 1.1 * i, 1e8 / (980 + 1.1 * i));
+    wide += line;
+  }
+  EXPECT_EQ(line_ends(crossing).column, 0u);
+  EXPECT_EQ(line_ends(wide).column, 0u);
+}
+
+/// Lines of a fixed width with others between them, and rows of a table that end and begin in numbers.
+TEST(CutLinesSpec, OtherLinesBetweenAreNoRests) {
+  std::string clock, words, rows = "step,loss,vl,dt,tps\n";
+  for (int i = 0; i < 30; ++i) {
+    char line[160];
+    std::snprintf(line, sizeof line,
+                  "step %5d | loss: %.6f | norm: 1.5000 | dt: 1000.00ms | tok/sec: 485897.37\n", i,
+                  9.5 - 0.1 * i);
+    clock += line, words += line;
+    if (i % 2 == 0) words += "elapsed 432.6 s\n";
+    clock += "00:12:3" + std::to_string(i % 10) + " passed\n";
+    std::snprintf(line, sizeof line, "%d,%.4f,,1.0926,59981.6\n", 1000 + i, 9.5 - 0.1 * i);
+    rows += line;
+    rows += std::to_string(1000 + i) + ",,9.6000,,\n";
+  }
+  EXPECT_FALSE(line_ends(clock).wrapped);
+  EXPECT_FALSE(line_ends(words).wrapped);
+  EXPECT_TRUE(line_ends(rows).wrapped) << "what the table is needed for";
+  EXPECT_FALSE(line_ends(rows, true).wrapped);
+}
+
+/// All forms at once: of each hundred cut or wrapped logs of whatever width no more than one is accused.
+TEST(CutLinesSpec, FewLogsOfAnyWidthAreAccused) {
+  using enum tests::LogFormat;
+  int read = 0, accused = 0;
+  for (const tests::LogFormat format : {torchtitan, megatron, nanogpt, llmc, kempnerforge, build_nanogpt,
+                                        nanotron, llmq, hugging_face_console})
+    for (std::uint64_t seed = 100; seed < 106; ++seed) {
+      const std::string log = render(tests::simulate(format, seed));
+      for (std::size_t width = 36 + seed % 7; width < 300; width += 13)
+        for (const std::string& text : {cut(log, width), wrapped(log, width), wrapped(log, width, "    ")}) {
+          if (text == log) continue;
+          try {
+            const RunRecord run = tests::read_text(text);
+            ++read;
+            accused += !contradictions(run).empty();
+          } catch (const UserError&) {  // no step is left of it
+          }
+        }
+    }
+  EXPECT_GT(read, 1000);
+  EXPECT_LE(accused, read / 300);
+}
+
+/// The log is read in blocks: an odd character in a line that goes over from one to the next is put in its
+/// plain way too, wherever the block ends in it.
+TEST(CutLinesSpec, AWrappedLineIsCleanedWhereverItsBlockEnds) {
+  constexpr int steps = 1600, width = 100;
+  const auto log = [](int odd) {
+    std::string out;
+    for (int i = 1; i <= steps; ++i) {
+      char line[240];
+      std::snprintf(line, sizeof line,
+                    "[titan] 2025-07-21 15:57:42,774 - root - INFO - step:%s%5d  loss: %.4f  grad_norm:  "
+                    "1.9078  memory: "
+                    "75.14GiB(95.00%%)  tps: 6,261  tflops: 362.57  mfu: 36.66%%\n",
+                    i == odd ? "\xc2\xa0" : " ", i, 12.2 - 0.001 * i);
+      out += line;
+    }
+    return wrapped(out, width);
+  };
+  // Each line takes as many bytes: the one that the block of 256 KiB ends in, and its neighbours.
+  const auto bytes = static_cast<int>(log(0).size() / steps);
+  for (int odd = (1 << 18) / bytes - 1; odd <= (1 << 18) / bytes + 2; ++odd)
+    EXPECT_EQ(tests::read_text(log(odd)).steps_seen, steps) << odd;
+}
+
+/// A block of code in Markdown: indented as a whole, and cut at a column of its own.
+TEST(CutLinesSpec, AnIndentedLogIsCutAtItsOwnColumn) {
+  std::string log;
+  for (const std::string& line :
+       lines_of(cut(render(tests::simulate(tests::LogFormat::build_nanogpt, 3)), 90)))
+    log += "    " + line + "\n";
+  const RunRecord run = tests::read_text(log);
+  EXPECT_EQ(run.cut_lines.column, 90);
+  EXPECT_EQ(contradictions(run), "");
+}
+
+/// A checkpoint's line ends in "60...": it is none of the steps, and excuses no step that is lost behind it.
+TEST(CutLinesSpec, AnEllipsisBehindOtherWordsExcusesNoStep) {
+  const auto log = [](const std::string& between) {
+    std::string out;
+    for (int i = 1; i <= 120; ++i) {
+      if (i == 61) {
+        out += between;
+        continue;
+      }
+      char line[100];
+      std::snprintf(line, sizeof line, "iter %d: loss %.4f, time %.2fms, mfu 30.00%%\n", i, 10 - 0.05 * i,
+                    240.0 + i % 7);
+      out += line;
+    }
+    return tests::read_text(out);
+  };
+  EXPECT_EQ(judge("steps", log("saving checkpoint at step 60...\n")).verdict, Verdict::contradicts);
+  EXPECT_EQ(judge("steps", log("iter 61: loss 7...\n")).verdict, Verdict::holds);
 }
 
 TEST(CutLinesSpec, WrappedLinesAreReadAsTheyWere) {
