@@ -329,13 +329,14 @@ LineEnds line_ends(std::string_view start, bool rows) {
   int going_on = 0, within = 0, beginning = 0, rests = 0,  // of those that go on: not full themselves
       indented = 0;
   for (std::size_t i = 1; i < lines.size(); ++i) {
-    if (lines[i - 1].size < ends.column || closes_line(lines[i - 1].text)) continue;
+    if (lines[i - 1].size < ends.column) continue;
+    rests += lines[i].size < ends.column && ends.goes_on(lines[i].text);
+    if (closes_line(lines[i - 1].text)) continue;
     if (!ends.goes_on(lines[i].text)) {
       beginning += !ends.goes_on(lines[i - 1].text);  // a rest may be as long as the column
       continue;
     }
     ++going_on;
-    rests += lines[i].size < ends.column;
     within += breaks_within(
         lines[i - 1].text,
         lines[i].text.substr(std::min(lines[i].text.size(), lines[i].text.find_first_not_of(' '))));
@@ -346,10 +347,10 @@ LineEnds line_ends(std::string_view start, bool rows) {
   // A line that happens to end at the column has none behind it.
   ends.indent = indented > 0 && 4 * indented >= 3 * going_on ? indent : 0;
   // A line that is just as long as the column is has no rest: few are.
-  const bool hard = full >= 8 && full >= 8 * nearly_begun;
+  const bool hard = full >= 8 && full >= 8 * nearly_begun && full >= 2 * nearly;
   ends.wrapped = !rows && going_on >= fewest && going_on >= 4 * beginning &&
                  (hard ? within >= 1 : within >= 2 && 16 * within >= going_on);
-  const bool cut = beginning >= going_on || 4 * rests <= going_on;
+  const bool cut = beginning >= going_on || (rests <= 1 && going_on >= 8);
   if (!ends.wrapped && !(cut && full >= 2 * nearly && end_alike(lines, ends)) &&
       !(cut && end_within(lines, ends.column)) && !end_in_sign_below(lines, ends.column))
     return {};

@@ -194,6 +194,19 @@ TEST(CutLinesSpec, OtherLinesBetweenAreNoRests) {
   EXPECT_FALSE(line_ends(rows, true).wrapped);
 }
 
+/// A line that happens to end at the column, before others that are indented as rests are, has none.
+TEST(CutLinesSpec, ALineThatEndsAtTheColumnByItselfHasNoRest) {
+  // One option ends at column 43 and has no rest, another is cut within its number.
+  const std::string log = render(tests::simulate(tests::LogFormat::nanogpt, 105));
+  const RunRecord whole = tests::read_text(log), run = tests::read_text(wrapped(log, 43, "    "));
+  EXPECT_EQ(wrong_number(run, whole), "");
+  for (const Setting setting : {Setting::learning_rate_min, Setting::warmup_steps}) {
+    ASSERT_TRUE(run[setting]) << to_string(setting);
+    EXPECT_EQ(run[setting]->value, whole[setting]->value) << to_string(setting);
+  }
+  EXPECT_EQ(contradictions(run), "");
+}
+
 /// All forms at once: of each hundred cut or wrapped logs of whatever width no more than one is accused.
 TEST(CutLinesSpec, FewLogsOfAnyWidthAreAccused) {
   using enum tests::LogFormat;
