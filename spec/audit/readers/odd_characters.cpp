@@ -39,6 +39,10 @@ int plain_of(std::uint32_t code, bool quotes, bool double_quotes) {
   if (code >= 0x2018 && code <= 0x201b) return quotes ? '\'' : 0;
   if (code >= 0x201c && code <= 0x201f) return double_quotes ? '"' : 0;
   if ((code >= 0x2010 && code <= 0x2014) || code == 0x2212) return '-';
+  constexpr std::uint32_t wide_double_quote = 0xff02, wide_quote = 0xff07, wide_backslash = 0xff3c;
+  if ((code == wide_double_quote && !double_quotes) || (code == wide_quote && !quotes) ||
+      (code == wide_backslash && !(quotes && double_quotes)))
+    return 0;
   if (code >= 0xff01 && code <= 0xff5e) return static_cast<int>(code - 0xff01 + '!');
   return 0;
 }
@@ -52,7 +56,7 @@ int plain_at(std::string_view text, bool quotes, bool double_quotes, std::size_t
     for (const auto& [name, sign] : entities)
       if (text.starts_with(name)) {
         size = name.size();
-        return sign;
+        return (sign == '"' && !double_quotes) || (sign == '\'' && !quotes) ? 0 : sign;
       }
   return 0;
 }

@@ -42,7 +42,9 @@ TEST(OddCharactersSpec, EachHasItsPlainOne) {
 TEST(OddCharactersSpec, AllElseIsKept) {
   for (const std::string text :
        {"NVIDIA H200 \xe2\x86\x92 989.0", "\xe2\x80\xa6", "\xc3\xa4\xf0\x9f\x98\x80", "\xff\xe2\x80",
-        "a & b &x;", "{\"text\": \"\xe2\x80\x9cso\xe2\x80\x9d\"}", "'it\xe2\x80\x99s'"})
+        "a & b &x;", "{\"text\": \"\xe2\x80\x9cso\xe2\x80\x9d\"}", "'it\xe2\x80\x99s'",
+        "{\"text\": \"so \xef\xbc\x82it\xef\xbc\x82 \xef\xbc\xbc is &quot;so&quot; &#34;\"}",
+        "'&#x27;\xef\xbc\x87'"})
     EXPECT_EQ(with_plain_characters(text), text);
   EXPECT_FALSE(may_be_odd("parallel, distributed & accumulation = 256"));
   EXPECT_TRUE(may_be_odd("123456789&quot;"));
