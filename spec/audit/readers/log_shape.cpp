@@ -64,7 +64,7 @@ bool is_fence(std::string_view line) {
 }
 
 bool is_elision(std::string_view line) {
-  constexpr std::size_t longest = 64, most_letters = 14;  // "output omitted"
+  constexpr std::size_t longest = 64, most_letters = 16;  // "output truncated" has 15
   if (line.size() > longest) return false;
   std::size_t letters = 0;
   for (const char c : line)
@@ -77,30 +77,33 @@ bool is_elision(std::string_view line) {
     const std::size_t from = std::min(line.find_first_not_of(bytes), line.size());
     line = line.substr(from, line.find_last_not_of(bytes) + 1 - from);
   };
-  strip(" \t\r[](){}<>*#|-:");
+  strip(" \t\r[](){}<>*#|-:/~");
   if (line.empty()) return false;
   // What is left beside dots: a word, and how many lines.
   std::string word;
   std::size_t dots = 0, digits = 0;
-  constexpr std::string_view ellipsis = "\xe2\x80\xa6";
+  constexpr std::string_view ellipsis = "\xe2\x80\xa6", upright = "\xe2\x8b\xae";
   for (; !line.empty(); line.remove_prefix(1)) {
     const auto byte = static_cast<unsigned char>(line[0]);
-    if (line.starts_with(ellipsis)) {
+    if (line.starts_with(ellipsis) || line.starts_with(upright)) {
       dots += 3;
       line.remove_prefix(ellipsis.size() - 1);
     } else if (byte == '.') {
       ++dots;
     } else if (std::isdigit(byte)) {
       ++digits;
-    } else if (byte != ' ' || !word.empty()) {
+    } else if (byte != '(' && byte != ')' && (byte != ' ' || !word.empty())) {
       word += static_cast<char>(std::tolower(byte));
     }
   }
   while (word.ends_with(' ')) word.pop_back();
   if (word.empty()) return dots >= 3 && digits == 0;
-  constexpr std::string_view words[] = {"snip",    "snipped",       "omitted",        "truncated",
-                                        "skipped", "lines omitted", "output omitted", "lines skipped"};
-  return std::find(std::begin(words), std::end(words), word) != std::end(words);
+  constexpr std::string_view words[] = {"snip",          "snipped",        "cut",
+                                        "omitted",       "truncated",      "skipped",
+                                        "lines omitted", "output omitted", "output truncated",
+                                        "lines skipped", "lines",          "more lines"};
+  const bool counts = word == "lines" || word == "more lines";
+  return (!counts || digits > 0) && std::find(std::begin(words), std::end(words), word) != std::end(words);
 }
 
 LogShape shape_of(std::string_view start) {
