@@ -25,7 +25,8 @@ bool of_one_line(const Step& a, const Step& b) {
   if (!near(a[Field::learning_rate], b[Field::learning_rate], 6e-5, 0)) return false;
   for (const Field field : {Field::step, Field::gradient_norm, Field::tokens_total, Field::tokens_per_second})
     if (a[field] && b[field] && !near(a[field], b[field], 0, 0)) return false;
-  return true;
+  const auto &epoch = a[Field::epoch], &other = b[Field::epoch];
+  return !epoch || !other || (epoch->low <= other->high && other->low <= epoch->high);
 }
 
 /// One line, printed twice by one program: its stamp and every other number are the same.

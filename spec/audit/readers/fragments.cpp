@@ -68,6 +68,10 @@ void join(RunRecord& into, const RunRecord& from) {
     return a[Field::step] && b[Field::step] && a[Field::step]->value < b[Field::step]->value;
   });
   into.steps_seen = static_cast<std::int64_t>(into.steps.size());
+  for (const auto lines : {&RunRecord::elisions, &RunRecord::pauses}) {
+    (into.*lines).insert((into.*lines).end(), (from.*lines).begin(), (from.*lines).end());
+    std::sort((into.*lines).begin(), (into.*lines).end());
+  }
   into.unread_lines += from.unread_lines;
   into.unread_quotes.insert(into.unread_quotes.end(), from.unread_quotes.begin(), from.unread_quotes.end());
   into.unread_quotes.resize(std::min<std::size_t>(into.unread_quotes.size(), 10));

@@ -65,8 +65,9 @@ void LineShapes::learn(std::string_view text, const TakenNumbers& taken) {
       continue;
     }
     std::string_view before = text.substr(begin, at - begin);
-    piece.blanks = !before.empty() && quick::blank(before.back());
-    while (before.size() > 1 && quick::blank(before.back()) && quick::blank(before[before.size() - 2]))
+    // Tabs separate columns: each of them counts.
+    piece.blanks = before.ends_with(' ');
+    while (before.ends_with("  "))
       before.remove_suffix(1);
     piece.begin = static_cast<std::uint32_t>(shape.text.size());
     piece.size = static_cast<std::uint32_t>(before.size());

@@ -37,15 +37,18 @@ enum KnownWord : std::uint64_t {
 class Megatron : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
-    const bool behind_step = broken_.holds();
-    if (behind_step) {
+    const bool behind_step = broken_.holds() || line.number == behind_known_;
+    if (broken_.holds()) {
       if (broken_.join(line)) return builder.took();
       const std::int64_t takings = builder.takings();
       read_held(builder);
       builder.took_before(takings);
       builder.at(line.number, line.rank);
     }
-    if (read_known(line, builder)) return;
+    if (read_known(line, builder)) {
+      behind_known_ = line.number + 1;
+      return;
+    }
     const std::uint64_t words = words_of(known_words(), line.text, nanotron_.in_configuration());
     const bool header = words >= of_header || nanotron_.in_configuration();
     if (words == 0 && !header) return read_torn(line, behind_step, builder);
@@ -236,6 +239,7 @@ class Megatron : public LineReader {
   nanotron::Run nanotron_;
   Step step_;
   bool open_ = false;
+  std::int64_t behind_known_ = 0;        ///< number of the line behind one that was read like one before it
   double first_ = HUGE_VAL;              ///< number of the run's first line
   double skipped_ = 0;                   ///< iterations so far whose update was left out
   bool skips_cut_off_ = false;           ///< lines end before their count

@@ -57,7 +57,10 @@ std::optional<Printed> BatchOfLines::of(std::string_view text, std::int64_t line
 bool BatchOfLines::same(std::string_view text) const {
   constexpr std::size_t drift = 16;  // by numbers before it that grow or shrink
   if (text_.empty()) return place_of_batch(text) == std::string_view::npos;
-  return text.find(text_, at_ > drift ? at_ - drift : 0) != std::string_view::npos;
+  const std::size_t at = text.find(text_, at_ > drift ? at_ - drift : 0);
+  if (at == std::string_view::npos) return false;
+  const std::size_t end = at + text_.size();  // a digit more is another batch
+  return end == text.size() || text[end] < '0' || text[end] > '9';
 }
 
 }  // namespace assay::spec::audit::megatron
