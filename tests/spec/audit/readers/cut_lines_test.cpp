@@ -200,7 +200,7 @@ TEST(CutLinesSpec, ALineThatEndsAtTheColumnByItselfHasNoRest) {
   const std::string log = render(tests::simulate(tests::LogFormat::nanogpt, 105));
   const RunRecord whole = tests::read_text(log), run = tests::read_text(wrapped(log, 43, "    "));
   EXPECT_EQ(wrong_number(run, whole), "");
-  for (const Setting setting : {Setting::learning_rate_min, Setting::warmup_steps}) {
+  for (const Setting setting : {Setting::warmup_steps, Setting::decay_steps}) {
     ASSERT_TRUE(run[setting]) << to_string(setting);
     EXPECT_EQ(run[setting]->value, whole[setting]->value) << to_string(setting);
   }
