@@ -67,8 +67,7 @@ void LineShapes::learn(std::string_view text, const TakenNumbers& taken) {
     std::string_view before = text.substr(begin, at - begin);
     // Tabs separate columns: each of them counts.
     piece.blanks = before.ends_with(' ');
-    while (before.ends_with("  "))
-      before.remove_suffix(1);
+    while (before.ends_with("  ")) before.remove_suffix(1);
     piece.begin = static_cast<std::uint32_t>(shape.text.size());
     piece.size = static_cast<std::uint32_t>(before.size());
     shape.breaks += static_cast<std::uint32_t>(std::count(before.begin(), before.end(), '\n'));
