@@ -48,6 +48,9 @@ void add_peaks(ChangeBuilder& builder, const Evidence& evidence, const Compariso
 void add_counts(ChangeBuilder& builder, const Evidence& evidence);
 void add_devices(ChangeBuilder& builder, const Evidence& evidence);
 
+/// A shape of which one dimension is not the one that ran (changes_of_dimension.cpp).
+void add_other_dimension(ChangeBuilder& builder, const Evidence& evidence);
+
 /// A count that is not the whole shape's, or a shape that is not the one that ran
 /// (changes_of_whole_shape.cpp).
 void add_count_or_shape(ChangeBuilder& builder, const Evidence& evidence, const Comparisons& comparisons,

@@ -175,6 +175,7 @@ std::vector<Change> changes(const Evidence& e, const Comparisons& comparisons,
   add_units(b);
   add_passes(b, e, reading);
   add_counts(b, e);
+  add_other_dimension(b, e);
   add_count_or_shape(b, e, comparisons, reading);
   add_shapes(b, e);
   add_devices(b, e);

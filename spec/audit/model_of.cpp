@@ -247,7 +247,12 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
                               record.tied_embeddings, record.qk_norm, record.norm, count,
                               shape_whole(record) && usable(count));
     if (counted && usable(count) && !any_count_fits(*counted, *count, record.norm)) {
-      if (trainer.vocabulary_of_tokenizer && of_other_vocabulary(*counted, *count)) return std::nullopt;
+      // Where the name, the vocabulary and the count are those of one model, another dimension is wrong.
+      const ModelSpec* const called = model_called(record);
+      const bool vocabulary_known =
+          called && called->vocab == model.vocab && count_fits(*called, *count) == CountFit::exactly;
+      if (trainer.vocabulary_of_tokenizer && !vocabulary_known && of_other_vocabulary(*counted, *count))
+        return std::nullopt;
       // Where the inner width is not printed, a known model of every size that is, and of that count,
       // stands.
       const ModelSpec* preset = nullptr;
