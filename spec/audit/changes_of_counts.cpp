@@ -1,6 +1,8 @@
 // Counts that may be of something else: FLOPs, parameters, memory and expected rate of another number of
 // GPUs.
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "spec/audit/change_builder.hpp"
 #include "spec/audit/conventions.hpp"
@@ -53,6 +55,43 @@ void add_other_models(ChangeBuilder& b, const Evidence& e) {
           "the parameters are those of " + shown(least, Unit::none) + " layers, not " +
               shown(stated, Unit::none),
           3, {{R::parameters, 1 + (least - stated) * of_layer / count}});
+}
+
+/// Whether one GPU of that kind, or all that ran, have the peak that the log prints.
+bool has_printed_peak(const Evidence& e, const Gpu& gpu) {
+  const Printed* const printed = e.printed_peak();
+  const Peak* const peak = gpu.peak(e.precision);
+  if (!printed || !peak) return false;
+  const auto near = [&](double x) { return std::abs(printed->value / x - 1) < off_by_three_digits; };
+  return near(peak->dense) || near(peak->dense * e.gpus.value_or(1));
+}
+
+/// GPUs of another memory than `named`, told together where they have as much; of these only such as have the
+/// printed peak, if any have.
+void add_other_devices(ChangeBuilder& b, const Evidence& e, const Gpu& named) {
+  constexpr double as_much = 0.01, apart = 0.12;
+  std::vector<const Gpu*> left;
+  for (const Gpu& other : gpus())
+    if (other.memory && std::abs(other.memory->value / named.memory->value - 1) > apart)
+      left.push_back(&other);
+  while (!left.empty()) {
+    const double memory = left.front()->memory->value;
+    const auto end = std::stable_partition(left.begin(), left.end(), [&](const Gpu* gpu) {
+      return std::abs(gpu->memory->value / memory - 1) < as_much;
+    });
+    std::vector<const Gpu*> alike(left.begin(), end);
+    left.erase(left.begin(), end);
+    const auto of_peak = std::stable_partition(alike.begin(), alike.end(),
+                                               [&](const Gpu* gpu) { return has_printed_peak(e, *gpu); });
+    if (of_peak != alike.begin()) alike.erase(of_peak, alike.end());
+    constexpr std::size_t most = 4;
+    std::string names;
+    for (std::size_t i = 0; i < alike.size() && i < most; ++i)
+      names += (i == 0 ? "" : i + 1 == alike.size() ? " or " : ", ") + alike[i]->name;
+    if (alike.size() > most) names += " or " + std::to_string(alike.size() - most) + " others";
+    b.add("device_other", "the memory is that of another GPU: " + names, 3,
+          {{R::device_memory, memory / named.memory->value}});
+  }
 }
 
 }  // namespace
@@ -110,11 +149,7 @@ void add_counts(ChangeBuilder& b, const Evidence& e) {
 void add_devices(ChangeBuilder& b, const Evidence& e) {
   b.add("device_memory_unit", "GiB is printed as GB", 2, {{R::device_memory, 1e9 / 1073741824.0}});
   b.add("device_memory_unit", "GB is printed as GiB", 2, {{R::device_memory, 1073741824.0 / 1e9}});
-  if (e.gpu.gpu && e.gpu.gpu->memory)
-    for (const Gpu& other : gpus())
-      if (other.memory && std::abs(other.memory->value / e.gpu.gpu->memory->value - 1) > 0.12)
-        b.add("device_other", "the memory is that of another GPU: " + other.name, 3,
-              {{R::device_memory, other.memory->value / e.gpu.gpu->memory->value}});
+  if (e.gpu.gpu && e.gpu.gpu->memory) add_other_devices(b, e, *e.gpu.gpu);
   const double gpus = e.gpus.value_or(1);
   if (gpus > 1) {
     b.add("device_memory_of_all", "the memory is that of all GPUs", 3, {{R::device_memory, gpus}});

@@ -75,6 +75,11 @@ void add_peaks_of_gpu(ChangeBuilder& b, const Evidence& e, const Comparisons& co
                   : precision == Precision::fp4 ? 4.2
                                                 : 3.3);
     }
+  // Half a peak is that of another dtype, or no peak at all is wrong.
+  for (const double x : {2.0, 0.5})
+    b.add("mfu_multiple",
+          std::string("MFU is ") + (x > 1 ? "twice" : "half") + " what model, rate and peak make",
+          printed ? 5.3 : 4, {{R::mfu, x}, {R::mfu_of_flops_rate, x}, {R::mfu_of_batch, x}});
   for (const Gpu& other : gpus()) {
     if (&other == own) continue;
     if (const Peak* peak = other.peak(e.precision)) {
