@@ -103,6 +103,20 @@ TEST(ShapeOtherSpec, TheTokenizersVocabularyIsNoLie) {
   EXPECT_NE(judge("parameters", torchtitan(of_tokenizer)).verdict, Verdict::contradicts);
 }
 
+/// palm_total counts 6 FLOPs a parameter: of the shape's, not of a count that leaves the embedding out.
+TEST(ShapeOtherSpec, AWrongCountIsNoneToCorrectBy) {
+  Printed8b without_embedding;
+  without_embedding.parameters = "7,504,924,672";
+  const RunRecord told = torchtitan(without_embedding), right = torchtitan({});
+  const Audit audited = audit(told), honest = audit(right);
+  ASSERT_FALSE(audited.readings.front().changes.empty());
+  EXPECT_EQ(audited.readings.front().changes.front().id, "embedding_not_counted");
+  const auto &corrected = audited.readings.front().corrected.mfu_palm_total,
+             &expected = honest.readings.front().corrected.mfu_palm_total;
+  ASSERT_TRUE(corrected && expected);
+  EXPECT_NEAR(corrected->middle(), expected->middle(), 1e-9);
+}
+
 /// A count that is wrong by itself leaves the FLOPs with the shape.
 TEST(ShapeOtherSpec, FlopsThatGoWithTheShapeKeepIt) {
   Printed8b of_more_layers;
