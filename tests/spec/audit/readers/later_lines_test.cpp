@@ -93,9 +93,11 @@ TEST(LaterLinesSpec, WhatASecondQuotationLeavesOutIsNotMissing) {
 TEST(LaterLinesSpec, LinesOfTwoEpochsAreTwoSteps) {
   const auto log = [](bool twice) {
     std::string out;
-    for (int i = 0; i < 6; ++i)
-      out += written("{'loss': %.1f, 'learning_rate': 1e-05, 'epoch': %.1f}\n", 2.5 - 0.1 * (i / 2),
-                     0.1 * (twice ? i / 2 + 1 : i + 1));
+    for (int i = 0; i < 6; ++i) {
+      const int pair = i / 2;
+      out += written("{'loss': %.1f, 'learning_rate': 1e-05, 'epoch': %.1f}\n", 2.5 - 0.1 * pair,
+                     0.1 * (twice ? pair + 1 : i + 1));
+    }
     return tests::read_text(out).steps.size();
   };
   EXPECT_EQ(log(false), 6u);
