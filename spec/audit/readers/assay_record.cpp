@@ -309,7 +309,9 @@ LineFormat assay_format() {
             return assay_record::begins_as(text, "step") || assay_record::begins_as(text, "run_start");
           },
           [] { return std::unique_ptr<LineReader>(std::make_unique<assay_record::AssayRecord>()); },
-          {"\"event\""}};
+          {"\"event\""},
+          {},
+          "{\"event\":\"step\",\"step\":"};
 }
 
 }  // namespace assay::spec::audit

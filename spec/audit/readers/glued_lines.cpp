@@ -24,9 +24,8 @@ std::size_t at_end(std::string_view text, const Length& length_at) {
 StepBeginning::StepBeginning(const LineFormat& format, std::string_view step_line) {
   const std::size_t before = before_own(format, step_line);
   before_ = PrefixForm(step_line.substr(0, before));
-  // Our own record begins with an event that is no step.
-  if (format.format.name == "assay") {
-    words_ = "{\"event\":\"step\",\"step\":";
+  if (!format.step_begins.empty()) {
+    words_ = format.step_begins;
     return;
   }
   std::string_view own = step_line.substr(before);

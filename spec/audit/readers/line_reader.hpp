@@ -46,6 +46,9 @@ struct LineFormat {
   std::unique_ptr<LineReader> (*make)();
   std::vector<std::string_view> of_steps;  ///< one of these stands in every step line
   std::string_view never_behind = {};      ///< ends of what stands before a line that is no step's
+  /// How each step begins, up to its number, where `recognises` takes lines that are no steps; empty: as the
+  /// first line that it takes.
+  std::string_view step_begins = {};
 };
 
 LineFormat assay_format();  ///< run.jsonl
