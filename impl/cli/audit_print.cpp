@@ -74,15 +74,14 @@ void print_results(const Audit& audit, std::ostream& out) {
     }
   for (const Result& r : audit.results)
     if (r.verdict == Verdict::holds) row(r.id, printed(r), recomputed(r), "holds", r.note);
-  const bool own = audit.record->format.name == "assay",
-             on_cpus = audit.record->gpu.empty() && audit.record->device == "cpu";
+  const bool on_cpus = audit.record->gpu.empty() && audit.record->device == "cpu";
   std::vector<std::pair<std::string, std::size_t>>
       wanted;  // what is missing, and how many numbers wait for it
   std::size_t open = 0;
   for (const Result& r : audit.results)
     if (r.verdict == Verdict::cannot_be_judged) {
       ++open;
-      if (!own && of_own_record(r.note)) continue;
+      if (!may_stand_in(*audit.record, r.note)) continue;
       if (on_cpus && r.note.find("GPU") != std::string::npos) continue;  // there is none to name
       const auto known =
           std::find_if(wanted.begin(), wanted.end(), [&](const auto& w) { return w.first == r.note; });
@@ -93,14 +92,12 @@ void print_results(const Audit& audit, std::ostream& out) {
     }
   if (open == 0) return;
   std::string line = "  not judged: " + std::to_string(open);
-  if (!own) {
-    std::string useful;
-    for (const auto& [option, judged, opens] : useful_options(*audit.record))
-      useful += useful.empty() ? " (" + option + " would let " +
-                                     (opens.empty() ? std::to_string(judged) : "its " + opens) + " be judged"
-                               : ", then " + option + " " + std::to_string(judged) + " more";
-    line += useful.empty() ? "" : useful + ")";
-  }
+  std::string useful;
+  for (const auto& [option, judged, opens] : useful_options(*audit.record))
+    useful += useful.empty() ? " (" + option + " would let " +
+                                   (opens.empty() ? std::to_string(judged) : "its " + opens) + " be judged"
+                             : ", then " + option + " " + std::to_string(judged) + " more";
+  line += useful.empty() ? "" : useful + ")";
   // A few are of use to the reader: those that most numbers wait for.
   constexpr std::size_t few = 4;
   std::stable_sort(wanted.begin(), wanted.end(),

@@ -60,6 +60,7 @@ struct Trainer {
   // Numbers of its lines.
   /// Divides by this peak whatever the GPU, [flop/s]; 0: it does not.
   double constant_peak = 0;
+  std::string_view constant_peak_in_words = {};  ///< whose it is, as an MFU above 1 is explained
   bool means_known = false;               ///< its source says which of its numbers are means, and of what
   std::optional<Smoothed> smoothed = {};  ///< the number that is a running mean
   bool means_since_line_before = false;   ///< other means are of the steps since the line before
@@ -100,6 +101,17 @@ struct Trainer {
   /// Leaves losses that are no number out of the mean that it prints, which is 0.0 where none was one.
   bool leaves_out_nan_losses = false;
   bool summary_of_state = false;  ///< states planned passes, mean loss and speed of a run as a whole
+  /// Its log is a whole record of the run: no option of the command line says what it lacks, which may be
+  /// numbers that no other log has (may_stand_in).
+  bool whole_record = false;
+  /// Its log is a file of rows, each written once: no two handlers of messages print one twice.
+  bool writes_rows = false;
+  /// Several printers show one step, each with its own rounding, and one may leave out what another shows.
+  bool several_printers = false;
+  /// Lines may name no step: they stand at the multiples of one interval.
+  bool lines_without_steps = false;
+  /// Another program may have rounded its rates to whole units and written them with a decimal.
+  bool rounded_by_others = false;
 };
 
 /// The row of the trainer of that name; of an unknown one a row without a name that takes nothing for

@@ -6,7 +6,8 @@
 namespace assay::spec::audit {
 namespace {
 
-/// Its own program: it prints of its record what it did.
+/// Its own program: it prints of its record what it did. spec/record/record.md: an event a line, and of the
+/// first one all that was planned.
 Trainer assay_row() {
   return {.name = "assay",
           .splits_models = false,
@@ -15,7 +16,9 @@ Trainer assay_row() {
           .states_own_vocabulary = true,
           .only_cosine = true,
           .numbering_known = true,
-          .logs_every_step = true};
+          .logs_every_step = true,
+          .whole_record = true,
+          .writes_rows = true};
 }
 
 /// github.com/aaronzhfeng/llm_TII, enhanced_training_system/train.py at 8826d8c: the rate is made of one
@@ -84,6 +87,7 @@ Trainer nanogpt_row() {
           .divides_accumulation = true,
           .batch_of_configured_passes = true,
           .constant_peak = 312e12,
+          .constant_peak_in_words = "nanoGPT divides by the peak of an A100, whatever the GPU",
           .means_known = true,
           .smoothed = Smoothed{Field::mfu, {0.9, false, true}},
           .counted = Counted::beside_positions,
@@ -121,17 +125,23 @@ Trainer llmq_row() {
 
 /// huggingface/transformers, trainer.py: _inner_training_loop (steps of a pass, and what is left for its
 /// last; logging_nan_inf_filter), _maybe_log_save_evaluate; trainer_callback.py: the log is part of the state
-/// that is saved.
+/// that is saved; PrinterCallback and ProgressCallback print the dictionary of a step without its number, a
+/// line every logging_steps, and hiyouga/LLaMA-Factory, train/callbacks.py, LogCallback prints it once more.
 Trainer hugging_face_row() {
   return {.name = "hugging_face",
           .last_batches_are_small = true,
           .saved_with_state = true,
           .leaves_out_nan_losses = true,
-          .summary_of_state = true};
+          .summary_of_state = true,
+          .several_printers = true,
+          .lines_without_steps = true};
 }
 
-/// Tables and documents whose columns the command line names: nothing is known of who wrote them.
-Trainer mapped_row() { return {.name = "mapped", .growth_is_batch = true}; }
+/// Tables and documents whose columns the command line names: nothing is known of who wrote them. Python's
+/// round(x, 0) and data frames leave "144990.0" of a rate.
+Trainer mapped_row() {
+  return {.name = "mapped", .growth_is_batch = true, .writes_rows = true, .rounded_by_others = true};
+}
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include "spec/audit/evidence.hpp"
 #include "spec/audit/headline.hpp"
 #include "spec/audit/invariants.hpp"
+#include "spec/audit/trainer.hpp"
 
 namespace assay::spec::audit {
 namespace {
@@ -73,14 +74,16 @@ std::int64_t more(const Judged& now, const Judged& before) {
 
 }  // namespace
 
-bool of_own_record(const std::string& missing) {
-  constexpr std::array<std::string_view, 5> own = {
+bool may_stand_in(const RunRecord& record, const std::string& missing) {
+  constexpr std::array<std::string_view, 5> of_records = {
       "share of the gap that is closed", "tokens whose loss counts", "times of a step's parts",
       "a model that the record names or defines", "FLOPs of a layer's MLP"};
-  return std::find(own.begin(), own.end(), missing) != own.end();
+  return trainer_of(record).whole_record ||
+         std::find(of_records.begin(), of_records.end(), missing) == of_records.end();
 }
 
 std::vector<UsefulOption> useful_options(const RunRecord& record) {
+  if (trainer_of(record).whole_record) return {};
   RunRecord stated;
   static_cast<RunFacts&>(stated) = record;  // the many steps of a long log are not copied first
   const auto tried = static_cast<std::ptrdiff_t>(std::min(tried_steps, record.steps.size()));

@@ -15,11 +15,13 @@ struct UsefulOption {
 };
 
 /// At most three, the most useful first: those that let the log's MFU or FLOP/s be judged where they are left
-/// open, then those that let most be judged; none of what the log or the command line says already. Found by
-/// trying: each is stated in turn, and counted. Of the first steps alone.
+/// open, then those that let most be judged; none of what the log or the command line says already, and none
+/// of a log that is a whole record (Trainer::whole_record). Found by trying: each is stated in turn, and
+/// counted. Of the first steps alone.
 std::vector<UsefulOption> useful_options(const RunRecord& record);
 
-/// Whether that input is one that records of this project alone hold: "tokens whose loss counts".
-bool of_own_record(const std::string& missing);
+/// Whether that input may stand in a log of the record's trainer: whole records alone hold "tokens whose loss
+/// counts", and no log that lacks them need be told so.
+bool may_stand_in(const RunRecord& record, const std::string& missing);
 
 }  // namespace assay::spec::audit

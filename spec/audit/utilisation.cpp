@@ -63,7 +63,7 @@ Result judge_mfu_possible(const Evidence& e) {
   if (out.verdict == Verdict::contradicts) {
     out.note = "no machine does more than its peak, nor less than nothing";
   } else if (limit != 1) {
-    out.note = "nanoGPT divides by the peak of an A100, whatever the GPU";
+    out.note = e.trainer.constant_peak_in_words;
   } else if (sentinels) {
     out.note = std::to_string(sentinels) + " printed as -1 or -100 %: not measured";
   } else if (not_numbers) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "spec/audit/trainer.hpp"
 #include "spec/audit/unnamed_ranks.hpp"
 
 namespace assay::spec::audit {
@@ -36,9 +37,6 @@ bool one_line_twice(const Step& a, const Step& b) {
   return true;
 }
 
-/// Whether rows are a table's or a record's, which no handler of a log writes.
-bool of_table(const RunRecord& run) { return run.format.name == "mapped" || run.format.name == "assay"; }
-
 /// Whether lines that are alike may be those of several ranks, which do not say which they are.
 bool may_be_ranks(const RunRecord& run) {
   return ranks_that_may_print(run) > 1 &&
@@ -51,8 +49,9 @@ bool may_be_ranks(const RunRecord& run) {
 void merge_doubled_lines(RunRecord& run) {
   std::vector<Step>& steps = run.steps;
   const std::size_t pairs = steps.size() / 2;
-  const bool of_printers = run.format.name == "hugging_face";
-  if (pairs < fewest_pairs || run.ranks_maybe_copies || of_table(run)) return;
+  const Trainer& trainer = trainer_of(run);
+  const bool of_printers = trainer.several_printers;
+  if (pairs < fewest_pairs || run.ranks_maybe_copies || trainer.writes_rows) return;
   if (!of_printers && may_be_ranks(run)) return;
   if (run.steps_seen != static_cast<std::int64_t>(steps.size())) return;
   bool changes = false;  // from pair to pair: a log of one number again and again has no doubles

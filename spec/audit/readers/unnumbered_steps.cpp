@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "spec/audit/trainer.hpp"
+
 namespace assay::spec::audit {
 
 namespace {
@@ -28,7 +30,7 @@ bool epochs_agree(const RunRecord& run, std::int64_t every) {
 void number_steps(RunRecord& run) {
   const auto& planned = run[Setting::max_steps];
   const auto lines = static_cast<std::int64_t>(run.steps.size());
-  if (run.format.name != "hugging_face" || !planned || lines == 0 || run.steps_seen != lines) return;
+  if (!trainer_of(run).lines_without_steps || !planned || lines == 0 || run.steps_seen != lines) return;
   if (!(planned->value >= static_cast<double>(lines) && planned->value < 1e12)) return;
   if (std::any_of(run.steps.begin(), run.steps.end(),
                   [](const Step& s) { return s[Field::step].has_value(); }))

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "spec/audit/trainer.hpp"
+
 namespace assay::spec::audit {
 namespace {
 
@@ -20,7 +22,7 @@ bool is_whole_with_a_decimal(const Printed& number) {
 }  // namespace
 
 void widen_whole_columns(RunRecord& run) {
-  if (run.format.name != "mapped") return;
+  if (!trainer_of(run).rounded_by_others) return;
   for (const Field field : {Field::tokens_per_second, Field::flops_rate}) {
     std::size_t there = 0, whole = 0;
     for (const Step& step : run.steps)

@@ -10,7 +10,11 @@
 #include "spec/audit/evidence.hpp"
 #include "spec/audit/hypotheses.hpp"
 #include "spec/audit/invariants.hpp"
+#include "spec/audit/readers/doubled_lines.hpp"
+#include "spec/audit/readers/unnumbered_steps.hpp"
+#include "spec/audit/readers/whole_columns.hpp"
 #include "spec/audit/trainer.hpp"
+#include "spec/audit/useful_options.hpp"
 #include "spec/audit/whole_shape.hpp"
 #include "tests/spec/audit/run_that_agrees.hpp"
 
@@ -181,6 +185,89 @@ TEST(TrainerPropertiesSpec, WhoseRanksShareTheConfiguredPasses) {
   const Names blamed = offered(run, 4000, "accumulation_not_performed");
   EXPECT_EQ(blamed.size() + sharing.size(), trainers().size());
   for (const std::string& name : sharing) EXPECT_FALSE(blamed.contains(name)) << name;
+}
+
+/// The trainers of whose record `holds` is true.
+Names of_whom(RunRecord record, const std::function<bool(RunRecord)>& holds) {
+  Names out;
+  for (const Trainer& trainer : trainers()) {
+    record.format.name = trainer.name;
+    if (holds(record)) out.insert(std::string(trainer.name));
+  }
+  return out;
+}
+
+Names all_but(const Names& some) {
+  return of_whom({}, [&](const RunRecord& record) { return !some.contains(record.format.name); });
+}
+
+/// 1.2 of the peak of a GPU that is not named.
+TEST(TrainerPropertiesSpec, WhoseMfuMayPassOne) {
+  RunRecord run = plain();
+  run.gpu = "";
+  for (Step& step : run.steps) step[Field::mfu] = measured(1.2, 5e-5);
+  EXPECT_EQ(those(run, "mfu_possible", Verdict::contradicts), all_but({"nanogpt"}));
+  run.format.name = "nanogpt";
+  EXPECT_EQ(judge("mfu_possible", run).note, "nanoGPT divides by the peak of an A100, whatever the GPU");
+}
+
+/// Every line stands twice.
+TEST(TrainerPropertiesSpec, WhoseLinesMayBePrintedTwice) {
+  RunRecord run = plain();
+  run[Setting::gpus] = counted(1);
+  run.steps.clear();
+  for (Step step : plain().steps) {
+    step[Field::learning_rate] = measured(3e-4, 5e-6);
+    run.steps.insert(run.steps.end(), 2, step);
+  }
+  run.steps_seen = static_cast<std::int64_t>(run.steps.size());
+  const auto merged = [](RunRecord record) {
+    const std::size_t before = record.steps.size();
+    merge_doubled_lines(record);
+    return record.steps.size() < before;
+  };
+  EXPECT_EQ(of_whom(run, merged), all_but({"assay", "mapped"}));
+  // The second with more digits of its rate, and without the time.
+  for (std::size_t i = 1; i < run.steps.size(); i += 2) {
+    run.steps[i][Field::learning_rate] = measured(3.0001e-4, 5e-9);
+    run.steps[i][Field::seconds].reset();
+  }
+  EXPECT_EQ(of_whom(run, merged), Names{"hugging_face"});
+}
+
+TEST(TrainerPropertiesSpec, WhoseLinesMayNameNoStep) {
+  RunRecord run = plain();
+  run[Setting::max_steps] = counted(120);
+  for (Step& step : run.steps) step[Field::step].reset();
+  EXPECT_EQ(of_whom(run,
+                    [](RunRecord record) {
+                      number_steps(record);
+                      return record.steps[2][Field::step] && record.steps[2][Field::step]->value == 30;
+                    }),
+            Names{"hugging_face"});
+}
+
+/// 4000.0 tokens/s on every line.
+TEST(TrainerPropertiesSpec, WhoseRatesOthersMayHaveRounded) {
+  RunRecord run = plain();
+  for (Step& step : run.steps) step[Field::tokens_per_second] = measured(4000, 0.05);
+  EXPECT_EQ(of_whom(run,
+                    [](RunRecord record) {
+                      widen_whole_columns(record);
+                      return record.steps[0][Field::tokens_per_second]->high > 4000.4;
+                    }),
+            Names{"mapped"});
+}
+
+/// Without the number of GPUs: an option says it, but of a whole record.
+TEST(TrainerPropertiesSpec, WhoseRecordNoOptionCompletes) {
+  RunRecord run = plain();
+  run[Setting::gpus].reset();
+  EXPECT_EQ(of_whom(run, [](const RunRecord& record) { return useful_options(record).empty(); }),
+            Names{"assay"});
+  EXPECT_EQ(
+      of_whom(run, [](const RunRecord& record) { return may_stand_in(record, "tokens whose loss counts"); }),
+      Names{"assay"});
 }
 
 }  // namespace
