@@ -12,6 +12,9 @@ class ForeignLook {
   explicit ForeignLook(const LineFormat* own) : own_(own) {}
   /// A line that the reader passed over.
   void look(const Line& line);
+  /// Where a step of another trainer begins in `text`, and no own one behind it, as a writer leaves it that
+  /// does not wait for the other; npos: there is none.
+  std::size_t begins_in(std::string_view text) const;
   const std::vector<ForeignLines>& seen() const { return seen_; }
 
  private:

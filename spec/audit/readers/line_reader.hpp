@@ -1,7 +1,9 @@
 #pragma once
 // One trainer's lines. A reader is made for a log once a line of it was recognised as a step of that trainer.
+#include <functional>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "spec/audit/readers/line_source.hpp"
@@ -21,6 +23,10 @@ class LineReader {
   /// Whether the line that was read last holds none of the words that this trainer's lines have: neither it
   /// nor an end of it says anything.
   bool held_no_word() const { return held_no_word_; }
+  /// Who knows where in a line a step of another trainer begins: a line that is none of those known is taken
+  /// apart there, and not read as it stands.
+  using Others = std::function<bool(std::string_view text)>;
+  void ask_others(Others others) { others_ = std::move(others); }
 
  protected:
   /// The words that the line has of those of which each line has one that says something; `else_it_may`: it
@@ -30,12 +36,14 @@ class LineReader {
     held_no_word_ = found == 0 && !else_it_may;
     return found;
   }
-  /// Whether it has one, or may do without.
+  /// Whether it has one, or may do without, and is no other trainer's.
   bool may_say(const Words& words, std::string_view text, bool else_it_may = false) {
-    return words_of(words, text, else_it_may) != 0 || else_it_may;
+    return (words_of(words, text, else_it_may) != 0 || else_it_may) && !has_others(text);
   }
+  bool has_others(std::string_view text) const { return others_ && others_(text); }
 
  private:
+  Others others_;
   bool held_no_word_ = false;
 };
 

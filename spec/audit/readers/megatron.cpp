@@ -39,11 +39,13 @@ class Megatron : public LineReader {
   void read(const Line& line, RecordBuilder& builder) override {
     const bool behind_step = broken_.holds() || line.number == behind_known_;
     if (broken_.holds()) {
-      if (broken_.join(line)) return builder.took();
+      const bool others = has_others(line.text);
+      if (!others && broken_.join(line)) return builder.took();
       const std::int64_t takings = builder.takings();
       read_held(builder);
       builder.took_before(takings);
       builder.at(line.number, line.rank);
+      if (others) return;
     }
     if (read_known(line, builder)) {
       behind_known_ = line.number + 1;
@@ -52,6 +54,7 @@ class Megatron : public LineReader {
     const std::uint64_t words = words_of(known_words(), line.text, nanotron_.in_configuration());
     const bool header = words >= of_header || nanotron_.in_configuration();
     if (words == 0 && !header) return read_torn(line, behind_step, builder);
+    if (has_others(line.text)) return;
     if ((words & iteration) != 0 && begins_step(line.text)) {
       broken_.hold(line);  // it may go on
       return builder.took();

@@ -1,5 +1,6 @@
 #include "spec/audit/readers/read_lines.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -60,6 +61,10 @@ class Hands {
     prefix_ = LinePrefix(*own, step_line);
     beginning_ = StepBeginning(*own, step_line);
     behind_.emplace(*own);
+    reader_->ask_others([this](std::string_view text) {
+      others_at_ = foreign_.begins_in(text);
+      return others_at_ != nowhere;
+    });
   }
 
   /// A line before the first step line: a setting, if anything.
@@ -132,8 +137,21 @@ class Hands {
   bool says(const Line& line) {
     builder_.at(line.number, line.rank);
     const std::int64_t before = builder_.takings();
+    others_at_ = nowhere;
     reader_->read(line, builder_);
-    return builder_.takings() != before;
+    if (others_at_ == nowhere) return builder_.takings() != before;
+    take_apart(line);
+    return true;
+  }
+  /// A line in which another trainer's step stands, behind an own one or none. The number at the end of the
+  /// own one may be cut, or go on in what stands before the other's words.
+  void take_apart(Line line) {
+    Line rest = line;
+    rest.text.remove_prefix(others_at_);
+    line.text.remove_suffix(rest.text.size());
+    line.complete = false;
+    if (!says(line) && !line.text.empty() && beginning_.may_be_step(line.text)) builder_.unread(line.text);
+    foreign_.look(rest);
   }
   /// The blank behind a prefix that names the rank ("[rank0]: ").
   static void take_blank(Line& line) {
@@ -144,15 +162,28 @@ class Hands {
   std::unique_ptr<LineReader> reader_;
   RecordBuilder builder_;
   ForeignLook foreign_;
+  static constexpr std::size_t nowhere = std::string_view::npos;
+  std::size_t others_at_ = nowhere;  ///< where another trainer's step begins in the line that is read
   LinePrefix prefix_;
   StepBeginning beginning_;
   std::optional<SettingsBehind> behind_;
 };
 
-/// The trainer one of whose step lines this is, as it stands or behind a prefix; nullptr: none.
+/// Where the first word of the trainer's steps stands.
+std::size_t first_word(const LineFormat& format, std::string_view text) {
+  std::size_t first = std::string_view::npos;
+  for (const std::string_view word : format.of_steps) first = std::min(first, text.find(word));
+  return first;
+}
+
+/// The trainer one of whose step lines this is, as it stands or behind a prefix, the first of two that left
+/// theirs in one line; nullptr: none.
 const LineFormat* trainer_of(std::string_view text) {
+  const LineFormat* found = nullptr;
   for (const LineFormat& known : line_formats())
-    if (known.recognises(text)) return &known;
+    if (known.recognises(text) && (!found || first_word(known, text) < first_word(*found, text)))
+      found = &known;
+  if (found) return found;
   if (!may_have_prefix(text)) return nullptr;
   for (const LineFormat& known : line_formats())
     if (!LinePrefix(known, text).none()) return &known;
