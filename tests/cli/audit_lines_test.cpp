@@ -56,6 +56,79 @@ TEST(AuditLinesCli, SettingsBehindAnUnknownPrefixAreTold) {
                   .is_null());
 }
 
+/// Twelve lines of torchtitan's, of several widths, as `cut` leaves each of them.
+template <class Cut>
+std::string log_of(const tests::Scratch& scratch, const Cut& cut) {
+  const std::string path = scratch.path().string() + "/cut.log";
+  std::ofstream log(path);
+  for (int i = 1; i <= 12; ++i) {
+    const std::string minute = std::to_string(10 + i);
+    const std::string line =
+        "[titan] 2025-07-21 15:" + minute + ":52,074 - root - INFO - step: " + std::to_string(10 * i) +
+        (i < 5 ? "  loss: 11." : "  loss: 9.") + minute +
+        "00  grad_norm:  1.9078  memory: 75.14GiB(95.00%)  tps: " +
+        (i == 1 ? "881" : "6,26" + std::to_string(i % 10)) + "  tflops: 362.52  mfu: 36.66%";
+    log << cut(line, i);
+  }
+  return path;
+}
+
+nlohmann::json cut_lines_of(const std::string& path) {
+  return nlohmann::json::parse(audit_of({path, "--json"}).out).at("runs").at(0).at("cut_lines");
+}
+
+TEST(AuditLinesCli, LinesThatWereCutAreTold) {
+  const tests::Scratch scratch;
+  const std::string cut =
+      log_of(scratch, [](const std::string& line, int) { return line.substr(0, 115) + "...\n"; });
+  const Outcome screen = audit_of({cut});
+  EXPECT_NE(
+      screen.out.find("\n  12 lines could not be read to the end: cut at column 118, the first is line 1; "
+                      "the number that is cut is not judged\n"),
+      std::string::npos)
+      << screen.out;
+  EXPECT_EQ(screen.out.find("rests of lines"), std::string::npos) << screen.out;
+  EXPECT_EQ(cut_lines_of(cut),
+            nlohmann::json::parse(R"({"count": 12, "line": 1, "joined": 0, "column": 118})"));
+}
+
+TEST(AuditLinesCli, OneLineThatIsCutIsToldWithoutAColumn) {
+  const tests::Scratch scratch;
+  const std::string one = log_of(scratch, [](const std::string& line, int i) {
+    return (i == 7 ? line.substr(0, line.find("tps: ") + 8) + "..." : line) + "\n";
+  });
+  const Outcome screen = audit_of({one});
+  EXPECT_NE(screen.out.find("\n  1 line could not be read to the end: cut, the first is line 7; "),
+            std::string::npos)
+      << screen.out;
+  EXPECT_EQ(cut_lines_of(one), nlohmann::json::parse(R"({"count": 1, "line": 7, "joined": 0, "column": 0})"));
+}
+
+TEST(AuditLinesCli, LinesThatWereWrappedAreTold) {
+  const tests::Scratch scratch;
+  const std::string wrapped = log_of(scratch, [](const std::string& line, int) {
+    return line.substr(0, 110) + "\n" + line.substr(110) + "\n";
+  });
+  const Outcome screen = audit_of({wrapped});
+  EXPECT_NE(screen.out.find("\n  12 lines are rests of lines that were wrapped at column 110, and are read "
+                            "with them\n"),
+            std::string::npos)
+      << screen.out;
+  EXPECT_EQ(screen.out.find("to the end"), std::string::npos) << screen.out;
+  EXPECT_EQ(cut_lines_of(wrapped),
+            nlohmann::json::parse(R"({"count": 0, "line": 0, "joined": 12, "column": 110})"));
+}
+
+TEST(AuditLinesCli, OfWholeLinesNothingIsTold) {
+  const tests::Scratch scratch;
+  const std::string whole = log_of(scratch, [](const std::string& line, int) { return line + "\n"; });
+  const Outcome screen = audit_of({whole});
+  EXPECT_EQ(screen.out.find("to the end"), std::string::npos) << screen.out;
+  EXPECT_EQ(screen.out.find("rests of lines"), std::string::npos) << screen.out;
+  EXPECT_EQ(cut_lines_of(whole),
+            nlohmann::json::parse(R"({"count": 0, "line": 0, "joined": 0, "column": 0})"));
+}
+
 /// Which steps of a long log the verdicts rest on, in every output; a wrong line between them is found.
 TEST(AuditLinesCli, ALongLogSaysWhichOfItsStepsAreJudged) {
   tests::Scratch scratch;
