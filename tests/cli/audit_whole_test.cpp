@@ -1,0 +1,78 @@
+// labels: cli golden
+// An audit prints all that it has to say, or nothing: what fails late leaves no half of it behind.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <ostream>
+#include <streambuf>
+
+#include "tests/cli/audit_words.hpp"
+#include "tests/support/scratch.hpp"
+
+namespace assay::impl::cli::audit_whole_test {
+namespace {
+
+using audit_words::audit_of;
+using audit_words::golden;
+using audit_words::Outcome;
+
+/// Keeps what it is given, piece by piece.
+class Pieces : public std::streambuf {
+ public:
+  std::vector<std::string> given;
+
+ protected:
+  std::streamsize xsputn(const char* text, std::streamsize size) override {
+    given.emplace_back(text, static_cast<std::size_t>(size));
+    return size;
+  }
+  int_type overflow(int_type c) override {
+    given.emplace_back(1, traits_type::to_char_type(c));
+    return c;
+  }
+};
+
+const std::vector<std::vector<std::string>> forms = {{}, {"--json"}};
+
+/// The report is written last.
+TEST(AuditWholeCli, AReportThatCannotBeWrittenLeavesNothingOnTheScreen) {
+  const tests::Scratch scratch;
+  for (std::vector<std::string> words : forms) {
+    words.insert(words.begin(), {golden("llm_tii_2_gpus.log"), golden("llm_tii_8_gpus.log")});
+    EXPECT_NE(audit_of(words).out, "");
+    words.insert(words.end(), {"--junit", scratch.path().string() + "/no/audit.xml"});
+    const Outcome outcome = audit_of(words);
+    EXPECT_EQ(outcome.code, 74);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err.find("cannot write "), std::string::npos) << outcome.err;
+  }
+}
+
+TEST(AuditWholeCli, ALaterLogThatCannotBeReadLeavesNothingOfTheFirst) {
+  const tests::Scratch scratch;
+  const std::string bad = scratch.path().string() + "/bad.log";
+  std::ofstream(bad) << "nothing of a trainer's\n";
+  for (std::vector<std::string> words : forms) {
+    words.insert(words.begin(), {golden("llm_tii_8_gpus.log"), bad});
+    const Outcome outcome = audit_of(words);
+    EXPECT_EQ(outcome.code, 65);
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+/// Whatever failed between two pieces would leave the first.
+TEST(AuditWholeCli, AllOfItIsWrittenAtOnce) {
+  for (std::vector<std::string> words : forms) {
+    words.insert(words.begin(), {"audit", golden("llm_tii_2_gpus.log"), golden("llm_tii_8_gpus.log")});
+    Pieces pieces;
+    std::ostream out(&pieces);
+    std::ostringstream err;
+    EXPECT_EQ(run(words, {out, err}), 1);
+    ASSERT_EQ(pieces.given.size(), 1u);
+    words.erase(words.begin());
+    EXPECT_EQ(pieces.given[0], audit_of(words).out);
+  }
+}
+
+}  // namespace
+}  // namespace assay::impl::cli::audit_whole_test
