@@ -181,15 +181,15 @@ TEST(GluedLinesSpec, NoStepHasNumbersOfTwoTrainers) {
         std::istringstream own(log);
         std::string both, line;
         for (std::int64_t number = 1; std::getline(own, line); ++number)
-          both += (number == bare.steps[3].line ? line.substr(0, line.size() - std::min(cut, line.size())) +
-                                                      behind
-                                                : line) +
+          both += (number == bare.steps[3].line
+                       ? line.substr(0, line.size() - std::min(cut, line.size())) + behind
+                       : line) +
                   "\n";
         const RunRecord run = read_one(both);
         EXPECT_GE(run.steps.size() + 1, bare.steps.size());
         for (const Step& step : run.steps)
-          EXPECT_TRUE(of_run(step, bare)) << tests::to_string(format) << ", " << tests::to_string(other) << ", "
-                                          << cut << ", line " << step.line;
+          EXPECT_TRUE(of_run(step, bare)) << tests::to_string(format) << ", " << tests::to_string(other)
+                                          << ", " << cut << ", line " << step.line;
       }
     }
 }
