@@ -59,7 +59,7 @@ TEST(AuditLinesCli, SettingsBehindAnUnknownPrefixAreTold) {
 /// Twelve lines of torchtitan's, of several widths, as `cut` leaves each of them.
 template <class Cut>
 std::string log_of(const tests::Scratch& scratch, const Cut& cut) {
-  const std::string path = scratch.path().string() + "/cut.log";
+  std::string path = scratch.path().string() + "/cut.log";
   std::ofstream log(path);
   for (int i = 1; i <= 12; ++i) {
     const std::string minute = std::to_string(10 + i);
