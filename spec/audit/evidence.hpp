@@ -57,7 +57,7 @@ struct Evidence {
   std::vector<Stretch> stretches;  ///< all steps, split where the number falls back or a step is done again
   std::optional<ModelSpec> model;  ///< named, or put together from the settings
   /// How the model is known: "named", "defined" (the log holds it whole), "shape as printed", "parameters as
-  /// printed", or `whole_shape`.
+  /// printed", `whole_shape`, or `vocabulary_of_count`.
   std::string model_basis;
   GpuMatch gpu;                           ///< of the printed name
   Precision precision = Precision::bf16;  ///< bf16 where none is stated
@@ -110,6 +110,10 @@ CountFit count_fits(const ModelSpec& model, const Printed& parameters);
 /// Evidence::model_basis where the log prints a shape that leaves nothing open, and a count that no reading
 /// of it explains.
 constexpr std::string_view whole_shape = "whole shape, and another count";
+
+/// Evidence::model_basis where the shape is printed but for the vocabulary that ran, which the count says: it
+/// cannot be held to the shape as well.
+constexpr std::string_view vocabulary_of_count = "shape as printed, and the vocabulary of its count";
 
 /// Counts without the positions that a model learns, as trainers print them; empty where it learns none.
 /// `of_nanogpt`: biases may be switched off, and the vocabulary rounded up to a multiple of 64 (model.py,

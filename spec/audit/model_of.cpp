@@ -99,12 +99,14 @@ bool same_blocks(const ModelSpec& a, const ModelSpec& b) {
          a.experts.has_value() == b.experts.has_value();
 }
 
-/// Whether the count is that of the model with another vocabulary: some versions of torchtitan take it from
-/// the tokenizer, so that the one in the configuration may not be the one that ran.
-bool of_other_vocabulary(const ModelSpec& model, const Printed& parameters) {
+/// The vocabulary with which the model has that count: some versions of torchtitan take it from the
+/// tokenizer, so that the one in the configuration may not be the one that ran. None makes most counts.
+std::optional<std::int64_t> vocabulary_of(const ModelSpec& model, const Printed& parameters) {
   const double row = (model.tied_embeddings ? 1 : 2) * static_cast<double>(model.width),
-               rows = (parameters.value - parameter_count(model).to_double()) / row;
-  return rows == std::floor(rows) && rows + static_cast<double>(model.vocab) >= 2 && rows <= 1e7;
+               rows = (parameters.value - parameter_count(model).to_double()) / row,
+               vocab = static_cast<double>(model.vocab) + rows;
+  const bool some = rows == std::floor(rows) && vocab >= 2 && rows <= 1e7;
+  return some ? std::optional(static_cast<std::int64_t>(vocab)) : std::nullopt;
 }
 
 /// By the name of the one built-in model that has these blocks.
@@ -251,8 +253,12 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
       const ModelSpec* const called = model_called(record);
       const bool vocabulary_known =
           called && called->vocab == model.vocab && count_fits(*called, *count) == CountFit::exactly;
-      if (trainer.vocabulary_of_tokenizer && !vocabulary_known && of_other_vocabulary(*counted, *count))
-        return std::nullopt;
+      if (const auto that_ran = vocabulary_of(*counted, *count);
+          trainer.vocabulary_of_tokenizer && !vocabulary_known && that_ran) {
+        counted->vocab = *that_ran;
+        basis = vocabulary_of_count;
+        return counted;
+      }
       // Where the inner width is not printed, a known model of every size that is, and of that count,
       // stands.
       const ModelSpec* preset = nullptr;

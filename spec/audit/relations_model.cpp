@@ -42,6 +42,8 @@ void compare_parameters(const Evidence& e, Comparisons& out) {
     all.missing = "parameters";
   else if (!e.model)
     all.missing = no_model(e);
+  else if (e.model_basis == vocabulary_of_count)
+    all.missing = "the vocabulary that ran";
   else if (const auto counts =
                counts_beside_positions(*e.model, e.trainer.counted == Counted::beside_positions);
            std::any_of(counts.begin(), counts.end(), [&](double n) { return wide(*printed).holds(n); }))

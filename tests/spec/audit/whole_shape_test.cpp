@@ -98,7 +98,8 @@ TEST(WholeShapeSpec, AConfigurationThatNamesNoExpertsHasNone) {
 
 /// torchtitan's Llama 3 8B on 8 H100, 57.8 GFLOP a token: 728 tokens/s are 42.2 TFLOP/s.
 RunRecord torchtitan(const std::string& parameters, const std::string& other = "", bool rates = true,
-                     const std::string& arguments = "multiple_of=1024, ffn_dim_multiplier=1.3, ") {
+                     const std::string& arguments = "multiple_of=1024, ffn_dim_multiplier=1.3, ",
+                     const std::string& flops = "42.16", const std::string& mfu = "4.26") {
   std::string log =
       "[titan] - Building 1-D device mesh with ['dp_shard'], [8]\n[titan] - Building llama3 8B with "
       "TransformerModelArgs(dim=4096, n_layers=32, n_heads=32, n_kv_heads=8, vocab_size=128256, " +
@@ -112,7 +113,7 @@ RunRecord torchtitan(const std::string& parameters, const std::string& other = "
   for (int step = 1; step <= 4; ++step)
     log += "[titan] - step:  " + std::to_string(step) +
            "  loss: 11.9000  grad_norm:  3.1000  memory: 48.25GiB(61.00%)  tps: 728" +
-           (rates ? "  tflops: 42.16  mfu: 4.26%\n" : "\n");
+           (rates ? "  tflops: " + flops + "  mfu: " + mfu + "%\n" : "\n");
   return read_text(log);
 }
 
@@ -137,6 +138,25 @@ TEST(WholeShapeSpec, TorchtitansArgumentsMakeOneCount) {
             Verdict::cannot_be_judged);
   EXPECT_EQ(judge("parameters", torchtitan("8,993,892,597", "", true, "")).verdict,
             Verdict::cannot_be_judged);
+}
+
+/// 2 x 4,096 x (128,256 - 32,000) = 788,529,152 parameters fewer, and 6 x 4,096 x 96,256 = 2.3656 GFLOP of
+/// 57.9 a token: 728 tokens/s are 40.44 TFLOP/s.
+TEST(WholeShapeSpec, TheTokenizersVocabularyIsThatOfCountAndFlops) {
+  const auto small = [](const std::string& flops, const std::string& mfu) {
+    return torchtitan("7,241,732,096", "", true, "multiple_of=1024, ffn_dim_multiplier=1.3, ", flops, mfu);
+  };
+  const Audit audit = spec::audit::audit(small("40.44", "4.09"));
+  EXPECT_EQ(result_of(audit, "flops_rate").verdict, Verdict::holds);
+  EXPECT_EQ(result_of(audit, "mfu").verdict, Verdict::holds);
+  EXPECT_EQ(result_of(audit, "parameters").verdict, Verdict::cannot_be_judged);
+  EXPECT_EQ(result_of(audit, "parameters").note, "the vocabulary that ran");
+  // Those of the printed vocabulary are another model's: 42.16, and 38.72 of the count without its table.
+  for (const char* other : {"42.16", "38.72", "20.22"})
+    EXPECT_EQ(result_of(spec::audit::audit(small(other, "4.09")), "flops_rate").verdict, Verdict::contradicts)
+        << other;
+  const Audit half = spec::audit::audit(small("20.22", "2.04"));
+  EXPECT_EQ(result_of(half, "mfu").verdict, Verdict::contradicts);
 }
 
 /// llm.c's table. GPT-2: 124,439,808 of 50,257 entries, 124,475,904 of the 50,304 that it pads them to.
