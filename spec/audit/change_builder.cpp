@@ -59,6 +59,8 @@ Change& ChangeBuilder::add(std::string id, std::string text, double cost,
 }
 
 std::vector<Change> ChangeBuilder::finish() {
+  rates_printed_ = std::any_of(e_.steps.begin(), e_.steps.end(),
+                               [](const Step* step) { return usable((*step)[Field::tokens_per_second]); });
   std::vector<Change> merged;
   std::stable_sort(out_.begin(), out_.end(),
                    [](const Change& a, const Change& b) { return a.cost < b.cost; });
@@ -77,7 +79,9 @@ std::vector<Change> ChangeBuilder::finish() {
 }
 
 bool ChangeBuilder::alike(const Change& a, const Change& b) const {
-  // Where one corrects the rate and the other what it is held against, the log leaves two speeds.
+  // Where one corrects the rate, or the time of which it is made where none is printed, and the other what it
+  // is held against, the log leaves two speeds.
+  if (!rates_printed_ && std::abs(a.time / b.time - 1) > 2e-3) return false;
   if (std::abs(a.rate / b.rate - 1) > 2e-3 || std::abs(a.gpus / b.gpus - 1) > 2e-3) return false;
   for (std::size_t i = 0; i < relation_count; ++i)
     if (const auto relation = static_cast<Relation>(i); has(relation)) {

@@ -34,6 +34,7 @@ class ChangeBuilder {
   const Comparisons& c_;
   std::vector<Change> out_;
   Change ignored_;
+  bool rates_printed_ = false;  ///< tokens/s
 };
 
 /// " (held against --gpus 8, not the log, whose line 3 says 4)" where an option stated that setting or name,

@@ -134,6 +134,11 @@ void add_multiples(ChangeBuilder& b, const Left& left) {
     case R::rate_wall_clock:
       add_rate_multiple(b, 1 / found, "about " + as_multiple(1 / found) + "what the batch and the clock make",
                         true);
+      // A clock that shows more may have run through pauses.
+      if (found > 1)
+        b.add("clock_other",
+              "the clock shows about " + as_multiple(1 / found) + "the time that the steps take by tokens/s",
+              6.1, {{R::rate_wall_clock, found}});
       return add_batch_multiples(b, left, 1 / found, "about " + as_multiple(1 / found));
     case R::flops_rate_of_batch:
       add_flops_multiple(b, found, as_multiple(found) + "what model, batch and time make");

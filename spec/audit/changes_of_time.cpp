@@ -72,11 +72,14 @@ void add_time_or_clock(ChangeBuilder& b, const Left& left) {
       add_time_of(b, x, "step times, and the rates made of them,", true, 3.6, {{R::wall_clock, x}});
   change.time = 1 / x;
   change.rate = x;
-  if (!b.has(R::rate_time)) return;
+  const bool by_rates = b.has(R::rate_time);
   b.add("clock_other",
         "the clock shows " + percent(std::abs(1 - 1 / x), 0) + (x < 1 ? " more" : " less") +
-            " than the time that the steps take, by their times and their rates",
-        x < 1 ? 4.2 : 3.5, {{R::wall_clock, x}});
+            " than the time that the steps take, by their times" + (by_rates ? " and their rates" : ""),
+        x < 1      ? 4.2
+        : by_rates ? 3.5
+                   : 3.8,
+        {{R::wall_clock, x}});
 }
 
 /// "tokens/s is 1.50 times what the clock shows, between all lines alike".

@@ -57,8 +57,9 @@ std::optional<LineWindow> scaled_window(const Evidence& e, std::size_t i, Field 
 }
 
 /// Lines whose windows leave the stamps, by `field`: alone among their neighbours, and by a number that is
-/// far from the other lines' where a pause could explain it.
-std::vector<std::size_t> denied_lines(const Evidence& e, Field field, std::size_t& judged) {
+/// far from the other lines' where a pause could explain it. `most`: more lines than not leave them, which is
+/// no matter of single lines.
+std::vector<std::size_t> denied_lines(const Evidence& e, Field field, std::size_t& judged, bool& most) {
   std::vector<std::pair<std::size_t, LineWindow>> windows;
   std::vector<double> per_step;  // by the lines' own numbers [s]
   for (std::size_t i = 1; i < e.steps.size(); ++i)
@@ -78,6 +79,7 @@ std::vector<std::size_t> denied_lines(const Evidence& e, Field field, std::size_
                      (ratio.high * (1 + slack) < 1 && per_step[k] * (1 + slack) < fast));
   }
   const auto all = static_cast<std::size_t>(std::count(denied.begin(), denied.end(), true));
+  most = 2 * all > windows.size();
   const std::size_t n = windows.size(), allowed = n < 8 ? 1 : std::max<std::size_t>(2, n / 20);
   std::vector<std::size_t> out;
   for (std::size_t k = 0; k < n && all <= allowed; ++k) {
@@ -151,8 +153,10 @@ Result judge_line_clock(const Evidence& e) {
   Result out = holding(0);
   for (const Field field : {Field::seconds, Field::tokens_per_second}) {
     std::size_t judged = 0;
-    const std::vector<std::size_t> lines = denied_lines(e, field, judged);
+    bool most = false;
+    const std::vector<std::size_t> lines = denied_lines(e, field, judged, most);
     if (judged < 3) continue;
+    if (most) return not_judged("a clock that goes with the times of its lines");
     out.judged += static_cast<std::int64_t>(judged);
     for (const std::size_t i : lines) {
       const LineWindow window = *line_window(e, i, field);
