@@ -335,6 +335,30 @@ TEST(CutLinesSpec, HonestLogsAreNotTakenForCutOnes) {
     }
 }
 
+/// Lines of one kind and width behind the names of several hosts are not of several kinds.
+TEST(CutLinesSpec, NamesOfHostsMakeNoKinds) {
+  std::string log;
+  for (int i = 0; i < 30; ++i) {
+    char text[200];
+    std::snprintf(
+        text, sizeof text,
+        "node-%c | step %5d | loss: %.6f | lr 6.0000e-04 | norm: 0.4588 | dt: %.2fms | tok/sec: %.2f\n",
+        'a' + i % 4, i, 9 - 0.01 * i, 1300 + 0.7 * i, 173e3 + 37 * i);
+    log += text;
+  }
+  EXPECT_EQ(line_ends(log).column, 0u) << log;
+  // Of three kinds of lines each has its own last words.
+  std::string kinds;
+  for (int i = 10; i < 22; ++i)
+    kinds += "at step " + std::to_string(i) + " the " +
+             (i % 3 == 0   ? "memory"
+              : i % 3 == 1 ? "losses"
+                           : "tokens") +
+             " of all ranks are " + std::to_string(3.1415926 + i).substr(0, 7 + i % 3) + "\n";
+  EXPECT_EQ(line_ends(kinds).column, 0u);
+  EXPECT_EQ(line_ends(cut(kinds, 41)).column, 41u) << cut(kinds, 41);
+}
+
 /// Megatron's line ends in a bar: a number behind the last one is cut, though all lines are.
 TEST(CutLinesSpec, MegatronsNumberWithoutABarIsNotTaken) {
   std::string log;
