@@ -46,6 +46,16 @@ TEST(LineShapeSpec, NumbersAndTheBlanksBeforeThemMayDiffer) {
   EXPECT_EQ(known.loss("[23:59] step 1008 bf16 loss 12,345,678.5 (-12z)"), 12345678.5);
 }
 
+/// Each tab may end a cell, an empty one too.
+TEST(LineShapeSpec, TabsAreNoBlanks) {
+  for (const char* between : {"\t", "\t ", " \t"}) {
+    Learned known(std::string("step 7 loss") + between + "2.50");
+    EXPECT_EQ(known.loss(std::string("step 8 loss") + between + "3.50"), 3.5) << between;
+    for (const char* more : {"\t", "\t ", " \t"})
+      EXPECT_FALSE(known.loss(std::string("step 8 loss") + between + more + "9.50").has_value()) << between;
+  }
+}
+
 TEST(LineShapeSpec, TextThatDiffersIsAnotherLine) {
   Learned known("[02:11] step 7 bf16 loss 2.50 (+0.1z)");
   for (const char* line : {"[02:11] step 7 bf32 loss 2.50 (+0.1z)", "[02:11] step 7 bf16 loss nan (+0.1z)",
