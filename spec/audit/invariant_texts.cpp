@@ -198,7 +198,9 @@ const std::vector<Invariant>& invariants() {
        Unit::none},
       {"tokens_total", "tokens since the start grow by tokens per step",
        "Between restarts, from the first line on.", Unit::tokens},
-      {"sequences_total", "sequences since the start grow by sequences per step", "Between restarts.",
+      {"sequences_total", "sequences since the start grow by sequences per step",
+       "Between restarts. Of a batch that changes: from line to line, by the batch that they print; of steps "
+       "between two lines by one between theirs, where it only grows.",
        Unit::none},
       {"wall_clock", "step times add up to the clock",
        "The median of up to nine windows, so that rare pauses do not count: a hundredth of a second more, "

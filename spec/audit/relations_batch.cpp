@@ -1,6 +1,7 @@
 // What a step holds: ranks, sequences and tokens of a step, and what is counted since the start.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "spec/audit/relations.hpp"
 
@@ -115,16 +116,38 @@ double ends_of_passes(const Evidence& e, const Step& from, const Step& to) {
   return std::isfinite(ends) ? std::max(0.0, ends) : 0;
 }
 
+/// What a counter was looked at for, and did not say.
+struct Unsaid {
+  bool any = false, coarse = false, none = false;
+};
+
+/// What a counter gains between two steps, `to` the one with that index, and what it must.
+void add_gain(Field field, const Step& from, const Step& to, Interval expected, std::size_t index,
+              Comparison& out, Unsaid& unsaid) {
+  const Interval gained = wide(*to[field]) - wide(*from[field]);
+  // A count that is printed no finer than it grows agrees with any growth: it speaks only against one
+  // that it would show.
+  if (gained.low <= 0 && gained.high >= expected.low)
+    unsaid.coarse = true;
+  else if (gained.high > 0)
+    add_sample(out,
+               {to[field]->value - from[field]->value, std::max(gained.low, 1e-300), gained.high,
+                to[field]->line},
+               expected, static_cast<std::int64_t>(index));
+  else if (to[field]->value == 0)
+    unsaid.none = true;
+}
+
 /// What a counter gains between the first step of a stretch and each later one.
 void compare_totals(const Evidence& e, Field field, std::optional<Interval> per_step, const char* missing,
                     Comparison& out) {
-  bool any = false, coarse = false, none = false;
+  Unsaid unsaid;
   for (const Stretch& stretch : e.stretches) {
     const Step* first = nullptr;
     for (std::size_t i = stretch.begin; i < stretch.end; ++i) {
       const Step& s = *e.steps[i];
       if (!s[field] || !s[Field::step]) continue;
-      any = true;
+      unsaid.any = true;
       if (!first) {
         first = &s;
         continue;
@@ -133,28 +156,68 @@ void compare_totals(const Evidence& e, Field field, std::optional<Interval> per_
       if (steps <= 0 || !per_step) continue;
       // Of each pass over the data the last batch may be a short one, or be left over for the next step.
       const double ends = ends_of_passes(e, *first, s);
-      const Interval gained = wide(*s[field]) - wide(*(*first)[field]),
-                     expected = {std::max(1.0, (steps - ends) * per_step->low),
-                                 (steps + ends) * per_step->high};
-      const double value = s[field]->value - (*first)[field]->value;
-      // A count that is printed no finer than it grows agrees with any growth: it speaks only against one
-      // that it would show.
-      if (gained.low <= 0 && gained.high >= expected.low) {
-        coarse = true;
-        continue;
-      }
-      if (gained.high > 0)
-        add_sample(out, {value, std::max(gained.low, 1e-300), gained.high, s[field]->line}, expected,
-                   static_cast<std::int64_t>(i));
-      else if (s[field]->value == 0)
-        none = true;
+      add_gain(field, *first, s,
+               {std::max(1.0, (steps - ends) * per_step->low), (steps + ends) * per_step->high}, i, out,
+               unsaid);
     }
   }
-  out.missing = coarse                         ? "digits of what is counted since the start"
-                : none                         ? "a count since the start that is not 0"
-                : any                          ? missing
+  out.missing = unsaid.coarse                  ? "digits of what is counted since the start"
+                : unsaid.none                  ? "a count since the start that is not 0"
+                : unsaid.any                   ? missing
                 : field == Field::tokens_total ? "tokens since the start"
                                                : "sequences since the start";
+}
+
+/// Two lines one behind the other, each of which prints its batch and the sequences since the start.
+struct BatchesOfTwo {
+  std::size_t index;  ///< of the later one
+  double steps;       ///< between them
+  Interval before, own;
+};
+
+/// All of them; `grow`: no batch is smaller than one before it.
+std::vector<BatchesOfTwo> batches_of_two(const Evidence& e, bool& grow) {
+  std::vector<BatchesOfTwo> out;
+  grow = true;
+  for (const Stretch& stretch : e.stretches)
+    for (std::size_t i = stretch.begin + 1; i < stretch.end; ++i) {
+      const Step &from = *e.steps[i - 1], &to = *e.steps[i];
+      const auto there = [](const Step& s) {
+        return usable(s[Field::step_sequences]) && s[Field::sequences_total] && s[Field::step];
+      };
+      if (!there(from) || !there(to)) continue;
+      const double steps = to[Field::step]->value - from[Field::step]->value;
+      const Interval before = wide(*from[Field::step_sequences]), own = wide(*to[Field::step_sequences]);
+      grow = grow && own.high >= before.low;
+      if (steps > 0) out.push_back({i, steps, before, own});
+    }
+  return out;
+}
+
+/// Of a batch that changes: the sequences since the start grow by that of each line, or of the line before
+/// where a trainer sets the next one before it prints. Those of steps that no line shows lie between the
+/// batches around them, where it only grows.
+void compare_changing_batches(const Evidence& e, Comparison& out) {
+  bool grow = false;
+  const std::vector<BatchesOfTwo> pairs = batches_of_two(e, grow);
+  const auto gained = [&](const BatchesOfTwo& two) {
+    return wide(*(*e.steps[two.index])[Field::sequences_total]) -
+           wide(*(*e.steps[two.index - 1])[Field::sequences_total]);
+  };
+  std::int64_t of_own = 0, of_before = 0;
+  for (const BatchesOfTwo& two : pairs) {
+    if (two.steps != 1 || two.own.meets(two.before)) continue;
+    of_own += gained(two).meets(two.own);
+    of_before += gained(two).meets(two.before);
+  }
+  Unsaid unsaid;
+  for (const BatchesOfTwo& two : pairs) {
+    if (two.steps > 1 && !grow) continue;
+    const Interval between = {std::min(two.before.low, two.own.low), std::max(two.before.high, two.own.high)},
+                   of_step = of_before > of_own ? two.before : two.own;
+    add_gain(Field::sequences_total, *e.steps[two.index - 1], *e.steps[two.index],
+             two.steps > 1 ? between * exact_interval(two.steps) : of_step, two.index, out, unsaid);
+  }
 }
 
 }  // namespace
@@ -169,6 +232,7 @@ void compare_batches(const Evidence& e, Comparisons& out) {
                  at(out, Relation::tokens_total));
   compare_totals(e, Field::sequences_total, sequences, "sequences per step",
                  at(out, Relation::sequences_total));
+  if (!sequences) compare_changing_batches(e, at(out, Relation::sequences_total));
 }
 
 }  // namespace assay::spec::audit

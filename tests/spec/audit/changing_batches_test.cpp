@@ -1,0 +1,82 @@
+// labels: unit
+// Batches that change from line to line, beside the sequences that the lines count since the start.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <string>
+
+#include "spec/audit/invariants.hpp"
+#include "tests/support/read_text.hpp"
+
+namespace assay::spec::audit::changing_batches_test {
+namespace {
+
+struct Printed {
+  int step;
+  long batch, consumed;
+};
+
+/// Megatron-LM's: the batch grows from 64 by 64 to 512, every line of `interval` steps is printed. `lie`
+/// changes what is printed; `next` prints the batch of the step that follows.
+Result sequences_total(int interval, const std::function<void(Printed&)>& lie = {}, bool next = false) {
+  const auto batch_of = [](long consumed) { return std::min(512L, 64 + 64 * (consumed / 5715)); };
+  std::string log =
+      "------------------------ arguments ------------------------\n"
+      "  global_batch_size ............................... 512\n"
+      "  rampup_batch_size ............................... ['64', '64', '40000']\n"
+      "-------------------- end of arguments ---------------------\n";
+  long consumed = 0;
+  for (int step = 1; step <= 400; ++step) {
+    const long own = batch_of(consumed);
+    consumed += own;
+    if (step % interval != 0) continue;
+    Printed printed{step, next ? batch_of(consumed) : own, consumed};
+    if (lie) lie(printed);
+    char line[400];
+    std::snprintf(line, sizeof line,
+                  " iteration %8d/    5000 | consumed samples: %12ld | elapsed time per iteration (ms): %.1f | "
+                  "learning rate: 1.000000E-04 | global batch size: %5ld | lm loss: 4.720000E+00 | number of "
+                  "skipped iterations:   0 |\n",
+                  printed.step, printed.consumed, 1000.0 + step % 7, printed.batch);
+    log += line;
+  }
+  return judge("sequences_total", tests::read_text(log));
+}
+
+TEST(ChangingBatchesSpec, WhatIsConsumedGrowsByTheBatchesOfTheLines) {
+  for (const int interval : {1, 2, 7, 10, 50}) {
+    for (const bool next : {false, true}) {
+      const Result result = sequences_total(interval, {}, next);
+      EXPECT_EQ(result.verdict, Verdict::holds) << interval << next;
+      EXPECT_GE(result.judged, 400U / static_cast<unsigned>(interval) - 1) << interval << next;
+    }
+    EXPECT_EQ(sequences_total(interval, [](Printed& p) { p.consumed *= 2; }).verdict, Verdict::contradicts);
+    EXPECT_EQ(sequences_total(interval, [](Printed& p) { p.batch *= 2; }).verdict, Verdict::contradicts);
+  }
+}
+
+TEST(ChangingBatchesSpec, ThatOfOneLineIsTold) {
+  const auto at_100 = [](int of_batch, int of_count) {
+    return [=](Printed& p) {
+      if (p.step == 100) p.batch *= of_batch, p.consumed += of_count;
+    };
+  };
+  const Result batch = sequences_total(1, at_100(2, 0)), count = sequences_total(1, at_100(1, 1000));
+  EXPECT_EQ(batch.verdict, Verdict::contradicts);
+  EXPECT_EQ(count.verdict, Verdict::contradicts);
+}
+
+/// Of steps that no line shows any batch may have been, where it falls too.
+TEST(ChangingBatchesSpec, OfABatchThatFallsOnlyNeighbouringStepsAreHeld) {
+  const auto odd_steps = [](Printed& p) {
+    p.batch = p.step / 2 % 2 == 0 ? 64 : 32;
+    p.consumed = 40 * p.step;  // 24, 56 or the like between
+  };
+  EXPECT_EQ(sequences_total(2, odd_steps).verdict, Verdict::cannot_be_judged);
+  EXPECT_EQ(sequences_total(1, odd_steps).verdict, Verdict::contradicts);
+}
+
+}  // namespace
+}  // namespace assay::spec::audit::changing_batches_test
