@@ -105,11 +105,12 @@ class JsonScan {
         const int after = bytes_.peek();
         const bool in_object = object_[depth_ - 1];
         if (after < 0) return wrong("it ends in the middle");
-        bytes_.next();
         if (after == ',') {
+          bytes_.next();
           if (in_object && !key()) return false;
           done = false;
         } else if (after == (in_object ? '}' : ']')) {
+          bytes_.next();
           close();
         } else {
           return wrong("a comma or the end of a list or object is missing");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -47,7 +48,8 @@ int plain_of(std::uint32_t code, bool quotes, bool double_quotes) {
   return 0;
 }
 
-/// What is put in the place of the character that `text` starts with, and that one's size; 0: nothing is.
+}  // namespace
+
 int plain_at(std::string_view text, bool quotes, bool double_quotes, std::size_t& size) {
   size = 1;
   if (static_cast<unsigned char>(text[0]) >= 0x80)
@@ -60,6 +62,8 @@ int plain_at(std::string_view text, bool quotes, bool double_quotes, std::size_t
       }
   return 0;
 }
+
+namespace {
 
 /// The high bits of those of eight bytes that are `byte`; of one above such a byte, perhaps, too.
 constexpr std::uint64_t same(std::uint64_t eight, unsigned char byte) {
@@ -111,6 +115,14 @@ std::string with_plain_characters(std::string_view text) {
       out += static_cast<char>(plain);
   }
   return out;
+}
+
+std::string odd_name(std::string_view text) {
+  std::size_t size = 1;
+  const std::uint32_t code = text.empty() ? 0 : code_point(text, size);
+  char name[12] = "";
+  if (code > 0) std::snprintf(name, sizeof name, "U+%04X", static_cast<unsigned>(code));
+  return name;
 }
 
 }  // namespace assay::spec::audit

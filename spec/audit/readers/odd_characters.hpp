@@ -15,4 +15,11 @@ bool may_be_odd(std::string_view text);
 /// All else is kept, bytes that are no UTF-8 too.
 std::string with_plain_characters(std::string_view text);
 
+/// The ASCII character that stands for the one, or the entity, that `text` starts with, and the bytes of that
+/// one; 0: it is kept, -1: nothing stands for it. Of quotes only with `quotes`, and `double_quotes`.
+int plain_at(std::string_view text, bool quotes, bool double_quotes, std::size_t& size);
+
+/// "U+00A0" of the character that `text` starts with; empty of ASCII, and of what is no UTF-8.
+std::string odd_name(std::string_view text);
+
 }  // namespace assay::spec::audit

@@ -3,6 +3,7 @@
 #include "spec/audit/readers/json_document.hpp"
 #include "spec/audit/readers/json_scan.hpp"
 #include "spec/audit/readers/log_shape.hpp"
+#include "spec/audit/readers/odd_characters.hpp"
 #include "spec/error.hpp"
 
 namespace assay::spec::audit {
@@ -71,10 +72,15 @@ std::vector<RunRecord> read_document(Blocks& blocks, const ReadOptions& options,
   const bool fenced = pass_fence(bytes);
   const bool whole = scan.value();
   const std::string where = "line " + std::to_string(bytes.line());
-  if (!whole)
-    bad_document(blocks.origin(), std::string("is no whole JSON document: at ") + where + ", " +
-                                      scan.fault() +
-                                      "; was the writer stopped before it was done? Give the complete file");
+  if (!whole) {
+    const std::string odd = odd_name(bytes.rest());
+    bad_document(blocks.origin(),
+                 std::string("is no whole JSON document: at ") + where + ", " + scan.fault() +
+                     (odd.empty() ? "; was the writer stopped before it was done? Give the complete file"
+                                  : ": " + odd +
+                                        " stands there, which JSON does not know; give the file as it was "
+                                        "written, not what a page or an editor made of it"));
+  }
   scan.blanks();
   if (fenced && pass_fence(bytes)) scan.blanks();
   if (bytes.peek() >= 0)

@@ -9,6 +9,7 @@
 #include "spec/audit/readers/log_shape.hpp"
 #include "spec/audit/readers/mapping.hpp"
 #include "spec/audit/readers/null_losses.hpp"
+#include "spec/audit/readers/plain_json.hpp"
 #include "spec/audit/readers/read_document.hpp"
 #include "spec/audit/readers/read_lines.hpp"
 #include "spec/audit/readers/stated_settings.hpp"
@@ -20,12 +21,23 @@ namespace assay::spec::audit {
 
 namespace {
 
-/// `blocks` holds the first bytes.
-std::vector<RunRecord> read_blocks(Blocks& blocks, const ReadOptions& options, const Mapping& mapping) {
-  check_text(blocks.rest(), blocks.origin());
+/// Each of these: `blocks` holds the first bytes.
+std::vector<RunRecord> read_shape(Blocks& blocks, const ReadOptions& options, const Mapping& mapping) {
   const LogShape shape = shape_of(blocks.rest());
   return shape == LogShape::document ? read_document(blocks, options, mapping)
                                      : read_lines(blocks, options, mapping, shape);
+}
+
+std::vector<RunRecord> read_blocks(Blocks& blocks, const ReadOptions& options, const Mapping& mapping) {
+  check_text(blocks.rest(), blocks.origin());
+  if (odd_json(blocks.rest())) {
+    PlainJson plain(blocks);
+    std::istream inside(&plain);
+    Blocks json(inside, blocks.origin());
+    json.more();
+    return read_shape(json, options, mapping);
+  }
+  return read_shape(blocks, options, mapping);
 }
 
 }  // namespace
