@@ -130,10 +130,10 @@ void add_gain(Field field, const Step& from, const Step& to, Interval expected, 
   if (gained.low <= 0 && gained.high >= expected.low)
     unsaid.coarse = true;
   else if (gained.high > 0)
-    add_sample(out,
-               {to[field]->value - from[field]->value, std::max(gained.low, 1e-300), gained.high,
-                to[field]->line},
-               expected, static_cast<std::int64_t>(index));
+    add_sample(
+        out,
+        {to[field]->value - from[field]->value, std::max(gained.low, 1e-300), gained.high, to[field]->line},
+        expected, static_cast<std::int64_t>(index));
   else if (to[field]->value == 0)
     unsaid.none = true;
 }

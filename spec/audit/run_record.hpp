@@ -151,6 +151,13 @@ struct UnreadLine {
   std::string text;  ///< at most 200 bytes, escaped
 };
 
+/// A line that may be a step's, or several steps' that were not kept apart, and cannot be read.
+struct HiddenSteps {
+  std::int64_t line = 0;
+  std::int64_t most = 0;  ///< that may stand in it
+  bool operator<(const HiddenSteps& other) const { return line < other.line; }
+};
+
 /// Step lines of another trainer in the same file, which are not read.
 struct ForeignLines {
   std::string format;  ///< as Format::name
@@ -324,7 +331,8 @@ struct RunFacts {
   /// behind the last of these any line may say it.
   static constexpr std::size_t most_elisions = 4096;
   std::vector<std::int64_t> elisions;
-  bool truncated = false;  ///< the last line has no end, or a document is cut
+  std::vector<HiddenSteps> hidden_steps;  ///< in their order; not more either
+  bool truncated = false;                 ///< the last line has no end, or a document is cut
 };
 
 struct RunRecord : RunFacts {

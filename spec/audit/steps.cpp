@@ -29,11 +29,19 @@ std::size_t falls_in_a_row(const Evidence& e, std::size_t i) {
   return count;
 }
 
-/// Whether the log says, between line `i` of the steps and the one before, that lines are left out.
-bool says_so(const Evidence& e, std::size_t i) {
+/// Whether the log says, between line `i` of the steps and the one before, that lines are left out, or holds
+/// there lines of so many steps that cannot be read.
+bool says_so(const Evidence& e, std::size_t i, double missing) {
+  const std::int64_t before = e.steps[i - 1]->line, here = e.steps[i]->line;
   const auto& said = e.record.elisions;
-  const auto next = std::upper_bound(said.begin(), said.end(), e.steps[i - 1]->line);
-  return next != said.end() ? *next < e.steps[i]->line : said.size() == RunRecord::most_elisions;
+  const auto next = std::upper_bound(said.begin(), said.end(), before);
+  if (next != said.end() ? *next < here : said.size() == RunRecord::most_elisions) return true;
+  const auto& hidden = e.record.hidden_steps;
+  double most = 0;
+  auto line = std::upper_bound(hidden.begin(), hidden.end(), HiddenSteps{before, 0});
+  if (line == hidden.end()) return hidden.size() == RunRecord::most_elisions;
+  for (; line != hidden.end() && line->line < here; ++line) most += static_cast<double>(line->most);
+  return most >= missing;
 }
 
 /// Whether that distance, and longer ones that begin later, lead from its first place to the last step of the
@@ -134,7 +142,7 @@ Result judge_steps(const Evidence& e) {
         gap = here - before;
         continue;
       }
-      if (says_so(e, i)) {
+      if (says_so(e, i, (here - before) / gap - 1)) {
         ++left_out;
         continue;
       }

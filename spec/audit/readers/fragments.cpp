@@ -72,6 +72,8 @@ void join(RunRecord& into, const RunRecord& from) {
     (into.*lines).insert((into.*lines).end(), (from.*lines).begin(), (from.*lines).end());
     std::sort((into.*lines).begin(), (into.*lines).end());
   }
+  into.hidden_steps.insert(into.hidden_steps.end(), from.hidden_steps.begin(), from.hidden_steps.end());
+  std::sort(into.hidden_steps.begin(), into.hidden_steps.end());
   into.unread_lines += from.unread_lines;
   into.unread_quotes.insert(into.unread_quotes.end(), from.unread_quotes.begin(), from.unread_quotes.end());
   into.unread_quotes.resize(std::min<std::size_t>(into.unread_quotes.size(), 10));

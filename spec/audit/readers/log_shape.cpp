@@ -77,22 +77,26 @@ bool is_elision(std::string_view line) {
     const std::size_t from = std::min(line.find_first_not_of(bytes), line.size());
     line = line.substr(from, line.find_last_not_of(bytes) + 1 - from);
   };
-  strip(" \t\r[](){}<>*#|-:/~");
+  strip(" \t\r");
+  const std::size_t bare = line.size();
+  strip(" \t\r[](){}<>*#|-:/~=`_");
   if (line.empty()) return false;
+  const bool marked = line.size() < bare;
   // What is left beside dots: a word, and how many lines.
   std::string word;
   std::size_t dots = 0, digits = 0;
-  constexpr std::string_view ellipsis = "\xe2\x80\xa6", upright = "\xe2\x8b\xae";
+  constexpr std::string_view ellipsis = "\xe2\x80\xa6", upright = "\xe2\x8b\xae", midway = "\xe2\x8b\xaf";
   for (; !line.empty(); line.remove_prefix(1)) {
     const auto byte = static_cast<unsigned char>(line[0]);
-    if (line.starts_with(ellipsis) || line.starts_with(upright)) {
+    if (line.starts_with(ellipsis) || line.starts_with(upright) || line.starts_with(midway)) {
       dots += 3;
       line.remove_prefix(ellipsis.size() - 1);
     } else if (byte == '.') {
       ++dots;
     } else if (std::isdigit(byte)) {
       ++digits;
-    } else if (byte != '(' && byte != ')' && (byte != ' ' || !word.empty())) {
+    } else if (byte != '(' && byte != ')' && byte != '-' &&
+               (byte != ' ' || (!word.empty() && word.back() != ' '))) {
       word += static_cast<char>(std::tolower(byte));
     }
   }
@@ -103,7 +107,8 @@ bool is_elision(std::string_view line) {
                                         "lines omitted", "output omitted", "output truncated",
                                         "lines skipped", "lines",          "more lines"};
   const bool counts = word == "lines" || word == "more lines";
-  return (!counts || digits > 0) && std::find(std::begin(words), std::end(words), word) != std::end(words);
+  return (!counts || (digits > 0 && (marked || dots >= 3))) &&
+         std::find(std::begin(words), std::end(words), word) != std::end(words);
 }
 
 LogShape shape_of(std::string_view start) {

@@ -113,7 +113,7 @@ class Hands {
       prefixed(line);
     else if (!says(line))
       unsaid(line);
-    if (line.cut && builder_.steps_seen() == steps && beginning_.may_be_step(line.text)) builder_.left_out();
+    if (line.cut && builder_.steps_seen() == steps && beginning_.may_be_step(line.text)) builder_.hidden(1);
   }
 
   /// A line that says nothing to the reader.

@@ -161,7 +161,9 @@ void RecordBuilder::settle(const Step& step, const RunMarks& marks, double rank,
 void RecordBuilder::unread(std::string_view text) {
   ++takings_;
   ++unread_;
-  left_out();  // it may be a step's, which is there
+  // It may be a step's, which is there, or those of writers that did not wait for each other.
+  constexpr std::size_t two_steps = 2, shortest_step = 64;
+  hidden(static_cast<std::int64_t>(two_steps + text.size() / shortest_step));
   if (quotes_.size() < 10) quotes_.push_back({line_, escaped(text)});
 }
 

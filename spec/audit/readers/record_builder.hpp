@@ -19,8 +19,10 @@ class GapCounter {
   void add(double number, std::int64_t line) {
     if (!(number > highest_)) return;  // a restart, a copy, or another rank's line
     const double distance = number - highest_;
-    const bool told = left_out_ > 0 && line > left_out_;
-    if (told) left_out_ = 0;
+    const bool hidden = hidden_ > 0 && line > hidden_in_ && distance <= usual() * (hidden_ + 1),
+               told = hidden || (left_out_ > 0 && line > left_out_);
+    if (line > left_out_) left_out_ = 0;
+    if (line > hidden_in_) hidden_ = 0;
     if (steps_ >= 2 && !told) {
       if (!gaps_.empty() && gaps_.front().distance == distance)
         ++gaps_.front().count;
@@ -32,14 +34,19 @@ class GapCounter {
   }
   /// That line says that others are left out: the distance to the next step is theirs.
   void left_out(std::int64_t line) { left_out_ = line; }
+  /// That line may hold up to so many steps, none of which can be read.
+  void hidden(std::int64_t line, double steps) { hidden_in_ = line, hidden_ += steps; }
   const std::vector<StepGap>& gaps() const { return gaps_; }
 
  private:
   void count(double distance, std::int64_t line);
+  /// The distance of most steps so far; any where there is none.
+  double usual() const;
   std::vector<StepGap> gaps_;
   double highest_ = -1e300;
   std::int64_t steps_ = 0;
-  std::int64_t left_out_ = 0;  // 0: none waits
+  std::int64_t left_out_ = 0, hidden_in_ = 0;  // 0: none waits
+  double hidden_ = 0;                          // steps
 };
 
 /// A header that follows steps starts a new run, unless it states the same settings and the numbering goes
@@ -129,6 +136,12 @@ class RecordBuilder {
   void left_out() {
     if (run_.record.elisions.size() < RunRecord::most_elisions) run_.record.elisions.push_back(line_);
     run_.gaps.left_out(line_);
+  }
+  /// The line may hold up to so many steps, which are there, but cannot be read.
+  void hidden(std::int64_t steps) {
+    if (run_.record.hidden_steps.size() < RunRecord::most_elisions)
+      run_.record.hidden_steps.push_back({line_, steps});
+    run_.gaps.hidden(line_, static_cast<double>(steps));
   }
   /// Number of the last step of the first rank.
   std::optional<double> last_number() const {

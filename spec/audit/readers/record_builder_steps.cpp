@@ -18,6 +18,12 @@ void GapCounter::count(double distance, std::int64_t line) {
   if (gaps_.size() < most) gaps_.push_back({distance, 1, highest_, line});
 }
 
+double GapCounter::usual() const {
+  const auto most = std::max_element(gaps_.begin(), gaps_.end(),
+                                     [](const StepGap& a, const StepGap& b) { return a.count < b.count; });
+  return most == gaps_.end() ? HUGE_VAL : most->distance;
+}
+
 namespace {
 
 double number_of(const std::optional<Printed>& printed, double without) {

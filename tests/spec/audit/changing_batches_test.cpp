@@ -35,11 +35,12 @@ Result sequences_total(int interval, const std::function<void(Printed&)>& lie = 
     Printed printed{step, next ? batch_of(consumed) : own, consumed};
     if (lie) lie(printed);
     char line[400];
-    std::snprintf(line, sizeof line,
-                  " iteration %8d/    5000 | consumed samples: %12ld | elapsed time per iteration (ms): %.1f | "
-                  "learning rate: 1.000000E-04 | global batch size: %5ld | lm loss: 4.720000E+00 | number of "
-                  "skipped iterations:   0 |\n",
-                  printed.step, printed.consumed, 1000.0 + step % 7, printed.batch);
+    std::snprintf(
+        line, sizeof line,
+        " iteration %8d/    5000 | consumed samples: %12ld | elapsed time per iteration (ms): %.1f | "
+        "learning rate: 1.000000E-04 | global batch size: %5ld | lm loss: 4.720000E+00 | number of "
+        "skipped iterations:   0 |\n",
+        printed.step, printed.consumed, 1000.0 + step % 7, printed.batch);
     log += line;
   }
   return judge("sequences_total", tests::read_text(log));

@@ -48,6 +48,8 @@ TEST(LineShapeSpec, NumbersAndTheBlanksBeforeThemMayDiffer) {
 
 /// Each tab may end a cell, an empty one too.
 TEST(LineShapeSpec, TabsAreNoBlanks) {
+  Learned empty("step 7 loss\t\t2.50");
+  EXPECT_FALSE(empty.loss("step 8 loss\t9.50").has_value());
   for (const char* between : {"\t", "\t ", " \t"}) {
     Learned known(std::string("step 7 loss") + between + "2.50");
     EXPECT_EQ(known.loss(std::string("step 8 loss") + between + "3.50"), 3.5) << between;

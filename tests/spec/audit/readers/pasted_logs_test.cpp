@@ -69,16 +69,18 @@ std::string excerpt(const std::string& between, int missing) {
 
 TEST(PastedLogsSpec, LinesThatTheLogSaysAreLeftOutAreNotLost) {
   const auto steps = [](const std::string& log) { return judge("steps", tests::read_text(log)); };
-  for (const char* said : {"...\n", "... ...\n", "  [...]\n", "<snip>\n", "13:<snip>\n", "\xe2\x80\xa6\n",
-                           "[... 200 lines omitted ...]\n", "-- Output Omitted --\r\n", "(truncated)\n",
-                           "\xe2\x8b\xae\n", "/* ... */\n", "~~~ snip ~~~\n", "... (270 more lines) ...\n",
-                           "--- output truncated ---\n", "(cut)\n"}) {
+  for (const char* said :
+       {"...\n", "... ...\n", "  [...]\n", "<snip>\n", "13:<snip>\n", "\xe2\x80\xa6\n",
+        "[... 200 lines omitted ...]\n", "-- Output Omitted --\r\n", "(truncated)\n", "\xe2\x8b\xae\n",
+        "/* ... */\n", "~~~ snip ~~~\n", "... (270 more lines) ...\n", "--- output truncated ---\n",
+        "(cut)\n", "\xe2\x8b\xaf\n", "=== snip ===\n", "`...`\n", "lines 30-39 omitted\n"}) {
     const Result there = steps(excerpt(said, 10));
     EXPECT_EQ(there.verdict, Verdict::holds) << said;
     EXPECT_NE(there.note.find("left out, as the log says itself, in 1 place"), std::string::npos) << said;
     EXPECT_EQ(steps(excerpt(said, 0)).note, "") << "nothing is missing there";
   }
-  for (const char* said : {"", "..\n", "1.2.3.4\n", "compiling the model...\n", "snippets\n", "lines\n"})
+  for (const char* said : {"", "..\n", "1.2.3.4\n", "compiling the model...\n", "snippets\n", "lines\n", "[lines]\n",
+                           "30 lines\n", "30...\n"})
     EXPECT_EQ(steps(excerpt(said, 10)).verdict, Verdict::contradicts) << said;
   // It speaks for its own place.
   EXPECT_EQ(steps("...\n" + excerpt("", 10)).verdict, Verdict::contradicts);
