@@ -100,6 +100,18 @@ std::optional<Interval> any_convention(const Evidence& e) {
   return out;
 }
 
+std::optional<Interval> flops_at_one_peak(const Evidence& e, const std::optional<Interval>& flops) {
+  const bool narrow = e.precision == Precision::fp8 || e.precision == Precision::fp4;
+  if (!flops || !e.trainer.peak_of_each_product || !narrow) return flops;
+  const auto pairs = attention(e);
+  const Peak* const own = e.gpu.gpu ? e.gpu.gpu->peak(e.precision) : nullptr;
+  const Peak* const wide = e.gpu.gpu ? e.gpu.gpu->peak(Precision::bf16) : nullptr;
+  if (!e.model || !pairs || !own || !wide) return std::nullopt;
+  const double head = 6 * static_cast<double>(e.model->vocab) * static_cast<double>(e.model->width),
+               slower = head + *pairs / 2;  // the causal half
+  return *flops + exact_interval(slower * (own->dense / wide->dense - 1));
+}
+
 std::vector<Miscount> miscounts(const Evidence& e, std::string_view convention) {
   std::vector<Miscount> out = {{"flops_forward_only", "only the forward pass is counted", 1.0 / 3},
                                {"flops_with_recompute", "a recomputed forward pass is counted", 4.0 / 3}};

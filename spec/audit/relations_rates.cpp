@@ -71,6 +71,7 @@ void compare_rates(const Evidence& e, Comparisons& out) {
         comparison->ways = ways_of(counted);
     }
   }
+  const auto by_convention_at_peak = flops_at_one_peak(e, by_convention);
   std::optional<Interval> peak_of_all;
   if (e.written_peak && e.gpus) peak_of_all = *e.written_peak * exact_interval(*e.gpus);
   const double constant = e.trainer.constant_peak;
@@ -124,8 +125,8 @@ void compare_rates(const Evidence& e, Comparisons& out) {
     if (usable(rate) && timed && whose_is_known) of_batch(rates, *rate, exact_interval(1));
     // A running mean says nothing of this step where the step's own time does.
     const bool own_rate = usable(rate) && !(rate_is_mean && !time_is_mean && timed);
-    auto per_token = e.flops_per_token(s);
-    if (!per_token) per_token = by_convention;
+    auto per_token = e.flops_per_token(s), at_peak = per_token;
+    if (!per_token) per_token = by_convention, at_peak = by_convention_at_peak;
     if (usable(achieved) && !own_rate && per_token && timed && flops_of_known)
       of_batch(flops_of_batches, *achieved, *per_token);
     if (own_rate && usable(achieved) && per_token && flops_beside_rate)
@@ -133,10 +134,10 @@ void compare_rates(const Evidence& e, Comparisons& out) {
     const Printed* printed_peak = e.printed_peak(s);
     const auto peak = printed_peak ? std::optional(wide(*printed_peak)) : peak_of_all;
     if (!has_mfu || !peak) continue;
-    if (own_rate && per_token && same_gpus) of_number(shares_of_rates, *share, *rate, *per_token / *peak);
+    if (own_rate && at_peak && same_gpus) of_number(shares_of_rates, *share, *rate, *at_peak / *peak);
     if (usable(achieved)) of_number(shares_of_flops, *share, *achieved, exact_interval(1) / *peak);
-    if (!own_rate && !usable(achieved) && per_token && timed && same_gpus)
-      of_batch(shares_of_batches, *share, *per_token / *peak);
+    if (!own_rate && !usable(achieved) && at_peak && timed && same_gpus)
+      of_batch(shares_of_batches, *share, *at_peak / *peak);
   }
   for (Means* all :
        {&rates, &flops_of_batches, &flops_of_rates, &shares_of_rates, &shares_of_flops, &shares_of_batches})

@@ -61,6 +61,9 @@ struct Trainer {
   /// Divides by this peak whatever the GPU, [flop/s]; 0: it does not.
   double constant_peak = 0;
   std::string_view constant_peak_in_words = {};  ///< whose it is, as an MFU above 1 is explained
+  /// Where the blocks' products are of a narrower dtype than bf16, its MFU is the time that all products
+  /// take, each at the peak of its own dtype, and head and attention are of bf16.
+  bool peak_of_each_product = false;
   bool means_known = false;               ///< its source says which of its numbers are means, and of what
   std::optional<Smoothed> smoothed = {};  ///< the number that is a running mean
   bool means_since_line_before = false;   ///< other means are of the steps since the line before

@@ -120,7 +120,11 @@ Trainer llmc_row() {
 }
 
 Trainer llmq_row() {
-  return {.name = "llmq", .splits_models = false, .means_known = true, .only_cosine = true};
+  return {.name = "llmq",
+          .splits_models = false,
+          .peak_of_each_product = true,
+          .means_known = true,
+          .only_cosine = true};
 }
 
 /// huggingface/transformers, trainer.py: _inner_training_loop (steps of a pass, and what is left for its

@@ -13,8 +13,8 @@ namespace assay::spec::audit {
 bool odd_json(std::string_view start);
 
 /// The bytes of `blocks` with plain characters (odd_characters.hpp). A text that begins with a quote of one
-/// kind (straight, typographic, an entity of HTML) ends with one of that kind; quotes of other kinds within it,
-/// and what would be a backslash, stay part of it. Line breaks stay where they are.
+/// kind (straight, typographic, an entity of HTML) ends with one of that kind; quotes of other kinds within
+/// it, and what would be a backslash, stay part of it. Line breaks stay where they are.
 class PlainJson : public std::streambuf {
  public:
   explicit PlainJson(Blocks& blocks) : blocks_(&blocks) {}

@@ -13,8 +13,8 @@ namespace {
 
 std::string nanogpt(int i) {
   char text[120];
-  std::snprintf(text, sizeof text, "iter %d: loss %.4f, time %.2fms, mfu 30.00%%\n", i, 10 - 5e-4 * (i % 9999),
-                240.0 + i % 7);
+  std::snprintf(text, sizeof text, "iter %d: loss %.4f, time %.2fms, mfu 30.00%%\n", i,
+                10 - 5e-4 * (i % 9999), 240.0 + i % 7);
   return text;
 }
 
@@ -41,7 +41,8 @@ Verdict steps(const Line& line, int last, const std::string& instead, int lost) 
 
 TEST(HiddenStepsSpec, AStepThatIsCutExcusesOne) {
   for (const int last : {60, 8500})
-    for (const std::string cut : {"iter 30...\n", "iter 30: loss 9...\n", "iter 30: loss 9.98\xe2\x80\xa6\n"}) {
+    for (const std::string cut :
+         {"iter 30...\n", "iter 30: loss 9...\n", "iter 30: loss 9.98\xe2\x80\xa6\n"}) {
       if (last > 60 && cut.size() < 12) continue;
       EXPECT_EQ(steps(nanogpt, last, cut, 0), Verdict::holds) << last << cut;
       EXPECT_EQ(steps(nanogpt, last, cut, 1), Verdict::contradicts) << last << cut;

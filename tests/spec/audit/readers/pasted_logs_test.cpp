@@ -79,8 +79,8 @@ TEST(PastedLogsSpec, LinesThatTheLogSaysAreLeftOutAreNotLost) {
     EXPECT_NE(there.note.find("left out, as the log says itself, in 1 place"), std::string::npos) << said;
     EXPECT_EQ(steps(excerpt(said, 0)).note, "") << "nothing is missing there";
   }
-  for (const char* said : {"", "..\n", "1.2.3.4\n", "compiling the model...\n", "snippets\n", "lines\n", "[lines]\n",
-                           "30 lines\n", "30...\n"})
+  for (const char* said : {"", "..\n", "1.2.3.4\n", "compiling the model...\n", "snippets\n", "lines\n",
+                           "[lines]\n", "30 lines\n", "30...\n"})
     EXPECT_EQ(steps(excerpt(said, 10)).verdict, Verdict::contradicts) << said;
   // It speaks for its own place.
   EXPECT_EQ(steps("...\n" + excerpt("", 10)).verdict, Verdict::contradicts);

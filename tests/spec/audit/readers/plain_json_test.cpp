@@ -40,6 +40,7 @@ std::string typographic(const std::string& text) {
 template <class Numbers>
 std::vector<double> values(const Numbers& numbers) {
   std::vector<double> out;
+  out.reserve(numbers.size());
   for (const auto& number : numbers)
     out.push_back(!number ? -1e300 : std::isnan(number->value) ? -1e301 : number->value);
   return out;
@@ -58,8 +59,9 @@ TEST(PlainJsonSpec, QuotesBlanksAndSignsAreThoseOfJson) {
 
 /// A text ends with a quote of the kind that it began with.
 TEST(PlainJsonSpec, QuotesOfOtherKindsStayInTheText) {
-  for (const std::string text : {"{\"a\": \"so \xe2\x80\x9cit\xe2\x80\x9d is\"}", "{\"a\": \"&quot;so&quot;\"}",
-                                 "{\"a\": \"3\\\" of \\\\\"}", "{\"a\": \"NVIDIA \xe2\x86\x92 \xff\"}"})
+  for (const std::string text :
+       {"{\"a\": \"so \xe2\x80\x9cit\xe2\x80\x9d is\"}", "{\"a\": \"&quot;so&quot;\"}",
+        "{\"a\": \"3\\\" of \\\\\"}", "{\"a\": \"NVIDIA \xe2\x86\x92 \xff\"}"})
     EXPECT_EQ(PlainJson::of(text), text);
   EXPECT_EQ(PlainJson::of("{\xe2\x80\x9c"
                           "a\xe2\x80\x9d: \xe2\x80\x9c"
