@@ -21,16 +21,18 @@ constexpr double blocks = 6.0 * 28 * (2.0 * 3584 * 3584 + 2.0 * 3584 * 512 + 3.0
                  head = 6.0 * 152064 * 3584, pairs = 6.0 * 28 * 3584 * 2048;
 
 /// 71,859 tokens/s of four H100 (1,978.9 TFLOP/s of fp8, 989.4 of bf16), and that "sol".
-RunRecord llmq(double share, const std::string& dtype = "e4m3", const std::string& gpu = "NVIDIA H100 80GB HBM3") {
+RunRecord llmq(double share, const std::string& dtype = "e4m3",
+               const std::string& gpu = "NVIDIA H100 80GB HBM3") {
   std::string log = "[Options]\n  model             : qwen2.5-7b\n  matmul-dtype      : " + dtype +
                     "\n  gpus              : 4\n  batch-size        : 4\n  grad-accumulation : 8\n"
                     "  seq-len           : 2048\n\n[System 0]\n  Device 0: " +
                     gpu + "\n\n";
   for (int step = 0; step < 12; ++step) {
     char line[160];
-    std::snprintf(line, sizeof line,
-                  "[T] step %5d [%5.1f%%] | time:  3648 ms | norm   2.424550 | loss   %f | tps 71859 | sol %.1f%%\n",
-                  step, 2.5 * (step + 1), 3.2 - 0.01 * step, 100 * share);
+    std::snprintf(
+        line, sizeof line,
+        "[T] step %5d [%5.1f%%] | time:  3648 ms | norm   2.424550 | loss   %f | tps 71859 | sol %.1f%%\n",
+        step, 2.5 * (step + 1), 3.2 - 0.01 * step, 100 * share);
     log += line;
   }
   return tests::read_text(log);

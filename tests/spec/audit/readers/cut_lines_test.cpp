@@ -157,7 +157,7 @@ TEST(CutLinesSpec, LinesThatEndWithinAnExponentAreCut) {
 /// Numbers printed to as many digits behind the point make lines equally long where one grows as another
 /// shrinks.
 TEST(CutLinesSpec, NumbersThatCrossAPowerOfTenAreWhole) {
-  std::string crossing, wide;
+  std::string crossing, wide, whole;
   for (int i = 0; i < 40; ++i) {
     char line[160];
     std::snprintf(line, sizeof line,
@@ -168,7 +168,11 @@ TEST(CutLinesSpec, NumbersThatCrossAPowerOfTenAreWhole) {
                   "step %5d | loss: 4.500000 | lr 3.0000e-05 | norm: 1.5000 | dt: %.2fms | tok/sec: %.2f\n",
                   i, 980 + 1.1 * i, 1e8 / (980 + 1.1 * i));
     wide += line;
+    std::snprintf(line, sizeof line, "step %5d | lr 3.0000e-05 | dt: 910.22ms | loss: %.6f | tok/sec: %d\n",
+                  i, 10.9 - 0.05 * i, 9000 + 55 * i);
+    whole += line;
   }
+  EXPECT_EQ(line_ends(whole).column, 0u);
   EXPECT_EQ(line_ends(crossing).column, 0u);
   EXPECT_EQ(line_ends(wide).column, 0u);
 }
