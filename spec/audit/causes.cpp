@@ -34,37 +34,6 @@ const std::vector<Rests>& rests() {
   return all;
 }
 
-const char* name_of(Field field) {
-  switch (field) {
-    case Field::tokens_per_second:
-      return "tokens/s";
-    case Field::seconds:
-      return "step time";
-    case Field::tokens:
-      return "tokens";
-    case Field::flops_rate:
-      return "FLOP/s";
-    case Field::flops_per_token:
-      return "FLOPs/token";
-    case Field::mfu:
-      return "MFU";
-    case Field::peak_flops:
-      return "peak";
-    case Field::tokens_total:
-      return "tokens since the start";
-    case Field::sequences_total:
-      return "sequences since the start";
-    case Field::step_sequences:
-      return "batch";
-    case Field::sequences_per_second:
-      return "sequences/s";
-    case Field::gpu_tokens_per_second:
-      return "tokens/s of one GPU";
-    default:
-      return "number";
-  }
-}
-
 /// What a reading makes of the relations: the factor, and the way of counting, of each.
 struct Read {
   const Comparisons& comparisons;
@@ -213,15 +182,6 @@ std::string with_alternative(const Change& change) {
 }
 
 }  // namespace
-
-std::string lines_alone(const Result& result) {
-  return result.lines.size() > 1 ? "these lines alone" : "this line alone";
-}
-
-void blame_line(Result& result, Field field) {
-  blame(result, "line_" + std::string(to_string(field)),
-        std::string(name_of(field)) + " of " + lines_alone(result) + ": the others agree");
-}
 
 void name_causes(std::vector<Result>& results, const Evidence& evidence, const Comparisons& comparisons,
                  const std::vector<Reading>& readings) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "spec/audit/conventions.hpp"
+#include "spec/audit/denied_lines.hpp"
 #include "spec/audit/groups.hpp"
 
 namespace assay::spec::audit {
@@ -45,12 +46,18 @@ void withhold_impossible(Corrected& c, const Evidence& e) {
 
 Typical::Typical(const Evidence& e) {
   std::vector<double> rates, times;
-  for (const Step* step : e.steps) {
-    if (const auto& r = (*step)[Field::tokens_per_second]; usable(r)) {
+  const DeniedLines wrong_rates = denied_lines(e, Field::tokens_per_second),
+                    wrong_times = denied_lines(e, Field::seconds);
+  const auto among = [](const DeniedLines& denied, std::size_t i) {
+    return std::binary_search(denied.lines.begin(), denied.lines.end(), i);
+  };
+  for (std::size_t i = 0; i < e.steps.size(); ++i) {
+    const auto &r = (*e.steps[i])[Field::tokens_per_second], &t = (*e.steps[i])[Field::seconds];
+    if (usable(r) && !among(wrong_rates, i)) {
       rates.push_back(r->value);
       width = std::max(width, (wide(*r).high - r->low) / r->value / 2);
     }
-    if (const auto& t = (*step)[Field::seconds]; usable(t)) times.push_back(t->value);
+    if (usable(t) && !among(wrong_times, i)) times.push_back(t->value);
   }
   rate = median_after_first(std::move(rates));
   seconds = median_after_first(std::move(times));

@@ -109,10 +109,13 @@ std::vector<Result> judge(const Evidence& evidence, const Comparisons& compariso
 /// The product relations once more, under that interpretation.
 void rejudge(std::vector<Result>& results, const Comparisons& comparisons,
              const Interpretation& interpretation);
-/// "this line alone", "these lines alone": of the places that contradict. causes.cpp
+// blame.cpp
+/// "this line alone", "these lines alone": of the places that contradict.
 std::string lines_alone(const Result& result);
-/// Blames that number of a line alone: "line_mfu". causes.cpp
+/// Blames that number of a line alone: "line_mfu".
 void blame_line(Result& result, Field field);
+/// Blames step time or rate of a part of the log, which its stamps deny by `off_by`.
+void blame_part(Result& result, Field field);
 /// Adds a cause unless it is named already.
 void blame(Result& result, std::string id, std::string text);
 

@@ -154,12 +154,6 @@ void contradict(Result& result, double printed, Interval recomputed, std::int64_
   if (result.lines.size() < 8 && !known) result.lines.push_back(line);
 }
 
-void blame(Result& result, std::string id, std::string text) {
-  for (const Cause& cause : result.causes)
-    if (cause.id == id) return;
-  result.causes.push_back({std::move(id), std::move(text)});
-}
-
 std::vector<Result> judge(const RunRecord& record) {
   const Evidence evidence(record);
   return judge(evidence, compare(evidence));

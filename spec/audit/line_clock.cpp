@@ -3,19 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "spec/audit/denied_lines.hpp"
 #include "spec/audit/groups.hpp"
 #include "spec/audit/running_mean.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::spec::audit {
 namespace {
-
-/// Pauses (evaluation, checkpoints) and what is done between two lines make a window longer. Chosen, as the
-/// pauses of relations_clock.cpp; both sides alike, for a line may be stamped late and the next one in time.
-constexpr double slack = 0.25;
-/// Windows of one log are alike, but for roundings and pauses. Chosen: it tells a line's number from one that
-/// is 1.3 times it.
-constexpr double likeness = 0.1;
 
 /// Printed as a mean over the steps since the line before.
 bool of_window(const Evidence& e, Field field) {
@@ -54,39 +48,6 @@ std::optional<LineWindow> scaled_window(const Evidence& e, std::size_t i, Field 
   for (const Field batch : {Field::step_sequences, Field::tokens})
     if (usable(step[batch])) work = wide(*step[batch]);
   return window_of(e, i, field, work / wide(*step[field]));
-}
-
-/// Lines whose windows leave the stamps, by `field`: alone among their neighbours, and by a number that is
-/// far from the other lines' where a pause could explain it. `most`: more lines than not leave them, which is
-/// no matter of single lines.
-std::vector<std::size_t> denied_lines(const Evidence& e, Field field, std::size_t& judged, bool& most) {
-  std::vector<std::pair<std::size_t, LineWindow>> windows;
-  std::vector<double> per_step;  // by the lines' own numbers [s]
-  for (std::size_t i = 1; i < e.steps.size(); ++i)
-    if (const auto window = line_window(e, i, field)) {
-      windows.emplace_back(i, *window);
-      per_step.push_back(window->ratio.middle() * window->clock.middle() / window->steps);
-    }
-  judged = windows.size();
-  if (windows.size() < 3) return {};
-  std::vector<double> sorted = per_step;
-  std::sort(sorted.begin(), sorted.end());
-  const double fast = sorted[sorted.size() / 10 + (sorted.size() < 10 ? 1 : 0)];
-  std::vector<bool> denied;
-  for (std::size_t k = 0; k < windows.size(); ++k) {
-    const Interval& ratio = windows[k].second.ratio;
-    denied.push_back(ratio.low > 1 + slack ||
-                     (ratio.high * (1 + slack) < 1 && per_step[k] * (1 + slack) < fast));
-  }
-  const auto all = static_cast<std::size_t>(std::count(denied.begin(), denied.end(), true));
-  most = 2 * all > windows.size();
-  const std::size_t n = windows.size(), allowed = n < 8 ? 1 : std::max<std::size_t>(2, n / 20);
-  std::vector<std::size_t> out;
-  for (std::size_t k = 0; k < n && all <= allowed; ++k) {
-    const bool before = k > 0 && denied[k - 1], behind = k + 1 < n && denied[k + 1];
-    if (denied[k] && !before && !behind) out.push_back(windows[k].first);
-  }
-  return out;
 }
 
 /// Whether a running mean can be what line `i` prints: the next line's holds most of it, and it most of the
@@ -138,7 +99,7 @@ void clear_by_stamps(const Evidence& e, std::size_t i, double off, std::vector<F
       const double usual = usual_ratio(e, field, i);
       const auto fits = [&](double times) {
         return Interval{window->ratio.low * times / usual, window->ratio.high * times / usual}.meets(
-            {1 / (1 + likeness), 1 + likeness});
+            {1 / (1 + likeness_of_windows), 1 + likeness_of_windows});
       };
       const bool stands = fits(1), other = fits(off) || fits(1 / off);
       right = stands && !other;
@@ -152,20 +113,20 @@ void clear_by_stamps(const Evidence& e, std::size_t i, double off, std::vector<F
 Result judge_line_clock(const Evidence& e) {
   Result out = holding(0);
   for (const Field field : {Field::seconds, Field::tokens_per_second}) {
-    std::size_t judged = 0;
-    bool most = false;
-    const std::vector<std::size_t> lines = denied_lines(e, field, judged, most);
-    if (judged < 3) continue;
-    if (most) return not_judged("a clock that goes with the times of its lines");
-    out.judged += static_cast<std::int64_t>(judged);
-    for (const std::size_t i : lines) {
+    const DeniedLines denied = denied_lines(e, field);
+    if (denied.judged < 3) continue;
+    if (denied.most && !denied.part) return not_judged("a clock that goes with the times of its lines");
+    out.judged += static_cast<std::int64_t>(denied.judged);
+    for (const std::size_t i : denied.lines) {
       const LineWindow window = *line_window(e, i, field);
-      const double own = window.ratio.middle() * window.clock.middle();
-      contradict(out, own, window.clock, e.steps[i]->line);
+      contradict(out, window.ratio.middle() * window.clock.middle(), window.clock, e.steps[i]->line);
       if (out.contradicted == 1) out.off_by = window.ratio.middle();
-      blame_line(out, field);
     }
-    if (out.verdict != Verdict::contradicts)
+    if (denied.part)
+      blame_part(out, field);
+    else if (out.verdict == Verdict::contradicts)
+      blame_line(out, field);
+    else
       for (std::size_t i = e.steps.size(); i-- > 1;)
         if (const auto last = line_window(e, i, field)) {
           out.printed = last->ratio.middle() * last->clock.middle(), out.recomputed = last->clock;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "spec/audit/clock_windows.hpp"
+#include "spec/audit/denied_lines.hpp"
 #include "spec/audit/relations.hpp"
 
 namespace assay::spec::audit {
@@ -71,11 +72,15 @@ void compare_clock(const Evidence& evidence, Comparisons& out) {
   Comparison &by_time = at(out, Relation::wall_clock), &by_rate = at(out, Relation::rate_wall_clock);
   by_time.missing = !clock ? "time since the start" : !times ? "step time" : "three steps in a row";
   by_rate.missing = !clock ? "time since the start" : !rates ? "tokens/s" : "tokens per step";
-  if (clock && times) compare_windows(evidence, false, by_time);
+  // What the stamps deny of a part of the lines is told line by line, and not of all of them.
+  const bool part = clock && denied_lines(evidence, times ? Field::seconds : Field::tokens_per_second).part;
+  if (part) (times ? by_time : by_rate).missing = "a clock that goes with all lines";
+  if (clock && times && !part) compare_windows(evidence, false, by_time);
   // One GPU's rate, or one that may be, says nothing of the batch where the number of GPUs is lost.
   const bool whose = evidence.gpus || evidence.record.format.tokens_per_second == Scope::all;
   if (!whose && clock && rates) by_rate.missing = "number of GPUs";
-  if (clock && rates && !times && whose && evidence.tokens_per_step) compare_windows(evidence, true, by_rate);
+  if (clock && rates && !times && whose && evidence.tokens_per_step && !part)
+    compare_windows(evidence, true, by_rate);
   if (times && rates && clock) by_rate.missing = "nothing: the step times stand for it";
 }
 
