@@ -1,4 +1,7 @@
 // Another number of GPUs, or of ranks where no GPU is named.
+#include <cmath>
+#include <vector>
+
 #include "spec/audit/solving.hpp"
 
 namespace assay::spec::audit::solving {
@@ -74,6 +77,31 @@ void add_gpus(ChangeBuilder& b, const Left& left) {
                           {R::summary_tokens, batch}});
   change.rate = rate;
   change.gpus = x;
+  change.batch = by_product ? x : 1;
+  change.of_printer = false;
+}
+
+/// A header's data-parallel ranks that are not those of its GPUs, and what is made of them.
+void add_ranks(ChangeBuilder& b, const Left& left) {
+  const Evidence& e = left.e;
+  const double stated = ranks_product(e);
+  if (left.relation != R::ranks || !(stated > 0) || !e.gpus || left.reading.rate == Whose::rank ||
+      left.reading.flops_rate == Whose::rank || e.ranks_printing > *e.gpus)
+    return;
+  const double said = e.record[Setting::data_parallel]->value, x = *e.gpus / stated, ran = said * x;
+  if (!held(left.residual, x) || ran < 1 || ran != std::floor(ran)) return;
+  const bool own_sequences = e.record[Setting::sequences].has_value(),
+             by_product =
+                 e.tokens_basis == "micro x accumulation x ranks x T" && !left.reading.accumulation_divided;
+  std::vector<ChangeBuilder::Effect> effects =
+      by_product ? of_batch(b, x, x) : std::vector<ChangeBuilder::Effect>();
+  effects.push_back({R::ranks, x});
+  effects.push_back({R::sequences, x});
+  effects.push_back({R::tokens_per_step, own_sequences ? 1 : x});
+  Change& change = b.add("ranks_other",
+                         written(ran) + " ranks read data of their own, as the GPUs make, not the " +
+                             written(said) + " that are stated",
+                         3.5, effects);
   change.batch = by_product ? x : 1;
   change.of_printer = false;
 }

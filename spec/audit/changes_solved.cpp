@@ -83,6 +83,7 @@ std::vector<Change> solved(const Evidence& e, const Comparisons& comparisons, co
   add_unconfirmed_batch(b, left);
   add_batch_of_count(b, left);
   add_gpus(b, left);
+  add_ranks(b, left);
   add_length(b, left);
   add_time(b, left);
   add_padding(b, left);

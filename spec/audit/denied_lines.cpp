@@ -21,7 +21,9 @@ double middle_of(std::vector<double> numbers) {
   return numbers[numbers.size() / 2];
 }
 
-bool alike(double a, double b) { return a < b * (1 + likeness_of_windows) && b < a * (1 + likeness_of_windows); }
+bool alike(double a, double b) {
+  return a < b * (1 + likeness_of_windows) && b < a * (1 + likeness_of_windows);
+}
 
 /// Lines of a part of the log whose numbers are all the same multiple of what the stamps make of them, while
 /// the stamps are as far apart as those of the other lines, whose numbers they confirm. Pauses that begin

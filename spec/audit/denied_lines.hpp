@@ -14,9 +14,9 @@ struct DeniedLines {
   bool most = false;  ///< more lines than not leave their stamps, which is no matter of single lines
 };
 
-/// Lines whose number `field` (seconds or tokens_per_second) is not what their stamps make of it, where those of
-/// the other lines are: alone among their neighbours, and far from the other lines' number where a pause could
-/// explain it; or those of a part of the log, all by one factor.
+/// Lines whose number `field` (seconds or tokens_per_second) is not what their stamps make of it, where those
+/// of the other lines are: alone among their neighbours, and far from the other lines' number where a pause
+/// could explain it; or those of a part of the log, all by one factor.
 DeniedLines denied_lines(const Evidence& evidence, Field field);
 
 }  // namespace assay::spec::audit

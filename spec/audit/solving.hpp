@@ -41,6 +41,7 @@ void add_unconfirmed_batch(ChangeBuilder& b, const Left& left);
 void add_batch_of_count(ChangeBuilder& b, const Left& left);
 /// Another number of GPUs, another length: changes_of_ranks.cpp, changes_of_length.cpp.
 void add_gpus(ChangeBuilder& b, const Left& left);
+void add_ranks(ChangeBuilder& b, const Left& left);
 void add_length(ChangeBuilder& b, const Left& left);
 /// Times and clocks: changes_of_time.cpp.
 void add_time(ChangeBuilder& b, const Left& left);

@@ -21,9 +21,9 @@ namespace {
 using tests::result_of;
 
 struct Line {
-  double clock = 2;     ///< since the line before [s]
-  double faster = 1;    ///< printed rate over what the clock makes
-  bool time = false;    ///< a step time in the place of a rate
+  double clock = 2;   ///< since the line before [s]
+  double faster = 1;  ///< printed rate over what the clock makes
+  bool time = false;  ///< a step time in the place of a rate
 };
 
 /// "[titan] 2025-11-03 08:12:19,821 - root - INFO - "
@@ -42,7 +42,8 @@ RunRecord lines(const std::function<Line(int)>& line_of) {
   out << std::fixed << std::setprecision(4);
   if (!time)
     out << "[titan] - Building 1-D device mesh with ['dp_shard'], [8]\n[titan] - Trainer is initialized with "
-           "local batch size 1, global batch size 8, gradient accumulation steps 1, sequence length 8192, total "
+           "local batch size 1, global batch size 8, gradient accumulation steps 1, sequence length 8192, "
+           "total "
            "steps 200 (warmup 200)\n";
   double clock = 0;
   for (int i = 1; i <= 40; ++i) {
@@ -94,8 +95,14 @@ TEST(DeniedLinesSpec, PausesAndFasterStepsAreNoOtherNumbers) {
   };
   for (const bool time : {false, true}) {
     // An evaluation behind every step from the twentieth on, or behind every third.
-    EXPECT_NE(held([&](int i) { return i > 20 ? Line{4, 2, time} : Line{2, 1, time}; }), Verdict::contradicts);
-    EXPECT_NE(held([&](int i) { return i % 3 == 0 ? Line{4, 2, time} : Line{2, 1, time}; }), Verdict::contradicts);
+    EXPECT_NE(held([&](int i) {
+                return i > 20 ? Line{4, 2, time} : Line{2, 1, time};
+              }),
+              Verdict::contradicts);
+    EXPECT_NE(held([&](int i) {
+                return i % 3 == 0 ? Line{4, 2, time} : Line{2, 1, time};
+              }),
+              Verdict::contradicts);
     // Steps of half the time.
     EXPECT_EQ(held([&](int i) { return i > 20 ? Line{1, 1, time} : Line{2, 1, time}; }), Verdict::holds);
     // Pauses of different lengths, some of which make up for faster steps.
