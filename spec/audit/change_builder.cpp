@@ -58,6 +58,18 @@ Change& ChangeBuilder::add(std::string id, std::string text, double cost,
   return out_.back();
 }
 
+void ChangeBuilder::also(Relation of, double factor, const std::vector<Effect>& effects,
+                         const std::string& text) {
+  for (Change& change : out_) {
+    const bool has_own = std::any_of(effects.begin(), effects.end(), [&](const Effect& effect) {
+      return change.factors[effect.relation] != 1;
+    });
+    if (has_own || std::abs(change.factors[of] / factor - 1) > 1e-7) continue;
+    change.text += text;
+    for (const Effect& effect : effects) change.factors[effect.relation] *= effect.factor;
+  }
+}
+
 std::vector<Change> ChangeBuilder::finish() {
   rates_printed_ = std::any_of(e_.steps.begin(), e_.steps.end(),
                                [](const Step* step) { return usable((*step)[Field::tokens_per_second]); });

@@ -21,6 +21,9 @@ class ChangeBuilder {
     return add(std::move(id), std::move(text), cost, std::vector<Effect>(effects));
   }
   Change& add(std::string id, std::string text, double cost, const std::vector<Effect>& effects);
+  /// Gives each change so far that moves `of` by that factor, and none of these, these effects too, and
+  /// `text` behind its own.
+  void also(Relation of, double factor, const std::vector<Effect>& effects, const std::string& text);
   bool has(Relation relation) const { return !at(c_, relation).samples.empty(); }
   /// Whether lines print the tokens that were counted of their step.
   bool lines_count_tokens() const { return has(Relation::step_tokens) && !e_.trainer.lines_print_set_batch; }

@@ -155,6 +155,14 @@ void add_multiples(ChangeBuilder& b, const Left& left) {
       b.add("mfu_multiple", "MFU is " + as_multiple(found) + "what model, rate and peak make", 6.5,
             {{R::mfu, found}, {R::mfu_of_flops_rate, found}});
       return;
+    case R::step_tokens:
+      if (b.lines_count_tokens())
+        b.add("tokens_multiple",
+              "the tokens of the lines, and the rates made of them, are " + as_multiple(found) +
+                  "those of a step",
+              6, {{R::step_tokens, found}})
+            .rate = 1 / found;
+      return;
     case R::tokens_total:
     case R::sequences_total:
       b.add("total_multiple",

@@ -66,6 +66,7 @@ DeniedLines denied_lines(const Evidence& e, Field field) {
   out.part = !out.lines.empty();
   if (out.part) return out;
   std::vector<double> sorted;
+  sorted.reserve(n);
   for (const LineOfWindow& line : windows) sorted.push_back(line.own());
   std::sort(sorted.begin(), sorted.end());
   const double fast = sorted[n / 10 + (n < 10 ? 1 : 0)];

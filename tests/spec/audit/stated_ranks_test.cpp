@@ -15,18 +15,20 @@ namespace {
 using tests::first_cause;
 using tests::result_of;
 
-/// KempnerForge on so many GPUs, of which a mesh says how many read data of their own; each GPU does two passes
-/// of four sequences of 4,096 tokens in 36 s: 910 tokens/s.
+/// KempnerForge on so many GPUs, of which a mesh says how many read data of their own; each GPU does two
+/// passes of four sequences of 4,096 tokens in 36 s: 910 tokens/s.
 RunRecord kempnerforge(int gpus, int mesh, int counted) {
-  std::string log = "[rank 0] INFO     DeviceMesh: dims=['dp_shard'], sizes=[" + std::to_string(mesh) +
-                    "], world_size=" + std::to_string(gpus) +
-                    "\n[rank 0] INFO     Starting training: step=0, max_steps=2000, batch_size=4, grad_accum=2, "
-                    "world_size=" +
-                    std::to_string(gpus) +
-                    "\n[rank 0] INFO     Training config: JobConfig(train=TrainConfig(batch_size=4, seq_len=4096, "
-                    "max_steps=2000, grad_accum_steps=2, mixed_precision='bf16'))\n";
+  std::string log =
+      "[rank 0] INFO     DeviceMesh: dims=['dp_shard'], sizes=[" + std::to_string(mesh) +
+      "], world_size=" + std::to_string(gpus) +
+      "\n[rank 0] INFO     Starting training: step=0, max_steps=2000, batch_size=4, grad_accum=2, "
+      "world_size=" +
+      std::to_string(gpus) +
+      "\n[rank 0] INFO     Training config: JobConfig(train=TrainConfig(batch_size=4, seq_len=4096, "
+      "max_steps=2000, grad_accum_steps=2, mixed_precision='bf16'))\n";
   for (int step = 1; step <= 12; ++step)
-    log += "[rank 0] INFO     [step " + std::to_string(step) + "] loss=11.7500 | lr=3.00e-04 | grad_norm=0.112 | tok/s=" +
+    log += "[rank 0] INFO     [step " + std::to_string(step) +
+           "] loss=11.7500 | lr=3.00e-04 | grad_norm=0.112 | tok/s=" +
            std::to_string(counted * 4 * 2 * 4096 / 36) + " | mem=45.0/140GB | step_time=36.00s\n";
   return tests::read_text(log);
 }
@@ -39,7 +41,8 @@ TEST(StatedRanksSpec, OneWrongNumberOfRanksIsOneMistake) {
     EXPECT_EQ(result_of(told, "rate_time").verdict, Verdict::contradicts) << mesh;
     EXPECT_EQ(first_cause(told), "ranks_other") << mesh;
     EXPECT_EQ(told.readings.front().changes.size(), 1u) << mesh;
-    EXPECT_NEAR(told.readings.front().corrected.tokens_per_second->middle(), 32 * 4 * 2 * 4096 / 36, 1) << mesh;
+    EXPECT_NEAR(told.readings.front().corrected.tokens_per_second->middle(), 32.0 * 4 * 2 * 4096 / 36, 1)
+        << mesh;
   }
 }
 

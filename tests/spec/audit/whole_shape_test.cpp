@@ -159,6 +159,37 @@ TEST(WholeShapeSpec, TheTokenizersVocabularyIsThatOfCountAndFlops) {
   EXPECT_EQ(result_of(half, "mfu").verdict, Verdict::contradicts);
 }
 
+/// A trainer that makes its FLOPs of the count that it prints makes one mistake, not two.
+TEST(WholeShapeSpec, FlopsThatAreMadeOfAWrongCountAreNoSecondMistake) {
+  const std::string arguments = "multiple_of=1024, ffn_dim_multiplier=1.3, ";
+  // 6 x (70.554e9 - 0.525e9) + 12.885e9 FLOPs a token; of a count without the head.
+  const Audit other =
+                  spec::audit::audit(torchtitan("70,553,706,496", "", true, arguments, "315.26", "31.88")),
+              head = spec::audit::audit(torchtitan("7,504,924,672", "", true, arguments, "39.87", "4.03"));
+  for (const Audit* one : {&other, &head}) {
+    EXPECT_EQ(one->readings.front().changes.size(), 1u);
+    EXPECT_TRUE(one->readings.front().corrected.mfu_exact.has_value());
+    for (const char* id : {"parameters", "flops_rate", "mfu"})
+      EXPECT_EQ(result_of(*one, id).verdict, Verdict::contradicts) << id;
+    EXPECT_NE(cause_of(*one).text.find("are made of that count"), std::string::npos) << cause_of(*one).text;
+  }
+  EXPECT_EQ(cause_of(other).id, "parameters_of_other_model");
+  // FLOP/s of the shape beside the wrong count are right.
+  const Audit count = spec::audit::audit(torchtitan("7,504,924,672"));
+  EXPECT_EQ(result_of(count, "flops_rate").verdict, Verdict::holds);
+  EXPECT_EQ(cause_of(count).text.find("are made of that count"), std::string::npos);
+}
+
+/// 32 layers x 2 x 4,096 x (4,096 - 1,024) parameters more are those of 98,304 entries more, and a layer's
+/// those of 26,625: no tokenizer has such a vocabulary.
+TEST(WholeShapeSpec, AnotherDimensionIsNotAVocabulary) {
+  for (const char* count : {"8,835,567,616", "7,812,149,248", "7,594,037,248"})
+    EXPECT_EQ(judge("parameters", torchtitan(count)).verdict, Verdict::contradicts) << count;
+  // 151,936 and 32,000 entries are known ones.
+  for (const char* count : {"8,224,247,808", "7,241,732,096"})
+    EXPECT_EQ(judge("parameters", torchtitan(count)).verdict, Verdict::cannot_be_judged) << count;
+}
+
 /// llm.c's table. GPT-2: 124,439,808 of 50,257 entries, 124,475,904 of the 50,304 that it pads them to.
 RunRecord llmc(const std::string& parameters, int layers = 12, int heads = 12, int width = 768,
                const std::string& vocab = "50257") {
