@@ -29,12 +29,17 @@ const WordsOfSteps& words_of_steps() {
   return known;
 }
 
-/// Where the first step of `other` begins in `text`, one of whose words is `word`; npos: there is none.
+/// Where the first step of `other` begins in `text`, one of whose words is `word`; npos: there is none. A
+/// word that says nothing a few times says nothing later on: a line may be 1 MiB of them.
 std::size_t step_of(const LineFormat& other, std::string_view word, std::string_view text) {
   constexpr std::size_t none = std::string_view::npos, most_before_word = 16;  // "{'grad_norm': 1, 'loss'"
-  for (std::size_t at = 0; (at = text.find(word, at)) != none; at += word.size())
-    for (std::size_t begin = at + 1; begin-- > at - std::min(at, most_before_word);)
-      if (other.recognises(text.substr(begin))) return begin + before_own(other, text.substr(begin));
+  constexpr std::size_t longest_step = 4096;
+  int left = 4;
+  for (std::size_t at = 0; left-- > 0 && (at = text.find(word, at)) != none; at += word.size())
+    for (std::size_t begin = at + 1; begin-- > at - std::min(at, most_before_word);) {
+      const std::string_view step = text.substr(begin, longest_step);
+      if (other.recognises(step)) return begin + before_own(other, step);
+    }
   return none;
 }
 

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <sstream>
+#include <string>
 
 #include "spec/audit/invariants.hpp"
+#include "spec/audit/readers/line_reader.hpp"
 #include "spec/audit/readers/read_log.hpp"
 #include "spec/error.hpp"
 #include "tests/support/refusal.hpp"
@@ -191,6 +194,26 @@ TEST(HostileLogsSpec, LostEscapeBytesLeaveColoursThatAreTakenOff) {
   EXPECT_EQ(run.steps[0][Field::tokens_per_second]->value, 7012);
   EXPECT_DOUBLE_EQ(run.steps[0][Field::mfu]->value, 0.4106);
   EXPECT_EQ(run.gpu, "NVIDIA H100 80GB HBM3");
+}
+
+/// Lines may be 1 MiB long, of words that begin other trainers' steps again and again: each is looked at a
+/// few times, not from each place to the end of the line (which takes minutes).
+TEST(HostileLogsSpec, AWordAgainAndAgainTakesNoTime) {
+  const std::string own =
+      " iteration        1/    1000 | consumed samples:          128 | elapsed time per iteration "
+      "(ms): 5114.7 | learning rate: 1.0E-04 | global batch size:   128 | lm loss: 1.1E+01 | "
+      "number of skipped iterations:   0 |\n";
+  for (const LineFormat& format : line_formats())
+    for (const std::string_view word : format.of_steps)
+      for (const std::string& behind : {std::string(), std::string(" number of skipped iterations: ")}) {
+        std::string log = own + own + behind;
+        while (log.size() < Blocks::longest) (log += word) += ' ';
+        log += '\n';
+        const auto begin = std::chrono::steady_clock::now();
+        EXPECT_NO_THROW(tests::read_text(log + own));
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+        EXPECT_LT(took.count(), 5.0) << word;
+      }
 }
 
 }  // namespace
