@@ -194,7 +194,10 @@ const std::vector<Invariant>& invariants() {
        "steps before, or the last ones: the median may rise by five times the usual distance of neighbouring "
        "lines. Not judged of fewer than three lines, or eight such distances. Where the program goes on with "
        "the next step: five lines against the last five, by how far lines lie from between their neighbours, "
-       "and three times the most that five lines rose before; not where the learning rate doubles there.",
+       "and three times the most that five lines rose before; not where the learning rate doubles there. It "
+       "contradicts only a third of the way back to the loss of new weights, or of the run's beginning: "
+       "other data "
+       "raise it too, which is told.",
        Unit::none},
       {"tokens_total", "tokens since the start grow by tokens per step",
        "Between restarts, from the first line on.", Unit::tokens},

@@ -6,6 +6,7 @@
 
 #include "spec/audit/groups.hpp"
 #include "spec/audit/loss_scatter.hpp"
+#include "spec/text/quantity.hpp"
 
 namespace assay::spec::audit {
 namespace {
@@ -25,6 +26,11 @@ constexpr double far_above = 5;
 constexpr double beyond_earlier_rises = 3;
 /// A learning rate that is so many times the highest of the last lines is a schedule that begins anew.
 constexpr double other_rate = 2;
+
+/// Chosen: weights that were lost are new ones, or those of the run's beginning, and have not learned two
+/// thirds again within a few lines. Other data, a warm-up or an optimizer that begins anew raise the loss by
+/// less.
+constexpr double way_back = 1.0 / 3;
 
 struct ShownLoss {
   double step, low, high, rate;  // no rate: 0
@@ -81,6 +87,19 @@ double rise_of_course(const std::optional<LossCourse>& course) {
   return static_cast<double>(compared) * (course->trend + unsure);
 }
 
+/// The loss of weights that were not restored: of new ones, or of the first lines of a run that is shown from
+/// its beginning; nothing where neither is known. [nats]
+std::optional<double> loss_of_lost_weights(const Evidence& e) {
+  const double vocab =
+      e.model ? static_cast<double>(e.model->vocab) : number_in(e.record, Setting::vocab).value_or(0);
+  if (vocab > 1 && e.record.objective.empty()) return std::log(vocab);
+  const auto& first = e.steps.empty() ? std::nullopt : (*e.steps.front())[Field::step];
+  if (!first || first->value > 2 * e.line_distance) return std::nullopt;
+  const std::vector<ShownLoss> shown = losses(e, 0, std::min<std::size_t>(e.steps.size(), compared));
+  if (shown.size() < fewest_behind) return std::nullopt;
+  return middle_of_shown(shown, 0, fewest_behind, &ShownLoss::high);
+}
+
 double highest_rate(const std::vector<ShownLoss>& lines, std::size_t begin) {
   double out = 0;
   for (std::size_t i = begin; i < lines.size(); ++i) out = std::max(out, lines[i].rate);
@@ -99,13 +118,14 @@ std::vector<std::size_t> restarts_at_later_steps(const Evidence& e) {
       const auto stated = std::upper_bound(lines.begin(), lines.end(), e.steps[i - 1]->line);
       const auto &here = (*e.steps[i])[Field::step], &before = (*e.steps[i - 1])[Field::step];
       if (stated != lines.end() && *stated <= e.steps[i]->line && here && before &&
-          here->value > before->value)
+          here->value > before->value && here->value - before->value <= 2 * e.line_distance)
         out.push_back(i);
     }
   return out;
 }
 
-std::optional<bool> judge_loss_goes_on(const Evidence& e, std::size_t first, std::size_t end, Result& out) {
+std::optional<bool> judge_loss_goes_on(const Evidence& e, std::size_t first, std::size_t end, Result& out,
+                                       std::string& told) {
   std::size_t begin = 0;
   for (const Stretch& stretch : e.stretches)
     if (stretch.begin < first) begin = stretch.begin;
@@ -123,10 +143,16 @@ std::optional<bool> judge_loss_goes_on(const Evidence& e, std::size_t first, std
   const double bound =
       was + goes_up + std::max(far_above * *scatter, beyond_earlier_rises * most_earlier_rise(before));
   if (!(is > bound)) return false;
+  const auto lost = loss_of_lost_weights(e);
+  if (!lost || *lost < bound || is < was + way_back * (*lost - was)) {
+    told = "the loss is " + fixed(is - was, 2) + " higher behind the restart at line " +
+           std::to_string(e.steps[first]->line) +
+           ": other data, a warm-up, or an optimizer that was not restored";
+    return false;
+  }
   contradict(out, is, {0, bound}, e.steps[first]->line);
   blame(out, "weights_not_resumed",
-        "weights or optimizer state were not restored, or the batches after it are harder: other data, or "
-        "another order of it");
+        "the weights were not restored: the loss is that of a run at its beginning");
   return true;
 }
 

@@ -63,17 +63,19 @@ Result judge_resume(const Evidence& e) {
     if (judge_loss_resumed(e, k, out)) what = "loss from step " + shown(number->value, Unit::steps) + " on";
   }
   // What is counted since the start is held from line to line there (tokens_total).
+  std::string told;
   const std::vector<std::size_t> later = restarts_at_later_steps(e);
   for (std::size_t k = 0; k < later.size(); ++k) {
     const auto stretch = std::find_if(e.stretches.begin(), e.stretches.end(),
                                       [&](const Stretch& one) { return one.end > later[k]; });
     const std::size_t end = k + 1 < later.size() ? std::min(later[k + 1], stretch->end) : stretch->end;
-    const auto jumps = judge_loss_goes_on(e, later[k], end, out);
+    const auto jumps = judge_loss_goes_on(e, later[k], end, out, told);
     out.judged += jumps.has_value();
     if (jumps.value_or(false))
       what = "loss from step " + shown((*e.steps[later[k]])[Field::step]->value, Unit::steps) + " on";
   }
   if (out.verdict == Verdict::contradicts) out.note = what + " does not go on from before the restart";
+  if (out.verdict == Verdict::holds) out.note = told;
   if (out.judged == 0 && !later.empty())
     return not_judged("six losses before the restart and three behind it");
   if (out.judged == 0) return not_judged("a restart");

@@ -122,16 +122,62 @@ TEST(RestartsAtTheNextStepSpec, ALossThatRoseAsFarBeforeIsNotAccused) {
   const auto hard = [](int step) { return step / 10 % 3 == 0; };
   const auto loss = [&](int step, bool) { return 2.2 + 0.01 * (step % 3) + (hard(step) ? 0.4 : 0); };
   EXPECT_EQ(judge("resume", restarted({.lines = 59, .loss = loss})).verdict, Verdict::holds);
-  const auto once = [&](int step, bool again) { return 2.2 + 0.01 * (step % 3) + (again ? 0.4 : 0); };
-  EXPECT_EQ(judge("resume", restarted({.lines = 59, .loss = once})).verdict, Verdict::contradicts);
+}
+
+/// Annealing, mid-training and curricula start a program again at the next step, on other data or with a
+/// warm-up: the loss rises by tenths, and is told. Lost weights are those of a run's beginning.
+TEST(RestartsAtTheNextStepSpec, OtherDataAreToldAndNotAccused) {
+  const auto course = [](double above) {
+    return [=](int step, bool again) {
+      return 2.6 + 8 * std::exp(-step / 9.0) + 0.01 * (step % 3) + (again ? above : 0);
+    };
+  };
+  for (const double above : {0.25, 0.7, 1.5}) {
+    const Result told = judge("resume", restarted({.loss = course(above)}));
+    EXPECT_EQ(told.verdict, Verdict::holds) << above;
+    EXPECT_NE(told.note.find("higher behind the restart at line 61"), std::string::npos) << told.note;
+  }
+  EXPECT_EQ(judge("resume", restarted({.loss = course(3.5)})).verdict, Verdict::contradicts);
+  EXPECT_EQ(judge("resume", restarted({.loss = course(0)})).note, "");
+  // A run that is fine-tuned from the beginning has nowhere to fall back to.
+  const auto tuned = [](int step, bool again) { return 2.2 + 0.01 * (step % 3) + (again ? 0.4 : 0); };
+  EXPECT_EQ(judge("resume", restarted({.lines = 59, .loss = tuned})).verdict, Verdict::holds);
+}
+
+/// Losses that follow one another: their neighbours lie nearer than lines some way off.
+TEST(RestartsAtTheNextStepSpec, LossesThatWanderAreNotAccused) {
+  for (const double rho : {0.5, 0.9, 0.97})
+    for (const int lines : {7, 12, 20})
+      for (unsigned seed = 0; seed < 150; ++seed) {
+        std::mt19937 draw(seed);
+        std::normal_distribution<double> normal(0, 0.1);
+        double wander = 0;
+        const RunRecord run = restarted({.lines = lines, .loss = [&](int step, bool) {
+                                           wander = rho * wander + normal(draw);
+                                           return 2.6 + 8 * std::exp(-step / 2.0) + wander;
+                                         }});
+        ASSERT_NE(judge("resume", run).verdict, Verdict::contradicts) << rho << " " << lines << " " << seed;
+      }
 }
 
 TEST(RestartsAtTheNextStepSpec, ARateThatWarmsUpAgainIsNotHeld) {
   // A schedule that had fallen and begins anew takes the loss up with it.
-  const auto loss = [](int step, bool again) { return 2.2 + 0.01 * (step % 3) + (again ? 0.3 : 0.0); };
+  const auto loss = [](int step, bool again) {
+    return 2.6 + 8 * std::exp(-step / 9.0) + 0.01 * (step % 3) + (again ? 3.5 : 0.0);
+  };
   EXPECT_EQ(judge("resume", restarted({.loss = loss})).verdict, Verdict::contradicts);
   const auto again = [](int step) { return step <= 60 ? 3e-5 : 3e-4; };
   EXPECT_NE(judge("resume", restarted({.loss = loss, .rate = again})).verdict, Verdict::contradicts);
+}
+
+/// Steps between the two whose lines are lost may have had any loss.
+TEST(RestartsAtTheNextStepSpec, ARestartBehindLostStepsIsNotHeld) {
+  RunRecord run = restarted({.loss = [](int step, bool again) {
+    return 2.6 + 8 * std::exp(-step / 9.0) + 0.01 * (step % 3) + (again ? 3.5 : 0.0);
+  }});
+  ASSERT_EQ(judge("resume", run).verdict, Verdict::contradicts);
+  for (std::size_t i = 60; i < run.steps.size(); ++i) run.steps[i][Field::step]->value += 19800;
+  EXPECT_EQ(judge("resume", run).verdict, Verdict::cannot_be_judged);
 }
 
 TEST(RestartsAtTheNextStepSpec, FewLinesAreNotJudged) {

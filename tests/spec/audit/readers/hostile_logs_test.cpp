@@ -12,6 +12,7 @@
 #include "spec/audit/readers/line_reader.hpp"
 #include "spec/audit/readers/read_log.hpp"
 #include "spec/error.hpp"
+#include "tests/support/read_text.hpp"
 #include "tests/support/refusal.hpp"
 #include "tests/support/simulated_run.hpp"
 
