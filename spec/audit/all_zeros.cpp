@@ -94,7 +94,7 @@ void judge_all_zeros(const Evidence& e, Result& out, Cause& cause) {
       if (const auto& number = (*step)[of.field]) ++all, above += number->value > 0;
     if (4 * above >= 3 * all) continue;
     for (const Stretch& stretch : e.stretches)
-      for (std::size_t i = stretch.begin + 1; i < stretch.end; ++i) {
+      for (std::size_t i = first_measured(e, stretch, of.field); i < stretch.end; ++i) {
         const Step& step = *e.steps[i];
         const auto& zero = step[of.field];
         if (!zero || zero->value != 0) continue;

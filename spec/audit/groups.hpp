@@ -99,6 +99,11 @@ Result judge_work_steady(const Evidence& e, const Comparisons& comparisons);
 void clear_by_quotients(const Evidence& e, const Comparisons& comparisons, std::size_t step,
                         std::vector<Field>& fields);
 
+/// The first line of the stretch whose zeros of that number are held: never its first, and behind the zeros
+/// that it begins with, where they are no more than half: trainers print some before they measured.
+/// lone_numbers.cpp
+std::size_t first_measured(const Evidence& e, const Stretch& stretch, Field field);
+
 /// A result that holds so far; `id` and unit are set by the caller.
 Result holding(std::int64_t judged);
 Result not_judged(std::string missing);

@@ -78,7 +78,7 @@ double usual(const Evidence& e, Field field) {
 }
 
 /// A rate of 0 is of no work, and a time of 0 has no rate: where another number that the same time makes
-/// stands beside it, one is wrong. Not on the first line of a start, which some trainers print before they
+/// stands beside it, one is wrong. Not on the first lines of a start, which some trainers print before they
 /// measured, nor where the usual number is near what may be printed as 0.
 void judge_zeros(const Evidence& e, Result& out, Cause& cause) {
   constexpr double far = 10;
@@ -93,7 +93,7 @@ void judge_zeros(const Evidence& e, Result& out, Cause& cause) {
     const double most = usual(e, field) / far;
     if (!(most > 0)) continue;
     for (const Stretch& stretch : e.stretches)
-      for (std::size_t i = stretch.begin + 1; i < stretch.end; ++i) {
+      for (std::size_t i = first_measured(e, stretch, field); i < stretch.end; ++i) {
         const Step& step = *e.steps[i];
         const auto& zero = step[field];
         if (!zero || zero->value != 0 || !(wide(*zero).high < most)) continue;
@@ -112,6 +112,16 @@ void judge_zeros(const Evidence& e, Result& out, Cause& cause) {
 }
 
 }  // namespace
+
+std::size_t first_measured(const Evidence& e, const Stretch& stretch, Field field) {
+  std::size_t zeros = 0, all = 0, first = stretch.begin;
+  for (std::size_t i = stretch.begin; i < stretch.end; ++i)
+    if (const auto& number = (*e.steps[i])[field]) {
+      if (number->value == 0 && zeros == all) ++zeros, first = i + 1;
+      ++all;
+    }
+  return 2 * zeros <= all ? std::max(first, stretch.begin + 1) : stretch.begin + 1;
+}
 
 Cause judge_lone_numbers(const Evidence& e, Result& out) {
   Cause cause;
