@@ -111,7 +111,12 @@ void given(const Arguments& arguments, RunRecord& record) {
     return exactly(static_cast<double>(arguments.positive(name, 1)));
   };
   if (arguments.has("model")) {
-    spec::find_model(arguments.value("model", ""));
+    const auto& length = record[Setting::sequence_length];
+    const auto asked = arguments.has("seq") ? std::optional(arguments.positive("seq", 1))
+                       : length && length->value >= 1 && length->value < 1e12
+                           ? std::optional(static_cast<std::int64_t>(length->value))
+                           : std::nullopt;
+    spec::find_model(arguments.value("model", ""), asked);
     record.state("model", &RunRecord::model, arguments.value("model", ""), option("model"));
   }
   if (arguments.has("gpu")) {

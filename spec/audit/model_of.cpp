@@ -116,7 +116,10 @@ std::optional<ModelSpec> model_of(const RunRecord& record, std::string& basis) {
     if (stated || built_in(record.model)) {
       std::optional<ModelSpec> found;
       try {
-        found = find_model(record.model);
+        const auto length = at(Setting::sequence_length);
+        found = find_model(record.model, length && *length >= 1 && *length < 1e12
+                                             ? std::optional(static_cast<std::int64_t>(*length))
+                                             : std::nullopt);
       } catch (const std::exception&) {
         // A foreign log's own name for a model: go on with what it prints of it.
       }

@@ -76,7 +76,7 @@ Family family_of(const Fields& fields) {
 bool is_mistral(const Fields& fields) { return fields.word("model_type", "") == mistral; }
 
 /// A window of attention leaves nothing out of sequences that are no longer. `longest`: of those that are
-/// asked for, where that is known.
+/// asked for, where that is known; else as many as the file has positions.
 void refuse_window(const Fields& fields, std::optional<std::int64_t> longest) {
   const bool missing = is_mistral(fields) && !fields.has("sliding_window");
   const bool stated = fields.find("sliding_window").has_value();
@@ -84,12 +84,12 @@ void refuse_window(const Fields& fields, std::optional<std::int64_t> longest) {
   if (!missing && !fields.flag("use_sliding_window", stated)) return;
   constexpr std::int64_t of_mistral = 4096;
   const std::int64_t window = stated ? fields.integer("sliding_window") : missing ? of_mistral : 0;
+  if (!longest && fields.has("max_position_embeddings")) longest = fields.integer("max_position_embeddings");
   if (longest && *longest <= window) return;
-  const std::string within =
-      window < 1 ? ""
-                 : "; sequences of up to " + std::to_string(window) +
-                       " tokens lie within it: say that they are no longer (`assay flops --seq " +
-                       std::to_string(window) + "`)";
+  const std::string within = window < 1 ? ""
+                                        : "; sequences of up to " + std::to_string(window) +
+                                              " tokens lie within it: say that they are no longer (--seq " +
+                                              std::to_string(window) + ")";
   if (missing)
     fields.refuse(
         "\"sliding_window\" is missing, which stands for Mistral's window of 4096: a sliding attention "

@@ -131,7 +131,8 @@ std::string to_toml(const ModelSpec& model);
 
 /// Reads a Hugging Face `config.json` of any Family. Errors: as model_from_toml, and UserError(usage) for a
 /// feature of the file that the spec does not have (another hidden_act, sliding window ...). `longest`: no
-/// sequence is longer, where that is known; a window of attention that is as long then leaves nothing out.
+/// sequence is longer, else than the file's positions; a window of attention that is as long leaves nothing
+/// out.
 ModelSpec model_from_hugging_face(std::string_view json, const std::string& origin,
                                   std::optional<std::int64_t> longest = std::nullopt);
 

@@ -42,8 +42,8 @@ TEST(FinalLossSpec, LinesThatCannotBeReadAreNotHeldAgainstIt) {
   }
 }
 
-/// llm_TII prints every so many steps, and the loss of the last one at the end: near that of the last line, by as
-/// much as the lines scatter.
+/// llm_TII prints every so many steps, and the loss of the last one at the end: near that of the last line,
+/// by as much as the lines scatter.
 TEST(FinalLossSpec, ALossOfAStepThatIsNotLoggedLiesNearTheLastOnes) {
   int judged = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -52,7 +52,8 @@ TEST(FinalLossSpec, ALossOfAStepThatIsNotLoggedLiesNearTheLastOnes) {
     if (final_of(log) != Verdict::holds) continue;
     ++judged;
     for (const double more : {0.6, -0.6})
-      EXPECT_EQ(final_of(changed(log, "final_train_loss", more)), Verdict::contradicts) << seed << " " << more;
+      EXPECT_EQ(final_of(changed(log, "final_train_loss", more)), Verdict::contradicts)
+          << seed << " " << more;
   }
   EXPECT_GE(judged, 10);
 }

@@ -160,8 +160,13 @@ TEST(HuggingFace, AWindowLeavesNothingOutOfSequencesThatAreNoLonger) {
   EXPECT_EQ(refused(4096), "");
   EXPECT_NE(refused(4097).find("\"sliding_window\": a sliding attention window is not supported"),
             std::string::npos);
-  EXPECT_NE(refused({}).find("`assay flops --seq 4096`"), std::string::npos) << refused({});
+  EXPECT_NE(refused({}).find("(--seq 4096)"), std::string::npos) << refused({});
   EXPECT_EQ(refused({}).find("use_sliding_window"), std::string::npos) << refused({});
+  const Json positions = config["max_position_embeddings"];
+  config["max_position_embeddings"] = 4096;  // no sequence is longer than they
+  EXPECT_EQ(refused({}), "");
+  EXPECT_NE(refused(4097), "");
+  config["max_position_embeddings"] = positions;
   config.erase("sliding_window");
   EXPECT_EQ(refused(4096), "");
   EXPECT_NE(refused(8192).find("Mistral's window"), std::string::npos);
