@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "spec/audit/invariants.hpp"
+#include "spec/text/quantity.hpp"
 #include "tests/support/audit_confusion.hpp"
 #include "tests/support/audit_floors.hpp"
 #include "tests/support/paths.hpp"
@@ -43,6 +44,20 @@ TEST(AuditFaultsSpec, EveryFaultIsFoundAndNamed) {
   std::ostringstream there;
   there << std::ifstream(path).rdbuf();
   EXPECT_TRUE(there.str() == text) << path << " is not what is measured: see its first lines";
+}
+
+/// What the README says of the draws is what is measured.
+TEST(AuditFaultsSpec, TheReadmeSaysWhatIsMeasured) {
+  int draws = 0, detected = 0, right = 0;
+  for (const auto& [fault, row] : scored()) draws += row.draws, detected += row.detected, right += row.right;
+  const auto written = [](int n) { return shown(n, Unit::none); };
+  const std::string said = written(static_cast<int>(scored().size())) + " faults of accounting put into " +
+                           written(draws) + " simulated logs, of formats chosen for each fault: " +
+                           (detected == draws ? "all" : written(detected)) + " detected, " + written(right) +
+                           " with the right cause first";
+  std::ostringstream readme;
+  readme << std::ifstream(tests::source_dir() + "/README.md").rdbuf();
+  EXPECT_NE(readme.str().find(said), std::string::npos) << said;
 }
 
 /// Invariants that no fault contradicts in half of its draws: these need some draw of some fault only.
