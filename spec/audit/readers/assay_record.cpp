@@ -38,11 +38,15 @@ class StepEvents {
     taken_.add(token.data(), field_, Kind::counted, 1, Written::shortest);
   }
   void text(std::string_view token) {
-    if (field_ != Field::count_ && depth_ == 1) number(token);  // "nan", "inf"
+    keys_.add("\"", depth_);  // a number may be one ("nan", "inf"), a flag may not
+    if (field_ != Field::count_ && depth_ == 1) number(token);
   }
   /// JSON has no nan: another writer of the record may have put null there.
   void word(std::string_view token) {
-    if (field_ == Field::loss && depth_ == 1 && token == "null") step_[field_] = null_loss(line_);
+    if (field_ == Field::loss && depth_ == 1 && token == "null")
+      step_[field_] = null_loss(line_);
+    else
+      keys_.add("true", depth_);  // of a kind of its own
   }
   bool bad() const { return bad_; }
   KeyHash keys() const { return keys_; }
@@ -133,7 +137,7 @@ class AssayRecord : public LineReader {
     const bool whole = scan.value() && (scan.blanks(), bytes.peek() < 0) && !events.bad() &&
                        step[Field::step] && step[Field::loss] && step[Field::seconds];
     if (!whole) return builder.unread(line.text);
-    if (is_null(step[Field::loss])) {
+    if (is_null(step[Field::loss]) && schema_.as_before(events.keys())) {
       builder.null_loss();
     } else if (!schema_.holds(line, events.keys())) {
       return builder.unread(line.text);

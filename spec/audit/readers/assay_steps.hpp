@@ -1,6 +1,7 @@
 #pragma once
 // What spec/record/record.md says of a step event, beside the numbers that an audit takes: its fields, and
 // what some of its numbers may be.
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -23,10 +24,15 @@ struct KeyHash {
 /// The fields of step events.
 class StepSchema {
  public:
-  /// Whether the event in `line` has those of a step, all of them and no others. Lines of keys that were seen
-  /// before are not read again. Errors: UserError with the line's number where none before had them either:
-  /// then it is the whole record that is of another schema, and not one line that is damaged.
+  /// Whether the event in `line` has those of a step, all of them and no others. Lines of keys, and of texts
+  /// and flags in the place of numbers, that were seen before are not read again. Errors: UserError with the
+  /// line's number where none before had them either: then it is the whole record that is of another schema,
+  /// and not one line that is damaged.
   bool holds(const Line& line, KeyHash keys);
+  /// Whether a line has the keys of one that held, or none did yet.
+  bool as_before(KeyHash keys) const {
+    return known_.empty() || std::find(known_.begin(), known_.end(), keys.value) != known_.end();
+  }
 
  private:
   std::vector<std::uint64_t> known_;

@@ -53,5 +53,30 @@ TEST(AssayRecordSpec, ALossThatIsNullIsAStepsAndNotQuoted) {
   EXPECT_TRUE(run.steps[1][Field::seconds]);
 }
 
+/// record.md: readers refuse a value of another type, in any line.
+TEST(AssayRecordSpec, AValueOfAnotherTypeIsNoStepsWhereverItStands) {
+  const auto unread = [](const std::string& key, const std::string& value, bool null_loss) {
+    std::string log = record::to_json(tests::example_start()) + "\n";
+    for (const std::int64_t number : {1, 2, 3, 4}) {
+      std::string line = record::to_json(tests::example_step(number));
+      const auto put = [&](const std::string& name, const std::string& by) {
+        const std::size_t at = line.find("\"" + name + "\":") + name.size() + 3;
+        line.replace(at, line.find_first_of(",}", at) - at, by);
+      };
+      if (number == 3) put(key, value);
+      if (number == 3 && null_loss) put("loss", "null");
+      log += line + "\n";
+    }
+    std::istringstream in(log);
+    return read_log(in, "run.jsonl").unread_lines;
+  };
+  for (const bool null_loss : {false, true}) {
+    EXPECT_EQ(unread("clip_coefficient", "0.5", null_loss), 0);
+    EXPECT_EQ(unread("clip_coefficient", "true", null_loss), 1);
+    EXPECT_EQ(unread("clip_coefficient", "null", null_loss), 1);
+    EXPECT_EQ(unread("clip_coefficient", "\"half\"", null_loss), 1);
+  }
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::assay_record_test
