@@ -2,20 +2,23 @@
 
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "spec/audit/digits.hpp"
 
 namespace assay::spec::audit {
 namespace {
 
-constexpr std::string_view stamp_form = "dddd-dd-dd dd:dd:dd";
+/// Of year, month, day; and as in the United States, of month, day, year.
+constexpr std::string_view stamp_form = "dddd-dd-dd dd:dd:dd", form_with_year_last = "dd/dd/dddd dd:dd:dd";
+static_assert(stamp_form.size() == form_with_year_last.size());
 constexpr std::size_t most_behind_point = 6;
 
 bool stamp_digit(char c) { return c >= '0' && c <= '9'; }
 
-bool of_stamp_form(std::string_view text) {
-  for (std::size_t i = 0; i < stamp_form.size(); ++i)
-    if (stamp_form[i] == 'd' ? !stamp_digit(text[i]) : text[i] != stamp_form[i]) return false;
+bool of_form(std::string_view text, std::string_view form) {
+  for (std::size_t i = 0; i < form.size(); ++i)
+    if (form[i] == 'd' ? !stamp_digit(text[i]) : text[i] != form[i]) return false;
   return true;
 }
 
@@ -34,11 +37,15 @@ int number_at(std::string_view text, std::size_t from, std::size_t digits) {
   return out;
 }
 
-/// The beginning of the day of a stamp [s since 1970].
+/// The beginning of the day of a stamp [s since 1970]. Where the first number can be no month, it is the day.
 std::optional<double> midnight_of(std::string_view stamp) {
-  const std::chrono::year_month_day day{std::chrono::year(number_at(stamp, 0, 4)),
-                                        std::chrono::month(static_cast<unsigned>(number_at(stamp, 5, 2))),
-                                        std::chrono::day(static_cast<unsigned>(number_at(stamp, 8, 2)))};
+  const bool year_last = stamp[2] == '/';
+  int year = number_at(stamp, year_last ? 6 : 0, 4), month = number_at(stamp, year_last ? 0 : 5, 2),
+      of_month = number_at(stamp, year_last ? 3 : 8, 2);
+  if (year_last && month > 12) std::swap(month, of_month);
+  const std::chrono::year_month_day day{std::chrono::year(year),
+                                        std::chrono::month(static_cast<unsigned>(month)),
+                                        std::chrono::day(static_cast<unsigned>(of_month))};
   if (!day.ok()) return std::nullopt;
   return 86400 * static_cast<double>(std::chrono::sys_days(day).time_since_epoch().count());
 }
@@ -57,7 +64,9 @@ Printed of_day(double midnight, std::string_view stamp, std::size_t behind_point
 std::size_t last_stamp(std::string_view before) {
   if (before.size() < stamp_form.size()) return std::string_view::npos;
   for (std::size_t at = before.size() - stamp_form.size() + 1; at-- > 0;)
-    if (before[at + 4] == '-' && of_stamp_form(before.substr(at, stamp_form.size()))) return at;
+    if ((before[at + 4] == '-' && of_form(before.substr(at, stamp_form.size()), stamp_form)) ||
+        (before[at + 2] == '/' && of_form(before.substr(at, stamp_form.size()), form_with_year_last)))
+      return at;
   return std::string_view::npos;
 }
 

@@ -20,6 +20,19 @@ TEST(TimeStampSpec, AStampIsSecondsSince1970) {
   EXPECT_FALSE(time_stamp("[titan] 03:04:05,250 - ", 7));
 }
 
+TEST(TimeStampSpec, TheYearMayStandLast) {
+  const auto seconds = [](const char* text) {
+    const auto stamp = time_stamp(text, 7);
+    return stamp ? stamp->value : -1;
+  };
+  EXPECT_EQ(seconds("01/02/1970 03:04:05 [INFO|DP=0|PP=0|TP=0]: "), 86400 + 3 * 3600 + 4 * 60 + 5);
+  EXPECT_EQ(seconds("01/13/1970 00:00:00 "), 12 * 86400);
+  EXPECT_EQ(seconds("13/01/1970 00:00:00 "), 12 * 86400) << "a day: there is no such month";
+  EXPECT_EQ(seconds("13/13/1970 00:00:00 "), -1);
+  EXPECT_EQ(seconds("02/30/1970 00:00:00 "), -1);
+  EXPECT_EQ(seconds("path/01/02 03:04:05 "), -1);
+}
+
 bool same_stamp(const std::optional<Printed>& a, const std::optional<Printed>& b) {
   if (!a || !b) return a.has_value() == b.has_value();
   return a->value == b->value && a->low == b->low && a->high == b->high && a->line == b->line;
@@ -38,6 +51,7 @@ RC_GTEST_PROP(TimeStampSpec, StampsInARowAreTheStampsOfEachLine, ()) {
   std::string day = "2025-11-20", front = "[titan] ", behind = " - root - INFO - ";
   for (std::int64_t line = 1; line <= 60; ++line) {
     if (*rc::gen::inRange(0, 8) == 0) day = "2025-" + two(14) + "-" + two(33);
+    if (*rc::gen::inRange(0, 8) == 0) day = two(14) + "/" + two(33) + "/2025";
     if (*rc::gen::inRange(0, 12) == 0)
       front = std::string(*rc::gen::elementOf(std::string("[ab")) == 'a' ? "a " : "");
     if (*rc::gen::inRange(0, 12) == 0) fraction = *rc::gen::inRange<std::size_t>(0, std::size(fractions));
