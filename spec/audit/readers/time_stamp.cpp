@@ -70,11 +70,28 @@ std::size_t last_stamp(std::string_view before) {
   return std::string_view::npos;
 }
 
+/// The last "12/21 01:39:51" with a year put before it, or empty. Of 1972, which has a 29th of February and
+/// no log: a run that goes on behind New Year falls back by a year, which is not taken for another run's
+/// date.
+std::string stamp_without_year(std::string_view before) {
+  constexpr std::string_view form = "dd/dd dd:dd:dd", some_year = "1972-";
+  for (std::size_t at = before.size() < form.size() ? 0 : before.size() - form.size() + 1; at-- > 0;)
+    if (before[at + 2] == '/' && (at == 0 || before[at - 1] == ' ' || before[at - 1] == '[') &&
+        of_form(before.substr(at, form.size()), form))
+      return std::string(some_year).append(before.substr(at, 2)).append("-").append(before.substr(at + 3));
+  return "";
+}
+
 }  // namespace
 
 std::optional<Printed> time_stamp(std::string_view before, std::int64_t line) {
   const std::size_t at = last_stamp(before);
-  if (at == std::string_view::npos) return std::nullopt;
+  if (at == std::string_view::npos) {
+    const std::string dated = stamp_without_year(before);
+    const auto midnight = dated.empty() ? std::nullopt : midnight_of(dated);
+    if (!midnight) return std::nullopt;
+    return of_day(*midnight, dated, digits_behind_point(dated), line);
+  }
   const std::string_view stamp = before.substr(at);
   const auto midnight = midnight_of(stamp);
   if (!midnight) return std::nullopt;

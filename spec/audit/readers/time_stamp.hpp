@@ -11,8 +11,9 @@ namespace assay::spec::audit {
 
 /// The last "2025-11-20 09:13:20", "2025-11-20 09:13:20,123", "2025-11-20 09:13:20.123456" or
 /// "11/20/2025 09:13:20" (month, day, year: nanotron's) in `before`, as seconds since 1970 on the writer's
-/// clock. A stamp cuts off what lies behind its last digit: the interval reaches half a unit of that up, to
-/// which the audit adds another (evidence.hpp, wide). Empty where there is none, or no such day.
+/// clock; where there is none, the last "11/20 09:13:20" (later nanotron's), as of 1972. A stamp cuts off
+/// what lies behind its last digit: the interval reaches half a unit of that up, to which the audit adds
+/// another (evidence.hpp, wide). Empty where there is none, or no such day.
 std::optional<Printed> time_stamp(std::string_view before, std::int64_t line);
 
 /// The stamps of a log's lines. Most stand where the last one stood, on its day and between the same words:

@@ -33,6 +33,18 @@ TEST(TimeStampSpec, TheYearMayStandLast) {
   EXPECT_EQ(seconds("path/01/02 03:04:05 "), -1);
 }
 
+TEST(TimeStampSpec, TheYearMayBeMissing) {
+  const auto seconds = [](const char* text) {
+    const auto stamp = time_stamp(text, 7);
+    return stamp ? stamp->value : -1;
+  };
+  constexpr double of_1972 = 2 * 365 * 86400.0;
+  EXPECT_EQ(seconds("01/02 03:04:05 [INFO|DP=0|TP=0|lrdn0007]: "), of_1972 + 86400 + 3 * 3600 + 4 * 60 + 5);
+  EXPECT_EQ(seconds("02/29 00:00:00 "), of_1972 + 59 * 86400.0);
+  EXPECT_EQ(seconds("02/30 00:00:00 "), -1);
+  EXPECT_EQ(seconds("01/02 03:04 "), -1);
+}
+
 bool same_stamp(const std::optional<Printed>& a, const std::optional<Printed>& b) {
   if (!a || !b) return a.has_value() == b.has_value();
   return a->value == b->value && a->low == b->low && a->high == b->high && a->line == b->line;
@@ -61,7 +73,9 @@ RC_GTEST_PROP(TimeStampSpec, StampsInARowAreTheStampsOfEachLine, ()) {
     if (*rc::gen::inRange(0, 4) == 0)
       text[*rc::gen::inRange<std::size_t>(0, text.size())] = *rc::gen::elementOf(std::string("0x-: ,s"));
     if (*rc::gen::inRange(0, 10) == 0) text.resize(*rc::gen::inRange<std::size_t>(0, text.size()));
-    RC_ASSERT(same_stamp(stamps.of(text, line), time_stamp(text.substr(0, text.find("step:")), line)));
+    const auto own = time_stamp(text.substr(0, text.find("step:")), line);
+    if (own && own->value < 3 * 366 * 86400.0) continue;  // without its year: a row has none of these
+    RC_ASSERT(same_stamp(stamps.of(text, line), own));
   }
 }
 
