@@ -44,6 +44,16 @@ void add_performed_by_clock(ChangeBuilder& b, const Left& left) {
   change.of_printer = false;
 }
 
+/// The residual's number; of one that is printed rounded ("2.1M") the multiple that it holds, 2, 3, ... 64 or
+/// one part in so many; 0: none.
+double whole_multiple(const Interval& residual) {
+  if (residual.high <= residual.low * (1 + 1e-9)) return residual.middle();
+  for (int n = 2; n <= 64; ++n)
+    for (const double x : {static_cast<double>(n), 1.0 / n})
+      if (held(residual, x)) return x;
+  return 0;
+}
+
 /// A header's sequences or tokens that are not what its own micro-batch, passes, ranks and length make: each
 /// of them may be the one that is stated wrong.
 void add_stated_batch(ChangeBuilder& b, const Left& left) {
@@ -51,7 +61,7 @@ void add_stated_batch(ChangeBuilder& b, const Left& left) {
   const bool of_sequences = left.relation == R::sequences, own = usable(e.record[Setting::sequences]);
   if (!of_sequences && (left.relation != R::tokens_per_step || own)) return;
   const double a = one_number(e.accumulation), m = one_number(e.micro), k = a > 0 ? whole(left, a) : 0,
-               x = left.residual.middle();
+               x = whole_multiple(left.residual);
   if (k > 0 && of_sequences)
     b.add("sequences_of_other_accumulation",
           "the sequences of a step are those of accumulation " + written(k) + ", not " + written(a), 3.6,
@@ -69,7 +79,7 @@ void add_stated_batch(ChangeBuilder& b, const Left& left) {
         .of_printer = false;
   // The parts win over the product where the clock, or what is made of the batch, says so.
   const auto& stated = e.record[of_sequences ? Setting::sequences : Setting::tokens_per_step];
-  if (!stated || !(x > 0) || left.residual.high > left.residual.low * (1 + 1e-9)) return;
+  if (!stated || !(x > 0)) return;
   const bool printed_tokens = usable(e.record[Setting::tokens_per_step]);
   std::vector<ChangeBuilder::Effect> effects;
   if (of_sequences && printed_tokens)
@@ -77,11 +87,11 @@ void add_stated_batch(ChangeBuilder& b, const Left& left) {
   else
     effects = of_batch(b, 1 / x, 1 / x);
   effects.push_back({left.relation, x});
-  Change& change =
-      b.add("batch_stated_other",
-            "a step has " + written(stated->value / x) + (of_sequences ? " sequences" : " tokens") +
-                ", as its parts make, not the " + written(stated->value) + " that are stated",
-            3.5, effects);
+  Change& change = b.add("batch_stated_other",
+                         "a step has " + written(std::round(stated->value / x)) +
+                             (of_sequences ? " sequences" : " tokens") + ", as its parts make, not the " +
+                             written(stated->value) + " that are stated",
+                         3.5, effects);
   if (!of_sequences || !printed_tokens) change.batch = 1 / x;
   change.of_printer = false;
 }

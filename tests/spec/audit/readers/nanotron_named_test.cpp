@@ -97,5 +97,22 @@ TEST(NanotronSpec, TokensThatCountAPartOfEachStepAreNamed) {
   EXPECT_EQ(audit(run.read()).readings.front().unexplained.size(), 1u);
 }
 
+/// The lines' batch, to three digits, beside a configuration, rates and a count that all make half of it: one
+/// mistake, not two that undo each other.
+TEST(NanotronNamedSpec, ABatchOfTheLinesThatAllElseDeniesIsOneMistake) {
+  for (const double factor : {2.0, 0.5, 4.0}) {
+    Printer run;
+    run.batch_in_tokens = run.configuration = true;
+    ASSERT_FALSE(audit(run.read()).contradicts);
+    run.batch_factor = factor;
+    const RunRecord record = run.read();
+    const Audit told = audit(record);
+    ASSERT_TRUE(told.contradicts) << factor;
+    ASSERT_EQ(told.readings.front().changes.size(), 1u) << factor;
+    EXPECT_EQ(told.readings.front().changes.front().id, "batch_stated_other") << factor;
+    EXPECT_NEAR(told.readings.front().changes.front().batch, 1 / factor, 1e-9) << factor;
+  }
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::nanotron_named_test
