@@ -134,6 +134,13 @@ std::vector<Miscount> miscounts(const Evidence& e, std::string_view convention) 
     else
       add("attention_causal", "the causal half of attention is counted, not all pairs", all - own / 2);
   }
+  if (const auto T = sequence_length(e); e.model && e.model->experts && which && T) {
+    ModelSpec all_active = *e.model;
+    all_active.experts->active = all_active.experts->count;
+    if (const auto count = flops_per_token(*which, all_active, *T); count.flops)
+      add("experts_all_counted", "all experts are counted, not those that a token is routed to",
+          all * count.flops->to_double() / flops_per_token(*which, *e.model, *T).flops->to_double());
+  }
   if (e.model) {
     const double table = 6.0 * static_cast<double>(e.model->vocab) * static_cast<double>(e.model->width);
     const bool counts_table = which == Convention::palm_total || which == Convention::nanogpt_legacy_v1 ||
