@@ -82,7 +82,8 @@ std::vector<Change> ChangeBuilder::finish() {
       if (alike(change, other)) same = &other;
     if (!same)
       merged.push_back(std::move(change));
-    else if (change.id != same->id && change.cost <= same->cost + 1) {
+    else if (change.id != same->id && change.cost <= same->cost + 1 &&
+             std::count(same->alternatives.begin(), same->alternatives.end(), change.text) == 0) {
       same->alternatives.push_back(change.text);
       same->alternative_ids.push_back(change.id);
     }

@@ -223,7 +223,10 @@ const std::vector<Invariant>& invariants() {
        "four times as much. What it shows more in every stretch than a rate of all the time since the line "
        "before (torchtitan's), from a twentieth on, is told, and no contradiction: a program may pause "
        "between all lines. Of a log with lines of validations, whose time torchtitan's rates leave out, the "
-       "clock may show any time more.",
+       "clock may show any time more. Where nearly every line's rate is a whole multiple of the tokens since "
+       "the start over the time since the start, to half a hundredth, it is held to that mean, with no "
+       "pause. "
+       "Where the number of GPUs is not known, only a rate that is too high for all of them contradicts.",
        Unit::seconds},
       {"line_clock", "the steps since the line before take as long as the stamps of the two lines show",
        "By the step time, or the rate, of each line: of a single step, or a mean over the steps since the "

@@ -2,6 +2,7 @@
 
 #include "spec/audit/clock_windows.hpp"
 #include "spec/audit/denied_lines.hpp"
+#include "spec/audit/mean_since_start.hpp"
 #include "spec/audit/relations.hpp"
 
 namespace assay::spec::audit {
@@ -20,6 +21,26 @@ void note_longer_clock(const Evidence& e, const std::vector<ClockWindow>& judged
   if (least == 1e300) return;
   to.clock_over_steps = least;
   if (e.trainer.timer_pauses) to.left_out = " (its timer stops for evaluation and saving)";
+}
+
+/// Of a rate that is the tokens since the start over the time since the start, or a multiple of it: no pause
+/// is in the one and not in the other.
+bool compare_mean_since_start(const Evidence& e, Comparison& to) {
+  const auto multiple = multiple_of_mean_since_start(e);
+  if (!multiple) return false;
+  const Step& last = *e.steps.back();
+  const auto &rate = last[Field::tokens_per_second], &total = last[Field::tokens_total],
+             &elapsed = last[Field::elapsed];
+  if (!usable(rate) || !usable(total) || !usable(elapsed)) return false;
+  const Interval clock = wide(*elapsed);
+  to.samples.push_back({exact_interval(1 / *multiple), clock.middle() / *multiple, clock, last.line});
+  return true;
+}
+
+/// Of a rate of which nobody says whose it is, beside GPUs of which nobody says how many: one GPU's may be
+/// any part of what all do, and none is more than that.
+void hold_as_all_at_the_most(Comparison& by_rate) {
+  std::erase_if(by_rate.samples, [](const Sample& sample) { return sample.ratio.low > 1; });
 }
 
 /// The window of median ratio: one slow evaluation does not make the others wrong. A clock also runs through
@@ -76,11 +97,12 @@ void compare_clock(const Evidence& evidence, Comparisons& out) {
   const bool part = clock && denied_lines(evidence, times ? Field::seconds : Field::tokens_per_second).part;
   if (part) (times ? by_time : by_rate).missing = "a clock that goes with all lines";
   if (clock && times && !part) compare_windows(evidence, false, by_time);
-  // One GPU's rate, or one that may be, says nothing of the batch where the number of GPUs is lost.
+  // One GPU's rate, or one that may be, says no more of the batch where the number of GPUs is lost.
   const bool whose = evidence.gpus || evidence.record.format.tokens_per_second == Scope::all;
   if (!whose && clock && rates) by_rate.missing = "number of GPUs";
-  if (clock && rates && !times && whose && evidence.tokens_per_step && !part)
+  if (clock && rates && !times && !part && !compare_mean_since_start(evidence, by_rate) && evidence.tokens_per_step)
     compare_windows(evidence, true, by_rate);
+  if (!whose) hold_as_all_at_the_most(by_rate);
   if (times && rates && clock) by_rate.missing = "nothing: the step times stand for it";
 }
 
