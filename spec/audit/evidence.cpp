@@ -65,15 +65,6 @@ Interval written_of(const GpuMatch& match, Precision precision, double dense) {
 
 double number_of(const Step& step) { return step[Field::step] ? step[Field::step]->value : -1; }
 
-/// Every number of the two lines is the same.
-bool same_numbers(const Step& a, const Step& b) {
-  for (std::size_t i = 0; i < field_count; ++i) {
-    if (a.fields[i].has_value() != b.fields[i].has_value()) return false;
-    if (a.fields[i] && !(a.fields[i]->value == b.fields[i]->value)) return false;
-  }
-  return true;
-}
-
 /// False where the trainer splits models over GPUs and the lines that say how far are lost: the number of
 /// GPUs is then not the number of ranks.
 bool axes_are_known(const RunRecord& record) {
@@ -119,6 +110,14 @@ std::vector<const Step*> steps_of(const RunRecord& record) {
 }
 
 }  // namespace
+
+bool same_numbers(const Step& a, const Step& b) {
+  for (std::size_t i = 0; i < field_count; ++i) {
+    if (a.fields[i].has_value() != b.fields[i].has_value()) return false;
+    if (a.fields[i] && !(a.fields[i]->value == b.fields[i]->value)) return false;
+  }
+  return true;
+}
 
 bool done_again(const RunRecord& record, const std::vector<const Step*>& steps, std::size_t i) {
   if (i == 0 || i >= steps.size() || number_of(*steps[i]) < 0) return false;

@@ -42,6 +42,9 @@ struct Stretch {
   std::size_t begin = 0, end = 0;  ///< half-open range of Evidence::steps
 };
 
+/// Every number of the two lines is the same, the stamp too.
+bool same_numbers(const Step& a, const Step& b);
+
 /// Whether line `i` of `steps` does the step of the line before again, after a restart from an earlier step
 /// between two logged ones: the log says so there, or other numbers stand beside the same step and the log
 /// goes on. The same numbers twice, or every step twice, are copies.

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "spec/audit/change_builder.hpp"
+#include "spec/audit/copied_lines.hpp"
 #include "spec/audit/groups.hpp"
 #include "spec/audit/relations.hpp"
 #include "spec/audit/running_mean.hpp"
@@ -104,7 +105,8 @@ Result judge_steps(const Evidence& e) {
   double gap = usual;
   const bool all_kept = e.record.steps_seen <= static_cast<std::int64_t>(e.record.steps.size());
   std::int64_t restarts = 0, swaps = 0, left_out = 0;
-  bool doubled = false, missing = false, no_number = false;
+  bool doubled = false, missing = false, no_number = false, copied = false;
+  std::size_t copied_to = 0;  // the line behind copies goes on from before them
   std::string what;
   for (std::size_t i = 0; i < e.steps.size(); ++i) {
     const auto& number = (*e.steps[i])[Field::step];
@@ -116,7 +118,7 @@ Result judge_steps(const Evidence& e) {
       no_number = true;
       if (what.empty()) what = "step " + shown(number->value, Unit::none) + " is no count of steps";
     }
-    if (i == 0 || !(*e.steps[i - 1])[Field::step]) continue;
+    if (i == 0 || (copied_to > 0 && i == copied_to) || !(*e.steps[i - 1])[Field::step]) continue;
     const double before = (*e.steps[i - 1])[Field::step]->value, here = number->value;
     if (here <= before) gap = usual;
     if (done_again(e.record, e.steps, i)) {
@@ -125,6 +127,11 @@ Result judge_steps(const Evidence& e) {
       contradict(out, here, exact_interval(before + gap), e.steps[i]->line);
       doubled = true;
       if (what.empty()) what = "step " + whole(here) + " stands twice";
+    } else if (const Copies copies = here < before ? copies_at(e, i) : Copies{}; copies.lines > 0) {
+      contradict(out, here, exact_interval(before + gap), e.steps[i]->line);
+      out.contradicted += static_cast<std::int64_t>(copies.lines) - 1;
+      copied = true, copied_to = i + copies.lines;
+      if (what.empty()) what = told_as_copies(e, i, copies);
     } else if (here < before) {
       // One step out of place comes back at once; a restart goes on from where it fell to, if not every time.
       const bool back = i + 1 < e.steps.size() && (*e.steps[i + 1])[Field::step] &&
@@ -162,7 +169,11 @@ Result judge_steps(const Evidence& e) {
             "a step's number is a whole one from 0 on: another column, or a damaged line");
     if (swaps)
       blame(out, "steps_out_of_order", "lines are out of order: several writers, or logs put together");
-    else if (doubled)
+    if (copied)
+      blame(
+          out, "steps_copied",
+          "lines stand twice as they are, their times too: no restart, which does its steps at another time");
+    else if (doubled && !swaps)
       blame(out, "step_doubled", "steps are logged twice: two writers, or logs put together");
     if (missing && !swaps) blame(out, "step_missing", "lines were lost, or steps were skipped");
   } else {
