@@ -9,8 +9,8 @@
 namespace assay::spec::audit {
 
 std::optional<double> multiple_of_mean_since_start(const Evidence& e) {
-  constexpr double as_near = 0.005;       // chosen, with `one_of`: so far no digits of a rate hide another one
-  constexpr std::size_t one_of = 20;      // lines that may say something else
+  constexpr double as_near = 0.005;   // chosen, with `one_of`: so far no digits of a rate hide another one
+  constexpr std::size_t one_of = 20;  // lines that may say something else
   std::vector<Interval> multiples;
   bool moves = false;
   const Printed* first = nullptr;

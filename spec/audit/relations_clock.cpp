@@ -100,7 +100,8 @@ void compare_clock(const Evidence& evidence, Comparisons& out) {
   // One GPU's rate, or one that may be, says no more of the batch where the number of GPUs is lost.
   const bool whose = evidence.gpus || evidence.record.format.tokens_per_second == Scope::all;
   if (!whose && clock && rates) by_rate.missing = "number of GPUs";
-  if (clock && rates && !times && !part && !compare_mean_since_start(evidence, by_rate) && evidence.tokens_per_step)
+  if (clock && rates && !times && !part && !compare_mean_since_start(evidence, by_rate) &&
+      evidence.tokens_per_step)
     compare_windows(evidence, true, by_rate);
   if (!whose) hold_as_all_at_the_most(by_rate);
   if (times && rates && clock) by_rate.missing = "nothing: the step times stand for it";

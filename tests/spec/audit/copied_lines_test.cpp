@@ -19,7 +19,8 @@ using lines_without_settings::text;
 std::string line_of(int step, double clock, bool again) {
   const double ms = 5400 * (1 + 0.01 * std::sin(3.1 * step + (again ? 1 : 0)));
   return text(
-      " [2024-04-06 03:%02d:%02d] iteration %8d/    9999 | consumed samples: %12d | elapsed time per iteration "
+      " [2024-04-06 03:%02d:%02d] iteration %8d/    9999 | consumed samples: %12d | elapsed time per "
+      "iteration "
       "(ms): %.1f | learning rate: 1.420000E-05 | global batch size:   128 | lm loss: 1.8%05dE+00 | loss "
       "scale: 1.0 | grad norm: 1.300 |\n",
       static_cast<int>(clock) / 60, static_cast<int>(clock) % 60, step, 128 * step, ms, 100 * step);
@@ -45,8 +46,8 @@ TEST(CopiedLinesSpec, ABlockThatStandsTwiceIsNoRestart) {
                                                         joined(lines, behind, 40)));
     ASSERT_EQ(told.verdict, Verdict::contradicts) << behind;
     const auto number = [&](std::size_t n) { return std::to_string(n); };
-    EXPECT_EQ(told.note, "lines " + number(behind + 1) + " to " + number(behind + 5) +
-                             " are copies of lines 20 to 24");
+    EXPECT_EQ(told.note,
+              "lines " + number(behind + 1) + " to " + number(behind + 5) + " are copies of lines 20 to 24");
     ASSERT_EQ(told.causes.size(), 1U);
     EXPECT_EQ(told.causes.front().id, "steps_copied");
     EXPECT_EQ(told.contradicted, 5);
@@ -70,8 +71,8 @@ TEST(CopiedLinesSpec, LossesAloneAreNoCopies) {
       for (int step = from; step <= to; ++step)
         log += text(form, step, 4 - 0.01 * step, 900 + (step * (from == 1 || again_alike ? 37 : 53)) % 71);
     const bool times = std::string(form).find("%d,%.4f,%d") == 0;
-    return judge("steps",
-                 tests::read_mapped(log, times ? "step=step,loss=loss,seconds=ms:ms" : "step=step,loss=loss"));
+    return judge("steps", tests::read_mapped(
+                              log, times ? "step=step,loss=loss,seconds=ms:ms" : "step=step,loss=loss"));
   };
   EXPECT_EQ(judged("%d,%.4f,%d\n", true).verdict, Verdict::contradicts);
   EXPECT_EQ(judged("%d,%.4f,%d\n", false).verdict, Verdict::holds);

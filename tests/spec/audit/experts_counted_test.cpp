@@ -22,8 +22,8 @@ RunRecord mixtral(Convention convention, std::int64_t active) {
   for (int i = 1; i <= 12; ++i) {
     char line[160];
     std::snprintf(line, sizeof line,
-                  "{\"step\": %d, \"loss\": %.4f, \"tokens_per_second\": 400000, \"flops_rate\": %.6e}\n", i, 9.0 - 0.1 * i,
-                  flops);
+                  "{\"step\": %d, \"loss\": %.4f, \"tokens_per_second\": 400000, \"flops_rate\": %.6e}\n", i,
+                  9.0 - 0.1 * i, flops);
     log += line;
   }
   return tests::read_text(log, "gpus=64,model=mixtral-8x7b,sequence_length=4096");

@@ -108,6 +108,8 @@ TEST(InvariantsSpec, StepsMissingDoubledAndOutOfOrder) {
 TEST(InvariantsSpec, ARestartIsSeenAsOneAndMustGoOn) {
   RunRecord r = plain();
   for (int i = 9; i <= 12; ++i) r.steps.push_back(r.steps[static_cast<std::size_t>(i - 1)]);
+  EXPECT_EQ(judge("steps", r).causes.at(0).id, "steps_copied");
+  for (std::size_t i = 12; i < r.steps.size(); ++i) r.steps[i][Field::seconds]->value *= 1.001;
   EXPECT_EQ(verdict("steps", r), Verdict::holds);
   EXPECT_EQ(judge("steps", r).note, "1 restart from an earlier step");
   EXPECT_EQ(verdict("resume", r), Verdict::holds);

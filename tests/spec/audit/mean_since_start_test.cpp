@@ -20,7 +20,8 @@ using tests::read_text;
 using tests::result_of;
 
 constexpr char columns[] =
-    "step=current_steps,loss=loss,elapsed=elapsed_time,tokens_per_second=throughput,tokens_total=total_tokens";
+    "step=current_steps,loss=loss,elapsed=elapsed_time,tokens_per_second=throughput,tokens_total=total_"
+    "tokens";
 
 struct Written {
   double times = 1;        ///< what the rate is of what it should be
@@ -76,7 +77,8 @@ TEST(MeanSinceStartSpec, AMeanSinceTheStartHolds) {
   EXPECT_EQ(judged({}, "gpus=8"), Verdict::holds);
   EXPECT_EQ(judged({1, 0, 300}), Verdict::holds) << "evaluations are in the clock and in the rate";
   EXPECT_EQ(judged({1, 60}), Verdict::holds);
-  EXPECT_EQ(judged({1, 0, 0, false, 9e7}), Verdict::holds) << "tokens of the run before, over this one's time";
+  EXPECT_EQ(judged({1, 0, 0, false, 9e7}), Verdict::holds)
+      << "tokens of the run before, over this one's time";
   EXPECT_EQ(judged({0.125}, "gpus=8"), Verdict::holds) << "one GPU's";
   EXPECT_NE(judged({0.125}), Verdict::contradicts) << "one GPU's, of as many as nobody says";
 }
