@@ -54,6 +54,55 @@ void judge_saved_epoch(const Evidence& e, const Printed& done, double planned, R
             shown(done.value, Unit::none) + " of " + shown(planned, Unit::none) + " planned ones");
 }
 
+/// How far the epoch grew from the last line to the state, against what it grew from line to line. A pass
+/// whose batches are no multiple of the accumulation ends in a short step, or in one that is not counted, a
+/// step for each pass that ends; and what is behind the last line may be of another batch, of up to four
+/// times as many sequences (chosen). Lines before a resume may be of any.
+void judge_growth_of_epoch(const Evidence& e, const Printed& done, Result& out) {
+  constexpr double of_another_batch = 4, two_digits = 0.01;
+  constexpr std::size_t enough = 3;
+  const auto &epoch = e.record.saved.epoch, &saved = e.record.saved.step,
+             &step = (*e.steps.back())[Field::step];
+  if (out.verdict == Verdict::contradicts || !epoch || !saved || !step || e.stretches.size() != 1) return;
+  if (!std::isfinite(epoch->value) || !std::isfinite(saved->value) || saved->value < step->value) return;
+  double most = 0;
+  std::size_t lines = 0;
+  const Step* before = nullptr;
+  for (const Step* here : e.steps) {
+    if (!(*here)[Field::epoch] || !(*here)[Field::step]) continue;
+    if (before && (*here)[Field::step]->value > (*before)[Field::step]->value) {
+      const double grown = wide(*(*here)[Field::epoch]).high - wide(*(*before)[Field::epoch]).low;
+      most = std::max(most, grown / ((*here)[Field::step]->value - (*before)[Field::step]->value));
+      ++lines;
+    }
+    before = here;
+  }
+  if (lines < enough) return;
+  const double steps = saved->value - step->value,
+               passes = std::max(0.0, std::ceil(epoch->value) - std::floor(done.value)),
+               reach = done.high + two_digits + of_another_batch * most * (steps + 1 + passes);
+  ++out.judged;
+  if (epoch->value <= reach) return;
+  contradict(out, epoch->value, {done.low, reach}, epoch->line);
+  blame(out, "epoch_jumps",
+        "the state's epoch is " + shown(epoch->value, Unit::none) + " at step " +
+            shown(saved->value, Unit::steps) + ", the last line's " + fixed(done.value, 4) + " at step " +
+            shown(step->value, Unit::steps) + ", and " + shown(steps, Unit::steps) + " steps make at most " +
+            fixed(most * steps, 4) + " by the lines: their epochs, or the state's, are counted wrong");
+}
+
+/// Whether the run says that it did all it had planned, as epochs and as steps/s over its time go, when it
+/// had done `reached` steps of more: Trainer divides the planned steps by the time, whether they were done or
+/// not.
+bool done_before_the_plan(const Evidence& e, double reached, double planned) {
+  constexpr double timed_more = 0.01;  // as of the rates of a summary (summary_rates.cpp)
+  const auto &rate = e.record[Setting::average_steps_per_second], &time = e.record[Setting::total_seconds],
+             &passes = e.record[Setting::planned_epochs], &epoch = e.record.saved.epoch;
+  if (!usable(rate) || !usable(time) || !usable(passes) || !epoch) return false;
+  const Interval made = wide(*rate) * wide(*time) * Interval{1 - timed_more, 1 + timed_more};
+  return epoch->value >= passes->value && made.holds(reached) && !made.holds(planned);
+}
+
 }  // namespace
 
 /// Trainer's state holds the steps that were planned, and counts them from 1.
@@ -71,6 +120,16 @@ Result judge_steps_of_state(const Evidence& e) {
   const double reached = std::max(done, furthest_saved(e, planned->value));
   out.recomputed = out.verdict == Verdict::contradicts ? out.recomputed : exact_interval(reached);
   if (!out.causes.empty()) return out;
+  if (out.verdict != Verdict::contradicts && reached < planned->value &&
+      done_before_the_plan(e, reached, planned->value)) {
+    contradict(out, planned->value, exact_interval(reached), planned->line);
+    blame(out, "planned_steps_other",
+          "max_steps is " + shown(planned->value, Unit::steps) + ", and all of the run is " +
+              shown(reached, Unit::steps) +
+              " steps: its epoch is the last planned one, and steps/s times its "
+              "run time are as many");
+    return out;
+  }
   if (out.verdict == Verdict::contradicts)
     blame(out, "step_beyond",
           "the number of the step is beyond the last one, " + shown(planned->value, Unit::steps));
@@ -103,6 +162,7 @@ Result judge_epochs(const Evidence& e) {
     return out;
   }
   judge_saved_epoch(e, done, planned->value, out);
+  judge_growth_of_epoch(e, done, out);
   return out;
 }
 
