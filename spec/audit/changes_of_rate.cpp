@@ -140,6 +140,11 @@ void add_multiples(ChangeBuilder& b, const Left& left) {
               "the clock shows about " + as_multiple(1 / found) + "the time that the steps take by tokens/s",
               6.1, {{R::rate_wall_clock, found}});
       return add_batch_multiples(b, left, 1 / found, "about " + as_multiple(1 / found));
+    case R::sequences_rate:
+      b.add("sequences_rate_multiple",
+            "sequences/s is " + as_multiple(found) + "what the batch and the step time make", 6,
+            {{R::sequences_rate, found}});
+      return;
     case R::flops_rate_of_batch:
       add_flops_multiple(b, found, as_multiple(found) + "what model, batch and time make");
       return add_batch_multiples(b, left, found, as_multiple(found));

@@ -116,6 +116,27 @@ Result judge_sequences_of_rates(const Evidence& e, const Printed& printed) {
   return out;
 }
 
+/// Of sequences/s that steps/s deny, which agree with the time: the whole multiple of what batch and steps/s
+/// make that they are, or one part in as many; empty where they are neither.
+std::string multiple_of_steps(const Evidence& e, const Printed& printed, Interval each) {
+  constexpr double as_near = 0.01;  // as of a rate over the run's time
+  const auto& steps = e.record[Setting::average_steps_per_second];
+  if (!usable(steps) || judge_steps_rate(e).verdict != Verdict::holds) return "";
+  const Interval times = wide(printed) / (each * wide(*steps)),
+                 near = {times.low * (1 - as_near), times.high * (1 + as_near)};
+  std::string out;
+  int found = 0;
+  for (int n = 2; n <= 64; ++n)
+    for (const bool part : {false, true})
+      if (near.holds(part ? 1.0 / n : n)) {
+        ++found;
+        out = "sequences/s is " + (part ? "1/" + std::to_string(n) + " of" : std::to_string(n) + " times") +
+              " what the batch and steps/s make";
+        if (part && e.ranks == n) out += ": one rank's";
+      }
+  return found == 1 ? out : "";
+}
+
 }  // namespace
 
 Result judge_sequences_rate(const Evidence& e) {
@@ -123,7 +144,12 @@ Result judge_sequences_rate(const Evidence& e) {
   if (!usable(printed)) return not_judged("sequences per second of a summary");
   const auto each = stated_batch(e);
   if (!each) return judge_sequences_of_rates(e, *printed);
-  return judge_run_rate(e, *printed, mean_of_batches(e, *each), "sequences/s");
+  const Interval mean = mean_of_batches(e, *each);
+  Result out = judge_run_rate(e, *printed, mean, "sequences/s");
+  if (out.verdict != Verdict::contradicts) return out;
+  if (std::string multiple = multiple_of_steps(e, *printed, mean); !multiple.empty())
+    out.causes.front().text = std::move(multiple);
+  return out;
 }
 
 }  // namespace assay::spec::audit
