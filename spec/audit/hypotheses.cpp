@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "spec/audit/corrected.hpp"
+#include "spec/audit/uneven_counts.hpp"
 #include "spec/audit/unnamed_factor.hpp"
 
 namespace assay::spec::audit {
@@ -120,6 +121,8 @@ class Search {
   /// What one wrong number leaves open costs once.
   void give_up(Node& node, const std::vector<Relation>& left) {
     Unnamed open = unnamed(c_, node.factors, left);
+    if (std::string uneven = uneven_count(e_, left.front()); !uneven.empty())
+      open.change.text = std::move(uneven);
     solved_.push_back(std::move(open.change));
     node.cost += solved_.back().cost;
     node.changes.push_back(&solved_.back());
