@@ -77,7 +77,7 @@ class Csv : public LineReader {
       return builder.unread(line.text);
     }
     if (!line.complete) forget_last_cell(step);
-    if (says_something(step)) {
+    if (mapping_.says_something(step)) {
       if (all_plain_) shapes_.learn(line, taken_);
       builder.step(step);
     }

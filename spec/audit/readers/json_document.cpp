@@ -73,7 +73,7 @@ void JsonDocument::end_element(std::string_view path, std::string_view text) {
   const bool step = path == "training_iterations[]" ||
                     (path == "log_history[]" && step_[Field::loss] && step_[Field::step]) ||
                     (entry_ == Entry::step && path == "[]") ||
-                    (mapping_.stated() && path.ends_with("[]") && says_something(step_));
+                    (mapping_.stated() && path.ends_with("[]") && mapping_.says_something(step_));
   if (entry_ == Entry::gpu && path == "[]")
     builder_.setting(Setting::gpus, exactly(static_cast<double>(++gpus_), builder_.line()));
   if (path == "log_history[]" && summary_ && !step_[Field::loss] && step_[Field::step])

@@ -39,9 +39,9 @@ class JsonLines : public LineReader {
     else if (values_.known) {
       const bool null = is_null(values_.step[Field::loss]);
       if (null && !null_rows_.is_step(values_.step, builder.last_number())) values_.step[Field::loss].reset();
-      if (!says_something(values_.step) && values_.plain && !mapping_.shares_are_open())
+      if (!mapping_.says_something(values_.step) && values_.plain && !mapping_.shares_are_open())
         others_.learn(line, values_.taken);
-      if (!says_something(values_.step) || values_.is_no_step()) return;
+      if (!mapping_.says_something(values_.step) || values_.is_no_step()) return;
       if (values_.plain) shapes_.learn(line, values_.taken);
       if (values_.rewards) builder.of_rewards();
       if (is_null(values_.step[Field::loss]))

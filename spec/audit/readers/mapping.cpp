@@ -215,9 +215,16 @@ void Mapping::require_keys(const std::array<bool, field_count>& filled,
                   "no line holds a number under that key, its keys are " + quote(listed));
 }
 
-bool says_something(const Step& step) {
+bool Mapping::says_something(const Step& step) const {
+  const auto more = [](Field field) { return field != Field::step && field != Field::rank; };
+  const bool stamps_alone = std::none_of(columns_.begin(), columns_.end(), [&](const Column& column) {
+    return std::any_of(column.meanings.begin(), column.meanings.end(), [&](const Meaning& meaning) {
+      return more(meaning.field) && meaning.field != Field::elapsed;
+    });
+  });
   for (std::size_t i = 0; i < field_count; ++i)
-    if (step.fields[i] && static_cast<Field>(i) != Field::step && static_cast<Field>(i) != Field::rank)
+    if (const auto field = static_cast<Field>(i);
+        step.fields[i] && more(field) && (stamps_alone || field != Field::elapsed))
       return true;
   return false;
 }

@@ -39,6 +39,9 @@ class Mapping {
   /// Reads `token` into the fields of `step` that it means; a token that is no number leaves them empty. A
   /// share may be followed by "%".
   static Taken take(Step& step, std::span<const Meaning> meanings, std::string_view token, std::int64_t line);
+  /// Whether a step has more than its number, and its stamp where other fields are mapped: tables also hold
+  /// rows of validations, whose columns are others.
+  bool says_something(const Step& step) const;
   /// Whether some field is mapped to `column`.
   bool knows(std::string_view column) const;
   /// Refuses a stated mapping of which a column is not `there`: a misspelt column would be a number unjudged.
@@ -60,9 +63,6 @@ class Mapping {
   std::vector<GivenOption> given_;
   bool stated_ = false;
 };
-
-/// Whether a step has more than its number: tables also hold rows of validations, whose columns are others.
-bool says_something(const Step& step);
 
 /// Adds a key of a JSON log that holds numbers or texts, unless it is known: those that a message can name.
 void note_key(std::vector<std::string>& keys, std::string_view key);

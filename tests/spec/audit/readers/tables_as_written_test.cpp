@@ -75,5 +75,23 @@ TEST(TablesAsWrittenSpec, RowsThatAreLeftOutAreNotLost) {
             Verdict::contradicts);
 }
 
+/// W&B's history: a validation has a row of its own, of the step's number and the time.
+TEST(TablesAsWrittenSpec, ARowOfNumberAndStampAloneIsNoStep) {
+  std::string json, csv = "step,time,loss,val\n";
+  for (int n = 1; n <= 20; ++n) {
+    const std::string step = std::to_string(n), time = std::to_string(10 * n);
+    json += R"({"step": )" + step + R"(, "time": )" + time + R"(, "loss": 2.5})" + "\n";
+    csv += step + "," + time + ",2.5,\n";
+    if (n % 5 != 0) continue;
+    json += R"({"step": )" + step + R"(, "time": )" + time + R"(.5, "val": {"loss": 2.4}})" + "\n";
+    csv += step + "," + time + ".5,,2.4\n";
+  }
+  for (const std::string& log : {json, csv}) {
+    const RunRecord run = read_mapped(log, "step=step,elapsed=time,loss=loss");
+    EXPECT_EQ(run.steps_seen, 20) << log;
+    EXPECT_EQ(judge("steps", run).verdict, Verdict::holds) << log;
+  }
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::tables_as_written_test
