@@ -138,6 +138,9 @@ TEST(RefusedLogsSpec, PartsOfKnownLogsAreNamedInTheRefusal) {
        "}\n"},
       {"line 4 is of a JSON document that other text stands around",
        "my state:\n```json\n{\n  \"training_iterations\": []\n}\n```\n"},
+      {"line 1 is of a JSON document whose steps are no list", "{\"log_history\": 5}\n"},
+      {"line 2 is of numbers with an exponent above 308",
+       "a log\n{'loss': 1e400, 'grad_norm': 1.2, 'learning_rate': 1e-05, 'epoch': 0.01}\n"},
       {"line 2 is of a Hugging Face summary",
        "```\n{'train_runtime': '2219', 'train_samples_per_second': '1.474', 'train_loss': '0.7228'}\n```\n"}};
   for (const auto& [what, log] : logs) {
