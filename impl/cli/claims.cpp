@@ -33,6 +33,19 @@ std::string text_of(const std::string& path) {
   return text;
 }
 
+/// Errors: UserError; of a file that is not called .toml with what to give.
+Document document_of(const std::string& path) {
+  const std::string text = text_of(path);
+  try {
+    return spec::claims::document_from_toml(text, path);
+  } catch (const UserError& error) {
+    if (path.ends_with(".toml")) throw;
+    throw UserError(error.code(), std::string(error.what()) +
+                                      "; the files of claims are golden/claims/*.toml, docs/claims.md is the "
+                                      "page that `assay claims` writes of them");
+  }
+}
+
 /// Judges every claim once, so that one whose expression cannot be computed is named with its file.
 void refuse_uncomputable(const Document& document, const std::string& path) {
   for (const Claim& claim : document.claims) try {
@@ -102,7 +115,7 @@ int claims(const Arguments& arguments, Streams streams) {
   refuse_repeats(arguments.positional);
   std::vector<Document> documents;
   for (const std::string& path : arguments.positional) {
-    documents.push_back(spec::claims::document_from_toml(text_of(path), path));
+    documents.push_back(document_of(path));
     refuse_uncomputable(documents.back(), path);
   }
   if (arguments.has("json"))

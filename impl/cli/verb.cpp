@@ -130,7 +130,7 @@ const std::vector<Verb>& verbs() {
        report},
       {"claims",
        "FILE...",
-       "published numbers recomputed, as a page; fails when a file states another verdict",
+       "published numbers recomputed, as a page; exit code 1 where a file states another verdict, else 0",
        {"assay claims golden/claims/b200_scaling.toml", "assay claims golden/claims/*.toml --json"},
        {kJson},
        claims},

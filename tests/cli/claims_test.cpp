@@ -37,5 +37,11 @@ TEST(ClaimsCli, JsonHoldsEveryClaimWithItsVerdict) {
   EXPECT_EQ(page.str().rfind("# Published numbers, recomputed", 0), 0u);
 }
 
+TEST(ClaimsCli, ThePageOfClaimsIsNoFileOfThem) {
+  std::ostringstream out, err;
+  EXPECT_EQ(run({"claims", tests::source_dir() + "/docs/claims.md"}, {out, err}), 65) << err.str();
+  EXPECT_NE(err.str().find("golden/claims/*.toml"), std::string::npos) << err.str();
+}
+
 }  // namespace
 }  // namespace assay::impl::cli::claims_test
