@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -128,25 +129,6 @@ void given(const Arguments& arguments, RunRecord& record) {
   if (arguments.has("seq")) record.state(Setting::sequence_length, number("seq"), option("seq"));
 }
 
-/// What replaced or filled in the log's own words: a contradiction may be that of an option.
-void print_given(const Arguments& arguments, std::ostream& out) {
-  std::string said;
-  for (const char* name : {"model", "gpu", "gpus", "seq", "set"})
-    if (arguments.has(name))
-      said += (said.empty() ? "--" : ", --") + std::string(name) + " " + arguments.value(name, "");
-  if (!said.empty())
-    out << "the command line says " << said
-        << ", not the log: a number that contradicts may be the option's; without it the log is judged "
-           "by its own words\n";
-}
-
-/// Whether an option may be what an invariant contradicts: not where it compares the lines' own numbers
-/// alone.
-bool rests_on_options(std::string_view invariant) {
-  return invariant != "steps" && invariant != "loss_finite" && invariant != "loss_possible" &&
-         invariant != "resume" && invariant != "settings_agree";
-}
-
 /// "-" is standard output.
 void write_junit(const std::string& path, const std::string& xml, std::ostream& out) {
   if (path == "-") {
@@ -201,7 +183,7 @@ void audit_refused(const Arguments& clear, const std::string& why, Streams strea
   if (!clear.has("junit")) return;
   try {
     refuse_overwriting(clear);
-    write_junit(clear.value("junit", ""), junit_of_unreadable("command line", why), streams.out);
+    write_junit(clear.value("junit", ""), junit({}, {{"command line", why}}), streams.out);
   } catch (const UserError&) {
     // What is wrong with the command line is told; that the report cannot be written either need not be.
   }
@@ -220,35 +202,43 @@ int audit(const Arguments& arguments, Streams streams) {
   refuse_overwriting(arguments);
   refuse_stated_twice(arguments);
   std::vector<RunRecord> records;
+  std::vector<Unreadable> unreadable;
+  std::optional<UserError> first;
   std::string reading = arguments.positional.front();
   try {
     refuse_repeats(arguments.positional);
-    for (const std::string& path : arguments.positional)
-      for (RunRecord& record : runs_of(reading = path, arguments)) records.push_back(std::move(record));
+    for (const std::string& path : arguments.positional) try {
+        for (RunRecord& record : runs_of(reading = path, arguments)) records.push_back(std::move(record));
+      } catch (const UserError& error) {
+        // What the command line says of all of them is no fault of one.
+        if (error.code() == ExitCode::usage) throw;
+        unreadable.push_back({path, error.what()});
+        if (!first) first = error;
+      }
   } catch (const UserError& error) {
     // A report that is not there, or an older one, reads as nothing wrong on some CI systems.
     if (arguments.has("junit"))
-      write_junit(arguments.value("junit", ""), junit_of_unreadable(reading, error.what()), streams.out);
+      write_junit(arguments.value("junit", ""), junit({}, {{reading, error.what()}}), streams.out);
     throw;
   }
-  const Together together = spec::audit::audit(records);
+  const Together together = records.empty() ? Together{} : spec::audit::audit(records);
   const bool report_only = arguments.value("junit", "") == "-";
   // Whole, or not at all: what is found wrong while it is put together leaves no half of it behind.
   std::ostringstream text;
-  if (arguments.has("json"))
-    print_json(together, text);
-  else if (!report_only)
-    print_screen(together, text);
-  if (arguments.has("junit")) write_junit(arguments.value("junit", ""), junit(together), streams.out);
+  if (!records.empty() && arguments.has("json"))
+    print_json(together, unreadable, text);
+  else if (!records.empty() && !report_only)
+    print_screen(together, text), print_given(together, text);
+  if (arguments.has("junit"))
+    write_junit(arguments.value("junit", ""), junit(together, unreadable), streams.out);
   streams.out << text.view();
-  bool contradicts = false, of_options = false;
-  for (const Audit& one : together.audits) {
-    contradicts |= one.contradicts;
-    for (const Result& result : one.results)
-      of_options |= result.verdict == Verdict::contradicts && rests_on_options(result.id);
-  }
+  // The first is told by what maps errors to exit codes.
+  for (std::size_t i = 1; i < unreadable.size(); ++i)
+    streams.err << "assay: error: " << unreadable[i].why << "\n";
+  if (first) throw UserError(*first);
+  bool contradicts = false;
+  for (const Audit& one : together.audits) contradicts |= one.contradicts;
   for (const Result& result : together.results) contradicts |= result.verdict == Verdict::contradicts;
-  if (of_options && !arguments.has("json") && !report_only) print_given(arguments, streams.out);
   return static_cast<int>(contradicts ? ExitCode::contradiction : ExitCode::done);
 }
 

@@ -150,10 +150,11 @@ std::string test_case(const std::string& suite, const Result& r) {
 }
 
 struct Counts {
-  std::size_t tests = 0, failures = 0, skipped = 0;
+  std::size_t tests = 0, failures = 0, errors = 0, skipped = 0;
   std::string attributes() const {
     return " tests=\"" + std::to_string(tests) + "\" failures=\"" + std::to_string(failures) +
-           "\" errors=\"0\" skipped=\"" + std::to_string(skipped) + "\" time=\"0\"";
+           "\" errors=\"" + std::to_string(errors) + "\" skipped=\"" + std::to_string(skipped) +
+           "\" time=\"0\"";
   }
 };
 
@@ -182,12 +183,21 @@ std::string test_suite(const std::string& name, const std::vector<Result>& resul
   return " <testsuite name=\"" + xml(name) + "\"" + counts.attributes() + ">\n" + cases + " </testsuite>\n";
 }
 
+std::string unreadable_suite(const Unreadable& log, Counts& all) {
+  Counts one;
+  one.tests = one.errors = 1;
+  all.tests += 1, all.errors += 1;
+  return " <testsuite name=\"" + xml(log.origin) + "\"" + one.attributes() + ">\n  <testcase classname=\"" +
+         xml(log.origin) + "\" name=\"readable\" time=\"0\"><error type=\"unreadable\" message=\"" +
+         xml(log.why) + "\"></error></testcase>\n </testsuite>\n";
+}
+
 constexpr const char* xml_start =
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"assay audit\"";
 
 }  // namespace
 
-void print_json(const Together& together, std::ostream& out) {
+void print_json(const Together& together, const std::vector<Unreadable>& unreadable, std::ostream& out) {
   bool contradicts = false;
   for (const Audit& audit : together.audits) contradicts |= audit.contradicts;
   for (const Result& r : together.results) contradicts |= r.verdict == Verdict::contradicts;
@@ -201,24 +211,23 @@ void print_json(const Together& together, std::ostream& out) {
                        ",\"all\":" + json(d.all) + ",\"per_gpu\":" + json(d.per_gpu) +
                        ",\"mfu_exact\":" + json(d.mfu_exact) + ",\"verdict\":" + json_string(d.verdict) + "}";
               })
-      << ",\"comparison\":" << list(together.results, [](const Result& r) { return json(r); }) << "}\n";
+      << ",\"comparison\":" << list(together.results, [](const Result& r) { return json(r); })
+      << ",\"unreadable\":"
+      << list(unreadable,
+              [](const Unreadable& log) {
+                return "{\"origin\":" + json_string(log.origin) + ",\"why\":" + json_string(log.why) + "}";
+              })
+      << "}\n";
 }
 
-std::string junit(const Together& together) {
+std::string junit(const Together& together, const std::vector<Unreadable>& unreadable) {
   Counts all;
   std::string suites;
   for (const Audit& audit : together.audits)
     suites += test_suite(audit.record->origin, audit.results, all, properties(*audit.record));
   if (!together.results.empty()) suites += test_suite("comparison", together.results, all);
+  for (const Unreadable& log : unreadable) suites += unreadable_suite(log, all);
   return xml_start + all.attributes() + ">\n" + suites + "</testsuites>\n";
-}
-
-std::string junit_of_unreadable(const std::string& origin, const std::string& why) {
-  const std::string counts = " tests=\"1\" failures=\"0\" errors=\"1\" skipped=\"0\" time=\"0\"";
-  return xml_start + counts + ">\n <testsuite name=\"" + xml(origin) + "\"" + counts +
-         ">\n  <testcase classname=\"" + xml(origin) +
-         "\" name=\"readable\" time=\"0\"><error type=\"unreadable\" message=\"" + xml(why) +
-         "\"></error></testcase>\n </testsuite>\n</testsuites>\n";
 }
 
 }  // namespace assay::impl::cli

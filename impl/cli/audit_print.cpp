@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "spec/audit/behind_options.hpp"
 #include "spec/audit/headline.hpp"
 #include "spec/audit/useful_options.hpp"
 #include "spec/hardware/hardware.hpp"
@@ -312,6 +313,20 @@ void print_screen(const Together& together, std::ostream& out) {
           << "\n";
     else if (r.verdict == Verdict::holds && !r.note.empty())
       out << "  scaling holds: " << r.note << "\n";
+}
+
+void print_given(const Together& together, std::ostream& out) {
+  std::vector<std::string> behind;
+  for (const Audit& one : together.audits)
+    for (std::string& option : options_behind(*one.record, one.results))
+      if (std::find(behind.begin(), behind.end(), option) == behind.end())
+        behind.push_back(std::move(option));
+  std::string said;
+  for (const std::string& option : behind) said += (said.empty() ? "" : ", ") + option;
+  if (!said.empty())
+    out << "the command line says " << said
+        << ", not the log: a number that contradicts may be the option's; without it the log is judged "
+           "by its own words\n";
 }
 
 }  // namespace assay::impl::cli

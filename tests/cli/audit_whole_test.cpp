@@ -48,15 +48,42 @@ TEST(AuditWholeCli, AReportThatCannotBeWrittenLeavesNothingOnTheScreen) {
   }
 }
 
-TEST(AuditWholeCli, ALaterLogThatCannotBeReadLeavesNothingOfTheFirst) {
+/// Of the others all is told; of the one that cannot be read, and of what it holds before that, nothing.
+TEST(AuditWholeCli, ALogThatCannotBeReadLeavesTheOthersVerdicts) {
   const tests::Scratch scratch;
-  const std::string bad = scratch.path().string() + "/bad.log";
+  const std::string bad = scratch.path().string() + "/bad.log", good = golden("llm_tii_8_gpus.log"),
+                    report = scratch.path().string() + "/audit.xml";
   std::ofstream(bad) << "nothing of a trainer's\n";
+  const std::string alone = audit_of({good}).out;
+  for (const std::vector<std::string>& words : {std::vector{good, bad}, {bad, good}}) {
+    const Outcome outcome = audit_of({words[0], words[1], "--junit", report});
+    EXPECT_EQ(outcome.code, 65);
+    EXPECT_EQ(outcome.out, alone);
+    EXPECT_NE(outcome.err.find(bad), std::string::npos) << outcome.err;
+    std::stringstream xml;
+    xml << std::ifstream(report).rdbuf();
+    EXPECT_NE(xml.str().find("name=\"readable\" time=\"0\"><error"), std::string::npos) << xml.str();
+    EXPECT_NE(xml.str().find("<failure"), std::string::npos) << xml.str();
+    EXPECT_NE(xml.str().find("errors=\"1\""), std::string::npos) << xml.str();
+    const auto json = nlohmann::json::parse(audit_of({words[0], words[1], "--json"}).out);
+    EXPECT_EQ(json.at("runs").size(), 1u);
+    EXPECT_EQ(json.at("unreadable").at(0).at("origin"), bad);
+  }
+}
+
+TEST(AuditWholeCli, LogsNoneOfWhichCanBeReadPrintNothing) {
+  const tests::Scratch scratch;
+  const std::string bad = scratch.path().string() + "/bad.log",
+                    other = scratch.path().string() + "/other.log";
+  std::ofstream(bad) << "nothing of a trainer's\n";
+  std::ofstream(other) << "nor here\n";
   for (std::vector<std::string> words : forms) {
-    words.insert(words.begin(), {golden("llm_tii_8_gpus.log"), bad});
+    words.insert(words.begin(), {bad, other});
     const Outcome outcome = audit_of(words);
     EXPECT_EQ(outcome.code, 65);
     EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err.find(bad), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find(other), std::string::npos) << outcome.err;
   }
 }
 
