@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "spec/audit/groups.hpp"
+
 namespace assay::spec::audit {
 namespace {
 
@@ -36,7 +38,12 @@ Copies copies_at(const Evidence& e, std::size_t i) {
     stamped = stamped && one[Field::elapsed];
     differ = differ || (out.lines > 0 && are_measured(one, *e.steps[first]));
   }
-  const bool told = stamped ? out.lines >= fewest_stamped : out.lines >= fewest_measured && differ;
+  // Where the log says itself that the program began again, stamps alone tell.
+  const auto& said = e.record.restarts;
+  const bool again = std::any_of(said.begin(), said.end(), [&](const Restart& restart) {
+    return restart.line > e.steps[i - 1]->line && restart.line <= e.steps[i]->line;
+  });
+  const bool told = stamped ? out.lines >= fewest_stamped : out.lines >= fewest_measured && differ && !again;
   return told ? out : Copies{};
 }
 
@@ -45,6 +52,10 @@ std::string told_as_copies(const Evidence& e, std::size_t i, const Copies& copie
   const std::size_t last = copies.lines - 1;
   return "lines " + line(i) + " to " + line(i + last) + " are copies of lines " + line(copies.first) +
          " to " + line(copies.first + last);
+}
+
+void blame_copies(Result& result, const std::string& told) {
+  blame(result, "steps_copied", told + ", their times too: no restart, which does its steps at another time");
 }
 
 }  // namespace assay::spec::audit

@@ -170,11 +170,14 @@ const std::vector<Invariant>& invariants() {
        Unit::steps},
       {"planned_steps", "steps of the run, behind each step's number = those that are configured",
        "As in `iteration 500/ 1000`. No step's number is beyond them. Not judged where no setting states "
-       "them. A run that says that it ended as planned did as many.",
+       "them. A run that says that it ended as planned did as many; so did one of Hugging Face's whose epoch "
+       "is the last planned one and whose steps/s times its time are as many steps as were done.",
        Unit::steps},
       {"epochs", "epochs begun <= epochs planned",
        "Hugging Face's state: the epoch of a step, to its last digit, that of the state, and "
-       "`num_train_epochs`, which is rounded up.",
+       "`num_train_epochs`, which is rounded up. The state's goes on from the last line's as the lines' do, "
+       "up "
+       "to four times as fast, and a step more for each pass that ends.",
        Unit::none},
       {"rate_steady", "no step is far faster than the others",
        "Steps may stall; more than three times the best tenth contradicts, or as much more as three times "

@@ -105,9 +105,9 @@ Result judge_steps(const Evidence& e) {
   double gap = usual;
   const bool all_kept = e.record.steps_seen <= static_cast<std::int64_t>(e.record.steps.size());
   std::int64_t restarts = 0, swaps = 0, left_out = 0;
-  bool doubled = false, missing = false, no_number = false, copied = false;
+  bool doubled = false, missing = false, no_number = false;
   std::size_t copied_to = 0;  // the line behind copies goes on from before them
-  std::string what;
+  std::string what, copied;
   for (std::size_t i = 0; i < e.steps.size(); ++i) {
     const auto& number = (*e.steps[i])[Field::step];
     if (!number) continue;
@@ -129,9 +129,9 @@ Result judge_steps(const Evidence& e) {
       if (what.empty()) what = "step " + whole(here) + " stands twice";
     } else if (const Copies copies = here < before ? copies_at(e, i) : Copies{}; copies.lines > 0) {
       contradict(out, here, exact_interval(before + gap), e.steps[i]->line);
-      out.contradicted += static_cast<std::int64_t>(copies.lines) - 1;
-      copied = true, copied_to = i + copies.lines;
-      if (what.empty()) what = told_as_copies(e, i, copies);
+      out.contradicted += static_cast<std::int64_t>(copies.lines) - 1, copied_to = i + copies.lines;
+      if (copied.empty()) copied = told_as_copies(e, i, copies);
+      if (what.empty()) what = copied;
     } else if (here < before) {
       // One step out of place comes back at once; a restart goes on from where it fell to, if not every time.
       const bool back = i + 1 < e.steps.size() && (*e.steps[i + 1])[Field::step] &&
@@ -169,11 +169,8 @@ Result judge_steps(const Evidence& e) {
             "a step's number is a whole one from 0 on: another column, or a damaged line");
     if (swaps)
       blame(out, "steps_out_of_order", "lines are out of order: several writers, or logs put together");
-    if (copied)
-      blame(
-          out, "steps_copied",
-          "lines stand twice as they are, their times too: no restart, which does its steps at another time");
-    else if (doubled && !swaps)
+    if (!copied.empty()) blame_copies(out, copied);
+    if (doubled && !swaps && copied.empty())
       blame(out, "step_doubled", "steps are logged twice: two writers, or logs put together");
     if (missing && !swaps) blame(out, "step_missing", "lines were lost, or steps were skipped");
   } else {

@@ -50,6 +50,7 @@ TEST(CopiedLinesSpec, ABlockThatStandsTwiceIsNoRestart) {
               "lines " + number(behind + 1) + " to " + number(behind + 5) + " are copies of lines 20 to 24");
     ASSERT_EQ(told.causes.size(), 1U);
     EXPECT_EQ(told.causes.front().id, "steps_copied");
+    EXPECT_EQ(told.causes.front().text.find(told.note), 0U);
     EXPECT_EQ(told.contradicted, 5);
   }
 }
@@ -77,6 +78,18 @@ TEST(CopiedLinesSpec, LossesAloneAreNoCopies) {
   EXPECT_EQ(judged("%d,%.4f,%d\n", true).verdict, Verdict::contradicts);
   EXPECT_EQ(judged("%d,%.4f,%d\n", false).verdict, Verdict::holds);
   EXPECT_EQ(judged("%d,%.4f,\n", true).verdict, Verdict::holds);
+}
+
+/// As simulated logs do that draw the same numbers again: the log's own word stands.
+TEST(CopiedLinesSpec, WithoutStampsALogThatSaysThatItRestartedIsBelieved) {
+  std::string log = "step,loss,ms\n";
+  for (const auto& [from, to] : {std::pair(1, 30), std::pair(21, 60)})
+    for (int step = from; step <= to; ++step)
+      log += text("%d,%.4f,%d\n", step, 4 - 0.01 * step, 900 + step * 37 % 71);
+  RunRecord run = tests::read_mapped(log, "step=step,loss=loss,seconds=ms:ms");
+  EXPECT_EQ(judge("steps", run).verdict, Verdict::contradicts);
+  run.restarts.push_back({32, std::nullopt});
+  EXPECT_EQ(judge("steps", run).verdict, Verdict::holds);
 }
 
 }  // namespace

@@ -53,6 +53,7 @@ TEST(WholeMultiplesSpec, SequencesPerSecondOfASummary) {
   const std::string other = "sequences/s over another time, or other steps, than the summary says";
   EXPECT_EQ(of_summary(4.4, 0.1).causes.at(0).text, other);
   EXPECT_EQ(of_summary(6.4, 0.2).causes.at(0).text, other);
+  EXPECT_EQ(of_summary(6.4, 0.05).causes.at(0).text, other);
 }
 
 }  // namespace
