@@ -21,7 +21,8 @@ RunRecord without_option(const RunRecord& record, const GivenOption& option) {
 }
 
 const Result* same_invariant(const std::vector<Result>& results, const std::string& id) {
-  const auto found = std::find_if(results.begin(), results.end(), [&](const Result& r) { return r.id == id; });
+  const auto found =
+      std::find_if(results.begin(), results.end(), [&](const Result& r) { return r.id == id; });
   return found == results.end() ? nullptr : &*found;
 }
 

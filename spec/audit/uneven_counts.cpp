@@ -59,7 +59,7 @@ std::string uneven_count(const Evidence& e, Relation relation) {
       if (grown.meets(made)) continue;
       ++odd_lines;
       const double more = to[field]->value - from[field]->value - made.middle();
-      const Odd how = more > 0                                      ? Odd::jumps
+      const Odd how = more > 0                                 ? Odd::jumps
                       : to[field]->value == from[field]->value ? Odd::stands_still
                                                                : Odd::grows_less;
       const bool goes_on = !odd.empty() && odd.back().last + 1 == i && odd.back().how == how;
@@ -71,8 +71,10 @@ std::string uneven_count(const Evidence& e, Relation relation) {
   if (odd.empty() || odd_lines * lines_for_one > lines) return "";
   std::string out;
   for (std::size_t k = 0; k < std::min(odd.size(), told_most); ++k)
-    out += (k == 0 ? "" : ", and ") +
-           told(e, odd[k], k > 0 ? "they" : of_tokens ? "tokens since the start" : "sequences since the start");
+    out += (k == 0 ? "" : ", and ") + told(e, odd[k],
+                                           k > 0       ? "they"
+                                           : of_tokens ? "tokens since the start"
+                                                       : "sequences since the start");
   if (odd.size() > told_most) out += ", and more";
   return out + "; from line to line the others grow as the steps do";
 }

@@ -24,7 +24,8 @@ Options behind(const std::string& set, double rate, double counted) {
 }
 
 TEST(BehindOptionsSpec, AnOptionIsToldThatAContradictionRestsOn) {
-  EXPECT_EQ(behind("tokens_per_step=65536,gpu=NVIDIA H100 SXM", 1, 2), Options{"--set tokens_per_step=65536"});
+  EXPECT_EQ(behind("tokens_per_step=65536,gpu=NVIDIA H100 SXM", 1, 2),
+            Options{"--set tokens_per_step=65536"});
   EXPECT_EQ(behind("tokens_per_step=131072,gpu=NVIDIA H100 SXM", 1, 1),
             Options{"--set tokens_per_step=131072"});
 }

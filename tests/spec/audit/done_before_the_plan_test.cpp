@@ -26,13 +26,13 @@ struct Done {
     const int every = steps < 20 ? 1 : 10, of_pass = (batches_of_a_pass + accumulation - 1) / accumulation;
     const auto epoch_at = [&](int step) {
       const int within = (step - 1) % of_pass + 1, passes = (step - 1) / of_pass;
-      return passes +
-             std::min(1.0, static_cast<double>(within) * accumulation / batches_of_a_pass);
+      return passes + std::min(1.0, static_cast<double>(within) * accumulation / batches_of_a_pass);
     };
     for (int step = every; step < steps; step += every) {
       std::snprintf(line, sizeof line,
-                    two_digits ? "{\"epoch\": %.2f, \"loss\": %.4f, \"learning_rate\": 1e-5, \"step\": %d},\n"
-                               : "{\"epoch\": %.16g, \"loss\": %.4f, \"learning_rate\": 1e-5, \"step\": %d},\n",
+                    two_digits
+                        ? "{\"epoch\": %.2f, \"loss\": %.4f, \"learning_rate\": 1e-5, \"step\": %d},\n"
+                        : "{\"epoch\": %.16g, \"loss\": %.4f, \"learning_rate\": 1e-5, \"step\": %d},\n",
                     epochs_of_lines * epoch_at(step), 2 - 0.001 * step, step);
       out += line;
     }

@@ -22,9 +22,9 @@ Audit of(const More& more, bool tokens = false) {
     seen += (128 + more(i)) * (tokens ? 2048 : 1);
     log += std::to_string(i) + ",4.0," + std::to_string(static_cast<long long>(seen)) + "\n";
   }
-  return audit(tests::read_text(log, "sequences=128,sequence_length=2048",
-                                tokens ? "step=step,loss=loss,tokens_total=seen"
-                                       : "step=step,loss=loss,sequences_total=seen"));
+  return audit(tests::read_text(
+      log, "sequences=128,sequence_length=2048",
+      tokens ? "step=step,loss=loss,tokens_total=seen" : "step=step,loss=loss,sequences_total=seen"));
 }
 
 std::string told(const Audit& audit, const char* id = "sequences_total") {
@@ -37,16 +37,20 @@ constexpr char others[] = "; from line to line the others grow as the steps do";
 
 TEST(UnevenCountsSpec, AJumpAndACountThatStandsStillAreTold) {
   EXPECT_EQ(told(of([](int) { return 0; })), "holds");
-  EXPECT_EQ(told(of([](int i) { return i == 35 ? 12800 : 0; })),
-            std::string("sequences since the start jump at line 36, by 12,800 more than the steps make") + others);
+  EXPECT_EQ(
+      told(of([](int i) { return i == 35 ? 12800 : 0; })),
+      std::string("sequences since the start jump at line 36, by 12,800 more than the steps make") + others);
   EXPECT_EQ(told(of([](int i) { return i >= 30 && i < 40 ? -128 : 0; })),
             std::string("sequences since the start stand still from line 31 to line 40") + others);
-  EXPECT_EQ(told(of([](int i) { return i == 30 ? -28 : i == 40 ? 64 : 0; })),
+  EXPECT_EQ(told(of([](int i) { return i == 30   ? -28
+                                       : i == 40 ? 64
+                                                 : 0; })),
             std::string("sequences since the start grow at line 31 by 28 less than the steps make, and they "
                         "jump at line 41, by 64 more than the steps make") +
                 others);
-  EXPECT_EQ(told(of([](int i) { return i == 35 ? 100 : 0; }, true), "tokens_total"),
-            std::string("tokens since the start jump at line 36, by 204,800 more than the steps make") + others);
+  EXPECT_EQ(
+      told(of([](int i) { return i == 35 ? 100 : 0; }, true), "tokens_total"),
+      std::string("tokens since the start jump at line 36, by 204,800 more than the steps make") + others);
 }
 
 TEST(UnevenCountsSpec, ACountOfAnotherBatchIsNoJump) {

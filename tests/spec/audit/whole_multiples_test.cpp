@@ -39,14 +39,14 @@ TEST(WholeMultiplesSpec, SequencesPerSecondOfALine) {
 /// 100 steps of 32 sequences in 1,000 s.
 Result of_summary(double samples_per_second, double steps_per_second) {
   tests::HuggingFaceState state;
-  state.passes = "1", state.samples_per_second = samples_per_second, state.steps_per_second = steps_per_second;
+  state.passes = "1", state.samples_per_second = samples_per_second,
+  state.steps_per_second = steps_per_second;
   return judge("average_sequences_rate", state.record("micro=4,accumulation=2,gpus=4"));
 }
 
 TEST(WholeMultiplesSpec, SequencesPerSecondOfASummary) {
   EXPECT_EQ(of_summary(3.2, 0.1).verdict, Verdict::holds);
-  EXPECT_EQ(of_summary(6.4, 0.1).causes.at(0).text,
-            "sequences/s is 2 times what the batch and steps/s make");
+  EXPECT_EQ(of_summary(6.4, 0.1).causes.at(0).text, "sequences/s is 2 times what the batch and steps/s make");
   EXPECT_EQ(of_summary(0.8, 0.1).causes.at(0).text,
             "sequences/s is 1/4 of what the batch and steps/s make: one rank's");
   // Neither a multiple, nor where steps/s are of another time as well.
