@@ -87,9 +87,9 @@ TEST_F(LayoutsProgram, CpuRanksThatTorchrunStartedAreRefusedByAll) {
       "port=$((20000 + $$ % 20000)); for r in 0 1; do RANK=$r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 "
       "MASTER_PORT=$port timeout 60 " +
           tests::binary_dir() + "/bin/assay-train compute.device=cpu run.directory=" + folder("b") +
-          " & done; code=0; wait -n; code=$?; wait -n; echo first $code then $?",
+          " & pids=\"$pids $!\"; done; for p in $pids; do wait $p; echo -n \"exit $? \"; done",
       90);
-  EXPECT_NE(outcome.output.find("first 2 then 2"), std::string::npos) << outcome.output << outcome.messages;
+  EXPECT_NE(outcome.output.find("exit 2 exit 2"), std::string::npos) << outcome.output << outcome.messages;
   EXPECT_NE(outcome.messages.find("speak MPI"), std::string::npos) << outcome.messages;
   EXPECT_FALSE(fs::exists(folder("b")));
 }
