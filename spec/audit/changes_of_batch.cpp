@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "spec/audit/batch_of_run.hpp"
 #include "spec/audit/invariants.hpp"
 #include "spec/audit/solving.hpp"
 #include "spec/text/quantity.hpp"
@@ -98,23 +99,23 @@ void add_stated_batch(ChangeBuilder& b, const Left& left) {
 
 /// Lines that state another batch than the settings: they say what was done, or they are wrong.
 void add_batch_of_lines(ChangeBuilder& b, const Left& left) {
-  const auto& stated = left.e.record[Setting::sequences];
-  if (left.relation != R::step_sequences || !usable(stated)) return;
-  const double n = whole(left, stated->value);
+  const double stated = one_number(stated_batch(left.e));
+  if (left.relation != R::step_sequences || stated == 0) return;
+  const double n = whole(left, stated);
   if (n == 0) return;
-  const double x = n / stated->value;
+  const double x = n / stated;
   std::vector<ChangeBuilder::Effect> effects = of_batch(b, x, x);
   effects.push_back({R::step_sequences, x});
   effects.push_back({R::sequences_rate, 1});  // held against the lines' batch
   Change& change = b.add("batch_performed",
                          "each step performs " + counted(n, "sequence") + ", as its line says, not the " +
-                             written(stated->value) + " that are configured",
+                             written(stated) + " that are configured",
                          2.5, effects);
   change.batch = x;
   change.of_printer = false;
   b.add("batch_of_lines",
         "the lines' batch of " + counted(n, "sequence") + " is not that of a step, which has the " +
-            written(stated->value) + " that are configured",
+            written(stated) + " that are configured",
         3.2, {{R::step_sequences, x}, {R::sequences_rate, 1 / x}})
       .of_printer = false;
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "spec/audit/batch_of_run.hpp"
 #include "spec/audit/relations.hpp"
 
 namespace assay::spec::audit {
@@ -97,10 +98,11 @@ void compare_batch(const Evidence& e, Comparisons& out) {
 
 void compare_step_sequences(const Evidence& e, Comparisons& out) {
   Comparison& to = at(out, Relation::step_sequences);
-  auto stated = e.of(Setting::sequences);
+  auto stated = e.accumulation_is_configured ? e.of(Setting::sequences) : stated_batch(e);
   // A number that was taken from a line is nothing to hold the lines against.
+  const auto& setting = e.record[Setting::sequences];
   for (const Step* step : e.steps)
-    if (stated && step->line > 0 && step->line == e.record[Setting::sequences]->line) stated.reset();
+    if (stated && setting && step->line > 0 && step->line == setting->line) stated.reset();
   to.missing = stated ? "sequences on the step lines" : "sequences per step";
   for (std::size_t i = 0; stated && i < e.steps.size(); ++i)
     if (const auto& of_line = (*e.steps[i])[Field::step_sequences]; usable(of_line))

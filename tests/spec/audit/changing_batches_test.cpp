@@ -20,13 +20,9 @@ struct Printed {
 
 /// Megatron-LM's: the batch grows from 64 by 64 to 512, every line of `interval` steps is printed. `lie`
 /// changes what is printed; `next` prints the batch of the step that follows.
-Result sequences_total(int interval, const std::function<void(Printed&)>& lie = {}, bool next = false) {
+std::string lines(int interval, const std::function<void(Printed&)>& lie = {}, bool next = false) {
   const auto batch_of = [](long consumed) { return std::min(512L, 64 + 64 * (consumed / 5715)); };
-  std::string log =
-      "------------------------ arguments ------------------------\n"
-      "  global_batch_size ............................... 512\n"
-      "  rampup_batch_size ............................... ['64', '64', '40000']\n"
-      "-------------------- end of arguments ---------------------\n";
+  std::string log;
   long consumed = 0;
   for (int step = 1; step <= 400; ++step) {
     const long own = batch_of(consumed);
@@ -43,7 +39,17 @@ Result sequences_total(int interval, const std::function<void(Printed&)>& lie = 
         printed.step, printed.consumed, 1000.0 + step % 7, printed.batch);
     log += line;
   }
-  return judge("sequences_total", tests::read_text(log));
+  return log;
+}
+
+constexpr char ramp[] =
+    "------------------------ arguments ------------------------\n"
+    "  global_batch_size ............................... 512\n"
+    "  rampup_batch_size ............................... ['64', '64', '40000']\n"
+    "-------------------- end of arguments ---------------------\n";
+
+Result sequences_total(int interval, const std::function<void(Printed&)>& lie = {}, bool next = false) {
+  return judge("sequences_total", tests::read_text(ramp + lines(interval, lie, next)));
 }
 
 TEST(ChangingBatchesSpec, WhatIsConsumedGrowsByTheBatchesOfTheLines) {
@@ -77,6 +83,27 @@ TEST(ChangingBatchesSpec, OfABatchThatFallsOnlyNeighbouringStepsAreHeld) {
   };
   EXPECT_EQ(sequences_total(2, odd_steps).verdict, Verdict::cannot_be_judged);
   EXPECT_EQ(sequences_total(1, odd_steps).verdict, Verdict::contradicts);
+}
+
+/// Without a ramp the passes are constant: 2 sequences, 16 passes and 16 ranks make 512 in every step.
+TEST(ChangingBatchesSpec, ABatchThatChangesWithoutARampStandsBesideThePasses) {
+  const std::string passes =
+      "using world size: 16, data-parallel size: 16, context-parallel size: 1, hierarchical context-parallel "
+      "sizes: Nonetensor-model-parallel size: 1, pipeline-model-parallel size: 1\n"
+      "setting number of micro-batches to constant 16\n"
+      "------------------------ arguments ------------------------\n"
+      "  micro_batch_size ................................ 2\n"
+      "  world_size ...................................... 16\n"
+      "-------------------- end of arguments ---------------------\n";
+  const auto judged = [&](const std::string& log) { return judge("step_sequences", tests::read_text(log)); };
+  const auto turns = [](long one, long other) {
+    return [=](Printed& p) { p.batch = p.step % 2 == 0 ? one : other; };
+  };
+  EXPECT_EQ(judged(passes + lines(1)).verdict, Verdict::contradicts);
+  const Result in_turns = judged(passes + lines(1, turns(512, 256)));
+  EXPECT_EQ(in_turns.verdict, Verdict::contradicts);
+  EXPECT_EQ(in_turns.contradicted, 200) << "those of 512 are what the passes make";
+  EXPECT_EQ(judged(ramp + lines(1)).verdict, Verdict::cannot_be_judged);
 }
 
 }  // namespace
