@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "spec/audit/groups.hpp"
+#include "spec/audit/mean_since_start.hpp"
 #include "spec/audit/relations.hpp"
 #include "spec/audit/unlogged_steps.hpp"
 #include "spec/text/quantity.hpp"
@@ -81,6 +82,9 @@ Result judge_rate_steady(const Evidence& e) {
   std::vector<std::pair<double, std::size_t>> rates;
   const Field unit = unit_of_batch(e);
   const bool by_time = times_rather_than_rates(e);
+  // A mean starts low, with what came before the first step, and no step of its own is in it alone.
+  if (!by_time && (e.record.format.rate_since_start || multiple_of_mean_since_start(e)))
+    return not_judged("rates of single steps");
   for (std::size_t i = 1; i < e.steps.size(); ++i) {
     const auto &rate = (*e.steps[i])[Field::tokens_per_second], &seconds = (*e.steps[i])[Field::seconds];
     if (!by_time && usable(rate))

@@ -23,9 +23,25 @@ void note_longer_clock(const Evidence& e, const std::vector<ClockWindow>& judged
   if (e.trainer.timer_pauses) to.left_out = " (its timer stops for evaluation and saving)";
 }
 
+/// Of a trainer whose tokens/s are, by its source, the tokens since the start over the time since the start:
+/// on every line.
+void compare_every_mean(const Evidence& e, Comparison& to) {
+  constexpr double never = 1e-9;  // of a stamp of 0 s
+  for (std::size_t i = 0; i < e.steps.size(); ++i) {
+    const Step& step = *e.steps[i];
+    const auto &rate = step[Field::tokens_per_second], &total = step[Field::tokens_total],
+               &elapsed = step[Field::elapsed];
+    if (!usable(rate) || !usable(total) || !elapsed) continue;
+    const Interval stamp = wide(*elapsed), clock{std::max(stamp.low, never), stamp.high + until_stamped},
+                   by_rate = wide(*total) / wide(*rate);
+    to.samples.push_back({by_rate / clock, by_rate.middle(), clock, step.line, static_cast<std::int64_t>(i)});
+  }
+}
+
 /// Of a rate that is the tokens since the start over the time since the start, or a multiple of it: no pause
 /// is in the one and not in the other.
 bool compare_mean_since_start(const Evidence& e, Comparison& to) {
+  if (e.record.format.rate_since_start) return compare_every_mean(e, to), true;
   const auto multiple = multiple_of_mean_since_start(e);
   if (!multiple) return false;
   const Step& last = *e.steps.back();
@@ -98,7 +114,8 @@ void compare_clock(const Evidence& evidence, Comparisons& out) {
   if (part) (times ? by_time : by_rate).missing = "a clock that goes with all lines";
   if (clock && times && !part) compare_windows(evidence, false, by_time);
   // One GPU's rate, or one that may be, says no more of the batch where the number of GPUs is lost.
-  const bool whose = evidence.gpus || evidence.record.format.tokens_per_second == Scope::all;
+  const Format& format = evidence.record.format;
+  const bool whose = evidence.gpus || format.rate_since_start || format.tokens_per_second == Scope::all;
   if (!whose && clock && rates) by_rate.missing = "number of GPUs";
   if (clock && rates && !times && !part && !compare_mean_since_start(evidence, by_rate) &&
       evidence.tokens_per_step)

@@ -141,6 +141,7 @@ struct Format {
   Scope flops_rate = Scope::unknown;
   std::string convention;           ///< of spec/flops/conventions.hpp; empty when not stated
   bool first_step_is_zero = false;  ///< numbering of steps
+  bool rate_since_start = false;    ///< tokens/s are the tokens since the start over the time since then
   /// Fields printed as a mean over several steps (running, or of a window), not of the step alone.
   std::vector<Field> averaged;
 };

@@ -44,6 +44,7 @@ class JsonLines : public LineReader {
       if (!mapping_.says_something(values_.step) || values_.is_no_step()) return;
       if (values_.plain) shapes_.learn(line, values_.taken);
       if (values_.rewards) builder.of_rewards();
+      builder.format().rate_since_start = values_.rate_since_start;
       if (is_null(values_.step[Field::loss]))
         builder.null_loss();
       else if (values_.step[Field::loss])
@@ -65,6 +66,7 @@ class JsonLines : public LineReader {
     bool known = false, unreadable = false, plain = true;  // plain: each number is one field's
     bool counted = false, with_loss = false;               // keys of LLaMA-Factory's, whatever is mapped
     bool any_with_loss = false;                            // in any line so far
+    bool rate_since_start = false;                         // likewise: Format::rate_since_start
     explicit Values(Mapping& m) : mapping(m) {}
     void begin(std::int64_t line) {
       next = 0;
@@ -82,6 +84,7 @@ class JsonLines : public LineReader {
     }
     void value(std::string_view path, JsonKind kind, std::string_view token) override {
       counted = counted || path == "current_steps";
+      if (counted) rate_since_start = mapping.know_llama_factory();
       with_loss = with_loss || path == "loss";
       any_with_loss = any_with_loss || with_loss;
       if (kind == JsonKind::word) return word(path, token);

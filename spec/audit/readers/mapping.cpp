@@ -157,6 +157,16 @@ Mapping::Mapping(const std::string& map) {
   add("total_tokens", Field::tokens_total, 1);
 }
 
+bool Mapping::know_llama_factory() {
+  if (stated_) return false;
+  if (llama_factory_) return true;
+  llama_factory_ = true;
+  add("total_steps", Field::planned_steps, 1);
+  add("elapsed_time", Field::elapsed, 1);
+  add("throughput", Field::tokens_per_second, 1);
+  return true;
+}
+
 void Mapping::add(std::string_view column, Field field, double unit) {
   auto known =
       std::find_if(columns_.begin(), columns_.end(), [&](const Column& c) { return c.name == column; });

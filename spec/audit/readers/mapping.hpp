@@ -20,6 +20,9 @@ class Mapping {
   explicit Mapping(const std::string& map);
 
   bool stated() const { return stated_; }
+  /// Of the lines of LLaMA-Factory's trainer_log.jsonl, where nothing was mapped: what it calls its plan, its
+  /// clock and its tokens/s. Others mean other things by these keys. False where the user said what is what.
+  bool know_llama_factory();
   /// Fields whose column the user named, as RunRecord::mapped.
   const std::vector<GivenOption>& given() const { return given_; }
   /// A field that a column's numbers are, and how they are read.
@@ -61,7 +64,7 @@ class Mapping {
   std::vector<Column> columns_;
   std::vector<std::string> open_shares_;  ///< columns of shares whose unit nothing has told yet
   std::vector<GivenOption> given_;
-  bool stated_ = false;
+  bool stated_ = false, llama_factory_ = false;
 };
 
 /// Adds a key of a JSON log that holds numbers or texts, unless it is known: those that a message can name.

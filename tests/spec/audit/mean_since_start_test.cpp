@@ -8,6 +8,7 @@
 #include <string>
 
 #include "spec/audit/hypotheses.hpp"
+#include "spec/audit/invariants.hpp"
 #include "spec/audit/mean_since_start.hpp"
 #include "tests/spec/audit/result_of.hpp"
 #include "tests/support/read_text.hpp"
@@ -29,10 +30,11 @@ struct Written {
   double evaluation = 0;   ///< every hundredth step, behind its line [s]
   bool of_steps = false;   ///< the rate is that of the last step, not the mean since the start
   double seen_before = 0;  ///< tokens of a run that this one resumes
+  int from = 0;            ///< the lines behind this step are `times` what they should be
 };
 
 /// trainer_log.jsonl as LLaMA-Factory writes it: every tenth step of about 2.4 s and 32,768 tokens.
-RunRecord read(const Written& run, const std::string& set = "") {
+std::string lines(const Written& run) {
   std::string log;
   double clock = 4, tokens = run.seen_before;
   for (int k = 1; k <= 400; ++k) {
@@ -40,7 +42,7 @@ RunRecord read(const Written& run, const std::string& set = "") {
     clock += seconds, tokens += 32768;
     if (k % 10 != 0) continue;
     clock += run.pause;
-    const double rate = run.times * (run.of_steps ? 32768 / seconds : tokens / clock);
+    const double rate = (k > run.from ? run.times : 1) * (run.of_steps ? 32768 / seconds : tokens / clock);
     const int second = static_cast<int>(clock);
     char line[300];
     std::snprintf(line, sizeof line,
@@ -50,7 +52,12 @@ RunRecord read(const Written& run, const std::string& set = "") {
     log += line;
     if (k % 100 == 0) clock += run.evaluation;
   }
-  return read_text(log, set, columns);
+  return log;
+}
+
+/// As a table of whose columns nobody knows more than what they are.
+RunRecord read(const Written& run, const std::string& set = "") {
+  return read_text(lines(run), set, columns);
 }
 
 Verdict judged(const Written& run, const std::string& set = "") {
@@ -81,6 +88,38 @@ TEST(MeanSinceStartSpec, AMeanSinceTheStartHolds) {
       << "tokens of the run before, over this one's time";
   EXPECT_EQ(judged({0.125}, "gpus=8"), Verdict::holds) << "one GPU's";
   EXPECT_NE(judged({0.125}), Verdict::contradicts) << "one GPU's, of as many as nobody says";
+}
+
+/// Without a mapping the file is LLaMA-Factory's, whose tokens/s are a mean by its source.
+TEST(MeanSinceStartSpec, OfLlamaFactorysEveryLineIsHeldToIt) {
+  const auto of_file = [](const Written& run) { return judge("rate_wall_clock", read_text(lines(run))); };
+  for (const Written& honest : {Written{}, {1, 0, 300}, {1, 60}, {1, 0, 0, false, 9e7}}) {
+    EXPECT_EQ(of_file(honest).verdict, Verdict::holds);
+    EXPECT_EQ(of_file(honest).judged, 40);
+  }
+  for (const double times : {0.125, 0.5, 1.5, 2.0, 1000.0}) {
+    EXPECT_EQ(of_file({times}).contradicted, 40) << times;
+    EXPECT_EQ(of_file({times, 0, 0, false, 0, 200}).contradicted, 20) << times;
+    EXPECT_EQ(of_file({times, 0, 0, false, 0, 390}).contradicted, 1) << times;
+  }
+  EXPECT_EQ(first_cause(audit(read_text(lines({8})))), "rate_multiple");
+  const RunRecord run = read_text(lines({}));
+  EXPECT_EQ(run.steps.back()[Field::planned_steps]->value, 400);
+  EXPECT_EQ(judge("rate_steady", run).verdict, Verdict::cannot_be_judged);
+}
+
+/// Means of the first lines hold what came before the first step, and grow from nothing.
+TEST(MeanSinceStartSpec, AMeanIsNoRateThatJumps) {
+  std::string log = "n,loss,t,rate,total\n";
+  for (int k = 1; k <= 40; ++k) {
+    const double clock = 600 + k;
+    char line[100];
+    std::snprintf(line, sizeof line, "%d,%.4f,%.1f,%.2f,%d\n", k, 2 - 0.01 * k, clock, 1e4 * k / clock, 10000 * k);
+    log += line;
+  }
+  const RunRecord run = read_text(log, "", "step=n,loss=loss,elapsed=t,tokens_per_second=rate,tokens_total=total");
+  EXPECT_EQ(judge("rate_steady", run).verdict, Verdict::cannot_be_judged);
+  EXPECT_EQ(judge("rate_wall_clock", run).verdict, Verdict::holds);
 }
 
 /// A rate of single steps leaves out what lies between them: as much as where the GPUs are known.
