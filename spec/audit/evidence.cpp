@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "spec/audit/unnamed_ranks.hpp"
+#include "spec/audit/validation_rows.hpp"
 
 namespace assay::spec::audit {
 
@@ -106,6 +107,7 @@ std::vector<const Step*> steps_of(const RunRecord& record) {
     if (printed && !rank) rank = printed->value;
     if (!printed || printed->value == *rank) out.push_back(&step);
   }
+  if (trainer_of(record).writes_rows) out = without_validation_rows(out);
   return without_unnamed_ranks(out, ranks_that_may_print(record)).lines;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "spec/audit/readers/log_shape.hpp"
+#include "spec/audit/readers/row_kind.hpp"
 #include "spec/audit/readers/scan.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quote.hpp"
@@ -71,6 +72,7 @@ class Csv : public LineReader {
     if (shapes_.read(line, step)) return builder.step(step, shapes_.fields());
     taken_.clear();
     all_plain_ = true;
+    if (is_of_validation(line.text)) return builder.paused();
     if (mapping_.shares_are_open()) settle_shares(line.text);
     if (line.overlong || !read_cells(line.text, step, line.number)) {
       if (says_left_out(line.text)) return builder.left_out();
@@ -91,6 +93,15 @@ class Csv : public LineReader {
     const std::vector<std::string_view> row = cells(line, separator_);
     for (std::size_t i = 0; i < row.size() && i < names_.size(); ++i)
       mapping_.settle_shares(names_[i], row[i]);
+  }
+
+  /// By the row's own word.
+  bool is_of_validation(std::string_view line) const {
+    if (row_kinds_.empty()) return false;
+    const std::vector<std::string_view> row = cells(line, separator_);
+    return std::any_of(row_kinds_.begin(), row_kinds_.end(), [&](std::size_t i) {
+      return i < row.size() && audit::is_of_validation(names_[i], row[i]);
+    });
   }
 
   /// "...", or as much in every cell.
@@ -150,6 +161,7 @@ class Csv : public LineReader {
     std::size_t next = 0;
     names_.assign(names.begin(), names.end());
     for (const std::string_view name : names) {
+      if (is_row_kind(name)) row_kinds_.push_back(columns_.size());
       columns_.push_back(mapping_.meanings(name, next));
       if (!columns_.back().empty() && std::count(names.begin(), names.end(), name) > 1)
         throw UserError(mapping_.stated() ? ExitCode::usage : ExitCode::bad_data,
@@ -176,6 +188,7 @@ class Csv : public LineReader {
   char separator_ = ',';
   std::vector<Column> columns_;
   std::vector<std::string> names_;
+  std::vector<std::size_t> row_kinds_;  // columns that say what a row is of
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "spec/audit/readers/json_scan.hpp"
 #include "spec/audit/readers/log_shape.hpp"
 #include "spec/audit/readers/null_losses.hpp"
+#include "spec/audit/readers/row_kind.hpp"
 #include "spec/audit/readers/scan.hpp"
 
 namespace assay::spec::audit {
@@ -34,6 +35,8 @@ class JsonLines : public LineReader {
       builder.left_out();
     else if (!whole || values_.unreadable)
       builder.unread(line.text);
+    else if (values_.of_validation)
+      builder.paused();
     else if (!values_.known && !mapping_.shares_are_open())
       others_.learn(line, values_.taken);
     else if (values_.known) {
@@ -64,6 +67,7 @@ class JsonLines : public LineReader {
     std::vector<std::string> keys;
     bool rewards = false;
     bool known = false, unreadable = false, plain = true;  // plain: each number is one field's
+    bool of_validation = false;                            // by the row's own word
     bool counted = false, with_loss = false;               // keys of LLaMA-Factory's, whatever is mapped
     bool any_with_loss = false;                            // in any line so far
     bool rate_since_start = false;                         // likewise: Format::rate_since_start
@@ -72,7 +76,7 @@ class JsonLines : public LineReader {
       next = 0;
       step = Step();
       step.line = line;
-      known = unreadable = counted = with_loss = false;
+      known = unreadable = counted = with_loss = of_validation = false;
       taken.clear();
       plain = true;
     }
@@ -89,6 +93,7 @@ class JsonLines : public LineReader {
       any_with_loss = any_with_loss || with_loss;
       if (kind == JsonKind::word) return word(path, token);
       note_key(keys, path);
+      of_validation = of_validation || (kind == JsonKind::text && is_of_validation(path, token));
       rewards = rewards || of_rewards(path);
       if (mapping.shares_are_open()) mapping.settle_shares(path, token);
       const std::span<const Mapping::Meaning> meanings = mapping.meanings(path, next);

@@ -1,0 +1,42 @@
+#include "spec/audit/readers/row_kind.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+
+#include "spec/audit/readers/scan.hpp"
+
+namespace assay::spec::audit {
+namespace {
+
+/// `word` is in small letters.
+bool is_word(std::string_view text, std::string_view word) {
+  return std::equal(text.begin(), text.end(), word.begin(), word.end(),
+                    [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
+}
+
+template <std::size_t count>
+bool is_one_of(std::string_view text, const std::string_view (&words)[count]) {
+  return std::any_of(std::begin(words), std::end(words),
+                     [&](std::string_view word) { return is_word(text, word); });
+}
+
+constexpr std::string_view of_data[] = {"split", "subset"};
+constexpr std::string_view of_programs[] = {"phase", "mode", "stage"};
+constexpr std::string_view validations[] = {"val",      "valid",      "validation", "eval",
+                                            "evaluate", "evaluation", "test"};
+
+}  // namespace
+
+bool is_row_kind(std::string_view column) {
+  return is_one_of(column, of_data) || is_one_of(column, of_programs);
+}
+
+bool is_of_validation(std::string_view column, std::string_view value) {
+  value = trimmed(value);
+  // A stage "dev" is also where a program runs.
+  return is_row_kind(column) &&
+         (is_one_of(value, validations) || (is_one_of(column, of_data) && is_word(value, "dev")));
+}
+
+}  // namespace assay::spec::audit
