@@ -75,11 +75,6 @@ void add_peaks_of_gpu(ChangeBuilder& b, const Evidence& e, const Comparisons& co
                   : precision == Precision::fp4 ? 4.2
                                                 : 3.3);
     }
-  // Half a peak is that of another dtype, or no peak at all is wrong.
-  for (const double x : {2.0, 0.5})
-    b.add("mfu_multiple",
-          std::string("MFU is ") + (x > 1 ? "twice" : "half") + " what model, rate and peak make",
-          printed ? 5.3 : 4, {{R::mfu, x}, {R::mfu_of_flops_rate, x}, {R::mfu_of_batch, x}});
   for (const Gpu& other : gpus()) {
     if (&other == own) continue;
     if (const Peak* peak = other.peak(e.precision)) {
@@ -90,6 +85,14 @@ void add_peaks_of_gpu(ChangeBuilder& b, const Evidence& e, const Comparisons& co
                   4.5);
     }
   }
+}
+
+/// Half a peak is that of another dtype, or no peak at all is wrong.
+void add_doubled_mfu(ChangeBuilder& b, const Evidence& e) {
+  for (const double x : {2.0, 0.5})
+    b.add("mfu_multiple",
+          std::string("MFU is ") + (x > 1 ? "twice" : "half") + " what model, rate and peak make",
+          e.printed_peak() ? 5.3 : 4, {{R::mfu, x}, {R::mfu_of_flops_rate, x}, {R::mfu_of_batch, x}});
 }
 
 /// The one of `peaks`, as trainers write one GPU's, that the MFUs made of `constant` are made of; the first
@@ -156,7 +159,7 @@ void add_peaks(ChangeBuilder& b, const Evidence& e, const Comparisons& compariso
   if (constant > 0 && !e.printed_peak())
     add_peaks_beside(b, e, comparisons, reading, constant);
   else
-    add_peaks_of_gpu(b, e, comparisons, reading);
+    add_peaks_of_gpu(b, e, comparisons, reading), add_doubled_mfu(b, e);
 }
 
 }  // namespace assay::spec::audit

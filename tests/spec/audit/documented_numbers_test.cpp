@@ -84,6 +84,15 @@ TEST(DocumentedNumbersSpec, ClippingOnlyShortens) {
   EXPECT_EQ(whole.of("values_possible").verdict, Verdict::holds);
 }
 
+/// It is the square of a logarithm, times a coefficient.
+TEST(DocumentedNumbersSpec, AZLossIsNotBelowZero) {
+  Own own;
+  own.step.z_loss = 0;
+  EXPECT_EQ(own.of("values_possible").verdict, Verdict::holds);
+  own.step.z_loss = -0.001;
+  EXPECT_EQ(own.of("values_possible").verdict, Verdict::contradicts);
+}
+
 TEST(DocumentedNumbersSpec, EverySizeIsOneAtTheLeast) {
   Own own;
   own.start.batch.micro = 0;

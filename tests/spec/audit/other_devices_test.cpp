@@ -68,5 +68,19 @@ TEST(OtherDevicesSpec, ADoubledMfuIsNoOtherPeakForSure) {
   EXPECT_EQ(half.id, "peak_sparse") << half.text;
 }
 
+/// Of a GPU that nobody knows, the peak is the one that the log says.
+TEST(OtherDevicesSpec, ADoubledMfuHasANameOnAnUnknownGpuToo) {
+  const auto told = [](const std::string& mfu) {
+    return first_change(torchtitan("NVIDIA Quux with 79.10GiB memory", "9.890e+14", mfu));
+  };
+  EXPECT_EQ(told("41.01").id, "");
+  for (const auto& [mfu, text] : {std::pair("82.03", "twice"), std::pair("20.51", "half")}) {
+    const Change change = told(mfu);
+    std::string texts = change.text;
+    for (const std::string& other : change.alternatives) texts += "; " + other;
+    EXPECT_NE(texts.find(std::string("MFU is ") + text + " what"), std::string::npos) << texts;
+  }
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::other_devices_test

@@ -124,6 +124,43 @@ TEST(RestartsAtTheNextStepSpec, ALossThatRoseAsFarBeforeIsNotAccused) {
   EXPECT_EQ(judge("resume", restarted({.lines = 59, .loss = loss})).verdict, Verdict::holds);
 }
 
+/// Three starts of sixty steps, of losses that scatter by hundredths; `rises` above the course behind a step.
+Result three_starts(const std::function<double(int step)>& rises) {
+  std::string log;
+  for (int step = 1; step <= 180; ++step) {
+    char text[96];
+    std::snprintf(text, sizeof text, "{\"step\": %d, \"loss\": %.4f}\n", step,
+                  2.6 + 8 * std::exp(-step / 9.0) + 0.01 * (step % 3) + rises(step));
+    log += text;
+  }
+  RunRecord run = tests::read_text(log);
+  run.restarts = {{61, std::nullopt}, {121, std::nullopt}};
+  return judge("resume", run);
+}
+
+/// Only three times what lines of the same start rose before is forgiven, nor what rose more than a hundred
+/// lines ago, nor in the start before that.
+TEST(RestartsAtTheNextStepSpec, EarlierRisesForgiveThreefold) {
+  const auto both = [](double earlier, int from, int to, double later) {
+    return [=](int step) { return step > from && step <= to ? earlier : step > 120 ? later : 0.0; };
+  };
+  EXPECT_EQ(three_starts(both(0, 0, 0, 3.5)).verdict, Verdict::contradicts);
+  EXPECT_EQ(three_starts(both(1.3, 100, 108, 3.5)).verdict, Verdict::holds) << "a third of it and more";
+  EXPECT_EQ(three_starts(both(1.0, 100, 108, 3.5)).verdict, Verdict::contradicts) << "less";
+  EXPECT_EQ(three_starts(both(1.3, 8, 16, 3.5)).verdict, Verdict::contradicts) << "long ago";
+}
+
+/// The lines behind a restart are its own: not those of the next one.
+TEST(RestartsAtTheNextStepSpec, EachRestartIsHeldByItself) {
+  const Result second = three_starts([](int step) { return step > 120 ? 3.5 : 0.0; });
+  ASSERT_EQ(second.verdict, Verdict::contradicts);
+  EXPECT_EQ(second.contradicted, 1);
+  EXPECT_NE(second.note.find("step 121"), std::string::npos) << second.note;
+  const Result first = three_starts([](int step) { return step > 60 && step <= 120 ? 3.5 : 0.0; });
+  ASSERT_EQ(first.verdict, Verdict::contradicts);
+  EXPECT_NE(first.note.find("step 61"), std::string::npos) << first.note;
+}
+
 /// Annealing, mid-training and curricula start a program again at the next step, on other data or with a
 /// warm-up: the loss rises by tenths, and is told. Lost weights are those of a run's beginning.
 TEST(RestartsAtTheNextStepSpec, OtherDataAreToldAndNotAccused) {

@@ -64,6 +64,13 @@ TEST(SummariesHuggingFaceSpec, AMeanLossIsNotHeldToTheTailOfALog) {
   EXPECT_EQ(console(960, true).steps.front()[Field::step]->value, 960);
 }
 
+TEST(SummariesHuggingFaceSpec, AMeanLossIsNotHeldToALogWithUnreadLines) {
+  RunRecord run = console(10, true);
+  ASSERT_EQ(judge("average_loss", run).verdict, Verdict::holds);
+  run.unread_lines = 1;
+  EXPECT_EQ(judge("average_loss", run).note, "the losses on lines that could not be read");
+}
+
 TEST(SummariesHuggingFaceSpec, ATruthfulStateHolds) {
   const State state;
   for (const char* const id :
