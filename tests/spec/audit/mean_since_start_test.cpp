@@ -114,10 +114,12 @@ TEST(MeanSinceStartSpec, AMeanIsNoRateThatJumps) {
   for (int k = 1; k <= 40; ++k) {
     const double clock = 600 + k;
     char line[100];
-    std::snprintf(line, sizeof line, "%d,%.4f,%.1f,%.2f,%d\n", k, 2 - 0.01 * k, clock, 1e4 * k / clock, 10000 * k);
+    std::snprintf(line, sizeof line, "%d,%.4f,%.1f,%.2f,%d\n", k, 2 - 0.01 * k, clock, 1e4 * k / clock,
+                  10000 * k);
     log += line;
   }
-  const RunRecord run = read_text(log, "", "step=n,loss=loss,elapsed=t,tokens_per_second=rate,tokens_total=total");
+  const RunRecord run =
+      read_text(log, "", "step=n,loss=loss,elapsed=t,tokens_per_second=rate,tokens_total=total");
   EXPECT_EQ(judge("rate_steady", run).verdict, Verdict::cannot_be_judged);
   EXPECT_EQ(judge("rate_wall_clock", run).verdict, Verdict::holds);
 }

@@ -89,6 +89,19 @@ TEST(LaterLinesSpec, WhatASecondQuotationLeavesOutIsNotMissing) {
   EXPECT_EQ(judge("steps", log("")).verdict, Verdict::contradicts);
 }
 
+/// Evaluations that a second quotation shows are evaluations of the run.
+TEST(LaterLinesSpec, WhereASecondQuotationPausesTheRunDoes) {
+  std::string log;
+  for (int i = 1; i <= 8; ++i) log += megatron_step(i, "   256 ");
+  log += "Later in the same run:\n";
+  for (int i = 1; i <= 7; ++i) log += megatron_step(i, "   256 ");
+  log += "saving checkpoint at iteration       8 to /checkpoints in torch format\n";
+  for (int i = 9; i <= 12; ++i) log += megatron_step(i, "   256 ");
+  const RunRecord run = tests::read_text(log);
+  ASSERT_EQ(run.steps.size(), 12u);
+  EXPECT_EQ(run.pauses, std::vector<std::int64_t>({17}));
+}
+
 /// Two lines of one loss and rate are two steps where their epochs differ.
 TEST(LaterLinesSpec, LinesOfTwoEpochsAreTwoSteps) {
   const auto log = [](bool twice) {

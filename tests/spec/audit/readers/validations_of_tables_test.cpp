@@ -29,9 +29,10 @@ std::string csv(const std::string& column, const std::string& word) {
   const auto of = [](int n, const std::string& kind, const std::string& rest) {
     return std::to_string(n) + "," + kind + "," + rest;
   };
-  return rows("step," + column + ",loss,tokens_per_second\n", 10,
-              [&](int n) { return of(n, "train", std::to_string(5 - 0.05 * n) + ",1000"); },
-              [&](int n) { return of(n, word, "3.5,9000"); });
+  return rows(
+      "step," + column + ",loss,tokens_per_second\n", 10,
+      [&](int n) { return of(n, "train", std::to_string(5 - 0.05 * n) + ",1000"); },
+      [&](int n) { return of(n, word, "3.5,9000"); });
 }
 
 std::string json(const std::string& column, const std::string& word) {
@@ -39,8 +40,8 @@ std::string json(const std::string& column, const std::string& word) {
     return R"({"step": )" + std::to_string(n) + ", \"" + column + R"(": ")" + kind + R"(", "loss": )" +
            std::to_string(loss) + "}";
   };
-  return rows("", 10, [&](int n) { return of(n, "train", 5 - 0.05 * n); },
-              [&](int n) { return of(n, word, 3.5); });
+  return rows(
+      "", 10, [&](int n) { return of(n, "train", 5 - 0.05 * n); }, [&](int n) { return of(n, word, 3.5); });
 }
 
 TEST(ValidationsOfTablesSpec, RowsThatSayTheyAreOfOneAreNoSteps) {
@@ -88,9 +89,9 @@ TEST(ValidationsOfTablesSpec, ARowThatRepeatsAStepWithoutItsLossIsNoStep) {
 
 /// Of a table without losses no row lacks its own.
 TEST(ValidationsOfTablesSpec, WithoutLossesEveryRowIsAStep) {
-  const RunRecord run = read_mapped(
-      rows("step,tokens_per_second\n", 10, [](int n) { return std::to_string(n) + ",1000"; },
-           [](int n) { return std::to_string(n) + ",1003"; }));
+  const RunRecord run = read_mapped(rows(
+      "step,tokens_per_second\n", 10, [](int n) { return std::to_string(n) + ",1000"; },
+      [](int n) { return std::to_string(n) + ",1003"; }));
   EXPECT_EQ(Evidence(run).steps.size(), 44u);
 }
 
