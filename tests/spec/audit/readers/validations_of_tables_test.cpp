@@ -59,6 +59,15 @@ TEST(ValidationsOfTablesSpec, RowsThatSayTheyAreOfOneAreNoSteps) {
   EXPECT_EQ(read_mapped(json("subset", "dev")).steps_seen, 40);
 }
 
+TEST(ValidationsOfTablesSpec, ALogMayBeginWithOne) {
+  const std::string first = R"({"step": 0, "split": "val", "loss": 11.5})";
+  EXPECT_EQ(read_mapped(first + "\n" + json("split", "val")).steps_seen, 40);
+  EXPECT_EQ(
+      read_mapped("step,split,loss,tokens_per_second\n0,val,11.5,9000\n" + csv("split", "val").substr(34))
+          .steps_seen,
+      40);
+}
+
 /// Where a program runs, or what else it writes, is no validation.
 TEST(ValidationsOfTablesSpec, OtherWordsAndOtherColumnsSayNothing) {
   for (const std::string& log : {csv("stage", "dev"), csv("split", "train2"), csv("name", "val"),
