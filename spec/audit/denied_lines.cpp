@@ -26,26 +26,29 @@ bool alike(double a, double b) {
 }
 
 /// Lines of a part of the log whose numbers are all the same multiple of what the stamps make of them, while
-/// the stamps are as far apart as those of the other lines, whose numbers they confirm. Pauses that begin
-/// with faster steps would have to take just as long as those save.
+/// the stamps of some are as far apart as those of the other lines, whose numbers they confirm. Pauses that
+/// begin with faster steps would have to take just as long as those save.
 std::vector<std::size_t> lines_of_other_numbers(const std::vector<LineOfWindow>& lines) {
-  constexpr std::size_t fewest = 3;
+  constexpr std::size_t fewest = 3, fewest_others = 2;
   std::vector<double> confirmed, times;
   for (const LineOfWindow& line : lines) {
     if (line.leaves_stamps()) times.push_back(line.window.ratio.middle());
     if (alike(line.window.ratio.middle(), 1)) confirmed.push_back(line.clock());
   }
-  if (confirmed.size() < fewest || times.size() < fewest) return {};
+  if (confirmed.size() < fewest || times.size() < fewest_others) return {};
   const double usual = middle_of(confirmed), factor = middle_of(times);
   const auto as_usual = [&](double clock) { return alike(clock, usual); };
   if (5 * std::count_if(confirmed.begin(), confirmed.end(), as_usual) <
       4 * static_cast<std::ptrdiff_t>(confirmed.size()))
     return {};
   std::vector<std::size_t> out;
+  std::size_t with_usual_stamps = 0;
   for (const LineOfWindow& line : lines)
-    if (line.leaves_stamps() && alike(line.window.ratio.middle(), factor) && as_usual(line.clock()))
-      out.push_back(line.index);
-  return out.size() >= fewest && 5 * out.size() >= 4 * times.size() ? out : std::vector<std::size_t>();
+    if (line.leaves_stamps() && alike(line.window.ratio.middle(), factor))
+      out.push_back(line.index), with_usual_stamps += as_usual(line.clock());
+  return with_usual_stamps >= fewest_others && 5 * out.size() >= 4 * times.size()
+             ? out
+             : std::vector<std::size_t>();
 }
 
 std::vector<LineOfWindow> windows_of(const Evidence& e, Field field) {

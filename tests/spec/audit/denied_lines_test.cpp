@@ -88,6 +88,21 @@ TEST(DeniedLinesSpec, PartOfTheLinesAtTwiceTheRateIsToldFromTheRest) {
       }
 }
 
+/// Neighbours do not excuse one another, nor does a pause behind one of several.
+TEST(DeniedLinesSpec, TwoLinesAtTwiceTheRateAreTold) {
+  for (const bool time : {false, true})
+    for (const double faster : {2.0, 0.5}) {
+      const auto told = [&](const std::function<bool(int)>& wrong, int paused) {
+        return judge("line_clock", lines([&](int i) {
+                       return Line{i == paused ? 3.0 : 2.0, wrong(i) ? faster : 1, time};
+                     }));
+      };
+      EXPECT_EQ(told([](int i) { return i == 20 || i == 21; }, 0).contradicted, 2) << faster;
+      EXPECT_EQ(told([](int i) { return i == 20 || i == 21 || i == 30; }, 30).contradicted, 3) << faster;
+      EXPECT_EQ(told([](int i) { return i == 20; }, 0).contradicted, 1) << faster;
+    }
+}
+
 /// Pauses that begin some way down make the stamps wider apart; faster steps bring them closer.
 TEST(DeniedLinesSpec, PausesAndFasterStepsAreNoOtherNumbers) {
   const auto held = [](const std::function<Line(int)>& line_of) {
