@@ -11,6 +11,37 @@ namespace assay::spec::audit {
 namespace rate_schedule {
 namespace {
 
+/// The lowest rate under which the place that leaves `stated` most would have its printed rate, to what two
+/// steps of the fall make: they may be numbered in another way. Nothing where it would have to be above half
+/// the highest.
+std::optional<Interval> least_by(const Stated& s, Shape stated, const std::vector<Place>& places) {
+  const Place* furthest = nullptr;
+  double most = 0;
+  for (const Place& at : places) {
+    const Interval expected = rate(stated, at), printed = wide(*at.rate);
+    const double off = std::max(printed.low - expected.high, expected.low - printed.high);
+    if (off > most) most = off, furthest = &at;
+  }
+  if (!furthest) return std::nullopt;
+  const auto with_least = [&](double least) {
+    stated.least = stated.most_least = least;
+    return rate(stated, *furthest);
+  };
+  // Rates rise with it.
+  const auto solved = [&](double wanted) {
+    double low = 0, high = 0.5 * s.peak;
+    for (int halving = 0; halving < 60; ++halving) {
+      const double middle = (low + high) / 2;
+      (with_least(middle).middle() < wanted ? low : high) = middle;
+    }
+    return high;
+  };
+  const Interval printed = wide(*furthest->rate);
+  if (with_least(0).low > printed.high || with_least(0.5 * s.peak).high < printed.low) return std::nullopt;
+  const double of_numbering = 2 * s.peak / std::max(2.0, stated.length);
+  return Interval{std::max(0.0, solved(printed.low) - of_numbering), solved(printed.high) + of_numbering};
+}
+
 /// Other schedules that would give every printed rate.
 void blame_schedule(Result& out, const Evidence& e, const Stated& s, const std::vector<Place>& places,
                     std::size_t stride) {
@@ -42,7 +73,9 @@ void blame_schedule(Result& out, const Evidence& e, const Stated& s, const std::
           o.least *= std::min(f, 1.0);
         })))
       blame(out, id, text);
-  if (explains(with([](Stated& o) { o.least = 0, o.most_least = 0.5 * o.peak; })))
+  // One lowest rate for all lines: any of them tells which, the one that is furthest off best.
+  if (const auto least = least_by(s, best_fit(s, 1, places, stride).shape, places);
+      least && explains(with([&](Stated& o) { o.least = least->low, o.most_least = least->high; })))
     blame(out, "schedule_other_minimum", "it falls to another lowest rate than stated");
   const auto &decay = e.record[Setting::decay_steps], &most = e.record[Setting::max_steps];
   if (decay && most && decay->value != most->value &&

@@ -58,6 +58,26 @@ TEST(SchedulesSpec, InverseSquareRootIsKnown) {
   EXPECT_EQ(judge("learning_rate", cosine).verdict, Verdict::contradicts);
 }
 
+/// Another lowest rate is one number for all lines.
+TEST(SchedulesSpec, AFactorFromTheMiddleOnIsNoOtherLowestRate) {
+  const auto cosine = [](int i) {
+    return (1 + std::cos(std::numbers::pi * (i - warmup) / (end - warmup))) / 2;
+  };
+  const auto cause = [&](const std::function<double(int)>& rate) {
+    const Result told = judge("learning_rate", megatron("cosine", "", rate));
+    return told.causes.empty() ? "" : told.causes.front().id;
+  };
+  EXPECT_EQ(cause([&](int i) { return risen(i, between(cosine(i))); }), "");
+  for (const double other : {0.0, 3e-5, 1e-4})
+    EXPECT_EQ(cause([&](int i) { return risen(i, other + cosine(i) * (peak - other)); }),
+              "schedule_other_minimum")
+        << other;
+  for (const double times : {1.1, 1.5, 0.9})
+    EXPECT_EQ(cause([&](int i) { return risen(i, between(cosine(i))) * (i > 50 && i < end ? times : 1); }),
+              "schedule_other")
+        << times;
+}
+
 /// The schedule waits for steps whose gradients overflow. Three of them stood in lines that are lost.
 TEST(SchedulesSpec, StepsThatWereLeftOutBeforeTheLogBeginsAreForgiven) {
   const auto log = [](bool from_the_start, int waits) {
