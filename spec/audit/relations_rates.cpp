@@ -48,6 +48,18 @@ std::vector<Way> ways_of_ranks(const Evidence& e) {
   return out;
 }
 
+/// Of a batch that changes: the tokens of a step by the batch of its line, where its neighbours print the
+/// same one. Between others some of the steps since the line before had another, and trainers print the batch
+/// of the step or of the next one.
+std::optional<Interval> tokens_of_line(const Evidence& e, std::size_t i) {
+  const auto& batch = (*e.steps[i])[Field::step_sequences];
+  if (!usable(batch) || !e.sequence_length || i == 0 || i + 1 >= e.steps.size()) return std::nullopt;
+  for (const std::size_t k : {i - 1, i + 1})
+    if (const auto& other = (*e.steps[k])[Field::step_sequences]; !other || other->value != batch->value)
+      return std::nullopt;
+  return wide(*batch) * *e.sequence_length;
+}
+
 }  // namespace
 
 void compare_rates(const Evidence& e, Comparisons& out) {
@@ -110,7 +122,8 @@ void compare_rates(const Evidence& e, Comparisons& out) {
     const auto &batch = s[F::step_sequences], &length = s[F::step_length];
     const auto of_step = usable(tokens)                    ? std::optional(wide(*tokens))
                          : usable(batch) && usable(length) ? std::optional(wide(*batch) * wide(*length))
-                                                           : e.tokens_per_step;
+                         : e.tokens_per_step               ? e.tokens_per_step
+                                                           : tokens_of_line(e, i);
     if (usable(tokens) && e.tokens_per_step)
       add_sample(step_tokens, *tokens, *e.tokens_per_step, static_cast<std::int64_t>(i));
     // What tokens and time make, or a printed number, is `times` as much of another kind.

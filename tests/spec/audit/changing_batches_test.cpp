@@ -85,6 +85,39 @@ TEST(ChangingBatchesSpec, OfABatchThatFallsOnlyNeighbouringStepsAreHeld) {
   EXPECT_EQ(sequences_total(1, odd_steps).verdict, Verdict::contradicts);
 }
 
+/// Each line's FLOP/s are held to its own batch, where it is that of the lines around it. 16 GPUs do
+/// batch x 2,048 tokens of 1 GFLOP in a second.
+TEST(ChangingBatchesSpec, FlopsAreThoseOfTheBatchOfTheirLine) {
+  const auto judged = [](double times, bool next) {
+    std::string log = ramp + lines(1, {}, next);
+    std::string out;
+    long consumed = 0, before = 0;
+    for (std::size_t at = 0; at < log.size();) {
+      const std::size_t end = log.find('\n', at);
+      std::string line = log.substr(at, end - at);
+      at = end + 1;
+      if (const std::size_t count = line.find("consumed samples: "); count != std::string::npos) {
+        consumed = std::stol(line.substr(count + 18));
+        const double seconds = 1 + (std::stol(line.substr(line.find("iteration") + 9)) % 7) * 1e-3;
+        char rate[80];
+        std::snprintf(rate, sizeof rate, " throughput per GPU (TFLOP/s/GPU): %.1f |",
+                      times * static_cast<double>(consumed - before) * 2048 * 1e9 / seconds / 16 / 1e12);
+        before = consumed;
+        line += rate;
+      }
+      out += line + "\n";
+    }
+    return judge("flops_rate_of_batch",
+                 tests::read_text(out, "flops_per_token=1.0000e9,sequence_length=2048,gpus=16"));
+  };
+  for (const bool next : {false, true}) {
+    const Result honest = judged(1, next);
+    EXPECT_EQ(honest.verdict, Verdict::holds) << next;
+    EXPECT_GT(honest.judged, 350) << next;
+    EXPECT_EQ(judged(2, next).verdict, Verdict::contradicts) << next;
+  }
+}
+
 /// Without a ramp the passes are constant: 2 sequences, 16 passes and 16 ranks make 512 in every step.
 TEST(ChangingBatchesSpec, ABatchThatChangesWithoutARampStandsBesideThePasses) {
   const std::string passes =
