@@ -35,6 +35,15 @@ void add_passes(ChangeBuilder& b, const Evidence& e, const Interpretation& readi
                                        std::pair("total_of_micro_batches", R::summary_tokens),
                                        std::pair("tokens_of_micro_batch", R::step_tokens)})
       b.add(id, "one micro-batch per step is counted", 2.8, {{relation, 1 / a}});
+    // The count may be what was done, and the rate made of what is configured.
+    const std::string of_all = std::to_string(static_cast<int>(a));
+    for (const R relation : {R::tokens_total, R::sequences_total})
+      if (b.has(R::rate_time))
+        b.add("accumulation_not_performed",
+              "1 pass of " + of_all +
+                  " was performed, as the count since the start grows; tokens/s is made of all " + of_all,
+              3, {{relation, 1 / a}})
+            .rate = 1 / a;
   }
   const auto counts = [&](double w, const char* what) {
     if (w == 1) return;

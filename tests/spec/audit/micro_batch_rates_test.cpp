@@ -96,6 +96,35 @@ TEST(MicroBatchRatesSpec, TheTokensOfTheRunSpeakForOneOfThem) {
   EXPECT_FALSE(told(one, "rate_of_micro_batch"));
 }
 
+/// A table of 8 GPUs, 2 x 4 sequences of 8,192 tokens on each: tokens/s as configured, and a count since the
+/// start that grows by one pass of four. A step takes `seconds`.
+Audit one_pass_counted(double time, const std::string& known) {
+  std::ostringstream log;
+  log << "step,loss,seconds,tokens_per_second,tokens_total\n";
+  for (int i = 1; i <= 40; ++i) {
+    const double took = time * (1 + 0.01 * std::sin(3.0 * i));
+    log << i << "," << 10 - 0.05 * i << "," << took << "," << 524288 / took << "," << 131072 * i << "\n";
+  }
+  std::istringstream in(log.str());
+  ReadOptions options;
+  options.set = "gpus=8,sequence_length=8192,sequences=64,micro=2,accumulation=4" + known;
+  return spec::audit::audit(read_log(in, "a log", options));
+}
+
+// The count may be wrong, or what was done: then the rate is made of passes that never ran.
+TEST(MicroBatchRatesSpec, ACountOfOnePassMayBeWhatWasDone) {
+  const Audit open = one_pass_counted(9, "");
+  EXPECT_TRUE(told(open, "total_of_micro_batches"));
+  EXPECT_TRUE(told(open, "accumulation_not_performed"));
+  for (const Reading& reading : open.readings)
+    EXPECT_NEAR(reading.corrected.tokens_per_second->middle(),
+                (reading.changes.front().id == "accumulation_not_performed" ? 131072 : 524288) / 9.0, 800);
+  // So fast no H100 is: 524,288 tokens of 8B in 2.25 s.
+  const Audit fast = one_pass_counted(2.25, ",model=llama3-8b,gpu=NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(fast.readings.front().changes.front().id, "accumulation_not_performed");
+  EXPECT_NEAR(fast.readings.front().corrected.tokens_per_second->middle(), 131072 / 2.25, 800);
+}
+
 // The reverse: the tokens of a step over the time of one pass, an MFU of 16 x 30 %.
 TEST(MicroBatchRatesSpec, TokensOfAStepOverTheTimeOfAMicroBatch) {
   for (const double done : {0.0, 12 * tokens}) {
