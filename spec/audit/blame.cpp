@@ -26,6 +26,8 @@ const char* name_of(Field field) {
       return "peak";
     case Field::tokens_total:
       return "tokens since the start";
+    case Field::elapsed:
+      return "time since the start";
     case Field::sequences_total:
       return "sequences since the start";
     case Field::step_sequences:

@@ -29,6 +29,7 @@ const std::vector<Rests>& rests() {
       {Relation::mfu, {Field::mfu, Field::tokens_per_second, Field::flops_per_token, Field::peak_flops}},
       {Relation::mfu_of_flops_rate, {Field::mfu, Field::flops_rate, Field::peak_flops}},
       {Relation::mfu_of_batch, {Field::mfu, Field::seconds, Field::flops_per_token, Field::peak_flops}},
+      {Relation::rate_wall_clock, {Field::tokens_per_second, Field::tokens_total, Field::elapsed}},
       {Relation::tokens_total, {Field::tokens_total}},
       {Relation::sequences_total, {Field::sequences_total}}};
   return all;
@@ -62,7 +63,7 @@ std::vector<Field> suspects(const Comparisons& comparisons, const Read& ways, st
   for (const Field field :
        {Field::mfu, Field::tokens_per_second, Field::seconds, Field::flops_rate, Field::tokens,
         Field::flops_per_token, Field::peak_flops, Field::tokens_total, Field::sequences_total,
-        Field::step_sequences, Field::sequences_per_second, Field::gpu_tokens_per_second}) {
+        Field::step_sequences, Field::sequences_per_second, Field::gpu_tokens_per_second, Field::elapsed}) {
     if (!numbers[field]) continue;
     // What a log repeats on every line is not what is wrong with one.
     const bool repeated = (field == Field::peak_flops || field == Field::flops_per_token) && neighbour &&
@@ -75,6 +76,21 @@ std::vector<Field> suspects(const Comparisons& comparisons, const Read& ways, st
     if (explains && spares) out.push_back(field);
   }
   return out;
+}
+
+/// Of a line whose stamp is among `fields`: clears it where the time that the line's other numbers make
+/// (`off` times the stamp) does not lie between the stamps around it, and these others where it alone does.
+void clear_by_neighbours(const Evidence& e, std::size_t i, double off, std::vector<Field>& fields) {
+  if (std::find(fields.begin(), fields.end(), Field::elapsed) == fields.end()) return;
+  const auto stamp_at = [&](std::size_t k) {
+    return k < e.steps.size() && (*e.steps[k])[Field::elapsed] ? (*e.steps[k])[Field::elapsed]->value : -1.0;
+  };
+  const double before = i > 0 ? stamp_at(i - 1) : 0, here = stamp_at(i), after = stamp_at(i + 1);
+  const auto between = [&](double stamp) { return before <= stamp && (after < 0 || stamp <= after); };
+  if (!between(here * off))
+    std::erase(fields, Field::elapsed);
+  else if (!between(here))
+    fields = {Field::elapsed};
 }
 
 std::optional<Relation> relation_of(const std::string& id) {
@@ -210,6 +226,7 @@ void name_causes(std::vector<Result>& results, const Evidence& evidence, const C
       if (of_line.size() > 1 && wrong.size() <= 64) clear_by_quotients(evidence, comparisons, step, of_line);
       if (wrong.size() <= 64)
         clear_by_stamps(evidence, step, sample->ratio.middle() / factors[*relation], of_line);
+      clear_by_neighbours(evidence, step, sample->ratio.middle() / factors[*relation], of_line);
       for (const Field field : of_line) ++votes[field];
     }
     if (is_of_jump(results, evidence, wrong)) {

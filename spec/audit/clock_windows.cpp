@@ -31,13 +31,6 @@ Interval told_by_line(Interval shown, const Times& times) {
                               : told_by_one(shown);
 }
 
-/// Whether a line of a pause stands between these two.
-bool pause_between(const Evidence& e, std::int64_t from, std::int64_t to) {
-  const auto& lines = e.record.pauses;
-  const auto first = std::upper_bound(lines.begin(), lines.end(), from);
-  return first != lines.end() && *first < to;
-}
-
 /// Time that the steps after `from` up to `to` took, by their own numbers; `others`: of each that is not
 /// logged. None where more than the longest distance is passed: the numbers of a line that is lost are not
 /// those of the line behind it.
@@ -94,6 +87,12 @@ bool begins_with_the_first(const Evidence& e) {
 }
 
 }  // namespace
+
+bool pause_between(const Evidence& e, std::int64_t from, std::int64_t to) {
+  const auto& lines = e.record.pauses;
+  const auto first = std::upper_bound(lines.begin(), lines.end(), from);
+  return first != lines.end() && *first < to;
+}
 
 Times times_of(const Evidence& e, bool by_rate) {
   Times out{by_rate, by_rate ? Of::unknown : Of::one};

@@ -46,6 +46,9 @@ struct Times {
   double of_gpus = 1;
 };
 
+/// Whether a line of an evaluation or of saving stands between these two lines of the log.
+bool pause_between(const Evidence& e, std::int64_t from, std::int64_t to);
+
 /// Of the times, or the tokens/s, of this log.
 Times times_of(const Evidence& e, bool by_rate);
 

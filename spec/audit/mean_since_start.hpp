@@ -1,5 +1,6 @@
 #pragma once
-// Tokens/s that are the tokens since the start over the time since the start, as the lines themselves tell.
+// Tokens/s that are the tokens over the time since the start, or since the line before, as the lines
+// themselves tell.
 #include <optional>
 
 #include "spec/audit/evidence.hpp"
@@ -11,5 +12,9 @@ namespace assay::spec::audit {
 /// not, nor do clocks with pauses beside a rate that leaves these out, unless each pause were as many times
 /// the steps between two lines, to half a hundredth, from the first line on.
 std::optional<double> multiple_of_mean_since_start(const Evidence& e);
+
+/// Likewise of the tokens since the line before over the time since then. A rate of one step of those between
+/// two lines scatters beside the clock of all of them, and shares no multiple with the other lines.
+std::optional<double> multiple_of_mean_since_line_before(const Evidence& e);
 
 }  // namespace assay::spec::audit

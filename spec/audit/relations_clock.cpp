@@ -38,16 +38,16 @@ void compare_every_mean(const Evidence& e, Comparison& to) {
   }
 }
 
-/// Of a rate that is the tokens since the start over the time since the start, or a multiple of it: no pause
-/// is in the one and not in the other.
-bool compare_mean_since_start(const Evidence& e, Comparison& to) {
+/// Of a rate that is the tokens over the time since the start or since the line before, or a multiple of it:
+/// no pause is in the one and not in the other.
+bool compare_mean(const Evidence& e, Comparison& to) {
   if (e.record.format.rate_since_start) return compare_every_mean(e, to), true;
-  const auto multiple = multiple_of_mean_since_start(e);
+  auto multiple = multiple_of_mean_since_start(e);
+  if (!multiple && times_of(e, true).of == Of::unknown) multiple = multiple_of_mean_since_line_before(e);
   if (!multiple) return false;
   const Step& last = *e.steps.back();
-  const auto &rate = last[Field::tokens_per_second], &total = last[Field::tokens_total],
-             &elapsed = last[Field::elapsed];
-  if (!usable(rate) || !usable(total) || !usable(elapsed)) return false;
+  const auto &rate = last[Field::tokens_per_second], &elapsed = last[Field::elapsed];
+  if (!usable(rate) || !usable(elapsed)) return false;
   const Interval clock = wide(*elapsed);
   to.samples.push_back({exact_interval(1 / *multiple), clock.middle() / *multiple, clock, last.line});
   return true;
@@ -117,8 +117,7 @@ void compare_clock(const Evidence& evidence, Comparisons& out) {
   const Format& format = evidence.record.format;
   const bool whose = evidence.gpus || format.rate_since_start || format.tokens_per_second == Scope::all;
   if (!whose && clock && rates) by_rate.missing = "number of GPUs";
-  if (clock && rates && !times && !part && !compare_mean_since_start(evidence, by_rate) &&
-      evidence.tokens_per_step)
+  if (clock && rates && !times && !part && !compare_mean(evidence, by_rate) && evidence.tokens_per_step)
     compare_windows(evidence, true, by_rate);
   if (!whose) hold_as_all_at_the_most(by_rate);
   if (times && rates && clock) by_rate.missing = "nothing: the step times stand for it";

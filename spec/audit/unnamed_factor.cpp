@@ -44,6 +44,8 @@ std::string against(const std::vector<R>& relations) {
       return std::string(made ? "FLOP/s and MFU" : "the FLOP/s") + " are # what model and tokens/s give";
     case R::flops_rate_of_batch:
       return std::string(made ? "FLOP/s and MFU" : "the FLOP/s") + " are # what model, batch and time give";
+    case R::rate_wall_clock:
+      return "tokens/s is # what tokens and time since the start give";
     default:
       return "";
   }
@@ -97,6 +99,18 @@ std::string factor_text(const Comparison& comparison, double explained) {
   return how_often(nearest) + " times";
 }
 
+/// Of a clock that is held on every line: how often tokens/s are what the lines' tokens and clock make.
+std::string factor_of_rates(const Comparison& of_times, double explained) {
+  if (of_times.samples.size() < 2) return "";
+  Comparison of_rates;
+  for (Sample sample : of_times.samples) {
+    sample.ratio = exact_interval(1) / sample.ratio;
+    sample.likely = sample.likely > 0 ? 1 / sample.likely : 0;
+    of_rates.samples.push_back(sample);
+  }
+  return factor_text(of_rates, 1 / explained);
+}
+
 }  // namespace
 
 Unnamed unnamed(const Comparisons& comparisons, const Factors& factors, const std::vector<Relation>& left) {
@@ -124,9 +138,11 @@ Unnamed unnamed(const Comparisons& comparisons, const Factors& factors, const st
   }
   for (const R relation : out.relations) out.change.factors[relation] = 0;
   std::string text = against(out.relations);
-  const std::string factor =
-      factor_text(at(comparisons, out.relations.front()), factors[out.relations.front()]);
-  const Comparison& here = at(comparisons, out.relations.front());
+  const R first = out.relations.front();
+  const std::string factor = first == R::rate_wall_clock
+                                 ? factor_of_rates(at(comparisons, first), factors[first])
+                                 : factor_text(at(comparisons, first), factors[first]);
+  const Comparison& here = at(comparisons, first);
   const char* const ways = here.ways.empty() ? ""
                            : here.of_ranks   ? " with the GPUs that come nearest"
                                              : " as the nearest convention counts";

@@ -60,6 +60,8 @@ RunRecord read(const Written& run, const std::string& set = "") {
   return read_text(lines(run), set, columns);
 }
 
+std::string first_text(const Audit& all) { return all.readings.front().changes.at(0).text; }
+
 Verdict judged(const Written& run, const std::string& set = "") {
   return result_of(audit(read(run, set)), "rate_wall_clock").verdict;
 }
@@ -103,9 +105,28 @@ TEST(MeanSinceStartSpec, OfLlamaFactorysEveryLineIsHeldToIt) {
     EXPECT_EQ(of_file({times, 0, 0, false, 0, 390}).contradicted, 1) << times;
   }
   EXPECT_EQ(first_cause(audit(read_text(lines({8})))), "rate_multiple");
+  // Of a part of the lines, and of one, the factor and the number are told.
+  const std::string part = first_text(audit(read_text(lines({2, 0, 0, false, 0, 200}))));
+  EXPECT_NE(part.find("1.000 times, on other lines 2.00 times"), std::string::npos) << part;
+  const std::string all = first_text(audit(read_text(lines({1.5}))));
+  EXPECT_NE(all.find("tokens/s is 1.50 times what tokens and time"), std::string::npos) << all;
+  const Audit one = audit(read_text(lines({2, 0, 0, false, 0, 390})));
+  EXPECT_EQ(result_of(one, "rate_wall_clock").causes.front().id, "line_tokens_per_second");
   const RunRecord run = read_text(lines({}));
   EXPECT_EQ(run.steps.back()[Field::planned_steps]->value, 400);
   EXPECT_EQ(judge("rate_steady", run).verdict, Verdict::cannot_be_judged);
+}
+
+TEST(MeanSinceStartSpec, AStampThatIsWrongAloneIsTold) {
+  std::string log = lines({});
+  const std::size_t at = log.find("\"0:08:03\"");
+  ASSERT_NE(at, std::string::npos) << log;
+  log.replace(at, 9, "\"0:58:03\"");
+  const Audit told = audit(read_text(log));
+  const Result& clock = result_of(told, "rate_wall_clock");
+  EXPECT_EQ(clock.contradicted, 1);
+  ASSERT_EQ(clock.causes.size(), 1u);
+  EXPECT_EQ(clock.causes.front().id, "line_elapsed") << clock.causes.front().text;
 }
 
 /// Means of the first lines hold what came before the first step, and grow from nothing.
@@ -122,6 +143,40 @@ TEST(MeanSinceStartSpec, AMeanIsNoRateThatJumps) {
       read_text(log, "", "step=n,loss=loss,elapsed=t,tokens_per_second=rate,tokens_total=total");
   EXPECT_EQ(judge("rate_steady", run).verdict, Verdict::cannot_be_judged);
   EXPECT_EQ(judge("rate_wall_clock", run).verdict, Verdict::holds);
+}
+
+/// A table of every tenth step, whose rate is `times` that of the ten: exactly, or but for what steps
+/// scatter.
+Result of_ten(double times, bool exactly, int gpus, double pause = 0, int evaluate = 0) {
+  std::string log = "n,split,loss,t,rate,total\n";
+  double clock = 5;
+  for (int k = 1; k <= 20; ++k) {
+    const double took = 24 * (1 + 0.02 * std::sin(2.7 * k)),
+                 step = exactly ? took : 24 * (1 + 0.02 * std::sin(5.1 * k));
+    clock += took + pause;
+    char line[200];
+    std::snprintf(line, sizeof line, "%d,train,%.4f,%.3f,%.2f,%d\n", 10 * k, 2 - 0.01 * k, clock,
+                  times * 327680 / step, 327680 * k);
+    log += line;
+    if (evaluate == 0 || k % evaluate != 0) continue;
+    clock += 9;
+    log += std::to_string(10 * k) + ",val,1.9,,,\n";
+  }
+  return judge("rate_wall_clock",
+               read_text(log, gpus > 0 ? "gpus=" + std::to_string(gpus) : "",
+                         "step=n,loss=loss,elapsed=t,tokens_per_second=rate,tokens_total=total"));
+}
+
+TEST(MeanSinceStartSpec, ARateOfAllStepsSinceTheLineBeforeIsHeldToTheirClock) {
+  for (const int gpus : {0, 8})
+    for (const int evaluate : {0, 4}) {
+      EXPECT_EQ(of_ten(1, true, gpus, 0, evaluate).verdict, Verdict::holds) << gpus << evaluate;
+      EXPECT_EQ(of_ten(2, true, gpus, 0, evaluate).verdict, Verdict::contradicts) << gpus << evaluate;
+      EXPECT_NE(of_ten(0.125, true, gpus, 0, evaluate).verdict, Verdict::contradicts) << "one GPU's";
+    }
+  // A rate of single steps may leave out as much again, between all lines.
+  EXPECT_EQ(of_ten(1, false, 8, 24).verdict, Verdict::holds);
+  EXPECT_EQ(of_ten(1, true, 8, 11).verdict, Verdict::holds);
 }
 
 /// A rate of single steps leaves out what lies between them: as much as where the GPUs are known.
