@@ -12,8 +12,14 @@ bool is_validation(const Step& step, const Step& row) {
 
 std::vector<const Step*> without_validation_rows(const std::vector<const Step*>& rows) {
   std::vector<const Step*> out;
-  for (const Step* row : rows)
-    if (out.empty() || !is_validation(*out.back(), *row)) out.push_back(row);
+  bool come_before = false;  // then the last one may have no step behind it
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const bool behind = !out.empty() && is_validation(*out.back(), *rows[i]), last = i + 1 == rows.size(),
+               before =
+                   last ? come_before && !(*rows[i])[Field::loss] : is_validation(*rows[i + 1], *rows[i]);
+    come_before = come_before || before;
+    if (!behind && !before) out.push_back(rows[i]);
+  }
   return 4 * (rows.size() - out.size()) <= rows.size() ? out : rows;
 }
 

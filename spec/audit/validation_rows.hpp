@@ -6,9 +6,9 @@
 
 namespace assay::spec::audit {
 
-/// The rows of a table that are steps: without those behind a step that repeat its number and have no loss,
-/// where it has one, if at most a quarter of the rows are such: trainers validate now and then, and what is
-/// printed of it stands under the columns of the steps ("3000,,58000,7.9": the speed and time of a
+/// The rows of a table that are steps: without those behind or before a step that have its number and no
+/// loss, where it has one, if at most a quarter of the rows are such: trainers validate now and then, and
+/// what is printed of it stands under the columns of the steps ("3000,,58000,7.9": the speed and time of a
 /// validation). All rows, where more are.
 std::vector<const Step*> without_validation_rows(const std::vector<const Step*>& rows);
 

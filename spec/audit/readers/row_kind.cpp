@@ -9,6 +9,12 @@
 namespace assay::spec::audit {
 namespace {
 
+/// "dev_clean", "val/loss": the letters that it begins with.
+std::string_view first_word(std::string_view text) {
+  const auto end = std::find_if(text.begin(), text.end(), [](unsigned char c) { return !std::isalpha(c); });
+  return text.substr(0, static_cast<std::size_t>(end - text.begin()));
+}
+
 /// `word` is in small letters.
 bool is_word(std::string_view text, std::string_view word) {
   return std::equal(text.begin(), text.end(), word.begin(), word.end(),
@@ -21,10 +27,11 @@ bool is_one_of(std::string_view text, const std::string_view (&words)[count]) {
                      [&](std::string_view word) { return is_word(text, word); });
 }
 
-constexpr std::string_view of_data[] = {"split", "subset"};
-constexpr std::string_view of_programs[] = {"phase", "mode", "stage"};
-constexpr std::string_view validations[] = {"val",      "valid",      "validation", "eval",
-                                            "evaluate", "evaluation", "test"};
+constexpr std::string_view of_data[] = {"split", "subset", "set", "dataset", "partition"};
+constexpr std::string_view of_programs[] = {"phase", "mode", "stage", "kind", "type", "event"};
+constexpr std::string_view validations[] = {"val",        "valid", "validate", "validation",
+                                            "validating", "eval",  "evaluate", "evaluation",
+                                            "evaluating", "test",  "testing",  "holdout"};
 
 }  // namespace
 
@@ -33,7 +40,7 @@ bool is_row_kind(std::string_view column) {
 }
 
 bool is_of_validation(std::string_view column, std::string_view value) {
-  value = trimmed(value);
+  value = first_word(trimmed(value));
   // A stage "dev" is also where a program runs.
   return is_row_kind(column) &&
          (is_one_of(value, validations) || (is_one_of(column, of_data) && is_word(value, "dev")));

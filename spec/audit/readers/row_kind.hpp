@@ -4,12 +4,13 @@
 
 namespace assay::spec::audit {
 
-/// Whether a column's name is one under which tables say what a row is of: split, subset, phase, mode, stage,
-/// in letters of any case.
+/// Whether a column's name is one under which tables say what a row is of: split, subset, set, dataset,
+/// partition, phase, mode, stage, kind, type, event, in letters of any case.
 bool is_row_kind(std::string_view column);
 
 /// Whether `value` in such a column says that the row is of a validation, and so no step: val, valid,
-/// validation, eval, evaluate, evaluation, test, and of a split of the data dev.
+/// validate, validation, eval, evaluate, evaluation, test, holdout and the like, of data dev too; behind such
+/// a word others may stand ("test_en").
 bool is_of_validation(std::string_view column, std::string_view value);
 
 }  // namespace assay::spec::audit

@@ -45,9 +45,11 @@ std::string json(const std::string& column, const std::string& word) {
 }
 
 TEST(ValidationsOfTablesSpec, RowsThatSayTheyAreOfOneAreNoSteps) {
-  for (const char* const column : {"split", "Subset", "phase", "MODE", "stage"})
+  for (const char* const column :
+       {"split", "Subset", "set", "dataset", "partition", "phase", "MODE", "stage", "kind", "type", "event"})
     for (const char* const word :
-         {"val", "valid", "Validation", "eval", "evaluate", "evaluation", "TEST", " val "})
+         {"val", "valid", "validate", "Validation", "validating", "eval", "evaluate", "evaluation",
+          "evaluating", "TEST", "testing", "holdout", " val ", "test_en", "val/loss"})
       for (const std::string& log : {csv(column, word), json(column, word)}) {
         const RunRecord run = read_mapped(log);
         EXPECT_EQ(run.steps_seen, 40) << log;
@@ -55,7 +57,7 @@ TEST(ValidationsOfTablesSpec, RowsThatSayTheyAreOfOneAreNoSteps) {
         EXPECT_EQ(run.pauses.size(), 4u) << log;
         EXPECT_EQ(judge("steps", run).verdict, Verdict::holds) << log;
       }
-  EXPECT_EQ(read_mapped(csv("split", "dev")).steps_seen, 40);
+  EXPECT_EQ(read_mapped(csv("split", "dev_clean")).steps_seen, 40);
   EXPECT_EQ(read_mapped(json("subset", "dev")).steps_seen, 40);
 }
 
@@ -70,8 +72,8 @@ TEST(ValidationsOfTablesSpec, ALogMayBeginWithOne) {
 
 /// Where a program runs, or what else it writes, is no validation.
 TEST(ValidationsOfTablesSpec, OtherWordsAndOtherColumnsSayNothing) {
-  for (const std::string& log : {csv("stage", "dev"), csv("split", "train2"), csv("name", "val"),
-                                 json("stage", "dev"), json("split", "train2"), json("name", "val")})
+  for (const std::string& log : {csv("stage", "dev"), csv("split", "train_test"), csv("name", "val"),
+                                 json("stage", "dev"), json("split", "valley"), json("name", "val")})
     EXPECT_EQ(read_mapped(log).steps_seen, 44) << log;
 }
 
@@ -94,6 +96,22 @@ TEST(ValidationsOfTablesSpec, ARowThatRepeatsAStepWithoutItsLossIsNoStep) {
   EXPECT_EQ(judge("rate_steady", with_others(10, "3.5")).verdict, Verdict::contradicts);
   EXPECT_EQ(steps(with_others(2, "")), 60u) << "a third of the rows";
   EXPECT_EQ(steps(with_others(1, "")), 80u) << "every step";
+}
+
+/// Some write the validation first.
+TEST(ValidationsOfTablesSpec, ARowBeforeTheStepOfItsNumberIsNoStep) {
+  std::string log = "step,loss,tokens_per_second\n";
+  for (int n = 1; n <= 40; ++n) {
+    if (n % 10 == 0) log += std::to_string(n) + ",,58000\n";
+    log += std::to_string(n) + "," + std::to_string(5 - 0.05 * n) + ",1000\n";
+  }
+  EXPECT_EQ(Evidence(read_mapped(log)).steps.size(), 40u);
+  EXPECT_EQ(judge("rate_steady", read_mapped(log)).verdict, Verdict::holds);
+  // Of the next step, which the last one has not.
+  EXPECT_EQ(Evidence(read_mapped(log + "41,,58000\n")).steps.size(), 40u);
+  EXPECT_EQ(Evidence(with_others(10, "")).steps.size(), 40u);
+  EXPECT_EQ(Evidence(read_mapped("step,loss,tokens_per_second\n1,3,1000\n2,3,1000\n3,,1000\n")).steps.size(),
+            3u);
 }
 
 /// Of a table without losses no row lacks its own.
