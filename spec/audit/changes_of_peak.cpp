@@ -87,12 +87,18 @@ void add_peaks_of_gpu(ChangeBuilder& b, const Evidence& e, const Comparisons& co
   }
 }
 
-/// Half a peak is that of another dtype, or no peak at all is wrong.
+/// Half a peak is that of another dtype, or no peak at all is wrong. Of a GPU that nobody knows the printed
+/// peak may be another one than MFU is made with.
 void add_doubled_mfu(ChangeBuilder& b, const Evidence& e) {
-  for (const double x : {2.0, 0.5})
-    b.add("mfu_multiple",
-          std::string("MFU is ") + (x > 1 ? "twice" : "half") + " what model, rate and peak make",
-          e.printed_peak() ? 5.3 : 4, {{R::mfu, x}, {R::mfu_of_flops_rate, x}, {R::mfu_of_batch, x}});
+  const double cost = e.printed_peak() ? 5.3 : 4;
+  for (const double x : {2.0, 0.5}) {
+    const std::string often = x > 1 ? "twice" : "half";
+    const std::vector<ChangeBuilder::Effect> effects = {
+        {R::mfu, x}, {R::mfu_of_flops_rate, x}, {R::mfu_of_batch, x}};
+    b.add("mfu_multiple", "MFU is " + often + " what model, rate and peak make", cost, effects);
+    if (e.printed_peak() && !e.dense_peak)
+      b.add("peak_printed", "the printed peak is " + often + " the one that MFU is made with", cost, effects);
+  }
 }
 
 /// The one of `peaks`, as trainers write one GPU's, that the MFUs made of `constant` are made of; the first

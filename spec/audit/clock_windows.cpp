@@ -89,7 +89,7 @@ bool begins_with_the_first(const Evidence& e) {
 }  // namespace
 
 bool pause_between(const Evidence& e, std::int64_t from, std::int64_t to) {
-  const auto& lines = e.record.pauses;
+  const auto& lines = e.pauses;
   const auto first = std::upper_bound(lines.begin(), lines.end(), from);
   return first != lines.end() && *first < to;
 }

@@ -98,8 +98,9 @@ std::vector<Stretch> stretches_of(const RunRecord& record, const std::vector<con
   return out;
 }
 
-/// Steps of the first rank that printed; all of them when there is one.
-std::vector<const Step*> steps_of(const RunRecord& record) {
+/// Steps of the first rank that printed; all of them when there is one. `validations`: lines of a table's
+/// rows that are none.
+std::vector<const Step*> steps_of(const RunRecord& record, std::vector<std::int64_t>& validations) {
   std::vector<const Step*> out;
   std::optional<double> rank;
   for (const Step& step : record.steps) {
@@ -107,7 +108,7 @@ std::vector<const Step*> steps_of(const RunRecord& record) {
     if (printed && !rank) rank = printed->value;
     if (!printed || printed->value == *rank) out.push_back(&step);
   }
-  if (trainer_of(record).writes_rows) out = without_validation_rows(out);
+  if (trainer_of(record).writes_rows) out = without_validation_rows(out, validations);
   return without_unnamed_ranks(out, ranks_that_may_print(record)).lines;
 }
 
@@ -163,7 +164,9 @@ std::optional<double> number_in(const RunRecord& record, Setting setting) {
 }
 
 Evidence::Evidence(const RunRecord& given)
-    : record(given), trainer(trainer_of(given)), steps(steps_of(given)) {
+    : record(given), trainer(trainer_of(given)), steps(steps_of(given, pauses)) {
+  pauses.insert(pauses.end(), given.pauses.begin(), given.pauses.end());
+  std::sort(pauses.begin(), pauses.end());
   stretches = stretches_of(record, steps);
   line_distance = usual_distance(*this);
   model = model_of(record, model_basis);

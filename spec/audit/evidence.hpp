@@ -54,11 +54,12 @@ struct Evidence {
   explicit Evidence(const RunRecord& record);
 
   const RunRecord& record;
-  const Trainer& trainer;          ///< of the record: rules ask it, not Format::name
-  std::vector<const Step*> steps;  ///< of the first rank that printed
-  double line_distance = 0;        ///< usual_distance of the steps: asked for every line
-  std::vector<Stretch> stretches;  ///< all steps, split where the number falls back or a step is done again
-  std::optional<ModelSpec> model;  ///< named, or put together from the settings
+  const Trainer& trainer;            ///< of the record: rules ask it, not Format::name
+  std::vector<std::int64_t> pauses;  ///< lines of evaluations and of saving, RunRecord::pauses among them
+  std::vector<const Step*> steps;    ///< of the first rank that printed
+  double line_distance = 0;          ///< usual_distance of the steps: asked for every line
+  std::vector<Stretch> stretches;    ///< all steps, split where the number falls back or a step is done again
+  std::optional<ModelSpec> model;    ///< named, or put together from the settings
   /// How the model is known: "named", "defined" (the log holds it whole), "shape as printed", "parameters as
   /// printed", `whole_shape`, or `vocabulary_of_count`.
   std::string model_basis;

@@ -104,8 +104,12 @@ void compare_step_sequences(const Evidence& e, Comparisons& out) {
   for (const Step* step : e.steps)
     if (stated && setting && step->line > 0 && step->line == setting->line) stated.reset();
   to.missing = stated ? "sequences on the step lines" : "sequences per step";
+  // Passes that a later start states are not those of the steps before it.
+  const auto& passes = e.record[Setting::accumulation];
+  const std::int64_t from = !setting && passes ? passes->line : 0;
   for (std::size_t i = 0; stated && i < e.steps.size(); ++i)
-    if (const auto& of_line = (*e.steps[i])[Field::step_sequences]; usable(of_line))
+    if (const auto& of_line = (*e.steps[i])[Field::step_sequences];
+        usable(of_line) && e.steps[i]->line > from)
       add_sample(to, *of_line, *stated, static_cast<std::int64_t>(i));
 }
 

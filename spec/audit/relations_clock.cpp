@@ -23,8 +23,8 @@ void note_longer_clock(const Evidence& e, const std::vector<ClockWindow>& judged
   if (e.trainer.timer_pauses) to.left_out = " (its timer stops for evaluation and saving)";
 }
 
-/// Of a trainer whose tokens/s are, by its source, the tokens since the start over the time since the start:
-/// on every line.
+/// Of tokens/s that are the tokens since the start over the time since the start, or a multiple: every
+/// line's.
 void compare_every_mean(const Evidence& e, Comparison& to) {
   constexpr double never = 1e-9;  // of a stamp of 0 s
   for (std::size_t i = 0; i < e.steps.size(); ++i) {
@@ -38,18 +38,24 @@ void compare_every_mean(const Evidence& e, Comparison& to) {
   }
 }
 
-/// Of a rate that is the tokens over the time since the start or since the line before, or a multiple of it:
-/// no pause is in the one and not in the other.
-bool compare_mean(const Evidence& e, Comparison& to) {
-  if (e.record.format.rate_since_start) return compare_every_mean(e, to), true;
-  auto multiple = multiple_of_mean_since_start(e);
-  if (!multiple && times_of(e, true).of == Of::unknown) multiple = multiple_of_mean_since_line_before(e);
-  if (!multiple) return false;
-  const Step& last = *e.steps.back();
-  const auto &rate = last[Field::tokens_per_second], &elapsed = last[Field::elapsed];
-  if (!usable(rate) || !usable(elapsed)) return false;
+/// Of a rate that is the tokens over the time since the line before, or a multiple of it: no pause is in the
+/// one and not in the other.
+bool compare_mean_since_line_before(const Evidence& e, Comparison& to) {
+  if (times_of(e, true).of != Of::unknown) return false;
+  const auto multiple = multiple_of_mean_since_line_before(e);
+  const auto& elapsed = (*e.steps.back())[Field::elapsed];
+  if (!multiple || !usable(elapsed)) return false;
   const Interval clock = wide(*elapsed);
-  to.samples.push_back({exact_interval(1 / *multiple), clock.middle() / *multiple, clock, last.line});
+  to.samples.push_back(
+      {exact_interval(1 / *multiple), clock.middle() / *multiple, clock, e.steps.back()->line});
+  return true;
+}
+
+/// Of a rate that is a mean, by the writer's source or as the lines tell.
+bool compare_mean(const Evidence& e, Comparison& to) {
+  if (!e.record.format.rate_since_start && !multiple_of_mean_since_start(e))
+    return compare_mean_since_line_before(e, to);
+  compare_every_mean(e, to);
   return true;
 }
 

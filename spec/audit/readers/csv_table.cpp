@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "spec/audit/readers/log_shape.hpp"
@@ -85,6 +87,11 @@ class Csv : public LineReader {
     }
   }
 
+  void finish(RecordBuilder& builder) override {
+    const auto& [column, word] = validation_said_;
+    if (builder.steps_seen() == 0 && !column.empty()) refuse_validations_alone(column, word);
+  }
+
  private:
   /// A column of the log: what it means, nothing for most.
   using Column = std::span<const Mapping::Meaning>;
@@ -96,12 +103,15 @@ class Csv : public LineReader {
   }
 
   /// By the row's own word.
-  bool is_of_validation(std::string_view line) const {
+  bool is_of_validation(std::string_view line) {
     if (row_kinds_.empty()) return false;
     const std::vector<std::string_view> row = cells(line, separator_);
-    return std::any_of(row_kinds_.begin(), row_kinds_.end(), [&](std::size_t i) {
+    const auto said = std::find_if(row_kinds_.begin(), row_kinds_.end(), [&](std::size_t i) {
       return i < row.size() && audit::is_of_validation(names_[i], row[i]);
     });
+    if (said == row_kinds_.end()) return false;
+    if (validation_said_.first.empty()) validation_said_ = {names_[*said], std::string(row[*said])};
+    return true;
   }
 
   /// "...", or as much in every cell.
@@ -188,7 +198,8 @@ class Csv : public LineReader {
   char separator_ = ',';
   std::vector<Column> columns_;
   std::vector<std::string> names_;
-  std::vector<std::size_t> row_kinds_;  // columns that say what a row is of
+  std::vector<std::size_t> row_kinds_;                   // columns that say what a row is of
+  std::pair<std::string, std::string> validation_said_;  // the first that said so, and its word
 };
 
 }  // namespace

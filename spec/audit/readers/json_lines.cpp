@@ -2,6 +2,8 @@
 
 #include <array>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "spec/audit/readers/json_path.hpp"
@@ -25,10 +27,10 @@ class JsonLines : public LineReader {
     if (trimmed(line.text).empty() || others_.glance(line)) return;
     values_.begin(line.number);
     if (shapes_.read(line, values_.step)) return builder.step(values_.step, shapes_.fields());
-    paths_.begin();
-    MemoryBytes bytes(line.text);
-    JsonScan scan(bytes, paths_);
-    const bool whole = !line.overlong && scan.value() && (scan.blanks(), bytes.peek() < 0);
+    const bool was_known = values_.rate_since_start;
+    bool whole = scan_line(line);
+    // The key that names the writer may stand behind those that he alone means.
+    if (values_.rate_since_start != was_known) values_.begin(line.number), whole = scan_line(line);
     if (whole)
       for (std::size_t i = 0; i < field_count; ++i) filled_[i] = filled_[i] || values_.step.fields[i];
     if (!whole && is_elision(line.text))
@@ -56,9 +58,21 @@ class JsonLines : public LineReader {
     }
   }
 
-  void finish(RecordBuilder&) override { mapping_.require_keys(filled_, values_.keys); }
+  void finish(RecordBuilder& builder) override {
+    const auto& [key, word] = values_.validation_said;
+    if (builder.steps_seen() == 0 && !key.empty()) refuse_validations_alone(key, word);
+    mapping_.require_keys(filled_, values_.keys);
+  }
 
  private:
+  /// Whether the line is one whole value.
+  bool scan_line(const Line& line) {
+    paths_.begin();
+    MemoryBytes bytes(line.text);
+    JsonScan scan(bytes, paths_);
+    return !line.overlong && scan.value() && (scan.blanks(), bytes.peek() < 0);
+  }
+
   struct Values : JsonValues {
     Mapping& mapping;
     std::size_t next = 0;
@@ -67,7 +81,8 @@ class JsonLines : public LineReader {
     std::vector<std::string> keys;
     bool rewards = false;
     bool known = false, unreadable = false, plain = true;  // plain: each number is one field's
-    bool of_validation = false;                            // by the row's own word
+    bool of_validation = false;                            // by the row's own word,
+    std::pair<std::string, std::string> validation_said;   // and the last key and word that said so
     bool counted = false, with_loss = false;               // keys of LLaMA-Factory's, whatever is mapped
     bool any_with_loss = false;                            // in any line so far
     bool rate_since_start = false;                         // likewise: Format::rate_since_start
@@ -93,7 +108,8 @@ class JsonLines : public LineReader {
       any_with_loss = any_with_loss || with_loss;
       if (kind == JsonKind::word) return word(path, token);
       note_key(keys, path);
-      of_validation = of_validation || (kind == JsonKind::text && is_of_validation(path, token));
+      if (kind == JsonKind::text && is_of_validation(path, token))
+        of_validation = true, validation_said = {std::string(path), std::string(token)};
       rewards = rewards || of_rewards(path);
       if (mapping.shares_are_open()) mapping.settle_shares(path, token);
       const std::span<const Mapping::Meaning> meanings = mapping.meanings(path, next);

@@ -137,6 +137,11 @@ TEST(ChangingBatchesSpec, ABatchThatChangesWithoutARampStandsBesideThePasses) {
   EXPECT_EQ(in_turns.verdict, Verdict::contradicts);
   EXPECT_EQ(in_turns.contradicted, 200) << "those of 512 are what the passes make";
   EXPECT_EQ(judged(ramp + lines(1)).verdict, Verdict::cannot_be_judged);
+  // Passes that a later start states are not those of the steps before it.
+  std::string resumed = lines(1);
+  resumed.insert(resumed.find(" iteration      301/"), passes);
+  EXPECT_EQ(judged(resumed).verdict, Verdict::holds);
+  EXPECT_EQ(judged(resumed).judged, 100);
 }
 
 }  // namespace

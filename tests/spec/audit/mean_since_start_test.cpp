@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <sstream>
 #include <string>
 
 #include "spec/audit/hypotheses.hpp"
@@ -84,6 +85,8 @@ TEST(MeanSinceStartSpec, AMeanSinceTheStartHolds) {
   EXPECT_EQ(multiple_of_mean_since_start(Evidence(read({1, 0, 300, true}))), std::nullopt) << "of steps";
   EXPECT_EQ(judged({}), Verdict::holds);
   EXPECT_EQ(judged({}, "gpus=8"), Verdict::holds);
+  for (const double times : {0.5, 2.0, 1000.0})
+    EXPECT_EQ(judged({times, 0, 0, false, 0, 390}, "gpus=8"), Verdict::contradicts) << "one line of forty";
   EXPECT_EQ(judged({1, 0, 300}), Verdict::holds) << "evaluations are in the clock and in the rate";
   EXPECT_EQ(judged({1, 60}), Verdict::holds);
   EXPECT_EQ(judged({1, 0, 0, false, 9e7}), Verdict::holds)
@@ -115,6 +118,18 @@ TEST(MeanSinceStartSpec, OfLlamaFactorysEveryLineIsHeldToIt) {
   const RunRecord run = read_text(lines({}));
   EXPECT_EQ(run.steps.back()[Field::planned_steps]->value, 400);
   EXPECT_EQ(judge("rate_steady", run).verdict, Verdict::cannot_be_judged);
+}
+
+/// The key that tells whose the lines are may stand behind the others.
+TEST(MeanSinceStartSpec, KeysOfLlamaFactorysStandInAnyOrder) {
+  std::istringstream in(lines({2}));
+  std::string log, line;
+  while (std::getline(in, line)) {
+    const std::size_t first = line.find(", ");
+    log += "{" + line.substr(first + 2, line.size() - first - 3) + ", " + line.substr(1, first - 1) + "}\n";
+  }
+  EXPECT_EQ(log.find("{\"total_steps\""), 0u) << log;
+  EXPECT_EQ(judge("rate_wall_clock", read_text(log)).contradicted, 40);
 }
 
 TEST(MeanSinceStartSpec, AStampThatIsWrongAloneIsTold) {

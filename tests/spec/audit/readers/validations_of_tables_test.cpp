@@ -8,6 +8,7 @@
 #include "spec/audit/evidence.hpp"
 #include "spec/audit/invariants.hpp"
 #include "tests/support/read_text.hpp"
+#include "tests/support/refusal.hpp"
 
 namespace assay::spec::audit::validations_of_tables_test {
 namespace {
@@ -44,19 +45,23 @@ std::string json(const std::string& column, const std::string& word) {
       "", 10, [&](int n) { return of(n, "train", 5 - 0.05 * n); }, [&](int n) { return of(n, word, 3.5); });
 }
 
+void expect_no_steps(const std::string& column, const std::string& word) {
+  for (const std::string& log : {csv(column, word), json(column, word)}) {
+    const RunRecord run = read_mapped(log);
+    EXPECT_EQ(run.steps_seen, 40) << log;
+    EXPECT_EQ(run.unread_lines, 0) << log;
+    EXPECT_EQ(run.pauses.size(), 4u) << log;
+    EXPECT_EQ(judge("steps", run).verdict, Verdict::holds) << log;
+  }
+}
+
 TEST(ValidationsOfTablesSpec, RowsThatSayTheyAreOfOneAreNoSteps) {
-  for (const char* const column :
-       {"split", "Subset", "set", "dataset", "partition", "phase", "MODE", "stage", "kind", "type", "event"})
-    for (const char* const word :
-         {"val", "valid", "validate", "Validation", "validating", "eval", "evaluate", "evaluation",
-          "evaluating", "TEST", "testing", "holdout", " val ", "test_en", "val/loss"})
-      for (const std::string& log : {csv(column, word), json(column, word)}) {
-        const RunRecord run = read_mapped(log);
-        EXPECT_EQ(run.steps_seen, 40) << log;
-        EXPECT_EQ(run.unread_lines, 0) << log;
-        EXPECT_EQ(run.pauses.size(), 4u) << log;
-        EXPECT_EQ(judge("steps", run).verdict, Verdict::holds) << log;
-      }
+  for (const char* const column : {"split", "Subset", "set", "dataset", "partition", "phase", "MODE"})
+    for (const char* const word : {"val", "TEST", "testing", "test_en"}) expect_no_steps(column, word);
+  for (const char* const column : {"stage", "kind", "type", "event"})
+    for (const char* const word : {"val", "valid", "validate", "Validation", "validating", "eval", "evaluate",
+                                   "evaluation", "evaluating", "holdout", " val ", "val/loss"})
+      expect_no_steps(column, word);
   EXPECT_EQ(read_mapped(csv("split", "dev_clean")).steps_seen, 40);
   EXPECT_EQ(read_mapped(json("subset", "dev")).steps_seen, 40);
 }
@@ -75,6 +80,15 @@ TEST(ValidationsOfTablesSpec, OtherWordsAndOtherColumnsSayNothing) {
   for (const std::string& log : {csv("stage", "dev"), csv("split", "train_test"), csv("name", "val"),
                                  json("stage", "dev"), json("split", "valley"), json("name", "val")})
     EXPECT_EQ(read_mapped(log).steps_seen, 44) << log;
+}
+
+/// A word on every row tells no row from another.
+TEST(ValidationsOfTablesSpec, ATableOfNothingElseIsRefusedByItsColumn) {
+  for (const std::string& log : {std::string("step,split,loss\n1,test,2.5\n2,test,2.4\n"),
+                                 std::string(R"({"step": 1, "split": "test", "loss": 2.5})") + "\n" +
+                                     R"({"step": 2, "split": "test", "loss": 2.4})" + "\n"})
+    tests::expect_refused(log, ExitCode::bad_data, "says \"test\" under \"split\" on every row");
+  EXPECT_EQ(read_mapped("step,stage,loss\n1,test,2.5\n2,test,2.4\n").steps_seen, 2);
 }
 
 /// Rows of `every`-th steps that repeat their number, with or without a loss.
@@ -96,6 +110,20 @@ TEST(ValidationsOfTablesSpec, ARowThatRepeatsAStepWithoutItsLossIsNoStep) {
   EXPECT_EQ(judge("rate_steady", with_others(10, "3.5")).verdict, Verdict::contradicts);
   EXPECT_EQ(steps(with_others(2, "")), 60u) << "a third of the rows";
   EXPECT_EQ(steps(with_others(1, "")), 80u) << "every step";
+}
+
+/// The time of a validation is none of its steps'.
+TEST(ValidationsOfTablesSpec, RowsThatAreNoStepsPause) {
+  const Evidence evidence(with_others(10, ""));
+  EXPECT_EQ(evidence.pauses, std::vector<std::int64_t>({12, 23, 34, 45}));
+}
+
+/// A row that fills what its step lacks is the step's other half.
+TEST(ValidationsOfTablesSpec, ARateOnARowOfItsOwnIsNotLost) {
+  const RunRecord run = read_mapped(rows(
+      "step,loss,tokens_per_second\n", 5, [](int n) { return std::to_string(n) + ",2.5,"; },
+      [](int n) { return std::to_string(n) + ",,1000"; }));
+  EXPECT_EQ(Evidence(run).steps.size(), 48u);
 }
 
 /// Some write the validation first.
