@@ -97,6 +97,32 @@ bool begins_interval(const Evidence& e, std::size_t i) {
   return count >= fewest;
 }
 
+/// Whether it takes more than eight digits to write the number.
+bool has_many_digits(double number) {
+  if (!(number > 0) || !std::isfinite(number)) return false;
+  const double in_eighths = number * std::pow(10, 7 - std::floor(std::log10(number)));
+  return std::abs(in_eighths - std::round(in_eighths)) > 1e-6;
+}
+
+/// Lines without numbers of steps that repeat the line before in all they print, a norm of gradients among it
+/// that is printed to nine digits or more: no two steps have the same one. Not where the program started
+/// again.
+void judge_unnumbered_doubles(const Evidence& e, Result& out, std::string& what) {
+  for (std::size_t i = 1; i < e.steps.size(); ++i) {
+    const Step &before = *e.steps[i - 1], &here = *e.steps[i];
+    const auto& norm = here[Field::gradient_norm];
+    const bool restarted = std::any_of(
+        e.record.restarts.begin(), e.record.restarts.end(),
+        [&](const Restart& restart) { return restart.line > before.line && restart.line <= here.line; });
+    if (restarted || !usable(norm) || !has_many_digits(norm->value) || !same_numbers(before, here)) continue;
+    ++out.judged;
+    contradict(out, static_cast<double>(i), exact_interval(static_cast<double>(i + 1)), here.line);
+    if (what.empty())
+      what = "line " + std::to_string(here.line) + " repeats line " + std::to_string(before.line) +
+             ", norm of gradients and all";
+  }
+}
+
 }  // namespace
 
 Result judge_steps(const Evidence& e) {
@@ -157,6 +183,10 @@ Result judge_steps(const Evidence& e) {
       missing = true;
       if (what.empty()) what = "steps between " + whole(before) + " and " + whole(here) + " are missing";
     }
+  }
+  if (out.judged == 0) {
+    judge_unnumbered_doubles(e, out, what);
+    doubled = out.judged > 0;
   }
   if (out.judged == 0) return not_judged("step numbers");
   if (!all_kept) judge_gaps(e, out, what, missing);

@@ -239,5 +239,31 @@ TEST(StepsSpec, UnnumberedLinesAreNotPlacedWhereTheirEpochsAreNot) {
   EXPECT_EQ(uneven.steps[8][Field::step]->value, 9);
 }
 
+/// Without numbers a line that stands twice is told by a norm that no two steps share.
+TEST(StepsSpec, AnUnnumberedLineThatStandsTwiceIsTold) {
+  const auto log = [](int twice, const char* digits, bool restart = false) {
+    std::string out;
+    for (int i = 1; i <= 41; ++i) {
+      char line[200], norm[40];
+      std::snprintf(norm, sizeof norm, digits, 1.2345678912345 + std::sin(i));
+      std::snprintf(line, sizeof line,
+                    "{'loss': 2.2, 'grad_norm': %s, 'learning_rate': 0.0002, 'epoch': 0.01}\n", norm);
+      out += line;
+      if (i == twice) out += line;
+    }
+    RunRecord run = read_text(out);
+    if (restart) run.restarts.push_back({twice + 1, std::nullopt});
+    return judge("steps", run);
+  };
+  const Result told = log(20, "%.15f");
+  EXPECT_EQ(told.verdict, Verdict::contradicts);
+  EXPECT_EQ(told.contradicted, 1);
+  EXPECT_EQ(told.lines, std::vector<std::int64_t>({21}));
+  EXPECT_EQ(told.causes.at(0).id, "step_doubled");
+  EXPECT_EQ(log(0, "%.15f").verdict, Verdict::cannot_be_judged);
+  EXPECT_EQ(log(20, "%.3f").verdict, Verdict::cannot_be_judged) << "two steps may round alike";
+  EXPECT_EQ(log(20, "%.15f", true).verdict, Verdict::cannot_be_judged);
+}
+
 }  // namespace
 }  // namespace assay::spec::audit::steps_test
