@@ -9,7 +9,6 @@
 #include <cmath>
 
 #include "impl/bench/measure.hpp"
-#include "impl/bench/op_calls.hpp"
 #include "impl/data/open_source.hpp"
 #include "impl/metrics/op_times.hpp"
 #include "impl/ops/attention.hpp"
@@ -20,6 +19,8 @@
 #include "impl/run/memory_limits.hpp"
 #include "impl/run/trainer.hpp"
 #include "spec/flops/exact.hpp"
+#include "spec/memory/plan.hpp"
+#include "spec/step/paper/run.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::impl::bench {
@@ -109,18 +110,14 @@ StepTimes measured(const spec::RunConfig& config, const spec::ModelSpec& model, 
   std::sort(apart.begin(), apart.end(),
             [](const MeasuredStep& a, const MeasuredStep& b) { return a.seconds < b.seconds; });
   StepTimes out;
-  const spec::time::StepShape shape{.micro = batch.micro,
-                                    .accumulation = batch.accumulation,
-                                    .tokens = config.sequence_length,
-                                    .dtype = config.dtype,
-                                    .states = config.states,
-                                    .recompute = config.recompute};
-  out.subject = subject_of({.model = model, .shape = shape, .device = device, .patience = {}});
+  const spec::memory::Setting setting = setting_of(
+      config, model, batch, device.is_cuda() ? spec::memory::Machine::cuda : spec::memory::Machine::cpu);
+  out.subject = subject_of({.setting = setting, .device = device, .patience = {}});
   out.sequences = batch.sequences;
   out.steps = steps;
   out.plain_seconds = plain[plain.size() / 2];
   out.step = apart[apart.size() / 2];
-  out.counts = spec::time::step_ops(model, trainer_shape(model, shape, device));
+  out.counts = spec::paper::step_ops(setting);
   const spec::FlopBreakdown exact = spec::exact_flops(model, config.sequence_length);
   const auto sequences = static_cast<double>(batch.sequences);
   out.exact_flops = sequences * exact.per_sequence().to_double();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "spec/flops/executed.hpp"
 #include "spec/memory/setting.hpp"
 
 namespace assay::spec::memory {
@@ -12,6 +13,11 @@ namespace assay::spec::memory {
 /// takes documents.
 enum class AttentionKernel { loops, products, cudnn, flash };
 AttentionKernel attention_kernel(const Setting& setting);
+
+/// Tile of the CPU's loops (impl/ops/attention_cpu.cpp): query tokens worked on together.
+inline constexpr std::int64_t loop_tile_rows = 12;
+/// How that code runs over pairs of tokens. (spec/flops/executed.md)
+spec::AttentionKernel executed_kernel(const Setting& setting);
 
 struct Scratch {
   const char* name;

@@ -8,7 +8,7 @@ namespace {
 
 Count peak_of(const Setting& setting) {
   Ledger ledger;
-  walk(setting, ledger);
+  paper::walk(setting, ledger);
   return ledger.peak();
 }
 
@@ -65,9 +65,9 @@ Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch&
 
 Plan plan(const Setting& setting) {
   Ledger first;
-  walk(setting, first);
+  paper::walk(setting, first);
   Ledger second(first.peak_number());
-  walk(setting, second);
+  paper::walk(setting, second);
   Plan plan{.setting = setting,
             .state = {},
             .peak = first.peak(),

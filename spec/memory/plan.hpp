@@ -8,7 +8,7 @@
 
 #include "spec/batch/batch.hpp"
 #include "spec/config/run_config.hpp"
-#include "spec/memory/timeline.hpp"
+#include "spec/step/paper/run.hpp"
 
 namespace assay::spec::memory {
 
