@@ -33,6 +33,7 @@ TEST(InstallCli, AConsumerFindsTheSpecPackageBuildsAndRuns) {
   // A moved prefix must work too: the package may not know where it was installed first.
   step(cmake + " --install " + tests::binary_dir() + " --prefix " + folder + "/first");
   fs::rename(folder + "/first", folder + "/prefix");
+  step("cmp " + tests::source_dir() + "/LICENSE " + folder + "/prefix/share/doc/assay/LICENSE");
   const bool sanitized = cached("ASSAY_SANITIZE") == "ON";
   step(cmake + " -S " + tests::source_dir() + "/tests/cli/consumer -B " + folder + "/build -G Ninja" +
        " -DCMAKE_MAKE_PROGRAM=" + cached("CMAKE_MAKE_PROGRAM") +
