@@ -26,7 +26,7 @@ TEST(InstallCli, AConsumerFindsTheSpecPackageBuildsAndRuns) {
   const tests::Scratch scratch;
   const std::string folder = scratch.path().string(), cmake = cached("CMAKE_COMMAND");
   const auto step = [&](const std::string& line) {
-    const auto outcome = shell(line, 300);
+    auto outcome = shell(line, 300);
     EXPECT_EQ(outcome.code, 0) << line << "\n" << outcome.output << outcome.messages;
     return outcome;
   };
