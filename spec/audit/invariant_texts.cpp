@@ -55,7 +55,8 @@ const std::vector<Invariant>& invariants() {
       {"mfu_of_batch", "MFU = FLOPs/token x tokens per step / step time / peak",
        "Used where no rate is printed.", Unit::share},
       {"mfu_possible", "0 <= MFU <= 100 %, 0 <= HFU <= 100 %",
-       "-1 and -100 % are read as \"not measured\". Also the speed that printed tokens/s, tokens and time, "
+       "Of whatever peak the trainer divides by. -1 and -100 % are read as \"not measured\". Also the speed "
+       "that printed tokens/s, tokens and time, "
        "or "
        "FLOP/s make, at the least (`exact`, unlabelled numbers those of all GPUs), against the dense peak, "
        "whether an MFU is printed or not.",
