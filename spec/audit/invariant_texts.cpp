@@ -162,7 +162,8 @@ const std::vector<Invariant>& invariants() {
       {"steps", "step numbers rise by the logging interval: none missing, doubled or out of order",
        "The first and last interval may be shorter. A longer distance that stays to the end, three times at "
        "least, is another interval. A number that falls back and goes on from there is a "
-       "restart; so is a step that stands twice with other numbers. Two lines and more that stand a second "
+       "restart; so is a step that stands twice with other numbers. Where no distance is that of most lines, "
+       "somebody chose them, and none is taken for lost. Two lines and more that stand a second "
        "time as they are, stamps too, or three without stamps whose times are the same, are copies. Behind a "
        "line that says that others were "
        "left out (\"...\", \"[snip]\") no step is lost. Behind a stamp that falls back by more than two days "
