@@ -256,7 +256,10 @@ const std::vector<Invariant>& invariants() {
        "run prints.",
        Unit::none},
       {"average_steps_rate", "steps/s of a summary = steps / total time",
-       "The last step of the log, or the planned number; steps before a resume may be left out.", Unit::none},
+       "The last step of the log, or the planned number; where that is not stated, steps behind the last "
+       "line "
+       "may be there, up to the next one; steps before a resume may be left out.",
+       Unit::none},
       {"average_sequences_rate", "sequences/s of a summary = steps x sequences per step / total time",
        "As `average_steps_rate`; with the printed steps/s where there are no step numbers.", Unit::none},
       {"total_tokens", "total tokens = steps x tokens per step",

@@ -276,7 +276,7 @@ Result judge_planned_steps(const Evidence& e) {
     contradict(out, planned->value, wide(*configured), step->line);
     other = true;
   }
-  if (!printed && e.trainer.summary_of_state) return judge_steps_of_state(e);
+  if (e.trainer.summary_of_state && !(printed && stated)) return judge_steps_of_state(e);
   const auto& completed = e.record[Setting::completed_steps];
   if (configured && completed && e.record.restarts.empty()) {
     ++out.judged;
