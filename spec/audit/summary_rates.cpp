@@ -126,13 +126,13 @@ std::string multiple_of_steps(const Evidence& e, const Printed& printed, Interva
   constexpr double as_near = 0.01;  // as of a rate over the run's time
   const auto& steps = e.record[Setting::average_steps_per_second];
   if (!usable(steps) || judge_steps_rate(e).verdict != Verdict::holds) return "";
-  const Interval times = wide(printed) / (each * wide(*steps)),
-                 near = {times.low * (1 - as_near), times.high * (1 + as_near)};
+  // Products, not their quotient: of a run whose steps nobody states, the least mean of batches is 0.
+  const Interval made = each * wide(*steps) * Interval{1 - as_near, 1 + as_near};
   std::string out;
   int found = 0;
   for (int n = 2; n <= 64; ++n)
     for (const bool part : {false, true})
-      if (near.holds(part ? 1.0 / n : n)) {
+      if (wide(printed).meets(made * exact_interval(part ? 1.0 / n : n))) {
         ++found;
         out = "sequences/s is " + (part ? "1/" + std::to_string(n) + " of" : std::to_string(n) + " times") +
               " what the batch and steps/s make";

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "spec/audit/invariants.hpp"
+#include "spec/audit/useful_options.hpp"
 #include "tests/support/read_text.hpp"
 
 namespace assay::spec::audit::ms_swift_test {
@@ -126,6 +127,24 @@ TEST(MsSwiftSpec, WhereNothingSaysTheEndTheLastStepsMayStandOnNoLine) {
   for (const double possible : {90, 94, 99}) EXPECT_EQ(verdict(possible), Verdict::holds) << possible;
   for (const double impossible : {45, 104, 120})
     EXPECT_EQ(verdict(impossible), Verdict::contradicts) << impossible;
+}
+
+/// The batch that an option would state is tried with a number of its own.
+TEST(MsSwiftSpec, ABatchThatIsTriedOnARunOfUnknownLengthIsJudged) {
+  for (const bool says_plan : {true, false}) {
+    MsSwift run;
+    run.seconds = 4.97, run.every = 23, run.says_plan = says_plan;
+    const RunRecord record = run.record();
+    EXPECT_EQ(record.steps.back()[Field::step]->value, 92);
+    EXPECT_NO_THROW(useful_options(record)) << says_plan;
+    EXPECT_TRUE(consistent(record)) << contradictions(record);
+  }
+  MsSwift run;
+  run.says_plan = false, run.every = 1, run.batch = 256;
+  const Result told = judge("average_sequences_rate", run.record("sequences=64"));
+  EXPECT_EQ(told.verdict, Verdict::contradicts);
+  ASSERT_FALSE(told.causes.empty());
+  EXPECT_EQ(told.causes.front().id, "average_of_other_time");
 }
 
 }  // namespace
