@@ -2,6 +2,7 @@
 // What attention takes beside its results: temporaries that are gone when the op returns.
 // (spec/memory/plan.md)
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "spec/memory/setting.hpp"
@@ -12,6 +13,7 @@ namespace assay::spec::memory {
 /// takes documents.
 enum class AttentionKernel { loops, products, cudnn, flash };
 AttentionKernel attention_kernel(const Setting& setting);
+std::string to_string(AttentionKernel kernel);  ///< "loops"
 
 struct Scratch {
   const char* name;
