@@ -24,6 +24,7 @@
 #include "impl/run/memory_limits.hpp"
 #include "impl/run/numerics.hpp"
 #include "impl/run/on_ranks.hpp"
+#include "impl/run/pinned_algorithms.hpp"
 #include "impl/run/run_folder.hpp"
 #include "impl/run/run_log.hpp"
 #include "impl/run/sample_text.hpp"
@@ -156,6 +157,10 @@ class Run {
   }
 
   int train_steps(const StopSignal& stop) {
+    if (device_.is_cuda() && deterministic())
+      pins_.emplace(algorithms_here(device_, log_.start().attention.value_or("")), cuda::gemm_pins(),
+                    communicator_);
+    if (pins_) warn_of_algorithms(pins_->begin(resume_from_));
     trainer_.emplace(numerics_.config, model_, batch_, device_, source_, communicator_);
     trainer_->report_to(progress_);
     Saving saving(config_, trainer_->groups(), [this](const Event& event) { log_.say(event); });
@@ -182,6 +187,7 @@ class Run {
       if (!report) {
         if (last_words) last_words->not_needed();
         progress_.enter(Doing::checkpoint);
+        keep_algorithms();
         saving.at_last(trainer_->buffers(), state(), stop);
         return log_.end(EndReason::saved, ExitCode::saved_requeue, "asked to stop");
       }
@@ -189,11 +195,13 @@ class Run {
       if (config_.checkpoint_every > 0 && trainer_->steps_done() % config_.checkpoint_every == 0 &&
           trainer_->steps_done() < config_.steps) {
         progress_.enter(Doing::checkpoint);
+        keep_algorithms();
         saving.on_the_way(trainer_->buffers(), state());
       }
     }
     if (last_words) last_words->not_needed();
     progress_.enter(Doing::checkpoint);
+    keep_algorithms();
     saving.at_last(trainer_->buffers(), state(), stop);
     progress_.enter(Doing::ending);
     sample();
@@ -208,6 +216,14 @@ class Run {
       log_.say(Warning{.step = report.step + 1, .code = "cuda_graph", .text = line});
     if (!warned_of_rate_) warned_of_rate_ = log_.warn(above_peak_warning(step, log_.start()));
     if (report.step == 0) log_.warn(first_loss_warning(report.result.cross_entropy, log_.start()));
+  }
+
+  /// Whatever a checkpoint is resumed from, its run's algorithms are in the folder.
+  void keep_algorithms() {
+    if (pins_) warn_of_algorithms(pins_->keep(config_.directory));
+  }
+  void warn_of_algorithms(const std::optional<std::string>& text) {
+    if (text) log_.say(Warning{.step = {}, .code = "algorithms", .text = *text});
   }
 
   void tell_memory(std::int64_t step) {
@@ -277,6 +293,7 @@ class Run {
   std::optional<checkpoint::State> resumed_;  ///< what `resume_from_` says of its run
   bool extended_ = false;                     ///< a complete run that is given more steps
   RunLog log_;
+  std::optional<PinnedAlgorithms> pins_;  ///< on a GPU, where the run gives the same bits again
   std::optional<Trainer> trainer_;
   bool warned_of_rate_ = false, memory_told_ = false;
 };
