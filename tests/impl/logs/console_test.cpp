@@ -190,6 +190,20 @@ TEST(ConsoleImpl, TheBannerTellsThePlannedMemoryAndAMessageWhatWasMeasured) {
   EXPECT_EQ(screen.messages.str(), "memory of cuda:0 at step 1: planned 1.50 GiB, measured 768 MiB\n");
 }
 
+TEST(ConsoleImpl, TheBannerTellsWhatComputesAttentionAndWhetherTheRunRepeats) {
+  for (const bool repeats : {true, false}) {
+    Screen screen;
+    RunStart start = example_start();
+    start.attention = "cudnn", start.deterministic = repeats;
+    screen.console.show(start);
+    EXPECT_NE(screen.messages.str().find(
+                  repeats ? "  attention   cudnn; the run gives the same bits when it is repeated\n"
+                          : "  attention   cudnn; the run's last bits are its own\n"),
+              std::string::npos)
+        << screen.messages.str();
+  }
+}
+
 TEST(ConsoleImpl, SamplesShowTheGrammarsVerdict) {
   Samples samples;
   samples.samples = {{.text = "two plus three is five.", .accepted = true, .sum_right = true},
