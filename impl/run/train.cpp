@@ -75,7 +75,9 @@ class Run {
         resume_from_(resume_path(config)) {}
 
   ~Run() {
-    if (watching_) watching_->record_by({}, {});
+    if (!watching_) return;
+    watching_->record_by({}, {});
+    watching_->warn_by({});
   }
 
   const std::string& folder() const { return config_.directory; }
@@ -112,6 +114,10 @@ class Run {
     if (watching_)
       watching_->record_by([this](const std::string& text) { log_.record_lost_rank(text); },
                            [directory = config_.directory] { return way_to_go_on(directory); });
+    if (watching_ && log_.opened())
+      watching_->warn_by([this](const std::string& text, bool aloud) {
+        log_.say(Warning{.step = {}, .code = "slow_rank", .text = text}, aloud);
+      });
     const StopSignal stop;  // before the run is known to anyone who could stop it
     try {
       log_.say(log_.start());
@@ -302,13 +308,16 @@ class Run {
 
 int train(const spec::RunConfig& config, const std::function<void(const std::string& folder)>& recorded) {
   keep_freed_memory();
-  return on_ranks(config.device, [&](const Rank& rank) {
-    Run run(config, rank.communicator, rank.choice, rank.progress, rank.watching);
-    const int code = run.train();
-    if (recorded && run.recorded()) recorded(run.folder());
-    rank.take_leave();
-    return code;
-  });
+  return on_ranks(
+      config.device,
+      [&](const Rank& rank) {
+        Run run(config, rank.communicator, rank.choice, rank.progress, rank.watching);
+        const int code = run.train();
+        if (recorded && run.recorded()) recorded(run.folder());
+        rank.take_leave();
+        return code;
+      },
+      config.stall_seconds);
 }
 
 }  // namespace assay::impl::run

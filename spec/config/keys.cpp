@@ -322,6 +322,10 @@ void add_machine_and_run(std::vector<Key>& all) {
                         "Steps between comparisons of the ranks' copies of the weights, bit for bit; 0: "
                         "never"));
   all.push_back(
+      integer("parallel.stall_seconds", &C::stall_seconds, 30, kMany, "[s]",
+              "Time for which a rank that starts, ends, or waits for data, a disk or a terminal may "
+              "not go on; then it counts as lost, and the job ends"));
+  all.push_back(
       derived("runs/ and the model's name",
               text("run.directory", &C::directory, "Folder of the record, the report and the checkpoints")));
   all.push_back(integer("checkpoint.every", &C::checkpoint_every, 0, kSteps, "[steps]",

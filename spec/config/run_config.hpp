@@ -69,6 +69,7 @@ struct RunConfig {
   MovedBy gather = MovedBy::multiprocessors;  ///< of weights, where the layout holds shares
   MovedBy scatter = MovedBy::multiprocessors;  ///< of gradients' sums, where the layout holds shares
   std::int64_t check_replicas_every = 0;       ///< steps; 0: never
+  std::int64_t stall_seconds = 600;            ///< a rank may wait so long for data, a disk or a terminal
 
   // run folder, checkpoints, log
   std::string directory = "runs/tiny-llama";

@@ -85,6 +85,7 @@ inline spec::RunConfig draw_config() {
   }
   if (config.dtype == Dtype::bf16) config.reduce = *rc::gen::element(Dtype::f32, Dtype::bf16);
   config.check_replicas_every = *inRange<std::int64_t>(0, 1000);
+  config.stall_seconds = *inRange<std::int64_t>(30, 100000);
   config.directory = draw_text(false);
   config.checkpoint_every = *inRange<std::int64_t>(0, 1000);
   config.checkpoint_keep = *inRange<std::int64_t>(1, 1000);

@@ -2,6 +2,7 @@
 // What settings of the machine, the layout and the run's folder change.
 #include "impl/ops/attention.hpp"
 #include "impl/ops/determinism.hpp"
+#include "impl/watch/peer_rules.hpp"
 #include "spec/layout/partition.hpp"
 #include "spec/model/inventory.hpp"
 #include "tests/impl/run/every_key/workshop.hpp"
@@ -187,6 +188,14 @@ inline void reduce(Workshop& shop) {
          recorded);
 }
 
+/// A run on one rank has no watch: what the watch of several is given.
+inline void stall_seconds(Workshop& shop) {
+  for (const int seconds : {30, 600, 86400}) {
+    const auto config = spec::load("", shop.with({"parallel.stall_seconds=" + std::to_string(seconds)}));
+    EXPECT_EQ(impl::limits_of(20, static_cast<double>(config.stall_seconds)).outside, seconds);
+  }
+}
+
 inline std::map<std::string, Check> machine_checks() {
   return {
       {"compute.dtype",
@@ -213,6 +222,7 @@ inline std::map<std::string, Check> machine_checks() {
                   return steps;
                 });
        }},
+      {"parallel.stall_seconds", stall_seconds},
       {"run.directory", directory},
       {"checkpoint.every",
        [](Workshop& shop) {
