@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks who includes whom: spec < reference, spec < impl, and only tests see both reference and impl.
+"""Checks who includes whom: spec < reference, spec < impl, and only tests see both reference and impl; and that the
+folders of impl/ stand in an order: an include never runs back up it.
 
     ci/check_layers.py [--self-test]
 
@@ -32,6 +33,9 @@ ROOMS = {
     "impl": ("impl", "spec"),
     "tests": ("tests", "spec", "reference", "impl"),
 }
+# Folders of impl/, from the ground up: each may include itself and those before it.
+ORDER = ("metrics", "machine", "ops", "comm", "model", "params", "data", "checkpoint", "step", "logs", "health", "report",
+         "run", "bench", "cli")
 NO_SUBJECT = re.compile(r"(^|[/_])(utils?|common|misc|helpers?)([/_.]|$)")
 
 
@@ -50,6 +54,23 @@ def faults_of_cost(path, place, library):
             yield place + f'<{library}> costs seconds of compiling, so only {owner} includes it: include "{front}"'
 
 
+def folder_of_impl(path):
+    parts = pathlib.Path(path).parts
+    return parts[1] if len(parts) > 2 and parts[0] == "impl" else None
+
+
+def faults_of_order(path, place, target):
+    mine, theirs = folder_of_impl(path), folder_of_impl(target)
+    if not mine or not theirs or mine == theirs:
+        return
+    for folder in (mine, theirs):
+        if folder not in ORDER:
+            yield place + f"impl/{folder}/ has no place in the order of impl/'s folders (ORDER in ci/check_layers.py)"
+            return
+    if ORDER.index(theirs) > ORDER.index(mine):
+        yield place + f'impl/{mine}/ stands below impl/{theirs}/ and may not include "{target}"'
+
+
 def faults_of_file(root, path, text):
     room = path.parts[0]
     for match in INCLUDE.finditer(text):
@@ -65,6 +86,8 @@ def faults_of_file(root, path, text):
             yield place + f'"{target}" is no file named from the repository\'s root'
         elif target.split("/")[0] not in ROOMS[room]:
             yield place + f'{room}/ may not include "{target}": it sees {", ".join(r + "/" for r in ROOMS[room])} only'
+        else:
+            yield from faults_of_order(path, place, target)
     if path.suffix in (".hpp", ".cuh") and not text.startswith("#pragma once\n"):
         yield f"{path}:1: a header starts with #pragma once"
 
@@ -99,10 +122,14 @@ def self_test():
         "impl/g.hpp": "#include <ATen/ATen.h>\n",
         "impl/h.cpp": '#include "../spec/a.hpp"\n',
         "impl/i.cpp": '#include "tests/k.hpp"\n',
+        "impl/model/n.hpp": '#pragma once\n#include "impl/ops/o.hpp"\n',
+        "impl/ops/o.hpp": "#pragma once\n",
+        "impl/ops/p.cpp": '#include "impl/ops/o.hpp"\n#include "impl/model/n.hpp"\n',
+        "impl/new/q.cpp": '#include "impl/ops/o.hpp"\n',
         "reference/j_utils.cpp": "#include <ATen/ATen.h>\n",
         "tests/k.hpp": '#pragma once\n#include "impl/g.hpp"\n#include "reference/e.hpp"\n#include <gtest/gtest.h>\n',
     }
-    expected = {"spec/text/json_events.cpp:2", "impl/l.cpp:1", "spec/c.hpp:2", "spec/d.cpp:1", "reference/f.cpp:1", "impl/g.hpp:1", "impl/h.cpp:1", "impl/i.cpp:1",
+    expected = {"impl/ops/p.cpp:2", "impl/new/q.cpp:1", "spec/text/json_events.cpp:2", "impl/l.cpp:1", "spec/c.hpp:2", "spec/d.cpp:1", "reference/f.cpp:1", "impl/g.hpp:1", "impl/h.cpp:1", "impl/i.cpp:1",
                 "reference/j_utils.cpp", "reference/j_utils.cpp:1"}
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
