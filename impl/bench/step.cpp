@@ -17,6 +17,7 @@
 #include "impl/run/device_choice.hpp"
 #include "impl/run/host.hpp"
 #include "impl/run/memory_limits.hpp"
+#include "impl/run/numerics.hpp"
 #include "impl/run/trainer.hpp"
 #include "spec/flops/exact.hpp"
 #include "spec/memory/plan.hpp"
@@ -138,11 +139,14 @@ StepTimes measure_step(const spec::RunConfig& config, std::int64_t steps,
   if (config.init_std > 0) model.init_std = config.init_std;
   const spec::Batch batch = spec::batch_of(config.sequences, config.micro, 1);
   const at::Device device = run::choose_device(config.device).device;
-  const attention::Forced backend(config.attention, device);
-  set_deterministic(config.deterministic);
   run::reason_against_graph(config.cuda_graph, device, 1);  // refuses it on the CPU
   spec::RunConfig unsampled = config;
   unsampled.sample_sentences = 0;
+  const auto alone = make_self_communicator();
+  unsampled =
+      run::settle_numerics(unsampled, model, batch, device, run::layout_of(config, *alone), *alone).config;
+  const attention::Forced backend(unsampled.attention, device);
+  set_deterministic(unsampled.deterministic == spec::Determinism::on);
   run::refuse_what_cannot_fit(run::memory_plan(unsampled, model, batch, device), unsampled, batch,
                               {.device = run::device_memory(device), .host = run::host_memory()});
   if (config.threads > 0) at::set_num_threads(static_cast<int>(config.threads));

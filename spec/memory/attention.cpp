@@ -83,6 +83,20 @@ spec::AttentionKernel executed_kernel(const Setting& s) {
   return {};
 }
 
+std::string to_string(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::loops:
+      return "loops";
+    case AttentionKernel::products:
+      return "products";
+    case AttentionKernel::cudnn:
+      return "cudnn";
+    case AttentionKernel::flash:
+      return "flash";
+  }
+  return "";
+}
+
 std::vector<Scratch> attention_forward_scratch(const Setting& s, std::int64_t B, std::int64_t T) {
   return attention_kernel(s) == AttentionKernel::products ? squares(s, B, T, 3) : std::vector<Scratch>{};
 }
