@@ -9,3 +9,4 @@ configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/assay-config.cmake.in
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/assay-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/assay-config.cmake ${CMAKE_BINARY_DIR}/assay-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/assay)
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -7,14 +7,13 @@
 
 #include "impl/bench/results.hpp"
 #include "impl/bench/stopwatch.hpp"
-#include "spec/model/model_spec.hpp"
+#include "spec/memory/setting.hpp"
 
 namespace assay::impl::bench {
 
 /// What to measure, and with what patience.
 struct Plan {
-  spec::ModelSpec model;
-  spec::time::StepShape shape;  ///< accumulation 1: a step of one pass
+  spec::memory::Setting setting;  ///< one micro-batch a step
   at::Device device = at::kCPU;
   Patience patience;
 };

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "impl/memory/parameter_buffers.hpp"
+#include "impl/parallel/communicator.hpp"
 
 namespace assay::impl::checkpoint {
 
@@ -60,8 +61,11 @@ State read_state(const std::string& path);
 std::string content_of(const std::string& path);
 
 /// Reads a checkpoint folder, of whatever layout, into `buffers`, whole or shares, after checking marker,
-/// manifest, sizes and content hashes of every tensor. Errors: UserError(bad_data) naming file and tensor;
-/// nothing of `buffers` is changed when the check fails.
+/// manifest, sizes and content hashes of every tensor. Collective: of ranks that see the same files each
+/// hashes its part of the bytes. Errors: AgreedError(bad_data) naming file and tensor; nothing of `buffers`
+/// is changed on any rank when a check fails on one.
+State load(const std::string& path, ParameterBuffers& buffers, Communicator& communicator);
+/// By one rank that hashes all bytes itself.
 State load(const std::string& path, ParameterBuffers& buffers);
 
 /// Path of the newest checkpoint of a run folder that has a marker: what a crash left behind has none.

@@ -20,13 +20,15 @@ namespace {
 bench::Plan plan_of(const BenchPlan& asked, at::Device device) {
   const bool gpu = device.is_cuda();
   bench::Plan plan;
-  plan.model = asked.model ? *asked.model : spec::find_model(gpu ? "llama-1.36b" : "tiny-llama");
+  plan.setting.model = asked.model ? *asked.model : spec::find_model(gpu ? "llama-1.36b" : "tiny-llama");
   plan.device = device;
-  plan.shape.tokens =
-      asked.tokens ? *asked.tokens : std::min<std::int64_t>(plan.model.context, gpu ? 2048 : 128);
+  plan.setting.machine = gpu ? spec::memory::Machine::cuda : spec::memory::Machine::cpu;
+  plan.setting.sequence_length =
+      asked.tokens ? *asked.tokens : std::min<std::int64_t>(plan.setting.model.context, gpu ? 2048 : 128);
   const std::int64_t tokens = gpu ? 24 * 2048 : 8 * 128;
-  plan.shape.micro = asked.micro ? *asked.micro : std::max<std::int64_t>(1, tokens / plan.shape.tokens);
-  plan.shape.dtype = asked.dtype.value_or(gpu ? Dtype::bf16 : Dtype::f32);
+  plan.setting.micro =
+      asked.micro ? *asked.micro : std::max<std::int64_t>(1, tokens / plan.setting.sequence_length);
+  plan.setting.dtype = asked.dtype.value_or(gpu ? Dtype::bf16 : Dtype::f32);
   plan.patience = {.repeats = asked.repeats, .seconds = asked.seconds};
   return plan;
 }

@@ -59,14 +59,7 @@ std::string row_json(const Row& row) {
   return out + "}";
 }
 
-/// What an op of a measured step must do, over all of its calls; nothing for what the spec does not list.
-const spec::time::StepOpCount* counted(const StepTimes& times, const spec::time::MeasuredPart& part) {
-  for (const auto& count : times.counts)
-    if (count.op == part.op && count.pass == part.pass) return &count;
-  return nullptr;
-}
-
-/// A part of the step as a row of totals.
+/// A part of the step as a row of totals, over calls of every size.
 Row total(const StepTimes& times, const spec::time::MeasuredPart& part) {
   Row row{.name = name_of(part.op, part.pass),
           .kind = class_of(part.op),
@@ -74,11 +67,12 @@ Row total(const StepTimes& times, const spec::time::MeasuredPart& part) {
           .seconds = part.seconds,
           .fastest = part.seconds,
           .roofline = {}};
-  if (const auto* count = counted(times, part)) {
-    row.flops = count->calls * count->flops.matmul.to_double();
-    row.bytes = count->calls * count->bytes.to_double();
-    if (const auto least = spec::time::roofline(count->flops, count->bytes, times.subject.ceiling))
-      row.roofline = count->calls * *least;
+  for (const spec::time::StepOpCount& count : times.counts) {
+    if (count.op != part.op || count.pass != part.pass) continue;
+    row.flops += count.calls * count.flops.matmul.to_double();
+    row.bytes += count.calls * count.bytes.to_double();
+    if (const auto least = spec::time::roofline(count.flops, count.bytes, times.subject.ceiling))
+      row.roofline = row.roofline.value_or(0) + count.calls * *least;
   }
   return row;
 }

@@ -93,6 +93,7 @@ void RecordWriter::write(const spec::record::Event& event) {
 
 void RecordWriter::sync() {
   if (const int reason = write_waiting()) refuse(file_, "write", reason);
+  const DiskCall disk;
   // A pipe or a device cannot be synchronised (EINVAL): there is nothing to wait for.
   if (fsync(descriptor_) != 0 && errno != EINVAL) refuse(file_, "save", errno);
 }

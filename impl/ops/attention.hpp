@@ -5,19 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "impl/ops/attention_choice.hpp"
 #include "impl/ops/documents.hpp"
 #include "impl/ops/rope.hpp"
 #include "spec/config/run_config.hpp"
 
 namespace assay::impl::attention {
 
-/// What computes attention on a GPU, in the order in which they are asked.
-enum class Backend { cudnn, flash, math };
-
 struct Forward {
   at::Tensor y;    ///< [B, T, H, E] contiguous
   at::Tensor lse;  ///< [B, H, T] log of the sum of exponentials of each row, fp32 for bf16, else dtype of qkv
-  Backend backend = Backend::math;    ///< that computed y and lse, and is asked first for the gradient
+  Backend backend = Backend::math;    ///< that computed y and lse, and computes the gradient
   at::Tensor seed = {}, offset = {};  ///< dropout's, unused, which the fused backends hand to their backward
 };
 
@@ -38,9 +36,10 @@ at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, co
                                  std::int64_t heads, std::int64_t kv_heads, const Documents& documents,
                                  const rope::Table& table, const at::Tensor& positions);
 
-/// While it lives only `backend` computes attention in this process; automatic: whichever takes the shape
-/// first. Forward and backward then throw UserError(usage) with the reason where it refuses a shape. On the
-/// CPU `math` means plain products instead of our loops. After it, what held before it holds again.
+/// While it lives only `backend` computes attention in this process; automatic: whichever takes both passes
+/// of a shape first, found out by running both at the shape's first call. On the CPU `math` means plain
+/// products instead of our loops. After it, what held before it holds again. A pass that is refused throws
+/// UserError(usage) with the reason; no other backend takes over.
 class Forced {
  public:
   /// Errors: UserError(usage), cudnn or flash on the CPU.
@@ -54,10 +53,10 @@ class Forced {
 };
 std::optional<Backend> forced();
 
-/// What was chosen for each new shape on a GPU since the last call, one line each, with the reason of every
-/// backend that refused it. Fused backends take bf16, and documents flash alone, by their offsets; their
-/// backward adds in any order, so that gradients may differ in the last bits between two runs, unless
-/// `deterministic()`.
+/// What was chosen, and not forced, for each new shape on a GPU since the last call, one line each, with the
+/// reason of every backend that refused it. Fused backends take bf16, and documents flash alone, by their
+/// offsets; their backward adds in any order, so that gradients may differ in the last bits between two runs,
+/// unless `deterministic()`.
 std::vector<std::string> new_choices();
 
 /// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
@@ -72,6 +71,10 @@ namespace cuda {
 decltype(attention::forward) forward;
 decltype(attention::backward) backward;
 decltype(attention::backward_through_rope) backward_through_rope;
+/// Why `backend` does not compute both passes of `shape` on `device`, whatever is forced; empty where it
+/// does. Both are run on zeros, so that the library's plans are there for the calls of this thread that
+/// follow: up to seconds, and memory as for one call of each pass.
+std::string refusal(const Shape& shape, Backend backend, at::Device device);
 }  // namespace cuda
 namespace aten {
 decltype(attention::forward) forward;

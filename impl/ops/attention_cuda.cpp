@@ -1,6 +1,6 @@
-// Attention on the GPU: cuDNN, then FlashAttention-2, then plain products, whichever takes the shape first.
-// The choice is made once per shape. cuDNN's backward is called without ATen where it takes the shape so,
-// which writes one gradient instead of three (docs/decisions/0015-cudnns-graph-by-hand.md). Documents are
+// Attention on the GPU: cuDNN, then FlashAttention-2, then plain products, whichever first takes both passes
+// of the shape (impl/ops/attention_choice.hpp). cuDNN's backward is called without ATen and writes one
+// gradient instead of three (docs/decisions/0015-cudnns-graph-by-hand.md). Documents are
 // FlashAttention's sequences of different lengths (docs/decisions/0014-documents-in-fused-attention.md).
 #include <ATen/ATen.h>
 
@@ -10,9 +10,12 @@
 #include <mutex>
 #include <optional>
 #include <tuple>
+#include <utility>
+#include <variant>
 
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/ops/attention.hpp"
+#include "impl/ops/attention_choice.hpp"
 #include "impl/ops/attention_cudnn.hpp"
 #include "impl/ops/determinism.hpp"
 #include "spec/error.hpp"
@@ -20,17 +23,6 @@
 namespace assay::impl::attention {
 
 namespace {
-
-/// What a choice depends on.
-struct Shape {
-  at::ScalarType type;
-  std::int64_t B, T, H, K, E;
-  bool documents;  ///< told apart; of one token a sequence nothing is left to mask
-  bool offsets;    ///< of the documents
-  std::optional<Backend> forced;
-  bool fixed_order;  ///< of backward's sums
-  auto operator<=>(const Shape&) const = default;
-};
 
 Shape shape_of(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Documents& documents) {
   const std::int64_t T = qkv.size(1);
@@ -47,37 +39,13 @@ Shape shape_of(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
           .fixed_order = deterministic()};
 }
 
-std::string name(Backend backend) {
-  switch (backend) {
-    case Backend::cudnn:
-      return "cudnn";
-    case Backend::flash:
-      return "flash";
-    case Backend::math:
-      return "math";
-  }
-  return "";
-}
-
-std::string describe(const Shape& s) {
-  return "attention of [" + std::to_string(s.B) + ", " + std::to_string(s.T) + ", " + std::to_string(s.H) +
-         " + 2 x " + std::to_string(s.K) + ", " + std::to_string(s.E) + "] " + c10::toString(s.type) +
-         (s.documents ? " with documents" : "");
-}
-
 /// The first line of an error, without the addresses and stack that follow.
 std::string reason_of(const c10::Error& error) {
   const std::string text = error.what_without_backtrace();
   return text.substr(0, text.find('\n'));
 }
 
-/// The only backend that may compute `s` does not.
-[[noreturn]] void refuse_forced(const Shape& s, Backend backend, const std::string& reason) {
-  throw UserError(ExitCode::usage, "compute.attention=" + name(backend) + " refuses " + describe(s) + ": " +
-                                       reason + "; compute.attention=auto takes what can compute it");
-}
-
-/// Which backends each shape has been refused by, and what is yet to be told.
+/// The choice of every shape so far, and what is yet to be told of them.
 class Choices {
  public:
   static Choices& all() {
@@ -85,39 +53,18 @@ class Choices {
     return choices;
   }
 
-  /// The first backend not yet known to refuse `shape`.
-  Backend of(const Shape& shape) {
+  std::optional<Backend> find(const Shape& shape) {
     const std::lock_guard lock(mutex_);
-    const auto [entry, is_new] = table_.try_emplace(shape, first(shape));
-    if (is_new && entry->second.backend == Backend::math) tell(entry->first, entry->second);
-    return entry->second.backend;
+    const auto found = table_.find(shape);
+    if (found == table_.end()) return {};
+    return found->second;
   }
-  /// `backend` does not take `shape`: the next one is asked from now on.
-  void refused(const Shape& shape, Backend backend, const std::string& reason) {
-    if (shape.forced) refuse_forced(shape, backend, reason);
+  void keep(const Shape& shape, const Choice& choice) {
     const std::lock_guard lock(mutex_);
-    Entry& entry = table_.at(shape);
-    entry.reasons.push_back(name(backend) + " refused: " + reason);
-    entry.backend = backend == Backend::cudnn ? Backend::flash : Backend::math;
-    entry.told = false;
-    if (entry.backend == Backend::math) tell(shape, entry);
-  }
-  /// Whether cuDNN is asked for the gradient of `shape` in one tensor.
-  bool joined(const Shape& shape) {
-    const std::lock_guard lock(mutex_);
-    return table_.at(shape).joined;
-  }
-  /// cuDNN does not give it in one: ATen asks for three from now on.
-  void refused_joined(const Shape& shape, const std::string& reason) {
-    const std::lock_guard lock(mutex_);
-    Entry& entry = table_.at(shape);
-    entry.reasons.push_back("gradients of q, k and v apart: " + reason);
-    entry.joined = false;
-    entry.told = false;
-  }
-  void accepted(const Shape& shape) {
-    const std::lock_guard lock(mutex_);
-    tell(shape, table_.at(shape));
+    if (!table_.emplace(shape, choice.backend).second || shape.forced) return;
+    std::string line = describe(shape) + ": " + name(choice.backend);
+    for (const std::string& reason : choice.reasons) line += "; " + reason;
+    lines_.push_back(line);
   }
   std::vector<std::string> take_lines() {
     const std::lock_guard lock(mutex_);
@@ -125,43 +72,8 @@ class Choices {
   }
 
  private:
-  struct Entry {
-    Backend backend;
-    std::vector<std::string> reasons;
-    bool told = false;
-    bool joined = true;
-  };
-  /// What the fused backends are known not to take is not asked of them.
-  static std::string refusal_of_both(const Shape& shape) {
-    if (shape.type != at::kBFloat16) return "cudnn and flash take bf16 only";
-    if (shape.documents && !shape.offsets) return "cudnn and flash are not given documents without offsets";
-    if (shape.E % 8 != 0) return "cudnn and flash take multiples of 8 as head dimension";
-    return "";
-  }
-  static Entry first(const Shape& shape) {
-    const std::string both = refusal_of_both(shape), cudnn = shape.T == 1 ? "cudnn is not given single tokens"
-                                                             : shape.documents
-                                                                 ? "cudnn is not given documents"
-                                                                 : "";
-    if (!shape.forced) {
-      if (!both.empty()) return {Backend::math, {both}};
-      if (!cudnn.empty()) return {Backend::flash, {cudnn}};
-      return {Backend::cudnn, {}};
-    }
-    if (*shape.forced != Backend::math && !both.empty()) refuse_forced(shape, *shape.forced, both);
-    if (*shape.forced == Backend::cudnn && !cudnn.empty()) refuse_forced(shape, Backend::cudnn, cudnn);
-    return {*shape.forced, {"asked for by compute.attention"}};
-  }
-  void tell(const Shape& shape, Entry& entry) {
-    if (entry.told) return;
-    entry.told = true;
-    std::string line = describe(shape) + ": " + name(entry.backend);
-    for (const std::string& reason : entry.reasons) line += "; " + reason;
-    lines_.push_back(line);
-  }
-
   std::mutex mutex_;
-  std::map<Shape, Entry> table_;
+  std::map<Shape, Backend> table_;
   std::vector<std::string> lines_;
 };
 
@@ -247,18 +159,14 @@ struct Gradients {
   at::Tensor dq, dk, dv;
 };
 
-Gradients fused_backward(const at::Tensor& dy, const Parts& x, const Forward& saved) {
+Gradients flash_backward(const at::Tensor& dy, const Parts& x, const Forward& saved, bool fixed_order) {
   const double scale = 1 / std::sqrt(static_cast<double>(x.q.size(3)));
   const std::int64_t T = x.q.size(2);
-  const at::Tensor upstream = dy.transpose(1, 2), y = saved.y.transpose(1, 2), none;
-  const FixedOrder order(deterministic());
-  const auto [dq, dk, dv] = saved.backend == Backend::cudnn
-                                ? at::_scaled_dot_product_cudnn_attention_backward(
-                                      upstream, x.q, x.k, x.v, y, saved.lse.unsqueeze(-1), saved.seed,
-                                      saved.offset, none, none, none, T, T, 0.0, true, scale)
-                                : at::_scaled_dot_product_flash_attention_backward(
-                                      upstream, x.q, x.k, x.v, y, saved.lse, none, none, T, T, 0.0, true,
-                                      saved.seed, saved.offset, scale);
+  const at::Tensor none;
+  const FixedOrder order(fixed_order);
+  const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_backward(
+      dy.transpose(1, 2), x.q, x.k, x.v, saved.y.transpose(1, 2), saved.lse, none, none, T, T, 0.0, true,
+      saved.seed, saved.offset, scale);
   return {dq.transpose(1, 2), dk.transpose(1, 2), dv.transpose(1, 2)};
 }
 
@@ -267,7 +175,7 @@ Gradients documents_backward(const at::Tensor& dy, const at::Tensor& qkv, const 
   const Tokens x(qkv, shape);
   const at::Tensor upstream = dy.view(x.q.sizes()), y = saved.y.view(x.q.sizes()),
                    lse = saved.lse.transpose(0, 1).reshape({shape.H, shape.B * shape.T});
-  const FixedOrder order(deterministic());
+  const FixedOrder order(shape.fixed_order);
   const auto [dq, dk, dv] = at::_flash_attention_backward(
       upstream, x.q, x.k, x.v, y, lse, documents.offsets, documents.offsets, shape.T, shape.T, 0.0,
       /*is_causal=*/true, saved.seed, saved.offset, x.scale);
@@ -292,38 +200,89 @@ void report_joined(const Shape& shape) {
   metrics::report_flops(spec::FlopComponent::attention_scores, each);
 }
 
-/// dqkv by cuDNN where it ran forward and writes its gradient into one tensor; else undefined.
-at::Tensor try_joined_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
-                               const Shape& shape) {
-  if (saved.backend != Backend::cudnn || !Choices::all().joined(shape)) return {};
+Forward forward_by(Backend backend, const at::Tensor& qkv, const Shape& shape, const Documents& documents) {
+  if (backend == Backend::math) return aten::forward(qkv, shape.H, shape.K, documents);
+  if (shape.documents) return documents_forward(qkv, shape, documents);
+  return fused_forward(Parts(qkv, shape.H, shape.K), backend);
+}
+
+/// What the backend that ran forward gives: one gradient of qkv, or one each of q, k and v.
+using Backward = std::variant<at::Tensor, Gradients>;
+
+Backward backward_by_forwards(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
+                              const Shape& shape, const Documents& documents) {
+  switch (saved.backend) {
+    case Backend::cudnn: {
+      at::Tensor dqkv = cudnn::backward(dy, qkv, saved.y, saved.lse, shape.H, shape.K, shape.fixed_order);
+      report_joined(shape);
+      return dqkv;
+    }
+    case Backend::flash:
+      if (shape.documents) return documents_backward(dy, qkv, saved, shape, documents);
+      return flash_backward(dy, Parts(qkv, shape.H, shape.K), saved, shape.fixed_order);
+    case Backend::math:
+      return aten::backward(dy, qkv, saved, shape.H, shape.K, documents);
+  }
+  return at::Tensor();
+}
+
+/// Why a library refuses `work`; empty where it does it. What is no refusal is thrown on: memory that ran
+/// out, and faults of the device.
+template <class Work>
+std::string refusal_of(const Work& work) {
   try {
-    at::Tensor dqkv = cudnn::backward(dy, qkv, saved.y, saved.lse, shape.H, shape.K, shape.fixed_order);
-    report_joined(shape);
-    Choices::all().accepted(shape);
-    return dqkv;
+    work();
+    return "";
   } catch (const c10::OutOfMemoryError&) {
     throw;
+  } catch (const c10::AcceleratorError&) {
+    throw;
   } catch (const c10::Error& error) {
-    Choices::all().refused_joined(shape, reason_of(error));
-    return {};
+    return reason_of(error);
   }
 }
 
-/// Nothing where the backend that ran forward refuses the shape's backward: plain products take over.
-std::optional<Gradients> try_fused_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
-                                            const Shape& shape, const Documents& documents) {
-  if (saved.backend == Backend::math) return {};
-  try {
-    Gradients gradients = shape.documents ? documents_backward(dy, qkv, saved, shape, documents)
-                                          : fused_backward(dy, Parts(qkv, shape.H, shape.K), saved);
-    Choices::all().accepted(shape);
-    return gradients;
-  } catch (const c10::OutOfMemoryError&) {
-    throw;
-  } catch (const c10::Error& error) {
-    Choices::all().refused(shape, saved.backend, "backward: " + reason_of(error));
-    return {};
-  }
+/// Runs both passes on `qkv`, so that a library that takes them has its plans afterwards.
+std::string refusal_of_passes(const Shape& shape, Backend backend, const at::Tensor& qkv,
+                              const Documents& documents) {
+  if (backend == Backend::math) return "";
+  const metrics::FlopCounter not_of_the_step;
+  Forward out;
+  if (std::string why = refusal_of([&] { out = forward_by(backend, qkv, shape, documents); }); !why.empty())
+    return why;
+  std::string why =
+      refusal_of([&] { backward_by_forwards(at::zeros_like(out.y), qkv, out, shape, documents); });
+  return why.empty() ? why : "backward: " + why;
+}
+
+/// The one choice for `shape`. A forced backend is not tried: it runs, or its refusal is the caller's.
+Backend chosen(const Shape& shape, const at::Tensor& qkv, const Documents& documents) {
+  if (const auto known = Choices::all().find(shape)) return *known;
+  const Choice choice = choose(shape, [&](Backend backend) {
+    return shape.forced ? std::string() : refusal_of_passes(shape, backend, qkv, documents);
+  });
+  Choices::all().keep(shape, choice);
+  return choice.backend;
+}
+
+/// Does `work`, a pass of `backend`. No other backend takes over where it is refused.
+template <class Work>
+void run_chosen(const Shape& shape, Backend backend, const char* pass, const Work& work) {
+  if (backend == Backend::math) return work();  // no library's: its errors are faults of the program
+  const std::string why = refusal_of(work);
+  if (why.empty()) return;
+  throw UserError(ExitCode::usage, "compute.attention=" + name(backend) + " refuses the " + pass + " of " +
+                                       describe(shape) + ": " + why +
+                                       "; compute.attention=auto takes what can compute it, "
+                                       "compute.attention=math computes any shape");
+}
+
+Backward run_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, const Shape& shape,
+                      const Documents& documents) {
+  Backward out;
+  run_chosen(shape, saved.backend, "backward pass",
+             [&] { out = backward_by_forwards(dy, qkv, saved, shape, documents); });
+  return out;
 }
 
 }  // namespace
@@ -332,42 +291,40 @@ std::vector<std::string> new_choices() { return Choices::all().take_lines(); }
 
 namespace cuda {
 
+std::string refusal(const Shape& shape, Backend backend, at::Device device) {
+  const at::TensorOptions of_ids = at::TensorOptions(device).dtype(at::kInt);
+  const at::Tensor qkv = at::zeros({shape.B, shape.T, shape.H + 2 * shape.K, shape.E},
+                                   at::TensorOptions(device).dtype(shape.type));
+  Documents documents;
+  if (shape.documents)
+    documents = {at::zeros({shape.B, shape.T}, of_ids),
+                 at::arange(0, (shape.B + 1) * shape.T, shape.T, of_ids), 0};
+  return refusal_of_passes(shape, backend, qkv, documents);
+}
+
 Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
                 const Documents& documents) {
   const Shape shape = shape_of(qkv, heads, kv_heads, documents);
-  const Parts parts(qkv, heads, kv_heads);
-  for (;;) {
-    const Backend backend = Choices::all().of(shape);
-    if (backend == Backend::math) return aten::forward(qkv, heads, kv_heads, documents);
-    try {
-      return shape.documents ? documents_forward(qkv, shape, documents) : fused_forward(parts, backend);
-    } catch (const c10::OutOfMemoryError&) {
-      throw;
-    } catch (const c10::Error& error) {
-      Choices::all().refused(shape, backend, reason_of(error));
-    }
-  }
+  const Backend backend = chosen(shape, qkv, documents);
+  Forward out;
+  run_chosen(shape, backend, "forward pass", [&] { out = forward_by(backend, qkv, shape, documents); });
+  return out;
 }
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
                     std::int64_t kv_heads, const Documents& documents) {
-  const Shape shape = shape_of(qkv, heads, kv_heads, documents);
-  if (at::Tensor dqkv = try_joined_backward(dy, qkv, saved, shape); dqkv.defined()) return dqkv;
-  const auto apart = try_fused_backward(dy, qkv, saved, shape, documents);
-  return apart ? at::cat({apart->dq, apart->dk, apart->dv}, 2)
-               : aten::backward(dy, qkv, saved, heads, kv_heads, documents);
+  Backward out = run_backward(dy, qkv, saved, shape_of(qkv, heads, kv_heads, documents), documents);
+  if (const auto* apart = std::get_if<Gradients>(&out)) return at::cat({apart->dq, apart->dk, apart->dv}, 2);
+  return std::get<at::Tensor>(std::move(out));
 }
 
 at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
                                  std::int64_t heads, std::int64_t kv_heads, const Documents& documents,
                                  const rope::Table& table, const at::Tensor& positions) {
-  const Shape shape = shape_of(qkv, heads, kv_heads, documents);
-  at::Tensor dqkv = try_joined_backward(dy, qkv, saved, shape);
-  if (!dqkv.defined()) {
-    if (const auto apart = try_fused_backward(dy, qkv, saved, shape, documents))
-      return rope::joined_backward(apart->dq, apart->dk, apart->dv, table, positions);
-    dqkv = aten::backward(dy, qkv, saved, heads, kv_heads, documents);
-  }
+  Backward out = run_backward(dy, qkv, saved, shape_of(qkv, heads, kv_heads, documents), documents);
+  if (const auto* apart = std::get_if<Gradients>(&out))
+    return rope::joined_backward(apart->dq, apart->dk, apart->dv, table, positions);
+  at::Tensor dqkv = std::get<at::Tensor>(std::move(out));
   rope::rotate(dqkv, heads + kv_heads, table, positions, /*inverse=*/true);
   return dqkv;
 }

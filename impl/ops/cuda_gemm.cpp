@@ -19,6 +19,7 @@
 #include "impl/ops/cuda_gemm_search.hpp"
 #include "impl/ops/cuda_tensor.hpp"
 #include "impl/ops/determinism.hpp"
+#include "impl/ops/gemm_pins.hpp"
 
 namespace assay::impl::cuda {
 
@@ -72,6 +73,9 @@ struct Plan {
   std::optional<cublasLtMatmulAlgo_t> algorithm;
   std::unique_ptr<Search> search;  ///< until the algorithm is settled
   bool adds = false;               ///< whether a call has added to what lay there
+  /// While `deterministic()`, of that generation of gemm_pins().
+  std::optional<cublasLtMatmulAlgo_t> pinned;
+  std::uint64_t pinned_in = 0;
 };
 
 /// "bf16-f32-tn-acc-m6912-n49152-k2304-a256-256-256-256": what the choice on disk is found by.
@@ -192,9 +196,7 @@ class Job {
   /// Settles the algorithm where nothing is to be searched: the library's first choice for small products,
   /// the one that an earlier process kept for large ones. Begins a search otherwise.
   void settle() {
-    const double flops =
-        2.0 * static_cast<double>(key.m) * static_cast<double>(key.n) * static_cast<double>(key.k);
-    if (flops < least_searched_flops || plan.candidates.size() == 1) {
+    if (!worth_a_choice()) {
       plan.algorithm = plan.candidates.front();
       return;
     }
@@ -203,6 +205,21 @@ class Job {
       plan.algorithm = *kept;
     else
       plan.search = std::make_unique<Search>(text_of(key), plan.candidates);
+  }
+
+  /// The algorithm that does not depend on timing.
+  const cublasLtMatmulAlgo_t& pinned() {
+    const std::uint64_t now = gemm_pins().generation();
+    if (plan.pinned && plan.pinned_in == now) return *plan.pinned;
+    plan.pinned = plan.candidates.front();
+    if (worth_a_choice())
+      plan.pinned = from_text(
+          gemm_pins().of(text_of(key), to_text(plan.candidates.front()), [&](const std::string& text) {
+            const auto algorithm = from_text(text);
+            return algorithm && runs(*algorithm, plan, handle_);
+          }));
+    plan.pinned_in = now;
+    return *plan.pinned;
   }
 
   /// One run while the algorithm is searched for. Candidates that do not run leave.
@@ -225,6 +242,12 @@ class Job {
   }
 
  private:
+  bool worth_a_choice() const {
+    const double flops =
+        2.0 * static_cast<double>(key.m) * static_cast<double>(key.n) * static_cast<double>(key.k);
+    return flops >= least_searched_flops && plan.candidates.size() > 1;
+  }
+
   const at::Tensor &first_, &second_, &out_;
   const void* base_;
   const double beta_;
@@ -263,7 +286,7 @@ bool multiply(const Product& product, at::Tensor out, const at::Tensor& added, d
   const bool fixed = deterministic();
   if (!fixed && !job.plan.algorithm && !job.plan.search) job.settle();
   if (fixed)
-    ASSAY_CUBLAS_CHECK(job.run(job.plan.candidates.front()));
+    ASSAY_CUBLAS_CHECK(job.run(job.pinned()));
   else if (job.plan.algorithm)
     ASSAY_CUBLAS_CHECK(job.run(*job.plan.algorithm));
   else if (c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None)

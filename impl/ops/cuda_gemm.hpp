@@ -19,8 +19,8 @@ struct Product {
 /// bit. Sums in fp32 for bf16 and fp32 (no TF32), in fp64 for fp64. Results are bitwise repeatable on one GPU
 /// and library version while the algorithm is the same: of a small product it is the library's first choice;
 /// of a large one candidates take turns until the fastest is known and kept on disk (cuda_gemm_search.hpp),
-/// unless `deterministic()`: then the library's first choice it is. Returns false, nothing written, where the
-/// library has no algorithm for the shape. Errors: c10::Error.
+/// unless `deterministic()`: then nothing is timed, and it is the pinned one (gemm_pins.hpp). Returns false,
+/// nothing written, where the library has no algorithm for the shape. Errors: c10::Error.
 bool multiply(const Product& product, at::Tensor out, const at::Tensor& added, double beta = 1);
 
 /// Finds the product's algorithm that does most where it alone keeps the GPU busy, `seconds` twice for each

@@ -59,6 +59,7 @@ class Choices {
     const auto found = table_.find(key);
     return found == table_.end() ? std::nullopt : std::optional(found->second);
   }
+  const std::map<std::string, cublasLtMatmulAlgo_t>& all() const { return table_; }
   /// Writes the whole file beside the old one and renames it: a reader sees one or the other.
   void keep(const std::string& key, const cublasLtMatmulAlgo_t& algorithm) {
     table_[key] = algorithm;
@@ -180,6 +181,12 @@ bool Search::load_is_settled() {
 }
 
 std::optional<cublasLtMatmulAlgo_t> Search::kept(const std::string& key) { return choices().find(key); }
+
+std::map<std::string, std::string> Search::all_kept() {
+  std::map<std::string, std::string> all;
+  for (const auto& [key, algorithm] : choices().all()) all[key] = to_text(algorithm);
+  return all;
+}
 
 std::string Search::keep(const std::string& key, const cublasLtMatmulAlgo_t& winner,
                          const std::vector<std::pair<double, std::size_t>>& times) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -71,6 +72,8 @@ class Search {
 
   /// The algorithm that an earlier process kept for `key`.
   static std::optional<cublasLtMatmulAlgo_t> kept(const std::string& key);
+  /// All that earlier processes kept for this GPU model and library version: texts of algorithms by key.
+  static std::map<std::string, std::string> all_kept();
   /// Keeps `winner`, and returns a line with the times of the candidates, the winner first.
   static std::string keep(const std::string& key, const cublasLtMatmulAlgo_t& winner,
                           const std::vector<std::pair<double, std::size_t>>& times);

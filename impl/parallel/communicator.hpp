@@ -83,6 +83,10 @@ class Communicator {
   /// communicator calls at the same time with the group that it belongs to. Lives no longer than this one.
   virtual std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks) = 0;
 
+  /// From here on a watch ends this process where a rank is lost (impl/watch): the host waits for a rank that
+  /// is alive for as long as that takes.
+  virtual void rely_on_watch() {}
+
   /// Ends the whole job at once with this exit code, other ranks included. For a rank that cannot go on
   /// alone.
   [[noreturn]] virtual void abort(int exit_code) = 0;

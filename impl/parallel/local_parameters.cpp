@@ -17,9 +17,9 @@ LocalParameters::LocalParameters(const ParameterBuffers& buffers, const spec::Mo
     weights_.push_back(weight_views(buffers, buffers.weights, buffers.inventory, model, block));
     gradients_.push_back(views(buffers.gradients, buffers.inventory, model, block));
     const auto [begin, end] = buffers.inventory.block_range(block);
-    for (at::Tensor& part : impl::beside_products(buffers.gradients, begin, end, buffers.inventory, block,
-                                                  model.tied_embeddings))
-      beside_products_.push_back(std::move(part));
+    for (at::Tensor& part :
+         impl::beside_gemms(buffers.gradients, begin, end, buffers.inventory, block, model.tied_embeddings))
+      beside_gemms_.push_back(std::move(part));
   }
 }
 
@@ -31,7 +31,7 @@ at::Tensor LocalParameters::block_of(const at::Tensor& whole, std::int64_t block
 void LocalParameters::begin_step(linear::GradientSum first) {
   std::fill(products_.begin(), products_.end(), first);
   if (first == linear::GradientSum::starts)
-    zero_gradients(beside_products_);
+    zero_gradients(beside_gemms_);
   else
     zero_gradients(buffers_.gradients);
 }

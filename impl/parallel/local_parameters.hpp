@@ -36,7 +36,7 @@ class LocalParameters : public ParameterLayout {
  private:
   const ParameterBuffers& buffers_;
   std::vector<BlockViews> weights_, gradients_;
-  std::vector<at::Tensor> beside_products_;    ///< of the gradients: what products do not write
+  std::vector<at::Tensor> beside_gemms_;       ///< of the gradients: what products do not write
   std::vector<linear::GradientSum> products_;  ///< of each block: what its next one does
 };
 

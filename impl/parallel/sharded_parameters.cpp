@@ -65,7 +65,7 @@ at::Tensor ShardedParameters::lay_out(const spec::ModelSpec& model) {
     const std::int64_t begin = begins[number(b)], end = begin + partition.block_size(b);
     // The head's product comes with forward, of one micro-batch or of several before the first backward: only
     // a decoder block's gradients come and go within one backward, so that its products start their sums.
-    zeroed_.push_back(of_decoder(b) ? beside_products(gradients, begin, end, placed, b, tied_)
+    zeroed_.push_back(of_decoder(b) ? beside_gemms(gradients, begin, end, placed, b, tied_)
                                     : std::vector{gradients.narrow(0, begin, end - begin)});
   }
   return gradients;

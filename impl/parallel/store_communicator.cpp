@@ -15,8 +15,8 @@
 namespace assay::impl {
 
 namespace {
-/// Longer than anything between two calls of a rank: building kernels, a checkpoint on a slow disk.
-constexpr std::chrono::minutes patience_in_run{10};
+/// The longest time whose milliseconds the store can count in an int.
+constexpr std::chrono::hours for_ever{24 * 24};
 constexpr std::int64_t most_numbers = 4096;
 
 class StoreCommunicator final : public Communicator {
@@ -85,6 +85,8 @@ class StoreCommunicator final : public Communicator {
     return std::make_unique<StoreCommunicator>(store_, name, static_cast<int>(mine - ranks.begin()),
                                                static_cast<int>(ranks.size()), /*whole_job=*/false);
   }
+
+  void rely_on_watch() override { store_->setTimeout(for_ever); }
 
   /// The launcher ends the others once it sees the exit code.
   [[noreturn]] void abort(int exit_code) override { std::_Exit(exit_code); }
@@ -218,7 +220,8 @@ class Meeting {
 };
 }  // namespace
 
-std::unique_ptr<Communicator> make_store_communicator(const Launch& launch, std::chrono::seconds patience) {
+std::unique_ptr<Communicator> make_store_communicator(const Launch& launch, std::chrono::seconds patience,
+                                                      std::chrono::seconds in_run) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(launch.port);
   // torchrun's agent may serve the store on this port itself.
@@ -230,7 +233,7 @@ std::unique_ptr<Communicator> make_store_communicator(const Launch& launch, std:
   try {
     auto store = c10::make_intrusive<c10d::TCPStore>(launch.host, options);
     Meeting(*store, launch, patience).meet();
-    store->setTimeout(patience_in_run);
+    store->setTimeout(in_run);
     return std::make_unique<StoreCommunicator>(std::move(store), "assay/", launch.rank, launch.size,
                                                /*whole_job=*/true);
   } catch (const UserError&) {

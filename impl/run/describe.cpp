@@ -21,6 +21,7 @@
 #include "spec/grammar/demo_grammar.hpp"
 #include "spec/grammar/entropy.hpp"
 #include "spec/hardware/hardware.hpp"
+#include "spec/memory/attention.hpp"
 #include "spec/model/initial_loss.hpp"
 #include "spec/model/inventory.hpp"
 
@@ -153,7 +154,9 @@ spec::record::RunStart describe(const RunFacts& facts, Communicator& communicato
                   .reduce = reduced_in(facts.config)};
   start.steps = facts.config.steps;
   start.expected_first_loss = expected_first_loss(facts);
-  start.planned_memory_bytes = facts.planned_memory;
+  start.planned_memory_bytes = facts.memory.peak.to_int64();
+  start.attention = spec::memory::to_string(spec::memory::attention_kernel(facts.memory.setting));
+  start.deterministic = facts.device.is_cpu() || facts.memory.setting.fixed_order;
   start.data = data_of(facts);
   start.settings = spec::settings(facts.config);
   return start;

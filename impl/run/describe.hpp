@@ -7,6 +7,7 @@
 #include "impl/parallel/communicator.hpp"
 #include "spec/batch/batch.hpp"
 #include "spec/config/run_config.hpp"
+#include "spec/memory/plan.hpp"
 #include "spec/model/model_spec.hpp"
 #include "spec/record/event.hpp"
 
@@ -19,7 +20,7 @@ struct RunFacts {
   const spec::Batch& batch;
   at::Device device;
   const data::SampleSource& source;
-  std::int64_t planned_memory;  ///< of a step [B]
+  const spec::memory::Plan& memory;  ///< of the settled configuration (impl/run/numerics.hpp)
 };
 
 /// The run_start event. Collective: every rank calls, and tells where it runs. The expected first loss is

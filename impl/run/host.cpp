@@ -1,7 +1,10 @@
 #include "impl/run/host.hpp"
 
+#include <ATen/Context.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <cuda_runtime_api.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -39,9 +42,10 @@ std::int64_t resident_bytes() {
 }
 
 namespace {
+constexpr auto all_pools = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+
 c10::CachingAllocator::Stat allocated(at::Device device) {
-  const auto statistics = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
-  return statistics.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
+  return c10::cuda::CUDACachingAllocator::getDeviceStats(device.index()).allocated_bytes[all_pools];
 }
 }  // namespace
 
@@ -54,6 +58,16 @@ std::int64_t device_allocated_bytes(at::Device device) {
 std::int64_t device_memory(at::Device device) {
   if (!device.is_cuda()) return host_memory();
   return static_cast<std::int64_t>(at::cuda::getDeviceProperties(device.index())->totalGlobalMem);
+}
+
+std::int64_t device_free_memory(at::Device device) {
+  at::globalContext().lazyInitDevice(at::kCUDA);  // the caching allocator begins with it
+  const c10::cuda::CUDAGuard guard(device);
+  std::size_t free = 0, total = 0;
+  C10_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  const auto held = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
+  return static_cast<std::int64_t>(free) + held.reserved_bytes[all_pools].current -
+         held.allocated_bytes[all_pools].current;
 }
 
 void keep_freed_memory() {

@@ -28,6 +28,10 @@ std::int64_t device_allocated_bytes(at::Device device);
 /// Memory of `device`: of the GPU in all, or of the host. [B]
 std::int64_t device_memory(at::Device device);
 
+/// Memory of the GPU that tensors may take: what no process has, and what the caching allocator holds unused.
+/// [B] Domain: a GPU.
+std::int64_t device_free_memory(at::Device device);
+
 /// Keeps memory that is freed by a step for the next one instead of giving it back to the system: a step
 /// allocates the same tensors again and again, and fresh pages cost a fault each. glibc only; elsewhere does
 /// nothing.

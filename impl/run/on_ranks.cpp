@@ -28,8 +28,8 @@ std::pair<ExitCode, bool> meaning_of(const std::exception& error) {
           dynamic_cast<const AgreedError*>(&error) != nullptr};
 }
 
-/// A rank that does not go on for so long is lost (impl/watch/peer_rules.hpp). [s]
-constexpr double stall_seconds = 20;
+/// A rank that does not go on within a step for so long is lost (impl/watch/peer_rules.hpp). [s]
+constexpr double stall_in_a_step = 20;
 
 void leave(Communicator& communicator, Watching* watching) {
   communicator.barrier();
@@ -41,7 +41,7 @@ void Rank::take_leave() const {
   if (watching) leave(communicator, watching);
 }
 
-int on_ranks(spec::Device wanted, const std::function<int(const Rank&)>& work) {
+int on_ranks(spec::Device wanted, const std::function<int(const Rank&)>& work, std::int64_t stall_seconds) {
   Row unwatched;
   std::optional<Watching> watching;
   std::unique_ptr<Communicator> communicator = make_communicator();
@@ -49,7 +49,11 @@ int on_ranks(spec::Device wanted, const std::function<int(const Rank&)>& work) {
     const c10::InferenceMode no_autograd;  // backward is written out
     const bool alone = communicator->size() == 1;
     std::optional<FaultDrill> drill = read_drill(std::getenv("ASSAY_FAULT_DRILL"));
-    if (!alone) watching.emplace(*communicator, limits_of(drill ? drill->stall_seconds : stall_seconds));
+    if (!alone) {
+      watching.emplace(*communicator, limits_of(drill ? drill->stall_seconds : stall_in_a_step,
+                                                static_cast<double>(stall_seconds)));
+      communicator->rely_on_watch();
+    }
     DeviceChoice choice;
     if (alone)
       choice = choose_device(wanted);

@@ -1,5 +1,6 @@
 #pragma once
 // This process as a rank of its job: its peers, its device, and the end of all of them where one fails.
+#include <cstdint>
 #include <functional>
 
 #include "impl/parallel/communicator.hpp"
@@ -25,7 +26,8 @@ struct Rank {
 /// device and calls `work`, without autograd. Returns its exit code. Errors: a lone rank's are thrown on. Of
 /// several, the one that fails prints its error and ends the job with its exit code; an AgreedError is
 /// printed by rank 0 alone, and its exit code returned on every rank. The others of a rank that is lost end
-/// with ExitCode::peer_lost.
-int on_ranks(spec::Device wanted, const std::function<int(const Rank&)>& work);
+/// with ExitCode::peer_lost. `stall_seconds`: parallel.stall_seconds.
+int on_ranks(spec::Device wanted, const std::function<int(const Rank&)>& work,
+             std::int64_t stall_seconds = spec::RunConfig().stall_seconds);
 
 }  // namespace assay::impl::run

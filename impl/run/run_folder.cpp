@@ -92,13 +92,13 @@ bool refuse_other_settings(const spec::RunConfig& config, const checkpoint::Stat
     const std::string& name = now_set[i].first;
     // What is computed must stay; where it is written, how often it is saved or printed, and by which machine
     // may change.
-    const bool free = name.starts_with("run.") || name.starts_with("checkpoint.") ||
-                      name.starts_with("log.") || name.starts_with("sample.") || name == "compute.threads" ||
-                      name == "compute.device" || name == "compute.cuda_graph" || name == "batch.micro" ||
-                      name == "data.prefetch" || name == "parallel.data" || name == "parallel.shard_ranks" ||
-                      name == "parallel.gather" || name == "parallel.scatter" ||
-                      name == "parallel.check_replicas_every" ||
-                      (extended && (name == "train.steps" || name.starts_with("schedule.")));
+    const bool free =
+        name.starts_with("run.") || name.starts_with("checkpoint.") || name.starts_with("log.") ||
+        name.starts_with("sample.") || name == "compute.threads" || name == "compute.device" ||
+        name == "compute.cuda_graph" || name == "compute.deterministic" || name == "batch.micro" ||
+        name == "data.prefetch" || name == "parallel.data" || name == "parallel.shard_ranks" ||
+        name == "parallel.gather" || name == "parallel.scatter" || name == "parallel.check_replicas_every" ||
+        (extended && (name == "train.steps" || name.starts_with("schedule.")));
     if (!free && now_set[i].second != then_set[i].second) differing += (differing.empty() ? "" : ", ") + name;
   }
   if (!differing.empty())

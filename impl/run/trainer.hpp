@@ -32,7 +32,9 @@ struct StepReport {
 
 class Trainer {
  public:
-  /// Allocates everything; weights are zero until `initialise` or a checkpoint fills `buffers()`.
+  /// `config`: settled on a GPU (impl/run/numerics.hpp), so that every step's attention is what is planned
+  /// and what the first step's FLOPs are counted with. Allocates everything; weights are zero until
+  /// `initialise` or a checkpoint fills `buffers()`.
   Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, const spec::Batch& batch,
           at::Device device, std::shared_ptr<const data::SampleSource> source, Communicator& communicator);
 

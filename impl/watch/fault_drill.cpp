@@ -21,7 +21,7 @@ namespace {
 [[noreturn]] void refuse_drill(const std::string& text) {
   throw UserError(ExitCode::usage,
                   "ASSAY_FAULT_DRILL=" + spec::quote(text) +
-                      ": give kind=kill|stop|error|exit|spin|hang rank=N step=N [stall=SECONDS] "
+                      ": give kind=kill|stop|error|exit|spin|hang|wait rank=N step=N [stall=SECONDS] "
                       "phase=data_wait|forward|backward|reduce|clip|update|checkpoint, or "
                       "unset it: it is for drills alone");
 }
@@ -39,6 +39,12 @@ Choice one_of(const std::string& word, std::initializer_list<std::pair<const cha
   for (const auto& [name, choice] : choices)
     if (word == name) return choice;
   refuse_drill(text);
+}
+
+template <class Call>
+void wait_in(double seconds) {
+  const Call call;
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 }  // namespace
 
@@ -58,7 +64,8 @@ std::optional<FaultDrill> read_drill(const char* given) {
                                       {"error", DrillKind::error},
                                       {"exit", DrillKind::exit},
                                       {"spin", DrillKind::spin},
-                                      {"hang", DrillKind::hang}},
+                                      {"hang", DrillKind::hang},
+                                      {"wait", DrillKind::wait}},
                                      text);
     else if (name == "rank")
       drill.rank = static_cast<int>(number_of(value, text));
@@ -99,6 +106,9 @@ void strike(const FaultDrill& drill) {
       for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
     case DrillKind::hang:
       at::cuda::sleep(std::numeric_limits<std::int64_t>::max());
+      break;
+    case DrillKind::wait:
+      (drill.doing == Doing::data_wait ? wait_in<DataCall> : wait_in<DiskCall>)(2 * drill.stall_seconds);
   }
 }
 

@@ -9,9 +9,9 @@
 namespace assay::impl::run {
 
 /// kill: SIGKILL. stop: SIGSTOP. error: an exception. exit: exit(0), exit handlers included. spin: it runs
-/// on, and does nothing.
-/// `hang`: a kernel that does not end, on the current stream of the current GPU.
-enum class DrillKind { kill, stop, error, exit, spin, hang };
+/// on, and does nothing. hang: a kernel that does not end, on the current stream of the current GPU. wait: no
+/// fault; it waits for data, outside of data_wait for a disk, for longer than a stall lasts, and goes on.
+enum class DrillKind { kill, stop, error, exit, spin, hang, wait };
 
 struct FaultDrill {
   DrillKind kind = DrillKind::kill;

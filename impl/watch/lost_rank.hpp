@@ -22,16 +22,21 @@ class Watching {
   /// Who is lost is also written to the record that way, and `advice` says behind it what to do next; {}:
   /// neither any more. A rank that does not write the record otherwise may be the one that is asked.
   void record_by(std::function<void(const std::string& text)> record, std::function<std::string()> advice);
+  /// For the rank that writes the record: `warn` records that a rank is slow and, `aloud`, prints it; {}: no
+  /// more. Errors that it throws are passed over: the next event meets them, too.
+  void warn_by(std::function<void(const std::string& text, bool aloud)> warn);
 
  private:
   void tell(const std::string& text);
   void record(const std::string& text);
-  std::string with_advice(const std::string& text) const;  ///< the caller holds the lock
+  void warn(const std::string& text, bool aloud);
+  std::string with_advice(const std::string& text);
   [[noreturn]] void end();
 
-  std::mutex mutex_;
+  std::mutex mutex_, warning_;  ///< warning_ is held while a warning is written
   std::function<void(const std::string&)> record_;
   std::function<std::string()> advice_;
+  std::function<void(const std::string&, bool)> warn_;
   RankWatch watch_;  ///< its thread uses the above
 };
 

@@ -10,6 +10,13 @@ namespace {
 bool gpu_is_behind(const RowView& row) { return row.reached < row.given; }
 bool held_up(const RowView& row) { return row.waits || gpu_is_behind(row); }
 
+/// The loader's thread reads ahead: its calls hold the rank up where the trainer's thread waits for a batch,
+/// or has not begun.
+bool waits_outside(const RowView& row) {
+  if (row.outside != Outside::data) return row.outside != Outside::nothing;
+  return row.doing == Doing::data_wait || row.doing == Doing::starting;
+}
+
 /// The rank that has come less far in the steps than every other, by `count` within one; none where several
 /// are as far behind.
 std::optional<std::size_t> behind_alone(const std::vector<SeenRank>& ranks, std::int64_t RowView::*count) {
@@ -24,11 +31,8 @@ std::optional<std::size_t> behind_alone(const std::vector<SeenRank>& ranks, std:
 }
 }  // namespace
 
-WatchLimits limits_of(double stall_seconds) {
-  return {.silence = stall_seconds / 2,
-          .stall = stall_seconds,
-          .steps = 5,
-          .outside = std::max(600.0, 5 * stall_seconds)};
+WatchLimits limits_of(double stall, double outside) {
+  return {.silence = stall / 2, .stall = stall, .steps = 5, .outside = std::max(stall, outside)};
 }
 
 PeerRules::PeerRules(const WatchLimits& limits, int ranks, int self)
@@ -45,6 +49,7 @@ std::optional<Finding> PeerRules::look(double seconds, const std::vector<SeenRan
     memory.silent = row.beat == memory.beat ? memory.silent + passed : 0;
     memory.still = row.progress == memory.progress ? memory.still + passed : 0;
     memory.beat = row.beat, memory.progress = row.progress;
+    memory.quiet = std::max(0.0, memory.quiet - passed);
   }
   if (const auto finding = ended(ranks)) return finding;
   if (const auto finding = stands_still(ranks)) return finding;
@@ -95,12 +100,28 @@ std::optional<Finding> PeerRules::all_wait(const std::vector<SeenRank>& ranks) c
   return Finding{no_rank, Lost::standstill, shortest};
 }
 
+std::vector<Slow> PeerRules::slow(const std::vector<SeenRank>& ranks) {
+  std::vector<Slow> found;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const RowView& row = ranks[r].row;
+    Memory& memory = memory_[r];
+    if (!ranks[r].visible || row.standing != Standing::running || !waits_outside(row) || memory.quiet > 0 ||
+        memory.still <= longest_in_a_step(row))
+      continue;
+    found.push_back({static_cast<int>(r), memory.still});
+    memory.quiet = limits_.outside;
+  }
+  return found;
+}
+
+double PeerRules::longest_in_a_step(const RowView& row) const {
+  return std::max(limits_.stall, limits_.steps * row.longest_step);
+}
+
 double PeerRules::stall_of(const RowView& row) const {
-  // A save says when it goes on, but for what a disk takes.
-  const bool known =
-      row.steps_done > 1 && row.doing != Doing::starting && row.doing != Doing::ending && !row.on_disk;
-  const double steps = limits_.steps * row.longest_step;
-  return known ? std::max(limits_.stall, steps) : std::max(limits_.outside, steps);
+  const bool known = row.steps_done > 1 && row.doing != Doing::starting && row.doing != Doing::ending;
+  const double in_a_step = longest_in_a_step(row);
+  return known && !waits_outside(row) ? in_a_step : std::max(limits_.outside, in_a_step);
 }
 
 namespace {
@@ -119,6 +140,12 @@ std::string place_of(const RowView& row) {
           : "last collective " + std::to_string(row.collectives) + ", " + to_string(row.collective) +
                 (row.bytes > 0 ? " of " + std::to_string(row.bytes) + " bytes" : "");
   return "step " + std::to_string(row.step) + ", phase " + to_string(row.doing) + ", " + collective;
+}
+
+/// "rank 3 (host node0, CPU)".
+std::string name_of(int rank, const RowView& row, const std::string& host) {
+  return "rank " + std::to_string(rank) + " (host " + host + ", " +
+         (row.gpu[0] ? std::string(row.gpu) : "CPU") + ")";
 }
 
 /// "ranks 0-2, 5"; `ranks` ascend.
@@ -152,7 +179,8 @@ std::string tell(const Finding& finding, const RowView& row, const std::string& 
       what = "gives no sign of life for " + seconds + ": it is stopped, or its host hangs";
       break;
     case Lost::stalled:
-      what = "is alive, but has not gone on for " + seconds;
+      what = waits_outside(row) ? "is alive, but has waited for " + to_string(row.outside) + " for " + seconds
+                                : "is alive, but has not gone on for " + seconds;
       break;
     case Lost::gpu_behind:
       what = "is alive, but its GPU has not gone on for " + seconds + ": it has come to " +
@@ -166,9 +194,15 @@ std::string tell(const Finding& finding, const RowView& row, const std::string& 
     case Lost::standstill:
       break;  // of no rank
   }
-  return "rank " + std::to_string(finding.rank) + " (host " + host + ", " +
-         (row.gpu[0] ? std::string(row.gpu) : "CPU") + ") " + what + "; " + place_of(row) +
+  return name_of(finding.rank, row, host) + " " + what + "; " + place_of(row) +
          "; the other ranks stop with exit code 77";
+}
+
+std::string tell_slow(const Slow& slow, const RowView& row, const std::string& host,
+                      const WatchLimits& limits) {
+  return name_of(slow.rank, row, host) + " has waited for " + to_string(row.outside) + " for " +
+         in_seconds(slow.seconds) + "; " + place_of(row) + "; the other ranks wait for it, and end after " +
+         in_seconds(limits.outside) + " without progress (parallel.stall_seconds)";
 }
 
 std::string tell_standstill(const Finding& finding, const std::vector<SeenRank>& ranks) {

@@ -32,6 +32,11 @@ std::string to_string(Collective collective) {
   return names.at(static_cast<std::size_t>(collective));
 }
 
+std::string to_string(Outside outside) {
+  static constexpr std::array names = {"nothing", "data", "a disk", "its terminal"};
+  return names.at(static_cast<std::size_t>(outside));
+}
+
 void Row::end_step(double seconds) {
   // The first step of a start finds its algorithms and fills its pools.
   if (steps_done_.fetch_add(1) > 0 && seconds > longest_step_) longest_step_ = seconds;
@@ -49,7 +54,7 @@ void Row::set_gpu(const std::string& gpu) { put(gpu_, gpu); }
 void Row::set_reason(const std::string& reason) { put(reason_, reason); }
 
 RowView Row::view() const {
-  const bool on_disk = on_disk_;  // before the progress that its end is
+  const Outside outside = outside_;  // before the progress that its end is
   const std::int64_t reached = reached_,
                      before = given_before_step_;  // before those that are given meanwhile
   RowView view{.beat = beat_,
@@ -65,8 +70,8 @@ RowView Row::view() const {
                .collective = collective_,
                .doing = doing_,
                .standing = standing_,
+               .outside = outside,
                .waits = waits_,
-               .on_disk = on_disk,
                .process = process_};
   take(view.gpu, gpu_);
   take(view.reason, reason_);

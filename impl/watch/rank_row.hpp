@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "impl/watch/disk_call.hpp"
+
 namespace assay::impl {
 
 /// What a rank is at. The names are those of the record's phases, and of what is outside of a step.
@@ -27,11 +29,12 @@ enum class Collective : int { none, all_reduce, reduce_scatter, all_gather, word
 
 std::string to_string(Doing doing);
 std::string to_string(Collective collective);
+std::string to_string(Outside outside);  ///< "data", "a disk", "its terminal"
 
 /// A row at one moment, as it also goes from host to host.
 struct RowView {
   std::uint64_t beat = 0;      ///< grows as long as the process runs
-  std::uint64_t progress = 0;  ///< grows with every phase, collective and piece of a save
+  std::uint64_t progress = 0;  ///< grows with every phase, collective, piece of a save and call outside
   std::int64_t step = 0;       ///< the one that is trained, 1 is the first; 0: none yet
   std::int64_t steps_done = 0;
   double longest_step = 0;       ///< of this start of the program, but for the first [s]
@@ -43,11 +46,11 @@ struct RowView {
   Collective collective = Collective::none;
   Doing doing = Doing::starting;
   Standing standing = Standing::absent;
-  bool waits = false;        ///< for other ranks, in a collective
-  bool on_disk = false;      ///< in a call to a disk, as seen at the last beat
-  std::int32_t process = 0;  ///< its id, as it knows it
-  char gpu[64] = {};         ///< identity of its GPU; empty: CPU
-  char reason[256] = {};     ///< of `failed`
+  Outside outside = Outside::nothing;  ///< what it waits for, as seen at the last beat
+  bool waits = false;                  ///< for other ranks, in a collective
+  std::int32_t process = 0;            ///< its id, as it knows it
+  char gpu[64] = {};                   ///< identity of its GPU; empty: CPU
+  char reason[256] = {};               ///< of `failed`
 };
 
 /// Written by its rank alone, read by all ranks of the host: in memory that they share.
@@ -68,12 +71,14 @@ class Row {
     reached_ = reached;
   }
   void wait(bool waits) { waits_ = waits, ++progress_; }
-  /// Whether the process is in a call to a disk. A change is progress, and said first: who sees that the
-  /// call has ended also sees that the rank has gone on.
-  void on_disk(bool now) {
-    if (on_disk_ == now) return;
+  /// What the process waits for outside of the job, and how many such calls have ended. A change is progress,
+  /// and said first: who sees that a call has ended also sees that the rank has gone on. By the watch's
+  /// thread alone.
+  void set_outside(Outside now, std::uint64_t ended) {
+    if (outside_ == now && outside_ended_ == ended) return;
     ++progress_;
-    on_disk_ = now;
+    outside_ended_ = ended;
+    outside_ = now;
   }
   /// A piece of long work is done.
   void tick() { ++progress_; }
@@ -87,14 +92,15 @@ class Row {
   RowView view() const;
 
  private:
-  std::atomic<std::uint64_t> beat_{0}, progress_{0};
+  std::atomic<std::uint64_t> beat_{0}, progress_{0}, outside_ended_{0};
   std::atomic<std::int64_t> step_{0}, steps_done_{0}, collectives_{0}, bytes_{0}, before_step_{0};
   std::atomic<std::int64_t> given_{0}, reached_{0}, given_before_step_{0};
   std::atomic<double> longest_step_{0};
   std::atomic<Collective> collective_{Collective::none};
   std::atomic<Doing> doing_{Doing::starting};
   std::atomic<Standing> standing_{Standing::absent};
-  std::atomic<bool> waits_{false}, on_disk_{false};
+  std::atomic<Outside> outside_{Outside::nothing};
+  std::atomic<bool> waits_{false};
   std::atomic<std::int32_t> process_{0};
   std::atomic<char> gpu_[64] = {};
   std::atomic<char> reason_[256] = {};

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <utility>
 
 #include "impl/watch/disk_call.hpp"
 
@@ -43,6 +44,7 @@ RankWatch::RankWatch(Communicator& communicator, const WatchLimits& limits, cons
     : board_(communicator, memory),
       hosts_(communicator.all_gather(host)),
       rank_(communicator.rank()),
+      limits_(limits),
       rules_(limits, communicator.size(), communicator.rank()),
       calls_(std::move(calls)) {
   far_ = board_.ranks().front() != 0;
@@ -70,7 +72,7 @@ void RankWatch::work() {
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
   auto last = Clock::now();
   for (;;) {
-    row().on_disk(DiskCall::under_way());
+    row().set_outside(outside_under_way(), outside_ended());
     look_at_gpu();
     row().beat();
     if (link_) link_->turn(row().view(), static_cast<int>(beat.count()));
@@ -114,6 +116,7 @@ bool RankWatch::find(double seconds, Verdict& verdict) {
   if (row().view().standing == Standing::left) return false;
   const std::vector<SeenRank> all = look_around();
   const auto finding = rules_.look(seconds, all);
+  warn_of_slow(all);
   if (!finding) return false;
   if (finding->rank == no_rank) {
     verdict = {no_rank, tell_standstill(*finding, all)};
@@ -124,6 +127,22 @@ bool RankWatch::find(double seconds, Verdict& verdict) {
   // A rank that dies while it writes its verdict leaves none: this one's is as good.
   if (!board_.post(verdict)) within(1, [&] { return board_.posted(verdict); });
   return true;
+}
+
+/// Rank 0 prints the warning. Where rank 0 is itself slow, rank 1 does: rank 0 may wait for its terminal.
+/// This thread, whose beat the others count, must not wait for a terminal or a disk.
+void RankWatch::warn_of_slow(const std::vector<SeenRank>& all) {
+  for (const Slow& slow : rules_.slow(all)) {
+    const bool aloud = rank_ == (slow.rank == 0 ? 1 : 0);
+    const auto r = static_cast<std::size_t>(slow.rank);
+    if (rank_ == 0 || aloud) warnings_.emplace_back(tell_slow(slow, all[r].row, hosts_[r], limits_), aloud);
+  }
+  const bool busy =
+      warning_.valid() && warning_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+  if (warnings_.empty() || busy) return;
+  warning_ = std::async(std::launch::async, [this, now = std::exchange(warnings_, {})] {
+    for (const auto& [text, aloud] : now) calls_.warn(text, aloud);
+  });
 }
 
 std::vector<SeenRank> RankWatch::look_around() {

@@ -3,10 +3,12 @@
 // and ends its own rank once one is lost. It speaks to nobody through the collective library, which may hang.
 #include <condition_variable>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "impl/parallel/communicator.hpp"
@@ -21,6 +23,9 @@ struct WatchCalls {
   /// On one rank that still runs: tells people which rank is lost; then writes it down, where rank 0 is the
   /// lost one after its process has ended.
   std::function<void(const std::string&text)> tell, record;
+  /// A rank is slow; called on a thread of its own, which may wait for a terminal. On rank 0, which writes
+  /// the record, and on the rank that prints it, `aloud`.
+  std::function<void(const std::string& text, bool aloud)> warn;
   /// On every rank, afterwards: ends this rank with ExitCode::peer_lost. Nothing is watched any more where it
   /// returns.
   std::function<void()> end;
@@ -55,6 +60,7 @@ class RankWatch {
   void look_at_gpu();
   bool find(double seconds, Verdict& verdict);
   std::vector<SeenRank> look_around();
+  void warn_of_slow(const std::vector<SeenRank>& all);
   void conclude(const Verdict& verdict);
   void have_it_told(const Verdict& verdict);
   void end_lost_process(const Verdict& verdict);
@@ -65,6 +71,7 @@ class RankWatch {
   HostBoard board_;
   std::vector<std::string> hosts_;  ///< of all ranks
   const int rank_;
+  const WatchLimits limits_;
   PeerRules rules_;
   WatchCalls calls_;
   std::unique_ptr<PeerLink> link_;  ///< where there are several hosts
@@ -74,7 +81,9 @@ class RankWatch {
   bool over_ = false, concluded_ = false;
   int turns_ = 0;
   std::function<std::int64_t()> reached_;
-  std::thread thread_;
+  std::vector<std::pair<std::string, bool>> warnings_;  ///< that wait for those before them
+  std::future<void> warning_;
+  std::thread thread_;  ///< uses all of the above
 };
 
 }  // namespace assay::impl

@@ -26,13 +26,14 @@ TEST(InstallCli, AConsumerFindsTheSpecPackageBuildsAndRuns) {
   const tests::Scratch scratch;
   const std::string folder = scratch.path().string(), cmake = cached("CMAKE_COMMAND");
   const auto step = [&](const std::string& line) {
-    const auto outcome = shell(line, 300);
+    auto outcome = shell(line, 300);
     EXPECT_EQ(outcome.code, 0) << line << "\n" << outcome.output << outcome.messages;
     return outcome;
   };
   // A moved prefix must work too: the package may not know where it was installed first.
   step(cmake + " --install " + tests::binary_dir() + " --prefix " + folder + "/first");
   fs::rename(folder + "/first", folder + "/prefix");
+  step("cmp " + tests::source_dir() + "/LICENSE " + folder + "/prefix/share/doc/assay/LICENSE");
   const bool sanitized = cached("ASSAY_SANITIZE") == "ON";
   step(cmake + " -S " + tests::source_dir() + "/tests/cli/consumer -B " + folder + "/build -G Ninja" +
        " -DCMAKE_MAKE_PROGRAM=" + cached("CMAKE_MAKE_PROGRAM") +

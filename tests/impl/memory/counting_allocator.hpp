@@ -21,6 +21,7 @@ class CountingAllocator final : public c10::Allocator {
   c10::DataPtr allocate(std::size_t bytes) override {
     now_ += static_cast<std::int64_t>(bytes);
     if (now_ > peak_) peak_ = now_.load();
+    if (now_ > most_) most_ = now_.load();
     auto* block = new Block{below_->allocate(bytes), static_cast<std::int64_t>(bytes)};
     return {block->data.get(), block, &CountingAllocator::release, c10::Device(c10::DeviceType::CPU)};
   }
@@ -30,6 +31,10 @@ class CountingAllocator final : public c10::Allocator {
   }
 
   void begin() { peak_ = now_.load(), base_ = now_; }
+  /// Starts a stretch of which `most` is asked.
+  void restart() { most_ = now_.load(); }
+  /// Most bytes at a time since restart, beyond those of begin.
+  std::int64_t most() const { return most_ - base_; }
   /// Most bytes at a time since begin, beyond those of then.
   std::int64_t peak() const { return peak_ - base_; }
   /// Bytes that are out beyond those of begin.
@@ -48,7 +53,7 @@ class CountingAllocator final : public c10::Allocator {
   }
 
   c10::Allocator* below_;
-  std::atomic<std::int64_t> now_ = 0, peak_ = 0;
+  std::atomic<std::int64_t> now_ = 0, peak_ = 0, most_ = 0;
   std::int64_t base_ = 0;
 };
 

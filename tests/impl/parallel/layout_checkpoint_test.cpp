@@ -49,7 +49,7 @@ Held run(const spec::Layout& layout, Dtype dtype, const std::string& from, int f
     tests::StepRunner runner(tests::tiny_model(c.seed), dtype, at::kCPU, communicator, layout,
                              tests::layout_settings(), c.seed);
     if (!from.empty()) {
-      checkpoint::load(from, runner.buffers());
+      checkpoint::load(from, runner.buffers(), communicator);
       runner.parameters().weights_changed();
     }
     std::vector<double> losses;

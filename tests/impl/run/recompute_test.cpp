@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "impl/model/decoder_block.hpp"
+#include "impl/model/tensor_ops.hpp"
 #include "tests/impl/step_runner.hpp"
 #include "tests/support/tensors.hpp"
 #include "tests/support/tiny_models.hpp"
@@ -71,13 +71,26 @@ struct Block {
     table = rope::table(std::vector<double>(static_cast<std::size_t>(model.head_dim / 2), 0.5), batch.T,
                         at::kDouble, at::kCPU);
     x = tests::normal({batch.B * batch.T, model.width}, 7, at::kDouble);
-    decoder_block::forward(x, weights(), model, table, batch, recompute, saved);
+    TensorOps ops = make_ops();
+    spec::step::decoder_forward(ops, x, weights(), recompute, saved);
   }
-  DecoderViews weights() const { return views(buffers.weights, buffers.inventory, model, 1).decoder; }
+  TensorOps make_ops() const { return TensorOps({.model = model, .rope_table = table, .batch = batch}); }
+  spec::step::DecoderWeights<TensorOps> weights() const {
+    return spec::step::convert(
+               views(buffers.weights, buffers.inventory, model, 1),
+               [](const at::Tensor& matrix) { return TensorOps::Weight{matrix}; },
+               [](const at::Tensor& vector) { return vector; })
+        .decoder;
+  }
   DecoderViews gradients() const { return views(buffers.gradients, buffers.inventory, model, 1).decoder; }
   void backward() {
-    decoder_block::backward(at::ones_like(x), weights(), {gradients()}, model, table, batch,
-                            std::move(saved));
+    const BlockViews whole = views(buffers.gradients, buffers.inventory, model, 1);
+    const auto into = spec::step::convert(
+        whole, [](const at::Tensor& matrix) { return TensorOps::Gradient{matrix}; },
+        [](const at::Tensor& vector) { return vector; });
+    TensorOps ops = make_ops();
+    at::Tensor dx = at::ones_like(x);
+    spec::step::decoder_backward(ops, 1, dx, weights(), into.decoder, std::move(saved));
   }
 
   spec::ModelSpec model;
@@ -91,12 +104,12 @@ struct Block {
 /// The names of spec/memory/recompute.md that are there.
 std::string kept(const BlockActivations& saved) {
   std::string names;
-  const auto name = [&](const char* text, const at::Tensor& tensor) {
+  const auto name = [&](const char* text, const auto& tensor) {
     if (tensor.defined()) names += std::string(text) + " ";
   };
   name("x", saved.x), name("normed", saved.normed), name("rstd", saved.rstd);
   name("qkv_raw", saved.qkv_raw), name("qk_rstd", saved.qk_rstd), name("qkv", saved.qkv);
-  name("y", saved.attention.y), name("lse", saved.attention.lse), name("x_mid", saved.x_mid);
+  name("y", saved.attention.forward.y), name("lse", saved.attention.forward.lse), name("x_mid", saved.x_mid);
   name("normed_mid", saved.normed_mid), name("rstd_mid", saved.rstd_mid), name("gate_up", saved.gate_up);
   name("gated", saved.gated);
   return names;
@@ -114,9 +127,10 @@ TEST(RecomputeImpl, ForwardKeepsWhatThePageSays) {
 }
 
 TEST(RecomputeImpl, WhatIsKeptIsReadAndNotComputedAgain) {
-  const auto gradient_is_zero = [](at::Tensor BlockActivations::*value, at::Tensor DecoderViews::*weight) {
+  const auto gradient_is_zero = [](TensorOps::Operand BlockActivations::*value,
+                                   at::Tensor DecoderViews::*weight) {
     Block block(Recompute::none);
-    (block.saved.*value).zero_();
+    (block.saved.*value).value.zero_();
     block.backward();
     return at::equal(block.gradients().*weight, at::zeros_like(block.gradients().*weight));
   };

@@ -24,7 +24,8 @@ TEST(FaultDrillImpl, IsReadAsItIsWritten) {
 TEST(FaultDrillImpl, EveryKindHasItsWord) {
   const std::pair<const char*, DrillKind> kinds[] = {{"kill", DrillKind::kill},   {"stop", DrillKind::stop},
                                                      {"error", DrillKind::error}, {"exit", DrillKind::exit},
-                                                     {"spin", DrillKind::spin},   {"hang", DrillKind::hang}};
+                                                     {"spin", DrillKind::spin},   {"hang", DrillKind::hang},
+                                                     {"wait", DrillKind::wait}};
   for (const auto& [word, kind] : kinds)
     EXPECT_EQ(read_drill((std::string("kind=") + word + " rank=0 step=1").c_str())->kind, kind) << word;
 }

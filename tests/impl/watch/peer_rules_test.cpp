@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
+#include <utility>
 
 namespace assay::impl::peer_rules_test {
 namespace {
@@ -35,10 +37,24 @@ class Ranks {
     }
     return {};
   }
+  /// All who are slow within `seconds`, and when it was said first; nobody may be lost.
+  std::vector<Slow> slow_within(double seconds) {
+    std::vector<Slow> slow;
+    first_slow = -1;
+    for (passed = 0; passed < seconds; passed += look) {
+      for (SeenRank& rank : all_) ++rank.row.beat;
+      EXPECT_FALSE(rules_.look(look, all_)) << "after " << passed << " s";
+      for (const Slow& each : rules_.slow(all_)) {
+        if (slow.empty()) first_slow = passed;
+        slow.push_back(each);
+      }
+    }
+    return slow;
+  }
   PeerRules& rules() { return rules_; }
   std::vector<SeenRank>& all() { return all_; }
 
-  double passed = 0;
+  double passed = 0, first_slow = -1;
 
  private:
   PeerRules rules_;
@@ -115,14 +131,95 @@ TEST(PeerRulesImpl, SlowStepsAreNoStall) {
   EXPECT_EQ(finding->rank, 1);
 }
 
+/// Where a rank waits for what no rank can hurry, the others wait for it, and one warning says so.
+TEST(PeerRulesImpl, ARankThatWaitsForDataADiskOrATerminalIsSlowAndNotLost) {
+  const std::tuple<Outside, Doing, const char*> waits[] = {{Outside::data, Doing::data_wait, "data"},
+                                                           {Outside::disk, Doing::checkpoint, "a disk"},
+                                                           {Outside::disk, Doing::reduce, "a disk"},
+                                                           {Outside::terminal, Doing::other, "its terminal"}};
+  for (const auto& [outside, doing, word] : waits) {
+    Ranks ranks(3);
+    ranks[0].row.waits = ranks[2].row.waits = true;
+    ranks[1].row.doing = doing, ranks[1].row.outside = outside;
+    const auto slow = ranks.slow_within(limits.outside - 1);
+    ASSERT_EQ(slow.size(), 1u) << word;
+    EXPECT_EQ(slow[0].rank, 1) << word;
+    EXPECT_NEAR(ranks.first_slow, limits.stall, 0.5) << word;
+    const std::string text = tell_slow(slow[0], ranks[1].row, "node0", limits);
+    EXPECT_NE(text.find(std::string("rank 1 (host node0, CPU) has waited for ") + word +
+                        " for 20 s; step 7, phase " + to_string(doing)),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("600 s without progress (parallel.stall_seconds)"), std::string::npos) << text;
+    EXPECT_EQ(text.find('\n'), std::string::npos);
+    const auto finding = ranks.within(2);
+    ASSERT_TRUE(finding) << word;
+    EXPECT_EQ(finding->rank, 1) << word;
+    EXPECT_EQ(finding->how, Lost::stalled) << word;
+    EXPECT_NE(
+        tell(*finding, ranks[1].row, "node0").find(std::string("has waited for ") + word + " for 600 s"),
+        std::string::npos);
+  }
+}
+
+/// Reads of 25 s, one after the other: each is progress, and they are no news each.
+TEST(PeerRulesImpl, ASlowRankThatGoesOnIsReportedOnceInAWhile) {
+  Ranks ranks(2);
+  ranks[0].row.waits = true;
+  ranks[1].row.doing = Doing::data_wait, ranks[1].row.outside = Outside::data;
+  std::size_t reports = 0;
+  for (int read = 0; read < 40; ++read) {
+    reports += ranks.slow_within(25).size();
+    ++ranks[1].row.progress;
+  }
+  EXPECT_EQ(reports, 2u) << "in 1000 s, each once in 600";
+}
+
+TEST(PeerRulesImpl, AShortWaitIsNoNews) {
+  Ranks ranks(2);
+  ranks[0].row.waits = true;
+  ranks[1].row.doing = Doing::data_wait, ranks[1].row.outside = Outside::data;
+  EXPECT_TRUE(ranks.slow_within(limits.stall - 1).empty());
+}
+
+/// The loader's thread reads ahead while the trainer's hangs in a step: that is a stall.
+TEST(PeerRulesImpl, ReadingAheadIsNoExcuse) {
+  Ranks ranks(2);
+  ranks[0].row.waits = true;
+  ranks[1].row.outside = Outside::data;
+  const auto finding = ranks.within(60);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 1);
+  EXPECT_EQ(finding->how, Lost::stalled);
+  EXPECT_NEAR(ranks.passed, limits.stall, 0.5);
+}
+
+TEST(PeerRulesImpl, AWaitIsSeenWithTheProgressThatItsEndIs) {
+  Row row;
+  std::uint64_t before = row.view().progress;
+  const auto goes_on = [&] {
+    const std::uint64_t now = row.view().progress;
+    return std::exchange(before, now) < now;
+  };
+  row.set_outside(Outside::disk, 4);
+  EXPECT_TRUE(goes_on());
+  EXPECT_EQ(row.view().outside, Outside::disk);
+  row.set_outside(Outside::disk, 4);
+  EXPECT_FALSE(goes_on()) << "one call that takes long";
+  row.set_outside(Outside::disk, 5);
+  EXPECT_TRUE(goes_on()) << "the next call";
+  row.set_outside(Outside::nothing, 5);
+  EXPECT_TRUE(goes_on());
+}
+
 /// A save that stands still is a stall like any other, unless a disk takes its time.
 TEST(PeerRulesImpl, ASaveMayTakeAsLongAsItsDiskAlone) {
   Ranks ranks(2);
   ranks[0].row.doing = Doing::checkpoint, ranks[1].row.doing = Doing::checkpoint;
-  ranks[0].row.on_disk = true;
+  ranks[0].row.outside = Outside::disk;
   ranks[1].row.waits = true;
   EXPECT_FALSE(ranks.within(500));
-  ranks[0].row.on_disk = false, ++ranks[0].row.progress;
+  ranks[0].row.outside = Outside::nothing, ++ranks[0].row.progress;
   EXPECT_FALSE(ranks.within(limits.stall - 1));
   const auto finding = ranks.within(2);
   ASSERT_TRUE(finding);

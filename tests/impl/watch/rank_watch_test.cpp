@@ -18,8 +18,9 @@ constexpr WatchLimits quick{.silence = 1.5, .stall = 1, .steps = 5, .outside = 6
 
 struct Told {
   std::mutex mutex;
-  std::vector<std::string> texts;
+  std::vector<std::string> texts, warned, written;  ///< warned: aloud; written: on rank 0
   std::atomic<int> recorded{0}, ended{0};
+  std::atomic<bool> over{false};  ///< nobody is lost: all may go
 };
 
 constexpr int all_go_on = -1, all_hang = -2;
@@ -43,6 +44,12 @@ void play(const std::vector<std::string>& hosts, int faulty, Told& told,
                            told.texts.push_back(text);
                          },
                      .record = [&](const std::string&) { ++told.recorded; },
+                     .warn =
+                         [&](const std::string& text, bool aloud) {
+                           const std::scoped_lock lock(told.mutex);
+                           if (aloud) told.warned.push_back(std::to_string(rank) + ": " + text);
+                           if (rank == 0) told.written.push_back(text);
+                         },
                      .end =
                          [&] {
                            ended = true;
@@ -59,11 +66,11 @@ void play(const std::vector<std::string>& hosts, int faulty, Told& told,
       return what(watch);
     }
     const WaitingRow waiting(watch.row());
-    for (int turn = 0; turn < (faulty == all_go_on ? 150 : 600) && !ended; ++turn) {
+    for (int turn = 0; turn < (faulty == all_go_on ? 150 : 600) && !ended && !told.over; ++turn) {
       if (faulty == all_go_on) watch.row().tick();
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    if (faulty == all_go_on) watch.leave();
+    if (!ended) watch.leave();
   });
   unsetenv("MASTER_ADDR");
 }
@@ -123,6 +130,36 @@ TEST(RankWatchImpl, ARankWhoseGpuDoesNotGoOnIsNamed) {
     });
     expect_named(told, 1, static_cast<int>(hosts.size()) - 1, "it has come to 9 of the 12 collectives");
   }
+}
+
+/// Nobody is lost: rank 0 records and prints a warning; where rank 0 is the slow one, rank 1 prints it.
+TEST(RankWatchImpl, ARankThatWaitsForDataIsReportedByAnotherAndGoesOn) {
+  for (const auto& hosts : {one_host, two_hosts})
+    for (const int slow : {0, 1}) {
+      Told told;
+      play(hosts, slow, told, [&](RankWatch& watch) {
+        watch.row().enter(Doing::data_wait);
+        {
+          const DataCall data;
+          std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+        }
+        watch.row().tick();
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        watch.row().enter(Doing::ending), watch.leave();
+        told.over = true;
+      });
+      ASSERT_EQ(told.warned.size(), 1u);
+      const std::string name = "rank " + std::to_string(slow);
+      EXPECT_TRUE(
+          told.warned[0].starts_with((slow == 0 ? "1: " : "0: ") + name + " (host a, CPU) has waited"))
+          << told.warned[0];
+      EXPECT_NE(told.warned[0].find("for data for 1 s; step 3, phase data_wait"), std::string::npos)
+          << told.warned[0];
+      ASSERT_EQ(told.written.size(), 1u);
+      EXPECT_TRUE(told.written[0].starts_with(name)) << told.written[0];
+      EXPECT_TRUE(told.texts.empty()) << told.texts[0];
+      EXPECT_EQ(told.ended, 0);
+    }
 }
 
 TEST(RankWatchImpl, WhereAllHangTogetherAllEndAndNobodyIsNamed) {

@@ -14,8 +14,8 @@ namespace {
 
 Plan plan_of(const char* model, std::int64_t micro, std::int64_t tokens) {
   Plan plan;
-  plan.model = spec::find_model(model);
-  plan.shape = {.micro = micro, .tokens = tokens, .dtype = Dtype::bf16};
+  plan.setting.model = spec::find_model(model);
+  plan.setting.micro = micro, plan.setting.sequence_length = tokens, plan.setting.dtype = Dtype::bf16;
   plan.device = tests::gpu_ranks().device;
   plan.patience = {.repeats = 10};
   return plan;

@@ -8,8 +8,8 @@
 #include <rapidcheck/gtest.h>
 
 #include "impl/metrics/executed_flops.hpp"
-#include "impl/model/lm_head.hpp"
 #include "impl/ops/attention.hpp"
+#include "spec/memory/head.hpp"
 #include "tests/impl/step_runner.hpp"
 #include "tests/support/gpu.hpp"
 #include "tests/support/tiny_models.hpp"
@@ -73,7 +73,7 @@ ExecutedFlops stated(const Drawn& drawn) {
     sum += spec::executed_flops(drawn.model, lengths_of(drawn.batch, b), kernel);
   // The head's products run over the vocabulary that is padded for the GPU.
   const std::int64_t V = drawn.model.vocab,
-                     padded = lm_head::padded_vocabulary(V, element_bytes(drawn.dtype));
+                     padded = spec::memory::padded_vocabulary(V, element_bytes(drawn.dtype));
   for (auto& count : sum.counts[static_cast<std::size_t>(FlopComponent::head)])
     count.padding = (count.needed * (padded - V)).divided_exactly_by(V);
   return sum;
