@@ -51,7 +51,7 @@ def programs_of(room, tests):
 
 
 def selection_of(tests):
-    """CTest's filter for test files: tests/impl/parallel/data_parallel_test.cpp has an entry for each number of ranks."""
+    """CTest's filter for test files: tests/impl/params/data_parallel_test.cpp has an entry for each number of ranks."""
     names = [re.escape(entry_of(test)) for test in tests]
     return ["-R", f"^({'|'.join(names)})(/ranks[0-9]+)?$"]
 

@@ -12,9 +12,9 @@
 #include <stdexcept>
 
 #include "impl/bench/rank_times.hpp"
-#include "impl/memory/parameter_buffers.hpp"
+#include "impl/machine/host.hpp"
 #include "impl/metrics/ceiling.hpp"
-#include "impl/run/host.hpp"
+#include "impl/params/parameter_buffers.hpp"
 #include "spec/error.hpp"
 #include "spec/model/inventory.hpp"
 

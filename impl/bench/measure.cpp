@@ -9,12 +9,12 @@
 #include <set>
 
 #include "impl/bench/op_calls.hpp"
-#include "impl/memory/parameter_buffers.hpp"
+#include "impl/machine/host.hpp"
 #include "impl/metrics/ceiling.hpp"
-#include "impl/ops/cuda_gemm.hpp"
-#include "impl/ops/cuda_gemm_search.hpp"
-#include "impl/ops/linear.hpp"
-#include "impl/run/host.hpp"
+#include "impl/ops/gemm/cuda_gemm.hpp"
+#include "impl/ops/gemm/cuda_gemm_search.hpp"
+#include "impl/ops/linear/linear.hpp"
+#include "impl/params/parameter_buffers.hpp"
 #include "spec/error.hpp"
 #include "spec/ops/linear.hpp"
 #include "spec/step/paper/run.hpp"

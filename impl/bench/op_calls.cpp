@@ -6,11 +6,11 @@
 #include <set>
 #include <vector>
 
-#include "impl/memory/parameter_buffers.hpp"
 #include "impl/model/model.hpp"
-#include "impl/ops/adamw.hpp"
-#include "impl/ops/clip_grad_norm.hpp"
-#include "impl/optim/optimizer.hpp"
+#include "impl/ops/adamw/adamw.hpp"
+#include "impl/ops/clip_grad_norm/clip_grad_norm.hpp"
+#include "impl/params/optimizer.hpp"
+#include "impl/params/parameter_buffers.hpp"
 #include "spec/model/inventory.hpp"
 #include "spec/step/paper/run.hpp"
 

@@ -14,8 +14,8 @@
 
 #include "impl/bench/collectives.hpp"
 #include "impl/bench/rank_times.hpp"
-#include "impl/memory/parameter_buffers.hpp"
-#include "impl/ops/linear.hpp"
+#include "impl/ops/linear/linear.hpp"
+#include "impl/params/parameter_buffers.hpp"
 #include "spec/model/inventory.hpp"
 
 namespace assay::impl::bench {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "impl/memory/parameter_buffers.hpp"
-#include "impl/parallel/communicator.hpp"
+#include "impl/comm/communicator.hpp"
+#include "impl/params/parameter_buffers.hpp"
 
 namespace assay::impl::checkpoint {
 

@@ -12,7 +12,7 @@
 #include <sstream>
 #include <vector>
 
-#include "impl/watch/disk_call.hpp"
+#include "impl/machine/disk_call.hpp"
 #include "spec/error.hpp"
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "impl/checkpoint/durable_file.hpp"
-#include "impl/watch/disk_call.hpp"
+#include "impl/machine/disk_call.hpp"
 
 namespace assay::impl::checkpoint {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "impl/watch/disk_call.hpp"
+#include "impl/machine/disk_call.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quote.hpp"
 

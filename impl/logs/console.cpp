@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "impl/logs/banner.hpp"
-#include "impl/watch/disk_call.hpp"
+#include "impl/machine/disk_call.hpp"
 #include "spec/text/quantity.hpp"
 #include "spec/text/utf8.hpp"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <system_error>
 
-#include "impl/watch/disk_call.hpp"
+#include "impl/machine/disk_call.hpp"
 #include "spec/error.hpp"
 #include "spec/record/write.hpp"
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "impl/ops/cross_entropy.hpp"
-#include "impl/ops/embedding.hpp"
-#include "impl/ops/qk_norm.hpp"
-#include "impl/ops/rms_norm.hpp"
-#include "impl/ops/swiglu.hpp"
+#include "impl/ops/cross_entropy/cross_entropy.hpp"
+#include "impl/ops/embedding/embedding.hpp"
+#include "impl/ops/qk_norm/qk_norm.hpp"
+#include "impl/ops/rms_norm/rms_norm.hpp"
+#include "impl/ops/swiglu/swiglu.hpp"
 #include "spec/memory/head.hpp"
 
 namespace assay::impl {

@@ -10,10 +10,10 @@
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/model/parameter_access.hpp"
 #include "impl/model/token_batch.hpp"
-#include "impl/ops/attention.hpp"
-#include "impl/ops/linear.hpp"
+#include "impl/ops/attention/attention.hpp"
+#include "impl/ops/linear/linear.hpp"
 #include "impl/ops/normalizer.hpp"
-#include "impl/ops/rope.hpp"
+#include "impl/ops/rope/rope.hpp"
 #include "spec/step/model.hpp"
 
 namespace assay::impl {

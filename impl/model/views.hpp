@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "impl/ops/linear.hpp"
+#include "impl/ops/linear/linear.hpp"
 #include "spec/step/parameters.hpp"
 
 namespace assay::impl {

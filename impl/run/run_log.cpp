@@ -7,10 +7,10 @@
 #include <iostream>
 #include <utility>
 
-#include "impl/run/executor.hpp"
-#include "impl/run/run_folder.hpp"
+#include "impl/health/lost_rank.hpp"
+#include "impl/run/start/run_folder.hpp"
 #include "impl/run/warnings.hpp"
-#include "impl/watch/lost_rank.hpp"
+#include "impl/step/executor.hpp"
 #include "spec/record/run.hpp"
 
 namespace assay::impl::run {

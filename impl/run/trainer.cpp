@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "impl/memory/step_arena.hpp"
+#include "impl/machine/host.hpp"
 #include "impl/metrics/executed_flops.hpp"
-#include "impl/parallel/replica_hash.hpp"
-#include "impl/run/host.hpp"
-#include "impl/run/host_ranks.hpp"
-#include "impl/run/memory_limits.hpp"
+#include "impl/params/replica_hash.hpp"
+#include "impl/params/step_arena.hpp"
+#include "impl/run/start/host_ranks.hpp"
+#include "impl/run/start/memory_limits.hpp"
 
 namespace assay::impl::run {
 

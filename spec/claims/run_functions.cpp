@@ -3,8 +3,8 @@
 #include "spec/batch/schedule.hpp"
 #include "spec/checkpoint/safetensors.hpp"
 #include "spec/claims/call.hpp"
-#include "spec/layout/mesh.hpp"
 #include "spec/metrics/metrics.hpp"
+#include "spec/parallel/mesh.hpp"
 
 namespace assay::spec::claims {
 namespace {

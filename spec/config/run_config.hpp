@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "spec/batch/schedule.hpp"
-#include "spec/layout/data_layout.hpp"
 #include "spec/memory/recompute.hpp"
+#include "spec/parallel/data_layout.hpp"
 #include "spec/tolerance.hpp"
 
 namespace assay::spec {

@@ -16,7 +16,7 @@ enum class AttentionKernel { loops, products, cudnn, flash };
 AttentionKernel attention_kernel(const Setting& setting);
 std::string to_string(AttentionKernel kernel);  ///< "loops"
 
-/// Tile of the CPU's loops (impl/ops/attention_cpu.cpp): query tokens worked on together.
+/// Tile of the CPU's loops (impl/ops/attention/attention_cpu.cpp): query tokens worked on together.
 inline constexpr std::int64_t loop_tile_rows = 12;
 /// How that code runs over pairs of tokens. (spec/flops/executed.md)
 spec::AttentionKernel executed_kernel(const Setting& setting);

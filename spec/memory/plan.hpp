@@ -31,7 +31,7 @@ struct Plan {
 /// What a run of `config` needs on one of `batch.ranks` ranks; parallel.data=hybrid without
 /// parallel.shard_ranks counts as one host. What is left to the device, compute.attention=auto and
 /// compute.deterministic=auto, counts as the fastest that takes the shape (attention_kernel) and as off: a
-/// run settles both first (impl/run/numerics.hpp). Errors: as walk.
+/// run settles both first (impl/run/start/numerics.hpp). Errors: as walk.
 Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch& batch, Machine machine);
 Plan plan(const Setting& setting);
 

@@ -2,9 +2,9 @@
 // What the memory of a training run depends on. (spec/memory/plan.md)
 #include <cstdint>
 
-#include "spec/layout/data_layout.hpp"
 #include "spec/memory/recompute.hpp"
 #include "spec/model/model_spec.hpp"
+#include "spec/parallel/data_layout.hpp"
 #include "spec/tolerance.hpp"
 
 namespace assay::spec::memory {

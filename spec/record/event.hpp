@@ -42,7 +42,7 @@ struct Batch {
   bool operator==(const Batch&) const = default;
 };
 
-/// What data-parallel ranks hold (spec/layout/data_layout.md).
+/// What data-parallel ranks hold (spec/parallel/data_layout.md).
 struct RunLayout {
   std::string data;              ///< "replicate", "zero1", "shard", "hybrid"
   std::int64_t shard_ranks = 0;  ///< ranks that hold one copy of the optimizer's state between them

@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "spec/error.hpp"
-#include "spec/layout/actions.hpp"
 #include "spec/memory/document_places.hpp"
 #include "spec/memory/state.hpp"
 #include "spec/model/inventory.hpp"
 #include "spec/model/trainable.hpp"
+#include "spec/schedule/actions.hpp"
 
 namespace assay::spec::paper {
 
@@ -18,7 +18,7 @@ using memory::Machine;
 using memory::Setting;
 using Activations = step::Activations<PaperOps>;
 
-/// impl/ops/init.cpp: drawn in fp64 on the CPU, in place on a GPU.
+/// impl/ops/init/init.cpp: drawn in fp64 on the CPU, in place on a GPU.
 void initialise(const Setting& s, Ledger& ledger) {
   if (s.machine == Machine::cuda) return;
   ledger.enter("initial weights");

@@ -13,7 +13,7 @@
 
 #include "impl/bench/overlap.hpp"
 #include "impl/bench/rank_times.hpp"
-#include "tests/impl/parallel/thread_ranks.hpp"
+#include "tests/impl/comm/thread_ranks.hpp"
 #include "tests/support/tiny_models.hpp"
 
 namespace assay::impl::bench::collectives_bench_test {

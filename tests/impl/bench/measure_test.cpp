@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "impl/run/host.hpp"
+#include "impl/machine/host.hpp"
 #include "spec/error.hpp"
 #include "spec/model/model_spec.hpp"
 #include "tests/support/tiny_models.hpp"

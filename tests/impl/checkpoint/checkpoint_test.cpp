@@ -18,7 +18,7 @@
 #include "impl/model/views.hpp"
 #include "spec/error.hpp"
 #include "spec/random/philox.hpp"
-#include "tests/impl/parallel/thread_ranks.hpp"
+#include "tests/impl/comm/thread_ranks.hpp"
 
 namespace assay::impl::checkpoint::checkpoint_test {
 namespace {

@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "impl/watch/disk_call.hpp"
+#include "impl/machine/disk_call.hpp"
 #include "tests/impl/data/token_bytes.hpp"
 #include "tests/support/scratch.hpp"
 

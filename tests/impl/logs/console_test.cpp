@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "impl/watch/disk_call.hpp"
+#include "impl/machine/disk_call.hpp"
 #include "tests/support/example_run.hpp"
 
 namespace assay::impl::logs::console_test {

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "impl/ops/attention.hpp"
-#include "impl/ops/linear.hpp"
+#include "impl/ops/attention/attention.hpp"
+#include "impl/ops/linear/linear.hpp"
 #include "spec/step/paper/run.hpp"
 #include "tests/impl/step_runner.hpp"
 #include "tests/support/tiny_models.hpp"

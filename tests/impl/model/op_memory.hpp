@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "impl/memory/parameter_buffers.hpp"
 #include "impl/model/model.hpp"
-#include "impl/parallel/local_parameters.hpp"
+#include "impl/params/layouts/local_parameters.hpp"
+#include "impl/params/parameter_buffers.hpp"
 #include "spec/step/paper/run.hpp"
 
 namespace assay::tests {

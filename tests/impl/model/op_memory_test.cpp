@@ -4,7 +4,7 @@
 #include <c10/core/InferenceMode.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/impl/memory/counting_allocator.hpp"
+#include "tests/impl/params/counting_allocator.hpp"
 #include "tests/support/tiny_models.hpp"
 
 namespace assay::impl::op_memory_test {

@@ -1,5 +1,5 @@
 // labels: unit
-#include "impl/ops/gemm_pins.hpp"
+#include "impl/ops/gemm/gemm_pins.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,18 +1,18 @@
 // labels: unit property
 // What is settled of attention and of repeating bit for bit, for libraries that refuse and GPUs that are
 // full; and that the plan of memory is of what was settled.
-#include "impl/run/numerics.hpp"
+#include "impl/run/start/numerics.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
 
-#include "impl/run/memory_limits.hpp"
+#include "impl/run/start/memory_limits.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
 #include "spec/memory/attention.hpp"
-#include "tests/impl/parallel/thread_ranks.hpp"
+#include "tests/impl/comm/thread_ranks.hpp"
 
 namespace assay::impl::run::numerics_test {
 namespace {

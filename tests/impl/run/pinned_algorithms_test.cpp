@@ -1,7 +1,7 @@
 // labels: unit property
 // What a run computes by is written into its folder, and a resume takes it from there: not from what was
 // tuned in between, nor from what another rank's host has tuned.
-#include "impl/run/pinned_algorithms.hpp"
+#include "impl/run/start/pinned_algorithms.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "spec/error.hpp"
-#include "tests/impl/parallel/thread_ranks.hpp"
+#include "tests/impl/comm/thread_ranks.hpp"
 #include "tests/support/scratch.hpp"
 
 namespace assay::impl::run::pinned_algorithms_test {

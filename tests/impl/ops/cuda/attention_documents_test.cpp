@@ -7,12 +7,12 @@
 #include <iostream>
 
 #include "impl/metrics/executed_flops.hpp"
-#include "impl/ops/attention.hpp"
+#include "impl/ops/attention/attention.hpp"
 #include "impl/ops/determinism.hpp"
-#include "impl/run/step_graph.hpp"
+#include "impl/step/step_graph.hpp"
 #include "spec/error.hpp"
 #include "spec/ops/rope.hpp"
-#include "tests/impl/ops/attention_parity.hpp"
+#include "tests/impl/ops/parity/attention_parity.hpp"
 #include "tests/support/gpu.hpp"
 
 namespace assay::impl::cuda_attention_documents_test {

@@ -1,5 +1,5 @@
 // labels: gpu parity property
-#include "impl/ops/attention.hpp"
+#include "impl/ops/attention/attention.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -7,11 +7,11 @@
 #include <iostream>
 
 #include "impl/metrics/executed_flops.hpp"
-#include "impl/ops/attention_cudnn.hpp"
+#include "impl/ops/attention/attention_cudnn.hpp"
 #include "impl/ops/determinism.hpp"
 #include "spec/error.hpp"
 #include "spec/ops/rope.hpp"
-#include "tests/impl/ops/attention_parity.hpp"
+#include "tests/impl/ops/parity/attention_parity.hpp"
 #include "tests/support/gpu.hpp"
 
 namespace assay::impl::cuda_attention_test {

@@ -1,7 +1,7 @@
 // labels: gpu property
 // Runs of the program as they are started: what was settled is what runs and what is planned, and by default
 // a resume gives the bits of the run without a stop.
-#include "impl/run/numerics.hpp"
+#include "impl/run/start/numerics.hpp"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "impl/ops/attention_cudnn.hpp"
-#include "impl/ops/cuda_gemm.hpp"
-#include "impl/ops/cuda_gemm_search.hpp"
+#include "impl/ops/attention/attention_cudnn.hpp"
 #include "impl/ops/determinism.hpp"
-#include "impl/run/pinned_algorithms.hpp"
+#include "impl/ops/gemm/cuda_gemm.hpp"
+#include "impl/ops/gemm/cuda_gemm_search.hpp"
+#include "impl/run/start/pinned_algorithms.hpp"
 #include "impl/run/train.hpp"
 #include "spec/config/load.hpp"
 #include "spec/record/read.hpp"

@@ -1,10 +1,10 @@
 #pragma once
 // What settings of the machine, the layout and the run's folder change.
-#include "impl/ops/attention.hpp"
+#include "impl/health/peer_rules.hpp"
+#include "impl/ops/attention/attention.hpp"
 #include "impl/ops/determinism.hpp"
-#include "impl/watch/peer_rules.hpp"
-#include "spec/layout/partition.hpp"
 #include "spec/model/inventory.hpp"
+#include "spec/parallel/partition.hpp"
 #include "tests/impl/run/every_key/workshop.hpp"
 
 namespace assay::tests::every_key {
