@@ -9,13 +9,13 @@ namespace assay::spec {
 namespace {
 
 /// Any value is computed.
-constexpr auto any = [](const auto&) { return std::string(); };
+constexpr auto any_value = [](const auto&) { return std::string(); };
 /// The value changes nothing that is computed.
-constexpr auto no_effect = any;
+constexpr auto no_effect = any_value;
 
 /// Only `value` is computed; every other one is `feature`.
 template <class T>
-constexpr auto only(T value, const char* feature) {
+constexpr auto only_value(T value, const char* feature) {
   return [value, feature](const T& given) { return given == value ? std::string() : feature; };
 }
 /// Nothing of this part is computed, whatever its fields.
@@ -38,11 +38,11 @@ constexpr std::tuple computed_scaling = {
        [](RopeScalingKind kind) {
          return kind == RopeScalingKind::llama3 ? "" : "rope scaling of kind " + std::string(to_string(kind));
        }),
-    of(&RopeScaling::factor, any), of(&RopeScaling::low_freq_factor, any),
-    of(&RopeScaling::high_freq_factor, any), of(&RopeScaling::original_context, any)};
+    of(&RopeScaling::factor, any_value), of(&RopeScaling::low_freq_factor, any_value),
+    of(&RopeScaling::high_freq_factor, any_value), of(&RopeScaling::original_context, any_value)};
 static_assert(covers(scaling_fields, computed_scaling), "say what the trainer computes of the new field");
 
-constexpr auto scaling = [](const std::optional<RopeScaling>& given) {
+constexpr auto scaling_computed = [](const std::optional<RopeScaling>& given) {
   return given ? first_refusal(*given, computed_scaling) : std::string();
 };
 
@@ -57,28 +57,28 @@ constexpr auto family_with_names = [](Family family) {
 constexpr std::tuple computed = {
     of(&ModelSpec::latent, none_of("latent attention")),
     of(&ModelSpec::experts, none_of("a mixture of experts")),
-    of(&ModelSpec::multi_token_layers, only<std::int64_t>(0, "multi-token prediction")),
-    of(&ModelSpec::norm, only(Norm::rms_norm, "layer_norm")),
-    of(&ModelSpec::norm_bias, only(false, "biases of its norms")),
-    of(&ModelSpec::mlp, only(Mlp::swiglu, "a gelu MLP")),
-    of(&ModelSpec::positions, only(Positions::rope, "learned positions")),
-    of(&ModelSpec::rope_scaling, scaling),
-    of(&ModelSpec::qkv_bias, only(false, "biases of its projections")),
-    of(&ModelSpec::output_bias, only(false, "biases of its projections")),
-    of(&ModelSpec::mlp_bias, only(false, "biases of its projections")),
+    of(&ModelSpec::multi_token_layers, only_value<std::int64_t>(0, "multi-token prediction")),
+    of(&ModelSpec::norm, only_value(Norm::rms_norm, "layer_norm")),
+    of(&ModelSpec::norm_bias, only_value(false, "biases of its norms")),
+    of(&ModelSpec::mlp, only_value(Mlp::swiglu, "a gelu MLP")),
+    of(&ModelSpec::positions, only_value(Positions::rope, "learned positions")),
+    of(&ModelSpec::rope_scaling, scaling_computed),
+    of(&ModelSpec::qkv_bias, only_value(false, "biases of its projections")),
+    of(&ModelSpec::output_bias, only_value(false, "biases of its projections")),
+    of(&ModelSpec::mlp_bias, only_value(false, "biases of its projections")),
     of(&ModelSpec::family, family_with_names),
-    of(&ModelSpec::vocab, any),
-    of(&ModelSpec::width, any),
-    of(&ModelSpec::layers, any),
-    of(&ModelSpec::heads, any),
-    of(&ModelSpec::kv_heads, any),
-    of(&ModelSpec::head_dim, any),
-    of(&ModelSpec::ffn, any),
-    of(&ModelSpec::tied_embeddings, any),
-    of(&ModelSpec::qk_norm, any),
-    of(&ModelSpec::norm_eps, any),
-    of(&ModelSpec::rope_theta, any),
-    of(&ModelSpec::init_std, any),
+    of(&ModelSpec::vocab, any_value),
+    of(&ModelSpec::width, any_value),
+    of(&ModelSpec::layers, any_value),
+    of(&ModelSpec::heads, any_value),
+    of(&ModelSpec::kv_heads, any_value),
+    of(&ModelSpec::head_dim, any_value),
+    of(&ModelSpec::ffn, any_value),
+    of(&ModelSpec::tied_embeddings, any_value),
+    of(&ModelSpec::qk_norm, any_value),
+    of(&ModelSpec::norm_eps, any_value),
+    of(&ModelSpec::rope_theta, any_value),
+    of(&ModelSpec::init_std, any_value),
     of(&ModelSpec::name, no_effect),
     of(&ModelSpec::context, no_effect)  // a bound on sequences, which a run's settings are held to
 };

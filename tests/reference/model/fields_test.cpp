@@ -29,7 +29,7 @@ TEST(ModelFields, EachThatTrainsIsComputed) {
         if (refusal.empty())
           EXPECT_EQ(first_loss(before, batch) != first_loss(after, batch), (moves & tests::loss) != 0);
         else
-          EXPECT_THROW(first_loss(after, batch), spec::UserError);
+          EXPECT_THROW(first_loss(after, batch), UserError);
       });
 }
 
