@@ -6,7 +6,9 @@ namespace assay::impl {
 
 ReplicatedParameters::ReplicatedParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model,
                                            Communicator& communicator, at::ScalarType wire)
-    : LocalParameters(buffers, model), reduction_(communicator, wire), non_finite_(buffers.inventory) {}
+    : LocalParameters(buffers, model),
+      reduction_(communicator, wire, buffers.gradients, buffers.partition.largest_block()),
+      non_finite_(buffers.inventory) {}
 
 void ReplicatedParameters::begin_backward(bool last_micro_batch) {
   reduce_when_ready_ = last_micro_batch;

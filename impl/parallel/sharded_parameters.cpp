@@ -21,12 +21,11 @@ ShardedParameters::ShardedParameters(const ParameterBuffers& buffers, const spec
       tied_(model.tied_embeddings),
       shard_(groups.shard()),
       replicas_(groups.replicas()),
-      scatter_(groups.shard(), wire),
-      reduce_(groups.replicas(), wire),
+      scatter_(shard_, wire, buffers.gradients, buffers.partition.largest_block()),
+      reduce_(replicas_, wire, buffers.gradients, buffers.partition.largest_block() / shard_.size()),
       non_finite_(buffers.inventory) {
   const at::Tensor gradients = lay_out(model);
-  if (scatter == spec::MovedBy::copy_engines)
-    scatter_.scatter_by_copies(gradients, buffers.partition.largest_block());
+  if (scatter == spec::MovedBy::copy_engines) scatter_.scatter_by_copies(gradients);
 }
 
 /// A tied head reads the embedding and its own norm, so both are there at once; an untied one takes the

@@ -11,11 +11,10 @@ Zero1Parameters::Zero1Parameters(const ParameterBuffers& buffers, const spec::Mo
     : LocalParameters(buffers, model),
       tied_(model.tied_embeddings),
       shard_(shard),
-      reduction_(shard, wire),
+      reduction_(shard, wire, buffers.gradients, buffers.partition.largest_block()),
       non_finite_(buffers.inventory),
       gathers_(static_cast<std::size_t>(buffers.inventory.blocks)) {
-  if (scatter == spec::MovedBy::copy_engines)
-    reduction_.scatter_by_copies(buffers.gradients, buffers.partition.largest_block());
+  if (scatter == spec::MovedBy::copy_engines) reduction_.scatter_by_copies(buffers.gradients);
 }
 
 void Zero1Parameters::wait_for(std::int64_t block) {
