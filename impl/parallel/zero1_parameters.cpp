@@ -28,15 +28,12 @@ const BlockViews& Zero1Parameters::acquire(std::int64_t block) {
   return LocalParameters::acquire(block);
 }
 
-void Zero1Parameters::begin_backward(bool last_micro_batch) {
-  reduce_when_ready_ = last_micro_batch;
-  non_finite_.clear();
-}
+void Zero1Parameters::begin_backward(bool last_micro_batch) { reduce_when_ready_ = last_micro_batch; }
 
 void Zero1Parameters::gradients_ready(std::int64_t block) {
   if (!reduce_when_ready_) return;
   const at::Tensor gradient = block_of(buffers().gradients, block);
-  non_finite_.look(block, gradient);
+  non_finite_.search(block, gradient);
   reduction_.begin_reduce_scatter(gradient);
 }
 
