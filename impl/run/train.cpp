@@ -70,6 +70,7 @@ class Run {
         choice_(choice),
         device_(choice.device),
         source_(data::open_source(config, model_)),
+        data_files_(files_of(config)),
         resume_from_(resume_path(config)) {}
 
   ~Run() {
@@ -92,7 +93,7 @@ class Run {
     // Before the record is opened: a refused resume must leave no trace in the record of the run it named.
     if (!resume_from_.empty()) {
       resumed_ = checkpoint::read_state(resume_from_);
-      extended_ = refuse_other_settings(config_, *resumed_, resume_from_);
+      changes_ = refuse_other_settings(config_, data_files_, *resumed_, resume_from_);
     }
     if (communicator_.size() > 1)
       require_agreement(start_facts(config_, *source_, resume_from_), communicator_);
@@ -136,6 +137,12 @@ class Run {
     return model;
   }
 
+  static std::vector<checkpoint::DataFile> files_of(const spec::RunConfig& config) {
+    std::vector<checkpoint::DataFile> files;
+    for (const std::string& path : config.data_paths) files.push_back(checkpoint::data_file(path));
+    return files;
+  }
+
   /// The run that is to be continued has done all its steps: nothing is written.
   int tell_complete() const {
     if (communicator_.rank() == 0)
@@ -163,8 +170,8 @@ class Run {
     } else {
       const checkpoint::State state = trainer_->load(resume_from_);
       trainer_->start_after(state.step);
-      log_.say(ResumeFrom{.step = state.step, .path = resume_from_});
-      if (extended_)
+      log_.say(ResumeFrom{.step = state.step, .path = resume_from_, .changed = changes_.settings});
+      if (changes_.extended)
         log_.say(longer_schedule_warning(spec::load_text(resumed_->config, resume_from_, {}), config_,
                                          state.step));
     }
@@ -219,7 +226,8 @@ class Run {
   checkpoint::State state() const {
     return {.step = trainer_->steps_done(),
             .tokens = trainer_->steps_done() * log_.start().batch.tokens,
-            .config = spec::dump_toml(config_)};
+            .config = spec::dump_toml(config_),
+            .data = data_files_};
   }
 
   /// Text of the trained model, judged by the grammar. Every rank makes the same, for weights may be in
@@ -266,10 +274,11 @@ class Run {
   const DeviceChoice choice_;
   const at::Device device_;
   const std::shared_ptr<const data::SampleSource> source_;
-  const std::string resume_from_;  ///< empty: from the start
+  const std::vector<checkpoint::DataFile> data_files_;  ///< as they were when the run began
+  const std::string resume_from_;                       ///< empty: from the start
   spec::memory::Plan memory_plan_;
   std::optional<checkpoint::State> resumed_;  ///< what `resume_from_` says of its run
-  bool extended_ = false;                     ///< a complete run that is given more steps
+  ResumeChanges changes_;
   RunLog log_;
   std::optional<Trainer> trainer_;
   bool warned_of_rate_ = false, memory_told_ = false;

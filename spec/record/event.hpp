@@ -136,9 +136,17 @@ struct Checkpoint {
   bool operator==(const Checkpoint&) const = default;
 };
 
+/// A setting that differs from the run that saved the checkpoint.
+struct ChangedSetting {
+  std::string name;
+  Value before, now;
+  bool operator==(const ChangedSetting&) const = default;
+};
+
 struct ResumeFrom {
   std::int64_t step = 0;  ///< steps already done
   std::string path;
+  std::optional<std::vector<ChangedSetting>> changed = {};  ///< absent in records of earlier versions
   bool operator==(const ResumeFrom&) const = default;
 };
 

@@ -136,9 +136,16 @@ void fields(Is<Checkpoint> auto& checkpoint, auto&& field) {
   field("seconds", checkpoint.seconds);
 }
 
+void fields(Is<ChangedSetting> auto& setting, auto&& field) {
+  field("name", setting.name);
+  field("before", setting.before);
+  field("now", setting.now);
+}
+
 void fields(Is<ResumeFrom> auto& resume, auto&& field) {
   field("step", resume.step);
   field("path", resume.path);
+  field("changed", resume.changed);
 }
 
 void fields(Is<PlannedTensors> auto& tensors, auto&& field) {

@@ -141,9 +141,59 @@ TEST_F(TrainProgram, ARefusedResumeLeavesTheRecordAsItWas) {
   const auto before = read_events(folder("a"));
   const auto refused = train("a", "checkpoint.resume=auto optimizer.learning_rate=0.1 model.name=tiny-qwen3");
   EXPECT_EQ(refused.code, 2);
-  EXPECT_NE(refused.messages.find("other settings: model.name, optimizer.learning_rate"), std::string::npos)
+  EXPECT_NE(refused.messages.find("other settings: model.name is \"tiny-qwen3\", was \"tiny-llama\"; "
+                                  "optimizer.learning_rate is 0.1, was 0.003"),
+            std::string::npos)
       << refused.messages;
   EXPECT_EQ(read_events(folder("a")).size(), before.size());
+}
+
+TEST_F(TrainProgram, AResumeMayChangeWhatChangesRoundingAlone) {
+  ASSERT_EQ(train("whole", "compute.dtype=f64").code, 0);
+  ASSERT_EQ(train("cut", "compute.dtype=f64 checkpoint.every=1").code, 0);
+  fs::remove_all(folder("cut") + "/checkpoints/step_00000003");
+  const auto resumed = train("cut",
+                             "compute.dtype=f64 checkpoint.resume=auto memory.recompute=block "
+                             "compute.attention=math compute.deterministic=on batch.micro=1");
+  ASSERT_EQ(resumed.code, 0) << resumed.messages;
+  EXPECT_NE(resumed.messages.find("memory.recompute is \"block\", was \"norms_swiglu\""), std::string::npos)
+      << resumed.messages;
+  const auto whole = run_of("whole"), cut = run_of("cut");
+  ASSERT_EQ(cut.steps.size(), 3u);
+  EXPECT_NEAR(cut.steps[2].loss, whole.steps[2].loss, 2e-11 * whole.steps[2].loss);
+  const auto& changed = cut.resumes.at(0).changed;
+  ASSERT_TRUE(changed.has_value());
+  ASSERT_EQ(changed->size(), 4u);
+  EXPECT_EQ(changed->at(0), (ChangedSetting{"batch.micro", std::int64_t{0}, std::int64_t{1}}));
+  const auto audited = tests::assay({"audit", folder("cut")});
+  EXPECT_EQ(audited.code, 0) << audited.output << audited.messages;
+}
+
+TEST_F(TrainProgram, AResumeReadsItsDataWhereItHasMovedAndRefusesOtherData) {
+  std::string tokens(4000, '\0');
+  for (std::size_t i = 0; i < tokens.size(); i += 2) tokens[i] = static_cast<char>(i % 97);
+  const auto write = [&](const char* name) { std::ofstream(folder(name), std::ios::binary) << tokens; };
+  write("here");
+  write("there");
+  const auto run = [&](const std::string& data, const std::string& more) {
+    return shell(tests::assay_path() +
+                     " train compute.device=cpu compute.threads=1 batch.sequences=4 train.steps=3 "
+                     "checkpoint.every=1 run.directory=" +
+                     folder("a") + " data.dtype=uint16 data.paths=" + folder(data) + " " + more,
+                 120);
+  };
+  ASSERT_EQ(run("here", "").code, 0);
+  fs::remove_all(folder("a") + "/checkpoints/step_00000003");
+  fs::remove(folder("here"));
+  tokens[1] = 1;
+  write("other");
+  const auto refused = run("other", "checkpoint.resume=auto");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.messages.find("other\" (4,000 bytes"), std::string::npos) << refused.messages;
+  EXPECT_NE(refused.messages.find("here\" (4,000 bytes"), std::string::npos) << refused.messages;
+  const auto moved = run("there", "checkpoint.resume=auto");
+  ASSERT_EQ(moved.code, 0) << moved.messages;
+  EXPECT_EQ(run_of("a").resumes.at(0).changed->at(0).name, "data.paths");
 }
 
 TEST_F(TrainProgram, ACompleteRunIsLeftAsItIs) {

@@ -109,7 +109,8 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
                                           "final_loss",
                                           "final_steps",
                                           "floor",
-                                          "gap_closed"};
+                                          "gap_closed",
+                                          "changed"};
   RunStart start;
   start.commit = "c";
   start.peak_flops = 1;
@@ -120,12 +121,14 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
   Step step;
   step.mfu = step.hfu = 0.5;
   step.executed_flops = 1e12;
+  ResumeFrom resume;
+  resume.changed.emplace();
   RunEnd end;
   end.message = "m";
   end.final_loss = end.floor = end.gap_closed = 1;
   end.final_steps = 1;
-  for (const Event& event : {Event(start), Event(step), Event(Checkpoint()), Event(ResumeFrom()),
-                             Event(Samples()), Event(memory), Event(end)}) {
+  for (const Event& event : {Event(start), Event(step), Event(Checkpoint()), Event(resume), Event(Samples()),
+                             Event(memory), Event(end)}) {
     const auto whole = nlohmann::ordered_json::parse(to_json(event));
     for (const auto& [name, content] : whole.items()) {
       auto json = whole;
