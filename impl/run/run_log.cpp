@@ -42,11 +42,17 @@ bool RunLog::warn(const std::optional<Warning>& warning) {
   return warning.has_value();
 }
 
+void RunLog::enter(RunPart part) {
+  const std::scoped_lock lock(telling_);
+  clock_.enter(part);
+}
+
 void RunLog::step(Step step) {
   {
     const std::scoped_lock lock(telling_);
     tokens_ += step.tokens;
     seconds_ += step.seconds;
+    data_wait_ += step.phases.data_wait;
     steps_.push_back(std::move(step));
   }
   say(steps_.back());
@@ -64,7 +70,8 @@ RunEnd RunLog::end_now(EndReason reason, ExitCode code, const std::optional<std:
           .final_loss = {},
           .final_steps = {},
           .floor = start_.data.floor,
-          .gap_closed = {}};
+          .gap_closed = {},
+          .goodput = clock_.goodput(tokens_, data_wait_)};
 }
 
 int RunLog::end(EndReason reason, ExitCode code, const std::optional<std::string>& message) {

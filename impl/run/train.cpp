@@ -182,29 +182,40 @@ class Run {
       last_words.emplace(
           stop, [this] { log_.record_lost_peer(); }, moment);
     while (trainer_->steps_done() < config_.steps) {
+      log_.enter(RunPart::steps);
       const std::optional<StepReport> report = trainer_->step(stop.received() != 0);
+      log_.enter(RunPart::other);
       if (!report) {
         if (last_words) last_words->not_needed();
-        progress_.enter(Doing::checkpoint);
-        saving.at_last(trainer_->buffers(), state(), stop);
+        timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
         return log_.end(EndReason::saved, ExitCode::saved_requeue, "asked to stop");
       }
       keep(*report);
       if (config_.checkpoint_every > 0 && trainer_->steps_done() % config_.checkpoint_every == 0 &&
-          trainer_->steps_done() < config_.steps) {
-        progress_.enter(Doing::checkpoint);
-        saving.on_the_way(trainer_->buffers(), state());
-      }
+          trainer_->steps_done() < config_.steps)
+        waited_for_save_ = timed_save([&] { saving.on_the_way(trainer_->buffers(), state()); });
     }
     if (last_words) last_words->not_needed();
-    progress_.enter(Doing::checkpoint);
-    saving.at_last(trainer_->buffers(), state(), stop);
+    timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
     progress_.enter(Doing::ending);
+    log_.enter(RunPart::evaluation);
     sample();
+    log_.enter(RunPart::other);
     return log_.end(EndReason::done, ExitCode::done, {});
   }
 
-  void keep(const StepReport& report) {
+  /// Seconds that it took.
+  double timed_save(const std::function<void()>& save) {
+    progress_.enter(Doing::checkpoint);
+    log_.enter(RunPart::saves);
+    const auto begin = std::chrono::steady_clock::now();
+    save();
+    log_.enter(RunPart::other);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+  void keep(StepReport report) {
+    report.waited_for_save = std::exchange(waited_for_save_, 0);
     const Step step = event_of(report, log_.start(), device_);
     log_.step(step);
     if (!std::exchange(memory_told_, true)) tell_memory(report.step + 1);
@@ -281,6 +292,7 @@ class Run {
   ResumeChanges changes_;
   RunLog log_;
   std::optional<Trainer> trainer_;
+  double waited_for_save_ = 0;  ///< by the step that comes next [s]
   bool warned_of_rate_ = false, memory_told_ = false;
 };
 

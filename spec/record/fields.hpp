@@ -175,6 +175,17 @@ void fields(Is<Samples> auto& samples, auto&& field) {
   field("sums_right", samples.sums_right);
 }
 
+void fields(Is<Goodput> auto& goodput, auto&& field) {
+  field("tokens_per_second", goodput.tokens_per_second);
+  field("seconds", goodput.seconds);
+  field("start_up", goodput.start_up);
+  field("steps", goodput.steps);
+  field("data_wait", goodput.data_wait);
+  field("saves", goodput.saves);
+  field("evaluation", goodput.evaluation);
+  field("other", goodput.other);
+}
+
 void fields(Is<RunEnd> auto& end, auto&& field) {
   field("reason", end.reason);
   field("exit_code", end.exit_code);
@@ -187,6 +198,7 @@ void fields(Is<RunEnd> auto& end, auto&& field) {
   field("final_steps", end.final_steps);
   field("floor", end.floor);
   field("gap_closed", end.gap_closed);
+  field("goodput", end.goodput);
 }
 
 /// Names of EndReason in its order.

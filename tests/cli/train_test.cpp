@@ -2,6 +2,7 @@
 // `assay train` as people run it, with the real trainer: exit code, streams, record, report.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -80,6 +81,46 @@ TEST_F(TrainProgram, PhasesAddUpToTheStepAndTokensToTheRate) {
     EXPECT_NEAR(sum, step.seconds, gamma(16, unit_roundoff(Dtype::f64)) * step.seconds) << step.step;
     EXPECT_DOUBLE_EQ(step.tokens_per_second, static_cast<double>(step.tokens) / step.seconds);
   }
+}
+
+TEST_F(TrainProgram, ASaveIsInTheStepThatWaitsForIt) {
+  ASSERT_EQ(train("a", "checkpoint.every=2 checkpoint.keep=9").code, 0);
+  const auto run = run_of("a");
+  ASSERT_EQ(run.steps.size(), 3u);
+  ASSERT_EQ(run.checkpoints.size(), 2u) << "of steps 2 and 3";
+  for (const std::size_t step : {0, 1}) EXPECT_EQ(run.steps[step].phases.checkpoint, 0) << step + 1;
+  EXPECT_GE(run.steps[2].phases.checkpoint, run.checkpoints[0].seconds);
+  EXPECT_GT(run.steps[2].seconds, run.steps[2].phases.checkpoint);
+}
+
+TEST_F(TrainProgram, GoodputCountsAllTimeSinceTheProgramBegan) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto outcome = train("a", "checkpoint.every=1 checkpoint.keep=9");
+  const double outside = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  ASSERT_EQ(outcome.code, 0);
+  const auto run = run_of("a");
+  ASSERT_TRUE(run.end && run.end->goodput);
+  const Goodput& goodput = *run.end->goodput;
+  const double parts = goodput.start_up + goodput.steps + goodput.data_wait + goodput.saves +
+                       goodput.evaluation + goodput.other;
+  EXPECT_NEAR(parts, goodput.seconds, gamma(16, unit_roundoff(Dtype::f64)) * goodput.seconds);
+  EXPECT_DOUBLE_EQ(goodput.tokens_per_second, static_cast<double>(run.end->tokens) / goodput.seconds);
+  double in_steps = 0, waited = 0, in_saves = 0;
+  for (const Step& step : run.steps) {
+    in_steps += step.seconds - step.phases.checkpoint - step.phases.data_wait;
+    waited += step.phases.data_wait;
+  }
+  for (const Checkpoint& checkpoint : run.checkpoints) in_saves += checkpoint.seconds;
+  EXPECT_GE(goodput.steps, in_steps);
+  EXPECT_DOUBLE_EQ(goodput.data_wait, waited);
+  EXPECT_GE(goodput.saves, in_saves) << "the last one, too";
+  EXPECT_GT(goodput.evaluation, 0);
+  EXPECT_GT(goodput.start_up, 0);
+  constexpr double tick = 0.01;  // of the system's account of when a process began [s]
+  EXPECT_LE(goodput.seconds, outside + tick);
+  EXPECT_NE(outcome.output.find("  goodput     "), std::string::npos) << outcome.output;
+  const auto audited = tests::assay({"audit", folder("a")});
+  EXPECT_EQ(audited.code, 0) << audited.output << audited.messages;
 }
 
 TEST_F(TrainProgram, RanksReadTheSameSamplesAndReachTheSameLoss) {

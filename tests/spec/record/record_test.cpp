@@ -110,7 +110,8 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
                                           "final_steps",
                                           "floor",
                                           "gap_closed",
-                                          "changed"};
+                                          "changed",
+                                          "goodput"};
   RunStart start;
   start.commit = "c";
   start.peak_flops = 1;
@@ -127,6 +128,7 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
   end.message = "m";
   end.final_loss = end.floor = end.gap_closed = 1;
   end.final_steps = 1;
+  end.goodput.emplace();
   for (const Event& event : {Event(start), Event(step), Event(Checkpoint()), Event(resume), Event(Samples()),
                              Event(memory), Event(end)}) {
     const auto whole = nlohmann::ordered_json::parse(to_json(event));
@@ -192,6 +194,17 @@ TEST(RunSpec, GapClosedIsOneAtTheFloorAndZeroAtAUniformGuess) {
   EXPECT_EQ(gap_closed(1.0, 1.0, 256), 1.0);
   EXPECT_EQ(gap_closed(std::log(256.0), 1.0, 256), 0.0);
   EXPECT_NEAR(gap_closed(1.5, 0.5, 100), (std::log(100.0) - 1.5) / (std::log(100.0) - 0.5), 1e-15);
+}
+
+TEST(RunSpec, SharesOfGoodputAreThoseOfItsParts) {
+  const Goodput goodput{.tokens_per_second = 1,
+                        .seconds = 200,
+                        .start_up = 10,
+                        .steps = 150,
+                        .data_wait = 1,
+                        .saves = 35,
+                        .other = 4};
+  EXPECT_EQ(shares(goodput), "steps 75.0 %, data wait 0.5 %, saves 17.5 %, start-up 5.0 %, other 2.0 %");
 }
 
 TEST(RunSpec, C2RefusesAFloorAboveAUniformGuess) {
