@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Checks who includes whom: spec < reference, spec < impl, and only tests see both reference and impl.
+"""Checks who includes whom: spec < reference, spec < impl, and only tests see both reference and impl; and that the
+folders of impl/ stand in an order: an include never runs back up it. What users of the library are promised is
+include/, and our own code includes what lies behind it.
 
     ci/check_layers.py [--self-test]
 
+include/   spec/, the standard library
 spec/      spec/ and the standard library; in .cpp files, unseen by users of a header, toml++, nlohmann-json, xxhash
 reference/ reference/, spec/, the standard library, Eigen
 impl/      impl/, spec/, any library
-tests/     everything of the repository, any library
+tests/     everything of the repository, any library; but tests/cli/consumer/, a user's project, <assay/...> alone, which no
+           other file includes
 toml++ and nlohmann-json cost seconds a file, so one file each compiles them; all others use spec/text/json.hpp and
 spec/text/toml.hpp. Tests may use them as a second opinion.
 Quoted includes name a file from the repository's root. Headers start with `#pragma once`. No file is called after
@@ -26,22 +30,34 @@ PRIVATE_IN_SPEC = {"toml++/toml.h", "nlohmann/json.hpp", "xxhash.h"} | {
 # Start of the include: the one file outside tests/ that has it, the header for all others.
 COSTLY = {"toml++/": ("spec/text/toml.cpp", "spec/text/toml.hpp"),
           "nlohmann/": ("spec/text/json_events.cpp", "spec/text/json.hpp")}
+CONSUMER = "tests/cli/consumer"
 ROOMS = {
+    "include": ("spec",),
     "spec": ("spec",),
     "reference": ("reference", "spec"),
     "impl": ("impl", "spec"),
     "tests": ("tests", "spec", "reference", "impl"),
+    CONSUMER: (),
 }
+# Folders of impl/, from the ground up: each may include itself and those before it.
+ORDER = ("metrics", "machine", "ops", "comm", "model", "params", "data", "checkpoint", "step", "logs", "health", "report",
+         "run", "bench", "cli")
 NO_SUBJECT = re.compile(r"(^|[/_])(utils?|common|misc|helpers?)([/_.]|$)")
 
 
+def room_of(path):
+    return CONSUMER if path.is_relative_to(CONSUMER) else path.parts[0]
+
+
 def library_allowed(path, library):
-    room = path.parts[0]
-    if room in ("impl", "tests") or STANDARD.fullmatch(library):
+    room = room_of(path)
+    if library.startswith("assay/"):
+        return room == CONSUMER
+    if room in ("impl", "tests", CONSUMER) or STANDARD.fullmatch(library):
         return True
     if room == "spec":
         return path.suffix == ".cpp" and library in PRIVATE_IN_SPEC
-    return library.startswith("Eigen/")
+    return room == "reference" and library.startswith("Eigen/")
 
 
 def faults_of_cost(path, place, library):
@@ -50,8 +66,25 @@ def faults_of_cost(path, place, library):
             yield place + f'<{library}> costs seconds of compiling, so only {owner} includes it: include "{front}"'
 
 
+def folder_of_impl(path):
+    parts = pathlib.Path(path).parts
+    return parts[1] if len(parts) > 2 and parts[0] == "impl" else None
+
+
+def faults_of_order(path, place, target):
+    mine, theirs = folder_of_impl(path), folder_of_impl(target)
+    if not mine or not theirs or mine == theirs:
+        return
+    for folder in (mine, theirs):
+        if folder not in ORDER:
+            yield place + f"impl/{folder}/ has no place in the order of impl/'s folders (ORDER in ci/check_layers.py)"
+            return
+    if ORDER.index(theirs) > ORDER.index(mine):
+        yield place + f'impl/{mine}/ stands below impl/{theirs}/ and may not include "{target}"'
+
+
 def faults_of_file(root, path, text):
-    room = path.parts[0]
+    room = room_of(path)
     for match in INCLUDE.finditer(text):
         line = text.count("\n", 0, match.start(2)) + 1
         place = f"{path}:{line}: "
@@ -59,12 +92,14 @@ def faults_of_file(root, path, text):
         if bracket == "<":
             if not library_allowed(path, target):
                 yield place + f"{room}/ may not include <{target}>"
-            elif room != "tests":
+            elif room not in ("tests", CONSUMER):
                 yield from faults_of_cost(path, place, target)
         elif not (root / target).is_file():
             yield place + f'"{target}" is no file named from the repository\'s root'
         elif target.split("/")[0] not in ROOMS[room]:
-            yield place + f'{room}/ may not include "{target}": it sees {", ".join(r + "/" for r in ROOMS[room])} only'
+            yield place + f'{room}/ may not include "{target}": it sees {", ".join(r + "/" for r in ROOMS[room]) or "<assay/...>"} only'
+        else:
+            yield from faults_of_order(path, place, target)
     if path.suffix in (".hpp", ".cuh") and not text.startswith("#pragma once\n"):
         yield f"{path}:1: a header starts with #pragma once"
 
@@ -99,11 +134,22 @@ def self_test():
         "impl/g.hpp": "#include <ATen/ATen.h>\n",
         "impl/h.cpp": '#include "../spec/a.hpp"\n',
         "impl/i.cpp": '#include "tests/k.hpp"\n',
+        "impl/model/n.hpp": '#pragma once\n#include "impl/ops/o.hpp"\n',
+        "impl/ops/o.hpp": "#pragma once\n",
+        "impl/ops/p.cpp": '#include "impl/ops/o.hpp"\n#include "impl/model/n.hpp"\n',
+        "impl/new/q.cpp": '#include "impl/ops/o.hpp"\n',
         "reference/j_utils.cpp": "#include <ATen/ATen.h>\n",
         "tests/k.hpp": '#pragma once\n#include "impl/g.hpp"\n#include "reference/e.hpp"\n#include <gtest/gtest.h>\n',
+        "include/assay/n.hpp": '#pragma once\n#include "spec/a.hpp"\n#include <string>\n',
+        "include/assay/o.hpp": '#pragma once\n#include "impl/g.hpp"\n#include <Eigen/Core>\n',
+        "tests/cli/consumer/p.cpp": "#include <assay/n.hpp>\n#include <gtest/gtest.h>\n",
+        "tests/cli/consumer/q.cpp": '#include "spec/a.hpp"\n',
+        "tests/cli/r.cpp": "#include <assay/n.hpp>\n",
+        "impl/s.cpp": "#include <assay/n.hpp>\n",
     }
-    expected = {"spec/text/json_events.cpp:2", "impl/l.cpp:1", "spec/c.hpp:2", "spec/d.cpp:1", "reference/f.cpp:1", "impl/g.hpp:1", "impl/h.cpp:1", "impl/i.cpp:1",
-                "reference/j_utils.cpp", "reference/j_utils.cpp:1"}
+    expected = {"impl/ops/p.cpp:2", "impl/new/q.cpp:1", "spec/text/json_events.cpp:2", "impl/l.cpp:1", "spec/c.hpp:2", "spec/d.cpp:1", "reference/f.cpp:1", "impl/g.hpp:1", "impl/h.cpp:1", "impl/i.cpp:1",
+                "reference/j_utils.cpp", "reference/j_utils.cpp:1", "include/assay/o.hpp:2", "include/assay/o.hpp:3",
+                "tests/cli/consumer/q.cpp:1", "tests/cli/r.cpp:1", "impl/s.cpp:1"}
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         for name, text in files.items():

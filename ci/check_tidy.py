@@ -4,7 +4,7 @@
     ci/check_tidy.py [--base COMMIT] [--seconds S] [--all] [--self-test]
 
 The change is what differs from the merge base with main, on main itself from the commit before, plus what is not yet
-committed. Files are taken cheapest room first (spec, reference, impl, tests) until the time is used up (--seconds, else
+committed. Files are taken cheapest room first (include, spec, reference, impl, tests) until the time is used up (--seconds, else
 ASSAY_TIDY_SECONDS, else 300); files left over are named and count as a fault. A file that passed is not looked at again until it, a header it includes, or .clang-tidy changes.
 The flags are given here, so that no configured build is needed.
 """
@@ -22,7 +22,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PASSED = ROOT / "build" / "lint" / "tidy"
-ROOMS = ["spec", "reference", "impl", "tests"]
+ROOMS = ["include", "spec", "reference", "impl", "tests"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 
@@ -64,7 +64,7 @@ def flags():
     if torch_root():
         system += [f"{torch_root()}/include", f"{torch_root()}/include/torch/csrc/api/include", f"{cuda_root()}/include"]
     defined = ["ASSAY_SOURCE_DIR", "ASSAY_BINARY_DIR", "ASSAY_VERSION"]
-    return (["-x", "c++", "-std=c++20", "-I", str(ROOT), "-DTOML_HEADER_ONLY=1", "-Wno-pragma-once-outside-header"]
+    return (["-x", "c++", "-std=c++20", "-I", str(ROOT), "-I", str(ROOT / "include"), "-DTOML_HEADER_ONLY=1", "-Wno-pragma-once-outside-header"]
             + [f"-isystem{folder}" for folder in system] + [f'-D{name}="x"' for name in defined])
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The README's table of what the trainer reaches on GPUs, made from what was measured.
+"""The table of GPU goals in docs/measurements/README.md, made from the kept measurements.
 
-    ci/bench gpu-table                 write the table into README.md
-    ci/bench gpu-table --check         exit 1 where README.md does not hold the table
+    ci/bench gpu-table                 write the table into docs/measurements/README.md
+    ci/bench gpu-table --check         exit 1 where that page does not hold the table, or README.md quotes other figures
     ci/bench gpu-table --self-test     planted measurements: what is shown and judged of them
     ci/bench gpu-table --add LOG --commit C --command TEXT [--note TEXT] [--date YYYY-MM-DD]
                                        keep what a log of `ci/bench gpu` or `ci/gpu scaling` measured, then write the table
@@ -23,7 +23,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "docs/measurements/gpu.jsonl"
-PAGE = ROOT / "README.md"
+PAGE = ROOT / "docs/measurements/README.md"
+FRONT = ROOT / "README.md"  # quotes the goals of QUOTED
+QUOTED = ("P1", "P3")
 TABLE_GPU = "H200"  # whose goals they are
 BEGIN, END = "<!-- ci/bench gpu-table writes from here -->\n", "<!-- to here -->\n"
 
@@ -45,7 +47,7 @@ GOALS = [
     Goal("P6", "qwen3-1.8b, 2,048 tokens, 22 x 2, fp32 master weights (PyTorch: 8 x 4)", "p6", "baseline-p6", mfu=0.57, beyond={"mfu": 0.60}),
     Goal("P7", "P1: peak of memory", "p1", "baseline", memory=74e9, beyond={"memory": 68e9}),
     Goal("P3", "llama3-8b, 4,096 tokens, 4 x 2 on each, fp32 master weights, shard (PyTorch: FSDP2, 2 x 4)", "scaling-p3", "baseline-fsdp", layout="shard", gpus=4, ratio=1.12, mfu=0.57, beyond={"mfu": 0.615}),
-    Goal("P5", "P3: start of the processes to end of the first step (algorithms of products are searched behind it)", "scaling-p3", "baseline-fsdp", layout="shard", gpus=4, first_step=8.0, beyond={"first_step": 5.0}),
+    Goal("P5", "P3: start of the processes to end of the first step (GEMM algorithms are searched after it)", "scaling-p3", "baseline-fsdp", layout="shard", gpus=4, first_step=8.0, beyond={"first_step": 5.0}),
     Goal("P4", "llama-1.36b, 24 x 4 on each, replicate", "scaling", "baseline-ddp", layout="replicate", gpus=4, efficiency=0.985, beyond={"efficiency": 0.995}),
     Goal("P4", "the same, zero1", "scaling", "baseline-ddp", layout="zero1", gpus=4, efficiency=0.985, beyond={"efficiency": 0.995}),
     Goal("P4", "the same in one micro-batch, replicate", "scaling-1", "baseline-ddp-1", layout="replicate", gpus=4, exposed=0.03, beyond={"exposed": 0.01}),
@@ -188,17 +190,21 @@ def of_goal(goal, here):
             [m for m in alone if m["layout"] == goal.layout] or alone)
 
 
-def row(goal, kept):
-    """Of the call on most GPUs, up to those asked for; of one in which each of them ran alone, before one in which a single one did, as a
-    step waits for the slowest; of the last of these."""
+def chosen(goal, kept):
+    """of_goal() of the call on most GPUs, up to those asked for; of one in which each of them ran alone, before one in which a single one
+    did, as a step waits for the slowest; of the last of these. None where no call measured it."""
     found = []
     for call in {m["call"] for m in kept if TABLE_GPU in m["gpu"]}:
         ours, theirs, alone = of_goal(goal, [m for m in kept if m["call"] == call])
         if ours and (theirs or not goal.baseline) and (alone or "efficiency" not in goal.aims):
             ranks = ours[0]["ranks"]
             found.append(((min(ranks, goal.gpus), "efficiency" not in goal.aims or len(alone) >= ranks, call), ours, theirs, alone))
-    if found:
-        _, ours, theirs, alone = max(found, key=lambda one: one[0])
+    return max(found, key=lambda one: one[0])[1:] if found else None
+
+
+def row(goal, kept):
+    if found := chosen(goal, kept):
+        ours, theirs, alone = found
         on_fewer = f" on {ours[0]['ranks']}" if goal.gpus > ours[0]["ranks"] else ""
         verdict = "; ".join(f"{text}: {'reached' if reached else '**not reached**'}{on_fewer}"
                             for text, reached in judged(goal.aims, ours, theirs, alone))
@@ -219,10 +225,21 @@ def table():
     return ("| goal | what | GPUs | Assay | PyTorch in the same call | asked, and the aim beyond | measured |\n|---|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n")
 
 
+def quotes(goals, kept):
+    """What README.md says of the goals of QUOTED that are held against PyTorch: the ratio and the exact MFU that are judged."""
+    out = []
+    for goal in goals:
+        if goal.name in QUOTED and "ratio" in goal.aims and (found := chosen(goal, kept)):
+            ours, theirs, _ = found
+            out.append(f"{min(map(rate, ours)) / max(map(rate, theirs)):.3f} x PyTorch")
+            out.append(f"{percent(min(m['mfu_exact'] for m in ours))} % exact MFU")
+    return out
+
+
 def page():
     text = PAGE.read_text()
     if text.count(BEGIN) != 1 or text.count(END) != 1:
-        sys.exit(f"{PAGE.name}: one line {BEGIN.strip()} and one {END.strip()} are needed")
+        sys.exit(f"{PAGE.relative_to(ROOT)}: one line {BEGIN.strip()} and one {END.strip()} are needed")
     before, rest = text.split(BEGIN)
     return text, before + BEGIN + table() + END + rest.split(END)[1]
 
@@ -259,6 +276,9 @@ def self_test():
     further = Goal("P", "w", "p1", mfu=0.5, beyond={"mfu": 0.615})
     assert "50 % exact: reached; beyond it 61.5 % exact: not reached |" in row(further, [one("p1", 9, 0.61)])
     assert "beyond it 61.5 % exact: reached |" in row(further, [one("p1", 9, 0.615)])
+    kept = [one("p1", 115, 0.61), one("p1", 114, 0.6), one("baseline", 100, 0.5)]
+    assert quotes([Goal("P1", "w", "p1", "baseline", ratio=1.15)], kept) == ["1.140 x PyTorch", "60.0 % exact MFU"], "the lowest is quoted"
+    assert quotes([Goal("P1", "w", "p1", "baseline", ratio=1.15)], kept[:2]) == [], "nothing is quoted that was not measured"
     waits = Goal("R", "w", "scaling-1", layout="replicate", exposed=0.03)
     assert "3 % exposed: **not reached**" in row(waits, [one("scaling-1", 9, 0.5, 2, exposed=0.031)])
     for text in ("", "{\"model\": 1}", "heads 1 GPUs parallel.data=shard: 1 tokens/s each, 100 %, MFU 5 %, exposed 0 %",
@@ -294,7 +314,9 @@ def main():
     before, after = page()
     if arguments.check:
         if before != after:
-            sys.exit("README.md does not hold what docs/measurements/gpu.jsonl says: run `ci/bench gpu-table`")
+            sys.exit(f"{PAGE.relative_to(ROOT)} does not hold what docs/measurements/gpu.jsonl says: run `ci/bench gpu-table`")
+        if missing := [quote for quote in quotes(GOALS, read()) if quote not in FRONT.read_text()]:
+            sys.exit(f"README.md does not say {', '.join(map(repr, missing))}, which docs/measurements/gpu.jsonl gives: mend its quotes")
         return
     PAGE.write_text(after)
 

@@ -1,5 +1,5 @@
 # The small program `assay`: spec verbs, report, doctor. No libtorch, starts in milliseconds.
-file(GLOB cli_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/impl/cli/*.cpp ${CMAKE_SOURCE_DIR}/impl/report/*.cpp)
+file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/impl/cli/*.cpp ${CMAKE_SOURCE_DIR}/impl/report/*.cpp)
 list(FILTER cli_sources EXCLUDE REGEX "main\\.cpp$")
 if(cli_sources)
   add_library(assay_cli STATIC ${cli_sources})

@@ -42,10 +42,10 @@ add_library(assay::impl ALIAS assay_impl)
 find_library(ASSAY_CUBLASLT NAMES libcublasLt.so.13 PATHS ${ASSAY_NVIDIA_LIBRARY_DIRS} ${CUDAToolkit_LIBRARY_DIR}
              NO_DEFAULT_PATH REQUIRED)
 # NCCL likewise: the copy that libtorch links, by name, with the header that came with it, ahead of any of the system's.
-set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/parallel/nccl_communicator.cpp PROPERTIES
+set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/comm/nccl_communicator.cpp PROPERTIES
                             INCLUDE_DIRECTORIES ${ASSAY_NCCL_ROOT}/include)
 # And cuDNN, whose headers ATen's own ones include.
-set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/ops/cudnn_graph.cpp ${CMAKE_SOURCE_DIR}/impl/ops/attention_cudnn.cpp
+set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/ops/attention/cudnn_graph.cpp ${CMAKE_SOURCE_DIR}/impl/ops/attention/attention_cudnn.cpp
                             PROPERTIES INCLUDE_DIRECTORIES ${ASSAY_CUDNN_ROOT}/include)
 target_link_libraries(assay_impl PUBLIC assay_spec assay_torch CUDA::cudart MPI::MPI_CXX Threads::Threads
                                  PRIVATE assay_own_code -l:libcublasLt.so.13 -l:libcudnn.so.9 -l:libnccl.so.2 fmt::fmt-header-only
@@ -54,11 +54,11 @@ target_compile_definitions(assay_impl PRIVATE ASSAY_VERSION="${PROJECT_VERSION}"
 target_precompile_headers(assay_impl PRIVATE $<$<COMPILE_LANGUAGE:CXX>:<ATen/ATen.h$<ANGLE-R>>)
 set_target_properties(assay_impl PROPERTIES CUDA_SEPARABLE_COMPILATION OFF)
 list(JOIN ASSAY_CUDA_ARCHITECTURES " " architectures)
-set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/run/architectures.cpp PROPERTIES
+set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/machine/architectures.cpp PROPERTIES
   COMPILE_DEFINITIONS "ASSAY_COMPILED_ARCHITECTURES=\"${architectures}\"" SKIP_UNITY_BUILD_INCLUSION ON)
 # Kernels that use the constexpr functions of spec/random; initial weights also without fused multiply-adds, for the CPU's bits.
-set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/ops/adamw.cu PROPERTIES COMPILE_OPTIONS --expt-relaxed-constexpr)
-set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/ops/init.cu PROPERTIES COMPILE_OPTIONS "--expt-relaxed-constexpr;--fmad=false")
+set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/ops/adamw/adamw.cu PROPERTIES COMPILE_OPTIONS --expt-relaxed-constexpr)
+set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/ops/init/init.cu PROPERTIES COMPILE_OPTIONS "--expt-relaxed-constexpr;--fmad=false")
 # Kernels stay apart: each is compiled for every architecture, and one that changed is not to wait for the others.
 file(GLOB_RECURSE kernel_sources ${CMAKE_SOURCE_DIR}/impl/*.cu)
 set_source_files_properties(${kernel_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
@@ -77,7 +77,7 @@ target_link_libraries(assay_impl PRIVATE ${OpenMP_CXX_LIB_NAMES})
 target_link_options(assay_impl PRIVATE LINKER:-Bsymbolic-functions)
 
 if(EXISTS ${CMAKE_SOURCE_DIR}/impl/cli/train_main.cpp)
-  add_executable(assay-train ${CMAKE_SOURCE_DIR}/impl/cli/train_main.cpp ${CMAKE_SOURCE_DIR}/impl/cli/bench_main.cpp)
+  add_executable(assay-train ${CMAKE_SOURCE_DIR}/impl/cli/train_main.cpp ${CMAKE_SOURCE_DIR}/impl/cli/bench/bench_main.cpp)
   target_link_libraries(assay-train PRIVATE assay_impl assay_cli assay_own_code)
   install(TARGETS assay-train RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(TARGETS assay_impl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -8,8 +8,10 @@ add_library(assay_spec STATIC ${spec_sources})
 add_library(assay::spec ALIAS assay_spec)
 set_target_properties(assay_spec PROPERTIES EXPORT_NAME spec)
 target_compile_features(assay_spec PUBLIC cxx_std_20)
-target_include_directories(assay_spec PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
-                                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/assay>)
+# <assay/...> is what users are promised; the headers of spec/ that it includes are found behind it.
+target_include_directories(assay_spec PUBLIC
+  $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+  $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/assay/internal>)
 # Random numbers have the same bits everywhere: no fused multiply-adds where the processor has them.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/spec/random/philox.cpp PROPERTIES COMPILE_OPTIONS -ffp-contract=off
                             SKIP_PRECOMPILE_HEADERS ON)

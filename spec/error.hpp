@@ -6,7 +6,7 @@
 
 namespace assay {
 
-/// Process exit codes of every program (docs: README "Exit codes"; the same code on every rank).
+/// Process exit codes of every program (docs/running.md, "Exit codes"; the same code on every rank).
 enum class ExitCode : int {
   done = 0,
   contradiction = 1,

@@ -112,8 +112,9 @@ def compiles(scratch, mutant):
     except mutants.Misfit as misfit:
         return str(misfit)
     command, folder = scratch.syntax_command(PRESET[mutant.room], mutant.file)
-    original = str(scratch.folder / mutant.file)
-    words = [word for word in command if word != original] + ["-x", "c++", "-"]
+    words = [word for word in command if not word.endswith(".cpp")] + ["-x", "c++", "-"]
+    if mutant.file.endswith(".hpp"):
+        source = source.replace("#pragma once", "", 1)
     done = subprocess.run(words, cwd=folder, input=source, capture_output=True, text=True)
     return "" if done.returncode == 0 else trial.first_error(done.stderr)
 
@@ -123,7 +124,7 @@ def check(root, chosen, jobs, _, begin):
     scratch = prepared(root, 0)
     for room in {mutant.room for mutant in chosen}:
         scratch.configure(PRESET[room])
-        scratch.build(PRESET[room], [f"assay_{room}"])  # the precompiled headers too
+        scratch.build(PRESET[room], ["assay_impl" if room == "step" else f"assay_{room}"])  # the precompiled headers too
     faults = 0
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for mutant, said in zip(chosen, pool.map(lambda m: compiles(scratch, m), chosen)):

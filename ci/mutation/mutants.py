@@ -1,4 +1,4 @@
-"""The mutants of spec.toml, reference.toml and impl.toml beside this file, and how one is put into its source.
+"""The mutants of the .toml files beside this one, and how one is put into its source.
 
 A table is a source file: `tests`, the test files that must notice, cheapest first, and `mutants`, one line each:
 ["slug", 'text', 'replacement', "what it means"], and a fifth entry, an anchor, where the text stands more than once:
@@ -8,9 +8,10 @@ import dataclasses
 import pathlib
 import tomllib
 
-ROOMS = ("spec", "reference", "impl")
-# Rooms whose test program is built where a room's mutants are.
-TESTED_IN = {"spec": ("spec", "reference"), "reference": ("reference",), "impl": ("impl",)}
+# A file of mutants: the folders of its sources. The step is written once, in spec/, and computed in impl/.
+ROOMS = {"spec": ("spec/",), "reference": ("reference/",), "impl": ("impl/",), "step": ("spec/step/", "impl/model/")}
+# Rooms whose test program is built where a file's mutants are.
+TESTED_IN = {"spec": ("spec", "reference"), "reference": ("reference",), "impl": ("impl",), "step": ("spec", "impl")}
 
 
 class Misfit(Exception):
@@ -26,16 +27,13 @@ class Mutant:
     meaning: str
     anchor: str
     tests: tuple
-
-    @property
-    def room(self):
-        return self.file.split("/")[0]
+    room: str  # the file of mutants that it stands in
 
 
 def check_table(room, file, table):
     for key in table.keys() ^ {"tests", "mutants"}:
         raise Misfit(f'{room}.toml: ["{file}"]: a table has tests and mutants, look at: {key}')
-    if file.split("/")[0] != room:
+    if not file.startswith(ROOMS[room]):
         raise Misfit(f"{room}.toml: {file} belongs to another room")
     for test in table["tests"]:
         parts = test.split("/")
@@ -52,7 +50,7 @@ def parse(room, text):
                 raise Misfit(f"{room}.toml: {file}: not [slug, text, replacement, meaning(, anchor)]: {entry}")
             slug, old, new, meaning = entry[:4]
             found.append(Mutant(f"{file.rpartition('.')[0]}:{slug}", file, old, new, meaning,
-                                entry[4] if len(entry) == 5 else "", tuple(table["tests"])))
+                                entry[4] if len(entry) == 5 else "", tuple(table["tests"]), room))
     return found
 
 

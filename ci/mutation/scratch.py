@@ -5,7 +5,7 @@ import shlex
 import shutil
 import subprocess
 
-PRESET = {"spec": "reference", "reference": "reference", "impl": "release"}
+PRESET = {"spec": "reference", "reference": "reference", "impl": "release", "step": "release"}
 
 
 class BuildFailed(Exception):
@@ -77,7 +77,9 @@ class Scratch:
         return done.returncode == 0, done.stdout
 
     def syntax_command(self, preset, file):
-        """The compiler call of a source, without ccache and without output."""
+        """The compiler call of a source, without ccache and without output. A header of the step is compiled as
+        the source that instantiates it."""
+        file = "impl/model/model.cpp" if file.endswith(".hpp") else file
         entries = json.loads((self.folder / "build" / preset / "compile_commands.json").read_text())
         entry = next(e for e in entries if e["file"] == str(self.folder / file))
         words = shlex.split(entry["command"])

@@ -43,14 +43,15 @@ class Limits:
 
 
 def programs_of(room, tests):
-    """What to build for a mutant. impl/ is a shared library: its test program, built before, stays as it is."""
+    """What to build for a mutant. impl/ is a shared library: its test program, built before, stays as it is. The
+    step's templates are compiled into tests, too."""
     if room == "impl":
         return ["assay_impl"]
     return sorted({f"{test.split('/')[1]}_tests" for test in tests})
 
 
 def selection_of(tests):
-    """CTest's filter for test files: tests/impl/parallel/data_parallel_test.cpp has an entry for each number of ranks."""
+    """CTest's filter for test files: tests/impl/params/data_parallel_test.cpp has an entry for each number of ranks."""
     names = [re.escape(entry_of(test)) for test in tests]
     return ["-R", f"^({'|'.join(names)})(/ranks[0-9]+)?$"]
 
@@ -92,8 +93,9 @@ def tests_notice(scratch, mutant, limits):
         passed, output = scratch.ctest(preset, selection_of([test]), limits.of([test]))
         if not passed:
             return verdict_of(output)
-    scratch.build(preset, programs_of(mutant.room, [f"tests/{mutant.room}/"]))
-    passed, output = scratch.ctest(preset, ["-L", f"^{mutant.room}$", "-LE", NOT_EVERYDAY], limits.most)
+    layers = mutants.TESTED_IN[mutant.room] if mutant.room == "step" else (mutant.room,)
+    scratch.build(preset, programs_of(mutant.room, [f"tests/{layer}/" for layer in layers]))
+    passed, output = scratch.ctest(preset, ["-L", f"^({'|'.join(layers)})$", "-LE", NOT_EVERYDAY], limits.most)
     if passed:
         return Verdict("survived", mutant.meaning)
     return verdict_of(output, ", but not by the tests named for it")

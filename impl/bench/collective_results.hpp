@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "spec/layout/data_layout.hpp"
 #include "spec/metrics/bus_bandwidth.hpp"
+#include "spec/parallel/data_layout.hpp"
 
 namespace assay::impl::bench {
 

@@ -12,9 +12,9 @@
 #include <stdexcept>
 
 #include "impl/bench/rank_times.hpp"
-#include "impl/memory/parameter_buffers.hpp"
+#include "impl/machine/host.hpp"
 #include "impl/metrics/ceiling.hpp"
-#include "impl/run/host.hpp"
+#include "impl/params/parameter_buffers.hpp"
 #include "spec/error.hpp"
 #include "spec/model/inventory.hpp"
 
@@ -48,7 +48,7 @@ std::int64_t multiple_from(std::int64_t number, std::int64_t unit) {
 
 CollectiveRow measured_row(const Plan& plan, Communicator& communicator, Collective collective,
                            const BufferSize& size, const at::Tensor& buffer) {
-  const Dtype dtype = element_dtype(collective, plan.shape.dtype);
+  const Dtype dtype = element_dtype(collective, plan.setting.dtype);
   CollectiveRow row{.collective = collective,
                     .size = size.name,
                     .dtype = name_of_dtype(dtype),
@@ -138,8 +138,8 @@ CollectiveSubject collective_subject(const Plan& plan, Communicator& communicato
       .engine = communicator.engine(),
       .ranks = communicator.size(),
       .hosts = static_cast<std::int64_t>(std::set<std::string>(names.begin(), names.end()).size()),
-      .model = plan.model.name,
-      .dtype = name_of_dtype(plan.shape.dtype),
+      .model = plan.setting.model.name,
+      .dtype = name_of_dtype(plan.setting.dtype),
       .repeats = plan.patience.repeats,
       .max_ctas = {}};
   if (const char* limit = std::getenv("NCCL_MAX_CTAS"); limit && *limit) subject.max_ctas = limit;
@@ -172,16 +172,16 @@ std::string copies_left_out(Communicator& communicator, at::Device device) {
 
 void measure_collectives(const Plan& plan, Communicator& communicator, const UseCollective& use) {
   const c10::InferenceMode no_autograd;
-  const spec::Partition partition = spec::partition(spec::inventory(plan.model), communicator.size());
+  const spec::Partition partition = spec::partition(spec::inventory(plan.setting.model), communicator.size());
   const std::int64_t most = buffer_room(plan, communicator);
   const auto sizes = [&](Collective collective) {
-    return buffer_sizes(partition, element_bytes(element_dtype(collective, plan.shape.dtype)), most);
+    return buffer_sizes(partition, element_bytes(element_dtype(collective, plan.setting.dtype)), most);
   };
   std::int64_t bytes = 0;
   for (const Collective collective : spec::metrics::collectives)
     bytes = std::max(bytes, sizes(collective).back().elements *
-                                element_bytes(element_dtype(collective, plan.shape.dtype)));
-  const Dtype widest = element_dtype(Collective::all_reduce, plan.shape.dtype);
+                                element_bytes(element_dtype(collective, plan.setting.dtype)));
+  const Dtype widest = element_dtype(Collective::all_reduce, plan.setting.dtype);
   const at::Tensor buffer =
       zeros_in_memory(plan.device, widest,
                       multiple_from(bytes, element_bytes(widest)) / element_bytes(widest))
@@ -192,7 +192,7 @@ void measure_collectives(const Plan& plan, Communicator& communicator, const Use
       use(measured_row(plan, communicator, collective, size, buffer));
   if (!copies_left_out(communicator, plan.device).empty()) return;
   for (const Collective collective : copied_collectives) {
-    const std::int64_t element = element_bytes(element_dtype(collective, plan.shape.dtype)),
+    const std::int64_t element = element_bytes(element_dtype(collective, plan.setting.dtype)),
                        ranks = communicator.size();
     // Of a sum, (ranks - 1) parts of ranks lie beside the whole.
     const std::int64_t room = collective == Collective::reduce_scatter

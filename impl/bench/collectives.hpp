@@ -9,8 +9,8 @@
 
 #include "impl/bench/collective_results.hpp"
 #include "impl/bench/measure.hpp"
-#include "impl/parallel/communicator.hpp"
-#include "spec/layout/partition.hpp"
+#include "impl/comm/communicator.hpp"
+#include "spec/parallel/partition.hpp"
 
 namespace assay::impl::bench {
 
@@ -20,11 +20,11 @@ struct BufferSize {
   std::int64_t elements = 0;  ///< a multiple of ranks
 };
 
-/// Elements of the largest decoder block, padded as spec/layout/partition.md says.
+/// Elements of the largest decoder block, padded as spec/parallel/partition.md says.
 std::int64_t largest_decoder_block(const spec::Partition& partition);
 
 /// What is measured: about 1 and 16 MiB, for the latency; the largest decoder block; the larger of the blocks
-/// of embedding and head; all parameters. Padded as spec/layout/partition.md says, ascending. `element`:
+/// of embedding and head; all parameters. Padded as spec/parallel/partition.md says, ascending. `element`:
 /// bytes of one. None is larger than `most_bytes`: what would be is cut, and its name says "part of".
 std::vector<BufferSize> buffer_sizes(const spec::Partition& partition, std::int64_t element,
                                      std::int64_t most_bytes);

@@ -6,16 +6,18 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <set>
 
 #include "impl/bench/op_calls.hpp"
-#include "impl/memory/parameter_buffers.hpp"
+#include "impl/machine/host.hpp"
 #include "impl/metrics/ceiling.hpp"
-#include "impl/ops/cuda_gemm.hpp"
-#include "impl/ops/cuda_gemm_search.hpp"
-#include "impl/ops/linear.hpp"
-#include "impl/run/host.hpp"
+#include "impl/ops/gemm/cuda_gemm.hpp"
+#include "impl/ops/gemm/cuda_gemm_search.hpp"
+#include "impl/ops/linear/linear.hpp"
+#include "impl/params/parameter_buffers.hpp"
 #include "spec/error.hpp"
 #include "spec/ops/linear.hpp"
+#include "spec/step/paper/run.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::impl::bench {
@@ -31,20 +33,21 @@ Row timed(const Plan& plan, const std::string& name, StepClass kind, double call
   if (plan.device.is_cuda() && flops.matmul.to_double() >= cuda::least_searched_flops)
     patience.warm = tournament_calls;
   const std::vector<double> times = time_calls(plan.device, patience, prepare, call);
-  return {.name = name,
-          .kind = kind,
-          .calls = calls,
-          .seconds = median(times),
-          .fastest = times.front(),
-          .flops = flops.matmul.to_double(),
-          .bytes = bytes.to_double(),
-          .roofline = spec::time::roofline(flops, bytes, metrics::ceiling_of(plan.device, plan.shape.dtype))};
+  return {
+      .name = name,
+      .kind = kind,
+      .calls = calls,
+      .seconds = median(times),
+      .fastest = times.front(),
+      .flops = flops.matmul.to_double(),
+      .bytes = bytes.to_double(),
+      .roofline = spec::time::roofline(flops, bytes, metrics::ceiling_of(plan.device, plan.setting.dtype))};
 }
 
 /// A square matrix of n rows.
 at::Tensor square(const Plan& plan, std::int64_t n) {
   return at::randn({n, n}, at::TensorOptions(plan.device).dtype(at::kFloat))
-      .to(scalar_type(plan.shape.dtype));
+      .to(scalar_type(plan.setting.dtype));
 }
 
 void large_product(const Plan& plan, const UseRow& use) {
@@ -53,7 +56,7 @@ void large_product(const Plan& plan, const UseRow& use) {
   const spec::linear::Shape shape{.N = n, .in = n, .out = n};
   use(timed(plan, "square product of " + std::to_string(n), StepClass::product, 0,
             spec::linear::forward_flops(shape),
-            spec::linear::forward_bytes(shape, element_bytes(plan.shape.dtype)), {},
+            spec::linear::forward_bytes(shape, element_bytes(plan.setting.dtype)), {},
             [&] { linear::forward(left, right); }));
 }
 
@@ -69,8 +72,7 @@ void memory(const Plan& plan, const UseRow& use) {
 /// What moves most at a time, but for the optimizer, which is measured on a part of the weights.
 StepOpCount largest_op(const Plan& plan) {
   StepOpCount largest;
-  for (const StepOpCount& each :
-       spec::time::step_ops(plan.model, trainer_shape(plan.model, plan.shape, plan.device)))
+  for (const StepOpCount& each : spec::paper::step_ops(plan.setting))
     if (class_of(each.op) != StepClass::optimizer && each.bytes >= largest.bytes) largest = each;
   return largest;
 }
@@ -79,13 +81,14 @@ StepOpCount largest_op(const Plan& plan) {
 
 void within_memory(const Plan& plan, const std::function<void()>& work) {
   const c10::InferenceMode no_autograd;
-  const std::string tokens = std::to_string(plan.shape.micro) + " x " + std::to_string(plan.shape.tokens) +
+  const std::string tokens = std::to_string(plan.setting.micro) + " x " +
+                             std::to_string(plan.setting.sequence_length) +
                              " tokens; give a smaller --micro or --seq";
   if (plan.device.is_cpu())
     if (const StepOpCount largest = largest_op(plan); largest.bytes > Count(run::host_memory()))
       throw UserError(ExitCode::usage,
                       "this machine's " + spec::bytes(run::host_memory()) + " do not hold what " +
-                          spec::time::name_of(largest.op, largest.pass) + " of " + plan.model.name +
+                          spec::time::name_of(largest.op, largest.pass) + " of " + plan.setting.model.name +
                           " reads and writes, " +
                           spec::bytes(static_cast<std::int64_t>(std::min(largest.bytes.to_double(), 9e18))) +
                           ", at " + tokens);
@@ -93,7 +96,7 @@ void within_memory(const Plan& plan, const std::function<void()>& work) {
     work();
   } catch (const c10::OutOfMemoryError&) {
     throw UserError(ExitCode::usage,
-                    "the GPU's memory does not hold one op of " + plan.model.name + " at " + tokens);
+                    "the GPU's memory does not hold one op of " + plan.setting.model.name + " at " + tokens);
   }
 }
 
@@ -111,17 +114,17 @@ std::string name_of_dtype(Dtype dtype) {
 Subject subject_of(const Plan& plan) {
   return {.device = metrics::name_of(plan.device),
           .threads = plan.device.is_cuda() ? 0 : at::get_num_threads(),
-          .model = plan.model.name,
-          .micro = plan.shape.micro,
-          .tokens = plan.shape.tokens,
-          .dtype = name_of_dtype(plan.shape.dtype),
-          .ceiling = metrics::ceiling_of(plan.device, plan.shape.dtype)};
+          .model = plan.setting.model.name,
+          .micro = plan.setting.micro,
+          .tokens = plan.setting.sequence_length,
+          .dtype = name_of_dtype(plan.setting.dtype),
+          .ceiling = metrics::ceiling_of(plan.device, plan.setting.dtype)};
 }
 
 void measure_ops(const Plan& plan, const UseRow& use) {
   within_memory(plan, [&] {
     settle_clock(plan);
-    for_each_op(plan.model, plan.shape, plan.device, [&](const OpCall& op) {
+    for_each_op(plan.setting, plan.device, [&](const OpCall& op) {
       use(timed(plan, op.name, class_of(op.count.op), op.count.calls, op.count.flops, op.count.bytes,
                 op.prepare, op.call));
     });
@@ -132,7 +135,7 @@ void measure_ceilings(const Plan& plan, const UseRow& use) {
   within_memory(plan, [&] {
     settle_clock(plan);
     large_product(plan, use);
-    for_each_op(plan.model, plan.shape, plan.device, [&](const OpCall& op) {
+    for_each_op(plan.setting, plan.device, [&](const OpCall& op) {
       const StepClass kind = class_of(op.count.op);
       if (kind == StepClass::product || kind == StepClass::attention)
         use(timed(plan, op.name, kind, 0, op.count.flops, op.count.bytes, op.prepare, op.call));
@@ -144,30 +147,26 @@ void measure_ceilings(const Plan& plan, const UseRow& use) {
 void tune_products(const Plan& plan, double seconds, const UseLine& use) {
   if (!plan.device.is_cuda())
     throw UserError(ExitCode::usage, "--tune chooses algorithms of GPU products, and this is the CPU");
-  const std::int64_t N = plan.shape.micro * plan.shape.tokens, D = plan.model.width, E = plan.model.head_dim,
-                     F = plan.model.ffn, rows = trainer_shape(plan.model, plan.shape, plan.device).head_rows,
-                     columns = head_columns(plan.model, plan.shape.dtype, plan.device);
-  struct One {
-    const char* name;
-    std::int64_t rows, in, out;
-    bool residual;
+  const auto normal = [&](std::int64_t height, std::int64_t width, Dtype dtype) {
+    return at::randn({height, width}, at::TensorOptions(plan.device).dtype(at::kFloat))
+        .mul_(0.5)
+        .to(scalar_type(dtype));
   };
+  const Dtype dtype = plan.setting.dtype, sums = dtype == Dtype::bf16 ? Dtype::f32 : dtype;
+  std::set<spec::time::StepOp> tuned;  // one shape each: a last, smaller chunk of the head takes the same
   within_memory(plan, [&] {
-    for (const One& p :
-         {One{"qkv", N, D, (plan.model.heads + 2 * plan.model.kv_heads) * E, false},
-          One{"attention_output", N, plan.model.heads * E, D, true}, One{"gate_up", N, D, 2 * F, false},
-          One{"down", N, F, D, true}, One{"head", rows, D, columns, false}}) {
-      const auto normal = [&](std::int64_t height, std::int64_t width) {
-        return at::randn({height, width}, at::TensorOptions(plan.device).dtype(at::kFloat))
-            .mul_(0.5)
-            .to(scalar_type(plan.shape.dtype));
+    for (const spec::paper::OpRecord& record : spec::paper::trace(plan.setting).ops) {
+      if (record.count.pass != spec::time::StepPass::forward || !record.gemm) continue;
+      if (!tuned.insert(record.count.op).second) continue;
+      const spec::paper::Gemm& gemm = *record.gemm;
+      const at::Tensor x = normal(gemm.rows, gemm.in, dtype), weight = normal(gemm.out, gemm.in, dtype),
+                       dy = normal(gemm.rows, gemm.out, dtype),
+                       base = gemm.residual ? normal(gemm.rows, gemm.out, dtype) : at::Tensor();
+      at::Tensor y = normal(gemm.rows, gemm.out, dtype), dx = normal(gemm.rows, gemm.in, dtype),
+                 dweight = normal(gemm.out, gemm.in, sums);
+      const auto say = [&](const std::string& line) {
+        use(std::string(to_string(record.count.op)) + ": " + line);
       };
-      const at::Tensor x = normal(p.rows, p.in), weight = normal(p.out, p.in), dy = normal(p.rows, p.out),
-                       base = p.residual ? normal(p.rows, p.out) : at::Tensor();
-      at::Tensor y = normal(p.rows, p.out), dx = normal(p.rows, p.in);
-      const auto wide = plan.shape.dtype == Dtype::bf16 ? at::kFloat : scalar_type(plan.shape.dtype);
-      at::Tensor dweight = at::zeros({p.out, p.in}, x.options().dtype(wide));
-      const auto say = [&](const std::string& line) { use(std::string(p.name) + ": " + line); };
       say(cuda::tune({.left = x, .right = weight, .right_transposed = true}, y, base, seconds));
       say(cuda::tune({.left = dy, .right = weight}, dx, {}, seconds));
       say(cuda::tune({.left = dy, .right = x, .left_transposed = true}, dweight, dweight, seconds));

@@ -7,14 +7,13 @@
 
 #include "impl/bench/results.hpp"
 #include "impl/bench/stopwatch.hpp"
-#include "spec/model/model_spec.hpp"
+#include "spec/memory/setting.hpp"
 
 namespace assay::impl::bench {
 
 /// What to measure, and with what patience.
 struct Plan {
-  spec::ModelSpec model;
-  spec::time::StepShape shape;  ///< accumulation 1: a step of one pass
+  spec::memory::Setting setting;  ///< one micro-batch a step
   at::Device device = at::kCPU;
   Patience patience;
 };
@@ -46,7 +45,7 @@ void measure_ops(const Plan& plan, const UseRow& use);
 void measure_ceilings(const Plan& plan, const UseRow& use);
 
 /// Finds the algorithm of each of the model's products that does most under sustained load, and keeps it for
-/// later runs (impl/ops/cuda_gemm.hpp): `seconds` of each candidate, one line a product. A GPU only.
+/// later runs (impl/ops/gemm/cuda_gemm.hpp): `seconds` of each candidate, one line a product. A GPU only.
 void tune_products(const Plan& plan, double seconds, const UseLine& use);
 
 }  // namespace assay::impl::bench

@@ -14,8 +14,8 @@
 
 #include "impl/bench/collectives.hpp"
 #include "impl/bench/rank_times.hpp"
-#include "impl/memory/parameter_buffers.hpp"
-#include "impl/ops/linear.hpp"
+#include "impl/ops/linear/linear.hpp"
+#include "impl/params/parameter_buffers.hpp"
 #include "spec/model/inventory.hpp"
 
 namespace assay::impl::bench {
@@ -93,7 +93,7 @@ double collective_seconds(const Moments& moments) {
 
 OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collective collective,
                            spec::MovedBy by, const spec::Partition& partition, const Call& product) {
-  const Dtype dtype = element_dtype(collective, plan.shape.dtype);
+  const Dtype dtype = element_dtype(collective, plan.setting.dtype);
   const std::int64_t elements = largest_decoder_block(partition);
   const at::Tensor whole = zeros_in_memory(plan.device, dtype, elements);
   const auto handle = by == spec::MovedBy::copy_engines ? by_copies(communicator, collective, whole,
@@ -175,13 +175,14 @@ void measure_overlap(const Plan& plan, Communicator& communicator,
     const auto normal = [&](std::int64_t rows, std::int64_t columns) {
       return at::randn({rows, columns}, at::TensorOptions(plan.device).dtype(at::kFloat))
           .mul_(0.5)
-          .to(scalar_type(plan.shape.dtype));
+          .to(scalar_type(plan.setting.dtype));
     };
-    const at::Tensor x = normal(plan.shape.micro * plan.shape.tokens, plan.model.width),
-                     weight = normal(2 * plan.model.ffn, plan.model.width);
+    const at::Tensor x = normal(plan.setting.micro * plan.setting.sequence_length, plan.setting.model.width),
+                     weight = normal(2 * plan.setting.model.ffn, plan.setting.model.width);
     const Call product = [&] { linear::forward(x, weight); };
     time_calls(plan.device, {.repeats = 1, .warm = tournament_calls}, {}, product);
-    const spec::Partition partition = spec::partition(spec::inventory(plan.model), communicator.size());
+    const spec::Partition partition =
+        spec::partition(spec::inventory(plan.setting.model), communicator.size());
     for (const Collective collective : spec::metrics::collectives)
       use(measured_beside(plan, communicator, collective, spec::MovedBy::multiprocessors, partition,
                           product));

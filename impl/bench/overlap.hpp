@@ -7,7 +7,7 @@
 
 #include "impl/bench/collective_results.hpp"
 #include "impl/bench/measure.hpp"
-#include "impl/parallel/communicator.hpp"
+#include "impl/comm/communicator.hpp"
 
 namespace assay::impl::bench {
 

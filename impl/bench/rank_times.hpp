@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "impl/parallel/communicator.hpp"
+#include "impl/comm/communicator.hpp"
 
 namespace assay::impl::bench {
 

@@ -9,17 +9,19 @@
 #include <cmath>
 
 #include "impl/bench/measure.hpp"
-#include "impl/bench/op_calls.hpp"
+#include "impl/comm/communicator.hpp"
 #include "impl/data/open_source.hpp"
+#include "impl/machine/device_choice.hpp"
+#include "impl/machine/host.hpp"
 #include "impl/metrics/op_times.hpp"
-#include "impl/ops/attention.hpp"
+#include "impl/ops/attention/attention.hpp"
 #include "impl/ops/determinism.hpp"
-#include "impl/parallel/communicator.hpp"
-#include "impl/run/device_choice.hpp"
-#include "impl/run/host.hpp"
-#include "impl/run/memory_limits.hpp"
+#include "impl/run/start/memory_limits.hpp"
+#include "impl/run/start/numerics.hpp"
 #include "impl/run/trainer.hpp"
 #include "spec/flops/exact.hpp"
+#include "spec/memory/plan.hpp"
+#include "spec/step/paper/run.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::impl::bench {
@@ -109,18 +111,14 @@ StepTimes measured(const spec::RunConfig& config, const spec::ModelSpec& model, 
   std::sort(apart.begin(), apart.end(),
             [](const MeasuredStep& a, const MeasuredStep& b) { return a.seconds < b.seconds; });
   StepTimes out;
-  const spec::time::StepShape shape{.micro = batch.micro,
-                                    .accumulation = batch.accumulation,
-                                    .tokens = config.sequence_length,
-                                    .dtype = config.dtype,
-                                    .states = config.states,
-                                    .recompute = config.recompute};
-  out.subject = subject_of({.model = model, .shape = shape, .device = device, .patience = {}});
+  const spec::memory::Setting setting = setting_of(
+      config, model, batch, device.is_cuda() ? spec::memory::Machine::cuda : spec::memory::Machine::cpu);
+  out.subject = subject_of({.setting = setting, .device = device, .patience = {}});
   out.sequences = batch.sequences;
   out.steps = steps;
   out.plain_seconds = plain[plain.size() / 2];
   out.step = apart[apart.size() / 2];
-  out.counts = spec::time::step_ops(model, trainer_shape(model, shape, device));
+  out.counts = spec::paper::step_ops(setting);
   const spec::FlopBreakdown exact = spec::exact_flops(model, config.sequence_length);
   const auto sequences = static_cast<double>(batch.sequences);
   out.exact_flops = sequences * exact.per_sequence().to_double();
@@ -141,11 +139,14 @@ StepTimes measure_step(const spec::RunConfig& config, std::int64_t steps,
   if (config.init_std > 0) model.init_std = config.init_std;
   const spec::Batch batch = spec::batch_of(config.sequences, config.micro, 1);
   const at::Device device = run::choose_device(config.device).device;
-  const attention::Forced backend(config.attention, device);
-  set_deterministic(config.deterministic);
   run::reason_against_graph(config.cuda_graph, device, 1);  // refuses it on the CPU
   spec::RunConfig unsampled = config;
   unsampled.sample_sentences = 0;
+  const auto alone = make_self_communicator();
+  unsampled =
+      run::settle_numerics(unsampled, model, batch, device, run::layout_of(config, *alone), *alone).config;
+  const attention::Forced backend(unsampled.attention, device);
+  set_deterministic(unsampled.deterministic == spec::Determinism::on);
   run::refuse_what_cannot_fit(run::memory_plan(unsampled, model, batch, device), unsampled, batch,
                               {.device = run::device_memory(device), .host = run::host_memory()});
   if (config.threads > 0) at::set_num_threads(static_cast<int>(config.threads));

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "impl/checkpoint/data_file.hpp"
-#include "impl/memory/parameter_buffers.hpp"
+#include "impl/comm/communicator.hpp"
+#include "impl/params/parameter_buffers.hpp"
 
 namespace assay::impl::checkpoint {
 
@@ -66,8 +67,11 @@ std::optional<std::vector<DataFile>> data_of(const std::string& path);
 std::string content_of(const std::string& path);
 
 /// Reads a checkpoint folder, of whatever layout, into `buffers`, whole or shares, after checking marker,
-/// manifest, sizes and content hashes of every tensor. Errors: UserError(bad_data) naming file and tensor;
-/// nothing of `buffers` is changed when the check fails.
+/// manifest, sizes and content hashes of every tensor. Collective: of ranks that see the same files each
+/// hashes its part of the bytes. Errors: AgreedError(bad_data) naming file and tensor; nothing of `buffers`
+/// is changed on any rank when a check fails on one.
+State load(const std::string& path, ParameterBuffers& buffers, Communicator& communicator);
+/// By one rank that hashes all bytes itself.
 State load(const std::string& path, ParameterBuffers& buffers);
 
 /// Path of the newest checkpoint of a run folder that has a marker: what a crash left behind has none.

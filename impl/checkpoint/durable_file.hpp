@@ -1,30 +1,19 @@
 #pragma once
-// Files that are on the disk when a call returns, and hashes of what was written.
+// Files that are on the disk when a call returns.
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "spec/checkpoint/content_hash.hpp"
+
 namespace assay::impl::checkpoint {
 
-/// XXH3-128 of bytes given in pieces, as 32 hexadecimal digits.
-class ContentHash {
- public:
-  ContentHash();
-  ~ContentHash();
-  void add(std::span<const std::byte> bytes);
-  std::string hex() const;
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
-
-std::string content_hash(std::span<const std::byte> bytes);
+using spec::content_hash;
+using spec::ContentHash;
 
 /// A new file, written from front to back. Errors: UserError(io) naming path, operation and the system's
 /// reason.

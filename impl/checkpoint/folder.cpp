@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "impl/checkpoint/durable_file.hpp"
-#include "impl/watch/disk_call.hpp"
+#include "impl/machine/disk_call.hpp"
 #include "spec/error.hpp"
 
 namespace assay::impl::checkpoint {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "impl/checkpoint/durable_file.hpp"
+#include "impl/machine/disk_call.hpp"
 
 namespace assay::impl::checkpoint {
 
@@ -27,6 +28,8 @@ InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
     fail("not a file");
   }
   size_ = static_cast<std::uint64_t>(status.st_size);
+  identity_ = std::to_string(status.st_ino) + ":" + std::to_string(status.st_ctim.tv_sec) + "." +
+              std::to_string(status.st_ctim.tv_nsec);
 }
 
 InputFile::~InputFile() {
@@ -34,11 +37,17 @@ InputFile::~InputFile() {
 }
 
 InputFile::InputFile(InputFile&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      size_(other.size_),
+      identity_(std::move(other.identity_)) {}
 
 void InputFile::read(std::uint64_t position, std::span<std::byte> into) const {
   while (!into.empty()) {
-    const ssize_t got = pread(descriptor_, into.data(), into.size(), static_cast<off_t>(position));
+    const ssize_t got = [&] {
+      const DiskCall disk;
+      return pread(descriptor_, into.data(), into.size(), static_cast<off_t>(position));
+    }();
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(std::strerror(errno));
     if (got == 0) fail("ends at byte " + std::to_string(position));

@@ -1,12 +1,14 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "impl/checkpoint/checkpoint.hpp"
 #include "impl/checkpoint/durable_file.hpp"
 #include "impl/checkpoint/folder.hpp"
 #include "impl/checkpoint/input_file.hpp"
 #include "impl/checkpoint/parts.hpp"
+#include "spec/checkpoint/model_file.hpp"
 #include "spec/checkpoint/safetensors.hpp"
 #include "spec/error.hpp"
 
@@ -35,36 +37,90 @@ Header header_in(const InputFile& file) {
   return spec::safetensors::parse(bytes, file.size(), file.path().string());
 }
 
+bool begins_with(const InputFile& file, const std::string& text) {
+  std::string bytes(std::min<std::uint64_t>(text.size(), file.size()), '\0');
+  file.read(0, std::as_writable_bytes(std::span(bytes)));
+  return bytes == text;
+}
+
+struct Place {
+  std::uint64_t begin, end;  ///< in the file [B]
+};
+
+/// Where the tensors lie that the manifest lists, one after the other; nothing where the file's header cannot
+/// be read, or lists others.
+std::optional<std::vector<Place>> places_of(const InputFile& file, const FileEntry& entry) try {
+  const Header header = header_in(file);
+  if (header.tensors.size() != entry.tensors.size()) return {};
+  std::vector<Place> places;
+  for (const TensorEntry& tensor : entry.tensors) {
+    const auto& t = header.at(tensor.name);
+    places.push_back({header.data_offset + t.begin, header.data_offset + t.end});
+  }
+  return places;
+} catch (const InputFile::Unreadable&) {
+  throw;
+} catch (const UserError&) {
+  return {};
+}
+
 /// Where a file differs from what was written: the last tensor of which that is so, or its header.
 std::string damaged_place(const InputFile& file, const FileEntry& entry) {
   std::string where = "its header";
-  try {
-    const Header header = header_in(file);
-    for (const TensorEntry& tensor : entry.tensors) {
-      const auto& t = header.at(tensor.name);
-      if (file.hash(header.data_offset + t.begin, header.data_offset + t.end) != tensor.hash)
-        where = "tensor " + tensor.name;
-    }
-  } catch (const UserError&) {
-    // The header itself is damaged: `where` says so.
-  }
+  const auto places = places_of(file, entry);
+  for (std::size_t i = 0; places && i < places->size(); ++i)
+    if (file.hash((*places)[i].begin, (*places)[i].end) != entry.tensors[i].hash)
+      where = "tensor " + entry.tensors[i].name;
   return where;
 }
 
-/// A tensor file after its size and hash were found right.
-InputFile whole_file(const fs::path& folder, const FileEntry& entry) try {
+/// A tensor file of the right size.
+InputFile open_part(const fs::path& folder, const FileEntry& entry) try {
   InputFile file(folder / entry.name);
   // checkpoint_c3
   if (static_cast<std::int64_t>(file.size()) != entry.bytes)
     refuse(file.path(), "checkpoint_c3: has " + std::to_string(file.size()) + " bytes, the manifest says " +
                             std::to_string(entry.bytes) + way_out(folder));
-  if (file.hash(0, file.size()) != entry.hash)
-    refuse(file.path(), "checkpoint_c3: content differs from what was written, in " +
-                            damaged_place(file, entry) + way_out(folder));
   return file;
 } catch (const InputFile::Unreadable& error) {
   refuse(folder / entry.name, std::string("checkpoint_c3: ") + error.what() + way_out(folder));
 }
+
+/// The part of the bytes of all files that one of several ranks hashes, in whole tensors.
+class Dealt {
+ public:
+  Dealt(std::uint64_t bytes, std::size_t rank, std::size_t ranks)
+      : bytes_(std::max<std::uint64_t>(bytes, 1)), rank_(rank), ranks_(ranks) {}
+
+  /// Of one file behind the other; `header`: as it is written for this model. Errors: UserError(bad_data).
+  void check(const fs::path& folder, const InputFile& file, const FileEntry& entry,
+             const std::string& header) try {
+    // checkpoint_c3
+    const auto refuse_content = [&](const std::string& where) {
+      refuse(file.path(),
+             "checkpoint_c3: content differs from what was written, in " + where + way_out(folder));
+    };
+    const auto places = places_of(file, entry);
+    // Another model's header, or a damaged one: the hash of the whole file knows.
+    if (mine(0) && (!places || !begins_with(file, header)) && file.hash(0, file.size()) != entry.hash)
+      refuse_content(damaged_place(file, entry));
+    for (std::size_t i = 0; places && i < places->size(); ++i) {
+      const auto [begin, end] = (*places)[i];
+      if (mine(begin) && file.hash(begin, end) != entry.tensors[i].hash)
+        refuse_content("tensor " + entry.tensors[i].name);
+    }
+    before_ += file.size();
+  } catch (const InputFile::Unreadable& error) {
+    refuse(file.path(), std::string("checkpoint_c3: ") + error.what() + way_out(folder));
+  }
+
+ private:
+  bool mine(std::uint64_t place) const { return (before_ + place) * ranks_ / bytes_ == rank_; }
+
+  std::uint64_t before_ = 0;  ///< bytes of the files before this one
+  const std::uint64_t bytes_;
+  const std::size_t rank_, ranks_;
+};
 
 /// "[128, 64]"
 std::string shown(const std::vector<std::int64_t>& shape) {
@@ -109,16 +165,57 @@ struct Source {
   Header header;
 };
 
-Source open_part(const fs::path& folder, const Manifest& manifest, const Part& part,
-                 const ParameterBuffers& buffers) {
+const FileEntry& entry_of(const fs::path& folder, const Manifest& manifest, const Part& part) {
   const auto entry = std::find_if(manifest.files.begin(), manifest.files.end(),
                                   [&](const FileEntry& file) { return file.name == part.file; });
   if (entry == manifest.files.end())
     refuse(folder, std::string("checkpoint_c3: the manifest lists no ") + part.file + way_out(folder));
-  InputFile file = whole_file(folder, *entry);
-  Header header = header_in(file);
-  check_tensors(file.path(), header, buffers);
-  return {std::move(file), std::move(header)};
+  return *entry;
+}
+
+/// Does `work` on every rank; where it fails on one, all throw what the first of them says.
+template <class Work>
+void on_all(Communicator& communicator, Work&& work) {
+  std::string fault;
+  try {
+    work();
+  } catch (const UserError& error) {
+    fault = error.what();
+  }
+  for (const std::string& text : communicator.all_gather(fault))
+    if (!text.empty()) throw AgreedError(ExitCode::bad_data, text);
+}
+
+/// The files, after each byte was hashed by one of the ranks that see them.
+std::vector<Source> checked_sources(const fs::path& folder, const Manifest& manifest,
+                                    const ParameterBuffers& buffers, Communicator& communicator) {
+  std::vector<Source> sources;
+  std::uint64_t bytes = 0;
+  std::string files;  // which they are, as this host sees them
+  on_all(communicator, [&] {
+    for (const Part& part : parts) {
+      sources.push_back({open_part(folder, entry_of(folder, manifest, part)), {}});
+      bytes += sources.back().file.size();
+      files += sources.back().file.identity() + " ";
+    }
+  });
+  const std::vector<std::string> all = communicator.all_gather(files);
+  const auto me = all.begin() + communicator.rank();
+  Dealt dealt(bytes, static_cast<std::size_t>(std::count(all.begin(), me, files)),
+              static_cast<std::size_t>(std::count(all.begin(), all.end(), files)));
+  const std::string header =
+      spec::safetensors::serialize(spec::header_of(buffers.inventory, dtype_name(buffers)));
+  on_all(communicator, [&] {
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      dealt.check(folder, sources[i].file, entry_of(folder, manifest, parts[i]), header);
+  });
+  on_all(communicator, [&] {
+    for (Source& source : sources) {
+      source.header = header_in(source.file);
+      check_tensors(source.file.path(), source.header, buffers);
+    }
+  });
+  return sources;
 }
 
 /// Elements of a parameter that this rank holds in one of `targets`: all of them, its share, or none.
@@ -165,16 +262,22 @@ std::string content_of(const std::string& path) {
 
 std::int64_t step_of(const std::string& path) { return read_manifest(path).step; }
 
-State load(const std::string& path, ParameterBuffers& buffers) {
+State load(const std::string& path, ParameterBuffers& buffers, Communicator& communicator) {
   const fs::path folder(path);
-  const Manifest manifest = committed_manifest(folder);
-  if (manifest.dtype != dtype_name(buffers))
-    refuse(folder, "checkpoint_c4: state is " + manifest.dtype + ", this run's is " + dtype_name(buffers));
-  std::vector<Source> sources;
-  for (const Part& part : parts) sources.push_back(open_part(folder, manifest, part, buffers));
+  Manifest manifest;
+  on_all(communicator, [&] {
+    manifest = committed_manifest(folder);
+    if (manifest.dtype != dtype_name(buffers))
+      refuse(folder, "checkpoint_c4: state is " + manifest.dtype + ", this run's is " + dtype_name(buffers));
+  });
+  const std::vector<Source> sources = checked_sources(folder, manifest, buffers, communicator);
   // Everything is right: only now are the buffers touched.
   for (std::size_t i = 0; i < sources.size(); ++i) fill(buffers, parts[i], sources[i]);
   return {manifest.step, manifest.tokens, manifest.config};
+}
+
+State load(const std::string& path, ParameterBuffers& buffers) {
+  return load(path, buffers, *make_self_communicator());
 }
 
 }  // namespace assay::impl::checkpoint

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "impl/memory/parameter_buffers.hpp"
+#include "impl/params/parameter_buffers.hpp"
 
 namespace assay::impl::checkpoint {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "impl/cli/audit_print.hpp"
-#include "impl/cli/huge_pages.hpp"
+#include "impl/cli/doctor/huge_pages.hpp"
 #include "impl/cli/verb.hpp"
 #include "spec/audit/readers/option_words.hpp"
 #include "spec/audit/readers/read_log.hpp"

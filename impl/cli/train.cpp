@@ -6,8 +6,8 @@
 #include "spec/config/dump.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
-#include "spec/layout/data_layout.hpp"
 #include "spec/model/model_spec.hpp"
+#include "spec/parallel/data_layout.hpp"
 #include "spec/text/quote.hpp"
 
 namespace assay::impl::cli {

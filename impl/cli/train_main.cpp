@@ -3,8 +3,8 @@
 #include <iostream>
 
 #include "impl/cli/verb.hpp"
+#include "impl/machine/probe.hpp"
 #include "impl/report/write_report.hpp"
-#include "impl/run/probe.hpp"
 #include "impl/run/train.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/config/load.hpp"

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "impl/machine/disk_call.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quote.hpp"
 
@@ -84,7 +85,10 @@ TokenFile::~TokenFile() {
 
 void TokenFile::read_bytes(std::int64_t offset, std::span<unsigned char> bytes) const {
   while (!bytes.empty()) {
-    const ssize_t got = ::pread(descriptor_, bytes.data(), bytes.size(), offset);
+    const ssize_t got = [&] {
+      const DataCall data;
+      return ::pread(descriptor_, bytes.data(), bytes.size(), offset);
+    }();
     if (got < 0 && errno == EINTR) continue;
     if (got < 0)
       fail(ExitCode::io, path_,

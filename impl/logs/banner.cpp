@@ -100,6 +100,10 @@ std::string banner(const RunStart& start, bool unicode) {
   if (start.planned_memory_bytes)
     out += row("memory", spec::bytes(*start.planned_memory_bytes) + " at the fullest moment of a step" +
                              (batch.ranks > 1 ? ", on each rank" : ""));
+  if (start.attention && start.deterministic)
+    out += row("attention",
+               *start.attention + (*start.deterministic ? "; the run gives the same bits when it is repeated"
+                                                        : "; the run's last bits are its own"));
   if (start.expected_first_loss)
     out += row("first loss",
                "expected " + spec::fixed(start.expected_first_loss->mean, 4) + (unicode ? " ± " : " +- ") +

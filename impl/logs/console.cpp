@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "impl/logs/banner.hpp"
+#include "impl/machine/disk_call.hpp"
 #include "spec/text/quantity.hpp"
 #include "spec/text/utf8.hpp"
 
@@ -55,6 +56,7 @@ Console::Console(std::ostream& data, std::ostream& messages, Terminal terminal, 
       log_every_(std::max<std::int64_t>(log_every, 1)) {}
 
 void Console::show(const Event& event) {
+  const TerminalCall terminal;  // which takes no more where its reader stands still
   erase_bar();
   std::visit([this](const auto& each) { show_event(each); }, event);
   if (std::holds_alternative<Step>(event)) draw_bar(std::get<Step>(event).step);

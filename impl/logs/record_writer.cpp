@@ -10,7 +10,7 @@
 #include <string>
 #include <system_error>
 
-#include "impl/watch/disk_call.hpp"
+#include "impl/machine/disk_call.hpp"
 #include "spec/error.hpp"
 #include "spec/record/write.hpp"
 
@@ -93,6 +93,7 @@ void RecordWriter::write(const spec::record::Event& event) {
 
 void RecordWriter::sync() {
   if (const int reason = write_waiting()) refuse(file_, "write", reason);
+  const DiskCall disk;
   // A pipe or a device cannot be synchronised (EINVAL): there is nothing to wait for.
   if (fsync(descriptor_) != 0 && errno != EINVAL) refuse(file_, "save", errno);
 }

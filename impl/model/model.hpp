@@ -1,30 +1,19 @@
 #pragma once
 // The whole model: embedding, L decoder blocks, final norm, head and loss; forward and backward of one
-// micro-batch.
-#include "impl/model/activations.hpp"
-#include "impl/model/parameter_access.hpp"
-#include "impl/model/token_batch.hpp"
-#include "impl/ops/normalizer.hpp"
-#include "impl/ops/rope.hpp"
-#include "spec/memory/recompute.hpp"
-#include "spec/model/model_spec.hpp"
+// micro-batch. The step itself is spec/step/model.hpp, run over the trainer's op set.
+#include "impl/model/tensor_ops.hpp"
 
 namespace assay::impl {
-
-/// A micro-batch's share of the step's loss, fp64 scalars on the model's device [nat].
-struct Loss {
-  at::Tensor cross_entropy;
-  at::Tensor z_loss;
-};
 
 class Model {
  public:
   /// `context` bounds positions [tokens]. Parameters stay with `parameters`, which must outlive the model.
   /// `recompute`: what forward does not keep for backward; losses and gradients are the same for each.
+  /// Errors: UserError of require_trainable.
   Model(const spec::ModelSpec& model, ParameterAccess& parameters, std::int64_t context,
         at::ScalarType compute, at::Device device, spec::Recompute recompute = spec::Recompute::norms_swiglu);
 
-  /// Runs one micro-batch; the loss's gradient is taken at once, as far as the head (impl/model/lm_head.hpp),
+  /// Runs one micro-batch; the loss's gradient is taken at once, as far as the head (spec/step/head.hpp),
   /// whose own is added to `parameters`. `normalizer`: valid tokens of the whole step over all micro-batches
   /// and ranks; `z`: z-loss coefficient. Errors: SpecError of the ops.
   Loss forward(const TokenBatch& batch, const Normalizer& normalizer, double z, Activations& saved);
@@ -35,14 +24,17 @@ class Model {
   /// Logits [N, V] of a batch, nothing kept.
   at::Tensor logits(const TokenBatch& batch);
 
+  /// Every op from here on is shown to `observer` before it runs; nullptr: to none.
+  void observe(OpObserver* observer) { observer_ = observer; }
+
  private:
-  /// Residual stream after the last block; `saved` may be null when no backward follows.
-  at::Tensor hidden(const TokenBatch& batch, Activations* saved);
+  TensorOps::Context context(const TokenBatch& batch) const;
 
   const spec::ModelSpec model_;
   ParameterAccess& parameters_;
   rope::Table rope_table_;
   const spec::Recompute recompute_;
+  OpObserver* observer_ = nullptr;
 };
 
 }  // namespace assay::impl

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <stdexcept>
 
 #include "impl/report/axis.hpp"
 #include "impl/report/html.hpp"
@@ -196,8 +197,12 @@ std::string stacked_chart(const Chart& chart) {
 std::string bar_chart(const std::string& title, const std::vector<Part>& parts,
                       const std::vector<Bar>& bars) {
   double longest = 0;
-  for (const Bar& bar : bars)
+  for (const Bar& bar : bars) {
+    if (bar.parts.size() != parts.size())
+      throw std::invalid_argument("bar \"" + bar.name + "\" has " + std::to_string(bar.parts.size()) +
+                                  " parts, not " + std::to_string(parts.size()));
     longest = std::max(longest, std::accumulate(bar.parts.begin(), bar.parts.end(), 0.0));
+  }
   if (!(longest > 0)) return "";
   std::string out =
       "<figure class=\"bars\">\n<figcaption>" + escaped(title) + "</figcaption>\n<div class=\"grid-bars\">\n";

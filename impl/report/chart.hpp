@@ -51,7 +51,8 @@ struct Bar {
   std::string total;
 };
 
-/// Bars of the same parts, one under the other on one scale.
+/// Bars of the same parts, one under the other on one scale. Errors: std::invalid_argument where a bar has
+/// other than these parts.
 std::string bar_chart(const std::string& title, const std::vector<Part>& parts, const std::vector<Bar>& bars);
 
 /// At most `most` points: of each bucket the least and the greatest y, in their order, so that spikes stay

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "impl/report/chart.hpp"
 #include "impl/report/page.hpp"
@@ -46,10 +47,21 @@ std::vector<Level> loss_levels(const std::vector<NamedRun>& runs) {
   return levels;
 }
 
-/// Phases in the order of the record. Computing is blue, waiting red.
+/// The phases of the record in its order. Computing is blue, waiting red.
 const std::vector<Part>& phases() {
-  static const std::vector<Part> parts = {{"data wait", 6}, {"forward", 0}, {"backward", 4},   {"reduce", 3},
-                                          {"clip", 5},      {"update", 2},  {"checkpoint", 1}, {"other", 7}};
+  static const std::vector<Part> parts = [] {
+    const std::map<std::string, int> colours = {{"data_wait", 6}, {"forward", 0}, {"backward", 4},
+                                                {"reduce", 3},    {"clip", 5},    {"update", 2},
+                                                {"checkpoint", 1}};
+    std::vector<Part> all;
+    const spec::record::Phases none;
+    spec::record::fields(none, [&](std::string name, double) {
+      const auto colour = colours.find(name);
+      std::replace(name.begin(), name.end(), '_', ' ');
+      all.push_back({name, colour == colours.end() ? 7 : colour->second});
+    });
+    return all;
+  }();
   return parts;
 }
 

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "impl/run/host.hpp"
+#include "impl/machine/host.hpp"
 
 namespace assay::impl::run {
 

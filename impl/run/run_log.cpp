@@ -7,10 +7,10 @@
 #include <iostream>
 #include <utility>
 
-#include "impl/run/executor.hpp"
-#include "impl/run/run_folder.hpp"
+#include "impl/health/lost_rank.hpp"
+#include "impl/run/start/run_folder.hpp"
 #include "impl/run/warnings.hpp"
-#include "impl/watch/lost_rank.hpp"
+#include "impl/step/executor.hpp"
 #include "spec/record/run.hpp"
 
 namespace assay::impl::run {
@@ -27,10 +27,10 @@ void RunLog::open(std::int64_t log_every) {
   console_.emplace(std::cout, std::cerr, logs::detect_terminal(), log_every);
 }
 
-void RunLog::say(const Event& event) {
+void RunLog::say(const Event& event, bool aloud) {
   const std::scoped_lock lock(telling_);
   if (writer_) writer_->write(event);
-  if (console_) console_->show(event);
+  if (console_ && aloud) console_->show(event);
   if (!writer_ || record_waits_) return;
   const auto waits = record_waits_warning(writer_->waiting(), writer_->path().string());
   record_waits_ = waits.has_value();  // before it is said, which comes here again
@@ -50,12 +50,14 @@ void RunLog::enter(RunPart part) {
 void RunLog::step(Step step) {
   {
     const std::scoped_lock lock(telling_);
+    ++steps_;
     tokens_ += step.tokens;
     seconds_ += step.seconds;
     data_wait_ += step.phases.data_wait;
-    steps_.push_back(std::move(step));
+    last_steps_.push_back(step);
+    if (last_steps_.size() > final_loss_steps) last_steps_.erase(last_steps_.begin());
   }
-  say(steps_.back());
+  say(std::move(step));
 }
 
 /// What the steps so far come to, but for the final loss.
@@ -63,7 +65,7 @@ RunEnd RunLog::end_now(EndReason reason, ExitCode code, const std::optional<std:
   return {.reason = reason,
           .exit_code = static_cast<std::int64_t>(code),
           .message = message,
-          .steps = static_cast<std::int64_t>(steps_.size()),
+          .steps = steps_,
           .tokens = tokens_,
           .seconds = seconds_,
           .tokens_per_second = seconds_ > 0 ? static_cast<double>(tokens_) / seconds_ : 0,
@@ -76,7 +78,7 @@ RunEnd RunLog::end_now(EndReason reason, ExitCode code, const std::optional<std:
 
 int RunLog::end(EndReason reason, ExitCode code, const std::optional<std::string>& message) {
   RunEnd event = end_now(reason, code, message);
-  event.final_loss = mean_loss(steps_, final_loss_steps);
+  event.final_loss = mean_loss(last_steps_, final_loss_steps);
   if (event.final_loss) event.final_steps = std::min<std::int64_t>(final_loss_steps, event.steps);
   if (event.final_loss && event.floor)
     event.gap_closed = gap_closed(*event.final_loss, *event.floor, start_.vocab);

@@ -27,8 +27,8 @@ class RunLog {
 
   const spec::record::RunStart& start() const { return start_; }
 
-  /// Prints and records, where this rank writes. Errors: UserError(io).
-  void say(const spec::record::Event& event);
+  /// Records and, unless not `aloud`, prints, where this rank writes. Errors: UserError(io).
+  void say(const spec::record::Event& event, bool aloud = true);
   /// Whether there was something to warn of.
   bool warn(const std::optional<spec::record::Warning>& warning);
   /// From here on wall-clock time belongs to this part of the run.
@@ -56,8 +56,8 @@ class RunLog {
   std::recursive_timed_mutex telling_;  ///< of the record and the counts
   std::optional<logs::RecordWriter> writer_;
   std::optional<logs::Console> console_;
-  std::vector<spec::record::Step> steps_;
-  std::int64_t tokens_ = 0;
+  std::vector<spec::record::Step> last_steps_;  ///< those of the final loss
+  std::int64_t steps_ = 0, tokens_ = 0;
   double seconds_ = 0, data_wait_ = 0;
   RunClock clock_;
   bool record_waits_ = false, loss_recorded_ = false;

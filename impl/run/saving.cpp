@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "impl/checkpoint/folder.hpp"
-#include "impl/parallel/gathered_state.hpp"
+#include "impl/params/gathered_state.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quantity.hpp"

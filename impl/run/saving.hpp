@@ -6,7 +6,7 @@
 #include <string>
 
 #include "impl/checkpoint/checkpoint.hpp"
-#include "impl/parallel/layout_groups.hpp"
+#include "impl/params/layouts/layout_groups.hpp"
 #include "impl/run/stop_signal.hpp"
 #include "spec/config/run_config.hpp"
 #include "spec/record/event.hpp"

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <optional>
 
-#include "impl/run/host.hpp"
+#include "impl/machine/host.hpp"
 
 namespace assay::impl::run {
 

@@ -11,23 +11,25 @@
 #include <utility>
 
 #include "impl/checkpoint/checkpoint.hpp"
+#include "impl/checkpoint/disk_space.hpp"
 #include "impl/data/open_source.hpp"
-#include "impl/ops/attention.hpp"
+#include "impl/machine/device_choice.hpp"
+#include "impl/machine/host.hpp"
+#include "impl/ops/attention/attention.hpp"
 #include "impl/ops/determinism.hpp"
-#include "impl/run/copy_choice.hpp"
-#include "impl/run/describe.hpp"
-#include "impl/run/device_choice.hpp"
-#include "impl/run/disk_space.hpp"
-#include "impl/run/host.hpp"
-#include "impl/run/host_ranks.hpp"
 #include "impl/run/last_words.hpp"
-#include "impl/run/memory_limits.hpp"
-#include "impl/run/on_ranks.hpp"
-#include "impl/run/run_folder.hpp"
 #include "impl/run/run_log.hpp"
 #include "impl/run/sample_text.hpp"
 #include "impl/run/saving.hpp"
-#include "impl/run/start_agreement.hpp"
+#include "impl/run/start/copy_choice.hpp"
+#include "impl/run/start/describe.hpp"
+#include "impl/run/start/host_ranks.hpp"
+#include "impl/run/start/memory_limits.hpp"
+#include "impl/run/start/numerics.hpp"
+#include "impl/run/start/on_ranks.hpp"
+#include "impl/run/start/pinned_algorithms.hpp"
+#include "impl/run/start/run_folder.hpp"
+#include "impl/run/start/start_agreement.hpp"
 #include "impl/run/step_event.hpp"
 #include "impl/run/stop_signal.hpp"
 #include "impl/run/trainer.hpp"
@@ -74,7 +76,9 @@ class Run {
         resume_from_(resume_path(config)) {}
 
   ~Run() {
-    if (watching_) watching_->record_by({}, {});
+    if (!watching_) return;
+    watching_->record_by({}, {});
+    watching_->warn_by({});
   }
 
   const std::string& folder() const { return config_.directory; }
@@ -83,12 +87,14 @@ class Run {
   bool recorded() const { return log_.opened(); }
 
   int train() {
-    const attention::Forced backend(config_.attention, device_);
-    set_deterministic(config_.deterministic);
+    const attention::Forced asked(config_.attention, device_);                // refuses a GPU's on the CPU
     reason_against_graph(config_.cuda_graph, device_, communicator_.size());  // refuses it on the CPU
     const spec::Layout layout = layout_of(config_, communicator_);
     refuse_copies(config_, layout, device_, communicator_);
-    memory_plan_ = memory_plan(config_, model_, batch_, device_, layout);
+    numerics_ = settle_numerics(config_, model_, batch_, device_, layout, communicator_);
+    const attention::Forced settled(numerics_.config.attention, device_);
+    set_deterministic(numerics_.config.deterministic == spec::Determinism::on);
+    memory_plan_ = memory_plan(numerics_.config, model_, batch_, device_, layout);
     refuse_on_all_ranks(memory_plan_, config_, batch_, machine_memory(device_, communicator_), communicator_);
     // Before the record is opened: a refused resume must leave no trace in the record of the run it named.
     if (!resume_from_.empty()) {
@@ -99,8 +105,7 @@ class Run {
       require_agreement(start_facts(config_, *source_, resume_from_), communicator_);
     if (resumed_ && resumed_->step >= config_.steps) return tell_complete();
     use_threads(config_, communicator_);
-    RunStart start =
-        describe({config_, model_, batch_, device_, *source_, memory_plan_.peak.to_int64()}, communicator_);
+    RunStart start = describe({config_, model_, batch_, device_, *source_, memory_plan_}, communicator_);
     const auto disk = look_at_disk();
     // Last, so that a run whose settings or data are refused leaves no folder behind.
     config_.directory = run_directory(config_, communicator_);
@@ -110,11 +115,16 @@ class Run {
     if (watching_)
       watching_->record_by([this](const std::string& text) { log_.record_lost_rank(text); },
                            [directory = config_.directory] { return way_to_go_on(directory); });
+    if (watching_ && log_.opened())
+      watching_->warn_by([this](const std::string& text, bool aloud) {
+        log_.say(Warning{.step = {}, .code = "slow_rank", .text = text}, aloud);
+      });
     const StopSignal stop;  // before the run is known to anyone who could stop it
     try {
       log_.say(log_.start());
       if (const auto doubt = source_->doubt()) log_.say(Warning{.step = {}, .code = "data", .text = *doubt});
       if (choice_.notice) log_.say(Warning{.step = {}, .code = "gpu", .text = *choice_.notice});
+      for (const Warning& note : numerics_.notes) log_.say(note);
       log_.warn(numa_warning(log_.start()));
       if (disk) log_.say(Warning{.step = {}, .code = "disk_space", .text = *disk});
       if (const char* drill = std::getenv("ASSAY_FAULT_DRILL"))
@@ -160,7 +170,11 @@ class Run {
   }
 
   int train_steps(const StopSignal& stop) {
-    trainer_.emplace(config_, model_, batch_, device_, source_, communicator_);
+    if (device_.is_cuda() && deterministic())
+      pins_.emplace(algorithms_here(device_, log_.start().attention.value_or("")), cuda::gemm_pins(),
+                    communicator_);
+    if (pins_) warn_of_algorithms(pins_->begin(resume_from_));
+    trainer_.emplace(numerics_.config, model_, batch_, device_, source_, communicator_);
     trainer_->report_to(progress_);
     Saving saving(config_, trainer_->groups(), [this](const Event& event) { log_.say(event); });
     saving.on_piece([this] { progress_.tick(); });
@@ -209,6 +223,7 @@ class Run {
     progress_.enter(Doing::checkpoint);
     log_.enter(RunPart::saves);
     const auto begin = std::chrono::steady_clock::now();
+    keep_algorithms();
     save();
     log_.enter(RunPart::other);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -219,12 +234,18 @@ class Run {
     const Step step = event_of(report, log_.start(), device_);
     log_.step(step);
     if (!std::exchange(memory_told_, true)) tell_memory(report.step + 1);
-    for (const std::string& line : attention::new_choices())
-      log_.say(Warning{.step = report.step + 1, .code = "attention", .text = line});
     for (const std::string& line : trainer_->new_notices())
       log_.say(Warning{.step = report.step + 1, .code = "cuda_graph", .text = line});
     if (!warned_of_rate_) warned_of_rate_ = log_.warn(above_peak_warning(step, log_.start()));
     if (report.step == 0) log_.warn(first_loss_warning(report.result.cross_entropy, log_.start()));
+  }
+
+  /// Whatever a checkpoint is resumed from, its run's algorithms are in the folder.
+  void keep_algorithms() {
+    if (pins_) warn_of_algorithms(pins_->keep(config_.directory));
+  }
+  void warn_of_algorithms(const std::optional<std::string>& text) {
+    if (text) log_.say(Warning{.step = {}, .code = "algorithms", .text = *text});
   }
 
   void tell_memory(std::int64_t step) {
@@ -246,6 +267,10 @@ class Run {
   void sample() {
     if (!config_.data_paths.empty() || config_.sample_sentences == 0) return;
     if (communicator_.rank() != 0 && !trainer_->groups().layout().shards_weights()) return;
+    // Each text is another shape: cuDNN would prepare a plan for every one of them.
+    const auto& backend = numerics_.config.attention;
+    const attention::Forced for_any_length(
+        backend == spec::AttentionBackend::cudnn ? spec::AttentionBackend::flash : backend, device_);
     const auto sentences = sample_sentences(trainer_->model(), config_.seed, config_.sample_sentences,
                                             config_.sequence_length, device_);
     Samples samples;
@@ -276,7 +301,7 @@ class Run {
       watching_->watch().await_verdict(patience);
   }
 
-  spec::RunConfig config_;  ///< with the folder that is really written to
+  spec::RunConfig config_;  ///< as asked, with the folder that is really written to
   Communicator& communicator_;
   Progress& progress_;
   Watching* const watching_;
@@ -287,10 +312,12 @@ class Run {
   const std::shared_ptr<const data::SampleSource> source_;
   const std::vector<checkpoint::DataFile> data_files_;  ///< as they were when the run began
   const std::string resume_from_;                       ///< empty: from the start
+  Numerics numerics_;                                   ///< what is computed by
   spec::memory::Plan memory_plan_;
   std::optional<checkpoint::State> resumed_;  ///< what `resume_from_` says of its run
   ResumeChanges changes_;
   RunLog log_;
+  std::optional<PinnedAlgorithms> pins_;  ///< on a GPU, where the run gives the same bits again
   std::optional<Trainer> trainer_;
   double waited_for_save_ = 0;  ///< by the step that comes next [s]
   bool warned_of_rate_ = false, memory_told_ = false;
@@ -300,13 +327,16 @@ class Run {
 
 int train(const spec::RunConfig& config, const std::function<void(const std::string& folder)>& recorded) {
   keep_freed_memory();
-  return on_ranks(config.device, [&](const Rank& rank) {
-    Run run(config, rank.communicator, rank.choice, rank.progress, rank.watching);
-    const int code = run.train();
-    if (recorded && run.recorded()) recorded(run.folder());
-    rank.take_leave();
-    return code;
-  });
+  return on_ranks(
+      config.device,
+      [&](const Rank& rank) {
+        Run run(config, rank.communicator, rank.choice, rank.progress, rank.watching);
+        const int code = run.train();
+        if (recorded && run.recorded()) recorded(run.folder());
+        rank.take_leave();
+        return code;
+      },
+      config.stall_seconds);
 }
 
 }  // namespace assay::impl::run

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "impl/memory/step_arena.hpp"
+#include "impl/machine/host.hpp"
 #include "impl/metrics/executed_flops.hpp"
-#include "impl/parallel/replica_hash.hpp"
-#include "impl/run/host.hpp"
-#include "impl/run/host_ranks.hpp"
-#include "impl/run/memory_limits.hpp"
+#include "impl/params/replica_hash.hpp"
+#include "impl/params/step_arena.hpp"
+#include "impl/run/start/host_ranks.hpp"
+#include "impl/run/start/memory_limits.hpp"
 
 namespace assay::impl::run {
 
@@ -195,8 +195,8 @@ std::string Trainer::compare_copies() {
 }
 
 StepResult Trainer::run_and_count(const StepInput& input) {
-  // Micro-batches have one shape, so that each step runs the same products, but for attention's over
-  // documents.
+  // Micro-batches have one shape and attention one backend, so that each step runs the same products, but for
+  // attention's over documents.
   const bool documents_differ = config_.end_of_document >= 0;
   if (executed_flops_ && !documents_differ) return executor_.run(input, actions_);
   const metrics::FlopCounter counter;

@@ -6,11 +6,11 @@
 
 #include "impl/checkpoint/checkpoint.hpp"
 #include "impl/data/loader.hpp"
-#include "impl/parallel/layout_groups.hpp"
-#include "impl/parallel/make_parameters.hpp"
-#include "impl/run/device_staging.hpp"
-#include "impl/run/executor.hpp"
-#include "impl/watch/progress.hpp"
+#include "impl/health/progress.hpp"
+#include "impl/params/layouts/layout_groups.hpp"
+#include "impl/params/layouts/make_parameters.hpp"
+#include "impl/step/device_staging.hpp"
+#include "impl/step/executor.hpp"
 #include "spec/batch/batch.hpp"
 #include "spec/config/run_config.hpp"
 
@@ -33,7 +33,9 @@ struct StepReport {
 
 class Trainer {
  public:
-  /// Allocates everything; weights are zero until `initialise` or a checkpoint fills `buffers()`.
+  /// `config`: settled on a GPU (impl/run/start/numerics.hpp), so that every step's attention is what is
+  /// planned and what the first step's FLOPs are counted with. Allocates everything; weights are zero until
+  /// `initialise` or a checkpoint fills `buffers()`.
   Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, const spec::Batch& batch,
           at::Device device, std::shared_ptr<const data::SampleSource> source, Communicator& communicator);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "impl/run/numa.hpp"
+#include "impl/machine/numa.hpp"
 #include "impl/run/trainer.hpp"
 #include "spec/batch/schedule.hpp"
 #include "spec/text/quantity.hpp"

@@ -8,6 +8,7 @@
 #include "spec/audit/groups.hpp"
 #include "spec/audit/hypotheses.hpp"
 #include "spec/audit/line_clock.hpp"
+#include "spec/text/quantity.hpp"
 
 namespace assay::spec::audit {
 namespace {
@@ -125,6 +126,28 @@ std::string passes_counted(const Evidence& e, double mfu) {
          " passes were performed if it counts all)";
 }
 
+/// What an MFU above 1 says of a trainer that divides by one peak whatever the GPU: a faster one ran, where
+/// the GPU that is stated, or else the fastest that is known, can. Empty otherwise.
+std::string over_constant_peak(const Evidence& e, const Reading& best) {
+  const double constant = e.trainer.constant_peak;
+  if (!(constant > 0) || best.interpretation.own_peak > 0) return "";
+  double least = 0, most = 0;
+  for (const Step* step : e.steps)
+    if (const auto& mfu = (*step)[Field::mfu]; mfu && !not_measured(*mfu))
+      least = std::min(least, mfu->value), most = std::max(most, mfu->value);
+  double fastest = 0;
+  for (const Gpu& gpu : gpus())
+    if (const Peak* peak = gpu.peak(Precision::bf16)) fastest = std::max(fastest, peak->dense);
+  const double needed = most * constant;
+  if (least < 0 || most <= 1 || needed > e.dense_peak.value_or(fastest)) return "";
+  const std::string words(e.trainer.constant_peak_in_words);
+  if (e.dense_peak)
+    return words + ": " + percent(most, 2) + " of that is " + percent(needed / *e.dense_peak, 2) +
+           " of the GPU's own, " + shown(*e.dense_peak, Unit::flops_per_second);
+  return words + ": a faster one ran, of " + shown(needed, Unit::flops_per_second) +
+         " at the least (--gpu says which), or the time is too short";
+}
+
 /// An impossible MFU is what the reading, or a jump of the rate, makes of the numbers that it follows from;
 /// alone it does not say which of them is wrong.
 void name_impossible(std::vector<Result>& results, const Evidence& e, const Reading& best) {
@@ -153,7 +176,9 @@ void name_impossible(std::vector<Result>& results, const Evidence& e, const Read
     if (const auto other = find(id); other != results.end())
       for (const Cause& cause : other->causes) blame(*result, cause.id, cause.text);
   if (!result->causes.empty()) return;
-  if (hundredth_agrees(e))
+  if (const std::string constant = over_constant_peak(e, best); !constant.empty())
+    blame(*result, "peak_constant", constant);
+  else if (hundredth_agrees(e))
     blame(*result, "mfu_in_percent", "percent are read as shares of 1");
   else
     blame(*result, "mfu_impossible",

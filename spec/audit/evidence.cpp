@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <set>
 
 #include "spec/audit/unnamed_ranks.hpp"
 #include "spec/audit/validation_rows.hpp"
@@ -103,13 +104,16 @@ std::vector<Stretch> stretches_of(const RunRecord& record, const std::vector<con
 std::vector<const Step*> steps_of(const RunRecord& record, std::vector<std::int64_t>& validations) {
   std::vector<const Step*> out;
   std::optional<double> rank;
+  std::set<double> ranks;
   for (const Step& step : record.steps) {
     const auto& printed = step[Field::rank];
     if (printed && !rank) rank = printed->value;
+    if (printed) ranks.insert(printed->value);
     if (!printed || printed->value == *rank) out.push_back(&step);
   }
   if (trainer_of(record).writes_rows) out = without_validation_rows(out, validations);
-  return without_unnamed_ranks(out, ranks_that_may_print(record)).lines;
+  const std::size_t prefixes = std::max<std::size_t>(1, ranks.size());
+  return without_unnamed_ranks(out, ranks_that_may_print(record, prefixes)).lines;
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 // Needs GoogleTest's own header included before; assay::spec itself does not depend on it.
 //
 //   #include <gtest/gtest.h>
-//   #include "spec/audit/expect_consistent.hpp"
+//   #include <assay/expect_consistent.hpp>
 //   EXPECT_CONSISTENT(record);
 #include <string>
 

@@ -55,7 +55,8 @@ const std::vector<Invariant>& invariants() {
       {"mfu_of_batch", "MFU = FLOPs/token x tokens per step / step time / peak",
        "Used where no rate is printed.", Unit::share},
       {"mfu_possible", "0 <= MFU <= 100 %, 0 <= HFU <= 100 %",
-       "-1 and -100 % are read as \"not measured\". Also the speed that printed tokens/s, tokens and time, "
+       "Of whatever peak the trainer divides by. -1 and -100 % are read as \"not measured\". Also the speed "
+       "that printed tokens/s, tokens and time, "
        "or "
        "FLOP/s make, at the least (`exact`, unlabelled numbers those of all GPUs), against the dense peak, "
        "whether an MFU is printed or not.",
@@ -161,7 +162,8 @@ const std::vector<Invariant>& invariants() {
       {"steps", "step numbers rise by the logging interval: none missing, doubled or out of order",
        "The first and last interval may be shorter. A longer distance that stays to the end, three times at "
        "least, is another interval. A number that falls back and goes on from there is a "
-       "restart; so is a step that stands twice with other numbers. Two lines and more that stand a second "
+       "restart; so is a step that stands twice with other numbers. Where no distance is that of most lines, "
+       "somebody chose them, and none is taken for lost. Two lines and more that stand a second "
        "time as they are, stamps too, or three without stamps whose times are the same, are copies. Behind a "
        "line that says that others were "
        "left out (\"...\", \"[snip]\") no step is lost. Behind a stamp that falls back by more than two days "
@@ -254,7 +256,10 @@ const std::vector<Invariant>& invariants() {
        "run prints.",
        Unit::none},
       {"average_steps_rate", "steps/s of a summary = steps / total time",
-       "The last step of the log, or the planned number; steps before a resume may be left out.", Unit::none},
+       "The last step of the log, or the planned number; where that is not stated, steps behind the last "
+       "line "
+       "may be there, up to the next one; steps before a resume may be left out.",
+       Unit::none},
       {"average_sequences_rate", "sequences/s of a summary = steps x sequences per step / total time",
        "As `average_steps_rate`; with the printed steps/s where there are no step numbers.", Unit::none},
       {"total_tokens", "total tokens = steps x tokens per step",

@@ -112,9 +112,11 @@ Result judge_steps_of_state(const Evidence& e) {
   if (!usable(planned) || !last || !(*last)[Field::step]) return not_judged("steps of the whole run");
   Result out = holding(1);
   out.printed = planned->value;
-  for (const Step* step : e.steps)
-    if (const auto& number = (*step)[Field::step]; number && number->value > planned->value)
-      contradict(out, number->value, {0, planned->value}, step->line);
+  for (const Step* step : e.steps) {
+    const auto &number = (*step)[Field::step], &own = (*step)[Field::planned_steps];
+    const double most = own ? own->value : planned->value;  // an earlier start may have planned more
+    if (number && number->value > most) contradict(out, number->value, {0, most}, step->line);
+  }
   const double done = (*last)[Field::step]->value;
   judge_saved_steps(e, done, out);
   const double reached = std::max(done, furthest_saved(e, planned->value));
@@ -138,7 +140,8 @@ Result judge_steps_of_state(const Evidence& e) {
                                : "stopped early, or logged no further: step ") +
                shown(reached, Unit::steps) + " of " + shown(planned->value, Unit::steps);
   else if (done < reached)
-    out.note = "the last line is of step " + shown(done, Unit::steps) + ", the state of the last step";
+    out.note = "the last line is of step " + shown(done, Unit::steps) + ", the " +
+               (e.record.saved.step ? "state" : "summary") + " of the last step";
   return out;
 }
 

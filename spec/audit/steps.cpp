@@ -74,6 +74,20 @@ void judge_gaps(const Evidence& e, Result& out, std::string& what, bool& missing
   }
 }
 
+/// Whether the log has an interval, so that lines are lost where a distance is longer: most lines are the
+/// usual distance behind the line before. Else somebody chose the lines, as one quotes steps 1, 10, 100 and
+/// 250, and nothing says which others there were.
+bool has_interval(const Evidence& e) {
+  std::int64_t usual = 0, all = 0;
+  for (const Stretch& stretch : e.stretches)
+    for (std::size_t i = stretch.begin + 1; i < stretch.end; ++i) {
+      const auto &before = (*e.steps[i - 1])[Field::step], &here = (*e.steps[i])[Field::step];
+      if (!before || !here || here->value <= before->value) continue;
+      ++all, usual += here->value - before->value == e.line_distance ? 1 : 0;
+    }
+  return 2 * usual > all;
+}
+
 /// Whether the log has another, longer interval from line `i` on, to its end or to the next restart: as long
 /// a distance every time, three times at least, or from some line on a longer one every time. The last step
 /// may be printed whatever its number. Lost lines leave one distance that the next ones do not repeat.
@@ -129,9 +143,10 @@ Result judge_steps(const Evidence& e) {
   Result out = holding(0);
   const double usual = e.line_distance;
   double gap = usual;
-  const bool all_kept = e.record.steps_seen <= static_cast<std::int64_t>(e.record.steps.size());
+  const bool all_kept = e.record.steps_seen <= static_cast<std::int64_t>(e.record.steps.size()),
+             regular = has_interval(e);
   std::int64_t restarts = 0, swaps = 0, left_out = 0;
-  bool doubled = false, missing = false, no_number = false;
+  bool doubled = false, missing = false, no_number = false, chosen = false;
   std::size_t copied_to = 0;  // the line behind copies goes on from before them
   std::string what, copied;
   for (std::size_t i = 0; i < e.steps.size(); ++i) {
@@ -179,6 +194,10 @@ Result judge_steps(const Evidence& e) {
         ++left_out;
         continue;
       }
+      if (!regular) {
+        chosen = true;
+        continue;
+      }
       contradict(out, here, exact_interval(before + gap), e.steps[i]->line);
       missing = true;
       if (what.empty()) what = "steps between " + whole(before) + " and " + whole(here) + " are missing";
@@ -213,6 +232,9 @@ Result judge_steps(const Evidence& e) {
                   std::string("lines are left out, as the log says itself, ") +
                   (e.record.unread_lines + e.record.cut_lines.count > 0 ? "or are not read, " : "") + "in " +
                   std::to_string(left_out) + (left_out == 1 ? " place" : " places");
+    if (chosen)
+      out.note += std::string(out.note.empty() ? "" : "; ") +
+                  "the lines have no interval: a selection, of which none is taken for lost";
     if (e.record.printed_twice)
       out.note += std::string(out.note.empty() ? "" : "; ") +
                   "every line is printed twice, all its numbers alike (two handlers of one log): read once";
@@ -254,7 +276,7 @@ Result judge_planned_steps(const Evidence& e) {
     contradict(out, planned->value, wide(*configured), step->line);
     other = true;
   }
-  if (!printed && e.trainer.summary_of_state) return judge_steps_of_state(e);
+  if (e.trainer.summary_of_state && !(printed && stated)) return judge_steps_of_state(e);
   const auto& completed = e.record[Setting::completed_steps];
   if (configured && completed && e.record.restarts.empty()) {
     ++out.judged;

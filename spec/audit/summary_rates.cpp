@@ -10,16 +10,20 @@
 namespace assay::spec::audit {
 namespace {
 
-/// How many steps the total time may hold: up to the last logged, or planned; or those since a resume.
-std::vector<double> steps_done(const Evidence& e, const Printed& summary) {
-  std::vector<double> out;
+/// How many steps the total time may hold: those of the whole run, where the log says how many; up to the
+/// last logged one, or those since a resume, and where nothing says where the run ended, up to the next line,
+/// which was never written.
+std::vector<Interval> steps_done(const Evidence& e, const Printed& summary) {
+  std::vector<Interval> out;
+  for (const Setting end : {Setting::final_step, Setting::max_steps})
+    if (usable(e.record[end])) out.push_back(exact_interval(e.record[end]->value));
+  const double unlogged = out.empty() ? std::max(0.0, e.line_distance - 1) : 0;
   const std::vector<const Step*> done = covered(e, summary);
   if (!done.empty() && (*done.back())[Field::step]) {
     const double last = (*done.back())[Field::step]->value, first = (*done.front())[Field::step]->value;
-    out = {last, last + 1, last - first, last - first + 1};
+    for (const double steps : {last, last + 1, last - first, last - first + 1})
+      out.push_back({steps, steps + unlogged});
   }
-  for (const Setting end : {Setting::final_step, Setting::max_steps})
-    if (usable(e.record[end])) out.push_back(e.record[end]->value);
   return out;
 }
 
@@ -27,14 +31,14 @@ std::vector<double> steps_done(const Evidence& e, const Printed& summary) {
 Result judge_run_rate(const Evidence& e, const Printed& printed, Interval each, const char* what) {
   const auto& seconds = e.record[Setting::total_seconds];
   if (!usable(seconds)) return not_judged("total time");
-  const std::vector<double> counts = steps_done(e, printed);
+  const std::vector<Interval> counts = steps_done(e, printed);
   if (counts.empty()) return not_judged("step numbers");
   Result out = holding(1);
   out.printed = printed.value;
   double usual = 0;
-  for (const double steps : counts) {
-    if (steps <= 0) continue;
-    const Interval rate = exact_interval(steps) * each / wide(*seconds);
+  for (const Interval& steps : counts) {
+    if (steps.low <= 0) continue;
+    const Interval rate = steps * each / wide(*seconds);
     // Trainers round to three digits behind the point, and may time a little more than they print.
     if (rate.low * 0.99 - 5e-4 <= wide(printed).high && wide(printed).low <= rate.high * 1.01 + 5e-4) {
       out.recomputed = rate;
@@ -122,13 +126,13 @@ std::string multiple_of_steps(const Evidence& e, const Printed& printed, Interva
   constexpr double as_near = 0.01;  // as of a rate over the run's time
   const auto& steps = e.record[Setting::average_steps_per_second];
   if (!usable(steps) || judge_steps_rate(e).verdict != Verdict::holds) return "";
-  const Interval times = wide(printed) / (each * wide(*steps)),
-                 near = {times.low * (1 - as_near), times.high * (1 + as_near)};
+  // Products, not their quotient: of a run whose steps nobody states, the least mean of batches is 0.
+  const Interval made = each * wide(*steps) * Interval{1 - as_near, 1 + as_near};
   std::string out;
   int found = 0;
   for (int n = 2; n <= 64; ++n)
     for (const bool part : {false, true})
-      if (near.holds(part ? 1.0 / n : n)) {
+      if (wide(printed).meets(made * exact_interval(part ? 1.0 / n : n))) {
         ++found;
         out = "sequences/s is " + (part ? "1/" + std::to_string(n) + " of" : std::to_string(n) + " times") +
               " what the batch and steps/s make";

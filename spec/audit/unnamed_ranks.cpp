@@ -25,10 +25,10 @@ bool same_line(const Step& a, const Step& b) {
 
 }  // namespace
 
-double ranks_that_may_print(const RunRecord& record) {
+double ranks_that_may_print(const RunRecord& record, std::size_t prefixes) {
   if (!trainer_of(record).mesh_of_all_ranks) return 1;
   const auto& gpus = record[Setting::gpus];
-  return gpus ? gpus->value : std::numeric_limits<double>::infinity();
+  return gpus ? gpus->value / static_cast<double>(prefixes) : std::numeric_limits<double>::infinity();
 }
 
 UnnamedRanks without_unnamed_ranks(const std::vector<const Step*>& lines, double may_print) {
@@ -53,12 +53,14 @@ UnnamedRanks without_unnamed_ranks(const std::vector<const Step*>& lines, double
     const bool alike =
         loss.has_value() == other.has_value() &&
         (!loss || loss->low == other->low || (std::isnan(loss->value) && std::isnan(other->value)));
-    // Lines that name their rank and are of the same one are no lines of others.
-    if (!alike || (*lines[i])[Field::rank]) return none;
+    if (!alike) return none;
     same = same && same_line(*lines[group.first], *lines[i]);
   }
   const auto ranks = static_cast<double>(out.ranks);
-  if (out.ranks == 1 || (same && ranks > may_print)) return none;
+  if (out.ranks == 1) return none;
+  // One rank's line, printed as often, names its rank as well.
+  const bool named = (*lines.front())[Field::rank].has_value();
+  if (same && (named ? ranks != may_print : ranks > may_print)) return none;
   // The first step and the last may be cut, and the one before it where some ranks are ahead; else hardly a
   // line is lost.
   const bool several = groups.size() > 3;

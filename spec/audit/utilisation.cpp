@@ -10,15 +10,6 @@ namespace assay::spec::audit {
 
 namespace {
 
-/// The "MFU" of a trainer that divides by one peak whatever it runs on may pass 1 where the GPU is faster.
-double most(const Evidence& e) {
-  if (!(e.trainer.constant_peak > 0)) return 1;
-  double fastest = 0;
-  for (const Gpu& gpu : gpus())
-    if (const Peak* peak = gpu.peak(Precision::bf16)) fastest = std::max(fastest, peak->dense);
-  return e.dense_peak.value_or(fastest) / e.trainer.constant_peak;
-}
-
 /// The least that can be executed, as a share of what the log's MFU counts. 1 where a sequence is one
 /// document. Attention that stops at the ends of documents computes fewer pairs than the convention counts:
 /// at the least, with documents of one token, each token's pair with itself, as in a sequence of length 1.
@@ -38,7 +29,6 @@ double least_executed(const Evidence& e) {
 }  // namespace
 
 Result judge_mfu_possible(const Evidence& e) {
-  const double limit = most(e);
   Result out = holding(0);
   std::int64_t sentinels = 0, not_numbers = 0;
   for (const Step* step : e.steps)
@@ -51,19 +41,17 @@ Result judge_mfu_possible(const Evidence& e) {
       }
       ++out.judged;
       if (out.verdict != Verdict::contradicts) out.printed = share->value;
-      if (share->value >= 0 && share->low <= limit) continue;
-      contradict(out, share->value, {0, limit}, share->line ? share->line : step->line);
+      if (share->value >= 0 && share->low <= 1) continue;
+      contradict(out, share->value, {0, 1}, share->line ? share->line : step->line);
     }
   if (out.judged == 0) {
     out = not_judged(sentinels + not_numbers ? "MFU: only \"not measured\" is printed" : "MFU");
     judge_speed(e, out);
     return out;
   }
-  if (out.verdict != Verdict::contradicts) out.recomputed = {0, limit};
+  if (out.verdict != Verdict::contradicts) out.recomputed = {0, 1};
   if (out.verdict == Verdict::contradicts) {
     out.note = "no machine does more than its peak, nor less than nothing";
-  } else if (limit != 1) {
-    out.note = e.trainer.constant_peak_in_words;
   } else if (sentinels) {
     out.note = std::to_string(sentinels) + " printed as -1 or -100 %: not measured";
   } else if (not_numbers) {

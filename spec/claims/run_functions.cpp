@@ -1,10 +1,10 @@
-// What claims compute about runs: spec/batch, spec/layout and spec/metrics over intervals.
+// What claims compute about runs: spec/batch, spec/parallel and spec/metrics over intervals.
 #include "spec/batch/batch.hpp"
 #include "spec/batch/schedule.hpp"
 #include "spec/checkpoint/safetensors.hpp"
 #include "spec/claims/call.hpp"
-#include "spec/layout/mesh.hpp"
 #include "spec/metrics/metrics.hpp"
+#include "spec/parallel/mesh.hpp"
 
 namespace assay::spec::claims {
 namespace {

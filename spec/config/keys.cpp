@@ -273,11 +273,12 @@ void add_machine_and_run(std::vector<Key>& all) {
        {"math", AttentionBackend::math}},
       "What computes attention; auto: cuDNN, flash, plain products on a GPU, our loops on a CPU; a named one "
       "that cannot is an error"));
-  all.push_back(
-      choice<bool>("compute.deterministic", &C::deterministic, {{"off", false}, {"on", true}},
-                   "The same bits whenever the run is repeated on this GPU: attention's backward adds "
-                   "in a fixed order and products keep one algorithm, both slower; a CPU's are so "
-                   "anyway"));
+  all.push_back(choice<Determinism>(
+      "compute.deterministic", &C::deterministic,
+      {{"auto", Determinism::automatic}, {"off", Determinism::off}, {"on", Determinism::on}},
+      "Whether a run, repeated or resumed on this GPU model with these libraries, gives the same bits: "
+      "attention's backward adds in a fixed order, and products keep the algorithms that the run's folder "
+      "names; auto: on where the fixed order fits in memory, and always on a CPU"));
   all.push_back(choice<bool>("compute.cuda_graph", &C::cuda_graph, {{"off", false}, {"on", true}},
                              "Whether the steps of a run on one GPU are recorded after the first ones and "
                              "replayed: the same numbers with less work for the CPU; on a CPU an error"));
@@ -320,6 +321,10 @@ void add_machine_and_run(std::vector<Key>& all) {
   all.push_back(integer("parallel.check_replicas_every", &C::check_replicas_every, 0, kSteps, "[steps]",
                         "Steps between comparisons of the ranks' copies of the weights, bit for bit; 0: "
                         "never"));
+  all.push_back(
+      integer("parallel.stall_seconds", &C::stall_seconds, 30, kMany, "[s]",
+              "Time for which a rank that starts, ends, or waits for data, a disk or a terminal may "
+              "not go on; then it counts as lost, and the job ends"));
   all.push_back(
       derived("runs/ and the model's name",
               text("run.directory", &C::directory, "Folder of the record, the report and the checkpoints")));

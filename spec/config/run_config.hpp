@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "spec/batch/schedule.hpp"
-#include "spec/layout/data_layout.hpp"
 #include "spec/memory/recompute.hpp"
+#include "spec/parallel/data_layout.hpp"
 #include "spec/tolerance.hpp"
 
 namespace assay::spec {
@@ -16,6 +16,8 @@ namespace assay::spec {
 enum class Device { cpu, cuda, automatic };
 /// What computes attention; automatic: the fastest that takes the shape.
 enum class AttentionBackend { automatic, cudnn, flash, math };
+/// Whether a run gives the same bits again; automatic: where attention's fixed order fits in memory.
+enum class Determinism { automatic, off, on };
 enum class Resume { never, automatic, path };
 
 struct RunConfig {
@@ -54,9 +56,9 @@ struct RunConfig {
   Dtype states = Dtype::f32;  ///< with bf16 weights: of master weights and moments; bf16: no master weights
   Device device = Device::automatic;
   AttentionBackend attention = AttentionBackend::automatic;
-  bool deterministic = false;  ///< the same bits in every run, also where libraries add in any order
-  bool cuda_graph = false;     ///< steps are recorded once and replayed, on a GPU
-  std::int64_t threads = 0;    ///< CPU threads per rank; 0: hardware cores / ranks of this host
+  Determinism deterministic = Determinism::automatic;  ///< also where libraries add in any order
+  bool cuda_graph = false;                             ///< steps are recorded once and replayed, on a GPU
+  std::int64_t threads = 0;  ///< CPU threads per rank; 0: hardware cores / ranks of this host
   Recompute recompute = Recompute::norms_swiglu;  ///< what backward computes again instead of reading it
   std::uint64_t seed = 20251121;
 
@@ -67,6 +69,7 @@ struct RunConfig {
   MovedBy gather = MovedBy::multiprocessors;  ///< of weights, where the layout holds shares
   MovedBy scatter = MovedBy::multiprocessors;  ///< of gradients' sums, where the layout holds shares
   std::int64_t check_replicas_every = 0;       ///< steps; 0: never
+  std::int64_t stall_seconds = 600;            ///< a rank may wait so long for data, a disk or a terminal
 
   // run folder, checkpoints, log
   std::string directory = "runs/tiny-llama";

@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "spec/count.hpp"
 #include "spec/data/permutation.hpp"
 #include "spec/error.hpp"
 
@@ -89,6 +90,10 @@ std::uint64_t sample_hash(std::span<const std::int64_t> samples) {
     for (int shift = 0; shift < 64; shift += 8)
       bytes.push_back(static_cast<char>(static_cast<std::uint64_t>(id) >> shift & 0xFF));
   return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+bool all_the_same(std::int64_t sum, std::int64_t squares, std::int64_t ranks) {
+  return Count(ranks) * squares == Count(sum) * sum;
 }
 
 }  // namespace assay::spec::data

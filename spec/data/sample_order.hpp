@@ -48,4 +48,10 @@ std::vector<std::int64_t> micro_batch_samples(const SampleOrder& order, const De
 /// record: two runs that read the same samples in the same order have the same hash.
 std::uint64_t sample_hash(std::span<const std::int64_t> samples);
 
+/// The part of a hash that ranks sum up: of 2^23 ranks the sum of its squares fits in 63 bits.
+constexpr std::int64_t cut_hash(std::uint64_t hash) { return static_cast<std::int64_t>(hash & 0xfffff); }
+/// Whether `ranks` cut hashes are all the same, by their sum and the sum of their squares: ranks * squares =
+/// sum^2 there alone (Cauchy and Schwarz).
+bool all_the_same(std::int64_t sum, std::int64_t squares, std::int64_t ranks);
+
 }  // namespace assay::spec::data

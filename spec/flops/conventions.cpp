@@ -54,7 +54,7 @@ Count sum(const Letters& x, Count parameters, Count head_entries, bool causal) {
 
 /// Both component conventions of llm_TII, from the forward's parts per layer and token.
 Count component_sum(const Letters& x, bool rope) {
-  const int matrices = x.m.mlp == Mlp::swiglu ? 6 : 4;
+  const int matrices = gated(x.m.mlp) ? 6 : 4;
   // In halves of a FLOP, because of the norms' 1.5 D.
   const Count projections = 2 * (4 * x.D * x.D + (4 * x.D * x.D * x.K).divided_exactly_by(x.H)),
               attention = 2 * (4 * x.D * x.T), mlp = 2 * (matrices * x.D * x.F),

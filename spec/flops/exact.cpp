@@ -42,7 +42,7 @@ class Counter {
 
  private:
   /// Matrices that lead into the MLP: gate and up, or up alone.
-  Count into_mlp() const { return m_.mlp == Mlp::swiglu ? 2 : 1; }
+  Count into_mlp() const { return gated(m_.mlp) ? 2 : 1; }
 
   void latent_projections(std::int64_t blocks) {
     const LatentAttention& a = *m_.latent;
@@ -137,7 +137,7 @@ Count matmul_parameters(const ModelSpec& m) {
   check(m);
   // Everything that is a vector, in the order of spec/model/model.md.
   const std::int64_t sparse = m.sparse_layers(), dense = m.layers - sparse;
-  const Count D = m.width, norm = D * (m.norm_bias ? 2 : 1), up = m.mlp == Mlp::swiglu ? 2 : 1;
+  const Count D = m.width, norm = D * (m.norm_bias ? 2 : 1), up = gated(m.mlp) ? 2 : 1;
   const auto mlp_biases = [&](Count inner) { return up * inner + D; };
   Count block = 2 * norm;
   if (m.latent) block += Count(m.latent->query_rank) + m.latent->key_value_rank;

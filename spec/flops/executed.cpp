@@ -146,18 +146,12 @@ ExecutedFlops executed_flops(const ModelSpec& model, const std::vector<std::int6
     count(component, forward).needed = exact.at(component, Pass::forward);
     count(component, backward).needed = exact.at(component, Pass::backward);
   }
-  const std::int64_t E = model.head_dim, W = model.value_dim();
-  const Attention attention(pairs_of(document_lengths, kernel), kernel, Count(model.layers) * model.heads);
-  count(attention_scores, forward) = attention.into_pairs(E);
-  count(attention_values, forward) = attention.out_of_pairs(W);
-  for (int product = 0; product < 2; ++product)  // dq and dk
-    count(attention_scores, backward) += attention.out_of_pairs(E);
-  count(attention_values, backward) = attention.into_pairs(W);     // dp
-  count(attention_values, backward) += attention.out_of_pairs(W);  // dv
+  out += executed_attention(Count(model.layers) * model.heads, model.head_dim, model.value_dim(),
+                            document_lengths, kernel);
   for (std::size_t i = 0; i < flop_components; ++i) {
     const auto component = static_cast<FlopComponent>(i);
     if (runs_again(component, recompute))
-      count(component, ExecutedPass::recompute) = count(component, forward);
+      count(component, ExecutedPass::recompute) += count(component, forward);
   }
   if (recompute == Recompute::block)
     for (const FlopComponent experts : {routed_experts, shared_experts}) {
@@ -166,7 +160,26 @@ ExecutedFlops executed_flops(const ModelSpec& model, const std::vector<std::int6
       Count& again = count(experts, ExecutedPass::recompute).needed;
       again = (matrices - 1) * again.divided_exactly_by(matrices);
     }
-  count(attention_scores, ExecutedPass::recompute) += attention.into_pairs(E);  // p from lse
+  return out;
+}
+
+ExecutedFlops executed_attention(const Count& heads, std::int64_t E, std::int64_t W,
+                                 const std::vector<std::int64_t>& document_lengths,
+                                 const AttentionKernel& kernel) {
+  check_arguments(document_lengths, kernel);
+  ExecutedFlops out;
+  const auto count = [&](FlopComponent component, ExecutedPass pass) -> ExecutedCount& {
+    return out.counts[static_cast<std::size_t>(component)][static_cast<std::size_t>(pass)];
+  };
+  using enum FlopComponent;
+  const Attention attention(pairs_of(document_lengths, kernel), kernel, heads);
+  count(attention_scores, ExecutedPass::forward) = attention.into_pairs(E);
+  count(attention_values, ExecutedPass::forward) = attention.out_of_pairs(W);
+  for (int gradient = 0; gradient < 2; ++gradient)  // dq and dk
+    count(attention_scores, ExecutedPass::backward) += attention.out_of_pairs(E);
+  count(attention_values, ExecutedPass::backward) = attention.into_pairs(W);     // dp
+  count(attention_values, ExecutedPass::backward) += attention.out_of_pairs(W);  // dv
+  count(attention_scores, ExecutedPass::recompute) = attention.into_pairs(E);    // p from lse
   return out;
 }
 

@@ -59,4 +59,10 @@ struct ExecutedFlops {
 ExecutedFlops executed_flops(const ModelSpec& model, const std::vector<std::int64_t>& document_lengths,
                              const AttentionKernel& kernel, Recompute recompute = Recompute::norms_swiglu);
 
+/// Attention alone, of `heads` heads whose queries have E and whose values have W entries, on one sequence:
+/// forward, backward, and the scores that every backward computes again. Errors: executed_c1, executed_c2.
+ExecutedFlops executed_attention(const Count& heads, std::int64_t E, std::int64_t W,
+                                 const std::vector<std::int64_t>& document_lengths,
+                                 const AttentionKernel& kernel);
+
 }  // namespace assay::spec

@@ -67,6 +67,36 @@ AttentionKernel attention_kernel(const Setting& s) {
   return s.documents || s.flash_attention ? AttentionKernel::flash : AttentionKernel::cudnn;
 }
 
+/// The loops' columns fill a register of 32 bytes twice.
+spec::AttentionKernel executed_kernel(const Setting& s) {
+  using Kind = spec::AttentionKernel::Kind;
+  switch (attention_kernel(s)) {
+    case AttentionKernel::loops:
+      return {
+          .kind = Kind::tiles, .tile_rows = loop_tile_rows, .column_block = s.dtype == Dtype::f64 ? 8 : 16};
+    case AttentionKernel::products:
+      return {.kind = Kind::square};
+    case AttentionKernel::cudnn:
+    case AttentionKernel::flash:
+      return {};
+  }
+  return {};
+}
+
+std::string to_string(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::loops:
+      return "loops";
+    case AttentionKernel::products:
+      return "products";
+    case AttentionKernel::cudnn:
+      return "cudnn";
+    case AttentionKernel::flash:
+      return "flash";
+  }
+  return "";
+}
+
 std::vector<Scratch> attention_forward_scratch(const Setting& s, std::int64_t B, std::int64_t T) {
   return attention_kernel(s) == AttentionKernel::products ? squares(s, B, T, 3) : std::vector<Scratch>{};
 }

@@ -2,8 +2,10 @@
 // What attention takes beside its results: temporaries that are gone when the op returns.
 // (spec/memory/plan.md)
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "spec/flops/executed.hpp"
 #include "spec/memory/setting.hpp"
 
 namespace assay::spec::memory {
@@ -12,6 +14,12 @@ namespace assay::spec::memory {
 /// takes documents.
 enum class AttentionKernel { loops, products, cudnn, flash };
 AttentionKernel attention_kernel(const Setting& setting);
+std::string to_string(AttentionKernel kernel);  ///< "loops"
+
+/// Tile of the CPU's loops (impl/ops/attention/attention_cpu.cpp): query tokens worked on together.
+inline constexpr std::int64_t loop_tile_rows = 12;
+/// How that code runs over pairs of tokens. (spec/flops/executed.md)
+spec::AttentionKernel executed_kernel(const Setting& setting);
 
 struct Scratch {
   const char* name;

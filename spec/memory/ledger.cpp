@@ -20,6 +20,7 @@ Tensor Ledger::make(const std::string& name, Purpose purpose, std::vector<std::i
   item.bytes += bytes;
   now_ += bytes;
   ++number_;
+  if (now_ > most_) most_ = now_;
   if (now_ > peak_) {
     peak_ = now_;
     at_peak_ = moment_;

@@ -42,7 +42,11 @@ class Ledger {
   /// Names what runs from here on, "backward of block 3".
   void enter(std::string moment) { moment_ = std::move(moment); }
 
+  /// Starts a stretch of which `most` is asked.
+  void mark() { most_ = now_; }
+
   const Count& now() const { return now_; }                    ///< [B]
+  const Count& most() const { return most_; }                  ///< at a time since the last mark [B]
   const Count& peak() const { return peak_; }                  ///< [B]
   const std::string& peak_moment() const { return at_peak_; }  ///< what ran when the peak was first reached
   std::int64_t peak_number() const { return peak_number_; }    ///< number of the tensor that reached it
@@ -54,7 +58,7 @@ class Ledger {
 
   const std::int64_t snapshot_;
   std::int64_t number_ = 0, peak_number_ = 0;
-  Count now_, peak_;
+  Count now_, peak_, most_;
   std::string moment_, at_peak_;
   std::map<std::string, Item> by_name_;
   std::vector<Item> items_;

@@ -8,7 +8,7 @@ namespace {
 
 Count peak_of(const Setting& setting) {
   Ledger ledger;
-  walk(setting, ledger);
+  paper::walk(setting, ledger);
   return ledger.peak();
 }
 
@@ -55,7 +55,7 @@ Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch&
           .staged_steps = machine == Machine::cuda ? config.prefetch + 2 : 1,
           .plain_attention = config.attention == AttentionBackend::math,
           .flash_attention = config.attention == AttentionBackend::flash,
-          .fixed_order = config.deterministic,
+          .fixed_order = config.deterministic == Determinism::on,
           .documents = config.end_of_document >= 0,
           .layout = layout_of(config.data_parallel, batch.ranks, config.shard_ranks, batch.ranks),
           .rounded_sums = config.dtype == Dtype::bf16 && config.reduce == Dtype::bf16,
@@ -65,9 +65,9 @@ Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch&
 
 Plan plan(const Setting& setting) {
   Ledger first;
-  walk(setting, first);
+  paper::walk(setting, first);
   Ledger second(first.peak_number());
-  walk(setting, second);
+  paper::walk(setting, second);
   Plan plan{.setting = setting,
             .state = {},
             .peak = first.peak(),

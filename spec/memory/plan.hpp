@@ -8,7 +8,7 @@
 
 #include "spec/batch/batch.hpp"
 #include "spec/config/run_config.hpp"
-#include "spec/memory/timeline.hpp"
+#include "spec/step/paper/run.hpp"
 
 namespace assay::spec::memory {
 
@@ -29,7 +29,9 @@ struct Plan {
 };
 
 /// What a run of `config` needs on one of `batch.ranks` ranks; parallel.data=hybrid without
-/// parallel.shard_ranks counts as one host. Errors: as walk.
+/// parallel.shard_ranks counts as one host. What is left to the device, compute.attention=auto and
+/// compute.deterministic=auto, counts as the fastest that takes the shape (attention_kernel) and as off: a
+/// run settles both first (impl/run/start/numerics.hpp). Errors: as walk.
 Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch& batch, Machine machine);
 Plan plan(const Setting& setting);
 

@@ -2,15 +2,15 @@
 // What the memory of a training run depends on. (spec/memory/plan.md)
 #include <cstdint>
 
-#include "spec/layout/data_layout.hpp"
 #include "spec/memory/recompute.hpp"
 #include "spec/model/model_spec.hpp"
+#include "spec/parallel/data_layout.hpp"
 #include "spec/tolerance.hpp"
 
 namespace assay::spec::memory {
 
 /// What our kernels and libraries take on a GPU beside their results, whatever the shape.
-inline constexpr std::int64_t product_workspace = std::int64_t{64} << 20;  ///< of cuBLASLt [B]
+inline constexpr std::int64_t gemm_workspace = std::int64_t{64} << 20;  ///< of cuBLASLt [B]
 inline constexpr std::int64_t norm_partial_rows = 396;       ///< most rows in which a norm's backward sums
 inline constexpr std::int64_t head_norm_partial_rows = 528;  ///< rows in which that of q and k sums
 

@@ -4,15 +4,15 @@
 #include <cstdint>
 #include <utility>
 
-#include "spec/layout/partition.hpp"
 #include "spec/model/inventory.hpp"
+#include "spec/parallel/partition.hpp"
 
 namespace assay::spec::memory {
 
 namespace {
 
-/// Elements of impl/parallel/sharded_parameters.cpp: two decoder blocks, embedding and head, which take turns
-/// unless they are one.
+/// Elements of impl/params/layouts/sharded_parameters.cpp: two decoder blocks, embedding and head, which take
+/// turns unless they are one.
 std::int64_t whole_places(const Partition& partition, const ModelSpec& m) {
   std::int64_t block = 0;
   for (std::int64_t b = 1; b <= m.layers; ++b) block = std::max(block, partition.block_size(b));
@@ -22,7 +22,7 @@ std::int64_t whole_places(const Partition& partition, const ModelSpec& m) {
 
 }  // namespace
 
-/// impl/memory/parameter_buffers.cpp and the table of rope.
+/// impl/params/parameter_buffers.cpp and the table of rope.
 std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
   ledger.enter("weights and optimizer state");
   const bool bf16 = s.dtype == Dtype::bf16;

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "spec/error.hpp"
-#include "spec/model/model_spec.hpp"
+#include "spec/model/fields.hpp"
 #include "spec/text/json.hpp"
 #include "spec/text/quote.hpp"
 
@@ -64,8 +64,7 @@ Family family_of(const Fields& fields) {
   const std::string type = fields.word("model_type", "");
   if (type == mistral) return Family::llama;
   std::string all = quote(mistral);
-  for (Family family : {Family::llama, Family::qwen2, Family::qwen3, Family::gpt2, Family::mixtral,
-                        Family::qwen3_moe, Family::deepseek_v3}) {
+  for (Family family : choices<Family>()) {
     if (type == to_string(family)) return family;
     all += ", " + quote(to_string(family));
   }
@@ -302,27 +301,89 @@ std::string name_of(const std::string& origin) {
 }  // namespace
 
 namespace {
-/// What config.json calls the sizes that `check` speaks of.
-const char* config_json_key(std::string_view field, Family family) {
-  struct SizeName {
-    std::string_view field;
-    const char *gpt2, *others;
-  };
-  constexpr SizeName names[] = {{"vocab", "vocab_size", "vocab_size"},
-                                {"width", "n_embd", "hidden_size"},
-                                {"layers", "n_layer", "num_hidden_layers"},
-                                {"heads", "n_head", "num_attention_heads"},
-                                {"kv_heads", "n_head", "num_key_value_heads"},
-                                {"head_dim", "head_dim", "head_dim"},
-                                {"ffn", "n_inner", "intermediate_size"},
-                                {"context", "n_positions", "max_position_embeddings"},
-                                {"norm_eps", "layer_norm_epsilon", "rms_norm_eps"},
-                                {"init_std", "initializer_range", "initializer_range"},
-                                {"experts.active", "", "num_experts_per_tok"},
-                                {"experts.width", "", "moe_intermediate_size"}};
-  for (const SizeName& name : names)
-    if (name.field == field) return family == Family::gpt2 ? name.gpt2 : name.others;
-  return nullptr;
+/// What config.json calls a field. Null: the family decides the field, or its key's name differs by family.
+struct ConfigKey {
+  const char *gpt2, *others;
+};
+constexpr ConfigKey by_family = {nullptr, nullptr};
+
+// Every field stands here, so that a new one is not left at its default in silence: read it above, or refuse
+// the files that state it.
+constexpr std::tuple model_config_keys = {
+    of(&ModelSpec::name, by_family),  // of the file's folder
+    of(&ModelSpec::family, ConfigKey{"model_type", "model_type"}),
+    of(&ModelSpec::vocab, ConfigKey{"vocab_size", "vocab_size"}),
+    of(&ModelSpec::width, ConfigKey{"n_embd", "hidden_size"}),
+    of(&ModelSpec::layers, ConfigKey{"n_layer", "num_hidden_layers"}),
+    of(&ModelSpec::heads, ConfigKey{"n_head", "num_attention_heads"}),
+    of(&ModelSpec::kv_heads, ConfigKey{"n_head", "num_key_value_heads"}),
+    of(&ModelSpec::head_dim, ConfigKey{"head_dim", "head_dim"}),
+    of(&ModelSpec::ffn, ConfigKey{"n_inner", "intermediate_size"}),
+    of(&ModelSpec::context, ConfigKey{"n_positions", "max_position_embeddings"}),
+    of(&ModelSpec::tied_embeddings, ConfigKey{"tie_word_embeddings", "tie_word_embeddings"}),
+    of(&ModelSpec::qk_norm, by_family),
+    of(&ModelSpec::norm_eps, ConfigKey{"layer_norm_epsilon", "rms_norm_eps"}),
+    of(&ModelSpec::rope_theta, ConfigKey{nullptr, "rope_theta"}),
+    of(&ModelSpec::rope_scaling, by_family),  // rope_scaling or rope_parameters
+    of(&ModelSpec::init_std, ConfigKey{"initializer_range", "initializer_range"}),
+    of(&ModelSpec::norm, by_family),
+    of(&ModelSpec::mlp, by_family),  // hidden_act is checked, not read
+    of(&ModelSpec::positions, by_family),
+    of(&ModelSpec::qkv_bias, by_family),  // and attention_bias
+    of(&ModelSpec::output_bias, by_family),
+    of(&ModelSpec::mlp_bias, ConfigKey{nullptr, "mlp_bias"}),
+    of(&ModelSpec::norm_bias, by_family),
+    of(&ModelSpec::experts, by_family),
+    of(&ModelSpec::latent, by_family),
+    of(&ModelSpec::multi_token_layers, ConfigKey{nullptr, "num_nextn_predict_layers"})};
+static_assert(covers(model_fields, model_config_keys),
+              "read the new field from config.json, and enter its key");
+
+constexpr std::tuple scaling_config_keys = {
+    of(&RopeScaling::kind, ConfigKey{nullptr, "rope_type"}),
+    of(&RopeScaling::factor, ConfigKey{nullptr, "factor"}),
+    of(&RopeScaling::low_freq_factor, ConfigKey{nullptr, "low_freq_factor"}),
+    of(&RopeScaling::high_freq_factor, ConfigKey{nullptr, "high_freq_factor"}),
+    of(&RopeScaling::original_context, by_family)};  // its own key, else the context
+static_assert(covers(scaling_fields, scaling_config_keys), "read the new field from config.json");
+
+constexpr std::tuple experts_config_keys = {
+    of(&Experts::count, by_family),
+    of(&Experts::active, ConfigKey{nullptr, "num_experts_per_tok"}),
+    of(&Experts::width, ConfigKey{nullptr, "moe_intermediate_size"}),
+    of(&Experts::shared_width, by_family),  // n_shared_experts of that width
+    of(&Experts::first_dense, by_family),
+    of(&Experts::every, by_family),
+    of(&Experts::router_bias, by_family)};
+static_assert(covers(experts_fields, experts_config_keys), "read the new field from config.json");
+
+constexpr std::tuple latent_config_keys = {
+    of(&LatentAttention::query_rank, ConfigKey{nullptr, "q_lora_rank"}),
+    of(&LatentAttention::key_value_rank, ConfigKey{nullptr, "kv_lora_rank"}),
+    of(&LatentAttention::rope_dim, ConfigKey{nullptr, "qk_rope_head_dim"}),
+    of(&LatentAttention::value_dim, ConfigKey{nullptr, "v_head_dim"})};
+static_assert(covers(latent_fields, latent_config_keys), "read the new field from config.json");
+
+/// The key of the field that `check` calls `prefix` + its name; null: no such field, or none of one name.
+template <class Fields, class Entries>
+const char* key_of(std::string_view name, std::string_view prefix, const Fields& fields,
+                   const Entries& entries, Family family) {
+  if (!name.starts_with(prefix)) return nullptr;
+  name.remove_prefix(prefix.size());
+  const char* key = nullptr;
+  for_each(fields, [&](const auto& field) {
+    if (field.name != name) return;
+    for_each(entries, [&](const auto& entry) {
+      if (same_field(field, entry)) key = family == Family::gpt2 ? entry.said.gpt2 : entry.said.others;
+    });
+  });
+  return key;
+}
+const char* config_json_key(std::string_view name, Family family) {
+  if (const char* key = key_of(name, "", model_fields, model_config_keys, family)) return key;
+  if (const char* key = key_of(name, "", scaling_fields, scaling_config_keys, family)) return key;
+  if (const char* key = key_of(name, "experts.", experts_fields, experts_config_keys, family)) return key;
+  return key_of(name, "latent_attention.", latent_fields, latent_config_keys, family);
 }
 
 /// `values` of a SpecError, "kv_heads=3 does not divide heads=8", in config.json's words; `where` becomes the

@@ -152,7 +152,7 @@ class Writer {
 
   void mlp(const std::string& at, std::int64_t inner, const ThreeNames& names, const ThreeRoles& roles) {
     const std::int64_t D = m_.width;
-    const bool gated = m_.mlp == Mlp::swiglu;
+    const bool gated = spec::gated(m_.mlp);
     if (gated) to_.add(at + names[0] + ".weight", {inner, D}, roles[0]);
     to_.add(at + names[1] + ".weight", {inner, D}, roles[1], gated);
     if (gated) bias_if(m_.mlp_bias, at + names[0], inner);

@@ -113,20 +113,75 @@ void check_latent(const ModelSpec& m) {
 }
 }  // namespace
 
+// No switch over a choice has a default: a new choice does not compile until each says what it is.
 std::string_view to_string(Family family) {
-  constexpr std::string_view names[] = {"llama",   "qwen2",     "qwen3",      "gpt2",
-                                        "mixtral", "qwen3_moe", "deepseek_v3"};
-  return names[static_cast<std::size_t>(family)];
+  switch (family) {
+    case Family::llama:
+      return "llama";
+    case Family::qwen2:
+      return "qwen2";
+    case Family::qwen3:
+      return "qwen3";
+    case Family::gpt2:
+      return "gpt2";
+    case Family::mixtral:
+      return "mixtral";
+    case Family::qwen3_moe:
+      return "qwen3_moe";
+    case Family::deepseek_v3:
+      return "deepseek_v3";
+  }
+  return {};
 }
 
-std::string_view to_string(Norm norm) { return norm == Norm::rms_norm ? "rms_norm" : "layer_norm"; }
+std::string_view to_string(Norm norm) {
+  switch (norm) {
+    case Norm::rms_norm:
+      return "rms_norm";
+    case Norm::layer_norm:
+      return "layer_norm";
+  }
+  return {};
+}
 
-std::string_view to_string(Mlp mlp) { return mlp == Mlp::swiglu ? "swiglu" : "gelu"; }
+std::string_view to_string(Mlp mlp) {
+  switch (mlp) {
+    case Mlp::swiglu:
+      return "swiglu";
+    case Mlp::gelu:
+      return "gelu";
+  }
+  return {};
+}
 
-std::string_view to_string(Positions positions) { return positions == Positions::rope ? "rope" : "learned"; }
+std::string_view to_string(Positions positions) {
+  switch (positions) {
+    case Positions::rope:
+      return "rope";
+    case Positions::learned:
+      return "learned";
+  }
+  return {};
+}
 
 std::string_view to_string(RopeScalingKind kind) {
-  return kind == RopeScalingKind::llama3 ? "llama3" : "yarn";
+  switch (kind) {
+    case RopeScalingKind::llama3:
+      return "llama3";
+    case RopeScalingKind::yarn:
+      return "yarn";
+  }
+  return {};
+}
+
+bool gated(Mlp mlp) {
+  switch (mlp) {
+    case Mlp::swiglu:
+      return true;
+    case Mlp::gelu:
+      return false;
+  }
+  return false;
 }
 
 void check(const ModelSpec& m) {

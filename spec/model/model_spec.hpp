@@ -22,10 +22,20 @@ std::string_view to_string(Norm norm);            ///< "rms_norm"
 std::string_view to_string(Mlp mlp);              ///< "swiglu"
 std::string_view to_string(Positions positions);  ///< "rope"
 
+bool gated(Mlp mlp);  ///< whether a gate projection stands beside up
+
 /// llama3: spec/ops/rope.md. yarn: Peng et al., arXiv:2309.00071, as DeepSeek-V3 and long Qwens; named only,
 /// since no count depends on it and nothing here computes it.
 enum class RopeScalingKind { llama3, yarn };
 std::string_view to_string(RopeScalingKind kind);  ///< "llama3"
+
+/// All values of a choice, in the order of the enum, whose values count from 0: those that to_string names.
+template <class Choice>
+std::vector<Choice> choices() {
+  std::vector<Choice> all;
+  for (int i = 0; !to_string(static_cast<Choice>(i)).empty(); ++i) all.push_back(static_cast<Choice>(i));
+  return all;
+}
 
 /// Frequency scaling of rotary embeddings. `original_context` in tokens.
 struct RopeScaling {
@@ -61,7 +71,8 @@ struct LatentAttention {
 };
 
 /// Symbols of spec/notation.md in brackets. All integers >= 1 unless said otherwise. The defaults describe a
-/// Llama; what the trainer can train is narrower (spec/model/trainable.hpp).
+/// Llama; what the trainer can train is narrower (spec/model/trainable.hpp). A new field is entered in
+/// spec/model/fields.hpp, whose users then do not compile until each says what it does with the field.
 struct ModelSpec {
   std::string name;
   Family family = Family::llama;  ///< decides the parameters' names, not the structure

@@ -30,7 +30,7 @@ Count attention(const ModelSpec& m) {
 
 /// An MLP of inner width `inner`: gate and up, or up alone, and down.
 Count mlp(const ModelSpec& m, Count inner) {
-  const Count into = m.mlp == Mlp::swiglu ? 2 : 1, D = m.width;
+  const Count into = gated(m.mlp) ? 2 : 1, D = m.width;
   Count count = (into + 1) * D * inner;
   if (m.mlp_bias) count += into * inner + D;
   return count;

@@ -1,25 +1,92 @@
 #include "spec/model/trainable.hpp"
 
 #include "spec/error.hpp"
+#include "spec/model/fields.hpp"
 #include "spec/text/quote.hpp"
 
 namespace assay::spec {
 
-std::string untrainable_feature(const ModelSpec& m) {
-  if (m.latent) return "latent attention";
-  if (m.experts) return "a mixture of experts";
-  if (m.multi_token_layers > 0) return "multi-token prediction";
-  if (m.norm != Norm::rms_norm) return "layer_norm";
-  if (m.mlp != Mlp::swiglu) return "a gelu MLP";
-  if (m.positions != Positions::rope) return "learned positions";
-  if (m.rope_scaling && m.rope_scaling->kind != RopeScalingKind::llama3)
-    return "rope scaling of kind " + std::string(to_string(m.rope_scaling->kind));
-  if (m.qkv_bias || m.output_bias || m.mlp_bias) return "biases of its projections";
-  // Names of tensors follow the family, and readers of checkpoints ask for those of Llama and Qwen3.
-  if (m.family != Family::llama && m.family != Family::qwen3)
-    return "the parameter names of family " + std::string(to_string(m.family));
-  return "";
+namespace {
+
+/// Any value is computed.
+constexpr auto any = [](const auto&) { return std::string(); };
+/// The value changes nothing that is computed.
+constexpr auto no_effect = any;
+
+/// Only `value` is computed; every other one is `feature`.
+template <class T>
+constexpr auto only(T value, const char* feature) {
+  return [value, feature](const T& given) { return given == value ? std::string() : feature; };
 }
+/// Nothing of this part is computed, whatever its fields.
+constexpr auto none_of(const char* feature) {
+  return [feature](const auto& part) { return part ? std::string(feature) : std::string(); };
+}
+
+/// The first entry of a part that does not take its field's value, in that entry's words; empty: none.
+template <class Part, class Entries>
+std::string first_refusal(const Part& part, const Entries& entries) {
+  std::string feature;
+  for_each(entries, [&](const auto& entry) {
+    if (feature.empty()) feature = entry.said(part.*entry.member);
+  });
+  return feature;
+}
+
+constexpr std::tuple computed_scaling = {
+    of(&RopeScaling::kind,
+       [](RopeScalingKind kind) {
+         return kind == RopeScalingKind::llama3 ? "" : "rope scaling of kind " + std::string(to_string(kind));
+       }),
+    of(&RopeScaling::factor, any), of(&RopeScaling::low_freq_factor, any),
+    of(&RopeScaling::high_freq_factor, any), of(&RopeScaling::original_context, any)};
+static_assert(covers(scaling_fields, computed_scaling), "say what the trainer computes of the new field");
+
+constexpr auto scaling = [](const std::optional<RopeScaling>& given) {
+  return given ? first_refusal(*given, computed_scaling) : std::string();
+};
+
+/// Names of tensors follow the family, and readers of checkpoints ask for those of Llama and Qwen3.
+constexpr auto family_with_names = [](Family family) {
+  return family == Family::llama || family == Family::qwen3
+             ? ""
+             : "the parameter names of family " + std::string(to_string(family));
+};
+
+/// What reference and trainer compute, in the order in which a model's features are refused.
+constexpr std::tuple computed = {
+    of(&ModelSpec::latent, none_of("latent attention")),
+    of(&ModelSpec::experts, none_of("a mixture of experts")),
+    of(&ModelSpec::multi_token_layers, only<std::int64_t>(0, "multi-token prediction")),
+    of(&ModelSpec::norm, only(Norm::rms_norm, "layer_norm")),
+    of(&ModelSpec::norm_bias, only(false, "biases of its norms")),
+    of(&ModelSpec::mlp, only(Mlp::swiglu, "a gelu MLP")),
+    of(&ModelSpec::positions, only(Positions::rope, "learned positions")),
+    of(&ModelSpec::rope_scaling, scaling),
+    of(&ModelSpec::qkv_bias, only(false, "biases of its projections")),
+    of(&ModelSpec::output_bias, only(false, "biases of its projections")),
+    of(&ModelSpec::mlp_bias, only(false, "biases of its projections")),
+    of(&ModelSpec::family, family_with_names),
+    of(&ModelSpec::vocab, any),
+    of(&ModelSpec::width, any),
+    of(&ModelSpec::layers, any),
+    of(&ModelSpec::heads, any),
+    of(&ModelSpec::kv_heads, any),
+    of(&ModelSpec::head_dim, any),
+    of(&ModelSpec::ffn, any),
+    of(&ModelSpec::tied_embeddings, any),
+    of(&ModelSpec::qk_norm, any),
+    of(&ModelSpec::norm_eps, any),
+    of(&ModelSpec::rope_theta, any),
+    of(&ModelSpec::init_std, any),
+    of(&ModelSpec::name, no_effect),
+    of(&ModelSpec::context, no_effect)  // a bound on sequences, which a run's settings are held to
+};
+static_assert(covers(model_fields, computed), "say what the trainer computes of the new field");
+
+}  // namespace
+
+std::string untrainable_feature(const ModelSpec& model) { return first_refusal(model, computed); }
 
 void require_trainable(const ModelSpec& model) {
   const std::string feature = untrainable_feature(model);

@@ -1,12 +1,13 @@
 #pragma once
-// What of the described models the reference and the trainer have: Llama and Qwen3 dense.
+// What of the described models the reference and the trainer compute: Llama and Qwen3 dense. trainable.cpp
+// states it field by field; a field of ModelSpec without an entry does not compile.
 #include <string>
 
 #include "spec/model/model_spec.hpp"
 
 namespace assay::spec {
 
-/// The first part of the model that no op of the reference and the trainer computes, in words ("a mixture of
+/// The first feature of the model that the reference and the trainer do not compute, in words ("a mixture of
 /// experts"); empty when the model can be trained.
 std::string untrainable_feature(const ModelSpec& model);
 

@@ -1,5 +1,7 @@
 #include "spec/record/event.hpp"
 
+#include <array>
+
 #include "spec/error.hpp"
 #include "spec/record/fields.hpp"
 
@@ -31,6 +33,11 @@ struct Names {
   void operator()(const char*, const T&) {}
 };
 
+/// In the order of Event.
+constexpr std::array<const char*, std::variant_size_v<Event>> names = {
+    "run_start", "step", "warning", "checkpoint", "resume", "samples", "run_end", "memory"};
+static_assert(names.back() != nullptr, "an event has no name");
+
 template <std::size_t I = 0>
 Event default_event(std::size_t index) {
   if constexpr (I < std::variant_size_v<Event>) {
@@ -43,12 +50,11 @@ Event default_event(std::size_t index) {
 }  // namespace
 
 const std::vector<std::string>& event_names() {
-  static const std::vector<std::string> names = {"run_start", "step",    "warning", "checkpoint",
-                                                 "resume",    "samples", "run_end", "memory"};
-  return names;
+  static const std::vector<std::string> all(names.begin(), names.end());
+  return all;
 }
 
-std::string event_name(const Event& event) { return event_names()[event.index()]; }
+std::string event_name(const Event& event) { return names.at(event.index()); }
 
 std::vector<std::string> field_names(const std::string& event) {
   for (std::size_t i = 0; i < event_names().size(); ++i) {

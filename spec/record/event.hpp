@@ -42,7 +42,7 @@ struct Batch {
   bool operator==(const Batch&) const = default;
 };
 
-/// What data-parallel ranks hold (spec/layout/data_layout.md).
+/// What data-parallel ranks hold (spec/parallel/data_layout.md).
 struct RunLayout {
   std::string data;              ///< "replicate", "zero1", "shard", "hybrid"
   std::int64_t shard_ranks = 0;  ///< ranks that hold one copy of the optimizer's state between them
@@ -86,7 +86,9 @@ struct RunStart {
   std::int64_t steps = 0;
   std::optional<ExpectedLoss> expected_first_loss;
   std::optional<std::int64_t>
-      planned_memory_bytes;  ///< peak of a step on one device (spec/memory/plan.md) [B]
+      planned_memory_bytes;              ///< peak of a step on one device (spec/memory/plan.md) [B]
+  std::optional<std::string> attention;  ///< what computes it: "loops", "products", "cudnn", "flash"
+  std::optional<bool> deterministic;     ///< whether the run, repeated on this machine, gives the same bits
   Data data;
   std::vector<std::pair<std::string, Value>> settings;
   bool operator==(const RunStart&) const = default;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "spec/count.hpp"
-#include "spec/memory/recompute.hpp"
 #include "spec/model/model_spec.hpp"
 #include "spec/tolerance.hpp"
 
@@ -49,29 +48,18 @@ enum class StepClass { product, attention, elementwise, loss, optimizer };
 StepClass class_of(StepOp op);
 std::string_view to_string(StepClass kind);  ///< "product"
 
-/// One step on one device.
-struct StepShape {
-  std::int64_t micro = 1;         ///< sequences of one pass
-  std::int64_t accumulation = 1;  ///< passes of a step
-  std::int64_t tokens = 1;        ///< of one sequence
-  std::int64_t head_rows = 0;     ///< tokens of a chunk of the head; 0: all of a pass
-  Dtype dtype = Dtype::f32;       ///< that computes
-  Dtype states = Dtype::f32;      ///< of moments and master weights beside bf16 weights
-  Recompute recompute = Recompute::norms_swiglu;
-};
-
 /// One call of an op.
 struct StepOpCount {
   StepOp op;
   StepPass pass;
-  double calls = 0;  ///< of this size in a step
+  double calls = 0;  ///< alike in a step
   Flops flops;       ///< of one call
   Count bytes;       ///< of one call [B]
 };
 
-/// Every op of a step, in the order in which a micro-batch meets them first, the optimizer last. For models
-/// that can be trained (spec/model/trainable.hpp). Errors: SpecError step_ops_c1; those of `check`.
-std::vector<StepOpCount> step_ops(const ModelSpec& model, const StepShape& shape);
+/// What clip and update do, once a step, over the parameters of `model`. `states`: dtype of moments and
+/// master weights beside bf16 weights.
+std::vector<StepOpCount> optimizer_ops(const ModelSpec& model, Dtype dtype, Dtype states);
 
 /// What a GPU can do at most; 0: not known.
 struct Ceiling {

@@ -14,9 +14,9 @@
 #include <functional>
 #include <iostream>
 
-#include "impl/ops/attention.hpp"
-#include "impl/ops/attention_cudnn.hpp"
-#include "impl/ops/rope.hpp"
+#include "impl/ops/attention/attention.hpp"
+#include "impl/ops/attention/attention_cudnn.hpp"
+#include "impl/ops/rope/rope.hpp"
 #include "spec/ops/rope.hpp"
 
 namespace assay::impl {

@@ -20,14 +20,16 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "impl/comm/launch.hpp"
+#include "impl/comm/nccl_communicator.hpp"
 #include "impl/data/open_source.hpp"
-#include "impl/ops/attention.hpp"
-#include "impl/ops/cuda_gemm_search.hpp"
-#include "impl/parallel/launch.hpp"
-#include "impl/parallel/nccl_communicator.hpp"
-#include "impl/run/host.hpp"
-#include "impl/run/memory_limits.hpp"
-#include "impl/run/rank_device.hpp"
+#include "impl/machine/host.hpp"
+#include "impl/ops/attention/attention.hpp"
+#include "impl/ops/determinism.hpp"
+#include "impl/ops/gemm/cuda_gemm_search.hpp"
+#include "impl/run/start/memory_limits.hpp"
+#include "impl/run/start/numerics.hpp"
+#include "impl/run/start/rank_device.hpp"
 #include "impl/run/trainer.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/load.hpp"
@@ -95,19 +97,25 @@ Json phases_of(const std::vector<run::StepReport>& reports, std::size_t first) {
   return out;
 }
 
-int bench(const spec::RunConfig& config, std::int64_t steps) {
+int bench(const spec::RunConfig& asked, std::int64_t steps) {
   const c10::InferenceMode no_autograd;
   at::Device device(at::kCPU);
-  const auto communicator = join_ranks(device, config.device);
+  const auto communicator = join_ranks(device, asked.device);
   const bool prints = communicator->rank() == 0;
   Marks mark(prints);
   mark("libraries loaded, settings read, ranks met");
-  const spec::ModelSpec model = spec::find_model(config.model);
-  spec::check(config, model);
+  const spec::ModelSpec model = spec::find_model(asked.model);
+  spec::check(asked, model);
   std::string gpu;
   if (device.is_cuda()) gpu = at::cuda::getDeviceProperties(device.index())->name;
   mark("device ready");
-  const spec::Batch batch = spec::batch_of(config.sequences, config.micro, communicator->size());
+  const spec::Batch batch = spec::batch_of(asked.sequences, asked.micro, communicator->size());
+  const spec::RunConfig config =
+      run::settle_numerics(asked, model, batch, device, run::layout_of(asked, *communicator), *communicator)
+          .config;
+  const attention::Forced backend(config.attention, device);
+  set_deterministic(config.deterministic == spec::Determinism::on);
+  mark("attention settled");
   run::Trainer trainer(config, model, batch, device, data::open_source(config, model), *communicator);
   mark("buffers allocated");
   trainer.initialise();

@@ -9,10 +9,10 @@
 #include <set>
 
 #include "impl/bench/collectives.hpp"
-#include "spec/layout/partition.hpp"
-#include "spec/layout/volume.hpp"
 #include "spec/metrics/bus_bandwidth.hpp"
 #include "spec/model/inventory.hpp"
+#include "spec/parallel/partition.hpp"
+#include "spec/parallel/volume.hpp"
 #include "spec/tolerance.hpp"
 
 namespace assay::impl {
@@ -80,7 +80,7 @@ std::vector<TracedKernel> beside_sums(const std::vector<TracedKernel>& kernels, 
 }
 
 /// The trace does not hold how many bytes a copy moved. A gather, or a sum of shares, is, for each other
-/// rank, one copy of its share and the words of two meetings (impl/parallel/gpu_meeting.hpp): the longest
+/// rank, one copy of its share and the words of two meetings (impl/comm/peer/gpu_meeting.hpp): the longest
 /// third are the shares.
 void print_copies(const std::vector<TracedKernel>& kernels, collectives::Collective collective,
                   const Count& whole_bytes, double block_bytes, std::int64_t ranks) {

@@ -6,7 +6,7 @@
 
 #include "impl/run/trainer.hpp"
 #include "spec/config/run_config.hpp"
-#include "spec/layout/data_layout.hpp"
+#include "spec/parallel/data_layout.hpp"
 
 namespace assay::impl {
 
@@ -27,8 +27,8 @@ std::vector<TracedKernel> traced_step(run::Trainer& trainer);
 void print_kernels(const std::vector<TracedKernel>& kernels);
 
 /// The bus bandwidth of the collectives that move weights and gradients: the spec's bytes of a step
-/// (spec/layout/volume.md) over the time of NCCL's kernels, which includes waiting for another rank's. Of one
-/// decoder block: the median kernel, where most calls move one. Gathers and sums by copy engines
+/// (spec/parallel/volume.md) over the time of NCCL's kernels, which includes waiting for another rank's. Of
+/// one decoder block: the median kernel, where most calls move one. Gathers and sums by copy engines
 /// (parallel.gather, parallel.scatter) have no such kernels; their copies' time leaves out that a rank waits
 /// for another before them.
 void print_collectives(const std::vector<TracedKernel>& kernels, const spec::RunConfig& config,

@@ -8,12 +8,12 @@
 #include <filesystem>
 #include <map>
 
-#include "impl/cli/bench_print_collectives.hpp"
+#include "impl/cli/bench/bench_print_collectives.hpp"
 #include "impl/cli/verb.hpp"
 #include "spec/error.hpp"
-#include "spec/layout/partition.hpp"
-#include "spec/layout/volume.hpp"
 #include "spec/model/inventory.hpp"
+#include "spec/parallel/partition.hpp"
+#include "spec/parallel/volume.hpp"
 #include "spec/text/json.hpp"
 #include "tests/cli/bench_words.hpp"
 #include "tests/cli/built_program.hpp"

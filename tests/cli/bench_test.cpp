@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "impl/cli/bench_print.hpp"
+#include "impl/cli/bench/bench_print.hpp"
 #include "impl/cli/verb.hpp"
 #include "spec/error.hpp"
 #include "spec/text/json.hpp"

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "impl/cli/machine.hpp"
+#include "impl/cli/doctor/machine.hpp"
 
 namespace assay::impl::cli::doctor_test {
 namespace {

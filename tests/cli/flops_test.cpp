@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "impl/cli/flops_report.hpp"
+#include "impl/cli/flops/flops_report.hpp"
 #include "impl/cli/verb.hpp"
 #include "spec/flops/conventions.hpp"
 #include "spec/model/inventory.hpp"

@@ -1,7 +1,7 @@
 // labels: cli gpu multigpu scaling
 // What further GPUs bring a whole model, from measured steps: all GPUs of this machine together against each
 // of them by itself, all at the same time, in each layout, with one micro-batch, and on the same step (strong
-// scaling). Losses across layouts: tests/impl/parallel/cuda/layouts_test.cpp and `ci/gpu multigpu`.
+// scaling). Losses across layouts: tests/impl/params/cuda/layouts_test.cpp and `ci/gpu multigpu`.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <vector>
 
-#include "impl/cli/bench_scaling.hpp"
+#include "impl/cli/bench/bench_scaling.hpp"
 #include "spec/error.hpp"
 #include "spec/record/read.hpp"
 #include "spec/record/run.hpp"

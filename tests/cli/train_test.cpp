@@ -132,7 +132,8 @@ TEST_F(TrainProgram, RanksReadTheSameSamplesAndReachTheSameLoss) {
   EXPECT_EQ(two.start.batch.ranks, 2);
   for (std::size_t i = 0; i < one.steps.size(); ++i) {
     EXPECT_EQ(two.steps[i].sample_hash, one.steps[i].sample_hash);
-    // Each run equals the reference to 1e-11 relative (tests/impl/run/train_step_test.cpp, trainer_test.cpp).
+    // Each run equals the reference to 1e-11 relative (tests/impl/step/train_step_test.cpp,
+    // trainer_test.cpp).
     EXPECT_NEAR(two.steps[i].loss, one.steps[i].loss, 2e-11 * one.steps[i].loss);
   }
 }

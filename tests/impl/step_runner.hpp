@@ -11,14 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "impl/comm/communicator.hpp"
 #include "impl/data/document_offsets.hpp"
-#include "impl/memory/parameter_buffers.hpp"
 #include "impl/model/token_batch.hpp"
-#include "impl/parallel/communicator.hpp"
-#include "impl/parallel/make_parameters.hpp"
-#include "impl/run/executor.hpp"
+#include "impl/params/layouts/make_parameters.hpp"
+#include "impl/params/parameter_buffers.hpp"
+#include "impl/step/executor.hpp"
 #include "reference/model/batch.hpp"
-#include "spec/layout/actions.hpp"
+#include "spec/schedule/actions.hpp"
 #include "tests/support/compare.hpp"
 
 namespace assay::tests {

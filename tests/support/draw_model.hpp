@@ -48,12 +48,19 @@ inline spec::Experts draw_experts(std::int64_t layers) {
   return experts;
 }
 
-/// A valid ModelSpec of any kind: draw_model's extents with any norm, MLP, positions and biases, GPT-2 or
-/// Llama names, with or without experts, latent attention and multi-token blocks.
+/// A valid ModelSpec of any kind (every field varies, which tests/spec/model/fields_test.cpp holds):
+/// draw_model's extents with any norm, MLP, positions and biases, GPT-2 or Llama names, with or without
+/// experts, latent attention and multi-token blocks.
 inline spec::ModelSpec draw_described_model() {
   using namespace spec;
   const auto coin = [] { return *rc::gen::arbitrary<bool>(); };
   ModelSpec m = draw_model();
+  m.name += coin() ? "" : "-again";
+  m.norm_eps = *rc::gen::element(1e-6, 1e-5);
+  m.rope_theta = *rc::gen::element(1e4, 5e5);
+  m.init_std = *rc::gen::element(0.02, 0.2);
+  if (m.rope_scaling && coin())
+    m.rope_scaling = {.factor = 2, .low_freq_factor = 2, .high_freq_factor = 8, .original_context = 8};
   m.norm = coin() ? Norm::rms_norm : Norm::layer_norm;
   m.norm_bias = m.norm == Norm::layer_norm && coin();
   m.mlp = coin() ? Mlp::swiglu : Mlp::gelu;

@@ -107,7 +107,10 @@ void draw_steps(Draw& draw, SimulatedRun& run, std::int64_t steps) {
   run.expected_first_loss = std::log(V) + draw.real(0.005, 0.05);
   run.expected_first_loss_deviation = draw.real(0.005, 0.02);
   run.loss_floor = draw.real(1.2, 2.5);
-  const double mfu = draw.real(0.15, 0.58), speed = mfu * run.peak_dense * static_cast<double>(run.gpus);
+  // No truthful log prints more than its peak, whatever GPU's that is.
+  const double drawn = draw.real(0.15, 0.58),
+               mfu = std::min(drawn, 0.9 * run.accounting.peak / run.peak_dense),
+               speed = mfu * run.peak_dense * static_cast<double>(run.gpus);
   const double seconds = run.tokens() * convention_flops(run.format, run) / speed;
   const double noise = draw.real(0.002, 0.02), first_is_slower = draw.real(1.5, 10);
   for (std::int64_t i = 0; i < steps; ++i) {

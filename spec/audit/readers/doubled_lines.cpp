@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "spec/audit/trainer.hpp"
 #include "spec/audit/unnamed_ranks.hpp"
 
 namespace assay::spec::audit {
 namespace {
-
-constexpr std::size_t fewest_pairs = 2;
 
 /// Both are there and within `relative` or `absolute` of each other.
 bool near(const std::optional<Printed>& a, const std::optional<Printed>& b, double relative,
@@ -48,24 +47,29 @@ bool may_be_ranks(const RunRecord& run) {
 
 void merge_doubled_lines(RunRecord& run) {
   std::vector<Step>& steps = run.steps;
-  const std::size_t pairs = steps.size() / 2;
   const Trainer& trainer = trainer_of(run);
   const bool of_printers = trainer.several_printers;
-  if (pairs < fewest_pairs || run.ranks_maybe_copies || trainer.writes_rows) return;
+  if (steps.empty() || run.ranks_maybe_copies || trainer.writes_rows) return;
   if (!of_printers && may_be_ranks(run)) return;
   if (run.steps_seen != static_cast<std::int64_t>(steps.size())) return;
-  bool changes = false;  // from pair to pair: a log of one number again and again has no doubles
-  for (std::size_t i = 0; i < pairs; ++i) {
-    if (!(of_printers ? of_one_line : one_line_twice)(steps[2 * i], steps[2 * i + 1])) return;
-    changes |= i > 0 && !(of_printers ? of_one_line : one_line_twice)(steps[2 * i - 1], steps[2 * i]);
+  // Lines that are alike stand in a row: of each step as many, or of several steps that round alike. The last
+  // step may be cut.
+  std::size_t copies = 0, begin = 0;
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    if ((of_printers ? of_one_line : one_line_twice)(steps[i - 1], steps[i])) continue;
+    copies = std::gcd(copies, i - begin);
+    begin = i;
   }
-  if (!changes) return;
+  if (!of_printers) copies = copies % 2 == 0 ? std::min<std::size_t>(copies, 2) : 0;
+  if (copies < 2 || steps.size() < 2 * copies) return;
   std::vector<Step> merged;
-  for (std::size_t i = 0; i < steps.size(); i += 2) {
-    merged.push_back(steps[i]);
-    if (i + 1 == steps.size()) break;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (i % copies == 0) {
+      merged.push_back(steps[i]);
+      continue;
+    }
     for (std::size_t field = 0; field < field_count; ++field)
-      if (!merged.back().fields[field]) merged.back().fields[field] = steps[i + 1].fields[field];
+      if (!merged.back().fields[field]) merged.back().fields[field] = steps[i].fields[field];
   }
   run.printed_twice = !of_printers;
   steps = std::move(merged);

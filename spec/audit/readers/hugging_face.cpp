@@ -58,6 +58,34 @@ std::optional<Printed> number(std::string_view token, bool quoted, double last_d
   return printed;
 }
 
+/// ms-swift's 'global_step/max_steps': "10/94".
+constexpr std::string_view step_of_plan = "global_step/max_steps";
+
+/// Where the second number of "10/94" stands; empty where there is none.
+std::string_view behind_slash(std::string_view value) {
+  const std::size_t slash = value.find('/');
+  return slash == std::string_view::npos ? std::string_view() : value.substr(slash + 1);
+}
+
+/// How far a progress bar (tqdm) is: " 96%|#########5| 90/94 [07:25<00:19,  4.95s/it]".
+struct Bar {
+  Printed done, total;
+};
+
+constexpr std::string_view bar_rate = "it/s", bar_time = "s/it";
+
+std::optional<Bar> bar_in(std::string_view text, std::int64_t line) {
+  const std::size_t share = text.find("%|");
+  if (share == std::string_view::npos) return std::nullopt;
+  std::string_view rest = behind(text.substr(share + 2), "| ");
+  const auto done = take_number(rest, Kind::counted, 1, line);
+  if (!done || !rest.starts_with('/')) return std::nullopt;
+  rest.remove_prefix(1);
+  const auto total = take_number(rest, Kind::counted, 1, line);
+  if (!total || !rest.starts_with(" [")) return std::nullopt;
+  return Bar{*done, *total};
+}
+
 bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNumbers* taken = nullptr,
                   bool* rewards = nullptr) {
   return members(text, [&](std::string_view key, std::string_view value, bool quoted) {
@@ -82,10 +110,13 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNum
     if (key == "step") return take_text(Field::step, Kind::counted);
     // Rounded to two digits, to four, or not at all: as it stands.
     if (key == "epoch") return take_text(Field::epoch, Kind::measured);
-    // ms-swift: "10/100".
-    if (key == "global_step/max_steps") {
+    if (key == step_of_plan) {
       step[Field::step] = parse_printed(value.substr(0, value.find('/')), Kind::counted, 1, line);
       if (taken) taken->add(value.data(), Field::step, Kind::counted, 1);
+      if (const std::string_view planned = behind_slash(value); !planned.empty()) {
+        step[Field::planned_steps] = parse_printed(planned, Kind::counted, 1, line);
+        if (taken) taken->add(planned.data(), Field::planned_steps, Kind::counted, 1);
+      }
       return step[Field::step].has_value();
     }
     return true;
@@ -94,7 +125,7 @@ bool read_numbers(std::string_view text, std::int64_t line, Step& step, TakenNum
 
 /// One of these stands in every line that says something.
 const Words& known_words() {
-  static const Words words({loss_key, end_start});
+  static const Words words({loss_key, end_start, bar_rate, bar_time});
   return words;
 }
 
@@ -104,9 +135,10 @@ class HuggingFace : public LineReader {
     Step step;
     if (shapes_.read(line, step)) {
       if (step[Field::loss] && !quoted_) round_to(*step[Field::loss], last_digit_of_loss);
-      return builder.step(step);
+      return take(step, builder);
     }
     if (!may_say(known_words(), line.text)) return;
+    if (const auto bar = bar_in(line.text, line.number)) bar_ = bar;
     if (const std::size_t at = step_start(line.text); at != std::string_view::npos) {
       TakenNumbers taken;
       bool rewards = false;
@@ -118,7 +150,7 @@ class HuggingFace : public LineReader {
       if (quoted != quoted_) shapes_ = LineShapes(Notation::json);
       quoted_ = quoted;
       shapes_.learn(line, taken);
-      builder.step(step);
+      take(step, builder);
     } else if (const std::size_t end = line.text.find(end_start); end != std::string_view::npos) {
       const bool whole = members(line.text.substr(end), [&](std::string_view key, std::string_view value,
                                                             bool quoted) {
@@ -134,16 +166,40 @@ class HuggingFace : public LineReader {
           builder.summary(Setting::average_steps_per_second, number(value, quoted, 1e-3, line.number));
         if (key == "train_samples_per_second")
           builder.summary(Setting::average_sequences_per_second, number(value, quoted, 1e-3, line.number));
+        if (key == step_of_plan) {
+          builder.saved().summary_step =
+              parse_printed(value.substr(0, value.find('/')), Kind::counted, 1, line.number);
+          plan(parse_printed(behind_slash(value), Kind::counted, 1, line.number), builder);
+        }
         return true;
       });
       if (!whole) builder.unread(line.text);
+      plan_of_bar(builder);
       builder.begin_anew();  // the Trainer is done
     }
   }
 
  private:
+  /// A run that is resumed may plan other steps: those of its last line count.
+  static void take(Step& step, RecordBuilder& builder) {
+    builder.step(step);
+    builder.summary(Setting::max_steps, step[Field::planned_steps]);
+  }
+  /// What lines do not say.
+  static void plan(const std::optional<Printed>& steps, RecordBuilder& builder) {
+    if (!builder.current(Setting::max_steps)) builder.summary(Setting::max_steps, steps);
+  }
+  /// The last bar before the summary is the training loop's, unless it stands below the last logged step, as
+  /// that of a shorter evaluation does. Steps without numbers leave this open, and the bar is not used.
+  void plan_of_bar(RecordBuilder& builder) const {
+    const auto last = builder.last_number();
+    if (bar_ && last && *last <= bar_->done.value && bar_->done.value <= bar_->total.value)
+      plan(bar_->total, builder);
+  }
+
   LineShapes shapes_{Notation::json};
   bool quoted_ = false;  // the loss of the lines that are known
+  std::optional<Bar> bar_;
 };
 
 }  // namespace

@@ -169,8 +169,9 @@ void RecordBuilder::unread(std::string_view text) {
 
 void RecordBuilder::close() {
   look_for_unnamed_ranks();
-  run_.record.ranks =
-      std::max<std::int64_t>(1, static_cast<std::int64_t>(std::max(run_.numbers.size(), run_.unnamed_ranks)));
+  run_.record.ranks = std::max<std::int64_t>(1, std::ssize(run_.numbers));
+  for (const auto& [rank, unnamed] : run_.unnamed_ranks)
+    run_.record.ranks += static_cast<std::int64_t>(unnamed.ranks) - 1;
   run_.record.steps_of_rank = run_.of_first_rank;
   if (run_.skips_cut_off && !run_.skips_counted) run_.record.skips_untold = true;
   run_.record.origin = origin_;

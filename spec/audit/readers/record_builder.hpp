@@ -1,6 +1,7 @@
 #pragma once
 // Puts the runs of one log together from what its reader meets, line by line, in constant memory.
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -180,10 +181,14 @@ class RecordBuilder {
     std::int64_t of_first_rank = 0;  // steps
     RunMarks marks = no_marks;       // as the last lines that have them say
     std::optional<double> first_epoch;
-    /// Ranks that do not say which they are, where the first steps show that several print: later lines of a
-    /// step that is there already are theirs.
-    std::size_t unnamed_ranks = 1;
-    double last = -1e300, second_last = -1e300;  // highest numbers, of which lines of others may follow
+    /// Ranks that do not say which they are, where the first steps show that several print behind one prefix.
+    struct Unnamed {
+      std::size_t ranks;
+      double last, second_last;  ///< highest numbers, of which lines of others may follow
+    };
+    /// By the rank that the prefix names, -1 where there is none: later lines of a step that is there already
+    /// are those of others.
+    std::map<double, Unnamed> unnamed_ranks;
     bool looked = false;
   };
   RunRecord& header();

@@ -1,6 +1,8 @@
 // The steps of a run, of all its ranks: which are kept.
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "spec/audit/readers/record_builder.hpp"
@@ -56,39 +58,49 @@ void RecordBuilder::count(double rank, double number, std::int64_t line) {
     of_rank->second.second = number;
 }
 
-/// Once the first steps are there: whether each stands there as often as there are ranks.
+/// Once the first steps are there: whether those of a rank, or all where none is named, stand there as often
+/// as there are ranks behind that prefix.
 void RecordBuilder::look_for_unnamed_ranks() {
   if (run_.looked || !run_.keeper.all_first()) return;
   run_.looked = true;
-  std::vector<const Step*> lines;
+  std::map<double, std::vector<const Step*>> of_ranks;
   bool rises = true;
   for (const Step& step : run_.keeper.first()) {
-    rises = rises && step[Field::step] && !step[Field::rank] &&
+    std::vector<const Step*>& lines = of_ranks[number_of(step[Field::rank], -1)];
+    rises = rises && step[Field::step] &&
             (lines.empty() || (*lines.back())[Field::step]->value < step[Field::step]->value);
     lines.push_back(&step);
   }
   if (rises) return;
   run_.record.format = format_;
-  const UnnamedRanks seen = without_unnamed_ranks(lines, ranks_that_may_print(run_.record));
-  const std::vector<const Step*>& firsts = seen.lines;
-  if (firsts.size() == lines.size()) return;
-  run_.unnamed_ranks = seen.ranks;
-  run_.record.ranks_maybe_copies = seen.maybe_copies;
+  std::set<const Step*> firsts;
+  for (const auto& [rank, lines] : of_ranks) {
+    const UnnamedRanks seen =
+        without_unnamed_ranks(lines, ranks_that_may_print(run_.record, of_ranks.size()));
+    firsts.insert(seen.lines.begin(), seen.lines.end());
+    if (seen.ranks == 1) continue;
+    const auto number_at = [&](std::size_t from_last) {
+      return seen.lines.size() > from_last ? (*seen.lines.rbegin()[from_last])[Field::step]->value : -1e300;
+    };
+    run_.unnamed_ranks[rank] = {seen.ranks, number_at(0), number_at(1)};
+    run_.record.ranks_maybe_copies |= seen.maybe_copies;
+    if (rank == run_.numbers.front().first) run_.of_first_rank = static_cast<std::int64_t>(seen.lines.size());
+  }
+  if (run_.unnamed_ranks.empty()) return;
   std::vector<Step> kept;
-  kept.reserve(firsts.size());
-  for (const Step* step : firsts) kept.push_back(*step);
-  run_.last = (*firsts.back())[Field::step]->value;
-  if (firsts.size() > 1) run_.second_last = (*firsts[firsts.size() - 2])[Field::step]->value;
+  for (const Step& step : run_.keeper.first())
+    if (firsts.contains(&step)) kept.push_back(step);
   run_.keeper.replace_first(std::move(kept));
-  run_.of_first_rank = run_.keeper.seen();
 }
 
 /// Of ranks that do not say which they are, some are a step ahead of others.
 bool RecordBuilder::of_another_rank(double rank, double number) {
   if (!run_.looked && run_.keeper.late()) look_for_unnamed_ranks();
-  if (run_.unnamed_ranks == 1 || rank != -1) return false;
-  if (number == run_.last || number == run_.second_last) return true;
-  if (number > run_.last) run_.second_last = std::exchange(run_.last, number);
+  const auto found = run_.unnamed_ranks.find(rank);
+  if (found == run_.unnamed_ranks.end()) return false;
+  auto& [count, last, second_last] = found->second;
+  if (number == last || number == second_last) return true;
+  if (number > last) second_last = std::exchange(last, number);
   return false;
 }
 

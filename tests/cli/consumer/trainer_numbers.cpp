@@ -1,7 +1,7 @@
 // How another trainer's tests hold its numbers together: build a record of what it would print, assert.
 #include <gtest/gtest.h>
 
-#include "spec/audit/expect_consistent.hpp"
+#include <assay/expect_consistent.hpp>
 
 namespace {
 

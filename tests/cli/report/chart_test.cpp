@@ -86,5 +86,10 @@ TEST(ChartReport, BarsLeaveOutEmptyPartsAndAddUpToTheirShare) {
   EXPECT_EQ(bar_chart("Phases", {{"a", 0}}, {{"run", {0}, ""}}), "");
 }
 
+TEST(ChartReport, ABarOfOtherPartsIsRefused) {
+  for (const std::vector<double>& parts : {std::vector<double>{1, 2, 3}, std::vector<double>{1}})
+    EXPECT_THROW(bar_chart("Phases", {{"a", 0}, {"b", 1}}, {{"run", parts, ""}}), std::invalid_argument);
+}
+
 }  // namespace
 }  // namespace assay::impl::report::chart_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "impl/cli/bench_print_scaling.hpp"
+#include "impl/cli/bench/bench_print_scaling.hpp"
 
 namespace assay::scaling_picture_test {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "impl/bench/overlap.hpp"
 #include "impl/bench/rank_times.hpp"
-#include "tests/impl/parallel/thread_ranks.hpp"
+#include "tests/impl/comm/thread_ranks.hpp"
 #include "tests/support/tiny_models.hpp"
 
 namespace assay::impl::bench::collectives_bench_test {
@@ -112,8 +112,8 @@ TEST(BenchCollectivesImpl, EveryRankGetsTheSameRows) {
   std::vector<std::vector<CollectiveRow>> seen;
   tests::on_thread_ranks(3, [&](Communicator& world) {
     Plan plan;
-    plan.model = spec::find_model("tiny-llama");
-    plan.shape = {.micro = 1, .tokens = 16, .dtype = Dtype::bf16};
+    plan.setting.model = spec::find_model("tiny-llama");
+    plan.setting.micro = 1, plan.setting.sequence_length = 16, plan.setting.dtype = Dtype::bf16;
     plan.patience = {.repeats = 2};
     std::vector<CollectiveRow> rows;
     measure_collectives(plan, world, [&](const CollectiveRow& row) { rows.push_back(row); });

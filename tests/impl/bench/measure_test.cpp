@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "impl/run/host.hpp"
+#include "impl/machine/host.hpp"
 #include "spec/error.hpp"
 #include "spec/model/model_spec.hpp"
 #include "tests/support/tiny_models.hpp"
@@ -12,10 +12,11 @@ namespace assay::impl::bench::measure_test {
 namespace {
 
 TEST(MeasureImpl, WhatACpuDoesNotHoldIsRefusedBeforeItIsAllocated) {
-  Plan plan{.model = tests::tiny_model(1), .shape = {}, .device = at::kCPU, .patience = {}};
+  Plan plan{.setting = {.model = tests::tiny_model(1)}, .device = at::kCPU, .patience = {}};
   // Logits alone, in fp32.
-  const std::int64_t row = plan.model.vocab * 4;
-  plan.shape = {.micro = run::host_memory() / row / 1000 + 1, .tokens = 1000, .dtype = Dtype::f32};
+  const std::int64_t row = plan.setting.model.vocab * 4;
+  plan.setting.micro = run::host_memory() / row / 1000 + 1, plan.setting.sequence_length = 1000,
+  plan.setting.dtype = Dtype::f32;
   bool ran = false;
   try {
     within_memory(plan, [&] { ran = true; });
@@ -26,7 +27,7 @@ TEST(MeasureImpl, WhatACpuDoesNotHoldIsRefusedBeforeItIsAllocated) {
       EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
   }
   EXPECT_FALSE(ran);
-  plan.shape.micro = 1, plan.shape.tokens = 8;
+  plan.setting.micro = 1, plan.setting.sequence_length = 8;
   within_memory(plan, [&] { ran = true; });
   EXPECT_TRUE(ran);
 }

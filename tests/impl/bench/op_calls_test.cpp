@@ -13,6 +13,7 @@
 #include "impl/bench/stopwatch.hpp"
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/metrics/op_times.hpp"
+#include "spec/step/paper/run.hpp"
 #include "tests/support/tiny_models.hpp"
 
 namespace assay::impl::bench::op_calls_test {
@@ -23,29 +24,29 @@ using spec::time::StepOp;
 using spec::time::StepPass;
 
 struct Drawn {
-  spec::ModelSpec model;
-  spec::time::StepShape shape;
+  spec::memory::Setting setting;
 };
 
 Drawn draw() {
-  Drawn out{.model = tests::tiny_model(*rc::gen::inRange<std::uint64_t>(0, 1u << 30)), .shape = {}};
-  out.shape = {.micro = *rc::gen::inRange<std::int64_t>(1, 4),
-               .accumulation = *rc::gen::inRange<std::int64_t>(1, 3),
-               .tokens = *rc::gen::inRange<std::int64_t>(1, 20),
-               .dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16)};
-  return out;
+  return {{.model = tests::tiny_model(*rc::gen::inRange<std::uint64_t>(0, 1u << 30)),
+           .dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16),
+           .recompute = *rc::gen::elementOf(spec::all_recomputes),
+           .micro = *rc::gen::inRange<std::int64_t>(1, 4),
+           .sequence_length = *rc::gen::inRange<std::int64_t>(1, 20),
+           .micro_batches = *rc::gen::inRange<std::int64_t>(1, 3)}};
 }
 
 RC_GTEST_PROP(OpCallsImplProperty, EveryOpOfAStepIsCalledOnceAndProductsRunTheFlopsOfTheSpec, ()) {
   const c10::InferenceMode no_autograd;
   const Drawn drawn = draw();
   std::set<std::string> called, expected;
-  for (const auto& op : spec::time::step_ops(drawn.model, drawn.shape))
-    if (!(op.op == StepOp::rope && op.pass == StepPass::backward))  // with attention's
+  for (const auto& op : spec::paper::step_ops(drawn.setting))
+    if (!(op.op == StepOp::rope && op.pass == StepPass::backward) &&  // with attention's
+        op.pass != StepPass::recompute)                               // forward's
       expected.insert(op.op == StepOp::attention && op.pass == StepPass::backward
                           ? "attention backward with rope's"
                           : name_of(op.op, op.pass));
-  for_each_op(drawn.model, drawn.shape, at::kCPU, [&](const OpCall& op) {
+  for_each_op(drawn.setting, at::kCPU, [&](const OpCall& op) {
     RC_ASSERT(called.insert(op.name).second);
     if (op.prepare) op.prepare();
     metrics::OpClock clock(at::kCPU);
@@ -70,7 +71,7 @@ RC_GTEST_PROP(OpCallsImplProperty, EveryOpOfAStepIsCalledOnceAndProductsRunTheFl
 TEST(OpCallsImpl, PreparingGivesBackWhatACallOverwrote) {
   const c10::InferenceMode no_autograd;
   const spec::ModelSpec model = spec::find_model("tiny-llama");
-  for_each_op(model, {.micro = 1, .tokens = 16}, at::kCPU, [&](const OpCall& op) {
+  for_each_op({.model = model, .micro = 1, .sequence_length = 16}, at::kCPU, [&](const OpCall& op) {
     const auto times = time_calls(at::kCPU, {.repeats = 3}, op.prepare, op.call);
     ASSERT_EQ(times.size(), 3u) << op.name;
     EXPECT_GT(times.front(), 0) << op.name;

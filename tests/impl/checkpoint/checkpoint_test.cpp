@@ -18,6 +18,7 @@
 #include "impl/model/views.hpp"
 #include "spec/error.hpp"
 #include "spec/random/philox.hpp"
+#include "tests/impl/comm/thread_ranks.hpp"
 
 namespace assay::impl::checkpoint::checkpoint_test {
 namespace {
@@ -197,6 +198,95 @@ TEST_F(CheckpointImpl, C3RefusesTruncationAndMissingAndSwappedFiles) {
   fs::copy_file(aside, file, fs::copy_options::overwrite_existing);
   ParameterBuffers read = filled(2);
   EXPECT_NO_THROW(load(path, read));
+}
+
+/// What the ranks throw that load `paths`, one each, together.
+std::vector<std::string> refusals(const std::vector<std::string>& paths) {
+  std::vector<std::string> texts(paths.size());
+  const ParameterBuffers before = filled(99);
+  tests::on_thread_ranks(static_cast<int>(paths.size()), [&](Communicator& communicator) {
+    ParameterBuffers buffers = filled(99);
+    std::string& text = texts[static_cast<std::size_t>(communicator.rank())];
+    try {
+      load(paths[static_cast<std::size_t>(communicator.rank())], buffers, communicator);
+      text = "accepted";
+    } catch (const AgreedError& error) {
+      EXPECT_EQ(error.code(), ExitCode::bad_data);
+      EXPECT_TRUE(same(buffers, before)) << "a refused checkpoint changed the buffers";
+      text = error.what();
+    }
+  });
+  return texts;
+}
+
+/// Flips bytes of the tensor files of `damaged`: each is found by one of the ranks and refused by all.
+void expect_every_flip_refused(const std::string& damaged, const std::vector<std::string>& paths) {
+  for (const auto& entry : fs::directory_iterator(damaged)) {
+    if (entry.path().extension() != ".safetensors") continue;
+    for (std::uintmax_t position = 0; position < fs::file_size(entry.path()); position += 173) {
+      flip(entry.path(), position);
+      for (const std::string& text : refusals(paths))
+        EXPECT_TRUE(text.starts_with(entry.path().string() + ": checkpoint_c3")) << position << ": " << text;
+      flip(entry.path(), position);
+    }
+  }
+  for (const std::string& text : refusals(paths)) EXPECT_EQ(text, "accepted");
+}
+
+TEST_F(CheckpointImpl, C3WhatOneRankFindsAllRefuse) {
+  const std::string path = save(directory_, filled(1), {.step = 1, .tokens = 0, .config = {}}, 2).path;
+  for (const std::size_t ranks : {2u, 5u}) expect_every_flip_refused(path, std::vector(ranks, path));
+}
+
+/// Two hosts with a copy each: none leaves bytes of its own to the other.
+TEST_F(CheckpointImpl, C3RanksThatSeeOtherFilesHashThemAll) {
+  const std::string path = save(directory_, filled(1), {.step = 1, .tokens = 0, .config = {}}, 2).path;
+  const std::string other = directory_ + "/other";
+  fs::copy(path, other, fs::copy_options::recursive);
+  for (const std::string& damaged : {path, other})
+    expect_every_flip_refused(damaged, {path, other, other, path});
+}
+
+/// Bytes that this thread has read so far.
+std::int64_t bytes_read() {
+  std::ifstream file("/proc/thread-self/io");
+  std::string word;
+  std::int64_t bytes = -1;
+  file >> word >> bytes;
+  return word == "rchar:" ? bytes : -1;
+}
+
+TEST_F(CheckpointImpl, RanksHashEachByteOnceBetweenThemInEqualParts) {
+  spec::ModelSpec model = tiny();
+  model.vocab = 64, model.width = 64, model.layers = 8, model.ffn = 128;
+  const ParameterBuffers written = allocate(model, Dtype::f32, at::kCPU);
+  written.master.fill_(0.5), written.moment1.fill_(0.25), written.moment2.fill_(0.125);
+  const Saved saved = save(directory_, written, {.step = 1, .tokens = 0, .config = {}}, 1);
+  const std::int64_t largest = model.width * model.ffn * 4;
+  std::int64_t not_tensors = 0;  // headers, manifest and marker, each read a few times
+  for (const char* file : {"master.safetensors", "manifest.json"})
+    not_tensors += 8 * static_cast<std::int64_t>(fs::file_size(saved.path + "/" + file));
+  not_tensors -= 8 * written.master.numel() * 4;
+  ASSERT_LT(7 * not_tensors, saved.bytes) << "the limits below would be none";
+  for (const int ranks : {1, 4, 7}) {
+    std::vector<std::int64_t> hashed(static_cast<std::size_t>(ranks));
+    tests::on_thread_ranks(ranks, [&](Communicator& communicator) {
+      ParameterBuffers read = allocate(model, Dtype::f32, at::kCPU);
+      const std::int64_t before = bytes_read();
+      ASSERT_GE(before, 0);
+      load(saved.path, read, communicator);
+      // It holds everything, and has read it once for that.
+      hashed[static_cast<std::size_t>(communicator.rank())] = bytes_read() - before - saved.bytes;
+      EXPECT_TRUE(same(read, written));
+    });
+    std::int64_t together = 0;
+    for (const std::int64_t each : hashed) {
+      EXPECT_LE(each, saved.bytes / ranks + largest + not_tensors) << ranks;
+      together += each;
+    }
+    EXPECT_GE(together, saved.bytes - not_tensors) << ranks;
+    EXPECT_LE(together, saved.bytes + ranks * not_tensors) << ranks;
+  }
 }
 
 TEST_F(CheckpointImpl, C4RefusesAnotherModelAndAnotherDtype) {

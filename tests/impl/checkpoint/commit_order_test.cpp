@@ -13,8 +13,8 @@
 
 #include "impl/checkpoint/checkpoint.hpp"
 #include "impl/checkpoint/folder.hpp"
+#include "impl/machine/disk_call.hpp"
 #include "impl/run/saving.hpp"
-#include "impl/watch/disk_call.hpp"
 #include "spec/error.hpp"
 #include "spec/model/inventory.hpp"
 #include "tests/support/scratch.hpp"

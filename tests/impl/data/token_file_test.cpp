@@ -4,14 +4,31 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <fstream>
+#include <functional>
 #include <numeric>
 #include <stdexcept>
 #include <vector>
 
+#include "impl/machine/disk_call.hpp"
 #include "tests/impl/data/token_bytes.hpp"
 #include "tests/support/scratch.hpp"
+
+namespace {
+std::function<void()>& on_read() {
+  static std::function<void()> call;
+  return call;
+}
+}  // namespace
+
+// A program's own pread comes before the C library's, for the libraries that it uses as well.
+extern "C" ssize_t pread(int descriptor, void* to, size_t count, off_t offset) {
+  if (on_read()) on_read()();
+  return syscall(SYS_pread64, descriptor, to, count, offset);
+}
 
 namespace assay::impl::data::token_file_test {
 namespace {
@@ -24,6 +41,22 @@ std::vector<std::int32_t> read(const TokenFile& file, std::int64_t first, std::s
   std::vector<std::int32_t> ids(count);
   file.read(first, ids);
   return ids;
+}
+
+/// A disk that takes minutes for a read is no rank that hangs.
+TEST(TokenFileImpl, EveryReadIsKnownAsAWaitForData) {
+  const Scratch scratch;
+  const std::vector<std::uint32_t> ids(100'000, 3);
+  const TokenFile file(scratch.write("a", token_bytes(ids, TokenType::uint16)), TokenType::uint16, 9);
+  int reads = 0, known = 0;
+  on_read() = [&] { ++reads, known += outside_under_way() == Outside::data; };
+  const std::uint64_t before = DataCall::ended();
+  file.verify();
+  on_read() = nullptr;
+  EXPECT_GT(reads, 1);
+  EXPECT_EQ(known, reads);
+  EXPECT_EQ(DataCall::ended() - before, static_cast<std::uint64_t>(reads)) << "each is progress";
+  EXPECT_EQ(outside_under_way(), Outside::nothing);
 }
 
 TEST(TokenFileImpl, DtypeIsStatedByName) {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "impl/machine/disk_call.hpp"
 #include "tests/support/example_run.hpp"
 
 namespace assay::impl::logs::console_test {
@@ -24,6 +25,36 @@ struct Screen {
   explicit Screen(Terminal terminal = {}, std::int64_t log_every = 1)
       : console(data, messages, terminal, log_every) {}
 };
+
+/// Notes whether the process was known to wait for its terminal whenever it wrote.
+class Watched final : public std::streambuf {
+ public:
+  int lines = 0, unknown = 0;
+
+ private:
+  std::streamsize xsputn(const char*, std::streamsize count) override {
+    ++lines, unknown += outside_under_way() != Outside::terminal;
+    return count;
+  }
+  int overflow(int c) override {
+    ++lines, unknown += outside_under_way() != Outside::terminal;
+    return c;
+  }
+};
+
+TEST(ConsoleImpl, WhateverIsWrittenIsKnownAsAWaitForTheTerminal) {
+  Watched buffer;
+  std::ostream both(&buffer);
+  Console console(both, both, {.messages_is_terminal = true}, 1);
+  for (const Event& event : {Event(example_start()), Event(example_step(1)),
+                             Event(Warning{.step = 1, .code = "a", .text = "b"}), Event(example_end())}) {
+    const int before = buffer.lines;
+    console.show(event);
+    EXPECT_GT(buffer.lines, before);
+  }
+  EXPECT_EQ(buffer.unknown, 0);
+  EXPECT_EQ(outside_under_way(), Outside::nothing);
+}
 
 TEST(ConsoleImpl, BannerExplainsTheRun) {
   Screen screen;
@@ -188,6 +219,20 @@ TEST(ConsoleImpl, TheBannerTellsThePlannedMemoryAndAMessageWhatWasMeasured) {
   memory.measured_bytes = std::int64_t{3} << 28;
   screen.console.show(memory);
   EXPECT_EQ(screen.messages.str(), "memory of cuda:0 at step 1: planned 1.50 GiB, measured 768 MiB\n");
+}
+
+TEST(ConsoleImpl, TheBannerTellsWhatComputesAttentionAndWhetherTheRunRepeats) {
+  for (const bool repeats : {true, false}) {
+    Screen screen;
+    RunStart start = example_start();
+    start.attention = "cudnn", start.deterministic = repeats;
+    screen.console.show(start);
+    EXPECT_NE(screen.messages.str().find(
+                  repeats ? "  attention   cudnn; the run gives the same bits when it is repeated\n"
+                          : "  attention   cudnn; the run's last bits are its own\n"),
+              std::string::npos)
+        << screen.messages.str();
+  }
 }
 
 TEST(ConsoleImpl, SamplesShowTheGrammarsVerdict) {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "impl/model/lm_head.hpp"
+#include "impl/model/tensor_ops.hpp"
 #include "reference/ops/cross_entropy.hpp"
 #include "reference/ops/linear.hpp"
 #include "tests/support/tensors.hpp"
@@ -38,15 +38,24 @@ inline void lm_head_matches_reference(at::Device device) {
 
   const at::Tensor dweight = before.to(device, /*non_blocking=*/false, /*copy=*/true);
   if (sum == linear::GradientSum::starts) dweight.fill_(std::numeric_limits<double>::quiet_NaN());
-  const auto out =
-      lm_head::forward_backward(x.to(device), weight.to(device), tests::integers(targets).to(device),
-                                normalizer, z, dweight, sum, limit);
+  spec::ModelSpec model;
+  model.vocab = V, model.width = D;
+  const TokenBatch batch{.B = 1,
+                         .T = N,
+                         .inputs = {},
+                         .targets = tests::integers(targets).to(device),
+                         .positions = {},
+                         .documents = {}};
+  const rope::Table unread;
+  TensorOps ops({.model = model, .rope_table = unread, .batch = batch}, normalizer, z);
+  const at::Tensor dx =
+      spec::step::head_forward_backward(ops, {x.to(device)}, {weight.to(device)}, {dweight, sum}, limit);
   const auto near = tests::Allowed::relative(1e-12);
-  RC_ASSERT(std::abs(out.cross_entropy.item<double>() - loss.cross_entropy) <=
+  RC_ASSERT(std::abs(ops.loss().cross_entropy.item<double>() - loss.cross_entropy) <=
             1e-12 * (1 + loss.cross_entropy));
-  RC_ASSERT(std::abs(out.z_loss.item<double>() - loss.z_loss) <= 1e-12 * (1 + loss.z_loss));
+  RC_ASSERT(std::abs(ops.loss().z_loss.item<double>() - loss.z_loss) <= 1e-12 * (1 + loss.z_loss));
   // Where no target is valid, gradients are zero.
-  for (const auto& [ours, theirs] : {std::pair{dweight, gradient.dweight}, {out.dx, gradient.dx}}) {
+  for (const auto& [ours, theirs] : {std::pair{dweight, gradient.dweight}, {dx, gradient.dx}}) {
     const auto result = tests::close(values(ours), values(theirs), near, /*zeros_expected=*/true);
     if (!result) RC_FAIL(std::string(result.message()));
   }

@@ -21,7 +21,7 @@ RC_GTEST_PROP(ViewsImpl, ProductsAndWhatIsBesideThemCoverEveryBlockOnce, ()) {
   const at::Tensor times = at::zeros({inventory.flat_size}, at::kInt);
   for (std::int64_t block = 0; block < inventory.blocks; ++block) {
     const auto [begin, end] = inventory.block_range(block);
-    for (const at::Tensor& part : beside_products(times, begin, end, inventory, block, model.tied_embeddings))
+    for (const at::Tensor& part : beside_gemms(times, begin, end, inventory, block, model.tied_embeddings))
       part.add_(1);
     const BlockViews into = views(times, inventory, model, block);
     for (const at::Tensor& matrix :
@@ -38,7 +38,7 @@ TEST(ViewsImpl, GainsAndAnEmbeddingOfItsOwnAreBesideProducts) {
   const at::Tensor flat = at::zeros({inventory.flat_size});
   for (std::int64_t block = 0; block < inventory.blocks; ++block) {
     const auto [begin, end] = inventory.block_range(block);
-    for (const at::Tensor& part : beside_products(flat, begin, end, inventory, block, false)) part.fill_(1);
+    for (const at::Tensor& part : beside_gemms(flat, begin, end, inventory, block, false)) part.fill_(1);
   }
   for (const spec::Parameter& parameter : inventory.parameters) {
     const bool beside = !parameter.matrix() || parameter.role == spec::Role::embedding;

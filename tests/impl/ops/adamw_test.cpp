@@ -1,10 +1,10 @@
 // labels: parity property
-#include "impl/ops/adamw.hpp"
+#include "impl/ops/adamw/adamw.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/impl/ops/adamw_parity.hpp"
+#include "tests/impl/ops/parity/adamw_parity.hpp"
 #include "tests/support/tensors.hpp"
 
 namespace assay::impl::adamw_test {

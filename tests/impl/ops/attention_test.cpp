@@ -1,12 +1,12 @@
 // labels: parity property
-#include "impl/ops/attention.hpp"
+#include "impl/ops/attention/attention.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "spec/error.hpp"
 #include "spec/ops/rope.hpp"
-#include "tests/impl/ops/attention_parity.hpp"
+#include "tests/impl/ops/parity/attention_parity.hpp"
 #include "tests/support/tensors.hpp"
 
 namespace assay::impl::attention_test {

@@ -1,10 +1,10 @@
 // labels: parity property
-#include "impl/ops/clip_grad_norm.hpp"
+#include "impl/ops/clip_grad_norm/clip_grad_norm.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/impl/ops/clip_grad_norm_parity.hpp"
+#include "tests/impl/ops/parity/clip_grad_norm_parity.hpp"
 
 namespace assay::impl::clip_grad_norm_test {
 namespace {

@@ -1,10 +1,10 @@
 // labels: parity property
-#include "impl/ops/cross_entropy.hpp"
+#include "impl/ops/cross_entropy/cross_entropy.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/impl/ops/cross_entropy_parity.hpp"
+#include "tests/impl/ops/parity/cross_entropy_parity.hpp"
 #include "tests/support/tensors.hpp"
 
 namespace assay::impl::cross_entropy_test {

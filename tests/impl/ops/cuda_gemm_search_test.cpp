@@ -1,5 +1,5 @@
 // labels: unit property
-#include "impl/ops/cuda_gemm_search.hpp"
+#include "impl/ops/gemm/cuda_gemm_search.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

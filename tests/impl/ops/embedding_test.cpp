@@ -1,10 +1,10 @@
 // labels: parity property
-#include "impl/ops/embedding.hpp"
+#include "impl/ops/embedding/embedding.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/impl/ops/embedding_parity.hpp"
+#include "tests/impl/ops/parity/embedding_parity.hpp"
 #include "tests/support/tensors.hpp"
 
 namespace assay::impl::embedding_test {

@@ -1,10 +1,10 @@
 // labels: parity property
-#include "impl/ops/linear.hpp"
+#include "impl/ops/linear/linear.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/impl/ops/linear_parity.hpp"
+#include "tests/impl/ops/parity/linear_parity.hpp"
 #include "tests/support/tensors.hpp"
 
 namespace assay::impl::linear_test {

@@ -1,10 +1,10 @@
 // labels: parity property
-#include "impl/ops/qk_norm.hpp"
+#include "impl/ops/qk_norm/qk_norm.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/impl/ops/qk_norm_parity.hpp"
+#include "tests/impl/ops/parity/qk_norm_parity.hpp"
 #include "tests/support/tensors.hpp"
 
 namespace assay::impl::qk_norm_test {

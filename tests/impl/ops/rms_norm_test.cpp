@@ -1,11 +1,11 @@
 // labels: parity property
-#include "impl/ops/rms_norm.hpp"
+#include "impl/ops/rms_norm/rms_norm.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "reference/ops/rms_norm.hpp"
-#include "tests/impl/ops/rms_norm_parity.hpp"
+#include "tests/impl/ops/parity/rms_norm_parity.hpp"
 #include "tests/support/rms_norm_bounds.hpp"
 #include "tests/support/tensors.hpp"
 

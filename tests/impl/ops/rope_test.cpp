@@ -1,11 +1,11 @@
 // labels: parity property
-#include "impl/ops/rope.hpp"
+#include "impl/ops/rope/rope.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "spec/ops/rope.hpp"
-#include "tests/impl/ops/rope_parity.hpp"
+#include "tests/impl/ops/parity/rope_parity.hpp"
 #include "tests/support/tensors.hpp"
 
 namespace assay::impl::rope_test {

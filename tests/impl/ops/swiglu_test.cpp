@@ -1,10 +1,10 @@
 // labels: parity property
-#include "impl/ops/swiglu.hpp"
+#include "impl/ops/swiglu/swiglu.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/impl/ops/swiglu_parity.hpp"
+#include "tests/impl/ops/parity/swiglu_parity.hpp"
 #include "tests/support/tensors.hpp"
 
 namespace assay::impl::swiglu_test {

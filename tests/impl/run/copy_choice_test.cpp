@@ -1,15 +1,15 @@
 // labels: unit
 // parallel.gather=copy_engines and parallel.scatter=copy_engines: where they cannot work, and what they ask
 // for.
-#include "impl/run/copy_choice.hpp"
+#include "impl/run/start/copy_choice.hpp"
 
 #include <gtest/gtest.h>
 
-#include "impl/parallel/make_parameters.hpp"
+#include "impl/params/layouts/make_parameters.hpp"
 #include "spec/error.hpp"
-#include "tests/impl/parallel/asked_for_copies.hpp"
-#include "tests/impl/parallel/layout_parity.hpp"
-#include "tests/impl/parallel/thread_ranks.hpp"
+#include "tests/impl/comm/asked_for_copies.hpp"
+#include "tests/impl/comm/thread_ranks.hpp"
+#include "tests/impl/params/layout_parity.hpp"
 #include "tests/support/tiny_models.hpp"
 
 namespace assay::impl::run::copy_choice_test {

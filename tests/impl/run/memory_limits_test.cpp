@@ -1,5 +1,5 @@
 // labels: unit property
-#include "impl/run/memory_limits.hpp"
+#include "impl/run/start/memory_limits.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -10,7 +10,7 @@
 
 #include "spec/config/keys.hpp"
 #include "spec/config/load.hpp"
-#include "tests/impl/parallel/thread_ranks.hpp"
+#include "tests/impl/comm/thread_ranks.hpp"
 #include "tests/support/paths.hpp"
 
 namespace assay::impl::run::memory_limits_test {

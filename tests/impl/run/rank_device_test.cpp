@@ -1,13 +1,13 @@
 // labels: unit property
 // Which GPU a rank takes, by what every rank sees of its host; no GPU is needed to know.
-#include "impl/run/rank_device.hpp"
+#include "impl/run/start/rank_device.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <set>
 
-#include "tests/impl/parallel/thread_ranks.hpp"
+#include "tests/impl/comm/thread_ranks.hpp"
 
 namespace assay::impl::run::rank_device_test {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "impl/run/host.hpp"
+#include "impl/machine/host.hpp"
 
 namespace assay::impl::run::run_clock_test {
 namespace {

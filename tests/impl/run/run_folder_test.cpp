@@ -1,6 +1,6 @@
 // labels: unit fault
 // Where a run writes and what it continues: no run may write over another one, or save where it is lost.
-#include "impl/run/run_folder.hpp"
+#include "impl/run/start/run_folder.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,8 +10,8 @@
 #include <fstream>
 #include <thread>
 
+#include "impl/checkpoint/disk_space.hpp"
 #include "impl/checkpoint/folder.hpp"
-#include "impl/run/disk_space.hpp"
 #include "spec/error.hpp"
 #include "spec/model/inventory.hpp"
 #include "tests/support/scratch.hpp"

@@ -1,6 +1,6 @@
 // labels: unit fault
 // A rank that would train something else is named before any of them does.
-#include "impl/run/start_agreement.hpp"
+#include "impl/run/start/start_agreement.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "impl/checkpoint/checkpoint.hpp"
 #include "impl/data/grammar_data.hpp"
-#include "tests/impl/parallel/thread_ranks.hpp"
+#include "tests/impl/comm/thread_ranks.hpp"
 #include "tests/support/scratch.hpp"
 
 namespace assay::impl::run::start_agreement_test {

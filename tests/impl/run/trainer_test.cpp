@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "impl/parallel/mpi_communicator.hpp"
+#include "impl/comm/mpi_communicator.hpp"
 #include "reference/train_step.hpp"
 #include "spec/data/sample_order.hpp"
 #include "spec/random/philox.hpp"

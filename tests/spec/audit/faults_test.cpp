@@ -46,8 +46,7 @@ TEST(AuditFaultsSpec, EveryFaultIsFoundAndNamed) {
   EXPECT_TRUE(there.str() == text) << path << " is not what is measured: see its first lines";
 }
 
-/// What the README says of the draws is what is measured.
-TEST(AuditFaultsSpec, TheReadmeSaysWhatIsMeasured) {
+TEST(AuditFaultsSpec, TheDocumentsSayWhatIsMeasured) {
   int draws = 0, detected = 0, right = 0;
   for (const auto& [fault, row] : scored()) draws += row.draws, detected += row.detected, right += row.right;
   const auto written = [](int n) { return shown(n, Unit::none); };
@@ -55,9 +54,11 @@ TEST(AuditFaultsSpec, TheReadmeSaysWhatIsMeasured) {
                            written(draws) + " simulated logs, of formats chosen for each fault: " +
                            (detected == draws ? "all" : written(detected)) + " detected, " + written(right) +
                            " with the right cause first";
-  std::ostringstream readme;
-  readme << std::ifstream(tests::source_dir() + "/README.md").rdbuf();
-  EXPECT_NE(readme.str().find(said), std::string::npos) << said;
+  for (const char* document : {"/README.md", "/docs/measurements/README.md"}) {
+    std::ostringstream text;
+    text << std::ifstream(tests::source_dir() + document).rdbuf();
+    EXPECT_NE(text.str().find(said), std::string::npos) << document << ": " << said;
+  }
 }
 
 /// Invariants that no fault contradicts in half of its draws: these need some draw of some fault only.

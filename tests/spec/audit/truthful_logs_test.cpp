@@ -2,8 +2,10 @@
 // 300 truthful logs of every trainer hold no contradiction, whole or not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <sstream>
+#include <vector>
 
 #include "spec/audit/hypotheses.hpp"
 #include "tests/support/audit_confusion.hpp"
@@ -182,6 +184,27 @@ TEST(AuditFaultsSpec, TruthfulLogsThatBeginInTheMiddleOrAnewAreConsistent) {
       later += to_line >= 5;
     }
   EXPECT_GT(later, 20);
+}
+
+/// A few lines that somebody chose of a truthful log, each three times as far on as the one before.
+TEST(AuditFaultsSpec, TruthfulLogsOfQuotedStepsAreConsistent) {
+  for (std::size_t format = 0; format < tests::log_formats; ++format)
+    for (std::uint64_t seed = 0; is_of_lines(static_cast<LogFormat>(format)) && seed < truthful_seeds / 3;
+         ++seed) {
+      const SimulatedRun run = tests::simulate(static_cast<LogFormat>(format), seed);
+      const std::string log = render(run);
+      const RunRecord whole = record_of(run, log);
+      std::vector<std::int64_t> lines;
+      for (const Step& step : whole.steps) lines.push_back(step.line);
+      const RunRecord quoted =
+          record_of(run, without(log, [&](const std::string&, std::int64_t number) {
+                      auto step = std::upper_bound(lines.begin(), lines.end(), number) - lines.begin() - 1;
+                      while (step > 0 && step % 3 == 0) step /= 3;
+                      return step > 1;
+                    }));
+      ASSERT_TRUE(consistent(quoted)) << to_string(run.format) << ", seed " << seed << "\n"
+                                      << contradictions(quoted);
+    }
 }
 
 }  // namespace

@@ -70,7 +70,8 @@ inline spec::RunConfig draw_config() {
   config.device = *rc::gen::element(spec::Device::cpu, spec::Device::cuda, spec::Device::automatic);
   config.attention = *rc::gen::element(spec::AttentionBackend::automatic, spec::AttentionBackend::cudnn,
                                        spec::AttentionBackend::flash, spec::AttentionBackend::math);
-  config.deterministic = *rc::gen::arbitrary<bool>();
+  config.deterministic =
+      *rc::gen::element(spec::Determinism::automatic, spec::Determinism::off, spec::Determinism::on);
   config.cuda_graph = *rc::gen::arbitrary<bool>();
   config.threads = *inRange<std::int64_t>(0, 4096);
   config.seed = *inRange<std::uint64_t>(0, std::uint64_t(1) << 63);
@@ -84,6 +85,7 @@ inline spec::RunConfig draw_config() {
   }
   if (config.dtype == Dtype::bf16) config.reduce = *rc::gen::element(Dtype::f32, Dtype::bf16);
   config.check_replicas_every = *inRange<std::int64_t>(0, 1000);
+  config.stall_seconds = *inRange<std::int64_t>(30, 100000);
   config.directory = draw_text(false);
   config.checkpoint_every = *inRange<std::int64_t>(0, 1000);
   config.checkpoint_keep = *inRange<std::int64_t>(1, 1000);

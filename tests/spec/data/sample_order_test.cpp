@@ -114,5 +114,33 @@ RC_GTEST_PROP(SampleOrderSpec, HashSeesEveryIdAndTheOrder, ()) {
   RC_ASSERT(sample_hash(ids) != sample_hash(changed));
 }
 
+/// The products pass 63 bits from 2,896 ranks on.
+TEST(SampleOrderSpec, ADifferingHashIsSeenAmongAnyNumberOfRanks) {
+  for (const std::int64_t ranks : {1, 2, 3, 2895, 2896, 4096, 1 << 20, 1 << 23})
+    for (const std::int64_t hash : {cut_hash(0), cut_hash(1), cut_hash(0xabcde), cut_hash(~0ull)}) {
+      EXPECT_TRUE(all_the_same(ranks * hash, ranks * hash * hash, ranks)) << ranks << " x " << hash;
+      if (ranks == 1) continue;
+      for (const std::int64_t other : {hash ^ 1, hash ^ 0x80000, cut_hash(~0ull - 1)}) {
+        if (other == hash) continue;
+        const std::int64_t rest = ranks - 1;
+        EXPECT_FALSE(all_the_same(rest * hash + other, rest * hash * hash + other * other, ranks))
+            << ranks << " ranks: " << other << " among " << hash;
+      }
+    }
+}
+
+RC_GTEST_PROP(SampleOrderSpec, TheSumsAgreeWhereAllHashesDoAndNowhereElse, ()) {
+  const auto hashes = *rc::gen::nonEmpty(rc::gen::container<std::vector<std::uint64_t>>(
+      rc::gen::oneOf(rc::gen::just(std::uint64_t{77}), rc::gen::arbitrary<std::uint64_t>())));
+  std::int64_t sum = 0, squares = 0;
+  bool same = true;
+  for (const std::uint64_t hash : hashes) {
+    const std::int64_t cut = cut_hash(hash);
+    sum += cut, squares += cut * cut;
+    same = same && cut == cut_hash(hashes[0]);
+  }
+  RC_ASSERT(all_the_same(sum, squares, static_cast<std::int64_t>(hashes.size())) == same);
+}
+
 }  // namespace
 }  // namespace assay::spec::data::sample_order_test

@@ -50,7 +50,7 @@ Count bytes_of(const std::vector<Item>& items) {
 
 std::string names(const Setting& setting) {
   std::string text;
-  for (const Item& item : kept_activations(setting)) text += item.name + " ";
+  for (const Item& item : paper::kept_activations(setting)) text += item.name + " ";
   return text;
 }
 
@@ -60,13 +60,13 @@ TEST(MemoryPlanSpec, ExampleOfThePage) {
       .model = small(), .dtype = Dtype::bf16, .states = Dtype::f32, .micro = 2, .sequence_length = 3};
   const Count block = (24 + 24 + 48 + 24 + 36) * 2 + (6 + 6 + 12) * 4;
   const Count outside = (24 + 24) * 2 + 6 * 4;  // x_final, d_normed_final, rstd_final
-  EXPECT_EQ(bytes_of(kept_activations(setting)), block + outside);
+  EXPECT_EQ(bytes_of(paper::kept_activations(setting)), block + outside);
   setting.recompute = Recompute::none;
-  EXPECT_EQ(bytes_of(kept_activations(setting)), block + outside + (24 + 24 + 18) * 2);
+  EXPECT_EQ(bytes_of(paper::kept_activations(setting)), block + outside + (24 + 24 + 18) * 2);
   setting.recompute = Recompute::attention;
-  EXPECT_EQ(bytes_of(kept_activations(setting)), block + outside - (24 * 2 + 12 * 4));
+  EXPECT_EQ(bytes_of(paper::kept_activations(setting)), block + outside - (24 * 2 + 12 * 4));
   setting.recompute = Recompute::block;
-  EXPECT_EQ(bytes_of(kept_activations(setting)), Count(24 * 2) + outside);
+  EXPECT_EQ(bytes_of(paper::kept_activations(setting)), Count(24 * 2) + outside);
 }
 
 TEST(MemoryPlanSpec, EachSettingKeepsWhatThePageSays) {
@@ -183,7 +183,7 @@ RC_GTEST_PROP(MemoryPlanSpec, WhatIsThereAtThePeakAddsUpToIt, ()) {
 RC_GTEST_PROP(MemoryPlanSpec, NothingIsLeftBehindByAStep, ()) {
   const Setting setting = draw_setting();
   Ledger ledger;
-  walk(setting, ledger);
+  paper::walk(setting, ledger);
   RC_ASSERT(ledger.now() == Count(0));
 }
 
@@ -196,7 +196,7 @@ RC_GTEST_PROP(MemoryPlanSpec, EachSettingNeedsNoMoreAndComputesNoLessThanTheOneB
     RC_LOG() << to_string(recompute) << " dtype " << static_cast<int>(setting.dtype) << " machine "
              << static_cast<int>(setting.machine) << " layers " << setting.model.layers << " documents "
              << setting.documents << ": " << whole.peak.to_string() << " at " << whole.moment << "\n";
-    const Count mine = whole.peak, of_activations = bytes_of(kept_activations(setting));
+    const Count mine = whole.peak, of_activations = bytes_of(paper::kept_activations(setting));
     const Count executed = executed_flops(setting.model, {setting.sequence_length}, {}, recompute).executed();
     if (recompute != Recompute::none) {
       // A block that runs again does so beside dx and keeps its attention meanwhile. Where there are other

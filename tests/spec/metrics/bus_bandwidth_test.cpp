@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "spec/layout/volume.hpp"
+#include "spec/parallel/volume.hpp"
 #include "tests/support/label_of.hpp"
 
 namespace assay::spec::metrics::bus_bandwidth_test {

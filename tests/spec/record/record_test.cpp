@@ -101,6 +101,8 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
                                           "peak_flops",
                                           "expected_first_loss",
                                           "planned_memory_bytes",
+                                          "attention",
+                                          "deterministic",
                                           "measured_bytes",
                                           "mfu",
                                           "hfu",
@@ -117,6 +119,8 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
   start.peak_flops = 1;
   start.expected_first_loss.emplace();
   start.planned_memory_bytes = 1;
+  start.attention = "cudnn";
+  start.deterministic = true;
   Memory memory;
   memory.measured_bytes = 1;
   Step step;

@@ -6,6 +6,8 @@
 
 #include <set>
 
+#include "spec/model/fields.hpp"
+
 // RC_ASSERT takes its expression apart with overloaded operators, which evaluate both sides of && and ||:
 // those conditions have parentheses of their own.
 
@@ -29,6 +31,20 @@ TEST(TinyModels, DrawsReachEveryKindOfModel) {
     if (model.heads * model.head_dim != model.width) seen.insert("H*E unlike D");
   }
   EXPECT_EQ(seen.size(), 2u + 2 + 3 + 3 + 3);
+}
+
+TEST(TinyModels, DrawsVaryEveryFieldThatTheTrainerComputes) {
+  std::set<std::string> constant;
+  spec::for_each(spec::model_fields, [&](const auto& field) {
+    bool varies = false;
+    for (std::uint64_t seed = 1; seed < 100; ++seed)
+      varies |= !(tiny_model(0).*field.member == tiny_model(seed).*field.member);
+    if (!varies) constant.insert(field.name);
+  });
+  // The context bounds sequences and changes no number; the others do not train (spec/model/trainable.cpp).
+  EXPECT_EQ(constant, (std::set<std::string>{"context", "norm", "mlp", "positions", "qkv_bias", "output_bias",
+                                             "mlp_bias", "norm_bias", "experts", "latent_attention",
+                                             "multi_token_layers"}));
 }
 
 TEST(TinyModels, CornersAreModelsWithNamesOfTheirOwn) {

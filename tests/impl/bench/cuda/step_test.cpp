@@ -39,8 +39,8 @@ TEST(BenchStepCuda, PartsAddUpToTheStepWithinOnePercentInBothPrecisions) {
 TEST(BenchStepCuda, EveryOpIsTimedAndNoneBeatsItsRoofline) {
   ASSAY_NEEDS_GPU();
   Plan plan;
-  plan.model = spec::find_model("llama-1.36b");
-  plan.shape = {.micro = 2, .tokens = 2048, .dtype = Dtype::bf16};
+  plan.setting.model = spec::find_model("llama-1.36b");
+  plan.setting.micro = 2, plan.setting.sequence_length = 2048, plan.setting.dtype = Dtype::bf16;
   plan.device = at::Device(at::kCUDA, 0);
   plan.patience = {.repeats = 5};
   int rows = 0;

@@ -1,10 +1,10 @@
 // labels: gpu parity property
-#include "impl/ops/adamw.hpp"
+#include "impl/ops/adamw/adamw.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/impl/ops/adamw_parity.hpp"
+#include "tests/impl/ops/parity/adamw_parity.hpp"
 #include "tests/support/gpu.hpp"
 
 namespace assay::impl::cuda_adamw_test {

@@ -1,5 +1,5 @@
 // labels: gpu parity property
-#include "impl/ops/attention.hpp"
+#include "impl/ops/attention/attention.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -7,11 +7,11 @@
 #include <iostream>
 
 #include "impl/metrics/executed_flops.hpp"
-#include "impl/ops/attention_cudnn.hpp"
+#include "impl/ops/attention/attention_cudnn.hpp"
 #include "impl/ops/determinism.hpp"
 #include "spec/error.hpp"
 #include "spec/ops/rope.hpp"
-#include "tests/impl/ops/attention_parity.hpp"
+#include "tests/impl/ops/parity/attention_parity.hpp"
 #include "tests/support/gpu.hpp"
 
 namespace assay::impl::cuda_attention_test {
@@ -29,7 +29,8 @@ TEST(AttentionCuda, TheChoiceOfAShapeIsToldOnceWithItsReasons) {
   for (int i = 0; i < 2; ++i) attention::forward(exact, 2, 1, {});
   const auto lines = attention::new_choices();
   ASSERT_EQ(lines.size(), 1u);
-  EXPECT_NE(lines[0].find("math; cudnn and flash take bf16 only"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[0].find("math; cudnn takes bf16 only; flash takes bf16 only"), std::string::npos)
+      << lines[0];
   EXPECT_TRUE(attention::new_choices().empty());
 }
 
@@ -123,32 +124,53 @@ class Refusing {
   const bool before_;
 };
 
-TEST(AttentionCuda, WhereCudnnRefusesOurGraphItsGradientsComeApartThroughATen) {
+/// The shape is new to this process, so that its choice is made here.
+TEST(AttentionCuda, ACudnnWhoseBackwardRefusesComputesNoForwardEither) {
   ASSAY_NEEDS_GPU();
   attention::new_choices();
-  const auto table =
-      rope::table(spec::rope::inverse_frequencies(64, 10000, {}), 384, at::kBFloat16, at::kCUDA);
+  const Refusing on;
   for (const auto& [heads, kv_heads] : {std::pair{6, 6}, std::pair{6, 2}}) {
-    const at::Tensor qkv = tests::normal({2, 384, heads + 2 * kv_heads, 64}, 1, at::kBFloat16).to(at::kCUDA),
-                     dy = tests::normal({2, 384, heads, 64}, 2, at::kBFloat16).to(at::kCUDA);
-    const auto out = attention::forward(qkv, heads, kv_heads, {});
-    ASSERT_EQ(out.backend, attention::Backend::cudnn);
-    const at::Tensor joined = attention::cudnn::backward(dy, qkv, out.y, out.lse, heads, kv_heads, false);
-    const Refusing on;
+    const at::Tensor qkv = tests::normal({2, 416, heads + 2 * kv_heads, 64}, 1, at::kBFloat16).to(at::kCUDA),
+                     dy = tests::normal({2, 416, heads, 64}, 2, at::kBFloat16).to(at::kCUDA);
     const metrics::FlopCounter counter;
-    const at::Tensor apart = attention::backward(dy, qkv, out, heads, kv_heads, {});
-    EXPECT_TRUE(counter.seen().contains("aten::_scaled_dot_product_cudnn_attention_backward"));
+    const auto out = attention::forward(qkv, heads, kv_heads, {});
+    EXPECT_EQ(out.backend, attention::Backend::flash);
+    const at::Tensor dqkv = attention::backward(dy, qkv, out, heads, kv_heads, {});
     const auto lines = attention::new_choices();
     ASSERT_EQ(lines.size(), 1u);
-    EXPECT_NE(lines[0].find("cudnn; gradients of q, k and v apart: asked to refuse"), std::string::npos)
+    EXPECT_NE(lines[0].find("flash; cudnn refused: backward: asked to refuse"), std::string::npos)
         << lines[0];
-    // Each is within the bound of the exact gradient.
-    EXPECT_LE(parity::relative_norm(apart, joined.to(at::kDouble)), 2 * parity::gradient_norm_bound);
-    const at::Tensor turned = attention::backward_through_rope(dy, qkv, out, heads, kv_heads, {}, table, {});
-    rope::rotate(joined, heads + kv_heads, table, {}, /*inverse=*/true);
-    EXPECT_LE(parity::relative_norm(turned, joined.to(at::kDouble)),
-              2 * (parity::gradient_norm_bound + unit_roundoff(Dtype::bf16)));
+    // What the choice tried is not counted: two products forward, five backward.
+    const Count product = Count(2 * 2 * heads) * (416 * 417 / 2) * 64;
+    EXPECT_EQ(counter.measured().total(), 7 * product);
+    const at::Tensor wide = qkv.to(at::kDouble);
+    const at::Tensor plain = attention::aten::backward(
+        dy.to(at::kDouble), wide, attention::aten::forward(wide, heads, kv_heads, {}), heads, kv_heads, {});
+    EXPECT_LE(parity::relative_norm(dqkv, plain), parity::gradient_norm_bound);
   }
+}
+
+/// Neither ATen's backward nor plain products, which would take T x T in fp32 that nothing has planned.
+TEST(AttentionCuda, ARefusalAfterTheChoiceIsAnError) {
+  ASSAY_NEEDS_GPU();
+  const at::Tensor qkv = tests::normal({2, 384, 10, 64}, 1, at::kBFloat16).to(at::kCUDA),
+                   dy = tests::normal({2, 384, 6, 64}, 2, at::kBFloat16).to(at::kCUDA);
+  const auto table =
+      rope::table(spec::rope::inverse_frequencies(64, 10000, {}), 384, at::kBFloat16, at::kCUDA);
+  const auto out = attention::forward(qkv, 6, 2, {});
+  ASSERT_EQ(out.backend, attention::Backend::cudnn);
+  const Refusing on;
+  for (const bool through_rope : {false, true}) try {
+      if (through_rope)
+        attention::backward_through_rope(dy, qkv, out, 6, 2, {}, table, {});
+      else
+        attention::backward(dy, qkv, out, 6, 2, {});
+      ADD_FAILURE() << "another backend took over";
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      for (const char* part : {"compute.attention=cudnn refuses the backward pass", "asked to refuse"})
+        EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
 }
 
 TEST(AttentionCuda, CudnnIsNotGivenTensorsThatAreNotWhole) {
@@ -213,7 +235,7 @@ TEST(AttentionCuda, AForcedBackendComputesOrSaysWhyItDoesNot) {
     ADD_FAILURE() << "cudnn took fp32";
   } catch (const UserError& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_NE(std::string(error.what()).find("compute.attention=cudnn refuses"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("compute.attention=cudnn cannot compute"), std::string::npos);
   }
 }
 

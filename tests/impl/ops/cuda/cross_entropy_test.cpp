@@ -1,10 +1,10 @@
 // labels: gpu parity property
-#include "impl/ops/cross_entropy.hpp"
+#include "impl/ops/cross_entropy/cross_entropy.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/impl/ops/cross_entropy_parity.hpp"
+#include "tests/impl/ops/parity/cross_entropy_parity.hpp"
 #include "tests/support/gpu.hpp"
 
 namespace assay::impl::cuda_cross_entropy_test {

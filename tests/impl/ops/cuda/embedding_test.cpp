@@ -1,10 +1,10 @@
 // labels: gpu parity property
-#include "impl/ops/embedding.hpp"
+#include "impl/ops/embedding/embedding.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/impl/ops/embedding_parity.hpp"
+#include "tests/impl/ops/parity/embedding_parity.hpp"
 #include "tests/support/gpu.hpp"
 
 namespace assay::impl::cuda_embedding_test {

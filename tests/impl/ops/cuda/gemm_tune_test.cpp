@@ -1,5 +1,5 @@
 // labels: gpu unit
-#include "impl/ops/cuda_gemm.hpp"
+#include "impl/ops/gemm/cuda_gemm.hpp"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "impl/ops/linear.hpp"
+#include "impl/ops/linear/linear.hpp"
 #include "spec/tolerance.hpp"
 #include "tests/support/gpu.hpp"
 #include "tests/support/scratch.hpp"

@@ -1,5 +1,5 @@
 // labels: gpu parity property
-#include "impl/ops/init.hpp"
+#include "impl/ops/init/init.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

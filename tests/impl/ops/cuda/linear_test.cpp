@@ -1,11 +1,11 @@
 // labels: gpu parity property
-#include "impl/ops/linear.hpp"
+#include "impl/ops/linear/linear.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "impl/ops/cuda_gemm.hpp"
-#include "tests/impl/ops/linear_parity.hpp"
+#include "impl/ops/gemm/cuda_gemm.hpp"
+#include "tests/impl/ops/parity/linear_parity.hpp"
 #include "tests/support/gpu.hpp"
 
 namespace assay::impl::cuda_linear_test {

@@ -1,10 +1,10 @@
 // labels: gpu parity property
-#include "impl/ops/qk_norm.hpp"
+#include "impl/ops/qk_norm/qk_norm.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/impl/ops/qk_norm_parity.hpp"
+#include "tests/impl/ops/parity/qk_norm_parity.hpp"
 #include "tests/support/gpu.hpp"
 
 namespace assay::impl::cuda_qk_norm_test {

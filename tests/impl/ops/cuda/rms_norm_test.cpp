@@ -1,10 +1,10 @@
 // labels: gpu parity property
-#include "impl/ops/rms_norm.hpp"
+#include "impl/ops/rms_norm/rms_norm.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/impl/ops/rms_norm_parity.hpp"
+#include "tests/impl/ops/parity/rms_norm_parity.hpp"
 #include "tests/support/gpu.hpp"
 
 namespace assay::impl::cuda_rms_norm_test {

@@ -1,10 +1,10 @@
 // labels: gpu parity property
-#include "impl/ops/rope.hpp"
+#include "impl/ops/rope/rope.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/impl/ops/rope_parity.hpp"
+#include "tests/impl/ops/parity/rope_parity.hpp"
 #include "tests/support/gpu.hpp"
 
 namespace assay::impl::cuda_rope_test {

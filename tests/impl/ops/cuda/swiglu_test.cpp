@@ -1,10 +1,10 @@
 // labels: gpu parity property
-#include "impl/ops/swiglu.hpp"
+#include "impl/ops/swiglu/swiglu.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/impl/ops/swiglu_parity.hpp"
+#include "tests/impl/ops/parity/swiglu_parity.hpp"
 #include "tests/support/gpu.hpp"
 
 namespace assay::impl::cuda_swiglu_test {

@@ -4,9 +4,9 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <gtest/gtest.h>
 
-#include "impl/memory/step_arena.hpp"
-#include "impl/ops/cuda_gemm_search.hpp"
 #include "impl/ops/determinism.hpp"
+#include "impl/ops/gemm/cuda_gemm_search.hpp"
+#include "impl/params/step_arena.hpp"
 #include "spec/error.hpp"
 #include "spec/memory/plan.hpp"
 #include "tests/impl/step_runner.hpp"

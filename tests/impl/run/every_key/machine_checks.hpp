@@ -1,9 +1,10 @@
 #pragma once
 // What settings of the machine, the layout and the run's folder change.
-#include "impl/ops/attention.hpp"
+#include "impl/health/peer_rules.hpp"
+#include "impl/ops/attention/attention.hpp"
 #include "impl/ops/determinism.hpp"
-#include "spec/layout/partition.hpp"
 #include "spec/model/inventory.hpp"
+#include "spec/parallel/partition.hpp"
 #include "tests/impl/run/every_key/workshop.hpp"
 
 namespace assay::tests::every_key {
@@ -38,14 +39,18 @@ inline void attention_backend(Workshop& shop) {
   EXPECT_FALSE(impl::attention::forced()) << "a run that has ended still chooses for the next";
 }
 
-/// A CPU's sums are in one order anyway: what the ops are told is seen.
+/// A CPU's sums are in one order anyway: what the ops are given is seen.
 inline void repeated_bits(Workshop& shop) {
   const std::string base = losses(shop.train({}));
+  EXPECT_TRUE(impl::deterministic()) << "auto on a CPU";
+  EXPECT_EQ(losses(shop.train({"compute.deterministic=off"})), base);
   EXPECT_FALSE(impl::deterministic());
-  EXPECT_EQ(losses(shop.train({"compute.deterministic=on"})), base);
+  const Outcome on = shop.train({"compute.deterministic=on"});
+  EXPECT_EQ(losses(on), base);
   EXPECT_TRUE(impl::deterministic());
-  shop.train({});
-  EXPECT_FALSE(impl::deterministic());
+  EXPECT_EQ(on.run.start.attention, "loops");
+  EXPECT_EQ(on.run.start.deterministic, true);
+  EXPECT_EQ(shop.train({"compute.attention=math"}).run.start.attention, "products");
 }
 
 /// On a CPU: refused. On a GPU what is recorded is told, and the losses are the same.
@@ -98,6 +103,12 @@ inline void resume(Workshop& shop) {
   ASSERT_EQ(named.run.resumes.size(), 1u) << named.refusal;
   EXPECT_EQ(named.run.resumes[0].path, second);
   EXPECT_EQ(steps_done(named), "3 4 ");
+
+  // A run that was started when bits were not kept, by default or by name, goes on by default.
+  shop.train({"compute.deterministic=off", "train.steps=4", "checkpoint.every=2"});
+  fs::remove_all(shop.folder("run/checkpoints/step_00000004"));
+  const Outcome kept = shop.train({"checkpoint.resume=auto"}, true);
+  EXPECT_EQ(kept.run.resumes.size(), 1u) << kept.refusal;
 }
 
 inline void directory(Workshop& shop) {
@@ -177,6 +188,14 @@ inline void reduce(Workshop& shop) {
          recorded);
 }
 
+/// A run on one rank has no watch: what the watch of several is given.
+inline void stall_seconds(Workshop& shop) {
+  for (const int seconds : {30, 600, 86400}) {
+    const auto config = spec::load("", shop.with({"parallel.stall_seconds=" + std::to_string(seconds)}));
+    EXPECT_EQ(impl::limits_of(20, static_cast<double>(config.stall_seconds)).outside, seconds);
+  }
+}
+
 inline std::map<std::string, Check> machine_checks() {
   return {
       {"compute.dtype",
@@ -203,6 +222,7 @@ inline std::map<std::string, Check> machine_checks() {
                   return steps;
                 });
        }},
+      {"parallel.stall_seconds", stall_seconds},
       {"run.directory", directory},
       {"checkpoint.every",
        [](Workshop& shop) {

@@ -21,8 +21,8 @@
 #include "spec/error.hpp"
 #include "spec/record/read.hpp"
 #include "spec/record/run.hpp"
+#include "tests/impl/comm/thread_ranks.hpp"
 #include "tests/impl/data/token_bytes.hpp"
-#include "tests/impl/parallel/thread_ranks.hpp"
 #include "tests/support/scratch.hpp"
 
 namespace assay::tests::every_key {

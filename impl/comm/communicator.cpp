@@ -1,0 +1,43 @@
+#include "impl/comm/communicator.hpp"
+
+#include <stdexcept>
+
+#include "impl/comm/peer/copied.hpp"
+
+namespace assay::impl {
+
+namespace {
+/// Of ranks that have no GPUs to copy with.
+[[noreturn]] void refuse(const Copied& copied, const Communicator& ranks) {
+  throw AgreedError(ExitCode::usage, refusal(copied, "the tensors of these " + std::to_string(ranks.size()) +
+                                                         " ranks go by " + ranks.engine()));
+}
+}  // namespace
+
+std::shared_ptr<void> Communicator::gather_by_copies(const at::Tensor&) {
+  if (size() == 1) return nullptr;
+  refuse(copied_weights, *this);
+}
+
+std::shared_ptr<void> Communicator::scatter_by_copies(const at::Tensor&, const at::Tensor&) {
+  if (size() == 1) return nullptr;
+  refuse(copied_gradients, *this);
+}
+
+bool check_parts(const at::Tensor& whole, const at::Tensor& share, int rank, int size) {
+  if (!whole.is_contiguous() || !share.is_contiguous() || whole.scalar_type() != share.scalar_type() ||
+      whole.device() != share.device() || whole.numel() != share.numel() * size)
+    throw std::invalid_argument(
+        "a collective of equal parts takes contiguous tensors of one dtype and device, " +
+        std::to_string(size) + " parts of " + std::to_string(share.numel()) + " elements, not " +
+        std::to_string(whole.numel()));
+  const auto* begin = static_cast<const char*>(whole.const_data_ptr());
+  const auto* part = static_cast<const char*>(share.const_data_ptr());
+  const auto bytes = static_cast<std::ptrdiff_t>(share.nbytes());
+  if (part == begin + rank * bytes) return true;
+  if (part + bytes > begin && part < begin + size * bytes)
+    throw std::invalid_argument("a share overlaps with the whole, but is not this rank's part of it");
+  return false;
+}
+
+}  // namespace assay::impl

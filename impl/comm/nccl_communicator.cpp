@@ -1,0 +1,314 @@
+#include "impl/comm/nccl_communicator.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "impl/comm/hexadecimal.hpp"
+#include "impl/comm/let_go.hpp"
+#include "impl/comm/peer/peer_copies.hpp"
+#include "impl/comm/peer/peer_sums.hpp"
+#include "impl/comm/stream_lane.hpp"
+#include "spec/error.hpp"
+
+namespace assay::impl {
+
+namespace {
+/// Longer than one rank is busy with something that the others are not: a search for the fastest product.
+constexpr std::chrono::minutes patience{5};
+
+void nccl_check(ncclResult_t status, const char* call, int rank, ncclComm_t comm) {
+  if (status == ncclSuccess) return;
+  const char* last = ncclGetLastError(comm);
+  throw UserError(ExitCode::peer_lost, "rank " + std::to_string(rank) + ": NCCL call failed: " + call + ": " +
+                                           ncclGetErrorString(status) +
+                                           (last && *last ? std::string(" (") + last + ")" : std::string()) +
+                                           "; a rank has probably died, look at the first message of the "
+                                           "others, or set NCCL_DEBUG=WARN");
+}
+/// Locks out let_go, which another thread may call, and makes the call.
+#define ASSAY_NCCL_CHECK(call)                            \
+  do {                                                    \
+    const std::scoped_lock lock_of_calls(family_->calls); \
+    require_held();                                       \
+    nccl_check(call, #call, rank(), comm_);               \
+  } while (false)
+
+/// The communicators of a rank, all of which it lets go of when another rank is lost: their kernels would
+/// wait for that rank for ever.
+struct Family {
+  std::timed_mutex calls;
+  std::vector<ncclComm_t> held{};
+  std::vector<PeerStream*> copies{};
+  bool released = false;
+  std::atomic<bool> failed = false;  ///< a collective of one of them will not be done
+  LetGo let_go{[this] { release(); }};
+
+  void release() {
+    const std::unique_lock lock(calls, std::chrono::seconds(1));
+    // A call that hangs keeps the lock; the end of the process ends it, too.
+    if (!lock.owns_lock()) return;
+    released = true;
+    PeerStream::let_go(copies);
+    for (const ncclComm_t comm : held) ncclCommAbort(comm);
+    held.clear();
+  }
+};
+
+ncclDataType_t datatype(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kDouble:
+      return ncclFloat64;
+    case at::kFloat:
+      return ncclFloat32;
+    case at::kBFloat16:
+      return ncclBfloat16;
+    case at::kLong:
+      return ncclInt64;
+    default:
+      throw std::invalid_argument(std::string("NCCL moves fp64, fp32, bf16 and int64 here, not ") +
+                                  at::toString(tensor.scalar_type()));
+  }
+}
+
+std::string hexadecimal(const ncclUniqueId& id) { return to_hexadecimal({id.internal, sizeof id.internal}); }
+
+ncclUniqueId unique_id(const std::string& hex) {
+  ncclUniqueId id;
+  const std::string bytes = from_hexadecimal(hex);
+  if (bytes.size() != sizeof id.internal) throw std::invalid_argument("not the id of an NCCL communicator");
+  bytes.copy(id.internal, sizeof id.internal);
+  return id;
+}
+
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(std::unique_ptr<Communicator> control, const ncclUniqueId& id, at::Device device,
+                   c10::cuda::CUDAStream stream, std::shared_ptr<Family> family)
+      : control_(std::move(control)), device_(device), lane_(stream, device), family_(std::move(family)) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    // Not under the lock: a rank that is lost meanwhile would keep it.
+    nccl_check(ncclCommInitRankConfig(&comm_, size(), id, rank(), &config), "ncclCommInitRankConfig", rank(),
+               comm_);
+    const std::scoped_lock lock(family_->calls);
+    family_->held.push_back(comm_);
+  }
+  ~NcclCommunicator() override {
+    {
+      const std::scoped_lock lock(family_->calls);
+      std::erase(family_->copies, copies_.get());
+      std::erase(family_->copies, sums_.get());
+      if (family_->released || std::erase(family_->held, comm_) == 0) return;
+    }
+    if (family_->failed)
+      ncclCommAbort(comm_);  // destroy would wait for the rank that is gone
+    else
+      ncclCommDestroy(comm_);
+  }
+
+  std::string engine() const override { return "nccl"; }
+  int rank() const override { return control_->rank(); }
+  int size() const override { return control_->size(); }
+
+  Ticket begin_all_reduce_sum(const at::Tensor& tensor) override {
+    if (tensor.is_cpu()) {
+      control_->all_reduce_sum(tensor);
+      return 0;
+    }
+    if (!tensor.is_contiguous()) throw std::invalid_argument("NCCL moves contiguous tensors");
+    lane_.enter({tensor});
+    ASSAY_NCCL_CHECK(ncclAllReduce(tensor.const_data_ptr(), tensor.data_ptr(), count(tensor),
+                                   datatype(tensor), ncclSum, comm_, lane_.stream()));
+    return leave();
+  }
+
+  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) override {
+    check_parts(whole, share, rank(), size());
+    if (whole.is_cpu()) {
+      control_->wait(control_->begin_reduce_scatter_sum(whole, share));
+      return 0;
+    }
+    if (sums_ && sums_->shared(whole)) {
+      require_held_now();
+      sum_lane_->enter({whole, share});
+      sums_->reduce_scatter(whole, share);
+      ++scatters_by_copies_;
+      return leave(*sum_lane_);
+    }
+    lane_.enter({whole, share});
+    ASSAY_NCCL_CHECK(ncclReduceScatter(whole.const_data_ptr(), share.data_ptr(), count(share),
+                                       datatype(share), ncclSum, comm_, lane_.stream()));
+    return leave();
+  }
+
+  Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) override {
+    check_parts(whole, share, rank(), size());
+    if (whole.is_cpu()) {
+      control_->wait(control_->begin_all_gather(share, whole));
+      return 0;
+    }
+    if (copies_ && copies_->shared(share)) {
+      require_held_now();
+      copy_lane_->enter({whole, share});
+      copies_->gather(share, whole);
+      ++gathers_by_copies_;
+      return leave(*copy_lane_);
+    }
+    lane_.enter({whole, share});
+    ASSAY_NCCL_CHECK(ncclAllGather(share.const_data_ptr(), whole.data_ptr(), count(share), datatype(share),
+                                   comm_, lane_.stream()));
+    return leave();
+  }
+
+  void wait(Ticket ticket) override {
+    lane_.wait(ticket);
+    if (copy_lane_) copy_lane_->wait(ticket);
+    if (sum_lane_) sum_lane_->wait(ticket);
+  }
+  void wait_all() override {
+    lane_.wait_all();
+    if (copy_lane_) copy_lane_->wait_all();
+    if (sum_lane_) sum_lane_->wait_all();
+  }
+
+  std::int64_t gathers_by_copies() const override { return gathers_by_copies_; }
+  std::int64_t scatters_by_copies() const override { return scatters_by_copies_; }
+
+  std::shared_ptr<void> gather_by_copies(const at::Tensor& memory) override {
+    if (size() == 1) return nullptr;
+    if (!memory.is_cuda()) return control_->gather_by_copies(memory);
+    return opened(copies_, copy_lane_).share(memory);
+  }
+
+  std::shared_ptr<void> scatter_by_copies(const at::Tensor& memory, const at::Tensor& staging) override {
+    if (size() == 1) return nullptr;
+    if (!memory.is_cuda()) return control_->scatter_by_copies(memory, staging);
+    return opened(sums_, sum_lane_).share(memory, staging);
+  }
+
+  void settle() override {
+    at::cuda::CUDAEvent reached(cudaEventDisableTiming);
+    reached.record(c10::cuda::getCurrentCUDAStream(device_.index()));
+    const auto until = std::chrono::steady_clock::now() + patience;
+    for (int turn = 0; !reached.query(); ++turn) {
+      if (turn < 1000) continue;  // the usual end of a step is a matter of microseconds
+      require_alive(until);
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    require_alive(until);
+  }
+
+  std::vector<std::string> all_gather(const std::string& text) override { return control_->all_gather(text); }
+  void barrier() override { control_->barrier(); }
+
+  std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks) override {
+    // Every group's first rank makes an id; all of them are told to all.
+    ncclUniqueId id;
+    const bool leads = ranks.at(0) == rank();
+    if (leads) ASSAY_NCCL_CHECK(ncclGetUniqueId(&id));
+    const auto ids = control_->all_gather(leads ? hexadecimal(id) : std::string());
+    // One stream for all groups: their kernels run in the order in which they begin, on every rank.
+    return std::make_unique<NcclCommunicator>(control_->group(ranks),
+                                              unique_id(ids.at(static_cast<std::size_t>(ranks[0]))), device_,
+                                              lane_.stream(), family_);
+  }
+
+  [[noreturn]] void abort(int exit_code) override {
+    control_->abort(exit_code);
+    std::_Exit(exit_code);
+  }
+
+ private:
+  void require_held() const {
+    if (family_->released)
+      throw UserError(ExitCode::peer_lost,
+                      "rank " + std::to_string(rank()) + " was told that a rank is lost");
+  }
+  static std::size_t count(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
+
+  void require_held_now() const {
+    const std::scoped_lock lock(family_->calls);
+    require_held();
+  }
+
+  Ticket leave() { return leave(lane_); }
+  Ticket leave(StreamLane& lane) {
+    lane.leave(++last_);
+    return last_;
+  }
+
+  /// Made when it is asked for first, with the lane that orders its stream. Collective then.
+  template <class Copies>
+  Copies& opened(std::unique_ptr<Copies>& copies, std::optional<StreamLane>& lane) {
+    if (!copies) {
+      copies = std::make_unique<Copies>(*control_, device_);
+      lane.emplace(copies->stream(), device_);
+      const std::scoped_lock lock(family_->calls);
+      family_->copies.push_back(copies.get());
+    }
+    return *copies;
+  }
+
+  /// Asks all communicators of this rank: the collectives that are waited for may be a group's.
+  void require_alive(std::chrono::steady_clock::time_point until) {
+    {
+      const std::scoped_lock lock(family_->calls);
+      require_held();
+      for (const ncclComm_t comm : family_->held) {
+        ncclResult_t asynchronous = ncclSuccess;
+        nccl_check(ncclCommGetAsyncError(comm, &asynchronous), "ncclCommGetAsyncError", rank(), comm);
+        if (asynchronous == ncclSuccess || asynchronous == ncclInProgress) continue;
+        family_->failed = true;
+        nccl_check(asynchronous, "a collective of this step", rank(), nullptr);
+      }
+    }
+    if (std::chrono::steady_clock::now() < until) return;
+    family_->failed = true;
+    throw UserError(ExitCode::peer_lost,
+                    "rank " + std::to_string(rank()) + ": this step's work on the GPU is not done after " +
+                        std::to_string(patience.count()) +
+                        " minutes: another rank is gone or stalled before a collective that this one waits "
+                        "in; look at the others' messages and processes");
+  }
+
+  std::unique_ptr<Communicator> control_;
+  at::Device device_;
+  StreamLane lane_;
+  std::optional<StreamLane> copy_lane_{}, sum_lane_{};  ///< with copies_ and sums_
+  std::unique_ptr<PeerCopies> copies_{};                ///< since gather_by_copies
+  std::unique_ptr<PeerSums> sums_{};                    ///< since scatter_by_copies
+  std::int64_t gathers_by_copies_ = 0, scatters_by_copies_ = 0;
+  const std::shared_ptr<Family> family_;
+  ncclComm_t comm_ = nullptr;
+  Ticket last_ = 0;
+};
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> control,
+                                                     at::Device device) {
+  // Sums by the switch's multicast need a set-up that some containers and hosts hang in.
+  setenv("NCCL_NVLS_ENABLE", "0", /*overwrite=*/0);
+  c10::cuda::set_device(device.index());
+  ncclUniqueId id;
+  const bool leads = control->rank() == 0;
+  if (leads) nccl_check(ncclGetUniqueId(&id), "ncclGetUniqueId(&id)", 0, nullptr);
+  const auto ids = control->all_gather(leads ? hexadecimal(id) : std::string());
+  return std::make_unique<NcclCommunicator>(
+      std::move(control), unique_id(ids.at(0)), device,
+      c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index()), std::make_shared<Family>());
+}
+
+}  // namespace assay::impl

@@ -1,0 +1,91 @@
+#pragma once
+// When a rank counts as lost: a rule over what is seen of all ranks, without clocks and processes of its own.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "impl/health/rank_row.hpp"
+
+namespace assay::impl {
+
+/// Patience with a rank. [s]
+struct WatchLimits {
+  double silence = 10;  ///< no beat: its process is stopped, or its host hangs
+  double stall = 20;    ///< beats, and neither goes on nor waits for anything
+  double steps = 5;     ///< a stall is also longer than so many of its longest steps
+  /// The stall outside of what steps have shown to take: start, first step, end, and a wait for data, a disk
+  /// or a terminal.
+  double outside = 600;
+};
+
+/// `stall`: within steps. `outside`: parallel.stall_seconds.
+WatchLimits limits_of(double stall, double outside);
+
+/// What is known of one rank.
+struct SeenRank {
+  RowView row;
+  bool visible = false;  ///< nothing else counts where it is not
+  bool gone = false;     ///< its process, or the connection to it, has ended
+};
+
+/// `gpu_behind`: all ranks wait for GPUs, and one GPU has not come to what every other one has. `deadlock`:
+/// all ranks wait, one of them behind all others. `standstill`: all wait, and none is behind alone.
+enum class Lost { died, quit, failed, silent, stalled, gpu_behind, deadlock, standstill };
+
+/// In place of a rank: what is known blames none.
+inline constexpr int no_rank = -1;
+
+struct Finding {
+  int rank = 0;  ///< of `standstill`: no_rank
+  Lost how = Lost::died;
+  double seconds = 0;  ///< of `silent`, `stalled`, `gpu_behind`, `deadlock` and `standstill`
+};
+
+/// A rank that waits for what is outside of the job, for longer than a stall would last.
+struct Slow {
+  int rank = 0;
+  double seconds = 0;
+};
+
+/// Looks again and again. Time in which the looker itself stood still (its process was stopped, too) does not
+/// count against anyone.
+class PeerRules {
+ public:
+  PeerRules(const WatchLimits& limits, int ranks, int self);
+
+  /// The worst finding, of the lowest rank; `seconds`: since the last look. A rank that waits for others, or
+  /// whose GPU has not come to a collective that it was given, is not stalled: its calls may wait for room in
+  /// a queue of its GPU. Only where all ranks are seen, and all are held up so, one is named: whose GPU has
+  /// come to fewer collectives of a step than every other; else, where all wait for ranks, which has begun
+  /// fewer than every other. Where several are as far behind, a link or the collective library may hang:
+  /// nobody is named.
+  std::optional<Finding> look(double seconds, const std::vector<SeenRank>& ranks);
+  /// The slow ranks of that look, each once in `outside` seconds.
+  std::vector<Slow> slow(const std::vector<SeenRank>& ranks);
+
+ private:
+  struct Memory {
+    std::uint64_t beat = 0, progress = 0;
+    double silent = 0, still = 0;  ///< [s]
+    double quiet = 0;              ///< until it may be given as slow again [s]
+  };
+  std::optional<Finding> ended(const std::vector<SeenRank>& ranks) const;
+  std::optional<Finding> stands_still(const std::vector<SeenRank>& ranks) const;
+  std::optional<Finding> all_wait(const std::vector<SeenRank>& ranks) const;
+  double longest_in_a_step(const RowView& row) const;
+  double stall_of(const RowView& row) const;
+
+  WatchLimits limits_;
+  int self_;
+  std::vector<Memory> memory_;
+};
+
+/// One line: rank, host, GPU, what happened, step, phase, last collective, what the others do.
+std::string tell(const Finding& finding, const RowView& row, const std::string& host);
+/// The same of a slow rank: what it waits for, and until when it may.
+std::string tell_slow(const Slow& slow, const RowView& row, const std::string& host,
+                      const WatchLimits& limits);
+/// The same of a standstill: which ranks wait at which step, phase and collective.
+std::string tell_standstill(const Finding& finding, const std::vector<SeenRank>& ranks);
+
+}  // namespace assay::impl

@@ -1,0 +1,97 @@
+#include "impl/machine/host.hpp"
+
+#include <ATen/Context.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <cuda_runtime_api.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <sstream>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+namespace assay::impl::run {
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const auto colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+std::string operating_system() {
+  utsname names = {};
+  return uname(&names) == 0 ? std::string(names.sysname) + " " + names.release : "unknown";
+}
+
+std::int64_t host_memory() {
+  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+std::int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t total_pages = 0, resident_pages = 0;
+  file >> total_pages >> resident_pages;
+  return resident_pages * sysconf(_SC_PAGESIZE);
+}
+
+double process_age() {
+  std::ifstream file("/proc/self/stat");
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  // The second field is a name in parentheses, which may hold blanks; the 22nd is the start since boot.
+  std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
+  std::string field;
+  for (int number = 3; number <= 22; ++number) fields >> field;
+  timespec now = {};
+  if (!fields || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
+  const double began = std::stod(field) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  return std::max(0.0, static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) - began);
+}
+
+namespace {
+constexpr auto all_pools = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+
+c10::CachingAllocator::Stat allocated(at::Device device) {
+  return c10::cuda::CUDACachingAllocator::getDeviceStats(device.index()).allocated_bytes[all_pools];
+}
+}  // namespace
+
+std::int64_t device_peak_bytes(at::Device device) { return device.is_cuda() ? allocated(device).peak : 0; }
+
+std::int64_t device_allocated_bytes(at::Device device) {
+  return device.is_cuda() ? allocated(device).current : 0;
+}
+
+std::int64_t device_memory(at::Device device) {
+  if (!device.is_cuda()) return host_memory();
+  return static_cast<std::int64_t>(at::cuda::getDeviceProperties(device.index())->totalGlobalMem);
+}
+
+std::int64_t device_free_memory(at::Device device) {
+  at::globalContext().lazyInitDevice(at::kCUDA);  // the caching allocator begins with it
+  const c10::cuda::CUDAGuard guard(device);
+  std::size_t free = 0, total = 0;
+  C10_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  const auto held = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
+  return static_cast<std::int64_t>(free) + held.reserved_bytes[all_pools].current -
+         held.allocated_bytes[all_pools].current;
+}
+
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest that glibc accepts
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+#endif
+}
+
+}  // namespace assay::impl::run

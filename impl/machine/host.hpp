@@ -1,0 +1,44 @@
+#pragma once
+// What the record says about the machine.
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+
+#include "impl/machine/host_name.hpp"
+
+namespace assay::impl::run {
+
+using impl::host_name;
+/// As in /proc/cpuinfo "model name"; "unknown" where there is none.
+std::string cpu_model();
+std::string operating_system();  ///< kernel name and release
+/// Memory of the host [B].
+std::int64_t host_memory();
+/// Resident memory of this process [B].
+std::int64_t resident_bytes();
+
+/// Time since this process began, by the system's account, to a hundredth of a second; 0 where the system
+/// does not say. [s]
+double process_age();
+
+/// Most memory that tensors took on the GPU since the arena of steps was reserved
+/// (impl/params/step_arena.hpp), or else since the start [B]; 0 on the CPU.
+std::int64_t device_peak_bytes(at::Device device);
+
+/// Memory that tensors take on the GPU now [B]; 0 on the CPU.
+std::int64_t device_allocated_bytes(at::Device device);
+
+/// Memory of `device`: of the GPU in all, or of the host. [B]
+std::int64_t device_memory(at::Device device);
+
+/// Memory of the GPU that tensors may take: what no process has, and what the caching allocator holds unused.
+/// [B] Domain: a GPU.
+std::int64_t device_free_memory(at::Device device);
+
+/// Keeps memory that is freed by a step for the next one instead of giving it back to the system: a step
+/// allocates the same tensors again and again, and fresh pages cost a fault each. glibc only; elsewhere does
+/// nothing.
+void keep_freed_memory();
+
+}  // namespace assay::impl::run

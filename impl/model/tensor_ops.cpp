@@ -1,0 +1,214 @@
+#include "impl/model/tensor_ops.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "impl/ops/cross_entropy/cross_entropy.hpp"
+#include "impl/ops/embedding/embedding.hpp"
+#include "impl/ops/qk_norm/qk_norm.hpp"
+#include "impl/ops/rms_norm/rms_norm.hpp"
+#include "impl/ops/swiglu/swiglu.hpp"
+#include "spec/memory/head.hpp"
+
+namespace assay::impl {
+
+static_assert(spec::step::HeadOpSet<TensorOps>);
+
+namespace {
+
+/// Zero rows added at the end up to `rows`.
+at::Tensor with_rows(const at::Tensor& matrix, std::int64_t rows) {
+  at::Tensor out = at::empty({rows, matrix.size(1)}, matrix.options());
+  out.narrow(0, 0, matrix.size(0)).copy_(matrix);
+  out.narrow(0, matrix.size(0), rows - matrix.size(0)).zero_();
+  return out;
+}
+
+/// `made` is where backward wrote forward's value again, or the gradient as it was where the value was kept.
+TensorOps::Operand kept_or(TensorOps::Operand kept, at::Tensor made) {
+  return kept.defined() ? std::move(kept) : TensorOps::Operand{std::move(made)};
+}
+
+impl::ForwardValue state_of(const TensorOps::Operand& kept) {
+  return kept.defined() ? impl::ForwardValue::kept : impl::ForwardValue::again;
+}
+
+}  // namespace
+
+spec::step::BlockParameters<TensorOps::Weight, at::Tensor> TensorOps::acquire(std::int64_t block) {
+  return spec::step::convert(
+      context_.parameters->acquire(block), [](const at::Tensor& matrix) { return Weight{matrix}; },
+      [](const at::Tensor& vector) { return vector; });
+}
+
+spec::step::BlockParameters<TensorOps::Gradient, at::Tensor> TensorOps::gradients(std::int64_t block) {
+  const BlockGradients to = context_.parameters->gradients(block);
+  return spec::step::convert(
+      to.views,
+      [&](const at::Tensor& matrix) {
+        return Gradient{matrix, to.sum};
+      },
+      [](const at::Tensor& vector) { return vector; });
+}
+
+at::Tensor TensorOps::by_head(const at::Tensor& x) const {
+  return x.view({context_.batch.B, context_.batch.T, -1, model().head_dim});
+}
+
+at::Tensor TensorOps::by_token(const at::Tensor& x) const {
+  return x.view({context_.batch.B * context_.batch.T, -1});
+}
+
+at::Tensor TensorOps::zeros_like(const Site&, const Tensor& x) { return at::zeros_like(x); }
+
+at::Tensor TensorOps::embedding(const Site& site, const Weight& table) {
+  return run(site, {}, [&] { return embedding::forward(table.value, context_.batch.inputs); });
+}
+
+void TensorOps::embedding_backward(const Site& site, const Tensor& dx, const Gradient& table) {
+  run(site, {}, [&] { embedding::backward(dx, context_.batch.inputs, table.into); });
+}
+
+spec::step::Normed<TensorOps> TensorOps::rms_norm(const Site& site, const Tensor& x, const Vector& gain) {
+  auto norm = run(site, {}, [&] { return rms_norm::forward(x, gain, model().norm_eps); });
+  return {{std::move(norm.y)}, std::move(norm.rstd)};
+}
+
+TensorOps::Operand TensorOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x,
+                                                const Vector& gain, const Tensor& rstd, Tensor& dx,
+                                                const VectorGradient& dgain, Operand kept,
+                                                ForwardValue value) {
+  const auto state = value == ForwardValue::read ? state_of(kept) : impl::ForwardValue::kept;
+  run(site, {dy, dx}, [&] { rms_norm::backward(dy, x, gain, rstd, dx, dgain, state); });
+  return value == ForwardValue::read ? kept_or(std::move(kept), std::move(dy)) : kept;
+}
+
+at::Tensor TensorOps::linear(const Site& site, const Operand& x, const Weight& weight) {
+  return run(site, {}, [&] { return linear::forward(x.value, weight.value); });
+}
+
+at::Tensor TensorOps::linear_residual(const Site& site, const Tensor& residual, const Operand& x,
+                                      const Weight& weight) {
+  return run(site, {}, [&] { return linear::forward_residual(residual, x.value, weight.value); });
+}
+
+at::Tensor TensorOps::linear_input_gradient(const Site& site, const Operand& dy, const Weight& weight) {
+  return run(site, {}, [&] { return linear::backward_input(dy.value, weight.value); });
+}
+
+void TensorOps::linear_weight_gradient(const Site& site, const Operand& dy, const Operand& x,
+                                       const Gradient& dweight) {
+  run(site, {}, [&] { linear::backward_weight(dy.value, x.value, dweight.into, dweight.sum); });
+}
+
+spec::step::QkNormed<TensorOps> TensorOps::qk_norm(const Site& site, const Tensor& qkv, const Vector& q_gain,
+                                                   const Vector& k_gain) {
+  const auto& m = model();
+  auto normed = run(site, {}, [&] {
+    return qk_norm::forward(by_head(qkv), q_gain, k_gain, m.heads, m.kv_heads, m.norm_eps);
+  });
+  return {by_token(normed.qkv), std::move(normed.rstd)};
+}
+
+void TensorOps::qk_norm_backward(const Site& site, Tensor& dqkv, const Tensor& qkv, const Vector& q_gain,
+                                 const Vector& k_gain, const Tensor& rstd, const VectorGradient& dq_gain,
+                                 const VectorGradient& dk_gain) {
+  const auto& m = model();
+  run(site, {dqkv}, [&] {
+    qk_norm::backward(by_head(dqkv), by_head(qkv), q_gain, k_gain, rstd, m.heads, m.kv_heads, dq_gain,
+                      dk_gain);
+  });
+}
+
+void TensorOps::rope(const Site& site, Tensor& qkv) {
+  run(site, {qkv}, [&] {
+    rope::rotate(by_head(qkv), model().heads + model().kv_heads, context_.rope_table,
+                 context_.batch.positions,
+                 /*inverse=*/false);
+  });
+}
+
+TensorOps::Attention TensorOps::attention(const Site& site, const Tensor& qkv) {
+  return run(site, {}, [&] {
+    return Attention{
+        attention::forward(by_head(qkv), model().heads, model().kv_heads, context_.batch.documents)};
+  });
+}
+
+TensorOps::Operand TensorOps::attention_operand(const Attention& attention) {
+  return {by_token(attention.forward.y)};
+}
+
+at::Tensor TensorOps::attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv,
+                                                      Attention saved) {
+  return run(site, {}, [&] {
+    return by_token(attention::backward_through_rope(by_head(dy), by_head(qkv), saved.forward, model().heads,
+                                                     model().kv_heads, context_.batch.documents,
+                                                     context_.rope_table, context_.batch.positions));
+  });
+}
+
+TensorOps::Operand TensorOps::gate(const Site& site, const Tensor& gate_up) {
+  return {run(site, {}, [&] { return swiglu::forward(gate_up); })};
+}
+
+spec::step::GateGradient<TensorOps> TensorOps::gate_backward(const Site& site, Tensor d_gated, Tensor gate_up,
+                                                             Operand kept) {
+  Tensor d_gate_up =
+      run(site, {d_gated, gate_up}, [&] { return swiglu::backward(d_gated, gate_up, state_of(kept)); });
+  return {{std::move(d_gate_up)}, kept_or(std::move(kept), std::move(d_gated))};
+}
+
+TensorOps::PaddedHead TensorOps::padded_head(const Weight& weight, const Gradient& gradient) {
+  const std::int64_t V = weight.value.size(0),
+                     rows = weight.value.is_cuda()
+                                ? spec::memory::padded_vocabulary(V, weight.value.element_size())
+                                : V;
+  if (rows == V) return {rows, weight, gradient};
+  return {rows,
+          {with_rows(weight.value, rows)},
+          {at::empty({rows, weight.value.size(1)}, gradient.into.options()), linear::GradientSum::starts}};
+}
+
+void TensorOps::add_padded_gradient(const PaddedHead& padded, const Gradient& gradient) {
+  const std::int64_t V = gradient.into.size(0);
+  if (padded.rows == V) return;
+  const at::Tensor real = padded.gradient.into.narrow(0, 0, V);
+  if (gradient.sum == linear::GradientSum::starts)
+    gradient.into.copy_(real);
+  else
+    gradient.into.add_(real);
+}
+
+std::vector<spec::step::Chunk> TensorOps::chunks(std::int64_t N, std::int64_t most) const {
+  std::vector<Chunk> chunks;
+  for (std::int64_t begin = 0; begin < N; begin += most)
+    chunks.push_back({.begin = begin, .count = std::min(most, N - begin), .times = 1, .first = begin == 0});
+  return chunks;
+}
+
+TensorOps::Operand TensorOps::rows(const Operand& x, const Chunk& chunk) {
+  return {x.value.narrow(0, chunk.begin, chunk.count)};
+}
+
+at::Tensor TensorOps::empty_like(const Site&, const Operand& x) { return at::empty_like(x.value); }
+
+void TensorOps::copy_rows(Tensor& into, const Chunk& chunk, const Tensor& part) {
+  into.narrow(0, chunk.begin, chunk.count).copy_(part);
+}
+
+/// The logits of rows that were added to the head are 0 and stay so as gradients: the loss sees the
+/// vocabulary alone.
+TensorOps::ChunkLoss TensorOps::cross_entropy(const Site& site, Tensor& logits, const Chunk& chunk) {
+  const at::Tensor targets = context_.batch.targets.narrow(0, chunk.begin, chunk.count),
+                   of_vocabulary = logits.narrow(1, 0, model().vocab);
+  auto loss = run(site, {logits},
+                  [&] { return cross_entropy::forward_backward(of_vocabulary, targets, normalizer_, z_); });
+  loss_.cross_entropy = chunk.first ? loss.loss : loss_.cross_entropy + loss.loss;
+  loss_.z_loss = chunk.first ? loss.z_loss : loss_.z_loss + loss.z_loss;
+  return {std::move(loss.lse)};
+}
+
+}  // namespace assay::impl

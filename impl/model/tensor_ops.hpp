@@ -1,0 +1,153 @@
+#pragma once
+// The trainer's op set: the step's template (spec/step/model.hpp) over ATen's tensors and the ops of
+// impl/ops. One object serves one micro-batch.
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <initializer_list>
+#include <vector>
+
+#include "impl/metrics/executed_flops.hpp"
+#include "impl/model/parameter_access.hpp"
+#include "impl/model/token_batch.hpp"
+#include "impl/ops/attention/attention.hpp"
+#include "impl/ops/linear/linear.hpp"
+#include "impl/ops/normalizer.hpp"
+#include "impl/ops/rope/rope.hpp"
+#include "spec/step/model.hpp"
+
+namespace assay::impl {
+
+/// A micro-batch's part of the step's loss, fp64 scalars on the model's device [nat].
+struct Loss {
+  at::Tensor cross_entropy;
+  at::Tensor z_loss;
+};
+
+/// Sees every op of a step before it runs, on the tensors that it runs on. `call` may be made any number of
+/// times, and adds to the gradients of parameters each time; it writes over `overwritten`, which must be as
+/// they were when `op` returns.
+class OpObserver {
+ public:
+  virtual ~OpObserver() = default;
+  virtual void op(std::initializer_list<at::Tensor> overwritten, const std::function<void()>& call) = 0;
+};
+
+class TensorOps {
+ public:
+  using Tensor = at::Tensor;
+  /// What a GEMM reads, [N, in].
+  struct Operand {
+    at::Tensor value;
+    bool defined() const { return value.defined(); }
+  };
+  struct Weight {
+    at::Tensor value;  ///< [out, in]
+  };
+  using Vector = at::Tensor;
+  /// Where a weight's gradient is summed, and whether the next GEMM starts the sum.
+  struct Gradient {
+    at::Tensor into;  ///< [out, in]
+    linear::GradientSum sum = linear::GradientSum::continues;
+    Gradient continued() const { return {into, linear::GradientSum::continues}; }
+  };
+  using VectorGradient = at::Tensor;
+  struct Attention {
+    attention::Forward forward;
+    bool defined() const { return forward.y.defined(); }
+  };
+  struct ChunkLoss {
+    at::Tensor lse;  ///< [n]
+  };
+  /// The head's rows as its GEMMs see them (spec/memory/head.hpp).
+  struct PaddedHead {
+    std::int64_t rows = 0;
+    Weight weight;
+    Gradient gradient;
+  };
+  using Chunk = spec::step::Chunk;
+  using ForwardValue = spec::step::ForwardValue;
+  using Site = spec::step::Site;
+
+  /// What a step's ops work on beside the step's own tensors; all must outlive this. `parameters` may be null
+  /// where the template's caller brings weights and gradients itself.
+  struct Context {
+    const spec::ModelSpec& model;
+    const rope::Table& rope_table;
+    const TokenBatch& batch;
+    ParameterAccess* parameters = nullptr;
+    OpObserver* observer = nullptr;
+  };
+  /// `normalizer`: valid tokens of the whole step over all micro-batches and ranks; `z`: coefficient of the
+  /// z-loss. Both are read by the head alone.
+  explicit TensorOps(const Context& context, Normalizer normalizer = 1, double z = 0)
+      : context_(context), normalizer_(std::move(normalizer)), z_(z) {}
+
+  const Loss& loss() const { return loss_; }  ///< of the head's chunks so far
+
+  const spec::ModelSpec& model() const { return context_.model; }
+  spec::step::BlockParameters<Weight, Vector> acquire(std::int64_t block);
+  spec::step::BlockParameters<Gradient, VectorGradient> gradients(std::int64_t block);
+  void release(std::int64_t block) { context_.parameters->release(block); }
+  void gradients_ready(std::int64_t block) { context_.parameters->gradients_ready(block); }
+
+  void moment(const char*, std::int64_t = 0, const char* = "") {}
+  metrics::FlopScope recompute() { return metrics::FlopScope(spec::ExecutedPass::recompute); }
+
+  Operand operand(const Tensor& x) { return {x}; }
+  Tensor zeros_like(const Site& site, const Tensor& x);
+
+  Tensor embedding(const Site& site, const Weight& table);
+  void embedding_backward(const Site& site, const Tensor& dx, const Gradient& table);
+  spec::step::Normed<TensorOps> rms_norm(const Site& site, const Tensor& x, const Vector& gain);
+  Operand rms_norm_backward(const Site& site, Tensor dy, const Tensor& x, const Vector& gain,
+                            const Tensor& rstd, Tensor& dx, const VectorGradient& dgain, Operand kept,
+                            ForwardValue value);
+  Tensor linear(const Site& site, const Operand& x, const Weight& weight);
+  Tensor linear_residual(const Site& site, const Tensor& residual, const Operand& x, const Weight& weight);
+  Tensor linear_input_gradient(const Site& site, const Operand& dy, const Weight& weight);
+  void linear_weight_gradient(const Site& site, const Operand& dy, const Operand& x, const Gradient& dweight);
+  spec::step::QkNormed<TensorOps> qk_norm(const Site& site, const Tensor& qkv, const Vector& q_gain,
+                                          const Vector& k_gain);
+  void qk_norm_backward(const Site& site, Tensor& dqkv, const Tensor& qkv, const Vector& q_gain,
+                        const Vector& k_gain, const Tensor& rstd, const VectorGradient& dq_gain,
+                        const VectorGradient& dk_gain);
+  void rope(const Site& site, Tensor& qkv);
+  Attention attention(const Site& site, const Tensor& qkv);
+  Operand attention_operand(const Attention& attention);
+  Tensor attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv, Attention saved);
+  Operand gate(const Site& site, const Tensor& gate_up);
+  spec::step::GateGradient<TensorOps> gate_backward(const Site& site, Tensor d_gated, Tensor gate_up,
+                                                    Operand kept);
+
+  PaddedHead padded_head(const Weight& weight, const Gradient& gradient);
+  void add_padded_gradient(const PaddedHead& padded, const Gradient& gradient);
+  std::int64_t head_tokens(const Operand& x) const { return x.value.size(0); }
+  std::vector<Chunk> chunks(std::int64_t N, std::int64_t most) const;
+  Operand rows(const Operand& x, const Chunk& chunk);
+  Tensor empty_like(const Site& site, const Operand& x);
+  void copy_rows(Tensor& into, const Chunk& chunk, const Tensor& part);
+  ChunkLoss cross_entropy(const Site& site, Tensor& logits, const Chunk& chunk);
+
+ private:
+  /// Runs `op` for `site`, which its GEMMs count for. It writes over `overwritten` beside its results.
+  template <class Op>
+  auto run(const Site& site, std::initializer_list<at::Tensor> overwritten, const Op& op) {
+    const metrics::FlopScope scope(site.component);
+    if (context_.observer) context_.observer->op(overwritten, [&] { op(); });
+    return op();
+  }
+  /// [N, heads E] as [B, T, heads, E].
+  at::Tensor by_head(const at::Tensor& x) const;
+  at::Tensor by_token(const at::Tensor& x) const;  ///< and back
+
+  const Context context_;
+  const Normalizer normalizer_;
+  const double z_;
+  Loss loss_;
+};
+
+using Activations = spec::step::Activations<TensorOps>;
+using BlockActivations = spec::step::BlockActivations<TensorOps>;
+
+}  // namespace assay::impl

@@ -1,0 +1,174 @@
+#include "impl/ops/attention/attention.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "impl/metrics/executed_flops.hpp"
+#include "impl/metrics/op_times.hpp"
+#include "impl/ops/tensor_check.hpp"
+#include "spec/error.hpp"
+#include "spec/ops/attention.hpp"
+
+namespace assay::impl::attention {
+
+namespace {
+constexpr int any_backend = -1;
+std::atomic<int> forced_backend = any_backend;
+
+void check(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Documents& documents) {
+  spec::attention::check_extents("qkv", qkv.sizes().vec(),
+                                 {qkv.size(0), qkv.size(1), heads + 2 * kv_heads, qkv.size(-1)});
+  const spec::attention::Shape shape{
+      .B = qkv.size(0), .T = qkv.size(1), .H = heads, .K = kv_heads, .E = qkv.size(3)};
+  if (!documents.defined()) return spec::attention::check(shape, {});
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(documents.numbers.numel()));
+  // The loader has checked the order of documents that are on a device.
+  if (documents.numbers.is_cpu())
+    std::copy_n(documents.numbers.const_data_ptr<std::int32_t>(), documents.numbers.numel(), numbers.begin());
+  spec::attention::check(shape, numbers);
+}
+
+void check_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
+                    std::int64_t kv_heads, const Documents& documents) {
+  check(qkv, heads, kv_heads, documents);
+  spec::attention::check_extents("dy", dy.sizes().vec(), {qkv.size(0), qkv.size(1), heads, qkv.size(3)});
+  check_contiguous("attention", {dy, qkv, saved.lse, documents.numbers, documents.offsets});
+}
+}  // namespace
+
+Forced::Forced(spec::AttentionBackend backend, at::Device device) : before_(forced_backend) {
+  using enum spec::AttentionBackend;
+  if ((backend == cudnn || backend == flash) && !device.is_cuda())
+    throw UserError(ExitCode::usage, std::string("compute.attention=") +
+                                         (backend == cudnn ? "cudnn" : "flash") +
+                                         " runs on NVIDIA GPUs only, and this run is on the CPU; give "
+                                         "compute.attention=auto or math");
+  forced_backend = static_cast<int>(backend == cudnn   ? Backend::cudnn
+                                    : backend == flash ? Backend::flash
+                                                       : Backend::math);
+  if (backend == automatic) forced_backend = any_backend;
+}
+
+Forced::~Forced() { forced_backend = before_; }
+
+std::optional<Backend> forced() {
+  const int backend = forced_backend;
+  if (backend == any_backend) return {};
+  return static_cast<Backend>(backend);
+}
+
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
+                const Documents& documents) {
+  const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::forward);
+  check(qkv, heads, kv_heads, documents);
+  check_contiguous("attention", {qkv, documents.numbers, documents.offsets});
+  if (qkv.is_cuda()) return cuda::forward(qkv, heads, kv_heads, documents);
+  return forced() ? aten::forward(qkv, heads, kv_heads, documents)
+                  : cpu::forward(qkv, heads, kv_heads, documents);
+}
+
+at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
+                    std::int64_t kv_heads, const Documents& documents) {
+  const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::backward);
+  const metrics::FlopScope scope(spec::ExecutedPass::backward);
+  check_backward(dy, qkv, saved, heads, kv_heads, documents);
+  if (qkv.is_cuda()) return cuda::backward(dy, qkv, saved, heads, kv_heads, documents);
+  return forced() ? aten::backward(dy, qkv, saved, heads, kv_heads, documents)
+                  : cpu::backward(dy, qkv, saved, heads, kv_heads, documents);
+}
+
+at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
+                                 std::int64_t heads, std::int64_t kv_heads, const Documents& documents,
+                                 const rope::Table& table, const at::Tensor& positions) {
+  if (qkv.is_cpu()) {
+    at::Tensor dqkv = backward(dy, qkv, saved, heads, kv_heads, documents);
+    rope::rotate(dqkv, heads + kv_heads, table, positions, /*inverse=*/true);
+    return dqkv;
+  }
+  const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::backward);
+  const metrics::FlopScope scope(spec::ExecutedPass::backward);
+  check_backward(dy, qkv, saved, heads, kv_heads, documents);
+  return cuda::backward_through_rope(dy, qkv, saved, heads, kv_heads, documents, table, positions);
+}
+
+namespace aten {
+
+using metrics::FlopScope;
+using spec::ExecutedPass;
+using enum spec::FlopComponent;
+
+namespace {
+/// q, k and v by key/value head, the G = H/K query heads of a group one below the other: no copies of k and
+/// v.
+struct Split {
+  std::int64_t B, T, H, K, E;
+  at::Tensor q;     ///< [B, K, G*T, E]
+  at::Tensor k, v;  ///< [B, K, T, E]
+
+  Split(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads)
+      : B(qkv.size(0)), T(qkv.size(1)), H(heads), K(kv_heads), E(qkv.size(3)) {
+    const at::Tensor wide = qkv.scalar_type() == at::kBFloat16 ? qkv.to(at::kFloat) : qkv;
+    q = grouped(wide.narrow(2, 0, H));
+    k = wide.narrow(2, H, K).transpose(1, 2);
+    v = wide.narrow(2, H + K, K).transpose(1, 2);
+  }
+  at::Tensor grouped(const at::Tensor& x_BTHE) const {
+    return x_BTHE.reshape({B, T, K, H / K, E}).permute({0, 2, 3, 1, 4}).reshape({B, K, H / K * T, E});
+  }
+  at::Tensor by_token(const at::Tensor& x) const {
+    return x.view({B, K, H / K, T, E}).permute({0, 3, 1, 2, 4}).reshape({B, T, H, E}).contiguous();
+  }
+  /// Scaled scores [B, K, G*T, T], -inf where a token must not look.
+  at::Tensor scores(const Documents& documents) const {
+    at::Tensor hidden = at::ones({T, T}, q.options().dtype(at::kBool)).triu_(1).view({1, 1, 1, T, T});
+    if (documents.defined())
+      hidden = hidden.logical_or(
+          documents.numbers.view({B, 1, 1, T, 1}).ne(documents.numbers.view({B, 1, 1, 1, T})));
+    at::Tensor s = at::matmul(q, k.transpose(2, 3)).mul_(1 / std::sqrt(static_cast<double>(E)));
+    s.view({B, K, H / K, T, T}).masked_fill_(hidden, -std::numeric_limits<double>::infinity());
+    return s;
+  }
+};
+
+at::Tensor recomputed_scores(const Split& split, const Documents& documents) {
+  const FlopScope scope(attention_scores, ExecutedPass::recompute);
+  return split.scores(documents);
+}
+}  // namespace
+
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
+                const Documents& documents) {
+  const Split split(qkv, heads, kv_heads);
+  FlopScope scope(attention_scores);
+  const at::Tensor s = split.scores(documents), lse = at::logsumexp(s, {3}, true);
+  scope.enter(attention_values);
+  return {split.by_token(at::matmul((s - lse).exp_(), split.v)).to(qkv.scalar_type()),
+          lse.view({split.B, heads, split.T}),
+          Backend::math,
+          {},
+          {}};
+}
+
+at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
+                    std::int64_t kv_heads, const Documents& documents) {
+  const Split split(qkv, heads, kv_heads);
+  const at::Tensor upstream = split.grouped(dy.to(split.q.scalar_type()));
+  const at::Tensor p =
+      (recomputed_scores(split, documents) - saved.lse.view({split.B, kv_heads, -1, 1})).exp_();
+  FlopScope scope(attention_values);
+  const at::Tensor dv = at::matmul(p.transpose(2, 3), upstream);
+  const at::Tensor dp = at::matmul(upstream, split.v.transpose(2, 3));
+  const at::Tensor ds =
+      (dp - (p * dp).sum(3, true)).mul_(p).mul_(1 / std::sqrt(static_cast<double>(split.E)));
+  scope.enter(attention_scores);
+  const at::Tensor dq = split.by_token(at::matmul(ds, split.k)), dk = at::matmul(ds.transpose(2, 3), split.q);
+  return at::cat({dq, dk.transpose(1, 2), dv.transpose(1, 2)}, 2).to(qkv.scalar_type());
+}
+}  // namespace aten
+
+}  // namespace assay::impl::attention

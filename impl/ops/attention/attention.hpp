@@ -1,0 +1,84 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "impl/ops/attention/attention_choice.hpp"
+#include "impl/ops/documents.hpp"
+#include "impl/ops/rope/rope.hpp"
+#include "spec/config/run_config.hpp"
+
+namespace assay::impl::attention {
+
+struct Forward {
+  at::Tensor y;    ///< [B, T, H, E] contiguous
+  at::Tensor lse;  ///< [B, H, T] log of the sum of exponentials of each row, fp32 for bf16, else dtype of qkv
+  Backend backend = Backend::math;    ///< that computed y and lse, and computes the gradient
+  at::Tensor seed = {}, offset = {};  ///< dropout's, unused, which the fused backends hand to their backward
+};
+
+/// Causal grouped-query attention with an optional document mask.                     [spec/ops/attention.md]
+/// Token t sees token s iff s <= t and both are of the same document; scale 1/sqrt(E).
+/// Shapes: qkv [B, T, H + 2K, E] contiguous, heads ordered q | k | v (query head h reads key/value head h /
+/// (H/K)). Errors: SpecError attention_c1..
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Documents& documents);
+
+/// Gradient of forward with the probabilities recomputed from lse. dy [B, T, H, E] -> dqkv [B, T, H + 2K, E].
+at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
+                    std::int64_t kv_heads, const Documents& documents);
+
+/// The gradient [B, T, H + 2K, E] of what `qkv` was before rope::rotate turned its first H + K heads: the
+/// same numbers as backward and then rope::rotate with inverse = true, in one pass over memory less where a
+/// library gives the gradients of q, k and v apart. `table`, `positions` as rope::rotate took them.
+at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
+                                 std::int64_t heads, std::int64_t kv_heads, const Documents& documents,
+                                 const rope::Table& table, const at::Tensor& positions);
+
+/// While it lives only `backend` computes attention in this process; automatic: whichever takes both passes
+/// of a shape first, found out by running both at the shape's first call. On the CPU `math` means plain
+/// products instead of our loops. After it, what held before it holds again. A pass that is refused throws
+/// UserError(usage) with the reason; no other backend takes over.
+class Forced {
+ public:
+  /// Errors: UserError(usage), cudnn or flash on the CPU.
+  Forced(spec::AttentionBackend backend, at::Device device);
+  ~Forced();
+  Forced(const Forced&) = delete;
+  Forced& operator=(const Forced&) = delete;
+
+ private:
+  int before_;
+};
+std::optional<Backend> forced();
+
+/// What was chosen, and not forced, for each new shape on a GPU since the last call, one line each, with the
+/// reason of every backend that refused it. Fused backends take bf16, and documents flash alone, by their
+/// offsets; their backward adds in any order, so that gradients may differ in the last bits between two runs,
+/// unless `deterministic()`.
+std::vector<std::string> new_choices();
+
+/// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
+/// loops for CPU tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen
+/// calls and runs on any device.
+namespace cpu {
+inline constexpr std::int64_t tile_rows = 12;  ///< query tokens that are worked on together
+decltype(attention::forward) forward;
+decltype(attention::backward) backward;
+}  // namespace cpu
+namespace cuda {
+decltype(attention::forward) forward;
+decltype(attention::backward) backward;
+decltype(attention::backward_through_rope) backward_through_rope;
+/// Why `backend` does not compute both passes of `shape` on `device`, whatever is forced; empty where it
+/// does. Both are run on zeros, so that the library's plans are there for the calls of this thread that
+/// follow: up to seconds, and memory as for one call of each pass.
+std::string refusal(const Shape& shape, Backend backend, at::Device device);
+}  // namespace cuda
+namespace aten {
+decltype(attention::forward) forward;
+decltype(attention::backward) backward;
+}  // namespace aten
+
+}  // namespace assay::impl::attention

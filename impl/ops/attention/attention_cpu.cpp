@@ -1,0 +1,265 @@
+// Exact softmax over whole rows of a tile of query tokens; keys after the tile and before its documents are
+// skipped. One thread works on one (sequence, key/value head), so that no sum depends on the number of
+// threads.
+#include <ATen/ATen.h>
+
+#include <atomic>
+
+#include "impl/metrics/executed_flops.hpp"
+#include "impl/ops/attention/attention.hpp"
+#include "impl/ops/cpu_math.hpp"
+#include "impl/ops/gemm/cpu_gemm.hpp"
+
+namespace assay::impl::attention::cpu {
+
+using impl::cpu::Lanes;
+using impl::cpu::Math;
+using impl::cpu::multiply;
+using impl::cpu::padded;
+using impl::cpu::Rows;
+
+namespace {
+constexpr std::int64_t tile = tile_rows;
+
+/// Multiply-adds of one pass over all threads.
+struct Work {
+  std::atomic<std::int64_t> scores = 0, values = 0, scores_again = 0;
+};
+
+struct Extents {
+  std::int64_t B, T, H, K, E;
+  std::int64_t all() const { return H + 2 * K; }
+};
+
+/// First token that each token sees: the beginning of its document. [B * T]
+std::vector<std::int64_t> document_starts(const Extents& x, const Documents& documents) {
+  std::vector<std::int64_t> starts(static_cast<std::size_t>(x.B * x.T), 0);
+  if (!documents.defined()) return starts;
+  const auto* document = documents.numbers.const_data_ptr<std::int32_t>();
+  for (std::int64_t n = 0; n < x.B * x.T; ++n) {
+    const std::int64_t t = n % x.T;
+    if (t > 0) starts[n] = document[n] == document[n - 1] ? starts[n - 1] : t;
+  }
+  return starts;
+}
+
+/// Rows of E elements, `from_row` and `to_row` apart, times `factor` of each; other columns of `to` are left
+/// as they are.
+template <class From, class To, class Factor>
+void copy_rows(std::int64_t rows, std::int64_t E, const From* from, std::int64_t from_row, To* to,
+               std::int64_t to_row, const Factor& factor) {
+  for (std::int64_t t = 0; t < rows; ++t)
+    for (std::int64_t e = 0; e < E; e += Lanes<Math<From>>::count)
+      impl::cpu::store(to + t * to_row + e, impl::cpu::load(from + t * from_row + e, E - e) * factor(t),
+                       E - e);
+}
+template <class From, class To>
+void copy_rows(std::int64_t rows, std::int64_t E, const From* from, std::int64_t from_row, To* to,
+               std::int64_t to_row) {
+  copy_rows(rows, E, from, from_row, to, to_row, [](std::int64_t) { return Math<From>(1); });
+}
+
+/// to[e][t] = from[t][e].
+template <class T, class M>
+void pack_transposed(std::int64_t tokens, std::int64_t E, const T* from, std::int64_t stride, M* to,
+                     std::int64_t row) {
+  for (std::int64_t t = 0; t < tokens; ++t)
+    for (std::int64_t e = 0; e < E; ++e) to[e * row + t] = M(from[t * stride + e]);
+}
+
+/// Half-open ranges of one tile: query tokens, and the key columns that its products run over.
+template <class M>
+struct Tile {
+  std::int64_t t0, t1, s0, s1;
+  Tile(std::int64_t begin, std::int64_t T, const std::int64_t* starts)
+      : t0(begin),
+        t1(std::min(T, begin + tile)),
+        s0(starts[begin] / impl::cpu::column_block<M> * impl::cpu::column_block<M>),
+        s1(padded<M>(t1)) {}
+  std::int64_t rows() const { return t1 - t0; }
+};
+
+/// Hides the columns that a row's token does not see, up to the next multiple of the lanes, with `value`.
+template <class M>
+void hide(M* row, const Tile<M>& now, std::int64_t first, std::int64_t t, std::int64_t end, M value) {
+  std::fill(row + now.s0, row + first, value);
+  std::fill(row + t + 1, row + end, value);
+}
+
+/// End of the columns of token t, a multiple of the lanes. Beyond it, up to the tile's end, rows are zeroed.
+template <class M>
+std::int64_t lanes_end(std::int64_t t) {
+  return (t / Lanes<M>::count + 1) * Lanes<M>::count;
+}
+
+/// Turns a row of scores into exponentials of scale * (score - largest), 0 where token t does not look.
+template <class M>
+struct Softmax {
+  M largest, sum;
+  Softmax(M* row, const Tile<M>& now, std::int64_t first, std::int64_t t, M scale) {
+    using Lane = Lanes<M>;
+    const std::int64_t end = lanes_end<M>(t);
+    hide(row, now, first, t, end, -std::numeric_limits<M>::infinity());
+    auto top = Lane::load(row + now.s0);
+    for (std::int64_t s = now.s0; s < end; s += Lane::count) {
+      const auto scores = Lane::load(row + s);
+      top = scores > top ? scores : top;
+    }
+    largest = impl::cpu::largest_of<M>(top);
+    auto sums = Lane::all(0);
+    for (std::int64_t s = now.s0; s < end; s += Lane::count) {
+      const auto powers = impl::cpu::exponential((Lane::load(row + s) - largest) * scale);
+      Lane::store(row + s, powers);
+      sums += powers;
+    }
+    sum = impl::cpu::sum_of<M>(sums);
+    std::fill(row + end, row + std::max(end, now.t1), M(0));
+  }
+};
+
+/// Turns scores into probabilities exp(scale * score - lse) and their upstream gradient into that of the
+/// score before scaling: scale * p * (dp - sum over s of p * dp).
+template <class M>
+void score_gradient(M* row, M* drow, const Tile<M>& now, std::int64_t first, std::int64_t t, M scale, M lse) {
+  using Lane = Lanes<M>;
+  const std::int64_t end = lanes_end<M>(t);
+  hide(row, now, first, t, end, -std::numeric_limits<M>::infinity());
+  hide(drow, now, first, t, end, M(0));
+  auto sums = Lane::all(0);
+  for (std::int64_t s = now.s0; s < end; s += Lane::count) {
+    const auto probabilities = impl::cpu::exponential(Lane::load(row + s) * scale - lse);
+    Lane::store(row + s, probabilities);
+    sums += probabilities * Lane::load(drow + s);
+  }
+  const M projection = impl::cpu::sum_of<M>(sums);
+  for (std::int64_t s = now.s0; s < end; s += Lane::count)
+    Lane::store(drow + s, Lane::load(row + s) * (Lane::load(drow + s) - projection) * scale);
+  for (M* each : {row, drow}) std::fill(each + end, each + std::max(end, now.t1), M(0));
+}
+}  // namespace
+
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
+                const Documents& documents) {
+  const Extents x{qkv.size(0), qkv.size(1), heads, kv_heads, qkv.size(3)};
+  const std::int64_t T = x.T, E = x.E, group = x.H / x.K, stride = x.all() * E;
+  Forward out{at::empty({x.B, T, x.H, E}, qkv.options()),
+              at::empty({x.B, x.H, T}, qkv.options().dtype(impl::cpu::math_type(qkv.scalar_type())))};
+  const auto starts = document_starts(x, documents);
+  Work work;
+  impl::cpu::with_element(qkv.scalar_type(), "attention", [&](auto element) {
+    using scalar_t = decltype(element);
+    using M = Math<scalar_t>;
+    const std::int64_t Tp = padded<M>(T), Ep = padded<M>(E);
+    const M scale = static_cast<M>(1 / std::sqrt(static_cast<double>(E)));
+    const auto* in = qkv.const_data_ptr<scalar_t>();
+    auto* y = out.y.data_ptr<scalar_t>();
+    M* lse = out.lse.data_ptr<M>();
+    impl::cpu::for_ranges(x.B * x.K, 1, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<M> keys_(E * Tp), values_(T * Ep), q_(tile * E), p_(tile * Tp), o_(tile * Ep);
+      M shares[tile];
+      std::int64_t scores = 0, sums = 0;
+      M *keys = keys_.data(), *values = values_.data(), *q = q_.data(), *p = p_.data(), *o = o_.data();
+      for (std::int64_t item = begin; item < end; ++item) {
+        const std::int64_t b = item / x.K, kv = item % x.K;
+        const scalar_t* tokens = in + b * T * stride;
+        const std::int64_t* first = starts.data() + b * T;
+        pack_transposed(T, E, tokens + (x.H + kv) * E, stride, keys, Tp);
+        copy_rows(T, E, tokens + (x.H + x.K + kv) * E, stride, values, Ep);
+        for (std::int64_t h = kv * group; h < (kv + 1) * group; ++h) {
+          for (std::int64_t t0 = 0; t0 < T; t0 += tile) {
+            const Tile<M> now(t0, T, first);
+            copy_rows(now.rows(), E, tokens + t0 * stride + h * E, stride, q, E);
+            scores +=
+                multiply<M>(now.rows(), now.s1 - now.s0, E, {q, E, 1}, {keys + now.s0, Tp}, {p + now.s0, Tp});
+            for (std::int64_t t = t0; t < now.t1; ++t) {
+              const Softmax<M> row(p + (t - t0) * Tp, now, first[t], t, scale);
+              shares[t - t0] = 1 / row.sum;
+              lse[(b * x.H + h) * T + t] = row.largest * scale + std::log(row.sum);
+            }
+            sums += multiply<M>(now.rows(), Ep, now.t1 - now.s0, {p + now.s0, Tp, 1},
+                                {values + now.s0 * Ep, Ep}, {o, Ep});
+            copy_rows(now.rows(), E, o, Ep, y + ((b * T + t0) * x.H + h) * E, x.H * E,
+                      [&](std::int64_t t) { return shares[t]; });
+          }
+        }
+      }
+      work.scores += scores;
+      work.values += sums;
+    });
+  });
+  metrics::report_flops(spec::FlopComponent::attention_scores, 2 * Count(work.scores));
+  metrics::report_flops(spec::FlopComponent::attention_values, 2 * Count(work.values));
+  return out;
+}
+
+at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
+                    std::int64_t kv_heads, const Documents& documents) {
+  const Extents x{qkv.size(0), qkv.size(1), heads, kv_heads, qkv.size(3)};
+  const std::int64_t T = x.T, E = x.E, group = x.H / x.K, stride = x.all() * E;
+  at::Tensor dqkv = at::empty_like(qkv);
+  const auto starts = document_starts(x, documents);
+  Work work;
+  impl::cpu::with_element(qkv.scalar_type(), "attention_backward", [&](auto element) {
+    using scalar_t = decltype(element);
+    using M = Math<scalar_t>;
+    const std::int64_t Tp = padded<M>(T), Ep = padded<M>(E);
+    const M scale = static_cast<M>(1 / std::sqrt(static_cast<double>(E)));
+    const auto *in = qkv.const_data_ptr<scalar_t>(), *upstream = dy.const_data_ptr<scalar_t>();
+    auto* gradient = dqkv.data_ptr<scalar_t>();
+    const M* lse = saved.lse.const_data_ptr<M>();
+    impl::cpu::for_ranges(x.B * x.K, 1, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<M> keysT_(E * Tp), valuesT_(E * Tp), keys_(T * Ep), dk_(T * Ep), dv_(T * Ep);
+      std::vector<M> q_(tile * Ep), do_(tile * Ep), dq_(tile * Ep), p_(tile * Tp), ds_(tile * Tp);
+      M *keysT = keysT_.data(), *valuesT = valuesT_.data(), *keys = keys_.data(), *dk = dk_.data(),
+        *dv = dv_.data();
+      std::int64_t again = 0, scores = 0, sums = 0;
+      M *q = q_.data(), *dO = do_.data(), *dq = dq_.data(), *p = p_.data(), *ds = ds_.data();
+      for (std::int64_t item = begin; item < end; ++item) {
+        const std::int64_t b = item / x.K, kv = item % x.K;
+        const scalar_t* tokens = in + b * T * stride;
+        const std::int64_t* first = starts.data() + b * T;
+        pack_transposed(T, E, tokens + (x.H + kv) * E, stride, keysT, Tp);
+        pack_transposed(T, E, tokens + (x.H + x.K + kv) * E, stride, valuesT, Tp);
+        copy_rows(T, E, tokens + (x.H + kv) * E, stride, keys, Ep);
+        std::fill(dk_.begin(), dk_.end(), M(0));
+        std::fill(dv_.begin(), dv_.end(), M(0));
+        for (std::int64_t h = kv * group; h < (kv + 1) * group; ++h) {
+          for (std::int64_t t0 = 0; t0 < T; t0 += tile) {
+            const Tile<M> now(t0, T, first);
+            const std::int64_t rows = now.rows(), seen = now.t1 - now.s0;
+            copy_rows(rows, E, tokens + t0 * stride + h * E, stride, q, Ep);
+            copy_rows(rows, E, upstream + ((b * T + t0) * x.H + h) * E, x.H * E, dO, Ep);
+            again +=
+                multiply<M>(rows, now.s1 - now.s0, E, {q, Ep, 1}, {keysT + now.s0, Tp}, {p + now.s0, Tp});
+            sums +=
+                multiply<M>(rows, now.s1 - now.s0, E, {dO, Ep, 1}, {valuesT + now.s0, Tp}, {ds + now.s0, Tp});
+            for (std::int64_t t = t0; t < now.t1; ++t) {
+              score_gradient(p + (t - t0) * Tp, ds + (t - t0) * Tp, now, first[t], t, scale,
+                             lse[(b * x.H + h) * T + t]);
+            }
+            scores += multiply<M>(rows, Ep, seen, {ds + now.s0, Tp, 1}, {keys + now.s0 * Ep, Ep}, {dq, Ep});
+            scores +=
+                multiply<M, true>(seen, Ep, rows, {ds + now.s0, 1, Tp}, {q, Ep}, {dk + now.s0 * Ep, Ep});
+            sums += multiply<M, true>(seen, Ep, rows, {p + now.s0, 1, Tp}, {dO, Ep}, {dv + now.s0 * Ep, Ep});
+            copy_rows(rows, E, dq, Ep, gradient + (b * T + t0) * stride + h * E, stride);
+          }
+        }
+        scalar_t* to = gradient + b * T * stride + (x.H + kv) * E;
+        copy_rows(T, E, dk, Ep, to, stride);
+        copy_rows(T, E, dv, Ep, to + x.K * E, stride);
+      }
+      work.scores_again += again;
+      work.scores += scores;
+      work.values += sums;
+    });
+  });
+  {
+    const metrics::FlopScope scope(spec::ExecutedPass::recompute);
+    metrics::report_flops(spec::FlopComponent::attention_scores, 2 * Count(work.scores_again));
+  }
+  metrics::report_flops(spec::FlopComponent::attention_scores, 2 * Count(work.scores));
+  metrics::report_flops(spec::FlopComponent::attention_values, 2 * Count(work.values));
+  return dqkv;
+}
+
+}  // namespace assay::impl::attention::cpu

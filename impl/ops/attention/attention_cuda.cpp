@@ -1,0 +1,334 @@
+// Attention on the GPU: cuDNN, then FlashAttention-2, then plain products, whichever first takes both passes
+// of the shape (impl/ops/attention/attention_choice.hpp). cuDNN's backward is called without ATen and writes
+// one gradient instead of three (docs/decisions/0015-cudnns-graph-by-hand.md). Documents are FlashAttention's
+// sequences of different lengths (docs/decisions/0014-documents-in-fused-attention.md).
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include "impl/metrics/executed_flops.hpp"
+#include "impl/ops/attention/attention.hpp"
+#include "impl/ops/attention/attention_choice.hpp"
+#include "impl/ops/attention/attention_cudnn.hpp"
+#include "impl/ops/determinism.hpp"
+#include "spec/error.hpp"
+
+namespace assay::impl::attention {
+
+namespace {
+
+Shape shape_of(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Documents& documents) {
+  const std::int64_t T = qkv.size(1);
+  const bool told_apart = documents.defined() && T > 1;
+  return {.type = qkv.scalar_type(),
+          .B = qkv.size(0),
+          .T = T,
+          .H = heads,
+          .K = kv_heads,
+          .E = qkv.size(3),
+          .documents = told_apart,
+          .offsets = told_apart && documents.offsets.defined(),
+          .forced = forced(),
+          .fixed_order = deterministic()};
+}
+
+/// The first line of an error, without the addresses and stack that follow.
+std::string reason_of(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  return text.substr(0, text.find('\n'));
+}
+
+/// The choice of every shape so far, and what is yet to be told of them.
+class Choices {
+ public:
+  static Choices& all() {
+    static Choices choices;
+    return choices;
+  }
+
+  std::optional<Backend> find(const Shape& shape) {
+    const std::lock_guard lock(mutex_);
+    const auto found = table_.find(shape);
+    if (found == table_.end()) return {};
+    return found->second;
+  }
+  void keep(const Shape& shape, const Choice& choice) {
+    const std::lock_guard lock(mutex_);
+    if (!table_.emplace(shape, choice.backend).second || shape.forced) return;
+    std::string line = describe(shape) + ": " + name(choice.backend);
+    for (const std::string& reason : choice.reasons) line += "; " + reason;
+    lines_.push_back(line);
+  }
+  std::vector<std::string> take_lines() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(lines_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<Shape, Backend> table_;
+  std::vector<std::string> lines_;
+};
+
+/// Views [B, heads, T, E] of the three parts of qkv.
+struct Parts {
+  at::Tensor q, k, v;
+  Parts(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads)
+      : q(qkv.narrow(2, 0, heads).transpose(1, 2)),
+        k(qkv.narrow(2, heads, kv_heads).transpose(1, 2)),
+        v(qkv.narrow(2, heads + kv_heads, kv_heads).transpose(1, 2)) {}
+};
+
+Forward fused_forward(const Parts& x, Backend backend) {
+  const double scale = 1 / std::sqrt(static_cast<double>(x.q.size(3)));
+  auto [y, lse, from_q, from_k, max_q, max_k, seed, offset, mask] =
+      backend == Backend::cudnn
+          ? at::_scaled_dot_product_cudnn_attention(x.q, x.k, x.v, {}, /*compute_log_sumexp=*/true, 0.0,
+                                                    /*is_causal=*/true, false, scale)
+          : at::_scaled_dot_product_flash_attention(x.q, x.k, x.v, 0.0, /*is_causal=*/true, false, scale);
+  return {y.transpose(1, 2).contiguous(), lse.view({x.q.size(0), x.q.size(1), x.q.size(2)}), backend, seed,
+          offset};
+}
+
+/// q, k and v as views [B*T, heads, E]: the documents of all sequences one behind the other.
+struct Tokens {
+  at::Tensor q, k, v;
+  double scale;
+  Tokens(const at::Tensor& qkv, const Shape& shape) : scale(1 / std::sqrt(static_cast<double>(shape.E))) {
+    const at::Tensor all = qkv.view({shape.B * shape.T, shape.H + 2 * shape.K, shape.E});
+    q = all.narrow(1, 0, shape.H);
+    k = all.narrow(1, shape.H, shape.K);
+    v = all.narrow(1, shape.H + shape.K, shape.K);
+  }
+};
+
+/// So many products over pairs as wide as a head: ATen's own count cannot see the documents.
+void report_pairs(const Shape& shape, const Documents& documents, std::int64_t scores, std::int64_t values) {
+  const Count each = 2 * Count(shape.H) * shape.E;
+  metrics::report_pairs(spec::FlopComponent::attention_scores, scores * each, documents.visible_pairs);
+  metrics::report_pairs(spec::FlopComponent::attention_values, values * each, documents.visible_pairs);
+}
+
+/// No document is longer than T, so that this bound, and with it the launch, is the same for every batch.
+/// Places that are left have no tokens: their blocks return before they read or write anything.
+Forward documents_forward(const at::Tensor& qkv, const Shape& shape, const Documents& documents) {
+  const Tokens x(qkv, shape);
+  auto [y, lse, seed, offset, mask] =
+      at::_flash_attention_forward(x.q, x.k, x.v, documents.offsets, documents.offsets, shape.T, shape.T, 0.0,
+                                   /*is_causal=*/true, /*return_debug_mask=*/false, x.scale);
+  TORCH_CHECK(lse.sizes() == at::IntArrayRef({shape.H, shape.B * shape.T}), "lse of documents is ",
+              lse.sizes(), " and not heads by tokens");
+  report_pairs(shape, documents, 1, 1);
+  return {y.view({shape.B, shape.T, shape.H, shape.E}),
+          lse.view({shape.H, shape.B, shape.T}).transpose(0, 1).contiguous(), Backend::flash, seed, offset};
+}
+
+/// While it lives ATen asks cuDNN and flash for a backward that adds in a fixed order.
+class FixedOrder {
+ public:
+  explicit FixedOrder(bool wanted)
+      : context_(at::globalContext()),
+        before_(context_.deterministicAlgorithms()),
+        warned_(context_.deterministicAlgorithmsWarnOnly()),
+        filled_(context_.deterministicFillUninitializedMemory()) {
+    if (!wanted) return;
+    context_.setDeterministicAlgorithms(true, /*warn_only=*/false);
+    context_.setDeterministicFillUninitializedMemory(false);  // every entry is written
+  }
+  FixedOrder(const FixedOrder&) = delete;
+  FixedOrder& operator=(const FixedOrder&) = delete;
+  ~FixedOrder() {
+    context_.setDeterministicAlgorithms(before_, warned_);
+    context_.setDeterministicFillUninitializedMemory(filled_);
+  }
+
+ private:
+  at::Context& context_;
+  const bool before_, warned_, filled_;
+};
+
+/// Gradients of q, k and v [B, T, heads, E].
+struct Gradients {
+  at::Tensor dq, dk, dv;
+};
+
+Gradients flash_backward(const at::Tensor& dy, const Parts& x, const Forward& saved, bool fixed_order) {
+  const double scale = 1 / std::sqrt(static_cast<double>(x.q.size(3)));
+  const std::int64_t T = x.q.size(2);
+  const at::Tensor none;
+  const FixedOrder order(fixed_order);
+  const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_backward(
+      dy.transpose(1, 2), x.q, x.k, x.v, saved.y.transpose(1, 2), saved.lse, none, none, T, T, 0.0, true,
+      saved.seed, saved.offset, scale);
+  return {dq.transpose(1, 2), dk.transpose(1, 2), dv.transpose(1, 2)};
+}
+
+Gradients documents_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
+                             const Shape& shape, const Documents& documents) {
+  const Tokens x(qkv, shape);
+  const at::Tensor upstream = dy.view(x.q.sizes()), y = saved.y.view(x.q.sizes()),
+                   lse = saved.lse.transpose(0, 1).reshape({shape.H, shape.B * shape.T});
+  const FixedOrder order(shape.fixed_order);
+  const auto [dq, dk, dv] = at::_flash_attention_backward(
+      upstream, x.q, x.k, x.v, y, lse, documents.offsets, documents.offsets, shape.T, shape.T, 0.0,
+      /*is_causal=*/true, saved.seed, saved.offset, x.scale);
+  report_pairs(shape, documents, 2, 2);
+  {
+    const metrics::FlopScope again(spec::ExecutedPass::recompute);
+    report_pairs(shape, documents, 1, 0);
+  }
+  const auto by_sequence = [&](const at::Tensor& x_NHE, std::int64_t heads) {
+    return x_NHE.view({shape.B, shape.T, heads, shape.E});
+  };
+  return {by_sequence(dq, shape.H), by_sequence(dk, shape.K), by_sequence(dv, shape.K)};
+}
+
+/// The same products as ATen's call is counted with (impl/metrics/executed_flops.cpp).
+void report_joined(const Shape& shape) {
+  const Count pairs = (Count(shape.T) * (shape.T + 1)).divided_exactly_by(2);
+  const Count each = 2 * Count(shape.B) * shape.H * shape.E * pairs;
+  metrics::report_flops(spec::FlopComponent::attention_scores, 2 * each);
+  metrics::report_flops(spec::FlopComponent::attention_values, 2 * each);
+  const metrics::FlopScope again(spec::ExecutedPass::recompute);
+  metrics::report_flops(spec::FlopComponent::attention_scores, each);
+}
+
+Forward forward_by(Backend backend, const at::Tensor& qkv, const Shape& shape, const Documents& documents) {
+  if (backend == Backend::math) return aten::forward(qkv, shape.H, shape.K, documents);
+  if (shape.documents) return documents_forward(qkv, shape, documents);
+  return fused_forward(Parts(qkv, shape.H, shape.K), backend);
+}
+
+/// What the backend that ran forward gives: one gradient of qkv, or one each of q, k and v.
+using Backward = std::variant<at::Tensor, Gradients>;
+
+Backward backward_by_forwards(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
+                              const Shape& shape, const Documents& documents) {
+  switch (saved.backend) {
+    case Backend::cudnn: {
+      at::Tensor dqkv = cudnn::backward(dy, qkv, saved.y, saved.lse, shape.H, shape.K, shape.fixed_order);
+      report_joined(shape);
+      return dqkv;
+    }
+    case Backend::flash:
+      if (shape.documents) return documents_backward(dy, qkv, saved, shape, documents);
+      return flash_backward(dy, Parts(qkv, shape.H, shape.K), saved, shape.fixed_order);
+    case Backend::math:
+      return aten::backward(dy, qkv, saved, shape.H, shape.K, documents);
+  }
+  return at::Tensor();
+}
+
+/// Why a library refuses `work`; empty where it does it. What is no refusal is thrown on: memory that ran
+/// out, and faults of the device.
+template <class Work>
+std::string refusal_of(const Work& work) {
+  try {
+    work();
+    return "";
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::AcceleratorError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    return reason_of(error);
+  }
+}
+
+/// Runs both passes on `qkv`, so that a library that takes them has its plans afterwards.
+std::string refusal_of_passes(const Shape& shape, Backend backend, const at::Tensor& qkv,
+                              const Documents& documents) {
+  if (backend == Backend::math) return "";
+  const metrics::FlopCounter not_of_the_step;
+  Forward out;
+  if (std::string why = refusal_of([&] { out = forward_by(backend, qkv, shape, documents); }); !why.empty())
+    return why;
+  std::string why =
+      refusal_of([&] { backward_by_forwards(at::zeros_like(out.y), qkv, out, shape, documents); });
+  return why.empty() ? why : "backward: " + why;
+}
+
+/// The one choice for `shape`. A forced backend is not tried: it runs, or its refusal is the caller's.
+Backend chosen(const Shape& shape, const at::Tensor& qkv, const Documents& documents) {
+  if (const auto known = Choices::all().find(shape)) return *known;
+  const Choice choice = choose(shape, [&](Backend backend) {
+    return shape.forced ? std::string() : refusal_of_passes(shape, backend, qkv, documents);
+  });
+  Choices::all().keep(shape, choice);
+  return choice.backend;
+}
+
+/// Does `work`, a pass of `backend`. No other backend takes over where it is refused.
+template <class Work>
+void run_chosen(const Shape& shape, Backend backend, const char* pass, const Work& work) {
+  if (backend == Backend::math) return work();  // no library's: its errors are faults of the program
+  const std::string why = refusal_of(work);
+  if (why.empty()) return;
+  throw UserError(ExitCode::usage, "compute.attention=" + name(backend) + " refuses the " + pass + " of " +
+                                       describe(shape) + ": " + why +
+                                       "; compute.attention=auto takes what can compute it, "
+                                       "compute.attention=math computes any shape");
+}
+
+Backward run_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, const Shape& shape,
+                      const Documents& documents) {
+  Backward out;
+  run_chosen(shape, saved.backend, "backward pass",
+             [&] { out = backward_by_forwards(dy, qkv, saved, shape, documents); });
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> new_choices() { return Choices::all().take_lines(); }
+
+namespace cuda {
+
+std::string refusal(const Shape& shape, Backend backend, at::Device device) {
+  const at::TensorOptions of_ids = at::TensorOptions(device).dtype(at::kInt);
+  const at::Tensor qkv = at::zeros({shape.B, shape.T, shape.H + 2 * shape.K, shape.E},
+                                   at::TensorOptions(device).dtype(shape.type));
+  Documents documents;
+  if (shape.documents)
+    documents = {at::zeros({shape.B, shape.T}, of_ids),
+                 at::arange(0, (shape.B + 1) * shape.T, shape.T, of_ids), 0};
+  return refusal_of_passes(shape, backend, qkv, documents);
+}
+
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
+                const Documents& documents) {
+  const Shape shape = shape_of(qkv, heads, kv_heads, documents);
+  const Backend backend = chosen(shape, qkv, documents);
+  Forward out;
+  run_chosen(shape, backend, "forward pass", [&] { out = forward_by(backend, qkv, shape, documents); });
+  return out;
+}
+
+at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
+                    std::int64_t kv_heads, const Documents& documents) {
+  Backward out = run_backward(dy, qkv, saved, shape_of(qkv, heads, kv_heads, documents), documents);
+  if (const auto* apart = std::get_if<Gradients>(&out)) return at::cat({apart->dq, apart->dk, apart->dv}, 2);
+  return std::get<at::Tensor>(std::move(out));
+}
+
+at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
+                                 std::int64_t heads, std::int64_t kv_heads, const Documents& documents,
+                                 const rope::Table& table, const at::Tensor& positions) {
+  Backward out = run_backward(dy, qkv, saved, shape_of(qkv, heads, kv_heads, documents), documents);
+  if (const auto* apart = std::get_if<Gradients>(&out))
+    return rope::joined_backward(apart->dq, apart->dk, apart->dv, table, positions);
+  at::Tensor dqkv = std::get<at::Tensor>(std::move(out));
+  rope::rotate(dqkv, heads + kv_heads, table, positions, /*inverse=*/true);
+  return dqkv;
+}
+
+}  // namespace cuda
+
+}  // namespace assay::impl::attention

@@ -1,0 +1,35 @@
+#pragma once
+#include "impl/ops/cuda_launch.hpp"
+
+namespace assay::impl::cross_entropy::cuda {
+
+/// Device pointers of impl/ops/cross_entropy/cross_entropy.hpp: logits [N, V] with rows `apart` elements
+/// apart, targets [N]; lse [N] fp32 for bf16, else of `dtype`. `terms` [2, N] fp64: each row's lse - logit of
+/// the target, and lse^2; 0 where ignored.
+struct ForwardArguments {
+  Dtype dtype;
+  std::int64_t N, V, apart, ignore;  ///< ignore: the target of a row that takes no part
+  const void* logits;
+  const std::int64_t* targets;
+  void* lse;
+  double* terms;
+};
+void launch_forward(const ForwardArguments& a, cudaStream_t stream);
+
+/// Writes the gradient over the logits; `z` the coefficient.
+struct BackwardArguments {
+  Dtype dtype;
+  std::int64_t N, V, apart, ignore;  ///< ignore: the target of a row that takes no part
+  void* logits;
+  const std::int64_t* targets;
+  const void* lse;
+  const double* normalizer;  ///< on the device
+  double z;
+};
+void launch_backward(const BackwardArguments& a, cudaStream_t stream);
+
+/// Both, the gradient written over `logits`, which `a` reads.
+void launch_forward_backward(const ForwardArguments& a, void* logits, const double* normalizer, double z,
+                             cudaStream_t stream);
+
+}  // namespace assay::impl::cross_entropy::cuda

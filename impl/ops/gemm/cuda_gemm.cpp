@@ -1,0 +1,319 @@
+#include "impl/ops/gemm/cuda_gemm.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDAGraphsC10Utils.h>
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "impl/metrics/executed_flops.hpp"
+#include "impl/ops/cuda_tensor.hpp"
+#include "impl/ops/determinism.hpp"
+#include "impl/ops/gemm/cuda_gemm_search.hpp"
+#include "impl/ops/gemm/gemm_pins.hpp"
+
+namespace assay::impl::cuda {
+
+namespace {
+
+constexpr std::size_t workspace_bytes = 64u << 20;
+constexpr int most_candidates = 8;
+
+void check(cublasStatus_t status, const char* call) {
+  TORCH_CHECK(status == CUBLAS_STATUS_SUCCESS, call, " failed: ", cublasLtGetStatusString(status));
+}
+#define ASSAY_CUBLAS_CHECK(call) check((call), #call)
+
+cudaDataType_t type_of(at::ScalarType type) {
+  switch (type) {
+    case at::kDouble:
+      return CUDA_R_64F;
+    case at::kFloat:
+      return CUDA_R_32F;
+    case at::kBFloat16:
+      return CUDA_R_16BF;
+    default:
+      TORCH_CHECK(false, "no matrix product of elements of type ", type);
+  }
+}
+
+/// Largest power of two up to 256 that divides an address: what algorithms are chosen by.
+std::uint32_t alignment(const void* pointer) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  std::uint32_t bytes = 256;
+  while (address % bytes != 0) bytes /= 2;
+  return bytes;
+}
+
+/// What a choice of algorithm depends on. cuBLAS is column-major: our row-major out [M, N] is its [N, M], so
+/// the right matrix is its first one.
+struct Key {
+  int device;
+  bool first_transposed, second_transposed, accumulate;
+  std::int64_t m, n, k;  ///< of cuBLAS: m = N, n = M, k = K
+  at::ScalarType in, out;
+  std::array<std::uint32_t, 4> alignments;
+  auto operator<=>(const Key&) const = default;
+};
+
+/// Descriptors and algorithm of one key; they live as long as the process.
+struct Plan {
+  cublasLtMatmulDesc_t operation = nullptr;
+  cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
+  std::vector<cublasLtMatmulAlgo_t> candidates;  ///< of the library's heuristics, best guess first
+  std::optional<cublasLtMatmulAlgo_t> algorithm;
+  std::unique_ptr<Search> search;  ///< until the algorithm is settled
+  bool adds = false;               ///< whether a call has added to what lay there
+  /// While `deterministic()`, of that generation of gemm_pins().
+  std::optional<cublasLtMatmulAlgo_t> pinned;
+  std::uint64_t pinned_in = 0;
+};
+
+/// "bf16-f32-tn-acc-m6912-n49152-k2304-a256-256-256-256": what the choice on disk is found by.
+std::string text_of(const Key& key) {
+  const auto type = [](at::ScalarType t) {
+    return t == at::kBFloat16 ? "bf16" : t == at::kFloat ? "f32" : "f64";
+  };
+  std::string text = std::string(type(key.in)) + "-" + type(key.out) + "-" +
+                     (key.first_transposed ? "t" : "n") + (key.second_transposed ? "t" : "n") +
+                     (key.accumulate ? "-acc" : "") + "-m" + std::to_string(key.m) + "-n" +
+                     std::to_string(key.n) + "-k" + std::to_string(key.k) + "-a";
+  for (std::size_t i = 0; i < key.alignments.size(); ++i)
+    text += (i ? "-" : "") + std::to_string(key.alignments[i]);
+  return text;
+}
+
+cublasLtMatrixLayout_t layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns) {
+  cublasLtMatrixLayout_t out;
+  ASSAY_CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&out, type, static_cast<std::uint64_t>(rows),
+                                                static_cast<std::uint64_t>(columns), rows));
+  return out;
+}
+
+template <class Value>
+void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute, Value value) {
+  ASSAY_CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
+}
+
+Plan make_plan(const Key& key, cublasLtHandle_t handle) {
+  Plan plan;
+  const bool exact = key.in == at::kDouble;
+  ASSAY_CUBLAS_CHECK(cublasLtMatmulDescCreate(
+      &plan.operation, exact ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, exact ? CUDA_R_64F : CUDA_R_32F));
+  const cublasOperation_t first = key.first_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                          second = key.second_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  ASSAY_CUBLAS_CHECK(
+      cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first));
+  ASSAY_CUBLAS_CHECK(
+      cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second));
+  const cudaDataType_t in = type_of(key.in);
+  plan.first = key.first_transposed ? layout(in, key.k, key.m) : layout(in, key.m, key.k);
+  plan.second = key.second_transposed ? layout(in, key.n, key.k) : layout(in, key.k, key.n);
+  plan.result = layout(type_of(key.out), key.m, key.n);
+
+  cublasLtMatmulPreference_t preference;
+  ASSAY_CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&preference));
+  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
+  // A product whose sum is split over blocks adds the parts in the arithmetic's type, not in bf16.
+  set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+      static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.alignments[0]);
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.alignments[1]);
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.alignments[2]);
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.alignments[3]);
+  std::array<cublasLtMatmulHeuristicResult_t, most_candidates> found;
+  int count = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle, plan.operation, plan.first, plan.second, plan.result,
+                                     plan.result, preference, most_candidates, found.data(), &count);
+  cublasLtMatmulPreferenceDestroy(preference);
+  for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i)
+    if (found[i].state == CUBLAS_STATUS_SUCCESS) plan.candidates.push_back(found[i].algo);
+  return plan;
+}
+
+/// Whether the algorithm can compute the product of `plan`.
+bool runs(const cublasLtMatmulAlgo_t& algorithm, const Plan& plan, cublasLtHandle_t handle) {
+  cublasLtMatmulHeuristicResult_t result;
+  return cublasLtMatmulAlgoCheck(handle, plan.operation, plan.first, plan.second, plan.result, plan.result,
+                                 &algorithm, &result) == CUBLAS_STATUS_SUCCESS &&
+         result.workspaceSize <= workspace_bytes;
+}
+
+Plan& plan_of(const Key& key, cublasLtHandle_t handle) {
+  static std::mutex mutex;
+  static std::map<Key, std::unique_ptr<Plan>> plans;
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<Plan>& plan = plans[key];
+  if (!plan) plan = std::make_unique<Plan>(make_plan(key, handle));
+  return *plan;
+}
+
+/// One product of given tensors.
+class Job {
+ public:
+  Job(const Product& product, const at::Tensor& out, const at::Tensor& added, double beta = 1)
+      : first_(product.right),
+        second_(product.left),
+        out_(out),
+        base_(added.defined() ? added.const_data_ptr() : out.const_data_ptr()),
+        beta_(added.defined() ? beta : 0),
+        handle_(at::cuda::getCurrentCUDABlasLtHandle()),
+        key{.device = out.device().index(),
+            .first_transposed = product.right_transposed,
+            .second_transposed = product.left_transposed,
+            .accumulate = added.defined(),
+            .m = out.size(1),
+            .n = out.size(0),
+            .k = product.left.size(product.left_transposed ? 0 : 1),
+            .in = first_.scalar_type(),
+            .out = out.scalar_type(),
+            .alignments = {alignment(first_.const_data_ptr()), alignment(second_.const_data_ptr()),
+                           alignment(base_), alignment(out.const_data_ptr())}},
+        plan(plan_of(key, handle_)),
+        workspace_(at::empty({static_cast<std::int64_t>(workspace_bytes)}, out.options().dtype(at::kByte))) {}
+
+  cublasStatus_t run(const cublasLtMatmulAlgo_t& algorithm) const {
+    const double one = 1;
+    const auto one_single = static_cast<float>(one), beta_single = static_cast<float>(beta_);
+    const bool exact = key.in == at::kDouble;
+    return cublasLtMatmul(handle_, plan.operation, exact ? static_cast<const void*>(&one) : &one_single,
+                          first_.const_data_ptr(), plan.first, second_.const_data_ptr(), plan.second,
+                          exact ? static_cast<const void*>(&beta_) : &beta_single, base_, plan.result,
+                          out_.data_ptr(), plan.result, &algorithm, workspace_.data_ptr(), workspace_bytes,
+                          stream());
+  }
+
+  /// Settles the algorithm where nothing is to be searched: the library's first choice for small products,
+  /// the one that an earlier process kept for large ones. Begins a search otherwise.
+  void settle() {
+    if (!worth_a_choice()) {
+      plan.algorithm = plan.candidates.front();
+      return;
+    }
+    const auto kept = Search::kept(text_of(key));
+    if (kept && runs(*kept, plan, handle_))
+      plan.algorithm = *kept;
+    else
+      plan.search = std::make_unique<Search>(text_of(key), plan.candidates);
+  }
+
+  /// The algorithm that does not depend on timing.
+  const cublasLtMatmulAlgo_t& pinned() {
+    const std::uint64_t now = gemm_pins().generation();
+    if (plan.pinned && plan.pinned_in == now) return *plan.pinned;
+    plan.pinned = plan.candidates.front();
+    if (worth_a_choice())
+      plan.pinned = from_text(
+          gemm_pins().of(text_of(key), to_text(plan.candidates.front()), [&](const std::string& text) {
+            const auto algorithm = from_text(text);
+            return algorithm && runs(*algorithm, plan, handle_);
+          }));
+    plan.pinned_in = now;
+    return *plan.pinned;
+  }
+
+  /// One run while the algorithm is searched for. Candidates that do not run leave.
+  void run_searching() {
+    count_searching_call();
+    plan.adds |= beta_ != 0;
+    // A call that begins a sum reads less than those that add to it, which are the most where there are any.
+    const bool alike = plan.adds == (beta_ != 0);
+    if (!alike || !Search::load_is_settled()) return ASSAY_CUBLAS_CHECK(run(plan.candidates.front()));
+    if (plan.algorithm = plan.search->result(); plan.algorithm) {
+      plan.search.reset();
+      return ASSAY_CUBLAS_CHECK(run(*plan.algorithm));
+    }
+    for (std::size_t attempt = 0;; ++attempt) {
+      const cublasStatus_t status = run(plan.search->begin(stream()));
+      if (status == CUBLAS_STATUS_SUCCESS) return plan.search->end(stream());
+      plan.search->failed();
+      if (attempt == plan.candidates.size()) ASSAY_CUBLAS_CHECK(status);
+    }
+  }
+
+ private:
+  bool worth_a_choice() const {
+    const double flops =
+        2.0 * static_cast<double>(key.m) * static_cast<double>(key.n) * static_cast<double>(key.k);
+    return flops >= least_searched_flops && plan.candidates.size() > 1;
+  }
+
+  const at::Tensor &first_, &second_, &out_;
+  const void* base_;
+  const double beta_;
+  const cublasLtHandle_t handle_;
+
+ public:
+  const Key key;
+  Plan& plan;
+
+ private:
+  const at::Tensor workspace_;
+};
+
+/// Milliseconds of a call where `algorithm` alone keeps the GPU busy: the second half of `seconds`.
+double sustained(const Job& job, const cublasLtMatmulAlgo_t& algorithm, double seconds) {
+  at::cuda::CUDAEvent begin(cudaEventDefault), middle(cudaEventDefault), end(cudaEventDefault);
+  begin.record();
+  job.run(algorithm);
+  end.record();
+  end.synchronize();
+  const int calls = std::max(1, static_cast<int>(seconds / 2 * 1000 / begin.elapsed_time(end)));
+  for (int i = 0; i < calls; ++i) job.run(algorithm);
+  middle.record();
+  for (int i = 0; i < calls; ++i) job.run(algorithm);
+  end.record();
+  end.synchronize();
+  return middle.elapsed_time(end) / calls;
+}
+
+}  // namespace
+
+bool multiply(const Product& product, at::Tensor out, const at::Tensor& added, double beta) {
+  if (out.numel() == 0 || product.left.numel() == 0) return false;
+  Job job(product, out, added, beta);
+  if (job.plan.candidates.empty()) return false;
+  const bool fixed = deterministic();
+  if (!fixed && !job.plan.algorithm && !job.plan.search) job.settle();
+  if (fixed)
+    ASSAY_CUBLAS_CHECK(job.run(job.pinned()));
+  else if (job.plan.algorithm)
+    ASSAY_CUBLAS_CHECK(job.run(*job.plan.algorithm));
+  else if (c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None)
+    ASSAY_CUBLAS_CHECK(job.run(job.plan.candidates.front()));  // a call that is recorded cannot be timed
+  else
+    job.run_searching();
+  metrics::report_product(out.size(0), out.size(1), job.key.k);
+  return true;
+}
+
+std::string tune(const Product& product, at::Tensor out, const at::Tensor& added, double seconds) {
+  Job job(product, out, added);
+  std::vector<std::pair<double, std::size_t>> in;  // time, candidate
+  for (std::size_t i = 0; i < job.plan.candidates.size(); ++i)
+    if (job.run(job.plan.candidates[i]) == CUBLAS_STATUS_SUCCESS)
+      in.emplace_back(sustained(job, job.plan.candidates[i], 0.02), i);
+  TORCH_CHECK(!in.empty(), "cuBLASLt has no algorithm for ", text_of(job.key));
+  std::sort(in.begin(), in.end());
+  std::erase_if(in, [least = in.at(0).first](const auto& each) { return each.first > 1.08 * least; });
+  if (in.size() > 5) in.resize(5);
+  for (auto& [time, candidate] : in) time = 0;
+  for (int round = 0; round < 2; ++round)
+    for (auto& [time, candidate] : in) time += sustained(job, job.plan.candidates[candidate], seconds) / 2;
+  std::sort(in.begin(), in.end());
+  job.plan.algorithm = job.plan.candidates[in[0].second];
+  job.plan.search.reset();
+  return Search::keep(text_of(job.key), *job.plan.algorithm, in);
+}
+
+}  // namespace assay::impl::cuda

@@ -1,0 +1,84 @@
+#include "impl/ops/linear/linear.hpp"
+
+#include <ATen/ATen.h>
+
+#include "impl/metrics/executed_flops.hpp"
+#include "impl/metrics/op_times.hpp"
+#include "impl/ops/gemm/cuda_gemm.hpp"
+#include "spec/ops/linear.hpp"
+
+namespace assay::impl::linear {
+
+namespace {
+void check(const at::Tensor& x, const at::Tensor& weight) {
+  spec::linear::check({.N = x.size(0), .in = x.size(1), .out = weight.size(0)}, weight.size(1));
+}
+
+void check_upstream(const at::Tensor& dy, std::int64_t N, std::int64_t in, std::int64_t out) {
+  spec::linear::check_upstream({.N = N, .in = in, .out = out}, dy.numel());
+}
+
+/// bf16 products on the CPU are computed in fp32: exact products, fp32 sums, one rounding at the end, and
+/// faster than emulated bf16 kernels on processors without such units.
+bool widen(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kBFloat16; }
+
+at::Tensor wide(const at::Tensor& x) { return x.to(at::kFloat); }
+
+/// left right + added in one cuBLASLt call; undefined where that has none for these tensors, and then ATen
+/// takes over.
+at::Tensor by_library(const cuda::Product& product, std::int64_t rows, std::int64_t columns,
+                      const at::Tensor& added = {}) {
+  if (!product.left.is_cuda() || !product.left.is_contiguous() || !product.right.is_contiguous()) return {};
+  at::Tensor out = at::empty({rows, columns}, product.left.options());
+  return cuda::multiply(product, out, added) ? out : at::Tensor();
+}
+}  // namespace
+
+at::Tensor forward(const at::Tensor& x, const at::Tensor& weight) {
+  const metrics::OpScope timed(spec::time::StepPass::forward);
+  check(x, weight);
+  if (widen(x)) return at::mm(wide(x), wide(weight).t()).to(x.scalar_type());
+  const at::Tensor y =
+      by_library({.left = x, .right = weight, .right_transposed = true}, x.size(0), weight.size(0));
+  return y.defined() ? y : at::mm(x, weight.t());
+}
+
+at::Tensor forward_residual(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight) {
+  const metrics::OpScope timed(spec::time::StepPass::forward);
+  check(x, weight);
+  check_upstream(residual, x.size(0), x.size(1), weight.size(0));
+  if (widen(x)) return wide(residual).addmm_(wide(x), wide(weight).t()).to(x.scalar_type());
+  const at::Tensor y = residual.is_contiguous()
+                           ? by_library({.left = x, .right = weight, .right_transposed = true}, x.size(0),
+                                        weight.size(0), residual)
+                           : at::Tensor();
+  return y.defined() ? y : at::addmm(residual, x, weight.t());
+}
+
+at::Tensor backward_input(const at::Tensor& dy, const at::Tensor& weight) {
+  const metrics::OpScope timed(spec::time::StepPass::input_gradient);
+  const metrics::FlopScope scope(spec::ExecutedPass::backward);
+  check_upstream(dy, dy.size(0), weight.size(1), weight.size(0));
+  if (widen(dy)) return at::mm(wide(dy), wide(weight)).to(dy.scalar_type());
+  const at::Tensor dx = by_library({.left = dy, .right = weight}, dy.size(0), weight.size(1));
+  return dx.defined() ? dx : at::mm(dy, weight);
+}
+
+void backward_weight(const at::Tensor& dy, const at::Tensor& x, at::Tensor dweight, GradientSum sum) {
+  const metrics::OpScope timed(spec::time::StepPass::weight_gradient);
+  const metrics::FlopScope scope(spec::ExecutedPass::backward);
+  check_upstream(dy, x.size(0), dweight.size(1), dweight.size(0));
+  check(x, dweight);
+  const int beta = sum == GradientSum::starts ? 0 : 1;
+  const bool in_order = dy.is_contiguous() && x.is_contiguous() && dweight.is_contiguous();
+  if (dy.is_cuda() && in_order &&
+      cuda::multiply({.left = dy, .right = x, .left_transposed = true}, dweight, dweight, beta))
+    return;
+  if (dweight.scalar_type() == x.scalar_type()) {
+    dweight.addmm_(dy.t(), x, beta);
+  } else {
+    dweight.addmm_(wide(dy).t(), wide(x), beta);
+  }
+}
+
+}  // namespace assay::impl::linear

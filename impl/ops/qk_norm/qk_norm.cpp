@@ -1,0 +1,81 @@
+#include "impl/ops/qk_norm/qk_norm.hpp"
+
+#include <ATen/ATen.h>
+
+#include "impl/metrics/op_times.hpp"
+#include "impl/ops/rms_norm/rms_norm.hpp"
+#include "impl/ops/tensor_check.hpp"
+#include "spec/error.hpp"
+#include "spec/ops/qk_norm.hpp"
+
+namespace assay::impl::qk_norm {
+
+namespace {
+void check(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain, std::int64_t heads,
+           std::int64_t kv_heads, double eps) {
+  // qk_norm_c2
+  require(qkv.dim() == 4 && qkv.size(2) == heads + 2 * kv_heads, "qk_norm_c2", [&] {
+    return "qkv " + describe(qkv) + ", H=" + std::to_string(heads) + ", K=" + std::to_string(kv_heads);
+  });
+  spec::qk_norm::check({.B = qkv.size(0), .T = qkv.size(1), .H = heads, .K = kv_heads, .E = qkv.size(3)},
+                       q_gain.numel(), k_gain.numel(), eps);
+}
+
+/// Normalises heads [first, first + count) with the rules of rms_norm.
+struct Heads {
+  std::int64_t first, count;
+  at::Tensor of(const at::Tensor& tensor) const { return tensor.narrow(2, first, count); }
+};
+}  // namespace
+
+Forward forward(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain, std::int64_t heads,
+                std::int64_t kv_heads, double eps) {
+  const metrics::OpScope timed(spec::time::StepOp::qk_norm, spec::time::StepPass::forward);
+  check(qkv, q_gain, k_gain, heads, kv_heads, eps);
+  check_contiguous("qk_norm", {qkv, q_gain, k_gain});
+  check_statistic("qk_norm", qkv, {q_gain, k_gain});
+  return qkv.is_cpu() ? cpu::forward(qkv, q_gain, k_gain, heads, kv_heads, eps)
+                      : cuda::forward(qkv, q_gain, k_gain, heads, kv_heads, eps);
+}
+
+void backward(at::Tensor dqkv, const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain,
+              const at::Tensor& rstd, std::int64_t heads, std::int64_t kv_heads, at::Tensor dq_gain,
+              at::Tensor dk_gain) {
+  const metrics::OpScope timed(spec::time::StepOp::qk_norm, spec::time::StepPass::backward);
+  check(qkv, q_gain, k_gain, heads, kv_heads, 1);
+  check_contiguous("qk_norm", {dqkv, qkv, q_gain, k_gain, rstd, dq_gain, dk_gain});
+  check_statistic("qk_norm", qkv, {q_gain, k_gain, dq_gain, dk_gain});
+  return qkv.is_cpu() ? cpu::backward(dqkv, qkv, q_gain, k_gain, rstd, heads, kv_heads, dq_gain, dk_gain)
+                      : cuda::backward(dqkv, qkv, q_gain, k_gain, rstd, heads, kv_heads, dq_gain, dk_gain);
+}
+
+namespace aten {
+Forward forward(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain, std::int64_t heads,
+                std::int64_t kv_heads, double eps) {
+  Forward out{qkv.clone(), {}};
+  std::vector<at::Tensor> rstd;
+  for (const auto& [part, gain] :
+       {std::pair{Heads{0, heads}, q_gain}, std::pair{Heads{heads, kv_heads}, k_gain}}) {
+    const auto normed = rms_norm::aten::forward(part.of(qkv), gain, eps);
+    part.of(out.qkv).copy_(normed.y);
+    rstd.push_back(normed.rstd.view({qkv.size(0), qkv.size(1), part.count}));
+  }
+  out.rstd = at::cat(rstd, 2);
+  return out;
+}
+
+void backward(at::Tensor dqkv, const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain,
+              const at::Tensor& rstd, std::int64_t heads, std::int64_t kv_heads, at::Tensor dq_gain,
+              at::Tensor dk_gain) {
+  const auto one = [&](Heads part, const at::Tensor& gain, const at::Tensor& dgain) {
+    const at::Tensor x = part.of(qkv).contiguous();
+    const at::Tensor dx = at::zeros_like(x);
+    rms_norm::aten::backward(part.of(dqkv).contiguous(), x, gain, part.of(rstd).reshape({-1}), dx, dgain);
+    part.of(dqkv).copy_(dx);
+  };
+  one({0, heads}, q_gain, dq_gain);
+  one({heads, kv_heads}, k_gain, dk_gain);
+}
+}  // namespace aten
+
+}  // namespace assay::impl::qk_norm

@@ -1,0 +1,109 @@
+// swiglu on the GPU: one block per row, each value read and written once. One exp and one division an entry:
+// at the memory's rate there is time for little more.
+#include "impl/ops/cuda_vector.cuh"
+#include "impl/ops/swiglu/swiglu_launch.hpp"
+
+namespace assay::impl::swiglu::cuda {
+
+using namespace assay::impl::cuda;
+
+namespace {
+
+template <class M>
+__device__ __forceinline__ M sigmoid_of(M gate) {
+  return M(1) / (M(1) + exp(-gate));
+}
+
+template <class T, int width>
+__global__ void forward_kernel(const T* __restrict__ gate_up, T* __restrict__ y, std::int64_t F) {
+  using M = Math<T>;
+  using V = Vector<T, width>;
+  const std::int64_t row = blockIdx.x;
+  const V *gates = reinterpret_cast<const V*>(gate_up + row * 2 * F),
+          *ups = reinterpret_cast<const V*>(gate_up + row * 2 * F + F);
+  V* ys = reinterpret_cast<V*>(y + row * F);
+  for (std::int64_t i = threadIdx.x; i < F / width; i += blockDim.x) {
+    const V g = gates[i], u = ups[i];
+    V out;
+#pragma unroll
+    for (int k = 0; k < width; ++k) {
+      const M gate = widen(g.element[k]);
+      out.element[k] = narrow<T>(gate * sigmoid_of(gate) * widen(u.element[k]));
+    }
+    ys[i] = out;
+  }
+}
+
+/// `again`: forward's value is written over dy, else dy is only read.
+template <class T, int width, bool again>
+__global__ void backward_kernel(T* __restrict__ dy, T* __restrict__ gate_up, std::int64_t F) {
+  using M = Math<T>;
+  using V = Vector<T, width>;
+  const std::int64_t row = blockIdx.x;
+  V *gates = reinterpret_cast<V*>(gate_up + row * 2 * F),
+    *ups = reinterpret_cast<V*>(gate_up + row * 2 * F + F);
+  V* dys = reinterpret_cast<V*>(dy + row * F);
+  for (std::int64_t i = threadIdx.x; i < F / width; i += blockDim.x) {
+    V g = gates[i], u = ups[i];
+    V d = dys[i];
+#pragma unroll
+    for (int k = 0; k < width; ++k) {
+      const M gate = widen(g.element[k]), up = widen(u.element[k]), upstream = widen(d.element[k]);
+      const M sigmoid = sigmoid_of(gate), silu = gate * sigmoid;
+      if constexpr (again) d.element[k] = narrow<T>(silu * up);  // as in forward, to the bit
+      g.element[k] = narrow<T>(upstream * up * sigmoid * (M(1) + gate * (M(1) - sigmoid)));
+      u.element[k] = narrow<T>(upstream * silu);
+    }
+    gates[i] = g;
+    ups[i] = u;
+    if constexpr (again) dys[i] = d;
+  }
+}
+
+template <class T, bool again>
+void backward_of(std::int64_t N, std::int64_t F, T* upstream, T* values, cudaStream_t stream) {
+  constexpr int width = full_width<T>;
+  const std::int64_t half_row = F * static_cast<std::int64_t>(sizeof(T));
+  const auto rows = static_cast<unsigned>(N);
+  if (aligned_16(upstream, half_row) && aligned_16(values, half_row))
+    backward_kernel<T, width, again><<<rows, threads_for(F / width, 256), 0, stream>>>(upstream, values, F);
+  else
+    backward_kernel<T, 1, again><<<rows, threads_for(F, 256), 0, stream>>>(upstream, values, F);
+}
+
+}  // namespace
+
+void launch_forward(Dtype dtype, std::int64_t N, std::int64_t F, const void* gate_up, void* y,
+                    cudaStream_t stream) {
+  if (N == 0) return;
+  with_element(dtype, [&](auto element) {
+    using T = decltype(element);
+    const auto* in = static_cast<const T*>(gate_up);
+    auto* out = static_cast<T*>(y);
+    constexpr int width = full_width<T>;
+    const std::int64_t half_row = F * static_cast<std::int64_t>(sizeof(T));
+    const auto rows = static_cast<unsigned>(N);
+    if (aligned_16(in, half_row) && aligned_16(out, half_row))
+      forward_kernel<T, width><<<rows, threads_for(F / width, 256), 0, stream>>>(in, out, F);
+    else
+      forward_kernel<T, 1><<<rows, threads_for(F, 256), 0, stream>>>(in, out, F);
+  });
+  ASSAY_CUDA_CHECK_LAUNCH();
+}
+
+void launch_backward(Dtype dtype, std::int64_t N, std::int64_t F, void* dy, void* gate_up, ForwardValue value,
+                     cudaStream_t stream) {
+  if (N == 0) return;
+  with_element(dtype, [&](auto element) {
+    using T = decltype(element);
+    auto* upstream = static_cast<T*>(dy);
+    auto* values = static_cast<T*>(gate_up);
+    if (value == ForwardValue::again)
+      backward_of<T, true>(N, F, upstream, values, stream);
+    else
+      backward_of<T, false>(N, F, upstream, values, stream);
+  });
+  ASSAY_CUDA_CHECK_LAUNCH();
+}
+
+}  // namespace assay::impl::swiglu::cuda

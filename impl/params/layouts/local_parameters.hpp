@@ -1,0 +1,43 @@
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "impl/params/layouts/parameter_layout.hpp"
+#include "impl/params/parameter_buffers.hpp"
+
+namespace assay::impl {
+
+/// Every parameter whole on this rank: acquire and release have nothing to do. The one-rank layout, and the
+/// base of those that hold weights and gradients whole.
+class LocalParameters : public ParameterLayout {
+ public:
+  /// `buffers` must outlive this.
+  LocalParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model);
+
+  const BlockViews& acquire(std::int64_t block) override {
+    return weights_.at(static_cast<std::size_t>(block));
+  }
+  void release(std::int64_t) override {}
+  BlockGradients gradients(std::int64_t block) override {
+    const auto b = static_cast<std::size_t>(block);
+    return {gradients_.at(b), std::exchange(products_.at(b), linear::GradientSum::continues)};
+  }
+  void gradients_ready(std::int64_t) override {}
+  void begin_step(linear::GradientSum first) override;
+  void begin_backward(bool) override {}
+  at::Tensor sum_of_squares() override;
+  void weights_changed() override { refresh_gains(buffers_); }
+  std::string non_finite_sum() const override;
+
+ protected:
+  const ParameterBuffers& buffers() const { return buffers_; }
+  at::Tensor block_of(const at::Tensor& whole, std::int64_t block) const;
+
+ private:
+  const ParameterBuffers& buffers_;
+  std::vector<BlockViews> weights_, gradients_;
+  std::vector<at::Tensor> beside_gemms_;       ///< of the gradients: what products do not write
+  std::vector<linear::GradientSum> products_;  ///< of each block: what its next one does
+};
+
+}  // namespace assay::impl

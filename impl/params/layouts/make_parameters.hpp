@@ -1,0 +1,17 @@
+#pragma once
+#include <memory>
+
+#include "impl/params/layouts/layout_groups.hpp"
+#include "impl/params/layouts/parameter_layout.hpp"
+#include "impl/params/parameter_buffers.hpp"
+
+namespace assay::impl {
+
+/// The layout of `groups` over `buffers`, which were allocated for it; both must outlive it. `wire`: dtype in
+/// which gradients are summed over ranks. `by`: what moves shares, where the layout holds shares of the
+/// state. Collective. Errors: those of Communicator::gather_by_copies and scatter_by_copies.
+std::unique_ptr<ParameterLayout> make_parameters(const ParameterBuffers& buffers,
+                                                 const spec::ModelSpec& model, LayoutGroups& groups,
+                                                 at::ScalarType wire, const spec::Movers& by = {});
+
+}  // namespace assay::impl

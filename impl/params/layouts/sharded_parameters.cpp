@@ -1,0 +1,169 @@
+#include "impl/params/layouts/sharded_parameters.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "impl/params/gathered_gains.hpp"
+#include "impl/params/optimizer.hpp"
+
+namespace assay::impl {
+
+namespace {
+constexpr std::size_t embedding_place = 2, head_place = 3;
+}
+
+ShardedParameters::ShardedParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model,
+                                     LayoutGroups& groups, at::ScalarType wire, spec::MovedBy scatter)
+    : buffers_(buffers),
+      tied_(model.tied_embeddings),
+      shard_(groups.shard()),
+      replicas_(groups.replicas()),
+      scatter_(shard_, wire, buffers.gradients, buffers.partition.largest_block()),
+      reduce_(replicas_, wire, buffers.gradients, buffers.partition.largest_block() / shard_.size()),
+      non_finite_(buffers.inventory) {
+  const at::Tensor gradients = lay_out(model);
+  if (scatter == spec::MovedBy::copy_engines) scatter_.scatter_by_copies(gradients);
+}
+
+/// A tied head reads the embedding and its own norm, so both are there at once; an untied one takes the
+/// embedding's place.
+ShardedParameters::Place& ShardedParameters::place_of(std::int64_t block) {
+  if (block == 0) return places_[embedding_place];
+  if (is_head(block)) return places_[tied_ ? head_place : embedding_place];
+  return places_[static_cast<std::size_t>(block % 2)];
+}
+
+at::Tensor ShardedParameters::lay_out(const spec::ModelSpec& model) {
+  const spec::Partition& partition = buffers_.partition;
+  places_.resize(head_place + 1);
+  // One tensor for all places, so that views of a block may reach into another's (a tied head).
+  std::vector<std::int64_t> sizes(places_.size()), begins(places_.size());
+  const auto number = [&](std::int64_t block) {
+    return static_cast<std::size_t>(&place_of(block) - places_.data());
+  };
+  for (std::int64_t b = 0; b < partition.inventory.blocks; ++b)
+    sizes[number(b)] = std::max(sizes[number(b)], partition.block_size(b));
+  std::int64_t all = 0;
+  for (std::size_t p = 0; p < sizes.size(); ++p) begins[p] = all, all += sizes[p];
+  const at::Tensor weights = at::zeros({all}, buffers_.weights.options());
+  at::Tensor gradients = at::zeros({all}, buffers_.gradients.options());
+  for (std::size_t p = 0; p < sizes.size(); ++p) {
+    places_[p].weights = weights.narrow(0, begins[p], sizes[p]);
+    places_[p].gradients = gradients.narrow(0, begins[p], sizes[p]);
+  }
+  spec::Inventory placed = partition.inventory;
+  for (spec::Parameter& parameter : placed.parameters)
+    parameter.offset +=
+        begins[number(parameter.block)] - partition.blocks[static_cast<std::size_t>(parameter.block)].begin;
+  for (std::int64_t b = 0; b < placed.blocks; ++b) {
+    weights_.push_back(weight_views(buffers_, weights, placed, model, b));
+    gradients_.push_back(views(gradients, placed, model, b));
+    const std::int64_t begin = begins[number(b)], end = begin + partition.block_size(b);
+    // The head's product comes with forward, of one micro-batch or of several before the first backward: only
+    // a decoder block's gradients come and go within one backward, so that its products start their sums.
+    zeroed_.push_back(of_decoder(b) ? beside_gemms(gradients, begin, end, placed, b, tied_)
+                                    : std::vector{gradients.narrow(0, begin, end - begin)});
+  }
+  return gradients;
+}
+
+void ShardedParameters::gather(std::int64_t block) {
+  Place& place = place_of(block);
+  if (place.holds == block) return;
+  if (place.users > 0)
+    throw std::logic_error("block " + std::to_string(block) + " would take the place of block " +
+                           std::to_string(place.holds) + ", which is in use");
+  place.holds = block;
+  place.gather = shard_.begin_all_gather(owned(buffers_, buffers_.weights, block),
+                                         place.weights.narrow(0, 0, buffers_.partition.block_size(block)));
+}
+
+void ShardedParameters::wait_for(std::int64_t block) {
+  gather(block);
+  Place& place = place_of(block);
+  if (place.gather != 0) shard_.wait(std::exchange(place.gather, 0));
+}
+
+const BlockViews& ShardedParameters::acquire(std::int64_t block) {
+  wait_for(block);
+  if (tied_ && is_head(block)) wait_for(0);
+  ++place_of(block).users;
+  prefetch_after(block);
+  return weights_[static_cast<std::size_t>(block)];
+}
+
+void ShardedParameters::release(std::int64_t block) { --place_of(block).users; }
+
+/// The block that the model will ask for next, while this one computes.
+void ShardedParameters::prefetch_after(std::int64_t block) {
+  if (!backward_) {
+    if (!is_head(block)) gather(block + 1);
+  } else if (block > 1) {
+    gather(block - 1);
+  } else if (block == 1 && !last_) {
+    gather(0);  // of the next micro-batch; after the last one, weights change first
+  }
+}
+
+/// Shares are sums of every micro-batch's.
+void ShardedParameters::begin_step(linear::GradientSum) { zero_gradients(buffers_.gradients); }
+
+/// Makes the block's place ready to add gradients in.
+void ShardedParameters::accumulate(std::int64_t block) {
+  Place& place = place_of(block);
+  if (place.accumulates == block) return;
+  scatter_.finish(std::exchange(place.reduction, 0));
+  zero_gradients(zeroed_[static_cast<std::size_t>(block)]);
+  place.accumulates = block;
+}
+
+BlockGradients ShardedParameters::gradients(std::int64_t block) {
+  accumulate(block);
+  if (tied_ && is_head(block)) accumulate(0);
+  return {gradients_[static_cast<std::size_t>(block)],
+          of_decoder(block) ? linear::GradientSum::starts : linear::GradientSum::continues};
+}
+
+void ShardedParameters::begin_backward(bool last_micro_batch) {
+  backward_ = true;
+  last_ = last_micro_batch;
+}
+
+void ShardedParameters::gradients_ready(std::int64_t block) {
+  accumulate(block);
+  Place& place = place_of(block);
+  const at::Tensor whole = place.gradients.narrow(0, 0, buffers_.partition.block_size(block)),
+                   total = owned(buffers_, buffers_.gradients, block);
+  non_finite_.search(block, whole);
+  GradientReduction::Then then;
+  if (last_ && replicas_.size() > 1) then = [this, total] { reduce_.begin_all_reduce(total); };
+  place.reduction = scatter_.begin_reduce_scatter_add(whole, total, std::move(then));
+  place.accumulates = -1;
+}
+
+/// Only the last micro-batch's: the sums of the others are waited for where their place is needed again.
+void ShardedParameters::reduce_scatter() {
+  if (last_) scatter_.finish_all();
+}
+
+void ShardedParameters::all_reduce() { reduce_.finish_all(); }
+
+at::Tensor ShardedParameters::sum_of_squares() {
+  at::Tensor sum = owned_sum_of_squares(buffers_);
+  shard_.all_reduce_sum(sum);
+  return sum;
+}
+
+void ShardedParameters::weights_changed() {
+  for (Place& place : places_) {
+    if (place.gather != 0) shard_.wait(std::exchange(place.gather, 0));
+    place.holds = -1;
+  }
+  backward_ = false;
+  gather_gains(buffers_, shard_);
+}
+
+}  // namespace assay::impl

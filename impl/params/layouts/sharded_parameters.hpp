@@ -1,0 +1,73 @@
+#pragma once
+#include <vector>
+
+#include "impl/params/gradient_reduction.hpp"
+#include "impl/params/layouts/layout_groups.hpp"
+#include "impl/params/layouts/parameter_layout.hpp"
+#include "impl/params/non_finite_gradient.hpp"
+#include "impl/params/parameter_buffers.hpp"
+
+namespace assay::impl {
+
+/// Weights, gradients and the optimizer's state in shares. A block's weights are gathered when it is
+/// acquired, or already while the block before it computes, and its gradient is scattered behind the backward
+/// of the next. What exists whole at a time: two decoder blocks, and the embedding or the head, or both where
+/// they are one; of weights and of gradients (spec/parallel/volume.md says what that saves in gathers). With
+/// several replicas (hybrid), the shares of the gradient are summed over them behind the last backward.
+class ShardedParameters final : public ParameterLayout {
+ public:
+  /// `buffers` is partitioned over the ranks of groups.shard(). `wire`: dtype in which gradients are summed;
+  /// `scatter`: by what, within a shard group. Both must outlive this.
+  ShardedParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model, LayoutGroups& groups,
+                    at::ScalarType wire, spec::MovedBy scatter);
+
+  const BlockViews& acquire(std::int64_t block) override;
+  void release(std::int64_t block) override;
+  BlockGradients gradients(std::int64_t block) override;
+  void gradients_ready(std::int64_t block) override;
+
+  void begin_step(linear::GradientSum first) override;
+  void begin_forward() override { backward_ = false; }
+  void begin_backward(bool last_micro_batch) override;
+  void all_reduce() override;
+  void reduce_scatter() override;
+  at::Tensor sum_of_squares() override;
+  void weights_changed() override;
+  void begin_search() override { non_finite_.begin(); }
+  std::string end_search() override { return non_finite_.end(); }
+  std::string non_finite_sum() const override { return first_non_finite_gradient(buffers_); }
+
+ private:
+  /// Place of a whole block. Blocks take turns in it.
+  struct Place {
+    at::Tensor weights, gradients;            ///< of the largest block that comes here
+    std::int64_t holds = -1;                  ///< block whose weights are here or on their way
+    Communicator::Ticket gather = 0;          ///< of those; 0: here
+    int users = 0;                            ///< acquires without their release
+    std::int64_t accumulates = -1;            ///< block whose gradient is being added up here
+    GradientReduction::Number reduction = 0;  ///< the last one that reads from here
+  };
+
+  bool is_head(std::int64_t block) const { return block + 1 == buffers_.inventory.blocks; }
+  Place& place_of(std::int64_t block);
+  /// Returns the gradients of all places together.
+  at::Tensor lay_out(const spec::ModelSpec& model);
+  void gather(std::int64_t block);
+  void wait_for(std::int64_t block);
+  void prefetch_after(std::int64_t block);
+  bool of_decoder(std::int64_t block) const { return block > 0 && !is_head(block); }
+  void accumulate(std::int64_t block);
+
+  const ParameterBuffers& buffers_;
+  const bool tied_;
+  Communicator& shard_;
+  Communicator& replicas_;
+  GradientReduction scatter_, reduce_;
+  NonFiniteGradient non_finite_;
+  bool backward_ = false, last_ = false;
+  std::vector<Place> places_;                    ///< two of decoder blocks, then the embedding, then the head
+  std::vector<BlockViews> weights_, gradients_;  ///< of each block in its place
+  std::vector<std::vector<at::Tensor>> zeroed_;  ///< of each block's gradients, before it adds to its place
+};
+
+}  // namespace assay::impl

@@ -1,0 +1,77 @@
+#include "impl/params/optimizer.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "impl/metrics/op_times.hpp"
+#include "impl/ops/adamw/adamw.hpp"
+
+namespace assay::impl {
+
+std::vector<DecayRange> decay_ranges(const spec::Inventory& inventory) {
+  std::vector<DecayRange> ranges;
+  for (const spec::Parameter& parameter : inventory.parameters) {
+    const std::int64_t end = parameter.offset + parameter.size;
+    if (!ranges.empty() && ranges.back().decay == parameter.matrix()) {
+      ranges.back().end = end;  // takes the alignment gap along: it is zero and stays zero
+    } else {
+      ranges.push_back({parameter.offset, end, parameter.matrix()});
+    }
+  }
+  return ranges;
+}
+
+void zero_gradients(at::TensorList gradients) {
+  if (gradients.empty()) return;
+  const metrics::OpScope timed(spec::time::StepOp::zero_gradients, spec::time::StepPass::update);
+  at::_foreach_zero_(gradients);
+}
+
+namespace {
+adamw::Settings range_settings(const AdamWSettings& settings, bool decay, double learning_rate = 0,
+                               std::int64_t step = 1) {
+  return {.learning_rate = learning_rate,
+          .beta1 = settings.beta1,
+          .beta2 = settings.beta2,
+          .eps = settings.eps,
+          .weight_decay = decay ? settings.weight_decay : 0.0,
+          .step = step,
+          .gradient_scale = 1,
+          .seed = settings.seed,
+          .first = 0};
+}
+}  // namespace
+
+UpdateNumbers update_numbers(const ParameterBuffers& buffers, const AdamWSettings& settings,
+                             double learning_rate, std::int64_t step) {
+  const bool rounds = buffers.master.scalar_type() == at::kBFloat16;
+  UpdateNumbers out;
+  for (const bool decay : {true, false}) {
+    const auto numbers = adamw::step_numbers(range_settings(settings, decay, learning_rate, step), rounds);
+    std::copy(numbers.begin(), numbers.end(), out.begin() + (decay ? 0 : numbers.size()));
+  }
+  return out;
+}
+
+void update(ParameterBuffers& buffers, const AdamWSettings& settings, const at::Tensor& numbers,
+            const at::Tensor& coefficient) {
+  const auto ranges = decay_ranges(buffers.inventory);
+  for (const spec::Partition::Run& run : buffers.partition.runs(buffers.shard_rank)) {
+    for (const DecayRange& range : ranges) {
+      const std::int64_t begin = std::max(range.begin, run.begin),
+                         end = std::min(range.end, run.begin + run.size);
+      if (begin >= end) continue;
+      const auto part = [&](const at::Tensor& buffer) {
+        return owned(buffers, buffer, run).narrow(0, begin - run.begin, end - begin);
+      };
+      adamw::Settings of_range = range_settings(settings, range.decay);
+      of_range.first = run.canonical_begin + (begin - run.begin);
+      adamw::update_guarded(part(buffers.weights), part(buffers.master), part(buffers.gradients),
+                            part(buffers.moment1), part(buffers.moment2), of_range, coefficient,
+                            numbers.narrow(0, range.decay ? 0 : 4, 4));
+    }
+  }
+}
+
+}  // namespace assay::impl

@@ -1,0 +1,40 @@
+#pragma once
+// AdamW over the flat buffers: few long ranges instead of one call per tensor.
+#include <array>
+#include <vector>
+
+#include "impl/params/parameter_buffers.hpp"
+
+namespace assay::impl {
+
+/// Element range [begin, end) of the flat buffers that shares one weight decay.
+struct DecayRange {
+  std::int64_t begin, end;
+  bool decay;  ///< matrices decay, gains do not (spec/ops/adamw.md)
+  bool operator==(const DecayRange&) const = default;
+};
+
+/// The flat buffer cut into as few ranges as weight decay allows, in order, covering every parameter.
+std::vector<DecayRange> decay_ranges(const spec::Inventory& inventory);
+
+/// Hyperparameters that stay the same over a run.
+struct AdamWSettings {
+  double beta1, beta2, eps, weight_decay;
+  std::uint64_t seed = 0;  ///< of the roundings of bf16 states
+};
+
+/// Sets gradients to zero.
+void zero_gradients(at::TensorList gradients);
+
+/// adamw::step_numbers of matrices, which decay, then of gains.
+using UpdateNumbers = std::array<double, 8>;
+/// Of one step, which counts from 1. Errors: SpecError adamw_c2..
+UpdateNumbers update_numbers(const ParameterBuffers& buffers, const AdamWSettings& settings,
+                             double learning_rate, std::int64_t step);
+
+/// One update of all parameters. On the buffers' device, in fp64: `numbers` [8] of the step, and the clip
+/// coefficient, a scalar; where it is NaN nothing is changed.
+void update(ParameterBuffers& buffers, const AdamWSettings& settings, const at::Tensor& numbers,
+            const at::Tensor& coefficient);
+
+}  // namespace assay::impl

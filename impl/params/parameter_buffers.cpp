@@ -1,0 +1,163 @@
+#include "impl/params/parameter_buffers.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "impl/ops/clip_grad_norm/clip_grad_norm.hpp"
+#include "impl/ops/init/init.hpp"
+#include "spec/error.hpp"
+
+namespace assay::impl {
+
+namespace {
+/// Where a buffer holds a part of a parameter: elements [first, first + size) of the parameter at
+/// [begin, begin + size) of the buffer.
+struct Part {
+  std::int64_t begin = 0, first = 0, size = 0;
+};
+
+/// What this rank owns of a parameter.
+Part owned_part(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Parameter& parameter) {
+  const auto range = buffers.partition.owned(parameter.block, buffers.shard_rank);
+  const std::int64_t begin = std::max(range.begin, parameter.offset),
+                     end = std::min(range.end, parameter.offset + parameter.size);
+  if (begin >= end) return {};
+  const std::int64_t shard_begin =
+      buffers.partition.blocks[static_cast<std::size_t>(parameter.block)].shard_begin;
+  return {buffers.whole(buffer) ? begin : shard_begin + begin - range.begin, begin - parameter.offset,
+          end - begin};
+}
+
+void allocate_gains(ParameterBuffers& buffers) {
+  buffers.gains = at::zeros({buffers.gain_places.flat_size}, buffers.weights.options().dtype(at::kFloat));
+  for (const spec::Parameter& place : buffers.gain_places.parameters) {
+    const Part part = owned_part(buffers, buffers.master, buffers.inventory.at(place.name));
+    if (part.size == 0) continue;
+    buffers.own_gains.push_back(buffers.gains.narrow(0, place.offset + part.first, part.size));
+    buffers.own_gain_masters.push_back(buffers.master.narrow(0, part.begin, part.size));
+  }
+}
+}  // namespace
+
+at::ScalarType scalar_type(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f64:
+      return at::kDouble;
+    case Dtype::f32:
+      return at::kFloat;
+    case Dtype::bf16:
+      return at::kBFloat16;
+  }
+  throw std::invalid_argument("not a compute dtype");
+}
+
+std::int64_t ParameterBuffers::bytes() const {
+  std::int64_t sum = 0;
+  for (const at::Tensor* buffer : {&weights, &gradients, &moment1, &moment2, &gains})
+    if (buffer->defined()) sum += static_cast<std::int64_t>(buffer->nbytes());
+  return master.is_same(weights) ? sum : sum + static_cast<std::int64_t>(master.nbytes());
+}
+
+ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device device, Dtype states,
+                          const spec::Layout& layout, std::int64_t shard_rank) {
+  ParameterBuffers buffers;
+  buffers.partition = spec::partition(spec::inventory(model), layout.shard_ranks);
+  buffers.inventory = buffers.partition.inventory;
+  buffers.shard_rank = shard_rank;
+  const auto zeros = [&](Dtype element, bool shares) {
+    return at::zeros({shares ? buffers.partition.shard_size : buffers.inventory.flat_size},
+                     at::TensorOptions().dtype(scalar_type(element)).device(device));
+  };
+  const Dtype state = dtype == Dtype::bf16 ? states : dtype;
+  buffers.weights = zeros(dtype, layout.shards_weights());
+  buffers.gradients = zeros(dtype == Dtype::bf16 ? Dtype::f32 : dtype, layout.shards_weights());
+  buffers.master = state != dtype ? zeros(state, true) : buffers.weights;
+  buffers.moment1 = zeros(state, true);
+  buffers.moment2 = zeros(state, true);
+  buffers.gain_places = spec::norm_gains(buffers.inventory);
+  if (dtype == Dtype::bf16) allocate_gains(buffers);
+  return buffers;
+}
+
+void initialise(ParameterBuffers& buffers, const spec::ModelSpec& model, std::uint64_t seed) {
+  std::int64_t index = 0;
+  for (const spec::Parameter& parameter : buffers.inventory.parameters) {
+    if (buffers.whole(buffers.master)) {
+      init::fill(buffers.master.narrow(0, parameter.offset, parameter.size), parameter, index++, model, seed);
+      continue;
+    }
+    const at::Tensor values = at::empty({parameter.size}, buffers.master.options());
+    init::fill(values, parameter, index++, model, seed);
+    store(buffers, buffers.master, parameter, values);
+    if (!buffers.master.is_same(buffers.weights)) store(buffers, buffers.weights, parameter, values);
+  }
+  if (buffers.whole(buffers.master) && !buffers.master.is_same(buffers.weights))
+    buffers.weights.copy_(buffers.master);
+}
+
+void refresh_gains(const ParameterBuffers& buffers) {
+  if (buffers.gains.defined() && buffers.partition.ranks > 1) buffers.gains.zero_();
+  if (!buffers.own_gains.empty()) at::_foreach_copy_(buffers.own_gains, buffers.own_gain_masters);
+}
+
+BlockViews weight_views(const ParameterBuffers& buffers, const at::Tensor& flat,
+                        const spec::Inventory& places, const spec::ModelSpec& model, std::int64_t block) {
+  if (!buffers.gains.defined()) return views(flat, places, model, block);
+  return views(flat, places, buffers.gains, buffers.gain_places, model, block);
+}
+
+at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Partition::Run& run) {
+  return buffer.narrow(0, buffers.whole(buffer) ? run.begin : run.shard_begin, run.size);
+}
+
+at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, std::int64_t block) {
+  const auto range = buffers.partition.owned(block, buffers.shard_rank);
+  return buffer.narrow(0,
+                       buffers.whole(buffer)
+                           ? range.begin
+                           : buffers.partition.blocks[static_cast<std::size_t>(block)].shard_begin,
+                       range.end - range.begin);
+}
+
+void store(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Parameter& parameter,
+           const at::Tensor& values) {
+  const Part part = buffers.whole(buffer) ? Part{parameter.offset, 0, parameter.size}
+                                          : owned_part(buffers, buffer, parameter);
+  buffer.narrow(0, part.begin, part.size)
+      .copy_(values.view({parameter.size}).narrow(0, part.first, part.size));
+}
+
+at::Tensor owned_sum_of_squares(const ParameterBuffers& buffers) {
+  at::Tensor sum;
+  for (const auto& run : buffers.partition.runs(buffers.shard_rank)) {
+    const at::Tensor part = clip_grad_norm::sum_of_squares(owned(buffers, buffers.gradients, run));
+    sum = sum.defined() ? sum + part : part;
+  }
+  return sum;
+}
+
+std::string first_non_finite(const spec::Inventory& inventory, const at::Tensor& gradients,
+                             std::int64_t first) {
+  // A sum of squares is finite only if every term is; it costs one pass and no temporary of the range's size.
+  if (std::isfinite(clip_grad_norm::sum_of_squares(gradients).item<double>())) return "";
+  for (const spec::Parameter& parameter : inventory.parameters) {
+    const std::int64_t begin = std::max(parameter.offset, first),
+                       end = std::min(parameter.offset + parameter.size, first + gradients.numel());
+    if (begin < end && !at::isfinite(gradients.narrow(0, begin - first, end - begin)).all().item<bool>())
+      return parameter.name;
+  }
+  return "";
+}
+
+std::string first_non_finite_gradient(const ParameterBuffers& buffers) {
+  for (const auto& run : buffers.partition.runs(buffers.shard_rank)) {
+    std::string name = first_non_finite(buffers.inventory, owned(buffers, buffers.gradients, run), run.begin);
+    if (!name.empty()) return name;
+  }
+  return "";
+}
+
+}  // namespace assay::impl

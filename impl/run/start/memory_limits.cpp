@@ -1,0 +1,220 @@
+#include "impl/run/start/memory_limits.hpp"
+
+#include <c10/util/Exception.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <new>
+#include <string>
+
+#include "impl/machine/host.hpp"
+#include "impl/run/start/host_ranks.hpp"
+#include "spec/memory/layouts_that_fit.hpp"
+#include "spec/text/quantity.hpp"
+
+namespace assay::impl::run {
+
+using spec::memory::LayoutWay;
+using spec::memory::Machine;
+using spec::memory::Plan;
+using spec::memory::Way;
+
+namespace {
+
+/// "2.33 TiB"; counts beyond what bytes() takes are no machine's anyway.
+std::string shown(double bytes) { return spec::bytes(static_cast<std::int64_t>(std::min(bytes, 9e18))); }
+std::string shown(const Count& bytes) { return shown(bytes.to_double()); }
+
+/// "batch.micro=8 (71.0 GiB)".
+std::string micro_of(const Way& way) { return "batch.micro=" + std::to_string(way.micro); }
+std::string recompute_of(const Way& way) {
+  return "memory.recompute=" + std::string(to_string(way.recompute));
+}
+
+/// "parallel.data=hybrid parallel.shard_ranks=8 batch.micro=1 (71.0 GiB)".
+std::string layout_of_way(const LayoutWay& each, const Plan& plan) {
+  std::string text = "parallel.data=" + std::string(to_string(each.layout.data));
+  if (each.layout.data == spec::DataParallel::hybrid)
+    text += " parallel.shard_ranks=" + std::to_string(each.layout.shard_ranks);
+  if (each.way.micro != plan.setting.micro) text += " " + micro_of(each.way);
+  if (each.way.recompute != plan.setting.recompute) text += " " + recompute_of(each.way);
+  return text + " (" + shown(each.way.peak) + ")";
+}
+
+/// "parallel.data=zero1 (50.1 GiB) or parallel.data=shard (35.9 GiB)"; empty where no other layout fits.
+std::string other_layouts(const Plan& plan, const spec::RunConfig& config, const Count& capacity,
+                          const MachineMemory& machine) {
+  std::string text;
+  for (const LayoutWay& each : layouts_that_fit(plan.setting, machine.ranks_per_host, capacity)) {
+    // Copy engines reach the GPUs of one host.
+    const bool across_hosts =
+        machine.ranks_per_host == 0 || machine.ranks_per_host % each.layout.shard_ranks != 0;
+    const bool copied =
+        config.gather == spec::MovedBy::copy_engines || config.scatter == spec::MovedBy::copy_engines;
+    if (copied && across_hosts) continue;
+    text += (text.empty() ? "" : " or ") + layout_of_way(each, plan);
+  }
+  return text;
+}
+
+std::string ways_out(const Plan& plan, const Count& capacity) {
+  const auto fit = spec::memory::fit(plan.setting, capacity);
+  const auto with_peak = [](const std::string& words, const Way& way) {
+    return words + " (" + shown(way.peak) + ")";
+  };
+  if (fit.smaller_micro && fit.recompute)
+    return "set " + with_peak(micro_of(*fit.smaller_micro), *fit.smaller_micro) + " or " +
+           with_peak(recompute_of(*fit.recompute), *fit.recompute) + ", the batch of a step stays the same";
+  if (fit.smaller_micro)
+    return "set " + with_peak(micro_of(*fit.smaller_micro), *fit.smaller_micro) +
+           ", the batch of a step stays the same; no setting of memory.recompute is enough";
+  if (fit.recompute)
+    return "set " + with_peak(recompute_of(*fit.recompute), *fit.recompute) +
+           "; no smaller batch.micro is enough without it";
+  if (fit.both)
+    return "set " + with_peak(micro_of(*fit.both) + " " + recompute_of(*fit.both), *fit.both) +
+           ", the batch of a step stays the same; neither is enough alone";
+  return "no batch.micro fits, whatever memory.recompute says: lower batch.sequence_length or "
+         "batch.sequences, or choose a smaller model";
+}
+
+}  // namespace
+
+Plan memory_plan(const spec::RunConfig& config, const spec::ModelSpec& model, const spec::Batch& batch,
+                 at::Device device, const std::optional<spec::Layout>& layout) {
+  spec::memory::Setting setting =
+      spec::memory::setting_of(config, model, batch, device.is_cuda() ? Machine::cuda : Machine::cpu);
+  if (layout) setting.layout = *layout;
+  if (int count = 0; device.is_cuda() && cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount,
+                                                                device.index()) == cudaSuccess)
+    setting.multiprocessors = count;
+  return spec::memory::plan(setting);
+}
+
+double bytes_read_ahead(const spec::RunConfig& config, const spec::Batch& batch) {
+  // MicroBatch: an input and a target of 8 bytes each.
+  return static_cast<double>(batch.sequences_per_rank()) * static_cast<double>(config.sequence_length) * 16 *
+         (1 + static_cast<double>(config.prefetch));
+}
+
+void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, const spec::Batch& batch,
+                            const MachineMemory& machine) {
+  const bool on_gpu = plan.setting.machine == Machine::cuda;
+  const auto shared = [&](std::int64_t bytes) {
+    return spec::bytes(bytes) +
+           (machine.ranks > 1 ? " for its " + std::to_string(machine.ranks) + " ranks" : std::string());
+  };
+  const std::int64_t host = machine.host / machine.ranks;
+  const std::int64_t device = on_gpu ? machine.device : machine.device / machine.ranks;
+  const std::string has = (on_gpu ? ", this GPU has " + spec::bytes(machine.device)
+                                  : ", this machine has " + shared(machine.device)) +
+                          "; ";
+  const auto ahead = static_cast<std::int64_t>(std::min(bytes_read_ahead(config, batch), 9e18));
+  const Count capacity = on_gpu ? device : std::max<std::int64_t>(0, device - ahead);
+  const bool several = batch.ranks > 1;
+  const std::string layout =
+      several ? " on each of " + std::to_string(batch.ranks) +
+                    " ranks with parallel.data=" + std::string(to_string(plan.setting.layout.data))
+              : std::string();
+  if (plan.state > Count(device)) {
+    const std::string others = other_layouts(plan, config, capacity, machine);
+    std::string advice = !others.empty() ? "set " + others + ", the batch of a step stays the same"
+                         : several
+                             ? "no other layout of these ranks fits, either: start more ranks, choose a "
+                               "smaller model, or more memory"
+                             : "choose a smaller model, or more memory";
+    if (on_gpu && plan.state <= Count(host))
+      advice += "; compute.device=cpu trains in the host's " + shared(machine.host) + ", far slower";
+    throw UserError(ExitCode::usage, "model \"" + plan.setting.model.name +
+                                         "\" cannot be trained here: its weights, gradients and optimizer "
+                                         "state take " +
+                                         shown(plan.state) + layout + has + advice);
+  }
+  if (ahead > host)
+    throw UserError(ExitCode::usage, "batch.sequences = " + std::to_string(batch.sequences) + " of " +
+                                         std::to_string(config.sequence_length) +
+                                         " tokens with data.prefetch = " + std::to_string(config.prefetch) +
+                                         ": the token ids of the steps read ahead take " + shown(ahead) +
+                                         " on each rank, this machine has " + shared(machine.host) +
+                                         "; lower batch.sequences or data.prefetch");
+  if (plan.peak <= capacity) return;
+  spec::memory::Setting unsampled = plan.setting;
+  unsampled.sampled = 0;
+  if (spec::memory::plan(unsampled).peak <= capacity)
+    throw UserError(ExitCode::usage, "sample.sentences = " + std::to_string(plan.setting.sampled) +
+                                         ": to sample them together at the end takes " + shown(plan.peak) +
+                                         has + "lower sample.sentences");
+  const std::string others = other_layouts(plan, config, capacity, machine);
+  throw UserError(ExitCode::usage,
+                  "passes of " + std::to_string(batch.micro) + " sequences of " +
+                      std::to_string(config.sequence_length) +
+                      " tokens with memory.recompute=" + std::string(to_string(plan.setting.recompute)) +
+                      " do not fit: at the fullest moment, " + plan.moment + ", a step takes " +
+                      shown(plan.peak) + layout + has + ways_out(plan, capacity) +
+                      (others.empty() ? "" : "; other layouts of these ranks that fit: " + others));
+}
+
+void refuse_on_all_ranks(const Plan& plan, const spec::RunConfig& config, const spec::Batch& batch,
+                         const MachineMemory& machine, Communicator& communicator) {
+  if (communicator.size() == 1) return refuse_what_cannot_fit(plan, config, batch, machine);
+  std::string mine;
+  try {
+    refuse_what_cannot_fit(plan, config, batch, machine);
+  } catch (const UserError& error) {
+    mine = error.what();
+  }
+  const std::vector<std::string> all = communicator.all_gather(mine);
+  const auto first = std::find_if(all.begin(), all.end(), [](const auto& text) { return !text.empty(); });
+  if (first == all.end()) return;
+  const bool alike = std::count(all.begin(), all.end(), *first) == static_cast<std::ptrdiff_t>(all.size());
+  throw AgreedError(ExitCode::usage,
+                    alike ? *first : "rank " + std::to_string(first - all.begin()) + ": " + *first);
+}
+
+MachineMemory machine_memory(at::Device device, Communicator& communicator) {
+  const HostRanks ranks = host_ranks(communicator);
+  return {.device = device_memory(device),
+          .host = host_memory(),
+          .ranks = ranks.here,
+          .ranks_per_host = ranks.each};
+}
+
+spec::record::Memory memory_event(const Plan& plan, std::int64_t step, at::Device device,
+                                  std::int64_t capacity, std::int64_t measured) {
+  spec::record::Memory event{.step = step,
+                             .device = device.str(),
+                             .capacity_bytes = capacity,
+                             .planned_bytes = plan.peak.to_int64(),
+                             .state_bytes = plan.state.to_int64(),
+                             .moment = plan.moment,
+                             .measured_bytes = {},
+                             .tensors = {}};
+  if (measured > 0) event.measured_bytes = measured;
+  for (const spec::memory::Item& item : plan.items)
+    event.tensors.push_back({.name = item.name,
+                             .purpose = spec::memory::to_string(item.purpose),
+                             .count = item.count,
+                             .bytes = item.bytes.to_int64()});
+  return event;
+}
+
+std::optional<UserError> out_of_memory(const std::exception& error, const spec::Batch& batch,
+                                       at::Device device) {
+  const auto* torch = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = torch ? torch->what_without_backtrace() : error.what();
+  const bool ran_out = dynamic_cast<const std::bad_alloc*>(&error) ||
+                       dynamic_cast<const c10::OutOfMemoryError*>(&error) ||
+                       (torch && text.find("can't allocate memory") != std::string::npos);
+  if (!ran_out) return {};
+  return UserError(ExitCode::usage,
+                   std::string(device.is_cuda() ? "the GPU's memory" : "memory") + " ran out with " +
+                       std::to_string(batch.micro) +
+                       " sequences per pass; lower batch.micro (the sum over the batch stays "
+                       "the same) or batch.sequence_length, set memory.recompute=block, or take a smaller "
+                       "model" +
+                       (device.is_cuda() ? "; compute.device=cpu trains in the host's memory, far slower"
+                                         : std::string()) +
+                       " (" + text + ")");
+}
+
+}  // namespace assay::impl::run

@@ -1,0 +1,58 @@
+#pragma once
+// What a run asks of a device's memory and of the host's, judged before any of it is allocated.
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+
+#include "impl/comm/communicator.hpp"
+#include "spec/batch/batch.hpp"
+#include "spec/config/run_config.hpp"
+#include "spec/error.hpp"
+#include "spec/memory/plan.hpp"
+#include "spec/record/event.hpp"
+
+namespace assay::impl::run {
+
+/// Memory that is there [B], and who shares it.
+struct MachineMemory {
+  std::int64_t device = 0;  ///< of the GPU; on the CPU the host's
+  std::int64_t host = 0;
+  std::int64_t ranks = 1;           ///< of this host, that have its memory between them
+  std::int64_t ranks_per_host = 1;  ///< of every host; 0 where they differ (impl/run/start/host_ranks.hpp)
+};
+
+/// That of this rank. Collective.
+MachineMemory machine_memory(at::Device device, Communicator& communicator);
+
+/// What one rank's tensors need on `device` (spec/memory/plan.md). `layout`: the run's, where its hosts are
+/// known; without, as setting_of.
+spec::memory::Plan memory_plan(const spec::RunConfig& config, const spec::ModelSpec& model,
+                               const spec::Batch& batch, at::Device device,
+                               const std::optional<spec::Layout>& layout = {});
+
+/// Host memory for the token ids of the steps that are read ahead and of the one that runs. [B]
+double bytes_read_ahead(const spec::RunConfig& config, const spec::Batch& batch);
+
+/// Refuses what cannot fit: a GPU would run out in the middle of a step; a system that overcommits would hand
+/// the memory out and kill the process later, without a word, or read samples for hours first. Errors:
+/// UserError(usage) naming what is too large, the largest micro-batch, the cheapest setting of recompute and
+/// the other layouts of these ranks that fit, or else what makes it smaller. Ranks of a host have its memory
+/// in equal parts.
+void refuse_what_cannot_fit(const spec::memory::Plan& plan, const spec::RunConfig& config,
+                            const spec::Batch& batch, const MachineMemory& machine);
+/// The same of a rank among others. Collective. Errors: AgreedError(usage), alike on every rank, where any
+/// rank cannot do it; of one rank, as above.
+void refuse_on_all_ranks(const spec::memory::Plan& plan, const spec::RunConfig& config,
+                         const spec::Batch& batch, const MachineMemory& machine, Communicator& communicator);
+
+/// The record's event after `step`: `measured` is the device's peak so far, 0 where it is not known. [B]
+spec::record::Memory memory_event(const spec::memory::Plan& plan, std::int64_t step, at::Device device,
+                                  std::int64_t capacity, std::int64_t measured);
+
+/// Memory of `device` that ran out while training, told apart from faults of the program.
+std::optional<UserError> out_of_memory(const std::exception& error, const spec::Batch& batch,
+                                       at::Device device);
+
+}  // namespace assay::impl::run

@@ -1,0 +1,191 @@
+#include "impl/run/start/numerics.hpp"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "impl/machine/host.hpp"
+#include "impl/ops/attention/attention.hpp"
+#include "impl/params/parameter_buffers.hpp"
+#include "impl/run/start/memory_limits.hpp"
+#include "spec/config/keys.hpp"
+#include "spec/config/value.hpp"
+#include "spec/error.hpp"
+#include "spec/text/quantity.hpp"
+
+namespace assay::impl::run {
+
+using attention::Backend;
+using spec::AttentionBackend;
+using spec::Determinism;
+
+namespace {
+
+/// How much more than planned a step may take (docs/measurements: measured within 2 % of the plan).
+constexpr double plan_accuracy = 1.02;
+
+std::optional<Backend> forced_by(AttentionBackend asked) {
+  if (asked == AttentionBackend::automatic) return {};
+  return asked == AttentionBackend::cudnn   ? Backend::cudnn
+         : asked == AttentionBackend::flash ? Backend::flash
+                                            : Backend::math;
+}
+
+spec::RunConfig settled_as(spec::RunConfig config, Backend backend, bool fixed_order) {
+  config.attention = backend == Backend::cudnn   ? AttentionBackend::cudnn
+                     : backend == Backend::flash ? AttentionBackend::flash
+                                                 : AttentionBackend::math;
+  config.deterministic = fixed_order ? Determinism::on : Determinism::off;
+  return config;
+}
+
+std::string shown_bytes(const Count& bytes) {
+  return spec::bytes(static_cast<std::int64_t>(std::min(bytes.to_double(), 9e18)));
+}
+
+/// One backend after the other is asked, in a fixed order first where that is wanted.
+class Settling {
+ public:
+  Settling(const spec::RunConfig& asked, const GpuAnswers& gpu) : asked_(asked), gpu_(gpu) {}
+
+  /// Why `backend` does not run; else `settled` is what does.
+  std::string refusal(Backend backend) {
+    if (asked_.deterministic == Determinism::on) return refusal(backend, true);
+    if (asked_.deterministic == Determinism::automatic) {
+      why_off_ = no_room(backend);
+      if (why_off_.empty()) {
+        const std::string reason = refusal(backend, true);
+        if (reason.empty()) return "";
+        why_off_ = attention::name(backend) + " refuses attention in a fixed order (" + reason +
+                   "); compute.deterministic=on takes a backend that has one";
+      }
+    }
+    return refusal(backend, false);
+  }
+  const spec::RunConfig& settled() const { return settled_; }
+  const std::string& why_off() const { return why_off_; }
+
+ private:
+  std::string refusal(Backend backend, bool fixed_order) {
+    settled_ = settled_as(asked_, backend, fixed_order);
+    return gpu_.peak(settled_) > Count(gpu_.memory) ? "" : gpu_.refusal(backend, fixed_order);
+  }
+  std::string no_room(Backend backend) const {
+    const Count peak = gpu_.peak(settled_as(asked_, backend, true));
+    if (peak.to_double() * plan_accuracy <= static_cast<double>(gpu_.free) ||
+        peak == gpu_.peak(settled_as(asked_, backend, false)))
+      return "";
+    return "with attention in a fixed order a step takes " + shown_bytes(peak) + ", and " +
+           spec::bytes(gpu_.free) + " of this GPU are free; a smaller batch.micro makes room";
+  }
+
+  const spec::RunConfig& asked_;
+  const GpuAnswers& gpu_;
+  spec::RunConfig settled_;
+  std::string why_off_;
+};
+
+/// "compute.attention=\"flash\" compute.deterministic=\"on\""
+std::string settled_text(const spec::RunConfig& config) {
+  std::string text;
+  for (const char* name : {"compute.attention", "compute.deterministic"})
+    text += (text.empty() ? "" : " ") + std::string(name) + "=" +
+            spec::toml_literal(spec::find_key(name)->get(config));
+  return text;
+}
+
+}  // namespace
+
+attention::Shape attention_shape(const spec::RunConfig& config, const spec::ModelSpec& model,
+                                 const spec::Batch& batch) {
+  const bool documents = config.end_of_document >= 0 && config.sequence_length > 1;
+  return {.type = scalar_type(config.dtype),
+          .B = batch.micro,
+          .T = config.sequence_length,
+          .H = model.heads,
+          .K = model.kv_heads,
+          .E = model.head_dim,
+          .documents = documents,
+          .offsets = documents,
+          .forced = forced_by(config.attention),
+          .fixed_order = config.deterministic == Determinism::on};
+}
+
+Numerics settle(const spec::RunConfig& asked, const attention::Shape& shape, const GpuAnswers& gpu) {
+  Settling settling(asked, gpu);
+  const attention::Choice choice =
+      attention::choose(shape, [&](Backend backend) { return settling.refusal(backend); });
+  Numerics out{settling.settled(), {}};
+  if (!choice.reasons.empty()) {
+    std::string text = attention::describe(shape) + ": " + attention::name(choice.backend);
+    for (const std::string& reason : choice.reasons) text += "; " + reason;
+    out.notes.push_back({.step = {}, .code = "attention", .text = text});
+  }
+  if (!settling.why_off().empty())
+    out.notes.push_back({.step = {},
+                         .code = "deterministic",
+                         .text = "compute.deterministic=auto is off, so that this run's "
+                                 "last bits are its own: " +
+                                 settling.why_off()});
+  return out;
+}
+
+Numerics agree_on_numerics(const std::function<Numerics()>& settle, Communicator& communicator) {
+  if (communicator.size() == 1) return settle();
+  const std::string refused = "refused: ";
+  Numerics mine;
+  std::string text;
+  try {
+    mine = settle();
+    text = settled_text(mine.config);
+  } catch (const UserError& error) {
+    text = refused + error.what();
+  }
+  const std::vector<std::string> all = communicator.all_gather(text);
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    if (all[rank].starts_with(refused))
+      throw AgreedError(ExitCode::usage,
+                        "rank " + std::to_string(rank) + ": " + all[rank].substr(refused.size()));
+  for (std::size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank] != all[0])
+      throw AgreedError(ExitCode::usage,
+                        "the GPUs of the ranks do not take the same attention: rank 0 comes to " + all[0] +
+                            ", rank " + std::to_string(rank) + " to " + all[rank] +
+                            "; give both settings by name, such as compute.attention=math, or "
+                            "use GPUs of one model");
+  return mine;
+}
+
+Numerics settle_numerics(const spec::RunConfig& asked, const spec::ModelSpec& model, const spec::Batch& batch,
+                         at::Device device, const spec::Layout& layout, Communicator& communicator) {
+  if (!device.is_cuda()) {
+    Numerics out{asked, {}};
+    if (asked.deterministic == Determinism::automatic) out.config.deterministic = Determinism::on;
+    return out;
+  }
+  std::int64_t free = device_free_memory(device);
+  for (const std::string& text : communicator.all_gather(std::to_string(free)))
+    free = std::min<std::int64_t>(free, std::stoll(text));
+  const attention::Shape shape = attention_shape(asked, model, batch);
+  const auto peak = [&](const spec::RunConfig& config) {
+    return memory_plan(config, model, batch, device, layout).peak;
+  };
+  const auto refusal = [&](Backend backend, bool fixed_order) {
+    attention::Shape tried = shape;
+    tried.fixed_order = fixed_order;
+    return attention::cuda::refusal(tried, backend, device);
+  };
+  return agree_on_numerics(
+      [&] {
+        try {
+          return settle(asked, shape,
+                        {.memory = device_memory(device), .free = free, .peak = peak, .refusal = refusal});
+        } catch (const c10::OutOfMemoryError& error) {
+          throw out_of_memory(error, batch, device).value();
+        }
+      },
+      communicator);
+}
+
+}  // namespace assay::impl::run

@@ -1,0 +1,33 @@
+#pragma once
+// This process as a rank of its job: its peers, its device, and the end of all of them where one fails.
+#include <cstdint>
+#include <functional>
+
+#include "impl/comm/communicator.hpp"
+#include "impl/health/lost_rank.hpp"
+#include "impl/health/progress.hpp"
+#include "impl/machine/device_choice.hpp"
+#include "spec/config/run_config.hpp"
+
+namespace assay::impl::run {
+
+struct Rank {
+  Communicator& communicator;  ///< of all ranks: `self` for one, NCCL between GPUs, MPI between CPUs
+  DeviceChoice choice;         ///< its notice: of a lone rank
+  Progress& progress;
+  Watching* watching;  ///< where there are several ranks
+
+  /// Waits for all ranks; from here on none needs another. The last act of work that went well, while what
+  /// its peers may still look at is there.
+  void take_leave() const;
+};
+
+/// Finds the other ranks as the launcher left them (impl/comm/launch.hpp), watches them, chooses the
+/// device and calls `work`, without autograd. Returns its exit code. Errors: a lone rank's are thrown on. Of
+/// several, the one that fails prints its error and ends the job with its exit code; an AgreedError is
+/// printed by rank 0 alone, and its exit code returned on every rank. The others of a rank that is lost end
+/// with ExitCode::peer_lost. `stall_seconds`: parallel.stall_seconds.
+int on_ranks(spec::Device wanted, const std::function<int(const Rank&)>& work,
+             std::int64_t stall_seconds = spec::RunConfig().stall_seconds);
+
+}  // namespace assay::impl::run

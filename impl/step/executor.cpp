@@ -1,0 +1,349 @@
+#include "impl/step/executor.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+#include "impl/metrics/op_times.hpp"
+#include "impl/ops/clip_grad_norm/clip_grad_norm.hpp"
+
+namespace assay::impl::run {
+
+using spec::Action;
+using spec::ActionKind;
+
+namespace {
+/// Steps that run as they are before one is recorded: libraries make their plans in the first, and the
+/// allocator's blocks are those of every later step after it.
+constexpr int steps_before_recording = 2;
+/// After so many steps whose documents need other places nothing is recorded anew.
+constexpr int most_reshaped = 8;
+
+at::TensorOptions numbers_on(at::Device device) { return at::TensorOptions(device).dtype(at::kDouble); }
+
+/// The same in memory of its own.
+TokenBatch copy_of(const TokenBatch& batch) {
+  const auto copy = [](const at::Tensor& list) { return list.defined() ? list.clone() : list; };
+  const Documents& documents = batch.documents;
+  return {.B = batch.B,
+          .T = batch.T,
+          .inputs = copy(batch.inputs),
+          .targets = copy(batch.targets),
+          .positions = copy(batch.positions),
+          .documents = {copy(documents.numbers), copy(documents.offsets), documents.visible_pairs}};
+}
+
+bool same_sizes(const at::Tensor& a, const at::Tensor& b) {
+  return a.defined() == b.defined() && (!a.defined() || a.sizes() == b.sizes());
+}
+
+void copy_batch(TokenBatch& to, const TokenBatch& from) {
+  const auto copy = [](at::Tensor& into, const at::Tensor& list) {
+    TORCH_CHECK(same_sizes(into, list), "micro-batches have different shapes: recorded steps serve one");
+    if (list.defined()) into.copy_(list, /*non_blocking=*/true);
+  };
+  copy(to.inputs, from.inputs);
+  copy(to.targets, from.targets);
+  copy(to.positions, from.positions);
+  copy(to.documents.numbers, from.documents.numbers);
+  copy(to.documents.offsets, from.documents.offsets);
+  to.documents.visible_pairs = from.documents.visible_pairs;
+}
+
+std::string first_line(const std::exception& error) {
+  const auto* torch = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = torch ? torch->what_without_backtrace() : error.what();
+  return text.substr(0, text.find('\n'));
+}
+}  // namespace
+
+Executor::Executor(Model& model, ParameterBuffers& buffers, ParameterLayout& parameters,
+                   Communicator& communicator, const StepSettings& settings, PhaseClock& clock)
+    : model_(model),
+      buffers_(buffers),
+      parameters_(parameters),
+      communicator_(communicator),
+      settings_(settings),
+      clock_(clock),
+      numbers_(at::zeros({1 + std::tuple_size_v<UpdateNumbers>}, numbers_on(buffers.weights.device()))),
+      host_numbers_(numbers_.is_cuda() ? at::empty(numbers_.sizes(), numbers_on(at::kCPU).pinned_memory(true))
+                                       : numbers_),
+      losses_(at::zeros({2}, numbers_.options())),
+      norm_and_coefficient_(at::zeros({2}, numbers_.options())) {}
+
+StepResult Executor::run(const StepInput& input, const std::vector<Action>& actions) {
+  if (recorder_)
+    recorder_->on_its_stream([&] { run_actions(input, actions); });
+  else
+    run_actions(input, actions);
+  return result_;
+}
+
+void Executor::run_actions(const StepInput& input, const std::vector<Action>& actions) {
+  if (recorder_) look_at_recording(input);
+  run_list(input, actions);
+  read_result();
+  if (!std::isfinite(result_.clip_coefficient)) refuse_non_finite(input, actions);
+}
+
+void Executor::run_list(const StepInput& input, const std::vector<Action>& actions) {
+  begin(input);
+  backwards_left_ = std::count_if(actions.begin(), actions.end(),
+                                  [](const Action& action) { return action.kind == ActionKind::backward; });
+  for (const Action& action : actions) {
+    const auto micro_batch = static_cast<std::size_t>(action.micro_batch);
+    switch (action.kind) {
+      case ActionKind::forward:
+        forward(input, micro_batch);
+        break;
+      case ActionKind::backward:
+        backward(input, micro_batch);
+        break;
+      case ActionKind::all_reduce:
+      case ActionKind::reduce_scatter:
+      case ActionKind::all_gather:
+        reduce(action.kind);
+        break;
+      case ActionKind::clip:
+        clip();
+        break;
+      case ActionKind::update:
+        update();
+        break;
+    }
+  }
+}
+
+/// All that the device is told of a step, but for its batches, in one small copy.
+void Executor::begin(const StepInput& input) {
+  clock_.enter(Phase::other);
+  result_ = {};
+  activations_.assign(input.micro_batches.size(), {});
+  const UpdateNumbers numbers =
+      update_numbers(buffers_, settings_.adamw, input.learning_rate, input.step + 1);
+  auto* number = host_numbers_.data_ptr<double>();  // the step before has been waited for
+  number[0] = input.valid_tokens;
+  std::copy(numbers.begin(), numbers.end(), number + 1);
+  numbers_.copy_(host_numbers_, /*non_blocking=*/true);
+  losses_.zero_();
+  // Recorded products are the same ones in each micro-batch.
+  parameters_.begin_step(recorded_ ? linear::GradientSum::continues : linear::GradientSum::starts);
+}
+
+void Executor::forward(const StepInput& input, std::size_t micro_batch) {
+  clock_.enter(Phase::forward);
+  const TokenBatch& batch = input.micro_batches.at(micro_batch);
+  if (recorded_) {
+    copy_batch(recorded_batch_, batch);
+    in_recorded_batch_ = micro_batch;
+    return replay_part(StepPart::forward);
+  }
+  parameters_.begin_forward();
+  work_forward(batch, activations_.at(micro_batch));
+}
+
+void Executor::work_forward(const TokenBatch& batch, Activations& activations) {
+  const Loss loss = model_.forward(batch, numbers_[0], settings_.z_loss, activations);
+  losses_[0] += loss.cross_entropy;
+  losses_[1] += loss.z_loss;
+}
+
+void Executor::backward(const StepInput& input, std::size_t micro_batch) {
+  clock_.enter(Phase::backward);
+  if (recorded_) {
+    TORCH_CHECK(in_recorded_batch_ == micro_batch, "a recorded backward follows its own forward");
+    return replay_part(StepPart::backward);
+  }
+  parameters_.begin_backward(/*last_micro_batch=*/--backwards_left_ == 0);
+  work_backward(input.micro_batches.at(micro_batch), activations_.at(micro_batch));
+}
+
+void Executor::work_backward(const TokenBatch& batch, Activations& activations) {
+  model_.backward(batch, std::exchange(activations, {}));
+}
+
+/// What is left of communication when the work behind which it was hidden is done.
+void Executor::reduce(ActionKind kind) {
+  clock_.enter(Phase::reduce);
+  if (kind == ActionKind::all_reduce) parameters_.all_reduce();
+  if (kind == ActionKind::reduce_scatter) parameters_.reduce_scatter();
+  if (kind == ActionKind::all_gather) parameters_.all_gather();
+}
+
+void Executor::clip() {
+  if (communicator_.size() > 1) {
+    clock_.enter(Phase::reduce);
+    local_losses_ = losses_.clone();
+    communicator_.all_reduce_sum(losses_);
+  }
+  clock_.enter(Phase::clip);
+  if (recorded_) return replay_part(StepPart::clip);
+  work_clip();
+}
+
+void Executor::work_clip() {
+  norm_and_coefficient_.copy_(
+      clip_grad_norm::norm_and_coefficient(parameters_.sum_of_squares(), losses_, settings_.clip));
+}
+
+void Executor::update() {
+  clock_.enter(Phase::update);
+  if (recorded_)
+    replay_part(StepPart::update);
+  else
+    work_update();
+  parameters_.weights_changed();
+}
+
+/// Changes nothing when the coefficient says that a number is not finite.
+void Executor::work_update() {
+  impl::update(buffers_, settings_.adamw, numbers_.narrow(0, 1, std::tuple_size_v<UpdateNumbers>),
+               norm_and_coefficient_[1]);
+}
+
+void Executor::record_with(std::unique_ptr<StepRecorder> recorder) {
+  TORCH_CHECK(communicator_.size() == 1, "steps of one rank are recorded");
+  recorder_ = std::move(recorder);
+  recorded_ = refused_ = false;
+  steps_before_ = 0;
+}
+
+void Executor::forget_recorded() {
+  if (!recorder_) return;
+  recorded_ = false;
+  recorded_activations_ = {};
+  recorded_batch_ = {};
+  recorder_->forget();
+}
+
+std::vector<std::string> Executor::new_notices() { return std::exchange(notices_, {}); }
+
+void Executor::look_at_recording(const StepInput& input) {
+  // Ops that are timed are called one by one.
+  if (recorded_ && metrics::ops_are_timed()) forget_recorded();
+  const auto fit = [&](const Documents& documents) {
+    return std::all_of(input.micro_batches.begin(), input.micro_batches.end(), [&](const TokenBatch& batch) {
+      return same_sizes(batch.documents.offsets, documents.offsets);
+    });
+  };
+  if (recorded_ && !fit(recorded_batch_.documents)) return other_places();
+  if (recorded_ || refused_ || metrics::ops_are_timed()) return;
+  if (steps_before_++ < steps_before_recording || !recorder_->ready()) return;
+  if (!fit(input.micro_batches.at(0).documents)) return other_places();
+  try {
+    record(input.micro_batches.at(0));
+    notices_.push_back("steps from " + std::to_string(input.step + 1) +
+                       " on are replayed: forward, backward, clip and update recorded as " +
+                       recorder_->size());
+  } catch (const std::exception& error) {
+    refused_ = true;
+    forget_recorded();
+    notices_.push_back("steps are not recorded, and run as before: " + first_line(error));
+  }
+}
+
+/// What is recorded, or would be, does not serve this step: it runs as it is, so that its bits are those that
+/// it has without a recorder.
+void Executor::other_places() {
+  if (recorded_) forget_recorded();
+  if (++reshaped_ < most_reshaped) return;
+  refused_ = true;
+  notices_.push_back(
+      "steps are not recorded from here on: the documents of micro-batches need other numbers of "
+      "places again and again");
+}
+
+void Executor::record(const TokenBatch& first) {
+  recorded_batch_ = copy_of(first);
+  recorded_pairs_ = first.documents.visible_pairs;
+  parameters_.begin_step(linear::GradientSum::continues);
+  record_part(StepPart::forward, [this] { work_forward(recorded_batch_, recorded_activations_); });
+  record_part(StepPart::backward, [this] { work_backward(recorded_batch_, recorded_activations_); });
+  record_part(StepPart::clip, [this] { work_clip(); });
+  record_part(StepPart::update, [this] { work_update(); });
+  recorded_ = true;
+}
+
+void Executor::record_part(StepPart part, const std::function<void()>& work) {
+  const metrics::FlopCounter counter;  // what is recorded has not run
+  recorder_->record(part, work);
+  recorded_flops_[static_cast<std::size_t>(part)] = counter.measured();
+}
+
+void Executor::replay_part(StepPart part) {
+  recorder_->replay(part);
+  metrics::report(recorded_flops_[static_cast<std::size_t>(part)].with_pairs(
+      recorded_pairs_, recorded_batch_.documents.visible_pairs));
+}
+
+/// The only place where a step waits for a GPU.
+void Executor::read_result() {
+  clock_.enter(Phase::other);
+  if (communicator_.size() > 1) communicator_.settle();
+  const at::Tensor numbers = at::cat({losses_, norm_and_coefficient_}).cpu();
+  const double* number = numbers.const_data_ptr<double>();
+  result_ = {.cross_entropy = number[0],
+             .z_loss = number[1],
+             .gradient_norm = number[2],
+             .clip_coefficient = number[3]};
+}
+
+/// This rank's first parameter whose gradient is not finite. What several ranks have left of their gradients
+/// is the sum, so the step is run again up to that sum: it is a pure function of its input, and the update
+/// has changed nothing.
+std::string Executor::search_gradients(const StepInput& input, const std::vector<Action>& actions) {
+  if (communicator_.size() == 1) return parameters_.non_finite_sum();
+  std::vector<Action> sums;
+  std::copy_if(actions.begin(), actions.end(), std::back_inserter(sums), [](const Action& action) {
+    return action.kind != ActionKind::clip && action.kind != ActionKind::update &&
+           action.kind != ActionKind::all_gather;
+  });
+  const StepResult result = result_;
+  parameters_.begin_search();
+  run_list(input, sums);
+  result_ = result;
+  return parameters_.end_search();
+}
+
+/// What is not finite when every rank's own loss and gradients are.
+std::string Executor::no_rank_alone() {
+  // Each rank knows what it holds.
+  std::string summed;
+  for (const std::string& name : communicator_.all_gather(parameters_.non_finite_sum()))
+    if (summed.empty()) summed = name;
+  if (!summed.empty()) return "gradient of " + summed + " is finite on every rank, its sum over ranks is not";
+  if (!std::isfinite(result_.cross_entropy + result_.z_loss))
+    return "the loss is finite on every rank, its sum over ranks is not";
+  if (!std::isfinite(parameters_.sum_of_squares().item<double>()))
+    return "every gradient is finite, the sum of their squares is not";
+  return "run again, the same step is finite on every rank: a device or a link returned a wrong number, find "
+         "it "
+         "with parallel.check_replicas_every=1";
+}
+
+void Executor::refuse_non_finite(const StepInput& input, const std::vector<Action>& actions) {
+  const bool alone = communicator_.size() == 1;
+  const double local_loss =
+      alone ? result_.cross_entropy + result_.z_loss : local_losses_.sum().item<double>();
+  const std::string gradient = search_gradients(input, actions);
+  std::string mine;
+  if (!std::isfinite(local_loss)) mine = "loss is " + std::to_string(local_loss);
+  if (!gradient.empty()) mine += (mine.empty() ? "" : ", ") + ("gradient of " + gradient + " is not finite");
+
+  std::string message = "not finite at step " + std::to_string(input.step + 1) + ":";
+  const std::vector<std::string> all = communicator_.all_gather(mine);
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    if (!all[rank].empty()) message += " rank " + std::to_string(rank) + ": " + all[rank] + ";";
+  if (std::all_of(all.begin(), all.end(), [](const std::string& rank) { return rank.empty(); }))
+    message += " " + no_rank_alone() + ";";
+  throw NonFiniteError(
+      message +
+      " stopped before the update, weights are those after the step before; look at the learning "
+      "rate, the clip setting and the data of this step (sample_hash in the record)");
+}
+
+}  // namespace assay::impl::run

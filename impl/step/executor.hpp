@@ -1,0 +1,127 @@
+#pragma once
+// Runs the action list of one optimizer step (spec/schedule/actions.hpp). This is the training step, top to
+// bottom.
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "impl/comm/communicator.hpp"
+#include "impl/metrics/executed_flops.hpp"
+#include "impl/metrics/phases.hpp"
+#include "impl/model/model.hpp"
+#include "impl/params/layouts/parameter_layout.hpp"
+#include "impl/params/optimizer.hpp"
+#include "impl/step/step_graph.hpp"
+#include "spec/error.hpp"
+#include "spec/schedule/actions.hpp"
+
+namespace assay::impl::run {
+
+/// What one step trains on.
+struct StepInput {
+  std::int64_t step;                      ///< counts from 0
+  double learning_rate;                   ///< of this step
+  double valid_tokens;                    ///< over all micro-batches and ranks
+  std::vector<TokenBatch> micro_batches;  ///< of this rank
+};
+
+/// What one step measured; the same on every rank.
+struct StepResult {
+  double cross_entropy = 0;  ///< [nat per valid token], over all micro-batches and ranks
+  double z_loss = 0;         ///< [nat per valid token]
+  double gradient_norm = 0;  ///< before clipping
+  double clip_coefficient = 1;
+};
+
+/// Settings of the step that do not change over a run.
+struct StepSettings {
+  AdamWSettings adamw;
+  double clip = 0;    ///< largest gradient norm, 0: none
+  double z_loss = 0;  ///< coefficient
+};
+
+/// A loss or gradient norm is NaN or infinite. Thrown before the update, on every rank alike; the message
+/// names step, rank and tensor. Parameters and optimizer state are those after the previous step.
+class NonFiniteError : public AgreedError {
+ public:
+  explicit NonFiniteError(const std::string& message) : AgreedError(ExitCode::non_finite, message) {}
+};
+
+class Executor {
+ public:
+  /// `communicator`: of all ranks.
+  Executor(Model& model, ParameterBuffers& buffers, ParameterLayout& parameters, Communicator& communicator,
+           const StepSettings& settings, PhaseClock& clock);
+
+  /// Forward and backward of every micro-batch, reduction, clip, update. Errors: NonFiniteError; those of the
+  /// ops.
+  StepResult run(const StepInput& input, const std::vector<spec::Action>& actions);
+
+  /// From here on steps are recorded, after the first ones, and replayed: one rank, and micro-batches of one
+  /// shape. The same bits as without. Where recording fails, steps go on as before; and where documents need
+  /// another number of places (spec/memory/document_places.hpp) than those recorded, until it is recorded
+  /// anew, a few times.
+  void record_with(std::unique_ptr<StepRecorder> recorder);
+  /// Drops what is recorded, and its memory, until the next step: for other work on this device.
+  void forget_recorded();
+  /// What became of recording since the last call, one line each.
+  std::vector<std::string> new_notices();
+
+ private:
+  void run_actions(const StepInput& input, const std::vector<spec::Action>& actions);
+  void run_list(const StepInput& input, const std::vector<spec::Action>& actions);
+  void begin(const StepInput& input);
+  void forward(const StepInput& input, std::size_t micro_batch);
+  void backward(const StepInput& input, std::size_t micro_batch);
+  void reduce(spec::ActionKind kind);
+  void clip();
+  void update();
+  void read_result();
+
+  // What may be recorded: the device's work of each part, which reads nothing of a step but its batch and
+  // numbers_.
+  void work_forward(const TokenBatch& batch, Activations& activations);
+  void work_backward(const TokenBatch& batch, Activations& activations);
+  void work_clip();
+  void work_update();
+
+  void look_at_recording(const StepInput& input);
+  void record(const TokenBatch& first);
+  void record_part(StepPart part, const std::function<void()>& work);
+  void replay_part(StepPart part);
+  void other_places();
+  [[noreturn]] void refuse_non_finite(const StepInput& input, const std::vector<spec::Action>& actions);
+  std::string search_gradients(const StepInput& input, const std::vector<spec::Action>& actions);
+  std::string no_rank_alone();
+
+  Model& model_;
+  ParameterBuffers& buffers_;
+  ParameterLayout& parameters_;
+  Communicator& communicator_;
+  const StepSettings settings_;
+  PhaseClock& clock_;
+
+  std::vector<Activations> activations_;  ///< of the micro-batches between their forward and their backward
+  at::Tensor numbers_;  ///< [9] fp64 of the step: valid tokens, and UpdateNumbers (impl/params/optimizer.hpp)
+  at::Tensor host_numbers_;          ///< the same on the host: page-locked beside a GPU, else that tensor
+  at::Tensor losses_;                ///< [2] fp64: cross-entropy and z-loss, this rank's until reduced
+  at::Tensor norm_and_coefficient_;  ///< [2] fp64 (impl/ops/clip_grad_norm/clip_grad_norm.hpp)
+  at::Tensor local_losses_;          ///< this rank's share before the reduction
+  StepResult result_;
+
+  std::unique_ptr<StepRecorder> recorder_;  ///< null: nothing is recorded
+  bool recorded_ = false, refused_ = false;
+  int steps_before_ = 0;               ///< that ran since the recorder came
+  TokenBatch recorded_batch_;          ///< what recorded work reads; a replay begins with a copy into it
+  std::ptrdiff_t backwards_left_ = 0;  ///< of the step that runs
+  std::size_t in_recorded_batch_ = 0;  ///< micro-batch that was copied there last
+  Activations recorded_activations_;
+  std::array<metrics::MeasuredFlops, step_parts> recorded_flops_;
+  std::int64_t recorded_pairs_ = 0;  ///< visible ones of the batch that recorded_flops_ were counted with
+  int reshaped_ = 0;  ///< steps whose documents needed other places than those recorded, or than each other
+  std::vector<std::string> notices_;
+};
+
+}  // namespace assay::impl::run

@@ -1,0 +1,45 @@
+#pragma once
+// Who holds what in data parallelism, by one switch. Layouts, rules and example:
+// spec/parallel/data_layout.md.
+#include <cstdint>
+#include <string_view>
+
+#include "spec/parallel/mesh.hpp"
+
+namespace assay::spec {
+
+enum class DataParallel { replicate, zero1, shard, hybrid };
+/// "replicate", "zero1", "shard", "hybrid".
+std::string_view to_string(DataParallel data);
+
+/// What moves shares between ranks: NCCL's kernels on multiprocessors, or the GPUs' copy engines.
+enum class MovedBy { multiprocessors, copy_engines };
+
+/// By what a layout that holds shares moves them. Weights are the same bits either way; sums of gradients are
+/// with two ranks, with more they may be rounded otherwise (docs/many-gpus.md).
+struct Movers {
+  MovedBy weights = MovedBy::multiprocessors, gradients = MovedBy::multiprocessors;
+};
+
+struct Layout {
+  DataParallel data = DataParallel::replicate;
+  std::int64_t ranks = 1;  ///< data-parallel ranks: each reads sequences of its own
+  std::int64_t shard_ranks =
+      1;  ///< neighbouring ranks that hold one copy of the optimizer state between them
+
+  std::int64_t replicas() const { return ranks / shard_ranks; }  ///< copies of the optimizer state
+  bool shards_state() const { return shard_ranks > 1; }
+  /// Whether weights and gradients are sharded as well, and gathered block by block.
+  bool shards_weights() const { return shard_ranks > 1 && data != DataParallel::zero1; }
+  bool operator==(const Layout&) const = default;
+};
+
+/// The layout of `ranks` data-parallel ranks. `shard_ranks` counts for hybrid alone, where 0 stands for
+/// `ranks_per_host` (0: hosts have different numbers of ranks). Errors: SpecError data_layout_c1..c3.
+Layout layout_of(DataParallel data, std::int64_t ranks, std::int64_t shard_ranks = 0,
+                 std::int64_t ranks_per_host = 0);
+
+/// dp_replicate = replicas, dp_shard = shard_ranks.
+Mesh mesh_of(const Layout& layout);
+
+}  // namespace assay::spec

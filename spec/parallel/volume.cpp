@@ -1,0 +1,64 @@
+#include "spec/parallel/volume.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "spec/error.hpp"
+
+namespace assay::spec {
+
+namespace {
+constexpr std::int64_t losses = 2, norms = 1, fp32_bytes = 4, fp64_bytes = 8;
+}
+
+std::vector<std::int64_t> block_gathers(std::int64_t blocks, std::int64_t accumulation,
+                                        bool tied_embeddings) {
+  // volume_c1
+  require(blocks >= 3 && accumulation >= 1, "volume_c1", [&] {
+    return "blocks=" + std::to_string(blocks) + ", accumulation=" + std::to_string(accumulation);
+  });
+  const std::int64_t layers = blocks - 2;
+  std::vector<std::int64_t> gathers(static_cast<std::size_t>(blocks), tied_embeddings ? 1 : accumulation);
+  for (std::int64_t b = 1; b <= layers; ++b) {
+    // Two decoder blocks stay: the last two of a forward for its backward, the first two of a backward for
+    // the next forward.
+    const std::int64_t forward = b <= 2 ? 1 : accumulation, backward = b <= layers - 2 ? accumulation : 0;
+    gathers[static_cast<std::size_t>(b)] = forward + backward;
+  }
+  return gathers;
+}
+
+StepVolume step_volume(const Layout& layout, const Partition& partition, const StepTraffic& traffic) {
+  // volume_c2
+  require(partition.ranks == layout.shard_ranks, "volume_c2", [&] {
+    return "partition over " + std::to_string(partition.ranks) + " ranks, layout over " +
+           std::to_string(layout.shard_ranks);
+  });
+  const auto gathers =
+      block_gathers(partition.inventory.blocks, traffic.accumulation, traffic.tied_embeddings);
+  StepVolume volume;
+  if (layout.ranks > 1) volume.world.all_reduce = Count(losses) * fp64_bytes;
+  const Count gradients = Count(partition.inventory.flat_size) * traffic.gradient_bytes;
+  if (layout.replicas() > 1) volume.replica.all_reduce = gradients.divided_exactly_by(layout.shard_ranks);
+  if (!layout.shards_state()) return volume;
+  volume.shard.all_reduce = Count(norms) * fp64_bytes;
+  if (traffic.weight_bytes < fp32_bytes)
+    volume.shard.all_reduce += Count(norm_gains(partition.inventory).flat_size) * fp32_bytes;
+  volume.shard.reduce_scatter = layout.shards_weights() ? traffic.accumulation * gradients : gradients;
+  if (!layout.shards_weights()) {
+    volume.shard.all_gather = Count(partition.inventory.flat_size) * traffic.weight_bytes;
+    return volume;
+  }
+  for (std::int64_t b = 0; b < partition.inventory.blocks; ++b)
+    volume.shard.all_gather +=
+        Count(gathers[static_cast<std::size_t>(b)]) * partition.block_size(b) * traffic.weight_bytes;
+  return volume;
+}
+
+double sent_bytes(const Volume& volume, std::int64_t ranks) {
+  const double share = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
+  return share * (2 * volume.all_reduce.to_double() + volume.reduce_scatter.to_double() +
+                  volume.all_gather.to_double());
+}
+
+}  // namespace assay::spec

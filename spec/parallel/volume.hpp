@@ -1,0 +1,50 @@
+#pragma once
+// Bytes that an optimizer step hands to collectives, by layout. Formulas and example:
+// spec/parallel/volume.md.
+#include <cstdint>
+#include <vector>
+
+#include "spec/count.hpp"
+#include "spec/parallel/data_layout.hpp"
+#include "spec/parallel/partition.hpp"
+
+namespace assay::spec {
+
+/// Bytes of the whole tensors of all collectives of a kind: of the sum, of what is scattered, of what is
+/// gathered. The same on every rank of the group. [B]
+struct Volume {
+  Count all_reduce{}, reduce_scatter{}, all_gather{};
+  bool operator==(const Volume&) const = default;
+};
+
+/// By the group of ranks that talks.
+struct StepVolume {
+  Volume shard;    ///< ranks that hold one copy of the state between them
+  Volume replica;  ///< ranks that hold the same share
+  Volume world;    ///< all ranks: the loss
+  bool operator==(const StepVolume&) const = default;
+};
+
+/// What a step is made of. Bytes per element: of a gradient on the wire, and of a working weight. Weights of
+/// 2 bytes have the gains of norms in fp32 beside them.
+struct StepTraffic {
+  std::int64_t accumulation = 1;
+  std::int64_t gradient_bytes = 4;
+  std::int64_t weight_bytes = 2;
+  bool tied_embeddings = false;
+};
+
+/// How often a step gathers each block where weights are sharded. Errors: SpecError volume_c1 (fewer than
+/// three blocks, or accumulation below 1).
+std::vector<std::int64_t> block_gathers(std::int64_t blocks, std::int64_t accumulation, bool tied_embeddings);
+
+/// Of one step. `partition` is over layout.shard_ranks. Errors: SpecError volume_c1, volume_c2 (a partition
+/// over another number of ranks).
+StepVolume step_volume(const Layout& layout, const Partition& partition, const StepTraffic& traffic);
+
+/// Bytes that every one of `ranks` sends, at least and in a ring: (n-1)/n of what is scattered or gathered,
+/// twice that of an all-reduce. [B] Source: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce
+/// algorithms", section 3.
+double sent_bytes(const Volume& volume, std::int64_t ranks);
+
+}  // namespace assay::spec

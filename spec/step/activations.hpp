@@ -1,0 +1,34 @@
+#pragma once
+// What forward keeps for backward, per micro-batch. What is undefined backward computes again; which tensors
+// those are is the choice of spec/memory/recompute.md. Names follow the equations of spec/ops.
+#include <vector>
+
+namespace assay::spec::step {
+
+template <class Ops>
+struct BlockActivations {
+  typename Ops::Tensor x;             ///< [N, D] input of the block
+  typename Ops::Operand normed;       ///< [N, D] value of the first norm
+  typename Ops::Tensor rstd;          ///< [N]
+  typename Ops::Tensor qkv_raw;       ///< [B, T, H + 2K, E] before qk_norm; undefined without qk_norm
+  typename Ops::Tensor qk_rstd;       ///< [B, T, H + K]; undefined without qk_norm
+  typename Ops::Tensor qkv;           ///< [B, T, H + 2K, E] after rope
+  typename Ops::Attention attention;  ///< y [B, T, H, E] and lse [B, H, T]
+  typename Ops::Tensor x_mid;         ///< [N, D] after the attention branch
+  typename Ops::Operand normed_mid;   ///< [N, D] value of the second norm
+  typename Ops::Tensor rstd_mid;      ///< [N]
+  typename Ops::Tensor gate_up;       ///< [N, 2F]
+  typename Ops::Operand gated;        ///< [N, F] value of the gated activation
+};
+
+/// Everything between one micro-batch's forward and its backward. Backward frees a block's tensors as it
+/// leaves the block.
+template <class Ops>
+struct Activations {
+  std::vector<BlockActivations<Ops>> blocks;  ///< L
+  typename Ops::Tensor x_final;               ///< [N, D] input of the final norm
+  typename Ops::Tensor rstd_final;            ///< [N]
+  typename Ops::Tensor d_normed_final;        ///< [N, D] gradient of the final norm's output
+};
+
+}  // namespace assay::spec::step

@@ -1,0 +1,154 @@
+#pragma once
+// One pre-norm decoder block, written once: x + attention(norm(x)), then + mlp(norm(.)); forward, backward
+// and what backward computes again. Every tensor lives exactly as long as it is held here: on paper that is
+// the memory plan, in the trainer the allocator's work.
+#include "spec/step/activations.hpp"
+#include "spec/step/op_set.hpp"
+
+namespace assay::spec::step {
+
+template <class Ops>
+using DecoderWeights = DecoderParameters<typename Ops::Weight, typename Ops::Vector>;
+template <class Ops>
+using DecoderGradients = DecoderParameters<typename Ops::Gradient, typename Ops::VectorGradient>;
+
+template <OpSet Ops>
+typename Ops::Tensor attention_forward(Ops& ops, const typename Ops::Tensor& x,
+                                       const DecoderWeights<Ops>& weights, Recompute recompute,
+                                       BlockActivations<Ops>& saved) {
+  const bool qk_norm = ops.model().qk_norm;
+  Normed<Ops> norm = ops.rms_norm(site::norm_attention, x, weights.norm_attention);
+  typename Ops::Tensor qkv = ops.linear(qk_norm ? site::qkv_raw : site::qkv, norm.y, weights.qkv);
+  saved.x = x;
+  saved.rstd = norm.rstd;
+  if (recompute == Recompute::none) saved.normed = norm.y;
+  norm.y = {};
+  if (qk_norm) {
+    QkNormed<Ops> normed = ops.qk_norm(site::qk_norm, qkv, weights.q_norm, weights.k_norm);
+    saved.qkv_raw = std::exchange(qkv, std::move(normed.qkv));
+    saved.qk_rstd = std::move(normed.rstd);
+  }
+  ops.rope(site::rope, qkv);
+  saved.qkv = qkv;
+  saved.attention = ops.attention(site::attention, qkv);
+  return ops.linear_residual(site::attention_output, x, ops.attention_operand(saved.attention),
+                             weights.output);
+}
+
+template <OpSet Ops>
+void gate_up_forward(Ops& ops, const typename Ops::Tensor& x, const DecoderWeights<Ops>& weights,
+                     Recompute recompute, BlockActivations<Ops>& saved) {
+  const Normed<Ops> norm = ops.rms_norm(site::norm_mlp, x, weights.norm_mlp);
+  saved.x_mid = x;
+  saved.rstd_mid = norm.rstd;
+  if (recompute == Recompute::none) saved.normed_mid = norm.y;
+  saved.gate_up = ops.linear(site::gate_up, norm.y, weights.gate_up);
+}
+
+template <OpSet Ops>
+typename Ops::Tensor down_forward(Ops& ops, const typename Ops::Tensor& x, const DecoderWeights<Ops>& weights,
+                                  Recompute recompute, BlockActivations<Ops>& saved) {
+  const typename Ops::Operand gated = ops.gate(site::gate, saved.gate_up);
+  if (recompute == Recompute::none) saved.gated = gated;
+  return ops.linear_residual(site::down, x, gated, weights.down);
+}
+
+/// x [N, D] -> [N, D]. Fills `saved` with what `recompute` keeps for backward.
+template <OpSet Ops>
+typename Ops::Tensor decoder_forward(Ops& ops, const typename Ops::Tensor& x,
+                                     const DecoderWeights<Ops>& weights, Recompute recompute,
+                                     BlockActivations<Ops>& saved) {
+  const typename Ops::Tensor x_mid = attention_forward(ops, x, weights, recompute, saved);
+  if (recompute >= Recompute::attention) saved.attention = {};
+  gate_up_forward(ops, x_mid, weights, recompute, saved);
+  typename Ops::Tensor out = down_forward(ops, x_mid, weights, recompute, saved);
+  if (recompute == Recompute::block) {
+    saved = {};
+    saved.x = x;
+  }
+  return out;
+}
+
+/// Forward from `saved.x` once more, as far as backward reads it: the last GEMM's value is the next block's
+/// input.
+template <OpSet Ops>
+void forward_again(Ops& ops, const DecoderWeights<Ops>& weights, BlockActivations<Ops>& saved) {
+  const auto again = ops.recompute();
+  const typename Ops::Tensor x = saved.x,
+                             x_mid = attention_forward(ops, x, weights, Recompute::norms_swiglu, saved);
+  gate_up_forward(ops, x_mid, weights, Recompute::norms_swiglu, saved);
+}
+
+/// dx holds the gradient of the block's output and, on return, that of x_mid: the residual's plus the
+/// branch's.
+template <OpSet Ops>
+void mlp_backward(Ops& ops, typename Ops::Tensor& dx, const DecoderWeights<Ops>& weights,
+                  const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved) {
+  const typename Ops::Operand dy = ops.operand(dx);
+  typename Ops::Tensor d_gated = ops.linear_input_gradient(site::down, dy, weights.down);
+  GateGradient<Ops> gate = ops.gate_backward(site::gate, std::move(d_gated), std::exchange(saved.gate_up, {}),
+                                             std::exchange(saved.gated, {}));
+  ops.linear_weight_gradient(site::down, dy, gate.gated, gradients.down);
+  gate.gated = {};
+  typename Ops::Tensor d_normed = ops.linear_input_gradient(site::gate_up, gate.d_gate_up, weights.gate_up);
+  const typename Ops::Operand normed = ops.rms_norm_backward(
+      site::norm_mlp, std::move(d_normed), saved.x_mid, weights.norm_mlp, saved.rstd_mid, dx,
+      gradients.norm_mlp, std::exchange(saved.normed_mid, {}), ForwardValue::read);
+  saved.x_mid = typename Ops::Tensor{};
+  ops.linear_weight_gradient(site::gate_up, gate.d_gate_up, normed, gradients.gate_up);
+}
+
+/// The gradient of qkv before rope.
+template <OpSet Ops>
+typename Ops::Tensor attention_gradient(Ops& ops, const typename Ops::Tensor& dx,
+                                        const DecoderWeights<Ops>& weights,
+                                        const DecoderGradients<Ops>& gradients,
+                                        BlockActivations<Ops>& saved) {
+  if (!saved.attention.defined()) {
+    const auto again = ops.recompute();
+    saved.attention = ops.attention(site::attention, saved.qkv);
+  }
+  const typename Ops::Operand upstream = ops.operand(dx);
+  ops.linear_weight_gradient(site::attention_output, upstream, ops.attention_operand(saved.attention),
+                             gradients.output);
+  typename Ops::Tensor dy = ops.linear_input_gradient(site::attention_output, upstream, weights.output);
+  return ops.attention_backward_through_rope(site::attention, std::move(dy), std::exchange(saved.qkv, {}),
+                                             std::exchange(saved.attention, {}));
+}
+
+/// dx holds the gradient of x_mid and, on return, that of the block's input.
+template <OpSet Ops>
+void attention_backward(Ops& ops, typename Ops::Tensor& dx, const DecoderWeights<Ops>& weights,
+                        const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved) {
+  typename Ops::Tensor d_qkv = attention_gradient(ops, dx, weights, gradients, saved);
+  if (ops.model().qk_norm) {
+    ops.qk_norm_backward(site::qk_norm, d_qkv, saved.qkv_raw, weights.q_norm, weights.k_norm, saved.qk_rstd,
+                         gradients.q_norm, gradients.k_norm);
+    saved.qkv_raw = typename Ops::Tensor{};
+  }
+  const typename Ops::Operand dqkv = ops.operand(d_qkv);
+  typename Ops::Tensor d_normed = ops.linear_input_gradient(site::qkv, dqkv, weights.qkv);
+  const typename Ops::Operand normed = ops.rms_norm_backward(
+      site::norm_attention, std::move(d_normed), saved.x, weights.norm_attention, saved.rstd, dx,
+      gradients.norm_attention, std::exchange(saved.normed, {}), ForwardValue::read);
+  ops.linear_weight_gradient(site::qkv, dqkv, normed, gradients.qkv);
+}
+
+/// Turns dx, the gradient of the block's output, into the gradient of its input, in place, and adds the
+/// gradients of the block's parameters to `gradients`. What is undefined in `saved` is computed again.
+/// Consumes `saved`. `block` from 1, for the names of moments.
+template <OpSet Ops>
+void decoder_backward(Ops& ops, std::int64_t block, typename Ops::Tensor& dx,
+                      const DecoderWeights<Ops>& weights, const DecoderGradients<Ops>& gradients,
+                      BlockActivations<Ops> saved) {
+  if (!saved.gate_up.defined()) {
+    ops.moment("backward of block", block, ", its forward again");
+    forward_again(ops, weights, saved);
+  }
+  ops.moment("backward of block", block, ", MLP");
+  mlp_backward(ops, dx, weights, gradients, saved);
+  ops.moment("backward of block", block, ", attention");
+  attention_backward(ops, dx, weights, gradients, saved);
+}
+
+}  // namespace assay::spec::step

@@ -1,0 +1,79 @@
+#pragma once
+// The whole step of one micro-batch, written once: embedding, L decoder blocks, final norm, head and loss;
+// then backward through all of it. What an op set must bring: spec/step/op_set.hpp.
+#include "spec/step/decoder.hpp"
+#include "spec/step/head.hpp"
+
+namespace assay::spec::step {
+
+/// Residual stream [N, D] after the last block. `saved` may be null where no backward follows.
+template <OpSet Ops>
+typename Ops::Tensor hidden(Ops& ops, Recompute recompute, Activations<Ops>* saved) {
+  const std::int64_t L = ops.model().layers;
+  ops.moment("forward of the embedding");
+  typename Ops::Tensor x = ops.embedding(site::embedding, ops.acquire(0).embedding);
+  ops.release(0);
+  if (saved) saved->blocks.resize(static_cast<std::size_t>(L));
+  for (std::int64_t block = 1; block <= L; ++block) {
+    ops.moment("forward of block", block);
+    BlockActivations<Ops> discarded;
+    BlockActivations<Ops>& kept = saved ? saved->blocks[static_cast<std::size_t>(block - 1)] : discarded;
+    x = decoder_forward(ops, x, ops.acquire(block).decoder, saved ? recompute : Recompute::block, kept);
+    ops.release(block);
+  }
+  return x;
+}
+
+/// Forward of a micro-batch. The loss's gradient is taken at once, as far as the head, whose own is added to
+/// the parameters'.
+template <HeadOpSet Ops>
+void forward(Ops& ops, Recompute recompute, Activations<Ops>& saved) {
+  const std::int64_t end = ops.model().layers + 1;
+  saved.x_final = hidden(ops, recompute, &saved);
+  ops.moment("the head");
+  const auto weights = ops.acquire(end);
+  const Normed<Ops> norm = ops.rms_norm(site::norm_final, saved.x_final, weights.norm);
+  saved.rstd_final = norm.rstd;
+  saved.d_normed_final = head_forward_backward(ops, norm.y, weights.head, ops.gradients(end).head);
+  ops.release(end);
+}
+
+/// Adds the gradients of one micro-batch's loss to the parameters' and consumes `saved`.
+template <OpSet Ops>
+void backward(Ops& ops, Activations<Ops> saved) {
+  const std::int64_t end = ops.model().layers + 1;
+  ops.moment("backward of the final norm");
+  typename Ops::Tensor dx = ops.zeros_like(site::norm_final, saved.x_final);
+  const auto final_weights = ops.acquire(end);
+  const auto final_gradients = ops.gradients(end);
+  ops.rms_norm_backward(site::norm_final, std::exchange(saved.d_normed_final, {}),
+                        std::exchange(saved.x_final, {}), final_weights.norm, saved.rstd_final, dx,
+                        final_gradients.norm, typename Ops::Operand{}, ForwardValue::unread);
+  ops.release(end);
+  ops.gradients_ready(end);
+  for (std::int64_t block = end - 1; block >= 1; --block) {
+    const auto weights = ops.acquire(block);
+    decoder_backward(ops, block, dx, weights.decoder, ops.gradients(block).decoder,
+                     std::move(saved.blocks[static_cast<std::size_t>(block - 1)]));
+    ops.release(block);
+    ops.gradients_ready(block);
+  }
+  ops.moment("backward of the embedding");
+  ops.embedding_backward(site::embedding, dx, ops.gradients(0).embedding);
+  ops.gradients_ready(0);
+}
+
+/// Logits [N, V] of a batch, nothing kept.
+template <OpSet Ops>
+typename Ops::Tensor logits(Ops& ops) {
+  const std::int64_t end = ops.model().layers + 1;
+  const typename Ops::Tensor x = hidden<Ops>(ops, Recompute::block, nullptr);
+  ops.moment("logits");
+  const auto weights = ops.acquire(end);
+  const Normed<Ops> norm = ops.rms_norm(site::norm_final, x, weights.norm);
+  typename Ops::Tensor out = ops.linear(site::head, norm.y, weights.head);
+  ops.release(end);
+  return out;
+}
+
+}  // namespace assay::spec::step

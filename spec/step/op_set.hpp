@@ -1,0 +1,119 @@
+#pragma once
+// What the step's template asks of an op set. The trainer's op set computes (impl/model/tensor_ops.hpp), the
+// paper op set counts (spec/step/paper/paper_ops.hpp). Meaning, shapes and the reasons for the types:
+// spec/step/step.md.
+#include <concepts>
+#include <cstdint>
+#include <utility>
+
+#include "spec/memory/recompute.hpp"
+#include "spec/model/model_spec.hpp"
+#include "spec/step/parameters.hpp"
+#include "spec/step/site.hpp"
+
+namespace assay::spec::step {
+
+/// Result of a norm: what GEMMs read, and the statistic that backward reads.
+template <class Ops>
+struct Normed {
+  typename Ops::Operand y;
+  typename Ops::Tensor rstd;
+};
+
+/// Result of qk_norm.
+template <class Ops>
+struct QkNormed {
+  typename Ops::Tensor qkv, rstd;
+};
+
+/// Backward of the gated activation: the gradient of its input and the value of its forward, kept or made
+/// again.
+template <class Ops>
+struct GateGradient {
+  typename Ops::Operand d_gate_up, gated;
+};
+
+/// Whether the step reads the value of forward that an op's backward can make again.
+enum class ForwardValue { read, unread };
+
+/// Tokens [begin, begin + count) of the head's work. `times`: how many such chunks this one stands for, 1
+/// where each is computed.
+struct Chunk {
+  std::int64_t begin = 0, count = 0, times = 1;
+  bool first = true;
+};
+
+/// Four kinds of tensors, so that mixing them up does not compile: Tensor, activations and gradients;
+/// Operand, what a GEMM reads, in the type and layout that it reads; Weight, a matrix of the model; Gradient,
+/// where a weight's gradient is summed. Vector: a gain or bias; VectorGradient: where its gradient is summed.
+/// Attention: y and lse of attention's forward with what its backward needs beside them.
+template <class Ops>
+concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor& x,
+                         typename Ops::Tensor& into, typename Ops::Tensor taken,
+                         const typename Ops::Operand& operand, typename Ops::Operand kept,
+                         const typename Ops::Weight& weight, const typename Ops::Gradient& gradient,
+                         const typename Ops::Vector& vector, const typename Ops::VectorGradient& dvector,
+                         const typename Ops::Attention& attention, typename Ops::Attention attended) {
+  { ops.model() } -> std::same_as<const ModelSpec&>;
+
+  // Parameters by block: the verbs of a layout. gradients_ready is called once per block and micro-batch, in
+  // the order L+1, L, ..., 0.
+  { ops.acquire(0) } -> std::same_as<BlockParameters<typename Ops::Weight, typename Ops::Vector>>;
+  { ops.gradients(0) } -> std::same_as<BlockParameters<typename Ops::Gradient, typename Ops::VectorGradient>>;
+  ops.release(0);
+  ops.gradients_ready(0);
+
+  // Context: a name for what runs from here on, and that what runs in a scope is forward again.
+  ops.moment("forward of block", 1, "");
+  ops.recompute();
+
+  // Shared by all.
+  { ops.operand(x) } -> std::same_as<typename Ops::Operand>;
+  { ops.zeros_like(site, x) } -> std::same_as<typename Ops::Tensor>;
+
+  { ops.embedding(site, weight) } -> std::same_as<typename Ops::Tensor>;
+  ops.embedding_backward(site, x, gradient);
+
+  { ops.rms_norm(site, x, vector) } -> std::same_as<Normed<Ops>>;
+  // dx += gradient of the norm's input. Returns forward's value: `kept`, or made again where the step reads
+  // it.
+  {
+    ops.rms_norm_backward(site, taken, x, vector, x, into, dvector, kept, ForwardValue::read)
+    } -> std::same_as<typename Ops::Operand>;
+
+  { ops.linear(site, operand, weight) } -> std::same_as<typename Ops::Tensor>;
+  { ops.linear_residual(site, x, operand, weight) } -> std::same_as<typename Ops::Tensor>;
+  { ops.linear_input_gradient(site, operand, weight) } -> std::same_as<typename Ops::Tensor>;
+  ops.linear_weight_gradient(site, operand, operand, gradient);
+
+  { ops.qk_norm(site, x, vector, vector) } -> std::same_as<QkNormed<Ops>>;
+  ops.qk_norm_backward(site, into, x, vector, vector, x, dvector, dvector);
+  ops.rope(site, into);
+  { ops.attention(site, x) } -> std::same_as<typename Ops::Attention>;
+  { ops.attention_operand(attention) } -> std::same_as<typename Ops::Operand>;
+  { ops.attention_backward_through_rope(site, taken, taken, attended) } -> std::same_as<typename Ops::Tensor>;
+
+  { ops.gate(site, x) } -> std::same_as<typename Ops::Operand>;
+  { ops.gate_backward(site, taken, taken, kept) } -> std::same_as<GateGradient<Ops>>;
+};
+
+/// What the LM head asks beside it: it stays in the compute type where blocks do not.
+template <class Ops>
+concept HeadOpSet = OpSet<Ops> &&
+    requires(Ops& ops, const Site& site, const typename Ops::Tensor& x, typename Ops::Tensor& into,
+             const typename Ops::Operand& operand, const typename Ops::Weight& weight,
+             const typename Ops::Gradient& gradient, const Chunk& chunk) {
+  // Rows up to what fast GEMMs take; the weight and its gradient themselves where no row is added.
+  { ops.padded_head(weight, gradient) } -> std::same_as<typename Ops::PaddedHead>;
+  ops.add_padded_gradient(std::declval<typename Ops::PaddedHead>(), gradient);
+  { ops.head_tokens(operand) } -> std::same_as<std::int64_t>;
+  ops.chunks(0, 0);  // a range of Chunk
+  { ops.rows(operand, chunk) } -> std::same_as<typename Ops::Operand>;
+  { ops.empty_like(site, operand) } -> std::same_as<typename Ops::Tensor>;
+  ops.copy_rows(into, chunk, x);
+  // Adds the chunk's loss to the op set's; the logits become their gradient. The result lives until the
+  // chunk is done.
+  { ops.cross_entropy(site, into, chunk) } -> std::same_as<typename Ops::ChunkLoss>;
+};
+
+}  // namespace assay::spec::step

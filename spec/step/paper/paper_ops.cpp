@@ -1,0 +1,495 @@
+#include "spec/step/paper/paper_ops.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "spec/error.hpp"
+#include "spec/ops/attention.hpp"
+#include "spec/ops/cross_entropy.hpp"
+#include "spec/ops/embedding.hpp"
+#include "spec/ops/linear.hpp"
+#include "spec/ops/qk_norm.hpp"
+#include "spec/ops/rms_norm.hpp"
+#include "spec/ops/rope.hpp"
+#include "spec/ops/swiglu.hpp"
+
+namespace assay::spec::paper {
+
+static_assert(step::HeadOpSet<PaperOps>);
+
+using memory::Machine;
+using time::StepPass;
+
+namespace {
+
+constexpr std::int64_t f32_bytes = 4, f64_bytes = 8, id_bytes = 8;
+
+std::int64_t entries_of(const std::vector<std::int64_t>& shape) {
+  std::int64_t entries = 1;
+  for (const std::int64_t extent : shape) entries *= extent;
+  return entries;
+}
+
+/// Reads a version that is still there.
+const Tensor& read(const Operand& operand) {
+  // step_c1
+  require(operand.defined() && operand.version == operand.tensor.storage->version, "step_c1",
+          [] { return std::string("a GEMM reads what an op has written over"); });
+  return operand.tensor;
+}
+
+void write(const Tensor& tensor) { ++tensor.storage->version; }
+
+/// Inner extents of a GEMM must agree. Errors: SpecError step_c2.
+void match(const Site& site, std::int64_t ours, std::int64_t theirs) {
+  // step_c2
+  require(ours == theirs, "step_c2", [&] {
+    return std::string(to_string(site.op)) + ": inner extents " + std::to_string(ours) + " and " +
+           std::to_string(theirs);
+  });
+}
+
+}  // namespace
+
+std::int64_t Tensor::columns() const { return rows() == 0 ? 0 : entries_of(storage->shape) / rows(); }
+
+PaperOps::PaperOps(const memory::Setting& setting, memory::Ledger& ledger, Trace* trace,
+                   const std::vector<std::vector<std::int64_t>>& lengths)
+    : s_(setting),
+      ledger_(ledger),
+      trace_(trace),
+      lengths_(lengths),
+      inventory_(inventory(setting.model)),
+      element_(element_bytes(setting.dtype)),
+      statistic_(setting.dtype == Dtype::bf16 ? f32_bytes : element_),
+      all_heads_(setting.model.heads + 2 * setting.model.kv_heads) {
+  size_batch(setting.micro, setting.sequence_length);
+}
+
+void PaperOps::size_batch(std::int64_t B, std::int64_t T) {
+  B_ = B, T_ = T, N_ = B * T;
+  attention_flops_.reset();
+}
+
+void PaperOps::micro_batches(std::int64_t times, bool first) { times_ = times, first_micro_batch_ = first; }
+
+// Parameters. All decoder blocks have the shapes of the first.
+
+step::BlockParameters<Weight, Vector> PaperOps::acquire(std::int64_t block) const {
+  step::BlockParameters<Weight, Vector> out;
+  const std::int64_t end = s_.model.layers + 1, alike = block == end ? end : std::min<std::int64_t>(block, 1);
+  fill_block(out, inventory_, alike, s_.model.tied_embeddings,
+             [](auto& field, const Parameter& first, std::int64_t rows) {
+               if constexpr (std::is_same_v<decltype(field), Weight&>)
+                 field = {rows, first.shape.at(1)};
+               else
+                 field = {rows};
+             });
+  return out;
+}
+
+/// Layouts that hold gradients whole write them with a step's first GEMM. Those that gather blocks sum a
+/// decoder block's anew in each micro-batch, and add to the head's.
+step::BlockParameters<Gradient, VectorGradient> PaperOps::gradients(std::int64_t block) const {
+  const bool of_decoder = block >= 1 && block <= s_.model.layers;
+  const bool starts = s_.layout.shards_weights() ? of_decoder : first_micro_batch_;
+  return step::convert(
+      acquire(block),
+      [&](const Weight& weight) {
+        return Gradient{weight.out, weight.in, starts};
+      },
+      [](const Vector& vector) { return VectorGradient{vector.entries}; });
+}
+
+// Context.
+
+void PaperOps::moment(const char* what, std::int64_t block, const char* part) {
+  ledger_.enter(within_ + what + (block > 0 ? " " + std::to_string(block) : std::string()) + part);
+}
+
+std::shared_ptr<const void> PaperOps::recompute() {
+  const bool before = std::exchange(again_, true);
+  return {this, [this, before](const void*) { again_ = before; }};
+}
+
+// Tensors.
+
+Tensor PaperOps::make(const char* name, Purpose purpose, std::vector<std::int64_t> shape,
+                      std::int64_t bytes) {
+  return {std::make_shared<Tensor::Storage>(
+      Tensor::Storage{.held = ledger_.make(name, purpose, shape, bytes), .shape = shape})};
+}
+
+Tensor PaperOps::value(const Site& site, std::vector<std::int64_t> shape) {
+  return make(site.value, site.purpose, std::move(shape), element_);
+}
+
+Tensor PaperOps::statistic(const Site& site, std::vector<std::int64_t> shape) {
+  const Purpose purpose = site.op == time::StepOp::cross_entropy ? site.purpose : Purpose::activations;
+  return make(site.statistic, purpose, std::move(shape), statistic_);
+}
+
+Tensor PaperOps::temporary(const char* name, std::vector<std::int64_t> shape, std::int64_t bytes) {
+  return make(name, Purpose::temporaries, std::move(shape), bytes);
+}
+
+std::vector<Tensor> PaperOps::held(const std::vector<memory::Scratch>& scratch) {
+  std::vector<Tensor> there;
+  there.reserve(scratch.size());
+  for (const memory::Scratch& each : scratch)
+    there.push_back(temporary(each.name, each.shape, each.element_bytes));
+  return there;
+}
+
+Operand PaperOps::operand(const Tensor& x) const { return {x, x.storage->version, x.rows()}; }
+
+Tensor PaperOps::zeros_like(const Site& site, const Tensor& x) {
+  return make(site.gradient, site.gradient_purpose, x.storage->shape, element_);
+}
+
+// Records.
+
+void PaperOps::begin_op(const Site& site) {
+  if (!trace_) return;
+  if (!trace_->memory.empty()) trace_->memory.back().most = ledger_.most();
+  trace_->memory.push_back({site.op, ledger_.now(), ledger_.now()});
+  ledger_.mark();
+}
+
+void PaperOps::record(const Site& site, StepPass pass, const Flops& flops, const Count& bytes,
+                      std::optional<Gemm> gemm) {
+  if (!trace_) return;
+  if (again_ && pass == StepPass::forward) pass = StepPass::recompute;
+  trace_->ops.push_back(
+      {.count = {site.op, pass, static_cast<double>(times_) * static_cast<double>(chunk_times_), flops,
+                 bytes},
+       .gemm = gemm,
+       .op = trace_->memory.size() - 1});
+}
+
+void PaperOps::execute(FlopComponent component, ExecutedPass pass, ExecutedCount count) {
+  if (!trace_) return;
+  const Count times = Count(times_) * chunk_times_;
+  for (Count* each : {&count.needed, &count.masked_pairs, &count.padding, &count.skipped_pairs})
+    *each = times * *each;
+  if (again_ && pass == ExecutedPass::forward) pass = ExecutedPass::recompute;
+  trace_->executed.counts[static_cast<std::size_t>(component)][static_cast<std::size_t>(pass)] += count;
+}
+
+/// Rows of the head that were added to fill a GEMM's tile are padding.
+void PaperOps::record_gemm(const Site& site, StepPass pass, const Gemm& gemm, const Count& bytes) {
+  if (!trace_) return;
+  const Flops flops = linear::forward_flops({.N = gemm.rows, .in = gemm.in, .out = gemm.out});
+  record(site, pass, flops, bytes, gemm);
+  const bool head = site.component == FlopComponent::head;
+  const Count needed =
+      head ? linear::forward_flops({.N = gemm.rows, .in = gemm.in, .out = s_.model.vocab}).matmul
+           : flops.matmul;
+  execute(site.component, pass == StepPass::forward ? ExecutedPass::forward : ExecutedPass::backward,
+          {.needed = needed, .masked_pairs = 0, .padding = flops.matmul - needed, .skipped_pairs = 0});
+}
+
+// GEMMs. bf16 on a CPU is multiplied in fp32; cuBLASLt has a workspace.
+
+Tensor PaperOps::product(const char* name, Purpose purpose, const Gemm& gemm) {
+  const std::vector<std::int64_t> shape = {gemm.rows, gemm.out};
+  if (on_gpu()) {
+    Tensor result = make(name, purpose, shape, element_);
+    temporary("gemm_workspace", {memory::gemm_workspace}, 1);
+    return result;
+  }
+  if (s_.dtype != Dtype::bf16) return make(name, purpose, shape, element_);
+  const Tensor left = temporary("wide_left", {gemm.rows, gemm.in}, f32_bytes),
+               right = temporary("wide_right", {gemm.in, gemm.out}, f32_bytes),
+               result = temporary("wide_result", shape, f32_bytes);
+  return make(name, purpose, shape, element_);
+}
+
+Tensor PaperOps::linear(const Site& site, const Operand& x, const Weight& weight) {
+  begin_op(site);
+  match(site, read(x).columns(), weight.in);
+  const Gemm gemm{x.rows, weight.in, weight.out};
+  record_gemm(site, StepPass::forward, gemm,
+              linear::forward_bytes({.N = gemm.rows, .in = gemm.in, .out = gemm.out}, element_));
+  return product(site.value, site.purpose, gemm);
+}
+
+Tensor PaperOps::linear_residual(const Site& site, const Tensor& residual, const Operand& x,
+                                 const Weight& weight) {
+  begin_op(site);
+  match(site, read(x).columns(), weight.in);
+  match(site, residual.columns(), weight.out);
+  const Gemm gemm{x.rows, weight.in, weight.out, true};
+  record_gemm(site, StepPass::forward, gemm,
+              linear::forward_bytes({.N = gemm.rows, .in = gemm.in, .out = gemm.out}, element_) +
+                  Count(gemm.rows) * gemm.out * element_);
+  return product(site.value, site.purpose, gemm);
+}
+
+Tensor PaperOps::linear_input_gradient(const Site& site, const Operand& dy, const Weight& weight) {
+  begin_op(site);
+  match(site, read(dy).columns(), weight.out);
+  const Gemm gemm{dy.rows, weight.out, weight.in};
+  record_gemm(site, StepPass::input_gradient, {gemm.rows, weight.in, weight.out},
+              (Count(gemm.rows) * weight.out + Count(weight.in) * weight.out + Count(gemm.rows) * weight.in) *
+                  element_);
+  return product(site.gradient, site.gradient_purpose, gemm);
+}
+
+void PaperOps::linear_weight_gradient(const Site& site, const Operand& dy, const Operand& x,
+                                      const Gradient& dweight) {
+  begin_op(site);
+  match(site, read(dy).columns(), dweight.out);
+  match(site, read(x).columns(), dweight.in);
+  match(site, dy.rows, x.rows);
+  const Count weight = Count(dweight.in) * dweight.out;
+  record_gemm(site, StepPass::weight_gradient, {x.rows, dweight.in, dweight.out},
+              (Count(x.rows) * dweight.out + Count(x.rows) * dweight.in) * element_ +
+                  (dweight.starts ? 1 : 2) * weight * statistic_);
+  if (on_gpu()) temporary("gemm_workspace", {memory::gemm_workspace}, 1);
+  if (on_gpu() || s_.dtype != Dtype::bf16) return;
+  const Tensor left = temporary("wide_left", {x.rows, dweight.out}, f32_bytes),
+               right = temporary("wide_right", {x.rows, dweight.in}, f32_bytes);
+}
+
+// Embedding and norms.
+
+Tensor PaperOps::embedding(const Site& site, const Weight& table) {
+  begin_op(site);
+  const embedding::Shape shape{.N = N_, .V = table.out, .D = table.in};
+  record(site, StepPass::forward, embedding::forward_flops(shape),
+         embedding::forward_bytes(shape, element_, id_bytes));
+  return value(site, {N_, table.in});
+}
+
+void PaperOps::embedding_backward(const Site& site, const Tensor& dx, const Gradient& table) {
+  begin_op(site);
+  match(site, dx.columns(), table.in);
+  const embedding::Shape shape{.N = N_, .V = table.out, .D = table.in};
+  record(site, StepPass::backward, embedding::backward_flops(shape),
+         embedding::backward_bytes(shape, element_, id_bytes, statistic_));
+  if (!on_gpu()) return;
+  const Tensor sorted = temporary("sorted_ids", {N_}, id_bytes), places = temporary("places", {N_}, id_bytes);
+}
+
+step::Normed<PaperOps> PaperOps::rms_norm(const Site& site, const Tensor& x, const Vector& gain) {
+  begin_op(site);
+  match(site, x.columns(), gain.entries);
+  const rms_norm::Shape shape{.N = x.rows(), .D = gain.entries};
+  record(site, StepPass::forward, rms_norm::forward_flops(shape),
+         rms_norm::forward_bytes(shape, element_, statistic_));
+  const Tensor y = value(site, {shape.N, shape.D});
+  return {operand(y), statistic(site, {shape.N})};
+}
+
+/// The GPU's kernel sums the gain's gradient in rows of its own.
+void PaperOps::norm_scratch(std::int64_t most_rows, std::int64_t columns) {
+  if (on_gpu()) temporary("norm_partial", {most_rows, columns}, statistic_);
+}
+
+/// One pass over [N, D] more than the equation's, as dx is added to, and one where the value is made again.
+Operand PaperOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x, const Vector& gain,
+                                    const Tensor& rstd, Tensor& dx, const VectorGradient& dgain, Operand kept,
+                                    ForwardValue forward_value) {
+  begin_op(site);
+  match(site, x.columns(), gain.entries);
+  match(site, dgain.entries, gain.entries);
+  match(site, rstd.rows(), x.rows());
+  const rms_norm::Shape shape{.N = x.rows(), .D = gain.entries};
+  const bool made_again = forward_value == ForwardValue::read && !kept.defined();
+  record(site, StepPass::backward, rms_norm::backward_flops(shape),
+         rms_norm::backward_bytes(shape, element_, statistic_) +
+             (made_again ? 2 : 1) * Count(shape.N) * shape.D * element_);
+  norm_scratch(std::min<std::int64_t>(shape.N, memory::norm_partial_rows), shape.D);
+  write(dx);
+  if (!made_again) return kept;
+  write(dy);
+  return operand(dy);
+}
+
+step::QkNormed<PaperOps> PaperOps::qk_norm(const Site& site, const Tensor& qkv, const Vector& q_gain,
+                                           const Vector& k_gain) {
+  begin_op(site);
+  match(site, q_gain.entries, k_gain.entries);
+  match(site, qkv.columns(), all_heads_ * q_gain.entries);
+  const qk_norm::Shape shape{
+      .B = B_, .T = T_, .H = s_.model.heads, .K = s_.model.kv_heads, .E = q_gain.entries};
+  record(site, StepPass::forward, qk_norm::forward_flops(shape),
+         qk_norm::forward_bytes(shape, element_, statistic_));
+  Tensor out = value(site, qkv.storage->shape);
+  return {std::move(out), statistic(site, {B_, T_, s_.model.heads + s_.model.kv_heads})};
+}
+
+void PaperOps::qk_norm_backward(const Site& site, Tensor& dqkv, const Tensor& qkv, const Vector& q_gain,
+                                const Vector& k_gain, const Tensor& rstd, const VectorGradient& dq_gain,
+                                const VectorGradient& dk_gain) {
+  begin_op(site);
+  match(site, qkv.columns(), dqkv.columns());
+  match(site, dq_gain.entries, q_gain.entries);
+  match(site, dk_gain.entries, k_gain.entries);
+  match(site, rstd.rows(), B_);
+  const qk_norm::Shape shape{
+      .B = B_, .T = T_, .H = s_.model.heads, .K = s_.model.kv_heads, .E = q_gain.entries};
+  record(site, StepPass::backward, qk_norm::backward_flops(shape),
+         qk_norm::backward_bytes(shape, element_, statistic_));
+  norm_scratch(memory::head_norm_partial_rows, s_.model.head_dim);
+  write(dqkv);
+}
+
+// Attention.
+
+void PaperOps::rope(const Site& site, Tensor& qkv) {
+  begin_op(site);
+  const rope::Shape turned{.B = B_, .T = T_, .H = s_.model.heads + s_.model.kv_heads, .E = s_.model.head_dim};
+  record(site, StepPass::forward, rope::forward_flops(turned),
+         rope::forward_bytes(turned, element_, statistic_));
+  write(qkv);
+}
+
+const ExecutedFlops& PaperOps::attention_flops() {
+  if (attention_flops_) return *attention_flops_;
+  attention_flops_.emplace();
+  const AttentionKernel kernel = memory::executed_kernel(s_);
+  const std::int64_t E = s_.model.head_dim;
+  if (lengths_.empty()) {
+    const ExecutedFlops one = executed_attention(s_.model.heads, E, E, {T_}, kernel);
+    for (std::int64_t b = 0; b < B_; ++b) *attention_flops_ += one;
+  }
+  for (const std::vector<std::int64_t>& of_sequence : lengths_)
+    *attention_flops_ += executed_attention(s_.model.heads, E, E, of_sequence, kernel);
+  return *attention_flops_;
+}
+
+Attention PaperOps::attention(const Site& site, const Tensor& qkv) {
+  begin_op(site);
+  match(site, qkv.columns(), all_heads_ * s_.model.head_dim);
+  if (trace_) {
+    const attention::Shape shape{
+        .B = B_, .T = T_, .H = s_.model.heads, .K = s_.model.kv_heads, .E = s_.model.head_dim};
+    record(site, StepPass::forward, attention::forward_flops(shape, {}),
+           attention::forward_bytes(shape, element_, statistic_));
+    for (const FlopComponent part : {FlopComponent::attention_scores, FlopComponent::attention_values})
+      execute(part, ExecutedPass::forward, attention_flops().at(part, ExecutedPass::forward));
+  }
+  Tensor y = value(site, {B_, T_, s_.model.heads, s_.model.head_dim});
+  Tensor lse = statistic(site, {B_, s_.model.heads, T_});
+  held(attention_forward_scratch(s_, B_, T_));
+  return {std::move(y), std::move(lse)};
+}
+
+/// [N, H E].
+Operand PaperOps::attention_operand(const Attention& attention) const {
+  const Tensor& y = attention.y;
+  const Tensor rows{std::make_shared<Tensor::Storage>(
+      Tensor::Storage{.held = y.storage->held, .shape = {N_, s_.model.heads * s_.model.head_dim}})};
+  return operand(rows);
+}
+
+/// cuDNN writes dqkv as one tensor, plain GEMMs and loops when their own tensors are gone; FlashAttention
+/// gives dq, dk and dv apart.
+Tensor PaperOps::attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv, Attention saved) {
+  begin_op(site);
+  const ModelSpec& m = s_.model;
+  match(site, dy.columns(), m.heads * m.head_dim);
+  match(site, saved.lse.rows(), B_);
+  if (trace_) {
+    const attention::Shape shape{.B = B_, .T = T_, .H = m.heads, .K = m.kv_heads, .E = m.head_dim};
+    const rope::Shape turned{.B = B_, .T = T_, .H = m.heads + m.kv_heads, .E = m.head_dim};
+    record(site, StepPass::backward, attention::backward_flops(shape, {}),
+           attention::backward_bytes(shape, element_, statistic_));
+    record(step::site::rope, StepPass::backward, rope::backward_flops(turned),
+           rope::backward_bytes(turned, element_, statistic_));
+    for (const FlopComponent part : {FlopComponent::attention_scores, FlopComponent::attention_values})
+      for (const ExecutedPass pass : {ExecutedPass::backward, ExecutedPass::recompute})
+        execute(part, pass, attention_flops().at(part, pass));
+  }
+  const memory::AttentionKernel kernel = attention_kernel(s_);
+  Tensor dq, dk, dv, dqkv;
+  const auto whole = [&] { return temporary(site.gradient, qkv.storage->shape, element_); };
+  if (kernel == memory::AttentionKernel::cudnn) dqkv = whole();
+  if (kernel == memory::AttentionKernel::flash) {
+    dq = temporary("dq", {B_, T_, m.heads, m.head_dim}, element_);
+    dk = temporary("dk", {B_, T_, m.kv_heads, m.head_dim}, element_);
+    dv = temporary("dv", {B_, T_, m.kv_heads, m.head_dim}, element_);
+  }
+  held(attention_backward_scratch(s_, B_, T_));
+  return dqkv.defined() ? dqkv : whole();
+}
+
+// The gated activation.
+
+Operand PaperOps::gate(const Site& site, const Tensor& gate_up) {
+  begin_op(site);
+  const swiglu::Shape shape{.N = gate_up.rows(), .F = gate_up.columns() / 2};
+  record(site, StepPass::forward, swiglu::forward_flops(shape), swiglu::forward_bytes(shape, element_));
+  return operand(value(site, {shape.N, shape.F}));
+}
+
+/// Writes its gradient over gate_up, and forward's value over the upstream where it was not kept.
+step::GateGradient<PaperOps> PaperOps::gate_backward(const Site& site, Tensor d_gated, Tensor gate_up,
+                                                     Operand kept) {
+  begin_op(site);
+  const swiglu::Shape shape{.N = gate_up.rows(), .F = gate_up.columns() / 2};
+  match(site, d_gated.columns(), shape.F);
+  record(site, StepPass::backward, swiglu::backward_flops(shape),
+         swiglu::backward_bytes(shape, element_) +
+             (kept.defined() ? Count(0) : Count(shape.N) * shape.F * element_));
+  write(gate_up);
+  if (kept.defined()) return {operand(gate_up), kept};
+  write(d_gated);
+  return {operand(gate_up), operand(d_gated)};
+}
+
+// The head.
+
+PaddedHead PaperOps::padded_head(const Weight& weight, const Gradient& gradient) {
+  const std::int64_t rows = on_gpu() ? memory::padded_vocabulary(weight.out, element_) : weight.out;
+  PaddedHead padded{
+      .rows = rows, .weight = weight, .gradient = gradient, .weight_copy = {}, .gradient_copy = {}};
+  if (rows == weight.out) return padded;
+  padded.weight_copy = make("padded_head", Purpose::head, {rows, weight.in}, element_);
+  padded.gradient_copy = make("d_padded_head", Purpose::head, {rows, weight.in}, statistic_);
+  padded.weight.out = padded.gradient.out = rows;
+  padded.gradient.starts = true;
+  return padded;
+}
+
+std::vector<Chunk> PaperOps::chunks(std::int64_t N, std::int64_t most) const {
+  const std::int64_t last = (N - 1) / most * most;
+  std::vector<Chunk> chunks = {{.begin = 0, .count = std::min(N, most)}};
+  if (const std::int64_t alike = last / most - 1; alike > 0)
+    chunks.push_back({.begin = most, .count = most, .times = alike, .first = false});
+  if (last > 0) chunks.push_back({.begin = last, .count = N - last, .first = false});
+  return chunks;
+}
+
+Operand PaperOps::rows(const Operand& x, const Chunk& chunk) {
+  read(x);
+  chunk_times_ = chunk.times;
+  return {x.tensor, x.version, chunk.count};
+}
+
+Tensor PaperOps::empty_like(const Site& site, const Operand& x) {
+  return make(site.gradient, site.gradient_purpose, read(x).storage->shape, element_);
+}
+
+void PaperOps::copy_rows(Tensor& into, const Chunk&, const Tensor& part) const {
+  match(step::site::head_chunk, into.columns(), part.columns());
+  write(into);
+}
+
+PaperOps::ChunkLoss PaperOps::cross_entropy(const Site& site, Tensor& logits, const Chunk& chunk) {
+  begin_op(site);
+  const cross_entropy::Shape shape{.N = chunk.count, .V = s_.model.vocab};
+  // The gradient at once: logits and targets are read by the two together, lse is not read again.
+  record(site, StepPass::forward,
+         cross_entropy::forward_flops(shape, shape.N) + cross_entropy::backward_flops(shape, shape.N),
+         cross_entropy::forward_bytes(shape, element_, id_bytes, statistic_) +
+             Count(shape.N) * shape.V * element_);
+  Tensor lse = statistic(site, {chunk.count});
+  if (on_gpu()) make("loss_terms", Purpose::head, {2, chunk.count}, f64_bytes);
+  write(logits);
+  return {std::move(lse)};
+}
+
+}  // namespace assay::spec::paper

@@ -1,0 +1,206 @@
+#pragma once
+// The paper op set: its tensors are shapes. A run of the step's template over it makes and frees every tensor
+// in a ledger, in the trainer's order, and notes of each op its FLOPs and the bytes that it must move. What
+// an op takes beside its results on each machine is known here or in spec/memory/attention.hpp.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "spec/flops/executed.hpp"
+#include "spec/memory/attention.hpp"
+#include "spec/memory/ledger.hpp"
+#include "spec/memory/setting.hpp"
+#include "spec/step/model.hpp"
+
+namespace assay::spec::paper {
+
+using step::Chunk;
+using step::ForwardValue;
+using step::Purpose;
+using step::Site;
+
+/// A shape that takes memory while it is held. Copies share it. Writing in place makes a new version of it.
+struct Tensor {
+  struct Storage {
+    memory::Tensor held;
+    std::vector<std::int64_t> shape;
+    std::int64_t version = 0;
+  };
+  std::shared_ptr<Storage> storage;
+
+  bool defined() const { return storage != nullptr; }
+  std::int64_t rows() const { return storage->shape.front(); }
+  /// Entries of a row, all further extents together.
+  std::int64_t columns() const;
+};
+
+/// A version of a tensor, or some rows of it, as a GEMM reads it. Reading it after the tensor was written in
+/// place is an error of the step's template: SpecError step_c1.
+struct Operand {
+  Tensor tensor;
+  std::int64_t version = 0;
+  std::int64_t rows = 0;
+  bool defined() const { return tensor.defined(); }
+};
+
+struct Weight {
+  std::int64_t out = 0, in = 0;
+};
+struct Vector {
+  std::int64_t entries = 0;
+};
+/// `starts`: the GEMM writes what is there, else it adds.
+struct Gradient {
+  std::int64_t out = 0, in = 0;
+  bool starts = false;
+  Gradient continued() const { return {out, in, false}; }
+};
+struct VectorGradient {
+  std::int64_t entries = 0;
+};
+struct Attention {
+  Tensor y, lse;
+  bool defined() const { return y.defined(); }
+};
+struct ChunkLoss {
+  Tensor lse;
+};
+/// The head's rows as its GEMMs see them.
+struct PaddedHead {
+  std::int64_t rows = 0;
+  Weight weight;
+  Gradient gradient;
+  Tensor weight_copy, gradient_copy;  ///< held where rows were added
+};
+
+/// A matrix product: [rows, in] times [in, out], or one of its two gradients.
+struct Gemm {
+  std::int64_t rows = 0, in = 0, out = 0;
+  bool residual = false;  ///< adds a residual [rows, out] in its write-back
+  bool operator==(const Gemm&) const = default;
+};
+
+/// One call of an op, or several of the same size.
+struct OpRecord {
+  time::StepOpCount count;
+  std::optional<Gemm> gemm;
+  std::size_t op = 0;  ///< number of the template's call, from 0; attention's backward and its rope share one
+};
+
+/// Memory around one of the template's calls [B].
+struct OpMemory {
+  time::StepOp op;
+  Count before;  ///< held when it begins
+  Count most;    ///< at a time, from its beginning to the next call's
+};
+
+/// What a run writes down.
+struct Trace {
+  std::vector<OpRecord> ops;     ///< in the order of the template's calls
+  std::vector<OpMemory> memory;  ///< of each call
+  ExecutedFlops executed;        ///< FLOPs that run, by component and pass
+};
+
+class PaperOps {
+ public:
+  using Tensor = paper::Tensor;
+  using Operand = paper::Operand;
+  using Weight = paper::Weight;
+  using Vector = paper::Vector;
+  using Gradient = paper::Gradient;
+  using VectorGradient = paper::VectorGradient;
+  using Attention = paper::Attention;
+  using ChunkLoss = paper::ChunkLoss;
+  using PaddedHead = paper::PaddedHead;
+
+  /// `lengths`: documents of each sequence of a micro-batch; empty: one each. `trace` may be null: then
+  /// memory alone is followed. Both must outlive this, as `setting` and `ledger`.
+  PaperOps(const memory::Setting& setting, memory::Ledger& ledger, Trace* trace = nullptr,
+           const std::vector<std::vector<std::int64_t>>& lengths = {});
+
+  /// What runs from here on is named so, "sampling".
+  void within(std::string what) { within_ = std::move(what) + ", "; }
+  /// Shape of the batches from here on.
+  void size_batch(std::int64_t B, std::int64_t T);
+  /// What runs from here on stands for `times` micro-batches, the step's `first` among them or not.
+  void micro_batches(std::int64_t times, bool first);
+
+  const ModelSpec& model() const { return s_.model; }
+  step::BlockParameters<Weight, Vector> acquire(std::int64_t block) const;
+  step::BlockParameters<Gradient, VectorGradient> gradients(std::int64_t block) const;
+  void release(std::int64_t) const {}
+  void gradients_ready(std::int64_t) const {}
+
+  void moment(const char* what, std::int64_t block = 0, const char* part = "");
+  /// Forward runs again while the result lives.
+  std::shared_ptr<const void> recompute();
+
+  Operand operand(const Tensor& x) const;
+  Tensor zeros_like(const Site& site, const Tensor& x);
+
+  Tensor embedding(const Site& site, const Weight& table);
+  void embedding_backward(const Site& site, const Tensor& dx, const Gradient& table);
+  step::Normed<PaperOps> rms_norm(const Site& site, const Tensor& x, const Vector& gain);
+  Operand rms_norm_backward(const Site& site, Tensor dy, const Tensor& x, const Vector& gain,
+                            const Tensor& rstd, Tensor& dx, const VectorGradient& dgain, Operand kept,
+                            ForwardValue value);
+  Tensor linear(const Site& site, const Operand& x, const Weight& weight);
+  Tensor linear_residual(const Site& site, const Tensor& residual, const Operand& x, const Weight& weight);
+  Tensor linear_input_gradient(const Site& site, const Operand& dy, const Weight& weight);
+  void linear_weight_gradient(const Site& site, const Operand& dy, const Operand& x, const Gradient& dweight);
+  step::QkNormed<PaperOps> qk_norm(const Site& site, const Tensor& qkv, const Vector& q_gain,
+                                   const Vector& k_gain);
+  void qk_norm_backward(const Site& site, Tensor& dqkv, const Tensor& qkv, const Vector& q_gain,
+                        const Vector& k_gain, const Tensor& rstd, const VectorGradient& dq_gain,
+                        const VectorGradient& dk_gain);
+  void rope(const Site& site, Tensor& qkv);
+  Attention attention(const Site& site, const Tensor& qkv);
+  Operand attention_operand(const Attention& attention) const;
+  Tensor attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv, Attention saved);
+  Operand gate(const Site& site, const Tensor& gate_up);
+  step::GateGradient<PaperOps> gate_backward(const Site& site, Tensor d_gated, Tensor gate_up, Operand kept);
+
+  PaddedHead padded_head(const Weight& weight, const Gradient& gradient);
+  void add_padded_gradient(const PaddedHead&, const Gradient&) const {}
+  std::int64_t head_tokens(const Operand& x) const { return x.rows; }
+  /// All between the first and the last are alike: one stands for them.
+  std::vector<Chunk> chunks(std::int64_t N, std::int64_t most) const;
+  Operand rows(const Operand& x, const Chunk& chunk);
+  Tensor empty_like(const Site& site, const Operand& x);
+  void copy_rows(Tensor& into, const Chunk&, const Tensor& part) const;
+  ChunkLoss cross_entropy(const Site& site, Tensor& logits, const Chunk& chunk);
+
+ private:
+  bool on_gpu() const { return s_.machine == memory::Machine::cuda; }
+  Tensor make(const char* name, Purpose purpose, std::vector<std::int64_t> shape, std::int64_t bytes);
+  Tensor value(const Site& site, std::vector<std::int64_t> shape);      ///< forward's result
+  Tensor statistic(const Site& site, std::vector<std::int64_t> shape);  ///< beside it
+  Tensor temporary(const char* name, std::vector<std::int64_t> shape, std::int64_t bytes);
+  std::vector<Tensor> held(const std::vector<memory::Scratch>& scratch);
+  Tensor product(const char* name, Purpose purpose, const Gemm& gemm);
+  void norm_scratch(std::int64_t most_rows, std::int64_t columns);
+
+  /// Starts a call of the template; records until the next belong to it.
+  void begin_op(const Site& site);
+  void record(const Site& site, time::StepPass pass, const Flops& flops, const Count& bytes,
+              std::optional<Gemm> gemm = {});
+  void record_gemm(const Site& site, time::StepPass pass, const Gemm& gemm, const Count& bytes);
+  void execute(FlopComponent component, ExecutedPass pass, ExecutedCount count);
+  const ExecutedFlops& attention_flops();
+
+  const memory::Setting& s_;
+  memory::Ledger& ledger_;
+  Trace* const trace_;
+  const std::vector<std::vector<std::int64_t>>& lengths_;
+  const Inventory inventory_;
+  const std::int64_t element_, statistic_, all_heads_;
+  std::int64_t B_ = 0, T_ = 0, N_ = 0;
+  std::int64_t times_ = 1, chunk_times_ = 1;
+  std::string within_;
+  bool first_micro_batch_ = true;
+  bool again_ = false;
+  std::optional<ExecutedFlops> attention_flops_;  ///< of one block and micro-batch
+};
+
+}  // namespace assay::spec::paper

@@ -1,0 +1,138 @@
+#include "spec/step/paper/run.hpp"
+
+#include <algorithm>
+
+#include "spec/error.hpp"
+#include "spec/memory/document_places.hpp"
+#include "spec/memory/state.hpp"
+#include "spec/model/inventory.hpp"
+#include "spec/model/trainable.hpp"
+#include "spec/schedule/actions.hpp"
+
+namespace assay::spec::paper {
+
+namespace {
+
+using memory::Ledger;
+using memory::Machine;
+using memory::Setting;
+using Activations = step::Activations<PaperOps>;
+
+/// impl/ops/init/init.cpp: drawn in fp64 on the CPU, in place on a GPU.
+void initialise(const Setting& s, Ledger& ledger) {
+  if (s.machine == Machine::cuda) return;
+  ledger.enter("initial weights");
+  std::int64_t largest = 0;
+  for (const Parameter& parameter : inventory(s.model).parameters)
+    if (parameter.matrix()) largest = std::max(largest, parameter.size);
+  ledger.make("initial_values", Purpose::temporaries, {largest}, 8);
+}
+
+/// Inputs of all micro-batches are there for the whole step.
+std::vector<memory::Tensor> hold_inputs(const Setting& s, Ledger& ledger) {
+  ledger.enter("inputs");
+  const std::int64_t N = s.micro * s.sequence_length;
+  std::vector<memory::Tensor> inputs;
+  const auto hold = [&](const char* name, std::int64_t entries, std::int64_t bytes) {
+    inputs.push_back(ledger.make(name, Purpose::inputs, {s.staged_steps, s.micro_batches, entries}, bytes));
+  };
+  hold("inputs", N, 8);
+  hold("targets", N, 8);
+  if (s.documents) {
+    hold("positions", N, 4);
+    hold("documents", N, 4);
+    hold("document_offsets", memory::document_places(s.micro, s.sequence_length, 0) + 1, 4);
+  }
+  return inputs;
+}
+
+/// A micro-batch ends with the tensors with which it began, and all but the first are alike: of many, two are
+/// walked.
+void micro_batches(const Setting& s, PaperOps& ops) {
+  const auto walked = std::min<std::int64_t>(s.micro_batches, 2);
+  std::vector<Activations> saved(static_cast<std::size_t>(walked));
+  for (const Action& action : step_actions(walked, Layout{})) {
+    if (action.micro_batch < 0) continue;
+    const bool first = action.micro_batch == 0;
+    ops.micro_batches(first ? 1 : s.micro_batches - 1, first);
+    Activations& activations = saved[static_cast<std::size_t>(action.micro_batch)];
+    if (action.kind == ActionKind::forward)
+      step::forward(ops, s.recompute, activations);
+    else if (action.kind == ActionKind::backward)
+      step::backward(ops, std::move(activations));
+  }
+}
+
+/// impl/run/sample_text.cpp at its last token: a forward pass that keeps nothing, and all logits.
+void sample(const Setting& s, Ledger& ledger, PaperOps& ops) {
+  if (s.sampled == 0 || s.sequence_length < 2) return;
+  ops.size_batch(s.sampled, s.sequence_length - 1);
+  ops.within("sampling");
+  const memory::Tensor ids = ledger.make("inputs", Purpose::inputs, {s.sampled * (s.sequence_length - 1)}, 8);
+  step::logits(ops);
+}
+
+void check(const Setting& s) {
+  require_trainable(s.model);
+  // memory_c1
+  require(
+      s.micro >= 1 && s.sequence_length >= 1 && s.micro_batches >= 1 && s.staged_steps >= 1 && s.sampled >= 0,
+      "memory_c1", [&] {
+        return "micro=" + std::to_string(s.micro) + " sequence_length=" + std::to_string(s.sequence_length) +
+               " micro_batches=" + std::to_string(s.micro_batches) +
+               " staged_steps=" + std::to_string(s.staged_steps) + " sampled=" + std::to_string(s.sampled);
+      });
+}
+
+}  // namespace
+
+void walk(const Setting& setting, Ledger& ledger) {
+  check(setting);
+  const std::vector<memory::Tensor> state = hold_state(setting, ledger);
+  initialise(setting, ledger);
+  PaperOps ops(setting, ledger);
+  {
+    const std::vector<memory::Tensor> inputs = hold_inputs(setting, ledger);
+    micro_batches(setting, ops);
+  }
+  sample(setting, ledger, ops);
+}
+
+std::vector<memory::Item> kept_activations(const Setting& setting) {
+  check(setting);
+  Ledger ledger;
+  PaperOps ops(setting, ledger);
+  Activations saved;
+  step::forward(ops, setting.recompute, saved);
+  return ledger.there();
+}
+
+Trace trace(const Setting& setting, const std::vector<std::vector<std::int64_t>>& lengths) {
+  check(setting);
+  Ledger ledger;
+  Trace out;
+  PaperOps ops(setting, ledger, &out, lengths);
+  micro_batches(setting, ops);
+  out.memory.back().most = ledger.most();
+  return out;
+}
+
+std::vector<time::StepOpCount> step_ops(const Setting& setting) {
+  std::vector<time::StepOpCount> ops;
+  for (const OpRecord& record : trace(setting).ops) {
+    const time::StepOpCount& one = record.count;
+    const auto alike = std::find_if(ops.begin(), ops.end(), [&](const time::StepOpCount& each) {
+      return each.op == one.op && each.pass == one.pass && each.bytes == one.bytes &&
+             each.flops.matmul == one.flops.matmul && each.flops.vector == one.flops.vector;
+    });
+    if (alike == ops.end())
+      ops.push_back(one);
+    else
+      alike->calls += one.calls;
+  }
+  const auto optimizer = time::optimizer_ops(setting.model, setting.dtype, setting.states);
+  ops.insert(ops.end(), optimizer.begin(), optimizer.end());
+  return ops;
+}
+
+}  // namespace assay::spec::paper

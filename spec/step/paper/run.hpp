@@ -1,0 +1,29 @@
+#pragma once
+// A training step of one rank on paper: state, inputs, every micro-batch, the optimizer, sampling. Its
+// results: memory (spec/memory/plan.md), the list of ops (spec/time/step_ops.md) and the FLOPs that run
+// (spec/flops/executed.md).
+#include <vector>
+
+#include "spec/memory/ledger.hpp"
+#include "spec/memory/setting.hpp"
+#include "spec/step/paper/paper_ops.hpp"
+
+namespace assay::spec::paper {
+
+/// Runs everything that a rank holds through `ledger`: state for the whole run, then a step, then sampling.
+/// Errors: UserError of require_trainable; SpecError memory_c1 (micro, sequence_length, micro_batches or
+/// staged_steps below 1).
+void walk(const memory::Setting& setting, memory::Ledger& ledger);
+
+/// What one micro-batch keeps between forward and backward, blocks counted together. Errors: as walk.
+std::vector<memory::Item> kept_activations(const memory::Setting& setting);
+
+/// Forward and backward of every micro-batch of a step. `lengths`: documents of each sequence of a
+/// micro-batch, the same in each; empty: each sequence is one. Errors: as walk; executed_c1.
+Trace trace(const memory::Setting& setting, const std::vector<std::vector<std::int64_t>>& lengths = {});
+
+/// Every op of a step, calls of the same size as one entry, in the order in which a micro-batch meets them
+/// first, the optimizer last. Errors: as trace.
+std::vector<time::StepOpCount> step_ops(const memory::Setting& setting);
+
+}  // namespace assay::spec::paper

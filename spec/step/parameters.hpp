@@ -1,0 +1,112 @@
+#pragma once
+// The parameters of a block as the step uses them, and which parameters of the inventory each field is made
+// of. Adding a parameter to the step is one field here and one line of its table.
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "spec/model/inventory.hpp"
+
+namespace assay::spec::step {
+
+/// Matrix: what a GEMM reads or where it leaves a weight's gradient. Vector: gains of norms and biases.
+/// A field is undefined where the model has no such parameter.
+template <class Matrix, class Vector>
+struct DecoderParameters {
+  Vector norm_attention;  ///< [D]
+  Matrix qkv;             ///< [(H + 2K) E, D]
+  Vector q_norm, k_norm;  ///< [E], of qk_norm
+  Matrix output;          ///< [D, H E]
+  Vector norm_mlp;        ///< [D]
+  Matrix gate_up;         ///< [2F, D]
+  Matrix down;            ///< [D, F]
+};
+
+/// Of any block: 0 fills `embedding`, 1..L fill `decoder`, L+1 fills `norm` and `head`.
+template <class Matrix, class Vector>
+struct BlockParameters {
+  Matrix embedding;  ///< [V, D]
+  DecoderParameters<Matrix, Vector> decoder;
+  Vector norm;  ///< [D] final norm
+  Matrix head;  ///< [V, D]; the embedding where the model ties them
+};
+
+/// A field and the parameters that it is made of: `first` to `last`, adjacent in the flat buffer, stacked
+/// along their rows. Names are those of the inventory, of a decoder block without "model.layers.l.".
+template <class Member>
+struct Field {
+  Member member;
+  const char* first;
+  const char* last = first;
+};
+
+template <class P>
+constexpr auto decoder_fields() {
+  return std::tuple{Field{&P::norm_attention, "input_layernorm.weight"},
+                    Field{&P::qkv, "self_attn.q_proj.weight", "self_attn.v_proj.weight"},
+                    Field{&P::q_norm, "self_attn.q_norm.weight"},
+                    Field{&P::k_norm, "self_attn.k_norm.weight"},
+                    Field{&P::output, "self_attn.o_proj.weight"},
+                    Field{&P::norm_mlp, "post_attention_layernorm.weight"},
+                    Field{&P::gate_up, "mlp.gate_proj.weight", "mlp.up_proj.weight"},
+                    Field{&P::down, "mlp.down_proj.weight"}};
+}
+
+/// The parameters from `first` to `last`, which stand beside each other in the flat buffer.
+struct FieldRange {
+  const Parameter* first = nullptr;  ///< nullptr: the model has none of that name
+  std::int64_t rows = 0;             ///< of all of them
+};
+/// Errors: SpecError inventory_c1 where there is a `first` and no `last` behind it.
+FieldRange field_range(const Inventory& inventory, const std::string& first, const std::string& last);
+
+/// Calls fill(field, first parameter, rows) for each field of `out` that block `block` has.
+template <class Matrix, class Vector, class Fill>
+void fill_block(BlockParameters<Matrix, Vector>& out, const Inventory& inventory, std::int64_t block,
+                bool tied_embeddings, const Fill& fill) {
+  const auto one = [&](auto& field, const std::string& first, const std::string& last) {
+    if (const FieldRange range = field_range(inventory, first, last); range.first)
+      fill(field, *range.first, range.rows);
+  };
+  const auto whole = [&](auto& field, const char* name) { one(field, name, name); };
+  if (block == 0) return whole(out.embedding, "model.embed_tokens.weight");
+  if (block + 1 == inventory.blocks) {
+    whole(out.norm, "model.norm.weight");
+    return whole(out.head, tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight");
+  }
+  const std::string prefix = "model.layers." + std::to_string(block - 1) + ".";
+  std::apply(
+      [&](const auto&... field) {
+        (one(out.decoder.*field.member, prefix + field.first, prefix + field.last), ...);
+      },
+      decoder_fields<DecoderParameters<Matrix, Vector>>());
+}
+
+/// The same block with other types of fields: matrix(field) and vector(field) make them.
+template <class Matrix, class Vector, class OfMatrix, class OfVector>
+auto convert(const BlockParameters<Matrix, Vector>& from, const OfMatrix& matrix, const OfVector& vector) {
+  using ToMatrix = decltype(matrix(from.head));
+  using ToVector = decltype(vector(from.norm));
+  static_assert(!std::is_same_v<ToMatrix, ToVector>, "which of the two a field is says its type");
+  BlockParameters<ToMatrix, ToVector> to{.embedding = matrix(from.embedding),
+                                         .decoder = {},
+                                         .norm = vector(from.norm),
+                                         .head = matrix(from.head)};
+  const auto set = [&](auto& field, const auto& source) {
+    if constexpr (std::is_same_v<std::remove_reference_t<decltype(field)>, ToMatrix>)
+      field = matrix(source);
+    else
+      field = vector(source);
+  };
+  constexpr auto sources = decoder_fields<DecoderParameters<Matrix, Vector>>();
+  constexpr auto targets = decoder_fields<DecoderParameters<ToMatrix, ToVector>>();
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (set(to.decoder.*std::get<i>(targets).member, from.decoder.*std::get<i>(sources).member), ...);
+  }
+  (std::make_index_sequence<std::tuple_size_v<decltype(sources)>>());
+  return to;
+}
+
+}  // namespace assay::spec::step

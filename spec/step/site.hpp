@@ -1,0 +1,85 @@
+#pragma once
+// Where in the step an op runs. A site names what belongs to the place and not to the op: the FLOP component
+// that its GEMMs count for, its row in the op list, and the names and purposes of the tensors that it makes.
+// So the step's template (spec/step/decoder.hpp) holds no strings and no counters.
+#include "spec/flops/exact.hpp"
+#include "spec/memory/ledger.hpp"
+#include "spec/time/step_ops.hpp"
+
+namespace assay::spec::step {
+
+using memory::Purpose;
+using time::StepOp;
+
+struct Site {
+  StepOp op;
+  FlopComponent component;
+  const char* value = "";                           ///< name of forward's result
+  Purpose purpose = Purpose::activations;           ///< of that result
+  const char* statistic = "";                       ///< rstd or lse beside it, where the op makes one
+  const char* gradient = "";                        ///< name of the input's gradient
+  Purpose gradient_purpose = Purpose::temporaries;  ///< of that gradient
+};
+
+namespace site {
+
+inline constexpr Site embedding{.op = StepOp::embedding, .component = FlopComponent::embedding, .value = "x"};
+
+// A decoder block.
+inline constexpr Site norm_attention{
+    .op = StepOp::rms_norm, .component = FlopComponent::qkv, .value = "normed", .statistic = "rstd"};
+inline constexpr Site qkv{
+    .op = StepOp::qkv, .component = FlopComponent::qkv, .value = "qkv", .gradient = "d_normed"};
+/// The same where qk_norm follows and keeps its input.
+inline constexpr Site qkv_raw{
+    .op = StepOp::qkv, .component = FlopComponent::qkv, .value = "qkv_raw", .gradient = "d_normed"};
+inline constexpr Site qk_norm{
+    .op = StepOp::qk_norm, .component = FlopComponent::qkv, .value = "qkv", .statistic = "qk_rstd"};
+inline constexpr Site rope{.op = StepOp::rope, .component = FlopComponent::qkv};
+inline constexpr Site attention{.op = StepOp::attention,
+                                .component = FlopComponent::attention_scores,
+                                .value = "attention_y",
+                                .statistic = "attention_lse",
+                                .gradient = "dqkv"};
+inline constexpr Site attention_output{.op = StepOp::attention_output,
+                                       .component = FlopComponent::attention_output,
+                                       .value = "x_mid",
+                                       .gradient = "dy"};
+inline constexpr Site norm_mlp{.op = StepOp::rms_norm,
+                               .component = FlopComponent::gate_up,
+                               .value = "normed_mid",
+                               .statistic = "rstd_mid"};
+inline constexpr Site gate_up{.op = StepOp::gate_up,
+                              .component = FlopComponent::gate_up,
+                              .value = "gate_up",
+                              .gradient = "d_normed_mid"};
+inline constexpr Site gate{.op = StepOp::swiglu, .component = FlopComponent::down, .value = "gated"};
+inline constexpr Site down{
+    .op = StepOp::down, .component = FlopComponent::down, .value = "x", .gradient = "d_gated"};
+
+// The end of the model. The head works on all tokens at once, or on chunks of them.
+inline constexpr Site norm_final{.op = StepOp::rms_norm,
+                                 .component = FlopComponent::head,
+                                 .value = "normed_final",
+                                 .purpose = Purpose::head,
+                                 .statistic = "rstd_final",
+                                 .gradient = "dx"};
+inline constexpr Site head{.op = StepOp::head,
+                           .component = FlopComponent::head,
+                           .value = "logits",
+                           .purpose = Purpose::head,
+                           .gradient = "d_normed_final",
+                           .gradient_purpose = Purpose::activations};
+inline constexpr Site head_chunk{.op = StepOp::head,
+                                 .component = FlopComponent::head,
+                                 .value = "logits",
+                                 .purpose = Purpose::head,
+                                 .gradient = "d_normed_chunk",
+                                 .gradient_purpose = Purpose::head};
+inline constexpr Site cross_entropy{.op = StepOp::cross_entropy,
+                                    .component = FlopComponent::head,
+                                    .purpose = Purpose::head,
+                                    .statistic = "logits_lse"};
+
+}  // namespace site
+}  // namespace assay::spec::step

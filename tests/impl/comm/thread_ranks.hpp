@@ -1,0 +1,175 @@
+#pragma once
+// Ranks as threads of one process, so that a property can draw their number. Collectives take their input
+// when they begin and give their result when they are waited for; in between, what will be overwritten holds
+// NaN: whoever does not wait computes with it.
+#include <ATen/ATen.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "impl/comm/communicator.hpp"
+
+namespace assay::tests {
+
+/// What the threads of one group share.
+class Meeting {
+ public:
+  explicit Meeting(int size) : size_(size) {}
+  int size() const { return size_; }
+
+  /// Gives `mine` to round `round`; does not wait.
+  void give(std::int64_t round, int rank, at::Tensor tensor, std::string text) {
+    const std::scoped_lock lock(mutex_);
+    Round& r = rounds_[round];
+    r.tensors.resize(static_cast<std::size_t>(size_)), r.texts.resize(static_cast<std::size_t>(size_));
+    r.tensors[static_cast<std::size_t>(rank)] = std::move(tensor);
+    r.texts[static_cast<std::size_t>(rank)] = std::move(text);
+    ++r.given;
+    all_given_.notify_all();
+  }
+  /// What all gave to the round. Errors: std::runtime_error when a rank failed, or stays away for a minute.
+  std::pair<std::vector<at::Tensor>, std::vector<std::string>> take(std::int64_t round) {
+    std::unique_lock lock(mutex_);
+    const auto ready = [&] { return failed_ || rounds_[round].given == size_; };
+    if (!all_given_.wait_for(lock, std::chrono::minutes(1), ready))
+      throw std::runtime_error("a rank stays away from a collective");
+    if (failed_) throw std::runtime_error("another rank failed");
+    Round& r = rounds_[round];
+    auto all = std::make_pair(r.tensors, r.texts);
+    if (++r.taken == size_) rounds_.erase(round);
+    return all;
+  }
+  void fail() {
+    const std::scoped_lock lock(mutex_);
+    failed_ = true;
+    all_given_.notify_all();
+    for (auto& [key, group] : groups_) group->fail();
+  }
+  std::shared_ptr<Meeting> group(std::int64_t number, const std::vector<std::int64_t>& ranks) {
+    const std::scoped_lock lock(mutex_);
+    auto& found = groups_[{number, ranks}];
+    if (!found) found = std::make_shared<Meeting>(static_cast<int>(ranks.size()));
+    return found;
+  }
+
+ private:
+  struct Round {
+    std::vector<at::Tensor> tensors;
+    std::vector<std::string> texts;
+    int given = 0, taken = 0;
+  };
+  const int size_;
+  std::mutex mutex_;
+  std::condition_variable all_given_;
+  std::map<std::int64_t, Round> rounds_;
+  std::map<std::pair<std::int64_t, std::vector<std::int64_t>>, std::shared_ptr<Meeting>> groups_;
+  bool failed_ = false;
+};
+
+class ThreadCommunicator final : public impl::Communicator {
+ public:
+  ThreadCommunicator(std::shared_ptr<Meeting> meeting, int rank)
+      : meeting_(std::move(meeting)), rank_(rank) {}
+
+  std::string engine() const override { return "threads"; }
+  int rank() const override { return rank_; }
+  int size() const override { return meeting_->size(); }
+
+  Ticket begin_all_reduce_sum(const at::Tensor& tensor) override {
+    return begin(tensor.clone(), tensor, [tensor](const std::vector<at::Tensor>& all) {
+      at::Tensor sum = all[0].clone();
+      for (std::size_t r = 1; r < all.size(); ++r) sum.add_(all[r]);
+      at::Tensor(tensor).copy_(sum);
+    });
+  }
+  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) override {
+    impl::check_parts(whole, share, rank_, size());
+    return begin(whole.clone(), whole, [share, rank = rank_](const std::vector<at::Tensor>& all) {
+      const auto part = [&](const at::Tensor& each) {
+        return each.narrow(0, rank * share.numel(), share.numel());
+      };
+      at::Tensor sum = part(all[0]).clone();
+      for (std::size_t r = 1; r < all.size(); ++r) sum.add_(part(all[r]));
+      at::Tensor(share).copy_(sum);
+    });
+  }
+  Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) override {
+    impl::check_parts(whole, share, rank_, size());
+    return begin(share.clone(), whole,
+                 [whole](const std::vector<at::Tensor>& all) { at::Tensor(whole).copy_(at::cat(all)); });
+  }
+  void wait(Ticket ticket) override {
+    while (!pending_.empty() && pending_.front().round <= ticket) {
+      const Pending first = std::move(pending_.front());
+      pending_.pop_front();
+      first.finish(meeting_->take(first.round).first);
+    }
+  }
+  void wait_all() override { wait(round_); }
+
+  std::vector<std::string> all_gather(const std::string& text) override {
+    meeting_->give(++round_, rank_, {}, text);
+    return meeting_->take(round_).second;
+  }
+  void barrier() override { all_gather(""); }
+  std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks) override {
+    const auto mine = std::find(ranks.begin(), ranks.end(), rank_);
+    return std::make_unique<ThreadCommunicator>(meeting_->group(groups_++, ranks),
+                                                static_cast<int>(mine - ranks.begin()));
+  }
+  [[noreturn]] void abort(int) override { throw std::runtime_error("aborted"); }
+
+ private:
+  struct Pending {
+    std::int64_t round;
+    std::function<void(const std::vector<at::Tensor>&)> finish;
+  };
+  Ticket begin(const at::Tensor& given, const at::Tensor& in_flight,
+               std::function<void(const std::vector<at::Tensor>&)> finish) {
+    if (at::isFloatingType(in_flight.scalar_type()))
+      at::Tensor(in_flight).fill_(std::numeric_limits<double>::quiet_NaN());
+    meeting_->give(++round_, rank_, given, {});
+    pending_.push_back({round_, std::move(finish)});
+    return round_;
+  }
+
+  std::shared_ptr<Meeting> meeting_;
+  int rank_;
+  std::int64_t round_ = 0, groups_ = 0;
+  std::deque<Pending> pending_;
+};
+
+/// Runs `rank` on `size` threads, each with its communicator; throws what the first that failed threw.
+inline void on_thread_ranks(int size, const std::function<void(impl::Communicator&)>& rank) {
+  const auto meeting = std::make_shared<Meeting>(size);
+  std::mutex mutex;
+  std::exception_ptr first;
+  std::vector<std::thread> threads;
+  for (int r = 0; r < size; ++r)
+    threads.emplace_back([&, r] {
+      try {
+        ThreadCommunicator communicator(meeting, r);
+        rank(communicator);
+      } catch (...) {
+        {
+          const std::scoped_lock lock(mutex);
+          if (!first) first = std::current_exception();
+        }
+        meeting->fail();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace assay::tests

@@ -1,0 +1,435 @@
+// labels: unit fault
+// When a rank counts as lost, and when not, over rows that are written by hand.
+#include "impl/health/peer_rules.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+namespace assay::impl::peer_rules_test {
+namespace {
+
+constexpr WatchLimits limits{.silence = 10, .stall = 20, .steps = 5, .outside = 600};
+constexpr double look = 0.1;  // [s]
+
+/// Ranks in the middle of step 7 that beat; `turn` changes them ahead of every look.
+class Ranks {
+ public:
+  explicit Ranks(int count) : rules_(limits, count, 0), all_(static_cast<std::size_t>(count)) {
+    for (SeenRank& rank : all_) {
+      rank.visible = true;
+      rank.row.standing = Standing::running;
+      rank.row.doing = Doing::forward;
+      rank.row.step = 7, rank.row.steps_done = 6, rank.row.longest_step = 1;
+    }
+  }
+  SeenRank& operator[](std::size_t rank) { return all_[rank]; }
+
+  /// The first finding within `seconds`, and when it came; all ranks beat but those of `silent`.
+  std::optional<Finding> within(double seconds, const std::vector<std::size_t>& silent = {}) {
+    for (passed = 0; passed < seconds; passed += look) {
+      for (std::size_t r = 0; r < all_.size(); ++r)
+        if (std::find(silent.begin(), silent.end(), r) == silent.end()) ++all_[r].row.beat;
+      if (const auto finding = rules_.look(look, all_)) return finding;
+    }
+    return {};
+  }
+  /// All who are slow within `seconds`, and when it was said first; nobody may be lost.
+  std::vector<Slow> slow_within(double seconds) {
+    std::vector<Slow> slow;
+    first_slow = -1;
+    for (passed = 0; passed < seconds; passed += look) {
+      for (SeenRank& rank : all_) ++rank.row.beat;
+      EXPECT_FALSE(rules_.look(look, all_)) << "after " << passed << " s";
+      for (const Slow& each : rules_.slow(all_)) {
+        if (slow.empty()) first_slow = passed;
+        slow.push_back(each);
+      }
+    }
+    return slow;
+  }
+  PeerRules& rules() { return rules_; }
+  std::vector<SeenRank>& all() { return all_; }
+
+  double passed = 0, first_slow = -1;
+
+ private:
+  PeerRules rules_;
+  std::vector<SeenRank> all_;
+};
+
+TEST(PeerRulesImpl, ARankWhoseProcessIsGoneIsFoundAtOnce) {
+  Ranks ranks(3);
+  EXPECT_FALSE(ranks.within(1));
+  ranks[2].gone = true;
+  const auto finding = ranks.within(1);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 2);
+  EXPECT_EQ(finding->how, Lost::died);
+  EXPECT_LE(ranks.passed, look);
+}
+
+TEST(PeerRulesImpl, ARankThatHasLeftIsNotMissed) {
+  Ranks ranks(2);
+  ranks[1].row.standing = Standing::left;
+  ranks[1].gone = true;
+  ranks[0].row.doing = Doing::ending;
+  EXPECT_FALSE(ranks.within(300, {1}));
+}
+
+TEST(PeerRulesImpl, ARankThatFailedGoesBeforeThoseThatDiedOfIt) {
+  Ranks ranks(4);
+  ranks[1].gone = true;
+  ranks[3].row.standing = Standing::failed;
+  std::strcpy(ranks[3].row.reason, "no such file");
+  const auto finding = ranks.within(1);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 3);
+  EXPECT_NE(tell(*finding, ranks[3].row, "node0").find("rank 3 (host node0, CPU) failed: no such file"),
+            std::string::npos);
+}
+
+TEST(PeerRulesImpl, SilenceIsFoundAfterItsLimitAndNotBefore) {
+  Ranks ranks(3);
+  const auto finding = ranks.within(30, {1});
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 1);
+  EXPECT_EQ(finding->how, Lost::silent);
+  EXPECT_NEAR(ranks.passed, limits.silence, 0.5);
+}
+
+/// The looker's own process was stopped for an hour, and all the others with it.
+TEST(PeerRulesImpl, TimeInWhichTheLookerStoodStillDoesNotCount) {
+  Ranks ranks(3);
+  EXPECT_FALSE(ranks.within(1));
+  EXPECT_FALSE(ranks.rules().look(3600, ranks.all()));
+  EXPECT_FALSE(ranks.within(5));
+}
+
+TEST(PeerRulesImpl, WhoWaitsForTheStalledRankIsNotNamed) {
+  Ranks ranks(4);
+  for (const std::size_t r : {0u, 1u, 3u}) ranks[r].row.waits = true, ranks[r].row.collectives = 9;
+  ranks[2].row.collectives = 8;
+  const auto finding = ranks.within(60);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 2);
+  EXPECT_EQ(finding->how, Lost::stalled);
+  EXPECT_NEAR(ranks.passed, limits.stall, 0.5);
+}
+
+/// Steps of ten seconds: a phase of 20 s is nothing odd.
+TEST(PeerRulesImpl, SlowStepsAreNoStall) {
+  Ranks ranks(2);
+  ranks[0].row.waits = true;
+  ranks[1].row.longest_step = 10;
+  EXPECT_FALSE(ranks.within(49));
+  const auto finding = ranks.within(10);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 1);
+}
+
+/// Where a rank waits for what no rank can hurry, the others wait for it, and one warning says so.
+TEST(PeerRulesImpl, ARankThatWaitsForDataADiskOrATerminalIsSlowAndNotLost) {
+  const std::tuple<Outside, Doing, const char*> waits[] = {{Outside::data, Doing::data_wait, "data"},
+                                                           {Outside::disk, Doing::checkpoint, "a disk"},
+                                                           {Outside::disk, Doing::reduce, "a disk"},
+                                                           {Outside::terminal, Doing::other, "its terminal"}};
+  for (const auto& [outside, doing, word] : waits) {
+    Ranks ranks(3);
+    ranks[0].row.waits = ranks[2].row.waits = true;
+    ranks[1].row.doing = doing, ranks[1].row.outside = outside;
+    const auto slow = ranks.slow_within(limits.outside - 1);
+    ASSERT_EQ(slow.size(), 1u) << word;
+    EXPECT_EQ(slow[0].rank, 1) << word;
+    EXPECT_NEAR(ranks.first_slow, limits.stall, 0.5) << word;
+    const std::string text = tell_slow(slow[0], ranks[1].row, "node0", limits);
+    EXPECT_NE(text.find(std::string("rank 1 (host node0, CPU) has waited for ") + word +
+                        " for 20 s; step 7, phase " + to_string(doing)),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("600 s without progress (parallel.stall_seconds)"), std::string::npos) << text;
+    EXPECT_EQ(text.find('\n'), std::string::npos);
+    const auto finding = ranks.within(2);
+    ASSERT_TRUE(finding) << word;
+    EXPECT_EQ(finding->rank, 1) << word;
+    EXPECT_EQ(finding->how, Lost::stalled) << word;
+    EXPECT_NE(
+        tell(*finding, ranks[1].row, "node0").find(std::string("has waited for ") + word + " for 600 s"),
+        std::string::npos);
+  }
+}
+
+/// Reads of 25 s, one after the other: each is progress, and they are no news each.
+TEST(PeerRulesImpl, ASlowRankThatGoesOnIsReportedOnceInAWhile) {
+  Ranks ranks(2);
+  ranks[0].row.waits = true;
+  ranks[1].row.doing = Doing::data_wait, ranks[1].row.outside = Outside::data;
+  std::size_t reports = 0;
+  for (int read = 0; read < 40; ++read) {
+    reports += ranks.slow_within(25).size();
+    ++ranks[1].row.progress;
+  }
+  EXPECT_EQ(reports, 2u) << "in 1000 s, each once in 600";
+}
+
+TEST(PeerRulesImpl, AShortWaitIsNoNews) {
+  Ranks ranks(2);
+  ranks[0].row.waits = true;
+  ranks[1].row.doing = Doing::data_wait, ranks[1].row.outside = Outside::data;
+  EXPECT_TRUE(ranks.slow_within(limits.stall - 1).empty());
+}
+
+/// The loader's thread reads ahead while the trainer's hangs in a step: that is a stall.
+TEST(PeerRulesImpl, ReadingAheadIsNoExcuse) {
+  Ranks ranks(2);
+  ranks[0].row.waits = true;
+  ranks[1].row.outside = Outside::data;
+  const auto finding = ranks.within(60);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 1);
+  EXPECT_EQ(finding->how, Lost::stalled);
+  EXPECT_NEAR(ranks.passed, limits.stall, 0.5);
+}
+
+TEST(PeerRulesImpl, AWaitIsSeenWithTheProgressThatItsEndIs) {
+  Row row;
+  std::uint64_t before = row.view().progress;
+  const auto goes_on = [&] {
+    const std::uint64_t now = row.view().progress;
+    return std::exchange(before, now) < now;
+  };
+  row.set_outside(Outside::disk, 4);
+  EXPECT_TRUE(goes_on());
+  EXPECT_EQ(row.view().outside, Outside::disk);
+  row.set_outside(Outside::disk, 4);
+  EXPECT_FALSE(goes_on()) << "one call that takes long";
+  row.set_outside(Outside::disk, 5);
+  EXPECT_TRUE(goes_on()) << "the next call";
+  row.set_outside(Outside::nothing, 5);
+  EXPECT_TRUE(goes_on());
+}
+
+/// A save that stands still is a stall like any other, unless a disk takes its time.
+TEST(PeerRulesImpl, ASaveMayTakeAsLongAsItsDiskAlone) {
+  Ranks ranks(2);
+  ranks[0].row.doing = Doing::checkpoint, ranks[1].row.doing = Doing::checkpoint;
+  ranks[0].row.outside = Outside::disk;
+  ranks[1].row.waits = true;
+  EXPECT_FALSE(ranks.within(500));
+  ranks[0].row.outside = Outside::nothing, ++ranks[0].row.progress;
+  EXPECT_FALSE(ranks.within(limits.stall - 1));
+  const auto finding = ranks.within(2);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 0);
+  EXPECT_EQ(finding->how, Lost::stalled);
+}
+
+TEST(PeerRulesImpl, AStartAFirstStepAndAnEndMayTakeLonger) {
+  for (const Doing doing : {Doing::starting, Doing::ending}) {
+    Ranks ranks(2);
+    ranks[1].row.doing = doing;
+    ranks[0].row.waits = true;
+    EXPECT_FALSE(ranks.within(500)) << to_string(doing);
+    EXPECT_TRUE(ranks.within(150)) << to_string(doing);
+  }
+  Ranks ranks(2);
+  ranks[1].row.steps_done = 0;
+  ranks[0].row.waits = true;
+  EXPECT_FALSE(ranks.within(500));
+}
+
+TEST(PeerRulesImpl, WhereAllWaitTheOneWithTheFewestCollectivesIsNamed) {
+  Ranks ranks(3);
+  for (std::size_t r = 0; r < 3; ++r) ranks[r].row.waits = true, ranks[r].row.of_step = 5;
+  ranks[1].row.of_step = 4;
+  const auto finding = ranks.within(60);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 1);
+  EXPECT_EQ(finding->how, Lost::deadlock);
+  // A rank that sees only some of the others cannot tell.
+  Ranks blind(3);
+  for (std::size_t r = 0; r < 3; ++r) blind[r].row.waits = true;
+  blind[2].visible = false;
+  EXPECT_FALSE(blind.within(60));
+}
+
+/// A GPU's kernel hangs, or a link: the ranks have begun the same collectives, and each waits for its GPU.
+TEST(PeerRulesImpl, WhereAllWaitAtOneCollectiveNobodyIsBlamed) {
+  Ranks ranks(4);
+  for (std::size_t r = 0; r < 4; ++r) {
+    RowView& row = ranks[r].row;
+    row.waits = true, row.doing = Doing::reduce;
+    row.collectives = 340, row.collective = Collective::reduce_scatter, row.bytes = 4096;
+  }
+  const auto finding = ranks.within(60);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, no_rank);
+  EXPECT_EQ(finding->how, Lost::standstill);
+  EXPECT_NEAR(ranks.passed, limits.stall, 0.5);
+  const std::string text = tell_standstill(*finding, ranks.all());
+  EXPECT_NE(text.find("all 4 ranks wait for each other for 20 s, and none is behind alone: all at step 7, "
+                      "phase reduce, last collective 340, reduce-scatter of 4096 bytes; the cause is not "
+                      "known: a GPU, a link"),
+            std::string::npos)
+      << text;
+}
+
+/// Two of four hang together, the other two wait for them: which of the two it is cannot be told.
+TEST(PeerRulesImpl, WhereSeveralAreBehindNoneOfThemIsBlamed) {
+  Ranks ranks(4);
+  for (std::size_t r = 0; r < 4; ++r) {
+    RowView& row = ranks[r].row;
+    row.waits = true, row.collective = Collective::all_gather, row.bytes = 64;
+    row.collectives = row.of_step = r == 1 || r == 3 ? 11 : 12;
+  }
+  const auto finding = ranks.within(60);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, no_rank);
+  const std::string text = tell_standstill(*finding, ranks.all());
+  EXPECT_NE(text.find("ranks 1, 3 at step 7, phase forward, last collective 11, all-gather of 64 bytes; "
+                      "ranks 0, 2 at step 7, phase forward, last collective 12"),
+            std::string::npos)
+      << text;
+}
+
+/// Four ranks whose GPUs have 12 collectives to do and stand still, after all has gone well.
+Ranks ranks_whose_gpus_stand_still() {
+  Ranks ranks(4);
+  for (std::size_t r = 0; r < 4; ++r) {
+    RowView& row = ranks[r].row;
+    row.waits = true, row.collectives = 340, row.of_step = 20, row.collective = Collective::all_reduce,
+    row.bytes = 64;
+    row.given = 12, row.reached = 11;
+  }
+  return ranks;
+}
+
+TEST(PeerRulesImpl, TheGpuThatHasComeToTheFewestCollectivesIsNamed) {
+  Ranks ranks = ranks_whose_gpus_stand_still();
+  ranks[2].row.reached = 9;
+  const auto finding = ranks.within(60);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 2);
+  EXPECT_EQ(finding->how, Lost::gpu_behind);
+  EXPECT_NEAR(ranks.passed, limits.stall, 0.5);
+  const std::string text = tell(*finding, ranks[2].row, "node0");
+  EXPECT_NE(text.find("its GPU has not gone on for 20 s: it has come to 9 of the 12 collectives"),
+            std::string::npos)
+      << text;
+}
+
+/// The queue of a GPU that waits takes no more work: the calls of two hosts stand still, outside of
+/// collectives, and one has begun fewer. Neither is to blame.
+TEST(PeerRulesImpl, CallsThatWaitForAGpuAreNoStall) {
+  for (const bool hangs : {true, false}) {
+    Ranks ranks = ranks_whose_gpus_stand_still();
+    ranks[0].row.waits = ranks[3].row.waits = false;
+    ranks[3].row.of_step = 18;
+    if (hangs) ranks[1].row.reached = 9;
+    const auto finding = ranks.within(60);
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->rank, hangs ? 1 : no_rank);
+    EXPECT_EQ(finding->how, hangs ? Lost::gpu_behind : Lost::standstill);
+  }
+}
+
+TEST(PeerRulesImpl, AHostThatStallsWhileItsGpuHasNothingToDoIsNamed) {
+  Ranks ranks = ranks_whose_gpus_stand_still();
+  RowView& row = ranks[1].row;
+  row.waits = false, row.given = row.reached = 9;
+  const auto finding = ranks.within(60);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 1);
+  EXPECT_EQ(finding->how, Lost::stalled);
+}
+
+/// The host has left a collective out: its GPU has done what it was given, and that is less.
+TEST(PeerRulesImpl, AGpuThatWasGivenLessIsNotBehind) {
+  Ranks ranks = ranks_whose_gpus_stand_still();
+  ranks[1].row.given = ranks[1].row.reached = 9;
+  ranks[1].row.of_step = 17;
+  const auto finding = ranks.within(60);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 1);
+  EXPECT_EQ(finding->how, Lost::deadlock);
+}
+
+/// Hybrid: a save gathers within the shards of rank 0 alone, so that the counts of the whole run differ.
+TEST(PeerRulesImpl, WhatAStepBeginsIsComparedAndNoSaves) {
+  for (const std::size_t hangs : {1u, 3u}) {
+    std::vector<Row> rows(4);
+    for (std::size_t r = 0; r < 4; ++r) {
+      const bool saves = r < 2;
+      const auto collectives = [&](int count) {
+        for (int i = 0; i < count; ++i) rows[r].begin(Collective::all_gather, 64), rows[r].give();
+      };
+      rows[r].begin_step(7), collectives(12), rows[r].end_step(1), rows[r].end_step(1);
+      rows[r].enter(Doing::checkpoint), collectives(saves ? 30 : 0);
+      rows[r].begin_step(8), rows[r].enter(Doing::backward), collectives(r == 2 ? 5 : 6);
+      rows[r].set_reached((saves ? 42 : 12) + (r == hangs ? 3 : 5));
+      rows[r].wait(true), rows[r].stand(Standing::running);
+    }
+    Ranks ranks(4);
+    for (std::size_t r = 0; r < 4; ++r) ranks[r].row = rows[r].view();
+    const auto finding = ranks.within(60);
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->rank, static_cast<int>(hangs));
+    EXPECT_EQ(finding->how, Lost::gpu_behind);
+    EXPECT_NE(tell(*finding, ranks[hangs].row, "node0").find("come to 3 of the 6 collectives"),
+              std::string::npos);
+  }
+}
+
+/// One that is a step behind is behind, whatever it has begun there.
+TEST(PeerRulesImpl, AnEarlierStepIsFurtherBehind) {
+  Ranks ranks(3);
+  for (std::size_t r = 0; r < 3; ++r) ranks[r].row.waits = true, ranks[r].row.of_step = 1;
+  ranks[1].row.step = 6, ranks[1].row.of_step = 20;
+  const auto finding = ranks.within(60);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, 1);
+  EXPECT_EQ(finding->how, Lost::deadlock);
+}
+
+/// A long step: every host waits for its GPU, and these go on from collective to collective.
+TEST(PeerRulesImpl, AGpuThatGoesOnIsNoStandstill) {
+  Row row;
+  for (int i = 0; i < 5; ++i) row.give();
+  row.set_reached(3);
+  const std::uint64_t before = row.view().progress;
+  row.give();
+  row.set_reached(3);
+  EXPECT_EQ(row.view().progress, before) << "given more, come to no more";
+  row.set_reached(4);
+  EXPECT_GT(row.view().progress, before);
+  EXPECT_EQ(row.view().given, 6);
+  EXPECT_EQ(row.view().reached, 4);
+}
+
+TEST(PeerRulesImpl, TheLineOfAStandstillStaysShort) {
+  Ranks ranks(4096);
+  for (std::size_t r = 0; r < 4096; ++r) ranks[r].row.step = static_cast<std::int64_t>(r % 100);
+  const Finding finding{.rank = no_rank, .how = Lost::standstill, .seconds = 20};
+  const std::string text = tell_standstill(finding, ranks.all());
+  EXPECT_LT(text.size(), 1500u);
+  EXPECT_NE(text.find("; 94 more such places; the cause"), std::string::npos) << text;
+}
+
+TEST(PeerRulesImpl, TheLineSaysWhereTheRankWas) {
+  RowView row;
+  row.step = 12, row.doing = Doing::backward, row.collective = Collective::all_reduce;
+  row.collectives = 340, row.bytes = 4096;
+  std::strcpy(row.gpu, "GPU-1");
+  const std::string text = tell({.rank = 5, .how = Lost::silent, .seconds = 10.2}, row, "node3");
+  EXPECT_NE(text.find("rank 5 (host node3, GPU-1) gives no sign of life for 10 s"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("step 12, phase backward, last collective 340, all-reduce of 4096 bytes"),
+            std::string::npos)
+      << text;
+}
+
+}  // namespace
+}  // namespace assay::impl::peer_rules_test

@@ -1,0 +1,225 @@
+// labels: unit fault
+// Ranks as threads that watch each other, on one host and, by connections, on several.
+#include "impl/health/rank_watch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+
+#include "impl/health/watched_communicator.hpp"
+#include "tests/impl/comm/thread_ranks.hpp"
+
+namespace assay::impl::rank_watch_test {
+namespace {
+
+constexpr WatchLimits quick{.silence = 1.5, .stall = 1, .steps = 5, .outside = 600};
+
+struct Told {
+  std::mutex mutex;
+  std::vector<std::string> texts, warned, written;  ///< warned: aloud; written: on rank 0
+  std::atomic<int> recorded{0}, ended{0};
+  std::atomic<bool> over{false};  ///< nobody is lost: all may go
+};
+
+constexpr int all_go_on = -1, all_hang = -2;
+
+/// `faulty` of `hosts.size()` ranks does `what`, the others wait until the watch ends them or 6 s are over.
+/// Ranks with the same entry of `hosts` share memory.
+void play(const std::vector<std::string>& hosts, int faulty, Told& told,
+          const std::function<void(RankWatch&)>& what) {
+  // Ranks of one test find each other on this machine, even where it has no network.
+  setenv("MASTER_ADDR", "127.0.0.1", 1);
+  static std::atomic<int> plays = 0;
+  const std::string play = std::to_string(plays++);
+  tests::on_thread_ranks(static_cast<int>(hosts.size()), [&](Communicator& communicator) {
+    const int rank = communicator.rank();
+    const std::string& host = hosts[static_cast<std::size_t>(rank)];
+    std::atomic<bool> ended = false;
+    RankWatch watch(communicator, quick, host,
+                    {.tell =
+                         [&](const std::string& text) {
+                           const std::scoped_lock lock(told.mutex);
+                           told.texts.push_back(text);
+                         },
+                     .record = [&](const std::string&) { ++told.recorded; },
+                     .warn =
+                         [&](const std::string& text, bool aloud) {
+                           const std::scoped_lock lock(told.mutex);
+                           if (aloud) told.warned.push_back(std::to_string(rank) + ": " + text);
+                           if (rank == 0) told.written.push_back(text);
+                         },
+                     .end =
+                         [&] {
+                           ended = true;
+                           ++told.ended;
+                         }},
+                    host + play);
+    watch.row().begin_step(3);
+    for (int i = 0; i < 12; ++i) watch.row().give();
+    watch.follow([] { return 12; });
+    watch.row().end_step(0.1), watch.row().end_step(0.1);
+    watch.row().enter(Doing::backward);
+    if (rank == faulty) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));  // until all have seen where it is
+      return what(watch);
+    }
+    const WaitingRow waiting(watch.row());
+    for (int turn = 0; turn < (faulty == all_go_on ? 150 : 600) && !ended && !told.over; ++turn) {
+      if (faulty == all_go_on) watch.row().tick();
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    if (!ended) watch.leave();
+  });
+  unsetenv("MASTER_ADDR");
+}
+
+/// `speakers`: hosts that tell of it, each once.
+void expect_named(const Told& told, int rank, int others, const std::string& what, std::size_t speakers = 1) {
+  ASSERT_EQ(told.texts.size(), speakers);
+  EXPECT_EQ(told.recorded, static_cast<int>(speakers));
+  EXPECT_NE(told.texts[0].find("rank " + std::to_string(rank) + " ("), std::string::npos) << told.texts[0];
+  EXPECT_NE(told.texts[0].find(what), std::string::npos) << told.texts[0];
+  EXPECT_NE(told.texts[0].find("step 3, phase backward"), std::string::npos) << told.texts[0];
+  EXPECT_GE(told.ended, others);
+}
+
+const std::vector<std::string> one_host = {"a", "a", "a"}, two_hosts = {"a", "a", "b", "b"};
+
+TEST(RankWatchImpl, ARankThatGoesWithoutAWordIsNamedOnceByTheOthers) {
+  for (int rank = 0; rank < 3; ++rank) {
+    Told told;
+    play(one_host, rank, told, [](RankWatch&) {});
+    expect_named(told, rank, 2, "died");
+  }
+}
+
+TEST(RankWatchImpl, AcrossHostsToo) {
+  for (int rank = 0; rank < 4; ++rank) {
+    Told told;
+    play(two_hosts, rank, told, [](RankWatch&) {});
+    // Without rank 0 the hosts have nobody between them.
+    expect_named(told, rank, 3, "died", rank == 0 ? 2 : 1);
+  }
+}
+
+TEST(RankWatchImpl, ARankThatFailsIsNamedWithItsReason) {
+  for (const auto& hosts : {one_host, two_hosts}) {
+    Told told;
+    play(hosts, 2, told, [](RankWatch& watch) { watch.fail("no such file"); });
+    expect_named(told, 2, static_cast<int>(hosts.size()) - 1, "failed: no such file");
+  }
+}
+
+TEST(RankWatchImpl, ARankThatDoesNotGoOnIsNamed) {
+  for (const auto& hosts : {one_host, two_hosts}) {
+    Told told;
+    play(hosts, 1, told, [](RankWatch&) { std::this_thread::sleep_for(std::chrono::seconds(4)); });
+    expect_named(told, 1, static_cast<int>(hosts.size()) - 1, "has not gone on for 1 s");
+  }
+}
+
+TEST(RankWatchImpl, ARankWhoseGpuDoesNotGoOnIsNamed) {
+  for (const auto& hosts : {one_host, two_hosts}) {
+    Told told;
+    play(hosts, 1, told, [](RankWatch& watch) {
+      watch.follow([] { return 9; });
+      const WaitingRow waiting(watch.row());
+      std::this_thread::sleep_for(std::chrono::seconds(4));
+    });
+    expect_named(told, 1, static_cast<int>(hosts.size()) - 1, "it has come to 9 of the 12 collectives");
+  }
+}
+
+/// Nobody is lost: rank 0 records and prints a warning; where rank 0 is the slow one, rank 1 prints it.
+TEST(RankWatchImpl, ARankThatWaitsForDataIsReportedByAnotherAndGoesOn) {
+  for (const auto& hosts : {one_host, two_hosts})
+    for (const int slow : {0, 1}) {
+      Told told;
+      play(hosts, slow, told, [&](RankWatch& watch) {
+        watch.row().enter(Doing::data_wait);
+        {
+          const DataCall data;
+          std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+        }
+        watch.row().tick();
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        watch.row().enter(Doing::ending), watch.leave();
+        told.over = true;
+      });
+      ASSERT_EQ(told.warned.size(), 1u);
+      const std::string name = "rank " + std::to_string(slow);
+      EXPECT_TRUE(
+          told.warned[0].starts_with((slow == 0 ? "1: " : "0: ") + name + " (host a, CPU) has waited"))
+          << told.warned[0];
+      EXPECT_NE(told.warned[0].find("for data for 1 s; step 3, phase data_wait"), std::string::npos)
+          << told.warned[0];
+      ASSERT_EQ(told.written.size(), 1u);
+      EXPECT_TRUE(told.written[0].starts_with(name)) << told.written[0];
+      EXPECT_TRUE(told.texts.empty()) << told.texts[0];
+      EXPECT_EQ(told.ended, 0);
+    }
+}
+
+TEST(RankWatchImpl, WhereAllHangTogetherAllEndAndNobodyIsNamed) {
+  for (const auto& hosts : {one_host, two_hosts}) {
+    Told told;
+    play(hosts, all_hang, told, {});
+    ASSERT_EQ(told.texts.size(), 1u);
+    EXPECT_EQ(told.recorded, 1);
+    EXPECT_EQ(told.ended, static_cast<int>(hosts.size()));
+    EXPECT_TRUE(told.texts[0].starts_with("all " + std::to_string(hosts.size()) + " ranks wait"))
+        << told.texts[0];
+    EXPECT_EQ(told.texts[0].find("(host"), std::string::npos) << told.texts[0];
+  }
+}
+
+TEST(RankWatchImpl, WhoLeavesIsNotMissedAndNothingIsLeftBehind) {
+  Told told;
+  play(one_host, all_go_on, told, {});
+  play(two_hosts, all_go_on, told, {});
+  EXPECT_TRUE(told.texts.empty()) << told.texts[0];
+  EXPECT_EQ(told.ended, 0);
+}
+
+TEST(HostBoardImpl, ASilentRankIsTheOneWhoseRowStandsStill) {
+  tests::on_thread_ranks(2, [](Communicator& communicator) {
+    HostBoard board(communicator, "silent");
+    const std::size_t other = communicator.rank() == 0 ? 1 : 0;
+    EXPECT_FALSE(board.gone(other));
+    EXPECT_EQ(board.row(other).view().standing, Standing::running);
+    communicator.barrier();
+    if (communicator.rank() == 0) {
+      EXPECT_TRUE(board.post({1, "first"}));
+      EXPECT_FALSE(board.post({0, "second"}));
+    }
+    communicator.barrier();
+    Verdict verdict;
+    ASSERT_TRUE(board.posted(verdict));
+    EXPECT_EQ(verdict.rank, 1);
+    EXPECT_EQ(verdict.text, "first");
+    communicator.barrier();
+  });
+}
+
+TEST(WatchedCommunicatorImpl, NotesWhatTheRankIsAt) {
+  tests::on_thread_ranks(2, [](Communicator& communicator) {
+    Row row;
+    auto watched = make_watched_communicator(
+        std::make_unique<tests::ThreadCommunicator>(std::make_shared<tests::Meeting>(1), 0), row);
+    const at::Tensor tensor = at::ones({5}, at::kDouble);
+    watched->all_reduce_sum(tensor);
+    const RowView view = row.view();
+    EXPECT_EQ(view.collectives, 1);
+    EXPECT_EQ(view.collective, Collective::all_reduce);
+    EXPECT_EQ(view.bytes, 40);
+    EXPECT_FALSE(view.waits);
+    watched->group({0})->barrier();
+    EXPECT_EQ(row.view().collectives, 2);
+    communicator.barrier();
+  });
+}
+
+}  // namespace
+}  // namespace assay::impl::rank_watch_test

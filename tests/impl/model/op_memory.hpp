@@ -1,0 +1,86 @@
+#pragma once
+// What each op of a step finds in memory and takes, by a device's allocator, beside the run on paper. Whole
+// steps are compared elsewhere; here a tensor that is freed one op too late shows where it happens.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "impl/model/model.hpp"
+#include "impl/params/layouts/local_parameters.hpp"
+#include "impl/params/parameter_buffers.hpp"
+#include "spec/step/paper/run.hpp"
+
+namespace assay::tests {
+
+/// Reads a device's allocator [B].
+struct Meter {
+  std::function<std::int64_t()> held;
+  std::function<std::int64_t()> most;  ///< at a time since `restart`
+  std::function<void()> restart;
+};
+
+/// Notes memory where ops begin.
+class MemoryObserver final : public impl::OpObserver {
+ public:
+  explicit MemoryObserver(const Meter& meter) : meter_(meter), base_(meter.held()) {}
+  void op(std::initializer_list<at::Tensor>, const std::function<void()>&) override {
+    end();
+    before.push_back(meter_.held() - base_);
+    meter_.restart();
+  }
+  /// The last op is done.
+  void end() {
+    if (!before.empty()) most.push_back(meter_.most() - base_);
+  }
+  std::vector<std::int64_t> before, most;  ///< of each op
+
+ private:
+  const Meter& meter_;
+  const std::int64_t base_;
+};
+
+/// One micro-batch of `setting`, forward and backward. `slack`: what the allocator may count beyond the plan
+/// [B]: a step's scalars and its own rounding. `prepare` runs the model once before, where libraries allocate
+/// on first use.
+inline void compare_op_memory(const spec::memory::Setting& setting, at::Device device, const Meter& meter,
+                              std::int64_t slack, bool prepare = false) {
+  const std::int64_t N = setting.micro * setting.sequence_length;
+  const auto ids = [&] {
+    return at::randint(setting.model.vocab, {N}, at::TensorOptions(device).dtype(at::kLong));
+  };
+  impl::TokenBatch batch;
+  batch.B = setting.micro, batch.T = setting.sequence_length;
+  batch.inputs = ids(), batch.targets = ids();
+  impl::ParameterBuffers buffers = impl::allocate(setting.model, setting.dtype, device, setting.states);
+  impl::initialise(buffers, setting.model, 5);
+  impl::LocalParameters parameters(buffers, setting.model);
+  impl::Model model(setting.model, parameters, setting.sequence_length, impl::scalar_type(setting.dtype),
+                    device, setting.recompute);
+  const impl::Normalizer tokens =
+      at::full({}, static_cast<double>(N), at::TensorOptions(device).dtype(at::kDouble));
+  const auto run = [&] {
+    impl::Activations saved;
+    model.forward(batch, tokens, 0, saved);
+    model.backward(batch, std::move(saved));
+  };
+  parameters.begin_step(impl::linear::GradientSum::starts);
+  if (prepare) run();
+  MemoryObserver observer(meter);
+  model.observe(&observer);
+  run();
+  observer.end();
+  const auto paper = spec::paper::trace(setting).memory;
+  ASSERT_EQ(observer.before.size(), paper.size());
+  for (std::size_t i = 0; i < paper.size(); ++i) {
+    const std::string where = "op " + std::to_string(i) + ", " + std::string(to_string(paper[i].op));
+    for (const auto& [ours, planned] : {std::pair{observer.before[i], paper[i].before.to_int64()},
+                                        {observer.most[i], paper[i].most.to_int64()}}) {
+      ASSERT_GE(ours, planned) << where;
+      ASSERT_LE(ours, planned + slack) << where;
+    }
+  }
+}
+
+}  // namespace assay::tests

@@ -1,0 +1,98 @@
+// labels: unit property
+// One backend for both passes: what the libraries say is drawn, and what is chosen must follow from it.
+#include "impl/ops/attention/attention_choice.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "spec/error.hpp"
+
+namespace assay::impl::attention::attention_choice_test {
+namespace {
+
+const Shape trainers{.type = at::kBFloat16,
+                     .B = 24,
+                     .T = 2048,
+                     .H = 18,
+                     .K = 18,
+                     .E = 128,
+                     .documents = false,
+                     .offsets = false,
+                     .forced = {},
+                     .fixed_order = true};
+
+/// Refuses by name, and keeps whom it was asked about.
+struct Libraries {
+  std::map<Backend, std::string> refusing;
+  std::vector<Backend> asked;
+  Choice choose(const Shape& shape) {
+    return attention::choose(shape, [this](Backend backend) {
+      asked.push_back(backend);
+      const auto found = refusing.find(backend);
+      return found == refusing.end() ? std::string() : found->second;
+    });
+  }
+};
+
+TEST(AttentionChoice, ABackwardThatCudnnRefusesMakesBothPassesFlash) {
+  Libraries libraries{{{Backend::cudnn, "backward: no plan takes this shape"}}, {}};
+  const Choice choice = libraries.choose(trainers);
+  EXPECT_EQ(choice.backend, Backend::flash);
+  EXPECT_EQ(choice.reasons, std::vector<std::string>{"cudnn refused: backward: no plan takes this shape"});
+  EXPECT_EQ(libraries.asked, (std::vector{Backend::cudnn, Backend::flash}));
+}
+
+TEST(AttentionChoice, WhereBothRefusePlainProductsCompute) {
+  Libraries libraries{{{Backend::cudnn, "a"}, {Backend::flash, "b"}}, {}};
+  const Choice choice = libraries.choose(trainers);
+  EXPECT_EQ(choice.backend, Backend::math);
+  EXPECT_EQ(choice.reasons, (std::vector<std::string>{"cudnn refused: a", "flash refused: b"}));
+}
+
+TEST(AttentionChoice, ANamedBackendThatRefusesIsAnErrorWithItsReason) {
+  for (const Backend named : {Backend::cudnn, Backend::flash}) {
+    Shape shape = trainers;
+    shape.forced = named;
+    Libraries libraries{{{named, "backward: not today"}}, {}};
+    try {
+      libraries.choose(shape);
+      ADD_FAILURE() << "another backend took over from " << name(named);
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      const std::string text = error.what();
+      for (const std::string& part :
+           {"compute.attention=" + name(named), std::string("[24, 2048, 18 + 2 x 18, 128] BFloat16"),
+            std::string("in a fixed order"), std::string("backward: not today"),
+            std::string("compute.attention=auto")})
+        EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+    }
+  }
+}
+
+RC_GTEST_PROP(AttentionChoice, IsTheFirstThatIsNotRefusedAndNoneIsAskedInVain, ()) {
+  Shape shape = trainers;
+  shape.type = *rc::gen::element(at::kBFloat16, at::kFloat, at::kDouble);
+  shape.T = *rc::gen::element<std::int64_t>(1, 2, 2048);
+  shape.E = *rc::gen::inRange<std::int64_t>(1, 300);
+  shape.documents = shape.T > 1 && *rc::gen::arbitrary<bool>();
+  shape.offsets = shape.documents && *rc::gen::arbitrary<bool>();
+  Libraries libraries;
+  for (const Backend backend : {Backend::cudnn, Backend::flash})
+    if (*rc::gen::arbitrary<bool>()) libraries.refusing[backend] = "no";
+  const bool fused = shape.type == at::kBFloat16 && shape.E % 8 == 0 && (!shape.documents || shape.offsets),
+             cudnn = fused && shape.T > 1 && !shape.documents;
+  std::vector<Backend> asked;
+  if (cudnn) asked.push_back(Backend::cudnn);
+  if (fused && !(cudnn && !libraries.refusing.contains(Backend::cudnn))) asked.push_back(Backend::flash);
+  if (asked.empty() || libraries.refusing.contains(asked.back())) asked.push_back(Backend::math);
+  const Choice choice = libraries.choose(shape);
+  RC_ASSERT(libraries.asked == asked);
+  RC_ASSERT(choice.backend == asked.back());
+  RC_ASSERT(choice.reasons.size() == static_cast<std::size_t>(choice.backend));
+}
+
+}  // namespace
+}  // namespace assay::impl::attention::attention_choice_test

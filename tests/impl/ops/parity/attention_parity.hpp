@@ -1,0 +1,209 @@
+#pragma once
+// attention against the reference, on any device.
+#include <rapidcheck.h>
+
+#include "impl/data/document_offsets.hpp"
+#include "impl/ops/attention/attention.hpp"
+#include "reference/ops/attention.hpp"
+#include "tests/support/tensors.hpp"
+
+namespace assay::impl::parity {
+
+using reference::Index;
+using tests::exact;
+using tests::values;
+
+struct AttentionDrawn {
+  at::ScalarType type;
+  at::Device device;
+  bool always_fused;
+  /// On a GPU half of the cases have the head dimensions that fused kernels are made for.
+  bool even = always_fused || (device.is_cuda() && *rc::gen::arbitrary<bool>());
+  Index B = *rc::gen::inRange<Index>(1, 3),
+        T = *rc::gen::inRange<Index>(always_fused ? 2 : 1, even ? 150 : 30),
+        E = even ? *rc::gen::element<Index>(8, 32, 64, 128) : *rc::gen::inRange<Index>(1, 20);
+  Index K = *rc::gen::inRange<Index>(1, 3), H = K * *rc::gen::inRange<Index>(1, 4);
+  reference::Ids documents;  // empty or nondecreasing; numbers that are left out are empty documents
+  at::Tensor qkv, dy;
+
+  /// `fused_documents`: documents are told apart, in a shape that fused kernels are made for.
+  AttentionDrawn(at::ScalarType of, at::Device where, bool fused_documents = false)
+      : type(of), device(where), always_fused(fused_documents) {
+    const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+    const double scale = *rc::gen::element(0.3, 1.0, 3.0);  // nearly uniform to nearly one-hot probabilities
+    qkv = tests::normal({B, T, H + 2 * K, E}, seed, type, scale);
+    dy = tests::normal({B, T, H, E}, seed + 1, type);
+    if (!fused_documents && !*rc::gen::arbitrary<bool>()) return;
+    const int rare = fused_documents ? *rc::gen::element(1, 4, 50, 1000) : 4;
+    for (Index n = 0; n < B * T; ++n)
+      documents.push_back((n % T ? documents.back() : 0) +
+                          (*rc::gen::inRange(0, rare) ? 0 : *rc::gen::inRange(1, 3)));
+  }
+  at::Tensor mask() const {
+    return documents.empty() ? at::Tensor() : tests::integers(documents, at::kInt).view({B, T});
+  }
+  /// As the loader gives them.
+  Documents told_apart() const {
+    if (documents.empty()) return {};
+    const auto offsets =
+        data::document_offsets(std::vector<std::int32_t>(documents.begin(), documents.end()), T);
+    return {mask().to(device), at::tensor(offsets, at::kInt).to(device), data::visible_pairs(offsets)};
+  }
+  at::Tensor q(const at::Tensor& all) const { return all.narrow(2, 0, H); }
+  at::Tensor k(const at::Tensor& all) const { return all.narrow(2, H, K); }
+  at::Tensor v(const at::Tensor& all) const { return all.narrow(2, H + K, K); }
+};
+
+/// Bounds term by term, first order in each rounding with the exponential's growth kept. For row (b, h, t)
+/// and key s:
+///   score: E products, the scale and its rounding -> gamma_{E+3} scale sum |q k|;
+///   exponent score - maximum or score - lse: that, and 2 roundings of each of the numbers in it;
+///   probability: relative error of two exponents (its own and the sum's), T additions, exp, quotient.
+/// Fused kernels hand probabilities and dscores to their products in bf16 (`handed`), take delta from a
+/// stored y, store a group's dk and dv of each query head before they are added, and have exp2 and log2 of
+/// the hardware, each within 2^-22 (PTX ISA, ex2.approx and lg2.approx).
+class AttentionBounds {
+ public:
+  AttentionBounds(const AttentionDrawn& d, const reference::attention::Forward<double>& truth)
+      : d_(d),
+        rounding_(tests::rounding_of(d.type, d.device)),
+        handed_(d.device.is_cuda() ? rounding_.store : 0),
+        truth_(truth),
+        q_(exact(d.q(d.qkv))),
+        k_(exact(d.k(d.qkv))),
+        v_(exact(d.v(d.qkv))),
+        dy_(exact(d.dy)),
+        y_({d.B, d.T, d.H, d.E}),
+        lse_({d.B, d.H, d.T}),
+        dqkv_({d.B, d.T, d.H + 2 * d.K, d.E}) {
+    for (Index b = 0; b < d.B; ++b)
+      for (Index h = 0; h < d.H; ++h)
+        for (Index t = 0; t < d.T; ++t) row(b, h, t);
+  }
+  tests::Allowed y() const { return stored(y_, truth_.y); }
+  tests::Allowed lse() const {
+    return tests::each(lse_.size(), [&](Index i) { return lse_[i]; });
+  }
+  tests::Allowed dqkv(const reference::Tensor<double>& expected) const { return stored(dqkv_, expected); }
+
+ private:
+  tests::Allowed stored(const reference::Tensor<double>& bound,
+                        const reference::Tensor<double>& value) const {
+    return tests::each(bound.size(), [&](Index i) { return rounding_.stored(value[i], bound[i]); });
+  }
+  bool visible(Index b, Index t, Index s) const {
+    const auto at = [&](Index n) { return d_.documents[static_cast<std::size_t>(b * d_.T + n)]; };
+    return s <= t && (d_.documents.empty() || at(s) == at(t));
+  }
+
+  /// Elements by their place: to look up four indices costs more than all that is done with an element.
+  void row(Index b, Index h, Index t) {
+    const Index kv = h / (d_.H / d_.K), T = d_.T, E = d_.E;
+    const Index query = ((b * T + t) * d_.H + h) * E;                         // in q, dy and y
+    const auto key = [&](Index s) { return ((b * T + s) * d_.K + kv) * E; };  // in k and v
+    const auto gradient = [&](Index s, Index head) { return ((b * T + s) * (d_.H + 2 * d_.K) + head) * E; };
+    const double scale = 1 / std::sqrt(static_cast<double>(E)), n = static_cast<double>(T),
+                 e = static_cast<double>(E);
+    std::vector<double> score(static_cast<std::size_t>(T)), upstream(score);
+    double score_error = 0, largest = 0;
+    for (Index s = 0; s <= t; ++s) {
+      if (!visible(b, t, s)) continue;
+      double sum = 0, sizes = 0, above = 0;
+      for (Index i = 0; i < E; ++i) {
+        const double product = scale * q_[query + i] * k_[key(s) + i];
+        sum += product, sizes += std::abs(product);
+        above += std::abs(dy_[query + i] * v_[key(s) + i]);
+      }
+      score[s] = sum, upstream[s] = above;
+      score_error = std::max(score_error, rounding_.gamma(e + 3) * sizes);
+      largest = std::max(largest, std::abs(sum));
+    }
+    const double lse = truth_.lse(b, h, t);
+    const double exponent = score_error + rounding_.gamma(4) * (2 * largest + std::abs(lse));
+    const double lse_error = std::expm1(exponent) + rounding_.gamma(n + 2 + rounding_.exponential) +
+                             rounding_.gamma(2) * std::abs(lse) + (handed_ > 0 ? 0x1p-21 : 0);
+    lse_(b, h, t) = lse_error;
+    const double relative =
+        std::expm1(2 * exponent + lse_error + rounding_.gamma(n + 4 + rounding_.exponential) +
+                   (handed_ > 0 ? 0x1p-21 : 0));
+
+    double delta = 0;  // sum over s of p * sum of |dy v|
+    for (Index s = 0; s <= t; ++s)
+      if (visible(b, t, s)) delta += std::exp(score[s] - lse) * upstream[s];
+    const std::int64_t group = d_.H / d_.K;
+    const double rows = n * static_cast<double>(group);  // terms of dk and dv
+    const double dscore_error = 2 * relative + rounding_.gamma(n + e + 8) + 3 * handed_;
+    const double of_y = relative + rounding_.gamma(n) + handed_, of_dq = dscore_error + rounding_.gamma(n),
+                 of_dk = dscore_error + rounding_.gamma(rows) + handed_,
+                 of_dv = relative + rounding_.gamma(rows) + 2 * handed_;
+    for (Index s = 0; s <= t; ++s) {
+      if (!visible(b, t, s)) continue;
+      const double p = std::exp(score[s] - lse) + rounding_.smallest;
+      const double dscore = p * scale * (upstream[s] + delta);
+      const Index dq = gradient(t, h), dk = gradient(s, d_.H + kv), dv = gradient(s, d_.H + d_.K + kv);
+      for (Index i = 0; i < E; ++i) {
+        y_[query + i] += of_y * p * std::abs(v_[key(s) + i]);
+        dqkv_[dq + i] += of_dq * dscore * std::abs(k_[key(s) + i]);
+        dqkv_[dk + i] += of_dk * dscore * std::abs(q_[query + i]);
+        dqkv_[dv + i] += of_dv * p * std::abs(dy_[query + i]);
+      }
+    }
+  }
+
+  const AttentionDrawn& d_;
+  tests::Rounding rounding_;
+  double handed_;
+  reference::attention::Forward<double> truth_;
+  reference::Tensor<double> q_, k_, v_, dy_, y_, lse_, dqkv_;
+};
+
+/// q, k and v side by side as in the trainer's qkv.
+inline reference::Tensor<double> qkv_of(const reference::attention::Backward<double>& gradient) {
+  const auto tensor = [](const reference::Tensor<double>& from) { return tests::rounded(from, at::kDouble); };
+  return exact(at::cat({tensor(gradient.dq), tensor(gradient.dk), tensor(gradient.dv)}, 2));
+}
+
+/// Forward and backward of drawn heads against the reference. `backend`: which computes them.
+inline void attention_matches_reference(const AttentionDrawn& d,
+                                        std::optional<attention::Backend> backend = {}) {
+  const at::Device device = d.device;
+  const auto q = exact(d.q(d.qkv)), k = exact(d.k(d.qkv)), v = exact(d.v(d.qkv));
+  const auto expected = reference::attention::forward(q, k, v, d.documents);
+  const auto gradient = qkv_of(reference::attention::backward(exact(d.dy), q, k, v, expected, d.documents));
+  const AttentionBounds bounds(d, expected);
+  const at::Tensor qkv = d.qkv.to(device), dy = d.dy.to(device);
+  const Documents documents = d.told_apart();
+  for (bool generic : tests::forms(device)) {
+    RC_LOG() << (generic ? "aten" : "op") << "\n";
+    const auto out = (generic ? attention::aten::forward : attention::forward)(qkv, d.H, d.K, documents);
+    RC_ASSERT(!backend || out.backend == *backend);
+    RC_ASSERT(out.y.scalar_type() == d.type && out.lse.scalar_type() == tests::math_of(d.type));
+    ASSAY_RC_CLOSE(values(out.y), values(expected.y), bounds.y());
+    ASSAY_RC_CLOSE(values(out.lse), values(expected.lse), bounds.lse());
+    const at::Tensor dqkv =
+        (generic ? attention::aten::backward : attention::backward)(dy, qkv, out, d.H, d.K, documents);
+    ASSAY_RC_CLOSE(values(dqkv), values(gradient), bounds.dqkv(gradient));
+  }
+}
+
+/// Largest error over the largest entry of `want`.
+inline double share_of_largest(const at::Tensor& got, const at::Tensor& want) {
+  return ((got.to(at::kDouble) - want.to(at::kDouble)).abs().max() / want.abs().max()).item<double>();
+}
+
+/// Frobenius norm of the error over that of `want`.
+inline double relative_norm(const at::Tensor& got, const at::Tensor& want) {
+  return ((got.to(at::kDouble) - want.to(at::kDouble)).norm() / want.norm()).item<double>();
+}
+
+/// Of relative_norm for a gradient of drawn normal numbers in bf16: roundings of a probability, y, dscore,
+/// delta, a head's part and the sum, each of at most u of its term. Terms of drawn numbers have signs of
+/// their own and so have their errors: both sums grow as the root of their number, which leaves 6 u. A
+/// gradient that is zero is off by 1, one that is halved by 0.5.
+constexpr double gradient_norm_bound = 6 * unit_roundoff(Dtype::bf16);
+
+inline void attention_matches_reference(at::Device device) {
+  attention_matches_reference(AttentionDrawn(tests::draw_dtype(), device));
+}
+
+}  // namespace assay::impl::parity

@@ -1,0 +1,148 @@
+// labels: parity property
+// A checkpoint saved in any layout is loaded in any other: the same bits, and training goes on as if nothing
+// had been.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "impl/checkpoint/checkpoint.hpp"
+#include "impl/checkpoint/durable_file.hpp"
+#include "impl/params/gathered_state.hpp"
+#include "tests/impl/comm/thread_ranks.hpp"
+#include "tests/impl/params/layout_parity.hpp"
+#include "tests/support/scratch.hpp"
+
+namespace assay::impl::layout_checkpoint_test {
+namespace {
+
+using spec::DataParallel;
+using tests::LayoutCase;
+
+constexpr LayoutCase c{.seed = 9, .micro = 1, .accumulation = 1, .ignored = tests::Ignored::some};
+/// Sequences of a step: the same for any number of ranks below.
+constexpr std::int64_t sequences = 12;
+
+const std::vector<spec::Layout> layouts = {
+    spec::Layout{}, spec::layout_of(DataParallel::replicate, 2), spec::layout_of(DataParallel::zero1, 3),
+    spec::layout_of(DataParallel::shard, 4), spec::layout_of(DataParallel::hybrid, 6, 3)};
+
+/// What a run holds, of parameters alone, and the losses of its steps.
+struct Held {
+  at::Tensor master, moment1, moment2, weights;
+  std::vector<double> losses;
+};
+
+bool same_bits(const Held& a, const Held& b) {
+  return at::equal(a.master, b.master) && at::equal(a.moment1, b.moment1) &&
+         at::equal(a.moment2, b.moment2) && at::equal(a.weights, b.weights);
+}
+
+/// Trains `steps` steps from the checkpoint `from`, or from the start where it is empty, and saves in `to`
+/// unless empty.
+Held run(const spec::Layout& layout, Dtype dtype, const std::string& from, int first, int steps,
+         const std::string& to) {
+  std::mutex mutex;
+  Held held;
+  tests::on_thread_ranks(static_cast<int>(layout.ranks), [&](Communicator& communicator) {
+    tests::StepRunner runner(tests::tiny_model(c.seed), dtype, at::kCPU, communicator, layout,
+                             tests::layout_settings(), c.seed);
+    if (!from.empty()) {
+      checkpoint::load(from, runner.buffers(), communicator);
+      runner.parameters().weights_changed();
+    }
+    std::vector<double> losses;
+    for (int step = first; step < first + steps; ++step) {
+      const auto whole = tests::tiny_batch(tests::tiny_model(c.seed), sequences, 5, c.documents, c.ignored,
+                                           static_cast<std::uint64_t>(step));
+      LayoutCase cut = c;
+      cut.accumulation = sequences / layout.ranks;
+      runner.set_step(step);
+      losses.push_back(runner
+                           .step(tests::dealt(whole, cut, layout.ranks, communicator.rank()),
+                                 static_cast<double>(whole.valid_tokens()), 3e-3)
+                           .cross_entropy);
+    }
+    runner.parameters().settle_weights();
+    if (!to.empty()) {
+      GatheredState gathered(runner.buffers(), &runner.groups());
+      if (communicator.rank() == 0)
+        checkpoint::save(to, runner.buffers(), {.step = first + steps, .tokens = 1, .config = ""}, 5,
+                         [&](at::Tensor ParameterBuffers::*buffer, const spec::Parameter& parameter) {
+                           return gathered.values(buffer, parameter);
+                         });
+      else
+        gathered.serve();
+    }
+    const auto parameters_of = [&](const at::Tensor& buffer) {
+      const at::Tensor whole = tests::whole_of(runner, buffer);
+      std::vector<at::Tensor> parts;
+      for (const spec::Parameter& p : runner.buffers().inventory.parameters)
+        parts.push_back(whole.narrow(0, p.offset, p.size));
+      return at::cat(parts);
+    };
+    const ParameterBuffers& b = runner.buffers();
+    const Held mine{parameters_of(b.master), parameters_of(b.moment1), parameters_of(b.moment2),
+                    parameters_of(b.weights), losses};
+    const std::scoped_lock lock(mutex);
+    held = mine;
+  });
+  return held;
+}
+
+std::string checkpoint_in(const std::string& folder) {
+  return (std::filesystem::path(folder) / "checkpoints" / "step_00000002").string();
+}
+
+TEST(LayoutCheckpointImpl, SavedInAnyLayoutLoadedInAnyOtherBitForBit) {
+  for (Dtype dtype : {Dtype::f64, Dtype::bf16}) {
+    tests::Scratch scratch;
+    std::vector<Held> saved;
+    for (std::size_t a = 0; a < layouts.size(); ++a)
+      saved.push_back(run(layouts[a], dtype, "", 0, 2, (scratch.path() / std::to_string(a)).string()));
+    for (std::size_t a = 0; a < layouts.size(); ++a)
+      for (std::size_t b = 0; b < layouts.size(); ++b)
+        EXPECT_TRUE(same_bits(
+            saved[a],
+            run(layouts[b], dtype, checkpoint_in((scratch.path() / std::to_string(a)).string()), 2, 0, "")))
+            << "saved as " << spec::to_string(layouts[a].data) << ", loaded as "
+            << spec::to_string(layouts[b].data);
+  }
+}
+
+TEST(LayoutCheckpointImpl, AResumedRunInAnotherLayoutGoesOnAsTheUnchangedOne) {
+  tests::Scratch scratch;
+  const Held whole = run(spec::Layout{}, Dtype::f64, "", 0, 5, "");
+  for (std::size_t a = 0; a < layouts.size(); ++a) {
+    const std::size_t b = (a + 2) % layouts.size();
+    const std::string folder = (scratch.path() / std::to_string(a)).string();
+    run(layouts[a], Dtype::f64, "", 0, 2, folder);
+    const Held rest = run(layouts[b], Dtype::f64, checkpoint_in(folder), 2, 3, "");
+    for (std::size_t i = 0; i < 3; ++i)
+      EXPECT_NEAR(rest.losses[i], whole.losses[i + 2], 1e-11 * whole.losses[i + 2])
+          << spec::to_string(layouts[a].data) << " to " << spec::to_string(layouts[b].data) << ", step "
+          << i + 2;
+    EXPECT_LT(((rest.master - whole.master).abs().max() / whole.master.abs().max()).item<double>(), 1e-11);
+  }
+}
+
+TEST(LayoutCheckpointImpl, ThePlaceOfTheLayoutLeavesNoTraceInTheFiles) {
+  // Initial weights are the same bits everywhere, so their checkpoints are the same files.
+  tests::Scratch scratch;
+  std::map<std::string, std::string> first;
+  for (std::size_t a = 0; a < layouts.size(); ++a) {
+    const auto folder = scratch.path() / std::to_string(a);
+    run(layouts[a], Dtype::f32, "", 2, 0, folder.string());
+    for (const char* name :
+         {"master.safetensors", "moment1.safetensors", "moment2.safetensors", "manifest.json"}) {
+      const std::string bytes =
+          checkpoint::read_whole(std::filesystem::path(checkpoint_in(folder.string())) / name, 1 << 26);
+      const auto [it, is_new] = first.emplace(name, bytes);
+      EXPECT_EQ(it->second == bytes, true) << name << " of " << spec::to_string(layouts[a].data);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace assay::impl::layout_checkpoint_test

@@ -1,0 +1,108 @@
+// labels: unit property
+// The memory that whole training steps take, counted where ATen's tensors get theirs, against the plan.
+#include "spec/memory/plan.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "tests/impl/params/counting_allocator.hpp"
+#include "tests/impl/step_runner.hpp"
+#include "tests/support/tiny_models.hpp"
+
+namespace assay::impl::memory_plan_test {
+namespace {
+
+using spec::Recompute;
+namespace memory = spec::memory;
+
+struct Drawn {
+  memory::Setting setting;
+  reference::Batch batch;
+};
+
+/// Models and batches of every kind that the trainer takes, some with more activations than weights.
+Drawn draw() {
+  const auto seed = *rc::gen::inRange<std::uint64_t>(0, 1u << 30);
+  const auto between = [](std::int64_t low, std::int64_t high) {
+    return *rc::gen::inRange<std::int64_t>(low, high + 1);
+  };
+  Drawn out;
+  memory::Setting& setting = out.setting;
+  setting.model = tests::tiny_model(seed);
+  setting.model.width = between(8, 40);
+  setting.model.ffn = between(8, 60);
+  setting.model.vocab = between(10, 200);
+  setting.model.context = 64;
+  setting.dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
+  setting.recompute = *rc::gen::elementOf(spec::all_recomputes);
+  setting.micro = between(1, 4);
+  setting.micro_batches = between(1, 3);
+  // The runner's table of rope is as long as the context, so sequences are, too.
+  setting.sequence_length = setting.model.context = between(1, 24);
+  setting.documents = *rc::gen::arbitrary<bool>();
+  out.batch = tests::tiny_batch(setting.model, setting.micro * setting.micro_batches, setting.sequence_length,
+                                setting.documents ? tests::Documents::packed : tests::Documents::whole,
+                                tests::Ignored::some, seed);
+  return out;
+}
+
+/// Bytes of what these tests have beside the plan's tensors: the scalars of a step (its numbers, losses, what
+/// ATen makes of a number), and positions that the batches of reference tests state even for sequences of one
+/// document.
+std::int64_t most_beside(const Drawn& drawn) {
+  return 256 + (drawn.setting.documents ? 0 : 4 * drawn.batch.B * drawn.batch.T);
+}
+
+/// Bytes that a step took at most.
+std::int64_t measured_peak(const Drawn& drawn) {
+  const auto communicator = make_self_communicator();
+  const auto micro_batches = tests::micro_batches(drawn.batch, drawn.setting.micro);
+  tests::CountingAllocator::installed().begin();
+  tests::StepRunner trainer(
+      drawn.setting.model, drawn.setting.dtype, at::kCPU, *communicator,
+      {.adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1}, .clip = 1, .z_loss = 1e-4},
+      1, drawn.setting.recompute);
+  trainer.step(micro_batches, static_cast<double>(drawn.batch.valid_tokens()), 1e-3);
+  return tests::CountingAllocator::installed().peak();
+}
+
+RC_GTEST_PROP(MemoryPlanImpl, StepsOfDrawnConfigurationsTakeWhatThePlanSays, ()) {
+  const Drawn drawn = draw();
+  const memory::Plan plan = memory::plan(drawn.setting);
+  const std::int64_t predicted = plan.peak.to_int64(), measured = measured_peak(drawn);
+  RC_LOG() << tests::describe(drawn.setting.model) << " " << tests::describe(drawn.batch) << " "
+           << to_string(drawn.setting.recompute) << " dtype " << static_cast<int>(drawn.setting.dtype)
+           << " micro " << drawn.setting.micro << " at " << plan.moment << ": predicted " << predicted
+           << ", measured " << measured << "\n";
+  RC_ASSERT(measured >= predicted);
+  RC_ASSERT(measured <= predicted + most_beside(drawn));
+}
+
+/// A step of which activations are nearly all.
+Drawn long_step(Recompute recompute) {
+  Drawn drawn;
+  drawn.setting.model = tests::corner_models().front();
+  drawn.setting.model.layers = 6;
+  drawn.setting.model.context = 64;
+  drawn.setting.recompute = recompute;
+  drawn.setting.micro = 8, drawn.setting.sequence_length = 64;
+  drawn.batch =
+      tests::tiny_batch(drawn.setting.model, 8, 64, tests::Documents::whole, tests::Ignored::none, 4);
+  return drawn;
+}
+
+TEST(MemoryPlanImpl, EachSettingOfRecomputeTakesLess) {
+  std::int64_t before = 0;
+  for (const Recompute recompute : spec::all_recomputes) {
+    const Drawn drawn = long_step(recompute);
+    const std::int64_t measured = measured_peak(drawn),
+                       predicted = memory::plan(drawn.setting).peak.to_int64();
+    EXPECT_GE(measured, predicted) << to_string(recompute);
+    EXPECT_LE(measured, predicted + most_beside(drawn)) << to_string(recompute);
+    EXPECT_TRUE(before == 0 || measured < before) << to_string(recompute);
+    before = measured;
+  }
+}
+
+}  // namespace
+}  // namespace assay::impl::memory_plan_test

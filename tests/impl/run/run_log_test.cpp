@@ -1,0 +1,69 @@
+// labels: unit
+// What a run keeps of its steps until its last event.
+#include "impl/run/run_log.hpp"
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <iostream>
+#include <sstream>
+
+#include "spec/record/read.hpp"
+#include "spec/record/run.hpp"
+#include "tests/support/example_run.hpp"
+#include "tests/support/scratch.hpp"
+
+namespace assay::impl::run::run_log_test {
+namespace {
+
+using namespace spec::record;
+
+Step step_of(std::int64_t number) {
+  Step step = tests::example_step(number);
+  step.loss = static_cast<double>(number);
+  step.tokens = 10, step.seconds = 0.5;
+  return step;
+}
+
+/// Every rank counts its steps, for as long as the run lasts.
+TEST(RunLogImpl, MemoryDoesNotGrowWithTheSteps) {
+  RunLog log;
+  log.begin(tests::example_start(), "/nowhere");
+  for (std::int64_t number = 1; number <= 100; ++number) log.step(step_of(number));
+  const std::size_t before = mallinfo2().uordblks;
+  for (std::int64_t number = 101; number <= 20'000; ++number) log.step(step_of(number));
+  EXPECT_LT(mallinfo2().uordblks, before + 20'000);
+}
+
+/// The final loss is the mean of the last ten steps, also where there were fewer.
+TEST(RunLogImpl, TheEndSaysWhatAllStepsCameTo) {
+  for (const std::int64_t steps : {1, 3, 10, 25}) {
+    const tests::Scratch scratch;
+    std::ostringstream printed;
+    std::streambuf *const out = std::cout.rdbuf(printed.rdbuf()), *const err =
+                                                                      std::cerr.rdbuf(printed.rdbuf());
+    {
+      RunLog log;
+      log.begin(tests::example_start(), scratch.path().string());
+      log.open(1000);
+      log.say(log.start());
+      for (std::int64_t number = 1; number <= steps; ++number) log.step(step_of(number));
+      log.say(Warning{.step = {}, .code = "slow_rank", .text = "written down alone"}, /*aloud=*/false);
+      log.end(EndReason::done, ExitCode::done, {});
+    }
+    std::cout.rdbuf(out), std::cerr.rdbuf(err);
+    const spec::record::Run run = assemble(read_events((scratch.path() / "run.jsonl").string()));
+    const std::int64_t last = std::min<std::int64_t>(steps, 10);
+    ASSERT_TRUE(run.end);
+    EXPECT_EQ(run.end->steps, steps);
+    EXPECT_EQ(run.end->tokens, 10 * steps);
+    EXPECT_EQ(run.end->seconds, 0.5 * static_cast<double>(steps));
+    EXPECT_EQ(run.end->final_steps, last);
+    EXPECT_EQ(run.end->final_loss, static_cast<double>(2 * steps - last + 1) / 2);
+    ASSERT_EQ(run.warnings.size(), 1u);
+    EXPECT_EQ(printed.str().find("written down alone"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace assay::impl::run::run_log_test

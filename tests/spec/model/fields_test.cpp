@@ -1,0 +1,108 @@
+// labels: unit property
+#include "spec/model/fields.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <map>
+
+#include "spec/flops/exact.hpp"
+#include "spec/model/inventory.hpp"
+#include "spec/model/trainable.hpp"
+#include "tests/support/draw_model.hpp"
+#include "tests/support/model_changes.hpp"
+
+namespace assay::spec::fields_test {
+namespace {
+
+using Listed = std::vector<std::pair<std::string, std::vector<std::int64_t>>>;
+
+Listed tensors_of(const ModelSpec& model) {
+  Listed all;
+  for (const Inventory& list : {inventory(model), multi_token_inventory(model)})
+    for (const Parameter& parameter : list.parameters) all.emplace_back(parameter.name, parameter.shape);
+  return all;
+}
+Count parameters_of(const ModelSpec& model) {
+  const ParameterCounts counts = parameter_counts(model);
+  return counts.total + counts.multi_token;
+}
+Count flops_of(const ModelSpec& model) {
+  return exact_flops(model, 16).per_sequence() + multi_token_flops(model, 16).per_sequence();
+}
+
+TEST(ModelFields, EachMovesTheCountsThatReadIt) {
+  tests::for_each_change(
+      tests::changed_model(), [](const std::string& field, const ModelSpec& before, const ModelSpec& after,
+                                 const std::string&, unsigned moves) {
+        SCOPED_TRACE(field);
+        EXPECT_NE(before, after);
+        EXPECT_EQ(tensors_of(before) != tensors_of(after), (moves & tests::tensors) != 0);
+        EXPECT_EQ(parameters_of(before) != parameters_of(after), (moves & tests::parameters) != 0);
+        EXPECT_EQ(flops_of(before) != flops_of(after), (moves & tests::flops) != 0);
+        EXPECT_EQ(model_from_toml(to_toml(after), "written"), after);
+      });
+}
+
+RC_GTEST_PROP(ModelFields, EachIsComputedByTheTrainerOrRefusedByName, ()) {
+  const ModelSpec model = tests::draw_model();
+  RC_ASSERT(untrainable_feature(model).empty());
+  tests::for_each_change(model, [](const std::string& field, const ModelSpec&, const ModelSpec& after,
+                                   const std::string& refusal, unsigned) {
+    const std::string said = untrainable_feature(after);
+    if (said.empty() != refusal.empty() || said.find(refusal) == std::string::npos)
+      RC_FAIL(field + ": refused as \"" + said + "\", not as \"" + refusal + "\"");
+  });
+}
+
+/// A described model trains only when each of its fields is one that the trainer computes: take those over
+/// into a model that trains, and it is the same model.
+RC_GTEST_PROP(ModelFields, ADescribedModelTrainsOnlyWithinTheAllowList, ()) {
+  const ModelSpec drawn = tests::draw_described_model();
+  ModelSpec computed;
+  for_each(tests::changes::of_model, [&](const auto& entry) {
+    if (std::string(entry.said.refusal).empty()) computed.*entry.member = drawn.*entry.member;
+  });
+  computed.family = drawn.family == Family::qwen3 ? Family::qwen3 : Family::llama;
+  if (computed.rope_scaling) computed.rope_scaling->kind = RopeScalingKind::llama3;
+  RC_CLASSIFY(drawn == computed);
+  RC_ASSERT(untrainable_feature(drawn).empty() == (drawn == computed));
+}
+
+/// Adds to `seen` which fields of `now` differ from those of `first`.
+template <class Part>
+void differing(const Part& first, const Part& now, const std::string& prefix,
+               std::map<std::string, bool>& seen) {
+  for_each(fields<Part>, [&](const auto& field) {
+    seen[prefix + field.name] |= !(first.*field.member == now.*field.member);
+  });
+}
+template <class Part>
+void differing(std::optional<Part>& first, const std::optional<Part>& now, const std::string& prefix,
+               std::map<std::string, bool>& seen) {
+  if (!first) first = now;
+  if (now) differing(*first, *now, prefix, seen);
+}
+
+TEST(ModelFields, DrawnModelsVaryEveryField) {
+  std::map<std::string, bool> seen;
+  const auto drawn = [](std::uint64_t seed) {
+    return rc::gen::exec([] { return tests::draw_described_model(); })(rc::Random(seed), 100).value();
+  };
+  const ModelSpec first = drawn(0);
+  auto scaling = first.rope_scaling;
+  auto experts = first.experts;
+  auto latent = first.latent;
+  for (std::uint64_t seed = 1; seed < 300; ++seed) {
+    const ModelSpec now = drawn(seed);
+    differing(first, now, "", seen);
+    differing(scaling, now.rope_scaling, "rope_scaling.", seen);
+    differing(experts, now.experts, "experts.", seen);
+    differing(latent, now.latent, "latent_attention.", seen);
+  }
+  EXPECT_EQ(seen.size(), 26u + 5 + 7 + 4);
+  for (const auto& [field, varies] : seen) EXPECT_TRUE(varies) << field << " is never drawn (draw_model.hpp)";
+}
+
+}  // namespace
+}  // namespace assay::spec::fields_test

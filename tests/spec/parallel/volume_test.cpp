@@ -1,0 +1,111 @@
+// labels: unit property
+#include "spec/parallel/volume.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <numeric>
+#include <string>
+
+#include "spec/error.hpp"
+#include "tests/support/draw_model.hpp"
+#include "tests/support/label_of.hpp"
+
+namespace assay::spec::volume_test {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+TEST(VolumeSpec, FollowsTheSpecExample) {
+  EXPECT_EQ(block_gathers(6, 2, false), (Numbers{2, 3, 3, 2, 2, 2}));
+  EXPECT_EQ(block_gathers(6, 2, true), (Numbers{1, 3, 3, 2, 2, 1}));
+}
+
+TEST(VolumeSpec, TwoBlocksThatStayAreGatheredOnce) {
+  EXPECT_EQ(block_gathers(3, 4, false), (Numbers{4, 1, 4}));
+  EXPECT_EQ(block_gathers(4, 4, false), (Numbers{4, 1, 1, 4}));
+  EXPECT_EQ(block_gathers(5, 4, true), (Numbers{1, 5, 1, 4, 1}));
+}
+
+TEST(VolumeSpec, C1RejectsAModelWithoutBlocksAndAStepWithoutMicroBatches) {
+  EXPECT_EQ(tests::label_of([] { block_gathers(2, 1, false); }), "volume_c1");
+  EXPECT_EQ(tests::label_of([] { block_gathers(3, 0, false); }), "volume_c1");
+}
+
+TEST(VolumeSpec, C2RejectsAPartitionOfAnotherLayout) {
+  const Partition p = partition(inventory(find_model("tiny-llama")), 2);
+  EXPECT_EQ(tests::label_of([&] { step_volume(layout_of(DataParallel::zero1, 4), p, {}); }), "volume_c2");
+}
+
+/// What a step of the layout sends, of a drawn model.
+struct Drawn {
+  ModelSpec model = tests::draw_model();
+  std::int64_t accumulation = *rc::gen::inRange<std::int64_t>(1, 6);
+  std::int64_t ranks = *rc::gen::inRange<std::int64_t>(2, 9);
+
+  StepVolume of(DataParallel data, std::int64_t all, std::int64_t shard_ranks) const {
+    const Layout layout = layout_of(data, all, shard_ranks);
+    return step_volume(layout, partition(inventory(model), layout.shard_ranks),
+                       {.accumulation = accumulation,
+                        .gradient_bytes = 4,
+                        .weight_bytes = 2,
+                        .tied_embeddings = model.tied_embeddings});
+  }
+};
+
+RC_GTEST_PROP(VolumeSpec, OneRankIsSilent, ()) {
+  const Drawn drawn;
+  for (DataParallel data :
+       {DataParallel::replicate, DataParallel::zero1, DataParallel::shard, DataParallel::hybrid})
+    RC_ASSERT(drawn.of(data, 1, data == DataParallel::hybrid ? 1 : 0) == StepVolume{});
+}
+
+RC_GTEST_PROP(VolumeSpec, AccumulationCostsTheWholeLayoutsNothing, ()) {
+  Drawn drawn;
+  const auto replicate = drawn.of(DataParallel::replicate, drawn.ranks, 0),
+             zero1 = drawn.of(DataParallel::zero1, drawn.ranks, 0);
+  drawn.accumulation += 3;
+  RC_ASSERT(drawn.of(DataParallel::replicate, drawn.ranks, 0) == replicate);
+  RC_ASSERT(drawn.of(DataParallel::zero1, drawn.ranks, 0) == zero1);
+}
+
+RC_GTEST_PROP(VolumeSpec, HybridIsShardWithinAndAnAllReduceOfSharesAcross, ()) {
+  const Drawn drawn;
+  const auto shard = drawn.of(DataParallel::shard, drawn.ranks, 0),
+             hybrid = drawn.of(DataParallel::hybrid, 3 * drawn.ranks, drawn.ranks);
+  RC_ASSERT(hybrid.shard == shard.shard);
+  RC_ASSERT(shard.replica == Volume{});
+  RC_ASSERT(Count(drawn.accumulation * drawn.ranks) * hybrid.replica.all_reduce ==
+            shard.shard.reduce_scatter);
+  // All ranks in one shard group: the same but for the name.
+  RC_ASSERT(drawn.of(DataParallel::hybrid, drawn.ranks, drawn.ranks) == shard);
+}
+
+RC_GTEST_PROP(VolumeSpec, AShardedStepGathersTwiceWhatZero1DoesAtMost, ()) {
+  Drawn drawn;
+  drawn.accumulation = 1;
+  const auto shard = drawn.of(DataParallel::shard, drawn.ranks, 0).shard.all_gather,
+             zero1 = drawn.of(DataParallel::zero1, drawn.ranks, 0).shard.all_gather;
+  RC_ASSERT(shard >= zero1 && shard <= 2 * zero1);
+}
+
+TEST(VolumeSpec, WhereStateIsShardedTheGainsOfNormsFollowTheUpdateInFp32) {
+  const ModelSpec model = find_model("tiny-llama");
+  const Layout layout = layout_of(DataParallel::zero1, 2);
+  const auto all_reduced = [&](std::int64_t weight_bytes) {
+    return step_volume(layout, partition(inventory(model), 2), {.weight_bytes = weight_bytes})
+        .shard.all_reduce;
+  };
+  const Count gains = Count(2 * model.layers + 1) * ((model.width + 63) / 64 * 64);
+  EXPECT_EQ(all_reduced(2), Count(8) + gains * 4);
+  EXPECT_EQ(all_reduced(4), Count(8));
+}
+
+TEST(VolumeSpec, ARingSendsAllButItsOwnShare) {
+  EXPECT_DOUBLE_EQ(sent_bytes({.all_reduce = 800, .reduce_scatter = 0, .all_gather = 0}, 4), 1200);
+  EXPECT_DOUBLE_EQ(sent_bytes({.all_reduce = 0, .reduce_scatter = 800, .all_gather = 400}, 4), 900);
+  EXPECT_DOUBLE_EQ(sent_bytes({.all_reduce = 800, .reduce_scatter = 0, .all_gather = 0}, 1), 0);
+}
+
+}  // namespace
+}  // namespace assay::spec::volume_test

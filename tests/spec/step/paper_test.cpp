@@ -1,0 +1,123 @@
+// labels: unit property fault
+// A run of the step on paper: what it holds, in what order, against counts by hand; and that it refuses what
+// no trainer could compute.
+#include "spec/step/paper/run.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "tests/support/draw_model.hpp"
+#include "tests/support/label_of.hpp"
+
+namespace assay::spec::paper_test {
+namespace {
+
+using memory::Ledger;
+using memory::Setting;
+using paper::PaperOps;
+using time::StepOp;
+
+ModelSpec small() {
+  ModelSpec model;
+  model.name = "small";
+  model.vocab = 5, model.width = 4, model.layers = 1, model.heads = 2, model.kv_heads = 1, model.head_dim = 2;
+  model.ffn = 3, model.context = 8;
+  return model;
+}
+
+/// What a decoder block's backward holds when it is fullest, counted by hand: N = 6 tokens in fp32, D = 4,
+/// F = 3, H E = 4, (H + 2K) E = 8, statistics of 4 bytes.
+TEST(PaperSpec, ABlocksPeakByHand) {
+  const Setting setting{.model = small(), .micro = 2, .sequence_length = 3};
+  const paper::Trace trace = paper::trace(setting);
+  const auto at = [&](StepOp op, std::size_t which) {
+    for (const paper::OpMemory& each : trace.memory)
+      if (each.op == op && which-- == 0) return each;
+    throw std::logic_error("no such call");
+  };
+  const std::int64_t D = 6 * 4, F = 6 * 3, HE = 6 * 4, qkv = 6 * 8;
+  const std::int64_t statistics = 6 + 6 + 2 * 2 * 3, kept = D + D + qkv + HE + 2 * F;
+  // Before the MLP's backward: the block's activations and dx; rstd_final lives until the end of backward.
+  const std::int64_t entry = kept + statistics + D + 6;
+  EXPECT_EQ(at(StepOp::down, 1).before, Count(4 * entry));         // input gradient
+  EXPECT_EQ(at(StepOp::down, 1).most, Count(4 * (entry + F)));     // d_gated
+  EXPECT_EQ(at(StepOp::swiglu, 1).most, Count(4 * (entry + F)));   // in place, in gate_up
+  EXPECT_EQ(at(StepOp::gate_up, 1).before, Count(4 * entry));      // gated is gone
+  EXPECT_EQ(at(StepOp::gate_up, 1).most, Count(4 * (entry + D)));  // d_normed_mid
+  EXPECT_EQ(at(StepOp::gate_up, 2).before, Count(4 * entry));      // x_mid is gone, normed_mid is there
+  // gate_up, normed_mid and x_mid are gone; rstd_mid stays with its block.
+  const std::int64_t attention = entry - 2 * F - D;
+  EXPECT_EQ(at(StepOp::attention_output, 1).before, Count(4 * attention));
+  EXPECT_EQ(at(StepOp::attention, 1).before, Count(4 * (attention + HE)));      // dy
+  EXPECT_EQ(at(StepOp::attention, 1).most, Count(4 * (attention + HE + qkv)));  // dqkv
+  // y, lse, qkv and dy are gone.
+  const std::int64_t end = attention - HE - 2 * 2 * 3;
+  EXPECT_EQ(at(StepOp::qkv, 1).before, Count(4 * end));
+  EXPECT_EQ(at(StepOp::qkv, 1).most, Count(4 * (end + D)));        // d_normed
+  EXPECT_EQ(at(StepOp::embedding, 1).before, Count(4 * (D + 6)));  // dx and rstd_final are left
+}
+
+RC_GTEST_PROP(PaperSpec, ExecutedFlopsAreTheClosedFormulas, ()) {
+  Setting setting;
+  setting.model = tests::draw_model();
+  setting.dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
+  setting.recompute = *rc::gen::elementOf(all_recomputes);
+  setting.plain_attention = *rc::gen::arbitrary<bool>();
+  setting.micro = *rc::gen::inRange<std::int64_t>(1, 4);
+  setting.micro_batches = *rc::gen::inRange<std::int64_t>(1, 4);
+  std::vector<std::vector<std::int64_t>> lengths(static_cast<std::size_t>(setting.micro));
+  setting.sequence_length = *rc::gen::inRange<std::int64_t>(1, 40);
+  ExecutedFlops formula;
+  for (auto& of_sequence : lengths) {
+    for (std::int64_t left = setting.sequence_length; left > 0; left -= of_sequence.back())
+      of_sequence.push_back(*rc::gen::inRange<std::int64_t>(1, left + 1));
+    const ExecutedFlops one =
+        executed_flops(setting.model, of_sequence, executed_kernel(setting), setting.recompute);
+    for (std::int64_t m = 0; m < setting.micro_batches; ++m) formula += one;
+  }
+  const ExecutedFlops ran = paper::trace(setting, lengths).executed;
+  for (std::size_t i = 0; i < flop_components; ++i)
+    for (const auto pass : {ExecutedPass::forward, ExecutedPass::backward, ExecutedPass::recompute}) {
+      const auto component = static_cast<FlopComponent>(i);
+      const ExecutedCount &a = ran.at(component, pass), &b = formula.at(component, pass);
+      RC_ASSERT(a.needed == b.needed && a.masked_pairs == b.masked_pairs && a.padding == b.padding &&
+                a.skipped_pairs == b.skipped_pairs);
+    }
+}
+
+TEST(PaperSpec, C1RefusesAGemmOfWhatWasWrittenOver) {
+  const Setting setting{.model = small(), .micro = 2, .sequence_length = 3};
+  Ledger ledger;
+  PaperOps ops(setting, ledger);
+  const auto weights = ops.acquire(1).decoder;
+  const auto gradients = ops.gradients(1).decoder;
+  paper::Tensor x = ops.embedding(step::site::embedding, ops.acquire(0).embedding);
+  auto norm = ops.rms_norm(step::site::norm_attention, x, weights.norm_attention);
+  paper::Tensor dx = ops.zeros_like(step::site::norm_final, x);
+  // A weight gradient that is put off until dx holds the gradient of the block's input.
+  const paper::Operand dy = ops.operand(dx);
+  ops.rms_norm_backward(step::site::norm_attention, ops.zeros_like(step::site::norm_final, x), x,
+                        weights.norm_attention, norm.rstd, dx, gradients.norm_attention, {},
+                        step::ForwardValue::unread);
+  EXPECT_EQ(tests::label_of([&] {
+              ops.linear_weight_gradient(step::site::attention_output, dy, norm.y, gradients.output);
+            }),
+            "step_c1");
+  EXPECT_EQ(tests::label_of([&] {
+              ops.linear_weight_gradient(step::site::attention_output, ops.operand(dx), norm.y,
+                                         gradients.output);
+            }),
+            "accepted");
+}
+
+TEST(PaperSpec, C2RefusesExtentsThatDoNotFit) {
+  const Setting setting{.model = small(), .micro = 2, .sequence_length = 3};
+  Ledger ledger;
+  PaperOps ops(setting, ledger);
+  const auto weights = ops.acquire(1).decoder;
+  const paper::Tensor x = ops.embedding(step::site::embedding, ops.acquire(0).embedding);
+  EXPECT_EQ(tests::label_of([&] { ops.linear(step::site::down, ops.operand(x), weights.down); }), "step_c2");
+}
+
+}  // namespace
+}  // namespace assay::spec::paper_test

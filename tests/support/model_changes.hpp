@@ -1,0 +1,149 @@
+#pragma once
+// One change of every field of a model, with what it moves: tests hold the trainer's allow-list, the counts
+// and the reference to it. A field without a line does not compile (spec/model/fields.hpp).
+#include <string>
+#include <type_traits>
+
+#include "spec/model/fields.hpp"
+
+namespace assay::tests {
+
+enum Moves : unsigned {
+  nothing = 0,
+  tensors = 1,     ///< names and shapes of the inventory, multi-token blocks included
+  parameters = 2,  ///< parameter_counts, total and multi-token
+  flops = 4,       ///< exact_flops and multi_token_flops
+  loss = 8,        ///< the first loss of the reference, where the changed model trains
+  sizes = tensors | parameters | flops
+};
+
+template <class Part>
+struct Change {
+  void (*apply)(Part&);
+  const char* refusal;  ///< the trainer's, in words that name the feature; empty: it computes the change
+  unsigned moves;       ///< of a model from `changed_model`
+};
+
+/// A model that trains; every change below keeps it within spec::check.
+inline spec::ModelSpec changed_model() {
+  spec::ModelSpec m;
+  m.name = "changed";
+  m.vocab = 11, m.width = 8, m.layers = 2, m.heads = 4, m.kv_heads = 2, m.head_dim = 8, m.ffn = 12;
+  m.context = 16, m.init_std = 0.2;
+  // Of the four frequencies one lies between the scaling's two bounds, the others are divided by the factor.
+  m.rope_scaling = {.factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_context = 16};
+  return m;
+}
+
+namespace changes {
+using namespace spec;
+
+template <class Part, class T>
+constexpr auto line(T Part::*member, const char* refusal, unsigned moves,
+                    std::type_identity_t<void (*)(Part&)> apply) {
+  return of(member, Change<Part>{apply, refusal, moves});
+}
+
+inline constexpr std::tuple of_model = {
+    line(&ModelSpec::name, "", nothing, [](auto& m) { m.name = "other"; }),
+    line(&ModelSpec::family, "family mixtral", nothing, [](auto& m) { m.family = Family::mixtral; }),
+    line(&ModelSpec::vocab, "", sizes | loss, [](auto& m) { m.vocab += 2; }),
+    line(&ModelSpec::width, "", sizes | loss, [](auto& m) { m.width += 1; }),
+    line(&ModelSpec::layers, "", sizes | loss, [](auto& m) { m.layers += 1; }),
+    line(&ModelSpec::heads, "", sizes | loss, [](auto& m) { m.heads += m.kv_heads; }),
+    line(&ModelSpec::kv_heads, "", sizes | loss, [](auto& m) { m.kv_heads = m.heads; }),
+    line(&ModelSpec::head_dim, "", sizes | loss, [](auto& m) { m.head_dim += 2; }),
+    line(&ModelSpec::ffn, "", sizes | loss, [](auto& m) { m.ffn += 1; }),
+    line(&ModelSpec::context, "", nothing, [](auto& m) { m.context += 1; }),
+    line(&ModelSpec::tied_embeddings, "", tensors | parameters | loss,
+         [](auto& m) { m.tied_embeddings = !m.tied_embeddings; }),
+    line(&ModelSpec::qk_norm, "", tensors | parameters | loss, [](auto& m) { m.qk_norm = !m.qk_norm; }),
+    line(&ModelSpec::norm_eps, "", loss, [](auto& m) { m.norm_eps *= 2; }),
+    line(&ModelSpec::rope_theta, "", loss, [](auto& m) { m.rope_theta *= 2; }),
+    line(&ModelSpec::rope_scaling, "", loss, [](auto& m) { m.rope_scaling.reset(); }),
+    line(&ModelSpec::init_std, "", loss, [](auto& m) { m.init_std *= 2; }),
+    line(&ModelSpec::norm, "layer_norm", nothing, [](auto& m) { m.norm = Norm::layer_norm; }),
+    line(&ModelSpec::norm_bias, "layer_norm", tensors | parameters,
+         [](auto& m) { m.norm = Norm::layer_norm, m.norm_bias = true; }),
+    line(&ModelSpec::mlp, "gelu", sizes, [](auto& m) { m.mlp = Mlp::gelu; }),
+    line(&ModelSpec::positions, "learned positions", tensors | parameters,
+         [](auto& m) { m.positions = Positions::learned, m.rope_scaling.reset(); }),
+    line(&ModelSpec::qkv_bias, "biases of its projections", tensors | parameters,
+         [](auto& m) { m.qkv_bias = true; }),
+    line(&ModelSpec::output_bias, "biases of its projections", tensors | parameters,
+         [](auto& m) { m.output_bias = true; }),
+    line(&ModelSpec::mlp_bias, "biases of its projections", tensors | parameters,
+         [](auto& m) { m.mlp_bias = true; }),
+    line(&ModelSpec::experts, "a mixture of experts", sizes,
+         [](auto& m) { m.experts = Experts{.count = 4, .active = 2, .width = 8}; }),
+    line(&ModelSpec::latent, "latent attention", sizes,
+         [](auto& m) {
+           m.latent = LatentAttention{.query_rank = 3, .key_value_rank = 4, .rope_dim = 2, .value_dim = 5},
+           m.kv_heads = m.heads;
+         }),
+    line(&ModelSpec::multi_token_layers, "multi-token prediction", sizes,
+         [](auto& m) { m.multi_token_layers = 1; })};
+static_assert(covers(spec::model_fields, of_model), "say what a change of the new field moves");
+
+inline constexpr std::tuple of_scaling = {
+    line(&RopeScaling::factor, "", loss, [](auto& s) { s.factor *= 2; }),
+    line(&RopeScaling::low_freq_factor, "", loss, [](auto& s) { s.low_freq_factor = 2; }),
+    line(&RopeScaling::high_freq_factor, "", loss, [](auto& s) { s.high_freq_factor = 8; }),
+    line(&RopeScaling::original_context, "", loss, [](auto& s) { s.original_context *= 2; }),
+    line(&RopeScaling::kind, "rope scaling of kind yarn", nothing,
+         [](auto& s) { s.kind = RopeScalingKind::yarn; })};
+static_assert(covers(spec::scaling_fields, of_scaling), "say what a change of the new field moves");
+
+inline constexpr std::tuple of_experts = {
+    line(&Experts::count, "a mixture of experts", sizes, [](auto& e) { e.count += 1; }),
+    line(&Experts::active, "a mixture of experts", flops, [](auto& e) { e.active += 1; }),
+    line(&Experts::width, "a mixture of experts", sizes, [](auto& e) { e.width += 1; }),
+    line(&Experts::shared_width, "a mixture of experts", sizes, [](auto& e) { e.shared_width += 1; }),
+    line(&Experts::first_dense, "a mixture of experts", sizes, [](auto& e) { e.first_dense = 1; }),
+    line(&Experts::every, "a mixture of experts", sizes, [](auto& e) { e.every = 2; }),
+    line(&Experts::router_bias, "a mixture of experts", tensors, [](auto& e) { e.router_bias = true; })};
+static_assert(covers(spec::experts_fields, of_experts), "say what a change of the new field moves");
+
+inline constexpr std::tuple of_latent = {
+    line(&LatentAttention::query_rank, "latent attention", sizes, [](auto& a) { a.query_rank += 1; }),
+    line(&LatentAttention::key_value_rank, "latent attention", sizes, [](auto& a) { a.key_value_rank += 1; }),
+    line(&LatentAttention::rope_dim, "latent attention", sizes, [](auto& a) { a.rope_dim += 2; }),
+    line(&LatentAttention::value_dim, "latent attention", sizes, [](auto& a) { a.value_dim += 1; })};
+static_assert(covers(spec::latent_fields, of_latent), "say what a change of the new field moves");
+
+}  // namespace changes
+
+/// Calls check(field, before, after, refusal, moves) for every field of `model` and of each part, which
+/// `before` has.
+template <class Check>
+void for_each_change(const spec::ModelSpec& model, Check check) {
+  const auto each = [&](const spec::ModelSpec& before, const std::string& prefix, const auto& fields,
+                        const auto& table, auto part_of) {
+    spec::for_each(fields, [&](const auto& field) {
+      spec::for_each(table, [&](const auto& entry) {
+        if (!spec::same_field(field, entry)) return;
+        spec::ModelSpec after = before;
+        entry.said.apply(part_of(after));
+        check(prefix + field.name, before, after, std::string(entry.said.refusal), entry.said.moves);
+      });
+    });
+  };
+  spec::ModelSpec scaled = model, sparse = model, latent = model;
+  if (!model.rope_scaling) scaled.rope_scaling = changed_model().rope_scaling;
+  sparse.experts = spec::Experts{.count = 4, .active = 2, .width = 8, .shared_width = 3};
+  latent.latent = spec::LatentAttention{.query_rank = 3, .key_value_rank = 4, .rope_dim = 2, .value_dim = 5};
+  latent.kv_heads = latent.heads;
+  each(
+      scaled, "", spec::model_fields, changes::of_model, [](auto& m) -> auto& { return m; });
+  each(
+      scaled, "rope_scaling.", spec::scaling_fields, changes::of_scaling,
+      [](auto& m) -> auto& { return *m.rope_scaling; });
+  each(
+      sparse, "experts.", spec::experts_fields, changes::of_experts,
+      [](auto& m) -> auto& { return *m.experts; });
+  each(
+      latent, "latent_attention.", spec::latent_fields, changes::of_latent,
+      [](auto& m) -> auto& { return *m.latent; });
+}
+
+}  // namespace assay::tests
