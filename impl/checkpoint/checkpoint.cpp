@@ -111,7 +111,8 @@ Manifest write_folder(const fs::path& path, const ParameterBuffers& buffers, con
                       const StateSource& source) {
   const fs::path partial = path.parent_path() / ("." + folder_name(state.step) + ".partial");
   PartialFolder folder(partial);
-  Manifest manifest{state.step, state.tokens, state.config, ASSAY_VERSION, dtype_name(buffers), {}};
+  Manifest manifest{state.step, state.tokens, state.config, ASSAY_VERSION, dtype_name(buffers), state.data,
+                    {}};
   for (const Part& part : parts) manifest.files.push_back(write_part(partial, part, buffers, source));
   const std::string json = to_json(manifest);
   write_text(partial / manifest_name, json);
@@ -169,6 +170,8 @@ Saved save(const std::string& directory, const ParameterBuffers& buffers, const 
                                       "): " + error.what());
   }
 }
+
+std::optional<std::vector<DataFile>> data_of(const std::string& path) { return read_manifest(path).data; }
 
 std::optional<std::string> newest(const std::string& directory) {
   const auto found = marked_checkpoints(fs::path(directory) / "checkpoints");

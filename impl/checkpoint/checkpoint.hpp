@@ -5,7 +5,9 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "impl/checkpoint/data_file.hpp"
 #include "impl/comm/communicator.hpp"
 #include "impl/params/parameter_buffers.hpp"
 
@@ -14,9 +16,10 @@ namespace assay::impl::checkpoint {
 /// What continues a run besides the buffers. Sample order, learning rate and randomness are pure functions of
 /// it.
 struct State {
-  std::int64_t step = 0;    ///< completed optimizer steps
-  std::int64_t tokens = 0;  ///< tokens trained on
-  std::string config;       ///< the run's settings as dumped TOML
+  std::int64_t step = 0;                           ///< completed optimizer steps
+  std::int64_t tokens = 0;                         ///< tokens trained on
+  std::string config;                              ///< the run's settings as dumped TOML
+  std::optional<std::vector<DataFile>> data = {};  ///< the run's token files; data_of reads them back
 };
 
 /// Where a save takes the whole values of a parameter in one of the buffers from: on any device, flat or in
@@ -55,6 +58,9 @@ std::int64_t size_on_disk(const spec::Inventory& inventory, Dtype states);
 
 /// What a checkpoint folder says of its run, without its tensors. Errors: UserError(bad_data), as `load`.
 State read_state(const std::string& path);
+
+/// The token files that its run read; nothing where an earlier version saved it. Errors: UserError(bad_data).
+std::optional<std::vector<DataFile>> data_of(const std::string& path);
 
 /// Hash of a committed checkpoint's manifest, which holds the hashes of its files: the same for two folders
 /// where they continue the same run from the same step. Errors: UserError(bad_data), as `load`.

@@ -17,6 +17,20 @@ std::string listed(const std::vector<std::string>& entries, int indent) {
   return '[' + text + ']';
 }
 
+std::string to_json(const DataFile& file) {
+  return "{\"path\": " + json_string(file.path) + ", \"bytes\": " + std::to_string(file.bytes) +
+         ", \"sample\": " + json_string(file.sample) + '}';
+}
+
+std::vector<DataFile> data_from(Item json) {
+  std::vector<DataFile> files;
+  for (std::size_t i = 0; i < json.size(); ++i)
+    files.push_back({.path = json[i].at("path").text(),
+                     .bytes = json[i].at("bytes").integer(),
+                     .sample = json[i].at("sample").text()});
+  return files;
+}
+
 std::string to_json(const FileEntry& file) {
   std::vector<std::string> tensors;
   for (const TensorEntry& tensor : file.tensors)
@@ -40,12 +54,15 @@ FileEntry file_from(Item json) {
 }  // namespace
 
 std::string to_json(const Manifest& manifest) {
-  std::vector<std::string> files;
+  std::vector<std::string> files, data;
   for (const FileEntry& file : manifest.files) files.push_back(to_json(file));
+  if (manifest.data)
+    for (const DataFile& file : *manifest.data) data.push_back(to_json(file));
   return "{\n \"schema\": 1,\n \"step\": " + std::to_string(manifest.step) +
          ",\n \"tokens\": " + std::to_string(manifest.tokens) +
          ",\n \"version\": " + json_string(manifest.version) +
          ",\n \"dtype\": " + json_string(manifest.dtype) + ",\n \"config\": " + json_string(manifest.config) +
+         (manifest.data ? ",\n \"data\": " + listed(data, 2) : std::string()) +
          ",\n \"files\": " + listed(files, 2) + "\n}\n";
 }
 
@@ -61,7 +78,9 @@ Manifest manifest_from_json(const std::string& text, const std::string& origin) 
                     .config = json.at("config").text(),
                     .version = json.at("version").text(),
                     .dtype = json.at("dtype").text(),
+                    .data = {},
                     .files = {}};
+  if (const auto data = json.find("data")) manifest.data = data_from(*data);
   const Item files = json.at("files");
   for (std::size_t i = 0; i < files.size(); ++i) manifest.files.push_back(file_from(files[i]));
   return manifest;

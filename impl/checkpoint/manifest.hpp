@@ -1,8 +1,11 @@
 #pragma once
 // manifest.json of a checkpoint (spec/checkpoint/checkpoint.md).
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "impl/checkpoint/data_file.hpp"
 
 namespace assay::impl::checkpoint {
 
@@ -24,6 +27,7 @@ struct Manifest {
   std::string config;
   std::string version;
   std::string dtype;  ///< of every tensor, as safetensors names it: "F32", "F64", "BF16"
+  std::optional<std::vector<DataFile>> data;  ///< token files of the run; earlier versions did not write them
   std::vector<FileEntry> files;
 };
 

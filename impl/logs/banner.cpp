@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "spec/count.hpp"
+#include "spec/record/run.hpp"
 #include "spec/text/quantity.hpp"
 #include "spec/text/utf8.hpp"
 
@@ -163,6 +164,10 @@ std::string summary(const RunStart& start, const RunEnd& end) {
     out +=
         row("gap closed", spec::percent(*end.gap_closed) + " of the way from log V = " +
                               spec::fixed(std::log(static_cast<double>(start.vocab)), 4) + " to the floor");
+  if (end.goodput && end.goodput->seconds > 0)
+    out += row("goodput", grouped(static_cast<std::int64_t>(std::llround(end.goodput->tokens_per_second))) +
+                              " tokens/s over " + spec::duration(end.goodput->seconds) +
+                              " since the program began: " + shares(*end.goodput));
   // The folder by name: it may be one with a number behind, which the same command would not choose again.
   if (end.reason == EndReason::saved)
     out += row("continue", "run the same command with run.directory=" + setting(start, "run.directory") +

@@ -96,7 +96,13 @@ void Console::show_event(const Checkpoint& checkpoint) {
 }
 
 void Console::show_event(const ResumeFrom& resume) {
-  message("resuming after step " + std::to_string(resume.step) + " from " + spec::valid_utf8(resume.path));
+  std::string text =
+      "resuming after step " + std::to_string(resume.step) + " from " + spec::valid_utf8(resume.path);
+  if (resume.changed)
+    for (const ChangedSetting& setting : *resume.changed)
+      text += "\n  " + spec::valid_utf8(setting.name) + " is " + spec::valid_utf8(spec::shown(setting.now)) +
+              ", was " + spec::valid_utf8(spec::shown(setting.before));
+  message(text);
 }
 
 /// The banner has told the plan: only a measurement is news.

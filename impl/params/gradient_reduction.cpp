@@ -10,6 +10,13 @@ namespace {
 constexpr std::size_t most_copies = 2;
 }
 
+GradientReduction::GradientReduction(Communicator& communicator, at::ScalarType wire,
+                                     const at::Tensor& gradients, std::int64_t largest)
+    : communicator_(communicator), wire_(wire), largest_(largest) {
+  if (communicator.size() > 1 && gradients.scalar_type() != wire)
+    rounded_ = at::empty({static_cast<std::int64_t>(most_copies), largest}, gradients.options().dtype(wire));
+}
+
 at::Tensor GradientReduction::part_of(const at::Tensor& whole) const {
   const std::int64_t share = whole.numel() / communicator_.size();
   return whole.narrow(0, communicator_.rank() * share, share);
@@ -17,31 +24,28 @@ at::Tensor GradientReduction::part_of(const at::Tensor& whole) const {
 
 at::Tensor GradientReduction::on_the_wire(const at::Tensor& tensor) {
   if (tensor.scalar_type() == wire_) return tensor;
+  // They take turns: the place is that of the last one but one.
   if (pending_.size() >= most_copies) finish(pending_[pending_.size() - most_copies].number);
-  if (!rounded_.defined()) return tensor.to(wire_);
-  // They take turns: the last one but one is finished.
   at::Tensor place = rounded_[(last_ + 1) % static_cast<Number>(most_copies)].narrow(0, 0, tensor.numel());
   return place.copy_(tensor);
 }
 
-void GradientReduction::scatter_by_copies(const at::Tensor& gradients, std::int64_t largest) {
-  const auto options = gradients.options().dtype(wire_);
-  if (gradients.scalar_type() != wire_)
-    rounded_ = at::empty({static_cast<std::int64_t>(most_copies), largest}, options);
+void GradientReduction::scatter_by_copies(const at::Tensor& gradients) {
   copied_from_ = rounded_.defined() ? rounded_ : gradients;
   const std::int64_t ranks = communicator_.size();
-  mapping_ = communicator_.scatter_by_copies(copied_from_, at::empty({ranks - 1, largest / ranks}, options));
+  mapping_ = communicator_.scatter_by_copies(
+      copied_from_, at::empty({ranks - 1, largest_ / ranks}, copied_from_.options()));
 }
 
-GradientReduction::Number GradientReduction::push(Communicator::Ticket ticket, at::Tensor staging,
+GradientReduction::Number GradientReduction::push(Communicator::Ticket ticket,
                                                   std::function<void()> complete) {
-  pending_.push_back({++last_, ticket, std::move(staging), std::move(complete)});
+  pending_.push_back({++last_, ticket, std::move(complete)});
   return last_;
 }
 
 GradientReduction::Number GradientReduction::begin_all_reduce(const at::Tensor& gradient, Then then) {
   const at::Tensor wire = on_the_wire(gradient);
-  return push(communicator_.begin_all_reduce_sum(wire), wire, [=, then = std::move(then)] {
+  return push(communicator_.begin_all_reduce_sum(wire), [=, then = std::move(then)] {
     if (!wire.is_same(gradient)) at::Tensor(gradient).copy_(wire);
     if (then) then();
   });
@@ -49,7 +53,7 @@ GradientReduction::Number GradientReduction::begin_all_reduce(const at::Tensor& 
 
 GradientReduction::Number GradientReduction::begin_reduce_scatter(const at::Tensor& whole, Then then) {
   const at::Tensor wire = on_the_wire(whole), sum = part_of(wire), mine = part_of(whole);
-  return push(communicator_.begin_reduce_scatter_sum(wire, sum), wire, [=, then = std::move(then)] {
+  return push(communicator_.begin_reduce_scatter_sum(wire, sum), [=, then = std::move(then)] {
     if (!wire.is_same(whole)) at::Tensor(mine).copy_(sum);
     if (then) then();
   });
@@ -58,7 +62,7 @@ GradientReduction::Number GradientReduction::begin_reduce_scatter(const at::Tens
 GradientReduction::Number GradientReduction::begin_reduce_scatter_add(const at::Tensor& whole,
                                                                       const at::Tensor& total, Then then) {
   const at::Tensor wire = on_the_wire(whole), sum = part_of(wire);
-  return push(communicator_.begin_reduce_scatter_sum(wire, sum), wire, [=, then = std::move(then)] {
+  return push(communicator_.begin_reduce_scatter_sum(wire, sum), [=, then = std::move(then)] {
     at::Tensor(total).add_(sum);
     if (then) then();
   });

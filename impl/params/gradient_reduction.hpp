@@ -9,16 +9,18 @@
 namespace assay::impl {
 
 /// Sums gradients over ranks in the dtype of the wire. Where that is the gradients' own, they are reduced in
-/// place; otherwise through a rounded copy, of which two exist at a time.
+/// place; otherwise through rounded copies in two places, allocated here. Two copies are in flight at most:
+/// the third is made after the first one is reduced. On a GPU its stream waits for that, the host does not.
 class GradientReduction {
  public:
-  GradientReduction(Communicator& communicator, at::ScalarType wire)
-      : communicator_(communicator), wire_(wire) {}
+  /// `gradients`: their dtype and device. `largest`: most elements of one of them.
+  GradientReduction(Communicator& communicator, at::ScalarType wire, const at::Tensor& gradients,
+                    std::int64_t largest);
 
-  /// From here on reduce_scatters are by copies of the GPUs' copy engines (Communicator::scatter_by_copies):
-  /// of wholes that lie in `gradients`, none of more than `largest` elements. What that takes is allocated
-  /// here: the others' parts of one share, and the two rounded copies. Collective, before the first one.
-  void scatter_by_copies(const at::Tensor& gradients, std::int64_t largest);
+  /// From here on reduce_scatters are by copies of the GPUs' copy engines (Communicator::scatter_by_copies),
+  /// of wholes that lie in `gradients`. The others' parts of one share are allocated here. Collective, before
+  /// the first one.
+  void scatter_by_copies(const at::Tensor& gradients);
 
   using Number = std::int64_t;  ///< of a reduction, counting from 1
   using Then = std::function<void()>;
@@ -38,20 +40,20 @@ class GradientReduction {
   struct Pending {
     Number number;
     Communicator::Ticket ticket;
-    at::Tensor staging;  ///< alive while in flight; undefined where the gradient itself is
     std::function<void()> complete;
   };
   at::Tensor part_of(const at::Tensor& whole) const;
   /// `tensor` in the dtype of the wire, a copy where that is another.
   at::Tensor on_the_wire(const at::Tensor& tensor);
-  Number push(Communicator::Ticket ticket, at::Tensor staging, std::function<void()> complete);
+  Number push(Communicator::Ticket ticket, std::function<void()> complete);
 
   Communicator& communicator_;
   at::ScalarType wire_;
+  std::int64_t largest_;
   Number last_ = 0;
   std::deque<Pending> pending_;
+  at::Tensor rounded_;             ///< [2, largest], places of the rounded copies; undefined without
   at::Tensor copied_from_;         ///< of reduce_scatters by copies: what the other ranks have mapped
-  at::Tensor rounded_;             ///< [2, largest], of those: places of the rounded copies
   std::shared_ptr<void> mapping_;  ///< ends before what it maps
 };
 

@@ -1,6 +1,5 @@
 #pragma once
 #include <string>
-#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -8,24 +7,25 @@
 
 namespace assay::impl {
 
-/// Looks at gradients before a sum over ranks spreads a NaN or an infinity of one rank to all, so that the
-/// rank at fault can still be told. On a GPU nothing waits for the answer until it is asked for, and it names
-/// the block alone: by then the gradient itself is the sum.
+/// Finds a NaN or an infinity in the gradients of this rank, before a sum over ranks spreads it to all. That
+/// costs a pass over every gradient and on a GPU a wait, so it is done only when a step that failed is run
+/// again.
 class NonFiniteGradient {
  public:
   /// `inventory` must outlive this.
   explicit NonFiniteGradient(const spec::Inventory& inventory) : inventory_(inventory) {}
 
-  void clear();
-  /// `gradient`: of the whole block, this rank's own.
-  void look(std::int64_t block, const at::Tensor& gradient);
-  /// The first parameter, or block, that was not finite since `clear`; empty if none was.
-  std::string name() const;
+  /// Gradients are searched from here on.
+  void begin();
+  /// Nothing without `begin`. `gradient`: of the whole block, this rank's own, not yet reduced.
+  void search(std::int64_t block, const at::Tensor& gradient);
+  /// Ends the search: the first parameter whose gradient was not finite; empty if none was.
+  std::string end();
 
  private:
   const spec::Inventory& inventory_;
+  bool searches_ = false;
   std::string found_;
-  std::vector<std::pair<std::int64_t, at::Tensor>> sums_;  ///< of squares, on the GPU
 };
 
 }  // namespace assay::impl

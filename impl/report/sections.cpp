@@ -69,6 +69,17 @@ std::string tokens_per_second(const Run& run) {
   return grouped(static_cast<std::int64_t>(std::llround(static_cast<double>(tokens_of(run)) / seconds)));
 }
 
+std::string goodput(const Run& run) {
+  if (!run.end || !run.end->goodput || !(run.end->goodput->seconds > 0)) return "–";
+  return grouped(static_cast<std::int64_t>(std::llround(run.end->goodput->tokens_per_second)));
+}
+
+/// Where the last start's time went.
+std::string wall_time(const Run& run) {
+  if (goodput(run) == "–") return "–";
+  return spec::duration(run.end->goodput->seconds) + ": " + shares(*run.end->goodput);
+}
+
 /// Mean of the steps that have `share`.
 std::string mean_share(const Run& run, std::optional<double> Step::*share) {
   double sum = 0;
@@ -149,6 +160,7 @@ std::string tiles(const Run& run) {
     out += tile(spec::fixed(*run.start.data.floor, 4), "floor, the entropy of the data");
   if (const auto closed = gap(run)) out += tile(spec::percent(*closed), "of the gap to the floor closed");
   out += tile(tokens_per_second(run), "tokens/s");
+  if (goodput(run) != "–") out += tile(goodput(run), "tokens/s of wall-clock time (goodput)");
   if (mean_mfu(run) != "–") out += tile(mean_mfu(run), "MFU, of the dense peak");
   if (mean_hfu(run) != "–") out += tile(mean_hfu(run), "HFU, with all that ran");
   const bool done = run.end && run.end->reason == EndReason::done;
@@ -172,6 +184,7 @@ std::string comparison(const std::vector<NamedRun>& runs) {
     return closed ? spec::percent(*closed) : std::string("–");
   });
   table.row("tokens/s", tokens_per_second);
+  table.row("goodput, tokens/s", goodput);
   table.row("MFU", mean_mfu);
   table.row("HFU", mean_hfu);
   table.row("peak memory", most_memory);
@@ -268,6 +281,7 @@ std::string machine(const std::vector<NamedRun>& runs) {
   table.row("data", [](const Run& run) { return run.start.data.description; });
   table.row("peak memory", most_memory);
   table.row("memory planned", planned_memory);
+  table.row("wall-clock time", wall_time);
   table.row("checkpoints",
             [](const Run& run) { return grouped(static_cast<std::int64_t>(run.checkpoints.size())); });
   return "<section>\n<h2>Machine and data</h2>\n" + table.end() + "</section>\n";

@@ -42,12 +42,18 @@ bool RunLog::warn(const std::optional<Warning>& warning) {
   return warning.has_value();
 }
 
+void RunLog::enter(RunPart part) {
+  const std::scoped_lock lock(telling_);
+  clock_.enter(part);
+}
+
 void RunLog::step(Step step) {
   {
     const std::scoped_lock lock(telling_);
     ++steps_;
     tokens_ += step.tokens;
     seconds_ += step.seconds;
+    data_wait_ += step.phases.data_wait;
     last_steps_.push_back(step);
     if (last_steps_.size() > final_loss_steps) last_steps_.erase(last_steps_.begin());
   }
@@ -66,7 +72,8 @@ RunEnd RunLog::end_now(EndReason reason, ExitCode code, const std::optional<std:
           .final_loss = {},
           .final_steps = {},
           .floor = start_.data.floor,
-          .gap_closed = {}};
+          .gap_closed = {},
+          .goodput = clock_.goodput(tokens_, data_wait_)};
 }
 
 int RunLog::end(EndReason reason, ExitCode code, const std::optional<std::string>& message) {

@@ -10,6 +10,7 @@
 
 #include "impl/logs/console.hpp"
 #include "impl/logs/record_writer.hpp"
+#include "impl/run/run_clock.hpp"
 #include "spec/error.hpp"
 #include "spec/record/event.hpp"
 
@@ -30,6 +31,8 @@ class RunLog {
   void say(const spec::record::Event& event, bool aloud = true);
   /// Whether there was something to warn of.
   bool warn(const std::optional<spec::record::Warning>& warning);
+  /// From here on wall-clock time belongs to this part of the run.
+  void enter(RunPart part);
   /// Counts a step of the run, then tells it.
   void step(spec::record::Step step);
 
@@ -55,7 +58,8 @@ class RunLog {
   std::optional<logs::Console> console_;
   std::vector<spec::record::Step> last_steps_;  ///< those of the final loss
   std::int64_t steps_ = 0, tokens_ = 0;
-  double seconds_ = 0;
+  double seconds_ = 0, data_wait_ = 0;
+  RunClock clock_;
   bool record_waits_ = false, loss_recorded_ = false;
 };
 

@@ -20,6 +20,7 @@ std::optional<double> share_of_peak(double flops, double seconds, const std::opt
 
 spec::record::Step event_of(const StepReport& report, const spec::record::RunStart& start,
                             at::Device device) {
+  const double seconds = report.seconds + report.waited_for_save;
   const auto phase = [&](Phase p) { return report.phases[static_cast<std::size_t>(p)]; };
   char hash[17];
   std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(report.sample_hash));
@@ -32,11 +33,11 @@ spec::record::Step event_of(const StepReport& report, const spec::record::RunSta
       .learning_rate = report.learning_rate,
       .tokens = report.tokens,
       .valid_tokens = report.valid_tokens,
-      .seconds = report.seconds,
-      .tokens_per_second = static_cast<double>(report.tokens) / report.seconds,
+      .seconds = seconds,
+      .tokens_per_second = static_cast<double>(report.tokens) / seconds,
       .mfu = share_of_peak(static_cast<double>(report.tokens) * static_cast<double>(start.flops_per_token),
-                           report.seconds, start.peak_flops),
-      .hfu = share_of_peak(report.executed_flops, report.seconds, start.peak_flops),
+                           seconds, start.peak_flops),
+      .hfu = share_of_peak(report.executed_flops, seconds, start.peak_flops),
       .executed_flops = report.executed_flops,
       .phases = {.data_wait = phase(Phase::data_wait),
                  .forward = phase(Phase::forward),
@@ -44,7 +45,7 @@ spec::record::Step event_of(const StepReport& report, const spec::record::RunSta
                  .reduce = phase(Phase::reduce),
                  .clip = phase(Phase::clip),
                  .update = phase(Phase::update),
-                 .checkpoint = 0,
+                 .checkpoint = report.waited_for_save,
                  .other = phase(Phase::other)},
       .sample_hash = hash,
       .weights_hash = report.weights_hash.empty() ? std::nullopt : std::optional(report.weights_hash),

@@ -72,6 +72,7 @@ class Run {
         choice_(choice),
         device_(choice.device),
         source_(data::open_source(config, model_)),
+        data_files_(files_of(config)),
         resume_from_(resume_path(config)) {}
 
   ~Run() {
@@ -98,7 +99,7 @@ class Run {
     // Before the record is opened: a refused resume must leave no trace in the record of the run it named.
     if (!resume_from_.empty()) {
       resumed_ = checkpoint::read_state(resume_from_);
-      extended_ = refuse_other_settings(config_, *resumed_, resume_from_);
+      changes_ = refuse_other_settings(config_, data_files_, *resumed_, resume_from_);
     }
     if (communicator_.size() > 1)
       require_agreement(start_facts(config_, *source_, resume_from_), communicator_);
@@ -146,6 +147,12 @@ class Run {
     return model;
   }
 
+  static std::vector<checkpoint::DataFile> files_of(const spec::RunConfig& config) {
+    std::vector<checkpoint::DataFile> files;
+    for (const std::string& path : config.data_paths) files.push_back(checkpoint::data_file(path));
+    return files;
+  }
+
   /// The run that is to be continued has done all its steps: nothing is written.
   int tell_complete() const {
     if (communicator_.rank() == 0)
@@ -177,8 +184,8 @@ class Run {
     } else {
       const checkpoint::State state = trainer_->load(resume_from_);
       trainer_->start_after(state.step);
-      log_.say(ResumeFrom{.step = state.step, .path = resume_from_});
-      if (extended_)
+      log_.say(ResumeFrom{.step = state.step, .path = resume_from_, .changed = changes_.settings});
+      if (changes_.extended)
         log_.say(longer_schedule_warning(spec::load_text(resumed_->config, resume_from_, {}), config_,
                                          state.step));
     }
@@ -189,32 +196,41 @@ class Run {
       last_words.emplace(
           stop, [this] { log_.record_lost_peer(); }, moment);
     while (trainer_->steps_done() < config_.steps) {
+      log_.enter(RunPart::steps);
       const std::optional<StepReport> report = trainer_->step(stop.received() != 0);
+      log_.enter(RunPart::other);
       if (!report) {
         if (last_words) last_words->not_needed();
-        progress_.enter(Doing::checkpoint);
-        keep_algorithms();
-        saving.at_last(trainer_->buffers(), state(), stop);
+        timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
         return log_.end(EndReason::saved, ExitCode::saved_requeue, "asked to stop");
       }
       keep(*report);
       if (config_.checkpoint_every > 0 && trainer_->steps_done() % config_.checkpoint_every == 0 &&
-          trainer_->steps_done() < config_.steps) {
-        progress_.enter(Doing::checkpoint);
-        keep_algorithms();
-        saving.on_the_way(trainer_->buffers(), state());
-      }
+          trainer_->steps_done() < config_.steps)
+        waited_for_save_ = timed_save([&] { saving.on_the_way(trainer_->buffers(), state()); });
     }
     if (last_words) last_words->not_needed();
-    progress_.enter(Doing::checkpoint);
-    keep_algorithms();
-    saving.at_last(trainer_->buffers(), state(), stop);
+    timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
     progress_.enter(Doing::ending);
+    log_.enter(RunPart::evaluation);
     sample();
+    log_.enter(RunPart::other);
     return log_.end(EndReason::done, ExitCode::done, {});
   }
 
-  void keep(const StepReport& report) {
+  /// Seconds that it took.
+  double timed_save(const std::function<void()>& save) {
+    progress_.enter(Doing::checkpoint);
+    log_.enter(RunPart::saves);
+    const auto begin = std::chrono::steady_clock::now();
+    keep_algorithms();
+    save();
+    log_.enter(RunPart::other);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+  void keep(StepReport report) {
+    report.waited_for_save = std::exchange(waited_for_save_, 0);
     const Step step = event_of(report, log_.start(), device_);
     log_.step(step);
     if (!std::exchange(memory_told_, true)) tell_memory(report.step + 1);
@@ -242,7 +258,8 @@ class Run {
   checkpoint::State state() const {
     return {.step = trainer_->steps_done(),
             .tokens = trainer_->steps_done() * log_.start().batch.tokens,
-            .config = spec::dump_toml(config_)};
+            .config = spec::dump_toml(config_),
+            .data = data_files_};
   }
 
   /// Text of the trained model, judged by the grammar. Every rank makes the same, for weights may be in
@@ -293,14 +310,16 @@ class Run {
   const DeviceChoice choice_;
   const at::Device device_;
   const std::shared_ptr<const data::SampleSource> source_;
-  const std::string resume_from_;  ///< empty: from the start
-  Numerics numerics_;              ///< what is computed by
+  const std::vector<checkpoint::DataFile> data_files_;  ///< as they were when the run began
+  const std::string resume_from_;                       ///< empty: from the start
+  Numerics numerics_;                                   ///< what is computed by
   spec::memory::Plan memory_plan_;
   std::optional<checkpoint::State> resumed_;  ///< what `resume_from_` says of its run
-  bool extended_ = false;                     ///< a complete run that is given more steps
+  ResumeChanges changes_;
   RunLog log_;
   std::optional<PinnedAlgorithms> pins_;  ///< on a GPU, where the run gives the same bits again
   std::optional<Trainer> trainer_;
+  double waited_for_save_ = 0;  ///< by the step that comes next [s]
   bool warned_of_rate_ = false, memory_told_ = false;
 };
 

@@ -26,6 +26,7 @@ struct StepReport {
   double executed_flops = 0;      ///< matmul FLOPs that ran, over all ranks [flop]
   double seconds = 0;
   PhaseSeconds phases{};
+  double waited_for_save = 0;     ///< before it, which `seconds` leaves out [s]
   std::uint64_t sample_hash = 0;  ///< of the step's sample ids in global order
   std::string weights_hash;       ///< of the weights after the step where copies were compared, else empty
 };

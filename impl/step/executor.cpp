@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -84,6 +85,12 @@ StepResult Executor::run(const StepInput& input, const std::vector<Action>& acti
 
 void Executor::run_actions(const StepInput& input, const std::vector<Action>& actions) {
   if (recorder_) look_at_recording(input);
+  run_list(input, actions);
+  read_result();
+  if (!std::isfinite(result_.clip_coefficient)) refuse_non_finite(input, actions);
+}
+
+void Executor::run_list(const StepInput& input, const std::vector<Action>& actions) {
   begin(input);
   backwards_left_ = std::count_if(actions.begin(), actions.end(),
                                   [](const Action& action) { return action.kind == ActionKind::backward; });
@@ -109,7 +116,6 @@ void Executor::run_actions(const StepInput& input, const std::vector<Action>& ac
         break;
     }
   }
-  read_result(input);
 }
 
 /// All that the device is told of a step, but for its batches, in one small copy.
@@ -275,7 +281,7 @@ void Executor::replay_part(StepPart part) {
 }
 
 /// The only place where a step waits for a GPU.
-void Executor::read_result(const StepInput& input) {
+void Executor::read_result() {
   clock_.enter(Phase::other);
   if (communicator_.size() > 1) communicator_.settle();
   const at::Tensor numbers = at::cat({losses_, norm_and_coefficient_}).cpu();
@@ -284,11 +290,27 @@ void Executor::read_result(const StepInput& input) {
              .z_loss = number[1],
              .gradient_norm = number[2],
              .clip_coefficient = number[3]};
-  if (!std::isfinite(result_.clip_coefficient)) refuse_non_finite(input);
+}
+
+/// This rank's first parameter whose gradient is not finite. What several ranks have left of their gradients
+/// is the sum, so the step is run again up to that sum: it is a pure function of its input, and the update
+/// has changed nothing.
+std::string Executor::search_gradients(const StepInput& input, const std::vector<Action>& actions) {
+  if (communicator_.size() == 1) return parameters_.non_finite_sum();
+  std::vector<Action> sums;
+  std::copy_if(actions.begin(), actions.end(), std::back_inserter(sums), [](const Action& action) {
+    return action.kind != ActionKind::clip && action.kind != ActionKind::update &&
+           action.kind != ActionKind::all_gather;
+  });
+  const StepResult result = result_;
+  parameters_.begin_search();
+  run_list(input, sums);
+  result_ = result;
+  return parameters_.end_search();
 }
 
 /// What is not finite when every rank's own loss and gradients are.
-std::string Executor::overflow() {
+std::string Executor::no_rank_alone() {
   // Each rank knows what it holds.
   std::string summed;
   for (const std::string& name : communicator_.all_gather(parameters_.non_finite_sum()))
@@ -296,14 +318,18 @@ std::string Executor::overflow() {
   if (!summed.empty()) return "gradient of " + summed + " is finite on every rank, its sum over ranks is not";
   if (!std::isfinite(result_.cross_entropy + result_.z_loss))
     return "the loss is finite on every rank, its sum over ranks is not";
-  return "every gradient is finite, the sum of their squares is not";
+  if (!std::isfinite(parameters_.sum_of_squares().item<double>()))
+    return "every gradient is finite, the sum of their squares is not";
+  return "run again, the same step is finite on every rank: a device or a link returned a wrong number, find "
+         "it "
+         "with parallel.check_replicas_every=1";
 }
 
-void Executor::refuse_non_finite(const StepInput& input) {
+void Executor::refuse_non_finite(const StepInput& input, const std::vector<Action>& actions) {
   const bool alone = communicator_.size() == 1;
   const double local_loss =
       alone ? result_.cross_entropy + result_.z_loss : local_losses_.sum().item<double>();
-  const std::string gradient = alone ? parameters_.non_finite_sum() : parameters_.non_finite_gradient();
+  const std::string gradient = search_gradients(input, actions);
   std::string mine;
   if (!std::isfinite(local_loss)) mine = "loss is " + std::to_string(local_loss);
   if (!gradient.empty()) mine += (mine.empty() ? "" : ", ") + ("gradient of " + gradient + " is not finite");
@@ -313,7 +339,7 @@ void Executor::refuse_non_finite(const StepInput& input) {
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     if (!all[rank].empty()) message += " rank " + std::to_string(rank) + ": " + all[rank] + ";";
   if (std::all_of(all.begin(), all.end(), [](const std::string& rank) { return rank.empty(); }))
-    message += " " + overflow() + ";";
+    message += " " + no_rank_alone() + ";";
   throw NonFiniteError(
       message +
       " stopped before the update, weights are those after the step before; look at the learning "

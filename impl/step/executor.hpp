@@ -71,13 +71,14 @@ class Executor {
 
  private:
   void run_actions(const StepInput& input, const std::vector<spec::Action>& actions);
+  void run_list(const StepInput& input, const std::vector<spec::Action>& actions);
   void begin(const StepInput& input);
   void forward(const StepInput& input, std::size_t micro_batch);
   void backward(const StepInput& input, std::size_t micro_batch);
   void reduce(spec::ActionKind kind);
   void clip();
   void update();
-  void read_result(const StepInput& input);
+  void read_result();
 
   // What may be recorded: the device's work of each part, which reads nothing of a step but its batch and
   // numbers_.
@@ -91,8 +92,9 @@ class Executor {
   void record_part(StepPart part, const std::function<void()>& work);
   void replay_part(StepPart part);
   void other_places();
-  [[noreturn]] void refuse_non_finite(const StepInput& input);
-  std::string overflow();
+  [[noreturn]] void refuse_non_finite(const StepInput& input, const std::vector<spec::Action>& actions);
+  std::string search_gradients(const StepInput& input, const std::vector<spec::Action>& actions);
+  std::string no_rank_alone();
 
   Model& model_;
   ParameterBuffers& buffers_;

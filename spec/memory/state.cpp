@@ -46,7 +46,12 @@ std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
     hold("gathered_weights", {places}, element);
     hold("gathered_gradients", {places}, statistic);
   }
-  if (s.layout.ranks > 1 && s.rounded_sums) hold("rounded_sums", {2, partition.largest_block()}, 2);
+  // Two places of each reduction of impl/parallel/gradient_reduction.hpp.
+  if (s.layout.ranks > 1 && s.rounded_sums) {
+    hold("rounded_sums", {2, partition.largest_block()}, 2);
+    if (s.layout.shards_weights() && s.layout.replicas() > 1)
+      hold("rounded_shares", {2, partition.largest_block() / s.layout.shard_ranks}, 2);
+  }
   if (s.layout.shards_state() && s.copied_sums)
     hold("scattered_parts", {s.layout.shard_ranks - 1, partition.largest_block() / s.layout.shard_ranks},
          s.rounded_sums ? 2 : statistic);

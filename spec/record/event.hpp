@@ -94,7 +94,7 @@ struct RunStart {
   bool operator==(const RunStart&) const = default;
 };
 
-/// Wall-clock seconds of rank 0; they add up to the step's seconds.
+/// Wall-clock seconds of rank 0; they add up to the step's seconds. `checkpoint`: of the save before it.
 struct Phases {
   double data_wait = 0, forward = 0, backward = 0, reduce = 0, clip = 0, update = 0, checkpoint = 0,
          other = 0;
@@ -138,9 +138,17 @@ struct Checkpoint {
   bool operator==(const Checkpoint&) const = default;
 };
 
+/// A setting that differs from the run that saved the checkpoint.
+struct ChangedSetting {
+  std::string name;
+  Value before, now;
+  bool operator==(const ChangedSetting&) const = default;
+};
+
 struct ResumeFrom {
   std::int64_t step = 0;  ///< steps already done
   std::string path;
+  std::optional<std::vector<ChangedSetting>> changed = {};  ///< absent in records of earlier versions
   bool operator==(const ResumeFrom&) const = default;
 };
 
@@ -182,6 +190,14 @@ struct Samples {
 
 enum class EndReason { done, saved, non_finite, error };
 
+/// Tokens over all of a start's wall-clock time, and its parts, which add up to it.
+struct Goodput {
+  double tokens_per_second = 0;
+  double seconds = 0;  ///< since rank 0's process began
+  double start_up = 0, steps = 0, data_wait = 0, saves = 0, evaluation = 0, other = 0;
+  bool operator==(const Goodput&) const = default;
+};
+
 struct RunEnd {
   EndReason reason = EndReason::done;
   std::int64_t exit_code = 0;
@@ -194,6 +210,7 @@ struct RunEnd {
   std::optional<std::int64_t> final_steps;
   std::optional<double> floor;       ///< [nats per token]
   std::optional<double> gap_closed;  ///< (log V - final_loss) / (log V - floor)
+  std::optional<Goodput> goodput;    ///< absent in records of earlier versions
   bool operator==(const RunEnd&) const = default;
 };
 

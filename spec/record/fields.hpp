@@ -138,9 +138,16 @@ void fields(Is<Checkpoint> auto& checkpoint, auto&& field) {
   field("seconds", checkpoint.seconds);
 }
 
+void fields(Is<ChangedSetting> auto& setting, auto&& field) {
+  field("name", setting.name);
+  field("before", setting.before);
+  field("now", setting.now);
+}
+
 void fields(Is<ResumeFrom> auto& resume, auto&& field) {
   field("step", resume.step);
   field("path", resume.path);
+  field("changed", resume.changed);
 }
 
 void fields(Is<PlannedTensors> auto& tensors, auto&& field) {
@@ -170,6 +177,17 @@ void fields(Is<Samples> auto& samples, auto&& field) {
   field("sums_right", samples.sums_right);
 }
 
+void fields(Is<Goodput> auto& goodput, auto&& field) {
+  field("tokens_per_second", goodput.tokens_per_second);
+  field("seconds", goodput.seconds);
+  field("start_up", goodput.start_up);
+  field("steps", goodput.steps);
+  field("data_wait", goodput.data_wait);
+  field("saves", goodput.saves);
+  field("evaluation", goodput.evaluation);
+  field("other", goodput.other);
+}
+
 void fields(Is<RunEnd> auto& end, auto&& field) {
   field("reason", end.reason);
   field("exit_code", end.exit_code);
@@ -182,6 +200,7 @@ void fields(Is<RunEnd> auto& end, auto&& field) {
   field("final_steps", end.final_steps);
   field("floor", end.floor);
   field("gap_closed", end.gap_closed);
+  field("goodput", end.goodput);
 }
 
 /// Names of EndReason in its order.

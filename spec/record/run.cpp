@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "spec/error.hpp"
+#include "spec/text/quantity.hpp"
 
 namespace assay::spec::record {
 namespace {
@@ -50,6 +52,16 @@ double gap_closed(double loss, double floor, std::int64_t vocab) {
     return "floor = " + std::to_string(floor) + " is not below log V = " + std::to_string(uniform);
   });
   return (uniform - loss) / (uniform - floor);
+}
+
+std::string shares(const Goodput& goodput) {
+  std::string text;
+  const std::pair<const char*, double> parts[] = {
+      {"steps", goodput.steps},       {"data wait", goodput.data_wait},   {"saves", goodput.saves},
+      {"start-up", goodput.start_up}, {"evaluation", goodput.evaluation}, {"other", goodput.other}};
+  for (const auto& [name, seconds] : parts)
+    if (seconds > 0) text += (text.empty() ? "" : ", ") + (name + (" " + percent(seconds / goodput.seconds)));
+  return text;
 }
 
 std::optional<double> mean_loss(const std::vector<Step>& steps, std::int64_t count) {

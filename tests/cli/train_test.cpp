@@ -2,6 +2,7 @@
 // `assay train` as people run it, with the real trainer: exit code, streams, record, report.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -82,6 +83,46 @@ TEST_F(TrainProgram, PhasesAddUpToTheStepAndTokensToTheRate) {
   }
 }
 
+TEST_F(TrainProgram, ASaveIsInTheStepThatWaitsForIt) {
+  ASSERT_EQ(train("a", "checkpoint.every=2 checkpoint.keep=9").code, 0);
+  const auto run = run_of("a");
+  ASSERT_EQ(run.steps.size(), 3u);
+  ASSERT_EQ(run.checkpoints.size(), 2u) << "of steps 2 and 3";
+  for (const std::size_t step : {0, 1}) EXPECT_EQ(run.steps[step].phases.checkpoint, 0) << step + 1;
+  EXPECT_GE(run.steps[2].phases.checkpoint, run.checkpoints[0].seconds);
+  EXPECT_GT(run.steps[2].seconds, run.steps[2].phases.checkpoint);
+}
+
+TEST_F(TrainProgram, GoodputCountsAllTimeSinceTheProgramBegan) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto outcome = train("a", "checkpoint.every=1 checkpoint.keep=9");
+  const double outside = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  ASSERT_EQ(outcome.code, 0);
+  const auto run = run_of("a");
+  ASSERT_TRUE(run.end && run.end->goodput);
+  const Goodput& goodput = *run.end->goodput;
+  const double parts = goodput.start_up + goodput.steps + goodput.data_wait + goodput.saves +
+                       goodput.evaluation + goodput.other;
+  EXPECT_NEAR(parts, goodput.seconds, gamma(16, unit_roundoff(Dtype::f64)) * goodput.seconds);
+  EXPECT_DOUBLE_EQ(goodput.tokens_per_second, static_cast<double>(run.end->tokens) / goodput.seconds);
+  double in_steps = 0, waited = 0, in_saves = 0;
+  for (const Step& step : run.steps) {
+    in_steps += step.seconds - step.phases.checkpoint - step.phases.data_wait;
+    waited += step.phases.data_wait;
+  }
+  for (const Checkpoint& checkpoint : run.checkpoints) in_saves += checkpoint.seconds;
+  EXPECT_GE(goodput.steps, in_steps);
+  EXPECT_DOUBLE_EQ(goodput.data_wait, waited);
+  EXPECT_GE(goodput.saves, in_saves) << "the last one, too";
+  EXPECT_GT(goodput.evaluation, 0);
+  EXPECT_GT(goodput.start_up, 0);
+  constexpr double tick = 0.01;  // of the system's account of when a process began [s]
+  EXPECT_LE(goodput.seconds, outside + tick);
+  EXPECT_NE(outcome.output.find("  goodput     "), std::string::npos) << outcome.output;
+  const auto audited = tests::assay({"audit", folder("a")});
+  EXPECT_EQ(audited.code, 0) << audited.output << audited.messages;
+}
+
 TEST_F(TrainProgram, RanksReadTheSameSamplesAndReachTheSameLoss) {
   ASSERT_EQ(train("one", "compute.dtype=f64").code, 0);
   const auto outcome = train("two", "compute.dtype=f64 --ranks 2");
@@ -142,9 +183,59 @@ TEST_F(TrainProgram, ARefusedResumeLeavesTheRecordAsItWas) {
   const auto before = read_events(folder("a"));
   const auto refused = train("a", "checkpoint.resume=auto optimizer.learning_rate=0.1 model.name=tiny-qwen3");
   EXPECT_EQ(refused.code, 2);
-  EXPECT_NE(refused.messages.find("other settings: model.name, optimizer.learning_rate"), std::string::npos)
+  EXPECT_NE(refused.messages.find("other settings: model.name is \"tiny-qwen3\", was \"tiny-llama\"; "
+                                  "optimizer.learning_rate is 0.1, was 0.003"),
+            std::string::npos)
       << refused.messages;
   EXPECT_EQ(read_events(folder("a")).size(), before.size());
+}
+
+TEST_F(TrainProgram, AResumeMayChangeWhatChangesRoundingAlone) {
+  ASSERT_EQ(train("whole", "compute.dtype=f64").code, 0);
+  ASSERT_EQ(train("cut", "compute.dtype=f64 checkpoint.every=1").code, 0);
+  fs::remove_all(folder("cut") + "/checkpoints/step_00000003");
+  const auto resumed = train("cut",
+                             "compute.dtype=f64 checkpoint.resume=auto memory.recompute=block "
+                             "compute.attention=math compute.deterministic=on batch.micro=1");
+  ASSERT_EQ(resumed.code, 0) << resumed.messages;
+  EXPECT_NE(resumed.messages.find("memory.recompute is \"block\", was \"norms_swiglu\""), std::string::npos)
+      << resumed.messages;
+  const auto whole = run_of("whole"), cut = run_of("cut");
+  ASSERT_EQ(cut.steps.size(), 3u);
+  EXPECT_NEAR(cut.steps[2].loss, whole.steps[2].loss, 2e-11 * whole.steps[2].loss);
+  const auto& changed = cut.resumes.at(0).changed;
+  ASSERT_TRUE(changed.has_value());
+  ASSERT_EQ(changed->size(), 4u);
+  EXPECT_EQ(changed->at(0), (ChangedSetting{"batch.micro", std::int64_t{0}, std::int64_t{1}}));
+  const auto audited = tests::assay({"audit", folder("cut")});
+  EXPECT_EQ(audited.code, 0) << audited.output << audited.messages;
+}
+
+TEST_F(TrainProgram, AResumeReadsItsDataWhereItHasMovedAndRefusesOtherData) {
+  std::string tokens(4000, '\0');
+  for (std::size_t i = 0; i < tokens.size(); i += 2) tokens[i] = static_cast<char>(i % 97);
+  const auto write = [&](const char* name) { std::ofstream(folder(name), std::ios::binary) << tokens; };
+  write("here");
+  write("there");
+  const auto run = [&](const std::string& data, const std::string& more) {
+    return shell(tests::assay_path() +
+                     " train compute.device=cpu compute.threads=1 batch.sequences=4 train.steps=3 "
+                     "checkpoint.every=1 run.directory=" +
+                     folder("a") + " data.dtype=uint16 data.paths=" + folder(data) + " " + more,
+                 120);
+  };
+  ASSERT_EQ(run("here", "").code, 0);
+  fs::remove_all(folder("a") + "/checkpoints/step_00000003");
+  fs::remove(folder("here"));
+  tokens[1] = 1;
+  write("other");
+  const auto refused = run("other", "checkpoint.resume=auto");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.messages.find("other\" (4,000 bytes"), std::string::npos) << refused.messages;
+  EXPECT_NE(refused.messages.find("here\" (4,000 bytes"), std::string::npos) << refused.messages;
+  const auto moved = run("there", "checkpoint.resume=auto");
+  ASSERT_EQ(moved.code, 0) << moved.messages;
+  EXPECT_EQ(run_of("a").resumes.at(0).changed->at(0).name, "data.paths");
 }
 
 TEST_F(TrainProgram, ACompleteRunIsLeftAsItIs) {

@@ -36,9 +36,11 @@ class ParameterLayout : public ParameterAccess {
   /// Every gather begun is complete, as by Communicator::wait: the weights may be read as they lie.
   virtual void settle_weights() {}
 
-  /// The first parameter whose gradient was not finite on this rank before the reduction spread it; empty if
-  /// none was, or where this layout does not look.
-  virtual std::string non_finite_gradient() const { return ""; }
+  /// Before a step is run again whose sums over ranks are not finite: this rank's gradients are searched
+  /// before they are reduced.
+  virtual void begin_search() {}
+  /// Ends the search: the first parameter whose gradient was not finite on this rank; empty if none was.
+  virtual std::string end_search() { return ""; }
   /// The first parameter whose gradient, summed over ranks, is not finite in what this rank holds.
   virtual std::string non_finite_sum() const = 0;
 

@@ -17,7 +17,8 @@ class ReplicatedParameters final : public LocalParameters {
   void begin_backward(bool last_micro_batch) override;
   void gradients_ready(std::int64_t block) override;
   void all_reduce() override { reduction_.finish_all(); }
-  std::string non_finite_gradient() const override { return non_finite_.name(); }
+  void begin_search() override { non_finite_.begin(); }
+  std::string end_search() override { return non_finite_.end(); }
 
  private:
   GradientReduction reduction_;

@@ -21,12 +21,11 @@ ShardedParameters::ShardedParameters(const ParameterBuffers& buffers, const spec
       tied_(model.tied_embeddings),
       shard_(groups.shard()),
       replicas_(groups.replicas()),
-      scatter_(groups.shard(), wire),
-      reduce_(groups.replicas(), wire),
+      scatter_(shard_, wire, buffers.gradients, buffers.partition.largest_block()),
+      reduce_(replicas_, wire, buffers.gradients, buffers.partition.largest_block() / shard_.size()),
       non_finite_(buffers.inventory) {
   const at::Tensor gradients = lay_out(model);
-  if (scatter == spec::MovedBy::copy_engines)
-    scatter_.scatter_by_copies(gradients, buffers.partition.largest_block());
+  if (scatter == spec::MovedBy::copy_engines) scatter_.scatter_by_copies(gradients);
 }
 
 /// A tied head reads the embedding and its own norm, so both are there at once; an untied one takes the
@@ -131,7 +130,6 @@ BlockGradients ShardedParameters::gradients(std::int64_t block) {
 void ShardedParameters::begin_backward(bool last_micro_batch) {
   backward_ = true;
   last_ = last_micro_batch;
-  non_finite_.clear();
 }
 
 void ShardedParameters::gradients_ready(std::int64_t block) {
@@ -139,8 +137,7 @@ void ShardedParameters::gradients_ready(std::int64_t block) {
   Place& place = place_of(block);
   const at::Tensor whole = place.gradients.narrow(0, 0, buffers_.partition.block_size(block)),
                    total = owned(buffers_, buffers_.gradients, block);
-  // On a GPU looking would cost a pass over every gradient of every micro-batch.
-  if (whole.is_cpu()) non_finite_.look(block, whole);
+  non_finite_.search(block, whole);
   GradientReduction::Then then;
   if (last_ && replicas_.size() > 1) then = [this, total] { reduce_.begin_all_reduce(total); };
   place.reduction = scatter_.begin_reduce_scatter_add(whole, total, std::move(then));

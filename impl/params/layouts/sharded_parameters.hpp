@@ -33,7 +33,8 @@ class ShardedParameters final : public ParameterLayout {
   void reduce_scatter() override;
   at::Tensor sum_of_squares() override;
   void weights_changed() override;
-  std::string non_finite_gradient() const override { return non_finite_.name(); }
+  void begin_search() override { non_finite_.begin(); }
+  std::string end_search() override { return non_finite_.end(); }
   std::string non_finite_sum() const override { return first_non_finite_gradient(buffers_); }
 
  private:

@@ -11,11 +11,10 @@ Zero1Parameters::Zero1Parameters(const ParameterBuffers& buffers, const spec::Mo
     : LocalParameters(buffers, model),
       tied_(model.tied_embeddings),
       shard_(shard),
-      reduction_(shard, wire),
+      reduction_(shard, wire, buffers.gradients, buffers.partition.largest_block()),
       non_finite_(buffers.inventory),
       gathers_(static_cast<std::size_t>(buffers.inventory.blocks)) {
-  if (scatter == spec::MovedBy::copy_engines)
-    reduction_.scatter_by_copies(buffers.gradients, buffers.partition.largest_block());
+  if (scatter == spec::MovedBy::copy_engines) reduction_.scatter_by_copies(buffers.gradients);
 }
 
 void Zero1Parameters::wait_for(std::int64_t block) {
@@ -29,15 +28,12 @@ const BlockViews& Zero1Parameters::acquire(std::int64_t block) {
   return LocalParameters::acquire(block);
 }
 
-void Zero1Parameters::begin_backward(bool last_micro_batch) {
-  reduce_when_ready_ = last_micro_batch;
-  non_finite_.clear();
-}
+void Zero1Parameters::begin_backward(bool last_micro_batch) { reduce_when_ready_ = last_micro_batch; }
 
 void Zero1Parameters::gradients_ready(std::int64_t block) {
   if (!reduce_when_ready_) return;
   const at::Tensor gradient = block_of(buffers().gradients, block);
-  non_finite_.look(block, gradient);
+  non_finite_.search(block, gradient);
   reduction_.begin_reduce_scatter(gradient);
 }
 

@@ -23,7 +23,8 @@ class Zero1Parameters final : public LocalParameters {
   at::Tensor sum_of_squares() override;
   void weights_changed() override;
   void settle_weights() override;
-  std::string non_finite_gradient() const override { return non_finite_.name(); }
+  void begin_search() override { non_finite_.begin(); }
+  std::string end_search() override { return non_finite_.end(); }
 
  private:
   void wait_for(std::int64_t block);

@@ -3,15 +3,20 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
+#include <string_view>
 
 #include "impl/checkpoint/durable_file.hpp"
 #include "impl/checkpoint/folder.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
+#include "spec/text/quantity.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::impl::run {
 
@@ -82,29 +87,66 @@ std::string run_directory(const spec::RunConfig& config, Communicator& communica
   return communicator.all_gather(chosen).front();
 }
 
-bool refuse_other_settings(const spec::RunConfig& config, const checkpoint::State& then,
-                           const std::string& path) {
+namespace {
+/// Where a run writes, how often it saves and prints: no result depends on it.
+bool is_about_output(const std::string& name) {
+  return name.starts_with("run.") || name.starts_with("checkpoint.") || name.starts_with("log.") ||
+         name.starts_with("sample.");
+}
+
+/// By which machine and kernels, and in which order, the same sums are made: results differ by their
+/// rounding, if at all.
+bool changes_rounding_alone(const std::string& name) {
+  constexpr std::string_view names[] = {"batch.micro",           "data.prefetch",
+                                        "compute.device",        "compute.attention",
+                                        "compute.deterministic", "compute.cuda_graph",
+                                        "compute.threads",       "memory.recompute",
+                                        "parallel.data",         "parallel.shard_ranks",
+                                        "parallel.reduce",       "parallel.gather",
+                                        "parallel.scatter",      "parallel.check_replicas_every"};
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+std::string shown(const std::vector<checkpoint::DataFile>& data, std::size_t i) {
+  if (i >= data.size()) return "no file";
+  return spec::quote(data[i].path) + " (" + spec::grouped(data[i].bytes) + " bytes, sample " +
+         data[i].sample + ")";
+}
+
+/// The first file that holds other tokens than the one at its place did; empty where all hold the same.
+std::string other_data(const std::vector<checkpoint::DataFile>& now,
+                       const std::vector<checkpoint::DataFile>& then) {
+  std::size_t i = 0;
+  while (i < now.size() && i < then.size() && now[i].same_content(then[i])) ++i;
+  if (i == now.size() && i == then.size()) return "";
+  return "the content of data.paths: file " + std::to_string(i + 1) + " is " + shown(now, i) + ", was " +
+         shown(then, i);
+}
+}  // namespace
+
+ResumeChanges refuse_other_settings(const spec::RunConfig& config,
+                                    const std::vector<checkpoint::DataFile>& data,
+                                    const checkpoint::State& then, const std::string& path) {
   const spec::RunConfig before = spec::load_text(then.config, path, {});
-  const bool extended = then.step >= before.steps && config.steps > before.steps;
+  const auto data_then = checkpoint::data_of(path);
+  ResumeChanges changes{.extended = then.step >= before.steps && config.steps > before.steps, .settings = {}};
+  std::string refused = data_then ? other_data(data, *data_then) : "";
   const auto now_set = spec::settings(config), then_set = spec::settings(before);
-  std::string differing;
   for (std::size_t i = 0; i < now_set.size(); ++i) {
-    const std::string& name = now_set[i].first;
-    // What is computed must stay; where it is written, how often it is saved or printed, and by which machine
-    // may change.
-    const bool free =
-        name.starts_with("run.") || name.starts_with("checkpoint.") || name.starts_with("log.") ||
-        name.starts_with("sample.") || name == "compute.threads" || name == "compute.device" ||
-        name == "compute.cuda_graph" || name == "compute.deterministic" || name == "batch.micro" ||
-        name == "data.prefetch" || name == "parallel.data" || name == "parallel.shard_ranks" ||
-        name == "parallel.gather" || name == "parallel.scatter" || name == "parallel.check_replicas_every" ||
-        (extended && (name == "train.steps" || name.starts_with("schedule.")));
-    if (!free && now_set[i].second != then_set[i].second) differing += (differing.empty() ? "" : ", ") + name;
+    const auto& [name, now] = now_set[i];
+    if (now == then_set[i].second || is_about_output(name)) continue;
+    const bool extends = changes.extended && (name == "train.steps" || name.starts_with("schedule."));
+    const bool compared = name == "data.paths" && data_then;
+    if (extends || compared || changes_rounding_alone(name))
+      changes.settings.push_back({.name = name, .before = then_set[i].second, .now = now});
+    else
+      refused += (refused.empty() ? "" : "; ") + name + " is " + spec::shown(now) + ", was " +
+                 spec::shown(then_set[i].second);
   }
-  if (!differing.empty())
-    throw UserError(ExitCode::usage, path + " was saved by a run with other settings: " + differing +
+  if (!refused.empty())
+    throw UserError(ExitCode::usage, path + " was saved by a run with other settings: " + refused +
                                          "; give the same ones, or start a new run in another run.directory");
-  return extended;
+  return changes;
 }
 
 std::string way_to_go_on(const std::string& directory) {

@@ -1,10 +1,12 @@
 #pragma once
 // Where a run writes, and what it continues.
 #include <string>
+#include <vector>
 
 #include "impl/checkpoint/checkpoint.hpp"
 #include "impl/comm/communicator.hpp"
 #include "spec/config/run_config.hpp"
+#include "spec/record/event.hpp"
 
 namespace assay::impl::run {
 
@@ -24,11 +26,19 @@ std::string run_directory(const spec::RunConfig& config, Communicator& communica
 /// that find its last checkpoint, or, where none is committed, that it starts anew.
 std::string way_to_go_on(const std::string& directory);
 
-/// A resumed run must be the same run. Errors: UserError(usage) naming every setting that changes what is
-/// computed (model, batch, data, optimizer, schedule, seed, dtype) and differs from those in the checkpoint
-/// `path`, of state `then`. One exception: a complete run may be given more steps, and with them another
-/// schedule. Returns whether it is.
-bool refuse_other_settings(const spec::RunConfig& config, const checkpoint::State& then,
-                           const std::string& path);
+/// What a resumed run does otherwise than the run that it continues.
+struct ResumeChanges {
+  bool extended = false;                               ///< a complete run is given more steps
+  std::vector<spec::record::ChangedSetting> settings;  ///< those that the record names
+};
+
+/// A resumed run must be the same run: what differs from the checkpoint `path`, of state `then`, may change
+/// no result by more than its rounding (spec/checkpoint/checkpoint.md, "Resuming"). `data`: what the files of
+/// config.data_paths hold; they may have moved. Errors: UserError(usage) naming every setting (model, batch,
+/// data, optimizer, schedule, seed, dtype) that must not differ and does, with both values. One exception: a
+/// complete run may be given more steps, and with them another schedule.
+ResumeChanges refuse_other_settings(const spec::RunConfig& config,
+                                    const std::vector<checkpoint::DataFile>& data,
+                                    const checkpoint::State& then, const std::string& path);
 
 }  // namespace assay::impl::run

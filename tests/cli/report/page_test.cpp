@@ -50,6 +50,15 @@ TEST(PageReport, EscapesMarkupQuotesControlCharactersAndBrokenUtf8) {
   EXPECT_EQ(escaped("\x1b[31m\xff ü"), "\xEF\xBF\xBD[31m\xEF\xBF\xBD ü");
 }
 
+TEST(PageReport, GoodputStandsBesideTheRateOfSteps) {
+  auto run = example_run();
+  EXPECT_EQ(page({{"a", run}}).find("goodput"), std::string::npos) << "of an earlier version";
+  run.end->goodput = {.tokens_per_second = 12'800, .seconds = 80, .start_up = 8, .steps = 66, .saves = 6};
+  const std::string html = page({{"a", run}});
+  EXPECT_NE(html.find("<b>12,800</b><span>tokens/s of wall-clock time (goodput)"), std::string::npos);
+  EXPECT_NE(html.find("80.0 s: steps 82.5 %, saves 7.5 %, start-up 10.0 %"), std::string::npos);
+}
+
 TEST(PageReport, HostileTextsStayText) {
   const std::string hostile = "</title><script>alert('x')</script>\"><img src=x onerror=alert(1)>";
   auto run = example_run();

@@ -15,6 +15,7 @@ Manifest example() {
           .config = "train.steps = 20\n",
           .version = "0.1.0",
           .dtype = "F32",
+          .data = {{{.path = "tokens", .bytes = 77, .sample = "ef"}}},
           .files = {
               {.name = "weights.safetensors", .bytes = 99, .hash = "ab", .tensors = {{"embedding", "cd"}}}}};
 }
@@ -39,10 +40,23 @@ TEST(ManifestImpl, ReadsWhatItWrites) {
   EXPECT_EQ(to_json(manifest_from_json(text, "folder/manifest.json")), text);
 }
 
+TEST(ManifestImpl, EarlierVersionsSaidNothingOfTheData) {
+  Manifest earlier = example();
+  earlier.data.reset();
+  EXPECT_THAT(to_json(earlier), testing::Not(testing::HasSubstr("\"data\"")));
+  EXPECT_FALSE(manifest_from_json(to_json(earlier), "folder/manifest.json").data.has_value());
+  Manifest of_grammar = example();
+  of_grammar.data->clear();
+  const auto read = manifest_from_json(to_json(of_grammar), "folder/manifest.json");
+  ASSERT_TRUE(read.data.has_value());
+  EXPECT_TRUE(read.data->empty());
+}
+
 TEST(ManifestImpl, C2RefusesWhatIsNotAManifestOfThisSchema) {
   for (const std::string& text :
        {std::string(), std::string("[]"), replaced("\"schema\": 1", "\"schema\": 2"),
-        replaced("\"tokens\"", "\"words\""), replaced("345", "\"345\""), replaced("\"xxh3\"", "\"md5\"")})
+        replaced("\"tokens\"", "\"words\""), replaced("345", "\"345\""), replaced("\"xxh3\"", "\"md5\""),
+        replaced("77", "\"77\"")})
     EXPECT_THAT(refusal(text), testing::HasSubstr("folder/manifest.json: checkpoint_c2: ")) << text;
 }
 

@@ -282,6 +282,32 @@ TEST(ConsoleImpl, SummaryStandsBesideTheFloor) {
             "  gap closed  99.4 % of the way from log V = 5.5452 to the floor\n");
 }
 
+TEST(ConsoleImpl, TheEndSaysWhereAllTimeWent) {
+  Screen screen;
+  RunEnd end = example_end();
+  end.goodput = {
+      .tokens_per_second = 12'800, .seconds = 80, .start_up = 8, .steps = 64, .data_wait = 2, .saves = 6};
+  screen.console.show(example_start());
+  screen.console.show(end);
+  EXPECT_NE(screen.data.str().find("  goodput     12,800 tokens/s over 80.0 s since the program began: steps "
+                                   "80.0 %, data wait 2.5 %, saves 7.5 %, start-up 10.0 %\n"),
+            std::string::npos)
+      << screen.data.str();
+}
+
+TEST(ConsoleImpl, AResumeNamesTheSettingsThatChanged) {
+  Screen screen;
+  screen.console.show(
+      ResumeFrom{.step = 7,
+                 .path = "a/step_00000007",
+                 .changed = {{{"batch.micro", std::int64_t{8}, std::int64_t{4}},
+                              {"memory.recompute", std::string("none"), std::string("block")}}}});
+  EXPECT_EQ(screen.messages.str(),
+            "resuming after step 7 from a/step_00000007\n"
+            "  batch.micro is 4, was 8\n"
+            "  memory.recompute is \"block\", was \"none\"\n");
+}
+
 TEST(ConsoleImpl, SummaryOfAStoppedRunSaysWhyAndHowToContinue) {
   RunEnd end;
   end.reason = EndReason::saved;

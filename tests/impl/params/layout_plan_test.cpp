@@ -49,10 +49,8 @@ RC_GTEST_PROP(LayoutPlanImpl, TheStateOfEachLayoutIsWhatThePlanSays, ()) {
   setting.layout =
       spec::layout_of(data, ranks, data == DataParallel::hybrid && ranks % 2 == 0 ? ranks / 2 : ranks);
   setting.sequence_length = 1;
-  // Rounded sums are there from the beginning only where other ranks copy from them.
   setting.copied_sums = *rc::gen::arbitrary<bool>();
-  setting.rounded_sums = setting.copied_sums && setting.layout.shards_state() &&
-                         setting.dtype == Dtype::bf16 && *rc::gen::arbitrary<bool>();
+  setting.rounded_sums = setting.dtype == Dtype::bf16 && *rc::gen::arbitrary<bool>();
   std::int64_t predicted = 0;
   for (const memory::Item& item : memory::plan(setting).items)
     if (item.purpose == memory::Purpose::state && !item.name.starts_with("rope"))

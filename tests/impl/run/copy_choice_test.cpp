@@ -131,8 +131,7 @@ TEST(CopyChoiceImpl, TheShardGroupCopiesFromWeightsAndGradients) {
         });
 }
 
-/// Every whole that is reduced lies where it was said to lie, its parts fit, and rounded copies that take
-/// turns in two places train as those that are made anew.
+/// Every whole that is reduced lies where it was said to lie, its parts fit, and what is trained is the same.
 TEST(CopyChoiceImpl, WhatIsReducedLiesInWhatIsCopiedFrom) {
   for (const DataParallel data : {DataParallel::zero1, DataParallel::shard, DataParallel::hybrid})
     for (const Dtype wire : {Dtype::f32, Dtype::bf16})
@@ -153,9 +152,9 @@ TEST(CopyChoiceImpl, WhatIsReducedLiesInWhatIsCopiedFrom) {
         };
         tests::AskedCopies asked;
         AskedForCopies asking(communicator, asked);
-        const at::Tensor anew = weights_after_steps(communicator, {}),
-                         in_turn = weights_after_steps(asking, {.gradients = copy_engines});
-        EXPECT_TRUE(at::equal(anew, in_turn)) << spec::to_string(data);
+        const at::Tensor as_ever = weights_after_steps(communicator, {}),
+                         by_copies = weights_after_steps(asking, {.gradients = copy_engines});
+        EXPECT_TRUE(at::equal(as_ever, by_copies)) << spec::to_string(data);
         EXPECT_GT(asked.reduced, 0);
         EXPECT_EQ(asked.faults, "") << spec::to_string(data);
       });

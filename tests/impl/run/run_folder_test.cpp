@@ -11,6 +11,9 @@
 #include <vector>
 
 #include "impl/checkpoint/checkpoint.hpp"
+#include "spec/config/dump.hpp"
+#include "spec/config/keys.hpp"
+#include "spec/config/load.hpp"
 #include "spec/error.hpp"
 #include "tests/support/scratch.hpp"
 
@@ -25,12 +28,13 @@ class RunFolderImpl : public testing::Test {
 
   /// Path of a checkpoint of step `step` in the run folder `name`.
   std::string saved(const std::string& name, std::int64_t step) const {
+    return saved(name, checkpoint::State{.step = step, .tokens = 0, .config = {}});
+  }
+  std::string saved(const std::string& name, const checkpoint::State& state) const {
     spec::ModelSpec model;
     model.name = "tiny", model.vocab = 11, model.width = 8, model.layers = 1, model.heads = 2;
     model.kv_heads = 1, model.head_dim = 4, model.ffn = 12, model.context = 8;
-    return checkpoint::save(folder(name), allocate(model, Dtype::f32, at::kCPU),
-                            {.step = step, .tokens = 0, .config = {}}, 10)
-        .path;
+    return checkpoint::save(folder(name), allocate(model, Dtype::f32, at::kCPU), state, 10).path;
   }
 
   spec::RunConfig resuming(const std::string& path, const std::string& directory) const {
@@ -89,6 +93,98 @@ TEST_F(RunFolderImpl, TheWayToGoOnNamesTheFolderOrThatNothingIsSaved) {
   const std::string settings = "run.directory=" + folder("a") + " checkpoint.resume=auto";
   EXPECT_NE(way_to_go_on(folder("a")).find(settings), std::string::npos) << way_to_go_on(folder("a"));
   EXPECT_NE(way_to_go_on(folder("on-another-host")).find("checkpoint.resume=auto"), std::string::npos);
+}
+
+/// Another value of the setting, inside of its range or not: nobody asks here.
+spec::Value another(const spec::Key& key, const spec::Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    for (const std::string& choice : key.choices)
+      if (choice != *text) return choice;
+    return *text + "-other";
+  }
+  if (const auto* number = std::get_if<double>(&value)) return *number == 0.5 ? 0.25 : 0.5;
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer == 3 ? 4 : 3;
+  return std::vector<std::string>{"other"};
+}
+
+/// What may not change is refused with both values; of the rest, what makes other roundings is named.
+TEST_F(RunFolderImpl, EverySettingIsRefusedNamedOrAboutOutput) {
+  const std::set<std::string> named = {"batch.micro",           "data.prefetch",
+                                       "compute.device",        "compute.attention",
+                                       "compute.deterministic", "compute.cuda_graph",
+                                       "compute.threads",       "memory.recompute",
+                                       "parallel.data",         "parallel.shard_ranks",
+                                       "parallel.reduce",       "parallel.gather",
+                                       "parallel.scatter",      "parallel.check_replicas_every"};
+  const spec::RunConfig before = spec::load("", {"compute.dtype=bf16"});
+  const checkpoint::State state{
+      .step = 1, .tokens = 0, .config = spec::dump_toml(before), .data = std::vector<checkpoint::DataFile>{}};
+  const std::string path = saved("a", state);
+  EXPECT_TRUE(refuse_other_settings(before, {}, state, path).settings.empty());
+  for (const spec::Key& key : spec::keys()) {
+    if (key.name == "data.paths") continue;  // by content
+    spec::RunConfig now = before;
+    const spec::Value old = key.get(before), other = another(key, old);
+    key.set(now, other);
+    const bool output = key.name.starts_with("run.") || key.name.starts_with("checkpoint.") ||
+                        key.name.starts_with("log.") || key.name.starts_with("sample.");
+    try {
+      const ResumeChanges changes = refuse_other_settings(now, {}, state, path);
+      EXPECT_TRUE(output || named.contains(key.name)) << key.name << " may not change";
+      EXPECT_EQ(changes.settings.size(), output ? 0u : 1u) << key.name;
+      for (const spec::record::ChangedSetting& setting : changes.settings)
+        EXPECT_EQ(setting, (spec::record::ChangedSetting{key.name, old, other}));
+    } catch (const UserError& error) {
+      EXPECT_FALSE(output || named.contains(key.name)) << error.what();
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      const std::string both = key.name + " is " + spec::shown(other) + ", was " + spec::shown(old);
+      EXPECT_NE(std::string(error.what()).find(both), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST_F(RunFolderImpl, DataMayMoveAndMayNotChange) {
+  using checkpoint::DataFile;
+  const std::vector<DataFile> then = {{"a/1", 100, "aa"}, {"a/2", 200, "bb"}},
+                              moved = {{"b/1", 100, "aa"}, {"b/2", 200, "bb"}};
+  const auto reading = [](const std::vector<DataFile>& files) {
+    std::string paths;
+    for (const DataFile& file : files) paths += (paths.empty() ? "\"" : ", \"") + file.path + "\"";
+    return spec::load("", files.empty()
+                              ? std::vector<std::string>{}
+                              : std::vector<std::string>{"data.paths=[" + paths + "]", "data.dtype=uint16"});
+  };
+  const auto refused = [&](const std::vector<DataFile>& now, const checkpoint::State& state,
+                           const std::string& path) -> std::string {
+    try {
+      refuse_other_settings(reading(now), now, state, path);
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const checkpoint::State state{
+      .step = 1, .tokens = 0, .config = spec::dump_toml(reading(then)), .data = then};
+  const std::string path = saved("a", state);
+  EXPECT_TRUE(refuse_other_settings(reading(then), then, state, path).settings.empty());
+  const auto changed = refuse_other_settings(reading(moved), moved, state, path).settings;
+  ASSERT_EQ(changed.size(), 1u);
+  EXPECT_EQ(changed[0].name, "data.paths");
+  EXPECT_EQ(changed[0].now, spec::Value(std::vector<std::string>{"b/1", "b/2"}));
+  // The same paths, another content; another order, which numbers samples otherwise; a file more or less.
+  EXPECT_NE(refused({{"a/1", 100, "aa"}, {"a/2", 200, "cc"}}, state, path)
+                .find("file 2 is \"a/2\" (200 bytes, sample cc), was \"a/2\" (200 bytes, sample bb)"),
+            std::string::npos);
+  EXPECT_NE(refused({then[1], then[0]}, state, path).find("file 1 is \"a/2\""), std::string::npos);
+  EXPECT_NE(refused({then[0]}, state, path).find("file 2 is no file, was \"a/2\""), std::string::npos);
+  EXPECT_NE(refused({}, state, path).find("file 1 is no file"), std::string::npos);
+  // An earlier version saved no content: then the paths are compared.
+  checkpoint::State earlier = state;
+  earlier.data.reset();
+  const std::string of_earlier = saved("b", earlier);
+  EXPECT_EQ(refused(then, earlier, of_earlier), "");
+  EXPECT_NE(refused(moved, earlier, of_earlier).find("data.paths is [\"b/1\", \"b/2\"], was [\"a/1\""),
+            std::string::npos);
 }
 
 TEST_F(RunFolderImpl, RunsThatStartAtOnceGetAFolderEach) {

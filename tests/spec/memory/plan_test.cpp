@@ -304,19 +304,41 @@ TEST(MemoryPlanSpec, ASettingComesFromTheConfigurationOfARun) {
                   .flash_attention);
 }
 
+/// Bytes of the tensors of that name that llama3-8b in bf16 takes on one of four ranks.
+std::int64_t on_four_ranks(std::string_view name, std::vector<std::string> settings) {
+  settings.insert(settings.begin(), {"batch.sequences=4", "batch.micro=1", "compute.dtype=bf16"});
+  const RunConfig config = load("", settings);
+  Setting setting = setting_of(config, find_model("llama3-8b"), batch_of(4, 1, 4), Machine::cuda);
+  setting.layout = layout_of(config.data_parallel, 4, config.shard_ranks);
+  for (const Item& item : plan(setting).items)
+    if (item.name == name) return item.bytes.to_int64();
+  return 0;
+}
+
+// The head with its norm, in shares of 64 elements' multiples: 128,256 x 4,096 + 4,096 over 4 ranks.
+constexpr std::int64_t share = (128'256 + 1) * 4'096 / 4;
+
+/// Two copies of the largest block are in flight, and in hybrid two of its share.
+TEST(MemoryPlanSpec, SumsInBf16TakeTwoRoundedCopies) {
+  const std::string bf16 = "parallel.reduce=bf16";
+  for (const char* data : {"replicate", "zero1", "shard"}) {
+    const std::string layout = std::string("parallel.data=") + data;
+    EXPECT_EQ(on_four_ranks("rounded_sums", {layout, bf16}), 2 * 4 * share * 2) << data;
+    EXPECT_EQ(on_four_ranks("rounded_shares", {layout, bf16}), 0) << data;
+    EXPECT_EQ(on_four_ranks("rounded_sums", {layout}), 0) << data;
+  }
+  const std::string hybrid = "parallel.data=hybrid", of_two = "parallel.shard_ranks=2";
+  EXPECT_EQ(on_four_ranks("rounded_sums", {hybrid, of_two, bf16}), 2 * 4 * share * 2);
+  EXPECT_EQ(on_four_ranks("rounded_shares", {hybrid, of_two, bf16}), 2 * 2 * share * 2);
+  EXPECT_EQ(on_four_ranks("rounded_shares", {hybrid, of_two}), 0);
+}
+
 /// Parts of the other three ranks of the largest block's share, in the type in which gradients are summed.
 TEST(MemoryPlanSpec, SumsByCopyEnginesTakeTheOthersPartsOfAShare) {
-  const auto parts = [](std::vector<std::string> settings) {
-    settings.insert(settings.begin(), {"batch.sequences=4", "batch.micro=1", "compute.dtype=bf16"});
-    const RunConfig config = load("", settings);
-    const Plan with = plan(setting_of(config, find_model("llama3-8b"), batch_of(4, 1, 4), Machine::cuda));
-    for (const Item& item : with.items)
-      if (item.name == "scattered_parts") return item.bytes.to_int64();
-    return std::int64_t{0};
+  const auto parts = [](const std::vector<std::string>& settings) {
+    return on_four_ranks("scattered_parts", settings);
   };
   const std::string by_copies = "parallel.scatter=copy_engines";
-  // The head with its norm, in shares of 64 elements' multiples: 128,256 x 4,096 + 4,096 over 4 ranks.
-  const std::int64_t share = (128'256 + 1) * 4'096 / 4;
   EXPECT_EQ(parts({"parallel.data=shard", by_copies}), 3 * share * 4);
   EXPECT_EQ(parts({"parallel.data=zero1", by_copies}), 3 * share * 4);
   EXPECT_EQ(parts({"parallel.data=shard", "parallel.reduce=bf16", by_copies}), 3 * share * 2);

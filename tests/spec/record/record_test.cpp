@@ -111,7 +111,9 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
                                           "final_loss",
                                           "final_steps",
                                           "floor",
-                                          "gap_closed"};
+                                          "gap_closed",
+                                          "changed",
+                                          "goodput"};
   RunStart start;
   start.commit = "c";
   start.peak_flops = 1;
@@ -124,12 +126,15 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
   Step step;
   step.mfu = step.hfu = 0.5;
   step.executed_flops = 1e12;
+  ResumeFrom resume;
+  resume.changed.emplace();
   RunEnd end;
   end.message = "m";
   end.final_loss = end.floor = end.gap_closed = 1;
   end.final_steps = 1;
-  for (const Event& event : {Event(start), Event(step), Event(Checkpoint()), Event(ResumeFrom()),
-                             Event(Samples()), Event(memory), Event(end)}) {
+  end.goodput.emplace();
+  for (const Event& event : {Event(start), Event(step), Event(Checkpoint()), Event(resume), Event(Samples()),
+                             Event(memory), Event(end)}) {
     const auto whole = nlohmann::ordered_json::parse(to_json(event));
     for (const auto& [name, content] : whole.items()) {
       auto json = whole;
@@ -193,6 +198,17 @@ TEST(RunSpec, GapClosedIsOneAtTheFloorAndZeroAtAUniformGuess) {
   EXPECT_EQ(gap_closed(1.0, 1.0, 256), 1.0);
   EXPECT_EQ(gap_closed(std::log(256.0), 1.0, 256), 0.0);
   EXPECT_NEAR(gap_closed(1.5, 0.5, 100), (std::log(100.0) - 1.5) / (std::log(100.0) - 0.5), 1e-15);
+}
+
+TEST(RunSpec, SharesOfGoodputAreThoseOfItsParts) {
+  const Goodput goodput{.tokens_per_second = 1,
+                        .seconds = 200,
+                        .start_up = 10,
+                        .steps = 150,
+                        .data_wait = 1,
+                        .saves = 35,
+                        .other = 4};
+  EXPECT_EQ(shares(goodput), "steps 75.0 %, data wait 0.5 %, saves 17.5 %, start-up 5.0 %, other 2.0 %");
 }
 
 TEST(RunSpec, C2RefusesAFloorAboveAUniformGuess) {

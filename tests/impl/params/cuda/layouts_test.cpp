@@ -41,7 +41,7 @@ TEST(LayoutsCudaImpl, InitialWeightsAreThoseOfTheCpu) {
   }
 }
 
-TEST(LayoutsCudaImpl, ANonFiniteGradientNamesTheRank) {
+TEST(LayoutsCudaImpl, ANonFiniteGradientNamesTheRankAndTheParameter) {
   ASSAY_NEEDS_GPU_RANKS();
   const spec::ModelSpec model = tests::tiny_model(1);
   const int culprit = world().size() - 1;
@@ -57,6 +57,10 @@ TEST(LayoutsCudaImpl, ANonFiniteGradientNamesTheRank) {
     const std::string text = error.what();
     EXPECT_NE(text.find("rank " + std::to_string(culprit) + ":"), std::string::npos) << text;
     EXPECT_EQ(text.find("rank 0:"), std::string::npos) << text;
+    bool named = false;
+    for (const spec::Parameter& parameter : runner.buffers().inventory.parameters)
+      named = named || text.find("gradient of " + parameter.name + " is not finite") != std::string::npos;
+    EXPECT_TRUE(named) << text;
   }
 }
 
