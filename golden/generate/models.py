@@ -94,12 +94,12 @@ class Model(Golden):
         return path
 
 
-def build(family, draw, V, D, L, H, K, E, F, tied, rope):
+def build(family, draw, V, D, L, H, K, E, F, tied, rope, act="silu"):
     """A model in float64 with drawn weights: large enough that every term counts, gains away from one, biases from zero."""
     config_class, model_class = FAMILIES[family]
     config = config_class(
         vocab_size=V, hidden_size=D, num_hidden_layers=L, num_attention_heads=H, num_key_value_heads=K, head_dim=E,
-        intermediate_size=F, tie_word_embeddings=tied, rope_parameters=rope, max_position_embeddings=128,
+        intermediate_size=F, hidden_act=act, tie_word_embeddings=tied, rope_parameters=rope, max_position_embeddings=128,
         rms_norm_eps=1e-5 if family == "llama" else 1e-6, bos_token_id=None, eos_token_id=None, use_cache=False,
         attn_implementation="eager")
     model = model_class(config).double().eval()
@@ -159,6 +159,11 @@ CASES = {
     "llama_packed": (
         "llama", 304, dict(V=11, D=10, L=2, H=2, K=1, E=4, F=7), True, PLAIN, (2, 8),
         [[0, 0, 0, 1, 1, 1, 1, 2], [0, 1, 1, 2, 2, 2, 2, 2]], 0.2),
+    "geglu_gqa2": (
+        "llama", 313, dict(V=16, D=12, L=2, H=4, K=2, E=4, F=13, act="gelu_pytorch_tanh"), False, PLAIN, (2, 7), None, 0.2),
+    "geglu_packed_tied": (
+        "qwen3", 314, dict(V=13, D=8, L=3, H=2, K=1, E=6, F=9, act="gelu_pytorch_tanh"), True, PLAIN, (2, 6),
+        [[0, 0, 0, 1, 1, 2], [0, 1, 1, 1, 1, 1]], 0.2),
     "qwen2_one_layer": ("qwen2", 308, dict(V=12, D=10, L=1, H=2, K=2, E=4, F=9), False, PLAIN, (3, 4), None, 0.3),
     "qwen2_tied_gqa3": ("qwen2", 309, dict(V=21, D=13, L=3, H=3, K=1, E=6, F=14), True, PLAIN, (2, 6), None, 0.2),
     "qwen2_packed_gqa2": (
@@ -195,8 +200,11 @@ def one_pass(case):
     tensors = {"ids": ids, "targets": targets, "documents": numbers, "positions": positions_of(numbers), "logits": logits}
     tensors |= {f"parameters/{name}": parameter for name, parameter in model.named_parameters()}
     tensors |= {f"gradients/{name}": parameter.grad for name, parameter in model.named_parameters()}
+    equation = EQUATIONS[family]
+    if "act" in sizes:
+        equation += "; the MLP: Shazeer, GLU Variants Improve Transformer, arXiv:2002.05202, eq. (5)"
     return Model(
-        "model", case, "transformers_f64", EQUATIONS[family], tool_versions("mpmath", "torch", "transformers"), tensors,
+        "model", case, "transformers_f64", equation, tool_versions("mpmath", "torch", "transformers"), tensors,
         scalars={"loss": loss.item(), "valid": int((targets != IGNORE).sum())}, seed=seed, folder="models", note=NOTE,
         config_json=config_text(model))
 
