@@ -22,7 +22,7 @@ TrainState initial_state(const spec::ModelSpec& model, std::uint64_t seed);
 
 struct Hyperparameters {
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
-  double weight_decay = 0.1;  ///< of matrices, embedding and head included; gains have none
+  double weight_decay = 0.1;  ///< of matrices, embedding and head included; gains and biases have none
   double clip = 1;            ///< largest global gradient norm; 0: no clipping
   double z_loss = 0;          ///< coefficient
 };

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch.nn import functional as F
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
 from transformers.models.llama import modeling_llama
+from transformers.models.qwen2 import modeling_qwen2
 from transformers.models.qwen3 import modeling_qwen3
 from transformers.utils import logging
 
@@ -23,9 +24,11 @@ from .ops.rope import inverse_frequencies
 
 logging.disable_progress_bar()
 IGNORE = -100
-FAMILIES = {"llama": (LlamaConfig, LlamaForCausalLM), "qwen3": (Qwen3Config, Qwen3ForCausalLM)}
+FAMILIES = {"llama": (LlamaConfig, LlamaForCausalLM), "qwen2": (Qwen2Config, Qwen2ForCausalLM),
+            "qwen3": (Qwen3Config, Qwen3ForCausalLM)}
 EQUATIONS = {
     "llama": "Touvron et al., LLaMA, arXiv:2302.13971, and Llama 3, arXiv:2407.21783, as transformers' LlamaForCausalLM",
+    "qwen2": "Qwen2 Technical Report, arXiv:2407.10671, as transformers' Qwen2ForCausalLM",
     "qwen3": "Qwen3 Technical Report, arXiv:2505.09388, as transformers' Qwen3ForCausalLM",
 }
 NOTE = "transformers with RMSNorm, rotary angles and attention softmax evaluated in float64 by override"
@@ -55,14 +58,17 @@ def eager_attention_f64(module, query, key, value, attention_mask, scaling, **_)
 
 
 class Float64:
-    """Within `with Float64():` the three functions are replaced in both families."""
+    """Within `with Float64():` the three functions are replaced in every family."""
 
     replacements = [
         (modeling_llama.LlamaRMSNorm, "forward", rms_norm_f64),
+        (modeling_qwen2.Qwen2RMSNorm, "forward", rms_norm_f64),
         (modeling_qwen3.Qwen3RMSNorm, "forward", rms_norm_f64),
         (modeling_llama.LlamaRotaryEmbedding, "forward", rotary_f64),
+        (modeling_qwen2.Qwen2RotaryEmbedding, "forward", rotary_f64),
         (modeling_qwen3.Qwen3RotaryEmbedding, "forward", rotary_f64),
         (modeling_llama, "eager_attention_forward", eager_attention_f64),
+        (modeling_qwen2, "eager_attention_forward", eager_attention_f64),
         (modeling_qwen3, "eager_attention_forward", eager_attention_f64),
     ]
 
@@ -88,18 +94,18 @@ class Model(Golden):
         return path
 
 
-def build(family, draw, V, D, L, H, K, E, F, tied, rope):
-    """A model in float64 with drawn weights: large enough that every term counts, gains away from one."""
+def build(family, draw, V, D, L, H, K, E, F, tied, rope, act="silu"):
+    """A model in float64 with drawn weights: large enough that every term counts, gains away from one, biases from zero."""
     config_class, model_class = FAMILIES[family]
     config = config_class(
         vocab_size=V, hidden_size=D, num_hidden_layers=L, num_attention_heads=H, num_key_value_heads=K, head_dim=E,
-        intermediate_size=F, tie_word_embeddings=tied, rope_parameters=rope, max_position_embeddings=128,
+        intermediate_size=F, hidden_act=act, tie_word_embeddings=tied, rope_parameters=rope, max_position_embeddings=128,
         rms_norm_eps=1e-5 if family == "llama" else 1e-6, bos_token_id=None, eos_token_id=None, use_cache=False,
         attn_implementation="eager")
     model = model_class(config).double().eval()
     with torch.no_grad():
-        for parameter in model.parameters():
-            gain = parameter.dim() == 1
+        for name, parameter in model.named_parameters():
+            gain = parameter.dim() == 1 and not name.endswith(".bias")
             parameter.copy_(draw.normal(*parameter.shape, mean=1.0 if gain else 0.0, scale=0.3, decimals=4))
     return model
 
@@ -153,6 +159,16 @@ CASES = {
     "llama_packed": (
         "llama", 304, dict(V=11, D=10, L=2, H=2, K=1, E=4, F=7), True, PLAIN, (2, 8),
         [[0, 0, 0, 1, 1, 1, 1, 2], [0, 1, 1, 2, 2, 2, 2, 2]], 0.2),
+    "geglu_gqa2": (
+        "llama", 313, dict(V=16, D=12, L=2, H=4, K=2, E=4, F=13, act="gelu_pytorch_tanh"), False, PLAIN, (2, 7), None, 0.2),
+    "geglu_packed_tied": (
+        "qwen3", 314, dict(V=13, D=8, L=3, H=2, K=1, E=6, F=9, act="gelu_pytorch_tanh"), True, PLAIN, (2, 6),
+        [[0, 0, 0, 1, 1, 2], [0, 1, 1, 1, 1, 1]], 0.2),
+    "qwen2_one_layer": ("qwen2", 308, dict(V=12, D=10, L=1, H=2, K=2, E=4, F=9), False, PLAIN, (3, 4), None, 0.3),
+    "qwen2_tied_gqa3": ("qwen2", 309, dict(V=21, D=13, L=3, H=3, K=1, E=6, F=14), True, PLAIN, (2, 6), None, 0.2),
+    "qwen2_packed_gqa2": (
+        "qwen2", 310, dict(V=15, D=9, L=2, H=4, K=2, E=4, F=8), False, PLAIN, (2, 8),
+        [[0, 0, 0, 1, 1, 1, 1, 2], [0, 0, 1, 1, 1, 1, 2, 2]], 0.2),
     "qwen3_one_layer": ("qwen3", 305, dict(V=11, D=7, L=1, H=2, K=2, E=4, F=9), False, PLAIN, (3, 4), None, 0.3),
     "qwen3_tied_gqa4": ("qwen3", 306, dict(V=23, D=15, L=3, H=4, K=1, E=6, F=13), True, PLAIN, (2, 6), None, 0.2),
     "qwen3_packed_gqa2": (
@@ -184,8 +200,11 @@ def one_pass(case):
     tensors = {"ids": ids, "targets": targets, "documents": numbers, "positions": positions_of(numbers), "logits": logits}
     tensors |= {f"parameters/{name}": parameter for name, parameter in model.named_parameters()}
     tensors |= {f"gradients/{name}": parameter.grad for name, parameter in model.named_parameters()}
+    equation = EQUATIONS[family]
+    if "act" in sizes:
+        equation += "; the MLP: Shazeer, GLU Variants Improve Transformer, arXiv:2002.05202, eq. (5)"
     return Model(
-        "model", case, "transformers_f64", EQUATIONS[family], tool_versions("mpmath", "torch", "transformers"), tensors,
+        "model", case, "transformers_f64", equation, tool_versions("mpmath", "torch", "transformers"), tensors,
         scalars={"loss": loss.item(), "valid": int((targets != IGNORE).sum())}, seed=seed, folder="models", note=NOTE,
         config_json=config_text(model))
 

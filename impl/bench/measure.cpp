@@ -159,7 +159,8 @@ void tune_products(const Plan& plan, double seconds, const UseLine& use) {
       if (record.count.pass != spec::time::StepPass::forward || !record.gemm) continue;
       if (!tuned.insert(record.count.op).second) continue;
       const spec::paper::Gemm& gemm = *record.gemm;
-      const at::Tensor x = normal(gemm.rows, gemm.in, dtype), weight = normal(gemm.out, gemm.in, dtype),
+      const at::Tensor bias = gemm.bias ? normal(1, gemm.out, dtype) : at::Tensor(),
+                       x = normal(gemm.rows, gemm.in, dtype), weight = normal(gemm.out, gemm.in, dtype),
                        dy = normal(gemm.rows, gemm.out, dtype),
                        base = gemm.residual ? normal(gemm.rows, gemm.out, dtype) : at::Tensor();
       at::Tensor y = normal(gemm.rows, gemm.out, dtype), dx = normal(gemm.rows, gemm.in, dtype),
@@ -167,7 +168,7 @@ void tune_products(const Plan& plan, double seconds, const UseLine& use) {
       const auto say = [&](const std::string& line) {
         use(std::string(to_string(record.count.op)) + ": " + line);
       };
-      say(cuda::tune({.left = x, .right = weight, .right_transposed = true}, y, base, seconds));
+      say(cuda::tune({.left = x, .right = weight, .right_transposed = true, .bias = bias}, y, base, seconds));
       say(cuda::tune({.left = dy, .right = weight}, dx, {}, seconds));
       say(cuda::tune({.left = dy, .right = x, .left_transposed = true}, dweight, dweight, seconds));
     }

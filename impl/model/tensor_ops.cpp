@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "impl/ops/bias/bias.hpp"
 #include "impl/ops/cross_entropy/cross_entropy.hpp"
 #include "impl/ops/embedding/embedding.hpp"
 #include "impl/ops/qk_norm/qk_norm.hpp"
@@ -85,8 +86,8 @@ TensorOps::Operand TensorOps::rms_norm_backward(const Site& site, Tensor dy, con
   return value == ForwardValue::read ? kept_or(std::move(kept), std::move(dy)) : kept;
 }
 
-at::Tensor TensorOps::linear(const Site& site, const Operand& x, const Weight& weight) {
-  return run(site, {}, [&] { return linear::forward(x.value, weight.value); });
+at::Tensor TensorOps::linear(const Site& site, const Operand& x, const Weight& weight, const Vector& bias) {
+  return run(site, {}, [&] { return linear::forward(x.value, weight.value, bias); });
 }
 
 at::Tensor TensorOps::linear_residual(const Site& site, const Tensor& residual, const Operand& x,
@@ -101,6 +102,10 @@ at::Tensor TensorOps::linear_input_gradient(const Site& site, const Operand& dy,
 void TensorOps::linear_weight_gradient(const Site& site, const Operand& dy, const Operand& x,
                                        const Gradient& dweight) {
   run(site, {}, [&] { linear::backward_weight(dy.value, x.value, dweight.into, dweight.sum); });
+}
+
+void TensorOps::bias_gradient(const Site& site, const Tensor& dy, const VectorGradient& dbias) {
+  run(site, {}, [&] { bias::backward(dy, dbias); });
 }
 
 spec::step::QkNormed<TensorOps> TensorOps::qk_norm(const Site& site, const Tensor& qkv, const Vector& q_gain,

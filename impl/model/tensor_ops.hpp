@@ -103,10 +103,11 @@ class TensorOps {
   Operand rms_norm_backward(const Site& site, Tensor dy, const Tensor& x, const Vector& gain,
                             const Tensor& rstd, Tensor& dx, const VectorGradient& dgain, Operand kept,
                             ForwardValue value);
-  Tensor linear(const Site& site, const Operand& x, const Weight& weight);
+  Tensor linear(const Site& site, const Operand& x, const Weight& weight, const Vector& bias = {});
   Tensor linear_residual(const Site& site, const Tensor& residual, const Operand& x, const Weight& weight);
   Tensor linear_input_gradient(const Site& site, const Operand& dy, const Weight& weight);
   void linear_weight_gradient(const Site& site, const Operand& dy, const Operand& x, const Gradient& dweight);
+  void bias_gradient(const Site& site, const Tensor& dy, const VectorGradient& dbias);
   spec::step::QkNormed<TensorOps> qk_norm(const Site& site, const Tensor& qkv, const Vector& q_gain,
                                           const Vector& k_gain);
   void qk_norm_backward(const Site& site, Tensor& dqkv, const Tensor& qkv, const Vector& q_gain,

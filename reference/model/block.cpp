@@ -1,6 +1,7 @@
 #include "reference/model/block.hpp"
 
 #include "reference/counted.hpp"
+#include "reference/ops/bias.hpp"
 #include "reference/ops/linear.hpp"
 #include "reference/ops/rope.hpp"
 #include "reference/ops/swiglu.hpp"
@@ -31,6 +32,7 @@ class Weights {
   const Tensor<S>& operator()(const std::string& name) const {
     return parameters_.at(prefix_ + name + ".weight");
   }
+  const Tensor<S>& bias(const std::string& name) const { return parameters_.at(prefix_ + name + ".bias"); }
 
  private:
   const Parameters<S>& parameters_;
@@ -45,11 +47,22 @@ class Gradients {
   void add(const std::string& name, const Tensor<S>& gradient) {
     add_gradient(gradients_, prefix_ + name + ".weight", gradient);
   }
+  void add_bias(const std::string& name, const Tensor<S>& gradient) {
+    add_gradient(gradients_, prefix_ + name + ".bias", gradient);
+  }
 
  private:
   Parameters<S>& gradients_;
   std::string prefix_;
 };
+
+/// The projection q, k or v of x, with its bias where the model has one.
+template <class S>
+Tensor<S> projected(const Tensor<S>& x, const Weights<S>& weight, const std::string& name,
+                    const spec::ModelSpec& model) {
+  const Tensor<S> product = linear::forward(x, weight(name));
+  return model.qkv_bias ? bias::forward(product, weight.bias(name)) : product;
+}
 
 /// dy through down, swiglu, gate, up and the norm before them; without the residual path.
 template <class S>
@@ -105,6 +118,11 @@ Tensor<S> attention_backward(const Tensor<S>& dmiddle, const Forward<S>& saved, 
   gradients.add("self_attn.k_proj", key.dweight);
   gradients.add("self_attn.v_proj", value.dweight);
   gradients.add("input_layernorm", norm.dgain);
+  if (model.qkv_bias) {
+    gradients.add_bias("self_attn.q_proj", bias::backward(dq.reshaped({B, T, H * E})));
+    gradients.add_bias("self_attn.k_proj", bias::backward(dk.reshaped({B, T, K * E})));
+    gradients.add_bias("self_attn.v_proj", bias::backward(d.dv.reshaped({B, T, K * E})));
+  }
   return norm.dx;
 }
 
@@ -119,9 +137,9 @@ Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index la
   Forward<S> s;
   s.x = x;
   s.input_norm = rms_norm::forward(x, weight("input_layernorm"), model.norm_eps);
-  s.q = linear::forward(s.input_norm.y, weight("self_attn.q_proj")).reshaped({B, T, H, E});
-  s.k = linear::forward(s.input_norm.y, weight("self_attn.k_proj")).reshaped({B, T, K, E});
-  s.v = linear::forward(s.input_norm.y, weight("self_attn.v_proj")).reshaped({B, T, K, E});
+  s.q = projected(s.input_norm.y, weight, "self_attn.q_proj", model).reshaped({B, T, H, E});
+  s.k = projected(s.input_norm.y, weight, "self_attn.k_proj", model).reshaped({B, T, K, E});
+  s.v = projected(s.input_norm.y, weight, "self_attn.v_proj", model).reshaped({B, T, K, E});
   if (model.qk_norm)
     s.qk = qk_norm::forward(s.q, s.k, weight("self_attn.q_norm"), weight("self_attn.k_norm"), model.norm_eps);
   s.q_rotated = rope::forward(model.qk_norm ? s.qk.q : s.q, batch.positions, frequencies(model));

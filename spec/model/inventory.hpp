@@ -49,15 +49,15 @@ struct Parameter {
   std::int64_t block;   ///< 0 embedding, 1..L decoder blocks, L+1 final norm and head; multi-token: 0..
   std::int64_t offset;  ///< first element in the flat buffer [elements]
   std::int64_t size;    ///< product of shape [elements]
-  bool matrix() const { return shape.size() == 2; }  ///< matrices get weight decay, gains do not
+  bool matrix() const { return shape.size() == 2; }  ///< matrices get weight decay, gains and biases do not
   /// Moved by gradients; the router bias is not, and is stored but not counted as a parameter.
   bool learned() const { return role != Role::router_bias; }
 };
 
-/// Parameters in flat-buffer order. query|key|value of a block are adjacent without gap, as are gate|up, so
-/// that one view [ (H+2K)*E, D ] or [ 2F, D ] is the fused matrix. Offsets of groups (fused matrices count as
-/// one group, every other tensor as its own) are multiples of `alignment` elements. A tied head is not
-/// listed: it is the embedding.
+/// Parameters in flat-buffer order. query|key|value of a block are adjacent without gap, as are their biases
+/// and gate|up, so that one view [ (H+2K)*E, D ] or [ 2F, D ] is the fused matrix. Offsets of groups (fused
+/// matrices count as one group, every other tensor as its own) are multiples of `alignment` elements. A tied
+/// head is not listed: it is the embedding.
 struct Inventory {
   std::vector<Parameter> parameters;
   std::int64_t flat_size = 0;  ///< elements of the flat buffer, alignment gaps included

@@ -46,9 +46,10 @@ constexpr auto scaling_computed = [](const std::optional<RopeScaling>& given) {
   return given ? first_refusal(*given, computed_scaling) : std::string();
 };
 
-/// Names of tensors follow the family, and readers of checkpoints ask for those of Llama and Qwen3.
+/// Names of tensors follow the family, and readers of checkpoints ask for those of Llama, Qwen2
+/// and Qwen3.
 constexpr auto family_with_names = [](Family family) {
-  return family == Family::llama || family == Family::qwen3
+  return family == Family::llama || family == Family::qwen2 || family == Family::qwen3
              ? ""
              : "the parameter names of family " + std::string(to_string(family));
 };
@@ -63,9 +64,9 @@ constexpr std::tuple computed = {
     of(&ModelSpec::mlp, only_value(Mlp::swiglu, "a gelu MLP")),
     of(&ModelSpec::positions, only_value(Positions::rope, "learned positions")),
     of(&ModelSpec::rope_scaling, scaling_computed),
-    of(&ModelSpec::qkv_bias, only_value(false, "biases of its projections")),
-    of(&ModelSpec::output_bias, only_value(false, "biases of its projections")),
-    of(&ModelSpec::mlp_bias, only_value(false, "biases of its projections")),
+    of(&ModelSpec::qkv_bias, any_value),
+    of(&ModelSpec::output_bias, only_value(false, "a bias of its attention output")),
+    of(&ModelSpec::mlp_bias, only_value(false, "biases of its MLP")),
     of(&ModelSpec::family, family_with_names),
     of(&ModelSpec::vocab, any_value),
     of(&ModelSpec::width, any_value),
@@ -94,7 +95,7 @@ void require_trainable(const ModelSpec& model) {
   throw UserError(ExitCode::usage,
                   "model " + quote(model.name) + " cannot be trained: it has " + feature +
                       ", which the trainer does not compute; `assay flops` and `assay audit` take it; train "
-                      "a Llama or a dense Qwen3, such as \"tiny-llama\" or \"qwen3-0.6b\"");
+                      "a Llama, a Qwen2 or a dense Qwen3, such as \"tiny-llama\" or \"qwen3-0.6b\"");
 }
 
 }  // namespace assay::spec

@@ -1,6 +1,6 @@
 #pragma once
-// What of the described models the reference and the trainer compute: Llama and Qwen3 dense. trainable.cpp
-// states it field by field; a field of ModelSpec without an entry does not compile.
+// What of the described models the reference and the trainer compute: dense Llama, Qwen2 and Qwen3.
+// trainable.cpp states it field by field; a field of ModelSpec without an entry does not compile.
 #include <string>
 
 #include "spec/model/model_spec.hpp"

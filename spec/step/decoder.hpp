@@ -18,7 +18,8 @@ typename Ops::Tensor attention_forward(Ops& ops, const typename Ops::Tensor& x,
                                        BlockActivations<Ops>& saved) {
   const bool qk_norm = ops.model().qk_norm;
   Normed<Ops> norm = ops.rms_norm(site::norm_attention, x, weights.norm_attention);
-  typename Ops::Tensor qkv = ops.linear(qk_norm ? site::qkv_raw : site::qkv, norm.y, weights.qkv);
+  typename Ops::Tensor qkv =
+      ops.linear(qk_norm ? site::qkv_raw : site::qkv, norm.y, weights.qkv, weights.qkv_bias);
   saved.x = x;
   saved.rstd = norm.rstd;
   if (recompute == Recompute::none) saved.normed = norm.y;
@@ -126,6 +127,7 @@ void attention_backward(Ops& ops, typename Ops::Tensor& dx, const DecoderWeights
                          gradients.q_norm, gradients.k_norm);
     saved.qkv_raw = typename Ops::Tensor{};
   }
+  if (ops.model().qkv_bias) ops.bias_gradient(site::qkv_bias, d_qkv, gradients.qkv_bias);
   const typename Ops::Operand dqkv = ops.operand(d_qkv);
   typename Ops::Tensor d_normed = ops.linear_input_gradient(site::qkv, dqkv, weights.qkv);
   const typename Ops::Operand normed = ops.rms_norm_backward(

@@ -82,9 +82,12 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
     } -> std::same_as<typename Ops::Operand>;
 
   { ops.linear(site, operand, weight) } -> std::same_as<typename Ops::Tensor>;
+  // The GEMM adds the bias in its write-back; an undefined one is none.
+  { ops.linear(site, operand, weight, vector) } -> std::same_as<typename Ops::Tensor>;
   { ops.linear_residual(site, x, operand, weight) } -> std::same_as<typename Ops::Tensor>;
   { ops.linear_input_gradient(site, operand, weight) } -> std::same_as<typename Ops::Tensor>;
   ops.linear_weight_gradient(site, operand, operand, gradient);
+  ops.bias_gradient(site, x, dvector);
 
   { ops.qk_norm(site, x, vector, vector) } -> std::same_as<QkNormed<Ops>>;
   ops.qk_norm_backward(site, into, x, vector, vector, x, dvector, dvector);

@@ -17,6 +17,7 @@ template <class Matrix, class Vector>
 struct DecoderParameters {
   Vector norm_attention;  ///< [D]
   Matrix qkv;             ///< [(H + 2K) E, D]
+  Vector qkv_bias;        ///< [(H + 2K) E]
   Vector q_norm, k_norm;  ///< [E], of qk_norm
   Matrix output;          ///< [D, H E]
   Vector norm_mlp;        ///< [D]
@@ -46,6 +47,7 @@ template <class P>
 constexpr auto decoder_fields() {
   return std::tuple{Field{&P::norm_attention, "input_layernorm.weight"},
                     Field{&P::qkv, "self_attn.q_proj.weight", "self_attn.v_proj.weight"},
+                    Field{&P::qkv_bias, "self_attn.q_proj.bias", "self_attn.v_proj.bias"},
                     Field{&P::q_norm, "self_attn.q_norm.weight"},
                     Field{&P::k_norm, "self_attn.k_norm.weight"},
                     Field{&P::output, "self_attn.o_proj.weight"},

@@ -33,6 +33,7 @@ inline constexpr Site qkv{
 /// The same where qk_norm follows and keeps its input.
 inline constexpr Site qkv_raw{
     .op = StepOp::qkv, .component = FlopComponent::qkv, .value = "qkv_raw", .gradient = "d_normed"};
+inline constexpr Site qkv_bias{.op = StepOp::bias, .component = FlopComponent::qkv};
 inline constexpr Site qk_norm{
     .op = StepOp::qk_norm, .component = FlopComponent::qkv, .value = "qkv", .statistic = "qk_rstd"};
 inline constexpr Site rope{.op = StepOp::rope, .component = FlopComponent::qkv};

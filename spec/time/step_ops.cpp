@@ -10,7 +10,8 @@
 namespace assay::spec::time {
 namespace {
 
-/// Entries whose gradient no GEMM writes: gains, and the embedding unless the head is the same matrix.
+/// Entries whose gradient no GEMM writes: gains, biases, and the embedding unless the head is the same
+/// matrix.
 Count beside_gemms(const ModelSpec& model) {
   Count entries = 0;
   for (const Parameter& parameter : inventory(model).parameters)
@@ -38,9 +39,9 @@ std::vector<StepOpCount> optimizer_ops(const ModelSpec& model, Dtype dtype, Dtyp
 
 std::string_view to_string(StepOp op) {
   static constexpr std::string_view names[step_ops_count] = {
-      "embedding",      "rms_norm", "qkv",  "qk_norm", "rope",          "attention",     "attention_output",
-      "gate_up",        "swiglu",   "down", "head",    "other_product", "cross_entropy", "zero_gradients",
-      "clip_grad_norm", "adamw"};
+      "embedding",        "rms_norm",       "qkv",    "bias", "qk_norm", "rope",          "attention",
+      "attention_output", "gate_up",        "swiglu", "down", "head",    "other_product", "cross_entropy",
+      "zero_gradients",   "clip_grad_norm", "adamw"};
   return names[static_cast<std::size_t>(op)];
 }
 
@@ -73,6 +74,7 @@ StepClass class_of(StepOp op) {
       return StepClass::optimizer;
     case StepOp::embedding:
     case StepOp::rms_norm:
+    case StepOp::bias:
     case StepOp::qk_norm:
     case StepOp::rope:
     case StepOp::swiglu:

@@ -18,6 +18,7 @@ enum class StepOp {
   embedding,
   rms_norm,
   qkv,
+  bias,
   qk_norm,
   rope,
   attention,
@@ -32,7 +33,7 @@ enum class StepOp {
   clip_grad_norm,
   adamw
 };
-inline constexpr std::size_t step_ops_count = 16;
+inline constexpr std::size_t step_ops_count = 17;
 std::string_view to_string(StepOp op);  ///< "attention_output"
 
 /// `recompute`: forward again, for backward's sake. A product's backward is two calls.

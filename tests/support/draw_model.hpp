@@ -1,6 +1,6 @@
 #pragma once
 // Random small models for property tests: what the trainer has (every combination of GQA ratio, tying,
-// QK-norm and head width), and whatever the spec describes.
+// biases, QK-norm and head width), and whatever the spec describes.
 #include <rapidcheck.h>
 
 #include "spec/model/model_spec.hpp"
@@ -25,7 +25,10 @@ inline spec::ModelSpec draw_model() {
   model.context = between(1, 32);
   model.tied_embeddings = *rc::gen::arbitrary<bool>();
   model.qk_norm = *rc::gen::arbitrary<bool>();
-  model.family = model.qk_norm ? spec::Family::qwen3 : spec::Family::llama;
+  model.qkv_bias = *rc::gen::arbitrary<bool>();
+  model.family = model.qk_norm    ? spec::Family::qwen3
+                 : model.qkv_bias ? spec::Family::qwen2
+                                  : spec::Family::llama;
   if (*rc::gen::arbitrary<bool>())
     model.rope_scaling = {.factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_context = 16};
   return model;

@@ -7,15 +7,15 @@
 
 namespace assay::tests {
 
-/// Matrices N(0, scale^2) and gains 1 + N(0, 0.3^2). Unlike initial values, no gain is 1, so a gain that is
-/// left out shows, and no two tensors are alike.
+/// Matrices N(0, scale^2), gains 1 + N(0, 0.3^2) and biases N(0, 0.3^2). Unlike initial values, no gain is 1
+/// and no bias 0, so one that is left out shows, and no two tensors are alike.
 inline reference::Parameters<double> drawn_parameters(const spec::ModelSpec& model, std::uint64_t seed,
                                                       double scale = 0.5) {
   reference::Parameters<double> parameters;
   std::uint64_t index = 0;
   for (const auto& parameter : spec::inventory(model).parameters) {
     auto tensor = normal(parameter.shape, seed * 1000 + index++, parameter.matrix() ? scale : 0.3);
-    if (!parameter.matrix()) tensor.flat() += 1.0;
+    if (parameter.role == spec::Role::norm) tensor.flat() += 1.0;
     parameters[parameter.name] = std::move(tensor);
   }
   return parameters;

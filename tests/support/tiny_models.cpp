@@ -37,6 +37,7 @@ spec::ModelSpec corner(const std::string& name, spec::Family family) {
   model.name = name;
   model.family = family;
   model.qk_norm = family == spec::Family::qwen3;
+  model.qkv_bias = family == spec::Family::qwen2;
   model.vocab = 11, model.width = 8, model.layers = 2, model.heads = 4, model.kv_heads = 2,
   model.head_dim = 4;
   model.ffn = 12, model.context = 32;
@@ -97,6 +98,8 @@ spec::ModelSpec tiny_model(std::uint64_t seed) {
     model.rope_scaling =
         spec::RopeScaling{.factor = 4, .low_freq_factor = 1, .high_freq_factor = 4, .original_context = 16};
   model.init_std = draw.one_of({0.02, 0.2, 0.5});
+  model.qkv_bias = draw.one_in(3);
+  if (model.qkv_bias && !model.qk_norm) model.family = spec::Family::qwen2;
   return model;
 }
 
@@ -109,6 +112,7 @@ std::vector<spec::ModelSpec> corner_models() {
   using spec::Family;
   using spec::ModelSpec;
   add("llama-grouped-untied", Family::llama, [](ModelSpec&) {});
+  add("qwen2-grouped-untied", Family::qwen2, [](ModelSpec&) {});
   add("qwen3-grouped-tied", Family::qwen3, [](ModelSpec& m) { m.tied_embeddings = true; });
   // One head: every index over heads is 0, so only here does a wrong stride go unpunished; the others tell
   // it.
@@ -116,6 +120,8 @@ std::vector<spec::ModelSpec> corner_models() {
   add("llama-one-kv-head-tied", Family::llama,
       [](ModelSpec& m) { m.kv_heads = 1, m.tied_embeddings = true; });
   add("qwen3-as-many-kv-heads", Family::qwen3, [](ModelSpec& m) { m.kv_heads = m.heads; });
+  // Biases go in before the norms of heads.
+  add("qwen3-biased", Family::qwen3, [](ModelSpec& m) { m.qkv_bias = true; });
   // The smallest head: one rotated pair.
   add("qwen3-one-pair", Family::qwen3, [](ModelSpec& m) { m.head_dim = 2; });
   // Nothing is a multiple of anything: catches swapped extents.
@@ -133,9 +139,9 @@ std::vector<spec::ModelSpec> corner_models() {
 
 std::string describe(const spec::ModelSpec& m) {
   std::ostringstream out;
-  out << m.name << ": " << (m.family == spec::Family::qwen3 ? "qwen3" : "llama") << " V=" << m.vocab
-      << " D=" << m.width << " L=" << m.layers << " H=" << m.heads << " K=" << m.kv_heads
-      << " E=" << m.head_dim << " F=" << m.ffn << (m.tied_embeddings ? " tied" : " untied")
+  out << m.name << ": " << to_string(m.family) << " V=" << m.vocab << " D=" << m.width << " L=" << m.layers
+      << " H=" << m.heads << " K=" << m.kv_heads << " E=" << m.head_dim << " F=" << m.ffn
+      << (m.tied_embeddings ? " tied" : " untied") << (m.qkv_bias ? " qkv_bias" : "")
       << (m.rope_scaling ? " scaled rope" : "") << " init_std=" << m.init_std;
   return out.str();
 }

@@ -27,6 +27,9 @@ namespace {
 
 constexpr std::size_t workspace_bytes = 64u << 20;
 constexpr int most_candidates = 8;
+/// Bytes that a bias must begin at a multiple of: cuBLASLt asks nothing about it when it chooses an
+/// algorithm, and some read 16 bytes at a time.
+constexpr std::uint32_t bias_alignment = 16;
 
 void check(cublasStatus_t status, const char* call) {
   TORCH_CHECK(status == CUBLAS_STATUS_SUCCESS, call, " failed: ", cublasLtGetStatusString(status));
@@ -58,7 +61,7 @@ std::uint32_t alignment(const void* pointer) {
 /// the right matrix is its first one.
 struct Key {
   int device;
-  bool first_transposed, second_transposed, accumulate;
+  bool first_transposed, second_transposed, accumulate, bias;
   std::int64_t m, n, k;  ///< of cuBLAS: m = N, n = M, k = K
   at::ScalarType in, out;
   std::array<std::uint32_t, 4> alignments;
@@ -83,10 +86,10 @@ std::string text_of(const Key& key) {
   const auto type = [](at::ScalarType t) {
     return t == at::kBFloat16 ? "bf16" : t == at::kFloat ? "f32" : "f64";
   };
-  std::string text = std::string(type(key.in)) + "-" + type(key.out) + "-" +
-                     (key.first_transposed ? "t" : "n") + (key.second_transposed ? "t" : "n") +
-                     (key.accumulate ? "-acc" : "") + "-m" + std::to_string(key.m) + "-n" +
-                     std::to_string(key.n) + "-k" + std::to_string(key.k) + "-a";
+  std::string text =
+      std::string(type(key.in)) + "-" + type(key.out) + "-" + (key.first_transposed ? "t" : "n") +
+      (key.second_transposed ? "t" : "n") + (key.accumulate ? "-acc" : "") + (key.bias ? "-bias" : "") +
+      "-m" + std::to_string(key.m) + "-n" + std::to_string(key.n) + "-k" + std::to_string(key.k) + "-a";
   for (std::size_t i = 0; i < key.alignments.size(); ++i)
     text += (i ? "-" : "") + std::to_string(key.alignments[i]);
   return text;
@@ -104,7 +107,17 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
   ASSAY_CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
 }
 
-Plan make_plan(const Key& key, cublasLtHandle_t handle) {
+/// The bias's entries go to the rows of cuBLAS's result, which are the columns of ours.
+void set_bias(cublasLtMatmulDesc_t operation, const void* bias) {
+  const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+  ASSAY_CUBLAS_CHECK(
+      cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
+  ASSAY_CUBLAS_CHECK(
+      cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+}
+
+/// `bias`: of the first call, nullptr where there is none; the choice of algorithms asks for one.
+Plan make_plan(const Key& key, const void* bias, cublasLtHandle_t handle) {
   Plan plan;
   const bool exact = key.in == at::kDouble;
   ASSAY_CUBLAS_CHECK(cublasLtMatmulDescCreate(
@@ -115,6 +128,7 @@ Plan make_plan(const Key& key, cublasLtHandle_t handle) {
       cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first));
   ASSAY_CUBLAS_CHECK(
       cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second));
+  if (bias) set_bias(plan.operation, bias);
   const cudaDataType_t in = type_of(key.in);
   plan.first = key.first_transposed ? layout(in, key.k, key.m) : layout(in, key.m, key.k);
   plan.second = key.second_transposed ? layout(in, key.n, key.k) : layout(in, key.k, key.n);
@@ -149,12 +163,12 @@ bool runs(const cublasLtMatmulAlgo_t& algorithm, const Plan& plan, cublasLtHandl
          result.workspaceSize <= workspace_bytes;
 }
 
-Plan& plan_of(const Key& key, cublasLtHandle_t handle) {
+Plan& plan_of(const Key& key, const void* bias, cublasLtHandle_t handle) {
   static std::mutex mutex;
   static std::map<Key, std::unique_ptr<Plan>> plans;
   const std::lock_guard lock(mutex);
   std::unique_ptr<Plan>& plan = plans[key];
-  if (!plan) plan = std::make_unique<Plan>(make_plan(key, handle));
+  if (!plan) plan = std::make_unique<Plan>(make_plan(key, bias, handle));
   return *plan;
 }
 
@@ -166,12 +180,14 @@ class Job {
         second_(product.left),
         out_(out),
         base_(added.defined() ? added.const_data_ptr() : out.const_data_ptr()),
+        bias_(product.bias.defined() ? product.bias.const_data_ptr() : nullptr),
         beta_(added.defined() ? beta : 0),
         handle_(at::cuda::getCurrentCUDABlasLtHandle()),
         key{.device = out.device().index(),
             .first_transposed = product.right_transposed,
             .second_transposed = product.left_transposed,
             .accumulate = added.defined(),
+            .bias = bias_ != nullptr,
             .m = out.size(1),
             .n = out.size(0),
             .k = product.left.size(product.left_transposed ? 0 : 1),
@@ -179,10 +195,11 @@ class Job {
             .out = out.scalar_type(),
             .alignments = {alignment(first_.const_data_ptr()), alignment(second_.const_data_ptr()),
                            alignment(base_), alignment(out.const_data_ptr())}},
-        plan(plan_of(key, handle_)),
+        plan(plan_of(key, bias_, handle_)),
         workspace_(at::empty({static_cast<std::int64_t>(workspace_bytes)}, out.options().dtype(at::kByte))) {}
 
   cublasStatus_t run(const cublasLtMatmulAlgo_t& algorithm) const {
+    if (bias_) set_bias(plan.operation, bias_);
     const double one = 1;
     const auto one_single = static_cast<float>(one), beta_single = static_cast<float>(beta_);
     const bool exact = key.in == at::kDouble;
@@ -249,7 +266,7 @@ class Job {
   }
 
   const at::Tensor &first_, &second_, &out_;
-  const void* base_;
+  const void *base_, *bias_;
   const double beta_;
   const cublasLtHandle_t handle_;
 
@@ -281,6 +298,7 @@ double sustained(const Job& job, const cublasLtMatmulAlgo_t& algorithm, double s
 
 bool multiply(const Product& product, at::Tensor out, const at::Tensor& added, double beta) {
   if (out.numel() == 0 || product.left.numel() == 0) return false;
+  if (product.bias.defined() && alignment(product.bias.const_data_ptr()) < bias_alignment) return false;
   Job job(product, out, added, beta);
   if (job.plan.candidates.empty()) return false;
   const bool fixed = deterministic();

@@ -12,6 +12,7 @@ struct Product {
   const at::Tensor& left;   ///< [M, K], or [K, M] when left_transposed
   const at::Tensor& right;  ///< [K, N], or [N, K] when right_transposed
   bool left_transposed = false, right_transposed = false;
+  at::Tensor bias = {};  ///< [N] in the result's dtype, added to each row; undefined: none
 };
 
 /// out [M, N] = product, + beta added where it is defined (`added` of out's shape and dtype, may be out
@@ -20,7 +21,8 @@ struct Product {
 /// and library version while the algorithm is the same: of a small product it is the library's first choice;
 /// of a large one candidates take turns until the fastest is known and kept on disk (cuda_gemm_search.hpp),
 /// unless `deterministic()`: then nothing is timed, and it is the pinned one (gemm_pins.hpp). Returns false,
-/// nothing written, where the library has no algorithm for the shape. Errors: c10::Error.
+/// nothing written, where the library has no algorithm for the shape or the bias does not begin at a multiple
+/// of 16 bytes. Errors: c10::Error.
 bool multiply(const Product& product, at::Tensor out, const at::Tensor& added, double beta = 1);
 
 /// Finds the product's algorithm that does most where it alone keeps the GPU busy, `seconds` twice for each

@@ -5,6 +5,7 @@
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/metrics/op_times.hpp"
 #include "impl/ops/gemm/cuda_gemm.hpp"
+#include "spec/ops/bias.hpp"
 #include "spec/ops/linear.hpp"
 
 namespace assay::impl::linear {
@@ -34,13 +35,20 @@ at::Tensor by_library(const cuda::Product& product, std::int64_t rows, std::int6
 }
 }  // namespace
 
-at::Tensor forward(const at::Tensor& x, const at::Tensor& weight) {
+at::Tensor forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   const metrics::OpScope timed(spec::time::StepPass::forward);
   check(x, weight);
-  if (widen(x)) return at::mm(wide(x), wide(weight).t()).to(x.scalar_type());
-  const at::Tensor y =
-      by_library({.left = x, .right = weight, .right_transposed = true}, x.size(0), weight.size(0));
-  return y.defined() ? y : at::mm(x, weight.t());
+  if (bias.defined()) spec::bias::check({.N = x.size(0), .out = weight.size(0)}, bias.numel());
+  if (widen(x)) {
+    const at::Tensor left = wide(x), right = wide(weight);
+    if (!bias.defined()) return at::mm(left, right.t()).to(x.scalar_type());
+    at::Tensor y = at::empty({x.size(0), weight.size(0)}, left.options());
+    return y.copy_(bias.expand_as(y)).addmm_(left, right.t()).to(x.scalar_type());
+  }
+  const at::Tensor y = by_library({.left = x, .right = weight, .right_transposed = true, .bias = bias},
+                                  x.size(0), weight.size(0));
+  if (y.defined()) return y;
+  return bias.defined() ? at::addmm(bias, x, weight.t()) : at::mm(x, weight.t());
 }
 
 at::Tensor forward_residual(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight) {

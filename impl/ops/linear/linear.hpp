@@ -3,10 +3,11 @@
 
 namespace assay::impl::linear {
 
-/// y = x W^T.                                                                        [spec/ops/linear.md]
-/// Shapes: x [N, in], weight [out, in] -> y [N, out]; dtype of x and weight equal.
-/// Errors: SpecError linear_c1 (inner extents differ). Same meaning of N, in, out in every function here.
-at::Tensor forward(const at::Tensor& x, const at::Tensor& weight);
+/// y = x W^T, + bias where there is one, added in the GEMM's write-back.            [spec/ops/linear.md]
+/// Shapes: x [N, in], weight [out, in], bias [out] or undefined -> y [N, out]; one dtype.
+/// Errors: SpecError linear_c1 (inner extents differ), bias_c1 (bias of another size). Same meaning of N, in,
+/// out in every function here.
+at::Tensor forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {});
 
 /// residual + x W^T, the sum done inside the GEMM (beta = 1) where that saves a pass. residual [N, out].
 at::Tensor forward_residual(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight);

@@ -5,6 +5,7 @@
 
 #include "spec/error.hpp"
 #include "spec/ops/attention.hpp"
+#include "spec/ops/bias.hpp"
 #include "spec/ops/cross_entropy.hpp"
 #include "spec/ops/embedding.hpp"
 #include "spec/ops/linear.hpp"
@@ -180,7 +181,9 @@ void PaperOps::execute(FlopComponent component, ExecutedPass pass, ExecutedCount
 void PaperOps::record_gemm(const Site& site, StepPass pass, const Gemm& gemm, const Count& bytes) {
   if (!trace_) return;
   const Flops flops = linear::forward_flops({.N = gemm.rows, .in = gemm.in, .out = gemm.out});
-  record(site, pass, flops, bytes, gemm);
+  const bias::Shape rows{.N = gemm.rows, .out = gemm.out};
+  record(site, pass, gemm.bias ? flops + bias::forward_flops(rows) : flops,
+         gemm.bias ? bytes + bias::forward_bytes(rows, element_) : bytes, gemm);
   const bool head = site.component == FlopComponent::head;
   const Count needed =
       head ? linear::forward_flops({.N = gemm.rows, .in = gemm.in, .out = s_.model.vocab}).matmul
@@ -205,10 +208,11 @@ Tensor PaperOps::product(const char* name, Purpose purpose, const Gemm& gemm) {
   return make(name, purpose, shape, element_);
 }
 
-Tensor PaperOps::linear(const Site& site, const Operand& x, const Weight& weight) {
+Tensor PaperOps::linear(const Site& site, const Operand& x, const Weight& weight, const Vector& bias) {
   begin_op(site);
   match(site, read(x).columns(), weight.in);
-  const Gemm gemm{x.rows, weight.in, weight.out};
+  if (bias.defined()) match(site, bias.entries, weight.out);
+  const Gemm gemm{.rows = x.rows, .in = weight.in, .out = weight.out, .bias = bias.defined()};
   record_gemm(site, StepPass::forward, gemm,
               linear::forward_bytes({.N = gemm.rows, .in = gemm.in, .out = gemm.out}, element_));
   return product(site.value, site.purpose, gemm);
@@ -250,6 +254,16 @@ void PaperOps::linear_weight_gradient(const Site& site, const Operand& dy, const
   if (on_gpu() || s_.dtype != Dtype::bf16) return;
   const Tensor left = temporary("wide_left", {x.rows, dweight.out}, f32_bytes),
                right = temporary("wide_right", {x.rows, dweight.in}, f32_bytes);
+}
+
+/// The GPU's kernel sums in rows of its own.
+void PaperOps::bias_gradient(const Site& site, const Tensor& dy, const VectorGradient& dbias) {
+  begin_op(site);
+  match(site, dy.columns(), dbias.entries);
+  const bias::Shape shape{.N = dy.rows(), .out = dbias.entries};
+  record(site, StepPass::backward, bias::backward_flops(shape),
+         bias::backward_bytes(shape, element_, statistic_));
+  if (on_gpu()) temporary("bias_partial", {bias::partial_rows(shape.N), shape.out}, statistic_);
 }
 
 // Embedding and norms.

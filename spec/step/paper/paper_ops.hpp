@@ -49,6 +49,7 @@ struct Weight {
 };
 struct Vector {
   std::int64_t entries = 0;
+  bool defined() const { return entries > 0; }
 };
 /// `starts`: the GEMM writes what is there, else it adds.
 struct Gradient {
@@ -78,6 +79,7 @@ struct PaddedHead {
 struct Gemm {
   std::int64_t rows = 0, in = 0, out = 0;
   bool residual = false;  ///< adds a residual [rows, out] in its write-back
+  bool bias = false;      ///< adds a bias [out] in its write-back
   bool operator==(const Gemm&) const = default;
 };
 
@@ -145,10 +147,11 @@ class PaperOps {
   Operand rms_norm_backward(const Site& site, Tensor dy, const Tensor& x, const Vector& gain,
                             const Tensor& rstd, Tensor& dx, const VectorGradient& dgain, Operand kept,
                             ForwardValue value);
-  Tensor linear(const Site& site, const Operand& x, const Weight& weight);
+  Tensor linear(const Site& site, const Operand& x, const Weight& weight, const Vector& bias = {});
   Tensor linear_residual(const Site& site, const Tensor& residual, const Operand& x, const Weight& weight);
   Tensor linear_input_gradient(const Site& site, const Operand& dy, const Weight& weight);
   void linear_weight_gradient(const Site& site, const Operand& dy, const Operand& x, const Gradient& dweight);
+  void bias_gradient(const Site& site, const Tensor& dy, const VectorGradient& dbias);
   step::QkNormed<PaperOps> qk_norm(const Site& site, const Tensor& qkv, const Vector& q_gain,
                                    const Vector& k_gain);
   void qk_norm_backward(const Site& site, Tensor& dqkv, const Tensor& qkv, const Vector& q_gain,

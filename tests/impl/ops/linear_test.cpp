@@ -36,6 +36,13 @@ TEST(LinearImpl, C1RejectsInnerExtentsThatDiffer) {
             "linear_c1");
 }
 
+TEST(LinearImpl, RejectsABiasOfAnotherSize) {
+  EXPECT_EQ(tests::refusal([] {
+              linear::forward(at::ones({2, 3}), at::ones({5, 3}), at::ones({4}));
+            }),
+            "bias_c1");
+}
+
 TEST(LinearImpl, C2RejectsEmptyRows) {
   EXPECT_EQ(tests::refusal([] { linear::forward(at::ones({2, 0}), at::ones({5, 0})); }), "linear_c2");
 }

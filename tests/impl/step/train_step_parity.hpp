@@ -34,11 +34,12 @@ inline reference::Hyperparameters hyperparameters(const run::StepSettings& s) {
 
 /// The largest difference of any parameter, relative to the largest entry of that parameter.
 inline void expect_parameters_close(ParameterBuffers& buffers, const reference::Parameters<double>& expected,
-                                    double relative, const std::string& where) {
+                                    double relative, const std::string& where, bool zeros_expected = false) {
   for (const spec::Parameter& parameter : buffers.inventory.parameters) {
     const auto& reference = expected.at(parameter.name);
     const Values wanted{reference.shape(), {reference.flat().begin(), reference.flat().end()}};
-    EXPECT_TRUE(tests::close(tests::values(buffers.master, parameter), wanted, Allowed::relative(relative)))
+    EXPECT_TRUE(tests::close(tests::values(buffers.master, parameter), wanted, Allowed::relative(relative),
+                             zeros_expected))
         << parameter.name << " " << where;
   }
 }
@@ -49,7 +50,9 @@ inline void compare(const spec::ModelSpec& model, std::uint64_t seed, int steps,
   const auto communicator = make_self_communicator();
   tests::StepRunner trainer(model, Dtype::f64, device, *communicator, settings(), seed);
   reference::TrainState state = reference::initial_state(model, seed);
-  expect_parameters_close(trainer.buffers(), state.parameters, 0, "initial " + tests::describe(model));
+  // Biases begin at 0.
+  expect_parameters_close(trainer.buffers(), state.parameters, 0, "initial " + tests::describe(model),
+                          /*zeros_expected=*/true);
   for (int step = 0; step < steps; ++step) {
     const auto batch =
         tests::tiny_batch(model, 4, 7, step % 2 ? tests::Documents::packed : tests::Documents::whole,

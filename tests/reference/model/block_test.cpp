@@ -64,7 +64,7 @@ TEST(BlockReference, BackwardMatchesCentralDifferenceForInputAndEveryParameter) 
     const auto expected = by_difference(c.x);
     c.x = original;
     ASSAY_EXPECT_CLOSE(values(dx), expected, Allowed::relative(1e-7));
-    EXPECT_EQ(gradients.size(), model.qk_norm ? 11u : 9u);
+    EXPECT_EQ(gradients.size(), 9u + (model.qk_norm ? 2 : 0) + (model.qkv_bias ? 3 : 0));
     for (const auto& [name, gradient] : gradients) {
       SCOPED_TRACE(name);
       const auto weight = c.parameters.at(name);

@@ -5,6 +5,7 @@
 #include "reference/model/model.hpp"
 #include "spec/flops/exact.hpp"
 #include "spec/ops/attention.hpp"
+#include "spec/ops/bias.hpp"
 #include "spec/ops/cross_entropy.hpp"
 #include "spec/ops/embedding.hpp"
 #include "spec/ops/linear.hpp"
@@ -62,12 +63,18 @@ Passes qk_norm_of(const spec::ModelSpec& m, const Batch& batch) {
   return {spec::qk_norm::forward_flops(shape), spec::qk_norm::backward_flops(shape)};
 }
 
+Passes biases_of(const spec::ModelSpec& m, const Batch& batch) {
+  if (!m.qkv_bias) return {};
+  const spec::bias::Shape shape{.N = batch.B * batch.T, .out = (m.heads + 2 * m.kv_heads) * m.head_dim};
+  return {spec::bias::forward_flops(shape), spec::bias::backward_flops(shape)};
+}
+
 Passes block_of(const spec::ModelSpec& m, const Batch& batch) {
   const Index N = batch.B * batch.T, D = m.width, H = m.heads, K = m.kv_heads, E = m.head_dim, F = m.ffn;
   const spec::swiglu::Shape swiglu{.N = N, .F = F};
   Passes all = rms_norm(N, D) + linear(N, D, H * E) + linear(N, D, K * E) + linear(N, D, K * E);
-  all = all + qk_norm_of(m, batch) + rope(batch, H, E) + rope(batch, K, E) + attention_of(m, batch) +
-        linear(N, H * E, D);
+  all = all + biases_of(m, batch) + qk_norm_of(m, batch) + rope(batch, H, E) + rope(batch, K, E) +
+        attention_of(m, batch) + linear(N, H * E, D);
   all = all + rms_norm(N, D) + linear(N, D, F) + linear(N, D, F) + linear(N, F, D);
   all = all + Passes{spec::swiglu::forward_flops(swiglu), spec::swiglu::backward_flops(swiglu)};
   // Two residual sums in each pass; in backward also those of q, k, v (two) and of gate and up (one).

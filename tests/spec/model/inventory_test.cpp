@@ -145,6 +145,8 @@ RC_GTEST_PROP(Inventory, FusesQueryKeyValueAndGateUpAndAlignsTheRest, ()) {
       RC_ASSERT(before.role == (parameter.role == Role::key     ? Role::query
                                 : parameter.role == Role::value ? Role::key
                                                                 : Role::gate));
+    } else if (parameter.role == Role::bias && list.parameters[i - 1].role == Role::bias) {
+      RC_ASSERT(parameter.offset == list.parameters[i - 1].offset + list.parameters[i - 1].size);
     } else {
       RC_ASSERT(parameter.offset % alignment == 0);
     }

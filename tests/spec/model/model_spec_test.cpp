@@ -57,6 +57,7 @@ TEST(ModelSpec, CountsTheParametersThatWerePublished) {
                                                             {"qwen3-1.7b", 1'720'574'976},
                                                             {"qwen3-4b", 4'022'468'096},
                                                             {"qwen3-8b", 8'190'735'360},
+                                                            {"qwen2.5-0.5b", 494'032'768},
                                                             {"qwen3-14b", 14'768'307'200},
                                                             {"qwen3-32b", 32'762'123'264},
                                                             {"qwen3-30b-a3b", 30'532'122'624},

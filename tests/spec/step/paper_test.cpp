@@ -57,6 +57,35 @@ TEST(PaperSpec, ABlocksPeakByHand) {
   EXPECT_EQ(at(StepOp::embedding, 1).before, Count(4 * (D + 6)));  // dx and rstd_final are left
 }
 
+/// The gradient of the biases of q, k and v needs dqkv, which is there, and on a GPU rows of partial sums:
+/// one for each of 6 tokens, (H + 2K) E = 8 entries in fp32.
+TEST(PaperSpec, ABiassMemoryFlopsAndBytesByHand) {
+  Setting setting{.model = small(), .dtype = Dtype::bf16, .micro = 2, .sequence_length = 3};
+  setting.model.qkv_bias = true;
+  for (const bool gpu : {false, true}) {
+    setting.machine = gpu ? memory::Machine::cuda : memory::Machine::cpu;
+    const paper::Trace trace = paper::trace(setting);
+    std::size_t seen = 0;
+    for (const paper::OpMemory& each : trace.memory) {
+      if (each.op != StepOp::bias) continue;
+      EXPECT_EQ(each.most, each.before + (gpu ? 6 * 8 * 4 : 0));
+      ++seen;
+    }
+    EXPECT_EQ(seen, 1u);
+    for (const paper::OpRecord& record : trace.ops) {
+      if (record.count.op == StepOp::bias) {
+        EXPECT_EQ(record.count.flops, (Flops{0, 6 * 8}));
+        EXPECT_EQ(record.count.bytes, Count(6 * 8 * 2 + 2 * 8 * 4));  // dqkv; db read and written
+      }
+      if (record.count.op == StepOp::qkv && record.count.pass == time::StepPass::forward) {
+        EXPECT_EQ(record.count.flops, (Flops{2 * 6 * 4 * 8, 6 * 8}));
+        EXPECT_EQ(record.count.bytes, Count((6 * 4 + 4 * 8 + 8 + 6 * 8) * 2));
+        EXPECT_TRUE(record.gemm && record.gemm->bias);
+      }
+    }
+  }
+}
+
 RC_GTEST_PROP(PaperSpec, ExecutedFlopsAreTheClosedFormulas, ()) {
   Setting setting;
   setting.model = tests::draw_model();

@@ -22,15 +22,16 @@ TEST(TinyModels, DrawsReachEveryKindOfModel) {
     const auto model = tiny_model(seed);
     EXPECT_EQ(model, tiny_model(seed));
     EXPECT_NO_THROW(spec::check(model)) << describe(model);
-    seen.insert(model.family == spec::Family::qwen3 ? "qwen3" : "llama");
+    seen.insert(std::string(to_string(model.family)));
     seen.insert(model.tied_embeddings ? "tied" : "untied");
     seen.insert(std::to_string(model.layers) + " layers");
     seen.insert(std::to_string(model.heads / model.kv_heads) + " heads a group");
     if (model.width % 2 == 1) seen.insert("odd width");
     if (model.rope_scaling) seen.insert("scaled rope");
+    if (model.qkv_bias) seen.insert(model.qk_norm ? "biases before qk_norm" : "biases");
     if (model.heads * model.head_dim != model.width) seen.insert("H*E unlike D");
   }
-  EXPECT_EQ(seen.size(), 2u + 2 + 3 + 3 + 3);
+  EXPECT_EQ(seen.size(), 3u + 2 + 3 + 3 + 3 + 2);
 }
 
 TEST(TinyModels, DrawsVaryEveryFieldThatTheTrainerComputes) {
@@ -42,9 +43,9 @@ TEST(TinyModels, DrawsVaryEveryFieldThatTheTrainerComputes) {
     if (!varies) constant.insert(field.name);
   });
   // The context bounds sequences and changes no number; the others do not train (spec/model/trainable.cpp).
-  EXPECT_EQ(constant, (std::set<std::string>{"context", "norm", "mlp", "positions", "qkv_bias", "output_bias",
-                                             "mlp_bias", "norm_bias", "experts", "latent_attention",
-                                             "multi_token_layers"}));
+  EXPECT_EQ(constant,
+            (std::set<std::string>{"context", "norm", "mlp", "positions", "output_bias", "mlp_bias",
+                                   "norm_bias", "experts", "latent_attention", "multi_token_layers"}));
 }
 
 TEST(TinyModels, CornersAreModelsWithNamesOfTheirOwn) {

@@ -15,10 +15,11 @@ namespace allocator = c10::cuda::CUDACachingAllocator;
 spec::memory::Setting setting(bool grouped, spec::Recompute recompute) {
   spec::memory::Setting out;
   spec::ModelSpec& model = out.model;
-  model.name = "medium", model.family = grouped ? spec::Family::qwen3 : spec::Family::llama;
+  model.name = "medium", model.family = grouped ? spec::Family::qwen3 : spec::Family::qwen2;
   model.vocab = grouped ? 50257 : 32000;  // the first is padded for the head's GEMMs
   model.width = 1024, model.layers = 2, model.heads = 8, model.kv_heads = grouped ? 2 : 8;
-  model.head_dim = 128, model.ffn = 2816, model.context = 1024, model.qk_norm = grouped;
+  model.head_dim = 128, model.ffn = 2816, model.context = 1024, model.qk_norm = grouped,
+  model.qkv_bias = !grouped;
   out.dtype = Dtype::bf16, out.machine = spec::memory::Machine::cuda, out.recompute = recompute;
   out.micro = 8, out.sequence_length = 1024;
   return out;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "impl/ops/linear/linear.hpp"
+#include "reference/ops/bias.hpp"
 #include "reference/ops/linear.hpp"
 #include "tests/support/tensors.hpp"
 
@@ -41,7 +42,7 @@ struct LinearDrawn {
   }
 };
 
-/// x W^T, alone and added to a residual.
+/// x W^T, alone, added to a residual, and with a bias, whose place in memory fits 16 bytes or not.
 inline void linear_forward_matches_reference(at::Device device) {
   const LinearDrawn d{device};
   const auto y = reference::linear::forward(exact(d.x), exact(d.weight));
@@ -55,6 +56,17 @@ inline void linear_forward_matches_reference(at::Device device) {
   sum_terms.flat() += exact(residual).flat().abs();
   ASSAY_RC_CLOSE(values(linear::forward_residual(residual.to(device), d.x.to(device), d.weight.to(device))),
                  values(sum), d.allowed(sum, sum_terms, d.in + 1));
+
+  const at::Tensor longer = tests::normal({d.out + 1}, d.seed + 4, d.type);
+  for (const Index begin : {0, 1}) {
+    const at::Tensor bias = longer.narrow(0, begin, d.out);
+    const auto biased = reference::bias::forward(y, exact(bias));
+    auto size = exact(bias);
+    size.flat() = size.flat().abs();
+    ASSAY_RC_CLOSE(values(linear::forward(d.x.to(device), d.weight.to(device),
+                                          longer.to(device).narrow(0, begin, d.out))),
+                   values(biased), d.allowed(biased, reference::bias::forward(terms, size), d.in));
+  }
 }
 
 /// Both gradients; that of the weight is added to what is there, or put there and nothing of it read.
