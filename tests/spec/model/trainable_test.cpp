@@ -11,9 +11,9 @@
 namespace assay::spec::trainable_test {
 namespace {
 
-TEST(Trainable, TakesLlamaQwen2AndDenseQwen3) {
+TEST(Trainable, TakesLlamaMistralQwen2AndDenseQwen3) {
   for (const char* name :
-       {"tiny-llama", "tiny-qwen3", "llama3-8b", "qwen2.5-0.5b", "qwen2.5-7b", "qwen3-0.6b"})
+       {"tiny-llama", "tiny-qwen3", "llama3-8b", "mistral-7b", "qwen2.5-0.5b", "qwen2.5-7b", "qwen3-0.6b"})
     EXPECT_NO_THROW(require_trainable(find_model(name))) << name;
 }
 
