@@ -1,6 +1,6 @@
 #include "spec/memory/attention.hpp"
 
-#include "spec/memory/document_places.hpp"
+#include "spec/memory/document_slots.hpp"
 
 namespace assay::spec::memory {
 
@@ -43,7 +43,7 @@ std::vector<Scratch> cudnn_backward(const Setting& s, std::int64_t B, std::int64
 /// own.
 std::vector<Scratch> flash_backward(const Setting& s, std::int64_t B, std::int64_t T) {
   const ModelSpec& m = s.model;
-  const std::int64_t sequences = s.documents ? document_places(B, T, 0) : B,
+  const std::int64_t sequences = s.documents ? document_slots(B, T, 0) : B,
                      rows = s.documents ? B * T + 128 * sequences : B * up_to_multiple(T, 128),
                      head_dim = up_to_multiple(m.head_dim, m.head_dim <= 128 ? 32 : 64),
                      blocks = sequences * m.heads,

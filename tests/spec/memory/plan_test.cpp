@@ -8,7 +8,7 @@
 #include "spec/error.hpp"
 #include "spec/flops/executed.hpp"
 #include "spec/memory/attention.hpp"
-#include "spec/memory/document_places.hpp"
+#include "spec/memory/document_slots.hpp"
 #include "spec/model/inventory.hpp"
 #include "tests/support/draw_model.hpp"
 
@@ -165,7 +165,7 @@ TEST(MemoryPlanSpec, FlashAttentionInAFixedOrderSumsOncePerBlockThatFillsTheGpu)
   EXPECT_EQ(sums().shape.at(0), 1);
   setting.documents = true;
   EXPECT_EQ(sums().shape,
-            (std::vector<std::int64_t>{1, 4 * 4096 + 128 * document_places(4, 4096, 0), 32, 64}));
+            (std::vector<std::int64_t>{1, 4 * 4096 + 128 * document_slots(4, 4096, 0), 32, 64}));
   EXPECT_EQ(attention_backward_scratch(setting, 4, 4096).at(2).name, std::string("lse_by_head"));
 }
 
@@ -216,7 +216,7 @@ RC_GTEST_PROP(MemoryPlanSpec, ManyMicroBatchesNeedNoMoreThanTwoButForTheirInputs
   const Count two = plan(setting).peak;
   setting.micro_batches = 1'000'000'000;
   const std::int64_t tokens = setting.micro * setting.sequence_length,
-                     offsets = document_places(setting.micro, setting.sequence_length, 0) + 1,
+                     offsets = document_slots(setting.micro, setting.sequence_length, 0) + 1,
                      input =
                          setting.staged_steps * (setting.documents ? 24 * tokens + 4 * offsets : 16 * tokens);
   const Count many = plan(setting).peak;
