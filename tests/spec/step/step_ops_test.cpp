@@ -97,7 +97,7 @@ TEST(StepOpsSpec, OnlyLaterMicroBatchesReadTheGradientThatTheyAddTo) {
 TEST(StepOpsSpec, NamesTellOpsApart) {
   EXPECT_EQ(name_of(StepOp::attention_output, StepPass::weight_gradient), "attention_output weight gradient");
   EXPECT_EQ(to_string(StepOp::adamw), "adamw");
-  EXPECT_EQ(to_string(class_of(StepOp::head)), "product");
+  EXPECT_EQ(to_string(class_of(StepOp::head)), "gemm");
   EXPECT_EQ(to_string(class_of(StepOp::clip_grad_norm)), "optimizer");
   EXPECT_EQ(to_string(class_of(StepOp::zero_gradients)), "optimizer");
   EXPECT_EQ(to_string(StepOp::zero_gradients), "zero_gradients");
