@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t bf16_bytes = 2, f32_bytes = 4;
 
-/// `count` tensors of scores [B, H, T, T] at a time: attention by plain products.
+/// `count` tensors of scores [B, H, T, T] at a time: attention by plain GEMMs.
 std::vector<Scratch> squares(const Setting& s, std::int64_t B, std::int64_t T, std::size_t count) {
   const std::int64_t bytes = s.dtype == Dtype::bf16 ? f32_bytes : element_bytes(s.dtype);
   return std::vector<Scratch>(count, {"scores", {B, s.model.heads, T, T}, bytes});
@@ -59,11 +59,10 @@ std::vector<Scratch> flash_backward(const Setting& s, std::int64_t B, std::int64
 
 /// FlashAttention has heads of at most 256 entries.
 AttentionKernel attention_kernel(const Setting& s) {
-  if (s.machine == Machine::cpu)
-    return s.plain_attention ? AttentionKernel::products : AttentionKernel::loops;
+  if (s.machine == Machine::cpu) return s.plain_attention ? AttentionKernel::math : AttentionKernel::loops;
   if (s.dtype != Dtype::bf16 || s.plain_attention || s.model.head_dim % 8 != 0 ||
       (s.documents && s.model.head_dim > 256))
-    return AttentionKernel::products;
+    return AttentionKernel::math;
   return s.documents || s.flash_attention ? AttentionKernel::flash : AttentionKernel::cudnn;
 }
 
@@ -74,7 +73,7 @@ spec::AttentionKernel executed_kernel(const Setting& s) {
     case AttentionKernel::loops:
       return {
           .kind = Kind::tiles, .tile_rows = loop_tile_rows, .column_block = s.dtype == Dtype::f64 ? 8 : 16};
-    case AttentionKernel::products:
+    case AttentionKernel::math:
       return {.kind = Kind::square};
     case AttentionKernel::cudnn:
     case AttentionKernel::flash:
@@ -87,8 +86,8 @@ std::string to_string(AttentionKernel kernel) {
   switch (kernel) {
     case AttentionKernel::loops:
       return "loops";
-    case AttentionKernel::products:
-      return "products";
+    case AttentionKernel::math:
+      return "math";
     case AttentionKernel::cudnn:
       return "cudnn";
     case AttentionKernel::flash:
@@ -98,14 +97,14 @@ std::string to_string(AttentionKernel kernel) {
 }
 
 std::vector<Scratch> attention_forward_scratch(const Setting& s, std::int64_t B, std::int64_t T) {
-  return attention_kernel(s) == AttentionKernel::products ? squares(s, B, T, 3) : std::vector<Scratch>{};
+  return attention_kernel(s) == AttentionKernel::math ? squares(s, B, T, 3) : std::vector<Scratch>{};
 }
 
 std::vector<Scratch> attention_backward_scratch(const Setting& s, std::int64_t B, std::int64_t T) {
   switch (attention_kernel(s)) {
     case AttentionKernel::loops:
       return {};
-    case AttentionKernel::products:
+    case AttentionKernel::math:
       return squares(s, B, T, 4);
     case AttentionKernel::cudnn:
       return cudnn_backward(s, B, T);

@@ -87,7 +87,7 @@ struct RunStart {
   std::optional<ExpectedLoss> expected_first_loss;
   std::optional<std::int64_t>
       planned_memory_bytes;              ///< peak of a step on one device (spec/memory/plan.md) [B]
-  std::optional<std::string> attention;  ///< what computes it: "loops", "products", "cudnn", "flash"
+  std::optional<std::string> attention;  ///< what computes it: "loops", "math", "cudnn", "flash"
   std::optional<bool> deterministic;     ///< whether the run, repeated on this machine, gives the same bits
   Data data;
   std::vector<std::pair<std::string, Value>> settings;
