@@ -20,7 +20,7 @@ struct Volume {
 /// By the group of ranks that talks.
 struct StepVolume {
   Volume shard;    ///< ranks that hold one copy of the state between them
-  Volume replica;  ///< ranks that hold the same share
+  Volume replica;  ///< ranks that hold the same shard
   Volume world;    ///< all ranks: the loss
   bool operator==(const StepVolume&) const = default;
 };
