@@ -46,8 +46,7 @@ std::vector<Scratch> flash_backward(const Setting& s, std::int64_t B, std::int64
   const std::int64_t sequences = s.documents ? document_slots(B, T, 0) : B,
                      rows = s.documents ? B * T + 128 * sequences : B * up_to_multiple(T, 128),
                      head_dim = up_to_multiple(m.head_dim, m.head_dim <= 128 ? 32 : 64),
-                     blocks = sequences * m.heads,
-                     sums = s.fixed_order ? (s.multiprocessors + blocks - 1) / blocks : 1;
+                     blocks = sequences * m.heads, sums = s.fixed_order ? (s.sms + blocks - 1) / blocks : 1;
   std::vector<Scratch> out = {{"attention_sums", {sums, rows, m.heads, head_dim}, f32_bytes},
                               {"attention_rows", {m.heads, rows}, f32_bytes}};
   if (s.documents && B > 1) out.push_back({"lse_by_head", {m.heads, B * T}, f32_bytes});

@@ -1,6 +1,6 @@
 #pragma once
-// What a run needs of a device's memory, told before any of it is allocated, and what would fit where it does
-// not. Rules, names of tensors, example: spec/memory/plan.md.
+// The device memory that a run needs, known before any of it is allocated, and which settings would fit where
+// it does not. Rules, names of tensors, example: spec/memory/plan.md.
 #include <cstdint>
 #include <optional>
 #include <string>

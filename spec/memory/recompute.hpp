@@ -6,12 +6,12 @@
 
 namespace assay::spec {
 
-/// Ordered: each keeps no more, and runs no fewer products again, than the one before.
+/// Ordered: each keeps no more, and runs no fewer GEMMs again, than the one before.
 enum class Recompute {
   none,          ///< everything is kept
-  norms_swiglu,  ///< values of norms and SwiGLU: cheap passes, no product
+  norms_swiglu,  ///< values of norms and SwiGLU: cheap passes over memory, no GEMM
   attention,     ///< ... and attention's forward
-  block          ///< the block's whole forward but for its last product, from its input
+  block          ///< the block's whole forward but for its last GEMM, from its input
 };
 
 inline constexpr std::array all_recomputes = {Recompute::none, Recompute::norms_swiglu, Recompute::attention,

@@ -161,7 +161,7 @@ TEST(MemoryPlanSpec, FlashAttentionInAFixedOrderSumsOncePerBlockThatFillsTheGpu)
   EXPECT_EQ(sums().shape, (std::vector<std::int64_t>{1, 4 * 4096, 32, 64}));
   setting.fixed_order = true;
   EXPECT_EQ(sums().shape.at(0), 2);  // 132 over 4 x 32
-  setting.multiprocessors = 128;
+  setting.sms = 128;
   EXPECT_EQ(sums().shape.at(0), 1);
   setting.documents = true;
   EXPECT_EQ(sums().shape,
@@ -304,7 +304,7 @@ TEST(MemoryPlanSpec, ASettingComesFromTheConfigurationOfARun) {
                   .flash_attention);
 }
 
-/// Parts of the other three ranks of the largest block's share, in the type in which gradients are summed.
+/// Parts of the other three ranks of the largest block's shard, in the type in which gradients are summed.
 TEST(MemoryPlanSpec, SumsByCopyEnginesTakeTheOthersPartsOfAShare) {
   const auto parts = [](std::vector<std::string> settings) {
     settings.insert(settings.begin(), {"batch.sequences=4", "batch.micro=1", "compute.dtype=bf16"});
@@ -315,12 +315,12 @@ TEST(MemoryPlanSpec, SumsByCopyEnginesTakeTheOthersPartsOfAShare) {
     return std::int64_t{0};
   };
   const std::string by_copies = "parallel.scatter=copy_engines";
-  // The head with its norm, in shares of 64 elements' multiples: 128,256 x 4,096 + 4,096 over 4 ranks.
-  const std::int64_t share = (128'256 + 1) * 4'096 / 4;
-  EXPECT_EQ(parts({"parallel.data=shard", by_copies}), 3 * share * 4);
-  EXPECT_EQ(parts({"parallel.data=zero1", by_copies}), 3 * share * 4);
-  EXPECT_EQ(parts({"parallel.data=shard", "parallel.reduce=bf16", by_copies}), 3 * share * 2);
-  EXPECT_EQ(parts({"parallel.data=hybrid", "parallel.shard_ranks=4", by_copies}), 3 * share * 4);
+  // The head with its norm, in shards of multiples of 64 elements: 128,256 x 4,096 + 4,096 over 4 ranks.
+  const std::int64_t shard = (128'256 + 1) * 4'096 / 4;
+  EXPECT_EQ(parts({"parallel.data=shard", by_copies}), 3 * shard * 4);
+  EXPECT_EQ(parts({"parallel.data=zero1", by_copies}), 3 * shard * 4);
+  EXPECT_EQ(parts({"parallel.data=shard", "parallel.reduce=bf16", by_copies}), 3 * shard * 2);
+  EXPECT_EQ(parts({"parallel.data=hybrid", "parallel.shard_ranks=4", by_copies}), 3 * shard * 4);
   EXPECT_EQ(parts({"parallel.data=replicate"}), 0);
   EXPECT_EQ(parts({"parallel.data=shard"}), 0);
 }
