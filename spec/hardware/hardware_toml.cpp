@@ -104,8 +104,8 @@ Gpu gpu_from_toml(std::string_view text, const std::string& origin) {
   document::Node root;
   // hardware_c1
   if (const auto fault = read_toml(text, root))
-    throw SpecError("hardware_c1", origin + ":" + std::to_string(fault->place.line) + ":" +
-                                       std::to_string(fault->place.column) +
+    throw SpecError("hardware_c1", origin + ":" + std::to_string(fault->position.line) + ":" +
+                                       std::to_string(fault->position.column) +
                                        ": not valid TOML: " + fault->why);
   const document::Tree tree(source, std::move(root));
   const Item file = tree.root();
