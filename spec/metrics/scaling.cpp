@@ -38,7 +38,7 @@ record::Step median_step(const record::Run& run, std::int64_t skip) {
 
 ScalingRow row_of(const record::Run& run, const record::Step& step) {
   std::set<std::string> hosts;
-  for (const record::RankPlace& place : run.start.ranks) hosts.insert(place.host);
+  for (const record::RankPlacement& placement : run.start.ranks) hosts.insert(placement.host);
   ScalingRow row{.ranks = run.start.batch.ranks,
                  .hosts = static_cast<std::int64_t>(hosts.size()),
                  .layout = run.start.layout ? run.start.layout->data : "replicate",
@@ -107,9 +107,9 @@ std::vector<ScalingRow> scaling_table(const std::vector<record::Run>& runs, std:
 
 StepDifferences step_differences(const std::vector<record::Run>& runs) {
   StepDifferences worst;
-  const auto widen = [](double& place, double mine, double first) {
+  const auto widen = [](double& largest, double mine, double first) {
     const double apart = std::abs(mine - first) / std::abs(first);
-    if (!(apart <= place)) place = apart;  // and where it is no number
+    if (!(apart <= largest)) largest = apart;  // and where it is no number
   };
   for (std::size_t r = 1; r < runs.size(); ++r)
     for (std::size_t i = 0; i < std::min(runs[r].steps.size(), runs.front().steps.size()); ++i) {

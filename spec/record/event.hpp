@@ -22,7 +22,8 @@ struct Gpu {
   bool operator==(const Gpu&) const = default;
 };
 
-struct RankPlace {
+/// Where one rank runs.
+struct RankPlacement {
   std::int64_t rank = 0;
   std::string host;
   std::string device;                   ///< "cpu" or "cuda:0"
@@ -33,7 +34,7 @@ struct RankPlace {
   std::optional<std::string> memory_nodes = {};    ///< NUMA nodes that its memory may come from
   std::optional<std::int64_t> gpu_node = {};       ///< NUMA node of its GPU
   std::optional<std::string> gpu_processors = {};  ///< processors of that node
-  bool operator==(const RankPlace&) const = default;
+  bool operator==(const RankPlacement&) const = default;
 };
 
 /// sequences = micro x accumulation x ranks; tokens = sequences x sequence_length.
@@ -74,7 +75,7 @@ struct RunStart {
   std::int64_t cores = 0;
   std::int64_t memory_bytes = 0;  ///< of the host [B]
   std::vector<Gpu> gpus;
-  std::vector<RankPlace> ranks;
+  std::vector<RankPlacement> ranks;
   std::string model;
   std::optional<std::string> model_definition;  ///< the whole model, as spec/models writes it (TOML)
   std::int64_t vocab = 0;
@@ -112,8 +113,8 @@ struct Step {
   std::int64_t valid_tokens = 0;
   double seconds = 0;
   double tokens_per_second = 0;
-  std::optional<double> mfu;             ///< share of 1
-  std::optional<double> hfu;             ///< share of 1
+  std::optional<double> mfu;             ///< fraction of 1
+  std::optional<double> hfu;             ///< fraction of 1
   std::optional<double> executed_flops;  ///< matmul FLOPs that all ranks ran [flop]
   Phases phases;
   std::string sample_hash;                  ///< hexadecimal, of the ids of the step's samples in order

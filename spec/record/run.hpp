@@ -23,8 +23,8 @@ struct Run {
 /// that it resumed from; a step that is not later than its predecessor replaces it and what follows.
 Run assemble(const std::vector<Event>& events);
 
-/// Share of the gap from log V, the loss of a uniform guess, to the floor that `loss` closes: 1 at the floor.
-/// Unit of the losses: [nats per token]. Domain: floor < log V. Errors: SpecError record_c2 otherwise.
+/// Fraction of the gap from log V, the loss of a uniform guess, to the floor that `loss` closes: 1 at the
+/// floor. Unit of the losses: [nats per token]. Domain: floor < log V. Errors: SpecError record_c2 otherwise.
 double gap_closed(double loss, double floor, std::int64_t vocab);
 
 /// Steps at the end of a run whose mean is its final loss.
