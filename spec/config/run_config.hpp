@@ -1,6 +1,6 @@
 #pragma once
 // Every setting of a training run, typed. The table of keys behind it (spec/config/keys.hpp) is the only
-// place where a setting's name, default, range and meaning are written; parsing, --dump-config, completion
+// source of a setting's name, default, range and meaning; parsing, --dump-config, completion
 // and the docs read it.
 #include <cstdint>
 #include <string>
