@@ -24,8 +24,8 @@ void add_gradients_of_heads(const Setting& s, std::int64_t B, std::int64_t T, st
     out.push_back({name, {B, T, m.heads, m.head_dim}, bf16_bytes});
 }
 
-/// dq summed in fp32, which blocks add to in any order; in a fixed one the gradient of all scores instead. A
-/// number a row beside either.
+/// Thread blocks add to an fp32 dq in any order. In a fixed order the gradient of all scores takes its place.
+/// Either needs one number per row as well.
 std::vector<Scratch> cudnn_backward(const Setting& s, std::int64_t B, std::int64_t T) {
   const ModelSpec& m = s.model;
   std::vector<Scratch> out;
@@ -38,9 +38,9 @@ std::vector<Scratch> cudnn_backward(const Setting& s, std::int64_t B, std::int64
   return out;
 }
 
-/// dq is summed in rows up to a multiple of 128, or 128 more for each document, and heads up to a multiple of
-/// 32, or of 64 beyond 128; in a fixed order by so many blocks a head as fill the GPU, each into sums of its
-/// own.
+/// dq is summed in a padded buffer: rows up to a multiple of 128, or 128 more for each document; head_dim up
+/// to a multiple of 32, or of 64 beyond 128. In a fixed order each head has as many thread blocks as fill the
+/// GPU, each with sums of its own.
 std::vector<Scratch> flash_backward(const Setting& s, std::int64_t B, std::int64_t T) {
   const ModelSpec& m = s.model;
   const std::int64_t sequences = s.documents ? document_slots(B, T, 0) : B,

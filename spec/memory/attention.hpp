@@ -1,5 +1,5 @@
 #pragma once
-// What attention takes beside its results: temporaries that are gone when the op returns.
+// Memory that attention takes beside its results: temporaries that are freed when the op returns.
 // (spec/memory/plan.md)
 #include <cstdint>
 #include <string>
@@ -18,7 +18,7 @@ std::string to_string(AttentionKernel kernel);  ///< "loops"
 
 /// Tile of the CPU's loops (impl/ops/attention/attention_cpu.cpp): query tokens worked on together.
 inline constexpr std::int64_t loop_tile_rows = 12;
-/// How that code runs over pairs of tokens. (spec/flops/executed.md)
+/// How that kernel covers pairs of tokens. (spec/flops/executed.md)
 spec::AttentionKernel executed_kernel(const Setting& setting);
 
 struct Scratch {

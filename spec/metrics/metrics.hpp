@@ -1,5 +1,5 @@
 #pragma once
-// From what a run measures to what it claims: throughput, MFU, HFU, and what a token budget costs. Pure
+// Metrics of a run, from its measurements: throughput, MFU, HFU, and the cost of a token budget. Pure
 // functions; definitions, units and a worked example: spec/metrics/metrics.md.
 #include <cstdint>
 #include <optional>
@@ -16,9 +16,9 @@ double tokens_per_second(const Count& tokens, double seconds);
 /// [FLOP/s] of the whole run.
 double achieved_flops(double flops_per_token, double tokens_per_second);
 
-/// flops_per_token * tokens_per_second / (peak * gpus), unjudged: what a reading of printed numbers would
-/// mean, also when that is impossible. `peak` of one GPU [FLOP/s]; `tokens_per_second` of all GPUs together.
-/// Fraction of 1.
+/// flops_per_token * tokens_per_second / (peak * gpus), without the limit of 1: the value of a
+/// reading of printed numbers, even an impossible one. `peak` of one GPU [FLOP/s]; `tokens_per_second` of all
+/// GPUs together. Fraction of 1.
 double utilisation(double flops_per_token, double tokens_per_second, double peak, std::int64_t gpus);
 
 /// Model FLOPs utilisation: `flops_per_token` is what the model needs under a named convention (spec/flops),

@@ -11,7 +11,7 @@
 namespace assay::spec::metrics {
 
 namespace {
-/// Seconds of a step by where they go.
+/// Seconds of a step by group of phases.
 struct Parts {
   double waiting = 0, compute = 0, fixed = 0;
 };
@@ -55,7 +55,7 @@ ScalingRow row_of(const record::Run& run, const record::Step& step) {
 
 /// The step of median seconds of a run.
 struct Measured {
-  ScalingRow row;     ///< without what is held against other runs
+  ScalingRow row;     ///< without the columns that compare runs
   Parts parts;        ///< of the step
   double tokens = 0;  ///< of a rank's step
 };

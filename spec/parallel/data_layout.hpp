@@ -1,5 +1,5 @@
 #pragma once
-// Who holds what in data parallelism, by one switch. Layouts, rules and example:
+// What each rank holds in data parallelism, by one switch. Layouts, rules and example:
 // spec/parallel/data_layout.md.
 #include <cstdint>
 #include <string_view>

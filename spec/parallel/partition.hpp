@@ -26,7 +26,7 @@ struct Partition {
   std::int64_t largest_block() const;                 ///< the most elements of a block
   /// The shard of `rank`, in the padded flat buffer. Errors: SpecError partition_c2.
   Inventory::Range owned(std::int64_t block, std::int64_t rank) const;
-  /// Every element of `rank`, as few runs as there are: one when there is one rank, else one a block.
+  /// Every element of `rank` in contiguous runs: one run with one rank, else one run per block.
   struct Run {
     std::int64_t begin;            ///< in the padded flat buffer
     std::int64_t size;             ///< [elements]

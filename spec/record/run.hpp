@@ -19,7 +19,7 @@ struct Run {
   std::optional<RunEnd> end;       ///< of the last start; absent while running, or after a crash
 };
 
-/// Domain: `events` starts with a run_start (read_events sees to it). A resume drops the steps after the one
+/// Domain: `events` starts with a run_start (read_events ensures it). A resume drops the steps after the one
 /// that it resumed from; a step that is not later than its predecessor replaces it and what follows.
 Run assemble(const std::vector<Event>& events);
 

@@ -30,7 +30,7 @@ double beyond_peak(const char* what, double seconds, double flops, double peak) 
     throw SpecError("waterfall_c3", std::string(what) + " take " + fixed(seconds * 1e3, 3) +
                                         " ms, less than the " + fixed(least * 1e3, 3) +
                                         " ms of their FLOPs at the peak of " + si(peak, "FLOP/s") +
-                                        "; look at the clock, and at which GPU the peak is of");
+                                        "; check the clock, and of which GPU the peak is");
   return seconds - least;
 }
 

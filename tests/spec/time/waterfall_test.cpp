@@ -58,7 +58,7 @@ TEST(WaterfallSpec, C1RefusesPartsThatMissTheStep) {
   step.parts[0].seconds += 0.002;
   EXPECT_EQ(label_of(step), "waterfall_c1");
   step = example();
-  step.between = 0;  // a part that nobody measured
+  step.between = 0;  // a part that was not measured
   EXPECT_EQ(label_of(step), "waterfall_c1");
   EXPECT_THROW(check_sum(1, {0.5, 0.4}), SpecError);
   EXPECT_NO_THROW(check_sum(1, {0.5, 0.495}));
