@@ -10,8 +10,8 @@
 
 namespace assay::spec::memory {
 
-/// Which code computes it: loops of our own on a CPU, plain GEMMs (`math`), cuDNN, or FlashAttention, which
-/// alone takes documents.
+/// The code that computes attention: loops of our own on a CPU, plain GEMMs (`math`), cuDNN, or
+/// FlashAttention, which alone takes documents.
 enum class AttentionKernel { loops, math, cudnn, flash };
 AttentionKernel attention_kernel(const Setting& setting);
 std::string to_string(AttentionKernel kernel);  ///< "loops"

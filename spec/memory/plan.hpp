@@ -23,7 +23,7 @@ struct Way {
 struct Plan {
   Setting setting;
   Count state;              ///< weights, gradients, optimizer, tables: there for the whole run [B]
-  Count peak;               ///< at the fullest moment [B]
+  Count peak;               ///< [B]
   std::string moment;       ///< that moment: "backward of block 24, MLP"
   std::vector<Item> items;  ///< live tensors at that moment, the largest first; their bytes add up to peak
 };

@@ -43,7 +43,7 @@ struct Batch {
   bool operator==(const Batch&) const = default;
 };
 
-/// What data-parallel ranks hold (spec/parallel/data_layout.md).
+/// The data-parallel layout (spec/parallel/data_layout.md).
 struct RunLayout {
   std::string data;              ///< "replicate", "zero1", "shard", "hybrid"
   std::int64_t shard_ranks = 0;  ///< ranks that hold one copy of the optimizer's state between them
@@ -88,7 +88,7 @@ struct RunStart {
   std::optional<ExpectedLoss> expected_first_loss;
   std::optional<std::int64_t>
       planned_memory_bytes;              ///< peak of a step on one device (spec/memory/plan.md) [B]
-  std::optional<std::string> attention;  ///< what computes it: "loops", "math", "cudnn", "flash"
+  std::optional<std::string> attention;  ///< the kernel that computes it: "loops", "math", "cudnn", "flash"
   std::optional<bool> deterministic;     ///< whether the run, repeated on this machine, gives the same bits
   Data data;
   std::vector<std::pair<std::string, Value>> settings;
@@ -145,7 +145,7 @@ struct ResumeFrom {
   bool operator==(const ResumeFrom&) const = default;
 };
 
-/// Tensors of one name that are there at the fullest moment.
+/// Tensors of one name that are live at the peak.
 struct PlannedTensors {
   std::string name;
   std::string purpose;     ///< "state", "inputs", "activations", "head" or "temporaries"
@@ -154,14 +154,14 @@ struct PlannedTensors {
   bool operator==(const PlannedTensors&) const = default;
 };
 
-/// What a step was planned to need of rank 0's device, and what it took. After the first step of a start.
+/// Planned and measured memory of a step on rank 0's device. Written after the first step of a start.
 struct Memory {
   std::int64_t step = 0;
   std::string device;                          ///< "cpu" or "cuda:0"
   std::int64_t capacity_bytes = 0;             ///< of the device [B]
-  std::int64_t planned_bytes = 0;              ///< at the fullest moment [B]
+  std::int64_t planned_bytes = 0;              ///< at the peak [B]
   std::int64_t state_bytes = 0;                ///< of these, there for the whole run [B]
-  std::string moment;                          ///< the fullest one
+  std::string moment;                          ///< of the peak
   std::optional<std::int64_t> measured_bytes;  ///< peak of the GPU's tensors; absent on the CPU [B]
   std::vector<PlannedTensors> tensors;         ///< they add up to planned_bytes
   bool operator==(const Memory&) const = default;
