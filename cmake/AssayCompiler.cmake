@@ -22,7 +22,7 @@ endif()
 add_library(assay_own_code INTERFACE)
 target_compile_options(assay_own_code INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Werror -Wshadow=local>
-  # GCC 12 sees overlaps, overflows and copies out of bounds in std::string that are not there (GCC bug 105651).
+  # GCC 12 warns of overlaps, overflows and copies out of bounds in std::string that do not exist (GCC bug 105651).
   "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict;-Wno-stringop-overflow;-Wno-stringop-overread;-Wno-array-bounds>"
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${ASSAY_CCACHE}>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra -Werror=all-warnings>)

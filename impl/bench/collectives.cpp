@@ -77,7 +77,7 @@ std::int64_t largest_decoder_block(const spec::Partition& partition) {
 
 std::vector<BufferSize> buffer_sizes(const spec::Partition& partition, std::int64_t element,
                                      std::int64_t most_bytes) {
-  const std::int64_t unit = partition.ranks * spec::share_alignment, last = partition.inventory.blocks - 1,
+  const std::int64_t unit = partition.ranks * spec::shard_alignment, last = partition.inventory.blocks - 1,
                      most = most_bytes / element / unit * unit;
   if (most < 1) throw std::invalid_argument("no buffer of " + std::to_string(most_bytes) + " bytes");
   const std::int64_t embedding = partition.block_size(0), head = partition.block_size(last);

@@ -54,7 +54,7 @@ void large_product(const Plan& plan, const UseRow& use) {
   const std::int64_t n = plan.device.is_cuda() ? 8192 : 512;
   const at::Tensor left = square(plan, n), right = square(plan, n);
   const spec::linear::Shape shape{.N = n, .in = n, .out = n};
-  use(timed(plan, "square product of " + std::to_string(n), StepClass::product, 0,
+  use(timed(plan, "square product of " + std::to_string(n), StepClass::gemm, 0,
             spec::linear::forward_flops(shape),
             spec::linear::forward_bytes(shape, element_bytes(plan.setting.dtype)), {},
             [&] { linear::forward(left, right); }));
@@ -137,7 +137,7 @@ void measure_ceilings(const Plan& plan, const UseRow& use) {
     large_product(plan, use);
     for_each_op(plan.setting, plan.device, [&](const OpCall& op) {
       const StepClass kind = class_of(op.count.op);
-      if (kind == StepClass::product || kind == StepClass::attention)
+      if (kind == StepClass::gemm || kind == StepClass::attention)
         use(timed(plan, op.name, kind, 0, op.count.flops, op.count.bytes, op.prepare, op.call));
     });
     memory(plan, use);

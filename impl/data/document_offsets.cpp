@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "spec/memory/document_places.hpp"
+#include "spec/memory/document_slots.hpp"
 
 namespace assay::impl::data {
 
@@ -18,7 +18,7 @@ std::vector<std::int32_t> document_offsets(std::span<const std::int32_t> documen
     if (n % T == 0 || documents[at] != documents[at - 1]) offsets.push_back(static_cast<std::int32_t>(n));
   }
   const auto used = static_cast<std::int64_t>(offsets.size());
-  offsets.resize(static_cast<std::size_t>(spec::memory::document_places(N / T, T, used)) + 1,
+  offsets.resize(static_cast<std::size_t>(spec::memory::document_slots(N / T, T, used)) + 1,
                  static_cast<std::int32_t>(N));
   return offsets;
 }

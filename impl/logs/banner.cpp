@@ -42,7 +42,7 @@ std::string hardware(const RunStart& start) {
 
 std::string where(const RunStart& start) {
   std::set<std::string> hosts;
-  for (const RankPlace& place : start.ranks) hosts.insert(place.host);
+  for (const RankPlacement& place : start.ranks) hosts.insert(place.host);
   if (start.batch.ranks == 1) return "1 rank";
   std::string text =
       plural(start.batch.ranks, "rank") + " on " + plural(static_cast<std::int64_t>(hosts.size()), "host");

@@ -56,7 +56,7 @@ std::optional<Warning> above_peak_warning(const spec::record::Step& step,
 }
 
 namespace {
-bool is_far_from_gpu(const spec::record::RankPlace& place) {
+bool is_far_from_gpu(const spec::record::RankPlacement& place) {
   if (!place.gpu_node || !place.processors || !place.gpu_processors) return false;
   const auto mine = numbers_of(*place.processors), near = numbers_of(*place.gpu_processors);
   return std::none_of(mine.begin(), mine.end(),

@@ -61,7 +61,7 @@ class Executor {
 
   /// From here on steps are recorded, after the first ones, and replayed: one rank, and micro-batches of one
   /// shape. The same bits as without. Where recording fails, steps go on as before; and where documents need
-  /// another number of places (spec/memory/document_places.hpp) than those recorded, until it is recorded
+  /// another number of slots (spec/memory/document_slots.hpp) than those recorded, until it is recorded
   /// anew, a few times.
   void record_with(std::unique_ptr<StepRecorder> recorder);
   /// Drops what is recorded, and its memory, until the next step: for other work on this device.

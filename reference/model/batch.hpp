@@ -1,5 +1,5 @@
 #pragma once
-// What a model is trained on in one forward pass: B sequences of T tokens. Plain integers, no tensor library.
+// One micro-batch: B sequences of T tokens. Plain integers, no tensor library.
 #include <cstdint>
 #include <vector>
 

@@ -24,8 +24,8 @@ Parameters<double> zeros(const spec::ModelSpec& model);
 /// an addition only where a parameter is used twice (tied embeddings, micro-batches).
 template <class S>
 void add_gradient(Parameters<S>& gradients, const std::string& name, const Tensor<S>& gradient) {
-  const auto [place, first] = gradients.try_emplace(name, gradient);
-  if (!first) place->second.flat() += gradient.flat();
+  const auto [entry, first] = gradients.try_emplace(name, gradient);
+  if (!first) entry->second.flat() += gradient.flat();
 }
 
 }  // namespace assay::reference

@@ -14,7 +14,7 @@ template <class S>
 void update(Tensor<S>& parameter, const Tensor<S>& gradient, Tensor<S>& moment1, Tensor<S>& moment2,
             const spec::adamw::Settings& settings);
 
-/// The same with parameter and moments kept in bf16: each result is rounded by chance, with the bits of
+/// The same with parameter and moments kept in bf16: each result is rounded stochastically, with the bits of
 /// entries first, first + 1, ... of the flat parameter buffer.                   [spec/ops/adamw.md, states
 /// in bf16] Errors:    as update, and SpecError adamw_c7
 void update_bf16(Tensor<double>& parameter, const Tensor<double>& gradient, Tensor<double>& moment1,

@@ -3,7 +3,7 @@
 
 namespace assay::reference::linear {
 
-/// Matrix product with a weight stored [out, in].                 [spec/ops/linear.md]
+/// GEMM with a weight stored [out, in].                           [spec/ops/linear.md]
 /// Equation:  y_no = sum_i x_ni * w_oi
 /// Source:    Touvron et al., "LLaMA", 2023, section 2.2
 /// Shapes:    x [..., in], weight [out, in] -> y [..., out], N = product of the leading axes

@@ -10,12 +10,12 @@ namespace assay::spec {
 namespace {
 
 [[noreturn]] void refuse(std::int64_t sequences, std::int64_t micro, std::int64_t ranks) {
-  const std::int64_t pass = micro * ranks;
+  const std::int64_t sequences_at_once = micro * ranks;
   std::string message = "batch.sequences = " + std::to_string(sequences) +
                         " is not a multiple of batch.micro = " + std::to_string(micro) + " times " +
                         std::to_string(ranks) + " data-parallel rank" + (ranks == 1 ? "" : "s") + " = " +
-                        std::to_string(pass) + ": set batch.sequences to " +
-                        nearest_multiples(sequences, pass);
+                        std::to_string(sequences_at_once) + ": set batch.sequences to " +
+                        nearest_multiples(sequences, sequences_at_once);
   if (sequences % ranks == 0)
     message += ", or batch.micro to " + nearest_divisors(sequences / ranks, micro);
   else

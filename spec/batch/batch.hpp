@@ -9,9 +9,9 @@ namespace assay::spec {
 /// sequences = micro * ranks * accumulation, exactly.
 struct Batch {
   std::int64_t sequences = 0;     ///< per optimizer step, over all ranks
-  std::int64_t micro = 0;         ///< per rank and forward pass
+  std::int64_t micro = 0;         ///< of one micro-batch, per rank
   std::int64_t ranks = 0;         ///< data-parallel ranks
-  std::int64_t accumulation = 0;  ///< forward passes of a rank per optimizer step
+  std::int64_t accumulation = 0;  ///< micro-batches of a rank per optimizer step
 
   std::int64_t sequences_per_rank() const { return micro * accumulation; }
   /// Tokens of one optimizer step over all ranks. [tokens]
@@ -19,10 +19,10 @@ struct Batch {
   bool operator==(const Batch&) const = default;
 };
 
-/// The batch of `sequences` in forward passes of `micro` on `ranks` data-parallel ranks. micro = 0 stands for
-/// sequences / ranks, one pass. Errors: SpecError batch_c1 (an argument out of range); UserError(usage) when
-/// micro * ranks does not divide sequences: the message names the nearest values of sequences, and of micro,
-/// that do.
+/// The batch of `sequences` in micro-batches of `micro` on `ranks` data-parallel ranks. micro = 0 stands for
+/// sequences / ranks, one micro-batch. Errors: SpecError batch_c1 (an argument out of range);
+/// UserError(usage) when micro * ranks does not divide sequences: the message names the nearest values of
+/// sequences, and of micro, that do.
 Batch batch_of(std::int64_t sequences, std::int64_t micro, std::int64_t ranks);
 
 }  // namespace assay::spec

@@ -1,5 +1,5 @@
 #pragma once
-// What a message offers in place of a batch that does not divide.
+// Batches that a message suggests instead of one that does not divide.
 #include <cstdint>
 #include <string>
 

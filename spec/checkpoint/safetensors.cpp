@@ -39,43 +39,43 @@ class HeaderReader final : public JsonEvents {
   HeaderReader(Header& header, Refusal refuse) : header_(header), refuse_(refuse) {}
 
   bool begin_object() override {
-    if (place_ == Place::outside) return enter(Place::top);
-    if (place_ == Place::top && key_ == metadata_key) return enter(Place::metadata);
-    if (place_ == Place::top) {
+    if (scope_ == Scope::outside) return enter(Scope::top);
+    if (scope_ == Scope::top && key_ == metadata_key) return enter(Scope::metadata);
+    if (scope_ == Scope::top) {
       header_.tensors.push_back({.name = key_, .dtype = {}, .shape = {}});
       fields_.clear();
       offsets_ = 0;
-      return enter(Place::tensor);
+      return enter(Scope::tensor);
     }
     unexpected("an object");
   }
   bool end_object() override {
-    if (place_ == Place::tensor) finish_tensor();
-    return enter(place_ == Place::top ? Place::outside : Place::top);
+    if (scope_ == Scope::tensor) finish_tensor();
+    return enter(scope_ == Scope::top ? Scope::outside : Scope::top);
   }
   bool key(std::string& key) override {
-    auto& seen = place_ == Place::top ? names_ : place_ == Place::metadata ? metadata_keys_ : fields_;
+    auto& seen = scope_ == Scope::top ? names_ : scope_ == Scope::metadata ? metadata_keys_ : fields_;
     // safetensors_c4
     if (!seen.insert(key).second) refuse_(4, "key " + quote(key) + where() + " occurs twice");
-    if (place_ == Place::tensor && key != "dtype" && key != "shape" && key != "data_offsets")
+    if (scope_ == Scope::tensor && key != "dtype" && key != "shape" && key != "data_offsets")
       refuse_(5, "unknown field " + quote(key) + where());
     key_ = key;
     return true;
   }
   bool begin_list() override {
-    if (place_ == Place::tensor && key_ == "shape") return enter(Place::shape);
-    if (place_ == Place::tensor && key_ == "data_offsets") return enter(Place::offsets);
+    if (scope_ == Scope::tensor && key_ == "shape") return enter(Scope::shape);
+    if (scope_ == Scope::tensor && key_ == "data_offsets") return enter(Scope::offsets);
     unexpected("an array");
   }
   bool end_list() override {
-    if (place_ == Place::offsets && offsets_ != 2)
+    if (scope_ == Scope::offsets && offsets_ != 2)
       refuse_(5, "data_offsets" + where() + " has fewer than two numbers");
-    return enter(Place::tensor);
+    return enter(Scope::tensor);
   }
   bool text(std::string& text) override {
-    if (place_ == Place::metadata) {
+    if (scope_ == Scope::metadata) {
       header_.metadata[key_] = text;
-    } else if (place_ == Place::tensor && key_ == "dtype") {
+    } else if (scope_ == Scope::tensor && key_ == "dtype") {
       header_.tensors.back().dtype = text;
     } else {
       unexpected("a string");
@@ -83,11 +83,11 @@ class HeaderReader final : public JsonEvents {
     return true;
   }
   bool natural(std::uint64_t number) override {
-    if (place_ == Place::shape) {
+    if (scope_ == Scope::shape) {
       if (number > std::uint64_t{std::numeric_limits<std::int64_t>::max()})
         refuse_(5, "an extent" + where() + " is 2^63 or more");
       header_.tensors.back().shape.push_back(static_cast<std::int64_t>(number));
-    } else if (place_ == Place::offsets) {
+    } else if (scope_ == Scope::offsets) {
       if (offsets_ == 2) refuse_(5, "data_offsets" + where() + " has more than two numbers");
       (offsets_++ == 0 ? header_.tensors.back().begin : header_.tensors.back().end) = number;
     } else {
@@ -101,25 +101,25 @@ class HeaderReader final : public JsonEvents {
   bool boolean(bool) override { unexpected("a boolean"); }
 
  private:
-  enum class Place { outside, top, metadata, tensor, shape, offsets };
+  enum class Scope { outside, top, metadata, tensor, shape, offsets };
 
-  bool enter(Place place) {
-    place_ = place;
+  bool enter(Scope scope) {
+    scope_ = scope;
     return true;
   }
   std::string where() const {
-    if (place_ == Place::metadata) return " of __metadata__";
-    return place_ == Place::top || header_.tensors.empty()
+    if (scope_ == Scope::metadata) return " of __metadata__";
+    return scope_ == Scope::top || header_.tensors.empty()
                ? ""
                : " of tensor " + quote(header_.tensors.back().name);
   }
   [[noreturn]] void unexpected(const std::string& what) const {
     // safetensors_c9
-    if (place_ == Place::metadata || (place_ == Place::top && key_ == metadata_key))
+    if (scope_ == Scope::metadata || (scope_ == Scope::top && key_ == metadata_key))
       refuse_(9, "__metadata__ maps strings to strings, but holds " + what);
     // safetensors_c5
     refuse_(5, what + " where the format has none: " +
-                   (place_ == Place::top ? quote(key_) : "field " + quote(key_)) + where());
+                   (scope_ == Scope::top ? quote(key_) : "field " + quote(key_)) + where());
   }
   void finish_tensor() const {
     for (const char* field : {"dtype", "shape", "data_offsets"})
@@ -128,7 +128,7 @@ class HeaderReader final : public JsonEvents {
 
   Header& header_;
   Refusal refuse_;
-  Place place_ = Place::outside;
+  Scope scope_ = Scope::outside;
   std::string key_;
   std::set<std::string> names_, metadata_keys_, fields_;
   int offsets_ = 0;

@@ -91,7 +91,7 @@ class Reader {
     }
     double value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size()) fail("a number before this place");
+    if (error != std::errc() || end != digits.data() + digits.size()) fail("a number before this position");
     return exact_interval(value * unit());
   }
 

@@ -27,7 +27,7 @@ struct Names {
   std::function<Interval(const std::string& name)> value;
 };
 
-/// Errors: SpecError expression_c1 (syntax; the place is shown), expression_c2 (unknown function), and
+/// Errors: SpecError expression_c1 (syntax; the position is shown), expression_c2 (unknown function), and
 /// whatever the named functions and values throw. Depth of parentheses at most 64.
 Interval evaluate(std::string_view expression, const Names& names);
 

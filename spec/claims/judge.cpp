@@ -26,16 +26,16 @@ double take_magnitude(std::string_view& text) {
 /// Half a unit of the last digit that is not zero; 0.5 for zero itself.
 double half_of_last_nonzero_digit(std::string_view text) {
   const std::size_t point = text.find('.');
-  int place = 0;  // power of ten of the last digit
+  int exponent = 0;  // power of ten of the last digit
   std::string digits;
   for (const char c : text)
     if (c >= '0' && c <= '9') digits += c;
-  if (point != std::string_view::npos) place = -static_cast<int>(text.size() - point - 1);
+  if (point != std::string_view::npos) exponent = -static_cast<int>(text.size() - point - 1);
   while (digits.size() > 1 && digits.back() == '0') {
     digits.pop_back();
-    ++place;
+    ++exponent;
   }
-  return 0.5 * std::pow(10.0, place);
+  return 0.5 * std::pow(10.0, exponent);
 }
 
 Interval plain(const Claim& claim, std::string_view text, double outer_magnitude, bool about) {

@@ -170,7 +170,7 @@ std::string exact(double value) {
 std::string inputs(const std::vector<Document>& documents) {
   std::string text =
       "\n## Inputs\n\nNumbers that the above rest on and that nothing judges.\n\n"
-      "| place | input | value |\n|---|---|---:|\n";
+      "| location | input | value |\n|---|---|---:|\n";
   for (const Document& document : documents)
     for (const Input& input : document.inputs)
       text += "| " + document.key +
@@ -181,8 +181,8 @@ std::string inputs(const std::vector<Document>& documents) {
 
 std::string repeats(const std::vector<Entry>& entries) {
   std::string text =
-      "\n## Printed again\n\nThe same number in another place, judged with the first.\n\n"
-      "| place | quantity | printed | verdict | first printed as |\n|---|---|---:|---|---|\n";
+      "\n## Printed again\n\nThe same number elsewhere, judged with the first.\n\n"
+      "| location | quantity | printed | verdict | first printed as |\n|---|---|---:|---|---|\n";
   for (const Entry& entry : entries) {
     const Claim& claim = *entry.claim;
     if (claim.repeats.empty()) continue;
@@ -224,7 +224,7 @@ std::string page(const std::vector<Document>& documents) {
     if (entry.claim->weight != weight) {
       weight = entry.claim->weight;
       text += std::string("\n## ") + headings[weight - 1] +
-              "\n\n| place | id | quantity | printed | recomputed | verdict | why | from "
+              "\n\n| location | id | quantity | printed | recomputed | verdict | why | from "
               "|\n|---|---|---|---:|---:|---|---|---|\n";
     }
     text += row(entry);

@@ -181,7 +181,7 @@ bool reads_files(const RunConfig& config) { return !config.data_paths.empty(); }
 bool computes_in_bf16(const RunConfig& config) { return config.dtype == Dtype::bf16; }
 bool reads_grammar(const RunConfig& config) { return config.data_paths.empty(); }
 bool is_hybrid(const RunConfig& config) { return config.data_parallel == DataParallel::hybrid; }
-bool holds_shares(const RunConfig& config) { return config.data_parallel != DataParallel::replicate; }
+bool is_sharded(const RunConfig& config) { return config.data_parallel != DataParallel::replicate; }
 bool is_wsd(const RunConfig& config) { return config.schedule == ScheduleKind::wsd; }
 bool decays(const RunConfig& config) { return config.schedule != ScheduleKind::constant; }
 
@@ -197,7 +197,7 @@ void add_model_and_data(std::vector<Key>& all) {
               "Sequences of one optimizer step over all ranks and micro-batches: the global batch"));
   all.push_back(
       integer("batch.micro", &C::micro, 0, kMany, "[sequences]",
-              "Sequences of one rank in one forward pass; 0: batch.sequences / ranks, no accumulation"));
+              "Sequences of one micro-batch, on one rank; 0: batch.sequences / ranks, no accumulation"));
   all.push_back(
       integer("batch.sequence_length", &C::sequence_length, 1, kMany, "[tokens]", "Tokens of one sequence"));
   all.push_back(
@@ -234,7 +234,7 @@ void add_training(std::vector<Key>& all) {
       when("compute.dtype is \"bf16\"", computes_in_bf16,
            choice<Dtype>("optimizer.states", &C::states, {{"f32", Dtype::f32}, {"bf16", Dtype::bf16}},
                          "Weights and moments between steps: f32 moments and master weights, or all bf16, "
-                         "rounded by chance")));
+                         "rounded stochastically")));
   all.push_back(
       number("loss.z_loss", &C::z_loss, ">= 0", "", "Coefficient of the squared log of the softmax sum"));
   all.push_back(choice<ScheduleKind>(
@@ -254,7 +254,7 @@ void add_training(std::vector<Key>& all) {
                               "Fall of the decay: straight, or 1 - sqrt(x), steep at first")));
   all.push_back(when("schedule.kind is not \"constant\"", decays,
                      number("schedule.final_ratio", &C::final_lr_ratio, "[0, 1]", "",
-                            "Last learning rate as a share of the peak")));
+                            "Last learning rate as a fraction of the peak")));
 }
 
 void add_machine_and_run(std::vector<Key>& all) {
@@ -271,17 +271,18 @@ void add_machine_and_run(std::vector<Key>& all) {
        {"cudnn", AttentionBackend::cudnn},
        {"flash", AttentionBackend::flash},
        {"math", AttentionBackend::math}},
-      "What computes attention; auto: cuDNN, flash, plain products on a GPU, our loops on a CPU; a named one "
+      "What computes attention; auto: cuDNN, flash, plain GEMMs on a GPU, our loops on a CPU; a named one "
       "that cannot is an error"));
   all.push_back(choice<Determinism>(
       "compute.deterministic", &C::deterministic,
       {{"auto", Determinism::automatic}, {"off", Determinism::off}, {"on", Determinism::on}},
       "Whether a run, repeated or resumed on this GPU model with these libraries, gives the same bits: "
-      "attention's backward adds in a fixed order, and products keep the algorithms that the run's folder "
+      "attention's backward adds in a fixed order, and GEMMs keep the algorithms that the run's folder "
       "names; auto: on where the fixed order fits in memory, and always on a CPU"));
-  all.push_back(choice<bool>("compute.cuda_graph", &C::cuda_graph, {{"off", false}, {"on", true}},
-                             "Whether the steps of a run on one GPU are recorded after the first ones and "
-                             "replayed: the same numbers with less work for the CPU; on a CPU an error"));
+  all.push_back(
+      choice<bool>("compute.cuda_graph", &C::cuda_graph, {{"off", false}, {"on", true}},
+                   "Whether a run on one GPU captures its steps in CUDA graphs after the first ones and "
+                   "replays them: the same numbers with less work for the CPU; on a CPU an error"));
   all.push_back(integer("compute.threads", &C::threads, 0, 4096, "[threads]",
                         "CPU threads of one rank; 0: cores of the host / ranks on it"));
   std::vector<std::pair<std::string, Recompute>> recomputes;
@@ -290,13 +291,14 @@ void add_machine_and_run(std::vector<Key>& all) {
   all.push_back(choice<Recompute>("memory.recompute", &C::recompute, recomputes,
                                   "What backward computes again instead of keeping it: nothing, values of "
                                   "norms and SwiGLU, attention's forward too, or a block from its input"));
-  all.push_back(choice<DataParallel>("parallel.data", &C::data_parallel,
-                                     {{"replicate", DataParallel::replicate},
-                                      {"zero1", DataParallel::zero1},
-                                      {"shard", DataParallel::shard},
-                                      {"hybrid", DataParallel::hybrid}},
-                                     "What ranks hold: everything; everything but a share of the optimizer's "
-                                     "state; a share of all; shares within groups of ranks"));
+  all.push_back(
+      choice<DataParallel>("parallel.data", &C::data_parallel,
+                           {{"replicate", DataParallel::replicate},
+                            {"zero1", DataParallel::zero1},
+                            {"shard", DataParallel::shard},
+                            {"hybrid", DataParallel::hybrid}},
+                           "What each rank holds: everything; a shard of the optimizer's state and the "
+                           "rest whole; a shard of everything; a shard within groups of ranks"));
   all.push_back(when("parallel.data is \"hybrid\"", is_hybrid,
                      integer("parallel.shard_ranks", &C::shard_ranks, 0, 1 << 20, "[ranks]",
                              "Neighbouring ranks that hold one copy between them; 0: the ranks of a host")));
@@ -305,14 +307,14 @@ void add_machine_and_run(std::vector<Key>& all) {
            choice<Dtype>("parallel.reduce", &C::reduce, {{"f32", Dtype::f32}, {"bf16", Dtype::bf16}},
                          "Type in which gradients are summed over ranks")));
   all.push_back(
-      when("parallel.data is not \"replicate\"", holds_shares,
+      when("parallel.data is not \"replicate\"", is_sharded,
            choice<MovedBy>(
                "parallel.gather", &C::gather,
                {{"multiprocessors", MovedBy::multiprocessors}, {"copy_engines", MovedBy::copy_engines}},
                "What gathers weights: NCCL on multiprocessors, or the copy engines of the "
-               "GPUs of one host, beside the products; on a CPU an error")));
+               "GPUs of one host, beside the GEMMs; on a CPU an error")));
   all.push_back(
-      when("parallel.data is not \"replicate\"", holds_shares,
+      when("parallel.data is not \"replicate\"", is_sharded,
            choice<MovedBy>(
                "parallel.scatter", &C::scatter,
                {{"multiprocessors", MovedBy::multiprocessors}, {"copy_engines", MovedBy::copy_engines}},

@@ -1,5 +1,5 @@
 #pragma once
-// The one table of settings: name, type, unit, range, meaning and place in RunConfig. Loading, checks,
+// The one table of settings: name, type, unit, range, meaning and field of RunConfig. Loading, checks,
 // --dump-config, shell completion, docs/configuration.md and the run record all read it.
 #include <functional>
 #include <string>

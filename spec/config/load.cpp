@@ -162,7 +162,7 @@ std::string choice_hint(const Key& key, const Value& value) {
   return guess ? "; did you mean \"" + *guess + "\"?" : "";
 }
 
-/// Settings that nobody gave and that follow from others (Key::derived).
+/// Absent settings that are derived from others (Key::derived).
 void derive(RunConfig& config, const Assignments& given) {
   if (!given.contains("schedule.warmup_steps")) config.warmup_steps = config.steps * 8 / 100;
   if (!given.contains("schedule.decay_steps") && config.schedule == ScheduleKind::wsd)

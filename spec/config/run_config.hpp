@@ -1,6 +1,6 @@
 #pragma once
 // Every setting of a training run, typed. The table of keys behind it (spec/config/keys.hpp) is the only
-// place where a setting's name, default, range and meaning are written; parsing, --dump-config, completion
+// source of a setting's name, default, range and meaning; parsing, --dump-config, completion
 // and the docs read it.
 #include <cstdint>
 #include <string>
@@ -27,7 +27,7 @@ struct RunConfig {
 
   // batch: stated once, globally
   std::int64_t sequences = 32;         ///< sequences per optimizer step over all ranks
-  std::int64_t micro = 0;              ///< sequences per rank and forward pass; 0: see micro_sequences
+  std::int64_t micro = 0;              ///< sequences of one micro-batch, per rank; 0: see micro_sequences
   std::int64_t sequence_length = 128;  ///< T [tokens]
 
   // data
@@ -57,7 +57,7 @@ struct RunConfig {
   Device device = Device::automatic;
   AttentionBackend attention = AttentionBackend::automatic;
   Determinism deterministic = Determinism::automatic;  ///< also where libraries add in any order
-  bool cuda_graph = false;                             ///< steps are recorded once and replayed, on a GPU
+  bool cuda_graph = false;                             ///< steps are captured once and replayed, on a GPU
   std::int64_t threads = 0;  ///< CPU threads per rank; 0: hardware cores / ranks of this host
   Recompute recompute = Recompute::norms_swiglu;  ///< what backward computes again instead of reading it
   std::uint64_t seed = 20251121;
@@ -66,8 +66,8 @@ struct RunConfig {
   DataParallel data_parallel = DataParallel::replicate;
   std::int64_t shard_ranks = 0;               ///< hybrid only; 0: the ranks of a host
   Dtype reduce = Dtype::f32;                  ///< with bf16 weights: in which gradients are summed over ranks
-  MovedBy gather = MovedBy::multiprocessors;  ///< of weights, where the layout holds shares
-  MovedBy scatter = MovedBy::multiprocessors;  ///< of gradients' sums, where the layout holds shares
+  MovedBy gather = MovedBy::multiprocessors;  ///< of weights, in sharded layouts
+  MovedBy scatter = MovedBy::multiprocessors;  ///< of gradients' sums, in sharded layouts
   std::int64_t check_replicas_every = 0;       ///< steps; 0: never
   std::int64_t stall_seconds = 600;            ///< a rank may wait so long for data, a disk or a terminal
 
@@ -83,8 +83,8 @@ struct RunConfig {
   bool operator==(const RunConfig&) const = default;
 };
 
-/// Sequences per rank and forward pass: config.micro or, when that is 0, sequences / ranks (no accumulation),
-/// at least 1. Whether it divides is the business of spec/batch.
+/// Sequences of one micro-batch, per rank: config.micro or, when that is 0, sequences / ranks (no
+/// accumulation), at least 1. Whether it divides is the business of spec/batch.
 inline std::int64_t micro_sequences(const RunConfig& config, std::int64_t ranks) {
   if (config.micro > 0) return config.micro;
   return config.sequences >= ranks ? config.sequences / ranks : 1;

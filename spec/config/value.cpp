@@ -28,7 +28,7 @@ std::string shortest(double number) {
   char digits[32];
   const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
   std::string out(digits, end);
-  // TOML tells numbers from integers by a point or an exponent.
+  // TOML distinguishes numbers from integers by a point or an exponent.
   if (std::isfinite(number) && out.find_first_of(".e") == std::string::npos) out += ".0";
   return out;
 }

@@ -40,7 +40,7 @@ constexpr std::array<std::pair<std::string_view, Precision>, 19> precision_words
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-/// The part of a name that tells GPUs apart: lower case, no separators, no vendor's words at its front.
+/// The part of a name that distinguishes GPUs: lower case, no separators, no vendor's words at its front.
 std::string key_of(std::string_view name) {
   std::string key;
   for (char c : name)
@@ -61,7 +61,7 @@ std::string_view without_virtual_function(std::string_view key) {
   return key.ends_with("vf") ? key.substr(0, key.size() - 2) : key;
 }
 
-/// What each key names, made once: logs are read whose every line may name a GPU.
+/// The GPUs of each key, built once: every line of a log may name a GPU.
 struct Named {
   const Gpu* gpu = nullptr;
   std::vector<const Gpu*> candidates;  ///< that share the name

@@ -1,5 +1,5 @@
 #pragma once
-// GPUs as their vendors' documents state them: peaks by precision with dense and sparse told apart, memory,
+// GPUs as their vendors' documents state them: dense and sparse peaks by precision, memory,
 // links, power. What each fact means, and which strings name which GPU: spec/hardware/hardware.md.
 #include <map>
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace assay::spec {
 
-/// What a matrix product computes in. `fp64`, `fp32`: without tensor cores. `tf32` to `fp4`: on tensor cores,
+/// What a GEMM computes in. `fp64`, `fp32`: without tensor cores. `tf32` to `fp4`: on tensor cores,
 /// sums in fp32; on cards where sums in fp16 are faster, that peak stands apart, for trainers do not use it.
 enum class Precision {
   fp64,
@@ -65,8 +65,8 @@ struct Gpu {
   std::optional<Fact> memory_bandwidth;  ///< [B/s]
   std::optional<Fact> nvlink;     ///< all links of one GPU, both directions [B/s]; Infinity Fabric for AMD
   std::optional<Fact> host_link;  ///< both directions [B/s]
-  std::optional<Fact> network;  ///< one GPU's share of its `system`'s compute network, one direction [bit/s]
-  std::optional<Fact> power;    ///< largest configurable [W]; of its `scope`
+  std::optional<Fact> network;    ///< one GPU's part of its `system`'s compute network, one direction [bit/s]
+  std::optional<Fact> power;      ///< largest configurable [W]; of its `scope`
 
   const Peak* peak(Precision precision) const;  ///< null when no document states it
 };

@@ -15,7 +15,7 @@ using document::Kind;
 
 constexpr double tera = 1e12, giga = 1e9, gib = 1073741824.0;
 
-std::string place(Item item) {
+std::string location(Item item) {
   const std::string path = item.path();
   return item.where() + ": " + (path.empty() ? "" : path + ": ");
 }
@@ -37,7 +37,7 @@ std::string text_of(Item table, std::string_view key) {
   const auto value = table.find(key);
   // hardware_c1
   require(value && value->is(Kind::text) && !value->text().empty(), "hardware_c1",
-          [&] { return place(table) + "no text " + std::string(key); });
+          [&] { return location(table) + "no text " + std::string(key); });
   return value->text();
 }
 
@@ -52,7 +52,7 @@ double positive(Item table, std::string_view key) {
   const bool number = value && (value->is(Kind::integer) || value->is(Kind::real));
   // hardware_c3
   require(number && std::isfinite(value->real()) && value->real() > 0, "hardware_c3",
-          [&] { return place(table) + std::string(key) + " must be a positive number"; });
+          [&] { return location(table) + std::string(key) + " must be a positive number"; });
   return value->real();
 }
 
@@ -68,11 +68,11 @@ Source source_of(Item file, Item fact) {
   const auto sources = table_in(file, "source");
   const auto table = sources ? table_in(*sources, id) : std::nullopt;
   // hardware_c2
-  require(table.has_value(), "hardware_c2", [&] { return place(fact) + "no source [" + id + "]"; });
+  require(table.has_value(), "hardware_c2", [&] { return location(fact) + "no source [" + id + "]"; });
   Source source{text_if_any(*table, "document"), text_if_any(*table, "url"), text_if_any(*table, "date")};
   // hardware_c2
   require(!source.document.empty() && !source.date.empty(), "hardware_c2",
-          [&] { return place(*table) + "source [" + id + "] needs document and date"; });
+          [&] { return location(*table) + "source [" + id + "] needs document and date"; });
   return source;
 }
 
@@ -104,8 +104,8 @@ Gpu gpu_from_toml(std::string_view text, const std::string& origin) {
   document::Node root;
   // hardware_c1
   if (const auto fault = read_toml(text, root))
-    throw SpecError("hardware_c1", origin + ":" + std::to_string(fault->place.line) + ":" +
-                                       std::to_string(fault->place.column) +
+    throw SpecError("hardware_c1", origin + ":" + std::to_string(fault->position.line) + ":" +
+                                       std::to_string(fault->position.column) +
                                        ": not valid TOML: " + fault->why);
   const document::Tree tree(source, std::move(root));
   const Item file = tree.root();

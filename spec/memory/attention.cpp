@@ -1,6 +1,6 @@
 #include "spec/memory/attention.hpp"
 
-#include "spec/memory/document_places.hpp"
+#include "spec/memory/document_slots.hpp"
 #include "spec/ops/attention.hpp"
 
 namespace assay::spec::memory {
@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t bf16_bytes = 2, f32_bytes = 4;
 
-/// `count` tensors of scores [B, H, T, T] at a time: attention by plain products.
+/// `count` tensors of scores [B, H, T, T] at a time: attention by plain GEMMs.
 std::vector<Scratch> squares(const Setting& s, std::int64_t B, std::int64_t T, std::size_t count) {
   const std::int64_t bytes = s.dtype == Dtype::bf16 ? f32_bytes : element_bytes(s.dtype);
   return std::vector<Scratch>(count, {"scores", {B, s.model.heads, T, T}, bytes});
@@ -25,8 +25,8 @@ void add_gradients_of_heads(const Setting& s, std::int64_t B, std::int64_t T, st
     out.push_back({name, {B, T, m.heads, m.head_dim}, bf16_bytes});
 }
 
-/// dq summed in fp32, which blocks add to in any order; in a fixed one the gradient of all scores instead. A
-/// number a row beside either.
+/// Thread blocks add to an fp32 dq in any order. In a fixed order the gradient of all scores takes its place.
+/// Either needs one number per row as well.
 std::vector<Scratch> cudnn_backward(const Setting& s, std::int64_t B, std::int64_t T) {
   const ModelSpec& m = s.model;
   std::vector<Scratch> out;
@@ -39,16 +39,15 @@ std::vector<Scratch> cudnn_backward(const Setting& s, std::int64_t B, std::int64
   return out;
 }
 
-/// dq is summed in rows up to a multiple of 128, or 128 more for each document, and heads up to a multiple of
-/// 32, or of 64 beyond 128; in a fixed order by so many blocks a head as fill the GPU, each into sums of its
-/// own.
+/// dq is summed in a padded buffer: rows up to a multiple of 128, or 128 more for each document; head_dim up
+/// to a multiple of 32, or of 64 beyond 128. In a fixed order each head has as many thread blocks as fill the
+/// GPU, each with sums of its own.
 std::vector<Scratch> flash_backward(const Setting& s, std::int64_t B, std::int64_t T) {
   const ModelSpec& m = s.model;
-  const std::int64_t sequences = s.documents ? document_places(B, T, 0) : B,
+  const std::int64_t sequences = s.documents ? document_slots(B, T, 0) : B,
                      rows = s.documents ? B * T + 128 * sequences : B * up_to_multiple(T, 128),
                      head_dim = up_to_multiple(m.head_dim, m.head_dim <= 128 ? 32 : 64),
-                     blocks = sequences * m.heads,
-                     sums = s.fixed_order ? (s.multiprocessors + blocks - 1) / blocks : 1;
+                     blocks = sequences * m.heads, sums = s.fixed_order ? (s.sms + blocks - 1) / blocks : 1;
   std::vector<Scratch> out = {{"attention_sums", {sums, rows, m.heads, head_dim}, f32_bytes},
                               {"attention_rows", {m.heads, rows}, f32_bytes}};
   if (s.documents && B > 1) out.push_back({"lse_by_head", {m.heads, B * T}, f32_bytes});
@@ -62,11 +61,10 @@ std::vector<Scratch> flash_backward(const Setting& s, std::int64_t B, std::int64
 /// something out.
 AttentionKernel attention_kernel(const Setting& s) {
   const bool flash_alone = s.documents || attention::window_within(s.model.window, s.sequence_length) > 0;
-  if (s.machine == Machine::cpu)
-    return s.plain_attention ? AttentionKernel::products : AttentionKernel::loops;
+  if (s.machine == Machine::cpu) return s.plain_attention ? AttentionKernel::math : AttentionKernel::loops;
   if (s.dtype != Dtype::bf16 || s.plain_attention || s.model.head_dim % 8 != 0 ||
       (flash_alone && s.model.head_dim > 256))
-    return AttentionKernel::products;
+    return AttentionKernel::math;
   return flash_alone || s.flash_attention ? AttentionKernel::flash : AttentionKernel::cudnn;
 }
 
@@ -77,7 +75,7 @@ spec::AttentionKernel executed_kernel(const Setting& s) {
     case AttentionKernel::loops:
       return {
           .kind = Kind::tiles, .tile_rows = loop_tile_rows, .column_block = s.dtype == Dtype::f64 ? 8 : 16};
-    case AttentionKernel::products:
+    case AttentionKernel::math:
       return {.kind = Kind::square};
     case AttentionKernel::cudnn:
     case AttentionKernel::flash:
@@ -90,8 +88,8 @@ std::string to_string(AttentionKernel kernel) {
   switch (kernel) {
     case AttentionKernel::loops:
       return "loops";
-    case AttentionKernel::products:
-      return "products";
+    case AttentionKernel::math:
+      return "math";
     case AttentionKernel::cudnn:
       return "cudnn";
     case AttentionKernel::flash:
@@ -101,14 +99,14 @@ std::string to_string(AttentionKernel kernel) {
 }
 
 std::vector<Scratch> attention_forward_scratch(const Setting& s, std::int64_t B, std::int64_t T) {
-  return attention_kernel(s) == AttentionKernel::products ? squares(s, B, T, 3) : std::vector<Scratch>{};
+  return attention_kernel(s) == AttentionKernel::math ? squares(s, B, T, 3) : std::vector<Scratch>{};
 }
 
 std::vector<Scratch> attention_backward_scratch(const Setting& s, std::int64_t B, std::int64_t T) {
   switch (attention_kernel(s)) {
     case AttentionKernel::loops:
       return {};
-    case AttentionKernel::products:
+    case AttentionKernel::math:
       return squares(s, B, T, 4);
     case AttentionKernel::cudnn:
       return cudnn_backward(s, B, T);

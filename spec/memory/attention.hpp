@@ -1,5 +1,5 @@
 #pragma once
-// What attention takes beside its results: temporaries that are gone when the op returns.
+// Memory that attention takes beside its results: temporaries that are freed when the op returns.
 // (spec/memory/plan.md)
 #include <cstdint>
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace assay::spec::memory {
 
-/// Which code computes it: loops of our own on a CPU, plain products, cuDNN, or FlashAttention, which alone
-/// takes documents and windows.
-enum class AttentionKernel { loops, products, cudnn, flash };
+/// The code that computes attention: loops of our own on a CPU, plain GEMMs (`math`), cuDNN, or
+/// FlashAttention, which alone takes documents and windows.
+enum class AttentionKernel { loops, math, cudnn, flash };
 AttentionKernel attention_kernel(const Setting& setting);
 std::string to_string(AttentionKernel kernel);  ///< "loops"
 
 /// Tile of the CPU's loops (impl/ops/attention/attention_cpu.cpp): query tokens worked on together.
 inline constexpr std::int64_t loop_tile_rows = 12;
-/// How that code runs over pairs of tokens. (spec/flops/executed.md)
+/// How that kernel covers pairs of tokens. (spec/flops/executed.md)
 spec::AttentionKernel executed_kernel(const Setting& setting);
 
 struct Scratch {

@@ -1,5 +1,5 @@
 #pragma once
-// How the LM head is cut into chunks of tokens and what its products see of the vocabulary.
+// How the LM head is cut into chunks of tokens and how its GEMMs see the vocabulary.
 // (spec/memory/plan.md)
 #include <cstdint>
 
@@ -12,8 +12,8 @@ inline constexpr std::int64_t most_logits = std::int64_t{1} << 28;
 /// tokens where there are several. N >= 1, V >= 1.
 std::int64_t chunk_tokens(std::int64_t N, std::int64_t V, std::int64_t limit = most_logits);
 
-/// Rows that the products of a vocabulary of V see on a GPU: V where rows of logits are whole 16 bytes, as
-/// the fast algorithms need them, else the next multiple of 128. The rows added are zero.
+/// Rows of the head's weight in a GEMM on a GPU, for a vocabulary of V: V where a row of logits is a multiple
+/// of 16 bytes, as the fast algorithms need it, else the next multiple of 128. The added rows are zero.
 std::int64_t padded_vocabulary(std::int64_t V, std::int64_t element_bytes);
 
 }  // namespace assay::spec::memory

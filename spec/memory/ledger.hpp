@@ -1,6 +1,6 @@
 #pragma once
-// Memory on paper: tensors take their bytes when they are made and give them back when their last holder
-// lets go, as real ones do; the ledger knows what is there and what was there at the fullest moment.
+// Memory on paper. A tensor takes its bytes when it is made, and frees them when its last holder is
+// destroyed, as a real tensor does. The ledger knows the live tensors, now and at the peak.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,7 +15,7 @@ namespace assay::spec::memory {
 enum class Purpose { state, inputs, activations, head, temporaries };
 std::string to_string(Purpose purpose);  ///< "activations"
 
-/// Tensors of one name that are there together.
+/// Tensors of one name that are live at the same time.
 struct Item {
   std::string name;  ///< as in spec/memory/plan.md
   Purpose purpose = Purpose::temporaries;
@@ -42,7 +42,7 @@ class Ledger {
   /// Names what runs from here on, "backward of block 3".
   void enter(std::string moment) { moment_ = std::move(moment); }
 
-  /// Starts a stretch of which `most` is asked.
+  /// From here on `most` counts anew.
   void mark() { most_ = now_; }
 
   const Count& now() const { return now_; }                    ///< [B]

@@ -1,6 +1,6 @@
 #pragma once
-// What a run needs of a device's memory, told before any of it is allocated, and what would fit where it does
-// not. Rules, names of tensors, example: spec/memory/plan.md.
+// The device memory that a run needs, known before any of it is allocated, and which settings would fit where
+// it does not. Rules, names of tensors, example: spec/memory/plan.md.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -23,15 +23,15 @@ struct Way {
 struct Plan {
   Setting setting;
   Count state;              ///< weights, gradients, optimizer, tables: there for the whole run [B]
-  Count peak;               ///< at the fullest moment [B]
+  Count peak;               ///< [B]
   std::string moment;       ///< that moment: "backward of block 24, MLP"
-  std::vector<Item> items;  ///< what is there then, the largest first; their bytes add up to peak
+  std::vector<Item> items;  ///< live tensors at that moment, the largest first; their bytes add up to peak
 };
 
 /// What a run of `config` needs on one of `batch.ranks` ranks; parallel.data=hybrid without
-/// parallel.shard_ranks counts as one host. What is left to the device, compute.attention=auto and
-/// compute.deterministic=auto, counts as the fastest that takes the shape (attention_kernel) and as off: a
-/// run settles both first (impl/run/start/numerics.hpp). Errors: as walk.
+/// parallel.shard_ranks counts as one host. compute.attention=auto counts as the fastest kernel that takes
+/// the shape (attention_kernel), and compute.deterministic=auto as off: a run settles both before it plans
+/// (impl/run/start/numerics.hpp). Errors: as walk.
 Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch& batch, Machine machine);
 Plan plan(const Setting& setting);
 
@@ -40,7 +40,7 @@ struct Fit {
   bool asked = false;                ///< the setting as it is
   std::optional<Way> smaller_micro;  ///< the largest micro-batch below the asked one, all else as asked
   std::optional<Way> recompute;      ///< the fewest extra FLOPs at the asked micro-batch
-  std::optional<Way> both;           ///< the largest micro-batch of all, whatever is recomputed
+  std::optional<Way> both;           ///< the largest micro-batch under any recompute setting
 };
 
 /// Micro-batches are the divisors of micro x micro_batches, so that the step's batch stays the same. Errors:

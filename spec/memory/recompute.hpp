@@ -1,17 +1,17 @@
 #pragma once
-// What a step keeps of a decoder block's forward and what backward computes again. What each choice keeps,
-// tensor by tensor: spec/memory/recompute.md.
+// Which activations of a decoder block a step keeps, and which ones backward recomputes. The tensors that
+// each choice keeps: spec/memory/recompute.md.
 #include <array>
 #include <string_view>
 
 namespace assay::spec {
 
-/// Ordered: each keeps no more, and runs no fewer products again, than the one before.
+/// Ordered: each keeps no more activations than the one before, and recomputes no fewer GEMMs.
 enum class Recompute {
   none,          ///< everything is kept
-  norms_swiglu,  ///< values of norms and SwiGLU: cheap passes, no product
+  norms_swiglu,  ///< values of norms and SwiGLU: cheap passes over memory, no GEMM
   attention,     ///< ... and attention's forward
-  block          ///< the block's whole forward but for its last product, from its input
+  block          ///< the block's whole forward but for its last GEMM, from its input
 };
 
 inline constexpr std::array all_recomputes = {Recompute::none, Recompute::norms_swiglu, Recompute::attention,

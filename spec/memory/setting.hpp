@@ -9,12 +9,12 @@
 
 namespace assay::spec::memory {
 
-/// What our kernels and libraries take on a GPU beside their results, whatever the shape.
+/// Memory that our kernels and libraries take on a GPU beside their results, whatever the shape.
 inline constexpr std::int64_t gemm_workspace = std::int64_t{64} << 20;  ///< of cuBLASLt [B]
 inline constexpr std::int64_t norm_partial_rows = 396;       ///< most rows in which a norm's backward sums
 inline constexpr std::int64_t head_norm_partial_rows = 528;  ///< rows in which that of q and k sums
 
-/// Whose kernels run: they differ in what they need beside their results.
+/// Whose kernels run. They differ in the memory that they need beside their results.
 enum class Machine { cpu, cuda };
 
 /// What the memory of one rank depends on.
@@ -24,16 +24,15 @@ struct Setting {
   Dtype states = Dtype::f32;  ///< with bf16 weights: of master weights and moments
   Machine machine = Machine::cpu;
   Recompute recompute = Recompute::norms_swiglu;
-  std::int64_t micro = 1;            ///< B: sequences of one forward pass
+  std::int64_t micro = 1;            ///< B: sequences of one micro-batch
   std::int64_t sequence_length = 1;  ///< T [tokens]
   std::int64_t micro_batches = 1;    ///< of this rank in one step
   std::int64_t staged_steps = 1;     ///< steps whose inputs are on the device together
-  bool plain_attention = false;      ///< compute.attention=math: by plain products, whatever the shape
+  bool plain_attention = false;      ///< compute.attention=math: by plain GEMMs, whatever the shape
   bool flash_attention = false;      ///< compute.attention=flash, on a GPU
   bool fixed_order = false;          ///< compute.deterministic: sums of attention's backward, on a GPU
-  std::int64_t multiprocessors =
-      132;  ///< of the GPU, which FlashAttention in a fixed order asks for: 132 on H100 and H200
-  bool documents = false;     ///< told apart: positions and a mask per token
+  std::int64_t sms = 132;     ///< of the GPU, 132 on H100 and H200; FlashAttention in a fixed order needs it
+  bool documents = false;     ///< attention stays within documents: positions and a mask per token
   Layout layout = {};         ///< what of the state this rank holds
   bool rounded_sums = false;  ///< gradients of bf16 weights are summed over ranks in bf16
   bool copied_sums = false;   ///< their parts come by copy engines (parallel.scatter), on a GPU

@@ -11,9 +11,9 @@ namespace assay::spec::memory {
 
 namespace {
 
-/// Elements of impl/params/layouts/sharded_parameters.cpp: two decoder blocks, embedding and head, which take
-/// turns unless they are one.
-std::int64_t whole_places(const Partition& partition, const ModelSpec& m) {
+/// Elements of the buffers for gathered blocks (impl/params/layouts/sharded_parameters.cpp): two for decoder
+/// blocks, and one for embedding and head, which take turns in it unless they are one.
+std::int64_t gathered_buffers(const Partition& partition, const ModelSpec& m) {
   std::int64_t block = 0;
   for (std::int64_t b = 1; b <= m.layers; ++b) block = std::max(block, partition.block_size(b));
   const std::int64_t embedding = partition.block_size(0), head = partition.block_size(m.layers + 1);
@@ -27,8 +27,8 @@ std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
   ledger.enter("weights and optimizer state");
   const bool bf16 = s.dtype == Dtype::bf16;
   const Partition partition = spec::partition(inventory(s.model), s.layout.shard_ranks);
-  const std::int64_t share = partition.shard_size,
-                     size = s.layout.shards_weights() ? share : partition.inventory.flat_size,
+  const std::int64_t shard = partition.shard_size,
+                     size = s.layout.shards_weights() ? shard : partition.inventory.flat_size,
                      element = element_bytes(s.dtype), statistic = bf16 ? 4 : element,
                      of_state = element_bytes(bf16 ? s.states : s.dtype);
   std::vector<Tensor> held;
@@ -37,20 +37,20 @@ std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
   };
   hold("weights", {size}, element);
   hold("gradients", {size}, statistic);
-  if (of_state != element) hold("master", {share}, of_state);
-  hold("moment1", {share}, of_state);
-  hold("moment2", {share}, of_state);
+  if (of_state != element) hold("master", {shard}, of_state);
+  hold("moment1", {shard}, of_state);
+  hold("moment2", {shard}, of_state);
   if (bf16) hold("gains", {norm_gains(partition.inventory).flat_size}, statistic);
   if (s.layout.shards_weights()) {
-    const std::int64_t places = whole_places(partition, s.model);
-    hold("gathered_weights", {places}, element);
-    hold("gathered_gradients", {places}, statistic);
+    const std::int64_t gathered = gathered_buffers(partition, s.model);
+    hold("gathered_weights", {gathered}, element);
+    hold("gathered_gradients", {gathered}, statistic);
   }
   // Two places of each reduction of impl/parallel/gradient_reduction.hpp.
   if (s.layout.ranks > 1 && s.rounded_sums) {
     hold("rounded_sums", {2, partition.largest_block()}, 2);
     if (s.layout.shards_weights() && s.layout.replicas() > 1)
-      hold("rounded_shares", {2, partition.largest_block() / s.layout.shard_ranks}, 2);
+      hold("rounded_shards", {2, partition.largest_block() / s.layout.shard_ranks}, 2);
   }
   if (s.layout.shards_state() && s.copied_sums)
     hold("scattered_parts", {s.layout.shard_ranks - 1, partition.largest_block() / s.layout.shard_ranks},

@@ -7,7 +7,7 @@
 
 namespace assay::spec::memory {
 
-/// Enters them into `ledger`; they are there as long as what is returned.
+/// Enters them into `ledger`; they live as long as the returned tensors.
 std::vector<Tensor> hold_state(const Setting& setting, Ledger& ledger);
 
 }  // namespace assay::spec::memory

@@ -33,8 +33,8 @@ double bus_factor(Collective collective, std::int64_t ranks) {
   // bus_bandwidth_c1
   require(ranks >= 2, "bus_bandwidth_c1",
           [&] { return std::to_string(ranks) + " ranks: a collective is between two at least"; });
-  const double share = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
-  return collective == Collective::all_reduce ? 2 * share : share;
+  const double fraction = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
+  return collective == Collective::all_reduce ? 2 * fraction : fraction;
 }
 
 double bus_bandwidth(Collective collective, const Count& bytes, double seconds, std::int64_t ranks) {

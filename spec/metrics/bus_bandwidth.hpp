@@ -16,8 +16,8 @@ std::string_view to_string(Collective collective);  ///< "all_reduce"
 /// Errors: SpecError bus_bandwidth_c2 (bytes or seconds not positive and finite).
 double algorithm_bandwidth(const Count& bytes, double seconds);
 
-/// Share of the whole buffer that every rank sends at least, twice over in an all_reduce: 2(n-1)/n or
-/// (n-1)/n. Errors: SpecError bus_bandwidth_c1 (fewer than two ranks).
+/// Least fraction of the whole buffer that every rank sends: 2(n-1)/n in an all_reduce, else (n-1)/n. Errors:
+/// SpecError bus_bandwidth_c1 (fewer than two ranks).
 double bus_factor(Collective collective, std::int64_t ranks);
 
 /// bus_factor * algorithm_bandwidth: the rate of a rank's link, in one direction. [B/s]

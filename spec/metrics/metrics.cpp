@@ -15,14 +15,14 @@ void check_positive(double value, const char* name) {
           [&] { return std::string(name) + "=" + scientific(value, 3) + " must be positive and finite"; });
 }
 
-double at_most_all(double share, const char* name) {
+double at_most_all(double fraction, const char* name) {
   // metrics_c2
-  require(share <= 1, "metrics_c2", [&] {
-    return std::string(name) + "=" + percent(share, 2) +
+  require(fraction <= 1, "metrics_c2", [&] {
+    return std::string(name) + "=" + percent(fraction, 2) +
            " is above 100 %: the rate is too high for this peak and number of GPUs, or the peak or the FLOPs "
            "are wrong";
   });
-  return share;
+  return fraction;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// From what a run measures to what it claims: throughput, MFU, HFU, and what a token budget costs. Pure
+// Metrics of a run, from its measurements: throughput, MFU, HFU, and the cost of a token budget. Pure
 // functions; definitions, units and a worked example: spec/metrics/metrics.md.
 #include <cstdint>
 #include <optional>
@@ -16,9 +16,9 @@ double tokens_per_second(const Count& tokens, double seconds);
 /// [FLOP/s] of the whole run.
 double achieved_flops(double flops_per_token, double tokens_per_second);
 
-/// flops_per_token * tokens_per_second / (peak * gpus), unjudged: what a reading of printed numbers would
-/// mean, also when that is impossible. `peak` of one GPU [FLOP/s]; `tokens_per_second` of all GPUs together.
-/// Share of 1.
+/// flops_per_token * tokens_per_second / (peak * gpus), without the limit of 1: the value of a
+/// reading of printed numbers, even an impossible one. `peak` of one GPU [FLOP/s]; `tokens_per_second` of all
+/// GPUs together. Fraction of 1.
 double utilisation(double flops_per_token, double tokens_per_second, double peak, std::int64_t gpus);
 
 /// Model FLOPs utilisation: `flops_per_token` is what the model needs under a named convention (spec/flops),
@@ -33,8 +33,8 @@ double hfu(double executed_flops_per_token, double tokens_per_second, double pea
 /// [token/s]
 double tokens_per_second_at(double mfu, double flops_per_token, double peak, std::int64_t gpus);
 
-/// Rate of one GPU over that of one GPU of the base run: (rate / gpus) / (base_rate / base_gpus). Share of 1;
-/// above it for a base that is slow.
+/// Rate of one GPU over that of one GPU of the base run: (rate / gpus) / (base_rate / base_gpus). Fraction of
+/// 1, and above 1 for a slow base.
 double scaling_efficiency(double rate, std::int64_t gpus, double base_rate, std::int64_t base_gpus);
 
 /// What training on `tokens` costs.

@@ -11,7 +11,7 @@
 namespace assay::spec::metrics {
 
 namespace {
-/// Seconds of a step by where they go.
+/// Seconds of a step by group of phases.
 struct Parts {
   double waiting = 0, compute = 0, fixed = 0;
 };
@@ -38,7 +38,7 @@ record::Step median_step(const record::Run& run, std::int64_t skip) {
 
 ScalingRow row_of(const record::Run& run, const record::Step& step) {
   std::set<std::string> hosts;
-  for (const record::RankPlace& place : run.start.ranks) hosts.insert(place.host);
+  for (const record::RankPlacement& placement : run.start.ranks) hosts.insert(placement.host);
   ScalingRow row{.ranks = run.start.batch.ranks,
                  .hosts = static_cast<std::int64_t>(hosts.size()),
                  .layout = run.start.layout ? run.start.layout->data : "replicate",
@@ -55,7 +55,7 @@ ScalingRow row_of(const record::Run& run, const record::Step& step) {
 
 /// The step of median seconds of a run.
 struct Measured {
-  ScalingRow row;     ///< without what is held against other runs
+  ScalingRow row;     ///< without the columns that compare runs
   Parts parts;        ///< of the step
   double tokens = 0;  ///< of a rank's step
 };
@@ -107,9 +107,9 @@ std::vector<ScalingRow> scaling_table(const std::vector<record::Run>& runs, std:
 
 StepDifferences step_differences(const std::vector<record::Run>& runs) {
   StepDifferences worst;
-  const auto widen = [](double& place, double mine, double first) {
+  const auto widen = [](double& largest, double mine, double first) {
     const double apart = std::abs(mine - first) / std::abs(first);
-    if (!(apart <= place)) place = apart;  // and where it is no number
+    if (!(apart <= largest)) largest = apart;  // and where it is no number
   };
   for (std::size_t r = 1; r < runs.size(); ++r)
     for (std::size_t i = 0; i < std::min(runs[r].steps.size(), runs.front().steps.size()); ++i) {

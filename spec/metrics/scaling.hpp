@@ -10,7 +10,7 @@
 
 namespace assay::spec::metrics {
 
-/// One line of a scaling table. Shares are of 1.
+/// One line of a scaling table. Fractions are of 1.
 struct ScalingRow {
   std::int64_t ranks = 0, hosts = 0;
   std::string layout;
@@ -22,7 +22,7 @@ struct ScalingRow {
   double efficiency = 0;
   std::optional<double> mfu;
   double exposed = 0;
-  /// They add up to 1 - efficiency. Imbalance: what the slowest of several base runs is below their mean.
+  /// They add up to 1 - efficiency. Imbalance: how far the slowest of several base runs is below their mean.
   double lost_imbalance = 0, lost_waiting = 0, lost_compute = 0, lost_fixed = 0;
 };
 

@@ -454,7 +454,7 @@ ModelSpec model_from_hugging_face(std::string_view text, const std::string& orig
     fault->why += "; give the config.json of a Hugging Face model";
     source.refuse(*fault);
   }
-  place_values(text, root);
+  locate_values(text, root);
   const document::Tree tree(std::move(source), std::move(root));
   if (!tree.root().is(Kind::object))
     tree.root().refuse("not a JSON object; give the config.json of a Hugging Face model");

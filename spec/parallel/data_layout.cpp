@@ -23,8 +23,8 @@ Layout layout_of(DataParallel data, std::int64_t ranks, std::int64_t shard_ranks
   // data_layout_c3
   require(shard_ranks > 0 || ranks_per_host > 0, "data_layout_c3", [] {
     return std::string(
-        "parallel.data=hybrid shards within a host unless told otherwise, but the hosts have different "
-        "numbers of ranks: state parallel.shard_ranks, or start as many ranks on each");
+        "parallel.data=hybrid shards within a host unless parallel.shard_ranks says otherwise, but the "
+        "hosts have different numbers of ranks: set parallel.shard_ranks, or start the same number on each");
   });
   const std::int64_t within = shard_ranks > 0 ? shard_ranks : ranks_per_host;
   // data_layout_c2

@@ -1,5 +1,5 @@
 #pragma once
-// Who holds what in data parallelism, by one switch. Layouts, rules and example:
+// What each rank holds in data parallelism, by one switch. Layouts, rules and example:
 // spec/parallel/data_layout.md.
 #include <cstdint>
 #include <string_view>
@@ -12,11 +12,11 @@ enum class DataParallel { replicate, zero1, shard, hybrid };
 /// "replicate", "zero1", "shard", "hybrid".
 std::string_view to_string(DataParallel data);
 
-/// What moves shares between ranks: NCCL's kernels on multiprocessors, or the GPUs' copy engines.
+/// What moves shards between ranks: NCCL's kernels on SMs, or the GPUs' copy engines.
 enum class MovedBy { multiprocessors, copy_engines };
 
-/// By what a layout that holds shares moves them. Weights are the same bits either way; sums of gradients are
-/// with two ranks, with more they may be rounded otherwise (docs/many-gpus.md).
+/// What moves the shards of a sharded layout. Weights have the same bits either way. Sums of gradients have
+/// the same bits with two ranks; with more they may be rounded differently (docs/many-gpus.md).
 struct Movers {
   MovedBy weights = MovedBy::multiprocessors, gradients = MovedBy::multiprocessors;
 };

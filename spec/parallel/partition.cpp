@@ -8,12 +8,12 @@
 namespace assay::spec {
 
 std::int64_t Partition::block_size(std::int64_t block) const {
-  return ranks * blocks.at(static_cast<std::size_t>(block)).share;
+  return ranks * blocks.at(static_cast<std::size_t>(block)).shard_size;
 }
 
 std::int64_t Partition::largest_block() const {
   std::int64_t largest = 0;
-  for (const Block& block : blocks) largest = std::max(largest, ranks * block.share);
+  for (const Block& block : blocks) largest = std::max(largest, ranks * block.shard_size);
   return largest;
 }
 
@@ -24,7 +24,7 @@ Inventory::Range Partition::owned(std::int64_t block, std::int64_t rank) const {
            std::to_string(rank) + " of " + std::to_string(ranks);
   });
   const Block& b = blocks[static_cast<std::size_t>(block)];
-  return {b.begin + rank * b.share, b.begin + (rank + 1) * b.share};
+  return {b.begin + rank * b.shard_size, b.begin + (rank + 1) * b.shard_size};
 }
 
 std::vector<Partition::Run> Partition::runs(std::int64_t rank) const {
@@ -33,8 +33,8 @@ std::vector<Partition::Run> Partition::runs(std::int64_t rank) const {
   for (std::int64_t b = 0; b < inventory.blocks; ++b) {
     const Inventory::Range range = owned(b, rank);
     const Block& block = blocks[static_cast<std::size_t>(b)];
-    runs.push_back(
-        {range.begin, block.share, block.shard_begin, block.canonical_begin + (range.begin - block.begin)});
+    runs.push_back({range.begin, block.shard_size, block.shard_begin,
+                    block.canonical_begin + (range.begin - block.begin)});
   }
   return runs;
 }
@@ -49,9 +49,9 @@ Partition partition(const Inventory& inventory, std::int64_t ranks, std::int64_t
   for (std::int64_t b = 0; b < inventory.blocks; ++b) {
     const Inventory::Range range = inventory.block_range(b);
     const std::int64_t size = range.end - range.begin, unit = ranks * alignment;
-    const std::int64_t share = ranks == 1 ? size : (size + unit - 1) / unit * alignment;
-    out.blocks.push_back({ranks * out.shard_size, share, out.shard_size, range.begin});
-    out.shard_size += share;
+    const std::int64_t shard = ranks == 1 ? size : (size + unit - 1) / unit * alignment;
+    out.blocks.push_back({ranks * out.shard_size, shard, out.shard_size, range.begin});
+    out.shard_size += shard;
   }
   for (Parameter& parameter : out.inventory.parameters) {
     const Partition::Block& block = out.blocks[static_cast<std::size_t>(parameter.block)];

@@ -56,9 +56,9 @@ StepVolume step_volume(const Layout& layout, const Partition& partition, const S
 }
 
 double sent_bytes(const Volume& volume, std::int64_t ranks) {
-  const double share = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
-  return share * (2 * volume.all_reduce.to_double() + volume.reduce_scatter.to_double() +
-                  volume.all_gather.to_double());
+  const double fraction = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
+  return fraction * (2 * volume.all_reduce.to_double() + volume.reduce_scatter.to_double() +
+                     volume.all_gather.to_double());
 }
 
 }  // namespace assay::spec

@@ -10,8 +10,8 @@
 
 namespace assay::spec {
 
-/// Bytes of the whole tensors of all collectives of a kind: of the sum, of what is scattered, of what is
-/// gathered. The same on every rank of the group. [B]
+/// Bytes of the whole tensors of all collectives of a kind: of the sum, of the scattered and of the gathered
+/// tensor. The same on every rank of the group. [B]
 struct Volume {
   Count all_reduce{}, reduce_scatter{}, all_gather{};
   bool operator==(const Volume&) const = default;
@@ -20,13 +20,13 @@ struct Volume {
 /// By the group of ranks that talks.
 struct StepVolume {
   Volume shard;    ///< ranks that hold one copy of the state between them
-  Volume replica;  ///< ranks that hold the same share
+  Volume replica;  ///< ranks that hold the same shard
   Volume world;    ///< all ranks: the loss
   bool operator==(const StepVolume&) const = default;
 };
 
-/// What a step is made of. Bytes per element: of a gradient on the wire, and of a working weight. Weights of
-/// 2 bytes have the gains of norms in fp32 beside them.
+/// What determines the volume. Bytes per element: of a gradient on the wire, and of a working weight. Weights
+/// of 2 bytes have the gains of norms in fp32 beside them.
 struct StepTraffic {
   std::int64_t accumulation = 1;
   std::int64_t gradient_bytes = 4;

@@ -1,14 +1,15 @@
 #pragma once
-// Rounding to bf16 by chance: up with the probability of what is cut off, so that the expected result is the
-// number itself and changes smaller than a unit of the last place add up over many steps.
-// Source: Gupta et al., "Deep learning with limited numerical precision", ICML 2015, section 3.
+// Stochastic rounding to bf16. A number is rounded away from zero with the probability of the part that is
+// cut off. So the expected result is the number itself, and changes below one unit in the last place (ulp)
+// add up over many steps. Source: Gupta et al., "Deep learning with limited numerical precision", ICML 2015,
+// section 3.
 #include <bit>
 #include <cstdint>
 
 namespace assay::spec::random {
 
 /// The bits of the bf16 number that `value` becomes: of its two neighbours the one farther from zero when the
-/// cut-off share of a unit, in 2^-16, and the 16 random bits together reach one unit. Exact numbers stay;
+/// cut-off fraction of a unit, in 2^-16, and the 16 random bits together reach one unit. Exact numbers stay;
 /// beyond the largest bf16 number lies infinity. Infinity and NaN stay what they are.
 constexpr std::uint16_t stochastic_bf16(float value, std::uint16_t random) {
   const auto bits = std::bit_cast<std::uint32_t>(value);

@@ -63,7 +63,7 @@ std::vector<std::string> discontinuities(const std::vector<Event>& events, std::
   if (found.size() > most) {
     const auto more = static_cast<std::int64_t>(found.size() - most);
     found.resize(most);
-    found.push_back("and " + grouped(more) + " more such places");
+    found.push_back("and " + grouped(more) + " more discontinuities");
   }
   return found;
 }

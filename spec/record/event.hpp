@@ -22,7 +22,8 @@ struct Gpu {
   bool operator==(const Gpu&) const = default;
 };
 
-struct RankPlace {
+/// Where one rank runs.
+struct RankPlacement {
   std::int64_t rank = 0;
   std::string host;
   std::string device;                   ///< "cpu" or "cuda:0"
@@ -33,7 +34,7 @@ struct RankPlace {
   std::optional<std::string> memory_nodes = {};    ///< NUMA nodes that its memory may come from
   std::optional<std::int64_t> gpu_node = {};       ///< NUMA node of its GPU
   std::optional<std::string> gpu_processors = {};  ///< processors of that node
-  bool operator==(const RankPlace&) const = default;
+  bool operator==(const RankPlacement&) const = default;
 };
 
 /// sequences = micro x accumulation x ranks; tokens = sequences x sequence_length.
@@ -42,7 +43,7 @@ struct Batch {
   bool operator==(const Batch&) const = default;
 };
 
-/// What data-parallel ranks hold (spec/parallel/data_layout.md).
+/// The data-parallel layout (spec/parallel/data_layout.md).
 struct RunLayout {
   std::string data;              ///< "replicate", "zero1", "shard", "hybrid"
   std::int64_t shard_ranks = 0;  ///< ranks that hold one copy of the optimizer's state between them
@@ -74,7 +75,7 @@ struct RunStart {
   std::int64_t cores = 0;
   std::int64_t memory_bytes = 0;  ///< of the host [B]
   std::vector<Gpu> gpus;
-  std::vector<RankPlace> ranks;
+  std::vector<RankPlacement> ranks;
   std::string model;
   std::optional<std::string> model_definition;  ///< the whole model, as spec/models writes it (TOML)
   std::int64_t vocab = 0;
@@ -87,7 +88,7 @@ struct RunStart {
   std::optional<ExpectedLoss> expected_first_loss;
   std::optional<std::int64_t>
       planned_memory_bytes;              ///< peak of a step on one device (spec/memory/plan.md) [B]
-  std::optional<std::string> attention;  ///< what computes it: "loops", "products", "cudnn", "flash"
+  std::optional<std::string> attention;  ///< the kernel that computes it: "loops", "math", "cudnn", "flash"
   std::optional<bool> deterministic;     ///< whether the run, repeated on this machine, gives the same bits
   Data data;
   std::vector<std::pair<std::string, Value>> settings;
@@ -112,8 +113,8 @@ struct Step {
   std::int64_t valid_tokens = 0;
   double seconds = 0;
   double tokens_per_second = 0;
-  std::optional<double> mfu;             ///< share of 1
-  std::optional<double> hfu;             ///< share of 1
+  std::optional<double> mfu;             ///< fraction of 1
+  std::optional<double> hfu;             ///< fraction of 1
   std::optional<double> executed_flops;  ///< matmul FLOPs that all ranks ran [flop]
   Phases phases;
   std::string sample_hash;                  ///< hexadecimal, of the ids of the step's samples in order
@@ -152,7 +153,7 @@ struct ResumeFrom {
   bool operator==(const ResumeFrom&) const = default;
 };
 
-/// Tensors of one name that are there at the fullest moment.
+/// Tensors of one name that are live at the peak.
 struct PlannedTensors {
   std::string name;
   std::string purpose;     ///< "state", "inputs", "activations", "head" or "temporaries"
@@ -161,14 +162,14 @@ struct PlannedTensors {
   bool operator==(const PlannedTensors&) const = default;
 };
 
-/// What a step was planned to need of rank 0's device, and what it took. After the first step of a start.
+/// Planned and measured memory of a step on rank 0's device. Written after the first step of a start.
 struct Memory {
   std::int64_t step = 0;
   std::string device;                          ///< "cpu" or "cuda:0"
   std::int64_t capacity_bytes = 0;             ///< of the device [B]
-  std::int64_t planned_bytes = 0;              ///< at the fullest moment [B]
+  std::int64_t planned_bytes = 0;              ///< at the peak [B]
   std::int64_t state_bytes = 0;                ///< of these, there for the whole run [B]
-  std::string moment;                          ///< the fullest one
+  std::string moment;                          ///< of the peak
   std::optional<std::int64_t> measured_bytes;  ///< peak of the GPU's tensors; absent on the CPU [B]
   std::vector<PlannedTensors> tensors;         ///< they add up to planned_bytes
   bool operator==(const Memory&) const = default;

@@ -19,16 +19,16 @@ void fields(Is<Gpu> auto& gpu, auto&& field) {
   field("memory_bytes", gpu.memory_bytes);
 }
 
-void fields(Is<RankPlace> auto& place, auto&& field) {
-  field("rank", place.rank);
-  field("host", place.host);
-  field("device", place.device);
-  field("threads", place.threads);
-  field("gpu", place.gpu);
-  field("processors", place.processors);
-  field("memory_nodes", place.memory_nodes);
-  field("gpu_node", place.gpu_node);
-  field("gpu_processors", place.gpu_processors);
+void fields(Is<RankPlacement> auto& placement, auto&& field) {
+  field("rank", placement.rank);
+  field("host", placement.host);
+  field("device", placement.device);
+  field("threads", placement.threads);
+  field("gpu", placement.gpu);
+  field("processors", placement.processors);
+  field("memory_nodes", placement.memory_nodes);
+  field("gpu_node", placement.gpu_node);
+  field("gpu_processors", placement.gpu_processors);
 }
 
 void fields(Is<Batch> auto& batch, auto&& field) {

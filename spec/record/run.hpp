@@ -19,12 +19,12 @@ struct Run {
   std::optional<RunEnd> end;       ///< of the last start; absent while running, or after a crash
 };
 
-/// Domain: `events` starts with a run_start (read_events sees to it). A resume drops the steps after the one
+/// Domain: `events` starts with a run_start (read_events ensures it). A resume drops the steps after the one
 /// that it resumed from; a step that is not later than its predecessor replaces it and what follows.
 Run assemble(const std::vector<Event>& events);
 
-/// Share of the gap from log V, the loss of a uniform guess, to the floor that `loss` closes: 1 at the floor.
-/// Unit of the losses: [nats per token]. Domain: floor < log V. Errors: SpecError record_c2 otherwise.
+/// Fraction of the gap from log V, the loss of a uniform guess, to the floor that `loss` closes: 1 at the
+/// floor. Unit of the losses: [nats per token]. Domain: floor < log V. Errors: SpecError record_c2 otherwise.
 double gap_closed(double loss, double floor, std::int64_t vocab);
 
 /// "steps 93.1 %, saves 4.0 %, start-up 2.9 %": its parts as shares of its seconds, those of 0 left out.

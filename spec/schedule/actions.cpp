@@ -25,33 +25,33 @@ bool of_micro_batch(ActionKind kind, const Layout& layout) {
          (kind == ActionKind::reduce_scatter && layout.shards_weights());
 }
 
-std::string at(std::size_t place, const std::string& what) {
-  return what + " at place " + std::to_string(place);
+std::string at(std::size_t position, const std::string& what) {
+  return what + " at position " + std::to_string(position);
 }
 
 /// Every micro-batch goes forward and backward once, in this order, and what it does names it.
 void check_micro_batches(const std::vector<Action>& actions, std::int64_t accumulation,
                          const Layout& layout) {
   std::vector<bool> forward(static_cast<std::size_t>(accumulation)), backward(forward);
-  for (std::size_t place = 0; place < actions.size(); ++place) {
-    const Action& action = actions[place];
+  for (std::size_t position = 0; position < actions.size(); ++position) {
+    const Action& action = actions[position];
     // layout_c2
     require(of_micro_batch(action.kind, layout) ? action.micro_batch >= 0 && action.micro_batch < accumulation
                                                 : action.micro_batch == -1,
-            "layout_c2", [&] { return at(place, "micro-batch " + std::to_string(action.micro_batch)); });
+            "layout_c2", [&] { return at(position, "micro-batch " + std::to_string(action.micro_batch)); });
     if (action.micro_batch < 0) continue;
     const auto m = static_cast<std::size_t>(action.micro_batch);
     if (action.kind == ActionKind::forward) {
       // layout_c3
       require(!forward[m], "layout_c3",
-              [&] { return at(place, "second forward of micro-batch " + std::to_string(m)); });
+              [&] { return at(position, "second forward of micro-batch " + std::to_string(m)); });
       forward[m] = true;
     } else if (action.kind == ActionKind::backward) {
       // layout_c4
       require(forward[m] && !backward[m], "layout_c4", [&] {
-        return at(place, (forward[m] ? "second backward of micro-batch "
-                                     : "backward before forward of micro-batch ") +
-                             std::to_string(m));
+        return at(position, (forward[m] ? "second backward of micro-batch "
+                                        : "backward before forward of micro-batch ") +
+                                std::to_string(m));
       });
       backward[m] = true;
     }
@@ -65,13 +65,13 @@ void check_micro_batches(const std::vector<Action>& actions, std::int64_t accumu
   }
 }
 
-/// Place of the only action of a kind; nothing when it is absent or there are several.
+/// Position of the only action of a kind; nothing when it is absent or there are several.
 std::optional<std::size_t> only(const std::vector<Action>& actions, ActionKind kind) {
   std::optional<std::size_t> found;
-  for (std::size_t place = 0; place < actions.size(); ++place) {
-    if (actions[place].kind != kind) continue;
+  for (std::size_t position = 0; position < actions.size(); ++position) {
+    if (actions[position].kind != kind) continue;
     if (found) return std::nullopt;
-    found = place;
+    found = position;
   }
   return found;
 }
@@ -84,17 +84,18 @@ bool any(const std::vector<Action>& actions, ActionKind kind) {
 
 std::size_t last_backward(const std::vector<Action>& actions) {
   std::size_t last = 0;
-  for (std::size_t place = 0; place < actions.size(); ++place)
-    if (actions[place].kind == ActionKind::backward) last = place;
+  for (std::size_t position = 0; position < actions.size(); ++position)
+    if (actions[position].kind == ActionKind::backward) last = position;
   return last;
 }
 
-/// Place of the last reduction of any kind.
+/// Position of the last reduction of any kind.
 std::size_t last_reduction(const std::vector<Action>& actions) {
   std::size_t last = 0;
-  for (std::size_t place = 0; place < actions.size(); ++place)
-    if (actions[place].kind == ActionKind::all_reduce || actions[place].kind == ActionKind::reduce_scatter)
-      last = place;
+  for (std::size_t position = 0; position < actions.size(); ++position)
+    if (actions[position].kind == ActionKind::all_reduce ||
+        actions[position].kind == ActionKind::reduce_scatter)
+      last = position;
   return last;
 }
 
@@ -115,16 +116,16 @@ void check_all_reduce(const std::vector<Action>& actions, const Layout& layout) 
 void check_reduce_scatter(const std::vector<Action>& actions, const Layout& layout) {
   const std::string sharded = std::to_string(layout.shard_ranks) + " ranks of a shard group";
   if (layout.shards_weights()) {
-    for (std::size_t place = 0; place < actions.size(); ++place) {
-      const bool is_backward = actions[place].kind == ActionKind::backward;
-      const Action wanted{ActionKind::reduce_scatter, actions[place].micro_batch};
-      const bool follows = place + 1 < actions.size() && actions[place + 1] == wanted;
-      const bool preceded = place > 0 && actions[place - 1].kind == ActionKind::backward &&
-                            actions[place - 1].micro_batch == actions[place].micro_batch;
+    for (std::size_t position = 0; position < actions.size(); ++position) {
+      const bool is_backward = actions[position].kind == ActionKind::backward;
+      const Action wanted{ActionKind::reduce_scatter, actions[position].micro_batch};
+      const bool follows = position + 1 < actions.size() && actions[position + 1] == wanted;
+      const bool preceded = position > 0 && actions[position - 1].kind == ActionKind::backward &&
+                            actions[position - 1].micro_batch == actions[position].micro_batch;
       // layout_c7
-      require(is_backward ? follows : actions[place].kind != ActionKind::reduce_scatter || preceded,
+      require(is_backward ? follows : actions[position].kind != ActionKind::reduce_scatter || preceded,
               "layout_c7",
-              [&] { return at(place, sharded + ": a backward and its reduce_scatter are apart"); });
+              [&] { return at(position, sharded + ": a backward and its reduce_scatter are apart"); });
     }
     return;
   }
@@ -172,7 +173,7 @@ void check_actions(const std::vector<Action>& actions, std::int64_t accumulation
   const bool zero1 = layout.shards_state() && !layout.shards_weights();
   // layout_c8
   require(zero1 ? gather && *gather > *update : !any(actions, ActionKind::all_gather), "layout_c8", [&] {
-    return zero1 ? std::string("the shares of the new weights need one all_gather, after the update")
+    return zero1 ? std::string("the shards of the new weights need one all_gather, after the update")
                  : std::string("no weights are to be gathered after the update");
   });
 }

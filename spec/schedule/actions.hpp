@@ -13,16 +13,17 @@ enum class ActionKind { forward, backward, all_reduce, reduce_scatter, clip, upd
 
 struct Action {
   ActionKind kind;
-  std::int64_t micro_batch = -1;  ///< in [0, accumulation) of what a micro-batch does; -1: of the whole step
+  std::int64_t micro_batch =
+      -1;  ///< in [0, accumulation) for an action of one micro-batch; -1: of the whole step
   bool operator==(const Action&) const = default;
 };
 
-/// The step of one rank: forward and backward of each micro-batch in turn; what the layout says of the
-/// gradients' sum, where there are several ranks; clip, update; all_gather for zero1. Errors: SpecError
+/// The step of one rank: forward and backward of each micro-batch in turn; with several ranks the layout's
+/// collectives for the gradients; clip, update; all_gather for zero1. Errors: SpecError
 /// layout_c1 (accumulation below 1).
 std::vector<Action> step_actions(std::int64_t accumulation, const Layout& layout);
 
-/// Whether a list, however it was made, is a step. Errors: SpecError layout_c1..c8, the first rule that it
+/// Checks that a list of actions is a step. Errors: SpecError layout_c1..c8, the first rule that it
 /// violates.
 void check_actions(const std::vector<Action>& actions, std::int64_t accumulation, const Layout& layout);
 

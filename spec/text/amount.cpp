@@ -59,7 +59,7 @@ std::optional<double> amount(std::string_view text) {
   return std::isfinite(scaled) ? std::optional(scaled) : std::nullopt;
 }
 
-std::optional<double> share(std::string_view text) {
+std::optional<double> fraction(std::string_view text) {
   if (text.empty() || text.size() > longest) return std::nullopt;
   if (text.back() != '%') {
     const auto value = number(text);

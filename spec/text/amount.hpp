@@ -14,8 +14,8 @@ std::optional<double> magnitude(char letter);
 /// any other text, for more than 64 bytes, and for numbers that are not finite.
 std::optional<double> amount(std::string_view text);
 
-/// "40%", "37.5 %" as a share of 1; also a plain share such as "0.4". Nothing for other text and for plain
-/// numbers above 1, which may mean either.
-std::optional<double> share(std::string_view text);
+/// "40%", "37.5 %" as a fraction of 1; also a plain fraction such as "0.4". Nothing for other text and for
+/// plain numbers above 1, which may mean either.
+std::optional<double> fraction(std::string_view text);
 
 }  // namespace assay::spec

@@ -12,9 +12,9 @@
 namespace assay::spec::document {
 namespace {
 
-std::string at_place(const std::string& origin, Place place) {
-  if (place.line == 0) return origin;
-  return origin + ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
+std::string at_position(const std::string& origin, Position position) {
+  if (position.line == 0) return origin;
+  return origin + ":" + std::to_string(position.line) + ":" + std::to_string(position.column);
 }
 
 /// "key" after "a.b" is "a.b.key", after nothing "key".
@@ -41,7 +41,7 @@ bool find_path(const Node& here, const Node& wanted, std::string& path) {
   return false;
 }
 
-/// Told apart from an integer: "6.0".
+/// Always distinct from an integer: "6.0".
 std::string real_text(double number) {
   const std::string text = json_number(number);
   return text.find_first_not_of("-0123456789") == text.npos ? text + ".0" : text;
@@ -50,23 +50,23 @@ std::string real_text(double number) {
 }  // namespace
 
 Node::Node() = default;
-Node::Node(Content content, Place place) : content(std::move(content)), place(place) {}
+Node::Node(Content content, Position position) : content(std::move(content)), position(position) {}
 Node::Node(Node&&) noexcept = default;
 Node& Node::operator=(Node&&) noexcept = default;
 Node::~Node() = default;
 
-void Source::refuse(Place place, const std::string& what) const {
-  throw UserError(code, at_place(origin, place) + ": " + what);
+void Source::refuse(Position position, const std::string& what) const {
+  throw UserError(code, at_position(origin, position) + ": " + what);
 }
 
 void Source::refuse(const Fault& fault) const {
-  if (format == Format::toml) refuse(fault.place, "not valid TOML: " + fault.why);
+  if (format == Format::toml) refuse(fault.position, "not valid TOML: " + fault.why);
   std::string at;
   if (fault.byte > 0) at = " at byte " + std::to_string(fault.byte);
-  if (fault.place.line > 1)
-    at +=
-        " (line " + std::to_string(fault.place.line) + ", column " + std::to_string(fault.place.column) + ")";
-  refuse(Place(), "not valid JSON" + at + ": " + fault.why);
+  if (fault.position.line > 1)
+    at += " (line " + std::to_string(fault.position.line) + ", column " +
+          std::to_string(fault.position.column) + ")";
+  refuse(Position(), "not valid JSON" + at + ": " + fault.why);
 }
 
 Kind Item::kind() const {
@@ -126,9 +126,10 @@ void Item::allow_only(const std::vector<std::string>& known) const {
     const auto match = nearest(std::string_view(entry.key).substr(0, 80), known);
     std::string all;
     for (const std::string& each : known) all += (all.empty() ? "" : ", ") + each;
-    tree_->source().refuse(entry.place, "unknown key " + quote(joined(within, entry.key)) +
-                                            (match ? "; did you mean " + quote(joined(within, *match)) + "?"
-                                                   : "; known keys: " + all));
+    tree_->source().refuse(
+        entry.position,
+        "unknown key " + quote(joined(within, entry.key)) +
+            (match ? "; did you mean " + quote(joined(within, *match)) + "?" : "; known keys: " + all));
   }
 }
 
@@ -163,13 +164,13 @@ std::string Item::shown() const {
   return "";
 }
 
-std::string Item::where() const { return at_place(tree_->source().origin, node_->place); }
+std::string Item::where() const { return at_position(tree_->source().origin, node_->position); }
 
 std::string Item::where_key(std::size_t index) const {
-  return at_place(tree_->source().origin, std::get<Node::Object>(node_->content)[index].place);
+  return at_position(tree_->source().origin, std::get<Node::Object>(node_->content)[index].position);
 }
 
-void Item::refuse(const std::string& what) const { tree_->source().refuse(node_->place, what); }
+void Item::refuse(const std::string& what) const { tree_->source().refuse(node_->position, what); }
 
 void Item::wrong(const std::string& expected) const {
   const std::string name = path();

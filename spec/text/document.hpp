@@ -16,15 +16,15 @@ namespace assay::spec::document {
 enum class Kind { null, boolean, integer, real, text, date, list, object };
 enum class Format { json, toml };
 
-/// Where a value starts; both count from 1, and 0 means that it is not known (JSON, but for place_values).
-struct Place {
+/// Where a value starts. Both count from 1; 0: not known (JSON, unless locate_values filled it in).
+struct Position {
   std::uint32_t line = 0, column = 0;
 };
 
 struct Entry;
 
 /// One value as the text has it. Integers are exact: std::uint64_t holds those above 2^63 - 1 only. Dates of
-/// TOML are told apart but not kept.
+/// TOML are recognised, but their values are not kept.
 struct Node {
   struct Date {};
   using List = std::vector<Node>;
@@ -32,10 +32,10 @@ struct Node {
   using Content = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, Date,
                                List, Object>;
   Content content;
-  Place place;
+  Position position;
 
   Node();
-  Node(Content content, Place place);
+  Node(Content content, Position position);
   Node(Node&&) noexcept;
   Node& operator=(Node&&) noexcept;
   ~Node();
@@ -43,16 +43,16 @@ struct Node {
 
 struct Entry {
   std::string key;
-  Place place;  ///< of the key
+  Position position;  ///< of the key
   Node value;
 };
 
-/// Why a text cannot be read, and where. `byte` counts from 1; 0: the fault has no single place (JSON), or
-/// the parser tells line and column only (TOML).
+/// Why a text cannot be read, and where. `byte` counts from 1; 0: the fault has no single position (JSON), or
+/// the parser reports line and column only (TOML).
 struct Fault {
   std::string why;
   std::size_t byte = 0;
-  Place place;
+  Position position;
 };
 
 /// What errors say of a text beside the value: its file, and the code they exit with.
@@ -61,9 +61,8 @@ struct Source {
   ExitCode code = ExitCode::bad_data;
   Format format = Format::json;
 
-  /// Errors: UserError(code) always: "<origin>:<line>:<column>: <what>", without the place when it is
-  /// unknown.
-  [[noreturn]] void refuse(Place place, const std::string& what) const;
+  /// Errors: UserError(code) always: "<origin>:<line>:<column>: <what>"; an unknown position is left out.
+  [[noreturn]] void refuse(Position position, const std::string& what) const;
   /// Errors: UserError(code) always: the text is not valid JSON or TOML.
   [[noreturn]] void refuse(const Fault& fault) const;
 };
@@ -93,14 +92,14 @@ class Item {
   std::optional<Item> find(std::string_view key) const;
   /// The member `key`. Errors: it is missing; the message ends with `advice`.
   Item at(std::string_view key, std::string_view advice = "add it") const;
-  /// Errors: a member that is not among `known`, at the place of its key, with the nearest known one.
+  /// Errors: a member that is not among `known`, at the position of its key, with the nearest known one.
   void allow_only(const std::vector<std::string>& known) const;
 
   /// "batch.micro"; empty for the outermost value. Found by a search, so for messages only.
   std::string path() const;
   /// A scalar as JSON, cut to 60 bytes; a container or a date by its kind, e.g. "an array".
   std::string shown() const;
-  /// "recipe.toml:3:9", or the origin alone when the parser does not tell places.
+  /// "recipe.toml:3:9", or the origin alone when the parser does not report positions.
   std::string where() const;
   std::string where_key(std::size_t index) const;
   [[noreturn]] void refuse(const std::string& what) const;

@@ -23,7 +23,7 @@ document::Tree parse_json(std::string_view text, const std::string& origin,
 /// Gives every key and value below `root`, which read_json made of `text`, its line and column, so that
 /// errors can name them. Apart from reading: a record of many lines has no use for it. Domain: nesting as
 /// read_json.
-void place_values(std::string_view text, document::Node& root);
+void locate_values(std::string_view text, document::Node& root);
 
 /// `text` as a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD.
 std::string json_string(std::string_view text);

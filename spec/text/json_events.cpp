@@ -10,7 +10,7 @@ namespace assay::spec {
 namespace {
 
 /// Line and column, both from 1, of `byte`, which counts from 1.
-document::Place place_of(std::string_view text, std::size_t byte) {
+document::Position position_of(std::string_view text, std::size_t byte) {
   const std::string_view before = text.substr(0, byte > 0 ? byte - 1 : 0);
   const auto lines = std::count(before.begin(), before.end(), '\n');
   return {static_cast<std::uint32_t>(lines + 1),
@@ -45,7 +45,7 @@ class Adapter {
   bool start_array(std::size_t) { return events_.begin_list(); }
   bool end_array() { return events_.end_list(); }
   bool parse_error(std::size_t byte, const std::string&, const nlohmann::json::exception& error) {
-    fault = {reason(error.what()), byte, place_of(text_, byte)};
+    fault = {reason(error.what()), byte, position_of(text_, byte)};
     return false;
   }
 
@@ -61,7 +61,7 @@ class Adapter {
 std::optional<document::Fault> read_json_events(std::string_view text, JsonEvents& events) {
   // nlohmann takes a NUL byte for the end of its input.
   if (const auto nul = text.find('\0'); nul != text.npos)
-    return document::Fault{"a NUL byte", nul + 1, place_of(text, nul + 1)};
+    return document::Fault{"a NUL byte", nul + 1, position_of(text, nul + 1)};
   Adapter adapter(text, events);
   nlohmann::json::sax_parse(text.data(), text.data() + text.size(), &adapter);
   return adapter.fault;

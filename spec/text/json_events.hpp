@@ -10,7 +10,7 @@
 
 namespace assay::spec {
 
-/// Takes what the parser meets, in the order of the text. Returning false stops it; exceptions pass through.
+/// Takes the parser's events, in the order of the text. Returning false stops it; exceptions pass through.
 /// The strings may be moved from.
 class JsonEvents {
  public:

@@ -71,6 +71,6 @@ std::string duration(double seconds) {
   return std::to_string(days) + " d " + two(hours % 24) + " h";
 }
 
-std::string percent(double share, int digits) { return fixed(100 * share, digits) + " %"; }
+std::string percent(double fraction, int digits) { return fixed(100 * fraction, digits) + " %"; }
 
 }  // namespace assay::spec

@@ -29,7 +29,7 @@ std::string bytes(std::int64_t count);
 /// "0.42 s", "62.1 s", "3 min 05 s", "2 h 14 min", "3 d 04 h". Domain: seconds >= 0.
 std::string duration(double seconds);
 
-/// `share` of 1 as "94.2 %".
-std::string percent(double share, int digits = 1);
+/// `fraction` of 1 as "94.2 %".
+std::string percent(double fraction, int digits = 1);
 
 }  // namespace assay::spec

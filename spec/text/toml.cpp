@@ -28,9 +28,9 @@ namespace assay::spec {
 namespace {
 
 using document::Node;
-using document::Place;
+using document::Position;
 
-Place place_of(const toml::source_region& region) { return {region.begin.line, region.begin.column}; }
+Position position_of(const toml::source_region& region) { return {region.begin.line, region.begin.column}; }
 
 // The parser allows 256 levels of nesting, so recursion is safe.
 Node node_of(const toml::node& node);
@@ -38,34 +38,35 @@ Node node_of(const toml::node& node);
 Node::Object members_of(const toml::table& table) {
   Node::Object members;
   for (const auto& [key, value] : table)
-    members.push_back({std::string(key.str()), place_of(key.source()), node_of(value)});
+    members.push_back({std::string(key.str()), position_of(key.source()), node_of(value)});
   // toml++ sorts by name.
   std::stable_sort(members.begin(), members.end(), [](const auto& left, const auto& right) {
-    return std::pair(left.place.line, left.place.column) < std::pair(right.place.line, right.place.column);
+    return std::pair(left.position.line, left.position.column) <
+           std::pair(right.position.line, right.position.column);
   });
   return members;
 }
 
 Node node_of(const toml::node& node) {
-  const Place place = place_of(node.source());
+  const Position position = position_of(node.source());
   switch (node.type()) {
     case toml::node_type::table:
-      return {members_of(*node.as_table()), place};
+      return {members_of(*node.as_table()), position};
     case toml::node_type::array: {
       Node::List list;
       for (const toml::node& entry : *node.as_array()) list.push_back(node_of(entry));
-      return {std::move(list), place};
+      return {std::move(list), position};
     }
     case toml::node_type::string:
-      return {node.as_string()->get(), place};
+      return {node.as_string()->get(), position};
     case toml::node_type::integer:
-      return {node.as_integer()->get(), place};
+      return {node.as_integer()->get(), position};
     case toml::node_type::floating_point:
-      return {node.as_floating_point()->get(), place};
+      return {node.as_floating_point()->get(), position};
     case toml::node_type::boolean:
-      return {node.as_boolean()->get(), place};
+      return {node.as_boolean()->get(), position};
     default:
-      return {Node::Date(), place};
+      return {Node::Date(), position};
   }
 }
 
@@ -79,7 +80,7 @@ std::optional<document::Fault> read_toml(std::string_view text, Node& root) {
     std::string why(error.description());
     for (char& c : why)
       if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-    return document::Fault{std::move(why), 0, place_of(error.source())};
+    return document::Fault{std::move(why), 0, position_of(error.source())};
   }
   return std::nullopt;
 }

@@ -16,7 +16,7 @@ struct MeasuredPart {
   double seconds = 0;
 };
 
-/// One step, measured: as a whole, and by parts and what lies between them.
+/// One measured step: its whole time, the time of each part, and the time between parts.
 struct MeasuredStep {
   double seconds = 0;  ///< as a whole, by a clock of its own
   std::vector<MeasuredPart> parts;
@@ -24,10 +24,10 @@ struct MeasuredStep {
   double data_wait = 0;  ///< of that, waiting for data [s]
 };
 
-/// What the model needs in a step by `exact` (spec/flops/exact.md), and at what rate it could be done.
+/// FLOPs that the model needs in a step by `exact` (spec/flops/exact.md), and the peak rate.
 struct NeededFlops {
-  double products = 0, attention = 0;  ///< [flop]
-  double peak = 0;                     ///< dense [flop/s]; 0: not known
+  double gemms = 0, attention = 0;  ///< [flop]
+  double peak = 0;                  ///< dense [flop/s]; 0: not known
 };
 
 struct WaterfallBar {
@@ -36,7 +36,7 @@ struct WaterfallBar {
 };
 
 struct Waterfall {
-  std::optional<double> mfu;       ///< by `exact`; nothing without a peak. Share of 1
+  std::optional<double> mfu;       ///< by `exact`; nothing without a peak. Fraction of 1
   std::vector<WaterfallBar> bars;  ///< add up to the step
 };
 

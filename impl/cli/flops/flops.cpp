@@ -41,7 +41,7 @@ std::optional<std::int64_t> integer_of(const Arguments& arguments, const std::st
 std::optional<double> mfu_of(const Arguments& arguments) {
   if (!arguments.has("mfu")) return std::nullopt;
   const std::string text = arguments.value("mfu", "");
-  const auto value = spec::share(text);
+  const auto value = spec::fraction(text);
   if (!value || *value <= 0 || *value > 1)
     refuse_options("--mfu must be a share above 0 and at most 100 %, such as 40% or 0.4, not " +
                    spec::quote(text));

@@ -36,7 +36,7 @@ std::string no_blanks(std::string text) {
 /// Dense peak of all ranks together for products in `dtype`; nothing on the CPU and for GPUs that
 /// spec/hardware does not know. [flop/s]
 std::optional<double> peak_flops(const std::vector<spec::record::Gpu>& gpus, Dtype dtype,
-                                 const std::vector<spec::record::RankPlace>& ranks) {
+                                 const std::vector<spec::record::RankPlacement>& ranks) {
   if (gpus.empty()) return {};
   std::optional<double> peak = metrics::peak_of(spec::find_gpu(gpus.front().name), dtype);
   if (peak) *peak *= static_cast<double>(ranks.size());
@@ -64,7 +64,7 @@ void add_places(spec::record::RunStart& start, at::Device device, Communicator& 
   }
   for (const std::string& text : communicator.all_gather(mine)) {
     std::istringstream words(text);
-    spec::record::RankPlace place{
+    spec::record::RankPlacement place{
         .rank = static_cast<std::int64_t>(start.ranks.size()), .host = {}, .device = {}, .threads = 0};
     std::string processors, memory_nodes, gpu_node, gpu_processors;
     words >> place.threads >> place.device >> place.host >> processors >> memory_nodes >> gpu_node >>

@@ -87,7 +87,7 @@ Plan memory_plan(const spec::RunConfig& config, const spec::ModelSpec& model, co
   if (layout) setting.layout = *layout;
   if (int count = 0; device.is_cuda() && cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount,
                                                                 device.index()) == cudaSuccess)
-    setting.multiprocessors = count;
+    setting.sms = count;
   return spec::memory::plan(setting);
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "spec/error.hpp"
-#include "spec/memory/document_places.hpp"
+#include "spec/memory/document_slots.hpp"
 #include "spec/memory/state.hpp"
 #include "spec/model/inventory.hpp"
 #include "spec/model/trainable.hpp"
@@ -41,7 +41,7 @@ std::vector<memory::Tensor> hold_inputs(const Setting& s, Ledger& ledger) {
   if (s.documents) {
     hold("positions", N, 4);
     hold("documents", N, 4);
-    hold("document_offsets", memory::document_places(s.micro, s.sequence_length, 0) + 1, 4);
+    hold("document_offsets", memory::document_slots(s.micro, s.sequence_length, 0) + 1, 4);
   }
   return inputs;
 }

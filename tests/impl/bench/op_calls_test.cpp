@@ -53,16 +53,16 @@ RC_GTEST_PROP(OpCallsImplProperty, EveryOpOfAStepIsCalledOnceAndProductsRunTheFl
     {
       const metrics::FlopCounter counter;
       op.call();
-      if (class_of(op.count.op) == StepClass::product)
+      if (class_of(op.count.op) == StepClass::gemm)
         RC_ASSERT(counter.measured().total() == op.count.flops.matmul);
-      if (class_of(op.count.op) != StepClass::product && class_of(op.count.op) != StepClass::attention)
+      if (class_of(op.count.op) != StepClass::gemm && class_of(op.count.op) != StepClass::attention)
         RC_ASSERT(counter.measured().total() == Count(0));
     }
     // The op entered a scope of its own kind, so that a step's clock sees it.
     bool seen = false;
     for (const auto& part : clock.times().parts)
       seen |= class_of(part.op) == class_of(op.count.op) &&
-              (part.op == op.count.op || part.op == StepOp::other_product) && part.pass == op.count.pass;
+              (part.op == op.count.op || part.op == StepOp::other_gemm) && part.pass == op.count.pass;
     RC_ASSERT(seen);
   });
   RC_ASSERT(called == expected);

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "spec/memory/document_places.hpp"
+#include "spec/memory/document_slots.hpp"
 #include "spec/ops/attention.hpp"
 
 namespace assay::impl::data::document_offsets_test {
@@ -62,7 +62,7 @@ RC_GTEST_PROP(DocumentOffsetsImpl, EmptyPlacesAreAtTheEndAndTheirNumberIsThatOfT
   }
   RC_ASSERT(std::count(offsets.begin(), offsets.end(), end) ==
             static_cast<std::ptrdiff_t>(offsets.size()) - used);
-  RC_ASSERT(static_cast<std::int64_t>(offsets.size()) == spec::memory::document_places(d.B, d.T, used) + 1);
+  RC_ASSERT(static_cast<std::int64_t>(offsets.size()) == spec::memory::document_slots(d.B, d.T, used) + 1);
 }
 
 }  // namespace

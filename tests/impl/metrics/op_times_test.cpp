@@ -71,7 +71,7 @@ TEST(OpTimesImpl, ProductsAreNamedByTheFlopScopeAroundThem) {
   EXPECT_EQ(times.parts.size(), 4u);
   EXPECT_TRUE(find(times, StepOp::gate_up, StepPass::forward));
   EXPECT_TRUE(find(times, StepOp::down, StepPass::recompute));
-  EXPECT_TRUE(find(times, StepOp::other_product, StepPass::forward));
+  EXPECT_TRUE(find(times, StepOp::other_gemm, StepPass::forward));
   ASSERT_TRUE(find(times, StepOp::down, StepPass::weight_gradient));
   EXPECT_EQ(find(times, StepOp::down, StepPass::weight_gradient)->calls, 2);
 }

@@ -90,7 +90,7 @@ TEST(NumericsImpl, ABackwardThatCudnnRefusesIsPlannedAsTheBackendThatRuns) {
   here.refuses = [](Backend backend, bool) { return backend == Backend::math ? "" : "no"; };
   const Numerics math = here.settle(config_of());
   EXPECT_EQ(math.config.attention, AttentionBackend::math);
-  EXPECT_EQ(planned(math.config), spec::memory::AttentionKernel::products);
+  EXPECT_EQ(planned(math.config), spec::memory::AttentionKernel::math);
   EXPECT_EQ(math.config.deterministic, Determinism::on);
   EXPECT_GT(peak(math.config), peak(flash.config)) << "scores of all pairs, in fp32";
 }

@@ -96,7 +96,7 @@ TEST(WarningsImpl, TheLearningRateBeforeAndAfterALongerSchedule) {
       << warning.text;
 }
 
-spec::record::RankPlace on_processors(std::int64_t rank, const std::string& processors) {
+spec::record::RankPlacement on_processors(std::int64_t rank, const std::string& processors) {
   return {.rank = rank,
           .host = "node7",
           .device = "cuda:" + std::to_string(rank),

@@ -42,7 +42,7 @@ void expect_standardised(const std::vector<double>& z) {
 }
 
 /// Wide enough for the expectation's limit of many dimensions; the batches repeat one id in a third of their
-/// places.
+/// positions.
 const spec::ModelSpec untied{.name = "first-loss",
                              .vocab = 128,
                              .width = 64,

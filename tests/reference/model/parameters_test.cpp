@@ -34,8 +34,8 @@ TEST(ParametersReference, GainsStartAtOneAndNoTwoMatricesAreAlike) {
       EXPECT_TRUE((tensor.flat() == 1).all()) << name;
     } else {
       EXPECT_LE(tensor.flat().abs().maxCoeff(), 10 * model.init_std) << name;
-      const auto [place, first] = first_entries.emplace(tensor[0], name);
-      EXPECT_TRUE(first) << name << " begins as " << place->second;
+      const auto [entry, first] = first_entries.emplace(tensor[0], name);
+      EXPECT_TRUE(first) << name << " begins as " << entry->second;
     }
   }
 }

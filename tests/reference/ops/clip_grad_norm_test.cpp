@@ -115,8 +115,8 @@ RC_GTEST_PROP(ClipGradNormReference, AClippedNormIsWithinTheLimitAndClippingAgai
   const auto once = gradients;
   const auto second = clip(gradients, max_norm);
   RC_ASSERT(second.norm <= max_norm);
-  // norm * max / (norm + 1e-6) is below max by a share of 1e-6 / norm, and the second coefficient adds 1e-6
-  // again: it is below 1 only where max_norm < norm, and then by less than 1e-6 / max_norm.
+  // norm * max / (norm + 1e-6) is below max by a fraction of 1e-6 / norm, and the second coefficient adds
+  // 1e-6 again: it is below 1 only where max_norm < norm, and then by less than 1e-6 / max_norm.
   RC_ASSERT(second.coefficient <= 1 && second.coefficient > 1 - 1e-6 / max_norm);
   RC_ASSERT(first.norm + 1e-6 > max_norm || first.coefficient == 1);
   for (std::size_t i = 0; i < once.size(); ++i)

@@ -19,7 +19,7 @@ namespace {
 using tests::Allowed;
 using tests::values;
 
-constexpr double eps = 0.1;  // large enough that its place in the gradient matters
+constexpr double eps = 0.1;  // large enough that its position in the gradient matters
 
 struct Case {
   spec::qk_norm::Shape shape;

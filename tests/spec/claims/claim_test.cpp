@@ -95,7 +95,7 @@ TEST(ClaimsSpec, EveryRecomputedClaimCanFailAndCanHold) {
       const Judgement judgement = judge(made, document);
       const std::string name = document.key + "." + made.id;
       const Interval expected = *judgement.expected;
-      // The recomputed number printed in its place holds, whatever the verdict was.
+      // The recomputed number printed instead holds, whatever the verdict was.
       EXPECT_EQ(judge(printed_as(made, expected.middle()), document).verdict, Verdict::holds) << name;
       // Outside what was recomputed, above or below, nothing holds but the reading.
       const double spare = 1e-3 * std::max(std::abs(expected.low), std::abs(expected.high));

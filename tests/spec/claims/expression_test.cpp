@@ -85,7 +85,8 @@ RC_GTEST_PROP(ExpressionSpec, IntervalsHoldWhatTheirNumbersGive, ()) {
     return Interval{centre - width, centre + width};
   };
   RC_PRE(b > 2 * width);
-  const double share = *rc::gen::inRange(-100, 101) / 100.0, x = a + share * width, y = b - share * width;
+  const double fraction = *rc::gen::inRange(-100, 101) / 100.0, x = a + fraction * width,
+               y = b - fraction * width;
   const auto near = [](Interval interval, double number) {
     const double spare = 1e-9 * (1 + std::abs(number));
     return interval.low - spare <= number && number <= interval.high + spare;

@@ -188,7 +188,7 @@ TEST(HardwareSpec, OnlyGh200StatesNoPowerOfTheGpuAlone) {
         << gpu.id;
 }
 
-// One GPU's share of its vendor's system: ports times their rate over GPUs, by hand from the systems' guides.
+// One GPU's part of its vendor's system: ports times their rate over GPUs, by hand from the systems' guides.
 TEST(HardwareSpec, NetworksAreThoseOfNamedSystems) {
   const std::map<std::string, std::pair<double, std::string>> expected = {
       {"a100-sxm-40gb", {8 * 200e9 / 8, "DGX A100"}},

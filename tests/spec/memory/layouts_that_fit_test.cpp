@@ -10,7 +10,8 @@
 namespace assay::spec::memory::layouts_that_fit_test {
 namespace {
 
-/// llama3-8b in bf16 with fp32 states on `ranks` GPUs, two sequences of 2,048 tokens a pass of eight.
+/// llama3-8b in bf16 with fp32 states on `ranks` GPUs, in micro-batches of two sequences of 2,048 tokens,
+/// four a step.
 Setting llama(DataParallel data, std::int64_t ranks, std::int64_t shard_ranks = 0) {
   Setting setting;
   setting.model = find_model("llama3-8b");
@@ -39,8 +40,8 @@ TEST(LayoutsThatFitSpec, WhatNoGpuHoldsAloneIsShared) {
 }
 
 TEST(LayoutsThatFitSpec, HybridIsOfWholeHostsWhereThereAreSeveral) {
-  // 16 ranks on hosts of 2: shares of 2, 4 and 8 ranks are hybrid. With room for 4, 18/2 bytes a parameter do
-  // not fit, and neither do zero1's 6 + 12/16.
+  // 16 ranks on hosts of 2: shards over 2, 4 and 8 ranks are hybrid. With room for 4, 18/2 bytes a parameter
+  // do not fit, and neither do zero1's 6 + 12/16.
   const Count capacity = plan(llama(DataParallel::hybrid, 16, 4)).peak;
   const auto found = layouts_that_fit(llama(DataParallel::replicate, 16), 2, capacity);
   ASSERT_EQ(found.size(), 2u);

@@ -8,7 +8,7 @@
 #include "spec/error.hpp"
 #include "spec/flops/executed.hpp"
 #include "spec/memory/attention.hpp"
-#include "spec/memory/document_places.hpp"
+#include "spec/memory/document_slots.hpp"
 #include "spec/model/inventory.hpp"
 #include "tests/support/draw_model.hpp"
 
@@ -167,11 +167,11 @@ TEST(MemoryPlanSpec, FlashAttentionInAFixedOrderSumsOncePerBlockThatFillsTheGpu)
   EXPECT_EQ(sums().shape, (std::vector<std::int64_t>{1, 4 * 4096, 32, 64}));
   setting.fixed_order = true;
   EXPECT_EQ(sums().shape.at(0), 2);  // 132 over 4 x 32
-  setting.multiprocessors = 128;
+  setting.sms = 128;
   EXPECT_EQ(sums().shape.at(0), 1);
   setting.documents = true;
   EXPECT_EQ(sums().shape,
-            (std::vector<std::int64_t>{1, 4 * 4096 + 128 * document_places(4, 4096, 0), 32, 64}));
+            (std::vector<std::int64_t>{1, 4 * 4096 + 128 * document_slots(4, 4096, 0), 32, 64}));
   EXPECT_EQ(attention_backward_scratch(setting, 4, 4096).at(2).name, std::string("lse_by_head"));
 }
 
@@ -222,7 +222,7 @@ RC_GTEST_PROP(MemoryPlanSpec, ManyMicroBatchesNeedNoMoreThanTwoButForTheirInputs
   const Count two = plan(setting).peak;
   setting.micro_batches = 1'000'000'000;
   const std::int64_t tokens = setting.micro * setting.sequence_length,
-                     offsets = document_places(setting.micro, setting.sequence_length, 0) + 1,
+                     offsets = document_slots(setting.micro, setting.sequence_length, 0) + 1,
                      input =
                          setting.staged_steps * (setting.documents ? 24 * tokens + 4 * offsets : 16 * tokens);
   const Count many = plan(setting).peak;
@@ -321,34 +321,34 @@ std::int64_t on_four_ranks(std::string_view name, std::vector<std::string> setti
   return 0;
 }
 
-// The head with its norm, in shares of 64 elements' multiples: 128,256 x 4,096 + 4,096 over 4 ranks.
-constexpr std::int64_t share = (128'256 + 1) * 4'096 / 4;
+// The head with its norm, in shards of multiples of 64 elements: 128,256 x 4,096 + 4,096 over 4 ranks.
+constexpr std::int64_t shard = (128'256 + 1) * 4'096 / 4;
 
-/// Two copies of the largest block are in flight, and in hybrid two of its share.
+/// Two copies of the largest block are in flight, and in hybrid two of its shard.
 TEST(MemoryPlanSpec, SumsInBf16TakeTwoRoundedCopies) {
   const std::string bf16 = "parallel.reduce=bf16";
   for (const char* data : {"replicate", "zero1", "shard"}) {
     const std::string layout = std::string("parallel.data=") + data;
-    EXPECT_EQ(on_four_ranks("rounded_sums", {layout, bf16}), 2 * 4 * share * 2) << data;
-    EXPECT_EQ(on_four_ranks("rounded_shares", {layout, bf16}), 0) << data;
+    EXPECT_EQ(on_four_ranks("rounded_sums", {layout, bf16}), 2 * 4 * shard * 2) << data;
+    EXPECT_EQ(on_four_ranks("rounded_shards", {layout, bf16}), 0) << data;
     EXPECT_EQ(on_four_ranks("rounded_sums", {layout}), 0) << data;
   }
   const std::string hybrid = "parallel.data=hybrid", of_two = "parallel.shard_ranks=2";
-  EXPECT_EQ(on_four_ranks("rounded_sums", {hybrid, of_two, bf16}), 2 * 4 * share * 2);
-  EXPECT_EQ(on_four_ranks("rounded_shares", {hybrid, of_two, bf16}), 2 * 2 * share * 2);
-  EXPECT_EQ(on_four_ranks("rounded_shares", {hybrid, of_two}), 0);
+  EXPECT_EQ(on_four_ranks("rounded_sums", {hybrid, of_two, bf16}), 2 * 4 * shard * 2);
+  EXPECT_EQ(on_four_ranks("rounded_shards", {hybrid, of_two, bf16}), 2 * 2 * shard * 2);
+  EXPECT_EQ(on_four_ranks("rounded_shards", {hybrid, of_two}), 0);
 }
 
-/// Parts of the other three ranks of the largest block's share, in the type in which gradients are summed.
+/// Parts of the other three ranks of the largest block's shard, in the type in which gradients are summed.
 TEST(MemoryPlanSpec, SumsByCopyEnginesTakeTheOthersPartsOfAShare) {
   const auto parts = [](const std::vector<std::string>& settings) {
     return on_four_ranks("scattered_parts", settings);
   };
   const std::string by_copies = "parallel.scatter=copy_engines";
-  EXPECT_EQ(parts({"parallel.data=shard", by_copies}), 3 * share * 4);
-  EXPECT_EQ(parts({"parallel.data=zero1", by_copies}), 3 * share * 4);
-  EXPECT_EQ(parts({"parallel.data=shard", "parallel.reduce=bf16", by_copies}), 3 * share * 2);
-  EXPECT_EQ(parts({"parallel.data=hybrid", "parallel.shard_ranks=4", by_copies}), 3 * share * 4);
+  EXPECT_EQ(parts({"parallel.data=shard", by_copies}), 3 * shard * 4);
+  EXPECT_EQ(parts({"parallel.data=zero1", by_copies}), 3 * shard * 4);
+  EXPECT_EQ(parts({"parallel.data=shard", "parallel.reduce=bf16", by_copies}), 3 * shard * 2);
+  EXPECT_EQ(parts({"parallel.data=hybrid", "parallel.shard_ranks=4", by_copies}), 3 * shard * 4);
   EXPECT_EQ(parts({"parallel.data=replicate"}), 0);
   EXPECT_EQ(parts({"parallel.data=shard"}), 0);
 }

@@ -76,11 +76,11 @@ TEST(MetricsSpec, C3RefusesMoreStepsThanIntegersHold) {
 }
 
 RC_GTEST_PROP(MetricsSpecProperty, RateAndMfuAreInverse, ()) {
-  const double share = *rc::gen::inRange(1, 1000) / 1000.0, peak = *rc::gen::inRange(1, 5000) * 1e12,
+  const double fraction = *rc::gen::inRange(1, 1000) / 1000.0, peak = *rc::gen::inRange(1, 5000) * 1e12,
                flops = *rc::gen::inRange(1, 1000) * 1e9;
   const int gpus = *rc::gen::inRange(1, 20000);
-  const double rate = tokens_per_second_at(share, flops, peak, gpus);
-  RC_ASSERT(std::abs(utilisation(flops, rate, peak, gpus) - share) <= 4 * share * 0x1p-52);
+  const double rate = tokens_per_second_at(fraction, flops, peak, gpus);
+  RC_ASSERT(std::abs(utilisation(flops, rate, peak, gpus) - fraction) <= 4 * fraction * 0x1p-52);
 }
 
 RC_GTEST_PROP(MetricsSpecProperty, MoreGpusAtTheSameRateMeanLessMfuAndMoreGpuHours, ()) {

@@ -143,8 +143,8 @@ TEST(ScalingSpec, C2StepsAgreeWithinTheirBoundsAlone) {
   EXPECT_DOUBLE_EQ(most_differences(Dtype::f32, tokens).first_gradient_norm, 512 * 0x1p-24);
 }
 
-/// One of four passes left out of the sum, in bf16: the norm tells it where the loss does not.
-TEST(ScalingSpec, C2AGradientThatLacksAPassIsSeenByItsNorm) {
+/// One of four micro-batches left out of the sum, in bf16: the norm shows it where the loss does not.
+TEST(ScalingSpec, C2AGradientThatLacksAMicroBatchIsDetectedByItsNorm) {
   auto one = run_of(1, {step_of(1, 8192, {.forward = 1})});
   one.steps[0].gradient_norm = 2;
   auto two = run_of(2, one.steps);

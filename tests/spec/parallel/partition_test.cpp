@@ -68,11 +68,11 @@ RC_GTEST_PROP(PartitionSpec, OneRankLeavesTheInventoryAsItIs, ()) {
   RC_ASSERT(p.runs(0).size() == 1u);
 }
 
-RC_GTEST_PROP(PartitionSpec, EveryElementHasOneOwnerAndItsCanonicalPlace, ()) {
+RC_GTEST_PROP(PartitionSpec, EveryElementHasOneOwnerAndItsCanonicalPosition, ()) {
   const Inventory whole = inventory(tests::draw_model());
   const auto ranks = *rc::gen::inRange<std::int64_t>(1, 10);
   const Partition p = partition(whole, ranks);
-  // Owner and canonical place of every element of the padded buffer.
+  // Owner and canonical position of every element of the padded buffer.
   std::vector<int> owners(static_cast<std::size_t>(p.inventory.flat_size));
   std::vector<std::int64_t> canonical(owners.size(), -1);
   for (std::int64_t rank = 0; rank < ranks; ++rank) {

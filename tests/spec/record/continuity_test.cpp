@@ -61,12 +61,12 @@ TEST(ContinuitySpec, AResumeFromAStepThatWasNotDoneIsTold) {
                                      "before it"});
 }
 
-TEST(ContinuitySpec, ManyPlacesAreCounted) {
+TEST(ContinuitySpec, ManyDiscontinuitiesAreCounted) {
   Events events = {tests::example_start()};
   for (std::int64_t step = 2; step < 40; step += 2) events.push_back(tests::example_step(step));
   const auto found = discontinuities(events);
   ASSERT_EQ(found.size(), 6u);
-  EXPECT_EQ(found.back(), "and 14 more such places");
+  EXPECT_EQ(found.back(), "and 14 more discontinuities");
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ RC_GTEST_PROP(RecordSpec, EveryEventReadsBackAsItWasWritten, ()) {
   RC_ASSERT(line.find('\n') == std::string::npos);
   const Event back = from_json(line, "x");
   RC_ASSERT(back == event);
-  RC_ASSERT(to_json(back) == line);  // also tells -0 from 0
+  RC_ASSERT(to_json(back) == line);  // also distinguishes -0 from 0
 }
 
 TEST(RecordSpec, ARecordStartsWithARunStart) {

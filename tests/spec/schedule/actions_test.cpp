@@ -207,7 +207,7 @@ RC_GTEST_PROP(ActionsSpec, RefusesPlantedViolations, ()) {
   std::swap(wrong[i], wrong[j]);
   // A swap keeps the rules when all but forwards and backwards stay where they were, no backward passes its
   // forward, and a backward that its reduce_scatter follows stays as well.
-  const auto place = [&](ActionKind kind, std::int64_t m) {
+  const auto position = [&](ActionKind kind, std::int64_t m) {
     return std::find(wrong.begin(), wrong.end(), Action{kind, m}) - wrong.begin();
   };
   bool kept = true;
@@ -216,7 +216,7 @@ RC_GTEST_PROP(ActionsSpec, RefusesPlantedViolations, ()) {
     const bool free_now = wrong[k].kind == forward || (wrong[k].kind == backward && !layout.shards_weights());
     kept = kept && (wrong[k] == right[k] || (free && free_now));
   }
-  for (std::int64_t m = 0; m < accumulation; ++m) kept = kept && place(forward, m) < place(backward, m);
+  for (std::int64_t m = 0; m < accumulation; ++m) kept = kept && position(forward, m) < position(backward, m);
   RC_ASSERT((label_of(wrong, accumulation, layout) == "accepted") == kept);
 }
 

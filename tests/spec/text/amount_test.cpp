@@ -31,13 +31,13 @@ TEST(Amount, NothingElse) {
 }
 
 TEST(Amount, SharesWithAndWithoutPercent) {
-  EXPECT_EQ(share("40%"), 0.4);
-  EXPECT_EQ(share("37.5 %"), 0.375);
-  EXPECT_EQ(share("0.4"), 0.4);
-  EXPECT_EQ(share("1"), 1);
-  EXPECT_EQ(share("250%"), 2.5);
+  EXPECT_EQ(fraction("40%"), 0.4);
+  EXPECT_EQ(fraction("37.5 %"), 0.375);
+  EXPECT_EQ(fraction("0.4"), 0.4);
+  EXPECT_EQ(fraction("1"), 1);
+  EXPECT_EQ(fraction("250%"), 2.5);
   for (const char* text : {"", "%", "40", "1.01", "-1%", "nan", "40%%", "40 % "})
-    EXPECT_FALSE(share(text)) << text;
+    EXPECT_FALSE(fraction(text)) << text;
 }
 
 RC_GTEST_PROP(AmountProperty, ReadsWhatWasWritten, ()) {
@@ -46,7 +46,7 @@ RC_GTEST_PROP(AmountProperty, ReadsWhatWasWritten, ()) {
 }
 
 RC_GTEST_PROP(AmountProperty, IsFiniteAndNotNegativeOrNothing, (const std::string& text)) {
-  for (const auto& value : {amount(text), share(text)})
+  for (const auto& value : {amount(text), fraction(text)})
     RC_ASSERT(!value || (std::isfinite(*value) && *value >= 0));
 }
 

@@ -47,16 +47,16 @@ RC_GTEST_PROP(NearestSpec, OneSlipIsAlwaysCorrected, ()) {
                                           "schedule.warmup_steps"};
   const std::string word = *rc::gen::elementOf(known);
   std::string slip = word;
-  const auto place = *rc::gen::inRange<std::size_t>(0, word.size() - 1);
+  const auto at = *rc::gen::inRange<std::size_t>(0, word.size() - 1);
   switch (*rc::gen::inRange(0, 3)) {
     case 0:
-      slip.erase(place, 1);
+      slip.erase(at, 1);
       break;
     case 1:
-      std::swap(slip[place], slip[place + 1]);
+      std::swap(slip[at], slip[at + 1]);
       break;
     default:
-      slip[place] = '#';
+      slip[at] = '#';
   }
   RC_ASSERT(nearest(slip, known) == word);
 }

@@ -44,8 +44,8 @@ TEST(TomlSpec, OnlyQuotesAndCommentsHoldOtherLettersThanAscii) {
     EXPECT_TRUE(read_toml(text, root).has_value()) << text;
   const auto fault = read_toml("a = 1\nb = ü\n", root);
   ASSERT_TRUE(fault.has_value());
-  EXPECT_EQ(fault->place.line, 2u);
-  EXPECT_EQ(fault->place.column, 5u);
+  EXPECT_EQ(fault->position.line, 2u);
+  EXPECT_EQ(fault->position.column, 5u);
   for (const char* text :
        {"a = \"ü\" # é\nb = 'ä'\n", "\xef\xbb\xbf# x\na = 1\n", "# ü", "\"ü\" = 1\n",
         "a = \"\"\"\nü\\\"\"\"\" # ö\n", "a = '''ü\\'''\nb = '''x'''''\nc = 'ü'\n", "a = \"\\\"ü\"\n",

@@ -50,7 +50,7 @@ inline void repeated_bits(Workshop& shop) {
   EXPECT_TRUE(impl::deterministic());
   EXPECT_EQ(on.run.start.attention, "loops");
   EXPECT_EQ(on.run.start.deterministic, true);
-  EXPECT_EQ(shop.train({"compute.attention=math"}).run.start.attention, "products");
+  EXPECT_EQ(shop.train({"compute.attention=math"}).run.start.attention, "math");
 }
 
 /// On a CPU: refused. On a GPU what is recorded is told, and the losses are the same.

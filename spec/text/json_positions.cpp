@@ -1,4 +1,5 @@
-// Where each value of a JSON text stands: the parser does not tell, so the text is walked beside its tree.
+// Where each value of a JSON text stands. The parser does not report it, so this walks the text along its
+// tree.
 #include <algorithm>
 
 #include "spec/text/json.hpp"
@@ -7,18 +8,18 @@ namespace assay::spec {
 namespace {
 
 using document::Node;
-using document::Place;
+using document::Position;
 
-class PlaceWalk {
+class PositionWalk {
  public:
-  explicit PlaceWalk(std::string_view text) : text_(text) {}
+  explicit PositionWalk(std::string_view text) : text_(text) {}
 
   void value(Node& node) {
-    node.place = next();
+    node.position = next();
     if (auto* object = std::get_if<Node::Object>(&node.content)) {
       ++at_;
       for (document::Entry& entry : *object) {
-        entry.place = next();
+        entry.position = next();
         text();
         next();
         ++at_;  // the colon
@@ -44,7 +45,7 @@ class PlaceWalk {
 
  private:
   /// Skips blanks. Line breaks stand nowhere else in valid JSON.
-  Place next() {
+  Position next() {
     for (; at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos;
          ++at_)
       if (text_[at_] == '\n') ++line_, line_start_ = at_ + 1;
@@ -67,9 +68,9 @@ class PlaceWalk {
 
 }  // namespace
 
-void place_values(std::string_view text, document::Node& root) {
-  PlaceWalk(text).value(root);
-  root.place = {};  // what is missing from the whole text has no place in it
+void locate_values(std::string_view text, document::Node& root) {
+  PositionWalk(text).value(root);
+  root.position = {};  // what is missing from the whole text has no position in it
 }
 
 }  // namespace assay::spec
