@@ -11,8 +11,6 @@
 #include <utility>
 
 #include "impl/checkpoint/checkpoint.hpp"
-#include "impl/checkpoint/disk_space.hpp"
-#include "impl/data/open_source.hpp"
 #include "impl/machine/device_choice.hpp"
 #include "impl/machine/host.hpp"
 #include "impl/ops/attention/attention.hpp"
@@ -21,22 +19,17 @@
 #include "impl/run/run_log.hpp"
 #include "impl/run/sample_text.hpp"
 #include "impl/run/saving.hpp"
-#include "impl/run/start/copy_choice.hpp"
-#include "impl/run/start/describe.hpp"
 #include "impl/run/start/host_ranks.hpp"
 #include "impl/run/start/memory_limits.hpp"
-#include "impl/run/start/numerics.hpp"
 #include "impl/run/start/on_ranks.hpp"
 #include "impl/run/start/pinned_algorithms.hpp"
 #include "impl/run/start/run_folder.hpp"
-#include "impl/run/start/start_agreement.hpp"
+#include "impl/run/start/start.hpp"
 #include "impl/run/step_event.hpp"
 #include "impl/run/stop_signal.hpp"
 #include "impl/run/trainer.hpp"
 #include "impl/run/warnings.hpp"
-#include "spec/config/check.hpp"
 #include "spec/config/dump.hpp"
-#include "spec/config/keys.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
 #include "spec/grammar/demo_grammar.hpp"
@@ -60,20 +53,14 @@ void use_threads(const spec::RunConfig& config, Communicator& communicator) {
 /// One start of the program, from the first event of the record to the last.
 class Run {
  public:
-  /// `watching`: where there are several ranks.
-  Run(const spec::RunConfig& config, Communicator& communicator, const DeviceChoice& choice,
-      Progress& progress, Watching* watching)
-      : config_(config),
-        communicator_(communicator),
-        progress_(progress),
-        watching_(watching),
-        model_(model_of(config)),
-        batch_(spec::batch_of(config.sequences, config.micro, communicator.size())),
-        choice_(choice),
-        device_(choice.device),
-        source_(data::open_source(config, model_)),
-        data_files_(files_of(config)),
-        resume_from_(resume_path(config)) {}
+  Run(Start start, const Rank& rank)
+      : start_(std::move(start)),
+        config_(start_.config),
+        communicator_(rank.communicator),
+        progress_(rank.progress),
+        watching_(rank.watching),
+        device_(start_.device.device),
+        rank_(rank) {}
 
   ~Run() {
     if (!watching_) return;
@@ -87,52 +74,21 @@ class Run {
   bool recorded() const { return log_.opened(); }
 
   int train() {
-    const attention::Forced asked(config_.attention, device_);                // refuses a GPU's on the CPU
-    reason_against_graph(config_.cuda_graph, device_, communicator_.size());  // refuses it on the CPU
-    const spec::Layout layout = layout_of(config_, communicator_);
-    refuse_copies(config_, layout, device_, communicator_);
-    numerics_ = settle_numerics(config_, model_, batch_, device_, layout, communicator_);
-    const attention::Forced settled(numerics_.config.attention, device_);
-    set_deterministic(numerics_.config.deterministic == spec::Determinism::on);
-    memory_plan_ = memory_plan(numerics_.config, model_, batch_, device_, layout);
-    refuse_on_all_ranks(memory_plan_, config_, batch_, machine_memory(device_, communicator_), communicator_);
-    // Before the record is opened: a refused resume must leave no trace in the record of the run it named.
-    if (!resume_from_.empty()) {
-      resumed_ = checkpoint::read_state(resume_from_);
-      changes_ = refuse_other_settings(config_, data_files_, *resumed_, resume_from_);
-    }
-    if (communicator_.size() > 1)
-      require_agreement(start_facts(config_, *source_, resume_from_), communicator_);
-    if (resumed_ && resumed_->step >= config_.steps) return tell_complete();
+    if (start_.complete()) return say_complete();
+    const attention::Forced settled(start_.numerics.config.attention, device_);
+    set_deterministic(start_.numerics.config.deterministic == spec::Determinism::on);
     use_threads(config_, communicator_);
-    RunStart start = describe({config_, model_, batch_, device_, *source_, memory_plan_}, communicator_);
-    const auto disk = look_at_disk();
-    // Last, so that a run whose settings or data are refused leaves no folder behind.
-    config_.directory = run_directory(config_, communicator_);
-    start.settings = spec::settings(config_);
-    log_.begin(std::move(start), config_.directory);
+    const auto disk = disk_warning(start_, rank_);
+    log_.begin(open_record(start_, rank_), config_.directory);
     if (communicator_.rank() == 0) log_.open(config_.log_every);
-    if (watching_)
-      watching_->record_by([this](const std::string& text) { log_.record_lost_rank(text); },
-                           [directory = config_.directory] { return way_to_go_on(directory); });
-    if (watching_ && log_.opened())
-      watching_->warn_by([this](const std::string& text, bool aloud) {
-        log_.say(Warning{.step = {}, .code = "slow_rank", .text = text}, aloud);
-      });
+    record_what_the_watch_sees();
     const StopSignal stop;  // before the run is known to anyone who could stop it
     try {
-      log_.say(log_.start());
-      if (const auto doubt = source_->doubt()) log_.say(Warning{.step = {}, .code = "data", .text = *doubt});
-      if (choice_.notice) log_.say(Warning{.step = {}, .code = "gpu", .text = *choice_.notice});
-      for (const Warning& note : numerics_.notes) log_.say(note);
-      log_.warn(numa_warning(log_.start()));
-      if (disk) log_.say(Warning{.step = {}, .code = "disk_space", .text = *disk});
-      if (const char* drill = std::getenv("ASSAY_FAULT_DRILL"))
-        log_.say(Warning{.step = {}, .code = "drill", .text = std::string("a fault is planted: ") + drill});
+      say_start(disk);
       return train_steps(stop);
     } catch (const std::exception& error) {
       await_verdict_on(error);
-      const auto memory = out_of_memory(error, batch_, device_);
+      const auto memory = out_of_memory(error, start_.batch, device_);
       log_.record_failure(memory ? *memory : error);
       if (memory) throw *memory;
       throw;
@@ -140,54 +96,55 @@ class Run {
   }
 
  private:
-  static spec::ModelSpec model_of(const spec::RunConfig& config) {
-    spec::ModelSpec model = spec::find_model(config.model);
-    if (config.init_std > 0) model.init_std = config.init_std;
-    spec::check(config, model);
-    return model;
-  }
-
-  static std::vector<checkpoint::DataFile> files_of(const spec::RunConfig& config) {
-    std::vector<checkpoint::DataFile> files;
-    for (const std::string& path : config.data_paths) files.push_back(checkpoint::data_file(path));
-    return files;
-  }
-
-  /// The run that is to be continued has done all its steps: nothing is written.
-  int tell_complete() const {
+  /// Nothing is written.
+  int say_complete() const {
     if (communicator_.rank() == 0)
-      std::cerr << resume_from_ << ": this run is complete: step " << resumed_->step << " of "
-                << config_.steps << " is done; nothing was trained or written\n"
+      std::cerr << start_.resume->path << ": this run is complete: step " << start_.resume->state.step
+                << " of " << config_.steps << " is done; nothing was trained or written\n"
                 << "to go on, give it more steps: train.steps=" << 2 * config_.steps
                 << " (the learning rate then follows the longer schedule)" << std::endl;
     return static_cast<int>(ExitCode::done);
   }
 
-  /// Rank 0 writes, so rank 0 looks.
-  std::optional<std::string> look_at_disk() const {
-    if (communicator_.rank() != 0) return {};
-    return check_disk(config_, model_, resumed_ ? resumed_->step : 0);
+  void record_what_the_watch_sees() {
+    if (!watching_) return;
+    watching_->record_by([this](const std::string& text) { log_.record_lost_rank(text); },
+                         [directory = config_.directory] { return way_to_go_on(directory); });
+    if (!log_.opened()) return;
+    watching_->warn_by([this](const std::string& text, bool aloud) {
+      log_.say(Warning{.step = {}, .code = "slow_rank", .text = text}, aloud);
+    });
+  }
+
+  void say_start(const std::optional<std::string>& disk) {
+    const auto warn = [&](const char* code, const std::optional<std::string>& text) {
+      if (text) log_.say(Warning{.step = {}, .code = code, .text = *text});
+    };
+    log_.say(log_.start());
+    warn("data", start_.source->doubt());
+    warn("gpu", start_.device.notice);
+    for (const Warning& note : start_.numerics.notes) log_.say(note);
+    log_.warn(numa_warning(log_.start()));
+    warn("disk_space", disk);
+    if (const char* drill = std::getenv("ASSAY_FAULT_DRILL"))
+      warn("drill", std::string("a fault is planted: ") + drill);
   }
 
   int train_steps(const StopSignal& stop) {
     if (device_.is_cuda() && deterministic())
       pins_.emplace(algorithms_here(device_, log_.start().attention.value_or("")), cuda::gemm_pins(),
                     communicator_);
-    if (pins_) warn_of_algorithms(pins_->begin(resume_from_));
-    trainer_.emplace(numerics_.config, model_, batch_, device_, source_, communicator_);
+    if (pins_) warn_of_algorithms(pins_->begin(start_.resume ? start_.resume->path : ""));
+    trainer_.emplace(start_.numerics.config, start_.model, start_.batch, device_, start_.source,
+                     communicator_);
     trainer_->report_to(progress_);
     Saving saving(config_, trainer_->groups(), [this](const Event& event) { log_.say(event); });
     saving.on_piece([this] { progress_.tick(); });
-    if (resume_from_.empty()) {
+    if (start_.resume) {
+      go_on_from(*start_.resume);
+    } else {
       trainer_->initialise();
       trainer_->start_after(0);
-    } else {
-      const checkpoint::State state = trainer_->load(resume_from_);
-      trainer_->start_after(state.step);
-      log_.say(ResumeFrom{.step = state.step, .path = resume_from_, .changed = changes_.settings});
-      if (changes_.extended)
-        log_.say(longer_schedule_warning(spec::load_text(resumed_->config, resume_from_, {}), config_,
-                                         state.step));
     }
     std::optional<LastWords> last_words;
     // The watch knows more, and needs a moment; mpirun gives a second between SIGTERM and SIGKILL.
@@ -218,6 +175,15 @@ class Run {
     return log_.end(EndReason::done, ExitCode::done, {});
   }
 
+  void go_on_from(const ResumePoint& point) {
+    const checkpoint::State state = trainer_->load(point.path);
+    trainer_->start_after(state.step);
+    log_.say(ResumeFrom{.step = state.step, .path = point.path, .changed = point.changes.settings});
+    if (point.changes.extended)
+      log_.say(
+          longer_schedule_warning(spec::load_text(point.state.config, point.path, {}), config_, state.step));
+  }
+
   /// Seconds that it took.
   double timed_save(const std::function<void()>& save) {
     progress_.enter(Doing::checkpoint);
@@ -233,7 +199,7 @@ class Run {
     report.waited_for_save = std::exchange(waited_for_save_, 0);
     const Step step = event_of(report, log_.start(), device_);
     log_.step(step);
-    if (!std::exchange(memory_told_, true)) tell_memory(report.step + 1);
+    if (!std::exchange(memory_said_, true)) say_memory(report.step + 1);
     for (const std::string& line : trainer_->new_notices())
       log_.say(Warning{.step = report.step + 1, .code = "cuda_graph", .text = line});
     if (!warned_of_rate_) warned_of_rate_ = log_.warn(above_peak_warning(step, log_.start()));
@@ -248,9 +214,9 @@ class Run {
     if (text) log_.say(Warning{.step = {}, .code = "algorithms", .text = *text});
   }
 
-  void tell_memory(std::int64_t step) {
+  void say_memory(std::int64_t step) {
     const auto event =
-        memory_event(memory_plan_, step, device_, device_memory(device_), device_peak_bytes(device_));
+        memory_event(start_.plan, step, device_, device_memory(device_), device_peak_bytes(device_));
     log_.say(event);
     log_.warn(memory_plan_warning(event));
   }
@@ -259,7 +225,7 @@ class Run {
     return {.step = trainer_->steps_done(),
             .tokens = trainer_->steps_done() * log_.start().batch.tokens,
             .config = spec::dump_toml(config_),
-            .data = data_files_};
+            .data = start_.data_files};
   }
 
   /// Text of the trained model, judged by the grammar. Every rank makes the same, for weights may be in
@@ -268,7 +234,7 @@ class Run {
     if (!config_.data_paths.empty() || config_.sample_sentences == 0) return;
     if (communicator_.rank() != 0 && !trainer_->groups().layout().shards_weights()) return;
     // Each text is another shape: cuDNN would prepare a plan for every one of them.
-    const auto& backend = numerics_.config.attention;
+    const auto& backend = start_.numerics.config.attention;
     const attention::Forced for_any_length(
         backend == spec::AttentionBackend::cudnn ? spec::AttentionBackend::flash : backend, device_);
     const auto sentences = sample_sentences(trainer_->model(), config_.seed, config_.sample_sentences,
@@ -301,26 +267,18 @@ class Run {
       watching_->watch().await_verdict(patience);
   }
 
-  spec::RunConfig config_;  ///< as asked, with the folder that is really written to
+  Start start_;
+  const spec::RunConfig& config_;  ///< start_'s
   Communicator& communicator_;
   Progress& progress_;
   Watching* const watching_;
-  const spec::ModelSpec model_;
-  const spec::Batch batch_;
-  const DeviceChoice choice_;
   const at::Device device_;
-  const std::shared_ptr<const data::SampleSource> source_;
-  const std::vector<checkpoint::DataFile> data_files_;  ///< as they were when the run began
-  const std::string resume_from_;                       ///< empty: from the start
-  Numerics numerics_;                                   ///< what is computed by
-  spec::memory::Plan memory_plan_;
-  std::optional<checkpoint::State> resumed_;  ///< what `resume_from_` says of its run
-  ResumeChanges changes_;
+  const Rank& rank_;
   RunLog log_;
   std::optional<PinnedAlgorithms> pins_;  ///< on a GPU, where the run gives the same bits again
   std::optional<Trainer> trainer_;
   double waited_for_save_ = 0;  ///< by the step that comes next [s]
-  bool warned_of_rate_ = false, memory_told_ = false;
+  bool warned_of_rate_ = false, memory_said_ = false;
 };
 
 }  // namespace
@@ -330,7 +288,7 @@ int train(const spec::RunConfig& config, const std::function<void(const std::str
   return on_ranks(
       config.device,
       [&](const Rank& rank) {
-        Run run(config, rank.communicator, rank.choice, rank.progress, rank.watching);
+        Run run(prepare(config, rank), rank);
         const int code = run.train();
         if (recorded && run.recorded()) recorded(run.folder());
         rank.take_leave();

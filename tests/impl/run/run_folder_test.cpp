@@ -1,6 +1,7 @@
 // labels: unit fault
 // Where a run writes and what it continues: no run may write over another one, or save where it is lost.
 #include "impl/run/start/run_folder.hpp"
+#include "impl/run/start/resume.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,79 @@
+#include "impl/run/start/start.hpp"
+
+#include "impl/checkpoint/disk_space.hpp"
+#include "impl/data/open_source.hpp"
+#include "impl/ops/attention/attention.hpp"
+#include "impl/run/start/copy_choice.hpp"
+#include "impl/run/start/describe.hpp"
+#include "impl/run/start/memory_limits.hpp"
+#include "impl/run/start/run_folder.hpp"
+#include "impl/run/start/start_agreement.hpp"
+#include "impl/run/trainer.hpp"
+#include "impl/step/step_graph.hpp"
+#include "spec/config/check.hpp"
+#include "spec/config/keys.hpp"
+
+namespace assay::impl::run {
+
+namespace {
+
+spec::ModelSpec model_of(const spec::RunConfig& config) {
+  spec::ModelSpec model = spec::find_model(config.model);
+  if (config.init_std > 0) model.init_std = config.init_std;
+  spec::check(config, model);
+  return model;
+}
+
+std::vector<checkpoint::DataFile> files_of(const spec::RunConfig& config) {
+  std::vector<checkpoint::DataFile> files;
+  for (const std::string& path : config.data_paths) files.push_back(checkpoint::data_file(path));
+  return files;
+}
+
+}  // namespace
+
+Start prepare(const spec::RunConfig& config, const Rank& rank) {
+  Communicator& ranks = rank.communicator;
+  Start start;
+
+  start.config = config;
+  start.model = model_of(config);
+
+  start.batch = spec::batch_of(config.sequences, config.micro, ranks.size());
+  start.layout = layout_of(config, ranks);
+
+  start.device = rank.choice;
+  const at::Device device = start.device.device;
+  const attention::Forced asked(config.attention, device);        // refuses a GPU's backend on the CPU
+  reason_against_graph(config.cuda_graph, device, ranks.size());  // refuses it on the CPU
+  refuse_copies(config, start.layout, device, ranks);
+
+  start.source = data::open_source(config, start.model);
+  start.data_files = files_of(config);
+
+  start.resume = resume_point(config, start.data_files);
+
+  start.numerics = settle_numerics(config, start.model, start.batch, device, start.layout, ranks);
+  start.plan = memory_plan(start.numerics.config, start.model, start.batch, device, start.layout);
+  refuse_on_all_ranks(start.plan, config, start.batch, machine_memory(device, ranks), ranks);
+
+  if (ranks.size() > 1)
+    require_agreement(start_facts(config, *start.source, start.resume ? start.resume->path : ""), ranks);
+  return start;
+}
+
+spec::record::RunStart open_record(Start& start, const Rank& rank) {
+  spec::record::RunStart event =
+      describe({start.config, start.model, start.batch, start.device.device, *start.source, start.plan},
+               rank.communicator);
+  start.config.directory = run_directory(start.config, rank.communicator);
+  event.settings = spec::settings(start.config);
+  return event;
+}
+
+std::optional<std::string> disk_warning(const Start& start, const Rank& rank) {
+  if (rank.communicator.rank() != 0) return {};
+  return check_disk(start.config, start.model, start.resume ? start.resume->state.step : 0);
+}
+
+}  // namespace assay::impl::run

@@ -1,0 +1,47 @@
+#pragma once
+// The start of a run, from its settings to its first step: one sequence, each part from those before it.
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "impl/checkpoint/data_file.hpp"
+#include "impl/data/sample_source.hpp"
+#include "impl/run/start/numerics.hpp"
+#include "impl/run/start/on_ranks.hpp"
+#include "impl/run/start/resume.hpp"
+#include "spec/batch/batch.hpp"
+#include "spec/memory/plan.hpp"
+
+namespace assay::impl::run {
+
+/// What is known of a run before its first step.
+struct Start {
+  spec::RunConfig config;  ///< as asked; open_record puts in the folder that is really written to
+  spec::ModelSpec model;
+  spec::Batch batch;
+  spec::Layout layout;
+  DeviceChoice device;
+  std::shared_ptr<const data::SampleSource> source;
+  std::vector<checkpoint::DataFile> data_files;  ///< as they were when the run began
+  std::optional<ResumePoint> resume;             ///< nothing: from step 0
+  Numerics numerics;                             ///< the algorithms that compute it
+  spec::memory::Plan plan;
+
+  /// The run that is to be continued has done all its steps.
+  bool complete() const { return resume && resume->state.step >= config.steps; }
+};
+
+/// Settings, ranks, device, data, checkpoint to resume, plan, agreement. Nothing is written: a run that is
+/// refused leaves no trace. Collective. Errors: UserError and AgreedError of each part, SpecError of the
+/// settings.
+Start prepare(const spec::RunConfig& config, const Rank& rank);
+
+/// Makes the folder, last of all, so that a refused run leaves none behind, and states what the record begins
+/// with. Collective. Errors: UserError(io).
+spec::record::RunStart open_record(Start& start, const Rank& rank);
+
+/// On rank 0, which writes: why the disk may be too small; nothing where it is not. Errors: UserError(io)
+/// where it holds not even one checkpoint.
+std::optional<std::string> disk_warning(const Start& start, const Rank& rank);
+
+}  // namespace assay::impl::run
