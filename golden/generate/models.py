@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch.nn import functional as F
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen3Config, Qwen3ForCausalLM
 from transformers.models.llama import modeling_llama
+from transformers.models.mistral import modeling_mistral
 from transformers.models.qwen3 import modeling_qwen3
 from transformers.utils import logging
 
@@ -23,10 +24,12 @@ from .ops.rope import inverse_frequencies
 
 logging.disable_progress_bar()
 IGNORE = -100
-FAMILIES = {"llama": (LlamaConfig, LlamaForCausalLM), "qwen3": (Qwen3Config, Qwen3ForCausalLM)}
+FAMILIES = {"llama": (LlamaConfig, LlamaForCausalLM), "qwen3": (Qwen3Config, Qwen3ForCausalLM),
+            "mistral": (MistralConfig, MistralForCausalLM)}
 EQUATIONS = {
     "llama": "Touvron et al., LLaMA, arXiv:2302.13971, and Llama 3, arXiv:2407.21783, as transformers' LlamaForCausalLM",
     "qwen3": "Qwen3 Technical Report, arXiv:2505.09388, as transformers' Qwen3ForCausalLM",
+    "mistral": "Jiang et al., Mistral 7B, arXiv:2310.06825, as transformers' MistralForCausalLM",
 }
 NOTE = "transformers with RMSNorm, rotary angles and attention softmax evaluated in float64 by override"
 
@@ -55,15 +58,18 @@ def eager_attention_f64(module, query, key, value, attention_mask, scaling, **_)
 
 
 class Float64:
-    """Within `with Float64():` the three functions are replaced in both families."""
+    """Within `with Float64():` the three functions are replaced in all families."""
 
     replacements = [
         (modeling_llama.LlamaRMSNorm, "forward", rms_norm_f64),
         (modeling_qwen3.Qwen3RMSNorm, "forward", rms_norm_f64),
+        (modeling_mistral.MistralRMSNorm, "forward", rms_norm_f64),
         (modeling_llama.LlamaRotaryEmbedding, "forward", rotary_f64),
         (modeling_qwen3.Qwen3RotaryEmbedding, "forward", rotary_f64),
+        (modeling_mistral.MistralRotaryEmbedding, "forward", rotary_f64),
         (modeling_llama, "eager_attention_forward", eager_attention_f64),
         (modeling_qwen3, "eager_attention_forward", eager_attention_f64),
+        (modeling_mistral, "eager_attention_forward", eager_attention_f64),
     ]
 
     def __enter__(self):
@@ -88,14 +94,14 @@ class Model(Golden):
         return path
 
 
-def build(family, draw, V, D, L, H, K, E, F, tied, rope):
+def build(family, draw, V, D, L, H, K, E, F, tied, rope, **more):
     """A model in float64 with drawn weights: large enough that every term counts, gains away from one."""
     config_class, model_class = FAMILIES[family]
     config = config_class(
         vocab_size=V, hidden_size=D, num_hidden_layers=L, num_attention_heads=H, num_key_value_heads=K, head_dim=E,
         intermediate_size=F, tie_word_embeddings=tied, rope_parameters=rope, max_position_embeddings=128,
-        rms_norm_eps=1e-5 if family == "llama" else 1e-6, bos_token_id=None, eos_token_id=None, use_cache=False,
-        attn_implementation="eager")
+        rms_norm_eps=1e-6 if family == "qwen3" else 1e-5, bos_token_id=None, eos_token_id=None, use_cache=False,
+        attn_implementation="eager", **more)
     model = model_class(config).double().eval()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -116,6 +122,8 @@ def logits_of(model, ids, documents):
         return model(input_ids=ids).logits
     tokens = ids.shape[1]
     allowed = (documents[:, None, :, None] == documents[:, None, None, :]) & torch.ones(tokens, tokens).tril().bool()
+    if window := getattr(model.config, "sliding_window", None):
+        allowed = allowed & ~torch.ones(tokens, tokens).tril(-window).bool()
     mask = torch.zeros(allowed.shape, dtype=torch.float64).masked_fill(~allowed, torch.finfo(torch.float64).min)
     return model(input_ids=ids, attention_mask=mask, position_ids=positions_of(documents)).logits
 
@@ -158,6 +166,11 @@ CASES = {
     "qwen3_packed_gqa2": (
         "qwen3", 307, dict(V=14, D=11, L=2, H=4, K=2, E=2, F=8), False, PLAIN, (2, 7),
         [[0, 0, 1, 1, 1, 2, 2], [0, 0, 0, 0, 0, 0, 1]], 0.2),
+    "mistral_window": (
+        "mistral", 308, dict(V=17, D=12, L=3, H=4, K=2, E=6, F=13, sliding_window=4), False, PLAIN, (2, 11), None, 0.2),
+    "mistral_window_packed": (
+        "mistral", 309, dict(V=13, D=10, L=2, H=2, K=1, E=4, F=9, sliding_window=3), True, PLAIN, (2, 9),
+        [[0, 0, 0, 0, 0, 0, 1, 1, 2], [0, 1, 1, 1, 1, 1, 1, 1, 1]], 0.2),
 }
 
 

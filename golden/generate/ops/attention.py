@@ -1,4 +1,4 @@
-"""attention: causal softmax attention within documents, grouped query heads, by PyTorch float64 and autograd.
+"""attention: causal softmax attention within documents and windows, grouped query heads, by PyTorch float64 and autograd.
 
 torch.nn.functional.scaled_dot_product_attention (math kernel) gives the values; a second evaluation by explicit softmax
 must agree before anything is written.
@@ -29,11 +29,13 @@ def scores(q, k, allowed):
 
 
 def cases():
-    for case, seed, (batch, tokens, heads, kv_heads, head_dim), documents in [
-        ("one_document", 151, (2, 5, 2, 2, 4), None),
-        ("gqa_documents", 152, (2, 6, 4, 2, 4), [[0, 0, 0, 1, 1, 2], [0, 1, 1, 1, 1, 1]]),
-        ("mqa_odd", 153, (1, 7, 3, 1, 5), [[0, 0, 1, 1, 1, 1, 2]]),
-        ("one_token", 154, (1, 1, 2, 1, 3), None),
+    for case, seed, (batch, tokens, heads, kv_heads, head_dim), documents, window in [
+        ("one_document", 151, (2, 5, 2, 2, 4), None, None),
+        ("gqa_documents", 152, (2, 6, 4, 2, 4), [[0, 0, 0, 1, 1, 2], [0, 1, 1, 1, 1, 1]], None),
+        ("mqa_odd", 153, (1, 7, 3, 1, 5), [[0, 0, 1, 1, 1, 1, 2]], None),
+        ("one_token", 154, (1, 1, 2, 1, 3), None, None),
+        ("window", 155, (2, 7, 4, 2, 4), None, 3),
+        ("window_documents", 156, (2, 7, 2, 1, 4), [[0, 0, 0, 0, 1, 1, 1], [0, 1, 1, 1, 1, 1, 2]], 2),
     ]:
         draw = Draw(seed)
         document_ids = torch.tensor(documents) if documents else torch.zeros(batch, tokens, dtype=torch.int64)
@@ -41,6 +43,8 @@ def cases():
             draw.normal(batch, tokens, heads, head_dim), draw.normal(batch, tokens, kv_heads, head_dim),
             draw.normal(batch, tokens, kv_heads, head_dim))
         causal = torch.ones(tokens, tokens, dtype=torch.bool).tril()
+        if window:  # the last `window` tokens: transformers' sliding_window_overlay is s > t - window
+            causal = causal & ~torch.ones(tokens, tokens, dtype=torch.bool).tril(-window)
         allowed = causal & (document_ids.unsqueeze(2) == document_ids.unsqueeze(1))
         out = attend(q, k, v, allowed)
 
@@ -56,4 +60,6 @@ def cases():
             tool_versions("torch"),
             {"q": q, "k": k, "v": v, "documents": document_ids, "out": out,
              "logsumexp": masked.logsumexp(-1), "dout": dout, "dq": dq, "dk": dk, "dv": dv},
-            seed=seed, note="token t sees s when documents[t] == documents[s] and s <= t; logsumexp is [B,H,T]")
+            scalars={"window": window} if window else {}, seed=seed,
+            note="token t sees s when documents[t] == documents[s] and s <= t" + (" and t - s < window" if window else "")
+            + "; logsumexp is [B,H,T]")
