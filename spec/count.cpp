@@ -40,6 +40,12 @@ Count Count::divided_exactly_by(Count divisor) const {
   return of(value_ / divisor.value_);
 }
 
+Count Count::divided_to_nearest(Count divisor) const {
+  require(divisor.value_ != 0, "count_c2", [&] { return to_string() + " divided by 0"; });
+  const Wide whole = value_ / divisor.value_, rest = value_ % divisor.value_;
+  return of(rest >= divisor.value_ - rest ? whole + 1 : whole);
+}
+
 double Count::to_double() const { return static_cast<double>(value_); }
 
 std::int64_t Count::to_int64() const {

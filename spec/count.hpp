@@ -20,6 +20,8 @@ class Count {
   Count& operator+=(Count other) { return *this = *this + other; }
   /// Exact division. Errors: SpecError count_c2 when `divisor` is zero or leaves a remainder.
   Count divided_exactly_by(Count divisor) const;
+  /// The nearest whole number, of two the larger. Errors: SpecError count_c2 when `divisor` is zero.
+  Count divided_to_nearest(Count divisor) const;
 
   std::strong_ordering operator<=>(const Count&) const = default;
   bool operator==(const Count&) const = default;

@@ -23,13 +23,4 @@ std::vector<std::int32_t> document_offsets(std::span<const std::int32_t> documen
   return offsets;
 }
 
-std::int64_t visible_pairs(std::span<const std::int32_t> offsets) {
-  std::int64_t pairs = 0;
-  for (std::size_t i = 1; i < offsets.size(); ++i) {
-    const std::int64_t n = offsets[i] - offsets[i - 1];
-    pairs += n * (n + 1) / 2;
-  }
-  return pairs;
-}
-
 }  // namespace assay::impl::data

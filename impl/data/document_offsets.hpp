@@ -13,7 +13,4 @@ namespace assay::impl::data {
 /// divide the number of tokens (a bug).
 std::vector<std::int32_t> document_offsets(std::span<const std::int32_t> documents, std::int64_t T);
 
-/// Pairs of tokens that see each other: the sum of n*(n + 1)/2 over documents of n tokens each.
-std::int64_t visible_pairs(std::span<const std::int32_t> offsets);
-
 }  // namespace assay::impl::data

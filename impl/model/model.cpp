@@ -44,4 +44,8 @@ at::Tensor Model::logits(const TokenBatch& batch) {
   return spec::step::logits(ops);
 }
 
+std::int64_t Model::visible_pairs(const TokenBatch& batch) const {
+  return TensorOps(context(batch)).mask().visible_pairs();
+}
+
 }  // namespace assay::impl

@@ -24,6 +24,9 @@ class Model {
   /// Logits [N, V] of a batch, nothing kept.
   at::Tensor logits(const TokenBatch& batch);
 
+  /// Pairs of tokens of the batch that each head of each block works on, where documents are told apart.
+  std::int64_t visible_pairs(const TokenBatch& batch) const;
+
   /// Every op from here on is shown to `observer` before it runs; nullptr: to none.
   void observe(OpObserver* observer) { observer_ = observer; }
 

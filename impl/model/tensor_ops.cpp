@@ -132,8 +132,7 @@ void TensorOps::rope(const Site& site, Tensor& qkv) {
 
 TensorOps::Attention TensorOps::attention(const Site& site, const Tensor& qkv) {
   return run(site, {}, [&] {
-    return Attention{
-        attention::forward(by_head(qkv), model().heads, model().kv_heads, context_.batch.documents)};
+    return Attention{attention::forward(by_head(qkv), model().heads, model().kv_heads, mask())};
   });
 }
 
@@ -145,8 +144,8 @@ at::Tensor TensorOps::attention_backward_through_rope(const Site& site, Tensor d
                                                       Attention saved) {
   return run(site, {}, [&] {
     return by_token(attention::backward_through_rope(by_head(dy), by_head(qkv), saved.forward, model().heads,
-                                                     model().kv_heads, context_.batch.documents,
-                                                     context_.rope_table, context_.batch.positions));
+                                                     model().kv_heads, mask(), context_.rope_table,
+                                                     context_.batch.positions));
   });
 }
 

@@ -86,6 +86,7 @@ class TensorOps {
   const Loss& loss() const { return loss_; }  ///< of the head's chunks so far
 
   const spec::ModelSpec& model() const { return context_.model; }
+  attention::Mask mask() const { return {context_.batch.documents, model().window}; }
   spec::step::BlockParameters<Weight, Vector> acquire(std::int64_t block);
   spec::step::BlockParameters<Gradient, VectorGradient> gradients(std::int64_t block);
   void release(std::int64_t block) { context_.parameters->release(block); }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 namespace assay::impl {
 
@@ -13,10 +14,11 @@ struct Documents {
   /// [places + 1] int32, first tokens in [0, B T] (impl/data/document_offsets.hpp); undefined: only plain
   /// products can tell documents apart on a GPU.
   at::Tensor offsets;
-  std::int64_t visible_pairs = 0;  ///< of all documents, for the count of FLOPs where `offsets` are used
+  std::vector<std::int32_t> on_host;  ///< the same offsets, for the count of FLOPs
 
-  Documents(at::Tensor of = {}, at::Tensor first_tokens = {}, std::int64_t pairs = 0)  // NOLINT: implicit
-      : numbers(std::move(of)), offsets(std::move(first_tokens)), visible_pairs(pairs) {}
+  Documents(at::Tensor of = {}, at::Tensor first_tokens = {},  // NOLINT: implicit
+            std::vector<std::int32_t> offsets_on_host = {})
+      : numbers(std::move(of)), offsets(std::move(first_tokens)), on_host(std::move(offsets_on_host)) {}
   bool defined() const { return numbers.defined(); }
 };
 

@@ -5,8 +5,6 @@
 
 #include <cstring>
 
-#include "impl/data/document_offsets.hpp"
-
 namespace assay::impl::run {
 
 namespace {
@@ -26,7 +24,7 @@ TokenBatch batch_of(const data::MicroBatch& batch, at::Tensor inputs, at::Tensor
           .inputs = std::move(inputs),
           .targets = std::move(targets),
           .positions = grid(positions),
-          .documents = {grid(documents), std::move(offsets), data::visible_pairs(batch.document_offsets)}};
+          .documents = {grid(documents), std::move(offsets), batch.document_offsets}};
 }
 
 TokenBatch on_cpu(const data::MicroBatch& batch) {

@@ -33,7 +33,7 @@ TokenBatch copy_of(const TokenBatch& batch) {
           .inputs = copy(batch.inputs),
           .targets = copy(batch.targets),
           .positions = copy(batch.positions),
-          .documents = {copy(documents.numbers), copy(documents.offsets), documents.visible_pairs}};
+          .documents = {copy(documents.numbers), copy(documents.offsets), documents.on_host}};
 }
 
 bool same_sizes(const at::Tensor& a, const at::Tensor& b) {
@@ -50,7 +50,7 @@ void copy_batch(TokenBatch& to, const TokenBatch& from) {
   copy(to.positions, from.positions);
   copy(to.documents.numbers, from.documents.numbers);
   copy(to.documents.offsets, from.documents.offsets);
-  to.documents.visible_pairs = from.documents.visible_pairs;
+  to.documents.on_host = from.documents.on_host;
 }
 
 std::string first_line(const std::exception& error) {
@@ -253,7 +253,7 @@ void Executor::other_places() {
 
 void Executor::record(const TokenBatch& first) {
   recorded_batch_ = copy_of(first);
-  recorded_pairs_ = first.documents.visible_pairs;
+  recorded_pairs_ = model_.visible_pairs(first);
   parameters_.begin_step(linear::GradientSum::continues);
   record_part(StepPart::forward, [this] { work_forward(recorded_batch_, recorded_activations_); });
   record_part(StepPart::backward, [this] { work_backward(recorded_batch_, recorded_activations_); });
@@ -271,7 +271,7 @@ void Executor::record_part(StepPart part, const std::function<void()>& work) {
 void Executor::replay_part(StepPart part) {
   recorder_->replay(part);
   metrics::report(recorded_flops_[static_cast<std::size_t>(part)].with_pairs(
-      recorded_pairs_, recorded_batch_.documents.visible_pairs));
+      recorded_pairs_, model_.visible_pairs(recorded_batch_)));
 }
 
 /// The only place where a step waits for a GPU.

@@ -91,7 +91,7 @@ Tensor<S> attention_backward(const Tensor<S>& dmiddle, const Forward<S>& saved, 
   const auto output =
       linear::backward(dmiddle, saved.attention.y.reshaped({B, T, H * E}), weight("self_attn.o_proj"));
   const auto d = attention::backward(output.dx.reshaped({B, T, H, E}), saved.q_rotated, saved.k_rotated,
-                                     saved.v, saved.attention, batch.documents);
+                                     saved.v, saved.attention, {batch.documents, model.window});
   const auto [dq, dk] = rotated_backward(d, saved, weight, model, batch, gradients);
 
   const Tensor<S>& normed = saved.input_norm.y;
@@ -126,7 +126,7 @@ Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index la
     s.qk = qk_norm::forward(s.q, s.k, weight("self_attn.q_norm"), weight("self_attn.k_norm"), model.norm_eps);
   s.q_rotated = rope::forward(model.qk_norm ? s.qk.q : s.q, batch.positions, frequencies(model));
   s.k_rotated = rope::forward(model.qk_norm ? s.qk.k : s.k, batch.positions, frequencies(model));
-  s.attention = attention::forward(s.q_rotated, s.k_rotated, s.v, batch.documents);
+  s.attention = attention::forward(s.q_rotated, s.k_rotated, s.v, {batch.documents, model.window});
   s.middle = sum(x, linear::forward(s.attention.y.reshaped({B, T, H * E}), weight("self_attn.o_proj")));
 
   s.post_attention_norm = rms_norm::forward(s.middle, weight("post_attention_layernorm"), model.norm_eps);

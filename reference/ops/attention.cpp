@@ -5,20 +5,19 @@
 #include <vector>
 
 #include "reference/counted.hpp"
-#include "spec/ops/attention.hpp"
 
 namespace assay::reference::attention {
 
 namespace {
 template <class S>
 spec::attention::Shape checked_shape(const Tensor<S>& q, const Tensor<S>& k, const Tensor<S>& v,
-                                     const Ids& documents) {
+                                     const spec::attention::Mask& mask) {
   const spec::attention::Shape s{
       .B = q.extent(0), .T = q.extent(1), .H = q.extent(2), .K = k.extent(2), .E = q.extent(3)};
   spec::attention::check_extents("q", q.shape(), {s.B, s.T, s.H, s.E});
   spec::attention::check_extents("k", k.shape(), {s.B, s.T, s.K, s.E});
   spec::attention::check_extents("v", v.shape(), {s.B, s.T, s.K, s.E});
-  spec::attention::check(s, documents);
+  spec::attention::check(s, mask);
   return s;
 }
 
@@ -41,10 +40,10 @@ struct Row {
 };
 
 template <class Visit>
-void for_each_row(const spec::attention::Shape& s, const Ids& documents, Visit&& visit) {
+void for_each_row(const spec::attention::Shape& s, const spec::attention::Mask& mask, Visit&& visit) {
   for (Index b = 0; b < s.B; ++b) {
     for (Index t = 0; t < s.T; ++t) {
-      const Index first = spec::attention::first_visible(s, documents, b, t);
+      const Index first = spec::attention::first_visible(s, mask, b, t);
       for (Index h = 0; h < s.H; ++h) visit(Row{b, h, t, ((b * s.T + t) * s.H + h) * s.E, first, s});
     }
   }
@@ -54,14 +53,15 @@ double scale_of(Index E) { return 1 / std::sqrt(static_cast<double>(E)); }
 }  // namespace
 
 template <class S>
-Forward<S> forward(const Tensor<S>& q, const Tensor<S>& k, const Tensor<S>& v, const Ids& documents) {
+Forward<S> forward(const Tensor<S>& q, const Tensor<S>& k, const Tensor<S>& v,
+                   const spec::attention::Mask& mask) {
   using std::exp, std::log;
-  const auto shape = checked_shape(q, k, v, documents);
+  const auto shape = checked_shape(q, k, v, mask);
   const Index E = shape.E;
   const S scale = scale_of(E);
 
   Forward<S> out{Tensor<S>(q.shape()), Tensor<S>({shape.B, shape.H, shape.T})};
-  for_each_row(shape, documents, [&](const Row& row) {
+  for_each_row(shape, mask, [&](const Row& row) {
     std::vector<S> scores;
     for (Index s = row.first; s <= row.t; ++s) scores.push_back(scale * dot(q, row.query, k, row.key(s), E));
     const S largest = *std::max_element(scores.begin(), scores.end());
@@ -79,9 +79,9 @@ Forward<S> forward(const Tensor<S>& q, const Tensor<S>& k, const Tensor<S>& v, c
 
 template <class S>
 Backward<S> backward(const Tensor<S>& dy, const Tensor<S>& q, const Tensor<S>& k, const Tensor<S>& v,
-                     const Forward<S>& saved, const Ids& documents) {
+                     const Forward<S>& saved, const spec::attention::Mask& mask) {
   using std::exp;
-  const auto shape = checked_shape(q, k, v, documents);
+  const auto shape = checked_shape(q, k, v, mask);
   spec::attention::check_extents("dy", dy.shape(), q.shape());
   spec::attention::check_extents("y", saved.y.shape(), q.shape());
   spec::attention::check_extents("lse", saved.lse.shape(), {shape.B, shape.H, shape.T});
@@ -89,7 +89,7 @@ Backward<S> backward(const Tensor<S>& dy, const Tensor<S>& q, const Tensor<S>& k
   const S scale = scale_of(E);
 
   Backward<S> gradient{Tensor<S>(q.shape()), Tensor<S>(k.shape()), Tensor<S>(v.shape())};
-  for_each_row(shape, documents, [&](const Row& row) {
+  for_each_row(shape, mask, [&](const Row& row) {
     const S delta = dot(dy, row.query, saved.y, row.query, E);
     const S lse = saved.lse(row.b, row.h, row.t);
     for (Index s = row.first; s <= row.t; ++s) {
@@ -108,12 +108,14 @@ Backward<S> backward(const Tensor<S>& dy, const Tensor<S>& q, const Tensor<S>& k
 }
 
 template Forward<double> forward(const Tensor<double>&, const Tensor<double>&, const Tensor<double>&,
-                                 const Ids&);
+                                 const spec::attention::Mask&);
 template Forward<Counted> forward(const Tensor<Counted>&, const Tensor<Counted>&, const Tensor<Counted>&,
-                                  const Ids&);
+                                  const spec::attention::Mask&);
 template Backward<double> backward(const Tensor<double>&, const Tensor<double>&, const Tensor<double>&,
-                                   const Tensor<double>&, const Forward<double>&, const Ids&);
+                                   const Tensor<double>&, const Forward<double>&,
+                                   const spec::attention::Mask&);
 template Backward<Counted> backward(const Tensor<Counted>&, const Tensor<Counted>&, const Tensor<Counted>&,
-                                    const Tensor<Counted>&, const Forward<Counted>&, const Ids&);
+                                    const Tensor<Counted>&, const Forward<Counted>&,
+                                    const spec::attention::Mask&);
 
 }  // namespace assay::reference::attention

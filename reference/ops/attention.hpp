@@ -1,5 +1,6 @@
 #pragma once
 #include "reference/tensor.hpp"
+#include "spec/ops/attention.hpp"
 
 namespace assay::reference::attention {
 
@@ -9,16 +10,17 @@ struct Forward {
   Tensor<S> lse;  ///< [B, H, T], log of the sum of exponentials of each row's visible scores
 };
 
-/// Causal softmax attention with grouped queries and a document mask.           [spec/ops/attention.md]
+/// Causal softmax attention with grouped queries, documents and a window.       [spec/ops/attention.md]
 /// Equation:  score_ts = (1/sqrt(E)) sum_e q_te k_se,  lse_t = log sum_s exp(score_ts),
-///            y_te = sum_s exp(score_ts - lse_t) v_se, over s <= t of t's document; query head h reads k, v
-///            of h / (H/K)
+///            y_te = sum_s exp(score_ts - lse_t) v_se, over the s that t sees (spec::attention::Mask); query
+///            head h reads k, v of h / (H/K)
 /// Source:    Vaswani et al., "Attention Is All You Need", NeurIPS 2017, eq. (1); Ainslie et al., "GQA",
 /// EMNLP 2023 Shapes:    q [B, T, H, E], k, v [B, T, K, E], documents of B*T tokens or empty (one document
-/// per sequence) Errors:    SpecError attention_c1 .. attention_c5 Numerics:  double, the row's maximum
+/// per sequence) Errors:    SpecError attention_c1 .. attention_c6 Numerics:  double, the row's maximum
 /// subtracted, sums left to right
 template <class S>
-Forward<S> forward(const Tensor<S>& q, const Tensor<S>& k, const Tensor<S>& v, const Ids& documents);
+Forward<S> forward(const Tensor<S>& q, const Tensor<S>& k, const Tensor<S>& v,
+                   const spec::attention::Mask& mask);
 
 template <class S>
 struct Backward {
@@ -37,6 +39,6 @@ struct Backward {
 /// Errors:    as `forward`
 template <class S>
 Backward<S> backward(const Tensor<S>& dy, const Tensor<S>& q, const Tensor<S>& k, const Tensor<S>& v,
-                     const Forward<S>& saved, const Ids& documents);
+                     const Forward<S>& saved, const spec::attention::Mask& mask);
 
 }  // namespace assay::reference::attention

@@ -85,7 +85,9 @@ Count megatron_multi_token(const Letters& x) {
   if (x.m.multi_token_layers == 0) return 0;
   const Count blocks = x.m.multi_token_layers;
   // `exact` has causal pairs with the whole diagonal and the router, and none of norms and padding.
-  const Count exact = multi_token_flops(x.m, x.T.to_int64()).per_token(), diagonal = 3 * blocks * x.heads();
+  ModelSpec full = x.m;
+  full.window = 0;  // Megatron-LM counts every causal pair
+  const Count exact = multi_token_flops(full, x.T.to_int64()).per_token(), diagonal = 3 * blocks * x.heads();
   Count router = 0, rows = 0;
   if (x.m.experts) router = Count(x.m.experts->count) * x.D;
   if (x.m.latent) rows = x.latent_rows();

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "spec/error.hpp"
+#include "spec/ops/attention.hpp"
 
 namespace assay::spec {
 
@@ -25,7 +26,7 @@ class Counter {
 
   void decoder_blocks(std::int64_t blocks, std::int64_t sparse) {
     const Count D = m_.width, H = m_.heads, E = m_.head_dim, W = m_.value_dim();
-    const Count pairs = (T_ * (T_ + 1)).divided_exactly_by(2);
+    const Count pairs = attention::document_pairs(out.sequence_length, m_.window);
     if (m_.latent)
       latent_projections(blocks);
     else
@@ -104,7 +105,7 @@ Count FlopBreakdown::of(Pass pass) const {
 
 Count FlopBreakdown::per_sequence() const { return of(Pass::forward) + of(Pass::backward); }
 
-Count FlopBreakdown::per_token() const { return per_sequence().divided_exactly_by(sequence_length); }
+Count FlopBreakdown::per_token() const { return per_sequence().divided_to_nearest(sequence_length); }
 
 FlopBreakdown exact_flops(const ModelSpec& m, std::int64_t sequence_length) {
   check(m);
@@ -130,7 +131,8 @@ Count exact_flops_per_token(const ModelSpec& m, std::int64_t sequence_length) {
   check(m);
   check_length(sequence_length);
   const Count heads = Count(m.heads) * (Count(m.head_dim) + m.value_dim());
-  return 6 * matmul_parameters(m) + 3 * Count(m.layers) * heads * (Count(sequence_length) + 1);
+  const Count pairs = attention::document_pairs(sequence_length, m.window);
+  return 6 * matmul_parameters(m) + (6 * Count(m.layers) * heads * pairs).divided_to_nearest(sequence_length);
 }
 
 Count matmul_parameters(const ModelSpec& m) {

@@ -41,7 +41,8 @@ struct FlopBreakdown {
   Count of(FlopComponent component) const;  ///< both passes
   Count of(Pass pass) const;                ///< all components
   Count per_sequence() const;
-  Count per_token() const;  ///< exact: every count is a multiple of the sequence length
+  /// Exact without a window, whose pairs may leave a remainder: then the nearest whole number.
+  Count per_token() const;
   Count per_step(std::int64_t sequences) const { return Count(sequences) * per_sequence(); }
 };
 
@@ -50,7 +51,8 @@ struct FlopBreakdown {
 FlopBreakdown exact_flops(const ModelSpec& model, std::int64_t sequence_length);
 
 /// The same sum by the headline formula, 6*P + 3*L*H*(E + W)*(T + 1) per token, with P = matmul parameters
-/// and W = E but for latent attention. [flop / token]
+/// and W = E but for latent attention; with a window shorter than T, 2/T times the visible pairs in place of
+/// T + 1, rounded as per_token. [flop / token]
 Count exact_flops_per_token(const ModelSpec& model, std::int64_t sequence_length);
 
 /// What the multi-token blocks add for one sequence, each with its own use of the shared head; all zero when

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "spec/error.hpp"
+#include "spec/ops/attention.hpp"
 
 namespace assay::spec {
 
@@ -28,13 +29,13 @@ void check_arguments(const std::vector<std::int64_t>& lengths, const AttentionKe
 /// Pairs (query token, key token) of one sequence and one head, in the two shapes of attention's products:
 /// into scores (a pair is an output) and out of them (a pair is an input).
 struct Pairs {
-  Count visible;         ///< within a document, causal
-  Count other_document;  ///< causal, of two documents
+  Count visible;         ///< within a document and the window, causal
+  Count other_document;  ///< causal and within the window, of two documents
   Count masked;          ///< run, not visible
   Count padded_columns;  ///< of scores, run beyond the last token of a tile
 };
 
-Pairs pairs_of(const std::vector<std::int64_t>& lengths, const AttentionKernel& kernel) {
+Pairs pairs_of(const std::vector<std::int64_t>& lengths, std::int64_t window, const AttentionKernel& kernel) {
   const std::int64_t T = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
   std::vector<std::int64_t> start;  // of each token's document
   for (const std::int64_t length : lengths) {
@@ -42,16 +43,16 @@ Pairs pairs_of(const std::vector<std::int64_t>& lengths, const AttentionKernel& 
     start.resize(start.size() + static_cast<std::size_t>(length), first);
   }
   Pairs pairs;
-  for (const std::int64_t length : lengths)
-    pairs.visible += (length * (Count(length) + 1)).divided_exactly_by(2);
-  pairs.other_document = (T * (Count(T) + 1)).divided_exactly_by(2) - pairs.visible;
+  for (const std::int64_t length : lengths) pairs.visible += attention::document_pairs(length, window);
+  pairs.other_document = attention::document_pairs(T, window) - pairs.visible;
   if (kernel.kind == AttentionKernel::Kind::square) pairs.masked = Count(T) * T - pairs.visible;
   if (kernel.kind != AttentionKernel::Kind::tiles) return pairs;
   const std::int64_t block = kernel.column_block;
   Count seen;
   for (std::int64_t begin = 0; begin < T; begin += kernel.tile_rows) {
     const std::int64_t end = std::min(T, begin + kernel.tile_rows), rows = end - begin;
-    const std::int64_t first = start[static_cast<std::size_t>(begin)] / block * block;
+    const std::int64_t in_window = window > 0 ? begin - window + 1 : 0,
+                       first = std::max(start[static_cast<std::size_t>(begin)], in_window) / block * block;
     seen += Count(rows) * (end - first);
     pairs.padded_columns += Count(rows) * ((end + block - 1) / block * block - end);
   }
@@ -147,7 +148,7 @@ ExecutedFlops executed_flops(const ModelSpec& model, const std::vector<std::int6
     count(component, backward).needed = exact.at(component, Pass::backward);
   }
   out += executed_attention(Count(model.layers) * model.heads, model.head_dim, model.value_dim(),
-                            document_lengths, kernel);
+                            document_lengths, model.window, kernel);
   for (std::size_t i = 0; i < flop_components; ++i) {
     const auto component = static_cast<FlopComponent>(i);
     if (runs_again(component, recompute))
@@ -164,7 +165,7 @@ ExecutedFlops executed_flops(const ModelSpec& model, const std::vector<std::int6
 }
 
 ExecutedFlops executed_attention(const Count& heads, std::int64_t E, std::int64_t W,
-                                 const std::vector<std::int64_t>& document_lengths,
+                                 const std::vector<std::int64_t>& document_lengths, std::int64_t window,
                                  const AttentionKernel& kernel) {
   check_arguments(document_lengths, kernel);
   ExecutedFlops out;
@@ -172,7 +173,7 @@ ExecutedFlops executed_attention(const Count& heads, std::int64_t E, std::int64_
     return out.counts[static_cast<std::size_t>(component)][static_cast<std::size_t>(pass)];
   };
   using enum FlopComponent;
-  const Attention attention(pairs_of(document_lengths, kernel), kernel, heads);
+  const Attention attention(pairs_of(document_lengths, window, kernel), kernel, heads);
   count(attention_scores, ExecutedPass::forward) = attention.into_pairs(E);
   count(attention_values, ExecutedPass::forward) = attention.out_of_pairs(W);
   for (int gradient = 0; gradient < 2; ++gradient)  // dq and dk

@@ -23,7 +23,7 @@ struct AttentionKernel {
   enum class Kind {
     fused,   ///< a vendor's fused kernel: visible pairs only, as far as its arguments tell
     square,  ///< all T * T pairs, then masked
-    tiles    ///< tiles of query tokens against the keys from the tile's first document to its last token
+    tiles    ///< tiles of query tokens against the keys from the first visible one to the tile's last token
   };
   Kind kind = Kind::fused;
   std::int64_t tile_rows = 0;     ///< of tiles: query tokens
@@ -59,10 +59,11 @@ struct ExecutedFlops {
 ExecutedFlops executed_flops(const ModelSpec& model, const std::vector<std::int64_t>& document_lengths,
                              const AttentionKernel& kernel, Recompute recompute = Recompute::norms_swiglu);
 
-/// Attention alone, of `heads` heads whose queries have E and whose values have W entries, on one sequence:
-/// forward, backward, and the scores that every backward computes again. Errors: executed_c1, executed_c2.
+/// Attention alone, of `heads` heads whose queries have E and whose values have W entries, on one sequence
+/// whose tokens see `window` tokens at most (0: no limit): forward, backward, and the scores that every
+/// backward computes again. Errors: executed_c1, executed_c2.
 ExecutedFlops executed_attention(const Count& heads, std::int64_t E, std::int64_t W,
-                                 const std::vector<std::int64_t>& document_lengths,
+                                 const std::vector<std::int64_t>& document_lengths, std::int64_t window,
                                  const AttentionKernel& kernel);
 
 }  // namespace assay::spec

@@ -1,6 +1,7 @@
 #include "spec/memory/attention.hpp"
 
 #include "spec/memory/document_places.hpp"
+#include "spec/ops/attention.hpp"
 
 namespace assay::spec::memory {
 
@@ -57,14 +58,16 @@ std::vector<Scratch> flash_backward(const Setting& s, std::int64_t B, std::int64
 
 }  // namespace
 
-/// FlashAttention has heads of at most 256 entries.
+/// FlashAttention has heads of at most 256 entries. It alone takes documents, and a window that leaves
+/// something out.
 AttentionKernel attention_kernel(const Setting& s) {
+  const bool flash_alone = s.documents || attention::window_within(s.model.window, s.sequence_length) > 0;
   if (s.machine == Machine::cpu)
     return s.plain_attention ? AttentionKernel::products : AttentionKernel::loops;
   if (s.dtype != Dtype::bf16 || s.plain_attention || s.model.head_dim % 8 != 0 ||
-      (s.documents && s.model.head_dim > 256))
+      (flash_alone && s.model.head_dim > 256))
     return AttentionKernel::products;
-  return s.documents || s.flash_attention ? AttentionKernel::flash : AttentionKernel::cudnn;
+  return flash_alone || s.flash_attention ? AttentionKernel::flash : AttentionKernel::cudnn;
 }
 
 /// The loops' columns fill a register of 32 bytes twice.

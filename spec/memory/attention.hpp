@@ -11,7 +11,7 @@
 namespace assay::spec::memory {
 
 /// Which code computes it: loops of our own on a CPU, plain products, cuDNN, or FlashAttention, which alone
-/// takes documents.
+/// takes documents and windows.
 enum class AttentionKernel { loops, products, cudnn, flash };
 AttentionKernel attention_kernel(const Setting& setting);
 std::string to_string(AttentionKernel kernel);  ///< "loops"

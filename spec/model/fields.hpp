@@ -141,7 +141,8 @@ constexpr std::tuple model_fields = {
     Field("norm_bias", &ModelSpec::norm_bias, never<ModelSpec>),
     Field("experts", &ModelSpec::experts, never<ModelSpec>),
     Field("latent_attention", &ModelSpec::latent, never<ModelSpec>),
-    Field("multi_token_layers", &ModelSpec::multi_token_layers, never<ModelSpec>)};
+    Field("multi_token_layers", &ModelSpec::multi_token_layers, never<ModelSpec>),
+    Field("window", &ModelSpec::window, never<ModelSpec>)};
 static_assert(lists_every_field<ModelSpec>(model_fields), "enter the new field of ModelSpec above");
 
 /// The list of a part.

@@ -72,43 +72,79 @@ Family family_of(const Fields& fields) {
   fields.refuse("model_type " + quote(type) + " is not supported; the spec has " + all);
 }
 
+constexpr const char* sliding_layer = "sliding_attention";
+
 bool is_mistral(const Fields& fields) { return fields.word("model_type", "") == mistral; }
 
-/// A window of attention leaves nothing out of sequences that are no longer. `longest`: of those that are
-/// asked for, where that is known; else as many as the file has positions.
-void refuse_window(const Fields& fields, std::optional<std::int64_t> longest) {
-  const bool missing = is_mistral(fields) && !fields.has("sliding_window");
-  const bool stated = fields.find("sliding_window").has_value();
-  // Qwen files keep a window size beside use_sliding_window = false; the other families have no such flag.
-  if (!missing && !fields.flag("use_sliding_window", stated)) return;
+/// Which layers have a window of attention.
+enum class Windowed { none, some, all };
+
+/// Of a Qwen2 or Qwen3 that uses its window.
+Windowed windowed_layers_of_qwen(const Fields& fields, const ModelSpec& model) {
+  std::int64_t windowed = std::max<std::int64_t>(model.layers - fields.integer("max_window_layers", 28), 0);
+  if (const auto types = fields.find("layer_types")) {
+    windowed = 0;
+    for (std::size_t i = 0; i < types->size(); ++i) windowed += (*types)[i].text() == sliding_layer;
+  }
+  return windowed == 0 ? Windowed::none : windowed >= model.layers ? Windowed::all : Windowed::some;
+}
+
+/// As transformers reads the file (v5.23).
+Windowed windowed_layers(const Fields& fields, const ModelSpec& model) {
+  const Family family = model.family;
+  if (is_mistral(fields) || family == Family::mixtral) return Windowed::all;
+  const bool qwen = family == Family::qwen2 || family == Family::qwen3 || family == Family::qwen3_moe;
+  // Qwen files keep a window size beside use_sliding_window = false.
+  if (!fields.flag("use_sliding_window", !qwen && fields.find("sliding_window"))) return Windowed::none;
+  if (!qwen || !fields.find("sliding_window")) return Windowed::some;
+  return family == Family::qwen3_moe ? Windowed::all : windowed_layers_of_qwen(fields, model);
+}
+
+/// Reads the window that all layers have, and refuses one that some have and that leaves out something of
+/// sequences of `longest` tokens, or else of as many as the file has positions.
+void read_window(const Fields& fields, ModelSpec& model, std::optional<std::int64_t> longest) {
   constexpr std::int64_t of_mistral = 4096;
+  const Windowed layers = windowed_layers(fields, model);
+  if (layers == Windowed::none) return;
+  const bool stated = fields.find("sliding_window").has_value(),
+             missing = is_mistral(fields) && !fields.has("sliding_window");
+  if (layers == Windowed::all && !stated && !missing) return;
   const std::int64_t window = stated ? fields.integer("sliding_window") : missing ? of_mistral : 0;
-  if (!longest && fields.has("max_position_embeddings")) longest = fields.integer("max_position_embeddings");
-  if (longest && *longest <= window) return;
+  if (stated && window < 1)
+    fields.refuse("\"sliding_window\" = " + std::to_string(window) + " must be at least 1, or null for none");
+  if (layers == Windowed::all) {
+    if (window < model.context) model.window = window;
+    return;
+  }
+  if (longest.value_or(model.context) <= window) return;
   const std::string within = window < 1 ? ""
                                         : "; sequences of up to " + std::to_string(window) +
                                               " tokens lie within it: say that they are no longer (--seq " +
                                               std::to_string(window) + ")";
-  if (missing)
-    fields.refuse(
-        "\"sliding_window\" is missing, which stands for Mistral's window of 4096: a sliding attention "
-        "window" +
-        std::string(not_in_spec) + within + ", or write null where there is none");
-  fields.refuse(quote(fields.find("use_sliding_window") ? "use_sliding_window" : "sliding_window") +
-                ": a sliding attention window" + not_in_spec + within);
+  const bool flagged = fields.find("use_sliding_window").has_value();
+  fields.refuse(quote(flagged ? "use_sliding_window" : "sliding_window") + ": a sliding attention window" +
+                (!stated   ? " of a length that is not said"
+                 : flagged ? " of some layers only"
+                           : " under this model_type") +
+                not_in_spec + within);
 }
 
-void refuse_other_layers(const Fields& fields, std::optional<std::int64_t> longest) {
-  refuse_window(fields, longest);
-  if (const auto types = fields.find("layer_types")) {
-    if (!types->is(Kind::list)) types->wrong("an array");
-    for (std::size_t i = 0; i < types->size(); ++i)
-      if (const Item type = (*types)[i]; !type.is(Kind::text) || type.text() != "full_attention")
-        fields.refuse("layer type " + type.shown() + not_in_spec);
+/// Layers of other types than full attention, or one window that all have (`read_window`).
+void refuse_other_layers(const Fields& fields, Family family) {
+  const auto types = fields.find("layer_types");
+  if (!types) return;
+  if (!types->is(Kind::list)) types->wrong("an array");
+  const bool may_slide =
+      (family == Family::qwen2 || family == Family::qwen3) && fields.flag("use_sliding_window", false);
+  for (std::size_t i = 0; i < types->size(); ++i) {
+    const Item type = (*types)[i];
+    if (!type.is(Kind::text) ||
+        !(type.text() == "full_attention" || (may_slide && type.text() == sliding_layer)))
+      fields.refuse("layer type " + type.shown() + not_in_spec);
   }
 }
 
-void refuse_what_the_spec_lacks(const Fields& fields, Family family, std::optional<std::int64_t> longest) {
+void refuse_what_the_spec_lacks(const Fields& fields, Family family) {
   const bool gpt2 = family == Family::gpt2;
   const char* const key = gpt2 ? "activation_function" : "hidden_act";
   const std::string act = fields.word(key, gpt2 ? "gelu_new" : "silu");
@@ -120,7 +156,7 @@ void refuse_what_the_spec_lacks(const Fields& fields, Family family, std::option
                   (gpt2 ? "\"gelu_new\" or another \"gelu\"" : "\"silu\""));
   for (const char* feature : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"})
     if (fields.flag(feature, false)) fields.refuse(quote(feature) + " = true" + not_in_spec);
-  refuse_other_layers(fields, longest);
+  refuse_other_layers(fields, family);
   if (fields.real("partial_rotary_factor", 1) != 1)
     fields.refuse("\"partial_rotary_factor\" other than 1" + std::string(not_in_spec));
   if (const auto quantized = fields.find("quantization_config")) {
@@ -335,7 +371,8 @@ constexpr std::tuple model_config_keys = {
     of(&ModelSpec::norm_bias, by_family),
     of(&ModelSpec::experts, by_family),
     of(&ModelSpec::latent, by_family),
-    of(&ModelSpec::multi_token_layers, ConfigKey{nullptr, "num_nextn_predict_layers"})};
+    of(&ModelSpec::multi_token_layers, ConfigKey{nullptr, "num_nextn_predict_layers"}),
+    of(&ModelSpec::window, ConfigKey{nullptr, "sliding_window"})};
 static_assert(covers(model_fields, model_config_keys),
               "read the new field from config.json, and enter its key");
 
@@ -424,13 +461,14 @@ ModelSpec model_from_hugging_face(std::string_view text, const std::string& orig
   const Fields fields(tree.root());
   ModelSpec model;
   model.family = family_of(fields);
-  refuse_what_the_spec_lacks(fields, model.family, longest);
+  refuse_what_the_spec_lacks(fields, model.family);
   model.name = name_of(origin);
   model.vocab = fields.integer("vocab_size");
   if (model.family == Family::gpt2)
     read_gpt2(fields, model);
   else
     read_llama_like(fields, model);
+  read_window(fields, model, longest);
   model.init_std = fields.real("initializer_range", 0.02);
   try {
     check(model);

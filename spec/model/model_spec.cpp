@@ -210,6 +210,9 @@ void check(const ModelSpec& m) {
   const Extent blocks{"multi_token_layers", m.multi_token_layers, 0, multi_token_limit};
   // model_c15
   require(blocks.holds(), "model_c15", [&] { return blocks.text(); });
+  const Extent window{"window", m.window, 0, extent_limit};
+  // model_c16
+  require(window.holds(), "model_c16", [&] { return window.text(); });
   // model_c8, last: it counts, and the counts need all of the above
   const ParameterCounts counts = parameter_counts(m);
   require(counts.total + counts.multi_token <= Count(parameter_limit), "model_c8", [&] {

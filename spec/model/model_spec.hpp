@@ -100,6 +100,7 @@ struct ModelSpec {
   std::optional<Experts> experts = std::nullopt;
   std::optional<LatentAttention> latent = std::nullopt;
   std::int64_t multi_token_layers = 0;  ///< extra blocks that each predict one token further; 0: none
+  std::int64_t window = 0;  ///< [tokens] a token sees at most, itself among them (Mistral); 0: no limit
 
   /// Entries of a value head: W with latent attention, else E.
   std::int64_t value_dim() const { return latent ? latent->value_dim : head_dim; }
@@ -109,7 +110,7 @@ struct ModelSpec {
   bool operator==(const ModelSpec&) const = default;
 };
 
-/// Checks every constraint of spec/model/model.md. Errors: SpecError model_c1..c15; the message names field
+/// Checks every constraint of spec/model/model.md. Errors: SpecError model_c1..c16; the message names field
 /// and value.
 void check(const ModelSpec& model);
 
@@ -141,9 +142,9 @@ ModelSpec model_from_toml(std::string_view text, const std::string& origin);
 std::string to_toml(const ModelSpec& model);
 
 /// Reads a Hugging Face `config.json` of any Family. Errors: as model_from_toml, and UserError(usage) for a
-/// feature of the file that the spec does not have (another hidden_act, sliding window ...). `longest`: no
-/// sequence is longer, else than the file's positions; a window of attention that is as long leaves nothing
-/// out.
+/// feature of the file that the spec does not have (another hidden_act, windows of some layers only ...). A
+/// window as long as the file's positions is none. `longest`: no sequence is longer; of what the spec does
+/// not have, a window that is as long leaves nothing out.
 ModelSpec model_from_hugging_face(std::string_view json, const std::string& origin,
                                   std::optional<std::int64_t> longest = std::nullopt);
 

@@ -18,7 +18,7 @@ Count latent_attention(const ModelSpec& m) {
   return query + key_value + H * W * D;
 }
 
-Count attention(const ModelSpec& m) {
+Count attention_parameters(const ModelSpec& m) {
   if (m.latent) return latent_attention(m);
   const Count D = m.width, E = m.head_dim, H = m.heads, K = m.kv_heads;
   Count count = D * (H + 2 * K) * E + H * E * D;
@@ -48,7 +48,8 @@ Count expert_layer(const ModelSpec& m, std::int64_t visited) {
 /// block, the norm before the shared head.
 Count multi_token_block(const ModelSpec& m, std::int64_t visited) {
   const Count D = m.width;
-  return 5 * norm(m, D) + 2 * D * D + attention(m) + (m.experts ? expert_layer(m, visited) : mlp(m, m.ffn));
+  return 5 * norm(m, D) + 2 * D * D + attention_parameters(m) +
+         (m.experts ? expert_layer(m, visited) : mlp(m, m.ffn));
 }
 
 }  // namespace
@@ -69,7 +70,8 @@ ParameterCounts parameter_counts(const ModelSpec& m) {
   if (!m.tied_embeddings) out.head = words;
   const std::int64_t sparse = m.sparse_layers();
   const Count always = out.token_embedding + out.position_embedding + out.head + norm(m, m.width) +
-                       m.layers * (2 * norm(m, m.width) + attention(m)) + (m.layers - sparse) * mlp(m, m.ffn);
+                       m.layers * (2 * norm(m, m.width) + attention_parameters(m)) +
+                       (m.layers - sparse) * mlp(m, m.ffn);
   out.total = out.active = always;
   const std::int64_t every = m.experts ? m.experts->count : 0, visited = m.experts ? m.experts->active : 0;
   if (m.experts) {

@@ -79,6 +79,7 @@ constexpr std::tuple computed = {
     of(&ModelSpec::norm_eps, any_value),
     of(&ModelSpec::rope_theta, any_value),
     of(&ModelSpec::init_std, any_value),
+    of(&ModelSpec::window, any_value),
     of(&ModelSpec::name, no_effect),
     of(&ModelSpec::context, no_effect)  // a bound on sequences, which a run's settings are held to
 };

@@ -38,7 +38,7 @@ void check_documents(const Shape& shape, Documents documents) {
 }
 }  // namespace
 
-void check(const Shape& shape, Documents documents) {
+void check(const Shape& shape, const Mask& mask) {
   // attention_c5
   require(shape.E >= 1 && shape.H >= 1 && shape.B >= 0 && shape.T >= 0, "attention_c5", [&] {
     return "B=" + std::to_string(shape.B) + ", T=" + std::to_string(shape.T) +
@@ -48,7 +48,9 @@ void check(const Shape& shape, Documents documents) {
   require(shape.K >= 1 && shape.H % shape.K == 0, "attention_c2", [&] {
     return "K=" + std::to_string(shape.K) + " key/value heads do not divide H=" + std::to_string(shape.H);
   });
-  check_documents(shape, documents);
+  check_documents(shape, mask.documents);
+  // attention_c6
+  require(mask.window >= 0, "attention_c6", [&] { return "window=" + std::to_string(mask.window); });
 }
 
 void check_extents(const char* name, const std::vector<std::int64_t>& extents,
@@ -58,36 +60,43 @@ void check_extents(const char* name, const std::vector<std::int64_t>& extents,
           [&] { return std::string(name) + " is " + text(extents) + ", expected " + text(expected); });
 }
 
-std::int64_t first_visible(const Shape& shape, Documents documents, std::int64_t b, std::int64_t t) {
-  if (documents.empty()) return 0;
-  const Documents sequence = of_sequence(shape, documents, b);
-  return std::lower_bound(sequence.begin(), sequence.end(), sequence[static_cast<std::size_t>(t)]) -
-         sequence.begin();
+std::int64_t first_visible(const Shape& shape, const Mask& mask, std::int64_t b, std::int64_t t) {
+  const std::int64_t in_window = mask.window > 0 ? std::max<std::int64_t>(t - mask.window + 1, 0) : 0;
+  if (mask.documents.empty()) return in_window;
+  const Documents sequence = of_sequence(shape, mask.documents, b);
+  return std::max<std::int64_t>(
+      in_window, std::lower_bound(sequence.begin(), sequence.end(), sequence[static_cast<std::size_t>(t)]) -
+                     sequence.begin());
 }
 
-Count visible_pairs(const Shape& s, Documents documents) {
-  if (documents.empty()) return (Count(s.B) * s.T * (Count(s.T) + 1)).divided_exactly_by(2);
+Count document_pairs(std::int64_t n, std::int64_t window) {
+  const auto triangle = [](std::int64_t side) { return (side * (Count(side) + 1)).divided_exactly_by(2); };
+  return window > 0 && window < n ? triangle(n) - triangle(n - window) : triangle(n);
+}
+
+Count visible_pairs(const Shape& s, const Mask& mask) {
+  if (mask.documents.empty()) return s.B * document_pairs(s.T, mask.window);
   Count pairs;
   for (std::int64_t b = 0; b < s.B; ++b) {
-    for (std::int64_t t = 0; t < s.T; ++t) pairs += t - first_visible(s, documents, b, t) + 1;
+    for (std::int64_t t = 0; t < s.T; ++t) pairs += t - first_visible(s, mask, b, t) + 1;
   }
   return pairs;
 }
 
 // Per pair: scores and y in matmul; scale, - max, exp, sum. Per row: E divisions, log, + max.
-Flops forward_flops(const Shape& s, Documents documents) {
-  const Count pairs = s.H * visible_pairs(s, documents), rows = Count(s.B) * s.T * s.H;
+Flops forward_flops(const Shape& s, const Mask& mask) {
+  const Count pairs = s.H * visible_pairs(s, mask), rows = Count(s.B) * s.T * s.H;
   return {4 * pairs * s.E, 4 * pairs + rows * (Count(s.E) + 2)};
 }
 
 // Per pair: dp, dv, dq, dk in matmul; dp - delta, * p, * scale. Per row: delta.
-Flops backward_flops(const Shape& s, Documents documents) {
-  const Count pairs = s.H * visible_pairs(s, documents), rows = Count(s.B) * s.T * s.H;
+Flops backward_flops(const Shape& s, const Mask& mask) {
+  const Count pairs = s.H * visible_pairs(s, mask), rows = Count(s.B) * s.T * s.H;
   return {8 * pairs * s.E, 3 * pairs + 2 * rows * s.E};
 }
 
-Flops recomputed_flops(const Shape& s, Documents documents) {
-  const Count pairs = s.H * visible_pairs(s, documents);
+Flops recomputed_flops(const Shape& s, const Mask& mask) {
+  const Count pairs = s.H * visible_pairs(s, mask);
   return {2 * pairs * s.E, 3 * pairs};
 }
 

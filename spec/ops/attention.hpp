@@ -21,26 +21,39 @@ struct Shape {
 /// sequence.
 using Documents = std::span<const std::int64_t>;
 
+/// What a token does not see of the tokens before it.
+struct Mask {
+  Documents documents = {};
+  std::int64_t window = 0;  ///< tokens that a token sees at most, itself among them; 0: no limit
+};
+
+/// The window where it leaves something out of sequences of T tokens, else 0.
+inline std::int64_t window_within(std::int64_t window, std::int64_t T) { return window < T ? window : 0; }
+
 /// Errors: SpecError attention_c2 (K does not divide H), attention_c3 (documents neither empty nor B*T),
-/// attention_c4 (documents decrease within a sequence), attention_c5 (E < 1, H < 1, or B or T negative).
-void check(const Shape& shape, Documents documents);
+/// attention_c4 (documents decrease within a sequence), attention_c5 (E < 1, H < 1, or B or T negative),
+/// attention_c6 (window negative).
+void check(const Shape& shape, const Mask& mask);
 /// `extents` of the tensor called `name` against the expected ones. Errors: SpecError attention_c1.
 void check_extents(const char* name, const std::vector<std::int64_t>& extents,
                    const std::vector<std::int64_t>& expected);
 
 /// First token that token t of sequence b sees; it sees [first_visible, t].
-std::int64_t first_visible(const Shape& shape, Documents documents, std::int64_t b, std::int64_t t);
+std::int64_t first_visible(const Shape& shape, const Mask& mask, std::int64_t b, std::int64_t t);
 
-/// Visible (t, s) pairs of all sequences, each once: the sum over documents of n*(n + 1)/2, n tokens each.
-Count visible_pairs(const Shape& shape, Documents documents);
+/// Visible (t, s) pairs of one document of n tokens, each once: n*(n + 1)/2, less m*(m + 1)/2 for the
+/// m = n - window tokens that a window shorter than the document leaves out of the last one's sight.
+Count document_pairs(std::int64_t n, std::int64_t window);
+/// The same of all documents of all sequences.
+Count visible_pairs(const Shape& shape, const Mask& mask);
 
 /// FLOPs of the model, for MFU. With P = visible_pairs: matmul 4*H*E*P, vector 4*H*P + B*T*H*(E + 2).
-Flops forward_flops(const Shape& shape, Documents documents);
+Flops forward_flops(const Shape& shape, const Mask& mask);
 /// FLOPs of the model, for MFU: matmul 8*H*E*P (twice forward), vector 3*H*P + 2*B*T*H*E.
-Flops backward_flops(const Shape& shape, Documents documents);
+Flops backward_flops(const Shape& shape, const Mask& mask);
 /// What backward executes beyond backward_flops, scores and probabilities again: matmul 2*H*E*P, vector
 /// 3*H*P.
-Flops recomputed_flops(const Shape& shape, Documents documents);
+Flops recomputed_flops(const Shape& shape, const Mask& mask);
 
 /// Compulsory traffic: every input read once, every output written once. Unit: [B].
 /// `element` = bytes of q, k, v, y and their gradients; `statistic` = bytes of one lse.

@@ -27,16 +27,16 @@ TEST(AuditOptionsCli, TheCommandLineFillsInWhatALogLeavesOut) {
   EXPECT_EQ(json.at("runs").at(0).at("gpus"), 1);
 }
 
-/// Attention within a window is all attention of sequences that are no longer: by the command line, or the
+/// A window of some layers leaves nothing out of sequences that are no longer: by the command line, or the
 /// log.
 TEST(AuditOptionsCli, AModelWithAWindowIsThatOfShorterSequences) {
   const tests::Scratch scratch;
   const std::string config = scratch.path().string() + "/config.json",
                     log = scratch.path().string() + "/run.csv";
-  std::ofstream(config) << R"({"model_type": "mistral", "vocab_size": 32000, "hidden_size": 4096,
+  std::ofstream(config) << R"({"model_type": "qwen2", "vocab_size": 32000, "hidden_size": 4096,
     "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336,
     "hidden_act": "silu", "max_position_embeddings": 32768, "rms_norm_eps": 1e-05, "sliding_window": 4096,
-    "tie_word_embeddings": false})";
+    "use_sliding_window": true, "max_window_layers": 16, "tie_word_embeddings": false})";
   std::ofstream(log) << "step,loss,tokens_per_second\n1,9.1,5000\n2,8.1,5000\n3,7.1,5000\n";
   const auto audited = [&](const std::vector<std::string>& more) {
     std::vector<std::string> words = {log, "--model", config, "--gpu", "H100 SXM", "--gpus", "1"};

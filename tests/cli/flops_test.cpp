@@ -178,6 +178,25 @@ TEST(FlopsCli, ComponentsOfEveryModelAddUpToItsInventory) {
   }
 }
 
+TEST(FlopsCli, AWindowIsPrintedAndCounted) {
+  const spec::ModelSpec model = spec::find_model("mistral-7b");
+  const auto printed = [&](std::int64_t T) {
+    std::ostringstream table, json;
+    const FlopsReport report = flops_report({.model = model, .sequence_length = T});
+    print_table(report, table);
+    print_json(report, json);
+    for (const std::string& line : lines_of(table.str())) EXPECT_LE(line.size(), 100u) << line;
+    EXPECT_NE(table.str().find("window: a token sees the last 4,096 tokens, itself among them"),
+              std::string::npos);
+    return nlohmann::json::parse(json.str());
+  };
+  const auto parsed = printed(32768);
+  EXPECT_EQ(parsed["window"], 4096);
+  // 6 * (7,241,732,096 - 131,072,000 - 65 * 4096) + 12 * 32 * 4096 * (4096 - 4096 * 4095 / 65536)
+  EXPECT_EQ(parsed["flops_per_token"], "48702259200");
+  printed(999);  // pairs that are no multiple of the tokens
+}
+
 TEST(FlopsCli, SparseModelsAddUpAndStateWhatIsActive) {
   const FlopsReport report = flops_report({.model = small_deepseek(), .sequence_length = 128});
   Count parameters, flops;

@@ -38,7 +38,7 @@ inline impl::TokenBatch token_batch(const reference::Batch& batch, at::Device de
   const std::vector<std::int32_t> offsets = impl::data::document_offsets(
       std::vector<std::int32_t>(batch.documents.begin(), batch.documents.end()), batch.T);
   out.documents = {tensor(batch.documents, at::kInt).view({batch.B, batch.T}),
-                   at::tensor(offsets, at::kInt).to(device), impl::data::visible_pairs(offsets)};
+                   at::tensor(offsets, at::kInt).to(device), offsets};
   return out;
 }
 

@@ -8,7 +8,7 @@
 namespace assay::tests {
 
 /// A valid ModelSpec that can be trained: V 1..40, D 1..24, L 1..4, K 1..3, H = K * (1..3), E 2..8 even,
-/// F 1..24, context 1..32.
+/// F 1..24, context 1..32, half with a window of 1..16 tokens.
 inline spec::ModelSpec draw_model() {
   const auto between = [](std::int64_t low, std::int64_t high) {
     return *rc::gen::inRange<std::int64_t>(low, high + 1);
@@ -28,6 +28,7 @@ inline spec::ModelSpec draw_model() {
   model.family = model.qk_norm ? spec::Family::qwen3 : spec::Family::llama;
   if (*rc::gen::arbitrary<bool>())
     model.rope_scaling = {.factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_context = 16};
+  if (*rc::gen::arbitrary<bool>()) model.window = between(1, 16);
   return model;
 }
 

@@ -82,7 +82,8 @@ inline constexpr std::tuple of_model = {
            m.kv_heads = m.heads;
          }),
     line(&ModelSpec::multi_token_layers, "multi-token prediction", sizes,
-         [](auto& m) { m.multi_token_layers = 1; })};
+         [](auto& m) { m.multi_token_layers = 1; }),
+    line(&ModelSpec::window, "", flops | loss, [](auto& m) { m.window = m.window == 5 ? 4 : 5; })};
 static_assert(covers(spec::model_fields, of_model), "say what a change of the new field moves");
 
 inline constexpr std::tuple of_scaling = {

@@ -97,6 +97,7 @@ spec::ModelSpec tiny_model(std::uint64_t seed) {
     model.rope_scaling =
         spec::RopeScaling{.factor = 4, .low_freq_factor = 1, .high_freq_factor = 4, .original_context = 16};
   model.init_std = draw.one_of({0.02, 0.2, 0.5});
+  if (draw.one_in(3)) model.window = draw.between(1, 8);
   return model;
 }
 
@@ -128,6 +129,7 @@ std::vector<spec::ModelSpec> corner_models() {
         spec::RopeScaling{.factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_context = 16};
     m.head_dim = 8;
   });
+  add("llama-window", Family::llama, [](ModelSpec& m) { m.window = 3; });
   return models;
 }
 
@@ -137,6 +139,7 @@ std::string describe(const spec::ModelSpec& m) {
       << " D=" << m.width << " L=" << m.layers << " H=" << m.heads << " K=" << m.kv_heads
       << " E=" << m.head_dim << " F=" << m.ffn << (m.tied_embeddings ? " tied" : " untied")
       << (m.rope_scaling ? " scaled rope" : "") << " init_std=" << m.init_std;
+  if (m.window > 0) out << " window=" << m.window;
   return out.str();
 }
 

@@ -65,7 +65,7 @@ void print_budget_json(const FlopsReport& report, std::ostream& out) {
 void print_json(const FlopsReport& report, std::ostream& out) {
   const FlopsRequest& request = report.request;
   out << "{" << text("model", request.model.name) << "," << text("convention", "exact")
-      << ",\"sequence_length\":" << request.sequence_length << ","
+      << ",\"sequence_length\":" << request.sequence_length << ",\"window\":" << request.model.window << ","
       << count("parameters", report.parameters.total) << ","
       << number_or_null("nominal_parameters", spec::nominal_parameters(request.model.name)) << ","
       << count("active_parameters", report.parameters.active) << ","

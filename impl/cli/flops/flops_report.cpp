@@ -89,8 +89,8 @@ std::vector<FlopsLine> lines_of(const spec::FlopBreakdown& flops, const spec::Mo
   for (std::size_t i = 0; i < spec::flop_components; ++i) {
     const auto component = static_cast<FlopComponent>(i);
     const std::string name(spec::to_string(component));
-    lines.push_back({name, parameters[name], flops.at(component, Pass::forward).divided_exactly_by(tokens),
-                     flops.at(component, Pass::backward).divided_exactly_by(tokens)});
+    lines.push_back({name, parameters[name], flops.at(component, Pass::forward).divided_to_nearest(tokens),
+                     flops.at(component, Pass::backward).divided_to_nearest(tokens)});
   }
   for (const char* name : {"norms", "biases"}) lines.push_back({name, parameters[name], 0, 0});
   // A model has no lines for what it does not have; the lookup stays, as it costs nothing and is asked about.

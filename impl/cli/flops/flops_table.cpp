@@ -46,6 +46,8 @@ void print_components(const FlopsReport& report, std::ostream& out) {
       << spec::grouped(report.flops.per_token()) << " FLOPs per token, "
       << spec::grouped(report.flops.per_sequence()) << " per sequence, forward and backward\n"
       << "exact: matrix products only, a multiply-add is 2, causal pairs counted once, no recompute\n";
+  if (report.request.model.window > 0)
+    out << "       of those pairs only the ones inside the window; each number is rounded to a whole FLOP\n";
   if (report.multi_token_flops)
     out << "multi-token blocks, in megatron's number alone: " << spec::grouped(report.parameters.multi_token)
         << " parameters, " << spec::grouped(*report.multi_token_flops) << " FLOPs\n";
@@ -150,6 +152,9 @@ void print_table(const FlopsReport& report, std::ostream& out) {
   if (report.parameters.active != report.parameters.total)
     out << ",\n" << spec::grouped(report.parameters.active) << " active per token";
   out << ", sequences of " << spec::grouped(request.sequence_length) << " tokens\n";
+  if (request.model.window > 0)
+    out << "window: a token sees the last " << spec::grouped(request.model.window)
+        << " tokens, itself among them\n";
   if (const auto nominal = spec::misnamed(request.model))
     out << "its name says " << spec::fixed(*nominal / 1e9, 2) << "B parameters; counted are "
         << spec::fixed(report.parameters.total.to_double() / 1e9, 3) << "B, "

@@ -20,26 +20,35 @@ namespace {
 constexpr int any_backend = -1;
 std::atomic<int> forced_backend = any_backend;
 
-void check(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Documents& documents) {
+void check(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask) {
+  const Documents& documents = mask.documents;
   spec::attention::check_extents("qkv", qkv.sizes().vec(),
                                  {qkv.size(0), qkv.size(1), heads + 2 * kv_heads, qkv.size(-1)});
   const spec::attention::Shape shape{
       .B = qkv.size(0), .T = qkv.size(1), .H = heads, .K = kv_heads, .E = qkv.size(3)};
-  if (!documents.defined()) return spec::attention::check(shape, {});
+  if (!documents.defined()) return spec::attention::check(shape, {.window = mask.window});
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(documents.numbers.numel()));
   // The loader has checked the order of documents that are on a device.
   if (documents.numbers.is_cpu())
     std::copy_n(documents.numbers.const_data_ptr<std::int32_t>(), documents.numbers.numel(), numbers.begin());
-  spec::attention::check(shape, numbers);
+  spec::attention::check(shape, {numbers, mask.window});
 }
 
 void check_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const Documents& documents) {
-  check(qkv, heads, kv_heads, documents);
+                    std::int64_t kv_heads, const Mask& mask) {
+  check(qkv, heads, kv_heads, mask);
   spec::attention::check_extents("dy", dy.sizes().vec(), {qkv.size(0), qkv.size(1), heads, qkv.size(3)});
-  check_contiguous("attention", {dy, qkv, saved.lse, documents.numbers, documents.offsets});
+  check_contiguous("attention", {dy, qkv, saved.lse, mask.documents.numbers, mask.documents.offsets});
 }
 }  // namespace
+
+std::int64_t Mask::visible_pairs() const {
+  Count pairs;
+  const std::vector<std::int32_t>& offsets = documents.on_host;
+  for (std::size_t i = 1; i < offsets.size(); ++i)
+    pairs += spec::attention::document_pairs(offsets[i] - offsets[i - 1], window);
+  return pairs.to_int64();
+}
 
 Forced::Forced(spec::AttentionBackend backend, at::Device device) : before_(forced_backend) {
   using enum spec::AttentionBackend;
@@ -62,38 +71,36 @@ std::optional<Backend> forced() {
   return static_cast<Backend>(backend);
 }
 
-Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
-                const Documents& documents) {
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask) {
   const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::forward);
-  check(qkv, heads, kv_heads, documents);
-  check_contiguous("attention", {qkv, documents.numbers, documents.offsets});
-  if (qkv.is_cuda()) return cuda::forward(qkv, heads, kv_heads, documents);
-  return forced() ? aten::forward(qkv, heads, kv_heads, documents)
-                  : cpu::forward(qkv, heads, kv_heads, documents);
+  check(qkv, heads, kv_heads, mask);
+  check_contiguous("attention", {qkv, mask.documents.numbers, mask.documents.offsets});
+  if (qkv.is_cuda()) return cuda::forward(qkv, heads, kv_heads, mask);
+  return forced() ? aten::forward(qkv, heads, kv_heads, mask) : cpu::forward(qkv, heads, kv_heads, mask);
 }
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const Documents& documents) {
+                    std::int64_t kv_heads, const Mask& mask) {
   const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::backward);
   const metrics::FlopScope scope(spec::ExecutedPass::backward);
-  check_backward(dy, qkv, saved, heads, kv_heads, documents);
-  if (qkv.is_cuda()) return cuda::backward(dy, qkv, saved, heads, kv_heads, documents);
-  return forced() ? aten::backward(dy, qkv, saved, heads, kv_heads, documents)
-                  : cpu::backward(dy, qkv, saved, heads, kv_heads, documents);
+  check_backward(dy, qkv, saved, heads, kv_heads, mask);
+  if (qkv.is_cuda()) return cuda::backward(dy, qkv, saved, heads, kv_heads, mask);
+  return forced() ? aten::backward(dy, qkv, saved, heads, kv_heads, mask)
+                  : cpu::backward(dy, qkv, saved, heads, kv_heads, mask);
 }
 
 at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
-                                 std::int64_t heads, std::int64_t kv_heads, const Documents& documents,
+                                 std::int64_t heads, std::int64_t kv_heads, const Mask& mask,
                                  const rope::Table& table, const at::Tensor& positions) {
   if (qkv.is_cpu()) {
-    at::Tensor dqkv = backward(dy, qkv, saved, heads, kv_heads, documents);
+    at::Tensor dqkv = backward(dy, qkv, saved, heads, kv_heads, mask);
     rope::rotate(dqkv, heads + kv_heads, table, positions, /*inverse=*/true);
     return dqkv;
   }
   const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::backward);
   const metrics::FlopScope scope(spec::ExecutedPass::backward);
-  check_backward(dy, qkv, saved, heads, kv_heads, documents);
-  return cuda::backward_through_rope(dy, qkv, saved, heads, kv_heads, documents, table, positions);
+  check_backward(dy, qkv, saved, heads, kv_heads, mask);
+  return cuda::backward_through_rope(dy, qkv, saved, heads, kv_heads, mask, table, positions);
 }
 
 namespace aten {
@@ -124,28 +131,29 @@ struct Split {
     return x.view({B, K, H / K, T, E}).permute({0, 3, 1, 2, 4}).reshape({B, T, H, E}).contiguous();
   }
   /// Scaled scores [B, K, G*T, T], -inf where a token must not look.
-  at::Tensor scores(const Documents& documents) const {
-    at::Tensor hidden = at::ones({T, T}, q.options().dtype(at::kBool)).triu_(1).view({1, 1, 1, T, T});
-    if (documents.defined())
-      hidden = hidden.logical_or(
-          documents.numbers.view({B, 1, 1, T, 1}).ne(documents.numbers.view({B, 1, 1, 1, T})));
+  at::Tensor scores(const Mask& mask) const {
+    const at::TensorOptions flags = q.options().dtype(at::kBool);
+    at::Tensor hidden = at::ones({T, T}, flags).triu_(1).view({1, 1, 1, T, T});
+    if (mask.window > 0)
+      hidden.logical_or_(at::ones({T, T}, flags).tril_(-mask.window).view({1, 1, 1, T, T}));
+    if (const at::Tensor& numbers = mask.documents.numbers; numbers.defined())
+      hidden = hidden.logical_or(numbers.view({B, 1, 1, T, 1}).ne(numbers.view({B, 1, 1, 1, T})));
     at::Tensor s = at::matmul(q, k.transpose(2, 3)).mul_(1 / std::sqrt(static_cast<double>(E)));
     s.view({B, K, H / K, T, T}).masked_fill_(hidden, -std::numeric_limits<double>::infinity());
     return s;
   }
 };
 
-at::Tensor recomputed_scores(const Split& split, const Documents& documents) {
+at::Tensor recomputed_scores(const Split& split, const Mask& mask) {
   const FlopScope scope(attention_scores, ExecutedPass::recompute);
-  return split.scores(documents);
+  return split.scores(mask);
 }
 }  // namespace
 
-Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
-                const Documents& documents) {
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask) {
   const Split split(qkv, heads, kv_heads);
   FlopScope scope(attention_scores);
-  const at::Tensor s = split.scores(documents), lse = at::logsumexp(s, {3}, true);
+  const at::Tensor s = split.scores(mask), lse = at::logsumexp(s, {3}, true);
   scope.enter(attention_values);
   return {split.by_token(at::matmul((s - lse).exp_(), split.v)).to(qkv.scalar_type()),
           lse.view({split.B, heads, split.T}),
@@ -155,11 +163,10 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
 }
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const Documents& documents) {
+                    std::int64_t kv_heads, const Mask& mask) {
   const Split split(qkv, heads, kv_heads);
   const at::Tensor upstream = split.grouped(dy.to(split.q.scalar_type()));
-  const at::Tensor p =
-      (recomputed_scores(split, documents) - saved.lse.view({split.B, kv_heads, -1, 1})).exp_();
+  const at::Tensor p = (recomputed_scores(split, mask) - saved.lse.view({split.B, kv_heads, -1, 1})).exp_();
   FlopScope scope(attention_values);
   const at::Tensor dv = at::matmul(p.transpose(2, 3), upstream);
   const at::Tensor dp = at::matmul(upstream, split.v.transpose(2, 3));

@@ -12,6 +12,17 @@
 
 namespace assay::impl::attention {
 
+/// What a token does not see of the tokens before it.
+struct Mask {
+  Documents documents;
+  std::int64_t window;  ///< tokens that a token sees at most, itself among them; 0: no limit
+
+  Mask(Documents of = {}, std::int64_t most = 0)  // NOLINT: implicit
+      : documents(std::move(of)), window(most) {}
+  /// Pairs of tokens that see each other in documents that are told apart by offsets.
+  std::int64_t visible_pairs() const;
+};
+
 struct Forward {
   at::Tensor y;    ///< [B, T, H, E] contiguous
   at::Tensor lse;  ///< [B, H, T] log of the sum of exponentials of each row, fp32 for bf16, else dtype of qkv
@@ -19,21 +30,21 @@ struct Forward {
   at::Tensor seed = {}, offset = {};  ///< dropout's, unused, which the fused backends hand to their backward
 };
 
-/// Causal grouped-query attention with an optional document mask.                     [spec/ops/attention.md]
-/// Token t sees token s iff s <= t and both are of the same document; scale 1/sqrt(E).
+/// Causal grouped-query attention with documents and a window.                        [spec/ops/attention.md]
+/// Token t sees token s iff s <= t, both are of the same document and t - s < window; scale 1/sqrt(E).
 /// Shapes: qkv [B, T, H + 2K, E] contiguous, heads ordered q | k | v (query head h reads key/value head h /
 /// (H/K)). Errors: SpecError attention_c1..
-Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Documents& documents);
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask);
 
 /// Gradient of forward with the probabilities recomputed from lse. dy [B, T, H, E] -> dqkv [B, T, H + 2K, E].
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const Documents& documents);
+                    std::int64_t kv_heads, const Mask& mask);
 
 /// The gradient [B, T, H + 2K, E] of what `qkv` was before rope::rotate turned its first H + K heads: the
 /// same numbers as backward and then rope::rotate with inverse = true, in one pass over memory less where a
 /// library gives the gradients of q, k and v apart. `table`, `positions` as rope::rotate took them.
 at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
-                                 std::int64_t heads, std::int64_t kv_heads, const Documents& documents,
+                                 std::int64_t heads, std::int64_t kv_heads, const Mask& mask,
                                  const rope::Table& table, const at::Tensor& positions);
 
 /// While it lives only `backend` computes attention in this process; automatic: whichever takes both passes
@@ -54,9 +65,9 @@ class Forced {
 std::optional<Backend> forced();
 
 /// What was chosen, and not forced, for each new shape on a GPU since the last call, one line each, with the
-/// reason of every backend that refused it. Fused backends take bf16, and documents flash alone, by their
-/// offsets; their backward adds in any order, so that gradients may differ in the last bits between two runs,
-/// unless `deterministic()`.
+/// reason of every backend that refused it. Fused backends take bf16, of them flash alone windows, and
+/// documents by their offsets; their backward adds in any order, so that gradients may differ in the last
+/// bits between two runs, unless `deterministic()`.
 std::vector<std::string> new_choices();
 
 /// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused

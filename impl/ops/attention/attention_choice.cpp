@@ -13,6 +13,7 @@ std::string known_refusal(const Shape& shape, Backend backend) {
   if (shape.E % 8 != 0) return "takes multiples of 8 as head dimension";
   if (backend == Backend::cudnn && shape.T == 1) return "is not given single tokens";
   if (backend == Backend::cudnn && shape.documents) return "is not given documents";
+  if (backend == Backend::cudnn && shape.window > 0) return "is not given windows";
   return "";
 }
 }  // namespace
@@ -32,7 +33,9 @@ std::string name(Backend backend) {
 std::string describe(const Shape& s) {
   return "attention of [" + std::to_string(s.B) + ", " + std::to_string(s.T) + ", " + std::to_string(s.H) +
          " + 2 x " + std::to_string(s.K) + ", " + std::to_string(s.E) + "] " + c10::toString(s.type) +
-         (s.documents ? " with documents" : "") + (s.fixed_order ? " in a fixed order" : "");
+         (s.documents ? " with documents" : "") +
+         (s.window > 0 ? " with a window of " + std::to_string(s.window) : "") +
+         (s.fixed_order ? " in a fixed order" : "");
 }
 
 Choice choose(const Shape& shape, const Refusal& refusal) {

@@ -20,8 +20,9 @@ std::string name(Backend backend);
 struct Shape {
   at::ScalarType type;
   std::int64_t B, T, H, K, E;
-  bool documents;  ///< several in a sequence; a sequence of one token has nothing to mask
-  bool offsets;    ///< of the documents
+  bool documents;       ///< several in a sequence; a sequence of one token has nothing to mask
+  bool offsets;         ///< of the documents
+  std::int64_t window;  ///< that leaves something out, else 0
   std::optional<Backend> forced;
   bool fixed_order;  ///< of backward's sums
   auto operator<=>(const Shape&) const = default;

@@ -1,6 +1,6 @@
-// Exact softmax over whole rows of a tile of query tokens; keys after the tile and before its documents are
-// skipped. One thread works on one (sequence, key/value head), so that no sum depends on the number of
-// threads.
+// Exact softmax over whole rows of a tile of query tokens; keys after the tile and before the first that it
+// sees are skipped. One thread works on one (sequence, key/value head), so that no sum depends on the number
+// of threads.
 #include <ATen/ATen.h>
 
 #include <atomic>
@@ -31,16 +31,18 @@ struct Extents {
   std::int64_t all() const { return H + 2 * K; }
 };
 
-/// First token that each token sees: the beginning of its document. [B * T]
-std::vector<std::int64_t> document_starts(const Extents& x, const Documents& documents) {
-  std::vector<std::int64_t> starts(static_cast<std::size_t>(x.B * x.T), 0);
-  if (!documents.defined()) return starts;
-  const auto* document = documents.numbers.const_data_ptr<std::int32_t>();
+/// First token that each token sees: the beginning of its document or window. [B * T]
+std::vector<std::int64_t> first_visible(const Extents& x, const Mask& mask) {
+  std::vector<std::int64_t> first(static_cast<std::size_t>(x.B * x.T), 0);
+  const at::Tensor& numbers = mask.documents.numbers;
+  const auto* document = numbers.defined() ? numbers.const_data_ptr<std::int32_t>() : nullptr;
   for (std::int64_t n = 0; n < x.B * x.T; ++n) {
     const std::int64_t t = n % x.T;
-    if (t > 0) starts[n] = document[n] == document[n - 1] ? starts[n - 1] : t;
+    if (t == 0) continue;
+    first[n] = document && document[n] != document[n - 1] ? t : first[n - 1];
+    if (mask.window > 0) first[n] = std::max(first[n], t - mask.window + 1);
   }
-  return starts;
+  return first;
 }
 
 /// Rows of E elements, `from_row` and `to_row` apart, times `factor` of each; other columns of `to` are left
@@ -138,13 +140,12 @@ void score_gradient(M* row, M* drow, const Tile<M>& now, std::int64_t first, std
 }
 }  // namespace
 
-Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
-                const Documents& documents) {
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask) {
   const Extents x{qkv.size(0), qkv.size(1), heads, kv_heads, qkv.size(3)};
   const std::int64_t T = x.T, E = x.E, group = x.H / x.K, stride = x.all() * E;
   Forward out{at::empty({x.B, T, x.H, E}, qkv.options()),
               at::empty({x.B, x.H, T}, qkv.options().dtype(impl::cpu::math_type(qkv.scalar_type())))};
-  const auto starts = document_starts(x, documents);
+  const auto starts = first_visible(x, mask);
   Work work;
   impl::cpu::with_element(qkv.scalar_type(), "attention", [&](auto element) {
     using scalar_t = decltype(element);
@@ -193,11 +194,11 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
 }
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const Documents& documents) {
+                    std::int64_t kv_heads, const Mask& mask) {
   const Extents x{qkv.size(0), qkv.size(1), heads, kv_heads, qkv.size(3)};
   const std::int64_t T = x.T, E = x.E, group = x.H / x.K, stride = x.all() * E;
   at::Tensor dqkv = at::empty_like(qkv);
-  const auto starts = document_starts(x, documents);
+  const auto starts = first_visible(x, mask);
   Work work;
   impl::cpu::with_element(qkv.scalar_type(), "attention_backward", [&](auto element) {
     using scalar_t = decltype(element);

@@ -1,7 +1,8 @@
 // Attention on the GPU: cuDNN, then FlashAttention-2, then plain products, whichever first takes both passes
 // of the shape (impl/ops/attention/attention_choice.hpp). cuDNN's backward is called without ATen and writes
 // one gradient instead of three (docs/decisions/0015-cudnns-graph-by-hand.md). Documents are FlashAttention's
-// sequences of different lengths (docs/decisions/0014-documents-in-fused-attention.md).
+// sequences of different lengths (docs/decisions/0014-documents-in-fused-attention.md), and a window is its
+// own.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -19,12 +20,14 @@
 #include "impl/ops/attention/attention_cudnn.hpp"
 #include "impl/ops/determinism.hpp"
 #include "spec/error.hpp"
+#include "spec/ops/attention.hpp"
 
 namespace assay::impl::attention {
 
 namespace {
 
-Shape shape_of(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Documents& documents) {
+Shape shape_of(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask) {
+  const Documents& documents = mask.documents;
   const std::int64_t T = qkv.size(1);
   const bool told_apart = documents.defined() && T > 1;
   return {.type = qkv.scalar_type(),
@@ -35,6 +38,7 @@ Shape shape_of(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
           .E = qkv.size(3),
           .documents = told_apart,
           .offsets = told_apart && documents.offsets.defined(),
+          .window = spec::attention::window_within(mask.window, T),
           .forced = forced(),
           .fixed_order = deterministic()};
 }
@@ -97,35 +101,49 @@ Forward fused_forward(const Parts& x, Backend backend) {
           offset};
 }
 
-/// q, k and v as views [B*T, heads, E]: the documents of all sequences one behind the other.
+/// q, k and v as views [B, T, heads, E]; with documents [B*T, heads, E], those of all sequences one behind
+/// the other.
 struct Tokens {
   at::Tensor q, k, v;
+  at::Tensor offsets;                ///< of the documents
+  std::optional<std::int64_t> left;  ///< how many tokens before its own a token sees; nothing: all
   double scale;
-  Tokens(const at::Tensor& qkv, const Shape& shape) : scale(1 / std::sqrt(static_cast<double>(shape.E))) {
-    const at::Tensor all = qkv.view({shape.B * shape.T, shape.H + 2 * shape.K, shape.E});
-    q = all.narrow(1, 0, shape.H);
-    k = all.narrow(1, shape.H, shape.K);
-    v = all.narrow(1, shape.H + shape.K, shape.K);
+  Tokens(const at::Tensor& qkv, const Shape& shape, const Mask& mask)
+      : scale(1 / std::sqrt(static_cast<double>(shape.E))) {
+    const at::Tensor all =
+        shape.documents ? qkv.view({shape.B * shape.T, shape.H + 2 * shape.K, shape.E}) : qkv;
+    q = all.narrow(-2, 0, shape.H);
+    k = all.narrow(-2, shape.H, shape.K);
+    v = all.narrow(-2, shape.H + shape.K, shape.K);
+    if (shape.documents) offsets = mask.documents.offsets;
+    if (shape.window > 0) left = shape.window - 1;
   }
 };
 
-/// So many products over pairs as wide as a head: ATen's own count cannot see the documents.
-void report_pairs(const Shape& shape, const Documents& documents, std::int64_t scores, std::int64_t values) {
+/// So many products over pairs as wide as a head: ATen's own count cannot see the mask.
+void report_pairs(const Shape& shape, const Mask& mask, std::int64_t scores, std::int64_t values) {
   const Count each = 2 * Count(shape.H) * shape.E;
-  metrics::report_pairs(spec::FlopComponent::attention_scores, scores * each, documents.visible_pairs);
-  metrics::report_pairs(spec::FlopComponent::attention_values, values * each, documents.visible_pairs);
+  const auto report = [&](spec::FlopComponent component, std::int64_t products) {
+    if (shape.documents) return metrics::report_pairs(component, products * each, mask.visible_pairs());
+    const Count pairs = shape.B * spec::attention::document_pairs(shape.T, shape.window);
+    metrics::report_flops(component, products * each * pairs);
+  };
+  report(spec::FlopComponent::attention_scores, scores);
+  report(spec::FlopComponent::attention_values, values);
 }
 
 /// No document is longer than T, so that this bound, and with it the launch, is the same for every batch.
 /// Places that are left have no tokens: their blocks return before they read or write anything.
-Forward documents_forward(const at::Tensor& qkv, const Shape& shape, const Documents& documents) {
-  const Tokens x(qkv, shape);
-  auto [y, lse, seed, offset, mask] =
-      at::_flash_attention_forward(x.q, x.k, x.v, documents.offsets, documents.offsets, shape.T, shape.T, 0.0,
-                                   /*is_causal=*/true, /*return_debug_mask=*/false, x.scale);
+Forward masked_forward(const at::Tensor& qkv, const Shape& shape, const Mask& mask) {
+  const Tokens x(qkv, shape, mask);
+  const auto offsets = shape.documents ? std::optional(x.offsets) : std::nullopt;
+  auto [y, lse, seed, offset, debug_mask] =
+      at::_flash_attention_forward(x.q, x.k, x.v, offsets, offsets, shape.T, shape.T, 0.0, /*is_causal=*/true,
+                                   /*return_debug_mask=*/false, x.scale, x.left, /*window_size_right=*/0);
+  report_pairs(shape, mask, 1, 1);
+  if (!shape.documents) return {y, lse, Backend::flash, seed, offset};
   TORCH_CHECK(lse.sizes() == at::IntArrayRef({shape.H, shape.B * shape.T}), "lse of documents is ",
               lse.sizes(), " and not heads by tokens");
-  report_pairs(shape, documents, 1, 1);
   return {y.view({shape.B, shape.T, shape.H, shape.E}),
           lse.view({shape.H, shape.B, shape.T}).transpose(0, 1).contiguous(), Backend::flash, seed, offset};
 }
@@ -170,19 +188,20 @@ Gradients flash_backward(const at::Tensor& dy, const Parts& x, const Forward& sa
   return {dq.transpose(1, 2), dk.transpose(1, 2), dv.transpose(1, 2)};
 }
 
-Gradients documents_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
-                             const Shape& shape, const Documents& documents) {
-  const Tokens x(qkv, shape);
-  const at::Tensor upstream = dy.view(x.q.sizes()), y = saved.y.view(x.q.sizes()),
-                   lse = saved.lse.transpose(0, 1).reshape({shape.H, shape.B * shape.T});
+Gradients masked_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
+                          const Shape& shape, const Mask& mask) {
+  const Tokens x(qkv, shape, mask);
+  const at::Tensor upstream = dy.view(x.q.sizes()), y = saved.y.view(x.q.sizes());
+  at::Tensor lse = saved.lse;
+  if (shape.documents) lse = lse.transpose(0, 1).reshape({shape.H, shape.B * shape.T});
   const FixedOrder order(shape.fixed_order);
   const auto [dq, dk, dv] = at::_flash_attention_backward(
-      upstream, x.q, x.k, x.v, y, lse, documents.offsets, documents.offsets, shape.T, shape.T, 0.0,
-      /*is_causal=*/true, saved.seed, saved.offset, x.scale);
-  report_pairs(shape, documents, 2, 2);
+      upstream, x.q, x.k, x.v, y, lse, x.offsets, x.offsets, shape.T, shape.T, 0.0, /*is_causal=*/true,
+      saved.seed, saved.offset, x.scale, x.left, /*window_size_right=*/0);
+  report_pairs(shape, mask, 2, 2);
   {
     const metrics::FlopScope again(spec::ExecutedPass::recompute);
-    report_pairs(shape, documents, 1, 0);
+    report_pairs(shape, mask, 1, 0);
   }
   const auto by_sequence = [&](const at::Tensor& x_NHE, std::int64_t heads) {
     return x_NHE.view({shape.B, shape.T, heads, shape.E});
@@ -200,9 +219,9 @@ void report_joined(const Shape& shape) {
   metrics::report_flops(spec::FlopComponent::attention_scores, each);
 }
 
-Forward forward_by(Backend backend, const at::Tensor& qkv, const Shape& shape, const Documents& documents) {
-  if (backend == Backend::math) return aten::forward(qkv, shape.H, shape.K, documents);
-  if (shape.documents) return documents_forward(qkv, shape, documents);
+Forward forward_by(Backend backend, const at::Tensor& qkv, const Shape& shape, const Mask& mask) {
+  if (backend == Backend::math) return aten::forward(qkv, shape.H, shape.K, mask);
+  if (shape.documents || shape.window > 0) return masked_forward(qkv, shape, mask);
   return fused_forward(Parts(qkv, shape.H, shape.K), backend);
 }
 
@@ -210,7 +229,7 @@ Forward forward_by(Backend backend, const at::Tensor& qkv, const Shape& shape, c
 using Backward = std::variant<at::Tensor, Gradients>;
 
 Backward backward_by_forwards(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
-                              const Shape& shape, const Documents& documents) {
+                              const Shape& shape, const Mask& mask) {
   switch (saved.backend) {
     case Backend::cudnn: {
       at::Tensor dqkv = cudnn::backward(dy, qkv, saved.y, saved.lse, shape.H, shape.K, shape.fixed_order);
@@ -218,10 +237,10 @@ Backward backward_by_forwards(const at::Tensor& dy, const at::Tensor& qkv, const
       return dqkv;
     }
     case Backend::flash:
-      if (shape.documents) return documents_backward(dy, qkv, saved, shape, documents);
+      if (shape.documents || shape.window > 0) return masked_backward(dy, qkv, saved, shape, mask);
       return flash_backward(dy, Parts(qkv, shape.H, shape.K), saved, shape.fixed_order);
     case Backend::math:
-      return aten::backward(dy, qkv, saved, shape.H, shape.K, documents);
+      return aten::backward(dy, qkv, saved, shape.H, shape.K, mask);
   }
   return at::Tensor();
 }
@@ -243,23 +262,21 @@ std::string refusal_of(const Work& work) {
 }
 
 /// Runs both passes on `qkv`, so that a library that takes them has its plans afterwards.
-std::string refusal_of_passes(const Shape& shape, Backend backend, const at::Tensor& qkv,
-                              const Documents& documents) {
+std::string refusal_of_passes(const Shape& shape, Backend backend, const at::Tensor& qkv, const Mask& mask) {
   if (backend == Backend::math) return "";
   const metrics::FlopCounter not_of_the_step;
   Forward out;
-  if (std::string why = refusal_of([&] { out = forward_by(backend, qkv, shape, documents); }); !why.empty())
+  if (std::string why = refusal_of([&] { out = forward_by(backend, qkv, shape, mask); }); !why.empty())
     return why;
-  std::string why =
-      refusal_of([&] { backward_by_forwards(at::zeros_like(out.y), qkv, out, shape, documents); });
+  std::string why = refusal_of([&] { backward_by_forwards(at::zeros_like(out.y), qkv, out, shape, mask); });
   return why.empty() ? why : "backward: " + why;
 }
 
 /// The one choice for `shape`. A forced backend is not tried: it runs, or its refusal is the caller's.
-Backend chosen(const Shape& shape, const at::Tensor& qkv, const Documents& documents) {
+Backend chosen(const Shape& shape, const at::Tensor& qkv, const Mask& mask) {
   if (const auto known = Choices::all().find(shape)) return *known;
   const Choice choice = choose(shape, [&](Backend backend) {
-    return shape.forced ? std::string() : refusal_of_passes(shape, backend, qkv, documents);
+    return shape.forced ? std::string() : refusal_of_passes(shape, backend, qkv, mask);
   });
   Choices::all().keep(shape, choice);
   return choice.backend;
@@ -278,10 +295,10 @@ void run_chosen(const Shape& shape, Backend backend, const char* pass, const Wor
 }
 
 Backward run_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, const Shape& shape,
-                      const Documents& documents) {
+                      const Mask& mask) {
   Backward out;
   run_chosen(shape, saved.backend, "backward pass",
-             [&] { out = backward_by_forwards(dy, qkv, saved, shape, documents); });
+             [&] { out = backward_by_forwards(dy, qkv, saved, shape, mask); });
   return out;
 }
 
@@ -298,30 +315,29 @@ std::string refusal(const Shape& shape, Backend backend, at::Device device) {
   Documents documents;
   if (shape.documents)
     documents = {at::zeros({shape.B, shape.T}, of_ids),
-                 at::arange(0, (shape.B + 1) * shape.T, shape.T, of_ids), 0};
-  return refusal_of_passes(shape, backend, qkv, documents);
+                 at::arange(0, (shape.B + 1) * shape.T, shape.T, of_ids)};
+  return refusal_of_passes(shape, backend, qkv, Mask(documents, shape.window));
 }
 
-Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
-                const Documents& documents) {
-  const Shape shape = shape_of(qkv, heads, kv_heads, documents);
-  const Backend backend = chosen(shape, qkv, documents);
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask) {
+  const Shape shape = shape_of(qkv, heads, kv_heads, mask);
+  const Backend backend = chosen(shape, qkv, mask);
   Forward out;
-  run_chosen(shape, backend, "forward pass", [&] { out = forward_by(backend, qkv, shape, documents); });
+  run_chosen(shape, backend, "forward pass", [&] { out = forward_by(backend, qkv, shape, mask); });
   return out;
 }
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const Documents& documents) {
-  Backward out = run_backward(dy, qkv, saved, shape_of(qkv, heads, kv_heads, documents), documents);
+                    std::int64_t kv_heads, const Mask& mask) {
+  Backward out = run_backward(dy, qkv, saved, shape_of(qkv, heads, kv_heads, mask), mask);
   if (const auto* apart = std::get_if<Gradients>(&out)) return at::cat({apart->dq, apart->dk, apart->dv}, 2);
   return std::get<at::Tensor>(std::move(out));
 }
 
 at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
-                                 std::int64_t heads, std::int64_t kv_heads, const Documents& documents,
+                                 std::int64_t heads, std::int64_t kv_heads, const Mask& mask,
                                  const rope::Table& table, const at::Tensor& positions) {
-  Backward out = run_backward(dy, qkv, saved, shape_of(qkv, heads, kv_heads, documents), documents);
+  Backward out = run_backward(dy, qkv, saved, shape_of(qkv, heads, kv_heads, mask), mask);
   if (const auto* apart = std::get_if<Gradients>(&out))
     return rope::joined_backward(apart->dq, apart->dk, apart->dv, table, positions);
   at::Tensor dqkv = std::get<at::Tensor>(std::move(out));

@@ -12,6 +12,7 @@
 #include "spec/config/keys.hpp"
 #include "spec/config/value.hpp"
 #include "spec/error.hpp"
+#include "spec/ops/attention.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::impl::run {
@@ -108,6 +109,7 @@ attention::Shape attention_shape(const spec::RunConfig& config, const spec::Mode
           .E = model.head_dim,
           .documents = documents,
           .offsets = documents,
+          .window = spec::attention::window_within(model.window, config.sequence_length),
           .forced = forced_by(config.attention),
           .fixed_order = config.deterministic == Determinism::on};
 }

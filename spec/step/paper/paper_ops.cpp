@@ -352,11 +352,11 @@ const ExecutedFlops& PaperOps::attention_flops() {
   const AttentionKernel kernel = memory::executed_kernel(s_);
   const std::int64_t E = s_.model.head_dim;
   if (lengths_.empty()) {
-    const ExecutedFlops one = executed_attention(s_.model.heads, E, E, {T_}, kernel);
+    const ExecutedFlops one = executed_attention(s_.model.heads, E, E, {T_}, s_.model.window, kernel);
     for (std::int64_t b = 0; b < B_; ++b) *attention_flops_ += one;
   }
   for (const std::vector<std::int64_t>& of_sequence : lengths_)
-    *attention_flops_ += executed_attention(s_.model.heads, E, E, of_sequence, kernel);
+    *attention_flops_ += executed_attention(s_.model.heads, E, E, of_sequence, s_.model.window, kernel);
   return *attention_flops_;
 }
 
@@ -366,7 +366,7 @@ Attention PaperOps::attention(const Site& site, const Tensor& qkv) {
   if (trace_) {
     const attention::Shape shape{
         .B = B_, .T = T_, .H = s_.model.heads, .K = s_.model.kv_heads, .E = s_.model.head_dim};
-    record(site, StepPass::forward, attention::forward_flops(shape, {}),
+    record(site, StepPass::forward, attention::forward_flops(shape, {.window = s_.model.window}),
            attention::forward_bytes(shape, element_, statistic_));
     for (const FlopComponent part : {FlopComponent::attention_scores, FlopComponent::attention_values})
       execute(part, ExecutedPass::forward, attention_flops().at(part, ExecutedPass::forward));
@@ -395,7 +395,7 @@ Tensor PaperOps::attention_backward_through_rope(const Site& site, Tensor dy, Te
   if (trace_) {
     const attention::Shape shape{.B = B_, .T = T_, .H = m.heads, .K = m.kv_heads, .E = m.head_dim};
     const rope::Shape turned{.B = B_, .T = T_, .H = m.heads + m.kv_heads, .E = m.head_dim};
-    record(site, StepPass::backward, attention::backward_flops(shape, {}),
+    record(site, StepPass::backward, attention::backward_flops(shape, {.window = m.window}),
            attention::backward_bytes(shape, element_, statistic_));
     record(step::site::rope, StepPass::backward, rope::backward_flops(turned),
            rope::backward_bytes(turned, element_, statistic_));

@@ -26,11 +26,6 @@ TEST(DocumentOffsetsImpl, AreTheFirstTokensOfAllSequencesAndThenEmptyPlaces) {
   EXPECT_THROW(document_offsets(documents, 0), std::invalid_argument);
 }
 
-TEST(DocumentOffsetsImpl, PairsOfADocumentAreCountedOnceEach) {
-  EXPECT_EQ(visible_pairs(Numbers{0, 2, 3, 6, 6, 6}), 3 + 1 + 6);
-  EXPECT_EQ(visible_pairs(Numbers{}), 0);
-}
-
 struct Drawn {
   std::int64_t B = *rc::gen::inRange<std::int64_t>(1, 6), T = *rc::gen::inRange<std::int64_t>(1, 300);
   Numbers documents;
@@ -51,10 +46,9 @@ RC_GTEST_PROP(DocumentOffsetsImpl, ATokensDocumentBeginsAtTheLastOffsetThatIsNot
   RC_ASSERT(offsets.front() == 0 && offsets.back() == d.B * d.T);
   for (std::int64_t n = 0; n < d.B * d.T; ++n) {
     const auto after = std::upper_bound(offsets.begin(), offsets.end(), static_cast<std::int32_t>(n));
-    const std::int64_t b = n / d.T, first = spec::attention::first_visible(shape, documents, b, n % d.T);
+    const std::int64_t b = n / d.T, first = spec::attention::first_visible(shape, {documents}, b, n % d.T);
     RC_ASSERT(*(after - 1) == b * d.T + first);
   }
-  RC_ASSERT(spec::attention::visible_pairs(shape, documents) == Count(visible_pairs(offsets)));
 }
 
 RC_GTEST_PROP(DocumentOffsetsImpl, EmptyPlacesAreAtTheEndAndTheirNumberIsThatOfTheSpec, ()) {

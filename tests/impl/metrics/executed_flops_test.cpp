@@ -101,6 +101,7 @@ Drawn draw() {
   out.model.head_dim = 2 * *rc::gen::inRange<std::int64_t>(1, 11);
   out.dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
   const auto B = *rc::gen::inRange<std::int64_t>(1, 4), T = *rc::gen::inRange<std::int64_t>(1, 41);
+  if (out.model.window > 0) out.model.window = *rc::gen::inRange<std::int64_t>(1, 41);
   const auto documents = *rc::gen::element(tests::Documents::whole, tests::Documents::packed);
   const auto ignored = *rc::gen::element(tests::Ignored::none, tests::Ignored::some);
   out.batch = tests::tiny_batch(out.model, B, T, documents, ignored, seed);
@@ -171,12 +172,12 @@ TEST(ExecutedFlopsImpl, PlainProductsRunTheWholeSquare) {
     const spec::ModelSpec& m = drawn.model;
     const auto qkv =
         at::randn({drawn.batch.B, drawn.batch.T, m.heads + 2 * m.kv_heads, m.head_dim}, at::kDouble);
-    const Documents documents = tests::token_batch(drawn.batch, at::kCPU).documents;
+    const attention::Mask mask(tests::token_batch(drawn.batch, at::kCPU).documents, m.window);
     const FlopCounter counter;
-    const auto saved = attention::aten::forward(qkv, m.heads, m.kv_heads, documents);
+    const auto saved = attention::aten::forward(qkv, m.heads, m.kv_heads, mask);
     {
       const FlopScope scope(ExecutedPass::backward);
-      attention::aten::backward(saved.y, qkv, saved, m.heads, m.kv_heads, documents);
+      attention::aten::backward(saved.y, qkv, saved, m.heads, m.kv_heads, mask);
     }
     const ExecutedFlops all = expected(drawn, {.kind = AttentionKernel::Kind::square});
     for (const FlopComponent component : {FlopComponent::attention_scores, FlopComponent::attention_values})

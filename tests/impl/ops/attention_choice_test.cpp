@@ -21,6 +21,7 @@ const Shape trainers{.type = at::kBFloat16,
                      .E = 128,
                      .documents = false,
                      .offsets = false,
+                     .window = 0,
                      .forced = {},
                      .fixed_order = true};
 
@@ -79,11 +80,12 @@ RC_GTEST_PROP(AttentionChoice, IsTheFirstThatIsNotRefusedAndNoneIsAskedInVain, (
   shape.E = *rc::gen::inRange<std::int64_t>(1, 300);
   shape.documents = shape.T > 1 && *rc::gen::arbitrary<bool>();
   shape.offsets = shape.documents && *rc::gen::arbitrary<bool>();
+  shape.window = shape.T > 2 && *rc::gen::arbitrary<bool>() ? 2 : 0;
   Libraries libraries;
   for (const Backend backend : {Backend::cudnn, Backend::flash})
     if (*rc::gen::arbitrary<bool>()) libraries.refusing[backend] = "no";
   const bool fused = shape.type == at::kBFloat16 && shape.E % 8 == 0 && (!shape.documents || shape.offsets),
-             cudnn = fused && shape.T > 1 && !shape.documents;
+             cudnn = fused && shape.T > 1 && !shape.documents && shape.window == 0;
   std::vector<Backend> asked;
   if (cudnn) asked.push_back(Backend::cudnn);
   if (fused && !(cudnn && !libraries.refusing.contains(Backend::cudnn))) asked.push_back(Backend::flash);

@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "spec/error.hpp"
+#include "spec/ops/attention.hpp"
 #include "spec/ops/rope.hpp"
 #include "tests/impl/ops/parity/attention_parity.hpp"
 #include "tests/support/tensors.hpp"
@@ -51,23 +52,57 @@ TEST(AttentionImpl, ABackendThatIsNotOnTheCpuIsRefusedByNameAndPlainProductsTake
 
 RC_GTEST_PROP(AttentionImpl, AgreesWithAutograd, ()) {
   const parity::AttentionDrawn d(at::kDouble, at::kCPU);
-  const at::Tensor leaf = tests::leaf(d.qkv), mask = d.mask();
+  const at::Tensor leaf = tests::leaf(d.qkv), numbers = d.numbers();
   const auto repeated = [&](const at::Tensor& x) {
     return x.transpose(1, 2).repeat_interleave(d.H / d.K, 1);
   };
   at::Tensor visible = at::ones({1, 1, d.T, d.T}, at::kBool).tril();
-  if (mask.defined())
-    visible = visible.logical_and(mask.view({d.B, 1, d.T, 1}).eq(mask.view({d.B, 1, 1, d.T})));
+  if (d.window > 0) visible = visible.logical_and(at::ones({d.T, d.T}, at::kBool).triu(1 - d.window));
+  if (numbers.defined())
+    visible = visible.logical_and(numbers.view({d.B, 1, d.T, 1}).eq(numbers.view({d.B, 1, 1, d.T})));
   const at::Tensor y = at::scaled_dot_product_attention(d.q(leaf).transpose(1, 2), repeated(d.k(leaf)),
                                                         repeated(d.v(leaf)), visible)
                            .transpose(1, 2);
   const at::Tensor theirs = tests::autograd(y, d.dy, {leaf})[0];
 
-  const auto out = attention::forward(d.qkv, d.H, d.K, mask);
+  const auto out = attention::forward(d.qkv, d.H, d.K, d.mask());
   const parity::AttentionBounds bounds(d, {exact(out.y), exact(out.lse)});
   ASSAY_RC_CLOSE(values(out.y), values(y), bounds.y());
-  ASSAY_RC_CLOSE(values(attention::backward(d.dy, d.qkv, out, d.H, d.K, mask)), values(theirs),
+  ASSAY_RC_CLOSE(values(attention::backward(d.dy, d.qkv, out, d.H, d.K, d.mask())), values(theirs),
                  bounds.dqkv(exact(theirs)));
+}
+
+TEST(AttentionImpl, PairsOfADocumentAreCountedOnceEach) {
+  const Documents documents({}, {}, {0, 2, 3, 6, 6, 6});
+  EXPECT_EQ(attention::Mask(documents).visible_pairs(), 3 + 1 + 6);
+  EXPECT_EQ(attention::Mask(documents, 2).visible_pairs(), 3 + 1 + 5);
+  EXPECT_EQ(attention::Mask(documents, 9).visible_pairs(), 3 + 1 + 6);
+  EXPECT_EQ(attention::Mask().visible_pairs(), 0);
+}
+
+RC_GTEST_PROP(AttentionImpl, PairsByOffsetsAreThoseOfTheSpec, ()) {
+  const parity::AttentionDrawn d(at::kFloat, at::kCPU, /*fused_documents=*/true);
+  const spec::attention::Shape shape{.B = d.B, .T = d.T, .H = d.H, .K = d.K, .E = d.E};
+  RC_ASSERT(Count(d.mask().visible_pairs()) ==
+            spec::attention::visible_pairs(shape, {d.documents, d.window}));
+}
+
+/// A window as long as the sequence leaves nothing out; a token then has the bits that it has without.
+TEST(AttentionImpl, AWindowAsLongAsTheSequenceChangesNothing) {
+  const at::Tensor qkv = tests::normal({2, 37, 4, 8}, 1, at::kFloat),
+                   dy = tests::normal({2, 37, 2, 8}, 2, at::kFloat);
+  const auto all = attention::forward(qkv, 2, 1, {});
+  for (const std::int64_t window : {37, 38, 1000}) {
+    const attention::Mask mask({}, window);
+    EXPECT_EQ(spec::attention::window_within(window, 37), 0);
+    const auto out = attention::forward(qkv, 2, 1, mask);
+    EXPECT_TRUE(tests::same_bits(out.y, all.y));
+    EXPECT_TRUE(tests::same_bits(attention::backward(dy, qkv, out, 2, 1, mask),
+                                 attention::backward(dy, qkv, all, 2, 1, {})));
+  }
+  const auto less = attention::forward(qkv, 2, 1, attention::Mask({}, 36));
+  EXPECT_TRUE(tests::same_bits(less.y.narrow(1, 0, 36), all.y.narrow(1, 0, 36)));
+  EXPECT_FALSE(tests::same_bits(less.y, all.y));
 }
 
 RC_GTEST_PROP(AttentionImpl, DocumentsAreAttendedApart, ()) {
@@ -77,7 +112,7 @@ RC_GTEST_PROP(AttentionImpl, DocumentsAreAttendedApart, ()) {
   const auto type = tests::draw_dtype();
   const at::Tensor qkv = tests::normal({1, first + second, 4, 8}, *rc::gen::arbitrary<std::uint64_t>(), type);
   const at::Tensor documents = at::cat({at::zeros({1, first}, at::kInt), at::ones({1, second}, at::kInt)}, 1);
-  const auto together = attention::forward(qkv, 2, 1, documents);
+  const auto together = attention::forward(qkv, 2, 1, Documents(documents));
   const auto alone = attention::forward(qkv.narrow(1, 0, first).contiguous(), 2, 1, {});
   RC_ASSERT(tests::same_bits(together.y.narrow(1, 0, first), alone.y));
 }
@@ -104,8 +139,9 @@ TEST(AttentionImpl, SameBitsOnAnyNumberOfThreads) {
 }
 
 TEST(AttentionImpl, ConstraintsAreChecked) {
-  const auto forward = [](reference::Shape shape, Index heads, Index kv_heads, const at::Tensor& documents) {
-    return tests::refusal([&] { attention::forward(at::ones(shape), heads, kv_heads, documents); });
+  const auto forward = [](reference::Shape shape, Index heads, Index kv_heads, const at::Tensor& documents,
+                          Index window = 0) {
+    return tests::refusal([&] { attention::forward(at::ones(shape), heads, kv_heads, {documents, window}); });
   };
   EXPECT_EQ(forward({1, 3, 4, 2}, 2, 1, {}), "accepted");
   EXPECT_EQ(forward({1, 3, 5, 2}, 2, 1, {}), "attention_c1");
@@ -113,6 +149,8 @@ TEST(AttentionImpl, ConstraintsAreChecked) {
   EXPECT_EQ(forward({1, 3, 4, 2}, 2, 1, tests::integers({0, 0}, at::kInt)), "attention_c3");
   EXPECT_EQ(forward({1, 3, 4, 2}, 2, 1, tests::integers({0, 1, 0}, at::kInt)), "attention_c4");
   EXPECT_EQ(forward({1, 3, 4, 0}, 2, 1, {}), "attention_c5");
+  EXPECT_EQ(forward({1, 3, 4, 2}, 2, 1, {}, -1), "attention_c6");
+  EXPECT_EQ(forward({1, 3, 4, 2}, 2, 1, tests::integers({0, 0, 1}, at::kInt), -1), "attention_c6");
 }
 
 // What reads these tensors walks through them in order: linear's product, rope's gradient, the next backward.

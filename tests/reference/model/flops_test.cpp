@@ -49,10 +49,9 @@ Passes rope(const Batch& batch, Index heads, Index E) {
 Passes attention_of(const spec::ModelSpec& m, const Batch& batch) {
   const spec::attention::Shape shape{
       .B = batch.B, .T = batch.T, .H = m.heads, .K = m.kv_heads, .E = m.head_dim};
-  const Ids& documents = batch.documents;
-  return {spec::attention::forward_flops(shape, documents),
-          spec::attention::backward_flops(shape, documents) +
-              spec::attention::recomputed_flops(shape, documents)};
+  const spec::attention::Mask mask{batch.documents, m.window};
+  return {spec::attention::forward_flops(shape, mask),
+          spec::attention::backward_flops(shape, mask) + spec::attention::recomputed_flops(shape, mask)};
 }
 
 Passes qk_norm_of(const spec::ModelSpec& m, const Batch& batch) {
@@ -111,7 +110,7 @@ RC_GTEST_PROP(ModelFlopsReference, MatmulFlopsWithoutRecomputeAreTheExactCountOf
   const auto batch = tests::tiny_batch(m, B, T, tests::Documents::whole, tests::Ignored::some, seed);
   const auto exact = spec::exact_flops(m, T);
   const spec::attention::Shape shape{.B = B, .T = T, .H = m.heads, .K = m.kv_heads, .E = m.head_dim};
-  const Count recomputed = m.layers * spec::attention::recomputed_flops(shape, {}).matmul;
+  const Count recomputed = m.layers * spec::attention::recomputed_flops(shape, {.window = m.window}).matmul;
   const Passes executed = model_of(m, batch);
   RC_ASSERT(executed.forward.matmul == B * exact.of(spec::Pass::forward));
   RC_ASSERT(executed.backward.matmul == B * exact.of(spec::Pass::backward) + recomputed);

@@ -58,7 +58,7 @@ TEST_P(ModelReferenceGolden, LogitsLossAndGradientsAreThoseOfTransformers) {
 INSTANTIATE_TEST_SUITE_P(Models, ModelReferenceGolden,
                          testing::Values("llama_tied_one_layer", "llama_gqa2", "llama_gqa4_scaled_rope",
                                          "llama_packed", "qwen3_one_layer", "qwen3_tied_gqa4",
-                                         "qwen3_packed_gqa2"),
+                                         "qwen3_packed_gqa2", "mistral_window", "mistral_window_packed"),
                          [](const auto& case_) { return std::string(case_.param); });
 
 }  // namespace

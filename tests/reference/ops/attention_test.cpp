@@ -21,11 +21,14 @@ using tests::values;
 
 const double u = unit_roundoff(Dtype::f64);
 
-/// One case: every head ratio, one token, one head, odd sizes; documents of one token and none at all.
+/// One case: every head ratio, one token, one head, odd sizes; documents of one token and none at all;
+/// windows of one token, of some, of all and none.
 struct Case {
   spec::attention::Shape shape;
   Ids documents;
+  Index window;
   Tensor<double> q, k, v, dy;
+  spec::attention::Mask mask() const { return {documents, window}; }
 };
 
 Ids draw_documents(Index B, Index T) {
@@ -40,14 +43,19 @@ Case draw_case(Index most_tokens = 6) {
   const Index B = *rc::gen::inRange(1, 3), T = *rc::gen::inRange<Index>(1, most_tokens + 1);
   const Index K = *rc::gen::inRange(1, 4), H = K * *rc::gen::inRange(1, 4), E = *rc::gen::inRange(1, 6);
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
-  return {{.B = B, .T = T, .H = H, .K = K, .E = E}, draw_documents(B, T),
-          tests::normal({B, T, H, E}, seed),        tests::normal({B, T, K, E}, seed + 1),
-          tests::normal({B, T, K, E}, seed + 2),    tests::normal({B, T, H, E}, seed + 3)};
+  const Index window = *rc::gen::inRange<Index>(0, T + 2);
+  return {{.B = B, .T = T, .H = H, .K = K, .E = E},
+          draw_documents(B, T),
+          window,
+          tests::normal({B, T, H, E}, seed),
+          tests::normal({B, T, K, E}, seed + 1),
+          tests::normal({B, T, K, E}, seed + 2),
+          tests::normal({B, T, H, E}, seed + 3)};
 }
 
 attention::Backward<double> gradient_of(const Case& c) {
-  const auto out = attention::forward(c.q, c.k, c.v, c.documents);
-  return attention::backward(c.dy, c.q, c.k, c.v, out, c.documents);
+  const auto out = attention::forward(c.q, c.k, c.v, c.mask());
+  return attention::backward(c.dy, c.q, c.k, c.v, out, c.mask());
 }
 
 /// Entries [begin, end) of axis 1.
@@ -91,24 +99,38 @@ TEST_F(AttentionExample, OfTheSpecIsGiven) {
 }
 
 TEST_F(AttentionExample, OfTheSpecWithTwoDocumentsIsGiven) {
-  const auto out = attention::forward(q, k, v, {0, 1});
+  const Ids apart = {0, 1};
+  const auto out = attention::forward(q, k, v, {apart});
   ASSAY_EXPECT_CLOSE(values(out.y), row(4, 8), Allowed::exact());
   ASSAY_EXPECT_CLOSE(values(out.lse), (tests::Values{{1, 1, 2}, {0, ln3}}), Allowed::exact());
-  const auto gradient = attention::backward(dy, q, k, v, out, {0, 1});
+  const auto gradient = attention::backward(dy, q, k, v, out, {apart});
+  ASSAY_EXPECT_CLOSE(values(gradient.dq), row(0, 0), Allowed::exact());
+  ASSAY_EXPECT_CLOSE(values(gradient.dk), row(0, 0), Allowed::exact());
+  ASSAY_EXPECT_CLOSE(values(gradient.dv), row(0, 1), Allowed::exact());
+}
+
+TEST_F(AttentionExample, OfTheSpecWithAWindowOfOneTokenIsGiven) {
+  const auto out = attention::forward(q, k, v, {.window = 1});
+  ASSAY_EXPECT_CLOSE(values(out.y), row(4, 8), Allowed::exact());
+  ASSAY_EXPECT_CLOSE(values(out.lse), (tests::Values{{1, 1, 2}, {0, ln3}}), Allowed::exact());
+  const auto gradient = attention::backward(dy, q, k, v, out, {.window = 1});
   ASSAY_EXPECT_CLOSE(values(gradient.dq), row(0, 0), Allowed::exact());
   ASSAY_EXPECT_CLOSE(values(gradient.dk), row(0, 0), Allowed::exact());
   ASSAY_EXPECT_CLOSE(values(gradient.dv), row(0, 1), Allowed::exact());
 }
 
 TEST(AttentionReference, MatchesTorchFloat64) {
-  for (const char* name : {"one_document", "gqa_documents", "mqa_odd", "one_token"}) {
+  for (const char* name :
+       {"one_document", "gqa_documents", "mqa_odd", "one_token", "window", "window_documents"}) {
     SCOPED_TRACE(name);
     const auto golden = tests::load_golden(std::string("ops/attention/") + name + ".json");
     const auto tensor = [&](const char* key) { return tests::tensor(golden.tensor(key)); };
     const auto q = tensor("q"), k = tensor("k"), v = tensor("v");
     const Ids documents = golden.ids("documents");
-    const auto out = attention::forward(q, k, v, documents);
-    const auto gradient = attention::backward(tensor("dout"), q, k, v, out, documents);
+    const spec::attention::Mask mask{
+        documents, golden.scalars.contains("window") ? static_cast<Index>(golden.scalar("window")) : 0};
+    const auto out = attention::forward(q, k, v, mask);
+    const auto gradient = attention::backward(tensor("dout"), q, k, v, out, mask);
     ASSAY_EXPECT_CLOSE(values(out.y), golden.tensor("out"), Allowed::relative(1e-10));
     ASSAY_EXPECT_CLOSE(values(out.lse), golden.tensor("logsumexp"), Allowed::relative(1e-10));
     ASSAY_EXPECT_CLOSE(values(gradient.dv), golden.tensor("dv"), Allowed::relative(1e-10));
@@ -141,17 +163,22 @@ TEST(AttentionReference, C2RejectsKeyHeadsThatDoNotDivide) {
 
 TEST(AttentionReference, C3RejectsAnotherNumberOfDocuments) {
   const auto q = tests::normal({1, 2, 1, 4}, 1);
-  EXPECT_THROW(attention::forward(q, q, q, {0, 0, 0}), SpecError);
+  EXPECT_THROW(attention::forward(q, q, q, {Ids{0, 0, 0}}), SpecError);
 }
 
 TEST(AttentionReference, C4RejectsADocumentThatComesBack) {
   const auto q = tests::normal({1, 3, 1, 4}, 1);
-  EXPECT_THROW(attention::forward(q, q, q, {0, 1, 0}), SpecError);
+  EXPECT_THROW(attention::forward(q, q, q, {Ids{0, 1, 0}}), SpecError);
 }
 
 TEST(AttentionReference, C5RejectsEmptyHeads) {
   const Tensor<double> q({1, 2, 1, 0});
   EXPECT_THROW(attention::forward(q, q, q, {}), SpecError);
+}
+
+TEST(AttentionReference, C6RejectsANegativeWindow) {
+  const auto q = tests::normal({1, 2, 1, 4}, 1);
+  EXPECT_THROW(attention::forward(q, q, q, {.window = -1}), SpecError);
 }
 
 TEST(AttentionReference, HugeScoresDoNotOverflow) {
@@ -165,7 +192,7 @@ RC_GTEST_PROP(AttentionReference, BackwardMatchesCentralDifference, ()) {
   const Case c = draw_case(4);
   const auto gradient = gradient_of(c);
   const auto loss = [&](const auto& q, const auto& k, const auto& v) {
-    return tests::dot(c.dy, attention::forward(q, k, v, c.documents).y);
+    return tests::dot(c.dy, attention::forward(q, k, v, c.mask()).y);
   };
   const auto by_q = [&](const auto& moved) { return loss(moved, c.k, c.v); };
   const auto by_k = [&](const auto& moved) { return loss(c.q, moved, c.v); };
@@ -190,11 +217,11 @@ RC_GTEST_PROP(AttentionReference, ExecutesExactlyTheFlopsOfTheSpec, ()) {
   const auto q = tests::counted(c.q), k = tests::counted(c.k), v = tests::counted(c.v),
              dy = tests::counted(c.dy);
   attention::Forward<Counted> out;
-  const Count forward = tests::operations_of([&] { out = attention::forward(q, k, v, c.documents); });
-  const Count backward = tests::operations_of([&] { attention::backward(dy, q, k, v, out, c.documents); });
-  const Flops model = spec::attention::forward_flops(c.shape, c.documents);
-  const Flops executed = spec::attention::backward_flops(c.shape, c.documents) +
-                         spec::attention::recomputed_flops(c.shape, c.documents);
+  const Count forward = tests::operations_of([&] { out = attention::forward(q, k, v, c.mask()); });
+  const Count backward = tests::operations_of([&] { attention::backward(dy, q, k, v, out, c.mask()); });
+  const Flops model = spec::attention::forward_flops(c.shape, c.mask());
+  const Flops executed = spec::attention::backward_flops(c.shape, c.mask()) +
+                         spec::attention::recomputed_flops(c.shape, c.mask());
   RC_ASSERT(forward == model.matmul + model.vector);
   RC_ASSERT(backward == executed.matmul + executed.vector);
 }
@@ -207,8 +234,8 @@ RC_GTEST_PROP(AttentionReference, ChangingALaterTokenChangesNoEarlierOutput, ())
     moved.k(0, changed, 0, e) += 1;
     moved.v(0, changed, 0, e) -= 1;
   }
-  const auto before = attention::forward(c.q, c.k, c.v, c.documents);
-  const auto after = attention::forward(moved.q, moved.k, moved.v, c.documents);
+  const auto before = attention::forward(c.q, c.k, c.v, c.mask());
+  const auto after = attention::forward(moved.q, moved.k, moved.v, c.mask());
   RC_ASSERT((tokens(before.y, 0, changed).flat() == tokens(after.y, 0, changed).flat()).all());
   RC_ASSERT(tokens(before.y, changed, changed + 1)(0, 0, 0, 0) !=
             tokens(after.y, changed, changed + 1)(0, 0, 0, 0));
@@ -223,17 +250,19 @@ RC_GTEST_PROP(AttentionReference, DocumentsAreIndependentOfEachOther, ()) {
   c.k = tests::normal({B, T, c.shape.K, c.shape.E}, seed + 2), c.v = tests::normal(c.k.shape(), seed + 3);
   c.documents.clear();
   for (Index n = 0; n < B * T; ++n) c.documents.push_back(n % T < cut ? 4 : 9);
-  const auto y = attention::forward(c.q, c.k, c.v, c.documents).y;
+  const auto y = attention::forward(c.q, c.k, c.v, c.mask()).y;
   const auto packed = gradient_of(c);
   for (const auto& [begin, end] : {std::pair{Index{0}, cut}, std::pair{cut, T}}) {
     const Case alone{c.shape,
                      {},
+                     c.window,
                      tokens(c.q, begin, end),
                      tokens(c.k, begin, end),
                      tokens(c.v, begin, end),
                      tokens(c.dy, begin, end)};
     RC_ASSERT(
-        (attention::forward(alone.q, alone.k, alone.v, {}).y.flat() == tokens(y, begin, end).flat()).all());
+        (attention::forward(alone.q, alone.k, alone.v, alone.mask()).y.flat() == tokens(y, begin, end).flat())
+            .all());
     const auto gradient = gradient_of(alone);
     RC_ASSERT((gradient.dq.flat() == tokens(packed.dq, begin, end).flat()).all());
     RC_ASSERT((gradient.dk.flat() == tokens(packed.dk, begin, end).flat()).all());
@@ -247,7 +276,7 @@ RC_GTEST_PROP(AttentionReference, ProbabilitiesOfEveryRowSumToOne, ()) {
   Case c = draw_case();
   c.v.flat().setOnes();
   c.dy.flat().setOnes();
-  const auto y = attention::forward(c.q, c.k, c.v, c.documents).y;
+  const auto y = attention::forward(c.q, c.k, c.v, c.mask()).y;
   RC_ASSERT((y.flat() == 1).all());  // the same sum above and below the division
   const double rows = static_cast<double>(y.size()), T = static_cast<double>(c.shape.T);
   // A recomputed probability exp(score - lse) has, in units of u, with |score| <= S and at most T tokens: in
@@ -286,8 +315,8 @@ RC_GTEST_PROP(AttentionReference, GroupedHeadsEqualRepeatedKeys, ()) {
           for (Index e = 0; e < c.shape.E; ++e) all(b, t, h, e) = x(b, t, h / group, e);
     return all;
   };
-  const auto grouped = attention::forward(c.q, c.k, c.v, c.documents);
-  const auto repeated = attention::forward(c.q, repeat(c.k), repeat(c.v), c.documents);
+  const auto grouped = attention::forward(c.q, c.k, c.v, c.mask());
+  const auto repeated = attention::forward(c.q, repeat(c.k), repeat(c.v), c.mask());
   RC_ASSERT((grouped.y.flat() == repeated.y.flat()).all());
   RC_ASSERT((grouped.lse.flat() == repeated.lse.flat()).all());
 }

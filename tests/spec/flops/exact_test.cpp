@@ -59,6 +59,19 @@ TEST(ExactFlops, CountsDeepSeekByHand) {
   EXPECT_EQ(58 * extra.of(FlopComponent::routed_experts), flops.of(FlopComponent::routed_experts));
 }
 
+TEST(ExactFlops, AWindowCountsOnlyThePairsInsideIt) {
+  ModelSpec model = find_model("tiny-llama");  // 6 L H E = 3,072 FLOPs a pair
+  const Count all = exact_flops(model, 5).per_sequence();
+  model.window = 3;  // 12 pairs of 15
+  EXPECT_EQ(all - exact_flops(model, 5).per_sequence(), Count(3 * 2 * 3072));
+  EXPECT_EQ(exact_flops(model, 5).per_token(), Count(6 * 819200 + 14746));  // 12 * 6144 / 5 = 14,745.6
+  EXPECT_EQ(exact_flops(model, 3).per_sequence(), exact_flops(find_model("tiny-llama"), 3).per_sequence());
+  // Mistral 7B: sum over its 32,768 tokens of min(t, 4096) pairs.
+  const ModelSpec mistral = find_model("mistral-7b");
+  EXPECT_EQ(exact_flops(mistral, 32768).at(FlopComponent::attention_scores, Pass::forward),
+            Count(std::int64_t{32} * 2 * 32 * 128) * Count(4096 * 4097 / 2 + std::int64_t{28672} * 4096));
+}
+
 TEST(ExactFlops, WithoutMultiTokenBlocksTheyCostNothing) {
   EXPECT_EQ(multi_token_flops(find_model("llama3-8b"), 8).per_sequence(), Count(0));
 }
@@ -99,7 +112,11 @@ RC_GTEST_PROP(ExactFlops, ComponentsSumToTheHeadlineFormula, ()) {
   const auto T = *rc::gen::inRange<std::int64_t>(1, 300);
   const FlopBreakdown flops = exact_flops(model, T);
   RC_ASSERT((flops.per_token() == exact_flops_per_token(model, T)));
-  RC_ASSERT((flops.per_step(7) == 7 * T * exact_flops_per_token(model, T)));
+  // A window's pairs need not be a multiple of T: what is rounded lies within half of the number of tokens.
+  const Count sequence = flops.per_sequence(), rounded = T * exact_flops_per_token(model, T);
+  RC_ASSERT((2 * (sequence > rounded ? sequence - rounded : rounded - sequence) <= Count(T)));
+  if (model.window == 0 || model.window >= T) RC_ASSERT((sequence == rounded));
+  RC_ASSERT((flops.per_step(7) == 7 * sequence));
   RC_ASSERT((flops.of(Pass::backward) == 2 * flops.of(Pass::forward)));
 }
 
@@ -120,9 +137,10 @@ RC_GTEST_PROP(ExactFlops, EqualsTheSumOverTheOps, ()) {
   expect(FlopComponent::down, m.layers, m.ffn, m.width);
   expect(FlopComponent::head, 1, m.width, m.vocab);
   const attention::Shape shape{.B = B, .T = T, .H = m.heads, .K = m.kv_heads, .E = m.head_dim};
+  const attention::Mask mask{.window = m.window};
   for (Pass pass : {Pass::forward, Pass::backward}) {
-    const Flops op =
-        pass == Pass::forward ? attention::forward_flops(shape, {}) : attention::backward_flops(shape, {});
+    const Flops op = pass == Pass::forward ? attention::forward_flops(shape, mask)
+                                           : attention::backward_flops(shape, mask);
     RC_ASSERT((B * (flops.at(FlopComponent::attention_scores, pass) +
                     flops.at(FlopComponent::attention_values, pass)) ==
                m.layers * op.matmul));

@@ -125,6 +125,27 @@ RC_GTEST_PROP(ExecutedFlopsSpec, OneTileOverAllTokensIsTheSquare, ()) {
   RC_ASSERT(rows.executed() == executed_flops(model, {T}, {}).executed());
 }
 
+/// One head of 2 entries, 30 tokens, the last 4 of each: 3 tiles of 12 begin at 0, at token 9 and at
+/// token 21.
+TEST(ExecutedFlopsSpec, TilesBeginAtTheFirstTokenOfTheWindow) {
+  ModelSpec model = one_head();
+  model.window = 4;
+  const auto seen = [&](const AttentionKernel& kernel) {
+    return executed_flops(model, {30}, kernel).at(attention_scores, ExecutedPass::forward);
+  };
+  const Count flops_of_pair = 2 * 2, visible = flops_of_pair * (1 + 2 + 3 + 27 * 4);
+  const ExecutedCount tiles = seen({.kind = Kind::tiles, .tile_rows = 12, .column_block = 1});
+  EXPECT_EQ(tiles.needed, visible);
+  EXPECT_EQ(tiles.executed(), flops_of_pair * (12 * 12 + 12 * (24 - 9) + 6 * (30 - 21)));
+  EXPECT_EQ(tiles.padding, Count(0));
+  // From 9 down to 8 and from 21 down to 16; up from 12 to 16, and from 30 to 32.
+  const ExecutedCount blocks = seen({.kind = Kind::tiles, .tile_rows = 12, .column_block = 8});
+  EXPECT_EQ(blocks.executed(), flops_of_pair * (12 * 16 + 12 * (24 - 8) + 6 * (32 - 16)));
+  EXPECT_EQ(blocks.padding, flops_of_pair * (12 * 4 + 6 * 2));
+  EXPECT_EQ(seen({}).executed(), visible);
+  EXPECT_EQ(seen({.kind = Kind::square}).executed(), flops_of_pair * 900);
+}
+
 TEST(ExecutedFlopsSpec, C1RefusesNoAndEmptyDocuments) {
   EXPECT_EQ(label_of([] { executed_flops(one_head(), {}, {}); }), "executed_c1");
   EXPECT_EQ(label_of([] { executed_flops(one_head(), {3, 0}, {}); }), "executed_c1");

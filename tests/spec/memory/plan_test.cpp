@@ -117,6 +117,12 @@ TEST(MemoryPlanSpec, CudnnWritesOneGradientOfQkvAndFlashThree) {
   // Sums of dq are as large as two of the three, and beside them is a number a row.
   const std::int64_t rows = 16 * 4096 * 16;
   EXPECT_EQ(flash.peak, cudnn.peak + Count(rows * 64 * 2) - Count(rows * 4));
+  // A window is FlashAttention's where it leaves something out: no scores of all pairs.
+  setting.flash_attention = false;
+  setting.model.window = 4095;
+  EXPECT_EQ(plan(setting).peak, flash.peak);
+  setting.model.window = 4096;
+  EXPECT_EQ(plan(setting).peak, cudnn.peak);
 }
 
 /// Bytes of a tensor that is there at the peak; 0 where there is none.

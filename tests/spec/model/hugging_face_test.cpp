@@ -146,33 +146,72 @@ TEST(HuggingFace, FillsWhatOlderFilesLeaveOut) {
   EXPECT_EQ(read(qwen).head_dim, 128);
 }
 
-TEST(HuggingFace, AWindowLeavesNothingOutOfSequencesThatAreNoLonger) {
+std::int64_t window_of(const Json& config) { return read(config).window; }
+
+// transformers 5.23: MistralConfig and MixtralConfig give every layer the window, Qwen2Config and Qwen3Config
+// those from max_window_layers on, Qwen3MoeConfig all; of Qwens only with use_sliding_window.
+TEST(HuggingFace, ReadsTheWindowThatEveryLayerHas) {
   Json config = llama_3_1();
   config["model_type"] = "mistral", config["sliding_window"] = 4096;
+  EXPECT_EQ(window_of(config), 4096);
+  config["max_position_embeddings"] = 4097;
+  EXPECT_EQ(window_of(config), 4096);
+  config["max_position_embeddings"] = 4096;  // no sequence is longer
+  EXPECT_EQ(window_of(config), 0);
+  config["max_position_embeddings"] = 32768;
+  config["sliding_window"] = nullptr;
+  EXPECT_EQ(window_of(config), 0);
+  config.erase("sliding_window");  // the class's
+  EXPECT_EQ(window_of(config), 4096);
+  config["sliding_window"] = 0;
+  EXPECT_NE(error_of(config).find("\"sliding_window\" = 0 must be at least 1"), std::string::npos);
+
+  Json other = mixtral();
+  other["sliding_window"] = 128;
+  EXPECT_EQ(window_of(other), 128);
+  Json moe = qwen3_moe();
+  moe["sliding_window"] = 64;
+  EXPECT_EQ(window_of(moe), 0);  // use_sliding_window = false
+  moe["use_sliding_window"] = true;
+  EXPECT_EQ(window_of(moe), 64);
+  for (Json qwen : {qwen2_5(), qwen3_0_6b()}) {
+    qwen["sliding_window"] = 64, qwen["use_sliding_window"] = true, qwen["max_window_layers"] = 0;
+    EXPECT_EQ(window_of(qwen), 64);
+    qwen["max_window_layers"] = 28;  // as many as there are: none has it
+    EXPECT_EQ(window_of(qwen), 0);
+    qwen["layer_types"] = std::vector<std::string>(28, "sliding_attention");
+    EXPECT_EQ(window_of(qwen), 64);
+    qwen["layer_types"] = std::vector<std::string>(28, "full_attention");
+    EXPECT_EQ(window_of(qwen), 0);
+  }
+}
+
+TEST(HuggingFace, AWindowOfSomeLayersLeavesNothingOutOfSequencesThatAreNoLonger) {
+  Json config = qwen3_0_6b();
+  config["sliding_window"] = 4096, config["use_sliding_window"] = true, config["max_window_layers"] = 14;
   const auto refused = [&](std::optional<std::int64_t> longest) {
     try {
-      EXPECT_EQ(model_from_hugging_face(config.dump(), "config.json", longest).layers, 32);
+      EXPECT_EQ(model_from_hugging_face(config.dump(), "config.json", longest).window, 0);
     } catch (const UserError& error) {
       return std::string(error.what());
     }
     return std::string();
   };
   EXPECT_EQ(refused(4096), "");
-  EXPECT_NE(refused(4097).find("\"sliding_window\": a sliding attention window is not supported"),
-            std::string::npos);
+  EXPECT_NE(refused(4097).find(
+                "\"use_sliding_window\": a sliding attention window of some layers only is not supported"),
+            std::string::npos)
+      << refused(4097);
   EXPECT_NE(refused({}).find("(--seq 4096)"), std::string::npos) << refused({});
-  EXPECT_EQ(refused({}).find("use_sliding_window"), std::string::npos) << refused({});
-  const Json positions = config["max_position_embeddings"];
+  config["layer_types"] = std::vector<std::string>(28, "full_attention");
+  config["layer_types"][27] = "sliding_attention";
+  EXPECT_EQ(refused(4096), "");
+  EXPECT_NE(refused(4097).find("of some layers only"), std::string::npos);
   config["max_position_embeddings"] = 4096;  // no sequence is longer than they
   EXPECT_EQ(refused({}), "");
   EXPECT_NE(refused(4097), "");
-  config["max_position_embeddings"] = positions;
   config.erase("sliding_window");
-  EXPECT_EQ(refused(4096), "");
-  EXPECT_NE(refused(8192).find("Mistral's window"), std::string::npos);
-  config["use_sliding_window"] = true;  // of a length that is not said
-  config["model_type"] = "qwen2";
-  EXPECT_NE(refused(16).find("use_sliding_window"), std::string::npos);
+  EXPECT_NE(refused(16).find("of a length that is not said"), std::string::npos);
 }
 
 TEST(HuggingFace, RefusesByNameWhatTheSpecDoesNotHave) {
@@ -208,7 +247,6 @@ TEST(HuggingFace, RefusesByNameWhatAFamilyOfTheSpecDoesNotHave) {
   refused(gpt2(), "scale_attn_by_inverse_layer_idx", true, "scale_attn_by_inverse_layer_idx");
   refused(gpt2(), "add_cross_attention", true, "add_cross_attention");
   refused(gpt2(), "n_embd", 100, "not a multiple of the number of heads, 12");
-  refused(mixtral(), "sliding_window", 4096, "sliding attention window");
   refused(qwen3_moe(), "mlp_only_layers", Json::array({1}), "\"mlp_only_layers\" other than the first ones");
   refused(qwen3_moe(), "mlp_only_layers", "none", "must be an array");
   refused(deepseek_v3(), "attention_bias", true, "attention_bias");
@@ -258,10 +296,11 @@ TEST(HuggingFace, ReadsMistralAsTheLlamaThatItIs) {
   EXPECT_EQ(parameter_count(read(nemo)).to_double(), 12247782400.0);
   // The first version has a window; a file that does not say so has the class's.
   Json windowed = mistral();
-  windowed["sliding_window"] = 4096;
-  EXPECT_NE(error_of(windowed).find("sliding attention window"), std::string::npos);
   windowed.erase("sliding_window");
-  EXPECT_NE(error_of(windowed).find("\"sliding_window\" is missing"), std::string::npos);
+  windowed["rope_theta"] = 1e4, windowed["vocab_size"] = 32000;
+  ModelSpec first = find_model("mistral-7b");
+  first.name = std::string("Some-Model");
+  EXPECT_EQ(read(windowed), first);
 }
 
 // transformers 5.23, each class's __init__: MistralConfig and MixtralConfig 8 key/value heads,

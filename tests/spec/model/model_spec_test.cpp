@@ -43,6 +43,7 @@ TEST(ModelSpec, AcceptsEveryBuiltInModel) {
 TEST(ModelSpec, CountsTheParametersThatWerePublished) {
   const std::pair<const char*, std::int64_t> published[] = {{"llama-1.36b", 1'294'159'104},
                                                             {"llama2-7b", 6'738'415'616},
+                                                            {"mistral-7b", 7'241'732'096},
                                                             {"llama2-13b", 13'015'864'320},
                                                             {"llama2-70b", 68'976'648'192},
                                                             {"llama3-8b", 8'030'261'248},
@@ -272,6 +273,11 @@ TEST(ModelSpec, C14RejectsImpossibleLatentAttention) {
   refuse([](ModelSpec& m) { m.qkv_bias = true; });
   refuse([](ModelSpec& m) { m.output_bias = true; });
   refuse([](ModelSpec& m) { m.positions = Positions::learned; });
+}
+
+TEST(ModelSpec, C16RejectsAnImpossibleWindow) {
+  for (std::int64_t window : {std::int64_t{-1}, std::int64_t{1} << 31})
+    expect_refused("model_c16", [&](ModelSpec& m) { m.window = window; });
 }
 
 TEST(ModelSpec, C15RejectsAnImpossibleNumberOfMultiTokenBlocks) {

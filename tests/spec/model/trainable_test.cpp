@@ -12,7 +12,7 @@ namespace assay::spec::trainable_test {
 namespace {
 
 TEST(Trainable, TakesLlamaAndDenseQwen3) {
-  for (const char* name : {"tiny-llama", "tiny-qwen3", "llama3-8b", "qwen3-0.6b"})
+  for (const char* name : {"tiny-llama", "tiny-qwen3", "llama3-8b", "qwen3-0.6b", "mistral-7b"})
     EXPECT_NO_THROW(require_trainable(find_model(name))) << name;
 }
 

@@ -31,14 +31,14 @@ TEST(AttentionSpec, C2RejectsKeyHeadsThatDoNotDivide) {
 }
 
 TEST(AttentionSpec, C3RejectsAnotherNumberOfDocuments) {
-  EXPECT_NO_THROW(attention::check(shape, Ids{0, 0, 1, 0, 0, 0}));
-  EXPECT_THROW(attention::check(shape, Ids{0, 0, 1}), SpecError);
+  EXPECT_NO_THROW(attention::check(shape, {Ids{0, 0, 1, 0, 0, 0}}));
+  EXPECT_THROW(attention::check(shape, {Ids{0, 0, 1}}), SpecError);
 }
 
 TEST(AttentionSpec, C4RejectsADocumentThatComesBack) {
-  EXPECT_NO_THROW(attention::check(shape, Ids{5, 5, 7, 0, 1, 2}));  // each sequence on its own
+  EXPECT_NO_THROW(attention::check(shape, {Ids{5, 5, 7, 0, 1, 2}}));  // each sequence on its own
   try {
-    attention::check(shape, Ids{0, 0, 1, 0, 1, 0});
+    attention::check(shape, {Ids{0, 0, 1, 0, 1, 0}});
     FAIL() << "accepted";
   } catch (const SpecError& error) {
     EXPECT_STREQ(error.what(), "attention_c4: document 0 follows a larger one at token 2 of sequence 1");
@@ -50,6 +50,24 @@ TEST(AttentionSpec, C5RejectsEmptyHeads) {
   EXPECT_THROW(attention::check({.B = 1, .T = 1, .H = 0, .K = 1, .E = 5}, {}), SpecError);
   EXPECT_THROW(attention::check({.B = -1, .T = 1, .H = 4, .K = 2, .E = 5}, {}), SpecError);
   EXPECT_NO_THROW(attention::check({.B = 1, .T = 0, .H = 4, .K = 2, .E = 5}, {}));
+}
+
+TEST(AttentionSpec, C6RejectsANegativeWindow) {
+  EXPECT_NO_THROW(attention::check(shape, {.window = 0}));
+  try {
+    attention::check(shape, {.window = -1});
+    FAIL() << "accepted";
+  } catch (const SpecError& error) {
+    EXPECT_STREQ(error.what(), "attention_c6: window=-1");
+  }
+}
+
+TEST(AttentionSpec, AWindowLeavesOutThePairsBeforeIt) {
+  // 5 tokens, the last 3 of each: 1 + 2 + 3 + 3 + 3.
+  EXPECT_EQ(attention::document_pairs(5, 3), Count(12));
+  EXPECT_EQ(attention::document_pairs(5, 1), Count(5));
+  for (const std::int64_t window : {0, 5, 6}) EXPECT_EQ(attention::document_pairs(5, window), Count(15));
+  EXPECT_EQ(attention::document_pairs(0, 3), Count(0));
 }
 
 TEST(AttentionSpec, BackwardOfTheModelIsTwiceForwardInMatmul) {
@@ -73,19 +91,22 @@ RC_GTEST_PROP(AttentionSpec, VisiblePairsAreThoseOfTheMask, ()) {
     const bool starts = n % drawn.T == 0;
     documents.push_back(starts ? 0 : documents.back() + *rc::gen::inRange(0, 2));
   }
-  std::int64_t pairs = 0;
+  const std::int64_t window = *rc::gen::inRange(0, 11);
+  const attention::Mask mask{documents, window};
+  std::int64_t pairs = 0, pairs_in_sequences = 0;
   for (std::int64_t b = 0; b < drawn.B; ++b) {
     for (std::int64_t t = 0; t < drawn.T; ++t) {
       for (std::int64_t s = 0; s < drawn.T; ++s) {
-        const bool seen = s <= t && documents[static_cast<std::size_t>(b * drawn.T + s)] ==
-                                        documents[static_cast<std::size_t>(b * drawn.T + t)];
-        RC_ASSERT(seen == (s <= t && s >= attention::first_visible(drawn, documents, b, t)));
-        pairs += seen;
+        const bool near = s <= t && (window == 0 || t - s < window),
+                   seen = near && documents[static_cast<std::size_t>(b * drawn.T + s)] ==
+                                      documents[static_cast<std::size_t>(b * drawn.T + t)];
+        RC_ASSERT(seen == (s <= t && s >= attention::first_visible(drawn, mask, b, t)));
+        pairs += seen, pairs_in_sequences += near;
       }
     }
   }
-  RC_ASSERT(attention::visible_pairs(drawn, documents) == Count(pairs));
-  RC_ASSERT(attention::visible_pairs(drawn, {}) == Count(drawn.B * drawn.T * (drawn.T + 1) / 2));
+  RC_ASSERT(attention::visible_pairs(drawn, mask) == Count(pairs));
+  RC_ASSERT(attention::visible_pairs(drawn, {.window = window}) == Count(pairs_in_sequences));
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ struct Batch {
   Documents documents(std::size_t more = 0) const {
     auto offsets = data::document_offsets(numbers, T);
     offsets.insert(offsets.end(), more, offsets.back());
-    return {grid(numbers), at::tensor(offsets, at::kInt).to(gpu), data::visible_pairs(offsets)};
+    return {grid(numbers), at::tensor(offsets, at::kInt).to(gpu), offsets};
   }
 };
 
@@ -77,6 +77,7 @@ TEST(AttentionDocumentsCuda, OneDocumentASequenceIsTheUnmaskedResult) {
   EXPECT_TRUE(rc::check([] {
     parity::AttentionDrawn d(at::kBFloat16, gpu, /*fused_documents=*/true);
     std::fill(d.documents.begin(), d.documents.end(), 0);
+    d.window = 0;
     const auto q = tests::exact(d.q(d.qkv)), k = tests::exact(d.k(d.qkv)), v = tests::exact(d.v(d.qkv));
     const auto unmasked = reference::attention::forward(q, k, v, {});
     const auto gradient =
@@ -195,7 +196,7 @@ TEST(AttentionDocumentsCuda, TheChoiceIsToldWithTheReasonOfEachRefusal) {
   ASSAY_NEEDS_GPU();
   const Batch batch(1, 90, {40, 50});
   const Documents documents = batch.documents();
-  const auto told = [&](const at::Tensor& qkv, const Documents& mask) {
+  const auto told = [&](const at::Tensor& qkv, const attention::Mask& mask) {
     attention::new_choices();
     const auto out = attention::forward(qkv, 2, 1, mask);
     attention::backward(out.y, qkv, out, 2, 1, mask);
@@ -262,7 +263,7 @@ TEST(AttentionDocumentsCuda, FlopsAreThoseOfVisiblePairs) {
   const Inputs in(batch, {8, 2, 64});
   const metrics::FlopCounter counter;
   const auto out = attention::forward(in.qkv, 8, 2, documents);
-  const Count forward = 4 * Count(8) * 64 * documents.visible_pairs;
+  const Count forward = 4 * Count(8) * 64 * attention::Mask(documents).visible_pairs();
   EXPECT_EQ(counter.measured().total(), forward);
   attention::backward(in.dy, in.qkv, out, 8, 2, documents);
   EXPECT_EQ((counter.measured().total() - forward) * 2, 5 * forward);

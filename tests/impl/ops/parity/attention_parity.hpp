@@ -24,6 +24,7 @@ struct AttentionDrawn {
         E = even ? *rc::gen::element<Index>(8, 32, 64, 128) : *rc::gen::inRange<Index>(1, 20);
   Index K = *rc::gen::inRange<Index>(1, 3), H = K * *rc::gen::inRange<Index>(1, 4);
   reference::Ids documents;  // empty or nondecreasing; numbers that are left out are empty documents
+  Index window = *rc::gen::arbitrary<bool>() ? *rc::gen::inRange<Index>(1, T + 2) : 0;
   at::Tensor qkv, dy;
 
   /// `fused_documents`: documents are told apart, in a shape that fused kernels are made for.
@@ -39,7 +40,7 @@ struct AttentionDrawn {
       documents.push_back((n % T ? documents.back() : 0) +
                           (*rc::gen::inRange(0, rare) ? 0 : *rc::gen::inRange(1, 3)));
   }
-  at::Tensor mask() const {
+  at::Tensor numbers() const {
     return documents.empty() ? at::Tensor() : tests::integers(documents, at::kInt).view({B, T});
   }
   /// As the loader gives them.
@@ -47,8 +48,10 @@ struct AttentionDrawn {
     if (documents.empty()) return {};
     const auto offsets =
         data::document_offsets(std::vector<std::int32_t>(documents.begin(), documents.end()), T);
-    return {mask().to(device), at::tensor(offsets, at::kInt).to(device), data::visible_pairs(offsets)};
+    return {numbers().to(device), at::tensor(offsets, at::kInt).to(device), offsets};
   }
+  attention::Mask mask() const { return {told_apart(), window}; }
+  spec::attention::Mask mask_of_spec() const { return {documents, window}; }
   at::Tensor q(const at::Tensor& all) const { return all.narrow(2, 0, H); }
   at::Tensor k(const at::Tensor& all) const { return all.narrow(2, H, K); }
   at::Tensor v(const at::Tensor& all) const { return all.narrow(2, H + K, K); }
@@ -93,7 +96,7 @@ class AttentionBounds {
   }
   bool visible(Index b, Index t, Index s) const {
     const auto at = [&](Index n) { return d_.documents[static_cast<std::size_t>(b * d_.T + n)]; };
-    return s <= t && (d_.documents.empty() || at(s) == at(t));
+    return s <= t && (d_.window == 0 || t - s < d_.window) && (d_.documents.empty() || at(s) == at(t));
   }
 
   /// Elements by their place: to look up four indices costs more than all that is done with an element.
@@ -168,20 +171,21 @@ inline void attention_matches_reference(const AttentionDrawn& d,
                                         std::optional<attention::Backend> backend = {}) {
   const at::Device device = d.device;
   const auto q = exact(d.q(d.qkv)), k = exact(d.k(d.qkv)), v = exact(d.v(d.qkv));
-  const auto expected = reference::attention::forward(q, k, v, d.documents);
-  const auto gradient = qkv_of(reference::attention::backward(exact(d.dy), q, k, v, expected, d.documents));
+  const auto expected = reference::attention::forward(q, k, v, d.mask_of_spec());
+  const auto gradient =
+      qkv_of(reference::attention::backward(exact(d.dy), q, k, v, expected, d.mask_of_spec()));
   const AttentionBounds bounds(d, expected);
   const at::Tensor qkv = d.qkv.to(device), dy = d.dy.to(device);
-  const Documents documents = d.told_apart();
+  const attention::Mask mask = d.mask();
   for (bool generic : tests::forms(device)) {
     RC_LOG() << (generic ? "aten" : "op") << "\n";
-    const auto out = (generic ? attention::aten::forward : attention::forward)(qkv, d.H, d.K, documents);
+    const auto out = (generic ? attention::aten::forward : attention::forward)(qkv, d.H, d.K, mask);
     RC_ASSERT(!backend || out.backend == *backend);
     RC_ASSERT(out.y.scalar_type() == d.type && out.lse.scalar_type() == tests::math_of(d.type));
     ASSAY_RC_CLOSE(values(out.y), values(expected.y), bounds.y());
     ASSAY_RC_CLOSE(values(out.lse), values(expected.lse), bounds.lse());
     const at::Tensor dqkv =
-        (generic ? attention::aten::backward : attention::backward)(dy, qkv, out, d.H, d.K, documents);
+        (generic ? attention::aten::backward : attention::backward)(dy, qkv, out, d.H, d.K, mask);
     ASSAY_RC_CLOSE(values(dqkv), values(gradient), bounds.dqkv(gradient));
   }
 }
