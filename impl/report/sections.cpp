@@ -77,7 +77,7 @@ std::string goodput(const Run& run) {
 /// Where the last start's time went.
 std::string wall_time(const Run& run) {
   if (goodput(run) == "–") return "–";
-  return spec::duration(run.end->goodput->seconds) + ": " + shares(*run.end->goodput);
+  return spec::duration(run.end->goodput->seconds) + ": " + fractions(*run.end->goodput);
 }
 
 /// Mean of the steps that have `share`.

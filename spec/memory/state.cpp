@@ -46,7 +46,7 @@ std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
     hold("gathered_weights", {gathered}, element);
     hold("gathered_gradients", {gathered}, statistic);
   }
-  // Two places of each reduction of impl/parallel/gradient_reduction.hpp.
+  // Two buffers for each reduction (impl/params/gradient_reduction.hpp).
   if (s.layout.ranks > 1 && s.rounded_sums) {
     hold("rounded_sums", {2, partition.largest_block()}, 2);
     if (s.layout.shards_weights() && s.layout.replicas() > 1)

@@ -54,7 +54,7 @@ double gap_closed(double loss, double floor, std::int64_t vocab) {
   return (uniform - loss) / (uniform - floor);
 }
 
-std::string shares(const Goodput& goodput) {
+std::string fractions(const Goodput& goodput) {
   std::string text;
   const std::pair<const char*, double> parts[] = {
       {"steps", goodput.steps},       {"data wait", goodput.data_wait},   {"saves", goodput.saves},

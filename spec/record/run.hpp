@@ -27,9 +27,9 @@ Run assemble(const std::vector<Event>& events);
 /// floor. Unit of the losses: [nats per token]. Domain: floor < log V. Errors: SpecError record_c2 otherwise.
 double gap_closed(double loss, double floor, std::int64_t vocab);
 
-/// "steps 93.1 %, saves 4.0 %, start-up 2.9 %": its parts as shares of its seconds, those of 0 left out.
-/// Domain: seconds > 0.
-std::string shares(const Goodput& goodput);
+/// "steps 93.1 %, saves 4.0 %, start-up 2.9 %": its parts as fractions of its seconds; parts of 0 are left
+/// out. Domain: seconds > 0.
+std::string fractions(const Goodput& goodput);
 
 /// Steps at the end of a run whose mean is its final loss.
 inline constexpr std::int64_t final_loss_steps = 10;

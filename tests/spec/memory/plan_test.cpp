@@ -340,7 +340,7 @@ TEST(MemoryPlanSpec, SumsInBf16TakeTwoRoundedCopies) {
 }
 
 /// Parts of the other three ranks of the largest block's shard, in the type in which gradients are summed.
-TEST(MemoryPlanSpec, SumsByCopyEnginesTakeTheOthersPartsOfAShare) {
+TEST(MemoryPlanSpec, SumsByCopyEnginesTakeTheOthersPartsOfAShard) {
   const auto parts = [](const std::vector<std::string>& settings) {
     return on_four_ranks("scattered_parts", settings);
   };

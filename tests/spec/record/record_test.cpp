@@ -208,7 +208,7 @@ TEST(RunSpec, SharesOfGoodputAreThoseOfItsParts) {
                         .data_wait = 1,
                         .saves = 35,
                         .other = 4};
-  EXPECT_EQ(shares(goodput), "steps 75.0 %, data wait 0.5 %, saves 17.5 %, start-up 5.0 %, other 2.0 %");
+  EXPECT_EQ(fractions(goodput), "steps 75.0 %, data wait 0.5 %, saves 17.5 %, start-up 5.0 %, other 2.0 %");
 }
 
 TEST(RunSpec, C2RefusesAFloorAboveAUniformGuess) {
