@@ -184,8 +184,7 @@ void measure_overlap(const Plan& plan, Communicator& communicator,
     const spec::Partition partition =
         spec::partition(spec::inventory(plan.setting.model), communicator.size());
     for (const Collective collective : spec::metrics::collectives)
-      use(measured_beside(plan, communicator, collective, spec::MovedBy::multiprocessors, partition,
-                          product));
+      use(measured_beside(plan, communicator, collective, spec::MovedBy::nccl, partition, product));
     if (copies_left_out(communicator, plan.device).empty())
       for (const Collective collective : copied_collectives)
         use(measured_beside(plan, communicator, collective, spec::MovedBy::copy_engines, partition, product));

@@ -44,7 +44,7 @@ class Communicator {
   virtual Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) = 0;
 
   /// While the handle lives, gathers of shares that lie in `memory` are copies by the GPUs' copy engines,
-  /// which take no multiprocessor from what is computed beside them. Every rank calls at the same time, with
+  /// which take no SM from what is computed beside them. Every rank calls at the same time, with
   /// as many bytes. A share in place in its whole stands in place on every rank, another one at the same
   /// place of each rank's memory; `whole` is any memory. The handle outlives neither this nor `memory`, and
   /// no rank's memory goes back to its device before all ranks have ended their handles. Null for one rank,

@@ -179,8 +179,8 @@ class Run {
       trainer_->start_after(state.step);
       log_.say(ResumeFrom{.step = state.step, .path = resume_from_});
       if (extended_)
-        log_.say(longer_schedule_warning(spec::load_text(resumed_->config, resume_from_, {}), config_,
-                                         state.step));
+        log_.say(
+            longer_schedule_warning(spec::load_dump(resumed_->config, resume_from_), config_, state.step));
     }
     std::optional<LastWords> last_words;
     // The watch knows more, and needs a moment; mpirun gives a second between SIGTERM and SIGKILL.

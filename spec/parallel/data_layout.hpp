@@ -12,13 +12,13 @@ enum class DataParallel { replicate, zero1, shard, hybrid };
 /// "replicate", "zero1", "shard", "hybrid".
 std::string_view to_string(DataParallel data);
 
-/// What moves shares between ranks: NCCL's kernels on multiprocessors, or the GPUs' copy engines.
-enum class MovedBy { multiprocessors, copy_engines };
+/// What moves shards between ranks: NCCL's kernels on SMs, or the GPUs' copy engines.
+enum class MovedBy { nccl, copy_engines };
 
-/// By what a layout that holds shares moves them. Weights are the same bits either way; sums of gradients are
+/// By what a layout that holds shards moves them. Weights are the same bits either way; sums of gradients are
 /// with two ranks, with more they may be rounded otherwise (docs/many-gpus.md).
 struct Movers {
-  MovedBy weights = MovedBy::multiprocessors, gradients = MovedBy::multiprocessors;
+  MovedBy weights = MovedBy::nccl, gradients = MovedBy::nccl;
 };
 
 struct Layout {

@@ -96,7 +96,7 @@ TEST(BenchCollectivesCli, JsonHoldsWhatTheTablesShowAndNullForWhatIsNotKnown) {
   EXPECT_EQ(tree.root().at("nccl_max_ctas").text(), "8");
   EXPECT_EQ(tree.root().at("overlap_left_out").text(), "no \"reason\"");
   EXPECT_EQ(tree.root().at("copies_left_out").text(), "one host");
-  EXPECT_EQ(tree.root().at("rows")[0].at("by").text(), "multiprocessors");
+  EXPECT_EQ(tree.root().at("rows")[0].at("by").text(), "nccl");
   EXPECT_DOUBLE_EQ(tree.root().at("rows")[0].at("bus_bytes_per_s").real(), 300e9);
   EXPECT_DOUBLE_EQ(tree.root().at("overlap")[0].at("slow_down").real(), 0.25);
   for (const char* member : {"slow_down", "bus_bytes_per_s", "seconds", "product_seconds_beside"})

@@ -42,7 +42,7 @@ std::string known(double value) { return value > 0 ? json_number(value) : "null"
 
 std::string collective_members(const CollectiveRow& row, const CollectiveSubject& subject) {
   return "\"collective\":" + json_string(to_string(row.collective)) + ",\"size\":" + json_string(row.size) +
-         ",\"by\":" + json_string(by_copies(row) ? "copy_engines" : "multiprocessors") +
+         ",\"by\":" + json_string(by_copies(row) ? "copy_engines" : "nccl") +
          ",\"dtype\":" + json_string(row.dtype) + ",\"bytes\":" + std::to_string(row.bytes) +
          ",\"seconds\":" + known(row.seconds) + ",\"fastest_seconds\":" + known(row.fastest) +
          ",\"bytes_per_s\":" + known(algorithm_rate(row)) +

@@ -24,7 +24,7 @@ std::string overlap_line(const bench::OverlapRow& row, const bench::CollectiveSu
 double slow_down(const bench::OverlapRow& row);
 
 /// {"schema": "assay.bench.collectives/1", "device", "engine", "ranks", "hosts", "model", "dtype", "repeats",
-/// "nccl_max_ctas" (text or null), "rows": [{"collective", "size", "by" ("multiprocessors" or
+/// "nccl_max_ctas" (text or null), "rows": [{"collective", "size", "by" ("nccl" or
 /// "copy_engines"), "dtype", "bytes", "seconds", "fastest_seconds", "bytes_per_s", "bus_bytes_per_s"}],
 /// "overlap": [{"product", "product_seconds", "product_seconds_beside", "slow_down", and the members of a
 /// row, of the collective meanwhile}], "overlap_left_out", "copies_left_out": why there is none, or no row

@@ -84,7 +84,7 @@ std::string run_directory(const spec::RunConfig& config, Communicator& communica
 
 bool refuse_other_settings(const spec::RunConfig& config, const checkpoint::State& then,
                            const std::string& path) {
-  const spec::RunConfig before = spec::load_text(then.config, path, {});
+  const spec::RunConfig before = spec::load_dump(then.config, path);
   const bool extended = then.step >= before.steps && config.steps > before.steps;
   const auto now_set = spec::settings(config), then_set = spec::settings(before);
   std::string differing;

@@ -180,7 +180,7 @@ TEST(PeerSumsImpl, UnlikeMemoriesAreRefusedByAllRanks) {
   } catch (const AgreedError& error) {
     const std::string text = error.what();
     EXPECT_NE(text.find("bytes to share"), std::string::npos) << text;
-    EXPECT_NE(text.find("give parallel.scatter=multiprocessors"), std::string::npos) << text;
+    EXPECT_NE(text.find("give parallel.scatter=nccl"), std::string::npos) << text;
   }
   world().barrier();
   tests::expect_collectives(world(), tests::gpu_ranks().device);
