@@ -30,11 +30,11 @@ struct CollectiveRow {
   double seconds = 0, fastest = 0;         ///< median and least [s]
 };
 
-/// A product alone, and beside a collective that runs again and again.
+/// A GEMM alone, and beside a collective that runs again and again.
 struct OverlapRow {
-  std::string product;     ///< "gate_up forward"
-  CollectiveRow beside{};  ///< its mean time while the product ran, no fastest; 0 where none ended meanwhile
-  double alone_seconds = 0, beside_seconds = 0;  ///< of the product: means; beside 0: as above [s]
+  std::string gemm;        ///< "gate_up forward"
+  CollectiveRow beside{};  ///< its mean time while the GEMM ran, no fastest; 0 where none ended meanwhile
+  double alone_seconds = 0, beside_seconds = 0;  ///< of the GEMM: means; beside 0: as above [s]
 };
 
 }  // namespace assay::impl::bench

@@ -18,7 +18,7 @@ struct Subject {
   spec::time::Ceiling ceiling;
 };
 
-/// One op, product or copy. Times are of one call.
+/// One op, GEMM or copy. Times are of one call.
 struct Row {
   std::string name;
   spec::time::StepClass kind = spec::time::StepClass::elementwise;

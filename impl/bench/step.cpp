@@ -126,7 +126,7 @@ StepTimes measured(const spec::RunConfig& config, const spec::ModelSpec& model, 
   const double attention = sequences * attention_flops(exact);
   out.waterfall = spec::time::waterfall(
       out.step,
-      {.products = out.exact_flops - attention, .attention = attention, .peak = out.subject.ceiling.peak});
+      {.gemms = out.exact_flops - attention, .attention = attention, .peak = out.subject.ceiling.peak});
   return out;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a step really ran: matmul FLOPs, multiply-adds as 2, counted while they run. ATen's products and fused
+// What a step really ran: matmul FLOPs, multiply-adds as 2, counted while they run. ATen's GEMMs and fused
 // attention are seen at dispatch, from the shapes of their inputs; vendor-library calls and our own loops
 // report theirs. What the count must be: spec/flops/executed.md.
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace assay::impl::metrics {
 
-/// Names what the products of this thread are for while it lives; scopes nest. The pass is forward unless one
+/// Names what the GEMMs of this thread are for while it lives; scopes nest. The pass is forward unless one
 /// says otherwise, and inside a recompute scope it stays recompute.
 class FlopScope {
  public:
@@ -22,7 +22,7 @@ class FlopScope {
   FlopScope(const FlopScope&) = delete;
   FlopScope& operator=(const FlopScope&) = delete;
   ~FlopScope();
-  /// Products from here on are for `component`.
+  /// GEMMs from here on are for `component`.
   void enter(spec::FlopComponent component);
 
  private:
@@ -34,9 +34,9 @@ class FlopScope {
 std::optional<spec::FlopComponent> current_component();
 spec::ExecutedPass current_pass();
 
-/// A product [rows, inner] times [inner, columns] that no ATen op shows, done in the current scope. Cheap,
+/// A GEMM [rows, inner] times [inner, columns] that no ATen op shows, done in the current scope. Cheap,
 /// and without effect when nobody counts.
-void report_product(std::int64_t rows, std::int64_t columns, std::int64_t inner);
+void report_gemm(std::int64_t rows, std::int64_t columns, std::int64_t inner);
 /// `flops` done for `component`, in the scope's pass. [flop]
 void report_flops(spec::FlopComponent component, Count flops);
 /// The same for `pairs` pairs of tokens that see each other, at `each` FLOPs a pair: what changes with the

@@ -17,7 +17,7 @@ namespace assay::impl::metrics {
 class OpScope {
  public:
   OpScope(spec::time::StepOp op, spec::time::StepPass pass);
-  /// A matrix product: which one says the FlopScope around it.
+  /// A GEMM: which one says the FlopScope around it.
   explicit OpScope(spec::time::StepPass pass);
   OpScope(const OpScope&) = delete;
   OpScope& operator=(const OpScope&) = delete;

@@ -38,8 +38,8 @@ std::vector<StepOpCount> optimizer_ops(const ModelSpec& model, Dtype dtype, Dtyp
 
 std::string_view to_string(StepOp op) {
   static constexpr std::string_view names[step_ops_count] = {
-      "embedding",      "rms_norm", "qkv",  "qk_norm", "rope",          "attention",     "attention_output",
-      "gate_up",        "swiglu",   "down", "head",    "other_product", "cross_entropy", "zero_gradients",
+      "embedding",      "rms_norm", "qkv",  "qk_norm", "rope",       "attention",     "attention_output",
+      "gate_up",        "swiglu",   "down", "head",    "other_gemm", "cross_entropy", "zero_gradients",
       "clip_grad_norm", "adamw"};
   return names[static_cast<std::size_t>(op)];
 }
@@ -61,8 +61,8 @@ StepClass class_of(StepOp op) {
     case StepOp::gate_up:
     case StepOp::down:
     case StepOp::head:
-    case StepOp::other_product:
-      return StepClass::product;
+    case StepOp::other_gemm:
+      return StepClass::gemm;
     case StepOp::attention:
       return StepClass::attention;
     case StepOp::cross_entropy:
@@ -82,7 +82,7 @@ StepClass class_of(StepOp op) {
 }
 
 std::string_view to_string(StepClass kind) {
-  static constexpr std::string_view names[] = {"product", "attention", "elementwise", "loss", "optimizer"};
+  static constexpr std::string_view names[] = {"gemm", "attention", "elementwise", "loss", "optimizer"};
   return names[static_cast<std::size_t>(kind)];
 }
 

@@ -13,7 +13,7 @@
 
 namespace assay::spec::time {
 
-/// What a moment of a step is for. Products by the matrix; `other_product` is in no part of the model.
+/// What a moment of a step is for: GEMMs by their matrix; `other_gemm` is in no part of the model.
 enum class StepOp {
   embedding,
   rms_norm,
@@ -26,7 +26,7 @@ enum class StepOp {
   swiglu,
   down,
   head,
-  other_product,
+  other_gemm,
   cross_entropy,
   zero_gradients,
   clip_grad_norm,
@@ -35,7 +35,7 @@ enum class StepOp {
 inline constexpr std::size_t step_ops_count = 16;
 std::string_view to_string(StepOp op);  ///< "attention_output"
 
-/// `recompute`: forward again, for backward's sake. A product's backward is two calls.
+/// `recompute`: forward again, for backward's sake. A GEMM's backward is two calls.
 enum class StepPass { forward, recompute, backward, input_gradient, weight_gradient, update };
 inline constexpr std::size_t step_passes = 6;
 std::string_view to_string(StepPass pass);  ///< "weight gradient"
@@ -44,9 +44,9 @@ std::string_view to_string(StepPass pass);  ///< "weight gradient"
 std::string name_of(StepOp op, StepPass pass);
 
 /// Ops that a waterfall shows as one.
-enum class StepClass { product, attention, elementwise, loss, optimizer };
+enum class StepClass { gemm, attention, elementwise, loss, optimizer };
 StepClass class_of(StepOp op);
-std::string_view to_string(StepClass kind);  ///< "product"
+std::string_view to_string(StepClass kind);  ///< "gemm"
 
 /// One call of an op.
 struct StepOpCount {

@@ -65,26 +65,24 @@ Waterfall waterfall(const MeasuredStep& step, const NeededFlops& needed) {
   }
   check_sum(step.seconds, times);
   const bool known = needed.peak > 0;
-  const double products = seconds_of(step, StepClass::product),
-               attention = seconds_of(step, StepClass::attention),
+  const double gemms = seconds_of(step, StepClass::gemm), attention = seconds_of(step, StepClass::attention),
                elementwise = seconds_of(step, StepClass::elementwise),
                loss = seconds_of(step, StepClass::loss), update = seconds_of(step, StepClass::optimizer);
   Waterfall out;
   if (known) {
-    const double least = (needed.products + needed.attention) / needed.peak;
+    const double least = (needed.gemms + needed.attention) / needed.peak;
     add_bar(out, "exact FLOPs at the peak", least);
     out.mfu = least / step.seconds;
   }
   const char* beyond = known ? " beyond the peak's time" : "";
-  add_bar(out, std::string("matrix products") + beyond,
-          beyond_peak("matrix products", products, needed.products, needed.peak));
+  add_bar(out, std::string("GEMMs") + beyond, beyond_peak("GEMMs", gemms, needed.gemms, needed.peak));
   add_bar(out, std::string("attention") + beyond,
-          beyond_peak("attention's products", attention, needed.attention, needed.peak));
+          beyond_peak("attention's GEMMs", attention, needed.attention, needed.peak));
   add_bar(out, "norms, rope, SwiGLU, embedding", elementwise);
   add_bar(out, "loss", loss);
   add_bar(out, "gradient norm, optimizer", update);
   add_bar(out, "waiting for data", step.data_wait);
-  const double named = products + attention + elementwise + loss + update + step.data_wait;
+  const double named = gemms + attention + elementwise + loss + update + step.data_wait;
   add_bar(out, "gaps", step.seconds - named);
   return out;
 }

@@ -26,8 +26,8 @@ struct MeasuredStep {
 
 /// What the model needs in a step by `exact` (spec/flops/exact.md), and at what rate it could be done.
 struct NeededFlops {
-  double products = 0, attention = 0;  ///< [flop]
-  double peak = 0;                     ///< dense [flop/s]; 0: not known
+  double gemms = 0, attention = 0;  ///< [flop]
+  double peak = 0;                  ///< dense [flop/s]; 0: not known
 };
 
 struct WaterfallBar {

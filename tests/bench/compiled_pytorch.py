@@ -3,7 +3,7 @@
     compiled_pytorch.py [--layers N ...] [--steps N] [--attention cudnn|flash] [--weights fp32|bf16] [--compile model|blocks]
                         [--parallel ddp|fsdp]
 
-What one would write without a training library: fused query-key-value and gate-up products, autocast to bf16 over fp32
+What one would write without a training library: fused query-key-value and gate-up GEMMs, autocast to bf16 over fp32
 weights, scaled_dot_product_attention with the named kernel, fused AdamW, clipping. With
 --weights bf16 no fp32 copy of the weights, moments in bf16, no autocast. --parallel, where WORLD_SIZE is above 1: ddp, whose
 gradients are reduced in the last pass of a step, or fsdp (fully_shard of each block, weights gathered in bf16, gradients

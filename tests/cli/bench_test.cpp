@@ -73,15 +73,15 @@ Subject h200() {
 TEST(BenchCli, RowsByHand) {
   expect_word(impl::cli::bench_heading(h200()),
               "llama-1.36b, 24 x 2,048 tokens a pass, bf16, on NVIDIA H200: 1.00 PFLOP/s dense, 4.00 TB/s");
-  const Row product{.name = "qkv forward",
-                    .kind = StepClass::product,
-                    .calls = 18,
-                    .seconds = 2e-3,
-                    .fastest = 1.9e-3,
-                    .flops = 1.2e12,
-                    .bytes = 4e9,
-                    .roofline = 1.2e-3};
-  const std::string line = impl::cli::bench_row(product, h200(), true);
+  const Row gemm{.name = "qkv forward",
+                 .kind = StepClass::gemm,
+                 .calls = 18,
+                 .seconds = 2e-3,
+                 .fastest = 1.9e-3,
+                 .flops = 1.2e12,
+                 .bytes = 4e9,
+                 .roofline = 1.2e-3};
+  const std::string line = impl::cli::bench_row(gemm, h200(), true);
   for (const char* word : {"qkv forward", " 2.000 ", " 18 ", " 36.00 ", " 600 ", " 2000 ", "60.0 %"})
     expect_word(line, word);
   const Row copy{.name = "copy", .seconds = 1e-3, .bytes = 3e9, .roofline = {}};
@@ -91,7 +91,7 @@ TEST(BenchCli, RowsByHand) {
   expect_word(impl::cli::bench_heading(cpu), "on CPU with 2 threads; its peak is not known");
   EXPECT_EQ(impl::cli::bench_row(copy, cpu, false).find('%'), std::string::npos);
   expect_word(impl::cli::bench_columns(cpu, true), "GFLOP/s");
-  expect_word(impl::cli::bench_sums({product, product}), "product 72.0 ms");
+  expect_word(impl::cli::bench_sums({gemm, gemm}), "gemm 72.0 ms");
 }
 
 StepTimes example_step() {
@@ -106,8 +106,7 @@ StepTimes example_step() {
                           {StepOp::adamw, StepPass::update, 1, 0.02}},
                 .between = 0.02};
   times.exact_flops = 650e12, times.executed_flops = 700e12;
-  times.waterfall =
-      spec::time::waterfall(times.step, {.products = 600e12, .attention = 50e12, .peak = 1000e12});
+  times.waterfall = spec::time::waterfall(times.step, {.gemms = 600e12, .attention = 50e12, .peak = 1000e12});
   return times;
 }
 
@@ -174,7 +173,7 @@ TEST_F(BenchProgram, TakesAStepApartAndPutsItIntoTheRunsReport) {
       tests::shell(tests::assay_path() + " bench step --repeats 1 --run " + run + settings, 120);
   ASSERT_EQ(outcome.code, 0) << outcome.messages;
   expect_word(outcome.output, "peak is not known");
-  expect_word(outcome.output, "matrix products");
+  expect_word(outcome.output, "GEMMs");
   expect_word(outcome.messages, "waterfall.json");
   const auto reported = tests::assay({"report", run});
   ASSERT_EQ(reported.code, 0) << reported.messages;

@@ -143,8 +143,8 @@ std::string bench_row(const Row& row, const Subject& subject, bool in_step) {
 std::string bench_sums(const std::vector<Row>& rows) {
   std::string out = "together a step:";
   double all = 0;
-  for (const StepClass kind : {StepClass::product, StepClass::attention, StepClass::elementwise,
-                               StepClass::loss, StepClass::optimizer}) {
+  for (const StepClass kind : {StepClass::gemm, StepClass::attention, StepClass::elementwise, StepClass::loss,
+                               StepClass::optimizer}) {
     double sum = 0;
     for (const Row& row : rows) sum += row.kind == kind ? row.seconds * row.calls : 0;
     out += " " + std::string(to_string(kind)) + " " + fixed(sum * 1e3, 1) + " ms,";

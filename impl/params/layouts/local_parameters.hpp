@@ -20,7 +20,7 @@ class LocalParameters : public ParameterLayout {
   void release(std::int64_t) override {}
   BlockGradients gradients(std::int64_t block) override {
     const auto b = static_cast<std::size_t>(block);
-    return {gradients_.at(b), std::exchange(products_.at(b), linear::GradientSum::continues)};
+    return {gradients_.at(b), std::exchange(gemms_.at(b), linear::GradientSum::continues)};
   }
   void gradients_ready(std::int64_t) override {}
   void begin_step(linear::GradientSum first) override;
@@ -36,8 +36,8 @@ class LocalParameters : public ParameterLayout {
  private:
   const ParameterBuffers& buffers_;
   std::vector<BlockViews> weights_, gradients_;
-  std::vector<at::Tensor> beside_gemms_;       ///< of the gradients: what products do not write
-  std::vector<linear::GradientSum> products_;  ///< of each block: what its next one does
+  std::vector<at::Tensor> beside_gemms_;    ///< of the gradients: what GEMMs do not write
+  std::vector<linear::GradientSum> gemms_;  ///< of each block: what its next one does
 };
 
 }  // namespace assay::impl

@@ -12,8 +12,8 @@ namespace assay::impl {
 class ParameterLayout : public ParameterAccess {
  public:
   /// Before the first micro-batch of a step: no gradient of the step before is left. Where `first` starts,
-  /// a block's first product of the step starts its sum, and only the rest is zeroed here. Where it
-  /// continues, all is zeroed and every product adds: work that is recorded once serves each micro-batch.
+  /// a block's first GEMM of the step starts its sum, and only the rest is zeroed here. Where it
+  /// continues, all is zeroed and every GEMM adds: work that is recorded once serves each micro-batch.
   virtual void begin_step(linear::GradientSum first) = 0;
   /// Before the forward of each micro-batch.
   virtual void begin_forward() {}

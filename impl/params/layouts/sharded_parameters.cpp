@@ -63,8 +63,8 @@ at::Tensor ShardedParameters::lay_out(const spec::ModelSpec& model) {
     weights_.push_back(weight_views(buffers_, weights, placed, model, b));
     gradients_.push_back(views(gradients, placed, model, b));
     const std::int64_t begin = begins[number(b)], end = begin + partition.block_size(b);
-    // The head's product comes with forward, of one micro-batch or of several before the first backward: only
-    // a decoder block's gradients come and go within one backward, so that its products start their sums.
+    // The head's GEMM comes with forward, of one micro-batch or of several before the first backward: only
+    // a decoder block's gradients come and go within one backward, so that its GEMMs start their sums.
     zeroed_.push_back(of_decoder(b) ? beside_gemms(gradients, begin, end, placed, b, tied_)
                                     : std::vector{gradients.narrow(0, begin, end - begin)});
   }

@@ -16,15 +16,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A step of one second; `products` and `gate` may be planted wrong.
-std::string json(double products = 0.2, double gate = 0.9, const std::string& schema = "assay.bench.step/1",
+/// A step of one second; `gemms` and `gate` may be planted wrong.
+std::string json(double gemms = 0.2, double gate = 0.9, const std::string& schema = "assay.bench.step/1",
                  const std::string& mfu = "0.65") {
   return "{\"schema\":\"" + schema +
          "\",\"device\":\"NVIDIA H200\",\"model\":\"llama-1.36b <b>\",\"micro\":24,\"sequence_length\":2048,"
          "\"dtype\":\"bf16\",\"step_seconds\":1,\"mfu\":" +
          mfu + ",\"waterfall\":[" +
          (mfu == "null" ? "" : "{\"name\":\"exact FLOPs at the peak\",\"seconds\":0.65},") +
-         "{\"name\":\"matrix products\",\"seconds\":" + std::to_string(products) +
+         "{\"name\":\"GEMMs\",\"seconds\":" + std::to_string(gemms) +
          "},{\"name\":\"gaps\",\"seconds\":0.15}],\"between_seconds\":0.1,\"parts\":[{\"name\":\"gate_up "
          "forward\",\"seconds\":" +
          std::to_string(gate) + ",\"roofline_share\":0.8}]}";
@@ -52,7 +52,7 @@ TEST_F(WaterfallReport, DrawsEveryBarFromThePeakDownToTheMfu) {
   const std::string html = where_the_time_goes(read_waterfall(scratch.path()));
   for (const char* word :
        {"Where the time goes", "From the peak to the achieved MFU", "achieved MFU", "65.0 %",
-        "width:80.00%\"></span><span class=\"part c0\" style=\"width:20.00%\"",  // 0.8 to 1: products
+        "width:80.00%\"></span><span class=\"part c0\" style=\"width:20.00%\"",  // 0.8 to 1: GEMMs
         "width:65.00%\"></span><span class=\"part c4\" style=\"width:15.00%\"",  // 0.65 to 0.8: gaps
         "gate_up forward", "80.0 %", "llama-1.36b &lt;b&gt;"})
     EXPECT_NE(html.find(word), std::string::npos) << word << "\n" << html;

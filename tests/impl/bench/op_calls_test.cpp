@@ -36,7 +36,7 @@ Drawn draw() {
            .micro_batches = *rc::gen::inRange<std::int64_t>(1, 3)}};
 }
 
-RC_GTEST_PROP(OpCallsImplProperty, EveryOpOfAStepIsCalledOnceAndProductsRunTheFlopsOfTheSpec, ()) {
+RC_GTEST_PROP(OpCallsImplProperty, EveryOpOfAStepIsCalledOnceAndGemmsRunTheFlopsOfTheSpec, ()) {
   const c10::InferenceMode no_autograd;
   const Drawn drawn = draw();
   std::set<std::string> called, expected;
@@ -53,16 +53,16 @@ RC_GTEST_PROP(OpCallsImplProperty, EveryOpOfAStepIsCalledOnceAndProductsRunTheFl
     {
       const metrics::FlopCounter counter;
       op.call();
-      if (class_of(op.count.op) == StepClass::product)
+      if (class_of(op.count.op) == StepClass::gemm)
         RC_ASSERT(counter.measured().total() == op.count.flops.matmul);
-      if (class_of(op.count.op) != StepClass::product && class_of(op.count.op) != StepClass::attention)
+      if (class_of(op.count.op) != StepClass::gemm && class_of(op.count.op) != StepClass::attention)
         RC_ASSERT(counter.measured().total() == Count(0));
     }
     // The op entered a scope of its own kind, so that a step's clock sees it.
     bool seen = false;
     for (const auto& part : clock.times().parts)
       seen |= class_of(part.op) == class_of(op.count.op) &&
-              (part.op == op.count.op || part.op == StepOp::other_product) && part.pass == op.count.pass;
+              (part.op == op.count.op || part.op == StepOp::other_gemm) && part.pass == op.count.pass;
     RC_ASSERT(seen);
   });
   RC_ASSERT(called == expected);

@@ -53,7 +53,7 @@ RC_GTEST_PROP(LayoutsImpl, EveryLayoutTrainsAsTheReference, ()) {
 }
 
 /// The executor runs lists of actions, whoever made them: sums of gradients start where a block's first
-/// product comes, not with a number of a micro-batch.
+/// GEMM comes, not with a number of a micro-batch.
 TEST(LayoutsImpl, PassesInAnyOrderTrainAsTheReference) {
   const std::vector<std::vector<int>> orders = {{0, 1, -1, -2}, {0, 1, -2, -1}, {1, -2, 0, -1}};
   for (const std::vector<int>& order : orders)

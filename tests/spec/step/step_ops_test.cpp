@@ -51,11 +51,8 @@ TEST(StepOpsSpec, ExampleOfThePage) {
 
 TEST(StepOpsSpec, BytesByHandInBf16) {
   // N = 6, D = 4, F = 8; 2 bytes an entry, 4 of gradients.
-  const auto ops = paper::step_ops({.model = small(),
-                                    .dtype = Dtype::bf16,
-                                    .micro = 3,
-                                    .sequence_length = 2,
-                                    .micro_batches = 2});
+  const auto ops = paper::step_ops(
+      {.model = small(), .dtype = Dtype::bf16, .micro = 3, .sequence_length = 2, .micro_batches = 2});
   EXPECT_EQ(find(ops, StepOp::swiglu, StepPass::backward).bytes, Count(6 * 6 * 8 * 2));
   EXPECT_EQ(find(ops, StepOp::down, StepPass::forward).bytes, Count((6 * 8 + 8 * 4 + 6 * 4 + 6 * 4) * 2));
   EXPECT_EQ(calls_of(ops, StepOp::rms_norm, StepPass::forward), 2 * (2 + 1));
@@ -81,11 +78,8 @@ TEST(StepOpsSpec, BytesByHandInBf16) {
 
 /// The GEMM that starts a gradient's sum does not read what lies there; those of later micro-batches do.
 TEST(StepOpsSpec, OnlyLaterMicroBatchesReadTheGradientThatTheyAddTo) {
-  const auto ops = paper::step_ops({.model = small(),
-                                    .dtype = Dtype::bf16,
-                                    .micro = 3,
-                                    .sequence_length = 2,
-                                    .micro_batches = 5});
+  const auto ops = paper::step_ops(
+      {.model = small(), .dtype = Dtype::bf16, .micro = 3, .sequence_length = 2, .micro_batches = 5});
   std::vector<std::pair<Count, double>> rows;
   for (const StepOpCount& each : ops)
     if (each.op == StepOp::down && each.pass == StepPass::weight_gradient)
@@ -97,7 +91,7 @@ TEST(StepOpsSpec, OnlyLaterMicroBatchesReadTheGradientThatTheyAddTo) {
 TEST(StepOpsSpec, NamesTellOpsApart) {
   EXPECT_EQ(name_of(StepOp::attention_output, StepPass::weight_gradient), "attention_output weight gradient");
   EXPECT_EQ(to_string(StepOp::adamw), "adamw");
-  EXPECT_EQ(to_string(class_of(StepOp::head)), "product");
+  EXPECT_EQ(to_string(class_of(StepOp::head)), "gemm");
   EXPECT_EQ(to_string(class_of(StepOp::clip_grad_norm)), "optimizer");
   EXPECT_EQ(to_string(class_of(StepOp::zero_gradients)), "optimizer");
   EXPECT_EQ(to_string(StepOp::zero_gradients), "zero_gradients");
@@ -112,7 +106,7 @@ TEST(StepOpsSpec, RooflineIsTheLongerOfTwoBounds) {
   EXPECT_DOUBLE_EQ(time::roofline(flops, 50, {.peak = 100, .bandwidth = 50}).value(), 10);
 }
 
-RC_GTEST_PROP(StepOpsSpecProperty, ProductsAddUpToExactFlops, ()) {
+RC_GTEST_PROP(StepOpsSpecProperty, GemmsAddUpToExactFlops, ()) {
   ModelSpec model = small();
   model.kv_heads = *rc::gen::inRange<std::int64_t>(1, 4);
   model.heads = model.kv_heads * *rc::gen::inRange<std::int64_t>(1, 4);
@@ -136,8 +130,8 @@ RC_GTEST_PROP(StepOpsSpecProperty, ProductsAddUpToExactFlops, ()) {
   // What runs again is what the executed FLOPs have beyond the scores that every backward has anyway.
   ExecutedFlops more = executed_flops(model, {setting.sequence_length}, {}, setting.recompute),
                 less = executed_flops(model, {setting.sequence_length}, {}, Recompute::none);
-  const double extra =
-      static_cast<double>(setting.micro * setting.micro_batches) * (more.executed() - less.executed()).to_double();
+  const double extra = static_cast<double>(setting.micro * setting.micro_batches) *
+                       (more.executed() - less.executed()).to_double();
   RC_ASSERT(std::abs(again - extra) <= gamma(200, unit_roundoff(Dtype::f64)) * exact);
   RC_ASSERT(std::abs(sum - exact) <= gamma(200, unit_roundoff(Dtype::f64)) * exact);
 }

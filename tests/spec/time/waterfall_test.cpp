@@ -22,7 +22,7 @@ MeasuredStep example() {
           .data_wait = 0};
 }
 
-constexpr NeededFlops needed{.products = 600e12, .attention = 50e12, .peak = 1000e12};
+constexpr NeededFlops needed{.gemms = 600e12, .attention = 50e12, .peak = 1000e12};
 
 std::string label_of(const MeasuredStep& step, const NeededFlops& flops = needed) {
   try {
@@ -44,10 +44,10 @@ TEST(WaterfallSpec, ExampleOfThePage) {
 }
 
 TEST(WaterfallSpec, WithoutAPeakThereAreSharesOfTheStepAndNoMfu) {
-  const Waterfall out = waterfall(example(), {.products = 600e12, .attention = 50e12});
+  const Waterfall out = waterfall(example(), {.gemms = 600e12, .attention = 50e12});
   EXPECT_FALSE(out.mfu);
   ASSERT_EQ(out.bars.size(), 7u);
-  EXPECT_EQ(out.bars[0].name, "matrix products");
+  EXPECT_EQ(out.bars[0].name, "GEMMs");
   EXPECT_DOUBLE_EQ(out.bars[0].seconds, 0.8);
 }
 
@@ -80,8 +80,8 @@ TEST(WaterfallSpec, C2RefusesTimesThatAreNone) {
 }
 
 TEST(WaterfallSpec, C3RefusesWhatNoGpuCanDo) {
-  EXPECT_EQ(label_of(example(), {.products = 801e12, .attention = 50e12, .peak = 1000e12}), "waterfall_c3");
-  EXPECT_EQ(label_of(example(), {.products = 600e12, .attention = 101e12, .peak = 1000e12}), "waterfall_c3");
+  EXPECT_EQ(label_of(example(), {.gemms = 801e12, .attention = 50e12, .peak = 1000e12}), "waterfall_c3");
+  EXPECT_EQ(label_of(example(), {.gemms = 600e12, .attention = 101e12, .peak = 1000e12}), "waterfall_c3");
 }
 
 RC_GTEST_PROP(WaterfallSpecProperty, BarsAddUpToTheStepAndTheirSharesToOne, ()) {
@@ -95,7 +95,7 @@ RC_GTEST_PROP(WaterfallSpecProperty, BarsAddUpToTheStepAndTheirSharesToOne, ()) 
   for (const MeasuredPart& part : step.parts) whole += part.seconds;
   step.seconds = whole * (1 + *rc::gen::inRange(-90, 90) * 1e-4);
   const double peak = *rc::gen::inRange(0, 2) * 1e12;
-  const Waterfall out = waterfall(step, {.products = 0, .attention = 0, .peak = peak});
+  const Waterfall out = waterfall(step, {.gemms = 0, .attention = 0, .peak = peak});
   double sum = 0;
   for (const WaterfallBar& bar : out.bars) sum += bar.seconds;
   RC_ASSERT(std::abs(sum - step.seconds) <= 1e-12 * (1 + whole));
