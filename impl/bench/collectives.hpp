@@ -33,7 +33,7 @@ std::vector<BufferSize> buffer_sizes(const spec::Partition& partition, std::int6
 /// weights, are summed, weights are gathered.
 Dtype element_dtype(spec::metrics::Collective collective, Dtype compute);
 
-/// A call that begins `collective` over `whole`, in place: a rank's share is its part of it.
+/// A call that begins `collective` over `whole`, in place: a rank's shard is its part of it.
 std::function<Communicator::Ticket()> collective_call(Communicator& communicator,
                                                       spec::metrics::Collective collective,
                                                       const at::Tensor& whole);

@@ -60,7 +60,7 @@ State read_state(const std::string& path);
 /// where they continue the same run from the same step. Errors: UserError(bad_data), as `load`.
 std::string content_of(const std::string& path);
 
-/// Reads a checkpoint folder, of whatever layout, into `buffers`, whole or shares, after checking marker,
+/// Reads a checkpoint folder, of whatever layout, into `buffers`, whole or shards, after checking marker,
 /// manifest, sizes and content hashes of every tensor. Collective: of ranks that see the same files each
 /// hashes its part of the bytes. Errors: AgreedError(bad_data) naming file and tensor; nothing of `buffers`
 /// is changed on any rank when a check fails on one.

@@ -70,8 +70,8 @@ void print_results(const Audit& audit, std::ostream& out) {
   row("number", "printed", "recomputed", "verdict", "cause");
   for (const Result& r : audit.results)
     if (r.verdict == Verdict::contradicts) {
-      const std::string place = lines_of(r);
-      row(r.id, printed(r), recomputed(r), "contradicts", why(r) + (place.empty() ? "" : " (" + place + ")"));
+      const std::string lines = lines_of(r);
+      row(r.id, printed(r), recomputed(r), "contradicts", why(r) + (lines.empty() ? "" : " (" + lines + ")"));
     }
   for (const Result& r : audit.results)
     if (r.verdict == Verdict::holds) row(r.id, printed(r), recomputed(r), "holds", r.note);

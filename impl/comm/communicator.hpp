@@ -36,27 +36,28 @@ class Communicator {
 
   /// tensor = sum over ranks of tensor, in place. fp64, fp32, bf16, int64.
   virtual Ticket begin_all_reduce_sum(const at::Tensor& tensor) = 0;
-  /// share = this rank's part of the sum over ranks of whole. whole [size * n] is `size` parts in the order
-  /// of the ranks, share [n]; share may be this rank's part of whole, otherwise the two are apart. What is in
-  /// whole afterwards, but for such a share, is not defined. Types as begin_all_reduce_sum.
-  virtual Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) = 0;
-  /// whole = the shares of all ranks in their order, bit for bit. Shapes and places as above; any dtype.
-  virtual Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) = 0;
+  /// shard = this rank's part of the sum over ranks of whole. whole [size * n] is `size` parts in the order
+  /// of the ranks, shard [n]; shard may be this rank's part of whole, otherwise the two are apart. What is in
+  /// whole afterwards, but for such a shard, is not defined. Types as begin_all_reduce_sum.
+  virtual Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) = 0;
+  /// whole = the shards of all ranks in their order, bit for bit. Shapes and overlap as above; any dtype.
+  virtual Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) = 0;
 
-  /// While the handle lives, gathers of shares that lie in `memory` are copies by the GPUs' copy engines,
+  /// While the handle lives, gathers of shards that lie in `memory` are copies by the GPUs' copy engines,
   /// which take no SM from what is computed beside them. Every rank calls at the same time, with
-  /// as many bytes. A share in place in its whole stands in place on every rank, another one at the same
-  /// place of each rank's memory; `whole` is any memory. The handle outlives neither this nor `memory`, and
+  /// as many bytes. A shard in place in its whole is in place on every rank, another one at the same
+  /// offset of each rank's memory; `whole` is any memory. The handle outlives neither this nor `memory`, and
   /// no rank's memory goes back to its device before all ranks have ended their handles. Null for one rank,
   /// which gathers nothing. Errors: AgreedError(usage) with the reason where ranks have no GPUs, or these
   /// cannot reach one another's memory.
   virtual std::shared_ptr<void> gather_by_copies(const at::Tensor& memory);
   /// All-gathers of tensors that copy engines have done since the start; all others are the engine's.
   virtual std::int64_t gathers_by_copies() const { return 0; }
-  /// The same for reduce_scatters of wholes that lie in `memory`, at the same place of each rank's: each rank
-  /// copies the others' parts of its share by its copy engines to `staging`, one behind the other, and adds
-  /// them up in the order of the ranks, bf16 in fp32 and rounded once. `staging`: of the same device, (size -
-  /// 1) shares of the largest whole at least; held with the handle; nobody else touches it. fp64, fp32, bf16.
+  /// The same for reduce_scatters of wholes that lie in `memory`, at the same offset of each rank's: each
+  /// rank copies the others' parts of its shard by its copy engines to `staging`, one behind the other, and
+  /// adds them up in the order of the ranks, bf16 in fp32 and rounded once. `staging`: of the same device,
+  /// (size - 1) shards of the largest whole at least; held with the handle; nobody else touches it. fp64,
+  /// fp32, bf16.
   virtual std::shared_ptr<void> scatter_by_copies(const at::Tensor& memory, const at::Tensor& staging);
   /// Reduce_scatters of tensors whose parts copy engines have brought since the start.
   virtual std::int64_t scatters_by_copies() const { return 0; }
@@ -95,7 +96,7 @@ class Communicator {
 std::unique_ptr<Communicator> make_self_communicator();
 
 /// Refuses tensors that are not what begin_reduce_scatter_sum and begin_all_gather take, with `size` ranks of
-/// which this is `rank`. Returns whether share is this rank's part of whole. Errors: std::invalid_argument.
-bool check_parts(const at::Tensor& whole, const at::Tensor& share, int rank, int size);
+/// which this is `rank`. Returns whether shard is this rank's part of whole. Errors: std::invalid_argument.
+bool check_parts(const at::Tensor& whole, const at::Tensor& shard, int rank, int size);
 
 }  // namespace assay::impl

@@ -8,7 +8,7 @@ namespace assay::impl::data {
 
 /// `documents`: [B*T] document numbers that never decrease within a sequence of T tokens, row by row. Returns
 /// [places + 1] with places = spec::memory::document_places: the first token of each document of all
-/// sequences, in order, then B*T for each place that is left, a document of no tokens. A sequence always
+/// sequences, in order, then B*T for each unused entry, a document of no tokens. A sequence always
 /// begins a document, and numbers that are left out are none. Errors: std::invalid_argument where T does not
 /// divide the number of tokens (a bug).
 std::vector<std::int32_t> document_offsets(std::span<const std::int32_t> documents, std::int64_t T);

@@ -30,11 +30,11 @@ class HostBoard {
   /// Ranks of this board in their order.
   const std::vector<int>& ranks() const { return ranks_; }
   Row& mine();
-  const Row& row(std::size_t place) const;
-  /// Whether the process of that place has ended, or has left its board.
-  bool gone(std::size_t place) const;
-  /// Ends the process of that place where it still is, even a stopped one; not the calling one.
-  void end_process(std::size_t place) const;
+  const Row& row(std::size_t slot) const;
+  /// Whether the process of that slot has ended, or has left its board.
+  bool gone(std::size_t slot) const;
+  /// Ends the process of that slot where it still is, even a stopped one; not the calling one.
+  void end_process(std::size_t slot) const;
 
   /// The first verdict stays. Returns whether this one is it.
   bool post(const Verdict& verdict);
@@ -53,7 +53,7 @@ class HostBoard {
   std::string attach(const std::string& path);
 
   std::vector<int> ranks_;
-  std::size_t place_ = 0;
+  std::size_t slot_ = 0;
   int descriptor_ = -1;
   std::size_t bytes_ = 0;
   Memory* memory_ = nullptr;

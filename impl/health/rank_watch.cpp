@@ -149,11 +149,11 @@ std::vector<SeenRank> RankWatch::look_around() {
   std::vector<SeenRank> all(hosts_.size());
   if (link_)
     for (const auto& [rank, seen] : link_->seen()) all[static_cast<std::size_t>(rank)] = seen;
-  for (std::size_t place = 0; place < board_.ranks().size(); ++place) {
-    SeenRank& seen = all[static_cast<std::size_t>(board_.ranks()[place])];
+  for (std::size_t slot = 0; slot < board_.ranks().size(); ++slot) {
+    SeenRank& seen = all[static_cast<std::size_t>(board_.ranks()[slot])];
     // In this order: a process that was there when its row was read has written what it had to.
-    seen.gone = board_.gone(place);
-    seen.row = board_.row(place).view();
+    seen.gone = board_.gone(slot);
+    seen.row = board_.row(slot).view();
     seen.visible = true;
   }
   return all;
@@ -177,10 +177,10 @@ void RankWatch::conclude(const Verdict& verdict) {
 /// themselves. Launchers end the others as soon as
 /// they see one end, so this comes last, but for rank 0: it holds the record that is to be written.
 void RankWatch::end_lost_process(const Verdict& verdict) {
-  for (std::size_t place = 0; place < board_.ranks().size(); ++place)
-    if (board_.ranks()[place] == verdict.rank && board_.row(place).view().standing == Standing::running) {
-      board_.end_process(place);
-      within(2, [&] { return board_.gone(place); });
+  for (std::size_t slot = 0; slot < board_.ranks().size(); ++slot)
+    if (board_.ranks()[slot] == verdict.rank && board_.row(slot).view().standing == Standing::running) {
+      board_.end_process(slot);
+      within(2, [&] { return board_.gone(slot); });
     }
 }
 
@@ -204,9 +204,9 @@ void RankWatch::have_it_told(const Verdict& verdict) {
 }
 
 bool RankWatch::tells_first(const Verdict& verdict) const {
-  for (std::size_t place = 0; place < board_.ranks().size(); ++place) {
-    const int rank = board_.ranks()[place];
-    if (rank == verdict.rank || board_.gone(place) || board_.row(place).view().standing != Standing::running)
+  for (std::size_t slot = 0; slot < board_.ranks().size(); ++slot) {
+    const int rank = board_.ranks()[slot];
+    if (rank == verdict.rank || board_.gone(slot) || board_.row(slot).view().standing != Standing::running)
       continue;
     return rank == rank_;
   }

@@ -4,7 +4,7 @@
 
 namespace assay::impl {
 
-/// The whole state on rank 0, block by block, out of the shares of its group: no more than one block of one
+/// The whole state on rank 0, block by block, out of the shards of its group: no more than one block of one
 /// buffer is whole at a time. While rank 0 asks for values, the others of its group serve them; when rank 0's
 /// is destroyed they are released. Ranks of other groups have nothing to do.
 class GatheredState {
@@ -25,7 +25,7 @@ class GatheredState {
   std::int64_t agree(std::int64_t order);
 
   const ParameterBuffers& buffers_;
-  LayoutGroups* groups_;  ///< null where nothing is in shares
+  LayoutGroups* groups_;  ///< null where nothing is in shards
   std::int64_t held_buffer_ = -1, held_block_ = -1;
   at::Tensor block_;
 };

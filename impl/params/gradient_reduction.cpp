@@ -11,8 +11,8 @@ constexpr std::size_t most_copies = 2;
 }
 
 at::Tensor GradientReduction::part_of(const at::Tensor& whole) const {
-  const std::int64_t share = whole.numel() / communicator_.size();
-  return whole.narrow(0, communicator_.rank() * share, share);
+  const std::int64_t shard = whole.numel() / communicator_.size();
+  return whole.narrow(0, communicator_.rank() * shard, shard);
 }
 
 at::Tensor GradientReduction::on_the_wire(const at::Tensor& tensor) {
@@ -20,8 +20,8 @@ at::Tensor GradientReduction::on_the_wire(const at::Tensor& tensor) {
   if (pending_.size() >= most_copies) finish(pending_[pending_.size() - most_copies].number);
   if (!rounded_.defined()) return tensor.to(wire_);
   // They take turns: the last one but one is finished.
-  at::Tensor place = rounded_[(last_ + 1) % static_cast<Number>(most_copies)].narrow(0, 0, tensor.numel());
-  return place.copy_(tensor);
+  at::Tensor copy = rounded_[(last_ + 1) % static_cast<Number>(most_copies)].narrow(0, 0, tensor.numel());
+  return copy.copy_(tensor);
 }
 
 void GradientReduction::scatter_by_copies(const at::Tensor& gradients, std::int64_t largest) {

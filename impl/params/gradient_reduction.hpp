@@ -17,7 +17,7 @@ class GradientReduction {
 
   /// From here on reduce_scatters are by copies of the GPUs' copy engines (Communicator::scatter_by_copies):
   /// of wholes that lie in `gradients`, none of more than `largest` elements. What that takes is allocated
-  /// here: the others' parts of one share, and the two rounded copies. Collective, before the first one.
+  /// here: the others' parts of one shard, and the two rounded copies. Collective, before the first one.
   void scatter_by_copies(const at::Tensor& gradients, std::int64_t largest);
 
   using Number = std::int64_t;  ///< of a reduction, counting from 1
@@ -51,7 +51,7 @@ class GradientReduction {
   Number last_ = 0;
   std::deque<Pending> pending_;
   at::Tensor copied_from_;         ///< of reduce_scatters by copies: what the other ranks have mapped
-  at::Tensor rounded_;             ///< [2, largest], of those: places of the rounded copies
+  at::Tensor rounded_;             ///< [2, largest], of those: the rounded copies
   std::shared_ptr<void> mapping_;  ///< ends before what it maps
 };
 

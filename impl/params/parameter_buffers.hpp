@@ -15,18 +15,18 @@ namespace assay::impl {
 /// ATen's name of a compute dtype.
 at::ScalarType scalar_type(Dtype dtype);
 
-/// Each buffer is whole, [flat_size], or this rank's shares, [shard_size] (spec/parallel/partition.md). With
+/// Each buffer is whole, [flat_size], or this rank's shards, [shard_size] (spec/parallel/partition.md). With
 /// one rank to a copy the two are the same.
 struct ParameterBuffers {
   spec::Partition partition;
-  spec::Inventory inventory;    ///< of the partition: places in whole buffers
-  std::int64_t shard_rank = 0;  ///< of the partition's ranks, the one that this is
-  at::Tensor weights;           ///< compute dtype: what forward and backward read
-  at::Tensor gradients;         ///< fp32 for bf16 weights, else the weights' dtype
-  at::Tensor master;            ///< what the optimizer adds to: fp32 beside bf16 weights, else the weights
-  at::Tensor moment1, moment2;  ///< dtype of master
-  at::Tensor gains;             ///< beside bf16 weights: the gains of norms in fp32, whole on every rank
-  spec::Inventory gain_places;  ///< in `gains` (spec::norm_gains)
+  spec::Inventory inventory;     ///< of the partition: offsets in whole buffers
+  std::int64_t shard_rank = 0;   ///< of the partition's ranks, the one that this is
+  at::Tensor weights;            ///< compute dtype: what forward and backward read
+  at::Tensor gradients;          ///< fp32 for bf16 weights, else the weights' dtype
+  at::Tensor master;             ///< what the optimizer adds to: fp32 beside bf16 weights, else the weights
+  at::Tensor moment1, moment2;   ///< dtype of master
+  at::Tensor gains;              ///< beside bf16 weights: the gains of norms in fp32, whole on every rank
+  spec::Inventory gain_offsets;  ///< in `gains` (spec::norm_gains)
   std::vector<at::Tensor> own_gains, own_gain_masters;  ///< of what this rank owns: views into both
 
   bool whole(const at::Tensor& buffer) const { return buffer.numel() == inventory.flat_size; }
@@ -49,17 +49,17 @@ void initialise(ParameterBuffers& buffers, const spec::ModelSpec& model, std::ui
 /// the others, so that the sum over the ranks of a shard group is all of them.
 void refresh_gains(const ParameterBuffers& buffers);
 
-/// Weights of a block as the layers use them, in `flat` at `places`; gains from `buffers.gains` where there
+/// Weights of a block as the layers use them, in `flat` at `offsets`; gains from `buffers.gains` where there
 /// are any.
 BlockViews weight_views(const ParameterBuffers& buffers, const at::Tensor& flat,
-                        const spec::Inventory& places, const spec::ModelSpec& model, std::int64_t block);
+                        const spec::Inventory& offsets, const spec::ModelSpec& model, std::int64_t block);
 
 /// What this rank owns of a run, in one of the buffers.
 at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Partition::Run& run);
 /// What this rank owns of a block.
 at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, std::int64_t block);
 
-/// Copies the values of a whole parameter to where the buffer holds them: all, this rank's share, or nothing.
+/// Copies the values of a whole parameter to where the buffer holds them: all, this rank's shard, or nothing.
 void store(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Parameter& parameter,
            const at::Tensor& values);
 

@@ -75,7 +75,7 @@ class Llama(nn.Module):
 
 
 def shard(model):
-    """Weights, gradients and optimizer state in shares of the ranks, block by block."""
+    """Weights, gradients and optimizer state in shards of the ranks, block by block."""
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
     precision = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)

@@ -36,11 +36,11 @@ THEIRS = re.compile(r"^step (\d+)  loss ([\d.]+)")
 def texts(limit):
     """Sources of the standard library, then of installed packages, up to `limit` characters."""
     found, size = [], 0
-    for place in ("stdlib", "purelib"):
-        for path in sorted(pathlib.Path(sysconfig.get_path(place)).rglob("*.py")):
+    for scheme in ("stdlib", "purelib"):
+        for path in sorted(pathlib.Path(sysconfig.get_path(scheme)).rglob("*.py")):
             if size >= limit:
                 return found
-            if place == "stdlib" and ("site-packages" in path.parts or "dist-packages" in path.parts):
+            if scheme == "stdlib" and ("site-packages" in path.parts or "dist-packages" in path.parts):
                 continue
             found.append(path.read_text(encoding="utf-8", errors="replace"))
             size += len(found[-1])

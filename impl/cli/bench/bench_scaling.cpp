@@ -118,9 +118,9 @@ spec::record::Run record_of(const Study& study, const Part& part) {
 /// rank.
 std::vector<Part> alone(const spec::record::Run& all) {
   std::vector<Part> parts;
-  for (const auto& place : all.start.ranks) {
-    if (!place.gpu || place.host != all.start.ranks.front().host) return {{.ranks = 1}};
-    parts.push_back({.ranks = 1, .gpu = *place.gpu, .number = place.rank});
+  for (const auto& row : all.start.ranks) {
+    if (!row.gpu || row.host != all.start.ranks.front().host) return {{.ranks = 1}};
+    parts.push_back({.ranks = 1, .gpu = *row.gpu, .number = row.rank});
   }
   return parts;
 }

@@ -61,7 +61,7 @@ void agree_on_copies(Communicator& control, const Copied& copied, const std::str
 std::string line_of(const std::exception& error) {
   cudaGetLastError();
   const std::string text = error.what();
-  return text.substr(0, text.find('\n'));  // below it are places in the code
+  return text.substr(0, text.find('\n'));  // the lines below are a backtrace
 }
 
 }  // namespace assay::impl

@@ -5,8 +5,8 @@
 
 namespace assay::impl {
 
-/// Weights and gradients whole, the optimizer's state in shares: each rank gets the sum of its share of the
-/// gradient, updates that share of the weights, and all shares are gathered again behind the next forward.
+/// Weights and gradients whole, the optimizer's state in shards: each rank gets the sum of its shard of the
+/// gradient, updates that shard of the weights, and all shards are gathered again behind the next forward.
 /// Reductions begin as in ReplicatedParameters.
 class Zero1Parameters final : public LocalParameters {
  public:

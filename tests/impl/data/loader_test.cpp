@@ -104,7 +104,7 @@ RC_GTEST_PROP(LoaderImpl, StartStepIsAllThatAResumeNeeds, (std::uint64_t seed)) 
   for (int i = 0; i < 3; ++i) RC_ASSERT(same(first.next(), resumed.next()));
 }
 
-TEST(LoaderImpl, AnErrorArrivesInThePlaceOfItsStepAndStays) {
+TEST(LoaderImpl, AnErrorArrivesInsteadOfItsStepAndStays) {
   const auto source = std::make_shared<Probe>(40);
   source->failing =
       spec::data::sample({5, 40, 4}, 6, 2);  // the order's epoch of 10 steps reads each sample once

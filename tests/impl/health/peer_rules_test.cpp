@@ -415,7 +415,7 @@ TEST(PeerRulesImpl, TheLineOfAStandstillStaysShort) {
   const Finding finding{.rank = no_rank, .how = Lost::standstill, .seconds = 20};
   const std::string text = tell_standstill(finding, ranks.all());
   EXPECT_LT(text.size(), 1500u);
-  EXPECT_NE(text.find("; 94 more such places; the cause"), std::string::npos) << text;
+  EXPECT_NE(text.find("; 94 more groups of ranks; the cause"), std::string::npos) << text;
 }
 
 TEST(PeerRulesImpl, TheLineSaysWhereTheRankWas) {

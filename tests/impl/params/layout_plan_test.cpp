@@ -60,7 +60,7 @@ RC_GTEST_PROP(LayoutPlanImpl, TheStateOfEachLayoutIsWhatThePlanSays, ()) {
   RC_ASSERT(held_by_all(setting) == ranks * predicted);
 }
 
-TEST(LayoutPlanImpl, SharesTakeLessOfALargeModel) {
+TEST(LayoutPlanImpl, ShardsTakeLessOfALargeModel) {
   memory::Setting setting;
   setting.model = spec::find_model("llama3-8b");
   setting.dtype = Dtype::bf16;

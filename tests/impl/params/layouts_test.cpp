@@ -79,11 +79,10 @@ TEST(LayoutsImpl, EightRanksOfEveryKindTrainAsTheReference) {
 /// On every rank the gains that the blocks read are those that the optimizer adds to, unrounded.
 void expect_gains_of(tests::StepRunner& runner, const at::Tensor& master) {
   const ParameterBuffers& buffers = runner.buffers();
-  for (const spec::Parameter& place : buffers.gain_places.parameters)
-    EXPECT_TRUE(
-        at::equal(buffers.gains.narrow(0, place.offset, place.size),
-                  master.narrow(0, buffers.inventory.at(place.name).offset, place.size).to(at::kFloat)))
-        << place.name;
+  for (const spec::Parameter& gain : buffers.gain_offsets.parameters)
+    EXPECT_TRUE(at::equal(buffers.gains.narrow(0, gain.offset, gain.size),
+                          master.narrow(0, buffers.inventory.at(gain.name).offset, gain.size).to(at::kFloat)))
+        << gain.name;
 }
 
 /// Bits of the whole weights after some steps in low precision, and whether replicas agree.
