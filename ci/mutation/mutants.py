@@ -1,6 +1,6 @@
 """The mutants of the .toml files beside this one, and how one is put into its source.
 
-A table is a source file: `tests`, the test files that must notice, cheapest first, and `mutants`, one line each:
+A table is a source file: `tests`, the test files that must fail, cheapest first, and `mutants`, one line each:
 ["slug", 'text', 'replacement', "what it means"], and a fifth entry, an anchor, where the text stands more than once:
 the position is then the first one behind the anchor, which stands once.
 """

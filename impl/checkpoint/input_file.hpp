@@ -1,5 +1,5 @@
 #pragma once
-// A file that is read in pieces: what is looked at of it is in memory, and no more.
+// A file that is read in pieces: only the pieces that are read are in memory.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>

@@ -236,7 +236,7 @@ void fill(ParameterBuffers& buffers, const Part& part, const Source& source) {
   for (const spec::Parameter& parameter : buffers.inventory.parameters) {
     const spec::Inventory::Range range = held(buffers, targets, parameter);
     if (range.begin == range.end) continue;
-    // What is not read of it is not looked at either, and takes no memory before it is touched.
+    // The rest of the buffer stays untouched and takes no memory.
     const at::Tensor values = at::empty(parameter.shape, buffers.master.options().device(at::kCPU));
     const std::uint64_t first = source.header.data_offset + source.header.at(parameter.name).begin;
     const auto element = static_cast<std::int64_t>(values.element_size());

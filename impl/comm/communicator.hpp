@@ -12,7 +12,7 @@
 
 namespace assay::impl {
 
-/// An error that every rank throws alike, after they have told each other what is wrong: one of them says so
+/// An error that every rank throws alike, after they have exchanged what is wrong: one of them says so
 /// for all.
 class AgreedError : public UserError {
  public:

@@ -215,7 +215,7 @@ class NcclCommunicator final : public Communicator {
   void barrier() override { control_->barrier(); }
 
   std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks) override {
-    // Every group's first rank makes an id; all of them are told to all.
+    // Every group's first rank makes an id; every rank gets all ids.
     ncclUniqueId id;
     const bool leads = ranks.at(0) == rank();
     if (leads) ASSAY_NCCL_CHECK(ncclGetUniqueId(&id));
@@ -235,7 +235,7 @@ class NcclCommunicator final : public Communicator {
   void require_held() const {
     if (family_->released)
       throw UserError(ExitCode::peer_lost,
-                      "rank " + std::to_string(rank()) + " was told that a rank is lost");
+                      "rank " + std::to_string(rank()) + " has heard that a rank is lost");
   }
   static std::size_t count(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
 

@@ -138,7 +138,7 @@ class StoreCommunicator final : public Communicator {
   std::int64_t groups_ = 0;
 };
 
-/// Ranks before they are a group: each says that it is here, rank 0 looks whether all are, and tells.
+/// Ranks before they are a group: each says that it is here, rank 0 checks whether all are, and answers.
 class Meeting {
  public:
   Meeting(c10d::Store& store, const Launch& launch, std::chrono::seconds patience)

@@ -18,7 +18,7 @@
 namespace assay::impl {
 
 namespace {
-constexpr int nobody = 0, someone = 1, done = 2;  // who tells of a verdict
+constexpr int nobody = 0, someone = 1, done = 2;  // who reports a verdict
 
 std::string inode_of(const char* path) {
   struct stat status = {};
@@ -43,7 +43,7 @@ int lock_byte(int descriptor, int command, std::size_t slot, short& type) {
 /// The rows stand behind it.
 struct alignas(Row) HostBoard::Memory {
   std::atomic<int> posting{0};  ///< 1: someone writes the verdict, 2: it is there
-  std::atomic<int> telling{nobody};
+  std::atomic<int> reporting{nobody};
   int rank = 0;
   char text[2048] = {};
 
@@ -165,12 +165,12 @@ bool HostBoard::posted(Verdict& verdict) const {
   return true;
 }
 
-bool HostBoard::take_telling() {
+bool HostBoard::take_reporting() {
   int expected = nobody;
-  return memory_->telling.compare_exchange_strong(expected, someone);
+  return memory_->reporting.compare_exchange_strong(expected, someone);
 }
-bool HostBoard::being_told() const { return memory_->telling != nobody; }
-void HostBoard::told() { memory_->telling = done; }
-bool HostBoard::is_told() const { return memory_->telling == done; }
+bool HostBoard::being_reported() const { return memory_->reporting != nobody; }
+void HostBoard::set_reported() { memory_->reporting = done; }
+bool HostBoard::is_reported() const { return memory_->reporting == done; }
 
 }  // namespace assay::impl

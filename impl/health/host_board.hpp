@@ -40,11 +40,11 @@ class HostBoard {
   bool post(const Verdict& verdict);
   /// Whether there is one, and which.
   bool posted(Verdict& verdict) const;
-  /// True for the first of those that ask: who is to tell of the verdict.
-  bool take_telling();
-  bool being_told() const;
-  void told();
-  bool is_told() const;
+  /// True for the first of those that ask: it is to report the verdict.
+  bool take_reporting();
+  bool being_reported() const;
+  void set_reported();
+  bool is_reported() const;
 
  private:
   struct Memory;

@@ -27,7 +27,7 @@ class Watching {
   void warn_by(std::function<void(const std::string& text, bool aloud)> warn);
 
  private:
-  void tell(const std::string& text);
+  void report(const std::string& text);
   void record(const std::string& text);
   void warn(const std::string& text, bool aloud);
   std::string with_advice(const std::string& text);

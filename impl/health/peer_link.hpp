@@ -26,7 +26,7 @@ class PeerLink {
   PeerLink(const PeerLink&) = delete;
   PeerLink& operator=(const PeerLink&) = delete;
 
-  /// Tells this rank's row where it is looked for, and reads what has come; waits for that, at most.
+  /// Sends this rank's row to its reader, and reads what has come; waits for that, at most.
   void turn(const RowView& mine, int milliseconds);
   /// What came of the other end: on rank 0, of every rank of another host; there, of rank 0.
   const std::map<int, SeenRank>& seen() const { return seen_; }

@@ -162,7 +162,7 @@ std::string ranges(const std::vector<std::size_t>& ranks) {
 }
 }  // namespace
 
-std::string tell(const Finding& finding, const RowView& row, const std::string& host) {
+std::string describe(const Finding& finding, const RowView& row, const std::string& host) {
   const std::string seconds = in_seconds(finding.seconds);
   std::string what;
   switch (finding.how) {
@@ -198,27 +198,27 @@ std::string tell(const Finding& finding, const RowView& row, const std::string& 
          "; the other ranks stop with exit code 77";
 }
 
-std::string tell_slow(const Slow& slow, const RowView& row, const std::string& host,
-                      const WatchLimits& limits) {
+std::string describe_slow(const Slow& slow, const RowView& row, const std::string& host,
+                          const WatchLimits& limits) {
   return name_of(slow.rank, row, host) + " has waited for " + to_string(row.outside) + " for " +
          in_seconds(slow.seconds) + "; " + position_of(row) +
          "; the other ranks wait for it, and end after " + in_seconds(limits.outside) +
          " without progress (parallel.stall_seconds)";
 }
 
-std::string tell_standstill(const Finding& finding, const std::vector<SeenRank>& ranks) {
+std::string describe_standstill(const Finding& finding, const std::vector<SeenRank>& ranks) {
   constexpr std::size_t most_positions = 6, most_letters = 120;  // one line, of however many ranks
   std::map<std::pair<std::int64_t, std::string>, std::vector<std::size_t>> positions;
   for (std::size_t r = 0; r < ranks.size(); ++r)
     positions[{ranks[r].row.collectives, position_of(ranks[r].row)}].push_back(r);
   std::string where;
-  std::size_t told = 0;
+  std::size_t reported = 0;
   for (const auto& [position, those] : positions) {
     std::string who = positions.size() == 1 ? "all at" : ranges(those) + " at";
     if (who.size() > most_letters) who = std::to_string(those.size()) + " ranks at";
     where += (where.empty() ? "" : "; ") + who + " " + position.second;
-    if (++told == most_positions && positions.size() > told) {
-      where += "; " + std::to_string(positions.size() - told) + " more groups of ranks";
+    if (++reported == most_positions && positions.size() > reported) {
+      where += "; " + std::to_string(positions.size() - reported) + " more groups of ranks";
       break;
     }
   }

@@ -81,11 +81,11 @@ class PeerRules {
 };
 
 /// One line: rank, host, GPU, what happened, step, phase, last collective, what the others do.
-std::string tell(const Finding& finding, const RowView& row, const std::string& host);
+std::string describe(const Finding& finding, const RowView& row, const std::string& host);
 /// The same of a slow rank: what it waits for, and until when it may.
-std::string tell_slow(const Slow& slow, const RowView& row, const std::string& host,
-                      const WatchLimits& limits);
+std::string describe_slow(const Slow& slow, const RowView& row, const std::string& host,
+                          const WatchLimits& limits);
 /// The same of a standstill: which ranks wait at which step, phase and collective.
-std::string tell_standstill(const Finding& finding, const std::vector<SeenRank>& ranks);
+std::string describe_standstill(const Finding& finding, const std::vector<SeenRank>& ranks);
 
 }  // namespace assay::impl

@@ -20,9 +20,9 @@ namespace assay::impl {
 
 /// What the watch calls on its own thread.
 struct WatchCalls {
-  /// On one rank that still runs: tells people which rank is lost; then writes it down, where rank 0 is the
+  /// On one rank that still runs: prints which rank is lost; then records it, where rank 0 is the
   /// lost one after its process has ended.
-  std::function<void(const std::string&text)> tell, record;
+  std::function<void(const std::string&text)> report, record;
   /// A rank is slow; called on a thread of its own, which may wait for a terminal. On rank 0, which writes
   /// the record, and on the rank that prints it, `aloud`.
   std::function<void(const std::string& text, bool aloud)> warn;
@@ -47,7 +47,7 @@ class RankWatch {
   /// From here on the row also says how far this rank's GPU has come: as GpuProgress::reached.
   void follow(std::function<std::int64_t()> reached);
 
-  /// This rank ends because of an error of its own, which it has told itself: the others are to name it.
+  /// This rank ends because of an error of its own, which it has reported itself: the others are to name it.
   void fail(const std::string& why);
   /// This rank is done, and the others need it no more.
   void leave();
@@ -62,9 +62,9 @@ class RankWatch {
   std::vector<SeenRank> look_around();
   void warn_of_slow(const std::vector<SeenRank>& all);
   void conclude(const Verdict& verdict);
-  void have_it_told(const Verdict& verdict);
+  void have_it_reported(const Verdict& verdict);
   void end_lost_process(const Verdict& verdict);
-  bool tells_first(const Verdict& verdict) const;
+  bool reports_first(const Verdict& verdict) const;
   /// Lets the thread say the row's last word, if it still runs.
   void say(Standing standing);
 

@@ -1,6 +1,6 @@
 #pragma once
-// Which processors and memory this process may use, and which of them are near its GPU: NUMA, as Linux tells
-// it. Lists are Linux's: "0-3,8". What it does not tell is empty.
+// Which processors and memory this process may use, and which of them are near its GPU: NUMA, as Linux
+// reports it. Lists are Linux's: "0-3,8". What it does not report is empty.
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>

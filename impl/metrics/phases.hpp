@@ -23,8 +23,8 @@ using PhaseSeconds = std::array<double, static_cast<std::size_t>(Phase::count)>;
 class PhaseClock {
  public:
   explicit PhaseClock(at::Device device) : device_(device) { restart(); }
-  /// Calls that at the start of every phase that is entered from now on.
-  void tell(std::function<void(Phase)> entered) { entered_ = std::move(entered); }
+  /// Calls `entered` at the start of every phase from here on.
+  void on_enter(std::function<void(Phase)> entered) { entered_ = std::move(entered); }
   /// Forgets everything and starts in Phase::other.
   void restart();
   /// Time (on a GPU: work given) from here on belongs to `phase`.

@@ -9,7 +9,7 @@
 namespace assay::impl {
 
 /// Looks at gradients before a sum over ranks spreads a NaN or an infinity of one rank to all, so that the
-/// rank at fault can still be told. On a GPU nothing waits for the answer until it is asked for, and it names
+/// rank at fault is still known. On a GPU nothing waits for the answer until it is asked for, and it names
 /// the block alone: by then the gradient itself is the sum.
 class NonFiniteGradient {
  public:

@@ -47,8 +47,8 @@ void print_collective(const std::vector<TracedKernel>& kernels, collectives::Col
       median, 1e-6 * block_bytes, 1e-9 * factor * block_bytes / (1e-3 * median));
 }
 
-/// Copies between GPUs, by name, the longest first; where names do not tell them from copies within one GPU,
-/// those of the stream that takes longest for them.
+/// Copies between GPUs, by name, the longest first; where names do not distinguish them from copies within
+/// one GPU, those of the stream that takes longest for them.
 std::vector<TracedKernel> copies_between(const std::vector<TracedKernel>& kernels) {
   std::vector<TracedKernel> found;
   std::map<std::int64_t, double> milliseconds;

@@ -125,7 +125,8 @@ std::vector<Part> alone(const spec::record::Run& all) {
   return parts;
 }
 
-/// Trains all runs of the study, that of most ranks first: it tells the GPUs. In order of ranks.
+/// Trains all runs of the study, that of most ranks first, which names the GPUs. Results in the order of
+/// ranks.
 std::vector<Part> train_all(const Study& study, const std::string& program, std::ostream& says) {
   std::vector<Part> done;
   for (auto ranks = study.ranks.rbegin(); ranks != study.ranks.rend(); ++ranks) {

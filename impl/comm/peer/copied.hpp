@@ -12,7 +12,7 @@ struct Copied {
 inline constexpr Copied copied_weights{"parallel.gather", "weights"},
     copied_gradients{"parallel.scatter", "gradients"};
 
-/// What a user is told: the setting, what it asks for, `why` that cannot be, as the end of a sentence, and
+/// The text of an error: the setting, what it asks for, `why` that cannot be, as the end of a sentence, and
 /// what to set, with `instead` before it where there is another way ("parallel.data=hybrid, ..., or ").
 std::string refusal(const Copied& copied, const std::string& why, const std::string& instead = "");
 

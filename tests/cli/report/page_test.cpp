@@ -182,7 +182,7 @@ TEST_F(RecordReport, ARecordOfOneRunHasNoWarning) {
   EXPECT_EQ(html().find("class=\"warning\" role=\"note\"><b>"), std::string::npos);
 }
 
-TEST_F(RecordReport, ARecordThatJumpsOrMixesRunsIsToldOnThePageAndInTheResult) {
+TEST_F(RecordReport, ARecordThatJumpsOrMixesRunsIsReportedOnThePageAndInTheResult) {
   const auto first = steps(1, 6, {tests::example_start()});
   auto mixed = first;
   mixed.push_back(tests::example_start());
@@ -197,7 +197,7 @@ TEST_F(RecordReport, ARecordThatJumpsOrMixesRunsIsToldOnThePageAndInTheResult) {
   }
 }
 
-TEST_F(RecordReport, ALossThatDoesNotGoOnAfterAResumeIsTold) {
+TEST_F(RecordReport, ALossThatDoesNotGoOnAfterAResumeIsReported) {
   auto events = std::vector<Event>{tests::example_start()};
   for (std::int64_t step = 1; step <= 12; ++step) {  // enough to know how the loss scatters
     Step each = tests::example_step(step);

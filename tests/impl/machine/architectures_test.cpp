@@ -1,5 +1,5 @@
 // labels: unit
-// For which GPUs this build holds code: what CMake was told, and what lies in the library by cuobjdump.
+// For which GPUs this build holds code: the setting of CMake, and what lies in the library by cuobjdump.
 #include "impl/machine/architectures.hpp"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ std::string output_of(const std::string& command) {
 }
 
 /// Machine code by architecture, as the note in each says how it was compiled. The names of the parts alone
-/// do not tell sm_90 and sm_90a apart in every release of cuobjdump.
+/// do not distinguish sm_90 and sm_90a in every release of cuobjdump.
 std::map<std::string, int> machine_code(const std::string& tool, const std::string& library) {
   const tests::Scratch scratch;
   output_of("cd " + scratch.path().string() + " && " + tool + " --extract-elf all " + library + " 2>&1");

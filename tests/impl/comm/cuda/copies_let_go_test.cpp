@@ -43,7 +43,7 @@ TEST(PeerCopiesImpl, AGatherAndASumThatARankStaysAwayFromAreLetGo) {
     EXPECT_FALSE(reached.query()) << "nobody waited for the last rank";
     std::chrono::duration<double> took{};
     std::thread watch([&] {
-      // One rank after the other, as they notice: meetings of the later ones come over the words of the
+      // One rank after the other, as each detects it: meetings of the later ones come over the words of the
       // first.
       std::this_thread::sleep_for(std::chrono::milliseconds(500 + 200 * world.rank()));
       const auto begin = std::chrono::steady_clock::now();
