@@ -9,7 +9,7 @@
 #   recompute         p1 with each setting of memory.recompute, p2 and p6 with block: time, peak of memory, plan's peak
 #   baseline, baseline-p2, baseline-p6
 #                     the same models in PyTorch with torch.compile (tests/bench/compiled_pytorch.py): p1's batch; p2's
-#                     in passes of 2, in bf16 without master weights; p6's model in passes of 8, as 22 do not fit there
+#                     in micro-batches of 2, in bf16 without master weights; p6's model in micro-batches of 8, as 22 do not fit there
 #   loss-curve        100 steps of llama-1.36b on real text, beside PyTorch from the same weights (tests/bench/loss_curve.py)
 #   scaling           llama-1.36b on every GPU of the host alone, all at once, and in every layout on all of them together:
 #                     tokens/s of a GPU against the slowest one's alone, at the same sequences of a GPU, in 4 micro-batches

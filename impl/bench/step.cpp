@@ -91,7 +91,7 @@ StepTimes measured(const spec::RunConfig& config, const spec::ModelSpec& model, 
                    at::Device device, std::int64_t steps,
                    const std::function<void(const std::string&)>& say) {
   StepRuns runs(config, model, batch, device, say);
-  // On a GPU libraries make their plans in the first, and recording comes after two.
+  // On a GPU libraries make their plans in the first step, and capture comes after two.
   const std::int64_t warm = device.is_cuda() ? std::max<std::int64_t>(4, steps) : steps;
   for (std::int64_t step = 0; step < warm; ++step) runs.plain();
   std::vector<double> plain;

@@ -92,7 +92,7 @@ const std::vector<Verb>& verbs() {
         "assay bench ceilings --ranks 2 --model llama-1.36b",
         "assay bench step recipes/h200/llama-1.36b.toml", "assay bench scaling --ranks 1,2 --json"},
        {{"model", "", "M", "ceilings, ops: the model (default: llama-1.36b on a GPU, tiny-llama on a CPU)"},
-        {"micro", "", "N", "ceilings, ops: sequences of one pass"},
+        {"micro", "", "N", "ceilings, ops: sequences of one micro-batch"},
         {"seq", "", "T", "ceilings, ops: tokens of one sequence"},
         {"dtype", "", "D", "ceilings, ops: bf16, f32 or f64 (default: bf16 on a GPU, f32 on a CPU)"},
         {"device", "", "D", "ceilings, ops: auto, cpu or cuda"},

@@ -1,5 +1,5 @@
 #pragma once
-// The token ids of one forward pass.
+// The token ids of one micro-batch.
 #include <cstdint>
 #include <optional>
 #include <span>

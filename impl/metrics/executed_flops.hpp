@@ -61,7 +61,7 @@ struct MeasuredFlops {
 
 /// Counts what this thread runs while it lives. A call that throws is not counted: a fused kernel that
 /// refuses a shape ran nothing. While one lives inside another, it counts and the outer one does not: what is
-/// recorded to be run later.
+/// captured for replay.
 class FlopCounter {
  public:
   FlopCounter();

@@ -8,16 +8,16 @@
 
 namespace assay::impl {
 
-/// Sums gradients over ranks in the dtype of the wire. Where that is the gradients' own, they are reduced in
-/// place; otherwise through a rounded copy, of which two exist at a time.
+/// Sums gradients over ranks in the dtype of the wire. Gradients of that dtype are reduced in place; others
+/// through a rounded copy, of which two exist at a time.
 class GradientReduction {
  public:
   GradientReduction(Communicator& communicator, at::ScalarType wire)
       : communicator_(communicator), wire_(wire) {}
 
-  /// From here on reduce_scatters are by copies of the GPUs' copy engines (Communicator::scatter_by_copies):
-  /// of wholes that lie in `gradients`, none of more than `largest` elements. What that takes is allocated
-  /// here: the others' parts of one shard, and the two rounded copies. Collective, before the first one.
+  /// From here on the GPUs' copy engines do the reduce-scatters (Communicator::scatter_by_copies). Each whole
+  /// lies in `gradients` and has at most `largest` elements. Allocates the staging memory for the other
+  /// ranks' parts of one shard, and the two rounded copies. Collective, before the first reduce-scatter.
   void scatter_by_copies(const at::Tensor& gradients, std::int64_t largest);
 
   using Number = std::int64_t;  ///< of a reduction, counting from 1

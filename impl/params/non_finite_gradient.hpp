@@ -8,9 +8,9 @@
 
 namespace assay::impl {
 
-/// Looks at gradients before a sum over ranks spreads a NaN or an infinity of one rank to all, so that the
-/// rank at fault is still known. On a GPU nothing waits for the answer until it is asked for, and it names
-/// the block alone: by then the gradient itself is the sum.
+/// Checks gradients before a sum over ranks spreads a NaN or an infinity of one rank to all, so that the rank
+/// at fault is still known. On a GPU nothing waits for the result before `name` is called, and it names only
+/// the block: by then the gradient has been overwritten by the sum.
 class NonFiniteGradient {
  public:
   /// `inventory` must outlive this.

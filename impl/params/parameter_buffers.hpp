@@ -45,8 +45,8 @@ ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device 
 /// every layout.
 void initialise(ParameterBuffers& buffers, const spec::ModelSpec& model, std::uint64_t seed);
 
-/// Brings `gains` up to what the optimizer adds to, where there are any: those that this rank owns, zeros for
-/// the others, so that the sum over the ranks of a shard group is all of them.
+/// Copies the gains that this rank owns from the master weights to `gains`, where there are any, and zeros
+/// the others, so that the sum over the ranks of a shard group is all gains.
 void refresh_gains(const ParameterBuffers& buffers);
 
 /// Weights of a block as the layers use them, in `flat` at `offsets`; gains from `buffers.gains` where there
@@ -56,7 +56,7 @@ BlockViews weight_views(const ParameterBuffers& buffers, const at::Tensor& flat,
 
 /// What this rank owns of a run, in one of the buffers.
 at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Partition::Run& run);
-/// What this rank owns of a block.
+/// The part of a block that this rank owns.
 at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, std::int64_t block);
 
 /// Copies the values of a whole parameter to where the buffer holds them: all, this rank's shard, or nothing.
@@ -66,11 +66,11 @@ void store(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec
 /// Sum of squares of the gradients that this rank owns, fp64 scalar on their device.
 at::Tensor owned_sum_of_squares(const ParameterBuffers& buffers);
 
-/// Name of the first parameter whose gradient holds a NaN or an infinity in `gradients`, which begins at
-/// element `first` of the whole buffer; empty if none.
+/// Name of the first parameter with a NaN or an infinity in `gradients`, which begins at element `first` of
+/// the whole buffer; empty if none.
 std::string first_non_finite(const spec::Inventory& inventory, const at::Tensor& gradients,
                              std::int64_t first);
-/// Of everything that this rank owns of the gradients.
+/// The same for all gradients that this rank owns.
 std::string first_non_finite_gradient(const ParameterBuffers& buffers);
 
 }  // namespace assay::impl

@@ -6,7 +6,7 @@
 What one would write without a training library: fused query-key-value and gate-up GEMMs, autocast to bf16 over fp32
 weights, scaled_dot_product_attention with the named kernel, fused AdamW, clipping. With
 --weights bf16 no fp32 copy of the weights, moments in bf16, no autocast. --parallel, where WORLD_SIZE is above 1: ddp, whose
-gradients are reduced in the last pass of a step, or fsdp (fully_shard of each block, weights gathered in bf16, gradients
+gradients are reduced in the last micro-batch of a step, or fsdp (fully_shard of each block, weights gathered in bf16, gradients
 reduced in fp32 after the last pass). Random tokens. Rank 0 prints one line of JSON: seconds of the median step after the
 first three, tokens/s of all GPUs and of one, exact MFU (spec/flops/exact.md), peak memory.
 """

@@ -135,10 +135,10 @@ def batches(folder, run):
 
 
 def accumulate(model, ids, arguments):
-    """Adds the gradient of the mean loss over all sequences, pass by pass; the loss."""
-    passes = ids.split(arguments.micro or len(ids))
+    """Adds the gradient of the mean loss over all sequences, micro-batch by micro-batch; the loss."""
+    micro_batches = ids.split(arguments.micro or len(ids))
     total = 0
-    for part in passes:
+    for part in micro_batches:
         kernels = [KERNELS[arguments.attention]] if arguments.attention else [b for b in SDPBackend.__members__.values() if b is not SDPBackend.ERROR]
         with sdpa_kernel(kernels), torch.autocast(arguments.device, torch.bfloat16, enabled=arguments.autocast):
             loss = model(part) * (len(part) / len(ids))

@@ -16,7 +16,7 @@
 namespace assay::impl::cli {
 namespace {
 
-/// Model, tokens and dtype where the user named none: about the work of one pass of a real run.
+/// Model, tokens and dtype where the user named none: about the work of one micro-batch of a real run.
 bench::Plan plan_of(const BenchPlan& asked, at::Device device) {
   const bool gpu = device.is_cuda();
   bench::Plan plan;

@@ -33,8 +33,8 @@ void PeerSums::reduce_scatter(const at::Tensor& whole, const at::Tensor& shard) 
     C10_CUDA_CHECK(cudaMemcpyAsync(staging + (r < rank ? r : r - 1) * part, from,
                                    static_cast<std::size_t>(part), cudaMemcpyDeviceToDevice, stream()));
   });
-  // Before the sum, which waits for multiprocessors and which others need not wait for: it reads and writes
-  // what nobody copies, this rank's part and its staging memory.
+  // The ranks meet before the sum: it may wait for SMs, and no other rank needs it. It reads and writes
+  // only what nobody copies: this rank's part and its staging memory.
   meet();
   rank_sum::cuda::launch(dtype, shard.numel(), rank, ranks, own, staging, shard.data_ptr(), stream());
 }

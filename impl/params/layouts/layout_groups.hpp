@@ -1,5 +1,5 @@
 #pragma once
-// The groups of ranks that a layout talks in (spec/parallel/data_layout.md).
+// The groups of ranks in which a layout communicates (spec/parallel/data_layout.md).
 #include <memory>
 
 #include "impl/comm/communicator.hpp"

@@ -7,8 +7,8 @@
 
 namespace assay::impl {
 
-/// Every parameter whole on this rank: acquire and release have nothing to do. The one-rank layout, and the
-/// base of those that hold weights and gradients whole.
+/// Every parameter is whole on this rank, so acquire and release do nothing. The layout of one rank, and the
+/// base of the layouts with whole weights and gradients.
 class LocalParameters : public ParameterLayout {
  public:
   /// `buffers` must outlive this.

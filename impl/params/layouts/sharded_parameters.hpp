@@ -9,15 +9,16 @@
 
 namespace assay::impl {
 
-/// Weights, gradients and the optimizer's state in shards. A block's weights are gathered when it is
-/// acquired, or already while the block before it computes, and its gradient is scattered behind the backward
-/// of the next. What exists whole at a time: two decoder blocks, and the embedding or the head, or both where
-/// they are one; of weights and of gradients (spec/parallel/volume.md says what that saves in gathers). With
-/// several replicas (hybrid), the shards of the gradient are summed over them behind the last backward.
+/// Weights, gradients and the optimizer's state in shards. A block's weights are all-gathered when it is
+/// acquired, or earlier, while the block before it computes. Its gradient is reduce-scattered behind the
+/// backward of the next block. Whole at a time are the weights and gradients of two decoder blocks and of the
+/// embedding or the head, or of both where they are one matrix; spec/parallel/volume.md says which
+/// all-gathers that saves. With several replicas (hybrid), the shards of the gradient are summed over the
+/// replicas behind the last backward.
 class ShardedParameters final : public ParameterLayout {
  public:
   /// `buffers` is partitioned over the ranks of groups.shard(). `wire`: dtype in which gradients are summed;
-  /// `scatter`: by what, within a shard group. Both must outlive this.
+  /// `scatter`: what reduce-scatters them within a shard group. Both must outlive this.
   ShardedParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model, LayoutGroups& groups,
                     at::ScalarType wire, spec::MovedBy scatter);
 

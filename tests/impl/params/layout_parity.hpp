@@ -27,7 +27,7 @@ struct LayoutCase {
   Ignored ignored = Ignored::none;
   int steps = 5;
   double tolerance = 1e-11;     ///< relative, in fp64
-  std::vector<int> order = {};  ///< of passes: StepRunner::step
+  std::vector<int> order = {};  ///< of micro-batches: StepRunner::step
   spec::Movers by = {};         ///< what moves shards
 };
 

@@ -64,7 +64,7 @@ TEST(LayoutsImpl, PassesInAnyOrderTrainAsTheReference) {
       for (const std::uint64_t seed : {3, 7}) {
         const LayoutCase c{.seed = seed, .micro = 1, .accumulation = 2, .steps = 3, .order = order};
         EXPECT_EQ(difference(c, layout), "")
-            << tests::describe(c, layout) << ", first pass " << order[0] << ", last " << order[3];
+            << tests::describe(c, layout) << ", first micro-batch " << order[0] << ", last " << order[3];
       }
 }
 
