@@ -1,6 +1,6 @@
 #pragma once
-// What `assay bench ceilings` measures of several ranks, as plain data. Every time is the slowest rank's: of
-// each rank's median, the largest.
+// Results of `assay bench ceilings` on several ranks, as plain data. Every time is that of the slowest rank:
+// the largest of the ranks' medians.
 #include <optional>
 #include <string>
 
@@ -9,7 +9,7 @@
 
 namespace assay::impl::bench {
 
-/// Who talked, and over what.
+/// The ranks, and their links.
 struct CollectiveSubject {
   std::string device;  ///< "NVIDIA H200", "CPU"
   std::string engine;  ///< "nccl", "mpi"

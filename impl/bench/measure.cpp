@@ -29,7 +29,7 @@ using spec::time::StepOpCount;
 Row timed(const Plan& plan, const std::string& name, StepClass kind, double calls, const Flops& flops,
           const Count& bytes, const std::function<void()>& prepare, const std::function<void()>& call) {
   Patience patience = plan.patience;
-  // A large GEMM's algorithm is chosen in its first calls, by a tournament: its end is waited for.
+  // A tournament in the first calls of a large GEMM chooses its algorithm: these calls do not count.
   if (plan.device.is_cuda() && flops.matmul.to_double() >= cuda::least_searched_flops)
     patience.warm = tournament_calls;
   const std::vector<double> times = time_calls(plan.device, patience, prepare, call);
@@ -69,7 +69,7 @@ void memory(const Plan& plan, const UseRow& use) {
   use(timed(plan, "fill of device memory", StepClass::elementwise, 0, {}, bytes, {}, [&] { to.zero_(); }));
 }
 
-/// What moves most at a time, but for the optimizer, which is measured on a part of the weights.
+/// The op that moves most bytes, except the optimizer, which is measured on a part of the weights.
 StepOpCount largest_op(const Plan& plan) {
   StepOpCount largest;
   for (const StepOpCount& each : spec::paper::step_ops(plan.setting))

@@ -40,12 +40,12 @@ void within_memory(const Plan& plan, const std::function<void()>& work);
 /// come. Errors: UserError(usage) where the GPU's memory does not hold an op's tensors.
 void measure_ops(const Plan& plan, const UseRow& use);
 
-/// What this device reaches: a large square GEMM, the model's GEMMs, attention, and a copy and a fill
+/// Rates that this device reaches: a large square GEMM, the model's GEMMs, attention, and a copy and a fill
 /// of its memory.
 void measure_ceilings(const Plan& plan, const UseRow& use);
 
-/// Finds the algorithm of each of the model's GEMMs that does most under sustained load, and keeps it for
-/// later runs (impl/ops/gemm/cuda_gemm.hpp): `seconds` of each candidate, one line a GEMM. A GPU only.
+/// Finds the fastest algorithm under sustained load of each of the model's GEMMs, and keeps it for later runs
+/// (impl/ops/gemm/cuda_gemm.hpp): `seconds` of load for each candidate, one line a GEMM. GPUs only.
 void tune_gemms(const Plan& plan, double seconds, const UseLine& use);
 
 }  // namespace assay::impl::bench

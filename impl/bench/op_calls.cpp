@@ -94,7 +94,7 @@ class Observer final : public OpObserver {
   }
 
  private:
-  /// How many calls of this size a step's work of this op and pass is, by the bytes that it moves.
+  /// How many calls of this size equal a step's work of this op and pass, by the bytes moved.
   StepOpCount in_a_step(StepOpCount one) const {
     double bytes = 0;
     for (const StepOpCount& each : whole_)

@@ -81,7 +81,7 @@ Moments run_beside(Communicator& communicator, at::Device device, const OverlapC
   return moments;
 }
 
-/// Of the GEMMs that ended before the collectives did.
+/// Mean time of the GEMMs that ended before the collectives did.
 double gemm_seconds(const Moments& moments) {
   return mean_of_spans(moments.gemms, moments.collectives.empty() ? std::numeric_limits<double>::infinity()
                                                                   : moments.collectives.back());

@@ -1,5 +1,5 @@
 #pragma once
-// What collectives cost the GEMMs that run beside them.
+// How much collectives slow down the GEMMs that run beside them.
 #include <functional>
 #include <string>
 #include <utility>
@@ -11,10 +11,10 @@
 
 namespace assay::impl::bench {
 
-/// Why there is no such thing to measure here; empty where there is.
+/// Why this cannot be measured here; empty where it can.
 std::string overlap_left_out(at::Device device);
 
-/// The GEMM that is timed: of gate and up, the largest of a block.
+/// The timed GEMM: gate and up, the largest of a block.
 inline constexpr const char* overlapped_gemm = "gate_up forward";
 
 /// Mean time of one of the collectives that follow one another from moment 0 on and end at `ends`, in order:

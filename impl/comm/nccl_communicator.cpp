@@ -27,7 +27,7 @@
 namespace assay::impl {
 
 namespace {
-/// Longer than one rank is busy with something that the others are not: a search for the fastest GEMM.
+/// Longer than any work that one rank does alone, such as a search for the fastest GEMM.
 constexpr std::chrono::minutes patience{5};
 
 void nccl_check(ncclResult_t status, const char* call, int rank, ncclComm_t comm) {

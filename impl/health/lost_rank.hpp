@@ -1,5 +1,5 @@
 #pragma once
-// What this process does when a rank is lost: one of those that still run says so, then all of them end.
+// What this process does when a rank is lost: one of the running ranks reports it, then all of them end.
 #include <functional>
 #include <mutex>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// What spec/hardware says that a device can do.
+// Peak and bandwidth of a device by spec/hardware.
 #include <ATen/core/Tensor.h>
 
 #include <string>

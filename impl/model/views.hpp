@@ -12,8 +12,8 @@ namespace assay::impl {
 using BlockViews = spec::step::BlockParameters<at::Tensor, at::Tensor>;
 using DecoderViews = spec::step::DecoderParameters<at::Tensor, at::Tensor>;
 
-/// Where backward leaves a block's gradients: those of gains and of the embedding are added to what is there,
-/// those that are GEMMs as `sum` says.
+/// Where backward leaves a block's gradients. Those of gains and of the embedding are added to the buffer;
+/// `sum` says whether a GEMM overwrites or adds.
 struct BlockGradients {
   const BlockViews& views;
   linear::GradientSum sum = linear::GradientSum::continues;
@@ -27,8 +27,9 @@ BlockViews views(const at::Tensor& flat, const spec::Inventory& inventory, const
 BlockViews views(const at::Tensor& flat, const spec::Inventory& inventory, const at::Tensor& gains,
                  const spec::Inventory& gain_offsets, const spec::ModelSpec& model, std::int64_t block);
 
-/// What of a block's gradient in `flat`, elements [begin, end), no GEMM writes: gains, the embedding
-/// unless the head is the same matrix, and the gaps between parameters. Adjacent parts are one view.
+/// The parts of a block's gradient in `flat`, elements [begin, end), that no GEMM writes: gains, the
+/// embedding unless the head is the same matrix, and the gaps between parameters. Adjacent parts are one
+/// view.
 std::vector<at::Tensor> beside_gemms(const at::Tensor& flat, std::int64_t begin, std::int64_t end,
                                      const spec::Inventory& offsets, std::int64_t block, bool tied);
 

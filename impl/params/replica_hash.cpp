@@ -43,7 +43,7 @@ std::string bits_hash(const at::Tensor& flat) {
 }
 
 ReplicaCheck compare_replicas(const ParameterBuffers& buffers, LayoutGroups& groups) {
-  // Of shards, a copy is the same shard of another replica; whole weights are a copy of any other's.
+  // The copy of a shard is the same shard of another replica; whole weights are a copy of every other rank's.
   const std::int64_t stride = groups.layout().shards_weights() ? groups.layout().shard_ranks : 1;
   const std::vector<std::string> hashes = groups.world().all_gather(bits_hash(buffers.weights));
   const auto ranks = static_cast<std::int64_t>(hashes.size());

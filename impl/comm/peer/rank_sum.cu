@@ -1,4 +1,4 @@
-// Sum over ranks of what was copied from them: each number is read once and written once.
+// Sum over ranks of the parts copied from them: each number is read once and written once.
 #include "impl/comm/peer/rank_sum_launch.hpp"
 #include "impl/ops/cuda_vector.cuh"
 

@@ -63,8 +63,8 @@ at::Tensor ShardedParameters::lay_out(const spec::ModelSpec& model) {
     weights_.push_back(weight_views(buffers_, weights, in_slots, model, b));
     gradients_.push_back(views(gradients, in_slots, model, b));
     const std::int64_t begin = begins[number(b)], end = begin + partition.block_size(b);
-    // The head's GEMM comes with forward, of one micro-batch or of several before the first backward: only
-    // a decoder block's gradients come and go within one backward, so that its GEMMs start their sums.
+    // The head's GEMM runs in forward, of one or of several micro-batches before the first backward. Only a
+    // decoder block's gradients begin and end within one backward, so that its GEMMs can overwrite.
     zeroed_.push_back(of_decoder(b) ? beside_gemms(gradients, begin, end, in_slots, b, tied_)
                                     : std::vector{gradients.narrow(0, begin, end - begin)});
   }
@@ -109,7 +109,7 @@ void ShardedParameters::prefetch_after(std::int64_t block) {
   }
 }
 
-/// Shards are sums of every micro-batch's.
+/// A shard sums the gradients of every micro-batch.
 void ShardedParameters::begin_step(linear::GradientSum) { zero_gradients(buffers_.gradients); }
 
 /// Makes the block's slot ready to add gradients in.
@@ -139,7 +139,7 @@ void ShardedParameters::gradients_ready(std::int64_t block) {
   Slot& slot = slot_of(block);
   const at::Tensor whole = slot.gradients.narrow(0, 0, buffers_.partition.block_size(block)),
                    total = owned(buffers_, buffers_.gradients, block);
-  // On a GPU looking would cost a pass over every gradient of every micro-batch.
+  // On a GPU the check would read every gradient of every micro-batch again.
   if (whole.is_cpu()) non_finite_.look(block, whole);
   GradientReduction::Then then;
   if (last_ && replicas_.size() > 1) then = [this, total] { reduce_.begin_all_reduce(total); };
@@ -147,7 +147,8 @@ void ShardedParameters::gradients_ready(std::int64_t block) {
   slot.accumulates = -1;
 }
 
-/// Only the last micro-batch's: the sums of the others are waited for where their slot is needed again.
+/// Waits for the sums of the last micro-batch; those of the others were waited for when their slot was needed
+/// again.
 void ShardedParameters::reduce_scatter() {
   if (last_) scatter_.finish_all();
 }
