@@ -128,7 +128,7 @@ def machine():
 
 
 def commit():
-    """The commit that was measured; "-dirty" when files differ from it. A copy without .git is told by ASSAY_COMMIT."""
+    """The commit that was measured; "-dirty" when files differ from it. A copy without .git takes ASSAY_COMMIT."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else os.environ.get("ASSAY_COMMIT", "unknown")

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Measures this machine's GPU, printing as it goes; `ci/bench gpu [PART ...]` runs it, by default ops, p1 and baseline.
-#   ceilings          products, attention and copies at the shapes of one micro-batch of llama-1.36b: assay bench ceilings
+#   ceilings          GEMMs, attention and copies at the shapes of one micro-batch of llama-1.36b: assay bench ceilings
 #   ops               every op at those shapes: assay bench ops
 #   step, step-p2, step-p6
 #                     where the time of a step of p1, p2 and p6 goes, from peak to achieved MFU: assay bench step
-#   tune              the algorithm of each of p1's products under sustained load, kept for later runs
+#   tune              the algorithm of each of p1's GEMMs under sustained load, kept for later runs
 #   p1, p2, p6        llama-1.36b, llama3-8b, qwen3-1.8b by their recipe of recipes/h200 on random tokens
 #   recompute         p1 with each setting of memory.recompute, p2 and p6 with block: time, peak of memory, plan's peak
 #   baseline, baseline-p2, baseline-p6
 #                     the same models in PyTorch with torch.compile (tests/bench/compiled_pytorch.py): p1's batch; p2's
-#                     in passes of 2, in bf16 without master weights; p6's model in passes of 8, as 22 do not fit there
+#                     in micro-batches of 2, in bf16 without master weights; p6's model in micro-batches of 8, as 22 do not fit there
 #   loss-curve        100 steps of llama-1.36b on real text, beside PyTorch from the same weights (tests/bench/loss_curve.py)
 #   scaling           llama-1.36b on every GPU of the host alone, all at once, and in every layout on all of them together:
 #                     tokens/s of a GPU against the slowest one's alone, at the same sequences of a GPU, in 4 micro-batches

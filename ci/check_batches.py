@@ -57,7 +57,7 @@ def main():
         return self_test()
     rooms = [room for room in ROOMS if check_tidy.torch_root() or room not in NEED_TORCH]
     if len(rooms) < len(ROOMS):
-        print(f"check_batches: no toolchain with torch here, so not looked at: {' '.join(NEED_TORCH)}")
+        print(f"check_batches: no toolchain with torch here, so not checked: {' '.join(NEED_TORCH)}")
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
         said = list(pool.map(lambda room: as_one(sources(room)), rooms))
     for room, errors in zip(rooms, said):

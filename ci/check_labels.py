@@ -45,7 +45,7 @@ def labels_on_pages(root, faults):
 
 
 def labels_in_code(root):
-    """Label -> (file, is it thrown there) of every place where it stands as a string, or as said above in a comment."""
+    """Label -> (file, is it thrown there) of every line where it stands as a string, or as said above in a comment."""
     code = {}
     for path, text in read(root, ["spec", "reference", "impl"], {".hpp", ".cpp", ".cu", ".cuh"}):
         for match in IN_CODE.finditer(text):
@@ -81,9 +81,9 @@ def check(root):
             faults.append(f"{page}: {label} is thrown nowhere in spec/, reference/ or impl/")
         if not tested(label, tests):
             faults.append(f"{page}: {label} has no test: name the label in one, or C{label.rpartition('_c')[2]} in a test's name")
-    for label, places in sorted(code.items()):
+    for label, uses in sorted(code.items()):
         if label not in pages:
-            faults.append(f"{places[0][0]}: {label} stands on no page of spec/")
+            faults.append(f"{uses[0][0]}: {label} stands on no page of spec/")
     return pages, faults
 
 

@@ -60,10 +60,10 @@ def library_allowed(path, library):
     return room == "reference" and library.startswith("Eigen/")
 
 
-def faults_of_cost(path, place, library):
+def faults_of_cost(path, where, library):
     for start, (owner, front) in COSTLY.items():
         if library.startswith(start) and str(path) != owner:
-            yield place + f'<{library}> costs seconds of compiling, so only {owner} includes it: include "{front}"'
+            yield where + f'<{library}> costs seconds of compiling, so only {owner} includes it: include "{front}"'
 
 
 def folder_of_impl(path):
@@ -71,35 +71,35 @@ def folder_of_impl(path):
     return parts[1] if len(parts) > 2 and parts[0] == "impl" else None
 
 
-def faults_of_order(path, place, target):
+def faults_of_order(path, where, target):
     mine, theirs = folder_of_impl(path), folder_of_impl(target)
     if not mine or not theirs or mine == theirs:
         return
     for folder in (mine, theirs):
         if folder not in ORDER:
-            yield place + f"impl/{folder}/ has no place in the order of impl/'s folders (ORDER in ci/check_layers.py)"
+            yield where + f"impl/{folder}/ is not in the order of impl/'s folders (ORDER in ci/check_layers.py)"
             return
     if ORDER.index(theirs) > ORDER.index(mine):
-        yield place + f'impl/{mine}/ stands below impl/{theirs}/ and may not include "{target}"'
+        yield where + f'impl/{mine}/ stands below impl/{theirs}/ and may not include "{target}"'
 
 
 def faults_of_file(root, path, text):
     room = room_of(path)
     for match in INCLUDE.finditer(text):
         line = text.count("\n", 0, match.start(2)) + 1
-        place = f"{path}:{line}: "
+        where = f"{path}:{line}: "
         bracket, target = match.groups()
         if bracket == "<":
             if not library_allowed(path, target):
-                yield place + f"{room}/ may not include <{target}>"
+                yield where + f"{room}/ may not include <{target}>"
             elif room not in ("tests", CONSUMER):
-                yield from faults_of_cost(path, place, target)
+                yield from faults_of_cost(path, where, target)
         elif not (root / target).is_file():
-            yield place + f'"{target}" is no file named from the repository\'s root'
+            yield where + f'"{target}" is no file named from the repository\'s root'
         elif target.split("/")[0] not in ROOMS[room]:
-            yield place + f'{room}/ may not include "{target}": it sees {", ".join(r + "/" for r in ROOMS[room]) or "<assay/...>"} only'
+            yield where + f'{room}/ may not include "{target}": it sees {", ".join(r + "/" for r in ROOMS[room]) or "<assay/...>"} only'
         else:
-            yield from faults_of_order(path, place, target)
+            yield from faults_of_order(path, where, target)
     if path.suffix in (".hpp", ".cuh") and not text.startswith("#pragma once\n"):
         yield f"{path}:1: a header starts with #pragma once"
 

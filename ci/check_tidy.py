@@ -5,7 +5,7 @@
 
 The change is what differs from the merge base with main, on main itself from the commit before, plus what is not yet
 committed. Files are taken cheapest room first (include, spec, reference, impl, tests) until the time is used up (--seconds, else
-ASSAY_TIDY_SECONDS, else 300); files left over are named and count as a fault. A file that passed is not looked at again until it, a header it includes, or .clang-tidy changes.
+ASSAY_TIDY_SECONDS, else 300); files left over are named and count as a fault. A file that passed is not checked again until it, a header it includes, or .clang-tidy changes.
 The flags are given here, so that no configured build is needed.
 """
 import argparse
@@ -112,9 +112,9 @@ def run(program, paths, seconds):
     for said in faulty:
         print(said)
     if left:
-        print(f"check_tidy: not looked at within {seconds:.0f} s: {' '.join(left)}; run it again (what passed is not looked at "
+        print(f"check_tidy: not checked within {seconds:.0f} s: {' '.join(left)}; run it again (what passed is not checked "
               "again), or with more ASSAY_TIDY_SECONDS")
-    print(f"check_tidy: {len(paths) - len(left)} of {len(paths)} changed files looked at, {len(faulty)} with faults")
+    print(f"check_tidy: {len(paths) - len(left)} of {len(paths)} changed files checked, {len(faulty)} with faults")
     return not faulty and not left
 
 
@@ -143,7 +143,7 @@ def main():
     if not torch_root():
         without = [p for p in paths if p.parts[0] == "impl" or p.parts[:2] == ("tests", "impl")]
         if without:
-            print(f"check_tidy: no toolchain with torch here, so not looked at: {' '.join(map(str, without))}")
+            print(f"check_tidy: no toolchain with torch here, so not checked: {' '.join(map(str, without))}")
         paths = [p for p in paths if p not in without]
     sys.exit(0 if run(program, paths, 1e6 if arguments.all else arguments.seconds) else 1)
 

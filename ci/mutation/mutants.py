@@ -1,8 +1,8 @@
 """The mutants of the .toml files beside this one, and how one is put into its source.
 
-A table is a source file: `tests`, the test files that must notice, cheapest first, and `mutants`, one line each:
+A table is a source file: `tests`, the test files that must fail, cheapest first, and `mutants`, one line each:
 ["slug", 'text', 'replacement', "what it means"], and a fifth entry, an anchor, where the text stands more than once:
-the place is then the first one behind the anchor, which stands once.
+the position is then the first one behind the anchor, which stands once.
 """
 import dataclasses
 import pathlib
@@ -79,7 +79,7 @@ def choose(found, names, only):
             if only in (None, mutant.room) and (not names or any(name in mutant.name for name in names))]
 
 
-def place_of(source, mutant):
+def position_of(source, mutant):
     """Where the text begins. Errors: Misfit when it stands nowhere, or more than once without an anchor."""
     if mutant.text == mutant.replacement:
         raise Misfit("the replacement is the text itself")
@@ -97,8 +97,8 @@ def place_of(source, mutant):
 
 
 def mutated(source, mutant):
-    place = place_of(source, mutant)
-    return source[:place] + mutant.replacement + source[place + len(mutant.text):]
+    position = position_of(source, mutant)
+    return source[:position] + mutant.replacement + source[position + len(mutant.text):]
 
 
 def source_of(root, mutant):
@@ -110,4 +110,4 @@ def source_of(root, mutant):
 
 def line_of(root, mutant):
     source = source_of(root, mutant)
-    return source.count("\n", 0, place_of(source, mutant)) + 1
+    return source.count("\n", 0, position_of(source, mutant)) + 1

@@ -25,7 +25,7 @@ def refused(old, new, source=SOURCE):
     """A change of the sound table makes it unfit."""
     try:
         for mutant in mutants.parse("spec", SOUND.replace(old, new)):
-            mutants.place_of(source, mutant)
+            mutants.position_of(source, mutant)
     except mutants.Misfit:
         return True
     return False

@@ -1,4 +1,4 @@
-"""Builds one mutant, runs the tests that must notice it, and says how it ended."""
+"""Builds one mutant, runs the tests that must detect it, and says how it ended."""
 import dataclasses
 import re
 import time
@@ -57,7 +57,7 @@ def selection_of(tests):
 
 
 def what_failed(output):
-    """The first test that noticed: a test case's name, a hang or a crash; None when CTest names no failed entry."""
+    """The first test that failed: a test case's name, a hang or a crash; None when CTest names no failed entry."""
     output = COLOUR.sub("", output)  # mpirun gives its ranks a terminal
     entry = next((e for e in FAILED_ENTRY.finditer(output) if e.group(2) not in NOT_RUN), None)
     if not entry:
@@ -72,7 +72,7 @@ def what_failed(output):
 
 
 def verdict_of(output, beside=""):
-    """What tests that did not all pass say of a mutant. One that did not run noticed nothing, whatever CTest calls it."""
+    """What tests that did not all pass say of a mutant. One that did not run detected nothing, whatever CTest calls it."""
     idle = [name for name, reason in FAILED_ENTRY.findall(COLOUR.sub("", output)) if reason in NOT_RUN]
     if idle:
         return Verdict("error", f"{idle[0]} did not run: is its program built?")
@@ -85,7 +85,7 @@ def first_error(output):
     return errors[0] if errors else output.strip()[-400:]
 
 
-def tests_notice(scratch, mutant, limits):
+def tests_detect(scratch, mutant, limits):
     """Named tests first, in their order, then the room's everyday tests."""
     preset = PRESET[mutant.room]
     scratch.build(preset, programs_of(mutant.room, mutant.tests))
@@ -107,7 +107,7 @@ def attempt(scratch, mutant, limits):
     target = scratch.folder / mutant.file
     try:
         write_if_other(target, mutants.mutated(source, mutant).encode())
-        verdict = tests_notice(scratch, mutant, limits)
+        verdict = tests_detect(scratch, mutant, limits)
     except mutants.Misfit as misfit:
         verdict = Verdict("error", str(misfit))
     except BuildFailed as failure:

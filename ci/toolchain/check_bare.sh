@@ -107,7 +107,7 @@ check_bare() {
       ${from_mirror:+"$from_mirror"} ${script:+${from_mirror:+"$script"}} >"$log" 2>&1; then
     printf 'failed\n'
     tail -n 5 "$log" | sed 's/^/  | /'
-    not_run "its packages cannot be had from here (--mirror URL names another place)"
+    not_run "its packages cannot be had from here (--mirror URL names another mirror)"
   fi
   printf '%s s\n' "$(seconds_since "$begin")"
   bare_record+=("$(printf '%8s s  debootstrap %s, minbase, %s' "$(seconds_since "$begin")" "$suite" "$(du -sh "$base" | cut -f1)")")

@@ -1,6 +1,6 @@
 #pragma once
-// What `assay bench ceilings` measures of several ranks, as plain data. Every time is the slowest rank's: of
-// each rank's median, the largest.
+// Results of `assay bench ceilings` on several ranks, as plain data. Every time is that of the slowest rank:
+// the largest of the ranks' medians.
 #include <optional>
 #include <string>
 
@@ -9,7 +9,7 @@
 
 namespace assay::impl::bench {
 
-/// Who talked, and over what.
+/// The ranks, and their links.
 struct CollectiveSubject {
   std::string device;  ///< "NVIDIA H200", "CPU"
   std::string engine;  ///< "nccl", "mpi"
@@ -23,18 +23,18 @@ struct CollectiveSubject {
 /// One collective at one size.
 struct CollectiveRow {
   spec::metrics::Collective collective = spec::metrics::Collective::all_reduce;
-  std::string size;                                   ///< "decoder block"
-  spec::MovedBy by = spec::MovedBy::multiprocessors;  ///< copy engines: all_gather and reduce_scatter
-  std::string dtype;                                  ///< of its elements
-  std::int64_t bytes = 0;                             ///< of the whole buffer [B]
-  double seconds = 0, fastest = 0;                    ///< median and least [s]
+  std::string size;                        ///< "decoder block"
+  spec::MovedBy by = spec::MovedBy::nccl;  ///< copy engines: all_gather and reduce_scatter
+  std::string dtype;                       ///< of its elements
+  std::int64_t bytes = 0;                  ///< of the whole buffer [B]
+  double seconds = 0, fastest = 0;         ///< median and least [s]
 };
 
-/// A product alone, and beside a collective that runs again and again.
+/// A GEMM alone, and beside a collective that runs again and again.
 struct OverlapRow {
-  std::string product;     ///< "gate_up forward"
-  CollectiveRow beside{};  ///< its mean time while the product ran, no fastest; 0 where none ended meanwhile
-  double alone_seconds = 0, beside_seconds = 0;  ///< of the product: means; beside 0: as above [s]
+  std::string gemm;        ///< "gate_up forward"
+  CollectiveRow beside{};  ///< its mean time while the GEMM ran, no fastest; 0 where none ended meanwhile
+  double alone_seconds = 0, beside_seconds = 0;  ///< of the GEMM: means; beside 0: as above [s]
 };
 
 }  // namespace assay::impl::bench

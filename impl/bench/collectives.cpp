@@ -26,7 +26,7 @@ using spec::metrics::Collective;
 constexpr std::int64_t warm_calls = 3;
 
 /// What a buffer may take on every rank: most of a GPU's free memory, half of what a CPU rank has of its
-/// host. MPI counts a share's elements in an int. [B]
+/// host. MPI counts a shard's elements in an int. [B]
 std::int64_t buffer_room(const Plan& plan, Communicator& communicator) {
   double mine = 0;
   if (plan.device.is_cuda()) {
@@ -102,14 +102,14 @@ Dtype element_dtype(Collective collective, Dtype compute) {
 std::function<Communicator::Ticket()> collective_call(Communicator& communicator, Collective collective,
                                                       const at::Tensor& whole) {
   const std::int64_t part = whole.numel() / communicator.size();
-  const at::Tensor share = whole.narrow(0, communicator.rank() * part, part);
+  const at::Tensor shard = whole.narrow(0, communicator.rank() * part, part);
   switch (collective) {
     case Collective::all_reduce:
       return [&communicator, whole] { return communicator.begin_all_reduce_sum(whole); };
     case Collective::reduce_scatter:
-      return [&communicator, whole, share] { return communicator.begin_reduce_scatter_sum(whole, share); };
+      return [&communicator, whole, shard] { return communicator.begin_reduce_scatter_sum(whole, shard); };
     case Collective::all_gather:
-      return [&communicator, whole, share] { return communicator.begin_all_gather(share, whole); };
+      return [&communicator, whole, shard] { return communicator.begin_all_gather(shard, whole); };
   }
   throw std::invalid_argument("not a collective");
 }

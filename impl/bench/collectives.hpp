@@ -1,5 +1,5 @@
 #pragma once
-// What collectives between the ranks reach, at the sizes that a model's layouts use.
+// Rates of collectives between the ranks, at the sizes that a model's layouts use.
 #include <ATen/core/Tensor.h>
 
 #include <functional>
@@ -25,36 +25,35 @@ std::int64_t largest_decoder_block(const spec::Partition& partition);
 
 /// What is measured: about 1 and 16 MiB, for the latency; the largest decoder block; the larger of the blocks
 /// of embedding and head; all parameters. Padded as spec/parallel/partition.md says, ascending. `element`:
-/// bytes of one. None is larger than `most_bytes`: what would be is cut, and its name says "part of".
+/// bytes of one. None is larger than `most_bytes`: a larger one is cut, and its name begins with "part of".
 std::vector<BufferSize> buffer_sizes(const spec::Partition& partition, std::int64_t element,
                                      std::int64_t most_bytes);
 
-/// Dtype of a collective's elements where a layout trains in `compute`: gradients, in fp32 beside bf16
-/// weights, are summed, weights are gathered.
+/// Dtype of a collective's elements in a layout that computes in `compute`: reductions sum gradients, in fp32
+/// beside bf16 weights; an all-gather moves weights.
 Dtype element_dtype(spec::metrics::Collective collective, Dtype compute);
 
-/// A call that begins `collective` over `whole`, in place: a rank's share is its part of it.
+/// A call that begins `collective` over `whole`, in place: a rank's shard is its part of it.
 std::function<Communicator::Ticket()> collective_call(Communicator& communicator,
                                                       spec::metrics::Collective collective,
                                                       const at::Tensor& whole);
 
-/// As many zeros, in memory that is really there. Errors: UserError(usage) where a GPU's memory does not hold
-/// them.
+/// As many zeros, in memory that is really mapped. Errors: UserError(usage) where a GPU's memory does not
+/// hold them.
 at::Tensor zeros_in_memory(at::Device device, Dtype dtype, std::int64_t elements);
 
 /// Collectives that copy engines can do.
 inline constexpr spec::metrics::Collective copied_collectives[] = {spec::metrics::Collective::all_gather,
                                                                    spec::metrics::Collective::reduce_scatter};
 
-/// While the handle lives, `collective`, one of copied_collectives, of what lies in `memory` is by copies, as
-/// Communicator::gather_by_copies and scatter_by_copies say. `largest`: bytes of the largest whole. Errors:
-/// UserError(usage) where a GPU's memory does not hold the others' parts beside it, and theirs.
-/// Collective.
+/// While the handle lives, copy engines do `collective`, one of copied_collectives, of tensors in `memory`,
+/// as Communicator::gather_by_copies and scatter_by_copies say. `largest`: bytes of the largest whole.
+/// Errors: UserError(usage) where a GPU's memory does not hold the other ranks' parts beside it; those of the
+/// two calls. Collective.
 std::shared_ptr<void> by_copies(Communicator& communicator, spec::metrics::Collective collective,
                                 const at::Tensor& memory, std::int64_t largest);
 
-/// Why `communicator` cannot gather and scatter by copies of the GPUs' copy engines; empty where it can.
-/// Collective.
+/// Why `communicator` cannot all-gather and reduce-scatter by copy engines; empty where it can. Collective.
 std::string copies_left_out(Communicator& communicator, at::Device device);
 
 using UseCollective = std::function<void(const CollectiveRow&)>;

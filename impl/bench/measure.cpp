@@ -29,7 +29,7 @@ using spec::time::StepOpCount;
 Row timed(const Plan& plan, const std::string& name, StepClass kind, double calls, const Flops& flops,
           const Count& bytes, const std::function<void()>& prepare, const std::function<void()>& call) {
   Patience patience = plan.patience;
-  // A large product's algorithm is chosen in its first calls, by a tournament: its end is waited for.
+  // A tournament in the first calls of a large GEMM chooses its algorithm: these calls do not count.
   if (plan.device.is_cuda() && flops.matmul.to_double() >= cuda::least_searched_flops)
     patience.warm = tournament_calls;
   const std::vector<double> times = time_calls(plan.device, patience, prepare, call);
@@ -50,11 +50,11 @@ at::Tensor square(const Plan& plan, std::int64_t n) {
       .to(scalar_type(plan.setting.dtype));
 }
 
-void large_product(const Plan& plan, const UseRow& use) {
+void large_gemm(const Plan& plan, const UseRow& use) {
   const std::int64_t n = plan.device.is_cuda() ? 8192 : 512;
   const at::Tensor left = square(plan, n), right = square(plan, n);
   const spec::linear::Shape shape{.N = n, .in = n, .out = n};
-  use(timed(plan, "square product of " + std::to_string(n), StepClass::gemm, 0,
+  use(timed(plan, "square GEMM of " + std::to_string(n), StepClass::gemm, 0,
             spec::linear::forward_flops(shape),
             spec::linear::forward_bytes(shape, element_bytes(plan.setting.dtype)), {},
             [&] { linear::forward(left, right); }));
@@ -69,7 +69,7 @@ void memory(const Plan& plan, const UseRow& use) {
   use(timed(plan, "fill of device memory", StepClass::elementwise, 0, {}, bytes, {}, [&] { to.zero_(); }));
 }
 
-/// What moves most at a time, but for the optimizer, which is measured on a part of the weights.
+/// The op that moves most bytes, except the optimizer, which is measured on a part of the weights.
 StepOpCount largest_op(const Plan& plan) {
   StepOpCount largest;
   for (const StepOpCount& each : spec::paper::step_ops(plan.setting))
@@ -134,7 +134,7 @@ void measure_ops(const Plan& plan, const UseRow& use) {
 void measure_ceilings(const Plan& plan, const UseRow& use) {
   within_memory(plan, [&] {
     settle_clock(plan);
-    large_product(plan, use);
+    large_gemm(plan, use);
     for_each_op(plan.setting, plan.device, [&](const OpCall& op) {
       const StepClass kind = class_of(op.count.op);
       if (kind == StepClass::gemm || kind == StepClass::attention)
@@ -144,9 +144,9 @@ void measure_ceilings(const Plan& plan, const UseRow& use) {
   });
 }
 
-void tune_products(const Plan& plan, double seconds, const UseLine& use) {
+void tune_gemms(const Plan& plan, double seconds, const UseLine& use) {
   if (!plan.device.is_cuda())
-    throw UserError(ExitCode::usage, "--tune chooses algorithms of GPU products, and this is the CPU");
+    throw UserError(ExitCode::usage, "--tune chooses algorithms of GPU GEMMs, and this is the CPU");
   const auto normal = [&](std::int64_t height, std::int64_t width, Dtype dtype) {
     return at::randn({height, width}, at::TensorOptions(plan.device).dtype(at::kFloat))
         .mul_(0.5)

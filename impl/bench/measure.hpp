@@ -25,7 +25,7 @@ Subject subject_of(const Plan& plan);
 
 std::string name_of_dtype(Dtype dtype);  ///< "bf16"
 
-/// First calls of a large product, in which a tournament chooses its algorithm.
+/// First calls of a large GEMM, in which a tournament chooses its algorithm.
 inline constexpr std::int64_t tournament_calls = 80;
 
 /// Work for as long as a GPU's clock takes to settle: before that no algorithm is chosen. Nothing on a CPU.
@@ -40,12 +40,12 @@ void within_memory(const Plan& plan, const std::function<void()>& work);
 /// come. Errors: UserError(usage) where the GPU's memory does not hold an op's tensors.
 void measure_ops(const Plan& plan, const UseRow& use);
 
-/// What this device reaches: a large square product, the model's products, attention, and a copy and a fill
+/// Rates that this device reaches: a large square GEMM, the model's GEMMs, attention, and a copy and a fill
 /// of its memory.
 void measure_ceilings(const Plan& plan, const UseRow& use);
 
-/// Finds the algorithm of each of the model's products that does most under sustained load, and keeps it for
-/// later runs (impl/ops/gemm/cuda_gemm.hpp): `seconds` of each candidate, one line a product. A GPU only.
-void tune_products(const Plan& plan, double seconds, const UseLine& use);
+/// Finds the fastest algorithm under sustained load of each of the model's GEMMs, and keeps it for later runs
+/// (impl/ops/gemm/cuda_gemm.hpp): `seconds` of load for each candidate, one line a GEMM. GPUs only.
+void tune_gemms(const Plan& plan, double seconds, const UseLine& use);
 
 }  // namespace assay::impl::bench

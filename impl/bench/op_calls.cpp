@@ -28,14 +28,14 @@ class Parameters final : public ParameterAccess {
  public:
   Parameters(const spec::memory::Setting& setting, at::Device device)
       : inventory_(spec::inventory(setting.model)),
-        gain_places_(spec::norm_gains(inventory_)),
+        gain_offsets_(spec::norm_gains(inventory_)),
         weights_(
             at::empty({inventory_.flat_size}, at::TensorOptions(device).dtype(scalar_type(setting.dtype)))
                 .normal_(0, setting.model.init_std)),
-        gains_(at::ones({gain_places_.flat_size}, weights_.options().dtype(sums_of(setting.dtype)))),
+        gains_(at::ones({gain_offsets_.flat_size}, weights_.options().dtype(sums_of(setting.dtype)))),
         gradients_(at::zeros({inventory_.flat_size}, gains_.options())) {
     for (std::int64_t block = 0; block < inventory_.blocks; ++block) {
-      of_weights_.push_back(views(weights_, inventory_, gains_, gain_places_, setting.model, block));
+      of_weights_.push_back(views(weights_, inventory_, gains_, gain_offsets_, setting.model, block));
       of_gradients_.push_back(views(gradients_, inventory_, setting.model, block));
     }
   }
@@ -53,7 +53,7 @@ class Parameters final : public ParameterAccess {
   void gradients_ready(std::int64_t) override {}
 
  private:
-  const spec::Inventory inventory_, gain_places_;
+  const spec::Inventory inventory_, gain_offsets_;
   const at::Tensor weights_, gains_, gradients_;
   std::vector<BlockViews> of_weights_, of_gradients_;
 };
@@ -94,7 +94,7 @@ class Observer final : public OpObserver {
   }
 
  private:
-  /// How many calls of this size a step's work of this op and pass is, by the bytes that it moves.
+  /// How many calls of this size equal a step's work of this op and pass, by the bytes moved.
   StepOpCount in_a_step(StepOpCount one) const {
     double bytes = 0;
     for (const StepOpCount& each : whole_)

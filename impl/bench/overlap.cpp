@@ -28,14 +28,14 @@ using Begin = std::function<Communicator::Ticket()>;
 
 constexpr std::int64_t most_collectives = 512;  ///< collectives, well below what a stream takes
 
-struct ProductSpan {
+struct GemmSpan {
   CudaEvent begin{cudaEventDefault}, end{cudaEventDefault};
 };
 
 /// Seconds from a moment on the GPU's clock.
 struct Moments {
-  std::vector<std::pair<double, double>> products;  ///< begin and end
-  std::vector<double> collectives;                  ///< end
+  std::vector<std::pair<double, double>> gemms;  ///< begin and end
+  std::vector<double> collectives;               ///< end
 };
 
 /// Events that follow each collective, in a stream that does nothing else.
@@ -51,23 +51,23 @@ std::deque<CudaEvent> ends_of(const std::vector<Communicator::Ticket>& tickets, 
   return ends;
 }
 
-/// Products in the current stream; collectives, `counts.collectives` of them, in the communicator's. Both
-/// begin at the same moment, when everything is queued and all ranks are there. All products count: the first
+/// GEMMs in the current stream; collectives, `counts.collectives` of them, in the communicator's. Both
+/// begin at the same moment, when everything is queued and all ranks are there. All GEMMs count: the first
 /// may wait for many collectives, and pays for their rate.
 Moments run_beside(Communicator& communicator, at::Device device, const OverlapCounts& counts,
-                   const Call& product, const Begin& collective) {
+                   const Call& gemm, const Begin& collective) {
   communicator.barrier();
-  hold_back(device, call_queue_seconds * static_cast<double>(counts.collectives + counts.products));
+  hold_back(device, call_queue_seconds * static_cast<double>(counts.collectives + counts.gemms));
   communicator.wait(collective());
   CudaEvent start(cudaEventDefault);
   start.record();
   std::vector<Communicator::Ticket> tickets;
   for (std::int64_t i = 0; i < counts.collectives; ++i) tickets.push_back(collective());
-  std::deque<ProductSpan> spans;
-  for (std::int64_t i = 0; i < counts.products; ++i) {
-    ProductSpan& span = spans.emplace_back();
+  std::deque<GemmSpan> spans;
+  for (std::int64_t i = 0; i < counts.gemms; ++i) {
+    GemmSpan& span = spans.emplace_back();
     span.begin.record();
-    product();
+    gemm();
     span.end.record();
   }
   std::deque<CudaEvent> ends = ends_of(tickets, communicator, device);
@@ -75,24 +75,24 @@ Moments run_beside(Communicator& communicator, at::Device device, const OverlapC
   communicator.settle();
   const auto since_start = [&](const CudaEvent& event) { return 1e-3 * start.elapsed_time(event); };
   Moments moments;
-  for (const ProductSpan& span : spans)
-    moments.products.emplace_back(since_start(span.begin), since_start(span.end));
+  for (const GemmSpan& span : spans)
+    moments.gemms.emplace_back(since_start(span.begin), since_start(span.end));
   for (const CudaEvent& end : ends) moments.collectives.push_back(since_start(end));
   return moments;
 }
 
-/// Of the products that ended before the collectives did.
-double product_seconds(const Moments& moments) {
-  return mean_of_spans(moments.products, moments.collectives.empty() ? std::numeric_limits<double>::infinity()
-                                                                     : moments.collectives.back());
+/// Mean time of the GEMMs that ended before the collectives did.
+double gemm_seconds(const Moments& moments) {
+  return mean_of_spans(moments.gemms, moments.collectives.empty() ? std::numeric_limits<double>::infinity()
+                                                                  : moments.collectives.back());
 }
 
 double collective_seconds(const Moments& moments) {
-  return seconds_of_one(moments.collectives, moments.products.front().first, moments.products.back().second);
+  return seconds_of_one(moments.collectives, moments.gemms.front().first, moments.gemms.back().second);
 }
 
 OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collective collective,
-                           spec::MovedBy by, const spec::Partition& partition, const Call& product) {
+                           spec::MovedBy by, const spec::Partition& partition, const Call& gemm) {
   const Dtype dtype = element_dtype(collective, plan.setting.dtype);
   const std::int64_t elements = largest_decoder_block(partition);
   const at::Tensor whole = zeros_in_memory(plan.device, dtype, elements);
@@ -101,22 +101,22 @@ OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collect
                                                         : nullptr;
   const Begin begin = collective_call(communicator, collective, whole);
   const auto run = [&](const OverlapCounts& counts) {
-    return run_beside(communicator, plan.device, counts, product, begin);
+    return run_beside(communicator, plan.device, counts, gemm, begin);
   };
   const std::int64_t repeats = plan.patience.repeats;
   const double together =
       slowest(communicator,
               median(time_together(communicator, plan.device, repeats, [&] { communicator.wait(begin()); })));
-  const double alone = slowest(communicator, product_seconds(run({.products = repeats})));
+  const double alone = slowest(communicator, gemm_seconds(run({.gemms = repeats})));
   const OverlapCounts counts = overlap_counts(repeats, alone, together);
   // Alone before and after: the clock falls under load.
-  const Moments before = run({.products = counts.products}), beside = run(counts),
-                after = run({.products = counts.products});
-  const double both = (product_seconds(before) + product_seconds(after)) / 2;
+  const Moments before = run({.gemms = counts.gemms}), beside = run(counts),
+                after = run({.gemms = counts.gemms});
+  const double both = (gemm_seconds(before) + gemm_seconds(after)) / 2;
   const double seconds = slowest(communicator, collective_seconds(beside));
-  OverlapRow row{.product = overlapped_product,
+  OverlapRow row{.gemm = overlapped_gemm,
                  .alone_seconds = slowest(communicator, both),
-                 .beside_seconds = slowest(communicator, product_seconds(beside))};
+                 .beside_seconds = slowest(communicator, gemm_seconds(beside))};
   row.beside = {.collective = collective,
                 .size = "decoder block",
                 .by = by,
@@ -130,8 +130,8 @@ OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collect
 
 std::string overlap_left_out(at::Device device) {
   return device.is_cuda() ? ""
-                          : "what collectives cost products is measured on GPUs: on CPUs MPI moves data "
-                            "while its callers wait, not beside their products";
+                          : "what collectives cost GEMMs is measured on GPUs: on CPUs MPI moves data "
+                            "while its callers wait, not beside their GEMMs";
 }
 
 double seconds_of_one(const std::vector<double>& ends, double begin, double end) {
@@ -154,16 +154,16 @@ double mean_of_spans(const std::vector<std::pair<double, double>>& spans, double
              : (std::prev(late)->second - spans.front().first) / static_cast<double>(late - spans.begin());
 }
 
-OverlapCounts overlap_counts(std::int64_t repeats, double product_seconds, double collective_seconds) {
-  constexpr double least_collectives = 8;  // while the products run
-  const double ratio = product_seconds / collective_seconds;
-  const auto needed = [&](std::int64_t products) { return 2 * static_cast<double>(products) * ratio + 2; };
+OverlapCounts overlap_counts(std::int64_t repeats, double gemm_seconds, double collective_seconds) {
+  constexpr double least_collectives = 8;  // while the GEMMs run
+  const double ratio = gemm_seconds / collective_seconds;
+  const auto needed = [&](std::int64_t gemms) { return 2 * static_cast<double>(gemms) * ratio + 2; };
   OverlapCounts counts;
-  counts.products = std::max<std::int64_t>(
+  counts.gemms = std::max<std::int64_t>(
       1, std::max(repeats, static_cast<std::int64_t>(std::min(512.0, std::ceil(least_collectives / ratio)))));
-  while (counts.products > 1 && needed(counts.products) > most_collectives) --counts.products;
+  while (counts.gemms > 1 && needed(counts.gemms) > most_collectives) --counts.gemms;
   counts.collectives =
-      static_cast<std::int64_t>(std::min(std::ceil(needed(counts.products)), double{most_collectives}));
+      static_cast<std::int64_t>(std::min(std::ceil(needed(counts.gemms)), double{most_collectives}));
   return counts;
 }
 
@@ -179,16 +179,15 @@ void measure_overlap(const Plan& plan, Communicator& communicator,
     };
     const at::Tensor x = normal(plan.setting.micro * plan.setting.sequence_length, plan.setting.model.width),
                      weight = normal(2 * plan.setting.model.ffn, plan.setting.model.width);
-    const Call product = [&] { linear::forward(x, weight); };
-    time_calls(plan.device, {.repeats = 1, .warm = tournament_calls}, {}, product);
+    const Call gemm = [&] { linear::forward(x, weight); };
+    time_calls(plan.device, {.repeats = 1, .warm = tournament_calls}, {}, gemm);
     const spec::Partition partition =
         spec::partition(spec::inventory(plan.setting.model), communicator.size());
     for (const Collective collective : spec::metrics::collectives)
-      use(measured_beside(plan, communicator, collective, spec::MovedBy::multiprocessors, partition,
-                          product));
+      use(measured_beside(plan, communicator, collective, spec::MovedBy::nccl, partition, gemm));
     if (copies_left_out(communicator, plan.device).empty())
       for (const Collective collective : copied_collectives)
-        use(measured_beside(plan, communicator, collective, spec::MovedBy::copy_engines, partition, product));
+        use(measured_beside(plan, communicator, collective, spec::MovedBy::copy_engines, partition, gemm));
     communicator.barrier();  // nobody's memory goes before all are done
   });
 }

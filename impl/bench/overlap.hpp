@@ -1,5 +1,5 @@
 #pragma once
-// What collectives cost the products that run beside them.
+// How much collectives slow down the GEMMs that run beside them.
 #include <functional>
 #include <string>
 #include <utility>
@@ -11,11 +11,11 @@
 
 namespace assay::impl::bench {
 
-/// Why there is no such thing to measure here; empty where there is.
+/// Why this cannot be measured here; empty where it can.
 std::string overlap_left_out(at::Device device);
 
-/// The product that is timed: of gate and up, the largest of a block.
-inline constexpr const char* overlapped_product = "gate_up forward";
+/// The timed GEMM: gate and up, the largest of a block.
+inline constexpr const char* overlapped_gemm = "gate_up forward";
 
 /// Mean time of one of the collectives that follow one another from moment 0 on and end at `ends`, in order:
 /// of those that end between `begin` and `end`, from the end of the one before them. 0 where none ends then.
@@ -28,20 +28,20 @@ double seconds_of_one(const std::vector<double>& ends, double begin, double end)
 /// for the rate that they reach meanwhile. [s]
 double mean_of_spans(const std::vector<std::pair<double, double>>& spans, double until);
 
-/// How many products and collectives run at the same time, so that there are collectives until the last
-/// product ends, even where each slows the other down by half.
+/// How many GEMMs and collectives run at the same time, so that there are collectives until the last
+/// GEMM ends, even where each slows the other down by half.
 struct OverlapCounts {
-  std::int64_t products = 0, collectives = 0;
+  std::int64_t gemms = 0, collectives = 0;
   bool operator==(const OverlapCounts&) const = default;
 };
-/// `repeats` products, more where they are short beside the collective, fewer where so many collectives would
+/// `repeats` GEMMs, more where they are short beside the collective, fewer where so many collectives would
 /// not fit into a queue. Domain: seconds > 0.
-OverlapCounts overlap_counts(std::int64_t repeats, double product_seconds, double collective_seconds);
+OverlapCounts overlap_counts(std::int64_t repeats, double gemm_seconds, double collective_seconds);
 
-/// overlapped_product alone, and while each collective of a decoder
+/// overlapped_gemm alone, and while each collective of a decoder
 /// block runs again and again in the communicator's stream, as in training; those of copied_collectives by
 /// copies, too, where copies_left_out has no reason. GPUs only. Collective; `use` gets
-/// the same rows on every rank. Errors: UserError(usage) where the memory does not hold the product.
+/// the same rows on every rank. Errors: UserError(usage) where the memory does not hold the GEMM.
 void measure_overlap(const Plan& plan, Communicator& communicator,
                      const std::function<void(const OverlapRow&)>& use);
 

@@ -23,7 +23,7 @@ void hold_back(at::Device device, double seconds);
 /// This rank's seconds of each of `count` calls, sorted, least first. All ranks call together; `call` begins
 /// a collective and waits for it as a step does. On a GPU by events in the current stream around each call,
 /// the calls queued one behind the other; on a CPU after a barrier each. Errors: those of the communicator,
-/// which the GPU's work is waited for through, so that a rank that is gone is one.
+/// through which the GPU's work is waited for, so that a lost rank is an error.
 std::vector<double> time_together(Communicator& communicator, at::Device device, std::int64_t count,
                                   const std::function<void()>& call);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What `assay bench` measures, as plain data: no tensors, so that printing it needs no libtorch.
+// Results of `assay bench` as plain data: no tensors, so that printing them needs no libtorch.
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,17 +8,17 @@
 
 namespace assay::impl::bench {
 
-/// On what was measured, and what it can do by spec/hardware.
+/// The measured device, and its limits by spec/hardware.
 struct Subject {
   std::string device;        ///< "NVIDIA H200", "CPU"
   std::int64_t threads = 0;  ///< of the CPU
   std::string model;
-  std::int64_t micro = 0, tokens = 0;  ///< sequences of a pass, tokens of a sequence
+  std::int64_t micro = 0, tokens = 0;  ///< sequences of a micro-batch, tokens of a sequence
   std::string dtype;                   ///< "bf16"
   spec::time::Ceiling ceiling;
 };
 
-/// One op, product or copy. Times are of one call.
+/// One op, GEMM or copy. Times are of one call.
 struct Row {
   std::string name;
   spec::time::StepClass kind = spec::time::StepClass::elementwise;

@@ -55,13 +55,13 @@ class StepRuns {
     trainer_.start_after(0);
   }
 
-  double plain() { return told(trainer_.step(false).value()).seconds; }
+  double plain() { return reported(trainer_.step(false).value()).seconds; }
 
   MeasuredStep apart(metrics::OpClock& clock) {
     clock.restart();
     const run::StepReport report = trainer_.step(false).value();
     const metrics::OpTimes times = clock.times();
-    told(report);
+    reported(report);
     return {.seconds = report.seconds,
             .parts = times.parts,
             .between = times.between,
@@ -70,7 +70,7 @@ class StepRuns {
   double executed_flops() const { return executed_; }
 
  private:
-  const run::StepReport& told(const run::StepReport& report) {
+  const run::StepReport& reported(const run::StepReport& report) {
     executed_ = report.executed_flops;
     say_("step " + std::to_string(report.step + 1) + ": loss " + spec::fixed(report.result.cross_entropy, 4) +
          ", " + spec::fixed(report.seconds * 1e3, 2) + " ms");
@@ -91,7 +91,7 @@ StepTimes measured(const spec::RunConfig& config, const spec::ModelSpec& model, 
                    at::Device device, std::int64_t steps,
                    const std::function<void(const std::string&)>& say) {
   StepRuns runs(config, model, batch, device, say);
-  // On a GPU libraries make their plans in the first, and recording comes after two.
+  // On a GPU libraries make their plans in the first step, and capture comes after two.
   const std::int64_t warm = device.is_cuda() ? std::max<std::int64_t>(4, steps) : steps;
   for (std::int64_t step = 0; step < warm; ++step) runs.plain();
   std::vector<double> plain;

@@ -8,7 +8,7 @@
 
 namespace assay::impl::bench {
 
-/// Trains a few steps of `config`, which is checked, on one rank; nothing is recorded or saved. `steps` plain
+/// Trains a few steps of `config`, which is checked, on one rank; nothing is written or saved. `steps` plain
 /// ones after a warm-up of as many (on a GPU at least three), then `steps` taken apart by
 /// metrics::OpClock, of which the median one is returned. `say` gets a line for each. Errors: those of
 /// training; SpecError waterfall_c1.. when the parts do not make up the step.

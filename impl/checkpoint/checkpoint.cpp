@@ -54,7 +54,7 @@ void write_text(const fs::path& path, const std::string& text) {
   file.commit();
 }
 
-/// Removes a folder on the way out unless told that it is complete.
+/// Removes a folder on the way out unless it is declared complete.
 class PartialFolder {
  public:
   explicit PartialFolder(fs::path path) : path_(std::move(path)) {

@@ -13,7 +13,7 @@
 
 namespace assay::impl::checkpoint {
 
-/// What continues a run besides the buffers. Sample order, learning rate and randomness are pure functions of
+/// The state of a run besides the buffers. Sample order, learning rate and randomness are pure functions of
 /// it.
 struct State {
   std::int64_t step = 0;                           ///< completed optimizer steps
@@ -22,11 +22,11 @@ struct State {
   std::optional<std::vector<DataFile>> data = {};  ///< the run's token files; data_of reads them back
 };
 
-/// Where a save takes the whole values of a parameter in one of the buffers from: on any device, flat or in
-/// its shape, valid until the next call. Called in the order of parameters.
+/// Gives a save the whole values of a parameter in one of the buffers: on any device, flat or in its shape,
+/// valid until the next call. Called in the order of parameters.
 using StateSource =
     std::function<at::Tensor(at::Tensor ParameterBuffers::*buffer, const spec::Parameter& parameter)>;
-/// Out of buffers that hold everything; they must outlive it.
+/// From buffers that hold everything; they must outlive it.
 StateSource whole_state(const ParameterBuffers& buffers);
 
 struct Saved {
@@ -66,7 +66,7 @@ std::optional<std::vector<DataFile>> data_of(const std::string& path);
 /// where they continue the same run from the same step. Errors: UserError(bad_data), as `load`.
 std::string content_of(const std::string& path);
 
-/// Reads a checkpoint folder, of whatever layout, into `buffers`, whole or shares, after checking marker,
+/// Reads a checkpoint folder, of whatever layout, into `buffers`, whole or shards, after checking marker,
 /// manifest, sizes and content hashes of every tensor. Collective: of ranks that see the same files each
 /// hashes its part of the bytes. Errors: AgreedError(bad_data) naming file and tensor; nothing of `buffers`
 /// is changed on any rank when a check fails on one.
@@ -74,8 +74,8 @@ State load(const std::string& path, ParameterBuffers& buffers, Communicator& com
 /// By one rank that hashes all bytes itself.
 State load(const std::string& path, ParameterBuffers& buffers);
 
-/// Path of the newest checkpoint of a run folder that has a marker: what a crash left behind has none.
-/// Whether it is undamaged is for `load` to say, so that damage is refused by name and not passed over.
+/// Path of the newest checkpoint of a run folder that has a marker; the remains of a crash have none. Only
+/// `load` checks for damage, so that a damaged checkpoint is refused by name and not skipped.
 std::optional<std::string> newest(const std::string& directory);
 
 /// Completed steps of the checkpoint `path`, by its manifest. Errors: UserError(bad_data).

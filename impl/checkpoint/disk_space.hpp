@@ -1,5 +1,5 @@
 #pragma once
-// Whether what a run will save has room, before it trains.
+// Checks before training whether the disk has room for the checkpoints of a run.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,9 +21,9 @@ struct DiskNeed {
 DiskNeed disk_need(const spec::RunConfig& config, const spec::ModelSpec& model, std::int64_t present,
                    std::int64_t steps_done);
 
-/// Looks at the disk of config.directory. A text to warn with when not all that retention keeps will fit;
-/// nothing when it will, or the system does not say. Errors: UserError(io) when not even one checkpoint has
-/// room: the run could not be saved.
+/// Checks the disk of config.directory. Returns a warning when the checkpoints that retention keeps will not
+/// all fit; nothing when they will, or the system does not report its free space. Errors: UserError(io) when
+/// not even one checkpoint has room: the run could not be saved.
 std::optional<std::string> check_disk(const spec::RunConfig& config, const spec::ModelSpec& model,
                                       std::int64_t steps_done);
 

@@ -1,5 +1,5 @@
 #pragma once
-// A file that is read in pieces: what is looked at of it is in memory, and no more.
+// A file that is read in pieces: only the pieces that are read are in memory.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -26,7 +26,7 @@ class InputFile {
   const std::filesystem::path& path() const { return path_; }
   std::uint64_t size() const { return size_; }  ///< when it was opened [B]
   /// The file's number, and when it was last changed [ns]: two processes that find the same ones have opened
-  /// one file, also where their hosts have mounted its disk in different places. No program can set the time.
+  /// one file, also where their hosts have mounted its disk at different paths. No program can set the time.
   std::string identity() const { return identity_; }
 
   /// Fills `into` with the bytes from `position` on. Errors also where the file ends before.

@@ -43,21 +43,21 @@ bool begins_with(const InputFile& file, const std::string& text) {
   return bytes == text;
 }
 
-struct Place {
+struct ByteRange {
   std::uint64_t begin, end;  ///< in the file [B]
 };
 
-/// Where the tensors lie that the manifest lists, one after the other; nothing where the file's header cannot
+/// Byte ranges of the tensors in the order of the manifest; nothing where the file's header cannot
 /// be read, or lists others.
-std::optional<std::vector<Place>> places_of(const InputFile& file, const FileEntry& entry) try {
+std::optional<std::vector<ByteRange>> ranges_of(const InputFile& file, const FileEntry& entry) try {
   const Header header = header_in(file);
   if (header.tensors.size() != entry.tensors.size()) return {};
-  std::vector<Place> places;
+  std::vector<ByteRange> ranges;
   for (const TensorEntry& tensor : entry.tensors) {
     const auto& t = header.at(tensor.name);
-    places.push_back({header.data_offset + t.begin, header.data_offset + t.end});
+    ranges.push_back({header.data_offset + t.begin, header.data_offset + t.end});
   }
-  return places;
+  return ranges;
 } catch (const InputFile::Unreadable&) {
   throw;
 } catch (const UserError&) {
@@ -65,11 +65,11 @@ std::optional<std::vector<Place>> places_of(const InputFile& file, const FileEnt
 }
 
 /// Where a file differs from what was written: the last tensor of which that is so, or its header.
-std::string damaged_place(const InputFile& file, const FileEntry& entry) {
+std::string damaged_part(const InputFile& file, const FileEntry& entry) {
   std::string where = "its header";
-  const auto places = places_of(file, entry);
-  for (std::size_t i = 0; places && i < places->size(); ++i)
-    if (file.hash((*places)[i].begin, (*places)[i].end) != entry.tensors[i].hash)
+  const auto ranges = ranges_of(file, entry);
+  for (std::size_t i = 0; ranges && i < ranges->size(); ++i)
+    if (file.hash((*ranges)[i].begin, (*ranges)[i].end) != entry.tensors[i].hash)
       where = "tensor " + entry.tensors[i].name;
   return where;
 }
@@ -100,12 +100,12 @@ class Dealt {
       refuse(file.path(),
              "checkpoint_c3: content differs from what was written, in " + where + way_out(folder));
     };
-    const auto places = places_of(file, entry);
+    const auto ranges = ranges_of(file, entry);
     // Another model's header, or a damaged one: the hash of the whole file knows.
-    if (mine(0) && (!places || !begins_with(file, header)) && file.hash(0, file.size()) != entry.hash)
-      refuse_content(damaged_place(file, entry));
-    for (std::size_t i = 0; places && i < places->size(); ++i) {
-      const auto [begin, end] = (*places)[i];
+    if (mine(0) && (!ranges || !begins_with(file, header)) && file.hash(0, file.size()) != entry.hash)
+      refuse_content(damaged_part(file, entry));
+    for (std::size_t i = 0; ranges && i < ranges->size(); ++i) {
+      const auto [begin, end] = (*ranges)[i];
       if (mine(begin) && file.hash(begin, end) != entry.tensors[i].hash)
         refuse_content("tensor " + entry.tensors[i].name);
     }
@@ -115,7 +115,7 @@ class Dealt {
   }
 
  private:
-  bool mine(std::uint64_t place) const { return (before_ + place) * ranks_ / bytes_ == rank_; }
+  bool mine(std::uint64_t position) const { return (before_ + position) * ranks_ / bytes_ == rank_; }
 
   std::uint64_t before_ = 0;  ///< bytes of the files before this one
   const std::uint64_t bytes_;
@@ -218,7 +218,7 @@ std::vector<Source> checked_sources(const fs::path& folder, const Manifest& mani
   return sources;
 }
 
-/// Elements of a parameter that this rank holds in one of `targets`: all of them, its share, or none.
+/// Elements of a parameter that this rank holds in one of `targets`: all of them, its shard, or none.
 spec::Inventory::Range held(const ParameterBuffers& buffers, const std::vector<at::Tensor>& targets,
                             const spec::Parameter& parameter) {
   for (const at::Tensor& target : targets)
@@ -236,7 +236,7 @@ void fill(ParameterBuffers& buffers, const Part& part, const Source& source) {
   for (const spec::Parameter& parameter : buffers.inventory.parameters) {
     const spec::Inventory::Range range = held(buffers, targets, parameter);
     if (range.begin == range.end) continue;
-    // What is not read of it is not looked at either, and takes no memory before it is touched.
+    // The rest of the buffer stays untouched and takes no memory.
     const at::Tensor values = at::empty(parameter.shape, buffers.master.options().device(at::kCPU));
     const std::uint64_t first = source.header.data_offset + source.header.at(parameter.name).begin;
     const auto element = static_cast<std::int64_t>(values.element_size());

@@ -137,10 +137,10 @@ void refuse_repeats(const std::vector<std::string>& paths) {
   std::map<std::filesystem::path, std::string> seen;
   for (const std::string& path : paths) {
     std::error_code error;
-    std::filesystem::path place = std::filesystem::canonical(path, error);
+    std::filesystem::path folder = std::filesystem::canonical(path, error);
     if (error) continue;  // whoever reads it says why it cannot
-    if (place.filename() == "run.jsonl") place = place.parent_path();
-    const auto [first, fresh] = seen.emplace(place, path);
+    if (folder.filename() == "run.jsonl") folder = folder.parent_path();
+    const auto [first, fresh] = seen.emplace(folder, path);
     if (!fresh)
       refuse(spec::quote(path) + (first->second == path ? "" : " and " + spec::quote(first->second)) +
              (first->second == path ? " is given twice" : " are one file") + "; give each once");

@@ -185,7 +185,7 @@ void audit_refused(const Arguments& clear, const std::string& why, Streams strea
     refuse_overwriting(clear);
     write_junit(clear.value("junit", ""), junit({}, {{"command line", why}}), streams.out);
   } catch (const UserError&) {
-    // What is wrong with the command line is told; that the report cannot be written either need not be.
+    // The fault of the command line is reported; that the report cannot be written either need not be.
   }
 }
 
@@ -232,7 +232,7 @@ int audit(const Arguments& arguments, Streams streams) {
   if (arguments.has("junit"))
     write_junit(arguments.value("junit", ""), junit(together, unreadable), streams.out);
   streams.out << text.view();
-  // The first is told by what maps errors to exit codes.
+  // The first is reported where errors are mapped to exit codes.
   for (std::size_t i = 1; i < unreadable.size(); ++i)
     streams.err << "assay: error: " << unreadable[i].why << "\n";
   if (first) throw UserError(*first);

@@ -70,8 +70,8 @@ void print_results(const Audit& audit, std::ostream& out) {
   row("number", "printed", "recomputed", "verdict", "cause");
   for (const Result& r : audit.results)
     if (r.verdict == Verdict::contradicts) {
-      const std::string place = lines_of(r);
-      row(r.id, printed(r), recomputed(r), "contradicts", why(r) + (place.empty() ? "" : " (" + place + ")"));
+      const std::string lines = lines_of(r);
+      row(r.id, printed(r), recomputed(r), "contradicts", why(r) + (lines.empty() ? "" : " (" + lines + ")"));
     }
   for (const Result& r : audit.results)
     if (r.verdict == Verdict::holds) row(r.id, printed(r), recomputed(r), "holds", r.note);
@@ -110,7 +110,7 @@ void print_results(const Audit& audit, std::ostream& out) {
   out << line << "\n";
 }
 
-std::string told(const Audit& audit, const Reading& reading) {
+std::string described(const Audit& audit, const Reading& reading) {
   std::string out;
   std::set<std::string> unknown;  // texts: several relations may be off by one factor
   for (const Change& change : reading.changes) {
@@ -176,7 +176,7 @@ void print_readings(const Audit& audit, std::ostream& out) {
   else
     out << "  reading:\n";
   for (const Reading* reading : equal) {
-    out << "  - " << told(audit, *reading)
+    out << "  - " << described(audit, *reading)
         << (equal.size() > 1 && !audit.contradicts && reading->interpretation.note.empty()
                 ? " (tokens/s is all GPUs')"
                 : "")
@@ -189,7 +189,7 @@ void print_readings(const Audit& audit, std::ostream& out) {
     const auto &a = best.corrected.per_gpu, &b = other.corrected.per_gpu;
     if (!a || !b || std::abs(a->middle() / b->middle() - 1) < 0.01 || other.cost > best.cost + 3) continue;
     if (other.corrected.impossible) continue;
-    out << "    less likely: " << told(audit, other) << ": MFU "
+    out << "    less likely: " << described(audit, other) << ": MFU "
         << one(other.corrected.mfu_exact, Unit::share) << " exact\n";
     return;
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Bytes as text, for what ranks tell one another.
+// Bytes as text, which ranks exchange.
 #include <stdexcept>
 #include <string>
 

@@ -104,28 +104,28 @@ class MpiCommunicator final : public Communicator {
     return last_;
   }
 
-  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) override {
+  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
     require_cpu(whole);
-    const bool within = check_parts(whole, share, rank_, size_);
+    const bool within = check_parts(whole, shard, rank_, size_);
     // MPI's buffers may not overlap.
-    const at::Tensor received = within ? at::empty_like(share) : share;
-    Pending& pending = next({whole, received, share});
-    if (within) pending.copy_to = share, pending.copy_from = received;
-    ASSAY_MPI_CHECK(MPI_Ireduce_scatter_block(whole.const_data_ptr(), received.data_ptr(), part_of(share),
-                                              datatype(share.scalar_type()), sum_of(share.scalar_type()),
+    const at::Tensor received = within ? at::empty_like(shard) : shard;
+    Pending& pending = next({whole, received, shard});
+    if (within) pending.copy_to = shard, pending.copy_from = received;
+    ASSAY_MPI_CHECK(MPI_Ireduce_scatter_block(whole.const_data_ptr(), received.data_ptr(), part_of(shard),
+                                              datatype(shard.scalar_type()), sum_of(shard.scalar_type()),
                                               comm_, &pending.requests.emplace_back()));
     return last_;
   }
 
-  Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) override {
+  Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) override {
     require_cpu(whole);
-    const bool within = check_parts(whole, share, rank_, size_);
-    Pending& pending = next({whole, share});
+    const bool within = check_parts(whole, shard, rank_, size_);
+    Pending& pending = next({whole, shard});
     MPI_Datatype type = MPI_DATATYPE_NULL;  // bytes that mean nothing to MPI
-    ASSAY_MPI_CHECK(MPI_Type_contiguous(static_cast<int>(share.element_size()), MPI_BYTE, &type));
+    ASSAY_MPI_CHECK(MPI_Type_contiguous(static_cast<int>(shard.element_size()), MPI_BYTE, &type));
     ASSAY_MPI_CHECK(MPI_Type_commit(&type));
-    ASSAY_MPI_CHECK(MPI_Iallgather(within ? MPI_IN_PLACE : share.const_data_ptr(), part_of(share), type,
-                                   whole.data_ptr(), part_of(share), type, comm_,
+    ASSAY_MPI_CHECK(MPI_Iallgather(within ? MPI_IN_PLACE : shard.const_data_ptr(), part_of(shard), type,
+                                   whole.data_ptr(), part_of(shard), type, comm_,
                                    &pending.requests.emplace_back()));
     ASSAY_MPI_CHECK(MPI_Type_free(&type));  // freed once the gather is done
     return last_;
@@ -185,11 +185,11 @@ class MpiCommunicator final : public Communicator {
     pending_.push_back({.ticket = ++last_, .alive = std::move(alive)});
     return pending_.back();
   }
-  static int part_of(const at::Tensor& share) {
-    if (share.numel() > most_elements)
+  static int part_of(const at::Tensor& shard) {
+    if (shard.numel() > most_elements)
       throw std::invalid_argument("MPI moves parts of at most 2^30 elements, not " +
-                                  std::to_string(share.numel()));
-    return static_cast<int>(share.numel());
+                                  std::to_string(shard.numel()));
+    return static_cast<int>(shard.numel());
   }
 
   MPI_Comm comm_;

@@ -27,7 +27,7 @@
 namespace assay::impl {
 
 namespace {
-/// Longer than one rank is busy with something that the others are not: a search for the fastest product.
+/// Longer than any work that one rank does alone, such as a search for the fastest GEMM.
 constexpr std::chrono::minutes patience{5};
 
 void nccl_check(ncclResult_t status, const char* call, int rank, ncclComm_t comm) {
@@ -135,40 +135,40 @@ class NcclCommunicator final : public Communicator {
     return leave();
   }
 
-  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) override {
-    check_parts(whole, share, rank(), size());
+  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
+    check_parts(whole, shard, rank(), size());
     if (whole.is_cpu()) {
-      control_->wait(control_->begin_reduce_scatter_sum(whole, share));
+      control_->wait(control_->begin_reduce_scatter_sum(whole, shard));
       return 0;
     }
     if (sums_ && sums_->shared(whole)) {
       require_held_now();
-      sum_lane_->enter({whole, share});
-      sums_->reduce_scatter(whole, share);
+      sum_lane_->enter({whole, shard});
+      sums_->reduce_scatter(whole, shard);
       ++scatters_by_copies_;
       return leave(*sum_lane_);
     }
-    lane_.enter({whole, share});
-    ASSAY_NCCL_CHECK(ncclReduceScatter(whole.const_data_ptr(), share.data_ptr(), count(share),
-                                       datatype(share), ncclSum, comm_, lane_.stream()));
+    lane_.enter({whole, shard});
+    ASSAY_NCCL_CHECK(ncclReduceScatter(whole.const_data_ptr(), shard.data_ptr(), count(shard),
+                                       datatype(shard), ncclSum, comm_, lane_.stream()));
     return leave();
   }
 
-  Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) override {
-    check_parts(whole, share, rank(), size());
+  Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) override {
+    check_parts(whole, shard, rank(), size());
     if (whole.is_cpu()) {
-      control_->wait(control_->begin_all_gather(share, whole));
+      control_->wait(control_->begin_all_gather(shard, whole));
       return 0;
     }
-    if (copies_ && copies_->shared(share)) {
+    if (copies_ && copies_->shared(shard)) {
       require_held_now();
-      copy_lane_->enter({whole, share});
-      copies_->gather(share, whole);
+      copy_lane_->enter({whole, shard});
+      copies_->gather(shard, whole);
       ++gathers_by_copies_;
       return leave(*copy_lane_);
     }
-    lane_.enter({whole, share});
-    ASSAY_NCCL_CHECK(ncclAllGather(share.const_data_ptr(), whole.data_ptr(), count(share), datatype(share),
+    lane_.enter({whole, shard});
+    ASSAY_NCCL_CHECK(ncclAllGather(shard.const_data_ptr(), whole.data_ptr(), count(shard), datatype(shard),
                                    comm_, lane_.stream()));
     return leave();
   }
@@ -215,7 +215,7 @@ class NcclCommunicator final : public Communicator {
   void barrier() override { control_->barrier(); }
 
   std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks) override {
-    // Every group's first rank makes an id; all of them are told to all.
+    // Every group's first rank makes an id; every rank gets all ids.
     ncclUniqueId id;
     const bool leads = ranks.at(0) == rank();
     if (leads) ASSAY_NCCL_CHECK(ncclGetUniqueId(&id));
@@ -235,7 +235,7 @@ class NcclCommunicator final : public Communicator {
   void require_held() const {
     if (family_->released)
       throw UserError(ExitCode::peer_lost,
-                      "rank " + std::to_string(rank()) + " was told that a rank is lost");
+                      "rank " + std::to_string(rank()) + " has heard that a rank is lost");
   }
   static std::size_t count(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
 

@@ -14,12 +14,12 @@ class SelfCommunicator final : public Communicator {
   int rank() const override { return 0; }
   int size() const override { return 1; }
   Ticket begin_all_reduce_sum(const at::Tensor&) override { return 0; }
-  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) override {
-    if (!check_parts(whole, share, 0, 1)) at::Tensor(share).copy_(whole.view_as(share));
+  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
+    if (!check_parts(whole, shard, 0, 1)) at::Tensor(shard).copy_(whole.view_as(shard));
     return 0;
   }
-  Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) override {
-    if (!check_parts(whole, share, 0, 1)) at::Tensor(whole).copy_(share.view_as(whole));
+  Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) override {
+    if (!check_parts(whole, shard, 0, 1)) at::Tensor(whole).copy_(shard.view_as(whole));
     return 0;
   }
   void wait(Ticket) override {}

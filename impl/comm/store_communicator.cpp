@@ -53,20 +53,20 @@ class StoreCommunicator final : public Communicator {
     at::Tensor(tensor).copy_(summed(tensor));
     return 0;
   }
-  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) override {
-    check_parts(whole, share, rank_, size_);
-    at::Tensor(share).copy_(summed(whole).narrow(0, rank_ * share.numel(), share.numel()));
+  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
+    check_parts(whole, shard, rank_, size_);
+    at::Tensor(shard).copy_(summed(whole).narrow(0, rank_ * shard.numel(), shard.numel()));
     return 0;
   }
-  Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) override {
-    check_parts(whole, share, rank_, size_);
-    require_small(share, whole);
-    const std::vector<std::string> parts = rounds_.all(bytes_of(share));
+  Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) override {
+    check_parts(whole, shard, rank_, size_);
+    require_small(shard, whole);
+    const std::vector<std::string> parts = rounds_.all(bytes_of(shard));
     for (std::size_t r = 0; r < parts.size(); ++r) {
-      if (parts[r].size() != share.nbytes())
-        out_of_step(share, "rank " + std::to_string(r) + " gives " + std::to_string(parts[r].size()));
-      whole.narrow(0, static_cast<std::int64_t>(r) * share.numel(), share.numel())
-          .copy_(tensor_of(parts[r], share));
+      if (parts[r].size() != shard.nbytes())
+        out_of_step(shard, "rank " + std::to_string(r) + " gives " + std::to_string(parts[r].size()));
+      whole.narrow(0, static_cast<std::int64_t>(r) * shard.numel(), shard.numel())
+          .copy_(tensor_of(parts[r], shard));
     }
     return 0;
   }
@@ -138,7 +138,7 @@ class StoreCommunicator final : public Communicator {
   std::int64_t groups_ = 0;
 };
 
-/// Ranks before they are a group: each says that it is here, rank 0 looks whether all are, and tells.
+/// Ranks before they are a group: each says that it is here, rank 0 checks whether all are, and answers.
 class Meeting {
  public:
   Meeting(c10d::Store& store, const Launch& launch, std::chrono::seconds patience)

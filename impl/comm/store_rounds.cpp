@@ -40,7 +40,7 @@ StoreRounds::StoreRounds(c10::intrusive_ptr<c10d::Store> store, std::string name
     : store_(std::move(store)), name_(std::move(name)), rank_(rank), size_(size) {}
 
 template <class Work>
-auto StoreRounds::told(Work&& work) {
+auto StoreRounds::with_lost_peer_error(Work&& work) {
   try {
     return work();
   } catch (const std::exception& error) {
@@ -79,7 +79,7 @@ void StoreRounds::begin() {
 
 /// Whoever has its result of a round knows that all have begun it, and so have theirs of the one before.
 void StoreRounds::forget_last_round() {
-  told([&] {
+  with_lost_peer_error([&] {
     for (const std::string& key : last_keys_) store_->deleteKey(key);
   });
 }
@@ -110,12 +110,12 @@ std::string StoreRounds::by_rank_0(const std::string& mine, const Join& join) {
 
 void StoreRounds::set(const std::string& key, const std::string& text) {
   keys_.push_back(key);
-  told([&] { store_->set(key, std::vector<std::uint8_t>(text.begin(), text.end())); });
+  with_lost_peer_error([&] { store_->set(key, std::vector<std::uint8_t>(text.begin(), text.end())); });
 }
 
 std::vector<std::string> StoreRounds::get(const std::vector<std::string>& keys) {
   if (keys.empty()) return {};
-  return told([&] {
+  return with_lost_peer_error([&] {
     std::vector<std::string> texts;
     for (const auto& bytes : store_->multiGet(keys)) texts.emplace_back(bytes.begin(), bytes.end());
     return texts;

@@ -41,7 +41,7 @@ class StoreRounds {
   std::string by_rank_0(const std::string& mine, const Join& join);
   void forget_last_round();
   template <class Work>
-  auto told(Work&& work);
+  auto with_lost_peer_error(Work&& work);
 
   c10::intrusive_ptr<c10d::Store> store_;
   const std::string name_;

@@ -1,5 +1,5 @@
 #pragma once
-// The token ids of one forward pass.
+// The token ids of one micro-batch.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -19,7 +19,8 @@ struct MicroBatch {
   std::vector<std::int64_t> targets;  ///< [B*T] ids 1..T of each sample, or ignore_index
   std::vector<std::int32_t>
       documents;  ///< [B*T] number of the token's document in its sequence; empty: one each
-  std::vector<std::int32_t> positions;  ///< [B*T] place of the token in its document; empty with `documents`
+  std::vector<std::int32_t>
+      positions;  ///< [B*T] position of the token in its document; empty with `documents`
   std::vector<std::int32_t> document_offsets;  ///< impl/data/document_offsets.hpp; empty with `documents`
   std::int64_t valid_tokens = 0;               ///< targets that are not ignore_index
   std::vector<std::int64_t> sample_ids;        ///< [B]

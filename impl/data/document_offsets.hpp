@@ -1,5 +1,5 @@
 #pragma once
-// Where the documents of a micro-batch begin, for attention that takes them one behind the other.
+// Offsets of the documents of a micro-batch, for attention over packed documents.
 #include <cstdint>
 #include <span>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// How far a rank's GPU has come, as the host can see without asking it: a GPU that hangs answers nothing.
+// The progress of a rank's GPU, readable without a call to the GPU: one that hangs does not answer.
 #include <ATen/core/Tensor.h>
 
 #include <atomic>
@@ -8,17 +8,17 @@
 
 namespace assay::impl {
 
-/// Counts the collectives between GPUs that the GPU was given, and those that it has come to: it writes their
-/// number into memory of the host once it is done with all that the current stream was given ahead of them.
+/// Counts the collectives between GPUs that were enqueued, and those that the GPU has reached: the GPU writes
+/// their number into memory of the host once it has finished the work ahead of them in the current stream.
 class GpuProgress {
  public:
   /// Errors: c10::Error where the host has no memory that the GPU can write.
   explicit GpuProgress(at::Device device);
 
-  /// A collective is begun next, from the current stream. No call waits for the GPU. Errors:
+  /// The next call begins a collective, from the current stream. Does not wait for the GPU. Errors:
   /// std::runtime_error where the stream cannot write.
   void begin();
-  /// Of those that were begun, how many the GPU has come to. From any thread.
+  /// How many of the begun collectives the GPU has reached. From any thread.
   std::int64_t reached() const;
 
  private:

@@ -18,7 +18,7 @@
 namespace assay::impl {
 
 namespace {
-constexpr int nobody = 0, someone = 1, done = 2;  // who tells of a verdict
+constexpr int nobody = 0, someone = 1, done = 2;  // who reports a verdict
 
 std::string inode_of(const char* path) {
   struct stat status = {};
@@ -28,11 +28,11 @@ std::string inode_of(const char* path) {
 const char* folder() { return access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp"; }
 
 /// A lock on one byte of the file: it belongs to the open file, and so to the process, threads included.
-int lock_byte(int descriptor, int command, std::size_t place, short& type) {
+int lock_byte(int descriptor, int command, std::size_t slot, short& type) {
   struct flock lock = {};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
-  lock.l_start = static_cast<off_t>(place);
+  lock.l_start = static_cast<off_t>(slot);
   lock.l_len = 1;
   const int result = fcntl(descriptor, command, &lock);
   type = lock.l_type;
@@ -43,7 +43,7 @@ int lock_byte(int descriptor, int command, std::size_t place, short& type) {
 /// The rows stand behind it.
 struct alignas(Row) HostBoard::Memory {
   std::atomic<int> posting{0};  ///< 1: someone writes the verdict, 2: it is there
-  std::atomic<int> telling{nobody};
+  std::atomic<int> reporting{nobody};
   int rank = 0;
   char text[2048] = {};
 
@@ -70,10 +70,10 @@ HostBoard::HostBoard(Communicator& communicator, const std::string& memory) {
 void HostBoard::open_together(Communicator& communicator, const std::string& memory) {
   const std::vector<std::string> memories = communicator.all_gather(memory);
   for (int r = 0; r < communicator.size(); ++r) {
-    if (r == communicator.rank()) place_ = ranks_.size();
+    if (r == communicator.rank()) slot_ = ranks_.size();
     if (memories[static_cast<std::size_t>(r)] == memory) ranks_.push_back(r);
   }
-  const bool first = place_ == 0;
+  const bool first = slot_ == 0;
   std::string fault, path;
   if (first) path = create();
   const auto paths = communicator.all_gather(path);
@@ -100,16 +100,16 @@ std::string HostBoard::create() {
     if (descriptor < 0) continue;
     // Reserved at once: a full memory is an error here, and no bus error later.
     const bool reserved = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes_)) == 0;
-    void* const place =
+    void* const mapped =
         reserved ? mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0) : MAP_FAILED;
     close(descriptor);
-    if (place == MAP_FAILED) {
+    if (mapped == MAP_FAILED) {
       unlink(path.c_str());
       return "";
     }
-    auto* memory = new (place) Memory;
+    auto* memory = new (mapped) Memory;
     for (std::size_t i = 0; i < ranks_.size(); ++i) new (memory->rows() + i) Row;
-    munmap(place, bytes_);
+    munmap(mapped, bytes_);
     return path;
   }
   return "";
@@ -119,11 +119,11 @@ std::string HostBoard::attach(const std::string& path) {
   bytes_ = Memory::size(ranks_.size());
   descriptor_ = open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor_ < 0) return path + ": " + std::strerror(errno);
-  void* const place = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
-  if (place == MAP_FAILED) return path + ": " + std::strerror(errno);
-  memory_ = static_cast<Memory*>(place);
+  void* const mapped = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+  if (mapped == MAP_FAILED) return path + ": " + std::strerror(errno);
+  memory_ = static_cast<Memory*>(mapped);
   short type = F_WRLCK;
-  if (lock_byte(descriptor_, F_OFD_SETLK, place_, type) != 0)
+  if (lock_byte(descriptor_, F_OFD_SETLK, slot_, type) != 0)
     return path + ": cannot lock: " + std::strerror(errno);
   return "";
 }
@@ -133,19 +133,19 @@ HostBoard::~HostBoard() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-Row& HostBoard::mine() { return memory_->rows()[place_]; }
-const Row& HostBoard::row(std::size_t place) const { return memory_->rows()[place]; }
+Row& HostBoard::mine() { return memory_->rows()[slot_]; }
+const Row& HostBoard::row(std::size_t slot) const { return memory_->rows()[slot]; }
 
-bool HostBoard::gone(std::size_t place) const {
-  if (place == place_) return false;
+bool HostBoard::gone(std::size_t slot) const {
+  if (slot == slot_) return false;
   short type = F_WRLCK;
-  return lock_byte(descriptor_, F_OFD_GETLK, place, type) == 0 && type == F_UNLCK;
+  return lock_byte(descriptor_, F_OFD_GETLK, slot, type) == 0 && type == F_UNLCK;
 }
 
-void HostBoard::end_process(std::size_t place) const {
-  const pid_t process = row(place).view().process;
+void HostBoard::end_process(std::size_t slot) const {
+  const pid_t process = row(slot).view().process;
   // While it holds its lock, its id is no other process's.
-  if (process > 1 && process != getpid() && !gone(place)) kill(process, SIGKILL);
+  if (process > 1 && process != getpid() && !gone(slot)) kill(process, SIGKILL);
 }
 
 bool HostBoard::post(const Verdict& verdict) {
@@ -165,12 +165,12 @@ bool HostBoard::posted(Verdict& verdict) const {
   return true;
 }
 
-bool HostBoard::take_telling() {
+bool HostBoard::take_reporting() {
   int expected = nobody;
-  return memory_->telling.compare_exchange_strong(expected, someone);
+  return memory_->reporting.compare_exchange_strong(expected, someone);
 }
-bool HostBoard::being_told() const { return memory_->telling != nobody; }
-void HostBoard::told() { memory_->telling = done; }
-bool HostBoard::is_told() const { return memory_->telling == done; }
+bool HostBoard::being_reported() const { return memory_->reporting != nobody; }
+void HostBoard::set_reported() { memory_->reporting = done; }
+bool HostBoard::is_reported() const { return memory_->reporting == done; }
 
 }  // namespace assay::impl

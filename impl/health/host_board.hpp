@@ -1,6 +1,6 @@
 #pragma once
-// Where the ranks of one host see each other: memory that they share, and locks that the system takes from a
-// process however it ends.
+// Shared state of the ranks of one host: memory that they map, and locks that the system releases when a
+// process ends, however it ends.
 #include <string>
 #include <vector>
 
@@ -9,7 +9,7 @@
 
 namespace assay::impl {
 
-/// Which rank is lost, said once for all; or that the job stands still, and why is not known.
+/// Which rank is lost, decided once for all ranks; or that the job stands still for an unknown reason.
 struct Verdict {
   int rank = 0;  ///< no_rank (peer_rules.hpp): none is to blame
   std::string text;
@@ -17,8 +17,8 @@ struct Verdict {
 
 class HostBoard {
  public:
-  /// Ranks whose `memory` is the same text share a board. Collective. Its file has no name any more once all
-  /// have opened it. Errors: AgreedError(io) where a rank cannot.
+  /// Ranks whose `memory` is the same text share a board. Collective. Its file loses its name once all have
+  /// opened it. Errors: AgreedError(io) where a rank cannot.
   HostBoard(Communicator& communicator, const std::string& memory = shared_memory_of_this_process());
   ~HostBoard();
   HostBoard(const HostBoard&) = delete;
@@ -30,21 +30,21 @@ class HostBoard {
   /// Ranks of this board in their order.
   const std::vector<int>& ranks() const { return ranks_; }
   Row& mine();
-  const Row& row(std::size_t place) const;
-  /// Whether the process of that place has ended, or has left its board.
-  bool gone(std::size_t place) const;
-  /// Ends the process of that place where it still is, even a stopped one; not the calling one.
-  void end_process(std::size_t place) const;
+  const Row& row(std::size_t slot) const;
+  /// Whether the process of that slot has ended, or has left its board.
+  bool gone(std::size_t slot) const;
+  /// Ends the process of that slot where it still is, even a stopped one; not the calling one.
+  void end_process(std::size_t slot) const;
 
   /// The first verdict stays. Returns whether this one is it.
   bool post(const Verdict& verdict);
-  /// Whether there is one, and which.
+  /// Whether there is a verdict, and which.
   bool posted(Verdict& verdict) const;
-  /// True for the first of those that ask: who is to tell of the verdict.
-  bool take_telling();
-  bool being_told() const;
-  void told();
-  bool is_told() const;
+  /// True for the first caller, which then reports the verdict.
+  bool take_reporting();
+  bool being_reported() const;
+  void set_reported();
+  bool is_reported() const;
 
  private:
   struct Memory;
@@ -53,7 +53,7 @@ class HostBoard {
   std::string attach(const std::string& path);
 
   std::vector<int> ranks_;
-  std::size_t place_ = 0;
+  std::size_t slot_ = 0;
   int descriptor_ = -1;
   std::size_t bytes_ = 0;
   Memory* memory_ = nullptr;

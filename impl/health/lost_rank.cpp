@@ -46,7 +46,7 @@ void at_most(std::chrono::milliseconds patience, std::function<void()> work) {
 
 Watching::Watching(Communicator& communicator, const WatchLimits& limits)
     : watch_(communicator, limits, host_name(),
-             {.tell = [this](const std::string& text) { tell(text); },
+             {.report = [this](const std::string& text) { report(text); },
               .record = [this](const std::string& text) { record(text); },
               .warn = [this](const std::string& text, bool aloud) { warn(text, aloud); },
               .end = [this] { end(); }}) {}
@@ -68,7 +68,7 @@ std::string Watching::with_advice(const std::string& text) {
   return advice_ ? text + "; " + advice_() : text;
 }
 
-void Watching::tell(const std::string& text) {
+void Watching::report(const std::string& text) {
   // The terminal may be what the lost rank waited for.
   at_most(std::chrono::seconds(2),
           [line = "assay: error: " + with_advice(text) + "\n"] { std::cerr << line << std::flush; });

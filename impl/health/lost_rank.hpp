@@ -1,5 +1,5 @@
 #pragma once
-// What this process does when a rank is lost: one of those that still run says so, then all of them end.
+// What this process does when a rank is lost: one of the running ranks reports it, then all of them end.
 #include <functional>
 #include <mutex>
 #include <string>
@@ -27,7 +27,7 @@ class Watching {
   void warn_by(std::function<void(const std::string& text, bool aloud)> warn);
 
  private:
-  void tell(const std::string& text);
+  void report(const std::string& text);
   void record(const std::string& text);
   void warn(const std::string& text, bool aloud);
   std::string with_advice(const std::string& text);

@@ -1,6 +1,6 @@
 #pragma once
-// How ranks of different hosts see each other: each has a connection to rank 0, which sees all of them. Ranks
-// that share memory with rank 0 need none; a job on one host opens no socket.
+// Connections between ranks of different hosts: each rank has one to rank 0, which reads the rows of all.
+// Ranks that share memory with rank 0 need none; a job on one host opens no socket.
 #include <array>
 #include <map>
 #include <memory>
@@ -16,7 +16,7 @@ namespace assay::impl {
 
 class PeerLink {
  public:
-  /// A word that only this job's ranks know: who does not begin with it is not listened to.
+  /// A word that only this job's ranks know: a connection that does not begin with it is closed.
   using Token = std::array<char, 16>;
 
   /// Collective. `near`: whether this rank shares a board with rank 0. Errors: AgreedError(usage) where a
@@ -26,13 +26,13 @@ class PeerLink {
   PeerLink(const PeerLink&) = delete;
   PeerLink& operator=(const PeerLink&) = delete;
 
-  /// Tells this rank's row where it is looked for, and reads what has come; waits for that, at most.
+  /// Sends this rank's row to its reader, and reads what has come; waits for that, at most.
   void turn(const RowView& mine, int milliseconds);
-  /// What came of the other end: on rank 0, of every rank of another host; there, of rank 0.
+  /// The rows received: on rank 0 those of every rank of another host, elsewhere that of rank 0.
   const std::map<int, SeenRank>& seen() const { return seen_; }
 
   void send(const Verdict& verdict);
-  /// What another host has said, once.
+  /// The verdict of another host, once.
   std::optional<Verdict> received();
   /// Sends what waits, as far as the others take it in that time.
   void flush(int milliseconds);

@@ -20,11 +20,11 @@ bool waits_outside(const RowView& row) {
 /// The rank that has come less far in the steps than every other, by `count` within one; none where several
 /// are as far behind.
 std::optional<std::size_t> behind_alone(const std::vector<SeenRank>& ranks, std::int64_t RowView::*count) {
-  const auto place = [&](std::size_t r) { return std::pair(ranks[r].row.step, ranks[r].row.*count); };
+  const auto progress = [&](std::size_t r) { return std::pair(ranks[r].row.step, ranks[r].row.*count); };
   std::size_t behind = 0, as_far = 0;  // ranks as far as that one
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    if (place(r) < place(behind)) behind = r, as_far = 0;
-    as_far += place(r) == place(behind);
+    if (progress(r) < progress(behind)) behind = r, as_far = 0;
+    as_far += progress(r) == progress(behind);
   }
   if (as_far > 1) return {};
   return behind;
@@ -133,7 +133,7 @@ std::string in_seconds(double seconds) {
 }
 
 /// "step 12, phase backward, last collective 340, all-reduce of 4096 bytes".
-std::string place_of(const RowView& row) {
+std::string position_of(const RowView& row) {
   const std::string collective =
       row.collective == Collective::none
           ? "before its first collective"
@@ -162,7 +162,7 @@ std::string ranges(const std::vector<std::size_t>& ranks) {
 }
 }  // namespace
 
-std::string tell(const Finding& finding, const RowView& row, const std::string& host) {
+std::string describe(const Finding& finding, const RowView& row, const std::string& host) {
   const std::string seconds = in_seconds(finding.seconds);
   std::string what;
   switch (finding.how) {
@@ -194,30 +194,31 @@ std::string tell(const Finding& finding, const RowView& row, const std::string& 
     case Lost::standstill:
       break;  // of no rank
   }
-  return name_of(finding.rank, row, host) + " " + what + "; " + place_of(row) +
+  return name_of(finding.rank, row, host) + " " + what + "; " + position_of(row) +
          "; the other ranks stop with exit code 77";
 }
 
-std::string tell_slow(const Slow& slow, const RowView& row, const std::string& host,
-                      const WatchLimits& limits) {
+std::string describe_slow(const Slow& slow, const RowView& row, const std::string& host,
+                          const WatchLimits& limits) {
   return name_of(slow.rank, row, host) + " has waited for " + to_string(row.outside) + " for " +
-         in_seconds(slow.seconds) + "; " + place_of(row) + "; the other ranks wait for it, and end after " +
-         in_seconds(limits.outside) + " without progress (parallel.stall_seconds)";
+         in_seconds(slow.seconds) + "; " + position_of(row) +
+         "; the other ranks wait for it, and end after " + in_seconds(limits.outside) +
+         " without progress (parallel.stall_seconds)";
 }
 
-std::string tell_standstill(const Finding& finding, const std::vector<SeenRank>& ranks) {
-  constexpr std::size_t most_places = 6, most_letters = 120;  // one line, of however many ranks
-  std::map<std::pair<std::int64_t, std::string>, std::vector<std::size_t>> places;
+std::string describe_standstill(const Finding& finding, const std::vector<SeenRank>& ranks) {
+  constexpr std::size_t most_positions = 6, most_letters = 120;  // one line, of however many ranks
+  std::map<std::pair<std::int64_t, std::string>, std::vector<std::size_t>> positions;
   for (std::size_t r = 0; r < ranks.size(); ++r)
-    places[{ranks[r].row.collectives, place_of(ranks[r].row)}].push_back(r);
+    positions[{ranks[r].row.collectives, position_of(ranks[r].row)}].push_back(r);
   std::string where;
-  std::size_t told = 0;
-  for (const auto& [place, those] : places) {
-    std::string who = places.size() == 1 ? "all at" : ranges(those) + " at";
+  std::size_t reported = 0;
+  for (const auto& [position, those] : positions) {
+    std::string who = positions.size() == 1 ? "all at" : ranges(those) + " at";
     if (who.size() > most_letters) who = std::to_string(those.size()) + " ranks at";
-    where += (where.empty() ? "" : "; ") + who + " " + place.second;
-    if (++told == most_places && places.size() > told) {
-      where += "; " + std::to_string(places.size() - told) + " more such places";
+    where += (where.empty() ? "" : "; ") + who + " " + position.second;
+    if (++reported == most_positions && positions.size() > reported) {
+      where += "; " + std::to_string(positions.size() - reported) + " more groups of ranks";
       break;
     }
   }

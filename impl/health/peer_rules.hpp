@@ -1,5 +1,6 @@
 #pragma once
-// When a rank counts as lost: a rule over what is seen of all ranks, without clocks and processes of its own.
+// When a rank counts as lost: a rule over the visible state of all ranks, without clocks or processes of its
+// own.
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,8 +14,8 @@ struct WatchLimits {
   double silence = 10;  ///< no beat: its process is stopped, or its host hangs
   double stall = 20;    ///< beats, and neither goes on nor waits for anything
   double steps = 5;     ///< a stall is also longer than so many of its longest steps
-  /// The stall outside of what steps have shown to take: start, first step, end, and a wait for data, a disk
-  /// or a terminal.
+  /// The stall outside of steps of known duration: start, first step, end, and a wait for data, a disk or a
+  /// terminal.
   double outside = 600;
 };
 
@@ -28,11 +29,12 @@ struct SeenRank {
   bool gone = false;     ///< its process, or the connection to it, has ended
 };
 
-/// `gpu_behind`: all ranks wait for GPUs, and one GPU has not come to what every other one has. `deadlock`:
-/// all ranks wait, one of them behind all others. `standstill`: all wait, and none is behind alone.
+/// `gpu_behind`: all ranks wait for GPUs, and one GPU has not reached the collective that every other GPU has
+/// reached. `deadlock`: all ranks wait, one of them behind all others. `standstill`: all wait, and none is
+/// behind alone.
 enum class Lost { died, quit, failed, silent, stalled, gpu_behind, deadlock, standstill };
 
-/// In place of a rank: what is known blames none.
+/// Instead of a rank: no rank is known to be at fault.
 inline constexpr int no_rank = -1;
 
 struct Finding {
@@ -41,26 +43,25 @@ struct Finding {
   double seconds = 0;  ///< of `silent`, `stalled`, `gpu_behind`, `deadlock` and `standstill`
 };
 
-/// A rank that waits for what is outside of the job, for longer than a stall would last.
+/// A rank that waits for something outside of the job for longer than a stall.
 struct Slow {
   int rank = 0;
   double seconds = 0;
 };
 
-/// Looks again and again. Time in which the looker itself stood still (its process was stopped, too) does not
-/// count against anyone.
+/// Checks the ranks in turns. Time in which this process itself was stopped does not count against a rank.
 class PeerRules {
  public:
   PeerRules(const WatchLimits& limits, int ranks, int self);
 
-  /// The worst finding, of the lowest rank; `seconds`: since the last look. A rank that waits for others, or
-  /// whose GPU has not come to a collective that it was given, is not stalled: its calls may wait for room in
-  /// a queue of its GPU. Only where all ranks are seen, and all are held up so, one is named: whose GPU has
-  /// come to fewer collectives of a step than every other; else, where all wait for ranks, which has begun
-  /// fewer than every other. Where several are as far behind, a link or the collective library may hang:
-  /// nobody is named.
+  /// The worst finding, of the lowest rank; `seconds`: since the last look. A rank is not stalled while it
+  /// waits for others, or while its GPU has not reached a collective in its queue: its calls may wait for
+  /// room in that queue. If all ranks are visible and all wait in this way, the rank is named whose GPU has
+  /// reached fewer collectives of the step than every other GPU; else, if all wait for ranks, the rank that
+  /// has begun fewer collectives than every other. If several are equally far behind, a link or the
+  /// collective library may hang, and no rank is named.
   std::optional<Finding> look(double seconds, const std::vector<SeenRank>& ranks);
-  /// The slow ranks of that look, each once in `outside` seconds.
+  /// The slow ranks of that turn, each once in `outside` seconds.
   std::vector<Slow> slow(const std::vector<SeenRank>& ranks);
 
  private:
@@ -81,11 +82,11 @@ class PeerRules {
 };
 
 /// One line: rank, host, GPU, what happened, step, phase, last collective, what the others do.
-std::string tell(const Finding& finding, const RowView& row, const std::string& host);
+std::string describe(const Finding& finding, const RowView& row, const std::string& host);
 /// The same of a slow rank: what it waits for, and until when it may.
-std::string tell_slow(const Slow& slow, const RowView& row, const std::string& host,
-                      const WatchLimits& limits);
+std::string describe_slow(const Slow& slow, const RowView& row, const std::string& host,
+                          const WatchLimits& limits);
 /// The same of a standstill: which ranks wait at which step, phase and collective.
-std::string tell_standstill(const Finding& finding, const std::vector<SeenRank>& ranks);
+std::string describe_standstill(const Finding& finding, const std::vector<SeenRank>& ranks);
 
 }  // namespace assay::impl

@@ -1,5 +1,5 @@
 #pragma once
-// What a rank says of itself to those that watch it, apart from any collective library.
+// The state that a rank publishes to the watches of the other ranks, without a collective library.
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace assay::impl {
 
-/// What a rank is at. The names are those of the record's phases, and of what is outside of a step.
+/// The current work of a rank: the record's phases, and the work outside of a step.
 enum class Doing : int {
   starting,
   data_wait,
@@ -22,7 +22,8 @@ enum class Doing : int {
   ending
 };
 
-/// `left` and `failed`: said by the rank itself. `quit`: its process runs its exit handlers, and should not.
+/// `left` and `failed`: declared by the rank itself. `quit`: its process runs its exit handlers although it
+/// should not end.
 enum class Standing : int { absent, running, failed, quit, left };
 
 enum class Collective : int { none, all_reduce, reduce_scatter, all_gather, words, barrier };
@@ -39,8 +40,9 @@ struct RowView {
   std::int64_t steps_done = 0;
   double longest_step = 0;       ///< of this start of the program, but for the first [s]
   std::int64_t collectives = 0;  ///< begun so far
-  /// Of this step alone: begun; between GPUs, given to the GPU; and of these, those that the GPU has come to,
-  /// done with all that it was given ahead of them. Ranks begin the same ones in a step, but not in a save.
+  /// Collectives of this step: those begun; those between GPUs that are enqueued; and those of them that the
+  /// GPU has reached, after all work ahead of them. In a step every rank begins the same collectives, in a
+  /// save not.
   std::int64_t of_step = 0, given = 0, reached = 0;
   std::int64_t bytes = 0;  ///< of the last one's whole tensor
   Collective collective = Collective::none;
@@ -63,24 +65,24 @@ class Row {
   }
   void end_step(double seconds);
   void begin(Collective collective, std::int64_t bytes);
-  /// The GPU is given a collective between GPUs.
+  /// A collective between GPUs is enqueued.
   void give() { ++given_; }
-  /// Those that it has come to since the start. By the watch's thread alone.
+  /// How many of them the GPU has reached since the start. Called by the watch's thread only.
   void set_reached(std::int64_t reached) {
     if (reached_ != reached) ++progress_;
     reached_ = reached;
   }
   void wait(bool waits) { waits_ = waits, ++progress_; }
-  /// What the process waits for outside of the job, and how many such calls have ended. A change is progress,
-  /// and said first: who sees that a call has ended also sees that the rank has gone on. By the watch's
-  /// thread alone.
+  /// What the process waits for outside of the job, and how many such calls have ended. A change is progress
+  /// and is written first: a reader that sees the end of a call also sees the progress. Called by the watch's
+  /// thread only.
   void set_outside(Outside now, std::uint64_t ended) {
     if (outside_ == now && outside_ended_ == ended) return;
     ++progress_;
     outside_ended_ = ended;
     outside_ = now;
   }
-  /// A piece of long work is done.
+  /// A piece of long work has ended.
   void tick() { ++progress_; }
   void beat() { ++beat_; }
   void stand(Standing standing) { standing_ = standing; }
@@ -108,7 +110,7 @@ class Row {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<double>::is_always_lock_free,
               "a lock of one process means nothing to another");
 
-/// While it lives, the rank waits for others.
+/// While this lives, the rank waits for other ranks.
 class WaitingRow {
  public:
   explicit WaitingRow(Row& row) : row_(row) { row_.wait(true); }

@@ -109,8 +109,8 @@ bool RankWatch::find(double seconds, Verdict& verdict) {
     if (const auto heard = link_->received()) {
       board_.post(*heard);
       verdict = *heard;
-      // Rank 0's host tells of it.
-      if (far_ && board_.take_telling()) board_.told();
+      // Rank 0's host reports it.
+      if (far_ && board_.take_reporting()) board_.set_reported();
       return true;
     }
   if (row().view().standing == Standing::left) return false;
@@ -119,10 +119,10 @@ bool RankWatch::find(double seconds, Verdict& verdict) {
   warn_of_slow(all);
   if (!finding) return false;
   if (finding->rank == no_rank) {
-    verdict = {no_rank, tell_standstill(*finding, all)};
+    verdict = {no_rank, describe_standstill(*finding, all)};
   } else {
     const auto lost = static_cast<std::size_t>(finding->rank);
-    verdict = {finding->rank, tell(*finding, all[lost].row, hosts_[lost])};
+    verdict = {finding->rank, describe(*finding, all[lost].row, hosts_[lost])};
   }
   // A rank that dies while it writes its verdict leaves none: this one's is as good.
   if (!board_.post(verdict)) within(1, [&] { return board_.posted(verdict); });
@@ -135,7 +135,8 @@ void RankWatch::warn_of_slow(const std::vector<SeenRank>& all) {
   for (const Slow& slow : rules_.slow(all)) {
     const bool aloud = rank_ == (slow.rank == 0 ? 1 : 0);
     const auto r = static_cast<std::size_t>(slow.rank);
-    if (rank_ == 0 || aloud) warnings_.emplace_back(tell_slow(slow, all[r].row, hosts_[r], limits_), aloud);
+    if (rank_ == 0 || aloud)
+      warnings_.emplace_back(describe_slow(slow, all[r].row, hosts_[r], limits_), aloud);
   }
   const bool busy =
       warning_.valid() && warning_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
@@ -149,11 +150,11 @@ std::vector<SeenRank> RankWatch::look_around() {
   std::vector<SeenRank> all(hosts_.size());
   if (link_)
     for (const auto& [rank, seen] : link_->seen()) all[static_cast<std::size_t>(rank)] = seen;
-  for (std::size_t place = 0; place < board_.ranks().size(); ++place) {
-    SeenRank& seen = all[static_cast<std::size_t>(board_.ranks()[place])];
+  for (std::size_t slot = 0; slot < board_.ranks().size(); ++slot) {
+    SeenRank& seen = all[static_cast<std::size_t>(board_.ranks()[slot])];
     // In this order: a process that was there when its row was read has written what it had to.
-    seen.gone = board_.gone(place);
-    seen.row = board_.row(place).view();
+    seen.gone = board_.gone(slot);
+    seen.row = board_.row(slot).view();
     seen.visible = true;
   }
   return all;
@@ -162,7 +163,7 @@ std::vector<SeenRank> RankWatch::look_around() {
 void RankWatch::conclude(const Verdict& verdict) {
   if (link_) link_->send(verdict);
   if (verdict.rank != rank_) {
-    have_it_told(verdict);
+    have_it_reported(verdict);
     end_lost_process(verdict);
   }
   if (link_) link_->flush(1000);
@@ -177,36 +178,36 @@ void RankWatch::conclude(const Verdict& verdict) {
 /// themselves. Launchers end the others as soon as
 /// they see one end, so this comes last, but for rank 0: it holds the record that is to be written.
 void RankWatch::end_lost_process(const Verdict& verdict) {
-  for (std::size_t place = 0; place < board_.ranks().size(); ++place)
-    if (board_.ranks()[place] == verdict.rank && board_.row(place).view().standing == Standing::running) {
-      board_.end_process(place);
-      within(2, [&] { return board_.gone(place); });
+  for (std::size_t slot = 0; slot < board_.ranks().size(); ++slot)
+    if (board_.ranks()[slot] == verdict.rank && board_.row(slot).view().standing == Standing::running) {
+      board_.end_process(slot);
+      within(2, [&] { return board_.gone(slot); });
     }
 }
 
-void RankWatch::have_it_told(const Verdict& verdict) {
+void RankWatch::have_it_reported(const Verdict& verdict) {
   const auto taken = [&] {
     // Where rank 0 is on another host and lives, it echoes the verdict.
-    if (far_ && link_ && !board_.being_told()) {
+    if (far_ && link_ && !board_.being_reported()) {
       link_->turn(row().view(), 20);
-      if (link_->received() && board_.take_telling()) board_.told();
+      if (link_->received() && board_.take_reporting()) board_.set_reported();
     }
-    return board_.being_told();
+    return board_.being_reported();
   };
-  const bool nobody_goes_first = tells_first(verdict) && (!far_ || verdict.rank == 0);
-  if (!within(nobody_goes_first ? 0 : 1, taken) && board_.take_telling()) {
-    calls_.tell(verdict.text);
+  const bool nobody_goes_first = reports_first(verdict) && (!far_ || verdict.rank == 0);
+  if (!within(nobody_goes_first ? 0 : 1, taken) && board_.take_reporting()) {
+    calls_.report(verdict.text);
     if (verdict.rank == 0) end_lost_process(verdict);
     calls_.record(verdict.text);
-    board_.told();
+    board_.set_reported();
   }
-  within(3, [&] { return board_.is_told(); });
+  within(3, [&] { return board_.is_reported(); });
 }
 
-bool RankWatch::tells_first(const Verdict& verdict) const {
-  for (std::size_t place = 0; place < board_.ranks().size(); ++place) {
-    const int rank = board_.ranks()[place];
-    if (rank == verdict.rank || board_.gone(place) || board_.row(place).view().standing != Standing::running)
+bool RankWatch::reports_first(const Verdict& verdict) const {
+  for (std::size_t slot = 0; slot < board_.ranks().size(); ++slot) {
+    const int rank = board_.ranks()[slot];
+    if (rank == verdict.rank || board_.gone(slot) || board_.row(slot).view().standing != Standing::running)
       continue;
     return rank == rank_;
   }
@@ -216,7 +217,7 @@ bool RankWatch::tells_first(const Verdict& verdict) const {
 void RankWatch::say(Standing standing) {
   std::unique_lock lock(mutex_);
   row().stand(standing);
-  const int wanted = turns_ + 2;  // the turn that runs may have looked at the row before
+  const int wanted = turns_ + 2;  // the turn that runs may have read the row before
   changed_.notify_all();
   if (link_) changed_.wait_for(lock, std::chrono::milliseconds(800), [&] { return turns_ >= wanted; });
 }

@@ -1,6 +1,7 @@
 #pragma once
-// Ranks that watch each other: a thread of each says that it is alive and what it is at, looks at the others,
-// and ends its own rank once one is lost. It speaks to nobody through the collective library, which may hang.
+// Ranks that watch each other. A thread of each rank publishes that the rank is alive and what it does, reads
+// the rows of the others, and ends its own rank once one is lost. It does not use the collective library,
+// which may hang.
 #include <condition_variable>
 #include <functional>
 #include <future>
@@ -20,39 +21,37 @@ namespace assay::impl {
 
 /// What the watch calls on its own thread.
 struct WatchCalls {
-  /// On one rank that still runs: tells people which rank is lost; then writes it down, where rank 0 is the
+  /// On one rank that still runs: prints which rank is lost; then records it, where rank 0 is the
   /// lost one after its process has ended.
-  std::function<void(const std::string&text)> tell, record;
+  std::function<void(const std::string&text)> report, record;
   /// A rank is slow; called on a thread of its own, which may wait for a terminal. On rank 0, which writes
   /// the record, and on the rank that prints it, `aloud`.
   std::function<void(const std::string& text, bool aloud)> warn;
-  /// On every rank, afterwards: ends this rank with ExitCode::peer_lost. Nothing is watched any more where it
-  /// returns.
+  /// On every rank, afterwards: ends this rank with ExitCode::peer_lost. If it returns, the watch has ended.
   std::function<void()> end;
 };
 
 class RankWatch {
  public:
-  /// Collective. `host`: this rank's, as people know it; `memory`: as HostBoard. Errors: as HostBoard and
-  /// PeerLink.
+  /// Collective. `host`: this rank's host name; `memory`: as in HostBoard. Errors: as HostBoard and PeerLink.
   RankWatch(Communicator& communicator, const WatchLimits& limits, const std::string& host, WatchCalls calls,
             const std::string& memory = HostBoard::shared_memory_of_this_process());
-  /// A rank that has not left before is lost to the others.
+  /// If this rank has not left before, the others count it as lost.
   ~RankWatch();
   RankWatch(const RankWatch&) = delete;
   RankWatch& operator=(const RankWatch&) = delete;
 
-  /// What this rank says of itself.
+  /// The row of this rank.
   Row& row() { return board_.mine(); }
-  /// From here on the row also says how far this rank's GPU has come: as GpuProgress::reached.
+  /// From here on the row also holds the progress of this rank's GPU, as GpuProgress::reached.
   void follow(std::function<std::int64_t()> reached);
 
-  /// This rank ends because of an error of its own, which it has told itself: the others are to name it.
+  /// This rank ends because of an error of its own, which it has reported itself: the others are to name it.
   void fail(const std::string& why);
-  /// This rank is done, and the others need it no more.
+  /// This rank has finished, and the others do not need it any more.
   void leave();
-  /// The calling thread has met an error that a lost rank may be the reason of: it waits until the watch
-  /// ends this rank, or that long.
+  /// The calling thread has an error whose cause may be a lost rank: it waits until the watch ends this rank,
+  /// or for that long.
   void await_verdict(double seconds);
 
  private:
@@ -62,9 +61,9 @@ class RankWatch {
   std::vector<SeenRank> look_around();
   void warn_of_slow(const std::vector<SeenRank>& all);
   void conclude(const Verdict& verdict);
-  void have_it_told(const Verdict& verdict);
+  void have_it_reported(const Verdict& verdict);
   void end_lost_process(const Verdict& verdict);
-  bool tells_first(const Verdict& verdict) const;
+  bool reports_first(const Verdict& verdict) const;
   /// Lets the thread say the row's last word, if it still runs.
   void say(Standing standing);
 

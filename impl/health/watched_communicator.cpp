@@ -21,13 +21,13 @@ class WatchedCommunicator final : public Communicator {
     const auto waiting = enter(Collective::all_reduce, tensor);
     return inner_->begin_all_reduce_sum(tensor);
   }
-  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) override {
+  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
     const auto waiting = enter(Collective::reduce_scatter, whole);
-    return inner_->begin_reduce_scatter_sum(whole, share);
+    return inner_->begin_reduce_scatter_sum(whole, shard);
   }
-  Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) override {
+  Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) override {
     const auto waiting = enter(Collective::all_gather, whole);
-    return inner_->begin_all_gather(share, whole);
+    return inner_->begin_all_gather(shard, whole);
   }
   std::shared_ptr<void> gather_by_copies(const at::Tensor& memory) override {
     const WaitingRow waiting(row_);

@@ -1,5 +1,5 @@
 #pragma once
-// A communicator whose rank says what it is at.
+// A communicator that publishes its collectives in the rank's row.
 #include <memory>
 
 #include "impl/comm/communicator.hpp"
@@ -8,8 +8,8 @@
 
 namespace assay::impl {
 
-/// `inner`, and its groups, with every collective and every wait noted in `row`, which lives longer, and
-/// those of a GPU's tensors in `gpu`, if there is one.
+/// `inner` and its groups; every collective and every wait is counted in `row`, which must outlive it, and
+/// those of GPU tensors also in `gpu`, if there is one.
 std::unique_ptr<Communicator> make_watched_communicator(std::unique_ptr<Communicator> inner, Row& row,
                                                         std::shared_ptr<GpuProgress> gpu = nullptr);
 

@@ -99,7 +99,7 @@ DeviceChoice choose_device(spec::Device wanted, const GpuFacts& facts) {
                           "; `assay doctor` says more, compute.device=cpu trains on the CPU");
   }
   if (!fault.empty()) {
-    if (facts.devices == 0 && facts.driver_cuda == 0) return {};  // a machine without GPU: nothing to tell
+    if (facts.devices == 0 && facts.driver_cuda == 0) return {};  // a machine without GPU: nothing to say
     return {at::kCPU, "training on the CPU: " + fault};
   }
   DeviceChoice choice{at::Device(at::kCUDA, 0), {}};

@@ -31,7 +31,7 @@ GpuFacts look_at_gpu(int device = 0);
 /// process in, and a tenth of the memory free.
 std::string gpu_fault(const GpuFacts& facts);
 
-/// The device of a run, and what to tell the user of it.
+/// The device of a run, and what the user should know of it.
 struct DeviceChoice {
   at::Device device = at::kCPU;
   std::optional<std::string> notice;  ///< a GPU is there and not used, or others use much of it

@@ -1,5 +1,5 @@
 #pragma once
-// The name by which ranks tell hosts apart.
+// The name by which ranks distinguish hosts.
 #include <string>
 
 namespace assay::impl {

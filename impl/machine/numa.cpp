@@ -50,20 +50,21 @@ std::string pci_address(at::Device device) {
 
 }  // namespace
 
-NumaPlace numa_place(at::Device device) {
-  return read_numa_place("/proc/thread-self/status", "/sys", pci_address(device));
+NumaPlacement numa_placement(at::Device device) {
+  return read_numa_placement("/proc/thread-self/status", "/sys", pci_address(device));
 }
 
-NumaPlace read_numa_place(const std::string& status, const std::string& system, const std::string& pci) {
-  NumaPlace place{.processors = status_value(status, "Cpus_allowed_list"),
-                  .memory_nodes = status_value(status, "Mems_allowed_list")};
-  if (pci.empty()) return place;
+NumaPlacement read_numa_placement(const std::string& status, const std::string& system,
+                                  const std::string& pci) {
+  NumaPlacement placement{.processors = status_value(status, "Cpus_allowed_list"),
+                          .memory_nodes = status_value(status, "Mems_allowed_list")};
+  if (pci.empty()) return placement;
   // -1: the firmware does not say; hosts of one node and most virtual machines.
   const std::string node = first_line(system + "/bus/pci/devices/" + pci + "/numa_node");
-  if (node.empty() || node.starts_with('-')) return place;
-  place.gpu_node = number(node);
-  place.gpu_processors = first_line(system + "/devices/system/node/node" + node + "/cpulist");
-  return place;
+  if (node.empty() || node.starts_with('-')) return placement;
+  placement.gpu_node = number(node);
+  placement.gpu_processors = first_line(system + "/devices/system/node/node" + node + "/cpulist");
+  return placement;
 }
 
 std::vector<std::int64_t> numbers_of(std::string_view list) {

@@ -8,7 +8,7 @@ std::optional<double> peak_of(const spec::GpuMatch& gpu, Dtype dtype) {
   switch (dtype) {
     case Dtype::bf16:
       return spec::dense_peak(gpu, spec::Precision::bf16);
-    case Dtype::f32:  // the products ask for fp32, not tf32
+    case Dtype::f32:  // the GEMMs ask for fp32, not tf32
       return spec::dense_peak(gpu, spec::Precision::fp32);
     case Dtype::f64: {
       const auto tensor = spec::dense_peak(gpu, spec::Precision::fp64_tensor);

@@ -1,5 +1,5 @@
 #pragma once
-// What spec/hardware says that a device can do.
+// Peak and bandwidth of a device by spec/hardware.
 #include <ATen/core/Tensor.h>
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace assay::impl::metrics {
 
-/// Dense peak of products in `dtype` of one GPU: fp32 without tf32, fp64 on tensor cores where there is such
+/// Dense peak of GEMMs in `dtype` of one GPU: fp32 without tf32, fp64 on tensor cores where there is such
 /// a peak. Nothing for GPUs that spec/hardware does not know. [flop/s]
 std::optional<double> peak_of(const spec::GpuMatch& gpu, Dtype dtype);
 

@@ -43,9 +43,9 @@ at::Tensor tensor(const at::RecordFunction& call, std::size_t argument) {
 
 Count elements(const at::Tensor& x) { return x.numel(); }
 
-/// Multiply-adds of a product: the left factor's elements times the columns of the right one (1 for a
-/// vector).
-void product(const at::RecordFunction& call, std::size_t left) {
+/// Multiply-adds of a GEMM, or of a product with vectors: the left factor's elements times the columns of the
+/// right one (1 for a vector).
+void gemm(const at::RecordFunction& call, std::size_t left) {
   const at::Tensor right = tensor(call, left + 1);
   const std::int64_t columns = right.dim() >= 2 ? right.size(-1) : 1;
   add(thread.component, thread.pass, 2 * elements(tensor(call, left)) * columns);
@@ -96,16 +96,16 @@ struct Rule {
 /// Leaves: what they call themselves is part of them. at::matmul, at::linear and at::einsum end in these.
 const std::map<std::string_view, Rule>& rules() {
   static const std::map<std::string_view, Rule> table = {
-      {"aten::mm", {product, 0}},
-      {"aten::bmm", {product, 0}},
-      {"aten::mv", {product, 0}},
-      {"aten::dot", {product, 0}},
-      {"aten::vdot", {product, 0}},
-      {"aten::addmm", {product, 1}},
-      {"aten::addmv", {product, 1}},
-      {"aten::baddbmm", {product, 1}},
-      {"aten::addbmm", {product, 1}},
-      {"aten::_addmm_activation", {product, 1}},
+      {"aten::mm", {gemm, 0}},
+      {"aten::bmm", {gemm, 0}},
+      {"aten::mv", {gemm, 0}},
+      {"aten::dot", {gemm, 0}},
+      {"aten::vdot", {gemm, 0}},
+      {"aten::addmm", {gemm, 1}},
+      {"aten::addmv", {gemm, 1}},
+      {"aten::baddbmm", {gemm, 1}},
+      {"aten::addbmm", {gemm, 1}},
+      {"aten::_addmm_activation", {gemm, 1}},
       {"aten::_scaled_dot_product_flash_attention", {fused_forward}},
       {"aten::_scaled_dot_product_flash_attention_backward", {fused_backward}},
       {"aten::_scaled_dot_product_flash_attention_for_cpu", {fused_forward}},
@@ -172,7 +172,7 @@ std::optional<FlopComponent> current_component() { return thread.component; }
 
 ExecutedPass current_pass() { return thread.pass; }
 
-void report_product(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
+void report_gemm(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
   if (thread.counter) add(thread.component, thread.pass, 2 * Count(rows) * columns * inner);
 }
 

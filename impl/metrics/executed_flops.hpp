@@ -1,7 +1,7 @@
 #pragma once
-// What a step really ran: matmul FLOPs, multiply-adds as 2, counted while they run. ATen's products and fused
-// attention are seen at dispatch, from the shapes of their inputs; vendor-library calls and our own loops
-// report theirs. What the count must be: spec/flops/executed.md.
+// The matmul FLOPs that a step really ran, multiply-adds as 2, counted at run time. ATen's GEMMs and fused
+// attention are counted at dispatch, from the shapes of their inputs; calls of vendor libraries and our own
+// loops report theirs. The expected count: spec/flops/executed.md.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace assay::impl::metrics {
 
-/// Names what the products of this thread are for while it lives; scopes nest. The pass is forward unless one
-/// says otherwise, and inside a recompute scope it stays recompute.
+/// Names the component that this thread's GEMMs belong to while it lives; scopes nest. The pass is forward
+/// unless one says otherwise, and inside a recompute scope it stays recompute.
 class FlopScope {
  public:
   explicit FlopScope(spec::FlopComponent component);
@@ -22,7 +22,7 @@ class FlopScope {
   FlopScope(const FlopScope&) = delete;
   FlopScope& operator=(const FlopScope&) = delete;
   ~FlopScope();
-  /// Products from here on are for `component`.
+  /// GEMMs from here on are for `component`.
   void enter(spec::FlopComponent component);
 
  private:
@@ -30,16 +30,16 @@ class FlopScope {
   const spec::ExecutedPass outer_pass_;
 };
 
-/// What the scopes around this moment say: the component (nothing where none names one) and the pass.
+/// The component (nothing where no scope names one) and the pass of the current scopes.
 std::optional<spec::FlopComponent> current_component();
 spec::ExecutedPass current_pass();
 
-/// A product [rows, inner] times [inner, columns] that no ATen op shows, done in the current scope. Cheap,
-/// and without effect when nobody counts.
-void report_product(std::int64_t rows, std::int64_t columns, std::int64_t inner);
+/// Counts a GEMM [rows, inner] times [inner, columns] outside of ATen in the current scope. Cheap; no effect
+/// without a FlopCounter.
+void report_gemm(std::int64_t rows, std::int64_t columns, std::int64_t inner);
 /// `flops` done for `component`, in the scope's pass. [flop]
 void report_flops(spec::FlopComponent component, Count flops);
-/// The same for `pairs` pairs of tokens that see each other, at `each` FLOPs a pair: what changes with the
+/// The same for `pairs` visible pairs of tokens at `each` FLOPs a pair; their number changes with the
 /// documents of a micro-batch.
 void report_pairs(spec::FlopComponent component, Count each, std::int64_t pairs);
 
@@ -55,13 +55,14 @@ struct MeasuredFlops {
     return counts[static_cast<std::size_t>(component)][static_cast<std::size_t>(pass)];
   }
   Count total() const;
-  /// Of the same work on another micro-batch, whose documents have `to` visible pairs instead of `from`.
+  /// The FLOPs of the same work on another micro-batch, whose documents have `to` visible pairs instead of
+  /// `from`.
   MeasuredFlops with_pairs(std::int64_t from, std::int64_t to) const;
 };
 
-/// Counts what this thread runs while it lives. A call that throws is not counted: a fused kernel that
-/// refuses a shape ran nothing. While one lives inside another, it counts and the outer one does not: what is
-/// recorded to be run later.
+/// Counts the FLOPs of this thread while it lives. A call that throws is not counted: a fused kernel that
+/// refuses a shape ran nothing. Of nested counters only the innermost counts, so that work captured for
+/// replay is not counted as run.
 class FlopCounter {
  public:
   FlopCounter();
@@ -70,7 +71,7 @@ class FlopCounter {
   ~FlopCounter();
 
   const MeasuredFlops& measured() const { return measured_; }
-  /// Every ATen op that ran and was not part of a counted one, "aten::mm", counted or not.
+  /// Every ATen op that ran outside of a counted op, such as "aten::mm", counted or not.
   const std::set<std::string>& seen() const { return seen_; }
 
  private:
@@ -81,7 +82,7 @@ class FlopCounter {
   FlopCounter* const outer_;
 };
 
-/// Counts for the FlopCounter of this thread, where there is one, what ran without its calls: replayed work.
+/// Adds the FLOPs of a replay, which makes no calls, to the FlopCounter of this thread, if there is one.
 void report(const MeasuredFlops& ran);
 
 /// The ops of ATen that FlopCounter counts, "aten::mm".

@@ -19,7 +19,7 @@ int kind_of(StepOp op, StepPass pass) {
                           static_cast<std::size_t>(pass));
 }
 
-StepOp product_under_way() {
+StepOp gemm_under_way() {
   using enum spec::FlopComponent;
   switch (current_component().value_or(embedding)) {
     case qkv:
@@ -45,7 +45,7 @@ OpScope::OpScope(StepOp op, StepPass pass) {
   op_clock->mark(kind_of(op, pass), /*begins=*/true);
 }
 
-OpScope::OpScope(StepPass pass) : OpScope(op_clock ? product_under_way() : StepOp::other_gemm, pass) {}
+OpScope::OpScope(StepPass pass) : OpScope(op_clock ? gemm_under_way() : StepOp::other_gemm, pass) {}
 
 OpScope::~OpScope() {
   if (timed_ && op_clock) op_clock->mark(outer_, /*begins=*/false);

@@ -1,5 +1,5 @@
 #pragma once
-// Where the time of a step goes, op by op: every moment is charged to the innermost op under way, or to none.
+// The time of a step by op: every moment belongs to the innermost running op, or to none.
 #include <ATen/core/Tensor.h>
 #include <ATen/cuda/CUDAEvent.h>
 
@@ -12,12 +12,12 @@
 
 namespace assay::impl::metrics {
 
-/// Names the op that this thread works on (on a GPU: gives work for) while it lives. Scopes nest; time counts
-/// for the innermost. Without effect when no OpClock runs. Inside a recompute FlopScope forward is recompute.
+/// Names the op that this thread runs (on a GPU: enqueues) while it lives. Scopes nest; time belongs to the
+/// innermost. Without effect when no OpClock runs. Inside a recompute FlopScope forward is recompute.
 class OpScope {
  public:
   OpScope(spec::time::StepOp op, spec::time::StepPass pass);
-  /// A matrix product: which one says the FlopScope around it.
+  /// A GEMM; the FlopScope around it says which.
   explicit OpScope(spec::time::StepPass pass);
   OpScope(const OpScope&) = delete;
   OpScope& operator=(const OpScope&) = delete;
@@ -39,8 +39,8 @@ struct OpTimes {
 };
 
 /// Times the ops of this thread while it lives. On the CPU by a monotonic clock; on a GPU by events in its
-/// stream, recorded where an op begins and ends, so that nothing waits until `times` is asked for, and what
-/// lies between two ops' kernels is between. Errors: std::logic_error when another one runs on this thread.
+/// stream, recorded where an op begins and ends, so that nothing waits before `times` is called, and the time
+/// between two ops' kernels counts as between. Errors: std::logic_error when another one runs on this thread.
 class OpClock {
  public:
   explicit OpClock(at::Device device);

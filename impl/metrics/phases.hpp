@@ -18,13 +18,13 @@ enum class Phase { data_wait, forward, backward, reduce, clip, update, other, co
 using PhaseSeconds = std::array<double, static_cast<std::size_t>(Phase::count)>;
 
 /// Splits time into phases: every moment since `restart` belongs to exactly one phase. On the CPU by the wall
-/// clock; on a GPU by events in its stream, so that work is charged to the phase that gave it and nothing
-/// waits until `seconds` is asked for.
+/// clock; on a GPU by events in its stream, so that work belongs to the phase that enqueued it and nothing
+/// waits before `seconds` is called.
 class PhaseClock {
  public:
   explicit PhaseClock(at::Device device) : device_(device) { restart(); }
-  /// Calls that at the start of every phase that is entered from now on.
-  void tell(std::function<void(Phase)> entered) { entered_ = std::move(entered); }
+  /// Calls `entered` at the start of every phase from here on.
+  void on_enter(std::function<void(Phase)> entered) { entered_ = std::move(entered); }
   /// Forgets everything and starts in Phase::other.
   void restart();
   /// Time (on a GPU: work given) from here on belongs to `phase`.

@@ -1,7 +1,7 @@
 #pragma once
-// The four verbs through which the block loop meets its parameters. Models know no layout, layouts know no
-// model: one rank has nothing to do in any of them, data parallel reduces when a block's gradients are ready,
-// a sharded layout gathers in acquire and frees in release.
+// The four calls through which the block loop uses its parameters. Models know no layout, layouts know no
+// model. One rank does nothing in them, data parallelism reduces when a block's gradients are ready, a
+// sharded layout all-gathers in acquire and frees in release.
 #include "impl/model/views.hpp"
 
 namespace assay::impl {

@@ -9,12 +9,12 @@ at::Tensor view(const at::Tensor& flat, const spec::Parameter& parameter) {
 }
 
 std::vector<at::Tensor> beside_gemms(const at::Tensor& flat, std::int64_t begin, std::int64_t end,
-                                     const spec::Inventory& places, std::int64_t block, bool tied) {
+                                     const spec::Inventory& offsets, std::int64_t block, bool tied) {
   std::vector<at::Tensor> parts;
   const auto add_up_to = [&](std::int64_t stop) {
     if (begin < stop) parts.push_back(flat.narrow(0, begin, stop - begin));
   };
-  for (const spec::Parameter& parameter : places.parameters) {
+  for (const spec::Parameter& parameter : offsets.parameters) {
     const bool gemm = parameter.matrix() && (parameter.role != spec::Role::embedding || tied);
     if (parameter.block != block || !gemm) continue;
     add_up_to(parameter.offset);
@@ -25,13 +25,13 @@ std::vector<at::Tensor> beside_gemms(const at::Tensor& flat, std::int64_t begin,
 }
 
 BlockViews views(const at::Tensor& flat, const spec::Inventory& inventory, const at::Tensor& gains,
-                 const spec::Inventory& gain_places, const spec::ModelSpec& model, std::int64_t block) {
+                 const spec::Inventory& gain_offsets, const spec::ModelSpec& model, std::int64_t block) {
   BlockViews out;
   spec::step::fill_block(
       out, inventory, block, model.tied_embeddings,
       [&](at::Tensor& field, const spec::Parameter& first, std::int64_t rows) {
         if (first.role == spec::Role::norm) {
-          field = view(gains, gain_places.at(first.name));
+          field = view(gains, gain_offsets.at(first.name));
           return;
         }
         std::vector<std::int64_t> shape = first.shape;

@@ -23,14 +23,14 @@ struct BlockGradients {
 BlockViews views(const at::Tensor& flat, const spec::Inventory& inventory, const spec::ModelSpec& model,
                  std::int64_t block);
 
-/// The same with the gains of norms in `gains`, 1-D at the places of `gain_places` (spec::norm_gains).
+/// The same with the gains of norms in `gains`, 1-D at the offsets of `gain_offsets` (spec::norm_gains).
 BlockViews views(const at::Tensor& flat, const spec::Inventory& inventory, const at::Tensor& gains,
-                 const spec::Inventory& gain_places, const spec::ModelSpec& model, std::int64_t block);
+                 const spec::Inventory& gain_offsets, const spec::ModelSpec& model, std::int64_t block);
 
 /// What of a block's gradient in `flat`, elements [begin, end), no GEMM writes: gains, biases, the embedding
 /// unless the head is the same matrix, and the gaps between parameters. Adjacent parts are one view.
 std::vector<at::Tensor> beside_gemms(const at::Tensor& flat, std::int64_t begin, std::int64_t end,
-                                     const spec::Inventory& places, std::int64_t block, bool tied);
+                                     const spec::Inventory& offsets, std::int64_t block, bool tied);
 
 /// View of one parameter in `flat`, in its own shape.
 at::Tensor view(const at::Tensor& flat, const spec::Parameter& parameter);

@@ -4,9 +4,9 @@
 
 namespace assay::impl {
 
-/// Brings the fp32 gains beside bf16 weights (spec/ops/rms_norm.md) up to the master weights that the ranks
-/// of `shard` hold shares of: one sum of all gains, exact, since all but one of its terms are zeros.
-/// Collective; nothing where weights are not bf16.
+/// Copies the gains of the sharded master weights to the fp32 gains beside bf16 weights
+/// (spec/ops/rms_norm.md), on every rank of `shard`. One all-reduce sums all gains; it is exact, since all
+/// terms but one are zero. Collective; does nothing where weights are not bf16.
 void gather_gains(const ParameterBuffers& buffers, Communicator& shard);
 
 }  // namespace assay::impl

@@ -51,8 +51,8 @@ at::Tensor GatheredState::values(at::Tensor ParameterBuffers::*buffer, const spe
     gather(number, parameter.block);
     held_buffer_ = number, held_block_ = parameter.block;
   }
-  const auto& place = buffers_.partition.blocks.at(static_cast<std::size_t>(parameter.block));
-  return block_.narrow(0, parameter.offset - place.begin, parameter.size).view(parameter.shape);
+  const auto& range = buffers_.partition.blocks.at(static_cast<std::size_t>(parameter.block));
+  return block_.narrow(0, parameter.offset - range.begin, parameter.size).view(parameter.shape);
 }
 
 void GatheredState::serve() {

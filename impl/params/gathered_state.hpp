@@ -4,9 +4,9 @@
 
 namespace assay::impl {
 
-/// The whole state on rank 0, block by block, out of the shares of its group: no more than one block of one
-/// buffer is whole at a time. While rank 0 asks for values, the others of its group serve them; when rank 0's
-/// is destroyed they are released. Ranks of other groups have nothing to do.
+/// The whole state on rank 0, gathered block by block from the shards of its group: at most one block of one
+/// buffer is whole at a time. The other ranks of the group serve the values that rank 0 asks for, until rank
+/// 0's object is destroyed. Ranks of other groups do nothing.
 class GatheredState {
  public:
   /// `groups` may be null: everything is whole on every rank. Both must outlive this.
@@ -25,7 +25,7 @@ class GatheredState {
   std::int64_t agree(std::int64_t order);
 
   const ParameterBuffers& buffers_;
-  LayoutGroups* groups_;  ///< null where nothing is in shares
+  LayoutGroups* groups_;  ///< null where nothing is in shards
   std::int64_t held_buffer_ = -1, held_block_ = -1;
   at::Tensor block_;
 };

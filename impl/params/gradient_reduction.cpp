@@ -18,8 +18,8 @@ GradientReduction::GradientReduction(Communicator& communicator, at::ScalarType 
 }
 
 at::Tensor GradientReduction::part_of(const at::Tensor& whole) const {
-  const std::int64_t share = whole.numel() / communicator_.size();
-  return whole.narrow(0, communicator_.rank() * share, share);
+  const std::int64_t shard = whole.numel() / communicator_.size();
+  return whole.narrow(0, communicator_.rank() * shard, shard);
 }
 
 at::Tensor GradientReduction::on_the_wire(const at::Tensor& tensor) {

@@ -32,11 +32,11 @@ Part owned_part(const ParameterBuffers& buffers, const at::Tensor& buffer, const
 }
 
 void allocate_gains(ParameterBuffers& buffers) {
-  buffers.gains = at::zeros({buffers.gain_places.flat_size}, buffers.weights.options().dtype(at::kFloat));
-  for (const spec::Parameter& place : buffers.gain_places.parameters) {
-    const Part part = owned_part(buffers, buffers.master, buffers.inventory.at(place.name));
+  buffers.gains = at::zeros({buffers.gain_offsets.flat_size}, buffers.weights.options().dtype(at::kFloat));
+  for (const spec::Parameter& gain : buffers.gain_offsets.parameters) {
+    const Part part = owned_part(buffers, buffers.master, buffers.inventory.at(gain.name));
     if (part.size == 0) continue;
-    buffers.own_gains.push_back(buffers.gains.narrow(0, place.offset + part.first, part.size));
+    buffers.own_gains.push_back(buffers.gains.narrow(0, gain.offset + part.first, part.size));
     buffers.own_gain_masters.push_back(buffers.master.narrow(0, part.begin, part.size));
   }
 }
@@ -67,8 +67,8 @@ ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device 
   buffers.partition = spec::partition(spec::inventory(model), layout.shard_ranks);
   buffers.inventory = buffers.partition.inventory;
   buffers.shard_rank = shard_rank;
-  const auto zeros = [&](Dtype element, bool shares) {
-    return at::zeros({shares ? buffers.partition.shard_size : buffers.inventory.flat_size},
+  const auto zeros = [&](Dtype element, bool shards) {
+    return at::zeros({shards ? buffers.partition.shard_size : buffers.inventory.flat_size},
                      at::TensorOptions().dtype(scalar_type(element)).device(device));
   };
   const Dtype state = dtype == Dtype::bf16 ? states : dtype;
@@ -77,7 +77,7 @@ ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device 
   buffers.master = state != dtype ? zeros(state, true) : buffers.weights;
   buffers.moment1 = zeros(state, true);
   buffers.moment2 = zeros(state, true);
-  buffers.gain_places = spec::norm_gains(buffers.inventory);
+  buffers.gain_offsets = spec::norm_gains(buffers.inventory);
   if (dtype == Dtype::bf16) allocate_gains(buffers);
   return buffers;
 }
@@ -104,9 +104,9 @@ void refresh_gains(const ParameterBuffers& buffers) {
 }
 
 BlockViews weight_views(const ParameterBuffers& buffers, const at::Tensor& flat,
-                        const spec::Inventory& places, const spec::ModelSpec& model, std::int64_t block) {
-  if (!buffers.gains.defined()) return views(flat, places, model, block);
-  return views(flat, places, buffers.gains, buffers.gain_places, model, block);
+                        const spec::Inventory& offsets, const spec::ModelSpec& model, std::int64_t block) {
+  if (!buffers.gains.defined()) return views(flat, offsets, model, block);
+  return views(flat, offsets, buffers.gains, buffers.gain_offsets, model, block);
 }
 
 at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Partition::Run& run) {

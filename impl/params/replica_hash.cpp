@@ -43,22 +43,22 @@ std::string bits_hash(const at::Tensor& flat) {
 }
 
 ReplicaCheck compare_replicas(const ParameterBuffers& buffers, LayoutGroups& groups) {
-  // Of shares, a copy is the same share of another replica; whole weights are a copy of any other's.
+  // The copy of a shard is the same shard of another replica; whole weights are a copy of every other rank's.
   const std::int64_t stride = groups.layout().shards_weights() ? groups.layout().shard_ranks : 1;
   const std::vector<std::string> hashes = groups.world().all_gather(bits_hash(buffers.weights));
   const auto ranks = static_cast<std::int64_t>(hashes.size());
   const auto of = [&](std::int64_t rank) { return hashes[static_cast<std::size_t>(rank)]; };
   ReplicaCheck check;
   std::vector<std::string> common;
-  for (std::int64_t share = 0; share < stride; ++share) {
+  for (std::int64_t shard = 0; shard < stride; ++shard) {
     const auto copies = [&](const std::string& hash) {
       std::int64_t count = 0;
-      for (std::int64_t r = share; r < ranks; r += stride) count += of(r) == hash;
+      for (std::int64_t r = shard; r < ranks; r += stride) count += of(r) == hash;
       return count;
     };
     // Of equally frequent hashes, that of the lowest rank.
-    common.push_back(of(share));
-    for (std::int64_t r = share; r < ranks; r += stride)
+    common.push_back(of(shard));
+    for (std::int64_t r = shard; r < ranks; r += stride)
       if (copies(of(r)) > copies(common.back())) common.back() = of(r);
     check.hash += common.back();
   }

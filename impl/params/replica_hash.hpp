@@ -11,12 +11,12 @@ namespace assay::impl {
 std::string bits_hash(const at::Tensor& flat);
 
 struct ReplicaCheck {
-  std::string hash;  ///< of the weights that most copies hold: one hash, or of shares one after the other
+  std::string hash;  ///< of the weights that most copies hold: one hash, or of shards one after the other
   std::string odd;  ///< names the ranks whose copy differs from the most; empty: all copies are the same bits
 };
 
-/// Compares the copies that the layout says are the same, bit for bit: the weights of all ranks where they
-/// are whole; of shares, those of the ranks that hold the same. Collective, the same result on every rank.
+/// Compares, bit for bit, the copies that must be equal in this layout: whole weights on all ranks, or a
+/// shard on the ranks that hold the same shard. Collective, the same result on every rank.
 ReplicaCheck compare_replicas(const ParameterBuffers& buffers, LayoutGroups& groups);
 
 }  // namespace assay::impl

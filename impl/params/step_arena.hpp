@@ -7,10 +7,10 @@
 namespace assay::impl {
 
 /// Takes `size` [B] from the GPU and leaves them to the caching allocator, which cuts the tensors of steps
-/// from them: a step asks the device for nothing large, and memory that another process holds is missed
-/// before the first step instead of in the middle of one. The peak that the allocator reports begins anew.
-/// Nothing on the CPU, whose allocator has no such memory. Errors: UserError(usage) with what is free and
-/// what to do, where the device does not have so much.
+/// from them: a step then asks the device for no large memory, and where another process holds too much, the
+/// error comes before the first step instead of in the middle of one. Resets the peak that the allocator
+/// reports. Does nothing on the CPU, whose allocator has no such memory. Errors: UserError(usage) with what
+/// is free and what to do, where the device does not have so much.
 void reserve_step_arena(at::Device device, std::int64_t size);
 
 }  // namespace assay::impl

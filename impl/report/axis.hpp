@@ -10,8 +10,8 @@ struct Axis {
   std::vector<double> ticks;        ///< multiples of 1, 2 or 5 times a power of ten, within [low, high]
   std::vector<std::string> labels;  ///< of the ticks, all with the same number of digits
 
-  /// Place of `value` between 0 (low) and 1 (high).
-  double place(double value) const { return (value - low) / (high - low); }
+  /// Position of `value` between 0 (low) and 1 (high).
+  double position(double value) const { return (value - low) / (high - low); }
 };
 
 /// An axis from `low` to `high`, widened to the ticks' spacing when `round_ends`, with about `wanted` ticks.

@@ -24,8 +24,8 @@ std::string colour_class(int colour) { return "c" + std::to_string(colour % kCol
 
 struct Frame {
   Axis x, y;
-  double left(double value) const { return kLeft + x.place(value) * (kWidth - kLeft - kRight); }
-  double top(double value) const { return kTop + (1 - y.place(value)) * (kHeight - kTop - kBottom); }
+  double left(double value) const { return kLeft + x.position(value) * (kWidth - kLeft - kRight); }
+  double top(double value) const { return kTop + (1 - y.position(value)) * (kHeight - kTop - kBottom); }
 };
 
 std::string text_at(double x, double y, const std::string& anchor, const std::string& text,

@@ -252,11 +252,12 @@ std::string batch_arithmetic(const std::vector<NamedRun>& runs) {
   for (const NamedRun& named : runs) {
     const Batch& b = named.run.start.batch;
     const Count all = Count(b.tokens) * named.run.start.steps;
-    out += heading(named, runs) + "<p>" + counted(b.micro, "sequence", "sequences") + " per pass × " +
-           counted(b.accumulation, "pass", "passes") + " × " + counted(b.ranks, "rank", "ranks") + " = <b>" +
-           grouped(b.sequences) + " sequences</b> per step; × " + grouped(b.sequence_length) +
-           " tokens = <b>" + grouped(b.tokens) + " tokens</b> per step; × " + grouped(named.run.start.steps) +
-           " steps = " + grouped(all) + " tokens.</p>\n<p>" + grouped(named.run.start.flops_per_token) +
+    out += heading(named, runs) + "<p>" + counted(b.micro, "sequence", "sequences") + " per micro-batch × " +
+           counted(b.accumulation, "micro-batch", "micro-batches") + " × " +
+           counted(b.ranks, "rank", "ranks") + " = <b>" + grouped(b.sequences) +
+           " sequences</b> per step; × " + grouped(b.sequence_length) + " tokens = <b>" + grouped(b.tokens) +
+           " tokens</b> per step; × " + grouped(named.run.start.steps) + " steps = " + grouped(all) +
+           " tokens.</p>\n<p>" + grouped(named.run.start.flops_per_token) +
            " FLOPs per token, forward and backward; " +
            spec::si((all * named.run.start.flops_per_token).to_double(), "FLOP") + " in all.</p>\n";
   }

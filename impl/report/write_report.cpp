@@ -45,8 +45,8 @@ std::vector<std::string> faults_of(const std::string& run, const std::vector<spe
   for (const spec::audit::RunRecord& record : spec::audit::read_logs(run))
     for (const char* invariant : {"steps", "resume"}) {
       const spec::audit::Result result = spec::audit::judge(invariant, record);
-      const bool told = invariant == std::string_view("steps") && !faults.empty();
-      if (result.verdict == spec::audit::Verdict::contradicts && !told) faults.push_back(result.note);
+      const bool named = invariant == std::string_view("steps") && !faults.empty();
+      if (result.verdict == spec::audit::Verdict::contradicts && !named) faults.push_back(result.note);
     }
   return faults;
 }

@@ -180,8 +180,7 @@ class Run {
     trainer_->start_after(state.step);
     log_.say(ResumeFrom{.step = state.step, .path = point.path, .changed = point.changes.settings});
     if (point.changes.extended)
-      log_.say(
-          longer_schedule_warning(spec::load_text(point.state.config, point.path, {}), config_, state.step));
+      log_.say(longer_schedule_warning(spec::load_dump(point.state.config, point.path), config_, state.step));
   }
 
   /// Seconds that it took.

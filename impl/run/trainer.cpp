@@ -86,7 +86,7 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
 
 void Trainer::report_to(Progress& progress) {
   progress_ = &progress;
-  clock_.tell([&progress](Phase phase) { progress.enter(phase); });
+  clock_.on_enter([&progress](Phase phase) { progress.enter(phase); });
 }
 
 void Trainer::initialise() {

@@ -130,6 +130,14 @@ Key list(std::string name, std::vector<std::string> RunConfig::*member, std::str
   return key;
 }
 
+Key moved_by(std::string name, MovedBy RunConfig::*member, std::string meaning) {
+  Key key =
+      choice<MovedBy>(std::move(name), member,
+                      {{"nccl", MovedBy::nccl}, {"copy_engines", MovedBy::copy_engines}}, std::move(meaning));
+  key.former_choices = {{"multiprocessors", "nccl"}};
+  return key;
+}
+
 /// "never", "auto", or the path of a checkpoint.
 Key resume() {
   Key key =
@@ -308,18 +316,14 @@ void add_machine_and_run(std::vector<Key>& all) {
                          "Type in which gradients are summed over ranks")));
   all.push_back(
       when("parallel.data is not \"replicate\"", is_sharded,
-           choice<MovedBy>(
-               "parallel.gather", &C::gather,
-               {{"multiprocessors", MovedBy::multiprocessors}, {"copy_engines", MovedBy::copy_engines}},
-               "What gathers weights: NCCL on multiprocessors, or the copy engines of the "
-               "GPUs of one host, beside the GEMMs; on a CPU an error")));
-  all.push_back(
-      when("parallel.data is not \"replicate\"", is_sharded,
-           choice<MovedBy>(
-               "parallel.scatter", &C::scatter,
-               {{"multiprocessors", MovedBy::multiprocessors}, {"copy_engines", MovedBy::copy_engines}},
-               "What brings each rank the others' parts of its gradients: NCCL, which also sums them, or "
-               "the copy engines of the GPUs of one host, behind which one kernel sums; on a CPU an error")));
+           moved_by("parallel.gather", &C::gather,
+                    "What all-gathers weights: NCCL's kernels on SMs, or the copy engines of the GPUs of one "
+                    "host, beside the GEMMs; on a CPU an error")));
+  all.push_back(when(
+      "parallel.data is not \"replicate\"", is_sharded,
+      moved_by("parallel.scatter", &C::scatter,
+               "What reduce-scatters gradients: NCCL, or the copy engines of the GPUs of one host, after "
+               "which one kernel sums; on a CPU an error")));
   all.push_back(integer("parallel.check_replicas_every", &C::check_replicas_every, 0, kSteps, "[steps]",
                         "Steps between comparisons of the ranks' copies of the weights, bit for bit; 0: "
                         "never"));
@@ -353,6 +357,12 @@ const std::vector<Key>& keys() {
     return table;
   }();
   return all;
+}
+
+std::optional<std::string> choice_now(const Key& key, const Value& value) {
+  for (const auto& [former, now] : key.former_choices)
+    if (value == Value(former)) return now;
+  return std::nullopt;
 }
 
 const Key* find_key(std::string_view name) {

@@ -158,6 +158,7 @@ void collect_override(const std::string& argument, Assignments& out) {
 
 std::string choice_hint(const Key& key, const Value& value) {
   if (key.type != KeyType::choice) return "";
+  if (const auto now = choice_now(key, value)) return "; it is called \"" + *now + "\" now";
   const auto guess = nearest(std::get<std::string>(value), key.choices);
   return guess ? "; did you mean \"" + *guess + "\"?" : "";
 }
@@ -231,6 +232,14 @@ RunConfig load_text(std::string_view toml, const std::string& origin,
   Assignments given;
   collect(parse_toml(toml, origin).root(), "", given);
   for (const std::string& argument : overrides) collect_override(argument, given);
+  return assemble(given);
+}
+
+RunConfig load_dump(std::string_view toml, const std::string& origin) {
+  Assignments given;
+  collect(parse_toml(toml, origin).root(), "", given);
+  for (auto& [name, each] : given)
+    if (const auto now = choice_now(*find_key(name), each.value)) each.value = *now;
   return assemble(given);
 }
 

@@ -13,12 +13,12 @@ enum class DataParallel { replicate, zero1, shard, hybrid };
 std::string_view to_string(DataParallel data);
 
 /// What moves shards between ranks: NCCL's kernels on SMs, or the GPUs' copy engines.
-enum class MovedBy { multiprocessors, copy_engines };
+enum class MovedBy { nccl, copy_engines };
 
 /// What moves the shards of a sharded layout. Weights have the same bits either way. Sums of gradients have
 /// the same bits with two ranks; with more they may be rounded differently (docs/many-gpus.md).
 struct Movers {
-  MovedBy weights = MovedBy::multiprocessors, gradients = MovedBy::multiprocessors;
+  MovedBy weights = MovedBy::nccl, gradients = MovedBy::nccl;
 };
 
 struct Layout {

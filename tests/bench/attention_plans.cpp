@@ -54,7 +54,7 @@ struct Case {
   at::Tensor qkv, dy;
   attention::Forward out;
   rope::Table table;
-  double flops;  ///< executed: five products over visible pairs
+  double flops;  ///< executed: five GEMMs over visible pairs
 
   explicit Case(const Shape& shape)
       : s(shape),

@@ -3,10 +3,10 @@
     compiled_pytorch.py [--layers N ...] [--steps N] [--attention cudnn|flash] [--weights fp32|bf16] [--compile model|blocks]
                         [--parallel ddp|fsdp]
 
-What one would write without a training library: fused query-key-value and gate-up products, autocast to bf16 over fp32
+What one would write without a training library: fused query-key-value and gate-up GEMMs, autocast to bf16 over fp32
 weights, scaled_dot_product_attention with the named kernel, fused AdamW, clipping. With
 --weights bf16 no fp32 copy of the weights, moments in bf16, no autocast. --parallel, where WORLD_SIZE is above 1: ddp, whose
-gradients are reduced in the last pass of a step, or fsdp (fully_shard of each block, weights gathered in bf16, gradients
+gradients are reduced in the last micro-batch of a step, or fsdp (fully_shard of each block, weights gathered in bf16, gradients
 reduced in fp32 after the last pass). Random tokens. Rank 0 prints one line of JSON: seconds of the median step after the
 first three, tokens/s of all GPUs and of one, exact MFU (spec/flops/exact.md), peak memory.
 """
@@ -75,7 +75,7 @@ class Llama(nn.Module):
 
 
 def shard(model):
-    """Weights, gradients and optimizer state in shares of the ranks, block by block."""
+    """Weights, gradients and optimizer state in shards of the ranks, block by block."""
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
     precision = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)

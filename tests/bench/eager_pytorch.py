@@ -4,8 +4,8 @@
                   [--attention flash|efficient|cudnn] [--residual bfloat16]
 
 FOLDER is what tests/bench/export_run.cpp wrote: the same initial weights, batches and settings as `assay train`.
-Written as one would write it in PyTorch for speed without a compiler: fused query-key-value and gate-up products,
-scaled_dot_product_attention, fused AdamW. --autocast: products in bf16 over fp32 weights. --micro: sequences of one
+Written as one would write it in PyTorch for speed without a compiler: fused query-key-value and gate-up GEMMs,
+scaled_dot_product_attention, fused AdamW. --autocast: GEMMs in bf16 over fp32 weights. --micro: sequences of one
 pass, their gradients summed; else those of the run. --attention: the kernel, else PyTorch's choice. --residual: the
 type of the sums that run from block to block, else that of the weights. One line a step: step, loss, gradient norm.
 """
@@ -135,10 +135,10 @@ def batches(folder, run):
 
 
 def accumulate(model, ids, arguments):
-    """Adds the gradient of the mean loss over all sequences, pass by pass; the loss."""
-    passes = ids.split(arguments.micro or len(ids))
+    """Adds the gradient of the mean loss over all sequences, micro-batch by micro-batch; the loss."""
+    micro_batches = ids.split(arguments.micro or len(ids))
     total = 0
-    for part in passes:
+    for part in micro_batches:
         kernels = [KERNELS[arguments.attention]] if arguments.attention else [b for b in SDPBackend.__members__.values() if b is not SDPBackend.ERROR]
         with sdpa_kernel(kernels), torch.autocast(arguments.device, torch.bfloat16, enabled=arguments.autocast):
             loss = model(part) * (len(part) / len(ids))

@@ -1,6 +1,6 @@
 // Writes what another framework needs to train the same run: initial weights, batches, settings.
 //   export_run FOLDER STEPS [key=value ...]
-// FOLDER/run.json             model, settings, learning rate of each step; what it has no place for is
+// FOLDER/run.json             model, settings, learning rate of each step; what it cannot hold is
 // refused FOLDER/weights.safetensors  initial weights, fp32 (fp64 with compute.dtype=f64) FOLDER/tokens.i32
 // [STEPS, sequences, sequence_length + 1] int32 Read by tests/bench/eager_pytorch.py. With
 // compute.device=cuda the weights are made on the GPU: the same bits, sooner.
@@ -74,7 +74,7 @@ void refuse_what_is_not_exported(const spec::RunConfig& config, const spec::Mode
   leave_out(config.z_loss != 0, "loss.z_loss");
   leave_out(config.end_of_document >= 0, "data.end_of_document");
   if (!left_out.empty())
-    throw UserError(ExitCode::usage, "what is exported has no place for " + left_out +
+    throw UserError(ExitCode::usage, "an exported run cannot hold " + left_out +
                                          ": another framework would train another run; leave it out");
 }
 

@@ -4,7 +4,7 @@
 //
 // A case is a format, or one whose lines are not all alike: "megatron_text", half of which are lines that
 // hold no step, and "megatron_ramp", whose batch grows. FOLDER/CASE.log has about BYTES bytes;
-// FOLDER/CASE.arguments holds what `assay audit` must be told to read it, a word a line.
+// FOLDER/CASE.arguments holds what `assay audit` needs to read it, a word a line.
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
@@ -156,7 +156,7 @@ void write(const SimulatedRun& run, Lines lines, std::ostream& out) {
 void write_log(const Case& of, double bytes, const std::string& folder) {
   const LogFormat format = of.format;
   if (of.lines == Lines::text) bytes /= 2;
-  // Two lengths tell header and line apart.
+  // Two lengths separate header and line.
   const auto size = [&](std::int64_t steps) {
     SimulatedRun run = simulate(format, seed, steps);
     run.log_every = 1;
@@ -170,9 +170,9 @@ void write_log(const Case& of, double bytes, const std::string& folder) {
   const std::string path = folder + "/" + of.name();
   std::ofstream log(path + ".log", std::ios::binary), arguments(path + ".arguments");
   write(run, of.lines, log);
-  const ReadArguments told = read_arguments(run);
-  if (!told.map.empty()) arguments << "--map\n" << told.map << "\n";
-  if (!told.set.empty()) arguments << "--set\n" << told.set << "\n";
+  const ReadArguments read = read_arguments(run);
+  if (!read.map.empty()) arguments << "--map\n" << read.map << "\n";
+  if (!read.set.empty()) arguments << "--set\n" << read.set << "\n";
   log.close();
   arguments.close();
   if (!log || !arguments) throw std::runtime_error("cannot write " + path + ".log");

@@ -15,7 +15,7 @@ a second time with another attention kernel: the difference of these two is what
 with the sums that run from block to block in bf16, as Assay has them. One line every ten steps, then the largest differences of
 any step relative to PyTorch's loss; exit 1 when Assay's is more than 0.5 %, or when the loss did not fall by a fifth, as curves
 that stand still agree by themselves. KEY=VALUE are further settings of both; --plant KEY=VALUE of Assay alone: a fault that the
-comparison has to notice.
+comparison has to detect.
 """
 import argparse
 import json
@@ -36,11 +36,11 @@ THEIRS = re.compile(r"^step (\d+)  loss ([\d.]+)")
 def texts(limit):
     """Sources of the standard library, then of installed packages, up to `limit` characters."""
     found, size = [], 0
-    for place in ("stdlib", "purelib"):
-        for path in sorted(pathlib.Path(sysconfig.get_path(place)).rglob("*.py")):
+    for scheme in ("stdlib", "purelib"):
+        for path in sorted(pathlib.Path(sysconfig.get_path(scheme)).rglob("*.py")):
             if size >= limit:
                 return found
-            if place == "stdlib" and ("site-packages" in path.parts or "dist-packages" in path.parts):
+            if scheme == "stdlib" and ("site-packages" in path.parts or "dist-packages" in path.parts):
                 continue
             found.append(path.read_text(encoding="utf-8", errors="replace"))
             size += len(found[-1])
@@ -86,7 +86,7 @@ def difference(curve, torch, step):
     return abs(curve[step] - torch[step]) / torch[step]
 
 
-def tell(name, curve, torch, steps):
+def report(name, curve, torch, steps):
     for step in [1, *range(10, steps + 1, 10)]:
         print(f"step {step:4}  PyTorch {torch[step]:.5f}  {name} {curve[step]:.5f}  {difference(curve, torch, step):.3%}")
     worst = max((difference(curve, torch, step), step) for step in range(1, steps + 1))
@@ -128,12 +128,12 @@ def main():
         subprocess.run([a.programs / "export_run", folder / "export", str(a.steps), *settings], check=True)
         run = [folder / "export", a.device, a.micro, *(["--autocast"] if a.dtype == "bf16" else [])]
         torch, assay = theirs(*run), ours(a.programs.resolve(), [*settings, *a.plant], folder)
-        tell("Assay", assay, torch, a.steps)
+        report("Assay", assay, torch, a.steps)
         status = 0 if within(assay, torch, a.steps) else 1
         if a.device == "cuda" and not a.plant:
-            tell("PyTorch with another kernel", theirs(*run, "--attention", "efficient"), torch, a.steps)
+            report("PyTorch with another kernel", theirs(*run, "--attention", "efficient"), torch, a.steps)
         if a.rounded_sums:
-            tell("PyTorch with rounded sums", theirs(*run, "--residual", "bfloat16"), torch, a.steps)
+            report("PyTorch with rounded sums", theirs(*run, "--residual", "bfloat16"), torch, a.steps)
         return status
 
 

@@ -50,31 +50,30 @@ class Bench {
     if (flops > 0) std::printf("  %7.1f GFLOP/s", flops / best * 1e-9);
     std::printf("\n");
     step_ += best * static_cast<double>(calls);
-    if (flops > 0) products_ += best * static_cast<double>(calls);
+    if (flops > 0) gemms_ += best * static_cast<double>(calls);
   }
   void compare(const char* name, const std::function<void()>& call) {
-    const double step = step_, products = products_;
+    const double step = step_, gemms = gemms_;
     run(name, 0, 0, 0, call);
-    step_ = step, products_ = products;
+    step_ = step, gemms_ = gemms;
   }
   void total() const {
-    std::printf("one step %.1f ms: matrix products %.1f ms, the rest %.1f ms; %.0f tokens/s\n", step_ * 1e3,
-                products_ * 1e3, (step_ - products_) * 1e3, static_cast<double>(N) / step_);
+    std::printf("one step %.1f ms: GEMMs %.1f ms, the rest %.1f ms; %.0f tokens/s\n", step_ * 1e3,
+                gemms_ * 1e3, (step_ - gemms_) * 1e3, static_cast<double>(N) / step_);
   }
 
  private:
   int repeats_;
-  double step_ = 0, products_ = 0;
+  double step_ = 0, gemms_ = 0;
 };
 
-void products(Bench& bench) {
-  struct Product {
+void gemms(Bench& bench) {
+  struct Gemm {
     const char* name;
     std::int64_t in, out, calls;
   };
-  for (const Product& p :
-       {Product{"qkv", D, (H + 2 * K) * E, L}, Product{"attention output", H * E, D, L},
-        Product{"gate|up", D, 2 * F, L}, Product{"down", F, D, L}, Product{"head", D, V, 1}}) {
+  for (const Gemm& p : {Gemm{"qkv", D, (H + 2 * K) * E, L}, Gemm{"attention output", H * E, D, L},
+                        Gemm{"gate|up", D, 2 * F, L}, Gemm{"down", F, D, L}, Gemm{"head", D, V, 1}}) {
     const at::Tensor x = at::randn({N, p.in}), weight = at::randn({p.out, p.in}), dy = at::randn({N, p.out});
     const at::Tensor dweight = at::zeros({p.out, p.in});
     const double flops = spec::linear::forward_flops({.N = N, .in = p.in, .out = p.out}).matmul.to_double();
@@ -161,7 +160,7 @@ void ends(Bench& bench) {
 int main(int argc, char** argv) {
   at::set_num_threads(argc > 1 ? std::atoi(argv[1]) : 2);
   assay::impl::Bench bench(argc > 2 ? std::atoi(argv[2]) : 20);
-  assay::impl::products(bench);
+  assay::impl::gemms(bench);
   assay::impl::rows(bench);
   assay::impl::attend(bench);
   assay::impl::ends(bench);

@@ -47,8 +47,8 @@ void print_collective(const std::vector<TracedKernel>& kernels, collectives::Col
       median, 1e-6 * block_bytes, 1e-9 * factor * block_bytes / (1e-3 * median));
 }
 
-/// Copies between GPUs, by name, the longest first; where names do not tell them from copies within one GPU,
-/// those of the stream that takes longest for them.
+/// Copies between GPUs, by name, the longest first; where names do not distinguish them from copies within
+/// one GPU, those of the stream that takes longest for them.
 std::vector<TracedKernel> copies_between(const std::vector<TracedKernel>& kernels) {
   std::vector<TracedKernel> found;
   std::map<std::int64_t, double> milliseconds;
@@ -79,9 +79,9 @@ std::vector<TracedKernel> beside_sums(const std::vector<TracedKernel>& kernels, 
   return found;
 }
 
-/// The trace does not hold how many bytes a copy moved. A gather, or a sum of shares, is, for each other
-/// rank, one copy of its share and the words of two meetings (impl/comm/peer/gpu_meeting.hpp): the longest
-/// third are the shares.
+/// The trace does not hold how many bytes a copy moved. A gather, or a sum of shards, is, for each other
+/// rank, one copy of its shard and the words of two meetings (impl/comm/peer/gpu_meeting.hpp): the longest
+/// third are the shards.
 void print_copies(const std::vector<TracedKernel>& kernels, collectives::Collective collective,
                   const Count& whole_bytes, double block_bytes, std::int64_t ranks) {
   if (ranks < 2) return;
@@ -95,17 +95,17 @@ void print_copies(const std::vector<TracedKernel>& kernels, collectives::Collect
         name.c_str(), all.size());
     return;
   }
-  const std::size_t shares = all.size() / 3;
+  const std::size_t shards = all.size() / 3;
   double sum = 0;
-  for (std::size_t i = 0; i < shares; ++i) sum += all[i].milliseconds();
-  const double median = all[shares / 2].milliseconds(), of_ranks = static_cast<double>(ranks),
+  for (std::size_t i = 0; i < shards; ++i) sum += all[i].milliseconds();
+  const double median = all[shards / 2].milliseconds(), of_ranks = static_cast<double>(ranks),
                received = whole_bytes.to_double() * (of_ranks - 1) / of_ranks;
   // A collective's copies follow one another: a copy's rate is the rate of the link.
   std::printf(
       "%s on %lld ranks by copy engines: %zu copies (%s), %.1f ms, %.3f GB from other ranks, %.1f "
       "GB/s bus without "
-      "waiting for them; median copy %.3f ms, a decoder block's share of %.1f MB would be %.1f GB/s bus\n",
-      name.c_str(), static_cast<long long>(ranks), shares, all[0].name.c_str(), sum, 1e-9 * received,
+      "waiting for them; median copy %.3f ms, a decoder block's shard of %.1f MB would be %.1f GB/s bus\n",
+      name.c_str(), static_cast<long long>(ranks), shards, all[0].name.c_str(), sum, 1e-9 * received,
       1e-6 * received / sum, median, 1e-6 * block_bytes / of_ranks, 1e-6 * block_bytes / of_ranks / median);
 }
 

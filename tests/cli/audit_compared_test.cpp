@@ -86,7 +86,7 @@ TEST(AuditComparedCli, RunsOfOtherWorkAreComparedByTheirMfu) {
   EXPECT_NE(one.out.find("cannot be compared: no number of GPUs (--gpus N)"), std::string::npos) << one.out;
 }
 
-TEST(AuditComparedCli, ARateIsToldAsWhoseItIs) {
+TEST(AuditComparedCli, ARateIsReportedAsWhoseItIs) {
   const Outcome of_one = audit_of({golden("torchtitan_debug_model.log")});
   EXPECT_NE(of_one.out.find("corrected: - on all GPUs, 34,852 /s per GPU"), std::string::npos) << of_one.out;
   // nanotron prints both: 15,500 of all over 1,940 of one are 8 GPUs, and no other number.

@@ -38,10 +38,10 @@ TEST(AuditJUnitCli, WritesJUnit) {
 // A pipe's "-" is no file's name.
 TEST(AuditJUnitCli, ADashIsStandardOutputAlone) {
   const std::string log = golden("llm_tii_8_gpus.log"), begin = "<?xml version=\"1.0\"";
-  const Outcome told = audit_of({log, "--junit", "-"});
-  EXPECT_EQ(told.code, 1);
-  EXPECT_EQ(told.out.rfind(begin, 0), 0u);
-  EXPECT_TRUE(told.out.ends_with("</testsuites>\n")) << told.out;
+  const Outcome outcome = audit_of({log, "--junit", "-"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.out.rfind(begin, 0), 0u);
+  EXPECT_TRUE(outcome.out.ends_with("</testsuites>\n")) << outcome.out;
   EXPECT_FALSE(std::filesystem::exists("-"));
   EXPECT_EQ(audit_of({log + ".no", "--junit", "-"}).out.rfind(begin, 0), 0u);
   EXPECT_EQ(audit_of({log, "--junit", "-", "--nonesuch"}).out.rfind(begin, 0), 0u);

@@ -1,5 +1,5 @@
 // labels: cli golden
-// What is told of lines that are not read, of ranks, and of logs too long to be kept whole.
+// What is reported of lines that are not read, of ranks, and of logs too long to be kept whole.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -16,7 +16,7 @@ using audit_words::audit_of;
 using audit_words::golden;
 using audit_words::Outcome;
 
-TEST(AuditLinesCli, LinesOfASecondTrainerAndRanksAreTold) {
+TEST(AuditLinesCli, LinesOfASecondTrainerAndRanksAreReported) {
   const tests::Scratch scratch;
   const std::string path = scratch.path().string() + "/two.log";
   std::ofstream two(path);
@@ -36,7 +36,7 @@ TEST(AuditLinesCli, LinesOfASecondTrainerAndRanksAreTold) {
   EXPECT_EQ(json.at("not_read").at(0).at("line"), 89);
 }
 
-TEST(AuditLinesCli, SettingsBehindAnUnknownPrefixAreTold) {
+TEST(AuditLinesCli, SettingsBehindAnUnknownPrefixAreReported) {
   const tests::Scratch scratch;
   const std::string path = scratch.path().string() + "/odd.log";
   std::ofstream log(path);
@@ -77,7 +77,7 @@ nlohmann::json cut_lines_of(const std::string& path) {
   return nlohmann::json::parse(audit_of({path, "--json"}).out).at("runs").at(0).at("cut_lines");
 }
 
-TEST(AuditLinesCli, LinesThatWereCutAreTold) {
+TEST(AuditLinesCli, LinesThatWereCutAreReported) {
   const tests::Scratch scratch;
   const std::string cut =
       log_of(scratch, [](const std::string& line, int) { return line.substr(0, 115) + "...\n"; });
@@ -92,7 +92,7 @@ TEST(AuditLinesCli, LinesThatWereCutAreTold) {
             nlohmann::json::parse(R"({"count": 12, "line": 1, "joined": 0, "column": 118})"));
 }
 
-TEST(AuditLinesCli, OneLineThatIsCutIsToldWithoutAColumn) {
+TEST(AuditLinesCli, OneLineThatIsCutIsReportedWithoutAColumn) {
   const tests::Scratch scratch;
   const std::string one = log_of(scratch, [](const std::string& line, int i) {
     return (i == 7 ? line.substr(0, line.find("tps: ") + 8) + "..." : line) + "\n";
@@ -104,7 +104,7 @@ TEST(AuditLinesCli, OneLineThatIsCutIsToldWithoutAColumn) {
   EXPECT_EQ(cut_lines_of(one), nlohmann::json::parse(R"({"count": 1, "line": 7, "joined": 0, "column": 0})"));
 }
 
-TEST(AuditLinesCli, LinesThatWereWrappedAreTold) {
+TEST(AuditLinesCli, LinesThatWereWrappedAreReported) {
   const tests::Scratch scratch;
   const std::string wrapped = log_of(scratch, [](const std::string& line, int) {
     return line.substr(0, 110) + "\n" + line.substr(110) + "\n";
@@ -119,7 +119,7 @@ TEST(AuditLinesCli, LinesThatWereWrappedAreTold) {
             nlohmann::json::parse(R"({"count": 0, "line": 0, "joined": 12, "column": 110})"));
 }
 
-TEST(AuditLinesCli, OfWholeLinesNothingIsTold) {
+TEST(AuditLinesCli, OfWholeLinesNothingIsReported) {
   const tests::Scratch scratch;
   const std::string whole = log_of(scratch, [](const std::string& line, int) { return line + "\n"; });
   const Outcome screen = audit_of({whole});

@@ -120,8 +120,9 @@ TEST(AuditOptionsCli, TheJsonSaysWhatTheCommandLineStated) {
   const std::string log = golden("torchtitan_debug_model.log");
   const auto own = nlohmann::json::parse(audit_of({log, "--json"}).out).at("runs").at(0);
   EXPECT_TRUE(own.at("stated").empty());
-  const auto told = nlohmann::json::parse(audit_of({log, "--json", "--gpus", "4", "--set", "layers=3"}).out);
-  const auto& stated = told.at("runs").at(0).at("stated");
+  const auto report =
+      nlohmann::json::parse(audit_of({log, "--json", "--gpus", "4", "--set", "layers=3"}).out);
+  const auto& stated = report.at("runs").at(0).at("stated");
   ASSERT_EQ(stated.size(), 2u);
   EXPECT_EQ(stated.at(0).at("name"), "layers");
   EXPECT_EQ(stated.at(0).at("option"), "--set layers=3");

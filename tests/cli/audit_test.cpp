@@ -122,11 +122,11 @@ TEST(AuditCli, RealLogsWithoutContradiction) {
 }
 
 TEST(AuditCli, ExplainsInvariants) {
-  const std::string told = audit_of({"--explain", "loss_finite"}).out,
+  const std::string explained = audit_of({"--explain", "loss_finite"}).out,
                     begin =
                         "loss_finite\n  loss and gradient norm are finite\n  After a NaN no step trains a ";
-  EXPECT_EQ(told.rfind(begin, 0), 0u) << told;
-  EXPECT_EQ(told.back(), '\n');
+  EXPECT_EQ(explained.rfind(begin, 0), 0u) << explained;
+  EXPECT_EQ(explained.back(), '\n');
   EXPECT_NE(audit_of({"--explain", "all"}).out.find("\nscaling\n"), std::string::npos);
   const Outcome unknown = audit_of({"--explain", "mfuu"});
   EXPECT_EQ(unknown.code, 2);

@@ -48,7 +48,7 @@ TEST(AuditWholeCli, AReportThatCannotBeWrittenLeavesNothingOnTheScreen) {
   }
 }
 
-/// Of the others all is told; of the one that cannot be read, and of what it holds before that, nothing.
+/// The others are reported whole; the one that cannot be read, and what it holds before that, is not.
 TEST(AuditWholeCli, ALogThatCannotBeReadLeavesTheOthersVerdicts) {
   const tests::Scratch scratch;
   const std::string bad = scratch.path().string() + "/bad.log", good = golden("llm_tii_8_gpus.log"),

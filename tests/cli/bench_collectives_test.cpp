@@ -76,7 +76,7 @@ TEST(BenchCollectivesCli, RowsByHand) {
   expect_word(impl::cli::collective_line(copied, four_gpus()), "decoder block, copies ");
   EXPECT_EQ(line.find("copies"), std::string::npos);
   const OverlapRow slower{
-      .product = "gate_up forward", .beside = block(), .alone_seconds = 1e-3, .beside_seconds = 1.25e-3};
+      .gemm = "gate_up forward", .beside = block(), .alone_seconds = 1e-3, .beside_seconds = 1.25e-3};
   const std::string beside = impl::cli::overlap_line(slower, four_gpus());
   for (const char* word : {" 1.000 ", " 1.250 ", " 25.0 %", " 300\n"}) expect_word(beside, word);
   OverlapRow unknown = slower;
@@ -86,7 +86,7 @@ TEST(BenchCollectivesCli, RowsByHand) {
 
 TEST(BenchCollectivesCli, JsonHoldsWhatTheTablesShowAndNullForWhatIsNotKnown) {
   OverlapRow row{
-      .product = "gate_up forward", .beside = block(), .alone_seconds = 1e-3, .beside_seconds = 1.25e-3};
+      .gemm = "gate_up forward", .beside = block(), .alone_seconds = 1e-3, .beside_seconds = 1.25e-3};
   OverlapRow unknown = row;
   unknown.beside_seconds = unknown.beside.seconds = 0;
   const auto tree = spec::parse_json(
@@ -96,10 +96,10 @@ TEST(BenchCollectivesCli, JsonHoldsWhatTheTablesShowAndNullForWhatIsNotKnown) {
   EXPECT_EQ(tree.root().at("nccl_max_ctas").text(), "8");
   EXPECT_EQ(tree.root().at("overlap_left_out").text(), "no \"reason\"");
   EXPECT_EQ(tree.root().at("copies_left_out").text(), "one host");
-  EXPECT_EQ(tree.root().at("rows")[0].at("by").text(), "multiprocessors");
+  EXPECT_EQ(tree.root().at("rows")[0].at("by").text(), "nccl");
   EXPECT_DOUBLE_EQ(tree.root().at("rows")[0].at("bus_bytes_per_s").real(), 300e9);
   EXPECT_DOUBLE_EQ(tree.root().at("overlap")[0].at("slow_down").real(), 0.25);
-  for (const char* member : {"slow_down", "bus_bytes_per_s", "seconds", "product_seconds_beside"})
+  for (const char* member : {"slow_down", "bus_bytes_per_s", "seconds", "gemm_seconds_beside"})
     EXPECT_TRUE(tree.root().at("overlap")[1].at(member).is(spec::document::Kind::null)) << member;
 }
 
@@ -171,7 +171,7 @@ TEST_F(CollectivesProgram, OneRankPrintsForAll) {
   ASSERT_EQ(outcome.code, 0) << outcome.messages;
   EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 3 + 15 + 2) << outcome.output;
   expect_word(outcome.output, "collectives of 2 ranks on 1 host by mpi, each on CPU");
-  expect_word(outcome.output, "what collectives cost products is measured on GPUs");
+  expect_word(outcome.output, "what collectives cost GEMMs is measured on GPUs");
 }
 
 TEST_F(CollectivesProgram, MoreRanksThanGpusAreRefusedOnceBeforeAnythingIsMeasured) {

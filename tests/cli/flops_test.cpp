@@ -50,7 +50,7 @@ TEST(FlopsCli, TableOfTheDemoModel) {
             "total                               853,120           1,770,496           3,540,992  100.0 %\n"
             "\n"
             "5,311,488 FLOPs per token, 679,870,464 per sequence, forward and backward\n"
-            "exact: matrix products only, a multiply-add is 2, causal pairs counted once, no recompute\n"
+            "exact: GEMMs only, a multiply-add is 2, causal pairs counted once, no recompute\n"
             "\n"
             "convention                 GFLOP/token / exact  against exact\n"
             "exact                           0.0053  1.0000  the reference\n"

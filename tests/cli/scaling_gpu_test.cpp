@@ -117,9 +117,9 @@ class ScalingGpu : public ::testing::Test {
 };
 
 TEST_F(ScalingGpu, Replicated) { hold({"parallel.data=replicate", 0.985, 0.01}); }
-TEST_F(ScalingGpu, WithTheStatesInShares) { hold({"parallel.data=zero1", 0.985, 0.01}); }
-/// Its collectives run beside the products on the same multiprocessors, in every micro-batch.
-TEST_F(ScalingGpu, WithEverythingInShares) { hold({"parallel.data=shard", 0.96, 0.01}); }
+TEST_F(ScalingGpu, WithShardedStates) { hold({"parallel.data=zero1", 0.985, 0.01}); }
+/// Its collectives run beside the GEMMs on the same SMs, in every micro-batch.
+TEST_F(ScalingGpu, WithEverythingSharded) { hold({"parallel.data=shard", 0.96, 0.01}); }
 /// Nothing but the backward of the one micro-batch to hide reductions behind.
 TEST_F(ScalingGpu, ReplicatedInOneMicroBatch) {
   hold({"parallel.data=replicate batch.sequences=24", 0.955, 0.03});

@@ -259,7 +259,7 @@ TEST_F(TrainProgram, ACompleteRunIsLeftAsItIs) {
 }
 
 // Two ranks in folders of their own, as on two hosts that share no disk.
-TEST_F(TrainProgram, RanksThatWouldContinueFromDifferentPlacesAreRefusedByAll) {
+TEST_F(TrainProgram, RanksThatWouldContinueFromDifferentCheckpointsAreRefusedByAll) {
   ASSERT_EQ(train("a/run", "checkpoint.every=1 checkpoint.keep=9").code, 0);
   fs::create_directory(folder("b"));
   const auto resume = [&](const std::string& steps) {

@@ -56,7 +56,7 @@ std::int64_t ranks_of(const Arguments& arguments) {
                     "ceilings` measures one device");
   if (arguments.has("tune"))
     throw UserError(ExitCode::usage,
-                    "--tune is no option of `assay bench ceilings --ranks`: products are tuned on one "
+                    "--tune is no option of `assay bench ceilings --ranks`: GEMMs are tuned on one "
                     "device, and what was found is kept for all");
   return ranks;
 }

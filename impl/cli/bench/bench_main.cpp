@@ -16,7 +16,7 @@
 namespace assay::impl::cli {
 namespace {
 
-/// Model, tokens and dtype where the user named none: about the work of one pass of a real run.
+/// Model, tokens and dtype where the user named none: about the work of one micro-batch of a real run.
 bench::Plan plan_of(const BenchPlan& asked, at::Device device) {
   const bool gpu = device.is_cuda();
   bench::Plan plan;
@@ -39,8 +39,8 @@ int bench_rows(const BenchPlan& asked, const run::DeviceChoice& choice, Streams 
   const bench::Subject subject = bench::subject_of(plan);
   if (!asked.json) streams.out << bench_heading(subject) << std::flush;
   if (asked.tune_milliseconds) {
-    bench::tune_products(plan, 1e-3 * static_cast<double>(*asked.tune_milliseconds),
-                         [&](const std::string& line) { streams.out << line << std::endl; });
+    bench::tune_gemms(plan, 1e-3 * static_cast<double>(*asked.tune_milliseconds),
+                      [&](const std::string& line) { streams.out << line << std::endl; });
     return 0;
   }
   const bool in_step = asked.what == "ops";
@@ -61,8 +61,7 @@ int bench_rows(const BenchPlan& asked, const run::DeviceChoice& choice, Streams 
 /// Every rank measures, rank 0 prints.
 int bench_collectives(const BenchPlan& asked, const run::Rank& rank, Streams streams) {
   if (asked.tune_milliseconds)
-    throw AgreedError(ExitCode::usage,
-                      "--tune finds the products' algorithms of one device: start one process");
+    throw AgreedError(ExitCode::usage, "--tune finds the GEMMs' algorithms of one device: start one process");
   const bench::Plan plan = plan_of(asked, rank.choice.device);
   const bench::CollectiveSubject subject = bench::collective_subject(plan, rank.communicator);
   std::vector<bench::CollectiveRow> rows;
@@ -75,7 +74,7 @@ int bench_collectives(const BenchPlan& asked, const run::Rank& rank, Streams str
   });
   const std::string left_out = bench::overlap_left_out(plan.device);
   if (left_out.empty()) {
-    if (table) streams.out << overlap_heading(bench::overlapped_product) << std::flush;
+    if (table) streams.out << overlap_heading(bench::overlapped_gemm) << std::flush;
     bench::measure_overlap(plan, rank.communicator, [&](const bench::OverlapRow& row) {
       overlap.push_back(row);
       if (table) streams.out << overlap_line(row, subject) << std::flush;

@@ -42,7 +42,7 @@ std::string known(double value) { return value > 0 ? json_number(value) : "null"
 
 std::string collective_members(const CollectiveRow& row, const CollectiveSubject& subject) {
   return "\"collective\":" + json_string(to_string(row.collective)) + ",\"size\":" + json_string(row.size) +
-         ",\"by\":" + json_string(by_copies(row) ? "copy_engines" : "multiprocessors") +
+         ",\"by\":" + json_string(by_copies(row) ? "copy_engines" : "nccl") +
          ",\"dtype\":" + json_string(row.dtype) + ",\"bytes\":" + std::to_string(row.bytes) +
          ",\"seconds\":" + known(row.seconds) + ",\"fastest_seconds\":" + known(row.fastest) +
          ",\"bytes_per_s\":" + known(algorithm_rate(row)) +
@@ -50,8 +50,8 @@ std::string collective_members(const CollectiveRow& row, const CollectiveSubject
 }
 
 std::string overlap_members(const OverlapRow& row, const CollectiveSubject& subject) {
-  return "\"product\":" + json_string(row.product) + ",\"product_seconds\":" + known(row.alone_seconds) +
-         ",\"product_seconds_beside\":" + known(row.beside_seconds) +
+  return "\"gemm\":" + json_string(row.gemm) + ",\"gemm_seconds\":" + known(row.alone_seconds) +
+         ",\"gemm_seconds_beside\":" + known(row.beside_seconds) +
          ",\"slow_down\":" + (row.beside_seconds > 0 ? json_number(slow_down(row)) : "null") + "," +
          collective_members(row.beside, subject);
 }
@@ -77,9 +77,9 @@ std::string collective_line(const CollectiveRow& row, const CollectiveSubject& s
 
 double slow_down(const OverlapRow& row) { return row.beside_seconds / row.alone_seconds - 1; }
 
-std::string overlap_heading(const std::string& product) {
-  return "\n" + product +
-         ", a block's largest product, while a collective runs beside it again and again: mean times\n" +
+std::string overlap_heading(const std::string& gemm) {
+  return "\n" + gemm +
+         ", a block's largest GEMM, while a collective runs beside it again and again: mean times\n" +
          left_aligned("", 48) + right_aligned("alone ms", 11) + right_aligned("beside ms", 11) +
          right_aligned("slower", 9) + right_aligned("bus GB/s", 10) + "\n";
 }

@@ -15,18 +15,18 @@ std::string collectives_heading(const bench::CollectiveSubject& subject);
 /// (spec/metrics/bus_bandwidth.md).
 std::string collective_line(const bench::CollectiveRow& row, const bench::CollectiveSubject& subject);
 
-/// Heading of the rows of products beside collectives, and one of them: the product's times, how much longer
+/// Heading of the rows of GEMMs beside collectives, and one of them: the GEMM's times, how much longer
 /// it takes, and the collective's bus bandwidth meanwhile. "-" where too few ended at the same time.
-std::string overlap_heading(const std::string& product);
+std::string overlap_heading(const std::string& gemm);
 std::string overlap_line(const bench::OverlapRow& row, const bench::CollectiveSubject& subject);
 
-/// How much longer a product takes beside a collective, as a share of its time alone.
+/// How much longer a GEMM takes beside a collective, as a share of its time alone.
 double slow_down(const bench::OverlapRow& row);
 
 /// {"schema": "assay.bench.collectives/1", "device", "engine", "ranks", "hosts", "model", "dtype", "repeats",
-/// "nccl_max_ctas" (text or null), "rows": [{"collective", "size", "by" ("multiprocessors" or
+/// "nccl_max_ctas" (text or null), "rows": [{"collective", "size", "by" ("nccl" or
 /// "copy_engines"), "dtype", "bytes", "seconds", "fastest_seconds", "bytes_per_s", "bus_bytes_per_s"}],
-/// "overlap": [{"product", "product_seconds", "product_seconds_beside", "slow_down", and the members of a
+/// "overlap": [{"gemm", "gemm_seconds", "gemm_seconds_beside", "slow_down", and the members of a
 /// row, of the collective meanwhile}], "overlap_left_out", "copies_left_out": why there is none, or no row
 /// by copy engines, or null}. What could not be measured is null.
 std::string collectives_json(const bench::CollectiveSubject& subject,

@@ -118,14 +118,15 @@ spec::record::Run record_of(const Study& study, const Part& part) {
 /// rank.
 std::vector<Part> alone(const spec::record::Run& all) {
   std::vector<Part> parts;
-  for (const auto& place : all.start.ranks) {
-    if (!place.gpu || place.host != all.start.ranks.front().host) return {{.ranks = 1}};
-    parts.push_back({.ranks = 1, .gpu = *place.gpu, .number = place.rank});
+  for (const auto& row : all.start.ranks) {
+    if (!row.gpu || row.host != all.start.ranks.front().host) return {{.ranks = 1}};
+    parts.push_back({.ranks = 1, .gpu = *row.gpu, .number = row.rank});
   }
   return parts;
 }
 
-/// Trains all runs of the study, that of most ranks first: it tells the GPUs. In order of ranks.
+/// Trains all runs of the study, that of most ranks first, which names the GPUs. Results in the order of
+/// ranks.
 std::vector<Part> train_all(const Study& study, const std::string& program, std::ostream& says) {
   std::vector<Part> done;
   for (auto ranks = study.ranks.rbegin(); ranks != study.ranks.rend(); ++ranks) {

@@ -29,7 +29,7 @@ struct FlopsRequest {
   std::optional<std::int64_t> tokens_per_step = {};
 };
 
-/// One component of the model, or its norms or biases, which are in no product.
+/// One component of the model, or its norms or biases, which are in no GEMM.
 struct FlopsLine {
   std::string name;
   Count parameters;

@@ -45,7 +45,7 @@ void print_components(const FlopsReport& report, std::ostream& out) {
   out << "\n"
       << spec::grouped(report.flops.per_token()) << " FLOPs per token, "
       << spec::grouped(report.flops.per_sequence()) << " per sequence, forward and backward\n"
-      << "exact: matrix products only, a multiply-add is 2, causal pairs counted once, no recompute\n";
+      << "exact: GEMMs only, a multiply-add is 2, causal pairs counted once, no recompute\n";
   if (report.request.model.window > 0)
     out << "       of those pairs only the ones inside the window; each number is rounded to a whole FLOP\n";
   if (report.multi_token_flops)

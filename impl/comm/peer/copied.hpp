@@ -1,10 +1,10 @@
 #pragma once
-// What GPUs' copy engines move between ranks, and how it is said that they cannot.
+// The tensors that copy engines move between GPUs, and the text of the error where they cannot.
 #include <string>
 
 namespace assay::impl {
 
-/// Tensors that copy engines move where a setting of their own says so.
+/// Tensors that copy engines move where their setting says so.
 struct Copied {
   const char* setting;  ///< "parallel.gather"
   const char* what;     ///< "weights"
@@ -12,7 +12,7 @@ struct Copied {
 inline constexpr Copied copied_weights{"parallel.gather", "weights"},
     copied_gradients{"parallel.scatter", "gradients"};
 
-/// What a user is told: the setting, what it asks for, `why` that cannot be, as the end of a sentence, and
+/// The text of an error: the setting, what it asks for, `why` it is impossible, as the end of a sentence, and
 /// what to set, with `instead` before it where there is another way ("parallel.data=hybrid, ..., or ").
 std::string refusal(const Copied& copied, const std::string& why, const std::string& instead = "");
 

@@ -12,25 +12,26 @@
 
 namespace assay::impl {
 
-/// Each rank writes the number of the meeting into a word of every other one's memory, and its stream waits
-/// until theirs have come (stream memory operations): what a stream is given behind a meeting comes after
-/// what each rank's stream was given before it. No call waits for the GPU but the first.
+/// Each rank writes the number of the meeting into a word of every other rank's memory, and its stream waits
+/// until their numbers have arrived (stream memory operations). So the work behind a meeting starts after the
+/// work of every rank's stream before it. Only the first call waits for the GPU.
 class GpuMeeting {
  public:
   /// Ranks meet once, on trial. `copied`: what for. Every rank of `control`, which lives longer, calls at the
   /// same time. Errors: AgreedError(usage), as agree_on_copies.
   GpuMeeting(Communicator& control, at::Device device, c10::cuda::CUDAStream stream, const Copied& copied);
 
-  /// Gives a meeting to the stream.
+  /// Enqueues a meeting on the stream.
   void meet();
-  /// Makes this rank's streams wait for nobody any more: a rank is lost. All at once, as what one of them was
-  /// given may come behind a meeting of another. From any thread; takes until they have nothing to do, at
-  /// most some seconds.
+  /// A rank is lost: makes this rank's streams wait for no other rank any more. Releases all streams at once,
+  /// since work of one may stand behind a meeting of another. From any thread; returns when they have
+  /// finished, after some seconds at most.
   static void let_go(const std::vector<GpuMeeting*>& meetings);
 
  private:
   void try_out();
-  /// Writes what every meeting is before into this rank's words, once. False: the GPU does nothing any more.
+  /// Writes a number beyond every meeting into this rank's words, once. False: the GPU does not respond any
+  /// more.
   bool open();
 
   Communicator& control_;

@@ -1,5 +1,5 @@
 #pragma once
-// Gathers without multiprocessors: each GPU copies the others' shares by its copy engines.
+// All-gathers without SMs: each GPU copies the others' shards by its copy engines.
 // Only for files that know CUDA.
 #include <ATen/cuda/CUDAEvent.h>
 
@@ -7,17 +7,17 @@
 
 namespace assay::impl {
 
-/// A gather is a few entries in a stream: the ranks meet on their GPUs, each copies from the others, and they
-/// meet again. So no share is read before its owner's stream has come to the gather, and none is written over
-/// while it is read.
+/// An all-gather is a few entries in a stream: the ranks meet on their GPUs, each copies the other ranks'
+/// shards, and they meet again. The first meeting keeps a shard from being read before its owner's stream has
+/// reached the all-gather, the second from being overwritten while it is read.
 class PeerCopies : public PeerStream {
  public:
   /// As PeerStream.
   PeerCopies(Communicator& control, at::Device device);
 
-  /// Gives the gather of a shared share to stream(). Errors: std::invalid_argument where another rank's share
-  /// would lie outside of its memory.
-  void gather(const at::Tensor& share, const at::Tensor& whole);
+  /// Enqueues the all-gather of a shard in mapped memory on stream(). Errors: std::invalid_argument where
+  /// another rank's shard would lie outside of its memory.
+  void gather(const at::Tensor& shard, const at::Tensor& whole);
 
  private:
   const c10::cuda::CUDAStream own_stream_;

@@ -14,14 +14,14 @@ namespace assay::impl {
 
 namespace {
 /// "bytes offset handle" of another rank, where the offset is from the begin of the allocation.
-PeerMemory mapped(const std::string& told, std::size_t bytes, std::size_t rank) {
-  const std::size_t first = told.find(' '), second = told.find(' ', first + 1);
-  if (std::stoull(told) != bytes)
+PeerMemory mapped(const std::string& text, std::size_t bytes, std::size_t rank) {
+  const std::size_t first = text.find(' '), second = text.find(' ', first + 1);
+  if (std::stoull(text) != bytes)
     throw std::runtime_error("it has " + std::to_string(bytes) + " bytes to share, rank " +
-                             std::to_string(rank) + " " + told.substr(0, first));
+                             std::to_string(rank) + " " + text.substr(0, first));
   PeerMemory peer;
-  peer.mapping = c10::cuda::CUDACachingAllocator::getIpcDevPtr(from_hexadecimal(told.substr(second + 1)));
-  peer.begin = static_cast<char*>(peer.mapping.get()) + std::stoll(told.substr(first));
+  peer.mapping = c10::cuda::CUDACachingAllocator::getIpcDevPtr(from_hexadecimal(text.substr(second + 1)));
+  peer.begin = static_cast<char*>(peer.mapping.get()) + std::stoll(text.substr(first));
   return peer;
 }
 }  // namespace
@@ -29,7 +29,7 @@ PeerMemory mapped(const std::string& told, std::size_t bytes, std::size_t rank) 
 std::vector<PeerMemory> map_peers(Communicator& control, at::Device device, const Copied& copied,
                                   const at::Tensor& memory) {
   std::string mine;
-  const std::string not_told = reason_of([&] {
+  const std::string not_shared = reason_of([&] {
     // The allocator knows where an allocation begins, not what lies within.
     auto* whole = static_cast<char*>(memory.storage().mutable_data());
     const auto handle = c10::cuda::CUDACachingAllocator::shareIpcHandle(whole);
@@ -37,14 +37,14 @@ std::vector<PeerMemory> map_peers(Communicator& control, at::Device device, cons
     mine = std::to_string(memory.nbytes()) + " " + std::to_string(handle.offset + within) + " " +
            to_hexadecimal(handle.handle);
   });
-  const auto told = control.all_gather(mine);
-  agree_on_copies(control, copied, not_told);
-  std::vector<PeerMemory> peers(told.size());
+  const auto handles = control.all_gather(mine);
+  agree_on_copies(control, copied, not_shared);
+  std::vector<PeerMemory> peers(handles.size());
   agree_on_copies(control, copied, reason_of([&] {
                     const c10::cuda::CUDAGuard guard(device);
-                    for (std::size_t r = 0; r < told.size(); ++r)
+                    for (std::size_t r = 0; r < handles.size(); ++r)
                       if (r != static_cast<std::size_t>(control.rank()))
-                        peers[r] = mapped(told[r], memory.nbytes(), r);
+                        peers[r] = mapped(handles[r], memory.nbytes(), r);
                   }));
   return peers;
 }
@@ -61,7 +61,7 @@ void agree_on_copies(Communicator& control, const Copied& copied, const std::str
 std::string line_of(const std::exception& error) {
   cudaGetLastError();
   const std::string text = error.what();
-  return text.substr(0, text.find('\n'));  // below it are places in the code
+  return text.substr(0, text.find('\n'));  // the lines below are a backtrace
 }
 
 }  // namespace assay::impl

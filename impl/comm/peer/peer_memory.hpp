@@ -23,11 +23,12 @@ struct PeerMemory {
 std::vector<PeerMemory> map_peers(Communicator& control, at::Device device, const Copied& copied,
                                   const at::Tensor& memory);
 
-/// Where a rank has a reason why it cannot take part in copies, all ranks throw it: AgreedError(usage) with
-/// the first such rank, its reason and what to set. Collective. `reason`: this rank's; empty: none.
+/// If any rank has a reason why it cannot take part in copies, all ranks throw AgreedError(usage) with the
+/// first such rank, its reason and what to set. Collective. `reason`: this rank's; empty: none.
 void agree_on_copies(Communicator& control, const Copied& copied, const std::string& reason);
 
-/// What `step` threw, in a line; empty where it did not throw. CUDA's own memory of an error is cleared.
+/// The first line of the error that `step` threw; empty where it did not throw. CUDA's own memory of an error
+/// is cleared.
 std::string line_of(const std::exception& error);
 template <class Step>
 std::string reason_of(const Step& step) {

@@ -14,10 +14,9 @@
 
 namespace assay::impl {
 
-/// A stream of its own between the GPUs of the ranks of a communicator, all of one host; words of its own by
-/// which it meets those of the other ranks; and memory that they have mapped from one another. What is done
-/// in it is for those who derive from this. Calls wait for the GPU when memory is mapped and when handles
-/// end.
+/// A stream for copies between the GPUs of a communicator's ranks, all of one host. It has its own meetings
+/// with the streams of the other ranks, and memory that the ranks have mapped from one another. Derived
+/// classes say what it copies. Calls wait for the GPU when memory is mapped and when handles end.
 class PeerStream {
  public:
   PeerStream(const PeerStream&) = delete;
@@ -25,14 +24,14 @@ class PeerStream {
 
   c10::cuda::CUDAStream stream() const { return stream_; }
 
-  /// Maps `memory` on all ranks, which call at the same time with as many bytes. `staging`: where what is
-  /// copied from others is kept until it is used, by those that do so; held with the handle. The handle
-  /// outlives neither this nor `memory`. Errors: AgreedError(usage), as agree_on_copies.
+  /// Maps `memory` on all ranks, which call at the same time with as many bytes. `staging`: where a derived
+  /// class keeps copies from other ranks until it uses them; the handle keeps it alive. The handle outlives
+  /// neither this nor `memory`. Errors: AgreedError(usage), as agree_on_copies.
   std::shared_ptr<void> share(const at::Tensor& memory, const at::Tensor& staging = {});
-  /// Whether a tensor lies in memory of which a handle lives.
+  /// Whether a tensor lies in memory whose handle lives.
   bool shared(const at::Tensor& tensor) const { return find(tensor) != nullptr; }
 
-  /// GpuMeeting::let_go, of all of these: what copies bring is undefined from here on.
+  /// GpuMeeting::let_go of every such stream. From here on the results of copies are undefined.
   static void let_go(const std::vector<PeerStream*>& streams);
 
  protected:
@@ -52,14 +51,14 @@ class PeerStream {
   at::Device device() const { return device_; }
   const Memory* find(const at::Tensor& tensor) const;
   void meet() { meeting_->meet(); }
-  /// What is called with each other rank, the next one first: no GPU is read by all others at once.
+  /// Calls `use` with each other rank, the next one first, so that not all ranks read the same GPU at once.
   template <class Use>
   void for_other_ranks(const Use& use) const {
     for (int i = 1; i < control_.size(); ++i) use((control_.rank() + i) % control_.size());
   }
 
  private:
-  /// Waits until the stream has nothing to do, for some seconds; whether it has.
+  /// Waits some seconds for the stream to finish its work; returns whether it has.
   bool finished() const;
 
   Communicator& control_;

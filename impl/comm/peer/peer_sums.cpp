@@ -15,13 +15,13 @@ namespace assay::impl {
 PeerSums::PeerSums(Communicator& control, at::Device device)
     : PeerStream(control, device, copied_gradients) {}
 
-void PeerSums::reduce_scatter(const at::Tensor& whole, const at::Tensor& share) {
+void PeerSums::reduce_scatter(const at::Tensor& whole, const at::Tensor& shard) {
   const int ranks = control().size(), rank = control().rank();
-  check_parts(whole, share, rank, ranks);
+  check_parts(whole, shard, rank, ranks);
   const Dtype dtype = cuda::dtype_of(whole);
   const Memory* memory = find(whole);
   if (!memory) throw std::invalid_argument("a gradient outside of the memory that is copied from");
-  const auto part = static_cast<std::int64_t>(share.nbytes());
+  const auto part = static_cast<std::int64_t>(shard.nbytes());
   if (!memory->staging.defined() || static_cast<std::int64_t>(memory->staging.nbytes()) < (ranks - 1) * part)
     throw std::invalid_argument("the staging memory has no room for " + std::to_string(ranks - 1) +
                                 " parts of " + std::to_string(part) + " bytes");
@@ -33,10 +33,10 @@ void PeerSums::reduce_scatter(const at::Tensor& whole, const at::Tensor& share) 
     C10_CUDA_CHECK(cudaMemcpyAsync(staging + (r < rank ? r : r - 1) * part, from,
                                    static_cast<std::size_t>(part), cudaMemcpyDeviceToDevice, stream()));
   });
-  // Before the sum, which waits for multiprocessors and which others need not wait for: it reads and writes
-  // what nobody copies, this rank's part and its staging memory.
+  // The ranks meet before the sum: it may wait for SMs, and no other rank needs it. It reads and writes
+  // only what nobody copies: this rank's part and its staging memory.
   meet();
-  rank_sum::cuda::launch(dtype, share.numel(), rank, ranks, own, staging, share.data_ptr(), stream());
+  rank_sum::cuda::launch(dtype, shard.numel(), rank, ranks, own, staging, shard.data_ptr(), stream());
 }
 
 }  // namespace assay::impl

@@ -1,4 +1,4 @@
-// Sum over ranks of what was copied from them: each number is read once and written once.
+// Sum over ranks of the parts copied from them: each number is read once and written once.
 #include "impl/comm/peer/rank_sum_launch.hpp"
 #include "impl/ops/cuda_vector.cuh"
 
@@ -9,7 +9,7 @@ using namespace assay::impl::cuda;
 namespace {
 
 constexpr int threads = 256;
-/// More than enough to keep the memory busy, few beside the blocks of a product.
+/// More than enough to keep the memory busy, few beside the blocks of a GEMM.
 constexpr std::int64_t most_blocks = 512;
 
 /// Numbers of a rank, of which each thread reads and writes `width` at a time. `sum` may be `own`, so neither

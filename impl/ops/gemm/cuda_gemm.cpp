@@ -311,7 +311,7 @@ bool multiply(const Product& product, at::Tensor out, const at::Tensor& added, d
     ASSAY_CUBLAS_CHECK(job.run(job.plan.candidates.front()));  // a call that is recorded cannot be timed
   else
     job.run_searching();
-  metrics::report_product(out.size(0), out.size(1), job.key.k);
+  metrics::report_gemm(out.size(0), out.size(1), job.key.k);
   return true;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The groups of ranks that a layout talks in (spec/parallel/data_layout.md).
+// The groups of ranks in which a layout communicates (spec/parallel/data_layout.md).
 #include <memory>
 
 #include "impl/comm/communicator.hpp"
@@ -17,7 +17,7 @@ class LayoutGroups {
   Communicator& world() { return world_; }
   /// Ranks that hold one copy of the state between them.
   Communicator& shard() { return *shard_; }
-  /// Ranks that hold the same share of it.
+  /// Ranks that hold the same shard of it.
   Communicator& replicas() { return *replicas_; }
   /// Whether rank 0 of the world is in this rank's shard group, as the rank 0 of it.
   bool with_rank_0() const { return with_rank_0_; }

@@ -12,7 +12,7 @@ namespace assay::impl {
 
 LocalParameters::LocalParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model)
     : buffers_(buffers),
-      products_(static_cast<std::size_t>(buffers.inventory.blocks), linear::GradientSum::continues) {
+      gemms_(static_cast<std::size_t>(buffers.inventory.blocks), linear::GradientSum::continues) {
   for (std::int64_t block = 0; block < buffers.inventory.blocks; ++block) {
     weights_.push_back(weight_views(buffers, buffers.weights, buffers.inventory, model, block));
     gradients_.push_back(views(buffers.gradients, buffers.inventory, model, block));
@@ -29,7 +29,7 @@ at::Tensor LocalParameters::block_of(const at::Tensor& whole, std::int64_t block
 }
 
 void LocalParameters::begin_step(linear::GradientSum first) {
-  std::fill(products_.begin(), products_.end(), first);
+  std::fill(gemms_.begin(), gemms_.end(), first);
   if (first == linear::GradientSum::starts)
     zero_gradients(beside_gemms_);
   else

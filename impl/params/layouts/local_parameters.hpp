@@ -7,8 +7,8 @@
 
 namespace assay::impl {
 
-/// Every parameter whole on this rank: acquire and release have nothing to do. The one-rank layout, and the
-/// base of those that hold weights and gradients whole.
+/// Every parameter is whole on this rank, so acquire and release do nothing. The layout of one rank, and the
+/// base of the layouts with whole weights and gradients.
 class LocalParameters : public ParameterLayout {
  public:
   /// `buffers` must outlive this.
@@ -20,7 +20,7 @@ class LocalParameters : public ParameterLayout {
   void release(std::int64_t) override {}
   BlockGradients gradients(std::int64_t block) override {
     const auto b = static_cast<std::size_t>(block);
-    return {gradients_.at(b), std::exchange(products_.at(b), linear::GradientSum::continues)};
+    return {gradients_.at(b), std::exchange(gemms_.at(b), linear::GradientSum::continues)};
   }
   void gradients_ready(std::int64_t) override {}
   void begin_step(linear::GradientSum first) override;
@@ -36,8 +36,8 @@ class LocalParameters : public ParameterLayout {
  private:
   const ParameterBuffers& buffers_;
   std::vector<BlockViews> weights_, gradients_;
-  std::vector<at::Tensor> beside_gemms_;       ///< of the gradients: what products do not write
-  std::vector<linear::GradientSum> products_;  ///< of each block: what its next one does
+  std::vector<at::Tensor> beside_gemms_;    ///< of the gradients: what GEMMs do not write
+  std::vector<linear::GradientSum> gemms_;  ///< of each block: what its next one does
 };
 
 }  // namespace assay::impl

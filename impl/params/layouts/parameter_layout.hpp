@@ -1,6 +1,7 @@
 #pragma once
-// What the executor asks of a layout, beside the four verbs that the model asks for. The list of actions
-// (spec/schedule/actions.hpp) says when.
+// The interface of a layout for the executor, beside the four calls of the model
+// (impl/model/parameter_access.hpp). The list of actions (spec/schedule/actions.hpp) says when each is
+// called.
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,17 +12,17 @@ namespace assay::impl {
 
 class ParameterLayout : public ParameterAccess {
  public:
-  /// Before the first micro-batch of a step: no gradient of the step before is left. Where `first` starts,
-  /// a block's first product of the step starts its sum, and only the rest is zeroed here. Where it
-  /// continues, all is zeroed and every product adds: work that is recorded once serves each micro-batch.
+  /// Before the first micro-batch of a step: discards the gradients of the step before. If `first` starts, a
+  /// block's first GEMM of the step overwrites its gradient, and only the entries that no GEMM writes are
+  /// zeroed here. If it continues, all is zeroed and every GEMM adds, so that one captured CUDA graph can be
+  /// replayed for each micro-batch.
   virtual void begin_step(linear::GradientSum first) = 0;
   /// Before the forward of each micro-batch.
   virtual void begin_forward() {}
   /// Before the backward of each micro-batch; the last one of a step completes the gradients.
   virtual void begin_backward(bool last_micro_batch) = 0;
 
-  /// These complete what gradients_ready began (impl/comm/communicator.hpp: for what the stream does
-  /// next).
+  /// These wait for the reductions that gradients_ready began, as Communicator::wait does.
   virtual void all_reduce() {}
   virtual void reduce_scatter() {}
   /// Begins to bring the updated weights to every rank; acquire waits for them.
@@ -31,9 +32,10 @@ class ParameterLayout : public ParameterAccess {
   /// Collective; after the reductions.
   virtual at::Tensor sum_of_squares() = 0;
 
-  /// The weights have changed, by an update or a load: what was gathered before is old.
+  /// The weights have changed, by an update or a load: weights that were gathered before are stale.
   virtual void weights_changed() {}
-  /// Every gather begun is complete, as by Communicator::wait: the weights may be read as they lie.
+  /// Waits for every all-gather that has begun, as Communicator::wait does: the weights may be read from
+  /// their buffer.
   virtual void settle_weights() {}
 
   /// Before a step is run again whose sums over ranks are not finite: this rank's gradients are searched
@@ -44,7 +46,7 @@ class ParameterLayout : public ParameterAccess {
   /// The first parameter whose gradient, summed over ranks, is not finite in what this rank holds.
   virtual std::string non_finite_sum() const = 0;
 
-  /// What lives as long as this: how its weights are gathered (Communicator::gather_by_copies).
+  /// Keeps a handle as long as this lives, such as that of Communicator::gather_by_copies.
   void hold(std::shared_ptr<void> handle) { held_ = std::move(handle); }
 
  private:

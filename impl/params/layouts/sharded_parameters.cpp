@@ -12,7 +12,7 @@
 namespace assay::impl {
 
 namespace {
-constexpr std::size_t embedding_place = 2, head_place = 3;
+constexpr std::size_t embedding_slot = 2, head_slot = 3;
 }
 
 ShardedParameters::ShardedParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model,
@@ -29,20 +29,20 @@ ShardedParameters::ShardedParameters(const ParameterBuffers& buffers, const spec
 }
 
 /// A tied head reads the embedding and its own norm, so both are there at once; an untied one takes the
-/// embedding's place.
-ShardedParameters::Place& ShardedParameters::place_of(std::int64_t block) {
-  if (block == 0) return places_[embedding_place];
-  if (is_head(block)) return places_[tied_ ? head_place : embedding_place];
-  return places_[static_cast<std::size_t>(block % 2)];
+/// embedding's slot.
+ShardedParameters::Slot& ShardedParameters::slot_of(std::int64_t block) {
+  if (block == 0) return slots_[embedding_slot];
+  if (is_head(block)) return slots_[tied_ ? head_slot : embedding_slot];
+  return slots_[static_cast<std::size_t>(block % 2)];
 }
 
 at::Tensor ShardedParameters::lay_out(const spec::ModelSpec& model) {
   const spec::Partition& partition = buffers_.partition;
-  places_.resize(head_place + 1);
-  // One tensor for all places, so that views of a block may reach into another's (a tied head).
-  std::vector<std::int64_t> sizes(places_.size()), begins(places_.size());
+  slots_.resize(head_slot + 1);
+  // One tensor for all slots, so that views of a block may reach into another's (a tied head).
+  std::vector<std::int64_t> sizes(slots_.size()), begins(slots_.size());
   const auto number = [&](std::int64_t block) {
-    return static_cast<std::size_t>(&place_of(block) - places_.data());
+    return static_cast<std::size_t>(&slot_of(block) - slots_.data());
   };
   for (std::int64_t b = 0; b < partition.inventory.blocks; ++b)
     sizes[number(b)] = std::max(sizes[number(b)], partition.block_size(b));
@@ -51,51 +51,51 @@ at::Tensor ShardedParameters::lay_out(const spec::ModelSpec& model) {
   const at::Tensor weights = at::zeros({all}, buffers_.weights.options());
   at::Tensor gradients = at::zeros({all}, buffers_.gradients.options());
   for (std::size_t p = 0; p < sizes.size(); ++p) {
-    places_[p].weights = weights.narrow(0, begins[p], sizes[p]);
-    places_[p].gradients = gradients.narrow(0, begins[p], sizes[p]);
+    slots_[p].weights = weights.narrow(0, begins[p], sizes[p]);
+    slots_[p].gradients = gradients.narrow(0, begins[p], sizes[p]);
   }
-  spec::Inventory placed = partition.inventory;
-  for (spec::Parameter& parameter : placed.parameters)
+  spec::Inventory in_slots = partition.inventory;
+  for (spec::Parameter& parameter : in_slots.parameters)
     parameter.offset +=
         begins[number(parameter.block)] - partition.blocks[static_cast<std::size_t>(parameter.block)].begin;
-  for (std::int64_t b = 0; b < placed.blocks; ++b) {
-    weights_.push_back(weight_views(buffers_, weights, placed, model, b));
-    gradients_.push_back(views(gradients, placed, model, b));
+  for (std::int64_t b = 0; b < in_slots.blocks; ++b) {
+    weights_.push_back(weight_views(buffers_, weights, in_slots, model, b));
+    gradients_.push_back(views(gradients, in_slots, model, b));
     const std::int64_t begin = begins[number(b)], end = begin + partition.block_size(b);
-    // The head's product comes with forward, of one micro-batch or of several before the first backward: only
-    // a decoder block's gradients come and go within one backward, so that its products start their sums.
-    zeroed_.push_back(of_decoder(b) ? beside_gemms(gradients, begin, end, placed, b, tied_)
+    // The head's GEMM runs in forward, of one or of several micro-batches before the first backward. Only a
+    // decoder block's gradients begin and end within one backward, so that its GEMMs can overwrite.
+    zeroed_.push_back(of_decoder(b) ? beside_gemms(gradients, begin, end, in_slots, b, tied_)
                                     : std::vector{gradients.narrow(0, begin, end - begin)});
   }
   return gradients;
 }
 
 void ShardedParameters::gather(std::int64_t block) {
-  Place& place = place_of(block);
-  if (place.holds == block) return;
-  if (place.users > 0)
-    throw std::logic_error("block " + std::to_string(block) + " would take the place of block " +
-                           std::to_string(place.holds) + ", which is in use");
-  place.holds = block;
-  place.gather = shard_.begin_all_gather(owned(buffers_, buffers_.weights, block),
-                                         place.weights.narrow(0, 0, buffers_.partition.block_size(block)));
+  Slot& slot = slot_of(block);
+  if (slot.holds == block) return;
+  if (slot.users > 0)
+    throw std::logic_error("block " + std::to_string(block) + " would take the slot of block " +
+                           std::to_string(slot.holds) + ", which is in use");
+  slot.holds = block;
+  slot.gather = shard_.begin_all_gather(owned(buffers_, buffers_.weights, block),
+                                        slot.weights.narrow(0, 0, buffers_.partition.block_size(block)));
 }
 
 void ShardedParameters::wait_for(std::int64_t block) {
   gather(block);
-  Place& place = place_of(block);
-  if (place.gather != 0) shard_.wait(std::exchange(place.gather, 0));
+  Slot& slot = slot_of(block);
+  if (slot.gather != 0) shard_.wait(std::exchange(slot.gather, 0));
 }
 
 const BlockViews& ShardedParameters::acquire(std::int64_t block) {
   wait_for(block);
   if (tied_ && is_head(block)) wait_for(0);
-  ++place_of(block).users;
+  ++slot_of(block).users;
   prefetch_after(block);
   return weights_[static_cast<std::size_t>(block)];
 }
 
-void ShardedParameters::release(std::int64_t block) { --place_of(block).users; }
+void ShardedParameters::release(std::int64_t block) { --slot_of(block).users; }
 
 /// The block that the model will ask for next, while this one computes.
 void ShardedParameters::prefetch_after(std::int64_t block) {
@@ -108,16 +108,16 @@ void ShardedParameters::prefetch_after(std::int64_t block) {
   }
 }
 
-/// Shares are sums of every micro-batch's.
+/// A shard sums the gradients of every micro-batch.
 void ShardedParameters::begin_step(linear::GradientSum) { zero_gradients(buffers_.gradients); }
 
-/// Makes the block's place ready to add gradients in.
+/// Makes the block's slot ready to add gradients in.
 void ShardedParameters::accumulate(std::int64_t block) {
-  Place& place = place_of(block);
-  if (place.accumulates == block) return;
-  scatter_.finish(std::exchange(place.reduction, 0));
+  Slot& slot = slot_of(block);
+  if (slot.accumulates == block) return;
+  scatter_.finish(std::exchange(slot.reduction, 0));
   zero_gradients(zeroed_[static_cast<std::size_t>(block)]);
-  place.accumulates = block;
+  slot.accumulates = block;
 }
 
 BlockGradients ShardedParameters::gradients(std::int64_t block) {
@@ -134,17 +134,18 @@ void ShardedParameters::begin_backward(bool last_micro_batch) {
 
 void ShardedParameters::gradients_ready(std::int64_t block) {
   accumulate(block);
-  Place& place = place_of(block);
-  const at::Tensor whole = place.gradients.narrow(0, 0, buffers_.partition.block_size(block)),
+  Slot& slot = slot_of(block);
+  const at::Tensor whole = slot.gradients.narrow(0, 0, buffers_.partition.block_size(block)),
                    total = owned(buffers_, buffers_.gradients, block);
   non_finite_.search(block, whole);
   GradientReduction::Then then;
   if (last_ && replicas_.size() > 1) then = [this, total] { reduce_.begin_all_reduce(total); };
-  place.reduction = scatter_.begin_reduce_scatter_add(whole, total, std::move(then));
-  place.accumulates = -1;
+  slot.reduction = scatter_.begin_reduce_scatter_add(whole, total, std::move(then));
+  slot.accumulates = -1;
 }
 
-/// Only the last micro-batch's: the sums of the others are waited for where their place is needed again.
+/// Waits for the sums of the last micro-batch; those of the others were waited for when their slot was needed
+/// again.
 void ShardedParameters::reduce_scatter() {
   if (last_) scatter_.finish_all();
 }
@@ -158,9 +159,9 @@ at::Tensor ShardedParameters::sum_of_squares() {
 }
 
 void ShardedParameters::weights_changed() {
-  for (Place& place : places_) {
-    if (place.gather != 0) shard_.wait(std::exchange(place.gather, 0));
-    place.holds = -1;
+  for (Slot& slot : slots_) {
+    if (slot.gather != 0) shard_.wait(std::exchange(slot.gather, 0));
+    slot.holds = -1;
   }
   backward_ = false;
   gather_gains(buffers_, shard_);

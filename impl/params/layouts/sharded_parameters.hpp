@@ -9,15 +9,16 @@
 
 namespace assay::impl {
 
-/// Weights, gradients and the optimizer's state in shares. A block's weights are gathered when it is
-/// acquired, or already while the block before it computes, and its gradient is scattered behind the backward
-/// of the next. What exists whole at a time: two decoder blocks, and the embedding or the head, or both where
-/// they are one; of weights and of gradients (spec/parallel/volume.md says what that saves in gathers). With
-/// several replicas (hybrid), the shares of the gradient are summed over them behind the last backward.
+/// Weights, gradients and the optimizer's state in shards. A block's weights are all-gathered when it is
+/// acquired, or earlier, while the block before it computes. Its gradient is reduce-scattered behind the
+/// backward of the next block. Whole at a time are the weights and gradients of two decoder blocks and of the
+/// embedding or the head, or of both where they are one matrix; spec/parallel/volume.md says which
+/// all-gathers that saves. With several replicas (hybrid), the shards of the gradient are summed over the
+/// replicas behind the last backward.
 class ShardedParameters final : public ParameterLayout {
  public:
   /// `buffers` is partitioned over the ranks of groups.shard(). `wire`: dtype in which gradients are summed;
-  /// `scatter`: by what, within a shard group. Both must outlive this.
+  /// `scatter`: what reduce-scatters them within a shard group. Both must outlive this.
   ShardedParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model, LayoutGroups& groups,
                     at::ScalarType wire, spec::MovedBy scatter);
 
@@ -38,8 +39,8 @@ class ShardedParameters final : public ParameterLayout {
   std::string non_finite_sum() const override { return first_non_finite_gradient(buffers_); }
 
  private:
-  /// Place of a whole block. Blocks take turns in it.
-  struct Place {
+  /// Buffers of a whole block. Blocks take turns in it.
+  struct Slot {
     at::Tensor weights, gradients;            ///< of the largest block that comes here
     std::int64_t holds = -1;                  ///< block whose weights are here or on their way
     Communicator::Ticket gather = 0;          ///< of those; 0: here
@@ -49,8 +50,8 @@ class ShardedParameters final : public ParameterLayout {
   };
 
   bool is_head(std::int64_t block) const { return block + 1 == buffers_.inventory.blocks; }
-  Place& place_of(std::int64_t block);
-  /// Returns the gradients of all places together.
+  Slot& slot_of(std::int64_t block);
+  /// Returns the gradients of all slots together.
   at::Tensor lay_out(const spec::ModelSpec& model);
   void gather(std::int64_t block);
   void wait_for(std::int64_t block);
@@ -65,9 +66,9 @@ class ShardedParameters final : public ParameterLayout {
   GradientReduction scatter_, reduce_;
   NonFiniteGradient non_finite_;
   bool backward_ = false, last_ = false;
-  std::vector<Place> places_;                    ///< two of decoder blocks, then the embedding, then the head
-  std::vector<BlockViews> weights_, gradients_;  ///< of each block in its place
-  std::vector<std::vector<at::Tensor>> zeroed_;  ///< of each block's gradients, before it adds to its place
+  std::vector<Slot> slots_;                      ///< two of decoder blocks, then the embedding, then the head
+  std::vector<BlockViews> weights_, gradients_;  ///< of each block in its slot
+  std::vector<std::vector<at::Tensor>> zeroed_;  ///< of each block's gradients, before it adds to its slot
 };
 
 }  // namespace assay::impl

@@ -5,13 +5,13 @@
 
 namespace assay::impl {
 
-/// Weights and gradients whole, the optimizer's state in shares: each rank gets the sum of its share of the
-/// gradient, updates that share of the weights, and all shares are gathered again behind the next forward.
-/// Reductions begin as in ReplicatedParameters.
+/// Weights and gradients whole, the optimizer's state in shards. A reduce-scatter gives each rank its shard
+/// of the gradient, the rank updates that shard of the weights, and an all-gather behind the next forward
+/// makes the weights whole again. Reductions begin as in ReplicatedParameters.
 class Zero1Parameters final : public LocalParameters {
  public:
   /// `buffers` is partitioned over the ranks of `shard`. `wire`: dtype in which gradients are summed;
-  /// `scatter`: by what.
+  /// `scatter`: what reduce-scatters them.
   Zero1Parameters(const ParameterBuffers& buffers, const spec::ModelSpec& model, Communicator& shard,
                   at::ScalarType wire, spec::MovedBy scatter);
 

@@ -51,7 +51,7 @@ std::optional<std::string> text_of(const std::string& word) {
 
 /// Where every rank runs, and every GPU that one of them uses.
 void add_places(spec::record::RunStart& start, at::Device device, Communicator& communicator) {
-  const NumaPlace numa = numa_place(device);
+  const NumaPlacement numa = numa_placement(device);
   // "threads device host processors memory-nodes gpu-node gpu-processors uuid bytes name": of these a GPU's
   // name alone may hold blanks.
   std::string mine = std::to_string(at::get_num_threads()) + " " + device.str() + " " + word(host_name()) +

@@ -90,7 +90,7 @@ std::string other_data(const std::vector<checkpoint::DataFile>& now,
 ResumeChanges refuse_other_settings(const spec::RunConfig& config,
                                     const std::vector<checkpoint::DataFile>& data,
                                     const checkpoint::State& then, const std::string& path) {
-  const spec::RunConfig before = spec::load_text(then.config, path, {});
+  const spec::RunConfig before = spec::load_dump(then.config, path);
   const auto data_then = checkpoint::data_of(path);
   ResumeChanges changes{.extended = then.step >= before.steps && config.steps > before.steps, .settings = {}};
   std::string refused = data_then ? other_data(data, *data_then) : "";

@@ -103,7 +103,7 @@ TEST(PageReport, ShowsWhatTheRunReached) {
        {"<b>0.7421</b>", "<b>0.7123</b>", "<b>99.4 %</b>", "<b>16,384</b>", "floor 0.7123",
         "expected first loss 5.551", "Learning rate", "Gradient norm", "Throughput", "Memory of rank 0",
         "Mean time of a step by phase", "one plus one is two.", "Settings",
-        "8 sequences per pass × 2 passes × 2 ranks = <b>32 sequences</b>", "run.directory"})
+        "8 sequences per micro-batch × 2 micro-batches × 2 ranks = <b>32 sequences</b>", "run.directory"})
     EXPECT_NE(html.find(word), std::string::npos) << word;
   EXPECT_EQ(html.find("Warnings"), std::string::npos);
   EXPECT_EQ(html.find("utilisation"), std::string::npos);  // the peak is unknown, so there is no MFU
@@ -191,7 +191,7 @@ TEST_F(RecordReport, ARecordOfOneRunHasNoWarning) {
   EXPECT_EQ(html().find("class=\"warning\" role=\"note\"><b>"), std::string::npos);
 }
 
-TEST_F(RecordReport, ARecordThatJumpsOrMixesRunsIsToldOnThePageAndInTheResult) {
+TEST_F(RecordReport, ARecordThatJumpsOrMixesRunsIsReportedOnThePageAndInTheResult) {
   const auto first = steps(1, 6, {tests::example_start()});
   auto mixed = first;
   mixed.push_back(tests::example_start());
@@ -206,7 +206,7 @@ TEST_F(RecordReport, ARecordThatJumpsOrMixesRunsIsToldOnThePageAndInTheResult) {
   }
 }
 
-TEST_F(RecordReport, ALossThatDoesNotGoOnAfterAResumeIsTold) {
+TEST_F(RecordReport, ALossThatDoesNotGoOnAfterAResumeIsReported) {
   auto events = std::vector<Event>{tests::example_start()};
   for (std::int64_t step = 1; step <= 12; ++step) {  // enough to know how the loss scatters
     Step each = tests::example_step(step);

@@ -48,23 +48,22 @@ RC_GTEST_PROP(BenchCollectivesImplProperty, SizesAreThoseOfThePartitionWithinThe
   }
 }
 
-RC_GTEST_PROP(BenchCollectivesImplProperty, CollectivesLastUntilTheLastProductEvenAtHalfSpeed, ()) {
+RC_GTEST_PROP(BenchCollectivesImplProperty, CollectivesLastUntilTheLastGemmEvenAtHalfSpeed, ()) {
   const std::int64_t repeats = *rc::gen::inRange<std::int64_t>(1, 200);
-  const double product = 1e-6 * *rc::gen::inRange(1, 30'000),
-               collective = 1e-6 * *rc::gen::inRange(10, 10'000);
-  const OverlapCounts counts = overlap_counts(repeats, product, collective);
-  RC_ASSERT(counts.products >= 1);
+  const double gemm = 1e-6 * *rc::gen::inRange(1, 30'000), collective = 1e-6 * *rc::gen::inRange(10, 10'000);
+  const OverlapCounts counts = overlap_counts(repeats, gemm, collective);
+  RC_ASSERT(counts.gemms >= 1);
   RC_ASSERT(counts.collectives >= 2);
   RC_ASSERT(counts.collectives <= 512);
   if (counts.collectives < 512)
     RC_ASSERT(static_cast<double>(counts.collectives) * collective >=
-              2 * static_cast<double>(counts.products) * product);
+              2 * static_cast<double>(counts.gemms) * gemm);
 }
 
-TEST(BenchCollectivesImpl, ProductsAreFewerWhereCollectivesWouldNotFitAndMoreWhereTheyAreShort) {
+TEST(BenchCollectivesImpl, GemmsAreFewerWhereCollectivesWouldNotFitAndMoreWhereTheyAreShort) {
   EXPECT_EQ(overlap_counts(20, 1e-3, 1e-3), (OverlapCounts{20, 42}));
-  EXPECT_LT(overlap_counts(20, 16e-3, 1e-3).products, 20);
-  EXPECT_EQ(overlap_counts(20, 1e-5, 1e-3).products, 512);
+  EXPECT_LT(overlap_counts(20, 16e-3, 1e-3).gemms, 20);
+  EXPECT_EQ(overlap_counts(20, 1e-5, 1e-3).gemms, 512);
 }
 
 TEST(BenchCollectivesImpl, GradientsAreSummedInFp32BesideBf16Weights) {
@@ -135,16 +134,16 @@ TEST(BenchCollectivesImpl, EveryRankGetsTheSameRows) {
     }
 }
 
-TEST(BenchCollectivesImpl, CollectivesBesideProductsAreRatedByHowManyEnd) {
+TEST(BenchCollectivesImpl, CollectivesBesideGemmsAreRatedByHowManyEnd) {
   EXPECT_DOUBLE_EQ(seconds_of_one({0.1, 0.2, 0.3, 0.4}, 0, 1), 0.1);
-  // Held up by a product, then let go of together: two in 2 s, not one in a microsecond.
+  // Held up by a GEMM, then let go of together: two in 2 s, not one in a microsecond.
   EXPECT_DOUBLE_EQ(seconds_of_one({1.0, 3.0 - 1e-6, 3.0}, 1.5, 4), 1.0);
   EXPECT_DOUBLE_EQ(seconds_of_one({2.0}, 1.9, 2.1), 2.0) << "begun at 0, not at 1.9";
   EXPECT_DOUBLE_EQ(seconds_of_one({1.0, 5.0}, 1.5, 4), 0) << "none ended";
   EXPECT_DOUBLE_EQ(seconds_of_one({}, 0, 1), 0);
 }
 
-TEST(BenchCollectivesImpl, ProductsBesideThemTakeTheirMean) {
+TEST(BenchCollectivesImpl, GemmsBesideThemTakeTheirMean) {
   constexpr double for_ever = 1e9;
   // One of four waits for all collectives: the others' time alone would hide it.
   EXPECT_DOUBLE_EQ(mean_of_spans({{1, 2}, {2, 3}, {3, 9}, {9, 10}}, for_ever), 9.0 / 4);

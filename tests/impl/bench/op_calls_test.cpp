@@ -36,7 +36,7 @@ Drawn draw() {
            .micro_batches = *rc::gen::inRange<std::int64_t>(1, 3)}};
 }
 
-RC_GTEST_PROP(OpCallsImplProperty, EveryOpOfAStepIsCalledOnceAndProductsRunTheFlopsOfTheSpec, ()) {
+RC_GTEST_PROP(OpCallsImplProperty, EveryOpOfAStepIsCalledOnceAndGemmsRunTheFlopsOfTheSpec, ()) {
   const c10::InferenceMode no_autograd;
   const Drawn drawn = draw();
   std::set<std::string> called, expected;

@@ -20,7 +20,7 @@ using spec::time::StepClass;
 using spec::time::StepOp;
 using spec::time::StepPass;
 
-/// Two passes of two sequences of the demo's model.
+/// Two micro-batches of two sequences of the demo's model.
 StepTimes measured(const std::vector<std::string>& more = {}) {
   std::vector<std::string> settings = {"compute.device=cpu", "compute.threads=1", "batch.sequences=4",
                                        "batch.micro=2"};

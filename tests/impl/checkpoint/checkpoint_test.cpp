@@ -357,26 +357,26 @@ TEST_F(CheckpointImpl, KillAtARandomMomentNeverLosesTheLastCommittedOne) {
   for (int trial = 0; trial < 100; ++trial) {
     const std::string run = directory_ + "/" + std::to_string(trial);
     const spec::random::Stream stream(static_cast<std::uint64_t>(trial), spec::random::Site::test, 9);
-    int told[2];
-    ASSERT_EQ(pipe(told), 0);
+    int committed[2];
+    ASSERT_EQ(pipe(committed), 0);
     const pid_t child = fork();
     if (child == 0) {
       for (std::int64_t step = 1;; ++step) {
         const ParameterBuffers buffers = filled(static_cast<std::uint64_t>(step));
         save(run, buffers, {.step = step, .tokens = step, .config = {}}, 1);
-        if (write(told[1], &step, sizeof step) != sizeof step) _exit(1);
+        if (write(committed[1], &step, sizeof step) != sizeof step) _exit(1);
       }
     }
-    close(told[1]);
+    close(committed[1]);
     std::int64_t committed_step = 0;
-    ASSERT_EQ(read(told[0], &committed_step, sizeof committed_step),
+    ASSERT_EQ(read(committed[0], &committed_step, sizeof committed_step),
               static_cast<ssize_t>(sizeof committed_step));
     usleep(static_cast<useconds_t>(stream.below(0, 30000)));
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
-    for (std::int64_t step; read(told[0], &step, sizeof step) == static_cast<ssize_t>(sizeof step);)
+    for (std::int64_t step; read(committed[0], &step, sizeof step) == static_cast<ssize_t>(sizeof step);)
       committed_step = step;
-    close(told[0]);
+    close(committed[0]);
 
     const auto path = newest(run);
     ASSERT_TRUE(path.has_value()) << "trial " << trial;

@@ -85,18 +85,18 @@ class CommitOrderImpl : public testing::Test {
 
 TEST_F(CommitOrderImpl, EveryFileThenItsFolderThenTheName) {
   const std::vector<Flush> flushes = flushes_of_save(1);
-  const auto place = [&](const fs::path& path) {
+  const auto flush_of = [&](const fs::path& path) {
     return std::find_if(flushes.begin(), flushes.end(), [&](const Flush& f) { return f.path == path; });
   };
   const fs::path partial = parent_ / ("." + folder_name(1) + ".partial");
-  const auto folder = place(partial), marker = place(partial / marker_name);
+  const auto folder = flush_of(partial), marker = flush_of(partial / marker_name);
   ASSERT_NE(folder, flushes.end()) << "the folder's entries were not flushed before it got its name";
   ASSERT_NE(marker, flushes.end());
   EXPECT_FALSE(folder->published);
   EXPECT_TRUE(folder->marked);
   EXPECT_LT(marker, folder);
   for (const auto& entry : fs::directory_iterator(parent_ / folder_name(1))) {
-    const auto file = place(partial / entry.path().filename());
+    const auto file = flush_of(partial / entry.path().filename());
     ASSERT_NE(file, flushes.end()) << entry.path() << " was not flushed";
     EXPECT_LE(file, marker) << entry.path() << " was flushed after the marker that vouches for it";
   }

@@ -11,7 +11,7 @@
 namespace assay::tests {
 
 struct AskedCopies {
-  std::vector<at::Tensor> gathered;                          ///< memories that hold shares
+  std::vector<at::Tensor> gathered;                          ///< memories that hold shards
   std::vector<std::pair<at::Tensor, at::Tensor>> scattered;  ///< memories of wholes, and staging
   int handles = 0;                                           ///< that live
   int reduced = 0;                                           ///< wholes, since a memory of wholes is known
@@ -32,9 +32,9 @@ class AskedForCopies : public ForwardingCommunicator {
     scatters_ = true;
     return handle();
   }
-  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) override {
-    if (scatters_) look(whole, share);
-    return ForwardingCommunicator::begin_reduce_scatter_sum(whole, share);
+  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
+    if (scatters_) look(whole, shard);
+    return ForwardingCommunicator::begin_reduce_scatter_sum(whole, shard);
   }
   std::unique_ptr<impl::Communicator> group(const std::vector<std::int64_t>& ranks) override {
     return std::make_unique<Owning<AskedForCopies, AskedCopies>>(inner().group(ranks), asked_);
@@ -45,13 +45,13 @@ class AskedForCopies : public ForwardingCommunicator {
     ++asked_.handles;
     return {static_cast<void*>(&asked_), [&asked = asked_](void*) { --asked.handles; }};
   }
-  void look(const at::Tensor& whole, const at::Tensor& share) {
+  void look(const at::Tensor& whole, const at::Tensor& shard) {
     const auto& [memory, staging] = asked_.scattered.back();
     const auto* at = static_cast<const char*>(whole.const_data_ptr());
     const auto* from = static_cast<const char*>(memory.const_data_ptr());
     ++asked_.reduced;
     if (at < from || at + whole.nbytes() > from + memory.nbytes()) asked_.faults += "outside of the memory; ";
-    if (staging.nbytes() < share.nbytes() * static_cast<std::size_t>(size() - 1))
+    if (staging.nbytes() < shard.nbytes() * static_cast<std::size_t>(size() - 1))
       asked_.faults += "too little room for the others' parts; ";
   }
 

@@ -10,10 +10,10 @@
 
 namespace assay::tests {
 
-/// [n] numbers that differ by rank and place; sums over 16 ranks are exact in bf16.
+/// [n] numbers that differ by rank and index; sums over 16 ranks are exact in bf16.
 inline at::Tensor numbers(std::int64_t n, std::int64_t rank, at::ScalarType type, at::Device device) {
-  const at::Tensor place = at::arange(n, at::kLong);
-  return (place.remainder(7) - 3 + (rank % 4)).to(type).to(device);
+  const at::Tensor index = at::arange(n, at::kLong);
+  return (index.remainder(7) - 3 + (rank % 4)).to(type).to(device);
 }
 
 inline at::Tensor sum_of_numbers(std::int64_t n, int ranks, at::ScalarType type, at::Device device) {
@@ -42,7 +42,7 @@ inline void expect_collectives(impl::Communicator& c, at::Device device) {
 
       const at::Tensor within = numbers(all, rank, type, device);
       c.wait(c.begin_reduce_scatter_sum(within, mine(within)));
-      EXPECT_TRUE(at::equal(mine(within), mine(sum))) << "reduce-scatter in place " << where;
+      EXPECT_TRUE(at::equal(mine(within), mine(sum))) << "reduce-scatter in index " << where;
 
       const at::Tensor gathered = at::zeros({all}, reduced.options());
       c.wait(c.begin_all_gather(apart, gathered));
@@ -51,7 +51,7 @@ inline void expect_collectives(impl::Communicator& c, at::Device device) {
       at::Tensor in_place = at::zeros({all}, reduced.options());
       mine(in_place).copy_(apart);
       c.wait(c.begin_all_gather(mine(in_place), in_place));
-      EXPECT_TRUE(at::equal(in_place, sum)) << "all-gather in place " << where;
+      EXPECT_TRUE(at::equal(in_place, sum)) << "all-gather in index " << where;
     }
   }
 }

@@ -17,11 +17,11 @@ class ForwardingCommunicator : public impl::Communicator {
   Ticket begin_all_reduce_sum(const at::Tensor& tensor) override {
     return inner_.begin_all_reduce_sum(tensor);
   }
-  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) override {
-    return inner_.begin_reduce_scatter_sum(whole, share);
+  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
+    return inner_.begin_reduce_scatter_sum(whole, shard);
   }
-  Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) override {
-    return inner_.begin_all_gather(share, whole);
+  Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) override {
+    return inner_.begin_all_gather(shard, whole);
   }
   std::shared_ptr<void> gather_by_copies(const at::Tensor& memory) override {
     return inner_.gather_by_copies(memory);
@@ -69,13 +69,13 @@ class CountingCommunicator : public ForwardingCommunicator {
     volume_.all_reduce += static_cast<std::int64_t>(tensor.nbytes());
     return ForwardingCommunicator::begin_all_reduce_sum(tensor);
   }
-  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) override {
+  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
     volume_.reduce_scatter += static_cast<std::int64_t>(whole.nbytes());
-    return ForwardingCommunicator::begin_reduce_scatter_sum(whole, share);
+    return ForwardingCommunicator::begin_reduce_scatter_sum(whole, shard);
   }
-  Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) override {
+  Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) override {
     volume_.all_gather += static_cast<std::int64_t>(whole.nbytes());
-    return ForwardingCommunicator::begin_all_gather(share, whole);
+    return ForwardingCommunicator::begin_all_gather(shard, whole);
   }
   std::unique_ptr<impl::Communicator> group(const std::vector<std::int64_t>& ranks) override {
     return std::make_unique<Owning<CountingCommunicator, spec::Volume>>(inner().group(ranks), volume_);
@@ -115,13 +115,13 @@ class SpoilingCommunicator : public ForwardingCommunicator {
     return ForwardingCommunicator::begin_all_reduce_sum(drop(Dropped::all_reduce, tensor) ? tensor.clone()
                                                                                           : tensor);
   }
-  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) override {
+  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
     if (!drop(Dropped::reduce_scatter, whole))
-      return ForwardingCommunicator::begin_reduce_scatter_sum(whole, share);
-    return ForwardingCommunicator::begin_reduce_scatter_sum(whole.clone(), share.clone());
+      return ForwardingCommunicator::begin_reduce_scatter_sum(whole, shard);
+    return ForwardingCommunicator::begin_reduce_scatter_sum(whole.clone(), shard.clone());
   }
-  Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) override {
-    return ForwardingCommunicator::begin_all_gather(share.clone(),
+  Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) override {
+    return ForwardingCommunicator::begin_all_gather(shard.clone(),
                                                     drop(Dropped::all_gather, whole) ? whole.clone() : whole);
   }
   std::unique_ptr<impl::Communicator> group(const std::vector<std::int64_t>& ranks) override {

@@ -1,5 +1,5 @@
 // labels: unit fault
-// Ranks that meet at a store and do not do the same are told, and nothing is written past a tensor.
+// Ranks that meet at a store and do not do the same get an error, and nothing is written past a tensor.
 #include "impl/comm/store_communicator.hpp"
 
 #include <ATen/ATen.h>

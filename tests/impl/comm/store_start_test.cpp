@@ -19,9 +19,9 @@ int free_port() {
   return next++;
 }
 
-/// What each of the ranks, given as (rank, size), is told; "" where it goes on. None ends before all have
-/// been told: the store is in rank 0, and would be gone with it.
-std::vector<std::string> told(const std::vector<std::pair<int, int>>& ranks) {
+/// What each of the ranks, given as (rank, size), reports; "" where it goes on. None ends before all have
+/// their answer: the store is in rank 0, and would be gone with it.
+std::vector<std::string> errors_of(const std::vector<std::pair<int, int>>& ranks) {
   const int port = free_port();
   std::vector<std::string> texts(ranks.size());
   std::vector<std::thread> threads;
@@ -49,24 +49,24 @@ void expect_all(const std::vector<std::string>& texts, const std::string& what) 
 }
 
 TEST(StoreStartImpl, AllRanksThatComeGoOn) {
-  for (const std::string& text : told({{0, 3}, {1, 3}, {2, 3}})) EXPECT_EQ(text, "");
+  for (const std::string& text : errors_of({{0, 3}, {1, 3}, {2, 3}})) EXPECT_EQ(text, "");
 }
 
 TEST(StoreStartImpl, AMissingRankIsNamedToAllWithinThePatience) {
   const auto begin = std::chrono::steady_clock::now();
-  expect_all(told({{0, 4}, {1, 4}, {3, 4}}), "1 have not come: 2");
+  expect_all(errors_of({{0, 4}, {1, 4}, {3, 4}}), "1 have not come: 2");
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
 TEST(StoreStartImpl, ARankThatCountsOtherwiseIsNamed) {
-  expect_all(told({{0, 3}, {1, 3}, {2, 4}}), "rank 2 was started as one of 4 ranks, rank 0 as one of 3");
+  expect_all(errors_of({{0, 3}, {1, 3}, {2, 4}}), "rank 2 was started as one of 4 ranks, rank 0 as one of 3");
 }
 
 TEST(StoreStartImpl, TwoLaunchersAtOnceAreNamed) {
-  const auto texts = told({{0, 2}, {1, 2}, {1, 2}});
+  const auto texts = errors_of({{0, 2}, {1, 2}, {1, 2}});
   int named = 0;
   for (const std::string& text : texts) named += text.find("rank 1 has come twice") != std::string::npos;
-  EXPECT_GE(named, 1) << "the one that came second is told in any case";
+  EXPECT_GE(named, 1) << "the one that came second fails in any case";
 }
 
 }  // namespace

@@ -92,20 +92,20 @@ class ThreadCommunicator final : public impl::Communicator {
       at::Tensor(tensor).copy_(sum);
     });
   }
-  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) override {
-    impl::check_parts(whole, share, rank_, size());
-    return begin(whole.clone(), whole, [share, rank = rank_](const std::vector<at::Tensor>& all) {
+  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
+    impl::check_parts(whole, shard, rank_, size());
+    return begin(whole.clone(), whole, [shard, rank = rank_](const std::vector<at::Tensor>& all) {
       const auto part = [&](const at::Tensor& each) {
-        return each.narrow(0, rank * share.numel(), share.numel());
+        return each.narrow(0, rank * shard.numel(), shard.numel());
       };
       at::Tensor sum = part(all[0]).clone();
       for (std::size_t r = 1; r < all.size(); ++r) sum.add_(part(all[r]));
-      at::Tensor(share).copy_(sum);
+      at::Tensor(shard).copy_(sum);
     });
   }
-  Ticket begin_all_gather(const at::Tensor& share, const at::Tensor& whole) override {
-    impl::check_parts(whole, share, rank_, size());
-    return begin(share.clone(), whole,
+  Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) override {
+    impl::check_parts(whole, shard, rank_, size());
+    return begin(shard.clone(), whole,
                  [whole](const std::vector<at::Tensor>& all) { at::Tensor(whole).copy_(at::cat(all)); });
   }
   void wait(Ticket ticket) override {

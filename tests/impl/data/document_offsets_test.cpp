@@ -15,7 +15,7 @@ namespace {
 
 using Numbers = std::vector<std::int32_t>;
 
-TEST(DocumentOffsetsImpl, AreTheFirstTokensOfAllSequencesAndThenEmptyPlaces) {
+TEST(DocumentOffsetsImpl, AreTheFirstTokensOfAllSequencesAndThenUnusedEntries) {
   // The second sequence goes on with the number at which the first ended, and is another document.
   const Numbers documents = {0, 0, 1, 1, 1, 4};
   EXPECT_EQ(document_offsets(documents, 3), (Numbers{0, 2, 3, 5, 6, 6, 6}));
@@ -51,7 +51,7 @@ RC_GTEST_PROP(DocumentOffsetsImpl, ATokensDocumentBeginsAtTheLastOffsetThatIsNot
   }
 }
 
-RC_GTEST_PROP(DocumentOffsetsImpl, EmptyPlacesAreAtTheEndAndTheirNumberIsThatOfTheSpec, ()) {
+RC_GTEST_PROP(DocumentOffsetsImpl, UnusedEntriesAreAtTheEndAndTheirNumberIsThatOfTheSpec, ()) {
   const Drawn d;
   const Numbers offsets = document_offsets(d.documents, d.T);
   const auto end = static_cast<std::int32_t>(d.B * d.T);

@@ -104,7 +104,7 @@ RC_GTEST_PROP(LoaderImpl, StartStepIsAllThatAResumeNeeds, (std::uint64_t seed)) 
   for (int i = 0; i < 3; ++i) RC_ASSERT(same(first.next(), resumed.next()));
 }
 
-TEST(LoaderImpl, AnErrorArrivesInThePlaceOfItsStepAndStays) {
+TEST(LoaderImpl, AnErrorArrivesInsteadOfItsStepAndStays) {
   const auto source = std::make_shared<Probe>(40);
   source->failing =
       spec::data::sample({5, 40, 4}, 6, 2);  // the order's epoch of 10 steps reads each sample once
@@ -130,13 +130,13 @@ TEST(LoaderImpl, TellsOfEachStepBeforeItGivesIt) {
   for (std::int64_t prefetch : {0, 2}) {
     LoaderPlan some = plan(3);
     some.prefetch = prefetch;
-    std::vector<std::uint64_t> told;  // read by this thread only after next() gave that step
-    told.reserve(100);
+    std::vector<std::uint64_t> hashes;  // read by this thread only after next() gave that step
+    hashes.reserve(100);
     Loader loader(std::make_shared<Probe>(1000), some,
-                  [&](const StepBatches& batches) { told.push_back(batches.sample_hash); });
+                  [&](const StepBatches& batches) { hashes.push_back(batches.sample_hash); });
     for (std::size_t step = 0; step < 6; ++step) {
       const StepBatches given = loader.next();
-      EXPECT_EQ(told.data()[step], given.sample_hash);
+      EXPECT_EQ(hashes.data()[step], given.sample_hash);
     }
   }
 }

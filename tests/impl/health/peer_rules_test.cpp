@@ -88,7 +88,7 @@ TEST(PeerRulesImpl, ARankThatFailedGoesBeforeThoseThatDiedOfIt) {
   const auto finding = ranks.within(1);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, 3);
-  EXPECT_NE(tell(*finding, ranks[3].row, "node0").find("rank 3 (host node0, CPU) failed: no such file"),
+  EXPECT_NE(describe(*finding, ranks[3].row, "node0").find("rank 3 (host node0, CPU) failed: no such file"),
             std::string::npos);
 }
 
@@ -145,7 +145,7 @@ TEST(PeerRulesImpl, ARankThatWaitsForDataADiskOrATerminalIsSlowAndNotLost) {
     ASSERT_EQ(slow.size(), 1u) << word;
     EXPECT_EQ(slow[0].rank, 1) << word;
     EXPECT_NEAR(ranks.first_slow, limits.stall, 0.5) << word;
-    const std::string text = tell_slow(slow[0], ranks[1].row, "node0", limits);
+    const std::string text = describe_slow(slow[0], ranks[1].row, "node0", limits);
     EXPECT_NE(text.find(std::string("rank 1 (host node0, CPU) has waited for ") + word +
                         " for 20 s; step 7, phase " + to_string(doing)),
               std::string::npos)
@@ -157,7 +157,7 @@ TEST(PeerRulesImpl, ARankThatWaitsForDataADiskOrATerminalIsSlowAndNotLost) {
     EXPECT_EQ(finding->rank, 1) << word;
     EXPECT_EQ(finding->how, Lost::stalled) << word;
     EXPECT_NE(
-        tell(*finding, ranks[1].row, "node0").find(std::string("has waited for ") + word + " for 600 s"),
+        describe(*finding, ranks[1].row, "node0").find(std::string("has waited for ") + word + " for 600 s"),
         std::string::npos);
   }
 }
@@ -249,7 +249,7 @@ TEST(PeerRulesImpl, WhereAllWaitTheOneWithTheFewestCollectivesIsNamed) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, 1);
   EXPECT_EQ(finding->how, Lost::deadlock);
-  // A rank that sees only some of the others cannot tell.
+  // A rank that sees only some of the others cannot decide.
   Ranks blind(3);
   for (std::size_t r = 0; r < 3; ++r) blind[r].row.waits = true;
   blind[2].visible = false;
@@ -269,7 +269,7 @@ TEST(PeerRulesImpl, WhereAllWaitAtOneCollectiveNobodyIsBlamed) {
   EXPECT_EQ(finding->rank, no_rank);
   EXPECT_EQ(finding->how, Lost::standstill);
   EXPECT_NEAR(ranks.passed, limits.stall, 0.5);
-  const std::string text = tell_standstill(*finding, ranks.all());
+  const std::string text = describe_standstill(*finding, ranks.all());
   EXPECT_NE(text.find("all 4 ranks wait for each other for 20 s, and none is behind alone: all at step 7, "
                       "phase reduce, last collective 340, reduce-scatter of 4096 bytes; the cause is not "
                       "known: a GPU, a link"),
@@ -277,7 +277,7 @@ TEST(PeerRulesImpl, WhereAllWaitAtOneCollectiveNobodyIsBlamed) {
       << text;
 }
 
-/// Two of four hang together, the other two wait for them: which of the two it is cannot be told.
+/// Two of four hang together, the other two wait for them: which of the two it is stays unknown.
 TEST(PeerRulesImpl, WhereSeveralAreBehindNoneOfThemIsBlamed) {
   Ranks ranks(4);
   for (std::size_t r = 0; r < 4; ++r) {
@@ -288,7 +288,7 @@ TEST(PeerRulesImpl, WhereSeveralAreBehindNoneOfThemIsBlamed) {
   const auto finding = ranks.within(60);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, no_rank);
-  const std::string text = tell_standstill(*finding, ranks.all());
+  const std::string text = describe_standstill(*finding, ranks.all());
   EXPECT_NE(text.find("ranks 1, 3 at step 7, phase forward, last collective 11, all-gather of 64 bytes; "
                       "ranks 0, 2 at step 7, phase forward, last collective 12"),
             std::string::npos)
@@ -315,7 +315,7 @@ TEST(PeerRulesImpl, TheGpuThatHasComeToTheFewestCollectivesIsNamed) {
   EXPECT_EQ(finding->rank, 2);
   EXPECT_EQ(finding->how, Lost::gpu_behind);
   EXPECT_NEAR(ranks.passed, limits.stall, 0.5);
-  const std::string text = tell(*finding, ranks[2].row, "node0");
+  const std::string text = describe(*finding, ranks[2].row, "node0");
   EXPECT_NE(text.find("its GPU has not gone on for 20 s: it has come to 9 of the 12 collectives"),
             std::string::npos)
       << text;
@@ -378,7 +378,7 @@ TEST(PeerRulesImpl, WhatAStepBeginsIsComparedAndNoSaves) {
     ASSERT_TRUE(finding);
     EXPECT_EQ(finding->rank, static_cast<int>(hangs));
     EXPECT_EQ(finding->how, Lost::gpu_behind);
-    EXPECT_NE(tell(*finding, ranks[hangs].row, "node0").find("come to 3 of the 6 collectives"),
+    EXPECT_NE(describe(*finding, ranks[hangs].row, "node0").find("come to 3 of the 6 collectives"),
               std::string::npos);
   }
 }
@@ -413,9 +413,9 @@ TEST(PeerRulesImpl, TheLineOfAStandstillStaysShort) {
   Ranks ranks(4096);
   for (std::size_t r = 0; r < 4096; ++r) ranks[r].row.step = static_cast<std::int64_t>(r % 100);
   const Finding finding{.rank = no_rank, .how = Lost::standstill, .seconds = 20};
-  const std::string text = tell_standstill(finding, ranks.all());
+  const std::string text = describe_standstill(finding, ranks.all());
   EXPECT_LT(text.size(), 1500u);
-  EXPECT_NE(text.find("; 94 more such places; the cause"), std::string::npos) << text;
+  EXPECT_NE(text.find("; 94 more groups of ranks; the cause"), std::string::npos) << text;
 }
 
 TEST(PeerRulesImpl, TheLineSaysWhereTheRankWas) {
@@ -423,7 +423,7 @@ TEST(PeerRulesImpl, TheLineSaysWhereTheRankWas) {
   row.step = 12, row.doing = Doing::backward, row.collective = Collective::all_reduce;
   row.collectives = 340, row.bytes = 4096;
   std::strcpy(row.gpu, "GPU-1");
-  const std::string text = tell({.rank = 5, .how = Lost::silent, .seconds = 10.2}, row, "node3");
+  const std::string text = describe({.rank = 5, .how = Lost::silent, .seconds = 10.2}, row, "node3");
   EXPECT_NE(text.find("rank 5 (host node3, GPU-1) gives no sign of life for 10 s"), std::string::npos)
       << text;
   EXPECT_NE(text.find("step 12, phase backward, last collective 340, all-reduce of 4096 bytes"),

@@ -16,7 +16,7 @@ namespace {
 
 constexpr WatchLimits quick{.silence = 1.5, .stall = 1, .steps = 5, .outside = 600};
 
-struct Told {
+struct Reported {
   std::mutex mutex;
   std::vector<std::string> texts, warned, written;  ///< warned: aloud; written: on rank 0
   std::atomic<int> recorded{0}, ended{0};
@@ -27,7 +27,7 @@ constexpr int all_go_on = -1, all_hang = -2;
 
 /// `faulty` of `hosts.size()` ranks does `what`, the others wait until the watch ends them or 6 s are over.
 /// Ranks with the same entry of `hosts` share memory.
-void play(const std::vector<std::string>& hosts, int faulty, Told& told,
+void play(const std::vector<std::string>& hosts, int faulty, Reported& reported,
           const std::function<void(RankWatch&)>& what) {
   // Ranks of one test find each other on this machine, even where it has no network.
   setenv("MASTER_ADDR", "127.0.0.1", 1);
@@ -38,22 +38,22 @@ void play(const std::vector<std::string>& hosts, int faulty, Told& told,
     const std::string& host = hosts[static_cast<std::size_t>(rank)];
     std::atomic<bool> ended = false;
     RankWatch watch(communicator, quick, host,
-                    {.tell =
+                    {.report =
                          [&](const std::string& text) {
-                           const std::scoped_lock lock(told.mutex);
-                           told.texts.push_back(text);
+                           const std::scoped_lock lock(reported.mutex);
+                           reported.texts.push_back(text);
                          },
-                     .record = [&](const std::string&) { ++told.recorded; },
+                     .record = [&](const std::string&) { ++reported.recorded; },
                      .warn =
                          [&](const std::string& text, bool aloud) {
-                           const std::scoped_lock lock(told.mutex);
-                           if (aloud) told.warned.push_back(std::to_string(rank) + ": " + text);
-                           if (rank == 0) told.written.push_back(text);
+                           const std::scoped_lock lock(reported.mutex);
+                           if (aloud) reported.warned.push_back(std::to_string(rank) + ": " + text);
+                           if (rank == 0) reported.written.push_back(text);
                          },
                      .end =
                          [&] {
                            ended = true;
-                           ++told.ended;
+                           ++reported.ended;
                          }},
                     host + play);
     watch.row().begin_step(3);
@@ -66,7 +66,7 @@ void play(const std::vector<std::string>& hosts, int faulty, Told& told,
       return what(watch);
     }
     const WaitingRow waiting(watch.row());
-    for (int turn = 0; turn < (faulty == all_go_on ? 150 : 600) && !ended && !told.over; ++turn) {
+    for (int turn = 0; turn < (faulty == all_go_on ? 150 : 600) && !ended && !reported.over; ++turn) {
       if (faulty == all_go_on) watch.row().tick();
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
@@ -75,60 +75,62 @@ void play(const std::vector<std::string>& hosts, int faulty, Told& told,
   unsetenv("MASTER_ADDR");
 }
 
-/// `speakers`: hosts that tell of it, each once.
-void expect_named(const Told& told, int rank, int others, const std::string& what, std::size_t speakers = 1) {
-  ASSERT_EQ(told.texts.size(), speakers);
-  EXPECT_EQ(told.recorded, static_cast<int>(speakers));
-  EXPECT_NE(told.texts[0].find("rank " + std::to_string(rank) + " ("), std::string::npos) << told.texts[0];
-  EXPECT_NE(told.texts[0].find(what), std::string::npos) << told.texts[0];
-  EXPECT_NE(told.texts[0].find("step 3, phase backward"), std::string::npos) << told.texts[0];
-  EXPECT_GE(told.ended, others);
+/// `speakers`: hosts that report it, each once.
+void expect_named(const Reported& reported, int rank, int others, const std::string& what,
+                  std::size_t speakers = 1) {
+  ASSERT_EQ(reported.texts.size(), speakers);
+  EXPECT_EQ(reported.recorded, static_cast<int>(speakers));
+  EXPECT_NE(reported.texts[0].find("rank " + std::to_string(rank) + " ("), std::string::npos)
+      << reported.texts[0];
+  EXPECT_NE(reported.texts[0].find(what), std::string::npos) << reported.texts[0];
+  EXPECT_NE(reported.texts[0].find("step 3, phase backward"), std::string::npos) << reported.texts[0];
+  EXPECT_GE(reported.ended, others);
 }
 
 const std::vector<std::string> one_host = {"a", "a", "a"}, two_hosts = {"a", "a", "b", "b"};
 
 TEST(RankWatchImpl, ARankThatGoesWithoutAWordIsNamedOnceByTheOthers) {
   for (int rank = 0; rank < 3; ++rank) {
-    Told told;
-    play(one_host, rank, told, [](RankWatch&) {});
-    expect_named(told, rank, 2, "died");
+    Reported reported;
+    play(one_host, rank, reported, [](RankWatch&) {});
+    expect_named(reported, rank, 2, "died");
   }
 }
 
 TEST(RankWatchImpl, AcrossHostsToo) {
   for (int rank = 0; rank < 4; ++rank) {
-    Told told;
-    play(two_hosts, rank, told, [](RankWatch&) {});
+    Reported reported;
+    play(two_hosts, rank, reported, [](RankWatch&) {});
     // Without rank 0 the hosts have nobody between them.
-    expect_named(told, rank, 3, "died", rank == 0 ? 2 : 1);
+    expect_named(reported, rank, 3, "died", rank == 0 ? 2 : 1);
   }
 }
 
 TEST(RankWatchImpl, ARankThatFailsIsNamedWithItsReason) {
   for (const auto& hosts : {one_host, two_hosts}) {
-    Told told;
-    play(hosts, 2, told, [](RankWatch& watch) { watch.fail("no such file"); });
-    expect_named(told, 2, static_cast<int>(hosts.size()) - 1, "failed: no such file");
+    Reported reported;
+    play(hosts, 2, reported, [](RankWatch& watch) { watch.fail("no such file"); });
+    expect_named(reported, 2, static_cast<int>(hosts.size()) - 1, "failed: no such file");
   }
 }
 
 TEST(RankWatchImpl, ARankThatDoesNotGoOnIsNamed) {
   for (const auto& hosts : {one_host, two_hosts}) {
-    Told told;
-    play(hosts, 1, told, [](RankWatch&) { std::this_thread::sleep_for(std::chrono::seconds(4)); });
-    expect_named(told, 1, static_cast<int>(hosts.size()) - 1, "has not gone on for 1 s");
+    Reported reported;
+    play(hosts, 1, reported, [](RankWatch&) { std::this_thread::sleep_for(std::chrono::seconds(4)); });
+    expect_named(reported, 1, static_cast<int>(hosts.size()) - 1, "has not gone on for 1 s");
   }
 }
 
 TEST(RankWatchImpl, ARankWhoseGpuDoesNotGoOnIsNamed) {
   for (const auto& hosts : {one_host, two_hosts}) {
-    Told told;
-    play(hosts, 1, told, [](RankWatch& watch) {
+    Reported reported;
+    play(hosts, 1, reported, [](RankWatch& watch) {
       watch.follow([] { return 9; });
       const WaitingRow waiting(watch.row());
       std::this_thread::sleep_for(std::chrono::seconds(4));
     });
-    expect_named(told, 1, static_cast<int>(hosts.size()) - 1, "it has come to 9 of the 12 collectives");
+    expect_named(reported, 1, static_cast<int>(hosts.size()) - 1, "it has come to 9 of the 12 collectives");
   }
 }
 
@@ -136,8 +138,8 @@ TEST(RankWatchImpl, ARankWhoseGpuDoesNotGoOnIsNamed) {
 TEST(RankWatchImpl, ARankThatWaitsForDataIsReportedByAnotherAndGoesOn) {
   for (const auto& hosts : {one_host, two_hosts})
     for (const int slow : {0, 1}) {
-      Told told;
-      play(hosts, slow, told, [&](RankWatch& watch) {
+      Reported reported;
+      play(hosts, slow, reported, [&](RankWatch& watch) {
         watch.row().enter(Doing::data_wait);
         {
           const DataCall data;
@@ -146,41 +148,41 @@ TEST(RankWatchImpl, ARankThatWaitsForDataIsReportedByAnotherAndGoesOn) {
         watch.row().tick();
         std::this_thread::sleep_for(std::chrono::milliseconds(300));
         watch.row().enter(Doing::ending), watch.leave();
-        told.over = true;
+        reported.over = true;
       });
-      ASSERT_EQ(told.warned.size(), 1u);
+      ASSERT_EQ(reported.warned.size(), 1u);
       const std::string name = "rank " + std::to_string(slow);
       EXPECT_TRUE(
-          told.warned[0].starts_with((slow == 0 ? "1: " : "0: ") + name + " (host a, CPU) has waited"))
-          << told.warned[0];
-      EXPECT_NE(told.warned[0].find("for data for 1 s; step 3, phase data_wait"), std::string::npos)
-          << told.warned[0];
-      ASSERT_EQ(told.written.size(), 1u);
-      EXPECT_TRUE(told.written[0].starts_with(name)) << told.written[0];
-      EXPECT_TRUE(told.texts.empty()) << told.texts[0];
-      EXPECT_EQ(told.ended, 0);
+          reported.warned[0].starts_with((slow == 0 ? "1: " : "0: ") + name + " (host a, CPU) has waited"))
+          << reported.warned[0];
+      EXPECT_NE(reported.warned[0].find("for data for 1 s; step 3, phase data_wait"), std::string::npos)
+          << reported.warned[0];
+      ASSERT_EQ(reported.written.size(), 1u);
+      EXPECT_TRUE(reported.written[0].starts_with(name)) << reported.written[0];
+      EXPECT_TRUE(reported.texts.empty()) << reported.texts[0];
+      EXPECT_EQ(reported.ended, 0);
     }
 }
 
 TEST(RankWatchImpl, WhereAllHangTogetherAllEndAndNobodyIsNamed) {
   for (const auto& hosts : {one_host, two_hosts}) {
-    Told told;
-    play(hosts, all_hang, told, {});
-    ASSERT_EQ(told.texts.size(), 1u);
-    EXPECT_EQ(told.recorded, 1);
-    EXPECT_EQ(told.ended, static_cast<int>(hosts.size()));
-    EXPECT_TRUE(told.texts[0].starts_with("all " + std::to_string(hosts.size()) + " ranks wait"))
-        << told.texts[0];
-    EXPECT_EQ(told.texts[0].find("(host"), std::string::npos) << told.texts[0];
+    Reported reported;
+    play(hosts, all_hang, reported, {});
+    ASSERT_EQ(reported.texts.size(), 1u);
+    EXPECT_EQ(reported.recorded, 1);
+    EXPECT_EQ(reported.ended, static_cast<int>(hosts.size()));
+    EXPECT_TRUE(reported.texts[0].starts_with("all " + std::to_string(hosts.size()) + " ranks wait"))
+        << reported.texts[0];
+    EXPECT_EQ(reported.texts[0].find("(host"), std::string::npos) << reported.texts[0];
   }
 }
 
 TEST(RankWatchImpl, WhoLeavesIsNotMissedAndNothingIsLeftBehind) {
-  Told told;
-  play(one_host, all_go_on, told, {});
-  play(two_hosts, all_go_on, told, {});
-  EXPECT_TRUE(told.texts.empty()) << told.texts[0];
-  EXPECT_EQ(told.ended, 0);
+  Reported reported;
+  play(one_host, all_go_on, reported, {});
+  play(two_hosts, all_go_on, reported, {});
+  EXPECT_TRUE(reported.texts.empty()) << reported.texts[0];
+  EXPECT_EQ(reported.ended, 0);
 }
 
 TEST(HostBoardImpl, ASilentRankIsTheOneWhoseRowStandsStill) {

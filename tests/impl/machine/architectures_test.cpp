@@ -1,5 +1,5 @@
 // labels: unit
-// For which GPUs this build holds code: what CMake was told, and what lies in the library by cuobjdump.
+// For which GPUs this build holds code: the setting of CMake, and what lies in the library by cuobjdump.
 #include "impl/machine/architectures.hpp"
 
 #include <gtest/gtest.h>
@@ -23,15 +23,15 @@ namespace fs = std::filesystem;
 
 /// cuobjdump of $ASSAY_CUOBJDUMP, PATH, a CUDA toolkit, or the one that PyTorch's compiler brings.
 std::string cuobjdump() {
-  std::vector<std::string> places;
-  if (const char* named = std::getenv("ASSAY_CUOBJDUMP")) places.push_back(named);
+  std::vector<std::string> paths;
+  if (const char* named = std::getenv("ASSAY_CUOBJDUMP")) paths.push_back(named);
   for (const char* toolkit : {"/usr/local/cuda", "/usr/local/cuda-13.0"})
-    places.push_back(std::string(toolkit) + "/bin/cuobjdump");
+    paths.push_back(std::string(toolkit) + "/bin/cuobjdump");
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(tests::source_dir() + "/.toolchain/lib", error))
-    places.push_back(entry.path().string() + "/site-packages/triton/backends/nvidia/bin/cuobjdump");
-  for (const std::string& place : places)
-    if (fs::exists(place, error)) return place;
+    paths.push_back(entry.path().string() + "/site-packages/triton/backends/nvidia/bin/cuobjdump");
+  for (const std::string& path : paths)
+    if (fs::exists(path, error)) return path;
   return std::system("command -v cuobjdump > /dev/null 2>&1") == 0 ? "cuobjdump" : "";
 }
 
@@ -47,7 +47,7 @@ std::string output_of(const std::string& command) {
 }
 
 /// Machine code by architecture, as the note in each says how it was compiled. The names of the parts alone
-/// do not tell sm_90 and sm_90a apart in every release of cuobjdump.
+/// do not distinguish sm_90 and sm_90a in every release of cuobjdump.
 std::map<std::string, int> machine_code(const std::string& tool, const std::string& library) {
   const tests::Scratch scratch;
   output_of("cd " + scratch.path().string() + " && " + tool + " --extract-elf all " + library + " 2>&1");

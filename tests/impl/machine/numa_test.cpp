@@ -31,14 +31,16 @@ class NumaImpl : public testing::Test {
   fs::path status() const { return scratch_.path() / "status"; }
   fs::path system() const { return scratch_.path() / "sys"; }
   fs::path node() const { return system() / "bus/pci/devices/0000:1b:00.0/numa_node"; }
-  NumaPlace place(const std::string& pci) const { return read_numa_place(status(), system(), pci); }
+  NumaPlacement placement(const std::string& pci) const {
+    return read_numa_placement(status(), system(), pci);
+  }
 
  private:
   tests::Scratch scratch_;
 };
 
 TEST_F(NumaImpl, ReadsWhatLinuxSays) {
-  const NumaPlace found = place("0000:1b:00.0");
+  const NumaPlacement found = placement("0000:1b:00.0");
   EXPECT_EQ(found.processors, "0-3,8");
   EXPECT_EQ(found.memory_nodes, "0");
   EXPECT_EQ(found.gpu_node, 1);
@@ -46,14 +48,14 @@ TEST_F(NumaImpl, ReadsWhatLinuxSays) {
 }
 
 TEST_F(NumaImpl, LeavesOutWhatLinuxDoesNotSay) {
-  const NumaPlace no_gpu = place("");
+  const NumaPlacement no_gpu = placement("");
   EXPECT_EQ(no_gpu.processors, "0-3,8");
   EXPECT_EQ(no_gpu.gpu_node, std::nullopt);
-  EXPECT_EQ(place("0000:ff:00.0").gpu_node, std::nullopt);
+  EXPECT_EQ(placement("0000:ff:00.0").gpu_node, std::nullopt);
   write(node(), "-1\n");
-  EXPECT_EQ(place("0000:1b:00.0").gpu_node, std::nullopt);
+  EXPECT_EQ(placement("0000:1b:00.0").gpu_node, std::nullopt);
   fs::remove(status());
-  EXPECT_EQ(place("").processors, "");
+  EXPECT_EQ(placement("").processors, "");
 }
 
 TEST(NumaListImpl, NumbersOfALinuxList) {
@@ -70,7 +72,7 @@ TEST(NumaListImpl, ThisThreadsProcessorsAreThoseOfItsMask) {
   std::vector<std::int64_t> allowed;
   for (int n = 0; n < CPU_SETSIZE; ++n)
     if (CPU_ISSET(n, &mask)) allowed.push_back(n);
-  EXPECT_EQ(numbers_of(numa_place(at::kCPU).processors), allowed);
+  EXPECT_EQ(numbers_of(numa_placement(at::kCPU).processors), allowed);
 }
 
 }  // namespace

@@ -164,8 +164,8 @@ TEST(ExecutedFlopsImpl, StepsOf600DrawnConfigurationsRunExactlyWhatTheSpecSays) 
   });
 }
 
-/// Attention alone by plain ATen products, which a GPU falls back to.
-TEST(ExecutedFlopsImpl, PlainProductsRunTheWholeSquare) {
+/// Attention alone by plain ATen GEMMs, which a GPU falls back to.
+TEST(ExecutedFlopsImpl, PlainGemmsRunTheWholeSquare) {
   check_draws(100, [] {
     Drawn drawn = draw();
     drawn.recompute = spec::Recompute::none;  // attention alone
@@ -194,14 +194,14 @@ TEST(ExecutedFlopsImpl, FusedAttentionCountsCausalPairsOnce) {
   const FlopCounter counter;
   const auto [y, lse] = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, /*is_causal=*/true);
   at::_scaled_dot_product_flash_attention_for_cpu_backward(y, q, k, v, y, lse, 0.0, true);
-  const Count product = 2 * Count(B) * H * (T * (T + 1) / 2) * E;
+  const Count gemm = 2 * Count(B) * H * (T * (T + 1) / 2) * E;
   const MeasuredFlops& ran = counter.measured();
-  EXPECT_EQ(ran.at(FlopComponent::attention_scores, ExecutedPass::forward), product);
-  EXPECT_EQ(ran.at(FlopComponent::attention_values, ExecutedPass::forward), product);
-  EXPECT_EQ(ran.at(FlopComponent::attention_scores, ExecutedPass::backward), 2 * product);
-  EXPECT_EQ(ran.at(FlopComponent::attention_values, ExecutedPass::backward), 2 * product);
-  EXPECT_EQ(ran.at(FlopComponent::attention_scores, ExecutedPass::recompute), product);
-  EXPECT_EQ(ran.total(), 7 * product);
+  EXPECT_EQ(ran.at(FlopComponent::attention_scores, ExecutedPass::forward), gemm);
+  EXPECT_EQ(ran.at(FlopComponent::attention_values, ExecutedPass::forward), gemm);
+  EXPECT_EQ(ran.at(FlopComponent::attention_scores, ExecutedPass::backward), 2 * gemm);
+  EXPECT_EQ(ran.at(FlopComponent::attention_values, ExecutedPass::backward), 2 * gemm);
+  EXPECT_EQ(ran.at(FlopComponent::attention_scores, ExecutedPass::recompute), gemm);
+  EXPECT_EQ(ran.total(), 7 * gemm);
 }
 
 Drawn example() {
@@ -210,7 +210,7 @@ Drawn example() {
   return drawn;
 }
 
-TEST(ExecutedFlopsImpl, ASpecWithoutOneProductIsSeen) {
+TEST(ExecutedFlopsImpl, ASpecWithoutOneGemmIsSeen) {
   const Drawn drawn = example();
   const MeasuredFlops ran = step(drawn);
   const ExecutedFlops whole = expected(drawn, cpu_kernel(drawn.dtype));
@@ -220,13 +220,13 @@ TEST(ExecutedFlopsImpl, ASpecWithoutOneProductIsSeen) {
       ExecutedFlops less = whole;
       Count& needed = less.counts[i][pass].needed;
       if (needed == Count(0)) continue;
-      // One block's product of one factor's gradient, in one micro-batch of one sequence.
+      // One block's GEMM of one factor's gradient, in one micro-batch of one sequence.
       needed = needed - needed.divided_exactly_by(2 * drawn.model.layers * drawn.batch.B);
       EXPECT_NE(difference(ran, less).find(to_string(static_cast<FlopComponent>(i))), std::string::npos);
     }
 }
 
-TEST(ExecutedFlopsImpl, AStepThatRunsOneProductTwiceIsSeen) {
+TEST(ExecutedFlopsImpl, AStepThatRunsOneGemmTwiceIsSeen) {
   const Drawn drawn = example();
   const ExecutedFlops stated = expected(drawn, cpu_kernel(drawn.dtype));
   const auto weights = [&](ParameterBuffers& buffers) {
@@ -262,52 +262,52 @@ TEST(ExecutedFlopsImpl, SettingsOfRecomputeDifferByWhatRunsAgain) {
   }
 }
 
-/// Products hide in many ops. Each op that a step dispatches is counted, or known here to hold none.
-TEST(ExecutedFlopsImpl, EveryOpThatAStepDispatchesIsCountedOrHoldsNoProduct) {
-  const std::set<std::string> without_product = {"aten::_foreach_copy",
-                                                 "aten::_foreach_zero",
-                                                 "aten::_to_copy",
-                                                 "aten::add",
-                                                 "aten::as_strided",
-                                                 "aten::cat",
-                                                 "aten::clone",
-                                                 "aten::copy",
-                                                 "aten::empty",
-                                                 "aten::empty_like",
-                                                 "aten::empty_strided",
-                                                 "aten::fill",
-                                                 "aten::item",
-                                                 "aten::_local_scalar_dense",
-                                                 "aten::narrow",
-                                                 "aten::reshape",
-                                                 "aten::resize",
-                                                 "aten::select",
-                                                 "aten::slice",
-                                                 "aten::sub",
-                                                 "aten::sum",
-                                                 "aten::t",
-                                                 "aten::to",
-                                                 "aten::transpose",
-                                                 "aten::unsqueeze",
-                                                 "aten::view",
-                                                 "aten::_unsafe_view",
-                                                 "aten::zero",
-                                                 "aten::zeros",
-                                                 "aten::zeros_like",
-                                                 "aten::scalar_tensor",
-                                                 "aten::_reshape_alias",
-                                                 "aten::cpu",
-                                                 "aten::mul",
-                                                 "aten::div",
-                                                 "aten::contiguous",
-                                                 "aten::numpy_T",
-                                                 "aten::detach",
-                                                 "aten::squeeze",
-                                                 "aten::unbind",
-                                                 "aten::lift_fresh",
-                                                 "aten::tensor",
-                                                 "aten::alias",
-                                                 "aten::view_as"};
+/// GEMMs hide in many ops. Each op that a step dispatches is counted, or known here to hold none.
+TEST(ExecutedFlopsImpl, EveryOpThatAStepDispatchesIsCountedOrHoldsNoGemm) {
+  const std::set<std::string> without_gemm = {"aten::_foreach_copy",
+                                              "aten::_foreach_zero",
+                                              "aten::_to_copy",
+                                              "aten::add",
+                                              "aten::as_strided",
+                                              "aten::cat",
+                                              "aten::clone",
+                                              "aten::copy",
+                                              "aten::empty",
+                                              "aten::empty_like",
+                                              "aten::empty_strided",
+                                              "aten::fill",
+                                              "aten::item",
+                                              "aten::_local_scalar_dense",
+                                              "aten::narrow",
+                                              "aten::reshape",
+                                              "aten::resize",
+                                              "aten::select",
+                                              "aten::slice",
+                                              "aten::sub",
+                                              "aten::sum",
+                                              "aten::t",
+                                              "aten::to",
+                                              "aten::transpose",
+                                              "aten::unsqueeze",
+                                              "aten::view",
+                                              "aten::_unsafe_view",
+                                              "aten::zero",
+                                              "aten::zeros",
+                                              "aten::zeros_like",
+                                              "aten::scalar_tensor",
+                                              "aten::_reshape_alias",
+                                              "aten::cpu",
+                                              "aten::mul",
+                                              "aten::div",
+                                              "aten::contiguous",
+                                              "aten::numpy_T",
+                                              "aten::detach",
+                                              "aten::squeeze",
+                                              "aten::unbind",
+                                              "aten::lift_fresh",
+                                              "aten::tensor",
+                                              "aten::alias",
+                                              "aten::view_as"};
   for (const Dtype dtype : {Dtype::f64, Dtype::f32, Dtype::bf16}) {
     Drawn drawn = example();
     drawn.dtype = dtype;
@@ -317,7 +317,7 @@ TEST(ExecutedFlopsImpl, EveryOpThatAStepDispatchesIsCountedOrHoldsNoProduct) {
     trainer.step({drawn.batch}, static_cast<double>(drawn.batch.valid_tokens()), 1e-3);
     EXPECT_TRUE(counter.seen().contains("aten::mm"));
     for (const std::string& op : counter.seen())
-      EXPECT_TRUE(counted_ops().contains(op) || without_product.contains(op)) << op;
+      EXPECT_TRUE(counted_ops().contains(op) || without_gemm.contains(op)) << op;
   }
 }
 
@@ -355,16 +355,16 @@ TEST(ExecutedFlopsImpl, WorkOverPairsIsCountedAnewForOtherDocuments) {
 
 TEST(ExecutedFlopsImpl, ACounterInsideAnotherCountsInItsPlace) {
   const FlopCounter counter;
-  report_product(1, 1, 1);
+  report_gemm(1, 1, 1);
   {
     const FlopCounter inner;
-    report_product(2, 3, 4);
+    report_gemm(2, 3, 4);
     EXPECT_EQ(inner.measured().total(), Count(48));
     EXPECT_EQ(counter.measured().total(), Count(2)) << "the inner one counts instead";
     report(counter.measured());
     EXPECT_EQ(inner.measured().total(), Count(50));
   }
-  report_product(1, 1, 1);
+  report_gemm(1, 1, 1);
   EXPECT_EQ(counter.measured().total(), Count(4));
   {
     const FlopCounter inner;
@@ -372,12 +372,12 @@ TEST(ExecutedFlopsImpl, ACounterInsideAnotherCountsInItsPlace) {
     EXPECT_EQ(inner.measured().total(), Count(4 * 60)) << "each op once";
   }
   at::matmul(at::zeros({4, 2, 3}), at::zeros({4, 3, 5}));
-  report_product(2, 3, 5);
+  report_gemm(2, 3, 5);
   EXPECT_EQ(counter.measured().total(), Count(4 + 4 * 60 + 60));
 }
 
 TEST(ExecutedFlopsImpl, NothingIsCountedOutside) {
-  report_product(1, 1, 1);
+  report_gemm(1, 1, 1);
   report_flops(FlopComponent::head, 5);
   const FlopCounter counter;
   EXPECT_EQ(counter.measured().total(), Count(0));

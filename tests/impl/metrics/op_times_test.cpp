@@ -55,18 +55,18 @@ TEST(OpTimesImpl, EveryMomentIsOfTheInnermostOpOrOfNone) {
   EXPECT_EQ(rope->calls, 1);
 }
 
-TEST(OpTimesImpl, ProductsAreNamedByTheFlopScopeAroundThem) {
+TEST(OpTimesImpl, GemmsAreNamedByTheFlopScopeAroundThem) {
   OpClock clock(at::kCPU);
   {
     FlopScope scope(spec::FlopComponent::gate_up);
-    { const OpScope product(StepPass::forward); }
+    { const OpScope gemm(StepPass::forward); }
     scope.enter(spec::FlopComponent::down);
-    { const OpScope product(StepPass::weight_gradient); }
-    { const OpScope product(StepPass::weight_gradient); }
+    { const OpScope gemm(StepPass::weight_gradient); }
+    { const OpScope gemm(StepPass::weight_gradient); }
     const FlopScope again(spec::ExecutedPass::recompute);
-    { const OpScope product(StepPass::forward); }
+    { const OpScope gemm(StepPass::forward); }
   }
-  { const OpScope product(StepPass::forward); }
+  { const OpScope gemm(StepPass::forward); }
   const OpTimes times = clock.times();
   EXPECT_EQ(times.parts.size(), 4u);
   EXPECT_TRUE(find(times, StepOp::gate_up, StepPass::forward));

@@ -11,9 +11,9 @@
 namespace assay::impl {
 namespace {
 
-/// Every element of a block is written by a product or listed as beside products, none by both: what a step
-/// zeroes and what its first products overwrite are together all of the gradient.
-RC_GTEST_PROP(ViewsImpl, ProductsAndWhatIsBesideThemCoverEveryBlockOnce, ()) {
+/// Every element of a block is written by a GEMM or listed as beside GEMMs, none by both: what a step
+/// zeroes and what its first GEMMs overwrite are together all of the gradient.
+RC_GTEST_PROP(ViewsImpl, GemmsAndWhatIsBesideThemCoverEveryBlockOnce, ()) {
   spec::ModelSpec model = tests::tiny_model(*rc::gen::arbitrary<std::uint32_t>());
   model.tied_embeddings = *rc::gen::arbitrary<bool>();
   model.qk_norm = *rc::gen::arbitrary<bool>();
@@ -31,7 +31,7 @@ RC_GTEST_PROP(ViewsImpl, ProductsAndWhatIsBesideThemCoverEveryBlockOnce, ()) {
   RC_ASSERT(at::equal(times, at::ones_like(times)));
 }
 
-TEST(ViewsImpl, GainsAndAnEmbeddingOfItsOwnAreBesideProducts) {
+TEST(ViewsImpl, GainsAndAnEmbeddingOfItsOwnAreBesideGemms) {
   spec::ModelSpec model = tests::tiny_model(3);
   model.tied_embeddings = false;
   const spec::Inventory inventory = spec::inventory(model);

@@ -127,7 +127,7 @@ TEST(LayoutCheckpointImpl, AResumedRunInAnotherLayoutGoesOnAsTheUnchangedOne) {
   }
 }
 
-TEST(LayoutCheckpointImpl, ThePlaceOfTheLayoutLeavesNoTraceInTheFiles) {
+TEST(LayoutCheckpointImpl, TheLayoutLeavesNoTraceInTheFiles) {
   // Initial weights are the same bits everywhere, so their checkpoints are the same files.
   tests::Scratch scratch;
   std::map<std::string, std::string> first;

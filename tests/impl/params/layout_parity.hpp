@@ -27,8 +27,8 @@ struct LayoutCase {
   Ignored ignored = Ignored::none;
   int steps = 5;
   double tolerance = 1e-11;     ///< relative, in fp64
-  std::vector<int> order = {};  ///< of passes: StepRunner::step
-  spec::Movers by = {};         ///< what moves shares
+  std::vector<int> order = {};  ///< of micro-batches: StepRunner::step
+  spec::Movers by = {};         ///< what moves shards
 };
 
 inline std::string describe(const LayoutCase& c, const spec::Layout& layout) {
@@ -65,7 +65,7 @@ inline std::vector<reference::Batch> dealt(const reference::Batch& whole, const 
   return mine;
 }
 
-/// All shares of a buffer on every rank. Collective.
+/// All shards of a buffer on every rank. Collective.
 inline at::Tensor whole_of(StepRunner& runner, const at::Tensor& buffer) {
   impl::Communicator& shard = runner.groups().shard();
   const impl::ParameterBuffers& buffers = runner.buffers();

@@ -30,7 +30,7 @@ std::int64_t held_by_all(const memory::Setting& setting) {
     const auto wire = setting.rounded_sums ? at::kBFloat16 : buffers.gradients.scalar_type();
     const auto parameters = make_parameters(
         buffers, setting.model, groups, wire,
-        {.gradients = setting.copied_sums ? spec::MovedBy::copy_engines : spec::MovedBy::multiprocessors});
+        {.gradients = setting.copied_sums ? spec::MovedBy::copy_engines : spec::MovedBy::nccl});
     communicator.barrier();
     if (communicator.rank() == 0) held = tests::CountingAllocator::installed().held();
     communicator.barrier();
@@ -58,7 +58,7 @@ RC_GTEST_PROP(LayoutPlanImpl, TheStateOfEachLayoutIsWhatThePlanSays, ()) {
   RC_ASSERT(held_by_all(setting) == ranks * predicted);
 }
 
-TEST(LayoutPlanImpl, SharesTakeLessOfALargeModel) {
+TEST(LayoutPlanImpl, ShardsTakeLessOfALargeModel) {
   memory::Setting setting;
   setting.model = spec::find_model("llama3-8b");
   setting.dtype = Dtype::bf16;

@@ -53,7 +53,7 @@ RC_GTEST_PROP(LayoutsImpl, EveryLayoutTrainsAsTheReference, ()) {
 }
 
 /// The executor runs lists of actions, whoever made them: sums of gradients start where a block's first
-/// product comes, not with a number of a micro-batch.
+/// GEMM comes, not with a number of a micro-batch.
 TEST(LayoutsImpl, PassesInAnyOrderTrainAsTheReference) {
   const std::vector<std::vector<int>> orders = {{0, 1, -1, -2}, {0, 1, -2, -1}, {1, -2, 0, -1}};
   for (const std::vector<int>& order : orders)
@@ -64,7 +64,7 @@ TEST(LayoutsImpl, PassesInAnyOrderTrainAsTheReference) {
       for (const std::uint64_t seed : {3, 7}) {
         const LayoutCase c{.seed = seed, .micro = 1, .accumulation = 2, .steps = 3, .order = order};
         EXPECT_EQ(difference(c, layout), "")
-            << tests::describe(c, layout) << ", first pass " << order[0] << ", last " << order[3];
+            << tests::describe(c, layout) << ", first micro-batch " << order[0] << ", last " << order[3];
       }
 }
 
@@ -79,11 +79,10 @@ TEST(LayoutsImpl, EightRanksOfEveryKindTrainAsTheReference) {
 /// On every rank the gains that the blocks read are those that the optimizer adds to, unrounded.
 void expect_gains_of(tests::StepRunner& runner, const at::Tensor& master) {
   const ParameterBuffers& buffers = runner.buffers();
-  for (const spec::Parameter& place : buffers.gain_places.parameters)
-    EXPECT_TRUE(
-        at::equal(buffers.gains.narrow(0, place.offset, place.size),
-                  master.narrow(0, buffers.inventory.at(place.name).offset, place.size).to(at::kFloat)))
-        << place.name;
+  for (const spec::Parameter& gain : buffers.gain_offsets.parameters)
+    EXPECT_TRUE(at::equal(buffers.gains.narrow(0, gain.offset, gain.size),
+                          master.narrow(0, buffers.inventory.at(gain.name).offset, gain.size).to(at::kFloat)))
+        << gain.name;
 }
 
 /// Bits of the whole weights after some steps in low precision, and whether replicas agree.

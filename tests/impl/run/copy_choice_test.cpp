@@ -17,8 +17,7 @@ namespace {
 
 using spec::DataParallel;
 
-constexpr spec::MovedBy multiprocessors = spec::MovedBy::multiprocessors,
-                        copy_engines = spec::MovedBy::copy_engines;
+constexpr spec::MovedBy nccl = spec::MovedBy::nccl, copy_engines = spec::MovedBy::copy_engines;
 
 std::string refusal_on_cpu(spec::MovedBy gather, spec::MovedBy scatter) {
   spec::RunConfig config;
@@ -40,13 +39,11 @@ void expect_words(const std::string& text, const std::vector<std::string>& words
 }
 
 TEST(CopyChoiceImpl, TheCpuHasNoCopyEngines) {
-  expect_words(
-      refusal_on_cpu(copy_engines, multiprocessors),
-      {"parallel.gather=copy_engines", "weights", "this run is on the CPU", "give parallel.gather=multi"});
-  expect_words(refusal_on_cpu(multiprocessors, copy_engines),
-               {"parallel.scatter=copy_engines", "gradients", "this run is on the CPU",
-                "give parallel.scatter=multi"});
-  EXPECT_EQ(refusal_on_cpu(multiprocessors, multiprocessors), "");
+  expect_words(refusal_on_cpu(copy_engines, nccl), {"parallel.gather=copy_engines", "weights",
+                                                    "this run is on the CPU", "give parallel.gather=nccl"});
+  expect_words(refusal_on_cpu(nccl, copy_engines), {"parallel.scatter=copy_engines", "gradients",
+                                                    "this run is on the CPU", "give parallel.scatter=nccl"});
+  EXPECT_EQ(refusal_on_cpu(nccl, nccl), "");
 }
 
 TEST(CopyChoiceImpl, SharesOfOneCopyAreOnOneHost) {
@@ -58,9 +55,8 @@ TEST(CopyChoiceImpl, SharesOfOneCopyAreOnOneHost) {
     for (const DataParallel data : {DataParallel::zero1, DataParallel::shard}) {
       EXPECT_EQ(reason(data, one), "");
       const std::string setting = copied.setting;
-      expect_words(reason(data, two),
-                   {setting + "=copy_engines", copied.what, "ranks 0 and 2", "run on a and b",
-                    "parallel.data=hybrid", setting + "=multiprocessors"});
+      expect_words(reason(data, two), {setting + "=copy_engines", copied.what, "ranks 0 and 2",
+                                       "run on a and b", "parallel.data=hybrid", setting + "=nccl"});
     }
     EXPECT_EQ(reason(DataParallel::hybrid, two, 2), "");
     EXPECT_NE(reason(DataParallel::hybrid, two, 4), "");
@@ -77,8 +73,8 @@ TEST(CopyChoiceImpl, EnginesWithoutGpusRefuse) {
         ADD_FAILURE() << "not refused";
       } catch (const AgreedError& error) {
         EXPECT_EQ(error.code(), ExitCode::usage);
-        expect_words(error.what(), {"these 2 ranks go by " + communicator.engine(),
-                                    "give " + setting + "=multiprocessors"});
+        expect_words(error.what(),
+                     {"these 2 ranks go by " + communicator.engine(), "give " + setting + "=nccl"});
       }
       communicator.barrier();
     };

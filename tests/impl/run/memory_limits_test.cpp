@@ -193,8 +193,8 @@ TEST(MemoryLimitsImpl, APassThatDoesNotFitIsToldOfOtherLayoutsToo) {
             std::string::npos)
       << text;
   for (const bool weights : {true, false}) {  // within a host alone
-    config.gather = weights ? spec::MovedBy::copy_engines : spec::MovedBy::multiprocessors;
-    config.scatter = weights ? spec::MovedBy::multiprocessors : spec::MovedBy::copy_engines;
+    config.gather = weights ? spec::MovedBy::copy_engines : spec::MovedBy::nccl;
+    config.scatter = weights ? spec::MovedBy::nccl : spec::MovedBy::copy_engines;
     EXPECT_EQ(refusal(config, machine, gpu, 8).find("parallel.data=shard"), std::string::npos);
     EXPECT_NE(refusal(config, machine, gpu, 8).find("parallel.data=hybrid"), std::string::npos);
   }

@@ -86,6 +86,17 @@ TEST_F(RunFolderImpl, TheWayOutThatADamagedCheckpointNamesIsOne) {
   EXPECT_EQ(checkpoint::read_state(resume_path(config)).step, 1);
 }
 
+TEST_F(RunFolderImpl, ACheckpointWithFormerNamesOfSettingsGoesOn) {
+  const checkpoint::State then{.step = 1,
+                               .tokens = 0,
+                               .config =
+                                   "[parallel]\ndata = \"shard\"\ngather = \"multiprocessors\"\n"
+                                   "scatter = \"multiprocessors\"\n"};
+  spec::RunConfig config;
+  config.data_parallel = spec::DataParallel::shard;
+  EXPECT_FALSE(refuse_other_settings(config, then, "step-1"));
+}
+
 TEST_F(RunFolderImpl, TheWayToGoOnNamesTheFolderOrThatNothingIsSaved) {
   fs::create_directories(folder("empty"));
   EXPECT_NE(way_to_go_on(folder("empty")).find("run the same command anew"), std::string::npos);

@@ -80,8 +80,8 @@ inline spec::RunConfig draw_config() {
   if (config.data_parallel == spec::DataParallel::hybrid)
     config.shard_ranks = *inRange<std::int64_t>(0, 1 << 20);
   if (config.data_parallel != spec::DataParallel::replicate) {
-    config.gather = *rc::gen::element(spec::MovedBy::multiprocessors, spec::MovedBy::copy_engines);
-    config.scatter = *rc::gen::element(spec::MovedBy::multiprocessors, spec::MovedBy::copy_engines);
+    config.gather = *rc::gen::element(spec::MovedBy::nccl, spec::MovedBy::copy_engines);
+    config.scatter = *rc::gen::element(spec::MovedBy::nccl, spec::MovedBy::copy_engines);
   }
   if (config.dtype == Dtype::bf16) config.reduce = *rc::gen::element(Dtype::f32, Dtype::bf16);
   config.check_replicas_every = *inRange<std::int64_t>(0, 1000);

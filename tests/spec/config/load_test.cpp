@@ -109,6 +109,38 @@ TEST(LoadSpec, RangesAndChoicesSayWhereAndSuggest) {
             "\"constant\", \"cosine\", \"wsd\"; did you mean \"cosine\"?");
 }
 
+TEST(LoadSpec, AFormerNameOfAChoiceIsRefusedByItsNameNow) {
+  EXPECT_EQ(
+      refusal("[parallel]\ndata = \"shard\"\ngather = \"multiprocessors\""),
+      "recipe.toml:3:10: config_c1: parallel.gather = \"multiprocessors\" is out of range: must be one of "
+      "\"nccl\", \"copy_engines\"; it is called \"nccl\" now");
+  EXPECT_NE(refusal("", {"parallel.data=shard", "parallel.scatter=multiprocessors"})
+                .find("; it is called \"nccl\" now"),
+            std::string::npos);
+}
+
+/// What an earlier version wrote by dump_toml: each choice that is called otherwise now, by its former name.
+TEST(LoadSpec, ADumpWithFormerNamesOfChoicesLoadsAsTheirNamesNow) {
+  int renamed = 0;
+  for (const Key& key : keys())
+    for (const auto& [former, now] : key.former_choices) {
+      RunConfig config;
+      config.data_parallel = DataParallel::shard;
+      key.set(config, now);
+      std::string old = dump_toml(config);
+      const std::string line = "\n" + key.name.substr(key.name.find('.') + 1) + " = ";
+      const std::size_t at = old.find(line + '"' + now + '"');
+      ASSERT_NE(at, std::string::npos) << key.name;
+      old.replace(at, line.size() + now.size() + 2, line + '"' + former + '"');
+      EXPECT_EQ(load_dump(old, "dump"), config) << key.name;
+      EXPECT_NE(refusal(old), "") << key.name;
+      ++renamed;
+    }
+  EXPECT_EQ(renamed, 2);
+  EXPECT_EQ(load_dump(dump_toml(RunConfig()), "dump"), RunConfig());
+  EXPECT_THROW(load_dump("parallel = {data = 'shard', gather = 'multi'}", "dump"), UserError);
+}
+
 TEST(LoadSpec, SyntaxErrorsHaveLineAndColumn) {
   const std::string message = refusal("[train]\nsteps = = 3\n");
   EXPECT_EQ(message.rfind("recipe.toml:2:9: not valid TOML: ", 0), 0u) << message;

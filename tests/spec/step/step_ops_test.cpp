@@ -106,7 +106,7 @@ TEST(StepOpsSpec, RooflineIsTheLongerOfTwoBounds) {
   EXPECT_DOUBLE_EQ(time::roofline(flops, 50, {.peak = 100, .bandwidth = 50}).value(), 10);
 }
 
-RC_GTEST_PROP(StepOpsSpecProperty, ProductsAddUpToExactFlops, ()) {
+RC_GTEST_PROP(StepOpsSpecProperty, GemmsAddUpToExactFlops, ()) {
   ModelSpec model = small();
   model.kv_heads = *rc::gen::inRange<std::int64_t>(1, 4);
   model.heads = model.kv_heads * *rc::gen::inRange<std::int64_t>(1, 4);

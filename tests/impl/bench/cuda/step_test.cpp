@@ -16,7 +16,7 @@ namespace {
 TEST(BenchStepCuda, PartsAddUpToTheStepWithinOnePercentInBothPrecisions) {
   ASSAY_NEEDS_GPU();
   for (const char* dtype : {"compute.dtype=f32", "compute.dtype=bf16"}) {
-    // Eight passes: the clocks of the step and of its ops are read some 50 microseconds apart.
+    // Eight micro-batches: the clocks of the step and of its ops are read some 50 microseconds apart.
     const auto config =
         spec::load("", {"compute.device=cuda", dtype, "batch.sequences=512", "batch.micro=64"});
     const StepTimes times = measure_step(config, 3, [](const std::string&) {});

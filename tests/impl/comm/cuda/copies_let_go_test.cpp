@@ -22,12 +22,12 @@ TEST(PeerCopiesImpl, AGatherAndASumThatARankStaysAwayFromAreLetGo) {
   ASSAY_NEEDS_GPU_RANKS();
   Communicator& world = *tests::gpu_ranks().world;
   const auto options = at::TensorOptions(at::kFloat).device(tests::gpu_ranks().device);
-  const at::Tensor share = at::full({1 << 20}, world.rank(), options),
+  const at::Tensor shard = at::full({1 << 20}, world.rank(), options),
                    whole = at::zeros({world.size() << 20}, options);
   const at::Tensor gradient = at::ones({world.size() << 20}, options), sum = at::zeros({1 << 20}, options);
-  const auto handle = world.gather_by_copies(share),
+  const auto handle = world.gather_by_copies(shard),
              of_sums = world.scatter_by_copies(gradient, at::empty({(world.size() - 1) << 20}, options));
-  world.wait(world.begin_all_gather(share, whole));
+  world.wait(world.begin_all_gather(shard, whole));
   world.wait(world.begin_reduce_scatter_sum(gradient, sum));
   world.settle();
   EXPECT_EQ(world.gathers_by_copies(), 1);
@@ -36,14 +36,14 @@ TEST(PeerCopiesImpl, AGatherAndASumThatARankStaysAwayFromAreLetGo) {
   EXPECT_EQ(sum[-1].item<float>(), static_cast<float>(world.size()));
   if (world.rank() + 1 < world.size()) {
     world.wait(world.begin_reduce_scatter_sum(gradient, sum));  // the last rank does not
-    world.begin_all_gather(share, whole);
+    world.begin_all_gather(shard, whole);
     at::cuda::CUDAEvent reached(cudaEventDisableTiming);
     reached.record();
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     EXPECT_FALSE(reached.query()) << "nobody waited for the last rank";
     std::chrono::duration<double> took{};
     std::thread watch([&] {
-      // One rank after the other, as they notice: meetings of the later ones come over the words of the
+      // One rank after the other, as each detects it: meetings of the later ones come over the words of the
       // first.
       std::this_thread::sleep_for(std::chrono::milliseconds(500 + 200 * world.rank()));
       const auto begin = std::chrono::steady_clock::now();
@@ -60,7 +60,7 @@ TEST(PeerCopiesImpl, AGatherAndASumThatARankStaysAwayFromAreLetGo) {
     std::this_thread::sleep_for(std::chrono::seconds(3));
     let_go_of_all();
   }
-  EXPECT_THROW(world.begin_all_gather(share, whole), UserError);
+  EXPECT_THROW(world.begin_all_gather(shard, whole), UserError);
   EXPECT_THROW(world.begin_reduce_scatter_sum(gradient, sum), UserError);
   world.barrier();  // of the CPUs: nobody's memory goes while others read it
 }

@@ -54,9 +54,9 @@ TEST(NcclImpl, TensorsMayBeForgottenOnceTheyAreWaitedFor) {
   const auto options = at::TensorOptions(at::kFloat).device(device());
   std::vector<std::pair<at::Tensor, double>> results;
   for (int i = 0; i < 50; ++i) {
-    const at::Tensor share = at::full({1 << 18}, i, options);
-    const at::Tensor whole = at::empty({world().size() * share.numel()}, options);
-    world().wait(world().begin_all_gather(share, whole));
+    const at::Tensor shard = at::full({1 << 18}, i, options);
+    const at::Tensor whole = at::empty({world().size() * shard.numel()}, options);
+    world().wait(world().begin_all_gather(shard, whole));
     results.emplace_back(whole.sum(), static_cast<double>(i) * static_cast<double>(whole.numel()));
   }
   for (const auto& [sum, wanted] : results) EXPECT_EQ(sum.item<double>(), wanted);

@@ -24,9 +24,9 @@ Communicator& world() { return *tests::gpu_ranks().world; }
 at::Device device() { return tests::gpu_ranks().device; }
 at::TensorOptions floats() { return at::TensorOptions(at::kFloat).device(device()); }
 
-at::Tensor gathered(const at::Tensor& share) {
-  at::Tensor whole = at::full({world().size() * share.numel()}, 77, share.options());
-  world().wait(world().begin_all_gather(share, whole));
+at::Tensor gathered(const at::Tensor& shard) {
+  at::Tensor whole = at::full({world().size() * shard.numel()}, 77, shard.options());
+  world().wait(world().begin_all_gather(shard, whole));
   return whole;
 }
 
@@ -45,10 +45,10 @@ TEST(PeerCopiesImpl, GathersAreNcclsBitForBit) {
     for (const std::int64_t n : {1, 5, 4099, 1 << 22}) {
       const at::Tensor memory =
           at::randn({3 * n}, floats()).add_(world().rank()).mul_(1000).to(type).contiguous();
-      const at::Tensor share = memory.narrow(0, n, n), by_nccl = gathered(share);
+      const at::Tensor shard = memory.narrow(0, n, n), by_nccl = gathered(shard);
       const auto handle = world().gather_by_copies(memory);
       const Copies copies;
-      EXPECT_TRUE(at::equal(gathered(share), by_nccl)) << at::toString(type) << " " << n;
+      EXPECT_TRUE(at::equal(gathered(shard), by_nccl)) << at::toString(type) << " " << n;
       EXPECT_EQ(copies(), 1);
     }
 }
@@ -72,14 +72,14 @@ TEST(PeerCopiesImpl, GathersInPlaceToo) {
   EXPECT_EQ(copies(), 10);
 }
 
-/// Ranks that come late on the GPU or on the CPU: no share is read before it is written, and none is written
+/// Ranks that come late on the GPU or on the CPU: no shard is read before it is written, and none is written
 /// over while another rank reads it. Without the meetings before or behind the copies this fails.
-TEST(PeerCopiesImpl, SharesAreReadBetweenTheirOwnersWrites) {
+TEST(PeerCopiesImpl, ShardsAreReadBetweenTheirOwnersWrites) {
   ASSAY_NEEDS_GPU_RANKS();
   const std::int64_t n = 1 << 24;
-  const at::Tensor share = at::zeros({n}, floats()), whole = at::zeros({world().size() * n}, floats()),
+  const at::Tensor shard = at::zeros({n}, floats()), whole = at::zeros({world().size() * n}, floats()),
                    large = at::rand({4096, 4096}, floats());
-  const auto handle = world().gather_by_copies(share);
+  const auto handle = world().gather_by_copies(shard);
   std::mt19937 draw(static_cast<unsigned>(17 + world().rank()));
   std::vector<at::Tensor> wrong;
   const Copies copies;
@@ -87,9 +87,9 @@ TEST(PeerCopiesImpl, SharesAreReadBetweenTheirOwnersWrites) {
     at::Tensor slow = large;
     for (unsigned i = draw() % 4; i > 0; --i) slow = at::matmul(slow, large) * 1e-4;
     if (draw() % 8 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(draw() % 20));
-    share.fill_(100 * world().rank() + round);
-    world().wait(world().begin_all_gather(share, whole));
-    share.fill_(-1);  // at once: others may still be reading, were it not for the second meeting
+    shard.fill_(100 * world().rank() + round);
+    world().wait(world().begin_all_gather(shard, whole));
+    shard.fill_(-1);  // at once: others may still be reading, were it not for the second meeting
     for (std::int64_t r = 0; r < world().size(); ++r)
       wrong.push_back(whole.narrow(0, r * n, n).ne(static_cast<double>(100 * r + round)).sum());
   }
@@ -102,19 +102,19 @@ TEST(PeerCopiesImpl, SharesAreReadBetweenTheirOwnersWrites) {
 TEST(PeerCopiesImpl, GathersAndReductionsHaveOrdersOfTheirOwn) {
   ASSAY_NEEDS_GPU_RANKS();
   const std::int64_t n = 1 << 20, ranks = world().size();
-  const at::Tensor shares = at::zeros({8 * n}, floats());
-  const auto handle = world().gather_by_copies(shares);
+  const at::Tensor shards = at::zeros({8 * n}, floats());
+  const auto handle = world().gather_by_copies(shards);
   const Copies copies;
   for (int round = 0; round < 20; ++round) {
     std::vector<at::Tensor> wholes, sums;
     std::vector<Communicator::Ticket> gathers, reductions;
     for (std::int64_t i = 0; i < 8; ++i) {
-      const at::Tensor share = shares.narrow(0, i * n, n);
-      share.fill_(static_cast<double>(round + 10 * i + world().rank()));
+      const at::Tensor shard = shards.narrow(0, i * n, n);
+      shard.fill_(static_cast<double>(round + 10 * i + world().rank()));
       wholes.push_back(at::zeros({ranks * n}, floats()));
       sums.push_back(at::full({n}, static_cast<double>(i + world().rank()), floats()));
       reductions.push_back(world().begin_all_reduce_sum(sums.back()));
-      gathers.push_back(world().begin_all_gather(share, wholes.back()));
+      gathers.push_back(world().begin_all_gather(shard, wholes.back()));
     }
     for (std::size_t i : {2u, 1u, 7u}) {
       world().wait(gathers[i]);
@@ -131,17 +131,17 @@ TEST(PeerCopiesImpl, GathersAndReductionsHaveOrdersOfTheirOwn) {
 
 TEST(PeerCopiesImpl, AHandleThatHasEndedLeavesGathersToNccl) {
   ASSAY_NEEDS_GPU_RANKS();
-  const at::Tensor share = at::full({1000}, world().rank(), floats());
-  auto handle = world().gather_by_copies(share);
+  const at::Tensor shard = at::full({1000}, world().rank(), floats());
+  auto handle = world().gather_by_copies(shard);
   const Copies copies;
-  const at::Tensor by_copies = gathered(share);
+  const at::Tensor by_copies = gathered(shard);
   handle.reset();
-  EXPECT_TRUE(at::equal(gathered(share), by_copies));
+  EXPECT_TRUE(at::equal(gathered(shard), by_copies));
   EXPECT_EQ(copies(), 1);
   tests::expect_collectives(world(), device());
 }
 
-TEST(PeerCopiesImpl, SharesOutsideOfTheMemoryAreRefused) {
+TEST(PeerCopiesImpl, ShardsOutsideOfTheMemoryAreRefused) {
   ASSAY_NEEDS_GPU_RANKS();
   const at::Tensor whole = at::zeros({world().size() * 1000}, floats()),
                    part = whole.narrow(0, world().rank() * 1000, 1000);

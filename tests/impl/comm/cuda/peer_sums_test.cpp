@@ -18,17 +18,17 @@ Communicator& world() { return *tests::gpu_ranks().world; }
 at::TensorOptions floats() { return at::TensorOptions(at::kFloat).device(tests::gpu_ranks().device); }
 std::int64_t ranks() { return world().size(); }
 
-/// Room for the others' parts of shares of n elements.
+/// Room for the others' parts of shards of n elements.
 at::Tensor staging_of(std::int64_t n, const at::TensorOptions& options) {
   return at::empty({(ranks() - 1) * n}, options);
 }
 
 at::Tensor scattered(const at::Tensor& whole, bool in_place) {
   const std::int64_t n = whole.numel() / ranks();
-  const at::Tensor share =
+  const at::Tensor shard =
       in_place ? whole.narrow(0, world().rank() * n, n) : at::full({n}, 77, whole.options());
-  world().wait(world().begin_reduce_scatter_sum(whole, share));
-  return share.clone();
+  world().wait(world().begin_reduce_scatter_sum(whole, shard));
+  return shard.clone();
 }
 
 /// This rank's part of every rank's whole, added in the order of the ranks, bf16 in fp32 and rounded once.
@@ -87,7 +87,7 @@ TEST(PeerSumsImpl, SumsAreInTheOrderOfRanksAndNcclsBitForBitOfTwo) {
 TEST(PeerSumsImpl, PartsAreReadBetweenTheirOwnersWrites) {
   ASSAY_NEEDS_GPU_RANKS();
   const std::int64_t n = 1 << 24;
-  const at::Tensor whole = at::zeros({ranks() * n}, floats()), share = at::zeros({n}, floats()),
+  const at::Tensor whole = at::zeros({ranks() * n}, floats()), shard = at::zeros({n}, floats()),
                    large = at::rand({4096, 4096}, floats());
   const auto handle = world().scatter_by_copies(whole, staging_of(n, floats()));
   std::mt19937 draw(static_cast<unsigned>(17 + world().rank()));
@@ -98,9 +98,9 @@ TEST(PeerSumsImpl, PartsAreReadBetweenTheirOwnersWrites) {
     for (unsigned i = draw() % 4; i > 0; --i) slow = at::matmul(slow, large) * 1e-4;
     if (draw() % 8 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(draw() % 20));
     for (std::int64_t r = 0; r < ranks(); ++r) whole.narrow(0, r * n, n).fill_(100 * (r + 1) + round);
-    world().wait(world().begin_reduce_scatter_sum(whole, share));
+    world().wait(world().begin_reduce_scatter_sum(whole, shard));
     whole.fill_(-1);  // at once: others may still be reading, were it not for the second meeting
-    wrong.push_back(share.ne(static_cast<double>(ranks() * (100 * (world().rank() + 1) + round))).sum());
+    wrong.push_back(shard.ne(static_cast<double>(ranks() * (100 * (world().rank() + 1) + round))).sum());
   }
   for (std::size_t i = 0; i < wrong.size(); ++i) EXPECT_EQ(wrong[i].item<std::int64_t>(), 0) << i;
   EXPECT_EQ(copied(), 60);
@@ -112,8 +112,8 @@ TEST(PeerSumsImpl, PartsAreReadBetweenTheirOwnersWrites) {
 TEST(PeerSumsImpl, GathersSumsAndReductionsHaveOrdersOfTheirOwn) {
   ASSAY_NEEDS_GPU_RANKS();
   const std::int64_t n = 1 << 20;
-  const at::Tensor shares = at::zeros({8 * n}, floats()), wholes = at::zeros({8 * ranks() * n}, floats());
-  const auto of_gathers = world().gather_by_copies(shares),
+  const at::Tensor shards = at::zeros({8 * n}, floats()), wholes = at::zeros({8 * ranks() * n}, floats());
+  const auto of_gathers = world().gather_by_copies(shards),
              of_sums = world().scatter_by_copies(wholes, staging_of(n, floats()));
   const auto of_ranks = static_cast<float>(ranks() * (ranks() - 1)) / 2, count = static_cast<float>(ranks());
   const Copied copied;
@@ -122,16 +122,16 @@ TEST(PeerSumsImpl, GathersSumsAndReductionsHaveOrdersOfTheirOwn) {
     std::vector<Communicator::Ticket> gathers, scatters;
     for (std::int64_t i = 0; i < 8; ++i) {
       const std::int64_t part = n >> (i % 3);
-      const at::Tensor share = shares.narrow(0, i * n, n),
+      const at::Tensor shard = shards.narrow(0, i * n, n),
                        whole = wholes.narrow(0, i * ranks() * n, ranks() * part);
-      share.fill_(static_cast<double>(round + 10 * i + world().rank()));
+      shard.fill_(static_cast<double>(round + 10 * i + world().rank()));
       whole.fill_(static_cast<double>(round + 100 * i + world().rank()));
       gathered.push_back(at::zeros({ranks() * n}, floats()));
       sums.push_back(whole.narrow(0, world().rank() * part, part));
       reduced.push_back(at::full({n}, static_cast<double>(i + world().rank()), floats()));
       scatters.push_back(world().begin_reduce_scatter_sum(whole, sums.back()));
       world().begin_all_reduce_sum(reduced.back());
-      gathers.push_back(world().begin_all_gather(share, gathered.back()));
+      gathers.push_back(world().begin_all_gather(shard, gathered.back()));
     }
     for (std::size_t i : {2u, 1u, 7u}) {
       world().wait(scatters[i]);
@@ -180,7 +180,7 @@ TEST(PeerSumsImpl, UnlikeMemoriesAreRefusedByAllRanks) {
   } catch (const AgreedError& error) {
     const std::string text = error.what();
     EXPECT_NE(text.find("bytes to share"), std::string::npos) << text;
-    EXPECT_NE(text.find("give parallel.scatter=multiprocessors"), std::string::npos) << text;
+    EXPECT_NE(text.find("give parallel.scatter=nccl"), std::string::npos) << text;
   }
   world().barrier();
   tests::expect_collectives(world(), tests::gpu_ranks().device);

@@ -1,6 +1,6 @@
 // labels: parity gpu multigpu
 // ranks: 2 4
-// Layouts whose shares copy engines move: in fp64 the reference's steps, in bf16 NCCL's bits where both add
+// Layouts whose shards copy engines move: in fp64 the reference's steps, in bf16 NCCL's bits where both add
 // the same two numbers.
 #include <ATen/ATen.h>
 #include <c10/util/ScopeExit.h>
@@ -83,17 +83,17 @@ void expect_the_same_bits(const spec::Layout& layout) {
   }
 }
 
-TEST(CopiedLayoutsCudaImpl, WhatMovesSharesOfZero1DoesNotMoveABit) {
+TEST(CopiedLayoutsCudaImpl, WhatMovesShardsOfZero1DoesNotMoveABit) {
   ASSAY_NEEDS_GPU_RANKS();
   expect_the_same_bits(tests::gpu_layout(DataParallel::zero1));
 }
 
-TEST(CopiedLayoutsCudaImpl, WhatMovesSharesOfShardDoesNotMoveABit) {
+TEST(CopiedLayoutsCudaImpl, WhatMovesShardsOfShardDoesNotMoveABit) {
   ASSAY_NEEDS_GPU_RANKS();
   expect_the_same_bits(tests::gpu_layout(DataParallel::shard));
 }
 
-TEST(CopiedLayoutsCudaImpl, WhatMovesSharesOfHybridDoesNotMoveABit) {
+TEST(CopiedLayoutsCudaImpl, WhatMovesShardsOfHybridDoesNotMoveABit) {
   ASSAY_NEEDS_GPU_RANKS();
   expect_the_same_bits(tests::gpu_layout(DataParallel::hybrid));
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What the ranks of a test on GPUs train in each layout, whatever moves their shares.
+// What the ranks of a test on GPUs train in each layout, whatever moves their shards.
 #include "impl/params/replica_hash.hpp"
 #include "tests/impl/comm/cuda/gpu_ranks.hpp"
 #include "tests/impl/params/layout_parity.hpp"

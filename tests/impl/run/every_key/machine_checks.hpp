@@ -158,7 +158,7 @@ inline void gather(Workshop& shop) {
   EXPECT_NE(cpu.refusal.find("copy weights from one another, and this run is on the CPU"), std::string::npos)
       << cpu.refusal;
   EXPECT_FALSE(fs::exists(shop.folder("run"))) << "a refused run leaves no trace";
-  EXPECT_EQ(losses(shop.train({"parallel.data=shard", "parallel.gather=multiprocessors"})),
+  EXPECT_EQ(losses(shop.train({"parallel.data=shard", "parallel.gather=nccl"})),
             losses(shop.train({"parallel.data=shard"})));
 }
 
@@ -170,7 +170,7 @@ inline void scatter(Workshop& shop) {
             std::string::npos)
       << cpu.refusal;
   EXPECT_FALSE(fs::exists(shop.folder("run"))) << "a refused run leaves no trace";
-  EXPECT_EQ(losses(shop.train({"parallel.data=shard", "parallel.scatter=multiprocessors"})),
+  EXPECT_EQ(losses(shop.train({"parallel.data=shard", "parallel.scatter=nccl"})),
             losses(shop.train({"parallel.data=shard"})));
 }
 
