@@ -55,7 +55,7 @@ void RunLog::step(Step step) {
     seconds_ += step.seconds;
     data_wait_ += step.phases.data_wait;
     last_steps_.push_back(step);
-    if (last_steps_.size() > 1u << 30) last_steps_.erase(last_steps_.begin());
+    if (last_steps_.size() > final_loss_steps) last_steps_.erase(last_steps_.begin());
   }
   say(std::move(step));
 }
