@@ -11,6 +11,7 @@
 #include "impl/params/step_arena.hpp"
 #include "impl/run/start/host_ranks.hpp"
 #include "impl/run/start/memory_limits.hpp"
+#include "spec/data/sample_order.hpp"
 
 namespace assay::impl::run {
 
@@ -95,7 +96,7 @@ void Trainer::initialise() {
 }
 
 checkpoint::State Trainer::load(const std::string& path) {
-  checkpoint::State state = checkpoint::load(path, buffers_);
+  checkpoint::State state = checkpoint::load(path, buffers_, communicator_);
   parameters_->weights_changed();
   return state;
 }
@@ -158,9 +159,8 @@ std::optional<StepReport> Trainer::step(bool stop_requested) {
 std::optional<std::int64_t> Trainer::agree(const data::StepBatches& batches, bool stop_requested) {
   // One small reduction of host numbers, by MPI or rank 0's store also where GPUs train (docs/many-gpus.md,
   // "Before each step"): NCCL's one stream may still gather weights for this step, which the host would then
-  // wait for. The hash of the samples, cut so that its square's sum over ranks fits, is the same
-  // everywhere where n times the sum of squares is the square of the sum (Cauchy and Schwarz).
-  const auto cut = static_cast<std::int64_t>(batches.sample_hash & 0xfffff);
+  // wait for. The sums of the cut hash and of its square say whether the samples are the same everywhere.
+  const std::int64_t cut = spec::data::cut_hash(batches.sample_hash);
   const at::Tensor agreed = at::zeros({4}, at::kLong);
   auto* number = agreed.data_ptr<std::int64_t>();
   for (const data::MicroBatch& batch : batches.micro_batches) number[0] += batch.valid_tokens;
@@ -168,7 +168,7 @@ std::optional<std::int64_t> Trainer::agree(const data::StepBatches& batches, boo
   number[2] = cut;
   number[3] = cut * cut;
   communicator_.all_reduce_sum(agreed);
-  if (number[3] * communicator_.size() != number[2] * number[2]) {
+  if (!spec::data::all_the_same(number[2], number[3], communicator_.size())) {
     std::string hashes;
     for (const std::string& hash : communicator_.all_gather(std::to_string(batches.sample_hash)))
       hashes += (hashes.empty() ? "" : ", ") + hash;

@@ -66,7 +66,8 @@ bool changes_rounding_alone(const std::string& name) {
                                         "compute.threads",       "memory.recompute",
                                         "parallel.data",         "parallel.shard_ranks",
                                         "parallel.reduce",       "parallel.gather",
-                                        "parallel.scatter",      "parallel.check_replicas_every"};
+                                        "parallel.scatter",      "parallel.check_replicas_every",
+                                        "parallel.stall_seconds"};
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 

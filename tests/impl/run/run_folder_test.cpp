@@ -127,7 +127,8 @@ TEST_F(RunFolderImpl, EverySettingIsRefusedNamedOrAboutOutput) {
                                        "compute.threads",       "memory.recompute",
                                        "parallel.data",         "parallel.shard_ranks",
                                        "parallel.reduce",       "parallel.gather",
-                                       "parallel.scatter",      "parallel.check_replicas_every"};
+                                       "parallel.scatter",      "parallel.check_replicas_every",
+                                       "parallel.stall_seconds"};
   const spec::RunConfig before = spec::load("", {"compute.dtype=bf16"});
   const checkpoint::State state{
       .step = 1, .tokens = 0, .config = spec::dump_toml(before), .data = std::vector<checkpoint::DataFile>{}};
