@@ -189,7 +189,7 @@ bool reads_files(const RunConfig& config) { return !config.data_paths.empty(); }
 bool computes_in_bf16(const RunConfig& config) { return config.dtype == Dtype::bf16; }
 bool reads_grammar(const RunConfig& config) { return config.data_paths.empty(); }
 bool is_hybrid(const RunConfig& config) { return config.data_parallel == DataParallel::hybrid; }
-bool holds_shares(const RunConfig& config) { return config.data_parallel != DataParallel::replicate; }
+bool holds_shards(const RunConfig& config) { return config.data_parallel != DataParallel::replicate; }
 bool is_wsd(const RunConfig& config) { return config.schedule == ScheduleKind::wsd; }
 bool decays(const RunConfig& config) { return config.schedule != ScheduleKind::constant; }
 
@@ -279,13 +279,13 @@ void add_machine_and_run(std::vector<Key>& all) {
        {"cudnn", AttentionBackend::cudnn},
        {"flash", AttentionBackend::flash},
        {"math", AttentionBackend::math}},
-      "What computes attention; auto: cuDNN, flash, plain products on a GPU, our loops on a CPU; a named one "
+      "What computes attention; auto: cuDNN, flash, plain GEMMs on a GPU, our loops on a CPU; a named one "
       "that cannot is an error"));
   all.push_back(choice<Determinism>(
       "compute.deterministic", &C::deterministic,
       {{"auto", Determinism::automatic}, {"off", Determinism::off}, {"on", Determinism::on}},
       "Whether a run, repeated or resumed on this GPU model with these libraries, gives the same bits: "
-      "attention's backward adds in a fixed order, and products keep the algorithms that the run's folder "
+      "attention's backward adds in a fixed order, and GEMMs keep the algorithms that the run's folder "
       "names; auto: on where the fixed order fits in memory, and always on a CPU"));
   all.push_back(choice<bool>("compute.cuda_graph", &C::cuda_graph, {{"off", false}, {"on", true}},
                              "Whether the steps of a run on one GPU are recorded after the first ones and "
@@ -298,13 +298,14 @@ void add_machine_and_run(std::vector<Key>& all) {
   all.push_back(choice<Recompute>("memory.recompute", &C::recompute, recomputes,
                                   "What backward computes again instead of keeping it: nothing, values of "
                                   "norms and SwiGLU, attention's forward too, or a block from its input"));
-  all.push_back(choice<DataParallel>("parallel.data", &C::data_parallel,
-                                     {{"replicate", DataParallel::replicate},
-                                      {"zero1", DataParallel::zero1},
-                                      {"shard", DataParallel::shard},
-                                      {"hybrid", DataParallel::hybrid}},
-                                     "What ranks hold: everything; everything but a share of the optimizer's "
-                                     "state; a share of all; shares within groups of ranks"));
+  all.push_back(
+      choice<DataParallel>("parallel.data", &C::data_parallel,
+                           {{"replicate", DataParallel::replicate},
+                            {"zero1", DataParallel::zero1},
+                            {"shard", DataParallel::shard},
+                            {"hybrid", DataParallel::hybrid}},
+                           "What ranks hold: everything; weights and gradients whole and a shard of the "
+                           "optimizer's state; a shard of all; shards within groups of ranks"));
   all.push_back(when("parallel.data is \"hybrid\"", is_hybrid,
                      integer("parallel.shard_ranks", &C::shard_ranks, 0, 1 << 20, "[ranks]",
                              "Neighbouring ranks that hold one copy between them; 0: the ranks of a host")));
@@ -313,12 +314,12 @@ void add_machine_and_run(std::vector<Key>& all) {
            choice<Dtype>("parallel.reduce", &C::reduce, {{"f32", Dtype::f32}, {"bf16", Dtype::bf16}},
                          "Type in which gradients are summed over ranks")));
   all.push_back(
-      when("parallel.data is not \"replicate\"", holds_shares,
+      when("parallel.data is not \"replicate\"", holds_shards,
            moved_by("parallel.gather", &C::gather,
                     "What all-gathers weights: NCCL's kernels on SMs, or the copy engines of the GPUs of one "
                     "host, beside the GEMMs; on a CPU an error")));
   all.push_back(when(
-      "parallel.data is not \"replicate\"", holds_shares,
+      "parallel.data is not \"replicate\"", holds_shards,
       moved_by("parallel.scatter", &C::scatter,
                "What reduce-scatters gradients: NCCL, or the copy engines of the GPUs of one host, after "
                "which one kernel sums; on a CPU an error")));
