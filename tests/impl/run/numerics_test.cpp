@@ -171,12 +171,12 @@ RC_GTEST_PROP(NumericsImpl, ThePlanIsOfTheBackendThatWasSettled, ()) {
   using enum spec::memory::AttentionKernel;
   const auto kernel = settled.config.attention == AttentionBackend::cudnn   ? cudnn
                       : settled.config.attention == AttentionBackend::flash ? flash
-                                                                            : products;
+                                                                            : math;
   RC_ASSERT(planned(settled.config) == kernel);
   RC_ASSERT(settled.config.deterministic != Determinism::automatic);
   RC_ASSERT(config.deterministic == Determinism::automatic ||
             config.deterministic == settled.config.deterministic);
-  if (kernel != products) {
+  if (kernel != math) {
     const bool fixed_order = settled.config.deterministic == Determinism::on;
     RC_ASSERT(!refused[std::pair(kernel == cudnn ? Backend::cudnn : Backend::flash, fixed_order)]);
     RC_ASSERT(here.asked.back().second == fixed_order);

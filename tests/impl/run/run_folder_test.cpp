@@ -91,10 +91,13 @@ TEST_F(RunFolderImpl, ACheckpointWithFormerNamesOfSettingsGoesOn) {
                                .tokens = 0,
                                .config =
                                    "[parallel]\ndata = \"shard\"\ngather = \"multiprocessors\"\n"
-                                   "scatter = \"multiprocessors\"\n"};
+                                   "scatter = \"multiprocessors\"\n",
+                               .data = {}};
   spec::RunConfig config;
   config.data_parallel = spec::DataParallel::shard;
-  EXPECT_FALSE(refuse_other_settings(config, then, "step-1"));
+  const ResumeChanges changes = refuse_other_settings(config, {}, then, "step-1");
+  EXPECT_FALSE(changes.extended);
+  EXPECT_TRUE(changes.settings.empty());
 }
 
 TEST_F(RunFolderImpl, TheWayToGoOnNamesTheFolderOrThatNothingIsSaved) {
