@@ -12,6 +12,7 @@
 #include "impl/ops/rms_norm/rms_norm.hpp"
 #include "impl/ops/swiglu/swiglu.hpp"
 #include "spec/memory/head.hpp"
+#include "spec/ops/swiglu.hpp"
 
 namespace assay::impl {
 
@@ -155,13 +156,14 @@ at::Tensor TensorOps::attention_backward_through_rope(const Site& site, Tensor d
 }
 
 TensorOps::Operand TensorOps::gate(const Site& site, const Tensor& gate_up) {
-  return {run(site, {}, [&] { return swiglu::forward(gate_up); })};
+  return {run(site, {}, [&] { return swiglu::forward(gate_up, spec::swiglu::activation_of(model().mlp)); })};
 }
 
 spec::step::GateGradient<TensorOps> TensorOps::gate_backward(const Site& site, Tensor d_gated, Tensor gate_up,
                                                              Operand kept) {
-  Tensor d_gate_up =
-      run(site, {d_gated, gate_up}, [&] { return swiglu::backward(d_gated, gate_up, state_of(kept)); });
+  Tensor d_gate_up = run(site, {d_gated, gate_up}, [&] {
+    return swiglu::backward(d_gated, gate_up, spec::swiglu::activation_of(model().mlp), state_of(kept));
+  });
   return {{std::move(d_gate_up)}, kept_or(std::move(kept), std::move(d_gated))};
 }
 

@@ -64,12 +64,12 @@ Tensor<S> projected(const Tensor<S>& x, const Weights<S>& weight, const std::str
   return model.qkv_bias ? bias::forward(product, weight.bias(name)) : product;
 }
 
-/// dy through down, swiglu, gate, up and the norm before them; without the residual path.
+/// dy through down, the gated activation, gate, up and the norm before them; without the residual path.
 template <class S>
 Tensor<S> feed_forward_backward(const Tensor<S>& dy, const Forward<S>& saved, const Weights<S>& weight,
-                                Gradients<S>& gradients) {
+                                const spec::ModelSpec& model, Gradients<S>& gradients) {
   const auto down = linear::backward(dy, saved.activated, weight("mlp.down_proj"));
-  const auto swiglu = swiglu::backward(down.dx, saved.gate, saved.up);
+  const auto swiglu = swiglu::backward(down.dx, saved.gate, saved.up, spec::swiglu::activation_of(model.mlp));
   const auto gate = linear::backward(swiglu.dgate, saved.post_attention_norm.y, weight("mlp.gate_proj"));
   const auto up = linear::backward(swiglu.dup, saved.post_attention_norm.y, weight("mlp.up_proj"));
   const auto norm = rms_norm::backward(sum(gate.dx, up.dx), saved.middle, weight("post_attention_layernorm"),
@@ -150,7 +150,7 @@ Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index la
   s.post_attention_norm = rms_norm::forward(s.middle, weight("post_attention_layernorm"), model.norm_eps);
   s.gate = linear::forward(s.post_attention_norm.y, weight("mlp.gate_proj"));
   s.up = linear::forward(s.post_attention_norm.y, weight("mlp.up_proj"));
-  s.activated = swiglu::forward(s.gate, s.up);
+  s.activated = swiglu::forward(s.gate, s.up, spec::swiglu::activation_of(model.mlp));
   s.y = sum(s.middle, linear::forward(s.activated, weight("mlp.down_proj")));
   return s;
 }
@@ -160,7 +160,7 @@ Tensor<S> backward(const Tensor<S>& dy, const Forward<S>& saved, const Parameter
                    const spec::ModelSpec& model, const Batch& batch, Parameters<S>& gradients) {
   const Weights<S> weight(parameters, layer);
   Gradients<S> of_block(gradients, layer);
-  const Tensor<S> dmiddle = sum(dy, feed_forward_backward(dy, saved, weight, of_block));
+  const Tensor<S> dmiddle = sum(dy, feed_forward_backward(dy, saved, weight, model, of_block));
   return sum(dmiddle, attention_backward(dmiddle, saved, weight, model, batch, of_block));
 }
 

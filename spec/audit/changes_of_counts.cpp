@@ -157,7 +157,7 @@ void add_devices(ChangeBuilder& b, const Evidence& e) {
     b.add("expected_rate_of_all", "the expected rate is that of all GPUs, the peak that of one", 3,
           {{R::expected_rate, gpus}});
   }
-  if (e.model && e.model->mlp == Mlp::swiglu)
+  if (e.model && gated(e.model->mlp))
     b.add("ffn_gate_not_counted", "the FLOPs of a layer's MLP leave the matrix of its gate out", 3,
           {{R::ffn_flops_per_layer, 2.0 / 3}});
   b.add("expected_rate_at_peak", "the expected rate is at 100 % MFU", 3, {{R::expected_rate, 2}});

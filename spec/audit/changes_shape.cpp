@@ -32,7 +32,7 @@ std::vector<Part> inner_widths(const ModelSpec& model) {
         {id, "an inner width of " + as_text(value) + " = " + how + ", not " + as_text(model.ffn), value});
   };
   const std::string two_thirds = "int(8 x " + as_text(D) + " / 3)";
-  if (model.mlp == Mlp::swiglu) {
+  if (gated(model.mlp)) {
     add("ffn_two_thirds", two_thirds, cut);
     add("ffn_two_thirds_rounded", two_thirds + " rounded up to a multiple of 256", (cut + 255) / 256 * 256);
     add("ffn_two_thirds_rounded", two_thirds + " rounded down to a multiple of 256", cut / 256 * 256);

@@ -141,7 +141,7 @@ double count_of_shape(const Evidence& e, const ModelSpec& model) {
 }
 
 double ffn_entries(const ModelSpec& model) {
-  const double matrices = model.mlp == Mlp::swiglu ? 3 : 2;
+  const double matrices = gated(model.mlp) ? 3 : 2;
   return matrices * static_cast<double>(model.width) * static_cast<double>(model.ffn);
 }
 

@@ -107,7 +107,7 @@ Count kempnerforge_parameters(const Letters& x) {
 /// Why `convention` cannot count `m`; empty when it can.
 std::string why_not(Convention convention, const ModelSpec& m) {
   using enum Convention;
-  const bool llama = m.mlp == Mlp::swiglu && m.positions == Positions::rope;
+  const bool llama = gated(m.mlp) && m.positions == Positions::rope;
   const auto first = [](std::initializer_list<std::pair<bool, const char*>> reasons) {
     for (const auto& [holds, reason] : reasons)
       if (holds) return std::string(reason);

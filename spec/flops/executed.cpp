@@ -156,8 +156,7 @@ ExecutedFlops executed_flops(const ModelSpec& model, const std::vector<std::int6
   }
   if (recompute == Recompute::block)
     for (const FlopComponent experts : {routed_experts, shared_experts}) {
-      const std::int64_t matrices =
-          model.mlp == Mlp::swiglu ? 3 : 2;  // the last one's value is not read again
+      const std::int64_t matrices = gated(model.mlp) ? 3 : 2;  // the last one's value is not read again
       Count& again = count(experts, ExecutedPass::recompute).needed;
       again = (matrices - 1) * again.divided_exactly_by(matrices);
     }

@@ -57,6 +57,9 @@ class Fields {
 
 constexpr const char* not_in_spec = " is not supported: the spec has no such model (spec/model/model.md)";
 
+/// The gate's activation of a geglu MLP.
+constexpr const char* tanh_gelu = "gelu_pytorch_tanh";
+
 /// Llama's layers under another name, with other defaults.
 constexpr const char* mistral = "mistral";
 
@@ -69,6 +72,11 @@ Family family_of(const Fields& fields) {
     all += ", " + quote(to_string(family));
   }
   if (type.empty()) fields.refuse("\"model_type\" is missing; it must be one of " + all);
+  // Configured like a Llama, but another model: what differs stands in no field of its file.
+  if (type.starts_with("gemma"))
+    fields.refuse("model_type " + quote(type) +
+                  ": embeddings scaled by the root of the width and norms whose gain is 1 + weight" +
+                  not_in_spec + "; a Llama with Gemma's MLP has \"hidden_act\" = \"gelu_pytorch_tanh\"");
   fields.refuse("model_type " + quote(type) + " is not supported; the spec has " + all);
 }
 
@@ -151,9 +159,14 @@ void refuse_what_the_spec_lacks(const Fields& fields, Family family) {
   const auto one_of = [&](std::initializer_list<const char*> names) {
     return std::find(names.begin(), names.end(), act) != names.end();
   };
-  if (gpt2 ? !one_of({"gelu_new", "gelu", "gelu_pytorch_tanh", "gelu_fast"}) : !one_of({"silu", "swish"}))
+  if (gpt2 ? !one_of({"gelu_new", "gelu", "gelu_pytorch_tanh", "gelu_fast"})
+           : !one_of({"silu", "swish", tanh_gelu}))
     fields.refuse(key + (" " + quote(act)) + not_in_spec + "; it must be " +
-                  (gpt2 ? "\"gelu_new\" or another \"gelu\"" : "\"silu\""));
+                  (gpt2 ? "\"gelu_new\" or another \"gelu\"" : "\"silu\" or " + quote(tanh_gelu)));
+  // Gemma's name for it; the other families' code reads hidden_act alone.
+  if (const std::string other = fields.word("hidden_activation", act); other != act)
+    fields.refuse("\"hidden_activation\" " + quote(other) + " beside " + quote(key) + " " + quote(act) +
+                  not_in_spec + "; state the activation in " + quote(key) + " alone");
   for (const char* feature : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"})
     if (fields.flag(feature, false)) fields.refuse(quote(feature) + " = true" + not_in_spec);
   refuse_other_layers(fields, family);
@@ -313,6 +326,7 @@ void read_llama_like(const Fields& fields, ModelSpec& model) {
   model.context = fields.integer("max_position_embeddings");
   model.tied_embeddings = fields.flag("tie_word_embeddings", false);
   model.mlp_bias = fields.flag("mlp_bias", false);
+  if (fields.word("hidden_act", "silu") == tanh_gelu) model.mlp = Mlp::geglu;
   model.norm_eps = fields.real("rms_norm_eps", model.family == Family::mixtral ? 1e-5 : 1e-6);
   if (model.family == Family::deepseek_v3)
     read_latent_attention(fields, model);
@@ -363,7 +377,7 @@ constexpr std::tuple model_config_keys = {
     of(&ModelSpec::rope_scaling, by_family),  // rope_scaling or rope_parameters
     of(&ModelSpec::init_std, ConfigKey{"initializer_range", "initializer_range"}),
     of(&ModelSpec::norm, by_family),
-    of(&ModelSpec::mlp, by_family),  // hidden_act is checked, not read
+    of(&ModelSpec::mlp, ConfigKey{"activation_function", "hidden_act"}),
     of(&ModelSpec::positions, by_family),
     of(&ModelSpec::qkv_bias, by_family),  // and attention_bias
     of(&ModelSpec::output_bias, by_family),

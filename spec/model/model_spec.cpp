@@ -150,6 +150,8 @@ std::string_view to_string(Mlp mlp) {
       return "swiglu";
     case Mlp::gelu:
       return "gelu";
+    case Mlp::geglu:
+      return "geglu";
   }
   return {};
 }
@@ -177,6 +179,7 @@ std::string_view to_string(RopeScalingKind kind) {
 bool gated(Mlp mlp) {
   switch (mlp) {
     case Mlp::swiglu:
+    case Mlp::geglu:
       return true;
     case Mlp::gelu:
       return false;

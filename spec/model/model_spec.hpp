@@ -13,7 +13,7 @@ namespace assay::spec {
 
 enum class Family { llama, qwen2, qwen3, gpt2, mixtral, qwen3_moe, deepseek_v3 };
 enum class Norm { rms_norm, layer_norm };
-enum class Mlp { swiglu, gelu };         ///< swiglu: gate, up, down; gelu: up, down
+enum class Mlp { swiglu, gelu, geglu };  ///< swiglu, geglu: gate, up, down; gelu: up, down
 enum class Positions { rope, learned };  ///< learned: a table [context, D] added to the embedding
 
 /// "llama", "qwen3_moe": the model_type of Hugging Face's config.json.

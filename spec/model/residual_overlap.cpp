@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "spec/ops/swiglu.hpp"
+
 namespace assay::spec {
 
 namespace {
@@ -43,31 +45,31 @@ std::vector<Group> groups_of(std::int64_t sequence_length, double score_variance
   return groups;
 }
 
-/// E[silu(g)]^2 and E[silu(g)^2] for g ~ N(0, variance), by the trapezoidal rule over +-9 standard
-/// deviations.
-struct SiluMoments {
+/// E[a(g)]^2 and E[a(g)^2] of a gate's activation a(g) = g sigma(z(g)) for g ~ N(0, variance), by the
+/// trapezoidal rule over +-9 standard deviations.
+struct GateMoments {
   double squared_mean, mean_square;
 };
-SiluMoments silu_moments(double variance) {
+GateMoments gate_moments(double variance, swiglu::Activation activation) {
   double weight = 0, mean = 0, square = 0;
   for (int i = -900; i <= 900; ++i) {
     const double z = i / 100.0, density = std::exp(-z * z / 2), g = std::sqrt(variance) * z;
-    const double silu = g / (1 + std::exp(-g));
+    const double value = g / (1 + std::exp(-swiglu::argument(g, activation)));
     weight += density;
-    mean += density * silu;
-    square += density * silu * silu;
+    mean += density * value;
+    square += density * value * value;
   }
   return {mean / weight * (mean / weight), square / weight};
 }
 
-/// Overlap that the SwiGLU branch adds when its normalised inputs overlap by rho: scale * rho * E[silu(g)
-/// silu(g')], the expectation as its Hermite series: terms of order 0 and 1 exactly, the rest as order 2.
-class SwigluBranch {
+/// Overlap that the gated branch adds when its normalised inputs overlap by rho: scale * rho * E[a(g) a(g')],
+/// the expectation as its Hermite series: terms of order 0 and 1 exactly, the rest as order 2.
+class GatedBranch {
  public:
-  SwigluBranch(double scale, double variance) : scale_(scale) {
-    const SiluMoments moments = silu_moments(variance);
+  GatedBranch(double scale, double variance, swiglu::Activation activation) : scale_(scale) {
+    const GateMoments moments = gate_moments(variance, activation);
     order_0_ = moments.squared_mean;
-    order_1_ = variance / 4;  // silu'(g) = 1/2 + an odd function
+    order_1_ = variance / 4;  // a'(g) = 1/2 + an odd function, as z is odd
     rest_ = std::max(0.0, moments.mean_square - order_0_ - order_1_);
   }
   double operator()(double rho) const { return scale_ * rho * (order_0_ + rho * (order_1_ + rho * rest_)); }
@@ -84,7 +86,8 @@ ResidualOverlap residual_overlap(const ModelSpec& model, const TokenStatistics& 
   const double branch_variance = variance / (2 * static_cast<double>(model.layers)), eps = model.norm_eps;
   const double projected = D * variance;  // variance of an entry of a projection of a normalised state
   const double attention = static_cast<double>(model.heads * model.head_dim) * branch_variance * projected;
-  const SwigluBranch swiglu(static_cast<double>(model.ffn) * branch_variance * projected, projected);
+  const GatedBranch mlp(static_cast<double>(model.ffn) * branch_variance * projected, projected,
+                        swiglu::activation_of(model.mlp));
   const double c = batch.input_collision;
 
   auto groups = groups_of(batch.sequence_length, model.qk_norm ? 1 : projected * projected, variance);
@@ -112,12 +115,12 @@ ResidualOverlap residual_overlap(const ModelSpec& model, const TokenStatistics& 
     const double scale = norm();
     for (Group& g : groups) {
       const double inverse = 1 / (g.self + eps);
-      g.same += swiglu(unit(g.same * inverse));
-      g.different += swiglu(unit(g.different * inverse));
-      g.self += swiglu(unit(g.self * inverse));
+      g.same += mlp(unit(g.same * inverse));
+      g.different += mlp(unit(g.different * inverse));
+      g.self += mlp(unit(g.self * inverse));
     }
-    same += swiglu(unit(same * scale));
-    different += swiglu(unit(different * scale));
+    same += mlp(unit(same * scale));
+    different += mlp(unit(different * scale));
   }
 
   ResidualOverlap out{.positions = {}, .self = 0};

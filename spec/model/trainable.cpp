@@ -54,6 +54,8 @@ constexpr auto family_with_names = [](Family family) {
              : "the parameter names of family " + std::string(to_string(family));
 };
 
+constexpr auto gated_mlp = [](Mlp mlp) { return gated(mlp) ? std::string() : "a gelu MLP"; };
+
 /// What reference and trainer compute, in the order in which a model's features are refused.
 constexpr std::tuple computed = {
     of(&ModelSpec::latent, none_of("latent attention")),
@@ -61,7 +63,7 @@ constexpr std::tuple computed = {
     of(&ModelSpec::multi_token_layers, only_value<std::int64_t>(0, "multi-token prediction")),
     of(&ModelSpec::norm, only_value(Norm::rms_norm, "layer_norm")),
     of(&ModelSpec::norm_bias, only_value(false, "biases of its norms")),
-    of(&ModelSpec::mlp, only_value(Mlp::swiglu, "a gelu MLP")),
+    of(&ModelSpec::mlp, gated_mlp),
     of(&ModelSpec::positions, only_value(Positions::rope, "learned positions")),
     of(&ModelSpec::rope_scaling, scaling_computed),
     of(&ModelSpec::qkv_bias, any_value),

@@ -20,11 +20,16 @@ void check(const Shape& gate, const Shape& other) {
           [&] { return "gate is " + text(gate) + ", the other is " + text(other); });
 }
 
-// exp, 1 +, reciprocal, gate * sigma, * up.
-Flops forward_flops(const Shape& s) { return {0, 5 * Count(s.N) * s.F}; }
+// exp, 1 +, reciprocal, gate * sigma, * up. gelu_tanh: z 5.
+Flops forward_flops(const Shape& s, Activation activation) {
+  return {0, (activation == Activation::silu ? 5 : 10) * Count(s.N) * s.F};
+}
 
-// sigma 3; dup 2; dgate: dy * up * sigma 2, 1 - sigma, * gate, 1 +, the product 4.
-Flops backward_flops(const Shape& s) { return {0, 11 * Count(s.N) * s.F}; }
+// sigma 3; dup 2; dgate: dy * up * sigma 2, 1 - sigma, * gate, 1 +, the product 4. gelu_tanh: z 5, z' 4
+// and its product.
+Flops backward_flops(const Shape& s, Activation activation) {
+  return {0, (activation == Activation::silu ? 11 : 21) * Count(s.N) * s.F};
+}
 
 Count forward_bytes(const Shape& s, std::int64_t element) { return 3 * Count(s.N) * s.F * element; }
 

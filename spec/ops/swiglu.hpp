@@ -3,8 +3,15 @@
 #include <cstdint>
 
 #include "spec/count.hpp"
+#include "spec/model/model_spec.hpp"
+#include "spec/ops/gate_activation.hpp"
 
 namespace assay::spec::swiglu {
+
+/// The activation of a gated MLP.
+constexpr Activation activation_of(Mlp mlp) {
+  return mlp == Mlp::geglu ? Activation::gelu_tanh : Activation::silu;
+}
 
 struct Shape {
   std::int64_t N = 0;  ///< rows (B*T)
@@ -16,8 +23,8 @@ struct Shape {
 /// Errors: SpecError swiglu_c1 (other != gate), swiglu_c2 (F < 1 or N < 0).
 void check(const Shape& gate, const Shape& other);
 
-Flops forward_flops(const Shape& shape);   ///< vector: 5*N*F
-Flops backward_flops(const Shape& shape);  ///< vector: 11*N*F
+Flops forward_flops(const Shape& shape, Activation activation);   ///< vector: 5*N*F, gelu_tanh 10*N*F
+Flops backward_flops(const Shape& shape, Activation activation);  ///< vector: 11*N*F, gelu_tanh 21*N*F
 
 /// Compulsory traffic: every input read once, every output written once. `element` = bytes of an entry. Unit:
 /// [B].

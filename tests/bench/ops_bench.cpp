@@ -99,9 +99,9 @@ void rows(Bench& bench) {
   const at::Tensor gate_up = at::randn({N, 2 * F}), dy = at::randn({N, F});
   const spec::swiglu::Shape gated{.N = N, .F = F};
   bench.run("swiglu y", L, spec::swiglu::forward_bytes(gated, 4).to_double(), 0,
-            [&] { swiglu::forward(gate_up); });
+            [&] { swiglu::forward(gate_up, swiglu::Activation::silu); });
   bench.run("swiglu dx", L, spec::swiglu::backward_bytes(gated, 4).to_double(), 0,
-            [&] { swiglu::backward(dy, gate_up); });
+            [&] { swiglu::backward(dy, gate_up, swiglu::Activation::silu); });
 
   const at::Tensor qkv = at::randn({B, T, H + 2 * K, E});
   const auto table = rope::table(std::vector<double>(E / 2, 0.1), T, at::kFloat, at::kCPU);

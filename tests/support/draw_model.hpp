@@ -1,6 +1,6 @@
 #pragma once
 // Random small models for property tests: what the trainer has (every combination of GQA ratio, tying,
-// biases, QK-norm and head width), and whatever the spec describes.
+// gate, biases, QK-norm and head width), and whatever the spec describes.
 #include <rapidcheck.h>
 
 #include "spec/model/model_spec.hpp"
@@ -26,6 +26,7 @@ inline spec::ModelSpec draw_model() {
   model.tied_embeddings = *rc::gen::arbitrary<bool>();
   model.qk_norm = *rc::gen::arbitrary<bool>();
   model.qkv_bias = *rc::gen::arbitrary<bool>();
+  model.mlp = *rc::gen::element(spec::Mlp::swiglu, spec::Mlp::geglu);
   model.family = model.qk_norm    ? spec::Family::qwen3
                  : model.qkv_bias ? spec::Family::qwen2
                                   : spec::Family::llama;
@@ -67,7 +68,7 @@ inline spec::ModelSpec draw_described_model() {
     m.rope_scaling = {.factor = 2, .low_freq_factor = 2, .high_freq_factor = 8, .original_context = 8};
   m.norm = coin() ? Norm::rms_norm : Norm::layer_norm;
   m.norm_bias = m.norm == Norm::layer_norm && coin();
-  m.mlp = coin() ? Mlp::swiglu : Mlp::gelu;
+  m.mlp = *rc::gen::element(Mlp::swiglu, Mlp::gelu, Mlp::geglu);
   m.positions = coin() ? Positions::rope : Positions::learned;
   m.qkv_bias = coin(), m.output_bias = coin(), m.mlp_bias = coin();
   if (m.positions == Positions::learned) m.rope_scaling.reset();

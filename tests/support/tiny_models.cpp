@@ -101,6 +101,7 @@ spec::ModelSpec tiny_model(std::uint64_t seed) {
   model.qkv_bias = draw.one_in(3);
   if (model.qkv_bias && !model.qk_norm) model.family = spec::Family::qwen2;
   if (draw.one_in(3)) model.window = draw.between(1, 8);
+  model.mlp = draw.one_in(3) ? spec::Mlp::geglu : spec::Mlp::swiglu;
   return model;
 }
 
@@ -113,6 +114,7 @@ std::vector<spec::ModelSpec> corner_models() {
   using spec::Family;
   using spec::ModelSpec;
   add("llama-grouped-untied", Family::llama, [](ModelSpec&) {});
+  add("llama-geglu", Family::llama, [](ModelSpec& m) { m.mlp = spec::Mlp::geglu; });
   add("qwen2-grouped-untied", Family::qwen2, [](ModelSpec&) {});
   add("qwen3-grouped-tied", Family::qwen3, [](ModelSpec& m) { m.tied_embeddings = true; });
   // One head: every index over heads is 0, so only here does a wrong stride go unpunished; the others tell
@@ -143,8 +145,9 @@ std::string describe(const spec::ModelSpec& m) {
   std::ostringstream out;
   out << m.name << ": " << to_string(m.family) << " V=" << m.vocab << " D=" << m.width << " L=" << m.layers
       << " H=" << m.heads << " K=" << m.kv_heads << " E=" << m.head_dim << " F=" << m.ffn
-      << (m.tied_embeddings ? " tied" : " untied") << (m.qkv_bias ? " qkv_bias" : "")
-      << (m.rope_scaling ? " scaled rope" : "") << " init_std=" << m.init_std;
+      << (m.tied_embeddings ? " tied" : " untied") << (m.mlp == spec::Mlp::swiglu ? "" : " geglu")
+      << (m.qkv_bias ? " qkv_bias" : "") << (m.rope_scaling ? " scaled rope" : "")
+      << " init_std=" << m.init_std;
   if (m.window > 0) out << " window=" << m.window;
   return out.str();
 }

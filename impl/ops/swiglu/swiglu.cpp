@@ -16,32 +16,47 @@ void check(const at::Tensor& gate_up, std::int64_t up, const at::Tensor& rows) {
 at::Tensor to_math(const at::Tensor& x) { return x.scalar_type() == at::kBFloat16 ? x.to(at::kFloat) : x; }
 }  // namespace
 
-at::Tensor forward(const at::Tensor& gate_up) {
+at::Tensor forward(const at::Tensor& gate_up, Activation activation) {
   const metrics::OpScope timed(spec::time::StepOp::swiglu, spec::time::StepPass::forward);
   check(gate_up, gate_up.size(1) - gate_up.size(1) / 2, gate_up);
   check_contiguous("swiglu", {gate_up});
-  return gate_up.is_cpu() ? cpu::forward(gate_up) : cuda::forward(gate_up);
+  return gate_up.is_cpu() ? cpu::forward(gate_up, activation) : cuda::forward(gate_up, activation);
 }
 
-at::Tensor backward(at::Tensor dy, at::Tensor gate_up, ForwardValue value) {
+at::Tensor backward(at::Tensor dy, at::Tensor gate_up, Activation activation, ForwardValue value) {
   const metrics::OpScope timed(spec::time::StepOp::swiglu, spec::time::StepPass::backward);
   check(gate_up, gate_up.size(1) - gate_up.size(1) / 2, gate_up);
   check(gate_up, dy.size(1), dy);
   check_contiguous("swiglu", {dy, gate_up});
-  return gate_up.is_cpu() ? cpu::backward(dy, gate_up, value) : cuda::backward(dy, gate_up, value);
+  return gate_up.is_cpu() ? cpu::backward(dy, gate_up, activation, value)
+                          : cuda::backward(dy, gate_up, activation, value);
 }
 
 namespace aten {
-at::Tensor forward(const at::Tensor& gate_up) {
-  const auto halves = to_math(gate_up).chunk(2, -1);
-  return (halves[0] * halves[0].sigmoid()).mul_(halves[1]).to(gate_up.scalar_type());
+namespace {
+at::Tensor sigmoid_of(const at::Tensor& gate, Activation activation) {
+  if (activation == Activation::silu) return gate.sigmoid();
+  return (gate * spec::swiglu::slope * (1 + gate * gate * spec::swiglu::cubic)).sigmoid();
 }
 
-at::Tensor backward(at::Tensor dy, at::Tensor gate_up, ForwardValue value) {
+/// gate (1 - sigmoid) z'(gate).
+at::Tensor derivative_of_sigmoid(const at::Tensor& gate, const at::Tensor& sigmoid, Activation activation) {
+  const at::Tensor rest = gate * (1 - sigmoid);
+  if (activation == Activation::silu) return rest;
+  return rest * (spec::swiglu::slope * (1 + gate * gate * (3 * spec::swiglu::cubic)));
+}
+}  // namespace
+
+at::Tensor forward(const at::Tensor& gate_up, Activation activation) {
+  const auto halves = to_math(gate_up).chunk(2, -1);
+  return (halves[0] * sigmoid_of(halves[0], activation)).mul_(halves[1]).to(gate_up.scalar_type());
+}
+
+at::Tensor backward(at::Tensor dy, at::Tensor gate_up, Activation activation, ForwardValue value) {
   const auto halves = to_math(gate_up).chunk(2, -1);
   const at::Tensor gate = halves[0], up = halves[1], upstream = to_math(dy).clone();
-  const at::Tensor sigmoid = gate.sigmoid();
-  const at::Tensor dgate = upstream * up * sigmoid * (1 + gate * (1 - sigmoid)),
+  const at::Tensor sigmoid = sigmoid_of(gate, activation);
+  const at::Tensor dgate = upstream * up * sigmoid * (1 + derivative_of_sigmoid(gate, sigmoid, activation)),
                    dup = upstream * (gate * sigmoid);
   if (value == ForwardValue::again) dy.copy_((gate * sigmoid).mul_(up));
   return gate_up.copy_(at::cat({dgate, dup}, -1));

@@ -9,12 +9,26 @@ using namespace assay::impl::cuda;
 
 namespace {
 
-template <class M>
+/// sigma(z(gate)). Multiply-adds are written out: backward makes forward's value again, to the bit.
+template <Activation activation, class M>
 __device__ __forceinline__ M sigmoid_of(M gate) {
-  return M(1) / (M(1) + exp(-gate));
+  M z = gate;
+  if constexpr (activation == Activation::gelu_tanh)
+    z = M(spec::swiglu::slope) * gate * fma(M(spec::swiglu::cubic) * gate, gate, M(1));
+  return M(1) / (M(1) + exp(-z));
 }
 
-template <class T, int width>
+/// gate (1 - sigmoid) z'(gate).
+template <Activation activation, class M>
+__device__ __forceinline__ M derivative_of_sigmoid(M gate, M sigmoid) {
+  const M rest = gate * (M(1) - sigmoid);
+  if constexpr (activation == Activation::silu)
+    return rest;
+  else
+    return rest * (M(spec::swiglu::slope) * fma(M(3 * spec::swiglu::cubic) * gate, gate, M(1)));
+}
+
+template <class T, int width, Activation activation>
 __global__ void forward_kernel(const T* __restrict__ gate_up, T* __restrict__ y, std::int64_t F) {
   using M = Math<T>;
   using V = Vector<T, width>;
@@ -28,14 +42,14 @@ __global__ void forward_kernel(const T* __restrict__ gate_up, T* __restrict__ y,
 #pragma unroll
     for (int k = 0; k < width; ++k) {
       const M gate = widen(g.element[k]);
-      out.element[k] = narrow<T>(gate * sigmoid_of(gate) * widen(u.element[k]));
+      out.element[k] = narrow<T>(gate * sigmoid_of<activation>(gate) * widen(u.element[k]));
     }
     ys[i] = out;
   }
 }
 
 /// `again`: forward's value is written over dy, else dy is only read.
-template <class T, int width, bool again>
+template <class T, int width, bool again, Activation activation>
 __global__ void backward_kernel(T* __restrict__ dy, T* __restrict__ gate_up, std::int64_t F) {
   using M = Math<T>;
   using V = Vector<T, width>;
@@ -49,10 +63,11 @@ __global__ void backward_kernel(T* __restrict__ dy, T* __restrict__ gate_up, std
 #pragma unroll
     for (int k = 0; k < width; ++k) {
       const M gate = widen(g.element[k]), up = widen(u.element[k]), upstream = widen(d.element[k]);
-      const M sigmoid = sigmoid_of(gate), silu = gate * sigmoid;
-      if constexpr (again) d.element[k] = narrow<T>(silu * up);  // as in forward, to the bit
-      g.element[k] = narrow<T>(upstream * up * sigmoid * (M(1) + gate * (M(1) - sigmoid)));
-      u.element[k] = narrow<T>(upstream * silu);
+      const M sigmoid = sigmoid_of<activation>(gate), activated = gate * sigmoid;
+      if constexpr (again) d.element[k] = narrow<T>(activated * up);  // as in forward, to the bit
+      g.element[k] =
+          narrow<T>(upstream * up * sigmoid * (M(1) + derivative_of_sigmoid<activation>(gate, sigmoid)));
+      u.element[k] = narrow<T>(upstream * activated);
     }
     gates[i] = g;
     ups[i] = u;
@@ -60,48 +75,67 @@ __global__ void backward_kernel(T* __restrict__ dy, T* __restrict__ gate_up, std
   }
 }
 
-template <class T, bool again>
+template <class T, bool again, Activation activation>
 void backward_of(std::int64_t N, std::int64_t F, T* upstream, T* values, cudaStream_t stream) {
   constexpr int width = full_width<T>;
   const std::int64_t half_row = F * static_cast<std::int64_t>(sizeof(T));
   const auto rows = static_cast<unsigned>(N);
   if (aligned_16(upstream, half_row) && aligned_16(values, half_row))
-    backward_kernel<T, width, again><<<rows, threads_for(F / width, 256), 0, stream>>>(upstream, values, F);
+    backward_kernel<T, width, again, activation>
+        <<<rows, threads_for(F / width, 256), 0, stream>>>(upstream, values, F);
   else
-    backward_kernel<T, 1, again><<<rows, threads_for(F, 256), 0, stream>>>(upstream, values, F);
+    backward_kernel<T, 1, again, activation><<<rows, threads_for(F, 256), 0, stream>>>(upstream, values, F);
+}
+
+template <class T, Activation activation>
+void forward_of(std::int64_t N, std::int64_t F, const T* in, T* out, cudaStream_t stream) {
+  constexpr int width = full_width<T>;
+  const std::int64_t half_row = F * static_cast<std::int64_t>(sizeof(T));
+  const auto rows = static_cast<unsigned>(N);
+  if (aligned_16(in, half_row) && aligned_16(out, half_row))
+    forward_kernel<T, width, activation><<<rows, threads_for(F / width, 256), 0, stream>>>(in, out, F);
+  else
+    forward_kernel<T, 1, activation><<<rows, threads_for(F, 256), 0, stream>>>(in, out, F);
+}
+
+/// Calls `call` with the activation as a constant.
+template <class Call>
+void with_activation(Activation activation, const Call& call) {
+  if (activation == Activation::silu)
+    call(std::integral_constant<Activation, Activation::silu>{});
+  else
+    call(std::integral_constant<Activation, Activation::gelu_tanh>{});
 }
 
 }  // namespace
 
-void launch_forward(Dtype dtype, std::int64_t N, std::int64_t F, const void* gate_up, void* y,
-                    cudaStream_t stream) {
+void launch_forward(Dtype dtype, Activation activation, std::int64_t N, std::int64_t F, const void* gate_up,
+                    void* y, cudaStream_t stream) {
   if (N == 0) return;
   with_element(dtype, [&](auto element) {
     using T = decltype(element);
-    const auto* in = static_cast<const T*>(gate_up);
-    auto* out = static_cast<T*>(y);
-    constexpr int width = full_width<T>;
-    const std::int64_t half_row = F * static_cast<std::int64_t>(sizeof(T));
-    const auto rows = static_cast<unsigned>(N);
-    if (aligned_16(in, half_row) && aligned_16(out, half_row))
-      forward_kernel<T, width><<<rows, threads_for(F / width, 256), 0, stream>>>(in, out, F);
-    else
-      forward_kernel<T, 1><<<rows, threads_for(F, 256), 0, stream>>>(in, out, F);
+    with_activation(activation, [&](auto chosen) {
+      forward_of<T, decltype(chosen)::value>(N, F, static_cast<const T*>(gate_up), static_cast<T*>(y),
+                                             stream);
+    });
   });
   ASSAY_CUDA_CHECK_LAUNCH();
 }
 
-void launch_backward(Dtype dtype, std::int64_t N, std::int64_t F, void* dy, void* gate_up, ForwardValue value,
-                     cudaStream_t stream) {
+void launch_backward(Dtype dtype, Activation activation, std::int64_t N, std::int64_t F, void* dy,
+                     void* gate_up, ForwardValue value, cudaStream_t stream) {
   if (N == 0) return;
   with_element(dtype, [&](auto element) {
     using T = decltype(element);
     auto* upstream = static_cast<T*>(dy);
     auto* values = static_cast<T*>(gate_up);
-    if (value == ForwardValue::again)
-      backward_of<T, true>(N, F, upstream, values, stream);
-    else
-      backward_of<T, false>(N, F, upstream, values, stream);
+    with_activation(activation, [&](auto chosen) {
+      constexpr Activation of = decltype(chosen)::value;
+      if (value == ForwardValue::again)
+        backward_of<T, true, of>(N, F, upstream, values, stream);
+      else
+        backward_of<T, false, of>(N, F, upstream, values, stream);
+    });
   });
   ASSAY_CUDA_CHECK_LAUNCH();
 }

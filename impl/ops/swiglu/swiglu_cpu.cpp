@@ -10,7 +10,23 @@ using impl::cpu::load;
 using impl::cpu::Math;
 using impl::cpu::store;
 
-at::Tensor forward(const at::Tensor& gate_up) {
+namespace {
+
+/// z of the gate, and z' of gelu_tanh, of a vector's numbers.
+template <Activation activation, class M, class V>
+V argument(V gate) {
+  if constexpr (activation == Activation::silu)
+    return gate;
+  else
+    return M(spec::swiglu::slope) * gate * (M(1) + M(spec::swiglu::cubic) * gate * gate);
+}
+template <class M, class V>
+V argument_slope(V gate) {
+  return M(spec::swiglu::slope) * (M(1) + M(3 * spec::swiglu::cubic) * gate * gate);
+}
+
+template <Activation activation>
+at::Tensor forward_of(const at::Tensor& gate_up) {
   const std::int64_t N = gate_up.size(0), F = gate_up.size(1) / 2;
   at::Tensor y = at::empty({N, F}, gate_up.options());
   impl::cpu::with_element(gate_up.scalar_type(), "swiglu", [&](auto element) {
@@ -24,14 +40,15 @@ at::Tensor forward(const at::Tensor& gate_up) {
       scalar_t* out = ys + n * F;
       for (std::int64_t f = 0; f < F; f += lanes) {
         const auto g = load(gate + f, F - f), u = load(up + f, F - f);
-        store(out + f, g / (M(1) + exponential(-g)) * u, F - f);
+        store(out + f, g / (M(1) + exponential(-argument<activation, M>(g))) * u, F - f);
       }
     });
   });
   return y;
 }
 
-at::Tensor backward(at::Tensor dy, at::Tensor gate_up, ForwardValue value) {
+template <Activation activation>
+at::Tensor backward_of(at::Tensor dy, at::Tensor gate_up, ForwardValue value) {
   const std::int64_t N = gate_up.size(0), F = gate_up.size(1) / 2;
   const bool again = value == ForwardValue::again;
   impl::cpu::with_element(gate_up.scalar_type(), "swiglu_backward", [&](auto element) {
@@ -45,14 +62,28 @@ at::Tensor backward(at::Tensor dy, at::Tensor gate_up, ForwardValue value) {
       scalar_t* upstream = dys + n * F;
       for (std::int64_t f = 0; f < F; f += lanes) {
         const auto g = load(gate + f, F - f), u = load(up + f, F - f), d = load(upstream + f, F - f);
-        const auto sigmoid = M(1) / (M(1) + exponential(-g));
-        store(gate + f, d * u * sigmoid * (M(1) + g * (M(1) - sigmoid)), F - f);
+        const auto sigmoid = M(1) / (M(1) + exponential(-argument<activation, M>(g)));
+        auto rest = g * (M(1) - sigmoid);
+        if constexpr (activation == Activation::gelu_tanh) rest = rest * argument_slope<M>(g);
+        store(gate + f, d * u * sigmoid * (M(1) + rest), F - f);
         store(up + f, d * (g * sigmoid), F - f);
-        if (again) store(upstream + f, g / (M(1) + exponential(-g)) * u, F - f);
+        if (again) store(upstream + f, g / (M(1) + exponential(-argument<activation, M>(g))) * u, F - f);
       }
     });
   });
   return gate_up;
+}
+
+}  // namespace
+
+at::Tensor forward(const at::Tensor& gate_up, Activation activation) {
+  return activation == Activation::silu ? forward_of<Activation::silu>(gate_up)
+                                        : forward_of<Activation::gelu_tanh>(gate_up);
+}
+
+at::Tensor backward(at::Tensor dy, at::Tensor gate_up, Activation activation, ForwardValue value) {
+  return activation == Activation::silu ? backward_of<Activation::silu>(dy, gate_up, value)
+                                        : backward_of<Activation::gelu_tanh>(dy, gate_up, value);
 }
 
 }  // namespace assay::impl::swiglu::cpu

@@ -91,7 +91,7 @@ std::vector<double> RankArguments::counts(const RecordBuilder& builder, bool nor
     if (std::fmod(shared, tensor) != 0) return {};
   if (std::fmod(layers, stages) != 0) return {};
   const double q = heads * d / tensor, kv = groups * d / tensor, f = F / tensor,
-               inward = mlp_->mlp == Mlp::swiglu ? 2 : 1, table = V / tensor * D;
+               inward = gated(mlp_->mlp) ? 2 : 1, table = V / tensor * D;
   const double matrices = 2 * D * (q + kv) + (inward + 1) * D * f + (normed_queries ? 2 * d : 0);
   const auto count = [&](bool norms, bool qkv, bool all) {
     const double gains = norms ? 2 * D : D,

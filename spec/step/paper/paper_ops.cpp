@@ -435,7 +435,8 @@ Tensor PaperOps::attention_backward_through_rope(const Site& site, Tensor dy, Te
 Operand PaperOps::gate(const Site& site, const Tensor& gate_up) {
   begin_op(site);
   const swiglu::Shape shape{.N = gate_up.rows(), .F = gate_up.columns() / 2};
-  record(site, StepPass::forward, swiglu::forward_flops(shape), swiglu::forward_bytes(shape, element_));
+  record(site, StepPass::forward, swiglu::forward_flops(shape, swiglu::activation_of(s_.model.mlp)),
+         swiglu::forward_bytes(shape, element_));
   return operand(value(site, {shape.N, shape.F}));
 }
 
@@ -445,7 +446,7 @@ step::GateGradient<PaperOps> PaperOps::gate_backward(const Site& site, Tensor d_
   begin_op(site);
   const swiglu::Shape shape{.N = gate_up.rows(), .F = gate_up.columns() / 2};
   match(site, d_gated.columns(), shape.F);
-  record(site, StepPass::backward, swiglu::backward_flops(shape),
+  record(site, StepPass::backward, swiglu::backward_flops(shape, swiglu::activation_of(s_.model.mlp)),
          swiglu::backward_bytes(shape, element_) +
              (kept.defined() ? Count(0) : Count(shape.N) * shape.F * element_));
   write(gate_up);

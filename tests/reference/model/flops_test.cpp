@@ -71,11 +71,13 @@ Passes biases_of(const spec::ModelSpec& m, const Batch& batch) {
 Passes block_of(const spec::ModelSpec& m, const Batch& batch) {
   const Index N = batch.B * batch.T, D = m.width, H = m.heads, K = m.kv_heads, E = m.head_dim, F = m.ffn;
   const spec::swiglu::Shape swiglu{.N = N, .F = F};
+  const auto activation = spec::swiglu::activation_of(m.mlp);
   Passes all = rms_norm(N, D) + linear(N, D, H * E) + linear(N, D, K * E) + linear(N, D, K * E);
   all = all + biases_of(m, batch) + qk_norm_of(m, batch) + rope(batch, H, E) + rope(batch, K, E) +
         attention_of(m, batch) + linear(N, H * E, D);
   all = all + rms_norm(N, D) + linear(N, D, F) + linear(N, D, F) + linear(N, F, D);
-  all = all + Passes{spec::swiglu::forward_flops(swiglu), spec::swiglu::backward_flops(swiglu)};
+  all = all + Passes{spec::swiglu::forward_flops(swiglu, activation),
+                     spec::swiglu::backward_flops(swiglu, activation)};
   // Two residual sums in each pass; in backward also those of q, k, v (two) and of gate and up (one).
   return all + sums(2 * Count(N) * D, (2 + 3) * Count(N) * D);
 }

@@ -71,5 +71,11 @@ TEST(InitialLossReference, FirstLossesWithQkNormSpreadAsExpected) {
   expect_standardised(deviations(qwen3, 48));
 }
 
+TEST(InitialLossReference, FirstLossesWithGegluSpreadAsExpected) {
+  auto geglu = untied;
+  geglu.mlp = spec::Mlp::geglu;
+  expect_standardised(deviations(geglu, 48));
+}
+
 }  // namespace
 }  // namespace assay::reference::initial_loss_test

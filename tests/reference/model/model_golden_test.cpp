@@ -57,9 +57,10 @@ TEST_P(ModelReferenceGolden, LogitsLossAndGradientsAreThoseOfTransformers) {
 
 INSTANTIATE_TEST_SUITE_P(Models, ModelReferenceGolden,
                          testing::Values("llama_tied_one_layer", "llama_gqa2", "llama_gqa4_scaled_rope",
-                                         "llama_packed", "qwen2_one_layer", "qwen2_tied_gqa3",
-                                         "qwen2_packed_gqa2", "qwen3_one_layer", "qwen3_tied_gqa4",
-                                         "qwen3_packed_gqa2", "mistral_window", "mistral_window_packed"),
+                                         "llama_packed", "geglu_gqa2", "geglu_packed_tied", "qwen2_one_layer",
+                                         "qwen2_tied_gqa3", "qwen2_packed_gqa2", "qwen3_one_layer",
+                                         "qwen3_tied_gqa4", "qwen3_packed_gqa2", "mistral_window",
+                                         "mistral_window_packed"),
                          [](const auto& case_) { return std::string(case_.param); });
 
 }  // namespace

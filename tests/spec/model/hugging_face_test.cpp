@@ -130,6 +130,30 @@ TEST(HuggingFace, ReadsTheNewerRopeParameters) {
   EXPECT_EQ(read(config), read(llama_3_1()));
 }
 
+TEST(HuggingFace, ReadsTheMlpFromTheActivation) {
+  Json config = llama_3_1();
+  EXPECT_EQ(read(config).mlp, Mlp::swiglu);
+  config["hidden_act"] = "gelu_pytorch_tanh";
+  EXPECT_EQ(read(config).mlp, Mlp::geglu);
+  config["hidden_activation"] = "gelu_pytorch_tanh";
+  EXPECT_EQ(read(config).mlp, Mlp::geglu);
+}
+
+TEST(HuggingFace, NeverTakesAGemmaForALlama) {
+  Json config = llama_3_1();
+  config["hidden_activation"] = "gelu_pytorch_tanh";  // a name that a Llama's code does not read
+  EXPECT_NE(
+      error_of(config).find("\"hidden_activation\" \"gelu_pytorch_tanh\" beside \"hidden_act\" \"silu\""),
+      std::string::npos)
+      << error_of(config);
+  config["hidden_act"] = "gelu_pytorch_tanh";
+  for (const char* type : {"gemma", "gemma2", "gemma3_text"}) {
+    config["model_type"] = type;
+    EXPECT_NE(error_of(config).find("embeddings scaled by the root of the width"), std::string::npos)
+        << error_of(config);
+  }
+}
+
 TEST(HuggingFace, FillsWhatOlderFilesLeaveOut) {
   Json config = llama_3_1();
   for (const char* key : {"rope_scaling", "rope_theta", "num_key_value_heads", "tie_word_embeddings",

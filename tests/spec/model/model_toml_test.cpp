@@ -77,7 +77,7 @@ TEST(ModelToml, NamesMistakesInTables) {
   EXPECT_EQ(error_of(good + "latent_attention = 3\n"),
             "m.toml:15:20: \"latent_attention\" must be a table, not 3");
   EXPECT_EQ(error_of(good + "mlp = \"relu\"\n"),
-            "m.toml:15:7: mlp \"relu\" is not known; give one of \"swiglu\", \"gelu\"");
+            "m.toml:15:7: mlp \"relu\" is not known; give one of \"swiglu\", \"gelu\", \"geglu\"");
   EXPECT_NE(error_of(replaced("rope_theta = 10000\n", "")).find("\"rope_theta\" is missing"),
             std::string::npos);
 }

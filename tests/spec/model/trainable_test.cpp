@@ -17,6 +17,12 @@ TEST(Trainable, TakesLlamaMistralQwen2AndDenseQwen3) {
     EXPECT_NO_THROW(require_trainable(find_model(name))) << name;
 }
 
+TEST(Trainable, TakesEveryGatedMlp) {
+  ModelSpec model = find_model("tiny-llama");
+  model.mlp = Mlp::geglu;
+  EXPECT_NO_THROW(require_trainable(model));
+}
+
 TEST(Trainable, NamesWhatTheTrainerDoesNotCompute) {
   const std::pair<const char*, std::function<void(ModelSpec&)>> features[] = {
       {"a mixture of experts",

@@ -28,10 +28,11 @@ TEST(TinyModels, DrawsReachEveryKindOfModel) {
     seen.insert(std::to_string(model.heads / model.kv_heads) + " heads a group");
     if (model.width % 2 == 1) seen.insert("odd width");
     if (model.rope_scaling) seen.insert("scaled rope");
+    seen.insert(std::string(to_string(model.mlp)));
     if (model.qkv_bias) seen.insert(model.qk_norm ? "biases before qk_norm" : "biases");
     if (model.heads * model.head_dim != model.width) seen.insert("H*E unlike D");
   }
-  EXPECT_EQ(seen.size(), 3u + 2 + 3 + 3 + 3 + 2);
+  EXPECT_EQ(seen.size(), 3u + 2 + 3 + 3 + 3 + 2 + 2);
 }
 
 TEST(TinyModels, DrawsVaryEveryFieldThatTheTrainerComputes) {
@@ -44,8 +45,8 @@ TEST(TinyModels, DrawsVaryEveryFieldThatTheTrainerComputes) {
   });
   // The context bounds sequences and changes no number; the others do not train (spec/model/trainable.cpp).
   EXPECT_EQ(constant,
-            (std::set<std::string>{"context", "norm", "mlp", "positions", "output_bias", "mlp_bias",
-                                   "norm_bias", "experts", "latent_attention", "multi_token_layers"}));
+            (std::set<std::string>{"context", "norm", "positions", "output_bias", "mlp_bias", "norm_bias",
+                                   "experts", "latent_attention", "multi_token_layers"}));
 }
 
 TEST(TinyModels, CornersAreModelsWithNamesOfTheirOwn) {

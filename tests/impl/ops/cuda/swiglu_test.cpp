@@ -21,7 +21,12 @@ TEST(SwigluCuda, SameBitsTwice) {
     const at::Tensor in = tests::normal({500, 1040}, 1, type).to(at::kCUDA),
                      dy = tests::normal({500, 520}, 2, type).to(at::kCUDA);
     EXPECT_TRUE(tests::repeatable([&] {
-      return std::vector{swiglu::forward(in), swiglu::backward(dy.clone(), in.clone())};
+      std::vector<at::Tensor> all;
+      for (const auto activation : {swiglu::Activation::silu, swiglu::Activation::gelu_tanh}) {
+        all.push_back(swiglu::forward(in, activation));
+        all.push_back(swiglu::backward(dy.clone(), in.clone(), activation));
+      }
+      return all;
     })) << type;
   }
 }

@@ -12,32 +12,48 @@ using reference::Index;
 using tests::exact;
 using tests::values;
 
-inline double swiglu_sigmoid(double gate) { return 1 / (1 + std::exp(-gate)); }
-
 /// spec/ops/swiglu.md, with the roundings of exp counted as the device has them. Where sigma leaves the range
 /// of the arithmetic it is 0 to within the least normal number.
 struct SwigluBounds {
   tests::Rounding rounding;
+  swiglu::Activation activation;
   reference::Tensor<double> gate, up, dy;
 
-  double lost(Index i, double factor) const { return rounding.smallest * factor * (1 + std::abs(gate[i])); }
-  tests::Allowed y(const reference::Tensor<double>& y) const {
-    return tests::each(y.size(), [&](Index i) {
-      return rounding.stored(
-          y[i], rounding.gamma(4 + rounding.exponential) * std::abs(y[i]) + lost(i, std::abs(up[i])));
+  double z(Index i) const { return spec::swiglu::argument(gate[i], activation); }
+  double sigma(Index i) const { return 1 / (1 + std::exp(-z(i))); }
+  double slope(Index i) const {
+    return activation == swiglu::Activation::silu ? 1 : spec::swiglu::argument_slope(gate[i]);
+  }
+  /// Relative change of sigma by the roundings of z, silu's own argument having none. As large as sigma only
+  /// where sigma has left the range of the arithmetic.
+  double moved(Index i) const {
+    if (activation == swiglu::Activation::silu) return 0;
+    const double w = (1 - sigma(i)) * std::expm1(std::min(1.0, rounding.gamma(7) * std::abs(z(i))));
+    return w / (1 - std::min(0.5, w));
+  }
+  /// Relative bound of `roundings` and of sigma's change in `factors` of a product.
+  double relative(double roundings, Index i, int factors) const {
+    return (1 + rounding.gamma(roundings)) * std::pow(1 + moved(i), factors) - 1;
+  }
+  double lost(Index i, double factor) const {
+    return rounding.smallest * factor * (1 + std::abs(gate[i]) * slope(i));
+  }
+  tests::Allowed of_value(const reference::Tensor<double>& value,
+                          const reference::Tensor<double>& other) const {
+    return tests::each(value.size(), [&](Index i) {
+      return rounding.stored(value[i], relative(4 + rounding.exponential, i, 1) * std::abs(value[i]) +
+                                           lost(i, std::abs(other[i])));
     });
   }
-  tests::Allowed dup(const reference::Tensor<double>& dup) const {
-    return tests::each(dup.size(), [&](Index i) {
-      return rounding.stored(
-          dup[i], rounding.gamma(4 + rounding.exponential) * std::abs(dup[i]) + lost(i, std::abs(dy[i])));
-    });
-  }
+  tests::Allowed y(const reference::Tensor<double>& y) const { return of_value(y, up); }
+  tests::Allowed dup(const reference::Tensor<double>& dup) const { return of_value(dup, dy); }
   tests::Allowed dgate(const reference::Tensor<double>& dgate) const {
+    const double of_slope = activation == swiglu::Activation::silu ? 0 : 6;
     return tests::each(dgate.size(), [&](Index i) {
-      const double sigma = swiglu_sigmoid(gate[i]), size = std::abs(dy[i] * up[i]);
-      const double terms = size * sigma * (1 + std::abs(gate[i]) * (1 + sigma));
-      return rounding.stored(dgate[i], rounding.gamma(8 + 2 * rounding.exponential) * terms + lost(i, size));
+      const double size = std::abs(dy[i] * up[i]);
+      const double terms = size * sigma(i) * (1 + std::abs(gate[i]) * (1 + sigma(i)) * slope(i));
+      return rounding.stored(dgate[i],
+                             relative(8 + of_slope + 2 * rounding.exponential, i, 2) * terms + lost(i, size));
     });
   }
 };
@@ -48,17 +64,20 @@ inline at::Tensor gate_up_of(const at::Tensor& gate, const at::Tensor& up) { ret
 inline void swiglu_matches(at::Device device, const at::Tensor& gate, const at::Tensor& up,
                            const at::Tensor& dy) {
   const Index F = gate.size(1);
-  const SwigluBounds bounds{tests::rounding_of(gate.scalar_type(), device), exact(gate), exact(up),
-                            exact(dy)};
-  const auto y = reference::swiglu::forward(bounds.gate, bounds.up);
-  const auto gradient = reference::swiglu::backward(bounds.dy, bounds.gate, bounds.up);
+  const auto activation = *rc::gen::element(swiglu::Activation::silu, swiglu::Activation::gelu_tanh);
+  const SwigluBounds bounds{tests::rounding_of(gate.scalar_type(), device), activation, exact(gate),
+                            exact(up), exact(dy)};
+  const auto y = reference::swiglu::forward(bounds.gate, bounds.up, activation);
+  const auto gradient = reference::swiglu::backward(bounds.dy, bounds.gate, bounds.up, activation);
   for (bool generic : tests::forms(device)) {
     RC_LOG() << (generic ? "aten" : "op") << "\n";
     const at::Tensor in = gate_up_of(gate, up).to(device);
-    const at::Tensor value = generic ? swiglu::aten::forward(in) : swiglu::forward(in);
+    const at::Tensor value =
+        generic ? swiglu::aten::forward(in, activation) : swiglu::forward(in, activation);
     ASSAY_RC_CLOSE(values(value), values(y), bounds.y(y));
     const at::Tensor d = dy.to(device, /*non_blocking=*/false, /*copy=*/true);
-    const at::Tensor out = (generic ? swiglu::aten::backward : swiglu::backward)(d, in, ForwardValue::again);
+    const at::Tensor out =
+        (generic ? swiglu::aten::backward : swiglu::backward)(d, in, activation, ForwardValue::again);
     RC_ASSERT(out.is_same(in));
     ASSAY_RC_CLOSE(values(d), values(y), bounds.y(y));  // the value again
     RC_ASSERT(tests::same_bits(d, value) || generic);
@@ -66,7 +85,7 @@ inline void swiglu_matches(at::Device device, const at::Tensor& gate, const at::
     ASSAY_RC_CLOSE(values(out.narrow(1, F, F)), values(gradient.dup), bounds.dup(gradient.dup));
     const at::Tensor untouched = dy.to(device, /*non_blocking=*/false, /*copy=*/true);
     const at::Tensor same = (generic ? swiglu::aten::backward : swiglu::backward)(
-        untouched, gate_up_of(gate, up).to(device), ForwardValue::kept);
+        untouched, gate_up_of(gate, up).to(device), activation, ForwardValue::kept);
     RC_ASSERT(tests::same_bits(same, out) && tests::same_bits(untouched, dy.to(device)));
   }
 }
