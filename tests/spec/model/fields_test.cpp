@@ -63,7 +63,11 @@ RC_GTEST_PROP(ModelFields, ADescribedModelTrainsOnlyWithinTheAllowList, ()) {
   for_each(tests::changes::of_model, [&](const auto& entry) {
     if (std::string(entry.said.refusal).empty()) computed.*entry.member = drawn.*entry.member;
   });
-  computed.family = drawn.family == Family::qwen3 ? Family::qwen3 : Family::llama;
+  // Of these fields some values are computed and others are not.
+  const bool named =
+      drawn.family == Family::llama || drawn.family == Family::qwen2 || drawn.family == Family::qwen3;
+  computed.family = named ? drawn.family : Family::llama;
+  computed.mlp = gated(drawn.mlp) ? drawn.mlp : Mlp::swiglu;
   if (computed.rope_scaling) computed.rope_scaling->kind = RopeScalingKind::llama3;
   RC_CLASSIFY(drawn == computed);
   RC_ASSERT(untrainable_feature(drawn).empty() == (drawn == computed));
