@@ -66,14 +66,14 @@ class Observer final : public OpObserver {
       : whole_(spec::paper::step_ops(setting)), use_(use) {
     spec::memory::Setting one = setting;
     one.model.layers = 1, one.micro_batches = 1;
-    for (spec::paper::OpRecord& record : spec::paper::trace(one).ops) {
-      if (calls_.size() <= record.op) calls_.resize(record.op + 1);
-      calls_[record.op].push_back(std::move(record.count));
-    }
+    spec::paper::Trace trace = spec::paper::trace(one);
+    calls_ = spec::paper::calls_of(trace);
+    counts_.resize(trace.memory.size());
+    for (spec::paper::OpRecord& record : trace.ops) counts_[record.op].push_back(record.count);
   }
 
   void op(std::initializer_list<at::Tensor> overwritten, const std::function<void()>& call) override {
-    const std::vector<StepOpCount>& counts = calls_.at(number_++);
+    const std::vector<StepOpCount>& counts = counts_.at(calls_.at(number_++));
     const StepOpCount& first = counts.at(0);
     if (first.pass == StepPass::recompute || !seen_.insert({first.op, first.pass}).second) return;
     std::vector<at::Tensor> before;
@@ -105,7 +105,8 @@ class Observer final : public OpObserver {
 
   const std::vector<StepOpCount> whole_;
   const std::function<void(const OpCall&)>& use_;
-  std::vector<std::vector<StepOpCount>> calls_;  ///< by the number of the call
+  std::vector<std::size_t> calls_;                ///< what each call of the run is on paper
+  std::vector<std::vector<StepOpCount>> counts_;  ///< of each call on paper
   std::set<std::pair<StepOp, StepPass>> seen_;
   std::size_t number_ = 0;
 };
@@ -130,6 +131,7 @@ void model_ops(const spec::memory::Setting& setting, at::Device device,
   Observer observer(setting, use);
   Model model(one.model, parameters, setting.sequence_length, scalar_type(setting.dtype), device,
               setting.recompute);
+  model.limit_chunks(setting.chunk_logits);
   model.observe(&observer);
   Activations saved;
   model.forward(batch, tokens, 0, saved);

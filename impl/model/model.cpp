@@ -25,7 +25,8 @@ TensorOps::Context Model::context(const TokenBatch& batch) const {
           .rope_table = rope_table_,
           .batch = batch,
           .parameters = &parameters_,
-          .observer = observer_};
+          .observer = observer_,
+          .chunk_logits = chunk_logits_};
 }
 
 Loss Model::forward(const TokenBatch& batch, const Normalizer& normalizer, double z, Activations& saved) {

@@ -30,6 +30,9 @@ class Model {
   /// Every op from here on is shown to `observer` before it runs; nullptr: to none.
   void observe(OpObserver* observer) { observer_ = observer; }
 
+  /// Chunks of the head hold at most so many logits from here on.
+  void limit_chunks(std::int64_t logits) { chunk_logits_ = logits; }
+
  private:
   TensorOps::Context context(const TokenBatch& batch) const;
 
@@ -38,6 +41,7 @@ class Model {
   rope::Table rope_table_;
   const spec::Recompute recompute_;
   OpObserver* observer_ = nullptr;
+  std::int64_t chunk_logits_ = spec::memory::most_logits;
 };
 
 }  // namespace assay::impl

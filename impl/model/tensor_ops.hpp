@@ -14,6 +14,7 @@
 #include "impl/ops/linear/linear.hpp"
 #include "impl/ops/normalizer.hpp"
 #include "impl/ops/rope/rope.hpp"
+#include "spec/memory/head.hpp"
 #include "spec/step/model.hpp"
 
 namespace assay::impl {
@@ -77,6 +78,7 @@ class TensorOps {
     const TokenBatch& batch;
     ParameterAccess* parameters = nullptr;
     OpObserver* observer = nullptr;
+    std::int64_t chunk_logits = spec::memory::most_logits;  ///< at most, of a chunk of the head
   };
   /// `normalizer`: valid tokens of the whole step over all micro-batches and ranks; `z`: coefficient of the
   /// z-loss. Both are read by the head alone.
@@ -125,6 +127,7 @@ class TensorOps {
   PaddedHead padded_head(const Weight& weight, const Gradient& gradient);
   void add_padded_gradient(const PaddedHead& padded, const Gradient& gradient);
   std::int64_t head_tokens(const Operand& x) const { return x.value.size(0); }
+  std::int64_t chunk_logits() const { return context_.chunk_logits; }
   std::vector<Chunk> chunks(std::int64_t N, std::int64_t most) const;
   Operand rows(const Operand& x, const Chunk& chunk);
   Tensor empty_like(const Site& site, const Operand& x);

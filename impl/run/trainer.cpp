@@ -77,9 +77,9 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
       executor_(model_, buffers_, *parameters_, communicator, settings_of(config), clock_),
       actions_(spec::step_actions(batch.accumulation, groups_.layout())) {
   spec::check_actions(actions_, batch.accumulation, groups_.layout());
-  not_recorded_ = reason_against_graph(config.cuda_graph, device, communicator.size());
-  if (config.cuda_graph && !not_recorded_)
-    executor_.record_with(make_cuda_graphs(device));  // whose memory is a pool of its own
+  not_captured_ = reason_against_graph(config.cuda_graph, device, communicator.size());
+  if (config.cuda_graph && !not_captured_)
+    executor_.capture_with(make_cuda_graphs(device));  // whose memory is a pool of its own
   else if (device.is_cuda())
     reserve_step_arena(device, memory_plan(config, model, batch, device, groups_.layout()).peak.to_int64() -
                                    device_allocated_bytes(device));
@@ -108,7 +108,7 @@ const ParameterBuffers& Trainer::buffers() {
 
 std::vector<std::string> Trainer::new_notices() {
   std::vector<std::string> lines = executor_.new_notices();
-  if (const auto reason = std::exchange(not_recorded_, {})) lines.push_back(*reason);
+  if (const auto reason = std::exchange(not_captured_, {})) lines.push_back(*reason);
   return lines;
 }
 

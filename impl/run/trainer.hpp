@@ -56,9 +56,9 @@ class Trainer {
   /// Whole, or this rank's shares; complete between steps.
   const ParameterBuffers& buffers();
   LayoutGroups& groups() { return groups_; }
-  /// For other work between steps; what of them was recorded is dropped, and its memory free.
+  /// For other work between steps; what of them was captured is dropped, and its memory free.
   Model& model() {
-    executor_.forget_recorded();
+    executor_.forget_captured();
     return model_;
   }
   /// What became of compute.cuda_graph since the last call, one line each.
@@ -91,7 +91,7 @@ class Trainer {
   std::unique_ptr<DeviceStaging> staging_;
   std::unique_ptr<data::Loader> loader_;  ///< its thread fills staging_
   std::int64_t step_ = 0;
-  std::optional<std::string> not_recorded_;  ///< why steps are not recorded, until it was told
+  std::optional<std::string> not_captured_;  ///< why steps are not captured, until it was told
   Progress* progress_ = nullptr;
   std::optional<double> executed_flops_;  ///< of the last step that was counted, over all ranks
 };

@@ -17,10 +17,10 @@ using spec::Action;
 using spec::ActionKind;
 
 namespace {
-/// Steps that run as they are before one is recorded: libraries make their plans in the first, and the
+/// Steps that run as they are before one is captured: libraries make their plans in the first, and the
 /// allocator's blocks are those of every later step after it.
-constexpr int steps_before_recording = 2;
-/// After so many steps whose documents need other places nothing is recorded anew.
+constexpr int steps_before_capture = 2;
+/// After so many steps whose documents need other slots nothing is captured anew.
 constexpr int most_reshaped = 8;
 
 at::TensorOptions numbers_on(at::Device device) { return at::TensorOptions(device).dtype(at::kDouble); }
@@ -43,7 +43,7 @@ bool same_sizes(const at::Tensor& a, const at::Tensor& b) {
 
 void copy_batch(TokenBatch& to, const TokenBatch& from) {
   const auto copy = [](at::Tensor& into, const at::Tensor& list) {
-    TORCH_CHECK(same_sizes(into, list), "micro-batches have different shapes: recorded steps serve one");
+    TORCH_CHECK(same_sizes(into, list), "micro-batches have different shapes: captured steps serve one");
     if (list.defined()) into.copy_(list, /*non_blocking=*/true);
   };
   copy(to.inputs, from.inputs);
@@ -76,15 +76,15 @@ Executor::Executor(Model& model, ParameterBuffers& buffers, ParameterLayout& par
       norm_and_coefficient_(at::zeros({2}, numbers_.options())) {}
 
 StepResult Executor::run(const StepInput& input, const std::vector<Action>& actions) {
-  if (recorder_)
-    recorder_->on_its_stream([&] { run_actions(input, actions); });
+  if (capture_)
+    capture_->on_its_stream([&] { run_actions(input, actions); });
   else
     run_actions(input, actions);
   return result_;
 }
 
 void Executor::run_actions(const StepInput& input, const std::vector<Action>& actions) {
-  if (recorder_) look_at_recording(input);
+  if (capture_) check_capture(input);
   run_list(input, actions);
   read_result();
   if (!std::isfinite(result_.clip_coefficient)) refuse_non_finite(input, actions);
@@ -130,16 +130,16 @@ void Executor::begin(const StepInput& input) {
   std::copy(numbers.begin(), numbers.end(), number + 1);
   numbers_.copy_(host_numbers_, /*non_blocking=*/true);
   losses_.zero_();
-  // Recorded products are the same ones in each micro-batch.
-  parameters_.begin_step(recorded_ ? linear::GradientSum::continues : linear::GradientSum::starts);
+  // Captured GEMMs are the same ones in each micro-batch.
+  parameters_.begin_step(captured_ ? linear::GradientSum::continues : linear::GradientSum::starts);
 }
 
 void Executor::forward(const StepInput& input, std::size_t micro_batch) {
   clock_.enter(Phase::forward);
   const TokenBatch& batch = input.micro_batches.at(micro_batch);
-  if (recorded_) {
-    copy_batch(recorded_batch_, batch);
-    in_recorded_batch_ = micro_batch;
+  if (captured_) {
+    copy_batch(captured_batch_, batch);
+    in_captured_batch_ = micro_batch;
     return replay_part(StepPart::forward);
   }
   parameters_.begin_forward();
@@ -154,8 +154,8 @@ void Executor::work_forward(const TokenBatch& batch, Activations& activations) {
 
 void Executor::backward(const StepInput& input, std::size_t micro_batch) {
   clock_.enter(Phase::backward);
-  if (recorded_) {
-    TORCH_CHECK(in_recorded_batch_ == micro_batch, "a recorded backward follows its own forward");
+  if (captured_) {
+    TORCH_CHECK(in_captured_batch_ == micro_batch, "a captured backward follows its own forward");
     return replay_part(StepPart::backward);
   }
   parameters_.begin_backward(/*last_micro_batch=*/--backwards_left_ == 0);
@@ -181,7 +181,7 @@ void Executor::clip() {
     communicator_.all_reduce_sum(losses_);
   }
   clock_.enter(Phase::clip);
-  if (recorded_) return replay_part(StepPart::clip);
+  if (captured_) return replay_part(StepPart::clip);
   work_clip();
 }
 
@@ -192,7 +192,7 @@ void Executor::work_clip() {
 
 void Executor::update() {
   clock_.enter(Phase::update);
-  if (recorded_)
+  if (captured_)
     replay_part(StepPart::update);
   else
     work_update();
@@ -205,79 +205,79 @@ void Executor::work_update() {
                norm_and_coefficient_[1]);
 }
 
-void Executor::record_with(std::unique_ptr<StepRecorder> recorder) {
-  TORCH_CHECK(communicator_.size() == 1, "steps of one rank are recorded");
-  recorder_ = std::move(recorder);
-  recorded_ = refused_ = false;
+void Executor::capture_with(std::unique_ptr<StepCapture> capture) {
+  TORCH_CHECK(communicator_.size() == 1, "steps of one rank are captured");
+  capture_ = std::move(capture);
+  captured_ = refused_ = false;
   steps_before_ = 0;
 }
 
-void Executor::forget_recorded() {
-  if (!recorder_) return;
-  recorded_ = false;
-  recorded_activations_ = {};
-  recorded_batch_ = {};
-  recorder_->forget();
+void Executor::forget_captured() {
+  if (!capture_) return;
+  captured_ = false;
+  captured_activations_ = {};
+  captured_batch_ = {};
+  capture_->forget();
 }
 
 std::vector<std::string> Executor::new_notices() { return std::exchange(notices_, {}); }
 
-void Executor::look_at_recording(const StepInput& input) {
+void Executor::check_capture(const StepInput& input) {
   // Ops that are timed are called one by one.
-  if (recorded_ && metrics::ops_are_timed()) forget_recorded();
+  if (captured_ && metrics::ops_are_timed()) forget_captured();
   const auto fit = [&](const Documents& documents) {
     return std::all_of(input.micro_batches.begin(), input.micro_batches.end(), [&](const TokenBatch& batch) {
       return same_sizes(batch.documents.offsets, documents.offsets);
     });
   };
-  if (recorded_ && !fit(recorded_batch_.documents)) return other_places();
-  if (recorded_ || refused_ || metrics::ops_are_timed()) return;
-  if (steps_before_++ < steps_before_recording || !recorder_->ready()) return;
-  if (!fit(input.micro_batches.at(0).documents)) return other_places();
+  if (captured_ && !fit(captured_batch_.documents)) return other_slots();
+  if (captured_ || refused_ || metrics::ops_are_timed()) return;
+  if (steps_before_++ < steps_before_capture || !capture_->ready()) return;
+  if (!fit(input.micro_batches.at(0).documents)) return other_slots();
   try {
-    record(input.micro_batches.at(0));
+    capture(input.micro_batches.at(0));
     notices_.push_back("steps from " + std::to_string(input.step + 1) +
-                       " on are replayed: forward, backward, clip and update recorded as " +
-                       recorder_->size());
+                       " on are replayed: forward, backward, clip and update captured as " +
+                       capture_->size());
   } catch (const std::exception& error) {
     refused_ = true;
-    forget_recorded();
-    notices_.push_back("steps are not recorded, and run as before: " + first_line(error));
+    forget_captured();
+    notices_.push_back("steps are not captured, and run as before: " + first_line(error));
   }
 }
 
-/// What is recorded, or would be, does not serve this step: it runs as it is, so that its bits are those that
-/// it has without a recorder.
-void Executor::other_places() {
-  if (recorded_) forget_recorded();
+/// What is captured, or would be, does not serve this step: it runs as it is, so that its bits are those that
+/// it has without a capture.
+void Executor::other_slots() {
+  if (captured_) forget_captured();
   if (++reshaped_ < most_reshaped) return;
   refused_ = true;
   notices_.push_back(
-      "steps are not recorded from here on: the documents of micro-batches need other numbers of "
-      "places again and again");
+      "steps are not captured from here on: the documents of micro-batches need other numbers of "
+      "slots again and again");
 }
 
-void Executor::record(const TokenBatch& first) {
-  recorded_batch_ = copy_of(first);
-  recorded_pairs_ = model_.visible_pairs(first);
+void Executor::capture(const TokenBatch& first) {
+  captured_batch_ = copy_of(first);
+  captured_pairs_ = model_.visible_pairs(first);
   parameters_.begin_step(linear::GradientSum::continues);
-  record_part(StepPart::forward, [this] { work_forward(recorded_batch_, recorded_activations_); });
-  record_part(StepPart::backward, [this] { work_backward(recorded_batch_, recorded_activations_); });
-  record_part(StepPart::clip, [this] { work_clip(); });
-  record_part(StepPart::update, [this] { work_update(); });
-  recorded_ = true;
+  capture_part(StepPart::forward, [this] { work_forward(captured_batch_, captured_activations_); });
+  capture_part(StepPart::backward, [this] { work_backward(captured_batch_, captured_activations_); });
+  capture_part(StepPart::clip, [this] { work_clip(); });
+  capture_part(StepPart::update, [this] { work_update(); });
+  captured_ = true;
 }
 
-void Executor::record_part(StepPart part, const std::function<void()>& work) {
-  const metrics::FlopCounter counter;  // what is recorded has not run
-  recorder_->record(part, work);
-  recorded_flops_[static_cast<std::size_t>(part)] = counter.measured();
+void Executor::capture_part(StepPart part, const std::function<void()>& work) {
+  const metrics::FlopCounter counter;  // what is captured has not run
+  capture_->capture(part, work);
+  captured_flops_[static_cast<std::size_t>(part)] = counter.measured();
 }
 
 void Executor::replay_part(StepPart part) {
-  recorder_->replay(part);
-  metrics::report(recorded_flops_[static_cast<std::size_t>(part)].with_pairs(
-      recorded_pairs_, model_.visible_pairs(recorded_batch_)));
+  capture_->replay(part);
+  metrics::report(captured_flops_[static_cast<std::size_t>(part)].with_pairs(
+      captured_pairs_, model_.visible_pairs(captured_batch_)));
 }
 
 /// The only place where a step waits for a GPU.

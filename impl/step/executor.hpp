@@ -59,14 +59,14 @@ class Executor {
   /// ops.
   StepResult run(const StepInput& input, const std::vector<spec::Action>& actions);
 
-  /// From here on steps are recorded, after the first ones, and replayed: one rank, and micro-batches of one
-  /// shape. The same bits as without. Where recording fails, steps go on as before; and where documents need
-  /// another number of slots (spec/memory/document_slots.hpp) than those recorded, until it is recorded
+  /// From here on steps are captured, after the first ones, and replayed: one rank, and micro-batches of one
+  /// shape. The same bits as without. Where capture fails, steps go on as before; and where documents need
+  /// another number of slots (spec/memory/document_slots.hpp) than those captured, until it is captured
   /// anew, a few times.
-  void record_with(std::unique_ptr<StepRecorder> recorder);
-  /// Drops what is recorded, and its memory, until the next step: for other work on this device.
-  void forget_recorded();
-  /// What became of recording since the last call, one line each.
+  void capture_with(std::unique_ptr<StepCapture> capture);
+  /// Drops what is captured, and its memory, until the next step: for other work on this device.
+  void forget_captured();
+  /// What became of capture since the last call, one line each.
   std::vector<std::string> new_notices();
 
  private:
@@ -80,18 +80,18 @@ class Executor {
   void update();
   void read_result();
 
-  // What may be recorded: the device's work of each part, which reads nothing of a step but its batch and
+  // What may be captured: the device's work of each part, which reads nothing of a step but its batch and
   // numbers_.
   void work_forward(const TokenBatch& batch, Activations& activations);
   void work_backward(const TokenBatch& batch, Activations& activations);
   void work_clip();
   void work_update();
 
-  void look_at_recording(const StepInput& input);
-  void record(const TokenBatch& first);
-  void record_part(StepPart part, const std::function<void()>& work);
+  void check_capture(const StepInput& input);
+  void capture(const TokenBatch& first);
+  void capture_part(StepPart part, const std::function<void()>& work);
   void replay_part(StepPart part);
-  void other_places();
+  void other_slots();
   [[noreturn]] void refuse_non_finite(const StepInput& input, const std::vector<spec::Action>& actions);
   std::string search_gradients(const StepInput& input, const std::vector<spec::Action>& actions);
   std::string no_rank_alone();
@@ -111,16 +111,16 @@ class Executor {
   at::Tensor local_losses_;          ///< this rank's share before the reduction
   StepResult result_;
 
-  std::unique_ptr<StepRecorder> recorder_;  ///< null: nothing is recorded
-  bool recorded_ = false, refused_ = false;
-  int steps_before_ = 0;               ///< that ran since the recorder came
-  TokenBatch recorded_batch_;          ///< what recorded work reads; a replay begins with a copy into it
+  std::unique_ptr<StepCapture> capture_;  ///< null: nothing is captured
+  bool captured_ = false, refused_ = false;
+  int steps_before_ = 0;               ///< that ran since the capture came
+  TokenBatch captured_batch_;          ///< what captured work reads; a replay begins with a copy into it
   std::ptrdiff_t backwards_left_ = 0;  ///< of the step that runs
-  std::size_t in_recorded_batch_ = 0;  ///< micro-batch that was copied there last
-  Activations recorded_activations_;
-  std::array<metrics::MeasuredFlops, step_parts> recorded_flops_;
-  std::int64_t recorded_pairs_ = 0;  ///< visible ones of the batch that recorded_flops_ were counted with
-  int reshaped_ = 0;  ///< steps whose documents needed other places than those recorded, or than each other
+  std::size_t in_captured_batch_ = 0;  ///< micro-batch that was copied there last
+  Activations captured_activations_;
+  std::array<metrics::MeasuredFlops, step_parts> captured_flops_;
+  std::int64_t captured_pairs_ = 0;  ///< visible ones of the batch that captured_flops_ were counted with
+  int reshaped_ = 0;  ///< steps whose documents needed other slots than those captured, or than each other
   std::vector<std::string> notices_;
 };
 

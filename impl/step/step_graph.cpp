@@ -16,7 +16,7 @@ namespace assay::impl::run {
 
 namespace {
 
-class CudaGraphs final : public StepRecorder {
+class CudaGraphs final : public StepCapture {
  public:
   explicit CudaGraphs(at::Device device)
       : device_(device.has_index() ? device.index() : c10::DeviceIndex{0}),
@@ -36,7 +36,7 @@ class CudaGraphs final : public StepRecorder {
   /// While algorithms of its products are searched for, calls of a step differ and are timed.
   bool ready() const override { return !searched_; }
 
-  void record(StepPart part, const std::function<void()>& work) override {
+  void capture(StepPart part, const std::function<void()>& work) override {
     if (!pool_) begin();
     std::unique_ptr<at::cuda::CUDAGraph>& graph = graphs_[static_cast<std::size_t>(part)];
     graph = std::make_unique<at::cuda::CUDAGraph>(/*keep_graph=*/true);
@@ -76,8 +76,8 @@ class CudaGraphs final : public StepRecorder {
     pool_ = at::cuda::graph_pool_handle();
   }
 
-  /// Ends a recording that failed. Where CUDA has called it off already, the graph's own end fails too, and
-  /// leaves the allocators and the generator of random numbers (cuDNN's attention asks it) recording.
+  /// Ends a capture that failed. Where CUDA has called it off already, the graph's own end fails too, and
+  /// leaves the allocators and the generator of random numbers (cuDNN's attention asks it) capture.
   void give_up(at::cuda::CUDAGraph& graph) noexcept {
     try {
       graph.capture_end();
@@ -114,7 +114,7 @@ class CudaGraphs final : public StepRecorder {
 
 }  // namespace
 
-std::unique_ptr<StepRecorder> make_cuda_graphs(at::Device device) {
+std::unique_ptr<StepCapture> make_cuda_graphs(at::Device device) {
   return std::make_unique<CudaGraphs>(device);
 }
 
@@ -123,11 +123,11 @@ std::optional<std::string> reason_against_graph(bool wanted, at::Device device, 
   if (!device.is_cuda())
     throw UserError(
         ExitCode::usage,
-        "compute.cuda_graph=on records steps on NVIDIA GPUs only, and this run is on the CPU; give "
+        "compute.cuda_graph=on captures steps on NVIDIA GPUs only, and this run is on the CPU; give "
         "compute.cuda_graph=off");
   if (ranks > 1)
-    return "steps are not recorded: with " + std::to_string(ranks) +
-           " ranks, gradients are summed over NCCL while backward runs, and that is not recorded";
+    return "steps are not captured: with " + std::to_string(ranks) +
+           " ranks, gradients are summed over NCCL while backward runs, and that is not captured";
   return {};
 }
 

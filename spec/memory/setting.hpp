@@ -2,6 +2,7 @@
 // What the memory of a training run depends on. (spec/memory/plan.md)
 #include <cstdint>
 
+#include "spec/memory/head.hpp"
 #include "spec/memory/recompute.hpp"
 #include "spec/model/model_spec.hpp"
 #include "spec/parallel/data_layout.hpp"
@@ -36,7 +37,8 @@ struct Setting {
   Layout layout = {};         ///< what of the state this rank holds
   bool rounded_sums = false;  ///< gradients of bf16 weights are summed over ranks in bf16
   bool copied_sums = false;   ///< their parts come by copy engines (parallel.scatter), on a GPU
-  std::int64_t sampled = 0;   ///< sentences that are sampled at the end, each at most T tokens
+  std::int64_t chunk_logits = most_logits;  ///< at most, of a chunk of the head [elements]
+  std::int64_t sampled = 0;                 ///< sentences that are sampled at the end, each at most T tokens
 };
 
 }  // namespace assay::spec::memory

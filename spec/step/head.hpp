@@ -8,14 +8,13 @@
 namespace assay::spec::step {
 
 /// Loss of the logits x W^T, summed in the op set, and its gradients: returns that of x [N, D], adds the
-/// weight's to `gradient`. x [N, D]. Chunks hold at most `limit` logits.
+/// weight's to `gradient`. x [N, D].
 template <HeadOpSet Ops>
 typename Ops::Tensor head_forward_backward(Ops& ops, const typename Ops::Operand& x,
                                            const typename Ops::Weight& weight,
-                                           const typename Ops::Gradient& gradient,
-                                           std::int64_t limit = memory::most_logits) {
+                                           const typename Ops::Gradient& gradient) {
   const typename Ops::PaddedHead padded = ops.padded_head(weight, gradient);
-  const std::int64_t N = ops.head_tokens(x), most = memory::chunk_tokens(N, padded.rows, limit);
+  const std::int64_t N = ops.head_tokens(x), most = memory::chunk_tokens(N, padded.rows, ops.chunk_logits());
   const bool whole = most == N;
   const Site& at = whole ? site::head : site::head_chunk;
   typename Ops::Tensor dx;

@@ -110,7 +110,8 @@ concept HeadOpSet = OpSet<Ops> &&
   { ops.padded_head(weight, gradient) } -> std::same_as<typename Ops::PaddedHead>;
   ops.add_padded_gradient(std::declval<typename Ops::PaddedHead>(), gradient);
   { ops.head_tokens(operand) } -> std::same_as<std::int64_t>;
-  ops.chunks(0, 0);  // a range of Chunk
+  { ops.chunk_logits() } -> std::same_as<std::int64_t>;  // most logits that exist at a time
+  ops.chunks(0, 0);                                      // a range of Chunk
   { ops.rows(operand, chunk) } -> std::same_as<typename Ops::Operand>;
   { ops.empty_like(site, operand) } -> std::same_as<typename Ops::Tensor>;
   ops.copy_rows(into, chunk, x);

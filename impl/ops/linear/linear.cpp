@@ -48,7 +48,10 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& weight, const at::Tens
   const at::Tensor y = by_library({.left = x, .right = weight, .right_transposed = true, .bias = bias},
                                   x.size(0), weight.size(0));
   if (y.defined()) return y;
-  return bias.defined() ? at::addmm(bias, x, weight.t()) : at::mm(x, weight.t());
+  if (!bias.defined()) return at::mm(x, weight.t());
+  // ATen would split a sum of bf16 and add its parts in bf16: the bias is added as a residual is.
+  return x.is_cuda() ? forward_residual(bias.expand({x.size(0), bias.size(0)}).contiguous(), x, weight)
+                     : at::addmm(bias, x, weight.t());
 }
 
 at::Tensor forward_residual(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight) {

@@ -78,7 +78,7 @@ class Settling {
         peak == gpu_.peak(settled_as(asked_, backend, false)))
       return "";
     return "with attention in a fixed order a step takes " + shown_bytes(peak) + ", and " +
-           spec::bytes(gpu_.free) + " of this GPU are free; a smaller batch.micro makes room";
+           spec::bytes(gpu_.free) + " of the fullest GPU are free; a smaller batch.micro makes room";
   }
 
   const spec::RunConfig& asked_;

@@ -42,23 +42,25 @@ Start prepare(const spec::RunConfig& config, const Rank& rank) {
   start.batch = spec::batch_of(config.sequences, config.micro, ranks.size());
   start.layout = layout_of(config, ranks);
 
+  start.source = data::open_source(config, start.model);
+  start.data_files = files_of(config);
+
+  start.resume = resume_point(config, start.data_files);
+
+  // Before any collective whose calls depend on a setting: ranks with other settings would answer another
+  // one.
+  if (ranks.size() > 1)
+    require_agreement(start_facts(config, *start.source, start.resume ? start.resume->path : ""), ranks);
+
   start.device = rank.choice;
   const at::Device device = start.device.device;
   const attention::Forced asked(config.attention, device);        // refuses a GPU's backend on the CPU
   reason_against_graph(config.cuda_graph, device, ranks.size());  // refuses it on the CPU
   refuse_copies(config, start.layout, device, ranks);
 
-  start.source = data::open_source(config, start.model);
-  start.data_files = files_of(config);
-
-  start.resume = resume_point(config, start.data_files);
-
   start.numerics = settle_numerics(config, start.model, start.batch, device, start.layout, ranks);
   start.plan = memory_plan(start.numerics.config, start.model, start.batch, device, start.layout);
   refuse_on_all_ranks(start.plan, config, start.batch, machine_memory(device, ranks), ranks);
-
-  if (ranks.size() > 1)
-    require_agreement(start_facts(config, *start.source, start.resume ? start.resume->path : ""), ranks);
   return start;
 }
 

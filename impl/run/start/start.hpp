@@ -31,7 +31,7 @@ struct Start {
   bool complete() const { return resume && resume->state.step >= config.steps; }
 };
 
-/// Settings, ranks, device, data, checkpoint to resume, plan, agreement. Nothing is written: a run that is
+/// Settings, ranks, data, checkpoint to resume, agreement, device, plan. Nothing is written: a run that is
 /// refused leaves no trace. Collective. Errors: UserError and AgreedError of each part, SpecError of the
 /// settings.
 Start prepare(const spec::RunConfig& config, const Rank& rank);

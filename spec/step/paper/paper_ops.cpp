@@ -153,7 +153,7 @@ Tensor PaperOps::zeros_like(const Site& site, const Tensor& x) {
 void PaperOps::begin_op(const Site& site) {
   if (!trace_) return;
   if (!trace_->memory.empty()) trace_->memory.back().most = ledger_.most();
-  trace_->memory.push_back({site.op, ledger_.now(), ledger_.now()});
+  trace_->memory.push_back({site.op, ledger_.now(), ledger_.now(), chunk_times_});
   ledger_.mark();
 }
 

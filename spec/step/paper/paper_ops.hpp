@@ -93,8 +93,9 @@ struct OpRecord {
 /// Memory around one of the template's calls [B].
 struct OpMemory {
   time::StepOp op;
-  Count before;  ///< held when it begins
-  Count most;    ///< at a time, from its beginning to the next call's
+  Count before;            ///< held when it begins
+  Count most;              ///< at a time, from its beginning to the next call's
+  std::int64_t times = 1;  ///< chunks of the head that it stands for
 };
 
 /// What a run writes down.
@@ -167,6 +168,7 @@ class PaperOps {
   PaddedHead padded_head(const Weight& weight, const Gradient& gradient);
   void add_padded_gradient(const PaddedHead&, const Gradient&) const {}
   std::int64_t head_tokens(const Operand& x) const { return x.rows; }
+  std::int64_t chunk_logits() const { return s_.chunk_logits; }
   /// All between the first and the last are alike: one stands for them.
   std::vector<Chunk> chunks(std::int64_t N, std::int64_t most) const;
   Operand rows(const Operand& x, const Chunk& chunk);

@@ -117,6 +117,17 @@ Trace trace(const Setting& setting, const std::vector<std::vector<std::int64_t>>
   return out;
 }
 
+std::vector<std::size_t> calls_of(const Trace& trace) {
+  std::vector<std::size_t> calls;
+  for (std::size_t begin = 0, end = 0; begin < trace.memory.size(); begin = end) {
+    const std::int64_t times = trace.memory[begin].times;
+    for (end = begin + 1; end < trace.memory.size() && times > 1 && trace.memory[end].times == times;) ++end;
+    for (std::int64_t time = 0; time < times; ++time)
+      for (std::size_t call = begin; call < end; ++call) calls.push_back(call);
+  }
+  return calls;
+}
+
 std::vector<time::StepOpCount> step_ops(const Setting& setting) {
   std::vector<time::StepOpCount> ops;
   for (const OpRecord& record : trace(setting).ops) {

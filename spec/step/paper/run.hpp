@@ -22,6 +22,10 @@ std::vector<memory::Item> kept_activations(const memory::Setting& setting);
 /// micro-batch, the same in each; empty: each sequence is one. Errors: as walk; executed_c1.
 Trace trace(const memory::Setting& setting, const std::vector<std::vector<std::int64_t>>& lengths = {});
 
+/// The trainer's calls in their order, as positions in trace.memory: where one chunk of the head stands for
+/// several, its calls come so many times.
+std::vector<std::size_t> calls_of(const Trace& trace);
+
 /// Every op of a step, calls of the same size as one entry, in the order in which a micro-batch meets them
 /// first, the optimizer last. Errors: as trace.
 std::vector<time::StepOpCount> step_ops(const memory::Setting& setting);

@@ -33,7 +33,8 @@ Drawn draw() {
            .recompute = *rc::gen::elementOf(spec::all_recomputes),
            .micro = *rc::gen::inRange<std::int64_t>(1, 4),
            .sequence_length = *rc::gen::inRange<std::int64_t>(1, 20),
-           .micro_batches = *rc::gen::inRange<std::int64_t>(1, 3)}};
+           .micro_batches = *rc::gen::inRange<std::int64_t>(1, 3),
+           .chunk_logits = *rc::gen::element<std::int64_t>(40, 200, spec::memory::most_logits)}};
 }
 
 RC_GTEST_PROP(OpCallsImplProperty, EveryOpOfAStepIsCalledOnceAndGemmsRunTheFlopsOfTheSpec, ()) {

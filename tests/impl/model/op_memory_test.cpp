@@ -21,7 +21,8 @@ RC_GTEST_PROP(OpMemoryImpl, EveryOpFindsAndTakesWhatThePaperSays, ()) {
       .dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16),
       .recompute = *rc::gen::elementOf(spec::all_recomputes),
       .micro = *rc::gen::inRange<std::int64_t>(1, 4),
-      .sequence_length = *rc::gen::inRange<std::int64_t>(1, 20)};
+      .sequence_length = *rc::gen::inRange<std::int64_t>(1, 20),
+      .chunk_logits = *rc::gen::element<std::int64_t>(40, 200, spec::memory::most_logits)};
   // Scalars: the losses of the head's chunks, and what ATen makes of a number.
   tests::compare_op_memory(setting, at::kCPU, meter, 64);
 }

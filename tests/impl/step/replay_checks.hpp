@@ -76,9 +76,9 @@ struct ReplayResult {
 
 /// `more`: added to the learning rate of step 4.
 inline ReplayResult replay_run(const ReplayCase& c, at::Device device,
-                               std::unique_ptr<run::StepRecorder> recorder, double more = 0) {
+                               std::unique_ptr<run::StepCapture> recorder, double more = 0) {
   ReplayTrainer trainer(c, device);
-  if (recorder) trainer.executor().record_with(std::move(recorder));
+  if (recorder) trainer.executor().capture_with(std::move(recorder));
   ReplayResult out;
   for (int step = 0; step < replay_steps; ++step)
     out.steps.push_back(trainer.step(step, step == 4 ? more : 0));

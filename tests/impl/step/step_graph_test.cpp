@@ -1,5 +1,5 @@
 // labels: unit property
-// What is recorded of a step and replayed, with a recorder that keeps the calls themselves: work that read
+// What is captured of a step and replayed, with a recorder that keeps the calls themselves: work that read
 // anything of a step but its batch and its numbers would give other weights. That CUDA does the same is shown
 // on a GPU (cuda/step_graph_test.cpp).
 #include "impl/step/step_graph.hpp"
@@ -24,12 +24,12 @@ struct Counts {
 };
 
 /// Keeps calls, and makes them again.
-class Calls final : public StepRecorder {
+class Calls final : public StepCapture {
  public:
   explicit Calls(int not_ready = 0, int fail_at = -1) : not_ready_(not_ready), fail_at_(fail_at) {}
   void on_its_stream(const std::function<void()>& step) override { step(); }
   bool ready() const override { return --not_ready_ < 0; }
-  void record(StepPart part, const std::function<void()>& work) override {
+  void capture(StepPart part, const std::function<void()>& work) override {
     if (static_cast<int>(kept_.size()) == fail_at_) throw std::runtime_error("no room\nand more");
     kept_[part] = work;
   }
@@ -90,7 +90,7 @@ TEST(StepGraphImpl, StepsGoOnWhereRecordingFailsAndTheReasonIsTold) {
     parity::expect_same(eager, result, "failed at part " + std::to_string(part));
     EXPECT_EQ(counts->replays, 0);
     EXPECT_EQ(counts->forgotten, 1);
-    EXPECT_EQ(result.notices, std::vector<std::string>{"steps are not recorded, and run as before: no room"});
+    EXPECT_EQ(result.notices, std::vector<std::string>{"steps are not captured, and run as before: no room"});
   }
 }
 
@@ -102,12 +102,12 @@ TEST(StepGraphImpl, StepsWhoseOpsAreTimedAreNotReplayed) {
   EXPECT_EQ(counts->replays, 0);
 }
 
-/// Counts as if it were a GPU: recording runs nothing, and so does replaying, for the host.
-class Silent final : public StepRecorder {
+/// Counts as if it were a GPU: capture runs nothing, and so does replaying, for the host.
+class Silent final : public StepCapture {
  public:
   void on_its_stream(const std::function<void()>& step) override { step(); }
   bool ready() const override { return true; }
-  void record(StepPart, const std::function<void()>& work) override { work(); }
+  void capture(StepPart, const std::function<void()>& work) override { work(); }
   void replay(StepPart) override {}
   void forget() override {}
   std::string size() const override { return ""; }
@@ -115,9 +115,9 @@ class Silent final : public StepRecorder {
 
 TEST(StepGraphImpl, ReplayedFlopsAreCountedAtEachReplayAndNotWhenTheyAreRecorded) {
   const parity::ReplayCase c = parity::replay_cases().front();
-  const auto flops_of_three = [&](std::unique_ptr<StepRecorder> recorder) {
+  const auto flops_of_three = [&](std::unique_ptr<StepCapture> recorder) {
     parity::ReplayTrainer trainer(c, at::kCPU);
-    if (recorder) trainer.executor().record_with(std::move(recorder));
+    if (recorder) trainer.executor().capture_with(std::move(recorder));
     std::vector<Count> all;
     for (int step = 0; step < 3; ++step) {
       const metrics::FlopCounter counter;
@@ -156,14 +156,14 @@ struct OfLengths {
   }
 
  private:
-  at::Tensor train(const std::vector<std::int64_t>& lengths, std::unique_ptr<StepRecorder> recorder) {
+  at::Tensor train(const std::vector<std::int64_t>& lengths, std::unique_ptr<StepCapture> recorder) {
     spec::ModelSpec model = tests::tiny_model(3);
     model.context = 96;
     const auto communicator = make_self_communicator();
     tests::StepRunner trainer(
         model, Dtype::f64, at::kCPU, *communicator,
         {.adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1}, .clip = 1}, 1);
-    if (recorder) trainer.executor().record_with(std::move(recorder));
+    if (recorder) trainer.executor().capture_with(std::move(recorder));
     for (std::size_t step = 0; step < lengths.size(); ++step) {
       const auto batch = documents_of(model, lengths[step], step);
       trainer.step(tests::micro_batches(batch, 2), static_cast<double>(batch.valid_tokens()), 1e-3);
@@ -191,7 +191,7 @@ TEST(StepGraphImpl, WhereDocumentsNeedOtherPlacesAgainAndAgainRecordingEndsAndIs
   EXPECT_TRUE(at::equal(run.eager, run.replayed));
   EXPECT_EQ(run.replays, 8 * (2 * 2 + 2));
   ASSERT_FALSE(run.notices.empty());
-  EXPECT_NE(run.notices.back().find("not recorded from here on: the documents"), std::string::npos)
+  EXPECT_NE(run.notices.back().find("not captured from here on: the documents"), std::string::npos)
       << run.notices.back();
 }
 

@@ -114,6 +114,39 @@ RC_GTEST_PROP(PaperSpec, ExecutedFlopsAreTheClosedFormulas, ()) {
     }
 }
 
+/// Pairs (t, s) that see each other, one by one: within a document, not ahead, within the window.
+std::int64_t pairs_counted(const std::vector<std::int64_t>& lengths, std::int64_t window) {
+  std::int64_t pairs = 0;
+  for (const std::int64_t length : lengths)
+    for (std::int64_t t = 0; t < length; ++t)
+      for (std::int64_t s = 0; s <= t; ++s) pairs += window == 0 || t - s < window;
+  return pairs;
+}
+
+/// A GEMM into or out of pairs takes 2 E FLOPs a pair and head: 2 of them forward, 4 backward, the scores
+/// again.
+RC_GTEST_PROP(PaperSpec, AttentionRunsThePairsThatSeeEachOther, ()) {
+  Setting setting;
+  setting.model = tests::draw_model();
+  setting.micro_batches = *rc::gen::inRange<std::int64_t>(1, 4);
+  setting.sequence_length = *rc::gen::inRange<std::int64_t>(1, 40);
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t left = setting.sequence_length; left > 0; left -= lengths.back())
+    lengths.push_back(*rc::gen::inRange<std::int64_t>(1, left + 1));
+  const Count once = Count(2 * setting.micro_batches * setting.model.layers) * setting.model.heads *
+                     setting.model.head_dim * pairs_counted(lengths, setting.model.window);
+  const ExecutedFlops ran = paper::trace(setting, {lengths}).executed;
+  const auto needed = [&](FlopComponent component, ExecutedPass pass) {
+    return ran.at(component, pass).needed;
+  };
+  using enum FlopComponent;
+  RC_ASSERT(needed(attention_scores, ExecutedPass::forward) == once);
+  RC_ASSERT(needed(attention_values, ExecutedPass::forward) == once);
+  RC_ASSERT(needed(attention_scores, ExecutedPass::backward) == 2 * once);
+  RC_ASSERT(needed(attention_values, ExecutedPass::backward) == 2 * once);
+  RC_ASSERT(needed(attention_scores, ExecutedPass::recompute) == once);
+}
+
 TEST(PaperSpec, C1RefusesAGemmOfWhatWasWrittenOver) {
   const Setting setting{.model = small(), .micro = 2, .sequence_length = 3};
   Ledger ledger;

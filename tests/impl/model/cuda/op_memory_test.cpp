@@ -22,6 +22,7 @@ spec::memory::Setting setting(bool grouped, spec::Recompute recompute) {
   model.qkv_bias = !grouped;
   out.dtype = Dtype::bf16, out.machine = spec::memory::Machine::cuda, out.recompute = recompute;
   out.micro = 8, out.sequence_length = 1024;
+  out.chunk_logits = std::int64_t{1} << 26;  // several chunks
   return out;
 }
 

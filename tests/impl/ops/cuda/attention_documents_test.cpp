@@ -241,7 +241,7 @@ TEST(AttentionDocumentsCuda, IsRecordedWithoutWaitingAndReplayedOnOtherDocuments
   const auto recorder = run::make_cuda_graphs(gpu);
   std::vector<at::Tensor> kept;
   recorder->on_its_stream([&] {
-    recorder->record(run::StepPart::forward, [&] { kept = attend(recorded); });
+    recorder->capture(run::StepPart::forward, [&] { kept = attend(recorded); });
     for (const auto* eager : {&eager_first, &eager_other}) {
       const Documents now = (eager == &eager_first ? first : other).documents();
       recorded.numbers.copy_(now.numbers);

@@ -52,9 +52,9 @@ void tell_apart(reference::Batch& batch) {
   }
 }
 
-/// Most bytes that some steps took beyond what was there before. With `recorded`, the last of them are
+/// Most bytes that some steps took beyond what was there before. With `captured`, the last of them are
 /// replayed.
-std::int64_t measured_peak(const spec::memory::Setting& setting, bool recorded = false) {
+std::int64_t measured_peak(const spec::memory::Setting& setting, bool captured = false) {
   const auto communicator = make_self_communicator();
   const std::int64_t sequences = setting.micro * setting.micro_batches;
   auto batch = tests::tiny_batch(setting.model, sequences, setting.sequence_length, tests::Documents::whole,
@@ -65,8 +65,8 @@ std::int64_t measured_peak(const spec::memory::Setting& setting, bool recorded =
   c10::cuda::CUDACachingAllocator::resetPeakStats(0);
   tests::StepRunner trainer(setting.model, setting.dtype, at::kCUDA, *communicator, step_settings(), 1,
                             setting.recompute);
-  if (recorded) trainer.executor().record_with(run::make_cuda_graphs(at::Device(at::kCUDA, 0)));
-  for (int step = 0; step < (recorded ? 4 : 2); ++step)
+  if (captured) trainer.executor().capture_with(run::make_cuda_graphs(at::Device(at::kCUDA, 0)));
+  for (int step = 0; step < (captured ? 4 : 2); ++step)
     trainer.step(tests::micro_batches(batch, setting.micro), static_cast<double>(batch.valid_tokens()), 1e-3);
   return allocated_bytes(true) - before;
 }
@@ -88,14 +88,14 @@ TEST(MemoryPlanCuda, StepsTakeWhatThePlanSaysWithin2Percent) {
 TEST(MemoryPlanCuda, StepsOfDocumentsTakeWhatThePlanSaysWithin2Percent) {
   ASSAY_NEEDS_GPU();
   for (const bool grouped : {false, true})
-    for (const bool recorded : {false, true}) {
+    for (const bool captured : {false, true}) {
       auto asked = setting(grouped, Recompute::norms_swiglu);
       asked.documents = true;
       const auto plan = spec::memory::plan(asked);
-      const auto measured = static_cast<double>(measured_peak(asked, recorded)),
+      const auto measured = static_cast<double>(measured_peak(asked, captured)),
                  planned = plan.peak.to_double();
       std::cout << "heads " << (grouped ? "grouped" : "full") << " with documents"
-                << (recorded ? ", recorded" : "") << ": planned " << planned / 1e6 << " MB at " << plan.moment
+                << (captured ? ", captured" : "") << ": planned " << planned / 1e6 << " MB at " << plan.moment
                 << ", measured " << measured / 1e6 << " MB" << std::endl;
       EXPECT_NEAR(measured, planned, 0.02 * planned) << plan.moment;
     }
@@ -104,9 +104,9 @@ TEST(MemoryPlanCuda, StepsOfDocumentsTakeWhatThePlanSaysWithin2Percent) {
 TEST(MemoryPlanCuda, RecordedStepsTakeWhatThePlanSaysWithin2Percent) {
   ASSAY_NEEDS_GPU();
   const auto asked = setting(false, Recompute::norms_swiglu);
-  const auto measured = static_cast<double>(measured_peak(asked, /*recorded=*/true)),
+  const auto measured = static_cast<double>(measured_peak(asked, /*captured=*/true)),
              planned = spec::memory::plan(asked).peak.to_double();
-  std::cout << "heads recorded: planned " << planned / 1e6 << " MB, measured " << measured / 1e6 << " MB"
+  std::cout << "heads captured: planned " << planned / 1e6 << " MB, measured " << measured / 1e6 << " MB"
             << std::endl;
   EXPECT_NEAR(measured, planned, 0.02 * planned);
 }
@@ -142,14 +142,14 @@ TEST(MemoryPlanCuda, StepsInAFixedOrderTakeWhatThePlanSaysWithin2Percent) {
 /// Tensors of a step come from what the caching allocator holds since the first ones.
 TEST(MemoryPlanCuda, AfterTheFirstStepsNothingIsAllocatedFromTheDevice) {
   ASSAY_NEEDS_GPU();
-  for (const bool recorded : {false, true})
+  for (const bool captured : {false, true})
     for (const bool grouped : {false, true}) {
       const auto asked = setting(grouped, Recompute::norms_swiglu);
       const auto communicator = make_self_communicator();
       c10::cuda::CUDACachingAllocator::emptyCache();
       tests::StepRunner trainer(asked.model, asked.dtype, at::kCUDA, *communicator, step_settings(), 1,
                                 asked.recompute);
-      if (recorded) trainer.executor().record_with(run::make_cuda_graphs(at::Device(at::kCUDA, 0)));
+      if (captured) trainer.executor().capture_with(run::make_cuda_graphs(at::Device(at::kCUDA, 0)));
       const auto step = [&](std::uint64_t number) {
         const auto batch =
             tests::tiny_batch(asked.model, asked.micro * asked.micro_batches, asked.sequence_length,
@@ -157,7 +157,7 @@ TEST(MemoryPlanCuda, AfterTheFirstStepsNothingIsAllocatedFromTheDevice) {
         trainer.step(tests::micro_batches(batch, asked.micro), static_cast<double>(batch.valid_tokens()),
                      1e-3);
       };
-      // Recorded, in memory of its own, is the third step or, where algorithms are not on disk, the one after
+      // Captured, in memory of its own, is the third step or, where algorithms are not on disk, the one after
       // their search.
       constexpr std::uint64_t most = 1000;
       std::uint64_t first = 0;
@@ -166,13 +166,13 @@ TEST(MemoryPlanCuda, AfterTheFirstStepsNothingIsAllocatedFromTheDevice) {
         step(first++);
         return cuda::searching_calls() != before;
       };
-      for (bool searched = true; first < 2 || (recorded && searched && first < most);) searched = searches();
+      for (bool searched = true; first < 2 || (captured && searched && first < most);) searched = searches();
       ASSERT_LT(first, most) << "the search of algorithms has not ended";
-      if (recorded) step(first++);
+      if (captured) step(first++);
       const auto before = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
       for (std::uint64_t number = first; number < first + 4; ++number) step(number);
       const auto after = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
-      const std::string where = std::string(recorded ? "recorded" : "eager") + (grouped ? " grouped" : "");
+      const std::string where = std::string(captured ? "captured" : "eager") + (grouped ? " grouped" : "");
       EXPECT_EQ(after.num_device_alloc, before.num_device_alloc) << where;
       EXPECT_EQ(after.num_device_free, before.num_device_free) << where;
       EXPECT_EQ(after.num_alloc_retries, before.num_alloc_retries) << where;

@@ -1,6 +1,6 @@
 // labels: gpu property
-// Steps recorded as CUDA graphs against the same steps given call by call: the same bits, the same FLOPs, and
-// a recording that fails leaves everything as it was.
+// Steps captured as CUDA graphs against the same steps given call by call: the same bits, the same FLOPs, and
+// a capture that fails leaves everything as it was.
 #include "impl/step/step_graph.hpp"
 
 #include <ATen/ATen.h>
@@ -34,7 +34,7 @@ TEST(StepGraphCuda, ReplayedStepsHaveTheBitsOfOthers) {
   }
 }
 
-/// Fused kernels, which keep plans, workspaces and a generator: they must be recorded too, and train alike.
+/// Fused kernels, which keep plans, workspaces and a generator: they must be captured too, and train alike.
 /// Their backward may add in any order, so losses are compared, and loosely.
 TEST(StepGraphCuda, FusedAttentionIsRecorded) {
   ASSAY_NEEDS_GPU();
@@ -46,14 +46,14 @@ TEST(StepGraphCuda, FusedAttentionIsRecorded) {
         std::pair{spec::AttentionBackend::flash, packed}}) {
     const attention::Forced here(backend, gpu);
     const auto communicator = make_self_communicator();
-    const auto losses = [&](std::unique_ptr<StepRecorder> recorder) {
-      const bool records = recorder != nullptr;
+    const auto losses = [&](std::unique_ptr<StepCapture> recorder) {
+      const bool captures = recorder != nullptr;
       tests::StepRunner trainer(model, Dtype::bf16, gpu, *communicator,
                                 {.adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1},
                                  .clip = 1,
                                  .z_loss = 1e-4},
                                 1);
-      if (records) trainer.executor().record_with(std::move(recorder));
+      if (captures) trainer.executor().capture_with(std::move(recorder));
       std::vector<double> all;
       for (std::uint64_t step = 0; step < 6; ++step) {
         const auto batch = tests::tiny_batch(model, 4, 128, documents, tests::Ignored::some, step);
@@ -62,7 +62,7 @@ TEST(StepGraphCuda, FusedAttentionIsRecorded) {
                 .cross_entropy);
       }
       const auto notices = trainer.executor().new_notices();
-      EXPECT_EQ(notices.size(), records ? 1u : 0u);
+      EXPECT_EQ(notices.size(), captures ? 1u : 0u);
       for (const std::string& notice : notices)
         EXPECT_NE(notice.find("are replayed"), std::string::npos) << notice;
       return all;
@@ -81,7 +81,7 @@ std::uint64_t fused_seed() {
   return seed;
 }
 
-/// Documents change from step to step, what is recorded does not: the kernels find them in the batch.
+/// Documents change from step to step, what is captured does not: the kernels find them in the batch.
 TEST(StepGraphCuda, DocumentsOnFlashHaveTheBitsAndFlopsOfStepsThatAreNotRecorded) {
   ASSAY_NEEDS_GPU();
   set_deterministic(true);
@@ -96,9 +96,9 @@ TEST(StepGraphCuda, DocumentsOnFlashHaveTheBitsAndFlopsOfStepsThatAreNotRecorded
   ASSERT_EQ(replayed.notices.size(), 1u);
   EXPECT_NE(replayed.notices[0].find("steps from 3 on are replayed"), std::string::npos)
       << replayed.notices[0];
-  const auto flops = [&](std::unique_ptr<StepRecorder> recorder) {
+  const auto flops = [&](std::unique_ptr<StepCapture> recorder) {
     parity::ReplayTrainer trainer(c, gpu);
-    if (recorder) trainer.executor().record_with(std::move(recorder));
+    if (recorder) trainer.executor().capture_with(std::move(recorder));
     std::vector<Count> all;
     for (int step = 0; step < 6; ++step) {
       const metrics::FlopCounter counter;
@@ -117,7 +117,7 @@ TEST(StepGraphCuda, ReplayedFlopsAreCountedAtEachReplay) {
   ASSAY_NEEDS_GPU();
   const parity::ReplayCase c = parity::replay_cases().front();
   parity::ReplayTrainer trainer(c, gpu);
-  trainer.executor().record_with(make_cuda_graphs(gpu));
+  trainer.executor().capture_with(make_cuda_graphs(gpu));
   std::vector<Count> all;
   for (int step = 0; step < 5; ++step) {
     const metrics::FlopCounter counter;
@@ -131,9 +131,9 @@ TEST(StepGraphCuda, ReplayedFlopsAreCountedAtEachReplay) {
 TEST(StepGraphCuda, StepsBetweenReplaysMayBeTimedOpByOpAndRecordedAgain) {
   ASSAY_NEEDS_GPU();
   const parity::ReplayCase c = parity::replay_cases()[1];
-  const auto run = [&](bool records) {
+  const auto run = [&](bool captures) {
     parity::ReplayTrainer trainer(c, gpu);
-    if (records) trainer.executor().record_with(make_cuda_graphs(gpu));
+    if (captures) trainer.executor().capture_with(make_cuda_graphs(gpu));
     for (int step = 0; step < 4; ++step) trainer.step(step);
     {
       metrics::OpClock clock(gpu);
@@ -144,7 +144,7 @@ TEST(StepGraphCuda, StepsBetweenReplaysMayBeTimedOpByOpAndRecordedAgain) {
       EXPECT_GT(timed, 0);
     }
     for (int step = 5; step < 8; ++step) trainer.step(step);
-    EXPECT_EQ(trainer.executor().new_notices().size(), records ? 2u : 0u);
+    EXPECT_EQ(trainer.executor().new_notices().size(), captures ? 2u : 0u);
     return trainer.runner().buffers().master.cpu();
   };
   EXPECT_TRUE(at::equal(run(false), run(true)));
@@ -155,18 +155,18 @@ TEST(StepGraphCuda, ARecordingThatFailsLeavesTheDeviceUsableAndCanBeMadeAnew) {
   const at::Tensor x = at::ones({1000}, at::TensorOptions(gpu));
   const auto recorder = make_cuda_graphs(gpu);
   recorder->on_its_stream([&] {
-    // Waiting for the device cannot be recorded.
-    EXPECT_THROW(recorder->record(StepPart::forward, [&] { (x + 1).sum().item<float>(); }), c10::Error);
+    // Waiting for the device cannot be captured.
+    EXPECT_THROW(recorder->capture(StepPart::forward, [&] { (x + 1).sum().item<float>(); }), c10::Error);
     recorder->forget();
     EXPECT_EQ((x + 1).sum().item<float>(), 2000);
   });
-  EXPECT_EQ(at::rand({3}, at::TensorOptions(gpu)).numel(), 3) << "the generator is not left recording";
+  EXPECT_EQ(at::rand({3}, at::TensorOptions(gpu)).numel(), 3) << "the generator is not left capture";
   const auto before = c10::cuda::CUDACachingAllocator::getDeviceStats(0).allocated_bytes[0].current;
   {
     at::Tensor y = at::zeros_like(x);
     recorder->on_its_stream([&] {
-      recorder->record(StepPart::forward, [&] { y.copy_(x + 1); });
-      EXPECT_EQ(y.sum().item<float>(), 0) << "recording runs nothing";
+      recorder->capture(StepPart::forward, [&] { y.copy_(x + 1); });
+      EXPECT_EQ(y.sum().item<float>(), 0) << "capture runs nothing";
       recorder->replay(StepPart::forward);
       EXPECT_EQ(y.sum().item<float>(), 2000);
     });
@@ -175,7 +175,7 @@ TEST(StepGraphCuda, ARecordingThatFailsLeavesTheDeviceUsableAndCanBeMadeAnew) {
   EXPECT_EQ(c10::cuda::CUDACachingAllocator::getDeviceStats(0).allocated_bytes[0].current, before);
   const parity::ReplayCase c = parity::replay_cases().front();
   parity::expect_same(parity::replay_run(c, gpu, nullptr), parity::replay_run(c, gpu, make_cuda_graphs(gpu)),
-                      "after a failed recording");
+                      "after a failed capture");
 }
 
 }  // namespace
