@@ -92,10 +92,10 @@ TEST_F(RunFolderImpl, ACheckpointWithFormerNamesOfSettingsGoesOn) {
                                .config =
                                    "[parallel]\ndata = \"shard\"\ngather = \"multiprocessors\"\n"
                                    "scatter = \"multiprocessors\"\n",
-                               .data = {}};
+                               .data = std::vector<checkpoint::DataFile>{}};
   spec::RunConfig config;
   config.data_parallel = spec::DataParallel::shard;
-  const ResumeChanges changes = refuse_other_settings(config, {}, then, "step-1");
+  const ResumeChanges changes = refuse_other_settings(config, {}, then, saved("a", then));
   EXPECT_FALSE(changes.extended);
   EXPECT_TRUE(changes.settings.empty());
 }
@@ -118,7 +118,7 @@ spec::Value another(const spec::Key& key, const spec::Value& value) {
     return *text + "-other";
   }
   if (const auto* number = std::get_if<double>(&value)) return *number == 0.5 ? 0.25 : 0.5;
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer == 3 ? 4 : 3;
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer == 40 ? 41 : 40;
   return std::vector<std::string>{"other"};
 }
 

@@ -57,7 +57,7 @@ inline void repeated_bits(Workshop& shop) {
 inline void cuda_graph(Workshop& shop) {
   const Outcome cpu = shop.train({"compute.cuda_graph=on"});
   EXPECT_EQ(cpu.code, static_cast<int>(ExitCode::usage));
-  EXPECT_NE(cpu.refusal.find("records steps on NVIDIA GPUs only"), std::string::npos) << cpu.refusal;
+  EXPECT_NE(cpu.refusal.find("captures steps on NVIDIA GPUs only"), std::string::npos) << cpu.refusal;
   EXPECT_FALSE(fs::exists(shop.folder("run"))) << "a refused run leaves no trace";
   if (shop.train({"compute.device=cuda"}).code != 0) return;
   const auto notices = [](const Outcome& o) {

@@ -166,13 +166,19 @@ TEST(GluedLinesSpec, AStepBeforeAnothersPrefixIsQuoted) {
   EXPECT_EQ(run.foreign_lines[0].count, 1);
 }
 
+/// A simulated log of more than five steps, the first from `seed` on.
+std::string several_steps(LogFormat format, std::uint64_t seed) {
+  for (;; ++seed)
+    if (std::string log = tests::render(tests::simulate(format, seed)); read_one(log).steps.size() > 5)
+      return log;
+}
+
 /// Each trainer's steps behind each other's, whole and cut: no number is of both.
 TEST(GluedLinesSpec, NoStepHasNumbersOfTwoTrainers) {
   for (const LogFormat format : formats)
     for (const LogFormat other : formats) {
       if (other == format) continue;
-      const std::string log = tests::render(tests::simulate(format, 2)),
-                        others = tests::render(tests::simulate(other, 3));
+      const std::string log = several_steps(format, 2), others = several_steps(other, 3);
       const RunRecord bare = read_one(log), foreign = read_one(others);
       std::istringstream in(others);
       std::string behind;
