@@ -7,6 +7,10 @@
 
 namespace assay::spec::bias {
 
+/// On a GPU, GEMMs of fewer FLOPs have the bias in every row as a residual instead of in the write-back: the
+/// library's algorithms for small results round the product to bf16 before they add the bias.
+inline constexpr double least_fused_flops = 2e10;
+
 struct Shape {
   std::int64_t N = 0;    ///< rows (B*T)
   std::int64_t out = 0;  ///< entries of a row

@@ -20,6 +20,7 @@
 #include "impl/ops/determinism.hpp"
 #include "impl/ops/gemm/cuda_gemm_search.hpp"
 #include "impl/ops/gemm/gemm_pins.hpp"
+#include "spec/ops/bias.hpp"
 
 namespace assay::impl::cuda {
 
@@ -298,7 +299,11 @@ double sustained(const Job& job, const cublasLtMatmulAlgo_t& algorithm, double s
 
 bool multiply(const Product& product, at::Tensor out, const at::Tensor& added, double beta) {
   if (out.numel() == 0 || product.left.numel() == 0) return false;
-  if (product.bias.defined() && alignment(product.bias.const_data_ptr()) < bias_alignment) return false;
+  const double flops = 2.0 * static_cast<double>(out.numel()) *
+                       static_cast<double>(product.left.size(product.left_transposed ? 0 : 1));
+  if (product.bias.defined() &&
+      (alignment(product.bias.const_data_ptr()) < bias_alignment || flops < spec::bias::least_fused_flops))
+    return false;
   Job job(product, out, added, beta);
   if (job.plan.candidates.empty()) return false;
   const bool fixed = deterministic();

@@ -49,7 +49,7 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& weight, const at::Tens
                                   x.size(0), weight.size(0));
   if (y.defined()) return y;
   if (!bias.defined()) return at::mm(x, weight.t());
-  // ATen would split a sum of bf16 and add its parts in bf16: the bias is added as a residual is.
+  // The bias as a residual, which is added before the one rounding.
   return x.is_cuda() ? forward_residual(bias.expand({x.size(0), bias.size(0)}).contiguous(), x, weight)
                      : at::addmm(bias, x, weight.t());
 }

@@ -215,6 +215,10 @@ Tensor PaperOps::linear(const Site& site, const Operand& x, const Weight& weight
   const Gemm gemm{.rows = x.rows, .in = weight.in, .out = weight.out, .bias = bias.defined()};
   record_gemm(site, StepPass::forward, gemm,
               linear::forward_bytes({.N = gemm.rows, .in = gemm.in, .out = gemm.out}, element_));
+  const Count flops = linear::forward_flops({.N = gemm.rows, .in = gemm.in, .out = gemm.out}).matmul;
+  Tensor rows_of_bias;
+  if (on_gpu() && gemm.bias && flops.to_double() < bias::least_fused_flops)
+    rows_of_bias = temporary("bias_rows", {gemm.rows, gemm.out}, element_);
   return product(site.value, site.purpose, gemm);
 }
 

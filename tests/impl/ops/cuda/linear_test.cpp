@@ -51,17 +51,17 @@ TEST(LinearCuda, TheLibraryItselfAddsTheBias) {
   ASSAY_NEEDS_GPU();
   // Two products of one shape with biases of their own, then one without: a plan of the library serves many
   // calls, and that with a bias is not that without.
-  const at::Tensor x = tests::normal({256, 128}, 1, at::kBFloat16).to(at::kCUDA),
-                   weight = tests::normal({64, 128}, 2, at::kBFloat16).to(at::kCUDA),
+  const at::Tensor x = tests::normal({4096, 2304}, 1, at::kBFloat16).to(at::kCUDA),
+                   weight = tests::normal({2304, 2304}, 2, at::kBFloat16).to(at::kCUDA),
                    exact_y = x.to(at::kDouble).matmul(weight.to(at::kDouble).t()),
                    terms = x.to(at::kDouble).abs().matmul(weight.to(at::kDouble).abs().t());
   for (const std::uint64_t seed : {3, 4, 0}) {
-    const at::Tensor bias = seed ? tests::normal({64}, seed, at::kBFloat16).to(at::kCUDA) : at::Tensor();
-    at::Tensor y = at::empty({256, 64}, x.options());
+    const at::Tensor bias = seed ? tests::normal({2304}, seed, at::kBFloat16).to(at::kCUDA) : at::Tensor();
+    at::Tensor y = at::empty({4096, 2304}, x.options());
     EXPECT_TRUE(cuda::multiply({.left = x, .right = weight, .right_transposed = true, .bias = bias}, y, {}));
-    const at::Tensor added = seed ? bias.to(at::kDouble) : at::zeros({64}, exact_y.options()),
+    const at::Tensor added = seed ? bias.to(at::kDouble) : at::zeros({2304}, exact_y.options()),
                      expected = exact_y + added;
-    const double sum = gamma(129, unit_roundoff(Dtype::f32)), store = unit_roundoff(Dtype::bf16);
+    const double sum = gamma(2305, unit_roundoff(Dtype::f32)), store = unit_roundoff(Dtype::bf16);
     const at::Tensor inner = sum * (terms + added.abs()), allowed = inner + store * (expected.abs() + inner);
     EXPECT_TRUE(((y.to(at::kDouble) - expected).abs() <= allowed).all().item<bool>()) << seed;
   }
