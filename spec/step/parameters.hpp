@@ -42,6 +42,10 @@ struct Field {
   const char* first;
   const char* last = first;
 };
+template <class Member>
+Field(Member, const char*) -> Field<Member>;
+template <class Member>
+Field(Member, const char*, const char*) -> Field<Member>;
 
 template <class P>
 constexpr auto decoder_fields() {

@@ -45,8 +45,8 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& weight, const at::Tens
     at::Tensor y = at::empty({x.size(0), weight.size(0)}, left.options());
     return y.copy_(bias.expand_as(y)).addmm_(left, right.t()).to(x.scalar_type());
   }
-  const at::Tensor y = by_library({.left = x, .right = weight, .right_transposed = true, .bias = bias},
-                                  x.size(0), weight.size(0));
+  at::Tensor y = by_library({.left = x, .right = weight, .right_transposed = true, .bias = bias}, x.size(0),
+                            weight.size(0));
   if (y.defined()) return y;
   if (!bias.defined()) return at::mm(x, weight.t());
   // The bias as a residual, which is added before the one rounding.

@@ -115,23 +115,23 @@ std::shared_ptr<const void> PaperOps::recompute() {
 
 // Tensors.
 
-Tensor PaperOps::make(const char* name, Purpose purpose, std::vector<std::int64_t> shape,
+Tensor PaperOps::make(const char* name, Purpose purpose, const std::vector<std::int64_t>& shape,
                       std::int64_t bytes) {
   return {std::make_shared<Tensor::Storage>(
       Tensor::Storage{.held = ledger_.make(name, purpose, shape, bytes), .shape = shape})};
 }
 
-Tensor PaperOps::value(const Site& site, std::vector<std::int64_t> shape) {
-  return make(site.value, site.purpose, std::move(shape), element_);
+Tensor PaperOps::value(const Site& site, const std::vector<std::int64_t>& shape) {
+  return make(site.value, site.purpose, shape, element_);
 }
 
-Tensor PaperOps::statistic(const Site& site, std::vector<std::int64_t> shape) {
+Tensor PaperOps::statistic(const Site& site, const std::vector<std::int64_t>& shape) {
   const Purpose purpose = site.op == time::StepOp::cross_entropy ? site.purpose : Purpose::activations;
-  return make(site.statistic, purpose, std::move(shape), statistic_);
+  return make(site.statistic, purpose, shape, statistic_);
 }
 
-Tensor PaperOps::temporary(const char* name, std::vector<std::int64_t> shape, std::int64_t bytes) {
-  return make(name, Purpose::temporaries, std::move(shape), bytes);
+Tensor PaperOps::temporary(const char* name, const std::vector<std::int64_t>& shape, std::int64_t bytes) {
+  return make(name, Purpose::temporaries, shape, bytes);
 }
 
 std::vector<Tensor> PaperOps::held(const std::vector<memory::Scratch>& scratch) {
@@ -405,7 +405,8 @@ Operand PaperOps::attention_operand(const Attention& attention) const {
 
 /// cuDNN writes dqkv as one tensor, plain GEMMs and loops when their own tensors are gone; FlashAttention
 /// gives dq, dk and dv apart.
-Tensor PaperOps::attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv, Attention saved) {
+Tensor PaperOps::attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv,
+                                                 const Attention& saved) {
   begin_op(site);
   const ModelSpec& m = s_.model;
   match(site, dy.columns(), m.heads * m.head_dim);
@@ -454,7 +455,7 @@ step::GateGradient<PaperOps> PaperOps::gate_backward(const Site& site, Tensor d_
          swiglu::backward_bytes(shape, element_) +
              (kept.defined() ? Count(0) : Count(shape.N) * shape.F * element_));
   write(gate_up);
-  if (kept.defined()) return {operand(gate_up), kept};
+  if (kept.defined()) return {operand(gate_up), std::move(kept)};
   write(d_gated);
   return {operand(gate_up), operand(d_gated)};
 }

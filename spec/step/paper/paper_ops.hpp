@@ -161,7 +161,7 @@ class PaperOps {
   void rope(const Site& site, Tensor& qkv);
   Attention attention(const Site& site, const Tensor& qkv);
   Operand attention_operand(const Attention& attention) const;
-  Tensor attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv, Attention saved);
+  Tensor attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv, const Attention& saved);
   Operand gate(const Site& site, const Tensor& gate_up);
   step::GateGradient<PaperOps> gate_backward(const Site& site, Tensor d_gated, Tensor gate_up, Operand kept);
 
@@ -178,10 +178,10 @@ class PaperOps {
 
  private:
   bool on_gpu() const { return s_.machine == memory::Machine::cuda; }
-  Tensor make(const char* name, Purpose purpose, std::vector<std::int64_t> shape, std::int64_t bytes);
-  Tensor value(const Site& site, std::vector<std::int64_t> shape);      ///< forward's result
-  Tensor statistic(const Site& site, std::vector<std::int64_t> shape);  ///< beside it
-  Tensor temporary(const char* name, std::vector<std::int64_t> shape, std::int64_t bytes);
+  Tensor make(const char* name, Purpose purpose, const std::vector<std::int64_t>& shape, std::int64_t bytes);
+  Tensor value(const Site& site, const std::vector<std::int64_t>& shape);      ///< forward's result
+  Tensor statistic(const Site& site, const std::vector<std::int64_t>& shape);  ///< beside it
+  Tensor temporary(const char* name, const std::vector<std::int64_t>& shape, std::int64_t bytes);
   std::vector<Tensor> held(const std::vector<memory::Scratch>& scratch);
   Tensor product(const char* name, Purpose purpose, const Gemm& gemm);
   void norm_scratch(std::int64_t most_rows, std::int64_t columns);
