@@ -98,7 +98,8 @@ void require_trainable(const ModelSpec& model) {
   throw UserError(ExitCode::usage,
                   "model " + quote(model.name) + " cannot be trained: it has " + feature +
                       ", which the trainer does not compute; `assay flops` and `assay audit` take it; train "
-                      "a Llama, a Qwen2 or a dense Qwen3, such as \"tiny-llama\" or \"qwen3-0.6b\"");
+                      "a dense Llama, Mistral, Qwen2 or Qwen3 (norm = \"rms_norm\", mlp = \"swiglu\" or "
+                      "\"geglu\"), such as \"tiny-llama\" or \"qwen3-0.6b\"");
 }
 
 }  // namespace assay::spec
