@@ -16,6 +16,8 @@ enum class Format { e4m3, e5m2 };
 const char* to_string(Format format);
 
 double largest(Format format);
+/// Below it values are subnormal: their steps no longer shrink. 2^-6 and 2^-14.
+double least_normal(Format format);
 
 /// The code of the nearest value, ties to the even one. Finite x beyond the largest finite value becomes that
 /// value with x's sign (saturation); infinities and NaN become NaN with the sign bit 0: a value that is not
@@ -23,6 +25,10 @@ double largest(Format format);
 std::uint8_t encode(Format format, double x);
 /// Value of a code; NaN and, for E5M2, infinities included.
 double decode(Format format, std::uint8_t code);
+
+/// The most that decode(encode(x)) differs from x, where |x| <= largest: a relative 2^-4 (E4M3) or 2^-3
+/// (E5M2) of a normal x, else half the least subnormal value.
+double cast_bound(Format format, double x);
 
 /// Entries that share a scale: all of a matrix, a row, 1 x 128, 128 x 128 or 1 x 32 entries (OCP MX). The
 /// last block of a row or column may be partial.
@@ -33,6 +39,11 @@ const char* to_string(Scaling scaling);
 struct Blocks {
   std::int64_t block_rows = 0, block_columns = 0;
   std::int64_t rows = 0, columns = 0;  ///< of the matrix of scales
+
+  /// Of an entry, the index of its scale.
+  std::int64_t at(std::int64_t row, std::int64_t column) const {
+    return row / block_rows * columns + column / block_columns;
+  }
 };
 Blocks blocks(Scaling scaling, std::int64_t rows, std::int64_t columns);
 
@@ -50,6 +61,7 @@ struct Matrix {
   std::vector<std::uint8_t> codes;  ///< [rows, columns]
   std::vector<double> scales;       ///< [blocks.rows, blocks.columns], 2^e or NaN
 
+  double scale(std::int64_t row, std::int64_t column) const;
   double value(std::int64_t row, std::int64_t column) const;
 };
 
@@ -73,9 +85,19 @@ enum class Role { activation, weight, gradient };
 /// Errors: SpecError quantise_c2 for Recipe::none.
 Quantisation quantisation(Recipe recipe, Role role);
 
+/// Whether the codes of a matrix's transpose are the transposed codes: tensor and 128 x 128.
+bool same_both_ways(Scaling scaling);
+
 /// What FP8 GEMMs need of a linear's extents: in and out (and the N tokens, the summed axis of the weight's
 /// gradient) are multiples of 16; mxfp8: of 32; fp8_block: of 128. Errors: SpecError quantise_c3, naming the
 /// extent and the nearest multiples.
 void check(Recipe recipe, std::int64_t N, std::int64_t in, std::int64_t out);
+
+/// Compulsory traffic of a matrix quantised in `orientations` (1 or 2) of its two: every entry read once, a
+/// byte written for each orientation, and its scales: a byte each for mx_1x32, else 4. `element`: bytes of an
+/// entry. Unit: [B].
+Count bytes(std::int64_t rows, std::int64_t columns, Scaling scaling, int orientations, std::int64_t element);
+/// One product with a scale for each entry and each quantisation of it (not for a transposed copy).
+Flops flops(std::int64_t rows, std::int64_t columns, Scaling scaling, int orientations);
 
 }  // namespace assay::spec::quantise
