@@ -28,11 +28,6 @@ at::Tensor with_rows(const at::Tensor& matrix, std::int64_t rows) {
   return out;
 }
 
-/// `made` is where backward wrote forward's value again, or the gradient as it was where the value was kept.
-TensorOps::Operand kept_or(TensorOps::Operand kept, at::Tensor made) {
-  return kept.defined() ? std::move(kept) : TensorOps::Operand{std::move(made)};
-}
-
 impl::ForwardValue state_of(const TensorOps::Operand& kept) {
   return kept.defined() ? impl::ForwardValue::kept : impl::ForwardValue::again;
 }
@@ -40,9 +35,23 @@ impl::ForwardValue state_of(const TensorOps::Operand& kept) {
 }  // namespace
 
 spec::step::BlockParameters<TensorOps::Weight, at::Tensor> TensorOps::acquire(std::int64_t block) {
-  return spec::step::convert(
-      context_.parameters->acquire(block), [](const at::Tensor& matrix) { return Weight{matrix}; },
+  using spec::quantise::Recipe;
+  const BlockViews& views = context_.parameters->acquire(block);
+  const Recipe recipe = context_.linear ? context_.linear->of(block, model().layers) : Recipe::none;
+  auto weights = spec::step::convert(
+      views,
+      [&](const at::Tensor& matrix) {
+        return Weight{matrix, matrix.defined() ? recipe : Recipe::none, {}};
+      },
       [](const at::Tensor& vector) { return vector; });
+  if (context_.twins && recipe != Recipe::none) {
+    const WeightTwins::Block& twins = context_.twins->of(block, views.decoder, recipe);
+    weights.decoder.qkv.twins = twins.qkv;
+    weights.decoder.output.twins = twins.output;
+    weights.decoder.gate_up.twins = twins.gate_up;
+    weights.decoder.down.twins = twins.down;
+  }
+  return weights;
 }
 
 spec::step::BlockParameters<TensorOps::Gradient, at::Tensor> TensorOps::gradients(std::int64_t block) {
@@ -63,6 +72,35 @@ at::Tensor TensorOps::by_token(const at::Tensor& x) const {
   return x.view({context_.batch.B * context_.batch.T, -1});
 }
 
+quantise::Twins TensorOps::quantised(const Site& site, const at::Tensor& x, spec::quantise::Recipe recipe,
+                                     spec::quantise::Role role, ReadBy readers) {
+  Site at = site;
+  at.op = spec::time::StepOp::quantise;
+  return run(at, {}, [&] {
+    return quantise::quantise(x, spec::quantise::quantisation(recipe, role),
+                              readers == ReadBy::both      ? quantise::Orientation::both
+                              : readers == ReadBy::forward ? quantise::Orientation::rows
+                                                           : quantise::Orientation::columns);
+  });
+}
+
+TensorOps::Operand TensorOps::read_by(const Site& site, Tensor x, const Weight& weight,
+                                      spec::quantise::Role role, ReadBy readers) {
+  if (weight.recipe == spec::quantise::Recipe::none) return {std::move(x), {}};
+  return {{}, quantised(site, x, weight.recipe, role, readers)};
+}
+
+TensorOps::Operand TensorOps::gradient_operand(const Site& site, const Tensor& x, const Weight& weight) {
+  return read_by(site, x, weight, spec::quantise::Role::gradient, ReadBy::both);
+}
+
+quantise::Quantised TensorOps::weight_twin(const Site& site, const Weight& weight, ReadBy reader) {
+  quantise::Twins twins = weight.twins;
+  if (!twins.rows.defined())
+    twins = quantised(site, weight.value, weight.recipe, spec::quantise::Role::weight, reader);
+  return reader == ReadBy::forward ? twins.rows : twins.columns;
+}
+
 at::Tensor TensorOps::zeros_like(const Site&, const Tensor& x) { return at::zeros_like(x); }
 
 at::Tensor TensorOps::embedding(const Site& site, const Weight& table) {
@@ -73,36 +111,53 @@ void TensorOps::embedding_backward(const Site& site, const Tensor& dx, const Gra
   run(site, {}, [&] { embedding::backward(dx, context_.batch.inputs, table.into); });
 }
 
-spec::step::Normed<TensorOps> TensorOps::rms_norm(const Site& site, const Tensor& x, const Vector& gain) {
+spec::step::Normed<TensorOps> TensorOps::rms_norm(const Site& site, const Tensor& x, const Vector& gain,
+                                                  const Weight& weight, ReadBy readers) {
   auto norm = run(site, {}, [&] { return rms_norm::forward(x, gain, model().norm_eps); });
-  return {{std::move(norm.y)}, std::move(norm.rstd)};
+  Operand y = read_by(site, std::move(norm.y), weight, spec::quantise::Role::activation, readers);
+  return {std::move(y), std::move(norm.rstd)};
 }
 
 TensorOps::Operand TensorOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x,
                                                 const Vector& gain, const Tensor& rstd, Tensor& dx,
-                                                const VectorGradient& dgain, Operand kept,
-                                                ForwardValue value) {
+                                                const VectorGradient& dgain, const Weight& weight,
+                                                Operand kept, ForwardValue value) {
   const auto state = value == ForwardValue::read ? state_of(kept) : impl::ForwardValue::kept;
   run(site, {dy, dx}, [&] { rms_norm::backward(dy, x, gain, rstd, dx, dgain, state); });
-  return value == ForwardValue::read ? kept_or(std::move(kept), std::move(dy)) : kept;
+  if (value == ForwardValue::unread || kept.defined()) return kept;
+  // dy holds forward's value again.
+  return read_by(site, std::move(dy), weight, spec::quantise::Role::activation, ReadBy::weight_gradient);
 }
 
 at::Tensor TensorOps::linear(const Site& site, const Operand& x, const Weight& weight, const Vector& bias) {
-  return run(site, {}, [&] { return linear::forward(x.value, weight.value, bias); });
+  if (!x.quantised()) return run(site, {}, [&] { return linear::forward(x.value, weight.value, bias); });
+  const quantise::Quantised twin = weight_twin(site, weight, ReadBy::forward);
+  return run(site, {}, [&] { return linear::forward(x.twins.rows, twin, weight.value.scalar_type(), bias); });
 }
 
 at::Tensor TensorOps::linear_residual(const Site& site, const Tensor& residual, const Operand& x,
                                       const Weight& weight) {
-  return run(site, {}, [&] { return linear::forward_residual(residual, x.value, weight.value); });
+  if (!x.quantised())
+    return run(site, {}, [&] { return linear::forward_residual(residual, x.value, weight.value); });
+  const quantise::Quantised twin = weight_twin(site, weight, ReadBy::forward);
+  return run(site, {}, [&] { return linear::forward_residual(residual, x.twins.rows, twin); });
 }
 
 at::Tensor TensorOps::linear_input_gradient(const Site& site, const Operand& dy, const Weight& weight) {
-  return run(site, {}, [&] { return linear::backward_input(dy.value, weight.value); });
+  if (!dy.quantised()) return run(site, {}, [&] { return linear::backward_input(dy.value, weight.value); });
+  const quantise::Quantised twin = weight_twin(site, weight, ReadBy::weight_gradient);
+  return run(site, {},
+             [&] { return linear::backward_input(dy.twins.rows, twin, weight.value.scalar_type()); });
 }
 
 void TensorOps::linear_weight_gradient(const Site& site, const Operand& dy, const Operand& x,
                                        const Gradient& dweight) {
-  run(site, {}, [&] { linear::backward_weight(dy.value, x.value, dweight.into, dweight.sum); });
+  run(site, {}, [&] {
+    if (x.quantised())
+      linear::backward_weight(dy.twins.columns, x.twins.columns, dweight.into, dweight.sum);
+    else
+      linear::backward_weight(dy.value, x.value, dweight.into, dweight.sum);
+  });
 }
 
 void TensorOps::bias_gradient(const Site& site, const Tensor& dy, const VectorGradient& dbias) {
@@ -142,8 +197,9 @@ TensorOps::Attention TensorOps::attention(const Site& site, const Tensor& qkv) {
   });
 }
 
-TensorOps::Operand TensorOps::attention_operand(const Attention& attention) {
-  return {by_token(attention.forward.y)};
+TensorOps::Operand TensorOps::attention_operand(const Site& site, const Attention& attention,
+                                                const Weight& weight, ReadBy readers) {
+  return read_by(site, by_token(attention.forward.y), weight, spec::quantise::Role::activation, readers);
 }
 
 at::Tensor TensorOps::attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv,
@@ -155,16 +211,27 @@ at::Tensor TensorOps::attention_backward_through_rope(const Site& site, Tensor d
   });
 }
 
-TensorOps::Operand TensorOps::gate(const Site& site, const Tensor& gate_up) {
-  return {run(site, {}, [&] { return swiglu::forward(gate_up, spec::swiglu::activation_of(model().mlp)); })};
+TensorOps::Operand TensorOps::gate(const Site& site, const Tensor& gate_up, const Weight& down,
+                                   ReadBy readers) {
+  Tensor gated =
+      run(site, {}, [&] { return swiglu::forward(gate_up, spec::swiglu::activation_of(model().mlp)); });
+  return read_by(site, std::move(gated), down, spec::quantise::Role::activation, readers);
 }
 
 spec::step::GateGradient<TensorOps> TensorOps::gate_backward(const Site& site, Tensor d_gated, Tensor gate_up,
-                                                             Operand kept) {
+                                                             Operand kept, const Weight& gate_up_weight,
+                                                             const Weight& down) {
   Tensor d_gate_up = run(site, {d_gated, gate_up}, [&] {
     return swiglu::backward(d_gated, gate_up, spec::swiglu::activation_of(model().mlp), state_of(kept));
   });
-  return {{std::move(d_gate_up)}, kept_or(std::move(kept), std::move(d_gated))};
+  gate_up = {};
+  // d_gated holds forward's value again.
+  if (!kept.defined())
+    kept = read_by(site, std::move(d_gated), down, spec::quantise::Role::activation, ReadBy::weight_gradient);
+  d_gated = {};
+  Operand upstream =
+      read_by(site, std::move(d_gate_up), gate_up_weight, spec::quantise::Role::gradient, ReadBy::both);
+  return {std::move(upstream), std::move(kept)};
 }
 
 TensorOps::PaddedHead TensorOps::padded_head(const Weight& weight, const Gradient& gradient) {
@@ -196,7 +263,7 @@ std::vector<spec::step::Chunk> TensorOps::chunks(std::int64_t N, std::int64_t mo
 }
 
 TensorOps::Operand TensorOps::rows(const Operand& x, const Chunk& chunk) {
-  return {x.value.narrow(0, chunk.begin, chunk.count)};
+  return {x.value.narrow(0, chunk.begin, chunk.count), {}};
 }
 
 at::Tensor TensorOps::empty_like(const Site&, const Operand& x) { return at::empty_like(x.value); }

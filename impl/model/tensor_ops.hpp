@@ -10,11 +10,14 @@
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/model/parameter_access.hpp"
 #include "impl/model/token_batch.hpp"
+#include "impl/model/weight_twins.hpp"
 #include "impl/ops/attention/attention.hpp"
 #include "impl/ops/linear/linear.hpp"
 #include "impl/ops/normalizer.hpp"
+#include "impl/ops/quantise/quantise.hpp"
 #include "impl/ops/rope/rope.hpp"
 #include "spec/memory/head.hpp"
+#include "spec/ops/linear_precision.hpp"
 #include "spec/step/model.hpp"
 
 namespace assay::impl {
@@ -37,13 +40,17 @@ class OpObserver {
 class TensorOps {
  public:
   using Tensor = at::Tensor;
-  /// What a GEMM reads, [N, in].
+  /// What a GEMM reads, [N, in], in the compute type or in FP8.
   struct Operand {
-    at::Tensor value;
-    bool defined() const { return value.defined(); }
+    at::Tensor value = {};
+    quantise::Twins twins = {};
+    bool quantised() const { return twins.rows.defined() || twins.columns.defined(); }
+    bool defined() const { return value.defined() || quantised(); }
   };
   struct Weight {
-    at::Tensor value;  ///< [out, in]
+    at::Tensor value;                                              ///< [out, in]
+    spec::quantise::Recipe recipe = spec::quantise::Recipe::none;  ///< of the GEMMs that read it
+    quantise::Twins twins = {};                                    ///< where they are kept
   };
   using Vector = at::Tensor;
   /// Where a weight's gradient is summed, and whether the next GEMM starts the sum.
@@ -67,6 +74,7 @@ class TensorOps {
     Gradient gradient;
   };
   using Chunk = spec::step::Chunk;
+  using ReadBy = spec::step::ReadBy;
   using ForwardValue = spec::step::ForwardValue;
   using Site = spec::step::Site;
 
@@ -77,6 +85,8 @@ class TensorOps {
     const rope::Table& rope_table;
     const TokenBatch& batch;
     ParameterAccess* parameters = nullptr;
+    const spec::LinearPrecision* linear = nullptr;  ///< null: the compute type
+    WeightTwins* twins = nullptr;                   ///< null: weights are quantised where they are used
     OpObserver* observer = nullptr;
     std::int64_t chunk_logits = spec::memory::most_logits;  ///< at most, of a chunk of the head
   };
@@ -97,15 +107,17 @@ class TensorOps {
   void moment(const char*, std::int64_t = 0, const char* = "") {}
   metrics::FlopScope recompute() { return metrics::FlopScope(spec::ExecutedPass::recompute); }
 
-  Operand operand(const Tensor& x) { return {x}; }
+  Operand gradient_operand(const Site& site, const Tensor& x, const Weight& weight);
+  Operand kept(const Operand& value) { return {value.value, {{}, value.twins.columns}}; }
   Tensor zeros_like(const Site& site, const Tensor& x);
 
   Tensor embedding(const Site& site, const Weight& table);
   void embedding_backward(const Site& site, const Tensor& dx, const Gradient& table);
-  spec::step::Normed<TensorOps> rms_norm(const Site& site, const Tensor& x, const Vector& gain);
+  spec::step::Normed<TensorOps> rms_norm(const Site& site, const Tensor& x, const Vector& gain,
+                                         const Weight& weight, ReadBy readers);
   Operand rms_norm_backward(const Site& site, Tensor dy, const Tensor& x, const Vector& gain,
-                            const Tensor& rstd, Tensor& dx, const VectorGradient& dgain, Operand kept,
-                            ForwardValue value);
+                            const Tensor& rstd, Tensor& dx, const VectorGradient& dgain, const Weight& weight,
+                            Operand kept, ForwardValue value);
   Tensor linear(const Site& site, const Operand& x, const Weight& weight, const Vector& bias = {});
   Tensor linear_residual(const Site& site, const Tensor& residual, const Operand& x, const Weight& weight);
   Tensor linear_input_gradient(const Site& site, const Operand& dy, const Weight& weight);
@@ -118,11 +130,13 @@ class TensorOps {
                         const VectorGradient& dk_gain);
   void rope(const Site& site, Tensor& qkv);
   Attention attention(const Site& site, const Tensor& qkv);
-  Operand attention_operand(const Attention& attention);
+  Operand attention_operand(const Site& site, const Attention& attention, const Weight& weight,
+                            ReadBy readers);
   Tensor attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv, Attention saved);
-  Operand gate(const Site& site, const Tensor& gate_up);
+  Operand gate(const Site& site, const Tensor& gate_up, const Weight& down, ReadBy readers);
   spec::step::GateGradient<TensorOps> gate_backward(const Site& site, Tensor d_gated, Tensor gate_up,
-                                                    Operand kept);
+                                                    Operand kept, const Weight& gate_up_weight,
+                                                    const Weight& down);
 
   PaddedHead padded_head(const Weight& weight, const Gradient& gradient);
   void add_padded_gradient(const PaddedHead& padded, const Gradient& gradient);
@@ -142,6 +156,13 @@ class TensorOps {
     if (context_.observer) context_.observer->op(overwritten, [&] { op(); });
     return op();
   }
+  /// x as `readers` of `weight`'s GEMMs read it. Frees x where nothing else holds it.
+  Operand read_by(const Site& site, Tensor x, const Weight& weight, spec::quantise::Role role,
+                  ReadBy readers);
+  quantise::Twins quantised(const Site& site, const at::Tensor& x, spec::quantise::Recipe recipe,
+                            spec::quantise::Role role, ReadBy readers);
+  /// The orientation of a weight that forward's GEMM or the input's gradient reads, [out, in] or [in, out].
+  quantise::Quantised weight_twin(const Site& site, const Weight& weight, ReadBy reader);
   /// [N, heads E] as [B, T, heads, E].
   at::Tensor by_head(const at::Tensor& x) const;
   at::Tensor by_token(const at::Tensor& x) const;  ///< and back

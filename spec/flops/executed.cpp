@@ -108,6 +108,7 @@ ExecutedCount& ExecutedCount::operator+=(const ExecutedCount& other) {
   masked_pairs += other.masked_pairs;
   padding += other.padding;
   skipped_pairs += other.skipped_pairs;
+  fp8 += other.fp8;
   return *this;
 }
 

@@ -36,6 +36,7 @@ struct ExecutedCount {
   Count masked_pairs;   ///< computed, then thrown away by the mask
   Count padding;        ///< columns added to fill a register or tile
   Count skipped_pairs;  ///< counted by exact_flops, not run: tokens of other documents
+  Count fp8 = 0;        ///< what of executed() ran on FP8 tensor cores
   Count executed() const { return needed + masked_pairs + padding; }
   ExecutedCount& operator+=(const ExecutedCount& other);
 };

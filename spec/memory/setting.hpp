@@ -5,6 +5,7 @@
 #include "spec/memory/head.hpp"
 #include "spec/memory/recompute.hpp"
 #include "spec/model/model_spec.hpp"
+#include "spec/ops/linear_precision.hpp"
 #include "spec/parallel/data_layout.hpp"
 #include "spec/tolerance.hpp"
 
@@ -23,6 +24,7 @@ struct Setting {
   ModelSpec model;
   Dtype dtype = Dtype::f32;   ///< of activations and working weights
   Dtype states = Dtype::f32;  ///< with bf16 weights: of master weights and moments
+  LinearPrecision linear = {};  ///< of the linears of decoder blocks
   Machine machine = Machine::cpu;
   Recompute recompute = Recompute::norms_swiglu;
   std::int64_t micro = 1;            ///< B: sequences of one micro-batch

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "spec/memory/quantised.hpp"
 #include "spec/model/inventory.hpp"
 #include "spec/parallel/partition.hpp"
 
@@ -18,6 +19,21 @@ std::int64_t gathered_buffers(const Partition& partition, const ModelSpec& m) {
   for (std::int64_t b = 1; b <= m.layers; ++b) block = std::max(block, partition.block_size(b));
   const std::int64_t embedding = partition.block_size(0), head = partition.block_size(m.layers + 1);
   return (m.layers > 1 ? 2 : 1) * block + (m.tied_embeddings ? embedding + head : std::max(embedding, head));
+}
+
+/// FP8 twins of block weights that live as long as the weights (impl/model/weight_twins.cpp).
+void hold_twins(const Setting& s, std::vector<Tensor>& held, Ledger& ledger) {
+  if (s.linear.recipe == quantise::Recipe::none || s.linear.weights != QuantiseWeights::step) return;
+  const quantise::Scaling scaling = quantise::quantisation(s.linear.recipe, quantise::Role::weight).scaling;
+  const auto twin = [&](std::int64_t rows, std::int64_t columns) {
+    const Scales of_rows = scales(scaling, rows, columns);
+    held.push_back(ledger.make("weight_twins", Purpose::state, {rows, columns}, 1));
+    held.push_back(ledger.make("weight_twin_scales", Purpose::state, of_rows.shape, of_rows.element_bytes));
+  };
+  for (std::int64_t block = 1; block <= s.model.layers; ++block) {
+    if (s.linear.of(block, s.model.layers) == quantise::Recipe::none) continue;
+    for (const auto& [out, in] : block_linears(s.model)) twin(out, in), twin(in, out);
+  }
 }
 
 }  // namespace
@@ -55,6 +71,7 @@ std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
   if (s.layout.shards_state() && s.copied_sums)
     hold("scattered_parts", {s.layout.shard_ranks - 1, partition.largest_block() / s.layout.shard_ranks},
          s.rounded_sums ? 2 : statistic);
+  hold_twins(s, held, ledger);
   hold("rope_cosine", {s.sequence_length, s.model.head_dim / 2}, statistic);
   hold("rope_sine", {s.sequence_length, s.model.head_dim / 2}, statistic);
   return held;

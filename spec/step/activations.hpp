@@ -14,11 +14,12 @@ struct BlockActivations {
   typename Ops::Tensor qk_rstd;       ///< [B, T, H + K]; undefined without qk_norm
   typename Ops::Tensor qkv;           ///< [B, T, H + 2K, E] after rope
   typename Ops::Attention attention;  ///< y [B, T, H, E] and lse [B, H, T]
-  typename Ops::Tensor x_mid;         ///< [N, D] after the attention branch
-  typename Ops::Operand normed_mid;   ///< [N, D] value of the second norm
-  typename Ops::Tensor rstd_mid;      ///< [N]
-  typename Ops::Tensor gate_up;       ///< [N, 2F]
-  typename Ops::Operand gated;        ///< [N, F] value of the gated activation
+  typename Ops::Operand attended;    ///< [N, H E] attention's y as the output GEMM's weight gradient reads it
+  typename Ops::Tensor x_mid;        ///< [N, D] after the attention branch
+  typename Ops::Operand normed_mid;  ///< [N, D] value of the second norm
+  typename Ops::Tensor rstd_mid;     ///< [N]
+  typename Ops::Tensor gate_up;      ///< [N, 2F]
+  typename Ops::Operand gated;       ///< [N, F] value of the gated activation
 };
 
 /// Everything between one micro-batch's forward and its backward. Backward frees a block's tensors as it

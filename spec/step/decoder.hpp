@@ -12,17 +12,23 @@ using DecoderWeights = DecoderParameters<typename Ops::Weight, typename Ops::Vec
 template <class Ops>
 using DecoderGradients = DecoderParameters<typename Ops::Gradient, typename Ops::VectorGradient>;
 
+/// Which GEMMs read a value of forward that backward needs again: where it is not kept, backward makes its
+/// own.
+constexpr ReadBy readers(bool kept) { return kept ? ReadBy::both : ReadBy::forward; }
+
 template <OpSet Ops>
 typename Ops::Tensor attention_forward(Ops& ops, const typename Ops::Tensor& x,
                                        const DecoderWeights<Ops>& weights, Recompute recompute,
                                        BlockActivations<Ops>& saved) {
-  const bool qk_norm = ops.model().qk_norm;
-  Normed<Ops> norm = ops.rms_norm(site::norm_attention, x, weights.norm_attention);
+  const bool qk_norm = ops.model().qk_norm, keep = recompute == Recompute::none,
+             keep_attention = recompute < Recompute::attention;
+  Normed<Ops> norm =
+      ops.rms_norm(site::norm_attention, x, weights.norm_attention, weights.qkv, readers(keep));
   typename Ops::Tensor qkv =
       ops.linear(qk_norm ? site::qkv_raw : site::qkv, norm.y, weights.qkv, weights.qkv_bias);
   saved.x = x;
   saved.rstd = norm.rstd;
-  if (recompute == Recompute::none) saved.normed = norm.y;
+  if (keep) saved.normed = ops.kept(norm.y);
   norm.y = {};
   if (qk_norm) {
     QkNormed<Ops> normed = ops.qk_norm(site::qk_norm, qkv, weights.q_norm, weights.k_norm);
@@ -32,25 +38,29 @@ typename Ops::Tensor attention_forward(Ops& ops, const typename Ops::Tensor& x,
   ops.rope(site::rope, qkv);
   saved.qkv = qkv;
   saved.attention = ops.attention(site::attention, qkv);
-  return ops.linear_residual(site::attention_output, x, ops.attention_operand(saved.attention),
-                             weights.output);
+  const typename Ops::Operand attended =
+      ops.attention_operand(site::attention_output, saved.attention, weights.output, readers(keep_attention));
+  if (keep_attention) saved.attended = ops.kept(attended);
+  return ops.linear_residual(site::attention_output, x, attended, weights.output);
 }
 
 template <OpSet Ops>
 void gate_up_forward(Ops& ops, const typename Ops::Tensor& x, const DecoderWeights<Ops>& weights,
                      Recompute recompute, BlockActivations<Ops>& saved) {
-  const Normed<Ops> norm = ops.rms_norm(site::norm_mlp, x, weights.norm_mlp);
+  const bool keep = recompute == Recompute::none;
+  const Normed<Ops> norm = ops.rms_norm(site::norm_mlp, x, weights.norm_mlp, weights.gate_up, readers(keep));
   saved.x_mid = x;
   saved.rstd_mid = norm.rstd;
-  if (recompute == Recompute::none) saved.normed_mid = norm.y;
+  if (keep) saved.normed_mid = ops.kept(norm.y);
   saved.gate_up = ops.linear(site::gate_up, norm.y, weights.gate_up);
 }
 
 template <OpSet Ops>
 typename Ops::Tensor down_forward(Ops& ops, const typename Ops::Tensor& x, const DecoderWeights<Ops>& weights,
                                   Recompute recompute, BlockActivations<Ops>& saved) {
-  const typename Ops::Operand gated = ops.gate(site::gate, saved.gate_up);
-  if (recompute == Recompute::none) saved.gated = gated;
+  const bool keep = recompute == Recompute::none;
+  const typename Ops::Operand gated = ops.gate(site::gate, saved.gate_up, weights.down, readers(keep));
+  if (keep) saved.gated = ops.kept(gated);
   return ops.linear_residual(site::down, x, gated, weights.down);
 }
 
@@ -85,16 +95,17 @@ void forward_again(Ops& ops, const DecoderWeights<Ops>& weights, BlockActivation
 template <OpSet Ops>
 void mlp_backward(Ops& ops, typename Ops::Tensor& dx, const DecoderWeights<Ops>& weights,
                   const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved) {
-  const typename Ops::Operand dy = ops.operand(dx);
+  typename Ops::Operand dy = ops.gradient_operand(site::down, dx, weights.down);
   typename Ops::Tensor d_gated = ops.linear_input_gradient(site::down, dy, weights.down);
   GateGradient<Ops> gate = ops.gate_backward(site::gate, std::move(d_gated), std::exchange(saved.gate_up, {}),
-                                             std::exchange(saved.gated, {}));
+                                             std::exchange(saved.gated, {}), weights.gate_up, weights.down);
   ops.linear_weight_gradient(site::down, dy, gate.gated, gradients.down);
   gate.gated = {};
+  dy = {};
   typename Ops::Tensor d_normed = ops.linear_input_gradient(site::gate_up, gate.d_gate_up, weights.gate_up);
   const typename Ops::Operand normed = ops.rms_norm_backward(
       site::norm_mlp, std::move(d_normed), saved.x_mid, weights.norm_mlp, saved.rstd_mid, dx,
-      gradients.norm_mlp, std::exchange(saved.normed_mid, {}), ForwardValue::read);
+      gradients.norm_mlp, weights.gate_up, std::exchange(saved.normed_mid, {}), ForwardValue::read);
   saved.x_mid = typename Ops::Tensor{};
   ops.linear_weight_gradient(site::gate_up, gate.d_gate_up, normed, gradients.gate_up);
 }
@@ -109,10 +120,15 @@ typename Ops::Tensor attention_gradient(Ops& ops, const typename Ops::Tensor& dx
     const auto again = ops.recompute();
     saved.attention = ops.attention(site::attention, saved.qkv);
   }
-  const typename Ops::Operand upstream = ops.operand(dx);
-  ops.linear_weight_gradient(site::attention_output, upstream, ops.attention_operand(saved.attention),
-                             gradients.output);
+  typename Ops::Operand upstream = ops.gradient_operand(site::attention_output, dx, weights.output);
+  typename Ops::Operand attended = std::exchange(saved.attended, {});
+  if (!attended.defined())
+    attended = ops.attention_operand(site::attention_output, saved.attention, weights.output,
+                                     ReadBy::weight_gradient);
+  ops.linear_weight_gradient(site::attention_output, upstream, attended, gradients.output);
+  attended = {};
   typename Ops::Tensor dy = ops.linear_input_gradient(site::attention_output, upstream, weights.output);
+  upstream = {};
   return ops.attention_backward_through_rope(site::attention, std::move(dy), std::exchange(saved.qkv, {}),
                                              std::exchange(saved.attention, {}));
 }
@@ -128,11 +144,12 @@ void attention_backward(Ops& ops, typename Ops::Tensor& dx, const DecoderWeights
     saved.qkv_raw = typename Ops::Tensor{};
   }
   if (ops.model().qkv_bias) ops.bias_gradient(site::qkv_bias, d_qkv, gradients.qkv_bias);
-  const typename Ops::Operand dqkv = ops.operand(d_qkv);
+  const typename Ops::Operand dqkv = ops.gradient_operand(site::qkv, d_qkv, weights.qkv);
+  d_qkv = {};
   typename Ops::Tensor d_normed = ops.linear_input_gradient(site::qkv, dqkv, weights.qkv);
   const typename Ops::Operand normed = ops.rms_norm_backward(
       site::norm_attention, std::move(d_normed), saved.x, weights.norm_attention, saved.rstd, dx,
-      gradients.norm_attention, std::exchange(saved.normed, {}), ForwardValue::read);
+      gradients.norm_attention, weights.qkv, std::exchange(saved.normed, {}), ForwardValue::read);
   ops.linear_weight_gradient(site::qkv, dqkv, normed, gradients.qkv);
 }
 

@@ -23,7 +23,7 @@ typename Ops::Tensor head_forward_backward(Ops& ops, const typename Ops::Operand
     const typename Ops::Operand part = ops.rows(x, chunk);
     typename Ops::Tensor logits = ops.linear(at, part, padded.weight);
     const typename Ops::ChunkLoss loss = ops.cross_entropy(site::cross_entropy, logits, chunk);
-    const typename Ops::Operand d_logits = ops.operand(logits);
+    const typename Ops::Operand d_logits = ops.gradient_operand(at, logits, padded.weight);
     ops.linear_weight_gradient(at, d_logits, part,
                                chunk.first ? padded.gradient : padded.gradient.continued());
     typename Ops::Tensor d_part = ops.linear_input_gradient(at, d_logits, padded.weight);

@@ -32,7 +32,8 @@ void forward(Ops& ops, Recompute recompute, Activations<Ops>& saved) {
   saved.x_final = hidden(ops, recompute, &saved);
   ops.moment("the head");
   const auto weights = ops.acquire(end);
-  const Normed<Ops> norm = ops.rms_norm(site::norm_final, saved.x_final, weights.norm);
+  const Normed<Ops> norm =
+      ops.rms_norm(site::norm_final, saved.x_final, weights.norm, weights.head, ReadBy::both);
   saved.rstd_final = norm.rstd;
   saved.d_normed_final = head_forward_backward(ops, norm.y, weights.head, ops.gradients(end).head);
   ops.release(end);
@@ -48,7 +49,8 @@ void backward(Ops& ops, Activations<Ops> saved) {
   const auto final_gradients = ops.gradients(end);
   ops.rms_norm_backward(site::norm_final, std::exchange(saved.d_normed_final, {}),
                         std::exchange(saved.x_final, {}), final_weights.norm, saved.rstd_final, dx,
-                        final_gradients.norm, typename Ops::Operand{}, ForwardValue::unread);
+                        final_gradients.norm, final_weights.head, typename Ops::Operand{},
+                        ForwardValue::unread);
   ops.release(end);
   ops.gradients_ready(end);
   for (std::int64_t block = end - 1; block >= 1; --block) {
@@ -70,7 +72,7 @@ typename Ops::Tensor logits(Ops& ops) {
   const typename Ops::Tensor x = hidden<Ops>(ops, Recompute::block, nullptr);
   ops.moment("logits");
   const auto weights = ops.acquire(end);
-  const Normed<Ops> norm = ops.rms_norm(site::norm_final, x, weights.norm);
+  const Normed<Ops> norm = ops.rms_norm(site::norm_final, x, weights.norm, weights.head, ReadBy::forward);
   typename Ops::Tensor out = ops.linear(site::head, norm.y, weights.head);
   ops.release(end);
   return out;

@@ -36,6 +36,10 @@ struct GateGradient {
 /// Whether the step reads the value of forward that an op's backward can make again.
 enum class ForwardValue { read, unread };
 
+/// Which GEMMs read a value of forward: that of its linear, its weight's gradient in backward, or both. In
+/// FP8 each reads a twin of its own (spec/ops/quantise.md).
+enum class ReadBy { forward, weight_gradient, both };
+
 /// Tokens [begin, begin + count) of the head's work. `times`: how many such chunks this one stands for, 1
 /// where each is computed.
 struct Chunk {
@@ -68,17 +72,21 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
   ops.recompute();
 
   // Shared by all.
-  { ops.operand(x) } -> std::same_as<typename Ops::Operand>;
+  // Where a tensor becomes what GEMMs read. The weight that they read beside it says in which type: compute
+  // type or FP8. An upstream gradient is read by the input's and the weight's gradient.
+  { ops.gradient_operand(site, x, weight) } -> std::same_as<typename Ops::Operand>;
+  // What the weight's gradient reads of a value of forward: all that is kept for backward.
+  { ops.kept(operand) } -> std::same_as<typename Ops::Operand>;
   { ops.zeros_like(site, x) } -> std::same_as<typename Ops::Tensor>;
 
   { ops.embedding(site, weight) } -> std::same_as<typename Ops::Tensor>;
   ops.embedding_backward(site, x, gradient);
 
-  { ops.rms_norm(site, x, vector) } -> std::same_as<Normed<Ops>>;
-  // dx += gradient of the norm's input. Returns forward's value: `kept`, or made again where the step reads
-  // it.
+  { ops.rms_norm(site, x, vector, weight, ReadBy::both) } -> std::same_as<Normed<Ops>>;
+  // dx += gradient of the norm's input. Returns forward's value for the weight's gradient: `kept`, or made
+  // again where the step reads it.
   {
-    ops.rms_norm_backward(site, taken, x, vector, x, into, dvector, kept, ForwardValue::read)
+    ops.rms_norm_backward(site, taken, x, vector, x, into, dvector, weight, kept, ForwardValue::read)
     } -> std::same_as<typename Ops::Operand>;
 
   { ops.linear(site, operand, weight) } -> std::same_as<typename Ops::Tensor>;
@@ -93,11 +101,12 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
   ops.qk_norm_backward(site, into, x, vector, vector, x, dvector, dvector);
   ops.rope(site, into);
   { ops.attention(site, x) } -> std::same_as<typename Ops::Attention>;
-  { ops.attention_operand(attention) } -> std::same_as<typename Ops::Operand>;
+  { ops.attention_operand(site, attention, weight, ReadBy::both) } -> std::same_as<typename Ops::Operand>;
   { ops.attention_backward_through_rope(site, taken, taken, attended) } -> std::same_as<typename Ops::Tensor>;
 
-  { ops.gate(site, x) } -> std::same_as<typename Ops::Operand>;
-  { ops.gate_backward(site, taken, taken, kept) } -> std::same_as<GateGradient<Ops>>;
+  { ops.gate(site, x, weight, ReadBy::both) } -> std::same_as<typename Ops::Operand>;
+  // Weights: gate_up, which reads the gradient, and down, which reads forward's value.
+  { ops.gate_backward(site, taken, taken, kept, weight, weight) } -> std::same_as<GateGradient<Ops>>;
 };
 
 /// What the LM head asks beside it: it stays in the compute type where blocks do not.

@@ -39,9 +39,9 @@ std::vector<StepOpCount> optimizer_ops(const ModelSpec& model, Dtype dtype, Dtyp
 
 std::string_view to_string(StepOp op) {
   static constexpr std::string_view names[step_ops_count] = {
-      "embedding",        "rms_norm",       "qkv",    "bias", "qk_norm", "rope",       "attention",
-      "attention_output", "gate_up",        "swiglu", "down", "head",    "other_gemm", "cross_entropy",
-      "zero_gradients",   "clip_grad_norm", "adamw"};
+      "embedding", "rms_norm",         "qkv",           "bias",           "qk_norm",        "rope",
+      "attention", "attention_output", "gate_up",       "swiglu",         "down",           "quantise",
+      "head",      "other_gemm",       "cross_entropy", "zero_gradients", "clip_grad_norm", "adamw"};
   return names[static_cast<std::size_t>(op)];
 }
 
@@ -78,6 +78,7 @@ StepClass class_of(StepOp op) {
     case StepOp::qk_norm:
     case StepOp::rope:
     case StepOp::swiglu:
+    case StepOp::quantise:
       return StepClass::elementwise;
   }
   return StepClass::elementwise;

@@ -26,6 +26,7 @@ enum class StepOp {
   gate_up,
   swiglu,
   down,
+  quantise,
   head,
   other_gemm,
   cross_entropy,
@@ -33,7 +34,7 @@ enum class StepOp {
   clip_grad_norm,
   adamw
 };
-inline constexpr std::size_t step_ops_count = 17;
+inline constexpr std::size_t step_ops_count = 18;
 std::string_view to_string(StepOp op);  ///< "attention_output"
 
 /// `recompute`: forward again, for backward's sake. A GEMM's backward is two calls.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "spec/error.hpp"
+#include "spec/memory/quantised.hpp"
 #include "spec/ops/attention.hpp"
 #include "spec/ops/bias.hpp"
 #include "spec/ops/cross_entropy.hpp"
@@ -31,15 +32,27 @@ std::int64_t entries_of(const std::vector<std::int64_t>& shape) {
   return entries;
 }
 
-/// Reads a version that is still there.
-const Tensor& read(const Operand& operand) {
+/// Reads a version that is still there, or a twin that was made. Errors: SpecError step_c1, step_c3.
+void read(const Operand& operand, ReadBy reader) {
+  if (!operand.tensor.defined()) {
+    // step_c3
+    require((reader == ReadBy::forward ? operand.by_rows : operand.by_columns).defined(), "step_c3",
+            [] { return std::string("a GEMM reads an orientation that was not quantised"); });
+    return;
+  }
   // step_c1
   require(operand.defined() && operand.version == operand.tensor.storage->version, "step_c1",
           [] { return std::string("a GEMM reads what an op has written over"); });
-  return operand.tensor;
 }
 
 void write(const Tensor& tensor) { ++tensor.storage->version; }
+
+/// Both operands of a GEMM are in FP8, or none. Errors: SpecError step_c4.
+void match(const Site& site, bool quantised, quantise::Recipe recipe) {
+  // step_c4
+  require(quantised == (recipe != quantise::Recipe::none), "step_c4",
+          [&] { return std::string(to_string(site.op)) + ": one operand is in FP8, the other is not"; });
+}
 
 /// Inner extents of a GEMM must agree. Errors: SpecError step_c2.
 void match(const Site& site, std::int64_t ours, std::int64_t theirs) {
@@ -80,9 +93,10 @@ step::BlockParameters<Weight, Vector> PaperOps::acquire(std::int64_t block) cons
   step::BlockParameters<Weight, Vector> out;
   const std::int64_t end = s_.model.layers + 1, alike = block == end ? end : std::min<std::int64_t>(block, 1);
   fill_block(out, inventory_, alike, s_.model.tied_embeddings,
-             [](auto& field, const Parameter& first, std::int64_t rows) {
+             [recipe = s_.linear.of(block, s_.model.layers)](auto& field, const Parameter& first,
+                                                             std::int64_t rows) {
                if constexpr (std::is_same_v<decltype(field), Weight&>)
-                 field = {rows, first.shape.at(1)};
+                 field = {rows, first.shape.at(1), recipe};
                else
                  field = {rows};
              });
@@ -115,7 +129,7 @@ std::shared_ptr<const void> PaperOps::recompute() {
 
 // Tensors.
 
-Tensor PaperOps::make(const char* name, Purpose purpose, const std::vector<std::int64_t>& shape,
+Tensor PaperOps::make(const std::string& name, Purpose purpose, const std::vector<std::int64_t>& shape,
                       std::int64_t bytes) {
   return {std::make_shared<Tensor::Storage>(
       Tensor::Storage{.held = ledger_.make(name, purpose, shape, bytes), .shape = shape})};
@@ -142,7 +156,82 @@ std::vector<Tensor> PaperOps::held(const std::vector<memory::Scratch>& scratch) 
   return there;
 }
 
-Operand PaperOps::operand(const Tensor& x) const { return {x, x.storage->version, x.rows()}; }
+Operand PaperOps::operand(const Tensor& x) const {
+  return {.tensor = x,
+          .version = x.storage->version,
+          .rows = x.rows(),
+          .columns = x.columns(),
+          .by_rows = {},
+          .by_columns = {}};
+}
+
+// FP8. One pass over a tensor makes the codes of each orientation that is read.
+
+Quantised PaperOps::codes(const std::string& name, Purpose purpose, const quantise::Quantisation& how,
+                          std::int64_t rows, std::int64_t columns) {
+  const memory::Scales scales = memory::scales(how.scaling, rows, columns);
+  Tensor codes = make(name, purpose, {rows, columns}, 1);
+  return {std::move(codes), make(name + "_scales", purpose, scales.shape, scales.element_bytes)};
+}
+
+/// Per-tensor scales ask for amax first, a pass of its own.
+Operand PaperOps::quantised(const Site& site, const char* name, Purpose purpose, Tensor x,
+                            const Weight& weight, quantise::Role role, ReadBy readers) {
+  Site at = site;
+  at.op = time::StepOp::quantise;
+  begin_op(at);
+  const quantise::Quantisation how = quantise::quantisation(weight.recipe, role);
+  const std::int64_t rows = x.rows(), columns = x.columns();
+  const bool by_rows = readers != ReadBy::weight_gradient, by_columns = readers != ReadBy::forward;
+  const Count entries = Count(rows) * columns;
+  const bool amax = how.scaling == quantise::Scaling::tensor;
+  record(at,
+         role == quantise::Role::gradient || readers == ReadBy::weight_gradient ? StepPass::backward
+                                                                                : StepPass::forward,
+         {Count(0), entries},
+         (amax ? 2 : 1) * entries * element_ + (int(by_rows) + int(by_columns)) * entries);
+  Operand out{.tensor = {}, .version = 0, .rows = rows, .columns = columns, .by_rows = {}, .by_columns = {}};
+  const std::string base = std::string(name) + "_fp8";
+  const Tensor largest = amax ? temporary("amax", {1}, f32_bytes) : Tensor{};
+  if (by_rows) out.by_rows = codes(base, purpose, how, rows, columns);
+  if (by_columns) out.by_columns = codes(base + "_t", purpose, how, columns, rows);
+  return out;
+}
+
+Operand PaperOps::read_by(const Site& site, const char* name, Purpose purpose, Tensor x, const Weight& weight,
+                          quantise::Role role, ReadBy readers) {
+  if (weight.recipe == quantise::Recipe::none) return operand(x);
+  return quantised(site, name, purpose, std::move(x), weight, role, readers);
+}
+
+Operand PaperOps::gradient_operand(const Site& site, const Tensor& x, const Weight& weight) {
+  return read_by(site, "upstream", Purpose::temporaries, x, weight, quantise::Role::gradient, ReadBy::both);
+}
+
+Operand PaperOps::kept(const Operand& value) const {
+  Operand out = value;
+  out.by_rows = {};
+  return out;
+}
+
+/// What a GEMM reads of a weight: a twin that is there (spec/memory/state.cpp), or one that is made for it.
+Quantised PaperOps::weight_twin(const Site& site, const Weight& weight, ReadBy reader) {
+  if (weight.recipe == quantise::Recipe::none || s_.linear.weights == QuantiseWeights::step) return {};
+  const Tensor there{
+      std::make_shared<Tensor::Storage>(Tensor::Storage{.held = {}, .shape = {weight.out, weight.in}})};
+  Operand twins =
+      quantised(site, "weight", Purpose::temporaries, there, weight, quantise::Role::weight, reader);
+  return reader == ReadBy::forward ? std::move(twins.by_rows) : std::move(twins.by_columns);
+}
+
+Count PaperOps::gemm_bytes(const Gemm& gemm) const {
+  return (Count(gemm.rows) * gemm.in + Count(gemm.in) * gemm.out) * operand_element(gemm) +
+         Count(gemm.rows) * gemm.out * element_;
+}
+
+std::int64_t PaperOps::operand_element(const Gemm& gemm) const {
+  return gemm.recipe == quantise::Recipe::none ? element_ : 1;
+}
 
 Tensor PaperOps::zeros_like(const Site& site, const Tensor& x) {
   return make(site.gradient, site.gradient_purpose, x.storage->shape, element_);
@@ -171,7 +260,7 @@ void PaperOps::record(const Site& site, StepPass pass, const Flops& flops, const
 void PaperOps::execute(FlopComponent component, ExecutedPass pass, ExecutedCount count) {
   if (!trace_) return;
   const Count times = Count(times_) * chunk_times_;
-  for (Count* each : {&count.needed, &count.masked_pairs, &count.padding, &count.skipped_pairs})
+  for (Count* each : {&count.needed, &count.masked_pairs, &count.padding, &count.skipped_pairs, &count.fp8})
     *each = times * *each;
   if (again_ && pass == ExecutedPass::forward) pass = ExecutedPass::recompute;
   trace_->executed.counts[static_cast<std::size_t>(component)][static_cast<std::size_t>(pass)] += count;
@@ -189,10 +278,14 @@ void PaperOps::record_gemm(const Site& site, StepPass pass, const Gemm& gemm, co
       head ? linear::forward_flops({.N = gemm.rows, .in = gemm.in, .out = s_.model.vocab}).matmul
            : flops.matmul;
   execute(site.component, pass == StepPass::forward ? ExecutedPass::forward : ExecutedPass::backward,
-          {.needed = needed, .masked_pairs = 0, .padding = flops.matmul - needed, .skipped_pairs = 0});
+          {.needed = needed,
+           .masked_pairs = 0,
+           .padding = flops.matmul - needed,
+           .skipped_pairs = 0,
+           .fp8 = gemm.recipe == quantise::Recipe::none ? Count(0) : flops.matmul});
 }
 
-// GEMMs. bf16 on a CPU is multiplied in fp32; cuBLASLt has a workspace.
+// GEMMs. On a CPU bf16 and FP8 are multiplied in fp32, FP8 beside fp64 in fp64; cuBLASLt has a workspace.
 
 Tensor PaperOps::product(const char* name, Purpose purpose, const Gemm& gemm) {
   const std::vector<std::int64_t> shape = {gemm.rows, gemm.out};
@@ -201,20 +294,25 @@ Tensor PaperOps::product(const char* name, Purpose purpose, const Gemm& gemm) {
     temporary("gemm_workspace", {memory::gemm_workspace}, 1);
     return result;
   }
-  if (s_.dtype != Dtype::bf16) return make(name, purpose, shape, element_);
-  const Tensor left = temporary("wide_left", {gemm.rows, gemm.in}, f32_bytes),
-               right = temporary("wide_right", {gemm.in, gemm.out}, f32_bytes),
-               result = temporary("wide_result", shape, f32_bytes);
+  const bool wide = s_.dtype == Dtype::bf16;
+  if (!wide && gemm.recipe == quantise::Recipe::none) return make(name, purpose, shape, element_);
+  const Tensor left = temporary("wide_left", {gemm.rows, gemm.in}, statistic_),
+               right = temporary("wide_right", {gemm.in, gemm.out}, statistic_);
+  if (!wide) return make(name, purpose, shape, element_);
+  const Tensor result = temporary("wide_result", shape, f32_bytes);
   return make(name, purpose, shape, element_);
 }
 
 Tensor PaperOps::linear(const Site& site, const Operand& x, const Weight& weight, const Vector& bias) {
+  const Quantised twin = weight_twin(site, weight, ReadBy::forward);
   begin_op(site);
-  match(site, read(x).columns(), weight.in);
+  read(x, ReadBy::forward);
+  match(site, x.quantised(), weight.recipe);
+  match(site, x.columns, weight.in);
   if (bias.defined()) match(site, bias.entries, weight.out);
-  const Gemm gemm{.rows = x.rows, .in = weight.in, .out = weight.out, .bias = bias.defined()};
-  record_gemm(site, StepPass::forward, gemm,
-              linear::forward_bytes({.N = gemm.rows, .in = gemm.in, .out = gemm.out}, element_));
+  const Gemm gemm{
+      .rows = x.rows, .in = weight.in, .out = weight.out, .bias = bias.defined(), .recipe = weight.recipe};
+  record_gemm(site, StepPass::forward, gemm, gemm_bytes(gemm));
   const Count flops = linear::forward_flops({.N = gemm.rows, .in = gemm.in, .out = gemm.out}).matmul;
   Tensor rows_of_bias;
   if (on_gpu() && gemm.bias && flops.to_double() < bias::least_fused_flops)
@@ -224,40 +322,52 @@ Tensor PaperOps::linear(const Site& site, const Operand& x, const Weight& weight
 
 Tensor PaperOps::linear_residual(const Site& site, const Tensor& residual, const Operand& x,
                                  const Weight& weight) {
+  const Quantised twin = weight_twin(site, weight, ReadBy::forward);
   begin_op(site);
-  match(site, read(x).columns(), weight.in);
+  read(x, ReadBy::forward);
+  match(site, x.quantised(), weight.recipe);
+  match(site, x.columns, weight.in);
   match(site, residual.columns(), weight.out);
-  const Gemm gemm{x.rows, weight.in, weight.out, true};
-  record_gemm(site, StepPass::forward, gemm,
-              linear::forward_bytes({.N = gemm.rows, .in = gemm.in, .out = gemm.out}, element_) +
-                  Count(gemm.rows) * gemm.out * element_);
+  const Gemm gemm{
+      .rows = x.rows, .in = weight.in, .out = weight.out, .residual = true, .recipe = weight.recipe};
+  record_gemm(site, StepPass::forward, gemm, gemm_bytes(gemm) + Count(gemm.rows) * gemm.out * element_);
   return product(site.value, site.purpose, gemm);
 }
 
 Tensor PaperOps::linear_input_gradient(const Site& site, const Operand& dy, const Weight& weight) {
+  const Quantised twin = weight_twin(site, weight, ReadBy::weight_gradient);
   begin_op(site);
-  match(site, read(dy).columns(), weight.out);
-  const Gemm gemm{dy.rows, weight.out, weight.in};
-  record_gemm(site, StepPass::input_gradient, {gemm.rows, weight.in, weight.out},
-              (Count(gemm.rows) * weight.out + Count(weight.in) * weight.out + Count(gemm.rows) * weight.in) *
-                  element_);
+  read(dy, ReadBy::forward);
+  match(site, dy.quantised(), weight.recipe);
+  match(site, dy.columns, weight.out);
+  const Gemm gemm{.rows = dy.rows, .in = weight.out, .out = weight.in, .recipe = weight.recipe};
+  record_gemm(site, StepPass::input_gradient,
+              {.rows = gemm.rows, .in = weight.in, .out = weight.out, .recipe = weight.recipe},
+              gemm_bytes(gemm));
   return product(site.gradient, site.gradient_purpose, gemm);
 }
 
 void PaperOps::linear_weight_gradient(const Site& site, const Operand& dy, const Operand& x,
                                       const Gradient& dweight) {
   begin_op(site);
-  match(site, read(dy).columns(), dweight.out);
-  match(site, read(x).columns(), dweight.in);
+  read(dy, ReadBy::weight_gradient);
+  read(x, ReadBy::weight_gradient);
+  match(site, dy.quantised(), x.quantised() ? s_.linear.recipe : quantise::Recipe::none);
+  match(site, dy.columns, dweight.out);
+  match(site, x.columns, dweight.in);
   match(site, dy.rows, x.rows);
   const Count weight = Count(dweight.in) * dweight.out;
-  record_gemm(site, StepPass::weight_gradient, {x.rows, dweight.in, dweight.out},
-              (Count(x.rows) * dweight.out + Count(x.rows) * dweight.in) * element_ +
+  const Gemm gemm{.rows = x.rows,
+                  .in = dweight.in,
+                  .out = dweight.out,
+                  .recipe = x.quantised() ? s_.linear.recipe : quantise::Recipe::none};
+  record_gemm(site, StepPass::weight_gradient, gemm,
+              (Count(x.rows) * dweight.out + Count(x.rows) * dweight.in) * operand_element(gemm) +
                   (dweight.starts ? 1 : 2) * weight * statistic_);
   if (on_gpu()) temporary("gemm_workspace", {memory::gemm_workspace}, 1);
-  if (on_gpu() || s_.dtype != Dtype::bf16) return;
-  const Tensor left = temporary("wide_left", {x.rows, dweight.out}, f32_bytes),
-               right = temporary("wide_right", {x.rows, dweight.in}, f32_bytes);
+  if (on_gpu() || (s_.dtype != Dtype::bf16 && !x.quantised())) return;
+  const Tensor left = temporary("wide_left", {x.rows, dweight.out}, statistic_),
+               right = temporary("wide_right", {x.rows, dweight.in}, statistic_);
 }
 
 /// The GPU's kernel sums in rows of its own.
@@ -290,14 +400,17 @@ void PaperOps::embedding_backward(const Site& site, const Tensor& dx, const Grad
   const Tensor sorted = temporary("sorted_ids", {N_}, id_bytes), places = temporary("places", {N_}, id_bytes);
 }
 
-step::Normed<PaperOps> PaperOps::rms_norm(const Site& site, const Tensor& x, const Vector& gain) {
+step::Normed<PaperOps> PaperOps::rms_norm(const Site& site, const Tensor& x, const Vector& gain,
+                                          const Weight& weight, ReadBy readers) {
   begin_op(site);
   match(site, x.columns(), gain.entries);
   const rms_norm::Shape shape{.N = x.rows(), .D = gain.entries};
   record(site, StepPass::forward, rms_norm::forward_flops(shape),
          rms_norm::forward_bytes(shape, element_, statistic_));
-  const Tensor y = value(site, {shape.N, shape.D});
-  return {operand(y), statistic(site, {shape.N})};
+  Tensor y = value(site, {shape.N, shape.D}), rstd = statistic(site, {shape.N});
+  Operand read =
+      read_by(site, site.value, site.purpose, std::move(y), weight, quantise::Role::activation, readers);
+  return {std::move(read), std::move(rstd)};
 }
 
 /// The GPU's kernel sums the gain's gradient in rows of its own.
@@ -307,8 +420,8 @@ void PaperOps::norm_scratch(std::int64_t most_rows, std::int64_t columns) {
 
 /// One pass over [N, D] more than the equation's, as dx is added to, and one where the value is made again.
 Operand PaperOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x, const Vector& gain,
-                                    const Tensor& rstd, Tensor& dx, const VectorGradient& dgain, Operand kept,
-                                    ForwardValue forward_value) {
+                                    const Tensor& rstd, Tensor& dx, const VectorGradient& dgain,
+                                    const Weight& weight, Operand kept, ForwardValue forward_value) {
   begin_op(site);
   match(site, x.columns(), gain.entries);
   match(site, dgain.entries, gain.entries);
@@ -322,7 +435,8 @@ Operand PaperOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x
   write(dx);
   if (!made_again) return kept;
   write(dy);
-  return operand(dy);
+  return read_by(site, site.value, site.purpose, std::move(dy), weight, quantise::Role::activation,
+                 ReadBy::weight_gradient);
 }
 
 step::QkNormed<PaperOps> PaperOps::qk_norm(const Site& site, const Tensor& qkv, const Vector& q_gain,
@@ -396,11 +510,13 @@ Attention PaperOps::attention(const Site& site, const Tensor& qkv) {
 }
 
 /// [N, H E].
-Operand PaperOps::attention_operand(const Attention& attention) const {
+Operand PaperOps::attention_operand(const Site& site, const Attention& attention, const Weight& weight,
+                                    ReadBy readers) {
   const Tensor& y = attention.y;
-  const Tensor rows{std::make_shared<Tensor::Storage>(
+  Tensor rows{std::make_shared<Tensor::Storage>(
       Tensor::Storage{.held = y.storage->held, .shape = {N_, s_.model.heads * s_.model.head_dim}})};
-  return operand(rows);
+  return read_by(site, "attended", Purpose::activations, std::move(rows), weight, quantise::Role::activation,
+                 readers);
 }
 
 /// cuDNN writes dqkv as one tensor, plain GEMMs and loops when their own tensors are gone; FlashAttention
@@ -437,17 +553,19 @@ Tensor PaperOps::attention_backward_through_rope(const Site& site, Tensor dy, Te
 
 // The gated activation.
 
-Operand PaperOps::gate(const Site& site, const Tensor& gate_up) {
+Operand PaperOps::gate(const Site& site, const Tensor& gate_up, const Weight& down, ReadBy readers) {
   begin_op(site);
   const swiglu::Shape shape{.N = gate_up.rows(), .F = gate_up.columns() / 2};
   record(site, StepPass::forward, swiglu::forward_flops(shape, swiglu::activation_of(s_.model.mlp)),
          swiglu::forward_bytes(shape, element_));
-  return operand(value(site, {shape.N, shape.F}));
+  return read_by(site, site.value, site.purpose, value(site, {shape.N, shape.F}), down,
+                 quantise::Role::activation, readers);
 }
 
 /// Writes its gradient over gate_up, and forward's value over the upstream where it was not kept.
 step::GateGradient<PaperOps> PaperOps::gate_backward(const Site& site, Tensor d_gated, Tensor gate_up,
-                                                     Operand kept) {
+                                                     Operand kept, const Weight& gate_up_weight,
+                                                     const Weight& down) {
   begin_op(site);
   const swiglu::Shape shape{.N = gate_up.rows(), .F = gate_up.columns() / 2};
   match(site, d_gated.columns(), shape.F);
@@ -455,9 +573,14 @@ step::GateGradient<PaperOps> PaperOps::gate_backward(const Site& site, Tensor d_
          swiglu::backward_bytes(shape, element_) +
              (kept.defined() ? Count(0) : Count(shape.N) * shape.F * element_));
   write(gate_up);
-  if (kept.defined()) return {operand(gate_up), std::move(kept)};
-  write(d_gated);
-  return {operand(gate_up), operand(d_gated)};
+  if (!kept.defined()) {
+    write(d_gated);
+    kept = read_by(site, site.value, site.purpose, d_gated, down, quantise::Role::activation,
+                   ReadBy::weight_gradient);
+  }
+  d_gated = {};
+  Operand d_gate_up = gradient_operand(site, gate_up, gate_up_weight);
+  return {std::move(d_gate_up), std::move(kept)};
 }
 
 // The head.
@@ -484,13 +607,15 @@ std::vector<Chunk> PaperOps::chunks(std::int64_t N, std::int64_t most) const {
 }
 
 Operand PaperOps::rows(const Operand& x, const Chunk& chunk) {
-  read(x);
+  read(x, ReadBy::forward);
   chunk_times_ = chunk.times;
-  return {x.tensor, x.version, chunk.count};
+  Operand part = x;
+  part.rows = chunk.count;
+  return part;
 }
 
 Tensor PaperOps::empty_like(const Site& site, const Operand& x) {
-  return make(site.gradient, site.gradient_purpose, read(x).storage->shape, element_);
+  return make(site.gradient, site.gradient_purpose, x.tensor.storage->shape, element_);
 }
 
 void PaperOps::copy_rows(Tensor& into, const Chunk&, const Tensor& part) const {

@@ -18,6 +18,7 @@ namespace assay::spec::paper {
 using step::Chunk;
 using step::ForwardValue;
 using step::Purpose;
+using step::ReadBy;
 using step::Site;
 
 /// A shape that takes memory while it is held. Copies share it. Writing in place makes a new version of it.
@@ -35,17 +36,26 @@ struct Tensor {
   std::int64_t columns() const;
 };
 
-/// A version of a tensor, or some rows of it, as a GEMM reads it. Reading it after the tensor was written in
-/// place is an error of the step's template: SpecError step_c1.
+/// One orientation of a matrix in FP8.
+struct Quantised {
+  Tensor codes, scales;
+  bool defined() const { return codes.defined(); }
+};
+
+/// A version of a tensor, or some rows of it, as a GEMM reads it; or its twins in FP8. Reading it after the
+/// tensor was written in place is an error of the step's template: SpecError step_c1.
 struct Operand {
   Tensor tensor;
   std::int64_t version = 0;
-  std::int64_t rows = 0;
-  bool defined() const { return tensor.defined(); }
+  std::int64_t rows = 0, columns = 0;
+  Quantised by_rows, by_columns;
+  bool quantised() const { return by_rows.defined() || by_columns.defined(); }
+  bool defined() const { return tensor.defined() || quantised(); }
 };
 
 struct Weight {
   std::int64_t out = 0, in = 0;
+  quantise::Recipe recipe = quantise::Recipe::none;  ///< of the GEMMs that read it
 };
 struct Vector {
   std::int64_t entries = 0;
@@ -80,6 +90,7 @@ struct Gemm {
   std::int64_t rows = 0, in = 0, out = 0;
   bool residual = false;  ///< adds a residual [rows, out] in its write-back
   bool bias = false;      ///< adds a bias [out] in its write-back
+  quantise::Recipe recipe = quantise::Recipe::none;
   bool operator==(const Gemm&) const = default;
 };
 
@@ -139,15 +150,19 @@ class PaperOps {
   /// Forward runs again while the result lives.
   std::shared_ptr<const void> recompute();
 
+  /// x as a GEMM reads it in the compute type.
   Operand operand(const Tensor& x) const;
+  Operand gradient_operand(const Site& site, const Tensor& x, const Weight& weight);
+  Operand kept(const Operand& value) const;
   Tensor zeros_like(const Site& site, const Tensor& x);
 
   Tensor embedding(const Site& site, const Weight& table);
   void embedding_backward(const Site& site, const Tensor& dx, const Gradient& table);
-  step::Normed<PaperOps> rms_norm(const Site& site, const Tensor& x, const Vector& gain);
+  step::Normed<PaperOps> rms_norm(const Site& site, const Tensor& x, const Vector& gain, const Weight& weight,
+                                  ReadBy readers);
   Operand rms_norm_backward(const Site& site, Tensor dy, const Tensor& x, const Vector& gain,
-                            const Tensor& rstd, Tensor& dx, const VectorGradient& dgain, Operand kept,
-                            ForwardValue value);
+                            const Tensor& rstd, Tensor& dx, const VectorGradient& dgain, const Weight& weight,
+                            Operand kept, ForwardValue value);
   Tensor linear(const Site& site, const Operand& x, const Weight& weight, const Vector& bias = {});
   Tensor linear_residual(const Site& site, const Tensor& residual, const Operand& x, const Weight& weight);
   Tensor linear_input_gradient(const Site& site, const Operand& dy, const Weight& weight);
@@ -160,10 +175,12 @@ class PaperOps {
                         const VectorGradient& dk_gain);
   void rope(const Site& site, Tensor& qkv);
   Attention attention(const Site& site, const Tensor& qkv);
-  Operand attention_operand(const Attention& attention) const;
+  Operand attention_operand(const Site& site, const Attention& attention, const Weight& weight,
+                            ReadBy readers);
   Tensor attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv, const Attention& saved);
-  Operand gate(const Site& site, const Tensor& gate_up);
-  step::GateGradient<PaperOps> gate_backward(const Site& site, Tensor d_gated, Tensor gate_up, Operand kept);
+  Operand gate(const Site& site, const Tensor& gate_up, const Weight& down, ReadBy readers);
+  step::GateGradient<PaperOps> gate_backward(const Site& site, Tensor d_gated, Tensor gate_up, Operand kept,
+                                             const Weight& gate_up_weight, const Weight& down);
 
   PaddedHead padded_head(const Weight& weight, const Gradient& gradient);
   void add_padded_gradient(const PaddedHead&, const Gradient&) const {}
@@ -178,12 +195,22 @@ class PaperOps {
 
  private:
   bool on_gpu() const { return s_.machine == memory::Machine::cuda; }
-  Tensor make(const char* name, Purpose purpose, const std::vector<std::int64_t>& shape, std::int64_t bytes);
+  Tensor make(const std::string& name, Purpose purpose, const std::vector<std::int64_t>& shape,
+              std::int64_t bytes);
   Tensor value(const Site& site, const std::vector<std::int64_t>& shape);      ///< forward's result
   Tensor statistic(const Site& site, const std::vector<std::int64_t>& shape);  ///< beside it
   Tensor temporary(const char* name, const std::vector<std::int64_t>& shape, std::int64_t bytes);
   std::vector<Tensor> held(const std::vector<memory::Scratch>& scratch);
   Tensor product(const char* name, Purpose purpose, const Gemm& gemm);
+  Quantised codes(const std::string& name, Purpose purpose, const quantise::Quantisation& how,
+                  std::int64_t rows, std::int64_t columns);
+  Operand quantised(const Site& site, const char* name, Purpose purpose, Tensor x, const Weight& weight,
+                    quantise::Role role, ReadBy readers);
+  Operand read_by(const Site& site, const char* name, Purpose purpose, Tensor x, const Weight& weight,
+                  quantise::Role role, ReadBy readers);
+  Quantised weight_twin(const Site& site, const Weight& weight, ReadBy reader);
+  std::int64_t operand_element(const Gemm& gemm) const;
+  Count gemm_bytes(const Gemm& gemm) const;  ///< both operands read, the result written
   void norm_scratch(std::int64_t most_rows, std::int64_t columns);
 
   /// Starts a call of the template; records until the next belong to it.

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "spec/memory/plan.hpp"
 #include "tests/support/draw_model.hpp"
 #include "tests/support/label_of.hpp"
 
@@ -154,12 +155,13 @@ TEST(PaperSpec, C1RefusesAGemmOfWhatWasWrittenOver) {
   const auto weights = ops.acquire(1).decoder;
   const auto gradients = ops.gradients(1).decoder;
   paper::Tensor x = ops.embedding(step::site::embedding, ops.acquire(0).embedding);
-  auto norm = ops.rms_norm(step::site::norm_attention, x, weights.norm_attention);
+  auto norm =
+      ops.rms_norm(step::site::norm_attention, x, weights.norm_attention, weights.qkv, step::ReadBy::both);
   paper::Tensor dx = ops.zeros_like(step::site::norm_final, x);
   // A weight gradient that is put off until dx holds the gradient of the block's input.
   const paper::Operand dy = ops.operand(dx);
   ops.rms_norm_backward(step::site::norm_attention, ops.zeros_like(step::site::norm_final, x), x,
-                        weights.norm_attention, norm.rstd, dx, gradients.norm_attention, {},
+                        weights.norm_attention, norm.rstd, dx, gradients.norm_attention, weights.qkv, {},
                         step::ForwardValue::unread);
   EXPECT_EQ(tests::label_of([&] {
               ops.linear_weight_gradient(step::site::attention_output, dy, norm.y, gradients.output);
@@ -179,6 +181,123 @@ TEST(PaperSpec, C2RefusesExtentsThatDoNotFit) {
   const auto weights = ops.acquire(1).decoder;
   const paper::Tensor x = ops.embedding(step::site::embedding, ops.acquire(0).embedding);
   EXPECT_EQ(tests::label_of([&] { ops.linear(step::site::down, ops.operand(x), weights.down); }), "step_c2");
+}
+
+// FP8.
+
+ModelSpec sixteens() {
+  ModelSpec model = small();
+  model.name = "sixteens";
+  model.width = 16, model.layers = 2, model.heads = 4, model.kv_heads = 2, model.head_dim = 4, model.ffn = 48;
+  return model;
+}
+
+Setting fp8(QuantiseWeights weights = QuantiseWeights::use) {
+  return {.model = sixteens(),
+          .dtype = Dtype::bf16,
+          .states = Dtype::bf16,
+          .linear = {.recipe = quantise::Recipe::fp8_tensor, .unquantised = {}, .weights = weights},
+          .machine = memory::Machine::cuda,
+          .recompute = Recompute::none,
+          .micro = 2,
+          .sequence_length = 8};
+}
+
+/// What one block keeps, recompute none, N = 16 tokens: the values that only weight gradients read are one
+/// byte an entry, the others two; each with a scale of 4 bytes.
+TEST(PaperFp8Spec, KeptActivationsByHand) {
+  const auto bytes = [](const std::vector<memory::Item>& items, const std::string& name) {
+    for (const memory::Item& item : items)
+      if (item.name == name) return item.bytes;
+    return Count(0);
+  };
+  const auto kept = paper::kept_activations(fp8());
+  const std::int64_t N = 16, L = 2;
+  for (const char* codes : {"normed_fp8_t", "normed_mid_fp8_t", "attended_fp8_t"}) {
+    EXPECT_EQ(bytes(kept, codes), Count(L * N * 16)) << codes;
+    EXPECT_EQ(bytes(kept, std::string(codes) + "_scales"), Count(L * 4)) << codes;
+  }
+  EXPECT_EQ(bytes(kept, "gated_fp8_t"), Count(L * N * 48));
+  EXPECT_EQ(bytes(kept, "gate_up"), Count(L * N * 96 * 2));
+  for (const char* none : {"normed", "normed_mid", "gated", "normed_fp8", "gated_fp8", "weight_fp8"})
+    EXPECT_EQ(bytes(kept, none), Count(0)) << none;
+}
+
+/// Each activation and gradient is quantised once; each weight before each GEMM that reads it, or not at all
+/// in a micro-batch.
+TEST(PaperFp8Spec, EachTensorIsQuantisedOnce) {
+  const auto quantised = [](const Setting& setting) {
+    std::int64_t calls = 0;
+    for (const paper::OpMemory& each : paper::trace(setting).memory) calls += each.op == StepOp::quantise;
+    return calls;
+  };
+  const std::int64_t L = 2, values = 4, gradients = 4, weights = 4;
+  EXPECT_EQ(quantised(fp8()), L * (values + gradients + 2 * weights));
+  EXPECT_EQ(quantised(fp8(QuantiseWeights::step)), L * (values + gradients));
+  Setting again = fp8(QuantiseWeights::step);
+  again.recompute = Recompute::norms_swiglu;  // three values are made again
+  EXPECT_EQ(quantised(again), L * (values + 3 + gradients));
+  Setting first_left = fp8();
+  first_left.linear.unquantised = {1};
+  EXPECT_EQ(quantised(first_left), values + gradients + 2 * weights);
+}
+
+/// Block GEMMs run in FP8, attention, head and the blocks that are left out do not.
+RC_GTEST_PROP(PaperFp8Spec, Fp8FlopsAreThoseOfBlockLinears, ()) {
+  Setting setting = fp8();
+  setting.recompute =
+      *rc::gen::elementOf(std::vector<Recompute>(std::begin(all_recomputes), std::end(all_recomputes)));
+  setting.linear.recipe = *rc::gen::element(quantise::Recipe::fp8_tensor, quantise::Recipe::mxfp8);
+  if (*rc::gen::arbitrary<bool>()) setting.linear.unquantised = {2};
+  const std::int64_t blocks = 2 - static_cast<std::int64_t>(setting.linear.unquantised.size());
+  const ExecutedFlops ran = paper::trace(setting).executed;
+  for (const FlopComponent component :
+       {FlopComponent::qkv, FlopComponent::attention_output, FlopComponent::gate_up, FlopComponent::down})
+    for (const ExecutedPass pass : {ExecutedPass::forward, ExecutedPass::backward, ExecutedPass::recompute})
+      RC_ASSERT(2 * ran.at(component, pass).fp8 == blocks * ran.at(component, pass).executed());
+  for (const FlopComponent component :
+       {FlopComponent::head, FlopComponent::attention_scores, FlopComponent::attention_values})
+    RC_ASSERT(ran.at(component, ExecutedPass::forward).fp8 == Count(0));
+}
+
+/// With every block left out nothing of the step changes.
+TEST(PaperFp8Spec, AllBlocksLeftOutIsNoFp8) {
+  Setting none = fp8(QuantiseWeights::step), out = none;
+  none.linear = {};
+  out.linear.unquantised = {1, 2};
+  const memory::Plan a = memory::plan(none), b = memory::plan(out);
+  EXPECT_EQ(a.peak, b.peak);
+  EXPECT_EQ(a.items, b.items);
+  EXPECT_EQ(paper::trace(none).ops.size(), paper::trace(out).ops.size());
+}
+
+/// Twins that are kept: two bytes a weight of block linears and two scales for each matrix.
+TEST(PaperFp8Spec, KeptTwinsByHand) {
+  const memory::Plan use = memory::plan(fp8()), step = memory::plan(fp8(QuantiseWeights::step));
+  const std::int64_t weights = 32 * 16 + 16 * 16 + 96 * 16 + 16 * 48, scales = 4 * 2 * 4;
+  EXPECT_EQ(step.state - use.state, Count(2 * (2 * weights + scales)));
+}
+
+TEST(PaperFp8Spec, C3AndC4RefuseWhatNoGemmReads) {
+  const Setting setting = fp8();
+  Ledger ledger;
+  PaperOps ops(setting, ledger);
+  const auto weights = ops.acquire(1).decoder;
+  const auto gradients = ops.gradients(1).decoder;
+  const paper::Tensor x = ops.embedding(step::site::embedding, ops.acquire(0).embedding);
+  const auto norm =
+      ops.rms_norm(step::site::norm_attention, x, weights.norm_attention, weights.qkv, step::ReadBy::forward);
+  const paper::Tensor qkv = ops.linear(step::site::qkv, norm.y, weights.qkv);
+  EXPECT_EQ(tests::label_of([&] { ops.linear(step::site::qkv, ops.kept(norm.y), weights.qkv); }), "step_c3");
+  const paper::Operand upstream = ops.gradient_operand(step::site::qkv, qkv, weights.qkv);
+  EXPECT_EQ(
+      tests::label_of([&] { ops.linear_weight_gradient(step::site::qkv, upstream, norm.y, gradients.qkv); }),
+      "step_c3");
+  EXPECT_EQ(tests::label_of([&] { ops.linear(step::site::qkv, ops.operand(x), weights.qkv); }), "step_c4");
+  EXPECT_EQ(tests::label_of([&] {
+              ops.linear_weight_gradient(step::site::qkv, ops.operand(qkv), norm.y, gradients.qkv);
+            }),
+            "step_c3");
 }
 
 }  // namespace

@@ -1,0 +1,33 @@
+#pragma once
+// FP8 twins of the block weights that are kept over a step: both orientations of each matrix, made again
+// after every update.
+#include <cstdint>
+#include <vector>
+
+#include "impl/model/views.hpp"
+#include "impl/ops/quantise/quantise.hpp"
+
+namespace assay::impl {
+
+class WeightTwins {
+ public:
+  /// Of the four matrices of a decoder block (spec/ops/linear_precision.hpp).
+  struct Block {
+    quantise::Twins qkv, output, gate_up, down;
+  };
+
+  explicit WeightTwins(std::int64_t layers)
+      : blocks_(static_cast<std::size_t>(layers)), current_(static_cast<std::size_t>(layers), false) {}
+
+  /// Of decoder block `block`, from 1, whose weights are `views`: quantised from them where they changed
+  /// since. Their memory stays the same over a run.
+  const Block& of(std::int64_t block, const DecoderViews& views, spec::quantise::Recipe recipe);
+  /// The weights are others from here on.
+  void weights_changed() { current_.assign(current_.size(), false); }
+
+ private:
+  std::vector<Block> blocks_;
+  std::vector<bool> current_;
+};
+
+}  // namespace assay::impl

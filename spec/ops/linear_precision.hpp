@@ -1,0 +1,44 @@
+#pragma once
+// In which precision the linears of decoder blocks compute, and where FP8 twins of their weights are made.
+// (spec/ops/quantise.md)
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "spec/model/model_spec.hpp"
+#include "spec/ops/quantise.hpp"
+
+namespace assay::spec {
+
+/// When weights are quantised. `step`: both orientations once after each update, kept (2 bytes a weight).
+/// `use`: the orientation that a GEMM reads, before each GEMM.
+enum class QuantiseWeights { step, use };
+
+struct LinearPrecision {
+  quantise::Recipe recipe = quantise::Recipe::none;
+  std::vector<std::int64_t> unquantised;  ///< decoder blocks, from 1, that compute in the compute type
+  QuantiseWeights weights = QuantiseWeights::use;
+
+  /// Of the block linears of block `block`: 0 embedding, 1..L decoder, L+1 head.
+  quantise::Recipe of(std::int64_t block, std::int64_t layers) const {
+    const bool quantised = block >= 1 && block <= layers &&
+                           std::find(unquantised.begin(), unquantised.end(), block) == unquantised.end();
+    return quantised ? recipe : quantise::Recipe::none;
+  }
+  bool operator==(const LinearPrecision&) const = default;
+};
+
+/// [out, in] of the linears of a decoder block: qkv, output, gate and up, down.
+inline std::array<std::array<std::int64_t, 2>, 4> block_linears(const ModelSpec& model) {
+  const std::int64_t D = model.width, E = model.head_dim, F = model.ffn;
+  return {{{(model.heads + 2 * model.kv_heads) * E, D}, {D, model.heads * E}, {2 * F, D}, {D, F}}};
+}
+
+/// Whether FP8 GEMMs take every block linear of `model` on N tokens. Errors: SpecError quantise_c3.
+inline void check(const LinearPrecision& linear, const ModelSpec& model, std::int64_t N) {
+  if (linear.recipe == quantise::Recipe::none) return;
+  for (const auto& [out, in] : block_linears(model)) quantise::check(linear.recipe, N, in, out);
+}
+
+}  // namespace assay::spec
