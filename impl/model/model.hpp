@@ -9,9 +9,11 @@ class Model {
  public:
   /// `context` bounds positions [tokens]. Parameters stay with `parameters`, which must outlive the model.
   /// `recompute`: what forward does not keep for backward; losses and gradients are the same for each.
+  /// `linear`: precision of the linears of decoder blocks. Logits are of weights that are not quantised.
   /// Errors: UserError of require_trainable.
   Model(const spec::ModelSpec& model, ParameterAccess& parameters, std::int64_t context,
-        at::ScalarType compute, at::Device device, spec::Recompute recompute = spec::Recompute::norms_swiglu);
+        at::ScalarType compute, at::Device device, spec::Recompute recompute = spec::Recompute::norms_swiglu,
+        const spec::LinearPrecision& linear = {});
 
   /// Runs one micro-batch; the loss's gradient is taken at once, as far as the head (spec/step/head.hpp),
   /// whose own is added to `parameters`. `normalizer`: valid tokens of the whole step over all micro-batches
@@ -25,7 +27,13 @@ class Model {
   at::Tensor logits(const TokenBatch& batch);
 
   /// Pairs of tokens of the batch that each head of each block works on, where documents are told apart.
-  std::int64_t visible_pairs(const TokenBatch& batch) const;
+  std::int64_t visible_pairs(const TokenBatch& batch);
+
+  /// The weights are others from here on.
+  void weights_changed() { twins_.weights_changed(); }
+  /// Makes the FP8 twins that are kept of the weights as they are now, where `parameters` hold all of them;
+  /// else each block's are made when it is acquired.
+  void quantise_weights();
 
   /// Every op from here on is shown to `observer` before it runs; nullptr: to none.
   void observe(OpObserver* observer) { observer_ = observer; }
@@ -34,12 +42,14 @@ class Model {
   void limit_chunks(std::int64_t logits) { chunk_logits_ = logits; }
 
  private:
-  TensorOps::Context context(const TokenBatch& batch) const;
+  TensorOps::Context context(const TokenBatch& batch);
 
   const spec::ModelSpec model_;
   ParameterAccess& parameters_;
   rope::Table rope_table_;
   const spec::Recompute recompute_;
+  const spec::LinearPrecision linear_;
+  WeightTwins twins_;
   OpObserver* observer_ = nullptr;
   std::int64_t chunk_logits_ = spec::memory::most_logits;
 };

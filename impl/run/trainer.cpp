@@ -72,7 +72,7 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
           config.dtype == Dtype::bf16 ? scalar_type(config.reduce) : buffers_.gradients.scalar_type(),
           {.weights = config.gather, .gradients = config.scatter})),
       model_(model, *parameters_, config.sequence_length, scalar_type(config.dtype), device,
-             config.recompute),
+             config.recompute, spec::linear_precision(config, model)),
       clock_(device),
       executor_(model_, buffers_, *parameters_, communicator, settings_of(config), clock_),
       actions_(spec::step_actions(batch.accumulation, groups_.layout())) {
@@ -93,11 +93,13 @@ void Trainer::report_to(Progress& progress) {
 void Trainer::initialise() {
   impl::initialise(buffers_, model_spec_, config_.seed);
   parameters_->weights_changed();
+  model_.weights_changed();
 }
 
 checkpoint::State Trainer::load(const std::string& path) {
   checkpoint::State state = checkpoint::load(path, buffers_, communicator_);
   parameters_->weights_changed();
+  model_.weights_changed();
   return state;
 }
 

@@ -197,12 +197,16 @@ void Executor::update() {
   else
     work_update();
   parameters_.weights_changed();
+  if (communicator_.size() > 1) model_.weights_changed();
 }
 
 /// Changes nothing when the coefficient says that a number is not finite.
 void Executor::work_update() {
   impl::update(buffers_, settings_.adamw, numbers_.narrow(0, 1, std::tuple_size_v<UpdateNumbers>),
                norm_and_coefficient_[1]);
+  if (communicator_.size() > 1) return;  // each block's twins are made when its new weights are there
+  model_.weights_changed();
+  model_.quantise_weights();
 }
 
 void Executor::capture_with(std::unique_ptr<StepCapture> capture) {

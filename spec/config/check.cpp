@@ -1,11 +1,15 @@
 #include "spec/config/check.hpp"
 
+#include <algorithm>
+#include <charconv>
+#include <optional>
 #include <string>
 
 #include "spec/batch/nearest_batch.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
 #include "spec/model/trainable.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::spec {
 namespace {
@@ -47,6 +51,19 @@ void check_resume(const RunConfig& config) {
   });
 }
 
+/// Gathered weights are there for a block at a time.
+void check_linear(const RunConfig& config) {
+  const bool gathered =
+      config.data_parallel == DataParallel::shard || config.data_parallel == DataParallel::hybrid;
+  // config_c11
+  require(config.linear_weights != TwinsMade::step || !gathered, "config_c11", [&] {
+    return "compute.linear_weights = \"step\" keeps twins of all weights on each rank, and parallel.data = "
+           "\"" +
+           std::string(to_string(config.data_parallel)) +
+           "\" holds a shard of them: leave it out, or set it to \"use\"";
+  });
+}
+
 void check_unread(const RunConfig& config) {
   static const RunConfig defaults;
   for (const Key& key : keys()) {
@@ -58,7 +75,36 @@ void check_unread(const RunConfig& config) {
   }
 }
 
+/// Number of the decoder block, from 1, or nothing.
+std::optional<std::int64_t> block_of(const std::string& layer, std::int64_t layers) {
+  if (layer == "first") return 1;
+  if (layer == "last") return layers;
+  std::int64_t number = -1;
+  const auto [end, error] = std::from_chars(layer.data(), layer.data() + layer.size(), number);
+  if (error != std::errc() || end != layer.data() + layer.size() || number < 0 || number >= layers) return {};
+  return number + 1;
+}
+
 }  // namespace
+
+LinearPrecision linear_precision(const RunConfig& config, const ModelSpec& model) {
+  LinearPrecision out{
+      .recipe = config.linear,
+      .unquantised = {},
+      .weights = config.linear_weights == TwinsMade::step ? QuantiseWeights::step : QuantiseWeights::use};
+  for (const std::string& layer : config.linear_bf16_layers) {
+    const auto block = block_of(layer, model.layers);
+    // config_c10
+    require(block.has_value(), "config_c10", [&] {
+      return "compute.linear_bf16_layers names " + quote(layer) + ": " + model.name + " has layers 0 to " +
+             std::to_string(model.layers - 1) + ", or say \"first\" or \"last\"";
+    });
+    out.unquantised.push_back(*block);
+  }
+  std::sort(out.unquantised.begin(), out.unquantised.end());
+  out.unquantised.erase(std::unique(out.unquantised.begin(), out.unquantised.end()), out.unquantised.end());
+  return out;
+}
 
 void check(const RunConfig& config) {
   RunConfig scratch = config;
@@ -67,6 +113,7 @@ void check(const RunConfig& config) {
   check_data(config);
   check_schedule(config);
   check_resume(config);
+  check_linear(config);
   check_unread(config);
 }
 
@@ -87,6 +134,7 @@ void check(const RunConfig& config, const ModelSpec& model) {
     return "data.end_of_document = " + std::to_string(config.end_of_document) +
            " is not in the vocabulary of " + model.name + ", " + std::to_string(model.vocab) + " entries";
   });
+  linear_precision(config, model);
 }
 
 }  // namespace assay::spec

@@ -9,7 +9,7 @@ namespace assay::spec {
 void check(const RunConfig& config);
 
 /// Constraints that need the model. Errors: UserError(usage) when the trainer does not have the model
-/// (spec/model/trainable.hpp), SpecError config_c7..config_c9.
+/// (spec/model/trainable.hpp), SpecError config_c7..config_c10.
 void check(const RunConfig& config, const ModelSpec& model);
 
 }  // namespace assay::spec

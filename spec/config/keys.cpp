@@ -186,6 +186,7 @@ Key derived(std::string how, Key key) {
 }
 
 bool reads_files(const RunConfig& config) { return !config.data_paths.empty(); }
+bool quantises(const RunConfig& config) { return config.linear != quantise::Recipe::none; }
 bool computes_in_bf16(const RunConfig& config) { return config.dtype == Dtype::bf16; }
 bool reads_grammar(const RunConfig& config) { return config.data_paths.empty(); }
 bool is_hybrid(const RunConfig& config) { return config.data_parallel == DataParallel::hybrid; }
@@ -270,6 +271,26 @@ void add_machine_and_run(std::vector<Key>& all) {
   all.push_back(choice<Dtype>("compute.dtype", &C::dtype,
                               {{"f64", Dtype::f64}, {"f32", Dtype::f32}, {"bf16", Dtype::bf16}},
                               "Type of activations and working weights"));
+  all.push_back(choice<quantise::Recipe>("compute.linear", &C::linear,
+                                         {{"bf16", quantise::Recipe::none},
+                                          {"fp8_tensor", quantise::Recipe::fp8_tensor},
+                                          {"fp8_block", quantise::Recipe::fp8_block},
+                                          {"mxfp8", quantise::Recipe::mxfp8}},
+                                         "What the GEMMs of the blocks' linears read: bf16: compute.dtype, "
+                                         "whatever that is; FP8 with one scale a "
+                                         "tensor (activations and weights E4M3, gradients E5M2), with 1 x "
+                                         "128 and 128 x 128 blocks (all E4M3), or "
+                                         "MXFP8's 1 x 32 (all E4M3)"));
+  all.push_back(when("compute.linear is not \"bf16\"", quantises,
+                     list("compute.linear_bf16_layers", &C::linear_bf16_layers,
+                          "Layers whose linears are not quantised: numbers from 0, \"first\", \"last\"")));
+  all.push_back(when(
+      "compute.linear is not \"bf16\"", quantises,
+      choice<TwinsMade>("compute.linear_weights", &C::linear_weights,
+                        {{"auto", TwinsMade::automatic}, {"step", TwinsMade::step}, {"use", TwinsMade::use}},
+                        "When weights are quantised: once after each update, kept in both orientations (2 "
+                        "bytes a weight), or "
+                        "before each GEMM that reads them; auto: step where it fits in memory")));
   all.push_back(choice<Device>("compute.device", &C::device,
                                {{"auto", Device::automatic}, {"cpu", Device::cpu}, {"cuda", Device::cuda}},
                                "Where tensors live; auto: a GPU if one is usable, else the CPU"));

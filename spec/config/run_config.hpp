@@ -8,6 +8,7 @@
 
 #include "spec/batch/schedule.hpp"
 #include "spec/memory/recompute.hpp"
+#include "spec/ops/linear_precision.hpp"
 #include "spec/parallel/data_layout.hpp"
 #include "spec/tolerance.hpp"
 
@@ -18,6 +19,8 @@ enum class Device { cpu, cuda, automatic };
 enum class AttentionBackend { automatic, cudnn, flash, math };
 /// Whether a run gives the same bits again; automatic: where attention's fixed order fits in memory.
 enum class Determinism { automatic, off, on };
+/// When FP8 twins of weights are made; automatic: with each update where they fit in memory.
+enum class TwinsMade { automatic, step, use };
 enum class Resume { never, automatic, path };
 
 struct RunConfig {
@@ -54,6 +57,9 @@ struct RunConfig {
   // numerics and machine
   Dtype dtype = Dtype::f32;   ///< of activations and working weights
   Dtype states = Dtype::f32;  ///< with bf16 weights: of master weights and moments; bf16: no master weights
+  quantise::Recipe linear = quantise::Recipe::none;  ///< of the linears of decoder blocks
+  std::vector<std::string> linear_bf16_layers;       ///< "first", "last" or a number from 0: not quantised
+  TwinsMade linear_weights = TwinsMade::automatic;
   Device device = Device::automatic;
   AttentionBackend attention = AttentionBackend::automatic;
   Determinism deterministic = Determinism::automatic;  ///< also where libraries add in any order
@@ -89,5 +95,9 @@ inline std::int64_t micro_sequences(const RunConfig& config, std::int64_t ranks)
   if (config.micro > 0) return config.micro;
   return config.sequences >= ranks ? config.sequences / ranks : 1;
 }
+
+/// Of the block linears of a run. A choice that is still automatic counts as `use`. Errors: SpecError
+/// config_c10 (a layer that the model does not have).
+LinearPrecision linear_precision(const RunConfig& config, const ModelSpec& model);
 
 }  // namespace assay::spec

@@ -47,6 +47,7 @@ Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch&
   return {.model = model,
           .dtype = config.dtype,
           .states = config.states,
+          .linear = linear_precision(config, model),
           .machine = machine,
           .recompute = config.recompute,
           .micro = batch.micro,

@@ -25,14 +25,18 @@ std::int64_t gathered_buffers(const Partition& partition, const ModelSpec& m) {
 void hold_twins(const Setting& s, std::vector<Tensor>& held, Ledger& ledger) {
   if (s.linear.recipe == quantise::Recipe::none || s.linear.weights != QuantiseWeights::step) return;
   const quantise::Scaling scaling = quantise::quantisation(s.linear.recipe, quantise::Role::weight).scaling;
-  const auto twin = [&](std::int64_t rows, std::int64_t columns) {
+  const auto twin = [&](std::int64_t rows, std::int64_t columns, bool with_scales) {
     const Scales of_rows = scales(scaling, rows, columns);
     held.push_back(ledger.make("weight_twins", Purpose::state, {rows, columns}, 1));
-    held.push_back(ledger.make("weight_twin_scales", Purpose::state, of_rows.shape, of_rows.element_bytes));
+    if (with_scales)
+      held.push_back(ledger.make("weight_twin_scales", Purpose::state, of_rows.shape, of_rows.element_bytes));
   };
   for (std::int64_t block = 1; block <= s.model.layers; ++block) {
     if (s.linear.of(block, s.model.layers) == quantise::Recipe::none) continue;
-    for (const auto& [out, in] : block_linears(s.model)) twin(out, in), twin(in, out);
+    for (const auto& [out, in] : block_linears(s.model)) {
+      twin(out, in, true);
+      twin(in, out, scaling != quantise::Scaling::tensor);  // which both orientations share
+    }
   }
 }
 

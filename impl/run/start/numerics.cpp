@@ -87,10 +87,21 @@ class Settling {
   std::string why_off_;
 };
 
+/// compute.linear_weights=auto: with each update where `fits`, and where this rank holds the weights whole.
+spec::RunConfig with_twins(spec::RunConfig config, const std::function<bool(const spec::RunConfig&)>& fits) {
+  if (config.linear == spec::quantise::Recipe::none || config.linear_weights != spec::TwinsMade::automatic)
+    return config;
+  config.linear_weights = spec::TwinsMade::step;
+  const bool gathered =
+      config.data_parallel == spec::DataParallel::shard || config.data_parallel == spec::DataParallel::hybrid;
+  if (gathered || !fits(config)) config.linear_weights = spec::TwinsMade::use;
+  return config;
+}
+
 /// "compute.attention=\"flash\" compute.deterministic=\"on\""
 std::string settled_text(const spec::RunConfig& config) {
   std::string text;
-  for (const char* name : {"compute.attention", "compute.deterministic"})
+  for (const char* name : {"compute.attention", "compute.deterministic", "compute.linear_weights"})
     text += (text.empty() ? "" : " ") + std::string(name) + "=" +
             spec::toml_literal(spec::find_key(name)->get(config));
   return text;
@@ -124,6 +135,9 @@ Numerics settle(const spec::RunConfig& asked, const attention::Shape& shape, con
     for (const std::string& reason : choice.reasons) text += "; " + reason;
     out.notes.push_back({.step = {}, .code = "attention", .text = text});
   }
+  out.config = with_twins(out.config, [&](const spec::RunConfig& config) {
+    return gpu.peak(config).to_double() * plan_accuracy <= static_cast<double>(gpu.free);
+  });
   if (!settling.why_off().empty())
     out.notes.push_back({.step = {},
                          .code = "deterministic",
@@ -162,7 +176,7 @@ Numerics agree_on_numerics(const std::function<Numerics()>& settle, Communicator
 Numerics settle_numerics(const spec::RunConfig& asked, const spec::ModelSpec& model, const spec::Batch& batch,
                          at::Device device, const spec::Layout& layout, Communicator& communicator) {
   if (!device.is_cuda()) {
-    Numerics out{asked, {}};
+    Numerics out{with_twins(asked, [](const spec::RunConfig&) { return true; }), {}};
     if (asked.deterministic == Determinism::automatic) out.config.deterministic = Determinism::on;
     return out;
   }

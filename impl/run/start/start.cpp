@@ -40,6 +40,8 @@ Start prepare(const spec::RunConfig& config, const Rank& rank) {
   start.model = model_of(config);
 
   start.batch = spec::batch_of(config.sequences, config.micro, ranks.size());
+  spec::check(spec::linear_precision(config, start.model), start.model,
+              start.batch.micro * config.sequence_length);
   start.layout = layout_of(config, ranks);
 
   start.source = data::open_source(config, start.model);

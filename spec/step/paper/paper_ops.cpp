@@ -93,8 +93,8 @@ step::BlockParameters<Weight, Vector> PaperOps::acquire(std::int64_t block) cons
   step::BlockParameters<Weight, Vector> out;
   const std::int64_t end = s_.model.layers + 1, alike = block == end ? end : std::min<std::int64_t>(block, 1);
   fill_block(out, inventory_, alike, s_.model.tied_embeddings,
-             [recipe = s_.linear.of(block, s_.model.layers)](auto& field, const Parameter& first,
-                                                             std::int64_t rows) {
+             [recipe = recipe_.value_or(s_.linear.of(block, s_.model.layers))](
+                 auto& field, const Parameter& first, std::int64_t rows) {
                if constexpr (std::is_same_v<decltype(field), Weight&>)
                  field = {rows, first.shape.at(1), recipe};
                else
@@ -194,7 +194,10 @@ Operand PaperOps::quantised(const Site& site, const char* name, Purpose purpose,
   const std::string base = std::string(name) + "_fp8";
   const Tensor largest = amax ? temporary("amax", {1}, f32_bytes) : Tensor{};
   if (by_rows) out.by_rows = codes(base, purpose, how, rows, columns);
-  if (by_columns) out.by_columns = codes(base + "_t", purpose, how, columns, rows);
+  if (by_columns && by_rows && amax)
+    out.by_columns = {make(base + "_t", purpose, {columns, rows}, 1), out.by_rows.scales};  // of both
+  else if (by_columns)
+    out.by_columns = codes(base + "_t", purpose, how, columns, rows);
   return out;
 }
 

@@ -137,6 +137,8 @@ class PaperOps {
   void within(std::string what) { within_ = std::move(what) + ", "; }
   /// Shape of the batches from here on.
   void size_batch(std::int64_t B, std::int64_t T);
+  /// No linear of what runs from here on is in FP8.
+  void unquantised() { recipe_ = quantise::Recipe::none; }
   /// What runs from here on stands for `times` micro-batches, the step's `first` among them or not.
   void micro_batches(std::int64_t times, bool first);
 
@@ -231,6 +233,7 @@ class PaperOps {
   std::int64_t times_ = 1, chunk_times_ = 1;
   std::string within_;
   bool first_micro_batch_ = true;
+  std::optional<quantise::Recipe> recipe_;  ///< instead of the setting's
   bool again_ = false;
   std::optional<ExecutedFlops> attention_flops_;  ///< of one block and micro-batch
 };

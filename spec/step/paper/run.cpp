@@ -68,6 +68,7 @@ void sample(const Setting& s, Ledger& ledger, PaperOps& ops) {
   if (s.sampled == 0 || s.sequence_length < 2) return;
   ops.size_batch(s.sampled, s.sequence_length - 1);
   ops.within("sampling");
+  ops.unquantised();
   const memory::Tensor ids = ledger.make("inputs", Purpose::inputs, {s.sampled * (s.sequence_length - 1)}, 8);
   step::logits(ops);
 }

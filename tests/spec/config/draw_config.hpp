@@ -67,6 +67,14 @@ inline spec::RunConfig draw_config() {
   if (config.schedule != spec::ScheduleKind::constant) config.final_lr_ratio = draw_positive(1);
   config.dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
   if (config.dtype == Dtype::bf16) config.states = *rc::gen::element(Dtype::f32, Dtype::bf16);
+  config.linear = *rc::gen::element(spec::quantise::Recipe::none, spec::quantise::Recipe::fp8_tensor,
+                                    spec::quantise::Recipe::fp8_block, spec::quantise::Recipe::mxfp8);
+  if (config.linear != spec::quantise::Recipe::none) {
+    config.linear_bf16_layers.resize(*inRange<std::size_t>(0, 3));
+    for (std::string& layer : config.linear_bf16_layers) layer = draw_text(false);
+    config.linear_weights =
+        *rc::gen::element(spec::TwinsMade::automatic, spec::TwinsMade::step, spec::TwinsMade::use);
+  }
   config.device = *rc::gen::element(spec::Device::cpu, spec::Device::cuda, spec::Device::automatic);
   config.attention = *rc::gen::element(spec::AttentionBackend::automatic, spec::AttentionBackend::cudnn,
                                        spec::AttentionBackend::flash, spec::AttentionBackend::math);
@@ -79,6 +87,8 @@ inline spec::RunConfig draw_config() {
                                            spec::DataParallel::shard, spec::DataParallel::hybrid);
   if (config.data_parallel == spec::DataParallel::hybrid)
     config.shard_ranks = *inRange<std::int64_t>(0, 1 << 20);
+  if (config.data_parallel == spec::DataParallel::hybrid || config.data_parallel == spec::DataParallel::shard)
+    if (config.linear_weights == spec::TwinsMade::step) config.linear_weights = spec::TwinsMade::use;
   if (config.data_parallel != spec::DataParallel::replicate) {
     config.gather = *rc::gen::element(spec::MovedBy::nccl, spec::MovedBy::copy_engines);
     config.scatter = *rc::gen::element(spec::MovedBy::nccl, spec::MovedBy::copy_engines);
