@@ -44,16 +44,16 @@ TrainState initial_state(const spec::ModelSpec& model, std::uint64_t seed) {
 }
 
 StepGradients step_gradients(const Parameters<double>& parameters, const spec::ModelSpec& model,
-                             const std::vector<Batch>& micro_batches, double z_loss) {
+                             const std::vector<Batch>& micro_batches, double z_loss, const Recipes& recipes) {
   StepGradients sum;
   for (const Batch& batch : micro_batches) sum.valid_tokens += batch.valid_tokens();
   const model::Loss loss{.normalizer = static_cast<double>(sum.valid_tokens), .z_loss = z_loss};
 
   for (const Batch& batch : micro_batches) {
-    const auto forward = model::forward(parameters, model, batch, loss);
+    const auto forward = model::forward(parameters, model, batch, loss, recipes);
     sum.cross_entropy += forward.loss.cross_entropy;
     sum.z_loss += forward.loss.z_loss;
-    for (const auto& [name, gradient] : model::backward(forward, parameters, model, batch, loss))
+    for (const auto& [name, gradient] : model::backward(forward, parameters, model, batch, loss, recipes))
       add_gradient(sum.gradients, name, gradient);
   }
   return sum;
@@ -61,8 +61,9 @@ StepGradients step_gradients(const Parameters<double>& parameters, const spec::M
 
 StepResult train_step(TrainState& state, const spec::ModelSpec& model,
                       const std::vector<Batch>& micro_batches, const Hyperparameters& hyperparameters,
-                      double learning_rate) {
-  StepGradients of_step = step_gradients(state.parameters, model, micro_batches, hyperparameters.z_loss);
+                      double learning_rate, const Recipes& recipes) {
+  StepGradients of_step =
+      step_gradients(state.parameters, model, micro_batches, hyperparameters.z_loss, recipes);
   StepResult result{
       .cross_entropy = of_step.cross_entropy, .z_loss = of_step.z_loss, .valid_tokens = of_step.valid_tokens};
   clip(of_step.gradients, hyperparameters.clip, result);

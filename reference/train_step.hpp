@@ -6,6 +6,7 @@
 
 #include "reference/model/batch.hpp"
 #include "reference/model/parameters.hpp"
+#include "reference/model/recipes.hpp"
 #include "spec/model/model_spec.hpp"
 
 namespace assay::reference {
@@ -36,11 +37,13 @@ struct StepGradients {
 };
 
 /// Sums the losses and gradients of the micro-batches of all ranks, each divided by the number of valid
-/// tokens of them all: the result does not depend on how the sequences are split.
+/// tokens of them all: the result does not depend on how the sequences are split. In FP8 it does: scales are
+/// those of a micro-batch's tensors.
 ///
 /// Errors: SpecError cross_entropy_c3 when no target counts, and those of reference/model/model.hpp
 StepGradients step_gradients(const Parameters<double>& parameters, const spec::ModelSpec& model,
-                             const std::vector<Batch>& micro_batches, double z_loss);
+                             const std::vector<Batch>& micro_batches, double z_loss,
+                             const Recipes& recipes = {});
 
 struct StepResult {
   double cross_entropy = 0;  ///< [nat]
@@ -56,6 +59,6 @@ struct StepResult {
 ///            unchanged when anything before the update throws.
 StepResult train_step(TrainState& state, const spec::ModelSpec& model,
                       const std::vector<Batch>& micro_batches, const Hyperparameters& hyperparameters,
-                      double learning_rate);
+                      double learning_rate, const Recipes& recipes = {});
 
 }  // namespace assay::reference

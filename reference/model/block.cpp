@@ -56,27 +56,89 @@ class Gradients {
   std::string prefix_;
 };
 
-/// The projection q, k or v of x, with its bias where the model has one.
+/// Matrices below each other: the weight of a linear that computes several.
 template <class S>
-Tensor<S> projected(const Tensor<S>& x, const Weights<S>& weight, const std::string& name,
-                    const spec::ModelSpec& model) {
-  const Tensor<S> product = linear::forward(x, weight(name));
-  return model.qkv_bias ? bias::forward(product, weight.bias(name)) : product;
+Tensor<S> stacked(const std::vector<Tensor<S>>& matrices) {
+  Index rows = 0;
+  for (const Tensor<S>& matrix : matrices) rows += matrix.extent(0);
+  Tensor<S> out({rows, matrices.front().extent(1)});
+  Index filled = 0;
+  for (const Tensor<S>& matrix : matrices) {
+    out.flat().segment(filled, matrix.size()) = matrix.flat();
+    filled += matrix.size();
+  }
+  return out;
+}
+
+/// Rows [begin, begin + count) of a matrix.
+template <class S>
+Tensor<S> rows(const Tensor<S>& matrix, Index begin, Index count) {
+  Tensor<S> out({count, matrix.extent(1)});
+  out.flat() = matrix.flat().segment(begin * matrix.extent(1), out.size());
+  return out;
+}
+
+/// Tensors [B, T, ...] beside each other along the last axis: [B, T, sum of the entries of a token].
+template <class S>
+Tensor<S> beside(const std::vector<Tensor<S>>& tensors, Index B, Index T) {
+  Index width = 0;
+  for (const Tensor<S>& tensor : tensors) width += tensor.size() / (B * T);
+  Tensor<S> out({B, T, width});
+  Index filled = 0;
+  for (const Tensor<S>& tensor : tensors) {
+    const Index entries = tensor.size() / (B * T);
+    for (Index n = 0; n < B * T; ++n)
+      out.flat().segment(n * width + filled, entries) = tensor.flat().segment(n * entries, entries);
+    filled += entries;
+  }
+  return out;
+}
+
+/// Entries [begin, begin + count) of the last axis of x [B, T, ...].
+template <class S>
+Tensor<S> columns(const Tensor<S>& x, Index begin, Index count) {
+  const Index B = x.extent(0), T = x.extent(1), width = x.extent(2);
+  Tensor<S> out({B, T, count});
+  for (Index n = 0; n < B * T; ++n)
+    out.flat().segment(n * count, count) = x.flat().segment(n * width + begin, count);
+  return out;
+}
+
+template <class S>
+Tensor<S> qkv_weight(const Weights<S>& weight) {
+  return stacked<S>({weight("self_attn.q_proj"), weight("self_attn.k_proj"), weight("self_attn.v_proj")});
+}
+
+template <class S>
+Tensor<S> gate_up_weight(const Weights<S>& weight) {
+  return stacked<S>({weight("mlp.gate_proj"), weight("mlp.up_proj")});
+}
+
+/// Heads [first, first + count) of the projections q, k and v [B, T, all heads * E], with the bias of `name`
+/// where the model has one.
+template <class S>
+Tensor<S> heads_of(const Tensor<S>& qkv, Index first, Index count, const Weights<S>& weight,
+                   const std::string& name, const spec::ModelSpec& model) {
+  const Index E = model.head_dim;
+  const Tensor<S> part = columns(qkv, first * E, count * E);
+  return (model.qkv_bias ? bias::forward(part, weight.bias(name)) : part)
+      .reshaped({qkv.extent(0), qkv.extent(1), count, E});
 }
 
 /// dy through down, the gated activation, gate, up and the norm before them; without the residual path.
 template <class S>
 Tensor<S> feed_forward_backward(const Tensor<S>& dy, const Forward<S>& saved, const Weights<S>& weight,
-                                const spec::ModelSpec& model, Gradients<S>& gradients) {
-  const auto down = linear::backward(dy, saved.activated, weight("mlp.down_proj"));
+                                const spec::ModelSpec& model, Gradients<S>& gradients, Recipe recipe) {
+  const Index B = dy.extent(0), T = dy.extent(1), F = model.ffn;
+  const auto down = linear::backward(dy, saved.activated, weight("mlp.down_proj"), recipe);
   const auto swiglu = swiglu::backward(down.dx, saved.gate, saved.up, spec::swiglu::activation_of(model.mlp));
-  const auto gate = linear::backward(swiglu.dgate, saved.post_attention_norm.y, weight("mlp.gate_proj"));
-  const auto up = linear::backward(swiglu.dup, saved.post_attention_norm.y, weight("mlp.up_proj"));
-  const auto norm = rms_norm::backward(sum(gate.dx, up.dx), saved.middle, weight("post_attention_layernorm"),
+  const auto gate_up = linear::backward(beside<S>({swiglu.dgate, swiglu.dup}, B, T),
+                                        saved.post_attention_norm.y, gate_up_weight(weight), recipe);
+  const auto norm = rms_norm::backward(gate_up.dx, saved.middle, weight("post_attention_layernorm"),
                                        saved.post_attention_norm.rstd);
   gradients.add("mlp.down_proj", down.dweight);
-  gradients.add("mlp.gate_proj", gate.dweight);
-  gradients.add("mlp.up_proj", up.dweight);
+  gradients.add("mlp.gate_proj", rows(gate_up.dweight, 0, F));
+  gradients.add("mlp.up_proj", rows(gate_up.dweight, F, F));
   gradients.add("post_attention_layernorm", norm.dgain);
   return norm.dx;
 }
@@ -99,24 +161,22 @@ std::pair<Tensor<S>, Tensor<S>> rotated_backward(const attention::Backward<S>& d
 /// dmiddle through the output projection, attention, rope, qk_norm, q, k, v and the norm before them.
 template <class S>
 Tensor<S> attention_backward(const Tensor<S>& dmiddle, const Forward<S>& saved, const Weights<S>& weight,
-                             const spec::ModelSpec& model, const Batch& batch, Gradients<S>& gradients) {
+                             const spec::ModelSpec& model, const Batch& batch, Gradients<S>& gradients,
+                             Recipe recipe) {
   const Index B = batch.B, T = batch.T, H = model.heads, K = model.kv_heads, E = model.head_dim;
-  const auto output =
-      linear::backward(dmiddle, saved.attention.y.reshaped({B, T, H * E}), weight("self_attn.o_proj"));
+  const auto output = linear::backward(dmiddle, saved.attention.y.reshaped({B, T, H * E}),
+                                       weight("self_attn.o_proj"), recipe);
   const auto d = attention::backward(output.dx.reshaped({B, T, H, E}), saved.q_rotated, saved.k_rotated,
                                      saved.v, saved.attention, {batch.documents, model.window});
   const auto [dq, dk] = rotated_backward(d, saved, weight, model, batch, gradients);
 
-  const Tensor<S>& normed = saved.input_norm.y;
-  const auto query = linear::backward(dq.reshaped({B, T, H * E}), normed, weight("self_attn.q_proj"));
-  const auto key = linear::backward(dk.reshaped({B, T, K * E}), normed, weight("self_attn.k_proj"));
-  const auto value = linear::backward(d.dv.reshaped({B, T, K * E}), normed, weight("self_attn.v_proj"));
-  const auto norm = rms_norm::backward(sum(sum(query.dx, key.dx), value.dx), saved.x,
-                                       weight("input_layernorm"), saved.input_norm.rstd);
+  const auto qkv =
+      linear::backward(beside<S>({dq, dk, d.dv}, B, T), saved.input_norm.y, qkv_weight(weight), recipe);
+  const auto norm = rms_norm::backward(qkv.dx, saved.x, weight("input_layernorm"), saved.input_norm.rstd);
   gradients.add("self_attn.o_proj", output.dweight);
-  gradients.add("self_attn.q_proj", query.dweight);
-  gradients.add("self_attn.k_proj", key.dweight);
-  gradients.add("self_attn.v_proj", value.dweight);
+  gradients.add("self_attn.q_proj", rows(qkv.dweight, 0, H * E));
+  gradients.add("self_attn.k_proj", rows(qkv.dweight, H * E, K * E));
+  gradients.add("self_attn.v_proj", rows(qkv.dweight, (H + K) * E, K * E));
   gradients.add("input_layernorm", norm.dgain);
   if (model.qkv_bias) {
     gradients.add_bias("self_attn.q_proj", bias::backward(dq.reshaped({B, T, H * E})));
@@ -130,47 +190,51 @@ Tensor<S> attention_backward(const Tensor<S>& dmiddle, const Forward<S>& saved, 
 
 template <class S>
 Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index layer,
-                   const spec::ModelSpec& model, const Batch& batch) {
+                   const spec::ModelSpec& model, const Batch& batch, Recipe recipe) {
   const Index B = batch.B, T = batch.T, H = model.heads, K = model.kv_heads, E = model.head_dim;
   const Weights<S> weight(parameters, layer);
 
   Forward<S> s;
   s.x = x;
   s.input_norm = rms_norm::forward(x, weight("input_layernorm"), model.norm_eps);
-  s.q = projected(s.input_norm.y, weight, "self_attn.q_proj", model).reshaped({B, T, H, E});
-  s.k = projected(s.input_norm.y, weight, "self_attn.k_proj", model).reshaped({B, T, K, E});
-  s.v = projected(s.input_norm.y, weight, "self_attn.v_proj", model).reshaped({B, T, K, E});
+  const Tensor<S> qkv = linear::forward(s.input_norm.y, qkv_weight(weight), recipe);
+  s.q = heads_of(qkv, 0, H, weight, "self_attn.q_proj", model);
+  s.k = heads_of(qkv, H, K, weight, "self_attn.k_proj", model);
+  s.v = heads_of(qkv, H + K, K, weight, "self_attn.v_proj", model);
   if (model.qk_norm)
     s.qk = qk_norm::forward(s.q, s.k, weight("self_attn.q_norm"), weight("self_attn.k_norm"), model.norm_eps);
   s.q_rotated = rope::forward(model.qk_norm ? s.qk.q : s.q, batch.positions, frequencies(model));
   s.k_rotated = rope::forward(model.qk_norm ? s.qk.k : s.k, batch.positions, frequencies(model));
   s.attention = attention::forward(s.q_rotated, s.k_rotated, s.v, {batch.documents, model.window});
-  s.middle = sum(x, linear::forward(s.attention.y.reshaped({B, T, H * E}), weight("self_attn.o_proj")));
+  s.middle =
+      sum(x, linear::forward(s.attention.y.reshaped({B, T, H * E}), weight("self_attn.o_proj"), recipe));
 
   s.post_attention_norm = rms_norm::forward(s.middle, weight("post_attention_layernorm"), model.norm_eps);
-  s.gate = linear::forward(s.post_attention_norm.y, weight("mlp.gate_proj"));
-  s.up = linear::forward(s.post_attention_norm.y, weight("mlp.up_proj"));
+  const Tensor<S> gate_up = linear::forward(s.post_attention_norm.y, gate_up_weight(weight), recipe);
+  s.gate = columns(gate_up, 0, model.ffn);
+  s.up = columns(gate_up, model.ffn, model.ffn);
   s.activated = swiglu::forward(s.gate, s.up, spec::swiglu::activation_of(model.mlp));
-  s.y = sum(s.middle, linear::forward(s.activated, weight("mlp.down_proj")));
+  s.y = sum(s.middle, linear::forward(s.activated, weight("mlp.down_proj"), recipe));
   return s;
 }
 
 template <class S>
 Tensor<S> backward(const Tensor<S>& dy, const Forward<S>& saved, const Parameters<S>& parameters, Index layer,
-                   const spec::ModelSpec& model, const Batch& batch, Parameters<S>& gradients) {
+                   const spec::ModelSpec& model, const Batch& batch, Parameters<S>& gradients,
+                   Recipe recipe) {
   const Weights<S> weight(parameters, layer);
   Gradients<S> of_block(gradients, layer);
-  const Tensor<S> dmiddle = sum(dy, feed_forward_backward(dy, saved, weight, model, of_block));
-  return sum(dmiddle, attention_backward(dmiddle, saved, weight, model, batch, of_block));
+  const Tensor<S> dmiddle = sum(dy, feed_forward_backward(dy, saved, weight, model, of_block, recipe));
+  return sum(dmiddle, attention_backward(dmiddle, saved, weight, model, batch, of_block, recipe));
 }
 
 template Forward<double> forward(const Tensor<double>&, const Parameters<double>&, Index,
-                                 const spec::ModelSpec&, const Batch&);
+                                 const spec::ModelSpec&, const Batch&, Recipe);
 template Forward<Counted> forward(const Tensor<Counted>&, const Parameters<Counted>&, Index,
-                                  const spec::ModelSpec&, const Batch&);
+                                  const spec::ModelSpec&, const Batch&, Recipe);
 template Tensor<double> backward(const Tensor<double>&, const Forward<double>&, const Parameters<double>&,
-                                 Index, const spec::ModelSpec&, const Batch&, Parameters<double>&);
+                                 Index, const spec::ModelSpec&, const Batch&, Parameters<double>&, Recipe);
 template Tensor<Counted> backward(const Tensor<Counted>&, const Forward<Counted>&, const Parameters<Counted>&,
-                                  Index, const spec::ModelSpec&, const Batch&, Parameters<Counted>&);
+                                  Index, const spec::ModelSpec&, const Batch&, Parameters<Counted>&, Recipe);
 
 }  // namespace assay::reference::block

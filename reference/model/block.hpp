@@ -6,8 +6,11 @@
 #include "reference/ops/rms_norm.hpp"
 #include "reference/tensor.hpp"
 #include "spec/model/model_spec.hpp"
+#include "spec/ops/quantise.hpp"
 
 namespace assay::reference::block {
+
+using spec::quantise::Recipe;
 
 /// Every value of a block that its backward pass reads, in the order they are computed.
 template <class S>
@@ -27,17 +30,20 @@ struct Forward {
 /// Pre-norm decoder block number `layer`, counted from 0.                        [spec/model/model.md]
 /// Equation:  middle = x + o(attention(rope(qk_norm(q, k)), v)) with q, k, v projected from rms_norm(x)
 ///            y = middle + down(swiglu(gate, up)) with gate, up projected from rms_norm(middle)
+///            q, k, v are parts of one linear, whose weight is [q; k; v]; so are gate and up. The four
+///            linears are computed as `recipe` says.
 /// Source:    Touvron et al., "LLaMA", 2023, section 2.2; qk_norm: "Qwen3 Technical Report", 2025, section 2
 /// Shapes:    x [B, T, D] -> y [B, T, D]
 /// Errors:    those of the ops, when shapes of parameters or batch do not fit the model
 template <class S>
 Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index layer,
-                   const spec::ModelSpec& model, const Batch& batch);
+                   const spec::ModelSpec& model, const Batch& batch, Recipe recipe = Recipe::none);
 
 /// Gradient of `forward` for upstream dy: returns dx [B, T, D], and adds the gradient of every parameter of
 /// the block.
 template <class S>
 Tensor<S> backward(const Tensor<S>& dy, const Forward<S>& saved, const Parameters<S>& parameters, Index layer,
-                   const spec::ModelSpec& model, const Batch& batch, Parameters<S>& gradients);
+                   const spec::ModelSpec& model, const Batch& batch, Parameters<S>& gradients,
+                   Recipe recipe = Recipe::none);
 
 }  // namespace assay::reference::block

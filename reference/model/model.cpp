@@ -18,13 +18,13 @@ const char* head_name(const spec::ModelSpec& model) {
 
 template <class S>
 Forward<S> forward(const Parameters<S>& parameters, const spec::ModelSpec& model, const Batch& batch,
-                   const Loss& loss) {
+                   const Loss& loss, const Recipes& recipes) {
   spec::require_trainable(model);
   Forward<S> out;
   Tensor<S> x =
       embedding::forward(parameters.at(embedding_name), batch.ids).reshaped({batch.B, batch.T, model.width});
   for (Index layer = 0; layer < model.layers; ++layer) {
-    out.blocks.push_back(block::forward(x, parameters, layer, model, batch));
+    out.blocks.push_back(block::forward(x, parameters, layer, model, batch, recipes.at(layer)));
     x = out.blocks.back().y;
   }
   out.final_norm = rms_norm::forward(x, parameters.at(final_norm_name), model.norm_eps);
@@ -35,7 +35,7 @@ Forward<S> forward(const Parameters<S>& parameters, const spec::ModelSpec& model
 
 template <class S>
 Parameters<S> backward(const Forward<S>& saved, const Parameters<S>& parameters, const spec::ModelSpec& model,
-                       const Batch& batch, const Loss& loss) {
+                       const Batch& batch, const Loss& loss, const Recipes& recipes) {
   Parameters<S> gradients;
   const Tensor<S> dlogits =
       cross_entropy::backward(1.0, saved.logits, batch.targets, saved.loss.lse, loss.normalizer, loss.z_loss);
@@ -50,18 +50,18 @@ Parameters<S> backward(const Forward<S>& saved, const Parameters<S>& parameters,
   Tensor<S> dx = norm.dx;
   for (Index layer = model.layers - 1; layer >= 0; --layer)
     dx = block::backward(dx, saved.blocks[static_cast<std::size_t>(layer)], parameters, layer, model, batch,
-                         gradients);
+                         gradients, recipes.at(layer));
   add_gradient(gradients, embedding_name, embedding::backward(dx, batch.ids, model.vocab));
   return gradients;
 }
 
-template Forward<double> forward(const Parameters<double>&, const spec::ModelSpec&, const Batch&,
-                                 const Loss&);
+template Forward<double> forward(const Parameters<double>&, const spec::ModelSpec&, const Batch&, const Loss&,
+                                 const Recipes&);
 template Forward<Counted> forward(const Parameters<Counted>&, const spec::ModelSpec&, const Batch&,
-                                  const Loss&);
+                                  const Loss&, const Recipes&);
 template Parameters<double> backward(const Forward<double>&, const Parameters<double>&,
-                                     const spec::ModelSpec&, const Batch&, const Loss&);
+                                     const spec::ModelSpec&, const Batch&, const Loss&, const Recipes&);
 template Parameters<Counted> backward(const Forward<Counted>&, const Parameters<Counted>&,
-                                      const spec::ModelSpec&, const Batch&, const Loss&);
+                                      const spec::ModelSpec&, const Batch&, const Loss&, const Recipes&);
 
 }  // namespace assay::reference::model

@@ -4,6 +4,7 @@
 #include "reference/model/batch.hpp"
 #include "reference/model/block.hpp"
 #include "reference/model/parameters.hpp"
+#include "reference/model/recipes.hpp"
 #include "reference/ops/cross_entropy.hpp"
 #include "reference/tensor.hpp"
 #include "spec/model/model_spec.hpp"
@@ -28,17 +29,17 @@ struct Forward {
 
 /// A decoder-only language model on one batch, with its loss.                    [spec/model/model.md]
 /// Equation:  x_0 = embedding[ids], x_{l+1} = block_l(x_l), logits = head(rms_norm(x_L)); the head is the
-///            embedding itself when the model ties them
+///            embedding itself when the model ties them. The linears of blocks are computed as `recipes` say.
 /// Errors:    SpecError of the ops: an id or target outside the vocabulary, shapes that do not fit, a
 ///            normalizer or coefficient of `loss` out of range
 template <class S>
 Forward<S> forward(const Parameters<S>& parameters, const spec::ModelSpec& model, const Batch& batch,
-                   const Loss& loss);
+                   const Loss& loss, const Recipes& recipes = {});
 
 /// Gradient of `forward`'s loss (cross-entropy and z-loss) with respect to every parameter. A tied embedding
 /// holds the sum of its two uses.
 template <class S>
 Parameters<S> backward(const Forward<S>& saved, const Parameters<S>& parameters, const spec::ModelSpec& model,
-                       const Batch& batch, const Loss& loss);
+                       const Batch& batch, const Loss& loss, const Recipes& recipes = {});
 
 }  // namespace assay::reference::model

@@ -1,11 +1,17 @@
 #include "reference/ops/linear.hpp"
 
 #include "reference/counted.hpp"
+#include "reference/ops/quantise.hpp"
 #include "spec/ops/linear.hpp"
 
 namespace assay::reference::linear {
 
 namespace {
+
+using quantise::Along;
+using quantise::read_by_gemm;
+using quantise::Role;
+
 template <class S>
 spec::linear::Shape checked_shape(const Tensor<S>& x, const Tensor<S>& weight) {
   const Index in = x.extent(-1);
@@ -13,11 +19,14 @@ spec::linear::Shape checked_shape(const Tensor<S>& x, const Tensor<S>& weight) {
   spec::linear::check(shape, weight.extent(1));
   return shape;
 }
+
 }  // namespace
 
 template <class S>
-Tensor<S> forward(const Tensor<S>& x, const Tensor<S>& weight) {
-  const auto [N, in, out] = checked_shape(x, weight);
+Tensor<S> forward(const Tensor<S>& x_exact, const Tensor<S>& weight_exact, Recipe recipe) {
+  const auto [N, in, out] = checked_shape(x_exact, weight_exact);
+  const Tensor<S> x = read_by_gemm(x_exact, recipe, Role::activation, Along::last);
+  const Tensor<S> weight = read_by_gemm(weight_exact, recipe, Role::weight, Along::last);
 
   Shape y_shape = x.shape();
   y_shape.back() = out;
@@ -33,27 +42,33 @@ Tensor<S> forward(const Tensor<S>& x, const Tensor<S>& weight) {
 }
 
 template <class S>
-Backward<S> backward(const Tensor<S>& dy, const Tensor<S>& x, const Tensor<S>& weight) {
+Backward<S> backward(const Tensor<S>& dy, const Tensor<S>& x, const Tensor<S>& weight, Recipe recipe) {
   const auto shape = checked_shape(x, weight);
   spec::linear::check_upstream(shape, dy.size());
   const auto [N, in, out] = shape;
+  // dx sums over the outputs, dweight over the rows.
+  const Tensor<S> dy_o = read_by_gemm(dy, recipe, Role::gradient, Along::last);
+  const Tensor<S> weight_o = read_by_gemm(weight, recipe, Role::weight, Along::leading);
+  const Tensor<S> dy_n = read_by_gemm(dy, recipe, Role::gradient, Along::leading);
+  const Tensor<S> x_n = read_by_gemm(x, recipe, Role::activation, Along::leading);
 
   Backward<S> gradient{Tensor<S>(x.shape()), Tensor<S>(weight.shape())};
   for (Index n = 0; n < N; ++n) {
     for (Index o = 0; o < out; ++o) {
-      const S upstream = dy[n * out + o];
       for (Index i = 0; i < in; ++i) {
-        gradient.dx[n * in + i] += upstream * weight[o * in + i];
-        gradient.dweight[o * in + i] += upstream * x[n * in + i];
+        gradient.dx[n * in + i] += dy_o[n * out + o] * weight_o[o * in + i];
+        gradient.dweight[o * in + i] += dy_n[n * out + o] * x_n[n * in + i];
       }
     }
   }
   return gradient;
 }
 
-template Tensor<double> forward(const Tensor<double>&, const Tensor<double>&);
-template Tensor<Counted> forward(const Tensor<Counted>&, const Tensor<Counted>&);
-template Backward<double> backward(const Tensor<double>&, const Tensor<double>&, const Tensor<double>&);
-template Backward<Counted> backward(const Tensor<Counted>&, const Tensor<Counted>&, const Tensor<Counted>&);
+template Tensor<double> forward(const Tensor<double>&, const Tensor<double>&, Recipe);
+template Tensor<Counted> forward(const Tensor<Counted>&, const Tensor<Counted>&, Recipe);
+template Backward<double> backward(const Tensor<double>&, const Tensor<double>&, const Tensor<double>&,
+                                   Recipe);
+template Backward<Counted> backward(const Tensor<Counted>&, const Tensor<Counted>&, const Tensor<Counted>&,
+                                    Recipe);
 
 }  // namespace assay::reference::linear

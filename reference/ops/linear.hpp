@@ -1,16 +1,19 @@
 #pragma once
 #include "reference/tensor.hpp"
+#include "spec/ops/quantise.hpp"
 
 namespace assay::reference::linear {
+
+using spec::quantise::Recipe;
 
 /// GEMM with a weight stored [out, in].                           [spec/ops/linear.md]
 /// Equation:  y_no = sum_i x_ni * w_oi
 /// Source:    Touvron et al., "LLaMA", 2023, section 2.2
 /// Shapes:    x [..., in], weight [out, in] -> y [..., out], N = product of the leading axes
 /// Errors:    SpecError linear_c1, linear_c2
-/// Numerics:  double, sums left to right
+/// Numerics:  double, sums left to right; with a recipe, of the values that x and weight have in FP8
 template <class S>
-Tensor<S> forward(const Tensor<S>& x, const Tensor<S>& weight);
+Tensor<S> forward(const Tensor<S>& x, const Tensor<S>& weight, Recipe recipe = Recipe::none);
 
 template <class S>
 struct Backward {
@@ -18,11 +21,13 @@ struct Backward {
   Tensor<S> dweight;  ///< [out, in]
 };
 
-/// Gradient of `forward` for upstream dy.
+/// Gradient of `forward` for upstream dy. With a recipe each of the two GEMMs reads values that are quantised
+/// along the axis it sums over, dy among them, and the rounding itself has no gradient (straight-through).
 /// Equation:  dx_ni = sum_o dy_no * w_oi,  dw_oi = sum_n dy_no * x_ni
 /// Shapes:    dy [..., out], x [..., in], weight [out, in] -> dx [..., in], dweight [out, in]
 /// Errors:    as `forward`, and linear_c3
 template <class S>
-Backward<S> backward(const Tensor<S>& dy, const Tensor<S>& x, const Tensor<S>& weight);
+Backward<S> backward(const Tensor<S>& dy, const Tensor<S>& x, const Tensor<S>& weight,
+                     Recipe recipe = Recipe::none);
 
 }  // namespace assay::reference::linear
