@@ -297,13 +297,26 @@ Tensor PaperOps::product(const char* name, Purpose purpose, const Gemm& gemm) {
     temporary("gemm_workspace", {memory::gemm_workspace}, 1);
     return result;
   }
-  const bool wide = s_.dtype == Dtype::bf16;
-  if (!wide && gemm.recipe == quantise::Recipe::none) return make(name, purpose, shape, element_);
-  const Tensor left = temporary("wide_left", {gemm.rows, gemm.in}, statistic_),
-               right = temporary("wide_right", {gemm.in, gemm.out}, statistic_);
-  if (!wide) return make(name, purpose, shape, element_);
-  const Tensor result = temporary("wide_result", shape, f32_bytes);
+  if (gemm.recipe != quantise::Recipe::none) {
+    Tensor result = make(name, purpose, shape, element_);
+    Tensor added;
+    if (s_.dtype == Dtype::bf16 && gemm.residual) added = temporary("wide_added", shape, f32_bytes);
+    if (s_.dtype == Dtype::bf16 && gemm.bias) added = temporary("wide_added", {gemm.out}, f32_bytes);
+    emulated(gemm.rows, gemm.in, gemm.out);
+    return result;
+  }
+  if (s_.dtype != Dtype::bf16) return make(name, purpose, shape, element_);
+  const Tensor left = temporary("wide_left", {gemm.rows, gemm.in}, f32_bytes),
+               right = temporary("wide_right", {gemm.in, gemm.out}, f32_bytes),
+               result = temporary("wide_result", shape, f32_bytes);
   return make(name, purpose, shape, element_);
+}
+
+/// A GEMM of FP8 values on a CPU, [rows, inner] times [inner, columns] (impl/ops/gemm/fp8_gemm.cpp).
+void PaperOps::emulated(std::int64_t rows, std::int64_t inner, std::int64_t columns) {
+  const Tensor left = temporary("wide_left", {rows, inner}, statistic_),
+               right = temporary("wide_right", {inner, columns}, statistic_),
+               result = temporary("wide_result", {rows, columns}, statistic_);
 }
 
 Tensor PaperOps::linear(const Site& site, const Operand& x, const Weight& weight, const Vector& bias) {
@@ -368,9 +381,10 @@ void PaperOps::linear_weight_gradient(const Site& site, const Operand& dy, const
               (Count(x.rows) * dweight.out + Count(x.rows) * dweight.in) * operand_element(gemm) +
                   (dweight.starts ? 1 : 2) * weight * statistic_);
   if (on_gpu()) temporary("gemm_workspace", {memory::gemm_workspace}, 1);
-  if (on_gpu() || (s_.dtype != Dtype::bf16 && !x.quantised())) return;
-  const Tensor left = temporary("wide_left", {x.rows, dweight.out}, statistic_),
-               right = temporary("wide_right", {x.rows, dweight.in}, statistic_);
+  if (!on_gpu() && x.quantised()) emulated(dweight.out, x.rows, dweight.in);
+  if (on_gpu() || x.quantised() || s_.dtype != Dtype::bf16) return;
+  const Tensor left = temporary("wide_left", {x.rows, dweight.out}, f32_bytes),
+               right = temporary("wide_right", {x.rows, dweight.in}, f32_bytes);
 }
 
 /// The GPU's kernel sums in rows of its own.

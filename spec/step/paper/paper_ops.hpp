@@ -211,6 +211,7 @@ class PaperOps {
   Operand read_by(const Site& site, const char* name, Purpose purpose, Tensor x, const Weight& weight,
                   quantise::Role role, ReadBy readers);
   Quantised weight_twin(const Site& site, const Weight& weight, ReadBy reader);
+  void emulated(std::int64_t rows, std::int64_t inner, std::int64_t columns);
   std::int64_t operand_element(const Gemm& gemm) const;
   Count gemm_bytes(const Gemm& gemm) const;  ///< both operands read, the result written
   void norm_scratch(std::int64_t most_rows, std::int64_t columns);

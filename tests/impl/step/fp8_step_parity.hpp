@@ -1,0 +1,71 @@
+#pragma once
+// Whole training steps whose linears are in FP8, against the reference's and against one another, on any
+// device.
+#include "tests/impl/step/train_step_parity.hpp"
+
+namespace assay::impl::parity {
+
+using spec::QuantiseWeights;
+using spec::quantise::Recipe;
+
+/// Every extent fits every recipe: 128 divides them all.
+inline spec::ModelSpec fp8_model(bool qwen) {
+  spec::ModelSpec model;
+  model.name = qwen ? "fp8-qwen" : "fp8-llama";
+  model.vocab = 40, model.width = 128, model.layers = 3, model.heads = 4, model.kv_heads = 2;
+  model.head_dim = 32, model.ffn = 128, model.context = 64;
+  model.qk_norm = qwen;
+  model.qkv_bias = qwen;
+  model.tied_embeddings = qwen;
+  return model;
+}
+
+struct Fp8Case {
+  spec::LinearPrecision linear;
+  spec::Recompute recompute = spec::Recompute::norms_swiglu;
+  Dtype dtype = Dtype::f64;
+  spec::Layout layout = spec::layout_of(spec::DataParallel::replicate, 1);
+};
+
+inline tests::StepRunner fp8_runner(const spec::ModelSpec& model, const Fp8Case& of, at::Device device,
+                                    Communicator& communicator, std::uint64_t seed) {
+  return {model, of.dtype,   device,     communicator, of.layout, settings(),
+          seed,  Dtype::f32, Dtype::f32, of.recompute, {},        of.linear};
+}
+
+inline reference::Batch fp8_batch(const spec::ModelSpec& model, std::uint64_t step) {
+  return tests::tiny_batch(model, 4, 64, step % 2 ? tests::Documents::packed : tests::Documents::whole,
+                           tests::Ignored::some, 70 + step);
+}
+
+/// Micro-batches of 2 sequences, 128 tokens: of each, activations and gradients have scales of their own.
+inline run::StepResult fp8_step(tests::StepRunner& trainer, const reference::Batch& batch) {
+  return trainer.step(tests::micro_batches(batch, 2), static_cast<double>(batch.valid_tokens()),
+                      learning_rate);
+}
+
+/// Trains `steps` steps on both sides in fp64 and compares after each. A code that rounds to another
+/// neighbour on the two sides would show as 2^-4 of an entry: fp64's roundings move a value across a tie with
+/// a probability of about 1e-13 an entry.
+inline void compare_fp8(const spec::ModelSpec& model, const Fp8Case& of, int steps, at::Device device) {
+  const auto communicator = make_self_communicator();
+  tests::StepRunner trainer = fp8_runner(model, of, device, *communicator, 3);
+  reference::TrainState state = reference::initial_state(model, 3);
+  reference::Recipes recipes;
+  for (std::int64_t block = 1; block <= model.layers; ++block)
+    recipes.of_block.push_back(of.linear.of(block, model.layers));
+  for (int step = 0; step < steps; ++step) {
+    const reference::Batch batch = fp8_batch(model, static_cast<std::uint64_t>(step));
+    const run::StepResult result = fp8_step(trainer, batch);
+    const auto expected = reference::train_step(state, model, tests::micro_batches(batch, 2),
+                                                hyperparameters(settings()), learning_rate, recipes);
+    const std::string where =
+        model.name + " " + to_string(of.linear.recipe) + " step " + std::to_string(step);
+    EXPECT_NEAR(result.cross_entropy, expected.cross_entropy, 1e-11 * expected.cross_entropy) << where;
+    EXPECT_NEAR(result.gradient_norm, expected.gradient_norm, 1e-11 * expected.gradient_norm) << where;
+    expect_parameters_close(trainer.buffers(), state.parameters, 1e-11, where);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+}  // namespace assay::impl::parity
