@@ -132,7 +132,9 @@ TensorOps::Operand TensorOps::rms_norm_backward(const Site& site, Tensor dy, con
 at::Tensor TensorOps::linear(const Site& site, const Operand& x, const Weight& weight, const Vector& bias) {
   if (!x.quantised()) return run(site, {}, [&] { return linear::forward(x.value, weight.value, bias); });
   const quantise::Quantised twin = weight_twin(site, weight, ReadBy::forward);
-  return run(site, {}, [&] { return linear::forward(x.twins.rows, twin, weight.value.scalar_type(), bias); });
+  return run(site, {}, [&] {
+    return linear::forward(x.twins.rows, twin, weight.value.scalar_type(), bias, /*fast_accumulation=*/true);
+  });
 }
 
 at::Tensor TensorOps::linear_residual(const Site& site, const Tensor& residual, const Operand& x,
@@ -140,7 +142,9 @@ at::Tensor TensorOps::linear_residual(const Site& site, const Tensor& residual, 
   if (!x.quantised())
     return run(site, {}, [&] { return linear::forward_residual(residual, x.value, weight.value); });
   const quantise::Quantised twin = weight_twin(site, weight, ReadBy::forward);
-  return run(site, {}, [&] { return linear::forward_residual(residual, x.twins.rows, twin); });
+  return run(site, {}, [&] {
+    return linear::forward_residual(residual, x.twins.rows, twin, /*fast_accumulation=*/true);
+  });
 }
 
 at::Tensor TensorOps::linear_input_gradient(const Site& site, const Operand& dy, const Weight& weight) {
@@ -224,11 +228,11 @@ spec::step::GateGradient<TensorOps> TensorOps::gate_backward(const Site& site, T
   Tensor d_gate_up = run(site, {d_gated, gate_up}, [&] {
     return swiglu::backward(d_gated, gate_up, spec::swiglu::activation_of(model().mlp), state_of(kept));
   });
-  gate_up = {};
+  gate_up = Tensor();
   // d_gated holds forward's value again.
   if (!kept.defined())
     kept = read_by(site, std::move(d_gated), down, spec::quantise::Role::activation, ReadBy::weight_gradient);
-  d_gated = {};
+  d_gated = Tensor();
   Operand upstream =
       read_by(site, std::move(d_gate_up), gate_up_weight, spec::quantise::Role::gradient, ReadBy::both);
   return {std::move(upstream), std::move(kept)};

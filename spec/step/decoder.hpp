@@ -145,7 +145,7 @@ void attention_backward(Ops& ops, typename Ops::Tensor& dx, const DecoderWeights
   }
   if (ops.model().qkv_bias) ops.bias_gradient(site::qkv_bias, d_qkv, gradients.qkv_bias);
   const typename Ops::Operand dqkv = ops.gradient_operand(site::qkv, d_qkv, weights.qkv);
-  d_qkv = {};
+  d_qkv = typename Ops::Tensor{};
   typename Ops::Tensor d_normed = ops.linear_input_gradient(site::qkv, dqkv, weights.qkv);
   const typename Ops::Operand normed = ops.rms_norm_backward(
       site::norm_attention, std::move(d_normed), saved.x, weights.norm_attention, saved.rstd, dx,

@@ -1,11 +1,11 @@
 #include "spec/step/paper/paper_ops.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "spec/error.hpp"
 #include "spec/memory/quantised.hpp"
-#include "spec/ops/attention.hpp"
 #include "spec/ops/bias.hpp"
 #include "spec/ops/cross_entropy.hpp"
 #include "spec/ops/embedding.hpp"
@@ -32,11 +32,11 @@ std::int64_t entries_of(const std::vector<std::int64_t>& shape) {
   return entries;
 }
 
-/// Reads a version that is still there, or a twin that was made. Errors: SpecError step_c1, step_c3.
+/// Reads a version that is still there, or a twin that was made. Errors: SpecError step_c1, step_c4.
 void read(const Operand& operand, ReadBy reader) {
   if (!operand.tensor.defined()) {
-    // step_c3
-    require((reader == ReadBy::forward ? operand.by_rows : operand.by_columns).defined(), "step_c3",
+    // step_c4
+    require((reader == ReadBy::forward ? operand.by_rows : operand.by_columns).defined(), "step_c4",
             [] { return std::string("a GEMM reads an orientation that was not quantised"); });
     return;
   }
@@ -47,10 +47,10 @@ void read(const Operand& operand, ReadBy reader) {
 
 void write(const Tensor& tensor) { ++tensor.storage->version; }
 
-/// Both operands of a GEMM are in FP8, or none. Errors: SpecError step_c4.
+/// Both operands of a GEMM are in FP8, or none. Errors: SpecError step_c5.
 void match(const Site& site, bool quantised, quantise::Recipe recipe) {
-  // step_c4
-  require(quantised == (recipe != quantise::Recipe::none), "step_c4",
+  // step_c5
+  require(quantised == (recipe != quantise::Recipe::none), "step_c5",
           [&] { return std::string(to_string(site.op)) + ": one operand is in FP8, the other is not"; });
 }
 
@@ -63,6 +63,25 @@ void match(const Site& site, std::int64_t ours, std::int64_t theirs) {
   });
 }
 
+/// Document numbers as attention reads them. Errors: SpecError step_c3.
+std::vector<std::int64_t> numbers_of(const std::vector<std::vector<std::int64_t>>& lengths, std::int64_t B,
+                                     std::int64_t T) {
+  std::vector<std::int64_t> numbers;
+  for (const std::vector<std::int64_t>& of_sequence : lengths) {
+    // step_c3
+    require(static_cast<std::int64_t>(lengths.size()) == B &&
+                std::accumulate(of_sequence.begin(), of_sequence.end(), std::int64_t{0}) == T,
+            "step_c3", [&] {
+              return "documents of " + std::to_string(lengths.size()) + " sequences, not " +
+                     std::to_string(B) + ", or not of " + std::to_string(T) + " tokens each";
+            });
+    for (std::size_t number = 0; number < of_sequence.size(); ++number)
+      numbers.insert(numbers.end(), static_cast<std::size_t>(std::max<std::int64_t>(of_sequence[number], 0)),
+                     static_cast<std::int64_t>(number));
+  }
+  return numbers;
+}
+
 }  // namespace
 
 std::int64_t Tensor::columns() const { return rows() == 0 ? 0 : entries_of(storage->shape) / rows(); }
@@ -73,6 +92,7 @@ PaperOps::PaperOps(const memory::Setting& setting, memory::Ledger& ledger, Trace
       ledger_(ledger),
       trace_(trace),
       lengths_(lengths),
+      documents_(numbers_of(lengths, setting.micro, setting.sequence_length)),
       inventory_(inventory(setting.model)),
       element_(element_bytes(setting.dtype)),
       statistic_(setting.dtype == Dtype::bf16 ? f32_bytes : element_),
@@ -515,7 +535,7 @@ Attention PaperOps::attention(const Site& site, const Tensor& qkv) {
   if (trace_) {
     const attention::Shape shape{
         .B = B_, .T = T_, .H = s_.model.heads, .K = s_.model.kv_heads, .E = s_.model.head_dim};
-    record(site, StepPass::forward, attention::forward_flops(shape, {.window = s_.model.window}),
+    record(site, StepPass::forward, attention::forward_flops(shape, mask()),
            attention::forward_bytes(shape, element_, statistic_));
     for (const FlopComponent part : {FlopComponent::attention_scores, FlopComponent::attention_values})
       execute(part, ExecutedPass::forward, attention_flops().at(part, ExecutedPass::forward));
@@ -547,7 +567,7 @@ Tensor PaperOps::attention_backward_through_rope(const Site& site, Tensor dy, Te
   if (trace_) {
     const attention::Shape shape{.B = B_, .T = T_, .H = m.heads, .K = m.kv_heads, .E = m.head_dim};
     const rope::Shape turned{.B = B_, .T = T_, .H = m.heads + m.kv_heads, .E = m.head_dim};
-    record(site, StepPass::backward, attention::backward_flops(shape, {.window = m.window}),
+    record(site, StepPass::backward, attention::backward_flops(shape, mask()),
            attention::backward_bytes(shape, element_, statistic_));
     record(step::site::rope, StepPass::backward, rope::backward_flops(turned),
            rope::backward_bytes(turned, element_, statistic_));
@@ -595,7 +615,7 @@ step::GateGradient<PaperOps> PaperOps::gate_backward(const Site& site, Tensor d_
     kept = read_by(site, site.value, site.purpose, d_gated, down, quantise::Role::activation,
                    ReadBy::weight_gradient);
   }
-  d_gated = {};
+  d_gated = Tensor();
   Operand d_gate_up = gradient_operand(site, gate_up, gate_up_weight);
   return {std::move(d_gate_up), std::move(kept)};
 }
