@@ -94,6 +94,8 @@ if(TARGET assay_impl)
   target_link_libraries(ops_bench PRIVATE assay_impl assay_own_code)
   add_executable(attention_plans EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/bench/attention_plans.cpp)
   target_link_libraries(attention_plans PRIVATE assay_impl assay_own_code)
+  add_executable(gemm_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/bench/gemm_bench.cpp)
+  target_link_libraries(gemm_bench PRIVATE assay_impl assay_own_code)
   add_executable(export_run EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/bench/export_run.cpp)
   target_link_libraries(export_run PRIVATE assay_impl assay_own_code)
   add_executable(step_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/bench/step_bench.cpp

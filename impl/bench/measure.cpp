@@ -168,9 +168,9 @@ void tune_gemms(const Plan& plan, double seconds, const UseLine& use) {
       const auto say = [&](const std::string& line) {
         use(std::string(to_string(record.count.op)) + ": " + line);
       };
-      say(cuda::tune({.left = x, .right = weight, .right_transposed = true, .bias = bias}, y, base, seconds));
-      say(cuda::tune({.left = dy, .right = weight}, dx, {}, seconds));
-      say(cuda::tune({.left = dy, .right = x, .left_transposed = true}, dweight, dweight, seconds));
+      say(cuda::tune({.left = {x}, .right = {weight, true}, .bias = bias}, y, base, seconds));
+      say(cuda::tune({.left = {dy}, .right = {weight}}, dx, {}, seconds));
+      say(cuda::tune({.left = {dy, true}, .right = {x}}, dweight, dweight, seconds));
     }
   });
 }

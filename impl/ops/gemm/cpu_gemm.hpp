@@ -1,5 +1,5 @@
 #pragma once
-// Matrix products of the size of an attention tile, on one core, for operands that lie in its caches.
+// GEMMs of the size of an attention tile, on one core, for operands that lie in its caches.
 #include <algorithm>
 #include <cstdint>
 

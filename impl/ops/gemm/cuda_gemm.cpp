@@ -45,9 +45,31 @@ cudaDataType_t type_of(at::ScalarType type) {
       return CUDA_R_32F;
     case at::kBFloat16:
       return CUDA_R_16BF;
+    case at::kFloat8_e4m3fn:
+      return CUDA_R_8F_E4M3;
+    case at::kFloat8_e5m2:
+      return CUDA_R_8F_E5M2;
     default:
-      TORCH_CHECK(false, "no matrix product of elements of type ", type);
+      TORCH_CHECK(false, "no GEMM of elements of type ", type);
   }
+}
+
+using spec::quantise::Scaling;
+
+cublasLtMatmulMatrixScale_t mode_of(Scaling scaling) {
+  switch (scaling) {
+    case Scaling::tensor:
+      return CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+    case Scaling::row:
+      return CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+    case Scaling::block_1x128:
+      return CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+    case Scaling::block_128x128:
+      return CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+    case Scaling::mx_1x32:
+      return CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
+  }
+  TORCH_CHECK(false, "no such scaling");
 }
 
 /// Largest power of two up to 256 that divides an address: what algorithms are chosen by.
@@ -58,13 +80,30 @@ std::uint32_t alignment(const void* pointer) {
   return bytes;
 }
 
+/// Of an operand, what a choice of algorithm depends on.
+struct Side {
+  at::ScalarType type;
+  bool transposed;
+  bool scaled;  ///< FP8: `type` are codes, multiplied by scales
+  Scaling scaling;
+  auto operator<=>(const Side&) const = default;
+};
+
+Side side_of(const Operand& operand) {
+  return {.type = operand.matrix.scalar_type(),
+          .transposed = operand.transposed,
+          .scaled = operand.scales.defined(),
+          .scaling = operand.scaling};
+}
+
 /// What a choice of algorithm depends on. cuBLAS is column-major: our row-major out [M, N] is its [N, M], so
 /// the right matrix is its first one.
 struct Key {
   int device;
-  bool first_transposed, second_transposed, accumulate, bias;
+  Side first, second;
+  bool accumulate, bias, fast_accumulation;
   std::int64_t m, n, k;  ///< of cuBLAS: m = N, n = M, k = K
-  at::ScalarType in, out;
+  at::ScalarType out;
   std::array<std::uint32_t, 4> alignments;
   auto operator<=>(const Key&) const = default;
 };
@@ -82,15 +121,34 @@ struct Plan {
   std::uint64_t pinned_in = 0;
 };
 
+/// "e4m3.128", the FP8 codes and their scales' mode in cuBLASLt's numbers, or "bf16".
+std::string text_of(const Side& side) {
+  const auto type = [&] {
+    switch (side.type) {
+      case at::kBFloat16:
+        return "bf16";
+      case at::kFloat:
+        return "f32";
+      case at::kFloat8_e4m3fn:
+        return "e4m3";
+      case at::kFloat8_e5m2:
+        return "e5m2";
+      default:
+        return "f64";
+    }
+  }();
+  return side.scaled ? type + ("." + std::to_string(mode_of(side.scaling))) : type;
+}
+
 /// "bf16-f32-tn-acc-m6912-n49152-k2304-a256-256-256-256": what the choice on disk is found by.
 std::string text_of(const Key& key) {
-  const auto type = [](at::ScalarType t) {
-    return t == at::kBFloat16 ? "bf16" : t == at::kFloat ? "f32" : "f64";
-  };
-  std::string text =
-      std::string(type(key.in)) + "-" + type(key.out) + "-" + (key.first_transposed ? "t" : "n") +
-      (key.second_transposed ? "t" : "n") + (key.accumulate ? "-acc" : "") + (key.bias ? "-bias" : "") +
-      "-m" + std::to_string(key.m) + "-n" + std::to_string(key.n) + "-k" + std::to_string(key.k) + "-a";
+  std::string text = text_of(key.first);
+  if (key.second.scaled) text += "-" + text_of(key.second);
+  text += "-" + text_of(Side{.type = key.out, .transposed = false, .scaled = false, .scaling = {}}) + "-" +
+          (key.first.transposed ? "t" : "n") + (key.second.transposed ? "t" : "n") +
+          (key.fast_accumulation ? "-fast" : "") + (key.accumulate ? "-acc" : "") +
+          (key.bias ? "-bias" : "") + "-m" + std::to_string(key.m) + "-n" + std::to_string(key.n) + "-k" +
+          std::to_string(key.k) + "-a";
   for (std::size_t i = 0; i < key.alignments.size(); ++i)
     text += (i ? "-" : "") + std::to_string(key.alignments[i]);
   return text;
@@ -108,37 +166,57 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
   ASSAY_CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
 }
 
-/// The bias's entries go to the rows of cuBLAS's result, which are the columns of ours.
-void set_bias(cublasLtMatmulDesc_t operation, const void* bias) {
-  const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-  ASSAY_CUBLAS_CHECK(
-      cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
-  ASSAY_CUBLAS_CHECK(
-      cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+template <class Value>
+void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute, Value value) {
+  ASSAY_CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value));
 }
 
-/// `bias`: of the first call, nullptr where there is none; the choice of algorithms asks for one.
-Plan make_plan(const Key& key, const void* bias, cublasLtHandle_t handle) {
+/// What a GEMM reads beside its matrices. nullptr: nothing.
+struct Extras {
+  const void* bias;
+  const void *first_scales, *second_scales;
+};
+
+/// These addresses are the descriptor's, and those of another call next time.
+void set(cublasLtMatmulDesc_t operation, const Extras& extras) {
+  if (extras.bias) set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, extras.bias);
+  if (extras.first_scales) set(operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, extras.first_scales);
+  if (extras.second_scales) set(operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, extras.second_scales);
+}
+
+cublasLtMatrixLayout_t layout(const Side& side, std::int64_t rows, std::int64_t columns) {
+  return side.transposed ? layout(type_of(side.type), columns, rows)
+                         : layout(type_of(side.type), rows, columns);
+}
+
+/// `extras`: of the first call; the choice of algorithms asks for them.
+Plan make_plan(const Key& key, const Extras& extras, cublasLtHandle_t handle) {
   Plan plan;
-  const bool exact = key.in == at::kDouble;
+  const bool exact = key.out == at::kDouble;
   ASSAY_CUBLAS_CHECK(cublasLtMatmulDescCreate(
       &plan.operation, exact ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, exact ? CUDA_R_64F : CUDA_R_32F));
-  const cublasOperation_t first = key.first_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-                          second = key.second_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-  ASSAY_CUBLAS_CHECK(
-      cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first));
-  ASSAY_CUBLAS_CHECK(
-      cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second));
-  if (bias) set_bias(plan.operation, bias);
-  const cudaDataType_t in = type_of(key.in);
-  plan.first = key.first_transposed ? layout(in, key.k, key.m) : layout(in, key.m, key.k);
-  plan.second = key.second_transposed ? layout(in, key.n, key.k) : layout(in, key.k, key.n);
+  set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, key.first.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, key.second.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (key.first.scaled)
+    set(plan.operation, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, std::int32_t{mode_of(key.first.scaling)});
+  if (key.second.scaled)
+    set(plan.operation, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, std::int32_t{mode_of(key.second.scaling)});
+  if (key.fast_accumulation) set(plan.operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});
+  // The bias's entries go to the rows of cuBLAS's result, which are the columns of ours.
+  // Its dtype is stated: of FP8 matrices and an fp32 result the library would take it for bf16.
+  if (key.bias) {
+    set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, std::int32_t{type_of(key.out)});
+  }
+  set(plan.operation, extras);
+  plan.first = layout(key.first, key.m, key.k);
+  plan.second = layout(key.second, key.k, key.n);
   plan.result = layout(type_of(key.out), key.m, key.n);
 
   cublasLtMatmulPreference_t preference;
   ASSAY_CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&preference));
   set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
-  // A product whose sum is split over blocks adds the parts in the arithmetic's type, not in bf16.
+  // A GEMM whose sum is split over blocks adds the parts in the arithmetic's type, not in bf16.
   set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.alignments[0]);
@@ -156,7 +234,7 @@ Plan make_plan(const Key& key, const void* bias, cublasLtHandle_t handle) {
   return plan;
 }
 
-/// Whether the algorithm can compute the product of `plan`.
+/// Whether the algorithm can compute the GEMM of `plan`.
 bool runs(const cublasLtMatmulAlgo_t& algorithm, const Plan& plan, cublasLtHandle_t handle) {
   cublasLtMatmulHeuristicResult_t result;
   return cublasLtMatmulAlgoCheck(handle, plan.operation, plan.first, plan.second, plan.result, plan.result,
@@ -164,46 +242,52 @@ bool runs(const cublasLtMatmulAlgo_t& algorithm, const Plan& plan, cublasLtHandl
          result.workspaceSize <= workspace_bytes;
 }
 
-Plan& plan_of(const Key& key, const void* bias, cublasLtHandle_t handle) {
+Plan& plan_of(const Key& key, const Extras& extras, cublasLtHandle_t handle) {
   static std::mutex mutex;
   static std::map<Key, std::unique_ptr<Plan>> plans;
   const std::lock_guard lock(mutex);
   std::unique_ptr<Plan>& plan = plans[key];
-  if (!plan) plan = std::make_unique<Plan>(make_plan(key, bias, handle));
+  if (!plan) plan = std::make_unique<Plan>(make_plan(key, extras, handle));
   return *plan;
 }
 
-/// One product of given tensors.
+std::int64_t inner(const Gemm& gemm) { return gemm.left.matrix.size(gemm.left.transposed ? 0 : 1); }
+
+const void* address(const at::Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr() : nullptr; }
+
+/// One GEMM of given tensors.
 class Job {
  public:
-  Job(const Product& product, const at::Tensor& out, const at::Tensor& added, double beta = 1)
-      : first_(product.right),
-        second_(product.left),
+  Job(const Gemm& gemm, const at::Tensor& out, const at::Tensor& added, double beta = 1)
+      : first_(gemm.right.matrix),
+        second_(gemm.left.matrix),
         out_(out),
         base_(added.defined() ? added.const_data_ptr() : out.const_data_ptr()),
-        bias_(product.bias.defined() ? product.bias.const_data_ptr() : nullptr),
+        extras_{.bias = address(gemm.bias),
+                .first_scales = address(gemm.right.scales),
+                .second_scales = address(gemm.left.scales)},
         beta_(added.defined() ? beta : 0),
         handle_(at::cuda::getCurrentCUDABlasLtHandle()),
         key{.device = out.device().index(),
-            .first_transposed = product.right_transposed,
-            .second_transposed = product.left_transposed,
+            .first = side_of(gemm.right),
+            .second = side_of(gemm.left),
             .accumulate = added.defined(),
-            .bias = bias_ != nullptr,
+            .bias = gemm.bias.defined(),
+            .fast_accumulation = gemm.fast_accumulation,
             .m = out.size(1),
             .n = out.size(0),
-            .k = product.left.size(product.left_transposed ? 0 : 1),
-            .in = first_.scalar_type(),
+            .k = inner(gemm),
             .out = out.scalar_type(),
             .alignments = {alignment(first_.const_data_ptr()), alignment(second_.const_data_ptr()),
                            alignment(base_), alignment(out.const_data_ptr())}},
-        plan(plan_of(key, bias_, handle_)),
+        plan(plan_of(key, extras_, handle_)),
         workspace_(at::empty({static_cast<std::int64_t>(workspace_bytes)}, out.options().dtype(at::kByte))) {}
 
   cublasStatus_t run(const cublasLtMatmulAlgo_t& algorithm) const {
-    if (bias_) set_bias(plan.operation, bias_);
+    set(plan.operation, extras_);
     const double one = 1;
     const auto one_single = static_cast<float>(one), beta_single = static_cast<float>(beta_);
-    const bool exact = key.in == at::kDouble;
+    const bool exact = key.out == at::kDouble;
     return cublasLtMatmul(handle_, plan.operation, exact ? static_cast<const void*>(&one) : &one_single,
                           first_.const_data_ptr(), plan.first, second_.const_data_ptr(), plan.second,
                           exact ? static_cast<const void*>(&beta_) : &beta_single, base_, plan.result,
@@ -211,7 +295,7 @@ class Job {
                           stream());
   }
 
-  /// Settles the algorithm where nothing is to be searched: the library's first choice for small products,
+  /// Settles the algorithm where nothing is to be searched: the library's first choice for small GEMMs,
   /// the one that an earlier process kept for large ones. Begins a search otherwise.
   void settle() {
     if (!worth_a_choice()) {
@@ -267,7 +351,8 @@ class Job {
   }
 
   const at::Tensor &first_, &second_, &out_;
-  const void *base_, *bias_;
+  const void* base_;
+  const Extras extras_;
   const double beta_;
   const cublasLtHandle_t handle_;
 
@@ -295,16 +380,19 @@ double sustained(const Job& job, const cublasLtMatmulAlgo_t& algorithm, double s
   return middle.elapsed_time(end) / calls;
 }
 
+/// Whether there is something to compute, on a bias that the library may read and that it is worth to give.
+bool lies_right(const Gemm& gemm, const at::Tensor& out) {
+  if (out.numel() == 0 || gemm.left.matrix.numel() == 0) return false;
+  const double flops = 2.0 * static_cast<double>(out.numel()) * static_cast<double>(inner(gemm));
+  return !gemm.bias.defined() ||
+         (alignment(gemm.bias.const_data_ptr()) >= bias_alignment && flops >= spec::bias::least_fused_flops);
+}
+
 }  // namespace
 
-bool multiply(const Product& product, at::Tensor out, const at::Tensor& added, double beta) {
-  if (out.numel() == 0 || product.left.numel() == 0) return false;
-  const double flops = 2.0 * static_cast<double>(out.numel()) *
-                       static_cast<double>(product.left.size(product.left_transposed ? 0 : 1));
-  if (product.bias.defined() &&
-      (alignment(product.bias.const_data_ptr()) < bias_alignment || flops < spec::bias::least_fused_flops))
-    return false;
-  Job job(product, out, added, beta);
+bool multiply(const Gemm& gemm, at::Tensor out, const at::Tensor& added, double beta) {
+  if (!lies_right(gemm, out)) return false;
+  Job job(gemm, out, added, beta);
   if (job.plan.candidates.empty()) return false;
   const bool fixed = deterministic();
   if (!fixed && !job.plan.algorithm && !job.plan.search) job.settle();
@@ -313,30 +401,44 @@ bool multiply(const Product& product, at::Tensor out, const at::Tensor& added, d
   else if (job.plan.algorithm)
     ASSAY_CUBLAS_CHECK(job.run(*job.plan.algorithm));
   else if (c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None)
-    ASSAY_CUBLAS_CHECK(job.run(job.plan.candidates.front()));  // a call that is recorded cannot be timed
+    ASSAY_CUBLAS_CHECK(job.run(job.plan.candidates.front()));  // a call that is captured cannot be timed
   else
     job.run_searching();
   metrics::report_gemm(out.size(0), out.size(1), job.key.k);
   return true;
 }
 
-std::string tune(const Product& product, at::Tensor out, const at::Tensor& added, double seconds) {
-  Job job(product, out, added);
-  std::vector<std::pair<double, std::size_t>> in;  // time, candidate
+bool has_algorithm(const Gemm& gemm, const at::Tensor& out, const at::Tensor& added) {
+  return lies_right(gemm, out) && !Job(gemm, out, added).plan.candidates.empty();
+}
+
+CandidateTimes time_candidates(const Gemm& gemm, at::Tensor out, const at::Tensor& added, double seconds,
+                               std::size_t most) {
+  const Job job(gemm, out, added);
+  CandidateTimes in;
   for (std::size_t i = 0; i < job.plan.candidates.size(); ++i)
     if (job.run(job.plan.candidates[i]) == CUBLAS_STATUS_SUCCESS)
       in.emplace_back(sustained(job, job.plan.candidates[i], 0.02), i);
   TORCH_CHECK(!in.empty(), "cuBLASLt has no algorithm for ", text_of(job.key));
   std::sort(in.begin(), in.end());
-  std::erase_if(in, [least = in.at(0).first](const auto& each) { return each.first > 1.08 * least; });
-  if (in.size() > 5) in.resize(5);
+  const double least = in.front().first;
+  const auto is_first = [](const auto& each) { return each.second == 0; };
+  std::stable_partition(in.begin(), in.end(), is_first);
+  if (in.size() > most) in.resize(most);
+  std::erase_if(in, [&](const auto& each) { return !is_first(each) && each.first > 1.08 * least; });
   for (auto& [time, candidate] : in) time = 0;
   for (int round = 0; round < 2; ++round)
     for (auto& [time, candidate] : in) time += sustained(job, job.plan.candidates[candidate], seconds) / 2;
   std::sort(in.begin(), in.end());
-  job.plan.algorithm = job.plan.candidates[in[0].second];
+  return in;
+}
+
+std::string tune(const Gemm& gemm, at::Tensor out, const at::Tensor& added, double seconds) {
+  const CandidateTimes times = time_candidates(gemm, out, added, seconds, 5);
+  Job job(gemm, out, added);
+  job.plan.algorithm = job.plan.candidates[times.front().second];
   job.plan.search.reset();
-  return Search::keep(text_of(job.key), *job.plan.algorithm, in);
+  return Search::keep(text_of(job.key), *job.plan.algorithm, times);
 }
 
 }  // namespace assay::impl::cuda

@@ -1,5 +1,5 @@
 #pragma once
-// The fastest algorithm of a large matrix product, found by timing the library's candidates in the calls that
+// The fastest algorithm of a large GEMM, found by timing the library's candidates in the calls that
 // the trainer makes anyway, and kept on disk.
 #include <cublasLt.h>
 #include <cuda_runtime.h>
@@ -14,7 +14,7 @@
 
 namespace assay::impl::cuda {
 
-/// Products of fewer operations take the library's first choice: nothing is to be gained there.
+/// GEMMs of fewer operations take the library's first choice: nothing is to be gained there.
 inline constexpr double least_searched_flops = 2e10;
 
 /// Finds the fastest of several candidates that are used by turns, from their times. Takes no time itself and
@@ -53,7 +53,7 @@ class Tournament {
   std::optional<std::size_t> winner_;
 };
 
-/// The search for one product's algorithm: a Tournament over the calls of the product, timed by events, so
+/// The search for one GEMM's algorithm: a Tournament over the calls of the GEMM, timed by events, so
 /// that nothing waits. The winner is kept under `key` in ~/.cache/assay/gemm (or XDG_CACHE_HOME), one file
 /// for each GPU model and library version: later processes use it from their first call on. Where that folder
 /// cannot be written, every process searches anew.
@@ -99,13 +99,13 @@ class Search {
   std::deque<Call> under_way_;
 };
 
-/// Calls of products so far whose algorithm was not settled: a step that adds none makes the calls of every
+/// Calls of GEMMs so far whose algorithm was not settled: a step that adds none makes the calls of every
 /// later one.
 std::int64_t searching_calls();
 /// Counts one.
 void count_searching_call();
 
-/// One line for every search that ended since the last call: the product, the winner and the time of every
+/// One line for every search that ended since the last call: the GEMM, the winner and the time of every
 /// candidate in those calls, the library's first choice first.
 std::vector<std::string> new_searches();
 

@@ -18,12 +18,12 @@ std::uint64_t GemmPins::generation() const {
   return generation_;
 }
 
-std::string GemmPins::of(const std::string& product, const std::string& first_choice,
+std::string GemmPins::of(const std::string& gemm, const std::string& first_choice,
                          const std::function<bool(const std::string&)>& runs) {
   const std::lock_guard lock(mutex_);
-  const auto known = known_.find(product);
+  const auto known = known_.find(gemm);
   const std::string& chosen = known != known_.end() && runs(known->second) ? known->second : first_choice;
-  return used_[product] = chosen;
+  return used_[gemm] = chosen;
 }
 
 AlgorithmTexts GemmPins::used() const {

@@ -1,5 +1,5 @@
 #pragma once
-// Which algorithm computes a large matrix product while `deterministic()`: one that does not depend on
+// Which algorithm computes a large GEMM while `deterministic()`: one that does not depend on
 // timing, and that a later process can be given again. Keys and algorithms are texts
 // (impl/ops/gemm/cuda_gemm.cpp, cuda_gemm_search.hpp), so that the choice needs no GPU.
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace assay::impl::cuda {
 
-using AlgorithmTexts = std::map<std::string, std::string>;  ///< algorithm by product
+using AlgorithmTexts = std::map<std::string, std::string>;  ///< algorithm by GEMM
 
 class GemmPins {
  public:
   explicit GemmPins(AlgorithmTexts known) : known_(std::move(known)) {}
 
-  /// Of the products of `known` these algorithms are used from here on. What was used before is forgotten.
+  /// Of the GEMMs of `known` these algorithms are used from here on. What was used before is forgotten.
   void give(AlgorithmTexts known);
   /// Counts calls of `give`: an algorithm that was asked for before the last one is out of date.
   std::uint64_t generation() const;
-  /// The known algorithm of `product` where it `runs`, else `first_choice`, the library's.
-  std::string of(const std::string& product, const std::string& first_choice,
+  /// The known algorithm of `gemm` where it `runs`, else `first_choice`, the library's.
+  std::string of(const std::string& gemm, const std::string& first_choice,
                  const std::function<bool(const std::string&)>& runs);
   /// All answers of `of` since `give`.
   AlgorithmTexts used() const;
@@ -32,7 +32,7 @@ class GemmPins {
   std::uint64_t generation_ = 0;
 };
 
-/// Those of this process' products. Until some are given: what was tuned or found on this machine
+/// Those of this process' GEMMs. Until some are given: what was tuned or found on this machine
 /// (Search::all_kept). Needs a GPU.
 GemmPins& gemm_pins();
 

@@ -19,7 +19,7 @@ void check_upstream(const at::Tensor& dy, std::int64_t N, std::int64_t in, std::
   spec::linear::check_upstream({.N = N, .in = in, .out = out}, dy.numel());
 }
 
-/// bf16 products on the CPU are computed in fp32: exact products, fp32 sums, one rounding at the end, and
+/// bf16 GEMMs on the CPU are computed in fp32: exact products, fp32 sums, one rounding at the end, and
 /// faster than emulated bf16 kernels on processors without such units.
 bool widen(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kBFloat16; }
 
@@ -27,11 +27,12 @@ at::Tensor wide(const at::Tensor& x) { return x.to(at::kFloat); }
 
 /// left right + added in one cuBLASLt call; undefined where that has none for these tensors, and then ATen
 /// takes over.
-at::Tensor by_library(const cuda::Product& product, std::int64_t rows, std::int64_t columns,
+at::Tensor by_library(const cuda::Gemm& gemm, std::int64_t rows, std::int64_t columns,
                       const at::Tensor& added = {}) {
-  if (!product.left.is_cuda() || !product.left.is_contiguous() || !product.right.is_contiguous()) return {};
-  at::Tensor out = at::empty({rows, columns}, product.left.options());
-  return cuda::multiply(product, out, added) ? out : at::Tensor();
+  const at::Tensor &left = gemm.left.matrix, &right = gemm.right.matrix;
+  if (!left.is_cuda() || !left.is_contiguous() || !right.is_contiguous()) return {};
+  at::Tensor out = at::empty({rows, columns}, left.options());
+  return cuda::multiply(gemm, out, added) ? out : at::Tensor();
 }
 }  // namespace
 
@@ -45,8 +46,7 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& weight, const at::Tens
     at::Tensor y = at::empty({x.size(0), weight.size(0)}, left.options());
     return y.copy_(bias.expand_as(y)).addmm_(left, right.t()).to(x.scalar_type());
   }
-  at::Tensor y = by_library({.left = x, .right = weight, .right_transposed = true, .bias = bias}, x.size(0),
-                            weight.size(0));
+  at::Tensor y = by_library({.left = {x}, .right = {weight, true}, .bias = bias}, x.size(0), weight.size(0));
   if (y.defined()) return y;
   if (!bias.defined()) return at::mm(x, weight.t());
   // The bias as a residual, which is added before the one rounding.
@@ -59,10 +59,9 @@ at::Tensor forward_residual(const at::Tensor& residual, const at::Tensor& x, con
   check(x, weight);
   check_upstream(residual, x.size(0), x.size(1), weight.size(0));
   if (widen(x)) return wide(residual).addmm_(wide(x), wide(weight).t()).to(x.scalar_type());
-  const at::Tensor y = residual.is_contiguous()
-                           ? by_library({.left = x, .right = weight, .right_transposed = true}, x.size(0),
-                                        weight.size(0), residual)
-                           : at::Tensor();
+  const at::Tensor y = residual.is_contiguous() ? by_library({.left = {x}, .right = {weight, true}},
+                                                             x.size(0), weight.size(0), residual)
+                                                : at::Tensor();
   return y.defined() ? y : at::addmm(residual, x, weight.t());
 }
 
@@ -71,7 +70,7 @@ at::Tensor backward_input(const at::Tensor& dy, const at::Tensor& weight) {
   const metrics::FlopScope scope(spec::ExecutedPass::backward);
   check_upstream(dy, dy.size(0), weight.size(1), weight.size(0));
   if (widen(dy)) return at::mm(wide(dy), wide(weight)).to(dy.scalar_type());
-  const at::Tensor dx = by_library({.left = dy, .right = weight}, dy.size(0), weight.size(1));
+  const at::Tensor dx = by_library({.left = {dy}, .right = {weight}}, dy.size(0), weight.size(1));
   return dx.defined() ? dx : at::mm(dy, weight);
 }
 
@@ -82,8 +81,7 @@ void backward_weight(const at::Tensor& dy, const at::Tensor& x, at::Tensor dweig
   check(x, dweight);
   const int beta = sum == GradientSum::starts ? 0 : 1;
   const bool in_order = dy.is_contiguous() && x.is_contiguous() && dweight.is_contiguous();
-  if (dy.is_cuda() && in_order &&
-      cuda::multiply({.left = dy, .right = x, .left_transposed = true}, dweight, dweight, beta))
+  if (dy.is_cuda() && in_order && cuda::multiply({.left = {dy, true}, .right = {x}}, dweight, dweight, beta))
     return;
   if (dweight.scalar_type() == x.scalar_type()) {
     dweight.addmm_(dy.t(), x, beta);

@@ -15,7 +15,7 @@ at::Tensor forward_residual(const at::Tensor& residual, const at::Tensor& x, con
 /// dx = dy W. dy [N, out] -> dx [N, in].
 at::Tensor backward_input(const at::Tensor& dy, const at::Tensor& weight);
 
-/// The gradient of a weight is a sum over micro-batches and chunks. The product that starts it reads nothing
+/// The gradient of a weight is a sum over micro-batches and chunks. The GEMM that starts it reads nothing
 /// of what lies in its place; one that continues it adds.
 enum class GradientSum { continues, starts };
 

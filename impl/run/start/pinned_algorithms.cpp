@@ -58,8 +58,8 @@ std::string to_json(const Algorithms& algorithms) {
   member("attention", algorithms.attention);
   text += "  \"gemms\": {";
   const char* separator = "\n";
-  for (const auto& [product, algorithm] : algorithms.gemms) {
-    text += std::exchange(separator, ",\n") + ("    " + spec::json_string(product)) + ": " +
+  for (const auto& [gemm, algorithm] : algorithms.gemms) {
+    text += std::exchange(separator, ",\n") + ("    " + spec::json_string(gemm)) + ": " +
             spec::json_string(algorithm);
   }
   return text + "\n  }\n}\n";
@@ -85,8 +85,8 @@ Algorithms algorithms_here(at::Device device, const std::string& attention) {
           .gemms = cuda::Search::all_kept()};
 }
 
-PinnedAlgorithms::PinnedAlgorithms(Algorithms here, cuda::GemmPins& products, Communicator& communicator)
-    : here_(std::move(here)), products_(products), communicator_(communicator) {}
+PinnedAlgorithms::PinnedAlgorithms(Algorithms here, cuda::GemmPins& pins, Communicator& communicator)
+    : here_(std::move(here)), pins_(pins), communicator_(communicator) {}
 
 std::optional<std::string> PinnedAlgorithms::begin(const std::string& checkpoint) {
   std::optional<std::string> doubt;
@@ -105,7 +105,7 @@ std::optional<std::string> PinnedAlgorithms::begin(const std::string& checkpoint
         differ("attention=" + then.attention, "attention=" + here_.attention);
       if (same_machine(then, here_)) {
         kept_ = then.gemms;
-        for (const auto& [product, algorithm] : then.gemms) known.gemms[product] = algorithm;
+        for (const auto& [gemm, algorithm] : then.gemms) known.gemms[gemm] = algorithm;
       }
     } catch (const UserError& error) {
       doubt = "the algorithms of the run are not known (" + std::string(error.what()) + ")" + result;
@@ -114,13 +114,13 @@ std::optional<std::string> PinnedAlgorithms::begin(const std::string& checkpoint
   const std::vector<std::string> all =
       communicator_.all_gather(communicator_.rank() == 0 ? to_json(known) : "none");
   const Algorithms first = algorithms_of(all.front(), "rank 0");
-  products_.give(same_machine(first, here_) ? first.gemms : cuda::AlgorithmTexts());
+  pins_.give(same_machine(first, here_) ? first.gemms : cuda::AlgorithmTexts());
   return doubt;
 }
 
 std::optional<std::string> PinnedAlgorithms::keep(const std::string& directory) {
   Algorithms mine = here_;
-  mine.gemms = products_.used();
+  mine.gemms = pins_.used();
   const std::vector<std::string> all = communicator_.all_gather(to_json(mine));
   if (communicator_.rank() != 0) return {};
   for (const std::string& text : all) kept_.merge(algorithms_of(text, "a rank").gemms);

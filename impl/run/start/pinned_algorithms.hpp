@@ -15,7 +15,7 @@ struct Algorithms {
   std::string gpu;               ///< model
   std::string libraries;         ///< "cuBLASLt 130100, cuDNN 91900, libtorch 2.11.0"
   std::string attention;         ///< "cudnn"
-  cuda::AlgorithmTexts gemms{};  ///< of large matrix products
+  cuda::AlgorithmTexts gemms{};  ///< of large GEMMs
   bool operator==(const Algorithms&) const = default;
 };
 
@@ -24,7 +24,7 @@ std::string to_json(const Algorithms& algorithms);
 /// Errors: UserError(bad_data) that starts with `origin`.
 Algorithms algorithms_of(const std::string& json, const std::string& origin);
 
-/// This machine's, with the products that are tuned on it. Domain: a GPU.
+/// This machine's, with the GEMMs that are tuned on it. Domain: a GPU.
 Algorithms algorithms_here(at::Device device, const std::string& attention);
 
 /// Reads and writes RUN/algorithms.json. Rank 0's algorithms are every rank's.
@@ -32,11 +32,11 @@ class PinnedAlgorithms {
  public:
   static constexpr const char* file_name = "algorithms.json";
 
-  /// `here`: algorithms_here. `products`: those that take the algorithms.
-  PinnedAlgorithms(Algorithms here, cuda::GemmPins& products, Communicator& communicator);
+  /// `here`: algorithms_here. `pins`: what takes the algorithms.
+  PinnedAlgorithms(Algorithms here, cuda::GemmPins& pins, Communicator& communicator);
 
-  /// Before the first product. Gives `products` what the run of `checkpoint` wrote down (empty: a new run),
-  /// and of other products what is tuned here. Returns why the bits of a resume are not those of a run
+  /// Before the first GEMM. Gives `pins` what the run of `checkpoint` wrote down (empty: a new run),
+  /// and of other GEMMs what is tuned here. Returns why the bits of a resume are not those of a run
   /// without a stop, where that is known: another GPU or library, or nothing was written. Collective.
   std::optional<std::string> begin(const std::string& checkpoint);
 
@@ -46,7 +46,7 @@ class PinnedAlgorithms {
 
  private:
   const Algorithms here_;
-  cuda::GemmPins& products_;
+  cuda::GemmPins& pins_;
   Communicator& communicator_;
   cuda::AlgorithmTexts kept_;  ///< of the run, by this start or an earlier one
   std::optional<Algorithms> written_;

@@ -30,9 +30,9 @@ class PinnedAlgorithmsImpl : public testing::Test {
   std::string run() const { return scratch_.path().string(); }
   std::string checkpoint() const { return run() + "/checkpoints/step_00000002"; }
 
-  /// Algorithms of `products` in a start of the run on `here`; each product's first choice is "first". What
+  /// Algorithms of `gemms` in a start of the run on `here`; each GEMM's first choice is "first". What
   /// was warned of goes to `doubt`.
-  AlgorithmTexts start(const Algorithms& here, const std::vector<std::string>& products, bool resumes,
+  AlgorithmTexts start(const Algorithms& here, const std::vector<std::string>& gemms, bool resumes,
                        std::optional<std::string>* doubt = nullptr) {
     const auto alone = make_self_communicator();
     GemmPins pins{AlgorithmTexts()};
@@ -42,7 +42,7 @@ class PinnedAlgorithmsImpl : public testing::Test {
       *doubt = text;
     else
       EXPECT_FALSE(text) << *text;
-    for (const std::string& product : products) pins.of(product, "first", all_run);
+    for (const std::string& gemm : gemms) pins.of(gemm, "first", all_run);
     EXPECT_FALSE(pinned.keep(run()));
     return pins.used();
   }

@@ -16,14 +16,14 @@
 namespace assay::impl::gemm_tune_test {
 namespace {
 
-TEST(GemmTuneCuda, KeepsAnAlgorithmWhoseProductIsRight) {
+TEST(GemmTuneCuda, KeepsAnAlgorithmWhoseResultIsRight) {
   ASSAY_NEEDS_GPU();
   const tests::Scratch cache;
-  setenv("XDG_CACHE_HOME", cache.path().c_str(), 1);  // read when the first product asks for its choice
+  setenv("XDG_CACHE_HOME", cache.path().c_str(), 1);  // read when the first GEMM asks for its choice
   const at::Tensor x = tests::normal({4096, 2048}, 1, at::kBFloat16).to(at::kCUDA),
                    weight = tests::normal({2048, 2048}, 2, at::kBFloat16).to(at::kCUDA);
-  const std::string line = cuda::tune({.left = x, .right = weight, .right_transposed = true},
-                                      at::empty_like(x), {}, /*seconds=*/0.01);
+  const std::string line =
+      cuda::tune({.left = {x}, .right = {weight, true}}, at::empty_like(x), {}, /*seconds=*/0.01);
   EXPECT_EQ(line.find("bf16-bf16-tn-m2048-n4096-k2048"), 0u) << line;
   EXPECT_FALSE(std::filesystem::is_empty(cache.path() / "assay" / "gemm"));
   // 2,048 exact products summed in fp32, then stored in bf16.

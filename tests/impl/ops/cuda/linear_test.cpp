@@ -39,7 +39,7 @@ TEST(LinearCuda, TheLibraryItselfTakesTheTrainersShapes) {
   const at::Tensor x = tests::normal({256, 128}, 1, at::kBFloat16).to(at::kCUDA),
                    dy = tests::normal({256, 64}, 2, at::kBFloat16).to(at::kCUDA),
                    dweight = at::ones({64, 128}, at::TensorOptions(at::kCUDA).dtype(at::kFloat));
-  EXPECT_TRUE(cuda::multiply({.left = dy, .right = x, .left_transposed = true}, dweight, dweight));
+  EXPECT_TRUE(cuda::multiply({.left = {dy, true}, .right = {x}}, dweight, dweight));
   const at::Tensor exact_dy = dy.to(at::kDouble).t(), exact_x = x.to(at::kDouble);
   const at::Tensor error = (dweight - exact_dy.matmul(exact_x) - 1).abs(),
                    terms =
@@ -49,7 +49,7 @@ TEST(LinearCuda, TheLibraryItselfTakesTheTrainersShapes) {
 
 TEST(LinearCuda, TheLibraryItselfAddsTheBias) {
   ASSAY_NEEDS_GPU();
-  // Two products of one shape with biases of their own, then one without: a plan of the library serves many
+  // Two GEMMs of one shape with biases of their own, then one without: a plan of the library serves many
   // calls, and that with a bias is not that without.
   const at::Tensor x = tests::normal({4096, 2304}, 1, at::kBFloat16).to(at::kCUDA),
                    weight = tests::normal({2304, 2304}, 2, at::kBFloat16).to(at::kCUDA),
@@ -58,7 +58,7 @@ TEST(LinearCuda, TheLibraryItselfAddsTheBias) {
   for (const std::uint64_t seed : {3, 4, 0}) {
     const at::Tensor bias = seed ? tests::normal({2304}, seed, at::kBFloat16).to(at::kCUDA) : at::Tensor();
     at::Tensor y = at::empty({4096, 2304}, x.options());
-    EXPECT_TRUE(cuda::multiply({.left = x, .right = weight, .right_transposed = true, .bias = bias}, y, {}));
+    EXPECT_TRUE(cuda::multiply({.left = {x}, .right = {weight, true}, .bias = bias}, y, {}));
     const at::Tensor added = seed ? bias.to(at::kDouble) : at::zeros({2304}, exact_y.options()),
                      expected = exact_y + added;
     const double sum = gamma(2305, unit_roundoff(Dtype::f32)), store = unit_roundoff(Dtype::bf16);

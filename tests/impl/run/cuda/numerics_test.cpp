@@ -33,7 +33,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// 57 million parameters and products of more than cuda::least_searched_flops, so that algorithms matter and
+/// 57 million parameters and GEMMs of more than cuda::least_searched_flops, so that algorithms matter and
 /// the allocator's rounding does not.
 class NumericsCuda : public testing::Test {
  protected:
@@ -42,7 +42,7 @@ class NumericsCuda : public testing::Test {
                    "name = 'medium'\nfamily = 'llama'\nlayers = 4\nvocab = 256\nwidth = 1024\nheads = 8\n"
                    "kv_heads = 8\nhead_dim = 128\nffn = 2816\ncontext = 1024\ntied_embeddings = false\n"
                    "qk_norm = false\nnorm_eps = 1e-5\nrope_theta = 10000.0\n");
-    setenv("XDG_CACHE_HOME", scratch_.path().c_str(), 1);  // read when the first large product is computed
+    setenv("XDG_CACHE_HOME", scratch_.path().c_str(), 1);  // read when the first large GEMM is computed
   }
   ~NumericsCuda() override { set_deterministic(false); }
 
@@ -82,14 +82,14 @@ class NumericsCuda : public testing::Test {
     return all;
   }
 
-  /// Finds the product of gate and up the algorithm that is fastest under load, as a user may between two
-  /// starts of a run. Its tensors lie as the run's do, or it would be another product.
+  /// Finds the GEMM of gate and up the algorithm that is fastest under load, as a user may between two
+  /// starts of a run. Its tensors lie as the run's do, or it would be another GEMM.
   static void tune_gate_up(const Algorithms& pinned) {
-    const auto product = std::find_if(pinned.gemms.begin(), pinned.gemms.end(), [](const auto& each) {
+    const auto gemm = std::find_if(pinned.gemms.begin(), pinned.gemms.end(), [](const auto& each) {
       return each.first.starts_with("bf16-bf16-tn-m5632-n8192-k1024-a");
     });
-    ASSERT_NE(product, pinned.gemms.end()) << "the run has no such product";
-    std::istringstream numbers(product->first.substr(product->first.find("-a") + 2));
+    ASSERT_NE(gemm, pinned.gemms.end()) << "the run has no such GEMM";
+    std::istringstream numbers(gemm->first.substr(gemm->first.find("-a") + 2));
     std::vector<std::int64_t> alignments;  // of weight, x, and twice of the result [B]
     for (std::string number; std::getline(numbers, number, '-');) alignments.push_back(std::stoll(number));
     const auto lying = [](std::int64_t rows, std::int64_t columns, std::int64_t alignment) {
@@ -100,11 +100,11 @@ class NumericsCuda : public testing::Test {
           .view({rows, columns});
     };
     const at::Tensor weight = lying(5632, 1024, alignments.at(0)), x = lying(8192, 1024, alignments.at(1));
-    const std::string line = cuda::tune({.left = x, .right = weight, .right_transposed = true},
+    const std::string line = cuda::tune({.left = {x}, .right = {weight, true}},
                                         lying(8192, 5632, alignments.at(3)), {}, /*seconds=*/0.01);
     std::cout << line << std::endl;
-    EXPECT_TRUE(line.starts_with(product->first + ":"));
-    EXPECT_TRUE(cuda::Search::all_kept().contains(product->first));
+    EXPECT_TRUE(line.starts_with(gemm->first + ":"));
+    EXPECT_TRUE(cuda::Search::all_kept().contains(gemm->first));
   }
 
   tests::Scratch scratch_;
@@ -120,7 +120,7 @@ TEST_F(NumericsCuda, ByDefaultAResumeGivesTheBitsOfTheRunWithoutAStop) {
   EXPECT_EQ(pinned.attention, whole.start.attention);
   EXPECT_FALSE(pinned.gemms.empty());
   std::cout << "heads on " << pinned.gpu << ", " << pinned.libraries << ": attention " << pinned.attention
-            << ", " << pinned.gemms.size() << " products" << std::endl;
+            << ", " << pinned.gemms.size() << " GEMMs" << std::endl;
 
   tune_gate_up(pinned);
 
