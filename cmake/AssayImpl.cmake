@@ -56,8 +56,9 @@ set_target_properties(assay_impl PROPERTIES CUDA_SEPARABLE_COMPILATION OFF)
 list(JOIN ASSAY_CUDA_ARCHITECTURES " " architectures)
 set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/machine/architectures.cpp PROPERTIES
   COMPILE_DEFINITIONS "ASSAY_COMPILED_ARCHITECTURES=\"${architectures}\"" SKIP_UNITY_BUILD_INCLUSION ON)
-# Kernels that use the constexpr functions of spec/random; initial weights also without fused multiply-adds, for the CPU's bits.
-set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/ops/adamw/adamw.cu PROPERTIES COMPILE_OPTIONS --expt-relaxed-constexpr)
+# Kernels that use constexpr functions of the host's; initial weights also without fused multiply-adds, for the CPU's bits.
+set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/ops/adamw/adamw.cu ${CMAKE_SOURCE_DIR}/impl/ops/quantise/quantise.cu
+                            PROPERTIES COMPILE_OPTIONS --expt-relaxed-constexpr)
 set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/ops/init/init.cu PROPERTIES COMPILE_OPTIONS "--expt-relaxed-constexpr;--fmad=false")
 # Kernels stay apart: each is compiled for every architecture, and one that changed is not to wait for the others.
 file(GLOB_RECURSE kernel_sources ${CMAKE_SOURCE_DIR}/impl/*.cu)

@@ -34,7 +34,7 @@ class Count {
   std::string to_string() const;
 
  private:
-  __extension__ using Wide = unsigned __int128;
+  __extension__ typedef unsigned __int128 Wide;
   static Count of(Wide value) {
     Count count;
     count.value_ = value;

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 namespace assay::impl::metrics {
 
@@ -21,6 +22,7 @@ struct Thread {
   MeasuredFlops* measured = nullptr;
   std::optional<FlopComponent> component;
   ExecutedPass pass = ExecutedPass::forward;
+  bool fp8 = false;
   int depth = 0;  ///< of counted ATen ops: what a counted op calls is part of it
 };
 thread_local Thread thread;
@@ -30,11 +32,14 @@ ExecutedPass within(ExecutedPass pass) {
 }
 
 void add(std::optional<FlopComponent> component, ExecutedPass pass, Count flops) {
-  Count& count =
-      component
-          ? thread.measured->counts[static_cast<std::size_t>(*component)][static_cast<std::size_t>(pass)]
-          : thread.measured->elsewhere;
-  count += flops;
+  MeasuredFlops& measured = *thread.measured;
+  if (!component) {
+    measured.elsewhere += flops;
+    return;
+  }
+  const auto row = static_cast<std::size_t>(*component), column = static_cast<std::size_t>(pass);
+  measured.counts[row][column] += flops;
+  if (thread.fp8) measured.fp8[row][column] += flops;
 }
 
 at::Tensor tensor(const at::RecordFunction& call, std::size_t argument) {
@@ -168,6 +173,9 @@ FlopScope::~FlopScope() {
 
 void FlopScope::enter(FlopComponent component) { thread.component = component; }
 
+Fp8Scope::Fp8Scope() : outer_(std::exchange(thread.fp8, true)) {}
+Fp8Scope::~Fp8Scope() { thread.fp8 = outer_; }
+
 std::optional<FlopComponent> current_component() { return thread.component; }
 
 ExecutedPass current_pass() { return thread.pass; }
@@ -198,6 +206,7 @@ MeasuredFlops& MeasuredFlops::operator+=(const MeasuredFlops& other) {
   for (std::size_t component = 0; component < counts.size(); ++component)
     for (std::size_t pass = 0; pass < counts[component].size(); ++pass) {
       counts[component][pass] += other.counts[component][pass];
+      fp8[component][pass] += other.fp8[component][pass];
       of_pair[component][pass] += other.of_pair[component][pass];
     }
   elsewhere += other.elsewhere;

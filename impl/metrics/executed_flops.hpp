@@ -30,6 +30,18 @@ class FlopScope {
   const spec::ExecutedPass outer_pass_;
 };
 
+/// GEMMs of this thread multiply FP8 matrices while it lives.
+class Fp8Scope {
+ public:
+  Fp8Scope();
+  Fp8Scope(const Fp8Scope&) = delete;
+  Fp8Scope& operator=(const Fp8Scope&) = delete;
+  ~Fp8Scope();
+
+ private:
+  const bool outer_;
+};
+
 /// The component (nothing where no scope names one) and the pass of the current scopes.
 std::optional<spec::FlopComponent> current_component();
 spec::ExecutedPass current_pass();
@@ -47,6 +59,7 @@ void report_pairs(spec::FlopComponent component, Count each, std::int64_t pairs)
 struct MeasuredFlops {
   using Table = std::array<std::array<Count, spec::executed_passes>, spec::flop_components>;
   Table counts;
+  Table fp8;        ///< of `counts`: of FP8 matrices
   Table of_pair;    ///< what one pair of report_pairs adds to `counts`
   Count elsewhere;  ///< outside every scope that names a component
 

@@ -2,22 +2,38 @@
 // GEMMs of two FP8 matrices, both with the summed axis last (the only layout of Hopper's FP8 tensor cores).
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
+#include <functional>
+#include <string>
+
 #include "impl/ops/quantise/quantise.hpp"
 
 namespace assay::impl::fp8 {
 
-/// out [M, N] = a b^T, + beta added where that is defined (out's shape and dtype, may be out itself), + bias
-/// [N] in out's dtype. a [M, K], b [N, K] in FP8; out bf16 or fp32 on a GPU, summed in fp32. On a CPU, any
-/// dtype: exact products of the FP8 values, summed as linear::forward sums that dtype. `fast_accumulation`:
-/// Hopper's tensor cores keep about 14 bits of a running sum; without it partial sums go to fp32 registers
-/// every 128 products. Errors: UserError(usage) where the GPU or the library has no such GEMM, naming the
-/// recipe and the nearest one.
-void gemm(const quantise::Quantised& a, const quantise::Quantised& b, at::Tensor out,
-          const at::Tensor& added = {}, double beta = 1, const at::Tensor& bias = {},
-          bool fast_accumulation = false);
+using quantise::Quantised;
+using spec::quantise::Recipe;
 
-/// Whether the device of `index` and the library compute GEMMs of this recipe; else why not.
-/// CPUs compute all of them.
-std::string refusal(spec::quantise::Recipe recipe, const at::Device& device);
+/// out [M, N] = a b^T, + beta added where that is defined (out's shape and dtype, may be out itself), or
+/// + bias [N] in out's dtype. a [M, K], b [N, K] in FP8. On a GPU cuBLASLt computes results in bf16 and fp32;
+/// `fast_accumulation`: impl/ops/gemm/cuda_gemm.hpp. On a CPU, and where a GPU has no such GEMM of an fp32 or
+/// fp64 result: exact products of the FP8 values, summed in out's dtype, for bf16 in fp32 with one rounding.
+/// Errors: UserError(usage) where the GPU or the library has no such GEMM in bf16, naming the nearest recipe.
+void gemm(const Quantised& a, const Quantised& b, at::Tensor out, const at::Tensor& added = {},
+          double beta = 1, const at::Tensor& bias = {}, bool fast_accumulation = false);
+
+/// The recipe that has operands of these scalings; `none` where no recipe has.
+Recipe recipe_of(const Quantised& a, const Quantised& b);
+
+/// Why the device does not compute the GEMMs of a recipe, and the nearest recipe whose GEMMs it does; empty
+/// where it does. The library is asked for an algorithm of each of a linear's three GEMMs. CPUs compute all.
+std::string refusal(Recipe recipe, const at::Device& device);
+
+/// What a refusal says of a GPU.
+struct Machine {
+  std::string gpu;
+  int major = 0, minor = 0;  ///< compute capability
+  std::size_t cublaslt = 0;  ///< version, 130100 for 13.1.0
+};
+std::string refusal(Recipe recipe, const Machine& machine, const std::function<bool(Recipe)>& computes);
 
 }  // namespace assay::impl::fp8

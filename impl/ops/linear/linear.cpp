@@ -5,6 +5,7 @@
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/metrics/op_times.hpp"
 #include "impl/ops/gemm/cuda_gemm.hpp"
+#include "impl/ops/gemm/fp8_gemm.hpp"
 #include "spec/ops/bias.hpp"
 #include "spec/ops/linear.hpp"
 
@@ -88,6 +89,63 @@ void backward_weight(const at::Tensor& dy, const at::Tensor& x, at::Tensor dweig
   } else {
     dweight.addmm_(wide(dy).t(), wide(x), beta);
   }
+}
+
+namespace {
+/// Of a linear whose operands are quantised; `a` and `b` are those of one of its GEMMs.
+void check_recipe(const Quantised& a, const Quantised& b, std::int64_t N, std::int64_t in, std::int64_t out) {
+  spec::quantise::check(fp8::recipe_of(a, b), N, in, out);
+}
+
+at::Tensor matrix(const Quantised& rows, const Quantised& columns, at::ScalarType type) {
+  return at::empty({rows.rows(), columns.rows()}, rows.codes.options().dtype(type));
+}
+}  // namespace
+
+at::Tensor forward(const Quantised& x, const Quantised& weight, at::ScalarType type, const at::Tensor& bias,
+                   bool fast_accumulation) {
+  const metrics::OpScope timed(spec::time::StepPass::forward);
+  check(x.codes, weight.codes);
+  if (bias.defined()) spec::bias::check({.N = x.rows(), .out = weight.rows()}, bias.numel());
+  check_recipe(x, weight, x.rows(), x.columns(), weight.rows());
+  at::Tensor y = matrix(x, weight, type);
+  fp8::gemm(x, weight, y, {}, 1, bias, fast_accumulation);
+  return y;
+}
+
+at::Tensor forward_residual(const at::Tensor& residual, const Quantised& x, const Quantised& weight,
+                            bool fast_accumulation) {
+  const metrics::OpScope timed(spec::time::StepPass::forward);
+  check(x.codes, weight.codes);
+  check_upstream(residual, x.rows(), x.columns(), weight.rows());
+  check_recipe(x, weight, x.rows(), x.columns(), weight.rows());
+  at::Tensor y = matrix(x, weight, residual.scalar_type());
+  fp8::gemm(x, weight, y, residual, 1, {}, fast_accumulation);
+  return y;
+}
+
+at::Tensor backward_input(const Quantised& dy, const Quantised& weight_columns, at::ScalarType type,
+                          bool fast_accumulation) {
+  const metrics::OpScope timed(spec::time::StepPass::input_gradient);
+  const metrics::FlopScope scope(spec::ExecutedPass::backward);
+  const std::int64_t N = dy.rows(), in = weight_columns.rows(), out = weight_columns.columns();
+  check_upstream(dy.codes, N, in, out);
+  check_recipe(dy, weight_columns, N, in, out);
+  at::Tensor dx = matrix(dy, weight_columns, type);
+  fp8::gemm(dy, weight_columns, dx, {}, 1, {}, fast_accumulation);
+  return dx;
+}
+
+void backward_weight(const Quantised& dy_columns, const Quantised& x_columns, at::Tensor dweight,
+                     GradientSum sum, bool fast_accumulation) {
+  const metrics::OpScope timed(spec::time::StepPass::weight_gradient);
+  const metrics::FlopScope scope(spec::ExecutedPass::backward);
+  const std::int64_t N = x_columns.columns(), in = dweight.size(1), out = dweight.size(0);
+  check_upstream(dy_columns.codes, N, in, out);
+  spec::linear::check({.N = N, .in = x_columns.rows(), .out = out}, in);
+  check_recipe(dy_columns, x_columns, N, in, out);
+  fp8::gemm(dy_columns, x_columns, dweight, dweight, sum == GradientSum::starts ? 0 : 1, {},
+            fast_accumulation);
 }
 
 }  // namespace assay::impl::linear

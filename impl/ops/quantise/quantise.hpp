@@ -33,7 +33,8 @@ struct Twins {
 
 enum class Orientation { rows, columns, both };
 
-/// Largest |x|, fp32 [1] on x's device; not finite where any entry is not. x [R, C], contiguous.
+/// Largest |x|, fp32 [1] on x's device; not finite where any entry is not. x [R, C], contiguous. fp64 is
+/// rounded up, which changes no scale's exponent; beyond fp32's range it is infinite, as scales are fp32.
 at::Tensor amax(const at::Tensor& x);
 
 /// x [R, C] contiguous (bf16, fp32 or fp64) in FP8, the bits of spec::quantise::quantise for `rows` and of
@@ -42,11 +43,30 @@ at::Tensor amax(const at::Tensor& x);
 Twins quantise(const at::Tensor& x, const Quantisation& quantisation, Orientation orientation,
                const at::Tensor& amax = {});
 
-/// Values [rows, columns] in `type`, which must hold them exactly (bf16 does: 4 significant bits and a power
-/// of two).
+/// Values [rows, columns] in `type`, rounded only where `type` lacks the exponent (bf16 and fp32 have the 4
+/// significant bits; a value may be as large as 2^128 and as small as 2^-142).
 at::Tensor dequantise(const Quantised& x, at::ScalarType type);
 
 /// The scales as a matrix [blocks.rows, blocks.columns] of doubles on the CPU, for comparison with the spec.
 at::Tensor scale_matrix(const Quantised& x);
+
+/// Codes and scales to be written, padding of the scales zero; of a tensor, both orientations share its
+/// scale.
+Quantised unwritten(std::int64_t rows, std::int64_t columns, const Quantisation& quantisation,
+                    at::Device device);
+Twins unwritten_twins(std::int64_t R, std::int64_t C, const Quantisation& quantisation,
+                      Orientation orientation, at::Device device);
+
+/// The implementations behind these functions, of the same meaning, arguments unchecked and amax given: `cpu`
+/// are loops for CPU tensors, `cuda` kernels for CUDA tensors. The kernels read bf16 and fp32, and know no
+/// Scaling::row: no recipe has it.
+namespace cpu {
+decltype(quantise::amax) amax;
+decltype(quantise::quantise) quantise;
+}  // namespace cpu
+namespace cuda {
+decltype(quantise::amax) amax;
+decltype(quantise::quantise) quantise;
+}  // namespace cuda
 
 }  // namespace assay::impl::quantise
