@@ -17,7 +17,7 @@ enum class QuantiseWeights { step, use };
 
 struct LinearPrecision {
   quantise::Recipe recipe = quantise::Recipe::none;
-  std::vector<std::int64_t> unquantised;  ///< decoder blocks, from 1, that compute in the compute type
+  std::vector<std::int64_t> unquantised = {};  ///< decoder blocks, from 1, that compute in the compute type
   QuantiseWeights weights = QuantiseWeights::use;
 
   /// Of the block linears of block `block`: 0 embedding, 1..L decoder, L+1 head.

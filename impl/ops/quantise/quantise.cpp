@@ -29,6 +29,10 @@ at::Tensor scales_of(Scaling scaling, std::int64_t rows, std::int64_t columns, a
   const bool padded = layout.size() != layout.rows * layout.columns;
   return padded ? at::zeros(shape, options) : at::empty(shape, options);
 }
+void write(const at::Tensor& x, const Quantisation& quantisation, const at::Tensor& amax,
+           const Twins& twins) {
+  return x.is_cpu() ? cpu::write(x, quantisation, amax, twins) : cuda::write(x, quantisation, amax, twins);
+}
 }  // namespace
 
 Quantised unwritten(std::int64_t rows, std::int64_t columns, const Quantisation& quantisation,
@@ -59,8 +63,16 @@ Twins quantise(const at::Tensor& x, const Quantisation& quantisation, Orientatio
   check(x);
   const at::Tensor most =
       quantisation.scaling == Scaling::tensor && !amax.defined() ? quantise::amax(x) : amax;
-  return x.is_cpu() ? cpu::quantise(x, quantisation, orientation, most)
-                    : cuda::quantise(x, quantisation, orientation, most);
+  const Twins twins = unwritten_twins(x.size(0), x.size(1), quantisation, orientation, x.device());
+  write(x, quantisation, most, twins);
+  return twins;
+}
+
+void quantise_into(const at::Tensor& x, const Quantisation& quantisation, Twins& into) {
+  check(x);
+  if (!into.rows.defined())
+    into = unwritten_twins(x.size(0), x.size(1), quantisation, Orientation::both, x.device());
+  write(x, quantisation, quantisation.scaling == Scaling::tensor ? quantise::amax(x) : at::Tensor(), into);
 }
 
 at::Tensor scale_matrix(const Quantised& x) {
@@ -80,6 +92,7 @@ at::Tensor scale_matrix(const Quantised& x) {
 }
 
 at::Tensor dequantise(const Quantised& x, at::ScalarType type) {
+  if (x.codes.is_cpu()) return cpu::dequantise(x, type);
   const auto blocks = spec::quantise::blocks(x.scaling, x.rows(), x.columns());
   const at::Tensor scales = scale_matrix(x)
                                 .repeat_interleave(blocks.block_rows, 0)

@@ -43,6 +43,9 @@ at::Tensor amax(const at::Tensor& x);
 Twins quantise(const at::Tensor& x, const Quantisation& quantisation, Orientation orientation,
                const at::Tensor& amax = {});
 
+/// Both orientations of x into the memory of `into`, which is made where it is not there yet.
+void quantise_into(const at::Tensor& x, const Quantisation& quantisation, Twins& into);
+
 /// Values [rows, columns] in `type`, rounded only where `type` lacks the exponent (bf16 and fp32 have the 4
 /// significant bits; a value may be as large as 2^128 and as small as 2^-142).
 at::Tensor dequantise(const Quantised& x, at::ScalarType type);
@@ -57,16 +60,18 @@ Quantised unwritten(std::int64_t rows, std::int64_t columns, const Quantisation&
 Twins unwritten_twins(std::int64_t R, std::int64_t C, const Quantisation& quantisation,
                       Orientation orientation, at::Device device);
 
-/// The implementations behind these functions, of the same meaning, arguments unchecked and amax given: `cpu`
-/// are loops for CPU tensors, `cuda` kernels for CUDA tensors. The kernels read bf16 and fp32, and know no
+/// The implementations behind these functions: `cpu` are loops for CPU tensors, `cuda` kernels for CUDA
+/// tensors, arguments unchecked. `write` fills the codes and scales of those orientations that are defined;
+/// amax is given where the scaling is that of a tensor. The kernels read bf16 and fp32, and know no
 /// Scaling::row: no recipe has it.
 namespace cpu {
 decltype(quantise::amax) amax;
-decltype(quantise::quantise) quantise;
+decltype(quantise::dequantise) dequantise;
+void write(const at::Tensor& x, const Quantisation& quantisation, const at::Tensor& amax, const Twins& twins);
 }  // namespace cpu
 namespace cuda {
 decltype(quantise::amax) amax;
-decltype(quantise::quantise) quantise;
+void write(const at::Tensor& x, const Quantisation& quantisation, const at::Tensor& amax, const Twins& twins);
 }  // namespace cuda
 
 }  // namespace assay::impl::quantise

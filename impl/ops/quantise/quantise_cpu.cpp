@@ -2,6 +2,7 @@
 #include <c10/util/Float8_e4m3fn.h>
 #include <c10/util/Float8_e5m2.h>
 
+#include <array>
 #include <cmath>
 
 #include "impl/ops/cpu_math.hpp"
@@ -137,16 +138,45 @@ at::Tensor amax(const at::Tensor& x) {
   return out;
 }
 
-Twins quantise(const at::Tensor& x, const Quantisation& quantisation, Orientation orientation,
-               const at::Tensor& amax) {
+void write(const at::Tensor& x, const Quantisation&, const at::Tensor& amax, const Twins& twins) {
   const std::int64_t R = x.size(0), C = x.size(1);
-  const Twins twins = unwritten_twins(R, C, quantisation, orientation, x.device());
   impl::cpu::with_element(x.scalar_type(), "quantise", [&](auto element) {
     const auto* entries = x.const_data_ptr<decltype(element)>();
     write<decltype(element)>({entries, R, C, C, 1}, twins.rows, amax);
     write<decltype(element)>({entries, C, R, 1, C}, twins.columns, amax);
   });
-  return twins;
+}
+
+at::Tensor dequantise(const Quantised& x, at::ScalarType type) {
+  at::Tensor out = at::empty(x.codes.sizes(), x.codes.options().dtype(type));
+  const auto blocks = spec::quantise::blocks(x.scaling, x.rows(), x.columns());
+  const ScaleLayout layout{.scaling = x.scaling, .rows = blocks.rows, .columns = blocks.columns};
+  const auto* codes = static_cast<const std::uint8_t*>(x.codes.const_data_ptr());
+  const auto scale = [&](std::int64_t at) -> double {
+    if (x.scales.scalar_type() == at::kFloat) return x.scales.const_data_ptr<float>()[at];
+    const int byte = x.scales.const_data_ptr<std::uint8_t>()[at];
+    return byte == 255 ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, byte - 127);
+  };
+  const bool e4m3 = x.codes.scalar_type() == at::kFloat8_e4m3fn;
+  std::array<double, 256> values;
+  for (int code = 0; code < 256; ++code)
+    values[static_cast<std::size_t>(code)] =
+        spec::quantise::decode(e4m3 ? Format::e4m3 : Format::e5m2, static_cast<std::uint8_t>(code));
+  impl::cpu::with_element(type, "dequantise", [&](auto element) {
+    using T = decltype(element);
+    auto* to = out.data_ptr<T>();
+    for_rows(x.rows(), x.columns(), [&](std::int64_t row) {
+      for (std::int64_t left = 0, block = 0; left < x.columns(); left += blocks.block_columns, ++block) {
+        const double of_block = scale(layout.at(row / blocks.block_rows, block));
+        const std::int64_t right = std::min(left + blocks.block_columns, x.columns());
+        for (std::int64_t column = left; column < right; ++column) {
+          const std::int64_t at = row * x.columns() + column;
+          to[at] = static_cast<T>(static_cast<Math<T>>(values[codes[at]] * of_block));
+        }
+      }
+    });
+  });
+  return out;
 }
 
 }  // namespace assay::impl::quantise::cpu

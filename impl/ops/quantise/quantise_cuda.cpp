@@ -16,14 +16,12 @@ at::Tensor amax(const at::Tensor& x) {
   return most;
 }
 
-Twins quantise(const at::Tensor& x, const Quantisation& quantisation, Orientation orientation,
-               const at::Tensor& amax) {
+void write(const at::Tensor& x, const Quantisation& quantisation, const at::Tensor& amax,
+           const Twins& twins) {
   const std::int64_t R = x.size(0), C = x.size(1);
-  const Twins twins = unwritten_twins(R, C, quantisation, orientation, x.device());
   const Target target = target_of(twins, quantisation.format, C, 0, amax);
   launch_quantise(MatrixSource{dtype_of(x), x.const_data_ptr()}, quantisation.scaling, R, C, &target, 1,
                   stream());
-  return twins;
 }
 
 }  // namespace assay::impl::quantise::cuda
