@@ -4,8 +4,8 @@
 namespace assay::impl {
 
 /// `on`: from here on the same calls give the same bits on the same machine, in every process. On a GPU fused
-/// attention's backward adds in a fixed order, and a GEMM has one algorithm from its first call on
-/// (impl/ops/gemm/gemm_pins.hpp) instead of one that is found by timing. Everything else is so anyway, the
+/// attention's backward adds in a fixed order, and of the algorithms of a GEMM only those are
+/// timed that give the same bits (impl/ops/gemm/gemm_pins.hpp). Everything else is so anyway, the
 /// CPU's work included.
 void set_deterministic(bool on);
 bool deterministic();

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "impl/metrics/executed_flops.hpp"
@@ -28,6 +29,10 @@ namespace {
 
 constexpr std::size_t workspace_bytes = 64u << 20;
 constexpr int most_candidates = 8;
+/// Results that are not zero of a call that compares candidates, and calls after which none has shown
+/// anything.
+constexpr std::int64_t least_compared = 1 << 18;
+constexpr int most_compared = 200;
 /// Bytes that a bias must begin at a multiple of: cuBLASLt asks nothing about it when it chooses an
 /// algorithm, and some read 16 bytes at a time.
 constexpr std::uint32_t bias_alignment = 16;
@@ -108,17 +113,22 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
-/// Descriptors and algorithm of one key; they live as long as the process.
+/// The algorithm of a plan's calls, or the search for it. Neither: the library's first choice, for now.
+struct Choice {
+  std::optional<cublasLtMatmulAlgo_t> algorithm;
+  std::unique_ptr<Search> search;
+};
+
+/// Descriptors and algorithms of one key; they live as long as the process.
 struct Plan {
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
   std::vector<cublasLtMatmulAlgo_t> candidates;  ///< of the library's heuristics, best guess first
-  std::optional<cublasLtMatmulAlgo_t> algorithm;
-  std::unique_ptr<Search> search;  ///< until the algorithm is settled
-  bool adds = false;               ///< whether a call has added to what lay there
-  /// While `deterministic()`, of that generation of gemm_pins().
-  std::optional<cublasLtMatmulAlgo_t> pinned;
-  std::uint64_t pinned_in = 0;
+  bool adds = false;                             ///< whether a call has added to what lay there
+  Choice free;
+  Choice fixed;  ///< while `deterministic()`, in that generation of gemm_pins()
+  std::uint64_t fixed_in = 0;
+  int compared = 0;  ///< calls whose result was to show which candidates give the same bits
 };
 
 /// "e4m3.128", the FP8 codes and their scales' mode in cuBLASLt's numbers, or "bf16".
@@ -295,55 +305,108 @@ class Job {
                           stream());
   }
 
+  /// `captured`: into a CUDA graph, where nothing can be compared or timed.
+  void run_chosen(bool captured) {
+    const bool fixed = deterministic();
+    if (fixed && plan.fixed_in != gemm_pins().generation()) {
+      plan.fixed = {};
+      plan.fixed_in = gemm_pins().generation();
+    }
+    Choice& choice = fixed ? plan.fixed : plan.free;
+    if (!choice.algorithm && !choice.search) fixed ? settle_fixed(captured) : settle_free();
+    if (choice.algorithm) return ASSAY_CUBLAS_CHECK(run(*choice.algorithm));
+    if (choice.search && !captured) return run_searching(choice);
+    ASSAY_CUBLAS_CHECK(run(plan.candidates.front()));
+  }
+
+ private:
   /// Settles the algorithm where nothing is to be searched: the library's first choice for small GEMMs,
   /// the one that an earlier process kept for large ones. Begins a search otherwise.
-  void settle() {
+  void settle_free() {
     if (!worth_a_choice()) {
-      plan.algorithm = plan.candidates.front();
+      plan.free.algorithm = plan.candidates.front();
       return;
     }
     const auto kept = Search::kept(text_of(key));
     if (kept && runs(*kept, plan, handle_))
-      plan.algorithm = *kept;
+      plan.free.algorithm = *kept;
     else
-      plan.search = std::make_unique<Search>(text_of(key), plan.candidates);
+      plan.free.search = std::make_unique<Search>(text_of(key), plan.candidates);
   }
 
-  /// The algorithm that does not depend on timing.
-  const cublasLtMatmulAlgo_t& pinned() {
-    const std::uint64_t now = gemm_pins().generation();
-    if (plan.pinned && plan.pinned_in == now) return *plan.pinned;
-    plan.pinned = plan.candidates.front();
-    if (worth_a_choice())
-      plan.pinned = from_text(
-          gemm_pins().of(text_of(key), to_text(plan.candidates.front()), [&](const std::string& text) {
-            const auto algorithm = from_text(text);
-            return algorithm && runs(*algorithm, plan, handle_);
-          }));
-    plan.pinned_in = now;
-    return *plan.pinned;
+  /// The pinned algorithm. Where there is none, the fastest of those whose bits are the first choice's: which
+  /// of them computes, and from which call on, changes nothing.
+  void settle_fixed(bool captured) {
+    if (!worth_a_choice()) {
+      plan.fixed.algorithm = plan.candidates.front();
+      return;
+    }
+    const std::string name = text_of(key) + "-same-bits";
+    const auto kept = Search::kept(name);
+    if (gemm_pins().knows(text_of(key)) || (kept && runs(*kept, plan, handle_))) {
+      plan.fixed.algorithm = pinned(kept.value_or(plan.candidates.front()));
+      return;
+    }
+    const cublasLtMatmulAlgo_t first = pinned(plan.candidates.front());
+    // What a sum overwrites is lost: a call that adds to it cannot be computed a second time.
+    if (captured || (beta_ != 0 && base_ == out_.const_data_ptr())) return;
+    const std::vector<cublasLtMatmulAlgo_t> equal = equal_candidates();
+    if (equal.size() > 1)
+      plan.fixed.search = std::make_unique<Search>(name, equal);
+    else if (equal.size() == 1 || ++plan.compared == most_compared)
+      plan.fixed.algorithm = first;
+  }
+
+  /// The pin of this GEMM, and where there is none `algorithm`, which is it from here on.
+  cublasLtMatmulAlgo_t pinned(const cublasLtMatmulAlgo_t& algorithm) {
+    const auto text = gemm_pins().of(text_of(key), to_text(algorithm), [&](const std::string& known) {
+      const auto each = from_text(known);
+      return each && runs(*each, plan, handle_);
+    });
+    return *from_text(text);
+  }
+
+  /// The first choice and the candidates that give this call's result the same bits, compared by the sums of
+  /// the bits, as integers, of each row. Another order of additions rounds about every other fp32 sum to
+  /// other bits, and one in 2^13 to another bf16: `least_compared` results show that the order is the same,
+  /// whatever the numbers are, and then it is so in every call. Zeros show nothing, as those of weights that
+  /// begin at zero: where too few results differ from it, none.
+  std::vector<cublasLtMatmulAlgo_t> equal_candidates() const {
+    const at::Tensor bits = out_.view(out_.element_size() == 2   ? at::kShort
+                                      : out_.element_size() == 4 ? at::kInt
+                                                                 : at::kLong);
+    const auto sums_of = [&](const cublasLtMatmulAlgo_t& algorithm) {
+      return run(algorithm) == CUBLAS_STATUS_SUCCESS ? at::sum(bits, {1}, false, at::kLong) : at::Tensor();
+    };
+    const at::Tensor wanted = sums_of(plan.candidates.front());
+    if (!wanted.defined() || at::count_nonzero(bits).item<std::int64_t>() < least_compared) return {};
+    std::vector<cublasLtMatmulAlgo_t> equal;
+    for (const cublasLtMatmulAlgo_t& each : plan.candidates)
+      if (const at::Tensor sums = sums_of(each); sums.defined() && at::equal(sums, wanted))
+        equal.push_back(each);
+    return equal;
   }
 
   /// One run while the algorithm is searched for. Candidates that do not run leave.
-  void run_searching() {
+  void run_searching(Choice& choice) {
     count_searching_call();
     plan.adds |= beta_ != 0;
     // A call that begins a sum reads less than those that add to it, which are the most where there are any.
     const bool alike = plan.adds == (beta_ != 0);
     if (!alike || !Search::load_is_settled()) return ASSAY_CUBLAS_CHECK(run(plan.candidates.front()));
-    if (plan.algorithm = plan.search->result(); plan.algorithm) {
-      plan.search.reset();
-      return ASSAY_CUBLAS_CHECK(run(*plan.algorithm));
+    if (const auto winner = choice.search->result()) {
+      choice.algorithm = &choice == &plan.fixed ? pinned(*winner) : *winner;
+      choice.search.reset();
+      return ASSAY_CUBLAS_CHECK(run(*choice.algorithm));
     }
     for (std::size_t attempt = 0;; ++attempt) {
-      const cublasStatus_t status = run(plan.search->begin(stream()));
-      if (status == CUBLAS_STATUS_SUCCESS) return plan.search->end(stream());
-      plan.search->failed();
+      const cublasStatus_t status = run(choice.search->begin(stream()));
+      if (status == CUBLAS_STATUS_SUCCESS) return choice.search->end(stream());
+      choice.search->failed();
       if (attempt == plan.candidates.size()) ASSAY_CUBLAS_CHECK(status);
     }
   }
 
- private:
   bool worth_a_choice() const {
     const double flops =
         2.0 * static_cast<double>(key.m) * static_cast<double>(key.n) * static_cast<double>(key.k);
@@ -394,16 +457,7 @@ bool multiply(const Gemm& gemm, at::Tensor out, const at::Tensor& added, double 
   if (!lies_right(gemm, out)) return false;
   Job job(gemm, out, added, beta);
   if (job.plan.candidates.empty()) return false;
-  const bool fixed = deterministic();
-  if (!fixed && !job.plan.algorithm && !job.plan.search) job.settle();
-  if (fixed)
-    ASSAY_CUBLAS_CHECK(job.run(job.pinned()));
-  else if (job.plan.algorithm)
-    ASSAY_CUBLAS_CHECK(job.run(*job.plan.algorithm));
-  else if (c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None)
-    ASSAY_CUBLAS_CHECK(job.run(job.plan.candidates.front()));  // a call that is captured cannot be timed
-  else
-    job.run_searching();
+  job.run_chosen(c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None);
   metrics::report_gemm(out.size(0), out.size(1), job.key.k);
   return true;
 }
@@ -436,9 +490,8 @@ CandidateTimes time_candidates(const Gemm& gemm, at::Tensor out, const at::Tenso
 std::string tune(const Gemm& gemm, at::Tensor out, const at::Tensor& added, double seconds) {
   const CandidateTimes times = time_candidates(gemm, out, added, seconds, 5);
   Job job(gemm, out, added);
-  job.plan.algorithm = job.plan.candidates[times.front().second];
-  job.plan.search.reset();
-  return Search::keep(text_of(job.key), *job.plan.algorithm, times);
+  job.plan.free = {.algorithm = job.plan.candidates[times.front().second], .search = nullptr};
+  return Search::keep(text_of(job.key), *job.plan.free.algorithm, times);
 }
 
 }  // namespace assay::impl::cuda

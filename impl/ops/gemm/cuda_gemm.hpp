@@ -35,7 +35,8 @@ struct Gemm {
 /// bit. Sums in fp32 for bf16 and fp32 (no TF32), in fp64 for fp64. Results are bitwise repeatable on one GPU
 /// and library version while the algorithm is the same: of a small GEMM it is the library's first choice;
 /// of a large one candidates take turns until the fastest is known and kept on disk (cuda_gemm_search.hpp),
-/// unless `deterministic()`: then nothing is timed, and it is the pinned one (gemm_pins.hpp). Returns false,
+/// unless `deterministic()`: then it is the pinned one (gemm_pins.hpp) or, where none is, that of the
+/// candidates whose bits are the first choice's. Returns false,
 /// nothing written, where the library has no algorithm for the types, scales and shape, or the bias does not
 /// begin at a multiple of 16 bytes. Errors: c10::Error.
 bool multiply(const Gemm& gemm, at::Tensor out, const at::Tensor& added, double beta = 1);

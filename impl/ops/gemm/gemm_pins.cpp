@@ -18,6 +18,11 @@ std::uint64_t GemmPins::generation() const {
   return generation_;
 }
 
+bool GemmPins::knows(const std::string& gemm) const {
+  const std::lock_guard lock(mutex_);
+  return known_.contains(gemm);
+}
+
 std::string GemmPins::of(const std::string& gemm, const std::string& first_choice,
                          const std::function<bool(const std::string&)>& runs) {
   const std::lock_guard lock(mutex_);

@@ -1,6 +1,6 @@
 #pragma once
-// Which algorithm computes a large GEMM while `deterministic()`: one that does not depend on
-// timing, and that a later process can be given again. Keys and algorithms are texts
+// Which algorithm computes a large GEMM while `deterministic()`: one whose bits do not
+// depend on timing, and that a later process can be given again. Keys and algorithms are texts
 // (impl/ops/gemm/cuda_gemm.cpp, cuda_gemm_search.hpp), so that the choice needs no GPU.
 #include <cstdint>
 #include <functional>
@@ -20,6 +20,8 @@ class GemmPins {
   void give(AlgorithmTexts known);
   /// Counts calls of `give`: an algorithm that was asked for before the last one is out of date.
   std::uint64_t generation() const;
+  /// Whether an algorithm of `gemm` was given.
+  bool knows(const std::string& gemm) const;
   /// The known algorithm of `gemm` where it `runs`, else `first_choice`, the library's.
   std::string of(const std::string& gemm, const std::string& first_choice,
                  const std::function<bool(const std::string&)>& runs);

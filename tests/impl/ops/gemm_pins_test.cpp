@@ -22,6 +22,16 @@ TEST(GemmPins, AnAlgorithmThatDoesNotRunHereIsNotUsed) {
 }
 
 /// A run that follows another one in the same process has neither its algorithms nor its list.
+TEST(GemmPins, WhatIsUsedIsNotThereforeKnown) {
+  GemmPins pins(AlgorithmTexts{{"qkv", "tuned"}});
+  pins.of("down", "first", [](const std::string&) { return true; });
+  EXPECT_TRUE(pins.knows("qkv"));
+  EXPECT_FALSE(pins.knows("down"));
+  pins.give(pins.used());
+  EXPECT_FALSE(pins.knows("qkv"));
+  EXPECT_TRUE(pins.knows("down"));
+}
+
 TEST(GemmPins, GivenAnewTheyForgetAndSaySo) {
   GemmPins pins(AlgorithmTexts{{"qkv", "tuned"}});
   const auto before = pins.generation();
