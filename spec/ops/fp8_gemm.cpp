@@ -122,7 +122,8 @@ double gemm_bound(Accumulation accumulation, std::int64_t K, double magnitudes) 
   if (accumulation == Accumulation::fp32) return gamma(static_cast<double>(K), u32) * magnitudes;
   const TensorCore core = tensor_core(accumulation);
   const auto parts = [](std::int64_t products, std::int64_t part) {
-    return static_cast<double>((products + part - 1) / part);
+    const std::int64_t whole = (products + part - 1) / part;
+    return static_cast<double>(whole);
   };
   const double of_step = static_cast<double>(core.group) * std::ldexp(1, -core.alignment_bits) +
                          std::ldexp(1, -core.register_bits);

@@ -226,6 +226,7 @@ TEST(Fp8Reference, AStepInFp8IsAnotherStepAndStillFitsABatch) {
     const Recipes all{std::vector<Recipe>(static_cast<std::size_t>(model.layers), recipe)};
     auto state = initial_state(model, 5), plain = state;
     std::vector<double> losses;
+    losses.reserve(60);
     for (int step = 0; step < 60; ++step)
       losses.push_back(train_step(state, model, {batch}, {}, 2e-2, all).cross_entropy);
     EXPECT_NE(losses.front(), train_step(plain, model, {batch}, {}, 2e-2).cross_entropy);

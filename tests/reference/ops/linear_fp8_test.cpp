@@ -47,13 +47,22 @@ Tensor<double> product(const Matrix& a, const Matrix& b) {
   return out;
 }
 
+/// N(0, scale^2) times powers of two from about 2^-12 to 2^12. A power-of-two scale changes only what is
+/// subnormal under it: of entries of like size both orientations have the same values.
+Tensor<double> wide(Shape shape, std::uint64_t seed, double scale) {
+  auto x = tests::normal(shape, seed, scale);
+  const auto exponent = tests::normal(shape, seed + 100, 4);
+  for (Index i = 0; i < x.size(); ++i) x[i] = std::ldexp(x[i], static_cast<int>(exponent[i]));
+  return x;
+}
+
 struct Drawn {
   Index N = *rc::gen::inRange<Index>(1, 40), in = *rc::gen::inRange<Index>(1, 150),
         out = *rc::gen::inRange<Index>(1, 40);
   std::uint64_t seed = *rc::gen::arbitrary<std::uint64_t>();
   Recipe recipe = *rc::gen::elementOf(std::vector<Recipe>(std::begin(recipes), std::end(recipes)));
-  Tensor<double> x = tests::normal({N, in}, seed), weight = tests::normal({out, in}, seed + 1, 0.1),
-                 dy = tests::normal({N, out}, seed + 2, 1e-3);
+  Tensor<double> x = wide({N, in}, seed, 1), weight = wide({out, in}, seed + 1, 0.1),
+                 dy = wide({N, out}, seed + 2, 1e-3);
 };
 
 RC_GTEST_PROP(LinearFp8Reference, EveryGemmReadsItsOwnOrientationOfTheSpecsCodes, ()) {

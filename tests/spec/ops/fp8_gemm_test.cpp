@@ -8,6 +8,7 @@
 
 #include "spec/error.hpp"
 #include "spec/random/philox.hpp"
+#include "spec/tolerance.hpp"
 
 namespace assay::spec::fp8_gemm_test {
 namespace {
@@ -21,7 +22,7 @@ constexpr Accumulation all[] = {Accumulation::fp32, Accumulation::hopper, Accumu
                                 Accumulation::blackwell};
 
 /// Values that are all normal.
-Operand plain(std::vector<double> values) {
+Operand plain(const std::vector<double>& values) {
   Operand out{values, values};
   for (double& magnitude : out.magnitudes) magnitude = std::abs(magnitude);
   return out;
@@ -132,6 +133,16 @@ TEST(Fp8GemmSpec, TheBoundsAreNotFarAbove) {
   const double running = fp8_gemm::running_bound(Accumulation::hopper, x, y);
   EXPECT_LT(10 * running, fp8_gemm::gemm_bound(Accumulation::hopper, 4096, magnitudes(x, y)));
   EXPECT_LT(running, 0.5 * std::sqrt(128));  // the standard deviation of a block's sum is sqrt(128)
+}
+
+TEST(Fp8GemmSpec, TheRunningBoundIsThatOfThePage) {
+  // One group: the alignment of 32 terms to M = 3, then the register's cut of the sum 5.
+  const double aligned = 0x1p-8 * 3, cut = 0x1p-13 * (5 + aligned);
+  EXPECT_DOUBLE_EQ(fp8_gemm::running_bound(Accumulation::hopper_fast, plain({3, 2}), plain({1, 1})),
+                   aligned + cut);
+  // Promoted, the fp32 addition comes on top.
+  EXPECT_DOUBLE_EQ(fp8_gemm::running_bound(Accumulation::hopper, plain({3, 2}), plain({1, 1})),
+                   aligned + cut + gamma(1, 0x1p-24) * (5 + aligned + cut));
 }
 
 TEST(Fp8GemmSpec, CoefficientsOfThePage) {
