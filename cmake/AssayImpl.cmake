@@ -58,6 +58,7 @@ set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/machine/architectures.cpp P
   COMPILE_DEFINITIONS "ASSAY_COMPILED_ARCHITECTURES=\"${architectures}\"" SKIP_UNITY_BUILD_INCLUSION ON)
 # Kernels that use constexpr functions of the host's; initial weights also without fused multiply-adds, for the CPU's bits.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/ops/adamw/adamw.cu ${CMAKE_SOURCE_DIR}/impl/ops/quantise/quantise.cu
+                            ${CMAKE_SOURCE_DIR}/impl/ops/quantise/quantise_fused.cu
                             PROPERTIES COMPILE_OPTIONS --expt-relaxed-constexpr)
 set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/ops/init/init.cu PROPERTIES COMPILE_OPTIONS "--expt-relaxed-constexpr;--fmad=false")
 # Kernels stay apart: each is compiled for every architecture, and one that changed is not to wait for the others.

@@ -12,7 +12,7 @@ using impl::cuda::stream;
 at::Tensor amax(const at::Tensor& x) {
   at::Tensor most = at::zeros({1}, x.options().dtype(at::kFloat));
   const Target target{.amax = most.data_ptr<float>()};
-  launch_amax(MatrixSource{dtype_of(x), x.const_data_ptr()}, x.size(0), x.size(1), &target, 1, stream());
+  launch_amax(MatrixSource{dtype_of(x), x.const_data_ptr()}, {x.size(0), x.size(1), &target, 1, stream()});
   return most;
 }
 
@@ -20,8 +20,8 @@ void write(const at::Tensor& x, const Quantisation& quantisation, const at::Tens
            const Twins& twins) {
   const std::int64_t R = x.size(0), C = x.size(1);
   const Target target = target_of(twins, quantisation.format, C, 0, amax);
-  launch_quantise(MatrixSource{dtype_of(x), x.const_data_ptr()}, quantisation.scaling, R, C, &target, 1,
-                  stream());
+  launch_quantise(MatrixSource{dtype_of(x), x.const_data_ptr()}, quantisation.scaling,
+                  {R, C, &target, 1, stream()});
 }
 
 }  // namespace assay::impl::quantise::cuda

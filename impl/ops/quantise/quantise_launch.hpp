@@ -40,26 +40,26 @@ struct GateGradientSource {
   const void *dy, *gate_up;
 };
 
+/// A source's extents and what it is written to: one target, of a gradient two or three.
+struct Job {
+  std::int64_t R, C;
+  const Target* targets;
+  int count;
+  cudaStream_t stream;
+};
+
 /// Raise the targets' amax, which the caller has set to zero or to another part's. No order: same bits
 /// always.
-void launch_amax(const MatrixSource& source, std::int64_t R, std::int64_t C, const Target* targets, int count,
-                 cudaStream_t stream);
-void launch_amax(const NormSource& source, std::int64_t R, std::int64_t C, const Target* targets, int count,
-                 cudaStream_t stream);
-void launch_amax(const GateSource& source, std::int64_t R, std::int64_t C, const Target* targets, int count,
-                 cudaStream_t stream);
-void launch_amax(const GateGradientSource& source, std::int64_t R, std::int64_t C, const Target* targets,
-                 int count, cudaStream_t stream);
+void launch_amax(const MatrixSource& source, const Job& job);
+void launch_amax(const NormSource& source, const Job& job);
+void launch_amax(const GateSource& source, const Job& job);
+void launch_amax(const GateGradientSource& source, const Job& job);
 
 /// Write codes and scales of every target.
-void launch_quantise(const MatrixSource& source, Scaling scaling, std::int64_t R, std::int64_t C,
-                     const Target* targets, int count, cudaStream_t stream);
-void launch_quantise(const NormSource& source, Scaling scaling, std::int64_t R, std::int64_t C,
-                     const Target* targets, int count, cudaStream_t stream);
-void launch_quantise(const GateSource& source, Scaling scaling, std::int64_t R, std::int64_t C,
-                     const Target* targets, int count, cudaStream_t stream);
-void launch_quantise(const GateGradientSource& source, Scaling scaling, std::int64_t R, std::int64_t C,
-                     const Target* targets, int count, cudaStream_t stream);
+void launch_quantise(const MatrixSource& source, Scaling scaling, const Job& job);
+void launch_quantise(const NormSource& source, Scaling scaling, const Job& job);
+void launch_quantise(const GateSource& source, Scaling scaling, const Job& job);
+void launch_quantise(const GateGradientSource& source, Scaling scaling, const Job& job);
 
 /// Whether the kernels of a source other than a plain matrix take it: rows of 16-byte vectors, and of block
 /// scalings parts that begin at a block.

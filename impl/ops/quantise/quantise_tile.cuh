@@ -5,6 +5,8 @@
 // of `rows` leave from registers, 128 bytes of a row at a time; codes of `columns` turn in shared memory.
 #include <cuda_fp8.h>
 
+#include <limits>
+
 #include "impl/ops/cuda_amax.cuh"
 #include "impl/ops/cuda_vector.cuh"
 #include "impl/ops/quantise/quantise_launch.hpp"
@@ -47,7 +49,7 @@ class Patch {
     }
   }
   /// The first `count` entries of row i, each for itself; the rest are zero.
-  __device__ __forceinline__ void load_some(int i, const T* from, std::int64_t count) {
+  __device__ __forceinline__ void load_some(int i, const T* from, int count) {
     Vector<T, patch_width> row;
 #pragma unroll
     for (int j = 0; j < patch_width; ++j) row.element[j] = j < count ? from[j] : T(0.0F);
@@ -73,20 +75,31 @@ struct Targets {
 
 /// Where a thread's patch is.
 struct Place {
-  std::int64_t R, C;                     // of the source
-  std::int64_t first_row, first_column;  // of the tile
-  int x, y;                  // of the patch: first_column + x * patch_width, first_row + y * height
-  std::int64_t row, column;  // of the patch
+  int R, C;                     // of the source
+  int first_row, first_column;  // of the tile
+  int x, y;                     // of the patch: first_column + x * patch_width, first_row + y * height
+  int row, column;              // of the patch
 };
 
-template <class Source>
-__device__ __forceinline__ Place place_of(std::int64_t tile, std::int64_t across, std::int64_t R,
-                                          std::int64_t C) {
-  Place p{R, C, tile / across * tile_extent, tile % across * tile_extent};
-  p.x = static_cast<int>(threadIdx.x) % patches_across, p.y = static_cast<int>(threadIdx.x) / patches_across;
-  p.row = p.first_row + p.y * Source::height, p.column = p.first_column + p.x * patch_width;
-  return p;
-}
+/// Tiles of a source. They go down in bands, so that blocks at work at one time write neighbouring parts of
+/// the rows of both orientations: DRAM likes more than the 128 bytes that one tile has of a row.
+struct Tiles {
+  static constexpr unsigned band = 8;
+  unsigned across, down;
+  __host__ __device__ __forceinline__ unsigned count() const { return across * down; }
+
+  template <class Source>
+  __device__ __forceinline__ Place place(unsigned tile, int R, int C) const {
+    const unsigned first = tile / (across * band) * band, rows = min(band, down - first);
+    const unsigned in_band = tile % (across * band);
+    Place p{R, C, static_cast<int>((first + in_band % rows) * tile_extent),
+            static_cast<int>(in_band / rows * tile_extent)};
+    p.x = static_cast<int>(threadIdx.x) % patches_across,
+    p.y = static_cast<int>(threadIdx.x) / patches_across;
+    p.row = p.first_row + p.y * Source::height, p.column = p.first_column + p.x * patch_width;
+    return p;
+  }
+};
 
 /// Exponent field of the fp32 number 2^e that scales a block whose largest magnitude has these bits; 255,
 /// NaN, where that is not finite. e is the least with |x| <= 1.75 2^top 2^e: a mantissa above 1.75 carries
@@ -128,8 +141,8 @@ struct Shared {
   /// then no two lanes of an access share a bank, neither where patches are written nor where columns are
   /// read.
   alignas(16) std::uint32_t turned[tile_extent][tile_extent / 4];
-  /// Bits of the largest magnitudes: of column x * 8 + j at [group of rows][j][x]; of the tile at [0][0][0].
-  unsigned most[4][patch_width][patches_across];
+  /// Bits of the largest magnitudes, of up to 4 blocks along the summed axis: of rows, of columns x * 8 + j.
+  unsigned of_row[4][tile_extent], of_column[4][patch_width][patches_across];
 };
 
 /// Inverse scales of the rows and columns of a patch; writes the scales of the blocks that begin in it.
@@ -151,7 +164,7 @@ __device__ __forceinline__ void find_scales(const P& patch, const Target& target
     if constexpr (scaling == Scaling::tensor) {
       most = __float_as_uint(*target.amax);
     } else {
-      unsigned& of_tile = shared.most[0][0][0];
+      unsigned& of_tile = shared.of_row[0][0];
       if (threadIdx.x == 0) of_tile = 0;
 #pragma unroll
       for (int i = 0; i < P::height; ++i)
@@ -183,43 +196,47 @@ __device__ __forceinline__ void find_scales(const P& patch, const Target& target
         const unsigned bits = magnitude_bits(patch.at(i, j));
         in_row[i] = max(in_row[i], bits), in_column[j] = max(in_column[j], bits);
       }
-      // Of a row: over the lanes that share its block.
+    // Of a row: over the lanes that share its block.
+    constexpr int lanes = extent / patch_width, groups = tile_extent / extent;
 #pragma unroll
     for (int i = 0; i < P::height; ++i) {
 #pragma unroll
-      for (int lanes = extent / patch_width / 2; lanes > 0; lanes /= 2)
-        in_row[i] = max(in_row[i], __shfl_xor_sync(0xffffffffu, in_row[i], lanes));
-      const unsigned field = scale_field<format>(in_row[i]);
-      of_row[i] = inverse_of(field);
-      if (target.row_scales && p.x % (extent / patch_width) == 0 && p.row + i < p.R && p.column < p.C)
-        write_scale<scaling>(target.row_scales, row_layout.at(p.row + i, (target.first + p.column) / extent),
-                             field);
+      for (int apart = lanes / 2; apart > 0; apart /= 2)
+        in_row[i] = max(in_row[i], __shfl_xor_sync(0xffffffffu, in_row[i], apart));
+      of_row[i] = inverse_of(scale_field<format>(in_row[i]));
+      if (p.x % lanes == 0) shared.of_row[p.x / lanes][p.y * P::height + i] = in_row[i];
     }
     // Of a column: over the two patches of a warp, then over the warps that share its block.
-    unsigned* groups = &shared.most[0][0][0];
-    for (int k = static_cast<int>(threadIdx.x); k < tile_extent * tile_extent / extent; k += blockDim.x)
-      groups[k] = 0;
+    unsigned* of_columns = &shared.of_column[0][0][0];
+    for (int k = static_cast<int>(threadIdx.x); k < groups * tile_extent; k += blockDim.x) of_columns[k] = 0;
     __syncthreads();
-    const int group = p.y * P::height / extent;
+    auto& of_group = shared.of_column[p.y * P::height / extent];
 #pragma unroll
     for (int j = 0; j < patch_width; ++j) {
       in_column[j] = max(in_column[j], __shfl_xor_sync(0xffffffffu, in_column[j], patches_across));
-      if (threadIdx.x % 32 < patches_across) atomicMax(&shared.most[group][j][p.x], in_column[j]);
+      if (threadIdx.x % 32 < patches_across) atomicMax(&of_group[j][p.x], in_column[j]);
     }
     __syncthreads();
 #pragma unroll
-    for (int j = 0; j < patch_width; ++j) {
-      const unsigned field = scale_field<format>(shared.most[group][j][p.x]);
-      of_column[j] = inverse_of(field);
-      if (target.column_scales && p.y * P::height % extent == 0 && p.row < p.R && p.column + j < p.C)
-        write_scale<scaling>(target.column_scales,
-                             column_layout.at(target.first + p.column + j, p.row / extent), field);
+    for (int j = 0; j < patch_width; ++j) of_column[j] = inverse_of(scale_field<format>(of_group[j][p.x]));
+
+    for (int k = static_cast<int>(threadIdx.x); k < groups * tile_extent; k += blockDim.x) {
+      const int group = k / tile_extent, entry = k % tile_extent;
+      const int row = p.first_row + entry, column = p.first_column + entry;
+      if (target.row_scales && row < p.R && p.first_column + group * extent < p.C)
+        write_scale<scaling>(target.row_scales,
+                             row_layout.at(row, (target.first + p.first_column) / extent + group),
+                             scale_field<format>(shared.of_row[group][entry]));
+      if (target.column_scales && column < p.C && p.first_row + group * extent < p.R)
+        write_scale<scaling>(
+            target.column_scales, column_layout.at(target.first + column, p.first_row / extent + group),
+            scale_field<format>(shared.of_column[group][entry % patch_width][entry / patch_width]));
     }
   }
 }
 
 /// 8 codes of a row.
-__device__ __forceinline__ void store(std::uint8_t* to, uint2 codes, std::int64_t left) {
+__device__ __forceinline__ void store(std::uint8_t* to, uint2 codes, int left) {
   if (left >= patch_width && reinterpret_cast<std::uintptr_t>(to) % sizeof codes == 0) {
     *reinterpret_cast<uint2*>(to) = codes;
     return;
@@ -229,7 +246,7 @@ __device__ __forceinline__ void store(std::uint8_t* to, uint2 codes, std::int64_
     if (j < left) to[j] = static_cast<std::uint8_t>((j < 4 ? codes.x : codes.y) >> 8 * (j % 4));
 }
 /// 16 codes of a column.
-__device__ __forceinline__ void store(std::uint8_t* to, uint4 codes, std::int64_t left) {
+__device__ __forceinline__ void store(std::uint8_t* to, uint4 codes, int left) {
   if (left >= 16 && reinterpret_cast<std::uintptr_t>(to) % sizeof codes == 0) {
     *reinterpret_cast<uint4*>(to) = codes;
     return;
@@ -252,7 +269,8 @@ __device__ __forceinline__ void write(const P& patch, const Target& target, cons
       const uint2 codes{
           encode4<format>(patch.at(i, 0) * s, patch.at(i, 1) * s, patch.at(i, 2) * s, patch.at(i, 3) * s),
           encode4<format>(patch.at(i, 4) * s, patch.at(i, 5) * s, patch.at(i, 6) * s, patch.at(i, 7) * s)};
-      store(target.rows + (p.row + i) * target.width + target.first + p.column, codes, p.C - p.column);
+      store(target.rows + std::int64_t{p.row + i} * target.width + target.first + p.column, codes,
+            p.C - p.column);
     }
   }
   if (!target.columns) return;
@@ -278,7 +296,7 @@ __device__ __forceinline__ void write(const P& patch, const Target& target, cons
     if (p.first_column + column >= p.C || p.first_row + 16 * rows >= p.R) continue;
     const uint4 held = *reinterpret_cast<const uint4*>(&shared.turned[column][4 * (rows ^ x / 2)]);
     const uint4 codes = x % 2 ? uint4{held.z, held.w, held.x, held.y} : held;
-    const std::int64_t first = p.first_row + 16 * rows;
+    const int first = p.first_row + 16 * rows;
     store(target.columns + (target.first + p.first_column + column) * p.R + first, codes, p.R - first);
   }
 }
@@ -287,10 +305,9 @@ __device__ __forceinline__ void write(const P& patch, const Target& target, cons
 template <class Source, Scaling scaling>
 __global__ void __launch_bounds__(threads_of<Source>, 1024 / threads_of<Source>)
     quantise_kernel(const __grid_constant__ Source source,
-                    const __grid_constant__ Targets<Source::outputs> targets, std::int64_t R, std::int64_t C,
-                    std::int64_t across) {
+                    const __grid_constant__ Targets<Source::outputs> targets, int R, int C, Tiles tiles) {
   __shared__ Shared shared;
-  const Place p = place_of<Source>(gridDim.x - 1 - blockIdx.x, across, R, C);
+  const Place p = tiles.place<Source>(gridDim.x - 1 - blockIdx.x, R, C);
   PatchOf<Source> patches[Source::outputs];
   source.load(p.row, p.column, patches);
 #pragma unroll
@@ -303,16 +320,16 @@ __global__ void __launch_bounds__(threads_of<Source>, 1024 / threads_of<Source>)
   }
 }
 
+/// A gradient's source takes more registers than two blocks have, if it may; others are left alone (0).
 template <class Source>
-__global__ void __launch_bounds__(threads_of<Source>)
+__global__ void __launch_bounds__(threads_of<Source>, Source::outputs == 1 ? 0 : 2)
     amax_kernel(const __grid_constant__ Source source,
-                const __grid_constant__ Targets<Source::outputs> targets, std::int64_t R, std::int64_t C,
-                std::int64_t tiles, std::int64_t across) {
+                const __grid_constant__ Targets<Source::outputs> targets, int R, int C, Tiles tiles) {
   __shared__ unsigned of_block[Source::outputs];
   unsigned most[Source::outputs] = {};
   if (threadIdx.x < Source::outputs) of_block[threadIdx.x] = 0;
-  for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-    const Place p = place_of<Source>(tile, across, R, C);
+  for (unsigned tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x) {
+    const Place p = tiles.place<Source>(tile, R, C);
     PatchOf<Source> patches[Source::outputs];
     source.load(p.row, p.column, patches);
 #pragma unroll
@@ -334,38 +351,44 @@ __global__ void __launch_bounds__(threads_of<Source>)
     for (int k = 0; k < Source::outputs; ++k) raise(targets.of[k].amax, of_block[k]);
 }
 
-inline std::int64_t tiles_along(std::int64_t extent) {
-  return std::max<std::int64_t>((extent + tile_extent - 1) / tile_extent, 1);
+/// At least one: a matrix without entries has a scale.
+inline Tiles tiles_of(const Job& job) {
+  if (std::max(job.R, job.C) > std::numeric_limits<int>::max() - tile_extent)
+    throw UserError(ExitCode::usage, "quantise: no kernel for " + std::to_string(job.R) + " x " +
+                                         std::to_string(job.C) +
+                                         " entries; give fewer than 2^31 - 128 each way");
+  const auto along = [](std::int64_t extent) {
+    return static_cast<unsigned>(std::max<std::int64_t>((extent + tile_extent - 1) / tile_extent, 1));
+  };
+  return {along(job.C), along(job.R)};
 }
 
 template <class Source>
-Targets<Source::outputs> gathered(const Target* targets, int count) {
-  if (count != Source::outputs)
-    throw UserError(ExitCode::bug, "quantise: " + std::to_string(count) + " targets for a source of " +
+Targets<Source::outputs> targets_of(const Job& job) {
+  if (job.count != Source::outputs)
+    throw UserError(ExitCode::bug, "quantise: " + std::to_string(job.count) + " targets for a source of " +
                                        std::to_string(Source::outputs));
   Targets<Source::outputs> all;
-  std::copy_n(targets, count, all.of);
+  std::copy_n(job.targets, job.count, all.of);
   return all;
 }
 
 template <class Source>
-void launch_amax_of(const Source& source, std::int64_t R, std::int64_t C, const Target* targets, int count,
-                    cudaStream_t stream) {
-  // 8 blocks of 256 threads are resident on each of an H200's 132 multiprocessors.
-  constexpr std::int64_t resident = std::int64_t{132} * 2048 / threads_of<Source>;
-  const std::int64_t across = tiles_along(C), tiles = across * tiles_along(R);
-  amax_kernel<Source><<<static_cast<unsigned>(std::min(tiles, resident)), threads_of<Source>, 0, stream>>>(
-      source, gathered<Source>(targets, count), R, C, tiles, across);
+void amax_of(const Source& source, const Job& job) {
+  // Two blocks of 512 threads, which have all their loads under way, on each of an H200's 132
+  // multiprocessors; twice as many are there to even out.
+  constexpr unsigned most_blocks = 528;
+  const Tiles tiles = tiles_of(job);
+  amax_kernel<Source><<<std::min(tiles.count(), most_blocks), threads_of<Source>, 0, job.stream>>>(
+      source, targets_of<Source>(job), static_cast<int>(job.R), static_cast<int>(job.C), tiles);
   ASSAY_CUDA_CHECK_LAUNCH();
 }
 
 template <Scaling scaling, class Source>
-void launch_quantise_as(const Source& source, std::int64_t R, std::int64_t C, const Target* targets,
-                        int count, cudaStream_t stream) {
-  const std::int64_t across = tiles_along(C);
-  quantise_kernel<Source, scaling>
-      <<<static_cast<unsigned>(across * tiles_along(R)), threads_of<Source>, 0, stream>>>(
-          source, gathered<Source>(targets, count), R, C, across);
+void quantise_of(const Source& source, const Job& job) {
+  const Tiles tiles = tiles_of(job);
+  quantise_kernel<Source, scaling><<<tiles.count(), threads_of<Source>, 0, job.stream>>>(
+      source, targets_of<Source>(job), static_cast<int>(job.R), static_cast<int>(job.C), tiles);
   ASSAY_CUDA_CHECK_LAUNCH();
 }
 

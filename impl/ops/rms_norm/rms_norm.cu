@@ -2,6 +2,7 @@
 // Backward: a thread keeps the same columns over all rows of its block, so the gain's gradient is summed in
 // registers; each block leaves one partial row, and a second kernel adds those in order. No atomics: the same
 // bits at every run.
+#include "impl/ops/cuda_amax.cuh"
 #include "impl/ops/cuda_rows.cuh"
 #include "impl/ops/cuda_vector.cuh"
 #include "impl/ops/rms_norm/rms_norm_launch.hpp"
@@ -20,7 +21,8 @@ constexpr int most_threads = 512, most_vectors = 4, warps = 4;
 template <class T, int width, int count>
 __global__ void __launch_bounds__(32 * warps)
     row_in_warp_kernel(const T* __restrict__ x, const Math<T>* __restrict__ gain, T* __restrict__ y,
-                       Math<T>* __restrict__ rstd, std::int64_t N, std::int64_t D, Math<T> eps) {
+                       Math<T>* __restrict__ rstd, float* __restrict__ amax, std::int64_t N, std::int64_t D,
+                       Math<T> eps) {
   using M = Math<T>;
   using V = Vector<T, width>;
   using G = Vector<M, width>;
@@ -42,7 +44,10 @@ __global__ void __launch_bounds__(32 * warps)
     for (int k = 0; k < width; ++k) squares += widen(v.element[k]) * widen(v.element[k]);
   }
   const M r = M(1) / sqrt(warp_sum(squares) / M(D) + eps);
+  if (lane == 0) rstd[row] = r;
+  if (!y && !amax) return;
   V* ys = reinterpret_cast<V*>(y + row * D);
+  unsigned most = 0;
 #pragma unroll
   for (int c = 0; c < count; ++c) {
     if (c * 32 + lane >= vectors) continue;
@@ -50,15 +55,19 @@ __global__ void __launch_bounds__(32 * warps)
     const G g = gs[c * 32 + lane];
     V out;
 #pragma unroll
-    for (int k = 0; k < width; ++k) out.element[k] = narrow<T>(widen(v.element[k]) * r * g.element[k]);
-    ys[c * 32 + lane] = out;
+    for (int k = 0; k < width; ++k) {
+      out.element[k] = narrow<T>(widen(v.element[k]) * r * g.element[k]);
+      most = max(most, magnitude_bits(static_cast<float>(out.element[k])));
+    }
+    if (y) ys[c * 32 + lane] = out;
   }
-  if (lane == 0) rstd[row] = r;
+  if (amax) raise(amax, most);
 }
 
 template <class T, int width>
 __global__ void forward_kernel(const T* __restrict__ x, const Math<T>* __restrict__ gain, T* __restrict__ y,
-                               Math<T>* __restrict__ rstd, std::int64_t D, Math<T> eps) {
+                               Math<T>* __restrict__ rstd, float* __restrict__ amax, std::int64_t D,
+                               Math<T> eps) {
   using M = Math<T>;
   using V = Vector<T, width>;
   using G = Vector<M, width>;
@@ -72,17 +81,23 @@ __global__ void forward_kernel(const T* __restrict__ x, const Math<T>* __restric
     for (int k = 0; k < width; ++k) squares += widen(v.element[k]) * widen(v.element[k]);
   }
   const M r = M(1) / sqrt(block_sum(squares, scratch) / M(D) + eps);
+  if (threadIdx.x == 0) rstd[row] = r;
+  if (!y && !amax) return;
   const G* gs = reinterpret_cast<const G*>(gain);
   V* ys = reinterpret_cast<V*>(y + row * D);
+  unsigned most = 0;
   for (std::int64_t i = threadIdx.x; i < vectors; i += blockDim.x) {
     const V v = xs[i];  // from the cache, the second time
     const G g = gs[i];
     V out;
 #pragma unroll
-    for (int k = 0; k < width; ++k) out.element[k] = narrow<T>(widen(v.element[k]) * r * g.element[k]);
-    ys[i] = out;
+    for (int k = 0; k < width; ++k) {
+      out.element[k] = narrow<T>(widen(v.element[k]) * r * g.element[k]);
+      most = max(most, magnitude_bits(static_cast<float>(out.element[k])));
+    }
+    if (y) ys[i] = out;
   }
-  if (threadIdx.x == 0) rstd[row] = r;
+  if (amax) raise(amax, most);
 }
 
 /// What a thread holds of a row, `count` vectors of each tensor: vector c at threadIdx.x + c * blockDim.x.
@@ -195,7 +210,7 @@ void row_in_warp(const ForwardArguments& a, cudaStream_t stream) {
   row_in_warp_kernel<T, width, count>
       <<<static_cast<unsigned>((a.N + warps - 1) / warps), dim3(32, warps), 0, stream>>>(
           static_cast<const T*>(a.x), static_cast<const M*>(a.gain), static_cast<T*>(a.y),
-          static_cast<M*>(a.rstd), a.N, a.D, static_cast<M>(a.eps));
+          static_cast<M*>(a.rstd), a.amax, a.N, a.D, static_cast<M>(a.eps));
   ASSAY_CUDA_CHECK_LAUNCH();
 }
 
@@ -210,7 +225,7 @@ void forward_as(const ForwardArguments& a, cudaStream_t stream) {
   }
   forward_kernel<T, width><<<static_cast<unsigned>(a.N), threads_for(a.D / width), 0, stream>>>(
       static_cast<const T*>(a.x), static_cast<const M*>(a.gain), static_cast<T*>(a.y),
-      static_cast<M*>(a.rstd), a.D, static_cast<M>(a.eps));
+      static_cast<M*>(a.rstd), a.amax, a.D, static_cast<M>(a.eps));
   ASSAY_CUDA_CHECK_LAUNCH();
 }
 

@@ -1,6 +1,7 @@
 // swiglu on the GPU: one block per row, each value read and written once. One exp and one division an entry:
 // at the memory's rate there is time for little more.
 #include "impl/ops/cuda_vector.cuh"
+#include "impl/ops/swiglu/swiglu_gate.cuh"
 #include "impl/ops/swiglu/swiglu_launch.hpp"
 
 namespace assay::impl::swiglu::cuda {
@@ -9,28 +10,8 @@ using namespace assay::impl::cuda;
 
 namespace {
 
-/// sigma(z(gate)). Multiply-adds are written out: backward makes forward's value again, to the bit.
-template <Activation activation, class M>
-__device__ __forceinline__ M sigmoid_of(M gate) {
-  M z = gate;
-  if constexpr (activation == Activation::gelu_tanh)
-    z = M(spec::swiglu::slope) * gate * fma(M(spec::swiglu::cubic) * gate, gate, M(1));
-  return M(1) / (M(1) + exp(-z));
-}
-
-/// gate (1 - sigmoid) z'(gate).
-template <Activation activation, class M>
-__device__ __forceinline__ M derivative_of_sigmoid(M gate, M sigmoid) {
-  const M rest = gate * (M(1) - sigmoid);
-  if constexpr (activation == Activation::silu)
-    return rest;
-  else
-    return rest * (M(spec::swiglu::slope) * fma(M(3 * spec::swiglu::cubic) * gate, gate, M(1)));
-}
-
 template <class T, int width, Activation activation>
 __global__ void forward_kernel(const T* __restrict__ gate_up, T* __restrict__ y, std::int64_t F) {
-  using M = Math<T>;
   using V = Vector<T, width>;
   const std::int64_t row = blockIdx.x;
   const V *gates = reinterpret_cast<const V*>(gate_up + row * 2 * F),
@@ -40,10 +21,8 @@ __global__ void forward_kernel(const T* __restrict__ gate_up, T* __restrict__ y,
     const V g = gates[i], u = ups[i];
     V out;
 #pragma unroll
-    for (int k = 0; k < width; ++k) {
-      const M gate = widen(g.element[k]);
-      out.element[k] = narrow<T>(gate * sigmoid_of<activation>(gate) * widen(u.element[k]));
-    }
+    for (int k = 0; k < width; ++k)
+      out.element[k] = narrow<T>(gated<activation>(widen(g.element[k]), widen(u.element[k])));
     ys[i] = out;
   }
 }
@@ -62,12 +41,11 @@ __global__ void backward_kernel(T* __restrict__ dy, T* __restrict__ gate_up, std
     V d = dys[i];
 #pragma unroll
     for (int k = 0; k < width; ++k) {
-      const M gate = widen(g.element[k]), up = widen(u.element[k]), upstream = widen(d.element[k]);
-      const M sigmoid = sigmoid_of<activation>(gate), activated = gate * sigmoid;
-      if constexpr (again) d.element[k] = narrow<T>(activated * up);  // as in forward, to the bit
-      g.element[k] =
-          narrow<T>(upstream * up * sigmoid * (M(1) + derivative_of_sigmoid<activation>(gate, sigmoid)));
-      u.element[k] = narrow<T>(upstream * activated);
+      const GateGradient<M> of =
+          gradient<activation>(widen(g.element[k]), widen(u.element[k]), widen(d.element[k]));
+      if constexpr (again) d.element[k] = narrow<T>(of.gated);
+      g.element[k] = narrow<T>(of.gate);
+      u.element[k] = narrow<T>(of.up);
     }
     gates[i] = g;
     ups[i] = u;
@@ -96,15 +74,6 @@ void forward_of(std::int64_t N, std::int64_t F, const T* in, T* out, cudaStream_
     forward_kernel<T, width, activation><<<rows, threads_for(F / width, 256), 0, stream>>>(in, out, F);
   else
     forward_kernel<T, 1, activation><<<rows, threads_for(F, 256), 0, stream>>>(in, out, F);
-}
-
-/// Calls `call` with the activation as a constant.
-template <class Call>
-void with_activation(Activation activation, const Call& call) {
-  if (activation == Activation::silu)
-    call(std::integral_constant<Activation, Activation::silu>{});
-  else
-    call(std::integral_constant<Activation, Activation::gelu_tanh>{});
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ TEST(QuantiseCuda, WritesItsOwnBytesOnly) {
                                             .column_scales = inside(column_scales),
                                             .amax = most.data_ptr<float>()};
         quantise::cuda::launch_quantise(quantise::cuda::MatrixSource{Dtype::bf16, source.const_data_ptr()},
-                                        scaling, R, C, &target, 1, impl::cuda::stream());
+                                        scaling, {R, C, &target, 1, impl::cuda::stream()});
         const std::string what =
             std::string(to_string(scaling)) + " " + std::to_string(R) + " x " + std::to_string(C);
         const auto written = [&](const at::Tensor& buffer, Index bytes) {
