@@ -168,22 +168,23 @@ void TensorOps::bias_gradient(const Site& site, const Tensor& dy, const VectorGr
   run(site, {}, [&] { bias::backward(dy, dbias); });
 }
 
-spec::step::QkNormed<TensorOps> TensorOps::qk_norm(const Site& site, const Tensor& qkv, const Vector& q_gain,
-                                                   const Vector& k_gain) {
+spec::step::QkNormed<TensorOps> TensorOps::qk_norm_rope(const Site& site, const Tensor& qkv,
+                                                        const Vector& q_gain, const Vector& k_gain) {
   const auto& m = model();
   auto normed = run(site, {}, [&] {
-    return qk_norm::forward(by_head(qkv), q_gain, k_gain, m.heads, m.kv_heads, m.norm_eps);
+    return qk_norm::forward_rope(by_head(qkv), q_gain, k_gain, m.heads, m.kv_heads, m.norm_eps,
+                                 context_.rope_table, context_.batch.positions);
   });
   return {by_token(normed.qkv), std::move(normed.rstd)};
 }
 
-void TensorOps::qk_norm_backward(const Site& site, Tensor& dqkv, const Tensor& qkv, const Vector& q_gain,
-                                 const Vector& k_gain, const Tensor& rstd, const VectorGradient& dq_gain,
-                                 const VectorGradient& dk_gain) {
+void TensorOps::qk_norm_rope_backward(const Site& site, Tensor& dqkv, const Tensor& qkv, const Vector& q_gain,
+                                      const Vector& k_gain, const Tensor& rstd, const VectorGradient& dq_gain,
+                                      const VectorGradient& dk_gain) {
   const auto& m = model();
   run(site, {dqkv}, [&] {
-    qk_norm::backward(by_head(dqkv), by_head(qkv), q_gain, k_gain, rstd, m.heads, m.kv_heads, dq_gain,
-                      dk_gain);
+    qk_norm::backward_rope(by_head(dqkv), by_head(qkv), q_gain, k_gain, rstd, m.heads, m.kv_heads, dq_gain,
+                           dk_gain, context_.rope_table, context_.batch.positions);
   });
 }
 
@@ -204,6 +205,13 @@ TensorOps::Attention TensorOps::attention(const Site& site, const Tensor& qkv) {
 TensorOps::Operand TensorOps::attention_operand(const Site& site, const Attention& attention,
                                                 const Weight& weight, ReadBy readers) {
   return read_by(site, by_token(attention.forward.y), weight, spec::quantise::Role::activation, readers);
+}
+
+at::Tensor TensorOps::attention_backward(const Site& site, Tensor dy, Tensor qkv, Attention saved) {
+  return run(site, {}, [&] {
+    return by_token(attention::backward(by_head(dy), by_head(qkv), saved.forward, model().heads,
+                                        model().kv_heads, mask()));
+  });
 }
 
 at::Tensor TensorOps::attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv,

@@ -123,15 +123,16 @@ class TensorOps {
   Tensor linear_input_gradient(const Site& site, const Operand& dy, const Weight& weight);
   void linear_weight_gradient(const Site& site, const Operand& dy, const Operand& x, const Gradient& dweight);
   void bias_gradient(const Site& site, const Tensor& dy, const VectorGradient& dbias);
-  spec::step::QkNormed<TensorOps> qk_norm(const Site& site, const Tensor& qkv, const Vector& q_gain,
-                                          const Vector& k_gain);
-  void qk_norm_backward(const Site& site, Tensor& dqkv, const Tensor& qkv, const Vector& q_gain,
-                        const Vector& k_gain, const Tensor& rstd, const VectorGradient& dq_gain,
-                        const VectorGradient& dk_gain);
+  spec::step::QkNormed<TensorOps> qk_norm_rope(const Site& site, const Tensor& qkv, const Vector& q_gain,
+                                               const Vector& k_gain);
+  void qk_norm_rope_backward(const Site& site, Tensor& dqkv, const Tensor& qkv, const Vector& q_gain,
+                             const Vector& k_gain, const Tensor& rstd, const VectorGradient& dq_gain,
+                             const VectorGradient& dk_gain);
   void rope(const Site& site, Tensor& qkv);
   Attention attention(const Site& site, const Tensor& qkv);
   Operand attention_operand(const Site& site, const Attention& attention, const Weight& weight,
                             ReadBy readers);
+  Tensor attention_backward(const Site& site, Tensor dy, Tensor qkv, Attention saved);
   Tensor attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv, Attention saved);
   Operand gate(const Site& site, const Tensor& gate_up, const Weight& down, ReadBy readers);
   spec::step::GateGradient<TensorOps> gate_backward(const Site& site, Tensor d_gated, Tensor gate_up,

@@ -11,6 +11,7 @@ namespace assay::spec::qk_norm {
 namespace {
 rms_norm::Shape queries(const Shape& s) { return {.N = s.B * s.T * s.H, .D = s.E}; }
 rms_norm::Shape keys(const Shape& s) { return {.N = s.B * s.T * s.K, .D = s.E}; }
+Count angles(const Shape& s) { return Count(s.B) * s.T * s.E; }  // cosines and sines
 
 std::string text(const std::vector<std::int64_t>& extents) {
   std::string joined;
@@ -58,6 +59,15 @@ Count forward_bytes(const Shape& s, std::int64_t element, std::int64_t statistic
 Count backward_bytes(const Shape& s, std::int64_t element, std::int64_t statistic) {
   return rms_norm::backward_bytes(queries(s), element, statistic) +
          rms_norm::backward_bytes(keys(s), element, statistic);
+}
+
+Count forward_rope_bytes(const Shape& s, std::int64_t element, std::int64_t statistic) {
+  const Count values = Count(s.B) * s.T * s.K * s.E;
+  return forward_bytes(s, element, statistic) + 2 * values * element + angles(s) * statistic;
+}
+
+Count backward_rope_bytes(const Shape& s, std::int64_t element, std::int64_t statistic) {
+  return backward_bytes(s, element, statistic) + angles(s) * statistic;
 }
 
 }  // namespace assay::spec::qk_norm

@@ -29,4 +29,9 @@ Flops backward_flops(const Shape& shape);  ///< vector: B*T*(H + K)*(11E + 1)
 Count forward_bytes(const Shape& shape, std::int64_t element, std::int64_t statistic);
 Count backward_bytes(const Shape& shape, std::int64_t element, std::int64_t statistic);
 
+/// The same with rope behind it, in one pass: the table of angles beside it, and in forward the K value heads
+/// copied. Unit: [B].
+Count forward_rope_bytes(const Shape& shape, std::int64_t element, std::int64_t statistic);
+Count backward_rope_bytes(const Shape& shape, std::int64_t element, std::int64_t statistic);
+
 }  // namespace assay::spec::qk_norm

@@ -31,11 +31,12 @@ typename Ops::Tensor attention_forward(Ops& ops, const typename Ops::Tensor& x,
   if (keep) saved.normed = ops.kept(norm.y);
   norm.y = {};
   if (qk_norm) {
-    QkNormed<Ops> normed = ops.qk_norm(site::qk_norm, qkv, weights.q_norm, weights.k_norm);
+    QkNormed<Ops> normed = ops.qk_norm_rope(site::qk_norm_rope, qkv, weights.q_norm, weights.k_norm);
     saved.qkv_raw = std::exchange(qkv, std::move(normed.qkv));
     saved.qk_rstd = std::move(normed.rstd);
+  } else {
+    ops.rope(site::rope, qkv);
   }
-  ops.rope(site::rope, qkv);
   saved.qkv = qkv;
   saved.attention = ops.attention(site::attention, qkv);
   const typename Ops::Operand attended =
@@ -110,7 +111,7 @@ void mlp_backward(Ops& ops, typename Ops::Tensor& dx, const DecoderWeights<Ops>&
   ops.linear_weight_gradient(site::gate_up, gate.d_gate_up, normed, gradients.gate_up);
 }
 
-/// The gradient of qkv before rope.
+/// The gradient of qkv before rope; with qk_norm, behind it.
 template <OpSet Ops>
 typename Ops::Tensor attention_gradient(Ops& ops, const typename Ops::Tensor& dx,
                                         const DecoderWeights<Ops>& weights,
@@ -129,8 +130,12 @@ typename Ops::Tensor attention_gradient(Ops& ops, const typename Ops::Tensor& dx
   attended = {};
   typename Ops::Tensor dy = ops.linear_input_gradient(site::attention_output, upstream, weights.output);
   upstream = {};
-  return ops.attention_backward_through_rope(site::attention, std::move(dy), std::exchange(saved.qkv, {}),
-                                             std::exchange(saved.attention, {}));
+  typename Ops::Tensor qkv = std::exchange(saved.qkv, {});
+  typename Ops::Attention attention = std::exchange(saved.attention, {});
+  if (ops.model().qk_norm)
+    return ops.attention_backward(site::attention, std::move(dy), std::move(qkv), std::move(attention));
+  return ops.attention_backward_through_rope(site::attention, std::move(dy), std::move(qkv),
+                                             std::move(attention));
 }
 
 /// dx holds the gradient of x_mid and, on return, that of the block's input.
@@ -139,8 +144,8 @@ void attention_backward(Ops& ops, typename Ops::Tensor& dx, const DecoderWeights
                         const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved) {
   typename Ops::Tensor d_qkv = attention_gradient(ops, dx, weights, gradients, saved);
   if (ops.model().qk_norm) {
-    ops.qk_norm_backward(site::qk_norm, d_qkv, saved.qkv_raw, weights.q_norm, weights.k_norm, saved.qk_rstd,
-                         gradients.q_norm, gradients.k_norm);
+    ops.qk_norm_rope_backward(site::qk_norm_rope, d_qkv, saved.qkv_raw, weights.q_norm, weights.k_norm,
+                              saved.qk_rstd, gradients.q_norm, gradients.k_norm);
     saved.qkv_raw = typename Ops::Tensor{};
   }
   if (ops.model().qkv_bias) ops.bias_gradient(site::qkv_bias, d_qkv, gradients.qkv_bias);

@@ -20,7 +20,7 @@ struct Normed {
   typename Ops::Tensor rstd;
 };
 
-/// Result of qk_norm.
+/// Result of qk_norm with rope behind it.
 template <class Ops>
 struct QkNormed {
   typename Ops::Tensor qkv, rstd;
@@ -97,11 +97,13 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
   ops.linear_weight_gradient(site, operand, operand, gradient);
   ops.bias_gradient(site, x, dvector);
 
-  { ops.qk_norm(site, x, vector, vector) } -> std::same_as<QkNormed<Ops>>;
-  ops.qk_norm_backward(site, into, x, vector, vector, x, dvector, dvector);
+  // q and k turned by rope: normalised first and into a new tensor, or as they are and in place.
+  { ops.qk_norm_rope(site, x, vector, vector) } -> std::same_as<QkNormed<Ops>>;
+  ops.qk_norm_rope_backward(site, into, x, vector, vector, x, dvector, dvector);
   ops.rope(site, into);
   { ops.attention(site, x) } -> std::same_as<typename Ops::Attention>;
   { ops.attention_operand(site, attention, weight, ReadBy::both) } -> std::same_as<typename Ops::Operand>;
+  { ops.attention_backward(site, taken, taken, attended) } -> std::same_as<typename Ops::Tensor>;
   { ops.attention_backward_through_rope(site, taken, taken, attended) } -> std::same_as<typename Ops::Tensor>;
 
   { ops.gate(site, x, weight, ReadBy::both) } -> std::same_as<typename Ops::Operand>;

@@ -34,8 +34,8 @@ inline constexpr Site qkv{
 inline constexpr Site qkv_raw{
     .op = StepOp::qkv, .component = FlopComponent::qkv, .value = "qkv_raw", .gradient = "d_normed"};
 inline constexpr Site qkv_bias{.op = StepOp::bias, .component = FlopComponent::qkv};
-inline constexpr Site qk_norm{
-    .op = StepOp::qk_norm, .component = FlopComponent::qkv, .value = "qkv", .statistic = "qk_rstd"};
+inline constexpr Site qk_norm_rope{
+    .op = StepOp::qk_norm_rope, .component = FlopComponent::qkv, .value = "qkv", .statistic = "qk_rstd"};
 inline constexpr Site rope{.op = StepOp::rope, .component = FlopComponent::qkv};
 inline constexpr Site attention{.op = StepOp::attention,
                                 .component = FlopComponent::attention_scores,

@@ -39,7 +39,7 @@ std::vector<StepOpCount> optimizer_ops(const ModelSpec& model, Dtype dtype, Dtyp
 
 std::string_view to_string(StepOp op) {
   static constexpr std::string_view names[step_ops_count] = {
-      "embedding", "rms_norm",         "qkv",           "bias",           "qk_norm",        "rope",
+      "embedding", "rms_norm",         "qkv",           "bias",           "qk_norm_rope",   "rope",
       "attention", "attention_output", "gate_up",       "swiglu",         "down",           "quantise",
       "head",      "other_gemm",       "cross_entropy", "zero_gradients", "clip_grad_norm", "adamw"};
   return names[static_cast<std::size_t>(op)];
@@ -75,7 +75,7 @@ StepClass class_of(StepOp op) {
     case StepOp::embedding:
     case StepOp::rms_norm:
     case StepOp::bias:
-    case StepOp::qk_norm:
+    case StepOp::qk_norm_rope:
     case StepOp::rope:
     case StepOp::swiglu:
     case StepOp::quantise:

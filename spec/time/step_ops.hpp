@@ -19,7 +19,7 @@ enum class StepOp {
   rms_norm,
   qkv,
   bias,
-  qk_norm,
+  qk_norm_rope,
   rope,
   attention,
   attention_output,

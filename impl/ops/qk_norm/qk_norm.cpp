@@ -28,30 +28,40 @@ struct Heads {
 };
 }  // namespace
 
-Forward forward(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain, std::int64_t heads,
-                std::int64_t kv_heads, double eps) {
-  const metrics::OpScope timed(spec::time::StepOp::qk_norm, spec::time::StepPass::forward);
+Forward forward_rope(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain,
+                     std::int64_t heads, std::int64_t kv_heads, double eps, const rope::Table& table,
+                     const at::Tensor& positions) {
+  const metrics::OpScope timed(spec::time::StepOp::qk_norm_rope, spec::time::StepPass::forward);
   check(qkv, q_gain, k_gain, heads, kv_heads, eps);
-  check_contiguous("qk_norm", {qkv, q_gain, k_gain});
+  rope::check(qkv, heads + kv_heads, table, positions);
+  check_contiguous("qk_norm", {qkv, q_gain, k_gain, table.cosine, table.sine, positions});
   check_statistic("qk_norm", qkv, {q_gain, k_gain});
-  return qkv.is_cpu() ? cpu::forward(qkv, q_gain, k_gain, heads, kv_heads, eps)
-                      : cuda::forward(qkv, q_gain, k_gain, heads, kv_heads, eps);
+  if (!qkv.is_cpu()) return cuda::forward_rope(qkv, q_gain, k_gain, heads, kv_heads, eps, table, positions);
+  Forward out = cpu::forward(qkv, q_gain, k_gain, heads, kv_heads, eps);
+  rope::cpu::rotate(out.qkv, heads + kv_heads, table, positions, /*inverse=*/false);
+  return out;
 }
 
-void backward(at::Tensor dqkv, const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain,
-              const at::Tensor& rstd, std::int64_t heads, std::int64_t kv_heads, at::Tensor dq_gain,
-              at::Tensor dk_gain) {
-  const metrics::OpScope timed(spec::time::StepOp::qk_norm, spec::time::StepPass::backward);
+void backward_rope(at::Tensor dqkv, const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain,
+                   const at::Tensor& rstd, std::int64_t heads, std::int64_t kv_heads, at::Tensor dq_gain,
+                   at::Tensor dk_gain, const rope::Table& table, const at::Tensor& positions) {
+  const metrics::OpScope timed(spec::time::StepOp::qk_norm_rope, spec::time::StepPass::backward);
   check(qkv, q_gain, k_gain, heads, kv_heads, 1);
-  check_contiguous("qk_norm", {dqkv, qkv, q_gain, k_gain, rstd, dq_gain, dk_gain});
+  rope::check(qkv, heads + kv_heads, table, positions);
+  check_contiguous("qk_norm",
+                   {dqkv, qkv, q_gain, k_gain, rstd, dq_gain, dk_gain, table.cosine, table.sine, positions});
   check_statistic("qk_norm", qkv, {q_gain, k_gain, dq_gain, dk_gain});
-  return qkv.is_cpu() ? cpu::backward(dqkv, qkv, q_gain, k_gain, rstd, heads, kv_heads, dq_gain, dk_gain)
-                      : cuda::backward(dqkv, qkv, q_gain, k_gain, rstd, heads, kv_heads, dq_gain, dk_gain);
+  if (!qkv.is_cpu())
+    return cuda::backward_rope(dqkv, qkv, q_gain, k_gain, rstd, heads, kv_heads, dq_gain, dk_gain, table,
+                               positions);
+  rope::cpu::rotate(dqkv, heads + kv_heads, table, positions, /*inverse=*/true);
+  cpu::backward(dqkv, qkv, q_gain, k_gain, rstd, heads, kv_heads, dq_gain, dk_gain);
 }
 
 namespace aten {
-Forward forward(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain, std::int64_t heads,
-                std::int64_t kv_heads, double eps) {
+Forward forward_rope(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain,
+                     std::int64_t heads, std::int64_t kv_heads, double eps, const rope::Table& table,
+                     const at::Tensor& positions) {
   Forward out{qkv.clone(), {}};
   std::vector<at::Tensor> rstd;
   for (const auto& [part, gain] :
@@ -61,12 +71,14 @@ Forward forward(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tenso
     rstd.push_back(normed.rstd.view({qkv.size(0), qkv.size(1), part.count}));
   }
   out.rstd = at::cat(rstd, 2);
+  rope::aten::rotate(out.qkv, heads + kv_heads, table, positions, /*inverse=*/false);
   return out;
 }
 
-void backward(at::Tensor dqkv, const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain,
-              const at::Tensor& rstd, std::int64_t heads, std::int64_t kv_heads, at::Tensor dq_gain,
-              at::Tensor dk_gain) {
+void backward_rope(at::Tensor dqkv, const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain,
+                   const at::Tensor& rstd, std::int64_t heads, std::int64_t kv_heads, at::Tensor dq_gain,
+                   at::Tensor dk_gain, const rope::Table& table, const at::Tensor& positions) {
+  rope::aten::rotate(dqkv, heads + kv_heads, table, positions, /*inverse=*/true);
   const auto one = [&](Heads part, const at::Tensor& gain, const at::Tensor& dgain) {
     const at::Tensor x = part.of(qkv).contiguous();
     const at::Tensor dx = at::zeros_like(x);

@@ -7,46 +7,46 @@
 namespace assay::impl::qk_norm::cuda {
 
 namespace {
-Heads part(const at::Tensor& qkv, std::int64_t normed, std::int64_t first, std::int64_t count) {
+Arguments arguments(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain,
+                    std::int64_t heads, std::int64_t kv_heads, const rope::Table& table,
+                    const at::Tensor& positions) {
   return {.dtype = impl::cuda::dtype_of(qkv),
           .N = qkv.size(0) * qkv.size(1),
-          .all = qkv.size(2),
-          .normed = normed,
-          .first = first,
-          .count = count,
-          .E = qkv.size(3)};
+          .T = qkv.size(1),
+          .heads = heads,
+          .kv_heads = kv_heads,
+          .E = qkv.size(3),
+          .qkv = qkv.const_data_ptr(),
+          .q_gain = q_gain.const_data_ptr(),
+          .k_gain = k_gain.const_data_ptr(),
+          .cosine = table.cosine.const_data_ptr(),
+          .sine = table.sine.const_data_ptr(),
+          .positions = positions.defined() ? positions.const_data_ptr<std::int32_t>() : nullptr};
 }
 }  // namespace
 
-Forward forward(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain, std::int64_t heads,
-                std::int64_t kv_heads, double eps) {
-  if (qkv.size(3) > longest_head) return aten::forward(qkv, q_gain, k_gain, heads, kv_heads, eps);
-  const std::int64_t normed = heads + kv_heads;
+Forward forward_rope(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain,
+                     std::int64_t heads, std::int64_t kv_heads, double eps, const rope::Table& table,
+                     const at::Tensor& positions) {
+  if (qkv.size(3) > longest_head)
+    return aten::forward_rope(qkv, q_gain, k_gain, heads, kv_heads, eps, table, positions);
   const auto statistic = qkv.options().dtype(impl::cuda::math_type(qkv.scalar_type()));
-  Forward out{at::empty_like(qkv), at::empty({qkv.size(0), qkv.size(1), normed}, statistic)};
-  const auto launch = [&](std::int64_t first, std::int64_t count, const at::Tensor& gain) {
-    launch_forward(part(qkv, normed, first, count), eps, qkv.const_data_ptr(), gain.const_data_ptr(),
-                   out.qkv.data_ptr(), out.rstd.data_ptr(), impl::cuda::stream());
-  };
-  launch(0, heads, q_gain);
-  launch(heads, kv_heads, k_gain);
-  out.qkv.narrow(2, normed, kv_heads).copy_(qkv.narrow(2, normed, kv_heads));
+  Forward out{at::empty_like(qkv), at::empty({qkv.size(0), qkv.size(1), heads + kv_heads}, statistic)};
+  launch_forward(arguments(qkv, q_gain, k_gain, heads, kv_heads, table, positions), eps, out.qkv.data_ptr(),
+                 out.rstd.data_ptr(), impl::cuda::stream());
   return out;
 }
 
-void backward(at::Tensor dqkv, const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain,
-              const at::Tensor& rstd, std::int64_t heads, std::int64_t kv_heads, at::Tensor dq_gain,
-              at::Tensor dk_gain) {
+void backward_rope(at::Tensor dqkv, const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain,
+                   const at::Tensor& rstd, std::int64_t heads, std::int64_t kv_heads, at::Tensor dq_gain,
+                   at::Tensor dk_gain, const rope::Table& table, const at::Tensor& positions) {
   if (qkv.size(3) > longest_head)
-    return aten::backward(dqkv, qkv, q_gain, k_gain, rstd, heads, kv_heads, dq_gain, dk_gain);
+    return aten::backward_rope(dqkv, qkv, q_gain, k_gain, rstd, heads, kv_heads, dq_gain, dk_gain, table,
+                               positions);
   const at::Tensor partial = at::empty({partial_rows, qkv.size(3)}, rstd.options());
-  const auto launch = [&](std::int64_t first, std::int64_t count, const at::Tensor& gain, at::Tensor dgain) {
-    launch_backward(part(qkv, heads + kv_heads, first, count), dqkv.data_ptr(), qkv.const_data_ptr(),
-                    gain.const_data_ptr(), rstd.const_data_ptr(), partial.data_ptr(), dgain.data_ptr(),
-                    impl::cuda::stream());
-  };
-  launch(0, heads, q_gain, dq_gain);
-  launch(heads, kv_heads, k_gain, dk_gain);
+  launch_backward(arguments(qkv, q_gain, k_gain, heads, kv_heads, table, positions), dqkv.data_ptr(),
+                  rstd.const_data_ptr(), partial.data_ptr(), dq_gain.data_ptr(), dk_gain.data_ptr(),
+                  impl::cuda::stream());
 }
 
 }  // namespace assay::impl::qk_norm::cuda

@@ -12,7 +12,6 @@
 
 namespace assay::impl::rope {
 
-namespace {
 void check(const at::Tensor& x, std::int64_t rotated, const Table& table, const at::Tensor& positions) {
   const std::int64_t B = x.size(0), T = x.size(1), limit = table.cosine.size(0);
   std::vector<std::int64_t> given(static_cast<std::size_t>(B * T), 0);
@@ -31,7 +30,6 @@ void check(const at::Tensor& x, std::int64_t rotated, const Table& table, const 
     return "position " + std::to_string(last) + ", table of " + std::to_string(limit) + " positions";
   });
 }
-}  // namespace
 
 Table table(const std::vector<double>& inverse_frequencies, std::int64_t positions, at::ScalarType compute,
             at::Device device) {

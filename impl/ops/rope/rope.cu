@@ -3,6 +3,7 @@
 // before the first is written.
 #include "impl/ops/cuda_vector.cuh"
 #include "impl/ops/rope/rope_launch.hpp"
+#include "impl/ops/rope/rope_turn.cuh"
 
 namespace assay::impl::rope::cuda {
 
@@ -26,10 +27,10 @@ struct Turn {
   __device__ void apply(V& low, V& high, M sign) const {
 #pragma unroll
     for (int k = 0; k < width; ++k) {
-      const M left = widen(low.element[k]), right = widen(high.element[k]), turn = sign * sine.element[k];
-      // Written out, so that every kernel rounds alike.
-      low.element[k] = narrow<T>(fma(-right, turn, left * cosine.element[k]));
-      high.element[k] = narrow<T>(fma(left, turn, right * cosine.element[k]));
+      M left = widen(low.element[k]), right = widen(high.element[k]);
+      cuda::turn(left, right, cosine.element[k], sign * sine.element[k]);
+      low.element[k] = narrow<T>(left);
+      high.element[k] = narrow<T>(right);
     }
   }
 };

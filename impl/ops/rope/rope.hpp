@@ -15,6 +15,9 @@ struct Table {
 Table table(const std::vector<double>& inverse_frequencies, std::int64_t positions, at::ScalarType compute,
             at::Device device);
 
+/// Errors: SpecError as rotate.
+void check(const at::Tensor& x, std::int64_t rotated, const Table& table, const at::Tensor& positions);
+
 /// Rotates heads [0, rotated) of x in place by the angle of each token's position, entries paired (e, e +
 /// E/2). Shapes: x [B, T, heads, E] contiguous, positions [B, T] int32 or undefined (position of token t is
 /// t). `inverse` rotates back, which is the backward pass. Errors: SpecError rope_c1, rope_c3, rope_c5,

@@ -12,7 +12,6 @@
 #include "spec/ops/linear.hpp"
 #include "spec/ops/qk_norm.hpp"
 #include "spec/ops/rms_norm.hpp"
-#include "spec/ops/rope.hpp"
 #include "spec/ops/swiglu.hpp"
 
 namespace assay::spec::paper {
@@ -476,22 +475,22 @@ Operand PaperOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x
                  ReadBy::weight_gradient);
 }
 
-step::QkNormed<PaperOps> PaperOps::qk_norm(const Site& site, const Tensor& qkv, const Vector& q_gain,
-                                           const Vector& k_gain) {
+step::QkNormed<PaperOps> PaperOps::qk_norm_rope(const Site& site, const Tensor& qkv, const Vector& q_gain,
+                                                const Vector& k_gain) {
   begin_op(site);
   match(site, q_gain.entries, k_gain.entries);
   match(site, qkv.columns(), all_heads_ * q_gain.entries);
   const qk_norm::Shape shape{
       .B = B_, .T = T_, .H = s_.model.heads, .K = s_.model.kv_heads, .E = q_gain.entries};
-  record(site, StepPass::forward, qk_norm::forward_flops(shape),
-         qk_norm::forward_bytes(shape, element_, statistic_));
+  record(site, StepPass::forward, qk_norm::forward_flops(shape) + rope::forward_flops(turned()),
+         qk_norm::forward_rope_bytes(shape, element_, statistic_));
   Tensor out = value(site, qkv.storage->shape);
   return {std::move(out), statistic(site, {B_, T_, s_.model.heads + s_.model.kv_heads})};
 }
 
-void PaperOps::qk_norm_backward(const Site& site, Tensor& dqkv, const Tensor& qkv, const Vector& q_gain,
-                                const Vector& k_gain, const Tensor& rstd, const VectorGradient& dq_gain,
-                                const VectorGradient& dk_gain) {
+void PaperOps::qk_norm_rope_backward(const Site& site, Tensor& dqkv, const Tensor& qkv, const Vector& q_gain,
+                                     const Vector& k_gain, const Tensor& rstd, const VectorGradient& dq_gain,
+                                     const VectorGradient& dk_gain) {
   begin_op(site);
   match(site, qkv.columns(), dqkv.columns());
   match(site, dq_gain.entries, q_gain.entries);
@@ -499,19 +498,22 @@ void PaperOps::qk_norm_backward(const Site& site, Tensor& dqkv, const Tensor& qk
   match(site, rstd.rows(), B_);
   const qk_norm::Shape shape{
       .B = B_, .T = T_, .H = s_.model.heads, .K = s_.model.kv_heads, .E = q_gain.entries};
-  record(site, StepPass::backward, qk_norm::backward_flops(shape),
-         qk_norm::backward_bytes(shape, element_, statistic_));
+  record(site, StepPass::backward, qk_norm::backward_flops(shape) + rope::backward_flops(turned()),
+         qk_norm::backward_rope_bytes(shape, element_, statistic_));
   norm_scratch(memory::head_norm_partial_rows, s_.model.head_dim);
   write(dqkv);
 }
 
 // Attention.
 
+rope::Shape PaperOps::turned() const {
+  return {.B = B_, .T = T_, .H = s_.model.heads + s_.model.kv_heads, .E = s_.model.head_dim};
+}
+
 void PaperOps::rope(const Site& site, Tensor& qkv) {
   begin_op(site);
-  const rope::Shape turned{.B = B_, .T = T_, .H = s_.model.heads + s_.model.kv_heads, .E = s_.model.head_dim};
-  record(site, StepPass::forward, rope::forward_flops(turned),
-         rope::forward_bytes(turned, element_, statistic_));
+  record(site, StepPass::forward, rope::forward_flops(turned()),
+         rope::forward_bytes(turned(), element_, statistic_));
   write(qkv);
 }
 
@@ -558,19 +560,15 @@ Operand PaperOps::attention_operand(const Site& site, const Attention& attention
 
 /// cuDNN writes dqkv as one tensor, plain GEMMs and loops when their own tensors are gone; FlashAttention
 /// gives dq, dk and dv apart.
-Tensor PaperOps::attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv,
-                                                 const Attention& saved) {
+Tensor PaperOps::attention_backward(const Site& site, Tensor dy, Tensor qkv, const Attention& saved) {
   begin_op(site);
   const ModelSpec& m = s_.model;
   match(site, dy.columns(), m.heads * m.head_dim);
   match(site, saved.lse.rows(), B_);
   if (trace_) {
     const attention::Shape shape{.B = B_, .T = T_, .H = m.heads, .K = m.kv_heads, .E = m.head_dim};
-    const rope::Shape turned{.B = B_, .T = T_, .H = m.heads + m.kv_heads, .E = m.head_dim};
     record(site, StepPass::backward, attention::backward_flops(shape, mask()),
            attention::backward_bytes(shape, element_, statistic_));
-    record(step::site::rope, StepPass::backward, rope::backward_flops(turned),
-           rope::backward_bytes(turned, element_, statistic_));
     for (const FlopComponent part : {FlopComponent::attention_scores, FlopComponent::attention_values})
       for (const ExecutedPass pass : {ExecutedPass::backward, ExecutedPass::recompute})
         execute(part, pass, attention_flops().at(part, pass));
@@ -586,6 +584,15 @@ Tensor PaperOps::attention_backward_through_rope(const Site& site, Tensor dy, Te
   }
   held(attention_backward_scratch(s_, B_, T_));
   return dqkv.defined() ? dqkv : whole();
+}
+
+/// Where parts are joined they are turned in the same pass.
+Tensor PaperOps::attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv,
+                                                 const Attention& saved) {
+  Tensor dqkv = attention_backward(site, std::move(dy), std::move(qkv), saved);
+  record(step::site::rope, StepPass::backward, rope::backward_flops(turned()),
+         rope::backward_bytes(turned(), element_, statistic_));
+  return dqkv;
 }
 
 // The gated activation.

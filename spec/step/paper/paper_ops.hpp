@@ -12,6 +12,7 @@
 #include "spec/memory/ledger.hpp"
 #include "spec/memory/setting.hpp"
 #include "spec/ops/attention.hpp"
+#include "spec/ops/rope.hpp"
 #include "spec/step/model.hpp"
 
 namespace assay::spec::paper {
@@ -171,15 +172,16 @@ class PaperOps {
   Tensor linear_input_gradient(const Site& site, const Operand& dy, const Weight& weight);
   void linear_weight_gradient(const Site& site, const Operand& dy, const Operand& x, const Gradient& dweight);
   void bias_gradient(const Site& site, const Tensor& dy, const VectorGradient& dbias);
-  step::QkNormed<PaperOps> qk_norm(const Site& site, const Tensor& qkv, const Vector& q_gain,
-                                   const Vector& k_gain);
-  void qk_norm_backward(const Site& site, Tensor& dqkv, const Tensor& qkv, const Vector& q_gain,
-                        const Vector& k_gain, const Tensor& rstd, const VectorGradient& dq_gain,
-                        const VectorGradient& dk_gain);
+  step::QkNormed<PaperOps> qk_norm_rope(const Site& site, const Tensor& qkv, const Vector& q_gain,
+                                        const Vector& k_gain);
+  void qk_norm_rope_backward(const Site& site, Tensor& dqkv, const Tensor& qkv, const Vector& q_gain,
+                             const Vector& k_gain, const Tensor& rstd, const VectorGradient& dq_gain,
+                             const VectorGradient& dk_gain);
   void rope(const Site& site, Tensor& qkv);
   Attention attention(const Site& site, const Tensor& qkv);
   Operand attention_operand(const Site& site, const Attention& attention, const Weight& weight,
                             ReadBy readers);
+  Tensor attention_backward(const Site& site, Tensor dy, Tensor qkv, const Attention& saved);
   Tensor attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv, const Attention& saved);
   Operand gate(const Site& site, const Tensor& gate_up, const Weight& down, ReadBy readers);
   step::GateGradient<PaperOps> gate_backward(const Site& site, Tensor d_gated, Tensor gate_up, Operand kept,
@@ -225,6 +227,7 @@ class PaperOps {
   void execute(FlopComponent component, ExecutedPass pass, ExecutedCount count);
   const ExecutedFlops& attention_flops();
   attention::Mask mask() const { return {.documents = documents_, .window = s_.model.window}; }
+  rope::Shape turned() const;  ///< q and k
 
   const memory::Setting& s_;
   memory::Ledger& ledger_;

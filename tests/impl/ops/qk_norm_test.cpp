@@ -20,20 +20,16 @@ TEST(QkNormImpl, SameBitsOnAnyNumberOfThreads) {
   for (auto type : {at::kDouble, at::kFloat, at::kBFloat16}) {
     const at::Tensor qkv = tests::normal({2, 300, 8, 12}, 1, type),
                      gain = tests::normal({12}, 2, tests::math_of(type));
-    EXPECT_TRUE(tests::repeatable([&] {
-      const auto out = qk_norm::forward(qkv, gain, gain, 4, 2, eps);
-      const auto statistic = tests::math_of(type);
-      at::Tensor dqkv = out.qkv.clone(), dq = at::zeros({12}, statistic), dk = at::zeros({12}, statistic);
-      qk_norm::backward(dqkv, qkv, gain, gain, out.rstd, 4, 2, dq, dk);
-      return std::vector{out.qkv, out.rstd, dqkv, dq, dk};
-    })) << type;
+    EXPECT_TRUE(tests::repeatable([&] { return parity::qk_norm_of(qkv, gain, 4, 2); })) << type;
   }
 }
 
 TEST(QkNormImpl, ConstraintsAreChecked) {
-  const auto forward = [](reference::Shape shape, Index gains, Index heads, Index kv_heads, double epsilon) {
+  const auto table = rope::table({1, 1, 1}, 2, at::kFloat, at::kCPU);
+  const auto forward = [&](reference::Shape shape, Index gains, Index heads, Index kv_heads, double epsilon) {
     return tests::refusal([&] {
-      qk_norm::forward(at::ones(shape), at::ones({gains}), at::ones({gains}), heads, kv_heads, epsilon);
+      qk_norm::forward_rope(at::ones(shape), at::ones({gains}), at::ones({gains}), heads, kv_heads, epsilon,
+                            table, {});
     });
   };
   EXPECT_EQ(forward({1, 2, 4, 6}, 6, 2, 1, eps), "accepted");
@@ -41,6 +37,7 @@ TEST(QkNormImpl, ConstraintsAreChecked) {
   EXPECT_EQ(forward({1, 2, 5, 6}, 6, 2, 1, eps), "qk_norm_c2");
   EXPECT_EQ(forward({1, 2, 4, 6}, 6, 2, 1, 0), "qk_norm_c3");
   EXPECT_EQ(forward({1, 2, 4, 0}, 0, 2, 1, eps), "qk_norm_c4");
+  EXPECT_EQ(forward({1, 3, 4, 6}, 6, 2, 1, eps), "rope_c6");  // three tokens, a table of two positions
 }
 
 }  // namespace

@@ -50,6 +50,9 @@ TEST(QkNormSpec, CostsWhatRmsNormCosts) {
   // 36 heads in and out and two gains in bf16, 36 rstd in fp32.
   EXPECT_EQ(qk_norm::forward_bytes(shape, 2, 4), Count(2 * 36 * 8 * 2 + (36 + 16) * 4));
   EXPECT_EQ(qk_norm::backward_bytes(shape, 2, 4), Count(3 * 36 * 8 * 2 + (36 + 2 * 16) * 4));
+  // With rope: 2*3*8 cosines and sines, and in forward 2*3*2 value heads in and out.
+  EXPECT_EQ(qk_norm::forward_rope_bytes(shape, 2, 4), Count(2 * (36 + 12) * 8 * 2 + (36 + 16) * 4 + 48 * 4));
+  EXPECT_EQ(qk_norm::backward_rope_bytes(shape, 2, 4), Count(3 * 36 * 8 * 2 + (36 + 2 * 16) * 4 + 48 * 4));
 }
 
 }  // namespace

@@ -14,19 +14,23 @@ using tests::exact;
 using tests::values;
 
 /// Table entry 1 rounding, product 1, sum 1; both sides form the angle in double, each with one rounding of
-/// it.
+/// it. `x_bound`: how far x is off, an entry each; empty: exact.
 inline tests::Allowed rope_bound(tests::Rounding rounding, const reference::Tensor<double>& x,
                                  const reference::Tensor<double>& y, const reference::Ids& positions,
-                                 const std::vector<double>& frequencies) {
+                                 const std::vector<double>& frequencies, std::vector<double> x_bound = {}) {
+  x_bound.resize(static_cast<std::size_t>(x.size()));
   const Index E = x.extent(3), heads = x.extent(2);
   return tests::each(x.size(), [&](Index i) {
     const Index e = i % E, other = e < E / 2 ? i + E / 2 : i - E / 2;
     const double angle = static_cast<double>(positions[static_cast<std::size_t>(i / (E * heads))]) *
                          frequencies[static_cast<std::size_t>(e % (E / 2))];
     const double cosine = std::abs(std::cos(angle)), sine = std::abs(std::sin(angle));
-    const double terms = std::abs(x[i]) * cosine + std::abs(x[other]) * sine;
-    const double turned = 2 * unit_roundoff(Dtype::f64) * angle * (std::abs(x[i]) + std::abs(x[other]));
-    return rounding.stored(y[i], rounding.gamma(3) * terms + turned);
+    const double own_off = x_bound[static_cast<std::size_t>(i)],
+                 other_off = x_bound[static_cast<std::size_t>(other)], own = std::abs(x[i]) + own_off,
+                 partner = std::abs(x[other]) + other_off;
+    const double terms = own * cosine + partner * sine, off = own_off * cosine + other_off * sine;
+    const double turned = 2 * unit_roundoff(Dtype::f64) * angle * (own + partner);
+    return rounding.stored(y[i], off + rounding.gamma(3) * terms + turned);
   });
 }
 
