@@ -297,6 +297,13 @@ const std::vector<Invariant>& invariants() {
        "says, nor 2 % "
        "off the plan without the warning that the program then writes.",
        Unit::bytes},
+      {"later_ends", "the end of each later start = what its own steps come to",
+       "Of our own record, to which a resumed run appends: steps, tokens, seconds, tokens/s, final loss and "
+       "share of the gap closed, since that start. No more than rounding is forgiven; an end behind a line "
+       "that could not be read, or behind a lost rank, is held to itself alone. The first start's end is "
+       "held "
+       "to its steps by the invariants of a summary.",
+       Unit::none},
       {"scaling", "per GPU, a run on more GPUs is not twice as fast as one on fewer",
        "Only between runs of the same model, GPU, micro-batch and sequence length; by the corrected numbers. "
        "1.9 times contradicts: the least mistake of counting is twice, and ratios are told apart by 5 %. "

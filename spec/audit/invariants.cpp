@@ -48,7 +48,8 @@ constexpr Other others[] = {{"mfu_possible", judge_mfu_possible},
                             {"valid_tokens", judge_valid_tokens},
                             {"vocabulary", judge_vocabulary},
                             {"phases", judge_phases},
-                            {"memory_plan", judge_memory_plan}};
+                            {"memory_plan", judge_memory_plan},
+                            {"later_ends", judge_later_ends}};
 
 const Invariant& invariant_named(std::string_view id) {
   std::vector<std::string> known;

@@ -2,6 +2,7 @@
 // spec::record, which validates them.
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 #include <utility>
 #include <variant>
 
@@ -13,6 +14,7 @@
 #include "spec/audit/readers/scan.hpp"
 #include "spec/error.hpp"
 #include "spec/record/read.hpp"
+#include "spec/record/run.hpp"
 
 namespace assay::spec::audit {
 namespace assay_record {
@@ -108,11 +110,17 @@ class AssayRecord : public LineReader {
     else if (line.text.starts_with("{"))
       read_event(line, builder);
     else if (!trimmed(line.text).empty())
-      builder.unread(line.text);
+      unread(line, builder);
   }
 
  private:
+  void unread(const Line& line, RecordBuilder& builder) {
+    all_read_ = false;
+    builder.unread(line.text);
+  }
+
   void take(const Line& line, Step& step, RecordBuilder& builder) {
+    tally(step, builder);
     // No GPU: nothing was measured.
     if (step[Field::memory_peak] && step[Field::memory_peak]->value == 0) step[Field::memory_peak].reset();
     step[Field::phases] = phase_times(line.text, line.number);
@@ -122,6 +130,17 @@ class AssayRecord : public LineReader {
       peak_ = {step[Field::step]->value, step[Field::memory_peak]->value};
     goes_on_behind_memory(builder);
     builder.step(step);
+  }
+
+  /// A run that goes on behind an end has not ended there: the later one counts.
+  void tally(const Step& step, RecordBuilder& builder) {
+    if (std::exchange(ended_, false)) builder.later_ends().pop_back();
+    const auto of = [&](Field field) { return step[field] ? step[field]->value : 0; };
+    sums_.steps += 1;
+    sums_.tokens += of(Field::tokens);
+    sums_.seconds += of(Field::seconds);
+    losses_.push_back(of(Field::loss));
+    if (losses_.size() > record::final_loss_steps) losses_.erase(losses_.begin());
   }
 
   static void goes_on_behind_memory(RecordBuilder& builder) {
@@ -136,11 +155,11 @@ class AssayRecord : public LineReader {
     JsonScan scan(bytes, events);
     const bool whole = scan.value() && (scan.blanks(), bytes.peek() < 0) && !events.bad() &&
                        step[Field::step] && step[Field::loss] && step[Field::seconds];
-    if (!whole) return builder.unread(line.text);
+    if (!whole) return unread(line, builder);
     if (is_null(step[Field::loss]) && schema_.as_before(events.keys())) {
       builder.null_loss();
     } else if (!schema_.holds(line, events.keys())) {
-      return builder.unread(line.text);
+      return unread(line, builder);
     } else {
       shapes_.learn(line, taken);
     }
@@ -166,13 +185,15 @@ class AssayRecord : public LineReader {
       // A record of another schema is told apart from a damaged one: nothing of it can be trusted.
       if (std::string_view(error.what()).find("schema") != std::string_view::npos)
         throw UserError(error.code(), "line " + std::to_string(line.number) + error.what());
-      builder.unread(line.text);
+      unread(line, builder);
     }
   }
 
   void read_start(const record::RunStart& start, std::int64_t line, RecordBuilder& builder) {
     ++starts_;
     planned_.reset(), peak_.reset();
+    sums_ = {}, losses_.clear(), all_read_ = true, ended_ = false;
+    vocab_ = static_cast<double>(start.vocab);
     if (start.planned_memory_bytes) planned_ = static_cast<double>(*start.planned_memory_bytes);
     const auto whole = [&](Setting setting, std::int64_t number) {
       builder.setting(setting, exactly(static_cast<double>(number), line));
@@ -274,9 +295,29 @@ class AssayRecord : public LineReader {
     builder.memory().push_back(out);
   }
 
-  void read_end(const record::RunEnd& end, std::int64_t line, RecordBuilder& builder) const {
-    // What a second start prints is of its own steps alone.
-    if (starts_ > 1) return;
+  /// What a later start says at its end is of its own steps alone.
+  void read_later_end(const record::RunEnd& end, std::int64_t line, RecordBuilder& builder) {
+    if (std::exchange(ended_, true)) builder.later_ends().pop_back();
+    EndOfStart out{
+        .line = line,
+        .said = {static_cast<double>(end.steps), static_cast<double>(end.tokens), end.seconds},
+        .of_lines = sums_,
+        .tokens_per_second = end.tokens_per_second,
+        .final_loss = end.final_loss,
+        .floor = end.floor,
+        .gap_closed = end.gap_closed,
+        .loss_of_lines = {},
+        .vocab = vocab_,
+        .sums_unknown = !all_read_ || end.exit_code == static_cast<std::int64_t>(ExitCode::peer_lost)};
+    const auto last = end.final_steps.value_or(0);
+    if (last >= 1 && last <= static_cast<std::int64_t>(losses_.size()))
+      out.loss_of_lines =
+          std::accumulate(losses_.end() - last, losses_.end(), 0.0) / static_cast<double>(last);
+    builder.later_ends().push_back(out);
+  }
+
+  void read_end(const record::RunEnd& end, std::int64_t line, RecordBuilder& builder) {
+    if (starts_ > 1) return read_later_end(end, line, builder);
     builder.summary(Setting::total_tokens, exactly(static_cast<double>(end.tokens), line));
     builder.summary(Setting::total_seconds, exactly(end.seconds, line));
     builder.summary(Setting::average_tokens_per_second, exactly(end.tokens_per_second, line));
@@ -295,6 +336,11 @@ class AssayRecord : public LineReader {
   std::optional<double> planned_;                  ///< memory, of the last start
   std::optional<std::pair<double, double>> peak_;  ///< the last step's number and its peak, since that start
   bool resumed_ = false;
+  EndOfStart::Sums sums_;       ///< of the steps since the last start
+  std::vector<double> losses_;  ///< of the last of them
+  double vocab_ = 0;
+  bool all_read_ = true;  ///< every line since the last start
+  bool ended_ = false;    ///< the last of later_ends() is of this start
   LineShapes shapes_{Notation::json};
   StepSchema schema_;
 };
