@@ -167,7 +167,7 @@ std::string summary(const RunStart& start, const RunEnd& end) {
   if (end.goodput && end.goodput->seconds > 0)
     out += row("goodput", grouped(static_cast<std::int64_t>(std::llround(end.goodput->tokens_per_second))) +
                               " tokens/s over " + spec::duration(end.goodput->seconds) +
-                              " since the program began: " + fractions(*end.goodput));
+                              " since the trainer began: " + fractions(*end.goodput));
   // The folder by name: it may be one with a number behind, which the same command would not choose again.
   if (end.reason == EndReason::saved)
     out += row("continue", "run the same command with run.directory=" + setting(start, "run.directory") +

@@ -8,12 +8,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <ctime>
 #include <fstream>
-#include <iterator>
 #include <limits>
-#include <sstream>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -43,19 +39,6 @@ std::int64_t resident_bytes() {
   std::int64_t total_pages = 0, resident_pages = 0;
   file >> total_pages >> resident_pages;
   return resident_pages * sysconf(_SC_PAGESIZE);
-}
-
-double process_age() {
-  std::ifstream file("/proc/self/stat");
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  // The second field is a name in parentheses, which may hold blanks; the 22nd is the start since boot.
-  std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
-  std::string field;
-  for (int number = 3; number <= 22; ++number) fields >> field;
-  timespec now = {};
-  if (!fields || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
-  const double began = std::stod(field) / static_cast<double>(sysconf(_SC_CLK_TCK));
-  return std::max(0.0, static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) - began);
 }
 
 namespace {

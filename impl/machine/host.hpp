@@ -18,10 +18,6 @@ std::int64_t host_memory();
 /// Resident memory of this process [B].
 std::int64_t resident_bytes();
 
-/// Time since this process began, by the system's account, to a hundredth of a second; 0 where the system
-/// does not say. [s]
-double process_age();
-
 /// Most memory that tensors took on the GPU since the arena of steps was reserved
 /// (impl/params/step_arena.hpp), or else since the start [B]; 0 on the CPU.
 std::int64_t device_peak_bytes(at::Device device);

@@ -2,11 +2,15 @@
 
 #include <numeric>
 
-#include "impl/machine/host.hpp"
-
 namespace assay::impl::run {
 
-RunClock::RunClock() { seconds_[static_cast<std::size_t>(RunPart::start_up)] = process_age(); }
+namespace {
+/// Set when this library is loaded. The system's start of the process would be the wrapper's that became this
+/// program by exec, which may have run for hours.
+const auto trainer_began = std::chrono::steady_clock::now();
+}  // namespace
+
+RunClock::RunClock() : since_(trainer_began) {}
 
 RunClock::Seconds RunClock::until(Clock::time_point now) const {
   Seconds seconds = seconds_;

@@ -1,5 +1,6 @@
 #pragma once
-// Where the wall-clock time of a run goes, from the start of its process to its end.
+// Where the wall-clock time of a run goes, from the trainer's first instruction to its end. What ran before
+// in the same process, a wrapper that ends in exec, and the loading of shared libraries are not the run's.
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -10,7 +11,7 @@ namespace assay::impl::run {
 
 enum class RunPart { start_up, steps, saves, evaluation, other, count };
 
-/// Every moment since this process began belongs to exactly one part: to the start-up until another is
+/// Every moment since the trainer was loaded belongs to exactly one part: to the start-up until another is
 /// entered.
 class RunClock {
  public:
@@ -25,7 +26,7 @@ class RunClock {
   Seconds until(Clock::time_point now) const;
 
   RunPart part_ = RunPart::start_up;
-  Clock::time_point since_ = Clock::now();
+  Clock::time_point since_;
   Seconds seconds_{};
 };
 

@@ -194,7 +194,7 @@ enum class EndReason { done, saved, non_finite, error };
 /// Tokens over all of a start's wall-clock time, and its parts, which add up to it.
 struct Goodput {
   double tokens_per_second = 0;
-  double seconds = 0;  ///< since rank 0's process began
+  double seconds = 0;  ///< since the first instruction of rank 0's trainer
   double start_up = 0, steps = 0, data_wait = 0, saves = 0, evaluation = 0, other = 0;
   bool operator==(const Goodput&) const = default;
 };

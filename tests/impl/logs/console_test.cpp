@@ -289,7 +289,7 @@ TEST(ConsoleImpl, TheEndSaysWhereAllTimeWent) {
       .tokens_per_second = 12'800, .seconds = 80, .start_up = 8, .steps = 64, .data_wait = 2, .saves = 6};
   screen.console.show(example_start());
   screen.console.show(end);
-  EXPECT_NE(screen.data.str().find("  goodput     12,800 tokens/s over 80.0 s since the program began: steps "
+  EXPECT_NE(screen.data.str().find("  goodput     12,800 tokens/s over 80.0 s since the trainer began: steps "
                                    "80.0 %, data wait 2.5 %, saves 7.5 %, start-up 10.0 %\n"),
             std::string::npos)
       << screen.data.str();
