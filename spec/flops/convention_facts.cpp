@@ -14,9 +14,9 @@ const std::vector<ConventionFacts>& conventions() {
       {palm_nonembedding, "palm_nonembedding", "6 (N - tables) + 12 L H E T",
        "PaLM, arXiv:2204.02311, appendix B, N as in arXiv:2001.08361", "+ gains; all pairs; - tied head"},
       {six_n, "6n", "6 N", "arXiv:2203.15556 (Chinchilla), section 3.3: FLOPs(N, D) = 6 N D",
-       "- attention; + embedding, gains"},
+       "- attention; + embedding, gains", false},
       {six_n_nonembedding, "6n_nonembedding", "6 (N - tables - head)",
-       "Kaplan et al., arXiv:2001.08361, section 2.1: C = 6 N, table 1", "- attention, head; + gains"},
+       "Kaplan et al., arXiv:2001.08361, section 2.1: C = 6 N, table 1", "- attention, head; + gains", false},
       {nanogpt_legacy_v1, "nanogpt_legacy_v1", "6 (N - positions) + 12 L D T",
        "karpathy/nanoGPT@eba36e8 model.py; aaronzhfeng/llm_TII@f514797 v1",
        "+ tables, gains; all pairs; E=D/H"},
@@ -50,6 +50,23 @@ const std::vector<ConventionFacts>& conventions() {
 
 const ConventionFacts& facts_of(Convention convention) {
   return conventions()[static_cast<std::size_t>(convention)];  // the table is in the enum's order
+}
+
+namespace {
+bool leaves_pairs_out(const ModelSpec& model, std::int64_t sequence_length) {
+  return model.window > 0 && model.window < sequence_length;
+}
+}  // namespace
+
+std::string formula_of(Convention convention, const ModelSpec& model, std::int64_t sequence_length) {
+  if (convention == Convention::exact && leaves_pairs_out(model, sequence_length))
+    return "6 P + 6 L H E w (2 T - w + 1) / T";
+  return std::string(facts_of(convention).formula);
+}
+
+bool counts_outside_window(Convention convention, const ModelSpec& model, std::int64_t sequence_length) {
+  return convention != Convention::exact && facts_of(convention).attention &&
+         leaves_pairs_out(model, sequence_length);
 }
 
 std::string_view to_string(Convention convention) { return facts_of(convention).name; }

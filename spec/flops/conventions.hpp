@@ -41,6 +41,7 @@ struct ConventionFacts {
   std::string_view formula;  ///< FLOPs per token, forward and backward
   std::string_view source;   ///< repository, file and commit, or paper
   std::string_view differs;  ///< from `exact`, in a few words
+  bool attention = true;     ///< it counts attention
 };
 
 /// All, `exact` first.
@@ -48,6 +49,13 @@ const std::vector<ConventionFacts>& conventions();
 const ConventionFacts& facts_of(Convention convention);
 std::string_view to_string(Convention convention);                 ///< its name
 std::optional<Convention> convention_from(std::string_view name);  ///< nothing for other words
+
+/// Its formula for a model whose window is shorter than a sequence of T, or for any other. Letters as above;
+/// w the window.
+std::string formula_of(Convention convention, const ModelSpec& model, std::int64_t sequence_length);
+
+/// Whether it counts pairs outside the model's window: all that count attention do, but for `exact`.
+bool counts_outside_window(Convention convention, const ModelSpec& model, std::int64_t sequence_length);
 
 /// FLOPs that a convention gives one token of a sequence of T, or why it gives none.
 struct ConventionCount {

@@ -197,6 +197,36 @@ TEST(FlopsCli, AWindowIsPrintedAndCounted) {
   printed(999);  // pairs that are no multiple of the tokens
 }
 
+TEST(FlopsCli, AWindowIsInTheFormulaAndAgainstExact) {
+  spec::ModelSpec model = spec::find_model("tiny-llama");
+  const std::string full = "exact                      6 P + 6 L H E (T + 1)\n";
+  for (const std::int64_t window : {0, 32, 128, 500}) {
+    model.window = window;
+    const FlopsReport report = flops_report({.model = model, .sequence_length = 128});
+    std::ostringstream table, json;
+    print_table(report, table);
+    print_json(report, json);
+    const bool shorter = window == 32;
+    const std::string out = table.str();
+    EXPECT_EQ(out.find(full) == std::string::npos, shorter) << window;
+    EXPECT_EQ(out.find("exact                      6 P + 6 L H E w (2 T - w + 1) / T\n") != std::string::npos,
+              shorter);
+    EXPECT_EQ(out.find("- diagonal's half*\n") != std::string::npos, shorter) << out;
+    EXPECT_EQ(out.find("\n* also counts pairs outside the window") != std::string::npos, shorter);
+    EXPECT_NE(out.find("  the reference\n"), std::string::npos);
+    EXPECT_NE(out.find("- attention; + embedding, gains\n"), std::string::npos) << "it counts no pair";
+    // 6 * 819,200 + 6 * 4 * 128 * 129, or 6 * 819,200 + 6 * 4 * 128 * 32 * (2 * 128 - 32 + 1) / 128.
+    const auto parsed = nlohmann::json::parse(json.str());
+    EXPECT_EQ(parsed["flops_per_token"], shorter ? "5088000" : "5311488") << window;
+    for (const auto& convention : parsed["conventions"]) {
+      const std::string name = convention["name"], differs = convention["differs"];
+      EXPECT_EQ(differs.ends_with("; pairs outside the window"),
+                shorter && name != "exact" && !name.starts_with("6n"))
+          << name;
+    }
+  }
+}
+
 TEST(FlopsCli, SparseModelsAddUpAndStateWhatIsActive) {
   const FlopsReport report = flops_report({.model = small_deepseek(), .sequence_length = 128});
   Count parameters, flops;

@@ -21,8 +21,10 @@ std::string number_or_null(std::string_view name, const std::optional<double>& v
 }
 
 void print_convention(const ConventionLine& line, std::ostream& out) {
-  out << "{" << text("name", line.facts->name) << "," << text("formula", line.facts->formula) << ","
-      << text("source", line.facts->source) << "," << text("differs", line.facts->differs);
+  out << "{" << text("name", line.facts->name) << "," << text("formula", line.formula) << ","
+      << text("source", line.facts->source) << ","
+      << text("differs",
+              std::string(line.facts->differs) + (line.outside_window ? "; pairs outside the window" : ""));
   if (line.count.flops)
     out << "," << count("flops_per_token", *line.count.flops) << "," << number("of_exact", *line.of_exact);
   else

@@ -132,8 +132,16 @@ void add_conventions(FlopsReport& report) {
   const FlopsRequest& request = report.request;
   const double exact = report.flops.per_token().to_double();
   for (const spec::ConventionFacts& facts : spec::conventions()) {
-    ConventionLine line{
-        &facts, spec::flops_per_token(facts.convention, request.model, request.sequence_length), {}, {}, {}};
+    const auto of = [&](auto function) {
+      return function(facts.convention, request.model, request.sequence_length);
+    };
+    ConventionLine line{.facts = &facts,
+                        .formula = of(spec::formula_of),
+                        .outside_window = of(spec::counts_outside_window),
+                        .count = of(spec::flops_per_token),
+                        .of_exact = {},
+                        .dense = {},
+                        .sparse = {}};
     if (line.count.flops) {
       const double flops = line.count.flops->to_double();
       const auto share = [&](double peak) {

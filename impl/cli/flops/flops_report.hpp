@@ -38,6 +38,8 @@ struct FlopsLine {
 
 struct ConventionLine {
   const spec::ConventionFacts* facts = nullptr;
+  std::string formula;          ///< for the model
+  bool outside_window = false;  ///< counts pairs that no token sees
   spec::ConventionCount count;
   std::optional<double> of_exact;       ///< count / exact
   std::optional<double> dense, sparse;  ///< utilisation of the peaks, unjudged, share of 1

@@ -105,10 +105,12 @@ void print_conventions(const FlopsReport& report, std::ostream& out) {
       out << right(spec::fixed(line.count.flops->to_double() / 1e9, 4), 13)
           << right(spec::fixed(*line.of_exact, 4), 8)
           << (shares ? right(judged(line.dense), 9) + right(judged(line.sparse), 9) : "") << "  "
-          << line.facts->differs << "\n";
+          << line.facts->differs << (line.outside_window ? "*" : "") << "\n";
     else
       out << right("-", 13) << "  " << line.count.why_not << "\n";
   }
+  if (std::ranges::any_of(report.conventions, &ConventionLine::outside_window))
+    out << "* also counts pairs outside the window, which are not computed\n";
   if (shares && std::any_of(report.conventions.begin(), report.conventions.end(),
                             [](const ConventionLine& line) { return line.dense && *line.dense > 1; }))
     out << "! above 100 %: impossible, so this convention counts what is not computed\n";
@@ -118,7 +120,7 @@ void print_formulas(const FlopsReport& report, std::ostream& out) {
   out << "\nformulas per token, forward and backward (letters: spec/flops/conventions.md)\n";
   for (const ConventionLine& line : report.conventions)
     if (line.count.flops)
-      out << left(std::string(line.facts->name), name_width) << line.facts->formula << "\n"
+      out << left(std::string(line.facts->name), name_width) << line.formula << "\n"
           << std::string(name_width, ' ') << line.facts->source << "\n";
 }
 
