@@ -68,8 +68,8 @@ std::string content_of(const std::string& path);
 
 /// Reads a checkpoint folder, of whatever layout, into `buffers`, whole or shards, after checking marker,
 /// manifest, sizes and content hashes of every tensor. Collective: of ranks that see the same files each
-/// hashes its part of the bytes. Errors: AgreedError(bad_data) naming file and tensor; nothing of `buffers`
-/// is changed on any rank when a check fails on one.
+/// hashes its part of the bytes. Errors: AgreedError(bad_data) naming rank, host, file and tensor; nothing of
+/// `buffers` is changed on any rank when a check fails on one.
 State load(const std::string& path, ParameterBuffers& buffers, Communicator& communicator);
 /// By one rank that hashes all bytes itself.
 State load(const std::string& path, ParameterBuffers& buffers);

@@ -8,6 +8,7 @@
 #include "impl/checkpoint/folder.hpp"
 #include "impl/checkpoint/input_file.hpp"
 #include "impl/checkpoint/parts.hpp"
+#include "impl/machine/host_name.hpp"
 #include "spec/checkpoint/model_file.hpp"
 #include "spec/checkpoint/safetensors.hpp"
 #include "spec/error.hpp"
@@ -173,14 +174,17 @@ const FileEntry& entry_of(const fs::path& folder, const Manifest& manifest, cons
   return *entry;
 }
 
-/// Does `work` on every rank; where it fails on one, all throw what the first of them says.
+/// Does `work` on every rank; where it fails on one, all throw what the first of them says, and which it is:
+/// a file may be damaged on one host alone.
 template <class Work>
 void on_all(Communicator& communicator, Work&& work) {
   std::string fault;
   try {
     work();
   } catch (const UserError& error) {
-    fault = error.what();
+    if (communicator.size() > 1)
+      fault = "rank " + std::to_string(communicator.rank()) + " on host " + host_name() + " finds: ";
+    fault += error.what();
   }
   for (const std::string& text : communicator.all_gather(fault))
     if (!text.empty()) throw AgreedError(ExitCode::bad_data, text);

@@ -81,7 +81,9 @@ int on_ranks(spec::Device wanted, const std::function<int(const Rank&)>& work, s
     if (!communicator || communicator->size() == 1) throw;
     const auto [code, everywhere] = meaning_of(error);
     if (!everywhere || communicator->rank() == 0)
-      std::cerr << "assay: error: rank " << communicator->rank() << ": " << error.what() << std::endl;
+      std::cerr << "assay: error: "
+                << (everywhere ? "" : "rank " + std::to_string(communicator->rank()) + ": ") << error.what()
+                << std::endl;
     if (everywhere) {
       leave(*communicator, watching ? &*watching : nullptr);
       return static_cast<int>(code);

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include <limits>
 
 #include "impl/checkpoint/folder.hpp"
+#include "impl/machine/host_name.hpp"
 #include "impl/model/views.hpp"
 #include "spec/error.hpp"
 #include "spec/random/philox.hpp"
@@ -223,10 +225,19 @@ std::vector<std::string> refusals(const std::vector<std::string>& paths) {
 void expect_every_flip_refused(const std::string& damaged, const std::vector<std::string>& paths) {
   for (const auto& entry : fs::directory_iterator(damaged)) {
     if (entry.path().extension() != ".safetensors") continue;
+    std::vector<std::string> named;  // one rank of those that see the file
+    for (std::size_t rank = 0; rank < paths.size(); ++rank)
+      if (paths[rank] == damaged)
+        named.push_back("rank " + std::to_string(rank) + " on host " + host_name() +
+                        " finds: " + entry.path().string() + ": checkpoint_c3");
     for (std::uintmax_t position = 0; position < fs::file_size(entry.path()); position += 173) {
       flip(entry.path(), position);
-      for (const std::string& text : refusals(paths))
-        EXPECT_TRUE(text.starts_with(entry.path().string() + ": checkpoint_c3")) << position << ": " << text;
+      const std::vector<std::string> texts = refusals(paths);
+      for (const std::string& text : texts) {
+        EXPECT_EQ(text, texts[0]);
+        EXPECT_EQ(std::ranges::count_if(named, [&](const auto& start) { return text.starts_with(start); }), 1)
+            << position << ": " << text;
+      }
       flip(entry.path(), position);
     }
   }
@@ -236,6 +247,16 @@ void expect_every_flip_refused(const std::string& damaged, const std::vector<std
 TEST_F(CheckpointImpl, C3WhatOneRankFindsAllRefuse) {
   const std::string path = save(directory_, filled(1), {.step = 1, .tokens = 0, .config = {}}, 2).path;
   for (const std::size_t ranks : {2u, 5u}) expect_every_flip_refused(path, std::vector(ranks, path));
+}
+
+TEST_F(CheckpointImpl, TheRankThatFindsADamagedFileIsNamed) {
+  const std::string path = save(directory_, filled(1), {.step = 1, .tokens = 0, .config = {}}, 2).path;
+  const std::string other = directory_ + "/other";
+  fs::copy(path, other, fs::copy_options::recursive);
+  for (const auto& entry : fs::directory_iterator(other))
+    if (entry.path().extension() == ".safetensors") fs::resize_file(entry.path(), 8);
+  for (const std::string& text : refusals({path, path, other, path}))
+    EXPECT_TRUE(text.starts_with("rank 2 on host " + host_name() + " finds: " + other + "/")) << text;
 }
 
 /// Two hosts with a copy each: none leaves bytes of its own to the other.
