@@ -1,10 +1,10 @@
 #include "spec/step/paper/paper_ops.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "spec/error.hpp"
-#include "spec/ops/attention.hpp"
 #include "spec/ops/bias.hpp"
 #include "spec/ops/cross_entropy.hpp"
 #include "spec/ops/embedding.hpp"
@@ -50,6 +50,25 @@ void match(const Site& site, std::int64_t ours, std::int64_t theirs) {
   });
 }
 
+/// Document numbers as attention reads them. Errors: SpecError step_c3.
+std::vector<std::int64_t> numbers_of(const std::vector<std::vector<std::int64_t>>& lengths, std::int64_t B,
+                                     std::int64_t T) {
+  std::vector<std::int64_t> numbers;
+  for (const std::vector<std::int64_t>& of_sequence : lengths) {
+    // step_c3
+    require(static_cast<std::int64_t>(lengths.size()) == B &&
+                std::accumulate(of_sequence.begin(), of_sequence.end(), std::int64_t{0}) == T,
+            "step_c3", [&] {
+              return "documents of " + std::to_string(lengths.size()) + " sequences, not " +
+                     std::to_string(B) + ", or not of " + std::to_string(T) + " tokens each";
+            });
+    for (std::size_t number = 0; number < of_sequence.size(); ++number)
+      numbers.insert(numbers.end(), static_cast<std::size_t>(std::max<std::int64_t>(of_sequence[number], 0)),
+                     static_cast<std::int64_t>(number));
+  }
+  return numbers;
+}
+
 }  // namespace
 
 std::int64_t Tensor::columns() const { return rows() == 0 ? 0 : entries_of(storage->shape) / rows(); }
@@ -60,6 +79,7 @@ PaperOps::PaperOps(const memory::Setting& setting, memory::Ledger& ledger, Trace
       ledger_(ledger),
       trace_(trace),
       lengths_(lengths),
+      documents_(numbers_of(lengths, setting.micro, setting.sequence_length)),
       inventory_(inventory(setting.model)),
       element_(element_bytes(setting.dtype)),
       statistic_(setting.dtype == Dtype::bf16 ? f32_bytes : element_),
@@ -384,7 +404,7 @@ Attention PaperOps::attention(const Site& site, const Tensor& qkv) {
   if (trace_) {
     const attention::Shape shape{
         .B = B_, .T = T_, .H = s_.model.heads, .K = s_.model.kv_heads, .E = s_.model.head_dim};
-    record(site, StepPass::forward, attention::forward_flops(shape, {.window = s_.model.window}),
+    record(site, StepPass::forward, attention::forward_flops(shape, mask()),
            attention::forward_bytes(shape, element_, statistic_));
     for (const FlopComponent part : {FlopComponent::attention_scores, FlopComponent::attention_values})
       execute(part, ExecutedPass::forward, attention_flops().at(part, ExecutedPass::forward));
@@ -414,7 +434,7 @@ Tensor PaperOps::attention_backward_through_rope(const Site& site, Tensor dy, Te
   if (trace_) {
     const attention::Shape shape{.B = B_, .T = T_, .H = m.heads, .K = m.kv_heads, .E = m.head_dim};
     const rope::Shape turned{.B = B_, .T = T_, .H = m.heads + m.kv_heads, .E = m.head_dim};
-    record(site, StepPass::backward, attention::backward_flops(shape, {.window = m.window}),
+    record(site, StepPass::backward, attention::backward_flops(shape, mask()),
            attention::backward_bytes(shape, element_, statistic_));
     record(step::site::rope, StepPass::backward, rope::backward_flops(turned),
            rope::backward_bytes(turned, element_, statistic_));

@@ -11,6 +11,7 @@
 #include "spec/memory/attention.hpp"
 #include "spec/memory/ledger.hpp"
 #include "spec/memory/setting.hpp"
+#include "spec/ops/attention.hpp"
 #include "spec/step/model.hpp"
 
 namespace assay::spec::paper {
@@ -118,7 +119,7 @@ class PaperOps {
   using PaddedHead = paper::PaddedHead;
 
   /// `lengths`: documents of each sequence of a micro-batch; empty: one each. `trace` may be null: then
-  /// memory alone is followed. Both must outlive this, as `setting` and `ledger`.
+  /// memory alone is followed. Both must outlive this, as `setting` and `ledger`. Errors: SpecError step_c3.
   PaperOps(const memory::Setting& setting, memory::Ledger& ledger, Trace* trace = nullptr,
            const std::vector<std::vector<std::int64_t>>& lengths = {});
 
@@ -193,11 +194,13 @@ class PaperOps {
   void record_gemm(const Site& site, time::StepPass pass, const Gemm& gemm, const Count& bytes);
   void execute(FlopComponent component, ExecutedPass pass, ExecutedCount count);
   const ExecutedFlops& attention_flops();
+  attention::Mask mask() const { return {.documents = documents_, .window = s_.model.window}; }
 
   const memory::Setting& s_;
   memory::Ledger& ledger_;
   Trace* const trace_;
   const std::vector<std::vector<std::int64_t>>& lengths_;
+  const std::vector<std::int64_t> documents_;  ///< their number at each token
   const Inventory inventory_;
   const std::int64_t element_, statistic_, all_heads_;
   std::int64_t B_ = 0, T_ = 0, N_ = 0;

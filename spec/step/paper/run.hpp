@@ -19,7 +19,7 @@ void walk(const memory::Setting& setting, memory::Ledger& ledger);
 std::vector<memory::Item> kept_activations(const memory::Setting& setting);
 
 /// Forward and backward of every micro-batch of a step. `lengths`: documents of each sequence of a
-/// micro-batch, the same in each; empty: each sequence is one. Errors: as walk; executed_c1.
+/// micro-batch, the same in each; empty: each sequence is one. Errors: as walk; executed_c1, step_c3.
 Trace trace(const memory::Setting& setting, const std::vector<std::vector<std::int64_t>>& lengths = {});
 
 /// The trainer's calls in their order, as positions in trace.memory: where one chunk of the head stands for

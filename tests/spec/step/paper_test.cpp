@@ -123,6 +123,15 @@ std::int64_t pairs_counted(const std::vector<std::int64_t>& lengths, std::int64_
   return pairs;
 }
 
+/// Matmul FLOPs of attention in the list of ops, of that pass.
+Count attention_in_ops(const paper::Trace& trace, time::StepPass pass) {
+  Count flops;
+  for (const paper::OpRecord& record : trace.ops)
+    if (record.count.op == time::StepOp::attention && record.count.pass == pass)
+      flops += Count(static_cast<std::int64_t>(record.count.calls)) * record.count.flops.matmul;
+  return flops;
+}
+
 /// A GEMM into or out of pairs takes 2 E FLOPs a pair and head: 2 of them forward, 4 backward, the scores
 /// again.
 RC_GTEST_PROP(PaperSpec, AttentionRunsThePairsThatSeeEachOther, ()) {
@@ -135,7 +144,8 @@ RC_GTEST_PROP(PaperSpec, AttentionRunsThePairsThatSeeEachOther, ()) {
     lengths.push_back(*rc::gen::inRange<std::int64_t>(1, left + 1));
   const Count once = Count(2 * setting.micro_batches * setting.model.layers) * setting.model.heads *
                      setting.model.head_dim * pairs_counted(lengths, setting.model.window);
-  const ExecutedFlops ran = paper::trace(setting, {lengths}).executed;
+  const paper::Trace trace = paper::trace(setting, {lengths});
+  const ExecutedFlops& ran = trace.executed;
   const auto needed = [&](FlopComponent component, ExecutedPass pass) {
     return ran.at(component, pass).needed;
   };
@@ -145,6 +155,16 @@ RC_GTEST_PROP(PaperSpec, AttentionRunsThePairsThatSeeEachOther, ()) {
   RC_ASSERT(needed(attention_scores, ExecutedPass::backward) == 2 * once);
   RC_ASSERT(needed(attention_values, ExecutedPass::backward) == 2 * once);
   RC_ASSERT(needed(attention_scores, ExecutedPass::recompute) == once);
+  RC_ASSERT(attention_in_ops(trace, time::StepPass::forward) == 2 * once);
+  RC_ASSERT(attention_in_ops(trace, time::StepPass::backward) == 4 * once);
+}
+
+TEST(PaperSpec, C3RefusesDocumentsOfOtherSequences) {
+  const Setting setting{.model = small(), .micro = 2, .sequence_length = 3};
+  for (const std::vector<std::vector<std::int64_t>>& lengths :
+       {std::vector<std::vector<std::int64_t>>{{3}}, {{1, 2}, {2}}, {{4}, {2}}, {{3}, {3}, {3}}})
+    EXPECT_EQ(tests::label_of([&] { paper::trace(setting, lengths); }), "step_c3");
+  EXPECT_NO_THROW(paper::trace(setting, {{1, 2}, {3}}));
 }
 
 TEST(PaperSpec, C1RefusesAGemmOfWhatWasWrittenOver) {
