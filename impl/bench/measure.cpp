@@ -26,8 +26,8 @@ namespace {
 using spec::time::StepClass;
 using spec::time::StepOpCount;
 
-Row timed(const Plan& plan, const std::string& name, StepClass kind, double calls, const Flops& flops,
-          const Count& bytes, const std::function<void()>& prepare, const std::function<void()>& call) {
+Row timed(const Plan& plan, const std::string& name, StepClass kind, const Flops& flops, const Count& bytes,
+          const std::function<void()>& prepare, const std::function<void()>& call) {
   Patience patience = plan.patience;
   // A tournament in the first calls of a large GEMM chooses its algorithm: these calls do not count.
   if (plan.device.is_cuda() && flops.matmul.to_double() >= cuda::least_searched_flops)
@@ -36,7 +36,6 @@ Row timed(const Plan& plan, const std::string& name, StepClass kind, double call
   return {
       .name = name,
       .kind = kind,
-      .calls = calls,
       .seconds = median(times),
       .fastest = times.front(),
       .flops = flops.matmul.to_double(),
@@ -54,8 +53,7 @@ void large_gemm(const Plan& plan, const UseRow& use) {
   const std::int64_t n = plan.device.is_cuda() ? 8192 : 512;
   const at::Tensor left = square(plan, n), right = square(plan, n);
   const spec::linear::Shape shape{.N = n, .in = n, .out = n};
-  use(timed(plan, "square GEMM of " + std::to_string(n), StepClass::gemm, 0,
-            spec::linear::forward_flops(shape),
+  use(timed(plan, "square GEMM of " + std::to_string(n), StepClass::gemm, spec::linear::forward_flops(shape),
             spec::linear::forward_bytes(shape, element_bytes(plan.setting.dtype)), {},
             [&] { linear::forward(left, right); }));
 }
@@ -64,9 +62,9 @@ void memory(const Plan& plan, const UseRow& use) {
   const std::int64_t bytes = plan.device.is_cuda() ? std::int64_t{1} << 30 : std::int64_t{1} << 26;
   const at::Tensor from = at::ones({bytes / 4}, at::TensorOptions(plan.device).dtype(at::kFloat)),
                    to = at::empty_like(from);
-  use(timed(plan, "copy in device memory", StepClass::elementwise, 0, {}, 2 * Count(bytes), {},
+  use(timed(plan, "copy in device memory", StepClass::elementwise, {}, 2 * Count(bytes), {},
             [&] { to.copy_(from); }));
-  use(timed(plan, "fill of device memory", StepClass::elementwise, 0, {}, bytes, {}, [&] { to.zero_(); }));
+  use(timed(plan, "fill of device memory", StepClass::elementwise, {}, bytes, {}, [&] { to.zero_(); }));
 }
 
 /// The op that moves most bytes, except the optimizer, which is measured on a part of the weights.
@@ -125,8 +123,11 @@ void measure_ops(const Plan& plan, const UseRow& use) {
   within_memory(plan, [&] {
     settle_clock(plan);
     for_each_op(plan.setting, plan.device, [&](const OpCall& op) {
-      use(timed(plan, op.name, class_of(op.count.op), op.count.calls, op.count.flops, op.count.bytes,
-                op.prepare, op.call));
+      Row row =
+          timed(plan, op.name, class_of(op.count.op), op.count.flops, op.count.bytes, op.prepare, op.call);
+      row.calls = op.count.calls;
+      row.equal_calls = op.equal_calls;
+      use(row);
     });
   });
 }
@@ -138,7 +139,7 @@ void measure_ceilings(const Plan& plan, const UseRow& use) {
     for_each_op(plan.setting, plan.device, [&](const OpCall& op) {
       const StepClass kind = class_of(op.count.op);
       if (kind == StepClass::gemm || kind == StepClass::attention)
-        use(timed(plan, op.name, kind, 0, op.count.flops, op.count.bytes, op.prepare, op.call));
+        use(timed(plan, op.name, kind, op.count.flops, op.count.bytes, op.prepare, op.call));
     });
     memory(plan, use);
   });

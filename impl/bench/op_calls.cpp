@@ -81,8 +81,7 @@ class Observer final : public OpObserver {
     const auto restore = [&] {
       for (std::size_t i = 0; i < before.size(); ++i) (overwritten.begin() + i)->copy_(before[i]);
     };
-    OpCall made{
-        .name = name_of(first.op, first.pass), .count = in_a_step(first), .prepare = {}, .call = call};
+    OpCall made = in_a_step(first, call);
     for (std::size_t more = 1; more < counts.size(); ++more) {
       made.name += " with " + std::string(to_string(counts[more].op)) + "'s";
       made.count.flops = made.count.flops + counts[more].flops;
@@ -94,13 +93,19 @@ class Observer final : public OpObserver {
   }
 
  private:
-  /// How many calls of this size equal a step's work of this op and pass, by the bytes moved.
-  StepOpCount in_a_step(StepOpCount one) const {
+  OpCall in_a_step(StepOpCount one, const std::function<void()>& call) const {
     double bytes = 0;
+    one.calls = 0;
     for (const StepOpCount& each : whole_)
-      if (each.op == one.op && each.pass == one.pass) bytes += each.calls * each.bytes.to_double();
-    one.calls = bytes / one.bytes.to_double();
-    return one;
+      if (each.op == one.op && each.pass == one.pass) {
+        one.calls += each.calls;
+        bytes += each.calls * each.bytes.to_double();
+      }
+    return {.name = name_of(one.op, one.pass),
+            .count = one,
+            .equal_calls = bytes / one.bytes.to_double(),
+            .prepare = {},
+            .call = call};
   }
 
   const std::vector<StepOpCount> whole_;
@@ -138,12 +143,15 @@ void model_ops(const spec::memory::Setting& setting, at::Device device,
   model.backward(batch, std::move(saved));
 }
 
-/// `whole` for `part` of its `all` parameters.
-StepOpCount for_part(StepOpCount whole, std::int64_t part, std::int64_t all) {
-  whole.calls *= static_cast<double>(all) / static_cast<double>(part);
-  whole.flops.vector = whole.flops.vector.divided_exactly_by(all) * part;
-  whole.bytes = whole.bytes.divided_exactly_by(all) * part;
-  return whole;
+/// `count` for `part` of its `all` parameters.
+OpCall for_part(StepOpCount count, std::int64_t part, std::int64_t all, std::function<void()> call) {
+  count.flops.vector = count.flops.vector.divided_exactly_by(all) * part;
+  count.bytes = count.bytes.divided_exactly_by(all) * part;
+  return {.name = name_of(count.op, count.pass),
+          .count = count,
+          .equal_calls = count.calls * static_cast<double>(all) / static_cast<double>(part),
+          .prepare = {},
+          .call = std::move(call)};
 }
 
 void optimizer_ops(const spec::memory::Setting& setting, at::Device device,
@@ -153,7 +161,6 @@ void optimizer_ops(const spec::memory::Setting& setting, at::Device device,
     return *std::find_if(counts.begin(), counts.end(),
                          [&](const StepOpCount& each) { return each.op == op; });
   };
-  const auto name = [](StepOp op) { return name_of(op, StepPass::update); };
   const std::int64_t all = spec::parameter_count(setting.model).to_int64(),
                      part = std::min(all, most_parameters);
   const at::ScalarType type = scalar_type(setting.dtype), wide = Parameters::sums_of(setting.dtype),
@@ -166,10 +173,8 @@ void optimizer_ops(const spec::memory::Setting& setting, at::Device device,
   const StepOpCount zeroing = count(StepOp::zero_gradients);
   const at::Tensor sums =
       at::zeros({zeroing.bytes.divided_exactly_by(gradient.element_size()).to_int64()}, of(wide));
-  use({name(StepOp::zero_gradients), zeroing, {}, [&] { zero_gradients(sums); }});
-  use({name(StepOp::clip_grad_norm), for_part(count(StepOp::clip_grad_norm), part, all), {}, [&] {
-         clip_grad_norm::sum_of_squares(gradient);
-       }});
+  use(for_part(zeroing, 1, 1, [&] { zero_gradients(sums); }));
+  use(for_part(count(StepOp::clip_grad_norm), part, all, [&] { clip_grad_norm::sum_of_squares(gradient); }));
   const adamw::Settings settings{.learning_rate = 1e-3,
                                  .beta1 = 0.9,
                                  .beta2 = 0.95,
@@ -177,9 +182,8 @@ void optimizer_ops(const spec::memory::Setting& setting, at::Device device,
                                  .weight_decay = 0.1,
                                  .step = 7,
                                  .gradient_scale = 1};
-  use({name(StepOp::adamw), for_part(count(StepOp::adamw), part, all), {}, [&] {
-         adamw::update_guarded(weight, master, gradient, m1, m2, settings, coefficient);
-       }});
+  use(for_part(count(StepOp::adamw), part, all,
+               [&] { adamw::update_guarded(weight, master, gradient, m1, m2, settings, coefficient); }));
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ namespace assay::impl::bench {
 /// One op of a step, on the tensors that it meets there.
 struct OpCall {
   std::string name;               ///< "qkv weight gradient"
-  spec::time::StepOpCount count;  ///< of the call as it is made here, and how many such a step makes
+  spec::time::StepOpCount count;  ///< of the call as it is made here; `calls`: of this op, whatever size
+  double equal_calls;             ///< of this size that move as many bytes as all of these
   std::function<void()> prepare;  ///< restores what the last call has overwritten; may be empty
   std::function<void()> call;
 };

@@ -22,7 +22,8 @@ struct Subject {
 struct Row {
   std::string name;
   spec::time::StepClass kind = spec::time::StepClass::elementwise;
-  double calls = 0;                 ///< in a step; 0: not part of one
+  double calls = 0;                 ///< in a step, whatever size; 0: not part of one
+  double equal_calls = 0;           ///< of this size that move as many bytes as all of these
   double seconds = 0, fastest = 0;  ///< median and least [s]
   double flops = 0;                 ///< matmul [flop]
   double bytes = 0;                 ///< that it must move [B]

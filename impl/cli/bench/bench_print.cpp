@@ -18,11 +18,6 @@ using spec::json_number;
 using spec::json_string;
 using spec::time::StepClass;
 
-/// Calls as 18, or 5.5 where chunks are not whole.
-std::string shown_calls(double calls) {
-  return calls == std::floor(calls) ? fixed(calls, 0) : fixed(calls, 1);
-}
-
 /// FLOP/s are shown in units that fit the device.
 bool is_gpu(const Subject& subject) { return subject.device != "CPU"; }
 
@@ -51,6 +46,7 @@ std::string row_json(const Row& row) {
   std::string out =
       "{\"name\":" + json_string(row.name) + ",\"class\":" + json_string(std::string(to_string(row.kind)));
   if (row.calls > 0) out += ",\"calls\":" + json_number(row.calls);
+  if (row.equal_calls > 0) out += ",\"equal_calls\":" + json_number(row.equal_calls);
   out += ",\"seconds\":" + json_number(row.seconds) + ",\"fastest_seconds\":" + json_number(row.fastest) +
          ",\"matmul_flops\":" + json_number(row.flops) + ",\"bytes\":" + json_number(row.bytes);
   if (row.roofline)
@@ -129,8 +125,8 @@ std::string bench_columns(const Subject& subject, bool in_step) {
 std::string bench_row(const Row& row, const Subject& subject, bool in_step) {
   std::string out = left_aligned(row.name, 36) + right_aligned(fixed(row.seconds * 1e3, 3), 11);
   if (in_step)
-    out +=
-        right_aligned(shown_calls(row.calls), 8) + right_aligned(fixed(row.seconds * row.calls * 1e3, 2), 11);
+    out += right_aligned(fixed(row.calls, 0), 8) +
+           right_aligned(fixed(row.seconds * row.equal_calls * 1e3, 2), 11);
   out += right_aligned(flop_rate(row, subject), 10) + right_aligned(rate(row.bytes, row.seconds, 1e9), 8);
   const double peak_time = row.flops > 0 && subject.ceiling.peak > 0 ? row.flops / subject.ceiling.peak
                            : row.flops == 0 && subject.ceiling.bandwidth > 0
@@ -146,7 +142,7 @@ std::string bench_sums(const std::vector<Row>& rows) {
   for (const StepClass kind : {StepClass::gemm, StepClass::attention, StepClass::elementwise, StepClass::loss,
                                StepClass::optimizer}) {
     double sum = 0;
-    for (const Row& row : rows) sum += row.kind == kind ? row.seconds * row.calls : 0;
+    for (const Row& row : rows) sum += row.kind == kind ? row.seconds * row.equal_calls : 0;
     out += " " + std::string(to_string(kind)) + " " + fixed(sum * 1e3, 1) + " ms,";
     all += sum;
   }
@@ -167,7 +163,7 @@ std::string step_table(const StepTimes& times) {
          right_aligned("GB/s", 8) + right_aligned("of roofline", 13) + "\n";
   for (const Row& row : totals(times))
     out += left_aligned(row.name, 36) + right_aligned(fixed(row.seconds * 1e3, 2), 11) +
-           right_aligned(share_of(row.seconds, step), 9) + right_aligned(shown_calls(row.calls), 8) +
+           right_aligned(share_of(row.seconds, step), 9) + right_aligned(fixed(row.calls, 0), 8) +
            right_aligned(flop_rate(row, times.subject), 10) +
            right_aligned(rate(row.bytes, row.seconds, 1e9), 8) +
            right_aligned(row.roofline ? share_of(*row.roofline, row.seconds) : "-", 13) + "\n";

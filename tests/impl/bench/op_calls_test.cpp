@@ -8,6 +8,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <chrono>
+#include <map>
 #include <set>
 
 #include "impl/bench/stopwatch.hpp"
@@ -67,6 +68,27 @@ RC_GTEST_PROP(OpCallsImplProperty, EveryOpOfAStepIsCalledOnceAndGemmsRunTheFlops
     RC_ASSERT(seen);
   });
   RC_ASSERT(called == expected);
+}
+
+/// The norms of the blocks and the final one differ in the bytes that their backward moves; each is one call.
+TEST(OpCallsImpl, CallsOfEverySizeAreCounted) {
+  const c10::InferenceMode no_autograd;
+  const spec::memory::Setting setting{.model = spec::find_model("tiny-llama"),
+                                      .micro = 1,
+                                      .sequence_length = 16,
+                                      .micro_batches = 3,
+                                      .chunk_logits = 5 * 256};
+  std::map<std::string, double> calls;
+  double chunks_of_work = 0;
+  for_each_op(setting, at::kCPU, [&](const OpCall& op) {
+    calls[op.name] = op.count.calls;
+    if (op.count.op == StepOp::head && op.count.pass == StepPass::forward) chunks_of_work = op.equal_calls;
+  });
+  EXPECT_EQ(calls["rms_norm backward"], 3 * (2 * 4 + 1));
+  EXPECT_EQ(calls["head forward"], 3 * 4) << "16 rows in chunks of 5";
+  EXPECT_LT(chunks_of_work, 3 * 4) << "the last chunk has one row";
+  EXPECT_GT(chunks_of_work, 3 * 3);
+  EXPECT_EQ(calls["adamw update"], 1);
 }
 
 TEST(OpCallsImpl, PreparingGivesBackWhatACallOverwrote) {
