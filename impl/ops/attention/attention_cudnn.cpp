@@ -184,7 +184,8 @@ Shape checked_shape(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_h
 
 }  // namespace
 
-bool set_refusing(bool on) { return refusing.exchange(on); }
+Refusing::Refusing() : before_(refusing.exchange(true)) {}
+Refusing::~Refusing() { refusing = before_; }
 
 at::Tensor backward(const at::Tensor& upstream, const at::Tensor& qkv, const at::Tensor& value,
                     const at::Tensor& logsumexp, std::int64_t heads, std::int64_t kv_heads, bool fixed_order,

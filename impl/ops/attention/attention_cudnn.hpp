@@ -20,9 +20,18 @@ namespace assay::impl::attention::cudnn {
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const at::Tensor& y, const at::Tensor& lse,
                     std::int64_t heads, std::int64_t kv_heads, bool fixed_order, std::size_t plan = 0);
 
-/// While on, backward refuses every shape as it does those that the library does not take, so that what runs
-/// then can be tried on a GPU whose library takes all. Returns what was set before.
-bool set_refusing(bool on);
+/// While one lives, backward refuses every shape as it does those that the library does not take, so that
+/// what runs then can be tried on a GPU whose library takes all.
+class Refusing {
+ public:
+  Refusing();
+  ~Refusing();
+  Refusing(const Refusing&) = delete;
+  Refusing& operator=(const Refusing&) = delete;
+
+ private:
+  bool before_;
+};
 
 struct PlanFacts {
   std::string name;              ///< engine and choices of its knobs, by cuDNN's numbers

@@ -113,22 +113,11 @@ TEST(AttentionCuda, CudnnWritesTheGradientOfTheTrainersShapesIntoOneTensor) {
     }
 }
 
-class Refusing {
- public:
-  Refusing() : before_(attention::cudnn::set_refusing(true)) {}
-  ~Refusing() { attention::cudnn::set_refusing(before_); }
-  Refusing(const Refusing&) = delete;
-  Refusing& operator=(const Refusing&) = delete;
-
- private:
-  const bool before_;
-};
-
 /// The shape is new to this process, so that its choice is made here.
 TEST(AttentionCuda, ACudnnWhoseBackwardRefusesComputesNoForwardEither) {
   ASSAY_NEEDS_GPU();
   attention::new_choices();
-  const Refusing on;
+  const attention::cudnn::Refusing on;
   for (const auto& [heads, kv_heads] : {std::pair{6, 6}, std::pair{6, 2}}) {
     const at::Tensor qkv = tests::normal({2, 416, heads + 2 * kv_heads, 64}, 1, at::kBFloat16).to(at::kCUDA),
                      dy = tests::normal({2, 416, heads, 64}, 2, at::kBFloat16).to(at::kCUDA);
@@ -159,7 +148,7 @@ TEST(AttentionCuda, ARefusalAfterTheChoiceIsAnError) {
       rope::table(spec::rope::inverse_frequencies(64, 10000, {}), 384, at::kBFloat16, at::kCUDA);
   const auto out = attention::forward(qkv, 6, 2, {});
   ASSERT_EQ(out.backend, attention::Backend::cudnn);
-  const Refusing on;
+  const attention::cudnn::Refusing on;
   for (const bool through_rope : {false, true}) try {
       if (through_rope)
         attention::backward_through_rope(dy, qkv, out, 6, 2, {}, table, {});

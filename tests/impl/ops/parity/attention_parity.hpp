@@ -57,14 +57,38 @@ struct AttentionDrawn {
   at::Tensor v(const at::Tensor& all) const { return all.narrow(2, H + K, K); }
 };
 
+/// Error of one row's lse, of scores up to `largest` that are off by `score_error` at most, over `keys` keys.
+/// The exponents score - maximum: the score's error, and 2 roundings of each of the numbers in it. Their sum
+/// and its logarithm: `keys` additions, exp, log. Fused kernels have exp2 and log2 of the hardware, each
+/// within 2^-22 (PTX ISA, ex2.approx and lg2.approx).
+inline double lse_error(const tests::Rounding& rounding, double score_error, double largest, double lse,
+                        double keys, bool fused) {
+  const double exponent = score_error + rounding.gamma(4) * (2 * largest + std::abs(lse));
+  return std::expm1(exponent) + rounding.gamma(keys + 2 + rounding.exponential) +
+         rounding.gamma(2) * std::abs(lse) + (fused ? 0x1p-21 : 0);
+}
+
+/// Of every entry of a fused kernel's lse, by the longest query and key: a score is of E products, the scale
+/// and its rounding, which add up to scale |q| |k| at most.
+inline double fused_lse_bound(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
+                              const at::Tensor& lse) {
+  const auto longest = [&](std::int64_t first, std::int64_t count) {
+    return qkv.narrow(2, first, count).to(at::kDouble).norm(2, -1).max().item<double>();
+  };
+  const auto rounding = tests::rounding_of(qkv.scalar_type(), qkv.device());
+  const double E = static_cast<double>(qkv.size(3)),
+               largest = longest(0, heads) * longest(heads, kv_heads) / std::sqrt(E);
+  return lse_error(rounding, rounding.gamma(E + 3) * largest, largest, lse.abs().max().item<double>(),
+                   static_cast<double>(qkv.size(1)), true);
+}
+
 /// Bounds term by term, first order in each rounding with the exponential's growth kept. For row (b, h, t)
 /// and key s:
 ///   score: E products, the scale and its rounding -> gamma_{E+3} scale sum |q k|;
-///   exponent score - maximum or score - lse: that, and 2 roundings of each of the numbers in it;
+///   lse: lse_error;
 ///   probability: relative error of two exponents (its own and the sum's), T additions, exp, quotient.
 /// Fused kernels hand probabilities and dscores to their products in bf16 (`handed`), take delta from a
-/// stored y, store a group's dk and dv of each query head before they are added, and have exp2 and log2 of
-/// the hardware, each within 2^-22 (PTX ISA, ex2.approx and lg2.approx).
+/// stored y, and store a group's dk and dv of each query head before they are added.
 class AttentionBounds {
  public:
   AttentionBounds(const AttentionDrawn& d, const reference::attention::Forward<double>& truth)
@@ -123,12 +147,10 @@ class AttentionBounds {
     }
     const double lse = truth_.lse(b, h, t);
     const double exponent = score_error + rounding_.gamma(4) * (2 * largest + std::abs(lse));
-    const double lse_error = std::expm1(exponent) + rounding_.gamma(n + 2 + rounding_.exponential) +
-                             rounding_.gamma(2) * std::abs(lse) + (handed_ > 0 ? 0x1p-21 : 0);
-    lse_(b, h, t) = lse_error;
-    const double relative =
-        std::expm1(2 * exponent + lse_error + rounding_.gamma(n + 4 + rounding_.exponential) +
-                   (handed_ > 0 ? 0x1p-21 : 0));
+    const double of_lse = lse_error(rounding_, score_error, largest, lse, n, handed_ > 0);
+    lse_(b, h, t) = of_lse;
+    const double relative = std::expm1(
+        2 * exponent + of_lse + rounding_.gamma(n + 4 + rounding_.exponential) + (handed_ > 0 ? 0x1p-21 : 0));
 
     double delta = 0;  // sum over s of p * sum of |dy v|
     for (Index s = 0; s <= t; ++s)

@@ -144,23 +144,12 @@ TEST_F(NumericsCuda, TheSameRunTwiceGivesTheSameBits) {
   EXPECT_TRUE(tensors("once", 6) == tensors("twice", 6));
 }
 
-class Refusing {
- public:
-  Refusing() : before_(attention::cudnn::set_refusing(true)) {}
-  ~Refusing() { attention::cudnn::set_refusing(before_); }
-  Refusing(const Refusing&) = delete;
-  Refusing& operator=(const Refusing&) = delete;
-
- private:
-  const bool before_;
-};
-
 /// cuDNN takes the forward pass and not the backward one, as it may on another GPU or in another version.
 TEST_F(NumericsCuda, ABackwardThatCudnnRefusesIsSettledPlannedAndCountedBeforeTheFirstStep) {
   ASSAY_NEEDS_GPU();
   spec::record::Run refused;
   {
-    const Refusing on;
+    const attention::cudnn::Refusing on;
     refused = train("refused", {});
   }
   EXPECT_EQ(refused.start.attention, "flash");
