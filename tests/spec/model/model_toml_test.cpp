@@ -2,10 +2,16 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
 #include "spec/error.hpp"
 #include "spec/facts.hpp"
 #include "spec/model/model_spec.hpp"
+#include "spec/model/trainable.hpp"
 #include "tests/support/draw_model.hpp"
+#include "tests/support/paths.hpp"
 
 namespace assay::spec::model_toml_test {
 namespace {
@@ -56,6 +62,36 @@ TEST(ModelToml, ReadsEveryField) {
                               .rope_theta = 10000,
                               .rope_scaling = RopeScaling{8, 1, 4, 8192},
                               .init_std = 0.01}));
+}
+
+std::string text_of(const std::string& page) {
+  std::ifstream file(tests::source_dir() + "/" + page);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The model of one's own in docs/running.md trains, has what model.md requires and nothing else, and the
+/// parameters that the page states.
+TEST(ModelToml, TheDocumentedModelOfOnesOwnIsCompleteAndMinimal) {
+  const std::string page = text_of("docs/running.md"), fence = "```toml\n";
+  const std::size_t begin = page.find(fence) + fence.size(), end = page.find("```", begin);
+  ASSERT_NE(end, std::string::npos);
+  const std::string example = page.substr(begin, end - begin);
+  const ModelSpec model = model_from_toml(example, "docs/running.md");
+  EXPECT_NO_THROW(require_trainable(model));
+  EXPECT_EQ(parameter_count(model), Count(49'357'312));
+  EXPECT_NE(page.find("`parameters = 49_357_312`"), std::string::npos);
+
+  const std::string meaning = text_of("spec/model/model.md"), start = "Required: ";
+  const std::size_t list = meaning.find(start) + start.size();
+  const std::string required = meaning.substr(list, meaning.find('.', list) - list);
+  std::istringstream lines(example);
+  for (std::string line; std::getline(lines, line);) {
+    const std::string key = line.substr(0, line.find(' '));
+    std::string without = example;
+    without.erase(without.find(line), line.size());
+    EXPECT_NE(error_of(without).find("\"" + key + "\" is missing"), std::string::npos) << key;
+    EXPECT_NE(required.find(key), std::string::npos) << key;
+  }
 }
 
 TEST(ModelToml, ReadsWhatALlamaDoesNotHave) {
