@@ -20,7 +20,7 @@ import check_tidy
 ROOT = check_tidy.ROOT
 ROOMS = ["tests/impl", "tests/spec", "impl", "spec", "tests/cli", "reference", "tests/reference", "tests/support"]
 NEED_TORCH = ("impl", "tests/impl")
-APART = {"impl/machine/architectures.cpp", "tests/support/entry.cpp"}
+APART = {"impl/machine/architectures.cpp", "tests/support/program/entry.cpp"}
 PROGRAM = re.compile(r"^int main\(", re.M)
 
 

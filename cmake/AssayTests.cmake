@@ -10,7 +10,7 @@ target_link_libraries(assay_test_support PUBLIC assay_spec GTest::gtest GTest::g
                                          PRIVATE assay_own_code nlohmann_json::nlohmann_json)
 assay_batch(assay_test_support)
 # The tests' main() stays a part of its own: a program with another one links the rest.
-set_source_files_properties(${CMAKE_SOURCE_DIR}/tests/support/entry.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+set_source_files_properties(${CMAKE_SOURCE_DIR}/tests/support/program/entry.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 set_source_files_properties(${CMAKE_SOURCE_DIR}/tests/support/paths.cpp PROPERTIES COMPILE_DEFINITIONS
   "ASSAY_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\";ASSAY_BINARY_DIR=\"${CMAKE_BINARY_DIR}\"")
 

@@ -1,6 +1,7 @@
 // The ends of a record to which resumed runs append: each is of its own start's steps. Source:
 // spec/record/record.md, "run_end". The first start's end is a summary like another trainer's.
 #include <cmath>
+#include <utility>
 
 #include "spec/audit/groups.hpp"
 #include "spec/record/run.hpp"
@@ -16,7 +17,7 @@ Interval rounded(double value, double scale, double operations) {
   return {value - rounding, value + rounding};
 }
 
-class Ends {
+class LaterEnds {
  public:
   void judge(const EndOfStart& end) {
     ++out_.judged;
@@ -57,7 +58,7 @@ class Ends {
 }  // namespace
 
 Result judge_later_ends(const Evidence& e) {
-  Ends ends;
+  LaterEnds ends;
   for (const EndOfStart& end : e.record.later_ends) ends.judge(end);
   if (e.record.later_ends.empty()) return not_judged("the end of a later start");
   return std::move(ends).result();

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <iostream>
 
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace {
 

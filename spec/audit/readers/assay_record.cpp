@@ -133,8 +133,12 @@ class AssayRecord : public LineReader {
   }
 
   /// A run that goes on behind an end has not ended there: the later one counts.
+  void drop_end(RecordBuilder& builder) {
+    if (std::exchange(ended_, false) && !builder.later_ends().empty()) builder.later_ends().pop_back();
+  }
+
   void tally(const Step& step, RecordBuilder& builder) {
-    if (std::exchange(ended_, false)) builder.later_ends().pop_back();
+    drop_end(builder);
     const auto of = [&](Field field) { return step[field] ? step[field]->value : 0; };
     sums_.steps += 1;
     sums_.tokens += of(Field::tokens);
@@ -297,7 +301,8 @@ class AssayRecord : public LineReader {
 
   /// What a later start says at its end is of its own steps alone.
   void read_later_end(const record::RunEnd& end, std::int64_t line, RecordBuilder& builder) {
-    if (std::exchange(ended_, true)) builder.later_ends().pop_back();
+    drop_end(builder);
+    ended_ = true;
     EndOfStart out{
         .line = line,
         .said = {static_cast<double>(end.steps), static_cast<double>(end.tokens), end.seconds},

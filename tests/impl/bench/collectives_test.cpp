@@ -1,6 +1,6 @@
 // labels: unit property
 // What `assay bench ceilings --ranks` measures: sizes, calls, and rows that every rank agrees on. Ranks are
-// threads here; tests/cli/bench_collectives_test.cpp has processes.
+// threads here; tests/cli/bench/bench_collectives_test.cpp has processes.
 #include "impl/bench/collectives.hpp"
 
 #include <ATen/ATen.h>

@@ -11,7 +11,7 @@
 #include "spec/audit/hypotheses.hpp"
 #include "spec/audit/invariants.hpp"
 #include "tests/support/read_text.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::begun_anew_test {
 namespace {

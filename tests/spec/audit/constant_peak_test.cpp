@@ -11,7 +11,7 @@
 #include "spec/audit/invariants.hpp"
 #include "spec/audit/readers/read_log.hpp"
 #include "tests/support/read_text.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::constant_peak_test {
 namespace {

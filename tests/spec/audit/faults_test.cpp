@@ -12,8 +12,8 @@
 
 #include "spec/audit/invariants.hpp"
 #include "spec/text/quantity.hpp"
-#include "tests/support/audit_confusion.hpp"
-#include "tests/support/audit_floors.hpp"
+#include "tests/support/audit/confusion.hpp"
+#include "tests/support/audit/floors.hpp"
 #include "tests/support/paths.hpp"
 
 namespace assay::spec::audit::faults_test {

@@ -7,7 +7,7 @@
 
 #include "tests/spec/audit/result_of.hpp"
 #include "tests/support/read_text.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::final_loss_test {
 namespace {

@@ -12,7 +12,7 @@
 #include "spec/audit/readers/read_log.hpp"
 #include "tests/spec/audit/result_of.hpp"
 #include "tests/support/read_text.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::lines_and_settings_test {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "spec/audit/invariants.hpp"
 #include "tests/support/read_text.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::restarts_at_the_next_step_test {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "spec/audit/hypotheses.hpp"
 #include "tests/support/read_text.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::running_mean_test {
 namespace {

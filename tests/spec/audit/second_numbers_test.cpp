@@ -6,7 +6,7 @@
 
 #include "spec/audit/hypotheses.hpp"
 #include "spec/audit/readers/read_log.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::second_numbers_test {
 namespace {

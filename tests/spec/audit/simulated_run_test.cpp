@@ -1,5 +1,5 @@
 // labels: unit property
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

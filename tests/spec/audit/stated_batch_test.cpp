@@ -9,7 +9,7 @@
 
 #include "spec/audit/hypotheses.hpp"
 #include "tests/support/read_text.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::stated_batch_test {
 namespace {

@@ -8,7 +8,7 @@
 #include "spec/audit/hypotheses.hpp"
 #include "spec/error.hpp"
 #include "tests/support/read_text.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::trainer_habits_test {
 namespace {

@@ -11,7 +11,7 @@
 #include "spec/audit/readers/read_log.hpp"
 #include "spec/audit/trainer.hpp"
 #include "tests/support/paths.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::trainers_test {
 namespace {

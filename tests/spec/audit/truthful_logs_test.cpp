@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "spec/audit/hypotheses.hpp"
-#include "tests/support/audit_confusion.hpp"
-#include "tests/support/read_simulated.hpp"
+#include "tests/support/audit/confusion.hpp"
+#include "tests/support/simulated/read.hpp"
 
 namespace assay::spec::audit::truthful_logs_test {
 namespace {

@@ -5,7 +5,7 @@
 #include "spec/audit/hypotheses.hpp"
 #include "spec/audit/useful_options.hpp"
 #include "tests/support/read_text.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::wording_test {
 namespace {

@@ -1,5 +1,5 @@
 // labels: unit
-#include "tests/support/resource_groups.hpp"
+#include "tests/support/program/resource_groups.hpp"
 
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@
 #include "spec/audit/readers/line_ends.hpp"
 #include "spec/error.hpp"
 #include "tests/support/read_text.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::cut_lines_test {
 namespace {

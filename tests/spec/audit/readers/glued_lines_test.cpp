@@ -8,7 +8,7 @@
 
 #include "spec/audit/readers/glued_lines.hpp"
 #include "spec/audit/readers/read_log.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::glued_lines_test {
 namespace {

@@ -14,7 +14,7 @@
 #include "spec/error.hpp"
 #include "tests/support/read_text.hpp"
 #include "tests/support/refusal.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::hostile_logs_test {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "spec/audit/invariants.hpp"
 #include "spec/audit/readers/read_log.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::line_watch_test {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "spec/audit/readers/read_log.hpp"
 #include "tests/spec/audit/readers/read_lines.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::lines_alike_test {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "spec/audit/invariants.hpp"
 #include "spec/audit/readers/read_log.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::nanotron_configuration_test {
 namespace {

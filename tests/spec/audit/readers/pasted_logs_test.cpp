@@ -10,7 +10,7 @@
 #include "spec/audit/readers/read_log.hpp"
 #include "spec/error.hpp"
 #include "tests/support/read_text.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::pasted_logs_test {
 namespace {

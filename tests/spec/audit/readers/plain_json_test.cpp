@@ -12,7 +12,7 @@
 
 #include "spec/error.hpp"
 #include "tests/support/read_text.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::plain_json_test {
 namespace {

@@ -10,7 +10,7 @@
 #include "spec/audit/readers/prefix_form.hpp"
 #include "spec/audit/readers/read_log.hpp"
 #include "tests/spec/audit/readers/line_prefixes.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::prefixed_logs_test {
 namespace {

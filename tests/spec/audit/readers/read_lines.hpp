@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "spec/audit/readers/read_log.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::tests {
 

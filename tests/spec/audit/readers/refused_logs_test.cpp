@@ -8,7 +8,7 @@
 #include "spec/error.hpp"
 #include "tests/support/refusal.hpp"
 #include "tests/support/scratch.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::refused_logs_test {
 namespace {

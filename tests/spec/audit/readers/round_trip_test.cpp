@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "spec/audit/readers/read_log.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::round_trip_test {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "spec/audit/readers/read_log.hpp"
 #include "spec/error.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::runs_of_a_log_test {
 namespace {

@@ -10,7 +10,7 @@
 #include "spec/audit/readers/foreign_lines.hpp"
 #include "spec/audit/readers/read_log.hpp"
 #include "tests/support/paths.hpp"
-#include "tests/support/simulated_run.hpp"
+#include "tests/support/simulated/run.hpp"
 
 namespace assay::spec::audit::words_of_lines_test {
 namespace {

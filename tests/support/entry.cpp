@@ -1,3 +1,0 @@
-#include "tests/support/main.hpp"
-
-int main(int argc, char** argv) { return assay::tests::run(argc, argv); }

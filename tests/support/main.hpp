@@ -1,8 +1,0 @@
-#pragma once
-
-namespace assay::tests {
-
-/// Runs GoogleTest with the project's options (tests/support/main.cpp) and returns the exit code.
-int run(int argc, char** argv);
-
-}  // namespace assay::tests
