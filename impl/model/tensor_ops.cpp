@@ -9,6 +9,7 @@
 #include "impl/ops/cross_entropy/cross_entropy.hpp"
 #include "impl/ops/embedding/embedding.hpp"
 #include "impl/ops/qk_norm/qk_norm.hpp"
+#include "impl/ops/quantise/fused.hpp"
 #include "impl/ops/rms_norm/rms_norm.hpp"
 #include "impl/ops/swiglu/swiglu.hpp"
 #include "spec/memory/head.hpp"
@@ -17,6 +18,10 @@
 namespace assay::impl {
 
 static_assert(spec::step::HeadOpSet<TensorOps>);
+
+using spec::quantise::quantisation;
+using spec::quantise::Recipe;
+using spec::quantise::Role;
 
 namespace {
 
@@ -28,14 +33,22 @@ at::Tensor with_rows(const at::Tensor& matrix, std::int64_t rows) {
   return out;
 }
 
-impl::ForwardValue state_of(const TensorOps::Operand& kept) {
-  return kept.defined() ? impl::ForwardValue::kept : impl::ForwardValue::again;
+quantise::Orientation orientation(TensorOps::ReadBy readers) {
+  using ReadBy = TensorOps::ReadBy;
+  return readers == ReadBy::both      ? quantise::Orientation::both
+         : readers == ReadBy::forward ? quantise::Orientation::rows
+                                      : quantise::Orientation::columns;
+}
+
+/// Quantising for the GEMMs of `site` is an op of its own in the op list.
+TensorOps::Site quantise_at(TensorOps::Site site) {
+  site.op = spec::time::StepOp::quantise;
+  return site;
 }
 
 }  // namespace
 
 spec::step::BlockParameters<TensorOps::Weight, at::Tensor> TensorOps::acquire(std::int64_t block) {
-  using spec::quantise::Recipe;
   const BlockViews& views = context_.parameters->acquire(block);
   const Recipe recipe = context_.linear ? context_.linear->of(block, model().layers) : Recipe::none;
   auto weights = spec::step::convert(
@@ -72,32 +85,26 @@ at::Tensor TensorOps::by_token(const at::Tensor& x) const {
   return x.view({context_.batch.B * context_.batch.T, -1});
 }
 
-quantise::Twins TensorOps::quantised(const Site& site, const at::Tensor& x, spec::quantise::Recipe recipe,
-                                     spec::quantise::Role role, ReadBy readers) {
-  Site at = site;
-  at.op = spec::time::StepOp::quantise;
-  return run(at, {}, [&] {
-    return quantise::quantise(x, spec::quantise::quantisation(recipe, role),
-                              readers == ReadBy::both      ? quantise::Orientation::both
-                              : readers == ReadBy::forward ? quantise::Orientation::rows
-                                                           : quantise::Orientation::columns);
-  });
+quantise::Twins TensorOps::quantised(const Site& site, const at::Tensor& x, Recipe recipe, Role role,
+                                     ReadBy readers) {
+  return run(quantise_at(site), {},
+             [&] { return quantise::quantise(x, quantisation(recipe, role), orientation(readers)); });
 }
 
 TensorOps::Operand TensorOps::read_by(const Site& site, Tensor x, const Weight& weight,
-                                      spec::quantise::Role role, ReadBy readers) {
-  if (weight.recipe == spec::quantise::Recipe::none) return {std::move(x), {}};
+                                      Role role, ReadBy readers) {
+  if (weight.recipe == Recipe::none) return {std::move(x), {}};
   return {{}, quantised(site, x, weight.recipe, role, readers)};
 }
 
 TensorOps::Operand TensorOps::gradient_operand(const Site& site, const Tensor& x, const Weight& weight) {
-  return read_by(site, x, weight, spec::quantise::Role::gradient, ReadBy::both);
+  return read_by(site, x, weight, Role::gradient, ReadBy::both);
 }
 
 quantise::Quantised TensorOps::weight_twin(const Site& site, const Weight& weight, ReadBy reader) {
   quantise::Twins twins = weight.twins;
   if (!twins.rows.defined())
-    twins = quantised(site, weight.value, weight.recipe, spec::quantise::Role::weight, reader);
+    twins = quantised(site, weight.value, weight.recipe, Role::weight, reader);
   return reader == ReadBy::forward ? twins.rows : twins.columns;
 }
 
@@ -113,20 +120,34 @@ void TensorOps::embedding_backward(const Site& site, const Tensor& dx, const Gra
 
 spec::step::Normed<TensorOps> TensorOps::rms_norm(const Site& site, const Tensor& x, const Vector& gain,
                                                   const Weight& weight, ReadBy readers) {
-  auto norm = run(site, {}, [&] { return rms_norm::forward(x, gain, model().norm_eps); });
-  Operand y = read_by(site, std::move(norm.y), weight, spec::quantise::Role::activation, readers);
-  return {std::move(y), std::move(norm.rstd)};
+  if (weight.recipe == Recipe::none) {
+    auto norm = run(site, {}, [&] { return rms_norm::forward(x, gain, model().norm_eps); });
+    return {{std::move(norm.y), {}}, std::move(norm.rstd)};
+  }
+  auto norm = run(site, {}, [&] {
+    return quantise::norm(x, gain, model().norm_eps, quantisation(weight.recipe, Role::activation),
+                          orientation(readers));
+  });
+  return {{{}, std::move(norm.y)}, std::move(norm.rstd)};
 }
 
 TensorOps::Operand TensorOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x,
                                                 const Vector& gain, const Tensor& rstd, Tensor& dx,
                                                 const VectorGradient& dgain, const Weight& weight,
                                                 Operand kept, ForwardValue value) {
-  const auto state = value == ForwardValue::read ? state_of(kept) : impl::ForwardValue::kept;
-  run(site, {dy, dx}, [&] { rms_norm::backward(dy, x, gain, rstd, dx, dgain, state); });
-  if (value == ForwardValue::unread || kept.defined()) return kept;
-  // dy holds forward's value again.
-  return read_by(site, std::move(dy), weight, spec::quantise::Role::activation, ReadBy::weight_gradient);
+  const bool again = value == ForwardValue::read && !kept.defined(),
+             in_dy = again && weight.recipe == Recipe::none;
+  run(site, {dy, dx}, [&] {
+    rms_norm::backward(dy, x, gain, rstd, dx, dgain,
+                       in_dy ? impl::ForwardValue::again : impl::ForwardValue::kept);
+  });
+  if (!again) return kept;
+  if (in_dy) return {std::move(dy), {}};
+  dy = Tensor();
+  return {{}, run(quantise_at(site), {}, [&] {
+            return quantise::norm_again(x, gain, rstd, quantisation(weight.recipe, Role::activation),
+                                        quantise::Orientation::columns);
+          })};
 }
 
 at::Tensor TensorOps::linear(const Site& site, const Operand& x, const Weight& weight, const Vector& bias) {
@@ -204,7 +225,7 @@ TensorOps::Attention TensorOps::attention(const Site& site, const Tensor& qkv) {
 
 TensorOps::Operand TensorOps::attention_operand(const Site& site, const Attention& attention,
                                                 const Weight& weight, ReadBy readers) {
-  return read_by(site, by_token(attention.forward.y), weight, spec::quantise::Role::activation, readers);
+  return read_by(site, by_token(attention.forward.y), weight, Role::activation, readers);
 }
 
 at::Tensor TensorOps::attention_backward(const Site& site, Tensor dy, Tensor qkv, Attention saved) {
@@ -225,25 +246,36 @@ at::Tensor TensorOps::attention_backward_through_rope(const Site& site, Tensor d
 
 TensorOps::Operand TensorOps::gate(const Site& site, const Tensor& gate_up, const Weight& down,
                                    ReadBy readers) {
-  Tensor gated =
-      run(site, {}, [&] { return swiglu::forward(gate_up, spec::swiglu::activation_of(model().mlp)); });
-  return read_by(site, std::move(gated), down, spec::quantise::Role::activation, readers);
+  const auto activation = spec::swiglu::activation_of(model().mlp);
+  if (down.recipe == Recipe::none)
+    return {run(site, {}, [&] { return swiglu::forward(gate_up, activation); }), {}};
+  return {{}, run(site, {}, [&] {
+            return quantise::gate(gate_up, activation, quantisation(down.recipe, Role::activation),
+                                  orientation(readers));
+          })};
 }
 
 spec::step::GateGradient<TensorOps> TensorOps::gate_backward(const Site& site, Tensor d_gated, Tensor gate_up,
                                                              Operand kept, const Weight& gate_up_weight,
                                                              const Weight& down) {
-  Tensor d_gate_up = run(site, {d_gated, gate_up}, [&] {
-    return swiglu::backward(d_gated, gate_up, spec::swiglu::activation_of(model().mlp), state_of(kept));
+  const auto activation = spec::swiglu::activation_of(model().mlp);
+  const bool again = !kept.defined();
+  if (down.recipe == Recipe::none) {
+    Tensor d_gate_up = run(site, {d_gated, gate_up}, [&] {
+      return swiglu::backward(d_gated, gate_up, activation,
+                              again ? impl::ForwardValue::again : impl::ForwardValue::kept);
+    });
+    if (again) kept = {std::move(d_gated), {}};
+    return {{std::move(d_gate_up), {}}, std::move(kept)};
+  }
+  auto gradient = run(site, {}, [&] {
+    return quantise::gate_backward(
+        d_gated, gate_up, activation, quantisation(gate_up_weight.recipe, Role::gradient),
+        quantise::Orientation::both,
+        again ? std::optional(quantisation(down.recipe, Role::activation)) : std::nullopt);
   });
-  gate_up = Tensor();
-  // d_gated holds forward's value again.
-  if (!kept.defined())
-    kept = read_by(site, std::move(d_gated), down, spec::quantise::Role::activation, ReadBy::weight_gradient);
-  d_gated = Tensor();
-  Operand upstream =
-      read_by(site, std::move(d_gate_up), gate_up_weight, spec::quantise::Role::gradient, ReadBy::both);
-  return {std::move(upstream), std::move(kept)};
+  if (again) kept = {{}, {{}, std::move(gradient.gated)}};
+  return {{{}, std::move(gradient.gate_up)}, std::move(kept)};
 }
 
 TensorOps::PaddedHead TensorOps::padded_head(const Weight& weight, const Gradient& gradient) {
