@@ -91,8 +91,8 @@ quantise::Twins TensorOps::quantised(const Site& site, const at::Tensor& x, Reci
              [&] { return quantise::quantise(x, quantisation(recipe, role), orientation(readers)); });
 }
 
-TensorOps::Operand TensorOps::read_by(const Site& site, Tensor x, const Weight& weight,
-                                      Role role, ReadBy readers) {
+TensorOps::Operand TensorOps::read_by(const Site& site, Tensor x, const Weight& weight, Role role,
+                                      ReadBy readers) {
   if (weight.recipe == Recipe::none) return {std::move(x), {}};
   return {{}, quantised(site, x, weight.recipe, role, readers)};
 }
@@ -103,8 +103,7 @@ TensorOps::Operand TensorOps::gradient_operand(const Site& site, const Tensor& x
 
 quantise::Quantised TensorOps::weight_twin(const Site& site, const Weight& weight, ReadBy reader) {
   quantise::Twins twins = weight.twins;
-  if (!twins.rows.defined())
-    twins = quantised(site, weight.value, weight.recipe, Role::weight, reader);
+  if (!twins.rows.defined()) twins = quantised(site, weight.value, weight.recipe, Role::weight, reader);
   return reader == ReadBy::forward ? twins.rows : twins.columns;
 }
 

@@ -193,41 +193,45 @@ Quantised PaperOps::codes(const std::string& name, Purpose purpose, const quanti
   return {std::move(codes), make(name + "_scales", purpose, scales.shape, scales.element_bytes)};
 }
 
-/// Per-tensor scales ask for amax first, a pass of its own.
-Operand PaperOps::quantised(const Site& site, const char* name, Purpose purpose, Tensor x,
-                            const Weight& weight, quantise::Role role, ReadBy readers) {
-  Site at = site;
-  at.op = time::StepOp::quantise;
-  begin_op(at);
+/// Memory of the codes that an op leaves. Per-tensor scales ask for amax first.
+Operand PaperOps::coded(const char* name, Purpose purpose, std::int64_t rows, std::int64_t columns,
+                        const Weight& weight, quantise::Role role, ReadBy readers) {
   const quantise::Quantisation how = quantise::quantisation(weight.recipe, role);
-  const std::int64_t rows = x.rows(), columns = x.columns();
-  const bool by_rows = readers != ReadBy::weight_gradient, by_columns = readers != ReadBy::forward;
-  const Count entries = Count(rows) * columns;
-  const bool amax = how.scaling == quantise::Scaling::tensor;
-  record(at,
-         role == quantise::Role::gradient || readers == ReadBy::weight_gradient ? StepPass::backward
-                                                                                : StepPass::forward,
-         {Count(0), entries},
-         (amax ? 2 : 1) * entries * element_ + (int(by_rows) + int(by_columns)) * entries);
   Operand out{.tensor = {}, .version = 0, .rows = rows, .columns = columns, .by_rows = {}, .by_columns = {}};
   const std::string base = std::string(name) + "_fp8";
-  const Tensor largest = amax ? temporary("amax", {1}, f32_bytes) : Tensor{};
-  if (by_rows) out.by_rows = codes(base, purpose, how, rows, columns);
-  if (by_columns && by_rows && amax)
+  const bool tensor = how.scaling == quantise::Scaling::tensor;
+  const Tensor amax = tensor ? temporary("amax", {1}, f32_bytes) : Tensor{};
+  if (readers != ReadBy::weight_gradient) out.by_rows = codes(base, purpose, how, rows, columns);
+  if (readers == ReadBy::both && tensor)
     out.by_columns = {make(base + "_t", purpose, {columns, rows}, 1), out.by_rows.scales};  // of both
-  else if (by_columns)
+  else if (readers != ReadBy::forward)
     out.by_columns = codes(base + "_t", purpose, how, columns, rows);
   return out;
 }
 
-Operand PaperOps::read_by(const Site& site, const char* name, Purpose purpose, Tensor x, const Weight& weight,
-                          quantise::Role role, ReadBy readers) {
+/// Bytes that quantising moves beside reading its source.
+Count PaperOps::code_bytes(std::int64_t rows, std::int64_t columns, const Weight& weight, quantise::Role role,
+                           ReadBy readers) const {
+  return quantise::bytes(rows, columns, quantise::quantisation(weight.recipe, role).scaling,
+                         readers == ReadBy::both ? 2 : 1, 0);
+}
+
+/// x, which is there in the compute type, as an op of its own.
+Operand PaperOps::quantised(const Site& site, const char* name, Purpose purpose, const Tensor& x,
+                            const Weight& weight, quantise::Role role, ReadBy readers) {
   if (weight.recipe == quantise::Recipe::none) return operand(x);
-  return quantised(site, name, purpose, std::move(x), weight, role, readers);
+  Site at = site;
+  at.op = time::StepOp::quantise;
+  begin_op(at);
+  const std::int64_t rows = x.rows(), columns = x.columns();
+  const bool backward = role == quantise::Role::gradient || readers == ReadBy::weight_gradient;
+  record(at, backward ? StepPass::backward : StepPass::forward, {Count(0), Count(rows) * columns},
+         Count(rows) * columns * element_ + code_bytes(rows, columns, weight, role, readers));
+  return coded(name, purpose, rows, columns, weight, role, readers);
 }
 
 Operand PaperOps::gradient_operand(const Site& site, const Tensor& x, const Weight& weight) {
-  return read_by(site, "upstream", Purpose::temporaries, x, weight, quantise::Role::gradient, ReadBy::both);
+  return quantised(site, "upstream", Purpose::temporaries, x, weight, quantise::Role::gradient, ReadBy::both);
 }
 
 Operand PaperOps::kept(const Operand& value) const {
@@ -441,12 +445,19 @@ step::Normed<PaperOps> PaperOps::rms_norm(const Site& site, const Tensor& x, con
   begin_op(site);
   match(site, x.columns(), gain.entries);
   const rms_norm::Shape shape{.N = x.rows(), .D = gain.entries};
+  const Count bytes = rms_norm::forward_bytes(shape, element_, statistic_);
+  if (weight.recipe == quantise::Recipe::none) {
+    record(site, StepPass::forward, rms_norm::forward_flops(shape), bytes);
+    const Tensor y = value(site, {shape.N, shape.D});
+    return {operand(y), statistic(site, {shape.N})};
+  }
   record(site, StepPass::forward, rms_norm::forward_flops(shape),
-         rms_norm::forward_bytes(shape, element_, statistic_));
-  Tensor y = value(site, {shape.N, shape.D}), rstd = statistic(site, {shape.N});
-  Operand read =
-      read_by(site, site.value, site.purpose, std::move(y), weight, quantise::Role::activation, readers);
-  return {std::move(read), std::move(rstd)};
+         bytes - Count(shape.N) * shape.D * element_ +
+             code_bytes(shape.N, shape.D, weight, quantise::Role::activation, readers));
+  Tensor rstd = statistic(site, {shape.N});
+  const Tensor composed = on_gpu() ? Tensor{} : temporary("composed", {shape.N, shape.D}, element_);
+  return {coded(site.value, site.purpose, shape.N, shape.D, weight, quantise::Role::activation, readers),
+          std::move(rstd)};
 }
 
 /// The GPU's kernel sums the gain's gradient in rows of its own.
@@ -463,16 +474,28 @@ Operand PaperOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x
   match(site, dgain.entries, gain.entries);
   match(site, rstd.rows(), x.rows());
   const rms_norm::Shape shape{.N = x.rows(), .D = gain.entries};
-  const bool made_again = forward_value == ForwardValue::read && !kept.defined();
+  const bool made_again = forward_value == ForwardValue::read && !kept.defined(),
+             in_dy = made_again && weight.recipe == quantise::Recipe::none;
   record(site, StepPass::backward, rms_norm::backward_flops(shape),
          rms_norm::backward_bytes(shape, element_, statistic_) +
-             (made_again ? 2 : 1) * Count(shape.N) * shape.D * element_);
+             (in_dy ? 2 : 1) * Count(shape.N) * shape.D * element_);
   norm_scratch(std::min<std::int64_t>(shape.N, memory::norm_partial_rows), shape.D);
   write(dx);
   if (!made_again) return kept;
-  write(dy);
-  return read_by(site, site.value, site.purpose, std::move(dy), weight, quantise::Role::activation,
-                 ReadBy::weight_gradient);
+  if (in_dy) {
+    write(dy);
+    return operand(dy);
+  }
+  dy = {};
+  Site at = site;
+  at.op = time::StepOp::quantise;
+  begin_op(at);
+  record(at, StepPass::backward, rms_norm::forward_flops(shape),
+         rms_norm::forward_bytes(shape, element_, statistic_) - Count(shape.N) * shape.D * element_ +
+             code_bytes(shape.N, shape.D, weight, quantise::Role::activation, ReadBy::weight_gradient));
+  const Tensor composed = on_gpu() ? Tensor{} : temporary("composed", {shape.N, shape.D}, element_);
+  return coded(site.value, site.purpose, shape.N, shape.D, weight, quantise::Role::activation,
+               ReadBy::weight_gradient);
 }
 
 step::QkNormed<PaperOps> PaperOps::qk_norm_rope(const Site& site, const Tensor& qkv, const Vector& q_gain,
@@ -554,8 +577,7 @@ Operand PaperOps::attention_operand(const Site& site, const Attention& attention
   const Tensor& y = attention.y;
   Tensor rows{std::make_shared<Tensor::Storage>(
       Tensor::Storage{.held = y.storage->held, .shape = {N_, s_.model.heads * s_.model.head_dim}})};
-  return read_by(site, "attended", Purpose::activations, std::move(rows), weight, quantise::Role::activation,
-                 readers);
+  return quantised(site, "attended", Purpose::activations, rows, weight, quantise::Role::activation, readers);
 }
 
 /// cuDNN writes dqkv as one tensor, plain GEMMs and loops when their own tensors are gone; FlashAttention
@@ -600,31 +622,57 @@ Tensor PaperOps::attention_backward_through_rope(const Site& site, Tensor dy, Te
 Operand PaperOps::gate(const Site& site, const Tensor& gate_up, const Weight& down, ReadBy readers) {
   begin_op(site);
   const swiglu::Shape shape{.N = gate_up.rows(), .F = gate_up.columns() / 2};
-  record(site, StepPass::forward, swiglu::forward_flops(shape, swiglu::activation_of(s_.model.mlp)),
-         swiglu::forward_bytes(shape, element_));
-  return read_by(site, site.value, site.purpose, value(site, {shape.N, shape.F}), down,
-                 quantise::Role::activation, readers);
+  const Flops flops = swiglu::forward_flops(shape, swiglu::activation_of(s_.model.mlp));
+  const Count bytes = swiglu::forward_bytes(shape, element_);
+  if (down.recipe == quantise::Recipe::none) {
+    record(site, StepPass::forward, flops, bytes);
+    return operand(value(site, {shape.N, shape.F}));
+  }
+  record(site, StepPass::forward, flops,
+         bytes - Count(shape.N) * shape.F * element_ +
+             code_bytes(shape.N, shape.F, down, quantise::Role::activation, readers));
+  const Tensor composed = on_gpu() ? Tensor{} : temporary("composed", {shape.N, shape.F}, element_);
+  return coded(site.value, site.purpose, shape.N, shape.F, down, quantise::Role::activation, readers);
 }
 
-/// Writes its gradient over gate_up, and forward's value over the upstream where it was not kept.
+/// In the compute type it writes its gradient over gate_up, and forward's value over the upstream where it
+/// was not kept.
 step::GateGradient<PaperOps> PaperOps::gate_backward(const Site& site, Tensor d_gated, Tensor gate_up,
                                                      Operand kept, const Weight& gate_up_weight,
                                                      const Weight& down) {
   begin_op(site);
   const swiglu::Shape shape{.N = gate_up.rows(), .F = gate_up.columns() / 2};
   match(site, d_gated.columns(), shape.F);
-  record(site, StepPass::backward, swiglu::backward_flops(shape, swiglu::activation_of(s_.model.mlp)),
-         swiglu::backward_bytes(shape, element_) +
-             (kept.defined() ? Count(0) : Count(shape.N) * shape.F * element_));
-  write(gate_up);
-  if (!kept.defined()) {
-    write(d_gated);
-    kept = read_by(site, site.value, site.purpose, d_gated, down, quantise::Role::activation,
-                   ReadBy::weight_gradient);
+  const Count F = Count(shape.N) * shape.F, bytes = swiglu::backward_bytes(shape, element_);
+  const bool again = !kept.defined(), quantised = down.recipe != quantise::Recipe::none;
+  Count left = again ? F * element_ : Count(0);
+  if (quantised) {
+    left = code_bytes(shape.N, 2 * shape.F, gate_up_weight, quantise::Role::gradient, ReadBy::both) -
+           2 * F * element_;
+    if (again)
+      left += code_bytes(shape.N, shape.F, down, quantise::Role::activation, ReadBy::weight_gradient);
   }
-  d_gated = Tensor();
-  Operand d_gate_up = gradient_operand(site, gate_up, gate_up_weight);
-  return {std::move(d_gate_up), std::move(kept)};
+  record(site, StepPass::backward, swiglu::backward_flops(shape, swiglu::activation_of(s_.model.mlp)),
+         bytes + left);
+  if (quantised) {
+    Tensor value_again, gradient;
+    if (!on_gpu()) {
+      value_again = temporary("composed", {shape.N, shape.F}, element_);
+      gradient = temporary("composed", {shape.N, 2 * shape.F}, element_);
+    }
+    Operand upstream = coded("upstream", Purpose::temporaries, shape.N, 2 * shape.F, gate_up_weight,
+                             quantise::Role::gradient, ReadBy::both);
+    if (again)
+      kept = coded(site.value, site.purpose, shape.N, shape.F, down, quantise::Role::activation,
+                   ReadBy::weight_gradient);
+    return {std::move(upstream), std::move(kept)};
+  }
+  write(gate_up);
+  if (again) {
+    write(d_gated);
+    kept = operand(d_gated);
+  }
+  return {operand(gate_up), std::move(kept)};
 }
 
 // The head.

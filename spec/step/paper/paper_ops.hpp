@@ -209,10 +209,12 @@ class PaperOps {
   Tensor product(const char* name, Purpose purpose, const Gemm& gemm);
   Quantised codes(const std::string& name, Purpose purpose, const quantise::Quantisation& how,
                   std::int64_t rows, std::int64_t columns);
-  Operand quantised(const Site& site, const char* name, Purpose purpose, Tensor x, const Weight& weight,
-                    quantise::Role role, ReadBy readers);
-  Operand read_by(const Site& site, const char* name, Purpose purpose, Tensor x, const Weight& weight,
-                  quantise::Role role, ReadBy readers);
+  Operand coded(const char* name, Purpose purpose, std::int64_t rows, std::int64_t columns,
+                const Weight& weight, quantise::Role role, ReadBy readers);
+  Count code_bytes(std::int64_t rows, std::int64_t columns, const Weight& weight, quantise::Role role,
+                   ReadBy readers) const;
+  Operand quantised(const Site& site, const char* name, Purpose purpose, const Tensor& x,
+                    const Weight& weight, quantise::Role role, ReadBy readers);
   Quantised weight_twin(const Site& site, const Weight& weight, ReadBy reader);
   void emulated(std::int64_t rows, std::int64_t inner, std::int64_t columns);
   std::int64_t operand_element(const Gemm& gemm) const;
