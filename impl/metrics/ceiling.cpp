@@ -2,20 +2,26 @@
 
 #include <ATen/cuda/CUDAContext.h>
 
+#include "spec/flops/by_precision.hpp"
+
 namespace assay::impl::metrics {
 
+spec::Precision precision_of(const spec::GpuMatch& gpu, Dtype dtype) {
+  if (dtype == Dtype::bf16) return spec::Precision::bf16;
+  if (dtype == Dtype::f32) return spec::Precision::fp32;
+  return spec::dense_peak(gpu, spec::Precision::fp64_tensor) ? spec::Precision::fp64_tensor
+                                                             : spec::Precision::fp64;
+}
+
 std::optional<double> peak_of(const spec::GpuMatch& gpu, Dtype dtype) {
-  switch (dtype) {
-    case Dtype::bf16:
-      return spec::dense_peak(gpu, spec::Precision::bf16);
-    case Dtype::f32:  // the GEMMs ask for fp32, not tf32
-      return spec::dense_peak(gpu, spec::Precision::fp32);
-    case Dtype::f64: {
-      const auto tensor = spec::dense_peak(gpu, spec::Precision::fp64_tensor);
-      return tensor ? tensor : spec::dense_peak(gpu, spec::Precision::fp64);
-    }
-  }
-  return {};
+  return spec::dense_peak(gpu, precision_of(gpu, dtype));
+}
+
+std::optional<double> peak_of(const spec::GpuMatch& gpu, Dtype dtype, const spec::ModelSpec& model,
+                              std::int64_t sequence_length, const spec::LinearPrecision& linear) {
+  return spec::dense_peak(
+      gpu, spec::exact_flops_by_precision(model, sequence_length, precision_of(gpu, dtype), linear.recipe,
+                                          linear.unquantised_layers()));
 }
 
 std::string name_of(at::Device device) {

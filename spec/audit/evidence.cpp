@@ -6,9 +6,13 @@
 #include <cctype>
 #include <cmath>
 #include <set>
+#include <sstream>
 
 #include "spec/audit/unnamed_ranks.hpp"
 #include "spec/audit/validation_rows.hpp"
+#include "spec/config/keys.hpp"
+#include "spec/error.hpp"
+#include "spec/flops/by_precision.hpp"
 
 namespace assay::spec::audit {
 
@@ -63,6 +67,25 @@ Interval written_of(const GpuMatch& match, Precision precision, double dense) {
   if (match.gpu) with(match.gpu);
   for (const Gpu* gpu : match.candidates) with(gpu);
   return out;
+}
+
+/// Of our own records whose linears are in FP8 (spec/flops/by_precision.md).
+std::optional<double> peak_of_mix(const Evidence& e) {
+  if (!e.model || !e.sequence_length) return std::nullopt;
+  RunConfig config;
+  const Key& recipe = *find_key("compute.linear");
+  try {
+    recipe.set(config, e.record.linear);
+    std::string layer;
+    for (std::istringstream left_out(e.record.linear_bf16_layers); std::getline(left_out, layer, ',');)
+      config.linear_bf16_layers.push_back(layer);
+    const LinearPrecision linear = linear_precision(config, *e.model);
+    return spec::dense_peak(
+        e.gpu, exact_flops_by_precision(*e.model, static_cast<std::int64_t>(e.sequence_length->middle()),
+                                        e.precision, linear.recipe, linear.unquantised_layers()));
+  } catch (const SpecError&) {
+    return std::nullopt;  // a recipe or a layer that no run has
+  }
 }
 
 double number_of(const Step& step) { return step[Field::step] ? step[Field::step]->value : -1; }
@@ -195,6 +218,11 @@ Evidence::Evidence(const RunRecord& given)
   if (const auto B = of(Setting::tokens_per_step), S = of(Setting::sequences); !sequence_length && B && S)
     if (const double T = B->middle() / S->middle(); T >= 1 && T == std::floor(T))
       sequence_length = exact_interval(T);
+  if (!record.linear.empty() && precision_known) {
+    dense_peak = peak_of_mix(*this);
+    written_peak.reset();
+    if (dense_peak) written_peak = exact_interval(*dense_peak);
+  }
   micro = of(Setting::micro);
   accumulation = of(Setting::accumulation);
   if (!accumulation && (accumulation = of(Setting::accumulation_configured)))

@@ -302,9 +302,11 @@ struct RunFacts {
   /// Settings that two lines of a header say, however alike; and those of which they say two numbers.
   std::int64_t settings_said_again = 0;
   std::vector<SaidTwice> said_twice;
-  std::string gpu;       ///< as printed ("NVIDIA B200"); empty when the log names none
-  std::string device;    ///< "cpu" where the log says that no GPU computes; else empty
-  std::string dtype;     ///< that computes ("bf16", "fp8"); empty when not stated
+  std::string gpu;     ///< as printed ("NVIDIA B200"); empty when the log names none
+  std::string device;  ///< "cpu" where the log says that no GPU computes; else empty
+  std::string dtype;   ///< that computes ("bf16", "fp8"); empty when not stated
+  std::string linear;  ///< compute.linear of our own records, where it is not bf16, and the layers left out
+  std::string linear_bf16_layers;  ///< separated by commas
   std::string schedule;  ///< "cosine", "linear", "constant", "wsd", "inverse-square-root", as the trainer
                          ///< calls it; empty when not stated
   std::string parallelism;

@@ -26,6 +26,12 @@ struct LinearPrecision {
                            std::find(unquantised.begin(), unquantised.end(), block) == unquantised.end();
     return quantised ? recipe : quantise::Recipe::none;
   }
+  /// The same, from 0 as layers are numbered in names of parameters.
+  std::vector<std::int64_t> unquantised_layers() const {
+    std::vector<std::int64_t> layers = unquantised;
+    for (std::int64_t& layer : layers) --layer;
+    return layers;
+  }
   bool operator==(const LinearPrecision&) const = default;
 };
 

@@ -177,7 +177,7 @@ Matrix quantise(std::span<const double> values, std::int64_t rows, std::int64_t 
 const char* to_string(Recipe recipe) {
   switch (recipe) {
     case Recipe::none:
-      return "none";
+      return "bf16";
     case Recipe::fp8_tensor:
       return "fp8_tensor";
     case Recipe::fp8_block:

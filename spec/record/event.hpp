@@ -81,7 +81,9 @@ struct RunStart {
   std::int64_t vocab = 0;
   std::int64_t parameters = 0;
   std::int64_t flops_per_token = 0;  ///< forward and backward, convention "exact" [flop]
-  std::optional<double> peak_flops;  ///< of all ranks together, dense, dtype that computes [flop/s]
+  /// Of all ranks together, dense, in the precisions that compute (spec/flops/by_precision.md) [flop/s].
+  std::optional<double> peak_flops;
+  std::optional<double> executed_peak_flops;  ///< of what runs, recompute included, where that is another mix
   Batch batch;
   std::optional<RunLayout> layout;
   std::int64_t steps = 0;

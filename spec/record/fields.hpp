@@ -93,6 +93,7 @@ void fields(Is<RunStart> auto& start, auto&& field) {
   field("parameters", start.parameters);
   field("flops_per_token", start.flops_per_token);
   field("peak_flops", start.peak_flops);
+  field("executed_peak_flops", start.executed_peak_flops);
   field("batch", start.batch);
   field("layout", start.layout);
   field("steps", start.steps);

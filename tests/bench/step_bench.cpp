@@ -53,12 +53,6 @@ double seconds_since_exec() {
   return up - std::stod(field) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-/// Dense bf16 peak [flop/s] of the GPUs that this bench has been run on; 0: unknown, no MFU. H200 and H100
-/// SXM: NVIDIA data sheets, half of the figure with sparsity.
-double peak_of(const std::string& gpu) {
-  return gpu.find("H200") != std::string::npos || gpu.find("H100") != std::string::npos ? 989.4e12 : 0;
-}
-
 /// Prints a line with the seconds since the process was started, and keeps them for the JSON.
 class Marks {
  public:
@@ -173,8 +167,9 @@ int bench(const spec::RunConfig& asked, std::int64_t steps) {
            {"seconds_since_process_start", mark.seconds()},
            {"first_loss", reports.front().result.cross_entropy},
            {"last_loss", reports.back().result.cross_entropy}};
-  if (peak_of(gpu) > 0)
-    out["mfu_exact"] = tokens / median * flops / peak_of(gpu) / static_cast<double>(batch.ranks);
+  if (const auto peak = metrics::peak_of(spec::find_gpu(gpu), config.dtype, model, config.sequence_length,
+                                         spec::linear_precision(config, model)))
+    out["mfu_exact"] = tokens / median * flops / *peak / static_cast<double>(batch.ranks);
   std::cout << out.dump() << std::endl;
   print_kernels(kernels);
   print_collectives(kernels, config, model, batch, trainer.groups().layout());

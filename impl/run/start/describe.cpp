@@ -17,6 +17,7 @@
 #include "impl/run/start/rank_device.hpp"
 #include "impl/run/trainer.hpp"
 #include "spec/config/keys.hpp"
+#include "spec/flops/by_precision.hpp"
 #include "spec/flops/exact.hpp"
 #include "spec/grammar/demo_grammar.hpp"
 #include "spec/grammar/entropy.hpp"
@@ -24,6 +25,7 @@
 #include "spec/memory/attention.hpp"
 #include "spec/model/initial_loss.hpp"
 #include "spec/model/inventory.hpp"
+#include "spec/step/paper/run.hpp"
 
 namespace assay::impl::run {
 
@@ -33,14 +35,24 @@ std::string no_blanks(std::string text) {
   return text;
 }
 
-/// Dense peak of all ranks together for products in `dtype`; nothing on the CPU and for GPUs that
-/// spec/hardware does not know. [flop/s]
-std::optional<double> peak_flops(const std::vector<spec::record::Gpu>& gpus, Dtype dtype,
-                                 const std::vector<spec::record::RankPlacement>& ranks) {
-  if (gpus.empty()) return {};
-  std::optional<double> peak = metrics::peak_of(spec::find_gpu(gpus.front().name), dtype);
-  if (peak) *peak *= static_cast<double>(ranks.size());
-  return peak;
+/// Peaks of all ranks together: of the FLOPs that the model needs, and of those that run, where they are a
+/// mix of precisions. Nothing on the CPU and for GPUs that spec/hardware does not know. [flop/s]
+void add_peaks(spec::record::RunStart& start, const RunFacts& facts) {
+  if (start.gpus.empty()) return;
+  const spec::GpuMatch gpu = spec::find_gpu(start.gpus.front().name);
+  const spec::memory::Setting& s = facts.memory.setting;
+  const auto of_all = [&](std::optional<double> peak) {
+    if (peak) *peak *= static_cast<double>(start.ranks.size());
+    return peak;
+  };
+  start.peak_flops = of_all(metrics::peak_of(gpu, s.dtype, s.model, s.sequence_length, s.linear));
+  if (s.linear.recipe == spec::quantise::Recipe::none) return;
+  const spec::ExecutedFlops executed = spec::paper::trace(s).executed;
+  Count fp8 = 0;
+  for (const auto& of_component : executed.counts)
+    for (const spec::ExecutedCount& count : of_component) fp8 += count.fp8;
+  start.executed_peak_flops = of_all(spec::dense_peak(
+      gpu, {{spec::Precision::fp8, fp8}, {metrics::precision_of(gpu, s.dtype), executed.executed() - fp8}}));
 }
 
 /// "-" for nothing: what ranks tell one another has no empty words.
@@ -141,7 +153,7 @@ spec::record::RunStart describe(const RunFacts& facts, Communicator& communicato
   start.vocab = facts.model.vocab;
   start.parameters = spec::inventory(facts.model).parameter_count().to_int64();
   start.flops_per_token = spec::exact_flops(facts.model, facts.config.sequence_length).per_token().to_int64();
-  start.peak_flops = peak_flops(start.gpus, facts.config.dtype, start.ranks);
+  add_peaks(start, facts);
   start.batch = {.sequences = facts.batch.sequences,
                  .micro = facts.batch.micro,
                  .accumulation = facts.batch.accumulation,

@@ -265,6 +265,14 @@ class AssayRecord : public LineReader {
       const Value* value = find(name);
       return value && std::holds_alternative<std::string>(*value) ? std::get<std::string>(*value) : "";
     };
+    if (const std::string linear = text("compute.linear"); linear != "bf16") {
+      builder.name(&RunRecord::linear, linear);
+      std::string left_out;
+      if (const Value* layers = find("compute.linear_bf16_layers"))
+        for (const std::string& layer : std::get<std::vector<std::string>>(*layers))
+          left_out += (left_out.empty() ? "" : ",") + layer;
+      builder.name(&RunRecord::linear_bf16_layers, left_out);
+    }
     const auto highest = number("optimizer.learning_rate"), ratio = number("schedule.final_ratio");
     const std::string kind = text("schedule.kind"), fall = text("schedule.decay_shape");
     const auto decay = number("schedule.decay_steps");

@@ -57,7 +57,8 @@ inline void compare_op_memory(const spec::memory::Setting& setting, at::Device d
   impl::initialise(buffers, setting.model, 5);
   impl::LocalParameters parameters(buffers, setting.model);
   impl::Model model(setting.model, parameters, setting.sequence_length, impl::scalar_type(setting.dtype),
-                    device, setting.recompute);
+                    device, setting.recompute, setting.linear);
+  model.quantise_weights();
   const impl::Normalizer tokens =
       at::full({}, static_cast<double>(N), at::TensorOptions(device).dtype(at::kDouble));
   const auto run = [&] {

@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "tests/impl/params/counting_allocator.hpp"
+#include "tests/impl/step/fp8_step_parity.hpp"
 #include "tests/support/tiny_models.hpp"
 
 namespace assay::impl::op_memory_test {
@@ -24,6 +25,27 @@ RC_GTEST_PROP(OpMemoryImpl, EveryOpFindsAndTakesWhatThePaperSays, ()) {
       .sequence_length = *rc::gen::inRange<std::int64_t>(1, 20),
       .chunk_logits = *rc::gen::element<std::int64_t>(40, 200, spec::memory::most_logits)};
   // Scalars: the losses of the head's chunks, and what ATen makes of a number.
+  tests::compare_op_memory(setting, at::kCPU, meter, 64);
+}
+
+/// 128 divides every extent: all recipes fit.
+RC_GTEST_PROP(OpMemoryImpl, Fp8OpsTakeWhatThePaperSays, ()) {
+  const c10::InferenceMode no_autograd;
+  auto& allocator = tests::CountingAllocator::installed();
+  const tests::Meter meter{.held = [&] { return allocator.held(); },
+                           .most = [&] { return allocator.most(); },
+                           .restart = [&] { allocator.restart(); }};
+  using spec::quantise::Recipe;
+  spec::memory::Setting setting{
+      .model = parity::fp8_model(*rc::gen::arbitrary<bool>()),
+      .dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16),
+      .linear = {.recipe = *rc::gen::element(Recipe::fp8_tensor, Recipe::fp8_block, Recipe::mxfp8),
+                 .weights = *rc::gen::element(spec::QuantiseWeights::step, spec::QuantiseWeights::use)},
+      .recompute = *rc::gen::elementOf(spec::all_recomputes),
+      .micro = 2,
+      .sequence_length = 64};
+  setting.model.layers = 2;
+  if (*rc::gen::arbitrary<bool>()) setting.linear.unquantised = {1};
   tests::compare_op_memory(setting, at::kCPU, meter, 64);
 }
 

@@ -43,6 +43,15 @@ TEST(OpMemoryCuda, EveryOpFindsAndTakesWhatThePaperSays) {
       tests::compare_op_memory(setting(grouped, recompute), at::Device(at::kCUDA, 0), meter, 4 << 20,
                                /*prepare=*/true);
     }
+  using spec::quantise::Recipe;
+  for (const Recipe recipe : {Recipe::fp8_tensor, Recipe::fp8_block})
+    for (const spec::Recompute recompute : spec::all_recomputes)
+      for (const auto weights : {spec::QuantiseWeights::step, spec::QuantiseWeights::use}) {
+        SCOPED_TRACE(std::string(to_string(recompute)) + ", " + to_string(recipe));
+        auto fp8 = setting(true, recompute);
+        fp8.linear = {.recipe = recipe, .unquantised = {}, .weights = weights};
+        tests::compare_op_memory(fp8, at::Device(at::kCUDA, 0), meter, 4 << 20, /*prepare=*/true);
+      }
 }
 
 }  // namespace
