@@ -493,7 +493,14 @@ Operand PaperOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x
   record(at, StepPass::backward, rms_norm::forward_flops(shape),
          rms_norm::forward_bytes(shape, element_, statistic_) - Count(shape.N) * shape.D * element_ +
              code_bytes(shape.N, shape.D, weight, quantise::Role::activation, ReadBy::weight_gradient));
-  const Tensor composed = on_gpu() ? Tensor{} : temporary("composed", {shape.N, shape.D}, element_);
+  // Composed on a CPU: x in fp32 and its product beside the value (impl/ops/quantise/fused.cpp).
+  Tensor wide, product, composed;
+  if (!on_gpu() && s_.dtype == Dtype::bf16) {
+    wide = temporary("wide_x", {shape.N, shape.D}, f32_bytes);
+    product = temporary("wide_value", {shape.N, shape.D}, f32_bytes);
+  }
+  if (!on_gpu()) composed = temporary("composed", {shape.N, shape.D}, element_);
+  wide = {}, product = {};
   return coded(site.value, site.purpose, shape.N, shape.D, weight, quantise::Role::activation,
                ReadBy::weight_gradient);
 }
@@ -643,17 +650,18 @@ step::GateGradient<PaperOps> PaperOps::gate_backward(const Site& site, Tensor d_
   begin_op(site);
   const swiglu::Shape shape{.N = gate_up.rows(), .F = gate_up.columns() / 2};
   match(site, d_gated.columns(), shape.F);
-  const Count F = Count(shape.N) * shape.F, bytes = swiglu::backward_bytes(shape, element_);
+  const Count F = Count(shape.N) * shape.F;
+  Count bytes = swiglu::backward_bytes(shape, element_);
   const bool again = !kept.defined(), quantised = down.recipe != quantise::Recipe::none;
-  Count left = again ? F * element_ : Count(0);
   if (quantised) {
-    left = code_bytes(shape.N, 2 * shape.F, gate_up_weight, quantise::Role::gradient, ReadBy::both) -
-           2 * F * element_;
+    bytes = bytes - 2 * F * element_ +
+            code_bytes(shape.N, 2 * shape.F, gate_up_weight, quantise::Role::gradient, ReadBy::both);
     if (again)
-      left += code_bytes(shape.N, shape.F, down, quantise::Role::activation, ReadBy::weight_gradient);
+      bytes += code_bytes(shape.N, shape.F, down, quantise::Role::activation, ReadBy::weight_gradient);
+  } else if (again) {
+    bytes += F * element_;
   }
-  record(site, StepPass::backward, swiglu::backward_flops(shape, swiglu::activation_of(s_.model.mlp)),
-         bytes + left);
+  record(site, StepPass::backward, swiglu::backward_flops(shape, swiglu::activation_of(s_.model.mlp)), bytes);
   if (quantised) {
     Tensor value_again, gradient;
     if (!on_gpu()) {

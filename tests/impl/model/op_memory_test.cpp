@@ -29,24 +29,27 @@ RC_GTEST_PROP(OpMemoryImpl, EveryOpFindsAndTakesWhatThePaperSays, ()) {
 }
 
 /// 128 divides every extent: all recipes fit.
-RC_GTEST_PROP(OpMemoryImpl, Fp8OpsTakeWhatThePaperSays, ()) {
+TEST(OpMemoryImpl, Fp8OpsTakeWhatThePaperSays) {
   const c10::InferenceMode no_autograd;
   auto& allocator = tests::CountingAllocator::installed();
   const tests::Meter meter{.held = [&] { return allocator.held(); },
                            .most = [&] { return allocator.most(); },
                            .restart = [&] { allocator.restart(); }};
   using spec::quantise::Recipe;
-  spec::memory::Setting setting{
-      .model = parity::fp8_model(*rc::gen::arbitrary<bool>()),
-      .dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16),
-      .linear = {.recipe = *rc::gen::element(Recipe::fp8_tensor, Recipe::fp8_block, Recipe::mxfp8),
-                 .weights = *rc::gen::element(spec::QuantiseWeights::step, spec::QuantiseWeights::use)},
-      .recompute = *rc::gen::elementOf(spec::all_recomputes),
-      .micro = 2,
-      .sequence_length = 64};
+  spec::memory::Setting setting{.model = parity::fp8_model(true), .micro = 2, .sequence_length = 64};
   setting.model.layers = 2;
-  if (*rc::gen::arbitrary<bool>()) setting.linear.unquantised = {1};
-  tests::compare_op_memory(setting, at::kCPU, meter, 64);
+  int number = 0;
+  for (const Recipe recipe : {Recipe::fp8_tensor, Recipe::fp8_block, Recipe::mxfp8})
+    for (const spec::Recompute recompute : spec::all_recomputes)
+      for (const auto weights : {spec::QuantiseWeights::step, spec::QuantiseWeights::use}) {
+        constexpr Dtype dtypes[] = {Dtype::bf16, Dtype::f32, Dtype::f64};
+        setting.dtype = dtypes[number++ % 3];
+        setting.recompute = recompute;
+        setting.linear = {.recipe = recipe, .unquantised = {}, .weights = weights};
+        if (number % 4 == 0) setting.linear.unquantised = {1};
+        SCOPED_TRACE(std::string(to_string(recipe)) + ", " + std::string(to_string(recompute)));
+        tests::compare_op_memory(setting, at::kCPU, meter, 64);
+      }
 }
 
 }  // namespace
