@@ -72,7 +72,7 @@ TEST(LaterEndsSpec, EveryNumberOfEveryLaterEndIsHeldToItsSteps) {
       [](record::RunEnd& end) { end.tokens += 4096; },
       [](record::RunEnd& end) { end.seconds *= 1 + 1e-9; },
       [](record::RunEnd& end) { end.tokens_per_second *= 1 + 1e-9; },
-      [](record::RunEnd& end) { *end.final_loss += 1e-9; },
+      [](record::RunEnd& end) { *end.final_loss += 1e-9, end.gap_closed.reset(); },
       [](record::RunEnd& end) { *end.gap_closed += 1e-9; }};
   int number = 0;
   for (const auto& change : changes) {

@@ -26,16 +26,43 @@ ModelSpec small() {
   return model;
 }
 
-/// What a decoder block's backward holds when it is fullest, counted by hand: N = 6 tokens in fp32, D = 4,
-/// F = 3, H E = 4, (H + 2K) E = 8, statistics of 4 bytes.
+paper::OpMemory call_of(const paper::Trace& trace, StepOp op, std::size_t which) {
+  for (const paper::OpMemory& each : trace.memory)
+    if (each.op == op && which-- == 0) return each;
+  throw std::logic_error("no such call");
+}
+
+/// What is held when each call of a decoder block's forward begins, counted by hand: N = 6 tokens in fp32, D
+/// = 4, F = 3, H E = 4, (H + 2K) E = 8, statistics of 4 bytes.
+TEST(PaperSpec, ABlocksForwardByHand) {
+  using enum StepOp;
+  const std::int64_t D = 6 * 4, F = 6 * 3, HE = 6 * 4, of_qkv = 6 * 8, rstd = 6, lse = 2 * 2 * 3;
+  for (const Recompute recompute : {Recompute::norms_swiglu, Recompute::attention}) {
+    const Setting setting{.model = small(), .recompute = recompute, .micro = 2, .sequence_length = 3};
+    const paper::Trace trace = paper::trace(setting);
+    const auto held = [&](StepOp op, std::size_t which) { return call_of(trace, op, which).before; };
+    EXPECT_EQ(held(embedding, 0), Count(0));
+    EXPECT_EQ(held(rms_norm, 0), Count(4 * D));
+    EXPECT_EQ(held(qkv, 0), Count(4 * (D + rstd + D)));  // normed
+    const std::int64_t before_attention = D + rstd + of_qkv;
+    EXPECT_EQ(held(rope, 0), Count(4 * before_attention)) << "normed is gone";
+    EXPECT_EQ(held(attention, 0), Count(4 * before_attention));
+    EXPECT_EQ(held(attention_output, 0), Count(4 * (before_attention + HE + lse)));
+    const std::int64_t kept = before_attention + (recompute == Recompute::attention ? 0 : HE + lse);
+    EXPECT_EQ(held(rms_norm, 1), Count(4 * (kept + D)));            // x_mid
+    EXPECT_EQ(held(gate_up, 0), Count(4 * (kept + D + rstd + D)));  // normed_mid
+    EXPECT_EQ(held(swiglu, 0), Count(4 * (kept + D + rstd + 2 * F)));
+    EXPECT_EQ(held(down, 0), Count(4 * (kept + D + rstd + 3 * F)));         // gated
+    EXPECT_EQ(held(rms_norm, 2), Count(4 * (kept + D + rstd + 2 * F + D)))  // the block's output
+        << "gated is gone";
+  }
+}
+
+/// What a decoder block's backward holds when it is fullest, of the same sizes.
 TEST(PaperSpec, ABlocksPeakByHand) {
   const Setting setting{.model = small(), .micro = 2, .sequence_length = 3};
   const paper::Trace trace = paper::trace(setting);
-  const auto at = [&](StepOp op, std::size_t which) {
-    for (const paper::OpMemory& each : trace.memory)
-      if (each.op == op && which-- == 0) return each;
-    throw std::logic_error("no such call");
-  };
+  const auto at = [&](StepOp op, std::size_t which) { return call_of(trace, op, which); };
   const std::int64_t D = 6 * 4, F = 6 * 3, HE = 6 * 4, qkv = 6 * 8;
   const std::int64_t statistics = 6 + 6 + 2 * 2 * 3, kept = D + D + qkv + HE + 2 * F;
   // Before the MLP's backward: the block's activations and dx; rstd_final lives until the end of backward.
@@ -56,6 +83,33 @@ TEST(PaperSpec, ABlocksPeakByHand) {
   EXPECT_EQ(at(StepOp::qkv, 1).before, Count(4 * end));
   EXPECT_EQ(at(StepOp::qkv, 1).most, Count(4 * (end + D)));        // d_normed
   EXPECT_EQ(at(StepOp::embedding, 1).before, Count(4 * (D + 6)));  // dx and rstd_final are left
+}
+
+/// qk_norm's input lives until its backward is done, its statistics, one for each of 3 heads and 6 tokens, as
+/// long as the block.
+TEST(PaperSpec, AQkNormsMemoryByHand) {
+  Setting setting{.model = small(), .micro = 2, .sequence_length = 3};
+  const paper::Trace without = paper::trace(setting);
+  setting.model.qk_norm = true;
+  const paper::Trace with = paper::trace(setting);
+  const Count end = call_of(without, StepOp::qkv, 1).before + 4 * 6 * 3;
+  EXPECT_EQ(call_of(with, StepOp::qkv, 1).before, end);
+  EXPECT_EQ(call_of(with, StepOp::qk_norm_rope, 1).before, end + 4 * 6 * 8);  // [N, (H + 2K) E]
+}
+
+/// On a GPU the head's 5 rows are multiplied as a tile of 128.
+TEST(PaperSpec, AddedRowsOfTheHeadArePadding) {
+  const Setting setting{.model = small(),
+                        .dtype = Dtype::bf16,
+                        .machine = memory::Machine::cuda,
+                        .micro = 2,
+                        .sequence_length = 3};
+  const ExecutedFlops ran = paper::trace(setting).executed;
+  for (const auto& [pass, gemms] :
+       {std::pair{ExecutedPass::forward, 1}, std::pair{ExecutedPass::backward, 2}}) {
+    EXPECT_EQ(ran.at(FlopComponent::head, pass).needed, Count(gemms * 2 * 6 * 4 * 5));
+    EXPECT_EQ(ran.at(FlopComponent::head, pass).padding, Count(gemms * 2 * 6 * 4 * 123));
+  }
 }
 
 /// The gradient of the biases of q, k and v needs dqkv, which is there, and on a GPU rows of partial sums:
