@@ -24,6 +24,7 @@
 #include "impl/comm/nccl_communicator.hpp"
 #include "impl/data/open_source.hpp"
 #include "impl/machine/host.hpp"
+#include "impl/metrics/ceiling.hpp"
 #include "impl/ops/attention/attention.hpp"
 #include "impl/ops/determinism.hpp"
 #include "impl/ops/gemm/cuda_gemm_search.hpp"
@@ -34,6 +35,7 @@
 #include "spec/config/check.hpp"
 #include "spec/config/load.hpp"
 #include "spec/flops/exact.hpp"
+#include "spec/hardware/hardware.hpp"
 #include "tests/bench/traced_step.hpp"
 
 namespace assay::impl {
