@@ -9,9 +9,6 @@ namespace {
 
 constexpr std::int64_t bf16_bytes = 2, f32_bytes = 4;
 
-/// A sequence of one token has nothing to tell apart.
-bool told_apart(const Setting& s) { return s.documents && s.sequence_length > 1; }
-
 /// `count` tensors of scores [B, H, T, T] at a time: attention by plain GEMMs.
 std::vector<Scratch> squares(const Setting& s, std::int64_t B, std::int64_t T, std::size_t count) {
   const std::int64_t bytes = s.dtype == Dtype::bf16 ? f32_bytes : element_bytes(s.dtype);
@@ -28,30 +25,10 @@ void add_gradients_of_heads(const Setting& s, std::int64_t B, std::int64_t T, st
     out.push_back({name, {B, T, m.heads, m.head_dim}, bf16_bytes});
 }
 
-/// Documents: lse by token, since the library asks for documents one behind the other; and how long each
-/// slot's is and where it begins, in tokens and in the entries of three tensors.
-std::vector<Scratch> cudnn_documents(const Setting& s, std::int64_t B, std::int64_t T) {
-  const std::int64_t slots = document_slots(B, T, 0);
-  return {{"lse_by_token", {B * T, s.model.heads}, f32_bytes},
-          {"document_lengths", {slots}, 4},
-          {"document_places", {3, slots + 1}, 8}};
-}
-
 /// Thread blocks add to an fp32 dq in any order. In a fixed order the gradient of all scores takes its place.
-/// Either needs one number per row as well. Of documents the sums lie as dqkv does, with the room of keys and
-/// values between them; and so do dk and dv of every query head.
+/// Either needs one number per row as well.
 std::vector<Scratch> cudnn_backward(const Setting& s, std::int64_t B, std::int64_t T) {
   const ModelSpec& m = s.model;
-  if (told_apart(s)) {
-    const std::int64_t all_heads = m.heads + 2 * m.kv_heads;
-    std::vector<Scratch> out = cudnn_documents(s, B, T);
-    out.push_back({"attention_sums", {B * T, all_heads, m.head_dim}, f32_bytes});
-    out.push_back({"attention_rows", {m.heads, B * T}, f32_bytes});
-    if (m.heads > m.kv_heads)
-      for (const char* name : {"dk_of_heads", "dv_of_heads"})
-        out.push_back({name, {B * T, all_heads * (m.heads / m.kv_heads), m.head_dim}, bf16_bytes});
-    return out;
-  }
   std::vector<Scratch> out;
   if (s.fixed_order)
     out.push_back({"d_scores", {B, m.heads, T, T}, bf16_bytes});
@@ -80,14 +57,13 @@ std::vector<Scratch> flash_backward(const Setting& s, std::int64_t B, std::int64
 
 }  // namespace
 
-/// Where documents or a window are masked, heads have at most 256 entries. FlashAttention alone takes
-/// documents in a fixed order, and a window that leaves something out.
+/// FlashAttention has heads of at most 256 entries. It alone takes documents, and a window that leaves
+/// something out.
 AttentionKernel attention_kernel(const Setting& s) {
-  const bool window = attention::window_within(s.model.window, s.sequence_length) > 0,
-             flash_alone = window || (told_apart(s) && s.fixed_order);
+  const bool flash_alone = s.documents || attention::window_within(s.model.window, s.sequence_length) > 0;
   if (s.machine == Machine::cpu) return s.plain_attention ? AttentionKernel::math : AttentionKernel::loops;
   if (s.dtype != Dtype::bf16 || s.plain_attention || s.model.head_dim % 8 != 0 ||
-      ((window || told_apart(s)) && s.model.head_dim > 256))
+      (flash_alone && s.model.head_dim > 256))
     return AttentionKernel::math;
   return flash_alone || s.flash_attention ? AttentionKernel::flash : AttentionKernel::cudnn;
 }
@@ -123,16 +99,7 @@ std::string to_string(AttentionKernel kernel) {
 }
 
 std::vector<Scratch> attention_forward_scratch(const Setting& s, std::int64_t B, std::int64_t T) {
-  switch (attention_kernel(s)) {
-    case AttentionKernel::math:
-      return squares(s, B, T, 3);
-    case AttentionKernel::cudnn:
-      return told_apart(s) ? cudnn_documents(s, B, T) : std::vector<Scratch>{};
-    case AttentionKernel::loops:
-    case AttentionKernel::flash:
-      return {};
-  }
-  return {};
+  return attention_kernel(s) == AttentionKernel::math ? squares(s, B, T, 3) : std::vector<Scratch>{};
 }
 
 std::vector<Scratch> attention_backward_scratch(const Setting& s, std::int64_t B, std::int64_t T) {

@@ -11,7 +11,7 @@
 namespace assay::spec::memory {
 
 /// The code that computes attention: loops of our own on a CPU, plain GEMMs (`math`), cuDNN, or
-/// FlashAttention, which alone takes windows, and documents in a fixed order.
+/// FlashAttention, which alone takes documents and windows.
 enum class AttentionKernel { loops, math, cudnn, flash };
 AttentionKernel attention_kernel(const Setting& setting);
 std::string to_string(AttentionKernel kernel);  ///< "loops"

@@ -1,8 +1,7 @@
 // Time of attention's backward on this GPU by every plan that cuDNN has for it, beside ATen's call:
 //   attention_plans
 // at the shapes of a micro-batch of llama-1.36b and llama3-8b, in any order and in a fixed one. With the turn
-// back of q and k behind it, as a step has it. Then both passes over packed documents by each library that
-// takes them, with an end at one token in 500 and without any. Median of 10 after 20 to warm up.
+// back of q and k behind it, as a step has it. Median of 10 after 20 to warm up.
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
@@ -14,9 +13,7 @@
 #include <cstdio>
 #include <functional>
 #include <iostream>
-#include <vector>
 
-#include "impl/data/document_offsets.hpp"
 #include "impl/ops/attention/attention.hpp"
 #include "impl/ops/attention/attention_cudnn.hpp"
 #include "impl/ops/rope/rope.hpp"
@@ -72,7 +69,7 @@ struct Case {
     const auto all = attention::cudnn::plans(qkv, s.H, s.K, fixed_order);
     for (std::size_t n = 0; n < all.size(); ++n) try {
         const auto backward = [&] {
-          return attention::cudnn::backward(dy, qkv, out.y, out.lse, s.H, s.K, fixed_order, {}, n);
+          return attention::cudnn::backward(dy, qkv, out.y, out.lse, s.H, s.K, fixed_order, n);
         };
         const double alone = median_milliseconds([&] { backward(); });
         const double turned =
@@ -118,47 +115,6 @@ void bench(const Shape& s) {
   here.three_gradients();
 }
 
-/// `rarity`: one token in so many ends a document, drawn anew at each place; 0: none does.
-Documents documents(const Shape& s, std::uint64_t rarity) {
-  std::vector<std::int32_t> numbers;
-  std::uint64_t state = 1;
-  for (std::int64_t n = 0; n < s.B * s.T; ++n) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    const bool ends = rarity > 0 && (state >> 33) % rarity == 0;
-    numbers.push_back(n % s.T == 0 ? 0 : numbers.back() + (ends ? 1 : 0));
-  }
-  const std::vector<std::int32_t> offsets = data::document_offsets(numbers, s.T);
-  const auto there = [](const std::vector<std::int32_t>& list) {
-    return at::tensor(list, at::kInt).to(at::kCUDA);
-  };
-  return {there(numbers).view({s.B, s.T}), there(offsets), offsets};
-}
-
-void bench_documents(const Shape& s) {
-  const Case here(s);
-  for (const std::uint64_t rarity : {500, 0}) {
-    const Documents packed = documents(s, rarity);
-    const double pairs = static_cast<double>(attention::Mask(packed).visible_pairs()),
-                 flops = 2.0 * static_cast<double>(s.H * s.E) * pairs;
-    std::printf("%s, %s, %lld slots\n", s.model,
-                rarity > 0 ? "documents of 500 tokens" : "one document a sequence",
-                static_cast<long long>(packed.offsets.size(0) - 1));
-    for (const auto backend : {spec::AttentionBackend::flash, spec::AttentionBackend::cudnn}) try {
-        const attention::Forced by(backend, at::Device(at::kCUDA, 0));
-        const auto out = attention::forward(here.qkv, s.H, s.K, packed);
-        const double forward = median_milliseconds([&] { attention::forward(here.qkv, s.H, s.K, packed); });
-        const double backward = median_milliseconds([&] {
-          attention::backward_through_rope(here.dy, here.qkv, out, s.H, s.K, packed, here.table, {});
-        });
-        std::printf("  %-6s forward %8.4f ms  %6.1f TFLOP/s  backward with rope %8.4f ms  %6.1f TFLOP/s\n",
-                    name(out.backend).c_str(), forward, 2 * flops / forward * 1e-9, backward,
-                    5 * flops / backward * 1e-9);
-      } catch (const std::exception& error) {
-        std::printf("  %s\n", error.what());
-      }
-  }
-}
-
 }  // namespace
 }  // namespace assay::impl
 
@@ -169,8 +125,6 @@ int main() {
     std::printf("%s\n", at::cuda::getCurrentDeviceProperties()->name);
     assay::impl::bench(Shape{"llama-1.36b", 24, 2048, 18, 18, 128});
     assay::impl::bench(Shape{"llama3-8b", 4, 4096, 32, 8, 128});
-    assay::impl::bench_documents(Shape{"llama-1.36b", 24, 2048, 18, 18, 128});
-    assay::impl::bench_documents(Shape{"llama3-8b", 4, 4096, 32, 8, 128});
   } catch (const std::exception& error) {
     std::cerr << "attention_plans: " << error.what() << "\n";
     return 1;

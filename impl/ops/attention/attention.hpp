@@ -27,7 +27,7 @@ struct Forward {
   at::Tensor y;    ///< [B, T, H, E] contiguous
   at::Tensor lse;  ///< [B, H, T] log of the sum of exponentials of each row, fp32 for bf16, else dtype of qkv
   Backend backend = Backend::math;    ///< that computed y and lse, and computes the gradient
-  at::Tensor seed = {}, offset = {};  ///< dropout's, unused, which ATen's calls hand to their backward
+  at::Tensor seed = {}, offset = {};  ///< dropout's, unused, which the fused backends hand to their backward
 };
 
 /// Causal grouped-query attention with documents and a window.                        [spec/ops/attention.md]
@@ -65,9 +65,9 @@ class Forced {
 std::optional<Backend> forced();
 
 /// What was chosen, and not forced, for each new shape on a GPU since the last call, one line each, with the
-/// reason of every backend that refused it. Fused backends take bf16, documents by their offsets, and flash
-/// alone windows; their backward adds in any order, so that gradients may differ in the last bits between two
-/// runs, unless `deterministic()`, when flash alone takes documents.
+/// reason of every backend that refused it. Fused backends take bf16, of them flash alone windows, and
+/// documents by their offsets; their backward adds in any order, so that gradients may differ in the last
+/// bits between two runs, unless `deterministic()`.
 std::vector<std::string> new_choices();
 
 /// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused

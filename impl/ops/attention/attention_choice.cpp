@@ -12,8 +12,7 @@ std::string known_refusal(const Shape& shape, Backend backend) {
   if (shape.documents && !shape.offsets) return "is not given documents without offsets";
   if (shape.E % 8 != 0) return "takes multiples of 8 as head dimension";
   if (backend == Backend::cudnn && shape.T == 1) return "is not given single tokens";
-  if (backend == Backend::cudnn && shape.documents && shape.fixed_order)
-    return "has no fixed order for documents";
+  if (backend == Backend::cudnn && shape.documents) return "is not given documents";
   if (backend == Backend::cudnn && shape.window > 0) return "is not given windows";
   return "";
 }

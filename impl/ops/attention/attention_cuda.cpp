@@ -1,8 +1,8 @@
 // Attention on the GPU: cuDNN, then FlashAttention-2, then plain products, whichever first takes both passes
 // of the shape (impl/ops/attention/attention_choice.hpp). cuDNN's backward is called without ATen and writes
-// one gradient instead of three (docs/decisions/0015-cudnns-graph-by-hand.md). Documents are sequences of
-// different lengths to either library (docs/decisions/0014-documents-in-fused-attention.md,
-// 0021-documents-through-cudnn.md), and a window is FlashAttention's alone.
+// one gradient instead of three (docs/decisions/0015-cudnns-graph-by-hand.md). Documents are FlashAttention's
+// sequences of different lengths (docs/decisions/0014-documents-in-fused-attention.md), and a window is its
+// own.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -20,7 +20,6 @@
 #include "impl/ops/attention/attention_cudnn.hpp"
 #include "impl/ops/determinism.hpp"
 #include "spec/error.hpp"
-#include "spec/memory/document_slots.hpp"
 #include "spec/ops/attention.hpp"
 
 namespace assay::impl::attention {
@@ -91,8 +90,7 @@ struct Parts {
         v(qkv.narrow(2, heads + kv_heads, kv_heads).transpose(1, 2)) {}
 };
 
-/// One document a sequence, by ATen's calls.
-Forward unmasked_forward(const Parts& x, Backend backend) {
+Forward fused_forward(const Parts& x, Backend backend) {
   const double scale = 1 / std::sqrt(static_cast<double>(x.q.size(3)));
   auto [y, lse, from_q, from_k, max_q, max_k, seed, offset, mask] =
       backend == Backend::cudnn
@@ -132,12 +130,6 @@ void report_pairs(const Shape& shape, const Mask& mask, std::int64_t scores, std
   };
   report(spec::FlopComponent::attention_scores, scores);
   report(spec::FlopComponent::attention_values, values);
-}
-
-void report_backward(const Shape& shape, const Mask& mask) {
-  report_pairs(shape, mask, 2, 2);
-  const metrics::FlopScope again(spec::ExecutedPass::recompute);
-  report_pairs(shape, mask, 1, 0);
 }
 
 /// No document is longer than T, so that this bound, and with it the launch, is the same for every batch.
@@ -206,20 +198,31 @@ Gradients masked_backward(const at::Tensor& dy, const at::Tensor& qkv, const For
   const auto [dq, dk, dv] = at::_flash_attention_backward(
       upstream, x.q, x.k, x.v, y, lse, x.offsets, x.offsets, shape.T, shape.T, 0.0, /*is_causal=*/true,
       saved.seed, saved.offset, x.scale, x.left, /*window_size_right=*/0);
-  report_backward(shape, mask);
+  report_pairs(shape, mask, 2, 2);
+  {
+    const metrics::FlopScope again(spec::ExecutedPass::recompute);
+    report_pairs(shape, mask, 1, 0);
+  }
   const auto by_sequence = [&](const at::Tensor& x_NHE, std::int64_t heads) {
     return x_NHE.view({shape.B, shape.T, heads, shape.E});
   };
   return {by_sequence(dq, shape.H), by_sequence(dk, shape.K), by_sequence(dv, shape.K)};
 }
 
+/// The same products as ATen's call is counted with (impl/metrics/executed_flops.cpp).
+void report_joined(const Shape& shape) {
+  const Count pairs = (Count(shape.T) * (shape.T + 1)).divided_exactly_by(2);
+  const Count each = 2 * Count(shape.B) * shape.H * shape.E * pairs;
+  metrics::report_flops(spec::FlopComponent::attention_scores, 2 * each);
+  metrics::report_flops(spec::FlopComponent::attention_values, 2 * each);
+  const metrics::FlopScope again(spec::ExecutedPass::recompute);
+  metrics::report_flops(spec::FlopComponent::attention_scores, each);
+}
+
 Forward forward_by(Backend backend, const at::Tensor& qkv, const Shape& shape, const Mask& mask) {
   if (backend == Backend::math) return aten::forward(qkv, shape.H, shape.K, mask);
-  if (!shape.documents && shape.window == 0) return unmasked_forward(Parts(qkv, shape.H, shape.K), backend);
-  if (backend == Backend::flash) return masked_forward(qkv, shape, mask);
-  cudnn::Forward out = cudnn::forward(qkv, shape.H, shape.K, mask.documents.offsets);
-  report_pairs(shape, mask, 1, 1);
-  return {std::move(out.y), std::move(out.lse), backend};
+  if (shape.documents || shape.window > 0) return masked_forward(qkv, shape, mask);
+  return fused_forward(Parts(qkv, shape.H, shape.K), backend);
 }
 
 /// What the backend that ran forward gives: one gradient of qkv, or one each of q, k and v.
@@ -229,9 +232,8 @@ Backward backward_by_forwards(const at::Tensor& dy, const at::Tensor& qkv, const
                               const Shape& shape, const Mask& mask) {
   switch (saved.backend) {
     case Backend::cudnn: {
-      at::Tensor dqkv = cudnn::backward(dy, qkv, saved.y, saved.lse, shape.H, shape.K, shape.fixed_order,
-                                        shape.documents ? mask.documents.offsets : at::Tensor());
-      report_backward(shape, mask);
+      at::Tensor dqkv = cudnn::backward(dy, qkv, saved.y, saved.lse, shape.H, shape.K, shape.fixed_order);
+      report_joined(shape);
       return dqkv;
     }
     case Backend::flash:
@@ -311,13 +313,9 @@ std::string refusal(const Shape& shape, Backend backend, at::Device device) {
   const at::Tensor qkv = at::zeros({shape.B, shape.T, shape.H + 2 * shape.K, shape.E},
                                    at::TensorOptions(device).dtype(shape.type));
   Documents documents;
-  if (shape.documents) {
-    // One a sequence, in as many slots as a batch of the loader has, since plans are prepared for a number of
-    // slots (impl/data/document_offsets.hpp).
-    const std::int64_t slots = spec::memory::document_slots(shape.B, shape.T, shape.B);
+  if (shape.documents)
     documents = {at::zeros({shape.B, shape.T}, of_ids),
-                 at::arange(0, slots + 1, of_ids).clamp_max_(shape.B).mul_(shape.T)};
-  }
+                 at::arange(0, (shape.B + 1) * shape.T, shape.T, of_ids)};
   return refusal_of_passes(shape, backend, qkv, Mask(documents, shape.window));
 }
 

@@ -94,7 +94,7 @@ std::int64_t Descriptor::get(cudnnBackendAttributeName_t name, cudnnBackendAttri
 }
 
 Node Graph::make(std::int64_t uid, cudnnDataType_t type, const Extents& extents, const Extents& strides,
-                 cudnnBackendAttributeName_t kind, Node offsets) {
+                 cudnnBackendAttributeName_t kind) {
   Descriptor& out = descriptors_.emplace_back(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   out.set(CUDNN_ATTR_TENSOR_DATA_TYPE, type);
   out.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, extents.data());
@@ -102,51 +102,42 @@ Node Graph::make(std::int64_t uid, cudnnDataType_t type, const Extents& extents,
   out.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, uid);
   out.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, std::int64_t{16});
   if (kind != in_memory) out.set(kind, true);
-  if (offsets) out.set(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC, *offsets);
   out.finalize();
   return &out;
 }
 
-Node Graph::tensor(std::int64_t uid, cudnnDataType_t type, const Extents& extents, const Extents& strides,
-                   Node offsets) {
-  return make(uid, type, extents, strides, in_memory, offsets);
-}
-Node Graph::list(std::int64_t uid, cudnnDataType_t type, std::int64_t entries) {
-  return make(uid, type, {entries, 1, 1, 1}, {1, 1, 1, 1}, in_memory);
+Node Graph::tensor(std::int64_t uid, cudnnDataType_t type, const Extents& extents, const Extents& strides) {
+  return make(uid, type, extents, strides, in_memory);
 }
 Node Graph::scalar(std::int64_t uid) {
   return make(uid, CUDNN_DATA_FLOAT, {1, 1, 1, 1}, {1, 1, 1, 1}, CUDNN_ATTR_TENSOR_IS_BY_VALUE);
 }
-Node Graph::between(cudnnDataType_t type, const Extents& extents, const Extents& strides, Node offsets) {
-  return make(++last_uid_, type, extents, strides, CUDNN_ATTR_TENSOR_IS_VIRTUAL, offsets);
+Node Graph::between(cudnnDataType_t type, const Extents& extents, const Extents& strides) {
+  return make(++last_uid_, type, extents, strides, CUDNN_ATTR_TENSOR_IS_VIRTUAL);
 }
 
-Node Graph::product(Node left, Node right, Node out, const Lengths& lengths) {
+Node Graph::product(Node left, Node right, Node out) {
   Descriptor& mode = descriptors_.emplace_back(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
   mode.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT);
-  const double zero = 0;
-  if (lengths.zero_beyond) mode.set(CUDNN_ATTR_MATMUL_PADDING_VALUE, CUDNN_TYPE_DOUBLE, 1, &zero);
   mode.finalize();
   Descriptor& made = operations_.emplace_back(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
   made.set(CUDNN_ATTR_OPERATION_MATMUL_ADESC, *left);
   made.set(CUDNN_ATTR_OPERATION_MATMUL_BDESC, *right);
   made.set(CUDNN_ATTR_OPERATION_MATMUL_CDESC, *out);
   made.set(CUDNN_ATTR_OPERATION_MATMUL_DESC, mode);
-  if (lengths.rows) made.set(CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC, *lengths.rows);
-  if (lengths.columns) made.set(CUDNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC, *lengths.columns);
-  if (lengths.inner) made.set(CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC, *lengths.inner);
   made.finalize();
   return out;
 }
 
-Node Graph::reduced(cudnnReduceTensorOp_t mode, Node x, Node out) {
-  Descriptor& how = descriptors_.emplace_back(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
-  how.set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT);
-  how.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &mode);
-  how.set(CUDNN_ATTR_REDUCTION_IS_DETERMINISTIC, false);
-  how.finalize();
+Node Graph::sum(Node x, Node out) {
+  Descriptor& mode = descriptors_.emplace_back(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+  const cudnnReduceTensorOp_t add = CUDNN_REDUCE_TENSOR_ADD;
+  mode.set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT);
+  mode.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &add);
+  mode.set(CUDNN_ATTR_REDUCTION_IS_DETERMINISTIC, false);
+  mode.finalize();
   Descriptor& made = operations_.emplace_back(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-  made.set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, how);
+  made.set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, mode);
   made.set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, *x);
   made.set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, *out);
   made.finalize();
@@ -183,8 +174,8 @@ Node Graph::pointwise(cudnnPointwiseMode_t mode, Node x, Node y, Node out) {
   descriptors_.back().finalize();
   return operation(descriptors_.back(), x, y, nullptr, out);
 }
-Node Graph::truth(cudnnPointwiseMode_t mode, Node x, Node y, Node out) {
-  descriptors_.push_back(pointwise_mode(mode, CUDNN_DATA_BOOLEAN));
+Node Graph::at_least(Node x, Node y, Node out) {
+  descriptors_.push_back(pointwise_mode(CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN));
   descriptors_.back().finalize();
   return operation(descriptors_.back(), x, y, nullptr, out);
 }

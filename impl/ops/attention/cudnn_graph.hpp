@@ -54,31 +54,21 @@ struct Plan {
 /// multiples of 16 bytes.
 class Graph {
  public:
-  /// Memory that the caller gives by `uid`, positive and new. `offsets` [B + 1]: where in it each of the
-  /// first extent begins [entries], instead of the first stride (a ragged tensor).
-  Node tensor(std::int64_t uid, cudnnDataType_t type, const Extents& extents, const Extents& strides,
-              Node offsets = nullptr);
-  /// The same for a list of numbers.
-  Node list(std::int64_t uid, cudnnDataType_t type, std::int64_t entries);
+  /// Memory that the caller gives by `uid`, positive and new.
+  Node tensor(std::int64_t uid, cudnnDataType_t type, const Extents& extents, const Extents& strides);
   /// One fp32 number in the host's memory.
   Node scalar(std::int64_t uid);
   /// What need not be in memory.
-  Node between(cudnnDataType_t type, const Extents& extents, const Extents& strides, Node offsets = nullptr);
+  Node between(cudnnDataType_t type, const Extents& extents, const Extents& strides);
 
-  /// How much of a product's extents counts, a list with a number for each of the first extent; null: all.
-  struct Lengths {
-    Node rows = nullptr, columns = nullptr, inner = nullptr;
-    bool zero_beyond = false;
-  };
   /// left right, the last two extents of each; heads of `right` serve groups of those of `left`.
-  Node product(Node left, Node right, Node out, const Lengths& lengths);
-  /// Over the extents of which `out` has fewer.
-  Node reduced(cudnnReduceTensorOp_t mode, Node x, Node out);
+  Node product(Node left, Node right, Node out);
+  Node sum(Node x, Node out);       ///< over the extents of which `out` has fewer
   Node reshaped(Node x, Node out);  ///< the same numbers under other extents and strides
   Node pointwise(cudnnPointwiseMode_t mode, Node x, Node out);
   Node pointwise(cudnnPointwiseMode_t mode, Node x, Node y, Node out);
-  /// A truth value: a comparison, or `and`.
-  Node truth(cudnnPointwiseMode_t mode, Node x, Node y, Node out);
+  /// x >= y
+  Node at_least(Node x, Node y, Node out);
   /// `chosen` ? x : y
   Node select(Node x, Node y, Node chosen, Node out);
   /// Each entry's own index along `axis`, of the extents of `x`.
@@ -97,7 +87,7 @@ class Graph {
 
  private:
   Node make(std::int64_t uid, cudnnDataType_t type, const Extents& extents, const Extents& strides,
-            cudnnBackendAttributeName_t kind, Node offsets = nullptr);
+            cudnnBackendAttributeName_t kind);
   Node operation(const Descriptor& mode, Node x, Node y, Node chosen, Node out);
 
   std::deque<Descriptor> descriptors_;  ///< tensors and what operations refer to

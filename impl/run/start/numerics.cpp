@@ -112,10 +112,6 @@ std::string settled_text(const spec::RunConfig& config) {
 attention::Shape attention_shape(const spec::RunConfig& config, const spec::ModelSpec& model,
                                  const spec::Batch& batch) {
   const bool documents = config.end_of_document >= 0 && config.sequence_length > 1;
-  const std::optional<Backend> forced = forced_by(config.attention);
-  // cuDNN has none for documents: bits come before its speed unless one of the two was asked for by name.
-  const bool fixed_order = config.deterministic == Determinism::on ||
-                           (config.deterministic == Determinism::automatic && documents && !forced);
   return {.type = scalar_type(config.dtype),
           .B = batch.micro,
           .T = config.sequence_length,
@@ -125,8 +121,8 @@ attention::Shape attention_shape(const spec::RunConfig& config, const spec::Mode
           .documents = documents,
           .offsets = documents,
           .window = spec::attention::window_within(model.window, config.sequence_length),
-          .forced = forced,
-          .fixed_order = fixed_order};
+          .forced = forced_by(config.attention),
+          .fixed_order = config.deterministic == Determinism::on};
 }
 
 Numerics settle(const spec::RunConfig& asked, const attention::Shape& shape, const GpuAnswers& gpu) {

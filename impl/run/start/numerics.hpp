@@ -34,8 +34,7 @@ struct Numerics {
   std::vector<spec::record::Warning> notes;  ///< where something else was settled than was asked first
 };
 
-/// Of a micro-batch of the run. Documents are asked in a fixed order under compute.deterministic=auto, too,
-/// where no backend is named.
+/// Of a micro-batch of the run.
 attention::Shape attention_shape(const spec::RunConfig& config, const spec::ModelSpec& model,
                                  const spec::Batch& batch);
 

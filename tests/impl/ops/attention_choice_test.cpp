@@ -81,12 +81,11 @@ RC_GTEST_PROP(AttentionChoice, IsTheFirstThatIsNotRefusedAndNoneIsAskedInVain, (
   shape.documents = shape.T > 1 && *rc::gen::arbitrary<bool>();
   shape.offsets = shape.documents && *rc::gen::arbitrary<bool>();
   shape.window = shape.T > 2 && *rc::gen::arbitrary<bool>() ? 2 : 0;
-  shape.fixed_order = *rc::gen::arbitrary<bool>();
   Libraries libraries;
   for (const Backend backend : {Backend::cudnn, Backend::flash})
     if (*rc::gen::arbitrary<bool>()) libraries.refusing[backend] = "no";
   const bool fused = shape.type == at::kBFloat16 && shape.E % 8 == 0 && (!shape.documents || shape.offsets),
-             cudnn = fused && shape.T > 1 && !(shape.documents && shape.fixed_order) && shape.window == 0;
+             cudnn = fused && shape.T > 1 && !shape.documents && shape.window == 0;
   std::vector<Backend> asked;
   if (cudnn) asked.push_back(Backend::cudnn);
   if (fused && !(cudnn && !libraries.refusing.contains(Backend::cudnn))) asked.push_back(Backend::flash);

@@ -142,30 +142,6 @@ TEST(NumericsImpl, ABackendWithoutAFixedOrderKeepsItsPlaceUnlessOneWasAskedFor) 
   EXPECT_THROW(here.settle(config_of({"compute.deterministic=on", "compute.attention=cudnn"})), UserError);
 }
 
-/// cuDNN has no fixed order for documents, and is not asked for one: it takes them where no bits are wanted.
-TEST(NumericsImpl, DocumentsKeepTheirBitsUnlessSpeedIsAskedForByName) {
-  const auto settled = [](const std::vector<std::string>& more) {
-    Gpu here;
-    here.refuses = [](Backend backend, bool fixed_order) {
-      return backend == Backend::cudnn && fixed_order ? "no order for documents" : "";
-    };
-    spec::RunConfig config = config_of(more);
-    config.end_of_document = 0;
-    const Numerics out = here.settle(config);
-    using enum spec::memory::AttentionKernel;
-    EXPECT_EQ(planned(out.config), out.config.attention == AttentionBackend::cudnn ? cudnn : flash);
-    return std::pair(out.config.attention, out.config.deterministic);
-  };
-  const std::pair fixed(AttentionBackend::flash, Determinism::on),
-      fast(AttentionBackend::cudnn, Determinism::off);
-  EXPECT_EQ(settled({}), fixed);
-  EXPECT_EQ(settled({"compute.deterministic=on"}), fixed);
-  EXPECT_EQ(settled({"compute.deterministic=off"}), fast);
-  EXPECT_EQ(settled({"compute.attention=cudnn"}), fast);
-  EXPECT_EQ(settled({"compute.attention=flash"}), fixed);
-  EXPECT_THROW(settled({"compute.attention=cudnn", "compute.deterministic=on"}), UserError);
-}
-
 /// Its refusal names what is too large (memory_limits.hpp); to prepare what cannot run would only run out.
 TEST(NumericsImpl, ARunBeyondTheGpusMemoryIsNotTried) {
   Gpu small;

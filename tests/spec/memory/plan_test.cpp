@@ -175,39 +175,6 @@ TEST(MemoryPlanSpec, FlashAttentionInAFixedOrderSumsOncePerBlockThatFillsTheGpu)
   EXPECT_EQ(attention_backward_scratch(setting, 4, 4096).at(2).name, std::string("lse_by_head"));
 }
 
-/// 64 sequences' worth of slots hold the documents of 4 x 4,096 tokens: 4 + 64.
-TEST(MemoryPlanSpec, CudnnTakesDocumentsInNoFixedOrderAndSumsThemWhereTheirGradientLies) {
-  Setting setting{.model = find_model("llama3-8b"),
-                  .dtype = Dtype::bf16,
-                  .machine = Machine::cuda,
-                  .micro = 4,
-                  .sequence_length = 4096,
-                  .documents = true};
-  const auto bytes = [](const std::vector<Scratch>& scratch) {
-    Count sum;
-    for (const Scratch& each : scratch) {
-      Count one = each.element_bytes;
-      for (const std::int64_t extent : each.shape) one = one * extent;
-      sum += one;
-    }
-    return sum;
-  };
-  const std::int64_t N = 4 * 4096, slots = 68, list = N * 32 * 4 + slots * 4 + 3 * (slots + 1) * 8;
-  EXPECT_EQ(attention_kernel(setting), AttentionKernel::cudnn);
-  EXPECT_EQ(bytes(attention_forward_scratch(setting, 4, 4096)), Count(list));
-  // 32 + 2 x 8 heads of 128: sums of dq, a number a row, dk and dv of the 4 query heads of each key head.
-  EXPECT_EQ(bytes(attention_backward_scratch(setting, 4, 4096)),
-            Count(list + N * 48 * 128 * 4 + N * 32 * 4 + 2 * N * 48 * 4 * 128 * 2));
-  setting.model.kv_heads = 32;
-  EXPECT_EQ(bytes(attention_backward_scratch(setting, 4, 4096)), Count(list + N * 96 * 128 * 4 + N * 32 * 4));
-  setting.model.head_dim = 264;
-  EXPECT_EQ(attention_kernel(setting), AttentionKernel::math);
-  setting.model.head_dim = 128, setting.fixed_order = true;
-  EXPECT_EQ(attention_kernel(setting), AttentionKernel::flash);
-  setting.sequence_length = 1;
-  EXPECT_EQ(attention_kernel(setting), AttentionKernel::cudnn) << "nothing is told apart";
-}
-
 RC_GTEST_PROP(MemoryPlanSpec, WhatIsThereAtThePeakAddsUpToIt, ()) {
   const Plan plan = memory::plan(draw_setting());
   RC_ASSERT(bytes_of(plan.items) == plan.peak);

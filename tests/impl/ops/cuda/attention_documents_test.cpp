@@ -1,7 +1,6 @@
 // labels: gpu parity property
-// Documents told apart as sequences of different lengths, by every library that takes them.
+// Documents told apart by FlashAttention's sequences of different lengths.
 #include <ATen/ATen.h>
-#include <ATen/cuda/CUDAContext.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -43,16 +42,11 @@ struct Batch {
   at::Tensor grid(const std::vector<std::int32_t>& list) const {
     return at::tensor(list, at::kInt).view({B, T}).to(gpu);
   }
-  /// `more`: empty places beyond those that the loader makes. Offsets lie behind a number of something else,
-  /// as in the staging's buffer, which aligns them to their own size alone.
+  /// `more`: empty places beyond those that the loader makes.
   Documents documents(std::size_t more = 0) const {
     auto offsets = data::document_offsets(numbers, T);
     offsets.insert(offsets.end(), more, offsets.back());
-    std::vector<std::int32_t> staged = {0};
-    staged.insert(staged.end(), offsets.begin(), offsets.end());
-    return {grid(numbers),
-            at::tensor(staged, at::kInt).to(gpu).narrow(0, 1, static_cast<std::int64_t>(offsets.size())),
-            offsets};
+    return {grid(numbers), at::tensor(offsets, at::kInt).to(gpu), offsets};
   }
 };
 
@@ -70,38 +64,12 @@ struct Inputs {
         dy(tests::normal({batch.B, batch.T, h.H, h.E}, 2, at::kBFloat16).to(gpu)) {}
 };
 
-/// cuDNN is given documents on Hopper alone.
-std::vector<Backend> libraries() {
-  if (at::cuda::getDeviceProperties(0)->major == 9) return {Backend::cudnn, Backend::flash};
-  return {Backend::flash};
-}
-
-/// While it lives `backend` computes attention.
-attention::Forced by(Backend backend) {
-  return {backend == Backend::cudnn ? spec::AttentionBackend::cudnn : spec::AttentionBackend::flash, gpu};
-}
-
-/// On a Hopper GPU cuDNN takes every shape that is drawn without a window.
-TEST(AttentionDocumentsCuda, DrawnDocumentsMatchReference) {
+TEST(AttentionDocumentsCuda, DrawnDocumentsAreComputedByFlashAndMatchReference) {
   ASSAY_NEEDS_GPU();
-  for (const Backend backend : libraries())
-    EXPECT_TRUE(rc::check([&] {
-      parity::AttentionDrawn d(at::kBFloat16, gpu, /*fused_documents=*/true);
-      if (backend == Backend::cudnn) d.window = 0;
-      const auto here = by(backend);
-      parity::attention_matches_reference(d, backend);
-    })) << attention::name(backend);
-}
-
-TEST(AttentionDocumentsCuda, AnyOrderIsCudnnsAndAFixedOneFlashs) {
-  ASSAY_NEEDS_GPU();
-  const Batch batch(2, 300, corner_lengths);
-  const Inputs in(batch, {8, 2, 64});
-  const Documents documents = batch.documents();
-  EXPECT_EQ(attention::forward(in.qkv, 8, 2, documents).backend, libraries().front());
-  set_deterministic(true);
-  EXPECT_EQ(attention::forward(in.qkv, 8, 2, documents).backend, Backend::flash);
-  set_deterministic(false);
+  EXPECT_TRUE(rc::check([] {
+    const parity::AttentionDrawn d(at::kBFloat16, gpu, /*fused_documents=*/true);
+    parity::attention_matches_reference(d, Backend::flash);
+  }));
 }
 
 TEST(AttentionDocumentsCuda, OneDocumentASequenceIsTheUnmaskedResult) {
@@ -118,7 +86,7 @@ TEST(AttentionDocumentsCuda, OneDocumentASequenceIsTheUnmaskedResult) {
     const at::Tensor qkv = d.qkv.to(gpu), dy = d.dy.to(gpu);
     for (const Documents& documents : {d.told_apart(), Documents()}) {
       const auto out = attention::forward(qkv, d.H, d.K, documents);
-      RC_ASSERT(!documents.defined() || out.backend == libraries().front());
+      RC_ASSERT(!documents.defined() || out.backend == Backend::flash);
       ASSAY_RC_CLOSE(tests::values(out.y), tests::values(unmasked.y), bounds.y());
       ASSAY_RC_CLOSE(tests::values(out.lse), tests::values(unmasked.lse), bounds.lse());
       const at::Tensor dqkv = attention::backward(dy, qkv, out, d.H, d.K, documents);
@@ -135,42 +103,40 @@ TEST(AttentionDocumentsCuda, DocumentsOfManyTilesMatchPlainProducts) {
   const Batch batch(2, 1100, corner_lengths);
   const Documents documents = batch.documents();
   const at::Tensor positions = batch.grid(batch.positions);
-  for (const Backend backend : libraries())
-    for (const Heads h : {Heads{18, 18, 128}, Heads{16, 4, 128}, Heads{8, 2, 64}, Heads{4, 4, 192}}) {
-      const Inputs in(batch, h);
-      const auto here = by(backend);
-      const auto out = attention::forward(in.qkv, h.H, h.K, documents);
-      EXPECT_EQ(out.backend, backend);
-      const at::Tensor dqkv = attention::backward(in.dy, in.qkv, out, h.H, h.K, documents);
-      for (const std::string& line : attention::new_choices()) std::cout << line << std::endl;
-      const at::Tensor wide = in.qkv.to(at::kDouble);
-      const auto plain = attention::aten::forward(wide, h.H, h.K, documents);
-      at::Tensor plain_dqkv =
-          attention::aten::backward(in.dy.to(at::kDouble), wide, plain, h.H, h.K, documents);
-      const double bound = 6 * unit_roundoff(Dtype::bf16) * std::sqrt(900.0);
-      EXPECT_TRUE(out.y.is_contiguous() && out.lse.is_contiguous());
-      EXPECT_LE(parity::share_of_largest(out.y, plain.y), 6 * unit_roundoff(Dtype::bf16));
-      EXPECT_LE((out.lse - plain.lse).abs().max().item<double>(),
-                parity::fused_lse_bound(in.qkv, h.H, h.K, plain.lse));
-      const double dqkv_share = parity::share_of_largest(dqkv, plain_dqkv);
-      EXPECT_LE(dqkv_share, bound);
-      EXPECT_LE(parity::relative_norm(dqkv, plain_dqkv), parity::gradient_norm_bound);
-      const auto angles = spec::rope::inverse_frequencies(h.E, 10000, {});
-      const auto table = rope::table(angles, batch.T, at::kBFloat16, gpu),
-                 wide_table = rope::table(angles, batch.T, at::kDouble, gpu);
-      const at::Tensor before =
-          attention::backward_through_rope(in.dy, in.qkv, out, h.H, h.K, documents, table, positions);
-      rope::rotate(plain_dqkv, h.H + h.K, wide_table, positions, /*inverse=*/true);
-      // Turning a pair mixes its two errors, and rounds once more.
-      EXPECT_LE(parity::share_of_largest(before, plain_dqkv),
-                std::sqrt(2.0) * (bound + unit_roundoff(Dtype::bf16)));
-      EXPECT_LE(parity::relative_norm(before, plain_dqkv),
-                parity::gradient_norm_bound + unit_roundoff(Dtype::bf16));
-      std::cout << attention::name(backend) << ", heads " << h.H << "+2x" << h.K << " of " << h.E
-                << " with documents: y off by " << parity::share_of_largest(out.y, plain.y) << ", lse by "
-                << parity::share_of_largest(out.lse, plain.lse) << ", dqkv by " << dqkv_share
-                << " of the largest entry" << std::endl;
-    }
+  for (const Heads h : {Heads{18, 18, 128}, Heads{16, 4, 128}, Heads{8, 2, 64}, Heads{4, 4, 192}}) {
+    const Inputs in(batch, h);
+    const auto out = attention::forward(in.qkv, h.H, h.K, documents);
+    EXPECT_EQ(out.backend, Backend::flash);
+    const at::Tensor dqkv = attention::backward(in.dy, in.qkv, out, h.H, h.K, documents);
+    for (const std::string& line : attention::new_choices()) std::cout << line << std::endl;
+    const at::Tensor wide = in.qkv.to(at::kDouble);
+    const auto plain = attention::aten::forward(wide, h.H, h.K, documents);
+    at::Tensor plain_dqkv =
+        attention::aten::backward(in.dy.to(at::kDouble), wide, plain, h.H, h.K, documents);
+    const double bound = 6 * unit_roundoff(Dtype::bf16) * std::sqrt(900.0);
+    EXPECT_TRUE(out.y.is_contiguous() && out.lse.is_contiguous());
+    EXPECT_LE(parity::share_of_largest(out.y, plain.y), 6 * unit_roundoff(Dtype::bf16));
+    EXPECT_LE((out.lse - plain.lse).abs().max().item<double>(),
+              parity::fused_lse_bound(in.qkv, h.H, h.K, plain.lse));
+    const double dqkv_share = parity::share_of_largest(dqkv, plain_dqkv);
+    EXPECT_LE(dqkv_share, bound);
+    EXPECT_LE(parity::relative_norm(dqkv, plain_dqkv), parity::gradient_norm_bound);
+    const auto angles = spec::rope::inverse_frequencies(h.E, 10000, {});
+    const auto table = rope::table(angles, batch.T, at::kBFloat16, gpu),
+               wide_table = rope::table(angles, batch.T, at::kDouble, gpu);
+    const at::Tensor before =
+        attention::backward_through_rope(in.dy, in.qkv, out, h.H, h.K, documents, table, positions);
+    rope::rotate(plain_dqkv, h.H + h.K, wide_table, positions, /*inverse=*/true);
+    // Turning a pair mixes its two errors, and rounds once more.
+    EXPECT_LE(parity::share_of_largest(before, plain_dqkv),
+              std::sqrt(2.0) * (bound + unit_roundoff(Dtype::bf16)));
+    EXPECT_LE(parity::relative_norm(before, plain_dqkv),
+              parity::gradient_norm_bound + unit_roundoff(Dtype::bf16));
+    std::cout << "heads " << h.H << "+2x" << h.K << " of " << h.E << " with documents: y off by "
+              << parity::share_of_largest(out.y, plain.y) << ", lse by "
+              << parity::share_of_largest(out.lse, plain.lse) << ", dqkv by " << dqkv_share
+              << " of the largest entry" << std::endl;
+  }
 }
 
 TEST(AttentionDocumentsCuda, GivesTheSameBitsTwiceForwardAndInAFixedOrderBackward) {
@@ -178,13 +144,10 @@ TEST(AttentionDocumentsCuda, GivesTheSameBitsTwiceForwardAndInAFixedOrderBackwar
   const Batch batch(3, 700, corner_lengths);
   const Documents documents = batch.documents();
   const Inputs in(batch, {8, 2, 64});
-  for (const Backend backend : libraries()) {
-    const auto here = by(backend);
-    EXPECT_TRUE(tests::repeatable([&] {
-      const auto out = attention::forward(in.qkv, 8, 2, documents);
-      return std::vector{out.y, out.lse};
-    })) << attention::name(backend);
-  }
+  EXPECT_TRUE(tests::repeatable([&] {
+    const auto out = attention::forward(in.qkv, 8, 2, documents);
+    return std::vector{out.y, out.lse};
+  }));
   set_deterministic(true);
   const auto out = attention::forward(in.qkv, 8, 2, documents);
   EXPECT_EQ(out.backend, Backend::flash);
@@ -209,32 +172,6 @@ TEST(AttentionDocumentsCuda, EmptyPlacesChangeNothing) {
   const auto few = with(0), many = with(300);
   for (std::size_t i = 0; i < few.size(); ++i) EXPECT_TRUE(tests::same_bits(few[i], many[i])) << i;
   set_deterministic(false);
-}
-
-/// How far two sums of a gradient are apart, relative to its largest entry: of at most `terms` in fp32, whose
-/// sizes add up to less than that entry times the root of their number, in two orders, each then rounded
-/// once.
-double order_of_adding(int terms) {
-  return 2 * (unit_roundoff(Dtype::bf16) + gamma(terms, unit_roundoff(Dtype::f32)) * std::sqrt(terms));
-}
-
-/// Forward's bits, and the gradient but for the order in which blocks add to a query's.
-TEST(AttentionDocumentsCuda, EmptyPlacesChangeNothingByCudnn) {
-  ASSAY_NEEDS_GPU();
-  if (libraries().front() != Backend::cudnn) GTEST_SKIP() << "cuDNN is not given documents on this GPU";
-  const Batch batch(2, 400, corner_lengths);
-  for (const Heads h : {Heads{8, 8, 128}, Heads{8, 4, 128}}) {
-    const Inputs in(batch, h);
-    const auto here = by(Backend::cudnn);
-    const auto with = [&](std::size_t more) {
-      const Documents documents = batch.documents(more);
-      const auto out = attention::forward(in.qkv, h.H, h.K, documents);
-      return std::vector{out.y, out.lse, attention::backward(in.dy, in.qkv, out, h.H, h.K, documents)};
-    };
-    const auto few = with(0), many = with(300);
-    for (const std::size_t i : {0, 1}) EXPECT_TRUE(tests::same_bits(few[i], many[i])) << i;
-    EXPECT_LE(parity::share_of_largest(many[2], few[2].to(at::kDouble)), order_of_adding(400));
-  }
 }
 
 /// Neither documents nor sequences see each other: other numbers in one leave the bits of all others.
@@ -269,25 +206,22 @@ TEST(AttentionDocumentsCuda, TheChoiceIsToldWithTheReasonOfEachRefusal) {
     return lines.empty() ? "" : lines[0];
   };
   const at::Tensor qkv = tests::normal({1, 90, 4, 40}, 1, at::kBFloat16).to(gpu);
-  if (libraries().front() == Backend::cudnn) attention::forward(qkv, 2, 1, documents);  // no refusal to tell
+  EXPECT_NE(told(qkv, documents).find("with documents: flash; cudnn is not given documents"),
+            std::string::npos);
   EXPECT_NE(told(qkv, Documents(documents.numbers)).find("math; cudnn is not given documents without"),
             std::string::npos);
   EXPECT_NE(told(qkv.to(at::kFloat), documents).find("math; cudnn takes bf16 only; flash takes bf16 only"),
             std::string::npos);
   EXPECT_NE(told(tests::normal({1, 90, 4, 264}, 1, at::kBFloat16).to(gpu), documents).find("flash refused: "),
             std::string::npos);
-  set_deterministic(true);
-  EXPECT_NE(told(qkv, documents).find("in a fixed order: flash; cudnn has no fixed order for documents"),
-            std::string::npos);
-  const auto here = by(Backend::cudnn);
+  const attention::Forced here(spec::AttentionBackend::cudnn, gpu);
   try {
     attention::forward(qkv, 2, 1, documents);
-    ADD_FAILURE() << "cudnn took documents in a fixed order";
+    ADD_FAILURE() << "cudnn took documents";
   } catch (const UserError& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_NE(std::string(error.what()).find("cudnn has no fixed order for documents"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("cudnn is not given documents"), std::string::npos);
   }
-  set_deterministic(false);
 }
 
 /// A recording refuses whatever waits for the device, and reads the documents where they are: replayed on
@@ -323,51 +257,17 @@ TEST(AttentionDocumentsCuda, IsRecordedWithoutWaitingAndReplayedOnOtherDocuments
   set_deterministic(false);
 }
 
-/// The same through cuDNN, whose plans are of a number of slots: forward's bits, and of the gradient its
-/// order of adding apart.
-TEST(AttentionDocumentsCuda, IsCapturedAndReplayedOnOtherDocumentsByCudnn) {
-  ASSAY_NEEDS_GPU();
-  if (libraries().front() != Backend::cudnn) GTEST_SKIP() << "cuDNN is not given documents on this GPU";
-  const Batch first(2, 500, corner_lengths), other(2, 500, {230, 1, 5, 90});
-  const Inputs in(first, {8, 2, 64});
-  const Documents captured = first.documents();
-  const auto here = by(Backend::cudnn);
-  const auto attend = [&](const Documents& documents) {
-    const auto out = attention::forward(in.qkv, 8, 2, documents);
-    return std::vector{out.y, out.lse, attention::backward(in.dy, in.qkv, out, 8, 2, documents)};
-  };
-  const auto eager_first = attend(first.documents()), eager_other = attend(other.documents());
-  const auto recorder = run::make_cuda_graphs(gpu);
-  std::vector<at::Tensor> kept;
-  recorder->on_its_stream([&] {
-    recorder->capture(run::StepPart::forward, [&] { kept = attend(captured); });
-    for (const auto* eager : {&eager_first, &eager_other}) {
-      const Documents now = (eager == &eager_first ? first : other).documents();
-      ASSERT_EQ(captured.offsets.sizes(), now.offsets.sizes());
-      captured.offsets.copy_(now.offsets);
-      recorder->replay(run::StepPart::forward);
-      for (const std::size_t i : {0, 1}) EXPECT_TRUE(tests::same_bits(kept[i], (*eager)[i])) << i;
-      EXPECT_LE(parity::share_of_largest(kept[2], (*eager)[2].to(at::kDouble)), order_of_adding(500));
-    }
-  });
-  kept.clear();
-  recorder->forget();
-}
-
 TEST(AttentionDocumentsCuda, FlopsAreThoseOfVisiblePairs) {
   ASSAY_NEEDS_GPU();
   const Batch batch(2, 300, corner_lengths);
   const Documents documents = batch.documents();
   const Inputs in(batch, {8, 2, 64});
-  for (const Backend backend : libraries()) {
-    const auto here = by(backend);
-    const metrics::FlopCounter counter;
-    const auto out = attention::forward(in.qkv, 8, 2, documents);
-    const Count forward = 4 * Count(8) * 64 * attention::Mask(documents).visible_pairs();
-    EXPECT_EQ(counter.measured().total(), forward);
-    attention::backward(in.dy, in.qkv, out, 8, 2, documents);
-    EXPECT_EQ((counter.measured().total() - forward) * 2, 5 * forward) << attention::name(backend);
-  }
+  const metrics::FlopCounter counter;
+  const auto out = attention::forward(in.qkv, 8, 2, documents);
+  const Count forward = 4 * Count(8) * 64 * attention::Mask(documents).visible_pairs();
+  EXPECT_EQ(counter.measured().total(), forward);
+  attention::backward(in.dy, in.qkv, out, 8, 2, documents);
+  EXPECT_EQ((counter.measured().total() - forward) * 2, 5 * forward);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include "impl/step/step_graph.hpp"
 
 #include <ATen/ATen.h>
-#include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <gtest/gtest.h>
 
@@ -44,10 +43,7 @@ TEST(StepGraphCuda, FusedAttentionIsRecorded) {
   const auto whole = tests::Documents::whole, packed = tests::Documents::packed;
   for (const auto& [backend, documents] :
        {std::pair{spec::AttentionBackend::cudnn, whole}, std::pair{spec::AttentionBackend::flash, whole},
-        std::pair{spec::AttentionBackend::flash, packed}, std::pair{spec::AttentionBackend::cudnn, packed}}) {
-    if (backend == spec::AttentionBackend::cudnn && documents == packed &&
-        at::cuda::getDeviceProperties(0)->major != 9)
-      continue;  // cuDNN is given documents on Hopper alone
+        std::pair{spec::AttentionBackend::flash, packed}}) {
     const attention::Forced here(backend, gpu);
     const auto communicator = make_self_communicator();
     const auto losses = [&](std::unique_ptr<StepCapture> recorder) {
