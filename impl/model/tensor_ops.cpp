@@ -40,6 +40,9 @@ quantise::Orientation orientation(TensorOps::ReadBy readers) {
                                       : quantise::Orientation::columns;
 }
 
+/// Forward's sums of scaled tensors; block scales are applied to partial sums, which no library sums fast.
+bool fast_accumulation(Recipe recipe) { return recipe == Recipe::fp8_tensor; }
+
 /// Quantising for the GEMMs of `site` is an op of its own in the op list.
 TensorOps::Site quantise_at(TensorOps::Site site) {
   site.op = spec::time::StepOp::quantise;
@@ -153,7 +156,8 @@ at::Tensor TensorOps::linear(const Site& site, const Operand& x, const Weight& w
   if (!x.quantised()) return run(site, {}, [&] { return linear::forward(x.value, weight.value, bias); });
   const quantise::Quantised twin = weight_twin(site, weight, ReadBy::forward);
   return run(site, {}, [&] {
-    return linear::forward(x.twins.rows, twin, weight.value.scalar_type(), bias, /*fast_accumulation=*/true);
+    return linear::forward(x.twins.rows, twin, weight.value.scalar_type(), bias,
+                           fast_accumulation(weight.recipe));
   });
 }
 
@@ -163,7 +167,7 @@ at::Tensor TensorOps::linear_residual(const Site& site, const Tensor& residual, 
     return run(site, {}, [&] { return linear::forward_residual(residual, x.value, weight.value); });
   const quantise::Quantised twin = weight_twin(site, weight, ReadBy::forward);
   return run(site, {}, [&] {
-    return linear::forward_residual(residual, x.twins.rows, twin, /*fast_accumulation=*/true);
+    return linear::forward_residual(residual, x.twins.rows, twin, fast_accumulation(weight.recipe));
   });
 }
 
