@@ -16,6 +16,11 @@ with the sums that run from block to block in bf16, as Assay has them. One line 
 any step relative to PyTorch's loss; exit 1 when Assay's is more than 0.5 %, or when the loss did not fall by a fifth, as curves
 that stand still agree by themselves. KEY=VALUE are further settings of both; --plant KEY=VALUE of Assay alone: a fault that the
 comparison has to detect.
+
+--beside KEY=VALUE[,KEY=VALUE...], any number of times: instead of PyTorch, `assay train` again with those settings, from the same
+weights and batches, such as `--beside compute.linear=fp8_tensor`. Losses are smoothed over 20 steps; exit 1 when one of these
+curves is more than 0.25 % from the first after the warm-up (DeepSeek-V3's figure for FP8, arXiv:2412.19437), and more than
+what the first differs from itself with another attention kernel (`compute.attention=flash`, run where a GPU computes).
 """
 import argparse
 import json
@@ -30,6 +35,7 @@ from array import array
 
 HERE = pathlib.Path(__file__).resolve().parent
 ALLOWED, LEAST_FALL = 0.005, 0.2
+BESIDE, WINDOW = 0.0025, 20
 THEIRS = re.compile(r"^step (\d+)  loss ([\d.]+)")
 
 
@@ -70,9 +76,10 @@ def write_tokens(path, vocabulary, count, length):
 
 
 def ours(programs, settings, folder):
-    command = [programs / "assay-train", *settings, f"run.directory={folder}/run"]
+    run = pathlib.Path(tempfile.mkdtemp(dir=folder))
+    command = [programs / "assay-train", *settings, f"run.directory={run}"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    events = map(json.loads, (folder / "run/run.jsonl").read_text().splitlines())
+    events = map(json.loads, (run / "run.jsonl").read_text().splitlines())
     return {e["step"]: e["loss"] for e in events if e["event"] == "step"}
 
 
@@ -100,6 +107,31 @@ def within(assay, torch, steps):
     return all(difference(assay, torch, step) <= ALLOWED for step in range(1, steps + 1)) and fall >= LEAST_FALL
 
 
+def smoothed(curve, steps):
+    """The mean of the WINDOW steps that end at each step, of as many as there are before."""
+    return {step: sum(curve[s] for s in range(max(1, step - WINDOW + 1), step + 1)) / min(step, WINDOW)
+            for step in range(1, steps + 1)}
+
+
+def beside(programs, settings, folder, steps, warmup, others, other_kernel):
+    """Assay with further settings beside Assay as it is."""
+    base = smoothed(ours(programs, settings, folder), steps)
+    print("as it is: " + "  ".join(f"{step}: {base[step]:.4f}" for step in [1, *range(20, steps + 1, 20)]), flush=True)
+    fall = 1 - base[steps] / base[1]
+    print(f"the loss fell by {fall:.0%}", flush=True)
+
+    def largest(more):
+        curve = smoothed(ours(programs, [*settings, *more], folder), steps)
+        worst = max((difference(curve, base, step), step) for step in range(warmup + 1, steps + 1))
+        mean = sum(curve[s] / base[s] - 1 for s in range(warmup + 1, steps + 1)) / (steps - warmup)
+        print(f"{' '.join(more)}: at most {worst[0]:.4%} off, at step {worst[1]}, on average {mean:+.4%}, at the end "
+              f"{curve[steps] / base[steps] - 1:+.4%}", flush=True)
+        return worst[0]
+
+    itself = largest(["compute.attention=flash"]) if other_kernel else 0
+    return fall >= LEAST_FALL and all([largest(more.split(",")) <= max(BESIDE, itself) for more in others])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", type=pathlib.Path)
@@ -114,6 +146,7 @@ def main():
     parser.add_argument("--warmup", type=int, help="steps of rising learning rate, by default all")
     parser.add_argument("--dtype", default="bf16", choices=["bf16", "f32"])
     parser.add_argument("--rounded-sums", action="store_true")
+    parser.add_argument("--beside", action="append", default=[], metavar="KEY=VALUE[,KEY=VALUE...]")
     parser.add_argument("--plant", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     a = parser.parse_intermixed_args()
@@ -125,6 +158,9 @@ def main():
                     f"schedule.warmup_steps={a.steps if a.warmup is None else a.warmup}",
                     f"optimizer.learning_rate={a.learning_rate}", f"compute.dtype={a.dtype}", f"compute.device={a.device}",
                     f"data.paths={folder}/tokens.bin", "data.dtype=uint16", *a.settings]
+        if a.beside:
+            warmup = a.steps if a.warmup is None else a.warmup
+            return 0 if beside(a.programs.resolve(), settings, folder, a.steps, warmup, a.beside, a.device == "cuda") else 1
         subprocess.run([a.programs / "export_run", folder / "export", str(a.steps), *settings], check=True)
         run = [folder / "export", a.device, a.micro, *(["--autocast"] if a.dtype == "bf16" else [])]
         torch, assay = theirs(*run), ours(a.programs.resolve(), [*settings, *a.plant], folder)

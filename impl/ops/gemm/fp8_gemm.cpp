@@ -70,7 +70,7 @@ UserError refused(const Quantised& a, const Quantised& b, const at::Tensor& out)
   if (why.empty())
     why = version_text(cublasLtGetVersion()) + " has no GEMM of " + describe(a.codes) + ", scaled by " +
           to_string(a.scaling) + ", and the transpose of " + describe(b.codes) + ", scaled by " +
-          to_string(b.scaling) + ", in bf16; extents are multiples of 16, or choose compute.linear=none";
+          to_string(b.scaling) + ", in bf16; extents are multiples of 16, or choose compute.linear=bf16";
   return {ExitCode::usage, why};
 }
 

@@ -117,7 +117,7 @@ TEST(Fp8GemmImpl, ARefusalNamesWhatIsNeededWhatIsHereAndTheNearestRecipe) {
             "are NVIDIA B200 of 10.0 and cuBLASLt 13.1; nearest: compute.linear=mxfp8");
   EXPECT_EQ(refusal(Recipe::fp8_tensor, a100, {}),
             "compute.linear=fp8_tensor needs a GPU of compute capability 8.9 or later; here are NVIDIA A100 "
-            "of 8.0 and cuBLASLt 12.8; nearest: compute.linear=none");
+            "of 8.0 and cuBLASLt 12.8; nearest: compute.linear=bf16");
 }
 
 }  // namespace

@@ -53,6 +53,35 @@ inline void repeated_bits(Workshop& shop) {
   EXPECT_EQ(shop.train({"compute.attention=math"}).run.start.attention, "math");
 }
 
+/// A CPU emulates every recipe, of extents that the recipe's GEMMs take.
+inline void linear(Workshop& shop) {
+  differ(shop, {}, {"", "compute.linear=fp8_tensor"}, losses);
+  EXPECT_EQ(losses(shop.train({"compute.linear=bf16"})), losses(shop.train({})));
+  const Outcome refused = shop.train({"compute.linear=mxfp8"});
+  EXPECT_EQ(refused.code, static_cast<int>(ExitCode::usage));
+  EXPECT_NE(refused.refusal.find("48"), std::string::npos) << refused.refusal;
+}
+
+inline void linear_layers(Workshop& shop) {
+  const std::string two = "model.name=" + shop.scratch.path().string() + "/other.toml";
+  differ(shop, {two, "compute.linear=fp8_tensor"},
+         {"", "compute.linear_bf16_layers=first", "compute.linear_bf16_layers=1"}, losses);
+  const Outcome none = shop.train({two, "compute.linear=fp8_tensor", "compute.linear_bf16_layers=2"});
+  EXPECT_EQ(none.code, static_cast<int>(ExitCode::usage));
+  EXPECT_NE(none.refusal.find("layers 0 to 1"), std::string::npos) << none.refusal;
+}
+
+/// The same losses, with and without twins in memory.
+inline void linear_weights(Workshop& shop) {
+  const Settings fp8 = {"compute.linear=fp8_tensor"};
+  const auto planned = [](const Outcome& o) {
+    return std::to_string(o.run.start.planned_memory_bytes.value_or(0));
+  };
+  differ(shop, fp8, {"compute.linear_weights=step", "compute.linear_weights=use"}, planned);
+  EXPECT_EQ(losses(shop.train({fp8[0], "compute.linear_weights=step"})),
+            losses(shop.train({fp8[0], "compute.linear_weights=use"})));
+}
+
 /// On a CPU: refused. On a GPU what is recorded is told, and the losses are the same.
 inline void cuda_graph(Workshop& shop) {
   const Outcome cpu = shop.train({"compute.cuda_graph=on"});
@@ -203,6 +232,9 @@ inline std::map<std::string, Check> machine_checks() {
       {"compute.device", device},
       {"compute.attention", attention_backend},
       {"compute.deterministic", repeated_bits},
+      {"compute.linear", linear},
+      {"compute.linear_bf16_layers", linear_layers},
+      {"compute.linear_weights", linear_weights},
       {"compute.cuda_graph", cuda_graph},
       {"compute.threads", threads},
       {"memory.recompute", recompute},
