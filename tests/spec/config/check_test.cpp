@@ -27,6 +27,12 @@ ModelSpec small() {
   return model;
 }
 
+ModelSpec two_layers() {
+  ModelSpec model = small();
+  model.layers = 2;
+  return model;
+}
+
 TEST(ConfigSpec, DefaultsHold) {
   EXPECT_EQ(refusal(RunConfig()), "");
   EXPECT_EQ(refusal(RunConfig(), small()), "");
@@ -125,6 +131,43 @@ TEST(ConfigSpec, C9RefusesAnEndOfDocumentOutsideTheVocabulary) {
   EXPECT_EQ(refusal(config, small()).substr(0, 9), "config_c9");
   config.end_of_document = 511;
   EXPECT_EQ(refusal(config, small()), "");
+}
+
+TEST(ConfigSpec, C10RefusesLayersThatTheModelLacks) {
+  RunConfig config;
+  config.linear = quantise::Recipe::fp8_tensor;
+  for (const std::string layer : {"2", "-1", "01x", "middle", ""}) {
+    config.linear_bf16_layers = {"0", layer};
+    EXPECT_EQ(refusal(config, two_layers()).substr(0, 10), "config_c10") << layer;
+  }
+  config.linear_bf16_layers = {"last", "0", "1", "first"};
+  EXPECT_EQ(refusal(config, two_layers()), "");
+  const LinearPrecision all = linear_precision(config, two_layers());
+  EXPECT_EQ(all.unquantised, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(all.unquantised_layers(), (std::vector<std::int64_t>{0, 1}));
+  config.linear_bf16_layers = {"last"};
+  const LinearPrecision last = linear_precision(config, two_layers());
+  EXPECT_EQ(last.of(0, 2), quantise::Recipe::none);  // the embedding
+  EXPECT_EQ(last.of(1, 2), quantise::Recipe::fp8_tensor);
+  EXPECT_EQ(last.of(2, 2), quantise::Recipe::none);
+  EXPECT_EQ(last.of(3, 2), quantise::Recipe::none);  // the head
+}
+
+TEST(ConfigSpec, C11RefusesTwinsOfWeightsThatARankHoldsShardsOf) {
+  RunConfig config;
+  config.linear = quantise::Recipe::fp8_tensor;
+  for (const auto& [data, accepted] : {std::pair{DataParallel::replicate, true},
+                                       {DataParallel::zero1, true},
+                                       {DataParallel::shard, false}}) {
+    config.data_parallel = data;
+    config.linear_weights = TwinsMade::step;
+    EXPECT_EQ(refusal(config).empty(), accepted) << to_string(data);
+    if (!accepted) {
+      EXPECT_EQ(refusal(config).substr(0, 10), "config_c11");
+    }
+    config.linear_weights = TwinsMade::use;
+    EXPECT_EQ(refusal(config), "");
+  }
 }
 
 TEST(ConfigSpec, MicroFollowsFromTheRanks) {
