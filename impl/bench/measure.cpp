@@ -110,13 +110,19 @@ std::string name_of_dtype(Dtype dtype) {
 }
 
 Subject subject_of(const Plan& plan) {
+  const spec::memory::Setting& s = plan.setting;
+  spec::time::Ceiling ceiling = metrics::ceiling_of(plan.device, s.dtype);
+  if (plan.device.is_cuda())
+    ceiling.peak = metrics::peak_of(spec::find_gpu(metrics::name_of(plan.device)), s.dtype, s.model,
+                                    s.sequence_length, s.linear)
+                       .value_or(0);
   return {.device = metrics::name_of(plan.device),
           .threads = plan.device.is_cuda() ? 0 : at::get_num_threads(),
           .model = plan.setting.model.name,
           .micro = plan.setting.micro,
           .tokens = plan.setting.sequence_length,
           .dtype = name_of_dtype(plan.setting.dtype),
-          .ceiling = metrics::ceiling_of(plan.device, plan.setting.dtype)};
+          .ceiling = ceiling};
 }
 
 void measure_ops(const Plan& plan, const UseRow& use) {

@@ -140,6 +140,7 @@ StepTimes measure_step(const spec::RunConfig& config, std::int64_t steps,
   const spec::Batch batch = spec::batch_of(config.sequences, config.micro, 1);
   const at::Device device = run::choose_device(config.device).device;
   run::reason_against_graph(config.cuda_graph, device, 1);  // refuses it on the CPU
+  run::refuse_fp8(config, model, batch, device);
   spec::RunConfig unsampled = config;
   unsampled.sample_sentences = 0;
   const auto alone = make_self_communicator();

@@ -100,6 +100,7 @@ std::string banner(const RunStart& start, bool unicode) {
   if (start.planned_memory_bytes)
     out += row("memory", spec::bytes(*start.planned_memory_bytes) + " at the fullest moment of a step" +
                              (batch.ranks > 1 ? ", on each rank" : ""));
+  if (start.linear) out += row("linears", *start.linear);
   if (start.attention && start.deterministic)
     out += row("attention",
                *start.attention + (*start.deterministic ? "; the run gives the same bits when it is repeated"

@@ -71,8 +71,8 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
           buffers_, model, groups_,
           config.dtype == Dtype::bf16 ? scalar_type(config.reduce) : buffers_.gradients.scalar_type(),
           {.weights = config.gather, .gradients = config.scatter})),
-      model_(model, *parameters_, config.sequence_length, scalar_type(config.dtype), device,
-             config.recompute, spec::linear_precision(config, model)),
+      model_(model, *parameters_, config.sequence_length, scalar_type(config.dtype), device, config.recompute,
+             spec::linear_precision(config, model)),
       clock_(device),
       executor_(model_, buffers_, *parameters_, communicator, settings_of(config), clock_),
       actions_(spec::step_actions(batch.accumulation, groups_.layout())) {
@@ -97,6 +97,7 @@ void Trainer::initialise() {
 }
 
 checkpoint::State Trainer::load(const std::string& path) {
+  executor_.forget_captured();  // which would go on with twins of the weights before
   checkpoint::State state = checkpoint::load(path, buffers_, communicator_);
   parameters_->weights_changed();
   model_.weights_changed();

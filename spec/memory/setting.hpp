@@ -22,8 +22,8 @@ enum class Machine { cpu, cuda };
 /// What the memory of one rank depends on.
 struct Setting {
   ModelSpec model;
-  Dtype dtype = Dtype::f32;   ///< of activations and working weights
-  Dtype states = Dtype::f32;  ///< with bf16 weights: of master weights and moments
+  Dtype dtype = Dtype::f32;     ///< of activations and working weights
+  Dtype states = Dtype::f32;    ///< with bf16 weights: of master weights and moments
   LinearPrecision linear = {};  ///< of the linears of decoder blocks
   Machine machine = Machine::cpu;
   Recompute recompute = Recompute::norms_swiglu;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "spec/model/model_spec.hpp"
@@ -34,6 +35,23 @@ struct LinearPrecision {
   }
   bool operator==(const LinearPrecision&) const = default;
 };
+
+/// "fp8_tensor: activations e4m3, weights e4m3, gradients e5m2; not in layers 0, 31; weights quantised after
+/// each update"; empty where nothing is quantised.
+inline std::string describe(const LinearPrecision& linear) {
+  using quantise::quantisation, quantise::Role;
+  if (linear.recipe == quantise::Recipe::none) return "";
+  const auto format = [&](Role role) {
+    return std::string(to_string(quantisation(linear.recipe, role).format));
+  };
+  std::string text = std::string(to_string(linear.recipe)) + ": activations " + format(Role::activation) +
+                     ", weights " + format(Role::weight) + ", gradients " + format(Role::gradient);
+  std::string layers;
+  for (const std::int64_t layer : linear.unquantised_layers())
+    layers += (layers.empty() ? "; not in layers " : ", ") + std::to_string(layer);
+  return text + layers + "; weights quantised " +
+         (linear.weights == QuantiseWeights::step ? "after each update" : "before each GEMM");
+}
 
 /// [out, in] of the linears of a decoder block: qkv, output, gate and up, down.
 inline std::array<std::array<std::int64_t, 2>, 4> block_linears(const ModelSpec& model) {

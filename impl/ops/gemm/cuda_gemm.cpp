@@ -32,6 +32,9 @@ constexpr int most_candidates = 8;
 /// Results that are not zero of a call that compares candidates, and calls after which none has shown
 /// anything.
 constexpr std::int64_t least_compared = 1 << 18;
+/// Of FP8: sums of partial sums of about 14 bits (spec/ops/fp8_gemm.md) are mostly exact, and differ in
+/// fewer.
+constexpr std::int64_t least_compared_of_fp8 = 1 << 22;
 constexpr int most_compared = 200;
 /// Bytes that a bias must begin at a multiple of: cuBLASLt asks nothing about it when it chooses an
 /// algorithm, and some read 16 bytes at a time.
@@ -343,13 +346,16 @@ class Job {
     }
     const std::string name = text_of(key) + "-same-bits";
     const auto kept = Search::kept(name);
-    if (gemm_pins().knows(text_of(key)) || (kept && runs(*kept, plan, handle_))) {
-      plan.fixed.algorithm = pinned(kept.value_or(plan.candidates.front()));
+    const bool kept_runs = kept && runs(*kept, plan, handle_);
+    if (gemm_pins().knows(text_of(key)) || kept_runs) {
+      plan.fixed.algorithm = pinned(kept_runs ? *kept : plan.candidates.front());
       return;
     }
     const cublasLtMatmulAlgo_t first = pinned(plan.candidates.front());
     // What a sum overwrites is lost: a call that adds to it cannot be computed a second time.
     if (captured || (beta_ != 0 && base_ == out_.const_data_ptr())) return;
+    // Not in a run's first step: comparing takes several calls of each GEMM, and nothing is timed yet.
+    if (!Search::load_is_settled()) return count_searching_call();
     const std::vector<cublasLtMatmulAlgo_t> equal = equal_candidates();
     if (equal.size() > 1)
       plan.fixed.search = std::make_unique<Search>(name, equal);
@@ -380,8 +386,9 @@ class Job {
     };
     const at::Tensor wanted = sums_of(plan.candidates.front());
     if (!wanted.defined()) return {};
-    const at::Tensor some = out_.flatten().narrow(0, 0, std::min(out_.numel(), 4 * least_compared));
-    if (at::count_nonzero(some).item<std::int64_t>() < least_compared) return {};
+    const std::int64_t least = at::isFloat8Type(key.first.type) ? least_compared_of_fp8 : least_compared;
+    const at::Tensor some = out_.flatten().narrow(0, 0, std::min(out_.numel(), 4 * least));
+    if (at::count_nonzero(some).item<std::int64_t>() < least) return {};
     std::vector<cublasLtMatmulAlgo_t> equal;
     for (const cublasLtMatmulAlgo_t& each : plan.candidates)
       if (const at::Tensor sums = sums_of(each); sums.defined() && at::equal(sums, wanted))

@@ -70,7 +70,8 @@ UserError refused(const Quantised& a, const Quantised& b, const at::Tensor& out)
   if (why.empty())
     why = version_text(cublasLtGetVersion()) + " has no GEMM of " + describe(a.codes) + ", scaled by " +
           to_string(a.scaling) + ", and the transpose of " + describe(b.codes) + ", scaled by " +
-          to_string(b.scaling) + ", in bf16; extents are multiples of 16, or choose compute.linear=bf16";
+          to_string(b.scaling) + ", into " + describe(out) +
+          "; extents are multiples of 16, or choose compute.linear=bf16";
   return {ExitCode::usage, why};
 }
 
@@ -86,7 +87,7 @@ void gemm(const Quantised& a, const Quantised& b, at::Tensor out, const at::Tens
     if (cuda::multiply(gemm_of(a, b, bias, fast_accumulation), out, added, beta)) return;
     if (bias.defined())  // as a residual, which is added before the one rounding
       return gemm(a, b, out, bias.expand_as(out).contiguous(), 1, {}, fast_accumulation);
-    if (bf16) throw refused(a, b, out);
+    throw refused(a, b, out);
   }
   const at::ScalarType type = bf16 ? at::kFloat : out.scalar_type();
   const at::Tensor left = quantise::dequantise(a, type), right = quantise::dequantise(b, type).t();

@@ -15,9 +15,9 @@ using spec::quantise::Recipe;
 
 /// out [M, N] = a b^T, + beta added where that is defined (out's shape and dtype, may be out itself), or
 /// + bias [N] in out's dtype. a [M, K], b [N, K] in FP8. On a GPU cuBLASLt computes results in bf16 and fp32;
-/// `fast_accumulation`: impl/ops/gemm/cuda_gemm.hpp. On a CPU, and where a GPU has no such GEMM of an fp32 or
-/// fp64 result: exact products of the FP8 values, summed in out's dtype, for bf16 in fp32 with one rounding.
-/// Errors: UserError(usage) where the GPU or the library has no such GEMM in bf16, naming the nearest recipe.
+/// `fast_accumulation`: impl/ops/gemm/cuda_gemm.hpp. On a CPU, and of an fp64 result
+/// on a GPU: exact products of the FP8 values, summed in out's dtype, for bf16 in fp32 with one rounding.
+/// Errors: UserError(usage) where the GPU or the library has no such GEMM, naming the nearest recipe.
 void gemm(const Quantised& a, const Quantised& b, at::Tensor out, const at::Tensor& added = {},
           double beta = 1, const at::Tensor& bias = {}, bool fast_accumulation = false);
 

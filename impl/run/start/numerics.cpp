@@ -7,6 +7,7 @@
 
 #include "impl/machine/host.hpp"
 #include "impl/ops/attention/attention.hpp"
+#include "impl/ops/gemm/fp8_gemm.hpp"
 #include "impl/params/parameter_buffers.hpp"
 #include "impl/run/start/memory_limits.hpp"
 #include "spec/config/keys.hpp"
@@ -171,6 +172,19 @@ Numerics agree_on_numerics(const std::function<Numerics()>& settle, Communicator
                             "; give both settings by name, such as compute.attention=math, or "
                             "use GPUs of one model");
   return mine;
+}
+
+void refuse_fp8(const spec::RunConfig& config, const spec::ModelSpec& model, const spec::Batch& batch,
+                at::Device device) {
+  if (config.linear == spec::quantise::Recipe::none) return;
+  spec::check(spec::linear_precision(config, model), model, batch.micro * config.sequence_length);
+  if (const std::string why = fp8::refusal(config.linear, device); !why.empty())
+    throw UserError(ExitCode::usage, why);
+  if (device.is_cuda() && config.dtype != Dtype::bf16)
+    throw UserError(ExitCode::usage,
+                    std::string("compute.linear=") + to_string(config.linear) +
+                        " on a GPU needs compute.dtype=bf16; leave compute.linear out, or train on the CPU "
+                        "(compute.device=cpu), where FP8 is emulated beside every dtype");
 }
 
 Numerics settle_numerics(const spec::RunConfig& asked, const spec::ModelSpec& model, const spec::Batch& batch,

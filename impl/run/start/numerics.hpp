@@ -48,6 +48,12 @@ Numerics settle(const spec::RunConfig& asked, const attention::Shape& shape, con
 /// those of `settle`; of several AgreedError(usage), alike on all, where one refuses or two differ.
 Numerics agree_on_numerics(const std::function<Numerics()>& settle, Communicator& communicator);
 
+/// Where linears are to be in FP8: on a GPU in bf16 runs, by a recipe that GPU and library compute, of
+/// extents that its GEMMs take. Errors: UserError(usage), which names the nearest choice; SpecError
+/// quantise_c3.
+void refuse_fp8(const spec::RunConfig& config, const spec::ModelSpec& model, const spec::Batch& batch,
+                at::Device device);
+
 /// For a run on `device`: what its libraries and the least free memory of all ranks allow. On a CPU auto of
 /// compute.deterministic is on. Collective. Errors: as agree_on_numerics.
 Numerics settle_numerics(const spec::RunConfig& asked, const spec::ModelSpec& model, const spec::Batch& batch,

@@ -25,8 +25,8 @@ struct Rank {
 /// Finds the other ranks as the launcher left them (impl/comm/launch.hpp), watches them, chooses the
 /// device and calls `work`, without autograd. Returns its exit code. Errors: a lone rank's are thrown on. Of
 /// several, the one that fails prints its error and ends the job with its exit code; an AgreedError,
-/// which is no rank's alone, is printed by rank 0, and its exit code returned on every rank. The others of a rank that is lost end
-/// with ExitCode::peer_lost. `stall_seconds`: parallel.stall_seconds.
+/// which is no rank's alone, is printed by rank 0, and its exit code returned on every rank. The others of a
+/// rank that is lost end with ExitCode::peer_lost. `stall_seconds`: parallel.stall_seconds.
 int on_ranks(spec::Device wanted, const std::function<int(const Rank&)>& work,
              std::int64_t stall_seconds = spec::RunConfig().stall_seconds);
 

@@ -3,7 +3,6 @@
 #include "impl/checkpoint/disk_space.hpp"
 #include "impl/data/open_source.hpp"
 #include "impl/ops/attention/attention.hpp"
-#include "impl/ops/gemm/fp8_gemm.hpp"
 #include "impl/run/start/copy_choice.hpp"
 #include "impl/run/start/describe.hpp"
 #include "impl/run/start/memory_limits.hpp"
@@ -31,18 +30,6 @@ std::vector<checkpoint::DataFile> files_of(const spec::RunConfig& config) {
   return files;
 }
 
-/// FP8 GEMMs of a GPU are of bf16 runs. Errors: UserError(usage), which names the nearest choice.
-void refuse_fp8(const spec::RunConfig& config, at::Device device) {
-  if (config.linear == spec::quantise::Recipe::none) return;
-  if (const std::string why = fp8::refusal(config.linear, device); !why.empty())
-    throw UserError(ExitCode::usage, why);
-  if (device.is_cuda() && config.dtype != Dtype::bf16)
-    throw UserError(ExitCode::usage,
-                    std::string("compute.linear=") + to_string(config.linear) +
-                        " on a GPU needs compute.dtype=bf16; leave compute.linear out, or train on the CPU "
-                        "(compute.device=cpu), where FP8 is emulated beside every dtype");
-}
-
 }  // namespace
 
 Start prepare(const spec::RunConfig& config, const Rank& rank) {
@@ -53,8 +40,6 @@ Start prepare(const spec::RunConfig& config, const Rank& rank) {
   start.model = model_of(config);
 
   start.batch = spec::batch_of(config.sequences, config.micro, ranks.size());
-  spec::check(spec::linear_precision(config, start.model), start.model,
-              start.batch.micro * config.sequence_length);
   start.layout = layout_of(config, ranks);
 
   start.source = data::open_source(config, start.model);
@@ -71,7 +56,7 @@ Start prepare(const spec::RunConfig& config, const Rank& rank) {
   const at::Device device = start.device.device;
   const attention::Forced asked(config.attention, device);        // refuses a GPU's backend on the CPU
   reason_against_graph(config.cuda_graph, device, ranks.size());  // refuses it on the CPU
-  refuse_fp8(config, device);
+  refuse_fp8(config, start.model, start.batch, device);
   refuse_copies(config, start.layout, device, ranks);
 
   start.numerics = settle_numerics(config, start.model, start.batch, device, start.layout, ranks);

@@ -1,8 +1,9 @@
 // labels: parity property fault
-// Training steps in FP8: emulated on a CPU they are the reference's to 1e-11, and neither recompute, nor when
-// weights are quantised, nor what was captured or gathered changes a bit.
+// Training steps in FP8: emulated on a CPU they are the reference's to 1e-11; neither recompute nor the time
+// at which weights are quantised changes a bit, and ranks that hold replicas or shards train alike.
 #include <gtest/gtest.h>
 
+#include "tests/impl/comm/thread_ranks.hpp"
 #include "tests/impl/step/fp8_step_parity.hpp"
 
 namespace assay::impl::fp8_step_test {
@@ -59,13 +60,44 @@ TEST_P(Fp8StepImpl, RecomputeAndTheTimeOfQuantisingChangeNoBit) {
   }
 }
 
-/// FP8 is computed at all, and differs from the compile type by what two casts an operand explain: 2^-4 an
+/// FP8 is computed at all, and differs from the compute type by what two casts an operand explain: 2^-4 an
 /// entry of E4M3 at most, far less in a sum, and more than rounding in fp64.
 TEST_P(Fp8StepImpl, TheFirstLossIsNearThatWithoutFp8) {
   const spec::ModelSpec model = fp8_model(false);
   const Trained none = train(model, {}), fp8 = train(model, {.linear = {.recipe = GetParam()}});
   EXPECT_NEAR(fp8.numbers[0] / none.numbers[0], 1, 1e-3);
   EXPECT_GT(std::abs(fp8.numbers[0] / none.numbers[0] - 1), 1e-9);
+}
+
+/// Two ranks with a micro-batch each are one with both: scales are those of a micro-batch, and of the whole
+/// weights, which no rank may quantise before the new ones are there.
+TEST_P(Fp8StepImpl, TwoRanksOfEveryLayoutTrainAsOne) {
+  using spec::DataParallel;
+  const spec::ModelSpec model = fp8_model(false);
+  const std::vector<double> alone = train(model, {.linear = {.recipe = GetParam()}}).numbers;
+  for (const auto& [data, weights] : {std::pair{DataParallel::replicate, QuantiseWeights::step},
+                                      {DataParallel::replicate, QuantiseWeights::use},
+                                      {DataParallel::zero1, QuantiseWeights::step},
+                                      {DataParallel::shard, QuantiseWeights::use}}) {
+    const Fp8Case of{.linear = {.recipe = GetParam(), .unquantised = {}, .weights = weights},
+                     .layout = spec::layout_of(data, 2)};
+    std::vector<double> together;
+    tests::on_thread_ranks(2, [&](Communicator& communicator) {
+      tests::StepRunner trainer = fp8_runner(model, of, at::kCPU, communicator, 3);
+      for (std::uint64_t step = 0; step < 3; ++step) {
+        const reference::Batch batch = fp8_batch(model, step);
+        const auto mine = tests::micro_batches(batch, 2).at(static_cast<std::size_t>(communicator.rank()));
+        const run::StepResult result =
+            trainer.step({mine}, static_cast<double>(batch.valid_tokens()), learning_rate);
+        if (communicator.rank() != 0) continue;
+        together.push_back(result.cross_entropy);
+        together.push_back(result.gradient_norm);
+      }
+    });
+    ASSERT_EQ(together.size(), alone.size());
+    for (std::size_t i = 0; i < alone.size(); ++i)
+      EXPECT_NEAR(together[i], alone[i], 1e-11 * alone[i]) << to_string(data) << ", number " << i;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, Fp8StepImpl,

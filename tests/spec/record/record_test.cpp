@@ -102,6 +102,8 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
                                           "expected_first_loss",
                                           "planned_memory_bytes",
                                           "attention",
+                                          "linear",
+                                          "executed_peak_flops",
                                           "deterministic",
                                           "measured_bytes",
                                           "mfu",
@@ -120,6 +122,8 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
   start.expected_first_loss.emplace();
   start.planned_memory_bytes = 1;
   start.attention = "cudnn";
+  start.linear = "fp8_tensor: activations e4m3";
+  start.executed_peak_flops = 1.5e15;
   start.deterministic = true;
   Memory memory;
   memory.measured_bytes = 1;

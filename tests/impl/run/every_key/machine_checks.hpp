@@ -56,6 +56,11 @@ inline void repeated_bits(Workshop& shop) {
 /// A CPU emulates every recipe, of extents that the recipe's GEMMs take.
 inline void linear(Workshop& shop) {
   differ(shop, {}, {"", "compute.linear=fp8_tensor"}, losses);
+  const Outcome fp8 = shop.train({"compute.linear=fp8_tensor"});
+  EXPECT_EQ(
+      fp8.run.start.linear,
+      "fp8_tensor: activations e4m3, weights e4m3, gradients e5m2; weights quantised after each update");
+  EXPECT_FALSE(shop.train({}).run.start.linear);
   EXPECT_EQ(losses(shop.train({"compute.linear=bf16"})), losses(shop.train({})));
   const Outcome refused = shop.train({"compute.linear=mxfp8"});
   EXPECT_EQ(refused.code, static_cast<int>(ExitCode::usage));

@@ -34,7 +34,9 @@ Trained train(const Fp8Case& of, bool captured = false) {
     out.numbers.push_back(result.cross_entropy);
     out.numbers.push_back(result.gradient_norm);
   }
-  for (const std::string& line : trainer.executor().new_notices()) std::cout << line << std::endl;
+  std::string notices;
+  for (const std::string& line : trainer.executor().new_notices()) notices += line + "\n";
+  EXPECT_EQ(notices.find("are replayed") != std::string::npos, captured) << notices;
   out.weights = trainer.buffers().master.cpu();
   return out;
 }
