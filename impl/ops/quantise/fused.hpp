@@ -21,12 +21,12 @@ struct Normed {
 Normed norm(const at::Tensor& x, const at::Tensor& gain, double eps, const Quantisation& quantisation,
             Orientation orientation);
 
-/// The same from the statistics that were kept. `amax`: for Scaling::tensor, found here where it was not
-/// kept.
+/// y of rms_norm::forward again, quantised, from what forward kept: x [N, D], gain [D], rstd [N]. `amax` [1]
+/// fp32: for Scaling::tensor, found here where it was not kept. Errors: as rms_norm::forward.
 Twins norm_again(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
                  const Quantisation& quantisation, Orientation orientation, const at::Tensor& amax = {});
 
-/// swiglu::forward of gate_up [N, 2F], quantised: [N, F] and [F, N].
+/// swiglu::forward of gate_up [N, 2F], quantised: [N, F] and [F, N]. Errors: as swiglu::forward.
 Twins gate(const at::Tensor& gate_up, Activation activation, const Quantisation& quantisation,
            Orientation orientation);
 

@@ -215,8 +215,8 @@ TEST(Fp8GemmCuda, SameBitsTwice) {
 /// One plan serves many calls: each brings scales and a bias of its own.
 TEST(Fp8GemmCuda, ScalesAreThoseOfTheCall) {
   ASSAY_NEEDS_GPU();
-  if (!fp8::refusal(Recipe::fp8_tensor, at::Device(at::kCUDA, 0)).empty())
-    GTEST_SKIP() << "this GPU has no FP8 GEMM";
+  if (const std::string why = fp8::refusal(Recipe::fp8_tensor, at::Device(at::kCUDA, 0)); !why.empty())
+    GTEST_SKIP() << why;
   const Quantised a = on(at::kCUDA, fp8_matrix(uneven(64, 128, 1), tensor).given),
                   b = on(at::kCUDA, fp8_matrix(uneven(32, 128, 2), tensor).given);
   const auto result = [&](double left, double right) {
