@@ -19,7 +19,7 @@
 #                     PyTorch beside them on all GPUs: p1's batch of a GPU under DDP, in 4 micro-batches and in 1; scaling-p3's
 #                     under FSDP2
 # ASSAY_BENCH_STEPS: optimizer steps of each, default 10. ASSAY_BENCH_SET: settings of every run of step_bench, such as
-# "parallel.gather=copy_engines". Programs are found as in ci/gpu, or built by
+# "compute.linear=fp8_tensor". Programs are found as in ci/gpu, or built by
 # `cmake --build --preset release --target step_bench assay assay-train export_run`.
 set -uo pipefail
 cd "$(dirname "$0")/.."

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "spec/metrics/bus_bandwidth.hpp"
-#include "spec/parallel/data_layout.hpp"
 
 namespace assay::impl::bench {
 
@@ -23,11 +22,10 @@ struct CollectiveSubject {
 /// One collective at one size.
 struct CollectiveRow {
   spec::metrics::Collective collective = spec::metrics::Collective::all_reduce;
-  std::string size;                        ///< "decoder block"
-  spec::MovedBy by = spec::MovedBy::nccl;  ///< copy engines: all_gather and reduce_scatter
-  std::string dtype;                       ///< of its elements
-  std::int64_t bytes = 0;                  ///< of the whole buffer [B]
-  double seconds = 0, fastest = 0;         ///< median and least [s]
+  std::string size;                 ///< "decoder block"
+  std::string dtype;                ///< of its elements
+  std::int64_t bytes = 0;           ///< of the whole buffer [B]
+  double seconds = 0, fastest = 0;  ///< median and least [s]
 };
 
 /// A GEMM alone, and beside a collective that runs again and again.

@@ -146,30 +146,6 @@ CollectiveSubject collective_subject(const Plan& plan, Communicator& communicato
   return subject;
 }
 
-std::shared_ptr<void> by_copies(Communicator& communicator, Collective collective, const at::Tensor& memory,
-                                std::int64_t largest) {
-  if (collective == Collective::all_gather) return communicator.gather_by_copies(memory);
-  if (collective != Collective::reduce_scatter) throw std::invalid_argument("not by copy engines");
-  const std::int64_t part = largest / communicator.size() / element_bytes(Dtype::f32);
-  return communicator.scatter_by_copies(
-      memory, zeros_in_memory(memory.device(), Dtype::f32, (communicator.size() - 1) * part));
-}
-
-std::string copies_left_out(Communicator& communicator, at::Device device) {
-  if (!device.is_cuda()) return "all_gather and reduce_scatter by copy engines are measured on GPUs";
-  try {
-    for (const Collective collective : copied_collectives) {
-      const at::Tensor tried = zeros_in_memory(device, Dtype::f32, communicator.size());
-      const auto handle =
-          by_copies(communicator, collective, tried, static_cast<std::int64_t>(tried.nbytes()));
-      communicator.barrier();
-    }
-  } catch (const AgreedError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 void measure_collectives(const Plan& plan, Communicator& communicator, const UseCollective& use) {
   const c10::InferenceMode no_autograd;
   const spec::Partition partition = spec::partition(spec::inventory(plan.setting.model), communicator.size());
@@ -190,24 +166,6 @@ void measure_collectives(const Plan& plan, Communicator& communicator, const Use
   for (const Collective collective : spec::metrics::collectives)
     for (const BufferSize& size : sizes(collective))
       use(measured_row(plan, communicator, collective, size, buffer));
-  if (!copies_left_out(communicator, plan.device).empty()) return;
-  for (const Collective collective : copied_collectives) {
-    const std::int64_t element = element_bytes(element_dtype(collective, plan.setting.dtype)),
-                       ranks = communicator.size();
-    // Of a sum, (ranks - 1) parts of ranks lie beside the whole.
-    const std::int64_t room = collective == Collective::reduce_scatter
-                                  ? std::min(most, buffer_room(plan, communicator) / (ranks - 1) * ranks)
-                                  : most;
-    const auto copied = buffer_sizes(partition, element, room);
-    auto handle = by_copies(communicator, collective, buffer, copied.back().elements * element);
-    for (const BufferSize& size : copied) {
-      CollectiveRow row = measured_row(plan, communicator, collective, size, buffer);
-      row.by = spec::MovedBy::copy_engines;
-      use(row);
-    }
-    handle.reset();
-    communicator.barrier();  // nobody's memory goes before all are done
-  }
 }
 
 }  // namespace assay::impl::bench

@@ -3,7 +3,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -42,20 +41,6 @@ std::function<Communicator::Ticket()> collective_call(Communicator& communicator
 /// hold them.
 at::Tensor zeros_in_memory(at::Device device, Dtype dtype, std::int64_t elements);
 
-/// Collectives that copy engines can do.
-inline constexpr spec::metrics::Collective copied_collectives[] = {spec::metrics::Collective::all_gather,
-                                                                   spec::metrics::Collective::reduce_scatter};
-
-/// While the handle lives, copy engines do `collective`, one of copied_collectives, of tensors in `memory`,
-/// as Communicator::gather_by_copies and scatter_by_copies say. `largest`: bytes of the largest whole.
-/// Errors: UserError(usage) where a GPU's memory does not hold the other ranks' parts beside it; those of the
-/// two calls. Collective.
-std::shared_ptr<void> by_copies(Communicator& communicator, spec::metrics::Collective collective,
-                                const at::Tensor& memory, std::int64_t largest);
-
-/// Why `communicator` cannot all-gather and reduce-scatter by copy engines; empty where it can. Collective.
-std::string copies_left_out(Communicator& communicator, at::Device device);
-
 using UseCollective = std::function<void(const CollectiveRow&)>;
 
 /// Collective, as all of these.
@@ -65,10 +50,8 @@ CollectiveSubject collective_subject(const Plan& plan, Communicator& communicato
 /// every rank.
 std::int64_t calls_of(const Patience& patience, double seconds);
 
-/// Every collective at each of its sizes, of all ranks, and where copies_left_out has no reason those of
-/// copied_collectives by copies, too, as far as the memory holds the others' parts; `use` gets the same rows
-/// on every rank. The buffer is allocated once; connections are made and algorithms chosen in calls that do
-/// not count.
+/// Every collective at each of its sizes, of all ranks; `use` gets the same rows on every rank. The buffer is
+/// allocated once; connections are made and algorithms chosen in calls that do not count.
 void measure_collectives(const Plan& plan, Communicator& communicator, const UseCollective& use);
 
 }  // namespace assay::impl::bench

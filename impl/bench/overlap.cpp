@@ -92,13 +92,10 @@ double collective_seconds(const Moments& moments) {
 }
 
 OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collective collective,
-                           spec::MovedBy by, const spec::Partition& partition, const Call& gemm) {
+                           const spec::Partition& partition, const Call& gemm) {
   const Dtype dtype = element_dtype(collective, plan.setting.dtype);
   const std::int64_t elements = largest_decoder_block(partition);
   const at::Tensor whole = zeros_in_memory(plan.device, dtype, elements);
-  const auto handle = by == spec::MovedBy::copy_engines ? by_copies(communicator, collective, whole,
-                                                                    static_cast<std::int64_t>(whole.nbytes()))
-                                                        : nullptr;
   const Begin begin = collective_call(communicator, collective, whole);
   const auto run = [&](const OverlapCounts& counts) {
     return run_beside(communicator, plan.device, counts, gemm, begin);
@@ -119,7 +116,6 @@ OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collect
                  .beside_seconds = slowest(communicator, gemm_seconds(beside))};
   row.beside = {.collective = collective,
                 .size = "decoder block",
-                .by = by,
                 .dtype = name_of_dtype(dtype),
                 .bytes = elements * element_bytes(dtype),
                 .seconds = seconds};
@@ -184,11 +180,7 @@ void measure_overlap(const Plan& plan, Communicator& communicator,
     const spec::Partition partition =
         spec::partition(spec::inventory(plan.setting.model), communicator.size());
     for (const Collective collective : spec::metrics::collectives)
-      use(measured_beside(plan, communicator, collective, spec::MovedBy::nccl, partition, gemm));
-    if (copies_left_out(communicator, plan.device).empty())
-      for (const Collective collective : copied_collectives)
-        use(measured_beside(plan, communicator, collective, spec::MovedBy::copy_engines, partition, gemm));
-    communicator.barrier();  // nobody's memory goes before all are done
+      use(measured_beside(plan, communicator, collective, partition, gemm));
   });
 }
 

@@ -38,10 +38,9 @@ struct OverlapCounts {
 /// not fit into a queue. Domain: seconds > 0.
 OverlapCounts overlap_counts(std::int64_t repeats, double gemm_seconds, double collective_seconds);
 
-/// overlapped_gemm alone, and while each collective of a decoder
-/// block runs again and again in the communicator's stream, as in training; those of copied_collectives by
-/// copies, too, where copies_left_out has no reason. GPUs only. Collective; `use` gets
-/// the same rows on every rank. Errors: UserError(usage) where the memory does not hold the GEMM.
+/// overlapped_gemm alone, and while each collective of a decoder block runs again and again in the
+/// communicator's stream, as in training. GPUs only. Collective; `use` gets the same rows on every rank.
+/// Errors: UserError(usage) where the memory does not hold the GEMM.
 void measure_overlap(const Plan& plan, Communicator& communicator,
                      const std::function<void(const OverlapRow&)>& use);
 

@@ -2,27 +2,7 @@
 
 #include <stdexcept>
 
-#include "impl/comm/peer/copied.hpp"
-
 namespace assay::impl {
-
-namespace {
-/// Of ranks that have no GPUs to copy with.
-[[noreturn]] void refuse(const Copied& copied, const Communicator& ranks) {
-  throw AgreedError(ExitCode::usage, refusal(copied, "the tensors of these " + std::to_string(ranks.size()) +
-                                                         " ranks go by " + ranks.engine()));
-}
-}  // namespace
-
-std::shared_ptr<void> Communicator::gather_by_copies(const at::Tensor&) {
-  if (size() == 1) return nullptr;
-  refuse(copied_weights, *this);
-}
-
-std::shared_ptr<void> Communicator::scatter_by_copies(const at::Tensor&, const at::Tensor&) {
-  if (size() == 1) return nullptr;
-  refuse(copied_gradients, *this);
-}
 
 bool check_parts(const at::Tensor& whole, const at::Tensor& shard, int rank, int size) {
   if (!whole.is_contiguous() || !shard.is_contiguous() || whole.scalar_type() != shard.scalar_type() ||

@@ -24,8 +24,7 @@ class AgreedError : public UserError {
 /// a rank is gone.
 class Communicator {
  public:
-  /// Names a collective that has begun. Collectives complete in the order in which they begin. All-gathers by
-  /// copies have their own order, reduce-scatters by copies too.
+  /// Names a collective that has begun. Collectives complete in the order in which they begin.
   using Ticket = std::int64_t;
 
   virtual ~Communicator() = default;
@@ -43,24 +42,6 @@ class Communicator {
   /// whole = the shards of all ranks in their order, bit for bit. Shapes and overlap as for
   /// begin_reduce_scatter_sum; any dtype.
   virtual Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) = 0;
-
-  /// While the handle lives, the GPUs' copy engines do the all-gathers of shards that lie in `memory`: they
-  /// take no SM from kernels that run meanwhile. Every rank calls at the same time, with as many bytes. A
-  /// shard is in place in its whole on every rank or on none; otherwise it has the same offset in each rank's
-  /// memory. `whole` is any memory. The handle outlives neither this communicator nor `memory`, and each rank
-  /// keeps its memory until all ranks have ended their handles. Null for one rank. Errors: AgreedError(usage)
-  /// with the reason where ranks have no GPUs, or these cannot reach one another's memory.
-  virtual std::shared_ptr<void> gather_by_copies(const at::Tensor& memory);
-  /// How many all-gathers the copy engines have done since the start. The engine does the others.
-  virtual std::int64_t gathers_by_copies() const { return 0; }
-  /// The same for reduce-scatters. A whole lies in `memory`, at the same offset on each rank. Each rank
-  /// copies the other ranks' parts of its shard to `staging` by its copy engines, and adds them up in the
-  /// order of the ranks: bf16 in fp32, rounded once. `staging` is on the same device and holds at least (size
-  /// - 1) shards of the largest whole. The handle keeps it alive; nothing else may touch it. fp64, fp32,
-  /// bf16.
-  virtual std::shared_ptr<void> scatter_by_copies(const at::Tensor& memory, const at::Tensor& staging);
-  /// How many reduce-scatters the copy engines have done since the start.
-  virtual std::int64_t scatters_by_copies() const { return 0; }
 
   /// The calling thread waits for the collective. On a GPU its current stream waits, and the thread does not.
   virtual void wait(Ticket ticket) = 0;

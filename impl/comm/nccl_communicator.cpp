@@ -12,15 +12,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "impl/comm/hexadecimal.hpp"
 #include "impl/comm/let_go.hpp"
-#include "impl/comm/peer/peer_copies.hpp"
-#include "impl/comm/peer/peer_sums.hpp"
 #include "impl/comm/stream_lane.hpp"
 #include "spec/error.hpp"
 
@@ -52,7 +49,6 @@ void nccl_check(ncclResult_t status, const char* call, int rank, ncclComm_t comm
 struct Family {
   std::timed_mutex calls;
   std::vector<ncclComm_t> held{};
-  std::vector<PeerStream*> copies{};
   bool released = false;
   std::atomic<bool> failed = false;  ///< a collective of one of them will not be done
   LetGo let_go{[this] { release(); }};
@@ -62,7 +58,6 @@ struct Family {
     // A call that hangs keeps the lock; the end of the process ends it, too.
     if (!lock.owns_lock()) return;
     released = true;
-    PeerStream::let_go(copies);
     for (const ncclComm_t comm : held) ncclCommAbort(comm);
     held.clear();
   }
@@ -109,8 +104,6 @@ class NcclCommunicator final : public Communicator {
   ~NcclCommunicator() override {
     {
       const std::scoped_lock lock(family_->calls);
-      std::erase(family_->copies, copies_.get());
-      std::erase(family_->copies, sums_.get());
       if (family_->released || std::erase(family_->held, comm_) == 0) return;
     }
     if (family_->failed)
@@ -141,13 +134,6 @@ class NcclCommunicator final : public Communicator {
       control_->wait(control_->begin_reduce_scatter_sum(whole, shard));
       return 0;
     }
-    if (sums_ && sums_->shared(whole)) {
-      require_held_now();
-      sum_lane_->enter({whole, shard});
-      sums_->reduce_scatter(whole, shard);
-      ++scatters_by_copies_;
-      return leave(*sum_lane_);
-    }
     lane_.enter({whole, shard});
     ASSAY_NCCL_CHECK(ncclReduceScatter(whole.const_data_ptr(), shard.data_ptr(), count(shard),
                                        datatype(shard), ncclSum, comm_, lane_.stream()));
@@ -160,44 +146,14 @@ class NcclCommunicator final : public Communicator {
       control_->wait(control_->begin_all_gather(shard, whole));
       return 0;
     }
-    if (copies_ && copies_->shared(shard)) {
-      require_held_now();
-      copy_lane_->enter({whole, shard});
-      copies_->gather(shard, whole);
-      ++gathers_by_copies_;
-      return leave(*copy_lane_);
-    }
     lane_.enter({whole, shard});
     ASSAY_NCCL_CHECK(ncclAllGather(shard.const_data_ptr(), whole.data_ptr(), count(shard), datatype(shard),
                                    comm_, lane_.stream()));
     return leave();
   }
 
-  void wait(Ticket ticket) override {
-    lane_.wait(ticket);
-    if (copy_lane_) copy_lane_->wait(ticket);
-    if (sum_lane_) sum_lane_->wait(ticket);
-  }
-  void wait_all() override {
-    lane_.wait_all();
-    if (copy_lane_) copy_lane_->wait_all();
-    if (sum_lane_) sum_lane_->wait_all();
-  }
-
-  std::int64_t gathers_by_copies() const override { return gathers_by_copies_; }
-  std::int64_t scatters_by_copies() const override { return scatters_by_copies_; }
-
-  std::shared_ptr<void> gather_by_copies(const at::Tensor& memory) override {
-    if (size() == 1) return nullptr;
-    if (!memory.is_cuda()) return control_->gather_by_copies(memory);
-    return opened(copies_, copy_lane_).share(memory);
-  }
-
-  std::shared_ptr<void> scatter_by_copies(const at::Tensor& memory, const at::Tensor& staging) override {
-    if (size() == 1) return nullptr;
-    if (!memory.is_cuda()) return control_->scatter_by_copies(memory, staging);
-    return opened(sums_, sum_lane_).share(memory, staging);
-  }
+  void wait(Ticket ticket) override { lane_.wait(ticket); }
+  void wait_all() override { lane_.wait_all(); }
 
   void settle() override {
     at::cuda::CUDAEvent reached(cudaEventDisableTiming);
@@ -239,27 +195,9 @@ class NcclCommunicator final : public Communicator {
   }
   static std::size_t count(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
 
-  void require_held_now() const {
-    const std::scoped_lock lock(family_->calls);
-    require_held();
-  }
-
-  Ticket leave() { return leave(lane_); }
-  Ticket leave(StreamLane& lane) {
-    lane.leave(++last_);
+  Ticket leave() {
+    lane_.leave(++last_);
     return last_;
-  }
-
-  /// Made when it is asked for first, with the lane that orders its stream. Collective then.
-  template <class Copies>
-  Copies& opened(std::unique_ptr<Copies>& copies, std::optional<StreamLane>& lane) {
-    if (!copies) {
-      copies = std::make_unique<Copies>(*control_, device_);
-      lane.emplace(copies->stream(), device_);
-      const std::scoped_lock lock(family_->calls);
-      family_->copies.push_back(copies.get());
-    }
-    return *copies;
   }
 
   /// Asks all communicators of this rank: the collectives that are waited for may be a group's.
@@ -287,10 +225,6 @@ class NcclCommunicator final : public Communicator {
   std::unique_ptr<Communicator> control_;
   at::Device device_;
   StreamLane lane_;
-  std::optional<StreamLane> copy_lane_{}, sum_lane_{};  ///< with copies_ and sums_
-  std::unique_ptr<PeerCopies> copies_{};                ///< since gather_by_copies
-  std::unique_ptr<PeerSums> sums_{};                    ///< since scatter_by_copies
-  std::int64_t gathers_by_copies_ = 0, scatters_by_copies_ = 0;
   const std::shared_ptr<Family> family_;
   ncclComm_t comm_ = nullptr;
   Ticket last_ = 0;

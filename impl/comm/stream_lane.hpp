@@ -37,8 +37,8 @@ class StreamLane {
     pending_.push_back({ticket, spare()});
     pending_.back().done.record(stream_);
   }
-  /// The current stream goes on after what has this ticket, and all before it in this lane. Nothing where it
-  /// is of another lane, or was waited for.
+  /// The current stream goes on after what has this ticket, and all before it. Nothing where it was waited
+  /// for.
   void wait(Ticket ticket) {
     if (std::none_of(pending_.begin(), pending_.end(), [&](const Pending& p) { return p.ticket == ticket; }))
       return;

@@ -6,7 +6,7 @@
 
 #include <new>
 
-#include "impl/comm/peer/stream_words.hpp"
+#include "impl/comm/stream_words.hpp"
 
 namespace assay::impl {
 

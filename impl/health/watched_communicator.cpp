@@ -29,16 +29,6 @@ class WatchedCommunicator final : public Communicator {
     const auto waiting = enter(Collective::all_gather, whole);
     return inner_->begin_all_gather(shard, whole);
   }
-  std::shared_ptr<void> gather_by_copies(const at::Tensor& memory) override {
-    const WaitingRow waiting(row_);
-    return inner_->gather_by_copies(memory);
-  }
-  std::int64_t gathers_by_copies() const override { return inner_->gathers_by_copies(); }
-  std::int64_t scatters_by_copies() const override { return inner_->scatters_by_copies(); }
-  std::shared_ptr<void> scatter_by_copies(const at::Tensor& memory, const at::Tensor& staging) override {
-    const WaitingRow waiting(row_);
-    return inner_->scatter_by_copies(memory, staging);
-  }
   void wait(Ticket ticket) override {
     const WaitingRow waiting(row_);
     inner_->wait(ticket);

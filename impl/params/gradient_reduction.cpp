@@ -12,7 +12,7 @@ constexpr std::size_t most_copies = 2;
 
 GradientReduction::GradientReduction(Communicator& communicator, at::ScalarType wire,
                                      const at::Tensor& gradients, std::int64_t largest)
-    : communicator_(communicator), wire_(wire), largest_(largest) {
+    : communicator_(communicator), wire_(wire) {
   if (communicator.size() > 1 && gradients.scalar_type() != wire)
     rounded_ = at::empty({static_cast<std::int64_t>(most_copies), largest}, gradients.options().dtype(wire));
 }
@@ -28,13 +28,6 @@ at::Tensor GradientReduction::on_the_wire(const at::Tensor& tensor) {
   if (pending_.size() >= most_copies) finish(pending_[pending_.size() - most_copies].number);
   at::Tensor place = rounded_[(last_ + 1) % static_cast<Number>(most_copies)].narrow(0, 0, tensor.numel());
   return place.copy_(tensor);
-}
-
-void GradientReduction::scatter_by_copies(const at::Tensor& gradients) {
-  copied_from_ = rounded_.defined() ? rounded_ : gradients;
-  const std::int64_t ranks = communicator_.size();
-  mapping_ = communicator_.scatter_by_copies(
-      copied_from_, at::empty({ranks - 1, largest_ / ranks}, copied_from_.options()));
 }
 
 GradientReduction::Number GradientReduction::push(Communicator::Ticket ticket,

@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <memory>
 
 #include "impl/comm/communicator.hpp"
 
@@ -16,11 +15,6 @@ class GradientReduction {
   /// `gradients`: their dtype and device. `largest`: most elements of one of them.
   GradientReduction(Communicator& communicator, at::ScalarType wire, const at::Tensor& gradients,
                     std::int64_t largest);
-
-  /// From here on reduce_scatters are by copies of the GPUs' copy engines (Communicator::scatter_by_copies),
-  /// of wholes that lie in `gradients`. The others' parts of one share are allocated here. Collective, before
-  /// the first one.
-  void scatter_by_copies(const at::Tensor& gradients);
 
   using Number = std::int64_t;  ///< of a reduction, counting from 1
   using Then = std::function<void()>;
@@ -49,12 +43,9 @@ class GradientReduction {
 
   Communicator& communicator_;
   at::ScalarType wire_;
-  std::int64_t largest_;
   Number last_ = 0;
   std::deque<Pending> pending_;
-  at::Tensor rounded_;             ///< [2, largest], places of the rounded copies; undefined without
-  at::Tensor copied_from_;         ///< of reduce_scatters by copies: what the other ranks have mapped
-  std::shared_ptr<void> mapping_;  ///< ends before what it maps
+  at::Tensor rounded_;  ///< [2, largest], places of the rounded copies; undefined without
 };
 
 }  // namespace assay::impl

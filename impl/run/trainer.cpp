@@ -69,8 +69,7 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
           allocate(model, config.dtype, device, config.states, groups_.layout(), groups_.shard().rank())),
       parameters_(make_parameters(
           buffers_, model, groups_,
-          config.dtype == Dtype::bf16 ? scalar_type(config.reduce) : buffers_.gradients.scalar_type(),
-          {.weights = config.gather, .gradients = config.scatter})),
+          config.dtype == Dtype::bf16 ? scalar_type(config.reduce) : buffers_.gradients.scalar_type())),
       model_(model, *parameters_, config.sequence_length, scalar_type(config.dtype), device, config.recompute,
              spec::linear_precision(config, model)),
       clock_(device),

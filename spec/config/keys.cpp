@@ -130,14 +130,6 @@ Key list(std::string name, std::vector<std::string> RunConfig::*member, std::str
   return key;
 }
 
-Key moved_by(std::string name, MovedBy RunConfig::*member, std::string meaning) {
-  Key key =
-      choice<MovedBy>(std::move(name), member,
-                      {{"nccl", MovedBy::nccl}, {"copy_engines", MovedBy::copy_engines}}, std::move(meaning));
-  key.former_choices = {{"multiprocessors", "nccl"}};
-  return key;
-}
-
 /// "never", "auto", or the path of a checkpoint.
 Key resume() {
   Key key =
@@ -190,7 +182,6 @@ bool quantises(const RunConfig& config) { return config.linear != quantise::Reci
 bool computes_in_bf16(const RunConfig& config) { return config.dtype == Dtype::bf16; }
 bool reads_grammar(const RunConfig& config) { return config.data_paths.empty(); }
 bool is_hybrid(const RunConfig& config) { return config.data_parallel == DataParallel::hybrid; }
-bool is_sharded(const RunConfig& config) { return config.data_parallel != DataParallel::replicate; }
 bool is_wsd(const RunConfig& config) { return config.schedule == ScheduleKind::wsd; }
 bool decays(const RunConfig& config) { return config.schedule != ScheduleKind::constant; }
 
@@ -335,16 +326,6 @@ void add_machine_and_run(std::vector<Key>& all) {
       when("compute.dtype is \"bf16\"", computes_in_bf16,
            choice<Dtype>("parallel.reduce", &C::reduce, {{"f32", Dtype::f32}, {"bf16", Dtype::bf16}},
                          "Type in which gradients are summed over ranks")));
-  all.push_back(
-      when("parallel.data is not \"replicate\"", is_sharded,
-           moved_by("parallel.gather", &C::gather,
-                    "What all-gathers weights: NCCL's kernels on SMs, or the copy engines of the GPUs of one "
-                    "host, beside the GEMMs; on a CPU an error")));
-  all.push_back(when(
-      "parallel.data is not \"replicate\"", is_sharded,
-      moved_by("parallel.scatter", &C::scatter,
-               "What reduce-scatters gradients: NCCL, or the copy engines of the GPUs of one host, after "
-               "which one kernel sums; on a CPU an error")));
   all.push_back(integer("parallel.check_replicas_every", &C::check_replicas_every, 0, kSteps, "[steps]",
                         "Steps between comparisons of the ranks' copies of the weights, bit for bit; 0: "
                         "never"));
@@ -380,14 +361,23 @@ const std::vector<Key>& keys() {
   return all;
 }
 
-std::optional<std::string> choice_now(const Key& key, const Value& value) {
-  for (const auto& [former, now] : key.former_choices)
-    if (value == Value(former)) return now;
-  return std::nullopt;
-}
-
 const Key* find_key(std::string_view name) {
   for (const Key& key : keys())
+    if (key.name == name) return &key;
+  return nullptr;
+}
+
+std::span<const RemovedKey> removed_keys() {
+  static constexpr RemovedKey all[] = {
+      {"parallel.gather", "NCCL all-gathers weights in every run (docs/decisions/0021-no-own-copies.md)"},
+      {"parallel.scatter",
+       "NCCL reduce-scatters gradients in every run (docs/decisions/0021-no-own-copies.md)"},
+  };
+  return all;
+}
+
+const RemovedKey* find_removed_key(std::string_view name) {
+  for (const RemovedKey& key : removed_keys())
     if (key.name == name) return &key;
   return nullptr;
 }

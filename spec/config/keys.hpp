@@ -2,7 +2,7 @@
 // The one table of settings: name, type, unit, range, meaning and field of RunConfig. Loading, checks,
 // --dump-config, shell completion, docs/configuration.md and the run record all read it.
 #include <functional>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,11 +19,9 @@ struct Key {
   std::string unit;                  ///< "[tokens]"; empty: dimensionless or text
   std::string range;                 ///< ">= 1", "(0, 1)"; empty: any
   std::vector<std::string> choices;  ///< of KeyType::choice
-  /// Former names of choices, each with its name now.
-  std::vector<std::pair<std::string, std::string>> former_choices;
-  std::string meaning;    ///< one sentence without the final stop
-  std::string derived;    ///< how an absent value follows from other settings; empty: it does not
-  std::string condition;  ///< when the setting is read, e.g. "schedule.kind is wsd"; empty: always
+  std::string meaning;               ///< one sentence without the final stop
+  std::string derived;               ///< how an absent value follows from other settings; empty: it does not
+  std::string condition;             ///< when the setting is read, e.g. "schedule.kind is wsd"; empty: always
 
   std::function<Value(const RunConfig&)> get;
   /// `value` holds the alternative that belongs to `type`. Errors: SpecError config_c1 outside the range.
@@ -34,11 +32,18 @@ struct Key {
 /// All keys, grouped by their first word, in the order of the documentation.
 const std::vector<Key>& keys();
 
-/// The name now of a choice's former name, nothing for every other value.
-std::optional<std::string> choice_now(const Key& key, const Value& value);
-
 /// The key of that name, or nullptr.
 const Key* find_key(std::string_view name);
+
+/// A setting that earlier versions had.
+struct RemovedKey {
+  std::string_view name;
+  std::string_view reason;  ///< why it is gone, as the end of a sentence
+};
+/// All of them.
+std::span<const RemovedKey> removed_keys();
+/// The removed key of that name, or nullptr.
+const RemovedKey* find_removed_key(std::string_view name);
 
 /// The name and value of every setting of `config`, in the order of keys().
 std::vector<std::pair<std::string, Value>> settings(const RunConfig& config);

@@ -41,6 +41,8 @@ std::string initials(const std::string& key) {
 }
 
 [[noreturn]] void refuse_unknown(const std::string& where, const std::string& name) {
+  if (const RemovedKey* removed = find_removed_key(name))
+    refuse(where, "the setting \"" + name + "\" is gone: " + std::string(removed->reason) + "; leave it out");
   std::string group;
   for (const Key& key : keys())
     if (key.name.rfind(name + ".", 0) == 0) group += (group.empty() ? "" : ", ") + key.name;
@@ -76,7 +78,10 @@ std::optional<Value> toml_value(const Key& key, Item item) {
   return std::nullopt;
 }
 
-void collect(Item table, const std::string& prefix, Assignments& out) {
+/// Removed settings: an error in what a person writes, skipped in what an earlier version wrote.
+enum class Removed { refused, skipped };
+
+void collect(Item table, const std::string& prefix, Removed removed, Assignments& out) {
   for (std::size_t i = 0; i < table.size(); ++i) {
     const std::string name = prefix + table.key(i);
     const Item item = table[i];
@@ -85,9 +90,10 @@ void collect(Item table, const std::string& prefix, Assignments& out) {
       bool known = false;
       for (const Key& each : keys()) known = known || each.name.rfind(name + ".", 0) == 0;
       if (!known && item.size() == 0) refuse_unknown(table.where_key(i), name);
-      collect(item, name + ".", out);
+      collect(item, name + ".", removed, out);
       continue;
     }
+    if (!key && removed == Removed::skipped && find_removed_key(name)) continue;
     if (!key) refuse_unknown(table.where_key(i), name);
     const std::optional<Value> value = toml_value(*key, item);
     if (!value) refuse_type(item.where(), *key, item.shown());
@@ -158,7 +164,6 @@ void collect_override(const std::string& argument, Assignments& out) {
 
 std::string choice_hint(const Key& key, const Value& value) {
   if (key.type != KeyType::choice) return "";
-  if (const auto now = choice_now(key, value)) return "; it is called \"" + *now + "\" now";
   const auto guess = nearest(std::get<std::string>(value), key.choices);
   return guess ? "; did you mean \"" + *guess + "\"?" : "";
 }
@@ -230,16 +235,14 @@ std::optional<std::string> nearest_key(const std::string& name) {
 RunConfig load_text(std::string_view toml, const std::string& origin,
                     const std::vector<std::string>& overrides) {
   Assignments given;
-  collect(parse_toml(toml, origin).root(), "", given);
+  collect(parse_toml(toml, origin).root(), "", Removed::refused, given);
   for (const std::string& argument : overrides) collect_override(argument, given);
   return assemble(given);
 }
 
 RunConfig load_dump(std::string_view toml, const std::string& origin) {
   Assignments given;
-  collect(parse_toml(toml, origin).root(), "", given);
-  for (auto& [name, each] : given)
-    if (const auto now = choice_now(*find_key(name), each.value)) each.value = *now;
+  collect(parse_toml(toml, origin).root(), "", Removed::skipped, given);
   return assemble(given);
 }
 

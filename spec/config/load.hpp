@@ -20,8 +20,8 @@ RunConfig load(const std::string& recipe, const std::vector<std::string>& overri
 RunConfig load_text(std::string_view toml, const std::string& origin,
                     const std::vector<std::string>& overrides);
 
-/// The settings that an earlier version may have written by dump_toml, as into a checkpoint: former names of
-/// choices (Key::former_choices), which load and load_text refuse, are read as their names now.
+/// The settings that this or an earlier version wrote by dump_toml, as into a checkpoint. Removed settings
+/// (removed_keys), which load and load_text refuse, are skipped.
 RunConfig load_dump(std::string_view toml, const std::string& origin);
 
 /// The setting that an unknown name most likely meant: "learning_rate" and "lr" find optimizer.learning_rate,

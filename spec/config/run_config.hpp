@@ -72,8 +72,6 @@ struct RunConfig {
   DataParallel data_parallel = DataParallel::replicate;
   std::int64_t shard_ranks = 0;           ///< hybrid only; 0: the ranks of a host
   Dtype reduce = Dtype::f32;              ///< with bf16 weights: in which gradients are summed over ranks
-  MovedBy gather = MovedBy::nccl;         ///< of weights, where the layout holds shards
-  MovedBy scatter = MovedBy::nccl;        ///< of gradients, where the layout holds shards
   std::int64_t check_replicas_every = 0;  ///< steps; 0: never
   std::int64_t stall_seconds = 600;       ///< a rank may wait so long for data, a disk or a terminal
 

@@ -60,7 +60,6 @@ Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch&
           .documents = config.end_of_document >= 0,
           .layout = layout_of(config.data_parallel, batch.ranks, config.shard_ranks, batch.ranks),
           .rounded_sums = config.dtype == Dtype::bf16 && config.reduce == Dtype::bf16,
-          .copied_sums = config.scatter == MovedBy::copy_engines,
           .sampled = config.data_paths.empty() ? config.sample_sentences : 0};
 }
 

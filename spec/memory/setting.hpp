@@ -38,7 +38,6 @@ struct Setting {
   bool documents = false;     ///< attention stays within documents: positions and a mask per token
   Layout layout = {};         ///< what of the state this rank holds
   bool rounded_sums = false;  ///< gradients of bf16 weights are summed over ranks in bf16
-  bool copied_sums = false;   ///< their parts come by copy engines (parallel.scatter), on a GPU
   std::int64_t chunk_logits = most_logits;  ///< at most, of a chunk of the head [elements]
   std::int64_t sampled = 0;                 ///< sentences that are sampled at the end, each at most T tokens
 };

@@ -72,9 +72,6 @@ std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
     if (s.layout.shards_weights() && s.layout.replicas() > 1)
       hold("rounded_shards", {2, partition.largest_block() / s.layout.shard_ranks}, 2);
   }
-  if (s.layout.shards_state() && s.copied_sums)
-    hold("scattered_parts", {s.layout.shard_ranks - 1, partition.largest_block() / s.layout.shard_ranks},
-         s.rounded_sums ? 2 : statistic);
   hold_twins(s, held, ledger);
   hold("rope_cosine", {s.sequence_length, s.model.head_dim / 2}, statistic);
   hold("rope_sine", {s.sequence_length, s.model.head_dim / 2}, statistic);

@@ -12,15 +12,6 @@ enum class DataParallel { replicate, zero1, shard, hybrid };
 /// "replicate", "zero1", "shard", "hybrid".
 std::string_view to_string(DataParallel data);
 
-/// What moves shards between ranks: NCCL's kernels on SMs, or the GPUs' copy engines.
-enum class MovedBy { nccl, copy_engines };
-
-/// What moves the shards of a sharded layout. Weights have the same bits either way. Sums of gradients have
-/// the same bits with two ranks; with more they may be rounded differently (docs/many-gpus.md).
-struct Movers {
-  MovedBy weights = MovedBy::nccl, gradients = MovedBy::nccl;
-};
-
 struct Layout {
   DataParallel data = DataParallel::replicate;
   std::int64_t ranks = 1;  ///< data-parallel ranks: each reads sequences of its own

@@ -148,8 +148,6 @@ int bench(const spec::RunConfig& asked, std::int64_t steps) {
            {"gpu", gpu},
            {"ranks", batch.ranks},
            {"layout", std::string(spec::to_string(config.data_parallel))},
-           {"gather", config.gather == spec::MovedBy::copy_engines ? "copy_engines" : "nccl"},
-           {"scatter", config.scatter == spec::MovedBy::copy_engines ? "copy_engines" : "nccl"},
            {"accumulation", batch.accumulation},
            {"sequences", batch.sequences},
            {"micro", batch.micro},

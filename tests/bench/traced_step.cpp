@@ -47,68 +47,6 @@ void print_collective(const std::vector<TracedKernel>& kernels, collectives::Col
       median, 1e-6 * block_bytes, 1e-9 * factor * block_bytes / (1e-3 * median));
 }
 
-/// Copies between GPUs, by name, the longest first; where names do not distinguish them from copies within
-/// one GPU, those of the stream that takes longest for them.
-std::vector<TracedKernel> copies_between(const std::vector<TracedKernel>& kernels) {
-  std::vector<TracedKernel> found;
-  std::map<std::int64_t, double> milliseconds;
-  for (const char* name : {"Memcpy PtoP", "Memcpy DtoD"}) {
-    for (const TracedKernel& kernel : kernels)
-      if (kernel.name.starts_with(name)) {
-        found.push_back(kernel);
-        milliseconds[kernel.stream] += kernel.milliseconds();
-      }
-    if (!found.empty()) break;
-  }
-  const auto longest = std::max_element(milliseconds.begin(), milliseconds.end(),
-                                        [](const auto& a, const auto& b) { return a.second < b.second; });
-  std::erase_if(found, [&](const TracedKernel& copy) { return copy.stream != longest->first; });
-  std::sort(found.begin(), found.end(),
-            [](const TracedKernel& a, const TracedKernel& b) { return a.milliseconds() > b.milliseconds(); });
-  return found;
-}
-
-/// Those in the stream of the kernels that add up copied parts of gradients, or those in other streams.
-std::vector<TracedKernel> beside_sums(const std::vector<TracedKernel>& kernels, bool in_their_stream) {
-  const auto sum = std::find_if(kernels.begin(), kernels.end(), [](const TracedKernel& kernel) {
-    return kernel.name.find("rank_sum::") != std::string::npos;
-  });
-  std::vector<TracedKernel> found;
-  for (const TracedKernel& kernel : kernels)
-    if ((sum != kernels.end() && kernel.stream == sum->stream) == in_their_stream) found.push_back(kernel);
-  return found;
-}
-
-/// The trace does not hold how many bytes a copy moved. A gather, or a sum of shards, is, for each other
-/// rank, one copy of its shard and the words of two meetings (impl/comm/peer/gpu_meeting.hpp): the longest
-/// third are the shards.
-void print_copies(const std::vector<TracedKernel>& kernels, collectives::Collective collective,
-                  const Count& whole_bytes, double block_bytes, std::int64_t ranks) {
-  if (ranks < 2) return;
-  const bool sums = collective == collectives::Collective::reduce_scatter;
-  const std::string name(to_string(collective));
-  const std::vector<TracedKernel> all = copies_between(beside_sums(kernels, sums));
-  if (all.size() < 3 || all.size() % 3 != 0) {
-    std::printf(
-        "%s by copy engines: %zu copies between GPUs traced, three of each collective and rank were "
-        "expected\n",
-        name.c_str(), all.size());
-    return;
-  }
-  const std::size_t shards = all.size() / 3;
-  double sum = 0;
-  for (std::size_t i = 0; i < shards; ++i) sum += all[i].milliseconds();
-  const double median = all[shards / 2].milliseconds(), of_ranks = static_cast<double>(ranks),
-               received = whole_bytes.to_double() * (of_ranks - 1) / of_ranks;
-  // A collective's copies follow one another: a copy's rate is the rate of the link.
-  std::printf(
-      "%s on %lld ranks by copy engines: %zu copies (%s), %.1f ms, %.3f GB from other ranks, %.1f "
-      "GB/s bus without "
-      "waiting for them; median copy %.3f ms, a decoder block's shard of %.1f MB would be %.1f GB/s bus\n",
-      name.c_str(), static_cast<long long>(ranks), shards, all[0].name.c_str(), sum, 1e-9 * received,
-      1e-6 * received / sum, median, 1e-6 * block_bytes / of_ranks, 1e-6 * block_bytes / of_ranks / median);
-}
-
 /// Time in which at least one of them runs; they are in the order in which they begin.
 double milliseconds_covered(const std::vector<TracedKernel>& kernels) {
   std::uint64_t covered = 0, end = 0;
@@ -119,12 +57,11 @@ double milliseconds_covered(const std::vector<TracedKernel>& kernels) {
   return 1e-6 * static_cast<double>(covered);
 }
 
-/// Those of the streams in which nothing is moved between ranks.
+/// Those of the streams in which no collective runs.
 std::vector<TracedKernel> computation(const std::vector<TracedKernel>& kernels) {
   std::set<std::int64_t> between_ranks;
   for (const TracedKernel& kernel : kernels)
-    for (const char* name : {"nccl", "Memcpy PtoP", "rank_sum::"})
-      if (kernel.name.find(name) != std::string::npos) between_ranks.insert(kernel.stream);
+    if (kernel.name.find("nccl") != std::string::npos) between_ranks.insert(kernel.stream);
   std::vector<TracedKernel> found;
   for (const TracedKernel& kernel : kernels)
     if (!between_ranks.contains(kernel.stream)) found.push_back(kernel);
@@ -191,18 +128,10 @@ void print_collectives(const std::vector<TracedKernel>& kernels, const spec::Run
       spec::step_volume(layout, partition, {batch.accumulation, gradient, weight, model.tied_embeddings});
   const std::int64_t block = bench::largest_decoder_block(partition);
   const auto bytes = [&](std::int64_t element) { return static_cast<double>(block * element); };
-  if (config.gather == spec::MovedBy::copy_engines && layout.shards_state())
-    print_copies(kernels, collectives::Collective::all_gather, volume.shard.all_gather, bytes(weight),
-                 layout.shard_ranks);
-  else
-    print_collective(kernels, collectives::Collective::all_gather, "AllGather", volume.shard.all_gather,
-                     bytes(weight), layout.shard_ranks);
-  if (config.scatter == spec::MovedBy::copy_engines && layout.shards_state())
-    print_copies(kernels, collectives::Collective::reduce_scatter, volume.shard.reduce_scatter,
-                 bytes(gradient), layout.shard_ranks);
-  else
-    print_collective(kernels, collectives::Collective::reduce_scatter, "ReduceScatter",
-                     volume.shard.reduce_scatter, bytes(gradient), layout.shard_ranks);
+  print_collective(kernels, collectives::Collective::all_gather, "AllGather", volume.shard.all_gather,
+                   bytes(weight), layout.shard_ranks);
+  print_collective(kernels, collectives::Collective::reduce_scatter, "ReduceScatter",
+                   volume.shard.reduce_scatter, bytes(gradient), layout.shard_ranks);
   print_collective(kernels, collectives::Collective::all_reduce, "AllReduce", volume.replica.all_reduce,
                    bytes(gradient) / static_cast<double>(layout.shard_ranks), layout.replicas());
 }

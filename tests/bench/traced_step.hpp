@@ -22,15 +22,13 @@ struct TracedKernel {
 std::vector<TracedKernel> traced_step(run::Trainer& trainer);
 
 /// Times by name, the longest first; before them what of the step computes, what communicates while nothing
-/// computes, and what lies between the kernels, where waiting for another rank's copies is. The last two are
+/// computes, and what lies between the kernels. The last two are
 /// the most of a step that communication can be exposed for, in every layout.
 void print_kernels(const std::vector<TracedKernel>& kernels);
 
 /// The bus bandwidth of the collectives that move weights and gradients: the spec's bytes of a step
 /// (spec/parallel/volume.md) over the time of NCCL's kernels, which includes waiting for another rank's. Of
-/// one decoder block: the median kernel, where most calls move one. Gathers and sums by copy engines
-/// (parallel.gather, parallel.scatter) have no such kernels; their copies' time leaves out that a rank waits
-/// for another before them.
+/// one decoder block: the median kernel, where most calls move one.
 void print_collectives(const std::vector<TracedKernel>& kernels, const spec::RunConfig& config,
                        const spec::ModelSpec& model, const spec::Batch& batch, const spec::Layout& layout);
 

@@ -64,14 +64,14 @@ class StepRunner {
   StepRunner(const spec::ModelSpec& model, Dtype dtype, at::Device device, impl::Communicator& communicator,
              const spec::Layout& layout, const impl::run::StepSettings& settings, std::uint64_t seed,
              Dtype states = Dtype::f32, Dtype wire = Dtype::f32,
-             spec::Recompute recompute = spec::Recompute::norms_swiglu, const spec::Movers& by = {},
+             spec::Recompute recompute = spec::Recompute::norms_swiglu,
              const spec::LinearPrecision& linear = {})
       : device_(device),
         context_(model.context),
         groups_(communicator, layout),
         buffers_(impl::allocate(model, dtype, device, states, layout, groups_.shard().rank())),
         parameters_(impl::make_parameters(buffers_, model, groups_,
-                                          impl::scalar_type(dtype == Dtype::bf16 ? wire : dtype), by)),
+                                          impl::scalar_type(dtype == Dtype::bf16 ? wire : dtype))),
         model_(model, *parameters_, model.context, impl::scalar_type(dtype), device, recompute, linear),
         clock_(device),
         executor_(model_, buffers_, *parameters_, communicator, settings, clock_) {

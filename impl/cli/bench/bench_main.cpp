@@ -80,12 +80,8 @@ int bench_collectives(const BenchPlan& asked, const run::Rank& rank, Streams str
       if (table) streams.out << overlap_line(row, subject) << std::flush;
     });
   }
-  const std::string copies_left_out = bench::copies_left_out(rank.communicator, plan.device);
-  if (table)
-    for (const std::string& reason : {left_out, copies_left_out})
-      if (!reason.empty()) streams.out << reason << "\n";
-  if (prints && asked.json)
-    streams.out << collectives_json(subject, rows, overlap, left_out, copies_left_out);
+  if (table && !left_out.empty()) streams.out << left_out << "\n";
+  if (prints && asked.json) streams.out << collectives_json(subject, rows, overlap, left_out);
   streams.out << std::flush;
   rank.take_leave();
   return 0;

@@ -31,18 +31,15 @@ std::string several(std::int64_t number, const std::string& word) {
   return spec::grouped(number) + " " + word + (number == 1 ? "" : "s");
 }
 
-bool by_copies(const CollectiveRow& row) { return row.by == spec::MovedBy::copy_engines; }
-
 std::string row_name(const CollectiveRow& row) {
   return left_aligned(std::string(to_string(row.collective)), 16) + left_aligned(row.dtype, 6) +
-         left_aligned(row.size + (by_copies(row) ? ", copies" : ""), 26);
+         left_aligned(row.size, 26);
 }
 
 std::string known(double value) { return value > 0 ? json_number(value) : "null"; }
 
 std::string collective_members(const CollectiveRow& row, const CollectiveSubject& subject) {
   return "\"collective\":" + json_string(to_string(row.collective)) + ",\"size\":" + json_string(row.size) +
-         ",\"by\":" + json_string(by_copies(row) ? "copy_engines" : "nccl") +
          ",\"dtype\":" + json_string(row.dtype) + ",\"bytes\":" + std::to_string(row.bytes) +
          ",\"seconds\":" + known(row.seconds) + ",\"fastest_seconds\":" + known(row.fastest) +
          ",\"bytes_per_s\":" + known(algorithm_rate(row)) +
@@ -92,8 +89,7 @@ std::string overlap_line(const OverlapRow& row, const CollectiveSubject& subject
 }
 
 std::string collectives_json(const CollectiveSubject& s, const std::vector<CollectiveRow>& rows,
-                             const std::vector<OverlapRow>& overlap, const std::string& left_out,
-                             const std::string& copies_left_out) {
+                             const std::vector<OverlapRow>& overlap, const std::string& left_out) {
   return "{\"schema\":\"assay.bench.collectives/1\",\"device\":" + json_string(s.device) +
          ",\"engine\":" + json_string(s.engine) + ",\"ranks\":" + std::to_string(s.ranks) +
          ",\"hosts\":" + std::to_string(s.hosts) + ",\"model\":" + json_string(s.model) +
@@ -102,9 +98,7 @@ std::string collectives_json(const CollectiveSubject& s, const std::vector<Colle
          joined_json(rows, [&](const auto& row) { return "{" + collective_members(row, s) + "}"; }) +
          ",\n \"overlap\":" +
          joined_json(overlap, [&](const auto& row) { return "{" + overlap_members(row, s) + "}"; }) +
-         ",\n \"overlap_left_out\":" + (left_out.empty() ? "null" : json_string(left_out)) +
-         ",\n \"copies_left_out\":" + (copies_left_out.empty() ? "null" : json_string(copies_left_out)) +
-         "}\n";
+         ",\n \"overlap_left_out\":" + (left_out.empty() ? "null" : json_string(left_out)) + "}\n";
 }
 
 }  // namespace assay::impl::cli

@@ -11,8 +11,7 @@ namespace assay::impl::cli {
 /// NCCL_MAX_CTAS=8", what the times are, and the heading of the columns.
 std::string collectives_heading(const bench::CollectiveSubject& subject);
 
-/// Collective, dtype, size (", copies" behind it: by copy engines), bytes, milliseconds, and both bandwidths
-/// (spec/metrics/bus_bandwidth.md).
+/// Collective, dtype, size, bytes, milliseconds, and both bandwidths (spec/metrics/bus_bandwidth.md).
 std::string collective_line(const bench::CollectiveRow& row, const bench::CollectiveSubject& subject);
 
 /// Heading of the rows of GEMMs beside collectives, and one of them: the GEMM's times, how much longer
@@ -24,14 +23,12 @@ std::string overlap_line(const bench::OverlapRow& row, const bench::CollectiveSu
 double slow_down(const bench::OverlapRow& row);
 
 /// {"schema": "assay.bench.collectives/1", "device", "engine", "ranks", "hosts", "model", "dtype", "repeats",
-/// "nccl_max_ctas" (text or null), "rows": [{"collective", "size", "by" ("nccl" or
-/// "copy_engines"), "dtype", "bytes", "seconds", "fastest_seconds", "bytes_per_s", "bus_bytes_per_s"}],
-/// "overlap": [{"gemm", "gemm_seconds", "gemm_seconds_beside", "slow_down", and the members of a
-/// row, of the collective meanwhile}], "overlap_left_out", "copies_left_out": why there is none, or no row
-/// by copy engines, or null}. What could not be measured is null.
+/// "nccl_max_ctas" (text or null), "rows": [{"collective", "size", "dtype", "bytes", "seconds",
+/// "fastest_seconds", "bytes_per_s", "bus_bytes_per_s"}], "overlap": [{"gemm", "gemm_seconds",
+/// "gemm_seconds_beside", "slow_down", and the members of a row, of the collective meanwhile}],
+/// "overlap_left_out": why there is none, or null}. What could not be measured is null.
 std::string collectives_json(const bench::CollectiveSubject& subject,
                              const std::vector<bench::CollectiveRow>& rows,
-                             const std::vector<bench::OverlapRow>& overlap, const std::string& left_out,
-                             const std::string& copies_left_out);
+                             const std::vector<bench::OverlapRow>& overlap, const std::string& left_out);
 
 }  // namespace assay::impl::cli

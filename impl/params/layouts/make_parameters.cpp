@@ -6,27 +6,14 @@
 
 namespace assay::impl {
 
-namespace {
-std::unique_ptr<ParameterLayout> layout_over(const ParameterBuffers& buffers, const spec::ModelSpec& model,
-                                             LayoutGroups& groups, at::ScalarType wire,
-                                             spec::MovedBy scatter) {
-  const spec::Layout& layout = groups.layout();
-  if (layout.ranks == 1) return std::make_unique<LocalParameters>(buffers, model);
-  if (layout.shards_weights())
-    return std::make_unique<ShardedParameters>(buffers, model, groups, wire, scatter);
-  if (layout.shards_state())
-    return std::make_unique<Zero1Parameters>(buffers, model, groups.shard(), wire, scatter);
-  return std::make_unique<ReplicatedParameters>(buffers, model, groups.replicas(), wire);
-}
-}  // namespace
-
 std::unique_ptr<ParameterLayout> make_parameters(const ParameterBuffers& buffers,
                                                  const spec::ModelSpec& model, LayoutGroups& groups,
-                                                 at::ScalarType wire, const spec::Movers& by) {
-  auto parameters = layout_over(buffers, model, groups, wire, by.gradients);
-  if (by.weights == spec::MovedBy::copy_engines && groups.layout().shards_state())
-    parameters->hold(groups.shard().gather_by_copies(buffers.weights));
-  return parameters;
+                                                 at::ScalarType wire) {
+  const spec::Layout& layout = groups.layout();
+  if (layout.ranks == 1) return std::make_unique<LocalParameters>(buffers, model);
+  if (layout.shards_weights()) return std::make_unique<ShardedParameters>(buffers, model, groups, wire);
+  if (layout.shards_state()) return std::make_unique<Zero1Parameters>(buffers, model, groups.shard(), wire);
+  return std::make_unique<ReplicatedParameters>(buffers, model, groups.replicas(), wire);
 }
 
 }  // namespace assay::impl

@@ -8,10 +8,9 @@
 namespace assay::impl {
 
 /// The layout of `groups` over `buffers`, which were allocated for it; both must outlive it. `wire`: dtype in
-/// which gradients are summed over ranks. `by`: what moves shards, in layouts that shard the state.
-/// Collective. Errors: those of Communicator::gather_by_copies and scatter_by_copies.
+/// which gradients are summed over ranks.
 std::unique_ptr<ParameterLayout> make_parameters(const ParameterBuffers& buffers,
                                                  const spec::ModelSpec& model, LayoutGroups& groups,
-                                                 at::ScalarType wire, const spec::Movers& by = {});
+                                                 at::ScalarType wire);
 
 }  // namespace assay::impl

@@ -2,9 +2,7 @@
 // The interface of a layout for the executor, beside the four calls of the model
 // (impl/model/parameter_access.hpp). The list of actions (spec/schedule/actions.hpp) says when each is
 // called.
-#include <memory>
 #include <string>
-#include <utility>
 
 #include "impl/model/parameter_access.hpp"
 
@@ -45,12 +43,6 @@ class ParameterLayout : public ParameterAccess {
   virtual std::string end_search() { return ""; }
   /// The first parameter whose gradient, summed over ranks, is not finite in what this rank holds.
   virtual std::string non_finite_sum() const = 0;
-
-  /// Keeps a handle as long as this lives, such as that of Communicator::gather_by_copies.
-  void hold(std::shared_ptr<void> handle) { held_ = std::move(handle); }
-
- private:
-  std::shared_ptr<void> held_;
 };
 
 }  // namespace assay::impl

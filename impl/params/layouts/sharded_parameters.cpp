@@ -16,7 +16,7 @@ constexpr std::size_t embedding_slot = 2, head_slot = 3;
 }
 
 ShardedParameters::ShardedParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model,
-                                     LayoutGroups& groups, at::ScalarType wire, spec::MovedBy scatter)
+                                     LayoutGroups& groups, at::ScalarType wire)
     : buffers_(buffers),
       tied_(model.tied_embeddings),
       shard_(groups.shard()),
@@ -24,8 +24,7 @@ ShardedParameters::ShardedParameters(const ParameterBuffers& buffers, const spec
       scatter_(shard_, wire, buffers.gradients, buffers.partition.largest_block()),
       reduce_(replicas_, wire, buffers.gradients, buffers.partition.largest_block() / shard_.size()),
       non_finite_(buffers.inventory) {
-  const at::Tensor gradients = lay_out(model);
-  if (scatter == spec::MovedBy::copy_engines) scatter_.scatter_by_copies(gradients);
+  lay_out(model);
 }
 
 /// A tied head reads the embedding and its own norm, so both are there at once; an untied one takes the
@@ -36,7 +35,7 @@ ShardedParameters::Slot& ShardedParameters::slot_of(std::int64_t block) {
   return slots_[static_cast<std::size_t>(block % 2)];
 }
 
-at::Tensor ShardedParameters::lay_out(const spec::ModelSpec& model) {
+void ShardedParameters::lay_out(const spec::ModelSpec& model) {
   const spec::Partition& partition = buffers_.partition;
   slots_.resize(head_slot + 1);
   // One tensor for all slots, so that views of a block may reach into another's (a tied head).
@@ -49,7 +48,7 @@ at::Tensor ShardedParameters::lay_out(const spec::ModelSpec& model) {
   std::int64_t all = 0;
   for (std::size_t p = 0; p < sizes.size(); ++p) begins[p] = all, all += sizes[p];
   const at::Tensor weights = at::zeros({all}, buffers_.weights.options());
-  at::Tensor gradients = at::zeros({all}, buffers_.gradients.options());
+  const at::Tensor gradients = at::zeros({all}, buffers_.gradients.options());
   for (std::size_t p = 0; p < sizes.size(); ++p) {
     slots_[p].weights = weights.narrow(0, begins[p], sizes[p]);
     slots_[p].gradients = gradients.narrow(0, begins[p], sizes[p]);
@@ -67,7 +66,6 @@ at::Tensor ShardedParameters::lay_out(const spec::ModelSpec& model) {
     zeroed_.push_back(of_decoder(b) ? beside_gemms(gradients, begin, end, in_slots, b, tied_)
                                     : std::vector{gradients.narrow(0, begin, end - begin)});
   }
-  return gradients;
 }
 
 void ShardedParameters::gather(std::int64_t block) {

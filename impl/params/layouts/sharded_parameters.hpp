@@ -17,10 +17,10 @@ namespace assay::impl {
 /// replicas behind the last backward.
 class ShardedParameters final : public ParameterLayout {
  public:
-  /// `buffers` is partitioned over the ranks of groups.shard(). `wire`: dtype in which gradients are summed;
-  /// `scatter`: what reduce-scatters them within a shard group. Both must outlive this.
+  /// `buffers` is partitioned over the ranks of groups.shard(). `wire`: dtype in which gradients are summed.
+  /// Both must outlive this.
   ShardedParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model, LayoutGroups& groups,
-                    at::ScalarType wire, spec::MovedBy scatter);
+                    at::ScalarType wire);
 
   const BlockViews& acquire(std::int64_t block) override;
   void release(std::int64_t block) override;
@@ -51,8 +51,7 @@ class ShardedParameters final : public ParameterLayout {
 
   bool is_head(std::int64_t block) const { return block + 1 == buffers_.inventory.blocks; }
   Slot& slot_of(std::int64_t block);
-  /// Returns the gradients of all slots together.
-  at::Tensor lay_out(const spec::ModelSpec& model);
+  void lay_out(const spec::ModelSpec& model);
   void gather(std::int64_t block);
   void wait_for(std::int64_t block);
   void prefetch_after(std::int64_t block);

@@ -7,15 +7,13 @@
 namespace assay::impl {
 
 Zero1Parameters::Zero1Parameters(const ParameterBuffers& buffers, const spec::ModelSpec& model,
-                                 Communicator& shard, at::ScalarType wire, spec::MovedBy scatter)
+                                 Communicator& shard, at::ScalarType wire)
     : LocalParameters(buffers, model),
       tied_(model.tied_embeddings),
       shard_(shard),
       reduction_(shard, wire, buffers.gradients, buffers.partition.largest_block()),
       non_finite_(buffers.inventory),
-      gathers_(static_cast<std::size_t>(buffers.inventory.blocks)) {
-  if (scatter == spec::MovedBy::copy_engines) reduction_.scatter_by_copies(buffers.gradients);
-}
+      gathers_(static_cast<std::size_t>(buffers.inventory.blocks)) {}
 
 void Zero1Parameters::wait_for(std::int64_t block) {
   auto& ticket = gathers_.at(static_cast<std::size_t>(block));

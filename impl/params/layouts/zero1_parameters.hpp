@@ -10,10 +10,9 @@ namespace assay::impl {
 /// makes the weights whole again. Reductions begin as in ReplicatedParameters.
 class Zero1Parameters final : public LocalParameters {
  public:
-  /// `buffers` is partitioned over the ranks of `shard`. `wire`: dtype in which gradients are summed;
-  /// `scatter`: what reduce-scatters them.
+  /// `buffers` is partitioned over the ranks of `shard`. `wire`: dtype in which gradients are summed.
   Zero1Parameters(const ParameterBuffers& buffers, const spec::ModelSpec& model, Communicator& shard,
-                  at::ScalarType wire, spec::MovedBy scatter);
+                  at::ScalarType wire);
 
   const BlockViews& acquire(std::int64_t block) override;
   void begin_backward(bool last_micro_batch) override;

@@ -42,18 +42,10 @@ std::string layout_of_way(const LayoutWay& each, const Plan& plan) {
 }
 
 /// "parallel.data=zero1 (50.1 GiB) or parallel.data=shard (35.9 GiB)"; empty where no other layout fits.
-std::string other_layouts(const Plan& plan, const spec::RunConfig& config, const Count& capacity,
-                          const MachineMemory& machine) {
+std::string other_layouts(const Plan& plan, const Count& capacity, const MachineMemory& machine) {
   std::string text;
-  for (const LayoutWay& each : layouts_that_fit(plan.setting, machine.ranks_per_host, capacity)) {
-    // Copy engines reach the GPUs of one host.
-    const bool across_hosts =
-        machine.ranks_per_host == 0 || machine.ranks_per_host % each.layout.shard_ranks != 0;
-    const bool copied =
-        config.gather == spec::MovedBy::copy_engines || config.scatter == spec::MovedBy::copy_engines;
-    if (copied && across_hosts) continue;
+  for (const LayoutWay& each : layouts_that_fit(plan.setting, machine.ranks_per_host, capacity))
     text += (text.empty() ? "" : " or ") + layout_of_way(each, plan);
-  }
   return text;
 }
 
@@ -117,7 +109,7 @@ void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, con
                     " ranks with parallel.data=" + std::string(to_string(plan.setting.layout.data))
               : std::string();
   if (plan.state > Count(device)) {
-    const std::string others = other_layouts(plan, config, capacity, machine);
+    const std::string others = other_layouts(plan, capacity, machine);
     std::string advice = !others.empty() ? "set " + others + ", the batch of a step stays the same"
                          : several
                              ? "no other layout of these ranks fits, either: start more ranks, choose a "
@@ -144,7 +136,7 @@ void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, con
     throw UserError(ExitCode::usage, "sample.sentences = " + std::to_string(plan.setting.sampled) +
                                          ": to sample them together at the end takes " + shown(plan.peak) +
                                          has + "lower sample.sentences");
-  const std::string others = other_layouts(plan, config, capacity, machine);
+  const std::string others = other_layouts(plan, capacity, machine);
   throw UserError(ExitCode::usage,
                   "passes of " + std::to_string(batch.micro) + " sequences of " +
                       std::to_string(config.sequence_length) +

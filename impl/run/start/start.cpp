@@ -3,7 +3,6 @@
 #include "impl/checkpoint/disk_space.hpp"
 #include "impl/data/open_source.hpp"
 #include "impl/ops/attention/attention.hpp"
-#include "impl/run/start/copy_choice.hpp"
 #include "impl/run/start/describe.hpp"
 #include "impl/run/start/memory_limits.hpp"
 #include "impl/run/start/run_folder.hpp"
@@ -57,7 +56,6 @@ Start prepare(const spec::RunConfig& config, const Rank& rank) {
   const attention::Forced asked(config.attention, device);        // refuses a GPU's backend on the CPU
   reason_against_graph(config.cuda_graph, device, ranks.size());  // refuses it on the CPU
   refuse_fp8(config, start.model, start.batch, device);
-  refuse_copies(config, start.layout, device, ranks);
 
   start.numerics = settle_numerics(config, start.model, start.batch, device, start.layout, ranks);
   start.plan = memory_plan(start.numerics.config, start.model, start.batch, device, start.layout);

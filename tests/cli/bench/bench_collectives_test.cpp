@@ -71,10 +71,6 @@ TEST(BenchCollectivesCli, RowsByHand) {
   for (const char* word :
        {"all_reduce ", "f32 ", "decoder block", " 400,000,000 ", " 2.000 ", " 200 ", " 300\n"})
     expect_word(line, word);
-  CollectiveRow copied = block();
-  copied.by = spec::MovedBy::copy_engines;
-  expect_word(impl::cli::collective_line(copied, four_gpus()), "decoder block, copies ");
-  EXPECT_EQ(line.find("copies"), std::string::npos);
   const OverlapRow slower{
       .gemm = "gate_up forward", .beside = block(), .alone_seconds = 1e-3, .beside_seconds = 1.25e-3};
   const std::string beside = impl::cli::overlap_line(slower, four_gpus());
@@ -90,13 +86,10 @@ TEST(BenchCollectivesCli, JsonHoldsWhatTheTablesShowAndNullForWhatIsNotKnown) {
   OverlapRow unknown = row;
   unknown.beside_seconds = unknown.beside.seconds = 0;
   const auto tree = spec::parse_json(
-      impl::cli::collectives_json(four_gpus(), {block()}, {row, unknown}, "no \"reason\"", "one host"),
-      "bench");
+      impl::cli::collectives_json(four_gpus(), {block()}, {row, unknown}, "no \"reason\""), "bench");
   EXPECT_EQ(tree.root().at("schema").text(), "assay.bench.collectives/1");
   EXPECT_EQ(tree.root().at("nccl_max_ctas").text(), "8");
   EXPECT_EQ(tree.root().at("overlap_left_out").text(), "no \"reason\"");
-  EXPECT_EQ(tree.root().at("copies_left_out").text(), "one host");
-  EXPECT_EQ(tree.root().at("rows")[0].at("by").text(), "nccl");
   EXPECT_DOUBLE_EQ(tree.root().at("rows")[0].at("bus_bytes_per_s").real(), 300e9);
   EXPECT_DOUBLE_EQ(tree.root().at("overlap")[0].at("slow_down").real(), 0.25);
   for (const char* member : {"slow_down", "bus_bytes_per_s", "seconds", "gemm_seconds_beside"})
@@ -133,8 +126,7 @@ TEST_F(CollectivesProgram, TwoRanksOnTheCpuAtTheSizesOfTheLayouts) {
   EXPECT_EQ(root.at("engine").text(), "mpi");
   EXPECT_EQ(root.at("device").text(), "CPU");
   EXPECT_EQ(root.at("overlap").size(), 0u);
-  for (const char* reason : {"overlap_left_out", "copies_left_out"})
-    expect_word(root.at(reason).text(), "measured on GPUs");
+  expect_word(root.at("overlap_left_out").text(), "measured on GPUs");
   const spec::Partition partition = spec::partition(spec::inventory(spec::find_model("tiny-llama")), 2);
   const auto elements = elements_of(partition);
   std::map<std::string, int> seen;
@@ -169,7 +161,7 @@ TEST_F(CollectivesProgram, TwoRanksOnTheCpuAtTheSizesOfTheLayouts) {
 TEST_F(CollectivesProgram, OneRankPrintsForAll) {
   const auto outcome = ceilings("--device cpu --model tiny-qwen3 --repeats 1");
   ASSERT_EQ(outcome.code, 0) << outcome.messages;
-  EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 3 + 15 + 2) << outcome.output;
+  EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 3 + 15 + 1) << outcome.output;
   expect_word(outcome.output, "collectives of 2 ranks on 1 host by mpi, each on CPU");
   expect_word(outcome.output, "what collectives cost GEMMs is measured on GPUs");
 }

@@ -23,14 +23,6 @@ class ForwardingCommunicator : public impl::Communicator {
   Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) override {
     return inner_.begin_all_gather(shard, whole);
   }
-  std::shared_ptr<void> gather_by_copies(const at::Tensor& memory) override {
-    return inner_.gather_by_copies(memory);
-  }
-  std::int64_t gathers_by_copies() const override { return inner_.gathers_by_copies(); }
-  std::int64_t scatters_by_copies() const override { return inner_.scatters_by_copies(); }
-  std::shared_ptr<void> scatter_by_copies(const at::Tensor& memory, const at::Tensor& staging) override {
-    return inner_.scatter_by_copies(memory, staging);
-  }
   void wait(Ticket ticket) override { inner_.wait(ticket); }
   void wait_all() override { inner_.wait_all(); }
   void settle() override { inner_.settle(); }

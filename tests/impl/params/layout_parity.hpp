@@ -28,7 +28,6 @@ struct LayoutCase {
   int steps = 5;
   double tolerance = 1e-11;     ///< relative, in fp64
   std::vector<int> order = {};  ///< of micro-batches: StepRunner::step
-  spec::Movers by = {};         ///< what moves shards
 };
 
 inline std::string describe(const LayoutCase& c, const spec::Layout& layout) {
@@ -102,8 +101,7 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
   spec::Volume volume;
   CountingCommunicator counting(communicator, volume);
   const spec::ModelSpec model = tiny_model(c.seed);
-  StepRunner runner(model, Dtype::f64, device, counting, layout, layout_settings(), c.seed, Dtype::f32,
-                    Dtype::f32, spec::Recompute::norms_swiglu, c.by);
+  StepRunner runner(model, Dtype::f64, device, counting, layout, layout_settings(), c.seed);
   reference::TrainState state = reference::initial_state(model, c.seed);
   const impl::run::StepSettings s = layout_settings();
   std::string found;
@@ -164,13 +162,12 @@ inline std::string first_step_off_replicates(const LayoutCase& c, const spec::La
   const std::int64_t ranks = communicator.size();
   const auto whole = whole_batch(c, ranks, 0);
   const auto tokens = static_cast<double>(whole.valid_tokens());
-  const auto first_step = [&](const spec::Layout& each, const spec::Movers& by) {
-    StepRunner runner(tiny_model(c.seed), Dtype::bf16, device, communicator, each, layout_settings(), c.seed,
-                      Dtype::f32, Dtype::f32, spec::Recompute::norms_swiglu, by);
+  const auto first_step = [&](const spec::Layout& each) {
+    StepRunner runner(tiny_model(c.seed), Dtype::bf16, device, communicator, each, layout_settings(), c.seed);
     return runner.step(dealt(whole, c, ranks, communicator.rank()), tokens, 1e-2);
   };
-  const auto one = first_step(layout, c.by);
-  const auto other = first_step(spec::layout_of(spec::DataParallel::replicate, ranks), {});
+  const auto one = first_step(layout);
+  const auto other = first_step(spec::layout_of(spec::DataParallel::replicate, ranks));
   const auto most = spec::metrics::most_differences(Dtype::bf16, tokens);
   const auto apart = [](double a, double b) { return std::abs(a / b - 1); };
   const double loss = apart(one.cross_entropy, other.cross_entropy),

@@ -6,7 +6,6 @@
 
 #include "impl/params/layouts/make_parameters.hpp"
 #include "spec/memory/plan.hpp"
-#include "tests/impl/comm/asked_for_copies.hpp"
 #include "tests/impl/comm/thread_ranks.hpp"
 #include "tests/impl/params/counting_allocator.hpp"
 #include "tests/support/tiny_models.hpp"
@@ -22,15 +21,11 @@ std::int64_t held_by_all(const memory::Setting& setting) {
   std::atomic<std::int64_t> held = 0;
   tests::CountingAllocator::installed().begin();
   tests::on_thread_ranks(static_cast<int>(setting.layout.ranks), [&](Communicator& communicator) {
-    tests::AskedCopies asked;
-    tests::AskedForCopies granting(communicator, asked);
-    LayoutGroups groups(granting, setting.layout);
+    LayoutGroups groups(communicator, setting.layout);
     const ParameterBuffers buffers = allocate(setting.model, setting.dtype, at::kCPU, setting.states,
                                               setting.layout, groups.shard().rank());
     const auto wire = setting.rounded_sums ? at::kBFloat16 : buffers.gradients.scalar_type();
-    const auto parameters = make_parameters(
-        buffers, setting.model, groups, wire,
-        {.gradients = setting.copied_sums ? spec::MovedBy::copy_engines : spec::MovedBy::nccl});
+    const auto parameters = make_parameters(buffers, setting.model, groups, wire);
     communicator.barrier();
     if (communicator.rank() == 0) held = tests::CountingAllocator::installed().held();
     communicator.barrier();
@@ -49,7 +44,6 @@ RC_GTEST_PROP(LayoutPlanImpl, TheStateOfEachLayoutIsWhatThePlanSays, ()) {
   setting.layout =
       spec::layout_of(data, ranks, data == DataParallel::hybrid && ranks % 2 == 0 ? ranks / 2 : ranks);
   setting.sequence_length = 1;
-  setting.copied_sums = *rc::gen::arbitrary<bool>();
   setting.rounded_sums = setting.dtype == Dtype::bf16 && *rc::gen::arbitrary<bool>();
   std::int64_t predicted = 0;
   for (const memory::Item& item : memory::plan(setting).items)

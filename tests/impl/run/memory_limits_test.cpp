@@ -192,12 +192,6 @@ TEST(MemoryLimitsImpl, APassThatDoesNotFitIsToldOfOtherLayoutsToo) {
   EXPECT_NE(text.find("other layouts of these ranks that fit: parallel.data=hybrid parallel.shard_ranks=4 ("),
             std::string::npos)
       << text;
-  for (const bool weights : {true, false}) {  // within a host alone
-    config.gather = weights ? spec::MovedBy::copy_engines : spec::MovedBy::nccl;
-    config.scatter = weights ? spec::MovedBy::nccl : spec::MovedBy::copy_engines;
-    EXPECT_EQ(refusal(config, machine, gpu, 8).find("parallel.data=shard"), std::string::npos);
-    EXPECT_NE(refusal(config, machine, gpu, 8).find("parallel.data=hybrid"), std::string::npos);
-  }
 }
 
 TEST(MemoryLimitsImpl, RanksOfAHostHaveItsMemoryBetweenThem) {

@@ -86,12 +86,12 @@ TEST_F(RunFolderImpl, TheWayOutThatADamagedCheckpointNamesIsOne) {
   EXPECT_EQ(checkpoint::read_state(resume_path(config)).step, 1);
 }
 
-TEST_F(RunFolderImpl, ACheckpointWithFormerNamesOfSettingsGoesOn) {
+TEST_F(RunFolderImpl, ACheckpointWithRemovedSettingsGoesOn) {
   const checkpoint::State then{.step = 1,
                                .tokens = 0,
                                .config =
-                                   "[parallel]\ndata = \"shard\"\ngather = \"multiprocessors\"\n"
-                                   "scatter = \"multiprocessors\"\n",
+                                   "[parallel]\ndata = \"shard\"\ngather = \"nccl\"\n"
+                                   "scatter = \"copy_engines\"\n",
                                .data = std::vector<checkpoint::DataFile>{}};
   spec::RunConfig config;
   config.data_parallel = spec::DataParallel::shard;
@@ -124,13 +124,20 @@ spec::Value another(const spec::Key& key, const spec::Value& value) {
 
 /// What may not change is refused with both values; of the rest, what makes other roundings is named.
 TEST_F(RunFolderImpl, EverySettingIsRefusedNamedOrAboutOutput) {
-  const std::set<std::string> named = {
-      "batch.micro",           "data.prefetch",         "compute.device",
-      "compute.attention",     "compute.deterministic", "compute.cuda_graph",
-      "compute.threads",       "memory.recompute",      "compute.linear_weights",
-      "parallel.data",         "parallel.shard_ranks",  "parallel.reduce",
-      "parallel.gather",       "parallel.scatter",      "parallel.check_replicas_every",
-      "parallel.stall_seconds"};
+  const std::set<std::string> named = {"batch.micro",
+                                       "data.prefetch",
+                                       "compute.device",
+                                       "compute.attention",
+                                       "compute.deterministic",
+                                       "compute.cuda_graph",
+                                       "compute.threads",
+                                       "memory.recompute",
+                                       "compute.linear_weights",
+                                       "parallel.data",
+                                       "parallel.shard_ranks",
+                                       "parallel.reduce",
+                                       "parallel.check_replicas_every",
+                                       "parallel.stall_seconds"};
   const spec::RunConfig before = spec::load("", {"compute.dtype=bf16"});
   const checkpoint::State state{
       .step = 1, .tokens = 0, .config = spec::dump_toml(before), .data = std::vector<checkpoint::DataFile>{}};

@@ -30,7 +30,7 @@ struct Fp8Case {
 inline tests::StepRunner fp8_runner(const spec::ModelSpec& model, const Fp8Case& of, at::Device device,
                                     Communicator& communicator, std::uint64_t seed) {
   return {model, of.dtype,   device,     communicator, of.layout, settings(),
-          seed,  Dtype::f32, Dtype::f32, of.recompute, {},        of.linear};
+          seed,  Dtype::f32, Dtype::f32, of.recompute, of.linear};
 }
 
 inline reference::Batch fp8_batch(const spec::ModelSpec& model, std::uint64_t step) {

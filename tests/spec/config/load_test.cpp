@@ -109,36 +109,35 @@ TEST(LoadSpec, RangesAndChoicesSayWhereAndSuggest) {
             "\"constant\", \"cosine\", \"wsd\"; did you mean \"cosine\"?");
 }
 
-TEST(LoadSpec, AFormerNameOfAChoiceIsRefusedByItsNameNow) {
-  EXPECT_EQ(
-      refusal("[parallel]\ndata = \"shard\"\ngather = \"multiprocessors\""),
-      "recipe.toml:3:10: config_c1: parallel.gather = \"multiprocessors\" is out of range: must be one of "
-      "\"nccl\", \"copy_engines\"; it is called \"nccl\" now");
-  EXPECT_NE(refusal("", {"parallel.data=shard", "parallel.scatter=multiprocessors"})
-                .find("; it is called \"nccl\" now"),
-            std::string::npos);
+TEST(LoadSpec, ARemovedSettingIsRefusedWithTheReasonAndTheWayOut) {
+  EXPECT_EQ(refusal("[parallel]\ndata = \"shard\"\ngather = \"copy_engines\""),
+            "recipe.toml:3:1: the setting \"parallel.gather\" is gone: NCCL all-gathers weights in every run "
+            "(docs/decisions/0021-no-own-copies.md); leave it out");
+  for (const RemovedKey& key : removed_keys()) {
+    EXPECT_EQ(find_key(key.name), nullptr) << key.name << " is a setting";
+    const std::string argument = std::string(key.name) + "=nccl";
+    EXPECT_EQ(refusal("", {argument}), "argument \"" + argument + "\": the setting \"" +
+                                           std::string(key.name) + "\" is gone: " + std::string(key.reason) +
+                                           "; leave it out");
+  }
 }
 
-/// What an earlier version wrote by dump_toml: each choice that is called otherwise now, by its former name.
-TEST(LoadSpec, ADumpWithFormerNamesOfChoicesLoadsAsTheirNamesNow) {
-  int renamed = 0;
-  for (const Key& key : keys())
-    for (const auto& [former, now] : key.former_choices) {
-      RunConfig config;
-      config.data_parallel = DataParallel::shard;
-      key.set(config, now);
+/// What an earlier version wrote by dump_toml: every removed setting, whatever its value was.
+TEST(LoadSpec, ADumpWithRemovedSettingsLoadsWithoutThem) {
+  RunConfig config;
+  config.data_parallel = DataParallel::shard;
+  for (const RemovedKey& key : removed_keys())
+    for (const char* value : {"\"nccl\"", "\"copy_engines\"", "7"}) {
+      const std::string group(key.name.substr(0, key.name.find('.'))),
+          name(key.name.substr(group.size() + 1));
       std::string old = dump_toml(config);
-      const std::string line = "\n" + key.name.substr(key.name.find('.') + 1) + " = ";
-      const std::size_t at = old.find(line + '"' + now + '"');
+      const std::string heading = "[" + group + "]\n";
+      const std::size_t at = old.find(heading);
       ASSERT_NE(at, std::string::npos) << key.name;
-      old.replace(at, line.size() + now.size() + 2, line + '"' + former + '"');
-      EXPECT_EQ(load_dump(old, "dump"), config) << key.name;
-      EXPECT_NE(refusal(old), "") << key.name;
-      ++renamed;
+      old.insert(at + heading.size(), name + " = " + value + "\n");
+      EXPECT_EQ(load_dump(old, "dump"), config) << old;
     }
-  EXPECT_EQ(renamed, 2);
-  EXPECT_EQ(load_dump(dump_toml(RunConfig()), "dump"), RunConfig());
-  EXPECT_THROW(load_dump("parallel = {data = 'shard', gather = 'multi'}", "dump"), UserError);
+  EXPECT_THROW(load_dump("parallel = {data = 'shard', gathers = 'nccl'}", "dump"), UserError);
 }
 
 TEST(LoadSpec, SyntaxErrorsHaveLineAndColumn) {

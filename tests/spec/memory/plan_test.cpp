@@ -339,20 +339,6 @@ TEST(MemoryPlanSpec, SumsInBf16TakeTwoRoundedCopies) {
   EXPECT_EQ(on_four_ranks("rounded_shards", {hybrid, of_two}), 0);
 }
 
-/// Parts of the other three ranks of the largest block's shard, in the type in which gradients are summed.
-TEST(MemoryPlanSpec, SumsByCopyEnginesTakeTheOthersPartsOfAShard) {
-  const auto parts = [](const std::vector<std::string>& settings) {
-    return on_four_ranks("scattered_parts", settings);
-  };
-  const std::string by_copies = "parallel.scatter=copy_engines";
-  EXPECT_EQ(parts({"parallel.data=shard", by_copies}), 3 * shard * 4);
-  EXPECT_EQ(parts({"parallel.data=zero1", by_copies}), 3 * shard * 4);
-  EXPECT_EQ(parts({"parallel.data=shard", "parallel.reduce=bf16", by_copies}), 3 * shard * 2);
-  EXPECT_EQ(parts({"parallel.data=hybrid", "parallel.shard_ranks=4", by_copies}), 3 * shard * 4);
-  EXPECT_EQ(parts({"parallel.data=replicate"}), 0);
-  EXPECT_EQ(parts({"parallel.data=shard"}), 0);
-}
-
 TEST(MemoryPlanSpec, C1RefusesAStepWithoutTokens) {
   for (const auto member :
        {&Setting::micro, &Setting::sequence_length, &Setting::micro_batches, &Setting::staged_steps}) {

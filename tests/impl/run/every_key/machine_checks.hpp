@@ -185,29 +185,6 @@ inline void shard_ranks(Workshop& shop) {
   EXPECT_NE(two.refusal.find("does not divide the 1 ranks"), std::string::npos) << two.refusal;
 }
 
-/// On a CPU: refused. The numbers are the same either way.
-inline void gather(Workshop& shop) {
-  const Outcome cpu = shop.train({"parallel.data=shard", "parallel.gather=copy_engines"});
-  EXPECT_EQ(cpu.code, static_cast<int>(ExitCode::usage));
-  EXPECT_NE(cpu.refusal.find("copy weights from one another, and this run is on the CPU"), std::string::npos)
-      << cpu.refusal;
-  EXPECT_FALSE(fs::exists(shop.folder("run"))) << "a refused run leaves no trace";
-  EXPECT_EQ(losses(shop.train({"parallel.data=shard", "parallel.gather=nccl"})),
-            losses(shop.train({"parallel.data=shard"})));
-}
-
-/// As gather.
-inline void scatter(Workshop& shop) {
-  const Outcome cpu = shop.train({"parallel.data=shard", "parallel.scatter=copy_engines"});
-  EXPECT_EQ(cpu.code, static_cast<int>(ExitCode::usage));
-  EXPECT_NE(cpu.refusal.find("copy gradients from one another, and this run is on the CPU"),
-            std::string::npos)
-      << cpu.refusal;
-  EXPECT_FALSE(fs::exists(shop.folder("run"))) << "a refused run leaves no trace";
-  EXPECT_EQ(losses(shop.train({"parallel.data=shard", "parallel.scatter=nccl"})),
-            losses(shop.train({"parallel.data=shard"})));
-}
-
 /// The sum of two ranks' gradients, rounded to bf16 or not, moves the second loss.
 inline void reduce(Workshop& shop) {
   const auto losses = [&](const std::string& dtype) {
@@ -245,8 +222,6 @@ inline std::map<std::string, Check> machine_checks() {
       {"memory.recompute", recompute},
       {"parallel.data", layouts},
       {"parallel.shard_ranks", shard_ranks},
-      {"parallel.gather", gather},
-      {"parallel.scatter", scatter},
       {"parallel.reduce", reduce},
       {"parallel.check_replicas_every",
        [](Workshop& shop) {

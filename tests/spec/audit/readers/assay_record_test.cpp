@@ -6,6 +6,7 @@
 
 #include "spec/audit/invariants.hpp"
 #include "spec/audit/readers/read_log.hpp"
+#include "spec/config/keys.hpp"
 #include "spec/record/write.hpp"
 #include "tests/support/example_run.hpp"
 
@@ -31,6 +32,26 @@ TEST(AssayRecordSpec, StepsHaveTheirMfuAndHfu) {
 
 TEST(AssayRecordSpec, AnHfuBelowTheMfuContradicts) {
   EXPECT_EQ(judge("hfu", record_of(0.4375, 0.375)).verdict, Verdict::contradicts);
+}
+
+/// Records of earlier versions hold settings that are gone (removed_keys).
+TEST(AssayRecordSpec, ARemovedSettingChangesNothing) {
+  const auto read = [](const record::RunStart& start) {
+    std::istringstream in(record::to_json(start) + "\n" + record::to_json(tests::example_step(1)) + "\n");
+    return read_log(in, "run.jsonl");
+  };
+  record::RunStart earlier = tests::example_start();
+  for (const RemovedKey& key : removed_keys())
+    earlier.settings.insert(earlier.settings.begin(), {std::string(key.name), Value("copy_engines")});
+  const RunRecord run = read(earlier), as_now = read(tests::example_start());
+  EXPECT_EQ(run.unread_lines, 0);
+  EXPECT_EQ(run.steps.size(), 1u);
+  for (std::size_t i = 0; i < run.settings.size(); ++i) {
+    ASSERT_EQ(run.settings[i].has_value(), as_now.settings[i].has_value()) << i;
+    if (run.settings[i]) {
+      EXPECT_EQ(run.settings[i]->value, as_now.settings[i]->value) << i;
+    }
+  }
 }
 
 /// As another JSON writer leaves a loss that is no number.
