@@ -6,17 +6,19 @@
 
 namespace assay::spec::embedding {
 
-void check(const Shape& shape, std::span<const std::int64_t> ids) {
+void check(const Shape& shape, std::span<const std::int64_t> ids, Vocabulary rows) {
+  const bool slice = rows == Vocabulary::slice;
   // embedding_c2
-  require(shape.V >= 1 && shape.D >= 1 && shape.N >= 0, "embedding_c2", [&] {
+  require(shape.V >= (slice ? 0 : 1) && shape.D >= 1 && shape.N >= 0, "embedding_c2", [&] {
     return "N=" + std::to_string(shape.N) + ", V=" + std::to_string(shape.V) +
            ", D=" + std::to_string(shape.D);
   });
   // embedding_c1
   for (std::size_t n = 0; n < ids.size(); ++n) {
-    require(ids[n] >= 0 && ids[n] < shape.V, "embedding_c1", [&] {
+    require((ids[n] >= 0 && ids[n] < shape.V) || (slice && ids[n] == foreign), "embedding_c1", [&] {
       return "id " + std::to_string(ids[n]) + " at " + std::to_string(n) +
-             " is not in [0, V=" + std::to_string(shape.V) + ")";
+             " is not in [0, V=" + std::to_string(shape.V) + ")" +
+             (slice ? " nor foreign (" + std::to_string(foreign) + ")" : "");
     });
   }
 }

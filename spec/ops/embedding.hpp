@@ -4,6 +4,7 @@
 #include <span>
 
 #include "spec/count.hpp"
+#include "spec/ops/vocabulary.hpp"
 
 namespace assay::spec::embedding {
 
@@ -13,9 +14,9 @@ struct Shape {
   std::int64_t D = 0;  ///< entries of a row
 };
 
-/// Errors: SpecError embedding_c1 (an id outside [0, V); names the first one and its place), embedding_c2 (V
-/// < 1, D < 1 or N < 0).
-void check(const Shape& shape, std::span<const std::int64_t> ids);
+/// A slice may have no rows, and ids may be `foreign`. Errors: SpecError embedding_c1 (an id outside [0, V);
+/// names the first one and its place), embedding_c2 (V < 1, D < 1 or N < 0).
+void check(const Shape& shape, std::span<const std::int64_t> ids, Vocabulary rows = Vocabulary::whole);
 /// Errors: SpecError embedding_c3 (dy does not have N * D entries).
 void check_upstream(const Shape& shape, std::int64_t dy_entries);
 

@@ -82,6 +82,13 @@ __device__ Running<Math<T>> thread_sum(const T* logit, std::int64_t V) {
   return mine;
 }
 
+/// What a row adds to the sums of the losses.
+__device__ void write_terms(double* terms, std::int64_t N, std::int64_t row, bool valid, double lse,
+                            double of_target) {
+  terms[row] = valid ? lse - of_target : 0;
+  terms[N + row] = valid ? lse * lse : 0;
+}
+
 /// The row's log-sum-exp on every thread. The first writes it and the row's terms of the sums.
 template <class T, int width>
 __device__ Math<T> row_forward(const ForwardArguments& a, const T* logit, std::int64_t target) {
@@ -95,9 +102,7 @@ __device__ Math<T> row_forward(const ForwardArguments& a, const T* logit, std::i
   const M lse = all.top + log(all.sum);
   if (!writes) return lse;
   static_cast<M*>(a.lse)[row] = lse;
-  const double exact = static_cast<double>(lse);
-  a.terms[row] = valid ? exact - of_target : 0;
-  a.terms[a.N + row] = valid ? exact * exact : 0;
+  write_terms(a.terms, a.N, row, valid, static_cast<double>(lse), of_target);
   return lse;
 }
 
@@ -140,6 +145,30 @@ template <class T, int width>
 __global__ void __launch_bounds__(most_threads) forward_kernel(const ForwardArguments a) {
   const std::int64_t row = blockIdx.x;
   row_forward<T, width>(a, static_cast<const T*>(a.logits) + row * a.apart, a.targets[row]);
+}
+
+template <class T, int width>
+__global__ void __launch_bounds__(most_threads) partial_kernel(const PartialArguments a) {
+  using M = Math<T>;
+  __shared__ Running<M> scratch[32];
+  const std::int64_t row = blockIdx.x, target = a.targets[row];
+  const T* logit = static_cast<const T*>(a.logits) + row * a.apart;
+  const Running<M> all = block_merged(thread_sum<T, width>(logit, a.V), scratch);
+  if (threadIdx.x > 0) return;
+  static_cast<M*>(a.top)[row] = all.top;
+  static_cast<M*>(a.sum)[row] = all.sum;
+  static_cast<M*>(a.of_target)[row] = target >= 0 ? widen(logit[target]) : M(0);
+}
+
+/// One thread per row.
+template <class M>
+__global__ void combine_kernel(const CombineArguments a) {
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (row >= a.N) return;
+  const M lse = static_cast<const M*>(a.top)[row] + log(static_cast<const M*>(a.sum)[row]);
+  static_cast<M*>(a.lse)[row] = lse;
+  write_terms(a.terms, a.N, row, a.targets[row] != a.ignore, static_cast<double>(lse),
+              static_cast<double>(static_cast<const M*>(a.of_target)[row]));
 }
 
 template <class T, int width>
@@ -198,6 +227,22 @@ void launch_forward(const ForwardArguments& a, cudaStream_t stream) {
   with_rows(a, [&](auto element, auto width, unsigned threads) {
     forward_kernel<decltype(element), width.value><<<static_cast<unsigned>(a.N), threads, 0, stream>>>(a);
   });
+}
+
+void launch_partial(const PartialArguments& a, cudaStream_t stream) {
+  with_rows(a, [&](auto element, auto width, unsigned threads) {
+    partial_kernel<decltype(element), width.value><<<static_cast<unsigned>(a.N), threads, 0, stream>>>(a);
+  });
+}
+
+void launch_combine(const CombineArguments& a, cudaStream_t stream) {
+  if (a.N == 0) return;
+  constexpr unsigned threads = 128;
+  with_element(a.dtype, [&](auto element) {
+    using M = Math<decltype(element)>;
+    combine_kernel<M><<<static_cast<unsigned>((a.N + threads - 1) / threads), threads, 0, stream>>>(a);
+  });
+  ASSAY_CUDA_CHECK_LAUNCH();
 }
 
 void launch_backward(const BackwardArguments& a, cudaStream_t stream) {

@@ -12,6 +12,18 @@ using impl::cuda::math_type;
 using impl::cuda::stream;
 
 namespace {
+/// [N] or [2, N] numbers about rows of `logits`.
+at::Tensor of_rows(const at::Tensor& logits, at::IntArrayRef sizes) {
+  return at::empty(sizes, logits.options().dtype(math_type(logits.scalar_type())));
+}
+
+/// terms [2, N] as launch_forward and launch_combine leave them.
+void sum_up(const at::Tensor& terms, const at::Tensor& divisor, double z, Forward& out) {
+  const at::Tensor sums = terms.sum(1);
+  out.loss = sums[0].div(divisor);
+  out.z_loss = sums[1].mul(z).div_(divisor);
+}
+
 /// What forward gives, and where its kernel writes.
 struct Rows {
   Forward out;
@@ -19,7 +31,7 @@ struct Rows {
   ForwardArguments arguments;
   Rows(const at::Tensor& logits, const at::Tensor& targets)
       : terms(at::empty({2, logits.size(0)}, logits.options().dtype(at::kDouble))) {
-    out.lse = at::empty({logits.size(0)}, logits.options().dtype(math_type(logits.scalar_type())));
+    out.lse = of_rows(logits, {logits.size(0)});
     arguments = {.dtype = dtype_of(logits),
                  .N = logits.size(0),
                  .V = logits.size(1),
@@ -31,9 +43,7 @@ struct Rows {
                  .terms = terms.data_ptr<double>()};
   }
   Forward summed(const at::Tensor& divisor, double z) {
-    const at::Tensor sums = terms.sum(1);
-    out.loss = sums[0].div(divisor);
-    out.z_loss = sums[1].mul(z).div_(divisor);
+    sum_up(terms, divisor, z, out);
     return out;
   }
 };
@@ -43,6 +53,41 @@ Forward forward(const at::Tensor& logits, const at::Tensor& targets, const Norma
   Rows rows(logits, targets);
   launch_forward(rows.arguments, stream());
   return rows.summed(normalizer.on(logits.device()), z);
+}
+
+Partial partial(const at::Tensor& logits, const at::Tensor& own_targets) {
+  const std::int64_t N = logits.size(0);
+  const at::Tensor sums = of_rows(logits, {2, N});
+  const Partial own{of_rows(logits, {N}), sums[0], sums[1], sums};
+  launch_partial({.dtype = dtype_of(logits),
+                  .N = N,
+                  .V = logits.size(1),
+                  .apart = logits.stride(0),
+                  .logits = logits.const_data_ptr(),
+                  .targets = own_targets.const_data_ptr<std::int64_t>(),
+                  .top = own.top.data_ptr(),
+                  .sum = own.sum.data_ptr(),
+                  .of_target = own.of_target.data_ptr()},
+                 stream());
+  return own;
+}
+
+Forward combine(const Partial& all, const at::Tensor& targets, const Normalizer& normalizer, double z) {
+  Forward out;
+  out.lse = at::empty_like(all.top);
+  const at::Tensor terms = at::empty({2, all.top.numel()}, all.top.options().dtype(at::kDouble));
+  launch_combine({.dtype = dtype_of(all.top),
+                  .N = all.top.numel(),
+                  .ignore = spec::cross_entropy::ignore,
+                  .top = all.top.const_data_ptr(),
+                  .sum = all.sum.const_data_ptr(),
+                  .of_target = all.of_target.const_data_ptr(),
+                  .targets = targets.const_data_ptr<std::int64_t>(),
+                  .lse = out.lse.data_ptr(),
+                  .terms = terms.data_ptr<double>()},
+                 stream());
+  sum_up(terms, normalizer.on(all.top.device()), z, out);
+  return out;
 }
 
 Forward forward_backward(at::Tensor logits, const at::Tensor& targets, const Normalizer& normalizer,

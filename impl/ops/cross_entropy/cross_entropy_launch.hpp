@@ -16,7 +16,30 @@ struct ForwardArguments {
 };
 void launch_forward(const ForwardArguments& a, cudaStream_t stream);
 
-/// Writes the gradient over the logits; `z` the coefficient.
+/// Of the columns of one tensor rank, V >= 0: each row's largest logit, the sum of exp(logit - top), and the
+/// logit of its target, 0 where the target is negative: ignored, or of another rank. All [N], of lse's type.
+struct PartialArguments {
+  Dtype dtype;
+  std::int64_t N, V, apart;
+  const void* logits;
+  const std::int64_t* targets;
+  void *top, *sum, *of_target;
+};
+void launch_partial(const PartialArguments& a, cudaStream_t stream);
+
+/// lse [N] and terms [2, N] of launch_forward from those numbers over all ranks. `dtype`: theirs and lse's.
+struct CombineArguments {
+  Dtype dtype;
+  std::int64_t N, ignore;
+  const void *top, *sum, *of_target;
+  const std::int64_t* targets;
+  void* lse;
+  double* terms;
+};
+void launch_combine(const CombineArguments& a, cudaStream_t stream);
+
+/// Writes the gradient over the logits; `z` the coefficient. A target that is no column is of another rank:
+/// a valid row, of which no entry takes the -1.
 struct BackwardArguments {
   Dtype dtype;
   std::int64_t N, V, apart, ignore;  ///< ignore: the target of a row that takes no part

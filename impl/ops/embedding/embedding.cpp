@@ -11,8 +11,9 @@ namespace assay::impl::embedding {
 namespace {
 void check(const at::Tensor& table, const at::Tensor& ids) {
   const spec::embedding::Shape shape{.N = ids.numel(), .V = table.size(0), .D = table.size(1)};
-  if (!ids.is_cpu()) return spec::embedding::check(shape, {});
-  spec::embedding::check(shape, {ids.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(ids.numel())});
+  if (!ids.is_cpu()) return spec::embedding::check(shape, {}, spec::Vocabulary::slice);
+  spec::embedding::check(shape, {ids.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(ids.numel())},
+                         spec::Vocabulary::slice);
 }
 }  // namespace
 
@@ -32,12 +33,18 @@ void backward(const at::Tensor& dy, const at::Tensor& ids, at::Tensor dtable) {
 }
 
 namespace aten {
-at::Tensor forward(const at::Tensor& table, const at::Tensor& ids) { return at::index_select(table, 0, ids); }
+at::Tensor forward(const at::Tensor& table, const at::Tensor& ids) {
+  if (table.size(0) == 0) return at::zeros({ids.numel(), table.size(1)}, table.options());
+  const at::Tensor y = at::index_select(table, 0, ids.clamp_min(0));
+  return y.masked_fill_(ids.eq(spec::foreign).unsqueeze(1), 0);
+}
 
 void backward(const at::Tensor& dy, const at::Tensor& ids, at::Tensor dtable) {
   // Not index_add_: on CUDA that adds atomically, in any order; this sorts the ids and adds each id's rows in
   // turn.
-  dtable.index_put_({ids}, dy.to(dtable.scalar_type()), /*accumulate=*/true);
+  const at::Tensor own = ids.ne(spec::foreign).nonzero().squeeze(1);
+  dtable.index_put_({ids.index_select(0, own)}, dy.index_select(0, own).to(dtable.scalar_type()),
+                    /*accumulate=*/true);
 }
 }  // namespace aten
 

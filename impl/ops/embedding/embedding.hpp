@@ -4,12 +4,13 @@
 namespace assay::impl::embedding {
 
 /// Rows of a table.                                                                  [spec/ops/embedding.md]
-/// Shapes: table [V, D], ids [N] int64 -> [N, D]. Errors: SpecError embedding_c1 (an id outside [0, V), CPU
-/// only: on a GPU the loader has checked the ids).
+/// Shapes: table [V, D], ids [N] int64 -> [N, D]. The table may be a slice of the vocabulary: the row of an
+/// id that is spec::foreign is zeros (own_ids.hpp). Errors: SpecError embedding_c1 (an id neither in [0, V)
+/// nor foreign, CPU only: on a GPU the loader has checked the ids).
 at::Tensor forward(const at::Tensor& table, const at::Tensor& ids);
 
 /// dtable[ids[n]] += dy[n] in order of n, so that repeats always sum alike. dy [N, D], dtable [V, D] (its
-/// dtype sums).
+/// dtype sums). Nothing is added for foreign ids.
 void backward(const at::Tensor& dy, const at::Tensor& ids, at::Tensor dtable);
 
 /// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused

@@ -2,6 +2,7 @@
 
 #include "impl/ops/cpu_math.hpp"
 #include "impl/ops/embedding/embedding.hpp"
+#include "spec/ops/vocabulary.hpp"
 
 namespace assay::impl::embedding::cpu {
 
@@ -13,7 +14,12 @@ at::Tensor forward(const at::Tensor& table, const at::Tensor& ids) {
     using scalar_t = decltype(element);
     const auto* rows = table.const_data_ptr<scalar_t>();
     auto* out = y.data_ptr<scalar_t>();
-    impl::cpu::for_rows(N, D, [&](std::int64_t n) { std::copy_n(rows + id[n] * D, D, out + n * D); });
+    impl::cpu::for_rows(N, D, [&](std::int64_t n) {
+      if (id[n] == spec::foreign)
+        std::fill_n(out + n * D, D, scalar_t(0));
+      else
+        std::copy_n(rows + id[n] * D, D, out + n * D);
+    });
   });
   return y;
 }
@@ -34,6 +40,7 @@ void backward(const at::Tensor& dy, const at::Tensor& ids, at::Tensor dtable) {
     impl::cpu::for_rows(groups, N * columns, [&](std::int64_t group) {
       const std::int64_t begin = group * columns, end = std::min(D, begin + columns);
       for (std::int64_t n = 0; n < N; ++n) {
+        if (id[n] == spec::foreign) continue;
         const scalar_t* from = gradient + n * D;
         G* to = sums + id[n] * D;
 #pragma omp simd

@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "tests/impl/ops/parity/cross_entropy_parity.hpp"
+#include "tests/impl/ops/parity/cross_entropy_slices_parity.hpp"
 #include "tests/support/tensors.hpp"
 
 namespace assay::impl::cross_entropy_test {
@@ -15,6 +16,14 @@ using tests::exact;
 using tests::values;
 
 RC_GTEST_PROP(CrossEntropyImpl, MatchesReference, ()) { parity::cross_entropy_matches_reference(at::kCPU); }
+
+RC_GTEST_PROP(CrossEntropyImpl, SlicesMatchReferenceAndOneRank, ()) {
+  parity::cross_entropy_slices_match_reference(at::kCPU);
+}
+
+TEST(CrossEntropyImpl, OneSliceHasTheBitsOfForward) {
+  EXPECT_TRUE(parity::one_slice_has_the_bits_of_forward(at::kCPU));
+}
 
 RC_GTEST_PROP(CrossEntropyImpl, AgreesWithAutograd, ()) {
   const parity::CrossEntropyDrawn d(at::kDouble, at::kCPU);
@@ -60,6 +69,15 @@ TEST(CrossEntropyImpl, ConstraintsAreChecked) {
               cross_entropy::forward(at::ones({1, 3}), tests::integers({2}), at::zeros({}, at::kDouble), 0);
             }),
             "cross_entropy_c3");
+  // A slice may be empty, and its targets those of other ranks.
+  const auto partial = [](reference::Shape shape, reference::Ids targets) {
+    return tests::refusal([&] { cross_entropy::partial(at::ones(shape), tests::integers(targets)); });
+  };
+  EXPECT_EQ(partial({2, 3}, {-1, -100}), "accepted");
+  EXPECT_EQ(partial({2, 0}, {-1, -100}), "accepted");
+  EXPECT_EQ(partial({2, 3}, {2}), "cross_entropy_c1");
+  EXPECT_EQ(partial({2, 3}, {2, 3}), "cross_entropy_c2");
+  EXPECT_EQ(partial({2, 3}, {2, -2}), "cross_entropy_c2");
   EXPECT_THROW(Normalizer(at::ones({}, at::kFloat)), c10::Error);
   EXPECT_THROW(Normalizer(at::ones({2}, at::kDouble)), c10::Error);
 }

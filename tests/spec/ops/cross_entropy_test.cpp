@@ -49,6 +49,29 @@ TEST(CrossEntropySpec, C5RejectsAnEmptyVocabulary) {
   EXPECT_NO_THROW(cross_entropy::check({.N = 0, .V = 5}, Ids{}, 2, 0));
 }
 
+TEST(CrossEntropySpec, ASliceMayBeEmptyAndItsTargetsForeign) {
+  const auto check = [](std::int64_t V, Ids targets) {
+    cross_entropy::check({.N = 2, .V = V}, targets, 2, 0, Vocabulary::slice);
+  };
+  EXPECT_NO_THROW(check(5, {foreign, 4}));
+  EXPECT_NO_THROW(check(0, {foreign, -100}));
+  EXPECT_THROW(check(-1, {foreign, -100}), SpecError);
+  EXPECT_THROW(check(0, {foreign, 0}), SpecError);
+  try {
+    check(5, {0, -2});
+    FAIL() << "accepted";
+  } catch (const SpecError& error) {
+    EXPECT_STREQ(error.what(),
+                 "cross_entropy_c2: target -2 at 1 is neither in [0, V=5) nor -100 nor foreign (-1)");
+  }
+}
+
+TEST(CrossEntropySpec, OneSliceTakesTheFlopsOfForwardAndTheRescaling) {
+  EXPECT_EQ(cross_entropy::partial_flops(shape).vector + cross_entropy::combine_flops(2, 1).vector,
+            cross_entropy::forward_flops(shape, 1).vector);
+  EXPECT_EQ(cross_entropy::rescale_flops(2).vector, Count(6));
+}
+
 TEST(CrossEntropySpec, CountsValidTargets) {
   EXPECT_EQ(cross_entropy::count_valid(Ids{}), 0);
   EXPECT_EQ(cross_entropy::count_valid(Ids{-100, 0, 4, -100, 2}), 3);
@@ -58,6 +81,11 @@ TEST(CrossEntropySpec, CountsBytesOfEveryTensorOnce) {
   // 10 logits in bf16, 2 targets of 8 bytes, 2 lse in fp32; backward also writes 10 dlogits in bf16.
   EXPECT_EQ(cross_entropy::forward_bytes(shape, 2, 8, 4), Count(44));
   EXPECT_EQ(cross_entropy::backward_bytes(shape, 2, 8, 4), Count(64));
+  // Of a slice: 10 logits, 2 targets, three statistics of 2 rows; then four of them; then those and 2
+  // targets.
+  EXPECT_EQ(cross_entropy::partial_bytes(shape, 2, 8, 4), Count(60));
+  EXPECT_EQ(cross_entropy::rescale_bytes(2, 4), Count(32));
+  EXPECT_EQ(cross_entropy::combine_bytes(2, 8, 4), Count(48));
 }
 
 }  // namespace

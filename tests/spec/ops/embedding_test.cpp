@@ -30,6 +30,22 @@ TEST(EmbeddingSpec, C2RejectsAnEmptyTable) {
   EXPECT_NO_THROW(embedding::check({.N = 0, .V = 5, .D = 3}, Ids{}));
 }
 
+TEST(EmbeddingSpec, ASliceMayBeEmptyAndItsIdsForeign) {
+  const auto check = [](std::int64_t V, Ids ids) {
+    embedding::check({.N = 2, .V = V, .D = 3}, ids, Vocabulary::slice);
+  };
+  EXPECT_NO_THROW(check(5, {foreign, 4}));
+  EXPECT_NO_THROW(check(0, {foreign, foreign}));
+  EXPECT_THROW(check(-1, {foreign, foreign}), SpecError);
+  EXPECT_THROW(check(0, {foreign, 0}), SpecError);
+  try {
+    check(5, {0, -2});
+    FAIL() << "accepted";
+  } catch (const SpecError& error) {
+    EXPECT_STREQ(error.what(), "embedding_c1: id -2 at 1 is not in [0, V=5) nor foreign (-1)");
+  }
+}
+
 TEST(EmbeddingSpec, C3RejectsAnUpstreamOfAnotherSize) {
   EXPECT_NO_THROW(embedding::check_upstream({.N = 2, .V = 5, .D = 3}, 6));
   EXPECT_THROW(embedding::check_upstream({.N = 2, .V = 5, .D = 3}, 15), SpecError);

@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "tests/impl/ops/parity/cross_entropy_parity.hpp"
+#include "tests/impl/ops/parity/cross_entropy_slices_parity.hpp"
 #include "tests/support/gpu.hpp"
 
 namespace assay::impl::cuda_cross_entropy_test {
@@ -13,6 +14,16 @@ namespace {
 TEST(CrossEntropyCuda, MatchesReference) {
   ASSAY_NEEDS_GPU();
   EXPECT_TRUE(rc::check([] { parity::cross_entropy_matches_reference(at::kCUDA); }));
+}
+
+TEST(CrossEntropyCuda, SlicesMatchReferenceAndOneRank) {
+  ASSAY_NEEDS_GPU();
+  EXPECT_TRUE(rc::check([] { parity::cross_entropy_slices_match_reference(at::kCUDA); }));
+}
+
+TEST(CrossEntropyCuda, OneSliceHasTheBitsOfForward) {
+  ASSAY_NEEDS_GPU();
+  EXPECT_TRUE(parity::one_slice_has_the_bits_of_forward(at::kCUDA));
 }
 
 TEST(CrossEntropyCuda, SameBitsTwice) {

@@ -15,6 +15,16 @@ TEST(EmbeddingCuda, MatchesReference) {
   EXPECT_TRUE(rc::check([] { parity::embedding_matches_reference(at::kCUDA); }));
 }
 
+TEST(EmbeddingCuda, SlicesMatchReference) {
+  ASSAY_NEEDS_GPU();
+  EXPECT_TRUE(rc::check([] { parity::embedding_slices_match_reference(at::kCUDA); }));
+}
+
+TEST(EmbeddingCuda, ForeignIdsTouchNoRow) {
+  ASSAY_NEEDS_GPU();
+  EXPECT_TRUE(parity::foreign_ids_touch_no_row(at::kCUDA));
+}
+
 TEST(EmbeddingCuda, SameBitsTwice) {
   ASSAY_NEEDS_GPU();
   reference::Ids ids;
