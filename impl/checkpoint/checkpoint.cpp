@@ -30,10 +30,11 @@ std::span<const std::byte> bytes_of(const std::string& text) { return std::as_by
 FileEntry write_part(const fs::path& folder, const Part& part, const ParameterBuffers& buffers,
                      const StateSource& source) {
   DurableFile file(folder / part.file);
-  file.write(bytes_of(spec::safetensors::serialize(spec::header_of(buffers.inventory, dtype_name(buffers)))));
+  file.write(bytes_of(spec::safetensors::serialize(spec::header_of(buffers.model, dtype_name(buffers)))));
   FileEntry entry{.name = part.file, .bytes = 0, .hash = {}, .tensors = {}};
-  for (const spec::Parameter& parameter : buffers.inventory.parameters) {
-    const at::Tensor values = source(part.buffer, parameter).cpu();
+  for (std::size_t i = 0; i < buffers.model.parameters.size(); ++i) {
+    const spec::Parameter& parameter = buffers.model.parameters[i];
+    const at::Tensor values = source(part.buffer, i).cpu();
     // checkpoint_c5: a state that cannot be trained on is never the one to come back to.
     if (!at::isfinite(values).all().item<bool>())
       throw UserError(ExitCode::non_finite,
@@ -89,7 +90,7 @@ std::int64_t tensor_bytes(const spec::Inventory& inventory, std::int64_t element
 }
 
 std::int64_t bytes_of_tensors(const ParameterBuffers& buffers) {
-  return tensor_bytes(buffers.inventory, buffers.master.element_size());
+  return tensor_bytes(buffers.model, buffers.master.element_size());
 }
 
 /// "15,529,909,248 bytes, 1,024 are free"
@@ -154,8 +155,8 @@ std::int64_t size_on_disk(const spec::Inventory& inventory, Dtype states) {
 }
 
 StateSource whole_state(const ParameterBuffers& buffers) {
-  return [&buffers](at::Tensor ParameterBuffers::*buffer, const spec::Parameter& parameter) {
-    return view(buffers.*buffer, parameter);
+  return [&buffers](at::Tensor ParameterBuffers::*buffer, std::size_t index) {
+    return view(buffers.*buffer, buffers.inventory.parameters.at(index));
   };
 }
 

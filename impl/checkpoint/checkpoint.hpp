@@ -22,10 +22,9 @@ struct State {
   std::optional<std::vector<DataFile>> data = {};  ///< the run's token files; data_of reads them back
 };
 
-/// Gives a save the whole values of a parameter in one of the buffers: on any device, flat or in its shape,
-/// valid until the next call. Called in the order of parameters.
-using StateSource =
-    std::function<at::Tensor(at::Tensor ParameterBuffers::*buffer, const spec::Parameter& parameter)>;
+/// Gives a save the whole values of parameter number `index` of the model in one of the buffers: on any
+/// device, flat or in its shape, valid until the next call. Called in the order of parameters.
+using StateSource = std::function<at::Tensor(at::Tensor ParameterBuffers::*buffer, std::size_t index)>;
 /// From buffers that hold everything; they must outlive it.
 StateSource whole_state(const ParameterBuffers& buffers);
 

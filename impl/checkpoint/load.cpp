@@ -133,7 +133,7 @@ std::string shown(const std::vector<std::int64_t>& shape) {
 /// checkpoint_c4: exactly the parameters of the model, each with its shape and dtype.
 void check_tensors(const fs::path& path, const Header& header, const ParameterBuffers& buffers) {
   const std::string dtype = dtype_name(buffers);
-  for (const spec::Parameter& parameter : buffers.inventory.parameters) {
+  for (const spec::Parameter& parameter : buffers.model.parameters) {
     const auto& tensor = header.at(parameter.name);
     if (tensor.dtype != dtype)
       refuse(path, "checkpoint_c4: " + parameter.name + " is " + tensor.dtype + ", the model's is " + dtype);
@@ -141,9 +141,9 @@ void check_tensors(const fs::path& path, const Header& header, const ParameterBu
       refuse(path, "checkpoint_c4: " + parameter.name + " has shape " + shown(tensor.shape) +
                        ", the model's has " + shown(parameter.shape));
   }
-  if (header.tensors.size() != buffers.inventory.parameters.size())
+  if (header.tensors.size() != buffers.model.parameters.size())
     refuse(path, "checkpoint_c4: holds " + std::to_string(header.tensors.size()) +
-                     " tensors, the model has " + std::to_string(buffers.inventory.parameters.size()));
+                     " tensors, the model has " + std::to_string(buffers.model.parameters.size()));
 }
 
 void require_committed(const fs::path& folder) {
@@ -208,7 +208,7 @@ std::vector<Source> checked_sources(const fs::path& folder, const Manifest& mani
   Dealt dealt(bytes, static_cast<std::size_t>(std::count(all.begin(), me, files)),
               static_cast<std::size_t>(std::count(all.begin(), all.end(), files)));
   const std::string header =
-      spec::safetensors::serialize(spec::header_of(buffers.inventory, dtype_name(buffers)));
+      spec::safetensors::serialize(spec::header_of(buffers.model, dtype_name(buffers)));
   on_all(communicator, [&] {
     for (std::size_t i = 0; i < sources.size(); ++i)
       dealt.check(folder, sources[i].file, entry_of(folder, manifest, parts[i]), header);
@@ -222,23 +222,32 @@ std::vector<Source> checked_sources(const fs::path& folder, const Manifest& mani
   return sources;
 }
 
-/// Elements of a parameter that this rank holds in one of `targets`: all of them, its shard, or none.
+/// Elements of parameter number `index` of the model among which are all that this rank holds in one of
+/// `targets`: of a parameter that is split over tensor ranks its rows, or everything where columns are split;
+/// else all of them, its shard, or none.
 spec::Inventory::Range held(const ParameterBuffers& buffers, const std::vector<at::Tensor>& targets,
-                            const spec::Parameter& parameter) {
+                            std::size_t index) {
+  const spec::Parameter& own = buffers.inventory.parameters[index];
+  const spec::Placement& placement = buffers.placements[index];
+  const auto owned = buffers.partition.owned(own.block, buffers.shard_rank);
+  std::int64_t begin = std::max(owned.begin, own.offset) - own.offset,
+               end = std::min(owned.end, own.offset + own.size) - own.offset;
   for (const at::Tensor& target : targets)
-    if (buffers.whole(target)) return {0, parameter.size};
-  const auto owned = buffers.partition.owned(parameter.block, buffers.shard_rank);
-  const std::int64_t begin = std::max(owned.begin, parameter.offset) - parameter.offset,
-                     end = std::min(owned.end, parameter.offset + parameter.size) - parameter.offset;
-  return {begin, std::max(begin, end)};
+    if (buffers.whole(target)) begin = 0, end = own.size;
+  if (begin >= end) return {0, 0};
+  if (placement.dimension < 0) return {begin, end};
+  if (placement.dimension > 0) return {0, placement.whole.size};
+  const std::int64_t row = placement.whole.size / placement.whole.shape.front();
+  return {placement.begin * row, (placement.begin + placement.count) * row};
 }
 
 void fill(ParameterBuffers& buffers, const Part& part, const Source& source) {
   std::vector<at::Tensor> targets = {buffers.*part.buffer};
   if (part.buffer == &ParameterBuffers::master && !buffers.master.is_same(buffers.weights))
     targets.push_back(buffers.weights);
-  for (const spec::Parameter& parameter : buffers.inventory.parameters) {
-    const spec::Inventory::Range range = held(buffers, targets, parameter);
+  for (std::size_t i = 0; i < buffers.model.parameters.size(); ++i) {
+    const spec::Parameter& parameter = buffers.model.parameters[i];
+    const spec::Inventory::Range range = held(buffers, targets, i);
     if (range.begin == range.end) continue;
     // The rest of the buffer stays untouched and takes no memory.
     const at::Tensor values = at::empty(parameter.shape, buffers.master.options().device(at::kCPU));
@@ -247,7 +256,7 @@ void fill(ParameterBuffers& buffers, const Part& part, const Source& source) {
     source.file.read(first + static_cast<std::uint64_t>(range.begin * element),
                      {static_cast<std::byte*>(values.data_ptr()) + range.begin * element,
                       static_cast<std::size_t>((range.end - range.begin) * element)});
-    for (const at::Tensor& target : targets) store(buffers, target, parameter, values);
+    for (const at::Tensor& target : targets) store(buffers, target, i, values);
   }
 }
 }  // namespace

@@ -54,8 +54,9 @@ int train(const Arguments& arguments, Streams streams) {
   // Everything that can be judged without tensors is judged here: once, at once, and before any rank starts.
   const spec::RunConfig config = spec::load(recipe, overrides);
   spec::check(config, spec::find_model(config.model));
-  spec::batch_of(config.sequences, config.micro, ranks);
-  spec::layout_of(config.data_parallel, ranks, config.shard_ranks, /*ranks_per_host=*/ranks);
+  const std::int64_t data_ranks = spec::data_ranks(config, ranks);
+  spec::batch_of(config.sequences, config.micro, data_ranks);
+  spec::layout_of(config.data_parallel, data_ranks, config.shard_ranks, /*ranks_per_host=*/data_ranks);
   if (arguments.has("dump-config")) {
     streams.out << spec::dump_toml(config);
     return 0;

@@ -43,9 +43,11 @@ std::string hardware(const RunStart& start) {
 std::string where(const RunStart& start) {
   std::set<std::string> hosts;
   for (const RankPlacement& place : start.ranks) hosts.insert(place.host);
-  if (start.batch.ranks == 1) return "1 rank";
-  std::string text =
-      plural(start.batch.ranks, "rank") + " on " + plural(static_cast<std::int64_t>(hosts.size()), "host");
+  const std::int64_t tensor = start.tensor_ranks.value_or(1);
+  if (start.batch.ranks * tensor == 1) return "1 rank";
+  std::string text = plural(start.batch.ranks, "rank") +
+                     (tensor > 1 ? " of " + plural(tensor, "tensor rank") : std::string()) + " on " +
+                     plural(static_cast<std::int64_t>(hosts.size()), "host");
   if (start.layout && start.layout->data != "replicate") text += ", " + start.layout->data;
   return text;
 }

@@ -11,7 +11,7 @@ namespace assay::impl {
 
 Model::Model(const spec::ModelSpec& model, ParameterAccess& parameters, std::int64_t context,
              at::ScalarType compute, at::Device device, spec::Recompute recompute,
-             const spec::LinearPrecision& linear)
+             const spec::LinearPrecision& linear, const TensorParallel& tensor)
     : model_(model),
       parameters_(parameters),
       rope_table_(
@@ -19,7 +19,8 @@ Model::Model(const spec::ModelSpec& model, ParameterAccess& parameters, std::int
                       context, compute, device)),
       recompute_(recompute),
       linear_(linear),
-      twins_(model.layers) {
+      twins_(model.layers),
+      tensor_(tensor) {
   spec::require_trainable(model);
 }
 
@@ -31,6 +32,7 @@ TensorOps::Context Model::context(const TokenBatch& batch) {
           .linear = &linear_,
           .twins = linear_.weights == spec::QuantiseWeights::step ? &twins_ : nullptr,
           .observer = observer_,
+          .tensor = tensor_,
           .chunk_logits = chunk_logits_};
 }
 
@@ -45,11 +47,28 @@ void Model::backward(const TokenBatch& batch, Activations saved) {
   spec::step::backward(ops, std::move(saved));
 }
 
-at::Tensor Model::logits(const TokenBatch& batch) {
+at::Tensor Model::logits(const TokenBatch& asked) {
+  // Tensor ranks hold equal parts of the tokens: copies of the first sequences fill the batch up.
+  const std::int64_t N = asked.B * asked.T;
+  TokenBatch batch = asked;
+  while (batch.B * batch.T % tensor_.size() != 0) ++batch.B;
+  if (batch.B > asked.B) {
+    TORCH_CHECK(!asked.positions.defined(), "a batch with positions is not filled up for tensor ranks");
+    batch.inputs = asked.inputs.repeat({batch.B / asked.B + 1}).narrow(0, 0, batch.B * batch.T);
+  }
   TensorOps::Context unquantised = context(batch);
   unquantised.linear = nullptr;
   TensorOps ops(unquantised);
-  return spec::step::logits(ops);
+  const at::Tensor own = spec::step::logits(ops);
+  if (tensor_.size() == 1) return own;
+  // Columns of each rank, one rank after the other: [t, N, V/t].
+  const at::Tensor all = at::empty({tensor_.size(), own.size(0), own.size(1)}, own.options());
+  tensor_.ranks->wait(tensor_.ranks->begin_all_gather(own.view({-1}), all.view({-1})));
+  return all.transpose(0, 1)
+      .reshape({own.size(0), -1})
+      .narrow(0, 0, N)
+      .narrow(1, 0, tensor_.vocab)
+      .contiguous();
 }
 
 std::int64_t Model::visible_pairs(const TokenBatch& batch) {

@@ -10,10 +10,12 @@ class Model {
   /// `context` bounds positions [tokens]. Parameters stay with `parameters`, which must outlive the model.
   /// `recompute`: what forward does not keep for backward; losses and gradients are the same for each.
   /// `linear`: precision of the linears of decoder blocks. Logits are of weights that are not quantised.
+  /// `tensor`: the ranks that compute the model together; then `model` is one rank's
+  /// (spec/parallel/placement.hpp), and each call is collective.
   /// Errors: UserError of require_trainable.
   Model(const spec::ModelSpec& model, ParameterAccess& parameters, std::int64_t context,
         at::ScalarType compute, at::Device device, spec::Recompute recompute = spec::Recompute::norms_swiglu,
-        const spec::LinearPrecision& linear = {});
+        const spec::LinearPrecision& linear = {}, const TensorParallel& tensor = {});
 
   /// Runs one micro-batch; the loss's gradient is taken at once, as far as the head (spec/step/head.hpp),
   /// whose own is added to `parameters`. `normalizer`: valid tokens of the whole step over all micro-batches
@@ -50,6 +52,7 @@ class Model {
   const spec::Recompute recompute_;
   const spec::LinearPrecision linear_;
   WeightTwins twins_;
+  const TensorParallel tensor_;
   OpObserver* observer_ = nullptr;
   std::int64_t chunk_logits_ = spec::memory::most_logits;
 };

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "impl/ops/bias/bias.hpp"
-#include "impl/ops/cross_entropy/cross_entropy.hpp"
 #include "impl/ops/embedding/embedding.hpp"
+#include "impl/ops/own_ids.hpp"
 #include "impl/ops/qk_norm/qk_norm.hpp"
 #include "impl/ops/quantise/fused.hpp"
 #include "impl/ops/rms_norm/rms_norm.hpp"
@@ -110,14 +110,47 @@ quantise::Quantised TensorOps::weight_twin(const Site& site, const Weight& weigh
   return reader == ReadBy::forward ? twins.rows : twins.columns;
 }
 
+TensorOps::Pending<at::Tensor> TensorOps::begin_all_gather(const Site&, Tensor x) {
+  if (tensor_ranks() == 1) return {std::move(x), {}};
+  std::vector<std::int64_t> shape = x.sizes().vec();
+  shape.front() *= tensor_ranks();
+  Tensor all = at::empty(shape, x.options());
+  const auto ticket = context_.tensor.ranks->begin_all_gather(x.view({-1}), all.view({-1}));
+  return {std::move(all), std::move(x), ticket};
+}
+
+TensorOps::Pending<TensorOps::Operand> TensorOps::begin_all_gather(const Site& site, Operand x) {
+  if (tensor_ranks() == 1) return {std::move(x), {}};
+  TORCH_CHECK(!x.quantised(), "rows in FP8 are not gathered over tensor ranks");
+  Pending<Tensor> pending = begin_all_gather(site, std::move(x.value));
+  return {{std::move(pending.value), {}}, std::move(pending.source), pending.ticket};
+}
+
+TensorOps::Pending<at::Tensor> TensorOps::begin_reduce_scatter(const Site&, Tensor part) {
+  if (tensor_ranks() == 1) return {std::move(part), {}};
+  std::vector<std::int64_t> shape = part.sizes().vec();
+  shape.front() /= tensor_ranks();
+  Tensor own = at::empty(shape, part.options());
+  const auto ticket = context_.tensor.ranks->begin_reduce_scatter_sum(part.view({-1}), own.view({-1}));
+  return {std::move(own), std::move(part), ticket};
+}
+
+void TensorOps::add_residual(const Site&, Tensor& sum, const Tensor& residual) { sum.add_(residual); }
+
+at::Tensor TensorOps::own(const at::Tensor& ids) const {
+  if (tensor_ranks() == 1) return ids;
+  const spec::OwnVocabulary mine = context_.tensor.own();
+  return own_ids(ids, mine.first, mine.count);
+}
+
 at::Tensor TensorOps::zeros_like(const Site&, const Tensor& x) { return at::zeros_like(x); }
 
 at::Tensor TensorOps::embedding(const Site& site, const Weight& table) {
-  return run(site, {}, [&] { return embedding::forward(table.value, context_.batch.inputs); });
+  return run(site, {}, [&] { return embedding::forward(table.value, own(context_.batch.inputs)); });
 }
 
 void TensorOps::embedding_backward(const Site& site, const Tensor& dx, const Gradient& table) {
-  run(site, {}, [&] { embedding::backward(dx, context_.batch.inputs, table.into); });
+  run(site, {}, [&] { embedding::backward(dx, own(context_.batch.inputs), table.into); });
 }
 
 spec::step::Normed<TensorOps> TensorOps::rms_norm(const Site& site, const Tensor& x, const Vector& gain,
@@ -319,13 +352,28 @@ void TensorOps::copy_rows(Tensor& into, const Chunk& chunk, const Tensor& part) 
   into.narrow(0, chunk.begin, chunk.count).copy_(part);
 }
 
+cross_entropy::Forward TensorOps::over_tensor_ranks(const at::Tensor& logits, const at::Tensor& targets) {
+  Communicator& ranks = *context_.tensor.ranks;
+  cross_entropy::Partial sums = cross_entropy::partial(logits, targets);
+  const at::Tensor tops = at::empty({ranks.size(), sums.top.size(0)}, sums.top.options());
+  ranks.wait(ranks.begin_all_gather(sums.top, tops.view({-1})));
+  cross_entropy::rescale(sums, tops.amax(0));
+  ranks.all_reduce_sum(sums.sums);
+  cross_entropy::Forward out = cross_entropy::combine(sums, targets, normalizer_, z_);
+  cross_entropy::backward(logits, targets, out.lse, normalizer_, z_);
+  return out;
+}
+
 /// The logits of rows that were added to the head are 0 and stay so as gradients: the loss sees the
 /// vocabulary alone.
 TensorOps::ChunkLoss TensorOps::cross_entropy(const Site& site, Tensor& logits, const Chunk& chunk) {
-  const at::Tensor targets = context_.batch.targets.narrow(0, chunk.begin, chunk.count),
-                   of_vocabulary = logits.narrow(1, 0, model().vocab);
-  auto loss = run(site, {logits},
-                  [&] { return cross_entropy::forward_backward(of_vocabulary, targets, normalizer_, z_); });
+  const at::Tensor targets = own(context_.batch.targets.narrow(0, chunk.begin, chunk.count));
+  const bool whole = tensor_ranks() == 1;
+  const at::Tensor of_vocabulary = logits.narrow(1, 0, whole ? model().vocab : context_.tensor.own().count);
+  auto loss = run(site, {logits}, [&] {
+    return whole ? cross_entropy::forward_backward(of_vocabulary, targets, normalizer_, z_)
+                 : over_tensor_ranks(of_vocabulary, targets);
+  });
   loss_.cross_entropy = chunk.first ? loss.loss : loss_.cross_entropy + loss.loss;
   loss_.z_loss = chunk.first ? loss.z_loss : loss_.z_loss + loss.z_loss;
   return {std::move(loss.lse)};

@@ -7,17 +7,20 @@
 #include <initializer_list>
 #include <vector>
 
+#include "impl/comm/communicator.hpp"
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/model/parameter_access.hpp"
 #include "impl/model/token_batch.hpp"
 #include "impl/model/weight_twins.hpp"
 #include "impl/ops/attention/attention.hpp"
+#include "impl/ops/cross_entropy/cross_entropy.hpp"
 #include "impl/ops/linear/linear.hpp"
 #include "impl/ops/normalizer.hpp"
 #include "impl/ops/quantise/quantise.hpp"
 #include "impl/ops/rope/rope.hpp"
 #include "spec/memory/head.hpp"
 #include "spec/ops/linear_precision.hpp"
+#include "spec/parallel/placement.hpp"
 #include "spec/step/model.hpp"
 
 namespace assay::impl {
@@ -26,6 +29,14 @@ namespace assay::impl {
 struct Loss {
   at::Tensor cross_entropy;
   at::Tensor z_loss;
+};
+
+/// The tensor ranks that compute a model together, and what this one holds of its vocabulary.
+struct TensorParallel {
+  Communicator* ranks = nullptr;  ///< null: one rank
+  std::int64_t vocab = 0;         ///< of the whole model
+  std::int64_t size() const { return ranks ? ranks->size() : 1; }
+  spec::OwnVocabulary own() const { return spec::own_vocabulary(vocab, {ranks->size(), ranks->rank()}); }
 };
 
 /// Sees every op of a step before it runs, on the tensors that it runs on. `call` may be made any number of
@@ -73,6 +84,13 @@ class TensorOps {
     Weight weight;
     Gradient gradient;
   };
+  /// A collective's result, which is not to be read before it was waited for.
+  template <class T>
+  struct Pending {
+    T value;
+    at::Tensor source;  ///< lives as long as the collective reads it
+    Communicator::Ticket ticket = 0;
+  };
   using Chunk = spec::step::Chunk;
   using ReadBy = spec::step::ReadBy;
   using ForwardValue = spec::step::ForwardValue;
@@ -88,6 +106,7 @@ class TensorOps {
     const spec::LinearPrecision* linear = nullptr;  ///< null: the compute type
     WeightTwins* twins = nullptr;                   ///< null: weights are quantised where they are used
     OpObserver* observer = nullptr;
+    TensorParallel tensor = {};
     std::int64_t chunk_logits = spec::memory::most_logits;  ///< at most, of a chunk of the head
   };
   /// `normalizer`: valid tokens of the whole step over all micro-batches and ranks; `z`: coefficient of the
@@ -106,6 +125,17 @@ class TensorOps {
 
   void moment(const char*, std::int64_t = 0, const char* = "") {}
   metrics::FlopScope recompute() { return metrics::FlopScope(spec::ExecutedPass::recompute); }
+
+  std::int64_t tensor_ranks() const { return context_.tensor.size(); }
+  Pending<Tensor> begin_all_gather(const Site& site, Tensor x);
+  Pending<Operand> begin_all_gather(const Site& site, Operand x);
+  Pending<Tensor> begin_reduce_scatter(const Site& site, Tensor part);
+  template <class T>
+  T wait(Pending<T> pending) {
+    if (pending.source.defined()) context_.tensor.ranks->wait(pending.ticket);
+    return std::move(pending.value);
+  }
+  void add_residual(const Site& site, Tensor& sum, const Tensor& residual);
 
   Operand gradient_operand(const Site& site, const Tensor& x, const Weight& weight);
   Operand kept(const Operand& value) { return {value.value, {{}, value.twins.columns}}; }
@@ -164,6 +194,10 @@ class TensorOps {
                             spec::quantise::Role role, ReadBy readers);
   /// The orientation of a weight that forward's GEMM or the input's gradient reads, [out, in] or [in, out].
   quantise::Quantised weight_twin(const Site& site, const Weight& weight, ReadBy reader);
+  /// Ids of the vocabulary, or targets, as those of this tensor rank's part of it.
+  at::Tensor own(const at::Tensor& ids) const;
+  /// The loss of a chunk from every tensor rank's part of its logits, which become their gradient.
+  cross_entropy::Forward over_tensor_ranks(const at::Tensor& logits, const at::Tensor& targets);
   /// [N, heads E] as [B, T, heads, E].
   at::Tensor by_head(const at::Tensor& x) const;
   at::Tensor by_token(const at::Tensor& x) const;  ///< and back

@@ -40,6 +40,28 @@ void allocate_gains(ParameterBuffers& buffers) {
     buffers.own_gain_masters.push_back(buffers.master.narrow(0, part.begin, part.size));
   }
 }
+/// Views of the gradients of parameters that several tensor ranks hold.
+void share_gradients(ParameterBuffers& buffers, std::int64_t tensor_ranks) {
+  for (std::size_t i = 0; i < buffers.placements.size(); ++i) {
+    const spec::Placement& placement = buffers.placements[i];
+    const Part part = owned_part(buffers, buffers.gradients, buffers.inventory.parameters[i]);
+    if (!placement.shared() || part.size == 0) continue;
+    const at::Tensor view = buffers.gradients.narrow(0, part.begin, part.size);
+    (placement.holders == tensor_ranks ? buffers.of_all_tensor_ranks : buffers.of_holders).push_back(view);
+    if (placement.holder > 0) buffers.counted_elsewhere.push_back(view);
+  }
+}
+
+void sum_over(const std::vector<at::Tensor>& views, Communicator& ranks) {
+  if (views.empty() || ranks.size() == 1) return;
+  const at::Tensor packed = at::cat(views);
+  ranks.all_reduce_sum(packed);
+  std::int64_t begin = 0;
+  for (const at::Tensor& view : views) {
+    view.copy_(packed.narrow(0, begin, view.numel()));
+    begin += view.numel();
+  }
+}
 }  // namespace
 
 at::ScalarType scalar_type(Dtype dtype) {
@@ -62,10 +84,14 @@ std::int64_t ParameterBuffers::bytes() const {
 }
 
 ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device device, Dtype states,
-                          const spec::Layout& layout, std::int64_t shard_rank) {
+                          const spec::Layout& layout, std::int64_t shard_rank,
+                          const spec::TensorRank& tensor) {
   ParameterBuffers buffers;
-  buffers.partition = spec::partition(spec::inventory(model), layout.shard_ranks);
+  buffers.partition =
+      spec::partition(spec::inventory(spec::tensor_model(model, tensor.ranks)), layout.shard_ranks);
   buffers.inventory = buffers.partition.inventory;
+  buffers.model = spec::inventory(model);
+  buffers.placements = spec::placements(model, tensor);
   buffers.shard_rank = shard_rank;
   const auto zeros = [&](Dtype element, bool shards) {
     return at::zeros({shards ? buffers.partition.shard_size : buffers.inventory.flat_size},
@@ -79,20 +105,22 @@ ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device 
   buffers.moment2 = zeros(state, true);
   buffers.gain_offsets = spec::norm_gains(buffers.inventory);
   if (dtype == Dtype::bf16) allocate_gains(buffers);
+  share_gradients(buffers, tensor.ranks);
   return buffers;
 }
 
 void initialise(ParameterBuffers& buffers, const spec::ModelSpec& model, std::uint64_t seed) {
-  std::int64_t index = 0;
-  for (const spec::Parameter& parameter : buffers.inventory.parameters) {
-    if (buffers.whole(buffers.master)) {
-      init::fill(buffers.master.narrow(0, parameter.offset, parameter.size), parameter, index++, model, seed);
+  for (std::size_t i = 0; i < buffers.placements.size(); ++i) {
+    const spec::Parameter &own = buffers.inventory.parameters[i], &parameter = buffers.model.parameters[i];
+    const auto index = static_cast<std::int64_t>(i);
+    if (buffers.whole(buffers.master) && own.shape == parameter.shape) {
+      init::fill(buffers.master.narrow(0, own.offset, own.size), parameter, index, model, seed);
       continue;
     }
-    const at::Tensor values = at::empty({parameter.size}, buffers.master.options());
-    init::fill(values, parameter, index++, model, seed);
-    store(buffers, buffers.master, parameter, values);
-    if (!buffers.master.is_same(buffers.weights)) store(buffers, buffers.weights, parameter, values);
+    const at::Tensor values = at::empty(parameter.shape, buffers.master.options());
+    init::fill(values, parameter, index, model, seed);
+    store(buffers, buffers.master, i, values);
+    if (!buffers.master.is_same(buffers.weights)) store(buffers, buffers.weights, i, values);
   }
   if (buffers.whole(buffers.master) && !buffers.master.is_same(buffers.weights))
     buffers.weights.copy_(buffers.master);
@@ -122,12 +150,21 @@ at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, std:
                        range.end - range.begin);
 }
 
-void store(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Parameter& parameter,
+at::Tensor own_slice(const spec::Placement& placement, const at::Tensor& values) {
+  const at::Tensor whole = values.view(placement.whole.shape);
+  return placement.dimension < 0 ? whole
+                                 : whole.narrow(placement.dimension, placement.begin, placement.count);
+}
+
+void store(const ParameterBuffers& buffers, const at::Tensor& buffer, std::size_t index,
            const at::Tensor& values) {
-  const Part part = buffers.whole(buffer) ? Part{parameter.offset, 0, parameter.size}
-                                          : owned_part(buffers, buffer, parameter);
-  buffer.narrow(0, part.begin, part.size)
-      .copy_(values.view({parameter.size}).narrow(0, part.first, part.size));
+  const spec::Parameter& own = buffers.inventory.parameters.at(index);
+  const Part part = buffers.whole(buffer) ? Part{own.offset, 0, own.size} : owned_part(buffers, buffer, own);
+  if (part.size == 0) return;
+  at::Tensor slice = own_slice(buffers.placements.at(index), values).contiguous().view({-1});
+  if (slice.numel() < own.size)  // the vocabulary's padding: rows at the end
+    slice = at::constant_pad_nd(slice, {0, own.size - slice.numel()});
+  buffer.narrow(0, part.begin, part.size).copy_(slice.narrow(0, part.first, part.size));
 }
 
 at::Tensor owned_sum_of_squares(const ParameterBuffers& buffers) {
@@ -136,7 +173,14 @@ at::Tensor owned_sum_of_squares(const ParameterBuffers& buffers) {
     const at::Tensor part = clip_grad_norm::sum_of_squares(owned(buffers, buffers.gradients, run));
     sum = sum.defined() ? sum + part : part;
   }
+  if (!buffers.counted_elsewhere.empty())
+    sum = sum - clip_grad_norm::sum_of_squares(at::cat(buffers.counted_elsewhere));
   return sum;
+}
+
+void sum_shared_gradients(const ParameterBuffers& buffers, Communicator& tensor, Communicator& holders) {
+  sum_over(buffers.of_all_tensor_ranks, tensor);
+  sum_over(buffers.of_holders, holders);
 }
 
 std::string first_non_finite(const spec::Inventory& inventory, const at::Tensor& gradients,

@@ -5,9 +5,11 @@
 
 #include <vector>
 
+#include "impl/comm/communicator.hpp"
 #include "impl/model/views.hpp"
 #include "spec/parallel/data_layout.hpp"
 #include "spec/parallel/partition.hpp"
+#include "spec/parallel/placement.hpp"
 #include "spec/tolerance.hpp"
 
 namespace assay::impl {
@@ -19,27 +21,35 @@ at::ScalarType scalar_type(Dtype dtype);
 /// one rank to a copy the two are the same.
 struct ParameterBuffers {
   spec::Partition partition;
-  spec::Inventory inventory;     ///< of the partition: offsets in whole buffers
-  std::int64_t shard_rank = 0;   ///< of the partition's ranks, the one that this is
-  at::Tensor weights;            ///< compute dtype: what forward and backward read
-  at::Tensor gradients;          ///< fp32 for bf16 weights, else the weights' dtype
+  spec::Inventory inventory;                ///< of the partition: offsets in whole buffers
+  spec::Inventory model;                    ///< of the whole model: what initial values and checkpoints name
+  std::vector<spec::Placement> placements;  ///< of `inventory` in `model`, one for each parameter
+  std::int64_t shard_rank = 0;              ///< of the partition's ranks, the one that this is
+  at::Tensor weights;                       ///< compute dtype: what forward and backward read
+  at::Tensor gradients;                     ///< fp32 for bf16 weights, else the weights' dtype
   at::Tensor master;             ///< what the optimizer adds to: fp32 beside bf16 weights, else the weights
   at::Tensor moment1, moment2;   ///< dtype of master
   at::Tensor gains;              ///< beside bf16 weights: the gains of norms in fp32, whole on every rank
   spec::Inventory gain_offsets;  ///< in `gains` (spec::norm_gains)
   std::vector<at::Tensor> own_gains, own_gain_masters;  ///< of what this rank owns: views into both
+  /// Of the gradients that this rank owns: those of parameters that every tensor rank holds, and of key and
+  /// value heads that some of them hold.
+  std::vector<at::Tensor> of_all_tensor_ranks, of_holders;
+  /// Those of both that another tensor rank counts in the norm.
+  std::vector<at::Tensor> counted_elsewhere;
 
   bool whole(const at::Tensor& buffer) const { return buffer.numel() == inventory.flat_size; }
   /// Bytes of all buffers, storage shared by two counted once.
   std::int64_t bytes() const;
 };
 
-/// Zeroed buffers of rank `shard_rank` of a layout's shard group. `states`: of bf16 weights, Dtype::f32 for
+/// Zeroed buffers of rank `shard_rank` of a layout's shard group, of what tensor rank `tensor` holds of
+/// `model`. `states`: of bf16 weights, Dtype::f32 for
 /// master weights and moments in fp32, Dtype::bf16 for moments in bf16 and no master weights; not read for
 /// other weights. Gaps between parameters stay zero for ever, so that norms and hashes over ranges are exact.
 ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device device,
                           Dtype states = Dtype::f32, const spec::Layout& layout = {},
-                          std::int64_t shard_rank = 0);
+                          std::int64_t shard_rank = 0, const spec::TensorRank& tensor = {});
 
 /// Initial values of every parameter (spec/ops/init.md), a pure function of (model, seed): the same bits in
 /// every layout.
@@ -59,12 +69,21 @@ at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, cons
 /// The part of a block that this rank owns.
 at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, std::int64_t block);
 
-/// Copies the values of a whole parameter to where the buffer holds them: all, this rank's shard, or nothing.
-void store(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Parameter& parameter,
+/// What a tensor rank holds of a parameter of the model, without the rows that pad it: `values` in the shape
+/// of the whole.
+at::Tensor own_slice(const spec::Placement& placement, const at::Tensor& values);
+/// Copies the values of parameter number `index`, in the shape of the whole model's, to where the buffer
+/// holds them: this tensor rank's slice of them, of which all, this rank's shard, or nothing.
+void store(const ParameterBuffers& buffers, const at::Tensor& buffer, std::size_t index,
            const at::Tensor& values);
 
-/// Sum of squares of the gradients that this rank owns, fp64 scalar on their device.
+/// Sum of squares of the gradients that this rank owns and no other tensor rank counts, fp64 scalar on their
+/// device.
 at::Tensor owned_sum_of_squares(const ParameterBuffers& buffers);
+
+/// Completes the gradients of parameters that several tensor ranks hold: the sum over them, of what this rank
+/// owns. Once a step, after the sums over data ranks. Collective.
+void sum_shared_gradients(const ParameterBuffers& buffers, Communicator& tensor, Communicator& holders);
 
 /// Name of the first parameter with a NaN or an infinity in `gradients`, which begins at element `first` of
 /// the whole buffer; empty if none.

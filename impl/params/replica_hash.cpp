@@ -43,22 +43,24 @@ std::string bits_hash(const at::Tensor& flat) {
 }
 
 ReplicaCheck compare_replicas(const ParameterBuffers& buffers, LayoutGroups& groups) {
-  // The copy of a shard is the same shard of another replica; whole weights are a copy of every other rank's.
-  const std::int64_t stride = groups.layout().shards_weights() ? groups.layout().shard_ranks : 1;
-  const std::vector<std::string> hashes = groups.world().all_gather(bits_hash(buffers.weights));
+  // The copy of a shard is the same shard of another replica; whole weights are a copy of every other data
+  // rank's. Each tensor rank has copies of its own part.
+  const std::int64_t tensor = groups.tensor().size(),
+                     stride = tensor * (groups.layout().shards_weights() ? groups.layout().shard_ranks : 1);
+  const std::vector<std::string> hashes = groups.all().all_gather(bits_hash(buffers.weights));
   const auto ranks = static_cast<std::int64_t>(hashes.size());
   const auto of = [&](std::int64_t rank) { return hashes[static_cast<std::size_t>(rank)]; };
   ReplicaCheck check;
   std::vector<std::string> common;
-  for (std::int64_t shard = 0; shard < stride; ++shard) {
+  for (std::int64_t part = 0; part < stride; ++part) {
     const auto copies = [&](const std::string& hash) {
       std::int64_t count = 0;
-      for (std::int64_t r = shard; r < ranks; r += stride) count += of(r) == hash;
+      for (std::int64_t r = part; r < ranks; r += stride) count += of(r) == hash;
       return count;
     };
     // Of equally frequent hashes, that of the lowest rank.
-    common.push_back(of(shard));
-    for (std::int64_t r = shard; r < ranks; r += stride)
+    common.push_back(of(part));
+    for (std::int64_t r = part; r < ranks; r += stride)
       if (copies(of(r)) > copies(common.back())) common.back() = of(r);
     check.hash += common.back();
   }

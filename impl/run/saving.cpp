@@ -19,7 +19,7 @@ Saving::Saving(const spec::RunConfig& config, Communicator& communicator, Say sa
 
 Saving::Saving(const spec::RunConfig& config, LayoutGroups& groups, Say say,
                std::chrono::milliseconds patience)
-    : Saving(config, groups.world(), std::move(say), patience) {
+    : Saving(config, groups.all(), std::move(say), patience) {
   groups_ = &groups;
 }
 
@@ -47,9 +47,9 @@ void Saving::collectively(const ParameterBuffers& buffers,
   {
     GatheredState gathered(buffers, groups_);
     if (communicator_.rank() == 0)
-      on_rank_0([&](at::Tensor ParameterBuffers::*buffer, const spec::Parameter& parameter) {
+      on_rank_0([&](at::Tensor ParameterBuffers::*buffer, std::size_t index) {
         piece_();
-        return gathered.values(buffer, parameter);
+        return gathered.values(buffer, index);
       });
     else
       gathered.serve();

@@ -228,10 +228,11 @@ class Run {
   }
 
   /// Text of the trained model, judged by the grammar. Every rank makes the same, for weights may be in
-  /// shares; where they are whole, rank 0 alone.
+  /// shards; where they are not, the tensor ranks of data rank 0 alone.
   void sample() {
     if (!config_.data_paths.empty() || config_.sample_sentences == 0) return;
-    if (communicator_.rank() != 0 && !trainer_->groups().layout().shards_weights()) return;
+    LayoutGroups& groups = trainer_->groups();
+    if (groups.data().rank() != 0 && !groups.layout().shards_weights()) return;
     // Each text is another shape: cuDNN would prepare a plan for every one of them.
     const auto& backend = start_.numerics.config.attention;
     const attention::Forced for_any_length(

@@ -11,6 +11,7 @@
 #include "impl/params/step_arena.hpp"
 #include "impl/run/start/host_ranks.hpp"
 #include "impl/run/start/memory_limits.hpp"
+#include "spec/config/check.hpp"
 #include "spec/data/sample_order.hpp"
 
 namespace assay::impl::run {
@@ -41,8 +42,8 @@ data::LoaderPlan loader_plan(const spec::RunConfig& config, const spec::Batch& b
 }
 
 spec::Layout layout_of(const spec::RunConfig& config, Communicator& communicator) {
-  return spec::layout_of(config.data_parallel, communicator.size(), config.shard_ranks,
-                         host_ranks(communicator).each);
+  return spec::layout_of(config.data_parallel, spec::data_ranks(config, communicator.size()),
+                         config.shard_ranks, host_ranks(communicator).each / config.tensor_ranks);
 }
 
 spec::Schedule schedule_of(const spec::RunConfig& config) {
@@ -60,20 +61,23 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
                  Communicator& communicator)
     : config_(config),
       model_spec_(model),
+      rank_model_(spec::tensor_model(model, config.tensor_ranks)),
       batch_(batch),
       device_(device),
       communicator_(communicator),
       source_(std::move(source)),
-      groups_(communicator, layout_of(config, communicator)),
-      buffers_(
-          allocate(model, config.dtype, device, config.states, groups_.layout(), groups_.shard().rank())),
+      groups_(communicator, layout_of(config, communicator), config.tensor_ranks,
+              spec::kv_holders(model, config.tensor_ranks)),
+      buffers_(allocate(model, config.dtype, device, config.states, groups_.layout(), groups_.shard().rank(),
+                        groups_.tensor_rank())),
       parameters_(make_parameters(
-          buffers_, model, groups_,
+          buffers_, rank_model_, groups_,
           config.dtype == Dtype::bf16 ? scalar_type(config.reduce) : buffers_.gradients.scalar_type())),
-      model_(model, *parameters_, config.sequence_length, scalar_type(config.dtype), device, config.recompute,
-             spec::linear_precision(config, model)),
+      model_(rank_model_, *parameters_, config.sequence_length, scalar_type(config.dtype), device,
+             config.recompute, spec::linear_precision(config, model),
+             {.ranks = config.tensor_ranks > 1 ? &groups_.tensor() : nullptr, .vocab = model.vocab}),
       clock_(device),
-      executor_(model_, buffers_, *parameters_, communicator, settings_of(config), clock_),
+      executor_(model_, buffers_, *parameters_, groups_, settings_of(config), clock_),
       actions_(spec::step_actions(batch.accumulation, groups_.layout())) {
   spec::check_actions(actions_, batch.accumulation, groups_.layout());
   not_captured_ = reason_against_graph(config.cuda_graph, device, communicator.size());
@@ -119,7 +123,7 @@ void Trainer::start_after(std::int64_t steps_done) {
   loader_.reset();
   staging_ = std::make_unique<DeviceStaging>(device_, config_.prefetch);
   loader_ =
-      std::make_unique<data::Loader>(source_, loader_plan(config_, batch_, communicator_.rank(), step_),
+      std::make_unique<data::Loader>(source_, loader_plan(config_, batch_, groups_.data().rank(), step_),
                                      [this](const data::StepBatches& batches) { staging_->stage(batches); });
 }
 
@@ -165,7 +169,9 @@ std::optional<std::int64_t> Trainer::agree(const data::StepBatches& batches, boo
   const std::int64_t cut = spec::data::cut_hash(batches.sample_hash);
   const at::Tensor agreed = at::zeros({4}, at::kLong);
   auto* number = agreed.data_ptr<std::int64_t>();
-  for (const data::MicroBatch& batch : batches.micro_batches) number[0] += batch.valid_tokens;
+  // Tensor ranks read the same sequences: one of them counts.
+  if (groups_.tensor().rank() == 0)
+    for (const data::MicroBatch& batch : batches.micro_batches) number[0] += batch.valid_tokens;
   number[1] = stop_requested ? 1 : 0;
   number[2] = cut;
   number[3] = cut * cut;

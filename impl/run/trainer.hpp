@@ -77,6 +77,7 @@ class Trainer {
 
   const spec::RunConfig config_;
   const spec::ModelSpec model_spec_;
+  const spec::ModelSpec rank_model_;  ///< what this tensor rank computes of it
   const spec::Batch batch_;
   const at::Device device_;
   Communicator& communicator_;

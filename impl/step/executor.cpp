@@ -61,12 +61,12 @@ std::string first_line(const std::exception& error) {
 }
 }  // namespace
 
-Executor::Executor(Model& model, ParameterBuffers& buffers, ParameterLayout& parameters,
-                   Communicator& communicator, const StepSettings& settings, PhaseClock& clock)
+Executor::Executor(Model& model, ParameterBuffers& buffers, ParameterLayout& parameters, LayoutGroups& groups,
+                   const StepSettings& settings, PhaseClock& clock)
     : model_(model),
       buffers_(buffers),
       parameters_(parameters),
-      communicator_(communicator),
+      groups_(groups),
       settings_(settings),
       clock_(clock),
       numbers_(at::zeros({1 + std::tuple_size_v<UpdateNumbers>}, numbers_on(buffers.weights.device()))),
@@ -175,10 +175,11 @@ void Executor::reduce(ActionKind kind) {
 }
 
 void Executor::clip() {
-  if (communicator_.size() > 1) {
+  if (groups_.all().size() > 1) {
     clock_.enter(Phase::reduce);
+    sum_shared_gradients(buffers_, groups_.tensor(), groups_.holders());
     local_losses_ = losses_.clone();
-    communicator_.all_reduce_sum(losses_);
+    groups_.data().all_reduce_sum(losses_);  // the same on every tensor rank
   }
   clock_.enter(Phase::clip);
   if (captured_) return replay_part(StepPart::clip);
@@ -187,7 +188,14 @@ void Executor::clip() {
 
 void Executor::work_clip() {
   norm_and_coefficient_.copy_(
-      clip_grad_norm::norm_and_coefficient(parameters_.sum_of_squares(), losses_, settings_.clip));
+      clip_grad_norm::norm_and_coefficient(sum_of_squares(), losses_, settings_.clip));
+}
+
+/// Of the whole gradient: each element once.
+at::Tensor Executor::sum_of_squares() {
+  at::Tensor sum = parameters_.sum_of_squares();
+  if (groups_.tensor().size() > 1) groups_.tensor().all_reduce_sum(sum);
+  return sum;
 }
 
 void Executor::update() {
@@ -197,20 +205,20 @@ void Executor::update() {
   else
     work_update();
   parameters_.weights_changed();
-  if (communicator_.size() > 1) model_.weights_changed();
+  if (groups_.all().size() > 1) model_.weights_changed();
 }
 
 /// Changes nothing when the coefficient says that a number is not finite.
 void Executor::work_update() {
   impl::update(buffers_, settings_.adamw, numbers_.narrow(0, 1, std::tuple_size_v<UpdateNumbers>),
                norm_and_coefficient_[1]);
-  if (communicator_.size() > 1) return;  // each block's twins are made when its new weights are there
+  if (groups_.all().size() > 1) return;  // each block's twins are made when its new weights are there
   model_.weights_changed();
   model_.quantise_weights();
 }
 
 void Executor::capture_with(std::unique_ptr<StepCapture> capture) {
-  TORCH_CHECK(communicator_.size() == 1, "steps of one rank are captured");
+  TORCH_CHECK(groups_.all().size() == 1, "steps of one rank are captured");
   capture_ = std::move(capture);
   captured_ = refused_ = false;
   steps_before_ = 0;
@@ -287,7 +295,7 @@ void Executor::replay_part(StepPart part) {
 /// The only place where a step waits for a GPU.
 void Executor::read_result() {
   clock_.enter(Phase::other);
-  if (communicator_.size() > 1) communicator_.settle();
+  if (groups_.all().size() > 1) groups_.all().settle();
   const at::Tensor numbers = at::cat({losses_, norm_and_coefficient_}).cpu();
   const double* number = numbers.const_data_ptr<double>();
   result_ = {.cross_entropy = number[0],
@@ -300,7 +308,7 @@ void Executor::read_result() {
 /// is the sum, so the step is run again up to that sum: it is a pure function of its input, and the update
 /// has changed nothing.
 std::string Executor::search_gradients(const StepInput& input, const std::vector<Action>& actions) {
-  if (communicator_.size() == 1) return parameters_.non_finite_sum();
+  if (groups_.all().size() == 1) return parameters_.non_finite_sum();
   std::vector<Action> sums;
   std::copy_if(actions.begin(), actions.end(), std::back_inserter(sums), [](const Action& action) {
     return action.kind != ActionKind::clip && action.kind != ActionKind::update &&
@@ -317,12 +325,12 @@ std::string Executor::search_gradients(const StepInput& input, const std::vector
 std::string Executor::no_rank_alone() {
   // Each rank knows what it holds.
   std::string summed;
-  for (const std::string& name : communicator_.all_gather(parameters_.non_finite_sum()))
+  for (const std::string& name : groups_.all().all_gather(parameters_.non_finite_sum()))
     if (summed.empty()) summed = name;
   if (!summed.empty()) return "gradient of " + summed + " is finite on every rank, its sum over ranks is not";
   if (!std::isfinite(result_.cross_entropy + result_.z_loss))
     return "the loss is finite on every rank, its sum over ranks is not";
-  if (!std::isfinite(parameters_.sum_of_squares().item<double>()))
+  if (!std::isfinite(sum_of_squares().item<double>()))
     return "every gradient is finite, the sum of their squares is not";
   return "run again, the same step is finite on every rank: a device or a link returned a wrong number, find "
          "it "
@@ -330,7 +338,7 @@ std::string Executor::no_rank_alone() {
 }
 
 void Executor::refuse_non_finite(const StepInput& input, const std::vector<Action>& actions) {
-  const bool alone = communicator_.size() == 1;
+  const bool alone = groups_.all().size() == 1;
   const double local_loss =
       alone ? result_.cross_entropy + result_.z_loss : local_losses_.sum().item<double>();
   const std::string gradient = search_gradients(input, actions);
@@ -339,7 +347,7 @@ void Executor::refuse_non_finite(const StepInput& input, const std::vector<Actio
   if (!gradient.empty()) mine += (mine.empty() ? "" : ", ") + ("gradient of " + gradient + " is not finite");
 
   std::string message = "not finite at step " + std::to_string(input.step + 1) + ":";
-  const std::vector<std::string> all = communicator_.all_gather(mine);
+  const std::vector<std::string> all = groups_.all().all_gather(mine);
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     if (!all[rank].empty()) message += " rank " + std::to_string(rank) + ": " + all[rank] + ";";
   if (std::all_of(all.begin(), all.end(), [](const std::string& rank) { return rank.empty(); }))

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "impl/comm/communicator.hpp"
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/metrics/phases.hpp"
 #include "impl/model/model.hpp"
+#include "impl/params/layouts/layout_groups.hpp"
 #include "impl/params/layouts/parameter_layout.hpp"
 #include "impl/params/optimizer.hpp"
 #include "impl/step/step_graph.hpp"
@@ -51,8 +51,7 @@ class NonFiniteError : public AgreedError {
 
 class Executor {
  public:
-  /// `communicator`: of all ranks.
-  Executor(Model& model, ParameterBuffers& buffers, ParameterLayout& parameters, Communicator& communicator,
+  Executor(Model& model, ParameterBuffers& buffers, ParameterLayout& parameters, LayoutGroups& groups,
            const StepSettings& settings, PhaseClock& clock);
 
   /// Forward and backward of every micro-batch, reduction, clip, update. Errors: NonFiniteError; those of the
@@ -86,6 +85,7 @@ class Executor {
   void work_backward(const TokenBatch& batch, Activations& activations);
   void work_clip();
   void work_update();
+  at::Tensor sum_of_squares();
 
   void check_capture(const StepInput& input);
   void capture(const TokenBatch& first);
@@ -99,7 +99,7 @@ class Executor {
   Model& model_;
   ParameterBuffers& buffers_;
   ParameterLayout& parameters_;
-  Communicator& communicator_;
+  LayoutGroups& groups_;
   const StepSettings settings_;
   PhaseClock& clock_;
 

@@ -9,6 +9,7 @@
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
 #include "spec/model/trainable.hpp"
+#include "spec/parallel/placement.hpp"
 #include "spec/text/quote.hpp"
 
 namespace assay::spec {
@@ -64,6 +65,15 @@ void check_linear(const RunConfig& config) {
   });
 }
 
+void check_tensor(const RunConfig& config) {
+  // config_c12
+  require(config.tensor_ranks == 1 || config.linear == quantise::Recipe::none, "config_c12", [&] {
+    return "parallel.tensor = " + std::to_string(config.tensor_ranks) + " with compute.linear = \"" +
+           to_string(config.linear) +
+           "\": scales of tensors that are split over ranks are not agreed on yet; leave one of the two out";
+  });
+}
+
 void check_unread(const RunConfig& config) {
   static const RunConfig defaults;
   for (const Key& key : keys()) {
@@ -114,6 +124,7 @@ void check(const RunConfig& config) {
   check_schedule(config);
   check_resume(config);
   check_linear(config);
+  check_tensor(config);
   check_unread(config);
 }
 
@@ -135,6 +146,18 @@ void check(const RunConfig& config, const ModelSpec& model) {
            " is not in the vocabulary of " + model.name + ", " + std::to_string(model.vocab) + " entries";
   });
   linear_precision(config, model);
+  check_tensor_ranks(model, config.tensor_ranks, config.micro * config.sequence_length);
+}
+
+std::int64_t data_ranks(const RunConfig& config, std::int64_t ranks) {
+  // config_c13
+  require(ranks % config.tensor_ranks == 0, "config_c13", [&] {
+    return "parallel.tensor = " + std::to_string(config.tensor_ranks) + " does not divide the " +
+           std::to_string(ranks) + " rank" + (ranks == 1 ? "" : "s") + " of this run: start " +
+           nearest_multiples(ranks, config.tensor_ranks) + " ranks, or set parallel.tensor to " +
+           nearest_divisors(ranks, config.tensor_ranks);
+  });
+  return ranks / config.tensor_ranks;
 }
 
 }  // namespace assay::spec

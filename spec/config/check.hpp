@@ -5,11 +5,15 @@
 
 namespace assay::spec {
 
-/// Errors: SpecError config_c1..config_c6. The message names the settings, their values and what would hold.
+/// Errors: SpecError config_c1..config_c6, config_c11, config_c12. The message names the settings, their
+/// values and what would hold.
 void check(const RunConfig& config);
 
 /// Constraints that need the model. Errors: UserError(usage) when the trainer does not have the model
-/// (spec/model/trainable.hpp), SpecError config_c7..config_c10.
+/// (spec/model/trainable.hpp), SpecError config_c7..config_c10, placement_c2..placement_c7.
 void check(const RunConfig& config, const ModelSpec& model);
+
+/// Ranks that read different sequences, of all `ranks` of a run. Errors: SpecError config_c13.
+std::int64_t data_ranks(const RunConfig& config, std::int64_t ranks);
 
 }  // namespace assay::spec

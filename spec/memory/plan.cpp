@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "spec/parallel/placement.hpp"
+
 namespace assay::spec::memory {
 
 namespace {
@@ -44,7 +46,7 @@ std::optional<Way> largest_micro(Setting setting, Recompute recompute, const Cou
 }  // namespace
 
 Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch& batch, Machine machine) {
-  return {.model = model,
+  return {.model = tensor_model(model, config.tensor_ranks),
           .dtype = config.dtype,
           .states = config.states,
           .linear = linear_precision(config, model),
@@ -59,6 +61,7 @@ Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch&
           .fixed_order = config.deterministic == Determinism::on,
           .documents = config.end_of_document >= 0,
           .layout = layout_of(config.data_parallel, batch.ranks, config.shard_ranks, batch.ranks),
+          .tensor_ranks = config.tensor_ranks,
           .rounded_sums = config.dtype == Dtype::bf16 && config.reduce == Dtype::bf16,
           .sampled = config.data_paths.empty() ? config.sample_sentences : 0};
 }

@@ -21,7 +21,7 @@ enum class Machine { cpu, cuda };
 
 /// What the memory of one rank depends on.
 struct Setting {
-  ModelSpec model;
+  ModelSpec model;              ///< what the rank computes: with several tensor ranks, its part of the model
   Dtype dtype = Dtype::f32;     ///< of activations and working weights
   Dtype states = Dtype::f32;    ///< with bf16 weights: of master weights and moments
   LinearPrecision linear = {};  ///< of the linears of decoder blocks
@@ -34,10 +34,11 @@ struct Setting {
   bool plain_attention = false;      ///< compute.attention=math: by plain GEMMs, whatever the shape
   bool flash_attention = false;      ///< compute.attention=flash, on a GPU
   bool fixed_order = false;          ///< compute.deterministic: sums of attention's backward, on a GPU
-  std::int64_t sms = 132;     ///< of the GPU, 132 on H100 and H200; FlashAttention in a fixed order needs it
-  bool documents = false;     ///< attention stays within documents: positions and a mask per token
-  Layout layout = {};         ///< what of the state this rank holds
-  bool rounded_sums = false;  ///< gradients of bf16 weights are summed over ranks in bf16
+  std::int64_t sms = 132;  ///< of the GPU, 132 on H100 and H200; FlashAttention in a fixed order needs it
+  bool documents = false;  ///< attention stays within documents: positions and a mask per token
+  Layout layout = {};      ///< what of the state this rank holds
+  std::int64_t tensor_ranks = 1;            ///< of which each data rank is made
+  bool rounded_sums = false;                ///< gradients of bf16 weights are summed over ranks in bf16
   std::int64_t chunk_logits = most_logits;  ///< at most, of a chunk of the head [elements]
   std::int64_t sampled = 0;                 ///< sentences that are sampled at the end, each at most T tokens
 };

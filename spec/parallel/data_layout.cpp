@@ -35,11 +35,12 @@ Layout layout_of(DataParallel data, std::int64_t ranks, std::int64_t shard_ranks
   return {data, ranks, within};
 }
 
-Mesh mesh_of(const Layout& layout) {
+Mesh mesh_of(const Layout& layout, std::int64_t tensor_ranks) {
   Mesh mesh;
   mesh.extents[Axis::dp_replicate] = layout.replicas();
   mesh.extents[Axis::dp_shard] = layout.shard_ranks;
   check(mesh, layout.ranks);
+  mesh.extents[Axis::tp] = tensor_ranks;
   return mesh;
 }
 

@@ -30,7 +30,7 @@ struct Layout {
 Layout layout_of(DataParallel data, std::int64_t ranks, std::int64_t shard_ranks = 0,
                  std::int64_t ranks_per_host = 0);
 
-/// dp_replicate = replicas, dp_shard = shard_ranks.
-Mesh mesh_of(const Layout& layout);
+/// dp_replicate = replicas, dp_shard = shard_ranks, tp = tensor_ranks.
+Mesh mesh_of(const Layout& layout, std::int64_t tensor_ranks = 1);
 
 }  // namespace assay::spec

@@ -33,8 +33,7 @@ Mesh data_parallel_mesh(std::int64_t ranks);
 /// Errors: SpecError mesh_c1 (an extent below 1, or more than 2^31 - 1 ranks), mesh_c2 (the product is not
 /// `ranks`).
 void check(const Mesh& mesh, std::int64_t ranks);
-/// Errors: SpecError mesh_c5 when an axis other than dp_replicate and dp_shard is longer than 1: the trainer
-/// has no such layout yet.
+/// Errors: SpecError mesh_c5 when pp or cp is longer than 1: the trainer has no such layout yet.
 void check_trainable(const Mesh& mesh);
 
 /// The bijection between [0, ranks) and coordinates. Errors: SpecError mesh_c1, mesh_c3 (rank out of range),

@@ -55,6 +55,28 @@ StepVolume step_volume(const Layout& layout, const Partition& partition, const S
   return volume;
 }
 
+Volume tensor_volume(const ModelSpec& model, const TensorRank& rank, const Partition& partition,
+                     std::int64_t shard_rank, const TensorTraffic& traffic) {
+  Volume volume;
+  if (rank.ranks == 1) return volume;
+  const std::int64_t L = model.layers, again = traffic.recompute == Recompute::block ? L : 0;
+  const Count stream = Count(traffic.accumulation) * traffic.tokens * model.width * traffic.activation_bytes;
+  volume.all_gather = (6 * L + 2 + 2 * again) * stream;
+  volume.reduce_scatter = (4 * L + 2 + again) * stream;
+  volume.all_reduce =
+      Count(norms) * fp64_bytes + 3 * Count(traffic.accumulation) * traffic.tokens * traffic.statistic_bytes;
+  const std::vector<Placement> all = placements(model, rank);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].shared()) continue;
+    const Parameter& own = partition.inventory.parameters[i];
+    const Inventory::Range held = partition.owned(own.block, shard_rank);
+    const std::int64_t begin = std::max(held.begin, own.offset),
+                       end = std::min(held.end, own.offset + own.size);
+    volume.all_reduce += Count(std::max<std::int64_t>(0, end - begin)) * traffic.gradient_bytes;
+  }
+  return volume;
+}
+
 double sent_bytes(const Volume& volume, std::int64_t ranks) {
   const double fraction = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
   return fraction * (2 * volume.all_reduce.to_double() + volume.reduce_scatter.to_double() +

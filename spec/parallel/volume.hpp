@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "spec/count.hpp"
+#include "spec/memory/recompute.hpp"
 #include "spec/parallel/data_layout.hpp"
 #include "spec/parallel/partition.hpp"
+#include "spec/parallel/placement.hpp"
 
 namespace assay::spec {
 
@@ -21,7 +23,8 @@ struct Volume {
 struct StepVolume {
   Volume shard;    ///< ranks that hold one copy of the state between them
   Volume replica;  ///< ranks that hold the same shard
-  Volume world;    ///< all ranks: the loss
+  Volume world;    ///< all data ranks: the loss
+  Volume tensor;   ///< the tensor ranks of a data rank (tensor_volume)
   bool operator==(const StepVolume&) const = default;
 };
 
@@ -41,6 +44,20 @@ std::vector<std::int64_t> block_gathers(std::int64_t blocks, std::int64_t accumu
 /// Of one step. `partition` is over layout.shard_ranks. Errors: SpecError volume_c1, volume_c2 (a partition
 /// over another number of ranks).
 StepVolume step_volume(const Layout& layout, const Partition& partition, const StepTraffic& traffic);
+
+/// What determines the volume of tensor parallelism. Bytes per element: of an activation, of a statistic of
+/// the loss, of a gradient that the optimizer reads.
+struct TensorTraffic {
+  std::int64_t tokens = 1;  ///< N of a micro-batch
+  std::int64_t accumulation = 1;
+  Recompute recompute = Recompute::none;
+  std::int64_t activation_bytes = 4, statistic_bytes = 4, gradient_bytes = 4;
+};
+
+/// Of one step, over the tensor ranks, those that share key and value heads included, of tensor rank `rank`
+/// and shard `shard_rank` of `partition`, which is of the rank's model. Nothing with one tensor rank.
+Volume tensor_volume(const ModelSpec& model, const TensorRank& rank, const Partition& partition,
+                     std::int64_t shard_rank, const TensorTraffic& traffic);
 
 /// Bytes that every one of `ranks` sends, at least and in a ring: (n-1)/n of what is scattered or gathered,
 /// twice that of an all-reduce. [B] Source: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce

@@ -16,6 +16,33 @@ using DecoderGradients = DecoderParameters<typename Ops::Gradient, typename Ops:
 /// own.
 constexpr ReadBy readers(bool kept) { return kept ? ReadBy::both : ReadBy::forward; }
 
+/// The rows of all tensor ranks: x [N/t, C] -> [N, C]. With one rank x itself.
+template <OpSet Ops, class Rows>
+Rows all_rows(Ops& ops, const Site& site, Rows x) {
+  auto gathering = ops.begin_all_gather(site, std::move(x));
+  return ops.wait(std::move(gathering));
+}
+
+/// The sum over tensor ranks of their parts, of which each keeps its own rows: [N, C] -> [N/t, C]. With one
+/// rank `part` itself.
+template <OpSet Ops>
+typename Ops::Tensor own_rows(Ops& ops, const Site& site, typename Ops::Tensor part) {
+  auto scattering = ops.begin_reduce_scatter(site, std::move(part));
+  return ops.wait(std::move(scattering));
+}
+
+/// residual [N/t, out] plus this rank's rows of x W^T, whose summed axis is split over the tensor ranks:
+/// each has x [N, in/t] and W [out, in/t]. With one rank the GEMM adds the residual in its write-back;
+/// with several it is added once, behind the sum over ranks.
+template <OpSet Ops>
+typename Ops::Tensor row_parallel(Ops& ops, const Site& site, const typename Ops::Tensor& residual,
+                                  const typename Ops::Operand& x, const typename Ops::Weight& weight) {
+  if (ops.tensor_ranks() == 1) return ops.linear_residual(site, residual, x, weight);
+  typename Ops::Tensor sum = own_rows(ops, site, ops.linear(site, x, weight));
+  ops.add_residual(site, sum, residual);
+  return sum;
+}
+
 template <OpSet Ops>
 typename Ops::Tensor attention_forward(Ops& ops, const typename Ops::Tensor& x,
                                        const DecoderWeights<Ops>& weights, Recompute recompute,
@@ -24,8 +51,10 @@ typename Ops::Tensor attention_forward(Ops& ops, const typename Ops::Tensor& x,
              keep_attention = recompute < Recompute::attention;
   Normed<Ops> norm =
       ops.rms_norm(site::norm_attention, x, weights.norm_attention, weights.qkv, readers(keep));
+  typename Ops::Operand rows = all_rows(ops, site::qkv, norm.y);
   typename Ops::Tensor qkv =
-      ops.linear(qk_norm ? site::qkv_raw : site::qkv, norm.y, weights.qkv, weights.qkv_bias);
+      ops.linear(qk_norm ? site::qkv_raw : site::qkv, rows, weights.qkv, weights.qkv_bias);
+  rows = {};
   saved.x = x;
   saved.rstd = norm.rstd;
   if (keep) saved.normed = ops.kept(norm.y);
@@ -42,7 +71,7 @@ typename Ops::Tensor attention_forward(Ops& ops, const typename Ops::Tensor& x,
   const typename Ops::Operand attended =
       ops.attention_operand(site::attention_output, saved.attention, weights.output, readers(keep_attention));
   if (keep_attention) saved.attended = ops.kept(attended);
-  return ops.linear_residual(site::attention_output, x, attended, weights.output);
+  return row_parallel(ops, site::attention_output, x, attended, weights.output);
 }
 
 template <OpSet Ops>
@@ -53,7 +82,8 @@ void gate_up_forward(Ops& ops, const typename Ops::Tensor& x, const DecoderWeigh
   saved.x_mid = x;
   saved.rstd_mid = norm.rstd;
   if (keep) saved.normed_mid = ops.kept(norm.y);
-  saved.gate_up = ops.linear(site::gate_up, norm.y, weights.gate_up);
+  const typename Ops::Operand rows = all_rows(ops, site::gate_up, norm.y);
+  saved.gate_up = ops.linear(site::gate_up, rows, weights.gate_up);
 }
 
 template <OpSet Ops>
@@ -62,7 +92,7 @@ typename Ops::Tensor down_forward(Ops& ops, const typename Ops::Tensor& x, const
   const bool keep = recompute == Recompute::none;
   const typename Ops::Operand gated = ops.gate(site::gate, saved.gate_up, weights.down, readers(keep));
   if (keep) saved.gated = ops.kept(gated);
-  return ops.linear_residual(site::down, x, gated, weights.down);
+  return row_parallel(ops, site::down, x, gated, weights.down);
 }
 
 /// x [N, D] -> [N, D]. Fills `saved` with what `recompute` keeps for backward.
@@ -96,18 +126,20 @@ void forward_again(Ops& ops, const DecoderWeights<Ops>& weights, BlockActivation
 template <OpSet Ops>
 void mlp_backward(Ops& ops, typename Ops::Tensor& dx, const DecoderWeights<Ops>& weights,
                   const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved) {
-  typename Ops::Operand dy = ops.gradient_operand(site::down, dx, weights.down);
+  typename Ops::Operand dy = all_rows(ops, site::down, ops.gradient_operand(site::down, dx, weights.down));
   typename Ops::Tensor d_gated = ops.linear_input_gradient(site::down, dy, weights.down);
   GateGradient<Ops> gate = ops.gate_backward(site::gate, std::move(d_gated), std::exchange(saved.gate_up, {}),
                                              std::exchange(saved.gated, {}), weights.gate_up, weights.down);
   ops.linear_weight_gradient(site::down, dy, gate.gated, gradients.down);
   gate.gated = {};
   dy = {};
-  typename Ops::Tensor d_normed = ops.linear_input_gradient(site::gate_up, gate.d_gate_up, weights.gate_up);
-  const typename Ops::Operand normed = ops.rms_norm_backward(
+  typename Ops::Tensor d_normed =
+      own_rows(ops, site::gate_up, ops.linear_input_gradient(site::gate_up, gate.d_gate_up, weights.gate_up));
+  typename Ops::Operand normed = ops.rms_norm_backward(
       site::norm_mlp, std::move(d_normed), saved.x_mid, weights.norm_mlp, saved.rstd_mid, dx,
       gradients.norm_mlp, weights.gate_up, std::exchange(saved.normed_mid, {}), ForwardValue::read);
   saved.x_mid = typename Ops::Tensor{};
+  normed = all_rows(ops, site::gate_up, std::move(normed));
   ops.linear_weight_gradient(site::gate_up, gate.d_gate_up, normed, gradients.gate_up);
 }
 
@@ -121,7 +153,8 @@ typename Ops::Tensor attention_gradient(Ops& ops, const typename Ops::Tensor& dx
     const auto again = ops.recompute();
     saved.attention = ops.attention(site::attention, saved.qkv);
   }
-  typename Ops::Operand upstream = ops.gradient_operand(site::attention_output, dx, weights.output);
+  typename Ops::Operand upstream =
+      all_rows(ops, site::attention_output, ops.gradient_operand(site::attention_output, dx, weights.output));
   typename Ops::Operand attended = std::exchange(saved.attended, {});
   if (!attended.defined())
     attended = ops.attention_operand(site::attention_output, saved.attention, weights.output,
@@ -151,10 +184,12 @@ void attention_backward(Ops& ops, typename Ops::Tensor& dx, const DecoderWeights
   if (ops.model().qkv_bias) ops.bias_gradient(site::qkv_bias, d_qkv, gradients.qkv_bias);
   const typename Ops::Operand dqkv = ops.gradient_operand(site::qkv, d_qkv, weights.qkv);
   d_qkv = typename Ops::Tensor{};
-  typename Ops::Tensor d_normed = ops.linear_input_gradient(site::qkv, dqkv, weights.qkv);
-  const typename Ops::Operand normed = ops.rms_norm_backward(
+  typename Ops::Tensor d_normed =
+      own_rows(ops, site::qkv, ops.linear_input_gradient(site::qkv, dqkv, weights.qkv));
+  typename Ops::Operand normed = ops.rms_norm_backward(
       site::norm_attention, std::move(d_normed), saved.x, weights.norm_attention, saved.rstd, dx,
       gradients.norm_attention, weights.qkv, std::exchange(saved.normed, {}), ForwardValue::read);
+  normed = all_rows(ops, site::qkv, std::move(normed));
   ops.linear_weight_gradient(site::qkv, dqkv, normed, gradients.qkv);
 }
 

@@ -11,7 +11,8 @@ template <OpSet Ops>
 typename Ops::Tensor hidden(Ops& ops, Recompute recompute, Activations<Ops>* saved) {
   const std::int64_t L = ops.model().layers;
   ops.moment("forward of the embedding");
-  typename Ops::Tensor x = ops.embedding(site::embedding, ops.acquire(0).embedding);
+  typename Ops::Tensor x =
+      own_rows(ops, site::embedding, ops.embedding(site::embedding, ops.acquire(0).embedding));
   ops.release(0);
   if (saved) saved->blocks.resize(static_cast<std::size_t>(L));
   for (std::int64_t block = 1; block <= L; ++block) {
@@ -32,10 +33,11 @@ void forward(Ops& ops, Recompute recompute, Activations<Ops>& saved) {
   saved.x_final = hidden(ops, recompute, &saved);
   ops.moment("the head");
   const auto weights = ops.acquire(end);
-  const Normed<Ops> norm =
-      ops.rms_norm(site::norm_final, saved.x_final, weights.norm, weights.head, ReadBy::both);
+  Normed<Ops> norm = ops.rms_norm(site::norm_final, saved.x_final, weights.norm, weights.head, ReadBy::both);
   saved.rstd_final = norm.rstd;
-  saved.d_normed_final = head_forward_backward(ops, norm.y, weights.head, ops.gradients(end).head);
+  const typename Ops::Operand x = all_rows(ops, site::head, std::exchange(norm.y, {}));
+  saved.d_normed_final =
+      own_rows(ops, site::head, head_forward_backward(ops, x, weights.head, ops.gradients(end).head));
   ops.release(end);
 }
 
@@ -61,11 +63,12 @@ void backward(Ops& ops, Activations<Ops> saved) {
     ops.gradients_ready(block);
   }
   ops.moment("backward of the embedding");
+  dx = all_rows(ops, site::embedding, std::move(dx));
   ops.embedding_backward(site::embedding, dx, ops.gradients(0).embedding);
   ops.gradients_ready(0);
 }
 
-/// Logits [N, V] of a batch, nothing kept.
+/// Logits [N, V] of a batch, of this rank's part of the vocabulary; nothing kept.
 template <OpSet Ops>
 typename Ops::Tensor logits(Ops& ops) {
   const std::int64_t end = ops.model().layers + 1;
@@ -73,7 +76,8 @@ typename Ops::Tensor logits(Ops& ops) {
   ops.moment("logits");
   const auto weights = ops.acquire(end);
   const Normed<Ops> norm = ops.rms_norm(site::norm_final, x, weights.norm, weights.head, ReadBy::forward);
-  typename Ops::Tensor out = ops.linear(site::head, norm.y, weights.head);
+  const typename Ops::Operand rows = all_rows(ops, site::head, norm.y);
+  typename Ops::Tensor out = ops.linear(site::head, rows, weights.head);
   ops.release(end);
   return out;
 }

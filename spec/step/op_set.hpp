@@ -71,6 +71,15 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
   ops.moment("forward of block", 1, "");
   ops.recompute();
 
+  // Tensor parallelism: t ranks, each with 1/t of every matrix, and N/t of the rows of the residual stream.
+  // Collectives begin and are waited for apart, so that other work may run between; with one rank both give
+  // back what they were given. A rank's rows are neighbours, in the order of the ranks.
+  { ops.tensor_ranks() } -> std::same_as<std::int64_t>;
+  { ops.wait(ops.begin_all_gather(site, x)) } -> std::same_as<typename Ops::Tensor>;
+  { ops.wait(ops.begin_all_gather(site, operand)) } -> std::same_as<typename Ops::Operand>;
+  { ops.wait(ops.begin_reduce_scatter(site, taken)) } -> std::same_as<typename Ops::Tensor>;
+  ops.add_residual(site, into, x);
+
   // Shared by all.
   // Where a tensor becomes what GEMMs read. The weight that they read beside it says in which type: compute
   // type or FP8. An upstream gradient is read by the input's and the weight's gradient.

@@ -65,16 +65,19 @@ class StepRunner {
              const spec::Layout& layout, const impl::run::StepSettings& settings, std::uint64_t seed,
              Dtype states = Dtype::f32, Dtype wire = Dtype::f32,
              spec::Recompute recompute = spec::Recompute::norms_swiglu,
-             const spec::LinearPrecision& linear = {})
+             const spec::LinearPrecision& linear = {}, std::int64_t tensor_ranks = 1)
       : device_(device),
         context_(model.context),
-        groups_(communicator, layout),
-        buffers_(impl::allocate(model, dtype, device, states, layout, groups_.shard().rank())),
-        parameters_(impl::make_parameters(buffers_, model, groups_,
+        rank_model_(spec::tensor_model(model, tensor_ranks)),
+        groups_(communicator, layout, tensor_ranks, spec::kv_holders(model, tensor_ranks)),
+        buffers_(impl::allocate(model, dtype, device, states, layout, groups_.shard().rank(),
+                                groups_.tensor_rank())),
+        parameters_(impl::make_parameters(buffers_, rank_model_, groups_,
                                           impl::scalar_type(dtype == Dtype::bf16 ? wire : dtype))),
-        model_(model, *parameters_, model.context, impl::scalar_type(dtype), device, recompute, linear),
+        model_(rank_model_, *parameters_, model.context, impl::scalar_type(dtype), device, recompute, linear,
+               {.ranks = tensor_ranks > 1 ? &groups_.tensor() : nullptr, .vocab = model.vocab}),
         clock_(device),
-        executor_(model_, buffers_, *parameters_, communicator, settings, clock_) {
+        executor_(model_, buffers_, *parameters_, groups_, settings, clock_) {
     impl::initialise(buffers_, model, seed);
     parameters_->weights_changed();
   }
@@ -126,6 +129,7 @@ class StepRunner {
 
   at::Device device_;
   std::int64_t context_;
+  spec::ModelSpec rank_model_;  ///< what one tensor rank computes
   impl::LayoutGroups groups_;
   impl::ParameterBuffers buffers_;
   std::unique_ptr<impl::ParameterLayout> parameters_;

@@ -71,8 +71,9 @@ void check(const Study& study) {
   for (const std::int64_t ranks : study.ranks) {
     const spec::RunConfig config = spec::load(study.recipe, settings_of(study, {ranks}));
     spec::check(config, spec::find_model(config.model));
-    spec::batch_of(config.sequences, config.micro, ranks);
-    spec::layout_of(config.data_parallel, ranks, config.shard_ranks, /*ranks_per_host=*/ranks);
+    const std::int64_t data_ranks = spec::data_ranks(config, ranks);
+    spec::batch_of(config.sequences, config.micro, data_ranks);
+    spec::layout_of(config.data_parallel, data_ranks, config.shard_ranks, /*ranks_per_host=*/data_ranks);
     if (fs::exists(folder_of(study, {ranks}) / "run.jsonl"))
       throw UserError(ExitCode::usage, folder_of(study, {ranks}).string() +
                                            " already holds a run: give another --run, or remove it");

@@ -1,25 +1,52 @@
 #include "impl/params/layouts/layout_groups.hpp"
 
+#include <algorithm>
+#include <vector>
+
 namespace assay::impl {
 
 namespace {
-/// The group along an axis: the world itself where it is all of it, a lone rank where it is one.
-Communicator* group_along(Communicator& world, const spec::Mesh& mesh, spec::Axis axis,
-                          std::unique_ptr<Communicator>& owned) {
-  const auto ranks = spec::group_of(mesh, world.rank(), axis);
-  if (static_cast<int>(ranks.size()) == world.size()) return &world;
-  owned = ranks.size() == 1 ? make_self_communicator() : world.group(ranks);
-  return owned.get();
+
+/// The ranks that differ from `rank` in `axes` alone, in their order.
+std::vector<std::int64_t> group_along(const spec::Mesh& mesh, std::int64_t rank,
+                                      const std::vector<spec::Axis>& axes) {
+  std::vector<std::int64_t> ranks = {rank};
+  for (const spec::Axis axis : axes) {
+    std::vector<std::int64_t> wider;
+    for (const std::int64_t each : ranks) {
+      const auto along = spec::group_of(mesh, each, axis);
+      wider.insert(wider.end(), along.begin(), along.end());
+    }
+    ranks = std::move(wider);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
 }
+
 }  // namespace
 
-LayoutGroups::LayoutGroups(Communicator& world, const spec::Layout& layout) : world_(world), layout_(layout) {
-  const spec::Mesh mesh = spec::mesh_of(layout);
-  spec::check(mesh, world.size());
+LayoutGroups::LayoutGroups(Communicator& all, const spec::Layout& layout, std::int64_t tensor_ranks,
+                           std::int64_t holders)
+    : all_(all), layout_(layout) {
+  using spec::Axis;
+  const spec::Mesh mesh = spec::mesh_of(layout, tensor_ranks);
+  spec::check(mesh, all.size());
   spec::check_trainable(mesh);
-  shard_ = group_along(world, mesh, spec::Axis::dp_shard, owned_shard_);
-  replicas_ = group_along(world, mesh, spec::Axis::dp_replicate, owned_replicas_);
-  with_rank_0_ = spec::group_of(mesh, world.rank(), spec::Axis::dp_shard).front() == 0;
+  // All ranks themselves where the group is all of them, a lone rank where it is one.
+  const auto group = [&](const std::vector<std::int64_t>& ranks) {
+    if (static_cast<int>(ranks.size()) == all.size()) return &all;
+    owned_.push_back(ranks.size() == 1 ? make_self_communicator() : all.group(ranks));
+    return owned_.back().get();
+  };
+  const std::vector<std::int64_t> shard = group_along(mesh, all.rank(), {Axis::dp_shard}),
+                                  tensor = group_along(mesh, all.rank(), {Axis::tp});
+  data_ = group(group_along(mesh, all.rank(), {Axis::dp_replicate, Axis::dp_shard}));
+  shard_ = group(shard);
+  replicas_ = group(group_along(mesh, all.rank(), {Axis::dp_replicate}));
+  tensor_ = group(tensor);
+  const auto first = tensor.begin() + tensor_->rank() / holders * holders;
+  holders_ = group({first, first + holders});
+  with_rank_0_ = shard.front() < tensor_ranks;
 }
 
 }  // namespace assay::impl

@@ -1,34 +1,45 @@
 #pragma once
-// The groups of ranks in which a layout communicates (spec/parallel/data_layout.md).
+// The groups of ranks in which a run communicates, one for each axis of the mesh (spec/parallel/mesh.md).
 #include <memory>
 
 #include "impl/comm/communicator.hpp"
 #include "spec/parallel/data_layout.hpp"
+#include "spec/parallel/placement.hpp"
 
 namespace assay::impl {
 
 class LayoutGroups {
  public:
-  /// Every rank of `world` calls. Errors: SpecError mesh_c2 when the layout is of another number of ranks;
+  /// Every rank of `all` calls. `layout`: of the data ranks. `tensor_ranks`: of which each of them is made;
+  /// neighbours in groups of `holders` share parameters of which there are fewer than tensor ranks
+  /// (spec/parallel/placement.md). Errors: SpecError mesh_c2 when the layout is of another number of ranks;
   /// those of the engine.
-  LayoutGroups(Communicator& world, const spec::Layout& layout);
+  LayoutGroups(Communicator& all, const spec::Layout& layout, std::int64_t tensor_ranks = 1,
+               std::int64_t holders = 1);
 
   const spec::Layout& layout() const { return layout_; }
-  Communicator& world() { return world_; }
-  /// Ranks that hold one copy of the state between them.
+  Communicator& all() { return all_; }
+  /// Ranks that read different sequences and hold the same part of every matrix.
+  Communicator& data() { return *data_; }
+  /// Of the data ranks, those that hold one copy of the state between them.
   Communicator& shard() { return *shard_; }
-  /// Ranks that hold the same shard of it.
+  /// Of the data ranks, those that hold the same shard of it.
   Communicator& replicas() { return *replicas_; }
-  /// Whether rank 0 of the world is in this rank's shard group, as the rank 0 of it.
+  /// Ranks that read the same sequences and hold different parts of every matrix.
+  Communicator& tensor() { return *tensor_; }
+  /// Of the tensor ranks, those that hold the same key and value heads.
+  Communicator& holders() { return *holders_; }
+  spec::TensorRank tensor_rank() const { return {tensor_->size(), tensor_->rank()}; }
+  /// Whether data rank 0 is in this rank's shard group, as the rank 0 of it.
   bool with_rank_0() const { return with_rank_0_; }
 
  private:
-  Communicator& world_;
+  Communicator& all_;
   const spec::Layout layout_;
   bool with_rank_0_ = true;
-  std::unique_ptr<Communicator> owned_shard_, owned_replicas_;
-  Communicator* shard_ = nullptr;
-  Communicator* replicas_ = nullptr;
+  std::vector<std::unique_ptr<Communicator>> owned_;
+  Communicator *data_ = nullptr, *shard_ = nullptr, *replicas_ = nullptr, *tensor_ = nullptr,
+               *holders_ = nullptr;
 };
 
 }  // namespace assay::impl

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "impl/ops/clip_grad_norm/clip_grad_norm.hpp"
 #include "impl/params/optimizer.hpp"
 
 namespace assay::impl {
@@ -36,7 +35,7 @@ void LocalParameters::begin_step(linear::GradientSum first) {
     zero_gradients(buffers_.gradients);
 }
 
-at::Tensor LocalParameters::sum_of_squares() { return clip_grad_norm::sum_of_squares(buffers_.gradients); }
+at::Tensor LocalParameters::sum_of_squares() { return owned_sum_of_squares(buffers_); }
 
 std::string LocalParameters::non_finite_sum() const { return first_non_finite_gradient(buffers_); }
 

@@ -164,6 +164,7 @@ spec::record::RunStart describe(const RunFacts& facts, Communicator& communicato
   start.layout = {.data = std::string(spec::to_string(layout.data)),
                   .shard_ranks = layout.shard_ranks,
                   .reduce = reduced_in(facts.config)};
+  if (facts.config.tensor_ranks > 1) start.tensor_ranks = facts.config.tensor_ranks;
   start.steps = facts.config.steps;
   start.expected_first_loss = expected_first_loss(facts);
   start.planned_memory_bytes = facts.memory.peak.to_int64();

@@ -14,6 +14,7 @@
 #include "spec/config/value.hpp"
 #include "spec/error.hpp"
 #include "spec/ops/attention.hpp"
+#include "spec/parallel/placement.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::impl::run {
@@ -113,11 +114,12 @@ std::string settled_text(const spec::RunConfig& config) {
 attention::Shape attention_shape(const spec::RunConfig& config, const spec::ModelSpec& model,
                                  const spec::Batch& batch) {
   const bool documents = config.end_of_document >= 0 && config.sequence_length > 1;
+  const spec::ModelSpec own = spec::tensor_model(model, config.tensor_ranks);
   return {.type = scalar_type(config.dtype),
           .B = batch.micro,
           .T = config.sequence_length,
-          .H = model.heads,
-          .K = model.kv_heads,
+          .H = own.heads,
+          .K = own.kv_heads,
           .E = model.head_dim,
           .documents = documents,
           .offsets = documents,

@@ -71,6 +71,7 @@ bool changes_rounding_alone(const std::string& name) {
                                         "compute.linear_weights",
                                         "parallel.data",
                                         "parallel.shard_ranks",
+                                        "parallel.tensor",
                                         "parallel.reduce",
                                         "parallel.check_replicas_every",
                                         "parallel.stall_seconds"};

@@ -259,6 +259,45 @@ std::int64_t PaperOps::operand_element(const Gemm& gemm) const {
   return gemm.recipe == quantise::Recipe::none ? element_ : 1;
 }
 
+// Collectives over the tensor ranks.
+
+void PaperOps::record(const Site& site, Collective kind, const Count& bytes) {
+  if (!trace_) return;
+  trace_->collectives.push_back({.op = site.op,
+                                 .kind = kind,
+                                 .bytes = bytes,
+                                 .calls = static_cast<double>(times_) * static_cast<double>(chunk_times_)});
+}
+
+PaperOps::Pending<Tensor> PaperOps::begin_all_gather(const Site& site, Tensor x) {
+  if (tensor_ranks() == 1) return {std::move(x), {}};
+  std::vector<std::int64_t> shape = x.storage->shape;
+  shape.front() *= tensor_ranks();
+  record(site, Collective::all_gather, Count(entries_of(shape)) * element_);
+  return {temporary("all_rows", shape, element_), std::move(x)};
+}
+
+PaperOps::Pending<Operand> PaperOps::begin_all_gather(const Site& site, Operand x) {
+  if (tensor_ranks() == 1) return {std::move(x), {}};
+  read(x, ReadBy::forward);
+  Pending<Tensor> pending = begin_all_gather(site, std::move(x.tensor));
+  return {operand(pending.value), std::move(pending.source)};
+}
+
+PaperOps::Pending<Tensor> PaperOps::begin_reduce_scatter(const Site& site, Tensor part) {
+  if (tensor_ranks() == 1) return {std::move(part), {}};
+  std::vector<std::int64_t> shape = part.storage->shape;
+  record(site, Collective::reduce_scatter, Count(entries_of(shape)) * element_);
+  shape.front() /= tensor_ranks();
+  return {temporary("own_rows", shape, element_), std::move(part)};
+}
+
+void PaperOps::add_residual(const Site& site, Tensor& sum, const Tensor& residual) {
+  match(site, sum.columns(), residual.columns());
+  match(site, sum.rows(), residual.rows());
+  write(sum);
+}
+
 Tensor PaperOps::zeros_like(const Site& site, const Tensor& x) {
   return make(site.gradient, site.gradient_purpose, x.storage->shape, element_);
 }

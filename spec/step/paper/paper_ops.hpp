@@ -111,11 +111,22 @@ struct OpMemory {
   std::int64_t times = 1;  ///< chunks of the head that it stands for
 };
 
+enum class Collective { all_gather, reduce_scatter, all_reduce };
+
+/// One collective over the tensor ranks, or several of the same size.
+struct CollectiveRecord {
+  time::StepOp op;  ///< that it serves
+  Collective kind = Collective::all_gather;
+  Count bytes;       ///< of the whole tensor [B]
+  double calls = 0;  ///< in a step
+};
+
 /// What a run writes down.
 struct Trace {
-  std::vector<OpRecord> ops;     ///< in the order of the template's calls
-  std::vector<OpMemory> memory;  ///< of each call
-  ExecutedFlops executed;        ///< FLOPs that run, by component and pass
+  std::vector<CollectiveRecord> collectives;  ///< in their order
+  std::vector<OpRecord> ops;                  ///< in the order of the template's calls
+  std::vector<OpMemory> memory;               ///< of each call
+  ExecutedFlops executed;                     ///< FLOPs that run, by component and pass
 };
 
 class PaperOps {
@@ -156,6 +167,22 @@ class PaperOps {
 
   /// x as a GEMM reads it in the compute type.
   Operand operand(const Tensor& x) const;
+  /// A collective's result; what it reads is held until it was waited for.
+  template <class T>
+  struct Pending {
+    T value;
+    Tensor source;
+  };
+  std::int64_t tensor_ranks() const { return s_.tensor_ranks; }
+  Pending<Tensor> begin_all_gather(const Site& site, Tensor x);
+  Pending<Operand> begin_all_gather(const Site& site, Operand x);
+  Pending<Tensor> begin_reduce_scatter(const Site& site, Tensor part);
+  template <class T>
+  T wait(Pending<T> pending) const {
+    return std::move(pending.value);
+  }
+  void add_residual(const Site& site, Tensor& sum, const Tensor& residual);
+
   Operand gradient_operand(const Site& site, const Tensor& x, const Weight& weight);
   Operand kept(const Operand& value) const;
   Tensor zeros_like(const Site& site, const Tensor& x);
@@ -227,6 +254,7 @@ class PaperOps {
               std::optional<Gemm> gemm = {});
   void record_gemm(const Site& site, time::StepPass pass, const Gemm& gemm, const Count& bytes);
   void execute(FlopComponent component, ExecutedPass pass, ExecutedCount count);
+  void record(const Site& site, Collective kind, const Count& bytes);
   const ExecutedFlops& attention_flops();
   attention::Mask mask() const { return {.documents = documents_, .window = s_.model.window}; }
   rope::Shape turned() const;  ///< q and k

@@ -80,7 +80,7 @@ class CountingCommunicator : public ForwardingCommunicator {
 /// Of all groups together.
 inline spec::Volume total(const spec::StepVolume& step) {
   spec::Volume sum;
-  for (const spec::Volume& volume : {step.shard, step.replica, step.world}) {
+  for (const spec::Volume& volume : {step.shard, step.replica, step.world, step.tensor}) {
     sum.all_reduce += volume.all_reduce;
     sum.reduce_scatter += volume.reduce_scatter;
     sum.all_gather += volume.all_gather;

@@ -69,8 +69,8 @@ Held run(const spec::Layout& layout, Dtype dtype, const std::string& from, int f
       GatheredState gathered(runner.buffers(), &runner.groups());
       if (communicator.rank() == 0)
         checkpoint::save(to, runner.buffers(), {.step = first + steps, .tokens = 1, .config = ""}, 5,
-                         [&](at::Tensor ParameterBuffers::*buffer, const spec::Parameter& parameter) {
-                           return gathered.values(buffer, parameter);
+                         [&](at::Tensor ParameterBuffers::*buffer, std::size_t index) {
+                           return gathered.values(buffer, index);
                          });
       else
         gathered.serve();

@@ -28,11 +28,33 @@ struct LayoutCase {
   int steps = 5;
   double tolerance = 1e-11;     ///< relative, in fp64
   std::vector<int> order = {};  ///< of micro-batches: StepRunner::step
+  std::int64_t tensor = 1;      ///< ranks of which each data rank is made
+  spec::Recompute recompute = spec::Recompute::norms_swiglu;
 };
+
+/// The drawn model, with extents that `tensor` ranks may split: fewer KV heads than ranks, as many, or more;
+/// a vocabulary that they need not divide.
+inline spec::ModelSpec case_model(const LayoutCase& c) {
+  spec::ModelSpec model = tiny_model(c.seed);
+  if (c.tensor == 1) return model;
+  const auto t = c.tensor, draw = static_cast<std::int64_t>(c.seed);
+  model.kv_heads = draw % 3 == 0 ? 1 : draw % 3 == 1 ? t : t % 2 == 0 ? 2 : t;
+  model.heads = t * (model.kv_heads == t ? 1 + draw % 2 : model.kv_heads);
+  model.ffn = t * (2 + draw % 3);
+  model.vocab = std::max(model.vocab, t + 1);
+  model.context = std::max<std::int64_t>(model.context, 12);
+  return model;
+}
+
+/// Tokens of a sequence: a micro-batch of any size is split evenly.
+inline std::int64_t case_tokens(const LayoutCase& c) {
+  return c.tensor == 1 ? 5 : c.tensor == 2 ? 6 : 2 * c.tensor;
+}
 
 inline std::string describe(const LayoutCase& c, const spec::Layout& layout) {
   std::ostringstream text;
-  text << describe(tiny_model(c.seed)) << ", " << spec::to_string(layout.data) << " of " << layout.ranks
+  text << describe(case_model(c)) << ", tensor " << c.tensor << ", recompute "
+       << static_cast<int>(c.recompute) << ", " << spec::to_string(layout.data) << " of " << layout.ranks
        << " ranks in shards of " << layout.shard_ranks << ", micro " << c.micro << " x " << c.accumulation
        << ", documents " << static_cast<int>(c.documents) << ", ignored " << static_cast<int>(c.ignored)
        << ", seed " << c.seed;
@@ -48,7 +70,7 @@ inline impl::run::StepSettings layout_settings() {
 
 /// The batch of a step, all ranks'.
 inline reference::Batch whole_batch(const LayoutCase& c, std::int64_t ranks, int step) {
-  return tiny_batch(tiny_model(c.seed), c.micro * c.accumulation * ranks, 5, c.documents, c.ignored,
+  return tiny_batch(case_model(c), c.micro * c.accumulation * ranks, case_tokens(c), c.documents, c.ignored,
                     c.seed * 16 + static_cast<std::uint64_t>(step));
 }
 
@@ -77,6 +99,35 @@ inline at::Tensor whole_of(StepRunner& runner, const at::Tensor& buffer) {
   return whole;
 }
 
+/// A whole buffer of this rank, [flat_size] of its inventory, as the whole model's, from all tensor ranks.
+/// NaN where holders of an entry do not have the same bits, and where a row of padding is not zero.
+/// Collective.
+inline at::Tensor of_tensor_ranks(StepRunner& runner, const at::Tensor& whole) {
+  const impl::ParameterBuffers& buffers = runner.buffers();
+  impl::Communicator& tensor = runner.groups().tensor();
+  at::Tensor parts = at::empty({tensor.size(), whole.numel()}, whole.options()),
+             out = at::full({buffers.model.flat_size}, std::nan(""), whole.options());
+  tensor.wait(tensor.begin_all_gather(whole, parts.view({-1})));
+  for (std::size_t i = 0; i < buffers.model.parameters.size(); ++i) {
+    const spec::Parameter& own = buffers.inventory.parameters[i];
+    for (int rank = 0; rank < tensor.size(); ++rank) {
+      const spec::Placement placement =
+          spec::placement(buffers.model.parameters[i], own, {tensor.size(), rank});
+      at::Tensor part = parts[rank].narrow(0, own.offset, own.size).view(own.shape);
+      if (placement.dimension >= 0) {
+        const std::int64_t padding = part.size(placement.dimension) - placement.count;
+        if (!part.narrow(placement.dimension, placement.count, padding).eq(0).all().item<bool>())
+          return at::full_like(out, std::nan(""));
+        part = part.narrow(placement.dimension, 0, placement.count);
+      }
+      at::Tensor to = impl::own_slice(placement, out.narrow(0, placement.whole.offset, placement.whole.size));
+      if (placement.holder > 0 && !at::equal(to, part)) return at::full_like(out, std::nan(""));
+      to.copy_(part);
+    }
+  }
+  return out;
+}
+
 /// The largest difference of any entry, relative to the largest entry of all; infinite where one is NaN.
 inline double distance(const at::Tensor& whole, const spec::Inventory& inventory,
                        const reference::Parameters<double>& expected) {
@@ -100,8 +151,9 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
                                              const std::function<void(impl::run::StepInput&)>& spoil = {}) {
   spec::Volume volume;
   CountingCommunicator counting(communicator, volume);
-  const spec::ModelSpec model = tiny_model(c.seed);
-  StepRunner runner(model, Dtype::f64, device, counting, layout, layout_settings(), c.seed);
+  const spec::ModelSpec model = case_model(c);
+  StepRunner runner(model, Dtype::f64, device, counting, layout, layout_settings(), c.seed, Dtype::f32,
+                    Dtype::f32, c.recompute, {}, c.tensor);
   reference::TrainState state = reference::initial_state(model, c.seed);
   const impl::run::StepSettings s = layout_settings();
   std::string found;
@@ -122,15 +174,25 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
                                                  .z_loss = s.z_loss},
                                                 3e-3);
     volume = {};
-    const auto result = runner.step(dealt(whole, c, layout.ranks, communicator.rank()),
+    const auto result = runner.step(dealt(whole, c, layout.ranks, runner.groups().data().rank()),
                                     static_cast<double>(whole.valid_tokens()), 3e-3, spoil, c.order);
-    const auto formula = spec::step_volume(layout, runner.buffers().partition,
-                                           {.accumulation = c.accumulation,
-                                            .gradient_bytes = 8,
-                                            .weight_bytes = 8,
-                                            .tied_embeddings = model.tied_embeddings});
+    auto formula = spec::step_volume(layout, runner.buffers().partition,
+                                     {.accumulation = c.accumulation,
+                                      .gradient_bytes = 8,
+                                      .weight_bytes = 8,
+                                      .tied_embeddings = model.tied_embeddings});
+    formula.tensor = spec::tensor_volume(model, runner.groups().tensor_rank(), runner.buffers().partition,
+                                         runner.buffers().shard_rank,
+                                         {.tokens = c.micro * case_tokens(c),
+                                          .accumulation = c.accumulation,
+                                          .recompute = c.recompute,
+                                          .activation_bytes = 8,
+                                          .statistic_bytes = 8,
+                                          .gradient_bytes = 8});
     // Weights are gathered as often as their block is asked for anew: other orders ask otherwise.
-    if (c.order.empty() && volume != total(formula) && found.empty())
+    if (c.order.empty() &&
+        (c.tensor == 1 ? volume != total(formula) : volume.reduce_scatter != total(formula).reduce_scatter) &&
+        found.empty())
       found = where + "bytes all-reduced " + volume.all_reduce.to_string() + ", scattered " +
               volume.reduce_scatter.to_string() + ", gathered " + volume.all_gather.to_string() +
               "; the formula has " + total(formula).all_reduce.to_string() + ", " +
@@ -144,13 +206,14 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
     near("clip coefficient", result.clip_coefficient, expected.clip_coefficient);
     runner.parameters().settle_weights();
     const impl::ParameterBuffers& buffers = runner.buffers();
-    compare(where + "the gradient",
-            distance(whole_of(runner, buffers.gradients), buffers.inventory, before.gradients), c.tolerance);
-    compare(where + "what the optimizer holds",
-            distance(whole_of(runner, buffers.master), buffers.inventory, state.parameters), c.tolerance);
+    const auto off = [&](const at::Tensor& own, const reference::Parameters<double>& wanted) {
+      return distance(of_tensor_ranks(runner, own), buffers.model, wanted);
+    };
+    compare(where + "the gradient", off(whole_of(runner, buffers.gradients), before.gradients), c.tolerance);
+    compare(where + "what the optimizer holds", off(whole_of(runner, buffers.master), state.parameters),
+            c.tolerance);
     if (buffers.whole(buffers.weights))
-      compare(where + "this rank's weights", distance(buffers.weights, buffers.inventory, state.parameters),
-              c.tolerance);
+      compare(where + "this rank's weights", off(buffers.weights, state.parameters), c.tolerance);
   }
   return found;
 }

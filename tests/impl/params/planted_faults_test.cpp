@@ -139,7 +139,7 @@ TEST(PlantedFaultsImpl, AccumulationSyncedEveryMicroBatchIsCaught) {
       ParameterLayout& parameters = planted ? static_cast<ParameterLayout&>(wrong) : *right;
       Model trained(model, parameters, model.context, at::kDouble, at::kCPU);
       run::PhaseClock clock(at::kCPU);
-      run::Executor executor(trained, buffers, parameters, counting, tests::layout_settings(), clock);
+      run::Executor executor(trained, buffers, parameters, groups, tests::layout_settings(), clock);
       const auto whole = tests::whole_batch(uneven, 2, 0);
       run::StepInput input{0, 1e-3, static_cast<double>(whole.valid_tokens()), {}};
       for (const auto& batch : tests::dealt(whole, uneven, 2, communicator.rank()))

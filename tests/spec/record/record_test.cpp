@@ -102,6 +102,7 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
                                           "expected_first_loss",
                                           "planned_memory_bytes",
                                           "attention",
+                                          "tensor_ranks",
                                           "linear",
                                           "executed_peak_flops",
                                           "deterministic",
@@ -122,6 +123,7 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
   start.expected_first_loss.emplace();
   start.planned_memory_bytes = 1;
   start.attention = "cudnn";
+  start.tensor_ranks = 4;
   start.linear = "fp8_tensor: activations e4m3";
   start.executed_peak_flops = 1.5e15;
   start.deterministic = true;

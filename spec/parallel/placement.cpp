@@ -1,0 +1,110 @@
+#include "spec/parallel/placement.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "spec/error.hpp"
+
+namespace assay::spec {
+
+namespace {
+
+std::int64_t divided_up(std::int64_t number, std::int64_t by) { return (number + by - 1) / by; }
+
+bool shapes_allow(const ModelSpec& m, std::int64_t t) {
+  return m.heads % t == 0 && (m.kv_heads % t == 0 || t % m.kv_heads == 0) && m.ffn % t == 0 && t <= m.vocab;
+}
+
+/// "; the nearest degrees that this model allows are 4 and 8"
+std::string nearest(const ModelSpec& model, std::int64_t ranks) {
+  std::int64_t below = ranks - 1, above = ranks + 1;
+  while (below > 1 && !shapes_allow(model, below)) --below;
+  while (above <= model.heads && !shapes_allow(model, above)) ++above;
+  const bool up = above <= model.heads;
+  return "; the nearest degree" + std::string(up ? "s" : "") + " that this model allows " +
+         (up ? "are " : "is ") + std::to_string(below) + (up ? " and " + std::to_string(above) : "");
+}
+
+}  // namespace
+
+void check_tensor_ranks(const ModelSpec& m, std::int64_t t, std::int64_t tokens) {
+  const auto degree = [&] { return "parallel.tensor=" + std::to_string(t); };
+  // placement_c1
+  require(t >= 1, "placement_c1", degree);
+  if (t == 1) return;
+  const auto refuse = [&](const char* what, std::int64_t extent) {
+    return degree() + " does not divide the " + std::to_string(extent) + " " + what + nearest(m, t);
+  };
+  // placement_c2
+  require(m.heads % t == 0, "placement_c2", [&] { return refuse("query heads", m.heads); });
+  // placement_c3
+  require(m.kv_heads % t == 0 || t % m.kv_heads == 0, "placement_c3", [&] {
+    return refuse("key and value heads", m.kv_heads) + ", as it is no multiple of them either";
+  });
+  // placement_c4
+  require(m.ffn % t == 0, "placement_c4", [&] { return refuse("entries of the MLP's inner width", m.ffn); });
+  // placement_c5
+  require(t <= m.vocab, "placement_c5", [&] {
+    return degree() + " is more than the " + std::to_string(m.vocab) + " entries of the vocabulary" +
+           nearest(m, t);
+  });
+  // placement_c6
+  require(tokens % t == 0, "placement_c6", [&] {
+    return degree() + " does not divide the " + std::to_string(tokens) +
+           " tokens of a micro-batch (batch.micro x batch.sequence_length), whose residual stream is split "
+           "over the tensor ranks; nearest multiples: " +
+           std::to_string(tokens / t * t) + " and " + std::to_string(divided_up(tokens, t) * t);
+  });
+  // placement_c7
+  require(!m.output_bias && !m.mlp_bias, "placement_c7", [&] {
+    return degree() + ": a bias behind the attention's output or in the MLP is not split over ranks yet";
+  });
+}
+
+ModelSpec tensor_model(const ModelSpec& model, std::int64_t ranks) {
+  if (ranks == 1) return model;
+  ModelSpec own = model;
+  own.heads = model.heads / ranks;
+  own.kv_heads = std::max<std::int64_t>(1, model.kv_heads / ranks);
+  own.ffn = model.ffn / ranks;
+  own.vocab = divided_up(model.vocab, ranks);
+  return own;
+}
+
+Placement placement(const Parameter& whole, const Parameter& own, const TensorRank& rank) {
+  Placement out{.whole = whole};
+  for (std::size_t d = 0; d < whole.shape.size(); ++d)
+    if (own.shape[d] != whole.shape[d]) out.dimension = static_cast<int>(d);
+  const auto split = static_cast<std::size_t>(std::max(out.dimension, 0));
+  const std::int64_t all = whole.shape[split], held = own.shape[split];
+  // The vocabulary is padded to equal parts, everything else divides: what is left over are copies.
+  const bool vocabulary = whole.role == Role::embedding || whole.role == Role::head;
+  out.holders = vocabulary ? 1 : held * rank.ranks / all;
+  out.holder = rank.rank % out.holders;
+  out.begin = std::min(all, rank.rank / out.holders * held);
+  out.count = std::min(held, all - out.begin);
+  return out;
+}
+
+std::vector<Placement> placements(const ModelSpec& model, const TensorRank& rank) {
+  check_tensor_ranks(model, rank.ranks, 0);
+  // placement_c1
+  require(rank.rank >= 0 && rank.rank < rank.ranks, "placement_c1",
+          [&] { return "tensor rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.ranks); });
+  const Inventory whole = inventory(model), own = inventory(tensor_model(model, rank.ranks));
+  std::vector<Placement> out;
+  for (std::size_t i = 0; i < own.parameters.size(); ++i)
+    out.push_back(placement(whole.parameters[i], own.parameters[i], rank));
+  return out;
+}
+
+std::int64_t kv_holders(const ModelSpec& model, std::int64_t ranks) {
+  return std::max<std::int64_t>(1, ranks / model.kv_heads);
+}
+
+OwnVocabulary own_vocabulary(std::int64_t vocab, const TensorRank& rank) {
+  const std::int64_t each = divided_up(vocab, rank.ranks), first = std::min(vocab, rank.rank * each);
+  return {first, std::min(each, vocab - first)};
+}
+
+}  // namespace assay::spec
