@@ -75,6 +75,39 @@ TEST_F(LayoutsProgram, ARunGoesOnInAnotherLayout) {
   EXPECT_EQ(moved.start.layout->shard_ranks, 2);
 }
 
+TEST_F(LayoutsProgram, TensorRanksAreTheSameRunAndGoOnInAnyOtherNumber) {
+  ASSERT_EQ(train("alone", "").code, 0);
+  ASSERT_EQ(train("two", "--ranks 2 parallel.tensor=2 checkpoint.every=2").code, 0);
+  fs::remove_all(folder("two") + "/checkpoints/step_00000004");
+  const auto more = train("two", "--ranks 4 parallel.tensor=2 parallel.data=shard checkpoint.resume=auto");
+  ASSERT_EQ(more.code, 0) << more.messages;
+  const auto alone = run_of("alone"), two = run_of("two");
+  ASSERT_EQ(two.steps.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(two.steps[i].sample_hash, alone.steps[i].sample_hash);
+    EXPECT_NEAR(two.steps[i].loss, alone.steps[i].loss, 2e-11 * alone.steps[i].loss) << i;
+  }
+  EXPECT_EQ(two.start.tensor_ranks, 2);
+  EXPECT_EQ(two.start.batch.ranks, 2);
+  ASSERT_TRUE(two.samples && alone.samples);
+  EXPECT_EQ(two.samples->samples, alone.samples->samples);
+  const auto audited = tests::assay({"audit", folder("two")});
+  EXPECT_EQ(audited.code, 0) << audited.output << audited.messages;
+}
+
+TEST_F(LayoutsProgram, TensorRanksThatDoNotFitAreRefusedBeforeAnyStarts) {
+  const std::vector<std::pair<std::string, std::string>> refused = {
+      {"--ranks 3 parallel.tensor=2", "start 2 or 4 ranks"},
+      {"--ranks 3 parallel.tensor=3", "query heads; the nearest degrees that this model allows"},
+      {"--ranks 2 parallel.tensor=2 compute.linear=fp8_tensor", "leave one of the two out"}};
+  for (const auto& [words, reason] : refused) {
+    const auto outcome = train("a", words);
+    EXPECT_EQ(outcome.code, 2) << words;
+    EXPECT_NE(outcome.messages.find(reason), std::string::npos) << outcome.messages;
+    EXPECT_FALSE(fs::exists(folder("a")));
+  }
+}
+
 TEST_F(LayoutsProgram, ALayoutThatDoesNotFitTheRanksIsRefusedBeforeTheyStart) {
   const auto outcome = train("a", "--ranks 4 parallel.data=hybrid parallel.shard_ranks=3");
   EXPECT_EQ(outcome.code, 2);

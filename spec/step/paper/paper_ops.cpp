@@ -261,6 +261,11 @@ std::int64_t PaperOps::operand_element(const Gemm& gemm) const {
 
 // Collectives over the tensor ranks.
 
+/// Ids of the whole vocabulary as those of a tensor rank's part of it.
+Tensor PaperOps::own_ids(std::int64_t count) {
+  return tensor_ranks() == 1 ? Tensor{} : temporary("own_ids", {count}, id_bytes);
+}
+
 void PaperOps::record(const Site& site, Collective kind, const Count& bytes) {
   if (!trace_) return;
   trace_->collectives.push_back({.op = site.op,
@@ -466,6 +471,7 @@ Tensor PaperOps::embedding(const Site& site, const Weight& table) {
   const embedding::Shape shape{.N = N_, .V = table.out, .D = table.in};
   record(site, StepPass::forward, embedding::forward_flops(shape),
          embedding::forward_bytes(shape, element_, id_bytes));
+  const Tensor own = own_ids(N_);
   return value(site, {N_, table.in});
 }
 
@@ -475,6 +481,7 @@ void PaperOps::embedding_backward(const Site& site, const Tensor& dx, const Grad
   const embedding::Shape shape{.N = N_, .V = table.out, .D = table.in};
   record(site, StepPass::backward, embedding::backward_flops(shape),
          embedding::backward_bytes(shape, element_, id_bytes, statistic_));
+  const Tensor own = own_ids(N_);
   if (!on_gpu()) return;
   const Tensor sorted = temporary("sorted_ids", {N_}, id_bytes), places = temporary("places", {N_}, id_bytes);
 }
@@ -770,6 +777,14 @@ PaperOps::ChunkLoss PaperOps::cross_entropy(const Site& site, Tensor& logits, co
          cross_entropy::forward_flops(shape, shape.N) + cross_entropy::backward_flops(shape, shape.N),
          cross_entropy::forward_bytes(shape, element_, id_bytes, statistic_) +
              Count(shape.N) * shape.V * element_);
+  Tensor own = own_ids(chunk.count);
+  if (tensor_ranks() > 1) {
+    // Maximum, sum of exponentials and the target's logit; the maximum of all ranks, and what rescales by it.
+    const Tensor partial = make("loss_partial", Purpose::head, {3, chunk.count}, statistic_),
+                 top = make("loss_top", Purpose::head, {2, chunk.count}, statistic_);
+    record(site, Collective::all_reduce, Count(chunk.count) * statistic_);
+    record(site, Collective::all_reduce, 2 * Count(chunk.count) * statistic_);
+  }
   Tensor lse = statistic(site, {chunk.count});
   if (on_gpu()) make("loss_terms", Purpose::head, {2, chunk.count}, f64_bytes);
   write(logits);

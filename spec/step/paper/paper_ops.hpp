@@ -255,6 +255,7 @@ class PaperOps {
   void record_gemm(const Site& site, time::StepPass pass, const Gemm& gemm, const Count& bytes);
   void execute(FlopComponent component, ExecutedPass pass, ExecutedCount count);
   void record(const Site& site, Collective kind, const Count& bytes);
+  Tensor own_ids(std::int64_t count);
   const ExecutedFlops& attention_flops();
   attention::Mask mask() const { return {.documents = documents_, .window = s_.model.window}; }
   rope::Shape turned() const;  ///< q and k

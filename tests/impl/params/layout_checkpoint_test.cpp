@@ -20,13 +20,29 @@ namespace {
 using spec::DataParallel;
 using tests::LayoutCase;
 
-constexpr LayoutCase c{.seed = 9, .micro = 1, .accumulation = 1, .ignored = tests::Ignored::some};
+/// Of a model that 1, 2 and 4 tensor ranks split: with 2 each has a KV head, with 4 two share one.
+const LayoutCase c{
+    .seed = 11, .micro = 1, .accumulation = 1, .ignored = tests::Ignored::some, .tensor = 4};
 /// Sequences of a step: the same for any number of ranks below.
 constexpr std::int64_t sequences = 12;
 
-const std::vector<spec::Layout> layouts = {
-    spec::Layout{}, spec::layout_of(DataParallel::replicate, 2), spec::layout_of(DataParallel::zero1, 3),
-    spec::layout_of(DataParallel::shard, 4), spec::layout_of(DataParallel::hybrid, 6, 3)};
+struct Ranks {
+  spec::Layout layout = {};
+  std::int64_t tensor = 1;
+  std::string name() const {
+    return std::string(spec::to_string(layout.data)) + " of " + std::to_string(layout.ranks) + " x " +
+           std::to_string(tensor);
+  }
+};
+const std::vector<Ranks> layouts = {{},
+                                    {spec::layout_of(DataParallel::replicate, 2)},
+                                    {spec::layout_of(DataParallel::zero1, 3)},
+                                    {spec::layout_of(DataParallel::shard, 4)},
+                                    {spec::layout_of(DataParallel::hybrid, 6, 3)},
+                                    {spec::Layout{}, 4},
+                                    {spec::layout_of(DataParallel::zero1, 2), 2},
+                                    {spec::layout_of(DataParallel::shard, 2), 4},
+                                    {spec::layout_of(DataParallel::hybrid, 4, 2), 2}};
 
 /// What a run holds, of parameters alone, and the losses of its steps.
 struct Held {
@@ -41,26 +57,28 @@ bool same_bits(const Held& a, const Held& b) {
 
 /// Trains `steps` steps from the checkpoint `from`, or from the start where it is empty, and saves in `to`
 /// unless empty.
-Held run(const spec::Layout& layout, Dtype dtype, const std::string& from, int first, int steps,
+Held run(const Ranks& ranks, Dtype dtype, const std::string& from, int first, int steps,
          const std::string& to) {
   std::mutex mutex;
   Held held;
-  tests::on_thread_ranks(static_cast<int>(layout.ranks), [&](Communicator& communicator) {
-    tests::StepRunner runner(tests::tiny_model(c.seed), dtype, at::kCPU, communicator, layout,
-                             tests::layout_settings(), c.seed);
+  const spec::Layout& layout = ranks.layout;
+  const spec::ModelSpec model = tests::case_model(c);
+  tests::on_thread_ranks(static_cast<int>(layout.ranks * ranks.tensor), [&](Communicator& communicator) {
+    tests::StepRunner runner(model, dtype, at::kCPU, communicator, layout, tests::layout_settings(), c.seed,
+                             Dtype::f32, Dtype::f32, spec::Recompute::norms_swiglu, {}, ranks.tensor);
     if (!from.empty()) {
       checkpoint::load(from, runner.buffers(), communicator);
       runner.parameters().weights_changed();
     }
     std::vector<double> losses;
     for (int step = first; step < first + steps; ++step) {
-      const auto whole = tests::tiny_batch(tests::tiny_model(c.seed), sequences, 5, c.documents, c.ignored,
+      const auto whole = tests::tiny_batch(model, sequences, tests::case_tokens(c), c.documents, c.ignored,
                                            static_cast<std::uint64_t>(step));
       LayoutCase cut = c;
       cut.accumulation = sequences / layout.ranks;
       runner.set_step(step);
       losses.push_back(runner
-                           .step(tests::dealt(whole, cut, layout.ranks, communicator.rank()),
+                           .step(tests::dealt(whole, cut, layout.ranks, runner.groups().data().rank()),
                                  static_cast<double>(whole.valid_tokens()), 3e-3)
                            .cross_entropy);
     }
@@ -76,9 +94,9 @@ Held run(const spec::Layout& layout, Dtype dtype, const std::string& from, int f
         gathered.serve();
     }
     const auto parameters_of = [&](const at::Tensor& buffer) {
-      const at::Tensor whole = tests::whole_of(runner, buffer);
+      const at::Tensor whole = tests::of_tensor_ranks(runner, tests::whole_of(runner, buffer));
       std::vector<at::Tensor> parts;
-      for (const spec::Parameter& p : runner.buffers().inventory.parameters)
+      for (const spec::Parameter& p : runner.buffers().model.parameters)
         parts.push_back(whole.narrow(0, p.offset, p.size));
       return at::cat(parts);
     };
@@ -106,14 +124,14 @@ TEST(LayoutCheckpointImpl, SavedInAnyLayoutLoadedInAnyOtherBitForBit) {
         EXPECT_TRUE(same_bits(
             saved[a],
             run(layouts[b], dtype, checkpoint_in((scratch.path() / std::to_string(a)).string()), 2, 0, "")))
-            << "saved as " << spec::to_string(layouts[a].data) << ", loaded as "
-            << spec::to_string(layouts[b].data);
+            << "saved as " << layouts[a].name() << ", loaded as "
+            << layouts[b].name();
   }
 }
 
 TEST(LayoutCheckpointImpl, AResumedRunInAnotherLayoutGoesOnAsTheUnchangedOne) {
   tests::Scratch scratch;
-  const Held whole = run(spec::Layout{}, Dtype::f64, "", 0, 5, "");
+  const Held whole = run(Ranks{}, Dtype::f64, "", 0, 5, "");
   for (std::size_t a = 0; a < layouts.size(); ++a) {
     const std::size_t b = (a + 2) % layouts.size();
     const std::string folder = (scratch.path() / std::to_string(a)).string();
@@ -121,7 +139,7 @@ TEST(LayoutCheckpointImpl, AResumedRunInAnotherLayoutGoesOnAsTheUnchangedOne) {
     const Held rest = run(layouts[b], Dtype::f64, checkpoint_in(folder), 2, 3, "");
     for (std::size_t i = 0; i < 3; ++i)
       EXPECT_NEAR(rest.losses[i], whole.losses[i + 2], 1e-11 * whole.losses[i + 2])
-          << spec::to_string(layouts[a].data) << " to " << spec::to_string(layouts[b].data) << ", step "
+          << layouts[a].name() << " to " << layouts[b].name() << ", step "
           << i + 2;
     EXPECT_LT(((rest.master - whole.master).abs().max() / whole.master.abs().max()).item<double>(), 1e-11);
   }
@@ -139,7 +157,7 @@ TEST(LayoutCheckpointImpl, TheLayoutLeavesNoTraceInTheFiles) {
       const std::string bytes =
           checkpoint::read_whole(std::filesystem::path(checkpoint_in(folder.string())) / name, 1 << 26);
       const auto [it, is_new] = first.emplace(name, bytes);
-      EXPECT_EQ(it->second == bytes, true) << name << " of " << spec::to_string(layouts[a].data);
+      EXPECT_EQ(it->second == bytes, true) << name << " of " << layouts[a].name();
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "spec/memory/plan.hpp"
+#include "spec/parallel/volume.hpp"
 #include "tests/support/draw_model.hpp"
 #include "tests/support/label_of.hpp"
 
@@ -372,6 +373,36 @@ TEST(PaperFp8Spec, C4AndC5RefuseWhatNoGemmReads) {
               ops.linear_weight_gradient(step::site::qkv, ops.operand(qkv), norm.y, gradients.qkv);
             }),
             "step_c4");
+}
+
+/// Collectives of the step on paper against the closed formula.
+RC_GTEST_PROP(PaperSpec, TensorRanksMoveWhatTheFormulaSays, ()) {
+  ModelSpec model = small();
+  const auto t = *rc::gen::inRange<std::int64_t>(1, 5);
+  model.layers = *rc::gen::inRange<std::int64_t>(1, 5);
+  model.heads = 2 * t, model.kv_heads = *rc::gen::element<std::int64_t>(1, t), model.ffn = 3 * t;
+  model.vocab = *rc::gen::inRange<std::int64_t>(t, 40);
+  Setting setting{.model = tensor_model(model, t),
+                  .recompute = *rc::gen::elementOf(all_recomputes),
+                  .micro = *rc::gen::inRange<std::int64_t>(1, 4),
+                  .sequence_length = 2 * t,
+                  .micro_batches = *rc::gen::inRange<std::int64_t>(1, 5),
+                  .tensor_ranks = t};
+  Volume on_paper;
+  for (const paper::CollectiveRecord& each : paper::trace(setting).collectives) {
+    const Count bytes = static_cast<std::int64_t>(each.calls) * each.bytes;
+    (each.kind == paper::Collective::all_gather       ? on_paper.all_gather
+     : each.kind == paper::Collective::reduce_scatter ? on_paper.reduce_scatter
+                                                      : on_paper.all_reduce) += bytes;
+  }
+  const auto formula = [&](std::int64_t tokens) {
+    return tensor_volume(model, {t, t - 1}, partition(inventory(setting.model), 1), 0,
+                         {.tokens = tokens, .accumulation = setting.micro_batches, .recompute = setting.recompute});
+  };
+  const Volume step = formula(setting.micro * setting.sequence_length), behind = formula(0);
+  RC_ASSERT(on_paper.all_gather == step.all_gather);
+  RC_ASSERT(on_paper.reduce_scatter == step.reduce_scatter);
+  RC_ASSERT(on_paper.all_reduce + behind.all_reduce == step.all_reduce);
 }
 
 }  // namespace

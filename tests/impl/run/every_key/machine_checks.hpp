@@ -185,6 +185,22 @@ inline void shard_ranks(Workshop& shop) {
   EXPECT_NE(two.refusal.find("does not divide the 1 ranks"), std::string::npos) << two.refusal;
 }
 
+/// A part of every matrix, and the same losses.
+inline void tensor(Workshop& shop) {
+  const spec::ModelSpec model = spec::find_model(shop.folder("model.toml"));
+  std::vector<double> losses;
+  for (const std::int64_t t : {1, 2}) {
+    const Together together = train_together(
+        shop, static_cast<int>(t), {"compute.dtype=f64", "parallel.tensor=" + std::to_string(t)});
+    EXPECT_EQ(together.weights, spec::inventory(spec::tensor_model(model, t)).flat_size) << t;
+    if (losses.empty()) losses = together.losses;
+    for (std::size_t step = 0; step < losses.size(); ++step)
+      EXPECT_NEAR(together.losses[step], losses[step], 1e-11 * losses[step]) << t;
+  }
+  const Outcome alone = shop.train({"parallel.tensor=2"});
+  EXPECT_NE(alone.refusal.find("does not divide the 1 rank of this run"), std::string::npos) << alone.refusal;
+}
+
 /// The sum of two ranks' gradients, rounded to bf16 or not, moves the second loss.
 inline void reduce(Workshop& shop) {
   const auto losses = [&](const std::string& dtype) {
@@ -222,6 +238,7 @@ inline std::map<std::string, Check> machine_checks() {
       {"memory.recompute", recompute},
       {"parallel.data", layouts},
       {"parallel.shard_ranks", shard_ranks},
+      {"parallel.tensor", tensor},
       {"parallel.reduce", reduce},
       {"parallel.check_replicas_every",
        [](Workshop& shop) {

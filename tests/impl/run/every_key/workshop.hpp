@@ -235,7 +235,7 @@ inline Together train_together(const Workshop& shop, int ranks, const Settings& 
   on_thread_ranks(ranks, [&](impl::Communicator& communicator) {
     const c10::InferenceMode no_autograd;
     at::set_num_threads(1);
-    impl::run::Trainer trainer(config, model, spec::batch_of(config.sequences, config.micro, ranks), at::kCPU,
+    impl::run::Trainer trainer(config, model, spec::batch_of(config.sequences, config.micro, spec::data_ranks(config, ranks)), at::kCPU,
                                impl::data::open_source(config, model), communicator);
     trainer.initialise();
     trainer.start_after(0);

@@ -1,0 +1,48 @@
+#pragma once
+// Ranks that share one GPU: every collective through the host, by MPI. Started by mpirun.
+#include <c10/cuda/CUDAFunctions.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+
+#include "impl/comm/launch.hpp"
+#include "impl/comm/staged_communicator.hpp"
+#include "impl/run/start/rank_device.hpp"
+#include "tests/support/gpu.hpp"
+
+namespace assay::tests {
+
+struct StagedRanks {
+  std::string missing;  ///< why there is nothing to test on
+  std::unique_ptr<impl::Communicator> world;
+  at::Device device{at::kCPU};
+};
+
+inline StagedRanks start_staged_ranks() {
+  StagedRanks ranks;
+  ranks.missing = no_gpu();
+  if (!ranks.missing.empty()) return ranks;
+  alarm(240);
+  auto control = impl::make_communicator();
+  if (control->engine() != "mpi") {
+    ranks.missing =
+        "needs several ranks under mpirun, which may share a GPU: these are of " + control->engine();
+    return ranks;
+  }
+  ranks.device = impl::run::rank_device(spec::Device::cuda, *control, impl::run::Seating::first_gpu);
+  c10::cuda::set_device(ranks.device.index());
+  ranks.world = impl::make_staged_communicator(std::move(control), ranks.device);
+  return ranks;
+}
+
+/// Started once, and kept until the program ends.
+inline StagedRanks& staged_ranks() {
+  static StagedRanks started = start_staged_ranks();
+  return started;
+}
+
+#define ASSAY_NEEDS_STAGED_RANKS() \
+  if (!assay::tests::staged_ranks().missing.empty()) GTEST_SKIP() << assay::tests::staged_ranks().missing
+
+}  // namespace assay::tests

@@ -1,0 +1,86 @@
+// labels: parity gpu
+// ranks: 2 4
+// Tensor and sequence parallelism between ranks of one GPU, through the staged communicator: in fp64 the
+// reference's steps, in bf16 as close to the fp64 gradient as one rank.
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "tests/impl/comm/cuda/staged_ranks.hpp"
+#include "tests/impl/params/layout_parity.hpp"
+
+namespace assay::impl::cuda_tensor_ranks_test {
+namespace {
+
+using spec::DataParallel;
+using tests::LayoutCase;
+
+Communicator& world() { return *tests::staged_ranks().world; }
+at::Device device() { return tests::staged_ranks().device; }
+
+TEST(TensorRanksCudaImpl, TrainAsTheReferenceInFp64) {
+  ASSAY_NEEDS_STAGED_RANKS();
+  for (std::int64_t tensor = 2; tensor <= world().size(); tensor *= 2)
+    for (const DataParallel data : {DataParallel::replicate, DataParallel::zero1, DataParallel::shard})
+      for (std::uint64_t seed = 0; seed < 3; ++seed) {
+        const spec::Layout layout = spec::layout_of(data, world().size() / tensor);
+        const LayoutCase c{.seed = 40 + seed,
+                           .accumulation = static_cast<std::int64_t>(1 + seed % 2),
+                           .documents = static_cast<tests::Documents>(seed % 2),
+                           .ignored = static_cast<tests::Ignored>(seed % 4),
+                           .steps = 3,
+                           .tensor = tensor,
+                           .recompute = seed == 2 ? spec::Recompute::block : spec::Recompute::norms_swiglu};
+        EXPECT_EQ(tests::difference_from_reference(c, layout, world(), device()), "")
+            << "rank " << world().rank() << ", " << tests::describe(c, layout);
+      }
+}
+
+/// Wide enough for the fused kernels.
+spec::ModelSpec wide() {
+  spec::ModelSpec model = tests::tiny_model(4);
+  model.family = spec::Family::qwen3, model.qk_norm = true, model.qkv_bias = false, model.window = 0;
+  model.vocab = 1001, model.width = 256, model.layers = 2, model.heads = 8, model.kv_heads = 2;
+  model.head_dim = 64, model.ffn = 512, model.context = 64, model.tied_embeddings = false;
+  model.mlp = spec::Mlp::swiglu, model.init_std = 0.02;
+  return model;
+}
+
+/// |gradient - reference| / |reference| of the first step in bf16, all parameters as one vector.
+double error_of(Communicator& ranks, const reference::Batch& batch,
+                const reference::Parameters<double>& expected) {
+  tests::StepRunner runner(wide(), Dtype::bf16, device(), ranks, spec::Layout{}, tests::layout_settings(), 3,
+                           Dtype::f32, Dtype::f32, spec::Recompute::norms_swiglu, {}, ranks.size());
+  runner.step({batch}, static_cast<double>(batch.valid_tokens()), 1e-3);
+  const at::Tensor whole = tests::of_tensor_ranks(runner, runner.buffers().gradients);
+  double difference = 0, size = 0;
+  for (const spec::Parameter& parameter : runner.buffers().model.parameters) {
+    const tests::Values got = tests::values(whole, parameter);
+    const auto& wanted = expected.at(parameter.name).flat();
+    for (std::size_t i = 0; i < got.data.size(); ++i) {
+      difference += std::pow(got.data[i] - wanted[static_cast<Eigen::Index>(i)], 2);
+      size += std::pow(wanted[static_cast<Eigen::Index>(i)], 2);
+    }
+  }
+  return std::sqrt(difference / size);
+}
+
+TEST(TensorRanksCudaImpl, AreAsCloseInBf16AsOneRank) {
+  ASSAY_NEEDS_STAGED_RANKS();
+  const auto batch =
+      tests::tiny_batch(wide(), 4, 64, tests::Documents::whole, tests::Ignored::some, 12);
+  const auto expected =
+      reference::step_gradients(reference::initial_state(wide(), 3).parameters, wide(), {batch},
+                                tests::layout_settings().z_loss)
+          .gradients;
+  const auto alone = make_self_communicator();
+  const double one = error_of(*alone, batch, expected), several = error_of(world(), batch, expected);
+  if (world().rank() == 0)
+    std::cout << "gradient in bf16 off the fp64 reference: " << one << " on one rank, " << several << " on "
+              << world().size() << " tensor ranks\n";
+  EXPECT_GT(one, 0);
+  EXPECT_LE(several, 1.5 * one);
+}
+
+}  // namespace
+}  // namespace assay::impl::cuda_tensor_ranks_test
