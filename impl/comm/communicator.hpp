@@ -18,6 +18,14 @@ class AgreedError : public UserError {
   using UserError::UserError;
 };
 
+/// A tensor that goes to a rank of the group, or comes from it.
+struct Message {
+  enum class Way { send, receive };
+  Way way;
+  at::Tensor tensor;
+  int peer;
+};
+
 /// Collectives of one group of ranks. All ranks of the group begin the same ones in the same order, with the
 /// same shapes and dtypes. Tensors are contiguous; they must live, and nothing else may touch them, until
 /// their ticket has been waited for. Errors of every call: UserError(peer_lost) where the engine reports that
@@ -29,7 +37,7 @@ class Communicator {
 
   virtual ~Communicator() = default;
 
-  virtual std::string engine() const = 0;  ///< "self", "mpi", "store", "nccl"
+  virtual std::string engine() const = 0;  ///< "self", "mpi", "store", "nccl", "staged (...)"
   virtual int rank() const = 0;            ///< 0..size-1
   virtual int size() const = 0;
 
@@ -42,6 +50,27 @@ class Communicator {
   /// whole = the shards of all ranks in their order, bit for bit. Shapes and overlap as for
   /// begin_reduce_scatter_sum; any dtype.
   virtual Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) = 0;
+  /// tensor = the largest over ranks, entry by entry, in place. A NaN on one rank is a NaN on all. Types as
+  /// begin_all_reduce_sum.
+  virtual Ticket begin_all_reduce_max(const at::Tensor& tensor) = 0;
+  /// Messages between pairs of ranks; only the ranks at their ends call. Both ends have the same size and
+  /// dtype; any dtype, size 0 too. A peer may be this rank. Messages from one rank to another arrive in the
+  /// order in which they are given. The messages of one call travel together: two ranks that send to each
+  /// other give both messages in one call. In two calls a GPU ends the first before it starts the second, and
+  /// if both ranks send first, neither goes on.
+  virtual Ticket begin_exchange(const std::vector<Message>& messages) = 0;
+  /// Rows (of dimension 0) from every rank to every rank: send_counts[r] rows of send go to rank r, in the
+  /// order of the ranks, and receive_counts[r] rows of receive come from rank r. What rank a sends to rank b
+  /// is what b receives from a, 0 allowed. The two tensors do not overlap; any dtype.
+  virtual Ticket begin_all_to_all(const at::Tensor& send, const std::vector<std::int64_t>& send_counts,
+                                  const at::Tensor& receive, const std::vector<std::int64_t>& receive_counts);
+  /// One message of begin_exchange.
+  Ticket begin_send(const at::Tensor& tensor, int to) {
+    return begin_exchange({{Message::Way::send, tensor, to}});
+  }
+  Ticket begin_receive(const at::Tensor& tensor, int from) {
+    return begin_exchange({{Message::Way::receive, tensor, from}});
+  }
 
   /// The calling thread waits for the collective. On a GPU its current stream waits, and the thread does not.
   virtual void wait(Ticket ticket) = 0;
@@ -53,6 +82,7 @@ class Communicator {
 
   /// In place, complete on return as by `wait`.
   void all_reduce_sum(const at::Tensor& tensor) { wait(begin_all_reduce_sum(tensor)); }
+  void all_reduce_max(const at::Tensor& tensor) { wait(begin_all_reduce_max(tensor)); }
 
   /// The text of every rank, in rank order, on every rank.
   virtual std::vector<std::string> all_gather(const std::string& text) = 0;
@@ -77,5 +107,9 @@ std::unique_ptr<Communicator> make_self_communicator();
 /// Refuses tensors that begin_reduce_scatter_sum and begin_all_gather do not take. This is rank `rank` of
 /// `size`. Returns whether shard is this rank's part of whole. Errors: std::invalid_argument.
 bool check_parts(const at::Tensor& whole, const at::Tensor& shard, int rank, int size);
+
+/// Refuses messages that begin_exchange does not take among `size` ranks. Returns those that hold something.
+/// Errors: std::invalid_argument.
+std::vector<Message> check_messages(const std::vector<Message>& messages, int size);
 
 }  // namespace assay::impl

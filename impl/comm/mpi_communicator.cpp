@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <deque>
+#include <functional>
 #include <stdexcept>
 
+#include "impl/comm/max_keys.hpp"
 #include "spec/error.hpp"
 
 namespace assay::impl {
@@ -57,6 +59,8 @@ MPI_Datatype datatype(at::ScalarType type) {
       return MPI_FLOAT;
     case at::kLong:
       return MPI_INT64_T;
+    case at::kInt:  // of max_keys
+      return MPI_INT32_T;
     case at::kBFloat16:
       return bf16().type;
     default:
@@ -94,26 +98,32 @@ class MpiCommunicator final : public Communicator {
 
   Ticket begin_all_reduce_sum(const at::Tensor& tensor) override {
     require_cpu(tensor);
-    Pending& pending = next({tensor});
-    auto* bytes = static_cast<char*>(tensor.data_ptr());
-    for (std::int64_t first = 0; first < tensor.numel(); first += most_elements)
-      ASSAY_MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, bytes + first * tensor.element_size(),
-                                     static_cast<int>(std::min(most_elements, tensor.numel() - first)),
-                                     datatype(tensor.scalar_type()), sum_of(tensor.scalar_type()), comm_,
-                                     &pending.requests.emplace_back()));
+    const MPI_Datatype type = datatype(tensor.scalar_type());  // first: what is refused is not pending
+    all_reduce(next({tensor}), tensor, type, sum_of(tensor.scalar_type()));
+    return last_;
+  }
+
+  Ticket begin_all_reduce_max(const at::Tensor& tensor) override {
+    require_cpu(tensor);
+    const at::Tensor keys = max_keys(tensor);
+    const MPI_Datatype type = datatype(keys.scalar_type());
+    Pending& pending = next({tensor, keys});
+    pending.finish = [keys, tensor] { write_numbers(keys, tensor); };
+    all_reduce(pending, keys, type, MPI_MAX);
     return last_;
   }
 
   Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
     require_cpu(whole);
     const bool within = check_parts(whole, shard, rank_, size_);
+    const MPI_Datatype type = datatype(shard.scalar_type());
     // MPI's buffers may not overlap.
     const at::Tensor received = within ? at::empty_like(shard) : shard;
     Pending& pending = next({whole, received, shard});
-    if (within) pending.copy_to = shard, pending.copy_from = received;
+    if (within) pending.finish = [shard, received] { at::Tensor(shard).copy_(received); };
     ASSAY_MPI_CHECK(MPI_Ireduce_scatter_block(whole.const_data_ptr(), received.data_ptr(), part_of(shard),
-                                              datatype(shard.scalar_type()), sum_of(shard.scalar_type()),
-                                              comm_, &pending.requests.emplace_back()));
+                                              type, sum_of(shard.scalar_type()), comm_,
+                                              &pending.requests.emplace_back()));
     return last_;
   }
 
@@ -131,12 +141,32 @@ class MpiCommunicator final : public Communicator {
     return last_;
   }
 
+  Ticket begin_exchange(const std::vector<Message>& messages) override {
+    const std::vector<Message> filled = check_messages(messages, size_);
+    for (const Message& message : filled) require_cpu(message.tensor);
+    Pending& pending = next({});
+    for (const Message& message : filled) {
+      pending.alive.push_back(message.tensor);
+      auto* bytes = static_cast<char*>(message.tensor.data_ptr());
+      const auto size = static_cast<std::int64_t>(message.tensor.nbytes());
+      for (std::int64_t first = 0; first < size; first += most_elements) {
+        const int count = static_cast<int>(std::min(most_elements, size - first));
+        MPI_Request& request = pending.requests.emplace_back();
+        if (message.way == Message::Way::send)
+          ASSAY_MPI_CHECK(MPI_Isend(bytes + first, count, MPI_BYTE, message.peer, 0, comm_, &request));
+        else
+          ASSAY_MPI_CHECK(MPI_Irecv(bytes + first, count, MPI_BYTE, message.peer, 0, comm_, &request));
+      }
+    }
+    return last_;
+  }
+
   void wait(Ticket ticket) override {
     while (!pending_.empty() && pending_.front().ticket <= ticket) {
       Pending& first = pending_.front();
       ASSAY_MPI_CHECK(
           MPI_Waitall(static_cast<int>(first.requests.size()), first.requests.data(), MPI_STATUSES_IGNORE));
-      if (first.copy_to.defined()) first.copy_to.copy_(first.copy_from);
+      if (first.finish) first.finish();
       pending_.pop_front();
     }
   }
@@ -178,12 +208,19 @@ class MpiCommunicator final : public Communicator {
     Ticket ticket = 0;
     std::vector<at::Tensor> alive{};
     std::vector<MPI_Request> requests{};
-    at::Tensor copy_to{}, copy_from{};  ///< once complete
+    std::function<void()> finish{};  ///< once complete
   };
 
   Pending& next(std::vector<at::Tensor> alive) {
     pending_.push_back({.ticket = ++last_, .alive = std::move(alive)});
     return pending_.back();
+  }
+  void all_reduce(Pending& pending, const at::Tensor& tensor, MPI_Datatype type, MPI_Op op) {
+    auto* bytes = static_cast<char*>(tensor.data_ptr());
+    for (std::int64_t first = 0; first < tensor.numel(); first += most_elements)
+      ASSAY_MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, bytes + first * tensor.element_size(),
+                                     static_cast<int>(std::min(most_elements, tensor.numel() - first)), type,
+                                     op, comm_, &pending.requests.emplace_back()));
   }
   static int part_of(const at::Tensor& shard) {
     if (shard.numel() > most_elements)

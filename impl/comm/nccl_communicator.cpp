@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <nccl.h>
 
@@ -18,6 +19,7 @@
 
 #include "impl/comm/hexadecimal.hpp"
 #include "impl/comm/let_go.hpp"
+#include "impl/comm/max_keys.hpp"
 #include "impl/comm/stream_lane.hpp"
 #include "spec/error.hpp"
 
@@ -73,6 +75,8 @@ ncclDataType_t datatype(const at::Tensor& tensor) {
       return ncclBfloat16;
     case at::kLong:
       return ncclInt64;
+    case at::kInt:  // of max_keys
+      return ncclInt32;
     default:
       throw std::invalid_argument(std::string("NCCL moves fp64, fp32, bf16 and int64 here, not ") +
                                   at::toString(tensor.scalar_type()));
@@ -152,6 +156,35 @@ class NcclCommunicator final : public Communicator {
     return leave();
   }
 
+  Ticket begin_all_reduce_max(const at::Tensor& tensor) override {
+    if (tensor.is_cpu()) {
+      control_->all_reduce_max(tensor);
+      return 0;
+    }
+    if (!tensor.is_contiguous()) throw std::invalid_argument("NCCL moves contiguous tensors");
+    const at::Tensor keys = max_keys(tensor);
+    lane_.enter({tensor, keys});
+    ASSAY_NCCL_CHECK(ncclAllReduce(keys.const_data_ptr(), keys.data_ptr(), count(keys), datatype(keys),
+                                   ncclMax, comm_, lane_.stream()));
+    const c10::cuda::CUDAStreamGuard in_lane(lane_.stream());
+    write_numbers(keys, tensor);
+    return leave();
+  }
+
+  Ticket begin_exchange(const std::vector<Message>& messages) override {
+    const std::vector<Message> filled = check_messages(messages, size());
+    if (filled.empty()) return 0;
+    if (filled[0].tensor.is_cpu()) {
+      control_->wait(control_->begin_exchange(filled));
+      return 0;
+    }
+    std::vector<at::Tensor> tensors;
+    for (const Message& message : filled) tensors.push_back(message.tensor);
+    lane_.enter(tensors);
+    ASSAY_NCCL_CHECK(exchange(filled));
+    return leave();
+  }
+
   void wait(Ticket ticket) override { lane_.wait(ticket); }
   void wait_all() override { lane_.wait_all(); }
 
@@ -194,6 +227,21 @@ class NcclCommunicator final : public Communicator {
                       "rank " + std::to_string(rank()) + " has heard that a rank is lost");
   }
   static std::size_t count(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
+
+  /// One group of NCCL's: one kernel moves all messages, so none waits for another.
+  ncclResult_t exchange(const std::vector<Message>& messages) {
+    ncclResult_t status = ncclGroupStart();
+    if (status != ncclSuccess) return status;
+    for (const Message& m : messages) {
+      if (status != ncclSuccess) break;
+      status = m.way == Message::Way::send ? ncclSend(m.tensor.const_data_ptr(), m.tensor.nbytes(), ncclInt8,
+                                                      m.peer, comm_, lane_.stream())
+                                           : ncclRecv(m.tensor.data_ptr(), m.tensor.nbytes(), ncclInt8,
+                                                      m.peer, comm_, lane_.stream());
+    }
+    const ncclResult_t ended = ncclGroupEnd();
+    return status != ncclSuccess ? status : ended;
+  }
 
   Ticket leave() {
     lane_.leave(++last_);

@@ -53,6 +53,17 @@ class StoreCommunicator final : public Communicator {
     at::Tensor(tensor).copy_(summed(tensor));
     return 0;
   }
+  Ticket begin_all_reduce_max(const at::Tensor& tensor) override {
+    at::Tensor(tensor).copy_(
+        reduced(tensor, [](const at::Tensor& a, const at::Tensor& b) { return at::maximum(a, b); }));
+    return 0;
+  }
+  Ticket begin_exchange(const std::vector<Message>&) override {
+    throw std::invalid_argument(
+        "ranks that meet in a store send no messages between two of them: give GPU tensors, which go by "
+        "NCCL, "
+        "or start the ranks with mpirun");
+  }
   Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
     check_parts(whole, shard, rank_, size_);
     at::Tensor(shard).copy_(summed(whole).narrow(0, rank_ * shard.numel(), shard.numel()));
@@ -113,21 +124,27 @@ class StoreCommunicator final : public Communicator {
     return tensor;
   }
 
-  /// Added up on one rank, or on each in the same order: the same bits everywhere.
   at::Tensor summed(const at::Tensor& mine) {
+    return reduced(mine, [](const at::Tensor& a, const at::Tensor& b) { return a + b; });
+  }
+  /// Of all ranks' tensors, by `join` of two: on one rank, or on each in the same order, so that the bits are
+  /// the same everywhere.
+  template <class Join>
+  at::Tensor reduced(const at::Tensor& mine, const Join& join) {
     require_small(mine, mine);
-    const auto add = [&](const std::vector<std::string>& parts) {
-      const at::Tensor sum = at::zeros_like(mine);
+    const auto all = [&](const std::vector<std::string>& parts) {
+      at::Tensor joined;
       for (std::size_t i = 0; i < parts.size(); ++i) {
         if (parts[i].size() != mine.nbytes())
           out_of_step(mine, "rank " + std::to_string(i) + " gives " + std::to_string(parts[i].size()));
-        sum.add_(tensor_of(parts[i], mine));
+        const at::Tensor part = tensor_of(parts[i], mine);
+        joined = joined.defined() ? join(joined, part) : part;
       }
-      return bytes_of(sum);
+      return bytes_of(joined);
     };
-    const std::string sum = rounds_.joined(bytes_of(mine), add);
-    if (sum.size() != mine.nbytes()) out_of_step(mine, "all give " + std::to_string(sum.size()));
-    return tensor_of(sum, mine);
+    const std::string result = rounds_.joined(bytes_of(mine), all);
+    if (result.size() != mine.nbytes()) out_of_step(mine, "all give " + std::to_string(result.size()));
+    return tensor_of(result, mine);
   }
 
   c10::intrusive_ptr<c10d::Store> store_;

@@ -28,7 +28,8 @@ std::string to_string(Doing doing) {
 
 std::string to_string(Collective collective) {
   static constexpr std::array names = {"none",       "all-reduce",      "reduce-scatter",
-                                       "all-gather", "gather of words", "barrier"};
+                                       "all-gather", "gather of words", "barrier",
+                                       "exchange",   "all-to-all"};
   return names.at(static_cast<std::size_t>(collective));
 }
 

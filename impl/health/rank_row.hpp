@@ -26,7 +26,16 @@ enum class Doing : int {
 /// should not end.
 enum class Standing : int { absent, running, failed, quit, left };
 
-enum class Collective : int { none, all_reduce, reduce_scatter, all_gather, words, barrier };
+enum class Collective : int {
+  none,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  words,
+  barrier,
+  exchange,
+  all_to_all
+};
 
 std::string to_string(Doing doing);
 std::string to_string(Collective collective);

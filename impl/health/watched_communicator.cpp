@@ -29,6 +29,23 @@ class WatchedCommunicator final : public Communicator {
     const auto waiting = enter(Collective::all_gather, whole);
     return inner_->begin_all_gather(shard, whole);
   }
+  Ticket begin_all_reduce_max(const at::Tensor& tensor) override {
+    const auto waiting = enter(Collective::all_reduce, tensor);
+    return inner_->begin_all_reduce_max(tensor);
+  }
+  Ticket begin_exchange(const std::vector<Message>& messages) override {
+    if (messages.empty()) return inner_->begin_exchange(messages);
+    std::size_t bytes = 0;
+    for (const Message& message : messages) bytes += message.tensor.nbytes();
+    const auto waiting = enter(Collective::exchange, messages.front().tensor, bytes);
+    return inner_->begin_exchange(messages);
+  }
+  Ticket begin_all_to_all(const at::Tensor& send, const std::vector<std::int64_t>& send_counts,
+                          const at::Tensor& receive,
+                          const std::vector<std::int64_t>& receive_counts) override {
+    const auto waiting = enter(Collective::all_to_all, send, send.nbytes() + receive.nbytes());
+    return inner_->begin_all_to_all(send, send_counts, receive, receive_counts);
+  }
   void wait(Ticket ticket) override {
     const WaitingRow waiting(row_);
     inner_->wait(ticket);
@@ -60,11 +77,15 @@ class WatchedCommunicator final : public Communicator {
 
  private:
   WaitingRow enter(Collective collective, const at::Tensor& tensor) {
+    return enter(collective, tensor, tensor.nbytes());
+  }
+  /// `tensor`: one of those that move, on their device.
+  WaitingRow enter(Collective collective, const at::Tensor& tensor, std::size_t bytes) {
     if (gpu_ && tensor.is_cuda()) {
       row_.give();  // first: what the GPU has come to, it was given
       gpu_->begin();
     }
-    return enter(collective, tensor.nbytes());
+    return enter(collective, bytes);
   }
   WaitingRow enter(Collective collective, std::size_t bytes) {
     row_.begin(collective, static_cast<std::int64_t>(bytes));

@@ -1,6 +1,7 @@
 #include "impl/run/start/on_ranks.hpp"
 
 #include <c10/core/InferenceMode.h>
+#include <c10/cuda/CUDAFunctions.h>
 
 #include <cstdlib>
 #include <iostream>
@@ -10,6 +11,7 @@
 
 #include "impl/comm/launch.hpp"
 #include "impl/comm/nccl_communicator.hpp"
+#include "impl/comm/staged_communicator.hpp"
 #include "impl/health/fault_drill.hpp"
 #include "impl/health/watched_communicator.hpp"
 #include "impl/run/start/rank_device.hpp"
@@ -30,6 +32,24 @@ std::pair<ExitCode, bool> meaning_of(const std::exception& error) {
 
 /// A rank that does not go on within a step for so long is lost (impl/health/peer_rules.hpp). [s]
 constexpr double stall_in_a_step = 20;
+
+/// Between GPUs: NCCL. The environment may ask for the staged communicator, whose ranks share the first GPU
+/// of their host (ASSAY_COMMUNICATOR=staged, for tests only): `choice` then says so in the run's warnings.
+std::unique_ptr<Communicator> between_gpus(std::unique_ptr<Communicator> control, Seating seating,
+                                           DeviceChoice& choice) {
+  if (seating == Seating::own_gpu) return make_nccl_communicator(std::move(control), choice.device);
+  if (control->engine() == "store")
+    throw AgreedError(ExitCode::usage,
+                      "ASSAY_COMMUNICATOR=staged goes through MPI, and these ranks were started without it: "
+                      "use mpirun or `assay train --ranks N`");
+  c10::cuda::set_device(choice.device.index());
+  auto staged = make_staged_communicator(std::move(control), choice.device);
+  choice.notice =
+      "ASSAY_COMMUNICATOR=staged, for tests: ranks share the first GPU of their host, and their "
+      "collectives go by " +
+      staged->engine() + "; unset it to measure anything";
+  return staged;
+}
 
 void leave(Communicator& communicator, Watching* watching) {
   communicator.barrier();
@@ -55,17 +75,18 @@ int on_ranks(spec::Device wanted, const std::function<int(const Rank&)>& work, s
       communicator->rely_on_watch();
     }
     DeviceChoice choice;
+    const Seating seating = staged_is_wanted() ? Seating::first_gpu : Seating::own_gpu;
     if (alone)
       choice = choose_device(wanted);
     else
-      choice.device = rank_device(wanted, *communicator);
+      choice.device = rank_device(wanted, *communicator, seating);
     if (drill && drill->kind == DrillKind::hang && !choice.device.is_cuda())
       throw AgreedError(ExitCode::usage,
                         "ASSAY_FAULT_DRILL: kind=hang is of a GPU, and this run has none: give another kind, "
                         "or compute.device=cuda");
     if (drill && drill->rank != communicator->rank()) drill.reset();
     if (!alone && choice.device.is_cuda())
-      communicator = make_nccl_communicator(std::move(communicator), choice.device);
+      communicator = between_gpus(std::move(communicator), seating, choice);
     if (watching) {
       std::shared_ptr<GpuProgress> gpu;
       if (choice.device.is_cuda()) {

@@ -13,7 +13,7 @@ namespace assay::impl::run {
 
 struct Rank {
   Communicator& communicator;  ///< of all ranks: `self` for one, NCCL between GPUs, MPI between CPUs
-  DeviceChoice choice;         ///< its notice: of a lone rank
+  DeviceChoice choice;         ///< its notice: of a lone rank, or that the ranks share a GPU
   Progress& progress;
   Watching* watching;  ///< where there are several ranks
 
@@ -23,10 +23,11 @@ struct Rank {
 };
 
 /// Finds the other ranks as the launcher left them (impl/comm/launch.hpp), watches them, chooses the
-/// device and calls `work`, without autograd. Returns its exit code. Errors: a lone rank's are thrown on. Of
-/// several, the one that fails prints its error and ends the job with its exit code; an AgreedError,
-/// which is no rank's alone, is printed by rank 0, and its exit code returned on every rank. The others of a
-/// rank that is lost end with ExitCode::peer_lost. `stall_seconds`: parallel.stall_seconds.
+/// device and calls `work`, without autograd. The environment variable ASSAY_COMMUNICATOR=staged is for tests
+/// of several ranks on one GPU (impl/comm/staged_communicator.hpp). Returns its exit code. Errors: a lone
+/// rank's are thrown on. Of several, the one that fails prints its error and ends the job with its exit code;
+/// an AgreedError, which is no rank's alone, is printed by rank 0, and its exit code returned on every rank.
+/// The others of a rank that is lost end with ExitCode::peer_lost. `stall_seconds`: parallel.stall_seconds.
 int on_ranks(spec::Device wanted, const std::function<int(const Rank&)>& work,
              std::int64_t stall_seconds = spec::RunConfig().stall_seconds);
 

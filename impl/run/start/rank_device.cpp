@@ -25,9 +25,9 @@ std::pair<int, int> place_on_host(const std::vector<Seat>& seats, std::size_t ra
   return {place, number};
 }
 
-std::optional<int> gpu_of(const std::vector<Seat>& seats, std::size_t rank) {
+std::optional<int> gpu_of(const std::vector<Seat>& seats, std::size_t rank, Seating seating) {
   const auto gpus = static_cast<int>(seats[rank].gpus.size());
-  const int place = place_on_host(seats, rank).first;
+  const int place = seating == Seating::first_gpu ? 0 : place_on_host(seats, rank).first;
   if (place < gpus) return place;
   // A launcher may show each rank a GPU of its own; whether it is one is for the caller to see.
   if (gpus == 1) return 0;
@@ -42,7 +42,7 @@ std::optional<int> gpu_of(const std::vector<Seat>& seats, std::size_t rank) {
 }
 }  // namespace
 
-std::optional<int> seat_gpu(const std::vector<Seat>& seats, int rank, spec::Device wanted) {
+std::optional<int> seat_gpu(const std::vector<Seat>& seats, int rank, spec::Device wanted, Seating seating) {
   if (wanted == spec::Device::cpu) return {};
   bool any = false;
   for (const Seat& seat : seats) any = any || !seat.gpus.empty();
@@ -54,12 +54,13 @@ std::optional<int> seat_gpu(const std::vector<Seat>& seats, int rank, spec::Devi
   // A GPU is one, whatever its host is called: containers of one machine have names of their own.
   std::map<std::string, std::size_t> taken;
   for (std::size_t r = 0; r < seats.size(); ++r) {
-    const auto gpu = gpu_of(seats, r);
+    const auto gpu = gpu_of(seats, r, seating);
     const auto& seat = seats[r];
     const std::string counts = "host " + seat.host + " has " + std::to_string(seat.gpus.size()) +
                                " usable GPUs for " + std::to_string(place_on_host(seats, r).second) +
                                " ranks";
     if (!gpu) refuse_seats("rank " + std::to_string(r) + " has no GPU: " + counts);
+    if (seating == Seating::first_gpu) continue;
     const std::string& identity = seat.gpus[static_cast<std::size_t>(*gpu)];
     const auto [other, is_free] = taken.emplace(identity, r);
     if (is_free) continue;
@@ -70,7 +71,7 @@ std::optional<int> seat_gpu(const std::vector<Seat>& seats, int rank, spec::Devi
                                      : "hosts " + first + " and " + seat.host +
                                            " both show it, as containers of one machine may"));
   }
-  return gpu_of(seats, static_cast<std::size_t>(rank));
+  return gpu_of(seats, static_cast<std::size_t>(rank), seating);
 }
 
 std::string gpu_uuid(int device) {
@@ -85,7 +86,7 @@ std::string gpu_uuid(int device) {
   return uuid;
 }
 
-at::Device rank_device(spec::Device wanted, Communicator& communicator) {
+at::Device rank_device(spec::Device wanted, Communicator& communicator, Seating seating) {
   std::string mine = host_name();
   if (wanted != spec::Device::cpu)
     for (int device = 0; device < c10::cuda::device_count(); ++device) mine += " " + gpu_uuid(device);
@@ -97,7 +98,7 @@ at::Device rank_device(spec::Device wanted, Communicator& communicator) {
     for (std::string gpu; words >> gpu;) seat.gpus.push_back(gpu);
     seats.push_back(std::move(seat));
   }
-  const auto gpu = seat_gpu(seats, communicator.rank(), wanted);
+  const auto gpu = seat_gpu(seats, communicator.rank(), wanted, seating);
   if (gpu) {
     const std::string fault = gpu_fault(look_at_gpu(*gpu));
     const std::vector<std::string> faults = communicator.all_gather(fault);

@@ -18,15 +18,20 @@ struct Seat {
   std::vector<std::string> gpus;
 };
 
+/// Which GPU of its host a rank takes: the first one, which all share, is for tests
+/// (impl/comm/staged_communicator.hpp).
+enum class Seating { own_gpu, first_gpu };
+
 /// The GPU of `rank`, as a place in its list; nothing: the CPU. Ranks of a host take its GPUs in turn; a rank
 /// that sees one alone takes it. Errors: UserError(usage), alike on every rank, when a rank would have none
 /// or one that another has taken, and cuda was asked for or there are GPUs at all.
-std::optional<int> seat_gpu(const std::vector<Seat>& seats, int rank, spec::Device wanted);
+std::optional<int> seat_gpu(const std::vector<Seat>& seats, int rank, spec::Device wanted,
+                            Seating seating = Seating::own_gpu);
 
 /// The device of this rank, of several. Collective. Errors: as seat_gpu; UserError(usage), alike on every
 /// rank, where a GPU cannot be used (impl/machine/device_choice.hpp), and where several ranks would train on
 /// CPUs and have no MPI between them.
-at::Device rank_device(spec::Device wanted, Communicator& communicator);
+at::Device rank_device(spec::Device wanted, Communicator& communicator, Seating seating = Seating::own_gpu);
 
 /// "GPU-" and the UUID of a CUDA device, as nvidia-smi prints it.
 std::string gpu_uuid(int device);

@@ -11,8 +11,12 @@
 
 #include <thread>
 
+#include "impl/comm/max_keys.hpp"
 #include "impl/comm/mpi_communicator.hpp"
+#include "impl/comm/staged_communicator.hpp"
 #include "impl/comm/store_communicator.hpp"
+#include "impl/health/watched_communicator.hpp"
+#include "tests/impl/comm/forwarding_communicator.hpp"
 #include "tests/impl/comm/thread_ranks.hpp"
 
 namespace assay::impl::collectives_test {
@@ -28,13 +32,92 @@ void expect_all(Communicator& communicator) {
   tests::expect_tickets_in_order(communicator, at::kCPU);
   tests::expect_groups(communicator, at::kCPU);
   tests::expect_refusals(communicator, at::kCPU);
+  tests::expect_maxima_and_messages(communicator, at::kCPU);
+  tests::expect_all_kinds_in_flight(communicator, at::kCPU);
+  tests::expect_messages_in_groups(communicator, at::kCPU);
+  tests::expect_refused_messages(communicator, at::kCPU);
 }
 
 TEST(CollectivesImpl, MpiSumsScattersAndGathers) { expect_all(world()); }
 
 TEST(CollectivesImpl, MpiNamesWhatItDoesNotReduce) {
   EXPECT_THROW(world().all_reduce_sum(at::zeros({2}, at::kShort)), std::invalid_argument);
+  EXPECT_THROW(world().all_reduce_max(at::zeros({2}, at::kShort)), std::invalid_argument);
   EXPECT_THROW(world().all_reduce_sum(at::zeros({4, 4}).t()), std::invalid_argument);
+  EXPECT_THROW(world().begin_reduce_scatter_sum(at::zeros({4 * world().size()}, at::kShort),
+                                                at::zeros({4}, at::kShort)),
+               std::invalid_argument);
+  // What was refused is not waited for.
+  EXPECT_NO_THROW(world().all_reduce_sum(at::zeros({2})));
+}
+
+/// On the CPU the stages are copies as they are beside a GPU: until a ticket is waited for, a tensor keeps
+/// what it had.
+TEST(CollectivesImpl, StagedGoesThroughCopies) {
+  const auto staged = make_staged_communicator(make_mpi_communicator(), at::kCPU);
+  EXPECT_EQ(staged->engine(), "staged (through the host, for tests)");
+  expect_all(*staged);
+  const at::Tensor sum = at::full({8}, world().rank() + 1, at::kFloat), before = sum.clone();
+  const auto ticket = staged->begin_all_reduce_sum(sum);
+  EXPECT_TRUE(at::equal(sum, before));
+  staged->wait(ticket);
+  EXPECT_TRUE(at::equal(sum, at::full_like(sum, world().size() * (world().size() + 1) / 2)));
+}
+
+TEST(CollectivesImpl, TheEnvironmentAsksForStaged) {
+  for (const auto& [value, wanted] : std::vector<std::pair<const char*, bool>>{
+           {nullptr, false}, {"", false}, {"nccl", false}, {"staged", true}}) {
+    value ? setenv("ASSAY_COMMUNICATOR", value, 1) : unsetenv("ASSAY_COMMUNICATOR");
+    EXPECT_EQ(staged_is_wanted(), wanted) << (value ? value : "unset");
+  }
+  setenv("ASSAY_COMMUNICATOR", "gloo", 1);
+  EXPECT_THROW(staged_is_wanted(), AgreedError);
+  unsetenv("ASSAY_COMMUNICATOR");
+}
+
+/// What watches, counts or forwards changes nothing.
+TEST(CollectivesImpl, WatchedAndCountedAreAsBare) {
+  Row row;
+  expect_all(*make_watched_communicator(make_mpi_communicator(), row));
+  spec::Volume volume;
+  tests::CountingCommunicator counting(world(), volume);
+  expect_all(counting);
+}
+
+TEST(CollectivesImpl, AWatchNotesMessages) {
+  Row row;
+  const auto watched = make_watched_communicator(make_self_communicator(), row);
+  const at::Tensor rows = at::ones({4, 2}, at::kDouble), room = at::zeros_like(rows);
+  watched->begin_exchange({{Message::Way::send, rows, 0}, {Message::Way::receive, room, 0}});
+  EXPECT_EQ(row.view().collective, Collective::exchange);
+  EXPECT_EQ(row.view().bytes, 128);
+  watched->begin_all_to_all(rows, {4}, room, {4});
+  EXPECT_EQ(row.view().collective, Collective::all_to_all);
+  EXPECT_EQ(to_string(row.view().collective), "all-to-all");
+}
+
+TEST(CollectivesImpl, OneRankSendsAndReceivesInOneCall) {
+  const at::Tensor tensor = at::ones({2});
+  EXPECT_THROW(make_self_communicator()->begin_send(tensor, 0), std::invalid_argument);
+}
+
+/// Of all pairs of numbers the larger one has the larger key, and each comes back as it was.
+TEST(CollectivesImpl, KeysOfMaximaAreInTheOrderOfNumbers) {
+  for (const auto type : {at::kDouble, at::kFloat, at::kBFloat16}) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    const at::Tensor ascending =
+        at::tensor({-infinity, -3e38, -1.0, -1e-38, -0.0, 0.0, 1e-38, 1.0, 3e38, infinity, std::nan("")},
+                   at::kDouble)
+            .to(type);
+    const at::Tensor keys = max_keys(ascending);
+    EXPECT_TRUE(keys.slice(0, 1).gt(keys.slice(0, 0, -1)).all().item<bool>()) << keys;
+    EXPECT_TRUE(at::equal(max_keys(ascending.neg().slice(0, -1)), keys.slice(0, -1))) << "-NaN";
+    const at::Tensor back = at::zeros_like(ascending);
+    write_numbers(keys, back);
+    EXPECT_TRUE(at::equal(back.slice(0, 0, -1), ascending.slice(0, 0, -1)));
+    EXPECT_TRUE(at::equal(back.signbit().slice(0, 0, -1), ascending.signbit().slice(0, 0, -1)));
+    EXPECT_TRUE(back[-1].isnan().item<bool>());
+  }
 }
 
 TEST(CollectivesImpl, OneRankGivesItselfWhatItHas) {
@@ -78,6 +161,8 @@ void expect_a_store_for(int ranks) {
       c->all_reduce_sum(sum);
       EXPECT_EQ(sum[0].item<std::int64_t>(), ranks * (ranks + 1) / 2);
       EXPECT_THROW(c->all_reduce_sum(at::zeros({1 << 20})), std::invalid_argument);
+      tests::expect_maxima(*c, at::kCPU, {1, 100});
+      EXPECT_THROW(c->begin_exchange({}), std::invalid_argument);
       c->barrier();
     });
   for (std::thread& thread : threads) thread.join();

@@ -23,6 +23,17 @@ class ForwardingCommunicator : public impl::Communicator {
   Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) override {
     return inner_.begin_all_gather(shard, whole);
   }
+  Ticket begin_all_reduce_max(const at::Tensor& tensor) override {
+    return inner_.begin_all_reduce_max(tensor);
+  }
+  Ticket begin_exchange(const std::vector<impl::Message>& messages) override {
+    return inner_.begin_exchange(messages);
+  }
+  Ticket begin_all_to_all(const at::Tensor& send, const std::vector<std::int64_t>& send_counts,
+                          const at::Tensor& receive,
+                          const std::vector<std::int64_t>& receive_counts) override {
+    return inner_.begin_all_to_all(send, send_counts, receive, receive_counts);
+  }
   void wait(Ticket ticket) override { inner_.wait(ticket); }
   void wait_all() override { inner_.wait_all(); }
   void settle() override { inner_.settle(); }
@@ -60,6 +71,10 @@ class CountingCommunicator : public ForwardingCommunicator {
   Ticket begin_all_reduce_sum(const at::Tensor& tensor) override {
     volume_.all_reduce += static_cast<std::int64_t>(tensor.nbytes());
     return ForwardingCommunicator::begin_all_reduce_sum(tensor);
+  }
+  Ticket begin_all_reduce_max(const at::Tensor& tensor) override {
+    volume_.all_reduce += static_cast<std::int64_t>(tensor.nbytes());
+    return ForwardingCommunicator::begin_all_reduce_max(tensor);
   }
   Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
     volume_.reduce_scatter += static_cast<std::int64_t>(whole.nbytes());

@@ -49,6 +49,23 @@ class Meeting {
     if (++r.taken == size_) rounds_.erase(round);
     return all;
   }
+  /// A message from one rank to another; does not wait.
+  void send(int from, int to, at::Tensor tensor) {
+    const std::scoped_lock lock(mutex_);
+    messages_[{from, to}].push_back(std::move(tensor));
+    all_given_.notify_all();
+  }
+  /// The oldest of them. Errors: as take.
+  at::Tensor receive(int from, int to) {
+    std::unique_lock lock(mutex_);
+    auto& queue = messages_[{from, to}];
+    if (!all_given_.wait_for(lock, std::chrono::minutes(1), [&] { return failed_ || !queue.empty(); }))
+      throw std::runtime_error("a message stays away");
+    if (failed_) throw std::runtime_error("another rank failed");
+    at::Tensor tensor = std::move(queue.front());
+    queue.pop_front();
+    return tensor;
+  }
   void fail() {
     const std::scoped_lock lock(mutex_);
     failed_ = true;
@@ -72,6 +89,7 @@ class Meeting {
   std::mutex mutex_;
   std::condition_variable all_given_;
   std::map<std::int64_t, Round> rounds_;
+  std::map<std::pair<int, int>, std::deque<at::Tensor>> messages_;  ///< by sender and receiver
   std::map<std::pair<std::int64_t, std::vector<std::int64_t>>, std::shared_ptr<Meeting>> groups_;
   bool failed_ = false;
 };
@@ -108,14 +126,38 @@ class ThreadCommunicator final : public impl::Communicator {
     return begin(shard.clone(), whole,
                  [whole](const std::vector<at::Tensor>& all) { at::Tensor(whole).copy_(at::cat(all)); });
   }
+  Ticket begin_all_reduce_max(const at::Tensor& tensor) override {
+    return begin(tensor.clone(), tensor, [tensor](const std::vector<at::Tensor>& all) {
+      at::Tensor largest = all[0];
+      for (std::size_t r = 1; r < all.size(); ++r) largest = at::maximum(largest, all[r]);
+      at::Tensor(tensor).copy_(largest);
+    });
+  }
+  /// Rounds are of all ranks, messages of two: their number is no round's.
+  Ticket begin_exchange(const std::vector<impl::Message>& messages) override {
+    std::vector<impl::Message> received;
+    for (const impl::Message& message : impl::check_messages(messages, size())) {
+      if (message.way == impl::Message::Way::send) {
+        meeting_->send(rank_, message.peer, message.tensor.clone());
+      } else {
+        spoil(message.tensor);
+        received.push_back(message);
+      }
+    }
+    pending_.push_back({++last_, [this, received] {
+                          for (const impl::Message& message : received)
+                            message.tensor.view(-1).copy_(meeting_->receive(message.peer, rank_).view(-1));
+                        }});
+    return last_;
+  }
   void wait(Ticket ticket) override {
-    while (!pending_.empty() && pending_.front().round <= ticket) {
+    while (!pending_.empty() && pending_.front().ticket <= ticket) {
       const Pending first = std::move(pending_.front());
       pending_.pop_front();
-      first.finish(meeting_->take(first.round).first);
+      first.finish();
     }
   }
-  void wait_all() override { wait(round_); }
+  void wait_all() override { wait(last_); }
 
   std::vector<std::string> all_gather(const std::string& text) override {
     meeting_->give(++round_, rank_, {}, text);
@@ -131,21 +173,27 @@ class ThreadCommunicator final : public impl::Communicator {
 
  private:
   struct Pending {
-    std::int64_t round;
-    std::function<void(const std::vector<at::Tensor>&)> finish;
+    Ticket ticket;
+    std::function<void()> finish;
   };
-  Ticket begin(const at::Tensor& given, const at::Tensor& in_flight,
-               std::function<void(const std::vector<at::Tensor>&)> finish) {
+  static void spoil(const at::Tensor& in_flight) {
     if (at::isFloatingType(in_flight.scalar_type()))
       at::Tensor(in_flight).fill_(std::numeric_limits<double>::quiet_NaN());
+  }
+  Ticket begin(const at::Tensor& given, const at::Tensor& in_flight,
+               std::function<void(const std::vector<at::Tensor>&)> finish) {
+    spoil(in_flight);
     meeting_->give(++round_, rank_, given, {});
-    pending_.push_back({round_, std::move(finish)});
-    return round_;
+    pending_.push_back({++last_, [this, round = round_, finish = std::move(finish)] {
+                          finish(meeting_->take(round).first);
+                        }});
+    return last_;
   }
 
   std::shared_ptr<Meeting> meeting_;
   int rank_;
   std::int64_t round_ = 0, groups_ = 0;
+  Ticket last_ = 0;
   std::deque<Pending> pending_;
 };
 

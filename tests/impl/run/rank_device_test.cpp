@@ -55,6 +55,15 @@ TEST(RankDeviceImpl, AGpuThatIsSeenUnderTwoHostNamesIsOne) {
       << text;
 }
 
+/// Of tests: more ranks than GPUs, on each host its first.
+TEST(RankDeviceImpl, RanksMayShareTheFirstGpuOfTheirHost) {
+  const std::vector<Seat> seats = {{"a", {"0", "1"}}, {"a", {"0", "1"}}, {"b", {"2"}}, {"b", {"2"}}};
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_EQ(seat_gpu(seats, rank, Device::automatic, Seating::first_gpu), 0) << rank;
+  EXPECT_EQ(seat_gpu(seats, 1, Device::cpu, Seating::first_gpu), std::nullopt);
+  EXPECT_THROW(seat_gpu({{"a", {"0"}}, {"b", {}}}, 0, Device::automatic, Seating::first_gpu), AgreedError);
+}
+
 TEST(RankDeviceImpl, AHostWithFewerGpusThanRanksIsNamed) {
   const std::vector<Seat> seats = {
       {"a", {"0", "1"}}, {"a", {"0", "1"}}, {"b", {"2", "3"}}, {"b", {"2", "3"}}, {"b", {"2", "3"}}};

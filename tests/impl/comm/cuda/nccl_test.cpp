@@ -21,6 +21,14 @@ TEST(NcclImpl, SumsScattersAndGathers) {
   tests::expect_refusals(world(), device());
 }
 
+TEST(NcclImpl, TakesMaximaAndMovesMessages) {
+  ASSAY_NEEDS_GPU_RANKS();
+  tests::expect_maxima_and_messages(world(), device());
+  tests::expect_all_kinds_in_flight(world(), device());
+  tests::expect_messages_in_groups(world(), device());
+  tests::expect_refused_messages(world(), device());
+}
+
 TEST(NcclImpl, TensorsOfTheHostGoAroundTheGpu) {
   ASSAY_NEEDS_GPU_RANKS();
   const at::Tensor sum = at::full({3}, world().rank() + 1, at::kLong);
