@@ -355,9 +355,9 @@ void TensorOps::copy_rows(Tensor& into, const Chunk& chunk, const Tensor& part) 
 cross_entropy::Forward TensorOps::over_tensor_ranks(const at::Tensor& logits, const at::Tensor& targets) {
   Communicator& ranks = *context_.tensor.ranks;
   cross_entropy::Partial sums = cross_entropy::partial(logits, targets);
-  const at::Tensor tops = at::empty({ranks.size(), sums.top.size(0)}, sums.top.options());
-  ranks.wait(ranks.begin_all_gather(sums.top, tops.view({-1})));
-  cross_entropy::rescale(sums, tops.amax(0));
+  const at::Tensor top = sums.top.clone();
+  ranks.all_reduce_max(top);
+  cross_entropy::rescale(sums, top);
   ranks.all_reduce_sum(sums.sums);
   cross_entropy::Forward out = cross_entropy::combine(sums, targets, normalizer_, z_);
   cross_entropy::backward(logits, targets, out.lse, normalizer_, z_);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <stdexcept>
 
 #include "impl/comm/communicator.hpp"
 
@@ -19,6 +20,9 @@ class SoloCommunicator : public impl::Communicator {
   int size() const override { return size_; }
   Ticket begin_all_reduce_sum(const at::Tensor&) override { return ++last_; }
   Ticket begin_all_reduce_max(const at::Tensor&) override { return ++last_; }
+  Ticket begin_exchange(const std::vector<impl::Message>&) override {
+    throw std::logic_error("a rank alone has nobody to send to");
+  }
   Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
     if (!impl::check_parts(whole, shard, rank_, size_))
       shard.copy_(whole.narrow(0, rank_ * shard.numel(), shard.numel()));

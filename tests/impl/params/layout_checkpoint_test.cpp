@@ -21,8 +21,7 @@ using spec::DataParallel;
 using tests::LayoutCase;
 
 /// Of a model that 1, 2 and 4 tensor ranks split: with 2 each has a KV head, with 4 two share one.
-const LayoutCase c{
-    .seed = 11, .micro = 1, .accumulation = 1, .ignored = tests::Ignored::some, .tensor = 4};
+const LayoutCase c{.seed = 11, .micro = 1, .accumulation = 1, .ignored = tests::Ignored::some, .tensor = 4};
 /// Sequences of a step: the same for any number of ranks below.
 constexpr std::int64_t sequences = 12;
 
@@ -124,8 +123,7 @@ TEST(LayoutCheckpointImpl, SavedInAnyLayoutLoadedInAnyOtherBitForBit) {
         EXPECT_TRUE(same_bits(
             saved[a],
             run(layouts[b], dtype, checkpoint_in((scratch.path() / std::to_string(a)).string()), 2, 0, "")))
-            << "saved as " << layouts[a].name() << ", loaded as "
-            << layouts[b].name();
+            << "saved as " << layouts[a].name() << ", loaded as " << layouts[b].name();
   }
 }
 
@@ -139,8 +137,7 @@ TEST(LayoutCheckpointImpl, AResumedRunInAnotherLayoutGoesOnAsTheUnchangedOne) {
     const Held rest = run(layouts[b], Dtype::f64, checkpoint_in(folder), 2, 3, "");
     for (std::size_t i = 0; i < 3; ++i)
       EXPECT_NEAR(rest.losses[i], whole.losses[i + 2], 1e-11 * whole.losses[i + 2])
-          << layouts[a].name() << " to " << layouts[b].name() << ", step "
-          << i + 2;
+          << layouts[a].name() << " to " << layouts[b].name() << ", step " << i + 2;
     EXPECT_LT(((rest.master - whole.master).abs().max() / whole.master.abs().max()).item<double>(), 1e-11);
   }
 }

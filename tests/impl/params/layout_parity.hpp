@@ -190,9 +190,7 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
                                           .statistic_bytes = 8,
                                           .gradient_bytes = 8});
     // Weights are gathered as often as their block is asked for anew: other orders ask otherwise.
-    if (c.order.empty() &&
-        (c.tensor == 1 ? volume != total(formula) : volume.reduce_scatter != total(formula).reduce_scatter) &&
-        found.empty())
+    if (c.order.empty() && volume != total(formula) && found.empty())
       found = where + "bytes all-reduced " + volume.all_reduce.to_string() + ", scattered " +
               volume.reduce_scatter.to_string() + ", gathered " + volume.all_gather.to_string() +
               "; the formula has " + total(formula).all_reduce.to_string() + ", " +

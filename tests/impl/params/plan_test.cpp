@@ -50,10 +50,11 @@ Drawn draw() {
 }
 
 /// Bytes of what these tests have beside the plan's tensors: the scalars of a step (its numbers, losses, what
-/// ATen makes of a number), and positions that the batches of reference tests state even for sequences of one
-/// document.
+/// ATen makes of a number; of several ranks this rank's two losses beside their sums), and positions that the
+/// batches of reference tests state even for sequences of one document.
 std::int64_t most_beside(const Drawn& drawn) {
-  return 256 + (drawn.setting.documents ? 0 : 4 * drawn.batch.B * drawn.batch.T);
+  return 256 + (drawn.setting.tensor_ranks > 1 ? 16 : 0) +
+         (drawn.setting.documents ? 0 : 4 * drawn.batch.B * drawn.batch.T);
 }
 
 /// Bytes that a step took at most.
@@ -91,10 +92,9 @@ RC_GTEST_PROP(MemoryPlanImpl, OfATensorRankTheyTakeWhatThePlanSays, ()) {
   drawn.model.context = drawn.setting.sequence_length = 4 * t;
   drawn.setting.model = spec::tensor_model(drawn.model, t);
   drawn.setting.tensor_ranks = t;
-  drawn.batch = tests::tiny_batch(drawn.model, drawn.setting.micro * drawn.setting.micro_batches,
-                                  drawn.setting.sequence_length,
-                                  drawn.setting.documents ? tests::Documents::packed : tests::Documents::whole,
-                                  tests::Ignored::some, 7);
+  drawn.batch = tests::tiny_batch(
+      drawn.model, drawn.setting.micro * drawn.setting.micro_batches, drawn.setting.sequence_length,
+      drawn.setting.documents ? tests::Documents::packed : tests::Documents::whole, tests::Ignored::some, 7);
   const memory::Plan plan = memory::plan(drawn.setting);
   const std::int64_t predicted = plan.peak.to_int64(), measured = measured_peak(drawn);
   RC_LOG() << tests::describe(drawn.model) << " tensor " << t << " " << to_string(drawn.setting.recompute)

@@ -105,7 +105,7 @@ TEST(PlacementSpec, RefusesWhatDoesNotDivideWithTheNearestDegrees) {
   };
   EXPECT_EQ(label(example(), 0, 8), "placement_c1");
   EXPECT_EQ(label(example(), 3, 9), "placement_c2");
-  EXPECT_EQ(label(example(), 4, 8), "");
+  EXPECT_EQ(label(example(), 4, 8), "accepted");
   EXPECT_EQ(label(example(), 4, 6), "placement_c6");
   ModelSpec model = example();
   model.kv_heads = 8, model.heads = 24;

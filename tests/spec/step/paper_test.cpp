@@ -396,8 +396,9 @@ RC_GTEST_PROP(PaperSpec, TensorRanksMoveWhatTheFormulaSays, ()) {
                                                       : on_paper.all_reduce) += bytes;
   }
   const auto formula = [&](std::int64_t tokens) {
-    return tensor_volume(model, {t, t - 1}, partition(inventory(setting.model), 1), 0,
-                         {.tokens = tokens, .accumulation = setting.micro_batches, .recompute = setting.recompute});
+    return tensor_volume(
+        model, {t, t - 1}, partition(inventory(setting.model), 1), 0,
+        {.tokens = tokens, .accumulation = setting.micro_batches, .recompute = setting.recompute});
   };
   const Volume step = formula(setting.micro * setting.sequence_length), behind = formula(0);
   RC_ASSERT(on_paper.all_gather == step.all_gather);

@@ -2,53 +2,18 @@
 // ranks: 2 4
 // The ranks of one GPU: every collective through the host, by MPI. Started by mpirun.
 #include <ATen/ATen.h>
-#include <c10/cuda/CUDAFunctions.h>
-#include <unistd.h>
 
-#include "impl/comm/launch.hpp"
-#include "impl/comm/staged_communicator.hpp"
-#include "impl/run/start/rank_device.hpp"
 #include "tests/impl/comm/collectives.hpp"
-#include "tests/support/gpu.hpp"
+#include "tests/impl/comm/cuda/staged_ranks.hpp"
 
 namespace assay::impl::staged_test {
 namespace {
 
-struct Ranks {
-  std::string missing;  ///< why there is nothing to test on
-  std::unique_ptr<Communicator> world;
-  at::Device device{at::kCPU};
-};
-
-Ranks start_ranks() {
-  Ranks ranks;
-  ranks.missing = tests::no_gpu();
-  if (!ranks.missing.empty()) return ranks;
-  alarm(240);
-  auto control = make_communicator();
-  if (control->engine() != "mpi") {
-    ranks.missing =
-        "needs several ranks under mpirun, which may share a GPU: these are of " + control->engine();
-    return ranks;
-  }
-  ranks.device = run::rank_device(spec::Device::cuda, *control, run::Seating::first_gpu);
-  c10::cuda::set_device(ranks.device.index());
-  ranks.world = make_staged_communicator(std::move(control), ranks.device);
-  return ranks;
-}
-
-Ranks& ranks() {
-  static Ranks started = start_ranks();
-  return started;
-}
-Communicator& world() { return *ranks().world; }
-at::Device device() { return ranks().device; }
-
-#define ASSAY_NEEDS_RANKS_OF_ONE_GPU() \
-  if (!ranks().missing.empty()) GTEST_SKIP() << ranks().missing
+Communicator& world() { return *tests::staged_ranks().world; }
+at::Device device() { return tests::staged_ranks().device; }
 
 TEST(StagedImpl, DoesWhatEveryEngineDoes) {
-  ASSAY_NEEDS_RANKS_OF_ONE_GPU();
+  ASSAY_NEEDS_STAGED_RANKS();
   EXPECT_EQ(device(), at::Device(at::kCUDA, 0));
   for (const at::Device where : {device(), at::Device(at::kCPU)}) {
     tests::expect_collectives(world(), where);
@@ -64,7 +29,7 @@ TEST(StagedImpl, DoesWhatEveryEngineDoes) {
 
 /// A collective reads what a long kernel before it writes, and kernels behind its wait read its result.
 TEST(StagedImpl, CollectivesStandInTheOrderOfTheStream) {
-  ASSAY_NEEDS_RANKS_OF_ONE_GPU();
+  ASSAY_NEEDS_STAGED_RANKS();
   const auto options = at::TensorOptions(at::kFloat).device(device());
   const at::Tensor large = at::rand({2048, 2048}, options);
   for (int round = 0; round < 5; ++round) {

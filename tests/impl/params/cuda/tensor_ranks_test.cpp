@@ -67,12 +67,10 @@ double error_of(Communicator& ranks, const reference::Batch& batch,
 
 TEST(TensorRanksCudaImpl, AreAsCloseInBf16AsOneRank) {
   ASSAY_NEEDS_STAGED_RANKS();
-  const auto batch =
-      tests::tiny_batch(wide(), 4, 64, tests::Documents::whole, tests::Ignored::some, 12);
-  const auto expected =
-      reference::step_gradients(reference::initial_state(wide(), 3).parameters, wide(), {batch},
-                                tests::layout_settings().z_loss)
-          .gradients;
+  const auto batch = tests::tiny_batch(wide(), 4, 64, tests::Documents::whole, tests::Ignored::some, 12);
+  const auto expected = reference::step_gradients(reference::initial_state(wide(), 3).parameters, wide(),
+                                                  {batch}, tests::layout_settings().z_loss)
+                            .gradients;
   const auto alone = make_self_communicator();
   const double one = error_of(*alone, batch, expected), several = error_of(world(), batch, expected);
   if (world().rank() == 0)

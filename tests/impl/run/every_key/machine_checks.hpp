@@ -190,8 +190,8 @@ inline void tensor(Workshop& shop) {
   const spec::ModelSpec model = spec::find_model(shop.folder("model.toml"));
   std::vector<double> losses;
   for (const std::int64_t t : {1, 2}) {
-    const Together together = train_together(
-        shop, static_cast<int>(t), {"compute.dtype=f64", "parallel.tensor=" + std::to_string(t)});
+    const Together together = train_together(shop, static_cast<int>(t),
+                                             {"compute.dtype=f64", "parallel.tensor=" + std::to_string(t)});
     EXPECT_EQ(together.weights, spec::inventory(spec::tensor_model(model, t)).flat_size) << t;
     if (losses.empty()) losses = together.losses;
     for (std::size_t step = 0; step < losses.size(); ++step)

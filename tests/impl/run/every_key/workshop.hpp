@@ -17,6 +17,7 @@
 #include "impl/data/open_source.hpp"
 #include "impl/run/train.hpp"
 #include "impl/run/trainer.hpp"
+#include "spec/config/check.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
 #include "spec/record/read.hpp"
@@ -235,8 +236,9 @@ inline Together train_together(const Workshop& shop, int ranks, const Settings& 
   on_thread_ranks(ranks, [&](impl::Communicator& communicator) {
     const c10::InferenceMode no_autograd;
     at::set_num_threads(1);
-    impl::run::Trainer trainer(config, model, spec::batch_of(config.sequences, config.micro, spec::data_ranks(config, ranks)), at::kCPU,
-                               impl::data::open_source(config, model), communicator);
+    impl::run::Trainer trainer(
+        config, model, spec::batch_of(config.sequences, config.micro, spec::data_ranks(config, ranks)),
+        at::kCPU, impl::data::open_source(config, model), communicator);
     trainer.initialise();
     trainer.start_after(0);
     std::vector<double> losses;
