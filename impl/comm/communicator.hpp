@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "spec/error.hpp"
@@ -92,6 +93,9 @@ class Communicator {
   /// The communicator of some ranks of this one, in the order of their ranks there. Every rank of this
   /// communicator calls at the same time with the group that it belongs to. Lives no longer than this one.
   virtual std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks) = 0;
+
+  /// Host and port of the key-value store in which the ranks met; no host where they met elsewhere.
+  virtual std::pair<std::string, std::uint16_t> store() const { return {}; }
 
   /// From here on a watch ends this process where a rank is lost (impl/health), so the host waits for a
   /// living rank without a limit.

@@ -97,6 +97,10 @@ class StoreCommunicator final : public Communicator {
                                                static_cast<int>(ranks.size()), /*whole_job=*/false);
   }
 
+  std::pair<std::string, std::uint16_t> store() const override {
+    const auto& tcp = dynamic_cast<const c10d::TCPStore&>(*store_);
+    return {tcp.getHost(), tcp.getPort()};
+  }
   void rely_on_watch() override { store_->setTimeout(for_ever); }
 
   /// The launcher ends the others once it sees the exit code.

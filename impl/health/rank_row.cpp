@@ -7,22 +7,14 @@ namespace assay::impl {
 
 namespace {
 template <std::size_t N>
-void put(std::atomic<char> (&to)[N], const std::string& from) {
-  const std::size_t length = std::min(from.size(), N - 1);
-  for (std::size_t i = 0; i < length; ++i) to[i] = from[i];
-  to[length] = '\0';
-}
-
-template <std::size_t N>
-void take(char (&to)[N], const std::atomic<char> (&from)[N]) {
-  for (std::size_t i = 0; i < N; ++i) to[i] = from[i];
-  to[N - 1] = '\0';
+void put(char (&to)[N], const std::string& from) {
+  to[from.copy(to, N - 1)] = '\0';
 }
 }  // namespace
 
 std::string to_string(Doing doing) {
-  static constexpr std::array names = {"starting", "data_wait", "forward",    "backward", "reduce",
-                                       "clip",     "update",    "checkpoint", "other",    "ending"};
+  static constexpr std::array names = {"data_wait", "forward", "backward",   "reduce",   "clip",
+                                       "update",    "other",   "checkpoint", "starting", "ending"};
   return names.at(static_cast<std::size_t>(doing));
 }
 
@@ -38,45 +30,54 @@ std::string to_string(Outside outside) {
   return names.at(static_cast<std::size_t>(outside));
 }
 
+Row::Held Row::advance() {
+  Held held = hold();
+  ++held->progress;
+  return held;
+}
+
+void Row::enter(Doing doing) {
+  advance()->doing = doing;
+  if (entered_) entered_(view());
+}
+
+void Row::begin_step(std::int64_t step) {
+  const Held row = advance();
+  given_before_ += row->given;
+  row->reached -= row->given;
+  row->step = step, row->of_step = row->given = 0;
+}
+
 void Row::end_step(double seconds) {
+  const Held row = advance();
   // The first step of a start finds its algorithms and fills its pools.
-  if (steps_done_.fetch_add(1) > 0 && seconds > longest_step_) longest_step_ = seconds;
-  ++progress_;
+  if (row->steps_done++ > 0) row->longest_step = std::max(row->longest_step, seconds);
 }
 
 void Row::begin(Collective collective, std::int64_t bytes) {
-  collective_ = collective;
-  bytes_ = bytes;
-  ++collectives_;
-  ++progress_;
+  const Held row = advance();
+  row->collective = collective, row->bytes = bytes;
+  ++row->collectives, ++row->of_step;
 }
 
-void Row::set_gpu(const std::string& gpu) { put(gpu_, gpu); }
-void Row::set_reason(const std::string& reason) { put(reason_, reason); }
-
-RowView Row::view() const {
-  const Outside outside = outside_;  // before the progress that its end is
-  const std::int64_t reached = reached_,
-                     before = given_before_step_;  // before those that are given meanwhile
-  RowView view{.beat = beat_,
-               .progress = progress_,
-               .step = step_,
-               .steps_done = steps_done_,
-               .longest_step = longest_step_,
-               .collectives = collectives_,
-               .of_step = collectives_ - before_step_,
-               .given = given_ - before,
-               .reached = reached - before,
-               .bytes = bytes_,
-               .collective = collective_,
-               .doing = doing_,
-               .standing = standing_,
-               .outside = outside,
-               .waits = waits_,
-               .process = process_};
-  take(view.gpu, gpu_);
-  take(view.reason, reason_);
-  return view;
+void Row::set_reached(std::int64_t reached) {
+  const Held row = hold();
+  row->progress += row->reached != reached - given_before_;
+  row->reached = reached - given_before_;
 }
+
+void Row::set_outside(Outside now, std::uint64_t ended) {
+  const Held row = hold();
+  row->progress += row->outside != now || outside_ended_ != ended;
+  row->outside = now, outside_ended_ = ended;
+}
+
+void Row::stand(Standing standing, const std::string& reason) {
+  const Held row = hold();
+  row->standing = standing;
+  put(row->reason, reason);
+}
+
+void Row::set_gpu(const std::string& gpu) { put(hold()->gpu, gpu); }
 
 }  // namespace assay::impl

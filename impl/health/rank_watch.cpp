@@ -7,90 +7,278 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <utility>
+#include <cstring>
+#include <iostream>
+#include <sstream>
 
+#include "impl/comm/let_go.hpp"
 #include "impl/machine/disk_call.hpp"
+#include "spec/error.hpp"
 
 namespace assay::impl {
 
 namespace {
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds beat{100};
 
-/// The row of this process, for the exit handler: a process that exits in the middle of a run would wait for
-/// the others in its exit handlers, MPI's among them.
-std::atomic<Row*> row_of_process = nullptr;
-
-void quit() {
-  Row* const row = row_of_process;
-  if (row && row->view().standing == Standing::running) row->stand(Standing::quit);
-}
+/// Of this process, for its exit handler: one that exits in the middle of a run would wait for the others in
+/// its exit handlers, MPI's among them.
+std::atomic<RankWatch*> watch_of_process = nullptr;
 
 double seconds_since(Clock::time_point then) {
   return std::chrono::duration<double>(Clock::now() - then).count();
 }
 
-/// Whether `holds` does within that time.
-template <class Holds>
-bool within(double seconds, Holds&& holds) {
-  for (const auto begin = Clock::now(); !holds(); std::this_thread::sleep_for(std::chrono::milliseconds(5)))
-    if (seconds_since(begin) > seconds) return false;
-  return true;
+void pause(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+std::string key_of(int rank) { return "row" + std::to_string(rank); }
+
+std::string bytes_of(const RowView& row) { return {reinterpret_cast<const char*>(&row), sizeof row}; }
+
+/// Waits for `work` that long at most: it goes on where it hangs, in a process that is about to end.
+void at_most(double seconds, std::function<void()> work) {
+  const auto done = std::make_shared<std::atomic<bool>>(false);
+  std::thread([done, work = std::move(work)] {
+    work();
+    *done = true;
+  }).detach();
+  for (const auto begin = Clock::now(); !*done && seconds_since(begin) < seconds;) pause(0.01);
 }
 }  // namespace
 
-RankWatch::RankWatch(Communicator& communicator, const WatchLimits& limits, const std::string& host,
-                     WatchCalls calls, const std::string& memory)
-    : board_(communicator, memory),
-      hosts_(communicator.all_gather(host)),
-      rank_(communicator.rank()),
-      limits_(limits),
-      rules_(limits, communicator.size(), communicator.rank()),
-      calls_(std::move(calls)) {
-  far_ = board_.ranks().front() != 0;
-  if (static_cast<int>(board_.ranks().size()) < communicator.size() || far_)
-    link_ = std::make_unique<PeerLink>(communicator, !far_);
+WatchCalls calls_of_this_process() {
+  const auto end = [] {
+    // A GPU's kernels wait for the rank that is lost, and so may those who try to end them.
+    at_most(3, let_go_of_all);
+    std::_Exit(static_cast<int>(ExitCode::peer_lost));
+  };
+  return {.print = [](const std::string& text) { std::cerr << text << std::flush; }, .end = end};
+}
+
+RankWatch::RankWatch(Communicator& communicator, const WatchLimits& limits, WatchCalls calls,
+                     const std::string& host, const Process& process)
+    : rank_(communicator.rank()), limits_(limits), calls_(std::move(calls)) {
+  std::ostringstream mine;
+  mine << host << '\n' << process.space << '\n' << process.id << ' ' << process.start;
+  for (const std::string& text : communicator.all_gather(mine.str())) {
+    std::istringstream words(text);
+    Peer& peer = peers_.emplace_back();
+    std::getline(words, peer.host), std::getline(words, peer.process.space);
+    words >> peer.process.id >> peer.process.start;
+    table_.emplace_back().host = peer.host;
+  }
+  for (int r = 0; r < communicator.size(); ++r) {
+    SeenRank& seen = table_[static_cast<std::size_t>(r)];
+    seen.visible = rank_ == 0 || r == 0 || here(r);
+    if (seen.visible && r != rank_) read_.push_back(r);
+  }
+  store_ = connect_to_job_store(communicator, process.space);
+  if (rank_ == 0) store_->set("verdict", ""), store_->set("reported", "");
+  store_->set(key_of(rank_), bytes_of(row_.view()));
+  communicator.barrier();
   static const bool registered = std::atexit(quit) == 0;
-  if (registered) row_of_process = &row();
+  if (registered) watch_of_process = this;
   thread_ = std::thread([this] { work(); });
 }
 
-RankWatch::~RankWatch() {
+RankWatch::~RankWatch() { stop(); }
+
+void RankWatch::stop() {
+  RankWatch* mine = this;
+  watch_of_process.compare_exchange_strong(mine, nullptr);
   {
     const std::scoped_lock lock(mutex_);
-    over_ = true;
+    over_ = hurry_ = true;
     changed_.notify_all();
   }
-  thread_.join();
-  Row* mine = &row();
-  row_of_process.compare_exchange_strong(mine, nullptr);
+  if (thread_.joinable()) thread_.join();
 }
 
 void RankWatch::work() {
   sigset_t all;  // signals are for the trainer's thread
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
-  auto last = Clock::now();
-  for (;;) {
-    row().set_outside(outside_under_way(), outside_ended());
-    look_at_gpu();
-    row().beat();
-    if (link_) link_->turn(row().view(), static_cast<int>(beat.count()));
-    {
-      std::unique_lock lock(mutex_);
-      ++turns_;
-      changed_.notify_all();
-      if (!link_ && !over_) changed_.wait_for(lock, beat);
-      if (over_) return;
-    }
-    Verdict verdict;
-    const double passed = seconds_since(last);
-    last = Clock::now();
-    if (find(passed, verdict)) {
-      conclude(verdict);
-      return;
-    }
+  const std::chrono::milliseconds beat(peers_.size() <= 128 ? 100 : 400);  // one store answers all ranks
+  for (auto last = Clock::now();;) {
+    const bool anew = turn(0.4);
+    const double passed = seconds_since(std::exchange(last, Clock::now()));
+    if (const auto verdict = find(anew, passed)) return conclude(*verdict);
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, beat, [this] { return hurry_; });
+    hurry_ = false;
+    if (over_) break;
   }
+  if (row_.view().standing == Standing::left) go_last();
+}
+
+/// Whether an exchange has ended within that time. Begins one where none is under way.
+bool RankWatch::turn(double seconds) {
+  if (closed_) return false;
+  if (!exchange_.valid()) {
+    const std::scoped_lock lock(mutex_);
+    if (reached_) row_.set_reached(reached_());
+    row_.set_outside(outside_under_way(), outside_ended());
+    RowView mine = row_.view();
+    mine.beat = ++beat_, mine.knows = news_.verdict.has_value();
+    exchange_ = std::async(std::launch::async, &RankWatch::exchange, this, mine, proposed_, has_reported_);
+  }
+  if (exchange_.wait_for(std::chrono::duration<double>(seconds)) != std::future_status::ready) return false;
+  try {
+    news_ = exchange_.get();
+  } catch (const std::exception&) {
+    closed_ = true;
+  }
+  return !closed_;
+}
+
+RankWatch::News RankWatch::exchange(const RowView& mine, const std::optional<Verdict>& proposed,
+                                    bool reported) {
+  store_->set(key_of(rank_), bytes_of(mine));
+  if (proposed) store_->set_first("verdict", std::to_string(proposed->rank) + " " + proposed->text);
+  if (reported) store_->set("reported", "yes");
+  News news;
+  std::vector<std::string> keys = {"verdict", "reported"};
+  for (const int r : read_) {
+    news.gone.push_back(gone(r));  // first: a process that was there has published what it had to
+    keys.push_back(key_of(r));
+  }
+  const std::vector<std::string> texts = store_->get(keys);
+  if (!texts[0].empty()) {
+    std::istringstream words(texts[0]);
+    words >> news.verdict.emplace().rank;
+    std::getline(words >> std::ws, news.verdict->text, '\0');
+  }
+  news.reported = !texts[1].empty();
+  for (std::size_t i = 2; i < texts.size(); ++i)
+    std::memcpy(&news.rows.emplace_back(), texts[i].data(), std::min(texts[i].size(), sizeof(RowView)));
+  return news;
+}
+
+std::optional<RankWatch::Verdict> RankWatch::find(bool anew, double seconds) {
+  if (news_.verdict) return news_.verdict;
+  for (std::size_t i = 0; i < news_.rows.size(); ++i) {
+    SeenRank& seen = table_[static_cast<std::size_t>(read_[i])];
+    // Of a store that does not answer, rank 0 alone is to blame.
+    if (anew || read_[i] == 0) update(seen, news_.rows[i], seconds);
+    seen.gone = news_.gone[i];
+  }
+  update(table_[static_cast<std::size_t>(rank_)], row_.view(), seconds);
+  if (closed_) {
+    table_[0].gone = within(1, [this] { return gone(0); });
+    table_[0].unreachable = true;
+  }
+  const Judgement judgement = judge(table_, limits_, rank_);
+  warn_of(judgement.slow);
+  if (!judgement.lost) return {};
+  return Verdict{judgement.lost->rank, describe(*judgement.lost, table_, limits_)};
+}
+
+/// Rank 0 prints the warning. Where rank 0 is itself slow, rank 1 does: rank 0 may wait for its terminal.
+/// This thread, whose beat the others count, must not wait for a terminal or a disk.
+void RankWatch::warn_of(const std::vector<Found>& slow) {
+  for (const Found& found : slow) {
+    table_[static_cast<std::size_t>(found.rank)].quiet = limits_.outside;
+    const bool aloud = rank_ == (found.rank == 0 ? 1 : 0);
+    if (rank_ == 0 || aloud) warnings_.emplace_back(describe(found, table_, limits_), aloud);
+  }
+  const bool busy =
+      warning_.valid() && warning_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+  if (warnings_.empty() || busy) return;
+  warning_ = std::async(std::launch::async, [this, now = std::exchange(warnings_, {})] {
+    const std::scoped_lock lock(warning_by_);
+    for (const auto& [text, aloud] : now) try {
+        if (warn_)
+          warn_(text, aloud);
+        else if (aloud)
+          calls_.print("assay: warning: " + text + "\n");
+      } catch (const std::exception&) {
+        // A disk is full, or a stream is gone.
+      }
+  });
+}
+
+/// The first verdict in the store is that of all ranks; without a store, each machine has its own.
+void RankWatch::conclude(Verdict verdict) {
+  proposed_ = verdict;
+  closed_ = !within(2, [this] { return news_.verdict || closed_; }) || closed_;
+  if (news_.verdict) verdict = *news_.verdict;
+  const bool other = verdict.rank != rank_;
+  if (other && is_to_report(verdict.rank)) report(verdict);
+  within(3, [&] { return news_.reported || (closed_ && (has_reported_ || is_to_report(verdict.rank))); });
+  enter(Stage::reported);
+  // Its end may be the store's: it goes last.
+  if (rank_ == 0)
+    within(2, [&] {
+      for (std::size_t i = 0; i < read_.size(); ++i)
+        if (read_[i] != verdict.rank && !news_.rows[i].knows && !news_.gone[i]) return closed_;
+      return true;
+    });
+  if (other) end_process_of(verdict.rank);
+  // A rank that has failed ends with the code of its reason, by itself.
+  if (row_.view().standing != Standing::failed) calls_.end();
+  enter(Stage::over);
+}
+
+/// The lowest rank does that is left: rank 0 has the record, rank 1 may share its disk. Without a store, it
+/// is the lowest of each machine.
+bool RankWatch::is_to_report(int lost) const {
+  if (rank_ == lost) return false;
+  for (int r = 0; r < rank_; ++r)
+    if (r != lost && !gone(r) && (here(r) || !closed_)) return false;
+  return true;
+}
+
+void RankWatch::report(const Verdict& verdict) {
+  const std::scoped_lock lock(recording_);
+  const std::string text = advice_ ? verdict.text + "; " + advice_() : verdict.text;
+  // The terminal may be what the lost rank waited for.
+  at_most(2, [text, print = calls_.print] { print("assay: error: " + text + "\n"); });
+  if (verdict.rank == 0) end_process_of(0);  // it may hold the lock of its record
+  if (record_) record_(text);
+  has_reported_ = true;
+}
+
+/// A rank that is stopped, or does not go on, or whose exit handlers wait for the others: nothing else would
+/// end it. One that has failed ends by itself,
+/// and first: its exit code is to be the job's.
+void RankWatch::end_process_of(int rank) {
+  const auto found = std::find(read_.begin(), read_.end(), rank);
+  if (found == read_.end() || news_.rows.empty()) return;
+  const Standing standing = news_.rows[static_cast<std::size_t>(found - read_.begin())].standing;
+  const bool killed = (standing == Standing::running || standing == Standing::quit) && here(rank) &&
+                      end_process(peers_[static_cast<std::size_t>(rank)].process);
+  if (killed || standing == Standing::failed) within(killed ? 2 : 1, [&] { return gone(rank); });
+}
+
+/// Rank 0, which may serve the store, ends once all ranks have read what they had to.
+void RankWatch::go_last() try {
+  if (exchange_.valid()) exchange_.get();
+  exchange(row_.view(), {}, false);
+  const auto begin = Clock::now();
+  store_->add("left", 1);
+  while (rank_ == 0 && store_->add("left", 0) < std::ssize(peers_) && seconds_since(begin) < 10) pause(0.005);
+} catch (const std::exception&) {
+  // The store is gone: so is whoever could wait.
+}
+
+bool RankWatch::here(int rank) const {
+  const auto space = [this](int r) -> const std::string& {
+    return peers_[static_cast<std::size_t>(r)].process.space;
+  };
+  return space(rank) == space(rank_);
+}
+
+bool RankWatch::gone(int rank) const {
+  return here(rank) && !is_alive(peers_[static_cast<std::size_t>(rank)].process);
+}
+
+/// Whether it holds, or comes to within that time; ranks exchange rows meanwhile.
+template <class Holds>
+bool RankWatch::within(double seconds, Holds&& holds) {
+  for (const auto begin = Clock::now(); !holds(); pause(0.02)) {
+    if (seconds_since(begin) > seconds) return false;
+    turn(0.1);
+  }
+  return true;
 }
 
 void RankWatch::follow(std::function<std::int64_t()> reached) {
@@ -98,140 +286,47 @@ void RankWatch::follow(std::function<std::int64_t()> reached) {
   reached_ = std::move(reached);
 }
 
-void RankWatch::look_at_gpu() {
+void RankWatch::record_by(std::function<void(const std::string& text)> record,
+                          std::function<std::string()> advice) {
+  const std::scoped_lock lock(recording_);
+  record_ = std::move(record), advice_ = std::move(advice);
+}
+
+void RankWatch::warn_by(std::function<void(const std::string& text, bool aloud)> warn) {
+  const std::scoped_lock lock(warning_by_);
+  warn_ = std::move(warn);
+}
+
+/// Returns once the others have read it: with this process the store may end.
+void RankWatch::say(Standing standing, const std::string& reason) {
+  row_.stand(standing, reason);
+  {
+    const std::scoped_lock lock(mutex_);
+    hurry_ = true;
+    changed_.notify_all();
+  }
+  await(Stage::reported, 3);
+}
+
+void RankWatch::enter(Stage stage) {
   const std::scoped_lock lock(mutex_);
-  if (reached_) row().set_reached(reached_());
-}
-
-bool RankWatch::find(double seconds, Verdict& verdict) {
-  if (board_.posted(verdict)) return true;
-  if (link_)
-    if (const auto heard = link_->received()) {
-      board_.post(*heard);
-      verdict = *heard;
-      // Rank 0's host reports it.
-      if (far_ && board_.take_reporting()) board_.set_reported();
-      return true;
-    }
-  if (row().view().standing == Standing::left) return false;
-  const std::vector<SeenRank> all = look_around();
-  const auto finding = rules_.look(seconds, all);
-  warn_of_slow(all);
-  if (!finding) return false;
-  if (finding->rank == no_rank) {
-    verdict = {no_rank, describe_standstill(*finding, all)};
-  } else {
-    const auto lost = static_cast<std::size_t>(finding->rank);
-    verdict = {finding->rank, describe(*finding, all[lost].row, hosts_[lost])};
-  }
-  // A rank that dies while it writes its verdict leaves none: this one's is as good.
-  if (!board_.post(verdict)) within(1, [&] { return board_.posted(verdict); });
-  return true;
-}
-
-/// Rank 0 prints the warning. Where rank 0 is itself slow, rank 1 does: rank 0 may wait for its terminal.
-/// This thread, whose beat the others count, must not wait for a terminal or a disk.
-void RankWatch::warn_of_slow(const std::vector<SeenRank>& all) {
-  for (const Slow& slow : rules_.slow(all)) {
-    const bool aloud = rank_ == (slow.rank == 0 ? 1 : 0);
-    const auto r = static_cast<std::size_t>(slow.rank);
-    if (rank_ == 0 || aloud)
-      warnings_.emplace_back(describe_slow(slow, all[r].row, hosts_[r], limits_), aloud);
-  }
-  const bool busy =
-      warning_.valid() && warning_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
-  if (warnings_.empty() || busy) return;
-  warning_ = std::async(std::launch::async, [this, now = std::exchange(warnings_, {})] {
-    for (const auto& [text, aloud] : now) calls_.warn(text, aloud);
-  });
-}
-
-std::vector<SeenRank> RankWatch::look_around() {
-  std::vector<SeenRank> all(hosts_.size());
-  if (link_)
-    for (const auto& [rank, seen] : link_->seen()) all[static_cast<std::size_t>(rank)] = seen;
-  for (std::size_t slot = 0; slot < board_.ranks().size(); ++slot) {
-    SeenRank& seen = all[static_cast<std::size_t>(board_.ranks()[slot])];
-    // In this order: a process that was there when its row was read has written what it had to.
-    seen.gone = board_.gone(slot);
-    seen.row = board_.row(slot).view();
-    seen.visible = true;
-  }
-  return all;
-}
-
-void RankWatch::conclude(const Verdict& verdict) {
-  if (link_) link_->send(verdict);
-  if (verdict.rank != rank_) {
-    have_it_reported(verdict);
-    end_lost_process(verdict);
-  }
-  if (link_) link_->flush(1000);
-  // A rank that has failed ends with the code of its reason, by itself.
-  if (row().view().standing != Standing::failed) calls_.end();
-  const std::scoped_lock lock(mutex_);
-  concluded_ = true;
+  stage_ = stage;
   changed_.notify_all();
 }
 
-/// A rank that is stopped, or does not go on: nothing else would end it. Where nobody is named all end by
-/// themselves. Launchers end the others as soon as
-/// they see one end, so this comes last, but for rank 0: it holds the record that is to be written.
-void RankWatch::end_lost_process(const Verdict& verdict) {
-  for (std::size_t slot = 0; slot < board_.ranks().size(); ++slot)
-    if (board_.ranks()[slot] == verdict.rank && board_.row(slot).view().standing == Standing::running) {
-      board_.end_process(slot);
-      within(2, [&] { return board_.gone(slot); });
-    }
-}
-
-void RankWatch::have_it_reported(const Verdict& verdict) {
-  const auto taken = [&] {
-    // Where rank 0 is on another host and lives, it echoes the verdict.
-    if (far_ && link_ && !board_.being_reported()) {
-      link_->turn(row().view(), 20);
-      if (link_->received() && board_.take_reporting()) board_.set_reported();
-    }
-    return board_.being_reported();
-  };
-  const bool nobody_goes_first = reports_first(verdict) && (!far_ || verdict.rank == 0);
-  if (!within(nobody_goes_first ? 0 : 1, taken) && board_.take_reporting()) {
-    calls_.report(verdict.text);
-    if (verdict.rank == 0) end_lost_process(verdict);
-    calls_.record(verdict.text);
-    board_.set_reported();
-  }
-  within(3, [&] { return board_.is_reported(); });
-}
-
-bool RankWatch::reports_first(const Verdict& verdict) const {
-  for (std::size_t slot = 0; slot < board_.ranks().size(); ++slot) {
-    const int rank = board_.ranks()[slot];
-    if (rank == verdict.rank || board_.gone(slot) || board_.row(slot).view().standing != Standing::running)
-      continue;
-    return rank == rank_;
-  }
-  return false;
-}
-
-void RankWatch::say(Standing standing) {
+void RankWatch::await(Stage stage, double seconds) {
   std::unique_lock lock(mutex_);
-  row().stand(standing);
-  const int wanted = turns_ + 2;  // the turn that runs may have read the row before
-  changed_.notify_all();
-  if (link_) changed_.wait_for(lock, std::chrono::milliseconds(800), [&] { return turns_ >= wanted; });
+  changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return stage_ >= stage; });
 }
 
-void RankWatch::fail(const std::string& why) {
-  row().set_reason(why);
-  say(Standing::failed);
+void RankWatch::quit() {
+  RankWatch* const watch = watch_of_process;
+  if (watch && watch->row_.view().standing == Standing::running) watch->say(Standing::quit, "");
 }
 
-void RankWatch::leave() { say(Standing::left); }
-
-void RankWatch::await_verdict(double seconds) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return concluded_; });
+void RankWatch::leave() {
+  row_.stand(Standing::left);
+  stop();
 }
 
 }  // namespace assay::impl

@@ -1,88 +1,135 @@
 #pragma once
-// Ranks that watch each other. A thread of each rank publishes that the rank is alive and what it does, reads
-// the rows of the others, and ends its own rank once one is lost. It does not use the collective library,
-// which may hang.
+// Ranks that watch each other through the job's store, without the collective library, which may hang.
 #include <condition_variable>
 #include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "impl/comm/communicator.hpp"
-#include "impl/health/host_board.hpp"
-#include "impl/health/peer_link.hpp"
-#include "impl/health/peer_rules.hpp"
+#include "impl/comm/job_store.hpp"
+#include "impl/health/judge.hpp"
+#include "impl/machine/host_name.hpp"
+#include "impl/machine/process.hpp"
 
 namespace assay::impl {
 
-/// What the watch calls on its own thread.
+/// What the watch does to its process.
 struct WatchCalls {
-  /// On one rank that still runs: prints which rank is lost; then records it, where rank 0 is the
-  /// lost one after its process has ended.
-  std::function<void(const std::string&text)> report, record;
-  /// A rank is slow; called on a thread of its own, which may wait for a terminal. On rank 0, which writes
-  /// the record, and on the rank that prints it, `aloud`.
-  std::function<void(const std::string& text, bool aloud)> warn;
-  /// On every rank, afterwards: ends this rank with ExitCode::peer_lost. If it returns, the watch has ended.
+  std::function<void(const std::string& text)> print;  ///< on stderr
+  /// A rank is lost. If it returns, as where threads stand for processes, the watch is over.
   std::function<void()> end;
 };
+/// `end`: with ExitCode::peer_lost, wherever the other threads are.
+WatchCalls calls_of_this_process();
 
+/// A thread publishes this rank's row, and judges those of the other ranks: rank 0 of all, each other of rank
+/// 0 and of its own machine. A call to the store hangs for as long as the store's process is stopped, so it
+/// is made on another thread. Once a rank is lost, one rank prints and records it, and every rank ends.
 class RankWatch {
  public:
-  /// Collective. `host`: this rank's host name; `memory`: as in HostBoard. Errors: as HostBoard and PeerLink.
-  RankWatch(Communicator& communicator, const WatchLimits& limits, const std::string& host, WatchCalls calls,
-            const std::string& memory = HostBoard::shared_memory_of_this_process());
-  /// If this rank has not left before, the others count it as lost.
+  /// Collective. `host`: this rank's, for messages; `process`: this one. Errors: connect_to_job_store's.
+  RankWatch(Communicator& communicator, const WatchLimits& limits, WatchCalls calls = calls_of_this_process(),
+            const std::string& host = host_name(), const Process& process = this_process());
   ~RankWatch();
   RankWatch(const RankWatch&) = delete;
   RankWatch& operator=(const RankWatch&) = delete;
 
   /// The row of this rank.
-  Row& row() { return board_.mine(); }
+  Row& row() { return row_; }
   /// From here on the row also holds the progress of this rank's GPU, as GpuProgress::reached.
   void follow(std::function<std::int64_t()> reached);
+  /// Where this rank is the one that reports it, the loss is written to the record that way, and `advice`
+  /// says behind it what to do next; {}: neither any more.
+  void record_by(std::function<void(const std::string& text)> record, std::function<std::string()> advice);
+  /// For the rank that writes the record: `warn` records that a rank is slow and, `aloud`, prints it, on a
+  /// thread that may wait; {}: no more. Errors that it throws are passed over.
+  void warn_by(std::function<void(const std::string& text, bool aloud)> warn);
 
   /// This rank ends because of an error of its own, which it has reported itself: the others are to name it.
-  void fail(const std::string& why);
-  /// This rank has finished, and the others do not need it any more.
+  void fail(const std::string& why) { say(Standing::failed, why); }
+  /// All ranks have finished, and none needs another any more: ends the watch.
   void leave();
   /// The calling thread has an error whose cause may be a lost rank: it waits until the watch ends this rank,
   /// or for that long.
-  void await_verdict(double seconds);
+  void await_verdict(double seconds) { await(Stage::over, seconds); }
 
  private:
-  void work();
-  void look_at_gpu();
-  bool find(double seconds, Verdict& verdict);
-  std::vector<SeenRank> look_around();
-  void warn_of_slow(const std::vector<SeenRank>& all);
-  void conclude(const Verdict& verdict);
-  void have_it_reported(const Verdict& verdict);
-  void end_lost_process(const Verdict& verdict);
-  bool reports_first(const Verdict& verdict) const;
-  /// Lets the thread say the row's last word, if it still runs.
-  void say(Standing standing);
+  struct Peer {
+    std::string host;
+    Process process;
+  };
+  /// Which rank is lost, decided once for all ranks; no_rank: all ranks stand still for an unknown reason.
+  struct Verdict {
+    int rank = 0;
+    std::string text;
+  };
+  /// What an exchange has brought.
+  struct News {
+    std::optional<Verdict> verdict;  ///< the first of all ranks
+    bool reported = false;           ///< by one of them
+    std::vector<RowView> rows;       ///< of read_
+    std::vector<bool> gone;          ///< the same; as it was ahead of their reading
+  };
+  enum class Stage { watching, reported, over };
 
-  HostBoard board_;
-  std::vector<std::string> hosts_;  ///< of all ranks
+  void work();
+  bool turn(double seconds);
+  News exchange(const RowView& mine, const std::optional<Verdict>& proposed, bool reported);
+  std::optional<Verdict> find(bool anew, double seconds);
+  void warn_of(const std::vector<Found>& slow);
+  void conclude(Verdict verdict);
+  bool is_to_report(int lost) const;
+  void report(const Verdict& verdict);
+  void end_process_of(int rank);
+  void go_last();
+  bool here(int rank) const;  ///< on this machine
+  bool gone(int rank) const;  ///< from this machine
+  template <class Holds>
+  bool within(double seconds, Holds&& holds);
+
+  void say(Standing standing, const std::string& reason);
+  void enter(Stage stage);
+  void await(Stage stage, double seconds);
+  void stop();
+  static void quit();
+
   const int rank_;
   const WatchLimits limits_;
-  PeerRules rules_;
-  WatchCalls calls_;
-  std::unique_ptr<PeerLink> link_;  ///< where there are several hosts
-  bool far_ = false;                ///< from rank 0
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool over_ = false, concluded_ = false;
-  int turns_ = 0;
-  std::function<std::int64_t()> reached_;
+  const WatchCalls calls_;
+  std::vector<Peer> peers_;
+  std::vector<int> read_;  ///< ranks whose rows this one reads
+  std::unique_ptr<JobStore> store_;
+  Row row_;
+
+  // Of the watch's thread.
+  std::future<News> exchange_;
+  News news_;
+  std::uint64_t beat_ = 0;
+  RankTable table_;
+  std::optional<Verdict> proposed_;
+  bool has_reported_ = false;
+  bool closed_ = false;                                 ///< the store does not answer any more
   std::vector<std::pair<std::string, bool>> warnings_;  ///< that wait for those before them
   std::future<void> warning_;
-  std::thread thread_;  ///< uses all of the above
+
+  std::mutex mutex_;  ///< of the next five
+  std::condition_variable changed_;
+  std::function<std::int64_t()> reached_;
+  Stage stage_ = Stage::watching;
+  bool hurry_ = false, over_ = false;
+
+  std::mutex recording_, warning_by_;  ///< held while these are under way:
+  std::function<void(const std::string&)> record_;
+  std::function<std::string()> advice_;
+  std::function<void(const std::string&, bool)> warn_;
+
+  std::thread thread_;
 };
 
 }  // namespace assay::impl

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <iostream>
+#include <thread>
 #include <utility>
 
-#include "impl/health/lost_rank.hpp"
 #include "impl/run/start/run_folder.hpp"
 #include "impl/run/warnings.hpp"
 #include "impl/step/executor.hpp"
@@ -16,6 +17,39 @@
 namespace assay::impl::run {
 
 using namespace spec::record;
+
+namespace {
+/// Whether the record's last whole line is a run_end.
+bool has_its_end(const std::string& record) {
+  constexpr std::streamoff most = 1 << 16;
+  std::ifstream file(record, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file.tellg();
+  if (!file || size <= 0) return false;
+  const std::streamoff from = std::max<std::streamoff>(0, size - most);
+  std::string tail(static_cast<std::size_t>(size - from), '\0');
+  file.seekg(from);
+  file.read(tail.data(), static_cast<std::streamsize>(tail.size()));
+  if (!tail.empty() && tail.back() == '\n') tail.pop_back();
+  return tail.substr(tail.rfind('\n') + 1).find("\"run_end\"") != std::string::npos;
+}
+
+/// Appends the end of a run to a record that another rank wrote, unless it has its end. Tries again for two
+/// seconds while the lock of its writer, which was ended, is held. Errors: those of RecordWriter.
+void append_end(const std::string& record, const RunEnd& end) {
+  if (!std::ifstream(record)) return;  // on another host's disk
+  for (int turn = 0;; ++turn) {
+    try {
+      logs::RecordWriter writer(record);
+      if (has_its_end(record)) return;
+      writer.write(end);
+      return writer.sync();
+    } catch (const UserError& error) {
+      if (turn == 20 || error.code() != ExitCode::usage) throw;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  }
+}
+}  // namespace
 
 void RunLog::begin(RunStart start, const std::string& directory) {
   start_ = std::move(start);

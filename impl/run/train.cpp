@@ -57,15 +57,15 @@ class Run {
       : start_(std::move(start)),
         config_(start_.config),
         communicator_(rank.communicator),
-        progress_(rank.progress),
-        watching_(rank.watching),
+        row_(rank.row),
+        watch_(rank.watch),
         device_(start_.device.device),
         rank_(rank) {}
 
   ~Run() {
-    if (!watching_) return;
-    watching_->record_by({}, {});
-    watching_->warn_by({});
+    if (!watch_) return;
+    watch_->record_by({}, {});
+    watch_->warn_by({});
   }
 
   const std::string& folder() const { return config_.directory; }
@@ -107,11 +107,11 @@ class Run {
   }
 
   void record_what_the_watch_sees() {
-    if (!watching_) return;
-    watching_->record_by([this](const std::string& text) { log_.record_lost_rank(text); },
-                         [directory = config_.directory] { return way_to_go_on(directory); });
+    if (!watch_) return;
+    watch_->record_by([this](const std::string& text) { log_.record_lost_rank(text); },
+                      [directory = config_.directory] { return way_to_go_on(directory); });
     if (!log_.opened()) return;
-    watching_->warn_by([this](const std::string& text, bool aloud) {
+    watch_->warn_by([this](const std::string& text, bool aloud) {
       log_.say(Warning{.step = {}, .code = "slow_rank", .text = text}, aloud);
     });
   }
@@ -137,9 +137,9 @@ class Run {
     if (pins_) warn_of_algorithms(pins_->begin(start_.resume ? start_.resume->path : ""));
     trainer_.emplace(start_.numerics.config, start_.model, start_.batch, device_, start_.source,
                      communicator_);
-    trainer_->report_to(progress_);
+    trainer_->report_to(row_);
     Saving saving(config_, trainer_->groups(), [this](const Event& event) { log_.say(event); });
-    saving.on_piece([this] { progress_.tick(); });
+    saving.on_piece([this] { row_.tick(); });
     if (start_.resume) {
       go_on_from(*start_.resume);
     } else {
@@ -168,7 +168,7 @@ class Run {
     }
     if (last_words) last_words->not_needed();
     timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
-    progress_.enter(Doing::ending);
+    row_.enter(Doing::ending);
     log_.enter(RunPart::evaluation);
     sample();
     log_.enter(RunPart::other);
@@ -185,7 +185,7 @@ class Run {
 
   /// Seconds that it took.
   double timed_save(const std::function<void()>& save) {
-    progress_.enter(Doing::checkpoint);
+    row_.enter(Doing::checkpoint);
     log_.enter(RunPart::saves);
     const auto begin = std::chrono::steady_clock::now();
     keep_algorithms();
@@ -263,15 +263,14 @@ class Run {
     constexpr double patience = 30;  // [s]
     const auto* user = dynamic_cast<const UserError*>(&error);
     const bool agreed = dynamic_cast<const AgreedError*>(&error) != nullptr;
-    if (watching_ && user && user->code() == ExitCode::peer_lost && !agreed)
-      watching_->watch().await_verdict(patience);
+    if (watch_ && user && user->code() == ExitCode::peer_lost && !agreed) watch_->await_verdict(patience);
   }
 
   Start start_;
   const spec::RunConfig& config_;  ///< start_'s
   Communicator& communicator_;
-  Progress& progress_;
-  Watching* const watching_;
+  Row& row_;
+  RankWatch* const watch_;
   const at::Device device_;
   const Rank& rank_;
   RunLog log_;

@@ -88,9 +88,12 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
                                    device_allocated_bytes(device));
 }
 
-void Trainer::report_to(Progress& progress) {
-  progress_ = &progress;
-  clock_.on_enter([&progress](Phase phase) { progress.enter(phase); });
+void Trainer::report_to(Row& row) {
+  static_assert(static_cast<int>(Doing::data_wait) == static_cast<int>(Phase::data_wait) &&
+                    static_cast<int>(Doing::other) == static_cast<int>(Phase::other),
+                "a rank's work is counted as the phases are");
+  row_ = &row;
+  clock_.on_enter([&row](Phase phase) { row.enter(static_cast<Doing>(phase)); });
 }
 
 void Trainer::initialise() {
@@ -128,7 +131,7 @@ void Trainer::start_after(std::int64_t steps_done) {
 }
 
 std::optional<StepReport> Trainer::step(bool stop_requested) {
-  if (progress_) progress_->begin_step(step_ + 1);
+  if (row_) row_->begin_step(step_ + 1);
   clock_.restart();
   clock_.enter(Phase::data_wait);
   const data::StepBatches batches = loader_->next();
@@ -157,7 +160,7 @@ std::optional<StepReport> Trainer::step(bool stop_requested) {
                     .weights_hash = compare_copies()};
   report.phases = clock_.seconds();
   for (double seconds : report.phases) report.seconds += seconds;
-  if (progress_) progress_->end_step(report.seconds);
+  if (row_) row_->end_step(report.seconds);
   ++step_;
   return report;
 }

@@ -6,7 +6,7 @@
 
 #include "impl/checkpoint/checkpoint.hpp"
 #include "impl/data/loader.hpp"
-#include "impl/health/progress.hpp"
+#include "impl/health/rank_row.hpp"
 #include "impl/params/layouts/layout_groups.hpp"
 #include "impl/params/layouts/make_parameters.hpp"
 #include "impl/step/device_staging.hpp"
@@ -40,7 +40,7 @@ class Trainer {
           at::Device device, std::shared_ptr<const data::SampleSource> source, Communicator& communicator);
 
   /// Steps and their phases are told to `progress`, which lives longer.
-  void report_to(Progress& progress);
+  void report_to(Row& row);
   /// Weights from the seed.
   void initialise();
   /// Everything from a checkpoint. Errors: those of checkpoint::load.
@@ -93,7 +93,7 @@ class Trainer {
   std::unique_ptr<data::Loader> loader_;  ///< its thread fills staging_
   std::int64_t step_ = 0;
   std::optional<std::string> not_captured_;  ///< why steps are not captured, until it was told
-  Progress* progress_ = nullptr;
+  Row* row_ = nullptr;
   std::optional<double> executed_flops_;  ///< of the last step that was counted, over all ranks
 };
 

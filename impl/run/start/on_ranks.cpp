@@ -12,8 +12,8 @@
 #include "impl/comm/launch.hpp"
 #include "impl/comm/nccl_communicator.hpp"
 #include "impl/comm/staged_communicator.hpp"
-#include "impl/health/fault_drill.hpp"
 #include "impl/health/watched_communicator.hpp"
+#include "impl/run/start/fault_drill.hpp"
 #include "impl/run/start/rank_device.hpp"
 #include "spec/error.hpp"
 
@@ -30,7 +30,7 @@ std::pair<ExitCode, bool> meaning_of(const std::exception& error) {
           dynamic_cast<const AgreedError*>(&error) != nullptr};
 }
 
-/// A rank that does not go on within a step for so long is lost (impl/health/peer_rules.hpp). [s]
+/// A rank that does not go on within a step for so long is lost (impl/health/judge.hpp). [s]
 constexpr double stall_in_a_step = 20;
 
 /// Between GPUs: NCCL. The environment may ask for the staged communicator, whose ranks share the first GPU
@@ -51,27 +51,27 @@ std::unique_ptr<Communicator> between_gpus(std::unique_ptr<Communicator> control
   return staged;
 }
 
-void leave(Communicator& communicator, Watching* watching) {
+void leave(Communicator& communicator, RankWatch* watch) {
   communicator.barrier();
-  if (watching) watching->watch().leave();
+  if (watch) watch->leave();
 }
 }  // namespace
 
 void Rank::take_leave() const {
-  if (watching) leave(communicator, watching);
+  if (watch) leave(communicator, watch);
 }
 
 int on_ranks(spec::Device wanted, const std::function<int(const Rank&)>& work, std::int64_t stall_seconds) {
   Row unwatched;
-  std::optional<Watching> watching;
+  std::optional<RankWatch> watch;
   std::unique_ptr<Communicator> communicator = make_communicator();
   try {
     const c10::InferenceMode no_autograd;  // backward is written out
     const bool alone = communicator->size() == 1;
     std::optional<FaultDrill> drill = read_drill(std::getenv("ASSAY_FAULT_DRILL"));
     if (!alone) {
-      watching.emplace(*communicator, limits_of(drill ? drill->stall_seconds : stall_in_a_step,
-                                                static_cast<double>(stall_seconds)));
+      watch.emplace(*communicator, limits_of(drill ? drill->stall_seconds : stall_in_a_step,
+                                             static_cast<double>(stall_seconds)));
       communicator->rely_on_watch();
     }
     DeviceChoice choice;
@@ -87,17 +87,18 @@ int on_ranks(spec::Device wanted, const std::function<int(const Rank&)>& work, s
     if (drill && drill->rank != communicator->rank()) drill.reset();
     if (!alone && choice.device.is_cuda())
       communicator = between_gpus(std::move(communicator), seating, choice);
-    if (watching) {
+    if (watch) {
       std::shared_ptr<GpuProgress> gpu;
       if (choice.device.is_cuda()) {
-        watching->row().set_gpu(gpu_uuid(choice.device.index()));
+        watch->row().set_gpu(gpu_uuid(choice.device.index()));
         gpu = std::make_shared<GpuProgress>(choice.device);
-        watching->watch().follow([gpu] { return gpu->reached(); });
+        watch->follow([gpu] { return gpu->reached(); });
       }
-      communicator = make_watched_communicator(std::move(communicator), watching->row(), std::move(gpu));
+      communicator = make_watched_communicator(std::move(communicator), watch->row(), std::move(gpu));
     }
-    Progress progress(watching ? watching->row() : unwatched, drill);
-    return work({*communicator, choice, progress, watching ? &*watching : nullptr});
+    Row& row = watch ? watch->row() : unwatched;
+    if (drill) row.on_enter(planted(*drill));
+    return work({*communicator, choice, row, watch ? &*watch : nullptr});
   } catch (const std::exception& error) {
     if (!communicator || communicator->size() == 1) throw;
     const auto [code, everywhere] = meaning_of(error);
@@ -106,10 +107,10 @@ int on_ranks(spec::Device wanted, const std::function<int(const Rank&)>& work, s
                 << (everywhere ? "" : "rank " + std::to_string(communicator->rank()) + ": ") << error.what()
                 << std::endl;
     if (everywhere) {
-      leave(*communicator, watching ? &*watching : nullptr);
+      leave(*communicator, watch ? &*watch : nullptr);
       return static_cast<int>(code);
     }
-    if (watching) watching->watch().fail(error.what());
+    if (watch) watch->fail(error.what());
     // The other ranks wait in a collective for this one: end all of them, with the code of the reason.
     communicator->abort(static_cast<int>(code));
     throw;  // not reached

@@ -4,8 +4,7 @@
 #include <functional>
 
 #include "impl/comm/communicator.hpp"
-#include "impl/health/lost_rank.hpp"
-#include "impl/health/progress.hpp"
+#include "impl/health/rank_watch.hpp"
 #include "impl/machine/device_choice.hpp"
 #include "spec/config/run_config.hpp"
 
@@ -14,8 +13,8 @@ namespace assay::impl::run {
 struct Rank {
   Communicator& communicator;  ///< of all ranks: `self` for one, NCCL between GPUs, MPI between CPUs
   DeviceChoice choice;         ///< its notice: of a lone rank, or that the ranks share a GPU
-  Progress& progress;
-  Watching* watching;  ///< where there are several ranks
+  Row& row;
+  RankWatch* watch;  ///< where there are several ranks
 
   /// Waits for all ranks; from here on none needs another. The last act of work that went well, while what
   /// its peers may still look at is there.

@@ -1,12 +1,15 @@
 // labels: unit fault
-// Ranks as threads that watch each other, on one host and, by connections, on several.
+// Ranks as threads that watch each other, on one machine and on two.
 #include "impl/health/rank_watch.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
-#include <filesystem>
+#include <optional>
 
 #include "impl/health/watched_communicator.hpp"
 #include "tests/impl/comm/thread_ranks.hpp"
@@ -26,36 +29,35 @@ struct Reported {
 constexpr int all_go_on = -1, all_hang = -2;
 
 /// `faulty` of `hosts.size()` ranks does `what`, the others wait until the watch ends them or 6 s are over.
-/// Ranks with the same entry of `hosts` share memory.
+/// Ranks with the same entry of `hosts` are of one machine. `stand_in`: a process instead of this one.
 void play(const std::vector<std::string>& hosts, int faulty, Reported& reported,
-          const std::function<void(RankWatch&)>& what) {
+          const std::function<void(RankWatch&)>& what, std::optional<int> stand_in = {}) {
   // Ranks of one test find each other on this machine, even where it has no network.
   setenv("MASTER_ADDR", "127.0.0.1", 1);
   static std::atomic<int> plays = 0;
   const std::string play = std::to_string(plays++);
+  const auto note = [&](std::vector<std::string>& to, const std::string& text) {
+    const std::scoped_lock lock(reported.mutex);
+    to.push_back(text);
+  };
   tests::on_thread_ranks(static_cast<int>(hosts.size()), [&](Communicator& communicator) {
     const int rank = communicator.rank();
     const std::string& host = hosts[static_cast<std::size_t>(rank)];
     std::atomic<bool> ended = false;
-    RankWatch watch(communicator, quick, host,
-                    {.report =
-                         [&](const std::string& text) {
-                           const std::scoped_lock lock(reported.mutex);
-                           reported.texts.push_back(text);
-                         },
-                     .record = [&](const std::string&) { ++reported.recorded; },
-                     .warn =
-                         [&](const std::string& text, bool aloud) {
-                           const std::scoped_lock lock(reported.mutex);
-                           if (aloud) reported.warned.push_back(std::to_string(rank) + ": " + text);
-                           if (rank == 0) reported.written.push_back(text);
-                         },
-                     .end =
-                         [&] {
-                           ended = true;
-                           ++reported.ended;
-                         }},
-                    host + play);
+    const auto end = [&] {
+      ended = true;
+      ++reported.ended;
+    };
+    Process process = rank == faulty && stand_in ? process_of(*stand_in) : this_process();
+    process.space = host + play;
+    RankWatch watch(communicator, quick,
+                    {.print = [&](const std::string& text) { note(reported.texts, text); }, .end = end}, host,
+                    process);
+    watch.record_by([&](const std::string&) { ++reported.recorded; }, {});
+    watch.warn_by([&](const std::string& text, bool aloud) {
+      if (aloud) note(reported.warned, std::to_string(rank) + ": " + text);
+      if (rank == 0) note(reported.written, text);
+    });
     watch.row().begin_step(3);
     for (int i = 0; i < 12; ++i) watch.row().give();
     watch.follow([] { return 12; });
@@ -89,20 +91,48 @@ void expect_named(const Reported& reported, int rank, int others, const std::str
 
 const std::vector<std::string> one_host = {"a", "a", "a"}, two_hosts = {"a", "a", "b", "b"};
 
+/// The process of the faulty rank is another one, which is killed.
+void play_a_death(const std::vector<std::string>& hosts, int rank, Reported& reported) {
+  const int child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  play(
+      hosts, rank, reported,
+      [child](RankWatch&) {
+        kill(child, SIGKILL);
+        waitpid(child, nullptr, 0);
+      },
+      child);
+}
+
 TEST(RankWatchImpl, ARankThatGoesWithoutAWordIsNamedOnceByTheOthers) {
   for (int rank = 0; rank < 3; ++rank) {
     Reported reported;
-    play(one_host, rank, reported, [](RankWatch&) {});
-    expect_named(reported, rank, 2, "died");
+    play_a_death(one_host, rank, reported);
+    expect_named(reported, rank, 2, "died: its process is gone");
   }
 }
 
 TEST(RankWatchImpl, AcrossHostsToo) {
   for (int rank = 0; rank < 4; ++rank) {
     Reported reported;
-    play(two_hosts, rank, reported, [](RankWatch&) {});
+    play_a_death(two_hosts, rank, reported);
     // Without rank 0 the hosts have nobody between them.
     expect_named(reported, rank, 3, "died", rank == 0 ? 2 : 1);
+  }
+}
+
+/// No process of its machine sees it end: its heartbeats stay away.
+TEST(RankWatchImpl, ALoneRankOfAHostThatGoesIsNamedByItsSilence) {
+  for (const int rank : {0, 1}) {
+    Reported reported;
+    play({"a", "b"}, rank, reported, [](RankWatch& watch) {
+      watch.row().wait(true);
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    });
+    expect_named(reported, rank, 1, rank == 0 ? "has died" : "no sign of life for 2 s");
   }
 }
 
@@ -147,8 +177,8 @@ TEST(RankWatchImpl, ARankThatWaitsForDataIsReportedByAnotherAndGoesOn) {
         }
         watch.row().tick();
         std::this_thread::sleep_for(std::chrono::milliseconds(300));
-        watch.row().enter(Doing::ending), watch.leave();
         reported.over = true;
+        watch.row().enter(Doing::ending), watch.leave();
       });
       ASSERT_EQ(reported.warned.size(), 1u);
       const std::string name = "rank " + std::to_string(slow);
@@ -171,7 +201,8 @@ TEST(RankWatchImpl, WhereAllHangTogetherAllEndAndNobodyIsNamed) {
     ASSERT_EQ(reported.texts.size(), 1u);
     EXPECT_EQ(reported.recorded, 1);
     EXPECT_EQ(reported.ended, static_cast<int>(hosts.size()));
-    EXPECT_TRUE(reported.texts[0].starts_with("all " + std::to_string(hosts.size()) + " ranks wait"))
+    EXPECT_TRUE(
+        reported.texts[0].starts_with("assay: error: all " + std::to_string(hosts.size()) + " ranks wait"))
         << reported.texts[0];
     EXPECT_EQ(reported.texts[0].find("(host"), std::string::npos) << reported.texts[0];
   }
@@ -183,26 +214,6 @@ TEST(RankWatchImpl, WhoLeavesIsNotMissedAndNothingIsLeftBehind) {
   play(two_hosts, all_go_on, reported, {});
   EXPECT_TRUE(reported.texts.empty()) << reported.texts[0];
   EXPECT_EQ(reported.ended, 0);
-}
-
-TEST(HostBoardImpl, ASilentRankIsTheOneWhoseRowStandsStill) {
-  tests::on_thread_ranks(2, [](Communicator& communicator) {
-    HostBoard board(communicator, "silent");
-    const std::size_t other = communicator.rank() == 0 ? 1 : 0;
-    EXPECT_FALSE(board.gone(other));
-    EXPECT_EQ(board.row(other).view().standing, Standing::running);
-    communicator.barrier();
-    if (communicator.rank() == 0) {
-      EXPECT_TRUE(board.post({1, "first"}));
-      EXPECT_FALSE(board.post({0, "second"}));
-    }
-    communicator.barrier();
-    Verdict verdict;
-    ASSERT_TRUE(board.posted(verdict));
-    EXPECT_EQ(verdict.rank, 1);
-    EXPECT_EQ(verdict.text, "first");
-    communicator.barrier();
-  });
 }
 
 TEST(WatchedCommunicatorImpl, NotesWhatTheRankIsAt) {

@@ -1,6 +1,6 @@
 #pragma once
 // What settings of the machine, the layout and the run's folder change.
-#include "impl/health/peer_rules.hpp"
+#include "impl/health/judge.hpp"
 #include "impl/ops/attention/attention.hpp"
 #include "impl/ops/determinism.hpp"
 #include "spec/model/inventory.hpp"

@@ -1,8 +1,8 @@
 #pragma once
 // A planted fault of one rank at one moment, to try what the others make of it (docs/many-gpus.md, "Drills").
 #include <cstdint>
+#include <functional>
 #include <optional>
-#include <string>
 
 #include "impl/health/rank_row.hpp"
 
@@ -25,7 +25,8 @@ struct FaultDrill {
 /// set. Errors: UserError(usage) for anything else.
 std::optional<FaultDrill> read_drill(const char* text);
 
-/// Does what the drill says.
-void strike(const FaultDrill& drill);
+/// For Row::on_enter: strikes in the drill's phase of its step. What ranks agree on ahead of a step's forward
+/// is also a reduction, but not that of gradients.
+std::function<void(const RowView&)> planted(const FaultDrill& drill);
 
 }  // namespace assay::impl::run

@@ -1,9 +1,8 @@
 // labels: unit fault
-#include "impl/health/fault_drill.hpp"
+#include "impl/run/start/fault_drill.hpp"
 
 #include <gtest/gtest.h>
 
-#include "impl/health/progress.hpp"
 #include "spec/error.hpp"
 
 namespace assay::impl::run::fault_drill_test {
@@ -44,21 +43,21 @@ TEST(FaultDrillImpl, AnythingElseIsRefusedByName) {
 
 TEST(FaultDrillImpl, StrikesInItsPhaseOfItsStepAlone) {
   Row row;
-  Progress progress(row, FaultDrill{.kind = DrillKind::error, .rank = 0, .step = 2, .doing = Doing::reduce});
+  row.on_enter(planted(FaultDrill{.kind = DrillKind::error, .rank = 0, .step = 2, .doing = Doing::reduce}));
   const auto step = [&](std::int64_t number) {
-    progress.begin_step(number);
-    for (const Phase phase : {Phase::data_wait, Phase::reduce, Phase::forward, Phase::backward})
-      progress.enter(phase);
+    row.begin_step(number);
+    for (const Doing doing : {Doing::data_wait, Doing::reduce, Doing::forward, Doing::backward})
+      row.enter(doing);
   };
   step(1);
-  progress.enter(Phase::reduce);
+  row.enter(Doing::reduce);
   step(2);
   EXPECT_EQ(row.view().step, 2);
   EXPECT_EQ(row.view().doing, Doing::backward);
-  EXPECT_THROW(progress.enter(Phase::reduce), std::runtime_error) << "the reduction of gradients";
-  Progress healthy(row);
+  EXPECT_THROW(row.enter(Doing::reduce), std::runtime_error) << "the reduction of gradients";
+  Row healthy;
   healthy.begin_step(2);
-  healthy.enter(Phase::reduce);
+  healthy.enter(Doing::reduce);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // labels: unit fault
 // When a rank counts as lost, and when not, over rows that are written by hand.
-#include "impl/health/peer_rules.hpp"
+#include "impl/health/judge.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-namespace assay::impl::peer_rules_test {
+namespace assay::impl::judge_test {
 namespace {
 
 constexpr WatchLimits limits{.silence = 10, .stall = 20, .steps = 5, .outside = 600};
@@ -18,10 +18,10 @@ constexpr double look = 0.1;  // [s]
 /// Ranks in the middle of step 7 that beat; `turn` changes them ahead of every look.
 class Ranks {
  public:
-  explicit Ranks(int count) : rules_(limits, count, 0), all_(static_cast<std::size_t>(count)) {
+  explicit Ranks(int count) : all_(static_cast<std::size_t>(count)) {
     for (SeenRank& rank : all_) {
       rank.visible = true;
-      rank.row.standing = Standing::running;
+      rank.host = "node0";
       rank.row.doing = Doing::forward;
       rank.row.step = 7, rank.row.steps_done = 6, rank.row.longest_step = 1;
     }
@@ -29,50 +29,59 @@ class Ranks {
   SeenRank& operator[](std::size_t rank) { return all_[rank]; }
 
   /// The first finding within `seconds`, and when it came; all ranks beat but those of `silent`.
-  std::optional<Finding> within(double seconds, const std::vector<std::size_t>& silent = {}) {
+  std::optional<Found> within(double seconds, const std::vector<std::size_t>& silent = {}) {
     for (passed = 0; passed < seconds; passed += look) {
       for (std::size_t r = 0; r < all_.size(); ++r)
         if (std::find(silent.begin(), silent.end(), r) == silent.end()) ++all_[r].row.beat;
-      if (const auto finding = rules_.look(look, all_)) return finding;
+      if (const auto lost = judged_after(look).lost) return lost;
     }
     return {};
   }
   /// All who are slow within `seconds`, and when it was said first; nobody may be lost.
-  std::vector<Slow> slow_within(double seconds) {
-    std::vector<Slow> slow;
+  std::vector<Found> slow_within(double seconds) {
+    std::vector<Found> slow;
     first_slow = -1;
     for (passed = 0; passed < seconds; passed += look) {
       for (SeenRank& rank : all_) ++rank.row.beat;
-      EXPECT_FALSE(rules_.look(look, all_)) << "after " << passed << " s";
-      for (const Slow& each : rules_.slow(all_)) {
+      const Judgement judgement = judged_after(look);
+      EXPECT_FALSE(judgement.lost) << "after " << passed << " s";
+      for (const Found& each : judgement.slow) {
         if (slow.empty()) first_slow = passed;
         slow.push_back(each);
+        seen_[static_cast<std::size_t>(each.rank)].quiet = limits.outside;
       }
     }
     return slow;
   }
-  PeerRules& rules() { return rules_; }
-  std::vector<SeenRank>& all() { return all_; }
+  /// The table once the rows have been read again.
+  Judgement judged_after(double seconds) {
+    seen_.resize(all_.size());
+    for (std::size_t r = 0; r < all_.size(); ++r) {
+      update(seen_[r], all_[r].row, seconds);
+      seen_[r].host = all_[r].host, seen_[r].visible = all_[r].visible, seen_[r].gone = all_[r].gone;
+    }
+    return judge(seen_, limits, 0);
+  }
+  std::string text_of(const Found& found) const { return describe(found, all_, limits); }
 
   double passed = 0, first_slow = -1;
 
  private:
-  PeerRules rules_;
-  std::vector<SeenRank> all_;
+  RankTable all_, seen_;  ///< as the rows are, and as they were read
 };
 
-TEST(PeerRulesImpl, ARankWhoseProcessIsGoneIsFoundAtOnce) {
+TEST(JudgeImpl, ARankWhoseProcessIsGoneIsFoundAtOnce) {
   Ranks ranks(3);
   EXPECT_FALSE(ranks.within(1));
   ranks[2].gone = true;
   const auto finding = ranks.within(1);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, 2);
-  EXPECT_EQ(finding->how, Lost::died);
+  EXPECT_EQ(finding->what, Finding::died);
   EXPECT_LE(ranks.passed, look);
 }
 
-TEST(PeerRulesImpl, ARankThatHasLeftIsNotMissed) {
+TEST(JudgeImpl, ARankThatHasLeftIsNotMissed) {
   Ranks ranks(2);
   ranks[1].row.standing = Standing::left;
   ranks[1].gone = true;
@@ -80,7 +89,7 @@ TEST(PeerRulesImpl, ARankThatHasLeftIsNotMissed) {
   EXPECT_FALSE(ranks.within(300, {1}));
 }
 
-TEST(PeerRulesImpl, ARankThatFailedGoesBeforeThoseThatDiedOfIt) {
+TEST(JudgeImpl, ARankThatFailedGoesBeforeThoseThatDiedOfIt) {
   Ranks ranks(4);
   ranks[1].gone = true;
   ranks[3].row.standing = Standing::failed;
@@ -88,40 +97,39 @@ TEST(PeerRulesImpl, ARankThatFailedGoesBeforeThoseThatDiedOfIt) {
   const auto finding = ranks.within(1);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, 3);
-  EXPECT_NE(describe(*finding, ranks[3].row, "node0").find("rank 3 (host node0, CPU) failed: no such file"),
-            std::string::npos);
+  EXPECT_NE(ranks.text_of(*finding).find("rank 3 (host node0, CPU) failed: no such file"), std::string::npos);
 }
 
-TEST(PeerRulesImpl, SilenceIsFoundAfterItsLimitAndNotBefore) {
+TEST(JudgeImpl, SilenceIsFoundAfterItsLimitAndNotBefore) {
   Ranks ranks(3);
   const auto finding = ranks.within(30, {1});
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, 1);
-  EXPECT_EQ(finding->how, Lost::silent);
+  EXPECT_EQ(finding->what, Finding::silent);
   EXPECT_NEAR(ranks.passed, limits.silence, 0.5);
 }
 
 /// The looker's own process was stopped for an hour, and all the others with it.
-TEST(PeerRulesImpl, TimeInWhichTheLookerStoodStillDoesNotCount) {
+TEST(JudgeImpl, TimeInWhichTheLookerStoodStillDoesNotCount) {
   Ranks ranks(3);
   EXPECT_FALSE(ranks.within(1));
-  EXPECT_FALSE(ranks.rules().look(3600, ranks.all()));
+  EXPECT_FALSE(ranks.judged_after(3600).lost);
   EXPECT_FALSE(ranks.within(5));
 }
 
-TEST(PeerRulesImpl, WhoWaitsForTheStalledRankIsNotNamed) {
+TEST(JudgeImpl, WhoWaitsForTheStalledRankIsNotNamed) {
   Ranks ranks(4);
   for (const std::size_t r : {0u, 1u, 3u}) ranks[r].row.waits = true, ranks[r].row.collectives = 9;
   ranks[2].row.collectives = 8;
   const auto finding = ranks.within(60);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, 2);
-  EXPECT_EQ(finding->how, Lost::stalled);
+  EXPECT_EQ(finding->what, Finding::stalled);
   EXPECT_NEAR(ranks.passed, limits.stall, 0.5);
 }
 
 /// Steps of ten seconds: a phase of 20 s is nothing odd.
-TEST(PeerRulesImpl, SlowStepsAreNoStall) {
+TEST(JudgeImpl, SlowStepsAreNoStall) {
   Ranks ranks(2);
   ranks[0].row.waits = true;
   ranks[1].row.longest_step = 10;
@@ -132,7 +140,7 @@ TEST(PeerRulesImpl, SlowStepsAreNoStall) {
 }
 
 /// Where a rank waits for what no rank can hurry, the others wait for it, and one warning says so.
-TEST(PeerRulesImpl, ARankThatWaitsForDataADiskOrATerminalIsSlowAndNotLost) {
+TEST(JudgeImpl, ARankThatWaitsForDataADiskOrATerminalIsSlowAndNotLost) {
   const std::tuple<Outside, Doing, const char*> waits[] = {{Outside::data, Doing::data_wait, "data"},
                                                            {Outside::disk, Doing::checkpoint, "a disk"},
                                                            {Outside::disk, Doing::reduce, "a disk"},
@@ -145,7 +153,7 @@ TEST(PeerRulesImpl, ARankThatWaitsForDataADiskOrATerminalIsSlowAndNotLost) {
     ASSERT_EQ(slow.size(), 1u) << word;
     EXPECT_EQ(slow[0].rank, 1) << word;
     EXPECT_NEAR(ranks.first_slow, limits.stall, 0.5) << word;
-    const std::string text = describe_slow(slow[0], ranks[1].row, "node0", limits);
+    const std::string text = ranks.text_of(slow[0]);
     EXPECT_NE(text.find(std::string("rank 1 (host node0, CPU) has waited for ") + word +
                         " for 20 s; step 7, phase " + to_string(doing)),
               std::string::npos)
@@ -155,15 +163,14 @@ TEST(PeerRulesImpl, ARankThatWaitsForDataADiskOrATerminalIsSlowAndNotLost) {
     const auto finding = ranks.within(2);
     ASSERT_TRUE(finding) << word;
     EXPECT_EQ(finding->rank, 1) << word;
-    EXPECT_EQ(finding->how, Lost::stalled) << word;
-    EXPECT_NE(
-        describe(*finding, ranks[1].row, "node0").find(std::string("has waited for ") + word + " for 600 s"),
-        std::string::npos);
+    EXPECT_EQ(finding->what, Finding::stalled) << word;
+    EXPECT_NE(ranks.text_of(*finding).find(std::string("has waited for ") + word + " for 600 s"),
+              std::string::npos);
   }
 }
 
 /// Reads of 25 s, one after the other: each is progress, and they are no news each.
-TEST(PeerRulesImpl, ASlowRankThatGoesOnIsReportedOnceInAWhile) {
+TEST(JudgeImpl, ASlowRankThatGoesOnIsReportedOnceInAWhile) {
   Ranks ranks(2);
   ranks[0].row.waits = true;
   ranks[1].row.doing = Doing::data_wait, ranks[1].row.outside = Outside::data;
@@ -175,7 +182,7 @@ TEST(PeerRulesImpl, ASlowRankThatGoesOnIsReportedOnceInAWhile) {
   EXPECT_EQ(reports, 2u) << "in 1000 s, each once in 600";
 }
 
-TEST(PeerRulesImpl, AShortWaitIsNoNews) {
+TEST(JudgeImpl, AShortWaitIsNoNews) {
   Ranks ranks(2);
   ranks[0].row.waits = true;
   ranks[1].row.doing = Doing::data_wait, ranks[1].row.outside = Outside::data;
@@ -183,18 +190,18 @@ TEST(PeerRulesImpl, AShortWaitIsNoNews) {
 }
 
 /// The loader's thread reads ahead while the trainer's hangs in a step: that is a stall.
-TEST(PeerRulesImpl, ReadingAheadIsNoExcuse) {
+TEST(JudgeImpl, ReadingAheadIsNoExcuse) {
   Ranks ranks(2);
   ranks[0].row.waits = true;
   ranks[1].row.outside = Outside::data;
   const auto finding = ranks.within(60);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, 1);
-  EXPECT_EQ(finding->how, Lost::stalled);
+  EXPECT_EQ(finding->what, Finding::stalled);
   EXPECT_NEAR(ranks.passed, limits.stall, 0.5);
 }
 
-TEST(PeerRulesImpl, AWaitIsSeenWithTheProgressThatItsEndIs) {
+TEST(JudgeImpl, AWaitIsSeenWithTheProgressThatItsEndIs) {
   Row row;
   std::uint64_t before = row.view().progress;
   const auto goes_on = [&] {
@@ -213,7 +220,7 @@ TEST(PeerRulesImpl, AWaitIsSeenWithTheProgressThatItsEndIs) {
 }
 
 /// A save that stands still is a stall like any other, unless a disk takes its time.
-TEST(PeerRulesImpl, ASaveMayTakeAsLongAsItsDiskAlone) {
+TEST(JudgeImpl, ASaveMayTakeAsLongAsItsDiskAlone) {
   Ranks ranks(2);
   ranks[0].row.doing = Doing::checkpoint, ranks[1].row.doing = Doing::checkpoint;
   ranks[0].row.outside = Outside::disk;
@@ -224,10 +231,10 @@ TEST(PeerRulesImpl, ASaveMayTakeAsLongAsItsDiskAlone) {
   const auto finding = ranks.within(2);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, 0);
-  EXPECT_EQ(finding->how, Lost::stalled);
+  EXPECT_EQ(finding->what, Finding::stalled);
 }
 
-TEST(PeerRulesImpl, AStartAFirstStepAndAnEndMayTakeLonger) {
+TEST(JudgeImpl, AStartAFirstStepAndAnEndMayTakeLonger) {
   for (const Doing doing : {Doing::starting, Doing::ending}) {
     Ranks ranks(2);
     ranks[1].row.doing = doing;
@@ -241,14 +248,14 @@ TEST(PeerRulesImpl, AStartAFirstStepAndAnEndMayTakeLonger) {
   EXPECT_FALSE(ranks.within(500));
 }
 
-TEST(PeerRulesImpl, WhereAllWaitTheOneWithTheFewestCollectivesIsNamed) {
+TEST(JudgeImpl, WhereAllWaitTheOneWithTheFewestCollectivesIsNamed) {
   Ranks ranks(3);
   for (std::size_t r = 0; r < 3; ++r) ranks[r].row.waits = true, ranks[r].row.of_step = 5;
   ranks[1].row.of_step = 4;
   const auto finding = ranks.within(60);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, 1);
-  EXPECT_EQ(finding->how, Lost::deadlock);
+  EXPECT_EQ(finding->what, Finding::deadlock);
   // A rank that sees only some of the others cannot decide.
   Ranks blind(3);
   for (std::size_t r = 0; r < 3; ++r) blind[r].row.waits = true;
@@ -257,7 +264,7 @@ TEST(PeerRulesImpl, WhereAllWaitTheOneWithTheFewestCollectivesIsNamed) {
 }
 
 /// A GPU's kernel hangs, or a link: the ranks have begun the same collectives, and each waits for its GPU.
-TEST(PeerRulesImpl, WhereAllWaitAtOneCollectiveNobodyIsBlamed) {
+TEST(JudgeImpl, WhereAllWaitAtOneCollectiveNobodyIsBlamed) {
   Ranks ranks(4);
   for (std::size_t r = 0; r < 4; ++r) {
     RowView& row = ranks[r].row;
@@ -267,9 +274,9 @@ TEST(PeerRulesImpl, WhereAllWaitAtOneCollectiveNobodyIsBlamed) {
   const auto finding = ranks.within(60);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, no_rank);
-  EXPECT_EQ(finding->how, Lost::standstill);
+  EXPECT_EQ(finding->what, Finding::standstill);
   EXPECT_NEAR(ranks.passed, limits.stall, 0.5);
-  const std::string text = describe_standstill(*finding, ranks.all());
+  const std::string text = ranks.text_of(*finding);
   EXPECT_NE(text.find("all 4 ranks wait for each other for 20 s, and none is behind alone: all at step 7, "
                       "phase reduce, last collective 340, reduce-scatter of 4096 bytes; the cause is not "
                       "known: a GPU, a link"),
@@ -278,7 +285,7 @@ TEST(PeerRulesImpl, WhereAllWaitAtOneCollectiveNobodyIsBlamed) {
 }
 
 /// Two of four hang together, the other two wait for them: which of the two it is stays unknown.
-TEST(PeerRulesImpl, WhereSeveralAreBehindNoneOfThemIsBlamed) {
+TEST(JudgeImpl, WhereSeveralAreBehindNoneOfThemIsBlamed) {
   Ranks ranks(4);
   for (std::size_t r = 0; r < 4; ++r) {
     RowView& row = ranks[r].row;
@@ -288,7 +295,7 @@ TEST(PeerRulesImpl, WhereSeveralAreBehindNoneOfThemIsBlamed) {
   const auto finding = ranks.within(60);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, no_rank);
-  const std::string text = describe_standstill(*finding, ranks.all());
+  const std::string text = ranks.text_of(*finding);
   EXPECT_NE(text.find("ranks 1, 3 at step 7, phase forward, last collective 11, all-gather of 64 bytes; "
                       "ranks 0, 2 at step 7, phase forward, last collective 12"),
             std::string::npos)
@@ -307,15 +314,15 @@ Ranks ranks_whose_gpus_stand_still() {
   return ranks;
 }
 
-TEST(PeerRulesImpl, TheGpuThatHasComeToTheFewestCollectivesIsNamed) {
+TEST(JudgeImpl, TheGpuThatHasComeToTheFewestCollectivesIsNamed) {
   Ranks ranks = ranks_whose_gpus_stand_still();
   ranks[2].row.reached = 9;
   const auto finding = ranks.within(60);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, 2);
-  EXPECT_EQ(finding->how, Lost::gpu_behind);
+  EXPECT_EQ(finding->what, Finding::gpu_behind);
   EXPECT_NEAR(ranks.passed, limits.stall, 0.5);
-  const std::string text = describe(*finding, ranks[2].row, "node0");
+  const std::string text = ranks.text_of(*finding);
   EXPECT_NE(text.find("its GPU has not gone on for 20 s: it has come to 9 of the 12 collectives"),
             std::string::npos)
       << text;
@@ -323,7 +330,7 @@ TEST(PeerRulesImpl, TheGpuThatHasComeToTheFewestCollectivesIsNamed) {
 
 /// The queue of a GPU that waits takes no more work: the calls of two hosts stand still, outside of
 /// collectives, and one has begun fewer. Neither is to blame.
-TEST(PeerRulesImpl, CallsThatWaitForAGpuAreNoStall) {
+TEST(JudgeImpl, CallsThatWaitForAGpuAreNoStall) {
   for (const bool hangs : {true, false}) {
     Ranks ranks = ranks_whose_gpus_stand_still();
     ranks[0].row.waits = ranks[3].row.waits = false;
@@ -332,33 +339,33 @@ TEST(PeerRulesImpl, CallsThatWaitForAGpuAreNoStall) {
     const auto finding = ranks.within(60);
     ASSERT_TRUE(finding);
     EXPECT_EQ(finding->rank, hangs ? 1 : no_rank);
-    EXPECT_EQ(finding->how, hangs ? Lost::gpu_behind : Lost::standstill);
+    EXPECT_EQ(finding->what, hangs ? Finding::gpu_behind : Finding::standstill);
   }
 }
 
-TEST(PeerRulesImpl, AHostThatStallsWhileItsGpuHasNothingToDoIsNamed) {
+TEST(JudgeImpl, AHostThatStallsWhileItsGpuHasNothingToDoIsNamed) {
   Ranks ranks = ranks_whose_gpus_stand_still();
   RowView& row = ranks[1].row;
   row.waits = false, row.given = row.reached = 9;
   const auto finding = ranks.within(60);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, 1);
-  EXPECT_EQ(finding->how, Lost::stalled);
+  EXPECT_EQ(finding->what, Finding::stalled);
 }
 
 /// The host has left a collective out: its GPU has done what it was given, and that is less.
-TEST(PeerRulesImpl, AGpuThatWasGivenLessIsNotBehind) {
+TEST(JudgeImpl, AGpuThatWasGivenLessIsNotBehind) {
   Ranks ranks = ranks_whose_gpus_stand_still();
   ranks[1].row.given = ranks[1].row.reached = 9;
   ranks[1].row.of_step = 17;
   const auto finding = ranks.within(60);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, 1);
-  EXPECT_EQ(finding->how, Lost::deadlock);
+  EXPECT_EQ(finding->what, Finding::deadlock);
 }
 
 /// Hybrid: a save gathers within the shards of rank 0 alone, so that the counts of the whole run differ.
-TEST(PeerRulesImpl, WhatAStepBeginsIsComparedAndNoSaves) {
+TEST(JudgeImpl, WhatAStepBeginsIsComparedAndNoSaves) {
   for (const std::size_t hangs : {1u, 3u}) {
     std::vector<Row> rows(4);
     for (std::size_t r = 0; r < 4; ++r) {
@@ -377,25 +384,24 @@ TEST(PeerRulesImpl, WhatAStepBeginsIsComparedAndNoSaves) {
     const auto finding = ranks.within(60);
     ASSERT_TRUE(finding);
     EXPECT_EQ(finding->rank, static_cast<int>(hangs));
-    EXPECT_EQ(finding->how, Lost::gpu_behind);
-    EXPECT_NE(describe(*finding, ranks[hangs].row, "node0").find("come to 3 of the 6 collectives"),
-              std::string::npos);
+    EXPECT_EQ(finding->what, Finding::gpu_behind);
+    EXPECT_NE(ranks.text_of(*finding).find("come to 3 of the 6 collectives"), std::string::npos);
   }
 }
 
 /// One that is a step behind is behind, whatever it has begun there.
-TEST(PeerRulesImpl, AnEarlierStepIsFurtherBehind) {
+TEST(JudgeImpl, AnEarlierStepIsFurtherBehind) {
   Ranks ranks(3);
   for (std::size_t r = 0; r < 3; ++r) ranks[r].row.waits = true, ranks[r].row.of_step = 1;
   ranks[1].row.step = 6, ranks[1].row.of_step = 20;
   const auto finding = ranks.within(60);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, 1);
-  EXPECT_EQ(finding->how, Lost::deadlock);
+  EXPECT_EQ(finding->what, Finding::deadlock);
 }
 
 /// A long step: every host waits for its GPU, and these go on from collective to collective.
-TEST(PeerRulesImpl, AGpuThatGoesOnIsNoStandstill) {
+TEST(JudgeImpl, AGpuThatGoesOnIsNoStandstill) {
   Row row;
   for (int i = 0; i < 5; ++i) row.give();
   row.set_reached(3);
@@ -409,21 +415,23 @@ TEST(PeerRulesImpl, AGpuThatGoesOnIsNoStandstill) {
   EXPECT_EQ(row.view().reached, 4);
 }
 
-TEST(PeerRulesImpl, TheLineOfAStandstillStaysShort) {
+TEST(JudgeImpl, TheLineOfAStandstillStaysShort) {
   Ranks ranks(4096);
   for (std::size_t r = 0; r < 4096; ++r) ranks[r].row.step = static_cast<std::int64_t>(r % 100);
-  const Finding finding{.rank = no_rank, .how = Lost::standstill, .seconds = 20};
-  const std::string text = describe_standstill(finding, ranks.all());
+  const Found finding{.rank = no_rank, .what = Finding::standstill, .seconds = 20};
+  const std::string text = ranks.text_of(finding);
   EXPECT_LT(text.size(), 1500u);
   EXPECT_NE(text.find("; 94 more groups of ranks; the cause"), std::string::npos) << text;
 }
 
-TEST(PeerRulesImpl, TheLineSaysWhereTheRankWas) {
+TEST(JudgeImpl, TheLineSaysWhereTheRankWas) {
   RowView row;
   row.step = 12, row.doing = Doing::backward, row.collective = Collective::all_reduce;
   row.collectives = 340, row.bytes = 4096;
   std::strcpy(row.gpu, "GPU-1");
-  const std::string text = describe({.rank = 5, .how = Lost::silent, .seconds = 10.2}, row, "node3");
+  RankTable table(6);
+  table[5].row = row, table[5].host = "node3";
+  const std::string text = describe({.rank = 5, .what = Finding::silent, .seconds = 10.2}, table, limits);
   EXPECT_NE(text.find("rank 5 (host node3, GPU-1) gives no sign of life for 10 s"), std::string::npos)
       << text;
   EXPECT_NE(text.find("step 12, phase backward, last collective 340, all-reduce of 4096 bytes"),
@@ -432,4 +440,4 @@ TEST(PeerRulesImpl, TheLineSaysWhereTheRankWas) {
 }
 
 }  // namespace
-}  // namespace assay::impl::peer_rules_test
+}  // namespace assay::impl::judge_test

@@ -1,0 +1,33 @@
+#pragma once
+// The job's key-value store, for a thread beside the trainer's.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "impl/comm/communicator.hpp"
+
+namespace assay::impl {
+
+/// A connection of its own to the store: what one thread asks there does not wait for a collective of
+/// another. For one thread. Errors of every call: std::exception where the store is gone. A call waits for as
+/// long as the store's process is stopped.
+class JobStore {
+ public:
+  virtual ~JobStore() = default;
+  virtual void set(const std::string& key, const std::string& text) = 0;
+  /// Sets a key that holds an empty text; all others stay.
+  virtual void set_first(const std::string& key, const std::string& text) = 0;
+  /// The sum of all that was added.
+  virtual std::int64_t add(const std::string& key, std::int64_t number) = 0;
+  /// Waits until all keys are set.
+  virtual std::vector<std::string> get(const std::vector<std::string>& keys) = 0;
+};
+
+/// The store in which the ranks met (Communicator::store). Where they met elsewhere, by MPI, rank 0 serves
+/// one for as long as it holds its JobStore, on the loopback interface where all ranks have the same
+/// `machine`; its address goes over `communicator`. Keys are this call's own. Collective. Errors:
+/// AgreedError(usage) where a rank cannot reach the store.
+std::unique_ptr<JobStore> connect_to_job_store(Communicator& communicator, const std::string& machine);
+
+}  // namespace assay::impl

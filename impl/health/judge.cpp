@@ -1,0 +1,224 @@
+#include "impl/health/judge.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+namespace assay::impl {
+
+namespace {
+bool gpu_is_behind(const RowView& row) { return row.reached < row.given; }
+bool held_up(const RowView& row) { return row.waits || gpu_is_behind(row); }
+
+/// The loader's thread reads ahead: its calls hold the rank up where the trainer's thread waits for a batch,
+/// or has not begun.
+bool waits_outside(const RowView& row) {
+  if (row.outside != Outside::data) return row.outside != Outside::nothing;
+  return row.doing == Doing::data_wait || row.doing == Doing::starting;
+}
+
+/// The rank that has come less far in the steps than every other, by `count` within one; none where several
+/// are as far behind.
+std::optional<std::size_t> behind_alone(const RankTable& ranks, std::int64_t RowView::*count) {
+  const auto progress = [&](std::size_t r) { return std::pair(ranks[r].row.step, ranks[r].row.*count); };
+  std::size_t behind = 0, as_far = 0;  // ranks as far as that one
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    if (progress(r) < progress(behind)) behind = r, as_far = 0;
+    as_far += progress(r) == progress(behind);
+  }
+  if (as_far > 1) return {};
+  return behind;
+}
+
+double longest_in_a_step(const RowView& row, const WatchLimits& limits) {
+  return std::max(limits.stall, limits.steps * row.longest_step);
+}
+
+double stall_of(const RowView& row, const WatchLimits& limits) {
+  const bool known = row.steps_done > 1 && row.doing != Doing::starting && row.doing != Doing::ending;
+  const double in_a_step = longest_in_a_step(row, limits);
+  return known && !waits_outside(row) ? in_a_step : std::max(limits.outside, in_a_step);
+}
+
+/// What one line of the table says of its rank.
+struct Rule {
+  Finding what;
+  Standing standing;
+  bool of_self;  ///< a rank may say so of itself
+  double SeenRank::*seconds;
+  bool (*holds)(const SeenRank& rank, const WatchLimits& limits);
+};
+using Seen = const SeenRank&;
+using Limits = const WatchLimits&;
+/// The worst first: a rank that says why it ends comes before those that end because of it.
+constexpr Rule rules[] = {
+    {Finding::failed, Standing::failed, true, &SeenRank::still, [](Seen, Limits) { return true; }},
+    {Finding::quit, Standing::quit, true, &SeenRank::still, [](Seen, Limits) { return true; }},
+    {Finding::died, Standing::running, false, &SeenRank::silent, [](Seen rank, Limits) { return rank.gone; }},
+    {Finding::unreachable, Standing::running, true, &SeenRank::silent,
+     [](Seen rank, Limits) { return rank.unreachable; }},
+    {Finding::silent, Standing::running, false, &SeenRank::silent,
+     [](Seen rank, Limits limits) { return rank.silent > limits.silence; }},
+    {Finding::stalled, Standing::running, true, &SeenRank::still,
+     [](Seen rank, Limits limits) { return !held_up(rank.row) && rank.still > stall_of(rank.row, limits); }},
+    {Finding::slow, Standing::running, true, &SeenRank::still, [](Seen rank, Limits limits) {
+       return waits_outside(rank.row) && rank.quiet <= 0 && rank.still > longest_in_a_step(rank.row, limits);
+     }}};
+
+std::optional<Found> all_wait(const RankTable& table, const WatchLimits& limits) {
+  bool for_ranks = true;  // and none for its GPU alone
+  double shortest = 1e300;
+  for (const SeenRank& rank : table) {
+    if (!rank.visible || rank.row.standing != Standing::running || !held_up(rank.row) ||
+        rank.still <= stall_of(rank.row, limits))
+      return {};
+    for_ranks = for_ranks && rank.row.waits;
+    shortest = std::min(shortest, rank.still);
+  }
+  if (const auto r = behind_alone(table, &RowView::reached); r && gpu_is_behind(table[*r].row))
+    return Found{static_cast<int>(*r), Finding::gpu_behind, shortest};
+  // Calls that wait for room in a queue say nothing of who began how much.
+  if (const auto r = behind_alone(table, &RowView::of_step); r && for_ranks)
+    return Found{static_cast<int>(*r), Finding::deadlock, shortest};
+  return Found{no_rank, Finding::standstill, shortest};
+}
+}  // namespace
+
+WatchLimits limits_of(double stall, double outside) {
+  return {.silence = stall / 2, .stall = stall, .steps = 5, .outside = std::max(stall, outside)};
+}
+
+void update(SeenRank& rank, const RowView& row, double seconds) {
+  constexpr double longest = 0.5;
+  const double passed = std::min(seconds, longest);
+  rank.silent = row.beat == rank.row.beat ? rank.silent + passed : 0;
+  rank.still = row.progress == rank.row.progress ? rank.still + passed : 0;
+  rank.quiet = std::max(0.0, rank.quiet - passed);
+  rank.row = row;
+}
+
+Judgement judge(const RankTable& table, const WatchLimits& limits, int self) {
+  Judgement judgement;
+  for (const Rule& rule : rules)
+    for (std::size_t r = 0; r < table.size(); ++r) {
+      const SeenRank& rank = table[r];
+      const Found found{static_cast<int>(r), rule.what, rank.*rule.seconds};
+      if (!rank.visible || rank.row.standing != rule.standing || (found.rank == self && !rule.of_self) ||
+          !rule.holds(rank, limits))
+        continue;
+      if (rule.what == Finding::slow)
+        judgement.slow.push_back(found);
+      else if (!judgement.lost)
+        judgement.lost = found;
+    }
+  if (!judgement.lost) judgement.lost = all_wait(table, limits);
+  return judgement;
+}
+
+namespace {
+/// "20 s".
+std::string in_seconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.0f s", seconds);
+  return text;
+}
+
+/// "step 12, phase backward, last collective 340, all-reduce of 4096 bytes".
+std::string position_of(const RowView& row) {
+  const std::string collective =
+      row.collective == Collective::none
+          ? "before its first collective"
+          : "last collective " + std::to_string(row.collectives) + ", " + to_string(row.collective) +
+                (row.bytes > 0 ? " of " + std::to_string(row.bytes) + " bytes" : "");
+  return "step " + std::to_string(row.step) + ", phase " + to_string(row.doing) + ", " + collective;
+}
+
+/// "rank 3 (host node0, CPU)".
+std::string name_of(int rank, const SeenRank& seen) {
+  return "rank " + std::to_string(rank) + " (host " + seen.host + ", " +
+         (seen.row.gpu[0] ? std::string(seen.row.gpu) : "CPU") + ")";
+}
+
+/// "ranks 0-2, 5"; `ranks` ascend.
+std::string ranges(const std::vector<std::size_t>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    text += (i > 0 ? ", " : "") + std::to_string(ranks[i]) +
+            (last > i ? "-" + std::to_string(ranks[last]) : std::string());
+    i = last + 1;
+  }
+  return text;
+}
+/// Which ranks wait at which step, phase and collective.
+std::string of_standstill(double seconds, const RankTable& ranks) {
+  constexpr std::size_t most_positions = 6, most_letters = 120;  // one line, of however many ranks
+  std::map<std::pair<std::int64_t, std::string>, std::vector<std::size_t>> positions;
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    positions[{ranks[r].row.collectives, position_of(ranks[r].row)}].push_back(r);
+  std::string where;
+  std::size_t reported = 0;
+  for (const auto& [position, those] : positions) {
+    std::string who = positions.size() == 1 ? "all at" : ranges(those) + " at";
+    if (who.size() > most_letters) who = std::to_string(those.size()) + " ranks at";
+    where += (where.empty() ? "" : "; ") + who + " " + position.second;
+    if (++reported == most_positions && positions.size() > reported) {
+      where += "; " + std::to_string(positions.size() - reported) + " more groups of ranks";
+      break;
+    }
+  }
+  return "all " + std::to_string(ranks.size()) + " ranks wait for each other for " + in_seconds(seconds) +
+         ", and none is behind alone: " + where +
+         "; the cause is not known: a GPU, a link between them, or their collective library; all ranks stop "
+         "with exit code 77";
+}
+}  // namespace
+
+std::string describe(const Found& found, const RankTable& table, const WatchLimits& limits) {
+  const std::string seconds = in_seconds(found.seconds);
+  if (found.rank == no_rank) return of_standstill(found.seconds, table);
+  const SeenRank& rank = table[static_cast<std::size_t>(found.rank)];
+  const RowView& row = rank.row;
+  std::string what, others = "the other ranks stop with exit code 77";
+  switch (found.what) {
+    case Finding::died:
+      what = "died: its process is gone";
+      break;
+    case Finding::unreachable:
+      what = "does not serve its store any more: it has died, or its host or network";
+      break;
+    case Finding::quit:
+      what = "left: its process exits in the middle of the run";
+      break;
+    case Finding::failed:
+      what = std::string("failed: ") + row.reason;
+      break;
+    case Finding::silent:
+      what = "gives no sign of life for " + seconds + ": it is stopped, or its host hangs";
+      break;
+    case Finding::stalled:
+      what = waits_outside(row) ? "is alive, but has waited for " + to_string(row.outside) + " for " + seconds
+                                : "is alive, but has not gone on for " + seconds;
+      break;
+    case Finding::gpu_behind:
+      what = "is alive, but its GPU has not gone on for " + seconds + ": it has come to " +
+             std::to_string(row.reached) + " of the " + std::to_string(row.given) +
+             " collectives that it was given in this step, every other GPU to more: it hangs, or what it "
+             "waits for";
+      break;
+    case Finding::deadlock:
+      what = "has begun the fewest collectives, and all ranks wait for each other for " + seconds;
+      break;
+    case Finding::slow:
+      what = "has waited for " + to_string(row.outside) + " for " + seconds;
+      others = "the other ranks wait for it, and end after " + in_seconds(limits.outside) +
+               " without progress (parallel.stall_seconds)";
+      break;
+    case Finding::standstill:
+      break;  // of no rank
+  }
+  return name_of(found.rank, rank) + " " + what + "; " + position_of(row) + "; " + others;
+}
+
+}  // namespace assay::impl

@@ -1,0 +1,96 @@
+// labels: unit fault
+// The store of a job, for a thread beside the trainer's: where ranks met in one, and where they did not.
+#include "impl/comm/job_store.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include "impl/comm/store_communicator.hpp"
+#include "tests/impl/comm/thread_ranks.hpp"
+
+namespace assay::impl::job_store_test {
+namespace {
+
+/// What every rank does with its connection.
+void exchange(Communicator& communicator, JobStore& store) {
+  const std::string mine = std::to_string(communicator.rank());
+  std::vector<std::string> keys;
+  for (int r = 0; r < communicator.size(); ++r) keys.push_back("of" + std::to_string(r));
+  store.set("of" + mine, "text\0of " + mine);
+  if (communicator.rank() == 0) store.set("first", "");
+  EXPECT_EQ(store.get(keys).size(), keys.size());
+  EXPECT_EQ(store.get({"of" + mine}).front(), "text\0of " + mine);
+  store.get({"first"});
+  store.set_first("first", mine);
+  const std::string first = store.get({"first"}).front();
+  for (const std::string& each : communicator.all_gather(first)) EXPECT_EQ(each, first);
+  store.add("sum", communicator.rank() + 1);
+  communicator.barrier();
+  EXPECT_EQ(store.add("sum", 0), communicator.size() * (communicator.size() + 1) / 2);
+  communicator.barrier();
+}
+
+TEST(JobStoreImpl, RanksThatMetElsewhereAreServedByRank0) {
+  setenv("MASTER_ADDR", "127.0.0.1", 1);  // this machine may have no network
+  tests::on_thread_ranks(3, [](Communicator& communicator) {
+    const auto store = connect_to_job_store(communicator, "one machine");
+    exchange(communicator, *store);
+    const auto another = connect_to_job_store(communicator, "machine " + std::to_string(communicator.rank()));
+    exchange(communicator, *another);
+    store->set("of" + std::to_string(communicator.rank()), "later");
+    communicator.barrier();
+    EXPECT_NE(another->get({"of0"}).front(), "later") << "keys of another call";
+    communicator.barrier();
+  });
+  unsetenv("MASTER_ADDR");
+}
+
+/// A rank waits in its communicator's store for another; its second connection goes on meanwhile.
+TEST(JobStoreImpl, ACollectiveThatWaitsDelaysNothing) {
+  const int port = 21000 + static_cast<int>(::getpid() % 20000);
+  const auto rank = [port](int number) {
+    const auto communicator = make_store_communicator(
+        {Launch::By::store, "torchrun", number, 2, "127.0.0.1", port}, std::chrono::seconds(10));
+    EXPECT_EQ(communicator->store(), std::pair(std::string("127.0.0.1"), static_cast<std::uint16_t>(port)));
+    const auto store = connect_to_job_store(*communicator, "a machine");
+    exchange(*communicator, *store);
+    if (number == 1) {
+      auto waits = std::async(std::launch::async, [&] { communicator->barrier(); });
+      store->set("it waits", "yes");
+      EXPECT_EQ(store->get({"go on"}).front(), "yes");
+      EXPECT_NE(waits.wait_for(std::chrono::milliseconds(100)), std::future_status::ready);
+      store->set("it still waits", "yes");
+      waits.get();
+    } else {
+      store->get({"it waits"});
+      store->set("go on", "yes");
+      store->get({"it still waits"});
+      communicator->barrier();
+    }
+  };
+  auto other = std::async(std::launch::async, [&] { rank(1); });
+  rank(0);
+  other.get();
+}
+
+/// What the watch relies on: the end of rank 0's process is an error at once.
+TEST(JobStoreImpl, AStoreThatIsGoneIsAnError) {
+  tests::on_thread_ranks(2, [](Communicator& communicator) {
+    auto store = connect_to_job_store(communicator, "one machine");
+    store->set(std::to_string(communicator.rank()), "here");
+    store->get({"0", "1"});
+    communicator.barrier();
+    if (communicator.rank() == 0) store.reset();
+    communicator.barrier();
+    if (communicator.rank() == 1) {
+      EXPECT_ANY_THROW(store->get({"0"}));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace assay::impl::job_store_test
