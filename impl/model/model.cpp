@@ -47,28 +47,26 @@ void Model::backward(const TokenBatch& batch, Activations saved) {
   spec::step::backward(ops, std::move(saved));
 }
 
-at::Tensor Model::logits(const TokenBatch& asked) {
-  // Tensor ranks hold equal parts of the tokens: copies of the first sequences fill the batch up.
-  const std::int64_t N = asked.B * asked.T;
-  TokenBatch batch = asked;
-  while (batch.B * batch.T % tensor_.size() != 0) ++batch.B;
-  if (batch.B > asked.B) {
-    TORCH_CHECK(!asked.positions.defined(), "a batch with positions is not filled up for tensor ranks");
-    batch.inputs = asked.inputs.repeat({batch.B / asked.B + 1}).narrow(0, 0, batch.B * batch.T);
-  }
+at::Tensor Model::logits(const TokenBatch& batch) {
   TensorOps::Context unquantised = context(batch);
   unquantised.linear = nullptr;
   TensorOps ops(unquantised);
-  const at::Tensor own = spec::step::logits(ops);
+  return spec::step::logits(ops);
+}
+
+at::Tensor Model::last_logits(const TokenBatch& texts) {
+  // Tensor ranks hold equal parts of the tokens: copies of the first texts fill the batch up.
+  TokenBatch batch = texts;
+  while (batch.B * batch.T % tensor_.size() != 0) ++batch.B;
+  if (batch.B > texts.B)
+    batch.inputs = texts.inputs.repeat({batch.B / texts.B + 1}).narrow(0, 0, batch.B * batch.T);
+  const at::Tensor own =
+      logits(batch).view({batch.B, batch.T, -1}).select(1, batch.T - 1).narrow(0, 0, texts.B).contiguous();
   if (tensor_.size() == 1) return own;
-  // Columns of each rank, one rank after the other: [t, N, V/t].
+  // Columns of each rank, one rank after the other: [t, B, V/t].
   const at::Tensor all = at::empty({tensor_.size(), own.size(0), own.size(1)}, own.options());
   tensor_.ranks->wait(tensor_.ranks->begin_all_gather(own.view({-1}), all.view({-1})));
-  return all.transpose(0, 1)
-      .reshape({own.size(0), -1})
-      .narrow(0, 0, N)
-      .narrow(1, 0, tensor_.vocab)
-      .contiguous();
+  return all.transpose(0, 1).reshape({own.size(0), -1}).narrow(1, 0, tensor_.vocab);
 }
 
 std::int64_t Model::visible_pairs(const TokenBatch& batch) {

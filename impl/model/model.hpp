@@ -25,8 +25,10 @@ class Model {
   /// Adds the gradients of one micro-batch's loss to those of `parameters` and consumes `saved`.
   void backward(const TokenBatch& batch, Activations saved);
 
-  /// Logits [N, V] of a batch, nothing kept.
+  /// Logits [N, V] of a batch, of a tensor rank's part of the vocabulary; nothing kept.
   at::Tensor logits(const TokenBatch& batch);
+  /// Logits [B, V] of the last token of each text of a batch without positions, of the whole vocabulary.
+  at::Tensor last_logits(const TokenBatch& texts);
 
   /// Pairs of tokens of the batch that each head of each block works on, where documents are told apart.
   std::int64_t visible_pairs(const TokenBatch& batch);

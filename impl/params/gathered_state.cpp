@@ -66,7 +66,7 @@ at::Tensor GatheredState::of_all_tensor_ranks(const at::Tensor& own, std::size_t
   tensor.wait(tensor.begin_all_gather(own.contiguous().view({-1}), parts));
   if (tensor.rank() != 0) return {};
   const spec::Parameter& whole = buffers_.model.parameters[index];
-  const at::Tensor values = at::empty(whole.shape, own.options());
+  const at::Tensor values = at::empty(whole.shape, own.options().device(at::kCPU));
   for (int rank = 0; rank < tensor.size(); ++rank) {
     const spec::Placement placement =
         spec::placement(whole, buffers_.inventory.parameters[index], {tensor.size(), rank});

@@ -5,9 +5,9 @@
 namespace assay::impl {
 
 /// The whole state on rank 0: gathered block by block from the shards of a data rank's copy, and parameter by
-/// parameter from the tensor ranks. At most one block of one buffer is whole at a time. The other ranks of
-/// those groups serve the values that rank 0 asks for, until rank 0's object is destroyed. Ranks that hold
-/// copies do nothing.
+/// parameter from the tensor ranks, put together on the host. At most one block of one buffer is gathered at
+/// a time, and the parts of one parameter. The other ranks of those groups serve the values that rank 0 asks
+/// for, until rank 0's object is destroyed. Ranks that hold copies do nothing.
 class GatheredState {
  public:
   /// `groups` may be null: everything is whole on every rank. Both must outlive this.

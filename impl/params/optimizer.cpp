@@ -9,14 +9,15 @@
 
 namespace assay::impl {
 
-std::vector<DecayRange> decay_ranges(const spec::Inventory& inventory) {
+std::vector<DecayRange> decay_ranges(const ParameterBuffers& buffers) {
   std::vector<DecayRange> ranges;
-  for (const spec::Parameter& parameter : inventory.parameters) {
-    const std::int64_t end = parameter.offset + parameter.size;
-    if (!ranges.empty() && ranges.back().decay == parameter.matrix()) {
+  for (std::size_t i = 0; i < buffers.placements.size(); ++i) {
+    const spec::Parameter& parameter = buffers.inventory.parameters[i];
+    const std::int64_t end = parameter.offset + parameter.size, group = buffers.placements[i].group;
+    if (!ranges.empty() && ranges.back().decay == parameter.matrix() && ranges.back().group == group) {
       ranges.back().end = end;  // takes the alignment gap along: it is zero and stays zero
     } else {
-      ranges.push_back({parameter.offset, end, parameter.matrix()});
+      ranges.push_back({parameter.offset, end, parameter.matrix(), group});
     }
   }
   return ranges;
@@ -29,6 +30,9 @@ void zero_gradients(at::TensorList gradients) {
 }
 
 namespace {
+/// More than any buffer has: entries of two groups never share a number.
+constexpr std::int64_t entries_of_group = std::int64_t{1} << 44;
+
 adamw::Settings range_settings(const AdamWSettings& settings, bool decay, double learning_rate = 0,
                                std::int64_t step = 1) {
   return {.learning_rate = learning_rate,
@@ -56,7 +60,7 @@ UpdateNumbers update_numbers(const ParameterBuffers& buffers, const AdamWSetting
 
 void update(ParameterBuffers& buffers, const AdamWSettings& settings, const at::Tensor& numbers,
             const at::Tensor& coefficient) {
-  const auto ranges = decay_ranges(buffers.inventory);
+  const auto ranges = decay_ranges(buffers);
   for (const spec::Partition::Run& run : buffers.partition.runs(buffers.shard_rank)) {
     for (const DecayRange& range : ranges) {
       const std::int64_t begin = std::max(range.begin, run.begin),
@@ -66,7 +70,7 @@ void update(ParameterBuffers& buffers, const AdamWSettings& settings, const at::
         return owned(buffers, buffer, run).narrow(0, begin - run.begin, end - begin);
       };
       adamw::Settings of_range = range_settings(settings, range.decay);
-      of_range.first = run.canonical_begin + (begin - run.begin);
+      of_range.first = range.group * entries_of_group + run.canonical_begin + (begin - run.begin);
       adamw::update_guarded(part(buffers.weights), part(buffers.master), part(buffers.gradients),
                             part(buffers.moment1), part(buffers.moment2), of_range, coefficient,
                             numbers.narrow(0, range.decay ? 0 : 4, 4));

@@ -7,15 +7,16 @@
 
 namespace assay::impl {
 
-/// Element range [begin, end) of the flat buffers that shares one weight decay.
+/// Element range [begin, end) of the flat buffers that shares one weight decay, and one group of holders.
 struct DecayRange {
   std::int64_t begin, end;
-  bool decay;  ///< matrices decay, gains do not (spec/ops/adamw.md)
+  bool decay;              ///< matrices decay, gains do not (spec/ops/adamw.md)
+  std::int64_t group = 0;  ///< of the tensor ranks that hold the same entries (spec/parallel/placement.md)
   bool operator==(const DecayRange&) const = default;
 };
 
-/// The flat buffer cut into as few ranges as weight decay allows, in order, covering every parameter.
-std::vector<DecayRange> decay_ranges(const spec::Inventory& inventory);
+/// The flat buffer cut into as few ranges as both allow, in order, covering every parameter.
+std::vector<DecayRange> decay_ranges(const ParameterBuffers& buffers);
 
 /// Hyperparameters that stay the same over a run.
 struct AdamWSettings {

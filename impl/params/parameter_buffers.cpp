@@ -31,6 +31,20 @@ Part owned_part(const ParameterBuffers& buffers, const at::Tensor& buffer, const
           end - begin};
 }
 
+/// Copies what this tensor rank holds of a parameter, all of it and flat, to where the buffer holds it.
+void store_own(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Parameter& own,
+               const at::Tensor& values) {
+  const Part part = buffers.whole(buffer) ? Part{own.offset, 0, own.size} : owned_part(buffers, buffer, own);
+  buffer.narrow(0, part.begin, part.size).copy_(values.narrow(0, part.first, part.size));
+}
+
+/// Which entries of the whole parameter a tensor rank's are.
+init::Slice slice_of(const spec::Placement& placement) {
+  const std::int64_t columns = placement.whole.size / placement.whole.shape.front();
+  if (placement.dimension == 1) return {placement.begin, placement.count, columns};
+  return {placement.dimension == 0 ? placement.begin * columns : 0, columns, columns};
+}
+
 void allocate_gains(ParameterBuffers& buffers) {
   buffers.gains = at::zeros({buffers.gain_offsets.flat_size}, buffers.weights.options().dtype(at::kFloat));
   for (const spec::Parameter& gain : buffers.gain_offsets.parameters) {
@@ -42,23 +56,25 @@ void allocate_gains(ParameterBuffers& buffers) {
 }
 /// Views of the gradients of parameters that several tensor ranks hold.
 void share_gradients(ParameterBuffers& buffers, std::int64_t tensor_ranks) {
+  const auto blocks = static_cast<std::size_t>(buffers.inventory.blocks);
+  buffers.of_all_tensor_ranks.resize(blocks), buffers.of_holders.resize(blocks);
   for (std::size_t i = 0; i < buffers.placements.size(); ++i) {
     const spec::Placement& placement = buffers.placements[i];
-    const Part part = owned_part(buffers, buffers.gradients, buffers.inventory.parameters[i]);
-    if (!placement.shared() || part.size == 0) continue;
-    const at::Tensor view = buffers.gradients.narrow(0, part.begin, part.size);
-    (placement.holders == tensor_ranks ? buffers.of_all_tensor_ranks : buffers.of_holders).push_back(view);
+    const at::Tensor view = owned_of(buffers, buffers.gradients, i);
+    if (!placement.shared() || !view.defined()) continue;
+    auto& shared = placement.holders == tensor_ranks ? buffers.of_all_tensor_ranks : buffers.of_holders;
+    shared[static_cast<std::size_t>(placement.whole.block)].push_back(view);
     if (placement.holder > 0) buffers.counted_elsewhere.push_back(view);
   }
 }
 
-void sum_over(const std::vector<at::Tensor>& views, Communicator& ranks) {
-  if (views.empty() || ranks.size() == 1) return;
-  const at::Tensor packed = at::cat(views);
-  ranks.all_reduce_sum(packed);
+/// Each view becomes its sum over the ranks. Every rank calls for every block, whatever it owns of it.
+void sum_over(std::vector<at::Tensor> views, const at::Tensor& like, Communicator& ranks) {
+  views.push_back(at::zeros({1}, like.options()));
+  const at::Tensor sum = sum_in_rank_order(at::cat(views), ranks);
   std::int64_t begin = 0;
   for (const at::Tensor& view : views) {
-    view.copy_(packed.narrow(0, begin, view.numel()));
+    view.copy_(sum.narrow(0, begin, view.numel()));
     begin += view.numel();
   }
 }
@@ -111,16 +127,17 @@ ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device 
 
 void initialise(ParameterBuffers& buffers, const spec::ModelSpec& model, std::uint64_t seed) {
   for (std::size_t i = 0; i < buffers.placements.size(); ++i) {
-    const spec::Parameter &own = buffers.inventory.parameters[i], &parameter = buffers.model.parameters[i];
-    const auto index = static_cast<std::int64_t>(i);
-    if (buffers.whole(buffers.master) && own.shape == parameter.shape) {
-      init::fill(buffers.master.narrow(0, own.offset, own.size), parameter, index, model, seed);
-      continue;
-    }
-    const at::Tensor values = at::empty(parameter.shape, buffers.master.options());
-    init::fill(values, parameter, index, model, seed);
-    store(buffers, buffers.master, i, values);
-    if (!buffers.master.is_same(buffers.weights)) store(buffers, buffers.weights, i, values);
+    const spec::Parameter& own = buffers.inventory.parameters[i];
+    const spec::Placement& placement = buffers.placements[i];
+    const bool whole = buffers.whole(buffers.master);
+    const at::Tensor values = whole ? buffers.master.narrow(0, own.offset, own.size)
+                                    : at::zeros({own.size}, buffers.master.options());
+    const std::int64_t rows = placement.dimension == 0 ? placement.count : own.shape.front();
+    init::fill(values.narrow(0, 0, rows * (own.size / own.shape.front())), placement.whole,
+               static_cast<std::int64_t>(i), model, seed, slice_of(placement));
+    if (whole) continue;
+    store_own(buffers, buffers.master, own, values);
+    if (!buffers.master.is_same(buffers.weights)) store_own(buffers, buffers.weights, own, values);
   }
   if (buffers.whole(buffers.master) && !buffers.master.is_same(buffers.weights))
     buffers.weights.copy_(buffers.master);
@@ -141,6 +158,11 @@ at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, cons
   return buffer.narrow(0, buffers.whole(buffer) ? run.begin : run.shard_begin, run.size);
 }
 
+at::Tensor owned_of(const ParameterBuffers& buffers, const at::Tensor& buffer, std::size_t index) {
+  const Part part = owned_part(buffers, buffer, buffers.inventory.parameters.at(index));
+  return part.size == 0 ? at::Tensor() : buffer.narrow(0, part.begin, part.size);
+}
+
 at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, std::int64_t block) {
   const auto range = buffers.partition.owned(block, buffers.shard_rank);
   return buffer.narrow(0,
@@ -159,12 +181,10 @@ at::Tensor own_slice(const spec::Placement& placement, const at::Tensor& values)
 void store(const ParameterBuffers& buffers, const at::Tensor& buffer, std::size_t index,
            const at::Tensor& values) {
   const spec::Parameter& own = buffers.inventory.parameters.at(index);
-  const Part part = buffers.whole(buffer) ? Part{own.offset, 0, own.size} : owned_part(buffers, buffer, own);
-  if (part.size == 0) return;
   at::Tensor slice = own_slice(buffers.placements.at(index), values).contiguous().view({-1});
   if (slice.numel() < own.size)  // the vocabulary's padding: rows at the end
     slice = at::constant_pad_nd(slice, {0, own.size - slice.numel()});
-  buffer.narrow(0, part.begin, part.size).copy_(slice.narrow(0, part.first, part.size));
+  store_own(buffers, buffer, own, slice);
 }
 
 at::Tensor owned_sum_of_squares(const ParameterBuffers& buffers) {
@@ -178,9 +198,20 @@ at::Tensor owned_sum_of_squares(const ParameterBuffers& buffers) {
   return sum;
 }
 
+at::Tensor sum_in_rank_order(const at::Tensor& own, Communicator& ranks) {
+  const at::Tensor all = at::empty({ranks.size(), own.numel()}, own.options());
+  ranks.wait(ranks.begin_all_gather(own.view({-1}), all.view({-1})));
+  at::Tensor sum = all[0];
+  for (int rank = 1; rank < ranks.size(); ++rank) sum.add_(all[rank]);
+  return sum.view(own.sizes());
+}
+
 void sum_shared_gradients(const ParameterBuffers& buffers, Communicator& tensor, Communicator& holders) {
-  sum_over(buffers.of_all_tensor_ranks, tensor);
-  sum_over(buffers.of_holders, holders);
+  for (std::size_t block = 0; block < buffers.of_all_tensor_ranks.size() && tensor.size() > 1; ++block) {
+    sum_over(buffers.of_all_tensor_ranks[block], buffers.gradients, tensor);
+    if (holders.size() > 1 && holders.size() < tensor.size())
+      sum_over(buffers.of_holders[block], buffers.gradients, holders);
+  }
 }
 
 std::string first_non_finite(const spec::Inventory& inventory, const at::Tensor& gradients,

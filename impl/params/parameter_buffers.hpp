@@ -34,7 +34,7 @@ struct ParameterBuffers {
   std::vector<at::Tensor> own_gains, own_gain_masters;  ///< of what this rank owns: views into both
   /// Of the gradients that this rank owns: those of parameters that every tensor rank holds, and of key and
   /// value heads that some of them hold.
-  std::vector<at::Tensor> of_all_tensor_ranks, of_holders;
+  std::vector<std::vector<at::Tensor>> of_all_tensor_ranks, of_holders;  ///< by block
   /// Those of both that another tensor rank counts in the norm.
   std::vector<at::Tensor> counted_elsewhere;
 
@@ -66,6 +66,8 @@ BlockViews weight_views(const ParameterBuffers& buffers, const at::Tensor& flat,
 
 /// What this rank owns of a run, in one of the buffers.
 at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Partition::Run& run);
+/// What this rank owns of parameter number `index`, where that is anything; else undefined.
+at::Tensor owned_of(const ParameterBuffers& buffers, const at::Tensor& buffer, std::size_t index);
 /// The part of a block that this rank owns.
 at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, std::int64_t block);
 
@@ -80,6 +82,10 @@ void store(const ParameterBuffers& buffers, const at::Tensor& buffer, std::size_
 /// Sum of squares of the gradients that this rank owns and no other tensor rank counts, fp64 scalar on their
 /// device.
 at::Tensor owned_sum_of_squares(const ParameterBuffers& buffers);
+
+/// The sum over ranks of `own`, added up in the order of the ranks from what each gave: the same bits on
+/// every rank, and in every group whose ranks give the same. Collective.
+at::Tensor sum_in_rank_order(const at::Tensor& own, Communicator& ranks);
 
 /// Completes the gradients of parameters that several tensor ranks hold: the sum over them, of what this rank
 /// owns. Once a step, after the sums over data ranks. Collective.

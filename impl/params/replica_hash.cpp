@@ -29,6 +29,21 @@ at::Tensor sums(const at::Tensor& integers, std::int64_t columns) {
   const at::Tensor grid = integers.view({-1, columns});
   return at::cat({at::sum(grid, {1}, false, at::kLong), at::sum(grid, {0}, false, at::kLong)});
 }
+/// Of the weights that this rank owns of parameters that every tensor rank holds, or that some hold.
+std::string shared_hash(const ParameterBuffers& buffers, std::int64_t tensor_ranks, bool of_all) {
+  std::vector<at::Tensor> parts = {at::zeros({1}, buffers.weights.options())};
+  for (std::size_t i = 0; i < buffers.placements.size(); ++i) {
+    const spec::Placement& placement = buffers.placements[i];
+    if (!placement.shared() || (placement.holders == tensor_ranks) != of_all) continue;
+    if (const at::Tensor own = owned_of(buffers, buffers.weights, i); own.defined()) parts.push_back(own);
+  }
+  return bits_hash(at::cat(parts));
+}
+
+std::pair<std::string, std::string> split(const std::string& words) {
+  const std::size_t blank = words.find(' ');
+  return {words.substr(0, blank), words.substr(blank + 1)};
+}
 }  // namespace
 
 std::string bits_hash(const at::Tensor& flat) {
@@ -43,8 +58,8 @@ std::string bits_hash(const at::Tensor& flat) {
 }
 
 ReplicaCheck compare_replicas(const ParameterBuffers& buffers, LayoutGroups& groups) {
-  // The copy of a shard is the same shard of another replica; whole weights are a copy of every other data
-  // rank's. Each tensor rank has copies of its own part.
+  // Data ranks hold copies: of a shard, those that have the same shard; of whole weights, all of them. Each
+  // tensor rank compares its own part of the model.
   const std::int64_t tensor = groups.tensor().size(),
                      stride = tensor * (groups.layout().shards_weights() ? groups.layout().shard_ranks : 1);
   const std::vector<std::string> hashes = groups.all().all_gather(bits_hash(buffers.weights));
@@ -67,6 +82,17 @@ ReplicaCheck compare_replicas(const ParameterBuffers& buffers, LayoutGroups& gro
   for (std::int64_t r = 0; r < ranks; ++r)
     if (of(r) != common[static_cast<std::size_t>(r % stride)])
       check.odd += (check.odd.empty() ? "rank " : ", rank ") + std::to_string(r);
+  // Tensor ranks hold copies of what they share.
+  const std::vector<std::string> shared =
+      groups.all().all_gather(shared_hash(buffers, groups.tensor().size(), /*of_all=*/true) + " " +
+                              shared_hash(buffers, groups.tensor().size(), /*of_all=*/false));
+  const std::int64_t holders = groups.holders().size();
+  for (std::int64_t r = 0; r < ranks; ++r) {
+    const auto words = [&](std::int64_t rank) { return split(shared[static_cast<std::size_t>(rank)]); };
+    const std::int64_t first = r / tensor * tensor, first_holder = r / holders * holders;
+    if (words(r).first != words(first).first || words(r).second != words(first_holder).second)
+      check.odd += (check.odd.empty() ? "rank " : ", rank ") + std::to_string(r);
+  }
   return check;
 }
 

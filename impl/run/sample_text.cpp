@@ -33,7 +33,8 @@ at::Tensor ids_of(const std::vector<std::string>& texts, const std::vector<std::
 }  // namespace
 
 std::vector<std::string> sample_sentences(Model& model, std::uint64_t seed, std::int64_t count,
-                                          std::int64_t length, at::Device device) {
+                                          std::int64_t length, at::Device device,
+                                          const std::function<std::string(const std::string&)>& agreed) {
   std::vector<std::string> texts(static_cast<std::size_t>(count), "\n");
   std::vector<std::size_t> open(texts.size());  // not ended yet
   std::iota(open.begin(), open.end(), std::size_t{0});
@@ -41,16 +42,19 @@ std::vector<std::string> sample_sentences(Model& model, std::uint64_t seed, std:
     const auto n = static_cast<std::int64_t>(open.size());
     const at::Tensor ids = ids_of(texts, open).view({-1}).to(device);
     const TokenBatch batch{.B = n, .T = t, .inputs = ids, .targets = {}, .positions = {}, .documents = {}};
-    const at::Tensor last = model.logits(batch).view({n, t, -1}).select(1, t - 1);
+    const at::Tensor last = model.last_logits(batch);
     const at::Tensor probabilities = at::softmax(last.to(at::kDouble), -1).cpu().contiguous();
     const std::int64_t V = probabilities.size(1);
     const double* row = probabilities.const_data_ptr<double>();
+    std::string drawn;
     for (const std::size_t text : open) {
       const spec::random::Stream stream(seed, spec::random::Site::generation,
                                         static_cast<std::uint32_t>(text));
-      texts[text].push_back(static_cast<char>(draw(row, V, stream.uniform(static_cast<std::uint64_t>(t)))));
+      drawn.push_back(static_cast<char>(draw(row, V, stream.uniform(static_cast<std::uint64_t>(t)))));
       row += V;
     }
+    drawn = agreed(drawn);
+    for (std::size_t i = 0; i < open.size(); ++i) texts[open[i]].push_back(drawn[i]);
     std::erase_if(open, [&](std::size_t text) { return texts[text].back() == '\n'; });
   }
   for (std::string& text : texts) text.erase(0, 1);

@@ -237,8 +237,14 @@ class Run {
     const auto& backend = start_.numerics.config.attention;
     const attention::Forced for_any_length(
         backend == spec::AttentionBackend::cudnn ? spec::AttentionBackend::flash : backend, device_);
+    // All that take part go on with the first one's bytes: a text that ended on some alone would leave the
+    // others in a collective.
+    Communicator& together = groups.layout().shards_weights() ? groups.all() : groups.tensor();
+    const auto agreed = [&](const std::string& drawn) {
+      return groups.tensor().size() == 1 ? drawn : together.all_gather(drawn).front();
+    };
     const auto sentences = sample_sentences(trainer_->model(), config_.seed, config_.sample_sentences,
-                                            config_.sequence_length, device_);
+                                            config_.sequence_length, device_, agreed);
     Samples samples;
     samples.step = trainer_->steps_done();
     for (const std::string& sentence : sentences) {

@@ -42,8 +42,19 @@ data::LoaderPlan loader_plan(const spec::RunConfig& config, const spec::Batch& b
 }
 
 spec::Layout layout_of(const spec::RunConfig& config, Communicator& communicator) {
+  const std::int64_t each = host_ranks(communicator).each;
+  // config_c14
+  require(
+      config.data_parallel != spec::DataParallel::hybrid || config.shard_ranks > 0 ||
+          each % config.tensor_ranks == 0,
+      "config_c14", [&] {
+        return "parallel.data = \"hybrid\" takes the data-parallel ranks of a host for a shard group, and "
+               "parallel.tensor = " +
+               std::to_string(config.tensor_ranks) + " does not divide the " + std::to_string(each) +
+               " ranks of a host: state parallel.shard_ranks, or set parallel.tensor to a divisor";
+      });
   return spec::layout_of(config.data_parallel, spec::data_ranks(config, communicator.size()),
-                         config.shard_ranks, host_ranks(communicator).each / config.tensor_ranks);
+                         config.shard_ranks, each / config.tensor_ranks);
 }
 
 spec::Schedule schedule_of(const spec::RunConfig& config) {

@@ -193,9 +193,8 @@ void Executor::work_clip() {
 
 /// Of the whole gradient: each element once.
 at::Tensor Executor::sum_of_squares() {
-  at::Tensor sum = parameters_.sum_of_squares();
-  if (groups_.tensor().size() > 1) groups_.tensor().all_reduce_sum(sum);
-  return sum;
+  const at::Tensor sum = parameters_.sum_of_squares();
+  return groups_.tensor().size() == 1 ? sum : sum_in_rank_order(sum, groups_.tensor());
 }
 
 void Executor::update() {
@@ -342,6 +341,7 @@ void Executor::refuse_non_finite(const StepInput& input, const std::vector<Actio
   const double local_loss =
       alone ? result_.cross_entropy + result_.z_loss : local_losses_.sum().item<double>();
   const std::string gradient = search_gradients(input, actions);
+  sum_shared_gradients(buffers_, groups_.tensor(), groups_.holders());  // as the step does behind them
   std::string mine;
   if (!std::isfinite(local_loss)) mine = "loss is " + std::to_string(local_loss);
   if (!gradient.empty()) mine += (mine.empty() ? "" : ", ") + ("gradient of " + gradient + " is not finite");

@@ -45,6 +45,23 @@ std::optional<Way> largest_micro(Setting setting, Recompute recompute, const Cou
 
 }  // namespace
 
+/// The most entries that the sum of a block's shared gradients takes: this rank's, and those of all holders.
+std::int64_t shared_gradients(const ModelSpec& model, std::int64_t tensor_ranks, const Layout& layout) {
+  if (tensor_ranks == 1) return 0;
+  const Partition parts = partition(inventory(tensor_model(model, tensor_ranks)), layout.shard_ranks);
+  const auto placed = placements(model, {tensor_ranks, 0});
+  const std::int64_t holders = kv_holders(model, tensor_ranks);
+  std::int64_t most = 0;
+  for (std::int64_t shard = 0; shard < layout.shard_ranks; ++shard) {
+    const SharedEntries shared = shared_entries(placed, parts, shard, tensor_ranks);
+    for (std::size_t block = 0; block < shared.of_all.size(); ++block)
+      most =
+          std::max({most, (shared.of_all[block] + 1) * (1 + tensor_ranks),
+                    holders > 1 && holders < tensor_ranks ? (shared.of_some[block] + 1) * (1 + holders) : 0});
+  }
+  return most;
+}
+
 Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch& batch, Machine machine) {
   return {.model = tensor_model(model, config.tensor_ranks),
           .dtype = config.dtype,
@@ -62,6 +79,9 @@ Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch&
           .documents = config.end_of_document >= 0,
           .layout = layout_of(config.data_parallel, batch.ranks, config.shard_ranks, batch.ranks),
           .tensor_ranks = config.tensor_ranks,
+          .shared_gradients =
+              shared_gradients(model, config.tensor_ranks,
+                               layout_of(config.data_parallel, batch.ranks, config.shard_ranks, batch.ranks)),
           .rounded_sums = config.dtype == Dtype::bf16 && config.reduce == Dtype::bf16,
           .sampled = config.data_paths.empty() ? config.sample_sentences : 0};
 }

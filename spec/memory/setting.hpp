@@ -38,6 +38,7 @@ struct Setting {
   bool documents = false;  ///< attention stays within documents: positions and a mask per token
   Layout layout = {};      ///< what of the state this rank holds
   std::int64_t tensor_ranks = 1;            ///< of which each data rank is made
+  std::int64_t shared_gradients = 0;        ///< entries that the sum of a block's takes, over tensor ranks
   bool rounded_sums = false;                ///< gradients of bf16 weights are summed over ranks in bf16
   std::int64_t chunk_logits = most_logits;  ///< at most, of a chunk of the head [elements]
   std::int64_t sampled = 0;                 ///< sentences that are sampled at the end, each at most T tokens

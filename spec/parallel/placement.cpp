@@ -81,7 +81,8 @@ Placement placement(const Parameter& whole, const Parameter& own, const TensorRa
   const bool vocabulary = whole.role == Role::embedding || whole.role == Role::head;
   out.holders = vocabulary ? 1 : held * rank.ranks / all;
   out.holder = rank.rank % out.holders;
-  out.begin = std::min(all, rank.rank / out.holders * held);
+  out.group = rank.rank / out.holders;
+  out.begin = std::min(all, out.group * held);
   out.count = std::min(held, all - out.begin);
   return out;
 }
@@ -95,6 +96,22 @@ std::vector<Placement> placements(const ModelSpec& model, const TensorRank& rank
   std::vector<Placement> out;
   for (std::size_t i = 0; i < own.parameters.size(); ++i)
     out.push_back(placement(whole.parameters[i], own.parameters[i], rank));
+  return out;
+}
+
+SharedEntries shared_entries(const std::vector<Placement>& placements, const Partition& partition,
+                             std::int64_t shard_rank, std::int64_t tensor_ranks) {
+  const auto blocks = static_cast<std::size_t>(partition.inventory.blocks);
+  SharedEntries out{std::vector<std::int64_t>(blocks), std::vector<std::int64_t>(blocks)};
+  for (std::size_t i = 0; i < placements.size(); ++i) {
+    if (!placements[i].shared()) continue;
+    const Parameter& own = partition.inventory.parameters[i];
+    const Inventory::Range held = partition.owned(own.block, shard_rank);
+    const std::int64_t begin = std::max(held.begin, own.offset),
+                       end = std::min(held.end, own.offset + own.size);
+    auto& of_block = placements[i].holders == tensor_ranks ? out.of_all : out.of_some;
+    of_block[static_cast<std::size_t>(own.block)] += std::max<std::int64_t>(0, end - begin);
+  }
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "spec/model/inventory.hpp"
+#include "spec/parallel/partition.hpp"
 
 namespace assay::spec {
 
@@ -33,6 +34,7 @@ struct Placement {
   std::int64_t count = 0;    ///< rows or columns of `whole`; behind them this rank's parameter is zeros
   std::int64_t holders = 1;  ///< neighbouring tensor ranks that hold the same entries
   std::int64_t holder = 0;   ///< which of them this rank is
+  std::int64_t group = 0;    ///< number of that group of holders among the tensor ranks
   bool shared() const { return holders > 1; }  ///< its gradient is summed over the holders
 };
 
@@ -41,6 +43,14 @@ Placement placement(const Parameter& whole, const Parameter& own, const TensorRa
 /// Of every parameter of inventory(tensor_model(model)), in its order. Errors: as check_tensor_ranks without
 /// tokens; placement_c1 (a rank outside of the group).
 std::vector<Placement> placements(const ModelSpec& model, const TensorRank& rank);
+
+/// Entries of gradients that rank `shard_rank` of `partition`, which is of the tensor rank's model, owns and
+/// other tensor ranks hold too, by block: those that every tensor rank holds, and those that some hold.
+struct SharedEntries {
+  std::vector<std::int64_t> of_all, of_some;
+};
+SharedEntries shared_entries(const std::vector<Placement>& placements, const Partition& partition,
+                             std::int64_t shard_rank, std::int64_t tensor_ranks);
 
 /// Neighbouring tensor ranks that hold the same key and value heads.
 std::int64_t kv_holders(const ModelSpec& model, std::int64_t ranks);

@@ -63,16 +63,16 @@ Volume tensor_volume(const ModelSpec& model, const TensorRank& rank, const Parti
   const Count stream = Count(traffic.accumulation) * traffic.tokens * model.width * traffic.activation_bytes;
   volume.all_gather = (6 * L + 2 + 2 * again) * stream;
   volume.reduce_scatter = (4 * L + 2 + again) * stream;
-  volume.all_reduce =
-      Count(norms) * fp64_bytes + 3 * Count(traffic.accumulation) * traffic.tokens * traffic.statistic_bytes;
-  const std::vector<Placement> all = placements(model, rank);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!all[i].shared()) continue;
-    const Parameter& own = partition.inventory.parameters[i];
-    const Inventory::Range held = partition.owned(own.block, shard_rank);
-    const std::int64_t begin = std::max(held.begin, own.offset),
-                       end = std::min(held.end, own.offset + own.size);
-    volume.all_reduce += Count(std::max<std::int64_t>(0, end - begin)) * traffic.gradient_bytes;
+  volume.all_reduce = 3 * Count(traffic.accumulation) * traffic.tokens * traffic.statistic_bytes;
+  // Behind the last backward, summed in the order of the ranks from what all of them gave: each block's
+  // shared gradients with an entry that pads them, and the sum of squares.
+  const SharedEntries shared = shared_entries(placements(model, rank), partition, shard_rank, rank.ranks);
+  const std::int64_t holders = kv_holders(model, rank.ranks);
+  volume.all_gather += Count(norms) * rank.ranks * fp64_bytes;
+  for (std::size_t block = 0; block < shared.of_all.size(); ++block) {
+    volume.all_gather += Count(shared.of_all[block] + 1) * rank.ranks * traffic.gradient_bytes;
+    if (holders > 1 && holders < rank.ranks)
+      volume.all_gather += Count(shared.of_some[block] + 1) * holders * traffic.gradient_bytes;
   }
   return volume;
 }

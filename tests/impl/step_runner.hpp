@@ -111,6 +111,7 @@ class StepRunner {
   impl::ParameterLayout& parameters() { return *parameters_; }
   impl::LayoutGroups& groups() { return groups_; }
   impl::run::Executor& executor() { return executor_; }
+  impl::Model& model() { return model_; }
 
  private:
   std::vector<spec::Action> actions_of(const std::vector<int>& order, std::int64_t accumulation) const {

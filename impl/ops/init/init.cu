@@ -9,14 +9,14 @@ using namespace assay::impl::cuda;
 
 namespace {
 template <class T>
-__global__ void normal_kernel(T* __restrict__ values, std::int64_t n, spec::random::Stream numbers,
-                              double scale) {
+__global__ void normal_kernel(T* __restrict__ values, const Arguments a) {
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < a.n;
        i += stride) {
-    const spec::random::Words words = numbers.block(static_cast<std::uint64_t>(i));
+    const spec::random::Words words =
+        a.numbers.block(static_cast<std::uint64_t>(a.first + i / a.row * a.apart + i % a.row));
     const double normal = __dsqrt_rn(spec::random::squared_radius(words)) * spec::random::direction(words);
-    values[i] = narrow<T>(static_cast<Math<T>>(scale * normal));
+    values[i] = narrow<T>(static_cast<Math<T>>(a.scale * normal));
   }
 }
 }  // namespace
@@ -27,8 +27,7 @@ void launch(const Arguments& a, cudaStream_t stream) {
   const std::int64_t blocks = std::min<std::int64_t>((a.n + threads - 1) / threads, 8192);
   with_element(a.dtype, [&](auto element) {
     using T = decltype(element);
-    normal_kernel<T><<<static_cast<unsigned>(blocks), threads, 0, stream>>>(static_cast<T*>(a.values), a.n,
-                                                                            a.numbers, a.scale);
+    normal_kernel<T><<<static_cast<unsigned>(blocks), threads, 0, stream>>>(static_cast<T*>(a.values), a);
   });
   ASSAY_CUDA_CHECK_LAUNCH();
 }

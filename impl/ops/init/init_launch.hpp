@@ -4,11 +4,13 @@
 
 namespace assay::impl::init::cuda {
 
-/// Writes scale * normal number i of `numbers` to values[i], i in [0, n): the bits of spec::init.
+/// Writes scale * normal number first + i / row * apart + i % row of `numbers` to values[i], i in [0, n): the
+/// bits of spec::init.
 struct Arguments {
   Dtype dtype;
   void* values;
   std::int64_t n;
+  std::int64_t first, row, apart;
   spec::random::Stream numbers;
   double scale;
 };

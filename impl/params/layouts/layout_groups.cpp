@@ -1,6 +1,7 @@
 #include "impl/params/layouts/layout_groups.hpp"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 namespace assay::impl {
@@ -32,11 +33,17 @@ LayoutGroups::LayoutGroups(Communicator& all, const spec::Layout& layout, std::i
   const spec::Mesh mesh = spec::mesh_of(layout, tensor_ranks);
   spec::check(mesh, all.size());
   spec::check_trainable(mesh);
-  // All ranks themselves where the group is all of them, a lone rank where it is one.
+  // All ranks themselves where the group is all of them, a lone rank where it is one. Groups of the same
+  // ranks, which are the same on every rank, are one communicator.
+  std::map<std::vector<std::int64_t>, Communicator*> made;
   const auto group = [&](const std::vector<std::int64_t>& ranks) {
     if (static_cast<int>(ranks.size()) == all.size()) return &all;
-    owned_.push_back(ranks.size() == 1 ? make_self_communicator() : all.group(ranks));
-    return owned_.back().get();
+    Communicator*& found = made[ranks];
+    if (!found) {
+      owned_.push_back(ranks.size() == 1 ? make_self_communicator() : all.group(ranks));
+      found = owned_.back().get();
+    }
+    return found;
   };
   const std::vector<std::int64_t> shard = group_along(mesh, all.rank(), {Axis::dp_shard}),
                                   tensor = group_along(mesh, all.rank(), {Axis::tp});

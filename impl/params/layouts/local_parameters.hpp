@@ -28,6 +28,8 @@ class LocalParameters : public ParameterLayout {
   at::Tensor sum_of_squares() override;
   void weights_changed() override { refresh_gains(buffers_); }
   std::string non_finite_sum() const override;
+  /// No sum over data ranks has touched them.
+  std::string end_search() override { return non_finite_sum(); }
 
  protected:
   const ParameterBuffers& buffers() const { return buffers_; }

@@ -300,6 +300,8 @@ PaperOps::Pending<Tensor> PaperOps::begin_reduce_scatter(const Site& site, Tenso
 void PaperOps::add_residual(const Site& site, Tensor& sum, const Tensor& residual) {
   match(site, sum.columns(), residual.columns());
   match(site, sum.rows(), residual.rows());
+  const Count entries = Count(sum.rows()) * sum.columns();
+  record(site, StepPass::forward, {Count(0), entries}, 3 * entries * element_);
   write(sum);
 }
 

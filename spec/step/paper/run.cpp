@@ -66,10 +66,13 @@ void micro_batches(const Setting& s, PaperOps& ops) {
 /// impl/run/sample_text.cpp at its last token: a forward pass that keeps nothing, and all logits.
 void sample(const Setting& s, Ledger& ledger, PaperOps& ops) {
   if (s.sampled == 0 || s.sequence_length < 2) return;
-  ops.size_batch(s.sampled, s.sequence_length - 1);
+  // Tensor ranks hold equal parts of the tokens: copies of the first texts fill the batch up.
+  std::int64_t texts = s.sampled;
+  while (texts * (s.sequence_length - 1) % s.tensor_ranks != 0) ++texts;
+  ops.size_batch(texts, s.sequence_length - 1);
   ops.within("sampling");
   ops.unquantised();
-  const memory::Tensor ids = ledger.make("inputs", Purpose::inputs, {s.sampled * (s.sequence_length - 1)}, 8);
+  const memory::Tensor ids = ledger.make("inputs", Purpose::inputs, {texts * (s.sequence_length - 1)}, 8);
   step::logits(ops);
 }
 
@@ -95,6 +98,11 @@ void walk(const Setting& setting, Ledger& ledger) {
   {
     const std::vector<memory::Tensor> inputs = hold_inputs(setting, ledger);
     micro_batches(setting, ops);
+    if (setting.shared_gradients > 0) {
+      ledger.enter("sums over tensor ranks");
+      ledger.make("shared_gradients", Purpose::temporaries, {setting.shared_gradients},
+                  setting.dtype == Dtype::bf16 ? 4 : element_bytes(setting.dtype));
+    }
   }
   sample(setting, ledger, ops);
 }

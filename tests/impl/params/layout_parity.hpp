@@ -30,6 +30,8 @@ struct LayoutCase {
   std::vector<int> order = {};  ///< of micro-batches: StepRunner::step
   std::int64_t tensor = 1;      ///< ranks of which each data rank is made
   spec::Recompute recompute = spec::Recompute::norms_swiglu;
+  std::int64_t chunk_logits = 0;  ///< at most, of a chunk of the head; 0: as always
+  std::int64_t vocab = 0;         ///< of the model; 0: as drawn
 };
 
 /// The drawn model, with extents that `tensor` ranks may split: fewer KV heads than ranks, as many, or more;
@@ -41,7 +43,7 @@ inline spec::ModelSpec case_model(const LayoutCase& c) {
   model.kv_heads = draw % 3 == 0 ? 1 : draw % 3 == 1 ? t : t % 2 == 0 ? 2 : t;
   model.heads = t * (model.kv_heads == t ? 1 + draw % 2 : model.kv_heads);
   model.ffn = t * (2 + draw % 3);
-  model.vocab = std::max(model.vocab, t + 1);
+  model.vocab = c.vocab > 0 ? c.vocab : std::max(model.vocab, t + 1);
   model.context = std::max<std::int64_t>(model.context, 12);
   return model;
 }
@@ -154,6 +156,7 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
   const spec::ModelSpec model = case_model(c);
   StepRunner runner(model, Dtype::f64, device, counting, layout, layout_settings(), c.seed, Dtype::f32,
                     Dtype::f32, c.recompute, {}, c.tensor);
+  if (c.chunk_logits > 0) runner.model().limit_chunks(c.chunk_logits);
   reference::TrainState state = reference::initial_state(model, c.seed);
   const impl::run::StepSettings s = layout_settings();
   std::string found;

@@ -5,7 +5,9 @@
 #include <rapidcheck/gtest.h>
 
 #include <array>
+#include <limits>
 
+#include "impl/params/replica_hash.hpp"
 #include "tests/impl/comm/thread_ranks.hpp"
 #include "tests/impl/params/layout_parity.hpp"
 
@@ -67,6 +69,68 @@ RC_GTEST_PROP(TensorRanksImpl, BesideEveryDataLayoutTrainAsTheReference, ()) {
                          std::begin(spec::all_recomputes), std::end(spec::all_recomputes)))};
   const std::string all = found(c, layout);
   if (!all.empty()) RC_FAIL(tests::describe(c, layout) + "\n" + all);
+}
+
+/// The head in several chunks; a vocabulary of which the last rank holds nothing but padding.
+TEST(TensorRanksImpl, WithChunksOfTheHeadAndARankWithoutVocabularyTrainAsTheReference) {
+  const spec::Layout alone = spec::layout_of(DataParallel::replicate, 1);
+  for (const LayoutCase& c :
+       {LayoutCase{.seed = 3, .ignored = tests::Ignored::some, .tensor = 2, .chunk_logits = 24},
+        LayoutCase{.seed = 4, .tensor = 4, .vocab = 5}})
+    EXPECT_EQ(found(c, alone), "") << tests::describe(c, alone);
+}
+
+/// In bf16, states included: losses fall, and what several tensor ranks hold stays the same bits.
+TEST(TensorRanksImpl, CopiesInBf16StayTheSameBits) {
+  for (const Dtype states : {Dtype::f32, Dtype::bf16})
+    for (const DataParallel data : {DataParallel::replicate, DataParallel::shard})
+      tests::on_thread_ranks(8, [&](Communicator& communicator) {
+        const LayoutCase c{.seed = 11, .micro = 2, .tensor = 4};  // two ranks share a KV head
+        const spec::Layout layout = spec::layout_of(data, 2);
+        tests::StepRunner runner(tests::case_model(c), Dtype::bf16, at::kCPU, communicator, layout,
+                                 tests::layout_settings(), c.seed, states, Dtype::f32,
+                                 spec::Recompute::norms_swiglu, {}, c.tensor);
+        const auto whole = tests::whole_batch(c, layout.ranks, 0);
+        const auto mine = tests::dealt(whole, c, layout.ranks, runner.groups().data().rank());
+        std::vector<double> losses;
+        for (int step = 0; step < 6; ++step)
+          losses.push_back(runner.step(mine, static_cast<double>(whole.valid_tokens()), 1e-2).cross_entropy);
+        EXPECT_LT(losses.back(), losses.front());
+        runner.parameters().settle_weights();
+        const at::Tensor master =
+            tests::of_tensor_ranks(runner, tests::whole_of(runner, runner.buffers().master));
+        for (const spec::Parameter& parameter : runner.buffers().model.parameters)
+          EXPECT_FALSE(master.narrow(0, parameter.offset, parameter.size).isnan().any().item<bool>())
+              << parameter.name << ": copies differ, or padding is not zero";
+        EXPECT_EQ(compare_replicas(runner.buffers(), runner.groups()).odd, "");
+        // A bit of a gain, on tensor rank 1 wherever it is held: data ranks agree, tensor ranks do not.
+        const at::Tensor gain = owned_of(runner.buffers(), runner.buffers().weights, 1);
+        if (runner.groups().tensor().rank() == 1 && gain.defined()) gain.view(at::kShort)[0].bitwise_xor_(1);
+        const ReplicaCheck check = compare_replicas(runner.buffers(), runner.groups());
+        EXPECT_EQ(check.odd.find("rank 1"), 0u) << check.odd;
+      });
+}
+
+/// A gradient that is not finite on a tensor rank is named as that, with a parameter.
+TEST(TensorRanksImpl, AGradientThatIsNotFiniteIsNamed) {
+  tests::on_thread_ranks(2, [&](Communicator& communicator) {
+    const LayoutCase c{.seed = 2, .tensor = 2};
+    tests::StepRunner runner(tests::case_model(c), Dtype::f32, at::kCPU, communicator, spec::Layout{},
+                             tests::layout_settings(), c.seed, Dtype::f32, Dtype::f32,
+                             spec::Recompute::norms_swiglu, {}, c.tensor);
+    const auto whole = tests::whole_batch(c, 1, 0);
+    std::string text;
+    try {
+      runner.step({whole}, static_cast<double>(whole.valid_tokens()), 1e-3, [&](run::StepInput& input) {
+        if (communicator.rank() == 1) input.valid_tokens = std::numeric_limits<double>::min();
+      });
+    } catch (const run::NonFiniteError& error) {
+      text = error.what();
+    }
+    EXPECT_NE(text.find("rank 1: loss is "), std::string::npos) << text;
+    EXPECT_NE(text.find("gradient of "), std::string::npos) << text;
+    EXPECT_EQ(text.find("finite on every rank"), std::string::npos) << text;
+  });
 }
 
 }  // namespace
