@@ -24,10 +24,11 @@ void exchange(Communicator& communicator, JobStore& store) {
   if (communicator.rank() == 0) store.set("first", "");
   EXPECT_EQ(store.get(keys).size(), keys.size());
   EXPECT_EQ(store.get({"of" + mine}).front(), "text\0of " + mine);
-  store.get({"first"});
-  store.set_first("first", mine);
-  const std::string first = store.get({"first"}).front();
-  for (const std::string& each : communicator.all_gather(first)) EXPECT_EQ(each, first);
+  for (int turn = 0; turn < communicator.size(); ++turn) {
+    if (turn == communicator.rank()) store.set_first("first", mine), store.get({"first"});
+    communicator.barrier();
+    EXPECT_EQ(store.get({"first"}).front(), "0");
+  }
   store.add("sum", communicator.rank() + 1);
   communicator.barrier();
   EXPECT_EQ(store.add("sum", 0), communicator.size() * (communicator.size() + 1) / 2);
@@ -41,10 +42,6 @@ TEST(JobStoreImpl, RanksThatMetElsewhereAreServedByRank0) {
     exchange(communicator, *store);
     const auto another = connect_to_job_store(communicator, "machine " + std::to_string(communicator.rank()));
     exchange(communicator, *another);
-    store->set("of" + std::to_string(communicator.rank()), "later");
-    communicator.barrier();
-    EXPECT_NE(another->get({"of0"}).front(), "later") << "keys of another call";
-    communicator.barrier();
   });
   unsetenv("MASTER_ADDR");
 }
@@ -58,6 +55,7 @@ TEST(JobStoreImpl, ACollectiveThatWaitsDelaysNothing) {
     EXPECT_EQ(communicator->store(), std::pair(std::string("127.0.0.1"), static_cast<std::uint16_t>(port)));
     const auto store = connect_to_job_store(*communicator, "a machine");
     exchange(*communicator, *store);
+    exchange(*communicator, *connect_to_job_store(*communicator, "a machine"));  // with keys of its own
     if (number == 1) {
       auto waits = std::async(std::launch::async, [&] { communicator->barrier(); });
       store->set("it waits", "yes");
