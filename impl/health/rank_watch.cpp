@@ -202,17 +202,20 @@ void RankWatch::conclude(Verdict verdict) {
   closed_ = !within(2, [this] { return news_.verdict || closed_; }) || closed_;
   if (news_.verdict) verdict = *news_.verdict;
   const bool other = verdict.rank != rank_;
-  if (other && is_to_report(verdict.rank)) report(verdict);
-  within(3, [&] { return news_.reported || (closed_ && (has_reported_ || is_to_report(verdict.rank))); });
+  const bool reports = other && !news_.reported && is_to_report(verdict.rank);
+  if (reports) report(verdict);
+  within(3, [this] { return news_.reported || closed_; });
   enter(Stage::reported);
+  if (other) end_process_of(verdict.rank);
   // Its end may be the store's: it goes last.
   if (rank_ == 0)
-    within(2, [&] {
+    within(1, [this] {
       for (std::size_t i = 0; i < read_.size(); ++i)
-        if (read_[i] != verdict.rank && !news_.rows[i].knows && !news_.gone[i]) return closed_;
+        if (!news_.rows[i].knows && !news_.gone[i]) return closed_;
       return true;
     });
-  if (other) end_process_of(verdict.rank);
+  // Without a store, a late rank knows who reports by its process: that one goes last, after it had its time.
+  if (closed_) within(reports ? 2 : 0.3, [&] { return reports && is_alone_here(verdict.rank); });
   // A rank that has failed ends with the code of its reason, by itself.
   if (row_.view().standing != Standing::failed) calls_.end();
   enter(Stage::over);
@@ -224,6 +227,12 @@ bool RankWatch::is_to_report(int lost) const {
   if (rank_ == lost) return false;
   for (int r = 0; r < rank_; ++r)
     if (r != lost && !gone(r) && (here(r) || !closed_)) return false;
+  return true;
+}
+
+bool RankWatch::is_alone_here(int lost) const {
+  for (int r = 0; r < static_cast<int>(peers_.size()); ++r)
+    if (r != rank_ && r != lost && here(r) && !gone(r)) return false;
   return true;
 }
 

@@ -85,6 +85,7 @@ class RankWatch {
   void warn_of(const std::vector<Found>& slow);
   void conclude(Verdict verdict);
   bool is_to_report(int lost) const;
+  bool is_alone_here(int lost) const;
   void report(const Verdict& verdict);
   void end_process_of(int rank);
   void go_last();

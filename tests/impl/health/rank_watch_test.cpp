@@ -91,20 +91,25 @@ void expect_named(const Reported& reported, int rank, int others, const std::str
 
 const std::vector<std::string> one_host = {"a", "a", "a"}, two_hosts = {"a", "a", "b", "b"};
 
-/// The process of the faulty rank is another one, which is killed.
-void play_a_death(const std::vector<std::string>& hosts, int rank, Reported& reported) {
+int start_child() {
   const int child = fork();
   if (child == 0) {
     pause();
     _exit(0);
   }
+  return child;
+}
+
+void end_child(int child) {
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+/// The process of the faulty rank is another one, which is killed.
+void play_a_death(const std::vector<std::string>& hosts, int rank, Reported& reported) {
+  const int child = start_child();
   play(
-      hosts, rank, reported,
-      [child](RankWatch&) {
-        kill(child, SIGKILL);
-        waitpid(child, nullptr, 0);
-      },
-      child);
+      hosts, rank, reported, [child](RankWatch&) { end_child(child); }, child);
 }
 
 TEST(RankWatchImpl, ARankThatGoesWithoutAWordIsNamedOnceByTheOthers) {
@@ -122,6 +127,41 @@ TEST(RankWatchImpl, AcrossHostsToo) {
     // Without rank 0 the hosts have nobody between them.
     expect_named(reported, rank, 3, "died", rank == 0 ? 2 : 1);
   }
+}
+
+/// Rank 2 learns of rank 0's end when rank 1 has long reported it: without a store it knows by rank 1's
+/// process.
+TEST(RankWatchImpl, ALateRankDoesNotReportAgain) {
+  std::atomic<int> reports = 0;
+  tests::on_thread_ranks(3, [&](Communicator& communicator) {
+    const int rank = communicator.rank(), child = start_child();
+    Process process = process_of(child);
+    process.space = "late";
+    std::atomic<bool> ended = false, late = false;
+    auto watch = std::make_unique<RankWatch>(communicator, quick,
+                                             WatchCalls{.print = [&](const std::string&) { ++reports; },
+                                                        .end =
+                                                            [&] {
+                                                              end_child(child);
+                                                              ended = true;
+                                                            }},
+                                             "a", process);
+    watch->follow([&] {
+      if (late) std::this_thread::sleep_for(std::chrono::milliseconds(900));
+      return 0;
+    });
+    late = rank == 2;
+    communicator.barrier();
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    if (rank == 0) {
+      end_child(child);
+      return watch.reset();
+    }
+    for (int turn = 0; turn < 800 && !ended; ++turn)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_TRUE(ended);
+  });
+  EXPECT_EQ(reports, 1);
 }
 
 /// No process of its machine sees it end: its heartbeats stay away.
