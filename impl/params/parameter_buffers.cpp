@@ -40,9 +40,10 @@ void store_own(const ParameterBuffers& buffers, const at::Tensor& buffer, const 
 
 /// Which entries of the whole parameter a tensor rank's are.
 init::Slice slice_of(const spec::Placement& placement) {
+  if (placement.dimension < 0) return {};
   const std::int64_t columns = placement.whole.size / placement.whole.shape.front();
   if (placement.dimension == 1) return {placement.begin, placement.count, columns};
-  return {placement.dimension == 0 ? placement.begin * columns : 0, columns, columns};
+  return {placement.begin * columns, columns, columns};
 }
 
 void allocate_gains(ParameterBuffers& buffers) {

@@ -8,8 +8,12 @@
 #include <limits>
 
 #include "impl/params/replica_hash.hpp"
+#include "impl/run/trainer.hpp"
+#include "spec/config/load.hpp"
+#include "tests/impl/comm/solo_communicator.hpp"
 #include "tests/impl/comm/thread_ranks.hpp"
 #include "tests/impl/params/layout_parity.hpp"
+#include "tests/support/label_of.hpp"
 
 namespace assay::impl::tensor_ranks_test {
 namespace {
@@ -131,6 +135,25 @@ TEST(TensorRanksImpl, AGradientThatIsNotFiniteIsNamed) {
     EXPECT_NE(text.find("gradient of "), std::string::npos) << text;
     EXPECT_EQ(text.find("finite on every rank"), std::string::npos) << text;
   });
+}
+
+/// config_c14: two hosts of six ranks, and data-parallel ranks of four.
+TEST(TensorRanksImpl, C14RefusesShardGroupsOfHostsThatTensorRanksDoNotDivide) {
+  class TwoHosts final : public tests::SoloCommunicator {
+   public:
+    TwoHosts() : SoloCommunicator(12, 0) {}
+    std::vector<std::string> all_gather(const std::string& text) override {
+      std::vector<std::string> all(12, text);
+      for (std::size_t rank = 6; rank < 12; ++rank) all[rank] += " of another host";
+      return all;
+    }
+  } ranks;
+  const auto layout = [&](const std::vector<std::string>& settings) {
+    return run::layout_of(spec::load("", settings), ranks);
+  };
+  EXPECT_EQ(tests::label_of([&] { layout({"parallel.tensor=4", "parallel.data=hybrid"}); }), "config_c14");
+  EXPECT_EQ(layout({"parallel.tensor=4", "parallel.data=hybrid", "parallel.shard_ranks=3"}).shard_ranks, 3);
+  EXPECT_EQ(layout({"parallel.tensor=3", "parallel.data=hybrid"}).shard_ranks, 2);
 }
 
 }  // namespace

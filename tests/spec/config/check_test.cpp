@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "spec/error.hpp"
+#include "tests/support/label_of.hpp"
 
 namespace assay::spec::check_test {
 namespace {
@@ -177,6 +178,21 @@ TEST(ConfigSpec, MicroFollowsFromTheRanks) {
   EXPECT_EQ(micro_sequences(config, 24), 1);
   config.micro = 2;
   EXPECT_EQ(micro_sequences(config, 3), 2);
+}
+
+TEST(CheckSpec, C12RefusesTensorRanksBesideFp8) {
+  RunConfig config;
+  config.tensor_ranks = 2;
+  EXPECT_NO_THROW(check(config));
+  config.linear = quantise::Recipe::fp8_tensor;
+  EXPECT_EQ(tests::label_of([&] { check(config); }), "config_c12");
+}
+
+TEST(CheckSpec, C13RefusesTensorRanksThatDoNotDivideTheRanks) {
+  RunConfig config;
+  config.tensor_ranks = 4;
+  EXPECT_EQ(data_ranks(config, 12), 3);
+  EXPECT_EQ(tests::label_of([&] { data_ranks(config, 6); }), "config_c13");
 }
 
 }  // namespace
