@@ -5,11 +5,15 @@
 
 - Every golden file (data under golden/) is read by a test: one source file under tests/ names its path below golden/, or
   names its folder ("ops/rms_norm/") and, as a string, its stem ("basic").
+- Every test file under a folder "cuda" of tests/impl/ is in one part of ci/gpu, and every test that `ci/gpu memcheck` names exists.
 - Every file with a test in it is tests/{spec,reference,impl,cli}/**/*_test.cpp, where the build finds it, and its first
   line states known labels: "// labels: unit golden".
 """
+import collections
+import fnmatch
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 
@@ -17,6 +21,8 @@ LABELS = "unit property golden parity cli fault fuzz gpu multigpu scaling perf s
 LABEL_LINE = re.compile(r"// labels:((?: [a-z]+)+)")
 LAYERS = ("spec", "reference", "impl", "cli")
 HAS_TEST = re.compile(r"^(?:TEST|TEST_F|TEST_P|TYPED_TEST|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\s*\(", re.M)
+TEST_NAME = re.compile(r"^(?:TEST|TEST_F|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\s*\(\s*(\w+),\s*(\w+)", re.M)
+GPU_PARTS = "ops model staged multigpu".split()
 DATA = {".json", ".safetensors", ".jsonl", ".txt", ".bin", ".csv", ".log"}
 # A test that walks a whole folder of golden/ says so with one of these beside the folder's name.
 WALKS = re.compile(r"directory_iterator|golden_files\(")
@@ -52,12 +58,28 @@ def check_test_file(path, text):
         yield f"{path}: there is no test in it"
 
 
+def check_gpu(root, tests):
+    """The files of each part of ci/gpu, and the tests that it names."""
+    parts = collections.Counter()
+    for part in GPU_PARTS:
+        parts.update(subprocess.run(["bash", "ci/gpu", "files", part], cwd=root, capture_output=True, text=True).stdout.split())
+    for path in map(str, tests):
+        if fnmatch.fnmatch(path, "tests/impl/*/cuda/*_test.cpp") and parts[path] != 1:
+            yield f"{path}: is in {parts[path]} of the parts {' '.join(GPU_PARTS)} of ci/gpu, not in one"
+    names = [".".join(name) for text in tests.values() for name in TEST_NAME.findall(text)]
+    for patterns in re.findall(r"^sanitized\+?='([^']*)'", (root / "ci/gpu").read_text(), re.M):
+        for pattern in filter(None, patterns.split(":")):
+            if not fnmatch.filter(names, pattern):
+                yield f"ci/gpu: no test is called {pattern}"
+
+
 def check(root):
     faults = []
     tests = {p.relative_to(root): p.read_text() for p in sorted((root / "tests").rglob("*"))
              if p.suffix in (".cpp", ".hpp", ".cu", ".cc") and p.is_file()}
     for path, text in tests.items():
         faults += check_test_file(path, text)
+    faults += check_gpu(root, tests)
     data = [p.relative_to(root / "golden") for p in sorted((root / "golden").rglob("*")) if p.suffix in DATA]
     for golden in data:
         if not is_read(golden, tests.values()):
@@ -77,9 +99,12 @@ def self_test():
         "tests/impl/empty_test.cpp": "// labels: unit\n",
         "tests/other/lost_test.cpp": "// labels: unit\nTEST(B, C) {}\n",
         "tests/support/draw.hpp": "#pragma once\n",
+        "tests/impl/ops/cuda/a_test.cpp": "// labels: gpu\nTEST(ACuda, B) {}\n",
+        "tests/impl/ops/cuda/no_part_test.cpp": "// labels: gpu\nTEST(C, D) {}\n",
+        "ci/gpu": "sanitized='ACuda.*:Gone.*'\n[ $2 = ops ] && echo tests/impl/ops/cuda/a_test.cpp\n",
     }
     expected = ["golden/ops/a/idle.json", "golden/ops/c/basic.json", "no_line_test.cpp:1", "wrong_label_test.cpp:1",
-                "empty_test.cpp", "lost_test.cpp"]
+                "empty_test.cpp", "lost_test.cpp", "no_part_test.cpp: is in 0", "called Gone.*"]
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         for name, text in files.items():
