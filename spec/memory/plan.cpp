@@ -28,6 +28,7 @@ std::vector<std::int64_t> divisors_below(std::int64_t number, std::int64_t limit
 }
 
 /// The largest micro-batch below the asked one that fits with `recompute`. A smaller one never needs more.
+/// Its tokens are a multiple of the tensor ranks (placement_c6).
 std::optional<Way> largest_micro(Setting setting, Recompute recompute, const Count& capacity) {
   const std::int64_t sequences = setting.micro * setting.micro_batches;
   setting.recompute = recompute;
@@ -36,7 +37,10 @@ std::optional<Way> largest_micro(Setting setting, Recompute recompute, const Cou
     setting.micro_batches = sequences / micro;
     return peak_of(setting);
   };
-  const std::vector<std::int64_t> candidates = divisors_below(sequences, setting.micro);
+  std::vector<std::int64_t> candidates = divisors_below(sequences, setting.micro);
+  std::erase_if(candidates, [&](std::int64_t micro) {
+    return micro * setting.sequence_length % setting.tensor_ranks != 0;
+  });
   const auto beyond = std::partition_point(candidates.begin(), candidates.end(),
                                            [&](std::int64_t micro) { return peak(micro) <= capacity; });
   if (beyond == candidates.begin()) return {};

@@ -46,8 +46,8 @@ struct Fit {
   std::optional<Way> both;           ///< the largest micro-batch under any recompute setting
 };
 
-/// Micro-batches are the divisors of micro x micro_batches, so that the step's batch stays the same. Errors:
-/// as walk.
+/// Micro-batches are the divisors of micro x micro_batches, so that the step's batch stays the same, whose
+/// tokens tensor_ranks divides. Errors: as walk.
 Fit fit(const Setting& setting, const Count& capacity);
 
 }  // namespace assay::spec::memory

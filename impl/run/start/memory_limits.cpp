@@ -11,6 +11,7 @@
 #include "impl/run/start/host_ranks.hpp"
 #include "spec/memory/layouts_that_fit.hpp"
 #include "spec/text/quantity.hpp"
+#include "spec/text/ranks.hpp"
 
 namespace assay::impl::run {
 
@@ -43,8 +44,10 @@ std::string layout_of_way(const LayoutWay& each, const Plan& plan) {
 
 /// "parallel.data=zero1 (50.1 GiB) or parallel.data=shard (35.9 GiB)"; empty where no other layout fits.
 std::string other_layouts(const Plan& plan, const Count& capacity, const MachineMemory& machine) {
+  const std::int64_t tensor = plan.setting.tensor_ranks, here = machine.ranks_per_host;
+  const std::int64_t data_ranks_per_host = here % tensor == 0 ? here / tensor : 0;
   std::string text;
-  for (const LayoutWay& each : layouts_that_fit(plan.setting, machine.ranks_per_host, capacity))
+  for (const LayoutWay& each : layouts_that_fit(plan.setting, data_ranks_per_host, capacity))
     text += (text.empty() ? "" : " or ") + layout_of_way(each, plan);
   return text;
 }
@@ -103,10 +106,12 @@ void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, con
                           "; ";
   const auto ahead = static_cast<std::int64_t>(std::min(bytes_read_ahead(config, batch), 9e18));
   const Count capacity = on_gpu ? device : std::max<std::int64_t>(0, device - ahead);
-  const bool several = batch.ranks > 1;
+  const std::int64_t tensor = plan.setting.tensor_ranks, ranks = batch.ranks * tensor;
+  const bool several = ranks > 1;
   const std::string layout =
-      several ? " on each of " + std::to_string(batch.ranks) +
-                    " ranks with parallel.data=" + std::string(to_string(plan.setting.layout.data))
+      several ? " on each of " + spec::grouped(ranks) + " ranks" +
+                    (tensor > 1 ? " (" + spec::data_ranks_text(batch.ranks, tensor) + ")" : "") +
+                    " with parallel.data=" + std::string(to_string(plan.setting.layout.data))
               : std::string();
   if (plan.state > Count(device)) {
     const std::string others = other_layouts(plan, capacity, machine);

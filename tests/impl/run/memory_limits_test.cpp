@@ -194,6 +194,28 @@ TEST(MemoryLimitsImpl, APassThatDoesNotFitIsToldOfOtherLayoutsToo) {
       << text;
 }
 
+TEST(MemoryLimitsImpl, TensorRanksAreRanksAndAShardGroupIsOfDataRanks) {
+  const at::Device gpu(at::kCUDA, 0);
+  spec::RunConfig config = llama_on_four();
+  config.sequences = 16, config.data_parallel = spec::DataParallel::zero1;
+  config.tensor_ranks = 2;  // 8 data ranks of 2, on two hosts of 8 ranks
+  const auto plan = memory_plan(config, spec::find_model(config.model), spec::batch_of(16, 2, 8), gpu);
+  MachineMemory machine{.device = plan.peak.to_int64() - 1, .host = host, .ranks = 8, .ranks_per_host = 8};
+  const std::string text = refusal(config, machine, gpu, 8);
+  EXPECT_NE(text.find("on each of 16 ranks (8 data-parallel ranks of 2 tensor ranks) with "
+                      "parallel.data=zero1"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("parallel.data=hybrid parallel.shard_ranks=4 ("), std::string::npos) << text;
+  machine.ranks_per_host = 5;  // no whole number of data ranks
+  EXPECT_EQ(refusal(config, machine, gpu, 8).find("hybrid"), std::string::npos);
+  config.sequences = 2;
+  EXPECT_NE(
+      refusal(config, machine, gpu, 1).find("on each of 2 ranks (1 data-parallel rank of 2 tensor ranks)"),
+      std::string::npos)
+      << refusal(config, machine, gpu, 1);
+}
+
 TEST(MemoryLimitsImpl, RanksOfAHostHaveItsMemoryBetweenThem) {
   spec::RunConfig config = demo(64, 16, 0);
   const auto plan = memory_plan(config, spec::find_model(config.model), spec::batch_of(64, 16, 4), at::kCPU);

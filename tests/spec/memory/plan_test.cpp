@@ -10,6 +10,7 @@
 #include "spec/memory/attention.hpp"
 #include "spec/memory/document_slots.hpp"
 #include "spec/model/inventory.hpp"
+#include "spec/parallel/placement.hpp"
 #include "tests/support/draw_model.hpp"
 
 namespace assay::spec::memory::plan_test {
@@ -265,6 +266,24 @@ RC_GTEST_PROP(MemoryPlanSpec, WhatIsSaidToFitFitsAndTheNextDoesNot, ()) {
     RC_ASSERT(way->peak <= capacity);
     RC_ASSERT(way->peak == peak(way->micro, way->recompute));
   }
+}
+
+TEST(MemoryPlanSpec, TensorRanksDivideTheTokensOfASmallerMicroBatch) {
+  // 6 sequences of 3 tokens: of the micro-batches 1, 2 and 3 two ranks divide that of 2 alone.
+  ModelSpec model = small();
+  model.ffn = 64;
+  Setting setting{.model = tensor_model(model, 2),
+                  .dtype = Dtype::f32,
+                  .states = Dtype::f32,
+                  .micro = 6,
+                  .sequence_length = 3,
+                  .tensor_ranks = 2};
+  const Fit fit = memory::fit(setting, plan(setting).peak - 1);
+  ASSERT_TRUE(fit.smaller_micro && fit.both);
+  EXPECT_EQ(fit.smaller_micro->micro, 2);
+  EXPECT_EQ(fit.both->micro, 2);
+  setting.micro = 2;
+  EXPECT_FALSE(memory::fit(setting, plan(setting).state).smaller_micro) << "one sequence is not divided";
 }
 
 TEST(MemoryPlanSpec, OfTheSettingsThatFitTheOneThatComputesLeastIsNamed) {
