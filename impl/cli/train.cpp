@@ -1,7 +1,6 @@
 #include "impl/cli/launch_ranks.hpp"
 #include "impl/cli/program.hpp"
 #include "impl/cli/verb.hpp"
-#include "spec/batch/batch.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/config/load.hpp"
@@ -53,9 +52,9 @@ int train(const Arguments& arguments, Streams streams) {
   const std::int64_t ranks = arguments.positive("ranks", 1);
   // Everything that can be judged without tensors is judged here: once, at once, and before any rank starts.
   const spec::RunConfig config = spec::load(recipe, overrides);
-  spec::check(config, spec::find_model(config.model));
-  const std::int64_t data_ranks = spec::data_ranks(config, ranks);
-  spec::batch_of(config.sequences, config.micro, data_ranks);
+  const spec::ModelSpec model = spec::find_model(config.model);
+  spec::check(config, model);
+  const std::int64_t data_ranks = spec::batch_on(config, model, ranks).ranks;
   spec::layout_of(config.data_parallel, data_ranks, config.shard_ranks, /*ranks_per_host=*/data_ranks);
   if (arguments.has("dump-config")) {
     streams.out << spec::dump_toml(config);

@@ -66,7 +66,7 @@ const std::vector<Verb>& verbs() {
        "train a model; without arguments a tiny one on this machine's CPU in about a minute",
        {"assay train", "assay train recipe.toml train.steps=1000",
         "assay train --ranks 2 batch.sequences=64"},
-       {{"ranks", "", "N", "data-parallel ranks on this machine, started by mpirun (default 1)"},
+       {{"ranks", "", "N", "ranks on this machine, started by mpirun (default 1)"},
         {"dump-config", "", "", "print every setting as a complete recipe and stop"}},
        train},
       {"flops",

@@ -160,4 +160,10 @@ std::int64_t data_ranks(const RunConfig& config, std::int64_t ranks) {
   return ranks / config.tensor_ranks;
 }
 
+Batch batch_on(const RunConfig& config, const ModelSpec& model, std::int64_t ranks) {
+  const Batch batch = batch_of(config.sequences, config.micro, data_ranks(config, ranks));
+  check_tensor_ranks(model, config.tensor_ranks, batch.micro * config.sequence_length);
+  return batch;
+}
+
 }  // namespace assay::spec

@@ -1,5 +1,6 @@
 #pragma once
 // Constraints between settings (spec/config/config.md), checked before any allocation.
+#include "spec/batch/batch.hpp"
 #include "spec/config/run_config.hpp"
 #include "spec/model/model_spec.hpp"
 
@@ -15,5 +16,9 @@ void check(const RunConfig& config, const ModelSpec& model);
 
 /// Ranks that read different sequences, of all `ranks` of a run. Errors: SpecError config_c13.
 std::int64_t data_ranks(const RunConfig& config, std::int64_t ranks);
+
+/// The batch of a step on all `ranks` of a run. Errors: as data_ranks and batch_of, SpecError placement_c2 to
+/// placement_c7 of its micro-batch.
+Batch batch_on(const RunConfig& config, const ModelSpec& model, std::int64_t ranks);
 
 }  // namespace assay::spec

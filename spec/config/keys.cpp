@@ -195,9 +195,9 @@ void add_model_and_data(std::vector<Key>& all) {
   all.push_back(
       integer("batch.sequences", &C::sequences, 1, kMany, "[sequences]",
               "Sequences of one optimizer step over all ranks and micro-batches: the global batch"));
-  all.push_back(
-      integer("batch.micro", &C::micro, 0, kMany, "[sequences]",
-              "Sequences of one micro-batch, on one rank; 0: batch.sequences / ranks, no accumulation"));
+  all.push_back(integer("batch.micro", &C::micro, 0, kMany, "[sequences]",
+                        "Sequences of one micro-batch, on one data-parallel rank; 0: batch.sequences / "
+                        "data-parallel ranks, no accumulation"));
   all.push_back(
       integer("batch.sequence_length", &C::sequence_length, 1, kMany, "[tokens]", "Tokens of one sequence"));
   all.push_back(
@@ -319,9 +319,10 @@ void add_machine_and_run(std::vector<Key>& all) {
                             {"hybrid", DataParallel::hybrid}},
                            "What each rank holds: everything; a shard of the optimizer's state and the "
                            "rest whole; a shard of everything; a shard within groups of ranks"));
-  all.push_back(when("parallel.data is \"hybrid\"", is_hybrid,
-                     integer("parallel.shard_ranks", &C::shard_ranks, 0, 1 << 20, "[ranks]",
-                             "Neighbouring ranks that hold one copy between them; 0: the ranks of a host")));
+  all.push_back(
+      when("parallel.data is \"hybrid\"", is_hybrid,
+           integer("parallel.shard_ranks", &C::shard_ranks, 0, 1 << 20, "[ranks]",
+                   "Neighbouring data-parallel ranks that hold one copy between them; 0: those of a host")));
   all.push_back(integer("parallel.tensor", &C::tensor_ranks, 1, 1 << 20, "[ranks]",
                         "Neighbouring ranks that compute each matrix together, and hold parts of the "
                         "residual stream between (tensor and sequence parallelism)"));

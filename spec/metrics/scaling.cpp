@@ -39,14 +39,15 @@ record::Step median_step(const record::Run& run, std::int64_t skip) {
 ScalingRow row_of(const record::Run& run, const record::Step& step) {
   std::set<std::string> hosts;
   for (const record::RankPlacement& placement : run.start.ranks) hosts.insert(placement.host);
-  ScalingRow row{.ranks = run.start.batch.ranks,
+  ScalingRow row{.ranks = static_cast<std::int64_t>(run.start.ranks.size()),
+                 .tensor_ranks = run.start.tensor_ranks.value_or(1),
                  .hosts = static_cast<std::int64_t>(hosts.size()),
                  .layout = run.start.layout ? run.start.layout->data : "replicate",
                  .sequences = run.start.batch.sequences,
                  .accumulation = run.start.batch.accumulation,
                  .step_seconds = step.seconds,
                  .mfu = step.mfu};
-  if (row.ranks == 1 && run.start.ranks.size() == 1) row.gpu = run.start.ranks.front().gpu.value_or("");
+  if (row.ranks == 1) row.gpu = run.start.ranks.front().gpu.value_or("");
   row.tokens_per_second = tokens_per_second(Count(step.tokens), step.seconds);
   row.tokens_per_second_of_rank = row.tokens_per_second / static_cast<double>(row.ranks);
   row.exposed = step.phases.reduce / step.seconds;
@@ -116,9 +117,9 @@ StepDifferences step_differences(const std::vector<record::Run>& runs) {
       const record::Step &mine = runs[r].steps[i], &first = runs.front().steps[i];
       // scaling_c2
       require(mine.sample_hash == first.sample_hash, "scaling_c2", [&] {
-        return "step " + std::to_string(mine.step) + " of " + std::to_string(runs[r].start.batch.ranks) +
+        return "step " + std::to_string(mine.step) + " of " + std::to_string(runs[r].start.ranks.size()) +
                " ranks trains on other samples than that of " +
-               std::to_string(runs.front().start.batch.ranks);
+               std::to_string(runs.front().start.ranks.size());
       });
       widen(i == 0 ? worst.first_loss : worst.later_loss, mine.loss, first.loss);
       if (i == 0) widen(worst.first_gradient_norm, mine.gradient_norm, first.gradient_norm);

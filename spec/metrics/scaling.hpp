@@ -12,7 +12,9 @@ namespace assay::spec::metrics {
 
 /// One line of a scaling table. Fractions are of 1.
 struct ScalingRow {
-  std::int64_t ranks = 0, hosts = 0;
+  std::int64_t ranks = 0;         ///< all of them
+  std::int64_t tensor_ranks = 1;  ///< of which each data-parallel rank is made
+  std::int64_t hosts = 0;
   std::string layout;
   std::string gpu{};  ///< of a rank by itself: its UUID; empty for several ranks, and without a GPU
   std::int64_t sequences = 0, accumulation = 0;  ///< of a step

@@ -105,7 +105,7 @@ int bench(const spec::RunConfig& asked, std::int64_t steps) {
   std::string gpu;
   if (device.is_cuda()) gpu = at::cuda::getDeviceProperties(device.index())->name;
   mark("device ready");
-  const spec::Batch batch = spec::batch_of(asked.sequences, asked.micro, communicator->size());
+  const spec::Batch batch = spec::batch_on(asked, model, communicator->size());
   const spec::RunConfig config =
       run::settle_numerics(asked, model, batch, device, run::layout_of(asked, *communicator), *communicator)
           .config;
@@ -143,10 +143,12 @@ int bench(const spec::RunConfig& asked, std::int64_t steps) {
   for (std::size_t i = first; i < reports.size(); ++i) seconds.push_back(reports[i].seconds);
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[seconds.size() / 2], tokens = static_cast<double>(reports[0].tokens);
+  const auto ranks = static_cast<double>(communicator->size());
   const double flops = spec::exact_flops(model, config.sequence_length).per_token().to_double();
   Json out{{"model", model.name},
            {"gpu", gpu},
-           {"ranks", batch.ranks},
+           {"ranks", communicator->size()},
+           {"tensor_ranks", config.tensor_ranks},
            {"layout", std::string(spec::to_string(config.data_parallel))},
            {"accumulation", batch.accumulation},
            {"sequences", batch.sequences},
@@ -157,7 +159,7 @@ int bench(const spec::RunConfig& asked, std::int64_t steps) {
            {"fastest_step_seconds", seconds.front()},
            {"slowest_step_seconds", seconds.back()},
            {"tokens_per_second", tokens / median},
-           {"tokens_per_second_per_rank", tokens / median / static_cast<double>(batch.ranks)},
+           {"tokens_per_second_per_rank", tokens / median / ranks},
            {"flops_per_token_exact", flops},
            {"recompute", std::string(to_string(config.recompute))},
            {"peak_device_bytes", run::device_peak_bytes(device)},
@@ -169,10 +171,11 @@ int bench(const spec::RunConfig& asked, std::int64_t steps) {
            {"last_loss", reports.back().result.cross_entropy}};
   if (const auto peak = metrics::peak_of(spec::find_gpu(gpu), config.dtype, model, config.sequence_length,
                                          spec::linear_precision(config, model)))
-    out["mfu_exact"] = tokens / median * flops / *peak / static_cast<double>(batch.ranks);
+    out["mfu_exact"] = tokens / median * flops / *peak / ranks;
   std::cout << out.dump() << std::endl;
   print_kernels(kernels);
-  print_collectives(kernels, config, model, batch, trainer.groups().layout());
+  // Tensor ranks' collectives have the same kernels as the layout's.
+  if (config.tensor_ranks == 1) print_collectives(kernels, config, model, batch, trainer.groups().layout());
   communicator->barrier();
   return 0;
 }

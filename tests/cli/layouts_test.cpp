@@ -99,7 +99,10 @@ TEST_F(LayoutsProgram, TensorRanksThatDoNotFitAreRefusedBeforeAnyStarts) {
   const std::vector<std::pair<std::string, std::string>> refused = {
       {"--ranks 3 parallel.tensor=2", "start 2 or 4 ranks"},
       {"--ranks 3 parallel.tensor=3", "query heads; the nearest degrees that this model allows"},
-      {"--ranks 2 parallel.tensor=2 compute.linear=fp8_tensor", "leave one of the two out"}};
+      {"--ranks 2 parallel.tensor=2 compute.linear=fp8_tensor", "leave one of the two out"},
+      // batch.micro=0: one sequence of 7 tokens.
+      {"--ranks 2 parallel.tensor=2 batch.sequences=1 batch.sequence_length=7 --dump-config",
+       "does not divide the 7 tokens of a micro-batch"}};
   for (const auto& [words, reason] : refused) {
     const auto outcome = train("a", words);
     EXPECT_EQ(outcome.code, 2) << words;

@@ -92,6 +92,16 @@ TEST_F(ScalingProgram, WeakScalingGivesEveryRankTheSame) {
   EXPECT_NE(outcome.output.find("accepts every record"), std::string::npos);
 }
 
+TEST_F(ScalingProgram, TensorRanksCountAsRanksAndShareADataRanksSequences) {
+  const auto outcome = bench("--ranks 2,4 --steps 4 --json parallel.tensor=2" + small);
+  ASSERT_EQ(outcome.code, 0) << outcome.output << outcome.messages;
+  const std::string one = R"("ranks":2,"tensor_ranks":2,"hosts":1,"layout":"replicate","sequences":4,)",
+                    two = R"("ranks":4,"tensor_ranks":2,"hosts":1,"layout":"replicate","sequences":8,)";
+  for (const std::string& row : {one, two})
+    EXPECT_NE(outcome.output.find(row), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("\"audit_accepts\":true"), std::string::npos) << outcome.output;
+}
+
 TEST_F(ScalingProgram, FilesOfTokensAreReadAsInTraining) {
   const std::string tokens = folder("tokens.bin");
   const std::vector<std::uint16_t> ids(4 * 32 * 5, 1);
@@ -106,6 +116,11 @@ TEST_F(ScalingProgram, WhatDoesNotDivideIsRefusedBeforeAnythingRuns) {
   EXPECT_NE(outcome.code, 0);
   EXPECT_FALSE(fs::exists(folder("refused")));
   EXPECT_EQ(bench("--ranks 2 --steps 3" + small).code, 2);
+  const auto tokens = bench("--ranks 2 --run " + folder("refused") + small +
+                            " parallel.tensor=2 batch.micro=0 batch.sequences=1 batch.sequence_length=7");
+  EXPECT_NE(tokens.messages.find("does not divide the 7 tokens of a micro-batch"), std::string::npos)
+      << tokens.messages;
+  EXPECT_FALSE(fs::exists(folder("refused")));
   const auto alone = bench("--ranks 2 --strong" + small);
   EXPECT_EQ(alone.code, 2);
   EXPECT_NE(alone.messages.find("several numbers of ranks"), std::string::npos) << alone.messages;

@@ -18,8 +18,10 @@ std::string row_json(const ScalingRow& row) {
     return std::string(",\"") + name + "\":" + json_number(value);
   };
   std::string out =
-      "{\"ranks\":" + std::to_string(row.ranks) + ",\"hosts\":" + std::to_string(row.hosts) +
-      ",\"layout\":" + json_string(row.layout) + ",\"sequences\":" + std::to_string(row.sequences) +
+      "{\"ranks\":" + std::to_string(row.ranks) +
+      (row.tensor_ranks > 1 ? ",\"tensor_ranks\":" + std::to_string(row.tensor_ranks) : "") +
+      ",\"hosts\":" + std::to_string(row.hosts) + ",\"layout\":" + json_string(row.layout) +
+      ",\"sequences\":" + std::to_string(row.sequences) +
       ",\"accumulation\":" + std::to_string(row.accumulation) + field("step_seconds", row.step_seconds) +
       field("tokens_per_second", row.tokens_per_second) +
       field("tokens_per_second_of_rank", row.tokens_per_second_of_rank) + field("efficiency", row.efficiency);
@@ -53,7 +55,9 @@ std::string scaling_text(const ScalingStudy& study) {
   std::ostringstream out;
   char line[256];
   out << (study.strong ? "strong scaling: the same step on more ranks\n"
-                       : "weak scaling: the same sequences for every rank\n");
+                       : "weak scaling: the same sequences for every data-parallel rank\n");
+  if (!study.rows.empty() && study.rows.front().tensor_ranks > 1)
+    out << "each data-parallel rank is made of " << study.rows.front().tensor_ranks << " tensor ranks\n";
   std::snprintf(line, sizeof line, "%5s %5s %-9s %9s %4s %10s %13s %13s %10s %8s %8s %9s %8s %8s %8s\n",
                 "ranks", "hosts", "layout", "sequences", "acc", "s/step", "tokens/s", "of a rank",
                 "efficiency", "MFU", "exposed", "imbalance", "waiting", "compute", "fixed");

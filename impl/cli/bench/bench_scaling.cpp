@@ -12,7 +12,6 @@
 #include "impl/cli/bench/bench_print_scaling.hpp"
 #include "impl/report/scaling_picture.hpp"
 #include "impl/report/write_report.hpp"
-#include "spec/batch/batch.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
@@ -37,8 +36,8 @@ struct Study {
 };
 
 std::int64_t sequences_of(const Study& study, std::int64_t ranks) {
-  const std::int64_t stated = spec::load(study.recipe, study.settings).sequences;
-  return study.strong ? stated : stated * ranks;
+  const spec::RunConfig config = spec::load(study.recipe, study.settings);
+  return study.strong ? config.sequences : config.sequences * spec::data_ranks(config, ranks);
 }
 
 /// One run of the study: on the first GPUs, or, by itself, on a GPU that others have, too.
@@ -70,9 +69,9 @@ std::vector<std::string> settings_of(const Study& study, const Part& part) {
 void check(const Study& study) {
   for (const std::int64_t ranks : study.ranks) {
     const spec::RunConfig config = spec::load(study.recipe, settings_of(study, {ranks}));
-    spec::check(config, spec::find_model(config.model));
-    const std::int64_t data_ranks = spec::data_ranks(config, ranks);
-    spec::batch_of(config.sequences, config.micro, data_ranks);
+    const spec::ModelSpec model = spec::find_model(config.model);
+    spec::check(config, model);
+    const std::int64_t data_ranks = spec::batch_on(config, model, ranks).ranks;
     spec::layout_of(config.data_parallel, data_ranks, config.shard_ranks, /*ranks_per_host=*/data_ranks);
     if (fs::exists(folder_of(study, {ranks}) / "run.jsonl"))
       throw UserError(ExitCode::usage, folder_of(study, {ranks}).string() +

@@ -11,7 +11,6 @@
 #include "impl/step/step_graph.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/keys.hpp"
-#include "spec/parallel/placement.hpp"
 
 namespace assay::impl::run {
 
@@ -39,8 +38,7 @@ Start prepare(const spec::RunConfig& config, const Rank& rank) {
   start.config = config;
   start.model = model_of(config);
 
-  start.batch = spec::batch_of(config.sequences, config.micro, spec::data_ranks(config, ranks.size()));
-  spec::check_tensor_ranks(start.model, config.tensor_ranks, start.batch.micro * config.sequence_length);
+  start.batch = spec::batch_on(config, start.model, ranks.size());
   start.layout = layout_of(config, ranks);
 
   start.source = data::open_source(config, start.model);

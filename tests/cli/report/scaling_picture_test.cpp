@@ -48,6 +48,11 @@ TEST(ScalingPicture, EveryPartOfWhatIsLostHasItsColumn) {
   EXPECT_NE(json.find("\"lost_imbalance\":0.01,\"lost_waiting\":0.03"), std::string::npos) << json;
   EXPECT_NE(json.find("\"audit_accepts\":true"), std::string::npos);
   EXPECT_NE(json.find("\"gpu\":\"GPU-a\""), std::string::npos) << json;
+  EXPECT_EQ(text.find("tensor"), std::string::npos) << text;
+  impl::cli::ScalingStudy tensor = study;
+  for (ScalingRow& row : tensor.rows) row.tensor_ranks = 2;
+  EXPECT_NE(impl::cli::scaling_text(tensor).find("each data-parallel rank is made of 2 tensor ranks\n"),
+            std::string::npos);
   const impl::cli::ScalingStudy one{.steps = 8, .steps_left_out = 3, .rows = {rows[0], rows[2]}};
   EXPECT_EQ(impl::cli::scaling_text(one).find("slowest"), std::string::npos) << "of one there is no slowest";
 }

@@ -48,6 +48,20 @@ TEST(ScalingSpec, TheExampleOfThePage) {
   EXPECT_NEAR(rows[1].lost_fixed, 0, 1e-15);
 }
 
+TEST(ScalingSpec, TensorRanksAreRanks) {
+  auto two = run_of(2, {step_of(1, 100, {.forward = 1})}),
+       four = run_of(4, {step_of(1, 160, {.forward = 1})});
+  two.start.batch.ranks = 1, four.start.batch.ranks = 2;
+  two.start.tensor_ranks = four.start.tensor_ranks = 2;
+  const auto rows = scaling_table({two, four}, 0);
+  EXPECT_EQ(rows[1].ranks, 4);
+  // TR EXPECT_EQ(rows[1].tensor_ranks, 2);
+  EXPECT_DOUBLE_EQ(rows[0].tokens_per_second_of_rank, 50);
+  EXPECT_DOUBLE_EQ(rows[1].tokens_per_second_of_rank, 40);
+  EXPECT_DOUBLE_EQ(rows[1].efficiency, 0.8);
+  EXPECT_EQ(rows[0].gpu, "");
+}
+
 TEST(ScalingSpec, AStepOfAllWaitsForTheSlowestGpu) {
   const auto fast = run_of(1, {step_of(1, 100, {.forward = 0.3, .backward = 0.5})});
   const auto slow = run_of(1, {step_of(1, 75, {.forward = 0.25, .backward = 0.5})});
