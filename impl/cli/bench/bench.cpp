@@ -75,6 +75,11 @@ BenchPlan bench_plan(const Arguments& arguments) {
     refuse_options(arguments, {"ranks"}, plan.what, who_takes_ranks);
     const auto [recipe, settings] = recipe_and_settings(rest);
     plan.config = spec::load(recipe, settings);
+    if (plan.config->tensor_ranks > 1)
+      throw UserError(ExitCode::usage,
+                      "parallel.tensor = " + std::to_string(plan.config->tensor_ranks) +
+                          ": `assay bench step` measures one rank: add parallel.tensor=1, or measure all "
+                          "ranks together by `assay bench scaling`");
     plan.run_folder = arguments.value("run", "");
     spec::check(*plan.config, spec::find_model(plan.config->model));
     return plan;

@@ -38,6 +38,8 @@ TEST(BenchCli, SaysWhatItMeasuresAndGuessesWords) {
 TEST(BenchCli, OptionsOfAnotherSubjectAreRefusedNotIgnored) {
   expect_word(tests::bench_refusal({"step", "--model", "tiny-llama"}), "the recipe says it");
   expect_word(tests::bench_refusal({"step", "--tune", "200"}), "the recipe says it");
+  expect_word(tests::bench_refusal({"step", "parallel.tensor=2"}),
+              "measures one rank: add parallel.tensor=1");
   expect_word(tests::bench_refusal({"ops", "--tune", "200"}), "`assay bench ceilings` tunes");
   expect_word(tests::bench_refusal({"ceilings", "--run", "x"}), "only a step");
   expect_word(tests::bench_refusal({"step", "batch.sequences=7", "batch.micro=0", "no.such=3"}), "no.such");
