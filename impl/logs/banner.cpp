@@ -8,6 +8,7 @@
 #include "spec/count.hpp"
 #include "spec/record/run.hpp"
 #include "spec/text/quantity.hpp"
+#include "spec/text/ranks.hpp"
 #include "spec/text/utf8.hpp"
 
 namespace assay::impl::logs {
@@ -40,14 +41,14 @@ std::string hardware(const RunStart& start) {
   return text;
 }
 
+std::int64_t ranks_of(const RunStart& start) { return start.batch.ranks * start.tensor_ranks.value_or(1); }
+
 std::string where(const RunStart& start) {
   std::set<std::string> hosts;
   for (const RankPlacement& place : start.ranks) hosts.insert(place.host);
-  const std::int64_t tensor = start.tensor_ranks.value_or(1);
-  if (start.batch.ranks * tensor == 1) return "1 rank";
-  std::string text = plural(start.batch.ranks, "rank") +
-                     (tensor > 1 ? " of " + plural(tensor, "tensor rank") : std::string()) + " on " +
-                     plural(static_cast<std::int64_t>(hosts.size()), "host");
+  std::string text = spec::data_ranks_text(start.batch.ranks, start.tensor_ranks.value_or(1));
+  if (ranks_of(start) == 1) return text;
+  text += " on " + plural(static_cast<std::int64_t>(hosts.size()), "host");
   if (start.layout && start.layout->data != "replicate") text += ", " + start.layout->data;
   return text;
 }
@@ -101,7 +102,7 @@ std::string banner(const RunStart& start, bool unicode) {
   out += row("hardware", hardware(start));
   if (start.planned_memory_bytes)
     out += row("memory", spec::bytes(*start.planned_memory_bytes) + " at the fullest moment of a step" +
-                             (batch.ranks > 1 ? ", on each rank" : ""));
+                             (ranks_of(start) > 1 ? ", on each rank" : ""));
   if (start.linear) out += row("linears", *start.linear);
   if (start.attention && start.deterministic)
     out += row("attention",

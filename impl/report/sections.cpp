@@ -4,6 +4,7 @@
 #include "impl/report/html.hpp"
 #include "impl/report/page.hpp"
 #include "spec/text/quantity.hpp"
+#include "spec/text/ranks.hpp"
 
 namespace assay::impl::report {
 namespace {
@@ -173,7 +174,10 @@ std::string comparison(const std::vector<NamedRun>& runs) {
   table.row("model", [](const Run& run) { return run.start.model; });
   table.row("parameters", [](const Run& run) { return grouped(run.start.parameters); });
   table.row("tokens per step", [](const Run& run) { return grouped(run.start.batch.tokens); });
-  table.row("ranks", [](const Run& run) { return grouped(run.start.batch.ranks); });
+  table.row("ranks", [](const Run& run) {
+    const std::int64_t data = run.start.batch.ranks, tensor = run.start.tensor_ranks.value_or(1);
+    return grouped(data * tensor) + (tensor > 1 ? ", " + spec::data_ranks_text(data, tensor) : "");
+  });
   table.row("steps", steps_text);
   table.row("tokens", [](const Run& run) { return grouped(tokens_of(run)); });
   table.row("time", [](const Run& run) { return spec::duration(seconds_of(run)); });
@@ -254,10 +258,10 @@ std::string batch_arithmetic(const std::vector<NamedRun>& runs) {
     const Count all = Count(b.tokens) * named.run.start.steps;
     out += heading(named, runs) + "<p>" + counted(b.micro, "sequence", "sequences") + " per micro-batch × " +
            counted(b.accumulation, "micro-batch", "micro-batches") + " × " +
-           counted(b.ranks, "rank", "ranks") + " = <b>" + grouped(b.sequences) +
-           " sequences</b> per step; × " + grouped(b.sequence_length) + " tokens = <b>" + grouped(b.tokens) +
-           " tokens</b> per step; × " + grouped(named.run.start.steps) + " steps = " + grouped(all) +
-           " tokens.</p>\n<p>" + grouped(named.run.start.flops_per_token) +
+           spec::data_ranks_text(b.ranks, named.run.start.tensor_ranks.value_or(1)) + " = <b>" +
+           grouped(b.sequences) + " sequences</b> per step; × " + grouped(b.sequence_length) +
+           " tokens = <b>" + grouped(b.tokens) + " tokens</b> per step; × " + grouped(named.run.start.steps) +
+           " steps = " + grouped(all) + " tokens.</p>\n<p>" + grouped(named.run.start.flops_per_token) +
            " FLOPs per token, forward and backward; " +
            spec::si((all * named.run.start.flops_per_token).to_double(), "FLOP") + " in all.</p>\n";
   }

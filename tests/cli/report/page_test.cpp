@@ -109,6 +109,15 @@ TEST(PageReport, ShowsWhatTheRunReached) {
   EXPECT_EQ(html.find("utilisation"), std::string::npos);  // the peak is unknown, so there is no MFU
 }
 
+TEST(PageReport, TensorRanksAreRanks) {
+  auto run = example_run();
+  run.start.tensor_ranks = 4;
+  const std::string one = page({{"a", run}}), two = page({{"a", run}, {"b", example_run()}});
+  EXPECT_NE(one.find("2 micro-batches × 2 data-parallel ranks of 4 tensor ranks = <b>32 sequences</b>"),
+            std::string::npos);
+  EXPECT_NE(two.find(">8, 2 data-parallel ranks of 4 tensor ranks<"), std::string::npos);
+}
+
 TEST(PageReport, TagsAreBalanced) {
   const std::string html = page({{"a", example_run()}, {"b", example_run()}});
   for (const std::string tag :

@@ -212,6 +212,12 @@ TEST(ConsoleImpl, TheBannerTellsThePlannedMemoryAndAMessageWhatWasMeasured) {
       std::string::npos)
       << screen.messages.str();
   screen.messages.str("");
+  start.batch.ranks = 1, start.tensor_ranks = 2;
+  screen.console.show(start);
+  for (const char* text :
+       {" of a step, on each rank\n", " x 1 data-parallel rank of 2 tensor ranks on 1 host\n"})
+    EXPECT_NE(screen.messages.str().find(text), std::string::npos) << screen.messages.str();
+  screen.messages.str("");
   Memory memory;
   memory.step = 1, memory.device = "cuda:0", memory.planned_bytes = std::int64_t{3} << 29;
   screen.console.show(memory);
