@@ -209,6 +209,7 @@ class AssayRecord : public LineReader {
     whole(Setting::micro, start.batch.micro);
     whole(Setting::accumulation, start.batch.accumulation);
     whole(Setting::data_parallel, start.batch.ranks);
+    if (start.tensor_ranks) whole(Setting::tensor_parallel, *start.tensor_ranks);
     whole(Setting::sequence_length, start.batch.sequence_length);
     whole(Setting::tokens_per_step, start.batch.tokens);
     whole(Setting::vocab, start.vocab);

@@ -52,6 +52,15 @@ TEST(OwnRecordSpec, ATruthfulRecordHolds) {
     EXPECT_EQ(events.judged(id), Verdict::holds) << id;
 }
 
+TEST(OwnRecordSpec, TensorRanksHaveGpusOfTheirOwn) {
+  Events events;
+  events.start.tensor_ranks = 2;  // of each of the 2 data-parallel ranks
+  events.start.gpus.assign(4, {.name = "NVIDIA H200", .uuid = "GPU-1", .memory_bytes = 150'000'000'000});
+  EXPECT_EQ(events.judged("ranks"), Verdict::holds);
+  events.start.gpus.resize(2);
+  EXPECT_EQ(events.judged("ranks"), Verdict::contradicts);
+}
+
 TEST(OwnRecordSpec, StepsThatWereNotDoneContradict) {
   Events events;
   events.end.steps = 300;
