@@ -13,8 +13,8 @@ using namespace assay::impl::cuda;
 namespace {
 
 constexpr int most_threads = 1024, loads_ahead = 4;
-/// Rows of more bytes get most_threads, others half of them: of those four blocks at most share a
-/// multiprocessor (in bf16 registers leave two).
+/// Rows of more bytes get most_threads, others half of them: of those four blocks at most share an
+/// SM (in bf16 registers leave two).
 constexpr std::int64_t long_row = 128 << 10;
 constexpr std::int64_t most_blocks = 4;
 
@@ -189,17 +189,16 @@ __global__ void __launch_bounds__(most_threads)
 }
 
 /// Shared memory that a block asks for and does not use, so that no more rows are under way on the GPU than
-/// half of its L2 cache holds, but one to a multiprocessor at least: backward then finds in the cache what
-/// fits.
+/// half of its L2 cache holds, but one to an SM at least: backward then finds in the cache what fits.
 std::size_t bytes_kept_idle(std::int64_t row_bytes) {
   int device = 0, processors = 0, cache = 0, shared = 0;
   ASSAY_CUDA_CHECK(cudaGetDevice(&device));
   ASSAY_CUDA_CHECK(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
   ASSAY_CUDA_CHECK(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device));
   ASSAY_CUDA_CHECK(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  const std::int64_t blocks = cache / 2 / (processors * row_bytes);  // a multiprocessor
+  const std::int64_t blocks = cache / 2 / (processors * row_bytes);  // of an SM
   if (blocks >= most_blocks) return 0;
-  // Of a multiprocessor's shared memory a block leaves 1 KB to the system, and the sums of warps take one.
+  // Of an SM's shared memory a block leaves 1 KB to the system, and the sums of warps take one.
   return static_cast<std::size_t>(shared) / static_cast<std::size_t>(std::max<std::int64_t>(blocks, 1)) -
          2048;
 }
