@@ -268,6 +268,17 @@ std::int64_t inner(const Gemm& gemm) { return gemm.left.matrix.size(gemm.left.tr
 
 const void* address(const at::Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr() : nullptr; }
 
+/// Of cuBLASLt on the current device, for the life of the process. ATen's is that of its cuBLAS, which takes
+/// a workspace of 32 MiB on Hopper that no plan knows.
+cublasLtHandle_t handle_on(at::Device device) {
+  static std::mutex mutex;
+  static std::map<int, cublasLtHandle_t> handles;
+  const std::scoped_lock lock(mutex);
+  cublasLtHandle_t& handle = handles[device.index()];
+  if (!handle) ASSAY_CUBLAS_CHECK(cublasLtCreate(&handle));
+  return handle;
+}
+
 /// One GEMM of given tensors.
 class Job {
  public:
@@ -280,7 +291,7 @@ class Job {
                 .first_scales = address(gemm.right.scales),
                 .second_scales = address(gemm.left.scales)},
         beta_(added.defined() ? beta : 0),
-        handle_(at::cuda::getCurrentCUDABlasLtHandle()),
+        handle_(handle_on(out.device())),
         key{.device = out.device().index(),
             .first = side_of(gemm.right),
             .second = side_of(gemm.left),

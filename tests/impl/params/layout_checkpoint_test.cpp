@@ -21,7 +21,8 @@ using spec::DataParallel;
 using tests::LayoutCase;
 
 /// Of a model that 1, 2 and 4 tensor ranks split: with 2 each has a KV head, with 4 two share one.
-const LayoutCase c{.seed = 11, .micro = 1, .accumulation = 1, .ignored = tests::Ignored::some, .tensor = 4};
+const LayoutCase c{
+    .seed = 11, .micro = 1, .accumulation = 1, .ignored = tests::Ignored::some, .tensor = 4, .vocab = 23};
 /// Sequences of a step: the same for any number of ranks below.
 constexpr std::int64_t sequences = 12;
 
