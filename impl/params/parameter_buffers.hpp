@@ -44,9 +44,10 @@ struct ParameterBuffers {
 };
 
 /// Zeroed buffers of rank `shard_rank` of a layout's shard group, of what tensor rank `tensor` holds of
-/// `model`. `states`: of bf16 weights, Dtype::f32 for
-/// master weights and moments in fp32, Dtype::bf16 for moments in bf16 and no master weights; not read for
-/// other weights. Gaps between parameters stay zero for ever, so that norms and hashes over ranges are exact.
+/// `model`, the whole one. `states`: of bf16 weights, Dtype::f32 for master weights and moments in fp32,
+/// Dtype::bf16 for moments in bf16 and no master weights; not read for other weights. Gaps between parameters
+/// stay zero for ever, so that norms and hashes over ranges are exact. Errors: SpecError placement_c1..c5,
+/// placement_c7.
 ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device device,
                           Dtype states = Dtype::f32, const spec::Layout& layout = {},
                           std::int64_t shard_rank = 0, const spec::TensorRank& tensor = {});

@@ -774,11 +774,20 @@ void PaperOps::copy_rows(Tensor& into, const Chunk&, const Tensor& part) const {
 PaperOps::ChunkLoss PaperOps::cross_entropy(const Site& site, Tensor& logits, const Chunk& chunk) {
   begin_op(site);
   const cross_entropy::Shape shape{.N = chunk.count, .V = s_.model.vocab};
-  // The gradient at once: logits and targets are read by the two together, lse is not read again.
-  record(site, StepPass::forward,
-         cross_entropy::forward_flops(shape, shape.N) + cross_entropy::backward_flops(shape, shape.N),
-         cross_entropy::forward_bytes(shape, element_, id_bytes, statistic_) +
-             Count(shape.N) * shape.V * element_);
+  const Flops gradient = cross_entropy::backward_flops(shape, shape.N);
+  if (tensor_ranks() == 1)
+    // The gradient at once: logits and targets are read by the two together, lse is not read again.
+    record(site, StepPass::forward, cross_entropy::forward_flops(shape, shape.N) + gradient,
+           cross_entropy::forward_bytes(shape, element_, id_bytes, statistic_) +
+               Count(shape.N) * shape.V * element_);
+  else
+    record(site, StepPass::forward,
+           cross_entropy::partial_flops(shape) + cross_entropy::rescale_flops(shape.N) +
+               cross_entropy::combine_flops(shape.N, shape.N) + gradient,
+           cross_entropy::partial_bytes(shape, element_, id_bytes, statistic_) +
+               cross_entropy::rescale_bytes(shape.N, statistic_) +
+               cross_entropy::combine_bytes(shape.N, id_bytes, statistic_) +
+               cross_entropy::backward_bytes(shape, element_, id_bytes, statistic_));
   Tensor own = own_ids(chunk.count);
   if (tensor_ranks() > 1) {
     // Maximum, sum of exponentials and the target's logit; the maximum of all ranks, and what rescales by it.

@@ -375,6 +375,21 @@ TEST(PaperFp8Spec, C4AndC5RefuseWhatNoGemmReads) {
             "step_c4");
 }
 
+/// The loss of a tensor rank counted by hand: 4 tokens, 3 of 5 entries of the vocabulary. Its part of the
+/// sums 3 N V, brought to the common maximum 3 N, the losses 2 N + 4 N + 4, the gradient N (3 V + 5) + 1.
+TEST(PaperSpec, ATensorRanksLossByHand) {
+  ModelSpec model = small();
+  model.ffn = 4;
+  const Setting setting{.model = tensor_model(model, 2), .micro = 1, .sequence_length = 4, .tensor_ranks = 2};
+  std::size_t found = 0;
+  for (const paper::OpRecord& each : paper::trace(setting).ops) {
+    if (each.count.op != StepOp::cross_entropy) continue;
+    ++found;
+    EXPECT_EQ(each.count.flops.vector, Count(36 + 12 + 28 + 57));
+  }
+  EXPECT_EQ(found, 1u);
+}
+
 /// Collectives of the step on paper against the closed formula.
 RC_GTEST_PROP(PaperSpec, TensorRanksMoveWhatTheFormulaSays, ()) {
   ModelSpec model = small();
