@@ -9,18 +9,12 @@
 #include "impl/comm/launch.hpp"
 #include "impl/comm/staged_communicator.hpp"
 #include "impl/run/start/rank_device.hpp"
-#include "tests/support/gpu.hpp"
+#include "tests/impl/comm/cuda/gpu_ranks.hpp"
 
 namespace assay::tests {
 
-struct StagedRanks {
-  std::string missing;  ///< why there is nothing to test on
-  std::unique_ptr<impl::Communicator> world;
-  at::Device device{at::kCPU};
-};
-
-inline StagedRanks start_staged_ranks() {
-  StagedRanks ranks;
+inline GpuRanks start_staged_ranks() {
+  GpuRanks ranks;
   ranks.missing = no_gpu();
   if (!ranks.missing.empty()) return ranks;
   alarm(240);
@@ -37,10 +31,13 @@ inline StagedRanks start_staged_ranks() {
 }
 
 /// Started once, and kept until the program ends.
-inline StagedRanks& staged_ranks() {
-  static StagedRanks started = start_staged_ranks();
+inline GpuRanks& staged_ranks() {
+  static GpuRanks started = start_staged_ranks();
   return started;
 }
+
+/// Under mpirun ranks of one GPU, through the host; under any other launcher a GPU each, through NCCL.
+inline GpuRanks& shared_or_own_gpus() { return impl::launched_by_mpi() ? staged_ranks() : gpu_ranks(); }
 
 #define ASSAY_NEEDS_STAGED_RANKS() \
   if (!assay::tests::staged_ranks().missing.empty()) GTEST_SKIP() << assay::tests::staged_ranks().missing

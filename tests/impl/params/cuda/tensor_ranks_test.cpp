@@ -1,7 +1,8 @@
-// labels: parity gpu
+// labels: parity gpu multigpu
 // ranks: 2 4
-// Tensor and sequence parallelism between ranks of one GPU, through the staged communicator: in fp64 the
-// reference's steps, in bf16 as close to the fp64 gradient as one rank.
+// Tensor and sequence parallelism, between ranks of one GPU through the staged communicator (`ci/gpu staged`)
+// and over NCCL (`ci/gpu multigpu`): in fp64 the reference's steps, in bf16 as close to the fp64 gradient as
+// one rank.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -15,11 +16,11 @@ namespace {
 using spec::DataParallel;
 using tests::LayoutCase;
 
-Communicator& world() { return *tests::staged_ranks().world; }
-at::Device device() { return tests::staged_ranks().device; }
+Communicator& world() { return *tests::shared_or_own_gpus().world; }
+at::Device device() { return tests::shared_or_own_gpus().device; }
 
 TEST(TensorRanksCudaImpl, TrainAsTheReferenceInFp64) {
-  ASSAY_NEEDS_STAGED_RANKS();
+  if (!tests::shared_or_own_gpus().missing.empty()) GTEST_SKIP() << tests::shared_or_own_gpus().missing;
   for (std::int64_t tensor = 2; tensor <= world().size(); tensor *= 2)
     for (const DataParallel data : {DataParallel::replicate, DataParallel::zero1, DataParallel::shard})
       for (std::uint64_t seed = 0; seed < 3; ++seed) {
@@ -66,7 +67,7 @@ double error_of(Communicator& ranks, const reference::Batch& batch,
 }
 
 TEST(TensorRanksCudaImpl, AreAsCloseInBf16AsOneRank) {
-  ASSAY_NEEDS_STAGED_RANKS();
+  if (!tests::shared_or_own_gpus().missing.empty()) GTEST_SKIP() << tests::shared_or_own_gpus().missing;
   const auto batch = tests::tiny_batch(wide(), 4, 64, tests::Documents::whole, tests::Ignored::some, 12);
   const auto expected = reference::step_gradients(reference::initial_state(wide(), 3).parameters, wide(),
                                                   {batch}, tests::layout_settings().z_loss)
