@@ -2,11 +2,11 @@
 // A stream of collectives beside the current one. Only for files that know CUDA.
 #include <ATen/core/Tensor.h>
 #include <ATen/cuda/CUDAEvent.h>
-#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 
 #include <algorithm>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "impl/comm/communicator.hpp"
@@ -23,18 +23,20 @@ class StreamLane {
 
   c10::cuda::CUDAStream stream() const { return stream_; }
 
-  /// The lane goes on after what the current stream was given so far.
-  void enter(const std::vector<at::Tensor>& tensors) {
+  /// The lane goes on after what the current stream was given so far. It holds `tensors` until their ticket
+  /// is waited for: from then on the current stream may reuse their memory, and not before. (The allocator's
+  /// own record of a second stream would keep each until the GPU is done with it, so that a CPU that runs
+  /// ahead fills memory which no plan knows.)
+  void enter(std::vector<at::Tensor> tensors) {
     at::cuda::CUDAEvent given = spare();
     given.record(c10::cuda::getCurrentCUDAStream(device_.index()));
     given.block(stream_);
     spare_.push_back(std::move(given));
-    for (const at::Tensor& tensor : tensors)
-      c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), stream_);
+    entered_ = std::move(tensors);
   }
   /// What the lane was given since the last ticket is done with this one; tickets ascend.
   void leave(Ticket ticket) {
-    pending_.push_back({ticket, spare()});
+    pending_.push_back({ticket, spare(), std::move(entered_)});
     pending_.back().done.record(stream_);
   }
   /// The current stream goes on after what has this ticket, and all before it. Nothing where it was waited
@@ -54,6 +56,7 @@ class StreamLane {
   struct Pending {
     Ticket ticket;
     at::cuda::CUDAEvent done;
+    std::vector<at::Tensor> held;
   };
 
   at::cuda::CUDAEvent spare() {
@@ -69,6 +72,7 @@ class StreamLane {
 
   c10::cuda::CUDAStream stream_;
   at::Device device_;
+  std::vector<at::Tensor> entered_;
   std::deque<Pending> pending_;
   std::vector<at::cuda::CUDAEvent> spare_;
 };

@@ -70,5 +70,25 @@ TEST(NcclImpl, TensorsMayBeForgottenOnceTheyAreWaitedFor) {
   for (const auto& [sum, wanted] : results) EXPECT_EQ(sum.item<double>(), wanted);
 }
 
+/// A CPU that runs ahead of the GPU fills no memory: what was waited for is free for the current stream at
+/// once.
+TEST(NcclImpl, MemoryIsFreeOnceItsCollectiveIsWaitedFor) {
+  ASSAY_NEEDS_GPU_RANKS();
+  const auto options = at::TensorOptions(at::kFloat).device(device());
+  const at::Tensor large = at::rand({8192, 8192}, options);
+  world().all_reduce_sum(large);
+  const auto gathered_at = [&] {
+    const at::Tensor shard = at::zeros({1 << 20}, options);
+    const at::Tensor whole = at::empty({world().size() * shard.numel()}, options);
+    world().wait(world().begin_all_gather(shard, whole));
+    return std::pair(shard.data_ptr(), whole.data_ptr());
+  };
+  const auto first = gathered_at();
+  at::Tensor slow = large;
+  for (int i = 0; i < 8; ++i) slow = at::matmul(slow, large);  // some 100 ms, which the CPU does not wait for
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(gathered_at(), first) << i;
+  world().settle();
+}
+
 }  // namespace
 }  // namespace assay::impl::nccl_test
