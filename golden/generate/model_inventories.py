@@ -93,11 +93,17 @@ def mistral(sizes):
     return sizes.decoder() | dict(head_dim=2 * sizes.between(1, 6), sliding_window=None)
 
 
+def olmoe(sizes):
+    experts = sizes.between(2, 6)
+    return sizes.decoder() | dict(num_experts=experts, num_experts_per_tok=sizes.between(1, experts))
+
+
 #           family, configuration class, model class
 FAMILIES = [(gpt2, "GPT2Config", "GPT2LMHeadModel"), (llama, "LlamaConfig", "LlamaForCausalLM"),
             (qwen2, "Qwen2Config", "Qwen2ForCausalLM"), (qwen3, "Qwen3Config", "Qwen3ForCausalLM"),
             (mixtral, "MixtralConfig", "MixtralForCausalLM"), (qwen3_moe, "Qwen3MoeConfig", "Qwen3MoeForCausalLM"),
-            (deepseek_v3, "DeepseekV3Config", "DeepseekV3ForCausalLM"), (mistral, "MistralConfig", "MistralForCausalLM")]
+            (deepseek_v3, "DeepseekV3Config", "DeepseekV3ForCausalLM"), (mistral, "MistralConfig", "MistralForCausalLM"),
+            (olmoe, "OlmoeConfig", "OlmoeForCausalLM")]
 
 
 def one_model(config_class, model_class, fields):

@@ -137,6 +137,7 @@ std::vector<Miscount> miscounts(const Evidence& e, std::string_view convention) 
   if (const auto T = sequence_length(e); e.model && e.model->experts && which && T) {
     ModelSpec all_active = *e.model;
     all_active.experts->active = all_active.experts->count;
+    all_active.experts->active_groups = all_active.experts->groups;
     if (const auto count = flops_per_token(*which, all_active, *T); count.flops)
       add("experts_all_counted", "all experts are counted, not those that a token is routed to",
           all * count.flops->to_double() / flops_per_token(*which, *e.model, *T).flops->to_double());

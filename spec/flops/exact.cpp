@@ -143,7 +143,7 @@ Count matmul_parameters(const ModelSpec& m) {
   const auto mlp_biases = [&](Count inner) { return up * inner + D; };
   Count block = 2 * norm;
   if (m.latent) block += Count(m.latent->query_rank) + m.latent->key_value_rank;
-  if (m.qk_norm) block += 2 * Count(m.head_dim);
+  if (m.qk_norm) block += (m.qk_norm_across_heads ? Count(m.heads) + m.kv_heads : Count(2)) * m.head_dim;
   if (m.qkv_bias) block += (Count(m.heads) + 2 * Count(m.kv_heads)) * m.head_dim;
   if (m.output_bias) block += D;
   Count vectors = m.layers * block + norm;

@@ -103,7 +103,12 @@ constexpr std::tuple experts_fields = {Field("count", &Experts::count, always<Ex
                                        Field("shared_width", &Experts::shared_width, never<Experts>),
                                        Field("first_dense", &Experts::first_dense, never<Experts>),
                                        Field("every", &Experts::every, never<Experts>),
-                                       Field("router_bias", &Experts::router_bias, never<Experts>)};
+                                       Field("router_bias", &Experts::router_bias, never<Experts>),
+                                       Field("scoring", &Experts::scoring, never<Experts>),
+                                       Field("renormalised", &Experts::renormalised, never<Experts>),
+                                       Field("groups", &Experts::groups, never<Experts>),
+                                       Field("active_groups", &Experts::active_groups, never<Experts>),
+                                       Field("scaling_factor", &Experts::scaling_factor, never<Experts>)};
 static_assert(lists_every_field<Experts>(experts_fields), "enter the new field of Experts above");
 
 constexpr std::tuple latent_fields = {
@@ -142,7 +147,8 @@ constexpr std::tuple model_fields = {
     Field("experts", &ModelSpec::experts, never<ModelSpec>),
     Field("latent_attention", &ModelSpec::latent, never<ModelSpec>),
     Field("multi_token_layers", &ModelSpec::multi_token_layers, never<ModelSpec>),
-    Field("window", &ModelSpec::window, never<ModelSpec>)};
+    Field("window", &ModelSpec::window, never<ModelSpec>),
+    Field("qk_norm_across_heads", &ModelSpec::qk_norm_across_heads, never<ModelSpec>)};
 static_assert(lists_every_field<ModelSpec>(model_fields), "enter the new field of ModelSpec above");
 
 /// The list of a part.

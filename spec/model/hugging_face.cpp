@@ -170,6 +170,9 @@ void refuse_what_the_spec_lacks(const Fields& fields, Family family) {
   for (const char* feature : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"})
     if (fields.flag(feature, false)) fields.refuse(quote(feature) + " = true" + not_in_spec);
   refuse_other_layers(fields, family);
+  if (fields.find("clip_qkv"))
+    fields.refuse("\"clip_qkv\": queries, keys and values that are clipped" + std::string(not_in_spec) +
+                  "; it must be null");
   if (fields.real("partial_rotary_factor", 1) != 1)
     fields.refuse("\"partial_rotary_factor\" other than 1" + std::string(not_in_spec));
   if (const auto quantized = fields.find("quantization_config")) {
@@ -233,7 +236,9 @@ std::int64_t usual_key_value_heads(const Fields& fields, const ModelSpec& model)
 /// Query and key/value heads and what projects them.
 void read_attention(const Fields& fields, ModelSpec& model) {
   model.kv_heads = fields.integer("num_key_value_heads", usual_key_value_heads(fields, model));
-  model.qk_norm = model.family == Family::qwen3 || model.family == Family::qwen3_moe;
+  model.qk_norm_across_heads = model.family == Family::olmoe;
+  model.qk_norm =
+      model.qk_norm_across_heads || model.family == Family::qwen3 || model.family == Family::qwen3_moe;
   model.qkv_bias = model.family == Family::qwen2;
   if (fields.flag("attention_bias", false)) model.qkv_bias = model.output_bias = true;
   if (fields.find("head_dim"))
@@ -277,19 +282,36 @@ void read_experts(const Fields& fields, ModelSpec& model) {
     experts = {.count = fields.integer("num_local_experts", 8),
                .active = fields.integer("num_experts_per_tok", 2),
                .width = model.ffn};
+    if (fields.real("router_jitter_noise", 0) != 0)
+      fields.refuse("\"router_jitter_noise\" other than 0" + std::string(not_in_spec));
+  } else if (model.family == Family::olmoe) {
+    experts = {.count = fields.integer("num_experts", 64),
+               .active = fields.integer("num_experts_per_tok", 8),
+               .width = model.ffn,
+               .renormalised = fields.flag("norm_topk_prob", false)};
   } else if (model.family == Family::qwen3_moe) {
     const auto count = fields.integer("num_local_experts", 128);  // its name since transformers v5
     experts = {.count = fields.integer("num_experts", count),
                .active = fields.integer("num_experts_per_tok", 8),
                .width = fields.integer("moe_intermediate_size", 768),
                .first_dense = leading_layers(fields),
-               .every = fields.integer("decoder_sparse_step", 1)};
+               .every = fields.integer("decoder_sparse_step", 1),
+               .renormalised = fields.flag("norm_topk_prob", false)};
   } else {
     experts = {.count = fields.integer("n_routed_experts"),
                .active = fields.integer("num_experts_per_tok"),
                .width = fields.integer("moe_intermediate_size"),
                .first_dense = fields.integer("first_k_dense_replace"),
-               .router_bias = true};
+               .router_bias = true,
+               .scoring = Scoring::sigmoid,
+               .renormalised = fields.flag("norm_topk_prob", true),
+               .groups = fields.integer("n_group", 8),
+               .active_groups = fields.integer("topk_group", 4),
+               .scaling_factor = fields.real("routed_scaling_factor", 2.5)};
+    for (const auto& [key, only] :
+         {std::pair("scoring_func", "sigmoid"), std::pair("topk_method", "noaux_tc")})
+      if (const std::string given = fields.word(key, only); given != only)
+        fields.refuse(quote(key) + " " + quote(given) + not_in_spec + "; it must be " + quote(only));
     const std::int64_t shared = fields.integer("n_shared_experts", 0), most = std::int64_t{1} << 31;
     if (shared < 0 || shared >= most || experts.width < 0 || experts.width >= most)
       fields.refuse("\"n_shared_experts\" and \"moe_intermediate_size\" must lie in [0, 2^31)");
@@ -327,13 +349,14 @@ void read_llama_like(const Fields& fields, ModelSpec& model) {
   model.tied_embeddings = fields.flag("tie_word_embeddings", false);
   model.mlp_bias = fields.flag("mlp_bias", false);
   if (fields.word("hidden_act", "silu") == tanh_gelu) model.mlp = Mlp::geglu;
-  model.norm_eps = fields.real("rms_norm_eps", model.family == Family::mixtral ? 1e-5 : 1e-6);
+  const bool coarser = model.family == Family::mixtral || model.family == Family::olmoe;
+  model.norm_eps = fields.real("rms_norm_eps", coarser ? 1e-5 : 1e-6);
   if (model.family == Family::deepseek_v3)
     read_latent_attention(fields, model);
   else
     read_attention(fields, model);
   if (model.family == Family::mixtral || model.family == Family::qwen3_moe ||
-      model.family == Family::deepseek_v3)
+      model.family == Family::deepseek_v3 || model.family == Family::olmoe)
     read_experts(fields, model);
   read_rope(fields, model);
 }
@@ -386,7 +409,8 @@ constexpr std::tuple model_config_keys = {
     of(&ModelSpec::experts, by_family),
     of(&ModelSpec::latent, by_family),
     of(&ModelSpec::multi_token_layers, ConfigKey{nullptr, "num_nextn_predict_layers"}),
-    of(&ModelSpec::window, ConfigKey{nullptr, "sliding_window"})};
+    of(&ModelSpec::window, ConfigKey{nullptr, "sliding_window"}),
+    of(&ModelSpec::qk_norm_across_heads, by_family)};
 static_assert(covers(model_fields, model_config_keys),
               "read the new field from config.json, and enter its key");
 
@@ -405,7 +429,12 @@ constexpr std::tuple experts_config_keys = {
     of(&Experts::shared_width, by_family),  // n_shared_experts of that width
     of(&Experts::first_dense, by_family),
     of(&Experts::every, by_family),
-    of(&Experts::router_bias, by_family)};
+    of(&Experts::router_bias, by_family),
+    of(&Experts::scoring, by_family),
+    of(&Experts::renormalised, ConfigKey{nullptr, "norm_topk_prob"}),
+    of(&Experts::groups, ConfigKey{nullptr, "n_group"}),
+    of(&Experts::active_groups, ConfigKey{nullptr, "topk_group"}),
+    of(&Experts::scaling_factor, ConfigKey{nullptr, "routed_scaling_factor"})};
 static_assert(covers(experts_fields, experts_config_keys), "read the new field from config.json");
 
 constexpr std::tuple latent_config_keys = {

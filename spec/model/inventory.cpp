@@ -111,7 +111,7 @@ class Writer {
     if (sparse)
       experts(at + (m_.family == Family::mixtral ? "block_sparse_moe." : "mlp."));
     else
-      mlp(at + "mlp.", m_.ffn, {"gate_proj", "up_proj", "down_proj"}, {Role::gate, Role::up, Role::down});
+      mlps({at + "mlp."}, m_.ffn, {"gate_proj", "up_proj", "down_proj"}, {Role::gate, Role::up, Role::down});
   }
 
   void attention(const std::string& at) {
@@ -123,8 +123,8 @@ class Writer {
     bias_if(m_.qkv_bias, at + "k_proj", KE, true);
     bias_if(m_.qkv_bias, at + "v_proj", KE, true);
     if (m_.qk_norm) {
-      to_.add(at + "q_norm.weight", {E}, Role::norm);
-      to_.add(at + "k_norm.weight", {E}, Role::norm);
+      to_.add(at + "q_norm.weight", {m_.qk_norm_across_heads ? HE : E}, Role::norm);
+      to_.add(at + "k_norm.weight", {m_.qk_norm_across_heads ? KE : E}, Role::norm);
     }
     to_.add(at + "o_proj.weight", {D, HE}, Role::attention_output);
     bias_if(m_.output_bias, at + "o_proj", D);
@@ -150,15 +150,30 @@ class Writer {
   using ThreeNames = std::array<const char*, 3>;  ///< of gate, up, down
   using ThreeRoles = std::array<Role, 3>;
 
-  void mlp(const std::string& at, std::int64_t inner, const ThreeNames& names, const ThreeRoles& roles) {
+  /// MLPs of one width: the matrices into all of them adjacent (gate|up of the first, of the second, ...),
+  /// then their biases, then all matrices out of them and their biases.
+  void mlps(const std::vector<std::string>& ats, std::int64_t inner, const ThreeNames& names,
+            const ThreeRoles& roles) {
     const std::int64_t D = m_.width;
-    const bool gated = spec::gated(m_.mlp);
-    if (gated) to_.add(at + names[0] + ".weight", {inner, D}, roles[0]);
-    to_.add(at + names[1] + ".weight", {inner, D}, roles[1], gated);
-    if (gated) bias_if(m_.mlp_bias, at + names[0], inner);
-    bias_if(m_.mlp_bias, at + names[1], inner, gated);
-    to_.add(at + names[2] + ".weight", {D, inner}, roles[2]);
-    bias_if(m_.mlp_bias, at + names[2], D);
+    const std::size_t first = gated(m_.mlp) ? 0 : 1;
+    const auto stack = [&](std::size_t begin, std::size_t end, const auto& add) {
+      bool behind_another = false;
+      for (const std::string& at : ats)
+        for (std::size_t i = begin; i < end; ++i, behind_another = true)
+          add(at + names[i], i, behind_another);
+    };
+    stack(first, 2, [&](const std::string& name, std::size_t i, bool behind_another) {
+      to_.add(name + ".weight", {inner, D}, roles[i], behind_another);
+    });
+    stack(first, 2, [&](const std::string& name, std::size_t, bool behind_another) {
+      bias_if(m_.mlp_bias, name, inner, behind_another);
+    });
+    stack(2, 3, [&](const std::string& name, std::size_t i, bool behind_another) {
+      to_.add(name + ".weight", {D, inner}, roles[i], behind_another);
+    });
+    stack(2, 3, [&](const std::string& name, std::size_t, bool behind_another) {
+      bias_if(m_.mlp_bias, name, D, behind_another);
+    });
   }
 
   void experts(const std::string& at) {
@@ -167,12 +182,13 @@ class Writer {
                                                           : ThreeNames{"gate_proj", "up_proj", "down_proj"};
     to_.add(at + "gate.weight", {e.count, m_.width}, Role::router);
     if (e.router_bias) to_.add(at + "gate.e_score_correction_bias", {e.count}, Role::router_bias);
+    std::vector<std::string> routed;
     for (std::int64_t expert = 0; expert < e.count; ++expert)
-      mlp(at + "experts." + std::to_string(expert) + ".", e.width, names,
-          {Role::expert_gate, Role::expert_up, Role::expert_down});
+      routed.push_back(at + "experts." + std::to_string(expert) + ".");
+    mlps(routed, e.width, names, {Role::expert_gate, Role::expert_up, Role::expert_down});
     if (e.shared_width > 0)
-      mlp(at + "shared_experts.", e.shared_width, {"gate_proj", "up_proj", "down_proj"},
-          {Role::shared_gate, Role::shared_up, Role::shared_down});
+      mlps({at + "shared_experts."}, e.shared_width, {"gate_proj", "up_proj", "down_proj"},
+           {Role::shared_gate, Role::shared_up, Role::shared_down});
   }
 
   const ModelSpec& m_;

@@ -55,7 +55,9 @@ struct Parameter {
 };
 
 /// Parameters in flat-buffer order. query|key|value of a block are adjacent without gap, as are their biases
-/// and gate|up, so that one view [ (H+2K)*E, D ] or [ 2F, D ] is the fused matrix. Offsets of groups (fused
+/// and gate|up, so that one view [ (H+2K)*E, D ] or [ 2F, D ] is the fused matrix. Of the routed experts of a
+/// block, gate_0|up_0|gate_1|up_1|... are one such group [X, 2G, D], down_0|down_1|... another, [X, D, G].
+/// Offsets of groups (fused
 /// matrices count as one group, every other tensor as its own) are multiples of `alignment` elements. A tied
 /// head is not listed: it is the embedding.
 struct Inventory {

@@ -92,6 +92,30 @@ void check_experts(const ModelSpec& m) {
   });
 }
 
+void check_routing(const ModelSpec& m) {
+  if (!m.experts) return;
+  const Experts& e = *m.experts;
+  for (const Extent& extent : {Extent{"experts.groups", e.groups, 1, e.count},
+                               Extent{"experts.active_groups", e.active_groups, 1, e.groups}})
+    // model_c17
+    require(extent.holds(), "model_c17", [&] { return extent.text(); });
+  const std::int64_t of_group = e.count / e.groups;
+  // model_c17: the score of a group is the sum of its two best
+  require(e.count % e.groups == 0 && (e.groups == 1 || of_group >= 2), "model_c17", [&] {
+    return "experts.groups=" + std::to_string(e.groups) +
+           " must divide experts.count=" + std::to_string(e.count) + " into groups of two or more";
+  });
+  // model_c17
+  require(e.active <= e.active_groups * of_group, "model_c17", [&] {
+    return "experts.active=" + std::to_string(e.active) + " exceeds the " +
+           std::to_string(e.active_groups * of_group) +
+           " experts of experts.active_groups=" + std::to_string(e.active_groups);
+  });
+  // model_c17
+  require(positive(e.scaling_factor), "model_c17",
+          [&] { return "experts.scaling_factor=" + std::to_string(e.scaling_factor); });
+}
+
 void check_latent(const ModelSpec& m) {
   if (!m.latent) return;
   const LatentAttention& a = *m.latent;
@@ -130,6 +154,8 @@ std::string_view to_string(Family family) {
       return "qwen3_moe";
     case Family::deepseek_v3:
       return "deepseek_v3";
+    case Family::olmoe:
+      return "olmoe";
   }
   return {};
 }
@@ -176,6 +202,16 @@ std::string_view to_string(RopeScalingKind kind) {
   return {};
 }
 
+std::string_view to_string(Scoring scoring) {
+  switch (scoring) {
+    case Scoring::softmax:
+      return "softmax";
+    case Scoring::sigmoid:
+      return "sigmoid";
+  }
+  return {};
+}
+
 bool gated(Mlp mlp) {
   switch (mlp) {
     case Mlp::swiglu:
@@ -209,6 +245,7 @@ void check(const ModelSpec& m) {
           [&] { return "the name has " + std::to_string(m.name.size()) + " bytes or control characters"; });
   check_combination(m);
   check_experts(m);
+  check_routing(m);
   check_latent(m);
   const Extent blocks{"multi_token_layers", m.multi_token_layers, 0, multi_token_limit};
   // model_c15
@@ -216,6 +253,9 @@ void check(const ModelSpec& m) {
   const Extent window{"window", m.window, 0, extent_limit};
   // model_c16
   require(window.holds(), "model_c16", [&] { return window.text(); });
+  // model_c18
+  require(!m.qk_norm_across_heads || m.qk_norm, "model_c18",
+          [] { return std::string("qk_norm_across_heads=true with qk_norm=false"); });
   // model_c8, last: it counts, and the counts need all of the above
   const ParameterCounts counts = parameter_counts(m);
   require(counts.total + counts.multi_token <= Count(parameter_limit), "model_c8", [&] {

@@ -11,7 +11,7 @@
 
 namespace assay::spec {
 
-enum class Family { llama, qwen2, qwen3, gpt2, mixtral, qwen3_moe, deepseek_v3 };
+enum class Family { llama, qwen2, qwen3, gpt2, mixtral, qwen3_moe, deepseek_v3, olmoe };
 enum class Norm { rms_norm, layer_norm };
 enum class Mlp { swiglu, gelu, geglu };  ///< swiglu, geglu: gate, up, down; gelu: up, down
 enum class Positions { rope, learned };  ///< learned: a table [context, D] added to the embedding
@@ -47,8 +47,12 @@ struct RopeScaling {
   bool operator==(const RopeScaling&) const = default;
 };
 
+enum class Scoring { softmax, sigmoid };      ///< how a router makes scores of its logits
+std::string_view to_string(Scoring scoring);  ///< "softmax"
+
 /// Mixture of experts in place of the MLP of every sparse layer. Layer l (from 0) is sparse when
 /// l >= first_dense and (l + 1) is a multiple of `every`; the others have an MLP of width `ModelSpec::ffn`.
+/// How the experts of a token are chosen and weighted: spec/ops/router.md.
 struct Experts {
   std::int64_t count = 0;         ///< [X] routed experts of a layer
   std::int64_t active = 0;        ///< [A] routed experts that each token visits (top-k)
@@ -57,6 +61,11 @@ struct Experts {
   std::int64_t first_dense = 0;   ///< leading dense layers
   std::int64_t every = 1;         ///< period of sparse layers
   bool router_bias = false;       ///< [X] correction of the scores; moved by no gradient, so no parameter
+  Scoring scoring = Scoring::softmax;
+  bool renormalised = true;        ///< whether the weights of a token's experts are divided by their sum
+  std::int64_t groups = 1;         ///< groups of neighbouring experts, of equal size
+  std::int64_t active_groups = 1;  ///< groups in which a token's experts lie
+  double scaling_factor = 1;       ///< of the weights, behind renormalising
   bool operator==(const Experts&) const = default;
 };
 
@@ -85,7 +94,7 @@ struct ModelSpec {
   std::int64_t ffn = 0;           ///< [F] inner width of a dense MLP; unused when every layer is sparse
   std::int64_t context = 0;       ///< longest sequence [tokens]
   bool tied_embeddings = false;
-  bool qk_norm = false;  ///< RMSNorm over E of each query and key head before rope (Qwen3)
+  bool qk_norm = false;  ///< RMSNorm of queries and keys before rope, over E of each head (Qwen3)
   double norm_eps = 1e-5;
   double rope_theta = 10000;  ///< without rope: not read
   std::optional<RopeScaling> rope_scaling = std::nullopt;
@@ -101,6 +110,7 @@ struct ModelSpec {
   std::optional<LatentAttention> latent = std::nullopt;
   std::int64_t multi_token_layers = 0;  ///< extra blocks that each predict one token further; 0: none
   std::int64_t window = 0;  ///< [tokens] a token sees at most, itself among them (Mistral); 0: no limit
+  bool qk_norm_across_heads = false;  ///< qk_norm over all heads at once, H E and K E entries (OLMoE)
 
   /// Entries of a value head: W with latent attention, else E.
   std::int64_t value_dim() const { return latent ? latent->value_dim : head_dim; }
@@ -110,7 +120,7 @@ struct ModelSpec {
   bool operator==(const ModelSpec&) const = default;
 };
 
-/// Checks every constraint of spec/model/model.md. Errors: SpecError model_c1..c16; the message names field
+/// Checks every constraint of spec/model/model.md. Errors: SpecError model_c1..c18; the message names field
 /// and value.
 void check(const ModelSpec& model);
 

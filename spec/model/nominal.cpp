@@ -1,5 +1,6 @@
 #include "spec/model/nominal.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -22,12 +23,13 @@ std::optional<double> size_in(std::string_view part) {
 }  // namespace
 
 std::optional<double> nominal_parameters(std::string_view name) {
+  std::optional<double> largest;
   while (!name.empty()) {
     const std::size_t end = name.find_first_of("-_");
-    if (const auto size = size_in(name.substr(0, end))) return size;
+    largest = std::max(largest, size_in(name.substr(0, end)));
     name.remove_prefix(end == std::string_view::npos ? name.size() : end + 1);
   }
-  return std::nullopt;
+  return largest;
 }
 
 std::optional<double> misnamed(const ModelSpec& model) {

@@ -7,9 +7,10 @@
 
 namespace assay::spec {
 
-/// The parameters in a name, from its first part that is a size: "gpt3-1.3b" 1.3e9, "qwen3-30b-a3b" 30e9,
-/// "gpt3-125m" 125e6. Parts end at '-' and '_'; letters may be capital. Nothing where no part is a number
-/// with b or m: "gpt2", and "mixtral-8x7b", whose experts share the rest. [parameters]
+/// The parameters in a name, from its largest part that is a size: "gpt3-1.3b" 1.3e9, "qwen3-30b-a3b" 30e9,
+/// "gpt3-125m" 125e6, "olmoe-1b-7b", which names the active ones first, 7e9. Parts end at '-' and '_';
+/// letters may be capital. Nothing where no part is a number with b or m: "gpt2", and "mixtral-8x7b", whose
+/// experts share the rest. [parameters]
 std::optional<double> nominal_parameters(std::string_view name);
 
 /// A name may round: Llama 2 7B has 6.74B, Llama 3 8B 8.03B.

@@ -24,7 +24,7 @@ Count attention_parameters(const ModelSpec& m) {
   Count count = D * (H + 2 * K) * E + H * E * D;
   if (m.qkv_bias) count += (H + 2 * K) * E;
   if (m.output_bias) count += D;
-  if (m.qk_norm) count += 2 * E;
+  if (m.qk_norm) count += m.qk_norm_across_heads ? (H + K) * E : 2 * E;
   return count;
 }
 

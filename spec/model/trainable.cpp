@@ -79,6 +79,7 @@ constexpr std::tuple computed = {
     of(&ModelSpec::ffn, any_value),
     of(&ModelSpec::tied_embeddings, any_value),
     of(&ModelSpec::qk_norm, any_value),
+    of(&ModelSpec::qk_norm_across_heads, only_value(false, "a norm of queries and keys across heads")),
     of(&ModelSpec::norm_eps, any_value),
     of(&ModelSpec::rope_theta, any_value),
     of(&ModelSpec::init_std, any_value),

@@ -36,14 +36,21 @@ inline spec::ModelSpec draw_model() {
   return model;
 }
 
-/// Experts of a model with `layers` layers: 1 to 6 of which 1 to all are visited, dense layers in between.
+/// Experts of a model with `layers` layers: 1 to 15 in 1 to 3 groups, of which 1 to all are visited, dense
+/// layers in between.
 inline spec::Experts draw_experts(std::int64_t layers) {
   const auto between = [](std::int64_t low, std::int64_t high) {
     return *rc::gen::inRange<std::int64_t>(low, high + 1);
   };
   spec::Experts experts;
-  experts.count = between(1, 6);
-  experts.active = between(1, experts.count);
+  experts.groups = between(1, 3);
+  const std::int64_t of_group = between(1, 4) + (experts.groups > 1 ? 1 : 0);
+  experts.count = experts.groups * of_group;
+  experts.active_groups = 1 + between(0, 5) % experts.groups;
+  experts.active = 1 + between(0, 29) % (experts.active_groups * of_group);
+  experts.scoring = *rc::gen::element(spec::Scoring::softmax, spec::Scoring::sigmoid);
+  experts.renormalised = *rc::gen::arbitrary<bool>();
+  experts.scaling_factor = *rc::gen::element(1.0, 2.5);
   experts.width = between(1, 12);
   experts.shared_width = *rc::gen::arbitrary<bool>() ? between(1, 12) : 0;
   experts.every = between(1, layers);
@@ -86,10 +93,11 @@ inline spec::ModelSpec draw_described_model() {
   }
   if (coin()) m.multi_token_layers = *rc::gen::inRange<std::int64_t>(1, 3);
   m.family = *rc::gen::element(Family::llama, Family::qwen2, Family::mixtral, Family::qwen3_moe,
-                               Family::deepseek_v3);
+                               Family::deepseek_v3, Family::olmoe);
   const bool gpt2_shape = m.mlp == Mlp::gelu && m.positions == Positions::learned &&
                           m.norm == Norm::layer_norm && !m.experts && m.multi_token_layers == 0;
   if (gpt2_shape && coin()) m.family = Family::gpt2, m.kv_heads = m.heads, m.qk_norm = false;
+  m.qk_norm_across_heads = m.qk_norm && coin();
   return m;
 }
 

@@ -81,7 +81,9 @@ inline constexpr std::tuple of_model = {
          }),
     line(&ModelSpec::multi_token_layers, "multi-token prediction", sizes,
          [](auto& m) { m.multi_token_layers = 1; }),
-    line(&ModelSpec::window, "", flops | loss, [](auto& m) { m.window = m.window == 5 ? 4 : 5; })};
+    line(&ModelSpec::window, "", flops | loss, [](auto& m) { m.window = m.window == 5 ? 4 : 5; }),
+    line(&ModelSpec::qk_norm_across_heads, "a norm of queries and keys across heads", tensors | parameters,
+         [](auto& m) { m.qk_norm = m.qk_norm_across_heads = true; })};
 static_assert(covers(spec::model_fields, of_model), "say what a change of the new field moves");
 
 inline constexpr std::tuple of_scaling = {
@@ -94,13 +96,18 @@ inline constexpr std::tuple of_scaling = {
 static_assert(covers(spec::scaling_fields, of_scaling), "say what a change of the new field moves");
 
 inline constexpr std::tuple of_experts = {
-    line(&Experts::count, "a mixture of experts", sizes, [](auto& e) { e.count += 1; }),
+    line(&Experts::count, "a mixture of experts", sizes, [](auto& e) { e.count += 2; }),
     line(&Experts::active, "a mixture of experts", flops, [](auto& e) { e.active += 1; }),
     line(&Experts::width, "a mixture of experts", sizes, [](auto& e) { e.width += 1; }),
     line(&Experts::shared_width, "a mixture of experts", sizes, [](auto& e) { e.shared_width += 1; }),
     line(&Experts::first_dense, "a mixture of experts", sizes, [](auto& e) { e.first_dense = 1; }),
     line(&Experts::every, "a mixture of experts", sizes, [](auto& e) { e.every = 2; }),
-    line(&Experts::router_bias, "a mixture of experts", tensors, [](auto& e) { e.router_bias = true; })};
+    line(&Experts::router_bias, "a mixture of experts", tensors, [](auto& e) { e.router_bias = true; }),
+    line(&Experts::scoring, "a mixture of experts", nothing, [](auto& e) { e.scoring = Scoring::sigmoid; }),
+    line(&Experts::renormalised, "a mixture of experts", nothing, [](auto& e) { e.renormalised = false; }),
+    line(&Experts::groups, "a mixture of experts", nothing, [](auto& e) { e.groups = 3; }),
+    line(&Experts::active_groups, "a mixture of experts", nothing, [](auto& e) { e.active_groups = 2; }),
+    line(&Experts::scaling_factor, "a mixture of experts", nothing, [](auto& e) { e.scaling_factor = 2; })};
 static_assert(covers(spec::experts_fields, of_experts), "say what a change of the new field moves");
 
 inline constexpr std::tuple of_latent = {
@@ -129,7 +136,7 @@ void for_each_change(const spec::ModelSpec& model, Check check) {
   };
   spec::ModelSpec scaled = model, sparse = model, latent = model;
   if (!model.rope_scaling) scaled.rope_scaling = changed_model().rope_scaling;
-  sparse.experts = spec::Experts{.count = 4, .active = 2, .width = 8, .shared_width = 3};
+  sparse.experts = spec::Experts{.count = 6, .active = 2, .width = 8, .shared_width = 3, .groups = 2};
   latent.latent = spec::LatentAttention{.query_rank = 3, .key_value_rank = 4, .rope_dim = 2, .value_dim = 5};
   latent.kv_heads = latent.heads;
   each(

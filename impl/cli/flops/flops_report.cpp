@@ -66,7 +66,10 @@ std::string component_of(spec::Role role) {
 std::map<std::string, Count> parameters_of(const spec::ModelSpec& model, const Count& total) {
   spec::ModelSpec listed = model;
   const bool fewer = model.experts && !model.mlp_bias;
-  if (fewer) listed.experts->count = model.experts->active;
+  if (fewer) {
+    listed.experts->count = model.experts->active;
+    listed.experts->groups = listed.experts->active_groups = 1;  // no parameter depends on them
+  }
   std::map<std::string, Count> by_component;
   for (const spec::Parameter& parameter : spec::inventory(listed).parameters)
     if (parameter.learned()) by_component[component_of(parameter.role)] += parameter.size;

@@ -13,10 +13,10 @@
 namespace assay::spec::audit::experts_counted_test {
 namespace {
 
-/// Lines of 400,000 tokens/s of 64 GPUs, and FLOP/s by so many of Mixtral's eight experts.
-RunRecord mixtral(Convention convention, std::int64_t active) {
-  ModelSpec model = find_model("mixtral-8x7b");
-  model.experts->active = active;
+/// Lines of 400,000 tokens/s of 64 GPUs, and FLOP/s of the model by all of its experts or the active ones.
+RunRecord sparse(const std::string& name, Convention convention, bool all) {
+  ModelSpec model = find_model(name);
+  if (all) model.experts->active = model.experts->count, model.experts->active_groups = model.experts->groups;
   const double flops = 4e5 * flops_per_token(convention, model, 4096).flops->to_double();
   std::string log;
   for (int i = 1; i <= 12; ++i) {
@@ -26,15 +26,18 @@ RunRecord mixtral(Convention convention, std::int64_t active) {
                   9.0 - 0.1 * i, flops);
     log += line;
   }
-  return tests::read_text(log, "gpus=64,model=mixtral-8x7b,sequence_length=4096");
+  return tests::read_text(log, "gpus=64,model=" + name + ",sequence_length=4096");
 }
 
 TEST(ExpertsCountedSpec, AllExpertsAreToldByTheirName) {
-  const Audit told = audit(mixtral(Convention::exact, 8));
-  EXPECT_EQ(tests::result_of(told, "flops_rate").verdict, Verdict::contradicts);
-  EXPECT_EQ(tests::first_cause(told), "experts_all_counted");
+  for (const char* name : {"mixtral-8x7b", "deepseek-v3"}) {  // without and with groups of experts
+    SCOPED_TRACE(name);
+    const Audit told = audit(sparse(name, Convention::exact, true));
+    EXPECT_EQ(tests::result_of(told, "flops_rate").verdict, Verdict::contradicts);
+    EXPECT_EQ(tests::first_cause(told), "experts_all_counted");
+  }
   for (const Convention convention : {Convention::exact, Convention::palm_total})
-    EXPECT_FALSE(audit(mixtral(convention, 2)).contradicts);
+    EXPECT_FALSE(audit(sparse("mixtral-8x7b", convention, false)).contradicts);
 }
 
 }  // namespace

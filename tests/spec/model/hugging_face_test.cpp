@@ -74,13 +74,26 @@ Json qwen3_moe() {
     "use_sliding_window": false, "vocab_size": 151936})");
 }
 
+/// Keys of allenai/OLMoE-1B-7B-0924.
+Json olmoe() {
+  return Json::parse(R"({
+    "architectures": ["OlmoeForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "clip_qkv": null,
+    "eos_token_id": 50279, "hidden_act": "silu", "hidden_size": 2048, "initializer_range": 0.02,
+    "intermediate_size": 1024, "max_position_embeddings": 4096, "model_type": "olmoe", "norm_topk_prob": false,
+    "num_attention_heads": 16, "num_experts": 64, "num_experts_per_tok": 8, "num_hidden_layers": 16,
+    "num_key_value_heads": 16, "output_router_logits": false, "pad_token_id": 1, "rms_norm_eps": 1e-05,
+    "rope_scaling": null, "rope_theta": 10000.0, "router_aux_loss_coef": 0.01, "tie_word_embeddings": false,
+    "use_cache": true, "vocab_size": 50304})");
+}
+
 /// Keys of deepseek-ai/DeepSeek-V3-Base.
 Json deepseek_v3() {
   return Json::parse(R"({
     "architectures": ["DeepseekV3ForCausalLM"], "attention_bias": false, "ep_size": 1, "first_k_dense_replace": 3,
     "hidden_act": "silu", "hidden_size": 7168, "initializer_range": 0.02, "intermediate_size": 18432,
     "kv_lora_rank": 512, "max_position_embeddings": 163840, "model_type": "deepseek_v3", "moe_intermediate_size": 2048,
-    "moe_layer_freq": 1, "n_group": 8, "n_routed_experts": 256, "n_shared_experts": 1, "num_attention_heads": 128,
+    "moe_layer_freq": 1, "n_group": 8, "n_routed_experts": 256, "n_shared_experts": 1, "norm_topk_prob": true,
+    "num_attention_heads": 128, "routed_scaling_factor": 2.5,
     "num_experts_per_tok": 8, "num_hidden_layers": 61, "num_key_value_heads": 128, "num_nextn_predict_layers": 1,
     "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "rms_norm_eps": 1e-06,
     "quantization_config": {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8",
@@ -276,6 +289,11 @@ TEST(HuggingFace, RefusesByNameWhatAFamilyOfTheSpecDoesNotHave) {
   refused(deepseek_v3(), "attention_bias", true, "attention_bias");
   refused(deepseek_v3(), "moe_layer_freq", 2, "moe_layer_freq");
   refused(deepseek_v3(), "quantization_config", {{"quant_method", "gptq"}}, "quantization_config");
+  refused(deepseek_v3(), "scoring_func", "softmax", "\"scoring_func\" \"softmax\"");
+  refused(deepseek_v3(), "topk_method", "greedy", "\"topk_method\" \"greedy\"");
+  refused(deepseek_v3(), "topk_group", 9, "model_c17: topk_group=9 is not in [1, 8]");
+  refused(olmoe(), "clip_qkv", 8.0, "\"clip_qkv\"");
+  refused(mixtral(), "router_jitter_noise", 0.1, "\"router_jitter_noise\"");
   refused(deepseek_v3(), "n_shared_experts", -1, "n_shared_experts");
   refused(deepseek_v3(), "qk_nope_head_dim", std::int64_t{INT64_MAX}, "qk_nope_head_dim");
 }
@@ -285,7 +303,8 @@ TEST(HuggingFace, ReadsTheFilesOfEveryFamilyAsTheirModels) {
                                                 {qwen2_5(), "qwen2.5-7b"},
                                                 {mixtral(), "mixtral-8x7b"},
                                                 {qwen3_moe(), "qwen3-30b-a3b"},
-                                                {deepseek_v3(), "deepseek-v3"}};
+                                                {deepseek_v3(), "deepseek-v3"},
+                                                {olmoe(), "olmoe-1b-7b"}};
   for (const auto& [file, name] : files) {
     ModelSpec expected = find_model(name);
     expected.name = std::string("Some-Model");
@@ -330,8 +349,9 @@ TEST(HuggingFace, ReadsMistralAsTheLlamaThatItIs) {
 // transformers 5.23, each class's __init__: MistralConfig and MixtralConfig 8 key/value heads,
 // Qwen3MoeConfig 4.
 TEST(HuggingFace, FillsHeadsAndNormAsEachClassDoes) {
-  for (auto [file, heads, eps] : {std::tuple(mistral(), 8, 1e-6), std::tuple(mixtral(), 8, 1e-5),
-                                  std::tuple(qwen3_moe(), 4, 1e-6), std::tuple(llama_3_1(), 32, 1e-6)}) {
+  for (auto [file, heads, eps] :
+       {std::tuple(mistral(), 8, 1e-6), std::tuple(mixtral(), 8, 1e-5), std::tuple(qwen3_moe(), 4, 1e-6),
+        std::tuple(llama_3_1(), 32, 1e-6), std::tuple(olmoe(), 16, 1e-5)}) {
     const std::int64_t query_heads = file["num_attention_heads"];
     file.erase("rms_norm_eps");
     EXPECT_EQ(read(file).norm_eps, eps) << file["model_type"];
@@ -357,6 +377,18 @@ TEST(HuggingFace, ReadsVariantsOfAFamily) {
             (Experts{.count = 128, .active = 8, .width = 768, .first_dense = 3, .every = 2}));
   config.erase("head_dim");  // hidden_size / heads, unlike Qwen3Config
   EXPECT_EQ(read(config).head_dim, 64);
+
+  config.erase("norm_topk_prob");  // false in Qwen3MoeConfig and OlmoeConfig, true in DeepseekV3Config
+  EXPECT_FALSE(read(config).experts->renormalised);
+  config = olmoe();
+  for (const char* key : {"norm_topk_prob", "num_experts", "num_experts_per_tok"}) config.erase(key);
+  EXPECT_EQ(read(config).experts, find_model("olmoe-1b-7b").experts);
+  config["norm_topk_prob"] = true;
+  EXPECT_TRUE(read(config).experts->renormalised);
+  config = deepseek_v3();
+  for (const char* key : {"norm_topk_prob", "n_group", "topk_group", "routed_scaling_factor", "scoring_func"})
+    config.erase(key);
+  EXPECT_EQ(read(config).experts, find_model("deepseek-v3").experts);
 
   config = deepseek_v3();
   config["q_lora_rank"] = nullptr;
@@ -435,7 +467,7 @@ TEST(HuggingFace, SurvivesDeepNesting) {
 /// Each edit drops a key or puts a value of any kind in its place; and then bytes of the text are changed.
 RC_GTEST_PROP(HuggingFace, AnswersAnyEditWithAModelOrAnError, ()) {
   Json config = *rc::gen::element(llama_3_1(), qwen3_0_6b(), gpt2(), qwen2_5(), mixtral(), mistral(),
-                                  qwen3_moe(), deepseek_v3());
+                                  qwen3_moe(), deepseek_v3(), olmoe());
   for (int edit = *rc::gen::inRange(0, 4); edit > 0; --edit) {
     auto at = config.begin();
     std::advance(at, *rc::gen::inRange<std::size_t>(0, config.size()));

@@ -48,7 +48,7 @@ TEST_P(InventoryGolden, ListsWhatTransformersWrites) {
 
 INSTANTIATE_TEST_SUITE_P(Families, InventoryGolden,
                          testing::Values("gpt2", "llama", "qwen2", "qwen3", "mixtral", "qwen3_moe",
-                                         "deepseek_v3", "mistral"),
+                                         "deepseek_v3", "mistral", "olmoe"),
                          [](const auto& family) { return std::string(family.param); });
 
 /// The comparison above must be able to fail: one extent of the configuration changed, and it does.

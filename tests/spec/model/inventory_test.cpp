@@ -76,6 +76,34 @@ TEST(Inventory, ListsAGpt2BlockInOrder) {
   EXPECT_EQ(list.at("transformer.wpe.weight").role, Role::positions);
 }
 
+/// Every expert's gate and up form one matrix [X 2G, D], every down another, the shared expert stands behind.
+TEST(Inventory, StacksTheExpertsOfABlock) {
+  ModelSpec model = find_model("deepseek-v3");
+  model.layers = 1;
+  Experts& e = *model.experts;
+  e.first_dense = 0, e.count = 3, e.active = 2, e.groups = e.active_groups = 1;
+  const Inventory list = inventory(model, 64 * 1024);
+  const std::string at = "model.layers.0.mlp.";
+  std::vector<std::string> names;
+  for (const Parameter& parameter : list.parameters)
+    if (parameter.name.starts_with(at)) names.push_back(parameter.name.substr(at.size()));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{
+                "gate.weight", "gate.e_score_correction_bias", "experts.0.gate_proj.weight",
+                "experts.0.up_proj.weight", "experts.1.gate_proj.weight", "experts.1.up_proj.weight",
+                "experts.2.gate_proj.weight", "experts.2.up_proj.weight", "experts.0.down_proj.weight",
+                "experts.1.down_proj.weight", "experts.2.down_proj.weight", "shared_experts.gate_proj.weight",
+                "shared_experts.up_proj.weight", "shared_experts.down_proj.weight"}));
+  const auto at_offset = [&](const std::string& name) { return list.at(at + name + ".weight").offset; };
+  const std::int64_t G = e.width, D = model.width;
+  for (std::int64_t x = 0; x < e.count; ++x) {
+    const std::string expert = "experts." + std::to_string(x);
+    EXPECT_EQ(at_offset(expert + ".gate_proj"), at_offset("experts.0.gate_proj") + x * 2 * G * D);
+    EXPECT_EQ(at_offset(expert + ".up_proj"), at_offset("experts.0.gate_proj") + (2 * x + 1) * G * D);
+    EXPECT_EQ(at_offset(expert + ".down_proj"), at_offset("experts.0.down_proj") + x * D * G);
+  }
+}
+
 TEST(Inventory, ListsTheMultiTokenBlockOfDeepSeekApart) {
   const ModelSpec model = find_model("deepseek-v3");
   const Inventory block = multi_token_inventory(model);
@@ -136,9 +164,21 @@ RC_GTEST_PROP(Inventory, HoldsEveryParameterOnceWithoutOverlap, ()) {
 
 RC_GTEST_PROP(Inventory, FusesQueryKeyValueAndGateUpAndAlignsTheRest, ()) {
   const std::int64_t alignment = *rc::gen::inRange<std::int64_t>(1, 130);
-  const Inventory list = inventory(tests::draw_model(), alignment);
+  ModelSpec model = tests::draw_model();
+  if (*rc::gen::arbitrary<bool>()) model.experts = tests::draw_experts(model.layers);
+  const Inventory list = inventory(model, alignment);
+  // Of a block's experts the first gate and the first down alone stand on an aligned offset.
+  const auto behind_another = [](const Parameter& parameter, const Parameter& before) {
+    return parameter.role == Role::expert_up || parameter.role == Role::shared_up ||
+           (parameter.role == Role::expert_gate && before.role == Role::expert_up) ||
+           (parameter.role == Role::expert_down && before.role == Role::expert_down);
+  };
   for (std::size_t i = 0; i < list.parameters.size(); ++i) {
     const Parameter& parameter = list.parameters[i];
+    if (i > 0 && behind_another(parameter, list.parameters[i - 1])) {
+      RC_ASSERT(parameter.offset == list.parameters[i - 1].offset + list.parameters[i - 1].size);
+      continue;
+    }
     if (parameter.role == Role::key || parameter.role == Role::value || parameter.role == Role::up) {
       const Parameter& before = list.parameters[i - 1];
       RC_ASSERT(parameter.offset == before.offset + before.size);

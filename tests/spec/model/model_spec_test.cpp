@@ -276,6 +276,28 @@ TEST(ModelSpec, C14RejectsImpossibleLatentAttention) {
   refuse([](ModelSpec& m) { m.positions = Positions::learned; });
 }
 
+TEST(ModelSpec, C17RejectsImpossibleRouting) {
+  const auto refuse = [](const std::function<void(Experts&)>& change) {
+    expect_refused("model_c17", sparse(), [&](ModelSpec& m) { change(*m.experts); });
+  };
+  refuse([](Experts& e) { e.groups = 0; });
+  refuse([](Experts& e) { e.groups = 9; });
+  refuse([](Experts& e) { e.groups = 3; });
+  refuse([](Experts& e) { e.groups = 8, e.active_groups = 8; });  // one expert has no second best
+  refuse([](Experts& e) { e.active_groups = 0; });
+  refuse([](Experts& e) { e.active_groups = 2; });
+  refuse([](Experts& e) { e.groups = 4, e.active_groups = 2, e.active = 5; });
+  for (const double factor : {0.0, -1.0, std::numeric_limits<double>::infinity(), std::nan("")})
+    refuse([&](Experts& e) { e.scaling_factor = factor; });
+  ModelSpec most = sparse();
+  most.experts->groups = 4, most.experts->active_groups = 2, most.experts->active = 4;
+  EXPECT_NO_THROW(check(most));
+}
+
+TEST(ModelSpec, C18RejectsANormAcrossHeadsWithoutANorm) {
+  expect_refused("model_c18", [](ModelSpec& m) { m.qk_norm_across_heads = true; });
+}
+
 TEST(ModelSpec, C16RejectsAnImpossibleWindow) {
   for (std::int64_t window : {std::int64_t{-1}, std::int64_t{1} << 31})
     expect_refused("model_c16", [&](ModelSpec& m) { m.window = window; });

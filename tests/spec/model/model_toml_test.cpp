@@ -96,7 +96,7 @@ TEST(ModelToml, TheDocumentedModelOfOnesOwnIsCompleteAndMinimal) {
 
 TEST(ModelToml, ReadsWhatALlamaDoesNotHave) {
   const ModelSpec deepseek = find_model("deepseek-v3");
-  EXPECT_EQ(deepseek.experts, (Experts{256, 8, 2048, 2048, 3, 1, true}));
+  EXPECT_EQ(deepseek.experts, (Experts{256, 8, 2048, 2048, 3, 1, true, Scoring::sigmoid, true, 8, 4, 2.5}));
   EXPECT_EQ(deepseek.latent, (LatentAttention{1536, 512, 64, 128}));
   EXPECT_EQ(deepseek.multi_token_layers, 1);
   EXPECT_EQ(deepseek.rope_scaling->kind, RopeScalingKind::yarn);
@@ -140,7 +140,7 @@ TEST(ModelToml, NamesWhatIsMissingOrOfAnotherType) {
   EXPECT_EQ(
       error_of(replaced("\"llama\"", "\"lama\"")),
       "m.toml:2:10: family \"lama\" is not known; give one of \"llama\", \"qwen2\", \"qwen3\", \"gpt2\", "
-      "\"mixtral\", \"qwen3_moe\", \"deepseek_v3\"");
+      "\"mixtral\", \"qwen3_moe\", \"deepseek_v3\", \"olmoe\"");
 }
 
 TEST(ModelToml, SaysWhereTheSyntaxBreaks) {

@@ -13,6 +13,7 @@ TEST(NominalSpec, SizesInNames) {
   EXPECT_DOUBLE_EQ(nominal_parameters("gpt3-1.3b").value_or(0), 1.3e9);
   EXPECT_DOUBLE_EQ(nominal_parameters("Qwen3-30B-A3B").value_or(0), 30e9);
   EXPECT_DOUBLE_EQ(nominal_parameters("gpt3-125m").value_or(0), 125e6);
+  EXPECT_DOUBLE_EQ(nominal_parameters("OLMoE-1B-7B-0924").value_or(0), 7e9);
   EXPECT_DOUBLE_EQ(nominal_parameters("llama_8B_instruct").value_or(0), 8e9);
   for (const char* name :
        {"", "b", "gpt2", "gpt2-xl", "mixtral-8x7b", "tiny-llama", "-b", "0b-x", "1.2.3b", "3e9b", "nanb"})
