@@ -111,6 +111,7 @@ const std::map<std::string_view, Rule>& rules() {
       {"aten::baddbmm", {gemm, 1}},
       {"aten::addbmm", {gemm, 1}},
       {"aten::_addmm_activation", {gemm, 1}},
+      {"aten::_grouped_mm", {gemm, 0}},  // its groups share the rows, or the summed axis
       {"aten::_scaled_dot_product_flash_attention", {fused_forward}},
       {"aten::_scaled_dot_product_flash_attention_backward", {fused_backward}},
       {"aten::_scaled_dot_product_flash_attention_for_cpu", {fused_forward}},

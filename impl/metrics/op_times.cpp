@@ -32,6 +32,12 @@ StepOp gemm_under_way() {
       return StepOp::down;
     case head:
       return StepOp::head;
+    case router:
+      return StepOp::router;
+    case routed_experts:
+      return StepOp::experts;
+    case shared_experts:
+      return StepOp::shared_experts;
     default:
       return StepOp::other_gemm;
   }

@@ -60,6 +60,10 @@ spec::step::BlockParameters<TensorOps::Weight, at::Tensor> TensorOps::acquire(st
         return Weight{matrix, matrix.defined() ? recipe : Recipe::none, {}};
       },
       [](const at::Tensor& vector) { return vector; });
+  for (Weight* weight :
+       {&weights.decoder.router, &weights.decoder.experts_gate_up, &weights.decoder.experts_down,
+        &weights.decoder.shared_gate_up, &weights.decoder.shared_down})
+    weight->recipe = Recipe::none;
   if (context_.twins && recipe != Recipe::none) {
     const WeightTwins::Block& twins = context_.twins->of(block, views.decoder, recipe);
     weights.decoder.qkv.twins = twins.qkv;

@@ -16,8 +16,11 @@
 #include "impl/ops/cross_entropy/cross_entropy.hpp"
 #include "impl/ops/linear/linear.hpp"
 #include "impl/ops/normalizer.hpp"
+#include "impl/ops/permute/permute.hpp"
 #include "impl/ops/quantise/quantise.hpp"
 #include "impl/ops/rope/rope.hpp"
+#include "impl/ops/router/router.hpp"
+#include "impl/ops/swiglu/swiglu.hpp"
 #include "spec/memory/head.hpp"
 #include "spec/ops/linear_precision.hpp"
 #include "spec/parallel/placement.hpp"
@@ -62,6 +65,7 @@ class TensorOps {
     at::Tensor value;                                              ///< [out, in]
     spec::quantise::Recipe recipe = spec::quantise::Recipe::none;  ///< of the GEMMs that read it
     quantise::Twins twins = {};                                    ///< where they are kept
+    bool defined() const { return value.defined(); }
   };
   using Vector = at::Tensor;
   /// Where a weight's gradient is summed, and whether the next GEMM starts the sum.
@@ -74,6 +78,11 @@ class TensorOps {
   struct Attention {
     attention::Forward forward;
     bool defined() const { return forward.y.defined(); }
+  };
+  struct Routing {
+    router::Choice choice;
+    permute::Order order;
+    swiglu::RowWeights row_weights() const { return {choice.weights, order.slots}; }
   };
   struct ChunkLoss {
     at::Tensor lse;  ///< [n]
@@ -168,6 +177,24 @@ class TensorOps {
   spec::step::GateGradient<TensorOps> gate_backward(const Site& site, Tensor d_gated, Tensor gate_up,
                                                     Operand kept, const Weight& gate_up_weight,
                                                     const Weight& down);
+
+  Routing route(const Site& site, const Operand& x, const Weight& router);
+  Operand router_gradient(const Site& site, Tensor d_weights, const Routing& routing, const Weight& router);
+  Operand permute(const Site& site, const Operand& x, const Routing& routing, spec::Pass pass);
+  Tensor combine(const Site& site, const Tensor& base, const Tensor& rows, const Routing& routing,
+                 spec::Pass pass);
+  Tensor grouped_linear(const Site& site, const Operand& x, const Weight& weight, const Routing& routing);
+  Tensor grouped_input_gradient(const Site& site, const Operand& dy, const Weight& weight,
+                                const Routing& routing);
+  void grouped_weight_gradient(const Site& site, const Operand& dy, const Operand& x, const Gradient& dweight,
+                               const Routing& routing);
+  Operand weighted_gate(const Site& site, const Tensor& gate_up, const Routing& routing, const Weight& down,
+                        ReadBy readers);
+  spec::step::WeightedGateGradient<TensorOps> weighted_gate_backward(const Site& site, Tensor d_gated,
+                                                                     Tensor gate_up, Operand kept,
+                                                                     const Routing& routing,
+                                                                     const Weight& gate_up_weight,
+                                                                     const Weight& down);
 
   PaddedHead padded_head(const Weight& weight, const Gradient& gradient);
   void add_padded_gradient(const PaddedHead& padded, const Gradient& gradient);

@@ -46,12 +46,28 @@ constexpr auto scaling_computed = [](const std::optional<RopeScaling>& given) {
   return given ? first_refusal(*given, computed_scaling) : std::string();
 };
 
-/// Names of tensors follow the family, and readers of checkpoints ask for those of Llama, Qwen2
-/// and Qwen3.
+constexpr std::tuple computed_experts = {
+    of(&Experts::count, any_value),
+    of(&Experts::active, any_value),
+    of(&Experts::width, any_value),
+    of(&Experts::shared_width, any_value),
+    of(&Experts::first_dense, any_value),
+    of(&Experts::every, any_value),
+    of(&Experts::router_bias, only_value(false, "a correction of router scores")),
+    of(&Experts::scoring, any_value),
+    of(&Experts::renormalised, any_value),
+    of(&Experts::groups, only_value<std::int64_t>(1, "groups of experts")),
+    of(&Experts::active_groups, any_value),
+    of(&Experts::scaling_factor, any_value)};
+static_assert(covers(experts_fields, computed_experts), "say what the trainer computes of the new field");
+
+constexpr auto experts_computed = [](const std::optional<Experts>& given) {
+  return given ? first_refusal(*given, computed_experts) : std::string();
+};
+
+/// Names of tensors follow the family; GPT-2's matrices are stored [in, out].
 constexpr auto family_with_names = [](Family family) {
-  return family == Family::llama || family == Family::qwen2 || family == Family::qwen3
-             ? ""
-             : "the parameter names of family " + std::string(to_string(family));
+  return family == Family::gpt2 ? "the parameter names of family " + std::string(to_string(family)) : "";
 };
 
 constexpr auto gated_mlp = [](Mlp mlp) { return gated(mlp) ? std::string() : "a gelu MLP"; };
@@ -59,7 +75,7 @@ constexpr auto gated_mlp = [](Mlp mlp) { return gated(mlp) ? std::string() : "a 
 /// What reference and trainer compute, in the order in which a model's features are refused.
 constexpr std::tuple computed = {
     of(&ModelSpec::latent, none_of("latent attention")),
-    of(&ModelSpec::experts, none_of("a mixture of experts")),
+    of(&ModelSpec::experts, experts_computed),
     of(&ModelSpec::multi_token_layers, only_value<std::int64_t>(0, "multi-token prediction")),
     of(&ModelSpec::norm, only_value(Norm::rms_norm, "layer_norm")),
     of(&ModelSpec::norm_bias, only_value(false, "biases of its norms")),
@@ -96,11 +112,12 @@ std::string untrainable_feature(const ModelSpec& model) { return first_refusal(m
 void require_trainable(const ModelSpec& model) {
   const std::string feature = untrainable_feature(model);
   if (feature.empty()) return;
-  throw UserError(ExitCode::usage,
-                  "model " + quote(model.name) + " cannot be trained: it has " + feature +
-                      ", which the trainer does not compute; `assay flops` and `assay audit` take it; train "
-                      "a dense Llama, Mistral, Qwen2 or Qwen3 (norm = \"rms_norm\", mlp = \"swiglu\" or "
-                      "\"geglu\"), such as \"tiny-llama\" or \"qwen3-0.6b\"");
+  throw UserError(
+      ExitCode::usage,
+      "model " + quote(model.name) + " cannot be trained: it has " + feature +
+          ", which the trainer does not compute; `assay flops` and `assay audit` take it; train "
+          "a Llama, Mistral, Mixtral, Qwen2, Qwen3 or Qwen3-MoE (norm = \"rms_norm\", mlp = \"swiglu\" or "
+          "\"geglu\"), such as \"tiny-llama\" or \"qwen3-0.6b\"");
 }
 
 }  // namespace assay::spec

@@ -18,8 +18,11 @@ struct BlockActivations {
   typename Ops::Tensor x_mid;        ///< [N, D] after the attention branch
   typename Ops::Operand normed_mid;  ///< [N, D] value of the second norm
   typename Ops::Tensor rstd_mid;     ///< [N]
-  typename Ops::Tensor gate_up;      ///< [N, 2F]
-  typename Ops::Operand gated;       ///< [N, F] value of the gated activation
+  typename Ops::Tensor gate_up;      ///< [N, 2F]; of experts [N A, 2G]
+  typename Ops::Operand gated;       ///< [N, F] value of the gated activation; of experts [N A, G], weighted
+  typename Ops::Routing routing;     ///< which experts a token visits; undefined in a dense block
+  typename Ops::Tensor shared_gate_up;  ///< [N, 2S]; undefined without shared experts
+  typename Ops::Operand shared_gated;   ///< [N, S]
 };
 
 /// Everything between one micro-batch's forward and its backward. Backward frees a block's tensors as it

@@ -2,19 +2,9 @@
 // One pre-norm decoder block, written once: x + attention(norm(x)), then + mlp(norm(.)); forward, backward
 // and what backward computes again. Every tensor lives exactly as long as it is held here: on paper that is
 // the memory plan, in the trainer the allocator's work.
-#include "spec/step/activations.hpp"
-#include "spec/step/op_set.hpp"
+#include "spec/step/experts.hpp"
 
 namespace assay::spec::step {
-
-template <class Ops>
-using DecoderWeights = DecoderParameters<typename Ops::Weight, typename Ops::Vector>;
-template <class Ops>
-using DecoderGradients = DecoderParameters<typename Ops::Gradient, typename Ops::VectorGradient>;
-
-/// Which GEMMs read a value of forward that backward needs again: where it is not kept, backward makes its
-/// own.
-constexpr ReadBy readers(bool kept) { return kept ? ReadBy::both : ReadBy::forward; }
 
 /// The rows of all tensor ranks: x [N/t, C] -> [N, C]. With one rank x itself.
 template <OpSet Ops, class Rows>
@@ -102,8 +92,13 @@ typename Ops::Tensor decoder_forward(Ops& ops, const typename Ops::Tensor& x,
                                      BlockActivations<Ops>& saved) {
   const typename Ops::Tensor x_mid = attention_forward(ops, x, weights, recompute, saved);
   if (recompute >= Recompute::attention) saved.attention = {};
-  gate_up_forward(ops, x_mid, weights, recompute, saved);
-  typename Ops::Tensor out = down_forward(ops, x_mid, weights, recompute, saved);
+  const bool sparse = weights.router.defined();
+  if (sparse)
+    experts_gate_up_forward(ops, x_mid, weights, recompute, saved);
+  else
+    gate_up_forward(ops, x_mid, weights, recompute, saved);
+  typename Ops::Tensor out = sparse ? experts_down_forward(ops, x_mid, weights, recompute, saved)
+                                    : down_forward(ops, x_mid, weights, recompute, saved);
   if (recompute == Recompute::block) {
     saved = {};
     saved.x = x;
@@ -118,7 +113,10 @@ void forward_again(Ops& ops, const DecoderWeights<Ops>& weights, BlockActivation
   const auto again = ops.recompute();
   const typename Ops::Tensor x = saved.x,
                              x_mid = attention_forward(ops, x, weights, Recompute::norms_swiglu, saved);
-  gate_up_forward(ops, x_mid, weights, Recompute::norms_swiglu, saved);
+  if (weights.router.defined())
+    experts_gate_up_forward(ops, x_mid, weights, Recompute::norms_swiglu, saved);
+  else
+    gate_up_forward(ops, x_mid, weights, Recompute::norms_swiglu, saved);
 }
 
 /// dx holds the gradient of the block's output and, on return, that of x_mid: the residual's plus the
@@ -205,7 +203,10 @@ void decoder_backward(Ops& ops, std::int64_t block, typename Ops::Tensor& dx,
     forward_again(ops, weights, saved);
   }
   ops.moment("backward of block", block, ", MLP");
-  mlp_backward(ops, dx, weights, gradients, saved);
+  if (weights.router.defined())
+    experts_backward(ops, dx, weights, gradients, saved);
+  else
+    mlp_backward(ops, dx, weights, gradients, saved);
   ops.moment("backward of block", block, ", attention");
   attention_backward(ops, dx, weights, gradients, saved);
 }

@@ -33,12 +33,35 @@ struct GateGradient {
   typename Ops::Operand d_gate_up, gated;
 };
 
+/// The same of rows that are weighted, with the gradient of their weights.
+template <class Ops>
+struct WeightedGateGradient {
+  typename Ops::Operand d_gate_up, gated;
+  typename Ops::Tensor d_weights;
+};
+
+/// Backward of the shared experts, whose first weight's gradient waits for the norm's value.
+template <class Ops>
+struct SharedGradient {
+  typename Ops::Operand d_gate_up;
+  typename Ops::Tensor d_normed;
+};
+
 /// Whether the step reads the value of forward that an op's backward can make again.
 enum class ForwardValue { read, unread };
 
 /// Which GEMMs read a value of forward: that of its linear, its weight's gradient in backward, or both. In
 /// FP8 each reads a twin of its own (spec/ops/quantise.md).
 enum class ReadBy { forward, weight_gradient, both };
+
+template <class Ops>
+using DecoderWeights = DecoderParameters<typename Ops::Weight, typename Ops::Vector>;
+template <class Ops>
+using DecoderGradients = DecoderParameters<typename Ops::Gradient, typename Ops::VectorGradient>;
+
+/// Which GEMMs read a value of forward that backward needs again: where it is not kept, backward makes its
+/// own.
+constexpr ReadBy readers(bool kept) { return kept ? ReadBy::both : ReadBy::forward; }
 
 /// Tokens [begin, begin + count) of the head's work. `times`: how many such chunks this one stands for, 1
 /// where each is computed.
@@ -50,14 +73,16 @@ struct Chunk {
 /// Four kinds of tensors, so that mixing them up does not compile: Tensor, activations and gradients;
 /// Operand, what a GEMM reads, in the type and layout that it reads; Weight, a matrix of the model; Gradient,
 /// where a weight's gradient is summed. Vector: a gain or bias; VectorGradient: where its gradient is summed.
-/// Attention: y and lse of attention's forward with what its backward needs beside them.
+/// Attention: y and lse of attention's forward with what its backward needs beside them. Routing: which
+/// experts each token visits, how much each counts, and where its rows stand among those of each expert.
 template <class Ops>
 concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor& x,
                          typename Ops::Tensor& into, typename Ops::Tensor taken,
                          const typename Ops::Operand& operand, typename Ops::Operand kept,
                          const typename Ops::Weight& weight, const typename Ops::Gradient& gradient,
                          const typename Ops::Vector& vector, const typename Ops::VectorGradient& dvector,
-                         const typename Ops::Attention& attention, typename Ops::Attention attended) {
+                         const typename Ops::Attention& attention, typename Ops::Attention attended,
+                         const typename Ops::Routing& routing) {
   { ops.model() } -> std::same_as<const ModelSpec&>;
 
   // Parameters by block: the verbs of a layout. gradients_ready is called once per block and micro-batch, in
@@ -118,6 +143,21 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
   { ops.gate(site, x, weight, ReadBy::both) } -> std::same_as<typename Ops::Operand>;
   // Weights: gate_up, which reads the gradient, and down, which reads forward's value.
   { ops.gate_backward(site, taken, taken, kept, weight, weight) } -> std::same_as<GateGradient<Ops>>;
+
+  // A mixture of experts. Rows [N A, ...] stand by expert, `permute` takes each token's row there, `combine`
+  // adds the rows of each token to its row of a tensor [N, D].
+  { ops.route(site, operand, weight) } -> std::same_as<typename Ops::Routing>;
+  // The gradient of the logits from that of the weights of rows, as GEMMs with the router's weight read it.
+  { ops.router_gradient(site, taken, routing, weight) } -> std::same_as<typename Ops::Operand>;
+  { ops.permute(site, operand, routing, Pass::forward) } -> std::same_as<typename Ops::Operand>;
+  { ops.combine(site, x, x, routing, Pass::forward) } -> std::same_as<typename Ops::Tensor>;
+  { ops.grouped_linear(site, operand, weight, routing) } -> std::same_as<typename Ops::Tensor>;
+  { ops.grouped_input_gradient(site, operand, weight, routing) } -> std::same_as<typename Ops::Tensor>;
+  ops.grouped_weight_gradient(site, operand, operand, gradient, routing);
+  { ops.weighted_gate(site, x, routing, weight, ReadBy::both) } -> std::same_as<typename Ops::Operand>;
+  {
+    ops.weighted_gate_backward(site, taken, taken, kept, routing, weight, weight)
+    } -> std::same_as<WeightedGateGradient<Ops>>;
 };
 
 /// What the LM head asks beside it: it stays in the compute type where blocks do not.

@@ -23,6 +23,12 @@ struct DecoderParameters {
   Vector norm_mlp;        ///< [D]
   Matrix gate_up;         ///< [2F, D]
   Matrix down;            ///< [D, F]
+  // Of a block with a mixture of experts, in place of gate_up and down.
+  Matrix router;           ///< [X, D]
+  Matrix experts_gate_up;  ///< [X 2G, D]: of each routed expert its gate and its up
+  Matrix experts_down;     ///< [X D, G]
+  Matrix shared_gate_up;   ///< [2S, D]
+  Matrix shared_down;      ///< [D, S]
 };
 
 /// Of any block: 0 fills `embedding`, 1..L fill `decoder`, L+1 fills `norm` and `head`.
@@ -34,18 +40,26 @@ struct BlockParameters {
   Matrix head;  ///< [V, D]; the embedding where the model ties them
 };
 
+/// A parameter of a block: by its name in the inventory, of a decoder block without "model.layers.l.", or by
+/// its role where names depend on the family and on the number of experts.
+struct Which {
+  const char* name = nullptr;
+  Role role = Role::norm;
+  constexpr Which(const char* of) : name(of) {}
+  constexpr Which(Role of) : role(of) {}
+};
+
 /// A field and the parameters that it is made of: `first` to `last`, adjacent in the flat buffer, stacked
-/// along their rows. Names are those of the inventory, of a decoder block without "model.layers.l.".
+/// along their rows.
 template <class Member>
 struct Field {
   Member member;
-  const char* first;
-  const char* last = first;
+  Which first, last = first;
 };
 template <class Member>
-Field(Member, const char*) -> Field<Member>;
+Field(Member, Which) -> Field<Member>;
 template <class Member>
-Field(Member, const char*, const char*) -> Field<Member>;
+Field(Member, Which, Which) -> Field<Member>;
 
 template <class P>
 constexpr auto decoder_fields() {
@@ -57,7 +71,12 @@ constexpr auto decoder_fields() {
                     Field{&P::output, "self_attn.o_proj.weight"},
                     Field{&P::norm_mlp, "post_attention_layernorm.weight"},
                     Field{&P::gate_up, "mlp.gate_proj.weight", "mlp.up_proj.weight"},
-                    Field{&P::down, "mlp.down_proj.weight"}};
+                    Field{&P::down, "mlp.down_proj.weight"},
+                    Field{&P::router, Role::router},
+                    Field{&P::experts_gate_up, Role::expert_gate, Role::expert_up},
+                    Field{&P::experts_down, Role::expert_down},
+                    Field{&P::shared_gate_up, Role::shared_gate, Role::shared_up},
+                    Field{&P::shared_down, Role::shared_down}};
 }
 
 /// The parameters from `first` to `last`, which stand beside each other in the flat buffer.
@@ -65,29 +84,29 @@ struct FieldRange {
   const Parameter* first = nullptr;  ///< nullptr: the model has none of that name
   std::int64_t rows = 0;             ///< of all of them
 };
+/// From the first parameter of block `block` that is `first` to the last that is `last`.
 /// Errors: SpecError inventory_c1 where there is a `first` and no `last` behind it.
-FieldRange field_range(const Inventory& inventory, const std::string& first, const std::string& last);
+FieldRange field_range(const Inventory& inventory, std::int64_t block, const Which& first, const Which& last);
 
 /// Calls fill(field, first parameter, rows) for each field of `out` that block `block` has.
 template <class Matrix, class Vector, class Fill>
 void fill_block(BlockParameters<Matrix, Vector>& out, const Inventory& inventory, std::int64_t block,
                 bool tied_embeddings, const Fill& fill) {
-  const auto one = [&](auto& field, const std::string& first, const std::string& last) {
-    if (const FieldRange range = field_range(inventory, first, last); range.first)
-      fill(field, *range.first, range.rows);
+  const auto range = [&](auto& field, const Which& first, const Which& last) {
+    if (const FieldRange of = field_range(inventory, block, first, last); of.first)
+      fill(field, *of.first, of.rows);
   };
-  const auto whole = [&](auto& field, const char* name) { one(field, name, name); };
-  if (block == 0) return whole(out.embedding, "model.embed_tokens.weight");
+  if (block == 0) return range(out.embedding, "embed_tokens.weight", "embed_tokens.weight");
   if (block + 1 == inventory.blocks) {
-    whole(out.norm, "model.norm.weight");
-    return whole(out.head, tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight");
+    range(out.norm, "norm.weight", "norm.weight");
+    if (!tied_embeddings) return range(out.head, "lm_head.weight", "lm_head.weight");
+    if (const FieldRange of = field_range(inventory, 0, "embed_tokens.weight", "embed_tokens.weight");
+        of.first)
+      fill(out.head, *of.first, of.rows);
+    return;
   }
-  const std::string prefix = "model.layers." + std::to_string(block - 1) + ".";
-  std::apply(
-      [&](const auto&... field) {
-        (one(out.decoder.*field.member, prefix + field.first, prefix + field.last), ...);
-      },
-      decoder_fields<DecoderParameters<Matrix, Vector>>());
+  std::apply([&](const auto&... field) { (range(out.decoder.*field.member, field.first, field.last), ...); },
+             decoder_fields<DecoderParameters<Matrix, Vector>>());
 }
 
 /// The same block with other types of fields: matrix(field) and vector(field) make them.

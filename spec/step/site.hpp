@@ -58,6 +58,44 @@ inline constexpr Site gate{.op = StepOp::swiglu, .component = FlopComponent::dow
 inline constexpr Site down{
     .op = StepOp::down, .component = FlopComponent::down, .value = "x", .gradient = "d_gated"};
 
+// A mixture of experts in place of the MLP.
+inline constexpr Site router{.op = StepOp::router,
+                             .component = FlopComponent::router,
+                             .value = "router_scores",
+                             .gradient = "d_normed_mid"};
+inline constexpr Site permute{.op = StepOp::permute,
+                              .component = FlopComponent::routed_experts,
+                              .value = "permuted",
+                              .purpose = Purpose::temporaries};
+inline constexpr Site experts_gate_up{.op = StepOp::experts,
+                                      .component = FlopComponent::routed_experts,
+                                      .value = "experts_gate_up",
+                                      .gradient = "d_expert_rows"};
+inline constexpr Site experts_gate{
+    .op = StepOp::swiglu, .component = FlopComponent::routed_experts, .value = "experts_gated"};
+inline constexpr Site experts_down{.op = StepOp::experts,
+                                   .component = FlopComponent::routed_experts,
+                                   .value = "expert_rows",
+                                   .purpose = Purpose::temporaries,
+                                   .gradient = "d_experts_gated"};
+inline constexpr Site combine{
+    .op = StepOp::permute, .component = FlopComponent::routed_experts, .value = "x"};
+inline constexpr Site combine_gradient{.op = StepOp::permute,
+                                       .component = FlopComponent::routed_experts,
+                                       .value = "d_normed_mid",
+                                       .purpose = Purpose::temporaries};
+inline constexpr Site shared_gate_up{.op = StepOp::shared_experts,
+                                     .component = FlopComponent::shared_experts,
+                                     .value = "shared_gate_up",
+                                     .gradient = "d_normed_shared"};
+inline constexpr Site shared_gate{
+    .op = StepOp::swiglu, .component = FlopComponent::shared_experts, .value = "shared_gated"};
+inline constexpr Site shared_down{.op = StepOp::shared_experts,
+                                  .component = FlopComponent::shared_experts,
+                                  .value = "x_shared",
+                                  .purpose = Purpose::temporaries,
+                                  .gradient = "d_shared_gated"};
+
 // The end of the model. The head works on all tokens at once, or on chunks of them.
 inline constexpr Site norm_final{.op = StepOp::rms_norm,
                                  .component = FlopComponent::head,

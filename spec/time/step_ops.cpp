@@ -38,10 +38,28 @@ std::vector<StepOpCount> optimizer_ops(const ModelSpec& model, Dtype dtype, Dtyp
 }
 
 std::string_view to_string(StepOp op) {
-  static constexpr std::string_view names[step_ops_count] = {
-      "embedding", "rms_norm",         "qkv",           "bias",           "qk_norm_rope",   "rope",
-      "attention", "attention_output", "gate_up",       "swiglu",         "down",           "quantise",
-      "head",      "other_gemm",       "cross_entropy", "zero_gradients", "clip_grad_norm", "adamw"};
+  static constexpr std::string_view names[step_ops_count] = {"embedding",
+                                                             "rms_norm",
+                                                             "qkv",
+                                                             "bias",
+                                                             "qk_norm_rope",
+                                                             "rope",
+                                                             "attention",
+                                                             "attention_output",
+                                                             "gate_up",
+                                                             "swiglu",
+                                                             "down",
+                                                             "router",
+                                                             "permute",
+                                                             "experts",
+                                                             "shared_experts",
+                                                             "quantise",
+                                                             "head",
+                                                             "other_gemm",
+                                                             "cross_entropy",
+                                                             "zero_gradients",
+                                                             "clip_grad_norm",
+                                                             "adamw"};
   return names[static_cast<std::size_t>(op)];
 }
 
@@ -61,6 +79,8 @@ StepClass class_of(StepOp op) {
     case StepOp::attention_output:
     case StepOp::gate_up:
     case StepOp::down:
+    case StepOp::experts:
+    case StepOp::shared_experts:
     case StepOp::head:
     case StepOp::other_gemm:
       return StepClass::gemm;
@@ -78,6 +98,8 @@ StepClass class_of(StepOp op) {
     case StepOp::qk_norm_rope:
     case StepOp::rope:
     case StepOp::swiglu:
+    case StepOp::router:
+    case StepOp::permute:
     case StepOp::quantise:
       return StepClass::elementwise;
   }

@@ -26,6 +26,10 @@ enum class StepOp {
   gate_up,
   swiglu,
   down,
+  router,
+  permute,  ///< rows to their experts and back
+  experts,  ///< GEMMs of the routed experts
+  shared_experts,
   quantise,
   head,
   other_gemm,
@@ -34,7 +38,7 @@ enum class StepOp {
   clip_grad_norm,
   adamw
 };
-inline constexpr std::size_t step_ops_count = 18;
+inline constexpr std::size_t step_ops_count = 22;
 std::string_view to_string(StepOp op);  ///< "attention_output"
 
 /// `recompute`: forward again, for backward's sake. A GEMM's backward is two calls.

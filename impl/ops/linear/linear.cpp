@@ -2,10 +2,13 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
+
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/metrics/op_times.hpp"
 #include "impl/ops/gemm/cuda_gemm.hpp"
 #include "impl/ops/gemm/fp8_gemm.hpp"
+#include "impl/ops/math_type.hpp"
 #include "spec/ops/bias.hpp"
 #include "spec/ops/linear.hpp"
 
@@ -29,10 +32,10 @@ at::Tensor wide(const at::Tensor& x) { return x.to(at::kFloat); }
 /// left right + added in one cuBLASLt call; undefined where that has none for these tensors, and then ATen
 /// takes over.
 at::Tensor by_library(const cuda::Gemm& gemm, std::int64_t rows, std::int64_t columns,
-                      const at::Tensor& added = {}) {
+                      const at::Tensor& added = {}, std::optional<at::ScalarType> type = {}) {
   const at::Tensor &left = gemm.left.matrix, &right = gemm.right.matrix;
   if (!left.is_cuda() || !left.is_contiguous() || !right.is_contiguous()) return {};
-  at::Tensor out = at::empty({rows, columns}, left.options());
+  at::Tensor out = at::empty({rows, columns}, left.options().dtype(type.value_or(left.scalar_type())));
   return cuda::multiply(gemm, out, added) ? out : at::Tensor();
 }
 }  // namespace
@@ -53,6 +56,15 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& weight, const at::Tens
   // The bias as a residual, which is added before the one rounding.
   return x.is_cuda() ? forward_residual(bias.expand({x.size(0), bias.size(0)}).contiguous(), x, weight)
                      : at::addmm(bias, x, weight.t());
+}
+
+at::Tensor forward_wide(const at::Tensor& x, const at::Tensor& weight) {
+  const metrics::OpScope timed(spec::time::StepPass::forward);
+  check(x, weight);
+  const at::ScalarType type = math_type(x.scalar_type());
+  const at::Tensor y =
+      by_library({.left = {x}, .right = {weight, true}}, x.size(0), weight.size(0), {}, type);
+  return y.defined() ? y : at::mm(x.to(type), weight.to(type).t());
 }
 
 at::Tensor forward_residual(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight) {

@@ -11,6 +11,9 @@ namespace assay::impl::linear {
 /// out in every function here.
 at::Tensor forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {});
 
+/// x W^T without the last rounding: in the type of sums, fp32 for bf16, else that of x.
+at::Tensor forward_wide(const at::Tensor& x, const at::Tensor& weight);
+
 /// residual + x W^T, the sum done inside the GEMM (beta = 1) where that saves a pass. residual [N, out].
 at::Tensor forward_residual(const at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight);
 

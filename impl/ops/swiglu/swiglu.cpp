@@ -32,6 +32,39 @@ at::Tensor backward(at::Tensor dy, at::Tensor gate_up, Activation activation, Fo
                           : cuda::backward(dy, gate_up, activation, value);
 }
 
+namespace {
+void check_weights(const at::Tensor& gate_up, const RowWeights& weights) {
+  TORCH_CHECK(weights.values.numel() == gate_up.size(0) && weights.slots.numel() == gate_up.size(0) &&
+                  weights.values.scalar_type() == math_type(gate_up.scalar_type()),
+              "swiglu: weights ", describe(weights.values), ", slots ", describe(weights.slots), " of ",
+              describe(gate_up));
+  check_contiguous("swiglu", {weights.values, weights.slots});
+}
+}  // namespace
+
+at::Tensor forward_weighted(const at::Tensor& gate_up, Activation activation, const RowWeights& weights) {
+  const metrics::OpScope timed(spec::time::StepOp::swiglu, spec::time::StepPass::forward);
+  check(gate_up, gate_up.size(1) - gate_up.size(1) / 2, gate_up);
+  check_contiguous("swiglu", {gate_up});
+  check_weights(gate_up, weights);
+  return gate_up.is_cpu() ? cpu::forward_weighted(gate_up, activation, weights)
+                          : cuda::forward_weighted(gate_up, activation, weights);
+}
+
+at::Tensor backward_weighted(at::Tensor dy, at::Tensor gate_up, Activation activation, ForwardValue value,
+                             const RowWeights& weights, at::Tensor dweights) {
+  const metrics::OpScope timed(spec::time::StepOp::swiglu, spec::time::StepPass::backward);
+  check(gate_up, gate_up.size(1) - gate_up.size(1) / 2, gate_up);
+  check(gate_up, dy.size(1), dy);
+  check_contiguous("swiglu", {dy, gate_up, dweights});
+  check_weights(gate_up, weights);
+  TORCH_CHECK(
+      dweights.sizes() == weights.values.sizes() && dweights.scalar_type() == weights.values.scalar_type(),
+      "swiglu: gradient of weights ", describe(dweights));
+  return gate_up.is_cpu() ? cpu::backward_weighted(dy, gate_up, activation, value, weights, dweights)
+                          : cuda::backward_weighted(dy, gate_up, activation, value, weights, dweights);
+}
+
 namespace aten {
 namespace {
 at::Tensor sigmoid_of(const at::Tensor& gate, Activation activation) {

@@ -13,6 +13,7 @@
 #include "spec/ops/qk_norm.hpp"
 #include "spec/ops/rms_norm.hpp"
 #include "spec/ops/swiglu.hpp"
+#include "spec/step/paper/rules.hpp"
 
 namespace assay::spec::paper {
 
@@ -22,45 +23,6 @@ using memory::Machine;
 using time::StepPass;
 
 namespace {
-
-constexpr std::int64_t f32_bytes = 4, f64_bytes = 8, id_bytes = 8;
-
-std::int64_t entries_of(const std::vector<std::int64_t>& shape) {
-  std::int64_t entries = 1;
-  for (const std::int64_t extent : shape) entries *= extent;
-  return entries;
-}
-
-/// Reads a version that is still there, or a twin that was made. Errors: SpecError step_c1, step_c4.
-void read(const Operand& operand, ReadBy reader) {
-  if (!operand.tensor.defined()) {
-    // step_c4
-    require((reader == ReadBy::forward ? operand.by_rows : operand.by_columns).defined(), "step_c4",
-            [] { return std::string("a GEMM reads an orientation that was not quantised"); });
-    return;
-  }
-  // step_c1
-  require(operand.defined() && operand.version == operand.tensor.storage->version, "step_c1",
-          [] { return std::string("a GEMM reads what an op has written over"); });
-}
-
-void write(const Tensor& tensor) { ++tensor.storage->version; }
-
-/// Both operands of a GEMM are in FP8, or none. Errors: SpecError step_c5.
-void match(const Site& site, bool quantised, quantise::Recipe recipe) {
-  // step_c5
-  require(quantised == (recipe != quantise::Recipe::none), "step_c5",
-          [&] { return std::string(to_string(site.op)) + ": one operand is in FP8, the other is not"; });
-}
-
-/// Inner extents of a GEMM must agree. Errors: SpecError step_c2.
-void match(const Site& site, std::int64_t ours, std::int64_t theirs) {
-  // step_c2
-  require(ours == theirs, "step_c2", [&] {
-    return std::string(to_string(site.op)) + ": inner extents " + std::to_string(ours) + " and " +
-           std::to_string(theirs);
-  });
-}
 
 /// Document numbers as attention reads them. Errors: SpecError step_c3.
 std::vector<std::int64_t> numbers_of(const std::vector<std::vector<std::int64_t>>& lengths, std::int64_t B,
@@ -106,16 +68,19 @@ void PaperOps::size_batch(std::int64_t B, std::int64_t T) {
 
 void PaperOps::micro_batches(std::int64_t times, bool first) { times_ = times, first_micro_batch_ = first; }
 
-// Parameters. All decoder blocks have the shapes of the first.
+// Parameters. All decoder blocks of a kind, dense or with experts, have the shapes of the first.
 
 step::BlockParameters<Weight, Vector> PaperOps::acquire(std::int64_t block) const {
   step::BlockParameters<Weight, Vector> out;
-  const std::int64_t end = s_.model.layers + 1, alike = block == end ? end : std::min<std::int64_t>(block, 1);
+  std::int64_t alike = block;  // the first of its kind
+  for (std::int64_t other = block - 1; block <= s_.model.layers && other >= 1; --other)
+    if (s_.model.sparse(other - 1) == s_.model.sparse(block - 1)) alike = other;
   fill_block(out, inventory_, alike, s_.model.tied_embeddings,
              [recipe = recipe_.value_or(s_.linear.of(block, s_.model.layers))](
                  auto& field, const Parameter& first, std::int64_t rows) {
+               const bool of_experts = first.role >= Role::router && first.role <= Role::shared_down;
                if constexpr (std::is_same_v<decltype(field), Weight&>)
-                 field = {rows, first.shape.at(1), recipe};
+                 field = {rows, first.shape.at(1), of_experts ? quantise::Recipe::none : recipe};
                else
                  field = {rows};
              });

@@ -58,6 +58,7 @@ struct Operand {
 struct Weight {
   std::int64_t out = 0, in = 0;
   quantise::Recipe recipe = quantise::Recipe::none;  ///< of the GEMMs that read it
+  bool defined() const { return out > 0; }
 };
 struct Vector {
   std::int64_t entries = 0;
@@ -75,6 +76,10 @@ struct VectorGradient {
 struct Attention {
   Tensor y, lse;
   bool defined() const { return y.defined(); }
+};
+/// impl/ops/router/router.hpp, impl/ops/permute/permute.hpp.
+struct Routing {
+  Tensor scores, experts, weights, slots, rows, ends;
 };
 struct ChunkLoss {
   Tensor lse;
@@ -138,6 +143,7 @@ class PaperOps {
   using Gradient = paper::Gradient;
   using VectorGradient = paper::VectorGradient;
   using Attention = paper::Attention;
+  using Routing = paper::Routing;
   using ChunkLoss = paper::ChunkLoss;
   using PaddedHead = paper::PaddedHead;
 
@@ -214,6 +220,24 @@ class PaperOps {
   step::GateGradient<PaperOps> gate_backward(const Site& site, Tensor d_gated, Tensor gate_up, Operand kept,
                                              const Weight& gate_up_weight, const Weight& down);
 
+  // A mixture of experts (paper_experts.cpp). No row is dropped: how many an expert gets changes no size.
+  Routing route(const Site& site, const Operand& x, const Weight& router);
+  Operand router_gradient(const Site& site, Tensor d_weights, const Routing& routing, const Weight& router);
+  Operand permute(const Site& site, const Operand& x, const Routing& routing, Pass pass);
+  Tensor combine(const Site& site, const Tensor& base, const Tensor& rows, const Routing& routing, Pass pass);
+  Tensor grouped_linear(const Site& site, const Operand& x, const Weight& weight, const Routing& routing);
+  Tensor grouped_input_gradient(const Site& site, const Operand& dy, const Weight& weight,
+                                const Routing& routing);
+  void grouped_weight_gradient(const Site& site, const Operand& dy, const Operand& x, const Gradient& dweight,
+                               const Routing& routing);
+  Operand weighted_gate(const Site& site, const Tensor& gate_up, const Routing& routing, const Weight& down,
+                        ReadBy readers);
+  step::WeightedGateGradient<PaperOps> weighted_gate_backward(const Site& site, Tensor d_gated,
+                                                              Tensor gate_up, Operand kept,
+                                                              const Routing& routing,
+                                                              const Weight& gate_up_weight,
+                                                              const Weight& down);
+
   PaddedHead padded_head(const Weight& weight, const Gradient& gradient);
   void add_padded_gradient(const PaddedHead&, const Gradient&) const {}
   std::int64_t head_tokens(const Operand& x) const { return x.rows; }
@@ -246,6 +270,10 @@ class PaperOps {
   void emulated(std::int64_t rows, std::int64_t inner, std::int64_t columns);
   std::int64_t operand_element(const Gemm& gemm) const;
   Count gemm_bytes(const Gemm& gemm) const;  ///< both operands read, the result written
+  void record_grouped(const Site& site, time::StepPass pass, std::int64_t rows, std::int64_t in,
+                      std::int64_t out, const Count& bytes);
+  Tensor grouped_product(const char* name, Purpose purpose, std::int64_t rows, std::int64_t in,
+                         std::int64_t out);
   void norm_scratch(std::int64_t most_rows, std::int64_t columns);
 
   /// Starts a call of the template; records until the next belong to it.

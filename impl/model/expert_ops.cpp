@@ -1,0 +1,86 @@
+// The trainer's ops of a mixture of experts.
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "impl/model/tensor_ops.hpp"
+#include "impl/ops/grouped_linear/grouped_linear.hpp"
+#include "impl/ops/linear/linear.hpp"
+#include "spec/ops/swiglu.hpp"
+
+namespace assay::impl {
+
+TensorOps::Routing TensorOps::route(const Site& site, const Operand& x, const Weight& router) {
+  const spec::Experts& how = *model().experts;
+  return run(site, {}, [&] {
+    router::Choice choice = router::forward(linear::forward_wide(x.value, router.value), how);
+    permute::Order order = permute::order(choice.experts, how.count);
+    return Routing{std::move(choice), std::move(order)};
+  });
+}
+
+TensorOps::Operand TensorOps::router_gradient(const Site& site, Tensor d_weights, const Routing& routing,
+                                              const Weight& router) {
+  return {run(site, {},
+              [&] {
+                return router::backward(d_weights, routing.choice, *model().experts,
+                                        router.value.scalar_type());
+              }),
+          {}};
+}
+
+TensorOps::Operand TensorOps::permute(const Site& site, const Operand& x, const Routing& routing,
+                                      spec::Pass pass) {
+  return {run(site, {}, [&] { return permute::gather(x.value, routing.order, pass); }), {}};
+}
+
+at::Tensor TensorOps::combine(const Site& site, const Tensor& base, const Tensor& rows,
+                              const Routing& routing, spec::Pass pass) {
+  return run(site, {}, [&] { return permute::combine(base, rows, routing.order, pass); });
+}
+
+at::Tensor TensorOps::grouped_linear(const Site& site, const Operand& x, const Weight& weight,
+                                     const Routing& routing) {
+  return run(site, {}, [&] { return grouped_linear::forward(x.value, weight.value, routing.order.ends); });
+}
+
+at::Tensor TensorOps::grouped_input_gradient(const Site& site, const Operand& dy, const Weight& weight,
+                                             const Routing& routing) {
+  return run(site, {},
+             [&] { return grouped_linear::backward_input(dy.value, weight.value, routing.order.ends); });
+}
+
+void TensorOps::grouped_weight_gradient(const Site& site, const Operand& dy, const Operand& x,
+                                        const Gradient& dweight, const Routing& routing) {
+  run(site, {}, [&] {
+    grouped_linear::backward_weight(dy.value, x.value, routing.order.ends, dweight.into, dweight.sum);
+  });
+}
+
+TensorOps::Operand TensorOps::weighted_gate(const Site& site, const Tensor& gate_up, const Routing& routing,
+                                            const Weight&, ReadBy) {
+  return {run(site, {},
+              [&] {
+                return swiglu::forward_weighted(gate_up, spec::swiglu::activation_of(model().mlp),
+                                                routing.row_weights());
+              }),
+          {}};
+}
+
+spec::step::WeightedGateGradient<TensorOps> TensorOps::weighted_gate_backward(const Site& site,
+                                                                              Tensor d_gated, Tensor gate_up,
+                                                                              Operand kept,
+                                                                              const Routing& routing,
+                                                                              const Weight&, const Weight&) {
+  const bool again = !kept.defined();
+  Tensor d_weights = at::empty_like(routing.choice.weights);
+  Tensor d_gate_up = run(site, {d_gated, gate_up}, [&] {
+    return swiglu::backward_weighted(d_gated, gate_up, spec::swiglu::activation_of(model().mlp),
+                                     again ? impl::ForwardValue::again : impl::ForwardValue::kept,
+                                     routing.row_weights(), d_weights);
+  });
+  if (again) kept = {std::move(d_gated), {}};
+  return {{std::move(d_gate_up), {}}, std::move(kept), std::move(d_weights)};
+}
+
+}  // namespace assay::impl

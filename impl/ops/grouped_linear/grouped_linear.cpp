@@ -1,0 +1,96 @@
+#include "impl/ops/grouped_linear/grouped_linear.hpp"
+
+#include <ATen/ATen.h>
+
+#include "impl/metrics/executed_flops.hpp"
+#include "impl/metrics/op_times.hpp"
+#include "impl/ops/math_type.hpp"
+#include "impl/ops/tensor_check.hpp"
+
+namespace assay::impl::grouped_linear {
+
+using spec::time::StepPass;
+
+namespace {
+
+void check(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& ends, std::int64_t inner) {
+  TORCH_CHECK(x.dim() == 2 && weight.dim() == 2 && ends.dim() == 1 && ends.scalar_type() == at::kInt &&
+                  weight.size(0) % ends.size(0) == 0 && x.size(1) == inner,
+              "grouped_linear: rows ", describe(x), ", weights ", describe(weight), ", ends ",
+              describe(ends));
+  check_contiguous("grouped_linear", {x, weight, ends});
+}
+
+/// [X out, in] as [X, out, in].
+at::Tensor by_expert(const at::Tensor& weight, const at::Tensor& ends) {
+  return weight.view({ends.size(0), -1, weight.size(1)});
+}
+
+/// As wide as sums are: bf16 GEMMs on a CPU are computed in fp32, as those of a linear.
+at::Tensor wide(const at::Tensor& x) { return x.to(math_type(x.scalar_type())); }
+
+/// Calls body(expert, first row, rows) for each expert, those without rows as well.
+template <class Body>
+void for_groups(const at::Tensor& ends, const Body& body) {
+  const at::Tensor on_host = ends.cpu();
+  const auto* end = on_host.const_data_ptr<std::int32_t>();
+  for (std::int64_t e = 0, begin = 0; e < ends.size(0); begin = end[e++]) body(e, begin, end[e] - begin);
+}
+
+/// ATen's grouped GEMM reads `ends` on the GPU. Other types have none: there the CPU reads them, group by
+/// group.
+bool by_library(const at::Tensor& x) { return x.is_cuda() && x.scalar_type() == at::kBFloat16; }
+
+/// y[rows of e] = x[rows of e] right[e]; right [X, inner, outer].
+at::Tensor multiply(const at::Tensor& x, const at::Tensor& right, const at::Tensor& ends) {
+  if (by_library(x)) return at::_grouped_mm(x, right, ends);
+  const at::Tensor left = x.is_cpu() ? wide(x) : x;
+  at::Tensor y = at::empty({x.size(0), right.size(2)}, left.options());
+  for_groups(ends, [&](std::int64_t e, std::int64_t begin, std::int64_t rows) {
+    if (rows == 0) return;
+    at::Tensor part = y.narrow(0, begin, rows);
+    at::mm_out(part, left.narrow(0, begin, rows), right[e]);
+  });
+  return y.to(x.scalar_type());
+}
+
+}  // namespace
+
+at::Tensor forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& ends) {
+  const metrics::OpScope timed(StepPass::forward);
+  check(x, weight, ends, weight.size(1));
+  const at::Tensor right = x.is_cpu() ? wide(weight) : weight;
+  return multiply(x, by_expert(right, ends).transpose(1, 2), ends);
+}
+
+at::Tensor backward_input(const at::Tensor& dy, const at::Tensor& weight, const at::Tensor& ends) {
+  const metrics::OpScope timed(StepPass::input_gradient);
+  const metrics::FlopScope scope(spec::ExecutedPass::backward);
+  check(dy, weight, ends, weight.size(0) / ends.size(0));
+  const at::Tensor right = dy.is_cpu() ? wide(weight) : weight;
+  return multiply(dy, by_expert(right, ends), ends);
+}
+
+void backward_weight(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& ends, at::Tensor dweight,
+                     linear::GradientSum sum) {
+  const metrics::OpScope timed(StepPass::weight_gradient);
+  const metrics::FlopScope scope(spec::ExecutedPass::backward);
+  check(dy, dweight, ends, dweight.size(0) / ends.size(0));
+  check(x, dweight, ends, dweight.size(1));
+  const at::Tensor into = by_expert(dweight, ends);
+  if (by_library(x)) {
+    const at::Tensor own = at::_grouped_mm(dy.t(), x, ends);
+    sum == linear::GradientSum::starts ? into.copy_(own) : into.add_(own);
+    return;
+  }
+  const at::Tensor left = wide(dy), right = wide(x);
+  const int beta = sum == linear::GradientSum::starts ? 0 : 1;
+  for_groups(ends, [&](std::int64_t e, std::int64_t begin, std::int64_t rows) {
+    if (rows > 0)
+      into[e].addmm_(left.narrow(0, begin, rows).t(), right.narrow(0, begin, rows), beta);
+    else if (beta == 0)
+      into[e].zero_();
+  });
+}
+
+}  // namespace assay::impl::grouped_linear

@@ -1,0 +1,22 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include "impl/ops/linear/linear.hpp"
+
+namespace assay::impl::grouped_linear {
+
+/// A linear of X weights, each for a range of rows: rows [ends[e-1], ends[e]) of x belong to weight e. Any
+/// number of rows may belong to a weight, none as well.                      [spec/ops/grouped_linear.md]
+/// Shapes: x [R, in], weight [X out, in], ends [X] int32 ascending to R -> y [R, out]. Meaning of R, X, in,
+/// out as here in every function. In bf16 on a GPU no size is read back by the CPU.
+at::Tensor forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& ends);
+
+/// dy [R, out] -> dx [R, in].
+at::Tensor backward_input(const at::Tensor& dy, const at::Tensor& weight, const at::Tensor& ends);
+
+/// dweight[e] += dy[rows of e]^T x[rows of e], or = where the sum starts; then those of a weight without
+/// rows are 0. dweight [X out, in] as linear::backward_weight.
+void backward_weight(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& ends, at::Tensor dweight,
+                     linear::GradientSum sum);
+
+}  // namespace assay::impl::grouped_linear

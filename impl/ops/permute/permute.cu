@@ -1,0 +1,154 @@
+// Rows to their experts and back on the GPU. The order is a counting sort that keeps the order of slots: each
+// warp counts its chunk, one block turns counts into first rows, each warp places its chunk. No result hangs
+// on which warp comes first.
+#include "impl/ops/cuda_vector.cuh"
+#include "impl/ops/permute/permute_launch.hpp"
+
+namespace assay::impl::permute::cuda {
+
+using namespace assay::impl::cuda;
+
+namespace {
+
+/// A warp's chunk, 32 slots at a time. `mine` [X]: what the warp knows of each expert.
+template <class Place>
+__device__ void walk(std::int64_t slot_count, const std::int32_t* experts, std::int32_t* mine,
+                     const Place& place) {
+  const int lane = static_cast<int>(threadIdx.x);
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * chunk;
+  for (std::int64_t s = begin + lane; s < begin + chunk; s += 32) {
+    const std::int32_t expert = s < slot_count ? experts[s] : -1;
+    const unsigned alike = __match_any_sync(0xffffffffu, expert);
+    if (expert >= 0) place(s, expert, mine[expert] + __popc(alike & ((1u << lane) - 1)));
+    __syncwarp();
+    if (expert >= 0 && __ffs(static_cast<int>(alike)) - 1 == lane) mine[expert] += __popc(alike);
+    __syncwarp();
+  }
+}
+
+__global__ void count_kernel(std::int64_t slot_count, std::int64_t X,
+                             const std::int32_t* __restrict__ experts, std::int32_t* __restrict__ counts) {
+  extern __shared__ std::int32_t mine[];
+  for (std::int64_t e = threadIdx.x; e < X; e += 32) mine[e] = 0;
+  __syncwarp();
+  walk(slot_count, experts, mine, [](std::int64_t, std::int32_t, std::int32_t) {});
+  for (std::int64_t e = threadIdx.x; e < X; e += 32) counts[blockIdx.x * X + e] = mine[e];
+}
+
+/// counts [chunks, X] become the first row of each chunk's slots of each expert.
+__global__ void first_rows_kernel(std::int64_t chunk_count, std::int64_t X, std::int32_t* __restrict__ counts,
+                                  std::int32_t* __restrict__ ends) {
+  for (std::int64_t e = threadIdx.x; e < X; e += blockDim.x) {
+    std::int32_t before = 0;
+    for (std::int64_t c = 0; c < chunk_count; ++c) {
+      const std::int32_t count = counts[c * X + e];
+      counts[c * X + e] = before;
+      before += count;
+    }
+    ends[e] = before;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0)
+    for (std::int64_t e = 1; e < X; ++e) ends[e] += ends[e - 1];
+  __syncthreads();
+  for (std::int64_t e = threadIdx.x; e < X; e += blockDim.x)
+    for (std::int64_t c = 0; c < chunk_count && e > 0; ++c) counts[c * X + e] += ends[e - 1];
+}
+
+__global__ void place_kernel(std::int64_t slot_count, std::int64_t X,
+                             const std::int32_t* __restrict__ experts,
+                             const std::int32_t* __restrict__ counts, std::int32_t* __restrict__ slots,
+                             std::int32_t* __restrict__ rows) {
+  extern __shared__ std::int32_t mine[];
+  for (std::int64_t e = threadIdx.x; e < X; e += 32) mine[e] = counts[blockIdx.x * X + e];
+  __syncwarp();
+  walk(slot_count, experts, mine, [&](std::int64_t s, std::int32_t, std::int32_t row) {
+    slots[row] = static_cast<std::int32_t>(s);
+    rows[s] = row;
+  });
+}
+
+template <class T, int width>
+__global__ void gather_kernel(const T* __restrict__ x, const std::int32_t* __restrict__ slots,
+                              T* __restrict__ y, std::int64_t D, std::int64_t A) {
+  using V = Vector<T, width>;
+  const std::int64_t row = blockIdx.x;
+  const V* from = reinterpret_cast<const V*>(x + slots[row] / A * D);
+  V* to = reinterpret_cast<V*>(y + row * D);
+  for (std::int64_t i = threadIdx.x; i < D / width; i += blockDim.x) to[i] = from[i];
+}
+
+template <class T, int width>
+__global__ void combine_kernel(const T* __restrict__ base, const T* __restrict__ from,
+                               const std::int32_t* __restrict__ rows, T* __restrict__ y, std::int64_t D,
+                               std::int64_t A) {
+  using V = Vector<T, width>;
+  const std::int64_t n = blockIdx.x;
+  for (std::int64_t i = threadIdx.x; i < D / width; i += blockDim.x) {
+    const V first = reinterpret_cast<const V*>(base + n * D)[i];
+    Math<T> sum[width];
+#pragma unroll
+    for (int k = 0; k < width; ++k) sum[k] = widen(first.element[k]);
+#pragma unroll 4
+    for (std::int64_t a = 0; a < A; ++a) {
+      const V part = reinterpret_cast<const V*>(from + rows[n * A + a] * D)[i];
+#pragma unroll
+      for (int k = 0; k < width; ++k) sum[k] += widen(part.element[k]);
+    }
+    V out;
+#pragma unroll
+    for (int k = 0; k < width; ++k) out.element[k] = narrow<T>(sum[k]);
+    reinterpret_cast<V*>(y + n * D)[i] = out;
+  }
+}
+
+}  // namespace
+
+void launch_order(std::int64_t slot_count, std::int64_t X, const std::int32_t* experts, std::int32_t* counts,
+                  std::int32_t* slots, std::int32_t* rows, std::int32_t* ends, cudaStream_t stream) {
+  const auto blocks = static_cast<unsigned>(chunks(slot_count));
+  const std::size_t shared = static_cast<std::size_t>(X) * sizeof(std::int32_t);
+  if (blocks > 0) count_kernel<<<blocks, 32, shared, stream>>>(slot_count, X, experts, counts);
+  first_rows_kernel<<<1, threads_for(X, 1024), 0, stream>>>(blocks, X, counts, ends);
+  if (blocks > 0) place_kernel<<<blocks, 32, shared, stream>>>(slot_count, X, experts, counts, slots, rows);
+  ASSAY_CUDA_CHECK_LAUNCH();
+}
+
+void launch_gather(Dtype dtype, std::int64_t row_count, std::int64_t D, std::int64_t A, const void* x,
+                   const std::int32_t* slots, void* y, cudaStream_t stream) {
+  if (row_count == 0) return;
+  with_element(dtype, [&](auto element) {
+    using T = decltype(element);
+    constexpr int width = full_width<T>;
+    const std::int64_t row = D * static_cast<std::int64_t>(sizeof(T));
+    const auto* from = static_cast<const T*>(x);
+    auto* to = static_cast<T*>(y);
+    const auto blocks = static_cast<unsigned>(row_count);
+    if (aligned_16(from, row) && aligned_16(to, row))
+      gather_kernel<T, width><<<blocks, threads_for(D / width, 256), 0, stream>>>(from, slots, to, D, A);
+    else
+      gather_kernel<T, 1><<<blocks, threads_for(D, 256), 0, stream>>>(from, slots, to, D, A);
+  });
+  ASSAY_CUDA_CHECK_LAUNCH();
+}
+
+void launch_combine(Dtype dtype, std::int64_t N, std::int64_t D, std::int64_t A, const void* base,
+                    const void* from, const std::int32_t* rows, void* y, cudaStream_t stream) {
+  if (N == 0) return;
+  with_element(dtype, [&](auto element) {
+    using T = decltype(element);
+    constexpr int width = full_width<T>;
+    const std::int64_t row = D * static_cast<std::int64_t>(sizeof(T));
+    const auto *bases = static_cast<const T*>(base), *parts = static_cast<const T*>(from);
+    auto* to = static_cast<T*>(y);
+    const auto blocks = static_cast<unsigned>(N);
+    if (aligned_16(bases, row) && aligned_16(parts, row) && aligned_16(to, row))
+      combine_kernel<T, width>
+          <<<blocks, threads_for(D / width, 256), 0, stream>>>(bases, parts, rows, to, D, A);
+    else
+      combine_kernel<T, 1><<<blocks, threads_for(D, 256), 0, stream>>>(bases, parts, rows, to, D, A);
+  });
+  ASSAY_CUDA_CHECK_LAUNCH();
+}
+
+}  // namespace assay::impl::permute::cuda

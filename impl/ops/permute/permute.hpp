@@ -1,0 +1,40 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "spec/flops/exact.hpp"
+
+namespace assay::impl::permute {
+
+/// The rows of all experts behind each other. Slot n A + a is the a-th expert of token n; a row is a slot's
+/// place among those of its expert, in the order of the slots. No row is dropped.
+struct Order {
+  at::Tensor slots;  ///< [N A] int32: the slot of each row
+  at::Tensor rows;   ///< [N, A] int32: the row of each slot
+  at::Tensor ends;   ///< [X] int32: the row behind the last of each expert
+};
+
+/// experts [N, A] int32, of `count`.                                                [spec/ops/permute.md]
+Order order(const at::Tensor& experts, std::int64_t count);
+
+/// x [N, D] -> [N A, D]: the row of token n for each expert that it visits.
+/// `pass`: whose time it is.
+at::Tensor gather(const at::Tensor& x, const Order& order, spec::Pass pass = spec::Pass::forward);
+
+/// base [N, D] + the rows of each token, [N A, D], in the order of its slots; summed in fp32 or fp64.
+at::Tensor combine(const at::Tensor& base, const at::Tensor& rows, const Order& order,
+                   spec::Pass pass = spec::Pass::forward);
+
+namespace cpu {
+decltype(permute::order) order;
+at::Tensor gather(const at::Tensor& x, const Order& order);
+at::Tensor combine(const at::Tensor& base, const at::Tensor& rows, const Order& order);
+}  // namespace cpu
+namespace cuda {
+decltype(permute::order) order;
+at::Tensor gather(const at::Tensor& x, const Order& order);
+at::Tensor combine(const at::Tensor& base, const at::Tensor& rows, const Order& order);
+}  // namespace cuda
+
+}  // namespace assay::impl::permute

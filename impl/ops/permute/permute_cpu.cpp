@@ -1,0 +1,63 @@
+#include <ATen/ATen.h>
+
+#include <vector>
+
+#include "impl/ops/cpu_math.hpp"
+#include "impl/ops/permute/permute.hpp"
+
+namespace assay::impl::permute::cpu {
+
+Order order(const at::Tensor& experts, std::int64_t count) {
+  const std::int64_t slots = experts.numel();
+  Order out{.slots = at::empty({slots}, experts.options()),
+            .rows = at::empty_like(experts),
+            .ends = at::empty({count}, experts.options())};
+  const auto* expert = experts.const_data_ptr<std::int32_t>();
+  auto *slot_of = out.slots.data_ptr<std::int32_t>(), *row_of = out.rows.data_ptr<std::int32_t>(),
+       *ends = out.ends.data_ptr<std::int32_t>();
+  std::vector<std::int32_t> next(static_cast<std::size_t>(count) + 1, 0);
+  for (std::int64_t s = 0; s < slots; ++s) ++next[static_cast<std::size_t>(expert[s]) + 1];
+  for (std::int64_t e = 0; e < count; ++e)
+    ends[e] = next[static_cast<std::size_t>(e) + 1] += next[static_cast<std::size_t>(e)];
+  for (std::int64_t s = 0; s < slots; ++s) {
+    row_of[s] = next[static_cast<std::size_t>(expert[s])]++;
+    slot_of[row_of[s]] = static_cast<std::int32_t>(s);
+  }
+  return out;
+}
+
+at::Tensor gather(const at::Tensor& x, const Order& order) {
+  const std::int64_t D = x.size(1), A = order.rows.size(1), rows = order.slots.size(0);
+  at::Tensor out = at::empty({rows, D}, x.options());
+  const auto* slots = order.slots.const_data_ptr<std::int32_t>();
+  impl::cpu::with_element(x.scalar_type(), "permute", [&](auto element) {
+    using T = decltype(element);
+    const T* from = x.const_data_ptr<T>();
+    T* to = out.data_ptr<T>();
+    impl::cpu::for_rows(rows, D,
+                        [&](std::int64_t row) { std::copy_n(from + slots[row] / A * D, D, to + row * D); });
+  });
+  return out;
+}
+
+at::Tensor combine(const at::Tensor& base, const at::Tensor& rows, const Order& order) {
+  const std::int64_t N = base.size(0), D = base.size(1), A = order.rows.size(1);
+  at::Tensor out = at::empty_like(base);
+  const auto* row_of = order.rows.const_data_ptr<std::int32_t>();
+  impl::cpu::with_element(base.scalar_type(), "combine", [&](auto element) {
+    using T = decltype(element);
+    using M = impl::cpu::Math<T>;
+    const T *bases = base.const_data_ptr<T>(), *from = rows.const_data_ptr<T>();
+    T* to = out.data_ptr<T>();
+    impl::cpu::for_rows(N, (A + 1) * D, [&](std::int64_t n) {
+      for (std::int64_t d = 0; d < D; ++d) {
+        M sum = M(bases[n * D + d]);
+        for (std::int64_t a = 0; a < A; ++a) sum += M(from[row_of[n * A + a] * D + d]);
+        to[n * D + d] = T(sum);
+      }
+    });
+  });
+  return out;
+}
+
+}  // namespace assay::impl::permute::cpu

@@ -1,0 +1,39 @@
+#include <ATen/ATen.h>
+
+#include "impl/ops/cuda_tensor.hpp"
+#include "impl/ops/permute/permute.hpp"
+#include "impl/ops/permute/permute_launch.hpp"
+
+namespace assay::impl::permute::cuda {
+
+using impl::cuda::dtype_of;
+using impl::cuda::stream;
+
+Order order(const at::Tensor& experts, std::int64_t count) {
+  const std::int64_t slots = experts.numel();
+  Order out{.slots = at::empty({slots}, experts.options()),
+            .rows = at::empty_like(experts),
+            .ends = at::empty({count}, experts.options())};
+  const at::Tensor counts = at::empty({chunks(slots), count}, experts.options());
+  launch_order(slots, count, experts.const_data_ptr<std::int32_t>(), counts.data_ptr<std::int32_t>(),
+               out.slots.data_ptr<std::int32_t>(), out.rows.data_ptr<std::int32_t>(),
+               out.ends.data_ptr<std::int32_t>(), stream());
+  return out;
+}
+
+at::Tensor gather(const at::Tensor& x, const Order& order) {
+  const std::int64_t rows = order.slots.size(0);
+  at::Tensor y = at::empty({rows, x.size(1)}, x.options());
+  launch_gather(dtype_of(x), rows, x.size(1), order.rows.size(1), x.const_data_ptr(),
+                order.slots.const_data_ptr<std::int32_t>(), y.data_ptr(), stream());
+  return y;
+}
+
+at::Tensor combine(const at::Tensor& base, const at::Tensor& rows, const Order& order) {
+  at::Tensor y = at::empty_like(base);
+  launch_combine(dtype_of(base), base.size(0), base.size(1), order.rows.size(1), base.const_data_ptr(),
+                 rows.const_data_ptr(), order.rows.const_data_ptr<std::int32_t>(), y.data_ptr(), stream());
+  return y;
+}
+
+}  // namespace assay::impl::permute::cuda

@@ -1,0 +1,187 @@
+// The paper ops of a mixture of experts: spec/step/experts.hpp over shapes.
+#include <algorithm>
+#include <utility>
+
+#include "spec/ops/linear.hpp"
+#include "spec/ops/router.hpp"
+#include "spec/ops/swiglu.hpp"
+#include "spec/step/paper/rules.hpp"
+
+namespace assay::spec::paper {
+
+using time::StepPass;
+
+namespace {
+constexpr std::int64_t index_bytes = 4;
+/// Slots that a warp of the GPU's sort counts (impl/ops/permute/permute_launch.hpp).
+constexpr std::int64_t sorted_chunk = 1024;
+}  // namespace
+
+Routing PaperOps::route(const Site& site, const Operand& x, const Weight& router) {
+  begin_op(site);
+  read(x, ReadBy::forward);
+  match(site, x.columns, router.in);
+  const std::int64_t N = x.rows, X = router.out, A = s_.model.experts->active, slots = N * A;
+  const Experts& how = *s_.model.experts;
+  const Count scores = Count(N) * X;
+  const Gemm gemm{.rows = N, .in = router.in, .out = X};
+  record_gemm(site, StepPass::forward, gemm, gemm_bytes(gemm) + scores * (statistic_ - element_));
+  // Beside the GEMM, which leaves the logits: they are read, and written as scores.
+  record(site, StepPass::forward, {Count(0), router::forward_flops({.N = N, .D = router.in}, how).vector},
+         2 * scores * statistic_ + Count(slots) * (statistic_ + index_bytes));
+  record(step::site::permute, StepPass::forward, {}, Count(slots) * 3 * index_bytes + Count(X) * index_bytes);
+  Routing out;
+  {
+    Tensor wide, wide_weight;
+    if (!on_gpu() && s_.dtype == Dtype::bf16) {
+      wide = temporary("wide_left", {N, router.in}, f32_bytes);
+      wide_weight = temporary("wide_right", {X, router.in}, f32_bytes);
+    }
+    out.scores = make(site.value, Purpose::activations, {N, X}, statistic_);
+    if (on_gpu()) temporary("gemm_workspace", {memory::gemm_workspace}, 1);
+  }
+  out.experts = make("chosen_experts", Purpose::activations, {N, A}, index_bytes);
+  out.weights = make("routing_weights", Purpose::activations, {N, A}, statistic_);
+  out.slots = make("row_slots", Purpose::activations, {slots}, index_bytes);
+  out.rows = make("slot_rows", Purpose::activations, {N, A}, index_bytes);
+  out.ends = make("expert_ends", Purpose::activations, {X}, index_bytes);
+  if (on_gpu()) temporary("expert_counts", {(slots + sorted_chunk - 1) / sorted_chunk, X}, index_bytes);
+  return out;
+}
+
+Operand PaperOps::router_gradient(const Site& site, Tensor d_weights, const Routing& routing,
+                                  const Weight& router) {
+  begin_op(site);
+  match(site, d_weights.columns(), routing.weights.columns());
+  match(site, routing.scores.columns(), router.out);
+  const std::int64_t N = d_weights.rows(), X = router.out, A = d_weights.columns();
+  record(site, StepPass::backward,
+         {Count(0), router::backward_flops({.N = N, .D = router.in}, *s_.model.experts, {}).vector},
+         Count(N) * X * (statistic_ + element_) + Count(N) * A * (2 * statistic_ + index_bytes));
+  return operand(temporary("d_logits", {N, X}, element_));
+}
+
+Operand PaperOps::permute(const Site& site, const Operand& x, const Routing& routing, Pass pass) {
+  begin_op(site);
+  read(x, ReadBy::forward);
+  match(site, x.rows, routing.rows.rows());
+  const Count bytes = (Count(x.rows) + routing.slots.rows()) * x.columns * element_;
+  record(site, pass == Pass::forward ? StepPass::forward : StepPass::backward, {},
+         bytes + Count(routing.slots.rows()) * index_bytes);
+  return operand(value(site, {routing.slots.rows(), x.columns}));
+}
+
+Tensor PaperOps::combine(const Site& site, const Tensor& base, const Tensor& rows, const Routing& routing,
+                         Pass pass) {
+  begin_op(site);
+  match(site, base.columns(), rows.columns());
+  match(site, rows.rows(), routing.slots.rows());
+  const Count added = Count(rows.rows()) * rows.columns();
+  record(site, pass == Pass::forward ? StepPass::forward : StepPass::backward, {Count(0), added},
+         (2 * Count(base.rows()) * base.columns() + added) * element_ + Count(rows.rows()) * index_bytes);
+  return value(site, base.storage->shape);
+}
+
+/// Rows of all experts times the weights of theirs; `bytes` of all operands and the result.
+void PaperOps::record_grouped(const Site& site, StepPass pass, std::int64_t rows, std::int64_t in,
+                              std::int64_t out, const Count& bytes) {
+  const Flops flops = linear::forward_flops({.N = rows, .in = in, .out = out});
+  record(site, pass, flops, bytes);
+  execute(site.component, pass == StepPass::forward ? ExecutedPass::forward : ExecutedPass::backward,
+          {.needed = flops.matmul, .masked_pairs = 0, .padding = 0, .skipped_pairs = 0, .fp8 = 0});
+}
+
+/// On a CPU bf16 is multiplied in fp32. `weight`: entries of all experts' weights.
+Tensor PaperOps::grouped_product(const char* name, Purpose purpose, std::int64_t rows, std::int64_t in,
+                                 std::int64_t out) {
+  const std::int64_t X = s_.model.experts->count;
+  Tensor left, right, wide;
+  if (!on_gpu() && s_.dtype == Dtype::bf16) {
+    left = temporary("wide_left", {rows, in}, f32_bytes);
+    right = temporary("wide_right", {X, in, out}, f32_bytes);
+    wide = temporary("wide_result", {rows, out}, f32_bytes);
+  }
+  return make(name, purpose, {rows, out}, element_);
+}
+
+Tensor PaperOps::grouped_linear(const Site& site, const Operand& x, const Weight& weight,
+                                const Routing& routing) {
+  begin_op(site);
+  read(x, ReadBy::forward);
+  match(site, x.columns, weight.in);
+  match(site, x.rows, routing.slots.rows());
+  const std::int64_t out = weight.out / routing.ends.rows();
+  record_grouped(site, StepPass::forward, x.rows, weight.in, out,
+                 (Count(x.rows) * (weight.in + out) + Count(weight.out) * weight.in) * element_);
+  return grouped_product(site.value, site.purpose, x.rows, weight.in, out);
+}
+
+Tensor PaperOps::grouped_input_gradient(const Site& site, const Operand& dy, const Weight& weight,
+                                        const Routing& routing) {
+  begin_op(site);
+  read(dy, ReadBy::forward);
+  const std::int64_t out = weight.out / routing.ends.rows();
+  match(site, dy.columns, out);
+  match(site, dy.rows, routing.slots.rows());
+  record_grouped(site, StepPass::input_gradient, dy.rows, out, weight.in,
+                 (Count(dy.rows) * (weight.in + out) + Count(weight.out) * weight.in) * element_);
+  return grouped_product(site.gradient, site.gradient_purpose, dy.rows, out, weight.in);
+}
+
+void PaperOps::grouped_weight_gradient(const Site& site, const Operand& dy, const Operand& x,
+                                       const Gradient& dweight, const Routing& routing) {
+  begin_op(site);
+  read(dy, ReadBy::weight_gradient);
+  read(x, ReadBy::weight_gradient);
+  const std::int64_t out = dweight.out / routing.ends.rows();
+  match(site, dy.columns, out);
+  match(site, x.columns, dweight.in);
+  match(site, dy.rows, x.rows);
+  const Count weight = Count(dweight.out) * dweight.in;
+  record_grouped(
+      site, StepPass::weight_gradient, x.rows, dweight.in, out,
+      Count(x.rows) * (dweight.in + out) * element_ + (dweight.starts ? 1 : 2) * weight * statistic_);
+  if (on_gpu() && s_.dtype == Dtype::bf16) temporary("d_experts", {dweight.out, dweight.in}, element_);
+  if (on_gpu() || s_.dtype != Dtype::bf16) return;
+  const Tensor left = temporary("wide_left", {x.rows, out}, f32_bytes),
+               right = temporary("wide_right", {x.rows, dweight.in}, f32_bytes);
+}
+
+Operand PaperOps::weighted_gate(const Site& site, const Tensor& gate_up, const Routing& routing,
+                                const Weight& down, ReadBy) {
+  begin_op(site);
+  const swiglu::Shape shape{.N = gate_up.rows(), .F = gate_up.columns() / 2};
+  match(site, shape.N, routing.slots.rows());
+  match(site, shape.F, down.in);
+  const Flops weighted{Count(0), Count(shape.N) * shape.F};
+  record(site, StepPass::forward,
+         swiglu::forward_flops(shape, swiglu::activation_of(s_.model.mlp)) + weighted,
+         swiglu::forward_bytes(shape, element_) + Count(shape.N) * (statistic_ + index_bytes));
+  return operand(value(site, {shape.N, shape.F}));
+}
+
+step::WeightedGateGradient<PaperOps> PaperOps::weighted_gate_backward(const Site& site, Tensor d_gated,
+                                                                      Tensor gate_up, Operand kept,
+                                                                      const Routing& routing, const Weight&,
+                                                                      const Weight&) {
+  Tensor d_weights = temporary("d_routing_weights", routing.weights.storage->shape, statistic_);
+  begin_op(site);
+  const swiglu::Shape shape{.N = gate_up.rows(), .F = gate_up.columns() / 2};
+  match(site, d_gated.columns(), shape.F);
+  const bool again = !kept.defined();
+  const Count F = Count(shape.N) * shape.F;
+  const Flops weighted{Count(0),
+                       (again ? 4 : 3) * F};  // upstream and value times the weight, their product summed
+  record(site, StepPass::backward,
+         swiglu::backward_flops(shape, swiglu::activation_of(s_.model.mlp)) + weighted,
+         swiglu::backward_bytes(shape, element_) + (again ? F * element_ : Count(0)) +
+             Count(shape.N) * (2 * statistic_ + index_bytes));
+  write(gate_up);
+  if (again) {
+    write(d_gated);
+    kept = operand(d_gated);
+  }
+  return {operand(gate_up), std::move(kept), std::move(d_weights)};
+}
+
+}  // namespace assay::spec::paper
