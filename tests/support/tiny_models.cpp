@@ -30,7 +30,7 @@ class Draws {
   std::uint64_t index_ = 0;
 };
 
-constexpr std::uint32_t model_stream = 1, batch_stream = 2, shape_stream = 3;
+constexpr std::uint32_t model_stream = 1, batch_stream = 2, shape_stream = 3, experts_stream = 4;
 
 spec::ModelSpec corner(const std::string& name, spec::Family family) {
   spec::ModelSpec model;
@@ -102,6 +102,25 @@ spec::ModelSpec tiny_model(std::uint64_t seed) {
   if (model.qkv_bias && !model.qk_norm) model.family = spec::Family::qwen2;
   if (draw.one_in(3)) model.window = draw.between(1, 8);
   model.mlp = draw.one_in(3) ? spec::Mlp::geglu : spec::Mlp::swiglu;
+  return model;
+}
+
+spec::ModelSpec sparse_model(std::uint64_t seed) {
+  Draws draw(seed, experts_stream);
+  spec::ModelSpec model = tiny_model(seed);
+  model.name += "-experts";
+  model.family = model.qk_norm ? spec::Family::qwen3_moe : spec::Family::mixtral;
+  spec::Experts experts;
+  experts.count = draw.between(1, 7);
+  experts.active = draw.between(1, experts.count);
+  experts.width = draw.between(2, 11);
+  experts.shared_width = draw.one_in(2) ? draw.between(1, 9) : 0;
+  experts.every = draw.between(1, model.layers);
+  experts.first_dense = draw.between(0, model.layers / experts.every * experts.every - 1);
+  experts.scoring = draw.one_of({spec::Scoring::softmax, spec::Scoring::sigmoid});
+  experts.renormalised = draw.one_in(2);
+  experts.scaling_factor = draw.one_of({1.0, 2.5});
+  model.experts = experts;
   return model;
 }
 

@@ -15,6 +15,10 @@ namespace assay::tests {
 /// Matrices have standard deviation 0.02 to 0.5, so that no gradient drowns in rounding.
 spec::ModelSpec tiny_model(std::uint64_t seed);
 
+/// The same with a mixture of experts in some layers or all: 1 to 7 experts of which 1 to all are visited,
+/// dense layers in between, shared experts, every scoring that the trainer computes.
+spec::ModelSpec sparse_model(std::uint64_t seed);
+
 /// Named corners that a draw might miss, each with its reason in tiny_models.cpp; every one passes
 /// spec::check.
 std::vector<spec::ModelSpec> corner_models();

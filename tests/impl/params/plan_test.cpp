@@ -23,14 +23,14 @@ struct Drawn {
 };
 
 /// Models and batches of every kind that the trainer takes, some with more activations than weights.
-Drawn draw() {
+Drawn draw(spec::ModelSpec (*model)(std::uint64_t) = tests::tiny_model) {
   const auto seed = *rc::gen::inRange<std::uint64_t>(0, 1u << 30);
   const auto between = [](std::int64_t low, std::int64_t high) {
     return *rc::gen::inRange<std::int64_t>(low, high + 1);
   };
   Drawn out;
   memory::Setting& setting = out.setting;
-  setting.model = tests::tiny_model(seed);
+  setting.model = model(seed);
   setting.model.width = between(8, 40);
   setting.model.ffn = between(8, 60);
   setting.model.vocab = between(10, 200);
@@ -72,8 +72,7 @@ std::int64_t measured_peak(const Drawn& drawn) {
   return tests::CountingAllocator::installed().peak();
 }
 
-RC_GTEST_PROP(MemoryPlanImpl, StepsOfDrawnConfigurationsTakeWhatThePlanSays, ()) {
-  const Drawn drawn = draw();
+void expect_planned(const Drawn& drawn) {
   const memory::Plan plan = memory::plan(drawn.setting);
   const std::int64_t predicted = plan.peak.to_int64(), measured = measured_peak(drawn);
   RC_LOG() << tests::describe(drawn.setting.model) << " " << tests::describe(drawn.batch) << " "
@@ -82,6 +81,12 @@ RC_GTEST_PROP(MemoryPlanImpl, StepsOfDrawnConfigurationsTakeWhatThePlanSays, ())
            << ", measured " << measured << "\n";
   RC_ASSERT(measured >= predicted);
   RC_ASSERT(measured <= predicted + most_beside(drawn));
+}
+
+RC_GTEST_PROP(MemoryPlanImpl, StepsOfDrawnConfigurationsTakeWhatThePlanSays, ()) { expect_planned(draw()); }
+
+RC_GTEST_PROP(MemoryPlanImpl, WithExpertsTheyTakeWhatThePlanSays, ()) {
+  expect_planned(draw(tests::sparse_model));
 }
 
 RC_GTEST_PROP(MemoryPlanImpl, OfATensorRankTheyTakeWhatThePlanSays, ()) {

@@ -1,0 +1,55 @@
+// labels: gpu parity property
+// The ops of a mixture of experts on a GPU.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "tests/impl/ops/parity/experts_parity.hpp"
+#include "tests/support/gpu.hpp"
+
+namespace assay::impl::cuda_experts_test {
+namespace {
+
+TEST(ExpertsCuda, RouterMatchesReference) {
+  ASSAY_NEEDS_GPU();
+  EXPECT_TRUE(rc::check([] { parity::router_matches_reference(at::kCUDA); }));
+}
+TEST(ExpertsCuda, PermuteIsAStableSort) {
+  ASSAY_NEEDS_GPU();
+  EXPECT_TRUE(rc::check([] { parity::permute_is_a_stable_sort(at::kCUDA); }));
+}
+TEST(ExpertsCuda, GroupedLinearIsALinearAnExpert) {
+  ASSAY_NEEDS_GPU();
+  EXPECT_TRUE(rc::check([] { parity::grouped_linear_is_a_linear_an_expert(at::kCUDA); }));
+}
+TEST(ExpertsCuda, WeightedGateIsAGateTimesWeights) {
+  ASSAY_NEEDS_GPU();
+  EXPECT_TRUE(rc::check([] { parity::weighted_gate_is_a_gate_times_weights(at::kCUDA); }));
+}
+
+TEST(ExpertsCuda, SameBitsTwice) {
+  ASSAY_NEEDS_GPU();
+  spec::Experts how;
+  how.count = 64, how.active = 8;
+  const at::Tensor x = tests::normal({4096, 512}, 1, at::kBFloat16).to(at::kCUDA),
+                   logits = tests::normal({4096, 64}, 2, at::kFloat).to(at::kCUDA),
+                   gate_up = tests::normal({64 * 256, 512}, 3, at::kBFloat16).to(at::kCUDA),
+                   down = tests::normal({64 * 512, 128}, 4, at::kBFloat16).to(at::kCUDA);
+  EXPECT_TRUE(tests::repeatable([&] {
+    const router::Choice choice = router::forward(logits.clone(), how);
+    const permute::Order order = permute::order(choice.experts, how.count);
+    const swiglu::RowWeights weights{choice.weights, order.slots};
+    const at::Tensor rows = permute::gather(x, order);
+    const at::Tensor hidden = grouped_linear::forward(rows, gate_up, order.ends);
+    const at::Tensor gated = swiglu::forward_weighted(hidden, swiglu::Activation::silu, weights);
+    const at::Tensor y = permute::combine(x, grouped_linear::forward(gated, down, order.ends), order);
+    const at::Tensor d_gated = grouped_linear::backward_input(permute::gather(y, order), down, order.ends);
+    at::Tensor dweights = at::empty_like(choice.weights), dw = at::zeros({64 * 256, 512}, logits.options());
+    const at::Tensor d_hidden = swiglu::backward_weighted(
+        d_gated.clone(), hidden.clone(), swiglu::Activation::silu, ForwardValue::again, weights, dweights);
+    grouped_linear::backward_weight(d_hidden, rows, order.ends, dw, linear::GradientSum::continues);
+    return std::vector{y, dweights, dw, router::backward(dweights, choice, how, at::kBFloat16)};
+  }));
+}
+
+}  // namespace
+}  // namespace assay::impl::cuda_experts_test

@@ -1,0 +1,262 @@
+#pragma once
+// The ops of a mixture of experts, on any device: the router and the order of rows against the reference's
+// definitions, grouped linears and weighted gates against those of single experts in fp64.
+#include <ATen/ATen.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "impl/ops/grouped_linear/grouped_linear.hpp"
+#include "impl/ops/math_type.hpp"
+#include "impl/ops/permute/permute.hpp"
+#include "impl/ops/router/router.hpp"
+#include "impl/ops/swiglu/swiglu.hpp"
+#include "reference/ops/router.hpp"
+#include "tests/support/tensors.hpp"
+
+namespace assay::impl::parity {
+
+using reference::Index;
+using tests::exact;
+using tests::values;
+
+/// Close, where most may be 0: the gradients of one expert's logits, of experts without rows.
+inline void expect_close(const tests::Values& got, const tests::Values& wanted,
+                         const tests::Allowed& allowed) {
+  const auto result = tests::close(got, wanted, allowed, /*zeros_expected=*/true);
+  if (!result) RC_FAIL(std::string(result.message()));
+}
+
+inline spec::Experts draw_choice() {
+  spec::Experts how;
+  how.count = *rc::gen::inRange<Index>(1, 80);
+  how.active = 1 + *rc::gen::inRange<Index>(0, 1000) % std::min<Index>(how.count, 9);
+  how.scoring = *rc::gen::element(spec::Scoring::softmax, spec::Scoring::sigmoid);
+  how.renormalised = *rc::gen::arbitrary<bool>();
+  how.scaling_factor = *rc::gen::element(1.0, 2.5);
+  return how;
+}
+
+inline reference::Tensor<double> identity(Index X) { return exact(at::eye(X, at::kDouble)); }
+
+/// Logits are multiples of 1/4: equal ones are equal in every type, others give scores apart.
+inline void router_matches_reference(at::Device device) {
+  const spec::Experts how = draw_choice();
+  const Index N = *rc::gen::inRange<Index>(0, 40), X = how.count, A = how.active;
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  const auto type = *rc::gen::element(at::kFloat, at::kDouble);
+  const at::Tensor logits = (tests::normal({N, X}, seed, at::kDouble) * 6).round().clamp(-20, 20) / 4;
+  const auto wanted =
+      reference::router::forward(exact(logits), identity(X), reference::Tensor<double>({0}), how);
+  const router::Choice got = router::forward(logits.to(type).to(device, false, /*copy=*/true), how);
+  const at::Tensor experts = got.experts.cpu();
+  RC_ASSERT(experts.numel() == static_cast<Index>(wanted.chosen.size()));
+  for (Index i = 0; i < experts.numel(); ++i)
+    RC_ASSERT(experts.const_data_ptr<std::int32_t>()[i] == wanted.chosen[static_cast<std::size_t>(i)]);
+  const tests::Rounding rounding = tests::rounding_of(type, device);
+  // exp, its argument of up to 10 in the last places, a sum of X, two divisions and a product.
+  const double relative = rounding.gamma(static_cast<double>(X + A) + 6 + 2 * rounding.exponential + 2 * 10);
+  const auto allowed = [&](const reference::Tensor<double>& of) {
+    return tests::each(of.size(), [&](Index i) { return relative * std::abs(of[i]); });
+  };
+  ASSAY_RC_CLOSE(values(got.scores), values(wanted.scores), allowed(wanted.scores));
+  ASSAY_RC_CLOSE(values(got.weights), values(wanted.weights), allowed(wanted.weights));
+
+  const auto out = *rc::gen::element(type, type == at::kFloat ? at::kBFloat16 : type);
+  const at::Tensor dweights = tests::normal({N, A}, seed + 1, type);
+  const auto gradient =
+      reference::router::backward(exact(dweights), reference::Tensor<double>({0}),
+                                  reference::Tensor<double>({0}), wanted, exact(logits), identity(X), how);
+  const at::Tensor dlogits = router::backward(dweights.to(device), got, how, out);
+  RC_ASSERT(dlogits.scalar_type() == out);
+  // Each entry is a score times a difference of sums of at most A terms, none above this.
+  const double store = tests::rounding_of(out).store;
+  const auto bound = tests::each(gradient.dx.size(), [&](Index i) {
+    const Index n = i / X;
+    double sum = 0, t = 0;
+    for (Index a = 0; a < A; ++a) {
+      sum += std::abs(exact(dweights)[n * A + a]);
+      t += wanted.scores[n * X + wanted.chosen[static_cast<std::size_t>(n * A + a)]];
+    }
+    const double of_score = how.scaling_factor * sum * (how.renormalised ? 2 / t : 1);
+    const double terms = wanted.scores[i] * 2 * of_score;
+    return 2 * relative * terms + store * (std::abs(gradient.dx[i]) + 2 * relative * terms);
+  });
+  expect_close(values(dlogits), values(gradient.dx), bound);
+}
+
+/// Rows by expert, in the order of slots; and back.
+inline void permute_is_a_stable_sort(at::Device device) {
+  const Index N = *rc::gen::element<Index>(0, 1, 3, 40, 700), A = *rc::gen::inRange<Index>(1, 6),
+              X = *rc::gen::element<Index>(1, 2, 7, 64, 300), D = *rc::gen::element<Index>(1, 5, 8, 72);
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  const auto type = tests::draw_dtype();
+  const at::Tensor experts =
+      ((tests::normal({N, A}, seed, at::kDouble).abs() * 1000).to(at::kInt) % X).to(at::kInt).contiguous();
+  std::vector<Index> wanted(static_cast<std::size_t>(N * A));
+  std::iota(wanted.begin(), wanted.end(), 0);
+  const auto* expert = experts.const_data_ptr<std::int32_t>();
+  std::stable_sort(wanted.begin(), wanted.end(), [&](Index a, Index b) { return expert[a] < expert[b]; });
+  const permute::Order order = permute::order(experts.to(device), X);
+  const at::Tensor slots = order.slots.cpu(), rows = order.rows.cpu(), ends = order.ends.cpu();
+  for (Index row = 0; row < N * A; ++row) {
+    const Index slot = slots.const_data_ptr<std::int32_t>()[row];
+    RC_ASSERT(slot == wanted[static_cast<std::size_t>(row)]);
+    RC_ASSERT(rows.const_data_ptr<std::int32_t>()[slot] == row);
+  }
+  for (Index e = 0; e < X; ++e)
+    RC_ASSERT(ends.const_data_ptr<std::int32_t>()[e] ==
+              std::count_if(expert, expert + N * A, [&](std::int32_t each) { return each <= e; }));
+
+  const at::Tensor x = tests::normal({N, D}, seed + 1, type), base = tests::normal({N, D}, seed + 2, type);
+  const at::Tensor gathered = permute::gather(x.to(device), order);
+  const at::Tensor by_row = x.index_select(0, slots.to(at::kLong).div(A, "floor"));
+  RC_ASSERT(tests::same_bits(gathered, by_row));
+  // Every row of a token is its own: base + A x, and the order of the sum is the slots'.
+  const tests::Rounding rounding = tests::rounding_of(type);
+  const auto sum = exact(base.to(at::kDouble) + x.to(at::kDouble) * static_cast<double>(A));
+  const auto terms = exact(base.to(at::kDouble).abs() + x.to(at::kDouble).abs() * static_cast<double>(A));
+  const at::Tensor combined = permute::combine(base.to(device), gathered, order);
+  ASSAY_RC_CLOSE(values(combined), values(sum), tests::each(sum.size(), [&](Index i) {
+                   return rounding.stored(sum[i], rounding.gamma(static_cast<double>(A + 1)) * terms[i]);
+                 }));
+}
+
+struct GroupedDrawn {
+  at::Device device;
+  at::ScalarType type = tests::draw_dtype();
+  Index X = *rc::gen::element<Index>(1, 2, 5, 9), in = tests::draw_extent(device, 24, 128),
+        out = tests::draw_extent(device, 24, 128);
+  std::uint64_t seed = *rc::gen::arbitrary<std::uint64_t>();
+  std::vector<Index> counts = draw_counts();
+  Index R = std::accumulate(counts.begin(), counts.end(), Index{0});
+  at::Tensor x = tests::normal({R, in}, seed, type), dy = tests::normal({R, out}, seed + 1, type),
+             weight = tests::normal({X * out, in}, seed + 2, type);
+
+  /// Rows of each expert; often none.
+  std::vector<Index> draw_counts() const {
+    std::vector<Index> counts(static_cast<std::size_t>(X));
+    for (Index& count : counts) count = *rc::gen::element<Index>(0, 0, 1, 3, 20, 130);
+    return counts;
+  }
+  at::Tensor ends() const {
+    at::Tensor ends = at::empty({X}, at::kInt);
+    std::partial_sum(counts.begin(), counts.end(), ends.data_ptr<std::int32_t>());
+    return ends.to(device);
+  }
+  template <class Body>
+  void each_expert(const Body& body) const {
+    Index begin = 0;
+    for (Index e = 0; e < X; begin += counts[static_cast<std::size_t>(e++)])
+      body(e, begin, counts[static_cast<std::size_t>(e)]);
+  }
+};
+
+/// `result` in fp64 and the sums of its terms' sizes, [rows, columns] each; `count` terms an entry.
+inline void expect_sums(const at::Tensor& got, const at::Tensor& result, const at::Tensor& sizes, Index count,
+                        const tests::Rounding& rounding) {
+  const auto wanted = exact(result), terms = exact(sizes);
+  expect_close(values(got), values(wanted), tests::each(wanted.size(), [&](Index i) {
+                 return rounding.stored(wanted[i], rounding.gamma(static_cast<double>(count + 2)) * terms[i]);
+               }));
+}
+
+inline void grouped_linear_is_a_linear_an_expert(at::Device device) {
+  const GroupedDrawn d{device};
+  const at::Tensor ends = d.ends(), x = d.x.to(at::kDouble), dy = d.dy.to(at::kDouble),
+                   weight = d.weight.to(at::kDouble).view({d.X, d.out, d.in});
+  const tests::Rounding rounding = tests::rounding_of(d.type);
+  at::Tensor y = at::zeros({d.R, d.out}, at::kDouble), y_sizes = y.clone(),
+             dx = at::zeros({d.R, d.in}, at::kDouble), dx_sizes = dx.clone();
+  d.each_expert([&](Index e, Index begin, Index rows) {
+    const auto of = [&](const at::Tensor& all) { return all.narrow(0, begin, rows); };
+    of(y).copy_(of(x).mm(weight[e].t()));
+    of(y_sizes).copy_(of(x).abs().mm(weight[e].t().abs()));
+    of(dx).copy_(of(dy).mm(weight[e]));
+    of(dx_sizes).copy_(of(dy).abs().mm(weight[e].abs()));
+  });
+  expect_sums(grouped_linear::forward(d.x.to(device), d.weight.to(device), ends), y, y_sizes, d.in, rounding);
+  expect_sums(grouped_linear::backward_input(d.dy.to(device), d.weight.to(device), ends), dx, dx_sizes, d.out,
+              rounding);
+
+  const at::ScalarType sum_type = math_type(d.type);
+  for (const auto sum : {linear::GradientSum::starts, linear::GradientSum::continues}) {
+    const at::Tensor before = tests::normal({d.X * d.out, d.in}, d.seed + 3, sum_type);
+    at::Tensor dweight = before.to(at::kDouble).view({d.X, d.out, d.in}).clone(), sizes = dweight.abs();
+    if (sum == linear::GradientSum::starts) dweight.zero_(), sizes.zero_();
+    Index most = 0;
+    at::Tensor rounded = at::zeros_like(sizes);  // ATen's grouped GEMM rounds each gradient to bf16 first
+    d.each_expert([&](Index e, Index begin, Index rows) {
+      const at::Tensor own = dy.narrow(0, begin, rows).t().mm(x.narrow(0, begin, rows));
+      dweight[e] += own;
+      rounded[e] = own.abs();
+      sizes[e] += dy.narrow(0, begin, rows).t().abs().mm(x.narrow(0, begin, rows).abs());
+      most = std::max(most, rows);
+    });
+    at::Tensor into = before.to(device, false, /*copy=*/true);
+    grouped_linear::backward_weight(d.dy.to(device), d.x.to(device), ends, into, sum);
+    const double store = device.is_cuda() && d.type == at::kBFloat16 ? unit_roundoff(Dtype::bf16) : 0;
+    const auto wanted = exact(dweight.view({-1, d.in})), terms = exact(sizes.view({-1, d.in})),
+               own = exact(rounded.view({-1, d.in}));
+    const tests::Rounding of_sum = tests::rounding_of(sum_type);
+    expect_close(values(into), values(wanted), tests::each(wanted.size(), [&](Index i) {
+                   const double bound = of_sum.gamma(static_cast<double>(most + 2)) * terms[i];
+                   return bound + store * (own[i] + bound);
+                 }));
+  }
+}
+
+/// A weighted gate is a gate whose rows are multiplied, and the gradient of a weight what it is multiplied
+/// with.
+inline void weighted_gate_is_a_gate_times_weights(at::Device device) {
+  const Index N = *rc::gen::inRange<Index>(0, 30), F = tests::draw_extent(device, 40, 600);
+  const auto type = tests::draw_dtype();
+  const auto activation = *rc::gen::element(swiglu::Activation::silu, swiglu::Activation::gelu_tanh);
+  const auto value = *rc::gen::element(ForwardValue::again, ForwardValue::kept);
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  const at::Tensor in = tests::normal({N, 2 * F}, seed, type), dy = tests::normal({N, F}, seed + 1, type),
+                   weights = tests::normal({N, 1}, seed + 2, math_type(type)),
+                   slots = at::arange(N - 1, -1, -1, at::kInt);
+  const at::Tensor of_row = weights.flip(0).to(at::kDouble);  // slots turn the order around
+  const at::Tensor wide = in.to(at::kDouble), gated = swiglu::aten::forward(wide, activation);
+  const swiglu::RowWeights rows{weights.to(device), slots.to(device)};
+  const tests::Rounding rounding = tests::rounding_of(type, device);
+  const auto expect = [&](const at::Tensor& got, const at::Tensor& result, const at::Tensor& sizes,
+                          double roundings) {
+    const auto wanted = exact(result), terms = exact(sizes);
+    ASSAY_RC_CLOSE(values(got), values(wanted), tests::each(wanted.size(), [&](Index i) {
+                     return rounding.stored(wanted[i],
+                                            rounding.gamma(roundings) * terms[i] + rounding.smallest);
+                   }));
+  };
+  // swiglu's bounds (swiglu_parity.hpp) are of single entries; here all sizes are taken for what they are at
+  // most.
+  const at::Tensor gate = wide.narrow(1, 0, F).abs(), up = wide.narrow(1, F, F).abs(),
+                   upstream = dy.to(at::kDouble);
+  const double relative = 40 + 4 * rounding.exponential;
+  expect(swiglu::forward_weighted(in.to(device), activation, rows), gated * of_row,
+         gate * up * of_row.abs() * (1 + gate * gate), relative);
+
+  at::Tensor d = dy.to(device, false, /*copy=*/true), dweights = at::full_like(rows.values, 7);
+  const at::Tensor gradient =
+      swiglu::backward_weighted(d, in.to(device, false, /*copy=*/true), activation, value, rows, dweights);
+  at::Tensor wide_dy = upstream * of_row;
+  const at::Tensor wanted =
+      swiglu::aten::backward(wide_dy.clone(), wide.clone(), activation, ForwardValue::kept);
+  const at::Tensor slope = (1 + gate) * (1 + gate) * (1 + gate);
+  expect(gradient, wanted, at::cat({wide_dy.abs() * up * slope, wide_dy.abs() * gate * slope}, 1), relative);
+  if (value == ForwardValue::again)
+    expect(d, gated * of_row, gate * up * of_row.abs() * (1 + gate * gate), relative);
+  else
+    RC_ASSERT(tests::same_bits(d, dy));
+  const auto sums = exact((upstream * gated).sum(1, true).flip(0)),
+             sizes = exact((upstream.abs() * gate * up * (1 + gate * gate)).sum(1, true).flip(0));
+  const tests::Rounding of_sum = tests::rounding_of(math_type(type), device);
+  ASSAY_RC_CLOSE(values(dweights), values(sums), tests::each(sums.size(), [&](Index i) {
+                   return of_sum.gamma(static_cast<double>(F) + relative) * sizes[i] + of_sum.smallest;
+                 }));
+}
+
+}  // namespace assay::impl::parity
