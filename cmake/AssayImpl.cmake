@@ -35,7 +35,28 @@ set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib" ${ASSAY_TORCH_ROOT}/lib ${ASSAY_NVIDIA_
 
 file(GLOB_RECURSE impl_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/impl/*.cpp ${CMAKE_SOURCE_DIR}/impl/*.cu)
 list(FILTER impl_sources EXCLUDE REGEX "/impl/(cli|report)/")
-add_library(assay_impl SHARED ${impl_sources})
+# Grouped GEMMs for Hopper by CUTLASS, whose headers ci/setup keeps beside the toolchain. They are compiled for that GPU
+# alone, and without the headers not at all: then ATen's grouped GEMM serves.
+set(grouped_gemm ${CMAKE_SOURCE_DIR}/impl/ops/grouped_linear/grouped_gemm.cu)
+list(REMOVE_ITEM impl_sources ${grouped_gemm})
+file(STRINGS ${CMAKE_SOURCE_DIR}/ci/toolchain/cutlass.txt cutlass_version REGEX "^nvidia-cutlass==")
+string(REPLACE "nvidia-cutlass==" "" cutlass_version "${cutlass_version}")
+file(REAL_PATH ${CMAKE_SOURCE_DIR}/.toolchain toolchain_folder)
+cmake_path(GET toolchain_folder PARENT_PATH toolchain_home)
+find_path(ASSAY_CUTLASS_INCLUDE cutlass/cutlass.h PATHS ${toolchain_home}/cutlass-${cutlass_version}/include NO_DEFAULT_PATH)
+if(ASSAY_CUTLASS_INCLUDE AND "90a-real" IN_LIST ASSAY_CUDA_ARCHITECTURES)
+  add_library(assay_grouped_gemm OBJECT ${grouped_gemm})
+  set_target_properties(assay_grouped_gemm PROPERTIES CUDA_ARCHITECTURES 90a-real POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(assay_grouped_gemm SYSTEM PRIVATE ${ASSAY_CUTLASS_INCLUDE})
+  target_include_directories(assay_grouped_gemm PRIVATE ${CMAKE_SOURCE_DIR})
+  target_compile_options(assay_grouped_gemm PRIVATE --expt-relaxed-constexpr)
+  add_library(assay_impl SHARED ${impl_sources} $<TARGET_OBJECTS:assay_grouped_gemm>)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/ops/grouped_linear/grouped_linear_cuda.cpp PROPERTIES
+    COMPILE_DEFINITIONS ASSAY_CUTLASS SKIP_UNITY_BUILD_INCLUSION ON)
+else()
+  message(STATUS "no headers of CUTLASS ${cutlass_version} beside ${toolchain_folder}: grouped GEMMs by ATen (ci/setup fetches them)")
+  add_library(assay_impl SHARED ${impl_sources})
+endif()
 add_library(assay::impl ALIAS assay_impl)
 # The cuBLASLt that libtorch itself uses, by its own name: two copies in one process would not share a handle. It is found
 # here and linked by name: as a path its folder would enter the run path again, against the order given above.

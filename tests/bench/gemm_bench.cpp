@@ -1,10 +1,12 @@
 // What the GEMMs of a decoder block's linears reach on this GPU, in bf16 and in FP8, without their casts:
 //   gemm_bench [8b | 1.36b | SHAPE] [seconds]
+//   gemm_bench grouped [seconds]: the grouped GEMMs of experts, beside ATen's
 // SHAPE: tokens x in x out, "16384x4096x6144". One line for each linear, pass and arithmetic: TFLOP/s of the
 // library's first choice and of the fastest of 8 candidates, each after half of `seconds` (0.3) of its own
 // load, twice, back to back.
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
 #include <c10/core/InferenceMode.h>
 #include <cuda_runtime_api.h>
 
@@ -12,10 +14,13 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "impl/ops/gemm/cuda_gemm.hpp"
+#include "impl/ops/grouped_linear/grouped_gemm.hpp"
+#include "impl/ops/grouped_linear/grouped_linear.hpp"
 
 namespace assay::impl {
 namespace {
@@ -135,6 +140,80 @@ class Bench {
   const double seconds_;
 };
 
+struct Grouped {
+  const char* name;
+  std::int64_t rows, experts, width, inner;  ///< D and G
+};
+const std::vector<Grouped> grouped = {{"olmoe-1b-7b", 131072, 64, 2048, 1024},
+                                      {"qwen3-30b-a3b", 131072, 128, 2048, 768},
+                                      {"mixtral-8x7b", 32768, 8, 4096, 14336},
+                                      {"deepseek-v3 ep", 32768, 8, 7168, 2048}};
+
+/// Rows of experts, the same for each or growing linearly from the first to the last.
+at::Tensor ends_of(const Grouped& g, bool skewed) {
+  at::Tensor ends = at::empty({g.experts}, at::kInt);
+  for (std::int64_t e = 1; e <= g.experts; ++e)
+    ends.data_ptr<std::int32_t>()[e - 1] = static_cast<std::int32_t>(
+        skewed ? g.rows * e * (e + 1) / (g.experts * (g.experts + 1)) : g.rows * e / g.experts);
+  return ends.to(at::kCUDA);
+}
+
+double milliseconds(double seconds, const std::function<void()>& call) {
+  at::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
+  double best = 0;
+  for (int round = 0; round < 2; ++round) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds / 4);
+    while (std::chrono::steady_clock::now() < until) {
+      for (int i = 0; i < 5; ++i) call();
+      at::cuda::getCurrentCUDAStream().synchronize();
+    }
+    int calls = 0;
+    begin.record();
+    for (; calls < 20; ++calls) call();
+    end.record();
+    end.synchronize();
+    const double each = begin.elapsed_time(end) / calls;
+    best = round == 0 ? each : std::min(best, each);
+  }
+  return best;
+}
+
+void grouped_line(const Grouped& g, double seconds) {
+  using grouped_linear::cuda::Part;
+  for (const bool skewed : {false, true}) {
+    const at::Tensor ends = ends_of(g, skewed);
+    for (const bool down : {false, true}) {
+      const std::int64_t in = down ? g.inner : g.width, out = down ? g.width : 2 * g.inner;
+      const at::Tensor x = normal(g.rows, in, at::kBFloat16), dy = normal(g.rows, out, at::kBFloat16),
+                       w = normal(g.experts * out, in, at::kBFloat16), y = at::empty_like(dy),
+                       dx = at::empty_like(x), dw = at::zeros({g.experts * out, in}, gpu(at::kFloat)),
+                       w3 = w.view({g.experts, out, in});
+      const double tera =
+          2e-12 * static_cast<double>(g.rows) * static_cast<double>(in) * static_cast<double>(out);
+      const auto line = [&](const char* pass, const std::function<bool()>& ours,
+                            const std::function<void()>& theirs) {
+        const double aten = milliseconds(seconds, theirs);
+        const bool has = ours();
+        const double own = has ? milliseconds(seconds, [&] { ours(); }) : 0;
+        std::printf("%-15s %-7s %-8s %-10s own %7.3f ms %5.0f TFLOP/s   ATen %7.3f ms %5.0f TFLOP/s\n",
+                    g.name, skewed ? "skewed" : "even", down ? "down" : "gate+up", pass, own,
+                    has ? 1e3 * tera / own : 0, aten, 1e3 * tera / aten);
+        std::fflush(stdout);
+      };
+      using grouped_linear::cuda::multiply;
+      line(
+          "forward", [&] { return multiply(Part::forward, x, w, ends, y); },
+          [&] { at::_grouped_mm(x, w3.transpose(1, 2), ends); });
+      line(
+          "dgrad", [&] { return multiply(Part::input_gradient, dy, w, ends, dx); },
+          [&] { at::_grouped_mm(dy, w3, ends); });
+      line(
+          "wgrad +=", [&] { return multiply(Part::weight_gradient, dy, x, ends, dw, true); },
+          [&] { dw.view_as(w3).add_(at::_grouped_mm(dy.t(), x, ends)); });
+    }
+  }
+}
+
 /// Load until the clock is that of a long run.
 void settle() {
   const at::Tensor a = normal(8192, 8192, at::kBFloat16), b = normal(8192, 8192, at::kBFloat16);
@@ -153,16 +232,19 @@ int main(int count, char** arguments) {
   const c10::InferenceMode no_autograd;
   const std::string which = count > 1 ? arguments[1] : "";
   std::vector<Linear> linears;
+  const bool of_experts = which == "grouped";
   long long tokens = 0, in = 0, out = 0;
   if (std::sscanf(which.c_str(), "%lldx%lldx%lld", &tokens, &in, &out) == 3) {
     linears = {{which, tokens, in, out}};
+  } else if (of_experts) {
   } else if (which.empty() || which == "8b" || which == "1.36b") {
     if (which != "1.36b") linears = llama_8b;
     if (which != "8b") linears.insert(linears.end(), llama_1b.begin(), llama_1b.end());
   } else {
-    std::fprintf(stderr,
-                 "gemm_bench: \"%s\" is neither 8b, 1.36b nor tokens x in x out, \"16384x4096x6144\"\n",
-                 which.c_str());
+    std::fprintf(
+        stderr,
+        "gemm_bench: \"%s\" is neither 8b, 1.36b, grouped nor tokens x in x out, \"16384x4096x6144\"\n",
+        which.c_str());
     return 2;
   }
   if (at::cuda::device_count() == 0) {
@@ -174,6 +256,9 @@ int main(int count, char** arguments) {
   std::printf("%s, CUDA %d.%d\n", at::cuda::getCurrentDeviceProperties()->name, version / 1000,
               version % 1000 / 10);
   settle();
-  const Bench bench(count > 2 ? std::atof(arguments[2]) : 0.3);
+  const double seconds = count > 2 ? std::atof(arguments[2]) : 0.3;
+  const Bench bench(seconds);
+  for (const Grouped& each : grouped)
+    if (of_experts) grouped_line(each, seconds);
   for (const Linear& each : linears) bench.linear(each);
 }

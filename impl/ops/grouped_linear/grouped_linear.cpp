@@ -4,6 +4,7 @@
 
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/metrics/op_times.hpp"
+#include "impl/ops/grouped_linear/grouped_gemm.hpp"
 #include "impl/ops/math_type.hpp"
 #include "impl/ops/tensor_check.hpp"
 
@@ -37,21 +38,29 @@ void for_groups(const at::Tensor& ends, const Body& body) {
   for (std::int64_t e = 0, begin = 0; e < ends.size(0); begin = end[e++]) body(e, begin, end[e] - begin);
 }
 
-/// ATen's grouped GEMM reads `ends` on the GPU; it takes bf16 rows of whole 16 bytes. Of all else the CPU
-/// reads `ends` and calls group by group.
+/// Our own and ATen's grouped GEMMs read `ends` on the GPU; they take bf16 rows of whole 16 bytes. Of all
+/// else the CPU reads `ends` and calls group by group.
 bool by_library(const at::Tensor& x, std::int64_t in, std::int64_t out) {
   return x.is_cuda() && x.scalar_type() == at::kBFloat16 && in % 8 == 0 && out % 8 == 0 && x.size(0) > 0;
 }
 
-/// y[rows of e] = x[rows of e] right[e]; right [X, inner, outer].
-at::Tensor multiply(const at::Tensor& x, const at::Tensor& right, const at::Tensor& ends) {
-  if (by_library(x, right.size(1), right.size(2))) return at::_grouped_mm(x, right, ends);
-  const at::Tensor left = x.is_cpu() ? wide(x) : x;
-  at::Tensor y = at::empty({x.size(0), right.size(2)}, left.options());
+/// y[rows of e] = x[rows of e] right[e]; right [X, inner, outer], as wide as `weight` on a GPU.
+at::Tensor multiply(cuda::Part part, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& ends) {
+  const auto of_pass = [&](const at::Tensor& matrix) {
+    const at::Tensor right = by_expert(matrix, ends);
+    return part == cuda::Part::forward ? right.transpose(1, 2) : right;
+  };
+  const std::int64_t outer = of_pass(weight).size(2);
+  if (by_library(x, x.size(1), outer)) {
+    at::Tensor y = at::empty({x.size(0), outer}, x.options());
+    return cuda::multiply(part, x, weight, ends, y) ? y : at::_grouped_mm(x, of_pass(weight), ends);
+  }
+  const at::Tensor right = of_pass(x.is_cpu() ? wide(weight) : weight), left = x.is_cpu() ? wide(x) : x;
+  at::Tensor y = at::empty({x.size(0), outer}, left.options());
   for_groups(ends, [&](std::int64_t e, std::int64_t begin, std::int64_t rows) {
     if (rows == 0) return;
-    at::Tensor part = y.narrow(0, begin, rows);
-    at::mm_out(part, left.narrow(0, begin, rows), right[e]);
+    at::Tensor part_of_y = y.narrow(0, begin, rows);
+    at::mm_out(part_of_y, left.narrow(0, begin, rows), right[e]);
   });
   return y.to(x.scalar_type());
 }
@@ -61,16 +70,14 @@ at::Tensor multiply(const at::Tensor& x, const at::Tensor& right, const at::Tens
 at::Tensor forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& ends) {
   const metrics::OpScope timed(StepPass::forward);
   check(x, weight, ends, weight.size(1));
-  const at::Tensor right = x.is_cpu() ? wide(weight) : weight;
-  return multiply(x, by_expert(right, ends).transpose(1, 2), ends);
+  return multiply(cuda::Part::forward, x, weight, ends);
 }
 
 at::Tensor backward_input(const at::Tensor& dy, const at::Tensor& weight, const at::Tensor& ends) {
   const metrics::OpScope timed(StepPass::input_gradient);
   const metrics::FlopScope scope(spec::ExecutedPass::backward);
   check(dy, weight, ends, weight.size(0) / ends.size(0));
-  const at::Tensor right = dy.is_cpu() ? wide(weight) : weight;
-  return multiply(dy, by_expert(right, ends), ends);
+  return multiply(cuda::Part::input_gradient, dy, weight, ends);
 }
 
 void backward_weight(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& ends, at::Tensor dweight,
@@ -81,6 +88,9 @@ void backward_weight(const at::Tensor& dy, const at::Tensor& x, const at::Tensor
   check(x, dweight, ends, dweight.size(1));
   const at::Tensor into = by_expert(dweight, ends);
   if (by_library(x, dy.size(1), x.size(1))) {
+    if (cuda::multiply(cuda::Part::weight_gradient, dy, x, ends, dweight,
+                       sum == linear::GradientSum::continues))
+      return;
     const at::Tensor own = at::_grouped_mm(dy.t(), x, ends);
     sum == linear::GradientSum::starts ? into.copy_(own) : into.add_(own);
     return;

@@ -19,4 +19,13 @@ at::Tensor backward_input(const at::Tensor& dy, const at::Tensor& weight, const 
 void backward_weight(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& ends, at::Tensor dweight,
                      linear::GradientSum sum);
 
+namespace cuda {
+enum class Part;
+/// One of the three by our own kernels, CUTLASS's, into `result` [R, ...] or [X out, in]; `left` and `right`
+/// as grouped_gemm.hpp says, bf16, contiguous, extents of whole 16 bytes. False, nothing written, where this
+/// GPU or build has none.
+bool multiply(Part part, const at::Tensor& left, const at::Tensor& right, const at::Tensor& ends,
+              at::Tensor result, bool adds = false);
+}  // namespace cuda
+
 }  // namespace assay::impl::grouped_linear

@@ -1,0 +1,208 @@
+// Grouped GEMMs by CUTLASS's persistent kernels for Hopper (TMA, warp groups that load and that multiply). A
+// first kernel writes each expert's problem from the ends of its rows, so that the CPU knows no size. The
+// weight gradient is summed in the GEMM's own write-back, in fp32.
+#include <cutlass/cutlass.h>
+#include <cutlass/gemm/device/gemm_universal_adapter.h>
+#include <cute/tensor.hpp>
+#include <cutlass/epilogue/collective/collective_builder.hpp>
+#include <cutlass/epilogue/fusion/operations.hpp>
+#include <cutlass/gemm/collective/collective_builder.hpp>
+#include <cutlass/gemm/group_array_problem_shape.hpp>
+#include <cutlass/gemm/kernel/gemm_universal.hpp>
+
+#include "impl/ops/grouped_linear/grouped_gemm.hpp"
+
+namespace assay::impl::grouped_linear::cuda {
+
+namespace {
+
+using cute::_1;
+using cute::_128;
+using cute::_2;
+using cute::_256;
+using cute::_64;
+using Element = cutlass::bfloat16_t;
+using Row = cutlass::layout::RowMajor;
+using Column = cutlass::layout::ColumnMajor;
+using Problems = cutlass::gemm::GroupProblemShape<cute::Shape<int, int, int>>;
+using Problem = Problems::UnderlyingProblemShape;
+
+/// left [M, K] and right [K, N] as they lie in memory, the result's type, and whether one is added.
+template <class LayoutLeft, class LayoutRight, class Result_, class Added>
+struct Kernels {
+  using Result = Result_;
+  using Tile = cute::Shape<_128, _256, _64>;
+  using Cluster = cute::Shape<_2, _1, _1>;
+  static constexpr int aligned = 128 / cutlass::sizeof_bits<Element>::value;
+  static constexpr int aligned_result = 128 / cutlass::sizeof_bits<Result>::value;
+  using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
+      cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster,
+      cutlass::epilogue::collective::EpilogueTileAuto, float, float, Added, Row*, aligned_result, Result,
+      Row*, aligned_result, cutlass::epilogue::PtrArrayTmaWarpSpecializedCooperative,
+      cutlass::epilogue::fusion::LinearCombination<Result, float, Added, float>>::CollectiveOp;
+  using Mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
+      cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Element, LayoutLeft*, aligned, Element,
+      LayoutRight*, aligned, float, Tile, Cluster,
+      cutlass::gemm::collective::StageCountAutoCarveout<static_cast<int>(
+          sizeof(typename Epilogue::SharedStorage))>,
+      cutlass::gemm::KernelPtrArrayTmaWarpSpecializedCooperative>::CollectiveOp;
+  using Kernel = cutlass::gemm::kernel::GemmUniversal<Problems, Mainloop, Epilogue>;
+  using Gemm = cutlass::gemm::device::GemmUniversalAdapter<Kernel>;
+  using StrideLeft = typename Kernel::InternalStrideA;
+  using StrideRight = typename Kernel::InternalStrideB;
+  using StrideResult = typename Kernel::InternalStrideD;
+};
+
+template <Part part>
+struct KernelsOf;
+template <>
+struct KernelsOf<Part::forward> : Kernels<Row, Column, Element, void> {};
+template <>
+struct KernelsOf<Part::input_gradient> : Kernels<Row, Row, Element, void> {};
+template <>
+struct KernelsOf<Part::weight_gradient> : Kernels<Column, Row, float, float> {};
+
+/// What the kernels read of each expert, arrays [X] behind each other in the scratch.
+template <class K>
+struct Tables {
+  Problem* problems;
+  const Element **left, **right;
+  typename K::Result** result;
+  typename K::StrideLeft* stride_left;
+  typename K::StrideRight* stride_right;
+  typename K::StrideResult* stride_result;
+
+  static constexpr std::size_t each(std::size_t bytes, std::int64_t X) {
+    return (bytes * static_cast<std::size_t>(X) + 255) / 256 * 256;
+  }
+  static std::size_t bytes(std::int64_t X) {
+    return each(sizeof(Problem), X) + 3 * each(sizeof(void*), X) + each(sizeof *stride_left, X) +
+           each(sizeof *stride_right, X) + each(sizeof *stride_result, X);
+  }
+  Tables(void* scratch, std::int64_t X) {
+    char* at = static_cast<char*>(scratch);
+    const auto take = [&](auto& array) {
+      array = reinterpret_cast<std::remove_reference_t<decltype(array)>>(at);
+      at += each(sizeof *array, X);
+    };
+    take(problems), take(left), take(right), take(result);
+    take(stride_left), take(stride_right), take(stride_result);
+  }
+};
+
+/// The stride of a matrix whose rows, in memory, are `row` entries apart.
+template <class Stride>
+__device__ Stride stride_of(std::int64_t row) {
+  Stride stride{};
+  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(cute::get<0>(stride))>, std::int64_t>)
+    cute::get<0>(stride) = row;
+  else
+    cute::get<1>(stride) = row;
+  return stride;
+}
+
+/// An expert without rows is a problem without tiles; its weight gradient is 0 where it begins.
+template <Part part, class K>
+__global__ void describe_kernel(Call call, Tables<K> tables) {
+  const std::int64_t e = blockIdx.x, in = call.in, out = call.out;
+  const std::int32_t begin = e > 0 ? call.ends[e - 1] : 0, rows = call.ends[e] - begin;
+  const auto* left = static_cast<const Element*>(call.left);
+  const auto* right = static_cast<const Element*>(call.right);
+  auto* result = static_cast<typename K::Result*>(call.result);
+  if constexpr (part == Part::weight_gradient) {
+    left += begin * out, right += begin * in, result += e * out * in;
+    if (rows == 0 && !call.adds)
+      for (std::int64_t i = threadIdx.x; i < out * in; i += blockDim.x) result[i] = 0;
+  } else {
+    const std::int64_t from = part == Part::forward ? in : out, to = part == Part::forward ? out : in;
+    left += begin * from, right += e * out * in, result += begin * to;
+  }
+  if (threadIdx.x > 0) return;
+  const int I = static_cast<int>(in), O = static_cast<int>(out);
+  tables.problems[e] = part == Part::forward          ? Problem{rows, O, I}
+                       : part == Part::input_gradient ? Problem{rows, I, O}
+                                                      : Problem{rows > 0 ? O : 0, I, rows};
+  tables.left[e] = left, tables.right[e] = right, tables.result[e] = result;
+  tables.stride_left[e] = stride_of<typename K::StrideLeft>(part == Part::forward ? in : out);
+  tables.stride_right[e] = stride_of<typename K::StrideRight>(in);
+  tables.stride_result[e] = stride_of<typename K::StrideResult>(part == Part::forward ? out : in);
+}
+
+template <class K>
+typename K::Gemm::Arguments arguments(const Call& call, const Tables<K>& t) {
+  using Arguments = typename K::Gemm::Arguments;
+  static const cutlass::KernelHardwareInfo device = [] {
+    cutlass::KernelHardwareInfo info;
+    ASSAY_CUDA_CHECK(cudaGetDevice(&info.device_id));
+    info.sm_count = cutlass::KernelHardwareInfo::query_device_multiprocessor_count(info.device_id);
+    return info;
+  }();
+  Arguments arguments{};
+  arguments.mode = cutlass::gemm::GemmUniversalMode::kGrouped;
+  arguments.problem_shape = {static_cast<int>(call.X), t.problems, nullptr};
+  arguments.mainloop = {t.left, t.stride_left, t.right, t.stride_right};
+  arguments.hw_info = device;
+  arguments.epilogue.thread.alpha = 1.0f;
+  arguments.epilogue.thread.beta = call.adds ? 1.0f : 0.0f;
+  arguments.epilogue.ptr_D = t.result;
+  arguments.epilogue.dD = t.stride_result;
+  if constexpr (std::is_same_v<typename K::Result, float>) {
+    arguments.epilogue.ptr_C = const_cast<const float**>(t.result);
+    arguments.epilogue.dC = t.stride_result;
+  }
+  return arguments;
+}
+
+/// Calls `call` with the kernels of a part.
+template <class Do>
+auto with_kernels(Part part, const Do& call) {
+  switch (part) {
+    case Part::forward:
+      return call(std::integral_constant<Part, Part::forward>{});
+    case Part::input_gradient:
+      return call(std::integral_constant<Part, Part::input_gradient>{});
+    default:
+      return call(std::integral_constant<Part, Part::weight_gradient>{});
+  }
+}
+
+void check(cutlass::Status status, const char* what) {
+  if (status != cutlass::Status::kSuccess)
+    throw UserError(ExitCode::bug, std::string("CUTLASS refused a grouped GEMM (") + what +
+                                       "): " + cutlass::cutlassGetStatusString(status));
+}
+
+}  // namespace
+
+bool available() {
+  int device = 0, major = 0, minor = 0;
+  ASSAY_CUDA_CHECK(cudaGetDevice(&device));
+  ASSAY_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  ASSAY_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+  return major == 9 && minor == 0;
+}
+
+std::size_t scratch_bytes(const Call& call) {
+  return with_kernels(call.part, [&](auto part) {
+    using K = KernelsOf<decltype(part)::value>;
+    return Tables<K>::bytes(call.X) +
+           K::Gemm::get_workspace_size(arguments<K>(call, Tables<K>(nullptr, call.X)));
+  });
+}
+
+void launch(const Call& call, void* scratch, cudaStream_t stream) {
+  with_kernels(call.part, [&](auto part) {
+    using K = KernelsOf<decltype(part)::value>;
+    const Tables<K> tables(scratch, call.X);
+    describe_kernel<decltype(part)::value, K>
+        <<<static_cast<unsigned>(call.X), 256, 0, stream>>>(call, tables);
+    ASSAY_CUDA_CHECK_LAUNCH();
+    typename K::Gemm gemm;
+    check(gemm.initialize(arguments<K>(call, tables), static_cast<char*>(scratch) + Tables<K>::bytes(call.X),
+                          stream),
+          "initialize");
+    check(gemm.run(stream), "run");
+  });
+}
+
+}  // namespace assay::impl::grouped_linear::cuda

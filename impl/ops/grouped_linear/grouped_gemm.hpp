@@ -1,0 +1,33 @@
+#pragma once
+// Grouped GEMMs of bf16 on GPUs of compute capability 9.0: CUTLASS's kernels whose sizes are read on the
+// device.
+#include "impl/ops/cuda_launch.hpp"
+
+namespace assay::impl::grouped_linear::cuda {
+
+/// What of a grouped linear is computed; X experts, R rows.
+enum class Part {
+  forward,          ///< left x [R, in], right weight [X out, in], result y [R, out] bf16
+  input_gradient,   ///< left dy [R, out], right weight [X out, in], result dx [R, in] bf16
+  weight_gradient,  ///< left dy [R, out], right x [R, in], result dweight [X out, in] fp32
+};
+
+struct Call {
+  Part part;
+  std::int64_t X, R, in, out;  ///< in and out multiples of 8
+  const void *left, *right;    ///< bf16, on 16 bytes
+  void* result;
+  bool adds = false;         ///< the weight gradient is added to what is there
+  const std::int32_t* ends;  ///< [X] rows behind the last of each expert
+};
+
+/// Whether this GPU runs them.
+bool available();
+
+/// Bytes of scratch that a call takes.
+std::size_t scratch_bytes(const Call& call);
+
+/// `scratch` on 256 bytes. Errors: UserError(bug) where CUTLASS refuses the call.
+void launch(const Call& call, void* scratch, cudaStream_t stream);
+
+}  // namespace assay::impl::grouped_linear::cuda
