@@ -28,24 +28,38 @@ using Problems = cutlass::gemm::GroupProblemShape<cute::Shape<int, int, int>>;
 using Problem = Problems::UnderlyingProblemShape;
 
 /// left [M, K] and right [K, N] as they lie in memory, the result's type, and whether one is added.
-template <class LayoutLeft, class LayoutRight, class Result_, class Added>
+/// Tiles of 128 x 256 by two warp groups together, or of 128 x 128 by one each, so that one multiplies while
+/// the other writes: faster where experts have few rows. Measured on H200 (docs/measurements/h200.md).
+struct Wide {
+  using Tile = cute::Shape<_128, _256, _64>;
+  using Schedule = cutlass::gemm::KernelPtrArrayTmaWarpSpecializedCooperative;
+  using EpilogueSchedule = cutlass::epilogue::PtrArrayTmaWarpSpecializedCooperative;
+};
+struct Narrow {
+  using Tile = cute::Shape<_128, _128, _64>;
+  using Schedule = cutlass::gemm::KernelPtrArrayTmaWarpSpecializedPingpong;
+  using EpilogueSchedule = cutlass::epilogue::PtrArrayTmaWarpSpecializedPingpong;
+};
+constexpr std::int64_t narrow_rows = 2048;  ///< of an expert on average, at most
+
+template <class LayoutLeft, class LayoutRight, class Result_, class Added, class C>
 struct Kernels {
   using Result = Result_;
-  using Tile = cute::Shape<_128, _256, _64>;
+  using Tile = typename C::Tile;
   using Cluster = cute::Shape<_2, _1, _1>;
   static constexpr int aligned = 128 / cutlass::sizeof_bits<Element>::value;
   static constexpr int aligned_result = 128 / cutlass::sizeof_bits<Result>::value;
   using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster,
       cutlass::epilogue::collective::EpilogueTileAuto, float, float, Added, Row*, aligned_result, Result,
-      Row*, aligned_result, cutlass::epilogue::PtrArrayTmaWarpSpecializedCooperative,
+      Row*, aligned_result, typename C::EpilogueSchedule,
       cutlass::epilogue::fusion::LinearCombination<Result, float, Added, float>>::CollectiveOp;
   using Mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Element, LayoutLeft*, aligned, Element,
       LayoutRight*, aligned, float, Tile, Cluster,
       cutlass::gemm::collective::StageCountAutoCarveout<static_cast<int>(
           sizeof(typename Epilogue::SharedStorage))>,
-      cutlass::gemm::KernelPtrArrayTmaWarpSpecializedCooperative>::CollectiveOp;
+      typename C::Schedule>::CollectiveOp;
   using Kernel = cutlass::gemm::kernel::GemmUniversal<Problems, Mainloop, Epilogue>;
   using Gemm = cutlass::gemm::device::GemmUniversalAdapter<Kernel>;
   using StrideLeft = typename Kernel::InternalStrideA;
@@ -53,14 +67,14 @@ struct Kernels {
   using StrideResult = typename Kernel::InternalStrideD;
 };
 
-template <Part part>
+template <Part part, class C>
 struct KernelsOf;
-template <>
-struct KernelsOf<Part::forward> : Kernels<Row, Column, Element, void> {};
-template <>
-struct KernelsOf<Part::input_gradient> : Kernels<Row, Row, Element, void> {};
-template <>
-struct KernelsOf<Part::weight_gradient> : Kernels<Column, Row, float, float> {};
+template <class C>
+struct KernelsOf<Part::forward, C> : Kernels<Row, Column, Element, void, C> {};
+template <class C>
+struct KernelsOf<Part::input_gradient, C> : Kernels<Row, Row, Element, void, C> {};
+template <class C>
+struct KernelsOf<Part::weight_gradient, C> : Kernels<Column, Row, float, float, C> {};
 
 /// What the kernels read of each expert, arrays [X] behind each other in the scratch.
 template <class K>
@@ -112,12 +126,13 @@ __global__ void describe_kernel(Call call, Tables<K> tables) {
   if constexpr (part == Part::weight_gradient) {
     left += begin * out, right += begin * in, result += e * out * in;
     if (rows == 0 && !call.adds)
-      for (std::int64_t i = threadIdx.x; i < out * in; i += blockDim.x) result[i] = 0;
+      for (std::int64_t i = blockIdx.y * blockDim.x + threadIdx.x; i < out * in; i += gridDim.y * blockDim.x)
+        result[i] = 0;
   } else {
     const std::int64_t from = part == Part::forward ? in : out, to = part == Part::forward ? out : in;
     left += begin * from, right += e * out * in, result += begin * to;
   }
-  if (threadIdx.x > 0) return;
+  if (threadIdx.x > 0 || blockIdx.y > 0) return;
   const int I = static_cast<int>(in), O = static_cast<int>(out);
   tables.problems[e] = part == Part::forward          ? Problem{rows, O, I}
                        : part == Part::input_gradient ? Problem{rows, I, O}
@@ -153,16 +168,22 @@ typename K::Gemm::Arguments arguments(const Call& call, const Tables<K>& t) {
   return arguments;
 }
 
-/// Calls `call` with the kernels of a part.
+/// Calls `run` with the part, as a constant, and the kernels of the call.
+template <Part part, class Do>
+auto with_tiles(const Call& call, const Do& run) {
+  const std::integral_constant<Part, part> constant;
+  return call.R <= call.X * narrow_rows ? run(constant, KernelsOf<part, Narrow>{})
+                                        : run(constant, KernelsOf<part, Wide>{});
+}
 template <class Do>
-auto with_kernels(Part part, const Do& call) {
-  switch (part) {
+auto with_kernels(const Call& call, const Do& run) {
+  switch (call.part) {
     case Part::forward:
-      return call(std::integral_constant<Part, Part::forward>{});
+      return with_tiles<Part::forward>(call, run);
     case Part::input_gradient:
-      return call(std::integral_constant<Part, Part::input_gradient>{});
+      return with_tiles<Part::input_gradient>(call, run);
     default:
-      return call(std::integral_constant<Part, Part::weight_gradient>{});
+      return with_tiles<Part::weight_gradient>(call, run);
   }
 }
 
@@ -183,19 +204,20 @@ bool available() {
 }
 
 std::size_t scratch_bytes(const Call& call) {
-  return with_kernels(call.part, [&](auto part) {
-    using K = KernelsOf<decltype(part)::value>;
+  return with_kernels(call, [&](auto, auto kernels) {
+    using K = decltype(kernels);
     return Tables<K>::bytes(call.X) +
            K::Gemm::get_workspace_size(arguments<K>(call, Tables<K>(nullptr, call.X)));
   });
 }
 
 void launch(const Call& call, void* scratch, cudaStream_t stream) {
-  with_kernels(call.part, [&](auto part) {
-    using K = KernelsOf<decltype(part)::value>;
+  with_kernels(call, [&](auto part, auto kernels) {
+    using K = decltype(kernels);
     const Tables<K> tables(scratch, call.X);
     describe_kernel<decltype(part)::value, K>
-        <<<static_cast<unsigned>(call.X), 256, 0, stream>>>(call, tables);
+        <<<dim3(static_cast<unsigned>(call.X), part == Part::weight_gradient ? 32 : 1), 256, 0, stream>>>(
+            call, tables);
     ASSAY_CUDA_CHECK_LAUNCH();
     typename K::Gemm gemm;
     check(gemm.initialize(arguments<K>(call, tables), static_cast<char*>(scratch) + Tables<K>::bytes(call.X),

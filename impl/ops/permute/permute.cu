@@ -68,14 +68,18 @@ __global__ void place_kernel(std::int64_t slot_count, std::int64_t X,
   });
 }
 
+/// A token's row is read once and written once for each of its experts: rows taken in the order of the
+/// experts would be read from memory again for every one of them.
 template <class T, int width>
-__global__ void gather_kernel(const T* __restrict__ x, const std::int32_t* __restrict__ slots,
+__global__ void gather_kernel(const T* __restrict__ x, const std::int32_t* __restrict__ rows,
                               T* __restrict__ y, std::int64_t D, std::int64_t A) {
   using V = Vector<T, width>;
-  const std::int64_t row = blockIdx.x;
-  const V* from = reinterpret_cast<const V*>(x + slots[row] / A * D);
-  V* to = reinterpret_cast<V*>(y + row * D);
-  for (std::int64_t i = threadIdx.x; i < D / width; i += blockDim.x) to[i] = from[i];
+  const std::int64_t n = blockIdx.x;
+  for (std::int64_t i = threadIdx.x; i < D / width; i += blockDim.x) {
+    const V value = reinterpret_cast<const V*>(x + n * D)[i];
+#pragma unroll 4
+    for (std::int64_t a = 0; a < A; ++a) reinterpret_cast<V*>(y + rows[n * A + a] * D)[i] = value;
+  }
 }
 
 template <class T, int width>
@@ -114,20 +118,20 @@ void launch_order(std::int64_t slot_count, std::int64_t X, const std::int32_t* e
   ASSAY_CUDA_CHECK_LAUNCH();
 }
 
-void launch_gather(Dtype dtype, std::int64_t row_count, std::int64_t D, std::int64_t A, const void* x,
-                   const std::int32_t* slots, void* y, cudaStream_t stream) {
-  if (row_count == 0) return;
+void launch_gather(Dtype dtype, std::int64_t N, std::int64_t D, std::int64_t A, const void* x,
+                   const std::int32_t* rows, void* y, cudaStream_t stream) {
+  if (N == 0) return;
   with_element(dtype, [&](auto element) {
     using T = decltype(element);
     constexpr int width = full_width<T>;
     const std::int64_t row = D * static_cast<std::int64_t>(sizeof(T));
     const auto* from = static_cast<const T*>(x);
     auto* to = static_cast<T*>(y);
-    const auto blocks = static_cast<unsigned>(row_count);
+    const auto blocks = static_cast<unsigned>(N);
     if (aligned_16(from, row) && aligned_16(to, row))
-      gather_kernel<T, width><<<blocks, threads_for(D / width, 256), 0, stream>>>(from, slots, to, D, A);
+      gather_kernel<T, width><<<blocks, threads_for(D / width, 256), 0, stream>>>(from, rows, to, D, A);
     else
-      gather_kernel<T, 1><<<blocks, threads_for(D, 256), 0, stream>>>(from, slots, to, D, A);
+      gather_kernel<T, 1><<<blocks, threads_for(D, 256), 0, stream>>>(from, rows, to, D, A);
   });
   ASSAY_CUDA_CHECK_LAUNCH();
 }

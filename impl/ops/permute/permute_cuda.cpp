@@ -22,10 +22,9 @@ Order order(const at::Tensor& experts, std::int64_t count) {
 }
 
 at::Tensor gather(const at::Tensor& x, const Order& order) {
-  const std::int64_t rows = order.slots.size(0);
-  at::Tensor y = at::empty({rows, x.size(1)}, x.options());
-  launch_gather(dtype_of(x), rows, x.size(1), order.rows.size(1), x.const_data_ptr(),
-                order.slots.const_data_ptr<std::int32_t>(), y.data_ptr(), stream());
+  at::Tensor y = at::empty({order.slots.size(0), x.size(1)}, x.options());
+  launch_gather(dtype_of(x), x.size(0), x.size(1), order.rows.size(1), x.const_data_ptr(),
+                order.rows.const_data_ptr<std::int32_t>(), y.data_ptr(), stream());
   return y;
 }
 

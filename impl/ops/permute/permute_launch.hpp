@@ -11,9 +11,9 @@ inline std::int64_t chunks(std::int64_t slots) { return (slots + chunk - 1) / ch
 /// [chunks(slot_count), X] is scratch.
 void launch_order(std::int64_t slot_count, std::int64_t X, const std::int32_t* experts, std::int32_t* counts,
                   std::int32_t* slots, std::int32_t* rows, std::int32_t* ends, cudaStream_t stream);
-/// x [N, D] -> y [row_count, D], A rows a token.
-void launch_gather(Dtype dtype, std::int64_t row_count, std::int64_t D, std::int64_t A, const void* x,
-                   const std::int32_t* slots, void* y, cudaStream_t stream);
+/// x [N, D] -> y [N A, D], rows [N, A] of each token.
+void launch_gather(Dtype dtype, std::int64_t N, std::int64_t D, std::int64_t A, const void* x,
+                   const std::int32_t* rows, void* y, cudaStream_t stream);
 /// y [N, D] = base [N, D] + A rows of each token.
 void launch_combine(Dtype dtype, std::int64_t N, std::int64_t D, std::int64_t A, const void* base,
                     const void* from, const std::int32_t* rows, void* y, cudaStream_t stream);
