@@ -26,6 +26,7 @@ class SpecError : public std::invalid_argument {
   SpecError(std::string_view label, const std::string& values)
       : std::invalid_argument(std::string(label) + ": " + values), label_(label) {}
   const std::string& label() const noexcept { return label_; }
+  std::string values() const { return std::string(what()).substr(label_.size() + 2); }
 
  private:
   std::string label_;

@@ -2,11 +2,11 @@
 #include "impl/cli/program.hpp"
 #include "impl/cli/verb.hpp"
 #include "spec/config/check.hpp"
+#include "spec/config/division.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
 #include "spec/model/model_spec.hpp"
-#include "spec/parallel/data_layout.hpp"
 #include "spec/text/quote.hpp"
 
 namespace assay::impl::cli {
@@ -54,8 +54,7 @@ int train(const Arguments& arguments, Streams streams) {
   const spec::RunConfig config = spec::load(recipe, overrides);
   const spec::ModelSpec model = spec::find_model(config.model);
   spec::check(config, model);
-  const std::int64_t data_ranks = spec::batch_on(config, model, ranks).ranks;
-  spec::layout_of(config.data_parallel, data_ranks, config.shard_ranks, /*ranks_per_host=*/data_ranks);
+  spec::divide(config, model, {.all = ranks, .per_host = ranks});
   if (arguments.has("dump-config")) {
     streams.out << spec::dump_toml(config);
     return 0;

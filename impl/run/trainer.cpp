@@ -11,7 +11,7 @@
 #include "impl/params/step_arena.hpp"
 #include "impl/run/start/host_ranks.hpp"
 #include "impl/run/start/memory_limits.hpp"
-#include "spec/config/check.hpp"
+#include "spec/config/division.hpp"
 #include "spec/data/sample_order.hpp"
 
 namespace assay::impl::run {
@@ -42,19 +42,7 @@ data::LoaderPlan loader_plan(const spec::RunConfig& config, const spec::Batch& b
 }
 
 spec::Layout layout_of(const spec::RunConfig& config, Communicator& communicator) {
-  const std::int64_t each = host_ranks(communicator).each;
-  // config_c14
-  require(
-      config.data_parallel != spec::DataParallel::hybrid || config.shard_ranks > 0 ||
-          each % config.tensor_ranks == 0,
-      "config_c14", [&] {
-        return "parallel.data = \"hybrid\" takes the data-parallel ranks of a host for a shard group, and "
-               "parallel.tensor = " +
-               std::to_string(config.tensor_ranks) + " does not divide the " + std::to_string(each) +
-               " ranks of a host: state parallel.shard_ranks, or set parallel.tensor to a divisor";
-      });
-  return spec::layout_of(config.data_parallel, spec::data_ranks(config, communicator.size()),
-                         config.shard_ranks, each / config.tensor_ranks);
+  return spec::layout_on(config, {.all = communicator.size(), .per_host = host_ranks(communicator).each});
 }
 
 spec::Schedule schedule_of(const spec::RunConfig& config) {

@@ -101,7 +101,7 @@ class Trainer {
 data::LoaderPlan loader_plan(const spec::RunConfig& config, const spec::Batch& batch, std::int64_t rank,
                              std::int64_t start_step);
 
-/// The layout of a run over the ranks of `communicator`. Collective. Errors: SpecError data_layout_c2, _c3.
+/// The layout of a run over the ranks of `communicator`. Collective. Errors: spec::layout_on's.
 spec::Layout layout_of(const spec::RunConfig& config, Communicator& communicator);
 
 /// The learning rate schedule of a run.

@@ -1,6 +1,27 @@
 #include "spec/batch/nearest_batch.hpp"
 
+#include <algorithm>
+
 namespace assay::spec {
+
+std::vector<std::int64_t> divisors(std::int64_t number) {
+  std::vector<std::int64_t> found;
+  for (std::int64_t divisor = 1; divisor <= number / divisor; ++divisor) {
+    if (number % divisor != 0) continue;
+    found.push_back(divisor);
+    if (divisor != number / divisor) found.push_back(number / divisor);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::string nearest_of(const std::vector<std::int64_t>& values, std::int64_t wanted) {
+  const auto above = std::upper_bound(values.begin(), values.end(), wanted);
+  std::string text;
+  if (above != values.begin()) text = std::to_string(*(above - 1));
+  if (above != values.end()) text += (text.empty() ? "" : " or ") + std::to_string(*above);
+  return text;
+}
 
 std::string nearest_multiples(std::int64_t value, std::int64_t unit) {
   const std::int64_t below = value / unit * unit, above = below + unit;
@@ -8,16 +29,7 @@ std::string nearest_multiples(std::int64_t value, std::int64_t unit) {
 }
 
 std::string nearest_divisors(std::int64_t value, std::int64_t wanted) {
-  std::int64_t below = 1, above = value;
-  for (std::int64_t divisor = 1; divisor <= value / divisor; ++divisor) {
-    if (value % divisor != 0) continue;
-    for (std::int64_t candidate : {divisor, value / divisor}) {
-      if (candidate < wanted && candidate > below) below = candidate;
-      if (candidate > wanted && candidate < above) above = candidate;
-    }
-  }
-  if (wanted > value) return std::to_string(value);
-  return std::to_string(below) + " or " + std::to_string(above);
+  return nearest_of(divisors(value), wanted);
 }
 
 }  // namespace assay::spec

@@ -9,8 +9,8 @@
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
 #include "spec/model/trainable.hpp"
-#include "spec/parallel/placement.hpp"
 #include "spec/text/quote.hpp"
+#include "spec/text/ranks.hpp"
 
 namespace assay::spec {
 namespace {
@@ -146,24 +146,15 @@ void check(const RunConfig& config, const ModelSpec& model) {
            " is not in the vocabulary of " + model.name + ", " + std::to_string(model.vocab) + " entries";
   });
   linear_precision(config, model);
-  check_tensor_ranks(model, config.tensor_ranks, config.micro * config.sequence_length);
 }
 
 std::int64_t data_ranks(const RunConfig& config, std::int64_t ranks) {
   // config_c13
   require(ranks % config.tensor_ranks == 0, "config_c13", [&] {
     return "parallel.tensor = " + std::to_string(config.tensor_ranks) + " does not divide the " +
-           std::to_string(ranks) + " rank" + (ranks == 1 ? "" : "s") + " of this run: start " +
-           nearest_multiples(ranks, config.tensor_ranks) + " ranks, or set parallel.tensor to " +
-           nearest_divisors(ranks, config.tensor_ranks);
+           ranks_text(ranks);
   });
   return ranks / config.tensor_ranks;
-}
-
-Batch batch_on(const RunConfig& config, const ModelSpec& model, std::int64_t ranks) {
-  const Batch batch = batch_of(config.sequences, config.micro, data_ranks(config, ranks));
-  check_tensor_ranks(model, config.tensor_ranks, batch.micro * config.sequence_length);
-  return batch;
 }
 
 }  // namespace assay::spec

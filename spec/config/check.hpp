@@ -1,6 +1,7 @@
 #pragma once
 // Constraints between settings (spec/config/config.md), checked before any allocation.
-#include "spec/batch/batch.hpp"
+#include <cstdint>
+
 #include "spec/config/run_config.hpp"
 #include "spec/model/model_spec.hpp"
 
@@ -11,14 +12,10 @@ namespace assay::spec {
 void check(const RunConfig& config);
 
 /// Constraints that need the model. Errors: UserError(usage) when the trainer does not have the model
-/// (spec/model/trainable.hpp), SpecError config_c7..config_c10, placement_c2..placement_c7.
+/// (spec/model/trainable.hpp), SpecError config_c7..config_c10.
 void check(const RunConfig& config, const ModelSpec& model);
 
 /// Ranks that read different sequences, of all `ranks` of a run. Errors: SpecError config_c13.
 std::int64_t data_ranks(const RunConfig& config, std::int64_t ranks);
-
-/// The batch of a step on all `ranks` of a run. Errors: as data_ranks and batch_of, SpecError placement_c2 to
-/// placement_c7 of its micro-batch.
-Batch batch_on(const RunConfig& config, const ModelSpec& model, std::int64_t ranks);
 
 }  // namespace assay::spec

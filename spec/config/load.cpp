@@ -197,7 +197,7 @@ RunConfig assemble(const Assignments& given) {
   try {
     check(config);
   } catch (const SpecError& error) {
-    throw UserError(ExitCode::usage, std::string("these settings do not go together: ") + error.what());
+    throw UserError(ExitCode::usage, error.what());
   }
   return config;
 }

@@ -12,8 +12,8 @@ namespace assay::spec {
 /// Reads the recipe file `recipe` (empty: none), applies `overrides` ("train.steps=100", a list as
 /// "a.bin,b.bin" or as a TOML array), lets absent settings follow from others and checks the result with
 /// check(config). Errors: UserError(usage): the file cannot be read, TOML syntax, unknown key (with the
-/// nearest one), wrong type, value out of range, a constraint between settings. Messages start with
-/// file:line:column or quote the argument.
+/// nearest one), wrong type, value out of range, a constraint between settings. Messages about one setting
+/// start with file:line:column or quote the argument, those about several with the label of the constraint.
 RunConfig load(const std::string& recipe, const std::vector<std::string>& overrides);
 
 /// The same for recipe text; `origin` stands for the file in messages.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "spec/batch/nearest_batch.hpp"
 #include "spec/parallel/placement.hpp"
 
 namespace assay::spec::memory {
@@ -14,19 +15,6 @@ Count peak_of(const Setting& setting) {
   return ledger.peak();
 }
 
-/// Divisors of `number` below `limit`, ascending.
-std::vector<std::int64_t> divisors_below(std::int64_t number, std::int64_t limit) {
-  std::vector<std::int64_t> divisors;
-  for (std::int64_t d = 1; d <= number / d; ++d) {
-    if (number % d != 0) continue;
-    divisors.push_back(d);
-    if (d != number / d) divisors.push_back(number / d);
-  }
-  std::sort(divisors.begin(), divisors.end());
-  std::erase_if(divisors, [&](std::int64_t divisor) { return divisor >= limit; });
-  return divisors;
-}
-
 /// The largest micro-batch below the asked one that fits with `recompute`. A smaller one never needs more.
 /// Its tokens are a multiple of the tensor ranks (placement_c6).
 std::optional<Way> largest_micro(Setting setting, Recompute recompute, const Count& capacity) {
@@ -37,9 +25,9 @@ std::optional<Way> largest_micro(Setting setting, Recompute recompute, const Cou
     setting.micro_batches = sequences / micro;
     return peak_of(setting);
   };
-  std::vector<std::int64_t> candidates = divisors_below(sequences, setting.micro);
-  std::erase_if(candidates, [&](std::int64_t micro) {
-    return micro * setting.sequence_length % setting.tensor_ranks != 0;
+  std::vector<std::int64_t> candidates = divisors(sequences);
+  std::erase_if(candidates, [&, asked = setting.micro](std::int64_t micro) {
+    return micro >= asked || micro * setting.sequence_length % setting.tensor_ranks != 0;
   });
   const auto beyond = std::partition_point(candidates.begin(), candidates.end(),
                                            [&](std::int64_t micro) { return peak(micro) <= capacity; });

@@ -518,7 +518,7 @@ ModelSpec model_from_hugging_face(std::string_view text, const std::string& orig
   } catch (const SpecError& error) {
     // The spec's words for its sizes are not config.json's, and of several files it must be clear which.
     std::string where = origin;
-    const std::string values = std::string(error.what()).substr(error.label().size() + 2);
+    const std::string values = error.values();
     const std::string told = in_config_json_words(values, model, tree.root(), where);
     throw SpecError(error.label(), told + "; correct it in " + where + " (names: spec/model/model.md)");
   }

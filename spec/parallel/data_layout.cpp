@@ -3,7 +3,6 @@
 #include <array>
 #include <string>
 
-#include "spec/batch/nearest_batch.hpp"
 #include "spec/error.hpp"
 
 namespace assay::spec {
@@ -16,21 +15,23 @@ std::string_view to_string(DataParallel data) {
 Layout layout_of(DataParallel data, std::int64_t ranks, std::int64_t shard_ranks,
                  std::int64_t ranks_per_host) {
   // data_layout_c1
-  require(ranks >= 1 && shard_ranks >= 0, "data_layout_c1",
-          [&] { return "ranks=" + std::to_string(ranks) + ", shard_ranks=" + std::to_string(shard_ranks); });
+  require(ranks >= 1 && shard_ranks >= 0, "data_layout_c1", [&] {
+    return "data-parallel ranks = " + std::to_string(ranks) +
+           ", shard_ranks = " + std::to_string(shard_ranks);
+  });
   if (data == DataParallel::replicate) return {data, ranks, 1};
   if (data != DataParallel::hybrid) return {data, ranks, ranks};
   // data_layout_c3
   require(shard_ranks > 0 || ranks_per_host > 0, "data_layout_c3", [] {
     return std::string(
-        "parallel.data=hybrid shards within a host unless parallel.shard_ranks says otherwise, but the "
-        "hosts have different numbers of ranks: set parallel.shard_ranks, or start the same number on each");
+        "parallel.data = \"hybrid\" shards within a host unless parallel.shard_ranks says otherwise, but the "
+        "hosts have different numbers of ranks");
   });
   const std::int64_t within = shard_ranks > 0 ? shard_ranks : ranks_per_host;
   // data_layout_c2
   require(within <= ranks && ranks % within == 0, "data_layout_c2", [&] {
-    return "parallel.shard_ranks=" + std::to_string(within) + " does not divide the " +
-           std::to_string(ranks) + " ranks: set it to " + nearest_divisors(ranks, within);
+    return "parallel.shard_ranks = " + std::to_string(within) + " does not divide the " +
+           std::to_string(ranks) + " data-parallel rank" + (ranks == 1 ? "" : "s");
   });
   return {data, ranks, within};
 }

@@ -11,49 +11,34 @@ namespace {
 
 std::int64_t divided_up(std::int64_t number, std::int64_t by) { return (number + by - 1) / by; }
 
-bool shapes_allow(const ModelSpec& m, std::int64_t t) {
-  return m.heads % t == 0 && (m.kv_heads % t == 0 || t % m.kv_heads == 0) && m.ffn % t == 0 && t <= m.vocab;
-}
-
-/// "; the nearest degrees that this model allows are 4 and 8"
-std::string nearest(const ModelSpec& model, std::int64_t ranks) {
-  std::int64_t below = ranks - 1, above = ranks + 1;
-  while (below > 1 && !shapes_allow(model, below)) --below;
-  while (above <= model.heads && !shapes_allow(model, above)) ++above;
-  const bool up = above <= model.heads;
-  return "; the nearest degree" + std::string(up ? "s" : "") + " that this model allows " +
-         (up ? "are " : "is ") + std::to_string(below) + (up ? " and " + std::to_string(above) : "");
-}
-
 }  // namespace
 
 void check_tensor_ranks(const ModelSpec& m, std::int64_t t, std::int64_t tokens) {
-  const auto degree = [&] { return "parallel.tensor=" + std::to_string(t); };
+  const auto degree = [&] { return "parallel.tensor = " + std::to_string(t); };
   // placement_c1
   require(t >= 1, "placement_c1", degree);
   if (t == 1) return;
-  const auto refuse = [&](const char* what, std::int64_t extent) {
-    return degree() + " does not divide the " + std::to_string(extent) + " " + what + nearest(m, t);
+  const auto undivided = [&](std::int64_t extent, const char* what) {
+    return degree() + " does not divide the " + std::to_string(extent) + " " + what;
   };
   // placement_c2
-  require(m.heads % t == 0, "placement_c2", [&] { return refuse("query heads", m.heads); });
+  require(m.heads % t == 0, "placement_c2", [&] { return undivided(m.heads, "query heads"); });
   // placement_c3
-  require(m.kv_heads % t == 0 || t % m.kv_heads == 0, "placement_c3", [&] {
-    return refuse("key and value heads", m.kv_heads) + ", as it is no multiple of them either";
-  });
+  require(m.kv_heads % t == 0 || t % m.kv_heads == 0, "placement_c3",
+          [&] { return undivided(m.kv_heads, "key and value heads, and is no multiple of them"); });
   // placement_c4
-  require(m.ffn % t == 0, "placement_c4", [&] { return refuse("entries of the MLP's inner width", m.ffn); });
+  require(m.ffn % t == 0, "placement_c4",
+          [&] { return undivided(m.ffn, "entries of the MLP's inner width"); });
   // placement_c5
   require(t <= m.vocab, "placement_c5", [&] {
-    return degree() + " is more than the " + std::to_string(m.vocab) + " entries of the vocabulary" +
-           nearest(m, t);
+    return degree() + " is more than the " + std::to_string(m.vocab) + " entries of the vocabulary";
   });
   // placement_c6
   require(tokens % t == 0, "placement_c6", [&] {
-    return degree() + " does not divide the " + std::to_string(tokens) +
-           " tokens of a micro-batch (batch.micro x batch.sequence_length), whose residual stream is split "
-           "over the tensor ranks; nearest multiples: " +
-           std::to_string(tokens / t * t) + " and " + std::to_string(divided_up(tokens, t) * t);
+    return undivided(
+        tokens,
+        "tokens of a micro-batch (batch.micro x batch.sequence_length), whose residual stream the "
+        "tensor ranks hold in equal parts");
   });
   // placement_c7
   require(!m.output_bias && !m.mlp_bias, "placement_c7", [&] {

@@ -33,6 +33,7 @@
 #include "impl/run/start/rank_device.hpp"
 #include "impl/run/trainer.hpp"
 #include "spec/config/check.hpp"
+#include "spec/config/division.hpp"
 #include "spec/config/load.hpp"
 #include "spec/flops/exact.hpp"
 #include "spec/hardware/hardware.hpp"
@@ -105,7 +106,8 @@ int bench(const spec::RunConfig& asked, std::int64_t steps) {
   std::string gpu;
   if (device.is_cuda()) gpu = at::cuda::getDeviceProperties(device.index())->name;
   mark("device ready");
-  const spec::Batch batch = spec::batch_on(asked, model, communicator->size());
+  const std::int64_t ranks = communicator->size();
+  const spec::Batch batch = spec::divide(asked, model, {.all = ranks, .per_host = ranks}).batch;
   const spec::RunConfig config =
       run::settle_numerics(asked, model, batch, device, run::layout_of(asked, *communicator), *communicator)
           .config;

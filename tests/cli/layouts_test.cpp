@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <regex>
 
 #include "spec/record/read.hpp"
 #include "spec/record/run.hpp"
@@ -98,14 +99,19 @@ TEST_F(LayoutsProgram, TensorRanksAreTheSameRunAndGoOnInAnyOtherNumber) {
 TEST_F(LayoutsProgram, TensorRanksThatDoNotFitAreRefusedBeforeAnyStarts) {
   const std::vector<std::pair<std::string, std::string>> refused = {
       {"--ranks 3 parallel.tensor=2", "start 2 or 4 ranks"},
-      {"--ranks 3 parallel.tensor=3", "query heads; the nearest degrees that this model allows"},
+      {"--ranks 3 parallel.tensor=3",
+       "query heads; this run has 3 ranks (1 data-parallel rank of 3 tensor ranks): start 2 or 4 ranks"},
       {"--ranks 2 parallel.tensor=2 compute.linear=fp8_tensor", "leave one of the two out"},
       // batch.micro=0: one sequence of 7 tokens.
       {"--ranks 2 parallel.tensor=2 batch.sequences=1 batch.sequence_length=7 --dump-config",
-       "does not divide the 7 tokens of a micro-batch"}};
+       "does not divide the 7 tokens of a micro-batch"},
+      {"batch.micro=3", "set batch.micro to 2 or 4"},
+      {"train.steps=0", "out of range"}};
+  const std::regex form("assay: error: (argument \"[^\"]*\": )?[a-z_]+_c[0-9]+: [^_]");
   for (const auto& [words, reason] : refused) {
     const auto outcome = train("a", words);
     EXPECT_EQ(outcome.code, 2) << words;
+    EXPECT_TRUE(std::regex_search(outcome.messages, form)) << outcome.messages;
     EXPECT_NE(outcome.messages.find(reason), std::string::npos) << outcome.messages;
     EXPECT_FALSE(fs::exists(folder("a")));
   }
@@ -114,7 +120,9 @@ TEST_F(LayoutsProgram, TensorRanksThatDoNotFitAreRefusedBeforeAnyStarts) {
 TEST_F(LayoutsProgram, ALayoutThatDoesNotFitTheRanksIsRefusedBeforeTheyStart) {
   const auto outcome = train("a", "--ranks 4 parallel.data=hybrid parallel.shard_ranks=3");
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.messages.find("2 or 4"), std::string::npos) << outcome.messages;
+  EXPECT_NE(outcome.messages.find("assay: error: data_layout_c2: "), std::string::npos) << outcome.messages;
+  EXPECT_NE(outcome.messages.find("set parallel.shard_ranks to 2 or 4\n"), std::string::npos)
+      << outcome.messages;
   EXPECT_FALSE(fs::exists(folder("a")));
 }
 

@@ -13,6 +13,7 @@
 #include "impl/report/scaling_picture.hpp"
 #include "impl/report/write_report.hpp"
 #include "spec/config/check.hpp"
+#include "spec/config/division.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
 #include "spec/model/model_spec.hpp"
@@ -71,8 +72,7 @@ void check(const Study& study) {
     const spec::RunConfig config = spec::load(study.recipe, settings_of(study, {ranks}));
     const spec::ModelSpec model = spec::find_model(config.model);
     spec::check(config, model);
-    const std::int64_t data_ranks = spec::batch_on(config, model, ranks).ranks;
-    spec::layout_of(config.data_parallel, data_ranks, config.shard_ranks, /*ranks_per_host=*/data_ranks);
+    spec::divide(config, model, {.all = ranks, .per_host = ranks});
     if (fs::exists(folder_of(study, {ranks}) / "run.jsonl"))
       throw UserError(ExitCode::usage, folder_of(study, {ranks}).string() +
                                            " already holds a run: give another --run, or remove it");

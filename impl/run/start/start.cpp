@@ -4,12 +4,14 @@
 #include "impl/data/open_source.hpp"
 #include "impl/ops/attention/attention.hpp"
 #include "impl/run/start/describe.hpp"
+#include "impl/run/start/host_ranks.hpp"
 #include "impl/run/start/memory_limits.hpp"
 #include "impl/run/start/run_folder.hpp"
 #include "impl/run/start/start_agreement.hpp"
 #include "impl/run/trainer.hpp"
 #include "impl/step/step_graph.hpp"
 #include "spec/config/check.hpp"
+#include "spec/config/division.hpp"
 #include "spec/config/keys.hpp"
 
 namespace assay::impl::run {
@@ -38,8 +40,9 @@ Start prepare(const spec::RunConfig& config, const Rank& rank) {
   start.config = config;
   start.model = model_of(config);
 
-  start.batch = spec::batch_on(config, start.model, ranks.size());
-  start.layout = layout_of(config, ranks);
+  const spec::Division division =
+      spec::divide(config, start.model, {.all = ranks.size(), .per_host = host_ranks(ranks).each});
+  start.batch = division.batch, start.layout = division.layout;
 
   start.source = data::open_source(config, start.model);
   start.data_files = files_of(config);

@@ -14,6 +14,10 @@ TEST(NearestBatchSpec, NamesBothNeighbours) {
   EXPECT_EQ(nearest_divisors(36, 7), "6 or 9");
   EXPECT_EQ(nearest_divisors(13, 5), "1 or 13");
   EXPECT_EQ(nearest_divisors(12, 40), "12");
+  EXPECT_EQ(divisors(36), (std::vector<std::int64_t>{1, 2, 3, 4, 6, 9, 12, 18, 36}));
+  EXPECT_EQ(nearest_of({2, 4, 8}, 4), "4 or 8");
+  EXPECT_EQ(nearest_of({2, 4, 8}, 1), "2");
+  EXPECT_EQ(nearest_of({}, 1), "");
 }
 
 RC_GTEST_PROP(NearestBatchSpec, DivisorsAreThoseOfTheWholeSearch, ()) {

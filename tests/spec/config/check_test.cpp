@@ -188,12 +188,5 @@ TEST(CheckSpec, C12RefusesTensorRanksBesideFp8) {
   EXPECT_EQ(tests::label_of([&] { check(config); }), "config_c12");
 }
 
-TEST(CheckSpec, C13RefusesTensorRanksThatDoNotDivideTheRanks) {
-  RunConfig config;
-  config.tensor_ranks = 4;
-  EXPECT_EQ(data_ranks(config, 12), 3);
-  EXPECT_EQ(tests::label_of([&] { data_ranks(config, 6); }), "config_c13");
-}
-
 }  // namespace
 }  // namespace assay::spec::check_test
