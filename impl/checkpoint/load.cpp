@@ -8,7 +8,7 @@
 #include "impl/checkpoint/folder.hpp"
 #include "impl/checkpoint/input_file.hpp"
 #include "impl/checkpoint/parts.hpp"
-#include "impl/machine/host_name.hpp"
+#include "impl/comm/refusal.hpp"
 #include "spec/checkpoint/model_file.hpp"
 #include "spec/checkpoint/safetensors.hpp"
 #include "spec/error.hpp"
@@ -174,29 +174,13 @@ const FileEntry& entry_of(const fs::path& folder, const Manifest& manifest, cons
   return *entry;
 }
 
-/// Does `work` on every rank; where it fails on one, all throw what the first of them says, and which it is:
-/// a file may be damaged on one host alone.
-template <class Work>
-void on_all(Communicator& communicator, Work&& work) {
-  std::string fault;
-  try {
-    work();
-  } catch (const UserError& error) {
-    if (communicator.size() > 1)
-      fault = "rank " + std::to_string(communicator.rank()) + " on host " + host_name() + " finds: ";
-    fault += error.what();
-  }
-  for (const std::string& text : communicator.all_gather(fault))
-    if (!text.empty()) throw AgreedError(ExitCode::bad_data, text);
-}
-
 /// The files, after each byte was hashed by one of the ranks that see them.
 std::vector<Source> checked_sources(const fs::path& folder, const Manifest& manifest,
                                     const ParameterBuffers& buffers, Communicator& communicator) {
   std::vector<Source> sources;
   std::uint64_t bytes = 0;
   std::string files;  // which they are, as this host sees them
-  on_all(communicator, [&] {
+  refuse_together(communicator, [&] {
     for (const Part& part : parts) {
       sources.push_back({open_part(folder, entry_of(folder, manifest, part)), {}});
       bytes += sources.back().file.size();
@@ -209,11 +193,11 @@ std::vector<Source> checked_sources(const fs::path& folder, const Manifest& mani
               static_cast<std::size_t>(std::count(all.begin(), all.end(), files)));
   const std::string header =
       spec::safetensors::serialize(spec::header_of(buffers.model, dtype_name(buffers)));
-  on_all(communicator, [&] {
+  refuse_together(communicator, [&] {
     for (std::size_t i = 0; i < sources.size(); ++i)
       dealt.check(folder, sources[i].file, entry_of(folder, manifest, parts[i]), header);
   });
-  on_all(communicator, [&] {
+  refuse_together(communicator, [&] {
     for (Source& source : sources) {
       source.header = header_in(source.file);
       check_tensors(source.file.path(), source.header, buffers);
@@ -278,7 +262,7 @@ std::int64_t step_of(const std::string& path) { return read_manifest(path).step;
 State load(const std::string& path, ParameterBuffers& buffers, Communicator& communicator) {
   const fs::path folder(path);
   Manifest manifest;
-  on_all(communicator, [&] {
+  refuse_together(communicator, [&] {
     manifest = committed_manifest(folder);
     if (manifest.dtype != dtype_name(buffers))
       refuse(folder, "checkpoint_c4: state is " + manifest.dtype + ", this run's is " + dtype_name(buffers));

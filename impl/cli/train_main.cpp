@@ -57,13 +57,15 @@ int start(const std::vector<std::string>& words, impl::cli::Streams streams) {
     streams.out << impl::run::probe_json() << "\n";
     return 0;
   }
-  const auto [recipe, overrides] = impl::cli::recipe_and_settings(arguments.positional);
-  const spec::RunConfig config = spec::load(recipe, overrides);
+  const auto load = [&] {
+    const auto [recipe, overrides] = impl::cli::recipe_and_settings(arguments.positional);
+    return spec::load(recipe, overrides);
+  };
   if (arguments.has("dump-config")) {
-    streams.out << spec::dump_toml(config);
+    streams.out << spec::dump_toml(load());
     return 0;
   }
-  return impl::run::train(config, [&](const std::string& folder) { report(folder, streams); });
+  return impl::run::train(load, [&](const std::string& folder) { report(folder, streams); });
 }
 
 }  // namespace

@@ -288,18 +288,21 @@ class Run {
 
 }  // namespace
 
-int train(const spec::RunConfig& config, const std::function<void(const std::string& folder)>& recorded) {
+int train(const std::function<spec::RunConfig()>& load,
+          const std::function<void(const std::string& folder)>& recorded) {
   keep_freed_memory();
-  return on_ranks(
-      config.device,
-      [&](const Rank& rank) {
-        Run run(prepare(config, rank), rank);
-        const int code = run.train();
-        if (recorded && run.recorded()) recorded(run.folder());
-        rank.take_leave();
-        return code;
-      },
-      config.stall_seconds);
+  spec::RunConfig config;
+  const auto settings = [&]() -> RankSettings {
+    config = load();
+    return {.device = config.device, .stall_seconds = config.stall_seconds};
+  };
+  return on_ranks(settings, [&](const Rank& rank) {
+    Run run(prepare(config, rank), rank);
+    const int code = run.train();
+    if (recorded && run.recorded()) recorded(run.folder());
+    rank.take_leave();
+    return code;
+  });
 }
 
 }  // namespace assay::impl::run

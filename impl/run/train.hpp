@@ -6,10 +6,11 @@
 
 namespace assay::impl::run {
 
-/// Trains as `config` says, on this rank, and returns the process exit code (spec/error.hpp). Prints what the
-/// user sees (rank 0 only) and writes run.jsonl in its folder. `recorded` is called on rank 0 with that
-/// folder once the record is complete. Errors: UserError and SpecError for settings, data, checkpoint and
-/// I/O; NonFiniteError.
-int train(const spec::RunConfig& config, const std::function<void(const std::string& folder)>& recorded = {});
+/// Trains on this rank as the settings say that `load` gives, and returns the process exit code
+/// (spec/error.hpp). Prints what the user sees (rank 0 only) and writes run.jsonl in its folder. `recorded`
+/// is called on rank 0 with that folder once the record is complete. Errors: UserError and SpecError for
+/// settings, data, checkpoint and I/O; NonFiniteError.
+int train(const std::function<spec::RunConfig()>& load,
+          const std::function<void(const std::string& folder)>& recorded = {});
 
 }  // namespace assay::impl::run

@@ -295,6 +295,40 @@ TEST_F(TrainProgram, RanksThatWouldContinueFromDifferentCheckpointsAreRefusedByA
   expect_refused(resume("3"), "of step 2 (hash ");
 }
 
+// One error, of no rank, and no word of a rank that failed.
+TEST_F(TrainProgram, WhatAllRanksRefuseIsRefusedOnceAndByOneCode) {
+  ASSERT_EQ(train("a", "").code, 0);
+  fs::create_directories(folder("bad"));
+  std::ofstream(folder("bad") + "/COMMITTED") << "no";
+  std::ofstream(folder("bad") + "/manifest.json") << "{";
+  const auto expect_one = [&](const impl::cli::Outcome& outcome, int code, const std::string& why) {
+    EXPECT_EQ(outcome.code, code) << outcome.messages;
+    const std::string start = "assay: error: ";
+    const std::size_t at = outcome.messages.find(start);
+    ASSERT_NE(at, std::string::npos) << outcome.messages;
+    EXPECT_EQ(outcome.messages.find(start, at + 1), std::string::npos) << outcome.messages;
+    EXPECT_NE(outcome.messages.find(why, at), std::string::npos) << outcome.messages;
+    EXPECT_FALSE(outcome.messages.substr(at + start.size()).starts_with("rank ")) << outcome.messages;
+  };
+  const std::string resumed = "--ranks 2 checkpoint.resume=auto ";
+  expect_one(train("a", resumed + "train.seed=5"), 2,
+             "was saved by a run with other settings: train.seed is 5");
+  expect_one(train("b", "--ranks 2 checkpoint.resume=" + folder("bad")), 65, "checkpoint_c1");
+  expect_one(shell(tests::assay_path() + " train --ranks 2 compute.device=cpu data.dtype=uint16 data.paths=" +
+                       folder("none") + " run.directory=" + folder("b"),
+                   120),
+             74, folder("none"));
+  expect_one(train("b", "--ranks 2 compute.attention=cudnn"), 2, "compute.attention");
+  expect_one(shell("ASSAY_FAULT_DRILL=kind=none " + command("b") + " --ranks 2", 120), 2,
+             "ASSAY_FAULT_DRILL");
+  // Without `assay train`, which would read the settings first.
+  expect_one(shell("mpirun --oversubscribe --allow-run-as-root -n 2 " + tests::binary_dir() +
+                       "/bin/assay-train compute.device=cpu train.stesp=3",
+                   120),
+             2, "unknown setting");
+  EXPECT_FALSE(fs::exists(folder("b")));
+}
+
 TEST_F(TrainProgram, ACompleteRunGoesOnWhenItIsGivenMoreSteps) {
   ASSERT_EQ(train("a", "").code, 0);
   EXPECT_EQ(train("a", "checkpoint.resume=auto train.steps=2").code, 2) << "fewer steps are another run";

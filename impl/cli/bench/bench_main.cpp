@@ -89,7 +89,8 @@ int bench_collectives(const BenchPlan& asked, const run::Rank& rank, Streams str
 
 /// One device, or what several ranks have between them.
 int bench_ceilings(const BenchPlan& asked, Streams streams) {
-  return run::on_ranks(asked.device, [&](const run::Rank& rank) {
+  const auto settings = [&]() -> run::RankSettings { return {.device = asked.device}; };
+  return run::on_ranks(settings, [&](const run::Rank& rank) {
     return rank.communicator.size() > 1 ? bench_collectives(asked, rank, streams)
                                         : bench_rows(asked, rank.choice, streams);
   });

@@ -151,23 +151,6 @@ void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, con
                       (others.empty() ? "" : "; other layouts of these ranks that fit: " + others));
 }
 
-void refuse_on_all_ranks(const Plan& plan, const spec::RunConfig& config, const spec::Batch& batch,
-                         const MachineMemory& machine, Communicator& communicator) {
-  if (communicator.size() == 1) return refuse_what_cannot_fit(plan, config, batch, machine);
-  std::string mine;
-  try {
-    refuse_what_cannot_fit(plan, config, batch, machine);
-  } catch (const UserError& error) {
-    mine = error.what();
-  }
-  const std::vector<std::string> all = communicator.all_gather(mine);
-  const auto first = std::find_if(all.begin(), all.end(), [](const auto& text) { return !text.empty(); });
-  if (first == all.end()) return;
-  const bool alike = std::count(all.begin(), all.end(), *first) == static_cast<std::ptrdiff_t>(all.size());
-  throw AgreedError(ExitCode::usage,
-                    alike ? *first : "rank " + std::to_string(first - all.begin()) + ": " + *first);
-}
-
 MachineMemory machine_memory(at::Device device, Communicator& communicator) {
   const HostRanks ranks = host_ranks(communicator);
   return {.device = device_memory(device),

@@ -42,10 +42,6 @@ double bytes_read_ahead(const spec::RunConfig& config, const spec::Batch& batch)
 /// in equal parts.
 void refuse_what_cannot_fit(const spec::memory::Plan& plan, const spec::RunConfig& config,
                             const spec::Batch& batch, const MachineMemory& machine);
-/// The same of a rank among others. Collective. Errors: AgreedError(usage), alike on every rank, where any
-/// rank cannot do it; of one rank, as above.
-void refuse_on_all_ranks(const spec::memory::Plan& plan, const spec::RunConfig& config,
-                         const spec::Batch& batch, const MachineMemory& machine, Communicator& communicator);
 
 /// The record's event after `step`: `measured` is the device's peak so far, 0 where it is not known. [B]
 spec::record::Memory memory_event(const spec::memory::Plan& plan, std::int64_t step, at::Device device,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "impl/comm/refusal.hpp"
 #include "impl/machine/host.hpp"
 #include "impl/ops/attention/attention.hpp"
 #include "impl/ops/gemm/fp8_gemm.hpp"
@@ -152,20 +153,9 @@ Numerics settle(const spec::RunConfig& asked, const attention::Shape& shape, con
 
 Numerics agree_on_numerics(const std::function<Numerics()>& settle, Communicator& communicator) {
   if (communicator.size() == 1) return settle();
-  const std::string refused = "refused: ";
   Numerics mine;
-  std::string text;
-  try {
-    mine = settle();
-    text = settled_text(mine.config);
-  } catch (const UserError& error) {
-    text = refused + error.what();
-  }
-  const std::vector<std::string> all = communicator.all_gather(text);
-  for (std::size_t rank = 0; rank < all.size(); ++rank)
-    if (all[rank].starts_with(refused))
-      throw AgreedError(ExitCode::usage,
-                        "rank " + std::to_string(rank) + ": " + all[rank].substr(refused.size()));
+  refuse_together(communicator, [&] { mine = settle(); });
+  const std::vector<std::string> all = communicator.all_gather(settled_text(mine.config));
   for (std::size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank] != all[0])
       throw AgreedError(ExitCode::usage,

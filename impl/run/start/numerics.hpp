@@ -45,7 +45,7 @@ attention::Shape attention_shape(const spec::RunConfig& config, const spec::Mode
 Numerics settle(const spec::RunConfig& asked, const attention::Shape& shape, const GpuAnswers& gpu);
 
 /// What this rank's `settle` comes to, once all ranks come to the same. Collective. Errors: of one rank,
-/// those of `settle`; of several AgreedError(usage), alike on all, where one refuses or two differ.
+/// those of `settle`; of several AgreedError, where one refuses or two differ.
 Numerics agree_on_numerics(const std::function<Numerics()>& settle, Communicator& communicator);
 
 /// Where linears are to be in FP8: on a GPU in bf16 runs, by a recipe that GPU and library compute, of

@@ -7,10 +7,10 @@
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <utility>
 
 #include "impl/comm/launch.hpp"
 #include "impl/comm/nccl_communicator.hpp"
+#include "impl/comm/refusal.hpp"
 #include "impl/comm/staged_communicator.hpp"
 #include "impl/health/watched_communicator.hpp"
 #include "impl/run/start/fault_drill.hpp"
@@ -20,16 +20,6 @@
 namespace assay::impl::run {
 
 namespace {
-/// The exit code of an error, and whether every rank has thrown it.
-std::pair<ExitCode, bool> meaning_of(const std::exception& error) {
-  const auto* user = dynamic_cast<const UserError*>(&error);
-  const bool spec_error = dynamic_cast<const SpecError*>(&error) != nullptr;
-  return {user         ? user->code()
-          : spec_error ? ExitCode::usage
-                       : ExitCode::bug,
-          dynamic_cast<const AgreedError*>(&error) != nullptr};
-}
-
 /// A rank that does not go on within a step for so long is lost (impl/health/judge.hpp). [s]
 constexpr double stall_in_a_step = 20;
 
@@ -61,25 +51,30 @@ void Rank::take_leave() const {
   if (watch) leave(communicator, watch);
 }
 
-int on_ranks(spec::Device wanted, const std::function<int(const Rank&)>& work, std::int64_t stall_seconds) {
+int on_ranks(const std::function<RankSettings()>& settings, const std::function<int(const Rank&)>& work) {
   Row unwatched;
   std::optional<RankWatch> watch;
   std::unique_ptr<Communicator> communicator = make_communicator();
   try {
     const c10::InferenceMode no_autograd;  // backward is written out
     const bool alone = communicator->size() == 1;
-    std::optional<FaultDrill> drill = read_drill(std::getenv("ASSAY_FAULT_DRILL"));
+    RankSettings asked;
+    std::optional<FaultDrill> drill;
+    refuse_together(*communicator, [&] {
+      asked = settings();
+      drill = read_drill(std::getenv("ASSAY_FAULT_DRILL"));
+    });
     if (!alone) {
       watch.emplace(*communicator, limits_of(drill ? drill->stall_seconds : stall_in_a_step,
-                                             static_cast<double>(stall_seconds)));
+                                             static_cast<double>(asked.stall_seconds)));
       communicator->rely_on_watch();
     }
     DeviceChoice choice;
     const Seating seating = staged_is_wanted() ? Seating::first_gpu : Seating::own_gpu;
     if (alone)
-      choice = choose_device(wanted);
+      choice = choose_device(asked.device);
     else
-      choice.device = rank_device(wanted, *communicator, seating);
+      choice.device = rank_device(asked.device, *communicator, seating);
     if (drill && drill->kind == DrillKind::hang && !choice.device.is_cuda())
       throw AgreedError(ExitCode::usage,
                         "ASSAY_FAULT_DRILL: kind=hang is of a GPU, and this run has none: give another kind, "
@@ -101,7 +96,8 @@ int on_ranks(spec::Device wanted, const std::function<int(const Rank&)>& work, s
     return work({*communicator, choice, row, watch ? &*watch : nullptr});
   } catch (const std::exception& error) {
     if (!communicator || communicator->size() == 1) throw;
-    const auto [code, everywhere] = meaning_of(error);
+    const ExitCode code = exit_code_of(error);
+    const bool everywhere = dynamic_cast<const AgreedError*>(&error) != nullptr;
     if (!everywhere || communicator->rank() == 0)
       std::cerr << "assay: error: "
                 << (everywhere ? "" : "rank " + std::to_string(communicator->rank()) + ": ") << error.what()

@@ -21,13 +21,18 @@ struct Rank {
   void take_leave() const;
 };
 
-/// Finds the other ranks as the launcher left them (impl/comm/launch.hpp), watches them, chooses the
-/// device and calls `work`, without autograd. The environment variable ASSAY_COMMUNICATOR=staged is for tests
-/// of several ranks on one GPU (impl/comm/staged_communicator.hpp). Returns its exit code. Errors: a lone
-/// rank's are thrown on. Of several, the one that fails prints its error and ends the job with its exit code;
-/// an AgreedError, which is no rank's alone, is printed by rank 0, and its exit code returned on every rank.
-/// The others of a rank that is lost end with ExitCode::peer_lost. `stall_seconds`: parallel.stall_seconds.
-int on_ranks(spec::Device wanted, const std::function<int(const Rank&)>& work,
-             std::int64_t stall_seconds = spec::RunConfig().stall_seconds);
+/// What a rank needs before its work begins.
+struct RankSettings {
+  spec::Device device = spec::Device::automatic;
+  std::int64_t stall_seconds = spec::RunConfig().stall_seconds;  ///< parallel.stall_seconds
+};
+
+/// Finds the other ranks as the launcher left them (impl/comm/launch.hpp), reads the settings, watches the
+/// ranks, chooses the device and calls `work`, without autograd. The environment variable
+/// ASSAY_COMMUNICATOR=staged is for tests of several ranks on one GPU (impl/comm/staged_communicator.hpp).
+/// Returns its exit code. Errors: a lone rank's are thrown on. Of several, the one that fails prints its
+/// error and ends the job with its exit code; an AgreedError, which is no rank's alone, is printed by rank 0,
+/// and its exit code returned on every rank. The others of a rank that is lost end with ExitCode::peer_lost.
+int on_ranks(const std::function<RankSettings()>& settings, const std::function<int(const Rank&)>& work);
 
 }  // namespace assay::impl::run

@@ -9,6 +9,7 @@
 
 #include "impl/checkpoint/durable_file.hpp"
 #include "impl/checkpoint/folder.hpp"
+#include "impl/comm/refusal.hpp"
 #include "spec/error.hpp"
 
 namespace assay::impl::run {
@@ -38,11 +39,11 @@ bool claim(const std::string& folder) {
 
 std::string run_directory(const spec::RunConfig& config, Communicator& communicator) {
   std::string chosen = config.directory;
-  if (communicator.rank() == 0 && config.resume == spec::Resume::never) {
+  refuse_together(communicator, [&] {
+    if (communicator.rank() != 0) return;
+    if (config.resume != spec::Resume::never) return checkpoint::create_durable_folder(chosen);
     for (int number = 2; !claim(chosen); ++number) chosen = config.directory + "-" + std::to_string(number);
-  } else if (communicator.rank() == 0) {
-    checkpoint::create_durable_folder(chosen);
-  }
+  });
   return communicator.all_gather(chosen).front();
 }
 

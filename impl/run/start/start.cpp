@@ -1,6 +1,7 @@
 #include "impl/run/start/start.hpp"
 
 #include "impl/checkpoint/disk_space.hpp"
+#include "impl/comm/refusal.hpp"
 #include "impl/data/open_source.hpp"
 #include "impl/ops/attention/attention.hpp"
 #include "impl/run/start/describe.hpp"
@@ -38,31 +39,35 @@ Start prepare(const spec::RunConfig& config, const Rank& rank) {
   Start start;
 
   start.config = config;
-  start.model = model_of(config);
-
-  const spec::Division division =
-      spec::divide(config, start.model, {.all = ranks.size(), .per_host = host_ranks(ranks).each});
-  start.batch = division.batch, start.layout = division.layout;
-
-  start.source = data::open_source(config, start.model);
-  start.data_files = files_of(config);
-
-  start.resume = resume_point(config, start.data_files);
-
+  const std::int64_t per_host = host_ranks(ranks).each;
+  Facts facts;
+  refuse_together(ranks, [&] {
+    start.model = model_of(config);
+    const spec::Division division =
+        spec::divide(config, start.model, {.all = ranks.size(), .per_host = per_host});
+    start.batch = division.batch, start.layout = division.layout;
+    start.source = data::open_source(config, start.model);
+    start.data_files = files_of(config);
+    start.resume = resume_point(config, start.data_files);
+    if (ranks.size() > 1) facts = start_facts(config, *start.source, start.resume ? start.resume->path : "");
+  });
   // Before any collective whose calls depend on a setting: ranks with other settings would answer another
   // one.
-  if (ranks.size() > 1)
-    require_agreement(start_facts(config, *start.source, start.resume ? start.resume->path : ""), ranks);
+  require_agreement(facts, ranks);
 
   start.device = rank.choice;
   const at::Device device = start.device.device;
-  const attention::Forced asked(config.attention, device);        // refuses a GPU's backend on the CPU
-  reason_against_graph(config.cuda_graph, device, ranks.size());  // refuses it on the CPU
-  refuse_fp8(config, start.model, start.batch, device);
+  std::optional<attention::Forced> asked;
+  refuse_together(ranks, [&] {
+    asked.emplace(config.attention, device);                        // refuses a GPU's backend on the CPU
+    reason_against_graph(config.cuda_graph, device, ranks.size());  // refuses it on the CPU
+    refuse_fp8(config, start.model, start.batch, device);
+  });
 
   start.numerics = settle_numerics(config, start.model, start.batch, device, start.layout, ranks);
   start.plan = memory_plan(start.numerics.config, start.model, start.batch, device, start.layout);
-  refuse_on_all_ranks(start.plan, config, start.batch, machine_memory(device, ranks), ranks);
+  const MachineMemory memory = machine_memory(device, ranks);
+  refuse_together(ranks, [&] { refuse_what_cannot_fit(start.plan, config, start.batch, memory); });
   return start;
 }
 
@@ -76,8 +81,12 @@ spec::record::RunStart open_record(Start& start, const Rank& rank) {
 }
 
 std::optional<std::string> disk_warning(const Start& start, const Rank& rank) {
-  if (rank.communicator.rank() != 0) return {};
-  return check_disk(start.config, start.model, start.resume ? start.resume->state.step : 0);
+  std::optional<std::string> warning;
+  refuse_together(rank.communicator, [&] {
+    if (rank.communicator.rank() == 0)
+      warning = check_disk(start.config, start.model, start.resume ? start.resume->state.step : 0);
+  });
+  return warning;
 }
 
 }  // namespace assay::impl::run

@@ -32,16 +32,16 @@ struct Start {
 };
 
 /// Settings, ranks, data, checkpoint to resume, agreement, device, plan. Nothing is written: a run that is
-/// refused leaves no trace. Collective. Errors: UserError and AgreedError of each part, SpecError of the
-/// settings.
+/// refused leaves no trace. Collective. Errors: UserError of each part and SpecError of the settings; of
+/// several ranks AgreedError.
 Start prepare(const spec::RunConfig& config, const Rank& rank);
 
 /// Makes the folder, last of all, so that a refused run leaves none behind, and states what the record begins
 /// with. Collective. Errors: UserError(io).
 spec::record::RunStart open_record(Start& start, const Rank& rank);
 
-/// On rank 0, which writes: why the disk may be too small; nothing where it is not. Errors: UserError(io)
-/// where it holds not even one checkpoint.
+/// On rank 0, which writes: why the disk may be too small; nothing where it is not. Collective. Errors:
+/// UserError(io), of several ranks AgreedError, where it holds not even one checkpoint.
 std::optional<std::string> disk_warning(const Start& start, const Rank& rank);
 
 }  // namespace assay::impl::run

@@ -228,8 +228,8 @@ void expect_every_flip_refused(const std::string& damaged, const std::vector<std
     std::vector<std::string> named;  // one rank of those that see the file
     for (std::size_t rank = 0; rank < paths.size(); ++rank)
       if (paths[rank] == damaged)
-        named.push_back("rank " + std::to_string(rank) + " on host " + host_name() +
-                        " finds: " + entry.path().string() + ": checkpoint_c3");
+        named.push_back("rank " + std::to_string(rank) + " on host " + host_name() + ": " +
+                        entry.path().string() + ": checkpoint_c3");
     for (std::uintmax_t position = 0; position < fs::file_size(entry.path()); position += 173) {
       flip(entry.path(), position);
       const std::vector<std::string> texts = refusals(paths);
@@ -256,7 +256,7 @@ TEST_F(CheckpointImpl, TheRankThatFindsADamagedFileIsNamed) {
   for (const auto& entry : fs::directory_iterator(other))
     if (entry.path().extension() == ".safetensors") fs::resize_file(entry.path(), 8);
   for (const std::string& text : refusals({path, path, other, path}))
-    EXPECT_TRUE(text.starts_with("rank 2 on host " + host_name() + " finds: " + other + "/")) << text;
+    EXPECT_TRUE(text.starts_with("rank 2 on host " + host_name() + ": " + other + "/")) << text;
 }
 
 /// Two hosts with a copy each: none leaves bytes of its own to the other.

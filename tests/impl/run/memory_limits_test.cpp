@@ -10,7 +10,6 @@
 
 #include "spec/config/keys.hpp"
 #include "spec/config/load.hpp"
-#include "tests/impl/comm/thread_ranks.hpp"
 #include "tests/support/paths.hpp"
 
 namespace assay::impl::run::memory_limits_test {
@@ -235,27 +234,6 @@ TEST(MemoryLimitsImpl, RanksOfAHostHaveItsMemoryBetweenThem) {
   };
   EXPECT_EQ(on_gpus(1), "fits");
   EXPECT_NE(on_gpus(4).find("for its 4 ranks; lower batch.sequences"), std::string::npos) << on_gpus(4);
-}
-
-TEST(MemoryLimitsImpl, AllRanksRefuseWhatOneOfThemCannotDo) {
-  const spec::RunConfig config = demo(64, 16, 0);
-  const spec::Batch batch = spec::batch_of(64, 16, 4);
-  const auto plan = memory_plan(config, spec::find_model(config.model), batch, at::kCPU);
-  for (const int small : {-1, 2, 4}) {  // none, one, all
-    tests::on_thread_ranks(4, [&](Communicator& communicator) {
-      const bool is_small = small == communicator.rank() || small == 4;
-      const MachineMemory machine{.device = is_small ? 1 << 20 : host, .host = host};
-      std::string said = "fits";
-      try {
-        refuse_on_all_ranks(plan, config, batch, machine, communicator);
-      } catch (const AgreedError& error) {
-        EXPECT_EQ(error.code(), ExitCode::usage);
-        said = error.what();
-      }
-      EXPECT_EQ(said == "fits", small < 0) << said;
-      EXPECT_EQ(said.starts_with("rank 2: "), small == 2) << said;
-    });
-  }
 }
 
 TEST(MemoryLimitsImpl, TokensReadAheadAreOfThisRank) {

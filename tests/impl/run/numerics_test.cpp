@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "impl/machine/host_name.hpp"
 #include "impl/run/start/memory_limits.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
@@ -220,7 +221,7 @@ TEST(NumericsImpl, RanksAgreeOrAllSayWhoDiffers) {
     return texts[0];
   };
   EXPECT_EQ(agreed({"cudnn", "cudnn", "cudnn"}), "agreed");
-  EXPECT_EQ(agreed({"cudnn", "cudnn", "refused"}), "rank 2: cannot compute");
+  EXPECT_EQ(agreed({"cudnn", "cudnn", "refused"}), "rank 2 on host " + host_name() + ": cannot compute");
   const std::string differ = agreed({"cudnn", "flash"});
   EXPECT_NE(differ.find("rank 0 comes to compute.attention=\"cudnn\""), std::string::npos) << differ;
   EXPECT_NE(differ.find("rank 1 to compute.attention=\"flash\""), std::string::npos) << differ;

@@ -57,7 +57,7 @@ class RunEndImpl : public testing::Test {
     std::streambuf* const before = std::cout.rdbuf(&printing);
     const auto mask = std::cout.exceptions();
     std::cout.exceptions(std::ios::badbit);  // the stream passes on what its buffer throws
-    EXPECT_THROW(train(config()), Expected);
+    EXPECT_THROW(train([&] { return config(); }), Expected);
     std::cout.exceptions(std::ios::goodbit);
     std::cout.clear();
     std::cout.rdbuf(before);

@@ -61,7 +61,7 @@ class NumericsCuda : public testing::Test {
                                     "sample.sentences=0",
                                     "run.directory=" + folder(name)};
     all.insert(all.end(), more.begin(), more.end());
-    EXPECT_EQ(run::train(spec::load("", all)), 0);
+    EXPECT_EQ(run::train([&] { return spec::load("", all); }), 0);
     return spec::record::assemble(spec::record::read_events(folder(name)));
   }
 

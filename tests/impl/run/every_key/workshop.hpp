@@ -105,10 +105,12 @@ class Workshop {
     std::thread([&] {
       const Captured out(std::cout), err(std::cerr);
       try {
-        outcome.code = impl::run::train(spec::load("", with(settings)), [&](const std::string& where) {
-          outcome.threads = threads_of_this_process();
-          outcome.run = spec::record::assemble(spec::record::read_events(where));
-        });
+        outcome.code = impl::run::train([&] { return spec::load("", with(settings)); },
+                                        [&](const std::string& where) {
+                                          outcome.threads = threads_of_this_process();
+                                          outcome.run =
+                                              spec::record::assemble(spec::record::read_events(where));
+                                        });
       } catch (const UserError& error) {
         outcome.code = static_cast<int>(error.code());
         outcome.refusal = error.what();
