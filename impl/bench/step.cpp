@@ -148,7 +148,7 @@ StepTimes measure_step(const spec::RunConfig& config, std::int64_t steps,
       run::settle_numerics(unsampled, model, batch, device, run::layout_of(config, *alone), *alone).config;
   const attention::Forced backend(unsampled.attention, device);
   set_deterministic(unsampled.deterministic == spec::Determinism::on);
-  run::refuse_what_cannot_fit(run::memory_plan(unsampled, model, batch, device), unsampled, batch,
+  run::refuse_what_cannot_fit(run::memory_plan(unsampled, model, batch, device), unsampled, model, batch,
                               {.device = run::device_memory(device), .host = run::host_memory()});
   if (config.threads > 0) at::set_num_threads(static_cast<int>(config.threads));
   try {

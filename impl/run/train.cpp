@@ -88,7 +88,9 @@ class Run {
       return train_steps(stop);
     } catch (const std::exception& error) {
       await_verdict_on(error);
-      const auto memory = out_of_memory(error, start_.batch, device_);
+      const auto memory = out_of_memory(error, start_.batch, device_, [&] {
+        return divisions_with_less(start_.plan, config_, start_.model, start_.memory);
+      });
       log_.record_failure(memory ? *memory : error);
       if (memory) throw *memory;
       throw;

@@ -1,7 +1,6 @@
 #include "spec/memory/layouts_that_fit.hpp"
 
 #include <algorithm>
-#include <optional>
 
 namespace assay::spec::memory {
 
@@ -18,6 +17,8 @@ std::vector<Layout> layouts_of(std::int64_t ranks, std::int64_t ranks_per_host) 
   return layouts;
 }
 
+}  // namespace
+
 std::optional<Way> way_of(const Setting& setting, const Count& capacity) {
   const Fit fits = fit(setting, capacity);
   if (fits.asked)
@@ -25,8 +26,6 @@ std::optional<Way> way_of(const Setting& setting, const Count& capacity) {
   if (fits.smaller_micro) return fits.smaller_micro;
   return fits.recompute ? fits.recompute : fits.both;
 }
-
-}  // namespace
 
 std::vector<LayoutWay> layouts_that_fit(const Setting& setting, std::int64_t ranks_per_host,
                                         const Count& capacity) {

@@ -10,6 +10,7 @@
 #include "impl/machine/host.hpp"
 #include "impl/run/start/host_ranks.hpp"
 #include "spec/memory/layouts_that_fit.hpp"
+#include "spec/memory/ranks_that_fit.hpp"
 #include "spec/text/quantity.hpp"
 #include "spec/text/ranks.hpp"
 
@@ -18,6 +19,7 @@ namespace assay::impl::run {
 using spec::memory::LayoutWay;
 using spec::memory::Machine;
 using spec::memory::Plan;
+using spec::memory::RanksWay;
 using spec::memory::Way;
 
 namespace {
@@ -32,25 +34,63 @@ std::string recompute_of(const Way& way) {
   return "memory.recompute=" + std::string(to_string(way.recompute));
 }
 
-/// "parallel.data=hybrid parallel.shard_ranks=8 batch.micro=1 (71.0 GiB)".
-std::string layout_of_way(const LayoutWay& each, const Plan& plan) {
-  std::string text = "parallel.data=" + std::string(to_string(each.layout.data));
-  if (each.layout.data == spec::DataParallel::hybrid)
-    text += " parallel.shard_ranks=" + std::to_string(each.layout.shard_ranks);
-  if (each.way.micro != plan.setting.micro) text += " " + micro_of(each.way);
-  if (each.way.recompute != plan.setting.recompute) text += " " + recompute_of(each.way);
-  return text + " (" + shown(each.way.peak) + ")";
-}
+/// What refuses a run, and may be divided otherwise.
+struct Divided {
+  const Plan& plan;
+  const spec::RunConfig& config;
+  const spec::ModelSpec& model;
+  const MachineMemory& machine;
+  Count capacity;
 
-/// "parallel.data=zero1 (50.1 GiB) or parallel.data=shard (35.9 GiB)"; empty where no other layout fits.
-std::string other_layouts(const Plan& plan, const Count& capacity, const MachineMemory& machine) {
-  const std::int64_t tensor = plan.setting.tensor_ranks, here = machine.ranks_per_host;
-  const std::int64_t data_ranks_per_host = here % tensor == 0 ? here / tensor : 0;
-  std::string text;
-  for (const LayoutWay& each : layouts_that_fit(plan.setting, data_ranks_per_host, capacity))
-    text += (text.empty() ? "" : " or ") + layout_of_way(each, plan);
-  return text;
-}
+  std::int64_t ranks() const { return plan.setting.layout.ranks * plan.setting.tensor_ranks; }
+
+  /// "parallel.data=hybrid parallel.shard_ranks=8 batch.micro=1 (71.0 GiB)": what is not as asked.
+  std::string shown_way(const spec::Layout& layout, std::int64_t tensor, const Way& way) const {
+    const spec::memory::Setting& asked = plan.setting;
+    std::string text;
+    const auto add = [&](const std::string& setting) { text += (text.empty() ? "" : " ") + setting; };
+    if (layout.data != asked.layout.data || tensor == asked.tensor_ranks) {
+      add("parallel.data=" + std::string(to_string(layout.data)));
+      if (layout.data == spec::DataParallel::hybrid)
+        add("parallel.shard_ranks=" + std::to_string(layout.shard_ranks));
+    }
+    if (tensor != asked.tensor_ranks) add("parallel.tensor=" + std::to_string(tensor));
+    const std::int64_t micro = config.micro > 0 ? config.micro : config.sequences / layout.ranks;
+    if (way.micro != micro) add(micro_of(way));
+    if (way.recompute != asked.recompute) add(recompute_of(way));
+    return text + " (" + shown(way.peak) + ")";
+  }
+
+  std::string tensor_ways(const spec::RunRanks& on) const {
+    std::string text;
+    for (const RanksWay& each : ranks_that_fit(config, model, plan.setting, on, capacity))
+      text += (text.empty() ? "" : " or ") + shown_way(each.layout, each.tensor_ranks, each.way);
+    return text;
+  }
+
+  /// "parallel.data=shard (35.9 GiB) or parallel.tensor=2 (40.1 GiB)" of the same ranks; empty
+  /// where no other division of them fits.
+  std::string others() const {
+    const std::int64_t tensor = plan.setting.tensor_ranks, here = machine.ranks_per_host;
+    const std::int64_t data_ranks_per_host = here % tensor == 0 ? here / tensor : 0;
+    std::string text;
+    for (const LayoutWay& each : layouts_that_fit(plan.setting, data_ranks_per_host, capacity))
+      text += (text.empty() ? "" : " or ") + shown_way(each.layout, tensor, each.way);
+    const std::string more = ranks() > 1 ? tensor_ways({ranks(), here}) : std::string();
+    return text + (text.empty() || more.empty() ? "" : " or ") + more;
+  }
+
+  /// "on 2 GPUs with parallel.data=shard (35.9 GiB)": the fewest, up to eight times as many, on which it
+  /// fits.
+  std::string on_more_gpus() const {
+    if (plan.setting.machine != Machine::cuda) return "";
+    const bool one_host = machine.ranks_per_host == ranks();
+    for (std::int64_t all = 2 * ranks(); all <= 8 * ranks(); all *= 2)
+      if (const std::string text = tensor_ways({all, one_host ? all : machine.ranks_per_host}); !text.empty())
+        return "on " + spec::grouped(all) + " GPUs with " + text;
+    return "";
+  }
+};
 
 std::string ways_out(const Plan& plan, const Count& capacity) {
   const auto fit = spec::memory::fit(plan.setting, capacity);
@@ -92,8 +132,8 @@ double bytes_read_ahead(const spec::RunConfig& config, const spec::Batch& batch)
          (1 + static_cast<double>(config.prefetch));
 }
 
-void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, const spec::Batch& batch,
-                            const MachineMemory& machine) {
+void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, const spec::ModelSpec& model,
+                            const spec::Batch& batch, const MachineMemory& machine) {
   const bool on_gpu = plan.setting.machine == Machine::cuda;
   const auto shared = [&](std::int64_t bytes) {
     return spec::bytes(bytes) +
@@ -113,13 +153,17 @@ void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, con
                     (tensor > 1 ? " (" + spec::data_ranks_text(batch.ranks, tensor) + ")" : "") +
                     " with parallel.data=" + std::string(to_string(plan.setting.layout.data))
               : std::string();
+  const Divided divided{plan, config, model, machine, capacity};
   if (plan.state > Count(device)) {
-    const std::string others = other_layouts(plan, capacity, machine);
+    const std::string others = divided.others(), more = others.empty() ? divided.on_more_gpus() : "";
     std::string advice = !others.empty() ? "set " + others + ", the batch of a step stays the same"
-                         : several
-                             ? "no other layout of these ranks fits, either: start more ranks, choose a "
-                               "smaller model, or more memory"
-                             : "choose a smaller model, or more memory";
+                         : several       ? "no other layout of these ranks fits, either: "
+                                         : "";
+    if (others.empty())
+      advice += (!more.empty() ? "it fits " + more + "; otherwise "
+                 : several     ? "start more ranks, "
+                               : "") +
+                std::string("choose a smaller model, or more memory");
     if (on_gpu && plan.state <= Count(host))
       advice += "; compute.device=cpu trains in the host's " + shared(machine.host) + ", far slower";
     throw UserError(ExitCode::usage, "model \"" + plan.setting.model.name +
@@ -141,14 +185,15 @@ void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, con
     throw UserError(ExitCode::usage, "sample.sentences = " + std::to_string(plan.setting.sampled) +
                                          ": to sample them together at the end takes " + shown(plan.peak) +
                                          has + "lower sample.sentences");
-  const std::string others = other_layouts(plan, capacity, machine);
+  const std::string others = divided.others(), more = others.empty() ? divided.on_more_gpus() : "";
   throw UserError(ExitCode::usage,
-                  "passes of " + std::to_string(batch.micro) + " sequences of " +
+                  "micro-batches of " + std::to_string(batch.micro) + " sequences of " +
                       std::to_string(config.sequence_length) +
                       " tokens with memory.recompute=" + std::string(to_string(plan.setting.recompute)) +
                       " do not fit: at the fullest moment, " + plan.moment + ", a step takes " +
                       shown(plan.peak) + layout + has + ways_out(plan, capacity) +
-                      (others.empty() ? "" : "; other layouts of these ranks that fit: " + others));
+                      (others.empty() ? "" : "; other layouts of these ranks that fit: " + others) +
+                      (more.empty() ? "" : "; it fits " + more));
 }
 
 MachineMemory machine_memory(at::Device device, Communicator& communicator) {
@@ -178,23 +223,33 @@ spec::record::Memory memory_event(const Plan& plan, std::int64_t step, at::Devic
   return event;
 }
 
+std::string divisions_with_less(const Plan& plan, const spec::RunConfig& config, const spec::ModelSpec& model,
+                                const MachineMemory& machine) {
+  constexpr double less = 0.9;  // of the plan that turned out too small
+  const auto capacity = static_cast<std::int64_t>(less * plan.peak.to_double());
+  return Divided{plan, config, model, machine, capacity}.others();
+}
+
 std::optional<UserError> out_of_memory(const std::exception& error, const spec::Batch& batch,
-                                       at::Device device) {
+                                       at::Device device, const std::function<std::string()>& divisions) {
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
   const std::string text = torch ? torch->what_without_backtrace() : error.what();
   const bool ran_out = dynamic_cast<const std::bad_alloc*>(&error) ||
                        dynamic_cast<const c10::OutOfMemoryError*>(&error) ||
                        (torch && text.find("can't allocate memory") != std::string::npos);
   if (!ran_out) return {};
-  return UserError(ExitCode::usage,
-                   std::string(device.is_cuda() ? "the GPU's memory" : "memory") + " ran out with " +
-                       std::to_string(batch.micro) +
-                       " sequences per pass; lower batch.micro (the sum over the batch stays "
-                       "the same) or batch.sequence_length, set memory.recompute=block, or take a smaller "
-                       "model" +
-                       (device.is_cuda() ? "; compute.device=cpu trains in the host's memory, far slower"
-                                         : std::string()) +
-                       " (" + text + ")");
+  const std::string others = divisions ? divisions() : "";
+  return UserError(
+      ExitCode::usage,
+      std::string(device.is_cuda() ? "the GPU's memory" : "memory") + " ran out with " +
+          std::to_string(batch.micro) +
+          " sequences per micro-batch; lower batch.micro (the sum over the batch stays "
+          "the same) or batch.sequence_length, set memory.recompute=block, or take a smaller "
+          "model" +
+          (others.empty() ? "" : "; of other layouts of these ranks less is planned: " + others) +
+          (device.is_cuda() ? "; compute.device=cpu trains in the host's memory, far slower"
+                            : std::string()) +
+          " (" + text + ")");
 }
 
 }  // namespace assay::impl::run

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <optional>
 
 #include "impl/comm/communicator.hpp"
@@ -38,17 +39,24 @@ double bytes_read_ahead(const spec::RunConfig& config, const spec::Batch& batch)
 /// Refuses what cannot fit: a GPU would run out in the middle of a step; a system that overcommits would hand
 /// the memory out and kill the process later, without a word, or read samples for hours first. Errors:
 /// UserError(usage) naming what is too large, the largest micro-batch, the cheapest setting of recompute and
-/// the other layouts of these ranks that fit, or else what makes it smaller. Ranks of a host have its memory
-/// in equal parts.
+/// the other layouts and tensor ranks of these ranks that fit, or on how many GPUs it would, or else what
+/// makes it smaller. Ranks of a host have its memory in equal parts. `model`: the whole one.
 void refuse_what_cannot_fit(const spec::memory::Plan& plan, const spec::RunConfig& config,
-                            const spec::Batch& batch, const MachineMemory& machine);
+                            const spec::ModelSpec& model, const spec::Batch& batch,
+                            const MachineMemory& machine);
 
 /// The record's event after `step`: `measured` is the device's peak so far, 0 where it is not known. [B]
 spec::record::Memory memory_event(const spec::memory::Plan& plan, std::int64_t step, at::Device device,
                                   std::int64_t capacity, std::int64_t measured);
 
-/// Memory of `device` that ran out while training, told apart from faults of the program.
+/// Other layouts and tensor ranks of the same ranks that are planned to take clearly less than `plan`; empty
+/// where there are none.
+std::string divisions_with_less(const spec::memory::Plan& plan, const spec::RunConfig& config,
+                                const spec::ModelSpec& model, const MachineMemory& machine);
+
+/// Memory of `device` that ran out while training, told apart from faults of the program. `divisions`: those
+/// with less.
 std::optional<UserError> out_of_memory(const std::exception& error, const spec::Batch& batch,
-                                       at::Device device);
+                                       at::Device device, const std::function<std::string()>& divisions = {});
 
 }  // namespace assay::impl::run

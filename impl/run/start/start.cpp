@@ -66,8 +66,9 @@ Start prepare(const spec::RunConfig& config, const Rank& rank) {
 
   start.numerics = settle_numerics(config, start.model, start.batch, device, start.layout, ranks);
   start.plan = memory_plan(start.numerics.config, start.model, start.batch, device, start.layout);
-  const MachineMemory memory = machine_memory(device, ranks);
-  refuse_together(ranks, [&] { refuse_what_cannot_fit(start.plan, config, start.batch, memory); });
+  start.memory = machine_memory(device, ranks);
+  refuse_together(
+      ranks, [&] { refuse_what_cannot_fit(start.plan, config, start.model, start.batch, start.memory); });
   return start;
 }
 

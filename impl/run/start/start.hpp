@@ -6,6 +6,7 @@
 
 #include "impl/checkpoint/data_file.hpp"
 #include "impl/data/sample_source.hpp"
+#include "impl/run/start/memory_limits.hpp"
 #include "impl/run/start/numerics.hpp"
 #include "impl/run/start/on_ranks.hpp"
 #include "impl/run/start/resume.hpp"
@@ -26,6 +27,7 @@ struct Start {
   std::optional<ResumePoint> resume;             ///< nothing: from step 0
   Numerics numerics;                             ///< the algorithms that compute it
   spec::memory::Plan plan;
+  MachineMemory memory;
 
   /// The run that is to be continued has done all its steps.
   bool complete() const { return resume && resume->state.step >= config.steps; }

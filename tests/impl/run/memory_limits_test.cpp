@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <new>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 
@@ -28,8 +29,8 @@ std::string refusal(const spec::RunConfig& config, const MachineMemory& machine,
                     std::int64_t ranks = 1) {
   const spec::Batch batch = spec::batch_of(config.sequences, config.micro, ranks);
   try {
-    refuse_what_cannot_fit(memory_plan(config, spec::find_model(config.model), batch, device), config, batch,
-                           machine);
+    const spec::ModelSpec model = spec::find_model(config.model);
+    refuse_what_cannot_fit(memory_plan(config, model, batch, device), config, model, batch, machine);
   } catch (const UserError& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     return error.what();
@@ -76,12 +77,16 @@ TEST(MemoryLimitsImpl, MemoryThatRanOutIsTheUsersToMend) {
              on_cpu = out_of_memory(std::bad_alloc(), batch, at::kCPU);
   ASSERT_TRUE(on_gpu && on_cpu);
   EXPECT_EQ(on_gpu->code(), ExitCode::usage);
-  EXPECT_NE(std::string(on_gpu->what()).find("the GPU's memory ran out with 4 sequences per pass"),
+  EXPECT_NE(std::string(on_gpu->what()).find("the GPU's memory ran out with 4 sequences per micro-batch"),
             std::string::npos)
       << on_gpu->what();
   EXPECT_NE(std::string(on_gpu->what()).find("compute.device=cpu"), std::string::npos);
   EXPECT_EQ(std::string(on_cpu->what()).find("compute.device=cpu"), std::string::npos);
   EXPECT_FALSE(out_of_memory(std::runtime_error("another"), batch, gpu));
+  const auto of_several = out_of_memory(std::bad_alloc(), batch, gpu, [] { return "parallel.tensor=2"; });
+  EXPECT_NE(std::string(of_several->what())
+                .find("; of other layouts of these ranks less is planned: parallel.tensor=2"),
+            std::string::npos);
 }
 
 TEST(MemoryLimitsImpl, AGpuIsJudgedByItsOwnMemory) {
@@ -122,8 +127,9 @@ RC_GTEST_PROP(MemoryLimitsImpl, WhatARefusalNamesIsNotRefused, ()) {
   const MachineMemory machine{.device = *rc::gen::inRange<std::int64_t>(20'000'000, 400'000'000),
                               .host = host};
   const at::Device gpu(at::kCUDA, 0);
-  const std::string text = refusal(config, machine, gpu);
+  std::string text = refusal(config, machine, gpu);
   if (text == "fits") return;
+  text = text.substr(0, text.find("; it fits on "));  // other numbers of ranks
   const auto settings = named(text);
   RC_LOG() << text << "\n";
   if (settings.empty()) {
@@ -175,8 +181,67 @@ TEST(MemoryLimitsImpl, WhereALayoutDoesNotFitThoseThatDoAreNamed) {
   }
   config.data_parallel = spec::DataParallel::replicate;
   machine.device = 10 * gigabyte;
-  EXPECT_NE(refusal(config, machine, gpu, 4).find("no other layout of these ranks fits, either: start more "),
-            std::string::npos);
+  EXPECT_NE(refusal(config, machine, gpu, 4)
+                .find("no other layout of these ranks fits, either: it fits on 16 GPUs "
+                      "with parallel.tensor=16 ("),
+            std::string::npos)
+      << refusal(config, machine, gpu, 4);
+}
+
+/// Settings behind `before`, "parallel.tensor=2 batch.micro=4", up to their bytes.
+std::vector<std::string> settings_behind(const std::string& text, const std::string& before) {
+  std::vector<std::string> settings;
+  const std::size_t at = text.find(before);
+  if (at == std::string::npos) return settings;
+  std::istringstream words(text.substr(at + before.size()));
+  for (std::string word; words >> word && word[0] != '(';) settings.push_back(word);
+  return settings;
+}
+
+TEST(MemoryLimitsImpl, TensorRanksAreOfferedWhereTheModelAllowsThemAndThePlanFits) {
+  const at::Device gpu(at::kCUDA, 0);
+  spec::RunConfig config = llama_on_four();
+  config.sequences = 4, config.micro = 1, config.sequence_length = 8192;
+  config.data_parallel = spec::DataParallel::shard;
+  const spec::ModelSpec model = spec::find_model(config.model);
+  // A micro-batch of one sequence is too much, whatever is computed again.
+  const auto block = [&] {
+    spec::RunConfig other = config;
+    other.recompute = spec::Recompute::block;
+    return memory_plan(other, model, spec::batch_of(4, 1, 4), gpu).peak.to_int64();
+  }();
+  MachineMemory machine{.device = block - 1, .host = host, .ranks = 4, .ranks_per_host = 4};
+  const std::string text = refusal(config, machine, gpu, 4);
+  const auto offered = settings_behind(text, "other layouts of these ranks that fit: ");
+  ASSERT_FALSE(offered.empty()) << text;
+  EXPECT_EQ(offered[0], "parallel.tensor=2") << text;
+  std::vector<std::string> all = {"batch.sequences=4",   "batch.micro=1",        "batch.sequence_length=8192",
+                                  "parallel.data=shard", "model.name=llama3-8b", "compute.dtype=bf16",
+                                  "sample.sentences=0"};
+  all.insert(all.end(), offered.begin(), offered.end());
+  EXPECT_EQ(refusal(spec::load("", all), machine, gpu, 2), "fits") << text;
+  // 8 KV heads and an odd inner width: no degree goes.
+  spec::ModelSpec odd = model;
+  odd.ffn = 14335;
+  const auto plan = memory_plan(config, odd, spec::batch_of(4, 1, 4), gpu);
+  EXPECT_EQ(divisions_with_less(plan, config, odd, machine).find("parallel.tensor"), std::string::npos);
+  EXPECT_NE(
+      divisions_with_less(memory_plan(config, model, spec::batch_of(4, 1, 4), gpu), config, model, machine)
+          .find("parallel.tensor=2"),
+      std::string::npos);
+}
+
+TEST(MemoryLimitsImpl, OneGpuThatIsTooSmallNamesHowManyAreEnough) {
+  const at::Device gpu(at::kCUDA, 0);
+  spec::RunConfig config = llama_on_four();
+  const MachineMemory machine{.device = 80 * gigabyte, .host = host};
+  const std::string text = refusal(config, machine, gpu, 1);
+  // 18 bytes of each of 8.03e9 parameters: 145 GB.
+  EXPECT_NE(text.find("; it fits on 2 GPUs with parallel.data=shard ("), std::string::npos) << text;
+  EXPECT_NE(text.find(" or parallel.tensor=2 ("), std::string::npos) << text;
+  config.sequences = 1, config.micro = 1;  // no sequence for another data-parallel rank
+  const std::string alone = refusal(config, machine, gpu, 1);
+  EXPECT_NE(alone.find("; it fits on 2 GPUs with parallel.tensor=2 ("), std::string::npos) << alone;
 }
 
 TEST(MemoryLimitsImpl, APassThatDoesNotFitIsToldOfOtherLayoutsToo) {
