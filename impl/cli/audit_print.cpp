@@ -303,8 +303,8 @@ void print_screen(const Together& together, std::ostream& out) {
       return x ? spec::fixed(*x, 3) + "x" : std::string("-");
     };
     out << "  " << together.audits[d.second].record->origin << ": printed tokens/s " << times(d.printed)
-        << ", MFU " << times(d.printed_mfu) << "; corrected tokens/s " << times(d.all) << ", per GPU "
-        << times(d.per_gpu) << ". " << d.verdict << "\n";
+        << ", MFU " << times(d.printed_mfu) << "; corrected tokens/s " << times(d.all) << ", " << d.each
+        << " " << times(d.per_gpu) << ". " << d.verdict << "\n";
   }
   for (const std::string& line : together.settled) out << "  " << line << "\n";
   for (const Result& r : together.results)

@@ -38,6 +38,11 @@ constexpr double usual_efficiency = 1.1;
 
 std::string times(double x) { return fixed(x, 2) + "x"; }
 
+std::string each_of(const Audit& a, const Audit& b) {
+  const auto on_cpu = [](const Audit& audit) { return audit.record->device == "cpu"; };
+  return on_cpu(a) && on_cpu(b) ? "per rank" : "per GPU";
+}
+
 /// Of both runs, what is stated and differs so that a token of one is other work than a token of the other.
 std::string other_work(const Audit& a, const Audit& b) {
   std::string out;
@@ -73,6 +78,7 @@ SpeedDifference difference(const std::vector<Audit>& audits, std::size_t first, 
   out.first = first;
   out.second = second;
   out.same_work = same_work(a, b);
+  out.each = each_of(a, b);
   out.printed =
       ratio(median_printed(b, Field::tokens_per_second), median_printed(a, Field::tokens_per_second));
   out.printed_mfu = ratio(median_printed(b, Field::mfu), median_printed(a, Field::mfu));
@@ -109,15 +115,15 @@ SpeedDifference difference(const std::vector<Audit>& audits, std::size_t first, 
        apart(*out.printed, out.all.value_or(*out.per_gpu)));
   if (const std::string unknown = unknown_work(a, b); !unknown.empty())
     out.verdict = std::string(shown_apart ? "partly accounting; " : "") + times(*out.per_gpu) +
-                  " the tokens/s per GPU, but the model of " + unknown +
+                  " the tokens/s " + out.each + ", but the model of " + unknown +
                   " is not known, so a token may be other work (--model M)";
   else if (off < equally_fast)
-    out.verdict = shown_apart
-                      ? "accounting: per GPU they are equally fast (" + percent(*out.per_gpu - 1, 2) + ")"
-                      : "equally fast per GPU (" + percent(*out.per_gpu - 1, 2) + ")";
+    out.verdict = shown_apart ? "accounting: " + out.each + " they are equally fast (" +
+                                    percent(*out.per_gpu - 1, 2) + ")"
+                              : "equally fast " + out.each + " (" + percent(*out.per_gpu - 1, 2) + ")";
   else
-    out.verdict =
-        std::string(shown_apart ? "partly accounting; " : "") + "real: " + times(*out.per_gpu) + " per GPU";
+    out.verdict = std::string(shown_apart ? "partly accounting; " : "") + "real: " + times(*out.per_gpu) +
+                  " " + out.each;
   if (other_gpu) out.verdict += ", on " + b.gpu + " in place of " + a.gpu + (mfus.empty() ? "" : ": " + mfus);
   return out;
 }
@@ -167,8 +173,9 @@ Together audit(const std::vector<RunRecord>& records) {
       if (one.record->format.name == format) runs.push_back(&one);
     settle(std::move(runs), out.settled);
   }
-  for (std::size_t i = 1; i < out.audits.size(); ++i) out.differences.push_back(difference(out.audits, 0, i));
-  if (records.size() > 1) out.results.push_back(scaling(out.audits, out.differences));
+  for (std::size_t i = 1; i < out.audits.size(); ++i)
+    if (!records[i].later_start) out.differences.push_back(difference(out.audits, 0, i));
+  if (!out.differences.empty()) out.results.push_back(scaling(out.audits, out.differences));
   return out;
 }
 

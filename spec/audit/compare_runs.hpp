@@ -16,14 +16,15 @@ struct SpeedDifference {
   std::optional<double> all, per_gpu;  ///< corrected tokens/s, second / first
   std::optional<double> mfu_exact;     ///< corrected, `exact` over the dense peak, second / first
   bool same_work = false;              ///< same model, GPU, micro-batch and sequence length
+  std::string each;                    ///< what per_gpu is per: "per GPU"; of CPUs "per rank"
   std::string verdict;                 ///< one sentence
 };
 
 struct Together {
-  std::vector<Audit> audits;         ///< readings reordered: the ones that fit together first
-  std::vector<std::string> settled;  ///< what only the comparison decides
-  std::vector<SpeedDifference> differences;
-  std::vector<Result> results;  ///< the invariant `scaling`
+  std::vector<Audit> audits;                 ///< readings reordered: the ones that fit together first
+  std::vector<std::string> settled;          ///< what only the comparison decides
+  std::vector<SpeedDifference> differences;  ///< of runs; several starts of a run are one
+  std::vector<Result> results;               ///< the invariant `scaling`
 };
 
 /// Audits every record; of several, readings are chosen together. `records` must outlive the result.

@@ -354,6 +354,9 @@ struct RunFacts {
   std::vector<std::int64_t> elisions;
   std::vector<HiddenSteps> hidden_steps;  ///< in their order; not more either
   bool truncated = false;                 ///< the last line has no end, or a document is cut
+  /// A later start of the run before it in the log, resumed with other settings, by which its steps are
+  /// judged.
+  bool later_start = false;
 };
 
 struct RunRecord : RunFacts {

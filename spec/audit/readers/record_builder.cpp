@@ -151,8 +151,13 @@ void RecordBuilder::settle(const Step& step, const RunMarks& marks, double rank,
   } else {
     std::optional<RunRecord> next = std::move(pending_);
     pending_.reset();
+    const bool resumed = restarting_ && restarting_->step.value_or(0) > 0 &&
+                         static_cast<double>(*restarting_->step) <= last_number().value_or(0);
     close();
-    if (next) run_.record = std::move(*next);
+    if (next) {
+      run_.record = std::move(*next);
+      run_.record.later_start = resumed;
+    }
   }
   restarting_.reset();
   anew_ = false;
@@ -196,10 +201,17 @@ std::vector<RunRecord> RecordBuilder::finish(std::int64_t lines, bool truncated)
   }
   close();
   std::vector<RunRecord> runs = join_fragments(std::move(done_));
+  const auto number = std::ranges::count(runs, false, &RunRecord::later_start);
+  std::int64_t run = 0, start = 1;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     runs[i].lines = lines;
-    if (runs.size() > 1)
-      runs[i].origin += " (run " + std::to_string(i + 1) + " of " + std::to_string(runs.size()) + ")";
+    run += !runs[i].later_start;
+    start = runs[i].later_start ? start + 1 + std::ssize(runs[i - 1].restarts) : 1;
+    std::string which;
+    if (number > 1) which = "run " + std::to_string(run) + " of " + std::to_string(number);
+    if (start > 1 || (i + 1 < runs.size() && runs[i + 1].later_start))
+      which += (which.empty() ? "" : ", ") + ("from start " + std::to_string(start));
+    if (!which.empty()) runs[i].origin += " (" + which + ")";
   }
   runs.back().truncated = truncated;
   return runs;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "spec/audit/compare_runs.hpp"
 #include "spec/audit/invariants.hpp"
 #include "spec/audit/readers/read_log.hpp"
 #include "spec/flops/exact.hpp"
@@ -50,6 +51,37 @@ TEST(OwnRecordSpec, ATruthfulRecordHolds) {
   const Events events;
   for (const char* id : {"final", "planned_steps", "valid_tokens"})
     EXPECT_EQ(events.judged(id), Verdict::holds) << id;
+}
+
+TEST(OwnRecordSpec, SeveralStartsOfARunAreNoRivals) {
+  Events events;
+  events.start.steps = 3, events.start.gpus.clear();
+  events.start.ranks = {{.rank = 0, .host = "a", .device = "cpu"}};
+  std::string text = record::to_json(events.start) + "\n";
+  for (const record::Step& step : events.steps) text += record::to_json(step) + "\n";
+  text += record::to_json(events.end) + "\n";
+  const std::string once = text;
+  events.start.steps = 6;
+  text += record::to_json(events.start) + "\n";
+  text += record::to_json(record::ResumeFrom{.step = 3, .path = "p"}) + "\n";
+  for (std::int64_t step = 4; step <= 6; ++step) {
+    record::Step later = tests::example_step(step);
+    later.seconds /= 2, later.tokens_per_second *= 2;
+    text += record::to_json(later) + "\n";
+  }
+  std::istringstream in(text), first(once), second(text);
+  const std::vector<RunRecord> longer = read_logs(in, "run.jsonl");
+  ASSERT_EQ(longer.size(), 2u) << "each start is judged by its own settings";
+  EXPECT_EQ(longer[0].origin, "run.jsonl (from start 1)");
+  EXPECT_EQ(longer[1].origin, "run.jsonl (from start 2)");
+  EXPECT_TRUE(audit(longer).differences.empty());
+  // Beside another run there is one comparison, of CPUs.
+  std::vector<RunRecord> both = read_logs(first, "other");
+  for (RunRecord& record : read_logs(second, "run.jsonl")) both.push_back(std::move(record));
+  const Together together = audit(both);
+  ASSERT_EQ(together.differences.size(), 1u);
+  EXPECT_NE(together.differences[0].verdict.find("per rank"), std::string::npos)
+      << together.differences[0].verdict;
 }
 
 TEST(OwnRecordSpec, TensorRanksHaveGpusOfTheirOwn) {
