@@ -22,24 +22,6 @@ namespace {
 /// "--json", or "-o, --output FILE" as people type it.
 std::string typed(const Option& option) { return "--" + option.name; }
 
-/// The setting whose last word is `name`, or the one that is called so elsewhere; nothing otherwise.
-std::optional<std::string> setting_called(const std::string& name) {
-  constexpr std::pair<const char*, const char*> elsewhere[] = {{"o", "run.directory"},
-                                                               {"out", "run.directory"},
-                                                               {"output", "run.directory"},
-                                                               {"out_dir", "run.directory"},
-                                                               {"output_dir", "run.directory"},
-                                                               {"dir", "run.directory"},
-                                                               {"batch_size", "batch.sequences"},
-                                                               {"seq", "batch.sequence_length"},
-                                                               {"seq_len", "batch.sequence_length"}};
-  for (const auto& [word, key] : elsewhere)
-    if (name == word) return key;
-  for (const spec::Key& key : spec::keys())
-    if (name == key.name.substr(key.name.find('.') + 1)) return key.name;
-  return std::nullopt;
-}
-
 /// Refuses an option that `assay train` does not have: most are settings, which it takes without dashes.
 [[noreturn]] void refuse_of_train(const std::string& word, const std::string& name, const std::string& value,
                                   const std::optional<std::string>& option) {
@@ -52,7 +34,7 @@ std::optional<std::string> setting_called(const std::string& name) {
   if (plain == "n" || plain == "np") refuse(head + "the number of ranks is given as --ranks " + shown("N"));
   if (plain == "c" || plain == "config" || plain == "recipe")
     refuse(head + "a recipe is given by its path alone, as in `assay train " + shown("recipe.toml") + "`");
-  auto key = setting_called(plain);
+  auto key = spec::key_called(plain);
   if (!key && option) refuse(head + "did you mean \"" + *option + "\"?");
   if (!key) key = spec::nearest_key(plain);
   if (key) refuse(head + "settings are written without dashes: " + *key + "=" + shown("VALUE"));

@@ -213,8 +213,90 @@ RunConfig assemble(const Assignments& given) {
 
 }  // namespace
 
+std::optional<std::string> key_called(const std::string& name) {
+  // Of nanoGPT, Megatron-LM, torchtitan, DeepSpeed, Hugging Face and common command lines.
+  static const std::map<std::string_view, std::string_view> elsewhere = {
+      {"o", "run.directory"},
+      {"out", "run.directory"},
+      {"output", "run.directory"},
+      {"out_dir", "run.directory"},
+      {"output_dir", "run.directory"},
+      {"dir", "run.directory"},
+      {"model", "model.name"},
+      {"model_path", "model.name"},
+      {"model_name_or_path", "model.name"},
+      {"dataset", "data.paths"},
+      {"dataset_path", "data.paths"},
+      {"data_path", "data.paths"},
+      {"batch_size", "batch.sequences"},
+      {"global_batch_size", "batch.sequences"},
+      {"train_batch_size", "batch.sequences"},
+      {"micro_batch", "batch.micro"},
+      {"micro_batch_size", "batch.micro"},
+      {"local_batch_size", "batch.micro"},
+      {"per_device_train_batch_size", "batch.micro"},
+      {"train_micro_batch_size_per_gpu", "batch.micro"},
+      {"gradient_accumulation_steps", "batch.micro"},
+      {"seq", "batch.sequence_length"},
+      {"seq_len", "batch.sequence_length"},
+      {"seq_length", "batch.sequence_length"},
+      {"max_seq_len", "batch.sequence_length"},
+      {"block_size", "batch.sequence_length"},
+      {"context_length", "batch.sequence_length"},
+      {"iters", "train.steps"},
+      {"max_iters", "train.steps"},
+      {"train_iters", "train.steps"},
+      {"max_steps", "train.steps"},
+      {"iterations", "train.steps"},
+      {"max_lr", "optimizer.learning_rate"},
+      {"min_lr", "schedule.final_ratio"},
+      {"warmup", "schedule.warmup_steps"},
+      {"warmup_iters", "schedule.warmup_steps"},
+      {"lr_warmup_iters", "schedule.warmup_steps"},
+      {"lr_decay_iters", "schedule.decay_steps"},
+      {"lr_scheduler_type", "schedule.kind"},
+      {"lr_decay_style", "schedule.kind"},
+      {"grad_clip", "optimizer.clip"},
+      {"clip_grad", "optimizer.clip"},
+      {"max_norm", "optimizer.clip"},
+      {"max_grad_norm", "optimizer.clip"},
+      {"precision", "compute.dtype"},
+      {"mixed_precision", "compute.dtype"},
+      {"fp8", "compute.linear"},
+      {"attn_implementation", "compute.attention"},
+      {"attention_backend", "compute.attention"},
+      {"activation_checkpointing", "memory.recompute"},
+      {"gradient_checkpointing", "memory.recompute"},
+      {"recompute_granularity", "memory.recompute"},
+      {"tp", "parallel.tensor"},
+      {"tp_size", "parallel.tensor"},
+      {"tensor_parallel", "parallel.tensor"},
+      {"tensor_parallel_size", "parallel.tensor"},
+      {"tensor_parallel_degree", "parallel.tensor"},
+      {"tensor_model_parallel_size", "parallel.tensor"},
+      {"dp", "parallel.data"},
+      {"fsdp", "parallel.data"},
+      {"zero", "parallel.data"},
+      {"zero_stage", "parallel.data"},
+      {"sharding_strategy", "parallel.data"},
+      {"dp_shard", "parallel.shard_ranks"},
+      {"data_parallel_shard_degree", "parallel.shard_ranks"},
+      {"save_steps", "checkpoint.every"},
+      {"save_interval", "checkpoint.every"},
+      {"ckpt_interval", "checkpoint.every"},
+      {"resume_from_checkpoint", "checkpoint.resume"},
+      {"logging_steps", "log.every"},
+      {"log_interval", "log.every"}};
+  const std::string word = name.substr(name.rfind('.') + 1);
+  for (const Key& key : keys())
+    if (word == key.name.substr(key.name.find('.') + 1)) return key.name;
+  const auto known = elsewhere.find(word);
+  return known == elsewhere.end() ? std::nullopt : std::optional(std::string(known->second));
+}
+
 // People remember the last word best.
 std::optional<std::string> nearest_key(const std::string& name) {
+  if (const auto called = key_called(name)) return called;
   std::vector<std::string> full, last;
   for (const Key& key : keys()) {
     full.push_back(key.name);

@@ -24,8 +24,13 @@ RunConfig load_text(std::string_view toml, const std::string& origin,
 /// (removed_keys), which load and load_text refuse, are skipped.
 RunConfig load_dump(std::string_view toml, const std::string& origin);
 
-/// The setting that an unknown name most likely meant: "learning_rate" and "lr" find optimizer.learning_rate,
-/// "stesp" finds train.steps. Nothing when none is near.
+/// The setting whose last word is that of `name`, or for which other trainers have it: "parallel.steps" finds
+/// train.steps, "tp" and "parallel.tensor_parallel_size" find parallel.tensor.
+std::optional<std::string> key_called(const std::string& name);
+
+/// The setting that an unknown name most likely meant, key_called's before one that is spelt alike:
+/// "learning_rate" and "lr" find optimizer.learning_rate, "stesp" finds train.steps. Nothing when none is
+/// near.
 std::optional<std::string> nearest_key(const std::string& name);
 
 }  // namespace assay::spec

@@ -84,6 +84,25 @@ TEST(LoadSpec, UnknownSettingsGetTheNearestOneAndTheirPlace) {
   EXPECT_NE(refusal("[batch.sub]\nx = 1").find("unknown setting \"batch.sub\""), std::string::npos);
 }
 
+TEST(LoadSpec, WordsOfOtherTrainersFindOurs) {
+  for (const auto& [word, key] : {std::pair{"tp", "parallel.tensor"},
+                                  {"parallel.tp", "parallel.tensor"},
+                                  {"parallel.tensor_parallel", "parallel.tensor"},
+                                  {"tensor_model_parallel_size", "parallel.tensor"},
+                                  {"parallel.fsdp", "parallel.data"},
+                                  {"zero_stage", "parallel.data"},
+                                  {"micro_batch_size", "batch.micro"},
+                                  {"train.global_batch_size", "batch.sequences"},
+                                  {"max_steps", "train.steps"},
+                                  {"batch.seq_len", "batch.sequence_length"},
+                                  {"min_lr", "schedule.final_ratio"},
+                                  {"gradient_checkpointing", "memory.recompute"},
+                                  {"batch.steps", "train.steps"}})
+    EXPECT_NE(refusal("", {std::string(word) + "=2"}).find("did you mean \"" + std::string(key) + "\"?"),
+              std::string::npos)
+        << word << ": " << refusal("", {std::string(word) + "=2"});
+}
+
 TEST(LoadSpec, WrongTypesSayWhereAndWhatWasExpected) {
   EXPECT_EQ(refusal("[train]\nsteps = 2.5"),
             "recipe.toml:2:9: train.steps must be an integer [steps], not 2.5");
