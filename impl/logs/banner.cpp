@@ -139,10 +139,12 @@ std::string samples_text(const Samples& samples, bool unicode) {
   return out;
 }
 
-std::string summary(const RunStart& start, const RunEnd& end) {
+std::string summary(const RunStart& start, const RunEnd& end, const std::optional<ResumeFrom>& resumed) {
   const std::string totals =
-      plural(end.steps, "step") + ", " + plural(end.tokens, "token") + " in " + spec::duration(end.seconds) +
-      ", " + grouped(static_cast<std::int64_t>(std::llround(end.tokens_per_second))) + " tokens/s";
+      plural(end.steps, "step") +
+      (resumed ? " since the resume after step " + grouped(resumed->step) : std::string()) + ", " +
+      plural(end.tokens, "token") + " in " + spec::duration(end.seconds) + ", " +
+      grouped(static_cast<std::int64_t>(std::llround(end.tokens_per_second))) + " tokens/s";
   std::string out = "\n";
   switch (end.reason) {
     case EndReason::done:
@@ -169,9 +171,11 @@ std::string summary(const RunStart& start, const RunEnd& end) {
         row("gap closed", spec::percent(*end.gap_closed) + " of the way from log V = " +
                               spec::fixed(std::log(static_cast<double>(start.vocab)), 4) + " to the floor");
   if (end.goodput && end.goodput->seconds > 0)
-    out += row("goodput", grouped(static_cast<std::int64_t>(std::llround(end.goodput->tokens_per_second))) +
-                              " tokens/s over " + spec::duration(end.goodput->seconds) +
-                              " since the trainer began: " + fractions(*end.goodput));
+    out +=
+        row("goodput", grouped(static_cast<std::int64_t>(std::llround(end.goodput->tokens_per_second))) +
+                           " tokens/s over " + spec::duration(end.goodput->seconds) +
+                           (resumed ? " since this start of the trainer: " : " since the trainer began: ") +
+                           fractions(*end.goodput));
   // The folder by name: it may be one with a number behind, which the same command would not choose again.
   if (end.reason == EndReason::saved)
     out += row("continue", "run the same command with run.directory=" + setting(start, "run.directory") +

@@ -1,5 +1,6 @@
 #pragma once
 // The texts around a run: what it is before the first step, what it reached after the last.
+#include <optional>
 #include <string>
 
 #include "spec/record/event.hpp"
@@ -13,7 +14,9 @@ std::string banner(const spec::record::RunStart& start, bool unicode);
 /// Sampled sentences with the grammar's verdict, the share accepted, the share of right sums.
 std::string samples_text(const spec::record::Samples& samples, bool unicode);
 
-/// Why the run ended, totals, final loss beside its floor, share of the gap closed.
-std::string summary(const spec::record::RunStart& start, const spec::record::RunEnd& end);
+/// Why the run ended, totals, final loss beside its floor, share of the gap closed. `resumed`: where this
+/// start of the program went on from; the numbers are of its own steps.
+std::string summary(const spec::record::RunStart& start, const spec::record::RunEnd& end,
+                    const std::optional<spec::record::ResumeFrom>& resumed = {});
 
 }  // namespace assay::impl::logs

@@ -96,6 +96,7 @@ void Console::show_event(const Checkpoint& checkpoint) {
 }
 
 void Console::show_event(const ResumeFrom& resume) {
+  resumed_ = resume;
   std::string text =
       "resuming after step " + std::to_string(resume.step) + " from " + spec::valid_utf8(resume.path);
   if (resume.changed)
@@ -116,7 +117,7 @@ void Console::show_event(const Samples& samples) {
   data_ << samples_text(samples, terminal_.unicode) << std::flush;
 }
 
-void Console::show_event(const RunEnd& end) { data_ << summary(start_, end) << std::flush; }
+void Console::show_event(const RunEnd& end) { data_ << summary(start_, end, resumed_) << std::flush; }
 
 void Console::message(const std::string& text) { messages_ << text << "\n" << std::flush; }
 

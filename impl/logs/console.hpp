@@ -3,6 +3,7 @@
 // events as the record, so everything printed is in the record.
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <ostream>
 #include <string>
 
@@ -45,6 +46,7 @@ class Console {
   Terminal terminal_;
   std::int64_t log_every_;
   spec::record::RunStart start_;
+  std::optional<spec::record::ResumeFrom> resumed_;
   std::int64_t step_ = 0;              ///< last shown
   std::deque<double> recent_seconds_;  ///< of the last steps, for the ETA
   bool bar_drawn_ = false;

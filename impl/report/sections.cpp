@@ -28,13 +28,8 @@ std::int64_t tokens_of(const Run& run) {
   return tokens;
 }
 
-std::optional<double> final_loss(const Run& run) {
-  if (run.end && run.end->final_loss) return run.end->final_loss;
-  return mean_loss(run.steps, final_loss_steps);
-}
-
 std::optional<double> gap(const Run& run) {
-  const auto loss = final_loss(run);
+  const auto loss = mean_loss(run.steps, final_loss_steps);
   const auto& floor = run.start.data.floor;
   if (!loss || !floor || !(*floor < std::log(static_cast<double>(run.start.vocab)))) return std::nullopt;
   return gap_closed(*loss, *floor, run.start.vocab);
@@ -70,15 +65,28 @@ std::string tokens_per_second(const Run& run) {
   return grouped(static_cast<std::int64_t>(std::llround(static_cast<double>(tokens_of(run)) / seconds)));
 }
 
-std::string goodput(const Run& run) {
-  if (!run.end || !run.end->goodput || !(run.end->goodput->seconds > 0)) return "–";
-  return grouped(static_cast<std::int64_t>(std::llround(run.end->goodput->tokens_per_second)));
+std::string goodput_text(const Run& run) {
+  const auto of_run = goodput(run);
+  if (!of_run || !(of_run->seconds > 0)) return "–";
+  return grouped(static_cast<std::int64_t>(std::llround(of_run->tokens_per_second)));
 }
 
-/// Where the last start's time went.
+/// Where the time went.
 std::string wall_time(const Run& run) {
-  if (goodput(run) == "–") return "–";
-  return spec::duration(run.end->goodput->seconds) + ": " + fractions(*run.end->goodput);
+  const auto of_run = goodput(run);
+  if (!of_run || !(of_run->seconds > 0)) return "–";
+  return spec::duration(of_run->seconds) + ": " + fractions(*of_run);
+}
+
+/// How the figures of a run with several starts are to be read; empty of one start.
+std::string starts_text(const Run& run) {
+  if (run.earlier_ends.empty()) return "";
+  const bool ended = goodput(run).has_value();
+  return "started " + grouped(static_cast<std::int64_t>(run.earlier_ends.size()) + 1) +
+         " times: figures are of the whole run, and of a step that was done twice the later one counts; "
+         "model, batch, "
+         "machine, planned memory, settings and end are the last start's" +
+         (ended ? "" : "; goodput is not known, as a start left no end or is of an earlier version");
 }
 
 /// Mean of the steps that have `share`.
@@ -151,17 +159,14 @@ std::string heading(const NamedRun& named, const std::vector<NamedRun>& runs) {
 
 std::string tiles(const Run& run) {
   std::string out = "<section class=\"tiles\">\n";
-  const auto loss = final_loss(run);
-  const std::int64_t averaged =
-      run.end && run.end->final_steps
-          ? *run.end->final_steps
-          : std::min<std::int64_t>(final_loss_steps, static_cast<std::int64_t>(run.steps.size()));
+  const auto loss = mean_loss(run.steps, final_loss_steps);
+  const auto averaged = std::min<std::int64_t>(final_loss_steps, static_cast<std::int64_t>(run.steps.size()));
   if (loss) out += tile(spec::fixed(*loss, 4), "loss, mean of the last " + grouped(averaged) + " steps");
   if (run.start.data.floor)
     out += tile(spec::fixed(*run.start.data.floor, 4), "floor, the entropy of the data");
   if (const auto closed = gap(run)) out += tile(spec::percent(*closed), "of the gap to the floor closed");
   out += tile(tokens_per_second(run), "tokens/s");
-  if (goodput(run) != "–") out += tile(goodput(run), "tokens/s of wall-clock time (goodput)");
+  if (goodput_text(run) != "–") out += tile(goodput_text(run), "tokens/s of wall-clock time (goodput)");
   if (mean_mfu(run) != "–") out += tile(mean_mfu(run), "MFU, of the dense peak");
   if (mean_hfu(run) != "–") out += tile(mean_hfu(run), "HFU, with all that ran");
   const bool done = run.end && run.end->reason == EndReason::done;
@@ -181,14 +186,14 @@ std::string comparison(const std::vector<NamedRun>& runs) {
   table.row("steps", steps_text);
   table.row("tokens", [](const Run& run) { return grouped(tokens_of(run)); });
   table.row("time", [](const Run& run) { return spec::duration(seconds_of(run)); });
-  table.row("final loss", [](const Run& run) { return or_dash(final_loss(run), 4); });
+  table.row("final loss", [](const Run& run) { return or_dash(mean_loss(run.steps, final_loss_steps), 4); });
   table.row("floor", [](const Run& run) { return or_dash(run.start.data.floor, 4); });
   table.row("gap closed", [](const Run& run) {
     const auto closed = gap(run);
     return closed ? spec::percent(*closed) : std::string("–");
   });
   table.row("tokens/s", tokens_per_second);
-  table.row("goodput, tokens/s", goodput);
+  table.row("goodput, tokens/s", goodput_text);
   table.row("MFU", mean_mfu);
   table.row("HFU", mean_hfu);
   table.row("peak memory", most_memory);
@@ -204,10 +209,16 @@ std::string value_text(const spec::Value& value) {
 }  // namespace
 
 std::string headline(const std::vector<NamedRun>& runs) {
-  if (runs.size() > 1) return comparison(runs);
+  std::string starts;
+  for (const NamedRun& named : runs)
+    if (const std::string text = starts_text(named.run); !text.empty())
+      starts += "<p class=\"soft\">" + escaped((runs.size() > 1 ? named.name : "This run") + " was " + text) +
+                ".</p>\n";
+  if (runs.size() > 1) return comparison(runs) + starts;
   const Run& run = runs[0].run;
   const bool done = run.end && run.end->reason == EndReason::done;
-  return tiles(run) + (done ? "" : "<p class=\"warning\" role=\"note\">" + escaped(end_text(run)) + "</p>\n");
+  return tiles(run) + starts +
+         (done ? "" : "<p class=\"warning\" role=\"note\">" + escaped(end_text(run)) + "</p>\n");
 }
 
 std::string warnings(const std::vector<NamedRun>& runs) {

@@ -13,12 +13,14 @@ namespace {
 
 struct Assembler {
   Run run;
+  bool started = false;
 
   void drop_steps_from(std::int64_t first) {
     while (!run.steps.empty() && run.steps.back().step >= first) run.steps.pop_back();
   }
 
   void operator()(const RunStart& start) {
+    if (std::exchange(started, true)) run.earlier_ends.push_back(run.end);
     run.start = start;
     run.end.reset();
   }
@@ -52,6 +54,23 @@ double gap_closed(double loss, double floor, std::int64_t vocab) {
     return "floor = " + std::to_string(floor) + " is not below log V = " + std::to_string(uniform);
   });
   return (uniform - loss) / (uniform - floor);
+}
+
+std::optional<Goodput> goodput(const Run& run) {
+  Goodput sum;
+  std::vector<std::optional<RunEnd>> ends = run.earlier_ends;
+  ends.push_back(run.end);
+  for (const std::optional<RunEnd>& end : ends) {
+    if (!end || !end->goodput) return std::nullopt;
+    const Goodput& each = *end->goodput;
+    for (double Goodput::*part : {&Goodput::seconds, &Goodput::start_up, &Goodput::steps, &Goodput::data_wait,
+                                  &Goodput::saves, &Goodput::evaluation, &Goodput::other})
+      sum.*part += each.*part;
+  }
+  double tokens = 0;
+  for (const Step& step : run.steps) tokens += static_cast<double>(step.tokens);
+  if (sum.seconds > 0) sum.tokens_per_second = tokens / sum.seconds;
+  return sum;
 }
 
 std::string fractions(const Goodput& goodput) {

@@ -17,6 +17,7 @@ struct Run {
   std::optional<Memory> memory;    ///< of the last start
   std::optional<Samples> samples;  ///< the last
   std::optional<RunEnd> end;       ///< of the last start; absent while running, or after a crash
+  std::vector<std::optional<RunEnd>> earlier_ends;  ///< of the starts before it, in their order
 };
 
 /// Domain: `events` starts with a run_start (read_events ensures it). A resume drops the steps after the one
@@ -26,6 +27,10 @@ Run assemble(const std::vector<Event>& events);
 /// Fraction of the gap from log V, the loss of a uniform guess, to the floor that `loss` closes: 1 at the
 /// floor. Unit of the losses: [nats per token]. Domain: floor < log V. Errors: SpecError record_c2 otherwise.
 double gap_closed(double loss, double floor, std::int64_t vocab);
+
+/// Of all starts of the program together: their seconds, and the run's steps per second of these. Nothing
+/// where a start has left no goodput.
+std::optional<Goodput> goodput(const Run& run);
 
 /// "steps 93.1 %, saves 4.0 %, start-up 2.9 %": its parts as fractions of its seconds; parts of 0 are left
 /// out. Domain: seconds > 0.

@@ -59,6 +59,31 @@ TEST(PageReport, GoodputStandsBesideTheRateOfSteps) {
   EXPECT_NE(html.find("80.0 s: steps 82.5 %, saves 7.5 %, start-up 10.0 %"), std::string::npos);
 }
 
+TEST(PageReport, FiguresOfSeveralStartsAreThoseOfTheWholeRun) {
+  std::vector<Event> events = {tests::example_start()};
+  const auto steps = [&](int first, int last, double loss) {
+    for (int step = first; step <= last; ++step) {
+      events.push_back(tests::example_step(step));
+      std::get<Step>(events.back()).loss = loss, std::get<Step>(events.back()).tokens = 4000;
+    }
+  };
+  const auto end = [&](double seconds) {
+    RunEnd each;
+    each.final_loss = 99, each.final_steps = 1;
+    each.goodput = {.tokens_per_second = 1, .seconds = seconds, .steps = seconds};
+    events.push_back(each);
+  };
+  steps(1, 8, 2), end(30);
+  events.push_back(tests::example_start());
+  events.push_back(ResumeFrom{.step = 8, .path = "p"});
+  steps(9, 10, 1), end(10);
+  const std::string html = page({{"a", assemble(events)}});
+  EXPECT_NE(html.find("This run was started 2 times: figures are of the whole run"), std::string::npos);
+  EXPECT_NE(html.find("<b>1,000</b><span>tokens/s of wall-clock time (goodput)"), std::string::npos);
+  EXPECT_NE(html.find("<b>1.8000</b><span>loss, mean of the last 10 steps"), std::string::npos);
+  EXPECT_EQ(page({{"a", example_run()}}).find("was started"), std::string::npos);
+}
+
 TEST(PageReport, HostileTextsStayText) {
   const std::string hostile = "</title><script>alert('x')</script>\"><img src=x onerror=alert(1)>";
   auto run = example_run();
@@ -100,7 +125,7 @@ TEST(PageReport, ARunWithoutAnEndHasTheFinalLossThatItsEndWouldState) {
 TEST(PageReport, ShowsWhatTheRunReached) {
   const std::string html = page({{"tiny-llama", example_run()}});
   for (const char* word :
-       {"<b>0.7421</b>", "<b>0.7123</b>", "<b>99.4 %</b>", "<b>16,384</b>", "floor 0.7123",
+       {"<b>0.7196</b>", "<b>0.7123</b>", "<b>99.8 %</b>", "<b>16,384</b>", "floor 0.7123",
         "expected first loss 5.551", "Learning rate", "Gradient norm", "Throughput", "Memory of rank 0",
         "Mean time of a step by phase", "one plus one is two.", "Settings",
         "8 sequences per micro-batch × 2 micro-batches × 2 ranks = <b>32 sequences</b>", "run.directory"})

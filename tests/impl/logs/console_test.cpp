@@ -301,6 +301,21 @@ TEST(ConsoleImpl, TheEndSaysWhereAllTimeWent) {
       << screen.data.str();
 }
 
+TEST(ConsoleImpl, TheEndOfAResumedRunSaysWhichStepsItSums) {
+  Screen screen;
+  RunEnd end;
+  end.steps = 2, end.tokens = 1024, end.seconds = 1, end.tokens_per_second = 1024;
+  end.goodput = {.tokens_per_second = 512, .seconds = 2, .start_up = 1, .steps = 1};
+  screen.console.show(example_start());
+  screen.console.show(ResumeFrom{.step = 7, .path = "a/step_00000007"});
+  screen.console.show(end);
+  EXPECT_EQ(
+      screen.data.str(),
+      "\ndone: 2 steps since the resume after step 7, 1,024 tokens in 1.00 s, 1,024 tokens/s\n\n"
+      "  goodput     512 tokens/s over 2.00 s since this start of the trainer: steps 50.0 %, start-up 50.0 "
+      "%\n");
+}
+
 TEST(ConsoleImpl, AResumeNamesTheSettingsThatChanged) {
   Screen screen;
   screen.console.show(

@@ -200,6 +200,24 @@ TEST(RunSpec, AResumedRunCountsTheLaterStepsOnly) {
   EXPECT_EQ(run.resumes.size(), 1u);
 }
 
+TEST(RunSpec, GoodputIsOfAllStartsTogether) {
+  RunEnd first, second;
+  first.goodput = {.tokens_per_second = 9, .seconds = 30, .start_up = 10, .steps = 20};
+  second.goodput = {.tokens_per_second = 9, .seconds = 20, .steps = 10, .saves = 10};
+  Step step = numbered(1, 9), later = numbered(2, 8);
+  step.tokens = later.tokens = 100;
+  const std::vector<Event> events = {
+      RunStart(), step, later, first, RunStart(), ResumeFrom{.step = 1, .path = "p"}, later, second};
+  const auto run = assemble(events);
+  ASSERT_EQ(run.earlier_ends.size(), 1u);
+  EXPECT_EQ(goodput(run),
+            (Goodput{.tokens_per_second = 4, .seconds = 50, .start_up = 10, .steps = 30, .saves = 10}))
+      << "of a step that was done twice, the later one counts";
+  auto crashed = events;
+  crashed.erase(crashed.begin() + 3);
+  EXPECT_FALSE(goodput(assemble(crashed)));
+}
+
 TEST(RunSpec, GapClosedIsOneAtTheFloorAndZeroAtAUniformGuess) {
   EXPECT_EQ(gap_closed(1.0, 1.0, 256), 1.0);
   EXPECT_EQ(gap_closed(std::log(256.0), 1.0, 256), 0.0);
