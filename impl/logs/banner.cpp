@@ -18,7 +18,8 @@ using spec::grouped;
 using namespace spec::record;
 
 std::string plural(std::int64_t count, const std::string& noun) {
-  return grouped(count) + " " + noun + (count == 1 ? "" : "s");
+  const std::string ending = count == 1 ? "" : noun.ends_with("ch") ? "es" : "s";
+  return grouped(count) + " " + noun + ending;
 }
 
 /// "  label       text", the label padded so that all texts start in one column.
@@ -91,8 +92,8 @@ std::string banner(const RunStart& start, bool unicode) {
       row("compute", grouped(start.flops_per_token) + " FLOPs per token, forward and backward (exact count)");
   out += row("batch", plural(batch.sequences, "sequence") + " x " + plural(batch.sequence_length, "token") +
                           " = " + grouped(batch.tokens) + " tokens per step");
-  out += row("", "made of " + plural(batch.micro, "sequence") + " per pass x " + grouped(batch.accumulation) +
-                     (batch.accumulation == 1 ? " pass" : " passes") + " x " + where(start));
+  out += row("", "made of " + plural(batch.micro, "sequence") + " per micro-batch x " +
+                     plural(batch.accumulation, "micro-batch") + " x " + where(start));
   out += row("run", plural(start.steps, "step") + ", " + grouped(run_tokens) + " tokens, " +
                         spec::si((run_tokens * start.flops_per_token).to_double(), "FLOP"));
   out += row("data", spec::valid_utf8(start.data.description));

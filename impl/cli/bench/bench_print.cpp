@@ -107,7 +107,7 @@ std::string waterfall_text(const StepTimes& times) {
 
 std::string bench_heading(const Subject& s) {
   std::string out = s.model + ", " + spec::grouped(s.micro) + " x " + spec::grouped(s.tokens) +
-                    " tokens a pass, " + s.dtype + ", on " + s.device;
+                    " tokens a micro-batch, " + s.dtype + ", on " + s.device;
   if (s.threads > 0) out += " with " + std::to_string(s.threads) + (s.threads == 1 ? " thread" : " threads");
   if (s.ceiling.peak > 0) out += ": " + spec::si(s.ceiling.peak, "FLOP/s") + " dense";
   if (s.ceiling.bandwidth > 0) out += ", " + spec::si(s.ceiling.bandwidth, "B/s") + " by its data sheet";

@@ -8,8 +8,8 @@
 
 namespace assay::impl::cli {
 
-/// "llama-1.36b, 24 x 2,048 tokens a pass, bf16, on NVIDIA H200: 989.5 TFLOP/s dense, 5.15 TB/s by its data
-/// sheet"; says so where peak and bandwidth are not known.
+/// "llama-1.36b, 24 x 2,048 tokens a micro-batch, bf16, on NVIDIA H200: 989.5 TFLOP/s dense, 5.15 TB/s by its
+/// data sheet"; says so where peak and bandwidth are not known.
 std::string bench_heading(const bench::Subject& subject);
 
 /// Heading of the columns, and one row under it. With `in_step` also calls and milliseconds of a step.

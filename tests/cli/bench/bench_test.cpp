@@ -74,7 +74,7 @@ Subject h200() {
 
 TEST(BenchCli, RowsByHand) {
   expect_word(impl::cli::bench_heading(h200()),
-              "llama-1.36b, 24 x 2,048 tokens a pass, bf16, on NVIDIA H200: 1.00 PFLOP/s dense, 4.00 TB/s");
+              "llama-1.36b, 24 x 2,048 tokens a micro-batch, bf16, on NVIDIA H200: 1.00 PFLOP/s dense, 4.00 TB/s");
   const Row gemm{.name = "qkv forward",
                  .kind = StepClass::gemm,
                  .calls = 20,

@@ -41,7 +41,7 @@ TEST_F(WaterfallReport, ReadsWhatBenchStepWrites) {
   write(json());
   const auto picture = read_waterfall(scratch.path());
   ASSERT_TRUE(picture);
-  EXPECT_EQ(picture->subject, "llama-1.36b <b>, 24 x 2,048 tokens a pass, bf16, NVIDIA H200");
+  EXPECT_EQ(picture->subject, "llama-1.36b <b>, 24 x 2,048 tokens a micro-batch, bf16, NVIDIA H200");
   EXPECT_DOUBLE_EQ(picture->mfu.value(), 0.65);
   ASSERT_EQ(picture->bars.size(), 3u);
   EXPECT_DOUBLE_EQ(picture->ops.at(0).roofline_share.value(), 0.8);

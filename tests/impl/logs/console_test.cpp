@@ -65,7 +65,7 @@ TEST(ConsoleImpl, BannerExplainsTheRun) {
             "  model       853,120 parameters, vocabulary of 256 tokens\n"
             "  compute     5,714,688 FLOPs per token, forward and backward (exact count)\n"
             "  batch       32 sequences x 128 tokens = 4,096 tokens per step\n"
-            "              made of 8 sequences per pass x 2 passes x 2 ranks on 1 host\n"
+            "              made of 8 sequences per micro-batch x 2 micro-batches x 2 ranks on 1 host\n"
             "  run         250 steps, 1,024,000 tokens, 5.85 TFLOP\n"
             "  data        sentences of the built-in grammar\n"
             "              its entropy is 0.7123 nats per token: the floor of any model's expected loss\n"
@@ -99,7 +99,7 @@ TEST(ConsoleImpl, BannerNamesGpusAndOneOfEachInTheSingular) {
   screen.console.show(start);
   const std::string text = screen.messages.str();
   EXPECT_NE(text.find("  batch       1 sequence x 1 token = 1 tokens per step\n"
-                      "              made of 1 sequence per pass x 1 pass x 1 rank\n"),
+                      "              made of 1 sequence per micro-batch x 1 micro-batch x 1 rank\n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("  hardware    1 x NVIDIA H200 (140 GiB), host Some CPU, 2 cores, 8.00 GiB\n"),
