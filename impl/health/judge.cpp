@@ -1,8 +1,9 @@
 #include "impl/health/judge.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
+
+#include "spec/text/quantity.hpp"
 
 namespace assay::impl {
 
@@ -85,7 +86,7 @@ std::optional<Found> all_wait(const RankTable& table, const WatchLimits& limits)
 }  // namespace
 
 WatchLimits limits_of(double stall, double outside) {
-  return {.silence = stall / 2, .stall = stall, .steps = 5, .outside = std::max(stall, outside)};
+  return {.silence = stall / 2, .stall = stall, .outside = std::max(stall, outside)};
 }
 
 void update(SeenRank& rank, const RowView& row, double seconds) {
@@ -117,11 +118,7 @@ Judgement judge(const RankTable& table, const WatchLimits& limits, int self) {
 
 namespace {
 /// "20 s".
-std::string in_seconds(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.0f s", seconds);
-  return text;
-}
+std::string in_seconds(double seconds) { return spec::fixed(seconds, 0) + " s"; }
 
 /// "step 12, phase backward, last collective 340, all-reduce of 4096 bytes".
 std::string position_of(const RowView& row) {
@@ -151,6 +148,7 @@ std::string ranges(const std::vector<std::size_t>& ranks) {
   }
   return text;
 }
+
 /// Which ranks wait at which step, phase and collective.
 std::string of_standstill(double seconds, const RankTable& ranks) {
   constexpr std::size_t most_positions = 6, most_letters = 120;  // one line, of however many ranks
