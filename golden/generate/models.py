@@ -1,7 +1,7 @@
 """models: whole decoder models of Hugging Face transformers in float64: logits, loss, every gradient, and training steps.
 
-transformers evaluates RMSNorm, the rotary angles and the attention softmax in float32 whatever the model's dtype. For
-float64 truth those three functions are replaced; everything else is transformers' own. Each case checks that the replaced
+transformers evaluates RMSNorm, the rotary angles, the attention softmax, the scores of routers and their balance loss in
+float32 whatever the model's dtype. For float64 truth those functions are replaced; everything else is transformers' own. Each case checks that the replaced
 model differs from the stock one by float32 rounding only: more than 0 and less than 1e-5 of the largest logit.
 """
 
@@ -14,10 +14,15 @@ import torch
 from torch.nn import functional as F
 from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import MixtralConfig, MixtralForCausalLM, OlmoeConfig, OlmoeForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM
+from safetensors.torch import load_file
 from transformers.models.llama import modeling_llama
 from transformers.models.mistral import modeling_mistral
+from transformers.models.mixtral import modeling_mixtral
+from transformers.models.olmoe import modeling_olmoe
 from transformers.models.qwen2 import modeling_qwen2
 from transformers.models.qwen3 import modeling_qwen3
+from transformers.models.qwen3_moe import modeling_qwen3_moe
 from transformers.utils import logging
 
 from .golden_file import Golden, tool_versions
@@ -27,12 +32,17 @@ from .ops.rope import inverse_frequencies
 logging.disable_progress_bar()
 IGNORE = -100
 FAMILIES = {"llama": (LlamaConfig, LlamaForCausalLM), "qwen2": (Qwen2Config, Qwen2ForCausalLM),
-            "qwen3": (Qwen3Config, Qwen3ForCausalLM), "mistral": (MistralConfig, MistralForCausalLM)}
+            "qwen3": (Qwen3Config, Qwen3ForCausalLM), "mistral": (MistralConfig, MistralForCausalLM),
+            "mixtral": (MixtralConfig, MixtralForCausalLM), "qwen3_moe": (Qwen3MoeConfig, Qwen3MoeForCausalLM),
+            "olmoe": (OlmoeConfig, OlmoeForCausalLM)}
 EQUATIONS = {
     "llama": "Touvron et al., LLaMA, arXiv:2302.13971, and Llama 3, arXiv:2407.21783, as transformers' LlamaForCausalLM",
     "qwen2": "Qwen2 Technical Report, arXiv:2407.10671, as transformers' Qwen2ForCausalLM",
     "qwen3": "Qwen3 Technical Report, arXiv:2505.09388, as transformers' Qwen3ForCausalLM",
     "mistral": "Jiang et al., Mistral 7B, arXiv:2310.06825, as transformers' MistralForCausalLM",
+    "mixtral": "Jiang et al., Mixtral of Experts, arXiv:2401.04088, as transformers' MixtralForCausalLM",
+    "qwen3_moe": "Qwen3 Technical Report, arXiv:2505.09388, as transformers' Qwen3MoeForCausalLM",
+    "olmoe": "Muennighoff et al., OLMoE, arXiv:2409.02060, as transformers' OlmoeForCausalLM",
 }
 NOTE = "transformers with RMSNorm, rotary angles and attention softmax evaluated in float64 by override"
 
@@ -47,7 +57,8 @@ def rotary_f64(self, x, position_ids):
     scaling = None
     if rope["rope_type"] == "llama3":
         scaling = dict(rope, original_context=rope["original_max_position_embeddings"])
-    frequencies = torch.tensor([float(f) for f in inverse_frequencies(self.config.head_dim, rope["rope_theta"], scaling)],
+    head_dim = getattr(self.config, "head_dim", None) or self.config.hidden_size // self.config.num_attention_heads
+    frequencies = torch.tensor([float(f) for f in inverse_frequencies(head_dim, rope["rope_theta"], scaling)],
                                dtype=torch.float64)
     angles = position_ids[..., None].double() * torch.cat((frequencies, frequencies))
     return angles.cos(), angles.sin()
@@ -60,8 +71,23 @@ def eager_attention_f64(module, query, key, value, attention_mask, scaling, **_)
     return (weights @ value).transpose(1, 2).contiguous(), weights
 
 
+def top_k_router_f64(self, hidden_states):
+    logits = F.linear(hidden_states.reshape(-1, self.hidden_dim), self.weight)
+    weights, chosen = logits.softmax(-1).topk(self.top_k, dim=-1)
+    if getattr(self, "norm_topk_prob", True):  # Mixtral has no other form
+        weights = weights / weights.sum(-1, keepdim=True)
+    return logits, weights, chosen
+
+
+def balance_loss_f64(gate_logits, num_experts, top_k, _=None):
+    """load_balancing_loss_func: rows of all layers are counted as one list."""
+    p = torch.cat(gate_logits).softmax(-1)
+    chosen = F.one_hot(p.topk(top_k, dim=-1)[1], num_experts).double()
+    return num_experts * (chosen.mean(0).sum(0) * p.mean(0)).sum()
+
+
 class Float64:
-    """Within `with Float64():` the three functions are replaced in all families."""
+    """Within `with Float64():` the functions are replaced in all families."""
 
     replacements = [
         (modeling_llama.LlamaRMSNorm, "forward", rms_norm_f64),
@@ -76,6 +102,21 @@ class Float64:
         (modeling_qwen2, "eager_attention_forward", eager_attention_f64),
         (modeling_qwen3, "eager_attention_forward", eager_attention_f64),
         (modeling_mistral, "eager_attention_forward", eager_attention_f64),
+        (modeling_mixtral.MixtralRMSNorm, "forward", rms_norm_f64),
+        (modeling_qwen3_moe.Qwen3MoeRMSNorm, "forward", rms_norm_f64),
+        (modeling_olmoe.OlmoeRMSNorm, "forward", rms_norm_f64),
+        (modeling_mixtral.MixtralRotaryEmbedding, "forward", rotary_f64),
+        (modeling_qwen3_moe.Qwen3MoeRotaryEmbedding, "forward", rotary_f64),
+        (modeling_olmoe.OlmoeRotaryEmbedding, "forward", rotary_f64),
+        (modeling_mixtral, "eager_attention_forward", eager_attention_f64),
+        (modeling_qwen3_moe, "eager_attention_forward", eager_attention_f64),
+        (modeling_olmoe, "eager_attention_forward", eager_attention_f64),
+        (modeling_mixtral.MixtralTopKRouter, "forward", top_k_router_f64),
+        (modeling_qwen3_moe.Qwen3MoeTopKRouter, "forward", top_k_router_f64),
+        (modeling_olmoe.OlmoeTopKRouter, "forward", top_k_router_f64),
+        (modeling_mixtral, "load_balancing_loss_func", balance_loss_f64),
+        (modeling_qwen3_moe, "load_balancing_loss_func", balance_loss_f64),
+        (modeling_olmoe, "load_balancing_loss_func", balance_loss_f64),
     ]
 
     def __enter__(self):
@@ -104,10 +145,11 @@ def build(family, draw, V, D, L, H, K, E, F, tied, rope, act="silu", **more):
     """A model in float64 with drawn weights: large enough that every term counts, gains away from one, biases from zero."""
     config_class, model_class = FAMILIES[family]
     config = config_class(
-        vocab_size=V, hidden_size=D, num_hidden_layers=L, num_attention_heads=H, num_key_value_heads=K, head_dim=E,
+        vocab_size=V, hidden_size=D, num_hidden_layers=L, num_attention_heads=H, num_key_value_heads=K,
         intermediate_size=F, hidden_act=act, tie_word_embeddings=tied, rope_parameters=rope, max_position_embeddings=128,
-        rms_norm_eps=1e-6 if family.startswith("qwen") else 1e-5, bos_token_id=None, eos_token_id=None, use_cache=False,
-        attn_implementation="eager", **more)
+        rms_norm_eps=1e-6 if family.startswith("qwen") else 1e-5, bos_token_id=None, eos_token_id=None, pad_token_id=None,
+        use_cache=False, attn_implementation="eager", **({"head_dim": E} if E else {}), **more)
+    config._experts_implementation = "eager"
     model = model_class(config).double().eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -122,16 +164,58 @@ def config_text(model):
         return (Path(folder) / "config.json").read_text()
 
 
+def saved_tensors(model):
+    """What a file of the model holds, under the names of its tensors: those of experts one by one."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        return load_file(Path(folder) / "model.safetensors")
+
+
+def named_parameters(model):
+    """Parameters by the names of their files."""
+    return saved_tensors(model) if balanced(model) else dict(model.named_parameters())
+
+
+def named_gradients(model):
+    """Gradients by the same names. Ends the model: the gradients stand in the parameters' place."""
+    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+    if not balanced(model):
+        return gradients
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(gradients[name])
+    return saved_tensors(model)
+
+
+def balanced(model):
+    """Whether the model has a balance loss of its experts."""
+    return hasattr(model, "router_aux_loss_coef")
+
+
+def balance_loss(model, outputs):
+    """transformers' own, over all tokens: the model itself would take a 4-D mask for one of padding."""
+    module = {"mixtral": modeling_mixtral, "qwen3_moe": modeling_qwen3_moe, "olmoe": modeling_olmoe}[model.config.model_type]
+    return module.load_balancing_loss_func(outputs.router_logits, model.num_experts, model.num_experts_per_tok)
+
+
 def logits_of(model, ids, documents):
-    """Logits [B,T,V]. Packed documents go in as a 4-D mask with positions that restart; else transformers' own mask."""
+    """Logits [B,T,V]; of a model with experts also its balance loss."""
+    if not balanced(model):
+        return outputs_of(model, ids, documents).logits
+    outputs = outputs_of(model.model, ids, documents, output_router_logits=True)
+    return model.lm_head(outputs.last_hidden_state), balance_loss(model, outputs)
+
+
+def outputs_of(model, ids, documents, **more):
+    """Packed documents go in as a 4-D mask with positions that restart; else transformers' own mask."""
     if documents is None:
-        return model(input_ids=ids).logits
+        return model(input_ids=ids, **more)
     tokens = ids.shape[1]
     allowed = (documents[:, None, :, None] == documents[:, None, None, :]) & torch.ones(tokens, tokens).tril().bool()
     if window := getattr(model.config, "sliding_window", None):
         allowed = allowed & ~torch.ones(tokens, tokens).tril(-window).bool()
     mask = torch.zeros(allowed.shape, dtype=torch.float64).masked_fill(~allowed, torch.finfo(torch.float64).min)
-    return model(input_ids=ids, attention_mask=mask, position_ids=positions_of(documents)).logits
+    return model(input_ids=ids, attention_mask=mask, position_ids=positions_of(documents), **more)
 
 
 def positions_of(documents):
@@ -151,6 +235,10 @@ def check_against_stock(model, ids, documents):
         stock = logits_of(model, ids, documents)
         with Float64():
             truth = logits_of(model, ids, documents)
+    if balanced(model):
+        (stock, stock_loss), (truth, loss) = stock, truth
+        if not abs(stock_loss - loss) < 1e-5 * loss:
+            raise AssertionError(f"float64 balance loss {loss} differs from stock transformers' {stock_loss}")
     difference = ((stock - truth).abs().max() / truth.abs().max()).item()
     if not 0 < difference < 1e-5:
         raise AssertionError(f"float64 override differs from stock transformers by {difference}")
@@ -187,6 +275,30 @@ CASES = {
     "mistral_window_packed": (
         "mistral", 309, dict(V=13, D=10, L=2, H=2, K=1, E=4, F=9, sliding_window=3), True, PLAIN, (2, 9),
         [[0, 0, 0, 0, 0, 0, 1, 1, 2], [0, 1, 1, 1, 1, 1, 1, 1, 1]], 0.2),
+    "mixtral_gqa2": (
+        "mixtral", 331, dict(V=17, D=12, L=2, H=4, K=2, E=6, F=10, num_local_experts=5, num_experts_per_tok=2,
+                             router_aux_loss_coef=0.2), False, PLAIN, (2, 7), None, 0.2),
+    "mixtral_packed_window": (
+        "mixtral", 332, dict(V=13, D=8, L=3, H=2, K=1, E=4, F=7, sliding_window=3, num_local_experts=4, num_experts_per_tok=1,
+                             router_aux_loss_coef=0.3), True, PLAIN, (2, 9),
+        [[0, 0, 0, 0, 0, 0, 1, 1, 2], [0, 1, 1, 1, 1, 1, 1, 1, 1]], 0.2),
+    "qwen3_moe_one_layer": (
+        "qwen3_moe", 333, dict(V=11, D=7, L=1, H=2, K=2, E=4, F=9, moe_intermediate_size=5, num_experts=6, num_experts_per_tok=3,
+                               norm_topk_prob=True, router_aux_loss_coef=0.1), False, PLAIN, (3, 4), None, 0.3),
+    "qwen3_moe_every_second": (
+        "qwen3_moe", 334, dict(V=14, D=10, L=4, H=4, K=1, E=4, F=9, moe_intermediate_size=6, num_experts=4, num_experts_per_tok=2,
+                               norm_topk_prob=True, decoder_sparse_step=2, router_aux_loss_coef=0.1), True, PLAIN, (2, 6), None, 0.2),
+    "qwen3_moe_dense_first_packed": (
+        "qwen3_moe", 335, dict(V=12, D=9, L=3, H=2, K=1, E=6, F=8, moe_intermediate_size=4, num_experts=5, num_experts_per_tok=3,
+                               norm_topk_prob=False, mlp_only_layers=[0], router_aux_loss_coef=0.2), False, PLAIN, (2, 8),
+        [[0, 0, 0, 1, 1, 1, 1, 2], [0, 0, 1, 1, 1, 1, 2, 2]], 0.2),
+    "olmoe_gqa2": (
+        "olmoe", 336, dict(V=15, D=16, L=2, H=4, K=2, E=None, F=6, num_experts=6, num_experts_per_tok=3, router_aux_loss_coef=0.1),
+        False, PLAIN, (2, 6), None, 0.2),
+    "olmoe_packed_renormalised": (
+        "olmoe", 337, dict(V=13, D=12, L=3, H=2, K=2, E=None, F=5, num_experts=4, num_experts_per_tok=2, norm_topk_prob=True,
+                           router_aux_loss_coef=0.2), False, PLAIN, (2, 8),
+        [[0, 0, 0, 1, 1, 1, 1, 2], [0, 1, 1, 2, 2, 2, 2, 2]], 0.2),
 }
 
 
@@ -205,21 +317,26 @@ def one_pass(case):
     ids, targets = draw.integers(0, sizes["V"], *shape), draw_targets(draw, sizes["V"], shape, ignored)
     documents = torch.tensor(document_rows) if document_rows else None
     check_against_stock(model, ids, documents)
+    scalars = {}
     with Float64():
         logits = logits_of(model, ids, documents)
+        if balanced(model):
+            logits, balance = logits
+            scalars = {"balance_loss": balance.item(), "balance_coefficient": model.router_aux_loss_coef}
         loss = mean_loss(logits, targets)
-        loss.backward()
+        (loss + model.router_aux_loss_coef * balance if scalars else loss).backward()
+    config_json = config_text(model)
     numbers = torch.zeros(shape, dtype=torch.int64) if documents is None else documents
     tensors = {"ids": ids, "targets": targets, "documents": numbers, "positions": positions_of(numbers), "logits": logits}
-    tensors |= {f"parameters/{name}": parameter for name, parameter in model.named_parameters()}
-    tensors |= {f"gradients/{name}": parameter.grad for name, parameter in model.named_parameters()}
+    tensors |= {f"parameters/{name}": parameter for name, parameter in named_parameters(model).items()}
+    tensors |= {f"gradients/{name}": gradient for name, gradient in named_gradients(model).items()}
     equation = EQUATIONS[family]
     if "act" in sizes:
         equation += "; the MLP: Shazeer, GLU Variants Improve Transformer, arXiv:2002.05202, eq. (5)"
     return Model(
         "model", case, "transformers_f64", equation, tool_versions("mpmath", "torch", "transformers"), tensors,
-        scalars={"loss": loss.item(), "valid": int((targets != IGNORE).sum())}, seed=seed, folder="models", note=NOTE,
-        config_json=config_text(model))
+        scalars={"loss": loss.item(), "valid": int((targets != IGNORE).sum())} | scalars, seed=seed, folder="models", note=NOTE,
+        config_json=config_json)
 
 
 def training(case="llama_training", seed=311, steps=5):
