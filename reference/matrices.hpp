@@ -1,5 +1,7 @@
 #pragma once
 // Matrices cut and joined: a linear may compute several at once.
+#include <functional>
+#include <numeric>
 #include <vector>
 
 #include "reference/tensor.hpp"
@@ -28,18 +30,29 @@ Tensor<S> rows(const Tensor<S>& matrix, Index begin, Index count) {
   return out;
 }
 
-/// Tensors [B, T, ...] beside each other along the last axis: [B, T, sum of the entries of a token].
+/// Tensors beside each other: of each, `leading` axes stay and the others are one, [.., sum of their
+/// entries].
 template <class S>
-Tensor<S> beside(const std::vector<Tensor<S>>& tensors, Index B, Index T) {
+Tensor<S> beside(const std::vector<Tensor<S>>& tensors, std::size_t leading) {
+  const auto product = [](auto begin, auto end) {
+    return std::accumulate(begin, end, Index{1}, std::multiplies<>());
+  };
+  const auto behind = static_cast<std::ptrdiff_t>(leading);
+  const auto entries = [&](const Tensor<S>& tensor) {
+    return product(tensor.shape().begin() + behind, tensor.shape().end());
+  };
+  Shape shape(tensors.front().shape().begin(), tensors.front().shape().begin() + behind);
+  const Index rows = product(shape.begin(), shape.end());
   Index width = 0;
-  for (const Tensor<S>& tensor : tensors) width += tensor.size() / (B * T);
-  Tensor<S> out({B, T, width});
+  for (const Tensor<S>& tensor : tensors) width += entries(tensor);
+  shape.push_back(width);
+  Tensor<S> out(shape);
   Index filled = 0;
   for (const Tensor<S>& tensor : tensors) {
-    const Index entries = tensor.size() / (B * T);
-    for (Index n = 0; n < B * T; ++n)
-      out.flat().segment(n * width + filled, entries) = tensor.flat().segment(n * entries, entries);
-    filled += entries;
+    const Index own = entries(tensor);
+    for (Index n = 0; n < rows; ++n)
+      out.flat().segment(n * width + filled, own) = tensor.flat().segment(n * own, own);
+    filled += own;
   }
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "reference/model/balancing.hpp"
 #include "reference/model/model.hpp"
 #include "reference/ops/adamw.hpp"
 #include "reference/ops/clip_grad_norm.hpp"
@@ -26,7 +27,8 @@ void clip(Parameters<double>& gradients, double max_norm, StepResult& result) {
 void update(TrainState& state, const Parameters<double>& gradients, const spec::ModelSpec& model,
             const Hyperparameters& h, double learning_rate) {
   ++state.step;
-  for (const spec::Parameter& parameter : spec::inventory(model).parameters)
+  for (const spec::Parameter& parameter : spec::inventory(model).parameters) {
+    if (!parameter.learned()) continue;
     adamw::update(state.parameters.at(parameter.name), gradients.at(parameter.name),
                   state.moment1.at(parameter.name), state.moment2.at(parameter.name),
                   {.learning_rate = learning_rate,
@@ -35,6 +37,18 @@ void update(TrainState& state, const Parameters<double>& gradients, const spec::
                    .eps = h.eps,
                    .weight_decay = parameter.matrix() ? h.weight_decay : 0,
                    .step = state.step});
+  }
+}
+
+/// Moves the routers' biases, which have no gradient, by the loads of the step.
+void move_biases(Parameters<double>& parameters, const spec::ModelSpec& model,
+                 const std::vector<std::vector<Index>>& counts, double rate) {
+  for (const spec::Parameter& parameter : spec::inventory(model).parameters) {
+    if (parameter.role != spec::Role::router_bias) continue;
+    Tensor<double>& bias = parameters.at(parameter.name);
+    spec::load_balancing::move_bias({bias.flat().data(), static_cast<std::size_t>(bias.size())},
+                                    counts.at(static_cast<std::size_t>(parameter.block - 1)), rate);
+  }
 }
 
 }  // namespace
@@ -44,30 +58,42 @@ TrainState initial_state(const spec::ModelSpec& model, std::uint64_t seed) {
 }
 
 StepGradients step_gradients(const Parameters<double>& parameters, const spec::ModelSpec& model,
-                             const std::vector<Batch>& micro_batches, double z_loss, const Recipes& recipes) {
+                             const std::vector<Batch>& micro_batches, double z_loss, const Recipes& recipes,
+                             const balancing::Settings& balancing) {
   StepGradients sum;
   for (const Batch& batch : micro_batches) sum.valid_tokens += batch.valid_tokens();
   const model::Loss loss{.normalizer = static_cast<double>(sum.valid_tokens), .z_loss = z_loss};
 
+  // The loads of the whole step come before the first backward pass.
+  std::vector<model::Forward<double>> forwards;
   for (const Batch& batch : micro_batches) {
-    const auto forward = model::forward(parameters, model, batch, loss, recipes);
-    sum.cross_entropy += forward.loss.cross_entropy;
-    sum.z_loss += forward.loss.z_loss;
-    for (const auto& [name, gradient] : model::backward(forward, parameters, model, batch, loss, recipes))
-      add_gradient(sum.gradients, name, gradient);
+    forwards.push_back(model::forward(parameters, model, batch, loss, recipes, balancing.capacity_factor));
+    sum.cross_entropy += forwards.back().loss.cross_entropy;
+    sum.z_loss += forwards.back().loss.z_loss;
   }
+  sum.balance = balancing::balance(forwards, micro_batches, model, balancing);
+  for (std::size_t micro = 0; micro < forwards.size(); ++micro)
+    for (const auto& [name, gradient] :
+         model::backward(forwards[micro], parameters, model, micro_batches[micro], loss, recipes,
+                         sum.balance.upstreams[micro]))
+      add_gradient(sum.gradients, name, gradient);
   return sum;
 }
 
 StepResult train_step(TrainState& state, const spec::ModelSpec& model,
                       const std::vector<Batch>& micro_batches, const Hyperparameters& hyperparameters,
                       double learning_rate, const Recipes& recipes) {
-  StepGradients of_step =
-      step_gradients(state.parameters, model, micro_batches, hyperparameters.z_loss, recipes);
-  StepResult result{
-      .cross_entropy = of_step.cross_entropy, .z_loss = of_step.z_loss, .valid_tokens = of_step.valid_tokens};
+  StepGradients of_step = step_gradients(state.parameters, model, micro_batches, hyperparameters.z_loss,
+                                         recipes, hyperparameters.balancing);
+  StepResult result{.cross_entropy = of_step.cross_entropy,
+                    .z_loss = of_step.z_loss,
+                    .valid_tokens = of_step.valid_tokens,
+                    .balance = of_step.balance.balance,
+                    .router_z = of_step.balance.router_z,
+                    .dropped = of_step.balance.dropped};
   clip(of_step.gradients, hyperparameters.clip, result);
   update(state, of_step.gradients, model, hyperparameters, learning_rate);
+  move_biases(state.parameters, model, of_step.balance.counts, hyperparameters.balancing.bias_rate);
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "reference/model/balancing.hpp"
 #include "reference/model/batch.hpp"
 #include "reference/model/parameters.hpp"
 #include "reference/model/recipes.hpp"
@@ -26,6 +27,7 @@ struct Hyperparameters {
   double weight_decay = 0.1;  ///< of matrices, embedding and head included; gains and biases have none
   double clip = 1;            ///< largest global gradient norm; 0: no clipping
   double z_loss = 0;          ///< coefficient
+  balancing::Settings balancing = {};
 };
 
 /// Losses and gradients of a whole step's batch.
@@ -33,17 +35,19 @@ struct StepGradients {
   double cross_entropy = 0;  ///< mean over the valid tokens of all batches [nat]
   double z_loss = 0;         ///< z-loss over the same tokens
   Index valid_tokens = 0;    ///< of all batches
-  Parameters<double> gradients;
+  balancing::Balance balance;
+  Parameters<double>
+      gradients;  ///< of cross_entropy, z_loss and the losses of `balance` by their coefficients
 };
 
 /// Sums the losses and gradients of the micro-batches of all ranks, each divided by the number of valid
 /// tokens of them all: the result does not depend on how the sequences are split. In FP8 it does: scales are
-/// those of a micro-batch's tensors.
+/// those of a micro-batch's tensors. So do the balance loss by micro-batches, Hugging Face's, and a capacity.
 ///
 /// Errors: SpecError cross_entropy_c3 when no target counts, and those of reference/model/model.hpp
 StepGradients step_gradients(const Parameters<double>& parameters, const spec::ModelSpec& model,
                              const std::vector<Batch>& micro_batches, double z_loss,
-                             const Recipes& recipes = {});
+                             const Recipes& recipes = {}, const balancing::Settings& balancing = {});
 
 struct StepResult {
   double cross_entropy = 0;  ///< [nat]
@@ -51,10 +55,12 @@ struct StepResult {
   double gradient_norm = 0;     ///< global L2 norm before clipping
   double clip_coefficient = 1;  ///< what the gradient was multiplied by
   Index valid_tokens = 0;
+  double balance = 0, router_z = 0;  ///< without their coefficients
+  double dropped = 0;
 };
 
-/// One optimizer step: forward, backward, clip, AdamW.
-/// Equations: spec/model/model.md, spec/ops/clip_grad_norm.md, spec/ops/adamw.md
+/// One optimizer step: forward, backward, clip, AdamW, and last the routers' biases by the step's loads.
+/// Equations: spec/model/model.md, spec/ops/clip_grad_norm.md, spec/ops/adamw.md, spec/ops/load_balancing.md
 /// Errors:    as `step_gradients`, and those of adamw and clip_grad_norm on settings out of range. `state` is
 ///            unchanged when anything before the update throws.
 StepResult train_step(TrainState& state, const spec::ModelSpec& model,

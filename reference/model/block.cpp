@@ -78,22 +78,46 @@ Tensor<S> heads_of(const Tensor<S>& qkv, Index first, Index count, const Weights
       .reshaped({qkv.extent(0), qkv.extent(1), count, E});
 }
 
-/// dy through down, the gated activation, gate, up and the norm before them; without the residual path.
+/// dy through down, the gated activation, gate and up.
 template <class S>
-Tensor<S> feed_forward_backward(const Tensor<S>& dy, const Forward<S>& saved, const Weights<S>& weight,
-                                const spec::ModelSpec& model, Gradients<S>& gradients, Recipe recipe) {
-  const Index B = dy.extent(0), T = dy.extent(1), F = model.ffn;
+Tensor<S> mlp_backward(const Tensor<S>& dy, const Forward<S>& saved, const Weights<S>& weight,
+                       const spec::ModelSpec& model, Gradients<S>& gradients, Recipe recipe) {
+  const Index F = model.ffn;
   const auto down = linear::backward(dy, saved.activated, weight("mlp.down_proj"), recipe);
   const auto swiglu = swiglu::backward(down.dx, saved.gate, saved.up, spec::swiglu::activation_of(model.mlp));
-  const auto gate_up = linear::backward(beside<S>({swiglu.dgate, swiglu.dup}, B, T),
-                                        saved.post_attention_norm.y, gate_up_weight(weight), recipe);
-  const auto norm = rms_norm::backward(gate_up.dx, saved.middle, weight("post_attention_layernorm"),
-                                       saved.post_attention_norm.rstd);
+  const auto gate_up = linear::backward(beside<S>({swiglu.dgate, swiglu.dup}, 2), saved.post_attention_norm.y,
+                                        gate_up_weight(weight), recipe);
   gradients.add("mlp.down_proj", down.dweight);
   gradients.add("mlp.gate_proj", rows(gate_up.dweight, 0, F));
   gradients.add("mlp.up_proj", rows(gate_up.dweight, F, F));
-  gradients.add("post_attention_layernorm", norm.dgain);
-  return norm.dx;
+  return gate_up.dx;
+}
+
+/// qk_norm of q and k, over each head or over all heads of a token at once.
+template <class S>
+qk_norm::Forward<S> normalised(const Tensor<S>& q, const Tensor<S>& k, const Weights<S>& weight,
+                               const spec::ModelSpec& model) {
+  const Tensor<S>&q_gain = weight("self_attn.q_norm"), &k_gain = weight("self_attn.k_norm");
+  if (!model.qk_norm_across_heads) return qk_norm::forward(q, k, q_gain, k_gain, model.norm_eps);
+  const auto of = [&](const Tensor<S>& x, const Tensor<S>& gain) {
+    return rms_norm::forward(x.reshaped({x.extent(0), x.extent(1), gain.size()}), gain, model.norm_eps);
+  };
+  const auto of_q = of(q, q_gain), of_k = of(k, k_gain);
+  return {of_q.y.reshaped(q.shape()), of_k.y.reshaped(k.shape()), of_q.rstd, of_k.rstd};
+}
+
+template <class S>
+qk_norm::Backward<S> normalised_backward(const Tensor<S>& dq, const Tensor<S>& dk, const Forward<S>& saved,
+                                         const Weights<S>& weight, const spec::ModelSpec& model) {
+  const Tensor<S>&q_gain = weight("self_attn.q_norm"), &k_gain = weight("self_attn.k_norm");
+  if (!model.qk_norm_across_heads)
+    return qk_norm::backward(dq, dk, saved.q, saved.k, q_gain, k_gain, saved.qk);
+  const auto of = [&](const Tensor<S>& dy, const Tensor<S>& x, const Tensor<S>& gain, const Tensor<S>& rstd) {
+    const Shape token{x.extent(0), x.extent(1), gain.size()};
+    return rms_norm::backward(dy.reshaped(token), x.reshaped(token), gain, rstd);
+  };
+  const auto of_q = of(dq, saved.q, q_gain, saved.qk.q_rstd), of_k = of(dk, saved.k, k_gain, saved.qk.k_rstd);
+  return {of_q.dx.reshaped(dq.shape()), of_k.dx.reshaped(dk.shape()), of_q.dgain, of_k.dgain};
 }
 
 /// Gradients of the projections q and k, and of qk_norm's gains, from those of the rotated q and k.
@@ -104,8 +128,7 @@ std::pair<Tensor<S>, Tensor<S>> rotated_backward(const attention::Backward<S>& d
   const auto dq = rope::backward(d.dq, batch.positions, frequencies(model));
   const auto dk = rope::backward(d.dk, batch.positions, frequencies(model));
   if (!model.qk_norm) return {dq, dk};
-  const auto norm = qk_norm::backward(dq, dk, saved.q, saved.k, weight("self_attn.q_norm"),
-                                      weight("self_attn.k_norm"), saved.qk);
+  const auto norm = normalised_backward(dq, dk, saved, weight, model);
   gradients.add("self_attn.q_norm", norm.dq_gain);
   gradients.add("self_attn.k_norm", norm.dk_gain);
   return {norm.dq, norm.dk};
@@ -124,7 +147,7 @@ Tensor<S> attention_backward(const Tensor<S>& dmiddle, const Forward<S>& saved, 
   const auto [dq, dk] = rotated_backward(d, saved, weight, model, batch, gradients);
 
   const auto qkv =
-      linear::backward(beside<S>({dq, dk, d.dv}, B, T), saved.input_norm.y, qkv_weight(weight), recipe);
+      linear::backward(beside<S>({dq, dk, d.dv}, 2), saved.input_norm.y, qkv_weight(weight), recipe);
   const auto norm = rms_norm::backward(qkv.dx, saved.x, weight("input_layernorm"), saved.input_norm.rstd);
   gradients.add("self_attn.o_proj", output.dweight);
   gradients.add("self_attn.q_proj", rows(qkv.dweight, 0, H * E));
@@ -143,7 +166,8 @@ Tensor<S> attention_backward(const Tensor<S>& dmiddle, const Forward<S>& saved, 
 
 template <class S>
 Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index layer,
-                   const spec::ModelSpec& model, const Batch& batch, Recipe recipe) {
+                   const spec::ModelSpec& model, const Batch& batch, Recipe recipe,
+                   std::optional<double> capacity_factor) {
   const Index B = batch.B, T = batch.T, H = model.heads, K = model.kv_heads, E = model.head_dim;
   const Weights<S> weight(parameters, layer);
 
@@ -154,8 +178,7 @@ Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index la
   s.q = heads_of(qkv, 0, H, weight, "self_attn.q_proj", model);
   s.k = heads_of(qkv, H, K, weight, "self_attn.k_proj", model);
   s.v = heads_of(qkv, H + K, K, weight, "self_attn.v_proj", model);
-  if (model.qk_norm)
-    s.qk = qk_norm::forward(s.q, s.k, weight("self_attn.q_norm"), weight("self_attn.k_norm"), model.norm_eps);
+  if (model.qk_norm) s.qk = normalised(s.q, s.k, weight, model);
   s.q_rotated = rope::forward(model.qk_norm ? s.qk.q : s.q, batch.positions, frequencies(model));
   s.k_rotated = rope::forward(model.qk_norm ? s.qk.k : s.k, batch.positions, frequencies(model));
   s.attention = attention::forward(s.q_rotated, s.k_rotated, s.v, {batch.documents, model.window});
@@ -163,6 +186,11 @@ Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index la
       sum(x, linear::forward(s.attention.y.reshaped({B, T, H * E}), weight("self_attn.o_proj"), recipe));
 
   s.post_attention_norm = rms_norm::forward(s.middle, weight("post_attention_layernorm"), model.norm_eps);
+  if (model.sparse(layer)) {
+    s.experts = experts::forward(s.post_attention_norm.y, parameters, layer, model, capacity_factor);
+    s.y = sum(s.middle, s.experts.y);
+    return s;
+  }
   const Tensor<S> gate_up = linear::forward(s.post_attention_norm.y, gate_up_weight(weight), recipe);
   s.gate = columns(gate_up, 0, model.ffn);
   s.up = columns(gate_up, model.ffn, model.ffn);
@@ -173,21 +201,30 @@ Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index la
 
 template <class S>
 Tensor<S> backward(const Tensor<S>& dy, const Forward<S>& saved, const Parameters<S>& parameters, Index layer,
-                   const spec::ModelSpec& model, const Batch& batch, Parameters<S>& gradients,
-                   Recipe recipe) {
+                   const spec::ModelSpec& model, const Batch& batch, Parameters<S>& gradients, Recipe recipe,
+                   const experts::Upstream<S>& auxiliary) {
   const Weights<S> weight(parameters, layer);
   Gradients<S> of_block(gradients, layer);
-  const Tensor<S> dmiddle = sum(dy, feed_forward_backward(dy, saved, weight, model, of_block, recipe));
+  const Tensor<S> dnormed = model.sparse(layer)
+                                ? experts::backward(dy, auxiliary, saved.experts, saved.post_attention_norm.y,
+                                                    parameters, layer, model, gradients)
+                                : mlp_backward(dy, saved, weight, model, of_block, recipe);
+  const auto norm = rms_norm::backward(dnormed, saved.middle, weight("post_attention_layernorm"),
+                                       saved.post_attention_norm.rstd);
+  of_block.add("post_attention_layernorm", norm.dgain);
+  const Tensor<S> dmiddle = sum(dy, norm.dx);
   return sum(dmiddle, attention_backward(dmiddle, saved, weight, model, batch, of_block, recipe));
 }
 
 template Forward<double> forward(const Tensor<double>&, const Parameters<double>&, Index,
-                                 const spec::ModelSpec&, const Batch&, Recipe);
+                                 const spec::ModelSpec&, const Batch&, Recipe, std::optional<double>);
 template Forward<Counted> forward(const Tensor<Counted>&, const Parameters<Counted>&, Index,
-                                  const spec::ModelSpec&, const Batch&, Recipe);
+                                  const spec::ModelSpec&, const Batch&, Recipe, std::optional<double>);
 template Tensor<double> backward(const Tensor<double>&, const Forward<double>&, const Parameters<double>&,
-                                 Index, const spec::ModelSpec&, const Batch&, Parameters<double>&, Recipe);
+                                 Index, const spec::ModelSpec&, const Batch&, Parameters<double>&, Recipe,
+                                 const experts::Upstream<double>&);
 template Tensor<Counted> backward(const Tensor<Counted>&, const Forward<Counted>&, const Parameters<Counted>&,
-                                  Index, const spec::ModelSpec&, const Batch&, Parameters<Counted>&, Recipe);
+                                  Index, const spec::ModelSpec&, const Batch&, Parameters<Counted>&, Recipe,
+                                  const experts::Upstream<Counted>&);
 
 }  // namespace assay::reference::block

@@ -18,13 +18,14 @@ const char* head_name(const spec::ModelSpec& model) {
 
 template <class S>
 Forward<S> forward(const Parameters<S>& parameters, const spec::ModelSpec& model, const Batch& batch,
-                   const Loss& loss, const Recipes& recipes) {
-  spec::require_trainable(model);
+                   const Loss& loss, const Recipes& recipes, std::optional<double> capacity_factor) {
+  spec::require_computed(model);
   Forward<S> out;
   Tensor<S> x =
       embedding::forward(parameters.at(embedding_name), batch.ids).reshaped({batch.B, batch.T, model.width});
   for (Index layer = 0; layer < model.layers; ++layer) {
-    out.blocks.push_back(block::forward(x, parameters, layer, model, batch, recipes.at(layer)));
+    out.blocks.push_back(
+        block::forward(x, parameters, layer, model, batch, recipes.at(layer), capacity_factor));
     x = out.blocks.back().y;
   }
   out.final_norm = rms_norm::forward(x, parameters.at(final_norm_name), model.norm_eps);
@@ -35,7 +36,8 @@ Forward<S> forward(const Parameters<S>& parameters, const spec::ModelSpec& model
 
 template <class S>
 Parameters<S> backward(const Forward<S>& saved, const Parameters<S>& parameters, const spec::ModelSpec& model,
-                       const Batch& batch, const Loss& loss, const Recipes& recipes) {
+                       const Batch& batch, const Loss& loss, const Recipes& recipes,
+                       const std::vector<experts::Upstream<S>>& auxiliary) {
   Parameters<S> gradients;
   const Tensor<S> dlogits =
       cross_entropy::backward(1.0, saved.logits, batch.targets, saved.loss.lse, loss.normalizer, loss.z_loss);
@@ -49,19 +51,23 @@ Parameters<S> backward(const Forward<S>& saved, const Parameters<S>& parameters,
 
   Tensor<S> dx = norm.dx;
   for (Index layer = model.layers - 1; layer >= 0; --layer)
-    dx = block::backward(dx, saved.blocks[static_cast<std::size_t>(layer)], parameters, layer, model, batch,
-                         gradients, recipes.at(layer));
+    dx = block::backward(
+        dx, saved.blocks[static_cast<std::size_t>(layer)], parameters, layer, model, batch, gradients,
+        recipes.at(layer),
+        auxiliary.empty() ? experts::Upstream<S>{} : auxiliary.at(static_cast<std::size_t>(layer)));
   add_gradient(gradients, embedding_name, embedding::backward(dx, batch.ids, model.vocab));
   return gradients;
 }
 
 template Forward<double> forward(const Parameters<double>&, const spec::ModelSpec&, const Batch&, const Loss&,
-                                 const Recipes&);
+                                 const Recipes&, std::optional<double>);
 template Forward<Counted> forward(const Parameters<Counted>&, const spec::ModelSpec&, const Batch&,
-                                  const Loss&, const Recipes&);
+                                  const Loss&, const Recipes&, std::optional<double>);
 template Parameters<double> backward(const Forward<double>&, const Parameters<double>&,
-                                     const spec::ModelSpec&, const Batch&, const Loss&, const Recipes&);
+                                     const spec::ModelSpec&, const Batch&, const Loss&, const Recipes&,
+                                     const std::vector<experts::Upstream<double>>&);
 template Parameters<Counted> backward(const Forward<Counted>&, const Parameters<Counted>&,
-                                      const spec::ModelSpec&, const Batch&, const Loss&, const Recipes&);
+                                      const spec::ModelSpec&, const Batch&, const Loss&, const Recipes&,
+                                      const std::vector<experts::Upstream<Counted>>&);
 
 }  // namespace assay::reference::model

@@ -34,12 +34,15 @@ struct Forward {
 ///            normalizer or coefficient of `loss` out of range
 template <class S>
 Forward<S> forward(const Parameters<S>& parameters, const spec::ModelSpec& model, const Batch& batch,
-                   const Loss& loss, const Recipes& recipes = {});
+                   const Loss& loss, const Recipes& recipes = {},
+                   std::optional<double> capacity_factor = std::nullopt);
 
 /// Gradient of `forward`'s loss (cross-entropy and z-loss) with respect to every parameter. A tied embedding
-/// holds the sum of its two uses.
+/// holds the sum of its two uses. `auxiliary`: what further losses send into the router of each layer (L of
+/// them, or none; reference/model/balancing.hpp).
 template <class S>
 Parameters<S> backward(const Forward<S>& saved, const Parameters<S>& parameters, const spec::ModelSpec& model,
-                       const Batch& batch, const Loss& loss, const Recipes& recipes = {});
+                       const Batch& batch, const Loss& loss, const Recipes& recipes = {},
+                       const std::vector<experts::Upstream<S>>& auxiliary = {});
 
 }  // namespace assay::reference::model

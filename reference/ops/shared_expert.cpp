@@ -34,11 +34,10 @@ Forward<S> forward(const Tensor<S>& x, const Tensor<S>& routed, const Weights<S>
 template <class S>
 Backward<S> backward(const Tensor<S>& dy, const Forward<S>& saved, const Tensor<S>& x,
                      const Weights<S>& weights, Activation activation) {
-  const auto shape = checked(x, dy.size(), weights);
+  checked(x, dy.size(), weights);
   const auto down = linear::backward(dy, saved.activated, weights.down);
   const auto gated = swiglu::backward(down.dx, saved.gate, saved.up, activation);
-  const auto gate_up = linear::backward(
-      beside<S>({gated.dgate, gated.dup}, 1, shape.N).reshaped({shape.N, 2 * shape.S}), x, weights.gate_up);
+  const auto gate_up = linear::backward(beside<S>({gated.dgate, gated.dup}, 1), x, weights.gate_up);
   return {gate_up.dx, gate_up.dweight, down.dweight};
 }
 

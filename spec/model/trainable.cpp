@@ -8,6 +8,9 @@ namespace assay::spec {
 
 namespace {
 
+/// Who computes a model. The reference is ahead of the trainer.
+enum class Computer { trainer, reference };
+
 /// Any value is computed.
 constexpr auto any_value = [](const auto&) { return std::string(); };
 /// The value changes nothing that is computed.
@@ -23,12 +26,23 @@ constexpr auto none_of(const char* feature) {
   return [feature](const auto& part) { return part ? std::string(feature) : std::string(); };
 }
 
+/// The reference computes every value; the trainer those that `said` lets pass.
+constexpr auto by_reference_alone(auto said) {
+  return [said](const auto& given, Computer by) {
+    return by == Computer::reference ? std::string() : std::string(said(given));
+  };
+}
+
 /// The first entry of a part that does not take its field's value, in that entry's words; empty: none.
 template <class Part, class Entries>
-std::string first_refusal(const Part& part, const Entries& entries) {
+std::string first_refusal(const Part& part, const Entries& entries, Computer by) {
   std::string feature;
   for_each(entries, [&](const auto& entry) {
-    if (feature.empty()) feature = entry.said(part.*entry.member);
+    if (!feature.empty()) return;
+    if constexpr (requires { entry.said(part.*entry.member, by); })
+      feature = entry.said(part.*entry.member, by);
+    else
+      feature = entry.said(part.*entry.member);
   });
   return feature;
 }
@@ -42,8 +56,8 @@ constexpr std::tuple computed_scaling = {
     of(&RopeScaling::high_freq_factor, any_value), of(&RopeScaling::original_context, any_value)};
 static_assert(covers(scaling_fields, computed_scaling), "say what the trainer computes of the new field");
 
-constexpr auto scaling_computed = [](const std::optional<RopeScaling>& given) {
-  return given ? first_refusal(*given, computed_scaling) : std::string();
+constexpr auto scaling_computed = [](const std::optional<RopeScaling>& given, Computer by) {
+  return given ? first_refusal(*given, computed_scaling, by) : std::string();
 };
 
 constexpr std::tuple computed_experts = {
@@ -53,16 +67,16 @@ constexpr std::tuple computed_experts = {
     of(&Experts::shared_width, any_value),
     of(&Experts::first_dense, any_value),
     of(&Experts::every, any_value),
-    of(&Experts::router_bias, only_value(false, "a correction of router scores")),
+    of(&Experts::router_bias, by_reference_alone(only_value(false, "a correction of router scores"))),
     of(&Experts::scoring, any_value),
     of(&Experts::renormalised, any_value),
-    of(&Experts::groups, only_value<std::int64_t>(1, "groups of experts")),
+    of(&Experts::groups, by_reference_alone(only_value<std::int64_t>(1, "groups of experts"))),
     of(&Experts::active_groups, any_value),
     of(&Experts::scaling_factor, any_value)};
 static_assert(covers(experts_fields, computed_experts), "say what the trainer computes of the new field");
 
-constexpr auto experts_computed = [](const std::optional<Experts>& given) {
-  return given ? first_refusal(*given, computed_experts) : std::string();
+constexpr auto experts_computed = [](const std::optional<Experts>& given, Computer by) {
+  return given ? first_refusal(*given, computed_experts, by) : std::string();
 };
 
 /// Names of tensors follow the family; GPT-2's matrices are stored [in, out].
@@ -72,7 +86,7 @@ constexpr auto family_with_names = [](Family family) {
 
 constexpr auto gated_mlp = [](Mlp mlp) { return gated(mlp) ? std::string() : "a gelu MLP"; };
 
-/// What reference and trainer compute, in the order in which a model's features are refused.
+/// What trainer and reference compute, in the order in which a model's features are refused.
 constexpr std::tuple computed = {
     of(&ModelSpec::latent, none_of("latent attention")),
     of(&ModelSpec::experts, experts_computed),
@@ -95,7 +109,8 @@ constexpr std::tuple computed = {
     of(&ModelSpec::ffn, any_value),
     of(&ModelSpec::tied_embeddings, any_value),
     of(&ModelSpec::qk_norm, any_value),
-    of(&ModelSpec::qk_norm_across_heads, only_value(false, "a norm of queries and keys across heads")),
+    of(&ModelSpec::qk_norm_across_heads,
+       by_reference_alone(only_value(false, "a norm of queries and keys across heads"))),
     of(&ModelSpec::norm_eps, any_value),
     of(&ModelSpec::rope_theta, any_value),
     of(&ModelSpec::init_std, any_value),
@@ -107,7 +122,13 @@ static_assert(covers(model_fields, computed), "say what the trainer computes of 
 
 }  // namespace
 
-std::string untrainable_feature(const ModelSpec& model) { return first_refusal(model, computed); }
+std::string untrainable_feature(const ModelSpec& model) {
+  return first_refusal(model, computed, Computer::trainer);
+}
+
+std::string uncomputed_feature(const ModelSpec& model) {
+  return first_refusal(model, computed, Computer::reference);
+}
 
 void require_trainable(const ModelSpec& model) {
   const std::string feature = untrainable_feature(model);
@@ -118,6 +139,14 @@ void require_trainable(const ModelSpec& model) {
           ", which the trainer does not compute; `assay flops` and `assay audit` take it; train "
           "a Llama, Mistral, Mixtral, Qwen2, Qwen3 or Qwen3-MoE (norm = \"rms_norm\", mlp = \"swiglu\" or "
           "\"geglu\"), such as \"tiny-llama\" or \"qwen3-0.6b\"");
+}
+
+void require_computed(const ModelSpec& model) {
+  const std::string feature = uncomputed_feature(model);
+  if (feature.empty()) return;
+  throw UserError(ExitCode::usage, "model " + quote(model.name) + " has " + feature +
+                                       ", which the reference does not compute; give it a model that "
+                                       "spec/model/trainable.cpp lets pass");
 }
 
 }  // namespace assay::spec
