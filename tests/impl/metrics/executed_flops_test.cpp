@@ -96,7 +96,10 @@ ExecutedFlops on_paper(const Drawn& drawn) {
 /// Sequences of up to 40 tokens: one tile, a tile and a bit, several; documents in half of them.
 Drawn draw() {
   const auto seed = *rc::gen::inRange<std::uint64_t>(0, 1u << 30);
-  Drawn out{.model = tests::tiny_model(seed), .dtype = Dtype::f64, .batch = {}, .micro = 1};
+  Drawn out{.model = seed % 2 ? tests::sparse_model(seed) : tests::tiny_model(seed),
+            .dtype = Dtype::f64,
+            .batch = {},
+            .micro = 1};
   out.model.context = 64;
   out.model.head_dim = 2 * *rc::gen::inRange<std::int64_t>(1, 11);
   out.dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);

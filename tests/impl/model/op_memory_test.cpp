@@ -17,8 +17,9 @@ RC_GTEST_PROP(OpMemoryImpl, EveryOpFindsAndTakesWhatThePaperSays, ()) {
   const tests::Meter meter{.held = [&] { return allocator.held(); },
                            .most = [&] { return allocator.most(); },
                            .restart = [&] { allocator.restart(); }};
+  const auto seed = *rc::gen::inRange<std::uint64_t>(0, 1u << 30);
   const spec::memory::Setting setting{
-      .model = tests::tiny_model(*rc::gen::inRange<std::uint64_t>(0, 1u << 30)),
+      .model = seed % 2 ? tests::sparse_model(seed) : tests::tiny_model(seed),
       .dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16),
       .recompute = *rc::gen::elementOf(spec::all_recomputes),
       .micro = *rc::gen::inRange<std::int64_t>(1, 4),

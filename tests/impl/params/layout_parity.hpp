@@ -32,12 +32,13 @@ struct LayoutCase {
   spec::Recompute recompute = spec::Recompute::norms_swiglu;
   std::int64_t chunk_logits = 0;  ///< at most, of a chunk of the head; 0: as always
   std::int64_t vocab = 0;         ///< of the model; 0: as drawn
+  bool experts = false;           ///< in some of its layers; of one tensor rank
 };
 
 /// The drawn model, with extents that `tensor` ranks may split: fewer KV heads than ranks, as many, or more;
 /// a vocabulary that they need not divide.
 inline spec::ModelSpec case_model(const LayoutCase& c) {
-  spec::ModelSpec model = tiny_model(c.seed);
+  spec::ModelSpec model = c.experts ? sparse_model(c.seed) : tiny_model(c.seed);
   if (c.tensor == 1) return model;
   const auto t = c.tensor, draw = static_cast<std::int64_t>(c.seed);
   model.kv_heads = draw % 3 == 0 ? 1 : draw % 3 == 1 ? t : t % 2 == 0 ? 2 : t;

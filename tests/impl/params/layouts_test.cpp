@@ -40,17 +40,23 @@ spec::Layout draw_layout() {
                          shard_ranks);
 }
 
-RC_GTEST_PROP(LayoutsImpl, EveryLayoutTrainsAsTheReference, ()) {
+void expect_reference(bool experts) {
   const spec::Layout layout = draw_layout();
-  const LayoutCase c{.seed = *rc::gen::inRange<std::uint64_t>(0, 1000),
-                     .micro = *rc::gen::inRange<std::int64_t>(1, 3),
-                     .accumulation = *rc::gen::inRange<std::int64_t>(1, 4),
-                     .documents = *rc::gen::element(tests::Documents::whole, tests::Documents::packed),
-                     .ignored = *rc::gen::element(tests::Ignored::none, tests::Ignored::some,
-                                                  tests::Ignored::sequences, tests::Ignored::most)};
+  LayoutCase c{.seed = *rc::gen::inRange<std::uint64_t>(0, 1000),
+               .micro = *rc::gen::inRange<std::int64_t>(1, 3),
+               .accumulation = *rc::gen::inRange<std::int64_t>(1, 4),
+               .documents = *rc::gen::element(tests::Documents::whole, tests::Documents::packed),
+               .ignored = *rc::gen::element(tests::Ignored::none, tests::Ignored::some,
+                                            tests::Ignored::sequences, tests::Ignored::most)};
+  c.experts = experts;
+  c.recompute = *rc::gen::elementOf(spec::all_recomputes);
   const std::string found = difference(c, layout);
   if (!found.empty()) RC_FAIL(found + "\n" + tests::describe(c, layout));
 }
+
+RC_GTEST_PROP(LayoutsImpl, EveryLayoutTrainsAsTheReference, ()) { expect_reference(false); }
+
+RC_GTEST_PROP(LayoutsImpl, EveryLayoutTrainsExpertsAsTheReference, ()) { expect_reference(true); }
 
 /// The executor runs lists of actions, whoever made them: sums of gradients start where a block's first
 /// GEMM comes, not with a number of a micro-batch.

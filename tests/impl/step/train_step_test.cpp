@@ -28,6 +28,11 @@ TEST(TrainStepImpl, DrawnModelsEqualTheReference) {
     compare(tests::tiny_model(seed), seed, 2, 1 + static_cast<std::int64_t>(seed % 4), at::kCPU);
 }
 
+TEST(TrainStepImpl, ModelsWithExpertsEqualTheReference) {
+  for (std::uint64_t seed = 200; seed < 240; ++seed)
+    compare(tests::sparse_model(seed), seed, 3, 1 + static_cast<std::int64_t>(seed % 4), at::kCPU);
+}
+
 TEST(TrainStepImpl, Fp32StaysWithinItsRoundings) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) compare_low_precision(Dtype::f32, seed, at::kCPU);
 }
