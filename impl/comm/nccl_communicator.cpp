@@ -151,8 +151,8 @@ class NcclCommunicator final : public Communicator {
       return 0;
     }
     lane_.enter({whole, shard});
-    ASSAY_NCCL_CHECK(ncclAllGather(shard.const_data_ptr(), whole.data_ptr(), count(shard), datatype(shard),
-                                   comm_, lane_.stream()));
+    ASSAY_NCCL_CHECK(ncclAllGather(shard.const_data_ptr(), whole.data_ptr(), shard.nbytes(), ncclInt8, comm_,
+                                   lane_.stream()));
     return leave();
   }
 

@@ -59,6 +59,12 @@ inline void expect_collectives(impl::Communicator& c, at::Device device) {
       EXPECT_TRUE(at::equal(in_place, sum)) << "all-gather in index " << where;
     }
   }
+  // What is gathered may be of any dtype: bits move.
+  const at::Tensor codes = at::arange(5, at::TensorOptions(device).dtype(at::kByte)).mul(41).add(rank),
+                   all = at::zeros({5 * ranks}, codes.options());
+  c.wait(c.begin_all_gather(codes.view(at::kFloat8_e4m3fn), all.view(at::kFloat8_e4m3fn)));
+  for (int r = 0; r < ranks; ++r)
+    EXPECT_TRUE(at::equal(all.narrow(0, 5 * r, 5), codes - rank + r)) << "all-gather of FP8, rank " << rank;
 }
 
 /// The maximum is that of the numbers, below zero and at the ends of the range too; a NaN on any one rank,
