@@ -54,8 +54,14 @@ Twins unwritten_twins(std::int64_t R, std::int64_t C, const Quantisation& quanti
 }
 
 at::Tensor amax(const at::Tensor& x) {
+  at::Tensor most = at::zeros({1}, x.options().dtype(at::kFloat));
+  raise_amax(x, most);
+  return most;
+}
+
+void raise_amax(const at::Tensor& x, const at::Tensor& amax) {
   check(x);
-  return x.is_cpu() ? cpu::amax(x) : cuda::amax(x);
+  x.is_cpu() ? cpu::raise_amax(x, amax) : cuda::raise_amax(x, amax);
 }
 
 Twins quantise(const at::Tensor& x, const Quantisation& quantisation, Orientation orientation,
@@ -73,6 +79,21 @@ void quantise_into(const at::Tensor& x, const Quantisation& quantisation, Twins&
   if (!into.rows.defined())
     into = unwritten_twins(x.size(0), x.size(1), quantisation, Orientation::both, x.device());
   write(x, quantisation, quantisation.scaling == Scaling::tensor ? quantise::amax(x) : at::Tensor(), into);
+}
+
+void quantise_part(const at::Tensor& x, const Quantisation& quantisation, const at::Tensor& amax,
+                   const Quantised& rows) {
+  check(x);
+  TORCH_CHECK(quantisation.scaling == Scaling::tensor, "quantise: parts of a matrix share one scale alone");
+  write(x, quantisation, amax, {rows, {}});
+}
+
+Quantised transposed(const Quantised& x) {
+  TORCH_CHECK(x.scaling == Scaling::tensor, "quantise: codes are transposed where one scale is both ways'");
+  Quantised out = x;
+  out.codes = at::empty({x.columns(), x.rows()}, x.codes.options());
+  x.codes.is_cpu() ? cpu::transpose(x.codes, out.codes) : cuda::transpose(x.codes, out.codes);
+  return out;
 }
 
 at::Tensor scale_matrix(const Quantised& x) {

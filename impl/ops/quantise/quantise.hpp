@@ -36,6 +36,8 @@ enum class Orientation { rows, columns, both };
 /// Largest |x|, fp32 [1] on x's device; not finite where any entry is not. x [R, C], contiguous. fp64 is
 /// rounded up, which changes no scale's exponent; beyond fp32's range it is infinite, as scales are fp32.
 at::Tensor amax(const at::Tensor& x);
+/// `amax` = the larger of itself and amax(x), so that several parts of a matrix find that of the whole.
+void raise_amax(const at::Tensor& x, const at::Tensor& amax);
 
 /// x [R, C] contiguous (bf16, fp32 or fp64) in FP8, the bits of spec::quantise::quantise for `rows` and of
 /// the transpose for `columns`. `amax`: for Scaling::tensor, where the kernel that made x has it already
@@ -45,6 +47,14 @@ Twins quantise(const at::Tensor& x, const Quantisation& quantisation, Orientatio
 
 /// Both orientations of x into the memory of `into`, which is made where it is not there yet.
 void quantise_into(const at::Tensor& x, const Quantisation& quantisation, Twins& into);
+
+/// Part of a matrix with one scale: the codes of x [R, C] and the matrix's scale into the memory of `rows`.
+/// `amax`: of the whole matrix. x may be empty.
+void quantise_part(const at::Tensor& x, const Quantisation& quantisation, const at::Tensor& amax,
+                   const Quantised& rows);
+
+/// The other orientation of a matrix with one scale, which both share: bit for bit that of quantise.
+Quantised transposed(const Quantised& x);
 
 /// Values [rows, columns] in `type`, rounded only where `type` lacks the exponent (bf16 and fp32 have the 4
 /// significant bits; a value may be as large as 2^128 and as small as 2^-142).
@@ -65,12 +75,15 @@ Twins unwritten_twins(std::int64_t R, std::int64_t C, const Quantisation& quanti
 /// amax is given where the scaling is that of a tensor. The kernels read bf16 and fp32, and know no
 /// Scaling::row: no recipe has it.
 namespace cpu {
-decltype(quantise::amax) amax;
+decltype(quantise::raise_amax) raise_amax;
+/// Bytes [R, C] to [C, R].
+void transpose(const at::Tensor& rows, const at::Tensor& columns);
 decltype(quantise::dequantise) dequantise;
 void write(const at::Tensor& x, const Quantisation& quantisation, const at::Tensor& amax, const Twins& twins);
 }  // namespace cpu
 namespace cuda {
-decltype(quantise::amax) amax;
+decltype(quantise::raise_amax) raise_amax;
+void transpose(const at::Tensor& rows, const at::Tensor& columns);
 void write(const at::Tensor& x, const Quantisation& quantisation, const at::Tensor& amax, const Twins& twins);
 }  // namespace cuda
 

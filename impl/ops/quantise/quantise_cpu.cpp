@@ -117,8 +117,8 @@ void write(const View<T>& x, const Quantised& out, const at::Tensor& amax) {
 
 }  // namespace
 
-at::Tensor amax(const at::Tensor& x) {
-  at::Tensor out = at::empty({1}, x.options().dtype(at::kFloat));
+void raise_amax(const at::Tensor& x, const at::Tensor& amax) {
+  float& most_so_far = *amax.data_ptr<float>();
   impl::cpu::with_element(x.scalar_type(), "amax", [&](auto element) {
     using T = decltype(element);
     using M = Math<T>;
@@ -133,9 +133,9 @@ at::Tensor amax(const at::Tensor& x) {
     });
     Bits<M> all = 0;
     for (const Bits<M> here : most) all = std::max(all, here);
-    *out.data_ptr<float>() = rounded_up(std::bit_cast<M>(all));
+    const float found = rounded_up(std::bit_cast<M>(all));
+    if (magnitude(found) > magnitude(most_so_far)) most_so_far = found;
   });
-  return out;
 }
 
 void write(const at::Tensor& x, const Quantisation&, const at::Tensor& amax, const Twins& twins) {
@@ -144,6 +144,15 @@ void write(const at::Tensor& x, const Quantisation&, const at::Tensor& amax, con
     const auto* entries = x.const_data_ptr<decltype(element)>();
     write<decltype(element)>({entries, R, C, C, 1}, twins.rows, amax);
     write<decltype(element)>({entries, C, R, 1, C}, twins.columns, amax);
+  });
+}
+
+void transpose(const at::Tensor& rows, const at::Tensor& columns) {
+  const auto* from = static_cast<const std::uint8_t*>(rows.const_data_ptr());
+  auto* to = static_cast<std::uint8_t*>(columns.data_ptr());
+  const std::int64_t R = rows.size(0), C = rows.size(1);
+  for_rows(C, R, [&](std::int64_t column) {
+    for (std::int64_t row = 0; row < R; ++row) to[column * R + row] = from[row * C + column];
   });
 }
 

@@ -9,11 +9,14 @@ namespace assay::impl::quantise::cuda {
 using impl::cuda::dtype_of;
 using impl::cuda::stream;
 
-at::Tensor amax(const at::Tensor& x) {
-  at::Tensor most = at::zeros({1}, x.options().dtype(at::kFloat));
-  const Target target{.amax = most.data_ptr<float>()};
+void raise_amax(const at::Tensor& x, const at::Tensor& amax) {
+  const Target target{.amax = amax.data_ptr<float>()};
   launch_amax(MatrixSource{dtype_of(x), x.const_data_ptr()}, {x.size(0), x.size(1), &target, 1, stream()});
-  return most;
+}
+
+void transpose(const at::Tensor& rows, const at::Tensor& columns) {
+  const Target target{.width = rows.size(1), .columns = static_cast<std::uint8_t*>(columns.data_ptr())};
+  launch_transpose(rows.const_data_ptr(), {rows.size(0), rows.size(1), &target, 1, stream()});
 }
 
 void write(const at::Tensor& x, const Quantisation& quantisation, const at::Tensor& amax,

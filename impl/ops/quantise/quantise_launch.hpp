@@ -61,6 +61,9 @@ void launch_quantise(const NormSource& source, Scaling scaling, const Job& job);
 void launch_quantise(const GateSource& source, Scaling scaling, const Job& job);
 void launch_quantise(const GateGradientSource& source, Scaling scaling, const Job& job);
 
+/// Codes [R, C] as they are to the target's columns, [C, R].
+void launch_transpose(const void* codes, const Job& job);
+
 /// Whether the kernels of a source other than a plain matrix take it: rows of 16-byte vectors, and of block
 /// scalings parts that begin at a block.
 bool fits(const NormSource& source, Scaling scaling, std::int64_t C);

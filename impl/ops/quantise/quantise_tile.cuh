@@ -136,11 +136,13 @@ __device__ __forceinline__ std::uint32_t encode4(float a, float b, float c, floa
   return low | high << 16;
 }
 
+/// Codes of a tile with a column's 128 rows side by side, as words of 4 rows. Word w of column c is at
+/// w ^ 2 (c / 8): then no two lanes of an access share a bank, neither where patches are written nor where
+/// columns are read.
+using Turned = std::uint32_t[tile_extent][tile_extent / 4];
+
 struct Shared {
-  /// Codes with a column's 128 rows side by side, as words of 4 rows. Word w of column c is at w ^ 2 (c / 8):
-  /// then no two lanes of an access share a bank, neither where patches are written nor where columns are
-  /// read.
-  alignas(16) std::uint32_t turned[tile_extent][tile_extent / 4];
+  alignas(16) Turned turned;
   /// Bits of the largest magnitudes, of up to 4 blocks along the summed axis: of rows, of columns x * 8 + j.
   unsigned of_row[4][tile_extent], of_column[4][patch_width][patches_across];
 };
@@ -257,6 +259,22 @@ __device__ __forceinline__ void store(std::uint8_t* to, uint4 codes, int left) {
     if (i < left) to[i] = static_cast<std::uint8_t>(words[i / 4] >> 8 * (i % 4));
 }
 
+/// Writes a tile's columns once all `threads` have put their patches to `turned`.
+template <int threads>
+__device__ __forceinline__ void store_columns(const Turned& turned, const Target& target, const Place& p) {
+  __syncthreads();
+  constexpr int vectors = tile_extent * tile_extent / 16, of_a_column = tile_extent / 16;
+#pragma unroll 4
+  for (int v = static_cast<int>(threadIdx.x); v < vectors; v += threads) {
+    const int column = v / of_a_column, rows = v % of_a_column, x = column / patch_width;
+    if (p.first_column + column >= p.C || p.first_row + 16 * rows >= p.R) continue;
+    const uint4 held = *reinterpret_cast<const uint4*>(&turned[column][4 * (rows ^ x / 2)]);
+    const uint4 codes = x % 2 ? uint4{held.z, held.w, held.x, held.y} : held;
+    const int first = p.first_row + 16 * rows;
+    store(target.columns + (target.first + p.first_column + column) * p.R + first, codes, p.R - first);
+  }
+}
+
 template <Format format, Scaling scaling, class P>
 __device__ __forceinline__ void write(const P& patch, const Target& target, const Place& p, Shared& shared) {
   float of_row[P::height], of_column[patch_width];
@@ -288,17 +306,7 @@ __device__ __forceinline__ void write(const P& patch, const Target& target, cons
     else
       *to = words[0];
   }
-  __syncthreads();
-  constexpr int vectors = tile_extent * tile_extent / 16, of_a_column = tile_extent / 16;
-#pragma unroll 4
-  for (int v = static_cast<int>(threadIdx.x); v < vectors; v += patches_across * tile_extent / P::height) {
-    const int column = v / of_a_column, rows = v % of_a_column, x = column / patch_width;
-    if (p.first_column + column >= p.C || p.first_row + 16 * rows >= p.R) continue;
-    const uint4 held = *reinterpret_cast<const uint4*>(&shared.turned[column][4 * (rows ^ x / 2)]);
-    const uint4 codes = x % 2 ? uint4{held.z, held.w, held.x, held.y} : held;
-    const int first = p.first_row + 16 * rows;
-    store(target.columns + (target.first + p.first_column + column) * p.R + first, codes, p.R - first);
-  }
+  store_columns<patches_across * tile_extent / P::height>(shared.turned, target, p);
 }
 
 /// Blocks go from the last tile to the first: whoever found the amax has left the last entries in the cache.

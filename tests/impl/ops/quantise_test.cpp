@@ -44,6 +44,10 @@ RC_GTEST_PROP(QuantiseImpl, AmaxOfMoreEntriesScalesAllOfThem, ()) {
   RC_ASSERT(at::equal(bytes_of(half.columns.codes), bytes_of(whole.columns.codes.narrow(1, 12, 12))));
 }
 
+RC_GTEST_PROP(QuantiseImpl, PartsOfAMatrixAreItsCodesAndTurnAsItDoes, ()) {
+  parts_match_the_whole(at::kCPU, *rc::gen::element(at::kDouble, at::kFloat, at::kBFloat16));
+}
+
 RC_GTEST_PROP(QuantiseImpl, DequantisesExactly, ()) {
   const Quantisation how{draw_format(), *rc::gen::elementOf(all_scalings)};
   const at::Tensor x = matrix_of(draw_entries(), draw_extent_of_blocks(), draw_extent_of_blocks(),

@@ -46,6 +46,32 @@ TEST(QuantiseCuda, MatchesSpec) {
   EXPECT_TRUE(rc::check([] { quantise_matches_spec(at::kCUDA, scalings, {at::kBFloat16, at::kFloat}); }));
 }
 
+TEST(QuantiseCuda, PartsOfAMatrixAreItsCodesAndTurnAsItDoes) {
+  ASSAY_NEEDS_GPU();
+  EXPECT_TRUE(
+      rc::check([] { parts_match_the_whole(at::kCUDA, *rc::gen::element(at::kBFloat16, at::kFloat)); }));
+}
+
+TEST(QuantiseCuda, TransposingWritesItsOwnBytesOnly) {
+  ASSAY_NEEDS_GPU();
+  constexpr Index guard = 64;
+  constexpr int untouched = 0xA5;
+  for (const Index R : {1, 16, 130, 256, 1040})
+    for (const Index C : {1, 16, 77, 128, 384, 1500})
+      for (const Index offset : {0, 1, 8}) {  // codes that are not aligned, too
+        const at::Tensor bytes = at::randint(256, {offset + R * C},
+                                             at::TensorOptions(at::kCUDA).dtype(at::kByte)),
+                         to = at::full({R * C + 2 * guard}, untouched, bytes.options());
+        const at::Tensor codes = bytes.narrow(0, offset, R * C).view({R, C});
+        quantise::cuda::transpose(codes, to.narrow(0, guard, R * C).view({C, R}));
+        const std::string what =
+            std::to_string(R) + " x " + std::to_string(C) + " at " + std::to_string(offset);
+        EXPECT_TRUE(at::equal(to.narrow(0, guard, R * C).view({C, R}), codes.t())) << what;
+        EXPECT_TRUE(to.narrow(0, 0, guard).eq(untouched).all().item<bool>()) << what;
+        EXPECT_TRUE(to.narrow(0, guard + R * C, guard).eq(untouched).all().item<bool>()) << what;
+      }
+}
+
 TEST(QuantiseCuda, AmaxHasTheBitsOfTheCpu) {
   ASSAY_NEEDS_GPU();
   EXPECT_TRUE(rc::check([] {
@@ -234,6 +260,9 @@ TEST(QuantiseCuda, PrintsItsRate) {
     print("tensor, rows", 3, seconds_of([&] {
             quantise::quantise(x, {Format::e4m3, Scaling::tensor}, Orientation::rows, most);
           }));
+    const Quantised rows =
+        quantise::quantise(x, {Format::e4m3, Scaling::tensor}, Orientation::rows, most).rows;
+    print("codes transposed", 2, seconds_of([&] { quantise::transposed(rows); }));
     print("tensor, columns", 3, seconds_of([&] {
             quantise::quantise(x, {Format::e4m3, Scaling::tensor}, Orientation::columns, most);
           }));

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "impl/ops/quantise/quantise.hpp"
 #include "tests/support/tensors.hpp"
@@ -93,6 +94,40 @@ inline void quantise_matches_spec(at::Device device, const std::vector<Scaling>&
   RC_ASSERT(twins.columns.defined() == (orientation != Orientation::rows));
   if (twins.rows.defined()) expect_bits(twins.rows, x, how);
   if (twins.columns.defined()) expect_bits(twins.columns, x.t().contiguous(), how);
+}
+
+/// A flat matrix in parts, one of them empty: the amax that they raise, the codes that they write to their
+/// places, and the transpose of those are the whole matrix's.
+inline void parts_match_the_whole(at::Device device, at::ScalarType type) {
+  const Index R = draw_extent_of_blocks(), C = draw_extent_of_blocks();
+  const Quantisation how{draw_format(), Scaling::tensor};
+  const at::Tensor x = matrix_of(draw_entries(), R, C, *rc::gen::arbitrary<std::uint32_t>(), type).to(device);
+  const auto whole = quantise::quantise(x, how, Orientation::both);
+  const Index first = *rc::gen::inRange<Index>(0, R * C + 1),
+              second = *rc::gen::inRange<Index>(first, R * C + 1);
+  const at::Tensor amax = at::zeros({1}, x.options().dtype(at::kFloat));
+  Quantised parts = quantise::unwritten(R, C, how, device);
+  const auto part = [&](const at::Tensor& matrix, Index begin, Index end) {
+    return matrix.view({-1}).narrow(0, begin, end - begin).view({-1, std::gcd<Index>(end - begin, 128)});
+  };
+  const auto each = [&](const auto& call) {
+    for (const auto& [begin, end] :
+         {std::pair<Index, Index>{second, R * C}, {0, first}, {first, second}, {first, first}})
+      call(begin, end);
+  };
+  each([&](Index begin, Index end) {
+    if (begin < end) quantise::raise_amax(part(x, begin, end), amax);
+  });
+  RC_ASSERT(tests::same_bits(amax, quantise::amax(x)));
+  each([&](Index begin, Index end) {
+    quantise::quantise_part(part(x, begin, end), how, amax, {part(parts.codes, begin, end), parts.scales});
+  });
+  RC_ASSERT(at::equal(bytes_of(parts.codes), bytes_of(whole.rows.codes)));
+  RC_ASSERT(at::equal(bytes_of(parts.scales), bytes_of(whole.rows.scales)));
+  const Quantised turned = quantise::transposed(parts);
+  RC_ASSERT(turned.rows() == C && turned.columns() == R);
+  RC_ASSERT(at::equal(bytes_of(turned.codes), bytes_of(whole.columns.codes)));
+  RC_ASSERT(at::equal(bytes_of(turned.scales), bytes_of(whole.columns.scales)));
 }
 
 }  // namespace assay::impl::parity
