@@ -43,7 +43,7 @@ class Parameters final : public ParameterAccess {
     return dtype == Dtype::bf16 ? at::kFloat : scalar_type(dtype);
   }
 
-  const BlockViews& acquire(std::int64_t block) override {
+  const BlockWeights& acquire(std::int64_t block, Weights) override {
     return of_weights_.at(static_cast<std::size_t>(block));
   }
   void release(std::int64_t) override {}
@@ -55,7 +55,8 @@ class Parameters final : public ParameterAccess {
  private:
   const spec::Inventory inventory_, gain_offsets_;
   const at::Tensor weights_, gains_, gradients_;
-  std::vector<BlockViews> of_weights_, of_gradients_;
+  std::vector<BlockWeights> of_weights_;
+  std::vector<BlockViews> of_gradients_;
 };
 
 /// Hands the ops of a run to `use`. The run on paper makes the same calls in the same order and says what

@@ -13,7 +13,7 @@ namespace assay::impl {
 TensorOps::Routing TensorOps::route(const Site& site, const Operand& x, const Weight& router) {
   const spec::Experts& how = *model().experts;
   return run(site, {}, [&] {
-    router::Choice choice = router::forward(linear::forward_wide(x.value, router.value), how);
+    router::Choice choice = router::forward(linear::forward_wide(x.value, router.matrix.values()), how);
     permute::Order order = permute::order(choice.experts, how.count);
     return Routing{std::move(choice), std::move(order)};
   });
@@ -24,7 +24,7 @@ TensorOps::Operand TensorOps::router_gradient(const Site& site, Tensor d_weights
   return {run(site, {},
               [&] {
                 return router::backward(d_weights, routing.choice, *model().experts,
-                                        router.value.scalar_type());
+                                        router.matrix.values().scalar_type());
               }),
           {}};
 }
@@ -41,13 +41,15 @@ at::Tensor TensorOps::combine(const Site& site, const Tensor& base, const Tensor
 
 at::Tensor TensorOps::grouped_linear(const Site& site, const Operand& x, const Weight& weight,
                                      const Routing& routing) {
-  return run(site, {}, [&] { return grouped_linear::forward(x.value, weight.value, routing.order.ends); });
+  return run(site, {},
+             [&] { return grouped_linear::forward(x.value, weight.matrix.values(), routing.order.ends); });
 }
 
 at::Tensor TensorOps::grouped_input_gradient(const Site& site, const Operand& dy, const Weight& weight,
                                              const Routing& routing) {
-  return run(site, {},
-             [&] { return grouped_linear::backward_input(dy.value, weight.value, routing.order.ends); });
+  return run(site, {}, [&] {
+    return grouped_linear::backward_input(dy.value, weight.matrix.values(), routing.order.ends);
+  });
 }
 
 void TensorOps::grouped_weight_gradient(const Site& site, const Operand& dy, const Operand& x,

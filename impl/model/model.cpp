@@ -19,6 +19,7 @@ Model::Model(const spec::ModelSpec& model, ParameterAccess& parameters, std::int
                       context, compute, device)),
       recompute_(recompute),
       linear_(linear),
+      compute_(compute),
       twins_(model.layers),
       tensor_(tensor) {
   spec::require_trainable(model);
@@ -30,6 +31,7 @@ TensorOps::Context Model::context(const TokenBatch& batch) {
           .batch = batch,
           .parameters = &parameters_,
           .linear = &linear_,
+          .compute = compute_,
           .twins = linear_.weights == spec::QuantiseWeights::step ? &twins_ : nullptr,
           .observer = observer_,
           .tensor = tensor_,
@@ -79,7 +81,7 @@ void Model::quantise_weights() {
   for (std::int64_t block = 1; block <= model_.layers; ++block) {
     const Recipe recipe = linear_.of(block, model_.layers);
     if (recipe == Recipe::none) continue;
-    twins_.of(block, parameters_.acquire(block).decoder, recipe);
+    twins_.of(block, parameters_.acquire(block, Weights::values).decoder, recipe);
     parameters_.release(block);
   }
 }

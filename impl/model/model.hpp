@@ -53,6 +53,7 @@ class Model {
   rope::Table rope_table_;
   const spec::Recompute recompute_;
   const spec::LinearPrecision linear_;
+  const at::ScalarType compute_;
   WeightTwins twins_;
   const TensorParallel tensor_;
   OpObserver* observer_ = nullptr;

@@ -6,13 +6,17 @@
 
 namespace assay::impl {
 
+/// As what a block's weights are acquired. `operands`: what the GEMMs of a step read, which of linears in FP8
+/// may be codes alone. `values`: in the compute type.
+enum class Weights { operands, values };
+
 class ParameterAccess {
  public:
   virtual ~ParameterAccess() = default;
 
   /// Weights of a block, valid until its release. Calls nest: backward may acquire a block that forward still
-  /// holds.
-  virtual const BlockViews& acquire(std::int64_t block) = 0;
+  /// holds, as the same.
+  virtual const BlockWeights& acquire(std::int64_t block, Weights as) = 0;
   virtual void release(std::int64_t block) = 0;
 
   /// Where backward accumulates the block's gradients.

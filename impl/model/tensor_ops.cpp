@@ -52,12 +52,14 @@ TensorOps::Site quantise_at(TensorOps::Site site) {
 }  // namespace
 
 spec::step::BlockParameters<TensorOps::Weight, at::Tensor> TensorOps::acquire(std::int64_t block) {
-  const BlockViews& views = context_.parameters->acquire(block);
+  const bool values = !context_.linear || context_.twins;  // kept twins are made of them
+  const BlockWeights& acquired =
+      context_.parameters->acquire(block, values ? Weights::values : Weights::operands);
   const Recipe recipe = context_.linear ? context_.linear->of(block, model().layers) : Recipe::none;
   auto weights = spec::step::convert(
-      views,
-      [&](const at::Tensor& matrix) {
-        return Weight{matrix, matrix.defined() ? recipe : Recipe::none, {}};
+      acquired,
+      [&](const WeightMatrix& matrix) {
+        return Weight{matrix, matrix.defined() ? recipe : Recipe::none, {matrix.codes(), {}}};
       },
       [](const at::Tensor& vector) { return vector; });
   for (Weight* weight :
@@ -65,7 +67,7 @@ spec::step::BlockParameters<TensorOps::Weight, at::Tensor> TensorOps::acquire(st
         &weights.decoder.shared_gate_up, &weights.decoder.shared_down})
     weight->recipe = Recipe::none;
   if (context_.twins && recipe != Recipe::none) {
-    const WeightTwins::Block& twins = context_.twins->of(block, views.decoder, recipe);
+    const WeightTwins::Block& twins = context_.twins->of(block, acquired.decoder, recipe);
     weights.decoder.qkv.twins = twins.qkv;
     weights.decoder.output.twins = twins.output;
     weights.decoder.gate_up.twins = twins.gate_up;
@@ -110,7 +112,10 @@ TensorOps::Operand TensorOps::gradient_operand(const Site& site, const Tensor& x
 
 quantise::Quantised TensorOps::weight_twin(const Site& site, const Weight& weight, ReadBy reader) {
   quantise::Twins twins = weight.twins;
-  if (!twins.rows.defined()) twins = quantised(site, weight.value, weight.recipe, Role::weight, reader);
+  if (!twins.rows.defined())
+    twins = quantised(site, weight.matrix.values(), weight.recipe, Role::weight, reader);
+  else if (reader == ReadBy::weight_gradient && !twins.columns.defined())
+    twins.columns = run(quantise_at(site), {}, [&] { return quantise::transposed(twins.rows); });
   return reader == ReadBy::forward ? twins.rows : twins.columns;
 }
 
@@ -150,7 +155,7 @@ at::Tensor TensorOps::own(const at::Tensor& ids) const {
 at::Tensor TensorOps::zeros_like(const Site&, const Tensor& x) { return at::zeros_like(x); }
 
 at::Tensor TensorOps::embedding(const Site& site, const Weight& table) {
-  return run(site, {}, [&] { return embedding::forward(table.value, own(context_.batch.inputs)); });
+  return run(site, {}, [&] { return embedding::forward(table.matrix.values(), own(context_.batch.inputs)); });
 }
 
 void TensorOps::embedding_backward(const Site& site, const Tensor& dx, const Gradient& table) {
@@ -190,18 +195,18 @@ TensorOps::Operand TensorOps::rms_norm_backward(const Site& site, Tensor dy, con
 }
 
 at::Tensor TensorOps::linear(const Site& site, const Operand& x, const Weight& weight, const Vector& bias) {
-  if (!x.quantised()) return run(site, {}, [&] { return linear::forward(x.value, weight.value, bias); });
+  if (!x.quantised())
+    return run(site, {}, [&] { return linear::forward(x.value, weight.matrix.values(), bias); });
   const quantise::Quantised twin = weight_twin(site, weight, ReadBy::forward);
   return run(site, {}, [&] {
-    return linear::forward(x.twins.rows, twin, weight.value.scalar_type(), bias,
-                           fast_accumulation(weight.recipe));
+    return linear::forward(x.twins.rows, twin, context_.compute, bias, fast_accumulation(weight.recipe));
   });
 }
 
 at::Tensor TensorOps::linear_residual(const Site& site, const Tensor& residual, const Operand& x,
                                       const Weight& weight) {
   if (!x.quantised())
-    return run(site, {}, [&] { return linear::forward_residual(residual, x.value, weight.value); });
+    return run(site, {}, [&] { return linear::forward_residual(residual, x.value, weight.matrix.values()); });
   const quantise::Quantised twin = weight_twin(site, weight, ReadBy::forward);
   return run(site, {}, [&] {
     return linear::forward_residual(residual, x.twins.rows, twin, fast_accumulation(weight.recipe));
@@ -209,10 +214,10 @@ at::Tensor TensorOps::linear_residual(const Site& site, const Tensor& residual, 
 }
 
 at::Tensor TensorOps::linear_input_gradient(const Site& site, const Operand& dy, const Weight& weight) {
-  if (!dy.quantised()) return run(site, {}, [&] { return linear::backward_input(dy.value, weight.value); });
+  if (!dy.quantised())
+    return run(site, {}, [&] { return linear::backward_input(dy.value, weight.matrix.values()); });
   const quantise::Quantised twin = weight_twin(site, weight, ReadBy::weight_gradient);
-  return run(site, {},
-             [&] { return linear::backward_input(dy.twins.rows, twin, weight.value.scalar_type()); });
+  return run(site, {}, [&] { return linear::backward_input(dy.twins.rows, twin, context_.compute); });
 }
 
 void TensorOps::linear_weight_gradient(const Site& site, const Operand& dy, const Operand& x,
@@ -319,14 +324,15 @@ spec::step::GateGradient<TensorOps> TensorOps::gate_backward(const Site& site, T
 }
 
 TensorOps::PaddedHead TensorOps::padded_head(const Weight& weight, const Gradient& gradient) {
-  const std::int64_t V = weight.value.size(0),
-                     rows = weight.value.is_cuda()
-                                ? spec::memory::padded_vocabulary(V, weight.value.element_size())
+  const std::int64_t V = weight.matrix.values().size(0),
+                     rows = weight.matrix.values().is_cuda()
+                                ? spec::memory::padded_vocabulary(V, weight.matrix.values().element_size())
                                 : V;
   if (rows == V) return {rows, weight, gradient};
   return {rows,
-          {with_rows(weight.value, rows)},
-          {at::empty({rows, weight.value.size(1)}, gradient.into.options()), linear::GradientSum::starts}};
+          {with_rows(weight.matrix.values(), rows)},
+          {at::empty({rows, weight.matrix.values().size(1)}, gradient.into.options()),
+           linear::GradientSum::starts}};
 }
 
 void TensorOps::add_padded_gradient(const PaddedHead& padded, const Gradient& gradient) {

@@ -62,10 +62,10 @@ class TensorOps {
     bool defined() const { return value.defined() || quantised(); }
   };
   struct Weight {
-    at::Tensor value;                                              ///< [out, in]
+    WeightMatrix matrix;                                           ///< [out, in]
     spec::quantise::Recipe recipe = spec::quantise::Recipe::none;  ///< of the GEMMs that read it
-    quantise::Twins twins = {};                                    ///< where they are kept
-    bool defined() const { return value.defined(); }
+    quantise::Twins twins = {};  ///< where they are kept; of gathered codes, those
+    bool defined() const { return matrix.defined(); }
   };
   using Vector = at::Tensor;
   /// Where a weight's gradient is summed, and whether the next GEMM starts the sum.
@@ -113,6 +113,7 @@ class TensorOps {
     const TokenBatch& batch;
     ParameterAccess* parameters = nullptr;
     const spec::LinearPrecision* linear = nullptr;  ///< null: the compute type
+    at::ScalarType compute = at::kFloat;            ///< of what GEMMs in FP8 give
     WeightTwins* twins = nullptr;                   ///< null: weights are quantised where they are used
     OpObserver* observer = nullptr;
     TensorParallel tensor = {};

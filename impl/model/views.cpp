@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <stdexcept>
+
 namespace assay::impl {
 
 at::Tensor view(const at::Tensor& flat, const spec::Parameter& parameter) {
@@ -24,26 +26,42 @@ std::vector<at::Tensor> beside_gemms(const at::Tensor& flat, std::int64_t begin,
   return parts;
 }
 
-BlockViews views(const at::Tensor& flat, const spec::Inventory& inventory, const at::Tensor& gains,
-                 const spec::Inventory& gain_offsets, const spec::ModelSpec& model, std::int64_t block) {
-  BlockViews out;
-  spec::step::fill_block(
-      out, inventory, block, model.tied_embeddings,
-      [&](at::Tensor& field, const spec::Parameter& first, std::int64_t rows) {
-        if (first.role == spec::Role::norm) {
-          field = view(gains, gain_offsets.at(first.name));
-          return;
-        }
-        std::vector<std::int64_t> shape = first.shape;
-        shape.front() = rows;
-        field = flat.narrow(0, first.offset, rows * (first.size / first.shape.front())).view(shape);
-      });
+namespace {
+/// The rows of a field that begins with parameter `first`.
+at::Tensor rows_of(const at::Tensor& flat, const spec::Parameter& first, std::int64_t rows) {
+  std::vector<std::int64_t> shape = first.shape;
+  shape.front() = rows;
+  return flat.narrow(0, first.offset, rows * (first.size / first.shape.front())).view(shape);
+}
+}  // namespace
+
+const at::Tensor& WeightMatrix::values() const {
+  if (codes_.defined())
+    throw std::logic_error(
+        "a weight that was gathered as FP8 codes is read in the compute type: acquire its "
+        "block as Weights::values");
+  return values_;
+}
+
+BlockWeights views(const at::Tensor& flat, const spec::Inventory& inventory, const at::Tensor& gains,
+                   const spec::Inventory& gain_offsets, const spec::ModelSpec& model, std::int64_t block) {
+  BlockWeights out;
+  spec::step::fill_block(out, inventory, block, model.tied_embeddings,
+                         [&](auto& field, const spec::Parameter& first, std::int64_t rows) {
+                           field = first.role == spec::Role::norm ? view(gains, gain_offsets.at(first.name))
+                                                                  : rows_of(flat, first, rows);
+                         });
   return out;
 }
 
 BlockViews views(const at::Tensor& flat, const spec::Inventory& inventory, const spec::ModelSpec& model,
                  std::int64_t block) {
-  return views(flat, inventory, flat, inventory, model, block);
+  BlockViews out;
+  spec::step::fill_block(out, inventory, block, model.tied_embeddings,
+                         [&](at::Tensor& field, const spec::Parameter& first, std::int64_t rows) {
+                           field = rows_of(flat, first, rows);
+                         });
+  return out;
 }
 
 }  // namespace assay::impl

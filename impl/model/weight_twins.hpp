@@ -19,9 +19,9 @@ class WeightTwins {
   explicit WeightTwins(std::int64_t layers)
       : blocks_(static_cast<std::size_t>(layers)), current_(static_cast<std::size_t>(layers), false) {}
 
-  /// Of decoder block `block`, from 1, whose weights are `views`: quantised from them where they changed
-  /// since. Their memory stays the same over a run.
-  const Block& of(std::int64_t block, const DecoderViews& views, spec::quantise::Recipe recipe);
+  /// Of decoder block `block`, from 1, whose weights are `weights`: quantised from their values where they
+  /// changed since. Their memory stays the same over a run.
+  const Block& of(std::int64_t block, const DecoderWeights& weights, spec::quantise::Recipe recipe);
   /// The weights are others from here on.
   void weights_changed() { current_.assign(current_.size(), false); }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 #include "impl/ops/clip_grad_norm/clip_grad_norm.hpp"
 #include "impl/ops/init/init.hpp"
@@ -46,15 +47,6 @@ init::Slice slice_of(const spec::Placement& placement) {
   return {placement.begin * columns, columns, columns};
 }
 
-void allocate_gains(ParameterBuffers& buffers) {
-  buffers.gains = at::zeros({buffers.gain_offsets.flat_size}, buffers.weights.options().dtype(at::kFloat));
-  for (const spec::Parameter& gain : buffers.gain_offsets.parameters) {
-    const Part part = owned_part(buffers, buffers.master, buffers.inventory.at(gain.name));
-    if (part.size == 0) continue;
-    buffers.own_gains.push_back(buffers.gains.narrow(0, gain.offset + part.first, part.size));
-    buffers.own_gain_masters.push_back(buffers.master.narrow(0, part.begin, part.size));
-  }
-}
 /// Views of the gradients of parameters that several tensor ranks hold.
 void share_gradients(ParameterBuffers& buffers, std::int64_t tensor_ranks) {
   const auto blocks = static_cast<std::size_t>(buffers.inventory.blocks);
@@ -95,7 +87,7 @@ at::ScalarType scalar_type(Dtype dtype) {
 
 std::int64_t ParameterBuffers::bytes() const {
   std::int64_t sum = 0;
-  for (const at::Tensor* buffer : {&weights, &gradients, &moment1, &moment2, &gains})
+  for (const at::Tensor* buffer : {&weights, &gradients, &moment1, &moment2, &gains.values})
     if (buffer->defined()) sum += static_cast<std::int64_t>(buffer->nbytes());
   return master.is_same(weights) ? sum : sum + static_cast<std::int64_t>(master.nbytes());
 }
@@ -120,8 +112,8 @@ ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device 
   buffers.master = state != dtype ? zeros(state, true) : buffers.weights;
   buffers.moment1 = zeros(state, true);
   buffers.moment2 = zeros(state, true);
-  buffers.gain_offsets = spec::norm_gains(buffers.inventory);
-  if (dtype == Dtype::bf16) allocate_gains(buffers);
+  if (dtype == Dtype::bf16)
+    buffers.gains = whole_vectors(buffers, buffers.master, spec::norm_gains(buffers.inventory), at::kFloat);
   share_gradients(buffers, tensor.ranks);
   return buffers;
 }
@@ -144,15 +136,35 @@ void initialise(ParameterBuffers& buffers, const spec::ModelSpec& model, std::ui
     buffers.weights.copy_(buffers.master);
 }
 
-void refresh_gains(const ParameterBuffers& buffers) {
-  if (buffers.gains.defined() && buffers.partition.ranks > 1) buffers.gains.zero_();
-  if (!buffers.own_gains.empty()) at::_foreach_copy_(buffers.own_gains, buffers.own_gain_masters);
+WholeVectors whole_vectors(const ParameterBuffers& buffers, const at::Tensor& buffer, spec::Inventory offsets,
+                           at::ScalarType type) {
+  WholeVectors out;
+  if (offsets.flat_size > 0) out.values = at::zeros({offsets.flat_size}, buffer.options().dtype(type));
+  for (const spec::Parameter& vector : offsets.parameters) {
+    const Part part = owned_part(buffers, buffer, buffers.inventory.at(vector.name));
+    if (part.size == 0) continue;
+    out.own.push_back(out.values.narrow(0, vector.offset + part.first, part.size));
+    out.sources.push_back(buffer.narrow(0, part.begin, part.size));
+  }
+  out.offsets = std::move(offsets);
+  return out;
 }
 
-BlockViews weight_views(const ParameterBuffers& buffers, const at::Tensor& flat,
-                        const spec::Inventory& offsets, const spec::ModelSpec& model, std::int64_t block) {
-  if (!buffers.gains.defined()) return views(flat, offsets, model, block);
-  return views(flat, offsets, buffers.gains, buffers.gain_offsets, model, block);
+void refresh(const WholeVectors& vectors) {
+  if (!vectors.own.empty()) at::_foreach_copy_(vectors.own, vectors.sources);
+}
+
+void gather(const WholeVectors& vectors, Communicator& shard) {
+  if (vectors.values.defined() && shard.size() > 1) vectors.values.zero_();
+  refresh(vectors);
+  if (vectors.values.defined() && shard.size() > 1) shard.all_reduce_sum(vectors.values);
+}
+
+BlockWeights weight_views(const ParameterBuffers& buffers, const at::Tensor& flat,
+                          const spec::Inventory& offsets, const spec::ModelSpec& model, std::int64_t block) {
+  const WholeVectors& gains = buffers.gains;
+  if (!gains.values.defined()) return views(flat, offsets, flat, offsets, model, block);
+  return views(flat, offsets, gains.values, gains.offsets, model, block);
 }
 
 at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Partition::Run& run) {

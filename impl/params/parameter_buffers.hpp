@@ -17,6 +17,13 @@ namespace assay::impl {
 /// ATen's name of a compute dtype.
 at::ScalarType scalar_type(Dtype dtype);
 
+/// Vectors that every rank holds whole, beside a buffer of which a rank may own a part.
+struct WholeVectors {
+  at::Tensor values;                     ///< 1-D; undefined without any
+  spec::Inventory offsets;               ///< in `values`
+  std::vector<at::Tensor> own, sources;  ///< what this rank owns: views of `values` and of the buffer
+};
+
 /// Each buffer is whole, [flat_size], or this rank's shards, [shard_size] (spec/parallel/partition.md). With
 /// one rank to a copy the two are the same.
 struct ParameterBuffers {
@@ -27,11 +34,9 @@ struct ParameterBuffers {
   std::int64_t shard_rank = 0;              ///< of the partition's ranks, the one that this is
   at::Tensor weights;                       ///< compute dtype: what forward and backward read
   at::Tensor gradients;                     ///< fp32 for bf16 weights, else the weights' dtype
-  at::Tensor master;             ///< what the optimizer adds to: fp32 beside bf16 weights, else the weights
-  at::Tensor moment1, moment2;   ///< dtype of master
-  at::Tensor gains;              ///< beside bf16 weights: the gains of norms in fp32, whole on every rank
-  spec::Inventory gain_offsets;  ///< in `gains` (spec::norm_gains)
-  std::vector<at::Tensor> own_gains, own_gain_masters;  ///< of what this rank owns: views into both
+  at::Tensor master;            ///< what the optimizer adds to: fp32 beside bf16 weights, else the weights
+  at::Tensor moment1, moment2;  ///< dtype of master
+  WholeVectors gains;           ///< beside bf16 weights: the gains of norms in fp32, of the master weights
   /// Of the gradients that this rank owns: those of parameters that every tensor rank holds, and of key and
   /// value heads that some of them hold.
   std::vector<std::vector<at::Tensor>> of_all_tensor_ranks, of_holders;  ///< by block
@@ -56,14 +61,19 @@ ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device 
 /// every layout.
 void initialise(ParameterBuffers& buffers, const spec::ModelSpec& model, std::uint64_t seed);
 
-/// Copies the gains that this rank owns from the master weights to `gains`, where there are any, and zeros
-/// the others, so that the sum over the ranks of a shard group is all gains.
-void refresh_gains(const ParameterBuffers& buffers);
+/// Those of `offsets`, zeroed, in `type`, of what `buffer` holds; nothing where `offsets` has none.
+WholeVectors whole_vectors(const ParameterBuffers& buffers, const at::Tensor& buffer, spec::Inventory offsets,
+                           at::ScalarType type);
+/// Copies what this rank owns from the buffer.
+void refresh(const WholeVectors& vectors);
+/// Brings all of them to every rank of `shard`, between which the buffer is sharded. One sum over ranks,
+/// which is exact: all terms but one are zero. Collective where there are any.
+void gather(const WholeVectors& vectors, Communicator& shard);
 
 /// Weights of a block as the layers use them, in `flat` at `offsets`; gains from `buffers.gains` where there
 /// are any.
-BlockViews weight_views(const ParameterBuffers& buffers, const at::Tensor& flat,
-                        const spec::Inventory& offsets, const spec::ModelSpec& model, std::int64_t block);
+BlockWeights weight_views(const ParameterBuffers& buffers, const at::Tensor& flat,
+                          const spec::Inventory& offsets, const spec::ModelSpec& model, std::int64_t block);
 
 /// What this rank owns of a run, in one of the buffers.
 at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Partition::Run& run);

@@ -71,7 +71,8 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
                         groups_.tensor_rank())),
       parameters_(make_parameters(
           buffers_, rank_model_, groups_,
-          config.dtype == Dtype::bf16 ? scalar_type(config.reduce) : buffers_.gradients.scalar_type())),
+          config.dtype == Dtype::bf16 ? scalar_type(config.reduce) : buffers_.gradients.scalar_type(),
+          spec::linear_precision(config, model))),
       model_(rank_model_, *parameters_, config.sequence_length, scalar_type(config.dtype), device,
              config.recompute, spec::linear_precision(config, model),
              {.ranks = config.tensor_ranks > 1 ? &groups_.tensor() : nullptr, .vocab = model.vocab}),

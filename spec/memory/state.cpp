@@ -6,6 +6,7 @@
 
 #include "spec/memory/quantised.hpp"
 #include "spec/model/inventory.hpp"
+#include "spec/parallel/gathered_codes.hpp"
 #include "spec/parallel/partition.hpp"
 
 namespace assay::spec::memory {
@@ -65,6 +66,10 @@ std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
     const std::int64_t gathered = gathered_buffers(partition, s.model);
     hold("gathered_weights", {gathered}, element);
     hold("gathered_gradients", {gathered}, statistic);
+    // impl/params/block_codes.cpp
+    const GatheredCodes codes = gathered_codes(partition.inventory, s.linear, bf16);
+    if (codes.linears() > 0) hold("gathered_amax_and_scales", {2, codes.linears()}, 4);
+    if (codes.vectors.flat_size > 0) hold("gathered_vectors", {codes.vectors.flat_size}, element);
   }
   // Two buffers for each reduction (impl/params/gradient_reduction.hpp).
   if (s.layout.ranks > 1 && s.rounded_sums) {

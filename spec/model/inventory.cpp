@@ -231,18 +231,26 @@ Inventory multi_token_inventory(const ModelSpec& model, std::int64_t alignment) 
   return out;
 }
 
-Inventory norm_gains(const Inventory& all, std::int64_t alignment) {
+Inventory selection(const Inventory& all, const std::function<bool(const Parameter&)>& wanted,
+                    std::int64_t alignment) {
   check_alignment(alignment);
   Inventory out;
   out.blocks = all.blocks;
   Builder builder(out, alignment);
+  std::int64_t end = -1;  // in `all`, of the one added last
   for (const Parameter& parameter : all.parameters) {
-    if (parameter.role != Role::norm) continue;
-    builder.add(parameter.name, parameter.shape, parameter.role);
+    if (!wanted(parameter)) continue;
+    builder.add(parameter.name, parameter.shape, parameter.role, parameter.offset == end);
     out.parameters.back().block = parameter.block;
+    end = parameter.offset + parameter.size;
   }
   out.flat_size = builder.flat_size();
   return out;
+}
+
+Inventory norm_gains(const Inventory& all, std::int64_t alignment) {
+  return selection(
+      all, [](const Parameter& parameter) { return parameter.role == Role::norm; }, alignment);
 }
 
 const Parameter& Inventory::at(const std::string& name) const {

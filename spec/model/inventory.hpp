@@ -2,6 +2,7 @@
 // Every parameter of a model: name, shape, place in the flat buffer. One list that reference, trainer,
 // optimizer, checkpoint and FLOP count all read.
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -78,9 +79,12 @@ struct Inventory {
 /// outside [1, 2^20] elements).
 Inventory inventory(const ModelSpec& model, std::int64_t alignment = 64);
 
-/// The gains of norms alone, with places in a buffer of their own, as `inventory` gives them: for working
-/// weights of fewer bits than a gain needs (spec/ops/rms_norm.md). Their blocks stay those of `all`. Errors:
-/// SpecError inventory_c2 (as `inventory`).
+/// The parameters that `wanted` picks, with places in a buffer of their own, as `inventory` gives them: what
+/// stands side by side in `all` stays so. Their blocks stay those of `all`. Errors: SpecError inventory_c2
+/// (as `inventory`).
+Inventory selection(const Inventory& all, const std::function<bool(const Parameter&)>& wanted,
+                    std::int64_t alignment = 64);
+/// The gains of norms alone: for working weights of fewer bits than a gain needs (spec/ops/rms_norm.md).
 Inventory norm_gains(const Inventory& all, std::int64_t alignment = 64);
 
 /// The multi-token blocks alone, without the embedding and the head that they share with the model: names of

@@ -27,7 +27,17 @@ struct LinearPrecision {
                            std::find(unquantised.begin(), unquantised.end(), block) == unquantised.end();
     return quantised ? recipe : quantise::Recipe::none;
   }
-  /// The same, from 0 as layers are numbered in names of parameters.
+  /// Whether a layout that gathers block `block` brings the codes of its linears instead of their values.
+  /// With one scale a tensor a part has the codes that it has in the whole, once the ranks agree on the amax.
+  bool gathered_as_codes(std::int64_t block, std::int64_t layers) const {
+    return of(block, layers) != quantise::Recipe::none && gathers_codes();
+  }
+  /// Whether it does so of any block that is not left out.
+  bool gathers_codes() const {
+    return recipe != quantise::Recipe::none && weights == QuantiseWeights::use &&
+           quantise::quantisation(recipe, quantise::Role::weight).scaling == quantise::Scaling::tensor;
+  }
+  /// Those left out, from 0 as layers are numbered in names of parameters.
   std::vector<std::int64_t> unquantised_layers() const {
     std::vector<std::int64_t> layers = unquantised;
     for (std::int64_t& layer : layers) --layer;
@@ -37,8 +47,8 @@ struct LinearPrecision {
 };
 
 /// "fp8_tensor: activations e4m3, weights e4m3, gradients e5m2; not in layers 0, 31; weights quantised after
-/// each update"; empty where nothing is quantised.
-inline std::string describe(const LinearPrecision& linear) {
+/// each update"; empty where nothing is quantised. `sharded`: weights are gathered block by block.
+inline std::string describe(const LinearPrecision& linear, bool sharded = false) {
   using quantise::quantisation, quantise::Role;
   if (linear.recipe == quantise::Recipe::none) return "";
   const auto format = [&](Role role) {
@@ -49,12 +59,18 @@ inline std::string describe(const LinearPrecision& linear) {
   std::string layers;
   for (const std::int64_t layer : linear.unquantised_layers())
     layers += (layers.empty() ? "; not in layers " : ", ") + std::to_string(layer);
+  const bool codes = sharded && linear.gathers_codes();
   return text + layers + "; weights quantised " +
-         (linear.weights == QuantiseWeights::step ? "after each update" : "before each GEMM");
+         (codes                                     ? "in their shards and gathered as codes"
+          : linear.weights == QuantiseWeights::step ? "after each update"
+                                                    : "before each GEMM");
 }
 
-/// [out, in] of the linears of a decoder block: qkv, output, gate and up, down.
-inline std::array<std::array<std::int64_t, 2>, 4> block_linears(const ModelSpec& model) {
+/// Linears of a decoder block: qkv, output, gate and up, down.
+inline constexpr std::size_t linears_of_block = 4;
+
+/// [out, in] of each.
+inline std::array<std::array<std::int64_t, 2>, linears_of_block> block_linears(const ModelSpec& model) {
   const std::int64_t D = model.width, E = model.head_dim, F = model.ffn;
   return {{{(model.heads + 2 * model.kv_heads) * E, D}, {D, model.heads * E}, {2 * F, D}, {D, F}}};
 }

@@ -4,11 +4,12 @@
 #include <string>
 
 #include "spec/error.hpp"
+#include "spec/parallel/gathered_codes.hpp"
 
 namespace assay::spec {
 
 namespace {
-constexpr std::int64_t losses = 2, norms = 1, fp32_bytes = 4, fp64_bytes = 8;
+constexpr std::int64_t losses = 2, norms = 1, code_bytes = 1, fp32_bytes = 4, fp64_bytes = 8;
 }
 
 std::vector<std::int64_t> block_gathers(std::int64_t blocks, std::int64_t accumulation,
@@ -42,16 +43,19 @@ StepVolume step_volume(const Layout& layout, const Partition& partition, const S
   if (layout.replicas() > 1) volume.replica.all_reduce = gradients.divided_exactly_by(layout.shard_ranks);
   if (!layout.shards_state()) return volume;
   volume.shard.all_reduce = Count(norms) * fp64_bytes;
-  if (traffic.weight_bytes < fp32_bytes)
-    volume.shard.all_reduce += Count(norm_gains(partition.inventory).flat_size) * fp32_bytes;
+  const bool gains_apart = traffic.weight_bytes < fp32_bytes;
+  if (gains_apart) volume.shard.all_reduce += Count(norm_gains(partition.inventory).flat_size) * fp32_bytes;
   volume.shard.reduce_scatter = layout.shards_weights() ? traffic.accumulation * gradients : gradients;
   if (!layout.shards_weights()) {
     volume.shard.all_gather = Count(partition.inventory.flat_size) * traffic.weight_bytes;
     return volume;
   }
+  const GatheredCodes codes = gathered_codes(partition.inventory, traffic.linear, gains_apart);
+  volume.shard.all_reduce +=
+      Count(codes.linears()) * fp32_bytes + Count(codes.vectors.flat_size) * traffic.weight_bytes;
   for (std::int64_t b = 0; b < partition.inventory.blocks; ++b)
-    volume.shard.all_gather +=
-        Count(gathers[static_cast<std::size_t>(b)]) * partition.block_size(b) * traffic.weight_bytes;
+    volume.shard.all_gather += Count(gathers[static_cast<std::size_t>(b)]) * partition.block_size(b) *
+                               (codes.of(b) ? code_bytes : traffic.weight_bytes);
   return volume;
 }
 

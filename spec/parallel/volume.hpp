@@ -6,6 +6,7 @@
 
 #include "spec/count.hpp"
 #include "spec/memory/recompute.hpp"
+#include "spec/ops/linear_precision.hpp"
 #include "spec/parallel/data_layout.hpp"
 #include "spec/parallel/partition.hpp"
 #include "spec/parallel/placement.hpp"
@@ -29,12 +30,14 @@ struct StepVolume {
 };
 
 /// What determines the volume. Bytes per element: of a gradient on the wire, and of a working weight. Weights
-/// of 2 bytes have the gains of norms in fp32 beside them.
+/// of 2 bytes have the gains of norms in fp32 beside them. `linear`: sharded layouts gather the linears of
+/// some blocks as FP8 codes.
 struct StepTraffic {
   std::int64_t accumulation = 1;
   std::int64_t gradient_bytes = 4;
   std::int64_t weight_bytes = 2;
   bool tied_embeddings = false;
+  LinearPrecision linear = {};
 };
 
 /// How often a step gathers each block where weights are sharded. Errors: SpecError volume_c1 (fewer than

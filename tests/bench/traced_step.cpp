@@ -124,12 +124,13 @@ void print_collectives(const std::vector<TracedKernel>& kernels, const spec::Run
   const bool rounded = config.dtype == Dtype::bf16;
   const std::int64_t weight = element_bytes(config.dtype),
                      gradient = rounded ? element_bytes(config.reduce) : weight;
-  const spec::StepVolume volume =
-      spec::step_volume(layout, partition, {batch.accumulation, gradient, weight, model.tied_embeddings});
+  const spec::LinearPrecision linear = spec::linear_precision(config, model);
+  const spec::StepVolume volume = spec::step_volume(
+      layout, partition, {batch.accumulation, gradient, weight, model.tied_embeddings, linear});
   const std::int64_t block = bench::largest_decoder_block(partition);
   const auto bytes = [&](std::int64_t element) { return static_cast<double>(block * element); };
   print_collective(kernels, collectives::Collective::all_gather, "AllGather", volume.shard.all_gather,
-                   bytes(weight), layout.shard_ranks);
+                   bytes(layout.shards_weights() && linear.gathers_codes() ? 1 : weight), layout.shard_ranks);
   print_collective(kernels, collectives::Collective::reduce_scatter, "ReduceScatter",
                    volume.shard.reduce_scatter, bytes(gradient), layout.shard_ranks);
   print_collective(kernels, collectives::Collective::all_reduce, "AllReduce", volume.replica.all_reduce,

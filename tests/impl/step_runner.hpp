@@ -73,7 +73,7 @@ class StepRunner {
         buffers_(impl::allocate(model, dtype, device, states, layout, groups_.shard().rank(),
                                 groups_.tensor_rank())),
         parameters_(impl::make_parameters(buffers_, rank_model_, groups_,
-                                          impl::scalar_type(dtype == Dtype::bf16 ? wire : dtype))),
+                                          impl::scalar_type(dtype == Dtype::bf16 ? wire : dtype), linear)),
         model_(rank_model_, *parameters_, model.context, impl::scalar_type(dtype), device, recompute, linear,
                {.ranks = tensor_ranks > 1 ? &groups_.tensor() : nullptr, .vocab = model.vocab}),
         clock_(device),

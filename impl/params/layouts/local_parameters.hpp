@@ -14,7 +14,7 @@ class LocalParameters : public ParameterLayout {
   /// `buffers` must outlive this.
   LocalParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model);
 
-  const BlockViews& acquire(std::int64_t block) override {
+  const BlockWeights& acquire(std::int64_t block, Weights) override {
     return weights_.at(static_cast<std::size_t>(block));
   }
   void release(std::int64_t) override {}
@@ -26,7 +26,7 @@ class LocalParameters : public ParameterLayout {
   void begin_step(linear::GradientSum first) override;
   void begin_backward(bool) override {}
   at::Tensor sum_of_squares() override;
-  void weights_changed() override { refresh_gains(buffers_); }
+  void weights_changed() override { refresh(buffers_.gains); }
   std::string non_finite_sum() const override;
   /// No sum over data ranks has touched them.
   std::string end_search() override { return non_finite_sum(); }
@@ -37,7 +37,8 @@ class LocalParameters : public ParameterLayout {
 
  private:
   const ParameterBuffers& buffers_;
-  std::vector<BlockViews> weights_, gradients_;
+  std::vector<BlockWeights> weights_;
+  std::vector<BlockViews> gradients_;
   std::vector<at::Tensor> beside_gemms_;    ///< of the gradients: what GEMMs do not write
   std::vector<linear::GradientSum> gemms_;  ///< of each block: what its next one does
 };

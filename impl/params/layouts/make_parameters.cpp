@@ -8,10 +8,11 @@ namespace assay::impl {
 
 std::unique_ptr<ParameterLayout> make_parameters(const ParameterBuffers& buffers,
                                                  const spec::ModelSpec& model, LayoutGroups& groups,
-                                                 at::ScalarType wire) {
+                                                 at::ScalarType wire, const spec::LinearPrecision& linear) {
   const spec::Layout& layout = groups.layout();
   if (layout.ranks == 1) return std::make_unique<LocalParameters>(buffers, model);
-  if (layout.shards_weights()) return std::make_unique<ShardedParameters>(buffers, model, groups, wire);
+  if (layout.shards_weights())
+    return std::make_unique<ShardedParameters>(buffers, model, groups, wire, linear);
   if (layout.shards_state()) return std::make_unique<Zero1Parameters>(buffers, model, groups.shard(), wire);
   return std::make_unique<ReplicatedParameters>(buffers, model, groups.replicas(), wire);
 }

@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "impl/params/gathered_gains.hpp"
 #include "impl/params/optimizer.hpp"
 
 namespace assay::impl {
@@ -16,14 +15,16 @@ constexpr std::size_t embedding_slot = 2, head_slot = 3;
 }
 
 ShardedParameters::ShardedParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model,
-                                     LayoutGroups& groups, at::ScalarType wire)
+                                     LayoutGroups& groups, at::ScalarType wire,
+                                     const spec::LinearPrecision& linear)
     : buffers_(buffers),
       tied_(model.tied_embeddings),
       shard_(groups.shard()),
       replicas_(groups.replicas()),
       scatter_(shard_, wire, buffers.gradients, buffers.partition.largest_block()),
       reduce_(replicas_, wire, buffers.gradients, buffers.partition.largest_block() / shard_.size()),
-      non_finite_(buffers.inventory) {
+      non_finite_(buffers.inventory),
+      codes_(buffers, linear, shard_) {
   lay_out(model);
 }
 
@@ -59,6 +60,7 @@ void ShardedParameters::lay_out(const spec::ModelSpec& model) {
         begins[number(parameter.block)] - partition.blocks[static_cast<std::size_t>(parameter.block)].begin;
   for (std::int64_t b = 0; b < in_slots.blocks; ++b) {
     weights_.push_back(weight_views(buffers_, weights, in_slots, model, b));
+    codes_.lay_out(b, slot_of(b).weights);
     gradients_.push_back(views(gradients, in_slots, model, b));
     const std::int64_t begin = begins[number(b)], end = begin + partition.block_size(b);
     // The head's GEMM runs in forward, of one or of several micro-batches before the first backward. Only a
@@ -68,41 +70,46 @@ void ShardedParameters::lay_out(const spec::ModelSpec& model) {
   }
 }
 
-void ShardedParameters::gather(std::int64_t block) {
+void ShardedParameters::gather(std::int64_t block, Weights as) {
   Slot& slot = slot_of(block);
-  if (slot.holds == block) return;
+  const bool codes = as_codes(block, as);
+  if (slot.holds == block && slot.codes == codes) return;
   if (slot.users > 0)
     throw std::logic_error("block " + std::to_string(block) + " would take the slot of block " +
                            std::to_string(slot.holds) + ", which is in use");
+  if (slot.gather != 0) shard_.wait(slot.gather);  // of another block: it still writes here
   slot.holds = block;
-  slot.gather = shard_.begin_all_gather(owned(buffers_, buffers_.weights, block),
-                                        slot.weights.narrow(0, 0, buffers_.partition.block_size(block)));
+  slot.codes = codes;
+  slot.gather =
+      codes ? codes_.begin_gather(block)
+            : shard_.begin_all_gather(owned(buffers_, buffers_.weights, block),
+                                      slot.weights.narrow(0, 0, buffers_.partition.block_size(block)));
 }
 
-void ShardedParameters::wait_for(std::int64_t block) {
-  gather(block);
+void ShardedParameters::wait_for(std::int64_t block, Weights as) {
+  gather(block, as);
   Slot& slot = slot_of(block);
   if (slot.gather != 0) shard_.wait(std::exchange(slot.gather, 0));
 }
 
-const BlockViews& ShardedParameters::acquire(std::int64_t block) {
-  wait_for(block);
-  if (tied_ && is_head(block)) wait_for(0);
+const BlockWeights& ShardedParameters::acquire(std::int64_t block, Weights as) {
+  wait_for(block, as);
+  if (tied_ && is_head(block)) wait_for(0, as);
   ++slot_of(block).users;
-  prefetch_after(block);
-  return weights_[static_cast<std::size_t>(block)];
+  prefetch_after(block, as);
+  return as_codes(block, as) ? codes_.weights(block) : weights_[static_cast<std::size_t>(block)];
 }
 
 void ShardedParameters::release(std::int64_t block) { --slot_of(block).users; }
 
 /// The block that the model will ask for next, while this one computes.
-void ShardedParameters::prefetch_after(std::int64_t block) {
+void ShardedParameters::prefetch_after(std::int64_t block, Weights as) {
   if (!backward_) {
-    if (!is_head(block)) gather(block + 1);
+    if (!is_head(block)) gather(block + 1, as);
   } else if (block > 1) {
-    gather(block - 1);
+    gather(block - 1, as);
   } else if (block == 1 && !last_) {
-    gather(0);  // of the next micro-batch; after the last one, weights change first
+    gather(0, as);  // of the next micro-batch; after the last one, weights change first
   }
 }
 
@@ -162,7 +169,8 @@ void ShardedParameters::weights_changed() {
     slot.holds = -1;
   }
   backward_ = false;
-  gather_gains(buffers_, shard_);
+  impl::gather(buffers_.gains, shard_);
+  codes_.weights_changed();
 }
 
 }  // namespace assay::impl

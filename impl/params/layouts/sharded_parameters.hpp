@@ -1,6 +1,7 @@
 #pragma once
 #include <vector>
 
+#include "impl/params/block_codes.hpp"
 #include "impl/params/gradient_reduction.hpp"
 #include "impl/params/layouts/layout_groups.hpp"
 #include "impl/params/layouts/parameter_layout.hpp"
@@ -11,8 +12,9 @@ namespace assay::impl {
 
 /// Weights, gradients and the optimizer's state in shards. A block's weights are all-gathered when it is
 /// acquired, or earlier, while the block before it computes. Its gradient is reduce-scattered behind the
-/// backward of the next block. Whole at a time are the weights and gradients of two decoder blocks and of the
-/// embedding or the head, or of both where they are one matrix; spec/parallel/volume.md says which
+/// backward of the next block. As operands the linears of some blocks are gathered as FP8 codes (BlockCodes),
+/// in the same slot as their values. Whole at a time are the weights and gradients of two decoder blocks and
+/// of the embedding or the head, or of both where they are one matrix; spec/parallel/volume.md says which
 /// all-gathers that saves. With several replicas (hybrid), the shards of the gradient are summed over the
 /// replicas behind the last backward.
 class ShardedParameters final : public ParameterLayout {
@@ -20,9 +22,9 @@ class ShardedParameters final : public ParameterLayout {
   /// `buffers` is partitioned over the ranks of groups.shard(). `wire`: dtype in which gradients are summed.
   /// Both must outlive this.
   ShardedParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model, LayoutGroups& groups,
-                    at::ScalarType wire);
+                    at::ScalarType wire, const spec::LinearPrecision& linear = {});
 
-  const BlockViews& acquire(std::int64_t block) override;
+  const BlockWeights& acquire(std::int64_t block, Weights as) override;
   void release(std::int64_t block) override;
   BlockGradients gradients(std::int64_t block) override;
   void gradients_ready(std::int64_t block) override;
@@ -43,6 +45,7 @@ class ShardedParameters final : public ParameterLayout {
   struct Slot {
     at::Tensor weights, gradients;            ///< of the largest block that comes here
     std::int64_t holds = -1;                  ///< block whose weights are here or on their way
+    bool codes = false;                       ///< as FP8 codes
     Communicator::Ticket gather = 0;          ///< of those; 0: here
     int users = 0;                            ///< acquires without their release
     std::int64_t accumulates = -1;            ///< block whose gradient is being added up here
@@ -52,9 +55,10 @@ class ShardedParameters final : public ParameterLayout {
   bool is_head(std::int64_t block) const { return block + 1 == buffers_.inventory.blocks; }
   Slot& slot_of(std::int64_t block);
   void lay_out(const spec::ModelSpec& model);
-  void gather(std::int64_t block);
-  void wait_for(std::int64_t block);
-  void prefetch_after(std::int64_t block);
+  bool as_codes(std::int64_t block, Weights as) const { return as == Weights::operands && codes_.of(block); }
+  void gather(std::int64_t block, Weights as);
+  void wait_for(std::int64_t block, Weights as);
+  void prefetch_after(std::int64_t block, Weights as);
   bool of_decoder(std::int64_t block) const { return block > 0 && !is_head(block); }
   void accumulate(std::int64_t block);
 
@@ -65,8 +69,10 @@ class ShardedParameters final : public ParameterLayout {
   GradientReduction scatter_, reduce_;
   NonFiniteGradient non_finite_;
   bool backward_ = false, last_ = false;
-  std::vector<Slot> slots_;                      ///< two of decoder blocks, then the embedding, then the head
-  std::vector<BlockViews> weights_, gradients_;  ///< of each block in its slot
+  std::vector<Slot> slots_;  ///< two of decoder blocks, then the embedding, then the head
+  BlockCodes codes_;
+  std::vector<BlockWeights> weights_;            ///< of each block in its slot: values
+  std::vector<BlockViews> gradients_;            ///< beside them
   std::vector<std::vector<at::Tensor>> zeroed_;  ///< of each block's gradients, before it adds to its slot
 };
 

@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include "impl/params/gathered_gains.hpp"
-
 namespace assay::impl {
 
 Zero1Parameters::Zero1Parameters(const ParameterBuffers& buffers, const spec::ModelSpec& model,
@@ -20,10 +18,10 @@ void Zero1Parameters::wait_for(std::int64_t block) {
   if (ticket != 0) shard_.wait(std::exchange(ticket, 0));
 }
 
-const BlockViews& Zero1Parameters::acquire(std::int64_t block) {
+const BlockWeights& Zero1Parameters::acquire(std::int64_t block, Weights as) {
   wait_for(block);
   if (tied_ && block + 1 == buffers().inventory.blocks) wait_for(0);
-  return LocalParameters::acquire(block);
+  return LocalParameters::acquire(block, as);
 }
 
 void Zero1Parameters::begin_backward(bool last_micro_batch) { reduce_when_ready_ = last_micro_batch; }
@@ -49,7 +47,7 @@ at::Tensor Zero1Parameters::sum_of_squares() {
   return sum;
 }
 
-void Zero1Parameters::weights_changed() { gather_gains(buffers(), shard_); }
+void Zero1Parameters::weights_changed() { gather(buffers().gains, shard_); }
 
 void Zero1Parameters::settle_weights() {
   for (std::int64_t block = 0; block < buffers().inventory.blocks; ++block) wait_for(block);

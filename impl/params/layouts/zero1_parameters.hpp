@@ -14,7 +14,7 @@ class Zero1Parameters final : public LocalParameters {
   Zero1Parameters(const ParameterBuffers& buffers, const spec::ModelSpec& model, Communicator& shard,
                   at::ScalarType wire);
 
-  const BlockViews& acquire(std::int64_t block) override;
+  const BlockWeights& acquire(std::int64_t block, Weights as) override;
   void begin_backward(bool last_micro_batch) override;
   void gradients_ready(std::int64_t block) override;
   void reduce_scatter() override { reduction_.finish_all(); }

@@ -168,7 +168,8 @@ spec::record::RunStart describe(const RunFacts& facts, Communicator& communicato
   start.steps = facts.config.steps;
   start.expected_first_loss = expected_first_loss(facts);
   start.planned_memory_bytes = facts.memory.peak.to_int64();
-  if (const std::string linear = spec::describe(facts.memory.setting.linear); !linear.empty())
+  if (const std::string linear = spec::describe(facts.memory.setting.linear, layout.shards_weights());
+      !linear.empty())
     start.linear = linear;
   start.attention = spec::memory::to_string(spec::memory::attention_kernel(facts.memory.setting));
   start.deterministic = facts.device.is_cpu() || facts.memory.setting.fixed_order;

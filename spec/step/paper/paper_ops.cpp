@@ -206,13 +206,25 @@ Operand PaperOps::kept(const Operand& value) const {
 }
 
 /// What a GEMM reads of a weight: a twin that is there (spec/memory/state.cpp), or one that is made for it.
+/// Where codes are gathered, forward's is there, and the other is its transpose.
 Quantised PaperOps::weight_twin(const Site& site, const Weight& weight, ReadBy reader) {
   if (weight.recipe == quantise::Recipe::none || s_.linear.weights == QuantiseWeights::step) return {};
+  if (s_.layout.shards_weights() && s_.linear.gathers_codes())
+    return reader == ReadBy::forward ? Quantised{} : transposed_codes(site, weight);
   const Tensor there{
       std::make_shared<Tensor::Storage>(Tensor::Storage{.held = {}, .shape = {weight.out, weight.in}})};
   Operand twins =
       quantised(site, "weight", Purpose::temporaries, there, weight, quantise::Role::weight, reader);
   return reader == ReadBy::forward ? std::move(twins.by_rows) : std::move(twins.by_columns);
+}
+
+/// Codes of a weight, turned by an op of their own: read and written once. The scale stays.
+Quantised PaperOps::transposed_codes(const Site& site, const Weight& weight) {
+  Site at = site;
+  at.op = time::StepOp::quantise;
+  begin_op(at);
+  record(at, StepPass::backward, {}, 2 * Count(weight.out) * weight.in);
+  return {temporary("weight_fp8_t", {weight.in, weight.out}, 1), {}};
 }
 
 Count PaperOps::gemm_bytes(const Gemm& gemm) const {

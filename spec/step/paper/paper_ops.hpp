@@ -267,6 +267,7 @@ class PaperOps {
   Operand quantised(const Site& site, const char* name, Purpose purpose, const Tensor& x,
                     const Weight& weight, quantise::Role role, ReadBy readers);
   Quantised weight_twin(const Site& site, const Weight& weight, ReadBy reader);
+  Quantised transposed_codes(const Site& site, const Weight& weight);
   void emulated(std::int64_t rows, std::int64_t inner, std::int64_t columns);
   std::int64_t operand_element(const Gemm& gemm) const;
   Count gemm_bytes(const Gemm& gemm) const;  ///< both operands read, the result written

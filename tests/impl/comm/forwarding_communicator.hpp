@@ -104,7 +104,7 @@ inline spec::Volume total(const spec::StepVolume& step) {
 }
 
 /// A collective that this rank fakes: the others are answered, but the result is thrown away.
-enum class Dropped { nothing, all_reduce, reduce_scatter, all_gather };
+enum class Dropped { nothing, all_reduce, all_reduce_max, reduce_scatter, all_gather };
 
 struct Spoiling {
   Dropped kind = Dropped::nothing;
@@ -121,6 +121,10 @@ class SpoilingCommunicator : public ForwardingCommunicator {
   Ticket begin_all_reduce_sum(const at::Tensor& tensor) override {
     return ForwardingCommunicator::begin_all_reduce_sum(drop(Dropped::all_reduce, tensor) ? tensor.clone()
                                                                                           : tensor);
+  }
+  Ticket begin_all_reduce_max(const at::Tensor& tensor) override {
+    return ForwardingCommunicator::begin_all_reduce_max(drop(Dropped::all_reduce_max, tensor) ? tensor.clone()
+                                                                                              : tensor);
   }
   Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
     if (!drop(Dropped::reduce_scatter, whole))

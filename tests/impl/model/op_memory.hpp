@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "impl/model/model.hpp"
-#include "impl/params/layouts/local_parameters.hpp"
+#include "impl/params/layouts/make_parameters.hpp"
 #include "impl/params/parameter_buffers.hpp"
 #include "spec/step/paper/run.hpp"
+#include "tests/impl/comm/solo_communicator.hpp"
 
 namespace assay::tests {
 
@@ -53,21 +54,28 @@ inline void compare_op_memory(const spec::memory::Setting& setting, at::Device d
   impl::TokenBatch batch;
   batch.B = setting.micro, batch.T = setting.sequence_length;
   batch.inputs = ids(), batch.targets = ids();
-  impl::ParameterBuffers buffers = impl::allocate(setting.model, setting.dtype, device, setting.states);
+  SoloCommunicator ranks(static_cast<int>(setting.layout.ranks), 0);
+  impl::LayoutGroups groups(ranks, setting.layout);
+  impl::ParameterBuffers buffers =
+      impl::allocate(setting.model, setting.dtype, device, setting.states, setting.layout);
   impl::initialise(buffers, setting.model, 5);
-  impl::LocalParameters parameters(buffers, setting.model);
-  impl::Model model(setting.model, parameters, setting.sequence_length, impl::scalar_type(setting.dtype),
+  const auto parameters =
+      impl::make_parameters(buffers, setting.model, groups, buffers.gradients.scalar_type(), setting.linear);
+  parameters->weights_changed();
+  impl::Model model(setting.model, *parameters, setting.sequence_length, impl::scalar_type(setting.dtype),
                     device, setting.recompute, setting.linear);
   model.quantise_weights();
   const impl::Normalizer tokens =
       at::full({}, static_cast<double>(N), at::TensorOptions(device).dtype(at::kDouble));
   const auto run = [&] {
     impl::Activations saved;
+    parameters->begin_forward();
     model.forward(batch, tokens, 0, saved);
+    parameters->begin_backward(/*last_micro_batch=*/true);
     model.backward(batch, std::move(saved));
   };
   model.limit_chunks(setting.chunk_logits);
-  parameters.begin_step(impl::linear::GradientSum::starts);
+  parameters->begin_step(impl::linear::GradientSum::starts);
   if (prepare) run();
   MemoryObserver observer(meter);
   model.observe(&observer);

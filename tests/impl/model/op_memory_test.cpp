@@ -42,12 +42,16 @@ TEST(OpMemoryImpl, Fp8OpsTakeWhatThePaperSays) {
   int number = 0;
   for (const Recipe recipe : {Recipe::fp8_tensor, Recipe::fp8_block, Recipe::mxfp8})
     for (const spec::Recompute recompute : spec::all_recomputes)
-      for (const auto weights : {spec::QuantiseWeights::step, spec::QuantiseWeights::use}) {
+      for (const auto& [weights, layout] :
+           {std::pair{spec::QuantiseWeights::step, spec::Layout{}},
+            {spec::QuantiseWeights::use, spec::Layout{}},
+            {spec::QuantiseWeights::use, spec::layout_of(spec::DataParallel::shard, 2)}}) {
         constexpr Dtype dtypes[] = {Dtype::bf16, Dtype::f32, Dtype::f64};
         setting.dtype = dtypes[number++ % 3];
         setting.recompute = recompute;
         setting.linear = {.recipe = recipe, .unquantised = {}, .weights = weights};
         if (number % 4 == 0) setting.linear.unquantised = {1};
+        setting.layout = layout;
         SCOPED_TRACE(std::string(to_string(recipe)) + ", " + std::string(to_string(recompute)));
         tests::compare_op_memory(setting, at::kCPU, meter, 64);
       }

@@ -33,14 +33,23 @@ struct LayoutCase {
   std::int64_t chunk_logits = 0;  ///< at most, of a chunk of the head; 0: as always
   std::int64_t vocab = 0;         ///< of the model; 0: as drawn
   bool experts = false;           ///< in some of its layers; of one tensor rank
+  spec::LinearPrecision linear = {};
 };
 
 /// The drawn model, with extents that `tensor` ranks may split: fewer KV heads than ranks, as many, or more;
-/// a vocabulary that they need not divide.
+/// a vocabulary that they need not divide. In FP8, multiples of 16.
 inline spec::ModelSpec case_model(const LayoutCase& c) {
   spec::ModelSpec model = c.experts ? sparse_model(c.seed) : tiny_model(c.seed);
-  if (c.tensor == 1) return model;
   const auto t = c.tensor, draw = static_cast<std::int64_t>(c.seed);
+  if (c.linear.recipe != spec::quantise::Recipe::none) {
+    model.head_dim = 16, model.kv_heads = 1 + draw % 2, model.heads = 2 * model.kv_heads;
+    model.width = 16 * (1 + draw % 3), model.ffn = 16 * (1 + draw % 5), model.layers = 2 + draw % 2;
+    model.context = std::max<std::int64_t>(model.context, 16), model.init_std = 0.2;
+    // What a document begins with is rarely the same token twice: their attended values would be one value,
+    // up to a rounding of the softmax, and values are sums of FP8 products, which lie on ties of codes.
+    model.vocab = 211;
+  }
+  if (c.tensor == 1) return model;
   model.kv_heads = draw % 3 == 0 ? 1 : draw % 3 == 1 ? t : t % 2 == 0 ? 2 : t;
   model.heads = t * (model.kv_heads == t ? 1 + draw % 2 : model.kv_heads);
   model.ffn = t * (2 + draw % 3);
@@ -51,6 +60,7 @@ inline spec::ModelSpec case_model(const LayoutCase& c) {
 
 /// Tokens of a sequence: a micro-batch of any size is split evenly.
 inline std::int64_t case_tokens(const LayoutCase& c) {
+  if (c.linear.recipe != spec::quantise::Recipe::none) return 16;
   return c.tensor == 1 ? 5 : c.tensor == 2 ? 6 : 2 * c.tensor;
 }
 
@@ -61,6 +71,8 @@ inline std::string describe(const LayoutCase& c, const spec::Layout& layout) {
        << " ranks in shards of " << layout.shard_ranks << ", micro " << c.micro << " x " << c.accumulation
        << ", documents " << static_cast<int>(c.documents) << ", ignored " << static_cast<int>(c.ignored)
        << ", seed " << c.seed;
+  if (const std::string linear = spec::describe(c.linear, layout.shards_weights()); !linear.empty())
+    text << ", " << linear;
   return text.str();
 }
 
@@ -87,6 +99,24 @@ inline std::vector<reference::Batch> dealt(const reference::Batch& whole, const 
     mine.push_back(sequences(whole, first, first + c.micro));
   }
   return mine;
+}
+
+/// A batch as the reference takes it: as one micro-batch, but in FP8, where scales are those of a
+/// micro-batch.
+inline std::vector<reference::Batch> for_reference(const reference::Batch& whole, const LayoutCase& c,
+                                                   std::int64_t ranks) {
+  if (c.linear.recipe == spec::quantise::Recipe::none) return {whole};
+  std::vector<reference::Batch> all;
+  for (std::int64_t rank = 0; rank < ranks; ++rank)
+    for (reference::Batch& batch : dealt(whole, c, ranks, rank)) all.push_back(std::move(batch));
+  return all;
+}
+
+inline reference::Recipes recipes_of(const spec::LinearPrecision& linear, const spec::ModelSpec& model) {
+  reference::Recipes recipes;
+  for (std::int64_t block = 1; block <= model.layers; ++block)
+    recipes.of_block.push_back(linear.of(block, model.layers));
+  return recipes;
 }
 
 /// All shards of a buffer on every rank. Collective.
@@ -156,10 +186,11 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
   CountingCommunicator counting(communicator, volume);
   const spec::ModelSpec model = case_model(c);
   StepRunner runner(model, Dtype::f64, device, counting, layout, layout_settings(), c.seed, Dtype::f32,
-                    Dtype::f32, c.recompute, {}, c.tensor);
+                    Dtype::f32, c.recompute, c.linear, c.tensor);
   if (c.chunk_logits > 0) runner.model().limit_chunks(c.chunk_logits);
   reference::TrainState state = reference::initial_state(model, c.seed);
   const impl::run::StepSettings s = layout_settings();
+  const reference::Recipes recipes = recipes_of(c.linear, model);
   std::string found;
   const auto compare = [&](const std::string& what, double error, double allowed) {
     if (!(error <= allowed) && found.empty())
@@ -168,15 +199,16 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
   for (int step = 0; step < c.steps; ++step) {
     const std::string where = "step " + std::to_string(step) + ": ";
     const reference::Batch whole = whole_batch(c, layout.ranks, step);
-    const auto before = reference::step_gradients(state.parameters, model, {whole}, s.z_loss);
-    const auto expected = reference::train_step(state, model, {whole},
+    const auto micro_batches = for_reference(whole, c, layout.ranks);
+    const auto before = reference::step_gradients(state.parameters, model, micro_batches, s.z_loss, recipes);
+    const auto expected = reference::train_step(state, model, micro_batches,
                                                 {.beta1 = s.adamw.beta1,
                                                  .beta2 = s.adamw.beta2,
                                                  .eps = s.adamw.eps,
                                                  .weight_decay = s.adamw.weight_decay,
                                                  .clip = s.clip,
                                                  .z_loss = s.z_loss},
-                                                3e-3);
+                                                3e-3, recipes);
     volume = {};
     const auto result = runner.step(dealt(whole, c, layout.ranks, runner.groups().data().rank()),
                                     static_cast<double>(whole.valid_tokens()), 3e-3, spoil, c.order);
@@ -184,7 +216,8 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
                                      {.accumulation = c.accumulation,
                                       .gradient_bytes = 8,
                                       .weight_bytes = 8,
-                                      .tied_embeddings = model.tied_embeddings});
+                                      .tied_embeddings = model.tied_embeddings,
+                                      .linear = c.linear});
     formula.tensor = spec::tensor_volume(model, runner.groups().tensor_rank(), runner.buffers().partition,
                                          runner.buffers().shard_rank,
                                          {.tokens = c.micro * case_tokens(c),

@@ -25,7 +25,7 @@ std::int64_t held_by_all(const memory::Setting& setting) {
     const ParameterBuffers buffers = allocate(setting.model, setting.dtype, at::kCPU, setting.states,
                                               setting.layout, groups.shard().rank());
     const auto wire = setting.rounded_sums ? at::kBFloat16 : buffers.gradients.scalar_type();
-    const auto parameters = make_parameters(buffers, setting.model, groups, wire);
+    const auto parameters = make_parameters(buffers, setting.model, groups, wire, setting.linear);
     communicator.barrier();
     if (communicator.rank() == 0) held = tests::CountingAllocator::installed().held();
     communicator.barrier();
@@ -44,6 +44,9 @@ RC_GTEST_PROP(LayoutPlanImpl, TheStateOfEachLayoutIsWhatThePlanSays, ()) {
   setting.layout =
       spec::layout_of(data, ranks, data == DataParallel::hybrid && ranks % 2 == 0 ? ranks / 2 : ranks);
   setting.sequence_length = 1;
+  setting.linear.recipe = *rc::gen::element(spec::quantise::Recipe::none, spec::quantise::Recipe::fp8_tensor,
+                                            spec::quantise::Recipe::fp8_block);
+  if (*rc::gen::arbitrary<bool>()) setting.linear.unquantised = {1};
   setting.rounded_sums = setting.dtype == Dtype::bf16 && *rc::gen::arbitrary<bool>();
   std::int64_t predicted = 0;
   for (const memory::Item& item : memory::plan(setting).items)

@@ -82,11 +82,30 @@ TEST(LayoutsImpl, EightRanksOfEveryKindTrainAsTheReference) {
   }
 }
 
+/// Shards are quantised by their own rank and gathered as codes: in every split the training of one rank, and
+/// the formula's bytes.
+TEST(LayoutsImpl, Fp8TrainsAsTheReferenceInEveryLayout) {
+  for (const std::uint64_t seed : {1, 2, 3})
+    for (const spec::Layout& layout :
+         {spec::layout_of(DataParallel::replicate, 2), spec::layout_of(DataParallel::shard, 3),
+          spec::layout_of(DataParallel::hybrid, 4, 2)}) {
+      LayoutCase c{.seed = seed,
+                   .accumulation = 1 + static_cast<std::int64_t>(seed % 2),
+                   .documents = static_cast<tests::Documents>(seed % 2),
+                   .ignored = tests::Ignored::some,
+                   .steps = 2,
+                   .recompute = seed == 3 ? spec::Recompute::block : spec::Recompute::norms_swiglu,
+                   .linear = {.recipe = spec::quantise::Recipe::fp8_tensor}};
+      if (seed == 2) c.linear.unquantised = {1};
+      EXPECT_EQ(difference(c, layout), "") << tests::describe(c, layout);
+    }
+}
+
 /// On every rank the gains that the blocks read are those that the optimizer adds to, unrounded.
 void expect_gains_of(tests::StepRunner& runner, const at::Tensor& master) {
   const ParameterBuffers& buffers = runner.buffers();
-  for (const spec::Parameter& gain : buffers.gain_offsets.parameters)
-    EXPECT_TRUE(at::equal(buffers.gains.narrow(0, gain.offset, gain.size),
+  for (const spec::Parameter& gain : buffers.gains.offsets.parameters)
+    EXPECT_TRUE(at::equal(buffers.gains.values.narrow(0, gain.offset, gain.size),
                           master.narrow(0, buffers.inventory.at(gain.name).offset, gain.size).to(at::kFloat)))
         << gain.name;
 }
@@ -150,10 +169,10 @@ TEST(LayoutsImpl, BlocksOfBf16ReadTheirGainsInFp32) {
       };
       step();
       // Too small a step to reach the next number in bf16.
-      EXPECT_FALSE(
-          at::equal(runner.buffers().gains, runner.buffers().gains.to(at::kBFloat16).to(at::kFloat)));
+      EXPECT_FALSE(at::equal(runner.buffers().gains.values,
+                             runner.buffers().gains.values.to(at::kBFloat16).to(at::kFloat)));
       // Without gains every logit is 0.
-      runner.buffers().gains.zero_();
+      runner.buffers().gains.values.zero_();
       EXPECT_NEAR(step().cross_entropy, std::log(static_cast<double>(model.vocab)), 1e-6)
           << spec::to_string(data);
     });

@@ -29,18 +29,26 @@ constexpr LayoutCase uneven{.seed = 12,
                             .ignored = tests::Ignored::some,
                             .steps = 2};
 
+/// In FP8, where sharded layouts gather codes.
+constexpr LayoutCase in_fp8{.seed = 12,
+                            .micro = 1,
+                            .accumulation = 2,
+                            .ignored = tests::Ignored::some,
+                            .steps = 2,
+                            .linear = {.recipe = spec::quantise::Recipe::fp8_tensor}};
+
 using Spoil = std::function<void(run::StepInput&, int rank)>;
 
 /// What each rank finds; `dropped`: of rank 1's collectives.
 std::vector<std::string> found(const spec::Layout& layout, tests::Spoiling dropped = {},
-                               const Spoil& spoil = {}) {
+                               const Spoil& spoil = {}, const LayoutCase& of = uneven) {
   std::vector<std::string> all(static_cast<std::size_t>(layout.ranks));
   tests::on_thread_ranks(static_cast<int>(layout.ranks), [&](Communicator& communicator) {
     const int rank = communicator.rank();
     tests::Spoiling mine = rank == 1 ? dropped : tests::Spoiling{};
     tests::SpoilingCommunicator spoiling(communicator, mine);
     all[static_cast<std::size_t>(rank)] =
-        tests::difference_from_reference(uneven, layout, spoiling, at::kCPU, [&](run::StepInput& input) {
+        tests::difference_from_reference(of, layout, spoiling, at::kCPU, [&](run::StepInput& input) {
           if (spoil) spoil(input, rank);
         });
   });
@@ -106,12 +114,30 @@ TEST(PlantedFaultsImpl, AStaleParameterIsCaught) {
   }
 }
 
+/// Rank 1 scales the codes of a linear, its own and those that it gathers, by the amax of what it owns.
+TEST(PlantedFaultsImpl, AnAmaxOfOneRankAloneIsCaught) {
+  for (const spec::Layout& layout : {shard, hybrid}) {
+    EXPECT_TRUE(nothing(found(layout, {}, {}, in_fp8))) << some(found(layout, {}, {}, in_fp8));
+    for (const int update : {0, 1}) {
+      const auto all = found(layout, {.kind = Dropped::all_reduce_max, .number = update}, {}, in_fp8);
+      EXPECT_NE(some(all).find("step " + std::to_string(update) + ": loss is off"), std::string::npos)
+          << spec::to_string(layout.data) << ": " << some(all);
+    }
+  }
+}
+
+/// The codes of one block stay those of another: bytes that no rounding explains.
+TEST(PlantedFaultsImpl, CodesThatDoNotArriveAreCaught) {
+  const auto all = found(shard, {.kind = Dropped::all_gather, .number = 1}, {}, in_fp8);
+  EXPECT_NE(some(all).find("step 0: loss is off"), std::string::npos) << some(all);
+}
+
 TEST(PlantedFaultsImpl, AccumulationSyncedEveryMicroBatchIsCaught) {
   /// Begins its reductions behind every backward.
   class Impatient final : public ParameterLayout {
    public:
     explicit Impatient(ParameterLayout& inner) : inner_(inner) {}
-    const BlockViews& acquire(std::int64_t block) override { return inner_.acquire(block); }
+    const BlockWeights& acquire(std::int64_t block, Weights as) override { return inner_.acquire(block, as); }
     void release(std::int64_t block) override { inner_.release(block); }
     BlockGradients gradients(std::int64_t block) override { return inner_.gradients(block); }
     void gradients_ready(std::int64_t block) override { inner_.gradients_ready(block); }

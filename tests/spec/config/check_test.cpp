@@ -152,6 +152,12 @@ TEST(ConfigSpec, C10RefusesLayersThatTheModelLacks) {
   EXPECT_EQ(last.of(1, 2), quantise::Recipe::fp8_tensor);
   EXPECT_EQ(last.of(2, 2), quantise::Recipe::none);
   EXPECT_EQ(last.of(3, 2), quantise::Recipe::none);  // the head
+  const std::string formats =
+      "fp8_tensor: activations e4m3, weights e4m3, gradients e5m2; not in layers 1; weights quantised ";
+  EXPECT_EQ(describe(last), formats + "before each GEMM");
+  EXPECT_EQ(describe(last, /*sharded=*/true), formats + "in their shards and gathered as codes");
+  EXPECT_EQ(describe({.recipe = quantise::Recipe::fp8_block}, /*sharded=*/true),
+            describe({.recipe = quantise::Recipe::fp8_block}));
 }
 
 TEST(ConfigSpec, C11RefusesTwinsOfWeightsThatARankHoldsShardsOf) {

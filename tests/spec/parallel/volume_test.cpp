@@ -101,6 +101,39 @@ TEST(VolumeSpec, WhereStateIsShardedTheGainsOfNormsFollowTheUpdateInFp32) {
   EXPECT_EQ(all_reduced(4), Count(8));
 }
 
+/// tiny-llama on two ranks, by hand: 4 blocks of 196,864 parameters, of which 256 are gains, in 4 linears each.
+TEST(VolumeSpec, CodesAreGatheredAtAByteAndTheirAmaxIsAgreedOn) {
+  ModelSpec model = find_model("tiny-llama");
+  const auto of = [&](const LinearPrecision& linear, DataParallel data, std::int64_t weight_bytes) {
+    return step_volume(layout_of(data, 2), partition(inventory(model), 2),
+                       {.accumulation = 2, .weight_bytes = weight_bytes, .linear = linear})
+        .shard;
+  };
+  const LinearPrecision fp8{.recipe = quantise::Recipe::fp8_tensor}, none;
+  const std::int64_t block = 196'864, gathers = 3 + 3 + 2 + 2;
+  for (const std::int64_t weight_bytes : {2, 4, 8}) {
+    const Volume codes = of(fp8, DataParallel::shard, weight_bytes),
+                 values = of(none, DataParallel::shard, weight_bytes);
+    EXPECT_EQ(values.all_gather - codes.all_gather, Count(gathers * block) * (weight_bytes - 1));
+    // Beside weights of 2 bytes gains are in fp32 on every rank with and without FP8.
+    EXPECT_EQ(codes.all_reduce - values.all_reduce,
+              Count(4 * 4 * 4) + (weight_bytes == 2 ? Count(0) : Count(4 * 256) * weight_bytes));
+    EXPECT_EQ(codes.reduce_scatter, values.reduce_scatter);
+    EXPECT_EQ(of(fp8, DataParallel::zero1, weight_bytes), of(none, DataParallel::zero1, weight_bytes));
+  }
+  LinearPrecision first_left = fp8;
+  first_left.unquantised = {1};
+  const Volume left = of(first_left, DataParallel::shard, 2), codes = of(fp8, DataParallel::shard, 2);
+  EXPECT_EQ(left.all_gather - codes.all_gather, Count(3 * block));
+  EXPECT_EQ(codes.all_reduce - left.all_reduce, Count(4 * 4));
+  for (const quantise::Recipe recipe : {quantise::Recipe::fp8_block, quantise::Recipe::mxfp8})
+    EXPECT_EQ(of({.recipe = recipe}, DataParallel::shard, 2), of(none, DataParallel::shard, 2));
+  // Biases stand beside each other as in the weights, and come in the weights' type.
+  model.qkv_bias = true;
+  EXPECT_EQ(of(fp8, DataParallel::shard, 2).all_reduce - of(none, DataParallel::shard, 2).all_reduce,
+            Count(4 * 4 * 4) + Count(4 * 256) * 2);
+}
+
 TEST(VolumeSpec, ARingSendsAllButItsOwnShare) {
   EXPECT_DOUBLE_EQ(sent_bytes({.all_reduce = 800, .reduce_scatter = 0, .all_gather = 0}, 4), 1200);
   EXPECT_DOUBLE_EQ(sent_bytes({.all_reduce = 0, .reduce_scatter = 800, .all_gather = 400}, 4), 900);

@@ -317,6 +317,34 @@ TEST(PaperFp8Spec, EachTensorIsQuantisedOnce) {
   EXPECT_EQ(quantised(first_left), values + gradients + 2 * weights);
 }
 
+/// Codes that were gathered are forward's twins; backward turns them once.
+TEST(PaperFp8Spec, GatheredCodesAreTurnedForBackwardAlone) {
+  Setting shards = fp8();
+  shards.layout = layout_of(DataParallel::shard, 2);
+  const paper::Trace trace = paper::trace(shards);
+  const std::int64_t L = 2, values = 1, gradients = 3, weights = 4;
+  std::int64_t calls = 0;
+  Count turned, others;
+  for (const paper::OpRecord& record : trace.ops) {
+    if (record.count.op != StepOp::quantise) continue;
+    ++calls;
+    (record.count.flops.vector == Count(0) ? turned : others) += record.count.bytes;
+  }
+  EXPECT_EQ(calls, L * (values + gradients + weights));
+  const std::int64_t entries = 32 * 16 + 16 * 16 + 96 * 16 + 16 * 48;
+  EXPECT_EQ(turned, Count(L * 2 * entries));  // each code read and written
+  EXPECT_GT(others, Count(0));
+  // Of each linear an amax and a scale in fp32; no bias, and gains are in fp32 anyway.
+  Setting values_gathered = shards;
+  values_gathered.linear.recipe = quantise::Recipe::fp8_block;
+  EXPECT_EQ(memory::plan(shards).state - memory::plan(values_gathered).state, Count(2 * L * weights * 4));
+  shards.dtype = Dtype::f32;  // gains beside the codes, of 2 norms
+  Setting none = shards;
+  none.linear = {};
+  EXPECT_EQ(memory::plan(shards).state - memory::plan(none).state,
+            Count(2 * L * weights * 4) + Count(L * 2 * 64 * 4));
+}
+
 /// Block GEMMs run in FP8, attention, head and the blocks that are left out do not.
 RC_GTEST_PROP(PaperFp8Spec, Fp8FlopsAreThoseOfBlockLinears, ()) {
   Setting setting = fp8();

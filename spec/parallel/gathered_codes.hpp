@@ -1,0 +1,26 @@
+#pragma once
+// Decoder blocks of a sharded layout whose linears are gathered as FP8 codes, one byte a weight, and what
+// every rank holds beside the codes. Definition: spec/parallel/volume.md.
+#include <cstdint>
+#include <vector>
+
+#include "spec/model/inventory.hpp"
+#include "spec/ops/linear_precision.hpp"
+
+namespace assay::spec {
+
+struct GatheredCodes {
+  std::vector<std::int64_t> blocks;  ///< ascending, from 1
+  /// Gains and biases of these blocks, in the compute type, with places in a buffer of their own.
+  Inventory vectors;
+
+  bool of(std::int64_t block) const;
+  /// Linears of all of them: each has an amax and a scale, fp32.
+  std::int64_t linears() const { return static_cast<std::int64_t>(blocks.size() * linears_of_block); }
+};
+
+/// `all`: of a model that trains. `gains_apart`: gains of norms are not among the vectors, since every rank
+/// holds them in fp32 (spec::norm_gains).
+GatheredCodes gathered_codes(const Inventory& all, const LinearPrecision& linear, bool gains_apart);
+
+}  // namespace assay::spec
