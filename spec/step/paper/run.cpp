@@ -7,6 +7,8 @@
 #include "spec/memory/state.hpp"
 #include "spec/model/inventory.hpp"
 #include "spec/model/trainable.hpp"
+#include "spec/parallel/gathered_codes.hpp"
+#include "spec/parallel/volume.hpp"
 #include "spec/schedule/actions.hpp"
 
 namespace assay::spec::paper {
@@ -88,6 +90,29 @@ void check(const Setting& s) {
       });
 }
 
+/// What a rank quantises of its own shard, where decoder blocks are gathered as codes: behind the update
+/// every block's amax, and each block once more for every gather. Counted under the update, which brings it
+/// about.
+std::vector<time::StepOpCount> shard_ops(const Setting& s) {
+  if (!s.layout.shards_weights()) return {};
+  const Partition parts = partition(inventory(s.model), s.layout.shard_ranks);
+  const std::vector<std::int64_t> gathers =
+      block_gathers(parts.inventory.blocks, s.micro_batches, s.model.tied_embeddings);
+  const std::int64_t element = element_bytes(s.dtype);
+  std::vector<time::StepOpCount> ops;
+  for (const std::int64_t block : gathered_codes(parts.inventory, s.linear, false).blocks) {
+    const auto b = static_cast<std::size_t>(block);
+    const Count shard = parts.blocks[b].shard_size;
+    ops.push_back({time::StepOp::quantise, time::StepPass::update, 1, {}, shard * element});
+    ops.push_back({time::StepOp::quantise,
+                   time::StepPass::update,
+                   static_cast<double>(gathers[b]),
+                   {Count(0), shard},
+                   shard * (element + 1)});
+  }
+  return ops;
+}
+
 }  // namespace
 
 void walk(const Setting& setting, Ledger& ledger) {
@@ -139,8 +164,7 @@ std::vector<std::size_t> calls_of(const Trace& trace) {
 
 std::vector<time::StepOpCount> step_ops(const Setting& setting) {
   std::vector<time::StepOpCount> ops;
-  for (const OpRecord& record : trace(setting).ops) {
-    const time::StepOpCount& one = record.count;
+  const auto add = [&](const time::StepOpCount& one) {
     const auto alike = std::find_if(ops.begin(), ops.end(), [&](const time::StepOpCount& each) {
       return each.op == one.op && each.pass == one.pass && each.bytes == one.bytes &&
              each.flops.matmul == one.flops.matmul && each.flops.vector == one.flops.vector;
@@ -149,7 +173,9 @@ std::vector<time::StepOpCount> step_ops(const Setting& setting) {
       ops.push_back(one);
     else
       alike->calls += one.calls;
-  }
+  };
+  for (const OpRecord& record : trace(setting).ops) add(record.count);
+  for (const time::StepOpCount& one : shard_ops(setting)) add(one);
   const auto optimizer = time::optimizer_ops(setting.model, setting.dtype, setting.states);
   ops.insert(ops.end(), optimizer.begin(), optimizer.end());
   return ops;

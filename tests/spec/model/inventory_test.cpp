@@ -208,5 +208,26 @@ RC_GTEST_PROP(Inventory, CutsTheFlatBufferIntoBlocks, ()) {
   RC_ASSERT(end == list.flat_size);
 }
 
+/// What is one field of the step stays one range: query, key and value biases; other vectors stand alone.
+TEST(InventorySpec, ASelectionKeepsTogetherWhatIsFused) {
+  ModelSpec model = find_model("tiny-llama");
+  model.heads = 3, model.kv_heads = 1, model.head_dim = 10, model.qkv_bias = true;
+  const Inventory all = inventory(model);
+  const Inventory vectors = selection(all, [](const Parameter& p) { return p.block == 2 && !p.matrix(); });
+  const std::vector<std::pair<std::string, std::int64_t>> expected = {
+      {"input_layernorm.weight", 0},
+      {"self_attn.q_proj.bias", 128},
+      {"self_attn.k_proj.bias", 158},
+      {"self_attn.v_proj.bias", 168},
+      {"post_attention_layernorm.weight", 192}};
+  ASSERT_EQ(vectors.parameters.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(vectors.parameters[i].name, "model.layers.1." + expected[i].first);
+    EXPECT_EQ(vectors.parameters[i].offset, expected[i].second) << expected[i].first;
+    EXPECT_EQ(vectors.parameters[i].block, 2);
+  }
+  EXPECT_EQ(vectors.flat_size, 320);
+}
+
 }  // namespace
 }  // namespace assay::spec::inventory_test

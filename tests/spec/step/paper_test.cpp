@@ -334,6 +334,17 @@ TEST(PaperFp8Spec, GatheredCodesAreTurnedForBackwardAlone) {
   const std::int64_t entries = 32 * 16 + 16 * 16 + 96 * 16 + 16 * 48;
   EXPECT_EQ(turned, Count(L * 2 * entries));  // each code read and written
   EXPECT_GT(others, Count(0));
+  // A rank's half of a block, with its gains and what pads it to 2 x 64: read for the amax, and quantised for
+  // each of the two gathers of one of two blocks, which stay for backward.
+  const Count shard = (entries + 2 * 64) / 2;
+  std::vector<time::StepOpCount> own;
+  for (const time::StepOpCount& op : paper::step_ops(shards))
+    if (op.op == StepOp::quantise && op.pass == time::StepPass::update) own.push_back(op);
+  ASSERT_EQ(own.size(), 2U);
+  EXPECT_EQ(own[0].calls, L);
+  EXPECT_EQ(own[0].bytes, shard * 2);
+  EXPECT_EQ(own[1].calls, L);
+  EXPECT_EQ(own[1].bytes, shard * 3);
   // Of each linear an amax and a scale in fp32; no bias, and gains are in fp32 anyway.
   Setting values_gathered = shards;
   values_gathered.linear.recipe = quantise::Recipe::fp8_block;
