@@ -60,6 +60,23 @@ TEST_F(LayoutsProgram, EveryLayoutIsTheSameRunAndSaysWhatItIs) {
   }
 }
 
+/// Shards are gathered as codes for training, and as values for the text that is sampled. Scales are those of
+/// a micro-batch, so it is the same size.
+TEST_F(LayoutsProgram, InFp8ShardsAreTheSameRunToo) {
+  const std::string fp8 = "batch.micro=1 compute.linear=fp8_tensor ";
+  ASSERT_EQ(train("alone", fp8).code, 0);
+  const auto outcome = train("shard", fp8 + "--ranks 2 parallel.data=shard");
+  ASSERT_EQ(outcome.code, 0) << outcome.messages;
+  const auto alone = run_of("alone"), run = run_of("shard");
+  ASSERT_EQ(run.steps.size(), alone.steps.size());
+  for (std::size_t i = 0; i < run.steps.size(); ++i)
+    EXPECT_NEAR(run.steps[i].loss, alone.steps[i].loss, 2e-11 * alone.steps[i].loss) << i;
+  ASSERT_TRUE(run.samples && alone.samples);
+  EXPECT_EQ(run.samples->samples, alone.samples->samples) << "the same weights write the same text";
+  ASSERT_TRUE(run.start.linear);
+  EXPECT_NE(run.start.linear->find("gathered as codes"), std::string::npos) << *run.start.linear;
+}
+
 TEST_F(LayoutsProgram, ARunGoesOnInAnotherLayout) {
   ASSERT_EQ(train("whole", "").code, 0);
   ASSERT_EQ(train("moved", "--ranks 2 parallel.data=shard checkpoint.every=2").code, 0);
