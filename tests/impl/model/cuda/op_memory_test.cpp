@@ -46,10 +46,15 @@ TEST(OpMemoryCuda, EveryOpFindsAndTakesWhatThePaperSays) {
   using spec::quantise::Recipe;
   for (const Recipe recipe : {Recipe::fp8_tensor, Recipe::fp8_block})
     for (const spec::Recompute recompute : spec::all_recomputes)
-      for (const auto weights : {spec::QuantiseWeights::step, spec::QuantiseWeights::use}) {
-        SCOPED_TRACE(std::string(to_string(recompute)) + ", " + to_string(recipe));
+      for (const auto& [weights, layout] :
+           {std::pair{spec::QuantiseWeights::step, spec::Layout{}},
+            {spec::QuantiseWeights::use, spec::Layout{}},
+            {spec::QuantiseWeights::use, spec::layout_of(spec::DataParallel::shard, 2)}}) {
+        SCOPED_TRACE(std::string(to_string(recompute)) + ", " + to_string(recipe) + ", " +
+                     std::string(spec::to_string(layout.data)));
         auto fp8 = setting(true, recompute);
         fp8.linear = {.recipe = recipe, .unquantised = {}, .weights = weights};
+        fp8.layout = layout;
         tests::compare_op_memory(fp8, at::Device(at::kCUDA, 0), meter, 4 << 20, /*prepare=*/true);
       }
 }
