@@ -27,17 +27,13 @@ struct LinearPrecision {
                            std::find(unquantised.begin(), unquantised.end(), block) == unquantised.end();
     return quantised ? recipe : quantise::Recipe::none;
   }
-  /// Whether a layout that gathers block `block` brings the codes of its linears instead of their values.
-  /// With one scale a tensor a part has the codes that it has in the whole, once the ranks agree on the amax.
-  bool gathered_as_codes(std::int64_t block, std::int64_t layers) const {
-    return of(block, layers) != quantise::Recipe::none && gathers_codes();
-  }
-  /// Whether it does so of any block that is not left out.
+  /// Whether a layout that gathers blocks may bring the codes of their linears instead of the values
+  /// (spec/parallel/gathered_codes.hpp).
   bool gathers_codes() const {
     return recipe != quantise::Recipe::none && weights == QuantiseWeights::use &&
            quantise::quantisation(recipe, quantise::Role::weight).scaling == quantise::Scaling::tensor;
   }
-  /// Those left out, from 0 as layers are numbered in names of parameters.
+  /// The same, from 0 as layers are numbered in names of parameters.
   std::vector<std::int64_t> unquantised_layers() const {
     std::vector<std::int64_t> layers = unquantised;
     for (std::int64_t& layer : layers) --layer;
@@ -47,8 +43,8 @@ struct LinearPrecision {
 };
 
 /// "fp8_tensor: activations e4m3, weights e4m3, gradients e5m2; not in layers 0, 31; weights quantised after
-/// each update"; empty where nothing is quantised. `sharded`: weights are gathered block by block.
-inline std::string describe(const LinearPrecision& linear, bool sharded = false) {
+/// each update"; empty where nothing is quantised. `codes`: those are what is gathered.
+inline std::string describe(const LinearPrecision& linear, bool codes = false) {
   using quantise::quantisation, quantise::Role;
   if (linear.recipe == quantise::Recipe::none) return "";
   const auto format = [&](Role role) {
@@ -59,7 +55,6 @@ inline std::string describe(const LinearPrecision& linear, bool sharded = false)
   std::string layers;
   for (const std::int64_t layer : linear.unquantised_layers())
     layers += (layers.empty() ? "; not in layers " : ", ") + std::to_string(layer);
-  const bool codes = sharded && linear.gathers_codes();
   return text + layers + "; weights quantised " +
          (codes                                     ? "in their shards and gathered as codes"
           : linear.weights == QuantiseWeights::step ? "after each update"

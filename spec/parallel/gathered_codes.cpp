@@ -4,6 +4,24 @@
 
 namespace assay::spec {
 
+namespace {
+/// The router and experts are read in the compute type.
+bool is_linear(const Parameter& parameter) {
+  switch (parameter.role) {
+    case Role::query:
+    case Role::key:
+    case Role::value:
+    case Role::attention_output:
+    case Role::gate:
+    case Role::up:
+    case Role::down:
+      return true;
+    default:
+      return false;
+  }
+}
+}  // namespace
+
 bool GatheredCodes::of(std::int64_t block) const {
   return std::binary_search(blocks.begin(), blocks.end(), block);
 }
@@ -12,7 +30,11 @@ GatheredCodes gathered_codes(const Inventory& all, const LinearPrecision& linear
   GatheredCodes out;
   const std::int64_t layers = all.blocks - 2;
   for (std::int64_t block = 1; block <= layers; ++block)
-    if (linear.gathered_as_codes(block, layers)) out.blocks.push_back(block);
+    if (linear.of(block, layers) != quantise::Recipe::none && linear.gathers_codes() &&
+        std::all_of(all.parameters.begin(), all.parameters.end(), [&](const Parameter& parameter) {
+          return parameter.block != block || !parameter.matrix() || is_linear(parameter);
+        }))
+      out.blocks.push_back(block);
   out.vectors = selection(all, [&](const Parameter& parameter) {
     return out.of(parameter.block) && !parameter.matrix() && !(gains_apart && parameter.role == Role::norm);
   });

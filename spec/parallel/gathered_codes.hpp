@@ -9,6 +9,9 @@
 
 namespace assay::spec {
 
+/// Blocks in FP8 with one scale a tensor, whose matrices all are linears: with one scale a part has the codes
+/// that it has in the whole, once the ranks agree on the amax. A block with experts is gathered in the
+/// compute type.
 struct GatheredCodes {
   std::vector<std::int64_t> blocks;  ///< ascending, from 1
   /// Gains and biases of these blocks, in the compute type, with places in a buffer of their own.

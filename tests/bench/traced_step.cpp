@@ -11,6 +11,7 @@
 #include "impl/bench/collectives.hpp"
 #include "spec/metrics/bus_bandwidth.hpp"
 #include "spec/model/inventory.hpp"
+#include "spec/parallel/gathered_codes.hpp"
 #include "spec/parallel/partition.hpp"
 #include "spec/parallel/volume.hpp"
 #include "spec/tolerance.hpp"
@@ -127,10 +128,12 @@ void print_collectives(const std::vector<TracedKernel>& kernels, const spec::Run
   const spec::LinearPrecision linear = spec::linear_precision(config, model);
   const spec::StepVolume volume = spec::step_volume(
       layout, partition, {batch.accumulation, gradient, weight, model.tied_embeddings, linear});
+  const bool codes =
+      layout.shards_weights() && !spec::gathered_codes(partition.inventory, linear, rounded).blocks.empty();
   const std::int64_t block = bench::largest_decoder_block(partition);
   const auto bytes = [&](std::int64_t element) { return static_cast<double>(block * element); };
   print_collective(kernels, collectives::Collective::all_gather, "AllGather", volume.shard.all_gather,
-                   bytes(layout.shards_weights() && linear.gathers_codes() ? 1 : weight), layout.shard_ranks);
+                   bytes(codes ? 1 : weight), layout.shard_ranks);
   print_collective(kernels, collectives::Collective::reduce_scatter, "ReduceScatter",
                    volume.shard.reduce_scatter, bytes(gradient), layout.shard_ranks);
   print_collective(kernels, collectives::Collective::all_reduce, "AllReduce", volume.replica.all_reduce,

@@ -25,6 +25,7 @@
 #include "spec/memory/attention.hpp"
 #include "spec/model/initial_loss.hpp"
 #include "spec/model/inventory.hpp"
+#include "spec/parallel/gathered_codes.hpp"
 #include "spec/step/paper/run.hpp"
 
 namespace assay::impl::run {
@@ -168,8 +169,11 @@ spec::record::RunStart describe(const RunFacts& facts, Communicator& communicato
   start.steps = facts.config.steps;
   start.expected_first_loss = expected_first_loss(facts);
   start.planned_memory_bytes = facts.memory.peak.to_int64();
-  if (const std::string linear = spec::describe(facts.memory.setting.linear, layout.shards_weights());
-      !linear.empty())
+  const spec::memory::Setting& setting = facts.memory.setting;
+  const bool codes =
+      layout.shards_weights() &&
+      !spec::gathered_codes(spec::inventory(setting.model), setting.linear, true).blocks.empty();
+  if (const std::string linear = spec::describe(setting.linear, codes); !linear.empty())
     start.linear = linear;
   start.attention = spec::memory::to_string(spec::memory::attention_kernel(facts.memory.setting));
   start.deterministic = facts.device.is_cpu() || facts.memory.setting.fixed_order;

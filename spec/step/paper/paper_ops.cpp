@@ -55,6 +55,8 @@ PaperOps::PaperOps(const memory::Setting& setting, memory::Ledger& ledger, Trace
       lengths_(lengths),
       documents_(numbers_of(lengths, setting.micro, setting.sequence_length)),
       inventory_(inventory(setting.model)),
+      codes_(setting.layout.shards_weights() ? gathered_codes(inventory_, setting.linear, false)
+                                             : GatheredCodes{}),
       element_(element_bytes(setting.dtype)),
       statistic_(setting.dtype == Dtype::bf16 ? f32_bytes : element_),
       all_heads_(setting.model.heads + 2 * setting.model.kv_heads) {
@@ -76,11 +78,11 @@ step::BlockParameters<Weight, Vector> PaperOps::acquire(std::int64_t block) cons
   for (std::int64_t other = block - 1; block <= s_.model.layers && other >= 1; --other)
     if (s_.model.sparse(other - 1) == s_.model.sparse(block - 1)) alike = other;
   fill_block(out, inventory_, alike, s_.model.tied_embeddings,
-             [recipe = recipe_.value_or(s_.linear.of(block, s_.model.layers))](
+             [recipe = recipe_.value_or(s_.linear.of(block, s_.model.layers)), codes = codes_.of(block)](
                  auto& field, const Parameter& first, std::int64_t rows) {
                const bool of_experts = first.role >= Role::router && first.role <= Role::shared_down;
                if constexpr (std::is_same_v<decltype(field), Weight&>)
-                 field = {rows, first.shape.at(1), of_experts ? quantise::Recipe::none : recipe};
+                 field = {rows, first.shape.at(1), of_experts ? quantise::Recipe::none : recipe, codes};
                else
                  field = {rows};
              });
@@ -209,8 +211,7 @@ Operand PaperOps::kept(const Operand& value) const {
 /// Where codes are gathered, forward's is there, and the other is its transpose.
 Quantised PaperOps::weight_twin(const Site& site, const Weight& weight, ReadBy reader) {
   if (weight.recipe == quantise::Recipe::none || s_.linear.weights == QuantiseWeights::step) return {};
-  if (s_.layout.shards_weights() && s_.linear.gathers_codes())
-    return reader == ReadBy::forward ? Quantised{} : transposed_codes(site, weight);
+  if (weight.codes) return reader == ReadBy::forward ? Quantised{} : transposed_codes(site, weight);
   const Tensor there{
       std::make_shared<Tensor::Storage>(Tensor::Storage{.held = {}, .shape = {weight.out, weight.in}})};
   Operand twins =

@@ -13,6 +13,7 @@
 #include "spec/memory/setting.hpp"
 #include "spec/ops/attention.hpp"
 #include "spec/ops/rope.hpp"
+#include "spec/parallel/gathered_codes.hpp"
 #include "spec/step/model.hpp"
 
 namespace assay::spec::paper {
@@ -58,6 +59,7 @@ struct Operand {
 struct Weight {
   std::int64_t out = 0, in = 0;
   quantise::Recipe recipe = quantise::Recipe::none;  ///< of the GEMMs that read it
+  bool codes = false;                                ///< it was gathered as forward's twin
   bool defined() const { return out > 0; }
 };
 struct Vector {
@@ -295,6 +297,7 @@ class PaperOps {
   const std::vector<std::vector<std::int64_t>>& lengths_;
   const std::vector<std::int64_t> documents_;  ///< their number at each token
   const Inventory inventory_;
+  const GatheredCodes codes_;  ///< of a layout that gathers blocks
   const std::int64_t element_, statistic_, all_heads_;
   std::int64_t B_ = 0, T_ = 0, N_ = 0;
   std::int64_t times_ = 1, chunk_times_ = 1;

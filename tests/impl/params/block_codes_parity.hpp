@@ -59,7 +59,9 @@ inline std::string difference(const DecoderWeights& sharded, const DecoderWeight
   std::string found;
   std::apply(
       [&](const auto&... field) {
-        const auto compare = [&](const auto& ours, const auto& theirs, const std::string& name) {
+        const auto compare = [&](const auto& ours, const auto& theirs, const char* name_or_none) {
+          if (!ours.defined() && !theirs.defined()) return;
+          const std::string name = name_or_none ? name_or_none : "a matrix of experts";
           if constexpr (std::is_same_v<decltype(ours), const WeightMatrix&>) {
             const quantise::Quantised expected =
                 quantise::quantise(theirs.values(), of_weights, quantise::Orientation::rows).rows;
@@ -73,7 +75,7 @@ inline std::string difference(const DecoderWeights& sharded, const DecoderWeight
             found += name + " differs; ";
           }
         };
-        (compare(sharded.*field.member, whole.*field.member, field.first), ...);
+        (compare(sharded.*field.member, whole.*field.member, field.first.name), ...);
       },
       spec::step::decoder_fields<DecoderWeights>());
   return found;

@@ -71,8 +71,7 @@ inline std::string describe(const LayoutCase& c, const spec::Layout& layout) {
        << " ranks in shards of " << layout.shard_ranks << ", micro " << c.micro << " x " << c.accumulation
        << ", documents " << static_cast<int>(c.documents) << ", ignored " << static_cast<int>(c.ignored)
        << ", seed " << c.seed;
-  if (const std::string linear = spec::describe(c.linear, layout.shards_weights()); !linear.empty())
-    text << ", " << linear;
+  if (const std::string linear = spec::describe(c.linear); !linear.empty()) text << ", " << linear;
   return text.str();
 }
 

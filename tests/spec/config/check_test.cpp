@@ -155,9 +155,7 @@ TEST(ConfigSpec, C10RefusesLayersThatTheModelLacks) {
   const std::string formats =
       "fp8_tensor: activations e4m3, weights e4m3, gradients e5m2; not in layers 1; weights quantised ";
   EXPECT_EQ(describe(last), formats + "before each GEMM");
-  EXPECT_EQ(describe(last, /*sharded=*/true), formats + "in their shards and gathered as codes");
-  EXPECT_EQ(describe({.recipe = quantise::Recipe::fp8_block}, /*sharded=*/true),
-            describe({.recipe = quantise::Recipe::fp8_block}));
+  EXPECT_EQ(describe(last, /*codes=*/true), formats + "in their shards and gathered as codes");
 }
 
 TEST(ConfigSpec, C11RefusesTwinsOfWeightsThatARankHoldsShardsOf) {

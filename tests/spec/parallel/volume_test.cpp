@@ -8,6 +8,7 @@
 #include <string>
 
 #include "spec/error.hpp"
+#include "spec/parallel/gathered_codes.hpp"
 #include "tests/support/draw_model.hpp"
 #include "tests/support/label_of.hpp"
 
@@ -101,7 +102,8 @@ TEST(VolumeSpec, WhereStateIsShardedTheGainsOfNormsFollowTheUpdateInFp32) {
   EXPECT_EQ(all_reduced(4), Count(8));
 }
 
-/// tiny-llama on two ranks, by hand: 4 blocks of 196,864 parameters, of which 256 are gains, in 4 linears each.
+/// tiny-llama on two ranks, by hand: 4 blocks of 196,864 parameters, of which 256 are gains, in 4 linears
+/// each.
 TEST(VolumeSpec, CodesAreGatheredAtAByteAndTheirAmaxIsAgreedOn) {
   ModelSpec model = find_model("tiny-llama");
   const auto of = [&](const LinearPrecision& linear, DataParallel data, std::int64_t weight_bytes) {
@@ -128,6 +130,11 @@ TEST(VolumeSpec, CodesAreGatheredAtAByteAndTheirAmaxIsAgreedOn) {
   EXPECT_EQ(codes.all_reduce - left.all_reduce, Count(4 * 4));
   for (const quantise::Recipe recipe : {quantise::Recipe::fp8_block, quantise::Recipe::mxfp8})
     EXPECT_EQ(of({.recipe = recipe}, DataParallel::shard, 2), of(none, DataParallel::shard, 2));
+  // Experts are read in the compute type, and a block is gathered as one.
+  ModelSpec mixed = model;
+  mixed.family = Family::qwen3,
+  mixed.experts = Experts{.count = 4, .active = 2, .width = 64, .first_dense = 1};
+  EXPECT_EQ(gathered_codes(inventory(mixed), fp8, true).blocks, (std::vector<std::int64_t>{1}));
   // Biases stand beside each other as in the weights, and come in the weights' type.
   model.qkv_bias = true;
   EXPECT_EQ(of(fp8, DataParallel::shard, 2).all_reduce - of(none, DataParallel::shard, 2).all_reduce,
