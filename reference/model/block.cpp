@@ -93,33 +93,6 @@ Tensor<S> mlp_backward(const Tensor<S>& dy, const Forward<S>& saved, const Weigh
   return gate_up.dx;
 }
 
-/// qk_norm of q and k, over each head or over all heads of a token at once.
-template <class S>
-qk_norm::Forward<S> normalised(const Tensor<S>& q, const Tensor<S>& k, const Weights<S>& weight,
-                               const spec::ModelSpec& model) {
-  const Tensor<S>&q_gain = weight("self_attn.q_norm"), &k_gain = weight("self_attn.k_norm");
-  if (!model.qk_norm_across_heads) return qk_norm::forward(q, k, q_gain, k_gain, model.norm_eps);
-  const auto of = [&](const Tensor<S>& x, const Tensor<S>& gain) {
-    return rms_norm::forward(x.reshaped({x.extent(0), x.extent(1), gain.size()}), gain, model.norm_eps);
-  };
-  const auto of_q = of(q, q_gain), of_k = of(k, k_gain);
-  return {of_q.y.reshaped(q.shape()), of_k.y.reshaped(k.shape()), of_q.rstd, of_k.rstd};
-}
-
-template <class S>
-qk_norm::Backward<S> normalised_backward(const Tensor<S>& dq, const Tensor<S>& dk, const Forward<S>& saved,
-                                         const Weights<S>& weight, const spec::ModelSpec& model) {
-  const Tensor<S>&q_gain = weight("self_attn.q_norm"), &k_gain = weight("self_attn.k_norm");
-  if (!model.qk_norm_across_heads)
-    return qk_norm::backward(dq, dk, saved.q, saved.k, q_gain, k_gain, saved.qk);
-  const auto of = [&](const Tensor<S>& dy, const Tensor<S>& x, const Tensor<S>& gain, const Tensor<S>& rstd) {
-    const Shape token{x.extent(0), x.extent(1), gain.size()};
-    return rms_norm::backward(dy.reshaped(token), x.reshaped(token), gain, rstd);
-  };
-  const auto of_q = of(dq, saved.q, q_gain, saved.qk.q_rstd), of_k = of(dk, saved.k, k_gain, saved.qk.k_rstd);
-  return {of_q.dx.reshaped(dq.shape()), of_k.dx.reshaped(dk.shape()), of_q.dgain, of_k.dgain};
-}
-
 /// Gradients of the projections q and k, and of qk_norm's gains, from those of the rotated q and k.
 template <class S>
 std::pair<Tensor<S>, Tensor<S>> rotated_backward(const attention::Backward<S>& d, const Forward<S>& saved,
@@ -128,7 +101,8 @@ std::pair<Tensor<S>, Tensor<S>> rotated_backward(const attention::Backward<S>& d
   const auto dq = rope::backward(d.dq, batch.positions, frequencies(model));
   const auto dk = rope::backward(d.dk, batch.positions, frequencies(model));
   if (!model.qk_norm) return {dq, dk};
-  const auto norm = normalised_backward(dq, dk, saved, weight, model);
+  const auto norm = qk_norm::backward(dq, dk, saved.q, saved.k, weight("self_attn.q_norm"),
+                                      weight("self_attn.k_norm"), saved.qk);
   gradients.add("self_attn.q_norm", norm.dq_gain);
   gradients.add("self_attn.k_norm", norm.dk_gain);
   return {norm.dq, norm.dk};
@@ -178,7 +152,8 @@ Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index la
   s.q = heads_of(qkv, 0, H, weight, "self_attn.q_proj", model);
   s.k = heads_of(qkv, H, K, weight, "self_attn.k_proj", model);
   s.v = heads_of(qkv, H + K, K, weight, "self_attn.v_proj", model);
-  if (model.qk_norm) s.qk = normalised(s.q, s.k, weight, model);
+  if (model.qk_norm)
+    s.qk = qk_norm::forward(s.q, s.k, weight("self_attn.q_norm"), weight("self_attn.k_norm"), model.norm_eps);
   s.q_rotated = rope::forward(model.qk_norm ? s.qk.q : s.q, batch.positions, frequencies(model));
   s.k_rotated = rope::forward(model.qk_norm ? s.qk.k : s.k, batch.positions, frequencies(model));
   s.attention = attention::forward(s.q_rotated, s.k_rotated, s.v, {batch.documents, model.window});

@@ -19,7 +19,7 @@ struct Forward {
   Tensor<S> x;                               ///< [B, T, D] input
   rms_norm::Forward<S> input_norm;           ///< of x
   Tensor<S> q, k, v;                         ///< [B, T, H, E] and twice [B, T, K, E]: projections
-  qk_norm::Forward<S> qk;                    ///< of q and k, whichever its form; empty without qk_norm
+  qk_norm::Forward<S> qk;                    ///< of q and k; empty without qk_norm
   Tensor<S> q_rotated, k_rotated;            ///< after qk_norm and rope
   attention::Forward<S> attention;           ///< of q_rotated, k_rotated and v
   Tensor<S> middle;                          ///< [B, T, D] x + attention output

@@ -6,13 +6,22 @@
 
 namespace assay::reference::qk_norm {
 
+namespace {
+/// As rows of a gain's entries: heads, or where the gain has the entries of all heads, those of a token.
+template <class S>
+Tensor<S> rows(const Tensor<S>& x, const Tensor<S>& gain) {
+  return x.reshaped({x.size() / gain.size(), gain.size()});
+}
+}  // namespace
+
 template <class S>
 Forward<S> forward(const Tensor<S>& q, const Tensor<S>& k, const Tensor<S>& q_gain, const Tensor<S>& k_gain,
                    double eps) {
   spec::qk_norm::check(spec::qk_norm::shape_of(q.shape(), k.shape()), q_gain.size(), k_gain.size(), eps);
 
-  const auto queries = rms_norm::forward(q, q_gain, eps), keys = rms_norm::forward(k, k_gain, eps);
-  return {queries.y, keys.y, queries.rstd, keys.rstd};
+  const auto queries = rms_norm::forward(rows(q, q_gain), q_gain, eps);
+  const auto keys = rms_norm::forward(rows(k, k_gain), k_gain, eps);
+  return {queries.y.reshaped(q.shape()), keys.y.reshaped(k.shape()), queries.rstd, keys.rstd};
 }
 
 template <class S>
@@ -22,9 +31,9 @@ Backward<S> backward(const Tensor<S>& dq_out, const Tensor<S>& dk_out, const Ten
   spec::qk_norm::shape_of(q.shape(), dq_out.shape());
   spec::qk_norm::shape_of(k.shape(), dk_out.shape());
 
-  const auto queries = rms_norm::backward(dq_out, q, q_gain, saved.q_rstd);
-  const auto keys = rms_norm::backward(dk_out, k, k_gain, saved.k_rstd);
-  return {queries.dx, keys.dx, queries.dgain, keys.dgain};
+  const auto queries = rms_norm::backward(rows(dq_out, q_gain), rows(q, q_gain), q_gain, saved.q_rstd);
+  const auto keys = rms_norm::backward(rows(dk_out, k_gain), rows(k, k_gain), k_gain, saved.k_rstd);
+  return {queries.dx.reshaped(q.shape()), keys.dx.reshaped(k.shape()), queries.dgain, keys.dgain};
 }
 
 template Forward<double> forward(const Tensor<double>&, const Tensor<double>&, const Tensor<double>&,

@@ -9,8 +9,12 @@
 namespace assay::spec::qk_norm {
 
 namespace {
-rms_norm::Shape queries(const Shape& s) { return {.N = s.B * s.T * s.H, .D = s.E}; }
-rms_norm::Shape keys(const Shape& s) { return {.N = s.B * s.T * s.K, .D = s.E}; }
+rms_norm::Shape queries(const Shape& s) {
+  return {.N = s.B * s.T * s.query_rows(), .D = s.H / s.query_rows() * s.E};
+}
+rms_norm::Shape keys(const Shape& s) {
+  return {.N = s.B * s.T * s.key_rows(), .D = s.K / s.key_rows() * s.E};
+}
 Count angles(const Shape& s) { return Count(s.B) * s.T * s.E; }  // cosines and sines
 
 std::string text(const std::vector<std::int64_t>& extents) {
@@ -20,7 +24,7 @@ std::string text(const std::vector<std::int64_t>& extents) {
 }
 }  // namespace
 
-void check(const Shape& shape, std::int64_t q_gain_entries, std::int64_t k_gain_entries, double eps) {
+Shape check(Shape shape, std::int64_t q_gain_entries, std::int64_t k_gain_entries, double eps) {
   // qk_norm_c4
   require(shape.E >= 1 && shape.H >= 1 && shape.K >= 1 && shape.B >= 0 && shape.T >= 0, "qk_norm_c4", [&] {
     return "B=" + std::to_string(shape.B) + ", T=" + std::to_string(shape.T) +
@@ -28,12 +32,19 @@ void check(const Shape& shape, std::int64_t q_gain_entries, std::int64_t k_gain_
            ", E=" + std::to_string(shape.E);
   });
   // qk_norm_c1
-  require(q_gain_entries == shape.E && k_gain_entries == shape.E, "qk_norm_c1", [&] {
-    return "q_gain has " + std::to_string(q_gain_entries) + " and k_gain " + std::to_string(k_gain_entries) +
-           " entries, heads have E=" + std::to_string(shape.E);
-  });
+  shape.across_heads = q_gain_entries != shape.E || k_gain_entries != shape.E;
+  const std::int64_t across_q = shape.H * shape.E, across_k = shape.K * shape.E;
+  require(!shape.across_heads || (q_gain_entries == across_q && k_gain_entries == across_k), "qk_norm_c1",
+          [&] {
+            return "q_gain has " + std::to_string(q_gain_entries) + " and k_gain " +
+                   std::to_string(k_gain_entries) +
+                   " entries; a norm of each head takes E=" + std::to_string(shape.E) +
+                   " for both, one across heads H*E=" + std::to_string(across_q) +
+                   " and K*E=" + std::to_string(across_k);
+          });
   // qk_norm_c3
   require(std::isfinite(eps) && eps > 0, "qk_norm_c3", [&] { return "eps=" + std::to_string(eps); });
+  return shape;
 }
 
 Shape shape_of(const std::vector<std::int64_t>& q, const std::vector<std::int64_t>& k) {

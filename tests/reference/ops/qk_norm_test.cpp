@@ -30,11 +30,13 @@ Case draw_case() {
   const Index B = *rc::gen::inRange(1, 3), T = *rc::gen::inRange(1, 3), K = *rc::gen::inRange(1, 3);
   const Index H = K * *rc::gen::inRange(1, 4), E = *rc::gen::inRange(1, 6);
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
-  return {{.B = B, .T = T, .H = H, .K = K, .E = E},
+  const spec::qk_norm::Shape shape{
+      .B = B, .T = T, .H = H, .K = K, .E = E, .across_heads = *rc::gen::arbitrary<bool>()};
+  return {shape,
           tests::normal({B, T, H, E}, seed),
           tests::normal({B, T, K, E}, seed + 1),
-          tests::normal({E}, seed + 2),
-          tests::normal({E}, seed + 3),
+          tests::normal({H / shape.query_rows() * E}, seed + 2),
+          tests::normal({K / shape.key_rows() * E}, seed + 3),
           tests::normal({B, T, H, E}, seed + 4),
           tests::normal({B, T, K, E}, seed + 5)};
 }
@@ -50,8 +52,18 @@ TEST(QkNormReference, ForwardGivesTheSpecExample) {
                      bound);
 }
 
+TEST(QkNormReference, ForwardAcrossHeadsGivesTheSpecExample) {
+  const Tensor<double> q({1, 1, 2, 2}, {3, 4, 5, 7}), k({1, 1, 1, 2}, {6, 8}), q_gain({4}, {1, 2, 1, 2}),
+      k_gain({2}, {1, 1});
+  const auto out = qk_norm::forward(q, k, q_gain, k_gain, 0.5);
+  const double root = std::sqrt(25.25);
+  ASSAY_EXPECT_CLOSE(values(out.q), (tests::Values{{1, 1, 2, 2}, {3 / root, 8 / root, 5 / root, 14 / root}}),
+                     Allowed::relative(gamma(11, unit_roundoff(Dtype::f64))));
+  EXPECT_EQ(out.q_rstd.size(), 1);
+}
+
 TEST(QkNormReference, MatchesTorchFloat64) {
-  for (const char* name : {"gqa", "one_head"}) {
+  for (const char* name : {"gqa", "one_head", "across_heads"}) {
     SCOPED_TRACE(name);
     const auto golden = tests::load_golden(std::string("ops/qk_norm/") + name + ".json");
     const auto tensor = [&](const char* key) { return tests::tensor(golden.tensor(key)); };
@@ -70,8 +82,9 @@ TEST(QkNormReference, MatchesTorchFloat64) {
 TEST(QkNormReference, C1RejectsAGainOfAnotherSize) {
   const auto q = tests::normal({1, 2, 2, 4}, 1), k = tests::normal({1, 2, 1, 4}, 2);
   const auto gain = tests::normal({4}, 3), longer = tests::normal({8}, 4);
-  EXPECT_THROW(qk_norm::forward(q, k, longer, gain, eps), SpecError);
   EXPECT_THROW(qk_norm::forward(q, k, gain, longer, eps), SpecError);
+  EXPECT_THROW(qk_norm::forward(q, k, longer, longer, eps), SpecError);
+  EXPECT_NO_THROW(qk_norm::forward(q, k, longer, gain, eps));  // two query heads and one key head at once
 }
 
 TEST(QkNormReference, C2RejectsQueriesAndKeysOfDifferentTokens) {
@@ -122,29 +135,31 @@ RC_GTEST_PROP(QkNormReference, ExecutesExactlyTheFlopsOfTheSpec, ()) {
   RC_ASSERT(backward == spec::qk_norm::backward_flops(c.shape).vector);
 }
 
-RC_GTEST_PROP(QkNormReference, EveryHeadIsNormalisedOnItsOwn, ()) {
-  // Scaling a head changes no other one; scaling eps with its square leaves the head itself, and 2 rounds
-  // nothing.
+RC_GTEST_PROP(QkNormReference, EveryRowIsNormalisedOnItsOwn, ()) {
+  // Scaling a row, a head or across heads a token's, changes no other one; scaling eps with its square leaves
+  // the row itself, and 2 rounds nothing.
   const Case c = draw_case();
   Case scaled = c;
-  for (Index e = 0; e < c.shape.E; ++e) scaled.q(0, 0, 0, e) *= 2;
+  const Index row = c.q_gain.size();
+  scaled.q.flat().head(row) *= 2;
   const auto before = qk_norm::forward(c.q, c.k, c.q_gain, c.k_gain, eps);
   const auto after = qk_norm::forward(scaled.q, scaled.k, c.q_gain, c.k_gain, eps);
-  const Index rest = c.q.size() - c.shape.E;
+  const Index rest = c.q.size() - row;
   RC_ASSERT((before.q.flat().tail(rest) == after.q.flat().tail(rest)).all());
   RC_ASSERT((before.k.flat() == after.k.flat()).all());
   const auto rescaled = qk_norm::forward(scaled.q, scaled.k, c.q_gain, c.k_gain, 4 * eps);
-  RC_ASSERT((before.q.flat().head(c.shape.E) == rescaled.q.flat().head(c.shape.E)).all());
+  RC_ASSERT((before.q.flat().head(row) == rescaled.q.flat().head(row)).all());
 }
 
 RC_GTEST_PROP(QkNormReference, ScoresAreBoundedByTheGains, ()) {
-  // |q_out| <= sqrt(E) max |q_gain| for every head, whatever q is: what qk_norm is for.
+  // |q_out| <= sqrt(entries of a row) max |q_gain| for every row, whatever q is: what qk_norm is for.
   Case c = draw_case();
   c.q.flat() *= 1e6;
   const auto out = qk_norm::forward(c.q, c.k, c.q_gain, c.k_gain, eps);
-  const double limit = std::sqrt(static_cast<double>(c.shape.E)) * c.q_gain.flat().abs().maxCoeff();
-  for (Index n = 0; n < c.q.size(); n += c.shape.E)
-    RC_ASSERT(out.q.flat().segment(n, c.shape.E).matrix().norm() <= limit * (1 + 1e-12));
+  const Index row = c.q_gain.size();
+  const double limit = std::sqrt(static_cast<double>(row)) * c.q_gain.flat().abs().maxCoeff();
+  for (Index n = 0; n < c.q.size(); n += row)
+    RC_ASSERT(out.q.flat().segment(n, row).matrix().norm() <= limit * (1 + 1e-12));
 }
 
 }  // namespace

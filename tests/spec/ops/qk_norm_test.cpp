@@ -17,6 +17,20 @@ TEST(QkNormSpec, C1RejectsAGainOfAnotherSize) {
   EXPECT_NO_THROW(qk_norm::check(shape, 8, 8, 1e-6));
   EXPECT_THROW(qk_norm::check(shape, 4, 8, 1e-6), SpecError);
   EXPECT_THROW(qk_norm::check(shape, 8, 32, 1e-6), SpecError);
+  EXPECT_THROW(qk_norm::check(shape, 32, 8, 1e-6), SpecError);
+  EXPECT_THROW(qk_norm::check(shape, 16, 32, 1e-6), SpecError);
+}
+
+TEST(QkNormSpec, TheGainsSayWhatIsNormalisedTogether) {
+  EXPECT_FALSE(qk_norm::check(shape, 8, 8, 1e-6).across_heads);
+  const qk_norm::Shape across = qk_norm::check(shape, 4 * 8, 2 * 8, 1e-6);
+  EXPECT_TRUE(across.across_heads);
+  EXPECT_EQ(shape.statistics(), 4 + 2);
+  EXPECT_EQ(across.statistics(), 2);
+  // One query head: only the keys' gain tells.
+  const qk_norm::Shape one_query{.B = 1, .T = 1, .H = 1, .K = 2, .E = 8};
+  EXPECT_FALSE(qk_norm::check(one_query, 8, 8, 1e-6).across_heads);
+  EXPECT_TRUE(qk_norm::check(one_query, 8, 16, 1e-6).across_heads);
 }
 
 TEST(QkNormSpec, C2RejectsQueriesAndKeysOfDifferentTokens) {
@@ -53,6 +67,17 @@ TEST(QkNormSpec, CostsWhatRmsNormCosts) {
   // With rope: 2*3*8 cosines and sines, and in forward 2*3*2 value heads in and out.
   EXPECT_EQ(qk_norm::forward_rope_bytes(shape, 2, 4), Count(2 * (36 + 12) * 8 * 2 + (36 + 16) * 4 + 48 * 4));
   EXPECT_EQ(qk_norm::backward_rope_bytes(shape, 2, 4), Count(3 * 36 * 8 * 2 + (36 + 2 * 16) * 4 + 48 * 4));
+}
+
+TEST(QkNormSpec, CostsAcrossHeadsWhatRmsNormOfLongerRowsCosts) {
+  // 2*3 = 6 rows of 4*8 = 32 query entries and 6 of 2*8 = 16 key entries.
+  const qk_norm::Shape across = qk_norm::check(shape, 32, 16, 1e-6);
+  EXPECT_EQ(qk_norm::forward_flops(across), (Flops{0, 6 * (4 * 32 + 4) + 6 * (4 * 16 + 4)}));
+  EXPECT_EQ(qk_norm::backward_flops(across), (Flops{0, 6 * (11 * 32 + 1) + 6 * (11 * 16 + 1)}));
+  // The same heads, gains of 48 entries, 2 rstd of each token.
+  EXPECT_EQ(qk_norm::forward_bytes(across, 2, 4), Count(2 * 36 * 8 * 2 + (12 + 48) * 4));
+  EXPECT_EQ(qk_norm::backward_bytes(across, 2, 4), Count(3 * 36 * 8 * 2 + (12 + 2 * 48) * 4));
+  EXPECT_EQ(qk_norm::forward_rope_bytes(across, 2, 4), Count(2 * (36 + 12) * 8 * 2 + (12 + 48) * 4 + 48 * 4));
 }
 
 }  // namespace
