@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "reference/model/model.hpp"
 #include "spec/model/inventory.hpp"
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"
@@ -124,6 +125,191 @@ TEST(TrainStepReference, StepsOnOneBatchFitIt) {
     loss.push_back(train_step(state, model, {batch}, {}, 2e-2).cross_entropy);
   EXPECT_NEAR(loss.front(), std::log(static_cast<double>(model.vocab)), 0.7);
   EXPECT_LT(loss.back(), 0.5 * loss.front());
+}
+
+using balancing::Form;
+
+/// A step's parts of the objective, without and with their coefficients.
+Values losses(const StepGradients& step, const balancing::Settings& settings) {
+  const double balance = settings.coefficient * step.balance.balance,
+               router_z = settings.router_z_coefficient * step.balance.router_z;
+  return {{4}, {step.cross_entropy + step.z_loss + balance + router_z, step.z_loss, balance, router_z}};
+}
+
+balancing::Settings draw_settings(std::initializer_list<Form> forms) {
+  const auto index = *rc::gen::inRange<std::size_t>(0, forms.size());
+  return {.form = forms.begin()[index], .coefficient = 0.3, .router_z_coefficient = 0.02};
+}
+
+RC_GTEST_PROP(TrainStepReference, AnySplitOfABatchOfExpertsGivesTheWholeBatch, (std::uint64_t seed)) {
+  const auto model = tests::routed_model(seed);
+  const auto parameters = tests::drawn_parameters(model, seed);
+  const auto documents = *rc::gen::element(Documents::whole, Documents::packed);
+  const auto ignored = *rc::gen::element(Ignored::none, Ignored::some, Ignored::sequences, Ignored::most);
+  const auto batch = tests::tiny_batch(model, *rc::gen::inRange<Index>(1, 7), 5, documents, ignored, seed);
+  const auto settings = draw_settings({Form::global, Form::sequence});
+  auto pieces = tests::micro_batches(batch, *rc::gen::inRange<Index>(1, 4));
+  if (*rc::gen::arbitrary<bool>()) std::reverse(pieces.begin(), pieces.end());
+
+  const auto whole = step_gradients(parameters, model, {batch}, 1e-3, {}, settings);
+  const auto split = step_gradients(parameters, model, pieces, 1e-3, {}, settings);
+  RC_ASSERT(split.balance.counts == whole.balance.counts);
+  ASSAY_RC_CLOSE(losses(split, settings), losses(whole, settings), rounding);
+  ASSAY_RC_CLOSE(joined(split.gradients), joined(whole.gradients), rounding);
+}
+
+/// Each form by its definition, from the choices and probabilities of every token.
+TEST(TrainStepReference, TheBalanceLossIsThatOfItsForm) {
+  for (std::uint64_t seed = 1; seed < 12; ++seed) {
+    const auto model = tests::routed_model(seed);
+    SCOPED_TRACE(tests::describe(model));
+    const auto parameters = tests::drawn_parameters(model, seed);
+    const Index T = 5;
+    const std::vector<Batch> micro_batches{
+        tests::tiny_batch(model, 2, T, Documents::whole, Ignored::some, seed),
+        tests::tiny_batch(model, 1, T, Documents::whole, Ignored::none, seed + 100)};
+    const spec::Experts& e = *model.experts;
+    // Shares and mean probabilities of one layer over sequences [begin, end) of the step's three.
+    const auto of = [&](Index layer, Index begin, Index end) {
+      std::vector<double> f(static_cast<std::size_t>(e.count)), p(f);
+      Index sequence = 0;
+      for (const Batch& micro : micro_batches) {
+        const auto forward = model::forward(parameters, model, micro, {.normalizer = 1, .z_loss = 0});
+        const auto& router = forward.blocks[static_cast<std::size_t>(layer)].experts.router;
+        const auto probabilities = router::probabilities(router.scores, e);
+        for (Index b = 0; b < micro.B; ++b, ++sequence) {
+          if (sequence < begin || sequence >= end) continue;
+          const double tokens = static_cast<double>((end - begin) * T);
+          for (Index n = b * T; n < (b + 1) * T; ++n) {
+            for (Index a = 0; a < e.active; ++a)
+              f[static_cast<std::size_t>(router.chosen[static_cast<std::size_t>(n * e.active + a)])] +=
+                  1 / (tokens * static_cast<double>(e.active));
+            for (Index x = 0; x < e.count; ++x)
+              p[static_cast<std::size_t>(x)] += probabilities(n, x) / tokens;
+          }
+        }
+      }
+      return std::pair(f, p);
+    };
+    const auto switch_loss = [&](const std::vector<double>& f, const std::vector<double>& p) {
+      double sum = 0;
+      for (std::size_t x = 0; x < f.size(); ++x) sum += f[x] * p[x];
+      return static_cast<double>(e.count) * sum;
+    };
+    double global = 0, sequence = 0, micro = 0, hugging_face = 0;
+    for (Index l = 0; l < model.layers; ++l) {
+      if (!model.sparse(l)) continue;
+      const auto loss = [&](Index begin, Index end) {
+        const auto [f, p] = of(l, begin, end);
+        return switch_loss(f, p);
+      };
+      global += loss(0, 3);
+      sequence += (loss(0, 1) + loss(1, 2) + loss(2, 3)) / 3;
+      micro += (2 * loss(0, 2) + loss(2, 3)) / 3;
+    }
+    // Rows of all sparse layers as one list; f counts, so that it sums to A.
+    for (const auto& [begin, end] : {std::pair<Index, Index>(0, 2), std::pair<Index, Index>(2, 3)}) {
+      std::vector<double> f(static_cast<std::size_t>(e.count)), p(f);
+      const auto sparse = static_cast<double>(model.sparse_layers());
+      for (Index l = 0; l < model.layers; ++l) {
+        if (!model.sparse(l)) continue;
+        const auto [of_f, of_p] = of(l, begin, end);
+        for (std::size_t x = 0; x < f.size(); ++x)
+          f[x] += static_cast<double>(e.active) * of_f[x] / sparse, p[x] += of_p[x] / sparse;
+      }
+      hugging_face += static_cast<double>(end - begin) / 3 * switch_loss(f, p);
+    }
+    const auto value = [&](Form form) {
+      return step_gradients(parameters, model, micro_batches, 0, {}, {.form = form}).balance.balance;
+    };
+    ASSAY_EXPECT_CLOSE((Values{{4},
+                               {value(Form::global), value(Form::sequence), value(Form::micro_batch),
+                                value(Form::hugging_face)}}),
+                       (Values{{4}, {global, sequence, micro, hugging_face}}), rounding);
+  }
+}
+
+/// Whether a central difference of the whole objective at every entry of the routers stayed with the choice
+/// at the point itself; a choice that a step changes has no derivative there.
+bool routers_match_central_difference(const balancing::Settings& settings, std::uint64_t seed) {
+  const auto model = tests::routed_model(seed);
+  auto parameters = tests::drawn_parameters(model, seed);
+  const std::vector<Batch> micro_batches{
+      tests::tiny_batch(model, 2, 3, Documents::packed, Ignored::some, seed),
+      tests::tiny_batch(model, 1, 3, Documents::whole, Ignored::none, seed + 1)};
+  const auto step = step_gradients(parameters, model, micro_batches, 1e-2, {}, settings);
+  bool stays = true;
+  for (const auto& parameter : spec::inventory(model).parameters) {
+    if (parameter.role != spec::Role::router) continue;
+    auto& moved = parameters.at(parameter.name);
+    const Tensor<double> original = moved;
+    const auto expected = tests::central_difference(
+        [&](const Tensor<double>& value) {
+          moved = value;
+          const auto now = step_gradients(parameters, model, micro_batches, 1e-2, {}, settings);
+          stays = stays && now.balance.counts == step.balance.counts;
+          return losses(now, settings).data.front();
+        },
+        original, 1e-4);
+    moved = original;
+    if (stays) {
+      EXPECT_TRUE(tests::close(tests::values(step.gradients.at(parameter.name)), expected,
+                               Allowed::relative(1e-7), /*zeros_expected=*/true))
+          << parameter.name << " of " << tests::describe(model);
+    }
+  }
+  return stays;
+}
+
+TEST(TrainStepReference, GradientsHoldTheAuxiliaryLossesOfEveryForm) {
+  for (const Form form : {Form::global, Form::sequence, Form::micro_batch, Form::hugging_face}) {
+    SCOPED_TRACE(to_string(form));
+    const balancing::Settings settings{.form = form, .coefficient = 0.3, .router_z_coefficient = 0.02};
+    int compared = 0;
+    for (std::uint64_t seed = 1; compared < 2; ++seed)
+      compared += routers_match_central_difference(settings, seed) ? 1 : 0;
+  }
+}
+
+TEST(TrainStepReference, RouterBiasesMoveByTheStepsLoadsAlone) {
+  int biased = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    const auto model = tests::routed_model(seed);
+    if (!model.experts->router_bias) continue;
+    ++biased;
+    const auto batch = tests::tiny_batch(model, 4, 5, Documents::whole, Ignored::some, seed);
+    const auto before = drawn_state(model, seed);
+    const auto counts = step_gradients(before.parameters, model, {batch}, 0).balance.counts;
+    for (const double rate : {0.0, 0.125}) {
+      auto state = before;
+      // Two micro-batches, one update; weight decay, clipping and the learning rate do not reach it.
+      train_step(state, model, tests::micro_batches(batch, 2),
+                 {.weight_decay = 0.5, .clip = 1e-3, .balancing = {.bias_rate = rate}}, 0.25);
+      for (const auto& parameter : spec::inventory(model).parameters) {
+        if (parameter.role != spec::Role::router_bias) continue;
+        const auto& now = state.parameters.at(parameter.name);
+        const auto& was = before.parameters.at(parameter.name);
+        const auto& load = counts.at(static_cast<std::size_t>(parameter.block - 1));
+        const Index X = model.experts->count, choices = 20 * model.experts->active;
+        for (Index e = 0; e < X; ++e) {
+          const Index excess = X * load[static_cast<std::size_t>(e)] - choices;
+          EXPECT_EQ(now[e], was[e] + (excess < 0 ? rate : excess > 0 ? -rate : 0));
+        }
+        EXPECT_TRUE((state.moment1.at(parameter.name).flat() == 0.0).all());
+      }
+    }
+  }
+  EXPECT_GT(biased, 3);
+}
+
+TEST(TrainStepReference, ACapacityDropsAndReportsIt) {
+  const auto model = tests::sparse_model(2);
+  const auto batch = tests::tiny_batch(model, 4, 5, Documents::whole, Ignored::none, 2);
+  auto state = drawn_state(model, 2);
+  EXPECT_EQ(train_step(state, model, {batch}, {}, 1e-3).dropped, 0);
+  const auto result = train_step(state, model, {batch}, {.balancing = {.capacity_factor = 0.25}}, 1e-3);
+  EXPECT_GE(result.dropped, model.experts->count > 1 ? 0.5 : 0.7);
+  EXPECT_LT(result.dropped, 1);
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ class Draws {
   std::uint64_t index_ = 0;
 };
 
-constexpr std::uint32_t model_stream = 1, batch_stream = 2, shape_stream = 3, experts_stream = 4;
+constexpr std::uint32_t model_stream = 1, batch_stream = 2, shape_stream = 3, experts_stream = 4,
+                        groups_stream = 5;
 
 spec::ModelSpec corner(const std::string& name, spec::Family family) {
   spec::ModelSpec model;
@@ -121,6 +122,21 @@ spec::ModelSpec sparse_model(std::uint64_t seed) {
   experts.renormalised = draw.one_in(2);
   experts.scaling_factor = draw.one_of({1.0, 2.5});
   model.experts = experts;
+  return model;
+}
+
+spec::ModelSpec routed_model(std::uint64_t seed) {
+  Draws draw(seed, groups_stream);
+  spec::ModelSpec model = sparse_model(seed);
+  model.qk_norm_across_heads = model.qk_norm && draw.one_in(2);
+  spec::Experts& experts = *model.experts;
+  experts.router_bias = draw.one_in(2);
+  if (draw.one_in(2)) {
+    experts.groups = draw.between(2, 3);
+    experts.count = experts.groups * draw.between(2, 3);
+    experts.active_groups = draw.between(1, experts.groups);
+    experts.active = draw.between(1, experts.active_groups * (experts.count / experts.groups));
+  }
   return model;
 }
 

@@ -19,6 +19,10 @@ spec::ModelSpec tiny_model(std::uint64_t seed);
 /// dense layers in between, shared experts, every scoring that the trainer computes.
 spec::ModelSpec sparse_model(std::uint64_t seed);
 
+/// The same with what the reference computes beside that: groups of experts, a router bias, a norm of queries
+/// and keys across heads.
+spec::ModelSpec routed_model(std::uint64_t seed);
+
 /// Named corners that a draw might miss, each with its reason in tiny_models.cpp; every one passes
 /// spec::check.
 std::vector<spec::ModelSpec> corner_models();

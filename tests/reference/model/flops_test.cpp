@@ -8,10 +8,14 @@
 #include "spec/ops/bias.hpp"
 #include "spec/ops/cross_entropy.hpp"
 #include "spec/ops/embedding.hpp"
+#include "spec/ops/grouped_linear.hpp"
 #include "spec/ops/linear.hpp"
+#include "spec/ops/permute.hpp"
 #include "spec/ops/qk_norm.hpp"
 #include "spec/ops/rms_norm.hpp"
 #include "spec/ops/rope.hpp"
+#include "spec/ops/router.hpp"
+#include "spec/ops/shared_expert.hpp"
 #include "spec/ops/swiglu.hpp"
 #include "tests/support/draw.hpp"
 #include "tests/support/model_parameters.hpp"
@@ -26,8 +30,6 @@ struct Passes {
   Flops forward, backward;
   Passes operator+(const Passes& other) const { return {forward + other.forward, backward + other.backward}; }
 };
-
-Flops times(std::int64_t n, const Flops& flops) { return {n * flops.matmul, n * flops.vector}; }
 
 /// n additions in each pass.
 Passes sums(Count forward, Count backward) { return {{0, forward}, {0, backward}}; }
@@ -57,8 +59,12 @@ Passes attention_of(const spec::ModelSpec& m, const Batch& batch) {
 
 Passes qk_norm_of(const spec::ModelSpec& m, const Batch& batch) {
   if (!m.qk_norm) return {};
-  const spec::qk_norm::Shape shape{
-      .B = batch.B, .T = batch.T, .H = m.heads, .K = m.kv_heads, .E = m.head_dim};
+  const spec::qk_norm::Shape shape{.B = batch.B,
+                                   .T = batch.T,
+                                   .H = m.heads,
+                                   .K = m.kv_heads,
+                                   .E = m.head_dim,
+                                   .across_heads = m.qk_norm_across_heads};
   return {spec::qk_norm::forward_flops(shape), spec::qk_norm::backward_flops(shape)};
 }
 
@@ -68,16 +74,48 @@ Passes biases_of(const spec::ModelSpec& m, const Batch& batch) {
   return {spec::bias::forward_flops(shape), spec::bias::backward_flops(shape)};
 }
 
-Passes block_of(const spec::ModelSpec& m, const Batch& batch) {
-  const Index N = batch.B * batch.T, D = m.width, H = m.heads, K = m.kv_heads, E = m.head_dim, F = m.ffn;
-  const spec::swiglu::Shape swiglu{.N = N, .F = F};
+Passes swiglu_of(const spec::ModelSpec& m, Index N, Index F) {
+  const spec::swiglu::Shape shape{.N = N, .F = F};
   const auto activation = spec::swiglu::activation_of(m.mlp);
+  return {spec::swiglu::forward_flops(shape, activation), spec::swiglu::backward_flops(shape, activation)};
+}
+
+Passes grouped_linear(Index R, Index in, Index out, Index X) {
+  const spec::grouped_linear::Shape shape{.R = R, .in = in, .out = out, .X = X};
+  return {spec::grouped_linear::forward_flops(shape), spec::grouped_linear::backward_flops(shape)};
+}
+
+/// A drop-less mixture of experts without auxiliary losses.
+Passes experts_of(const spec::ModelSpec& m, const Batch& batch) {
+  const spec::Experts& e = *m.experts;
+  const Index N = batch.B * batch.T, D = m.width, R = N * e.active;
+  const spec::router::Shape router{.N = N, .D = D};
+  Passes all{spec::router::forward_flops(router, e), spec::router::backward_flops(router, e, {})};
+  all = all + Passes{{}, spec::permute::backward_flops(R, D)} +
+        Passes{spec::permute::unpermute_forward_flops(R, D), spec::permute::unpermute_backward_flops(R, D)};
+  all = all + grouped_linear(R, D, 2 * e.width, e.count) + swiglu_of(m, R, e.width) +
+        grouped_linear(R, e.width, D, e.count);
+  // The router's gradient of x is added to the experts', and so is the shared expert's.
+  all = all + sums(0, Count(N) * D);
+  if (e.shared_width == 0) return all;
+  const spec::shared_expert::Shape shared{.N = N, .D = D, .S = e.shared_width};
+  const auto activation = spec::swiglu::activation_of(m.mlp);
+  return all + sums(0, Count(N) * D) +
+         Passes{spec::shared_expert::forward_flops(shared, activation),
+                spec::shared_expert::backward_flops(shared, activation)};
+}
+
+Passes mlp_of(const spec::ModelSpec& m, const Batch& batch) {
+  const Index N = batch.B * batch.T, D = m.width, F = m.ffn;
+  return linear(N, D, F) + linear(N, D, F) + linear(N, F, D) + swiglu_of(m, N, F);
+}
+
+Passes block_of(const spec::ModelSpec& m, const Batch& batch, bool sparse) {
+  const Index N = batch.B * batch.T, D = m.width, H = m.heads, K = m.kv_heads, E = m.head_dim;
   Passes all = rms_norm(N, D) + linear(N, D, H * E) + linear(N, D, K * E) + linear(N, D, K * E);
   all = all + biases_of(m, batch) + qk_norm_of(m, batch) + rope(batch, H, E) + rope(batch, K, E) +
         attention_of(m, batch) + linear(N, H * E, D);
-  all = all + rms_norm(N, D) + linear(N, D, F) + linear(N, D, F) + linear(N, F, D);
-  all = all + Passes{spec::swiglu::forward_flops(swiglu, activation),
-                     spec::swiglu::backward_flops(swiglu, activation)};
+  all = all + rms_norm(N, D) + (sparse ? experts_of(m, batch) : mlp_of(m, batch));
   // Two residual sums in each pass. q, k and v are one GEMM, gate and up another: no sums of their dx.
   return all + sums(2 * Count(N) * D, 2 * Count(N) * D);
 }
@@ -86,8 +124,8 @@ Passes model_of(const spec::ModelSpec& m, const Batch& batch) {
   const Index N = batch.B * batch.T, D = m.width, V = m.vocab, valid = batch.valid_tokens();
   const spec::embedding::Shape embedding{.N = N, .V = V, .D = D};
   const spec::cross_entropy::Shape loss{.N = N, .V = V};
-  const Passes block = block_of(m, batch);
-  Passes all{times(m.layers, block.forward), times(m.layers, block.backward)};
+  Passes all;
+  for (Index layer = 0; layer < m.layers; ++layer) all = all + block_of(m, batch, m.sparse(layer));
   all = all + rms_norm(N, D) + linear(N, D, V);
   all = all + Passes{spec::embedding::forward_flops(embedding), spec::embedding::backward_flops(embedding)};
   all = all + Passes{spec::cross_entropy::forward_flops(loss, valid),
@@ -96,8 +134,7 @@ Passes model_of(const spec::ModelSpec& m, const Batch& batch) {
   return all + sums(0, m.tied_embeddings ? Count(V) * D : Count(0));
 }
 
-RC_GTEST_PROP(ModelFlopsReference, TheModelExecutesExactlyItsOpsAndTheSumsBetweenThem, (std::uint64_t seed)) {
-  const auto model = tests::tiny_model(seed);
+void expect_the_flops_of_the_ops(const spec::ModelSpec& model, std::uint64_t seed) {
   const auto batch = tests::tiny_batch(model, seed);
   Parameters<Counted> parameters;
   for (const auto& [name, tensor] : tests::drawn_parameters(model, seed))
@@ -113,8 +150,16 @@ RC_GTEST_PROP(ModelFlopsReference, TheModelExecutesExactlyItsOpsAndTheSumsBetwee
   RC_ASSERT(backward == expected.backward.matmul + expected.backward.vector);
 }
 
+RC_GTEST_PROP(ModelFlopsReference, TheModelExecutesExactlyItsOpsAndTheSumsBetweenThem, (std::uint64_t seed)) {
+  expect_the_flops_of_the_ops(tests::tiny_model(seed), seed);
+}
+
+RC_GTEST_PROP(ModelFlopsReference, SoDoesAMixtureOfExperts, (std::uint64_t seed)) {
+  expect_the_flops_of_the_ops(tests::routed_model(seed), seed);
+}
+
 RC_GTEST_PROP(ModelFlopsReference, MatmulFlopsWithoutRecomputeAreTheExactCountOfMfu, (std::uint64_t seed)) {
-  const auto m = tests::tiny_model(seed);
+  const auto m = *rc::gen::arbitrary<bool>() ? tests::tiny_model(seed) : tests::routed_model(seed);
   const auto B = *rc::gen::inRange<Index>(1, 4), T = *rc::gen::inRange<Index>(1, 10);
   const auto batch = tests::tiny_batch(m, B, T, tests::Documents::whole, tests::Ignored::some, seed);
   const auto exact = spec::exact_flops(m, T);

@@ -23,10 +23,31 @@ TEST(Trainable, TakesEveryGatedMlp) {
   EXPECT_NO_THROW(require_trainable(model));
 }
 
+TEST(Trainable, TheReferenceIsAheadOfTheTrainer) {
+  for (const char* name : {"tiny-llama", "qwen2.5-0.5b", "mixtral-8x7b", "qwen3-30b-a3b", "olmoe-1b-7b"})
+    EXPECT_NO_THROW(require_computed(find_model(name))) << name;
+  ModelSpec model = find_model("deepseek-v3");
+  model.latent.reset(), model.rope_scaling.reset(), model.multi_token_layers = 0;
+  EXPECT_NO_THROW(require_computed(model));
+  EXPECT_EQ(untrainable_feature(model), "a correction of router scores");
+  model.norm = Norm::layer_norm;
+  try {
+    require_computed(model);
+    FAIL() << "accepted";
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_STREQ(error.what(),
+                 "model \"deepseek-v3\" has layer_norm, which the reference does not compute; give it a "
+                 "model that spec/model/trainable.cpp lets pass");
+  }
+}
+
 TEST(Trainable, NamesWhatTheTrainerDoesNotCompute) {
   const std::pair<const char*, std::function<void(ModelSpec&)>> features[] = {
-      {"a mixture of experts",
-       [](ModelSpec& m) { m.experts = Experts{.count = 4, .active = 2, .width = 8}; }},
+      {"a correction of router scores",
+       [](ModelSpec& m) { m.experts = Experts{.count = 4, .active = 2, .width = 8, .router_bias = true}; }},
+      {"groups of experts",
+       [](ModelSpec& m) { m.experts = Experts{.count = 4, .active = 2, .width = 8, .groups = 2}; }},
       {"latent attention", [](ModelSpec& m) { m.latent = LatentAttention{}; }},
       {"multi-token prediction", [](ModelSpec& m) { m.multi_token_layers = 1; }},
       {"layer_norm", [](ModelSpec& m) { m.norm = Norm::layer_norm; }},
