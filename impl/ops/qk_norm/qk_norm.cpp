@@ -21,10 +21,13 @@ void check(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_
                        q_gain.numel(), k_gain.numel(), eps);
 }
 
-/// Normalises heads [first, first + count) with the rules of rms_norm.
+/// Heads [first, first + count), normalised with the rules of rms_norm over rows of the gain's entries.
 struct Heads {
   std::int64_t first, count;
-  at::Tensor of(const at::Tensor& tensor) const { return tensor.narrow(2, first, count); }
+  at::Tensor gain;
+  at::Tensor of(const at::Tensor& qkv) const { return qkv.narrow(2, first, count); }
+  at::Tensor rows_of(const at::Tensor& qkv) const { return of(qkv).reshape({-1, gain.numel()}); }
+  std::int64_t rows(std::int64_t E) const { return count * E / gain.numel(); }  ///< of a token
 };
 }  // namespace
 
@@ -64,11 +67,10 @@ Forward forward_rope(const at::Tensor& qkv, const at::Tensor& q_gain, const at::
                      const at::Tensor& positions) {
   Forward out{qkv.clone(), {}};
   std::vector<at::Tensor> rstd;
-  for (const auto& [part, gain] :
-       {std::pair{Heads{0, heads}, q_gain}, std::pair{Heads{heads, kv_heads}, k_gain}}) {
-    const auto normed = rms_norm::aten::forward(part.of(qkv), gain, eps);
-    part.of(out.qkv).copy_(normed.y);
-    rstd.push_back(normed.rstd.view({qkv.size(0), qkv.size(1), part.count}));
+  for (const Heads& part : {Heads{0, heads, q_gain}, Heads{heads, kv_heads, k_gain}}) {
+    const auto normed = rms_norm::aten::forward(part.rows_of(qkv), part.gain, eps);
+    part.of(out.qkv).copy_(normed.y.view_as(part.of(qkv)));
+    rstd.push_back(normed.rstd.view({qkv.size(0), qkv.size(1), part.rows(qkv.size(3))}));
   }
   out.rstd = at::cat(rstd, 2);
   rope::aten::rotate(out.qkv, heads + kv_heads, table, positions, /*inverse=*/false);
@@ -79,14 +81,17 @@ void backward_rope(at::Tensor dqkv, const at::Tensor& qkv, const at::Tensor& q_g
                    const at::Tensor& rstd, std::int64_t heads, std::int64_t kv_heads, at::Tensor dq_gain,
                    at::Tensor dk_gain, const rope::Table& table, const at::Tensor& positions) {
   rope::aten::rotate(dqkv, heads + kv_heads, table, positions, /*inverse=*/true);
-  const auto one = [&](Heads part, const at::Tensor& gain, const at::Tensor& dgain) {
-    const at::Tensor x = part.of(qkv).contiguous();
-    const at::Tensor dx = at::zeros_like(x);
-    rms_norm::aten::backward(part.of(dqkv).contiguous(), x, gain, part.of(rstd).reshape({-1}), dx, dgain);
-    part.of(dqkv).copy_(dx);
+  std::int64_t first_row = 0;
+  const auto one = [&](const Heads& part, const at::Tensor& dgain) {
+    const at::Tensor x = part.rows_of(qkv), dx = at::zeros_like(x);
+    const std::int64_t rows = part.rows(qkv.size(3));
+    rms_norm::aten::backward(part.rows_of(dqkv), x, part.gain, rstd.narrow(2, first_row, rows).reshape({-1}),
+                             dx, dgain);
+    part.of(dqkv).copy_(dx.view_as(part.of(dqkv)));
+    first_row += rows;
   };
-  one({0, heads}, q_gain, dq_gain);
-  one({heads, kv_heads}, k_gain, dk_gain);
+  one({0, heads, q_gain}, dq_gain);
+  one({heads, kv_heads, k_gain}, dk_gain);
 }
 }  // namespace aten
 

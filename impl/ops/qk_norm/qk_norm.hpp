@@ -7,20 +7,20 @@ namespace assay::impl::qk_norm {
 
 struct Forward {
   at::Tensor qkv;   ///< [B, T, H + 2K, E]: q and k heads normalised and turned, v heads as given
-  at::Tensor rstd;  ///< [B, T, H + K], fp32 for bf16, else dtype of qkv
+  at::Tensor rstd;  ///< [B, T, H + K], across heads [B, T, 2]; fp32 for bf16, else dtype of qkv
 };
 
-/// rms_norm over E of every query head (gain q_gain) and key head (gain k_gain), then rope::rotate of both;
-/// on a GPU in one pass over memory, without a rounding between the two.             [spec/ops/qk_norm.md]
-/// Shapes: qkv [B, T, H + 2K, E] contiguous, heads ordered q | k | v; q_gain, k_gain [E] of rstd's dtype;
-/// `heads` = H, `kv_heads` = K; `table`, `positions` as rope::rotate. Errors: SpecError qk_norm_c1..,
-/// rope_c1..
+/// rms_norm of queries (gain q_gain) and keys (gain k_gain), then rope::rotate of both; on a GPU in one pass
+/// over memory, without a rounding between the two.                                  [spec/ops/qk_norm.md]
+/// Shapes: qkv [B, T, H + 2K, E] contiguous, heads ordered q | k | v; q_gain, k_gain of rstd's dtype, [E] for
+/// a norm of every head, [H E] and [K E] for one across heads; `heads` = H, `kv_heads` = K; `table`,
+/// `positions` as rope::rotate. Errors: SpecError qk_norm_c1.., rope_c1..
 Forward forward_rope(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain,
                      std::int64_t heads, std::int64_t kv_heads, double eps, const rope::Table& table,
                      const at::Tensor& positions);
 
-/// Turns dqkv (gradient of forward_rope's qkv) into the gradient of its input, in place; dq_gain, dk_gain [E]
-/// += theirs. `qkv` is the input of forward_rope.
+/// Turns dqkv (gradient of forward_rope's qkv) into the gradient of its input, in place; dq_gain, dk_gain +=
+/// theirs. `qkv` is the input of forward_rope.
 void backward_rope(at::Tensor dqkv, const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain,
                    const at::Tensor& rstd, std::int64_t heads, std::int64_t kv_heads, at::Tensor dq_gain,
                    at::Tensor dk_gain, const rope::Table& table, const at::Tensor& positions);

@@ -14,24 +14,24 @@ using reference::Index;
 
 constexpr double eps = 1e-6;
 
-RC_GTEST_PROP(QkNormImpl, MatchesReferenceOnEveryHead, ()) { parity::qk_norm_matches_reference(at::kCPU); }
+RC_GTEST_PROP(QkNormImpl, MatchesReference, ()) { parity::qk_norm_matches_reference(at::kCPU); }
 
-TEST(QkNormImpl, SameBitsOnAnyNumberOfThreads) {
-  for (auto type : {at::kDouble, at::kFloat, at::kBFloat16}) {
-    const at::Tensor qkv = tests::normal({2, 300, 8, 12}, 1, type),
-                     gain = tests::normal({12}, 2, tests::math_of(type));
-    EXPECT_TRUE(tests::repeatable([&] { return parity::qk_norm_of(qkv, gain, 4, 2); })) << type;
-  }
-}
+TEST(QkNormImpl, SameBitsOnAnyNumberOfThreads) { parity::qk_norm_is_repeatable(at::kCPU, 12); }
 
 TEST(QkNormImpl, ConstraintsAreChecked) {
   const auto table = rope::table({1, 1, 1}, 2, at::kFloat, at::kCPU);
-  const auto forward = [&](reference::Shape shape, Index gains, Index heads, Index kv_heads, double epsilon) {
+  const auto of_gains = [&](reference::Shape shape, Index q, Index k, Index heads, Index kv_heads,
+                            double epsilon) {
     return tests::refusal([&] {
-      qk_norm::forward_rope(at::ones(shape), at::ones({gains}), at::ones({gains}), heads, kv_heads, epsilon,
-                            table, {});
+      qk_norm::forward_rope(at::ones(shape), at::ones({q}), at::ones({k}), heads, kv_heads, epsilon, table,
+                            {});
     });
   };
+  const auto forward = [&](reference::Shape shape, Index gains, Index heads, Index kv_heads, double epsilon) {
+    return of_gains(shape, gains, gains, heads, kv_heads, epsilon);
+  };
+  EXPECT_EQ(of_gains({1, 2, 4, 6}, 12, 6, 2, 1, eps), "accepted");  // across heads
+  EXPECT_EQ(of_gains({1, 2, 4, 6}, 12, 12, 2, 1, eps), "qk_norm_c1");
   EXPECT_EQ(forward({1, 2, 4, 6}, 6, 2, 1, eps), "accepted");
   EXPECT_EQ(forward({1, 2, 4, 6}, 5, 2, 1, eps), "qk_norm_c1");
   EXPECT_EQ(forward({1, 2, 5, 6}, 6, 2, 1, eps), "qk_norm_c2");
