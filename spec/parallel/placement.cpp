@@ -44,6 +44,13 @@ void check_tensor_ranks(const ModelSpec& m, std::int64_t t, std::int64_t tokens)
   require(!m.output_bias && !m.mlp_bias, "placement_c7", [&] {
     return degree() + ": a bias behind the attention's output or in the MLP is not split over ranks yet";
   });
+  // placement_c8
+  require(!m.qk_norm_across_heads, "placement_c8", [&] {
+    return degree() +
+           ": the model normalises queries and keys across all heads (qk_norm_across_heads), of which a "
+           "tensor "
+           "rank holds only its part; the nearest choice is parallel.tensor=1";
+  });
 }
 
 ModelSpec tensor_model(const ModelSpec& model, std::int64_t ranks) {

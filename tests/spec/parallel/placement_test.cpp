@@ -116,6 +116,9 @@ TEST(PlacementSpec, RefusesWhatDoesNotDivide) {
   EXPECT_EQ(label(model, 4, 8), "placement_c5");
   model = example(), model.output_bias = true;
   EXPECT_EQ(label(model, 4, 8), "placement_c7");
+  model = example(), model.qk_norm_across_heads = true;
+  EXPECT_EQ(label(model, 4, 8), "placement_c8");
+  EXPECT_EQ(label(model, 1, 8), "accepted");
   EXPECT_EQ(tests::label_of([] { placements(example(), {4, 4}); }), "placement_c1");
 }
 
