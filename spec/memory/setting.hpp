@@ -13,8 +13,9 @@ namespace assay::spec::memory {
 
 /// Memory that our kernels and libraries take on a GPU beside their results, whatever the shape.
 inline constexpr std::int64_t gemm_workspace = std::int64_t{64} << 20;  ///< of cuBLASLt [B]
-inline constexpr std::int64_t norm_partial_rows = 396;       ///< most rows in which a norm's backward sums
-inline constexpr std::int64_t head_norm_partial_rows = 528;  ///< rows in which that of q and k sums
+inline constexpr std::int64_t norm_partial_rows = 396;        ///< most rows in which a norm's backward sums
+inline constexpr std::int64_t head_norm_partial_rows = 528;   ///< rows in which that of q and k sums
+inline constexpr std::int64_t token_norm_partial_rows = 264;  ///< the same with a norm across heads
 
 /// Whose kernels run. They differ in the memory that they need beside their results.
 enum class Machine { cpu, cuda };

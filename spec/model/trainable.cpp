@@ -109,8 +109,7 @@ constexpr std::tuple computed = {
     of(&ModelSpec::ffn, any_value),
     of(&ModelSpec::tied_embeddings, any_value),
     of(&ModelSpec::qk_norm, any_value),
-    of(&ModelSpec::qk_norm_across_heads,
-       by_reference_alone(only_value(false, "a norm of queries and keys across heads"))),
+    of(&ModelSpec::qk_norm_across_heads, any_value),
     of(&ModelSpec::norm_eps, any_value),
     of(&ModelSpec::rope_theta, any_value),
     of(&ModelSpec::init_std, any_value),
@@ -133,12 +132,11 @@ std::string uncomputed_feature(const ModelSpec& model) {
 void require_trainable(const ModelSpec& model) {
   const std::string feature = untrainable_feature(model);
   if (feature.empty()) return;
-  throw UserError(
-      ExitCode::usage,
-      "model " + quote(model.name) + " cannot be trained: it has " + feature +
-          ", which the trainer does not compute; `assay flops` and `assay audit` take it; train "
-          "a Llama, Mistral, Mixtral, Qwen2, Qwen3 or Qwen3-MoE (norm = \"rms_norm\", mlp = \"swiglu\" or "
-          "\"geglu\"), such as \"tiny-llama\" or \"qwen3-0.6b\"");
+  throw UserError(ExitCode::usage,
+                  "model " + quote(model.name) + " cannot be trained: it has " + feature +
+                      ", which the trainer does not compute; `assay flops` and `assay audit` take it; train "
+                      "a Llama, Mistral, Mixtral, Qwen2, Qwen3, Qwen3-MoE or OLMoE (norm = \"rms_norm\", "
+                      "mlp = \"swiglu\" or \"geglu\"), such as \"tiny-llama\" or \"qwen3-0.6b\"");
 }
 
 void require_computed(const ModelSpec& model) {

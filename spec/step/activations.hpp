@@ -11,7 +11,7 @@ struct BlockActivations {
   typename Ops::Operand normed;       ///< [N, D] value of the first norm
   typename Ops::Tensor rstd;          ///< [N]
   typename Ops::Tensor qkv_raw;       ///< [B, T, H + 2K, E] before qk_norm; undefined without qk_norm
-  typename Ops::Tensor qk_rstd;       ///< [B, T, H + K]; undefined without qk_norm
+  typename Ops::Tensor qk_rstd;       ///< [B, T, H + K], across heads [B, T, 2]; undefined without qk_norm
   typename Ops::Tensor qkv;           ///< [B, T, H + 2K, E] after rope
   typename Ops::Attention attention;  ///< y [B, T, H, E] and lse [B, H, T]
   typename Ops::Operand attended;    ///< [N, H E] attention's y as the output GEMM's weight gradient reads it

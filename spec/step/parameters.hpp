@@ -18,7 +18,7 @@ struct DecoderParameters {
   Vector norm_attention;  ///< [D]
   Matrix qkv;             ///< [(H + 2K) E, D]
   Vector qkv_bias;        ///< [(H + 2K) E]
-  Vector q_norm, k_norm;  ///< [E], of qk_norm
+  Vector q_norm, k_norm;  ///< of qk_norm: [E] both, or across heads [H E] and [K E]
   Matrix output;          ///< [D, H E]
   Vector norm_mlp;        ///< [D]
   Matrix gate_up;         ///< [2F, D]

@@ -25,6 +25,7 @@ inline spec::ModelSpec draw_model() {
   model.context = between(1, 32);
   model.tied_embeddings = *rc::gen::arbitrary<bool>();
   model.qk_norm = *rc::gen::arbitrary<bool>();
+  model.qk_norm_across_heads = model.qk_norm && *rc::gen::arbitrary<bool>();
   model.qkv_bias = *rc::gen::arbitrary<bool>();
   model.mlp = *rc::gen::element(spec::Mlp::swiglu, spec::Mlp::geglu);
   model.family = model.qk_norm    ? spec::Family::qwen3
@@ -89,15 +90,15 @@ inline spec::ModelSpec draw_described_model() {
                                .value_dim = *rc::gen::inRange<std::int64_t>(1, 9)};
     m.head_dim = m.latent->rope_dim + *rc::gen::inRange<std::int64_t>(1, 9);
     m.kv_heads = m.heads;
-    m.qk_norm = m.qkv_bias = m.output_bias = false;
+    m.qk_norm = m.qk_norm_across_heads = m.qkv_bias = m.output_bias = false;
   }
   if (coin()) m.multi_token_layers = *rc::gen::inRange<std::int64_t>(1, 3);
   m.family = *rc::gen::element(Family::llama, Family::qwen2, Family::mixtral, Family::qwen3_moe,
                                Family::deepseek_v3, Family::olmoe);
   const bool gpt2_shape = m.mlp == Mlp::gelu && m.positions == Positions::learned &&
                           m.norm == Norm::layer_norm && !m.experts && m.multi_token_layers == 0;
-  if (gpt2_shape && coin()) m.family = Family::gpt2, m.kv_heads = m.heads, m.qk_norm = false;
-  m.qk_norm_across_heads = m.qk_norm && coin();
+  if (gpt2_shape && coin())
+    m.family = Family::gpt2, m.kv_heads = m.heads, m.qk_norm = m.qk_norm_across_heads = false;
   return m;
 }
 

@@ -57,7 +57,8 @@ inline constexpr std::tuple of_model = {
     line(&ModelSpec::context, "", nothing, [](auto& m) { m.context += 1; }),
     line(&ModelSpec::tied_embeddings, "", tensors | parameters | loss,
          [](auto& m) { m.tied_embeddings = !m.tied_embeddings; }),
-    line(&ModelSpec::qk_norm, "", tensors | parameters | loss, [](auto& m) { m.qk_norm = !m.qk_norm; }),
+    line(&ModelSpec::qk_norm, "", tensors | parameters | loss,
+         [](auto& m) { m.qk_norm = !m.qk_norm, m.qk_norm_across_heads = false; }),
     line(&ModelSpec::norm_eps, "", loss, [](auto& m) { m.norm_eps *= 2; }),
     line(&ModelSpec::rope_theta, "", loss, [](auto& m) { m.rope_theta *= 2; }),
     line(&ModelSpec::rope_scaling, "", loss, [](auto& m) { m.rope_scaling.reset(); }),
@@ -82,8 +83,8 @@ inline constexpr std::tuple of_model = {
     line(&ModelSpec::multi_token_layers, "multi-token prediction", sizes,
          [](auto& m) { m.multi_token_layers = 1; }),
     line(&ModelSpec::window, "", flops | loss, [](auto& m) { m.window = m.window == 5 ? 4 : 5; }),
-    line(&ModelSpec::qk_norm_across_heads, "a norm of queries and keys across heads",
-         tensors | parameters | loss, [](auto& m) { m.qk_norm = m.qk_norm_across_heads = true; })};
+    line(&ModelSpec::qk_norm_across_heads, "", tensors | parameters | loss,
+         [](auto& m) { m.qk_norm = m.qk_norm_across_heads = true; })};
 static_assert(covers(spec::model_fields, of_model), "say what a change of the new field moves");
 
 inline constexpr std::tuple of_scaling = {

@@ -103,6 +103,7 @@ spec::ModelSpec tiny_model(std::uint64_t seed) {
   if (model.qkv_bias && !model.qk_norm) model.family = spec::Family::qwen2;
   if (draw.one_in(3)) model.window = draw.between(1, 8);
   model.mlp = draw.one_in(3) ? spec::Mlp::geglu : spec::Mlp::swiglu;
+  model.qk_norm_across_heads = model.qk_norm && draw.one_in(3);
   return model;
 }
 
@@ -162,6 +163,8 @@ std::vector<spec::ModelSpec> corner_models() {
   add("qwen3-biased", Family::qwen3, [](ModelSpec& m) { m.qkv_bias = true; });
   // The smallest head: one rotated pair.
   add("qwen3-one-pair", Family::qwen3, [](ModelSpec& m) { m.head_dim = 2; });
+  // A row of the queries' norm has more entries than one of the keys'.
+  add("qwen3-normed-across-heads", Family::qwen3, [](ModelSpec& m) { m.qk_norm_across_heads = true; });
   // Nothing is a multiple of anything: catches swapped extents.
   add("llama-odd", Family::llama, [](ModelSpec& m) {
     m.vocab = 17, m.width = 7, m.layers = 3, m.heads = 3, m.kv_heads = 1, m.head_dim = 6, m.ffn = 5;
@@ -181,8 +184,8 @@ std::string describe(const spec::ModelSpec& m) {
   out << m.name << ": " << to_string(m.family) << " V=" << m.vocab << " D=" << m.width << " L=" << m.layers
       << " H=" << m.heads << " K=" << m.kv_heads << " E=" << m.head_dim << " F=" << m.ffn
       << (m.tied_embeddings ? " tied" : " untied") << (m.mlp == spec::Mlp::swiglu ? "" : " geglu")
-      << (m.qkv_bias ? " qkv_bias" : "") << (m.rope_scaling ? " scaled rope" : "")
-      << " init_std=" << m.init_std;
+      << (m.qkv_bias ? " qkv_bias" : "") << (m.qk_norm_across_heads ? " normed across heads" : "")
+      << (m.rope_scaling ? " scaled rope" : "") << " init_std=" << m.init_std;
   if (m.window > 0) out << " window=" << m.window;
   return out.str();
 }

@@ -10,7 +10,6 @@
 #include "spec/ops/cross_entropy.hpp"
 #include "spec/ops/embedding.hpp"
 #include "spec/ops/linear.hpp"
-#include "spec/ops/qk_norm.hpp"
 #include "spec/ops/rms_norm.hpp"
 #include "spec/ops/swiglu.hpp"
 #include "spec/step/paper/rules.hpp"
@@ -531,17 +530,21 @@ Operand PaperOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x
                ReadBy::weight_gradient);
 }
 
+qk_norm::Shape PaperOps::normed(const Vector& q_gain, const Vector& k_gain) const {
+  return qk_norm::check(
+      {.B = B_, .T = T_, .H = s_.model.heads, .K = s_.model.kv_heads, .E = s_.model.head_dim}, q_gain.entries,
+      k_gain.entries, s_.model.norm_eps);
+}
+
 step::QkNormed<PaperOps> PaperOps::qk_norm_rope(const Site& site, const Tensor& qkv, const Vector& q_gain,
                                                 const Vector& k_gain) {
   begin_op(site);
-  match(site, q_gain.entries, k_gain.entries);
-  match(site, qkv.columns(), all_heads_ * q_gain.entries);
-  const qk_norm::Shape shape{
-      .B = B_, .T = T_, .H = s_.model.heads, .K = s_.model.kv_heads, .E = q_gain.entries};
+  match(site, qkv.columns(), all_heads_ * s_.model.head_dim);
+  const qk_norm::Shape shape = normed(q_gain, k_gain);
   record(site, StepPass::forward, qk_norm::forward_flops(shape) + rope::forward_flops(turned()),
          qk_norm::forward_rope_bytes(shape, element_, statistic_));
   Tensor out = value(site, qkv.storage->shape);
-  return {std::move(out), statistic(site, {B_, T_, s_.model.heads + s_.model.kv_heads})};
+  return {std::move(out), statistic(site, {B_, T_, shape.statistics()})};
 }
 
 void PaperOps::qk_norm_rope_backward(const Site& site, Tensor& dqkv, const Tensor& qkv, const Vector& q_gain,
@@ -552,11 +555,13 @@ void PaperOps::qk_norm_rope_backward(const Site& site, Tensor& dqkv, const Tenso
   match(site, dq_gain.entries, q_gain.entries);
   match(site, dk_gain.entries, k_gain.entries);
   match(site, rstd.rows(), B_);
-  const qk_norm::Shape shape{
-      .B = B_, .T = T_, .H = s_.model.heads, .K = s_.model.kv_heads, .E = q_gain.entries};
+  const qk_norm::Shape shape = normed(q_gain, k_gain);
   record(site, StepPass::backward, qk_norm::backward_flops(shape) + rope::backward_flops(turned()),
          qk_norm::backward_rope_bytes(shape, element_, statistic_));
-  norm_scratch(memory::head_norm_partial_rows, s_.model.head_dim);
+  if (shape.across_heads)
+    norm_scratch(memory::token_norm_partial_rows, q_gain.entries + k_gain.entries);
+  else
+    norm_scratch(memory::head_norm_partial_rows, q_gain.entries);
   write(dqkv);
 }
 

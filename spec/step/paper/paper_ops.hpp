@@ -12,6 +12,7 @@
 #include "spec/memory/ledger.hpp"
 #include "spec/memory/setting.hpp"
 #include "spec/ops/attention.hpp"
+#include "spec/ops/qk_norm.hpp"
 #include "spec/ops/rope.hpp"
 #include "spec/parallel/gathered_codes.hpp"
 #include "spec/step/model.hpp"
@@ -289,6 +290,7 @@ class PaperOps {
   Tensor own_ids(std::int64_t count);
   const ExecutedFlops& attention_flops();
   attention::Mask mask() const { return {.documents = documents_, .window = s_.model.window}; }
+  qk_norm::Shape normed(const Vector& q_gain, const Vector& k_gain) const;
   rope::Shape turned() const;  ///< q and k
 
   const memory::Setting& s_;

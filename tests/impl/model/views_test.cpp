@@ -17,6 +17,7 @@ RC_GTEST_PROP(ViewsImpl, GemmsAndWhatIsBesideThemCoverEveryBlockOnce, ()) {
   spec::ModelSpec model = tests::tiny_model(*rc::gen::arbitrary<std::uint32_t>());
   model.tied_embeddings = *rc::gen::arbitrary<bool>();
   model.qk_norm = *rc::gen::arbitrary<bool>();
+  model.qk_norm_across_heads = model.qk_norm && *rc::gen::arbitrary<bool>();
   const spec::Inventory inventory = spec::inventory(model, *rc::gen::element(1, 8, 64));
   const at::Tensor times = at::zeros({inventory.flat_size}, at::kInt);
   for (std::int64_t block = 0; block < inventory.blocks; ++block) {

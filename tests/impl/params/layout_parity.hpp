@@ -37,7 +37,7 @@ struct LayoutCase {
 };
 
 /// The drawn model, with extents that `tensor` ranks may split: fewer KV heads than ranks, as many, or more;
-/// a vocabulary that they need not divide. In FP8, multiples of 16.
+/// a vocabulary that they need not divide; no norm across heads. In FP8, multiples of 16.
 inline spec::ModelSpec case_model(const LayoutCase& c) {
   spec::ModelSpec model = c.experts ? sparse_model(c.seed) : tiny_model(c.seed);
   const auto t = c.tensor, draw = static_cast<std::int64_t>(c.seed);
@@ -55,6 +55,7 @@ inline spec::ModelSpec case_model(const LayoutCase& c) {
   model.ffn = t * (2 + draw % 3);
   model.vocab = c.vocab > 0 ? c.vocab : std::max(model.vocab, t + 1);
   model.context = std::max<std::int64_t>(model.context, 12);
+  model.qk_norm_across_heads = false;
   return model;
 }
 

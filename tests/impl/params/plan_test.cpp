@@ -95,6 +95,7 @@ RC_GTEST_PROP(MemoryPlanImpl, OfATensorRankTheyTakeWhatThePlanSays, ()) {
   drawn.model.kv_heads = *rc::gen::element<std::int64_t>(1, t);
   drawn.model.heads = t * *rc::gen::inRange<std::int64_t>(1, 3);
   drawn.model.ffn = t * *rc::gen::inRange<std::int64_t>(4, 12);
+  drawn.model.qk_norm_across_heads = false;
   drawn.model.context = drawn.setting.sequence_length = 4 * t;
   drawn.setting.model = spec::tensor_model(drawn.model, t);
   drawn.setting.tensor_ranks = t;

@@ -65,7 +65,8 @@ RC_GTEST_PROP(RecomputeImpl, EverySettingGivesTheSameBits, ()) {
 struct Block {
   explicit Block(Recompute recompute, bool qk_norm = true)
       : model(tests::tiny_model(3)),
-        buffers((model.qk_norm = qk_norm, allocate(model, Dtype::f64, at::kCPU))) {
+        buffers((model.qk_norm = qk_norm, model.qk_norm_across_heads = false,
+                 allocate(model, Dtype::f64, at::kCPU))) {
     initialise(buffers, model, 5);
     batch.B = 2, batch.T = 5;
     table = rope::table(std::vector<double>(static_cast<std::size_t>(model.head_dim / 2), 0.5), batch.T,

@@ -45,7 +45,7 @@ TEST(RecipesSpec, EveryRecipeIsTakenAndFitsTheGpuThatItIsFor) {
       ++seen;
     }
   }
-  EXPECT_EQ(seen, 8);
+  EXPECT_EQ(seen, 9);
 }
 
 }  // namespace

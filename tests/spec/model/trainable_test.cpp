@@ -42,6 +42,8 @@ TEST(Trainable, TheReferenceIsAheadOfTheTrainer) {
   }
 }
 
+TEST(Trainable, TakesANormAcrossHeads) { EXPECT_NO_THROW(require_trainable(find_model("olmoe-1b-7b"))); }
+
 TEST(Trainable, NamesWhatTheTrainerDoesNotCompute) {
   const std::pair<const char*, std::function<void(ModelSpec&)>> features[] = {
       {"a correction of router scores",

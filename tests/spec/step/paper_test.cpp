@@ -98,6 +98,17 @@ TEST(PaperSpec, AQkNormsMemoryByHand) {
   EXPECT_EQ(call_of(with, StepOp::qk_norm_rope, 1).before, end + 4 * 6 * 8);  // [N, (H + 2K) E]
 }
 
+/// Across heads two statistics of each of 6 tokens, and rows of (H + K) E = 6 sums on a GPU.
+TEST(PaperSpec, TheMemoryOfAQkNormAcrossHeadsByHand) {
+  Setting setting{.model = small(), .micro = 2, .sequence_length = 3};
+  const Count without = call_of(paper::trace(setting), StepOp::qkv, 1).before;
+  setting.model.qk_norm = setting.model.qk_norm_across_heads = true;
+  EXPECT_EQ(call_of(paper::trace(setting), StepOp::qkv, 1).before, without + 4 * 6 * 2);
+  setting.machine = memory::Machine::cuda;
+  const paper::OpMemory backward = call_of(paper::trace(setting), StepOp::qk_norm_rope, 1);
+  EXPECT_EQ(backward.most, backward.before + 4 * memory::token_norm_partial_rows * 6);
+}
+
 /// On a GPU the head's 5 rows are multiplied as a tile of 128.
 TEST(PaperSpec, AddedRowsOfTheHeadArePadding) {
   const Setting setting{.model = small(),

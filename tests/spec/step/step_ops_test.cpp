@@ -116,6 +116,7 @@ RC_GTEST_PROP(StepOpsSpecProperty, GemmsAddUpToExactFlops, ()) {
   model.vocab = *rc::gen::inRange<std::int64_t>(2, 40);
   model.layers = *rc::gen::inRange<std::int64_t>(1, 5);
   model.qk_norm = *rc::gen::arbitrary<bool>();
+  model.qk_norm_across_heads = model.qk_norm && *rc::gen::arbitrary<bool>();
   const memory::Setting setting{.model = model,
                                 .recompute = *rc::gen::elementOf(all_recomputes),
                                 .micro = *rc::gen::inRange<std::int64_t>(1, 5),

@@ -44,9 +44,9 @@ TEST(TinyModels, DrawsVaryEveryFieldThatTheTrainerComputes) {
     if (!varies) constant.insert(field.name);
   });
   // The context bounds sequences and changes no number; the others do not train (spec/model/trainable.cpp).
-  EXPECT_EQ(constant, (std::set<std::string>{"context", "norm", "positions", "output_bias", "mlp_bias",
-                                             "norm_bias", "experts", "latent_attention", "multi_token_layers",
-                                             "qk_norm_across_heads"}));
+  EXPECT_EQ(constant,
+            (std::set<std::string>{"context", "norm", "positions", "output_bias", "mlp_bias", "norm_bias",
+                                   "experts", "latent_attention", "multi_token_layers"}));
 }
 
 TEST(TinyModels, CornersAreModelsWithNamesOfTheirOwn) {

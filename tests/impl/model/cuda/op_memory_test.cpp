@@ -43,6 +43,12 @@ TEST(OpMemoryCuda, EveryOpFindsAndTakesWhatThePaperSays) {
       tests::compare_op_memory(setting(grouped, recompute), at::Device(at::kCUDA, 0), meter, 4 << 20,
                                /*prepare=*/true);
     }
+  {
+    SCOPED_TRACE("normed across heads");
+    auto across = setting(true, spec::Recompute::norms_swiglu);
+    across.model.qk_norm_across_heads = true;
+    tests::compare_op_memory(across, at::Device(at::kCUDA, 0), meter, 4 << 20, /*prepare=*/true);
+  }
   using spec::quantise::Recipe;
   for (const Recipe recipe : {Recipe::fp8_tensor, Recipe::fp8_block})
     for (const spec::Recompute recompute : spec::all_recomputes)

@@ -40,7 +40,8 @@ TEST(TensorRanksCudaImpl, TrainAsTheReferenceInFp64) {
 /// Wide enough for the fused kernels.
 spec::ModelSpec wide() {
   spec::ModelSpec model = tests::tiny_model(4);
-  model.family = spec::Family::qwen3, model.qk_norm = true, model.qkv_bias = false, model.window = 0;
+  model.family = spec::Family::qwen3, model.qk_norm = true, model.qk_norm_across_heads = false,
+  model.qkv_bias = false, model.window = 0;
   model.vocab = 1001, model.width = 256, model.layers = 2, model.heads = 8, model.kv_heads = 2;
   model.head_dim = 64, model.ffn = 512, model.context = 64, model.tied_embeddings = false;
   model.mlp = spec::Mlp::swiglu, model.init_std = 0.02;
