@@ -94,7 +94,12 @@ constexpr std::tuple scaling_fields = {
     Field("low_freq_factor", &RopeScaling::low_freq_factor, turns_by_llama3),
     Field("high_freq_factor", &RopeScaling::high_freq_factor, turns_by_llama3),
     Field("original_context", &RopeScaling::original_context, always<RopeScaling>),
-    Field("kind", &RopeScaling::kind, never<RopeScaling>)};
+    Field("kind", &RopeScaling::kind, never<RopeScaling>),
+    Field("beta_fast", &RopeScaling::beta_fast, never<RopeScaling>),
+    Field("beta_slow", &RopeScaling::beta_slow, never<RopeScaling>),
+    Field("mscale", &RopeScaling::mscale, never<RopeScaling>),
+    Field("mscale_all_dim", &RopeScaling::mscale_all_dim, never<RopeScaling>),
+    Field("attention_factor", &RopeScaling::attention_factor, never<RopeScaling>)};
 static_assert(lists_every_field<RopeScaling>(scaling_fields), "enter the new field of RopeScaling above");
 
 constexpr std::tuple experts_fields = {Field("count", &Experts::count, always<Experts>),
@@ -115,7 +120,9 @@ constexpr std::tuple latent_fields = {
     Field("query_rank", &LatentAttention::query_rank, always<LatentAttention>),
     Field("key_value_rank", &LatentAttention::key_value_rank, always<LatentAttention>),
     Field("rope_dim", &LatentAttention::rope_dim, always<LatentAttention>),
-    Field("value_dim", &LatentAttention::value_dim, always<LatentAttention>)};
+    Field("value_dim", &LatentAttention::value_dim, always<LatentAttention>),
+    Field("interleaved", &LatentAttention::interleaved, never<LatentAttention>),
+    Field("norm_eps", &LatentAttention::norm_eps, never<LatentAttention>)};
 static_assert(lists_every_field<LatentAttention>(latent_fields),
               "enter the new field of LatentAttention above");
 

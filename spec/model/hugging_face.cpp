@@ -192,6 +192,14 @@ void read_scaling(const Fields& rope, ModelSpec& model) {
     scaling.high_freq_factor = rope.real("high_freq_factor");
   } else if (type == "yarn") {
     scaling.kind = RopeScalingKind::yarn;
+    scaling.beta_fast = rope.real("beta_fast", scaling.beta_fast);
+    scaling.beta_slow = rope.real("beta_slow", scaling.beta_slow);
+    scaling.mscale = rope.real("mscale", 0);
+    scaling.mscale_all_dim = rope.real("mscale_all_dim", 0);
+    scaling.attention_factor = rope.real("attention_factor", 0);
+    if (rope.find("attention_factor") && scaling.attention_factor == 0)
+      rope.refuse("\"attention_factor\" = 0 turns every query and key to zero; leave it out");
+    if (!rope.flag("truncate", true)) rope.refuse("\"truncate\" = false" + std::string(not_in_spec));
   } else {
     rope.refuse("rope_type " + quote(type) + not_in_spec +
                 "; it must be \"default\", \"llama3\" or \"yarn\"");
@@ -257,6 +265,8 @@ void read_latent_attention(const Fields& fields, ModelSpec& model) {
   latent.key_value_rank = fields.integer("kv_lora_rank");
   latent.rope_dim = fields.integer("qk_rope_head_dim");
   latent.value_dim = fields.integer("v_head_dim");
+  // As in transformers, null is false.
+  latent.interleaved = fields.flag("rope_interleave", !fields.has("rope_interleave"));
   const std::int64_t plain = fields.integer("qk_nope_head_dim"), most = std::int64_t{1} << 31;
   if (plain < 1 || plain >= most || latent.rope_dim >= most)
     fields.refuse("\"qk_nope_head_dim\" = " + std::to_string(plain) + " must be at least 1 and below 2^31");
@@ -419,7 +429,12 @@ constexpr std::tuple scaling_config_keys = {
     of(&RopeScaling::factor, ConfigKey{nullptr, "factor"}),
     of(&RopeScaling::low_freq_factor, ConfigKey{nullptr, "low_freq_factor"}),
     of(&RopeScaling::high_freq_factor, ConfigKey{nullptr, "high_freq_factor"}),
-    of(&RopeScaling::original_context, by_family)};  // its own key, else the context
+    of(&RopeScaling::original_context, by_family),  // its own key, else the context
+    of(&RopeScaling::beta_fast, ConfigKey{nullptr, "beta_fast"}),
+    of(&RopeScaling::beta_slow, ConfigKey{nullptr, "beta_slow"}),
+    of(&RopeScaling::mscale, ConfigKey{nullptr, "mscale"}),
+    of(&RopeScaling::mscale_all_dim, ConfigKey{nullptr, "mscale_all_dim"}),
+    of(&RopeScaling::attention_factor, ConfigKey{nullptr, "attention_factor"})};
 static_assert(covers(scaling_fields, scaling_config_keys), "read the new field from config.json");
 
 constexpr std::tuple experts_config_keys = {
@@ -441,7 +456,9 @@ constexpr std::tuple latent_config_keys = {
     of(&LatentAttention::query_rank, ConfigKey{nullptr, "q_lora_rank"}),
     of(&LatentAttention::key_value_rank, ConfigKey{nullptr, "kv_lora_rank"}),
     of(&LatentAttention::rope_dim, ConfigKey{nullptr, "qk_rope_head_dim"}),
-    of(&LatentAttention::value_dim, ConfigKey{nullptr, "v_head_dim"})};
+    of(&LatentAttention::value_dim, ConfigKey{nullptr, "v_head_dim"}),
+    of(&LatentAttention::interleaved, ConfigKey{nullptr, "rope_interleave"}),
+    of(&LatentAttention::norm_eps, by_family)};  // 1e-6, in no key
 static_assert(covers(latent_fields, latent_config_keys), "read the new field from config.json");
 
 /// The key of the field that `check` calls `prefix` + its name; null: no such field, or none of one name.

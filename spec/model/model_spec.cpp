@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "spec/error.hpp"
+#include "spec/ops/rope.hpp"
 
 namespace assay::spec {
 
@@ -43,16 +44,11 @@ void check_rope(const ModelSpec& m) {
   require(positive(m.rope_theta), "model_c5", [&] { return "rope_theta=" + std::to_string(m.rope_theta); });
   if (!m.rope_scaling) return;
   const RopeScaling& s = *m.rope_scaling;
+  const std::string fault = s.original_context > extent_limit
+                                ? "original_context=" + std::to_string(s.original_context)
+                                : rope::fault_of(s, m.rope_dim(), m.rope_theta);
   // model_c6
-  require(std::isfinite(s.factor) && s.factor >= 1 && positive(s.low_freq_factor) &&
-              positive(s.high_freq_factor) && s.low_freq_factor < s.high_freq_factor &&
-              s.original_context >= 1 && s.original_context <= extent_limit,
-          "model_c6", [&] {
-            return "rope_scaling factor=" + std::to_string(s.factor) +
-                   ", low_freq_factor=" + std::to_string(s.low_freq_factor) +
-                   ", high_freq_factor=" + std::to_string(s.high_freq_factor) +
-                   ", original_context=" + std::to_string(s.original_context);
-          });
+  require(fault.empty(), "model_c6", [&] { return "rope_scaling " + fault; });
 }
 
 void check_combination(const ModelSpec& m) {
@@ -125,6 +121,9 @@ void check_latent(const ModelSpec& m) {
                                Extent{"latent_attention.value_dim", a.value_dim, 1, extent_limit}})
     // model_c14
     require(extent.holds(), "model_c14", [&] { return extent.text(); });
+  // model_c14
+  require(positive(a.norm_eps), "model_c14",
+          [&] { return "latent_attention.norm_eps=" + std::to_string(a.norm_eps); });
   // model_c14
   require(a.rope_dim % 2 == 0 && m.kv_heads == m.heads && !m.qk_norm && !m.qkv_bias && !m.output_bias &&
               m.positions == Positions::rope,

@@ -24,8 +24,8 @@ std::string_view to_string(Positions positions);  ///< "rope"
 
 bool gated(Mlp mlp);  ///< whether a gate projection stands beside up
 
-/// llama3: spec/ops/rope.md. yarn: Peng et al., arXiv:2309.00071, as DeepSeek-V3 and long Qwens; named only,
-/// since no count depends on it and nothing here computes it.
+/// Meta's of Llama 3.1; yarn: Peng et al., arXiv:2309.00071, as DeepSeek-V3 and long Qwens
+/// (spec/ops/rope.md).
 enum class RopeScalingKind { llama3, yarn };
 std::string_view to_string(RopeScalingKind kind);  ///< "llama3"
 
@@ -37,13 +37,20 @@ std::vector<Choice> choices() {
   return all;
 }
 
-/// Frequency scaling of rotary embeddings. `original_context` in tokens.
+/// Frequency scaling of rotary embeddings. `original_context` in tokens. A kind reads its own fields and
+/// those of both.
 struct RopeScaling {
   double factor = 1;
   double low_freq_factor = 1;   ///< of llama3
   double high_freq_factor = 4;  ///< of llama3
   std::int64_t original_context = 8192;
   RopeScalingKind kind = RopeScalingKind::llama3;
+  double beta_fast =
+      32;                ///< of yarn: pairs that turn more often in the original context keep their frequency
+  double beta_slow = 1;  ///< of yarn: pairs that turn less often are slowed by the whole factor
+  double mscale = 0;     ///< of yarn: growth of the attention factor with log(factor); 0: not stated
+  double mscale_all_dim = 0;    ///< of yarn: the same for all entries of a latent head; 0: not stated
+  double attention_factor = 0;  ///< of yarn: of cosines and sines; 0: follows from factor and the two mscales
   bool operator==(const RopeScaling&) const = default;
 };
 
@@ -76,6 +83,8 @@ struct LatentAttention {
   std::int64_t key_value_rank = 0;  ///< [Ckv] width of the compressed keys and values
   std::int64_t rope_dim = 0;        ///< [R] entries of a query or key head that are turned; even, below E
   std::int64_t value_dim = 0;       ///< [W] entries of a value head
+  bool interleaved = true;  ///< turned entries are paired (2i, 2i + 1), as published; false: (i, i + R/2)
+  double norm_eps = 1e-6;   ///< of the norms of compressed values, whatever the model's norm_eps
   bool operator==(const LatentAttention&) const = default;
 };
 
@@ -114,6 +123,8 @@ struct ModelSpec {
 
   /// Entries of a value head: W with latent attention, else E.
   std::int64_t value_dim() const { return latent ? latent->value_dim : head_dim; }
+  /// Entries of a query or key head that rope turns: R with latent attention, else E.
+  std::int64_t rope_dim() const { return latent ? latent->rope_dim : head_dim; }
   bool sparse(std::int64_t layer) const;  ///< whether layer l (from 0) has experts
   std::int64_t sparse_layers() const;     ///< layers with experts, of L
 

@@ -52,8 +52,15 @@ constexpr std::tuple computed_scaling = {
        [](RopeScalingKind kind) {
          return kind == RopeScalingKind::llama3 ? "" : "rope scaling of kind " + std::string(to_string(kind));
        }),
-    of(&RopeScaling::factor, any_value), of(&RopeScaling::low_freq_factor, any_value),
-    of(&RopeScaling::high_freq_factor, any_value), of(&RopeScaling::original_context, any_value)};
+    of(&RopeScaling::factor, any_value),
+    of(&RopeScaling::low_freq_factor, any_value),
+    of(&RopeScaling::high_freq_factor, any_value),
+    of(&RopeScaling::original_context, any_value),
+    of(&RopeScaling::beta_fast, no_effect),
+    of(&RopeScaling::beta_slow, no_effect),  // yarn's alone
+    of(&RopeScaling::mscale, no_effect),
+    of(&RopeScaling::mscale_all_dim, no_effect),
+    of(&RopeScaling::attention_factor, no_effect)};
 static_assert(covers(scaling_fields, computed_scaling), "say what the trainer computes of the new field");
 
 constexpr auto scaling_computed = [](const std::optional<RopeScaling>& given, Computer by) {

@@ -40,9 +40,10 @@ void check_documents(const Shape& shape, Documents documents) {
 
 void check(const Shape& shape, const Mask& mask) {
   // attention_c5
-  require(shape.E >= 1 && shape.H >= 1 && shape.B >= 0 && shape.T >= 0, "attention_c5", [&] {
+  require(shape.E >= 1 && shape.H >= 1 && shape.B >= 0 && shape.T >= 0 && shape.W >= 0, "attention_c5", [&] {
     return "B=" + std::to_string(shape.B) + ", T=" + std::to_string(shape.T) +
-           ", H=" + std::to_string(shape.H) + ", E=" + std::to_string(shape.E);
+           ", H=" + std::to_string(shape.H) + ", E=" + std::to_string(shape.E) +
+           (shape.W ? ", W=" + std::to_string(shape.W) : "");
   });
   // attention_c2
   require(shape.K >= 1 && shape.H % shape.K == 0, "attention_c2", [&] {
@@ -83,16 +84,16 @@ Count visible_pairs(const Shape& s, const Mask& mask) {
   return pairs;
 }
 
-// Per pair: scores and y in matmul; scale, - max, exp, sum. Per row: E divisions, log, + max.
+// Per pair: scores and y in matmul; scale, - max, exp, sum. Per row: W divisions, log, + max.
 Flops forward_flops(const Shape& s, const Mask& mask) {
   const Count pairs = s.H * visible_pairs(s, mask), rows = Count(s.B) * s.T * s.H;
-  return {4 * pairs * s.E, 4 * pairs + rows * (Count(s.E) + 2)};
+  return {2 * pairs * (Count(s.E) + s.value_dim()), 4 * pairs + rows * (Count(s.value_dim()) + 2)};
 }
 
 // Per pair: dp, dv, dq, dk in matmul; dp - delta, * p, * scale. Per row: delta.
 Flops backward_flops(const Shape& s, const Mask& mask) {
   const Count pairs = s.H * visible_pairs(s, mask), rows = Count(s.B) * s.T * s.H;
-  return {8 * pairs * s.E, 3 * pairs + 2 * rows * s.E};
+  return {4 * pairs * (Count(s.E) + s.value_dim()), 3 * pairs + 2 * rows * s.value_dim()};
 }
 
 Flops recomputed_flops(const Shape& s, const Mask& mask) {
@@ -102,12 +103,14 @@ Flops recomputed_flops(const Shape& s, const Mask& mask) {
 
 Count forward_bytes(const Shape& s, std::int64_t element, std::int64_t statistic) {
   const Count tokens = Count(s.B) * s.T;
-  return tokens * (2 * Count(s.H) + 2 * Count(s.K)) * s.E * element + tokens * s.H * statistic;
+  const Count heads = Count(s.H) + s.K, width = Count(s.E) + s.value_dim();  // q, k of E, y, v of W
+  return tokens * heads * width * element + tokens * s.H * statistic;
 }
 
 Count backward_bytes(const Shape& s, std::int64_t element, std::int64_t statistic) {
   const Count tokens = Count(s.B) * s.T;
-  return tokens * (4 * Count(s.H) + 4 * Count(s.K)) * s.E * element + tokens * s.H * statistic;
+  const Count heads = Count(s.H) + s.K, width = Count(s.E) + s.value_dim();
+  return 2 * tokens * heads * width * element + tokens * s.H * statistic;
 }
 
 }  // namespace assay::spec::attention

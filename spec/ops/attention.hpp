@@ -14,7 +14,9 @@ struct Shape {
   std::int64_t T = 0;  ///< tokens of a sequence
   std::int64_t H = 0;  ///< query heads
   std::int64_t K = 0;  ///< key/value heads, divides H
-  std::int64_t E = 0;  ///< entries of a head
+  std::int64_t E = 0;  ///< entries of a query and key head
+  std::int64_t W = 0;  ///< entries of a value head; 0: E
+  std::int64_t value_dim() const { return W > 0 ? W : E; }
 };
 
 /// Document numbers of B*T tokens, row-major and never decreasing within a sequence; empty: one document per
@@ -31,7 +33,7 @@ struct Mask {
 inline std::int64_t window_within(std::int64_t window, std::int64_t T) { return window < T ? window : 0; }
 
 /// Errors: SpecError attention_c2 (K does not divide H), attention_c3 (documents neither empty nor B*T),
-/// attention_c4 (documents decrease within a sequence), attention_c5 (E < 1, H < 1, or B or T negative),
+/// attention_c4 (documents decrease within a sequence), attention_c5 (E < 1, H < 1, or B, T or W negative),
 /// attention_c6 (window negative).
 void check(const Shape& shape, const Mask& mask);
 /// `extents` of the tensor called `name` against the expected ones. Errors: SpecError attention_c1.
@@ -47,9 +49,9 @@ Count document_pairs(std::int64_t n, std::int64_t window);
 /// The same of all documents of all sequences.
 Count visible_pairs(const Shape& shape, const Mask& mask);
 
-/// FLOPs of the model, for MFU. With P = visible_pairs: matmul 4*H*E*P, vector 4*H*P + B*T*H*(E + 2).
+/// FLOPs of the model, for MFU. With P = visible_pairs: matmul 2*H*(E + W)*P, vector 4*H*P + B*T*H*(W + 2).
 Flops forward_flops(const Shape& shape, const Mask& mask);
-/// FLOPs of the model, for MFU: matmul 8*H*E*P (twice forward), vector 3*H*P + 2*B*T*H*E.
+/// FLOPs of the model, for MFU: matmul 4*H*(E + W)*P (twice forward), vector 3*H*P + 2*B*T*H*W.
 Flops backward_flops(const Shape& shape, const Mask& mask);
 /// What backward executes beyond backward_flops, scores and probabilities again: matmul 2*H*E*P, vector
 /// 3*H*P.

@@ -81,13 +81,22 @@ inline spec::ModelSpec draw_described_model() {
   m.qkv_bias = coin(), m.output_bias = coin(), m.mlp_bias = coin();
   if (m.positions == Positions::learned) m.rope_scaling.reset();
   if (m.rope_scaling && coin())
-    m.rope_scaling = {.factor = 4, .original_context = 16, .kind = RopeScalingKind::yarn};
+    m.rope_scaling = {.factor = 4,
+                      .original_context = 16,
+                      .kind = RopeScalingKind::yarn,
+                      .beta_fast = *rc::gen::element(32.0, 16.0),
+                      .beta_slow = *rc::gen::element(1.0, 2.0),
+                      .mscale = *rc::gen::element(0.0, 0.7),
+                      .mscale_all_dim = *rc::gen::element(0.0, 1.0),
+                      .attention_factor = *rc::gen::element(0.0, 1.5)};
   if (coin()) m.experts = draw_experts(m.layers);
   if (m.positions == Positions::rope && coin()) {
     m.latent = LatentAttention{.query_rank = *rc::gen::inRange<std::int64_t>(0, 9),
                                .key_value_rank = *rc::gen::inRange<std::int64_t>(1, 9),
                                .rope_dim = 2 * *rc::gen::inRange<std::int64_t>(1, 4),
-                               .value_dim = *rc::gen::inRange<std::int64_t>(1, 9)};
+                               .value_dim = *rc::gen::inRange<std::int64_t>(1, 9),
+                               .interleaved = coin(),
+                               .norm_eps = *rc::gen::element(1e-6, 1e-5)};
     m.head_dim = m.latent->rope_dim + *rc::gen::inRange<std::int64_t>(1, 9);
     m.kv_heads = m.heads;
     m.qk_norm = m.qk_norm_across_heads = m.qkv_bias = m.output_bias = false;

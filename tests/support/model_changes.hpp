@@ -93,7 +93,13 @@ inline constexpr std::tuple of_scaling = {
     line(&RopeScaling::high_freq_factor, "", loss, [](auto& s) { s.high_freq_factor = 8; }),
     line(&RopeScaling::original_context, "", loss, [](auto& s) { s.original_context *= 2; }),
     line(&RopeScaling::kind, "rope scaling of kind yarn", nothing,
-         [](auto& s) { s.kind = RopeScalingKind::yarn; })};
+         [](auto& s) { s.kind = RopeScalingKind::yarn; }),
+    // Fields of yarn, which a model scaled by llama3 does not read.
+    line(&RopeScaling::beta_fast, "", nothing, [](auto& s) { s.beta_fast = 16; }),
+    line(&RopeScaling::beta_slow, "", nothing, [](auto& s) { s.beta_slow = 2; }),
+    line(&RopeScaling::mscale, "", nothing, [](auto& s) { s.mscale = 1; }),
+    line(&RopeScaling::mscale_all_dim, "", nothing, [](auto& s) { s.mscale_all_dim = 1; }),
+    line(&RopeScaling::attention_factor, "", nothing, [](auto& s) { s.attention_factor = 2; })};
 static_assert(covers(spec::scaling_fields, of_scaling), "say what a change of the new field moves");
 
 inline constexpr std::tuple of_experts = {
@@ -118,7 +124,9 @@ inline constexpr std::tuple of_latent = {
     line(&LatentAttention::query_rank, "latent attention", sizes, [](auto& a) { a.query_rank += 1; }),
     line(&LatentAttention::key_value_rank, "latent attention", sizes, [](auto& a) { a.key_value_rank += 1; }),
     line(&LatentAttention::rope_dim, "latent attention", sizes, [](auto& a) { a.rope_dim += 2; }),
-    line(&LatentAttention::value_dim, "latent attention", sizes, [](auto& a) { a.value_dim += 1; })};
+    line(&LatentAttention::value_dim, "latent attention", sizes, [](auto& a) { a.value_dim += 1; }),
+    line(&LatentAttention::interleaved, "latent attention", nothing, [](auto& a) { a.interleaved = false; }),
+    line(&LatentAttention::norm_eps, "latent attention", nothing, [](auto& a) { a.norm_eps *= 2; })};
 static_assert(covers(spec::latent_fields, of_latent), "say what a change of the new field moves");
 
 }  // namespace changes

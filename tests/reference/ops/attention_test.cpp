@@ -22,11 +22,12 @@ using tests::values;
 const double u = unit_roundoff(Dtype::f64);
 
 /// One case: every head ratio, one token, one head, odd sizes; documents of one token and none at all;
-/// windows of one token, of some, of all and none.
+/// windows of one token, of some, of all and none; value heads as wide as key heads, wider and narrower.
 struct Case {
   spec::attention::Shape shape;
   Ids documents;
   Index window;
+  double factor;
   Tensor<double> q, k, v, dy;
   spec::attention::Mask mask() const { return {documents, window}; }
 };
@@ -43,19 +44,20 @@ Case draw_case(Index most_tokens = 6) {
   const Index B = *rc::gen::inRange(1, 3), T = *rc::gen::inRange<Index>(1, most_tokens + 1);
   const Index K = *rc::gen::inRange(1, 4), H = K * *rc::gen::inRange(1, 4), E = *rc::gen::inRange(1, 6);
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
-  const Index window = *rc::gen::inRange<Index>(0, T + 2);
-  return {{.B = B, .T = T, .H = H, .K = K, .E = E},
+  const Index window = *rc::gen::inRange<Index>(0, T + 2), W = *rc::gen::inRange<Index>(1, 7);
+  return {{.B = B, .T = T, .H = H, .K = K, .E = E, .W = W},
           draw_documents(B, T),
           window,
+          *rc::gen::element(1.0, 1.75),
           tests::normal({B, T, H, E}, seed),
           tests::normal({B, T, K, E}, seed + 1),
-          tests::normal({B, T, K, E}, seed + 2),
-          tests::normal({B, T, H, E}, seed + 3)};
+          tests::normal({B, T, K, W}, seed + 2),
+          tests::normal({B, T, H, W}, seed + 3)};
 }
 
 attention::Backward<double> gradient_of(const Case& c) {
-  const auto out = attention::forward(c.q, c.k, c.v, c.mask());
-  return attention::backward(c.dy, c.q, c.k, c.v, out, c.mask());
+  const auto out = attention::forward(c.q, c.k, c.v, c.mask(), c.factor);
+  return attention::backward(c.dy, c.q, c.k, c.v, out, c.mask(), c.factor);
 }
 
 /// Entries [begin, end) of axis 1.
@@ -192,7 +194,7 @@ RC_GTEST_PROP(AttentionReference, BackwardMatchesCentralDifference, ()) {
   const Case c = draw_case(4);
   const auto gradient = gradient_of(c);
   const auto loss = [&](const auto& q, const auto& k, const auto& v) {
-    return tests::dot(c.dy, attention::forward(q, k, v, c.mask()).y);
+    return tests::dot(c.dy, attention::forward(q, k, v, c.mask(), c.factor).y);
   };
   const auto by_q = [&](const auto& moved) { return loss(moved, c.k, c.v); };
   const auto by_k = [&](const auto& moved) { return loss(c.q, moved, c.v); };
@@ -217,8 +219,9 @@ RC_GTEST_PROP(AttentionReference, ExecutesExactlyTheFlopsOfTheSpec, ()) {
   const auto q = tests::counted(c.q), k = tests::counted(c.k), v = tests::counted(c.v),
              dy = tests::counted(c.dy);
   attention::Forward<Counted> out;
-  const Count forward = tests::operations_of([&] { out = attention::forward(q, k, v, c.mask()); });
-  const Count backward = tests::operations_of([&] { attention::backward(dy, q, k, v, out, c.mask()); });
+  const Count forward = tests::operations_of([&] { out = attention::forward(q, k, v, c.mask(), c.factor); });
+  const Count backward =
+      tests::operations_of([&] { attention::backward(dy, q, k, v, out, c.mask(), c.factor); });
   const Flops model = spec::attention::forward_flops(c.shape, c.mask());
   const Flops executed = spec::attention::backward_flops(c.shape, c.mask()) +
                          spec::attention::recomputed_flops(c.shape, c.mask());
@@ -226,14 +229,22 @@ RC_GTEST_PROP(AttentionReference, ExecutesExactlyTheFlopsOfTheSpec, ()) {
   RC_ASSERT(backward == executed.matmul + executed.vector);
 }
 
+RC_GTEST_PROP(AttentionReference, TheFactorScalesTheScores, ()) {
+  // Twice the factor is twice the queries: a power of two rounds nothing.
+  Case c = draw_case();
+  const auto before = attention::forward(c.q, c.k, c.v, c.mask(), 2 * c.factor);
+  c.q.flat() *= 2;
+  const auto after = attention::forward(c.q, c.k, c.v, c.mask(), c.factor);
+  RC_ASSERT((before.y.flat() == after.y.flat()).all());
+  RC_ASSERT((before.lse.flat() == after.lse.flat()).all());
+}
+
 RC_GTEST_PROP(AttentionReference, ChangingALaterTokenChangesNoEarlierOutput, ()) {
   const Case c = draw_case();
   const Index changed = *rc::gen::inRange<Index>(0, c.shape.T);
   Case moved = c;
-  for (Index e = 0; e < c.shape.E; ++e) {
-    moved.k(0, changed, 0, e) += 1;
-    moved.v(0, changed, 0, e) -= 1;
-  }
+  for (Index e = 0; e < c.shape.E; ++e) moved.k(0, changed, 0, e) += 1;
+  for (Index w = 0; w < c.shape.W; ++w) moved.v(0, changed, 0, w) -= 1;
   const auto before = attention::forward(c.q, c.k, c.v, c.mask());
   const auto after = attention::forward(moved.q, moved.k, moved.v, c.mask());
   RC_ASSERT((tokens(before.y, 0, changed).flat() == tokens(after.y, 0, changed).flat()).all());
@@ -246,23 +257,26 @@ RC_GTEST_PROP(AttentionReference, DocumentsAreIndependentOfEachOther, ()) {
   Case c = draw_case();
   const Index T = c.shape.T + 1, cut = *rc::gen::inRange<Index>(1, T), B = c.shape.B;
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
-  c.q = tests::normal({B, T, c.shape.H, c.shape.E}, seed), c.dy = tests::normal(c.q.shape(), seed + 1);
-  c.k = tests::normal({B, T, c.shape.K, c.shape.E}, seed + 2), c.v = tests::normal(c.k.shape(), seed + 3);
+  c.q = tests::normal({B, T, c.shape.H, c.shape.E}, seed);
+  c.dy = tests::normal({B, T, c.shape.H, c.shape.W}, seed + 1);
+  c.k = tests::normal({B, T, c.shape.K, c.shape.E}, seed + 2);
+  c.v = tests::normal({B, T, c.shape.K, c.shape.W}, seed + 3);
   c.documents.clear();
   for (Index n = 0; n < B * T; ++n) c.documents.push_back(n % T < cut ? 4 : 9);
-  const auto y = attention::forward(c.q, c.k, c.v, c.mask()).y;
+  const auto y = attention::forward(c.q, c.k, c.v, c.mask(), c.factor).y;
   const auto packed = gradient_of(c);
   for (const auto& [begin, end] : {std::pair{Index{0}, cut}, std::pair{cut, T}}) {
     const Case alone{c.shape,
                      {},
                      c.window,
+                     c.factor,
                      tokens(c.q, begin, end),
                      tokens(c.k, begin, end),
                      tokens(c.v, begin, end),
                      tokens(c.dy, begin, end)};
-    RC_ASSERT(
-        (attention::forward(alone.q, alone.k, alone.v, alone.mask()).y.flat() == tokens(y, begin, end).flat())
-            .all());
+    RC_ASSERT((attention::forward(alone.q, alone.k, alone.v, alone.mask(), c.factor).y.flat() ==
+               tokens(y, begin, end).flat())
+                  .all());
     const auto gradient = gradient_of(alone);
     RC_ASSERT((gradient.dq.flat() == tokens(packed.dq, begin, end).flat()).all());
     RC_ASSERT((gradient.dk.flat() == tokens(packed.dk, begin, end).flat()).all());
@@ -276,7 +290,7 @@ RC_GTEST_PROP(AttentionReference, ProbabilitiesOfEveryRowSumToOne, ()) {
   Case c = draw_case();
   c.v.flat().setOnes();
   c.dy.flat().setOnes();
-  const auto y = attention::forward(c.q, c.k, c.v, c.mask()).y;
+  const auto y = attention::forward(c.q, c.k, c.v, c.mask(), c.factor).y;
   RC_ASSERT((y.flat() == 1).all());  // the same sum above and below the division
   const double rows = static_cast<double>(y.size()), T = static_cast<double>(c.shape.T);
   // A recomputed probability exp(score - lse) has, in units of u, with |score| <= S and at most T tokens: in
@@ -284,8 +298,8 @@ RC_GTEST_PROP(AttentionReference, ProbabilitiesOfEveryRowSumToOne, ()) {
   // subtraction 2 S + log T and exp 2. The computed scores are the same on both sides, so their own errors
   // cancel. Up to `rows` probabilities meet in an entry of dv, and fewer than `rows` entries in the sum over
   // them.
-  const double S =
-      c.q.flat().abs().maxCoeff() * c.k.flat().abs().maxCoeff() * std::sqrt(static_cast<double>(c.shape.E));
+  const double S = c.factor * c.q.flat().abs().maxCoeff() * c.k.flat().abs().maxCoeff() *
+                   std::sqrt(static_cast<double>(c.shape.E));
   RC_ASSERT(std::abs(gradient_of(c).dv.flat().sum() - rows) <=
             rows * gamma(2 * rows + T + 3 + 4 * std::log(T) + 5 * S, u));
 }
@@ -308,11 +322,11 @@ RC_GTEST_PROP(AttentionReference, GroupedHeadsEqualRepeatedKeys, ()) {
   const Case c = draw_case();
   const Index group = c.shape.H / c.shape.K;
   const auto repeat = [&](const Tensor<double>& x) {
-    Tensor<double> all(c.q.shape());
+    Tensor<double> all({c.shape.B, c.shape.T, c.shape.H, x.extent(3)});
     for (Index b = 0; b < c.shape.B; ++b)
       for (Index t = 0; t < c.shape.T; ++t)
         for (Index h = 0; h < c.shape.H; ++h)
-          for (Index e = 0; e < c.shape.E; ++e) all(b, t, h, e) = x(b, t, h / group, e);
+          for (Index e = 0; e < x.extent(3); ++e) all(b, t, h, e) = x(b, t, h / group, e);
     return all;
   };
   const auto grouped = attention::forward(c.q, c.k, c.v, c.mask());

@@ -5,24 +5,31 @@
 #include <rapidcheck/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <numbers>
-#include <optional>
 
 #include "spec/ops/rope.hpp"
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"
 #include "tests/support/golden.hpp"
+#include "tests/support/golden_rope.hpp"
 #include "tests/support/gradient_check.hpp"
 
 namespace assay::reference::rope_test {
 namespace {
 
 using spec::rope::inverse_frequencies;
+using spec::rope::Pairs;
 using tests::Allowed;
 using tests::values;
 
 const double u = unit_roundoff(Dtype::f64);
+
+spec::rope::Form draw_form() {
+  return {.pairs = *rc::gen::element(Pairs::halves, Pairs::neighbours),
+          .factor = *rc::gen::element(1.0, 0.75, 1.25)};
+}
 
 Ids draw_positions(Index count, std::int64_t below) {
   return *rc::gen::container<Ids>(static_cast<std::size_t>(count), rc::gen::inRange<std::int64_t>(0, below));
@@ -34,28 +41,36 @@ TEST(RopeReference, GivesTheSpecExample) {
   const std::vector<double> quarter(2, std::numbers::pi / 4);
   ASSAY_EXPECT_CLOSE(values(rope::forward(Tensor<double>({1, 1, 1, 4}, {1, 2, 3, 4}), {2}, quarter)),
                      (tests::Values{{1, 1, 1, 4}, {-3, -4, 1, 2}}), Allowed::relative(gamma(2, u)));
+  ASSAY_EXPECT_CLOSE(values(rope::forward(Tensor<double>({1, 1, 1, 4}, {1, 2, 3, 4}), {2}, quarter,
+                                          {.pairs = Pairs::neighbours})),
+                     (tests::Values{{1, 1, 1, 4}, {-2, 1, -4, 3}}), Allowed::relative(gamma(2, u)));
 }
 
 TEST(RopeReference, MatchesMpmathAndTorchFloat64) {
-  for (const char* name : {"plain", "positions_restart", "llama3_scaling", "llama3_small_context"}) {
+  for (const char* name :
+       {"plain", "positions_restart", "llama3_scaling", "llama3_small_context", "interleaved",
+        "interleaved_yarn_deepseek", "interleaved_yarn_unequal_mscales", "yarn_qwen", "yarn_stated_factor"}) {
     SCOPED_TRACE(name);
     const auto golden = tests::load_golden(std::string("ops/rope/") + name + ".json");
     const auto x = tests::tensor(golden.tensor("x")), dy = tests::tensor(golden.tensor("dy"));
-    std::optional<spec::RopeScaling> scaling;
-    if (golden.scalars.count("factor"))
-      scaling = {.factor = golden.scalar("factor"),
-                 .low_freq_factor = golden.scalar("low_freq_factor"),
-                 .high_freq_factor = golden.scalar("high_freq_factor"),
-                 .original_context = static_cast<std::int64_t>(golden.scalar("original_context"))};
+    const auto scaling = tests::rope_scaling(golden);
+    const spec::rope::Form form{
+        .pairs = golden.scalars.contains("interleaved") ? Pairs::neighbours : Pairs::halves,
+        .factor = spec::rope::attention_factor(scaling)};
+    ASSAY_EXPECT_CLOSE(
+        (tests::Values{{1}, {form.factor}}),
+        (tests::Values{{1},
+                       {golden.scalars.contains("cosine_factor") ? golden.scalar("cosine_factor") : 1.0}}),
+        Allowed::relative(1e-14));
     const auto frequencies = inverse_frequencies(x.extent(3), golden.scalar("theta"), scaling);
     const Ids positions = golden.ids("positions");
     const tests::Values expected = golden.tensor("inverse_frequency");
     std::vector<double> bound;  // of each frequency: they span decades
     for (double frequency : expected.data) bound.push_back(1e-14 * frequency);
     ASSAY_EXPECT_CLOSE((tests::Values{expected.shape, frequencies}), expected, Allowed::elementwise(bound));
-    ASSAY_EXPECT_CLOSE(values(rope::forward(x, positions, frequencies)), golden.tensor("y"),
+    ASSAY_EXPECT_CLOSE(values(rope::forward(x, positions, frequencies, form)), golden.tensor("y"),
                        Allowed::relative(1e-10));
-    ASSAY_EXPECT_CLOSE(values(rope::backward(dy, positions, frequencies)), golden.tensor("dx"),
+    ASSAY_EXPECT_CLOSE(values(rope::backward(dy, positions, frequencies, form)), golden.tensor("dx"),
                        Allowed::relative(1e-10));
   }
 }
@@ -87,10 +102,11 @@ RC_GTEST_PROP(RopeReference, BackwardMatchesCentralDifference, ()) {
   const auto frequencies =
       inverse_frequencies(E, 1e4, spec::RopeScaling{.factor = 8, .original_context = 64});
   const Ids positions = draw_positions(B * T, 200);
+  const auto form = draw_form();
   const auto by_x = [&](const auto& moved) {
-    return tests::dot(dy, rope::forward(moved, positions, frequencies));
+    return tests::dot(dy, rope::forward(moved, positions, frequencies, form));
   };
-  ASSAY_RC_CLOSE(values(rope::backward(dy, positions, frequencies)), tests::central_difference(by_x, x),
+  ASSAY_RC_CLOSE(values(rope::backward(dy, positions, frequencies, form)), tests::central_difference(by_x, x),
                  Allowed::relative(1e-7));
 }
 
@@ -101,10 +117,46 @@ RC_GTEST_PROP(RopeReference, ExecutesExactlyTheFlopsOfTheSpec, ()) {
   const auto frequencies = inverse_frequencies(E, 1e4, {});
   const Ids positions = draw_positions(B * T, 10);
   const spec::rope::Shape shape{.B = B, .T = T, .H = H, .E = E};
-  RC_ASSERT(tests::operations_of([&] { rope::forward(x, positions, frequencies); }) ==
+  const auto form = draw_form();
+  RC_ASSERT(tests::operations_of([&] { rope::forward(x, positions, frequencies, form); }) ==
             spec::rope::forward_flops(shape).vector);
-  RC_ASSERT(tests::operations_of([&] { rope::backward(x, positions, frequencies); }) ==
+  RC_ASSERT(tests::operations_of([&] { rope::backward(x, positions, frequencies, form); }) ==
             spec::rope::backward_flops(shape).vector);
+}
+
+RC_GTEST_PROP(RopeReference, NeighboursAreAComplexNumberThatIsMultiplied, ()) {
+  const Index T = *rc::gen::inRange(1, 4), H = *rc::gen::inRange(1, 4), E = 2 * *rc::gen::inRange(1, 5);
+  const auto x = tests::normal({1, T, H, E}, *rc::gen::arbitrary<std::uint64_t>());
+  const Ids positions = draw_positions(T, 1000);
+  const auto frequencies = inverse_frequencies(E, 1e4, {});
+  const double factor = *rc::gen::element(1.0, 1.25);
+  const auto y = rope::forward(x, positions, frequencies, {.pairs = Pairs::neighbours, .factor = factor});
+  tests::Values expected{x.shape(), {}};
+  for (Index n = 0; n < x.size(); n += 2) {
+    const double angle = static_cast<double>(positions[static_cast<std::size_t>(n / (H * E))]) *
+                         frequencies[static_cast<std::size_t>(n % E / 2)];
+    const std::complex<double> turned =
+        std::complex<double>(x[n], x[n + 1]) * std::exp(std::complex<double>(std::log(factor), angle));
+    expected.data.push_back(turned.real());
+    expected.data.push_back(turned.imag());
+  }
+  // In units of u, of a pair's norm times the factor, which is at most sqrt(2) times the largest entry: the
+  // cosine, the sine and their product with the factor 3 on either side, the logarithm and its exponential 2
+  // + 2 there, the product and the sum sqrt(2) gamma_2 on both: under 16, times sqrt(2).
+  ASSAY_RC_CLOSE(values(y), expected, Allowed::relative(gamma(23, u)));
+}
+
+RC_GTEST_PROP(RopeReference, PairsAreTheSameInEitherOrderOfEntries, ()) {
+  const Index E = 2 * *rc::gen::inRange(1, 9);
+  const auto x = tests::normal({1, 1, 1, E}, *rc::gen::arbitrary<std::uint64_t>());
+  Tensor<double> apart(x.shape());
+  for (Index e = 0; e < E / 2; ++e) apart[e] = x[2 * e], apart[e + E / 2] = x[2 * e + 1];
+  const Ids position = draw_positions(1, 1000);
+  const auto frequencies = inverse_frequencies(E, 1e4, {});
+  const auto halves = rope::forward(apart, position, frequencies),
+             neighbours = rope::forward(x, position, frequencies, {.pairs = Pairs::neighbours});
+  for (Index e = 0; e < E / 2; ++e)
+    RC_ASSERT((halves[e] == neighbours[2 * e] && halves[e + E / 2] == neighbours[2 * e + 1]));
 }
 
 RC_GTEST_PROP(RopeReference, PreservesTheNormOfEveryPair, ()) {

@@ -106,7 +106,7 @@ TEST(ModelFields, DrawnModelsVaryEveryField) {
     differing(experts, now.experts, "experts.", seen);
     differing(latent, now.latent, "latent_attention.", seen);
   }
-  EXPECT_EQ(seen.size(), 28u + 5 + 12 + 4);
+  EXPECT_EQ(seen.size(), 28u + 10 + 12 + 6);
   for (const auto& [field, varies] : seen) EXPECT_TRUE(varies) << field << " is never drawn (draw_model.hpp)";
 }
 

@@ -394,6 +394,11 @@ TEST(HuggingFace, ReadsVariantsOfAFamily) {
   config["q_lora_rank"] = nullptr;
   config.erase("num_nextn_predict_layers");
   EXPECT_EQ(read(config).latent->query_rank, 0);
+  EXPECT_TRUE(read(config).latent->interleaved);  // the key is missing
+  config["rope_interleave"] = false;
+  EXPECT_FALSE(read(config).latent->interleaved);
+  config["rope_interleave"] = nullptr;
+  EXPECT_FALSE(read(config).latent->interleaved);
   EXPECT_EQ(read(config).multi_token_layers, 0);
   config.erase("q_lora_rank");
   EXPECT_NE(error_of(config).find("\"q_lora_rank\" is missing"), std::string::npos) << error_of(config);
@@ -404,8 +409,26 @@ TEST(HuggingFace, ReadsVariantsOfAFamily) {
 
   config = qwen3_0_6b();
   config["rope_scaling"] = {{"type", "yarn"}, {"factor", 4.0}};
-  EXPECT_EQ(read(config).rope_scaling->kind, RopeScalingKind::yarn);
-  EXPECT_EQ(read(config).rope_scaling->original_context, 40960);
+  EXPECT_EQ(read(config).rope_scaling,
+            (RopeScaling{.factor = 4, .original_context = 40960, .kind = RopeScalingKind::yarn}));
+  config["rope_scaling"] = {{"type", "yarn"},          {"factor", 4.0},
+                            {"beta_fast", 16},         {"beta_slow", 2},
+                            {"mscale", 0.5},           {"mscale_all_dim", 0.7},
+                            {"attention_factor", 1.5}, {"original_max_position_embeddings", 64}};
+  EXPECT_EQ(read(config).rope_scaling, (RopeScaling{.factor = 4,
+                                                    .original_context = 64,
+                                                    .kind = RopeScalingKind::yarn,
+                                                    .beta_fast = 16,
+                                                    .beta_slow = 2,
+                                                    .mscale = 0.5,
+                                                    .mscale_all_dim = 0.7,
+                                                    .attention_factor = 1.5}));
+  config["rope_scaling"]["truncate"] = false;
+  EXPECT_NE(error_of(config).find("\"truncate\" = false is not supported"), std::string::npos)
+      << error_of(config);
+  config["rope_scaling"]["truncate"] = true;
+  config["rope_scaling"]["attention_factor"] = 0;
+  EXPECT_NE(error_of(config).find("\"attention_factor\" = 0"), std::string::npos) << error_of(config);
 }
 
 TEST(HuggingFace, AcceptsAWindowSizeThatIsNotInUse) {

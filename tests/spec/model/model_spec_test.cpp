@@ -147,6 +147,24 @@ TEST(ModelSpec, C6RejectsImpossibleRopeScaling) {
   refuse_scaling([](RopeScaling& s) { s.low_freq_factor = 0; });
   refuse_scaling([](RopeScaling& s) { s.high_freq_factor = std::numeric_limits<double>::quiet_NaN(); });
   refuse_scaling([](RopeScaling& s) { s.original_context = 0; });
+  refuse_scaling([](RopeScaling& s) { s.original_context = std::int64_t{1} << 31; });
+
+  model.rope_scaling = RopeScaling{.factor = 8, .kind = RopeScalingKind::yarn};
+  EXPECT_NO_THROW(check(model));
+  const auto refuse_yarn = [&](const std::function<void(RopeScaling&)>& change) {
+    refuse_scaling([&](RopeScaling& s) {
+      s.kind = RopeScalingKind::yarn;
+      change(s);
+    });
+  };
+  refuse_yarn([](RopeScaling& s) { s.factor = 0.5; });
+  refuse_yarn([](RopeScaling& s) { s.beta_slow = 0; });
+  refuse_yarn([](RopeScaling& s) { s.beta_fast = 1; });
+  refuse_yarn([](RopeScaling& s) { s.beta_fast = std::numeric_limits<double>::infinity(); });
+  refuse_yarn([](RopeScaling& s) { s.mscale = -1; });
+  refuse_yarn([](RopeScaling& s) { s.mscale_all_dim = std::numeric_limits<double>::quiet_NaN(); });
+  refuse_yarn([](RopeScaling& s) { s.attention_factor = -1; });
+  refuse_yarn([](RopeScaling& s) { s.original_context = 1; });  // its range ends before the first pair
 }
 
 TEST(ModelSpec, C7RejectsAnInitStdThatIsNotPositive) {
@@ -269,6 +287,7 @@ TEST(ModelSpec, C14RejectsImpossibleLatentAttention) {
   refuse([](ModelSpec& m) { m.latent->rope_dim = 7; });
   refuse([](ModelSpec& m) { m.latent->rope_dim = 32; });
   refuse([](ModelSpec& m) { m.latent->value_dim = 0; });
+  refuse([](ModelSpec& m) { m.latent->norm_eps = 0; });
   refuse([](ModelSpec& m) { m.kv_heads = 2; });
   refuse([](ModelSpec& m) { m.qk_norm = true; });
   refuse([](ModelSpec& m) { m.qkv_bias = true; });

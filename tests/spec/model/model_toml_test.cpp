@@ -99,7 +99,11 @@ TEST(ModelToml, ReadsWhatALlamaDoesNotHave) {
   EXPECT_EQ(deepseek.experts, (Experts{256, 8, 2048, 2048, 3, 1, true, Scoring::sigmoid, true, 8, 4, 2.5}));
   EXPECT_EQ(deepseek.latent, (LatentAttention{1536, 512, 64, 128}));
   EXPECT_EQ(deepseek.multi_token_layers, 1);
-  EXPECT_EQ(deepseek.rope_scaling->kind, RopeScalingKind::yarn);
+  EXPECT_EQ(deepseek.rope_scaling, (RopeScaling{.factor = 40,
+                                                .original_context = 4096,
+                                                .kind = RopeScalingKind::yarn,
+                                                .mscale = 1,
+                                                .mscale_all_dim = 1}));
   const ModelSpec gpt2 = find_model("gpt2");
   EXPECT_TRUE(gpt2.norm == Norm::layer_norm && gpt2.mlp == Mlp::gelu && gpt2.positions == Positions::learned);
   EXPECT_TRUE(gpt2.qkv_bias && gpt2.output_bias && gpt2.mlp_bias && gpt2.norm_bias);

@@ -77,6 +77,22 @@ TEST(AttentionSpec, BackwardOfTheModelIsTwiceForwardInMatmul) {
   EXPECT_EQ(attention::recomputed_flops(shape, {}).matmul, Count(480));
 }
 
+TEST(AttentionSpec, ValueHeadsMayHaveAnotherWidth) {
+  attention::Shape narrow = shape;
+  narrow.W = 2;
+  EXPECT_EQ(narrow.value_dim(), 2);
+  EXPECT_EQ(shape.value_dim(), 5);
+  // 2*H*(E + W)*P = 2*4*7*12 and twice that; the scores again have E. Rows: 24.
+  EXPECT_EQ(attention::forward_flops(narrow, {}), (Flops{672, 4 * 48 + 24 * 4}));
+  EXPECT_EQ(attention::backward_flops(narrow, {}), (Flops{1344, 3 * 48 + 2 * 24 * 2}));
+  EXPECT_EQ(attention::recomputed_flops(narrow, {}).matmul, Count(480));
+  // q of 120, k of 60, y of 48 and v of 24 entries.
+  EXPECT_EQ(attention::forward_bytes(narrow, 2, 4), Count(252 * 2 + 24 * 4));
+  EXPECT_EQ(attention::backward_bytes(narrow, 2, 4), Count(2 * 252 * 2 + 24 * 4));
+  narrow.W = -1;
+  EXPECT_THROW(attention::check(narrow, {}), SpecError);
+}
+
 TEST(AttentionSpec, CountsBytesOfEveryTensorOnce) {
   // q, y of 120 and k, v of 60 entries in bf16; 24 lse in fp32.
   EXPECT_EQ(attention::forward_bytes(shape, 2, 4), Count(816));

@@ -16,6 +16,7 @@ namespace {
 using Ids = std::vector<std::int64_t>;
 
 const rope::Shape shape{.B = 1, .T = 2, .H = 3, .E = 4};
+const RopeScaling yarn{.factor = 4, .original_context = 4096, .kind = RopeScalingKind::yarn};
 const RopeScaling llama31{.factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_context = 8192};
 
 TEST(RopeSpec, C1RejectsHeadsThatHaveNoPairs) {
@@ -50,6 +51,13 @@ TEST(RopeSpec, C4RejectsAScalingOutsideItsDomain) {
   flat.low_freq_factor = 0;
   empty.original_context = 0;
   for (const RopeScaling& scaling : {growing, crossed, flat, empty})
+    EXPECT_THROW(rope::inverse_frequencies(4, 1e4, scaling), SpecError);
+  EXPECT_NO_THROW(rope::inverse_frequencies(4, 1e4, yarn));
+  EXPECT_THROW(rope::inverse_frequencies(4, 1, yarn), SpecError);  // no pair is slower than another
+  RopeScaling slow = yarn, crossing = yarn;
+  slow.beta_slow = 0;
+  crossing.beta_fast = 0.5;
+  for (const RopeScaling& scaling : {slow, crossing})
     EXPECT_THROW(rope::inverse_frequencies(4, 1e4, scaling), SpecError);
 }
 
@@ -90,6 +98,65 @@ RC_GTEST_PROP(RopeSpec, ScalingOnlySlowsAndByAtMostItsFactor, ()) {
     RC_ASSERT(scaled[e] <= plain[e] * rounding && scaled[e] * scaling.factor * rounding >= plain[e]);
     RC_ASSERT((e == 0 || scaled[e] < scaled[e - 1]));  // faster pairs stay faster
   }
+}
+
+TEST(RopeSpec, YarnGivesTheSpecExample) {
+  const auto frequencies = rope::inverse_frequencies(8, 1e4, yarn);
+  const double expected[] = {1, 0.1, 0.00625, 0.00025};
+  for (std::size_t e = 0; e < 4; ++e) EXPECT_DOUBLE_EQ(frequencies[e], expected[e]) << e;
+  EXPECT_DOUBLE_EQ(rope::attention_factor(yarn), 1 + 0.1 * std::log(4));
+}
+
+TEST(RopeSpec, YarnSlowsEveryPairBehindARangeOfNone) {
+  // An original context of 4 tokens, in which no pair makes a whole turn: first = last = 0.
+  const auto plain = rope::inverse_frequencies(8, 1e4, {});
+  RopeScaling scaling = yarn;
+  scaling.original_context = 4;
+  const auto scaled = rope::inverse_frequencies(8, 1e4, scaling);
+  EXPECT_EQ(scaled[0], plain[0]);
+  for (std::size_t e = 1; e < 4; ++e) EXPECT_EQ(scaled[e], plain[e] / 4) << e;
+}
+
+TEST(RopeSpec, C4RejectsAYarnWhoseRangeMissesThePairs) {
+  // 10^6 tokens under theta 10: even the slowest pair turns more than beta_fast times. Two tokens: the range
+  // of 64 entries ends four pairs before the first one.
+  RopeScaling scaling = yarn;
+  scaling.original_context = 1000000;
+  EXPECT_THROW(rope::inverse_frequencies(8, 10, scaling), SpecError);
+  scaling.original_context = 2;
+  EXPECT_NO_THROW(rope::inverse_frequencies(8, 1e4, scaling));
+  EXPECT_THROW(rope::inverse_frequencies(64, 1e4, scaling), SpecError);
+}
+
+TEST(RopeSpec, TheAttentionFactorFollowsFromWhatYarnStates) {
+  RopeScaling scaling = yarn;
+  const double grown = 0.1 * std::log(4);
+  scaling.mscale = 0.5;  // alone it is not read, as in transformers
+  EXPECT_DOUBLE_EQ(rope::attention_factor(scaling), 1 + grown);
+  scaling.mscale_all_dim = 0.7;
+  EXPECT_DOUBLE_EQ(rope::attention_factor(scaling), (1 + 0.5 * grown) / (1 + 0.7 * grown));
+  scaling.mscale = 0;
+  EXPECT_DOUBLE_EQ(rope::attention_factor(scaling), 1 + grown);
+  scaling.attention_factor = 1.25;
+  EXPECT_EQ(rope::attention_factor(scaling), 1.25);
+  scaling.kind = RopeScalingKind::llama3;
+  EXPECT_EQ(rope::attention_factor(scaling), 1);
+  EXPECT_EQ(rope::attention_factor({}), 1);
+}
+
+TEST(RopeSpec, AModelSaysWhatItTurnsAndHow) {
+  ModelSpec model = find_model("tiny-llama");
+  EXPECT_EQ(rope::inverse_frequencies(model).size(), 16u);
+  EXPECT_EQ(rope::form_of(model).pairs, rope::Pairs::halves);
+  EXPECT_EQ(rope::form_of(model).factor, 1);
+  model = find_model("deepseek-v3");
+  EXPECT_EQ(rope::inverse_frequencies(model), rope::inverse_frequencies(64, 1e4, model.rope_scaling));
+  EXPECT_EQ(rope::form_of(model).pairs, rope::Pairs::neighbours);
+  EXPECT_EQ(rope::form_of(model).factor, 1);  // both mscales are 1
+  model.latent->interleaved = false;
+  model.rope_scaling->attention_factor = 2;
+  EXPECT_EQ(rope::form_of(model).pairs, rope::Pairs::halves);
+  EXPECT_EQ(rope::form_of(model).factor, 2);
 }
 
 TEST(RopeSpec, CountsBytesOfEveryTensorOnce) {
