@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch.nn import functional as F
-from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
+from transformers import DeepseekV3Config, DeepseekV3ForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
 from transformers import MixtralConfig, MixtralForCausalLM, OlmoeConfig, OlmoeForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM
 from safetensors.torch import load_file
+from transformers.models.deepseek_v3 import modeling_deepseek_v3
 from transformers.models.llama import modeling_llama
 from transformers.models.mistral import modeling_mistral
 from transformers.models.mixtral import modeling_mixtral
@@ -27,14 +28,15 @@ from transformers.utils import logging
 
 from .golden_file import Golden, tool_versions
 from .inputs import Draw
-from .ops.rope import inverse_frequencies
+from .ops.rope import inverse_frequencies, yarn_attention_factor
 
 logging.disable_progress_bar()
 IGNORE = -100
 FAMILIES = {"llama": (LlamaConfig, LlamaForCausalLM), "qwen2": (Qwen2Config, Qwen2ForCausalLM),
             "qwen3": (Qwen3Config, Qwen3ForCausalLM), "mistral": (MistralConfig, MistralForCausalLM),
             "mixtral": (MixtralConfig, MixtralForCausalLM), "qwen3_moe": (Qwen3MoeConfig, Qwen3MoeForCausalLM),
-            "olmoe": (OlmoeConfig, OlmoeForCausalLM)}
+            "olmoe": (OlmoeConfig, OlmoeForCausalLM),
+            "deepseek_v3": (DeepseekV3Config, DeepseekV3ForCausalLM)}
 EQUATIONS = {
     "llama": "Touvron et al., LLaMA, arXiv:2302.13971, and Llama 3, arXiv:2407.21783, as transformers' LlamaForCausalLM",
     "qwen2": "Qwen2 Technical Report, arXiv:2407.10671, as transformers' Qwen2ForCausalLM",
@@ -43,6 +45,7 @@ EQUATIONS = {
     "mixtral": "Jiang et al., Mixtral of Experts, arXiv:2401.04088, as transformers' MixtralForCausalLM",
     "qwen3_moe": "Qwen3 Technical Report, arXiv:2505.09388, as transformers' Qwen3MoeForCausalLM",
     "olmoe": "Muennighoff et al., OLMoE, arXiv:2409.02060, as transformers' OlmoeForCausalLM",
+    "deepseek_v3": "DeepSeek-V3 Technical Report, arXiv:2412.19437, section 2.1, as transformers' DeepseekV3ForCausalLM",
 }
 NOTE = "transformers with RMSNorm, rotary angles and attention softmax evaluated in float64 by override"
 
@@ -54,14 +57,16 @@ def rms_norm_f64(self, hidden_states):
 @torch.no_grad()
 def rotary_f64(self, x, position_ids):
     rope = self.config.rope_parameters
-    scaling = None
-    if rope["rope_type"] == "llama3":
+    scaling, factor = None, 1.0
+    if rope["rope_type"] != "default":
         scaling = dict(rope, original_context=rope["original_max_position_embeddings"])
+    if rope["rope_type"] == "yarn":
+        factor = float(yarn_attention_factor(scaling))
     head_dim = getattr(self.config, "head_dim", None) or self.config.hidden_size // self.config.num_attention_heads
     frequencies = torch.tensor([float(f) for f in inverse_frequencies(head_dim, rope["rope_theta"], scaling)],
                                dtype=torch.float64)
     angles = position_ids[..., None].double() * torch.cat((frequencies, frequencies))
-    return angles.cos(), angles.sin()
+    return angles.cos() * factor, angles.sin() * factor
 
 
 def eager_attention_f64(module, query, key, value, attention_mask, scaling, **_):
@@ -94,10 +99,12 @@ class Float64:
         (modeling_qwen2.Qwen2RMSNorm, "forward", rms_norm_f64),
         (modeling_qwen3.Qwen3RMSNorm, "forward", rms_norm_f64),
         (modeling_mistral.MistralRMSNorm, "forward", rms_norm_f64),
+        (modeling_deepseek_v3.DeepseekV3RMSNorm, "forward", rms_norm_f64),
         (modeling_llama.LlamaRotaryEmbedding, "forward", rotary_f64),
         (modeling_qwen2.Qwen2RotaryEmbedding, "forward", rotary_f64),
         (modeling_qwen3.Qwen3RotaryEmbedding, "forward", rotary_f64),
         (modeling_mistral.MistralRotaryEmbedding, "forward", rotary_f64),
+        (modeling_deepseek_v3.DeepseekV3RotaryEmbedding, "forward", rotary_f64),
         (modeling_llama, "eager_attention_forward", eager_attention_f64),
         (modeling_qwen2, "eager_attention_forward", eager_attention_f64),
         (modeling_qwen3, "eager_attention_forward", eager_attention_f64),
@@ -117,6 +124,7 @@ class Float64:
         (modeling_mixtral, "load_balancing_loss_func", balance_loss_f64),
         (modeling_qwen3_moe, "load_balancing_loss_func", balance_loss_f64),
         (modeling_olmoe, "load_balancing_loss_func", balance_loss_f64),
+        (modeling_deepseek_v3, "eager_attention_forward", eager_attention_f64),
     ]
 
     def __enter__(self):
@@ -141,9 +149,16 @@ class Model(Golden):
         return path
 
 
-def build(family, draw, V, D, L, H, K, E, F, tied, rope, act="silu", **more):
+def latent(Cq, Ckv, plain, turned, W):
+    """Fields of a DeepSeek-V3 configuration for latent attention."""
+    return dict(q_lora_rank=Cq, kv_lora_rank=Ckv, qk_nope_head_dim=plain, qk_rope_head_dim=turned, v_head_dim=W)
+
+
+def build(family, draw, V, D, L, H, K, F, tied, rope, E=None, act="silu", **more):
     """A model in float64 with drawn weights: large enough that every term counts, gains away from one, biases from zero."""
     config_class, model_class = FAMILIES[family]
+    if family == "deepseek_v3":  # unless a case says otherwise every layer is dense; no multi-token block
+        more = {"first_k_dense_replace": L, "num_nextn_predict_layers": 0} | more
     config = config_class(
         vocab_size=V, hidden_size=D, num_hidden_layers=L, num_attention_heads=H, num_key_value_heads=K,
         intermediate_size=F, hidden_act=act, tie_word_embeddings=tied, rope_parameters=rope, max_position_embeddings=128,
@@ -247,6 +262,9 @@ def check_against_stock(model, ids, documents):
 PLAIN = {"rope_type": "default", "rope_theta": 10000.0}
 SCALED = {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 32}
+YARN = {"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "beta_fast": 16.0, "beta_slow": 1.0,
+        "original_max_position_embeddings": 32}
+YARN_MSCALES = dict(YARN, mscale=0.7, mscale_all_dim=1.3)  # unequal: the attention factor is not 1
 #            family, seed, sizes, tied, rope, (B, T), documents, share of ignored targets
 CASES = {
     "llama_tied_one_layer": ("llama", 301, dict(V=13, D=9, L=1, H=3, K=3, E=4, F=11), True, PLAIN, (2, 5), None, 0.0),
@@ -299,6 +317,26 @@ CASES = {
         "olmoe", 337, dict(V=13, D=12, L=3, H=2, K=2, E=None, F=5, num_experts=4, num_experts_per_tok=2, norm_topk_prob=True,
                            router_aux_loss_coef=0.2), False, PLAIN, (2, 8),
         [[0, 0, 0, 1, 1, 1, 1, 2], [0, 1, 1, 2, 2, 2, 2, 2]], 0.2),
+    "deepseek_v3_dense": (
+        "deepseek_v3", 315, dict(V=17, D=10, L=3, H=3, K=3, F=13, **latent(Cq=5, Ckv=7, plain=3, turned=4, W=6)),
+        False, PLAIN, (2, 7), None, 0.2),
+    "deepseek_v3_dense_direct_queries": (
+        "deepseek_v3", 316, dict(V=13, D=9, L=2, H=2, K=2, F=11, **latent(Cq=None, Ckv=4, plain=2, turned=6, W=3)),
+        True, PLAIN, (2, 6), None, 0.2),
+    "deepseek_v3_dense_halves": (
+        "deepseek_v3", 317, dict(V=11, D=8, L=1, H=2, K=2, F=9, rope_interleave=False,
+                                 **latent(Cq=3, Ckv=5, plain=1, turned=4, W=4)),
+        False, PLAIN, (1, 9), None, 0.2),
+    "deepseek_v3_dense_yarn": (
+        "deepseek_v3", 318, dict(V=15, D=11, L=2, H=2, K=2, F=10, **latent(Cq=6, Ckv=5, plain=4, turned=8, W=5)),
+        False, YARN, (1, 41), None, 0.2),
+    "deepseek_v3_dense_yarn_packed": (
+        "deepseek_v3", 319, dict(V=14, D=10, L=2, H=3, K=3, F=12, **latent(Cq=None, Ckv=6, plain=3, turned=8, W=2)),
+        False, YARN_MSCALES, (2, 8), [[0, 0, 0, 0, 0, 1, 1, 2], [0, 1, 1, 1, 1, 1, 2, 2]], 0.2),
+    "deepseek_v3_dense_packed": (
+        "deepseek_v3", 320, dict(V=12, D=7, L=2, H=2, K=2, F=8, **latent(Cq=4, Ckv=3, plain=2, turned=2, W=4)),
+        True, PLAIN, (2, 8), [[0, 0, 0, 1, 1, 1, 1, 2], [0, 0, 1, 1, 1, 1, 2, 2]], 0.2),
+    "qwen3_yarn": ("qwen3", 321, dict(V=16, D=12, L=2, H=4, K=2, E=8, F=14), False, YARN, (1, 41), None, 0.2),
 }
 
 

@@ -12,8 +12,8 @@ from ..inputs import Draw, gradients, leaves
 from ..models import Float64, positions_of
 
 PLAIN = {"rope_type": "default", "rope_theta": 10000.0}
-YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 0.7,
-        "mscale_all_dim": 1.3, "original_max_position_embeddings": 16}
+YARN = {"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 0.7,
+        "mscale_all_dim": 1.3, "original_max_position_embeddings": 64}
 
 
 def attended(attention, x, angles, allowed):
