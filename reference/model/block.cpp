@@ -6,6 +6,7 @@
 #include "reference/ops/linear.hpp"
 #include "reference/ops/rope.hpp"
 #include "reference/ops/swiglu.hpp"
+#include "spec/ops/latent_attention.hpp"
 #include "spec/ops/rope.hpp"
 
 namespace assay::reference::block {
@@ -13,10 +14,6 @@ namespace assay::reference::block {
 namespace {
 
 std::string prefix(Index layer) { return "model.layers." + std::to_string(layer) + "."; }
-
-std::vector<double> frequencies(const spec::ModelSpec& model) {
-  return spec::rope::inverse_frequencies(model.head_dim, model.rope_theta, model.rope_scaling);
-}
 
 template <class S>
 Tensor<S> sum(const Tensor<S>& a, const Tensor<S>& b) {
@@ -98,8 +95,10 @@ template <class S>
 std::pair<Tensor<S>, Tensor<S>> rotated_backward(const attention::Backward<S>& d, const Forward<S>& saved,
                                                  const Weights<S>& weight, const spec::ModelSpec& model,
                                                  const Batch& batch, Gradients<S>& gradients) {
-  const auto dq = rope::backward(d.dq, batch.positions, frequencies(model));
-  const auto dk = rope::backward(d.dk, batch.positions, frequencies(model));
+  const auto frequencies = spec::rope::inverse_frequencies(model);
+  const auto form = spec::rope::form_of(model);
+  const auto dq = rope::backward(d.dq, batch.positions, frequencies, form);
+  const auto dk = rope::backward(d.dk, batch.positions, frequencies, form);
   if (!model.qk_norm) return {dq, dk};
   const auto norm = qk_norm::backward(dq, dk, saved.q, saved.k, weight("self_attn.q_norm"),
                                       weight("self_attn.k_norm"), saved.qk);
@@ -108,31 +107,112 @@ std::pair<Tensor<S>, Tensor<S>> rotated_backward(const attention::Backward<S>& d
   return {norm.dq, norm.dk};
 }
 
-/// dmiddle through the output projection, attention, rope, qk_norm, q, k, v and the norm before them.
+/// The attention's output [B, T, H, W]; fills q .. attention of `s`.
 template <class S>
-Tensor<S> attention_backward(const Tensor<S>& dmiddle, const Forward<S>& saved, const Weights<S>& weight,
-                             const spec::ModelSpec& model, const Batch& batch, Gradients<S>& gradients,
-                             Recipe recipe) {
+Tensor<S> grouped_attention(Forward<S>& s, const Weights<S>& weight, const spec::ModelSpec& model,
+                            const Batch& batch, Recipe recipe) {
+  const Index H = model.heads, K = model.kv_heads;
+  const Tensor<S> qkv = linear::forward(s.input_norm.y, qkv_weight(weight), recipe);
+  s.q = heads_of(qkv, 0, H, weight, "self_attn.q_proj", model);
+  s.k = heads_of(qkv, H, K, weight, "self_attn.k_proj", model);
+  s.v = heads_of(qkv, H + K, K, weight, "self_attn.v_proj", model);
+  if (model.qk_norm)
+    s.qk = qk_norm::forward(s.q, s.k, weight("self_attn.q_norm"), weight("self_attn.k_norm"), model.norm_eps);
+  const auto frequencies = spec::rope::inverse_frequencies(model);
+  const auto form = spec::rope::form_of(model);
+  s.q_rotated = rope::forward(model.qk_norm ? s.qk.q : s.q, batch.positions, frequencies, form);
+  s.k_rotated = rope::forward(model.qk_norm ? s.qk.k : s.k, batch.positions, frequencies, form);
+  s.attention = attention::forward(s.q_rotated, s.k_rotated, s.v, {batch.documents, model.window});
+  return s.attention.y;
+}
+
+/// Gradient of `grouped_attention` for upstream dy with respect to the block's normed input.
+template <class S>
+Tensor<S> grouped_attention_backward(const Tensor<S>& dy, const Forward<S>& saved, const Weights<S>& weight,
+                                     const spec::ModelSpec& model, const Batch& batch,
+                                     Gradients<S>& gradients, Recipe recipe) {
   const Index B = batch.B, T = batch.T, H = model.heads, K = model.kv_heads, E = model.head_dim;
-  const auto output = linear::backward(dmiddle, saved.attention.y.reshaped({B, T, H * E}),
-                                       weight("self_attn.o_proj"), recipe);
-  const auto d = attention::backward(output.dx.reshaped({B, T, H, E}), saved.q_rotated, saved.k_rotated,
-                                     saved.v, saved.attention, {batch.documents, model.window});
+  const auto d = attention::backward(dy, saved.q_rotated, saved.k_rotated, saved.v, saved.attention,
+                                     {batch.documents, model.window});
   const auto [dq, dk] = rotated_backward(d, saved, weight, model, batch, gradients);
 
   const auto qkv =
       linear::backward(beside<S>({dq, dk, d.dv}, 2), saved.input_norm.y, qkv_weight(weight), recipe);
-  const auto norm = rms_norm::backward(qkv.dx, saved.x, weight("input_layernorm"), saved.input_norm.rstd);
-  gradients.add("self_attn.o_proj", output.dweight);
   gradients.add("self_attn.q_proj", rows(qkv.dweight, 0, H * E));
   gradients.add("self_attn.k_proj", rows(qkv.dweight, H * E, K * E));
   gradients.add("self_attn.v_proj", rows(qkv.dweight, (H + K) * E, K * E));
-  gradients.add("input_layernorm", norm.dgain);
   if (model.qkv_bias) {
     gradients.add_bias("self_attn.q_proj", bias::backward(dq.reshaped({B, T, H * E})));
     gradients.add_bias("self_attn.k_proj", bias::backward(dk.reshaped({B, T, K * E})));
     gradients.add_bias("self_attn.v_proj", bias::backward(d.dv.reshaped({B, T, K * E})));
   }
+  return qkv.dx;
+}
+
+/// The parameters of latent attention, and where their gradients go.
+template <class S>
+std::vector<std::pair<std::string, Tensor<S> latent_attention::Weights<S>::*>> latent_names(
+    const spec::ModelSpec& model) {
+  using W = latent_attention::Weights<S>;
+  std::vector<std::pair<std::string, Tensor<S> W::*>> names{
+      {"self_attn.kv_a_proj_with_mqa", &W::key_value_down},
+      {"self_attn.kv_a_layernorm", &W::key_value_gain},
+      {"self_attn.kv_b_proj", &W::key_value_up}};
+  if (model.latent->query_rank == 0) {
+    names.emplace_back("self_attn.q_proj", &W::query_up);
+  } else {
+    names.emplace_back("self_attn.q_a_proj", &W::query_down);
+    names.emplace_back("self_attn.q_a_layernorm", &W::query_gain);
+    names.emplace_back("self_attn.q_b_proj", &W::query_up);
+  }
+  return names;
+}
+
+template <class S>
+latent_attention::Weights<S> latent_weights(const Weights<S>& weight, const spec::ModelSpec& model) {
+  latent_attention::Weights<S> weights;
+  for (const auto& [name, member] : latent_names<S>(model)) weights.*member = weight(name);
+  return weights;
+}
+
+latent_attention::Setting latent_setting(const spec::ModelSpec& model, const Batch& batch, Recipe recipe) {
+  return {.eps = model.latent->norm_eps,
+          .positions = batch.positions,
+          .inverse_frequencies = spec::rope::inverse_frequencies(model),
+          .form = spec::rope::form_of(model),
+          .mask = {batch.documents, model.window},
+          .score_factor = spec::latent_attention::score_factor(model.rope_scaling),
+          .recipe = recipe};
+}
+
+/// As `grouped_attention_backward`, of latent attention.
+template <class S>
+Tensor<S> latent_attention_backward(const Tensor<S>& dy, const Forward<S>& saved, const Weights<S>& weight,
+                                    const spec::ModelSpec& model, const Batch& batch, Gradients<S>& gradients,
+                                    Recipe recipe) {
+  const auto d = latent_attention::backward(
+      dy, saved.input_norm.y, latent_weights(weight, model), saved.latent,
+      spec::latent_attention::shape_of(model, batch.B, batch.T), latent_setting(model, batch, recipe));
+  for (const auto& [name, member] : latent_names<S>(model)) gradients.add(name, d.dweights.*member);
+  return d.dx;
+}
+
+/// dmiddle through the output projection, the attention and the norm before it.
+template <class S>
+Tensor<S> attention_backward(const Tensor<S>& dmiddle, const Forward<S>& saved, const Weights<S>& weight,
+                             const spec::ModelSpec& model, const Batch& batch, Gradients<S>& gradients,
+                             Recipe recipe) {
+  const Tensor<S>& y = model.latent ? saved.latent.attention.y : saved.attention.y;
+  const auto output =
+      linear::backward(dmiddle, y.reshaped({batch.B, batch.T, model.heads * model.value_dim()}),
+                       weight("self_attn.o_proj"), recipe);
+  const Tensor<S> dy = output.dx.reshaped(y.shape());
+  const Tensor<S> dx = model.latent
+                           ? latent_attention_backward(dy, saved, weight, model, batch, gradients, recipe)
+                           : grouped_attention_backward(dy, saved, weight, model, batch, gradients, recipe);
+  const auto norm = rms_norm::backward(dx, saved.x, weight("input_layernorm"), saved.input_norm.rstd);
+  gradients.add("self_attn.o_proj", output.dweight);
+  gradients.add("input_layernorm", norm.dgain);
   return norm.dx;
 }
 
@@ -142,23 +222,19 @@ template <class S>
 Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index layer,
                    const spec::ModelSpec& model, const Batch& batch, Recipe recipe,
                    std::optional<double> capacity_factor) {
-  const Index B = batch.B, T = batch.T, H = model.heads, K = model.kv_heads, E = model.head_dim;
   const Weights<S> weight(parameters, layer);
 
   Forward<S> s;
   s.x = x;
   s.input_norm = rms_norm::forward(x, weight("input_layernorm"), model.norm_eps);
-  const Tensor<S> qkv = linear::forward(s.input_norm.y, qkv_weight(weight), recipe);
-  s.q = heads_of(qkv, 0, H, weight, "self_attn.q_proj", model);
-  s.k = heads_of(qkv, H, K, weight, "self_attn.k_proj", model);
-  s.v = heads_of(qkv, H + K, K, weight, "self_attn.v_proj", model);
-  if (model.qk_norm)
-    s.qk = qk_norm::forward(s.q, s.k, weight("self_attn.q_norm"), weight("self_attn.k_norm"), model.norm_eps);
-  s.q_rotated = rope::forward(model.qk_norm ? s.qk.q : s.q, batch.positions, frequencies(model));
-  s.k_rotated = rope::forward(model.qk_norm ? s.qk.k : s.k, batch.positions, frequencies(model));
-  s.attention = attention::forward(s.q_rotated, s.k_rotated, s.v, {batch.documents, model.window});
-  s.middle =
-      sum(x, linear::forward(s.attention.y.reshaped({B, T, H * E}), weight("self_attn.o_proj"), recipe));
+  if (model.latent)
+    s.latent = latent_attention::forward(s.input_norm.y, latent_weights(weight, model),
+                                         spec::latent_attention::shape_of(model, batch.B, batch.T),
+                                         latent_setting(model, batch, recipe));
+  const Tensor<S> y =
+      model.latent ? s.latent.attention.y : grouped_attention(s, weight, model, batch, recipe);
+  s.middle = sum(x, linear::forward(y.reshaped({batch.B, batch.T, model.heads * model.value_dim()}),
+                                    weight("self_attn.o_proj"), recipe));
 
   s.post_attention_norm = rms_norm::forward(s.middle, weight("post_attention_layernorm"), model.norm_eps);
   if (model.sparse(layer)) {

@@ -3,6 +3,7 @@
 #include "reference/model/experts.hpp"
 #include "reference/model/parameters.hpp"
 #include "reference/ops/attention.hpp"
+#include "reference/ops/latent_attention.hpp"
 #include "reference/ops/qk_norm.hpp"
 #include "reference/ops/rms_norm.hpp"
 #include "reference/tensor.hpp"
@@ -22,6 +23,7 @@ struct Forward {
   qk_norm::Forward<S> qk;                    ///< of q and k; empty without qk_norm
   Tensor<S> q_rotated, k_rotated;            ///< after qk_norm and rope
   attention::Forward<S> attention;           ///< of q_rotated, k_rotated and v
+  latent_attention::Forward<S> latent;       ///< in place of q .. attention where the model has it
   Tensor<S> middle;                          ///< [B, T, D] x + attention output
   rms_norm::Forward<S> post_attention_norm;  ///< of middle
   Tensor<S> gate, up, activated;             ///< [B, T, F]; empty in a sparse block
@@ -30,7 +32,8 @@ struct Forward {
 };
 
 /// Pre-norm decoder block number `layer`, counted from 0.                        [spec/model/model.md]
-/// Equation:  middle = x + o(attention(rope(qk_norm(q, k)), v)) with q, k, v projected from rms_norm(x)
+/// Equation:  middle = x + o(attention(rope(qk_norm(q, k)), v)) with q, k, v projected from rms_norm(x), or
+///            x + o(latent_attention(rms_norm(x)))
 ///            y = middle + down(swiglu(gate, up)) with gate, up projected from rms_norm(middle), or, in a
 ///            sparse block, middle + experts(rms_norm(middle))
 ///            q, k, v are parts of one linear, whose weight is [q; k; v]; so are gate and up. The four

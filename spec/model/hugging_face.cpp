@@ -308,6 +308,8 @@ void read_experts(const Fields& fields, ModelSpec& model) {
                .every = fields.integer("decoder_sparse_step", 1),
                .renormalised = fields.flag("norm_topk_prob", false)};
   } else {
+    model.multi_token_layers = fields.integer("num_nextn_predict_layers", 0);
+    if (fields.integer("first_k_dense_replace") >= model.layers) return;  // every layer is dense
     experts = {.count = fields.integer("n_routed_experts"),
                .active = fields.integer("num_experts_per_tok"),
                .width = fields.integer("moe_intermediate_size"),
@@ -328,7 +330,6 @@ void read_experts(const Fields& fields, ModelSpec& model) {
     experts.shared_width = shared * experts.width;
     if (fields.integer("moe_layer_freq", 1) != 1)
       fields.refuse("\"moe_layer_freq\" other than 1" + std::string(not_in_spec));
-    model.multi_token_layers = fields.integer("num_nextn_predict_layers", 0);
   }
   model.experts = experts;
 }

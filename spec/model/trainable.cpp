@@ -48,19 +48,15 @@ std::string first_refusal(const Part& part, const Entries& entries, Computer by)
 }
 
 constexpr std::tuple computed_scaling = {
-    of(&RopeScaling::kind,
-       [](RopeScalingKind kind) {
-         return kind == RopeScalingKind::llama3 ? "" : "rope scaling of kind " + std::string(to_string(kind));
-       }),
-    of(&RopeScaling::factor, any_value),
-    of(&RopeScaling::low_freq_factor, any_value),
-    of(&RopeScaling::high_freq_factor, any_value),
-    of(&RopeScaling::original_context, any_value),
-    of(&RopeScaling::beta_fast, no_effect),
-    of(&RopeScaling::beta_slow, no_effect),  // yarn's alone
-    of(&RopeScaling::mscale, no_effect),
-    of(&RopeScaling::mscale_all_dim, no_effect),
-    of(&RopeScaling::attention_factor, no_effect)};
+    of(&RopeScaling::kind, by_reference_alone([](RopeScalingKind kind) {
+      return kind == RopeScalingKind::llama3 ? "" : "rope scaling of kind " + std::string(to_string(kind));
+    })),
+    of(&RopeScaling::factor, any_value), of(&RopeScaling::low_freq_factor, any_value),
+    of(&RopeScaling::high_freq_factor, any_value), of(&RopeScaling::original_context, any_value),
+    // Of yarn alone, which is refused or computed by its kind.
+    of(&RopeScaling::beta_fast, any_value), of(&RopeScaling::beta_slow, any_value),
+    of(&RopeScaling::mscale, any_value), of(&RopeScaling::mscale_all_dim, any_value),
+    of(&RopeScaling::attention_factor, any_value)};
 static_assert(covers(scaling_fields, computed_scaling), "say what the trainer computes of the new field");
 
 constexpr auto scaling_computed = [](const std::optional<RopeScaling>& given, Computer by) {
@@ -95,7 +91,7 @@ constexpr auto gated_mlp = [](Mlp mlp) { return gated(mlp) ? std::string() : "a 
 
 /// What trainer and reference compute, in the order in which a model's features are refused.
 constexpr std::tuple computed = {
-    of(&ModelSpec::latent, none_of("latent attention")),
+    of(&ModelSpec::latent, by_reference_alone(none_of("latent attention"))),
     of(&ModelSpec::experts, experts_computed),
     of(&ModelSpec::multi_token_layers, only_value<std::int64_t>(0, "multi-token prediction")),
     of(&ModelSpec::norm, only_value(Norm::rms_norm, "layer_norm")),

@@ -75,7 +75,7 @@ inline constexpr std::tuple of_model = {
     line(&ModelSpec::mlp_bias, "biases of its MLP", tensors | parameters, [](auto& m) { m.mlp_bias = true; }),
     line(&ModelSpec::experts, "", sizes | loss,
          [](auto& m) { m.experts = Experts{.count = 4, .active = 2, .width = 8}; }),
-    line(&ModelSpec::latent, "latent attention", sizes,
+    line(&ModelSpec::latent, "latent attention", sizes | loss,
          [](auto& m) {
            m.latent = LatentAttention{.query_rank = 3, .key_value_rank = 4, .rope_dim = 2, .value_dim = 5},
            m.kv_heads = m.heads;
@@ -92,7 +92,7 @@ inline constexpr std::tuple of_scaling = {
     line(&RopeScaling::low_freq_factor, "", loss, [](auto& s) { s.low_freq_factor = 2; }),
     line(&RopeScaling::high_freq_factor, "", loss, [](auto& s) { s.high_freq_factor = 8; }),
     line(&RopeScaling::original_context, "", loss, [](auto& s) { s.original_context *= 2; }),
-    line(&RopeScaling::kind, "rope scaling of kind yarn", nothing,
+    line(&RopeScaling::kind, "rope scaling of kind yarn", loss,
          [](auto& s) { s.kind = RopeScalingKind::yarn; }),
     // Fields of yarn, which a model scaled by llama3 does not read.
     line(&RopeScaling::beta_fast, "", nothing, [](auto& s) { s.beta_fast = 16; }),
@@ -101,6 +101,21 @@ inline constexpr std::tuple of_scaling = {
     line(&RopeScaling::mscale_all_dim, "", nothing, [](auto& s) { s.mscale_all_dim = 1; }),
     line(&RopeScaling::attention_factor, "", nothing, [](auto& s) { s.attention_factor = 2; })};
 static_assert(covers(spec::scaling_fields, of_scaling), "say what a change of the new field moves");
+
+/// Of a model scaled by yarn.
+inline constexpr const char* yarn = "rope scaling of kind yarn";
+inline constexpr std::tuple of_yarn = {
+    line(&RopeScaling::factor, yarn, loss, [](auto& s) { s.factor *= 2; }),
+    line(&RopeScaling::low_freq_factor, yarn, nothing, [](auto& s) { s.low_freq_factor = 2; }),
+    line(&RopeScaling::high_freq_factor, yarn, nothing, [](auto& s) { s.high_freq_factor = 8; }),
+    line(&RopeScaling::original_context, yarn, loss, [](auto& s) { s.original_context *= 2; }),
+    line(&RopeScaling::kind, "", loss, [](auto& s) { s.kind = RopeScalingKind::llama3; }),
+    line(&RopeScaling::beta_fast, yarn, loss, [](auto& s) { s.beta_fast = 8; }),
+    line(&RopeScaling::beta_slow, yarn, loss, [](auto& s) { s.beta_slow = 4; }),
+    line(&RopeScaling::mscale, yarn, loss, [](auto& s) { s.mscale = 1; }),
+    line(&RopeScaling::mscale_all_dim, yarn, loss, [](auto& s) { s.mscale_all_dim = 1; }),
+    line(&RopeScaling::attention_factor, yarn, loss, [](auto& s) { s.attention_factor = 2; })};
+static_assert(covers(spec::scaling_fields, of_yarn), "say what a change of the new field moves");
 
 inline constexpr std::tuple of_experts = {
     line(&Experts::count, "", sizes | loss, [](auto& e) { e.count += 2; }),
@@ -121,12 +136,13 @@ inline constexpr std::tuple of_experts = {
 static_assert(covers(spec::experts_fields, of_experts), "say what a change of the new field moves");
 
 inline constexpr std::tuple of_latent = {
-    line(&LatentAttention::query_rank, "latent attention", sizes, [](auto& a) { a.query_rank += 1; }),
-    line(&LatentAttention::key_value_rank, "latent attention", sizes, [](auto& a) { a.key_value_rank += 1; }),
-    line(&LatentAttention::rope_dim, "latent attention", sizes, [](auto& a) { a.rope_dim += 2; }),
-    line(&LatentAttention::value_dim, "latent attention", sizes, [](auto& a) { a.value_dim += 1; }),
-    line(&LatentAttention::interleaved, "latent attention", nothing, [](auto& a) { a.interleaved = false; }),
-    line(&LatentAttention::norm_eps, "latent attention", nothing, [](auto& a) { a.norm_eps *= 2; })};
+    line(&LatentAttention::query_rank, "latent attention", sizes | loss, [](auto& a) { a.query_rank += 1; }),
+    line(&LatentAttention::key_value_rank, "latent attention", sizes | loss,
+         [](auto& a) { a.key_value_rank += 1; }),
+    line(&LatentAttention::rope_dim, "latent attention", sizes | loss, [](auto& a) { a.rope_dim += 2; }),
+    line(&LatentAttention::value_dim, "latent attention", sizes | loss, [](auto& a) { a.value_dim += 1; }),
+    line(&LatentAttention::interleaved, "latent attention", loss, [](auto& a) { a.interleaved = false; }),
+    line(&LatentAttention::norm_eps, "latent attention", loss, [](auto& a) { a.norm_eps *= 2; })};
 static_assert(covers(spec::latent_fields, of_latent), "say what a change of the new field moves");
 
 }  // namespace changes
@@ -146,15 +162,24 @@ void for_each_change(const spec::ModelSpec& model, Check check) {
       });
     });
   };
-  spec::ModelSpec scaled = model, sparse = model, latent = model;
+  spec::ModelSpec scaled = model, sparse = model, latent = model, by_yarn = model;
   if (!model.rope_scaling) scaled.rope_scaling = changed_model().rope_scaling;
   sparse.experts = spec::Experts{.count = 6, .active = 2, .width = 8, .shared_width = 3};
-  latent.latent = spec::LatentAttention{.query_rank = 3, .key_value_rank = 4, .rope_dim = 2, .value_dim = 5};
+  latent.latent = spec::LatentAttention{.query_rank = 3, .key_value_rank = 4, .rope_dim = 4, .value_dim = 5};
   latent.kv_heads = latent.heads;
   each(
       scaled, "", spec::model_fields, changes::of_model, [](auto& m) -> auto& { return m; });
   each(
       scaled, "rope_scaling.", spec::scaling_fields, changes::of_scaling,
+      [](auto& m) -> auto& { return *m.rope_scaling; });
+  // Of four pairs the first two keep their frequencies, and the last is between.
+  by_yarn.rope_scaling = {.factor = 8,
+                          .original_context = 16384,
+                          .kind = spec::RopeScalingKind::yarn,
+                          .mscale = 0.5,
+                          .mscale_all_dim = 0.7};
+  each(
+      by_yarn, "rope_scaling.", spec::scaling_fields, changes::of_yarn,
       [](auto& m) -> auto& { return *m.rope_scaling; });
   each(
       sparse, "experts.", spec::experts_fields, changes::of_experts,

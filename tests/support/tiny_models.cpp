@@ -179,6 +179,37 @@ std::vector<spec::ModelSpec> corner_models() {
   return models;
 }
 
+std::vector<spec::ModelSpec> latent_models() {
+  std::vector<spec::ModelSpec> models;
+  const auto add = [&](const char* name, const spec::LatentAttention& latent, auto&& change) {
+    spec::ModelSpec model = corner(name, spec::Family::deepseek_v3);
+    model.kv_heads = model.heads = 3;
+    model.head_dim = 7;
+    model.latent = latent;
+    change(model);
+    models.push_back(model);
+  };
+  using spec::ModelSpec;
+  add("latent", {.query_rank = 5, .key_value_rank = 6, .rope_dim = 4, .value_dim = 2}, [](ModelSpec&) {});
+  add("latent-direct-queries-wide-values",
+      {.query_rank = 0, .key_value_rank = 3, .rope_dim = 2, .value_dim = 9, .norm_eps = 1e-2},
+      [](ModelSpec& m) { m.tied_embeddings = true; });
+  // Of eight turned entries each pair has another part of the ramp.
+  add("latent-yarn-halves",
+      {.query_rank = 4, .key_value_rank = 5, .rope_dim = 8, .value_dim = 4, .interleaved = false},
+      [](ModelSpec& m) {
+        m.head_dim = 10;
+        m.rope_scaling = spec::RopeScaling{.factor = 4,
+                                           .original_context = 512,
+                                           .kind = spec::RopeScalingKind::yarn,
+                                           .mscale = 0.7,
+                                           .mscale_all_dim = 1.3};
+      });
+  add("latent-one-head-window", {.query_rank = 3, .key_value_rank = 4, .rope_dim = 2, .value_dim = 3},
+      [](ModelSpec& m) { m.heads = m.kv_heads = 1, m.head_dim = 3, m.window = 3; });
+  return models;
+}
+
 std::string describe(const spec::ModelSpec& m) {
   std::ostringstream out;
   out << m.name << ": " << to_string(m.family) << " V=" << m.vocab << " D=" << m.width << " L=" << m.layers
@@ -187,6 +218,9 @@ std::string describe(const spec::ModelSpec& m) {
       << (m.qkv_bias ? " qkv_bias" : "") << (m.qk_norm_across_heads ? " normed across heads" : "")
       << (m.rope_scaling ? " scaled rope" : "") << " init_std=" << m.init_std;
   if (m.window > 0) out << " window=" << m.window;
+  if (const auto& a = m.latent)
+    out << " Cq=" << a->query_rank << " Ckv=" << a->key_value_rank << " R=" << a->rope_dim
+        << " W=" << a->value_dim << (a->interleaved ? "" : " halves");
   return out.str();
 }
 

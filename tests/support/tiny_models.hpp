@@ -27,6 +27,9 @@ spec::ModelSpec routed_model(std::uint64_t seed);
 /// spec::check.
 std::vector<spec::ModelSpec> corner_models();
 
+/// The same of latent attention, which the reference computes and the trainer does not: dense DeepSeek-V3.
+std::vector<spec::ModelSpec> latent_models();
+
 /// "qwen3 V=17 D=9 L=3 H=4 K=2 E=6 F=11 tied": for messages of failed tests.
 std::string describe(const spec::ModelSpec& model);
 /// "B=2 T=7 documents valid=9", likewise.

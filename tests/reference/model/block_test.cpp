@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/compare.hpp"
 #include "tests/support/gradient_check.hpp"
 #include "tests/support/model_parameters.hpp"
@@ -46,7 +48,9 @@ TEST(BlockReference, WithoutItsTwoOutputMatricesItPassesItsInputOn) {
 }
 
 TEST(BlockReference, BackwardMatchesCentralDifferenceForInputAndEveryParameter) {
-  for (const auto& model : tests::corner_models()) {
+  auto models = tests::corner_models();
+  for (auto& model : tests::latent_models()) models.push_back(std::move(model));
+  for (const auto& model : models) {
     SCOPED_TRACE(tests::describe(model));
     Case c(model);
     Parameters<double> gradients;
@@ -64,7 +68,10 @@ TEST(BlockReference, BackwardMatchesCentralDifferenceForInputAndEveryParameter) 
     const auto expected = by_difference(c.x);
     c.x = original;
     ASSAY_EXPECT_CLOSE(values(dx), expected, Allowed::relative(1e-7));
-    EXPECT_EQ(gradients.size(), 9u + (model.qk_norm ? 2 : 0) + (model.qkv_bias ? 3 : 0));
+    const auto listed = spec::inventory(model).parameters;
+    EXPECT_EQ(gradients.size(),
+              static_cast<std::size_t>(
+                  std::count_if(listed.begin(), listed.end(), [](const auto& p) { return p.block == 1; })));
     for (const auto& [name, gradient] : gradients) {
       SCOPED_TRACE(name);
       const auto weight = c.parameters.at(name);

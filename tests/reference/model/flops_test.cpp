@@ -9,6 +9,7 @@
 #include "spec/ops/cross_entropy.hpp"
 #include "spec/ops/embedding.hpp"
 #include "spec/ops/grouped_linear.hpp"
+#include "spec/ops/latent_attention.hpp"
 #include "spec/ops/linear.hpp"
 #include "spec/ops/permute.hpp"
 #include "spec/ops/qk_norm.hpp"
@@ -110,11 +111,27 @@ Passes mlp_of(const spec::ModelSpec& m, const Batch& batch) {
   return linear(N, D, F) + linear(N, D, F) + linear(N, F, D) + swiglu_of(m, N, F);
 }
 
-Passes block_of(const spec::ModelSpec& m, const Batch& batch, bool sparse) {
+/// Latent attention, with the scores that its backward makes again.
+Passes latent_attention_of(const spec::ModelSpec& m, const Batch& batch) {
+  const auto shape = spec::latent_attention::shape_of(m, batch.B, batch.T);
+  const spec::attention::Mask mask{batch.documents, m.window};
+  return {spec::latent_attention::forward_flops(shape, mask),
+          spec::latent_attention::backward_flops(shape, mask) +
+              spec::attention::recomputed_flops(spec::latent_attention::attention_of(shape), mask)};
+}
+
+/// From the normed input to the output projection's input.
+Passes attended_by(const spec::ModelSpec& m, const Batch& batch) {
   const Index N = batch.B * batch.T, D = m.width, H = m.heads, K = m.kv_heads, E = m.head_dim;
-  Passes all = rms_norm(N, D) + linear(N, D, H * E) + linear(N, D, K * E) + linear(N, D, K * E);
-  all = all + biases_of(m, batch) + qk_norm_of(m, batch) + rope(batch, H, E) + rope(batch, K, E) +
-        attention_of(m, batch) + linear(N, H * E, D);
+  if (m.latent) return latent_attention_of(m, batch);
+  const Passes projected = linear(N, D, H * E) + linear(N, D, K * E) + linear(N, D, K * E);
+  return projected + biases_of(m, batch) + qk_norm_of(m, batch) + rope(batch, H, E) + rope(batch, K, E) +
+         attention_of(m, batch);
+}
+
+Passes block_of(const spec::ModelSpec& m, const Batch& batch, bool sparse) {
+  const Index N = batch.B * batch.T, D = m.width;
+  Passes all = rms_norm(N, D) + attended_by(m, batch) + linear(N, m.heads * m.value_dim(), D);
   all = all + rms_norm(N, D) + (sparse ? experts_of(m, batch) : mlp_of(m, batch));
   // Two residual sums in each pass. q, k and v are one GEMM, gate and up another: no sums of their dx.
   return all + sums(2 * Count(N) * D, 2 * Count(N) * D);
@@ -156,6 +173,10 @@ RC_GTEST_PROP(ModelFlopsReference, TheModelExecutesExactlyItsOpsAndTheSumsBetwee
 
 RC_GTEST_PROP(ModelFlopsReference, SoDoesAMixtureOfExperts, (std::uint64_t seed)) {
   expect_the_flops_of_the_ops(tests::routed_model(seed), seed);
+}
+
+RC_GTEST_PROP(ModelFlopsReference, SoDoesOneOfLatentAttention, (std::uint64_t seed)) {
+  expect_the_flops_of_the_ops(*rc::gen::elementOf(tests::latent_models()), seed);
 }
 
 RC_GTEST_PROP(ModelFlopsReference, MatmulFlopsWithoutRecomputeAreTheExactCountOfMfu, (std::uint64_t seed)) {

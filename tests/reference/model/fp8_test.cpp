@@ -129,6 +129,42 @@ TEST(Fp8Reference, BackwardStacksTheGradientsOfTheseLinears) {
   }
 }
 
+TEST(Fp8Reference, EachLinearOfLatentAttentionHasScalesOfItsOwn) {
+  for (const Recipe recipe : recipes) {
+    SCOPED_TRACE(to_string(recipe));
+    Case c(tests::latent_models().front());
+    // In one GEMM with keys and values, the queries would take the scale of these.
+    c.parameters.at("model.layers.0.self_attn.kv_a_proj_with_mqa.weight").flat() *= 1000;
+    const auto s = c.forward(recipe);
+    const auto& a = s.latent;
+    const Index Ckv = c.model.latent->key_value_rank, R = c.model.latent->rope_dim, E = c.model.head_dim,
+                W = c.model.latent->value_dim;
+    ASSAY_EXPECT_CLOSE(values(a.query_compressed),
+                       values(linear::forward(s.input_norm.y, c.weight("self_attn.q_a_proj"), recipe)),
+                       Allowed::exact());
+    const auto down = linear::forward(s.input_norm.y, c.weight("self_attn.kv_a_proj_with_mqa"), recipe);
+    ASSAY_EXPECT_CLOSE(flat(a.key_value_compressed, Ckv), part(down, 0, Ckv), Allowed::exact());
+    const auto heads = linear::forward(a.query_norm.y, c.weight("self_attn.q_b_proj"), recipe);
+    ASSAY_EXPECT_CLOSE(part(a.q, 0, E - R), part(heads.reshaped(a.q.shape()), 0, E - R), Allowed::exact());
+    const auto up = linear::forward(a.key_value_norm.y, c.weight("self_attn.kv_b_proj"), recipe)
+                        .reshaped({c.batch.B, c.batch.T, c.model.heads, E - R + W});
+    ASSAY_EXPECT_CLOSE(part(a.k, 0, E - R), part(up, 0, E - R), Allowed::exact());
+    ASSAY_EXPECT_CLOSE(flat(a.v, W), part(up, E - R, W), Allowed::exact());
+
+    // Backward: what the output projection hands on is in FP8, and so is each linear behind it.
+    Parameters<double> gradients;
+    block::backward(c.dy, s, c.parameters, 0, c.model, c.batch, gradients, recipe);
+    Parameters<double> exact;
+    block::backward(c.dy, s, c.parameters, 0, c.model, c.batch, exact);
+    for (const char* name : {"q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"}) {
+      const auto of = [&](const Parameters<double>& all) {
+        return all.at(std::string("model.layers.0.self_attn.") + name + ".weight").flat();
+      };
+      EXPECT_TRUE((of(gradients) != of(exact)).any()) << name;
+    }
+  }
+}
+
 TEST(Fp8Reference, TheResidualAndABlocksBiasesAreNotQuantised) {
   for (const auto& model : tests::corner_models()) {
     for (const Recipe recipe : recipes) {

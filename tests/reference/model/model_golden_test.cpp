@@ -66,16 +66,17 @@ TEST_P(ModelReferenceGolden, LogitsLossAndGradientsAreThoseOfTransformers) {
   EXPECT_EQ(compared, gradients.size());
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ModelReferenceGolden,
-                         testing::Values("llama_tied_one_layer", "llama_gqa2", "llama_gqa4_scaled_rope",
-                                         "llama_packed", "geglu_gqa2", "geglu_packed_tied", "qwen2_one_layer",
-                                         "qwen2_tied_gqa3", "qwen2_packed_gqa2", "qwen3_one_layer",
-                                         "qwen3_tied_gqa4", "qwen3_packed_gqa2", "mistral_window",
-                                         "mistral_window_packed", "mixtral_gqa2", "mixtral_packed_window",
-                                         "qwen3_moe_one_layer", "qwen3_moe_every_second",
-                                         "qwen3_moe_dense_first_packed", "olmoe_gqa2",
-                                         "olmoe_packed_renormalised"),
-                         [](const auto& case_) { return std::string(case_.param); });
+INSTANTIATE_TEST_SUITE_P(
+    Models, ModelReferenceGolden,
+    testing::Values("llama_tied_one_layer", "llama_gqa2", "llama_gqa4_scaled_rope", "llama_packed",
+                    "geglu_gqa2", "geglu_packed_tied", "qwen2_one_layer", "qwen2_tied_gqa3",
+                    "qwen2_packed_gqa2", "qwen3_one_layer", "qwen3_tied_gqa4", "qwen3_packed_gqa2",
+                    "mistral_window", "mistral_window_packed", "mixtral_gqa2", "mixtral_packed_window",
+                    "qwen3_moe_one_layer", "qwen3_moe_every_second", "qwen3_moe_dense_first_packed",
+                    "olmoe_gqa2", "olmoe_packed_renormalised", "deepseek_v3_dense",
+                    "deepseek_v3_dense_direct_queries", "deepseek_v3_dense_halves", "deepseek_v3_dense_yarn",
+                    "deepseek_v3_dense_yarn_packed", "deepseek_v3_dense_packed", "qwen3_yarn"),
+    [](const auto& case_) { return std::string(case_.param); });
 
 }  // namespace
 }  // namespace assay::reference::model_golden_test

@@ -89,7 +89,9 @@ void check_gradients(const spec::ModelSpec& model, const Batch& batch, Index ent
 }
 
 TEST(ModelReference, BackwardMatchesCentralDifferenceOfEveryParameterTensor) {
-  for (const auto& model : tests::corner_models()) {
+  auto models = tests::corner_models();
+  for (auto& model : tests::latent_models()) models.push_back(std::move(model));
+  for (const auto& model : models) {
     SCOPED_TRACE(tests::describe(model));
     auto batch = tests::tiny_batch(model, 2, 6, Documents::whole, Ignored::some, 5);
     batch.documents = {0, 0, 0, 1, 3, 3, 1, 2, 2, 2, 2, 2};

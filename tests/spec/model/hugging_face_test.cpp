@@ -400,6 +400,10 @@ TEST(HuggingFace, ReadsVariantsOfAFamily) {
   config["rope_interleave"] = nullptr;
   EXPECT_FALSE(read(config).latent->interleaved);
   EXPECT_EQ(read(config).multi_token_layers, 0);
+  config["first_k_dense_replace"] = 60;
+  EXPECT_EQ(read(config).experts->first_dense, 60);
+  config["first_k_dense_replace"] = 61;  // of 61 layers
+  EXPECT_FALSE(read(config).experts);
   config.erase("q_lora_rank");
   EXPECT_NE(error_of(config).find("\"q_lora_rank\" is missing"), std::string::npos) << error_of(config);
 

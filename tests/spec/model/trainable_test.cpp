@@ -27,9 +27,14 @@ TEST(Trainable, TheReferenceIsAheadOfTheTrainer) {
   for (const char* name : {"tiny-llama", "qwen2.5-0.5b", "mixtral-8x7b", "qwen3-30b-a3b", "olmoe-1b-7b"})
     EXPECT_NO_THROW(require_computed(find_model(name))) << name;
   ModelSpec model = find_model("deepseek-v3");
-  model.latent.reset(), model.rope_scaling.reset(), model.multi_token_layers = 0;
+  EXPECT_EQ(uncomputed_feature(model), "multi-token prediction");
+  model.multi_token_layers = 0;
   EXPECT_NO_THROW(require_computed(model));
+  EXPECT_EQ(untrainable_feature(model), "latent attention");
+  model.latent.reset();
   EXPECT_EQ(untrainable_feature(model), "a correction of router scores");
+  model.experts.reset();
+  EXPECT_EQ(untrainable_feature(model), "rope scaling of kind yarn");
   model.norm = Norm::layer_norm;
   try {
     require_computed(model);

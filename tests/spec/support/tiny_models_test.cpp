@@ -51,10 +51,11 @@ TEST(TinyModels, DrawsVaryEveryFieldThatTheTrainerComputes) {
 
 TEST(TinyModels, CornersAreModelsWithNamesOfTheirOwn) {
   std::set<std::string> names;
-  for (const auto& model : corner_models()) {
-    EXPECT_NO_THROW(spec::check(model)) << describe(model);
-    EXPECT_TRUE(names.insert(model.name).second) << model.name;
-  }
+  for (const auto& models : {corner_models(), latent_models()})
+    for (const auto& model : models) {
+      EXPECT_NO_THROW(spec::check(model)) << describe(model);
+      EXPECT_TRUE(names.insert(model.name).second) << model.name;
+    }
   EXPECT_GE(names.size(), 8u);
 }
 
