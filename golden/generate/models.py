@@ -91,6 +91,20 @@ def balance_loss_f64(gate_logits, num_experts, top_k, _=None):
     return num_experts * (chosen.mean(0).sum(0) * p.mean(0)).sum()
 
 
+def grouped_router_f64(self, hidden_states):
+    """DeepSeek-V3's: of the best groups the best experts by corrected scores, weighted by those without correction."""
+    logits = F.linear(hidden_states.reshape(-1, self.hidden_dim), self.weight)
+    scores = logits.sigmoid()
+    groups = (scores + self.e_score_correction_bias).unflatten(-1, (self.num_group, -1))
+    best = groups.topk(2, dim=-1)[0].sum(-1).topk(self.topk_group, dim=-1)[1]
+    kept = torch.zeros(groups.shape[:-1]).scatter(1, best, 1).bool()
+    chosen = groups.masked_fill(~kept.unsqueeze(-1), -torch.inf).flatten(-2).topk(self.top_k, dim=-1)[1]
+    weights = scores.gather(1, chosen)
+    if self.norm_topk_prob:
+        weights = weights / (weights.sum(-1, keepdim=True) + 1e-20)
+    return logits, weights * self.routed_scaling_factor, chosen
+
+
 class Float64:
     """Within `with Float64():` the functions are replaced in all families."""
 
@@ -119,6 +133,7 @@ class Float64:
         (modeling_qwen3_moe, "eager_attention_forward", eager_attention_f64),
         (modeling_olmoe, "eager_attention_forward", eager_attention_f64),
         (modeling_mixtral.MixtralTopKRouter, "forward", top_k_router_f64),
+        (modeling_deepseek_v3.DeepseekV3TopkRouter, "forward", grouped_router_f64),
         (modeling_qwen3_moe.Qwen3MoeTopKRouter, "forward", top_k_router_f64),
         (modeling_olmoe.OlmoeTopKRouter, "forward", top_k_router_f64),
         (modeling_mixtral, "load_balancing_loss_func", balance_loss_f64),
@@ -154,6 +169,9 @@ def latent(Cq, Ckv, plain, turned, W):
     return dict(q_lora_rank=Cq, kv_lora_rank=Ckv, qk_nope_head_dim=plain, qk_rope_head_dim=turned, v_head_dim=W)
 
 
+CORRECTION = ".e_score_correction_bias"  # of a router's scores: stored beside the parameters, moved by no gradient
+
+
 def build(family, draw, V, D, L, H, K, F, tied, rope, E=None, act="silu", **more):
     """A model in float64 with drawn weights: large enough that every term counts, gains away from one, biases from zero."""
     config_class, model_class = FAMILIES[family]
@@ -170,6 +188,9 @@ def build(family, draw, V, D, L, H, K, F, tied, rope, E=None, act="silu", **more
         for name, parameter in model.named_parameters():
             gain = parameter.dim() == 1 and not name.endswith(".bias")
             parameter.copy_(draw.normal(*parameter.shape, mean=1.0 if gain else 0.0, scale=0.3, decimals=4))
+        for name, buffer in model.named_buffers():
+            if name.endswith(CORRECTION):
+                buffer.copy_(draw.normal(*buffer.shape, scale=0.3, decimals=4))
     return model
 
 
@@ -187,19 +208,24 @@ def saved_tensors(model):
 
 
 def named_parameters(model):
-    """Parameters by the names of their files."""
-    return saved_tensors(model) if balanced(model) else dict(model.named_parameters())
+    """Parameters by the names of their files, corrections of routers among them."""
+    return saved_tensors(model) if has_experts(model) else dict(model.named_parameters())
 
 
 def named_gradients(model):
     """Gradients by the same names. Ends the model: the gradients stand in the parameters' place."""
     gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
-    if not balanced(model):
+    if not has_experts(model):
         return gradients
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(gradients[name])
-    return saved_tensors(model)
+    return {name: gradient for name, gradient in saved_tensors(model).items() if not name.endswith(CORRECTION)}
+
+
+def has_experts(model):
+    """Whether a layer is sparse: experts are stored one by one and computed from stacks."""
+    return any(".experts." in name for name, _ in model.named_parameters())
 
 
 def balanced(model):
@@ -336,6 +362,22 @@ CASES = {
     "deepseek_v3_dense_packed": (
         "deepseek_v3", 320, dict(V=12, D=7, L=2, H=2, K=2, F=8, **latent(Cq=4, Ckv=3, plain=2, turned=2, W=4)),
         True, PLAIN, (2, 8), [[0, 0, 0, 1, 1, 1, 1, 2], [0, 0, 1, 1, 1, 1, 2, 2]], 0.2),
+    "deepseek_v3_sparse": (
+        "deepseek_v3", 322, dict(V=17, D=10, L=3, H=3, K=3, F=13, first_k_dense_replace=1, moe_intermediate_size=4,
+                                 n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=2, n_group=4, topk_group=2,
+                                 **latent(Cq=5, Ckv=7, plain=3, turned=8, W=6)),
+        False, YARN_MSCALES, (2, 7), None, 0.2),
+    "deepseek_v3_sparse_packed": (
+        "deepseek_v3", 323, dict(V=13, D=9, L=2, H=2, K=2, F=11, first_k_dense_replace=0, moe_intermediate_size=5,
+                                 n_routed_experts=6, num_experts_per_tok=2, n_shared_experts=1, n_group=2, topk_group=1,
+                                 norm_topk_prob=False, routed_scaling_factor=1.5,
+                                 **latent(Cq=None, Ckv=4, plain=2, turned=6, W=3)),
+        True, PLAIN, (2, 8), [[0, 0, 0, 1, 1, 1, 1, 2], [0, 0, 1, 1, 1, 1, 2, 2]], 0.2),
+    "deepseek_v3_sparse_one_group": (
+        "deepseek_v3", 324, dict(V=11, D=8, L=2, H=2, K=2, F=9, first_k_dense_replace=1, moe_intermediate_size=6,
+                                 n_routed_experts=5, num_experts_per_tok=4, n_shared_experts=1, n_group=1, topk_group=1,
+                                 routed_scaling_factor=1.0, **latent(Cq=3, Ckv=5, plain=1, turned=4, W=4)),
+        False, PLAIN, (1, 9), None, 0.2),
     "qwen3_yarn": ("qwen3", 321, dict(V=16, D=12, L=2, H=4, K=2, E=8, F=14), False, YARN, (1, 41), None, 0.2),
 }
 
