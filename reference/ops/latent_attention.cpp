@@ -1,6 +1,7 @@
 #include "reference/ops/latent_attention.hpp"
 
 #include "reference/counted.hpp"
+#include "reference/matrices.hpp"
 #include "reference/ops/linear.hpp"
 #include "reference/ops/rope.hpp"
 
@@ -32,36 +33,15 @@ void check_all(const Tensor<S>& x, const Weights<S>& w, const Sizes& s, const Se
   check_weights(w, s);
 }
 
-/// Entries [begin, begin + count) of the last axis.
-template <class S>
-Tensor<S> entries(const Tensor<S>& x, Index begin, Index count) {
-  const Index width = x.extent(-1), rows = x.size() / width;
-  Shape shape = x.shape();
-  shape.back() = count;
-  Tensor<S> out(shape);
-  for (Index n = 0; n < rows; ++n)
-    for (Index i = 0; i < count; ++i) out[n * count + i] = x[n * width + begin + i];
-  return out;
-}
-
-/// Puts `part` at entry `begin` of the last axis of x.
-template <class S>
-void put(Tensor<S>& x, Index begin, const Tensor<S>& part) {
-  const Index width = x.extent(-1), count = part.extent(-1), rows = x.size() / width;
-  for (Index n = 0; n < rows; ++n)
-    for (Index i = 0; i < count; ++i) x[n * width + begin + i] = part[n * count + i];
-}
-
 /// k [B, T, H, E] of the keys' other entries [B, T, H, E - R] and the turned shared key [B, T, 1, R].
 template <class S>
 Tensor<S> keys(const Tensor<S>& own, const Tensor<S>& shared, const Sizes& s) {
-  Tensor<S> k({s.B, s.T, s.H, s.E});
-  put(k, 0, own);
+  Tensor<S> in_every_head({s.B, s.T, s.H, s.R});
   for (Index b = 0; b < s.B; ++b)
     for (Index t = 0; t < s.T; ++t)
       for (Index h = 0; h < s.H; ++h)
-        for (Index r = 0; r < s.R; ++r) k(b, t, h, s.E - s.R + r) = shared(b, t, 0, r);
-  return k;
+        for (Index r = 0; r < s.R; ++r) in_every_head(b, t, h, r) = shared(b, t, 0, r);
+  return beside<S>({own, in_every_head}, 3);
 }
 
 /// Gradient of the turned shared key: the sum of its parts in all heads.
@@ -96,9 +76,7 @@ Tensor<S> keys_and_values_backward(const Tensor<S>& dk, const Tensor<S>& dv, con
                                    const Weights<S>& w, const Forward<S>& saved, const Sizes& s,
                                    const Setting& setting, Weights<S>& dw) {
   const Index own = s.E - s.R;
-  Tensor<S> dup({s.B, s.T, s.H, own + s.W});
-  put(dup, 0, entries(dk, 0, own));
-  put(dup, own, dv);
+  const Tensor<S> dup = beside<S>({columns(dk, 0, own), dv}, 3);
   const auto up = linear::backward(dup.reshaped({s.B, s.T, s.H * (own + s.W)}), saved.key_value_norm.y,
                                    w.key_value_up, setting.recipe);
   dw.key_value_up = up.dweight;
@@ -106,11 +84,9 @@ Tensor<S> keys_and_values_backward(const Tensor<S>& dk, const Tensor<S>& dv, con
       rms_norm::backward(up.dx, saved.key_value_compressed, w.key_value_gain, saved.key_value_norm.rstd);
   dw.key_value_gain = norm.dgain;
 
-  Tensor<S> ddown({s.B, s.T, s.Ckv + s.R});
-  put(ddown, 0, norm.dx);
   const auto dr = rope::backward(shared_key_gradient(dk, s), setting.positions, setting.inverse_frequencies,
                                  setting.form);
-  put(ddown, s.Ckv, dr.reshaped({s.B, s.T, s.R}));
+  const Tensor<S> ddown = beside<S>({norm.dx, dr}, 2);
   const auto down = linear::backward(ddown, x, w.key_value_down, setting.recipe);
   dw.key_value_down = down.dweight;
   return down.dx;
@@ -130,18 +106,18 @@ Forward<S> forward(const Tensor<S>& x, const Weights<S>& w, const Sizes& s, cons
     out.query_compressed = linear::forward(x, w.query_down, setting.recipe);
     out.query_norm = rms_norm::forward(out.query_compressed, w.query_gain, setting.eps);
   }
-  out.q = linear::forward(s.Cq > 0 ? out.query_norm.y : x, w.query_up, setting.recipe)
-              .reshaped({s.B, s.T, s.H, s.E});
-  put(out.q, own, turned(entries(out.q, own, s.R)));
+  const Tensor<S> q = linear::forward(s.Cq > 0 ? out.query_norm.y : x, w.query_up, setting.recipe)
+                          .reshaped({s.B, s.T, s.H, s.E});
+  out.q = beside<S>({columns(q, 0, own), turned(columns(q, own, s.R))}, 3);
 
   const Tensor<S> down = linear::forward(x, w.key_value_down, setting.recipe);
-  out.key_value_compressed = entries(down, 0, s.Ckv);
+  out.key_value_compressed = columns(down, 0, s.Ckv);
   out.key_value_norm = rms_norm::forward(out.key_value_compressed, w.key_value_gain, setting.eps);
   const Tensor<S> up = linear::forward(out.key_value_norm.y, w.key_value_up, setting.recipe)
                            .reshaped({s.B, s.T, s.H, own + s.W});
-  const Tensor<S> shared = turned(entries(down, s.Ckv, s.R).reshaped({s.B, s.T, 1, s.R}));
-  out.k = keys(entries(up, 0, own), shared, s);
-  out.v = entries(up, own, s.W);
+  const Tensor<S> shared = turned(columns(down, s.Ckv, s.R).reshaped({s.B, s.T, 1, s.R}));
+  out.k = keys(columns(up, 0, own), shared, s);
+  out.v = columns(up, own, s.W);
   out.attention = attention::forward(out.q, out.k, out.v, setting.mask, setting.score_factor);
   return out;
 }
@@ -151,14 +127,15 @@ Backward<S> backward(const Tensor<S>& dy, const Tensor<S>& x, const Weights<S>& 
                      const Sizes& s, const Setting& setting) {
   check_all(x, w, s, setting);
   spec::latent_attention::check_extents("dy", dy.shape(), {s.B, s.T, s.H, s.W});
-  auto d =
+  const auto d =
       attention::backward(dy, saved.q, saved.k, saved.v, saved.attention, setting.mask, setting.score_factor);
   const Index own = s.E - s.R;
-  put(d.dq, own,
-      rope::backward(entries(d.dq, own, s.R), setting.positions, setting.inverse_frequencies, setting.form));
+  const auto turned_back =
+      rope::backward(columns(d.dq, own, s.R), setting.positions, setting.inverse_frequencies, setting.form);
+  const Tensor<S> dq = beside<S>({columns(d.dq, 0, own), turned_back}, 3);
 
   Backward<S> out;
-  out.dx = queries_backward(d.dq, x, w, saved, s, setting, out.dweights);
+  out.dx = queries_backward(dq, x, w, saved, s, setting, out.dweights);
   out.dx.flat() += keys_and_values_backward(d.dk, d.dv, x, w, saved, s, setting, out.dweights).flat();
   return out;
 }
