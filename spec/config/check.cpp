@@ -135,6 +135,11 @@ void check(const RunConfig& config, const ModelSpec& model) {
     return "batch.sequence_length = " + std::to_string(config.sequence_length) + " exceeds the context of " +
            model.name + ", " + std::to_string(model.context) + " tokens";
   });
+  // config_c15
+  require(!model.experts || config.linear == quantise::Recipe::none, "config_c15", [&] {
+    return "compute.linear = \"" + std::string(to_string(config.linear)) + "\" with " + model.name +
+           ", a mixture of experts: its linears are not quantised yet; leave it out, or set it to \"bf16\"";
+  });
   // config_c8
   require(config.data_dtype != "uint16" || model.vocab <= 65536, "config_c8", [&] {
     return "data.dtype = \"uint16\" cannot hold the " + std::to_string(model.vocab) + " ids of " +

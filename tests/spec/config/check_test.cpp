@@ -113,6 +113,17 @@ TEST(ConfigSpec, C7RefusesSequencesLongerThanTheContext) {
             "config_c7: batch.sequence_length = 257 exceeds the context of small, 256 tokens");
 }
 
+TEST(ConfigSpec, C15RefusesFp8WithExperts) {
+  RunConfig config;
+  config.linear = quantise::Recipe::fp8_tensor;
+  ModelSpec model = small();
+  EXPECT_EQ(refusal(config, model), "");
+  model.experts = Experts{.count = 4, .active = 2, .width = 8};
+  EXPECT_EQ(refusal(config, model).substr(0, 10), "config_c15");
+  config.linear = quantise::Recipe::none;
+  EXPECT_EQ(refusal(config, model), "");
+}
+
 TEST(ConfigSpec, C8RefusesNarrowTokensForAWideVocabulary) {
   RunConfig config;
   config.data_paths = {"tokens.bin"};

@@ -119,6 +119,9 @@ TEST(PlacementSpec, RefusesWhatDoesNotDivide) {
   model = example(), model.qk_norm_across_heads = true;
   EXPECT_EQ(label(model, 4, 8), "placement_c8");
   EXPECT_EQ(label(model, 1, 8), "accepted");
+  model = example(), model.experts = Experts{.count = 4, .active = 2, .width = 8};
+  EXPECT_EQ(label(model, 4, 8), "placement_c9");
+  EXPECT_EQ(label(model, 1, 8), "accepted");
   EXPECT_EQ(tests::label_of([] { placements(example(), {4, 4}); }), "placement_c1");
 }
 
