@@ -80,11 +80,18 @@ void move_bias(std::span<double> bias, std::span<const std::int64_t> counts, dou
   }
 }
 
+double largest_load(std::span<const double> counts) {
+  double all = 0, most = 0;
+  for (const double count : counts) all += count, most = std::max(most, count);
+  return all > 0 ? most * static_cast<double>(counts.size()) / all : 0;
+}
+
 Flops shares_flops(const Shape& s) { return {0, Count(s.G) * s.X}; }
 Flops forward_flops(const Shape& s) { return {0, 2 * Count(s.N) * s.X + 2}; }
 Flops backward_flops(const Shape& s) { return {0, Count(s.G) * s.X + 2}; }
 Flops z_forward_flops(std::int64_t N, std::int64_t X) { return {0, Count(N) * (3 * Count(X) + 4) + 1}; }
 Flops z_backward_flops(std::int64_t N, std::int64_t X) { return {0, Count(N) * (3 * Count(X) + 1) + 2}; }
+Flops entropy_flops(std::int64_t N, std::int64_t X) { return {0, 3 * Count(N) * X}; }
 
 Count forward_bytes(const Shape& s, std::int64_t statistic) { return (Count(s.N) + s.G) * s.X * statistic; }
 Count backward_bytes(const Shape& s, std::int64_t statistic) { return 2 * Count(s.G) * s.X * statistic; }

@@ -35,11 +35,17 @@ std::vector<std::int64_t> counts(std::span<const std::int64_t> chosen, std::int6
 /// or not finite).
 void move_bias(std::span<double> bias, std::span<const std::int64_t> counts, double rate);
 
+/// Load of the expert that most choices fell on, over the mean load: 1 when all are used alike, X when one
+/// alone is; 0 without choices. No choice is dropped: each of the N A is a load.
+double largest_load(std::span<const double> counts);
+
 Flops shares_flops(const Shape& shape);                  ///< vector: G X
 Flops forward_flops(const Shape& shape);                 ///< vector: 2 N X + 2
 Flops backward_flops(const Shape& shape);                ///< vector: G X + 2
 Flops z_forward_flops(std::int64_t N, std::int64_t X);   ///< vector: N (3 X + 4) + 1
 Flops z_backward_flops(std::int64_t N, std::int64_t X);  ///< vector: N (3 X + 1) + 2
+
+Flops entropy_flops(std::int64_t N, std::int64_t X);  ///< vector: N (3 X)
 
 /// Compulsory traffic. Unit: [B]. `statistic` = bytes of probabilities, logits, shares and lse.
 Count forward_bytes(const Shape& shape, std::int64_t statistic);

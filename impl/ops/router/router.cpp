@@ -18,20 +18,34 @@ void check(const at::Tensor& logits, const spec::Experts& how) {
 }
 }  // namespace
 
-Choice forward(at::Tensor logits, const spec::Experts& how) {
+Choice forward(at::Tensor logits, const spec::Experts& how, std::int64_t groups, bool keep_logits) {
   const metrics::OpScope timed(spec::time::StepOp::router, spec::time::StepPass::forward);
   check(logits, how);
-  return logits.is_cpu() ? cpu::forward(std::move(logits), how) : cuda::forward(std::move(logits), how);
+  TORCH_CHECK(groups >= 1 && logits.size(0) % groups == 0, "router: ", groups, " groups of logits ",
+              describe(logits));
+  const at::Tensor kept = keep_logits ? logits.clone() : at::Tensor();
+  Choice out = logits.is_cpu() ? cpu::forward(std::move(logits), how, groups)
+                               : cuda::forward(std::move(logits), how, groups);
+  out.logits = kept;
+  return out;
+}
+
+at::Tensor losses(const Choice& choice, const spec::Experts& how, const Normalizer& tokens) {
+  const metrics::OpScope timed(spec::time::StepOp::router, spec::time::StepPass::forward);
+  check(choice.scores, how);
+  return choice.scores.is_cpu() ? cpu::losses(choice, how, tokens) : cuda::losses(choice, how, tokens);
 }
 
 at::Tensor backward(const at::Tensor& dweights, const Choice& choice, const spec::Experts& how,
-                    at::ScalarType type) {
+                    at::ScalarType type, const Auxiliary& auxiliary) {
   const metrics::OpScope timed(spec::time::StepOp::router, spec::time::StepPass::backward);
   check(choice.scores, how);
   TORCH_CHECK(dweights.sizes() == choice.weights.sizes(), "router: upstream ", describe(dweights));
+  TORCH_CHECK(choice.logits.defined() || !keeps_logits(how, auxiliary.z),
+              "router: the z-loss of sigmoids reads the logits, which forward was not asked to keep");
   check_contiguous("router", {dweights, choice.weights, choice.experts});
-  return dweights.is_cpu() ? cpu::backward(dweights, choice, how, type)
-                           : cuda::backward(dweights, choice, how, type);
+  return dweights.is_cpu() ? cpu::backward(dweights, choice, how, type, auxiliary)
+                           : cuda::backward(dweights, choice, how, type, auxiliary);
 }
 
 }  // namespace assay::impl::router

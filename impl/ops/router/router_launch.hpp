@@ -8,12 +8,27 @@ namespace assay::impl::router::cuda {
 constexpr std::int64_t most_experts = 2048;
 
 /// Device pointers of impl/ops/router/router.hpp: scores [N, X] hold the logits and, on return, the scores;
-/// experts and weights [N, A]. `wide`: fp64, else fp32.
+/// experts and weights [N, A], lse [N]. `wide`: fp64, else fp32.
 void launch_forward(bool wide, std::int64_t N, const spec::Experts& how, void* scores, std::int32_t* experts,
-                    void* weights, cudaStream_t stream);
-/// dlogits [N, X] of `dtype`, whose arithmetic type the others have.
-void launch_backward(Dtype dtype, std::int64_t N, const spec::Experts& how, const void* dweights,
-                     const void* scores, const std::int32_t* experts, const void* weights, void* dlogits,
-                     cudaStream_t stream);
+                    void* weights, void* lse, cudaStream_t stream);
+/// Adds to counts [G, X] how often each group of N / G rows chose each expert.
+void launch_counts(std::int64_t N, std::int64_t groups, const spec::Experts& how, const std::int32_t* experts,
+                   std::int32_t* counts, cudaStream_t stream);
+/// terms [3, N] fp64: each row's part of balance loss, router z-loss and entropy, not yet over the tokens.
+void launch_losses(bool wide, std::int64_t N, std::int64_t groups, const spec::Experts& how,
+                   const void* scores, const std::int32_t* counts, const void* lse, double* terms,
+                   cudaStream_t stream);
+
+struct BackwardArguments {
+  Dtype dtype;  ///< of dlogits, whose arithmetic type the others have
+  std::int64_t N, groups;
+  const void *dweights, *scores, *weights, *lse;
+  const void* logits;  ///< null where they were not kept
+  const std::int32_t *experts, *counts;
+  double balance, z;     ///< coefficients
+  const double* tokens;  ///< of the whole optimizer step
+  void* dlogits;         ///< [N, X]
+};
+void launch_backward(const spec::Experts& how, const BackwardArguments& arguments, cudaStream_t stream);
 
 }  // namespace assay::impl::router::cuda

@@ -10,6 +10,9 @@ namespace assay::impl::experts_test {
 namespace {
 
 RC_GTEST_PROP(ExpertsImpl, RouterMatchesReference, ()) { parity::router_matches_reference(at::kCPU); }
+RC_GTEST_PROP(ExpertsImpl, RouterLossesMatchReference, ()) {
+  parity::router_losses_match_reference(at::kCPU);
+}
 RC_GTEST_PROP(ExpertsImpl, PermuteIsAStableSort, ()) { parity::permute_is_a_stable_sort(at::kCPU); }
 RC_GTEST_PROP(ExpertsImpl, GroupedLinearIsALinearAnExpert, ()) {
   parity::grouped_linear_is_a_linear_an_expert(at::kCPU);

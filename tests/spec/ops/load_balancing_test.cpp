@@ -98,5 +98,12 @@ TEST(LoadBalancingSpec, CountsBytesOfEveryTensorOnce) {
   EXPECT_EQ(load_balancing::z_backward_bytes(4, 2, 4), Count(80));  // and dlogits
 }
 
+TEST(LoadBalancingSpec, TheLargestLoadIsOverTheMean) {
+  EXPECT_EQ(load_balancing::largest_load(std::vector<double>{3, 3, 3}), 1);
+  EXPECT_EQ(load_balancing::largest_load(std::vector<double>{0, 12, 0, 0}), 4);
+  EXPECT_EQ(load_balancing::largest_load(std::vector<double>{1, 2, 3}), 1.5);
+  EXPECT_EQ(load_balancing::largest_load(std::vector<double>{0, 0}), 0);
+}
+
 }  // namespace
 }  // namespace assay::spec::load_balancing_test

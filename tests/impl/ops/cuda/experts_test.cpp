@@ -13,6 +13,10 @@ TEST(ExpertsCuda, RouterMatchesReference) {
   ASSAY_NEEDS_GPU();
   EXPECT_TRUE(rc::check([] { parity::router_matches_reference(at::kCUDA); }));
 }
+TEST(ExpertsCuda, RouterLossesMatchReference) {
+  ASSAY_NEEDS_GPU();
+  EXPECT_TRUE(rc::check([] { parity::router_losses_match_reference(at::kCUDA); }));
+}
 TEST(ExpertsCuda, PermuteIsAStableSort) {
   ASSAY_NEEDS_GPU();
   EXPECT_TRUE(rc::check([] { parity::permute_is_a_stable_sort(at::kCUDA); }));
@@ -35,7 +39,7 @@ TEST(ExpertsCuda, SameBitsTwice) {
                    gate_up = tests::normal({64 * 256, 512}, 3, at::kBFloat16).to(at::kCUDA),
                    down = tests::normal({64 * 512, 128}, 4, at::kBFloat16).to(at::kCUDA);
   EXPECT_TRUE(tests::repeatable([&] {
-    const router::Choice choice = router::forward(logits.clone(), how);
+    const router::Choice choice = router::forward(logits.clone(), how, /*groups=*/4);
     const permute::Order order = permute::order(choice.experts, how.count);
     const swiglu::RowWeights weights{choice.weights, order.slots};
     const at::Tensor rows = permute::gather(x, order);
@@ -47,7 +51,13 @@ TEST(ExpertsCuda, SameBitsTwice) {
     const at::Tensor d_hidden = swiglu::backward_weighted(
         d_gated.clone(), hidden.clone(), swiglu::Activation::silu, ForwardValue::again, weights, dweights);
     grouped_linear::backward_weight(d_hidden, rows, order.ends, dw, linear::GradientSum::continues);
-    return std::vector{y, dweights, dw, router::backward(dweights, choice, how, at::kBFloat16)};
+    return std::vector{
+        y,
+        dweights,
+        dw,
+        choice.counts,
+        router::losses(choice, how, 4096),
+        router::backward(dweights, choice, how, at::kBFloat16, {.balance = 0.01, .z = 1e-3, .tokens = 4096})};
   }));
 }
 

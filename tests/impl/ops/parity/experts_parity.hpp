@@ -13,6 +13,7 @@
 #include "impl/ops/permute/permute.hpp"
 #include "impl/ops/router/router.hpp"
 #include "impl/ops/swiglu/swiglu.hpp"
+#include "reference/ops/load_balancing.hpp"
 #include "reference/ops/router.hpp"
 #include "tests/support/tensors.hpp"
 
@@ -85,6 +86,98 @@ inline void router_matches_reference(at::Device device) {
     return 2 * relative * terms + store * (std::abs(gradient.dx[i]) + 2 * relative * terms);
   });
   expect_close(values(dlogits), values(gradient.dx), bound);
+}
+
+/// Counts, values and gradients of the auxiliary losses, of rows in groups.
+inline void router_losses_match_reference(at::Device device) {
+  const spec::Experts how = draw_choice();
+  const Index G = *rc::gen::inRange<Index>(1, 5), rows = *rc::gen::inRange<Index>(1, 12), N = G * rows,
+              X = how.count, A = how.active;
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  const auto type = *rc::gen::element(at::kFloat, at::kDouble);
+  const double balance = *rc::gen::element(0.0, 3.0), z = *rc::gen::element(0.0, 0.5),
+               Z = static_cast<double>(N + *rc::gen::inRange<Index>(0, 50));
+  const at::Tensor logits = (tests::normal({N, X}, seed, at::kDouble) * 6).round().clamp(-20, 20) / 4;
+  const auto wanted =
+      reference::router::forward(exact(logits), identity(X), reference::Tensor<double>({0}), how);
+  const auto p = reference::router::probabilities(wanted.scores, how);
+  const auto f = reference::load_balancing::shares<double>(wanted.chosen, A, X, G);
+  const auto of_z = reference::load_balancing::z_forward(exact(logits), Z);
+
+  const Normalizer tokens = at::full({}, Z, at::kDouble).to(device);
+  const router::Choice got =
+      router::forward(logits.to(type).to(device, false, /*copy=*/true), how, G, router::keeps_logits(how, z));
+  RC_ASSERT(got.logits.defined() == (z > 0 && how.scoring == spec::Scoring::sigmoid));
+  const at::Tensor counts = got.counts.cpu(), sums = router::losses(got, how, tokens).cpu();
+  RC_ASSERT(counts.sizes() == at::IntArrayRef({G, X}) && sums.sizes() == at::IntArrayRef({3 + X}));
+  const double* sum = sums.const_data_ptr<double>();
+  for (Index e = 0; e < X; ++e) {
+    Index of_all = 0;
+    for (Index g = 0; g < G; ++g) {
+      const auto count = static_cast<Index>(std::lround(f(g, e) * static_cast<double>(A * rows)));
+      RC_ASSERT(counts.const_data_ptr<std::int32_t>()[g * X + e] == count);
+      of_all += count;
+    }
+    RC_ASSERT(sum[3 + e] == static_cast<double>(of_all));
+  }
+
+  // Of a probability: exp, its argument of up to 10, two sums of X, two divisions; and of the logarithm of a
+  // row's sum, to which the largest logit is added.
+  const tests::Rounding rounding = tests::rounding_of(type, device);
+  const double relative =
+      rounding.gamma(2 * static_cast<double>(X) + static_cast<double>(A) + 8 + 3 * rounding.exponential + 20);
+  const auto of_lse = [&](Index n) { return relative * (2 + 2 * std::abs(of_z.lse(n))); };
+  const auto sum_of = [&](double terms) { return rounding.gamma(static_cast<double>(terms) + 5); };
+  const double expected = reference::load_balancing::forward(p, f, A, Z);
+  RC_ASSERT(std::abs(sum[0] - expected) <=
+            (relative + sum_of(static_cast<double>(N * X))) * (1 + relative) * expected);
+  double squares = 0, off = 0, entropy = 0, entropy_off = 0;
+  for (Index n = 0; n < N; ++n) {
+    const double lse = of_z.lse(n), delta = of_lse(n);
+    squares += lse * lse;
+    off += 2 * std::abs(lse) * delta + delta * delta;
+    for (Index e = 0; e < X; ++e) {
+      const double size = -std::log(p(n, e));
+      entropy += p(n, e) * size;
+      // -p ln p where p is off by `relative`, and the logarithm rounded.
+      entropy_off += p(n, e) * (1 + 2 * size) * 2 * relative;
+    }
+  }
+  RC_ASSERT(std::abs(sum[1] - squares / Z) <= (off + sum_of(static_cast<double>(N)) * (squares + off)) / Z);
+  RC_ASSERT(std::abs(sum[2] - entropy / Z) <=
+            (entropy_off + sum_of(static_cast<double>(N * X)) * (entropy + entropy_off)) / Z);
+
+  const auto out = *rc::gen::element(type, type == at::kFloat ? at::kBFloat16 : type);
+  const at::Tensor dweights = tests::normal({N, A}, seed + 1, type, 1.0 / static_cast<double>(N));
+  const auto dp = reference::load_balancing::backward(balance, f, N, A, Z),
+             dl = reference::load_balancing::z_backward(z, exact(logits), of_z.lse, Z);
+  const auto gradient =
+      reference::router::backward(exact(dweights), dp, dl, wanted, exact(logits), identity(X), how);
+  const at::Tensor dlogits =
+      router::backward(dweights.to(device), got, how, out, {.balance = balance, .z = z, .tokens = tokens});
+  const double store = tests::rounding_of(out).store;
+  expect_close(values(dlogits), values(gradient.dx), tests::each(gradient.dx.size(), [&](Index i) {
+                 const Index n = i / X;
+                 double upstream = 0, t = 0, all = 0, largest = 0;
+                 for (Index a = 0; a < A; ++a) {
+                   upstream += std::abs(exact(dweights)[n * A + a]);
+                   t += wanted.scores[n * X + wanted.chosen[static_cast<std::size_t>(n * A + a)]];
+                 }
+                 for (Index e = 0; e < X; ++e) {
+                   all += wanted.scores(n, e);
+                   largest = std::max(largest, dp(n, e));
+                 }
+                 if (how.scoring == spec::Scoring::softmax) all = 1;
+                 const double of_score = how.scaling_factor * upstream * (how.renormalised ? 2 / t : 1);
+                 const double terms = wanted.scores[i] * 2 * (of_score + largest / all);
+                 // 2 z / Z lse exp(l - lse): lse is off by delta in both places.
+                 const double delta = of_lse(n), lse = std::abs(of_z.lse(n)),
+                              share = std::exp(exact(logits)[i] - of_z.lse(n));
+                 const double of_loss =
+                     2 * z / Z * share * ((lse + delta) * (1 + 2 * delta + 2 * relative) - lse);
+                 const double bound = 2 * relative * (terms + std::abs(dl[i])) + of_loss;
+                 return bound + store * (std::abs(gradient.dx[i]) + bound);
+               }));
 }
 
 /// Rows by expert, in the order of slots; and back.
