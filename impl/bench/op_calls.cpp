@@ -139,9 +139,12 @@ void model_ops(const spec::memory::Setting& setting, at::Device device,
               setting.recompute);
   model.limit_chunks(setting.chunk_logits);
   model.observe(&observer);
+  const router::Auxiliary auxiliary{.balance = setting.auxiliary.probabilities ? 0.01 : 0,
+                                    .z = setting.auxiliary.logits ? 1e-3 : 0,
+                                    .tokens = tokens};
   Activations saved;
-  model.forward(batch, tokens, 0, saved);
-  model.backward(batch, std::move(saved));
+  model.forward(batch, tokens, 0, saved, auxiliary);
+  model.backward(batch, std::move(saved), auxiliary);
 }
 
 /// `count` for `part` of its `all` parameters.

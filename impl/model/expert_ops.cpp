@@ -13,10 +13,17 @@ namespace assay::impl {
 TensorOps::Routing TensorOps::route(const Site& site, const Operand& x, const Weight& router) {
   const spec::Experts& how = *model().experts;
   return run(site, {}, [&] {
-    router::Choice choice = router::forward(linear::forward_wide(x.value, router.matrix.values()), how);
+    router::Choice choice =
+        router::forward(linear::forward_wide(x.value, router.matrix.values()), how,
+                        /*groups=*/context_.batch.B, router::keeps_logits(how, auxiliary_.z));
     permute::Order order = permute::order(choice.experts, how.count);
     return Routing{std::move(choice), std::move(order)};
   });
+}
+
+void TensorOps::router_losses(const Site& site, const Routing& routing) {
+  loss_.routing.push_back(
+      run(site, {}, [&] { return router::losses(routing.choice, *model().experts, auxiliary_.tokens); }));
 }
 
 TensorOps::Operand TensorOps::router_gradient(const Site& site, Tensor d_weights, const Routing& routing,
@@ -24,7 +31,7 @@ TensorOps::Operand TensorOps::router_gradient(const Site& site, Tensor d_weights
   return {run(site, {},
               [&] {
                 return router::backward(d_weights, routing.choice, *model().experts,
-                                        router.matrix.values().scalar_type());
+                                        router.matrix.values().scalar_type(), auxiliary_);
               }),
           {}};
 }

@@ -38,14 +38,15 @@ TensorOps::Context Model::context(const TokenBatch& batch) {
           .chunk_logits = chunk_logits_};
 }
 
-Loss Model::forward(const TokenBatch& batch, const Normalizer& normalizer, double z, Activations& saved) {
-  TensorOps ops(context(batch), normalizer, z);
+Loss Model::forward(const TokenBatch& batch, const Normalizer& normalizer, double z, Activations& saved,
+                    const router::Auxiliary& auxiliary) {
+  TensorOps ops(context(batch), normalizer, z, auxiliary);
   spec::step::forward(ops, recompute_, saved);
   return ops.loss();
 }
 
-void Model::backward(const TokenBatch& batch, Activations saved) {
-  TensorOps ops(context(batch));
+void Model::backward(const TokenBatch& batch, Activations saved, const router::Auxiliary& auxiliary) {
+  TensorOps ops(context(batch), 1, 0, auxiliary);
   spec::step::backward(ops, std::move(saved));
 }
 

@@ -19,12 +19,15 @@ class Model {
 
   /// Runs one micro-batch; the loss's gradient is taken at once, as far as the head (spec/step/head.hpp),
   /// whose own is added to `parameters`. `normalizer`: valid tokens of the whole step over all micro-batches
-  /// and ranks; `z`: z-loss coefficient. Errors: SpecError of the ops.
-  Loss forward(const TokenBatch& batch, const Normalizer& normalizer, double z, Activations& saved);
+  /// and ranks; `z`: z-loss coefficient; `auxiliary`: losses of routers. Errors: SpecError of the ops.
+  Loss forward(const TokenBatch& batch, const Normalizer& normalizer, double z, Activations& saved,
+               const router::Auxiliary& auxiliary = {});
 
   /// Adds the gradients of one micro-batch's loss to those of `parameters` and consumes `saved`.
-  void backward(const TokenBatch& batch, Activations saved);
+  /// `auxiliary`: as in forward.
+  void backward(const TokenBatch& batch, Activations saved, const router::Auxiliary& auxiliary = {});
 
+  const spec::ModelSpec& spec() const { return model_; }
   /// Logits [N, V] of a batch, of a tensor rank's part of the vocabulary; nothing kept.
   at::Tensor logits(const TokenBatch& batch);
   /// Logits [B, V] of the last token of each text of a batch without positions, of the whole vocabulary.

@@ -28,10 +28,11 @@
 
 namespace assay::impl {
 
-/// A micro-batch's part of the step's loss, fp64 scalars on the model's device [nat].
+/// A micro-batch's part of the step's loss, fp64 on the model's device [nat].
 struct Loss {
   at::Tensor cross_entropy;
   at::Tensor z_loss;
+  std::vector<at::Tensor> routing;  ///< of each sparse layer (router::losses)
 };
 
 /// The tensor ranks that compute a model together, and what this one holds of its vocabulary.
@@ -120,11 +121,12 @@ class TensorOps {
     std::int64_t chunk_logits = spec::memory::most_logits;  ///< at most, of a chunk of the head
   };
   /// `normalizer`: valid tokens of the whole step over all micro-batches and ranks; `z`: coefficient of the
-  /// z-loss. Both are read by the head alone.
-  explicit TensorOps(const Context& context, Normalizer normalizer = 1, double z = 0)
-      : context_(context), normalizer_(std::move(normalizer)), z_(z) {}
+  /// z-loss. Both are read by the head alone. `auxiliary`: losses of routers.
+  explicit TensorOps(const Context& context, Normalizer normalizer = 1, double z = 0,
+                     router::Auxiliary auxiliary = {})
+      : context_(context), normalizer_(std::move(normalizer)), z_(z), auxiliary_(std::move(auxiliary)) {}
 
-  const Loss& loss() const { return loss_; }  ///< of the head's chunks so far
+  const Loss& loss() const { return loss_; }  ///< of the layers and of the head's chunks so far
 
   const spec::ModelSpec& model() const { return context_.model; }
   attention::Mask mask() const { return {context_.batch.documents, model().window}; }
@@ -180,6 +182,7 @@ class TensorOps {
                                                     const Weight& down);
 
   Routing route(const Site& site, const Operand& x, const Weight& router);
+  void router_losses(const Site& site, const Routing& routing);
   Operand router_gradient(const Site& site, Tensor d_weights, const Routing& routing, const Weight& router);
   Operand permute(const Site& site, const Operand& x, const Routing& routing, spec::Pass pass);
   Tensor combine(const Site& site, const Tensor& base, const Tensor& rows, const Routing& routing,
@@ -233,6 +236,7 @@ class TensorOps {
   const Context context_;
   const Normalizer normalizer_;
   const double z_;
+  const router::Auxiliary auxiliary_;
   Loss loss_;
 };
 

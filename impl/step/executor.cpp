@@ -10,6 +10,7 @@
 
 #include "impl/metrics/op_times.hpp"
 #include "impl/ops/clip_grad_norm/clip_grad_norm.hpp"
+#include "spec/ops/load_balancing.hpp"
 
 namespace assay::impl::run {
 
@@ -22,6 +23,29 @@ namespace {
 constexpr int steps_before_capture = 2;
 /// After so many steps whose documents need other slots nothing is captured anew.
 constexpr int most_reshaped = 8;
+
+constexpr std::int64_t numbers_before_update = 2;  // in front of UpdateNumbers
+
+/// Cross-entropy and z-loss, and a row for each sparse layer.
+std::int64_t losses_of(const spec::ModelSpec& model) {
+  return 2 + (model.experts ? model.sparse_layers() * (3 + model.experts->count) : 0);
+}
+
+RoutingResult routing_of(const at::Tensor& rows) {
+  RoutingResult out;
+  const auto layers = static_cast<double>(rows.size(0));
+  for (std::int64_t layer = 0; layer < rows.size(0); ++layer) {
+    const double* row = rows[layer].const_data_ptr<double>();
+    const double load =
+        spec::load_balancing::largest_load({row + 3, static_cast<std::size_t>(rows.size(1) - 3)});
+    out.balance += row[0];
+    out.router_z += row[1];
+    out.entropy += row[2] / layers;
+    out.worst_load = std::max(out.worst_load, load);
+    out.mean_load += load / layers;
+  }
+  return out;
+}
 
 at::TensorOptions numbers_on(at::Device device) { return at::TensorOptions(device).dtype(at::kDouble); }
 
@@ -69,11 +93,15 @@ Executor::Executor(Model& model, ParameterBuffers& buffers, ParameterLayout& par
       groups_(groups),
       settings_(settings),
       clock_(clock),
-      numbers_(at::zeros({1 + std::tuple_size_v<UpdateNumbers>}, numbers_on(buffers.weights.device()))),
+      numbers_(at::zeros({numbers_before_update + std::tuple_size_v<UpdateNumbers>},
+                         numbers_on(buffers.weights.device()))),
       host_numbers_(numbers_.is_cuda() ? at::empty(numbers_.sizes(), numbers_on(at::kCPU).pinned_memory(true))
                                        : numbers_),
-      losses_(at::zeros({2}, numbers_.options())),
-      norm_and_coefficient_(at::zeros({2}, numbers_.options())) {}
+      losses_(at::zeros({losses_of(model.spec())}, numbers_.options())),
+      norm_and_coefficient_(at::zeros({2}, numbers_.options())) {
+  if (const auto& experts = model.spec().experts)
+    routing_ = losses_.narrow(0, 2, losses_.numel() - 2).view({-1, 3 + experts->count});
+}
 
 StepResult Executor::run(const StepInput& input, const std::vector<Action>& actions) {
   if (capture_)
@@ -127,7 +155,8 @@ void Executor::begin(const StepInput& input) {
       update_numbers(buffers_, settings_.adamw, input.learning_rate, input.step + 1);
   auto* number = host_numbers_.data_ptr<double>();  // the step before has been waited for
   number[0] = input.valid_tokens;
-  std::copy(numbers.begin(), numbers.end(), number + 1);
+  number[1] = input.tokens;
+  std::copy(numbers.begin(), numbers.end(), number + numbers_before_update);
   numbers_.copy_(host_numbers_, /*non_blocking=*/true);
   losses_.zero_();
   // Captured GEMMs are the same ones in each micro-batch.
@@ -146,10 +175,16 @@ void Executor::forward(const StepInput& input, std::size_t micro_batch) {
   work_forward(batch, activations_.at(micro_batch));
 }
 
+router::Auxiliary Executor::auxiliary() const {
+  return {.balance = settings_.balance, .z = settings_.router_z, .tokens = numbers_[1]};
+}
+
 void Executor::work_forward(const TokenBatch& batch, Activations& activations) {
-  const Loss loss = model_.forward(batch, numbers_[0], settings_.z_loss, activations);
+  const Loss loss = model_.forward(batch, numbers_[0], settings_.z_loss, activations, auxiliary());
   losses_[0] += loss.cross_entropy;
   losses_[1] += loss.z_loss;
+  for (std::size_t layer = 0; layer < loss.routing.size(); ++layer)
+    routing_[static_cast<std::int64_t>(layer)] += loss.routing[layer];
 }
 
 void Executor::backward(const StepInput& input, std::size_t micro_batch) {
@@ -163,7 +198,7 @@ void Executor::backward(const StepInput& input, std::size_t micro_batch) {
 }
 
 void Executor::work_backward(const TokenBatch& batch, Activations& activations) {
-  model_.backward(batch, std::exchange(activations, {}));
+  model_.backward(batch, std::exchange(activations, {}), auxiliary());
 }
 
 /// What is left of communication when the work behind which it was hidden is done.
@@ -209,7 +244,8 @@ void Executor::update() {
 
 /// Changes nothing when the coefficient says that a number is not finite.
 void Executor::work_update() {
-  impl::update(buffers_, settings_.adamw, numbers_.narrow(0, 1, std::tuple_size_v<UpdateNumbers>),
+  impl::update(buffers_, settings_.adamw,
+               numbers_.narrow(0, numbers_before_update, std::tuple_size_v<UpdateNumbers>),
                norm_and_coefficient_[1]);
   if (groups_.all().size() > 1) return;  // each block's twins are made when its new weights are there
   model_.weights_changed();
@@ -295,12 +331,14 @@ void Executor::replay_part(StepPart part) {
 void Executor::read_result() {
   clock_.enter(Phase::other);
   if (groups_.all().size() > 1) groups_.all().settle();
-  const at::Tensor numbers = at::cat({losses_, norm_and_coefficient_}).cpu();
+  const at::Tensor numbers = at::cat({norm_and_coefficient_, losses_}).cpu();
   const double* number = numbers.const_data_ptr<double>();
-  result_ = {.cross_entropy = number[0],
-             .z_loss = number[1],
-             .gradient_norm = number[2],
-             .clip_coefficient = number[3]};
+  result_ = {.cross_entropy = number[2],
+             .z_loss = number[3],
+             .gradient_norm = number[0],
+             .clip_coefficient = number[1]};
+  if (routing_.defined())
+    result_.routing = routing_of(numbers.narrow(0, 4, routing_.numel()).view(routing_.sizes()));
 }
 
 /// This rank's first parameter whose gradient is not finite. What several ranks have left of their gradients
@@ -327,7 +365,7 @@ std::string Executor::no_rank_alone() {
   for (const std::string& name : groups_.all().all_gather(parameters_.non_finite_sum()))
     if (summed.empty()) summed = name;
   if (!summed.empty()) return "gradient of " + summed + " is finite on every rank, its sum over ranks is not";
-  if (!std::isfinite(result_.cross_entropy + result_.z_loss))
+  if (!std::isfinite(losses_.sum().item<double>()))
     return "the loss is finite on every rank, its sum over ranks is not";
   if (!std::isfinite(sum_of_squares().item<double>()))
     return "every gradient is finite, the sum of their squares is not";
@@ -338,8 +376,7 @@ std::string Executor::no_rank_alone() {
 
 void Executor::refuse_non_finite(const StepInput& input, const std::vector<Action>& actions) {
   const bool alone = groups_.all().size() == 1;
-  const double local_loss =
-      alone ? result_.cross_entropy + result_.z_loss : local_losses_.sum().item<double>();
+  const double local_loss = (alone ? losses_ : local_losses_).sum().item<double>();
   const std::string gradient = search_gradients(input, actions);
   sum_shared_gradients(buffers_, groups_.tensor(), groups_.holders());  // as the step does behind them
   std::string mine;

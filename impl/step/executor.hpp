@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,16 @@ struct StepInput {
   double learning_rate;                   ///< of this step
   double valid_tokens;                    ///< over all micro-batches and ranks
   std::vector<TokenBatch> micro_batches;  ///< of this rank
+  double tokens = 1;                      ///< valid or not, over all micro-batches and ranks
+};
+
+/// What a step's tokens did in the routers of its sparse layers (spec/ops/load_balancing.md).
+struct RoutingResult {
+  double balance = 0;   ///< balance loss, without its coefficient, summed over layers
+  double router_z = 0;  ///< router z-loss, likewise
+  double worst_load = 0,
+         mean_load = 0;  ///< largest load of an expert over the mean: of the worst layer, mean
+  double entropy = 0;    ///< of the probabilities [nat], mean over tokens and layers
 };
 
 /// What one step measured; the same on every rank.
@@ -33,13 +44,15 @@ struct StepResult {
   double z_loss = 0;         ///< [nat per valid token]
   double gradient_norm = 0;  ///< before clipping
   double clip_coefficient = 1;
+  std::optional<RoutingResult> routing = {};  ///< of a model with experts
 };
 
 /// Settings of the step that do not change over a run.
 struct StepSettings {
   AdamWSettings adamw;
-  double clip = 0;    ///< largest gradient norm, 0: none
-  double z_loss = 0;  ///< coefficient
+  double clip = 0;                   ///< largest gradient norm, 0: none
+  double z_loss = 0;                 ///< coefficient
+  double balance = 0, router_z = 0;  ///< coefficients of the routers' losses
 };
 
 /// A loss or gradient norm is NaN or infinite. Thrown before the update, on every rank alike; the message
@@ -86,6 +99,7 @@ class Executor {
   void work_clip();
   void work_update();
   at::Tensor sum_of_squares();
+  router::Auxiliary auxiliary() const;
 
   void check_capture(const StepInput& input);
   void capture(const TokenBatch& first);
@@ -104,9 +118,12 @@ class Executor {
   PhaseClock& clock_;
 
   std::vector<Activations> activations_;  ///< of the micro-batches between their forward and their backward
-  at::Tensor numbers_;  ///< [9] fp64 of the step: valid tokens, and UpdateNumbers (impl/params/optimizer.hpp)
-  at::Tensor host_numbers_;          ///< the same on the host: page-locked beside a GPU, else that tensor
-  at::Tensor losses_;                ///< [2] fp64: cross-entropy and z-loss, this rank's until reduced
+  /// [10] fp64 of the step: valid tokens, tokens, and UpdateNumbers (impl/params/optimizer.hpp).
+  at::Tensor numbers_;
+  at::Tensor host_numbers_;  ///< the same on the host: page-locked beside a GPU, else that tensor
+  /// fp64, this rank's until reduced: cross-entropy, z-loss, and of each sparse layer a row of routing_.
+  at::Tensor losses_;
+  at::Tensor routing_;               ///< [sparse layers, 3 + X] in losses_ (router::losses)
   at::Tensor norm_and_coefficient_;  ///< [2] fp64 (impl/ops/clip_grad_norm/clip_grad_norm.hpp)
   at::Tensor local_losses_;          ///< this rank's share before the reduction
   StepResult result_;

@@ -6,6 +6,7 @@
 #include "spec/memory/recompute.hpp"
 #include "spec/model/model_spec.hpp"
 #include "spec/ops/linear_precision.hpp"
+#include "spec/ops/router.hpp"
 #include "spec/parallel/data_layout.hpp"
 #include "spec/tolerance.hpp"
 
@@ -36,11 +37,12 @@ struct Setting {
   bool flash_attention = false;      ///< compute.attention=flash, on a GPU
   bool fixed_order = false;          ///< compute.deterministic: sums of attention's backward, on a GPU
   std::int64_t sms = 132;  ///< of the GPU, 132 on H100 and H200; FlashAttention in a fixed order needs it
-  bool documents = false;  ///< attention stays within documents: positions and a mask per token
-  Layout layout = {};      ///< what of the state this rank holds
-  std::int64_t tensor_ranks = 1;            ///< of which each data rank is made
-  std::int64_t shared_gradients = 0;        ///< entries that the sum of a block's takes, over tensor ranks
-  bool rounded_sums = false;                ///< gradients of bf16 weights are summed over ranks in bf16
+  router::Auxiliary auxiliary = {};   ///< losses whose gradients reach routers
+  bool documents = false;             ///< attention stays within documents: positions and a mask per token
+  Layout layout = {};                 ///< what of the state this rank holds
+  std::int64_t tensor_ranks = 1;      ///< of which each data rank is made
+  std::int64_t shared_gradients = 0;  ///< entries that the sum of a block's takes, over tensor ranks
+  bool rounded_sums = false;          ///< gradients of bf16 weights are summed over ranks in bf16
   std::int64_t chunk_logits = most_logits;  ///< at most, of a chunk of the head [elements]
   std::int64_t sampled = 0;                 ///< sentences that are sampled at the end, each at most T tokens
 };

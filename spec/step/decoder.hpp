@@ -85,11 +85,14 @@ typename Ops::Tensor down_forward(Ops& ops, const typename Ops::Tensor& x, const
   return row_parallel(ops, site::down, x, gated, weights.down);
 }
 
+/// Whether the losses of what a forward pass computes count for the step's.
+enum class Losses { added, none };
+
 /// x [N, D] -> [N, D]. Fills `saved` with what `recompute` keeps for backward.
 template <OpSet Ops>
 typename Ops::Tensor decoder_forward(Ops& ops, const typename Ops::Tensor& x,
                                      const DecoderWeights<Ops>& weights, Recompute recompute,
-                                     BlockActivations<Ops>& saved) {
+                                     BlockActivations<Ops>& saved, Losses losses = Losses::added) {
   const typename Ops::Tensor x_mid = attention_forward(ops, x, weights, recompute, saved);
   if (recompute >= Recompute::attention) saved.attention = {};
   const bool sparse = weights.router.defined();
@@ -97,6 +100,7 @@ typename Ops::Tensor decoder_forward(Ops& ops, const typename Ops::Tensor& x,
     experts_gate_up_forward(ops, x_mid, weights, recompute, saved);
   else
     gate_up_forward(ops, x_mid, weights, recompute, saved);
+  if (sparse && losses == Losses::added) ops.router_losses(site::router_losses, saved.routing);
   typename Ops::Tensor out = sparse ? experts_down_forward(ops, x_mid, weights, recompute, saved)
                                     : down_forward(ops, x_mid, weights, recompute, saved);
   if (recompute == Recompute::block) {

@@ -19,7 +19,8 @@ typename Ops::Tensor hidden(Ops& ops, Recompute recompute, Activations<Ops>* sav
     ops.moment("forward of block", block);
     BlockActivations<Ops> discarded;
     BlockActivations<Ops>& kept = saved ? saved->blocks[static_cast<std::size_t>(block - 1)] : discarded;
-    x = decoder_forward(ops, x, ops.acquire(block).decoder, saved ? recompute : Recompute::block, kept);
+    x = decoder_forward(ops, x, ops.acquire(block).decoder, saved ? recompute : Recompute::block, kept,
+                        saved ? Losses::added : Losses::none);
     ops.release(block);
   }
   return x;

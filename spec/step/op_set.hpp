@@ -147,7 +147,10 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
   // A mixture of experts. Rows [N A, ...] stand by expert, `permute` takes each token's row there, `combine`
   // adds the rows of each token to its row of a tensor [N, D].
   { ops.route(site, operand, weight) } -> std::same_as<typename Ops::Routing>;
-  // The gradient of the logits from that of the weights of rows, as GEMMs with the router's weight read it.
+  // Adds what the router's auxiliary losses and loads are of this micro-batch to the op set's.
+  ops.router_losses(site, routing);
+  // The gradient of the logits from that of the weights of rows and from auxiliary losses, as GEMMs with the
+  // router's weight read it.
   { ops.router_gradient(site, taken, routing, weight) } -> std::same_as<typename Ops::Operand>;
   { ops.permute(site, operand, routing, Pass::forward) } -> std::same_as<typename Ops::Operand>;
   { ops.combine(site, x, x, routing, Pass::forward) } -> std::same_as<typename Ops::Tensor>;

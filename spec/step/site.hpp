@@ -63,6 +63,7 @@ inline constexpr Site router{.op = StepOp::router,
                              .component = FlopComponent::router,
                              .value = "router_scores",
                              .gradient = "d_normed_mid"};
+inline constexpr Site router_losses{.op = StepOp::router, .component = FlopComponent::router};
 inline constexpr Site permute{.op = StepOp::permute,
                               .component = FlopComponent::routed_experts,
                               .value = "permuted",

@@ -99,6 +99,9 @@ class StepRunner {
                                     " tokens");
       input.micro_batches.push_back(token_batch(batch, device_));
     }
+    double tokens = 0;  // every rank has as many
+    for (const reference::Batch& batch : micro_batches) tokens += static_cast<double>(batch.B * batch.T);
+    input.tokens = tokens * groups_.data().size();
     if (change) change(input);
     const auto accumulation = static_cast<std::int64_t>(micro_batches.size());
     return executor_.run(input, order.empty() ? spec::step_actions(accumulation, groups_.layout())

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "spec/ops/linear.hpp"
+#include "spec/ops/load_balancing.hpp"
 #include "spec/ops/router.hpp"
 #include "spec/ops/swiglu.hpp"
 #include "spec/step/paper/rules.hpp"
@@ -28,7 +29,10 @@ Routing PaperOps::route(const Site& site, const Operand& x, const Weight& router
   record_gemm(site, StepPass::forward, gemm, gemm_bytes(gemm) + scores * (statistic_ - element_));
   // Beside the GEMM, which leaves the logits: they are read, and written as scores.
   record(site, StepPass::forward, {Count(0), router::forward_flops({.N = N, .D = router.in}, how).vector},
-         2 * scores * statistic_ + Count(slots) * (statistic_ + index_bytes));
+         2 * scores * statistic_ + Count(slots) * (statistic_ + index_bytes) + Count(N) * statistic_);
+  // How often the tokens of each sequence chose an expert.
+  record(site, StepPass::forward, load_balancing::shares_flops({.N = N, .X = X, .G = B_}),
+         (Count(slots) + Count(B_) * X) * index_bytes);
   record(step::site::permute, StepPass::forward, {}, Count(slots) * 3 * index_bytes + Count(X) * index_bytes);
   Routing out;
   {
@@ -42,11 +46,28 @@ Routing PaperOps::route(const Site& site, const Operand& x, const Weight& router
   }
   out.experts = make("chosen_experts", Purpose::activations, {N, A}, index_bytes);
   out.weights = make("routing_weights", Purpose::activations, {N, A}, statistic_);
+  out.lse = make("router_lse", Purpose::activations, {N}, statistic_);
+  out.counts = make("expert_choices", Purpose::activations, {B_, X}, index_bytes);
+  // Scores of sigmoids do not say what the logits were.
+  if (how.scoring == Scoring::sigmoid && auxiliary_.logits)
+    out.logits = make("router_logits", Purpose::activations, {N, X}, statistic_);
   out.slots = make("row_slots", Purpose::activations, {slots}, index_bytes);
   out.rows = make("slot_rows", Purpose::activations, {N, A}, index_bytes);
   out.ends = make("expert_ends", Purpose::activations, {X}, index_bytes);
   if (on_gpu()) temporary("expert_counts", {(slots + sorted_chunk - 1) / sorted_chunk, X}, index_bytes);
   return out;
+}
+
+void PaperOps::router_losses(const Site& site, const Routing& routing) {
+  begin_op(site);
+  const std::int64_t N = routing.scores.rows(), X = routing.scores.columns();
+  const load_balancing::Shape shape{.N = N, .X = X, .G = routing.counts.rows()};
+  // One pass over the scores serves balance loss and entropy; the z-loss reads lse.
+  record(site, StepPass::forward,
+         router::probabilities_flops(N, *s_.model.experts) + load_balancing::forward_flops(shape) +
+             load_balancing::z_forward_flops(N, X) + load_balancing::entropy_flops(N, X),
+         load_balancing::forward_bytes(shape, statistic_) + Count(N) * statistic_);
+  if (on_gpu()) temporary("router_terms", {3, N}, f64_bytes);
 }
 
 Operand PaperOps::router_gradient(const Site& site, Tensor d_weights, const Routing& routing,
@@ -55,9 +76,19 @@ Operand PaperOps::router_gradient(const Site& site, Tensor d_weights, const Rout
   match(site, d_weights.columns(), routing.weights.columns());
   match(site, routing.scores.columns(), router.out);
   const std::int64_t N = d_weights.rows(), X = router.out, A = d_weights.columns();
-  record(site, StepPass::backward,
-         {Count(0), router::backward_flops({.N = N, .D = router.in}, *s_.model.experts, {}).vector},
-         Count(N) * X * (statistic_ + element_) + Count(N) * A * (2 * statistic_ + index_bytes));
+  const load_balancing::Shape shape{.N = N, .X = X, .G = routing.counts.rows()};
+  Flops flops{Count(0),
+              router::backward_flops({.N = N, .D = router.in}, *s_.model.experts, auxiliary_).vector};
+  Count bytes = Count(N) * X * (statistic_ + element_) + Count(N) * A * (2 * statistic_ + index_bytes);
+  if (auxiliary_.probabilities) {
+    flops = flops + load_balancing::backward_flops(shape);
+    bytes += Count(shape.G) * X * index_bytes;
+  }
+  if (auxiliary_.logits) {
+    flops = flops + load_balancing::z_backward_flops(N, X);
+    bytes += Count(N) * (1 + (routing.logits.defined() ? X : 0)) * statistic_;
+  }
+  record(site, StepPass::backward, flops, bytes);
   return operand(temporary("d_logits", {N, X}, element_));
 }
 

@@ -82,7 +82,8 @@ struct Attention {
 };
 /// impl/ops/router/router.hpp, impl/ops/permute/permute.hpp.
 struct Routing {
-  Tensor scores, experts, weights, slots, rows, ends;
+  Tensor scores, experts, weights, counts, lse, slots, rows, ends;
+  Tensor logits;  ///< where they are kept
 };
 struct ChunkLoss {
   Tensor lse;
@@ -161,6 +162,8 @@ class PaperOps {
   void size_batch(std::int64_t B, std::int64_t T);
   /// No linear of what runs from here on is in FP8.
   void unquantised() { recipe_ = quantise::Recipe::none; }
+  /// No backward follows what runs from here on.
+  void untrained() { auxiliary_ = {}; }
   /// What runs from here on stands for `times` micro-batches, the step's `first` among them or not.
   void micro_batches(std::int64_t times, bool first);
 
@@ -225,6 +228,7 @@ class PaperOps {
 
   // A mixture of experts (paper_experts.cpp). No row is dropped: how many an expert gets changes no size.
   Routing route(const Site& site, const Operand& x, const Weight& router);
+  void router_losses(const Site& site, const Routing& routing);
   Operand router_gradient(const Site& site, Tensor d_weights, const Routing& routing, const Weight& router);
   Operand permute(const Site& site, const Operand& x, const Routing& routing, Pass pass);
   Tensor combine(const Site& site, const Tensor& base, const Tensor& rows, const Routing& routing, Pass pass);
@@ -306,6 +310,7 @@ class PaperOps {
   std::string within_;
   bool first_micro_batch_ = true;
   std::optional<quantise::Recipe> recipe_;  ///< instead of the setting's
+  router::Auxiliary auxiliary_;
   bool again_ = false;
   std::optional<ExecutedFlops> attention_flops_;  ///< of one block and micro-batch
 };

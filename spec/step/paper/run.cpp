@@ -74,6 +74,7 @@ void sample(const Setting& s, Ledger& ledger, PaperOps& ops) {
   ops.size_batch(texts, s.sequence_length - 1);
   ops.within("sampling");
   ops.unquantised();
+  ops.untrained();
   const memory::Tensor ids = ledger.make("inputs", Purpose::inputs, {texts * (s.sequence_length - 1)}, 8);
   step::logits(ops);
 }

@@ -67,12 +67,15 @@ inline void compare_op_memory(const spec::memory::Setting& setting, at::Device d
   model.quantise_weights();
   const impl::Normalizer tokens =
       at::full({}, static_cast<double>(N), at::TensorOptions(device).dtype(at::kDouble));
+  const impl::router::Auxiliary auxiliary{.balance = setting.auxiliary.probabilities ? 0.01 : 0,
+                                          .z = setting.auxiliary.logits ? 1e-3 : 0,
+                                          .tokens = tokens};
   const auto run = [&] {
     impl::Activations saved;
     parameters->begin_forward();
-    model.forward(batch, tokens, 0, saved);
+    model.forward(batch, tokens, 0, saved, auxiliary);
     parameters->begin_backward(/*last_micro_batch=*/true);
-    model.backward(batch, std::move(saved));
+    model.backward(batch, std::move(saved), auxiliary);
   };
   model.limit_chunks(setting.chunk_logits);
   parameters->begin_step(impl::linear::GradientSum::starts);

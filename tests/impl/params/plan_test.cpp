@@ -53,7 +53,10 @@ Drawn draw(spec::ModelSpec (*model)(std::uint64_t) = tests::tiny_model) {
 /// ATen makes of a number; of several ranks this rank's two losses beside their sums), and positions that the
 /// batches of reference tests state even for sequences of one document.
 std::int64_t most_beside(const Drawn& drawn) {
-  return 256 + (drawn.setting.tensor_ranks > 1 ? 16 : 0) +
+  // What routers' losses are of a step, of a micro-batch, and where they are read.
+  const spec::ModelSpec& model = drawn.setting.model;
+  const std::int64_t routing = model.experts ? 3 * 8 * model.sparse_layers() * (3 + model.experts->count) : 0;
+  return 256 + routing + (drawn.setting.tensor_ranks > 1 ? 16 : 0) +
          (drawn.setting.documents ? 0 : 4 * drawn.batch.B * drawn.batch.T);
 }
 
@@ -64,10 +67,13 @@ std::int64_t measured_peak(const Drawn& drawn) {
                                        0);  // others may hold less of the vocabulary
   const auto micro_batches = tests::micro_batches(drawn.batch, drawn.setting.micro);
   tests::CountingAllocator::installed().begin();
-  tests::StepRunner trainer(
-      drawn.model, drawn.setting.dtype, at::kCPU, communicator, spec::Layout{},
-      {.adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1}, .clip = 1, .z_loss = 1e-4},
-      1, Dtype::f32, Dtype::f32, drawn.setting.recompute, {}, tensor);
+  tests::StepRunner trainer(drawn.model, drawn.setting.dtype, at::kCPU, communicator, spec::Layout{},
+                            {.adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1},
+                             .clip = 1,
+                             .z_loss = 1e-4,
+                             .balance = 0.01,
+                             .router_z = drawn.setting.auxiliary.logits ? 1e-3 : 0},
+                            1, Dtype::f32, Dtype::f32, drawn.setting.recompute, {}, tensor);
   trainer.step(micro_batches, static_cast<double>(drawn.batch.valid_tokens()), 1e-3);
   return tests::CountingAllocator::installed().peak();
 }
@@ -86,7 +92,9 @@ void expect_planned(const Drawn& drawn) {
 RC_GTEST_PROP(MemoryPlanImpl, StepsOfDrawnConfigurationsTakeWhatThePlanSays, ()) { expect_planned(draw()); }
 
 RC_GTEST_PROP(MemoryPlanImpl, WithExpertsTheyTakeWhatThePlanSays, ()) {
-  expect_planned(draw(tests::sparse_model));
+  Drawn drawn = draw(tests::sparse_model);
+  drawn.setting.auxiliary = {.probabilities = true, .logits = *rc::gen::arbitrary<bool>()};
+  expect_planned(drawn);
 }
 
 RC_GTEST_PROP(MemoryPlanImpl, OfATensorRankTheyTakeWhatThePlanSays, ()) {

@@ -7,6 +7,8 @@
 #include <rapidcheck/gtest.h>
 
 #include "spec/memory/plan.hpp"
+#include "spec/ops/load_balancing.hpp"
+#include "spec/ops/router.hpp"
 #include "spec/parallel/volume.hpp"
 #include "tests/support/draw_model.hpp"
 #include "tests/support/label_of.hpp"
@@ -31,6 +33,29 @@ paper::OpMemory call_of(const paper::Trace& trace, StepOp op, std::size_t which)
   for (const paper::OpMemory& each : trace.memory)
     if (each.op == op && which-- == 0) return each;
   throw std::logic_error("no such call");
+}
+
+/// Route, losses, and in backward the gradients of logits, input and weight: what is computed again is the
+/// route alone, so that losses and loads count once. Of what is sampled there are no losses.
+TEST(PaperSpec, LossesOfRoutersAreNotComputedAgain) {
+  ModelSpec model = small();
+  model.layers = 3, model.family = Family::mixtral;
+  model.experts = Experts{.count = 4, .active = 2, .width = 3, .first_dense = 1};
+  for (const Recompute recompute : all_recomputes) {
+    Setting setting{.model = model, .recompute = recompute, .micro = 2, .sequence_length = 3};
+    setting.auxiliary = {.probabilities = true, .logits = true};
+    const paper::Trace trace = paper::trace(setting);
+    const auto calls = std::count_if(trace.memory.begin(), trace.memory.end(),
+                                     [](const paper::OpMemory& each) { return each.op == StepOp::router; });
+    EXPECT_EQ(calls, 2 * (recompute == Recompute::block ? 6 : 5)) << to_string(recompute);
+    const Flops losses = router::probabilities_flops(6, *model.experts) +
+                         load_balancing::forward_flops({.N = 6, .X = 4, .G = 2}) +
+                         load_balancing::z_forward_flops(6, 4) + load_balancing::entropy_flops(6, 4);
+    const auto found = std::count_if(trace.ops.begin(), trace.ops.end(), [&](const paper::OpRecord& each) {
+      return each.count.op == StepOp::router && each.count.flops.vector == losses.vector;
+    });
+    EXPECT_EQ(found, 2) << to_string(recompute);
+  }
 }
 
 /// What is held when each call of a decoder block's forward begins, counted by hand: N = 6 tokens in fp32, D
