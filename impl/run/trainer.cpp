@@ -24,7 +24,9 @@ StepSettings settings_of(const spec::RunConfig& config) {
                     .weight_decay = config.weight_decay,
                     .seed = config.seed},
           .clip = config.clip,
-          .z_loss = config.z_loss};
+          .z_loss = config.z_loss,
+          .balance = config.balance,
+          .router_z = config.router_z};
 }
 }  // namespace
 
@@ -138,7 +140,8 @@ std::optional<StepReport> Trainer::step(bool stop_requested) {
   StepInput input{.step = step_,
                   .learning_rate = spec::learning_rate(schedule_of(config_), step_),
                   .valid_tokens = 0,
-                  .micro_batches = staging_->take(batches)};
+                  .micro_batches = staging_->take(batches),
+                  .tokens = batch_.tokens_per_step(config_.sequence_length).to_double()};
   clock_.enter(Phase::reduce);
   const auto valid_tokens = agree(batches, stop_requested);
   if (!valid_tokens) return std::nullopt;

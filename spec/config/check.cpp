@@ -150,6 +150,15 @@ void check(const RunConfig& config, const ModelSpec& model) {
     return "data.end_of_document = " + std::to_string(config.end_of_document) +
            " is not in the vocabulary of " + model.name + ", " + std::to_string(model.vocab) + " entries";
   });
+  static const RunConfig defaults;
+  for (const char* name : {"experts.balance", "experts.router_z"}) {
+    const Key& key = *find_key(name);
+    // config_c16
+    require(model.experts || key.get(config) == key.get(defaults), "config_c16", [&] {
+      return key.name + " = " + shown(key.get(config)) + " would not be read: " + model.name +
+             " has no experts; leave it out";
+    });
+  }
   linear_precision(config, model);
 }
 

@@ -237,6 +237,13 @@ void add_training(std::vector<Key>& all) {
                          "rounded stochastically")));
   all.push_back(
       number("loss.z_loss", &C::z_loss, ">= 0", "", "Coefficient of the squared log of the softmax sum"));
+  all.push_back(number("experts.balance", &C::balance, ">= 0", "",
+                       "Coefficient of the balance loss of routers, taken over each sequence and summed over "
+                       "layers; counts only for models with experts"));
+  all.push_back(
+      number("experts.router_z", &C::router_z, ">= 0", "",
+             "Coefficient of the squared log of the routers' softmax sums, summed over layers; counts "
+             "only for models with experts"));
   all.push_back(choice<ScheduleKind>(
       "schedule.kind", &C::schedule,
       {{"constant", ScheduleKind::constant}, {"cosine", ScheduleKind::cosine}, {"wsd", ScheduleKind::wsd}},

@@ -44,8 +44,9 @@ struct RunConfig {
   std::int64_t steps = 250;  ///< optimizer steps of the whole run
   double learning_rate = 3e-3;
   double beta1 = 0.9, beta2 = 0.95, adam_eps = 1e-8, weight_decay = 0.1;
-  double clip = 1.0;    ///< global gradient norm; 0: no clipping
-  double z_loss = 0.0;  ///< coefficient
+  double clip = 1.0;                    ///< global gradient norm; 0: no clipping
+  double z_loss = 0.0;                  ///< coefficient
+  double balance = 0.01, router_z = 0;  ///< coefficients of the routers' losses, with experts
 
   // schedule
   ScheduleKind schedule = ScheduleKind::wsd;

@@ -68,6 +68,7 @@ Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch&
           .plain_attention = config.attention == AttentionBackend::math,
           .flash_attention = config.attention == AttentionBackend::flash,
           .fixed_order = config.deterministic == Determinism::on,
+          .auxiliary = {.probabilities = config.balance > 0, .logits = config.router_z > 0},
           .documents = config.end_of_document >= 0,
           .layout = layout_of(config.data_parallel, batch.ranks, config.shard_ranks, batch.ranks),
           .tensor_ranks = config.tensor_ranks,

@@ -145,6 +145,20 @@ TEST(ConfigSpec, C9RefusesAnEndOfDocumentOutsideTheVocabulary) {
   EXPECT_EQ(refusal(config, small()), "");
 }
 
+TEST(ConfigSpec, C16RefusesLossesOfRoutersThatTheModelLacks) {
+  for (double RunConfig::*coefficient : {&RunConfig::balance, &RunConfig::router_z}) {
+    RunConfig config;
+    EXPECT_EQ(refusal(config, small()), "");
+    config.*coefficient = 0.5;
+    EXPECT_EQ(refusal(config, small()).substr(0, 10), "config_c16");
+    ModelSpec sparse = small();
+    sparse.family = Family::mixtral;
+    sparse.experts = Experts{.count = 4, .active = 2, .width = 8};
+    config.sequence_length = std::min<std::int64_t>(config.sequence_length, sparse.context);
+    EXPECT_EQ(refusal(config, sparse), "");
+  }
+}
+
 TEST(ConfigSpec, C10RefusesLayersThatTheModelLacks) {
   RunConfig config;
   config.linear = quantise::Recipe::fp8_tensor;

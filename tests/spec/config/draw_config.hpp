@@ -57,6 +57,8 @@ inline spec::RunConfig draw_config() {
   config.weight_decay = *rc::gen::arbitrary<bool>() ? 0.0 : draw_positive(1e300);
   config.clip = *rc::gen::arbitrary<bool>() ? 0.0 : draw_positive(1e300);
   config.z_loss = *rc::gen::arbitrary<bool>() ? 0.0 : draw_positive(1e300);
+  config.balance = *rc::gen::arbitrary<bool>() ? 0.0 : draw_positive(1e300);
+  config.router_z = *rc::gen::arbitrary<bool>() ? 0.0 : draw_positive(1e300);
   config.schedule =
       *rc::gen::element(spec::ScheduleKind::constant, spec::ScheduleKind::cosine, spec::ScheduleKind::wsd);
   config.warmup_steps = *inRange<std::int64_t>(0, config.steps + 1);

@@ -44,6 +44,8 @@ inline std::map<std::string, Check> training_checks() {
            EXPECT_EQ(rest.run.steps[i].loss, whole.run.steps[i + 2].loss) << i;
        }},
       {"loss.z_loss", changes({}, {"", "loss.z_loss=0.01"}, later_losses)},
+      {"experts.balance", of_routers("experts.balance=0.5")},
+      {"experts.router_z", of_routers("experts.router_z=0.05")},
       {"schedule.kind",
        changes({"-schedule.decay_steps"},
                {"schedule.kind=wsd", "schedule.kind=cosine", "schedule.kind=constant"}, rates_and_losses)},

@@ -65,6 +65,7 @@ class Workshop {
   Workshop() {
     model("model", "llama", 1);
     model("other", "qwen3", 2);
+    model("experts", "mixtral", 1, "\n[experts]\ncount = 4\nactive = 2\nwidth = 24\n");
     // As uint32 the ids are 7 i mod 250; as uint16 there is a 0 between any two.
     std::vector<std::uint32_t> ids(400);
     for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::uint32_t>(7 * i % 250);
@@ -128,12 +129,14 @@ class Workshop {
   std::string tokens;
 
  private:
-  void model(const std::string& name, const std::string& family, int layers) const {
+  void model(const std::string& name, const std::string& family, int layers,
+             const std::string& more = {}) const {
     scratch.write(name + ".toml",
                   "name = '" + name + "'\nfamily = '" + family + "'\nlayers = " + std::to_string(layers) +
                       "\nvocab = 256\nwidth = 32\nheads = 2\nkv_heads = 1\nhead_dim = 16\nffn = 48\n"
                       "context = 64\ntied_embeddings = false\nqk_norm = " +
-                      (family == "qwen3" ? "true" : "false") + "\nnorm_eps = 1e-5\nrope_theta = 10000.0\n");
+                      (family == "qwen3" ? "true" : "false") + "\nnorm_eps = 1e-5\nrope_theta = 10000.0\n" +
+                      more);
   }
   std::vector<fs::path> files() const {
     std::vector<fs::path> all;
@@ -255,6 +258,14 @@ using Check = std::function<void(Workshop&)>;
 
 inline Check changes(const Settings& base, const Settings& words, Observe observe) {
   return [=](Workshop& shop) { differ(shop, base, words, observe); };
+}
+
+/// A setting that routers alone read: of a model with experts it changes training, of others it is refused.
+inline Check of_routers(const std::string& word) {
+  return [=](Workshop& shop) {
+    differ(shop, {"model.name=" + shop.folder("experts.toml")}, {"", word}, later_losses);
+    EXPECT_NE(shop.train({word}).refusal.find("has no experts"), std::string::npos) << word;
+  };
 }
 
 inline Settings files_of(const Workshop& shop, const Settings& more) {
