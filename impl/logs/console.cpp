@@ -46,6 +46,11 @@ std::string step_line(const Step& step, std::int64_t steps) {
   line += "  " + right(spec::grouped(static_cast<std::int64_t>(std::llround(rate))), 9) + " tok/s";
   line += "  MFU " + (step.mfu ? number(100 * *step.mfu, 1, 4) + "%" : std::string("    -"));
   if (step.hfu) line += "  HFU " + number(100 * *step.hfu, 1, 4) + "%";
+  // Of routers: both losses without their coefficients, and the most loaded expert of the worst layer.
+  if (step.balance_loss) line += "  balance " + number(*step.balance_loss, 3, 6);
+  if (step.router_z_loss) line += "  router z " + number(*step.router_z_loss, 3, 6);
+  if (step.load_balance_worst) line += "  load " + number(*step.load_balance_worst, 2, 5);
+  if (step.router_entropy) line += "  entropy " + number(*step.router_entropy, 3, 5);
   return line;
 }
 

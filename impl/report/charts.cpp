@@ -80,14 +80,14 @@ std::string throughput(const std::vector<NamedRun>& runs) {
                      true});
 }
 
-/// A share of the peak by step; nothing where no run has it.
-std::string utilisation(const std::vector<NamedRun>& runs, const std::string& title,
-                        std::optional<double> Step::*share) {
-  auto series = series_of(runs, [&](const Step& s) { return s.*share ? 100 * *(s.*share) : NAN; });
+/// A number that some runs have, times `scale`; nothing where none has it.
+std::string of_some(const std::vector<NamedRun>& runs, const std::string& title, const std::string& unit,
+                    std::optional<double> Step::*value, double scale) {
+  auto series = series_of(runs, [&](const Step& s) { return s.*value ? scale * *(s.*value) : NAN; });
   const bool any = std::any_of(series.begin(), series.end(), [](const Series& each) {
     return std::any_of(each.y.begin(), each.y.end(), [](double y) { return std::isfinite(y); });
   });
-  return any ? line_chart({title, "% of dense peak", std::move(series), {}, true, true}) : "";
+  return any ? line_chart({title, unit, std::move(series), {}, true, true}) : "";
 }
 
 std::string memory(const std::vector<NamedRun>& runs) {
@@ -153,8 +153,11 @@ std::string charts(const std::vector<NamedRun>& runs) {
                      true,
                      true});
   out += throughput(runs);
-  out += utilisation(runs, "Model FLOP utilisation (MFU)", &Step::mfu);
-  out += utilisation(runs, "Hardware FLOP utilisation (HFU)", &Step::hfu);
+  out += of_some(runs, "Model FLOP utilisation (MFU)", "% of dense peak", &Step::mfu, 100);
+  out += of_some(runs, "Hardware FLOP utilisation (HFU)", "% of dense peak", &Step::hfu, 100);
+  out += of_some(runs, "Load of the busiest expert, worst layer", "times the mean load",
+                 &Step::load_balance_worst, 1);
+  out += of_some(runs, "Router entropy", "nats per token", &Step::router_entropy, 1);
   out += memory(runs);
   if (runs.size() == 1) out += phases_by_step(runs[0]);
   out += phase_bars(runs);

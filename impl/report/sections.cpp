@@ -126,6 +126,12 @@ std::string or_dash(const std::optional<double>& value, int digits) {
   return value ? spec::fixed(*value, digits) : "–";
 }
 
+/// Of the last step; a dash without experts.
+std::string last(const Run& run, std::optional<double> Step::*value, int digits) {
+  return run.steps.empty() ? "–" : or_dash(run.steps.back().*value, digits);
+}
+bool routes(const Run& run) { return !run.steps.empty() && run.steps.back().balance_loss; }
+
 /// A table with one column per run; `cells(run)` gives the text, `number` whether it is aligned right.
 class Table {
  public:
@@ -196,6 +202,16 @@ std::string comparison(const std::vector<NamedRun>& runs) {
   table.row("goodput, tokens/s", goodput_text);
   table.row("MFU", mean_mfu);
   table.row("HFU", mean_hfu);
+  if (std::any_of(runs.begin(), runs.end(), [](const NamedRun& named) { return routes(named.run); })) {
+    table.row("balance loss, last step", [](const Run& run) { return last(run, &Step::balance_loss, 4); });
+    table.row("router z-loss, last step", [](const Run& run) { return last(run, &Step::router_z_loss, 4); });
+    table.row("load of the busiest expert over the mean, worst layer, last step",
+              [](const Run& run) { return last(run, &Step::load_balance_worst, 2); });
+    table.row("the same, mean over layers",
+              [](const Run& run) { return last(run, &Step::load_balance_mean, 2); });
+    table.row("router entropy [nats], last step",
+              [](const Run& run) { return last(run, &Step::router_entropy, 3); });
+  }
   table.row("peak memory", most_memory);
   table.row("end", end_text);
   return "<section>\n" + table.end() + "</section>\n";

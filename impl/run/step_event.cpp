@@ -24,7 +24,7 @@ spec::record::Step event_of(const StepReport& report, const spec::record::RunSta
   const auto phase = [&](Phase p) { return report.phases[static_cast<std::size_t>(p)]; };
   char hash[17];
   std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(report.sample_hash));
-  return {
+  spec::record::Step event{
       .step = report.step + 1,
       .loss = report.result.cross_entropy,
       .z_loss = report.result.z_loss,
@@ -52,6 +52,14 @@ spec::record::Step event_of(const StepReport& report, const spec::record::RunSta
       .weights_hash = report.weights_hash.empty() ? std::nullopt : std::optional(report.weights_hash),
       .resident_bytes = resident_bytes(),
       .device_peak_bytes = device_peak_bytes(device)};
+  if (const auto& routing = report.result.routing) {
+    event.balance_loss = routing->balance;
+    event.router_z_loss = routing->router_z;
+    event.load_balance_worst = routing->worst_load;
+    event.load_balance_mean = routing->mean_load;
+    event.router_entropy = routing->entropy;
+  }
+  return event;
 }
 
 }  // namespace assay::impl::run

@@ -110,6 +110,13 @@ struct Step {
   std::int64_t step = 0;  ///< 1 is the first
   double loss = 0;        ///< cross-entropy over all valid tokens, without z-loss [nats per token]
   double z_loss = 0;      ///< its part of the objective [nats per token]
+  std::optional<double> balance_loss =
+      {};  ///< of routers, without its coefficient, summed over sparse layers
+  std::optional<double> router_z_loss = {};  ///< likewise [nats^2]
+  std::optional<double> load_balance_worst =
+      {};  ///< largest load of an expert over the mean, worst sparse layer
+  std::optional<double> load_balance_mean = {};  ///< the same, mean over sparse layers
+  std::optional<double> router_entropy = {};     ///< mean over tokens and sparse layers [nats]
   double gradient_norm = 0;
   double clip_coefficient = 0;
   double learning_rate = 0;

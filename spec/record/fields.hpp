@@ -111,6 +111,11 @@ void fields(Is<Step> auto& step, auto&& field) {
   field("step", step.step);
   field("loss", step.loss);
   field("z_loss", step.z_loss);
+  field("balance_loss", step.balance_loss);
+  field("router_z_loss", step.router_z_loss);
+  field("load_balance_worst", step.load_balance_worst);
+  field("load_balance_mean", step.load_balance_mean);
+  field("router_entropy", step.router_entropy);
   field("gradient_norm", step.gradient_norm);
   field("clip_coefficient", step.clip_coefficient);
   field("learning_rate", step.learning_rate);

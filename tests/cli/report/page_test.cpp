@@ -82,6 +82,20 @@ TEST(PageReport, FiguresOfSeveralStartsAreThoseOfTheWholeRun) {
   EXPECT_NE(html.find("<b>1,000</b><span>tokens/s of wall-clock time (goodput)"), std::string::npos);
   EXPECT_NE(html.find("<b>1.8000</b><span>loss, mean of the last 10 steps"), std::string::npos);
   EXPECT_EQ(page({{"a", example_run()}}).find("was started"), std::string::npos);
+
+TEST(PageReport, RoutersShowWhereTheRecordHasThem) {
+  auto run = example_run();
+  for (const char* text : {"balance loss", "Router entropy", "Load of the busiest expert"})
+    EXPECT_EQ(page({{"a", run}, {"b", run}}).find(text), std::string::npos) << text;
+  auto sparse = run;
+  for (Step& step : sparse.steps) {
+    step.balance_loss = 16.25, step.router_z_loss = 80;
+    step.load_balance_worst = 1.75, step.load_balance_mean = 1.25, step.router_entropy = 4.125;
+  }
+  const std::string html = page({{"a", run}, {"b", sparse}});
+  for (const char* text : {"balance loss, last step", ">16.2500<", ">80.0000<", ">1.75<", ">1.25<", ">4.125<",
+                           "Load of the busiest expert, worst layer", "Router entropy"})
+    EXPECT_NE(html.find(text), std::string::npos) << text;
 }
 
 TEST(PageReport, HostileTextsStayText) {

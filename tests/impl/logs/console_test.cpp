@@ -127,6 +127,17 @@ TEST(ConsoleImpl, StepLinesHaveOneWidth) {
   }
 }
 
+TEST(ConsoleImpl, StepsOfRoutersShowTheirLossesAndLoads) {
+  Step step = example_step(7);
+  const std::string dense = step_line(step, 250);
+  step.balance_loss = 16.25;
+  step.router_z_loss = 71.5;
+  step.load_balance_worst = 1.876;
+  step.load_balance_mean = 1.4;
+  step.router_entropy = 4.05;
+  EXPECT_EQ(step_line(step, 250), dense + "  balance 16.250  router z 71.500  load  1.88  entropy 4.050");
+}
+
 TEST(ConsoleImpl, PlainStreamsGetLinesAndNothingElse) {
   Screen screen;
   screen.console.show(example_start());

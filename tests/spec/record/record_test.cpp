@@ -110,6 +110,11 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
                                           "mfu",
                                           "hfu",
                                           "executed_flops",
+                                          "balance_loss",
+                                          "router_z_loss",
+                                          "load_balance_worst",
+                                          "load_balance_mean",
+                                          "router_entropy",
                                           "message",
                                           "final_loss",
                                           "final_steps",
@@ -132,6 +137,8 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
   Step step;
   step.mfu = step.hfu = 0.5;
   step.executed_flops = 1e12;
+  step.balance_loss = step.router_z_loss = 1;
+  step.load_balance_worst = step.load_balance_mean = step.router_entropy = 1.5;
   ResumeFrom resume;
   resume.changed.emplace();
   RunEnd end;
