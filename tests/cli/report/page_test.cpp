@@ -82,6 +82,7 @@ TEST(PageReport, FiguresOfSeveralStartsAreThoseOfTheWholeRun) {
   EXPECT_NE(html.find("<b>1,000</b><span>tokens/s of wall-clock time (goodput)"), std::string::npos);
   EXPECT_NE(html.find("<b>1.8000</b><span>loss, mean of the last 10 steps"), std::string::npos);
   EXPECT_EQ(page({{"a", example_run()}}).find("was started"), std::string::npos);
+}
 
 TEST(PageReport, RoutersShowWhereTheRecordHasThem) {
   auto run = example_run();
