@@ -6,7 +6,6 @@
 #include "spec/audit/groups.hpp"
 #include "spec/model/initial_loss.hpp"
 #include "spec/model/model_spec.hpp"
-#include "spec/model/trainable.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::spec::audit {
@@ -140,7 +139,7 @@ Result judge_first_loss(const Evidence& e) {
                                               : shortest;
     usual = level + (e.model || usable(stated) ? usual_std * usual_std * width / 2 : 0);
     double ours = 0;  // a tied head may add more
-    if (e.model && untrainable_feature(*e.model).empty())
+    if (e.model && without_initial_loss(*e.model).empty())
       ours = expected_initial_loss(*e.model, std::max<std::int64_t>(1, e.model->context)).mean;
     expected = losses_of_new_weights(*size, width, std::max(1.0, tokens),
                                      !e.model || e.model->tied_embeddings, ours);

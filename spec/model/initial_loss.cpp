@@ -66,9 +66,13 @@ double beyond_linear(double x) { return x < 1e-4 ? x * x / 2 : std::expm1(x) - x
 
 }  // namespace
 
+std::string without_initial_loss(const ModelSpec& model) {
+  return model.experts ? "a mixture of experts" : untrainable_feature(model);
+}
+
 InitialLoss expected_initial_loss(const ModelSpec& model, const TokenStatistics& b) {
   check_batch(b);
-  const std::string other = untrainable_feature(model);
+  const std::string other = without_initial_loss(model);
   // initial_loss_c3
   require(other.empty(), "initial_loss_c3", [&] { return model.name + " has " + other; });
   const ResidualOverlap overlap = residual_overlap(model, b);

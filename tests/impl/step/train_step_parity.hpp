@@ -46,9 +46,9 @@ inline void expect_parameters_close(ParameterBuffers& buffers, const reference::
 
 /// Trains `steps` steps on both sides and compares after each.
 inline void compare(const spec::ModelSpec& model, std::uint64_t seed, int steps, std::int64_t micro,
-                    at::Device device) {
+                    at::Device device, const run::StepSettings& how = settings()) {
   const auto communicator = make_self_communicator();
-  tests::StepRunner trainer(model, Dtype::f64, device, *communicator, settings(), seed);
+  tests::StepRunner trainer(model, Dtype::f64, device, *communicator, how, seed);
   reference::TrainState state = reference::initial_state(model, seed);
   // Biases begin at 0.
   expect_parameters_close(trainer.buffers(), state.parameters, 0, "initial " + tests::describe(model),
@@ -59,8 +59,7 @@ inline void compare(const spec::ModelSpec& model, std::uint64_t seed, int steps,
                           static_cast<tests::Ignored>(step % 4), seed + static_cast<std::uint64_t>(step));
     const auto micro_batches = tests::micro_batches(batch, micro);
     const auto result = trainer.step(micro_batches, static_cast<double>(batch.valid_tokens()), learning_rate);
-    const auto expected =
-        reference::train_step(state, model, {batch}, hyperparameters(settings()), learning_rate);
+    const auto expected = reference::train_step(state, model, {batch}, hyperparameters(how), learning_rate);
     const std::string where = tests::describe(model) + " step " + std::to_string(step);
     EXPECT_NEAR(result.cross_entropy, expected.cross_entropy, 1e-11 * expected.cross_entropy) << where;
     EXPECT_NEAR(result.z_loss, expected.z_loss, 1e-11 * expected.z_loss) << where;

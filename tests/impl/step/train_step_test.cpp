@@ -29,8 +29,11 @@ TEST(TrainStepImpl, DrawnModelsEqualTheReference) {
 }
 
 TEST(TrainStepImpl, ModelsWithExpertsEqualTheReference) {
+  // A bias of keys hardly moves the loss: its gradient is rounding, of which a small eps makes an update.
+  run::StepSettings how = settings();
+  how.adamw.eps = 1e-5;
   for (std::uint64_t seed = 200; seed < 240; ++seed)
-    compare(tests::sparse_model(seed), seed, 3, 1 + static_cast<std::int64_t>(seed % 4), at::kCPU);
+    compare(tests::sparse_model(seed), seed, 3, 1 + static_cast<std::int64_t>(seed % 4), at::kCPU, how);
 }
 
 TEST(TrainStepImpl, Fp32StaysWithinItsRoundings) {
