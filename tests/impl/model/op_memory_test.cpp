@@ -24,27 +24,13 @@ RC_GTEST_PROP(OpMemoryImpl, EveryOpFindsAndTakesWhatThePaperSays, ()) {
       .recompute = *rc::gen::elementOf(spec::all_recomputes),
       .micro = *rc::gen::inRange<std::int64_t>(1, 4),
       .sequence_length = *rc::gen::inRange<std::int64_t>(1, 20),
+      .auxiliary = {.probabilities = *rc::gen::arbitrary<bool>(), .logits = *rc::gen::arbitrary<bool>()},
       .chunk_logits = *rc::gen::element<std::int64_t>(40, 200, spec::memory::most_logits)};
+  // Losses and loads of each sparse layer, which are held until the micro-batch's forward is done.
+  const auto& experts = setting.model.experts;
+  const std::int64_t routing = experts ? 8 * setting.model.sparse_layers() * (3 + experts->count) : 0;
   // Scalars: the losses of the head's chunks, and what ATen makes of a number.
-  tests::compare_op_memory(setting, at::kCPU, meter, 64);
-}
-
-RC_GTEST_PROP(OpMemoryImpl, EveryOpOfExpertsFindsAndTakesWhatThePaperSays, ()) {
-  const c10::InferenceMode no_autograd;
-  auto& allocator = tests::CountingAllocator::installed();
-  const tests::Meter meter{.held = [&] { return allocator.held(); },
-                           .most = [&] { return allocator.most(); },
-                           .restart = [&] { allocator.restart(); }};
-  const spec::memory::Setting setting{
-      .model = tests::sparse_model(*rc::gen::inRange<std::uint64_t>(0, 1u << 30)),
-      .dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16),
-      .recompute = *rc::gen::elementOf(spec::all_recomputes),
-      .micro = *rc::gen::inRange<std::int64_t>(1, 4),
-      .sequence_length = *rc::gen::inRange<std::int64_t>(1, 20),
-      .auxiliary = {.probabilities = true, .logits = *rc::gen::arbitrary<bool>()}};
-  // Scalars, and the losses and loads of each sparse layer.
-  tests::compare_op_memory(setting, at::kCPU, meter,
-                           64 + 8 * setting.model.sparse_layers() * (3 + setting.model.experts->count));
+  tests::compare_op_memory(setting, at::kCPU, meter, 64 + routing);
 }
 
 /// 128 divides every extent: all recipes fit.
