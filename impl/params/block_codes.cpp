@@ -29,8 +29,9 @@ BlockCodes::BlockCodes(const ParameterBuffers& buffers, const spec::LinearPrecis
       codes_(spec::gathered_codes(buffers.inventory, linear, buffers.gains.values.defined())),
       vectors_(whole_vectors(buffers, buffers.weights, codes_.vectors, buffers.weights.scalar_type())) {
   if (codes_.linears() == 0) return;
-  const at::Tensor both = at::zeros({2, codes_.linears()}, buffers.weights.options().dtype(at::kFloat));
-  amax_ = both[0], scales_ = both[1];
+  const auto fp32 = buffers.weights.options().dtype(at::kFloat);
+  amax_ = at::zeros({codes_.linears()}, fp32);
+  scales_ = at::zeros({codes_.linears(), 4}, fp32);
 }
 
 void BlockCodes::lay_out(std::int64_t number, const at::Tensor& slot) {
@@ -44,7 +45,7 @@ void BlockCodes::lay_out(std::int64_t number, const at::Tensor& slot) {
   block.own = block.all.narrow(0, mine.begin - range.begin, mine.end - mine.begin);
   const auto lay_out_linear = [&](const spec::Parameter& first, std::int64_t rows) {
     const std::int64_t columns = first.size / first.shape.front(), end = first.offset + rows * columns;
-    const at::Tensor scale = scales_.narrow(0, place, 1), amax = amax_.narrow(0, place, 1);
+    const at::Tensor scale = scales_[place].narrow(0, 0, 1), amax = amax_.narrow(0, place, 1);
     ++place;
     const std::int64_t own_begin = std::clamp(first.offset, mine.begin, mine.end) - mine.begin,
                        own_size = std::clamp(end, mine.begin, mine.end) - mine.begin - own_begin;

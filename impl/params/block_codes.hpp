@@ -47,7 +47,8 @@ class BlockCodes {
   Communicator& shard_;
   const spec::GatheredCodes codes_;
   WholeVectors vectors_;
-  at::Tensor amax_, scales_;  ///< fp32, of each linear of these blocks in their order
+  at::Tensor amax_;    ///< [linears] fp32, of these blocks in their order
+  at::Tensor scales_;  ///< [linears, 4] fp32, the first of each row: cuBLASLt reads a scale on 16 bytes
   std::map<std::int64_t, Block> blocks_;
 };
 

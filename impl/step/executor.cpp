@@ -11,6 +11,7 @@
 #include "impl/metrics/op_times.hpp"
 #include "impl/ops/clip_grad_norm/clip_grad_norm.hpp"
 #include "spec/ops/load_balancing.hpp"
+#include "spec/parallel/volume.hpp"
 
 namespace assay::impl::run {
 
@@ -25,11 +26,6 @@ constexpr int steps_before_capture = 2;
 constexpr int most_reshaped = 8;
 
 constexpr std::int64_t numbers_before_update = 2;  // in front of UpdateNumbers
-
-/// Cross-entropy and z-loss, and a row for each sparse layer.
-std::int64_t losses_of(const spec::ModelSpec& model) {
-  return 2 + (model.experts ? model.sparse_layers() * (3 + model.experts->count) : 0);
-}
 
 RoutingResult routing_of(const at::Tensor& rows) {
   RoutingResult out;
@@ -97,7 +93,7 @@ Executor::Executor(Model& model, ParameterBuffers& buffers, ParameterLayout& par
                          numbers_on(buffers.weights.device()))),
       host_numbers_(numbers_.is_cuda() ? at::empty(numbers_.sizes(), numbers_on(at::kCPU).pinned_memory(true))
                                        : numbers_),
-      losses_(at::zeros({losses_of(model.spec())}, numbers_.options())),
+      losses_(at::zeros({spec::reduced_losses(spec::inventory(model.spec()))}, numbers_.options())),
       norm_and_coefficient_(at::zeros({2}, numbers_.options())) {
   if (const auto& experts = model.spec().experts)
     routing_ = losses_.narrow(0, 2, losses_.numel() - 2).view({-1, 3 + experts->count});

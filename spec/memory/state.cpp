@@ -68,7 +68,10 @@ std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
     hold("gathered_gradients", {gathered}, statistic);
     // impl/params/block_codes.cpp
     const GatheredCodes codes = gathered_codes(partition.inventory, s.linear, bf16);
-    if (codes.linears() > 0) hold("gathered_amax_and_scales", {2, codes.linears()}, 4);
+    if (codes.linears() > 0) {
+      hold("gathered_amax", {codes.linears()}, 4);
+      hold("gathered_scales", {codes.linears(), 4}, 4);
+    }
     if (codes.vectors.flat_size > 0) hold("gathered_vectors", {codes.vectors.flat_size}, element);
   }
   // Two buffers for each reduction (impl/params/gradient_reduction.hpp).

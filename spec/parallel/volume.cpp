@@ -9,7 +9,7 @@
 namespace assay::spec {
 
 namespace {
-constexpr std::int64_t losses = 2, norms = 1, code_bytes = 1, fp32_bytes = 4, fp64_bytes = 8;
+constexpr std::int64_t norms = 1, code_bytes = 1, fp32_bytes = 4, fp64_bytes = 8;
 }
 
 std::vector<std::int64_t> block_gathers(std::int64_t blocks, std::int64_t accumulation,
@@ -29,6 +29,13 @@ std::vector<std::int64_t> block_gathers(std::int64_t blocks, std::int64_t accumu
   return gathers;
 }
 
+std::int64_t reduced_losses(const Inventory& inventory) {
+  std::int64_t numbers = 2;
+  for (const Parameter& parameter : inventory.parameters)
+    if (parameter.role == Role::router) numbers += 3 + parameter.shape.front();
+  return numbers;
+}
+
 StepVolume step_volume(const Layout& layout, const Partition& partition, const StepTraffic& traffic) {
   // volume_c2
   require(partition.ranks == layout.shard_ranks, "volume_c2", [&] {
@@ -38,7 +45,7 @@ StepVolume step_volume(const Layout& layout, const Partition& partition, const S
   const auto gathers =
       block_gathers(partition.inventory.blocks, traffic.accumulation, traffic.tied_embeddings);
   StepVolume volume;
-  if (layout.ranks > 1) volume.world.all_reduce = Count(losses) * fp64_bytes;
+  if (layout.ranks > 1) volume.world.all_reduce = Count(reduced_losses(partition.inventory)) * fp64_bytes;
   const Count gradients = Count(partition.inventory.flat_size) * traffic.gradient_bytes;
   if (layout.replicas() > 1) volume.replica.all_reduce = gradients.divided_exactly_by(layout.shard_ranks);
   if (!layout.shards_state()) return volume;

@@ -44,6 +44,10 @@ struct StepTraffic {
 /// three blocks, or accumulation below 1).
 std::vector<std::int64_t> block_gathers(std::int64_t blocks, std::int64_t accumulation, bool tied_embeddings);
 
+/// Numbers in fp64 that all data ranks sum once a step: cross-entropy and z-loss, and for each router its two
+/// losses, its entropy and the load of each expert.
+std::int64_t reduced_losses(const Inventory& inventory);
+
 /// Of one step. `partition` is over layout.shard_ranks. Errors: SpecError volume_c1, volume_c2 (a partition
 /// over another number of ranks).
 StepVolume step_volume(const Layout& layout, const Partition& partition, const StepTraffic& traffic);

@@ -145,7 +145,7 @@ int bench(const spec::RunConfig& asked, std::int64_t steps) {
   for (std::size_t i = first; i < reports.size(); ++i) seconds.push_back(reports[i].seconds);
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[seconds.size() / 2], tokens = static_cast<double>(reports[0].tokens);
-  const auto ranks = static_cast<double>(communicator->size());
+  const auto all_ranks = static_cast<double>(ranks);
   const double flops = spec::exact_flops(model, config.sequence_length).per_token().to_double();
   Json out{{"model", model.name},
            {"gpu", gpu},
@@ -161,7 +161,7 @@ int bench(const spec::RunConfig& asked, std::int64_t steps) {
            {"fastest_step_seconds", seconds.front()},
            {"slowest_step_seconds", seconds.back()},
            {"tokens_per_second", tokens / median},
-           {"tokens_per_second_per_rank", tokens / median / ranks},
+           {"tokens_per_second_per_rank", tokens / median / all_ranks},
            {"flops_per_token_exact", flops},
            {"recompute", std::string(to_string(config.recompute))},
            {"peak_device_bytes", run::device_peak_bytes(device)},
@@ -173,7 +173,7 @@ int bench(const spec::RunConfig& asked, std::int64_t steps) {
            {"last_loss", reports.back().result.cross_entropy}};
   if (const auto peak = metrics::peak_of(spec::find_gpu(gpu), config.dtype, model, config.sequence_length,
                                          spec::linear_precision(config, model)))
-    out["mfu_exact"] = tokens / median * flops / *peak / ranks;
+    out["mfu_exact"] = tokens / median * flops / *peak / all_ranks;
   std::cout << out.dump() << std::endl;
   print_kernels(kernels);
   // Tensor ranks' collectives have the same kernels as the layout's.

@@ -29,7 +29,7 @@ TEST(BenchCli, SaysWhatItMeasuresAndGuessesWords) {
   expect_word(tests::bench_refusal({"cielings"}), "did you mean \"ceilings\"?");
   expect_word(tests::bench_refusal({"ops", "llama3-8b"}), "a model is given as --model NAME");
   expect_word(tests::bench_refusal({"ops", "--model", "llama4"}), "llama");
-  expect_word(tests::bench_refusal({"ops", "--model", "mixtral-8x7b"}), "mixtral");
+  expect_word(tests::bench_refusal({"ops", "--model", "deepseek-v3"}), "latent attention");
   expect_word(tests::bench_refusal({"ops", "--dtype", "fp8"}), "compute.dtype");
   expect_word(tests::bench_refusal({"ops", "--device", "tpu"}), "compute.device");
   expect_word(tests::bench_refusal({"ops", "--micro", "0"}), "--micro");
@@ -73,8 +73,9 @@ Subject h200() {
 }
 
 TEST(BenchCli, RowsByHand) {
-  expect_word(impl::cli::bench_heading(h200()),
-              "llama-1.36b, 24 x 2,048 tokens a micro-batch, bf16, on NVIDIA H200: 1.00 PFLOP/s dense, 4.00 TB/s");
+  expect_word(
+      impl::cli::bench_heading(h200()),
+      "llama-1.36b, 24 x 2,048 tokens a micro-batch, bf16, on NVIDIA H200: 1.00 PFLOP/s dense, 4.00 TB/s");
   const Row gemm{.name = "qkv forward",
                  .kind = StepClass::gemm,
                  .calls = 20,

@@ -103,14 +103,18 @@ TEST(ArchitecturesImpl, TheLibraryHoldsTheCodeThatCMakeWasAskedFor) {
   if (!fs::exists(library)) GTEST_SKIP() << library << " is not there: this is a carried build";
   const auto found = machine_code(tool, library);
   const std::string ptx = output_of(tool + " --list-ptx " + library + " 2>&1");
-  int kernels = 0;  // sources with kernels: each is compiled for every architecture
+  // Sources with kernels: each is compiled for every architecture, but for the grouped GEMMs, which CUTLASS
+  // has for 90a alone, and only where its headers are (cmake/AssayImpl.cmake).
+  int kernels = -1;
   for (const auto& entry : fs::recursive_directory_iterator(tests::source_dir() + "/impl"))
     kernels += entry.path().extension() == ".cu";
   ASSERT_GT(kernels, 0);
   for (const Architecture& one : compiled_architectures()) {
     const std::string number = std::to_string(one.capability) + (one.specific ? "a" : "");
     if (one.machine) {
-      EXPECT_TRUE(found.contains("sm_" + number) && found.at("sm_" + number) == kernels) << number;
+      EXPECT_TRUE(found.contains("sm_" + number)) << number;
+      const int alone = found.at("sm_" + number) - kernels;
+      EXPECT_TRUE(alone == 0 || (alone == 1 && number == "90a")) << number << ": " << alone;
     }
     if (one.ptx) {
       EXPECT_EQ(count_of(ptx, ".sm_" + number + ".ptx"), kernels) << ptx;
