@@ -23,8 +23,8 @@ std::optional<double> number_or_nothing(spec::document::Item object, const char*
 
 std::string subject_text(spec::document::Item root) {
   return root.at("model").text() + ", " + spec::grouped(root.at("micro").integer()) + " x " +
-         spec::grouped(root.at("sequence_length").integer()) + " tokens a micro-batch, " + root.at("dtype").text() +
-         ", " + root.at("device").text();
+         spec::grouped(root.at("sequence_length").integer()) + " tokens a micro-batch, " +
+         root.at("dtype").text() + ", " + root.at("device").text();
 }
 
 StepPicture picture_of(spec::document::Item root) {
