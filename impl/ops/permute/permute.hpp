@@ -22,6 +22,7 @@ Order order(const at::Tensor& experts, std::int64_t count);
 /// `pass`: whose time it is.
 at::Tensor gather(const at::Tensor& x, const Order& order, spec::Pass pass = spec::Pass::forward);
 
+/// unpermute of rows whose weights were applied before (swiglu::forward_weighted), and permute's backward:
 /// base [N, D] + the rows of each token, [N A, D], in the order of its slots; summed in fp32 or fp64.
 at::Tensor combine(const at::Tensor& base, const at::Tensor& rows, const Order& order,
                    spec::Pass pass = spec::Pass::forward);

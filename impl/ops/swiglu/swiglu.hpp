@@ -17,7 +17,7 @@ at::Tensor forward(const at::Tensor& gate_up, Activation activation);
 at::Tensor backward(at::Tensor dy, at::Tensor gate_up, Activation activation,
                     ForwardValue value = ForwardValue::again);
 
-/// A weight for each row: row r's is values[slots[r]].
+/// A weight for each row, as a router gives them (spec/ops/router.md): row r's is values[slots[r]].
 struct RowWeights {
   at::Tensor values;  ///< any shape of N entries, fp32 or fp64 (math_type)
   at::Tensor slots;   ///< [N] int32, each of 0..N-1 once

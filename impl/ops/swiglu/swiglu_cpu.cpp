@@ -77,6 +77,7 @@ at::Tensor backward_of(at::Tensor dy, at::Tensor gate_up, ForwardValue value,
     auto* dys = dy.data_ptr<scalar_t>();
     auto* in = gate_up.data_ptr<scalar_t>();
     const Weights<M> weights(row_weights, dweights);
+    const bool value_read = again || weights.gradients;
     impl::cpu::for_rows(N, 2 * F, [&](std::int64_t n) {
       const M weight = weights[n];
       typename impl::cpu::Lanes<M>::Vector along{};  // upstream times what the weight is multiplied with
@@ -90,6 +91,7 @@ at::Tensor backward_of(at::Tensor dy, at::Tensor gate_up, ForwardValue value,
         if constexpr (activation == Activation::gelu_tanh) rest = rest * argument_slope<M>(g);
         store(gate + f, d * u * sigmoid * (M(1) + rest), F - f);
         store(up + f, d * (g * sigmoid), F - f);
+        if (!value_read) continue;
         const auto gated = g / (M(1) + exponential(-argument<activation, M>(g))) * u;
         along += given * gated;
         if (again) store(upstream + f, weight * gated, F - f);
