@@ -48,12 +48,10 @@ void check_tensor_ranks(const ModelSpec& m, std::int64_t t, std::int64_t tokens)
   require(!m.qk_norm_across_heads, "placement_c8", [&] {
     return degree() +
            ": the model normalises queries and keys across all heads (qk_norm_across_heads), of which a "
-           "tensor rank holds only its part; the nearest choice is parallel.tensor=1";
+           "tensor rank holds only its part";
   });
   // placement_c9
-  require(!m.experts, "placement_c9", [&] {
-    return degree() + ": experts are not split over tensor ranks; the nearest choice is parallel.tensor=1";
-  });
+  require(!m.experts, "placement_c9", [&] { return degree() + ": experts are not split over tensor ranks"; });
 }
 
 ModelSpec tensor_model(const ModelSpec& model, std::int64_t ranks) {
