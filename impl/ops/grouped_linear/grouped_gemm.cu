@@ -1,6 +1,6 @@
 // Grouped GEMMs by CUTLASS's persistent kernels for Hopper (TMA, warp groups that load and that multiply). A
 // first kernel writes each expert's problem from the ends of its rows, so that the CPU knows no size. The
-// weight gradient is summed in the GEMM's own write-back, in fp32.
+// weight gradient is added to the buffer by the GEMM's own write-back, in fp32.
 #include <cutlass/cutlass.h>
 #include <cutlass/gemm/device/gemm_universal_adapter.h>
 #include <cute/tensor.hpp>
@@ -11,6 +11,43 @@
 #include <cutlass/gemm/kernel/gemm_universal.hpp>
 
 #include "impl/ops/grouped_linear/grouped_gemm.hpp"
+
+namespace assay::impl::grouped_linear::cuda {
+/// A store that adds to what is in memory, where the L2 cache does the addition: the GEMM reads nothing back.
+/// One block of threads writes each entry, so the sum has one order. CUTLASS's own adding store lacks `with`,
+/// by which its grouped kernels choose the expert's descriptor: these two are its plain store and that with a
+/// chosen descriptor, with the adding instruction.
+struct AddingStore : cute::SM90_TMA_STORE {};
+struct ChosenAddingStore : cute::SM90_TMA_STORE {};
+}  // namespace assay::impl::grouped_linear::cuda
+
+template <class Bits>
+struct cute::Copy_Traits<assay::impl::grouped_linear::cuda::ChosenAddingStore, Bits> {
+  using ThrID = Layout<_1>;
+  using SrcLayout = Layout<Shape<_1, Bits>>;
+  using DstLayout = SrcLayout;
+  using RefLayout = SrcLayout;
+  const TmaDescriptor* descriptor;
+
+  template <class TS, class SLayout, class TD, class DLayout>
+  CUTE_HOST_DEVICE friend constexpr void copy_unpack(const Copy_Traits& traits,
+                                                     const Tensor<TS, SLayout>& from,
+                                                     Tensor<TD, DLayout>& to) {
+    const void* const descriptor = traits.descriptor;
+    const void* const shared = raw_pointer_cast(from.data());
+    const auto place = to.data().coord_;
+    detail::explode_tuple(detail::CallCOPY<SM90_TMA_REDUCE_ADD>{}, make_tuple(descriptor, shared),
+                          seq<0, 1>{}, place, tuple_seq<decltype(place)>{});
+  }
+};
+template <class Bits, class Parameters>
+struct cute::Copy_Traits<assay::impl::grouped_linear::cuda::AddingStore, Bits, Parameters>
+    : Copy_Traits<SM90_TMA_STORE, Bits, Parameters> {
+  CUTE_HOST_DEVICE constexpr Copy_Traits<assay::impl::grouped_linear::cuda::ChosenAddingStore, Bits> with(
+      const TmaDescriptor* chosen) const {
+    return {chosen};
+  }
+};
 
 namespace assay::impl::grouped_linear::cuda {
 
@@ -27,33 +64,53 @@ using Column = cutlass::layout::ColumnMajor;
 using Problems = cutlass::gemm::GroupProblemShape<cute::Shape<int, int, int>>;
 using Problem = Problems::UnderlyingProblemShape;
 
-/// left [M, K] and right [K, N] as they lie in memory, the result's type, and whether one is added.
 /// Tiles of 128 x 256 by two warp groups together, or of 128 x 128 by one each, so that one multiplies while
 /// the other writes: faster where experts have few rows. Measured on H200 (docs/measurements/h200.md).
 struct Wide {
   using Tile = cute::Shape<_128, _256, _64>;
+  using Cluster = cute::Shape<_2, _1, _1>;
   using Schedule = cutlass::gemm::KernelPtrArrayTmaWarpSpecializedCooperative;
   using EpilogueSchedule = cutlass::epilogue::PtrArrayTmaWarpSpecializedCooperative;
 };
 struct Narrow {
   using Tile = cute::Shape<_128, _128, _64>;
+  using Cluster = cute::Shape<_1, _2, _1>;
   using Schedule = cutlass::gemm::KernelPtrArrayTmaWarpSpecializedPingpong;
   using EpilogueSchedule = cutlass::epilogue::PtrArrayTmaWarpSpecializedPingpong;
 };
 constexpr std::int64_t narrow_rows = 2048;  ///< of an expert on average, at most
 
-template <class LayoutLeft, class LayoutRight, class Result_, class Added, class C>
+/// The epilogue of CUTLASS's builder, with the adding store in place of the plain one.
+template <class Epilogue>
+struct WithAddingStore;
+template <class B, class C, class D, class E, class F, class G, class H, class I, class J, class K, class L,
+          class M, class N, class O, class P>
+struct WithAddingStore<cutlass::epilogue::collective::CollectiveEpilogue<B, C, D, E, F, G, H, I, J, K, L,
+                                                                         cute::SM90_TMA_STORE, M, N, O, P>> {
+  using type = cutlass::epilogue::collective::CollectiveEpilogue<B, C, D, E, F, G, H, I, J, K, L, AddingStore,
+                                                                 M, N, O, P>;
+};
+
+/// What is computed, each with kernels of its own.
+enum class Kind { forward, input_gradient, weight_gradient, weight_gradient_added };
+constexpr bool of_weight(Kind kind) { return kind >= Kind::weight_gradient; }
+
+/// left [M, K] and right [K, N] as they lie in memory, and the result's type.
+template <Kind kind, class LayoutLeft, class LayoutRight, class Result_, class C>
 struct Kernels {
   using Result = Result_;
   using Tile = typename C::Tile;
-  using Cluster = cute::Shape<_2, _1, _1>;
+  using Cluster = typename C::Cluster;
   static constexpr int aligned = 128 / cutlass::sizeof_bits<Element>::value;
   static constexpr int aligned_result = 128 / cutlass::sizeof_bits<Result>::value;
-  using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
+  using StoringEpilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster,
-      cutlass::epilogue::collective::EpilogueTileAuto, float, float, Added, Row*, aligned_result, Result,
-      Row*, aligned_result, typename C::EpilogueSchedule,
-      cutlass::epilogue::fusion::LinearCombination<Result, float, Added, float>>::CollectiveOp;
+      cutlass::epilogue::collective::EpilogueTileAuto, float, float, void, Row*, aligned_result, Result, Row*,
+      aligned_result, typename C::EpilogueSchedule,
+      cutlass::epilogue::fusion::LinearCombination<Result, float, void, float>>::CollectiveOp;
+  using Epilogue =
+      typename std::conditional_t<kind == Kind::weight_gradient_added, WithAddingStore<StoringEpilogue>,
+                                  std::type_identity<StoringEpilogue>>::type;
   using Mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Element, LayoutLeft*, aligned, Element,
       LayoutRight*, aligned, float, Tile, Cluster,
@@ -67,14 +124,12 @@ struct Kernels {
   using StrideResult = typename Kernel::InternalStrideD;
 };
 
-template <Part part, class C>
-struct KernelsOf;
+template <Kind kind, class C>
+struct KernelsOf : Kernels<kind, Column, Row, float, C> {};
 template <class C>
-struct KernelsOf<Part::forward, C> : Kernels<Row, Column, Element, void, C> {};
+struct KernelsOf<Kind::forward, C> : Kernels<Kind::forward, Row, Column, Element, C> {};
 template <class C>
-struct KernelsOf<Part::input_gradient, C> : Kernels<Row, Row, Element, void, C> {};
-template <class C>
-struct KernelsOf<Part::weight_gradient, C> : Kernels<Column, Row, float, float, C> {};
+struct KernelsOf<Kind::input_gradient, C> : Kernels<Kind::input_gradient, Row, Row, Element, C> {};
 
 /// What the kernels read of each expert, arrays [X] behind each other in the scratch.
 template <class K>
@@ -116,31 +171,31 @@ __device__ Stride stride_of(std::int64_t row) {
 }
 
 /// An expert without rows is a problem without tiles; its weight gradient is 0 where it begins.
-template <Part part, class K>
+template <Kind kind, class K>
 __global__ void describe_kernel(Call call, Tables<K> tables) {
   const std::int64_t e = blockIdx.x, in = call.in, out = call.out;
   const std::int32_t begin = e > 0 ? call.ends[e - 1] : 0, rows = call.ends[e] - begin;
   const auto* left = static_cast<const Element*>(call.left);
   const auto* right = static_cast<const Element*>(call.right);
   auto* result = static_cast<typename K::Result*>(call.result);
-  if constexpr (part == Part::weight_gradient) {
+  if constexpr (of_weight(kind)) {
     left += begin * out, right += begin * in, result += e * out * in;
-    if (rows == 0 && !call.adds)
+    if (rows == 0 && kind == Kind::weight_gradient)
       for (std::int64_t i = blockIdx.y * blockDim.x + threadIdx.x; i < out * in; i += gridDim.y * blockDim.x)
         result[i] = 0;
   } else {
-    const std::int64_t from = part == Part::forward ? in : out, to = part == Part::forward ? out : in;
+    const std::int64_t from = kind == Kind::forward ? in : out, to = kind == Kind::forward ? out : in;
     left += begin * from, right += e * out * in, result += begin * to;
   }
   if (threadIdx.x > 0 || blockIdx.y > 0) return;
   const int I = static_cast<int>(in), O = static_cast<int>(out);
-  tables.problems[e] = part == Part::forward          ? Problem{rows, O, I}
-                       : part == Part::input_gradient ? Problem{rows, I, O}
+  tables.problems[e] = kind == Kind::forward          ? Problem{rows, O, I}
+                       : kind == Kind::input_gradient ? Problem{rows, I, O}
                                                       : Problem{rows > 0 ? O : 0, I, rows};
   tables.left[e] = left, tables.right[e] = right, tables.result[e] = result;
-  tables.stride_left[e] = stride_of<typename K::StrideLeft>(part == Part::forward ? in : out);
+  tables.stride_left[e] = stride_of<typename K::StrideLeft>(kind == Kind::forward ? in : out);
   tables.stride_right[e] = stride_of<typename K::StrideRight>(in);
-  tables.stride_result[e] = stride_of<typename K::StrideResult>(part == Part::forward ? out : in);
+  tables.stride_result[e] = stride_of<typename K::StrideResult>(kind == Kind::forward ? out : in);
 }
 
 template <class K>
@@ -158,32 +213,29 @@ typename K::Gemm::Arguments arguments(const Call& call, const Tables<K>& t) {
   arguments.mainloop = {t.left, t.stride_left, t.right, t.stride_right};
   arguments.hw_info = device;
   arguments.epilogue.thread.alpha = 1.0f;
-  arguments.epilogue.thread.beta = call.adds ? 1.0f : 0.0f;
+  arguments.epilogue.thread.beta = 0.0f;
   arguments.epilogue.ptr_D = t.result;
   arguments.epilogue.dD = t.stride_result;
-  if constexpr (std::is_same_v<typename K::Result, float>) {
-    arguments.epilogue.ptr_C = const_cast<const float**>(t.result);
-    arguments.epilogue.dC = t.stride_result;
-  }
   return arguments;
 }
 
-/// Calls `run` with the part, as a constant, and the kernels of the call.
-template <Part part, class Do>
+/// Calls `run` with the kind, as a constant, and the kernels of the call.
+template <Kind kind, class Do>
 auto with_tiles(const Call& call, const Do& run) {
-  const std::integral_constant<Part, part> constant;
-  return call.R <= call.X * narrow_rows ? run(constant, KernelsOf<part, Narrow>{})
-                                        : run(constant, KernelsOf<part, Wide>{});
+  const std::integral_constant<Kind, kind> constant;
+  return call.R <= call.X * narrow_rows ? run(constant, KernelsOf<kind, Narrow>{})
+                                        : run(constant, KernelsOf<kind, Wide>{});
 }
 template <class Do>
 auto with_kernels(const Call& call, const Do& run) {
   switch (call.part) {
     case Part::forward:
-      return with_tiles<Part::forward>(call, run);
+      return with_tiles<Kind::forward>(call, run);
     case Part::input_gradient:
-      return with_tiles<Part::input_gradient>(call, run);
+      return with_tiles<Kind::input_gradient>(call, run);
     default:
-      return with_tiles<Part::weight_gradient>(call, run);
+      return call.adds ? with_tiles<Kind::weight_gradient_added>(call, run)
+                       : with_tiles<Kind::weight_gradient>(call, run);
   }
 }
 
@@ -212,12 +264,11 @@ std::size_t scratch_bytes(const Call& call) {
 }
 
 void launch(const Call& call, void* scratch, cudaStream_t stream) {
-  with_kernels(call, [&](auto part, auto kernels) {
+  with_kernels(call, [&](auto kind, auto kernels) {
     using K = decltype(kernels);
     const Tables<K> tables(scratch, call.X);
-    describe_kernel<decltype(part)::value, K>
-        <<<dim3(static_cast<unsigned>(call.X), part == Part::weight_gradient ? 32 : 1), 256, 0, stream>>>(
-            call, tables);
+    describe_kernel<decltype(kind)::value, K>
+        <<<dim3(static_cast<unsigned>(call.X), of_weight(kind) ? 32 : 1), 256, 0, stream>>>(call, tables);
     ASSAY_CUDA_CHECK_LAUNCH();
     typename K::Gemm gemm;
     check(gemm.initialize(arguments<K>(call, tables), static_cast<char*>(scratch) + Tables<K>::bytes(call.X),
