@@ -123,48 +123,109 @@ void forward_again(Ops& ops, const DecoderWeights<Ops>& weights, BlockActivation
     gate_up_forward(ops, x_mid, weights, Recompute::norms_swiglu, saved);
 }
 
-/// dx holds the gradient of the block's output and, on return, that of x_mid: the residual's plus the
-/// branch's.
+/// Rows of all tensor ranks that are being gathered.
 template <OpSet Ops>
-void mlp_backward(Ops& ops, typename Ops::Tensor& dx, const DecoderWeights<Ops>& weights,
-                  const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved) {
-  typename Ops::Operand dy = all_rows(ops, site::down, ops.gradient_operand(site::down, dx, weights.down));
+using Gathering = decltype(std::declval<Ops&>().begin_all_gather(std::declval<const Site&>(),
+                                                                 std::declval<typename Ops::Operand>()));
+
+/// Begins to gather the gradient dx of what the GEMM of `site` added to the residual.
+template <OpSet Ops>
+Gathering<Ops> begin_upstream(Ops& ops, const Site& site, const typename Ops::Tensor& dx,
+                              const typename Ops::Weight& weight) {
+  return ops.begin_all_gather(site, ops.gradient_operand(site, dx, weight));
+}
+
+/// Begins to gather the rows that the GEMM of `site` read in forward: its weight's gradient asks for them.
+/// They are the norm's value, kept or computed again.
+template <OpSet Ops>
+Gathering<Ops> begin_forward_rows(Ops& ops, const Site& norm, const Site& site, typename Ops::Operand kept,
+                                  const typename Ops::Tensor& x, const typename Ops::Vector& gain,
+                                  const typename Ops::Weight& weight) {
+  if (!kept.defined()) {
+    const auto again = ops.recompute();
+    kept = ops.rms_norm(norm, x, gain, weight, ReadBy::weight_gradient).y;
+  }
+  return ops.begin_all_gather(site, std::move(kept));
+}
+
+/// dx holds the gradient of the block's output and, on return, that of x_mid: the residual's plus the
+/// branch's. With several tensor ranks `upstream` is dx on its way to all of them, and the gradient of x_mid,
+/// on its way likewise, is returned. Nothing waits for a weight's gradient, so there each is computed while a
+/// collective runs: the GEMM hides it.
+template <OpSet Ops>
+Gathering<Ops> mlp_backward(Ops& ops, typename Ops::Tensor& dx, Gathering<Ops> upstream,
+                            const DecoderWeights<Ops>& weights, const DecoderGradients<Ops>& gradients,
+                            BlockActivations<Ops>& saved) {
+  const bool overlaps = ops.tensor_ranks() > 1;
+  typename Ops::Operand normed = std::exchange(saved.normed_mid, {});
+  Gathering<Ops> forward_rows, x_mid_gradient;
+  if (overlaps)
+    forward_rows = begin_forward_rows(ops, site::norm_mlp, site::gate_up, std::exchange(normed, {}),
+                                      saved.x_mid, weights.norm_mlp, weights.gate_up);
+  else
+    upstream = begin_upstream(ops, site::down, dx, weights.down);
+  typename Ops::Operand dy = ops.wait(std::move(upstream));
   typename Ops::Tensor d_gated = ops.linear_input_gradient(site::down, dy, weights.down);
   GateGradient<Ops> gate = ops.gate_backward(site::gate, std::move(d_gated), std::exchange(saved.gate_up, {}),
                                              std::exchange(saved.gated, {}), weights.gate_up, weights.down);
-  ops.linear_weight_gradient(site::down, dy, gate.gated, gradients.down);
-  gate.gated = {};
-  dy = {};
-  typename Ops::Tensor d_normed =
-      own_rows(ops, site::gate_up, ops.linear_input_gradient(site::gate_up, gate.d_gate_up, weights.gate_up));
-  typename Ops::Operand normed = ops.rms_norm_backward(
-      site::norm_mlp, std::move(d_normed), saved.x_mid, weights.norm_mlp, saved.rstd_mid, dx,
-      gradients.norm_mlp, weights.gate_up, std::exchange(saved.normed_mid, {}), ForwardValue::read);
+  const auto down_gradient = [&] {
+    ops.linear_weight_gradient(site::down, dy, gate.gated, gradients.down);
+    gate.gated = {};
+    dy = {};
+  };
+  if (!overlaps) down_gradient();
+  auto scattering = ops.begin_reduce_scatter(
+      site::gate_up, ops.linear_input_gradient(site::gate_up, gate.d_gate_up, weights.gate_up));
+  if (overlaps) down_gradient();
+  normed = ops.rms_norm_backward(site::norm_mlp, ops.wait(std::move(scattering)), saved.x_mid,
+                                 weights.norm_mlp, saved.rstd_mid, dx, gradients.norm_mlp, weights.gate_up,
+                                 std::move(normed), overlaps ? ForwardValue::unread : ForwardValue::read);
   saved.x_mid = typename Ops::Tensor{};
-  normed = all_rows(ops, site::gate_up, std::move(normed));
+  if (overlaps) {
+    x_mid_gradient = begin_upstream(ops, site::attention_output, dx, weights.output);
+    normed = ops.wait(std::move(forward_rows));
+  }
   ops.linear_weight_gradient(site::gate_up, gate.d_gate_up, normed, gradients.gate_up);
+  return x_mid_gradient;
 }
 
-/// The gradient of qkv before rope; with qk_norm, behind it.
+/// Operands of the gradient of the attention output's weight.
 template <OpSet Ops>
-typename Ops::Tensor attention_gradient(Ops& ops, const typename Ops::Tensor& dx,
+struct OutputOperands {
+  typename Ops::Operand upstream, attended;
+};
+template <OpSet Ops>
+void output_weight_gradient(Ops& ops, const DecoderGradients<Ops>& gradients, OutputOperands<Ops>& of) {
+  ops.linear_weight_gradient(site::attention_output, of.upstream, of.attended, gradients.output);
+  of = {};
+}
+
+/// The gradient of qkv before rope; with qk_norm, behind it. With several tensor ranks the gradient of the
+/// output's weight is left to the caller, who hides a collective behind it.
+template <OpSet Ops>
+typename Ops::Tensor attention_gradient(Ops& ops, const typename Ops::Tensor& dx, Gathering<Ops> upstream,
                                         const DecoderWeights<Ops>& weights,
-                                        const DecoderGradients<Ops>& gradients,
-                                        BlockActivations<Ops>& saved) {
+                                        const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved,
+                                        OutputOperands<Ops>& output) {
+  const bool overlaps = ops.tensor_ranks() > 1;
   if (!saved.attention.defined()) {
     const auto again = ops.recompute();
     saved.attention = ops.attention(site::attention, saved.qkv);
   }
-  typename Ops::Operand upstream =
-      all_rows(ops, site::attention_output, ops.gradient_operand(site::attention_output, dx, weights.output));
-  typename Ops::Operand attended = std::exchange(saved.attended, {});
-  if (!attended.defined())
-    attended = ops.attention_operand(site::attention_output, saved.attention, weights.output,
-                                     ReadBy::weight_gradient);
-  ops.linear_weight_gradient(site::attention_output, upstream, attended, gradients.output);
-  attended = {};
-  typename Ops::Tensor dy = ops.linear_input_gradient(site::attention_output, upstream, weights.output);
-  upstream = {};
+  if (!overlaps) upstream = begin_upstream(ops, site::attention_output, dx, weights.output);
+  output.upstream = ops.wait(std::move(upstream));
+  output.attended = std::exchange(saved.attended, {});
+  if (!output.attended.defined())
+    output.attended = ops.attention_operand(site::attention_output, saved.attention, weights.output,
+                                            ReadBy::weight_gradient);
+  typename Ops::Tensor dy;
+  if (overlaps) {
+    dy = ops.linear_input_gradient(site::attention_output, output.upstream, weights.output);
+  } else {
+    const typename Ops::Operand read = output.upstream;
+    output_weight_gradient(ops, gradients, output);
+    dy = ops.linear_input_gradient(site::attention_output, read, weights.output);
+  }
   typename Ops::Tensor qkv = std::exchange(saved.qkv, {});
   typename Ops::Attention attention = std::exchange(saved.attention, {});
   if (ops.model().qk_norm)
@@ -173,11 +234,21 @@ typename Ops::Tensor attention_gradient(Ops& ops, const typename Ops::Tensor& dx
                                              std::move(attention));
 }
 
-/// dx holds the gradient of x_mid and, on return, that of the block's input.
+/// dx holds the gradient of x_mid and, on return, that of the block's input. `upstream` and what is returned
+/// as for mlp_backward; the block below, if there is one, reads what is returned.
 template <OpSet Ops>
-void attention_backward(Ops& ops, typename Ops::Tensor& dx, const DecoderWeights<Ops>& weights,
-                        const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved) {
-  typename Ops::Tensor d_qkv = attention_gradient(ops, dx, weights, gradients, saved);
+Gathering<Ops> attention_backward(Ops& ops, std::int64_t block, typename Ops::Tensor& dx,
+                                  Gathering<Ops> upstream, const DecoderWeights<Ops>& weights,
+                                  const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved) {
+  const bool overlaps = ops.tensor_ranks() > 1;
+  typename Ops::Operand normed = std::exchange(saved.normed, {});
+  Gathering<Ops> forward_rows, input_gradient;
+  if (overlaps)
+    forward_rows = begin_forward_rows(ops, site::norm_attention, site::qkv, std::exchange(normed, {}),
+                                      saved.x, weights.norm_attention, weights.qkv);
+  OutputOperands<Ops> output;
+  typename Ops::Tensor d_qkv =
+      attention_gradient(ops, dx, std::move(upstream), weights, gradients, saved, output);
   if (ops.model().qk_norm) {
     ops.qk_norm_rope_backward(site::qk_norm_rope, d_qkv, saved.qkv_raw, weights.q_norm, weights.k_norm,
                               saved.qk_rstd, gradients.q_norm, gradients.k_norm);
@@ -186,33 +257,41 @@ void attention_backward(Ops& ops, typename Ops::Tensor& dx, const DecoderWeights
   if (ops.model().qkv_bias) ops.bias_gradient(site::qkv_bias, d_qkv, gradients.qkv_bias);
   const typename Ops::Operand dqkv = ops.gradient_operand(site::qkv, d_qkv, weights.qkv);
   d_qkv = typename Ops::Tensor{};
-  typename Ops::Tensor d_normed =
-      own_rows(ops, site::qkv, ops.linear_input_gradient(site::qkv, dqkv, weights.qkv));
-  typename Ops::Operand normed = ops.rms_norm_backward(
-      site::norm_attention, std::move(d_normed), saved.x, weights.norm_attention, saved.rstd, dx,
-      gradients.norm_attention, weights.qkv, std::exchange(saved.normed, {}), ForwardValue::read);
-  normed = all_rows(ops, site::qkv, std::move(normed));
+  auto scattering =
+      ops.begin_reduce_scatter(site::qkv, ops.linear_input_gradient(site::qkv, dqkv, weights.qkv));
+  if (overlaps) output_weight_gradient(ops, gradients, output);
+  normed =
+      ops.rms_norm_backward(site::norm_attention, ops.wait(std::move(scattering)), saved.x,
+                            weights.norm_attention, saved.rstd, dx, gradients.norm_attention, weights.qkv,
+                            std::move(normed), overlaps ? ForwardValue::unread : ForwardValue::read);
+  if (overlaps) {
+    if (block > 1) input_gradient = begin_upstream(ops, site::down, dx, weights.down);
+    normed = ops.wait(std::move(forward_rows));
+  }
   ops.linear_weight_gradient(site::qkv, dqkv, normed, gradients.qkv);
+  return input_gradient;
 }
 
 /// Turns dx, the gradient of the block's output, into the gradient of its input, in place, and adds the
 /// gradients of the block's parameters to `gradients`. What is undefined in `saved` is computed again.
-/// Consumes `saved`. `block` from 1, for the names of moments.
+/// Consumes `saved`. `block` from 1, for the names of moments. `upstream` is what the block above returned:
+/// with several tensor ranks dx on its way to all of them.
 template <OpSet Ops>
-void decoder_backward(Ops& ops, std::int64_t block, typename Ops::Tensor& dx,
-                      const DecoderWeights<Ops>& weights, const DecoderGradients<Ops>& gradients,
-                      BlockActivations<Ops> saved) {
+Gathering<Ops> decoder_backward(Ops& ops, std::int64_t block, typename Ops::Tensor& dx,
+                                Gathering<Ops> upstream, const DecoderWeights<Ops>& weights,
+                                const DecoderGradients<Ops>& gradients, BlockActivations<Ops> saved) {
   if (!saved.gate_up.defined()) {
     ops.moment("backward of block", block, ", its forward again");
     forward_again(ops, weights, saved);
   }
   ops.moment("backward of block", block, ", MLP");
+  Gathering<Ops> x_mid_gradient;
   if (weights.router.defined())
     experts_backward(ops, dx, weights, gradients, saved);
   else
-    mlp_backward(ops, dx, weights, gradients, saved);
+    x_mid_gradient = mlp_backward(ops, dx, std::move(upstream), weights, gradients, saved);
   ops.moment("backward of block", block, ", attention");
-  attention_backward(ops, dx, weights, gradients, saved);
+  return attention_backward(ops, block, dx, std::move(x_mid_gradient), weights, gradients, saved);
 }
 
 }  // namespace assay::spec::step

@@ -56,10 +56,14 @@ void backward(Ops& ops, Activations<Ops> saved) {
                         ForwardValue::unread);
   ops.release(end);
   ops.gradients_ready(end);
+  Gathering<Ops> upstream;
   for (std::int64_t block = end - 1; block >= 1; --block) {
     const auto weights = ops.acquire(block);
-    decoder_backward(ops, block, dx, weights.decoder, ops.gradients(block).decoder,
-                     std::move(saved.blocks[static_cast<std::size_t>(block - 1)]));
+    if (block == end - 1 && ops.tensor_ranks() > 1)
+      upstream = begin_upstream(ops, site::down, dx, weights.decoder.down);
+    upstream =
+        decoder_backward(ops, block, dx, std::move(upstream), weights.decoder, ops.gradients(block).decoder,
+                         std::move(saved.blocks[static_cast<std::size_t>(block - 1)]));
     ops.release(block);
     ops.gradients_ready(block);
   }

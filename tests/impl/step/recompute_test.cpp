@@ -91,7 +91,7 @@ struct Block {
         [](const at::Tensor& vector) { return vector; });
     TensorOps ops = make_ops();
     at::Tensor dx = at::ones_like(x);
-    spec::step::decoder_backward(ops, 1, dx, weights(), into.decoder, std::move(saved));
+    spec::step::decoder_backward(ops, 1, dx, {}, weights(), into.decoder, std::move(saved));
   }
 
   spec::ModelSpec model;
